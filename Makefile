@@ -1,0 +1,78 @@
+# The front door. Each target first makes sure that its packages are there (scripts/setup, packaging/packages.txt);
+# the building itself is CMake's (CMakeLists.txt, CMakePresets.json).
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+FUZZ_SECONDS ?= 60
+ARGS ?=
+CTEST_ARGS ?=
+export JOBS
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := build
+# configure and build one preset: $(call make_preset,name,directory,targets)
+make_preset = mkdir -p build; cmake --preset $(1) >build/configure-$(1).log 2>&1 </dev/null || { cat build/configure-$(1).log; exit 1; }; \
+	cmake --build $(2) -j $(JOBS) --target $(3)
+
+.PHONY: build run test test-sanitize test-asan test-tsan test-long fuzz bench lint format coverage install clean help
+
+build: ## build the library and the program (build/weir)
+	@scripts/setup build
+	@$(call make_preset,release,build,all)
+
+run: build ## show limiting in action
+	@build/weir demo $(ARGS) </dev/null
+
+test: ## build and run every test; ends with "N passed, N failed"
+	@scripts/setup build test
+	@$(call make_preset,release,build,all test-programs)
+	@scripts/run-tests build $(CTEST_ARGS)
+
+test-sanitize: test-asan test-tsan ## the tests under AddressSanitizer + UBSan, then ThreadSanitizer
+
+test-asan: ## the tests under AddressSanitizer and UBSan
+	@scripts/setup build test sanitize
+	@$(call make_preset,asan,build/asan,all test-programs)
+	@scripts/run-tests build/asan -LE '^(nosan|noasan)$$' $(CTEST_ARGS)
+
+test-tsan: ## the tests under ThreadSanitizer
+	@scripts/setup build test sanitize
+	@$(call make_preset,tsan,build/tsan,all test-programs)
+	@scripts/run-tests build/tsan -LE '^(nosan|notsan)$$' $(CTEST_ARGS)
+
+test-long: ## the tests set for hours: 10^9 decisions, long floods, more kills
+	@scripts/setup build test
+	@$(call make_preset,long,build/long,all test-programs)
+	@scripts/run-tests build/long $(CTEST_ARGS)
+
+fuzz: ## run each fuzz target for FUZZ_SECONDS (60)
+	@scripts/setup build test fuzz
+	@$(call make_preset,fuzz,build/fuzz,all test-programs)
+	@scripts/fuzz build/fuzz $(FUZZ_SECONDS)
+
+bench: build ## measure the engine next to its floors (ARGS=--json for one object)
+	@build/weir bench core $(ARGS) </dev/null
+
+lint: ## format, layers, clang -Werror, clang-tidy, shell scripts
+	@scripts/setup build test lint
+	@$(call make_preset,clang,build/clang,all test-programs)
+	@scripts/lint build/clang
+
+format: ## rewrite the sources in the style of .clang-format
+	@scripts/setup lint
+	@git ls-files -co --exclude-standard -- '*.c' '*.h' | xargs -r clang-format -i
+
+coverage: ## which lines the tests reach (build/coverage/report.txt)
+	@scripts/setup build test coverage
+	@$(call make_preset,coverage,build/coverage,all test-programs)
+	@scripts/run-tests build/coverage -LE '^nosan$$' $(CTEST_ARGS)
+	@gcovr -r . -f src/ --object-directory build/coverage --exclude-throw-branches -o build/coverage/report.txt
+	@tail -n 4 build/coverage/report.txt
+
+install: build ## install below PREFIX (/usr/local); DESTDIR is respected
+	@cmake --install build --prefix "$(PREFIX)"
+
+clean: ## remove everything that was built
+	@rm -rf build
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -1,0 +1,21 @@
+# `cmake --install`: header, libraries, program, pkg-config file, CMake package. Everything finds its neighbours
+# relative to itself, so the prefix may be chosen, or the tree moved, after the build.
+include(CMakePackageConfigHelpers)
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/weir")
+
+install(TARGETS libweir_shared libweir_static EXPORT weirTargets
+    LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(DIRECTORY include/ DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
+if(TARGET weir)
+    install(TARGETS weir RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()
+
+install(EXPORT weirTargets NAMESPACE weir:: DESTINATION "${package_dir}")
+configure_package_config_file(cmake/weirConfig.cmake.in cmake/weirConfig.cmake INSTALL_DESTINATION "${package_dir}")
+write_basic_package_version_file(cmake/weirConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/cmake/weirConfig.cmake" "${PROJECT_BINARY_DIR}/cmake/weirConfigVersion.cmake"
+    DESTINATION "${package_dir}")
+
+file(RELATIVE_PATH WEIR_PC_PREFIX "/p/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/p")
+configure_file(cmake/weir.pc.in cmake/weir.pc @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/cmake/weir.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
