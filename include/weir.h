@@ -1,0 +1,507 @@
+/*
+ * weir: rate limiting, exact and in tens of nanoseconds.
+ *
+ *     struct weir_options o = WEIR_OPTIONS_INIT;
+ *     o.algorithm = WEIR_TOKEN_BUCKET;
+ *     o.count = 100;                          // 100 per ...
+ *     o.period_ns = 60 * WEIR_SECOND;         // ... minute
+ *     o.burst = 150;
+ *     struct weir *w;
+ *     int e = weir_open(&w, &o, NULL);
+ *     struct weir_answer a;
+ *     e = weir_check(w, "alice", 5, 1, &a);
+ *     if (e == 0 && a.verdict == WEIR_ALLOW) { serve(); }
+ *     weir_close(w);
+ *
+ * THE DECISION. You ask with a limiter, a key (1 to 4096 bytes, any bytes), a
+ * cost in units and a time; you get one struct weir_answer. Allow and deny are
+ * data. A negative return value means that no decision was made and nothing
+ * was changed; weir_strerror() names the reason.
+ *
+ * TIME is Unix time in nanoseconds, as a uint64_t. Every call that decides has
+ * a twin that ends in _at and takes the time; the short form reads the
+ * limiter's own clock: Unix time when the limiter was made (or its file was
+ * first opened in this boot) plus the time since then by CLOCK_BOOTTIME, so
+ * that nobody who sets the wall clock moves it. Clocks of different threads or
+ * processes may differ by up to a second: that admits nothing extra. A call
+ * with an older time never moves a state back.
+ *
+ * MEMORY is fixed when the limiter is made: about 20.5 bytes for each of
+ * max_keys. Nothing is allocated afterwards. Keys are not stored; a keyed
+ * 128-bit hash of each is.
+ *
+ * THREADS. Every function may be called from any thread at any time, except
+ * that weir_close() must be the last call on its limiter, and that none may be
+ * called from a signal handler. There is no global lock. No call sleeps; the
+ * worst that a decision waits for is another thread's insertion of a new key
+ * in the same of many lock stripes.
+ *
+ * PROCESSES AND FORK.
+ *   private memory   a forked child gets its own copy: both sides limit
+ *                    separately from then on. Safe with threads.
+ *   shared memory    made before fork(), used by parent and children: one limit.
+ *   file             every process that opens the path shares the limit; also
+ *                    inherited by fork. Survives the processes, a kill at any
+ *                    instruction, a copy, and a reboot.
+ */
+#ifndef WEIR_H
+#define WEIR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define WEIR_API __attribute__((visibility("default")))
+#else
+#define WEIR_API
+#endif
+
+#define WEIR_VERSION_MAJOR 0
+#define WEIR_VERSION_MINOR 1
+#define WEIR_VERSION_PATCH 0
+
+/* Durations, in the nanoseconds that every time of this library is in. */
+#define WEIR_MICROSECOND UINT64_C(1000)
+#define WEIR_MILLISECOND UINT64_C(1000000)
+#define WEIR_SECOND UINT64_C(1000000000)
+#define WEIR_MINUTE (60 * WEIR_SECOND)
+#define WEIR_HOUR (60 * WEIR_MINUTE)
+#define WEIR_DAY (24 * WEIR_HOUR)
+
+/* "There is no such time": retry_after_ns of NEVER, a block without an end. */
+#define WEIR_FOREVER UINT64_MAX
+
+/* A key is 1 to this many bytes. */
+#define WEIR_KEY_MAX 4096
+
+/*
+ * Errors: code, value, text. One list; weir_strerror() and weir_errname() are
+ * made from it.
+ */
+#define WEIR_ERRORS(X)                                                                             \
+    X(WEIR_EINVAL, -1, "invalid argument")                                                         \
+    X(WEIR_EKEY, -2, "a key must have 1 to 4096 bytes")                                            \
+    X(WEIR_ECOST, -3, "a cost must be at least 1")                                                 \
+    X(WEIR_ETIME, -4, "the time lies outside the limiter's time line")                             \
+    X(WEIR_ERATE, -5, "the rate is zero or absurd")                                                \
+    X(WEIR_EQUOTA, -6, "the quota, burst, queue or debt is too large for the algorithm")           \
+    X(WEIR_ENOTSUP, -7, "the algorithm does not support this call")                                \
+    X(WEIR_ENOMEM, -8, "out of memory")                                                            \
+    X(WEIR_ENOSPC, -9, "no space left for the file")                                               \
+    X(WEIR_EIO, -10, "a system call failed")                                                       \
+    X(WEIR_EACCES, -11, "the file may not be used: wrong owner, mode or kind")                     \
+    X(WEIR_EVERSION, -12, "the file is of another version of weir")                                \
+    X(WEIR_EDAMAGED, -13, "the file is damaged, cut short, or not a weir file")                    \
+    X(WEIR_EMISMATCH, -14, "the file holds a limit with other parameters")                         \
+    X(WEIR_EFULL, -15, "no room for this key in the table")                                        \
+    X(WEIR_ESTALE, -16, "the handle belongs to another limiter or to an earlier generation")       \
+    X(WEIR_EEXPIRED, -17, "the reservation has expired")                                           \
+    X(WEIR_ECPU, -18, "this processor lacks a 16-byte compare-and-swap")
+
+#define WEIR_ERROR_ENUM(name, value, text) name = value,
+enum weir_errno { WEIR_OK = 0, WEIR_ERRORS(WEIR_ERROR_ENUM) };
+#undef WEIR_ERROR_ENUM
+
+/* What went wrong when a limiter was opened or changed, for a person. */
+struct weir_error {
+    int code;       /* one of enum weir_errno */
+    char text[248]; /* what was found and what was expected; always terminated */
+};
+
+/* The constant text of an error code; of an unknown code, a text that says so. */
+WEIR_API const char *weir_strerror(int code);
+
+/* The name of an error code, such as "WEIR_EKEY"; of an unknown one, "WEIR_E?". */
+WEIR_API const char *weir_errname(int code);
+
+/* The version of the library as "0.1.0". */
+WEIR_API const char *weir_version(void);
+
+/* ---- limits ------------------------------------------------------------ */
+
+/*
+ * The algorithms. docs/ALGORITHMS.md has formulas, bounds and pictures.
+ * "Interval" is any interval at all, not an aligned one.
+ */
+enum weir_algorithm {
+    WEIR_TOKEN_BUCKET = 1,   /* at most burst + rate*t in any interval t */
+    WEIR_LEAKY_BUCKET = 2,   /* a queue that leaks at the rate: answers carry a delay */
+    WEIR_FIXED_WINDOW = 3,   /* count per UTC-aligned period */
+    WEIR_SLIDING_WINDOW = 4, /* two counters; at most 2*count - 1 in any period */
+    WEIR_SLIDING_LOG = 5     /* at most count in any period, exactly; 8*count bytes a key */
+};
+
+/* Where the state of a limiter lives; see "PROCESSES AND FORK" above. */
+enum weir_memory {
+    WEIR_PRIVATE = 0,
+    WEIR_SHARED = 1, /* anonymous, inherited by fork() */
+    WEIR_FILE = 2    /* options.path */
+};
+
+/*
+ * What happens to a new key when its places in the table are all taken by keys
+ * that are in use. A key that is as good as new is always replaced silently.
+ */
+enum weir_on_full {
+    WEIR_EVICT = 0,    /* the least indebted of the candidates is forgotten, and counted */
+    WEIR_DENY_NEW = 1, /* DENY with WEIR_FLAG_FULL; nobody is forgotten */
+    WEIR_ALLOW_NEW = 2 /* ALLOW with WEIR_FLAG_FULL, not charged; nobody is forgotten */
+};
+
+enum weir_hash {
+    WEIR_SIPHASH = 0, /* SipHash-1-3-128, randomly keyed: for keys that strangers choose */
+    WEIR_XXH3 = 1     /* XXH3-128 with a random secret: faster, for keys that you choose */
+};
+
+/* Where fixed_window's windows begin. */
+enum weir_align {
+    WEIR_ALIGN_CLOCK = 0, /* at multiples of the period since 1970 UTC, plus offset_ns */
+    WEIR_ALIGN_KEY = 1    /* each key has an offset of its own: no common reset, no stampede */
+};
+
+/* options.flags */
+#define WEIR_CHANGE 0x1u     /* file: if it holds other count/burst/queue/max_debt, change them */
+#define WEIR_MUST_EXIST 0x2u /* file: open it, never make it */
+#define WEIR_EXPLICIT_TIME 0x4u /* times are the caller's, from 0 on; the short forms are errors */
+#define WEIR_PREFAULT 0x8u      /* private, shared: touch all memory now rather than on first use */
+#define WEIR_HUGE_PAGES 0x10u   /* private, shared: ask the kernel for large pages */
+
+/* options.max_debt: a key may owe nothing at all. */
+#define WEIR_NO_DEBT UINT64_MAX
+
+/*
+ * A source of Unix time in nanoseconds. Called from any thread, inside the
+ * calls that take no time. Must not call the limiter.
+ */
+typedef uint64_t (*weir_clock_fn)(void *arg);
+
+/*
+ * How to make a limiter. Start with WEIR_OPTIONS_INIT, set what you need; zero
+ * means the default. The struct may grow at its end: `size` tells the library
+ * which fields the caller knows.
+ */
+struct weir_options {
+    size_t size;         /* sizeof(struct weir_options), set by WEIR_OPTIONS_INIT */
+    int algorithm;       /* enum weir_algorithm; required */
+    int memory;          /* enum weir_memory */
+    uint64_t count;      /* units per period; required, at least 1 */
+    uint64_t period_ns;  /* required: 1 us to 100 years. For buckets count/period <= 1e9 per s */
+    uint64_t burst;      /* token_bucket: the most at once. 0: count. Else an error */
+    uint64_t queue;      /* leaky_bucket: places behind the one being served. Else an error */
+    uint64_t max_keys;   /* keys in use at once that are never forgotten. 0: 100,000 */
+    uint64_t max_debt;   /* units a key may owe beyond its quota by penalties, settlements and
+                            waiting. 0: as much as its quota; WEIR_NO_DEBT: nothing.
+                            sliding_log holds no debt */
+    int on_full;         /* enum weir_on_full */
+    int hash;            /* enum weir_hash */
+    int align;           /* enum weir_align; fixed_window */
+    unsigned flags;      /* WEIR_CHANGE, ... */
+    uint64_t offset_ns;  /* windows begin this much after multiples of the period; < period */
+    const char *path;    /* WEIR_FILE: where. Copied */
+    weir_clock_fn clock; /* the clock of the short forms; NULL: the system's */
+    void *clock_arg;
+};
+
+#define WEIR_OPTIONS_INIT                                                                          \
+    {                                                                                              \
+        sizeof(struct weir_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL       \
+    }
+
+/* A limiter: one limit and the state of its keys. */
+struct weir;
+
+/*
+ * Makes a limiter, or opens the one in options->path. A file is made aside and
+ * linked into place complete, mode 0600; its space is allocated, so that a full
+ * disk is an error here and not a crash later. Processes that open one file
+ * must agree on the parameters, or ask for the change with WEIR_CHANGE (count,
+ * burst, queue, max_debt; the rest is fixed with the file).
+ *
+ * On success *w is the caller's, to be ended with weir_close(). On failure *w
+ * is NULL, nothing has changed, and *error (may be NULL) says why.
+ *
+ * WEIR_EINVAL (a field that makes no sense), WEIR_ERATE, WEIR_EQUOTA, WEIR_ENOMEM, WEIR_ENOSPC,
+ * WEIR_EIO, WEIR_EACCES, WEIR_EVERSION, WEIR_EDAMAGED, WEIR_EMISMATCH, WEIR_ETIME (the file's time
+ * line has run out), WEIR_ECPU.
+ */
+WEIR_API int weir_open(struct weir **w, const struct weir_options *options,
+                       struct weir_error *error);
+
+/*
+ * Ends a limiter. Private and shared memory go with the last process that has
+ * it; a file stays. NULL is allowed. No other call may be under way in this
+ * process.
+ */
+WEIR_API void weir_close(struct weir *w);
+
+/*
+ * Changes count and burst (leaky_bucket: queue) of a live limiter, for every
+ * process that shares it, at once. Keys keep their state: a key gains at most
+ * one extra burst, and is locked out at most max(1 s, the new time to full).
+ * burst_or_queue is 0 for the windows and the log; 0 for token_bucket: count.
+ * sliding_log cannot grow beyond the count that it was made with, nor a bucket
+ * to a rate that its time unit cannot express: WEIR_EQUOTA, WEIR_ERATE.
+ *
+ * WEIR_EINVAL, WEIR_ERATE, WEIR_EQUOTA; then nothing has changed.
+ */
+WEIR_API int weir_change(struct weir *w, uint64_t count, uint64_t burst_or_queue,
+                         struct weir_error *error);
+
+/* The limiter's own time now. WEIR_EINVAL with WEIR_EXPLICIT_TIME. */
+WEIR_API int weir_now(struct weir *w, uint64_t *now_ns);
+
+/* Bytes of memory or file that options would take; WEIR_E... as weir_open(). */
+WEIR_API int weir_size(const struct weir_options *options, uint64_t *bytes,
+                       struct weir_error *error);
+
+/* The name of an algorithm ("token_bucket"), NULL if there is none; and back, 0 if unknown. */
+WEIR_API const char *weir_algorithm_name(int algorithm);
+WEIR_API int weir_algorithm_by_name(const char *name);
+
+/* ---- asking ------------------------------------------------------------ */
+
+enum weir_verdict {
+    WEIR_ALLOW = 0,
+    WEIR_DENY = 1, /* not now: retry after retry_after_ns */
+    WEIR_NEVER = 2 /* this cost can never fit */
+};
+
+#define WEIR_FLAG_FULL 0x1u     /* the table was full; on_full decided */
+#define WEIR_FLAG_BLOCKED 0x2u  /* the key is blocked; retry_after_ns is the block's end */
+#define WEIR_FLAG_SPURIOUS 0x4u /* several limits: denied only because of a race; was rolled back */
+
+/*
+ * The answer, always complete.
+ * With no other traffic on the key, the same call is denied one nanosecond
+ * before retry_after_ns and allowed at it.
+ */
+struct weir_answer {
+    int verdict;             /* enum weir_verdict */
+    unsigned flags;          /* WEIR_FLAG_... */
+    uint64_t quota;          /* the most that can ever be taken at once */
+    uint64_t remaining;      /* the most that could be taken right after this answer */
+    uint64_t granted;        /* units charged by this call */
+    uint64_t retry_after_ns; /* ALLOW: 0; DENY: at least 1; NEVER: WEIR_FOREVER */
+    uint64_t reset_after_ns; /* until the key is as good as new */
+    uint64_t delay_ns;       /* ALLOW: act this much later (leaky_bucket, max_wait) */
+    uint32_t limit;          /* weir_check_several(): index of the limit that bound */
+    uint32_t reserved;
+};
+
+/* A key that was hashed once, for callers that ask often. Belongs to one limiter. */
+struct weir_key {
+    uint64_t word[3];
+};
+
+/* struct weir_ask.mode */
+enum weir_mode {
+    WEIR_CHECK = 0, /* take all of cost or nothing */
+    WEIR_PEEK = 1,  /* what would CHECK say; cost may be 0; changes nothing, granted is 0 */
+    WEIR_UP_TO = 2  /* take as much of cost as there is; DENY only if there is none */
+};
+
+/* One question. Zero what you do not use. */
+struct weir_ask {
+    const void *key; /* the key's bytes, or ... */
+    size_t key_len;
+    const struct weir_key *hashed; /* ... the key hashed before; wins over key */
+    uint64_t cost;
+    uint64_t max_wait_ns; /* ALLOW with a delay up to this, charging the future, at most max_debt.
+                             token_bucket and leaky_bucket; else WEIR_ENOTSUP */
+    int mode;             /* enum weir_mode */
+    unsigned reserved;    /* 0 */
+};
+
+/*
+ * May this key take `cost` units now? Takes them if so. A denied call changes
+ * nothing. The short form reads the limiter's clock.
+ *
+ * 0; WEIR_EINVAL (NULL), WEIR_EKEY, WEIR_ECOST, WEIR_ETIME.
+ */
+WEIR_API int weir_check(struct weir *w, const void *key, size_t key_len, uint64_t cost,
+                        struct weir_answer *answer);
+WEIR_API int weir_check_at(struct weir *w, const void *key, size_t key_len, uint64_t cost,
+                           uint64_t now_ns, struct weir_answer *answer);
+
+/* The same with all that a question can carry: peek, up-to, max_wait, a hashed key. */
+WEIR_API int weir_ask(struct weir *w, const struct weir_ask *ask, struct weir_answer *answer);
+WEIR_API int weir_ask_at(struct weir *w, const struct weir_ask *ask, uint64_t now_ns,
+                         struct weir_answer *answer);
+
+/*
+ * Many questions to one limiter, decided in order as if asked one by one, in a
+ * quarter of the time: memory is fetched for all of them at once. Every
+ * question is validated first; on an error nothing has been decided and
+ * *bad (may be NULL) is the index of the first bad one.
+ */
+WEIR_API int weir_ask_batch(struct weir *w, const struct weir_ask *asks, size_t n,
+                            struct weir_answer *answers, size_t *bad);
+WEIR_API int weir_ask_batch_at(struct weir *w, const struct weir_ask *asks, size_t n,
+                               uint64_t now_ns, struct weir_answer *answers, size_t *bad);
+
+/* The most limits that one weir_check_several() takes. */
+#define WEIR_SEVERAL_MAX 64
+
+struct weir_part {
+    struct weir *limiter;
+    struct weir_ask ask; /* mode WEIR_CHECK or WEIR_PEEK, the same in all parts; max_wait_ns 0 */
+};
+
+/*
+ * Several limits at once, all or nothing: every part is allowed and charged,
+ * or none is charged. The answer is that of the part that bound, named by
+ * answer->limit: on deny NEVER first, then the largest retry; on allow the
+ * smallest remaining; ties by order. Two parts may name the same limiter, with
+ * different keys. Under a race another caller's call may be denied although it
+ * would have fitted (WEIR_FLAG_SPURIOUS, counted); nothing is ever admitted
+ * too much. A process killed inside may leave charges that nobody used.
+ * The short form reads the first part's clock.
+ */
+WEIR_API int weir_check_several(const struct weir_part *parts, size_t n,
+                                struct weir_answer *answer);
+WEIR_API int weir_check_several_at(const struct weir_part *parts, size_t n, uint64_t now_ns,
+                                   struct weir_answer *answer);
+
+/* Hashes a key for w. 0; WEIR_EINVAL, WEIR_EKEY. Using it with another limiter: WEIR_ESTALE. */
+WEIR_API int weir_key_init(const struct weir *w, const void *key, size_t key_len,
+                           struct weir_key *out);
+
+/* ---- other verbs ------------------------------------------------------- */
+
+/*
+ * Gives units back that were charged at charged_ns. Never beyond a fresh key;
+ * into a window that has passed it does nothing. sliding_log: the exact inverse
+ * if the newest `units` were charged at charged_ns, else the oldest go, which
+ * never admits too much. The short form takes charged_ns = now.
+ * *answer (may be NULL) is a peek afterwards.
+ */
+WEIR_API int weir_refund(struct weir *w, const void *key, size_t key_len, uint64_t units,
+                         struct weir_answer *answer);
+WEIR_API int weir_refund_at(struct weir *w, const void *key, size_t key_len, uint64_t units,
+                            uint64_t charged_ns, uint64_t now_ns, struct weir_answer *answer);
+
+/*
+ * Charges units whether they fit or not, into debt up to max_debt. *answer (may
+ * be NULL) is a peek afterwards, with granted = what was charged.
+ * WEIR_EFULL if the key is new and on_full refuses it.
+ */
+WEIR_API int weir_penalise(struct weir *w, const void *key, size_t key_len, uint64_t units,
+                           struct weir_answer *answer);
+WEIR_API int weir_penalise_at(struct weir *w, const void *key, size_t key_len, uint64_t units,
+                              uint64_t now_ns, struct weir_answer *answer);
+
+/*
+ * Denies the key until until_ns (WEIR_FOREVER: until unblocked), whatever its
+ * quota; the quota's state is kept. A block is an entry of its own, never
+ * evicted while it lasts. WEIR_EFULL if there is no room for it.
+ * unblock: 1 if there was a block, 0 if not.
+ */
+WEIR_API int weir_block(struct weir *w, const void *key, size_t key_len, uint64_t until_ns);
+WEIR_API int weir_block_at(struct weir *w, const void *key, size_t key_len, uint64_t until_ns,
+                           uint64_t now_ns);
+WEIR_API int weir_unblock(struct weir *w, const void *key, size_t key_len);
+
+/* Forgets the key's state (not its block). 1 if there was any, 0 if not. */
+WEIR_API int weir_reset(struct weir *w, const void *key, size_t key_len);
+
+/* ---- reserve, then settle ---------------------------------------------- */
+
+/*
+ * Units taken in advance, for work whose true cost is known later. The handle
+ * is self-contained: it may be copied and sent to another process that has the
+ * same limiter open. Settle or cancel it once.
+ */
+struct weir_reservation {
+    uint64_t word[8];
+};
+
+/*
+ * Takes `estimate` units like weir_check() and, on ALLOW, fills *reservation.
+ * It can be settled until ttl_ns from now; after that the estimate stays charged.
+ */
+WEIR_API int weir_reserve(struct weir *w, const void *key, size_t key_len, uint64_t estimate,
+                          uint64_t ttl_ns, struct weir_reservation *reservation,
+                          struct weir_answer *answer);
+WEIR_API int weir_reserve_at(struct weir *w, const void *key, size_t key_len, uint64_t estimate,
+                             uint64_t ttl_ns, uint64_t now_ns, struct weir_reservation *reservation,
+                             struct weir_answer *answer);
+
+/*
+ * Replaces the estimate by the actual cost: gives the rest back, or charges
+ * what is missing into debt (answer->granted: what was charged, at most
+ * max_debt). Cancel is settling with 0. The handle is used up.
+ * WEIR_EEXPIRED: too late, the estimate stays. WEIR_ESTALE: another limiter's,
+ * or already settled.
+ */
+WEIR_API int weir_settle(struct weir *w, struct weir_reservation *reservation, uint64_t actual,
+                         struct weir_answer *answer);
+WEIR_API int weir_settle_at(struct weir *w, struct weir_reservation *reservation, uint64_t actual,
+                            uint64_t now_ns, struct weir_answer *answer);
+WEIR_API int weir_cancel(struct weir *w, struct weir_reservation *reservation,
+                         struct weir_answer *answer);
+WEIR_API int weir_cancel_at(struct weir *w, struct weir_reservation *reservation, uint64_t now_ns,
+                            struct weir_answer *answer);
+
+/* ---- looking after it -------------------------------------------------- */
+
+/*
+ * Counted in this process through this limiter, except the last four, which
+ * are the table's. Each call counts once; peeks do not count.
+ */
+struct weir_stats {
+    size_t size; /* in: sizeof(struct weir_stats) */
+    uint64_t allowed;
+    uint64_t denied; /* blocked and full ones included */
+    uint64_t never;
+    uint64_t blocked;      /* denied because of a block */
+    uint64_t spurious;     /* several limits: denied and rolled back after a lost race */
+    uint64_t reclaimed;    /* slots of keys as good as new that were used again */
+    uint64_t evicted;      /* keys in use that were forgotten (on_full evict) */
+    uint64_t full_denied;  /* new keys refused (on_full deny; or only blocks around) */
+    uint64_t full_allowed; /* new keys let through without a charge (on_full allow) */
+    uint64_t moved;        /* keys moved to make room */
+    uint64_t keys;         /* resident entries; may lag by one per killed process */
+    uint64_t capacity;     /* slots */
+    uint64_t blocks;       /* resident block entries */
+    uint64_t bytes;        /* memory or file, everything included */
+};
+
+/* WEIR_EINVAL on NULL or size 0. */
+WEIR_API int weir_stats(struct weir *w, struct weir_stats *stats);
+
+/*
+ * Visits up to `lines` lines of four slots and frees those whose key is as good
+ * as new. Never needed for correctness: new keys reuse such slots anyway. Call
+ * it now and then if `keys` should follow the live ones. Returns the slots
+ * freed, or a WEIR_E...
+ */
+WEIR_API long weir_sweep(struct weir *w, uint64_t lines);
+WEIR_API long weir_sweep_at(struct weir *w, uint64_t lines, uint64_t now_ns);
+
+/* ---- replay ------------------------------------------------------------ */
+
+/*
+ * The classic stepped bucket over explicit integer times, for replaying command
+ * streams: capacity tokens, refilled by floor(elapsed * capacity / window). Not
+ * a limiter: it grows with its clients, has no clock and is for one thread.
+ * Capacity 0 denies everything, window 0 never refills, a decreasing time
+ * refills nothing.
+ */
+struct weir_replay;
+WEIR_API int weir_replay_open(struct weir_replay **r, int64_t capacity, int64_t window,
+                              struct weir_error *error);
+/* 1 allow, 0 deny; WEIR_EINVAL, WEIR_EKEY, WEIR_ENOMEM. */
+WEIR_API int weir_replay(struct weir_replay *r, const void *client, size_t client_len,
+                         int64_t time);
+WEIR_API uint64_t weir_replay_clients(const struct weir_replay *r);
+WEIR_API void weir_replay_close(struct weir_replay *r);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
