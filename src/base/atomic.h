@@ -1,0 +1,74 @@
+/*
+ * Every atomic access of weir goes through this header, for three reasons: the
+ * ordering is written on the operation (ThreadSanitizer cannot see fences),
+ * each call site reads as a sentence, and the explorer (tests/explore) builds
+ * the same sources with WEIR_EXPLORE, where each access first hands control to
+ * a scheduler that may run somebody else or kill the caller there.
+ */
+#ifndef WEIR_BASE_ATOMIC_H
+#define WEIR_BASE_ATOMIC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef WEIR_EXPLORE
+void explore_point(const void *address); /* tests/explore/scheduler.c */
+#else
+static inline void explore_point(const void *address)
+{
+    (void)address;
+}
+#endif
+
+static inline uint64_t load_relaxed(const uint64_t *p)
+{
+    explore_point(p);
+    return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t load_acquire(const uint64_t *p)
+{
+    explore_point(p);
+    return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+static inline void store_relaxed(uint64_t *p, uint64_t value)
+{
+    explore_point(p);
+    __atomic_store_n(p, value, __ATOMIC_RELAXED);
+}
+
+static inline void store_release(uint64_t *p, uint64_t value)
+{
+    explore_point(p);
+    __atomic_store_n(p, value, __ATOMIC_RELEASE);
+}
+
+static inline uint64_t fetch_add(uint64_t *p, uint64_t value)
+{
+    explore_point(p);
+    return __atomic_fetch_add(p, value, __ATOMIC_ACQ_REL);
+}
+
+static inline uint64_t fetch_sub(uint64_t *p, uint64_t value)
+{
+    explore_point(p);
+    return __atomic_fetch_sub(p, value, __ATOMIC_ACQ_REL);
+}
+
+static inline bool cas_u64(uint64_t *p, uint64_t seen, uint64_t next)
+{
+    explore_point(p);
+    return __atomic_compare_exchange_n(p, &seen, next, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/*
+ * A counter with one writer and any number of readers: the writer needs no
+ * locked instruction, the reader sees a value that was true a moment ago.
+ */
+static inline void count_own(uint64_t *p, uint64_t n)
+{
+    __atomic_store_n(p, __atomic_load_n(p, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+}
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * The only place that reads a clock. Everybody else is given the time.
+ */
+#ifndef WEIR_BASE_CLOCK_H
+#define WEIR_BASE_CLOCK_H
+
+#include <stdint.h>
+
+/* Unix time by the wall clock, which somebody may set. Read once to anchor a time line. */
+uint64_t clock_unix_ns(void);
+
+/* Nanoseconds since boot, sleep included; nobody can set it. */
+uint64_t clock_boot_ns(void);
+
+struct boot_id {
+    uint64_t word[2];
+};
+
+/* Which boot this is. All zero where the kernel does not tell. */
+struct boot_id clock_boot_id(void);
+
+#endif

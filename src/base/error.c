@@ -1,0 +1,85 @@
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int fail(struct weir_error *error, int code, const char *format, ...)
+{
+    if (error != NULL) {
+        va_list args;
+        va_start(args, format);
+        error->code = code;
+        (void)vsnprintf(error->text, sizeof error->text, format, args);
+        va_end(args);
+    }
+    return code;
+}
+
+static int code_of_errno(int number)
+{
+    switch (number) {
+    case ENOMEM:
+    case EAGAIN:
+        return WEIR_ENOMEM; /* mmap and mlock limits say EAGAIN */
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return WEIR_ENOSPC;
+    case EACCES:
+    case EPERM:
+    case ELOOP:
+        return WEIR_EACCES;
+    default:
+        return WEIR_EIO;
+    }
+}
+
+int fail_errno(struct weir_error *error, const char *what, const char *path)
+{
+    int number = errno;
+    char reason[96];
+    /* The GNU strerror_r may return a constant text instead of filling the buffer. */
+    const char *text = strerror_r(number, reason, sizeof reason);
+    return fail(error, code_of_errno(number), "%s%s%s: %s", path != NULL ? path : "",
+                path != NULL ? ": " : "", what, text);
+}
+
+const char *weir_strerror(int code)
+{
+#define CASE(name, value, text)                                                                    \
+    case value:                                                                                    \
+        return text;
+    switch (code) {
+    case WEIR_OK:
+        return "success";
+        WEIR_ERRORS(CASE)
+    default:
+        return "unknown weir error code";
+    }
+#undef CASE
+}
+
+const char *weir_errname(int code)
+{
+#define CASE(name, value, text)                                                                    \
+    case value:                                                                                    \
+        return #name;
+    switch (code) {
+    case WEIR_OK:
+        return "WEIR_OK";
+        WEIR_ERRORS(CASE)
+    default:
+        return "WEIR_E?";
+    }
+#undef CASE
+}
+
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+
+const char *weir_version(void)
+{
+    return TEXT(WEIR_VERSION_MAJOR) "." TEXT(WEIR_VERSION_MINOR) "." TEXT(WEIR_VERSION_PATCH);
+}

@@ -1,0 +1,50 @@
+#include "base/lock.h"
+
+#include <errno.h>
+#include <sched.h>
+
+#include <weir.h>
+
+int lock_init(struct lock *lock)
+{
+    pthread_mutexattr_t attr;
+    int bad = pthread_mutexattr_init(&attr);
+    if (bad != 0) {
+        return WEIR_EIO;
+    }
+    bad = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    bad |= pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+    bad |= pthread_mutex_init(&lock->mutex, &attr);
+    (void)pthread_mutexattr_destroy(&attr);
+    return bad != 0 ? WEIR_EIO : 0;
+}
+
+/* The dead owner's half-done work is found by those who look; see the header. */
+static bool taken(struct lock *lock, int result)
+{
+    if (result == EOWNERDEAD) {
+        (void)pthread_mutex_consistent(&lock->mutex);
+        return true;
+    }
+    return result == 0;
+}
+
+void lock_take(struct lock *lock)
+{
+    (void)taken(lock, pthread_mutex_lock(&lock->mutex));
+}
+
+bool lock_try(struct lock *lock)
+{
+    return taken(lock, pthread_mutex_trylock(&lock->mutex));
+}
+
+void lock_release(struct lock *lock)
+{
+    (void)pthread_mutex_unlock(&lock->mutex);
+}
+
+void lock_pause(void)
+{
+    (void)sched_yield();
+}

@@ -1,0 +1,26 @@
+/*
+ * A small number for each living thread, so that it can have counters of its
+ * own: count without a locked instruction, add up when somebody asks.
+ */
+#ifndef WEIR_BASE_THREAD_H
+#define WEIR_BASE_THREAD_H
+
+/* Numbers 0 to THREAD_OWN - 1 belong to one living thread each; THREAD_OWN is shared by the rest. */
+#define THREAD_OWN 63
+#define THREAD_SLOTS (THREAD_OWN + 1)
+
+/* The number plus one; 0 while the thread has none. Use thread_slot(). */
+extern __thread unsigned thread_number __attribute__((visibility("hidden")));
+
+unsigned thread_number_take(void);
+
+static inline unsigned thread_slot(void)
+{
+    unsigned n = thread_number;
+    if (__builtin_expect(n == 0, 0)) {
+        n = thread_number_take();
+    }
+    return n - 1;
+}
+
+#endif
