@@ -1,0 +1,150 @@
+/*
+ * The algorithms behind one table of operations. Each is one file of pure
+ * functions: state in, time in, decision out; no clock, no lock, no memory of
+ * their own. A new algorithm is a new file and a row in algo.c.
+ *
+ * STATE is one 64-bit word, and for sliding_log a record beside it. A word of 0
+ * is a fresh key. TIME is nanoseconds on the limiter's line, which begins at its
+ * epoch; words are relative to it.
+ *
+ * A state may be ahead of the caller's time. Within ALGO_SLACK_NS that is
+ * another thread's or process's clock: the state stands, and the caller decides
+ * as if its own time were that later one. Further ahead, a clock has been set
+ * back: the state is pulled down to the most that it could legitimately be now
+ * (`pulled`), so that nobody is locked out for longer than the time to full.
+ */
+#ifndef WEIR_ALGO_ALGO_H
+#define WEIR_ALGO_ALGO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir.h>
+
+#define ALGO_SLACK_NS UINT64_C(1000000000)
+
+/* A window's index is wide enough for this long. Julian years, as calendars average. */
+#define ALGO_LIFE_NS (UINT64_C(36525) * WEIR_DAY)
+
+/* What a user wrote, defaults filled in. */
+struct limit_spec {
+    int algorithm;
+    int on_full;
+    uint64_t count;
+    uint64_t period_ns;
+    uint64_t burst;
+    uint64_t queue;
+    uint64_t max_debt; /* units; 0 is none */
+};
+
+/*
+ * What the algorithms compute with: made from a spec once, immutable, without
+ * pointers, so that it can live in a shared header. A live change makes a new
+ * one; `shift`, `count_bits` and `capacity` then stay as they are, or words
+ * would be misread.
+ */
+struct algo_params {
+    struct limit_spec spec;
+    uint64_t quota;      /* the most that can be taken at once */
+    uint64_t step;       /* buckets: the time of one unit, in 2^-shift ns */
+    uint64_t span;       /* buckets: quota * step */
+    uint64_t reach;      /* buckets: (quota + max_debt) * step, the furthest lead over now */
+    uint64_t max_count;  /* windows: quota + max_debt */
+    uint64_t max_time;   /* the last time, in ns since the epoch, that the words can express */
+    uint64_t capacity;   /* sliding_log: places in the ring */
+    uint32_t shift;      /* buckets: words count in 2^-shift ns */
+    uint32_t count_bits; /* windows: bits of one counter */
+};
+
+/* What a decision does to the word. */
+struct algo_step {
+    uint64_t word; /* the state afterwards */
+    int verdict;
+    bool pulled; /* the state was from a far future: write the word even on DENY */
+};
+
+/* A question, as the algorithms see it. */
+struct algo_ask {
+    uint64_t now;  /* ns since the epoch, at most max_time */
+    uint64_t cost; /* at least 1, except in describe() */
+    uint64_t wait; /* the longest delay that the caller accepts, in ns */
+};
+
+/* Places that are fixed when a table is made; all 0 for a new one. */
+struct algo_layout {
+    uint32_t shift;
+    uint64_t capacity;
+    bool fixed; /* the values above must be kept */
+};
+
+struct algo_ops {
+    int id;
+    const char *name;
+    bool waits; /* can charge the future: ask.wait may be used */
+
+    /*
+     * Checks every number of the spec and fills *params. 0, WEIR_ERATE or
+     * WEIR_EQUOTA with a text; then *params is undefined.
+     */
+    int (*compile)(const struct limit_spec *spec, const struct algo_layout *layout,
+                   struct algo_params *params, struct weir_error *error);
+
+    /* May ask->cost be taken? Reads word and record, writes neither. */
+    struct algo_step (*decide)(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                               const struct algo_ask *ask);
+
+    /*
+     * Fills remaining, reset_after_ns, delay_ns and (for answer->verdict DENY)
+     * retry_after_ns, from the word after the decision. Apart from decide() so
+     * that it can run after the word has been published.
+     */
+    void (*describe)(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                     const struct algo_ask *ask, struct weir_answer *answer);
+
+    /* The word after taking ask->cost whatever the quota, up to max_debt; *charged is what fitted. */
+    uint64_t (*charge)(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                       const struct algo_ask *ask, uint64_t *charged);
+
+    /* The word after giving ask->cost back, charged at `charged_at`. May rewrite the record. */
+    uint64_t (*refund)(const struct algo_params *p, uint64_t word, uint64_t *record,
+                       const struct algo_ask *ask, uint64_t charged_at);
+
+    /* How long until the state is as good as fresh, in ns: 0 now. This is a key's debt. */
+    uint64_t (*fresh_in)(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                         uint64_t now);
+
+    /*
+     * The time under which the units just taken were counted: `now`, or later if
+     * the state (`word`, after taking) was ahead. This is refund's charged_at.
+     */
+    uint64_t (*stamp)(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                      uint64_t now);
+
+    /*
+     * sliding_log only, else NULL: notes `units` admitted at `now` in places of
+     * the record that the state `word` does not use. Takes effect when the word
+     * with that many units more is stored; until then a reader of `word` sees no
+     * difference.
+     */
+    void (*note)(const struct algo_params *p, uint64_t word, uint64_t *record, uint64_t now,
+                 uint64_t units);
+};
+
+/* NULL if there is no such algorithm. */
+const struct algo_ops *algo_by_id(int id);
+const struct algo_ops *algo_by_name(const char *name);
+
+/* Bytes of the record beside the word; 0 for all but sliding_log. */
+static inline uint64_t algo_record_bytes(const struct algo_params *p)
+{
+    return p->capacity * sizeof(uint64_t);
+}
+
+extern const struct algo_ops algo_token_bucket;
+extern const struct algo_ops algo_leaky_bucket;
+extern const struct algo_ops algo_fixed_window;
+extern const struct algo_ops algo_sliding_window;
+extern const struct algo_ops algo_sliding_log;
+
+#endif

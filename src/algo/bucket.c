@@ -1,0 +1,113 @@
+#include "algo/bucket.h"
+
+#include <inttypes.h>
+
+#include "base/error.h"
+
+/* The smallest shift that keeps the rounding of a step below one in BUCKET_STEP_MIN. */
+static uint32_t choose_shift(const struct limit_spec *spec)
+{
+    uint32_t shift = BUCKET_SHIFT_MIN;
+    while (shift < BUCKET_SHIFT_MAX && (spec->period_ns << shift) / spec->count < BUCKET_STEP_MIN) {
+        shift++;
+    }
+    return shift;
+}
+
+static int check_rate(const struct limit_spec *spec, const struct algo_layout *layout,
+                      struct weir_error *error)
+{
+    if (mul_wide(spec->count, WEIR_SECOND) > mul_wide(spec->period_ns, 1000000000)) {
+        return fail(error, WEIR_ERATE,
+                    "%" PRIu64 " per %" PRIu64 " ns is more than a bucket can tell apart, expected "
+                    "at most 1,000,000,000 per second",
+                    spec->count, spec->period_ns);
+    }
+    if (layout->fixed && choose_shift(spec) > layout->shift) {
+        return fail(error, WEIR_ERATE,
+                    "%" PRIu64 " per %" PRIu64 " ns needs a finer time unit than this limiter was "
+                    "made with (2^-%u ns); make a new one",
+                    spec->count, spec->period_ns, (unsigned)layout->shift);
+    }
+    return 0;
+}
+
+int bucket_compile(const struct limit_spec *spec, uint64_t quota, const char *what,
+                   const struct algo_layout *layout, struct algo_params *p,
+                   struct weir_error *error)
+{
+    int e = check_rate(spec, layout, error);
+    if (e != 0) {
+        return e;
+    }
+    p->shift = layout->fixed ? layout->shift : choose_shift(spec);
+    p->step = mul_div_up(spec->period_ns, UINT64_C(1) << p->shift, spec->count);
+    u128 reach = ((u128)quota + spec->max_debt) * p->step;
+    /*
+     * A quarter of the word for the lead over now leaves three quarters for
+     * time itself; the slack above reach is below 2^38.
+     */
+    if (reach > UINT64_MAX / 4) {
+        return fail(error, WEIR_EQUOTA,
+                    "%s %" PRIu64 " plus debt %" PRIu64 " at %" PRIu64 " per %" PRIu64
+                    " ns takes longer to refill than a bucket can hold (%" PRIu64
+                    " ns), expected at most %" PRIu64 " units",
+                    what, quota, spec->max_debt, spec->count, spec->period_ns,
+                    (UINT64_MAX / 4) >> p->shift, UINT64_MAX / 4 / p->step);
+    }
+    p->quota = quota;
+    p->span = quota * p->step;
+    p->reach = (uint64_t)reach;
+    p->max_time = (UINT64_MAX - p->reach - (ALGO_SLACK_NS << BUCKET_SHIFT_MAX)) >> p->shift;
+    return 0;
+}
+
+uint64_t bucket_charge(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                       const struct algo_ask *ask, uint64_t *charged)
+{
+    bool pulled;
+    uint64_t now = bucket_now(p, ask->now);
+    uint64_t base = bucket_base(p, word, now, &pulled);
+    /* Within the clocks' slack the base may be past the reach: then nothing more fits. */
+    uint64_t room = sub_floor0(now + p->reach, base) / p->step;
+    (void)record;
+    *charged = min_u64(ask->cost, room);
+    return base + *charged * p->step;
+}
+
+uint64_t bucket_refund(const struct algo_params *p, uint64_t word, uint64_t *record,
+                       const struct algo_ask *ask, uint64_t charged_at)
+{
+    bool pulled;
+    uint64_t now = bucket_now(p, ask->now);
+    uint64_t base = bucket_base(p, word, now, &pulled);
+    uint64_t lead = base - now;
+    (void)record;
+    /* First in, first out: a charge older than the reach has drained; nothing is left to return. */
+    if (sub_floor0(ask->now, charged_at) >= shift_up(p->reach, p->shift)) {
+        return word;
+    }
+    if (lead == 0) {
+        return word;
+    }
+    /* cost * step may not fit, but lead / step does: compare before multiplying. */
+    return ask->cost > lead / p->step ? now : base - ask->cost * p->step;
+}
+
+uint64_t bucket_fresh_in(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                         uint64_t now)
+{
+    bool pulled;
+    uint64_t units = bucket_now(p, now);
+    (void)record;
+    return shift_up(bucket_base(p, word, units, &pulled) - units, p->shift);
+}
+
+uint64_t bucket_stamp(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                      uint64_t now)
+{
+    (void)p;
+    (void)word;
+    (void)record;
+    return now; /* a TAT has no window to belong to */
+}

@@ -1,0 +1,73 @@
+/*
+ * What token_bucket and leaky_bucket share: the generic cell rate algorithm.
+ *
+ * The word is a theoretical arrival time (TAT): when the bucket will be full
+ * again if nothing more is taken. A unit moves it forward by `step`; the call
+ * fits if the TAT then leads the time by no more than `span`. Nothing refills
+ * anything: time passing is the refill, to the last fraction.
+ *
+ * The unit of the word is 2^-shift ns. Whole nanoseconds would lose 1 % of
+ * 9,999,999 per second by rounding the step up; the shift is chosen so that a
+ * step has at least BUCKET_STEP_MIN units, and the loss is at most one in that.
+ */
+#ifndef WEIR_ALGO_BUCKET_H
+#define WEIR_ALGO_BUCKET_H
+
+#include "algo/algo.h"
+#include "base/maths.h"
+
+#define BUCKET_STEP_MIN 10000u
+#define BUCKET_SHIFT_MIN 2u /* exact enough up to 400 k/s; a word lasts 146 years */
+#define BUCKET_SHIFT_MAX 7u /* up to 10 M/s; 4.6 years. Beyond, the step is coarser */
+
+/* Fills everything but spec; `quota` in units, what it is called in an error in `what`. */
+int bucket_compile(const struct limit_spec *spec, uint64_t quota, const char *what,
+                   const struct algo_layout *layout, struct algo_params *p,
+                   struct weir_error *error);
+
+uint64_t bucket_charge(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                       const struct algo_ask *ask, uint64_t *charged);
+uint64_t bucket_refund(const struct algo_params *p, uint64_t word, uint64_t *record,
+                       const struct algo_ask *ask, uint64_t charged_at);
+uint64_t bucket_fresh_in(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                         uint64_t now);
+uint64_t bucket_stamp(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                      uint64_t now);
+
+/* The time of the call in units of the word. */
+static inline uint64_t bucket_now(const struct algo_params *p, uint64_t now)
+{
+    return now << p->shift;
+}
+
+/* The TAT as of `now`: never behind it, never further ahead than is legitimate. */
+static inline uint64_t bucket_base(const struct algo_params *p, uint64_t word, uint64_t now,
+                                   bool *pulled)
+{
+    uint64_t furthest = now + p->reach;
+    *pulled = false;
+    if (word <= now) {
+        return now;
+    }
+    if (__builtin_expect(word > furthest + (ALGO_SLACK_NS << p->shift), 0)) {
+        *pulled = true;
+        return furthest;
+    }
+    return word;
+}
+
+/* Whole units that fit before the TAT leads by more than span. */
+static inline uint64_t bucket_free(const struct algo_params *p, uint64_t base, uint64_t now)
+{
+    uint64_t lead = base - now;
+    return lead < p->span ? (p->span - lead) / p->step : 0;
+}
+
+/* A wait in ns as a lead in units, at most what the debt allows. */
+static inline uint64_t bucket_wait(const struct algo_params *p, uint64_t wait)
+{
+    uint64_t debt = p->reach - p->span;
+    return wait >= debt >> p->shift ? debt : wait << p->shift;
+}
+
+#endif
