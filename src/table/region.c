@@ -1,0 +1,113 @@
+/* Header, anchor and memory. Files are in region_file.c. */
+#include "table/region.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/error.h"
+#include "table/region_file.h"
+
+/* Large pages pay from a few of them on. */
+#define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
+
+uint64_t region_check(const struct region_fixed *fixed)
+{
+    /* Not secret: it detects damage, not malice. Who can write the file is trusted. */
+    static const uint64_t key[2] = {0x7765697220636865, 0x636b73756d000000};
+    return siphash128(key, fixed, offsetof(struct region_fixed, check), 1, 3).low;
+}
+
+int region_fixed_finish(struct region_fixed *fixed, struct weir_error *error)
+{
+    memcpy(fixed->magic, REGION_MAGIC, sizeof fixed->magic);
+    fixed->version = REGION_FORMAT;
+    fixed->header_bytes = (uint32_t)REGION_HEADER_BYTES;
+    fixed->total_bytes = add_sat(REGION_HEADER_BYTES, table_bytes(&fixed->shape));
+    struct hash_secret seed;
+    if (hash_secret_init(&fixed->secret) != 0 || hash_secret_init(&seed) != 0) {
+        return fail_errno(error, "getrandom", NULL);
+    }
+    fixed->generation = seed.sip[0] | 1;
+    fixed->check = region_check(fixed);
+    return 0;
+}
+
+const struct region_anchor *region_anchor(const struct region *r)
+{
+    return &r->head->anchor[load_acquire(&r->head->anchor_commit) & 1];
+}
+
+void region_set_anchor(struct region *r, const struct region_anchor *anchor)
+{
+    uint64_t next = load_relaxed(&r->head->anchor_commit) + 1;
+    r->head->anchor[next & 1] = *anchor;
+    store_release(&r->head->anchor_commit, next); /* pairs with region_anchor() */
+}
+
+/*
+ * Time goes on from the wall clock, but not before the epoch: a machine that
+ * boots in 1970 would otherwise stand still there.
+ */
+struct region_anchor region_anchor_now(const struct region_fixed *fixed)
+{
+    struct region_anchor a = {clock_boot_id(), 0, 0, clock_unix_ns(), clock_boot_ns()};
+    if (fixed->epoch_ns > 0) {
+        a.unix_ns = max_u64(a.unix_ns, (uint64_t)fixed->epoch_ns);
+    }
+    return a;
+}
+
+int region_map(struct region *r, uint64_t bytes, int flags, int fd, struct weir_error *error)
+{
+    if (bytes > (uint64_t)PTRDIFF_MAX) {
+        return fail(error, WEIR_ENOMEM, "the table would take more memory than there can be");
+    }
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+    if (p == MAP_FAILED) {
+        return fail_errno(error, "mmap", NULL);
+    }
+    r->head = p;
+    r->body = (unsigned char *)p + REGION_HEADER_BYTES;
+    r->bytes = bytes;
+    r->fd = fd;
+    return 0;
+}
+
+int region_fill(struct region *r, const struct region_fixed *fixed,
+                const struct region_hooks *hooks, struct weir_error *error)
+{
+    r->head->fixed = *fixed;
+    if (lock_init(&r->head->change) != 0) {
+        return fail(error, WEIR_EIO, "cannot make a robust lock");
+    }
+    return hooks->fill(hooks->arg, r, error);
+}
+
+int region_make_memory(struct region *r, const struct region_fixed *fixed, bool shared,
+                       unsigned flags, const struct region_hooks *hooks, struct weir_error *error)
+{
+    int map_flags = MAP_ANONYMOUS | (shared ? MAP_SHARED : MAP_PRIVATE);
+    int e = region_map(r, fixed->total_bytes, map_flags, -1, error);
+    if (e != 0) {
+        return e;
+    }
+    r->own = !shared;
+    if ((flags & WEIR_HUGE_PAGES) != 0 && r->bytes >= 2 * HUGE_PAGE_BYTES) {
+        (void)madvise(r->head, r->bytes, MADV_HUGEPAGE); /* a wish; small pages work too */
+    }
+    if ((flags & WEIR_PREFAULT) != 0 && madvise(r->head, r->bytes, MADV_POPULATE_WRITE) != 0 &&
+        errno != EINVAL) { /* a kernel before 5.14 does not know it */
+        e = fail_errno(error, "cannot touch all memory", NULL);
+    }
+    if (e == 0) {
+        e = region_fill(r, fixed, hooks, error);
+    }
+    if (e != 0) {
+        region_close(r);
+        return e;
+    }
+    struct region_anchor anchor = region_anchor_now(fixed);
+    region_set_anchor(r, &anchor);
+    return 0;
+}

@@ -1,0 +1,120 @@
+/*
+ * Where a table lives: private memory, shared memory or a file, always with the
+ * same header in front.
+ *
+ * A FILE is made aside and linked into place complete. Every opener holds a
+ * shared flock for as long as it has the file open. Locks inside the file are
+ * robust, so within one boot nothing has to be put right on open. In another
+ * boot, or in a copy, they may be held by nobody who lives: the first opener,
+ * who can get the flock exclusively, makes them anew, repairs what was being
+ * moved and re-anchors time. It does the same again if it is killed in between,
+ * because the new anchor, which names boot and inode, is committed last.
+ */
+#ifndef WEIR_TABLE_REGION_H
+#define WEIR_TABLE_REGION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "table/table.h"
+
+/* What is fixed when a limiter is made. Compared by openers, protected by a checksum. */
+struct region_fixed {
+    char magic[8];
+    uint32_t version;
+    uint32_t header_bytes;
+    uint64_t total_bytes;
+    struct table_shape shape;
+    int32_t algorithm;
+    int32_t hash;
+    int32_t align;
+    uint32_t explicit_time;
+    uint32_t shift;
+    uint32_t padding;
+    uint64_t capacity;
+    uint64_t period_ns;
+    uint64_t offset_ns;
+    int64_t epoch_ns;    /* time 0 of the words, in Unix ns; below 0 only for explicit times */
+    uint64_t generation; /* random */
+    struct hash_secret secret;
+    uint64_t check; /* over all of the above */
+};
+
+/* Ties the time line to a boot of a machine, and the file to its inode. */
+struct region_anchor {
+    struct boot_id boot;
+    uint64_t device;
+    uint64_t inode;
+    uint64_t unix_ns; /* the time line's value ... */
+    uint64_t boot_ns; /* ... at this CLOCK_BOOTTIME */
+};
+
+#define REGION_VERSIONS 16
+#define REGION_PARAMS_MAX 192
+
+/* One immutable version of the parameters; the bytes are the upper layer's. */
+struct region_params {
+    unsigned char bytes[REGION_PARAMS_MAX];
+} __attribute__((aligned(64)));
+
+struct region_header {
+    struct region_fixed fixed;
+    struct region_anchor anchor[2];
+    uint64_t anchor_commit; /* anchor[anchor_commit & 1] is in force */
+    struct lock change;     /* serialises changes of parameters */
+    /*
+     * params[version % REGION_VERSIONS] is in force. Written before the version
+     * is stored, and not again for REGION_VERSIONS - 1 changes.
+     */
+    uint64_t version __attribute__((aligned(64)));
+    struct region_params params[REGION_VERSIONS];
+    struct table_counts counts;
+};
+
+struct region {
+    struct region_header *head;
+    void *body; /* table_bytes(shape) */
+    uint64_t bytes;
+    int fd;   /* -1 if not a file */
+    bool own; /* private: a child of fork has its own copy */
+};
+
+/*
+ * Called on a new region before anybody else can see it: makes locks and first
+ * parameters. And on a file of another boot or a copy, with nobody else using it.
+ */
+struct region_hooks {
+    int (*fill)(void *arg, struct region *r, struct weir_error *error);
+    int (*recover)(void *arg, struct region *r, struct weir_error *error);
+    void *arg;
+};
+
+/* Bytes in front of the body. */
+#define REGION_HEADER_BYTES ((sizeof(struct region_header) + 4095) & ~(size_t)4095)
+
+/* Completes magic, version, sizes, secret, generation and check of *fixed. 0 or WEIR_EIO. */
+int region_fixed_finish(struct region_fixed *fixed, struct weir_error *error);
+
+/* WEIR_ENOMEM, WEIR_EIO. flags: WEIR_PREFAULT, WEIR_HUGE_PAGES. */
+int region_make_memory(struct region *r, const struct region_fixed *fixed, bool shared,
+                       unsigned flags, const struct region_hooks *hooks, struct weir_error *error);
+
+/*
+ * Opens the file, or makes it from *fixed. *made tells which. An existing file
+ * is validated in itself but not compared with *fixed: that is the caller's.
+ */
+int region_open_file(struct region *r, const char *path, const struct region_fixed *fixed,
+                     unsigned flags, const struct region_hooks *hooks, bool *made,
+                     struct weir_error *error);
+
+/* Unmaps and closes. A file stays. */
+void region_close(struct region *r);
+
+/* The anchor in force. */
+const struct region_anchor *region_anchor(const struct region *r);
+
+#endif

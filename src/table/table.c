@@ -1,0 +1,180 @@
+/* Layout, lookup, recovery. table.h has the essay. */
+#include "table/table.h"
+
+#include <string.h>
+
+#include <weir.h>
+
+/* 25/32 of the slots for max_keys keys: 20.48 bytes a key. */
+#define FILL_KEYS 25
+#define FILL_SLOTS 32
+/* Small tables need slack for uneven lines, and 2^-64 needs 16 of them. */
+#define LINES_MIN 32
+#define LINES_SPARE 16
+#define STRIPES_MAX 1024
+
+static uint64_t power_of_two_up(uint64_t x)
+{
+    return x <= 1 ? 1 : UINT64_C(1) << bits_for(x - 1);
+}
+
+struct table_shape table_shape(uint64_t max_keys, uint64_t record_bytes)
+{
+    struct table_shape shape;
+    uint64_t slots = mul_div_up(max_keys, FILL_SLOTS, FILL_KEYS);
+    uint64_t lines = add_sat(slots, LINE_SLOTS - 1) / LINE_SLOTS + LINES_SPARE;
+    lines = max_u64(lines, LINES_MIN);
+    shape.max_keys = max_keys;
+    shape.lines = lines + (lines & 1);
+    shape.stripes = power_of_two_up(min_u64(shape.lines / 8, STRIPES_MAX));
+    shape.record_bytes = record_bytes;
+    return shape;
+}
+
+uint64_t table_bytes(const struct table_shape *shape)
+{
+    u128 slot_bytes = (u128)sizeof(struct pair) + shape->record_bytes;
+    u128 bytes = shape->lines * LINE_SLOTS * slot_bytes + shape->stripes * sizeof(struct lock);
+    return bytes > UINT64_MAX ? UINT64_MAX : (uint64_t)bytes;
+}
+
+void table_attach(struct table *t, const struct table_shape *shape, void *memory,
+                  struct table_counts *counts, table_fresh_fn fresh_in, const void *fresh_arg)
+{
+    unsigned char *p = memory;
+    t->lines = (struct line *)(void *)p;
+    t->half = shape->lines / 2;
+    p += shape->lines * sizeof(struct line);
+    t->stripes = (struct lock *)(void *)p;
+    t->stripe_mask = shape->stripes - 1;
+    p += shape->stripes * sizeof(struct lock);
+    t->records = p;
+    t->record_bytes = shape->record_bytes;
+    t->counts = counts;
+    t->max_keys = shape->max_keys;
+    t->fresh_in = fresh_in;
+    t->fresh_arg = fresh_arg;
+}
+
+int table_init_locks(struct table *t)
+{
+    for (uint64_t i = 0; i <= t->stripe_mask; i++) {
+        int e = lock_init(&t->stripes[i]);
+        if (e != 0) {
+            return e;
+        }
+    }
+    return 0;
+}
+
+bool table_enter_try(const struct table *t, uint64_t tag, uint64_t held_tag)
+{
+    struct lock *stripe = table_stripe(t, tag);
+    return (held_tag != 0 && stripe == table_stripe(t, held_tag)) || lock_try(stripe);
+}
+
+void table_leave(const struct table *t, uint64_t tag, uint64_t held_tag)
+{
+    struct lock *stripe = table_stripe(t, tag);
+    if (held_tag == 0 || stripe != table_stripe(t, held_tag)) {
+        lock_release(stripe);
+    }
+}
+
+/* All slots of a key, by mark. */
+struct sightings {
+    struct pair *clean;
+    struct pair *leaving;
+    struct pair *arriving;
+};
+
+static void look(struct line *line, uint64_t clean, struct sightings *seen)
+{
+    for (unsigned i = 0; i < LINE_SLOTS; i++) {
+        struct pair *slot = &line->slot[i];
+        uint64_t tag = load_relaxed(&slot->tag);
+        if (tag == clean) {
+            seen->clean = slot;
+        } else if (tag == (clean | TAG_LEAVING)) {
+            seen->leaving = slot;
+        } else if (tag == (clean | TAG_ARRIVING)) {
+            seen->arriving = slot;
+        }
+    }
+}
+
+/* Under the stripe lock nobody else touches a marked slot: this swap cannot fail. */
+static void set_marked(struct pair *slot, struct pair next)
+{
+    (void)pair_cas(slot, pair_load(slot), next);
+}
+
+static struct pair *look_and_repair(const struct table *t, uint64_t clean, uint64_t line)
+{
+    struct sightings seen = {NULL, NULL, NULL};
+    look(&t->lines[line], clean, &seen);
+    look(&t->lines[table_other_line(t, line, clean)], clean, &seen);
+    if (seen.arriving != NULL) {
+        set_marked(seen.arriving, (struct pair){0, 0});
+    }
+    if (seen.leaving == NULL) {
+        return seen.clean;
+    }
+    if (seen.clean != NULL) {
+        set_marked(seen.leaving, (struct pair){0, 0});
+        return seen.clean;
+    }
+    set_marked(seen.leaving, (struct pair){clean, pair_load(seen.leaving).word});
+    return seen.leaving;
+}
+
+void table_repair(const struct table *t, uint64_t tag, uint64_t line)
+{
+    (void)look_and_repair(t, tag & ~TAG_MARKS, line);
+}
+
+struct pair *table_find_locked(const struct table *t, struct table_key key)
+{
+    return look_and_repair(t, key.tag, key.line);
+}
+
+bool table_remove(const struct table *t, struct pair *slot, struct pair seen)
+{
+    /*
+     * A kill between the two may leave `keys` too low, which only makes
+     * somebody look for room in vain, and `blocks` too high, which only makes
+     * somebody probe in vain. table_recover() counts again.
+     */
+    (void)fetch_sub(&t->counts->keys, 1);
+    if (!pair_cas(slot, seen, (struct pair){0, 0})) {
+        (void)fetch_add(&t->counts->keys, 1);
+        return false;
+    }
+    if ((seen.tag & TAG_BLOCK) != 0) {
+        (void)fetch_sub(&t->counts->blocks, 1);
+    }
+    return true;
+}
+
+void table_recover(struct table *t)
+{
+    uint64_t keys = 0;
+    uint64_t blocks = 0;
+    for (uint64_t i = 0; i < 2 * t->half; i++) {
+        for (unsigned j = 0; j < LINE_SLOTS; j++) {
+            uint64_t tag = load_relaxed(&t->lines[i].slot[j].tag);
+            if ((tag & TAG_MARKS) != 0) {
+                table_repair(t, tag, i);
+            }
+        }
+    }
+    for (uint64_t i = 0; i < 2 * t->half; i++) {
+        for (unsigned j = 0; j < LINE_SLOTS; j++) {
+            uint64_t tag = load_relaxed(&t->lines[i].slot[j].tag);
+            keys += tag != 0;
+            blocks += (tag & TAG_BLOCK) != 0;
+        }
+    }
+    store_relaxed(&t->counts->keys, keys);
+    store_relaxed(&t->counts->blocks, blocks);
+}

@@ -1,0 +1,238 @@
+/*
+ * The key table: a fixed number of slots, found by a keyed hash, changed by one
+ * 16-byte compare-and-swap each. The same bytes serve in private memory, shared
+ * memory and a file: no pointers inside, nothing allocated after creation.
+ *
+ * SLOTS. A line is 64 bytes, four slots of 16: a tag and a word. The tag is 61
+ * bits of the key's hash and three marks; 0 is an empty slot. The word is the
+ * algorithm's. A key may be in one of two lines, one in each half of the table,
+ * and either line can be computed from the other and the tag, so residents can
+ * be moved without knowing their keys. Two keys are confused only if tag and
+ * line agree: below 2^-64 per resident key.
+ *
+ * STATES OF A KEY r (as marks on its tag, in the one or two slots it is in):
+ *
+ *     absent                                 no slot
+ *     r                                      one slot; the only state between calls
+ *     r*                                     being moved away from this slot
+ *     r* and r^                              ... r^ is the copy, not yet complete
+ *     r* and r                               ... the copy is complete
+ *
+ * WHO MAY DO WHAT.
+ *   G1. Any thread, without a lock, may change the word of a slot that holds r
+ *       unmarked, by a compare-and-swap of tag and word together. A slot that
+ *       changed hands is therefore never charged for its former owner. (Wide
+ *       tables, whose keys have records, change words only under r's stripe.)
+ *   G2. r appears, and is moved, only under the lock of r's stripe. A miss counts
+ *       only under that lock; so a key never exists twice.
+ *   G3. r disappears under r's stripe lock, or, in narrow tables, by one
+ *       compare-and-swap from its unmarked state when another key replaces it.
+ *       Whoever believed to know r's slot then fails its own compare-and-swap.
+ *   G4. A thread waits for at most one stripe lock, its own key's, and holds no
+ *       other while it waits. Further stripes are only tried: no lock order, no
+ *       deadlock.
+ *   G5. Under r's lock a marked r belongs to a dead thread. Repair: with r* and
+ *       r present, clear r*; else clear r^ and unmark r*. A kill at any point of
+ *       a move thus leaves neither two of r nor none.
+ *   G6. The record of slot i is guarded by the stripe of the key in slot i.
+ *   G7. A block stays in its slot until it is removed, so a search without a lock
+ *       cannot miss it.
+ *
+ * Ordering: every slot change is a sequentially consistent compare-and-swap, and
+ * slot reads are acquire; nothing else is published through memory.
+ */
+#ifndef WEIR_TABLE_TABLE_H
+#define WEIR_TABLE_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "base/lock.h"
+#include "base/pair.h"
+
+#define LINE_SLOTS 4
+
+struct line {
+    struct pair slot[LINE_SLOTS];
+} __attribute__((aligned(64)));
+
+/* Marks, in the low bits of a tag. */
+#define TAG_LEAVING UINT64_C(1)  /* r* */
+#define TAG_ARRIVING UINT64_C(2) /* r^ */
+#define TAG_BLOCK UINT64_C(4)    /* not a key's state but its block; part of the identity */
+#define TAG_MARKS (TAG_LEAVING | TAG_ARRIVING)
+#define TAG_HASH (~UINT64_C(7))
+
+/* Counters of the table itself; each on a line of its own, away from what decisions read. */
+struct table_counts {
+    uint64_t keys __attribute__((aligned(64)));
+    uint64_t blocks __attribute__((aligned(64)));
+    uint64_t sweep_line __attribute__((aligned(64)));
+};
+
+/* How many of what; all that is needed to lay a table out. */
+struct table_shape {
+    uint64_t max_keys;
+    uint64_t lines;        /* even */
+    uint64_t stripes;      /* a power of two */
+    uint64_t record_bytes; /* beside each slot; 0: narrow */
+};
+
+/*
+ * How far a state is from fresh, in ns; the table asks this of slots whose
+ * owner it considers replacing. `tag` tells keys from blocks.
+ */
+typedef uint64_t (*table_fresh_fn)(const void *arg, uint64_t tag, uint64_t word,
+                                   const uint64_t *record, uint64_t now);
+
+/* A table as one process sees it. Made by table_attach(); read-only afterwards. */
+struct table {
+    struct line *lines;
+    uint64_t half; /* lines in each half */
+    struct lock *stripes;
+    uint64_t stripe_mask;
+    unsigned char *records;
+    uint64_t record_bytes;
+    struct table_counts *counts;
+    uint64_t max_keys;
+    table_fresh_fn fresh_in;
+    const void *fresh_arg;
+};
+
+/* Where a key lives. */
+struct table_key {
+    uint64_t tag;
+    uint64_t line; /* the first of its two lines */
+};
+
+/* The shape for max_keys keys, and the bytes that lines, stripes and records take. */
+struct table_shape table_shape(uint64_t max_keys, uint64_t record_bytes);
+uint64_t table_bytes(const struct table_shape *shape); /* UINT64_MAX: more than there can be */
+
+/* Lays the table over memory of table_bytes(), aligned to 64. Touches nothing. */
+void table_attach(struct table *t, const struct table_shape *shape, void *memory,
+                  struct table_counts *counts, table_fresh_fn fresh_in, const void *fresh_arg);
+
+/* Makes the stripe locks of a zeroed table. 0 or WEIR_EIO. Nobody else may be using it. */
+int table_init_locks(struct table *t);
+
+/* Puts right what dead processes left, and counts again. Nobody else may be using it. */
+void table_recover(struct table *t);
+
+static inline uint64_t table_other_line(const struct table *t, uint64_t line, uint64_t tag)
+{
+    /* In each half the two places add up to g modulo half; g is a function of the tag alone. */
+    uint64_t g = mul_high((tag & TAG_HASH) * UINT64_C(0x9e3779b97f4a7c15), t->half);
+    uint64_t base = line < t->half ? t->half : 0;
+    uint64_t place = line < t->half ? line : line - t->half;
+    return base + (g >= place ? g - place : g + t->half - place);
+}
+
+static inline struct table_key table_key(const struct table *t, struct hash h)
+{
+    struct table_key key;
+    uint64_t tag = h.high & TAG_HASH;
+    key.tag = tag != 0 ? tag : TAG_HASH;
+    key.line = mul_high(h.low, t->half) + (h.low & 1) * t->half;
+    return key;
+}
+
+/* The entry that blocks a key: another hash, made from the key's, and marked as a block. */
+static inline struct table_key table_block_key(const struct table *t, struct hash h)
+{
+    struct hash b = {h.high * UINT64_C(0xd6e8feb86659fd93) + 1,
+                     h.low * UINT64_C(0xa0761d6478bd642f) ^ h.high};
+    struct table_key key = table_key(t, b);
+    key.tag |= TAG_BLOCK;
+    return key;
+}
+
+static inline struct lock *table_stripe(const struct table *t, uint64_t tag)
+{
+    return &t->stripes[tag >> 8 & t->stripe_mask];
+}
+
+static inline uint64_t *table_record(const struct table *t, const struct pair *slot)
+{
+    if (t->record_bytes == 0) {
+        return NULL;
+    }
+    uint64_t i = (uint64_t)(slot - &t->lines[0].slot[0]);
+    return (uint64_t *)(void *)(t->records + i * t->record_bytes);
+}
+
+/* The slot with this very tag in a line, or NULL. Four compares without a branch. */
+static inline struct pair *line_find(struct line *line, uint64_t tag)
+{
+    unsigned hits = 0;
+    for (unsigned i = 0; i < LINE_SLOTS; i++) {
+        hits |= (unsigned)(load_relaxed(&line->slot[i].tag) == tag) << i;
+    }
+    return hits != 0 ? &line->slot[__builtin_ctz(hits)] : NULL;
+}
+
+/*
+ * The slot of a key in its unmarked state, without a lock. NULL proves nothing:
+ * the key may be on the move; look again under its stripe.
+ */
+static inline struct pair *table_find(const struct table *t, struct table_key key)
+{
+    uint64_t second = table_other_line(t, key.line, key.tag);
+    __builtin_prefetch(&t->lines[second], 1);
+    struct pair *slot = line_find(&t->lines[key.line], key.tag);
+    return slot != NULL ? slot : line_find(&t->lines[second], key.tag);
+}
+
+/* The same under the key's stripe lock, repairing what a dead thread left. NULL: absent. */
+struct pair *table_find_locked(const struct table *t, struct table_key key);
+
+/* What table_claim() did. */
+struct claim {
+    struct pair *slot;  /* NULL: there was no place */
+    uint64_t reclaimed; /* slots of keys as good as fresh that were used again */
+    uint64_t evicted;   /* 1 if a key in use was forgotten */
+    uint64_t moved;     /* residents moved to make room */
+    uint64_t full_for;  /* slot NULL: ns until the first of the candidates will be fresh */
+    bool contended;     /* slot NULL: others were in the way; release the stripe and try again */
+};
+
+/*
+ * Puts an absent key into the table with `word`. Call under the key's stripe
+ * lock, after table_find_locked() said NULL. `evict`: forget the least indebted
+ * candidate rather than fail. `now` judges freshness; pass it less the clocks'
+ * slack. In wide tables the record of the slot is the caller's to fill.
+ */
+struct claim table_claim(const struct table *t, struct table_key key, uint64_t word, uint64_t now,
+                         bool evict);
+
+/* Takes a key that was seen as `seen` out of its slot, under its stripe lock. False if it changed. */
+bool table_remove(const struct table *t, struct pair *slot, struct pair seen);
+
+/* Frees slots that are as good as fresh in up to `lines` lines, from where the last sweep ended. */
+uint64_t table_sweep(const struct table *t, uint64_t lines, uint64_t now);
+
+/* ---- between the table's own files ---- */
+
+/*
+ * Moves residents until one of the key's lines has an empty slot (which somebody
+ * else may take). False if that failed. Adds to claim->moved and ->reclaimed.
+ */
+bool table_make_room(const struct table *t, struct table_key key, uint64_t now,
+                     struct claim *claim);
+
+/* True if the slot's owner is as good as fresh and was taken out; the slot is now empty. */
+bool table_reclaim(const struct table *t, struct pair *slot, uint64_t now, uint64_t held_tag);
+
+/* Repairs the marks of the key (G5), whose stripe the caller holds. */
+void table_repair(const struct table *t, uint64_t tag, uint64_t line);
+
+/*
+ * Locks the stripe of `tag` unless it is the stripe of `held_tag`, which the
+ * caller holds already. table_leave() mirrors it.
+ */
+bool table_enter_try(const struct table *t, uint64_t tag, uint64_t held_tag);
+void table_leave(const struct table *t, uint64_t tag, uint64_t held_tag);
+
+#endif
