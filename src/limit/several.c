@@ -1,0 +1,145 @@
+/*
+ * Several limits, all or nothing. First every part is read: if one denies, that
+ * is the answer and nothing was written. Then they are charged, the scarcest
+ * first, because that one is likeliest to have been lost to somebody else; if
+ * one was, what has been charged is given back.
+ */
+#include "limit/limiter.h"
+
+struct part {
+    struct weir *w;
+    struct asked q;
+    struct weir_answer answer;
+    uint64_t stamp;
+    uint32_t index;
+};
+
+static int read_parts(const struct weir_part *parts, size_t n, uint64_t now_ns, struct part *p)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct weir_ask *ask = &parts[i].ask;
+        p[i].w = parts[i].limiter;
+        p[i].index = (uint32_t)i;
+        if (p[i].w == NULL || ask->mode != parts[0].ask.mode || ask->mode == WEIR_UP_TO ||
+            ask->max_wait_ns != 0) {
+            return WEIR_EINVAL;
+        }
+        int e = asked_init(p[i].w, ask, now_ns, &p[i].q);
+        if (e != 0) {
+            return e;
+        }
+        for (size_t j = 0; j < i; j++) {
+            if (p[j].w == p[i].w && p[j].q.key.tag == p[i].q.key.tag &&
+                p[j].q.key.line == p[i].q.key.line) {
+                return WEIR_EINVAL; /* the same state twice: their order would decide */
+            }
+        }
+    }
+    return 0;
+}
+
+/* True if a binds more than b. Of equals the earlier binds. */
+static bool binds_more(const struct weir_answer *a, const struct weir_answer *b)
+{
+    if (a->verdict != b->verdict) {
+        return a->verdict > b->verdict; /* NEVER, DENY, ALLOW */
+    }
+    return a->verdict == WEIR_ALLOW ? a->remaining < b->remaining
+                                    : a->retry_after_ns > b->retry_after_ns;
+}
+
+static const struct part *binding(const struct part *p, size_t n)
+{
+    const struct part *worst = &p[0];
+    for (size_t i = 1; i < n; i++) {
+        if (binds_more(&p[i].answer, &worst->answer)) {
+            worst = &p[i];
+        }
+    }
+    return worst;
+}
+
+static void give_answer(const struct part *p, struct weir_answer *answer)
+{
+    *answer = p->answer;
+    answer->limit = p->index;
+}
+
+/* Scarcest first, by insertion: there are few. */
+static void order(const struct part *p, size_t n, size_t *sorted)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t j = i;
+        for (; j > 0 && p[sorted[j - 1]].answer.remaining > p[i].answer.remaining; j--) {
+            sorted[j] = sorted[j - 1];
+        }
+        sorted[j] = i;
+    }
+}
+
+static void give_back(struct part *p, const size_t *sorted, size_t n)
+{
+    while (n > 0) {
+        struct part *q = &p[sorted[--n]];
+        if (q->answer.granted != 0) {
+            limiter_refund(q->w, &q->q, q->stamp);
+        }
+    }
+}
+
+static void charge(struct part *p, size_t n, struct weir_answer *answer)
+{
+    size_t sorted[WEIR_SEVERAL_MAX];
+    order(p, n, sorted);
+    for (size_t i = 0; i < n; i++) {
+        struct part *q = &p[sorted[i]];
+        limiter_decide(q->w, &q->q, &q->answer, &q->stamp);
+        if (q->answer.verdict != WEIR_ALLOW) {
+            give_back(p, sorted, i);
+            q->answer.flags |= WEIR_FLAG_SPURIOUS;
+            limiter_count(q->w, &q->answer);
+            give_answer(q, answer);
+            return;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        limiter_count(p[i].w, &p[i].answer);
+    }
+    give_answer(binding(p, n), answer);
+}
+
+int weir_check_several_at(const struct weir_part *parts, size_t n, uint64_t now_ns,
+                          struct weir_answer *answer)
+{
+    struct part p[WEIR_SEVERAL_MAX];
+    if (parts == NULL || answer == NULL || n == 0 || n > WEIR_SEVERAL_MAX) {
+        return WEIR_EINVAL;
+    }
+    int e = read_parts(parts, n, now_ns, p);
+    if (e != 0) {
+        return e;
+    }
+    for (size_t i = 0; i < n; i++) {
+        limiter_peek(p[i].w, &p[i].q, &p[i].answer);
+    }
+    const struct part *worst = binding(p, n);
+    if (parts[0].ask.mode == WEIR_PEEK) {
+        give_answer(worst, answer);
+    } else if (worst->answer.verdict != WEIR_ALLOW) {
+        limiter_count(worst->w, &worst->answer);
+        give_answer(worst, answer);
+    } else {
+        charge(p, n, answer);
+    }
+    return 0;
+}
+
+int weir_check_several(const struct weir_part *parts, size_t n, struct weir_answer *answer)
+{
+    uint64_t now_ns;
+    if (parts == NULL || n == 0 || parts[0].limiter == NULL) {
+        return WEIR_EINVAL;
+    }
+    int e = limiter_now(parts[0].limiter, &now_ns);
+    return e != 0 ? e : weir_check_several_at(parts, n, now_ns, answer);
+}

@@ -1,0 +1,262 @@
+/* Refund, penalise, block, unblock, reset: under the key's stripe, none of them hot. */
+#include "limit/limiter.h"
+
+void limiter_refund(struct weir *w, const struct asked *q, uint64_t charged_at)
+{
+    struct lock *stripe = table_stripe(&w->table, q->key.tag);
+    bool done = false;
+    while (!done) {
+        lock_take(stripe);
+        struct pair *slot = table_find_locked(&w->table, q->key);
+        done = slot == NULL; /* a key that is not there is as good as fresh already */
+        if (slot != NULL) {
+            uint64_t version;
+            const struct algo_params *p = params_now(w, &version);
+            struct pair seen = pair_load(slot);
+            if (seen.tag == q->key.tag) {
+                uint64_t word = w->ops->refund(p, seen.word, table_record(&w->table, slot), &q->ask,
+                                               charged_at);
+                done =
+                    params_stand(w, version) && pair_cas(slot, seen, (struct pair){seen.tag, word});
+            }
+        }
+        lock_release(stripe);
+    }
+}
+
+/* One attempt to charge q->ask.cost on a slot. False: it changed. */
+static bool charge_narrow(struct weir *w, const struct asked *q, struct pair *slot,
+                          uint64_t *charged)
+{
+    uint64_t version;
+    const struct algo_params *p = params_now(w, &version);
+    struct pair seen = pair_load(slot);
+    if (seen.tag != q->key.tag) {
+        return false;
+    }
+    uint64_t word = w->ops->charge(p, seen.word, NULL, &q->ask, charged);
+    return params_stand(w, version) && pair_cas(slot, seen, (struct pair){seen.tag, word});
+}
+
+/* Unit by unit: each is noted beside the log and then made part of it. */
+static bool charge_wide(struct weir *w, const struct asked *q, struct pair *slot, uint64_t *charged)
+{
+    uint64_t version;
+    const struct algo_params *p = params_now(w, &version);
+    uint64_t *record = table_record(&w->table, slot);
+    uint64_t units = min_u64(q->ask.cost, p->quota);
+    for (*charged = 0; *charged < units; (*charged)++) {
+        struct pair seen = pair_load(slot);
+        uint64_t one;
+        uint64_t word = w->ops->charge(p, seen.word, record, &q->ask, &one);
+        if (one == 0) {
+            break;
+        }
+        w->ops->note(p, seen.word, record, q->ask.now, 1);
+        (void)pair_cas(slot, seen, (struct pair){seen.tag, word}); /* ours alone: G1, G6 */
+    }
+    return true;
+}
+
+static struct pair *find_or_claim(struct weir *w, const struct asked *q)
+{
+    struct pair *slot = table_find_locked(&w->table, q->key);
+    if (slot == NULL) {
+        uint64_t version;
+        bool evict = params_now(w, &version)->spec.on_full == WEIR_EVICT;
+        slot = limiter_claim(w, q, q->key, 0, evict).slot;
+    }
+    return slot;
+}
+
+int limiter_charge(struct weir *w, const struct asked *q, uint64_t *charged)
+{
+    struct lock *stripe = table_stripe(&w->table, q->key.tag);
+    for (;;) {
+        lock_take(stripe);
+        struct pair *slot = find_or_claim(w, q);
+        bool done =
+            slot != NULL && (w->table.record_bytes != 0 ? charge_wide(w, q, slot, charged)
+                                                        : charge_narrow(w, q, slot, charged));
+        lock_release(stripe);
+        if (slot == NULL) {
+            count_add(&limiter_counts(w)->full_denied, 1);
+            return WEIR_EFULL;
+        }
+        if (done) {
+            return 0;
+        }
+    }
+}
+
+/* ---- public ---- */
+
+static int init(const struct weir *w, const void *key, size_t len, uint64_t units, uint64_t now_ns,
+                struct asked *q)
+{
+    if (w == NULL) {
+        return WEIR_EINVAL;
+    }
+    if (units == 0) {
+        return WEIR_ECOST;
+    }
+    q->mode = WEIR_CHECK;
+    q->ask.cost = units;
+    q->ask.wait = 0;
+    return asked_key(w, key, len, now_ns, q);
+}
+
+static void peek_one(struct weir *w, struct asked *q, uint64_t granted, struct weir_answer *answer)
+{
+    if (answer != NULL) {
+        q->ask.cost = 1;
+        limiter_peek(w, q, answer);
+        answer->granted = granted;
+    }
+}
+
+int weir_refund_at(struct weir *w, const void *key, size_t key_len, uint64_t units,
+                   uint64_t charged_ns, uint64_t now_ns, struct weir_answer *answer)
+{
+    struct asked q;
+    uint64_t charged;
+    int e = init(w, key, key_len, units, now_ns, &q);
+    e = e != 0 ? e : limiter_line(w, charged_ns, &charged);
+    if (e != 0) {
+        return e;
+    }
+    limiter_refund(w, &q, key_time(w, q.key.tag, charged));
+    peek_one(w, &q, 0, answer);
+    return 0;
+}
+
+int weir_refund(struct weir *w, const void *key, size_t key_len, uint64_t units,
+                struct weir_answer *answer)
+{
+    uint64_t now_ns;
+    int e = w == NULL ? WEIR_EINVAL : limiter_now(w, &now_ns);
+    return e != 0 ? e : weir_refund_at(w, key, key_len, units, now_ns, now_ns, answer);
+}
+
+int weir_penalise_at(struct weir *w, const void *key, size_t key_len, uint64_t units,
+                     uint64_t now_ns, struct weir_answer *answer)
+{
+    struct asked q;
+    uint64_t charged;
+    int e = init(w, key, key_len, units, now_ns, &q);
+    e = e != 0 ? e : limiter_charge(w, &q, &charged);
+    if (e == 0) {
+        peek_one(w, &q, charged, answer);
+    }
+    return e;
+}
+
+int weir_penalise(struct weir *w, const void *key, size_t key_len, uint64_t units,
+                  struct weir_answer *answer)
+{
+    uint64_t now_ns;
+    int e = w == NULL ? WEIR_EINVAL : limiter_now(w, &now_ns);
+    return e != 0 ? e : weir_penalise_at(w, key, key_len, units, now_ns, answer);
+}
+
+/* ---- blocks ---- */
+
+static uint64_t block_line(const struct weir *w, uint64_t until_ns)
+{
+    if (until_ns > INT64_MAX) {
+        return UINT64_MAX;
+    }
+    int64_t since = (int64_t)until_ns - w->epoch_ns;
+    return since > 0 ? (uint64_t)since : 0;
+}
+
+static int set_block_locked(struct weir *w, const struct asked *q, struct table_key key,
+                            uint64_t until)
+{
+    struct pair *slot = table_find_locked(&w->table, key);
+    if (slot != NULL) {
+        struct pair seen = pair_load(slot);
+        return seen.tag == key.tag && pair_cas(slot, seen, (struct pair){key.tag, until}) ? 0 : 1;
+    }
+    /* Before the entry, so that nobody can see an entry without a count and not probe for it. */
+    (void)fetch_add(&w->table.counts->blocks, 1);
+    struct claim claim = limiter_claim(w, q, key, until, true);
+    if (claim.slot != NULL) {
+        return 0;
+    }
+    (void)fetch_sub(&w->table.counts->blocks, 1);
+    return claim.contended ? 1 : WEIR_EFULL;
+}
+
+int weir_block_at(struct weir *w, const void *key, size_t key_len, uint64_t until_ns,
+                  uint64_t now_ns)
+{
+    struct asked q;
+    int e = init(w, key, key_len, 1, now_ns, &q);
+    if (e != 0) {
+        return e;
+    }
+    uint64_t until = block_line(w, until_ns);
+    if (until <= q.now) {
+        return WEIR_ETIME;
+    }
+    struct table_key block = table_block_key(&w->table, q.hash);
+    struct lock *stripe = table_stripe(&w->table, block.tag);
+    do {
+        lock_take(stripe);
+        e = set_block_locked(w, &q, block, until);
+        lock_release(stripe);
+    } while (e == 1);
+    return e;
+}
+
+int weir_block(struct weir *w, const void *key, size_t key_len, uint64_t until_ns)
+{
+    uint64_t now_ns;
+    int e = w == NULL ? WEIR_EINVAL : limiter_now(w, &now_ns);
+    return e != 0 ? e : weir_block_at(w, key, key_len, until_ns, now_ns);
+}
+
+static int remove_entry(struct weir *w, struct table_key key)
+{
+    struct lock *stripe = table_stripe(&w->table, key.tag);
+    int removed = -1;
+    while (removed < 0) {
+        lock_take(stripe);
+        struct pair *slot = table_find_locked(&w->table, key);
+        if (slot == NULL) {
+            removed = 0;
+        } else {
+            struct pair seen = pair_load(slot);
+            removed = seen.tag == key.tag && table_remove(&w->table, slot, seen) ? 1 : -1;
+        }
+        lock_release(stripe);
+    }
+    return removed;
+}
+
+static int init_hash(const struct weir *w, const void *key, size_t key_len, struct hash *hash)
+{
+    if (w == NULL) {
+        return WEIR_EINVAL;
+    }
+    if (key == NULL || key_len - 1 >= WEIR_KEY_MAX) {
+        return WEIR_EKEY;
+    }
+    *hash = limiter_hash(w, key, key_len);
+    return 0;
+}
+
+int weir_unblock(struct weir *w, const void *key, size_t key_len)
+{
+    struct hash hash;
+    int e = init_hash(w, key, key_len, &hash);
+    return e != 0 ? e : remove_entry(w, table_block_key(&w->table, hash));
+}
+
+int weir_reset(struct weir *w, const void *key, size_t key_len)
+{
+    struct hash hash;
+    int e = init_hash(w, key, key_len, &hash);
+    return e != 0 ? e : remove_entry(w, table_key(&w->table, hash));
+}
