@@ -1,0 +1,10 @@
+#include <stdio.h>
+
+#include "cli/cli.h"
+
+int cli_bench(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    return CLI_USAGE;
+}

@@ -1,0 +1,109 @@
+/*
+ * weir demo: one second of traffic, made up and replayed at explicit times
+ * through each algorithm, so that their characters can be seen side by side.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir.h>
+
+#include "cli/cli.h"
+
+#define TICK_NS (25 * WEIR_MILLISECOND)
+#define TICKS 60
+
+/* Offered per tick: steady, a burst across the one-second edge, silence, steady. */
+static unsigned offered(unsigned tick)
+{
+    if (tick >= 36 && tick < 44) {
+        return 3;
+    }
+    return tick < 30 || tick >= 50 ? tick % 2 : 0;
+}
+
+static void draw(const char *name, const char *row, unsigned allowed, unsigned denied)
+{
+    (void)printf("  %-15s %s  %2u in, %2u held back\n", name, row, allowed, denied);
+}
+
+static int run_one(int algorithm)
+{
+    struct weir_options o = WEIR_OPTIONS_INIT;
+    struct weir_error error;
+    struct weir *w;
+    char row[TICKS + 1] = {0};
+    unsigned allowed = 0;
+    unsigned denied = 0;
+    o.algorithm = algorithm;
+    o.count = 10;
+    o.period_ns = WEIR_SECOND;
+    o.queue = algorithm == WEIR_LEAKY_BUCKET ? 9 : 0;
+    o.max_keys = 10;
+    o.flags = WEIR_EXPLICIT_TIME;
+    if (weir_open(&w, &o, &error) != 0) {
+        (void)fprintf(stderr, "weir demo: %s\n", error.text);
+        return CLI_FAILED;
+    }
+    for (unsigned tick = 0; tick < TICKS; tick++) {
+        unsigned passed = 0;
+        for (unsigned i = 0; i < offered(tick); i++) {
+            struct weir_answer a;
+            if (weir_check_at(w, "alice", 5, 1, tick * TICK_NS, &a) == 0) {
+                passed += a.verdict == WEIR_ALLOW;
+            }
+        }
+        allowed += passed;
+        denied += offered(tick) - passed;
+        row[tick] = "x+#"[passed == 0 ? 0 : passed == offered(tick) ? 2 : 1];
+        row[tick] = offered(tick) == 0 ? '.' : row[tick];
+    }
+    draw(weir_algorithm_name(algorithm), row, allowed, denied);
+    weir_close(w);
+    return CLI_OK;
+}
+
+/* The real clock: a key that is asked until it is told when to come back. */
+static int run_live(void)
+{
+    struct weir_options o = WEIR_OPTIONS_INIT;
+    struct weir_answer a;
+    struct weir *w;
+    o.algorithm = WEIR_TOKEN_BUCKET;
+    o.count = 5;
+    o.period_ns = WEIR_MINUTE;
+    if (weir_open(&w, &o, NULL) != 0) {
+        return CLI_FAILED;
+    }
+    (void)printf("\nA login limited to 5 per minute, asked by the clock:\n\n");
+    do {
+        if (weir_check(w, "203.0.113.7", 11, 1, &a) != 0) {
+            weir_close(w);
+            return CLI_FAILED;
+        }
+        (void)printf("  %-5s  remaining %" PRIu64 "  retry after %.3f s  full again in %.3f s\n",
+                     a.verdict == WEIR_ALLOW ? "allow" : "deny", a.remaining,
+                     (double)a.retry_after_ns / 1e9, (double)a.reset_after_ns / 1e9);
+    } while (a.verdict == WEIR_ALLOW);
+    weir_close(w);
+    return CLI_OK;
+}
+
+int cli_demo(int argc, char **argv)
+{
+    (void)argv;
+    if (argc > 1) {
+        (void)fprintf(stderr, "weir demo: takes no arguments\n");
+        return CLI_USAGE;
+    }
+    (void)printf("10 per second for one key; 1.5 s of traffic in ticks of 25 ms; a new window\n"
+                 "begins at the bar. # all passed  + some  x none  . nothing offered\n\n"
+                 "  %-15s %40s|\n",
+                 "", "");
+    for (int algorithm = WEIR_TOKEN_BUCKET; algorithm <= WEIR_SLIDING_LOG; algorithm++) {
+        if (run_one(algorithm) != CLI_OK) {
+            return CLI_FAILED;
+        }
+    }
+    return run_live();
+}
