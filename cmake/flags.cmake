@@ -9,7 +9,9 @@ include(CheckPIESupported)
 check_pie_supported(LANGUAGES C)
 
 # -O2: the hot path is written for it, -O3 only grows it. -g costs nothing at run time and makes every report readable.
-set(CMAKE_C_FLAGS_RELEASE "-O2 -g -DNDEBUG")
+# No SLP vectoriser: it joins two 8-byte stores' values by one 16-byte load, which the processor cannot forward from its
+# store buffer; a decision then waits some 6 ns (measured: 42 to 36 ns).
+set(CMAKE_C_FLAGS_RELEASE "-O2 -g -DNDEBUG -fno-tree-slp-vectorize")
 set(CMAKE_C_FLAGS_DEBUG "-O0 -g3 -fno-omit-frame-pointer")
 # Sanitizers and coverage: fast enough to run every test, asserts on.
 set(CMAKE_C_FLAGS_CHECKED "-O1 -g -fno-omit-frame-pointer" CACHE STRING "Flags of the Checked build type")

@@ -35,7 +35,8 @@ struct limit_spec {
     uint64_t period_ns;
     uint64_t burst;
     uint64_t queue;
-    uint64_t max_debt; /* units; 0 is none */
+    uint64_t max_debt;   /* units; 0 is none */
+    uint64_t debt_asked; /* as in the options: 0 is the default, which follows the quota */
 };
 
 /*

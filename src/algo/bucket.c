@@ -4,11 +4,18 @@
 
 #include "base/error.h"
 
+/*
+ * A quarter of the word for the lead over now leaves three quarters for time
+ * itself; the slack above the reach is below 2^38.
+ */
+#define LEAD_MAX (UINT64_MAX / 4)
+
 /* The smallest shift that keeps the rounding of a step below one in BUCKET_STEP_MIN. */
 static uint32_t choose_shift(const struct limit_spec *spec)
 {
     uint32_t shift = BUCKET_SHIFT_MIN;
-    while (shift < BUCKET_SHIFT_MAX && (spec->period_ns << shift) / spec->count < BUCKET_STEP_MIN) {
+    while (shift < BUCKET_SHIFT_MAX &&
+           mul_wide(spec->period_ns, UINT64_C(1) << shift) / spec->count < BUCKET_STEP_MIN) {
         shift++;
     }
     return shift;
@@ -42,22 +49,18 @@ int bucket_compile(const struct limit_spec *spec, uint64_t quota, const char *wh
     }
     p->shift = layout->fixed ? layout->shift : choose_shift(spec);
     p->step = mul_div_up(spec->period_ns, UINT64_C(1) << p->shift, spec->count);
-    u128 reach = ((u128)quota + spec->max_debt) * p->step;
-    /*
-     * A quarter of the word for the lead over now leaves three quarters for
-     * time itself; the slack above reach is below 2^38.
-     */
-    if (reach > UINT64_MAX / 4) {
+    uint64_t most = LEAD_MAX / p->step;
+    if (quota > most || spec->max_debt > most - quota) {
         return fail(error, WEIR_EQUOTA,
                     "%s %" PRIu64 " plus debt %" PRIu64 " at %" PRIu64 " per %" PRIu64
                     " ns takes longer to refill than a bucket can hold (%" PRIu64
                     " ns), expected at most %" PRIu64 " units",
-                    what, quota, spec->max_debt, spec->count, spec->period_ns,
-                    (UINT64_MAX / 4) >> p->shift, UINT64_MAX / 4 / p->step);
+                    what, quota, spec->max_debt, spec->count, spec->period_ns, LEAD_MAX >> p->shift,
+                    most);
     }
     p->quota = quota;
     p->span = quota * p->step;
-    p->reach = (uint64_t)reach;
+    p->reach = (quota + spec->max_debt) * p->step;
     p->max_time = (UINT64_MAX - p->reach - (ALGO_SLACK_NS << BUCKET_SHIFT_MAX)) >> p->shift;
     return 0;
 }

@@ -63,11 +63,16 @@ static inline uint64_t bucket_free(const struct algo_params *p, uint64_t base, u
     return lead < p->span ? (p->span - lead) / p->step : 0;
 }
 
-/* A wait in ns as a lead in units, at most what the debt allows. */
+/* A wait in ns as a lead in units, at most `most` of them. */
+static inline uint64_t bucket_lead(const struct algo_params *p, uint64_t wait, uint64_t most)
+{
+    return wait > most >> p->shift ? most : wait << p->shift;
+}
+
+/* How far beyond the span the caller's patience goes, at most what the debt allows. */
 static inline uint64_t bucket_wait(const struct algo_params *p, uint64_t wait)
 {
-    uint64_t debt = p->reach - p->span;
-    return wait >= debt >> p->shift ? debt : wait << p->shift;
+    return wait == 0 ? 0 : bucket_lead(p, wait, p->reach - p->span);
 }
 
 #endif

@@ -22,9 +22,7 @@ static uint64_t latest_base(const struct algo_params *p, uint64_t now, const str
     if (ask->wait == 0) {
         return now + p->span - cost;
     }
-    uint64_t by_debt = p->reach - cost;
-    uint64_t by_wait = ask->wait >= by_debt >> p->shift ? by_debt : ask->wait << p->shift;
-    return now + by_wait;
+    return now + bucket_lead(p, ask->wait, p->reach - cost);
 }
 
 static struct algo_step decide(const struct algo_params *p, uint64_t word, const uint64_t *record,

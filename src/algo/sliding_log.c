@@ -94,7 +94,8 @@ static struct view as_of(const struct algo_params *p, uint64_t word, const uint6
 static uint64_t count_live(const struct algo_params *p, struct view v, const uint64_t *record)
 {
     uint64_t low = 0;
-    uint64_t high = min_u64(p->quota, v.word);
+    /* All that the ring holds: after a change to a smaller count more than that may be live. */
+    uint64_t high = min_u64(p->capacity - 1, v.word);
     while (low < high) {
         uint64_t middle = low + (high - low + 1) / 2;
         if (live(p, v.word, record, middle, v.now)) {
@@ -147,7 +148,7 @@ static void describe(const struct algo_params *p, uint64_t word, const uint64_t 
 {
     struct view v = as_of(p, word, record, ask->now);
     uint64_t time;
-    answer->remaining = p->quota - count_live(p, v, record);
+    answer->remaining = sub_floor0(p->quota, count_live(p, v, record));
     answer->reset_after_ns = newest_gone_in(p, v, record, ask->now);
     answer->delay_ns = 0;
     if (answer->verdict == WEIR_DENY &&
@@ -156,15 +157,15 @@ static void describe(const struct algo_params *p, uint64_t word, const uint64_t 
     }
 }
 
-/* One unit at a time, so that a kill in between leaves a shorter penalty and nothing else. */
+/*
+ * One unit at a time, so that a kill in between leaves a shorter penalty and
+ * nothing else. A full log takes none: no live unit is pushed out.
+ */
 static uint64_t charge(const struct algo_params *p, uint64_t word, const uint64_t *record,
                        const struct algo_ask *ask, uint64_t *charged)
 {
     struct view v = as_of(p, word, record, ask->now);
-    uint64_t time;
-    /* Full of units as new as this one: another would change nothing. */
-    bool full = admitted(p, v.word, record, p->quota, &time) && time >= v.now;
-    *charged = full ? 0 : 1;
+    *charged = min_u64(ask->cost, live(p, v.word, record, p->quota, v.now) ? 0 : 1);
     return v.word + *charged;
 }
 

@@ -21,10 +21,11 @@ static struct algo_step decide(const struct algo_params *p, uint64_t word, const
     }
     uint64_t now = bucket_now(p, ask->now);
     uint64_t base = bucket_base(p, word, now, &step.pulled);
-    uint64_t next = base + ask->cost * p->step;
-    uint64_t furthest = now + p->span + (ask->wait == 0 ? 0 : bucket_wait(p, ask->wait));
-    step.verdict = next <= furthest ? WEIR_ALLOW : WEIR_DENY;
-    step.word = next <= furthest ? next : base;
+    uint64_t cost = ask->cost * p->step;
+    /* The base is compared, not the sum: near the end of the time line the sum may not fit. */
+    bool fits = base <= now + (p->span - cost) + bucket_wait(p, ask->wait);
+    step.verdict = fits ? WEIR_ALLOW : WEIR_DENY;
+    step.word = fits ? base + cost : base;
     return step;
 }
 
@@ -42,8 +43,10 @@ static void describe(const struct algo_params *p, uint64_t word, const uint64_t 
     if (answer->verdict == WEIR_DENY) {
         uint64_t wait = bucket_wait(p, ask->wait);
         answer->retry_after_ns = shift_up(lead + ask->cost * p->step - p->span - wait, p->shift);
-    } else if (lead > p->span) {
-        answer->delay_ns = shift_up(lead - p->span, p->shift);
+    } else if (ask->wait != 0 && answer->verdict == WEIR_ALLOW) {
+        uint64_t after =
+            lead + (answer->granted != 0 ? 0 : ask->cost * p->step); /* a peek: as if */
+        answer->delay_ns = shift_up(sub_floor0(after, p->span), p->shift);
     }
 }
 

@@ -1,8 +1,11 @@
 #include "base/clock.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <weir.h>
 
 static uint64_t read_clock(clockid_t id)
 {
@@ -29,22 +32,24 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-struct boot_id clock_boot_id(void)
+int clock_boot_id(struct boot_id *id)
 {
-    struct boot_id id = {{0, 0}};
     char text[64];
+    *id = (struct boot_id){{0, 0}};
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return id;
+        return errno == ENOENT || errno == EACCES ? 0 : WEIR_EIO;
     }
     ssize_t n = read(fd, text, sizeof text);
+    int number = errno;
     (void)close(fd);
+    errno = number;
     for (ssize_t i = 0; i < n; i++) {
         int digit = hex_digit(text[i]);
         if (digit >= 0) {
-            id.word[0] = id.word[0] << 4 | id.word[1] >> 60;
-            id.word[1] = id.word[1] << 4 | (uint64_t)digit;
+            id->word[0] = id->word[0] << 4 | id->word[1] >> 60;
+            id->word[1] = id->word[1] << 4 | (uint64_t)digit;
         }
     }
-    return id;
+    return n < 0 ? WEIR_EIO : 0;
 }

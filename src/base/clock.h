@@ -16,7 +16,7 @@ struct boot_id {
     uint64_t word[2];
 };
 
-/* Which boot this is. All zero where the kernel does not tell. */
-struct boot_id clock_boot_id(void);
+/* Which boot this is; all zero where the kernel does not tell. 0, or WEIR_EIO with errno set. */
+int clock_boot_id(struct boot_id *id);
 
 #endif

@@ -29,7 +29,9 @@ static int code_of_errno(int number)
         return WEIR_ENOSPC;
     case EACCES:
     case EPERM:
-    case ELOOP:
+    case ELOOP:  /* a symbolic link */
+    case EISDIR: /* a directory */
+    case ENXIO:  /* a socket */
         return WEIR_EACCES;
     default:
         return WEIR_EIO;

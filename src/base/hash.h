@@ -51,7 +51,7 @@ struct sip_state {
     uint64_t v0, v1, v2, v3;
 };
 
-static inline void sip_round(struct sip_state *s)
+static inline __attribute__((always_inline)) void sip_round(struct sip_state *s)
 {
     s->v0 += s->v1;
     s->v1 = rotate_left(s->v1, 13) ^ s->v0;
@@ -115,8 +115,9 @@ static inline uint64_t sip_tail(const unsigned char *p, size_t len)
 }
 
 /* SipHash-c-d-128. The rounds are arguments so that the published 2-4 vectors can test it. */
-static inline struct hash siphash128(const uint64_t key[2], const void *data, size_t len, int c,
-                                     int d)
+static inline __attribute__((always_inline)) struct hash siphash128(const uint64_t key[2],
+                                                                    const void *data, size_t len,
+                                                                    int c, int d)
 {
     struct sip_state s = {
         key[0] ^ 0x736f6d6570736575ULL,
@@ -138,7 +139,8 @@ static inline struct hash siphash128(const uint64_t key[2], const void *data, si
     return h;
 }
 
-static inline struct hash hash_sip(const struct hash_secret *secret, const void *key, size_t len)
+static inline __attribute__((always_inline)) struct hash hash_sip(const struct hash_secret *secret,
+                                                                  const void *key, size_t len)
 {
     return siphash128(secret->sip, key, len, 1, 3);
 }

@@ -19,18 +19,20 @@
 #endif
 
 #if defined(__SANITIZE_THREAD__)
-#define PAIR_VECTOR_LOAD 0
+#define PAIR_UNDER_TSAN 1
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-#define PAIR_VECTOR_LOAD 0
+#define PAIR_UNDER_TSAN 1
 #endif
 #endif
-#ifndef PAIR_VECTOR_LOAD
-#ifdef __x86_64__
+#ifndef PAIR_UNDER_TSAN
+#define PAIR_UNDER_TSAN 0
+#endif
+
+#if defined(__x86_64__) && !PAIR_UNDER_TSAN
 #define PAIR_VECTOR_LOAD 1
 #else
 #define PAIR_VECTOR_LOAD 0
-#endif
 #endif
 
 struct pair {
@@ -73,6 +75,13 @@ static inline struct pair pair_load(struct pair *p)
     }
 #endif
     return pair_load_by_cas(p);
+}
+
+/* True if *p is `expected`, both halves at one moment. */
+static inline bool pair_is(struct pair *p, struct pair expected)
+{
+    struct pair now = pair_load(p);
+    return now.tag == expected.tag && now.word == expected.word;
 }
 
 /* True if *p was `seen` and is now `next`. Sequentially consistent. */

@@ -5,14 +5,6 @@
  */
 #include "limit/limiter.h"
 
-/* How often a new key waits for others who are in the way before the table counts as full. */
-#define PATIENCE 1000
-
-struct hash limiter_hash(const struct weir *w, const void *key, size_t len)
-{
-    return w->xxh3 ? hash_xxh3(&w->secret, key, len) : hash_sip(&w->secret, key, len);
-}
-
 /* ---- time ---- */
 
 int limiter_now(const struct weir *w, uint64_t *now_ns)
@@ -25,17 +17,6 @@ int limiter_now(const struct weir *w, uint64_t *now_ns)
     return 0;
 }
 
-int limiter_line(const struct weir *w, uint64_t now_ns, uint64_t *now)
-{
-    uint64_t version;
-    if (now_ns > INT64_MAX) {
-        return WEIR_ETIME;
-    }
-    int64_t since = (int64_t)now_ns - w->epoch_ns;
-    *now = since > 0 ? (uint64_t)since : 0; /* before the epoch is at the epoch */
-    return *now <= params_now(w, &version)->max_time ? 0 : WEIR_ETIME;
-}
-
 int weir_now(struct weir *w, uint64_t *now_ns)
 {
     return w == NULL || now_ns == NULL ? WEIR_EINVAL : limiter_now(w, now_ns);
@@ -43,45 +24,20 @@ int weir_now(struct weir *w, uint64_t *now_ns)
 
 /* ---- validation ---- */
 
-static inline void set_key(const struct weir *w, struct hash hash, struct asked *q)
-{
-    q->hash = hash;
-    q->key = table_key(&w->table, hash);
-    q->ask.now = key_time(w, q->key.tag, q->now);
-}
-
-static inline int init_key(const struct weir *w, const void *key, size_t len, uint64_t now_ns,
-                           struct asked *q)
-{
-    if (__builtin_expect(len - 1 >= WEIR_KEY_MAX || key == NULL, 0)) {
-        return WEIR_EKEY;
-    }
-    int e = limiter_line(w, now_ns, &q->now);
-    if (e == 0) {
-        set_key(w, limiter_hash(w, key, len), q);
-    }
-    return e;
-}
-
 int asked_key(const struct weir *w, const void *key, size_t len, uint64_t now_ns, struct asked *q)
 {
-    return init_key(w, key, len, now_ns, q);
+    if (!key_is_valid(key, len)) {
+        return WEIR_EKEY;
+    }
+    if (!limiter_knows(w, q->params, now_ns)) {
+        return WEIR_ETIME;
+    }
+    asked_time(w, now_ns, q);
+    asked_hash(w, limiter_hash(w, key, len), q);
+    return 0;
 }
 
-static int init_hashed(const struct weir *w, const struct weir_key *key, uint64_t now_ns,
-                       struct asked *q)
-{
-    if (key->word[2] != w->head->fixed.generation) {
-        return WEIR_ESTALE;
-    }
-    int e = limiter_line(w, now_ns, &q->now);
-    if (e == 0) {
-        set_key(w, (struct hash){key->word[0], key->word[1]}, q);
-    }
-    return e;
-}
-
-int asked_init(const struct weir *w, const struct weir_ask *ask, uint64_t now_ns, struct asked *q)
+static int check_mode(const struct weir *w, const struct weir_ask *ask)
 {
     if (ask->mode < WEIR_CHECK || ask->mode > WEIR_UP_TO || ask->reserved != 0 ||
         (ask->mode == WEIR_UP_TO && ask->max_wait_ns != 0)) {
@@ -90,14 +46,37 @@ int asked_init(const struct weir *w, const struct weir_ask *ask, uint64_t now_ns
     if (ask->cost == 0 && ask->mode != WEIR_PEEK) {
         return WEIR_ECOST;
     }
-    if (ask->max_wait_ns != 0 && !w->ops->waits) {
-        return WEIR_ENOTSUP;
+    return ask->max_wait_ns != 0 && !w->ops->waits ? WEIR_ENOTSUP : 0;
+}
+
+int ask_check(const struct weir *w, const struct algo_params *p, const struct weir_ask *ask,
+              uint64_t now_ns)
+{
+    int e = check_mode(w, ask);
+    if (e != 0) {
+        return e;
     }
+    if (ask->hashed != NULL) {
+        if (ask->hashed->word[2] != w->head->fixed.generation) {
+            return WEIR_ESTALE;
+        }
+    } else if (!key_is_valid(ask->key, ask->key_len)) {
+        return WEIR_EKEY;
+    }
+    return limiter_knows(w, p, now_ns) ? 0 : WEIR_ETIME;
+}
+
+void asked_from(const struct weir *w, const struct weir_ask *ask, uint64_t now_ns, struct asked *q)
+{
     q->mode = ask->mode;
     q->ask.cost = ask->cost;
     q->ask.wait = ask->max_wait_ns;
-    return ask->hashed != NULL ? init_hashed(w, ask->hashed, now_ns, q)
-                               : init_key(w, ask->key, ask->key_len, now_ns, q);
+    asked_time(w, now_ns, q);
+    if (ask->hashed != NULL) {
+        asked_hash(w, (struct hash){ask->hashed->word[0], ask->hashed->word[1]}, q);
+    } else {
+        asked_hash(w, limiter_hash(w, ask->key, ask->key_len), q);
+    }
 }
 
 int weir_key_init(const struct weir *w, const void *key, size_t key_len, struct weir_key *out)
@@ -105,7 +84,7 @@ int weir_key_init(const struct weir *w, const void *key, size_t key_len, struct 
     if (w == NULL || out == NULL) {
         return WEIR_EINVAL;
     }
-    if (key == NULL || key_len - 1 >= WEIR_KEY_MAX) {
+    if (!key_is_valid(key, key_len)) {
         return WEIR_EKEY;
     }
     struct hash h = limiter_hash(w, key, key_len);
@@ -115,28 +94,27 @@ int weir_key_init(const struct weir *w, const void *key, size_t key_len, struct 
 
 /* ---- counting ---- */
 
-struct counts *limiter_counts(struct weir *w)
+static __attribute__((noinline)) void count_flags(struct counts *c, const struct weir_answer *a)
 {
-    return &w->counts[thread_slot()];
+    count_add(&c->blocked, (a->flags & WEIR_FLAG_BLOCKED) != 0);
+    count_add(&c->spurious, (a->flags & WEIR_FLAG_SPURIOUS) != 0);
+    if ((a->flags & WEIR_FLAG_FULL) != 0) {
+        count_add(a->verdict == WEIR_ALLOW ? &c->full_allowed : &c->full_denied, 1);
+    }
+}
+
+static inline void count(struct weir *w, const struct weir_answer *a)
+{
+    struct counts *c = limiter_counts(w);
+    count_add(&c->verdict[a->verdict], 1);
+    if (__builtin_expect(a->flags != 0, 0)) {
+        count_flags(c, a);
+    }
 }
 
 void limiter_count(struct weir *w, const struct weir_answer *answer)
 {
-    struct counts *c = limiter_counts(w);
-    if (answer->verdict == WEIR_ALLOW) {
-        count_add(&c->allowed, 1);
-    } else if (answer->verdict == WEIR_DENY) {
-        count_add(&c->denied, 1);
-    } else {
-        count_add(&c->never, 1);
-    }
-    if (__builtin_expect(answer->flags != 0, 0)) {
-        count_add(&c->blocked, (answer->flags & WEIR_FLAG_BLOCKED) != 0);
-        count_add(&c->spurious, (answer->flags & WEIR_FLAG_SPURIOUS) != 0);
-        if ((answer->flags & WEIR_FLAG_FULL) != 0) {
-            count_add(answer->verdict == WEIR_ALLOW ? &c->full_allowed : &c->full_denied, 1);
-        }
-    }
+    count(w, answer);
 }
 
 void limiter_count_claim(struct weir *w, const struct claim *claim)
@@ -196,15 +174,6 @@ static void answer_full(const struct weir *w, const struct algo_params *p,
 
 /* ---- deciding ---- */
 
-/* What UP_TO takes of its cost: what there is, or 1 so that the refusal says when. */
-static uint64_t affordable(const struct weir *w, const struct algo_params *p, uint64_t word,
-                           const uint64_t *record, const struct algo_ask *ask)
-{
-    struct weir_answer a = {.verdict = WEIR_ALLOW};
-    w->ops->describe(p, word, record, ask, &a);
-    return max_u64(1, min_u64(ask->cost, a.remaining));
-}
-
 struct claim limiter_claim(struct weir *w, const struct asked *q, struct table_key key,
                            uint64_t word, bool evict)
 {
@@ -236,36 +205,49 @@ static inline void finish(const struct weir *w, const struct algo_params *p, uin
 /*
  * Decides on a slot that held the key a moment ago. False: it changed, look
  * again. Narrow: with or without the stripe (G1). Wide: under it.
+ *
+ * The word is read by itself, which is quicker than reading the pair. Whoever
+ * takes is checked by the swap of the pair; whoever does not checks the pair.
  */
-static inline bool decide_slot(struct weir *w, struct pair *slot, const struct pending *d)
+static inline __attribute__((always_inline)) bool decide_slot(struct weir *w, struct pair *slot,
+                                                              uint64_t *record,
+                                                              const struct pending *d)
 {
-    uint64_t version;
-    const struct algo_params *p = params_now(w, &version);
     const struct asked *q = d->q;
-    struct algo_ask ask = q->ask;
-    uint64_t *record = table_record(&w->table, slot);
-    struct pair seen = pair_load(slot);
-    if (__builtin_expect(seen.tag != q->key.tag, 0)) {
+    const struct algo_params *p = q->params;
+    struct pair seen = {q->key.tag, load_acquire(&slot->word)};
+    struct algo_step step = w->ops->decide(p, seen.word, record, &q->ask);
+    bool allow = step.verdict == WEIR_ALLOW;
+    bool take = allow && q->mode < WEIR_PEEK;
+    bool pull = step.pulled && !allow && q->mode != WEIR_PEEK;
+    if (record != NULL && take) {
+        w->ops->note(p, seen.word, record, q->ask.now, q->ask.cost);
+    }
+    if (take || pull) {
+        if (!pair_cas(slot, seen, (struct pair){seen.tag, step.word})) {
+            return false;
+        }
+    } else if (!pair_is(slot, seen)) {
         return false;
     }
-    if (__builtin_expect(q->mode == WEIR_UP_TO, 0)) {
-        ask.cost = affordable(w, p, seen.word, record, &ask);
-    }
-    struct algo_step step = w->ops->decide(p, seen.word, record, &ask);
-    if (__builtin_expect(!params_stand(w, version), 0)) {
-        return false;
-    }
-    bool take = step.verdict == WEIR_ALLOW && q->mode != WEIR_PEEK;
-    if (take && record != NULL) {
-        w->ops->note(p, seen.word, record, ask.now, ask.cost);
-    }
-    if ((take || (step.pulled && q->mode != WEIR_PEEK)) &&
-        !pair_cas(slot, seen, (struct pair){seen.tag, step.word})) {
-        return false;
-    }
-    uint64_t word = step.verdict == WEIR_ALLOW && !take ? seen.word : step.word;
-    finish(w, p, word, record, &ask, step.verdict, take ? ask.cost : 0, d);
+    uint64_t word = allow && !take ? seen.word : step.word;
+    finish(w, p, word, record, &q->ask, step.verdict, take ? q->ask.cost : 0, d);
     return true;
+}
+
+/*
+ * Wide, under the stripe: a log of a far future is forgotten by a store of its
+ * own, before anything is noted in places that it still uses. True if it was.
+ */
+bool limiter_forget(struct weir *w, const struct asked *q, struct pair *slot)
+{
+    struct pair seen = pair_load(slot);
+    uint64_t *record = table_record(&w->table, slot);
+    if (record == NULL || q->mode == WEIR_PEEK ||
+        !w->ops->decide(q->params, seen.word, record, &q->ask).pulled) {
+        return false;
+    }
+    return pair_cas(slot, seen, (struct pair){seen.tag, 0});
 }
 
 /*
@@ -275,45 +257,64 @@ static inline bool decide_slot(struct weir *w, struct pair *slot, const struct p
  */
 static bool decide_absent(struct weir *w, const struct pending *d, unsigned *patience)
 {
-    uint64_t version;
-    const struct algo_params *p = params_now(w, &version);
+    const struct asked *q = d->q;
+    const struct algo_params *p = q->params;
     bool wide = w->table.record_bytes != 0;
-    struct algo_ask ask = d->q->ask;
-    if (d->q->mode == WEIR_UP_TO) {
-        ask.cost = min_u64(ask.cost, p->quota);
-    }
-    struct algo_step step = w->ops->decide(p, 0, NULL, &ask);
-    if (!params_stand(w, version)) {
-        return false;
-    }
-    if (step.verdict != WEIR_ALLOW || d->q->mode == WEIR_PEEK) {
-        finish(w, p, 0, NULL, &ask, step.verdict, 0, d);
+    struct algo_step step = w->ops->decide(p, 0, NULL, &q->ask);
+    if (step.verdict != WEIR_ALLOW || q->mode >= WEIR_PEEK) {
+        finish(w, p, 0, NULL, &q->ask, step.verdict, 0, d);
         return true;
     }
     struct claim claim =
-        limiter_claim(w, d->q, d->q->key, wide ? 0 : step.word, p->spec.on_full == WEIR_EVICT);
+        limiter_claim(w, q, q->key, wide ? 0 : step.word, p->spec.on_full == WEIR_EVICT);
     if (claim.slot == NULL) {
         if (claim.contended && (*patience)-- != 0) {
             return false;
         }
-        answer_full(w, p, &ask, claim.full_for, d->answer);
+        answer_full(w, p, &q->ask, claim.full_for, d->answer);
         return true;
     }
     if (wide) {
-        return decide_slot(w, claim.slot, d);
+        return decide_slot(w, claim.slot, table_record(&w->table, claim.slot), d);
     }
-    finish(w, p, step.word, NULL, &ask, WEIR_ALLOW, ask.cost, d);
+    finish(w, p, step.word, NULL, &q->ask, WEIR_ALLOW, q->ask.cost, d);
     return true;
+}
+
+/* What UP_TO takes of its cost: what there is, or 1 so that the refusal says when. */
+static uint64_t affordable(struct weir *w, const struct asked *q, struct pair *slot)
+{
+    struct weir_answer a = {.verdict = WEIR_ALLOW};
+    uint64_t *record = slot != NULL ? table_record(&w->table, slot) : NULL;
+    uint64_t word = slot != NULL ? pair_load(slot).word : 0;
+    w->ops->describe(q->params, word, record, &q->ask, &a);
+    return max_u64(1, min_u64(q->ask.cost, a.remaining));
+}
+
+/* Under the stripe. False: begin again. */
+static bool decide_once(struct weir *w, const struct pending *d, unsigned *patience)
+{
+    struct asked q = *d->q;
+    struct pending here = {&q, d->answer, d->stamp};
+    struct pair *slot = table_find_locked(&w->table, q.key);
+    if (slot != NULL) {
+        (void)limiter_forget(w, &q, slot);
+    }
+    if (q.mode == WEIR_UP_TO) {
+        q.ask.cost = affordable(w, &q, slot);
+        q.mode = WEIR_CHECK;
+    }
+    return slot != NULL ? decide_slot(w, slot, table_record(&w->table, slot), &here)
+                        : decide_absent(w, &here, patience);
 }
 
 static __attribute__((noinline)) void decide_locked(struct weir *w, const struct pending *d)
 {
     struct lock *stripe = table_stripe(&w->table, d->q->key.tag);
-    unsigned patience = PATIENCE;
+    unsigned patience = LIMITER_PATIENCE;
     for (;;) {
         lock_take(stripe);
-        struct pair *slot = table_find_locked(&w->table, d->q->key);
-        bool done = slot != NULL ? decide_slot(w, slot, d) : decide_absent(w, d, &patience);
+        bool done = decide_once(w, d, &patience);
         lock_release(stripe);
         if (done) {
             return;
@@ -342,24 +343,27 @@ static __attribute__((noinline)) bool decide_blocked(struct weir *w, const struc
         return false;
     }
     struct asked peek = *q;
+    peek.ask.cost = q->mode == WEIR_UP_TO ? 1 : q->ask.cost; /* UP_TO has no NEVER */
     peek.mode = WEIR_PEEK;
     decide_locked(w, &(struct pending){&peek, answer, NULL});
     answer_blocked(until, q->now, answer);
     return true;
 }
 
-static inline void decide(struct weir *w, const struct asked *q, struct weir_answer *answer,
-                          uint64_t *stamp)
+static inline __attribute__((always_inline)) void decide(struct weir *w, const struct asked *q,
+                                                         struct pair *slot,
+                                                         struct weir_answer *answer,
+                                                         uint64_t *stamp)
 {
     struct pending d = {q, answer, stamp};
     if (__builtin_expect(load_relaxed(&w->table.counts->blocks) != 0, 0) &&
         decide_blocked(w, q, answer)) {
         return;
     }
-    if (__builtin_expect(w->table.record_bytes == 0, 1)) {
-        struct pair *slot = table_find(&w->table, q->key);
+    /* UP_TO reads before it decides; under the lock that is simple, and it is rare. */
+    if (__builtin_expect(w->table.record_bytes == 0 && q->mode != WEIR_UP_TO, 1)) {
         while (slot != NULL) {
-            if (__builtin_expect(decide_slot(w, slot, &d), 1)) {
+            if (__builtin_expect(decide_slot(w, slot, NULL, &d), 1)) {
                 return;
             }
             slot = table_find(&w->table, q->key);
@@ -368,17 +372,23 @@ static inline void decide(struct weir *w, const struct asked *q, struct weir_ans
     decide_locked(w, &d);
 }
 
+void limiter_decide_at(struct weir *w, const struct asked *q, struct pair *slot,
+                       struct weir_answer *answer)
+{
+    decide(w, q, slot, answer, NULL);
+}
+
 void limiter_decide(struct weir *w, const struct asked *q, struct weir_answer *answer,
                     uint64_t *stamp)
 {
-    decide(w, q, answer, stamp);
+    decide(w, q, table_find(&w->table, q->key), answer, stamp);
 }
 
-void limiter_peek(struct weir *w, const struct asked *q, struct weir_answer *answer)
+void limiter_look(struct weir *w, const struct asked *q, int mode, struct weir_answer *answer)
 {
-    struct asked peek = *q;
-    peek.mode = WEIR_PEEK;
-    decide(w, &peek, answer, NULL);
+    struct asked look = *q;
+    look.mode = mode;
+    limiter_decide(w, &look, answer, NULL);
 }
 
 /* ---- public ---- */
@@ -386,6 +396,7 @@ void limiter_peek(struct weir *w, const struct asked *q, struct weir_answer *ans
 int weir_check_at(struct weir *w, const void *key, size_t key_len, uint64_t cost, uint64_t now_ns,
                   struct weir_answer *answer)
 {
+    struct params_place place;
     struct asked q;
     if (__builtin_expect(w == NULL || answer == NULL, 0)) {
         return WEIR_EINVAL;
@@ -393,15 +404,20 @@ int weir_check_at(struct weir *w, const void *key, size_t key_len, uint64_t cost
     if (__builtin_expect(cost == 0, 0)) {
         return WEIR_ECOST;
     }
-    int e = init_key(w, key, key_len, now_ns, &q);
-    if (__builtin_expect(e != 0, 0)) {
-        return e;
+    if (__builtin_expect(!key_is_valid(key, key_len), 0)) {
+        return WEIR_EKEY;
+    }
+    q.params = params_now(w, &place);
+    if (__builtin_expect(!limiter_knows(w, q.params, now_ns), 0)) {
+        return WEIR_ETIME;
     }
     q.mode = WEIR_CHECK;
     q.ask.cost = cost;
     q.ask.wait = 0;
-    decide(w, &q, answer, NULL);
-    limiter_count(w, answer);
+    asked_time(w, now_ns, &q);
+    asked_hash(w, limiter_hash(w, key, key_len), &q);
+    decide(w, &q, table_find(&w->table, q.key), answer, NULL);
+    count(w, answer);
     return 0;
 }
 
@@ -416,15 +432,18 @@ int weir_check(struct weir *w, const void *key, size_t key_len, uint64_t cost,
 int weir_ask_at(struct weir *w, const struct weir_ask *ask, uint64_t now_ns,
                 struct weir_answer *answer)
 {
+    struct params_place place;
     struct asked q;
     if (w == NULL || ask == NULL || answer == NULL) {
         return WEIR_EINVAL;
     }
-    int e = asked_init(w, ask, now_ns, &q);
+    q.params = params_now(w, &place);
+    int e = ask_check(w, q.params, ask, now_ns);
     if (e != 0) {
         return e;
     }
-    decide(w, &q, answer, NULL);
+    asked_from(w, ask, now_ns, &q);
+    limiter_decide(w, &q, answer, NULL);
     if (q.mode != WEIR_PEEK) {
         limiter_count(w, answer);
     }

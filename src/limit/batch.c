@@ -7,33 +7,45 @@
 
 #define GROUP 32
 
-static void fetch(struct weir *w, const struct asked *q, size_t n)
+struct group {
+    struct asked q[GROUP];
+    struct pair *slot[GROUP]; /* where the key was seen; NULL: in its second line, or nowhere */
+};
+
+static void fetch(const struct weir *w, struct group *g, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        __builtin_prefetch(&w->table.lines[q[i].key.line], 1);
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (line_find(&w->table.lines[q[i].key.line], q[i].key.tag) == NULL) {
-            uint64_t second = table_other_line(&w->table, q[i].key.line, q[i].key.tag);
-            __builtin_prefetch(&w->table.lines[second], 1);
+        const struct table_key *key = &g->q[i].key;
+        g->slot[i] = line_find(&w->table.lines[key->line], key->tag);
+        if (g->slot[i] == NULL) {
+            __builtin_prefetch(&w->table.lines[table_other_line(&w->table, key->line, key->tag)],
+                               1);
         }
     }
 }
 
-static int validate(const struct weir *w, const struct weir_ask *asks, size_t n, uint64_t now_ns,
-                    size_t *bad)
+static struct pair *second_look(const struct weir *w, const struct table_key *key)
 {
-    struct asked q;
+    return line_find(&w->table.lines[table_other_line(&w->table, key->line, key->tag)], key->tag);
+}
+
+static void decide_group(struct weir *w, const struct algo_params *p, const struct weir_ask *asks,
+                         size_t n, uint64_t now_ns, struct weir_answer *answers)
+{
+    struct group g;
     for (size_t i = 0; i < n; i++) {
-        int e = asked_init(w, &asks[i], now_ns, &q);
-        if (e != 0) {
-            if (bad != NULL) {
-                *bad = i;
-            }
-            return e;
+        g.q[i].params = p;
+        asked_from(w, &asks[i], now_ns, &g.q[i]);
+        __builtin_prefetch(&w->table.lines[g.q[i].key.line], 1);
+    }
+    fetch(w, &g, n);
+    for (size_t i = 0; i < n; i++) {
+        struct pair *slot = g.slot[i] != NULL ? g.slot[i] : second_look(w, &g.q[i].key);
+        limiter_decide_at(w, &g.q[i], slot, &answers[i]);
+        if (g.q[i].mode != WEIR_PEEK) {
+            limiter_count(w, &answers[i]);
         }
     }
-    return 0;
 }
 
 int weir_ask_batch_at(struct weir *w, const struct weir_ask *asks, size_t n, uint64_t now_ns,
@@ -42,23 +54,19 @@ int weir_ask_batch_at(struct weir *w, const struct weir_ask *asks, size_t n, uin
     if (w == NULL || (n != 0 && (asks == NULL || answers == NULL))) {
         return WEIR_EINVAL;
     }
-    int e = validate(w, asks, n, now_ns, bad);
-    if (e != 0) {
-        return e;
+    struct params_place place;
+    const struct algo_params *p = params_now(w, &place);
+    for (size_t i = 0; i < n; i++) {
+        int e = ask_check(w, p, &asks[i], now_ns);
+        if (e != 0) {
+            if (bad != NULL) {
+                *bad = i;
+            }
+            return e;
+        }
     }
     for (size_t done = 0; done < n; done += GROUP) {
-        struct asked q[GROUP];
-        size_t group = min_u64(GROUP, n - done);
-        for (size_t i = 0; i < group; i++) {
-            (void)asked_init(w, &asks[done + i], now_ns, &q[i]);
-        }
-        fetch(w, q, group);
-        for (size_t i = 0; i < group; i++) {
-            limiter_decide(w, &q[i], &answers[done + i], NULL);
-            if (q[i].mode != WEIR_PEEK) {
-                limiter_count(w, &answers[done + i]);
-            }
-        }
+        decide_group(w, p, asks + done, min_u64(GROUP, n - done), now_ns, answers + done);
     }
     return 0;
 }

@@ -4,37 +4,116 @@
 #include "base/error.h"
 #include "limit/limiter.h"
 
-_Static_assert(sizeof(struct algo_params) <= REGION_PARAMS_MAX, "parameters fit their place");
+#define WORDS (sizeof(struct algo_params) / sizeof(uint64_t))
 
+_Static_assert(sizeof(struct algo_params) <= REGION_PARAMS_MAX, "parameters fit their place");
+_Static_assert(sizeof(struct algo_params) % sizeof(uint64_t) == 0, "parameters are whole words");
+
+/* ---- versions ---- */
+
+/*
+ * Word by word, because a reader may be copying the place that this version
+ * takes over; it will notice by the version and copy again.
+ */
 void params_publish(struct region_header *head, const struct algo_params *params)
 {
     uint64_t next = load_relaxed(&head->version) + 1;
-    memcpy(head->params[next % REGION_VERSIONS].bytes, params, sizeof *params);
-    store_release(&head->version, next); /* pairs with params_now() */
+    uint64_t *place = (uint64_t *)(void *)head->params[next % REGION_VERSIONS].bytes;
+    uint64_t words[WORDS];
+    memcpy(words, params, sizeof words);
+    for (size_t i = 0; i < WORDS; i++) {
+        store_release(&place[i], words[i]); /* not before the version that is in force now */
+    }
+    store_release(&head->version, next); /* pairs with params_now() and params_read() */
 }
 
-static void set_burst(struct limit_spec *spec, uint64_t burst_or_queue)
+uint64_t params_read(const struct region_header *head, struct algo_params *params)
 {
-    if (spec->algorithm == WEIR_TOKEN_BUCKET) {
-        spec->burst = burst_or_queue != 0 ? burst_or_queue : spec->count;
-    } else {
-        spec->queue = burst_or_queue;
+    uint64_t words[WORDS];
+    uint64_t version;
+    do {
+        version = load_acquire(&head->version);
+        const uint64_t *place =
+            (const uint64_t *)(const void *)head->params[version % REGION_VERSIONS].bytes;
+        for (size_t i = 0; i < WORDS; i++) {
+            words[i] = load_acquire(&place[i]); /* not after the second look at the version */
+        }
+    } while (load_acquire(&head->version) - version >= REGION_VERSIONS - 1);
+    memcpy(params, words, sizeof words);
+    return version;
+}
+
+const struct algo_params *params_renew(const struct weir *w, struct params_place *place)
+{
+    unsigned slot = thread_slot();
+    if (slot >= THREAD_OWN) {
+        (void)params_read(w->head, &place->copy);
+        return &place->copy;
+    }
+    struct per_thread *own = &w->threads[slot];
+    own->version = params_read(w->head, &own->params);
+    return &own->params;
+}
+
+/* ---- compiling ---- */
+
+static uint64_t default_debt(const struct limit_spec *spec)
+{
+    switch (spec->algorithm) {
+    case WEIR_TOKEN_BUCKET:
+        return spec->burst;
+    case WEIR_LEAKY_BUCKET:
+        return add_sat(spec->queue, 1);
+    case WEIR_SLIDING_LOG:
+        return 0;
+    default:
+        return spec->count;
     }
 }
+
+static uint64_t first_debt(const struct limit_spec *spec)
+{
+    if (spec->debt_asked == 0) {
+        return default_debt(spec);
+    }
+    return spec->debt_asked == WEIR_NO_DEBT ? 0 : spec->debt_asked;
+}
+
+int params_compile(const struct algo_ops *ops, const struct limit_spec *spec,
+                   const struct algo_layout *layout, struct algo_params *params,
+                   struct weir_error *error)
+{
+    uint64_t debt = first_debt(spec);
+    for (;;) {
+        memset(params, 0, sizeof *params);
+        params->spec = *spec;
+        params->spec.max_debt = debt;
+        struct limit_spec full = params->spec;
+        int e = ops->compile(&full, layout, params, error);
+        if (e != WEIR_EQUOTA || spec->debt_asked != 0 || debt == 0) {
+            return e;
+        }
+        debt /= 2;
+    }
+}
+
+/* ---- changing ---- */
 
 static int change_locked(struct weir *w, uint64_t count, uint64_t burst_or_queue,
                          struct weir_error *error)
 {
-    uint64_t version;
-    const struct algo_params *old = params_now(w, &version);
+    struct algo_params old;
     struct algo_params next;
-    struct algo_layout layout = {old->shift, old->capacity, true};
-    memset(&next, 0, sizeof next);
-    next.spec = old->spec;
-    next.spec.count = count;
-    set_burst(&next.spec, burst_or_queue);
-    struct limit_spec spec = next.spec;
-    int e = w->ops->compile(&spec, &layout, &next, error);
+    (void)params_read(w->head, &old);
+    struct algo_layout layout = {old.shift, old.capacity, true};
+    struct limit_spec spec = old.spec;
+    spec.count = count;
+    if (spec.algorithm == WEIR_TOKEN_BUCKET) {
+        spec.burst = burst_or_queue != 0 ? burst_or_queue : count;
+    } else {
+        spec.queue = burst_or_queue;
+    }
+    int e = params_compile(w->ops, &spec, &layout, &next, error);
     if (e == 0) {
         params_publish(w->head, &next);
     }

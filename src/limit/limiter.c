@@ -133,57 +133,25 @@ static int check_numbers(const struct weir_options *o, struct weir_error *error)
     return 0;
 }
 
-static uint64_t default_debt(const struct weir_options *o, const struct limit_spec *spec)
-{
-    if (o->max_debt != 0) {
-        return o->max_debt == WEIR_NO_DEBT ? 0 : o->max_debt;
-    }
-    switch (o->algorithm) {
-    case WEIR_TOKEN_BUCKET:
-        return spec->burst;
-    case WEIR_LEAKY_BUCKET:
-        return add_sat(spec->queue, 1);
-    case WEIR_SLIDING_LOG:
-        return 0;
-    default:
-        return spec->count;
-    }
-}
-
 static struct limit_spec spec_of(const struct weir_options *o)
 {
-    struct limit_spec spec = {
+    bool defaulted = o->algorithm == WEIR_TOKEN_BUCKET && o->burst == 0;
+    return (struct limit_spec){
         .algorithm = o->algorithm,
         .on_full = o->on_full,
         .count = o->count,
         .period_ns = o->period_ns,
-        .burst = o->burst,
+        .burst = defaulted ? o->count : o->burst,
         .queue = o->queue,
+        .debt_asked = o->max_debt,
     };
-    if (o->algorithm == WEIR_TOKEN_BUCKET && o->burst == 0) {
-        spec.burst = o->count;
-    }
-    spec.max_debt = default_debt(o, &spec);
-    return spec;
 }
 
-/*
- * A default debt must not make a limit impossible that fits without one. The
- * caller's own max_debt is taken at its word.
- */
 static int compile_plan(const struct weir_options *o, struct plan *plan, struct weir_error *error)
 {
     struct limit_spec spec = spec_of(o);
     struct algo_layout layout = {0, 0, false};
-    for (;;) {
-        memset(&plan->params, 0, sizeof plan->params);
-        plan->params.spec = spec;
-        int e = plan->ops->compile(&spec, &layout, &plan->params, error);
-        if (e != WEIR_EQUOTA || o->max_debt != 0 || spec.max_debt == 0) {
-            return e;
-        }
-        spec.max_debt /= 2;
-    }
+    return params_compile(plan->ops, &spec, &layout, &plan->params, error);
 }
 
 /* The latest multiple of the period (plus offset) that is not after `start`. */
@@ -282,8 +250,7 @@ static int compare_spec(const struct limit_spec *has, const struct limit_spec *w
         {"count", has->count, want->count},
         {"burst", has->burst, want->burst},
         {"queue", has->queue, want->queue},
-        {"max_debt", has->max_debt, want->max_debt},
-        {"on_full", (uint64_t)has->on_full, (uint64_t)want->on_full},
+        {"max_debt", has->debt_asked, want->debt_asked},
     };
     return compare(fields, sizeof fields / sizeof fields[0], error);
 }
@@ -295,63 +262,76 @@ static int check_params(const struct weir *w, const struct algo_params *has,
     const struct region_fixed *f = &w->head->fixed;
     struct algo_layout layout = {f->shift, f->capacity, true};
     struct algo_params again;
-    memset(&again, 0, sizeof again);
-    again.spec = has->spec;
     if (has->spec.algorithm != f->algorithm || has->spec.period_ns != f->period_ns ||
-        has->spec.count == 0 || w->ops->compile(&has->spec, &layout, &again, NULL) != 0 ||
+        has->spec.count == 0 || params_compile(w->ops, &has->spec, &layout, &again, NULL) != 0 ||
         memcmp(&again, has, sizeof again) != 0) {
         return fail(error, WEIR_EDAMAGED, "the file's parameters are damaged");
     }
     return 0;
 }
 
-static int adopt_file_locked(struct weir *w, const struct plan *plan, unsigned flags,
-                             struct weir_error *error)
+/* Is the file in itself sound, and the caller's? `has` is what it holds. */
+static int examine_params(const struct weir *w, const struct plan *plan, unsigned flags,
+                          struct algo_params *has, struct weir_error *error)
+{
+    const struct limit_spec *want = &plan->params.spec;
+    (void)params_read(w->head, has);
+    int e = check_params(w, has, error);
+    if (e == 0 && has->spec.on_full != want->on_full) {
+        e = mismatch(error, "on_full", (uint64_t)has->spec.on_full, (uint64_t)want->on_full);
+    }
+    if (e == 0 && (flags & WEIR_CHANGE) == 0) {
+        e = compare_spec(&has->spec, want, error);
+    }
+    return e;
+}
+
+/* Under head->change: with WEIR_CHANGE, makes the caller's parameters those of the file. */
+static int adopt_locked(struct weir *w, const struct plan *plan, unsigned flags,
+                        struct weir_error *error)
 {
     const struct region_fixed *f = &w->head->fixed;
-    uint64_t version;
-    const struct algo_params *has = params_now(w, &version);
-    int e = check_params(w, has, error);
-    if (e != 0 || compare_spec(&has->spec, &plan->params.spec, error) == 0) {
+    const struct limit_spec *want = &plan->params.spec;
+    struct algo_params has;
+    struct algo_params next;
+    int e = examine_params(w, plan, flags, &has, error);
+    if (e != 0 || compare_spec(&has.spec, want, NULL) == 0) {
         return e;
     }
-    if ((flags & WEIR_CHANGE) == 0) {
-        return WEIR_EMISMATCH; /* compare_spec() has said why */
-    }
     struct algo_layout layout = {f->shift, f->capacity, true};
-    struct algo_params next;
-    memset(&next, 0, sizeof next);
-    next.spec = plan->params.spec;
-    e = w->ops->compile(&plan->params.spec, &layout, &next, error);
+    e = params_compile(w->ops, want, &layout, &next, error);
     if (e == 0) {
         params_publish(w->head, &next);
     }
     return e;
 }
 
-static int adopt_file(struct weir *w, const struct plan *plan, unsigned flags,
-                      struct weir_error *error)
+static int adopt(struct weir *w, const struct plan *plan, unsigned flags, struct weir_error *error)
 {
-    int e = compare_fixed(&w->head->fixed, &plan->fixed, error);
-    if (e == 0) {
-        lock_take(&w->head->change);
-        e = adopt_file_locked(w, plan, flags, error);
-        lock_release(&w->head->change);
-    }
+    lock_take(&w->head->change);
+    int e = adopt_locked(w, plan, flags, error);
+    lock_release(&w->head->change);
     return e;
 }
 
 /* ---- opening ---- */
 
+/* The parameters that the public call around us began with; it must not see others half-way. */
+static const struct algo_params *params_here(const struct weir *w, struct params_place *place)
+{
+    unsigned slot = thread_slot();
+    return slot < THREAD_OWN ? &w->threads[slot].params : params_renew(w, place);
+}
+
 static uint64_t fresh_in(const void *arg, uint64_t tag, uint64_t word, const uint64_t *record,
                          uint64_t now)
 {
     const struct weir *w = arg;
-    uint64_t version;
+    struct params_place place;
     if ((tag & TAG_BLOCK) != 0) {
         return sub_floor0(word, now);
     }
-    return w->ops->fresh_in(params_now(w, &version), word, record, key_time(w, tag, now));
+    return w->ops->fresh_in(params_here(w, &place), word, record, key_time(w, tag, now));
 }
 
 static void attach(struct weir *w, struct region *r)
@@ -368,26 +348,54 @@ static int init_locks(struct weir *w, struct weir_error *error)
     return 0;
 }
 
-struct fill {
+/* What the hooks know. */
+struct opening {
     struct weir *w;
     const struct plan *plan;
+    const struct weir_options *options;
 };
 
 static int fill(void *arg, struct region *r, struct weir_error *error)
 {
-    struct fill *f = arg;
-    attach(f->w, r);
-    params_publish(r->head, &f->plan->params);
-    return init_locks(f->w, error);
+    struct opening *o = arg;
+    attach(o->w, r);
+    params_publish(r->head, &o->plan->params);
+    return init_locks(o->w, error);
 }
 
-static int recover(void *arg, struct region *r, struct weir_error *error)
+static int examine(void *arg, struct region *r, struct weir_error *error)
 {
-    struct fill *f = arg;
-    attach(f->w, r);
-    int e = init_locks(f->w, error);
+    struct opening *o = arg;
+    struct algo_params has;
+    int e = compare_fixed(&r->head->fixed, &o->plan->fixed, error);
+    attach(o->w, r);
+    return e != 0 ? e : examine_params(o->w, o->plan, o->options->flags, &has, error);
+}
+
+static int out_of_time(const struct weir *w, struct weir_error *error)
+{
+    return fail(error, WEIR_ETIME,
+                "the time line that began at %" PRId64 " ns has run out, or the clock is wrong; "
+                "make a new limiter, or set the clock",
+                w->head->fixed.epoch_ns);
+}
+
+/* A wrong clock must not be anchored: the file would be refused until the next boot. */
+static int recover(void *arg, struct region *r, const struct region_anchor *anchor,
+                   struct weir_error *error)
+{
+    struct opening *o = arg;
+    struct algo_params has;
+    attach(o->w, r);
+    (void)params_read(r->head, &has);
+    o->w->epoch_ns = r->head->fixed.epoch_ns;
+    bool own_clock = r->head->fixed.explicit_time == 0 && o->options->clock == NULL;
+    if (own_clock && !limiter_knows(o->w, &has, anchor->unix_ns)) {
+        return out_of_time(o->w, error);
+    }
+    int e = init_locks(o->w, error);
     if (e == 0) {
-        table_recover(&f->w->table);
+        table_recover(&o->w->table);
     }
     return e;
 }
@@ -395,8 +403,8 @@ static int recover(void *arg, struct region *r, struct weir_error *error)
 static int open_region(struct weir *w, const struct weir_options *o, const struct plan *plan,
                        struct weir_error *error)
 {
-    struct fill arg = {w, plan};
-    struct region_hooks hooks = {fill, recover, &arg};
+    struct opening arg = {w, plan, o};
+    struct region_hooks hooks = {fill, examine, recover, &arg};
     bool made = true;
     int e;
     if (o->memory == WEIR_FILE) {
@@ -409,7 +417,7 @@ static int open_region(struct weir *w, const struct weir_options *o, const struc
         return e;
     }
     attach(w, &w->region);
-    return made ? 0 : adopt_file(w, plan, o->flags, error);
+    return made ? 0 : adopt(w, plan, o->flags, error);
 }
 
 static void set_time(struct weir *w, const struct weir_options *o)
@@ -425,14 +433,12 @@ static void set_time(struct weir *w, const struct weir_options *o)
 static int check_life(const struct weir *w, struct weir_error *error)
 {
     uint64_t now_ns;
-    uint64_t now;
+    struct params_place place;
     if (w->explicit_time) {
         return 0;
     }
-    if (limiter_now(w, &now_ns) != 0 || limiter_line(w, now_ns, &now) != 0) {
-        return fail(error, WEIR_ETIME,
-                    "the time line that began at %" PRId64 " ns has run out; make a new limiter",
-                    w->epoch_ns);
+    if (limiter_now(w, &now_ns) != 0 || !limiter_knows(w, params_now(w, &place), now_ns)) {
+        return out_of_time(w, error);
     }
     return 0;
 }
@@ -472,15 +478,15 @@ int weir_open(struct weir **out, const struct weir_options *options, struct weir
         return e;
     }
     struct weir *w = aligned_alloc(64, (sizeof *w + 63) & ~(size_t)63);
-    struct counts *counts = aligned_alloc(64, THREAD_SLOTS * sizeof *counts);
-    if (w == NULL || counts == NULL) {
+    struct per_thread *threads = aligned_alloc(64, THREAD_SLOTS * sizeof *threads);
+    if (w == NULL || threads == NULL) {
         free(w);
-        free(counts);
+        free(threads);
         return fail(error, WEIR_ENOMEM, "out of memory for the limiter itself");
     }
     memset(w, 0, sizeof *w);
-    memset(counts, 0, THREAD_SLOTS * sizeof *counts);
-    w->counts = counts;
+    memset(threads, 0, THREAD_SLOTS * sizeof *threads);
+    w->threads = threads;
     w->ops = plan.ops;
     w->region.fd = -1;
     e = open_parts(w, &o, &plan, error);
@@ -497,7 +503,7 @@ void weir_close(struct weir *w)
     if (w != NULL) {
         fork_unwatch(&w->watch);
         region_close(&w->region);
-        free(w->counts);
+        free(w->threads);
         free(w);
     }
 }

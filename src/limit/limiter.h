@@ -15,10 +15,23 @@
 #include "table/region.h"
 #include "table/table.h"
 
-/* One thread's counts; a cache line of its own, and one for the rare events. */
+/* What one thread counts. */
 struct counts {
-    uint64_t allowed, denied, never, blocked, spurious;
+    uint64_t verdict[3]; /* by enum weir_verdict */
+    uint64_t blocked, spurious;
     uint64_t reclaimed, evicted, full_denied, full_allowed, moved;
+};
+
+/*
+ * What one thread has for itself in each limiter: its counts, and its copy of
+ * the parameters, which it renews when the header's version has moved on. A
+ * decision thus computes with one version from beginning to end, whatever
+ * changes meanwhile, and reads no line that another thread writes.
+ */
+struct per_thread {
+    uint64_t version; /* of params; 0: none yet */
+    struct algo_params params;
+    struct counts counts;
 } __attribute__((aligned(64)));
 
 struct weir {
@@ -27,7 +40,7 @@ struct weir {
     const struct algo_ops *ops;
     struct region_header *head;
     int64_t epoch_ns;
-    struct counts *counts; /* THREAD_SLOTS of them */
+    struct per_thread *threads; /* THREAD_SLOTS of them */
     bool xxh3;
     bool align_key;
     bool explicit_time;
@@ -40,8 +53,16 @@ struct weir {
     struct fork_watch watch;
 };
 
+/*
+ * A mode beside those of enum weir_mode: tells what CHECK would be told, and
+ * takes nothing, but stores a state that was pulled down from a far future, as
+ * a denied CHECK does. For several limits, whose denied calls only look.
+ */
+#define MODE_PROBE (WEIR_UP_TO + 1)
+
 /* A question after validation: all that the decision needs. */
 struct asked {
+    const struct algo_params *params; /* stays the same until the call returns */
     struct hash hash;
     struct table_key key;
     struct algo_ask ask; /* now: on the key's own line (see key_time) */
@@ -51,32 +72,64 @@ struct asked {
 
 /* ---- parameters (change.c) ---- */
 
+/* Threads that share a number keep their copy on their own stack. */
+struct params_place {
+    struct algo_params copy;
+};
+
+const struct algo_params *params_renew(const struct weir *w, struct params_place *place);
+
 /*
- * The parameters in force. They stay readable for REGION_VERSIONS - 2 further
- * changes; whoever is about to act on what it computed from them asks
- * params_stand() first, and begins again if not.
+ * The parameters in force. Call once, at the beginning of a public call: the
+ * copy that an earlier call returned is overwritten. *place must live as long.
  */
-static inline const struct algo_params *params_now(const struct weir *w, uint64_t *version)
+static inline const struct algo_params *params_now(const struct weir *w, struct params_place *place)
 {
-    *version = load_acquire(&w->head->version); /* pairs with params_publish() */
-    return (const struct algo_params *)(const void *)w->head->params[*version % REGION_VERSIONS]
-        .bytes;
+    unsigned slot = thread_slot();
+    const struct per_thread *own = &w->threads[slot];
+    if (__builtin_expect(slot < THREAD_OWN && own->version == load_acquire(&w->head->version), 1)) {
+        return &own->params; /* the acquire pairs with params_publish() */
+    }
+    return params_renew(w, place);
 }
 
-static inline bool params_stand(const struct weir *w, uint64_t version)
-{
-    return load_acquire(&w->head->version) - version < REGION_VERSIONS - 1;
-}
+/* Copies the version in force out of the header. Returns its number. */
+uint64_t params_read(const struct region_header *head, struct algo_params *params);
 
 /* Makes *params the next version. Under head->change, or before anybody else sees the region. */
 void params_publish(struct region_header *head, const struct algo_params *params);
 
+/*
+ * Compiles a spec whose max_debt is yet to be found from debt_asked. A default
+ * debt never makes a limit impossible that fits without one; the caller's own
+ * is taken at its word.
+ */
+int params_compile(const struct algo_ops *ops, const struct limit_spec *spec,
+                   const struct algo_layout *layout, struct algo_params *params,
+                   struct weir_error *error);
+
 /* ---- asking (ask.c) ---- */
 
-struct hash limiter_hash(const struct weir *w, const void *key, size_t len);
+static inline __attribute__((always_inline)) struct hash limiter_hash(const struct weir *w,
+                                                                      const void *key, size_t len)
+{
+    return __builtin_expect(w->xxh3, 0) ? hash_xxh3(&w->secret, key, len)
+                                        : hash_sip(&w->secret, key, len);
+}
 
-/* Time checks: Unix ns to the limiter's line. 0 or WEIR_ETIME. */
-int limiter_line(const struct weir *w, uint64_t now_ns, uint64_t *now);
+/* Unix ns (at most INT64_MAX) to the limiter's line; before its epoch is at its epoch. */
+static inline uint64_t limiter_line(const struct weir *w, uint64_t now_ns)
+{
+    /* Unsigned, because the epoch of explicit times may lie below 0 and the sum above INT64_MAX. */
+    uint64_t since = now_ns - (uint64_t)w->epoch_ns;
+    return (int64_t)now_ns >= w->epoch_ns ? since : 0;
+}
+
+/* True if the words of the table can express the time. */
+static inline bool limiter_knows(const struct weir *w, const struct algo_params *p, uint64_t now_ns)
+{
+    return now_ns <= INT64_MAX && limiter_line(w, now_ns) <= p->max_time;
+}
 
 /* The limiter's own time. WEIR_EINVAL with WEIR_EXPLICIT_TIME. */
 int limiter_now(const struct weir *w, uint64_t *now_ns);
@@ -90,11 +143,36 @@ static inline uint64_t key_time(const struct weir *w, uint64_t tag, uint64_t now
     return now;
 }
 
-/* Checks a key's length and pointer, hashes it and fills q->hash, key, now, ask.now. */
+static inline bool key_is_valid(const void *key, size_t len)
+{
+    return len - 1 < WEIR_KEY_MAX && key != NULL;
+}
+
+/*
+ * Fills in what a question is from: time first, then the key. The time must be
+ * one that limiter_knows(). Mode and cost are the caller's.
+ */
+static inline void asked_time(const struct weir *w, uint64_t now_ns, struct asked *q)
+{
+    q->now = limiter_line(w, now_ns);
+}
+
+static inline void asked_hash(const struct weir *w, struct hash hash, struct asked *q)
+{
+    q->hash = hash;
+    q->key = table_key(&w->table, hash);
+    q->ask.now = key_time(w, q->key.tag, q->now);
+}
+
+/* All of it for a verb on one key, q->params given; WEIR_EKEY, WEIR_ETIME. */
 int asked_key(const struct weir *w, const void *key, size_t len, uint64_t now_ns, struct asked *q);
 
-/* Checks everything about *ask at now_ns and fills *q. */
-int asked_init(const struct weir *w, const struct weir_ask *ask, uint64_t now_ns, struct asked *q);
+/* Checks everything about *ask at now_ns: 0 or an error. */
+int ask_check(const struct weir *w, const struct algo_params *p, const struct weir_ask *ask,
+              uint64_t now_ns);
+
+/* Makes *q, q->params given, of an *ask that ask_check() has passed. */
+void asked_from(const struct weir *w, const struct weir_ask *ask, uint64_t now_ns, struct asked *q);
 
 /*
  * Decides, charges, fills *answer; counts only what happens to the table.
@@ -103,14 +181,22 @@ int asked_init(const struct weir *w, const struct weir_ask *ask, uint64_t now_ns
 void limiter_decide(struct weir *w, const struct asked *q, struct weir_answer *answer,
                     uint64_t *stamp);
 
-/* What a CHECK would be told; writes nothing, counts nothing. */
-void limiter_peek(struct weir *w, const struct asked *q, struct weir_answer *answer);
+/* What a CHECK would be told; mode WEIR_PEEK or MODE_PROBE. Counts nothing. */
+void limiter_look(struct weir *w, const struct asked *q, int mode, struct weir_answer *answer);
+
+/* Decides like limiter_decide(), beginning with a slot in which the key was seen (or NULL). */
+void limiter_decide_at(struct weir *w, const struct asked *q, struct pair *slot,
+                       struct weir_answer *answer);
 
 /* Adds the verdict to this thread's counts. */
 void limiter_count(struct weir *w, const struct weir_answer *answer);
 
 /* This thread's counts; add with count_add(). */
-struct counts *limiter_counts(struct weir *w);
+static inline struct counts *limiter_counts(struct weir *w)
+{
+    return &w->threads[thread_slot()].counts;
+}
+
 static inline void count_add(uint64_t *p, uint64_t n)
 {
     if (__builtin_expect(thread_slot() < THREAD_OWN, 1)) {
@@ -123,9 +209,15 @@ static inline void count_add(uint64_t *p, uint64_t n)
 /* Notes what a claim did. */
 void limiter_count_claim(struct weir *w, const struct claim *claim);
 
-/* table_claim() under the key's stripe, with the patience that contention needs. */
+/* How often a new key waits for others who are in the way before the table counts as full. */
+#define LIMITER_PATIENCE 1000
+
+/* table_claim() under the key's stripe, counted. */
 struct claim limiter_claim(struct weir *w, const struct asked *q, struct table_key key,
                            uint64_t word, bool evict);
+
+/* A log of a far future (wide, under the stripe) becomes a fresh one; true if it did. */
+bool limiter_forget(struct weir *w, const struct asked *q, struct pair *slot);
 
 /* ---- verbs (verbs.c) ---- */
 

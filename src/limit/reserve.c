@@ -18,6 +18,7 @@ int weir_reserve_at(struct weir *w, const void *key, size_t key_len, uint64_t es
                     uint64_t ttl_ns, uint64_t now_ns, struct weir_reservation *reservation,
                     struct weir_answer *answer)
 {
+    struct params_place place;
     struct asked q = {.mode = WEIR_CHECK, .ask = {.cost = estimate, .wait = 0}};
     struct handle h = {0};
     if (w == NULL || reservation == NULL || answer == NULL || ttl_ns == 0) {
@@ -26,6 +27,7 @@ int weir_reserve_at(struct weir *w, const void *key, size_t key_len, uint64_t es
     if (estimate == 0) {
         return WEIR_ECOST;
     }
+    q.params = params_now(w, &place);
     int e = asked_key(w, key, key_len, now_ns, &q);
     if (e != 0) {
         return e;
@@ -45,17 +47,19 @@ int weir_reserve_at(struct weir *w, const void *key, size_t key_len, uint64_t es
 static int settle(struct weir *w, const struct handle *h, uint64_t actual, uint64_t now_ns,
                   struct weir_answer *answer)
 {
-    struct asked q = {.hash = h->hash, .mode = WEIR_CHECK};
+    struct params_place place;
+    struct asked q = {.mode = WEIR_CHECK};
     uint64_t extra = 0;
-    int e = limiter_line(w, now_ns, &q.now);
-    if (e != 0) {
-        return e;
+    int e = 0;
+    q.params = params_now(w, &place);
+    if (!limiter_knows(w, q.params, now_ns)) {
+        return WEIR_ETIME;
     }
+    asked_time(w, now_ns, &q);
     if (q.now >= h->expires) {
         return WEIR_EEXPIRED;
     }
-    q.key = table_key(&w->table, h->hash);
-    q.ask.now = key_time(w, q.key.tag, q.now);
+    asked_hash(w, h->hash, &q);
     if (actual < h->amount) {
         q.ask.cost = h->amount - actual;
         limiter_refund(w, &q, h->stamp);
@@ -65,7 +69,7 @@ static int settle(struct weir *w, const struct handle *h, uint64_t actual, uint6
     }
     if (e == 0 && answer != NULL) {
         q.ask.cost = 1;
-        limiter_peek(w, &q, answer);
+        limiter_look(w, &q, WEIR_PEEK, answer);
         answer->granted = extra;
     }
     return e;

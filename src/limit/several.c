@@ -8,6 +8,7 @@
 
 struct part {
     struct weir *w;
+    struct params_place place;
     struct asked q;
     struct weir_answer answer;
     uint64_t stamp;
@@ -24,10 +25,12 @@ static int read_parts(const struct weir_part *parts, size_t n, uint64_t now_ns, 
             ask->max_wait_ns != 0) {
             return WEIR_EINVAL;
         }
-        int e = asked_init(p[i].w, ask, now_ns, &p[i].q);
+        p[i].q.params = params_now(p[i].w, &p[i].place);
+        int e = ask_check(p[i].w, p[i].q.params, ask, now_ns);
         if (e != 0) {
             return e;
         }
+        asked_from(p[i].w, ask, now_ns, &p[i].q);
         for (size_t j = 0; j < i; j++) {
             if (p[j].w == p[i].w && p[j].q.key.tag == p[i].q.key.tag &&
                 p[j].q.key.line == p[i].q.key.line) {
@@ -96,7 +99,9 @@ static void charge(struct part *p, size_t n, struct weir_answer *answer)
         limiter_decide(q->w, &q->q, &q->answer, &q->stamp);
         if (q->answer.verdict != WEIR_ALLOW) {
             give_back(p, sorted, i);
-            q->answer.flags |= WEIR_FLAG_SPURIOUS;
+            if ((q->answer.flags & (WEIR_FLAG_FULL | WEIR_FLAG_BLOCKED)) == 0) {
+                q->answer.flags |= WEIR_FLAG_SPURIOUS;
+            }
             limiter_count(q->w, &q->answer);
             give_answer(q, answer);
             return;
@@ -119,11 +124,12 @@ int weir_check_several_at(const struct weir_part *parts, size_t n, uint64_t now_
     if (e != 0) {
         return e;
     }
+    int mode = parts[0].ask.mode == WEIR_PEEK ? WEIR_PEEK : MODE_PROBE;
     for (size_t i = 0; i < n; i++) {
-        limiter_peek(p[i].w, &p[i].q, &p[i].answer);
+        limiter_look(p[i].w, &p[i].q, mode, &p[i].answer);
     }
     const struct part *worst = binding(p, n);
-    if (parts[0].ask.mode == WEIR_PEEK) {
+    if (mode == WEIR_PEEK) {
         give_answer(worst, answer);
     } else if (worst->answer.verdict != WEIR_ALLOW) {
         limiter_count(worst->w, &worst->answer);

@@ -19,10 +19,10 @@ int weir_stats(struct weir *w, struct weir_stats *stats)
     struct weir_stats s;
     memset(&s, 0, sizeof s);
     for (unsigned i = 0; i < THREAD_SLOTS; i++) {
-        const struct counts *c = &w->counts[i];
-        add(&s.allowed, &c->allowed);
-        add(&s.denied, &c->denied);
-        add(&s.never, &c->never);
+        const struct counts *c = &w->threads[i].counts;
+        add(&s.allowed, &c->verdict[WEIR_ALLOW]);
+        add(&s.denied, &c->verdict[WEIR_DENY]);
+        add(&s.never, &c->verdict[WEIR_NEVER]);
         add(&s.blocked, &c->blocked);
         add(&s.spurious, &c->spurious);
         add(&s.reclaimed, &c->reclaimed);
@@ -32,7 +32,7 @@ int weir_stats(struct weir *w, struct weir_stats *stats)
         add(&s.moved, &c->moved);
     }
     s.size = stats->size;
-    s.keys = load_relaxed(&w->table.counts->keys);
+    s.keys = table_keys(&w->table);
     s.capacity = 2 * w->table.half * LINE_SLOTS;
     s.blocks = load_relaxed(&w->table.counts->blocks);
     s.bytes = w->region.bytes;
@@ -42,15 +42,15 @@ int weir_stats(struct weir *w, struct weir_stats *stats)
 
 long weir_sweep_at(struct weir *w, uint64_t lines, uint64_t now_ns)
 {
-    uint64_t now;
+    struct params_place place;
     if (w == NULL) {
         return WEIR_EINVAL;
     }
-    int e = limiter_line(w, now_ns, &now);
-    if (e != 0) {
-        return e;
+    if (!limiter_knows(w, params_now(w, &place), now_ns)) {
+        return WEIR_ETIME;
     }
-    uint64_t freed = table_sweep(&w->table, lines, sub_floor0(now, ALGO_SLACK_NS));
+    uint64_t now = sub_floor0(limiter_line(w, now_ns), ALGO_SLACK_NS);
+    uint64_t freed = table_sweep(&w->table, lines, now);
     return (long)min_u64(freed, LONG_MAX);
 }
 

@@ -10,14 +10,11 @@ void limiter_refund(struct weir *w, const struct asked *q, uint64_t charged_at)
         struct pair *slot = table_find_locked(&w->table, q->key);
         done = slot == NULL; /* a key that is not there is as good as fresh already */
         if (slot != NULL) {
-            uint64_t version;
-            const struct algo_params *p = params_now(w, &version);
             struct pair seen = pair_load(slot);
             if (seen.tag == q->key.tag) {
-                uint64_t word = w->ops->refund(p, seen.word, table_record(&w->table, slot), &q->ask,
-                                               charged_at);
-                done =
-                    params_stand(w, version) && pair_cas(slot, seen, (struct pair){seen.tag, word});
+                uint64_t word = w->ops->refund(q->params, seen.word, table_record(&w->table, slot),
+                                               &q->ask, charged_at);
+                done = pair_cas(slot, seen, (struct pair){seen.tag, word});
             }
         }
         lock_release(stripe);
@@ -28,23 +25,21 @@ void limiter_refund(struct weir *w, const struct asked *q, uint64_t charged_at)
 static bool charge_narrow(struct weir *w, const struct asked *q, struct pair *slot,
                           uint64_t *charged)
 {
-    uint64_t version;
-    const struct algo_params *p = params_now(w, &version);
     struct pair seen = pair_load(slot);
     if (seen.tag != q->key.tag) {
         return false;
     }
-    uint64_t word = w->ops->charge(p, seen.word, NULL, &q->ask, charged);
-    return params_stand(w, version) && pair_cas(slot, seen, (struct pair){seen.tag, word});
+    uint64_t word = w->ops->charge(q->params, seen.word, NULL, &q->ask, charged);
+    return pair_cas(slot, seen, (struct pair){seen.tag, word});
 }
 
 /* Unit by unit: each is noted beside the log and then made part of it. */
 static bool charge_wide(struct weir *w, const struct asked *q, struct pair *slot, uint64_t *charged)
 {
-    uint64_t version;
-    const struct algo_params *p = params_now(w, &version);
+    const struct algo_params *p = q->params;
     uint64_t *record = table_record(&w->table, slot);
     uint64_t units = min_u64(q->ask.cost, p->quota);
+    (void)limiter_forget(w, q, slot);
     for (*charged = 0; *charged < units; (*charged)++) {
         struct pair seen = pair_load(slot);
         uint64_t one;
@@ -58,41 +53,40 @@ static bool charge_wide(struct weir *w, const struct asked *q, struct pair *slot
     return true;
 }
 
-static struct pair *find_or_claim(struct weir *w, const struct asked *q)
+/* The slot of the key, which is put into the table as a fresh one if need be. */
+static struct claim find_or_claim(struct weir *w, const struct asked *q)
 {
-    struct pair *slot = table_find_locked(&w->table, q->key);
-    if (slot == NULL) {
-        uint64_t version;
-        bool evict = params_now(w, &version)->spec.on_full == WEIR_EVICT;
-        slot = limiter_claim(w, q, q->key, 0, evict).slot;
-    }
-    return slot;
+    struct claim c = {.slot = table_find_locked(&w->table, q->key)};
+    return c.slot != NULL ? c
+                          : limiter_claim(w, q, q->key, 0, q->params->spec.on_full == WEIR_EVICT);
 }
 
 int limiter_charge(struct weir *w, const struct asked *q, uint64_t *charged)
 {
     struct lock *stripe = table_stripe(&w->table, q->key.tag);
+    unsigned patience = LIMITER_PATIENCE;
     for (;;) {
         lock_take(stripe);
-        struct pair *slot = find_or_claim(w, q);
+        struct claim c = find_or_claim(w, q);
         bool done =
-            slot != NULL && (w->table.record_bytes != 0 ? charge_wide(w, q, slot, charged)
-                                                        : charge_narrow(w, q, slot, charged));
+            c.slot != NULL && (w->table.record_bytes != 0 ? charge_wide(w, q, c.slot, charged)
+                                                          : charge_narrow(w, q, c.slot, charged));
         lock_release(stripe);
-        if (slot == NULL) {
-            count_add(&limiter_counts(w)->full_denied, 1);
-            return WEIR_EFULL;
-        }
         if (done) {
             return 0;
         }
+        if (c.slot == NULL && (!c.contended || patience-- == 0)) {
+            count_add(&limiter_counts(w)->full_denied, 1);
+            return WEIR_EFULL;
+        }
+        lock_pause();
     }
 }
 
 /* ---- public ---- */
 
 static int init(const struct weir *w, const void *key, size_t len, uint64_t units, uint64_t now_ns,
-                struct asked *q)
+                struct params_place *place, struct asked *q)
 {
     if (w == NULL) {
         return WEIR_EINVAL;
@@ -100,6 +94,7 @@ static int init(const struct weir *w, const void *key, size_t len, uint64_t unit
     if (units == 0) {
         return WEIR_ECOST;
     }
+    q->params = params_now(w, place);
     q->mode = WEIR_CHECK;
     q->ask.cost = units;
     q->ask.wait = 0;
@@ -110,7 +105,7 @@ static void peek_one(struct weir *w, struct asked *q, uint64_t granted, struct w
 {
     if (answer != NULL) {
         q->ask.cost = 1;
-        limiter_peek(w, q, answer);
+        limiter_look(w, q, WEIR_PEEK, answer);
         answer->granted = granted;
     }
 }
@@ -118,14 +113,16 @@ static void peek_one(struct weir *w, struct asked *q, uint64_t granted, struct w
 int weir_refund_at(struct weir *w, const void *key, size_t key_len, uint64_t units,
                    uint64_t charged_ns, uint64_t now_ns, struct weir_answer *answer)
 {
+    struct params_place place;
     struct asked q;
-    uint64_t charged;
-    int e = init(w, key, key_len, units, now_ns, &q);
-    e = e != 0 ? e : limiter_line(w, charged_ns, &charged);
+    int e = init(w, key, key_len, units, now_ns, &place, &q);
+    if (e == 0 && !limiter_knows(w, q.params, charged_ns)) {
+        e = WEIR_ETIME;
+    }
     if (e != 0) {
         return e;
     }
-    limiter_refund(w, &q, key_time(w, q.key.tag, charged));
+    limiter_refund(w, &q, key_time(w, q.key.tag, limiter_line(w, charged_ns)));
     peek_one(w, &q, 0, answer);
     return 0;
 }
@@ -141,9 +138,10 @@ int weir_refund(struct weir *w, const void *key, size_t key_len, uint64_t units,
 int weir_penalise_at(struct weir *w, const void *key, size_t key_len, uint64_t units,
                      uint64_t now_ns, struct weir_answer *answer)
 {
+    struct params_place place;
     struct asked q;
     uint64_t charged;
-    int e = init(w, key, key_len, units, now_ns, &q);
+    int e = init(w, key, key_len, units, now_ns, &place, &q);
     e = e != 0 ? e : limiter_charge(w, &q, &charged);
     if (e == 0) {
         peek_one(w, &q, charged, answer);
@@ -166,8 +164,7 @@ static uint64_t block_line(const struct weir *w, uint64_t until_ns)
     if (until_ns > INT64_MAX) {
         return UINT64_MAX;
     }
-    int64_t since = (int64_t)until_ns - w->epoch_ns;
-    return since > 0 ? (uint64_t)since : 0;
+    return limiter_line(w, until_ns);
 }
 
 static int set_block_locked(struct weir *w, const struct asked *q, struct table_key key,
@@ -180,7 +177,7 @@ static int set_block_locked(struct weir *w, const struct asked *q, struct table_
     }
     /* Before the entry, so that nobody can see an entry without a count and not probe for it. */
     (void)fetch_add(&w->table.counts->blocks, 1);
-    struct claim claim = limiter_claim(w, q, key, until, true);
+    struct claim claim = limiter_claim(w, q, key, until, q->params->spec.on_full == WEIR_EVICT);
     if (claim.slot != NULL) {
         return 0;
     }
@@ -191,8 +188,9 @@ static int set_block_locked(struct weir *w, const struct asked *q, struct table_
 int weir_block_at(struct weir *w, const void *key, size_t key_len, uint64_t until_ns,
                   uint64_t now_ns)
 {
+    struct params_place place;
     struct asked q;
-    int e = init(w, key, key_len, 1, now_ns, &q);
+    int e = init(w, key, key_len, 1, now_ns, &place, &q);
     if (e != 0) {
         return e;
     }
@@ -202,12 +200,16 @@ int weir_block_at(struct weir *w, const void *key, size_t key_len, uint64_t unti
     }
     struct table_key block = table_block_key(&w->table, q.hash);
     struct lock *stripe = table_stripe(&w->table, block.tag);
+    unsigned patience = LIMITER_PATIENCE;
     do {
         lock_take(stripe);
         e = set_block_locked(w, &q, block, until);
         lock_release(stripe);
-    } while (e == 1);
-    return e;
+        if (e == 1) {
+            lock_pause();
+        }
+    } while (e == 1 && patience-- != 0);
+    return e == 1 ? WEIR_EFULL : e;
 }
 
 int weir_block(struct weir *w, const void *key, size_t key_len, uint64_t until_ns)
@@ -240,7 +242,7 @@ static int init_hash(const struct weir *w, const void *key, size_t key_len, stru
     if (w == NULL) {
         return WEIR_EINVAL;
     }
-    if (key == NULL || key_len - 1 >= WEIR_KEY_MAX) {
+    if (!key_is_valid(key, key_len)) {
         return WEIR_EKEY;
     }
     *hash = limiter_hash(w, key, key_len);

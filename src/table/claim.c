@@ -12,7 +12,7 @@
 struct pick {
     struct pair *slot;
     struct pair seen;
-    uint64_t fresh_in; /* UINT64_MAX: nothing to pick */
+    uint64_t fresh_in; /* how far the owner is from fresh; UINT64_MAX: nothing to pick */
 };
 
 static struct pair *take_empty(const struct table *t, struct line *line, struct pair next)
@@ -27,42 +27,60 @@ static struct pair *take_empty(const struct table *t, struct line *line, struct 
     return NULL;
 }
 
+static uint64_t line_of(const struct table *t, const struct pair *slot)
+{
+    return (uint64_t)(slot - &t->lines[0].slot[0]) / LINE_SLOTS;
+}
+
 /* A marked slot is on the move, unless its mover died: then its stripe can be had. */
 static void repair_dead(const struct table *t, const struct pair *slot, uint64_t tag,
                         uint64_t held_tag)
 {
     if (table_enter_try(t, tag, held_tag)) {
-        table_repair(t, tag, (uint64_t)(slot - &t->lines[0].slot[0]) / LINE_SLOTS);
+        table_repair(t, tag, line_of(t, slot));
         table_leave(t, tag, held_tag);
     }
 }
 
+/* Under the owner's stripe in wide tables: their records may not be read otherwise (G6). */
+static void ask_fresh(const struct table *t, struct pick *pick, uint64_t now)
+{
+    pick->fresh_in = t->fresh_in(t->fresh_arg, pick->seen.tag, pick->seen.word,
+                                 table_record(t, pick->slot), now);
+}
+
 /*
- * Asks how far the slot's owner is from fresh. Wide: the record may only be read
- * under the owner's stripe; somebody who holds it makes this slot no candidate.
+ * Finds out how far the slot's owner is from fresh. False: there is nobody, or
+ * somebody is in the way.
  */
 static bool appraise(const struct table *t, struct pair *slot, uint64_t now, uint64_t held_tag,
                      struct pick *pick)
 {
-    struct pair seen = pair_load(slot);
-    bool wide = t->record_bytes != 0;
-    if ((seen.tag & TAG_MARKS) != 0) {
-        repair_dead(t, slot, seen.tag, held_tag);
-        return false;
-    }
-    if (seen.tag == 0) {
-        return false;
-    }
-    if (wide && !table_enter_try(t, seen.tag, held_tag)) {
-        return false;
-    }
     pick->slot = slot;
-    pick->seen = seen;
-    pick->fresh_in = t->fresh_in(t->fresh_arg, seen.tag, seen.word, table_record(t, slot), now);
-    if (wide) {
-        table_leave(t, seen.tag, held_tag);
+    pick->seen = pair_load(slot);
+    uint64_t tag = pick->seen.tag;
+    if ((tag & TAG_MARKS) != 0) {
+        repair_dead(t, slot, tag, held_tag);
+        return false;
     }
-    return true;
+    if (tag == 0) {
+        return false;
+    }
+    if (t->record_bytes == 0) {
+        ask_fresh(t, pick, now);
+        return true;
+    }
+    if (!table_enter_try(t, tag, held_tag)) {
+        return false;
+    }
+    table_repair(t, tag, line_of(t, slot));
+    pick->seen = pair_load(slot); /* the owner may have changed before we had its stripe */
+    bool same = pick->seen.tag == tag;
+    if (same) {
+        ask_fresh(t, pick, now);
+    }
+    table_leave(t, tag, held_tag);
+    return same;
 }
 
 /* The candidate nearest to fresh; a live block is none. Notes when the first of all will be. */
@@ -88,17 +106,34 @@ static struct pick pick_victim(const struct table *t, struct table_key key, uint
     return best;
 }
 
-/* One swap from the old owner to the new: a kill leaves either the one or the other. */
-static bool replace(const struct table *t, const struct pick *pick, struct pair next)
+/*
+ * One swap from the old owner to `next`: a kill leaves either the one or the
+ * other. A narrow word names its time, so an owner that has come back since it
+ * was appraised does not look the same. A log's word is a mere count: there the
+ * owner is appraised again under its stripe.
+ */
+static bool swap_out(const struct table *t, const struct pick *pick, struct pair next, uint64_t now,
+                     uint64_t held_tag)
 {
-    bool wide = t->record_bytes != 0;
-    if (wide && !table_enter_try(t, pick->seen.tag, next.tag)) {
+    struct pick again = *pick;
+    if (t->record_bytes == 0) {
+        return pair_cas(pick->slot, pick->seen, next);
+    }
+    if (!table_enter_try(t, pick->seen.tag, held_tag)) {
         return false;
     }
-    bool done = pair_cas(pick->slot, pick->seen, next);
-    if (wide) {
-        table_leave(t, pick->seen.tag, next.tag);
+    bool done = pair_is(pick->slot, pick->seen);
+    if (done) {
+        ask_fresh(t, &again, now);
+        done = again.fresh_in == pick->fresh_in && pair_cas(pick->slot, pick->seen, next);
     }
+    table_leave(t, pick->seen.tag, held_tag);
+    return done;
+}
+
+static bool replace(const struct table *t, const struct pick *pick, struct pair next, uint64_t now)
+{
+    bool done = swap_out(t, pick, next, now, next.tag);
     if (done && (pick->seen.tag & TAG_BLOCK) != 0) {
         (void)fetch_sub(&t->counts->blocks, 1);
     }
@@ -111,15 +146,34 @@ bool table_reclaim(const struct table *t, struct pair *slot, uint64_t now, uint6
     if (!appraise(t, slot, now, held_tag, &p) || p.fresh_in != 0) {
         return false;
     }
-    if (t->record_bytes == 0) {
-        return table_remove(t, slot, p.seen);
-    }
-    if (!table_enter_try(t, p.seen.tag, held_tag)) {
+    (void)fetch_sub(&t->counts->keys, 1); /* first: see table_remove() */
+    if (!swap_out(t, &p, (struct pair){0, 0}, now, held_tag)) {
+        (void)fetch_add(&t->counts->keys, 1);
         return false;
     }
-    bool done = table_remove(t, slot, p.seen);
-    table_leave(t, p.seen.tag, held_tag);
-    return done;
+    if ((p.seen.tag & TAG_BLOCK) != 0) {
+        (void)fetch_sub(&t->counts->blocks, 1);
+    }
+    return true;
+}
+
+/* True if room was made or may yet be: look again. A full table is not searched, so that a flood
+   costs no more than a few line reads a call. */
+static bool make_room(const struct table *t, struct table_key key, uint64_t now, struct claim *c)
+{
+    if (table_keys(t) >= t->max_keys) {
+        return false;
+    }
+    return table_make_room(t, key, now, c) || c->contended;
+}
+
+static struct pair *take_any_empty(const struct table *t, struct table_key key, struct pair next)
+{
+    struct pair *slot = take_empty(t, &t->lines[key.line], next);
+    if (slot == NULL) {
+        slot = take_empty(t, &t->lines[table_other_line(t, key.line, key.tag)], next);
+    }
+    return slot;
 }
 
 struct claim table_claim(const struct table *t, struct table_key key, uint64_t word, uint64_t now,
@@ -127,34 +181,23 @@ struct claim table_claim(const struct table *t, struct table_key key, uint64_t w
 {
     struct claim c = {NULL, 0, 0, 0, UINT64_MAX, false};
     struct pair next = {key.tag, word};
-    struct line *first = &t->lines[key.line];
-    struct line *second = &t->lines[table_other_line(t, key.line, key.tag)];
-    bool may_move = true;
     for (unsigned round = 0; round < ROUNDS; round++) {
-        c.slot = take_empty(t, first, next);
-        if (c.slot == NULL) {
-            c.slot = take_empty(t, second, next);
-        }
+        c.slot = take_any_empty(t, key, next);
         if (c.slot != NULL) {
             return c;
         }
         struct pick victim = pick_victim(t, key, now, &c);
-        if (victim.fresh_in != 0 && may_move) {
-            /* A full table is not searched: a flood must not cost more than a few line reads. */
-            may_move =
-                load_relaxed(&t->counts->keys) < t->max_keys && table_make_room(t, key, now, &c);
-            if (may_move) {
-                continue;
-            }
-        }
         bool fresh = victim.fresh_in == 0;
+        if (!fresh && make_room(t, key, now, &c)) {
+            continue;
+        }
         if (!fresh && (!evict || victim.slot == NULL)) {
             if (c.contended) {
                 continue; /* a candidate that could not be looked at may be the place */
             }
             return c;
         }
-        if (replace(t, &victim, next)) {
+        if (replace(t, &victim, next, now)) {
             c.slot = victim.slot;
             c.reclaimed += fresh;
             c.evicted += !fresh;

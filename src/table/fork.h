@@ -1,7 +1,9 @@
 /*
- * What fork does to private tables: the child gets a copy, in which locks may
- * be held by threads that do not exist there. A fork handler makes the locks of
- * the copy anew; what those threads were moving is repaired by whoever looks (G5).
+ * What fork does to private tables: the child gets a copy. Pages are copied one
+ * after the other while other threads run, so the fork handler holds every
+ * stripe meanwhile: no resident is half-way between two pages, no record half
+ * written. In the child the locks, held by a thread that does not exist there,
+ * are made anew.
  */
 #ifndef WEIR_TABLE_FORK_H
 #define WEIR_TABLE_FORK_H
@@ -12,7 +14,7 @@
 struct fork_watch {
     struct fork_watch *next;
     struct fork_watch *previous;
-    struct table *table;
+    struct table *table; /* NULL: not in the list */
     struct lock *change;
 };
 

@@ -83,6 +83,8 @@ static bool move(const struct table *t, struct pair *from, uint64_t tag, struct 
     if (!table_enter_try(t, tag, held_tag)) {
         return false;
     }
+    /* First what a dead mover left: a second r* would leave no way to tell which is current. */
+    table_repair(t, tag, (uint64_t)(to - t->lines));
     bool done = move_locked(t, from, tag, to);
     table_leave(t, tag, held_tag);
     return done;
@@ -90,15 +92,17 @@ static bool move(const struct table *t, struct pair *from, uint64_t tag, struct 
 
 /* Walks from the node whose line has an empty slot back to one of the key's own lines. */
 static bool follow(const struct table *t, const struct search *s, unsigned end, uint64_t held_tag,
-                   uint64_t *moved)
+                   struct claim *claim)
 {
     while (s->node[end].tag != 0) {
         const struct node *n = &s->node[end];
         struct pair *from = &t->lines[s->node[n->from].line].slot[n->slot];
         if (!move(t, from, n->tag, &t->lines[n->line], held_tag)) {
-            return false; /* somebody was faster; what has moved is in a proper place all the same */
+            /* Somebody was faster; what has moved is in a proper place all the same. */
+            claim->contended = true;
+            return false;
         }
-        (*moved)++;
+        claim->moved++;
         end = n->from;
     }
     return true;
@@ -106,7 +110,7 @@ static bool follow(const struct table *t, const struct search *s, unsigned end, 
 
 /* True if the line has an empty slot, or one that could be emptied. Else queues its residents. */
 static bool visit(const struct table *t, struct search *s, unsigned at, uint64_t now,
-                  uint64_t held_tag, uint64_t *reclaimed)
+                  uint64_t held_tag, struct claim *claim)
 {
     uint64_t line = s->node[at].line;
     for (unsigned i = 0; i < LINE_SLOTS; i++) {
@@ -116,9 +120,10 @@ static bool visit(const struct table *t, struct search *s, unsigned at, uint64_t
             return true;
         }
         if (table_reclaim(t, slot, now, held_tag)) {
-            (*reclaimed)++;
+            claim->reclaimed++;
             return true;
         }
+        claim->contended |= (tag & TAG_MARKS) != 0;
         /* Blocks stay where they are (G7). */
         if ((tag & (TAG_MARKS | TAG_BLOCK)) == 0 && s->node[at].depth < MOVES_MAX) {
             add_node(s, table_other_line(t, line, tag), tag, at, i);
@@ -134,8 +139,8 @@ bool table_make_room(const struct table *t, struct table_key key, uint64_t now, 
     add_node(&s, key.line, 0, 0, 0);
     add_node(&s, table_other_line(t, key.line, key.tag), 0, 0, 0);
     for (unsigned at = 0; at < s.count; at++) {
-        if (visit(t, &s, at, now, key.tag, &claim->reclaimed)) {
-            return follow(t, &s, at, key.tag, &claim->moved);
+        if (visit(t, &s, at, now, key.tag, claim)) {
+            return follow(t, &s, at, key.tag, claim);
         }
     }
     return false;

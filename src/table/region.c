@@ -49,13 +49,15 @@ void region_set_anchor(struct region *r, const struct region_anchor *anchor)
  * Time goes on from the wall clock, but not before the epoch: a machine that
  * boots in 1970 would otherwise stand still there.
  */
-struct region_anchor region_anchor_now(const struct region_fixed *fixed)
+int region_anchor_now(const struct region_fixed *fixed, struct region_anchor *anchor,
+                      struct weir_error *error)
 {
-    struct region_anchor a = {clock_boot_id(), 0, 0, clock_unix_ns(), clock_boot_ns()};
+    *anchor = (struct region_anchor){.unix_ns = clock_unix_ns(), .boot_ns = clock_boot_ns()};
     if (fixed->epoch_ns > 0) {
-        a.unix_ns = max_u64(a.unix_ns, (uint64_t)fixed->epoch_ns);
+        anchor->unix_ns = max_u64(anchor->unix_ns, (uint64_t)fixed->epoch_ns);
     }
-    return a;
+    return clock_boot_id(&anchor->boot) == 0 ? 0
+                                             : fail_errno(error, "cannot read the boot id", NULL);
 }
 
 int region_map(struct region *r, uint64_t bytes, int flags, int fd, struct weir_error *error)
@@ -100,14 +102,13 @@ int region_make_memory(struct region *r, const struct region_fixed *fixed, bool 
         errno != EINVAL) { /* a kernel before 5.14 does not know it */
         e = fail_errno(error, "cannot touch all memory", NULL);
     }
-    if (e == 0) {
-        e = region_fill(r, fixed, hooks, error);
-    }
+    struct region_anchor anchor;
+    e = e != 0 ? e : region_anchor_now(fixed, &anchor, error);
+    e = e != 0 ? e : region_fill(r, fixed, hooks, error);
     if (e != 0) {
         region_close(r);
         return e;
     }
-    struct region_anchor anchor = region_anchor_now(fixed);
     region_set_anchor(r, &anchor);
     return 0;
 }

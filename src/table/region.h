@@ -84,12 +84,17 @@ struct region {
 };
 
 /*
- * Called on a new region before anybody else can see it: makes locks and first
- * parameters. And on a file of another boot or a copy, with nobody else using it.
+ * What the layer above does to regions:
+ * fill      a new one, before anybody else can see it: locks, first parameters.
+ * examine   an existing one: is it what the caller wants? Changes nothing.
+ * recover   one of another boot or a copy, with nobody else using it, which will
+ *           get `anchor`: an error leaves it as it was, so check before acting.
  */
 struct region_hooks {
     int (*fill)(void *arg, struct region *r, struct weir_error *error);
-    int (*recover)(void *arg, struct region *r, struct weir_error *error);
+    int (*examine)(void *arg, struct region *r, struct weir_error *error);
+    int (*recover)(void *arg, struct region *r, const struct region_anchor *anchor,
+                   struct weir_error *error);
     void *arg;
 };
 

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -15,6 +16,7 @@
 
 /* Somebody else made or removed the file while we looked; look again this often. */
 #define ATTEMPTS 16
+#define ATTEMPTS_ALONE 1000
 
 void region_close(struct region *r)
 {
@@ -37,24 +39,73 @@ static int flock_retry(int fd, int operation)
     return result;
 }
 
-/* ---- making ---- */
-
-/* A file without a name in the directory of `path`; a kill leaves nothing behind. */
-static int open_nameless(const char *path)
+/* The directory of `path`, with its slash; "./" if it has none. path is shorter than PATH_MAX - 2. */
+static void directory_of(const char *path, char directory[PATH_MAX])
 {
-    char directory[PATH_MAX];
     const char *slash = strrchr(path, '/');
     size_t n = slash == NULL ? 0 : (size_t)(slash - path) + 1;
     memcpy(directory, path, n);
-    memcpy(directory + n, ".", 2);
-    return open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    memcpy(directory + n, "./", 3);
 }
 
-static int link_nameless(int fd, const char *path)
+/* ---- making ---- */
+
+/* A file on its way to `path`. */
+struct draft {
+    const char *path;
+    char name[PATH_MAX + 16]; /* empty: it has none, and a kill leaves nothing behind */
+};
+
+/*
+ * Without a name if the file system can (O_TMPFILE); else a hidden one beside
+ * its place, which a kill at the wrong moment leaves there.
+ */
+static int open_draft(struct draft *d)
+{
+    char directory[PATH_MAX];
+    directory_of(d->path, directory);
+    d->name[0] = '\0';
+    int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
+        (void)snprintf(d->name, sizeof d->name, "%s.weir-XXXXXX", directory);
+        fd = mkostemp(d->name, O_CLOEXEC);
+    }
+    return fd;
+}
+
+static int link_draft(const struct draft *d, int fd)
 {
     char self[32];
+    if (d->name[0] != '\0') {
+        return link(d->name, d->path);
+    }
     (void)snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
-    return linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+    return linkat(AT_FDCWD, self, AT_FDCWD, d->path, AT_SYMLINK_FOLLOW);
+}
+
+static void discard_draft(const struct draft *d)
+{
+    if (d->name[0] != '\0') {
+        (void)unlink(d->name);
+    }
+}
+
+/* Without this a power cut may leave the name and lose what it names. */
+static int sync_file(int fd, const char *path, struct weir_error *error)
+{
+    return fsync(fd) == 0 ? 0 : fail_errno(error, "cannot sync the new file", path);
+}
+
+/* The name itself; a file system that cannot sync directories keeps its own order. */
+static void sync_directory(const char *path)
+{
+    char directory[PATH_MAX];
+    directory_of(path, directory);
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)fsync(fd);
+        (void)close(fd);
+    }
 }
 
 static void set_file_anchor(struct region *r, const struct stat *st,
@@ -66,50 +117,59 @@ static void set_file_anchor(struct region *r, const struct stat *st,
     region_set_anchor(r, &a);
 }
 
+/* Without real blocks a full disk would be a SIGBUS at some later store. */
+static int allocate(int fd, uint64_t bytes, const char *path, struct weir_error *error)
+{
+    if (bytes > (uint64_t)PTRDIFF_MAX) {
+        return fail(error, WEIR_ENOMEM, "the table would take more memory than there can be");
+    }
+    int number;
+    do {
+        number = posix_fallocate(fd, 0, (off_t)bytes);
+    } while (number == EINTR);
+    errno = number;
+    return number == 0 ? 0 : fail_errno(error, "cannot allocate the file's space", path);
+}
+
 /* Everything about a new file except its name. */
 static int build_file(struct region *r, int fd, const char *path, const struct region_fixed *fixed,
                       const struct region_hooks *hooks, struct weir_error *error)
 {
     struct stat st;
-    if (fixed->total_bytes > (uint64_t)PTRDIFF_MAX) {
-        return fail(error, WEIR_ENOMEM, "the table would take more memory than there can be");
-    }
-    /* Without real blocks a full disk would be a SIGBUS at some later store. */
-    int number = posix_fallocate(fd, 0, (off_t)fixed->total_bytes);
-    if (number != 0) {
-        errno = number;
-        return fail_errno(error, "cannot allocate the file's space", path);
-    }
-    int e = region_map(r, fixed->total_bytes, MAP_SHARED, fd, error);
-    if (e == 0) {
-        e = region_fill(r, fixed, hooks, error);
-    }
+    struct region_anchor anchor;
+    int e = allocate(fd, fixed->total_bytes, path, error);
+    e = e != 0 ? e : region_map(r, fixed->total_bytes, MAP_SHARED, fd, error);
+    e = e != 0 ? e : region_fill(r, fixed, hooks, error);
+    e = e != 0 ? e : region_anchor_now(fixed, &anchor, error);
     if (e != 0) {
         return e;
     }
     if (fstat(fd, &st) != 0 || flock_retry(fd, LOCK_SH) != 0) {
         return fail_errno(error, "cannot stat or lock the new file", path);
     }
-    struct region_anchor anchor = region_anchor_now(fixed);
     set_file_anchor(r, &st, &anchor);
-    return 0;
+    return sync_file(fd, path, error);
 }
 
 /* 0; 1 if somebody else was faster; or an error. */
 static int make_file(struct region *r, const char *path, const struct region_fixed *fixed,
                      const struct region_hooks *hooks, struct weir_error *error)
 {
-    int fd = open_nameless(path);
+    struct draft d = {.path = path};
+    int fd = open_draft(&d);
     if (fd < 0) {
         return fail_errno(error, "cannot make a file in this directory", path);
     }
     r->fd = fd;
     int e = build_file(r, fd, path, fixed, hooks, error);
-    if (e == 0 && link_nameless(fd, path) != 0) {
+    if (e == 0 && link_draft(&d, fd) != 0) {
         e = errno == EEXIST ? 1 : fail_errno(error, "cannot link the new file into place", path);
     }
+    discard_draft(&d);
     if (e != 0) {
         region_close(r);
+    } else {
+        sync_directory(path);
     }
     return e;
 }
@@ -167,38 +227,77 @@ static int check_header(int fd, uint64_t size, const char *path, struct region_f
     return 0;
 }
 
+static bool same_boot(const struct region_anchor *a, const struct region_anchor *now)
+{
+    return a->boot.word[0] == now->boot.word[0] && a->boot.word[1] == now->boot.word[1] &&
+           a->boot_ns <= now->boot_ns;
+}
+
 /* Same boot, same inode: the locks inside are those of living processes, or of noticed dead ones. */
-static bool at_home(const struct region *r, const struct stat *st)
+static bool at_home(const struct region *r, const struct stat *st, const struct region_anchor *now)
 {
     const struct region_anchor *a = region_anchor(r);
-    struct boot_id boot = clock_boot_id();
-    return load_relaxed(&r->head->anchor_commit) != 0 && a->boot.word[0] == boot.word[0] &&
-           a->boot.word[1] == boot.word[1] && a->boot_ns <= clock_boot_ns() &&
-           a->device == (uint64_t)st->st_dev && a->inode == (uint64_t)st->st_ino;
+    return same_boot(a, now) && a->device == (uint64_t)st->st_dev &&
+           a->inode == (uint64_t)st->st_ino;
 }
 
-/* A copy made in this boot keeps its time line; after a boot the wall clock gives a new one. */
-static struct region_anchor next_anchor(const struct region *r)
+static int recover_file(struct region *r, const struct stat *st, const struct region_anchor *now,
+                        const struct region_hooks *hooks, struct weir_error *error)
 {
     const struct region_anchor *old = region_anchor(r);
-    struct region_anchor now = region_anchor_now(&r->head->fixed);
-    if (old->boot.word[0] == now.boot.word[0] && old->boot.word[1] == now.boot.word[1] &&
-        old->boot_ns <= now.boot_ns) {
-        return *old;
+    /* A copy made in this boot keeps its time line; after a boot the wall clock gives a new one. */
+    struct region_anchor next = same_boot(old, now) ? *old : *now;
+    int e = hooks->recover(hooks->arg, r, &next, error);
+    if (e == 0 && lock_init(&r->head->change) != 0) {
+        e = fail(error, WEIR_EIO, "cannot make a robust lock");
     }
-    return now;
+    if (e == 0) {
+        set_file_anchor(r, st, &next); /* last: until here the next opener does it all again */
+    }
+    return e;
 }
 
-static int recover_file(struct region *r, const struct stat *st, const struct region_hooks *hooks,
-                        struct weir_error *error)
+/* A lock of our own on the file: *alone if nobody else has one. */
+static int lock_file(int fd, const char *path, bool *alone, struct weir_error *error)
 {
-    if (lock_init(&r->head->change) != 0) {
-        return fail(error, WEIR_EIO, "cannot make a robust lock");
+    *alone = flock_retry(fd, LOCK_EX | LOCK_NB) == 0;
+    if (!*alone && flock_retry(fd, LOCK_SH) != 0) {
+        return fail_errno(error, "cannot lock", path);
     }
-    int e = hooks->recover(hooks->arg, r, error);
-    if (e == 0) {
-        struct region_anchor anchor = next_anchor(r);
-        set_file_anchor(r, st, &anchor); /* last: until here the next opener does it all again */
+    return 0;
+}
+
+/*
+ * Not at home and not alone: the others are openers too, and whoever was
+ * recovering the file has died. Try to be the one who does it.
+ */
+static int become_alone(int fd, const char *path, struct weir_error *error)
+{
+    for (int i = 0; i < ATTEMPTS_ALONE; i++) {
+        if (flock_retry(fd, LOCK_EX | LOCK_NB) == 0) {
+            return 0;
+        }
+        (void)flock_retry(fd, LOCK_UN);
+        (void)usleep(1000);
+    }
+    return fail(error, WEIR_EIO, "%s: in use by a process of another boot or machine", path);
+}
+
+static int settle_in(struct region *r, int fd, const char *path, const struct stat *st, bool alone,
+                     const struct region_hooks *hooks, struct weir_error *error)
+{
+    struct region_anchor now;
+    int e = hooks->examine(hooks->arg, r, error);
+    e = e != 0 ? e : region_anchor_now(&r->head->fixed, &now, error);
+    if (e == 0 && !alone && !at_home(r, st, &now)) {
+        e = become_alone(fd, path, error);
+        alone = true;
+    }
+    if (e == 0 && !at_home(r, st, &now)) {
+        e = recover_file(r, st, &now, hooks, error);
+    }
+    if (e == 0 && alone && flock_retry(fd, LOCK_SH) != 0) {
+        e = fail_errno(error, "cannot lock", path);
     }
     return e;
 }
@@ -208,29 +307,15 @@ static int attach_file(struct region *r, int fd, const char *path, const struct 
 {
     struct stat st;
     struct region_fixed fixed;
-    bool alone = flock_retry(fd, LOCK_EX | LOCK_NB) == 0;
-    if (!alone && flock_retry(fd, LOCK_SH) != 0) {
-        return fail_errno(error, "cannot lock", path);
+    bool alone = false;
+    int e = lock_file(fd, path, &alone, error);
+    if (e == 0 && fstat(fd, &st) != 0) {
+        e = fail_errno(error, "cannot stat", path);
     }
-    if (fstat(fd, &st) != 0) {
-        return fail_errno(error, "cannot stat", path);
-    }
-    int e = check_file(&st, path, error);
-    if (e == 0) {
-        e = check_header(fd, (uint64_t)st.st_size, path, &fixed, error);
-    }
-    if (e == 0) {
-        e = region_map(r, fixed.total_bytes, MAP_SHARED, fd, error);
-    }
-    if (e == 0 && !at_home(r, &st)) {
-        e = alone
-                ? recover_file(r, &st, hooks, error)
-                : fail(error, WEIR_EIO, "%s: in use by a process of another boot or machine", path);
-    }
-    if (e == 0 && alone && flock_retry(fd, LOCK_SH) != 0) {
-        e = fail_errno(error, "cannot lock", path);
-    }
-    return e;
+    e = e != 0 ? e : check_file(&st, path, error);
+    e = e != 0 ? e : check_header(fd, (uint64_t)st.st_size, path, &fixed, error);
+    e = e != 0 ? e : region_map(r, fixed.total_bytes, MAP_SHARED, fd, error);
+    return e != 0 ? e : settle_in(r, fd, path, &st, alone, hooks, error);
 }
 
 static int open_existing(struct region *r, const char *path, const struct region_hooks *hooks,
@@ -252,7 +337,7 @@ int region_open_file(struct region *r, const char *path, const struct region_fix
                      unsigned flags, const struct region_hooks *hooks, bool *made,
                      struct weir_error *error)
 {
-    if (strlen(path) + 2 > PATH_MAX) {
+    if (strlen(path) + 3 > PATH_MAX) {
         return fail(error, WEIR_EINVAL, "the path is too long");
     }
     for (int i = 0; i < ATTEMPTS; i++) {

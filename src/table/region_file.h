@@ -9,7 +9,8 @@
 
 uint64_t region_check(const struct region_fixed *fixed);
 void region_set_anchor(struct region *r, const struct region_anchor *anchor);
-struct region_anchor region_anchor_now(const struct region_fixed *fixed);
+int region_anchor_now(const struct region_fixed *fixed, struct region_anchor *anchor,
+                      struct weir_error *error);
 int region_map(struct region *r, uint64_t bytes, int flags, int fd, struct weir_error *error);
 int region_fill(struct region *r, const struct region_fixed *fixed,
                 const struct region_hooks *hooks, struct weir_error *error);

@@ -156,25 +156,70 @@ bool table_remove(const struct table *t, struct pair *slot, struct pair seen)
     return true;
 }
 
+uint64_t table_keys(const struct table *t)
+{
+    uint64_t keys = load_relaxed(&t->counts->keys);
+    return keys > INT64_MAX ? 0 : keys;
+}
+
+typedef void (*slot_fn)(const struct table *t, uint64_t line, struct pair *slot);
+
+static void for_each_slot(const struct table *t, slot_fn act)
+{
+    for (uint64_t i = 0; i < 2 * t->half; i++) {
+        for (unsigned j = 0; j < LINE_SLOTS; j++) {
+            act(t, i, &t->lines[i].slot[j]);
+        }
+    }
+}
+
+static void repair_slot(const struct table *t, uint64_t line, struct pair *slot)
+{
+    uint64_t tag = load_relaxed(&slot->tag);
+    if ((tag & TAG_MARKS) != 0) {
+        table_repair(t, tag, line);
+    }
+}
+
+/*
+ * The pages of a copy, or of an image after a power cut, are of different
+ * moments: a resident may be in its old and in its new place. Words only grow
+ * by charges, so the larger is the later.
+ */
+static void drop_older(struct pair *a, struct pair *b)
+{
+    if (b != NULL && b != a) {
+        struct pair pa = pair_load(a);
+        struct pair pb = pair_load(b);
+        set_marked(pa.word < pb.word ? a : b, (struct pair){0, 0});
+    }
+}
+
+static void single_slot(const struct table *t, uint64_t line, struct pair *slot)
+{
+    uint64_t tag = load_relaxed(&slot->tag);
+    if (tag != 0) {
+        drop_older(slot, line_find(&t->lines[line], tag));
+    }
+    tag = load_relaxed(&slot->tag);
+    if (tag != 0) {
+        drop_older(slot, line_find(&t->lines[table_other_line(t, line, tag)], tag));
+    }
+}
+
+static void count_slot(const struct table *t, uint64_t line, struct pair *slot)
+{
+    uint64_t tag = load_relaxed(&slot->tag);
+    (void)line;
+    t->counts->keys += tag != 0;
+    t->counts->blocks += (tag & TAG_BLOCK) != 0;
+}
+
 void table_recover(struct table *t)
 {
-    uint64_t keys = 0;
-    uint64_t blocks = 0;
-    for (uint64_t i = 0; i < 2 * t->half; i++) {
-        for (unsigned j = 0; j < LINE_SLOTS; j++) {
-            uint64_t tag = load_relaxed(&t->lines[i].slot[j].tag);
-            if ((tag & TAG_MARKS) != 0) {
-                table_repair(t, tag, i);
-            }
-        }
-    }
-    for (uint64_t i = 0; i < 2 * t->half; i++) {
-        for (unsigned j = 0; j < LINE_SLOTS; j++) {
-            uint64_t tag = load_relaxed(&t->lines[i].slot[j].tag);
-            keys += tag != 0;
-            blocks += (tag & TAG_BLOCK) != 0;
-        }
-    }
-    store_relaxed(&t->counts->keys, keys);
-    store_relaxed(&t->counts->blocks, blocks);
+    for_each_slot(t, repair_slot);
+    for_each_slot(t, single_slot);
+    t->counts->keys = 0;
+    t->counts->blocks = 0;
+    for_each_slot(t, count_slot);
 }

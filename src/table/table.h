@@ -111,6 +111,9 @@ struct table_key {
 struct table_shape table_shape(uint64_t max_keys, uint64_t record_bytes);
 uint64_t table_bytes(const struct table_shape *shape); /* UINT64_MAX: more than there can be */
 
+/* Resident entries. A kill can leave the counter one too low; it is never taken for huge. */
+uint64_t table_keys(const struct table *t);
+
 /* Lays the table over memory of table_bytes(), aligned to 64. Touches nothing. */
 void table_attach(struct table *t, const struct table_shape *shape, void *memory,
                   struct table_counts *counts, table_fresh_fn fresh_in, const void *fresh_arg);
@@ -163,14 +166,23 @@ static inline uint64_t *table_record(const struct table *t, const struct pair *s
     return (uint64_t *)(void *)(t->records + i * t->record_bytes);
 }
 
-/* The slot with this very tag in a line, or NULL. Four compares without a branch. */
+/*
+ * The slot with this very tag in a line, or NULL. Branches, not arithmetic: for
+ * a key that is asked often the processor foresees which slot it is and goes on
+ * before the line has been compared.
+ */
 static inline struct pair *line_find(struct line *line, uint64_t tag)
 {
-    unsigned hits = 0;
-    for (unsigned i = 0; i < LINE_SLOTS; i++) {
-        hits |= (unsigned)(load_relaxed(&line->slot[i].tag) == tag) << i;
+    if (load_relaxed(&line->slot[0].tag) == tag) {
+        return &line->slot[0];
     }
-    return hits != 0 ? &line->slot[__builtin_ctz(hits)] : NULL;
+    if (load_relaxed(&line->slot[1].tag) == tag) {
+        return &line->slot[1];
+    }
+    if (load_relaxed(&line->slot[2].tag) == tag) {
+        return &line->slot[2];
+    }
+    return load_relaxed(&line->slot[3].tag) == tag ? &line->slot[3] : NULL;
 }
 
 /*
@@ -180,7 +192,7 @@ static inline struct pair *line_find(struct line *line, uint64_t tag)
 static inline struct pair *table_find(const struct table *t, struct table_key key)
 {
     uint64_t second = table_other_line(t, key.line, key.tag);
-    __builtin_prefetch(&t->lines[second], 1);
+    __builtin_prefetch(&t->lines[second], 1); /* one key in seven is there: do not wait twice */
     struct pair *slot = line_find(&t->lines[key.line], key.tag);
     return slot != NULL ? slot : line_find(&t->lines[second], key.tag);
 }
@@ -195,7 +207,7 @@ struct claim {
     uint64_t evicted;   /* 1 if a key in use was forgotten */
     uint64_t moved;     /* residents moved to make room */
     uint64_t full_for;  /* slot NULL: ns until the first of the candidates will be fresh */
-    bool contended;     /* slot NULL: others were in the way; release the stripe and try again */
+    bool contended;     /* others were in the way; slot NULL: release the stripe and try again */
 };
 
 /*
@@ -217,7 +229,8 @@ uint64_t table_sweep(const struct table *t, uint64_t lines, uint64_t now);
 
 /*
  * Moves residents until one of the key's lines has an empty slot (which somebody
- * else may take). False if that failed. Adds to claim->moved and ->reclaimed.
+ * else may take). False if that failed; claim->contended tells whether because
+ * others were in the way. Adds to claim->moved and ->reclaimed.
  */
 bool table_make_room(const struct table *t, struct table_key key, uint64_t now,
                      struct claim *claim);
