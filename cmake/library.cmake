@@ -8,6 +8,8 @@ add_library(weir::weir ALIAS libweir_shared)
 set_target_properties(libweir_shared PROPERTIES OUTPUT_NAME weir EXPORT_NAME weir
     VERSION ${PROJECT_VERSION} SOVERSION ${WEIR_SOVERSION}
     LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/libweir.map")
+# nodelete: threads that have counted run a destructor of ours when they end, also after a dlclose().
+target_link_options(libweir_shared PRIVATE LINKER:-z,nodelete)
 target_link_options(libweir_shared PRIVATE "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/libweir.map")
 if(NOT WEIR_SANITIZE AND NOT WEIR_FUZZ)
     target_link_options(libweir_shared PRIVATE LINKER:-z,defs) # a sanitizer's symbols come from the program

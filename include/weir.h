@@ -16,7 +16,8 @@
  * THE DECISION. You ask with a limiter, a key (1 to 4096 bytes, any bytes), a
  * cost in units and a time; you get one struct weir_answer. Allow and deny are
  * data. A negative return value means that no decision was made and nothing
- * was changed; weir_strerror() names the reason.
+ * was changed; weir_strerror() names the reason. A key made of several parts
+ * should carry their lengths ("5:alice3:get"), or two pairs will meet in one.
  *
  * TIME is Unix time in nanoseconds, as a uint64_t. Every call that decides has
  * a twin that ends in _at and takes the time; the short form reads the
@@ -24,25 +25,34 @@
  * first opened in this boot) plus the time since then by CLOCK_BOOTTIME, so
  * that nobody who sets the wall clock moves it. Clocks of different threads or
  * processes may differ by up to a second: that admits nothing extra. A call
- * with an older time never moves a state back.
+ * with an older time never moves a state back. After a larger step back, a key
+ * that was ahead of the new time is denied for at most its time to full, debt
+ * included, and gains at most one extra burst. A limiter's time line begins a
+ * day before it was made (with WEIR_EXPLICIT_TIME, at 0) and lasts decades, for
+ * buckets above 400,000 per second at least 4.6 years; outside it is WEIR_ETIME.
  *
  * MEMORY is fixed when the limiter is made: about 20.5 bytes for each of
- * max_keys. Nothing is allocated afterwards. Keys are not stored; a keyed
- * 128-bit hash of each is.
+ * max_keys, and for sliding_log 10.24 * (count + 1) more; 16 KB for the threads.
+ * The limiter allocates nothing afterwards. Keys are not stored; a keyed 128-bit
+ * hash of each is.
  *
  * THREADS. Every function may be called from any thread at any time, except
  * that weir_close() must be the last call on its limiter, and that none may be
- * called from a signal handler. There is no global lock. No call sleeps; the
- * worst that a decision waits for is another thread's insertion of a new key
- * in the same of many lock stripes.
+ * called from a signal handler. There is no global lock. No call but weir_open()
+ * waits for time to pass; the worst that a decision waits for is another
+ * thread's insertion of a new key in the same of many lock stripes.
  *
  * PROCESSES AND FORK.
- *   private memory   a forked child gets its own copy: both sides limit
- *                    separately from then on. Safe with threads.
+ *   private memory   a forked child gets its own copy, counts included: both
+ *                    sides limit separately from then on. Safe with threads.
  *   shared memory    made before fork(), used by parent and children: one limit.
  *   file             every process that opens the path shares the limit; also
  *                    inherited by fork. Survives the processes, a kill at any
- *                    instruction, a copy, and a reboot.
+ *                    instruction, a copy, and a reboot. To restore one from a
+ *                    backup while weir is not running, move it into place. Keep
+ *                    the descriptor that the library holds open.
+ *
+ * Before 1.0 structs may grow with a new minor version; recompile then.
  */
 #ifndef WEIR_H
 #define WEIR_H
@@ -100,13 +110,14 @@ extern "C" {
     X(WEIR_EFULL, -15, "no room for this key in the table")                                        \
     X(WEIR_ESTALE, -16, "the handle belongs to another limiter or to an earlier generation")       \
     X(WEIR_EEXPIRED, -17, "the reservation has expired")                                           \
-    X(WEIR_ECPU, -18, "this processor lacks a 16-byte compare-and-swap")
+    X(WEIR_ECPU, -18, "this processor lacks a 16-byte compare-and-swap")                           \
+    X(WEIR_ENOENT, -19, "the file does not exist")
 
 #define WEIR_ERROR_ENUM(name, value, text) name = value,
 enum weir_errno { WEIR_OK = 0, WEIR_ERRORS(WEIR_ERROR_ENUM) };
 #undef WEIR_ERROR_ENUM
 
-/* What went wrong when a limiter was opened or changed, for a person. */
+/* What went wrong when a limiter was opened or changed, for a person. Untouched on success. */
 struct weir_error {
     int code;       /* one of enum weir_errno */
     char text[248]; /* what was found and what was expected; always terminated */
@@ -132,7 +143,7 @@ enum weir_algorithm {
     WEIR_LEAKY_BUCKET = 2,   /* a queue that leaks at the rate: answers carry a delay */
     WEIR_FIXED_WINDOW = 3,   /* count per UTC-aligned period */
     WEIR_SLIDING_WINDOW = 4, /* two counters; at most 2*count - 1 in any period */
-    WEIR_SLIDING_LOG = 5     /* at most count in any period, exactly; 8*count bytes a key */
+    WEIR_SLIDING_LOG = 5     /* at most count (to 65,535) in any period, exactly */
 };
 
 /* Where the state of a limiter lives; see "PROCESSES AND FORK" above. */
@@ -189,10 +200,15 @@ struct weir_options {
     int algorithm;       /* enum weir_algorithm; required */
     int memory;          /* enum weir_memory */
     uint64_t count;      /* units per period; required, at least 1 */
-    uint64_t period_ns;  /* required: 1 us to 100 years. For buckets count/period <= 1e9 per s */
+    uint64_t period_ns;  /* required: 1 us to 100 years. Buckets: count/period at most 1e9 per s
+                            (above 1e7 up to 0.8 % too strict), and burst + max_debt must refill
+                            within 36 years. Windows: count + max_debt fit what 64 bits leave
+                            beside the index of a window in 100 years: 2^32 at 1 s, 2^48 at a
+                            day; for sliding_window half the bits: 65,535 at 1 s, 16 M at a day */
     uint64_t burst;      /* token_bucket: the most at once. 0: count. Else an error */
     uint64_t queue;      /* leaky_bucket: places behind the one being served. Else an error */
-    uint64_t max_keys;   /* keys in use at once that are never forgotten. 0: 100,000 */
+    uint64_t max_keys;   /* keys and blocks in use at once that are never forgotten. 0: 100,000.
+                            A table has 28 % more slots, and at least 128 */
     uint64_t max_debt;   /* units a key may owe beyond its quota by penalties, settlements and
                             waiting. 0: as much as its quota; WEIR_NO_DEBT: nothing.
                             sliding_log holds no debt */
@@ -200,7 +216,8 @@ struct weir_options {
     int hash;            /* enum weir_hash */
     int align;           /* enum weir_align; fixed_window */
     unsigned flags;      /* WEIR_CHANGE, ... */
-    uint64_t offset_ns;  /* windows begin this much after multiples of the period; < period */
+    uint64_t offset_ns;  /* window algorithms: begin this much after multiples of the period;
+                            less than the period */
     const char *path;    /* WEIR_FILE: where. Copied */
     weir_clock_fn clock; /* the clock of the short forms; NULL: the system's */
     void *clock_arg;
@@ -217,16 +234,20 @@ struct weir;
 /*
  * Makes a limiter, or opens the one in options->path. A file is made aside and
  * linked into place complete, mode 0600; its space is allocated, so that a full
- * disk is an error here and not a crash later. Processes that open one file
- * must agree on the parameters, or ask for the change with WEIR_CHANGE (count,
- * burst, queue, max_debt; the rest is fixed with the file).
+ * disk is an error here and not a crash later. (On a file system that cannot make
+ * files without a name, a kill at that moment leaves a hidden .weir-XXXXXX.) A
+ * file that belongs to another user, or that group or others may use, is refused.
+ * Processes that open one file must agree on the parameters, or ask for the change
+ * with WEIR_CHANGE (count, burst, queue, max_debt; the rest is fixed with the
+ * file). Opening waits for another process that is putting a file of an earlier
+ * boot in order, at most about a second after that process has died.
  *
  * On success *w is the caller's, to be ended with weir_close(). On failure *w
  * is NULL, nothing has changed, and *error (may be NULL) says why.
  *
  * WEIR_EINVAL (a field that makes no sense), WEIR_ERATE, WEIR_EQUOTA, WEIR_ENOMEM, WEIR_ENOSPC,
- * WEIR_EIO, WEIR_EACCES, WEIR_EVERSION, WEIR_EDAMAGED, WEIR_EMISMATCH, WEIR_ETIME (the file's time
- * line has run out), WEIR_ECPU.
+ * WEIR_EIO, WEIR_ENOENT (WEIR_MUST_EXIST), WEIR_EACCES, WEIR_EVERSION, WEIR_EDAMAGED,
+ * WEIR_EMISMATCH, WEIR_ETIME (the file's time line has run out, or the clock is wrong), WEIR_ECPU.
  */
 WEIR_API int weir_open(struct weir **w, const struct weir_options *options,
                        struct weir_error *error);
@@ -241,8 +262,8 @@ WEIR_API void weir_close(struct weir *w);
 /*
  * Changes count and burst (leaky_bucket: queue) of a live limiter, for every
  * process that shares it, at once. Keys keep their state: a key gains at most
- * one extra burst, and is locked out at most max(1 s, the new time to full).
- * burst_or_queue is 0 for the windows and the log; 0 for token_bucket: count.
+ * one extra burst, and is locked out at most 1 s plus the new time to full, debt
+ * included. A default max_debt follows the quota. burst_or_queue is 0 for the windows and the log; 0 for token_bucket: count.
  * sliding_log cannot grow beyond the count that it was made with, nor a bucket
  * to a rate that its time unit cannot express: WEIR_EQUOTA, WEIR_ERATE.
  *
@@ -271,7 +292,7 @@ enum weir_verdict {
 };
 
 #define WEIR_FLAG_FULL 0x1u     /* the table was full; on_full decided */
-#define WEIR_FLAG_BLOCKED 0x2u  /* the key is blocked; retry_after_ns is the block's end */
+#define WEIR_FLAG_BLOCKED 0x2u  /* the key is blocked; retry_after_ns lasts at least as long */
 #define WEIR_FLAG_SPURIOUS 0x4u /* several limits: denied only because of a race; was rolled back */
 
 /*
@@ -285,14 +306,14 @@ struct weir_answer {
     uint64_t quota;          /* the most that can ever be taken at once */
     uint64_t remaining;      /* the most that could be taken right after this answer */
     uint64_t granted;        /* units charged by this call */
-    uint64_t retry_after_ns; /* ALLOW: 0; DENY: at least 1; NEVER: WEIR_FOREVER */
+    uint64_t retry_after_ns; /* ALLOW: 0; DENY: at least 1; NEVER, endless block: WEIR_FOREVER */
     uint64_t reset_after_ns; /* until the key is as good as new */
     uint64_t delay_ns;       /* ALLOW: act this much later (leaky_bucket, max_wait) */
     uint32_t limit;          /* weir_check_several(): index of the limit that bound */
     uint32_t reserved;
 };
 
-/* A key that was hashed once, for callers that ask often. Belongs to one limiter. */
+/* A key that was hashed once, for callers of weir_ask() that ask often. Belongs to one limiter. */
 struct weir_key {
     uint64_t word[3];
 };
@@ -300,7 +321,8 @@ struct weir_key {
 /* struct weir_ask.mode */
 enum weir_mode {
     WEIR_CHECK = 0, /* take all of cost or nothing */
-    WEIR_PEEK = 1,  /* what would CHECK say; cost may be 0; changes nothing, granted is 0 */
+    WEIR_PEEK = 1,  /* what would CHECK say; cost may be 0; changes nothing, granted is 0. Does not
+                       foresee whether a full table would have room for a new key */
     WEIR_UP_TO = 2  /* take as much of cost as there is; DENY only if there is none */
 };
 
@@ -311,7 +333,9 @@ struct weir_ask {
     const struct weir_key *hashed; /* ... the key hashed before; wins over key */
     uint64_t cost;
     uint64_t max_wait_ns; /* ALLOW with a delay up to this, charging the future, at most max_debt.
-                             token_bucket and leaky_bucket; else WEIR_ENOTSUP */
+                             token_bucket and leaky_bucket; else WEIR_ENOTSUP. 0: token_bucket does
+                             not wait; leaky_bucket waits as long as its queue, else max_wait_ns
+                             takes the place of the queue's length */
     int mode;             /* enum weir_mode */
     unsigned reserved;    /* 0 */
 };
@@ -320,14 +344,18 @@ struct weir_ask {
  * May this key take `cost` units now? Takes them if so. A denied call changes
  * nothing. The short form reads the limiter's clock.
  *
- * 0; WEIR_EINVAL (NULL), WEIR_EKEY, WEIR_ECOST, WEIR_ETIME.
+ * 0; WEIR_EINVAL (NULL; the short form with WEIR_EXPLICIT_TIME), WEIR_EKEY, WEIR_ECOST, WEIR_ETIME.
  */
 WEIR_API int weir_check(struct weir *w, const void *key, size_t key_len, uint64_t cost,
                         struct weir_answer *answer);
 WEIR_API int weir_check_at(struct weir *w, const void *key, size_t key_len, uint64_t cost,
                            uint64_t now_ns, struct weir_answer *answer);
 
-/* The same with all that a question can carry: peek, up-to, max_wait, a hashed key. */
+/*
+ * The same with all that a question can carry: peek, up-to, max_wait, a hashed
+ * key. Also WEIR_EINVAL (a mode that there is not, reserved set, UP_TO with
+ * max_wait), WEIR_ENOTSUP, WEIR_ESTALE.
+ */
 WEIR_API int weir_ask(struct weir *w, const struct weir_ask *ask, struct weir_answer *answer);
 WEIR_API int weir_ask_at(struct weir *w, const struct weir_ask *ask, uint64_t now_ns,
                          struct weir_answer *answer);
@@ -344,7 +372,7 @@ WEIR_API int weir_ask_batch_at(struct weir *w, const struct weir_ask *asks, size
                                uint64_t now_ns, struct weir_answer *answers, size_t *bad);
 
 /* The most limits that one weir_check_several() takes. */
-#define WEIR_SEVERAL_MAX 64
+#define WEIR_SEVERAL_MAX 32
 
 struct weir_part {
     struct weir *limiter;
@@ -360,6 +388,9 @@ struct weir_part {
  * would have fitted (WEIR_FLAG_SPURIOUS, counted); nothing is ever admitted
  * too much. A process killed inside may leave charges that nobody used.
  * The short form reads the first part's clock.
+ *
+ * As weir_ask(), and WEIR_EINVAL: no parts or too many, different modes, a
+ * max_wait, or the same key of the same limiter twice.
  */
 WEIR_API int weir_check_several(const struct weir_part *parts, size_t n,
                                 struct weir_answer *answer);
@@ -376,8 +407,11 @@ WEIR_API int weir_key_init(const struct weir *w, const void *key, size_t key_len
  * Gives units back that were charged at charged_ns. Never beyond a fresh key;
  * into a window that has passed it does nothing. sliding_log: the exact inverse
  * if the newest `units` were charged at charged_ns, else the oldest go, which
- * never admits too much. The short form takes charged_ns = now.
- * *answer (may be NULL) is a peek afterwards.
+ * never admits too much (with clocks that differ, an exact inverse may admit up to
+ * count - 1 units within that difference). The short form takes charged_ns = now.
+ * *answer (may be NULL) is a peek of 1 afterwards.
+ *
+ * Here and below: WEIR_EINVAL, WEIR_EKEY, WEIR_ECOST, WEIR_ETIME.
  */
 WEIR_API int weir_refund(struct weir *w, const void *key, size_t key_len, uint64_t units,
                          struct weir_answer *answer);
@@ -386,7 +420,7 @@ WEIR_API int weir_refund_at(struct weir *w, const void *key, size_t key_len, uin
 
 /*
  * Charges units whether they fit or not, into debt up to max_debt. *answer (may
- * be NULL) is a peek afterwards, with granted = what was charged.
+ * be NULL) is a peek of 1 afterwards, with granted = what was charged, perhaps 0.
  * WEIR_EFULL if the key is new and on_full refuses it.
  */
 WEIR_API int weir_penalise(struct weir *w, const void *key, size_t key_len, uint64_t units,
@@ -397,7 +431,8 @@ WEIR_API int weir_penalise_at(struct weir *w, const void *key, size_t key_len, u
 /*
  * Denies the key until until_ns (WEIR_FOREVER: until unblocked), whatever its
  * quota; the quota's state is kept. A block is an entry of its own, never
- * evicted while it lasts. WEIR_EFULL if there is no room for it.
+ * evicted while it lasts; for its place on_full counts as for a new key's.
+ * WEIR_EFULL if there is none, WEIR_ETIME if until_ns is not after now.
  * unblock: 1 if there was a block, 0 if not.
  */
 WEIR_API int weir_block(struct weir *w, const void *key, size_t key_len, uint64_t until_ns);
@@ -421,7 +456,8 @@ struct weir_reservation {
 
 /*
  * Takes `estimate` units like weir_check() and, on ALLOW, fills *reservation.
- * It can be settled until ttl_ns from now; after that the estimate stays charged.
+ * It can be settled until ttl_ns (at least 1) from now; after that the estimate
+ * stays charged. On DENY and NEVER *reservation is one that cannot be settled.
  */
 WEIR_API int weir_reserve(struct weir *w, const void *key, size_t key_len, uint64_t estimate,
                           uint64_t ttl_ns, struct weir_reservation *reservation,
@@ -433,9 +469,10 @@ WEIR_API int weir_reserve_at(struct weir *w, const void *key, size_t key_len, ui
 /*
  * Replaces the estimate by the actual cost: gives the rest back, or charges
  * what is missing into debt (answer->granted: what was charged, at most
- * max_debt). Cancel is settling with 0. The handle is used up.
- * WEIR_EEXPIRED: too late, the estimate stays. WEIR_ESTALE: another limiter's,
- * or already settled.
+ * max_debt). Cancel is settling with 0. The handle is used up, except after an
+ * error. WEIR_EEXPIRED: too late, the estimate stays. WEIR_ESTALE: another
+ * limiter's, or already settled. WEIR_EFULL: the key was forgotten meanwhile and
+ * there is no room to charge it.
  */
 WEIR_API int weir_settle(struct weir *w, struct weir_reservation *reservation, uint64_t actual,
                          struct weir_answer *answer);
@@ -449,8 +486,10 @@ WEIR_API int weir_cancel_at(struct weir *w, struct weir_reservation *reservation
 /* ---- looking after it -------------------------------------------------- */
 
 /*
- * Counted in this process through this limiter, except the last four, which
- * are the table's. Each call counts once; peeks do not count.
+ * Counted in this process through this limiter (a forked child goes on from its
+ * parent's numbers), except the last four, which are the table's. Each call
+ * counts once; peeks do not count. Of several limits an allowed call counts on
+ * each, a denied one on the limiter that bound.
  */
 struct weir_stats {
     size_t size; /* in: sizeof(struct weir_stats) */
@@ -464,9 +503,9 @@ struct weir_stats {
     uint64_t full_denied;  /* new keys refused (on_full deny; or only blocks around) */
     uint64_t full_allowed; /* new keys let through without a charge (on_full allow) */
     uint64_t moved;        /* keys moved to make room */
-    uint64_t keys;         /* resident entries; may lag by one per killed process */
+    uint64_t keys;         /* resident entries; may be one too low per killed process */
     uint64_t capacity;     /* slots */
-    uint64_t blocks;       /* resident block entries */
+    uint64_t blocks;       /* resident block entries; may be one too high per killed process */
     uint64_t bytes;        /* memory or file, everything included */
 };
 
@@ -474,13 +513,13 @@ struct weir_stats {
 WEIR_API int weir_stats(struct weir *w, struct weir_stats *stats);
 
 /*
- * Visits up to `lines` lines of four slots and frees those whose key is as good
- * as new. Never needed for correctness: new keys reuse such slots anyway. Call
+ * Visits up to `lines` lines of four slots (the whole table has stats.capacity / 4)
+ * and frees those whose key is as good as new. Never needed for correctness: new keys reuse such slots anyway. Call
  * it now and then if `keys` should follow the live ones. Returns the slots
  * freed, or a WEIR_E...
  */
-WEIR_API long weir_sweep(struct weir *w, uint64_t lines);
-WEIR_API long weir_sweep_at(struct weir *w, uint64_t lines, uint64_t now_ns);
+WEIR_API int64_t weir_sweep(struct weir *w, uint64_t lines);
+WEIR_API int64_t weir_sweep_at(struct weir *w, uint64_t lines, uint64_t now_ns);
 
 /* ---- replay ------------------------------------------------------------ */
 

@@ -47,10 +47,11 @@ struct limit_spec {
  */
 struct algo_params {
     struct limit_spec spec;
-    uint64_t quota;      /* the most that can be taken at once */
-    uint64_t step;       /* buckets: the time of one unit, in 2^-shift ns */
-    uint64_t span;       /* buckets: quota * step */
-    uint64_t reach;      /* buckets: (quota + max_debt) * step, the furthest lead over now */
+    uint64_t quota;   /* the most that can be taken at once */
+    uint64_t step;    /* buckets: the time of one unit, in 2^-shift ns */
+    uint64_t inverse; /* buckets: floor((2^64 - 1) / step), to divide by step without a division */
+    uint64_t span;    /* buckets: quota * step */
+    uint64_t reach;   /* buckets: (quota + max_debt) * step, the furthest lead over now */
     uint64_t max_count;  /* windows: quota + max_debt */
     uint64_t max_time;   /* the last time, in ns since the epoch, that the words can express */
     uint64_t capacity;   /* sliding_log: places in the ring */

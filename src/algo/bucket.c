@@ -59,6 +59,7 @@ int bucket_compile(const struct limit_spec *spec, uint64_t quota, const char *wh
                     most);
     }
     p->quota = quota;
+    p->inverse = UINT64_MAX / p->step;
     p->span = quota * p->step;
     p->reach = (quota + spec->max_debt) * p->step;
     p->max_time = (UINT64_MAX - p->reach - (ALGO_SLACK_NS << BUCKET_SHIFT_MAX)) >> p->shift;

@@ -56,11 +56,18 @@ static inline uint64_t bucket_base(const struct algo_params *p, uint64_t word, u
     return word;
 }
 
+/* x / step. The product with the inverse is the quotient or one less, for any x. */
+static inline uint64_t bucket_units(const struct algo_params *p, uint64_t x)
+{
+    uint64_t units = mul_high(x, p->inverse);
+    return units + (x - units * p->step >= p->step);
+}
+
 /* Whole units that fit before the TAT leads by more than span. */
 static inline uint64_t bucket_free(const struct algo_params *p, uint64_t base, uint64_t now)
 {
     uint64_t lead = base - now;
-    return lead < p->span ? (p->span - lead) / p->step : 0;
+    return bucket_units(p, sub_floor0(p->span, lead));
 }
 
 /* A wait in ns as a lead in units, at most `most` of them. */

@@ -106,7 +106,8 @@ static uint64_t fresh_in(const struct algo_params *p, uint64_t word, const uint6
     bool pulled;
     struct window w = as_of(p, word, now, &pulled);
     (void)record;
-    return w.count == 0 ? 0 : window_start(p, w.index + 1) - now;
+    /* An empty window ahead of `now` still keeps laggards out of the one before it. */
+    return sub_floor0(window_start(p, w.index + (w.count != 0)), now);
 }
 
 static uint64_t stamp(const struct algo_params *p, uint64_t word, const uint64_t *record,

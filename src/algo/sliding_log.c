@@ -195,12 +195,16 @@ static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *rec
         return word - units;
     }
     /*
-     * The oldest live ones go. What remains is newer than the truth, so nothing
-     * is admitted too early. Each store is complete in itself.
+     * The oldest live ones go, by taking the time of the dead unit behind them:
+     * what remains is newer than the truth, for slower clocks too, so nothing is
+     * admitted too early. Each store leaves the times in order.
      */
-    for (uint64_t i = 0; i < units; i++) {
-        uint64_t unit = word - (alive - i);
-        record[unit % p->capacity] = note_of(p, unit, 0) ^ 1;
+    uint64_t time = 0;
+    bool behind = alive + 1 < p->capacity && admitted(p, word, record, alive + 1, &time);
+    for (uint64_t back = alive; back > alive - units; back--) {
+        uint64_t unit = word - back;
+        record[unit % p->capacity] =
+            behind ? note_of(p, unit, time) : note_of(p, unit, 0) ^ 1; /* empty */
     }
     return word;
 }
@@ -208,7 +212,9 @@ static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *rec
 static uint64_t fresh_in(const struct algo_params *p, uint64_t word, const uint64_t *record,
                          uint64_t now)
 {
-    return newest_gone_in(p, as_of(p, word, record, now), record, now);
+    /* A future log too is in debt: only calls on its own key may forget it, never a stranger's. */
+    uint64_t newest;
+    return admitted(p, word, record, 1, &newest) ? sub_floor0(newest + p->spec.period_ns, now) : 0;
 }
 
 static uint64_t stamp(const struct algo_params *p, uint64_t word, const uint64_t *record,

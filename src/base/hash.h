@@ -65,27 +65,41 @@ static inline __attribute__((always_inline)) void sip_round(struct sip_state *s)
     s->v2 = rotate_left(s->v2, 32);
 }
 
-static inline void sip_word(struct sip_state *s, uint64_t m, int rounds)
+static inline __attribute__((always_inline)) void sip_word(struct sip_state *s, uint64_t m,
+                                                           int rounds)
 {
     s->v3 ^= m;
+#pragma GCC unroll 4
     for (int i = 0; i < rounds; i++) {
         sip_round(s);
     }
     s->v0 ^= m;
 }
 
-static inline uint64_t sip_finish(struct sip_state *s, int rounds)
+static inline __attribute__((always_inline)) uint64_t sip_finish(struct sip_state *s, int rounds)
 {
+#pragma GCC unroll 4
     for (int i = 0; i < rounds; i++) {
         sip_round(s);
     }
     return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
 }
 
-/* The bytes after the last whole word, and the length in the top byte. */
+/*
+ * The bytes after the last whole word, and the length in the top byte. `p` is
+ * where they begin; of a key of eight bytes and more they are read together
+ * with some before them.
+ */
 static inline uint64_t sip_tail(const unsigned char *p, size_t len)
 {
     uint64_t m = (uint64_t)(len & 0xff) << 56;
+    unsigned left = len & 7;
+    if (left == 0) {
+        return m;
+    }
+    if (len > 8) {
+        return m | load_le64(p + left - 8) >> 8 * (8 - left);
+    }
     switch (len & 7) {
     case 7:
         m |= (uint64_t)p[6] << 48;

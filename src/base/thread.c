@@ -59,3 +59,10 @@ unsigned thread_number_take(void)
     thread_number = n + 1;
     return thread_number;
 }
+
+void thread_after_fork(void)
+{
+    unsigned n = thread_number; /* plus one; 0: none */
+    bool own = n != 0 && n - 1 < THREAD_OWN;
+    __atomic_store_n(&taken, own ? UINT64_C(1) << (n - 1) : 0, __ATOMIC_RELEASE);
+}

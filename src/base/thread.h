@@ -14,6 +14,9 @@ extern __thread unsigned thread_number __attribute__((visibility("hidden")));
 
 unsigned thread_number_take(void);
 
+/* In the child of a fork: the numbers of threads that do not exist here are free again. */
+void thread_after_fork(void);
+
 static inline unsigned thread_slot(void)
 {
     unsigned n = thread_number;

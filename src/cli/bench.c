@@ -10,7 +10,11 @@
 #define KEYS UINT64_C(10000000)
 #define ROUNDS 7
 #define QUICK_KEYS UINT64_C(100000)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define QUICK_EASE 400
+#else
 #define QUICK_EASE 40
+#endif
 
 static int usage(const char *complaint, const char *word)
 {

@@ -8,8 +8,10 @@
  *   bench_floor.c     the least that any limiter of this kind must do
  *   bench_rivals.c    the limiters that one would write instead
  *   bench_tables.c    limiters, their keys, and what these take of memory
+ *   bench_zipf.c      skewed keys
  *   bench_measure.c   threads and time
- *   bench_report.c    the table, the JSON object, the machine
+ *   bench_machine.c   what the kernel tells about the machine and about us
+ *   bench_report.c    the table and the JSON object
  */
 #ifndef WEIR_CLI_BENCH_CORE_H
 #define WEIR_CLI_BENCH_CORE_H
@@ -17,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/utsname.h>
 
 #include <weir.h>
 
@@ -94,7 +97,7 @@ enum relation { NO_TARGET, AT_MOST, AT_LEAST, EXACTLY };
 
 struct figure {
     const char *name;
-    double (*sample)(struct bench *b, const struct figure *f);
+    double (*sample)(struct bench *b, const struct figure *f); /* NULL: bench_sample() */
     lap_fn lap;
     int subject;
     unsigned threads;
@@ -161,6 +164,28 @@ double sample_new_key(struct bench *b, const struct figure *f);
 double sample_flood(struct bench *b, const struct figure *f);
 double sample_bytes_per_key(struct bench *b, const struct figure *f);
 double sample_lost_keys(struct bench *b, const struct figure *f);
+
+/* ---- bench_zipf.c ---- */
+
+/* Fills b->zipf. 0 or -1. */
+int bench_make_zipf(struct bench *b);
+
+/* ---- bench_machine.c ---- */
+
+struct machine {
+    char cpu[128];
+    struct utsname system;
+    int cpus;        /* that we may use */
+    long page_bytes; /* of most of our memory, now */
+};
+
+void bench_read_machine(struct machine *m);
+
+/* Our resident memory, the kernel's page tables for it included. */
+uint64_t bench_resident_bytes(void);
+
+/* How long a processor has been busy or taken away since boot, in ticks; 0 if unknown or cpu < 0. */
+uint64_t bench_busy_ns(int cpu);
 
 /* ---- bench_report.c ---- */
 

@@ -7,9 +7,8 @@
  *
  * A thread that waits for a mutex may be asleep meanwhile, and its CPU time would
  * make it look faster than it is. Such figures take the time by the wall, but only
- * in a sample during which nobody else was put on our processors (no involuntary
- * context switch); after TRIES disturbed ones the CPU time has to do, which flatters
- * the figure and never weir.
+ * in a sample during which nobody else ran on our processors; after TRIES disturbed
+ * ones the CPU time has to do, which flatters the rival and never weir.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -22,7 +21,11 @@
 
 #define THREADS_MAX 2
 #define TRIES 4
-/* Housekeeping of the kernel, a few microseconds each, is no disturbance. */
+/* Disturbed: other programs, or the hypervisor for others, had more than 1/20 of a processor. */
+#define OTHERS_SHARE 20
+/* What /proc/stat counts in. */
+#define TICK_NS UINT64_C(10000000)
+/* Preempted more often than the kernel's own housekeeping does, which takes microseconds. */
 #define SWITCHES_ALLOWED 2
 /* This share of a lap is run before the clock starts, so that caches are as the loop leaves them. */
 #define WARM_UP 32
@@ -37,6 +40,7 @@ struct racer {
     uint64_t ended_ns;
     uint64_t cpu_ns;
     long switches;
+    uint64_t others_ns; /* what others had of the thread's processor meanwhile, if it has one */
 };
 
 static uint64_t read_ns(clockid_t id)
@@ -99,12 +103,15 @@ static void *race(void *arg)
     while (load_acquire(r->waiting) != 0) {
     }
     long switches = involuntary_switches();
+    uint64_t busy_ns = bench_busy_ns(r->cpu);
     r->began_ns = read_ns(CLOCK_MONOTONIC);
     uint64_t cpu_ns = read_ns(CLOCK_THREAD_CPUTIME_ID);
     r->run(&r->lap);
     r->cpu_ns = read_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
     r->ended_ns = read_ns(CLOCK_MONOTONIC);
     r->switches = involuntary_switches() - switches;
+    busy_ns = bench_busy_ns(r->cpu) - busy_ns;
+    r->others_ns = busy_ns > r->cpu_ns ? busy_ns - r->cpu_ns : 0;
     return NULL;
 }
 
@@ -159,9 +166,12 @@ static struct timing timing(const struct racer *racer, unsigned threads)
         began_ns = racer[i].began_ns < began_ns ? racer[i].began_ns : began_ns;
         ended_ns = racer[i].ended_ns > ended_ns ? racer[i].ended_ns : ended_ns;
         t.cpu_ns = racer[i].cpu_ns > t.cpu_ns ? racer[i].cpu_ns : t.cpu_ns;
-        t.disturbed = t.disturbed || racer[i].switches > SWITCHES_ALLOWED;
     }
     t.wall_ns = ended_ns - began_ns;
+    for (unsigned i = 0; i < threads; i++) {
+        t.disturbed = t.disturbed || racer[i].switches > SWITCHES_ALLOWED ||
+                      racer[i].others_ns > t.wall_ns / OTHERS_SHARE + TICK_NS;
+    }
     return t;
 }
 
@@ -182,7 +192,7 @@ static int check_answers(struct bench *b, const struct figure *f, const struct r
 double bench_sample_threads(struct bench *b, const struct figure *f, unsigned threads)
 {
     struct timing t = {0, 0, true};
-    for (unsigned i = 0; t.disturbed && i < (f->sleeps ? TRIES : 1); i++) {
+    for (unsigned i = 0; t.disturbed && i < (threads > 1 ? TRIES : 1); i++) {
         struct racer racer[THREADS_MAX] = {0};
         prepare(b, f, threads, racer);
         if (run_all(racer, threads) != 0 || check_answers(b, f, racer, threads) != 0) {

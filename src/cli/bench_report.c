@@ -1,12 +1,15 @@
-/* The table, the JSON object, the machine. */
+/* The table and the JSON object. */
 #include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/utsname.h>
-#include <unistd.h>
 
 #include "cli/bench_core.h"
+
+#ifdef __clang__
+#define COMPILER __VERSION__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
 
 static const char *const relation_text[] = {"", "<=", ">=", "="};
 static const char *const relation_key[] = {"", "at_most", "at_least", "exactly"};
@@ -42,44 +45,6 @@ static bool met(const struct figure *f, double ratio)
     return true;
 }
 
-/* ---- the machine ---- */
-
-struct machine {
-    char cpu[128];
-    struct utsname system;
-    int cpus;
-    long page_bytes;
-};
-
-/* The text behind the colon of the first line of /proc/cpuinfo that begins with `name`. */
-static void read_cpu_name(char *out, size_t size)
-{
-    char line[256];
-    FILE *f = fopen("/proc/cpuinfo", "re");
-    (void)snprintf(out, size, "unknown");
-    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
-        const char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) == 0 && colon != NULL) {
-            (void)snprintf(out, size, "%s", colon + 2);
-            out[strcspn(out, "\n\"\\")] = '\0';
-            break;
-        }
-    }
-    if (f != NULL) {
-        (void)fclose(f);
-    }
-}
-
-static void read_machine(struct machine *m, const struct bench *b)
-{
-    cpu_set_t set;
-    memset(m, 0, sizeof *m);
-    read_cpu_name(m->cpu, sizeof m->cpu);
-    (void)uname(&m->system);
-    m->cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    m->page_bytes = b->options.huge ? 2l << 20 : sysconf(_SC_PAGESIZE);
-}
-
 /* ---- table ---- */
 
 static void print_row(unsigned i, const struct result *results)
@@ -105,7 +70,7 @@ static void print_row(unsigned i, const struct result *results)
 void bench_print_table(const struct bench *b, const struct result *results)
 {
     struct machine m;
-    read_machine(&m, b);
+    bench_read_machine(&m);
     (void)printf("weir %s, %s, %d processors, %s %s, pages of %ld bytes\n", weir_version(), m.cpu,
                  m.cpus, m.system.sysname, m.system.release, m.page_bytes);
     (void)printf("%" PRIu64 " keys of 16 bytes, %u rounds, %u samples disturbed\n\n",
@@ -150,10 +115,10 @@ static void print_spread(const struct result *results)
 static void print_machine(const struct bench *b)
 {
     struct machine m;
-    read_machine(&m, b);
+    bench_read_machine(&m);
     (void)printf("  \"machine\": {\"cpu\": \"%s\", \"cpus\": %d, \"kernel\": \"%s %s\", \"arch\": "
                  "\"%s\", \"compiler\": \"%s\"},\n",
-                 m.cpu, m.cpus, m.system.sysname, m.system.release, m.system.machine, __VERSION__);
+                 m.cpu, m.cpus, m.system.sysname, m.system.release, m.system.machine, COMPILER);
     (void)printf("  \"version\": \"%s\",\n  \"keys\": %" PRIu64 ",\n  \"rounds\": %u,\n",
                  weir_version(), b->options.keys, b->options.rounds);
     (void)printf("  \"page_bytes\": %ld,\n  \"disturbed_samples\": %u\n", m.page_bytes,

@@ -1,5 +1,5 @@
 /*
- * weir demo: one second of traffic, made up and replayed at explicit times
+ * weir demo: a second and a half of traffic, made up and replayed at explicit times
  * through each algorithm, so that their characters can be seen side by side.
  */
 #include <inttypes.h>
@@ -19,7 +19,7 @@ static unsigned offered(unsigned tick)
     if (tick >= 36 && tick < 44) {
         return 3;
     }
-    return tick < 30 || tick >= 50 ? tick % 2 : 0;
+    return tick < 12 || tick >= 50 ? tick % 2 : 0;
 }
 
 static void draw(const char *name, const char *row, unsigned allowed, unsigned denied)

@@ -41,7 +41,7 @@ static void decide_group(struct weir *w, const struct algo_params *p, const stru
     fetch(w, &g, n);
     for (size_t i = 0; i < n; i++) {
         struct pair *slot = g.slot[i] != NULL ? g.slot[i] : second_look(w, &g.q[i].key);
-        limiter_decide_at(w, &g.q[i], slot, &answers[i]);
+        limiter_decide_at(w, &g.q[i], slot, &answers[i], NULL);
         if (g.q[i].mode != WEIR_PEEK) {
             limiter_count(w, &answers[i]);
         }

@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 
+/* No future version's options are larger; what is, is not a size. */
+#define OPTIONS_SIZE_MOST 4096
 #define MAX_KEYS_DEFAULT 100000
 #define MAX_KEYS_MOST (UINT64_C(1) << 40)
 #define PERIOD_LEAST WEIR_MICROSECOND
@@ -38,13 +40,22 @@ static int read_options(const struct weir_options *given, struct weir_options *o
                     "WEIR_OPTIONS_INIT",
                     given->size);
     }
-    if (given->size > sizeof *o) {
-        return fail(error, WEIR_EINVAL,
-                    "options.size is %zu, this library knows %zu: it is older than its header",
-                    given->size, sizeof *o);
+    if (given->size > OPTIONS_SIZE_MOST) {
+        return fail(error, WEIR_EINVAL, "options.size is %zu, expected sizeof(struct weir_options)",
+                    given->size);
+    }
+    const unsigned char *bytes = (const unsigned char *)given;
+    for (size_t i = sizeof *o; i < given->size; i++) {
+        if (bytes[i] != 0) {
+            return fail(
+                error, WEIR_EINVAL,
+                "options.size is %zu and byte %zu is set, but this library knows %zu bytes: "
+                "it is older than its header",
+                given->size, i, sizeof *o);
+        }
     }
     memset(o, 0, sizeof *o);
-    memcpy(o, given, given->size);
+    memcpy(o, given, min_u64(given->size, sizeof *o));
     return 0;
 }
 
@@ -452,6 +463,8 @@ static int open_parts(struct weir *w, const struct weir_options *o, const struct
     }
     w->xxh3 = w->head->fixed.hash == WEIR_XXH3;
     w->align_key = w->head->fixed.align == WEIR_ALIGN_KEY;
+    w->token_bucket = w->ops == &algo_token_bucket;
+    w->plain = w->table.record_bytes == 0 && !w->xxh3 && !w->align_key;
     w->secret = w->head->fixed.secret;
     set_time(w, o);
     e = check_life(w, error);

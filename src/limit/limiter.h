@@ -41,6 +41,8 @@ struct weir {
     struct region_header *head;
     int64_t epoch_ns;
     struct per_thread *threads; /* THREAD_SLOTS of them */
+    bool plain;                 /* narrow, SipHash, windows by the clock: the short cut serves it */
+    bool token_bucket;          /* ops is algo_token_bucket */
     bool xxh3;
     bool align_key;
     bool explicit_time;
@@ -108,7 +110,7 @@ int params_compile(const struct algo_ops *ops, const struct limit_spec *spec,
                    const struct algo_layout *layout, struct algo_params *params,
                    struct weir_error *error);
 
-/* ---- asking (ask.c) ---- */
+/* ---- asking (ask.c, decide.c) ---- */
 
 static inline __attribute__((always_inline)) struct hash limiter_hash(const struct weir *w,
                                                                       const void *key, size_t len)
@@ -117,18 +119,16 @@ static inline __attribute__((always_inline)) struct hash limiter_hash(const stru
                                         : hash_sip(&w->secret, key, len);
 }
 
-/* Unix ns (at most INT64_MAX) to the limiter's line; before its epoch is at its epoch. */
+/* Unix ns to the limiter's line. A time before the epoch wraps to one beyond any max_time. */
 static inline uint64_t limiter_line(const struct weir *w, uint64_t now_ns)
 {
-    /* Unsigned, because the epoch of explicit times may lie below 0 and the sum above INT64_MAX. */
-    uint64_t since = now_ns - (uint64_t)w->epoch_ns;
-    return (int64_t)now_ns >= w->epoch_ns ? since : 0;
+    return now_ns - (uint64_t)w->epoch_ns;
 }
 
 /* True if the words of the table can express the time. */
 static inline bool limiter_knows(const struct weir *w, const struct algo_params *p, uint64_t now_ns)
 {
-    return now_ns <= INT64_MAX && limiter_line(w, now_ns) <= p->max_time;
+    return limiter_line(w, now_ns) <= p->max_time && now_ns <= INT64_MAX;
 }
 
 /* The limiter's own time. WEIR_EINVAL with WEIR_EXPLICIT_TIME. */
@@ -186,7 +186,7 @@ void limiter_look(struct weir *w, const struct asked *q, int mode, struct weir_a
 
 /* Decides like limiter_decide(), beginning with a slot in which the key was seen (or NULL). */
 void limiter_decide_at(struct weir *w, const struct asked *q, struct pair *slot,
-                       struct weir_answer *answer);
+                       struct weir_answer *answer, uint64_t *stamp);
 
 /* Adds the verdict to this thread's counts. */
 void limiter_count(struct weir *w, const struct weir_answer *answer);
@@ -209,15 +209,33 @@ static inline void count_add(uint64_t *p, uint64_t n)
 /* Notes what a claim did. */
 void limiter_count_claim(struct weir *w, const struct claim *claim);
 
-/* How often a new key waits for others who are in the way before the table counts as full. */
-#define LIMITER_PATIENCE 1000
+/*
+ * The patience of somebody who needs a place in the table and finds others in
+ * the way: how often to wait for them, and for whom. It ends, because a process
+ * may be stopped for good with its marks in the table.
+ */
+struct patience {
+    unsigned left;
+    uint64_t in_way; /* of the last claim */
+};
 
-/* table_claim() under the key's stripe, counted. */
+#define PATIENCE_INIT                                                                              \
+    {                                                                                              \
+        50, 0                                                                                      \
+    }
+
+/*
+ * After a claim that was contended, the stripe given up: waits until whoever was
+ * in the way has left its stripe. Holding none ourselves, we cannot deadlock (G4).
+ */
+void limiter_wait(const struct weir *w, struct patience *patience);
+
+/*
+ * table_claim() under the key's stripe, as on_full says, counted. `contended`
+ * only while there is patience left.
+ */
 struct claim limiter_claim(struct weir *w, const struct asked *q, struct table_key key,
-                           uint64_t word, bool evict);
-
-/* A log of a far future (wide, under the stripe) becomes a fresh one; true if it did. */
-bool limiter_forget(struct weir *w, const struct asked *q, struct pair *slot);
+                           uint64_t word, struct patience *patience);
 
 /* ---- verbs (verbs.c) ---- */
 

@@ -15,6 +15,12 @@ struct part {
     uint32_t index;
 };
 
+/* One file opened twice is one limiter. */
+static bool same_state(const struct weir *a, const struct weir *b)
+{
+    return a->head->fixed.generation == b->head->fixed.generation;
+}
+
 static int read_parts(const struct weir_part *parts, size_t n, uint64_t now_ns, struct part *p)
 {
     for (size_t i = 0; i < n; i++) {
@@ -32,7 +38,7 @@ static int read_parts(const struct weir_part *parts, size_t n, uint64_t now_ns, 
         }
         asked_from(p[i].w, ask, now_ns, &p[i].q);
         for (size_t j = 0; j < i; j++) {
-            if (p[j].w == p[i].w && p[j].q.key.tag == p[i].q.key.tag &&
+            if (same_state(p[j].w, p[i].w) && p[j].q.key.tag == p[i].q.key.tag &&
                 p[j].q.key.line == p[i].q.key.line) {
                 return WEIR_EINVAL; /* the same state twice: their order would decide */
             }

@@ -1,9 +1,36 @@
-/* Adding up what the threads counted, and sweeping. */
-#include <limits.h>
+/* Counting, adding up what the threads counted, and sweeping. */
 #include <stddef.h>
 #include <string.h>
 
 #include "limit/limiter.h"
+
+static void count_flags(struct counts *c, const struct weir_answer *a)
+{
+    count_add(&c->blocked, (a->flags & WEIR_FLAG_BLOCKED) != 0);
+    count_add(&c->spurious, (a->flags & WEIR_FLAG_SPURIOUS) != 0);
+    if ((a->flags & WEIR_FLAG_FULL) != 0) {
+        count_add(a->verdict == WEIR_ALLOW ? &c->full_allowed : &c->full_denied, 1);
+    }
+}
+
+void limiter_count(struct weir *w, const struct weir_answer *answer)
+{
+    struct counts *c = limiter_counts(w);
+    count_add(&c->verdict[answer->verdict], 1);
+    if (answer->flags != 0) {
+        count_flags(c, answer);
+    }
+}
+
+void limiter_count_claim(struct weir *w, const struct claim *claim)
+{
+    if ((claim->reclaimed | claim->evicted | claim->moved) != 0) {
+        struct counts *c = limiter_counts(w);
+        count_add(&c->reclaimed, claim->reclaimed);
+        count_add(&c->evicted, claim->evicted);
+        count_add(&c->moved, claim->moved);
+    }
+}
 
 static void add(uint64_t *sum, const uint64_t *part)
 {
@@ -40,7 +67,7 @@ int weir_stats(struct weir *w, struct weir_stats *stats)
     return 0;
 }
 
-long weir_sweep_at(struct weir *w, uint64_t lines, uint64_t now_ns)
+int64_t weir_sweep_at(struct weir *w, uint64_t lines, uint64_t now_ns)
 {
     struct params_place place;
     if (w == NULL) {
@@ -51,10 +78,10 @@ long weir_sweep_at(struct weir *w, uint64_t lines, uint64_t now_ns)
     }
     uint64_t now = sub_floor0(limiter_line(w, now_ns), ALGO_SLACK_NS);
     uint64_t freed = table_sweep(&w->table, lines, now);
-    return (long)min_u64(freed, LONG_MAX);
+    return (int64_t)freed;
 }
 
-long weir_sweep(struct weir *w, uint64_t lines)
+int64_t weir_sweep(struct weir *w, uint64_t lines)
 {
     uint64_t now_ns;
     int e = w == NULL ? WEIR_EINVAL : limiter_now(w, &now_ns);

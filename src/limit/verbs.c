@@ -33,13 +33,24 @@ static bool charge_narrow(struct weir *w, const struct asked *q, struct pair *sl
     return pair_cas(slot, seen, (struct pair){seen.tag, word});
 }
 
+/* A log of a far future becomes a fresh one before anything is noted in places that it uses. */
+static void forget_future(struct weir *w, const struct asked *q, struct pair *slot,
+                          const uint64_t *record)
+{
+    struct pair seen = pair_load(slot);
+    struct algo_ask one = {q->ask.now, 1, 0}; /* a cost that can never fit would hide the pull */
+    if (w->ops->decide(q->params, seen.word, record, &one).pulled) {
+        (void)pair_cas(slot, seen, (struct pair){seen.tag, 0});
+    }
+}
+
 /* Unit by unit: each is noted beside the log and then made part of it. */
 static bool charge_wide(struct weir *w, const struct asked *q, struct pair *slot, uint64_t *charged)
 {
     const struct algo_params *p = q->params;
     uint64_t *record = table_record(&w->table, slot);
     uint64_t units = min_u64(q->ask.cost, p->quota);
-    (void)limiter_forget(w, q, slot);
+    forget_future(w, q, slot, record);
     for (*charged = 0; *charged < units; (*charged)++) {
         struct pair seen = pair_load(slot);
         uint64_t one;
@@ -54,20 +65,19 @@ static bool charge_wide(struct weir *w, const struct asked *q, struct pair *slot
 }
 
 /* The slot of the key, which is put into the table as a fresh one if need be. */
-static struct claim find_or_claim(struct weir *w, const struct asked *q)
+static struct claim find_or_claim(struct weir *w, const struct asked *q, struct patience *patience)
 {
     struct claim c = {.slot = table_find_locked(&w->table, q->key)};
-    return c.slot != NULL ? c
-                          : limiter_claim(w, q, q->key, 0, q->params->spec.on_full == WEIR_EVICT);
+    return c.slot != NULL ? c : limiter_claim(w, q, q->key, 0, patience);
 }
 
 int limiter_charge(struct weir *w, const struct asked *q, uint64_t *charged)
 {
     struct lock *stripe = table_stripe(&w->table, q->key.tag);
-    unsigned patience = LIMITER_PATIENCE;
+    struct patience patience = PATIENCE_INIT;
     for (;;) {
         lock_take(stripe);
-        struct claim c = find_or_claim(w, q);
+        struct claim c = find_or_claim(w, q, &patience);
         bool done =
             c.slot != NULL && (w->table.record_bytes != 0 ? charge_wide(w, q, c.slot, charged)
                                                           : charge_narrow(w, q, c.slot, charged));
@@ -75,11 +85,11 @@ int limiter_charge(struct weir *w, const struct asked *q, uint64_t *charged)
         if (done) {
             return 0;
         }
-        if (c.slot == NULL && (!c.contended || patience-- == 0)) {
+        if (c.slot == NULL && !c.contended) {
             count_add(&limiter_counts(w)->full_denied, 1);
             return WEIR_EFULL;
         }
-        lock_pause();
+        limiter_wait(w, &patience);
     }
 }
 
@@ -159,16 +169,8 @@ int weir_penalise(struct weir *w, const void *key, size_t key_len, uint64_t unit
 
 /* ---- blocks ---- */
 
-static uint64_t block_line(const struct weir *w, uint64_t until_ns)
-{
-    if (until_ns > INT64_MAX) {
-        return UINT64_MAX;
-    }
-    return limiter_line(w, until_ns);
-}
-
 static int set_block_locked(struct weir *w, const struct asked *q, struct table_key key,
-                            uint64_t until)
+                            uint64_t until, struct patience *patience)
 {
     struct pair *slot = table_find_locked(&w->table, key);
     if (slot != NULL) {
@@ -177,7 +179,7 @@ static int set_block_locked(struct weir *w, const struct asked *q, struct table_
     }
     /* Before the entry, so that nobody can see an entry without a count and not probe for it. */
     (void)fetch_add(&w->table.counts->blocks, 1);
-    struct claim claim = limiter_claim(w, q, key, until, q->params->spec.on_full == WEIR_EVICT);
+    struct claim claim = limiter_claim(w, q, key, until, patience);
     if (claim.slot != NULL) {
         return 0;
     }
@@ -194,22 +196,22 @@ int weir_block_at(struct weir *w, const void *key, size_t key_len, uint64_t unti
     if (e != 0) {
         return e;
     }
-    uint64_t until = block_line(w, until_ns);
-    if (until <= q.now) {
+    if (until_ns <= now_ns) {
         return WEIR_ETIME;
     }
+    uint64_t until = until_ns > INT64_MAX ? UINT64_MAX : limiter_line(w, until_ns);
     struct table_key block = table_block_key(&w->table, q.hash);
     struct lock *stripe = table_stripe(&w->table, block.tag);
-    unsigned patience = LIMITER_PATIENCE;
-    do {
+    struct patience patience = PATIENCE_INIT;
+    for (;;) {
         lock_take(stripe);
-        e = set_block_locked(w, &q, block, until);
+        e = set_block_locked(w, &q, block, until, &patience);
         lock_release(stripe);
-        if (e == 1) {
-            lock_pause();
+        if (e != 1) {
+            return e;
         }
-    } while (e == 1 && patience-- != 0);
-    return e == 1 ? WEIR_EFULL : e;
+        limiter_wait(w, &patience);
+    }
 }
 
 int weir_block(struct weir *w, const void *key, size_t key_len, uint64_t until_ns)

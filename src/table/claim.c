@@ -6,8 +6,10 @@
 
 #include <weir.h>
 
-/* Rounds before giving up because others keep taking what we found. */
-#define ROUNDS 64
+/* Rounds before giving up because others are in the way. The caller lets them run and comes back. */
+#define ROUNDS 8
+/* A search reads up to 170 lines: less than one more line a call. */
+#define SEARCH_PAUSE 256
 
 struct pick {
     struct pair *slot;
@@ -91,10 +93,12 @@ static struct pick pick_victim(const struct table *t, struct table_key key, uint
     uint64_t lines[2] = {key.line, table_other_line(t, key.line, key.tag)};
     claim->full_for = UINT64_MAX;
     claim->contended = false;
+    claim->in_way = 0;
     for (unsigned i = 0; i < 2 * LINE_SLOTS; i++) {
         struct pick p;
         if (!appraise(t, &t->lines[lines[i / LINE_SLOTS]].slot[i % LINE_SLOTS], now, key.tag, &p)) {
             claim->contended = true; /* emptied just now, on the move, or its stripe is taken */
+            claim->in_way = p.seen.tag;
             continue;
         }
         claim->full_for = min_u64(claim->full_for, p.fresh_in);
@@ -157,14 +161,41 @@ bool table_reclaim(const struct table *t, struct pair *slot, uint64_t now, uint6
     return true;
 }
 
-/* True if room was made or may yet be: look again. A full table is not searched, so that a flood
-   costs no more than a few line reads a call. */
+/*
+ * A table with max_keys residents may hold keys as good as fresh, so it is
+ * searched like any other; but when a search has found nothing, the next ones
+ * are left out: a flood against a table full of debtors costs a few line reads
+ * a call, not a search.
+ */
+static bool may_search(const struct table *t)
+{
+    uint64_t pause = load_relaxed(&t->counts->search_pause);
+    if (pause == 0 || table_keys(t) < t->max_keys) {
+        return true;
+    }
+    store_relaxed(&t->counts->search_pause, pause - 1);
+    return false;
+}
+
 static bool make_room(const struct table *t, struct table_key key, uint64_t now, struct claim *c)
 {
-    if (table_keys(t) >= t->max_keys) {
+    if (!may_search(t)) {
         return false;
     }
-    return table_make_room(t, key, now, c) || c->contended;
+    bool made = table_make_room(t, key, now, c);
+    if (!made && !c->contended) {
+        store_relaxed(&t->counts->search_pause, SEARCH_PAUSE);
+    }
+    return made;
+}
+
+/*
+ * Others in the way may be about to leave the very place we need. That costs us
+ * time, not a resident its state.
+ */
+static bool should_wait(const struct claim *c, unsigned how)
+{
+    return c->contended && (how & CLAIM_HASTY) == 0;
 }
 
 static struct pair *take_any_empty(const struct table *t, struct table_key key, struct pair next)
@@ -177,9 +208,9 @@ static struct pair *take_any_empty(const struct table *t, struct table_key key, 
 }
 
 struct claim table_claim(const struct table *t, struct table_key key, uint64_t word, uint64_t now,
-                         bool evict)
+                         unsigned how)
 {
-    struct claim c = {NULL, 0, 0, 0, UINT64_MAX, false};
+    struct claim c = {.full_for = UINT64_MAX};
     struct pair next = {key.tag, word};
     for (unsigned round = 0; round < ROUNDS; round++) {
         c.slot = take_any_empty(t, key, next);
@@ -188,13 +219,10 @@ struct claim table_claim(const struct table *t, struct table_key key, uint64_t w
         }
         struct pick victim = pick_victim(t, key, now, &c);
         bool fresh = victim.fresh_in == 0;
-        if (!fresh && make_room(t, key, now, &c)) {
+        if (!fresh && (make_room(t, key, now, &c) || should_wait(&c, how))) {
             continue;
         }
-        if (!fresh && (!evict || victim.slot == NULL)) {
-            if (c.contended) {
-                continue; /* a candidate that could not be looked at may be the place */
-            }
+        if (!fresh && ((how & CLAIM_EVICT) == 0 || victim.slot == NULL)) {
             return c;
         }
         if (replace(t, &victim, next, now)) {

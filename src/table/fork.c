@@ -4,6 +4,8 @@
 
 #include <weir.h>
 
+#include "base/thread.h"
+
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fork_watch *list;
 
@@ -11,52 +13,31 @@ static struct fork_watch *list;
 static pthread_mutex_t install_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool installed;
 
-/* ThreadSanitizer follows at most 64 locks of a thread and aborts beyond; there fork takes none. */
-#if PAIR_UNDER_TSAN
-#define HOLD_STRIPES 0
-#else
-#define HOLD_STRIPES 1
-#endif
-
-static void for_each_lock(void (*act)(struct lock *lock))
-{
-    for (struct fork_watch *w = list; w != NULL; w = w->next) {
-        act(w->change);
-        for (uint64_t i = 0; i <= w->table->stripe_mask; i++) {
-            act(&w->table->stripes[i]);
-        }
-    }
-}
-
-/* Holding one while waiting for the next is safe: who holds a stripe waits for none (G4). */
 static void before(void)
 {
     (void)pthread_mutex_lock(&list_lock);
-    if (HOLD_STRIPES) {
-        for_each_lock(lock_take);
-    }
 }
 
 static void in_parent(void)
 {
-    if (HOLD_STRIPES) {
-        for_each_lock(lock_release);
-    }
     (void)pthread_mutex_unlock(&list_lock);
-}
-
-static void make_anew(struct lock *lock)
-{
-    (void)lock_init(lock);
 }
 
 static void in_child(void)
 {
-    for_each_lock(make_anew);
+    thread_after_fork();
+    for (struct fork_watch *w = list; w != NULL; w = w->next) {
+        (void)table_init_locks(w->table);
+        (void)lock_init(w->change);
+    }
     (void)pthread_mutex_unlock(&list_lock);
 }
 
-static int install(void)
+/*
+ * When the library is loaded, so that of all `before` handlers ours runs last:
+ * one of the application's may wait for a thread that is in weir_open().
+ */
+static __attribute__((constructor)) int install(void)
 {
     (void)pthread_mutex_lock(&install_lock);
     if (!installed) {

@@ -1,9 +1,10 @@
 /*
- * What fork does to private tables: the child gets a copy. Pages are copied one
- * after the other while other threads run, so the fork handler holds every
- * stripe meanwhile: no resident is half-way between two pages, no record half
- * written. In the child the locks, held by a thread that does not exist there,
- * are made anew.
+ * What fork does to private tables: the child gets a copy as of one moment, in
+ * which locks may be held by threads that do not exist there. A fork handler
+ * makes the locks of the copy anew; what those threads were doing is repaired by
+ * whoever looks, as after a kill (G5). The handler holds no stripe over fork: it
+ * would deadlock with an application that has a lock of its own both over fork
+ * and over its calls.
  */
 #ifndef WEIR_TABLE_FORK_H
 #define WEIR_TABLE_FORK_H

@@ -100,6 +100,7 @@ static bool follow(const struct table *t, const struct search *s, unsigned end, 
         if (!move(t, from, n->tag, &t->lines[n->line], held_tag)) {
             /* Somebody was faster; what has moved is in a proper place all the same. */
             claim->contended = true;
+            claim->in_way = n->tag;
             return false;
         }
         claim->moved++;
@@ -123,7 +124,10 @@ static bool visit(const struct table *t, struct search *s, unsigned at, uint64_t
             claim->reclaimed++;
             return true;
         }
-        claim->contended |= (tag & TAG_MARKS) != 0;
+        if ((tag & TAG_MARKS) != 0) {
+            claim->contended = true;
+            claim->in_way = tag;
+        }
         /* Blocks stay where they are (G7). */
         if ((tag & (TAG_MARKS | TAG_BLOCK)) == 0 && s->node[at].depth < MOVES_MAX) {
             add_node(s, table_other_line(t, line, tag), tag, at, i);

@@ -227,10 +227,11 @@ static int check_header(int fd, uint64_t size, const char *path, struct region_f
     return 0;
 }
 
+/* Where the kernel does not tell, no boot is known to be the same. */
 static bool same_boot(const struct region_anchor *a, const struct region_anchor *now)
 {
-    return a->boot.word[0] == now->boot.word[0] && a->boot.word[1] == now->boot.word[1] &&
-           a->boot_ns <= now->boot_ns;
+    return (now->boot.word[0] | now->boot.word[1]) != 0 && a->boot.word[0] == now->boot.word[0] &&
+           a->boot.word[1] == now->boot.word[1] && a->boot_ns <= now->boot_ns;
 }
 
 /* Same boot, same inode: the locks inside are those of living processes, or of noticed dead ones. */
@@ -241,13 +242,16 @@ static bool at_home(const struct region *r, const struct stat *st, const struct 
            a->inode == (uint64_t)st->st_ino;
 }
 
-static int recover_file(struct region *r, const struct stat *st, const struct region_anchor *now,
-                        const struct region_hooks *hooks, struct weir_error *error)
+static int recover_file(struct region *r, const char *path, const struct stat *st,
+                        const struct region_anchor *now, const struct region_hooks *hooks,
+                        struct weir_error *error)
 {
     const struct region_anchor *old = region_anchor(r);
     /* A copy made in this boot keeps its time line; after a boot the wall clock gives a new one. */
     struct region_anchor next = same_boot(old, now) ? *old : *now;
-    int e = hooks->recover(hooks->arg, r, &next, error);
+    /* A copy may be sparse. Here we are alone: on some file systems this writes into the holes. */
+    int e = allocate(r->fd, r->bytes, path, error);
+    e = e != 0 ? e : hooks->recover(hooks->arg, r, &next, error);
     if (e == 0 && lock_init(&r->head->change) != 0) {
         e = fail(error, WEIR_EIO, "cannot make a robust lock");
     }
@@ -268,17 +272,25 @@ static int lock_file(int fd, const char *path, bool *alone, struct weir_error *e
 }
 
 /*
- * Not at home and not alone: the others are openers too, and whoever was
- * recovering the file has died. Try to be the one who does it.
+ * Waits until the file is at home, or we are alone and may make it so. Not at
+ * home and not alone means that the others are openers too and that whoever was
+ * recovering the file has died: one of us will do it.
  */
-static int become_alone(int fd, const char *path, struct weir_error *error)
+static int come_home(struct region *r, int fd, const char *path, const struct stat *st, bool *alone,
+                     struct region_anchor *now, struct weir_error *error)
 {
     for (int i = 0; i < ATTEMPTS_ALONE; i++) {
-        if (flock_retry(fd, LOCK_EX | LOCK_NB) == 0) {
-            return 0;
+        /* Read anew: an anchor that somebody has just made is later than an earlier reading. */
+        int e = region_anchor_now(&r->head->fixed, now, error);
+        if (e != 0 || *alone || at_home(r, st, now)) {
+            return e;
         }
         (void)flock_retry(fd, LOCK_UN);
         (void)usleep(1000);
+        e = lock_file(fd, path, alone, error);
+        if (e != 0) {
+            return e;
+        }
     }
     return fail(error, WEIR_EIO, "%s: in use by a process of another boot or machine", path);
 }
@@ -288,13 +300,9 @@ static int settle_in(struct region *r, int fd, const char *path, const struct st
 {
     struct region_anchor now;
     int e = hooks->examine(hooks->arg, r, error);
-    e = e != 0 ? e : region_anchor_now(&r->head->fixed, &now, error);
-    if (e == 0 && !alone && !at_home(r, st, &now)) {
-        e = become_alone(fd, path, error);
-        alone = true;
-    }
+    e = e != 0 ? e : come_home(r, fd, path, st, &alone, &now, error);
     if (e == 0 && !at_home(r, st, &now)) {
-        e = recover_file(r, st, &now, hooks, error);
+        e = recover_file(r, path, st, &now, hooks, error);
     }
     if (e == 0 && alone && flock_retry(fd, LOCK_SH) != 0) {
         e = fail_errno(error, "cannot lock", path);
@@ -347,7 +355,7 @@ int region_open_file(struct region *r, const char *path, const struct region_fix
             return e;
         }
         if ((flags & WEIR_MUST_EXIST) != 0) {
-            return fail(error, WEIR_EIO, "%s: does not exist", path);
+            return fail(error, WEIR_ENOENT, "%s: does not exist", path);
         }
         e = make_file(r, path, fixed, hooks, error);
         *made = e == 0;

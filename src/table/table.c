@@ -12,6 +12,8 @@
 #define LINES_MIN 32
 #define LINES_SPARE 16
 #define STRIPES_MAX 1024
+/* About what a core has to itself. */
+#define CACHE_BYTES (UINT64_C(512) << 10)
 
 static uint64_t power_of_two_up(uint64_t x)
 {
@@ -34,7 +36,8 @@ struct table_shape table_shape(uint64_t max_keys, uint64_t record_bytes)
 uint64_t table_bytes(const struct table_shape *shape)
 {
     u128 slot_bytes = (u128)sizeof(struct pair) + shape->record_bytes;
-    u128 bytes = shape->lines * LINE_SLOTS * slot_bytes + shape->stripes * sizeof(struct lock);
+    u128 bytes =
+        (u128)shape->lines * LINE_SLOTS * slot_bytes + shape->stripes * sizeof(struct lock);
     return bytes > UINT64_MAX ? UINT64_MAX : (uint64_t)bytes;
 }
 
@@ -54,6 +57,7 @@ void table_attach(struct table *t, const struct table_shape *shape, void *memory
     t->max_keys = shape->max_keys;
     t->fresh_in = fresh_in;
     t->fresh_arg = fresh_arg;
+    t->far = shape->lines * sizeof(struct line) > CACHE_BYTES;
 }
 
 int table_init_locks(struct table *t)

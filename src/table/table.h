@@ -70,6 +70,7 @@ struct table_counts {
     uint64_t keys __attribute__((aligned(64)));
     uint64_t blocks __attribute__((aligned(64)));
     uint64_t sweep_line __attribute__((aligned(64)));
+    uint64_t search_pause; /* claims for which a full table is not searched for room */
 };
 
 /* How many of what; all that is needed to lay a table out. */
@@ -99,6 +100,7 @@ struct table {
     uint64_t max_keys;
     table_fresh_fn fresh_in;
     const void *fresh_arg;
+    bool far; /* larger than a core's cache: fetching a line ahead pays */
 };
 
 /* Where a key lives. */
@@ -191,14 +193,20 @@ static inline struct pair *line_find(struct line *line, uint64_t tag)
  */
 static inline struct pair *table_find(const struct table *t, struct table_key key)
 {
-    uint64_t second = table_other_line(t, key.line, key.tag);
-    __builtin_prefetch(&t->lines[second], 1); /* one key in seven is there: do not wait twice */
+    if (t->far) { /* one key in seven is in its second line: do not wait twice */
+        __builtin_prefetch(&t->lines[table_other_line(t, key.line, key.tag)]);
+    }
     struct pair *slot = line_find(&t->lines[key.line], key.tag);
-    return slot != NULL ? slot : line_find(&t->lines[second], key.tag);
+    return slot != NULL ? slot
+                        : line_find(&t->lines[table_other_line(t, key.line, key.tag)], key.tag);
 }
 
 /* The same under the key's stripe lock, repairing what a dead thread left. NULL: absent. */
 struct pair *table_find_locked(const struct table *t, struct table_key key);
+
+/* How table_claim() is to find a place. */
+#define CLAIM_EVICT 1u
+#define CLAIM_HASTY 2u
 
 /* What table_claim() did. */
 struct claim {
@@ -207,17 +215,19 @@ struct claim {
     uint64_t evicted;   /* 1 if a key in use was forgotten */
     uint64_t moved;     /* residents moved to make room */
     uint64_t full_for;  /* slot NULL: ns until the first of the candidates will be fresh */
-    bool contended;     /* others were in the way; slot NULL: release the stripe and try again */
+    bool contended;  /* others were in the way; slot NULL: release the stripe and try again ... */
+    uint64_t in_way; /* ... when this tag's stripe is free; 0: nobody's in particular */
 };
 
 /*
  * Puts an absent key into the table with `word`. Call under the key's stripe
- * lock, after table_find_locked() said NULL. `evict`: forget the least indebted
- * candidate rather than fail. `now` judges freshness; pass it less the clocks'
+ * lock, after table_find_locked() said NULL. `how`: CLAIM_EVICT, forget the least
+ * indebted candidate rather than fail; CLAIM_HASTY, do not wait any longer for
+ * others who are in the way, who may be stopped for good. `now` judges freshness; pass it less the clocks'
  * slack. In wide tables the record of the slot is the caller's to fill.
  */
 struct claim table_claim(const struct table *t, struct table_key key, uint64_t word, uint64_t now,
-                         bool evict);
+                         unsigned how);
 
 /* Takes a key that was seen as `seen` out of its slot, under its stripe lock. False if it changed. */
 bool table_remove(const struct table *t, struct pair *slot, struct pair seen);

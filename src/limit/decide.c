@@ -1,0 +1,269 @@
+/*
+ * The decision, the whole way: any algorithm, any mode, keys that are known, new,
+ * blocked or on the move. A known key of a narrow table is decided without a
+ * lock; everything else under the key's stripe. ask.c has the short cut that
+ * most calls take.
+ */
+#include "limit/limiter.h"
+
+/* ---- the answer ---- */
+
+static inline void fill_answer(const struct weir *w, const struct algo_params *p, uint64_t word,
+                               const uint64_t *record, const struct algo_ask *ask, int verdict,
+                               uint64_t granted, struct weir_answer *a)
+{
+    a->verdict = verdict;
+    a->flags = 0;
+    a->quota = p->quota;
+    a->granted = granted;
+    a->retry_after_ns = verdict == WEIR_NEVER ? WEIR_FOREVER : 0;
+    a->limit = 0;
+    a->reserved = 0;
+    w->ops->describe(p, word, record, ask, a);
+}
+
+/* Lays a block over the answer of a peek. */
+static void answer_blocked(uint64_t until, uint64_t now, struct weir_answer *a)
+{
+    uint64_t left = until == UINT64_MAX ? WEIR_FOREVER : until - now;
+    a->flags |= WEIR_FLAG_BLOCKED;
+    a->remaining = 0;
+    a->delay_ns = 0;
+    if (a->verdict != WEIR_NEVER) {
+        a->verdict = WEIR_DENY;
+        a->retry_after_ns = max_u64(left, a->retry_after_ns);
+    }
+    a->reset_after_ns = max_u64(left, a->reset_after_ns);
+}
+
+/* on_full said no: DENY until a candidate becomes fresh, or ALLOW without a charge. */
+static void answer_full(const struct weir *w, const struct algo_params *p,
+                        const struct algo_ask *ask, uint64_t full_for, struct weir_answer *a)
+{
+    bool allow = p->spec.on_full == WEIR_ALLOW_NEW;
+    fill_answer(w, p, 0, NULL, ask, WEIR_ALLOW, 0, a);
+    a->flags = WEIR_FLAG_FULL;
+    if (!allow) {
+        a->verdict = WEIR_DENY;
+        a->remaining = 0;
+        a->delay_ns = 0;
+        a->retry_after_ns = full_for - 1 >= ALGO_LIFE_NS ? WEIR_SECOND : full_for;
+    }
+}
+
+/* ---- deciding ---- */
+
+struct claim limiter_claim(struct weir *w, const struct asked *q, struct table_key key,
+                           uint64_t word, struct patience *patience)
+{
+    bool evict = q->params->spec.on_full == WEIR_EVICT;
+    unsigned how = (evict ? CLAIM_EVICT : 0) | (patience->left == 0 ? CLAIM_HASTY : 0);
+    /* Freshness is judged by the slowest clock that is allowed: what one thread sees as fresh must
+       not still bind another. */
+    uint64_t now = sub_floor0(q->now, ALGO_SLACK_NS);
+    struct claim claim = table_claim(&w->table, key, word, now, how);
+    limiter_count_claim(w, &claim);
+    claim.contended = claim.contended && patience->left != 0;
+    patience->in_way = claim.in_way;
+    return claim;
+}
+
+void limiter_wait(const struct weir *w, struct patience *patience)
+{
+    patience->left -= patience->left != 0;
+    if (patience->in_way == 0) {
+        lock_pause();
+        return;
+    }
+    struct lock *stripe = table_stripe(&w->table, patience->in_way);
+    lock_take(stripe);
+    lock_release(stripe);
+    patience->in_way = 0;
+}
+
+/* A decision under way: the question, and where its results go. */
+struct pending {
+    const struct asked *q;
+    struct weir_answer *answer;
+    uint64_t *stamp; /* may be NULL */
+};
+
+static inline void finish(const struct weir *w, const struct algo_params *p, uint64_t word,
+                          const uint64_t *record, const struct algo_ask *ask, int verdict,
+                          uint64_t granted, const struct pending *d)
+{
+    if (d->stamp != NULL) {
+        *d->stamp = w->ops->stamp(p, word, record, ask->now);
+    }
+    fill_answer(w, p, word, record, ask, verdict, granted, d->answer);
+}
+
+/*
+ * Decides on a slot that held the key and `word` a moment ago. False: it has
+ * changed, look again. Narrow: with or without the stripe (G1). Wide: under it.
+ *
+ * The word was read by itself, which is quicker than reading the pair. Whoever
+ * takes is checked by the swap of the pair; whoever does not checks the pair.
+ */
+static bool decide_slot(struct weir *w, struct pair *slot, uint64_t word, uint64_t *record,
+                        const struct pending *d)
+{
+    const struct asked *q = d->q;
+    const struct algo_params *p = q->params;
+    struct pair seen = {q->key.tag, word};
+    struct algo_step step = w->ops->decide(p, seen.word, record, &q->ask);
+    bool allow = step.verdict == WEIR_ALLOW;
+    bool take = allow && q->mode < WEIR_PEEK;
+    bool pull = step.pulled && !allow && q->mode != WEIR_PEEK;
+    if (record != NULL && step.pulled && q->mode != WEIR_PEEK) {
+        /* Forget it by a store of its own, before anything is noted in places that it still uses. */
+        (void)pair_cas(slot, seen, (struct pair){seen.tag, 0});
+        return false;
+    }
+    if (record != NULL && take) {
+        w->ops->note(p, seen.word, record, q->ask.now, q->ask.cost);
+    }
+    if (take || pull) {
+        if (!pair_cas(slot, seen, (struct pair){seen.tag, step.word})) {
+            return false;
+        }
+    } else if (!pair_is(slot, seen)) {
+        return false;
+    }
+    word = allow && !take ? seen.word : step.word;
+    finish(w, p, word, record, &q->ask, step.verdict, take ? q->ask.cost : 0, d);
+    return true;
+}
+
+/*
+ * Decides for a key that is not in the table, under its stripe. A narrow key
+ * enters it already charged, by one swap; a wide one enters fresh and is then
+ * decided on like any other. False: begin again.
+ */
+static bool decide_absent(struct weir *w, const struct pending *d, struct patience *patience)
+{
+    const struct asked *q = d->q;
+    const struct algo_params *p = q->params;
+    bool wide = w->table.record_bytes != 0;
+    struct algo_step step = w->ops->decide(p, 0, NULL, &q->ask);
+    if (step.verdict != WEIR_ALLOW || q->mode >= WEIR_PEEK) {
+        finish(w, p, 0, NULL, &q->ask, step.verdict, 0, d);
+        return true;
+    }
+    struct claim claim = limiter_claim(w, q, q->key, wide ? 0 : step.word, patience);
+    if (claim.slot == NULL) {
+        if (claim.contended) {
+            return false;
+        }
+        answer_full(w, p, &q->ask, claim.full_for, d->answer);
+        return true;
+    }
+    if (wide) {
+        return decide_slot(w, claim.slot, 0, table_record(&w->table, claim.slot), d);
+    }
+    finish(w, p, step.word, NULL, &q->ask, WEIR_ALLOW, q->ask.cost, d);
+    return true;
+}
+
+/* What UP_TO takes of its cost: what there is, or 1 so that the refusal says when. */
+static uint64_t affordable(const struct weir *w, const struct asked *q, uint64_t word,
+                           const uint64_t *record)
+{
+    struct weir_answer a = {.verdict = WEIR_NEVER}; /* only `remaining` is of interest */
+    w->ops->describe(q->params, word, record, &q->ask, &a);
+    return max_u64(1, min_u64(q->ask.cost, a.remaining));
+}
+
+/* Under the stripe. False: begin again. */
+static bool decide_once(struct weir *w, const struct pending *d, struct patience *patience)
+{
+    struct asked q = *d->q;
+    struct pending here = {&q, d->answer, d->stamp};
+    struct pair *slot = table_find_locked(&w->table, q.key);
+    uint64_t *record = slot != NULL ? table_record(&w->table, slot) : NULL;
+    uint64_t word = slot != NULL ? load_acquire(&slot->word) : 0;
+    if (q.mode == WEIR_UP_TO) {
+        q.ask.cost = affordable(w, &q, word, record);
+        q.mode = WEIR_CHECK;
+    }
+    return slot != NULL ? decide_slot(w, slot, word, record, &here)
+                        : decide_absent(w, &here, patience);
+}
+
+static __attribute__((noinline)) void decide_locked(struct weir *w, const struct pending *d)
+{
+    struct lock *stripe = table_stripe(&w->table, d->q->key.tag);
+    struct patience patience = PATIENCE_INIT;
+    for (;;) {
+        lock_take(stripe);
+        bool done = decide_once(w, d, &patience);
+        lock_release(stripe);
+        if (done) {
+            return;
+        }
+        limiter_wait(w, &patience);
+    }
+}
+
+uint64_t limiter_blocked_until(const struct weir *w, const struct asked *q)
+{
+    struct table_key key = table_block_key(&w->table, q->hash);
+    struct pair *slot = table_find(&w->table, key);
+    if (slot == NULL) {
+        return 0;
+    }
+    struct pair seen = pair_load(slot);
+    return seen.tag == key.tag && seen.word > q->now ? seen.word : 0;
+}
+
+/* Decides for a key that is not blocked, or as if it were not. */
+static void decide(struct weir *w, struct pair *slot, const struct pending *d)
+{
+    /* UP_TO reads before it decides; under the lock that is simple, and it is rare. */
+    if (w->table.record_bytes == 0 && d->q->mode != WEIR_UP_TO) {
+        while (slot != NULL) {
+            if (decide_slot(w, slot, load_acquire(&slot->word), NULL, d)) {
+                return;
+            }
+            slot = table_find(&w->table, d->q->key);
+        }
+    }
+    decide_locked(w, d);
+}
+
+/* True if the key is blocked; then the answer is complete. */
+static bool decide_blocked(struct weir *w, const struct asked *q, struct pair *slot,
+                           struct weir_answer *answer)
+{
+    uint64_t until = limiter_blocked_until(w, q);
+    if (until == 0) {
+        return false;
+    }
+    struct asked peek = *q;
+    peek.ask.cost = q->mode == WEIR_UP_TO ? 1 : q->ask.cost; /* UP_TO has no NEVER */
+    peek.mode = WEIR_PEEK;
+    decide(w, slot, &(struct pending){&peek, answer, NULL});
+    answer_blocked(until, q->now, answer);
+    return true;
+}
+
+void limiter_decide_at(struct weir *w, const struct asked *q, struct pair *slot,
+                       struct weir_answer *answer, uint64_t *stamp)
+{
+    if (load_relaxed(&w->table.counts->blocks) == 0 || !decide_blocked(w, q, slot, answer)) {
+        decide(w, slot, &(struct pending){q, answer, stamp});
+    }
+}
+
+void limiter_decide(struct weir *w, const struct asked *q, struct weir_answer *answer,
+                    uint64_t *stamp)
+{
+    limiter_decide_at(w, q, table_find(&w->table, q->key), answer, stamp);
+}
+
+void limiter_look(struct weir *w, const struct asked *q, int mode, struct weir_answer *answer)
+{
+    struct asked look = *q;
+    look.mode = mode;
+    limiter_decide(w, &look, answer, NULL);
+}
