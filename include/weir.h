@@ -318,7 +318,7 @@ struct weir_key {
     uint64_t word[3];
 };
 
-/* struct weir_ask.mode */
+/* struct weir_question.mode */
 enum weir_mode {
     WEIR_CHECK = 0, /* take all of cost or nothing */
     WEIR_PEEK = 1,  /* what would CHECK say; cost may be 0; changes nothing, granted is 0. Does not
@@ -327,7 +327,7 @@ enum weir_mode {
 };
 
 /* One question. Zero what you do not use. */
-struct weir_ask {
+struct weir_question {
     const void *key; /* the key's bytes, or ... */
     size_t key_len;
     const struct weir_key *hashed; /* ... the key hashed before; wins over key */
@@ -356,8 +356,8 @@ WEIR_API int weir_check_at(struct weir *w, const void *key, size_t key_len, uint
  * key. Also WEIR_EINVAL (a mode that there is not, reserved set, UP_TO with
  * max_wait), WEIR_ENOTSUP, WEIR_ESTALE.
  */
-WEIR_API int weir_ask(struct weir *w, const struct weir_ask *ask, struct weir_answer *answer);
-WEIR_API int weir_ask_at(struct weir *w, const struct weir_ask *ask, uint64_t now_ns,
+WEIR_API int weir_ask(struct weir *w, const struct weir_question *ask, struct weir_answer *answer);
+WEIR_API int weir_ask_at(struct weir *w, const struct weir_question *ask, uint64_t now_ns,
                          struct weir_answer *answer);
 
 /*
@@ -366,9 +366,9 @@ WEIR_API int weir_ask_at(struct weir *w, const struct weir_ask *ask, uint64_t no
  * question is validated first; on an error nothing has been decided and
  * *bad (may be NULL) is the index of the first bad one.
  */
-WEIR_API int weir_ask_batch(struct weir *w, const struct weir_ask *asks, size_t n,
+WEIR_API int weir_ask_batch(struct weir *w, const struct weir_question *asks, size_t n,
                             struct weir_answer *answers, size_t *bad);
-WEIR_API int weir_ask_batch_at(struct weir *w, const struct weir_ask *asks, size_t n,
+WEIR_API int weir_ask_batch_at(struct weir *w, const struct weir_question *asks, size_t n,
                                uint64_t now_ns, struct weir_answer *answers, size_t *bad);
 
 /* The most limits that one weir_check_several() takes. */
@@ -376,7 +376,8 @@ WEIR_API int weir_ask_batch_at(struct weir *w, const struct weir_ask *asks, size
 
 struct weir_part {
     struct weir *limiter;
-    struct weir_ask ask; /* mode WEIR_CHECK or WEIR_PEEK, the same in all parts; max_wait_ns 0 */
+    struct weir_question
+        ask; /* mode WEIR_CHECK or WEIR_PEEK, the same in all parts; max_wait_ns 0 */
 };
 
 /*
@@ -510,7 +511,7 @@ struct weir_stats {
 };
 
 /* WEIR_EINVAL on NULL or size 0. */
-WEIR_API int weir_stats(struct weir *w, struct weir_stats *stats);
+WEIR_API int weir_stats_read(struct weir *w, struct weir_stats *stats);
 
 /*
  * Visits up to `lines` lines of four slots (the whole table has stats.capacity / 4)
@@ -530,14 +531,14 @@ WEIR_API int64_t weir_sweep_at(struct weir *w, uint64_t lines, uint64_t now_ns);
  * Capacity 0 denies everything, window 0 never refills, a decreasing time
  * refills nothing.
  */
-struct weir_replay;
-WEIR_API int weir_replay_open(struct weir_replay **r, int64_t capacity, int64_t window,
+struct weir_replayer;
+WEIR_API int weir_replay_open(struct weir_replayer **r, int64_t capacity, int64_t window,
                               struct weir_error *error);
 /* 1 allow, 0 deny; WEIR_EINVAL, WEIR_EKEY, WEIR_ENOMEM. */
-WEIR_API int weir_replay(struct weir_replay *r, const void *client, size_t client_len,
+WEIR_API int weir_replay(struct weir_replayer *r, const void *client, size_t client_len,
                          int64_t time);
-WEIR_API uint64_t weir_replay_clients(const struct weir_replay *r);
-WEIR_API void weir_replay_close(struct weir_replay *r);
+WEIR_API uint64_t weir_replay_clients(const struct weir_replayer *r);
+WEIR_API void weir_replay_close(struct weir_replayer *r);
 
 #ifdef __cplusplus
 }

@@ -201,7 +201,8 @@ static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *rec
      */
     uint64_t time = 0;
     bool behind = alive + 1 < p->capacity && admitted(p, word, record, alive + 1, &time);
-    for (uint64_t back = alive; back > alive - units; back--) {
+    uint64_t oldest = behind ? alive : min_u64(p->capacity, word);
+    for (uint64_t back = oldest; back > alive - units; back--) {
         uint64_t unit = word - back;
         record[unit % p->capacity] =
             behind ? note_of(p, unit, time) : note_of(p, unit, 0) ^ 1; /* empty */

@@ -193,11 +193,11 @@ void lap_batch(struct lap *lap)
 {
     struct walk walk = random_walk(lap);
     struct weir_answer answers[BATCH];
-    struct weir_ask asks[BATCH];
+    struct weir_question asks[BATCH];
     struct bench_key keys[BATCH];
     uint64_t now_ns = lap->subject.now_ns;
     for (unsigned i = 0; i < BATCH; i++) {
-        asks[i] = (struct weir_ask){.key = &keys[i], .key_len = lap->key_len, .cost = 1};
+        asks[i] = (struct weir_question){.key = &keys[i], .key_len = lap->key_len, .cost = 1};
     }
     for (uint64_t done = 0; done < lap->n; done += BATCH) {
         for (unsigned i = 0; i < BATCH; i++) {

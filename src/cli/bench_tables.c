@@ -133,14 +133,14 @@ static int open_clock(struct bench *b)
 static int64_t ask_range(struct bench *b, struct subject *s, uint64_t first, uint64_t n, int mode)
 {
     struct weir_answer answers[BATCH];
-    struct weir_ask asks[BATCH];
+    struct weir_question asks[BATCH];
     struct bench_key keys[BATCH];
     int64_t fresh = 0;
     for (uint64_t done = 0; done < n; done += BATCH) {
         size_t group = min_u64(BATCH, n - done);
         for (size_t i = 0; i < group; i++) {
             keys[i] = key_of(first + done + i);
-            asks[i] = (struct weir_ask){.key = &keys[i], .key_len = b->key_len, .cost = 1};
+            asks[i] = (struct weir_question){.key = &keys[i], .key_len = b->key_len, .cost = 1};
             asks[i].mode = mode;
         }
         if (weir_ask_batch_at(s->w, asks, group, s->now_ns, answers, NULL) != 0) {
@@ -251,7 +251,7 @@ double sample_bytes_per_key(struct bench *b, const struct figure *f)
 static uint64_t turned_away(struct weir *w)
 {
     struct weir_stats stats = {.size = sizeof stats};
-    return weir_stats(w, &stats) == 0 ? stats.evicted + stats.full_denied : 0;
+    return weir_stats_read(w, &stats) == 0 ? stats.evicted + stats.full_denied : 0;
 }
 
 /* A flood, and a check that the table was full: 99 of 100 keys must have found it so. */

@@ -4,8 +4,8 @@
  * read it, decide, one compare-and-swap, fill in the answer. It is written for
  * few instructions; whatever it is not made for goes the whole way (decide.c).
  */
-#include "algo/token_bucket.h"
 #include "limit/limiter.h"
+#include "limit/shortcut.h"
 
 #define unlikely(condition) __builtin_expect((condition), 0)
 
@@ -41,7 +41,7 @@ int asked_key(const struct weir *w, const void *key, size_t len, uint64_t now_ns
     return 0;
 }
 
-static int check_mode(const struct weir *w, const struct weir_ask *ask)
+static int check_mode(const struct weir *w, const struct weir_question *ask)
 {
     if (ask->mode < WEIR_CHECK || ask->mode > WEIR_UP_TO || ask->reserved != 0 ||
         (ask->mode == WEIR_UP_TO && ask->max_wait_ns != 0)) {
@@ -53,7 +53,7 @@ static int check_mode(const struct weir *w, const struct weir_ask *ask)
     return ask->max_wait_ns != 0 && !w->ops->waits ? WEIR_ENOTSUP : 0;
 }
 
-int ask_check(const struct weir *w, const struct algo_params *p, const struct weir_ask *ask,
+int ask_check(const struct weir *w, const struct algo_params *p, const struct weir_question *ask,
               uint64_t now_ns)
 {
     int e = check_mode(w, ask);
@@ -70,7 +70,8 @@ int ask_check(const struct weir *w, const struct algo_params *p, const struct we
     return limiter_knows(w, p, now_ns) ? 0 : WEIR_ETIME;
 }
 
-void asked_from(const struct weir *w, const struct weir_ask *ask, uint64_t now_ns, struct asked *q)
+void asked_from(const struct weir *w, const struct weir_question *ask, uint64_t now_ns,
+                struct asked *q)
 {
     q->mode = ask->mode;
     q->ask.cost = ask->cost;
@@ -96,74 +97,14 @@ int weir_key_init(const struct weir *w, const void *key, size_t key_len, struct 
     return 0;
 }
 
-/* ---- the short cut ---- */
-
-/* A check of a known key under way. */
-struct shortcut {
-    const struct weir *w;
-    const struct algo_params *params;
-    struct pair *slot;
-    uint64_t tag;
-    struct algo_ask ask;
-    struct weir_answer *answer;
-};
-
-/*
- * True if the slot still held the key, and was charged or did not have to be.
- * Inlined twice: with token_bucket's own functions, and with those of the table
- * of operations.
- */
-static inline __attribute__((always_inline)) bool take_short_cut(const struct shortcut *s,
-                                                                 bool token_bucket)
-{
-    const struct algo_params *p = s->params;
-    struct pair seen = {s->tag, load_acquire(&s->slot->word)};
-    struct algo_step step = token_bucket ? token_bucket_decide(p, seen.word, &s->ask)
-                                         : s->w->ops->decide(p, seen.word, NULL, &s->ask);
-    bool allow = step.verdict == WEIR_ALLOW;
-    if (allow ? !pair_cas(s->slot, seen, (struct pair){s->tag, step.word})
-              : step.pulled || !pair_is(s->slot, seen)) {
-        return false;
-    }
-    struct weir_answer *a = s->answer;
-    a->verdict = step.verdict;
-    a->flags = 0;
-    a->quota = p->quota;
-    a->granted = allow ? s->ask.cost : 0;
-    a->retry_after_ns = step.verdict == WEIR_NEVER ? WEIR_FOREVER : 0;
-    a->limit = 0;
-    a->reserved = 0;
-    if (token_bucket) {
-        token_bucket_describe(p, step.word, &s->ask, a);
-    } else {
-        s->w->ops->describe(p, step.word, NULL, &s->ask, a);
-    }
-    return true;
-}
-
-/* Scalars, not the struct: handing that over would make the other way keep it in memory too. */
-static __attribute__((noinline)) bool take_by_table(const struct weir *w,
-                                                    const struct algo_params *p, struct pair *slot,
-                                                    uint64_t tag, uint64_t now, uint64_t cost,
-                                                    struct weir_answer *answer)
-{
-    struct shortcut s = {w, p, slot, tag, {now, cost, 0}, answer};
-    return take_short_cut(&s, false);
-}
-
-static inline bool take(const struct shortcut *s)
-{
-    return s->w->token_bucket ? take_short_cut(s, true)
-                              : take_by_table(s->w, s->params, s->slot, s->tag, s->ask.now,
-                                              s->ask.cost, s->answer);
-}
+/* ---- check ---- */
 
 /* The same question for everybody else: errors, new keys, other clocks, other tables. */
 static __attribute__((noinline)) int check_whole(struct weir *w, const void *key, size_t key_len,
                                                  uint64_t cost, uint64_t now_ns,
                                                  struct weir_answer *answer)
 {
-    struct weir_ask ask = {.key = key, .key_len = key_len, .cost = cost};
+    struct weir_question ask = {.key = key, .key_len = key_len, .cost = cost};
     return weir_ask_at(w, &ask, now_ns, answer);
 }
 
@@ -184,7 +125,7 @@ int weir_check_at(struct weir *w, const void *key, size_t key_len, uint64_t cost
     struct pair *slot = table_find(&w->table, where);
     struct algo_ask ask = {limiter_line(w, now_ns), cost, 0};
     struct shortcut s = {w, &own->params, slot, where.tag, ask, answer};
-    if (unlikely(slot == NULL) || unlikely(!take(&s))) {
+    if (unlikely(slot == NULL) || unlikely(!shortcut_take(&s))) {
         return check_whole(w, key, key_len, cost, now_ns, answer);
     }
     count_own(&own->counts.verdict[answer->verdict], 1);
@@ -201,7 +142,7 @@ int weir_check(struct weir *w, const void *key, size_t key_len, uint64_t cost,
     return e != 0 ? e : weir_check_at(w, key, key_len, cost, now_ns, answer);
 }
 
-int weir_ask_at(struct weir *w, const struct weir_ask *ask, uint64_t now_ns,
+int weir_ask_at(struct weir *w, const struct weir_question *ask, uint64_t now_ns,
                 struct weir_answer *answer)
 {
     struct params_place place;
@@ -222,7 +163,7 @@ int weir_ask_at(struct weir *w, const struct weir_ask *ask, uint64_t now_ns,
     return 0;
 }
 
-int weir_ask(struct weir *w, const struct weir_ask *ask, struct weir_answer *answer)
+int weir_ask(struct weir *w, const struct weir_question *ask, struct weir_answer *answer)
 {
     uint64_t now_ns;
     int e = w == NULL ? WEIR_EINVAL : limiter_now(w, &now_ns);

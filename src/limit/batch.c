@@ -4,6 +4,7 @@
  * fetched only for keys that are not in their first.
  */
 #include "limit/limiter.h"
+#include "limit/shortcut.h"
 
 #define GROUP 32
 
@@ -12,11 +13,24 @@ struct group {
     struct pair *slot[GROUP]; /* where the key was seen; NULL: in its second line, or nowhere */
 };
 
-static void fetch(const struct weir *w, struct group *g, size_t n)
+/*
+ * Like line_find(), by arithmetic: here every key is another one, and which slot
+ * it is in cannot be foreseen.
+ */
+static inline struct pair *line_pick(struct line *line, uint64_t tag)
+{
+    unsigned hits = (unsigned)(load_relaxed(&line->slot[0].tag) == tag) |
+                    (unsigned)(load_relaxed(&line->slot[1].tag) == tag) << 1 |
+                    (unsigned)(load_relaxed(&line->slot[2].tag) == tag) << 2 |
+                    (unsigned)(load_relaxed(&line->slot[3].tag) == tag) << 3;
+    return hits != 0 ? &line->slot[__builtin_ctz(hits)] : NULL;
+}
+
+static void look_first(const struct weir *w, struct group *g, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const struct table_key *key = &g->q[i].key;
-        g->slot[i] = line_find(&w->table.lines[key->line], key->tag);
+        g->slot[i] = line_pick(&w->table.lines[key->line], key->tag);
         if (g->slot[i] == NULL) {
             __builtin_prefetch(&w->table.lines[table_other_line(&w->table, key->line, key->tag)],
                                1);
@@ -24,13 +38,33 @@ static void fetch(const struct weir *w, struct group *g, size_t n)
     }
 }
 
-static struct pair *second_look(const struct weir *w, const struct table_key *key)
+static struct pair *look_second(const struct weir *w, const struct table_key *key)
 {
-    return line_find(&w->table.lines[table_other_line(&w->table, key->line, key->tag)], key->tag);
+    return line_pick(&w->table.lines[table_other_line(&w->table, key->line, key->tag)], key->tag);
 }
 
-static void decide_group(struct weir *w, const struct algo_params *p, const struct weir_ask *asks,
-                         size_t n, uint64_t now_ns, struct weir_answer *answers)
+static bool short_cut(struct weir *w, const struct asked *q, struct pair *slot,
+                      struct weir_answer *answer)
+{
+    struct shortcut s = {w, q->params, slot, q->key.tag, q->ask, answer};
+    return slot != NULL && w->table.record_bytes == 0 && q->mode == WEIR_CHECK &&
+           q->ask.wait == 0 && load_relaxed(&w->table.counts->blocks) == 0 && shortcut_take(&s);
+}
+
+static void decide_one(struct weir *w, const struct asked *q, struct pair *slot,
+                       struct weir_answer *answer)
+{
+    if (!short_cut(w, q, slot, answer)) {
+        limiter_decide_at(w, q, slot, answer, NULL);
+    }
+    if (q->mode != WEIR_PEEK) {
+        limiter_count(w, answer);
+    }
+}
+
+static void decide_group(struct weir *w, const struct algo_params *p,
+                         const struct weir_question *asks, size_t n, uint64_t now_ns,
+                         struct weir_answer *answers)
 {
     struct group g;
     for (size_t i = 0; i < n; i++) {
@@ -38,17 +72,14 @@ static void decide_group(struct weir *w, const struct algo_params *p, const stru
         asked_from(w, &asks[i], now_ns, &g.q[i]);
         __builtin_prefetch(&w->table.lines[g.q[i].key.line], 1);
     }
-    fetch(w, &g, n);
+    look_first(w, &g, n);
     for (size_t i = 0; i < n; i++) {
-        struct pair *slot = g.slot[i] != NULL ? g.slot[i] : second_look(w, &g.q[i].key);
-        limiter_decide_at(w, &g.q[i], slot, &answers[i], NULL);
-        if (g.q[i].mode != WEIR_PEEK) {
-            limiter_count(w, &answers[i]);
-        }
+        struct pair *slot = g.slot[i] != NULL ? g.slot[i] : look_second(w, &g.q[i].key);
+        decide_one(w, &g.q[i], slot, &answers[i]);
     }
 }
 
-int weir_ask_batch_at(struct weir *w, const struct weir_ask *asks, size_t n, uint64_t now_ns,
+int weir_ask_batch_at(struct weir *w, const struct weir_question *asks, size_t n, uint64_t now_ns,
                       struct weir_answer *answers, size_t *bad)
 {
     if (w == NULL || (n != 0 && (asks == NULL || answers == NULL))) {
@@ -71,7 +102,7 @@ int weir_ask_batch_at(struct weir *w, const struct weir_ask *asks, size_t n, uin
     return 0;
 }
 
-int weir_ask_batch(struct weir *w, const struct weir_ask *asks, size_t n,
+int weir_ask_batch(struct weir *w, const struct weir_question *asks, size_t n,
                    struct weir_answer *answers, size_t *bad)
 {
     uint64_t now_ns;

@@ -168,11 +168,12 @@ static inline void asked_hash(const struct weir *w, struct hash hash, struct ask
 int asked_key(const struct weir *w, const void *key, size_t len, uint64_t now_ns, struct asked *q);
 
 /* Checks everything about *ask at now_ns: 0 or an error. */
-int ask_check(const struct weir *w, const struct algo_params *p, const struct weir_ask *ask,
+int ask_check(const struct weir *w, const struct algo_params *p, const struct weir_question *ask,
               uint64_t now_ns);
 
 /* Makes *q, q->params given, of an *ask that ask_check() has passed. */
-void asked_from(const struct weir *w, const struct weir_ask *ask, uint64_t now_ns, struct asked *q);
+void asked_from(const struct weir *w, const struct weir_question *ask, uint64_t now_ns,
+                struct asked *q);
 
 /*
  * Decides, charges, fills *answer; counts only what happens to the table.
@@ -221,7 +222,7 @@ struct patience {
 
 #define PATIENCE_INIT                                                                              \
     {                                                                                              \
-        50, 0                                                                                      \
+        1000, 0                                                                                    \
     }
 
 /*

@@ -13,7 +13,7 @@ struct client {
     struct stepped_bucket bucket;
 };
 
-struct weir_replay {
+struct weir_replayer {
     int64_t capacity;
     int64_t window;
     struct hash_secret secret;
@@ -24,7 +24,7 @@ struct weir_replay {
 
 #define PLACES_FIRST 1024
 
-int weir_replay_open(struct weir_replay **out, int64_t capacity, int64_t window,
+int weir_replay_open(struct weir_replayer **out, int64_t capacity, int64_t window,
                      struct weir_error *error)
 {
     if (out == NULL) {
@@ -35,7 +35,7 @@ int weir_replay_open(struct weir_replay **out, int64_t capacity, int64_t window,
         return fail(error, WEIR_EINVAL, "%s is %" PRId64 ", expected 0 or more",
                     capacity < 0 ? "capacity" : "window", capacity < 0 ? capacity : window);
     }
-    struct weir_replay *r = calloc(1, sizeof *r);
+    struct weir_replayer *r = calloc(1, sizeof *r);
     struct client *places = calloc(PLACES_FIRST, sizeof *places);
     int e = 0;
     if (r == NULL || places == NULL) {
@@ -66,7 +66,7 @@ static struct client *find(struct client *places, uint64_t mask, struct hash h)
     return &places[i];
 }
 
-static int grow(struct weir_replay *r)
+static int grow(struct weir_replayer *r)
 {
     uint64_t mask = r->mask * 2 + 1;
     struct client *places = calloc(mask + 1, sizeof *places);
@@ -85,7 +85,7 @@ static int grow(struct weir_replay *r)
     return 0;
 }
 
-int weir_replay(struct weir_replay *r, const void *client, size_t client_len, int64_t time)
+int weir_replay(struct weir_replayer *r, const void *client, size_t client_len, int64_t time)
 {
     if (r == NULL) {
         return WEIR_EINVAL;
@@ -107,12 +107,12 @@ int weir_replay(struct weir_replay *r, const void *client, size_t client_len, in
     return stepped_bucket_take(&c->bucket, r->capacity, r->window, time) ? 1 : 0;
 }
 
-uint64_t weir_replay_clients(const struct weir_replay *r)
+uint64_t weir_replay_clients(const struct weir_replayer *r)
 {
     return r != NULL ? r->clients : 0;
 }
 
-void weir_replay_close(struct weir_replay *r)
+void weir_replay_close(struct weir_replayer *r)
 {
     if (r != NULL) {
         free(r->places);

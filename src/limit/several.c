@@ -24,7 +24,7 @@ static bool same_state(const struct weir *a, const struct weir *b)
 static int read_parts(const struct weir_part *parts, size_t n, uint64_t now_ns, struct part *p)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct weir_ask *ask = &parts[i].ask;
+        const struct weir_question *ask = &parts[i].ask;
         p[i].w = parts[i].limiter;
         p[i].index = (uint32_t)i;
         if (p[i].w == NULL || ask->mode != parts[0].ask.mode || ask->mode == WEIR_UP_TO ||

@@ -37,7 +37,7 @@ static void add(uint64_t *sum, const uint64_t *part)
     *sum += __atomic_load_n(part, __ATOMIC_RELAXED);
 }
 
-int weir_stats(struct weir *w, struct weir_stats *stats)
+int weir_stats_read(struct weir *w, struct weir_stats *stats)
 {
     if (w == NULL || stats == NULL || stats->size < sizeof stats->size ||
         stats->size > sizeof *stats) {

@@ -1,219 +1,10 @@
 /* Making, opening and closing limiters. */
-#include "limit/limiter.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-
-/* No future version's options are larger; what is, is not a size. */
-#define OPTIONS_SIZE_MOST 4096
-#define MAX_KEYS_DEFAULT 100000
-#define MAX_KEYS_MOST (UINT64_C(1) << 40)
-#define PERIOD_LEAST WEIR_MICROSECOND
-/* A limiter begins its time line a little in the past, for callers whose clocks lag. */
-#define EPOCH_LEAD WEIR_DAY
-#define KNOWN_FLAGS                                                                                \
-    (WEIR_CHANGE | WEIR_MUST_EXIST | WEIR_EXPLICIT_TIME | WEIR_PREFAULT | WEIR_HUGE_PAGES)
-
-/* All that weir_open() derives from the options before it touches anything. */
-struct plan {
-    const struct algo_ops *ops;
-    struct algo_params params;
-    struct region_fixed fixed;
-};
-
-/* ---- options ---- */
-
-/* Copies what the caller's version of the struct has; the rest is zero, the default. */
-static int read_options(const struct weir_options *given, struct weir_options *o,
-                        struct weir_error *error)
-{
-    if (given == NULL) {
-        return fail(error, WEIR_EINVAL, "the options are NULL");
-    }
-    size_t least = offsetof(struct weir_options, period_ns) + sizeof given->period_ns;
-    if (given->size < least) {
-        return fail(error, WEIR_EINVAL,
-                    "options.size is %zu, expected sizeof(struct weir_options): start with "
-                    "WEIR_OPTIONS_INIT",
-                    given->size);
-    }
-    if (given->size > OPTIONS_SIZE_MOST) {
-        return fail(error, WEIR_EINVAL, "options.size is %zu, expected sizeof(struct weir_options)",
-                    given->size);
-    }
-    const unsigned char *bytes = (const unsigned char *)given;
-    for (size_t i = sizeof *o; i < given->size; i++) {
-        if (bytes[i] != 0) {
-            return fail(
-                error, WEIR_EINVAL,
-                "options.size is %zu and byte %zu is set, but this library knows %zu bytes: "
-                "it is older than its header",
-                given->size, i, sizeof *o);
-        }
-    }
-    memset(o, 0, sizeof *o);
-    memcpy(o, given, min_u64(given->size, sizeof *o));
-    return 0;
-}
-
-struct range {
-    const char *name;
-    int value;
-    int last;
-};
-
-static int check_enums(const struct weir_options *o, struct weir_error *error)
-{
-    const struct range ranges[] = {
-        {"memory", o->memory, WEIR_FILE},
-        {"on_full", o->on_full, WEIR_ALLOW_NEW},
-        {"hash", o->hash, WEIR_XXH3},
-        {"align", o->align, WEIR_ALIGN_KEY},
-    };
-    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
-        if (ranges[i].value < 0 || ranges[i].value > ranges[i].last) {
-            return fail(error, WEIR_EINVAL, "%s is %d, expected 0 to %d", ranges[i].name,
-                        ranges[i].value, ranges[i].last);
-        }
-    }
-    if ((o->flags & ~KNOWN_FLAGS) != 0) {
-        return fail(error, WEIR_EINVAL, "flags has unknown bits 0x%x", o->flags & ~KNOWN_FLAGS);
-    }
-    return 0;
-}
-
-static int check_place(const struct weir_options *o, struct weir_error *error)
-{
-    bool file = o->memory == WEIR_FILE;
-    if (file != (o->path != NULL)) {
-        return fail(error, WEIR_EINVAL,
-                    file ? "memory is WEIR_FILE but path is NULL"
-                         : "path is set but memory is not WEIR_FILE");
-    }
-    if (file && o->path[0] == '\0') {
-        return fail(error, WEIR_EINVAL, "path is empty");
-    }
-    if (!file && (o->flags & (WEIR_CHANGE | WEIR_MUST_EXIST)) != 0) {
-        return fail(error, WEIR_EINVAL, "WEIR_CHANGE and WEIR_MUST_EXIST need memory WEIR_FILE");
-    }
-    if (file && (o->flags & (WEIR_PREFAULT | WEIR_HUGE_PAGES)) != 0) {
-        return fail(error, WEIR_EINVAL,
-                    "WEIR_PREFAULT and WEIR_HUGE_PAGES are for private and shared memory");
-    }
-    if ((o->flags & WEIR_EXPLICIT_TIME) != 0 && o->clock != NULL) {
-        return fail(error, WEIR_EINVAL, "WEIR_EXPLICIT_TIME and a clock exclude each other");
-    }
-    return 0;
-}
-
-static int check_numbers(const struct weir_options *o, struct weir_error *error)
-{
-    if (o->count == 0) {
-        return fail(error, WEIR_ERATE, "count is 0, expected at least 1");
-    }
-    if (o->period_ns < PERIOD_LEAST || o->period_ns > ALGO_LIFE_NS) {
-        return fail(error, WEIR_ERATE,
-                    "period_ns is %" PRIu64 ", expected %" PRIu64 " (1 us) to %" PRIu64
-                    " (100 years)",
-                    o->period_ns, PERIOD_LEAST, ALGO_LIFE_NS);
-    }
-    if (o->burst != 0 && o->algorithm != WEIR_TOKEN_BUCKET) {
-        return fail(error, WEIR_EINVAL, "burst is for token_bucket only");
-    }
-    if (o->queue != 0 && o->algorithm != WEIR_LEAKY_BUCKET) {
-        return fail(error, WEIR_EINVAL, "queue is for leaky_bucket only");
-    }
-    bool fixed = o->algorithm == WEIR_FIXED_WINDOW;
-    if (!fixed && o->align != WEIR_ALIGN_CLOCK) {
-        return fail(error, WEIR_EINVAL, "align is for fixed_window only");
-    }
-    if (o->offset_ns != 0 && !fixed && o->algorithm != WEIR_SLIDING_WINDOW) {
-        return fail(error, WEIR_EINVAL, "offset_ns is for the window algorithms only");
-    }
-    if (o->offset_ns >= o->period_ns) {
-        return fail(error, WEIR_EINVAL, "offset_ns is %" PRIu64 ", expected less than the period",
-                    o->offset_ns);
-    }
-    if (o->max_keys > MAX_KEYS_MOST) {
-        return fail(error, WEIR_EINVAL, "max_keys is %" PRIu64 ", expected at most %" PRIu64,
-                    o->max_keys, MAX_KEYS_MOST);
-    }
-    return 0;
-}
-
-static struct limit_spec spec_of(const struct weir_options *o)
-{
-    bool defaulted = o->algorithm == WEIR_TOKEN_BUCKET && o->burst == 0;
-    return (struct limit_spec){
-        .algorithm = o->algorithm,
-        .on_full = o->on_full,
-        .count = o->count,
-        .period_ns = o->period_ns,
-        .burst = defaulted ? o->count : o->burst,
-        .queue = o->queue,
-        .debt_asked = o->max_debt,
-    };
-}
-
-static int compile_plan(const struct weir_options *o, struct plan *plan, struct weir_error *error)
-{
-    struct limit_spec spec = spec_of(o);
-    struct algo_layout layout = {0, 0, false};
-    return params_compile(plan->ops, &spec, &layout, &plan->params, error);
-}
-
-/* The latest multiple of the period (plus offset) that is not after `start`. */
-static int64_t align_epoch(const struct weir_options *o, int64_t start)
-{
-    if (o->algorithm != WEIR_FIXED_WINDOW && o->algorithm != WEIR_SLIDING_WINDOW) {
-        return start;
-    }
-    int64_t period = (int64_t)o->period_ns;
-    int64_t since = (start - (int64_t)o->offset_ns) % period;
-    return start - (since < 0 ? since + period : since);
-}
-
-static int64_t choose_epoch(const struct weir_options *o)
-{
-    if ((o->flags & WEIR_EXPLICIT_TIME) != 0) {
-        return align_epoch(o, 0);
-    }
-    uint64_t now = o->clock != NULL ? o->clock(o->clock_arg) : clock_unix_ns();
-    return align_epoch(o, (int64_t)sub_floor0(min_u64(now, INT64_MAX), EPOCH_LEAD));
-}
-
-static int make_plan(const struct weir_options *o, struct plan *plan, struct weir_error *error)
-{
-    memset(plan, 0, sizeof *plan);
-    plan->ops = algo_by_id(o->algorithm);
-    if (plan->ops == NULL) {
-        return fail(error, WEIR_EINVAL, "algorithm is %d, expected one of enum weir_algorithm",
-                    o->algorithm);
-    }
-    int e = check_enums(o, error);
-    e = e != 0 ? e : check_place(o, error);
-    e = e != 0 ? e : check_numbers(o, error);
-    e = e != 0 ? e : compile_plan(o, plan, error);
-    if (e != 0) {
-        return e;
-    }
-    struct region_fixed *f = &plan->fixed;
-    uint64_t max_keys = o->max_keys != 0 ? o->max_keys : MAX_KEYS_DEFAULT;
-    f->shape = table_shape(max_keys, algo_record_bytes(&plan->params));
-    f->algorithm = o->algorithm;
-    f->hash = o->hash;
-    f->align = o->align;
-    f->explicit_time = (o->flags & WEIR_EXPLICIT_TIME) != 0;
-    f->shift = plan->params.shift;
-    f->capacity = plan->params.capacity;
-    f->period_ns = o->period_ns;
-    f->offset_ns = o->offset_ns;
-    f->epoch_ns = choose_epoch(o);
-    return region_fixed_finish(f, error);
-}
+#include "limit/plan.h"
 
 /* ---- files of others ---- */
 
@@ -482,8 +273,7 @@ int weir_open(struct weir **out, const struct weir_options *options, struct weir
         return fail(error, WEIR_EINVAL, "the limiter's place is NULL");
     }
     *out = NULL;
-    int e = read_options(options, &o, error);
-    e = e != 0 ? e : make_plan(&o, &plan, error);
+    int e = plan_make(options, &o, &plan, error);
     if (e == 0 && pair_init() != 0) {
         e = fail(error, WEIR_ECPU, "%s", weir_strerror(WEIR_ECPU));
     }
@@ -519,21 +309,6 @@ void weir_close(struct weir *w)
         free(w->threads);
         free(w);
     }
-}
-
-int weir_size(const struct weir_options *options, uint64_t *bytes, struct weir_error *error)
-{
-    struct weir_options o;
-    struct plan plan;
-    if (bytes == NULL) {
-        return fail(error, WEIR_EINVAL, "the place for the size is NULL");
-    }
-    int e = read_options(options, &o, error);
-    e = e != 0 ? e : make_plan(&o, &plan, error);
-    if (e == 0) {
-        *bytes = plan.fixed.total_bytes;
-    }
-    return e;
 }
 
 const char *weir_algorithm_name(int algorithm)

@@ -1,0 +1,79 @@
+# Bugs that the explorer must find. Each row: a name, the scenario that shows it, how many users may die, the
+# source, and what is replaced by what.
+
+weir_plant(miss_without_lock
+    [[a key that two users insert at once exists once and is charged for both]] 0 limit/decide.c
+    [[        lock_take(stripe);
+]] ""
+    [[        lock_release(stripe);
+]] "")
+
+weir_plant(load_and_store_instead_of_cas
+    [[two checks of one known key are charged both]] 0 limit/ask.c
+    [[!shortcut_take(&s)]]
+    [[(store_release(&slot->word,
+                     w->ops->decide(s.params, load_acquire(&slot->word), NULL, &s.ask).word),
+       answer->verdict = WEIR_ALLOW, false)]])
+
+weir_plant(mover_without_the_victims_stripe
+    [[a key that is checked while it is moved is charged exactly once]] 0 table/move.c
+    [[    if (!table_enter_try(t, tag, held_tag)) {
+        return false;
+    }
+]] ""
+    [[    table_leave(t, tag, held_tag);
+]] "")
+
+weir_plant(mover_does_not_repair_first
+    [[who moves a key that a dead mover left half moved does not bring back its past]] 1 table/move.c
+    [[    table_repair(t, tag, (uint64_t)(to - t->lines));
+]] "")
+
+weir_plant(repair_always_clears_the_original
+    [[a key that is checked while it is moved is charged exactly once]] 1 table/table.c
+    [[    if (seen.clean != NULL) {]] [[    if (seen.leaving != NULL) {]])
+
+weir_plant(repair_always_keeps_the_original
+    [[a key that is checked while it is moved is charged exactly once]] 1 table/table.c
+    [[    if (seen.clean != NULL) {]] [[    if (seen.clean == seen.leaving) {]])
+
+weir_plant(record_copied_after_it_is_published
+    [[log: a key that is checked while it is moved keeps its record]] 1 table/move.c
+    [[            if (t->record_bytes != 0) {
+                memcpy(table_record(t, slot), table_record(t, from), t->record_bytes); /* M3 */
+            }
+            (void)pair_cas(slot, arriving, was);                /* M4 */
+]] [[            (void)pair_cas(slot, arriving, was);
+            if (t->record_bytes != 0) {
+                memcpy(table_record(t, slot), table_record(t, from), t->record_bytes);
+            }
+]])
+
+weir_plant(marked_slots_are_taken
+    [[a sweep by a clock far ahead does not touch what is being moved]] 0 table/claim.c
+    [[    if ((tag & TAG_MARKS) != 0) {]] [[    if ((tag & TAG_BLOCK & TAG_MARKS) != 0) {]])
+
+weir_plant(blocks_are_moved
+    [[a blocked key stays blocked while others make room around its block]] 0 table/move.c
+    [[(tag & (TAG_MARKS | TAG_BLOCK)) == 0]] [[(tag & TAG_MARKS) == 0]])
+
+weir_plant(parameters_announced_before_they_are_written
+    [[a check decides by the old parameters or by the new, never by a mixture]] 0 limit/change.c
+    [[    uint64_t words[WORDS];
+    memcpy(words, params, sizeof words);
+]] [[    uint64_t words[WORDS];
+    memcpy(words, params, sizeof words);
+    store_release(&head->version, next);
+]])
+
+weir_plant(block_counted_after_it_is_set
+    [[a block holds from when it is set]] 1 limit/verbs.c
+    [[    (void)fetch_add(&w->table.counts->blocks, 1);
+]] ""
+    [[        return 0;
+    }
+    (void)fetch_sub(&w->table.counts->blocks, 1);
+]] [[        (void)fetch_add(&w->table.counts->blocks, 1);
+        return 0;
+    }
+]])

@@ -1,0 +1,93 @@
+#include "explore/wide.h"
+
+#include <string.h>
+
+#include "base/atomic.h"
+#include "explore/world.h"
+
+#define WORDS_MAX 64
+
+static const struct algo_ops *real;
+static struct algo_ops watched;
+
+static void watch(const uint64_t *record)
+{
+    const struct table *t = &world_limiter()->table;
+    if (record == NULL || scheduler_user() < 0) {
+        return;
+    }
+    explore_point(record);
+    uint64_t i = (uint64_t)((const unsigned char *)record - t->records) / t->record_bytes;
+    uint64_t tag = t->lines[i / LINE_SLOTS].slot[i % LINE_SLOTS].tag;
+    if (tag != 0 && !scheduler_holds(table_stripe(t, tag))) {
+        scheduler_fail("the record of a key was touched without the key's stripe (G6)");
+    }
+}
+
+/* Puts the record there word by word, as a processor would. */
+static void put(const struct algo_params *p, uint64_t *record, const uint64_t *next)
+{
+    for (uint64_t i = 0; i < p->capacity; i++) {
+        if (record[i] != next[i]) {
+            explore_point(&record[i]);
+            record[i] = next[i];
+        }
+    }
+}
+
+static struct algo_step decide(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                               const struct algo_ask *ask)
+{
+    watch(record);
+    return real->decide(p, word, record, ask);
+}
+
+static uint64_t charge(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                       const struct algo_ask *ask, uint64_t *charged)
+{
+    watch(record);
+    return real->charge(p, word, record, ask, charged);
+}
+
+static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *record,
+                       const struct algo_ask *ask, uint64_t charged_at)
+{
+    uint64_t next[WORDS_MAX];
+    watch(record);
+    memcpy(next, record, p->capacity * sizeof *next);
+    uint64_t after = real->refund(p, word, next, ask, charged_at);
+    put(p, record, next);
+    return after;
+}
+
+static uint64_t fresh_in(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                         uint64_t now)
+{
+    watch(record);
+    return real->fresh_in(p, word, record, now);
+}
+
+static void note(const struct algo_params *p, uint64_t word, uint64_t *record, uint64_t now,
+                 uint64_t units)
+{
+    uint64_t next[WORDS_MAX];
+    watch(record);
+    memcpy(next, record, p->capacity * sizeof *next);
+    real->note(p, word, next, now, units);
+    put(p, record, next);
+}
+
+const struct algo_ops *wide_ops(const struct algo_ops *ops)
+{
+    if (ops->note == NULL) {
+        return ops;
+    }
+    real = ops;
+    watched = *ops;
+    watched.decide = decide;
+    watched.charge = charge;
+    watched.refund = refund;
+    watched.fresh_in = fresh_in;
+    watched.note = note;
+    return &watched;
+}

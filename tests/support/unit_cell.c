@@ -1,0 +1,89 @@
+#include "support/unit_cell.h"
+
+struct limit_spec unit_spec(int algorithm, uint64_t quota, uint64_t period_ns, uint64_t max_debt)
+{
+    return (struct limit_spec){
+        .algorithm = algorithm,
+        .count = quota,
+        .period_ns = period_ns,
+        .burst = algorithm == WEIR_TOKEN_BUCKET ? quota : 0,
+        .queue = algorithm == WEIR_LEAKY_BUCKET ? quota - 1 : 0,
+        .max_debt = max_debt,
+    };
+}
+
+struct unit_cell unit_cell(int algorithm, uint64_t quota, uint64_t period_ns, uint64_t max_debt)
+{
+    struct limit_spec spec = unit_spec(algorithm, quota, period_ns, max_debt);
+    struct algo_layout layout = {0, 0, false};
+    struct weir_error error = {0, ""};
+    struct unit_cell c;
+    memset(&c, 0, sizeof c);
+    c.ops = algo_by_id(algorithm);
+    c.params.spec = spec;
+    if (c.ops->compile(&spec, &layout, &c.params, &error) != 0) {
+        fail_msg("compile: %s", error.text);
+    }
+    assert_true(c.params.capacity <= CELL_RECORD);
+    return c;
+}
+
+struct algo_step unit_cell_decide(const struct unit_cell *c, uint64_t cost, uint64_t now)
+{
+    struct algo_ask ask = {now, cost, 0};
+    return c->ops->decide(&c->params, c->word, c->record, &ask);
+}
+
+int unit_cell_take(struct unit_cell *c, uint64_t cost, uint64_t now)
+{
+    struct algo_step step = unit_cell_decide(c, cost, now);
+    if (step.verdict == WEIR_ALLOW && c->ops->note != NULL) {
+        c->ops->note(&c->params, c->word, c->record, now, cost);
+    }
+    if (step.verdict == WEIR_ALLOW || step.pulled) {
+        c->word = step.word;
+    }
+    return step.verdict;
+}
+
+struct weir_answer unit_cell_peek(const struct unit_cell *c, uint64_t cost, uint64_t now)
+{
+    struct algo_ask ask = {now, cost, 0};
+    struct weir_answer a;
+    memset(&a, 0, sizeof a);
+    a.verdict = unit_cell_decide(c, cost, now).verdict;
+    c->ops->describe(&c->params, c->word, c->record, &ask, &a);
+    return a;
+}
+
+uint64_t unit_cell_charge(struct unit_cell *c, uint64_t units, uint64_t now)
+{
+    uint64_t total = 0;
+    uint64_t charged = 1;
+    while (total < units && charged != 0) {
+        struct algo_ask ask = {now, c->ops->note != NULL ? 1 : units - total, 0};
+        uint64_t word = c->ops->charge(&c->params, c->word, c->record, &ask, &charged);
+        if (charged != 0 && c->ops->note != NULL) {
+            c->ops->note(&c->params, c->word, c->record, now, 1);
+        }
+        c->word = word;
+        total += charged;
+    }
+    return total;
+}
+
+void unit_cell_refund(struct unit_cell *c, uint64_t units, uint64_t charged_at, uint64_t now)
+{
+    struct algo_ask ask = {now, units, 0};
+    c->word = c->ops->refund(&c->params, c->word, c->record, &ask, charged_at);
+}
+
+uint64_t unit_cell_fresh_in(const struct unit_cell *c, uint64_t now)
+{
+    return c->ops->fresh_in(&c->params, c->word, c->record, now);
+}
+
+uint64_t unit_cell_stamp(const struct unit_cell *c, uint64_t now)
+{
+    return c->ops->stamp(&c->params, c->word, c->record, now);
+}

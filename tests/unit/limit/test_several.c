@@ -1,0 +1,258 @@
+/* Several limits at once, all or nothing. */
+#include "support/unit_limiter.h"
+
+#include <stdio.h>
+
+#define START (120 * WEIR_SECOND)
+
+static struct weir_part part(struct weir *w, const char *key, uint64_t cost)
+{
+    return (struct weir_part){w, unit_question(key, cost, WEIR_CHECK)};
+}
+
+static struct weir_answer ask_all(const struct weir_part *parts, size_t n, uint64_t now)
+{
+    struct weir_answer a;
+    memset(&a, 0xa5, sizeof a);
+    assert_int_equal(weir_check_several_at(parts, n, now, &a), 0);
+    assert_true(a.limit < n);
+    unit_assert_sound(&a, parts[a.limit].ask.cost, parts[0].ask.mode);
+    return a;
+}
+
+static void bad_arguments_are_refused_and_charge_nothing(void **state)
+{
+    struct weir *w = unit_limit(WEIR_TOKEN_BUCKET, 10, WEIR_MINUTE);
+    struct weir_answer a;
+    struct weir_part p[WEIR_SEVERAL_MAX + 1] = {part(w, "a", 1), part(w, "b", 1)};
+    assert_int_equal(weir_check_several_at(NULL, 1, START, &a), WEIR_EINVAL);
+    assert_int_equal(weir_check_several_at(p, 2, START, NULL), WEIR_EINVAL);
+    assert_int_equal(weir_check_several_at(p, 0, START, &a), WEIR_EINVAL);
+    assert_int_equal(weir_check_several_at(p, WEIR_SEVERAL_MAX + 1, START, &a), WEIR_EINVAL);
+    assert_int_equal(weir_check_several_at(p, 2, UINT64_MAX, &a), WEIR_ETIME);
+    assert_int_equal(weir_check_several(NULL, 1, &a), WEIR_EINVAL);
+    assert_int_equal(weir_check_several(p, 0, &a), WEIR_EINVAL);
+    p[1].limiter = NULL;
+    assert_int_equal(weir_check_several_at(p, 2, START, &a), WEIR_EINVAL);
+    p[1] = part(w, "b", 0);
+    assert_int_equal(weir_check_several_at(p, 2, START, &a), WEIR_ECOST);
+    p[1] = part(w, "", 1);
+    assert_int_equal(weir_check_several_at(p, 2, START, &a), WEIR_EKEY);
+    p[1] = part(w, "b", 1);
+    p[1].ask.mode = WEIR_PEEK;
+    assert_int_equal(weir_check_several_at(p, 2, START, &a), WEIR_EINVAL);
+    p[0].ask.mode = p[1].ask.mode = WEIR_UP_TO;
+    assert_int_equal(weir_check_several_at(p, 2, START, &a), WEIR_EINVAL);
+    p[0] = part(w, "a", 1);
+    p[1] = part(w, "b", 1);
+    p[1].ask.max_wait_ns = 1;
+    assert_int_equal(weir_check_several_at(p, 2, START, &a), WEIR_EINVAL);
+    p[1] = part(w, "a", 1); /* the same state twice */
+    assert_int_equal(weir_check_several_at(p, 2, START, &a), WEIR_EINVAL);
+    assert_int_equal(unit_stats(w).keys + unit_stats(w).allowed, 0);
+    weir_close(w);
+}
+
+static void one_part_is_a_plain_check(void **state)
+{
+    for (int i = 0; i < UNIT_ALGORITHMS; i++) {
+        struct weir *one = unit_limit(unit_algorithms[i], 5, WEIR_MINUTE);
+        struct weir *two = unit_limit(unit_algorithms[i], 5, WEIR_MINUTE);
+        uint64_t seed = 3;
+        uint64_t now = START;
+        for (int j = 0; j < 2000; j++) {
+            now += unit_random(&seed) % (20 * WEIR_SECOND);
+            struct weir_part p = part(one, "k", 1 + unit_random(&seed) % 6);
+            struct weir_answer a = ask_all(&p, 1, now);
+            struct weir_answer b = unit_check(two, "k", p.ask.cost, now);
+            unit_assert_same(&a, &b);
+        }
+        weir_close(one);
+        weir_close(two);
+    }
+}
+
+/* Every pair of algorithms: if one denies, the other is not charged. */
+static void nothing_is_charged_if_one_denies(void **state)
+{
+    for (int i = 0; i < UNIT_ALGORITHMS * UNIT_ALGORITHMS; i++) {
+        struct weir *wide = unit_limit(unit_algorithms[i / UNIT_ALGORITHMS], 10, WEIR_MINUTE);
+        struct weir *tight = unit_limit(unit_algorithms[i % UNIT_ALGORITHMS], 3, WEIR_MINUTE);
+        struct weir_part p[2] = {part(wide, "k", 1), part(tight, "k", 1)};
+        for (int j = 0; j < 3; j++) {
+            struct weir_answer a = ask_all(p, 2, START);
+            assert_int_equal(a.verdict, WEIR_ALLOW);
+            assert_int_equal(a.limit, 1);
+            assert_int_equal(a.remaining, 2 - j);
+        }
+        for (int j = 0; j < 5; j++) {
+            struct weir_answer a = ask_all(p, 2, START);
+            assert_int_equal(a.verdict, WEIR_DENY);
+            assert_int_equal(a.limit, 1);
+            assert_int_equal(a.flags, 0);
+        }
+        assert_int_equal(unit_peek(wide, "k", 1, START).remaining, 7);
+        assert_int_equal(unit_peek(tight, "k", 1, START).remaining, 0);
+        assert_int_equal(unit_stats(wide).spurious + unit_stats(tight).spurious, 0);
+        weir_close(wide);
+        weir_close(tight);
+    }
+}
+
+/* P3 for several limits: the retry named is exact for all of them together. */
+static void retry_is_exact_for_several_limits(void **state)
+{
+    for (int i = 0; i < UNIT_ALGORITHMS; i++) {
+        for (int j = 0; j < UNIT_ALGORITHMS; j++) {
+            struct weir *a = unit_limit(unit_algorithms[i], 4, 10 * WEIR_SECOND);
+            struct weir *b = unit_limit(unit_algorithms[j], 7, 31 * WEIR_SECOND);
+            uint64_t seed = 5;
+            uint64_t now = START;
+            for (uint64_t n = 0; n < unit_scale(1000); n++) {
+                now += unit_random(&seed) % WEIR_SECOND;
+                struct weir_part p[2] = {part(a, "k", 1 + unit_random(&seed) % 4),
+                                         part(b, "k", 1 + unit_random(&seed) % 4)};
+                struct weir_answer x = ask_all(p, 2, now);
+                if (x.verdict == WEIR_DENY) {
+                    p[0].ask.mode = p[1].ask.mode = WEIR_PEEK;
+                    uint64_t at = now + x.retry_after_ns;
+                    assert_int_equal(ask_all(p, 2, at - 1).verdict, WEIR_DENY);
+                    assert_int_equal(ask_all(p, 2, at).verdict, WEIR_ALLOW);
+                }
+            }
+            weir_close(a);
+            weir_close(b);
+        }
+    }
+}
+
+static void the_answer_names_the_limit_that_bound(void **state)
+{
+    struct weir *slow = unit_limit(WEIR_TOKEN_BUCKET, 5, WEIR_DAY);
+    struct weir *fast = unit_limit(WEIR_TOKEN_BUCKET, 5, WEIR_SECOND);
+    struct weir *tiny = unit_limit(WEIR_TOKEN_BUCKET, 1, WEIR_SECOND);
+    (void)unit_drain(slow, "k", START);
+    (void)unit_drain(fast, "k", START);
+    struct weir_part largest_retry[2] = {part(fast, "k", 1), part(slow, "k", 1)};
+    assert_int_equal(ask_all(largest_retry, 2, START).limit, 1);
+    struct weir_part never_first[3] = {part(slow, "k", 1), part(tiny, "k", 2), part(fast, "k", 1)};
+    struct weir_answer a = ask_all(never_first, 3, START);
+    assert_int_equal(a.verdict, WEIR_NEVER);
+    assert_int_equal(a.limit, 1);
+    struct weir_part tie[3] = {part(fast, "new", 1), part(slow, "new", 1), part(fast, "other", 1)};
+    a = ask_all(tie, 3, START);
+    assert_int_equal(a.verdict, WEIR_ALLOW);
+    assert_int_equal(a.limit, 0); /* all have 4 left: the first in order */
+    struct weir_part tied_denials[2] = {part(fast, "k", 1), part(fast, "x", 1)};
+    (void)unit_drain(fast, "x", START);
+    assert_int_equal(ask_all(tied_denials, 2, START).limit, 0);
+    struct weir_part smallest[2] = {part(fast, "s", 1), part(tiny, "s", 1)};
+    a = ask_all(smallest, 2, START);
+    assert_int_equal(a.limit, 1);
+    assert_int_equal(a.remaining, 0);
+    weir_close(slow);
+    weir_close(fast);
+    weir_close(tiny);
+}
+
+static void a_peek_of_several_writes_nothing_and_counts_nothing(void **state)
+{
+    struct weir *w = unit_limit(WEIR_FIXED_WINDOW, 5, WEIR_MINUTE);
+    struct weir_part p[2] = {part(w, "a", 5), part(w, "b", 0)};
+    p[0].ask.mode = p[1].ask.mode = WEIR_PEEK;
+    struct weir_answer a = ask_all(p, 2, START);
+    assert_int_equal(a.verdict, WEIR_ALLOW);
+    assert_int_equal(a.granted, 0);
+    struct weir_stats s = unit_stats(w);
+    assert_int_equal(s.allowed + s.denied + s.keys, 0);
+    weir_close(w);
+}
+
+static void as_many_keys_of_one_limiter_as_there_may_be_parts(void **state)
+{
+    struct weir *w = unit_limit(WEIR_SLIDING_LOG, 2, WEIR_MINUTE);
+    char names[WEIR_SEVERAL_MAX][8];
+    struct weir_part p[WEIR_SEVERAL_MAX];
+    for (int i = 0; i < WEIR_SEVERAL_MAX; i++) {
+        (void)snprintf(names[i], sizeof names[i], "k%d", i);
+        p[i] = part(w, names[i], 1);
+    }
+    assert_int_equal(ask_all(p, WEIR_SEVERAL_MAX, START).verdict, WEIR_ALLOW);
+    (void)unit_check(w, names[WEIR_SEVERAL_MAX - 1], 1, START);
+    struct weir_answer a = ask_all(p, WEIR_SEVERAL_MAX, START);
+    assert_int_equal(a.verdict, WEIR_DENY);
+    assert_int_equal(a.limit, WEIR_SEVERAL_MAX - 1);
+    assert_int_equal(ask_all(p, WEIR_SEVERAL_MAX - 1, START).verdict, WEIR_ALLOW);
+    assert_int_equal(ask_all(p, WEIR_SEVERAL_MAX - 1, START).verdict, WEIR_DENY);
+    weir_close(w);
+}
+
+static void a_blocked_part_denies_all(void **state)
+{
+    struct weir *w = unit_limit(WEIR_TOKEN_BUCKET, 5, WEIR_MINUTE);
+    struct weir_part p[2] = {part(w, "a", 1), part(w, "b", 1)};
+    assert_int_equal(weir_block_at(w, "b", 1, START + 77, START), 0);
+    struct weir_answer a = ask_all(p, 2, START);
+    assert_int_equal(a.verdict, WEIR_DENY);
+    assert_int_equal(a.limit, 1);
+    assert_int_equal(a.retry_after_ns, 77);
+    assert_int_equal(a.flags, WEIR_FLAG_BLOCKED);
+    assert_int_equal(unit_peek(w, "a", 1, START).remaining, 5);
+    weir_close(w);
+}
+
+static void hashed_keys_work_in_parts(void **state)
+{
+    struct weir *w = unit_limit(WEIR_TOKEN_BUCKET, 5, WEIR_MINUTE);
+    struct weir_key key;
+    assert_int_equal(weir_key_init(w, "a", 1, &key), 0);
+    struct weir_part p[2] = {part(w, "b", 2), part(w, "a", 3)};
+    p[1].ask.hashed = &key;
+    assert_int_equal(ask_all(p, 2, START).remaining, 2);
+    assert_int_equal(unit_peek(w, "a", 1, START).remaining, 2);
+    p[0] = part(w, "a", 1);
+    struct weir_answer a;
+    assert_int_equal(weir_check_several_at(p, 2, START, &a), WEIR_EINVAL); /* the same key */
+    weir_close(w);
+}
+
+/* A part whose table is full is no lost race: the others get their units back, nothing is spurious. */
+static void a_full_table_denies_all_without_being_called_a_race(void **state)
+{
+    struct weir_options o = unit_options(WEIR_TOKEN_BUCKET, 5, WEIR_HOUR);
+    o.max_keys = 1;
+    o.on_full = WEIR_DENY_NEW;
+    struct weir *full = unit_open(&o);
+    struct weir *w = unit_limit(WEIR_TOKEN_BUCKET, 5, WEIR_HOUR);
+    for (int i = 0; i < 5000; i++) {
+        char key[16];
+        (void)snprintf(key, sizeof key, "fill %d", i);
+        (void)unit_check(full, key, 1, START);
+    }
+    struct weir_part p[2] = {part(w, "k", 2), part(full, "k", 1)};
+    struct weir_answer a = ask_all(p, 2, START);
+    assert_int_equal(a.verdict, WEIR_DENY);
+    assert_int_equal(a.limit, 1);
+    assert_int_equal(a.flags, WEIR_FLAG_FULL);
+    assert_int_equal(unit_peek(w, "k", 1, START).remaining, 5);
+    assert_int_equal(unit_stats(full).spurious, 0);
+    weir_close(full);
+    weir_close(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_arguments_are_refused_and_charge_nothing),
+        cmocka_unit_test(one_part_is_a_plain_check),
+        cmocka_unit_test(nothing_is_charged_if_one_denies),
+        cmocka_unit_test(retry_is_exact_for_several_limits),
+        cmocka_unit_test(the_answer_names_the_limit_that_bound),
+        cmocka_unit_test(a_peek_of_several_writes_nothing_and_counts_nothing),
+        cmocka_unit_test(as_many_keys_of_one_limiter_as_there_may_be_parts),
+        cmocka_unit_test(a_blocked_part_denies_all),
+        cmocka_unit_test(hashed_keys_work_in_parts),
+        cmocka_unit_test(a_full_table_denies_all_without_being_called_a_race),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
