@@ -7,13 +7,13 @@
 
 int fail(struct weir_error *error, int code, const char *format, ...)
 {
+    va_list args;
+    va_start(args, format);
     if (error != NULL) {
-        va_list args;
-        va_start(args, format);
         error->code = code;
         (void)vsnprintf(error->text, sizeof error->text, format, args);
-        va_end(args);
     }
+    va_end(args);
     return code;
 }
 

@@ -19,6 +19,7 @@
 static int read_options(const struct weir_options *given, struct weir_options *o,
                         struct weir_error *error)
 {
+    memset(o, 0, sizeof *o);
     if (given == NULL) {
         return fail(error, WEIR_EINVAL, "the options are NULL");
     }
@@ -43,7 +44,6 @@ static int read_options(const struct weir_options *given, struct weir_options *o
                 given->size, i, sizeof *o);
         }
     }
-    memset(o, 0, sizeof *o);
     memcpy(o, given, min_u64(given->size, sizeof *o));
     return 0;
 }

@@ -37,13 +37,13 @@ int weir_replay_open(struct weir_replayer **out, int64_t capacity, int64_t windo
     }
     struct weir_replayer *r = calloc(1, sizeof *r);
     struct client *places = calloc(PLACES_FIRST, sizeof *places);
-    int e = 0;
     if (r == NULL || places == NULL) {
-        e = fail(error, WEIR_ENOMEM, "out of memory for the replay");
-    } else if (hash_secret_init(&r->secret) != 0) {
-        e = fail_errno(error, "getrandom", NULL);
+        free(r);
+        free(places);
+        return fail(error, WEIR_ENOMEM, "out of memory for the replay");
     }
-    if (e != 0) {
+    if (hash_secret_init(&r->secret) != 0) {
+        int e = fail_errno(error, "getrandom", NULL);
         free(r);
         free(places);
         return e;
