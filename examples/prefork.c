@@ -2,6 +2,7 @@
  * A pre-forking server: the parent makes the limiter in shared memory before
  * fork(), the workers inherit it, and all of them draw on one quota.
  */
+// test-labels: notsan
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,6 +2,7 @@
  * Two processes that know nothing of each other but a path share one limit, and
  * the file remembers it when both are gone.
  */
+// test-labels: notsan
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <stdio.h>

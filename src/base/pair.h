@@ -6,7 +6,8 @@
  * one aligned vector load, which processors with AVX perform atomically (Intel
  * and AMD say so); without AVX, under ThreadSanitizer and on other processors
  * the read is a compare-and-swap of zero with zero, which writes back what was
- * there.
+ * there. (ThreadSanitizer's runtime guards 16 bytes by a lock of the process, so
+ * its builds are exact among threads, but not among processes.)
  */
 #ifndef WEIR_BASE_PAIR_H
 #define WEIR_BASE_PAIR_H
