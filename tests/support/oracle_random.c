@@ -224,27 +224,27 @@ static oracle_int edge(const struct walk *w, size_t at)
     return window * period + r->offset_ns;
 }
 
+/* `now` never goes back here, not by the one of a wobble either: with shown() that adds up. */
 static void pass_time(struct walk *w, size_t at)
 {
+    oracle_int then = w->now;
     switch (oracle_between(w->g, 0, 15)) {
     case 0:
     case 1:
     case 2:
-        w->now = clamp(w, (oracle_int)w->now + stretch(w) + wobble(w->g));
+        then += stretch(w) + wobble(w->g);
         break;
     case 3:
-        w->now = clamp(w, (oracle_int)w->now +
-                              (oracle_int)stretch(w) * (oracle_int)oracle_between(w->g, 1, 9));
+        then += (oracle_int)stretch(w) * (oracle_int)oracle_between(w->g, 1, 9);
         break;
     case 4:
-    case 5: {
-        oracle_int then = edge(w, at) + wobble(w->g);
-        w->now = then > w->now ? clamp(w, then) : w->now;
+    case 5:
+        then = edge(w, at) + wobble(w->g);
         break;
-    }
     default: /* a burst */
         break;
     }
+    w->now = then > w->now ? clamp(w, then) : w->now;
     if (w->set_back && oracle_once_in(w->g, 100)) {
         w->now = clamp(w, (oracle_int)w->now - SLACK - stretch(w));
     }
