@@ -63,10 +63,9 @@ static inline uint64_t bucket_units(const struct algo_params *p, uint64_t x)
     return units + (x - units * p->step >= p->step);
 }
 
-/* Whole units that fit before the TAT leads by more than span. */
-static inline uint64_t bucket_free(const struct algo_params *p, uint64_t base, uint64_t now)
+/* Whole units that fit before a TAT with this lead over now leads by more than span. */
+static inline uint64_t bucket_free(const struct algo_params *p, uint64_t lead)
 {
-    uint64_t lead = base - now;
     return bucket_units(p, sub_floor0(p->span, lead));
 }
 

@@ -49,7 +49,7 @@ static void describe(const struct algo_params *p, uint64_t word, const uint64_t 
     uint64_t base = bucket_base(p, word, now, &pulled);
     uint64_t lead = base - now;
     (void)record;
-    answer->remaining = bucket_free(p, base, now);
+    answer->remaining = bucket_free(p, lead);
     answer->reset_after_ns = shift_up(lead, p->shift);
     answer->delay_ns = 0;
     if (answer->verdict == WEIR_DENY) {

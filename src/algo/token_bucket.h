@@ -28,14 +28,12 @@ static inline struct algo_step token_bucket_decide(const struct algo_params *p, 
     return step;
 }
 
-static inline void token_bucket_describe(const struct algo_params *p, uint64_t word,
-                                         const struct algo_ask *ask, struct weir_answer *answer)
+/* What describe() fills in, from the lead of the TAT over now after the decision. */
+static inline void token_bucket_describe_lead(const struct algo_params *p, uint64_t lead,
+                                              const struct algo_ask *ask,
+                                              struct weir_answer *answer)
 {
-    bool pulled;
-    uint64_t now = bucket_now(p, ask->now);
-    uint64_t base = bucket_base(p, word, now, &pulled);
-    uint64_t lead = base - now;
-    answer->remaining = bucket_free(p, base, now);
+    answer->remaining = bucket_free(p, lead);
     answer->reset_after_ns = shift_up(lead, p->shift);
     answer->delay_ns = 0;
     if (answer->verdict == WEIR_DENY) {
@@ -46,6 +44,14 @@ static inline void token_bucket_describe(const struct algo_params *p, uint64_t w
             lead + (answer->granted != 0 ? 0 : ask->cost * p->step); /* a peek: as if */
         answer->delay_ns = shift_up(sub_floor0(after, p->span), p->shift);
     }
+}
+
+static inline void token_bucket_describe(const struct algo_params *p, uint64_t word,
+                                         const struct algo_ask *ask, struct weir_answer *answer)
+{
+    bool pulled;
+    uint64_t now = bucket_now(p, ask->now);
+    token_bucket_describe_lead(p, bucket_base(p, word, now, &pulled) - now, ask, answer);
 }
 
 #endif

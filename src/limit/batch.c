@@ -13,19 +13,6 @@ struct group {
     struct pair *slot[GROUP]; /* where the key was seen; NULL: in its second line, or nowhere */
 };
 
-/*
- * Like line_find(), by arithmetic: here every key is another one, and which slot
- * it is in cannot be foreseen.
- */
-static inline struct pair *line_pick(struct line *line, uint64_t tag)
-{
-    unsigned hits = (unsigned)(load_relaxed(&line->slot[0].tag) == tag) |
-                    (unsigned)(load_relaxed(&line->slot[1].tag) == tag) << 1 |
-                    (unsigned)(load_relaxed(&line->slot[2].tag) == tag) << 2 |
-                    (unsigned)(load_relaxed(&line->slot[3].tag) == tag) << 3;
-    return hits != 0 ? &line->slot[__builtin_ctz(hits)] : NULL;
-}
-
 static void look_first(const struct weir *w, struct group *g, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

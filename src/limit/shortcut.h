@@ -44,8 +44,9 @@ static inline __attribute__((always_inline)) bool shortcut_decide(const struct s
     a->retry_after_ns = step.verdict == WEIR_NEVER ? WEIR_FOREVER : 0;
     a->limit = 0;
     a->reserved = 0;
-    if (token_bucket) {
-        token_bucket_describe(p, step.word, &s->ask, a);
+    if (token_bucket && step.verdict != WEIR_NEVER) {
+        /* The word after a decision leads now by what is legitimate: no need to look again. */
+        token_bucket_describe_lead(p, step.word - bucket_now(p, s->ask.now), &s->ask, a);
     } else {
         s->w->ops->describe(p, step.word, NULL, &s->ask, a);
     }

@@ -60,7 +60,7 @@ int weir_stats_read(struct weir *w, struct weir_stats *stats)
     }
     s.size = stats->size;
     s.keys = table_keys(&w->table);
-    s.capacity = 2 * w->table.half * LINE_SLOTS;
+    s.capacity = w->table.all * LINE_SLOTS;
     s.blocks = load_relaxed(&w->table.counts->blocks);
     s.bytes = w->region.bytes;
     memcpy(stats, &s, stats->size);

@@ -246,7 +246,7 @@ static void sweep_line(const struct table *t, uint64_t line, uint64_t now, uint6
 
 uint64_t table_sweep(const struct table *t, uint64_t lines, uint64_t now)
 {
-    uint64_t all = 2 * t->half;
+    uint64_t all = t->all;
     uint64_t freed = 0;
     lines = min_u64(lines, all);
     uint64_t line = fetch_add(&t->counts->sweep_line, lines);

@@ -47,6 +47,7 @@ void table_attach(struct table *t, const struct table_shape *shape, void *memory
     unsigned char *p = memory;
     t->lines = (struct line *)(void *)p;
     t->half = shape->lines / 2;
+    t->all = shape->lines;
     p += shape->lines * sizeof(struct line);
     t->stripes = (struct lock *)(void *)p;
     t->stripe_mask = shape->stripes - 1;
@@ -170,7 +171,7 @@ typedef void (*slot_fn)(const struct table *t, uint64_t line, struct pair *slot)
 
 static void for_each_slot(const struct table *t, slot_fn act)
 {
-    for (uint64_t i = 0; i < 2 * t->half; i++) {
+    for (uint64_t i = 0; i < t->all; i++) {
         for (unsigned j = 0; j < LINE_SLOTS; j++) {
             act(t, i, &t->lines[i].slot[j]);
         }

@@ -91,7 +91,8 @@ typedef uint64_t (*table_fresh_fn)(const void *arg, uint64_t tag, uint64_t word,
 /* A table as one process sees it. Made by table_attach(); read-only afterwards. */
 struct table {
     struct line *lines;
-    uint64_t half; /* lines in each half */
+    uint64_t half; /* lines in each half ... */
+    uint64_t all;  /* ... and in both */
     struct lock *stripes;
     uint64_t stripe_mask;
     unsigned char *records;
@@ -140,7 +141,7 @@ static inline struct table_key table_key(const struct table *t, struct hash h)
     struct table_key key;
     uint64_t tag = h.high & TAG_HASH;
     key.tag = tag != 0 ? tag : TAG_HASH;
-    key.line = mul_high(h.low, t->half) + (h.low & 1) * t->half;
+    key.line = mul_high(h.low, t->all);
     return key;
 }
 
@@ -188,15 +189,33 @@ static inline struct pair *line_find(struct line *line, uint64_t tag)
 }
 
 /*
+ * The same by arithmetic: for keys that come at random, where no foresight helps
+ * and a wrong guess costs more than the four compares.
+ */
+static inline struct pair *line_pick(struct line *line, uint64_t tag)
+{
+    unsigned hits = (unsigned)(load_relaxed(&line->slot[0].tag) == tag) |
+                    (unsigned)(load_relaxed(&line->slot[1].tag) == tag) << 1 |
+                    (unsigned)(load_relaxed(&line->slot[2].tag) == tag) << 2 |
+                    (unsigned)(load_relaxed(&line->slot[3].tag) == tag) << 3;
+    return hits != 0 ? &line->slot[__builtin_ctz(hits)] : NULL;
+}
+
+/*
  * The slot of a key in its unmarked state, without a lock. NULL proves nothing:
  * the key may be on the move; look again under its stripe.
  */
 static inline struct pair *table_find(const struct table *t, struct table_key key)
 {
-    if (t->far) { /* one key in seven is in its second line: do not wait twice */
-        __builtin_prefetch(&t->lines[table_other_line(t, key.line, key.tag)]);
+    struct line *first = &t->lines[key.line];
+    if (t->far) {
+        /* One key in seven is in its second line: do not wait twice. */
+        struct line *second = &t->lines[table_other_line(t, key.line, key.tag)];
+        __builtin_prefetch(second);
+        struct pair *slot = line_pick(first, key.tag);
+        return slot != NULL ? slot : line_pick(second, key.tag);
     }
-    struct pair *slot = line_find(&t->lines[key.line], key.tag);
+    struct pair *slot = line_find(first, key.tag);
     return slot != NULL ? slot
                         : line_find(&t->lines[table_other_line(t, key.line, key.tag)], key.tag);
 }
