@@ -29,7 +29,7 @@
  * that was ahead of the new time is denied for at most its time to full, debt
  * included, and gains at most one extra burst. A limiter's time line begins a
  * day before it was made (with WEIR_EXPLICIT_TIME, at 0) and lasts decades, for
- * buckets above 400,000 per second at least 4.6 years; outside it is WEIR_ETIME.
+ * buckets above 400,000 per second at least 3.4 years; outside it is WEIR_ETIME.
  *
  * MEMORY is fixed when the limiter is made: about 20.5 bytes for each of
  * max_keys, and for sliding_log 10.24 * (count + 1) more; 16 KB for the threads.
@@ -38,9 +38,11 @@
  *
  * THREADS. Every function may be called from any thread at any time, except
  * that weir_close() must be the last call on its limiter, and that none may be
- * called from a signal handler. There is no global lock. No call but weir_open()
- * waits for time to pass; the worst that a decision waits for is another
- * thread's insertion of a new key in the same of many lock stripes.
+ * called from a signal handler. There is no global lock. A decision on a known
+ * key takes none at all, except with sliding_log and WEIR_UP_TO. New keys and
+ * the other verbs take one of many lock stripes, and wait for whoever has it. A
+ * process that is stopped inside (SIGSTOP, a debugger) holds its stripe until it
+ * goes on or is killed; in weir_open() it holds up other openers of its file.
  *
  * PROCESSES AND FORK.
  *   private memory   a forked child gets its own copy, counts included: both
@@ -48,9 +50,9 @@
  *   shared memory    made before fork(), used by parent and children: one limit.
  *   file             every process that opens the path shares the limit; also
  *                    inherited by fork. Survives the processes, a kill at any
- *                    instruction, a copy, and a reboot. To restore one from a
- *                    backup while weir is not running, move it into place. Keep
- *                    the descriptor that the library holds open.
+ *                    instruction, a copy, and a reboot. Restore one from a
+ *                    backup by moving it into place while no process has it open.
+ *                    Daemons that close all descriptors must spare the library's.
  *
  * Before 1.0 structs may grow with a new minor version; recompile then.
  */
@@ -96,7 +98,7 @@ extern "C" {
     X(WEIR_EINVAL, -1, "invalid argument")                                                         \
     X(WEIR_EKEY, -2, "a key must have 1 to 4096 bytes")                                            \
     X(WEIR_ECOST, -3, "a cost must be at least 1")                                                 \
-    X(WEIR_ETIME, -4, "the time lies outside the limiter's time line")                             \
+    X(WEIR_ETIME, -4, "the time is outside the limiter's line, or a block ends before it begins")  \
     X(WEIR_ERATE, -5, "the rate is zero or absurd")                                                \
     X(WEIR_EQUOTA, -6, "the quota, burst, queue or debt is too large for the algorithm")           \
     X(WEIR_ENOTSUP, -7, "the algorithm does not support this call")                                \
@@ -108,7 +110,7 @@ extern "C" {
     X(WEIR_EDAMAGED, -13, "the file is damaged, cut short, or not a weir file")                    \
     X(WEIR_EMISMATCH, -14, "the file holds a limit with other parameters")                         \
     X(WEIR_EFULL, -15, "no room for this key in the table")                                        \
-    X(WEIR_ESTALE, -16, "the handle belongs to another limiter or to an earlier generation")       \
+    X(WEIR_ESTALE, -16, "the handle belongs to another limiter, or is used up")                    \
     X(WEIR_EEXPIRED, -17, "the reservation has expired")                                           \
     X(WEIR_ECPU, -18, "this processor lacks a 16-byte compare-and-swap")                           \
     X(WEIR_ENOENT, -19, "the file does not exist")
@@ -201,10 +203,11 @@ struct weir_options {
     int memory;          /* enum weir_memory */
     uint64_t count;      /* units per period; required, at least 1 */
     uint64_t period_ns;  /* required: 1 us to 100 years. Buckets: count/period at most 1e9 per s
-                            (above 1e7 up to 0.8 % too strict), and burst + max_debt must refill
-                            within 36 years. Windows: count + max_debt fit what 64 bits leave
-                            beside the index of a window in 100 years: 2^32 at 1 s, 2^48 at a
-                            day; for sliding_window half the bits: 65,535 at 1 s, 16 M at a day */
+                            (above 1.28e7 up to 0.8 % too strict), and burst + max_debt must
+                            refill within 36 years (above 400,000 per s fewer, down to 1.1). Windows: count + max_debt fit what 64 bits leave
+                            beside the index of a window in 100 years: below 2^32 at 1 s, 2^48
+                            at a day; for sliding_window half the bits: 65,535 at 1 s,
+                            16,777,215 at a day */
     uint64_t burst;      /* token_bucket: the most at once. 0: count. Else an error */
     uint64_t queue;      /* leaky_bucket: places behind the one being served. Else an error */
     uint64_t max_keys;   /* keys and blocks in use at once that are never forgotten. 0: 100,000.
@@ -298,7 +301,8 @@ enum weir_verdict {
 /*
  * The answer, always complete.
  * With no other traffic on the key, the same call is denied one nanosecond
- * before retry_after_ns and allowed at it.
+ * before retry_after_ns and allowed at it. (With WEIR_FLAG_FULL it is an estimate,
+ * made from other keys.)
  */
 struct weir_answer {
     int verdict;             /* enum weir_verdict */
@@ -361,10 +365,11 @@ WEIR_API int weir_ask_at(struct weir *w, const struct weir_question *ask, uint64
                          struct weir_answer *answer);
 
 /*
- * Many questions to one limiter, decided in order as if asked one by one, in a
- * quarter of the time: memory is fetched for all of them at once. Every
- * question is validated first; on an error nothing has been decided and
- * *bad (may be NULL) is the index of the first bad one.
+ * Many questions to one limiter, decided in order as if asked one by one, in about
+ * a quarter of the time where the table is larger than the caches: memory is
+ * fetched for 32 of them at once. Every
+ * question is validated first; on an error nothing has been decided and,
+ * if a question was bad, *bad (may be NULL) is the index of the first.
  */
 WEIR_API int weir_ask_batch(struct weir *w, const struct weir_question *asks, size_t n,
                             struct weir_answer *answers, size_t *bad);
@@ -434,14 +439,15 @@ WEIR_API int weir_penalise_at(struct weir *w, const void *key, size_t key_len, u
  * quota; the quota's state is kept. A block is an entry of its own, never
  * evicted while it lasts; for its place on_full counts as for a new key's.
  * WEIR_EFULL if there is none, WEIR_ETIME if until_ns is not after now.
- * unblock: 1 if there was a block, 0 if not.
+ * A second block replaces the end of the first.
+ * unblock: 1 if there was an entry (perhaps one that had run out), 0 if not.
  */
 WEIR_API int weir_block(struct weir *w, const void *key, size_t key_len, uint64_t until_ns);
 WEIR_API int weir_block_at(struct weir *w, const void *key, size_t key_len, uint64_t until_ns,
                            uint64_t now_ns);
 WEIR_API int weir_unblock(struct weir *w, const void *key, size_t key_len);
 
-/* Forgets the key's state (not its block). 1 if there was any, 0 if not. */
+/* Forgets the key's state (not its block). 1 if there was an entry, 0 if not. */
 WEIR_API int weir_reset(struct weir *w, const void *key, size_t key_len);
 
 /* ---- reserve, then settle ---------------------------------------------- */
@@ -459,6 +465,7 @@ struct weir_reservation {
  * Takes `estimate` units like weir_check() and, on ALLOW, fills *reservation.
  * It can be settled until ttl_ns (at least 1) from now; after that the estimate
  * stays charged. On DENY and NEVER *reservation is one that cannot be settled.
+ * WEIR_EINVAL, WEIR_EKEY, WEIR_ECOST, WEIR_ETIME.
  */
 WEIR_API int weir_reserve(struct weir *w, const void *key, size_t key_len, uint64_t estimate,
                           uint64_t ttl_ns, struct weir_reservation *reservation,
@@ -473,7 +480,7 @@ WEIR_API int weir_reserve_at(struct weir *w, const void *key, size_t key_len, ui
  * max_debt). Cancel is settling with 0. The handle is used up, except after an
  * error. WEIR_EEXPIRED: too late, the estimate stays. WEIR_ESTALE: another
  * limiter's, or already settled. WEIR_EFULL: the key was forgotten meanwhile and
- * there is no room to charge it.
+ * there is no room to charge it. WEIR_EINVAL, WEIR_ETIME. *answer may be NULL.
  */
 WEIR_API int weir_settle(struct weir *w, struct weir_reservation *reservation, uint64_t actual,
                          struct weir_answer *answer);
@@ -497,20 +504,21 @@ struct weir_stats {
     uint64_t allowed;
     uint64_t denied; /* blocked and full ones included */
     uint64_t never;
-    uint64_t blocked;      /* denied because of a block */
-    uint64_t spurious;     /* several limits: denied and rolled back after a lost race */
-    uint64_t reclaimed;    /* slots of keys as good as new that were used again */
-    uint64_t evicted;      /* keys in use that were forgotten (on_full evict) */
-    uint64_t full_denied;  /* new keys refused (on_full deny; or only blocks around) */
+    uint64_t blocked;   /* denied because of a block */
+    uint64_t spurious;  /* several limits: denied and rolled back after a lost race */
+    uint64_t reclaimed; /* slots of keys as good as new that were used again */
+    uint64_t evicted;   /* keys in use that were forgotten (on_full evict) */
+    uint64_t
+        full_denied; /* new keys refused (on_full deny; or only blocks around), penalties too */
     uint64_t full_allowed; /* new keys let through without a charge (on_full allow) */
     uint64_t moved;        /* keys moved to make room */
     uint64_t keys;         /* resident entries; may be one too low per killed process */
     uint64_t capacity;     /* slots */
     uint64_t blocks;       /* resident block entries; may be one too high per killed process */
-    uint64_t bytes;        /* memory or file, everything included */
+    uint64_t bytes;        /* memory or file; the 16 KB for the threads not included */
 };
 
-/* WEIR_EINVAL on NULL or size 0. */
+/* WEIR_EINVAL: NULL, or a size below that of the first field or above what this library knows. */
 WEIR_API int weir_stats_read(struct weir *w, struct weir_stats *stats);
 
 /*

@@ -18,7 +18,8 @@
 
 #define BUCKET_STEP_MIN 10000u
 #define BUCKET_SHIFT_MIN 2u /* exact enough up to 400 k/s; a word lasts 146 years */
-#define BUCKET_SHIFT_MAX 7u /* up to 10 M/s; 4.6 years. Beyond, the step is coarser */
+#define BUCKET_SHIFT_MAX                                                                           \
+    7u /* up to 12.8 M/s; 4.6 years, less the lead. Beyond, the step is coarser */
 
 /* Fills everything but spec; `quota` in units, what it is called in an error in `what`. */
 int bucket_compile(const struct limit_spec *spec, uint64_t quota, const char *what,

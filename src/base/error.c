@@ -33,6 +33,9 @@ static int code_of_errno(int number)
     case EISDIR: /* a directory */
     case ENXIO:  /* a socket */
         return WEIR_EACCES;
+    case ENOENT:
+    case ENOTDIR:
+        return WEIR_ENOENT;
     default:
         return WEIR_EIO;
     }

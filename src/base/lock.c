@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <weir.h>
 
@@ -44,7 +45,11 @@ void lock_release(struct lock *lock)
     (void)pthread_mutex_unlock(&lock->mutex);
 }
 
-void lock_pause(void)
+void lock_pause(unsigned attempt)
 {
-    (void)sched_yield();
+    if (attempt < 8) {
+        (void)sched_yield();
+    } else {
+        (void)usleep(200);
+    }
 }

@@ -27,7 +27,10 @@ bool lock_try(struct lock *lock);
 
 void lock_release(struct lock *lock);
 
-/* Lets others run, between two attempts at something that they are in the way of. */
-void lock_pause(void);
+/*
+ * Lets others run, between two attempts at something that they are in the way
+ * of: the first few times by giving up the processor, then for 0.2 ms.
+ */
+void lock_pause(unsigned attempt);
 
 #endif

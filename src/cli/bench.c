@@ -16,10 +16,10 @@
 #define QUICK_EASE 40
 #endif
 
-static int usage(const char *complaint, const char *word)
+/* After a complaint on standard error; --help gets it on standard output. */
+static int usage(FILE *out)
 {
-    (void)fprintf(stderr, "weir bench: %s '%s'\n", complaint, word);
-    (void)fprintf(stderr,
+    (void)fprintf(out,
                   "usage: weir bench core [--json] [--rounds N] [--keys N] [--huge] [--quick]\n"
                   "  --json      one object instead of a table\n"
                   "  --rounds N  how often each figure is measured: %d to %d, else %d\n"
@@ -27,7 +27,7 @@ static int usage(const char *complaint, const char *word)
                   "  --huge      everything large on 2 MiB pages\n"
                   "  --quick     few keys, short loops: a smoke test, not a measurement\n",
                   BENCH_ROUNDS_MIN, BENCH_ROUNDS_MAX, ROUNDS, BENCH_KEYS_MIN);
-    return CLI_USAGE;
+    return out == stdout ? CLI_OK : CLI_USAGE;
 }
 
 /* 0, or -1 if text is not a whole number from min to max. */
@@ -71,13 +71,20 @@ static int read_option(char **word, struct bench_options *o)
 int cli_bench(int argc, char **argv)
 {
     struct bench_options options = {.keys = KEYS, .rounds = ROUNDS, .ease = 1};
+    if (argc >= 2 && strcmp(argv[argc - 1], "--help") == 0) {
+        return usage(stdout);
+    }
     if (argc < 2 || strcmp(argv[1], "core") != 0) {
-        return usage("there is no benchmark", argc < 2 ? "" : argv[1]);
+        (void)fprintf(stderr, "weir bench: expected 'core', found %s\n",
+                      argc < 2 ? "nothing" : argv[1]);
+        return usage(stderr);
     }
     for (int i = 2; i < argc;) {
         int used = read_option(&argv[i], &options);
         if (used == 0) {
-            return usage("cannot use", argv[i]);
+            (void)fprintf(stderr, "weir bench: cannot use '%s%s%s'\n", argv[i],
+                          i + 1 < argc ? " " : "", i + 1 < argc ? argv[i + 1] : "");
+            return usage(stderr);
         }
         i += used;
     }

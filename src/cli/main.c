@@ -32,20 +32,31 @@ static void list(FILE *out)
     }
 }
 
+/* For commands that take no arguments. */
+static int refuse_arguments(int argc, char **argv)
+{
+    if (argc > 1) {
+        (void)fprintf(stderr, "weir %s: takes no arguments, found '%s'\n", argv[0], argv[1]);
+    }
+    return argc > 1 ? CLI_USAGE : CLI_OK;
+}
+
 static int print_help(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
-    list(stdout);
-    return CLI_OK;
+    int code = refuse_arguments(argc, argv);
+    if (code == CLI_OK) {
+        list(stdout);
+    }
+    return code;
 }
 
 static int print_version(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
-    (void)puts(weir_version());
-    return CLI_OK;
+    int code = refuse_arguments(argc, argv);
+    if (code == CLI_OK) {
+        (void)puts(weir_version());
+    }
+    return code;
 }
 
 static const struct command *find(const char *name)
@@ -74,5 +85,10 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "weir: unknown command '%s'; 'weir help' lists them\n", argv[1]);
         return CLI_USAGE;
     }
-    return command->run(argc - 1, argv + 1);
+    int code = command->run(argc - 1, argv + 1);
+    if (fflush(stdout) != 0 || ferror(stdout) != 0) {
+        (void)fprintf(stderr, "weir: cannot write the output\n");
+        return CLI_FAILED;
+    }
+    return code;
 }

@@ -68,16 +68,29 @@ struct claim limiter_claim(struct weir *w, const struct asked *q, struct table_k
     return claim;
 }
 
+/* True if the stripe could be had for a moment within some 10 ms. */
+static bool comes_free(struct lock *stripe)
+{
+    for (unsigned attempt = 0; attempt < 50; attempt++) {
+        if (lock_try(stripe)) {
+            lock_release(stripe);
+            return true;
+        }
+        lock_pause(attempt);
+    }
+    return false;
+}
+
 void limiter_wait(const struct weir *w, struct patience *patience)
 {
-    patience->left -= patience->left != 0;
-    if (patience->in_way == 0) {
-        lock_pause();
-        return;
-    }
     struct lock *stripe = table_stripe(&w->table, patience->in_way);
-    lock_take(stripe);
-    lock_release(stripe);
+    unsigned cost = 1;
+    if (patience->in_way == 0) {
+        lock_pause(0);
+    } else if (!comes_free(stripe)) {
+        cost = PATIENCE_STOPPED;
+    }
+    patience->left -= (unsigned)min_u64(cost, patience->left);
     patience->in_way = 0;
 }
 

@@ -212,14 +212,15 @@ void limiter_count_claim(struct weir *w, const struct claim *claim);
 
 /*
  * The patience of somebody who needs a place in the table and finds others in
- * the way: how often to wait for them, and for whom. It ends, because a process
- * may be stopped for good with its marks in the table.
+ * the way: how often to wait for them, and for whom. It ends soon if they do not
+ * move at all: a process may be stopped for good with a stripe or marks of its own.
  */
 struct patience {
     unsigned left;
     uint64_t in_way; /* of the last claim */
 };
 
+#define PATIENCE_STOPPED 100 /* what a wait in vain costs: ten of them, some 0.1 s, and it ends */
 #define PATIENCE_INIT                                                                              \
     {                                                                                              \
         1000, 0                                                                                    \
@@ -227,7 +228,7 @@ struct patience {
 
 /*
  * After a claim that was contended, the stripe given up: waits until whoever was
- * in the way has left its stripe. Holding none ourselves, we cannot deadlock (G4).
+ * in the way has left its stripe, but not for long.
  */
 void limiter_wait(const struct weir *w, struct patience *patience);
 

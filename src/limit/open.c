@@ -1,5 +1,6 @@
 /* Making, opening and closing limiters. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,22 @@ static int mismatch(struct weir_error *error, const char *what, uint64_t has, ui
 {
     return fail(error, WEIR_EMISMATCH, "the file has %s %" PRIu64 ", expected %" PRIu64, what, has,
                 wanted);
+}
+
+/* options.max_debt in words. */
+static const char *debt_text(uint64_t debt, char text[24])
+{
+    (void)snprintf(text, 24, "%" PRIu64, debt);
+    return debt == 0 ? "as much as its quota" : debt == WEIR_NO_DEBT ? "none" : text;
+}
+
+static int compare_debt(uint64_t has, uint64_t want, struct weir_error *error)
+{
+    char a[24];
+    char b[24];
+    return has == want ? 0
+                       : fail(error, WEIR_EMISMATCH, "the file has max_debt %s, expected %s",
+                              debt_text(has, a), debt_text(want, b));
 }
 
 struct field {
@@ -33,8 +50,11 @@ static int compare(const struct field *fields, size_t n, struct weir_error *erro
 static int compare_fixed(const struct region_fixed *has, const struct region_fixed *want,
                          struct weir_error *error)
 {
+    if (has->algorithm != want->algorithm) {
+        return fail(error, WEIR_EMISMATCH, "the file has algorithm %s, expected %s",
+                    weir_algorithm_name(has->algorithm), weir_algorithm_name(want->algorithm));
+    }
     const struct field fields[] = {
-        {"algorithm", (uint64_t)has->algorithm, (uint64_t)want->algorithm},
         {"hash", (uint64_t)has->hash, (uint64_t)want->hash},
         {"align", (uint64_t)has->align, (uint64_t)want->align},
         {"explicit time", has->explicit_time, want->explicit_time},
@@ -52,9 +72,9 @@ static int compare_spec(const struct limit_spec *has, const struct limit_spec *w
         {"count", has->count, want->count},
         {"burst", has->burst, want->burst},
         {"queue", has->queue, want->queue},
-        {"max_debt", has->debt_asked, want->debt_asked},
     };
-    return compare(fields, sizeof fields / sizeof fields[0], error);
+    int e = compare(fields, sizeof fields / sizeof fields[0], error);
+    return e != 0 ? e : compare_debt(has->debt_asked, want->debt_asked, error);
 }
 
 /* What is in force must be what its own spec compiles to; else the header is damaged. */
@@ -202,6 +222,17 @@ static int recover(void *arg, struct region *r, const struct region_anchor *anch
     return e;
 }
 
+/* The hooks know no path: says it before what they said. */
+static void name_file(struct weir_error *error, const char *path, int code)
+{
+    char text[sizeof error->text];
+    size_t n = strlen(path);
+    if (error != NULL && code != 0 && strncmp(error->text, path, n) != 0) {
+        memcpy(text, error->text, sizeof text);
+        (void)snprintf(error->text, sizeof error->text, "%.120s: %.120s", path, text);
+    }
+}
+
 static int open_region(struct weir *w, const struct weir_options *o, const struct plan *plan,
                        struct weir_error *error)
 {
@@ -211,6 +242,7 @@ static int open_region(struct weir *w, const struct weir_options *o, const struc
     int e;
     if (o->memory == WEIR_FILE) {
         e = region_open_file(&w->region, o->path, &plan->fixed, o->flags, &hooks, &made, error);
+        name_file(error, o->path, e);
     } else {
         e = region_make_memory(&w->region, &plan->fixed, o->memory == WEIR_SHARED, o->flags, &hooks,
                                error);

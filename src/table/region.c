@@ -2,6 +2,8 @@
 #include "table/region.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -65,9 +67,11 @@ int region_map(struct region *r, uint64_t bytes, int flags, int fd, struct weir_
     if (bytes > (uint64_t)PTRDIFF_MAX) {
         return fail(error, WEIR_ENOMEM, "the table would take more memory than there can be");
     }
+    char what[64];
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
     if (p == MAP_FAILED) {
-        return fail_errno(error, "mmap", NULL);
+        (void)snprintf(what, sizeof what, "cannot map %" PRIu64 " bytes", bytes);
+        return fail_errno(error, what, NULL);
     }
     r->head = p;
     r->body = (unsigned char *)p + REGION_HEADER_BYTES;

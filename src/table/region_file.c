@@ -331,6 +331,9 @@ static int open_existing(struct region *r, const char *path, const struct region
 {
     int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) {
+        if (errno == ELOOP) {
+            return fail(error, WEIR_EACCES, "%s: is a symbolic link", path);
+        }
         return errno == ENOENT ? 1 : fail_errno(error, "cannot open", path);
     }
     r->fd = fd;

@@ -45,7 +45,8 @@ void lock_release(struct lock *lock)
     known(lock)->owner = 0;
 }
 
-void lock_pause(void)
+void lock_pause(unsigned attempt)
 {
+    (void)attempt;
     scheduler_pause();
 }

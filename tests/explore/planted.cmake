@@ -6,7 +6,7 @@ weir_plant(miss_without_lock
     [[        lock_take(stripe);
 ]] ""
     [[        lock_release(stripe);
-]] "")
+        if (done) {]] [[        if (done) {]])
 
 weir_plant(load_and_store_instead_of_cas
     [[two checks of one known key are charged both]] 0 limit/ask.c

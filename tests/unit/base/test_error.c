@@ -74,7 +74,7 @@ static void failed_system_calls_are_mapped_to_codes(void **state)
     } rows[] = {{ENOMEM, WEIR_ENOMEM}, {EAGAIN, WEIR_ENOMEM}, {ENOSPC, WEIR_ENOSPC},
                 {EDQUOT, WEIR_ENOSPC}, {EFBIG, WEIR_ENOSPC},  {EACCES, WEIR_EACCES},
                 {EPERM, WEIR_EACCES},  {ELOOP, WEIR_EACCES},  {EIO, WEIR_EIO},
-                {ENOENT, WEIR_EIO},    {EMFILE, WEIR_EIO}};
+                {ENOENT, WEIR_ENOENT}, {EMFILE, WEIR_EIO}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct weir_error error;
         errno = rows[i].number;

@@ -101,7 +101,7 @@ static void a_folder_that_is_not_there_is_an_error(void **state)
 {
     char *nowhere = unit_path(folder, "no/such/folder");
     options.path = nowhere;
-    assert_refused(WEIR_EIO, nowhere, "No such file or directory");
+    assert_refused(WEIR_ENOENT, nowhere, "No such file or directory");
     free(nowhere);
     assert_nothing_left_behind();
 }
@@ -111,7 +111,7 @@ static void a_path_through_a_file_is_an_error(void **state)
     make_file();
     char *below = unit_path(path, "below");
     options.path = below;
-    assert_refused(WEIR_EIO, below, "Not a directory");
+    assert_refused(WEIR_ENOENT, below, "Not a directory");
     free(below);
 }
 
@@ -305,7 +305,7 @@ static void each_parameter_must_agree(void **state)
         options.field = value;                                                                     \
         assert_refused_untouched(WEIR_EMISMATCH, has, wants);                                      \
     } while (0)
-    DIFFERS(algorithm, WEIR_FIXED_WINDOW, "algorithm 1", "expected 3");
+    DIFFERS(algorithm, WEIR_FIXED_WINDOW, "algorithm token_bucket", "expected fixed_window");
     DIFFERS(hash, WEIR_XXH3, "hash 0", "expected 1");
     DIFFERS(flags, 0, "explicit time 1", "expected 0");
     DIFFERS(period_ns, WEIR_MINUTE, "period_ns 3600000000000", "expected 60000000000");
