@@ -26,7 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STEP_ALL 1500
+#define STEP_ALL 6000
 #define STEP_SAMPLE 50
 
 struct step_plan {
