@@ -28,6 +28,10 @@
 #define THREADS_TSAN 0
 #define THREADS_ASAN 0
 #endif
+#ifdef WEIR_COVERAGE /* counts as slow as asan */
+#undef THREADS_ASAN
+#define THREADS_ASAN 1
+#endif
 #ifdef WEIR_LONG
 #define THREADS_LONG 1
 #else
