@@ -204,10 +204,10 @@ struct weir_options {
     uint64_t count;      /* units per period; required, at least 1 */
     uint64_t period_ns;  /* required: 1 us to 100 years. Buckets: count/period at most 1e9 per s
                             (above 1.28e7 up to 0.8 % too strict), and burst + max_debt must
-                            refill within 36 years (above 400,000 per s fewer, down to 1.1). Windows: count + max_debt fit what 64 bits leave
-                            beside the index of a window in 100 years: below 2^32 at 1 s, 2^48
-                            at a day; for sliding_window half the bits: 65,535 at 1 s,
-                            16,777,215 at a day */
+                            refill within 36 years (above 400,000 per s fewer, down to 1.1).
+                            Windows: count + max_debt fit what 64 bits leave beside the index
+                            of a window in 100 years: below 2^32 at 1 s, 2^48 at a day; for
+                            sliding_window half the bits: 65,535 at 1 s, 16,777,215 at a day */
     uint64_t burst;      /* token_bucket: the most at once. 0: count. Else an error */
     uint64_t queue;      /* leaky_bucket: places behind the one being served. Else an error */
     uint64_t max_keys;   /* keys and blocks in use at once that are never forgotten. 0: 100,000.
@@ -266,7 +266,8 @@ WEIR_API void weir_close(struct weir *w);
  * Changes count and burst (leaky_bucket: queue) of a live limiter, for every
  * process that shares it, at once. Keys keep their state: a key gains at most
  * one extra burst, and is locked out at most 1 s plus the new time to full, debt
- * included. A default max_debt follows the quota. burst_or_queue is 0 for the windows and the log; 0 for token_bucket: count.
+ * included. A default max_debt follows the quota. burst_or_queue is 0 for the
+ * windows and the log; 0 for token_bucket: count.
  * sliding_log cannot grow beyond the count that it was made with, nor a bucket
  * to a rate that its time unit cannot express: WEIR_EQUOTA, WEIR_ERATE.
  *
@@ -523,9 +524,9 @@ WEIR_API int weir_stats_read(struct weir *w, struct weir_stats *stats);
 
 /*
  * Visits up to `lines` lines of four slots (the whole table has stats.capacity / 4)
- * and frees those whose key is as good as new. Never needed for correctness: new keys reuse such slots anyway. Call
- * it now and then if `keys` should follow the live ones. Returns the slots
- * freed, or a WEIR_E...
+ * and frees those whose key is as good as new. Never needed for correctness: new
+ * keys reuse such slots anyway. Call it now and then if `keys` should follow the
+ * live ones. Returns the slots freed, or a WEIR_E...
  */
 WEIR_API int64_t weir_sweep(struct weir *w, uint64_t lines);
 WEIR_API int64_t weir_sweep_at(struct weir *w, uint64_t lines, uint64_t now_ns);

@@ -242,8 +242,9 @@ struct claim {
  * Puts an absent key into the table with `word`. Call under the key's stripe
  * lock, after table_find_locked() said NULL. `how`: CLAIM_EVICT, forget the least
  * indebted candidate rather than fail; CLAIM_HASTY, do not wait any longer for
- * others who are in the way, who may be stopped for good. `now` judges freshness; pass it less the clocks'
- * slack. In wide tables the record of the slot is the caller's to fill.
+ * others who are in the way, who may be stopped for good. `now` judges freshness;
+ * pass it less the clocks' slack. In wide tables the record of the slot is the
+ * caller's to fill.
  */
 struct claim table_claim(const struct table *t, struct table_key key, uint64_t word, uint64_t now,
                          unsigned how);
