@@ -113,7 +113,10 @@ extern "C" {
     X(WEIR_ESTALE, -16, "the handle belongs to another limiter, or is used up")                    \
     X(WEIR_EEXPIRED, -17, "the reservation has expired")                                           \
     X(WEIR_ECPU, -18, "this processor lacks a 16-byte compare-and-swap")                           \
-    X(WEIR_ENOENT, -19, "the file does not exist")
+    X(WEIR_ENOENT, -19, "the file does not exist")                                                 \
+    X(WEIR_ERULES, -20, "the rules have errors")                                                   \
+    X(WEIR_EATTRIBUTE, -21, "an attribute of the request cannot be used")                          \
+    X(WEIR_ENOLIMIT, -22, "there is no limit of that name")
 
 #define WEIR_ERROR_ENUM(name, value, text) name = value,
 enum weir_errno { WEIR_OK = 0, WEIR_ERRORS(WEIR_ERROR_ENUM) };
@@ -276,6 +279,10 @@ WEIR_API void weir_close(struct weir *w);
 WEIR_API int weir_change(struct weir *w, uint64_t count, uint64_t burst_or_queue,
                          struct weir_error *error);
 
+/* What weir_change() would return now; changes nothing. */
+WEIR_API int weir_change_check(struct weir *w, uint64_t count, uint64_t burst_or_queue,
+                               struct weir_error *error);
+
 /* The limiter's own time now. WEIR_EINVAL with WEIR_EXPLICIT_TIME. */
 WEIR_API int weir_now(struct weir *w, uint64_t *now_ns);
 
@@ -390,7 +397,7 @@ struct weir_part {
  * Several limits at once, all or nothing: every part is allowed and charged,
  * or none is charged. The answer is that of the part that bound, named by
  * answer->limit: on deny NEVER first, then the largest retry; on allow the
- * smallest remaining; ties by order. Two parts may name the same limiter, with
+ * smallest remaining; ties by order; delay_ns is the longest of any. Two parts may name the same limiter, with
  * different keys. Under a race another caller's call may be denied although it
  * would have fitted (WEIR_FLAG_SPURIOUS, counted); nothing is ever admitted
  * too much. A process killed inside may leave charges that nobody used.

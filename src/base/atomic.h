@@ -56,6 +56,28 @@ static inline uint64_t fetch_sub(uint64_t *p, uint64_t value)
     return __atomic_fetch_sub(p, value, __ATOMIC_ACQ_REL);
 }
 
+/*
+ * In one order with all others of this kind: for "I say that I am in, then look
+ * whether you are" on both sides, where one of two must see the other.
+ */
+static inline uint64_t fetch_add_ordered(uint64_t *p, uint64_t value)
+{
+    explore_point(p);
+    return __atomic_fetch_add(p, value, __ATOMIC_SEQ_CST);
+}
+
+static inline void store_ordered(uint64_t *p, uint64_t value)
+{
+    explore_point(p);
+    __atomic_store_n(p, value, __ATOMIC_SEQ_CST);
+}
+
+static inline uint64_t load_ordered(const uint64_t *p)
+{
+    explore_point(p);
+    return __atomic_load_n(p, __ATOMIC_SEQ_CST);
+}
+
 static inline bool cas_u64(uint64_t *p, uint64_t seen, uint64_t next)
 {
     explore_point(p);

@@ -99,11 +99,10 @@ int params_compile(const struct algo_ops *ops, const struct limit_spec *spec,
 
 /* ---- changing ---- */
 
-static int change_locked(struct weir *w, uint64_t count, uint64_t burst_or_queue,
-                         struct weir_error *error)
+static int compile_change(const struct weir *w, uint64_t count, uint64_t burst_or_queue,
+                          struct algo_params *next, struct weir_error *error)
 {
     struct algo_params old;
-    struct algo_params next;
     (void)params_read(w->head, &old);
     struct algo_layout layout = {old.shift, old.capacity, true};
     struct limit_spec spec = old.spec;
@@ -113,14 +112,11 @@ static int change_locked(struct weir *w, uint64_t count, uint64_t burst_or_queue
     } else {
         spec.queue = burst_or_queue;
     }
-    int e = params_compile(w->ops, &spec, &layout, &next, error);
-    if (e == 0) {
-        params_publish(w->head, &next);
-    }
-    return e;
+    return params_compile(w->ops, &spec, &layout, next, error);
 }
 
-int weir_change(struct weir *w, uint64_t count, uint64_t burst_or_queue, struct weir_error *error)
+static int check_arguments(const struct weir *w, uint64_t count, uint64_t burst_or_queue,
+                           struct weir_error *error)
 {
     if (w == NULL) {
         return fail(error, WEIR_EINVAL, "the limiter is NULL");
@@ -132,8 +128,29 @@ int weir_change(struct weir *w, uint64_t count, uint64_t burst_or_queue, struct 
     if (burst_or_queue != 0 && id != WEIR_TOKEN_BUCKET && id != WEIR_LEAKY_BUCKET) {
         return fail(error, WEIR_EINVAL, "%s has neither burst nor queue, expected 0", w->ops->name);
     }
+    return 0;
+}
+
+int weir_change_check(struct weir *w, uint64_t count, uint64_t burst_or_queue,
+                      struct weir_error *error)
+{
+    struct algo_params next;
+    int e = check_arguments(w, count, burst_or_queue, error);
+    return e != 0 ? e : compile_change(w, count, burst_or_queue, &next, error);
+}
+
+int weir_change(struct weir *w, uint64_t count, uint64_t burst_or_queue, struct weir_error *error)
+{
+    struct algo_params next;
+    int e = check_arguments(w, count, burst_or_queue, error);
+    if (e != 0) {
+        return e;
+    }
     lock_take(&w->head->change);
-    int e = change_locked(w, count, burst_or_queue, error);
+    e = compile_change(w, count, burst_or_queue, &next, error);
+    if (e == 0) {
+        params_publish(w->head, &next);
+    }
     lock_release(&w->head->change);
     return e;
 }

@@ -74,6 +74,16 @@ static void give_answer(const struct part *p, struct weir_answer *answer)
     answer->limit = p->index;
 }
 
+/* Allowed by all: whoever acts must have waited for the slowest. */
+static void give_slowest(const struct part *p, size_t n, struct weir_answer *answer)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (p[i].answer.delay_ns > answer->delay_ns) {
+            answer->delay_ns = p[i].answer.delay_ns;
+        }
+    }
+}
+
 /* Scarcest first, by insertion: there are few. */
 static void order(const struct part *p, size_t n, size_t *sorted)
 {
@@ -117,6 +127,7 @@ static void charge(struct part *p, size_t n, struct weir_answer *answer)
         limiter_count(p[i].w, &p[i].answer);
     }
     give_answer(binding(p, n), answer);
+    give_slowest(p, n, answer);
 }
 
 int weir_check_several_at(const struct weir_part *parts, size_t n, uint64_t now_ns,
@@ -137,6 +148,9 @@ int weir_check_several_at(const struct weir_part *parts, size_t n, uint64_t now_
     const struct part *worst = binding(p, n);
     if (mode == WEIR_PEEK) {
         give_answer(worst, answer);
+        if (answer->verdict == WEIR_ALLOW) {
+            give_slowest(p, n, answer);
+        }
     } else if (worst->answer.verdict != WEIR_ALLOW) {
         limiter_count(worst->w, &worst->answer);
         give_answer(worst, answer);
