@@ -3,12 +3,12 @@
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/weir")
 
-install(TARGETS libweir_shared libweir_static EXPORT weirTargets
+install(TARGETS libweir_shared libweir_static libweir_rules_shared libweir_rules_static EXPORT weirTargets
     LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(DIRECTORY include/ DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
-if(TARGET weir)
-    install(TARGETS weir RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-endif()
+install(TARGETS weir RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+install(FILES "${PROJECT_BINARY_DIR}/man/weir.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+install(FILES "${PROJECT_BINARY_DIR}/man/weir.yaml.5" DESTINATION "${CMAKE_INSTALL_MANDIR}/man5")
 
 install(EXPORT weirTargets NAMESPACE weir:: DESTINATION "${package_dir}")
 configure_package_config_file(cmake/weirConfig.cmake.in cmake/weirConfig.cmake INSTALL_DESTINATION "${package_dir}")
@@ -17,5 +17,7 @@ install(FILES "${PROJECT_BINARY_DIR}/cmake/weirConfig.cmake" "${PROJECT_BINARY_D
     DESTINATION "${package_dir}")
 
 file(RELATIVE_PATH WEIR_PC_PREFIX "/p/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/p")
-configure_file(cmake/weir.pc.in cmake/weir.pc @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/cmake/weir.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+foreach(name weir weir-rules)
+    configure_file(cmake/${name}.pc.in cmake/${name}.pc @ONLY)
+    install(FILES "${PROJECT_BINARY_DIR}/cmake/${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endforeach()

@@ -1,8 +1,6 @@
-/* weir bench: what the engine costs. The measuring is in bench_core.h and behind it. */
+/* weir bench core: what the engine costs. The measuring is in bench_core.h and behind it. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/bench_core.h"
 #include "cli/cli.h"
@@ -16,77 +14,76 @@
 #define QUICK_EASE 40
 #endif
 
-/* After a complaint on standard error; --help gets it on standard output. */
-static int usage(FILE *out)
-{
-    (void)fprintf(out,
-                  "usage: weir bench core [--json] [--rounds N] [--keys N] [--huge] [--quick]\n"
-                  "  --json      one object instead of a table\n"
-                  "  --rounds N  how often each figure is measured: %d to %d, else %d\n"
-                  "  --keys N    live keys of the large tables: %d and up, else 10000000\n"
-                  "  --huge      everything large on 2 MiB pages\n"
-                  "  --quick     few keys, short loops: a smoke test, not a measurement\n",
-                  BENCH_ROUNDS_MIN, BENCH_ROUNDS_MAX, ROUNDS, BENCH_KEYS_MIN);
-    return out == stdout ? CLI_OK : CLI_USAGE;
-}
+enum { JSON, ROUNDS_N, KEYS_N, HUGE, QUICK };
 
-/* 0, or -1 if text is not a whole number from min to max. */
-static int read_number(const char *text, uint64_t min, uint64_t max, uint64_t *number)
+static const struct cli_option options[] = {
+    [JSON] = {"--json", NULL, "one object instead of a table"},
+    [ROUNDS_N] = {"--rounds", "N", "how often each figure is measured: 5 to 99, else 7"},
+    [KEYS_N] = {"--keys", "N", "live keys of the large tables: 1000 and up, else 10000000"},
+    [HUGE] = {"--huge", NULL, "everything large on 2 MiB pages"},
+    [QUICK] = {"--quick", NULL, "few keys, short loops: a smoke test, not a measurement"},
+};
+
+static int run(int argc, char **argv);
+
+const struct cli_command cli_bench_core =
+    CLI_COMMAND("bench core", "", "measure the engine next to its floors", options, run);
+
+/* 0, or CLI_USAGE after a complaint if the value is not a whole number from min to max. */
+static int read_number(const struct cli_args *args, int row, uint64_t min, uint64_t max,
+                       uint64_t *number)
 {
     char *end;
-    if (text == NULL || text[0] < '0' || text[0] > '9') {
-        return -1;
-    }
     errno = 0;
-    *number = strtoull(text, &end, 10);
-    return errno != 0 || *end != '\0' || *number < min || *number > max ? -1 : 0;
+    *number = strtoull(args->value, &end, 10);
+    if (args->value[0] < '0' || args->value[0] > '9' || errno != 0 || *end != '\0' ||
+        *number < min || *number > max) {
+        return cli_complain(args->command, "%s is '%s', expected a whole number from %llu to %llu",
+                            options[row].name, args->value, (unsigned long long)min,
+                            (unsigned long long)max);
+    }
+    return 0;
 }
 
-/* How many words were used; 0 if they are no option. */
-static int read_option(char **word, struct bench_options *o)
+static int read_option(const struct cli_args *args, int row, struct bench_options *o)
 {
     uint64_t number;
-    if (strcmp(word[0], "--json") == 0) {
+    int code = 0;
+    switch (row) {
+    case JSON:
         o->json = true;
-    } else if (strcmp(word[0], "--huge") == 0) {
+        return 0;
+    case HUGE:
         o->huge = true;
-    } else if (strcmp(word[0], "--quick") == 0) {
+        return 0;
+    case QUICK:
         o->ease = QUICK_EASE;
         o->rounds = BENCH_ROUNDS_MIN;
         o->keys = QUICK_KEYS;
-    } else if (strcmp(word[0], "--rounds") == 0) {
-        if (read_number(word[1], BENCH_ROUNDS_MIN, BENCH_ROUNDS_MAX, &number) != 0) {
-            return 0;
-        }
-        o->rounds = (unsigned)number;
-        return 2;
-    } else if (strcmp(word[0], "--keys") == 0) {
-        return read_number(word[1], BENCH_KEYS_MIN, BENCH_KEYS_MAX, &o->keys) == 0 ? 2 : 0;
-    } else {
         return 0;
+    case ROUNDS_N:
+        code = read_number(args, row, BENCH_ROUNDS_MIN, BENCH_ROUNDS_MAX, &number);
+        o->rounds = (unsigned)number;
+        return code;
+    case KEYS_N:
+        return read_number(args, row, BENCH_KEYS_MIN, BENCH_KEYS_MAX, &o->keys);
+    default:
+        return cli_complain(args->command, "takes no arguments, found '%s'", args->value);
     }
-    return 1;
 }
 
-int cli_bench(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-    struct bench_options options = {.keys = KEYS, .rounds = ROUNDS, .ease = 1};
-    if (argc >= 2 && strcmp(argv[argc - 1], "--help") == 0) {
-        return usage(stdout);
-    }
-    if (argc < 2 || strcmp(argv[1], "core") != 0) {
-        (void)fprintf(stderr, "weir bench: expected 'core', found %s\n",
-                      argc < 2 ? "nothing" : argv[1]);
-        return usage(stderr);
-    }
-    for (int i = 2; i < argc;) {
-        int used = read_option(&argv[i], &options);
-        if (used == 0) {
-            (void)fprintf(stderr, "weir bench: cannot use '%s%s%s'\n", argv[i],
-                          i + 1 < argc ? " " : "", i + 1 < argc ? argv[i + 1] : "");
-            return usage(stderr);
+    struct bench_options asked = {.keys = KEYS, .rounds = ROUNDS, .ease = 1};
+    struct cli_args args;
+    cli_args_init(&args, &cli_bench_core, argc, argv);
+    for (int row; (row = cli_next(&args)) != CLI_END;) {
+        if (row == CLI_HELP || row == CLI_BAD) {
+            return row == CLI_HELP ? CLI_OK : CLI_USAGE;
         }
-        i += used;
+        if (read_option(&args, row, &asked) != 0) {
+            return CLI_USAGE;
+        }
     }
-    return bench_core(&options) == 0 ? CLI_OK : CLI_FAILED;
+    return bench_core(&asked) == 0 ? CLI_OK : CLI_FAILED;
 }

@@ -10,6 +10,10 @@
 
 #include "cli/cli.h"
 
+static int run(int argc, char **argv);
+
+const struct cli_command cli_demo = CLI_PLAIN_COMMAND("demo", "", "show limiting in action", run);
+
 #define TICK_NS (25 * WEIR_MILLISECOND)
 #define TICKS 60
 
@@ -89,12 +93,16 @@ static int run_live(void)
     return CLI_OK;
 }
 
-int cli_demo(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-    (void)argv;
-    if (argc > 1) {
-        (void)fprintf(stderr, "weir demo: takes no arguments\n");
-        return CLI_USAGE;
+    struct cli_args args;
+    cli_args_init(&args, &cli_demo, argc, argv);
+    int next = cli_next(&args);
+    if (next == CLI_OPERAND) {
+        return cli_complain(&cli_demo, "takes no arguments, found '%s'", args.value);
+    }
+    if (next != CLI_END) {
+        return next == CLI_HELP ? CLI_OK : CLI_USAGE;
     }
     (void)printf("10 per second for one key; 1.5 s of traffic in ticks of 25 ms; a new window\n"
                  "begins at the bar. # all passed  + some  x none  . nothing offered\n\n"

@@ -47,6 +47,6 @@ for bad in '' 'cores' 'core --rounds 4' 'core --rounds' 'core --keys 1' 'core --
     # shellcheck disable=SC2086  # words on purpose
     "$weir" bench $bad >/dev/null 2>"$dir/error" || rc=$?
     [ "$rc" = 2 ] || die "weir bench $bad: exit $rc instead of 2"
-    grep -q usage "$dir/error" || die "weir bench $bad: no usage"
+    grep -q '^weir bench' "$dir/error" || die "weir bench $bad: no word of what is wrong"
 done
 echo "$(echo "$figures" | wc -w) figures"

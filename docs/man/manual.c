@@ -1,0 +1,134 @@
+/*
+ * Makes the manual pages: copies a template to standard output and puts, where
+ * a line says @commands@ or @fields SECTION@, what the parser itself is made of.
+ *
+ *     make_manual docs/man/weir.yaml.5.in >weir.yaml.5
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "policy/fields.h"
+
+#define LINE_MAX_BYTES 4096
+
+static const struct section *const sections[] = {&section_top,      &section_server, &section_store,
+                                                 &section_limit,    &section_tiers,  &section_tier,
+                                                 &section_overrides};
+
+/* A text in roff: hyphens that are typed, backslashes, a point or quote at the start of a line. */
+static void put(const char *text)
+{
+    if (text[0] == '.' || text[0] == '\'') {
+        (void)fputs("\\&", stdout);
+    }
+    for (; *text != 0; text++) {
+        if (*text == '-') {
+            (void)fputs("\\-", stdout);
+        } else if (*text == '\\') {
+            (void)fputs("\\e", stdout);
+        } else if (*text == '\'') {
+            (void)fputs("\\(aq", stdout);
+        } else {
+            (void)fputc(*text, stdout);
+        }
+    }
+}
+
+/* As a sentence; a first word such as token_bucket keeps its case. */
+static void put_sentence(const char *text)
+{
+    size_t word = strcspn(text, " :");
+    bool plain = memchr(text, '_', word) == NULL && text[0] >= 'a' && text[0] <= 'z';
+    char first[2] = {plain ? (char)(text[0] - 'a' + 'A') : text[0], 0};
+    put(first);
+    put(text + 1);
+    (void)fputs(".\n", stdout);
+}
+
+static void put_commands(void)
+{
+    for (size_t i = 0; cli_commands[i] != NULL; i++) {
+        const struct cli_command *c = cli_commands[i];
+        (void)printf(".SS weir %s", c->name);
+        (void)fputs(c->options_count > 0 ? " [options]" : "", stdout);
+        (void)fputs(c->operands[0] != 0 ? " " : "", stdout);
+        put(c->operands);
+        (void)fputc('\n', stdout);
+        put_sentence(c->summary);
+        for (size_t j = 0; j < c->options_count; j++) {
+            (void)fputs(".TP\n.B ", stdout);
+            put(c->options[j].name);
+            if (c->options[j].argument != NULL) {
+                (void)fputs(" \\fI", stdout);
+                put(c->options[j].argument);
+                (void)fputs("\\fR", stdout);
+            }
+            (void)fputc('\n', stdout);
+            put_sentence(c->options[j].help);
+        }
+    }
+}
+
+static void put_fields(const struct section *section)
+{
+    for (size_t i = 0; i < section->count; i++) {
+        const struct field *f = &section->fields[i];
+        (void)fputs(".TP\n.B ", stdout);
+        put(f->name);
+        (void)fputc('\n', stdout);
+        put_sentence(f->help);
+        (void)fputs("Value: ", stdout);
+        put(f->expects);
+        (void)fputs(".\n", stdout);
+        if (f->initial[0] != 0) {
+            (void)fputs("Default: ", stdout);
+            put(f->initial);
+            (void)fputs(".\n", stdout);
+        } else {
+            (void)fputs("Must be given.\n", stdout);
+        }
+    }
+}
+
+/* True if the line was a place to fill in; exits if there is no such section. */
+static int fill_in(const char *line)
+{
+    char name[64];
+    if (strcmp(line, "@commands@\n") == 0) {
+        put_commands();
+        return 1;
+    }
+    if (sscanf(line, "@fields %63[^@]@", name) != 1) {
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
+        if (strcmp(sections[i]->name, name) == 0) {
+            put_fields(sections[i]);
+            return 1;
+        }
+    }
+    (void)fprintf(stderr, "make_manual: no section '%s'\n", name);
+    return -1;
+}
+
+int main(int argc, char **argv)
+{
+    char line[LINE_MAX_BYTES];
+    FILE *in = argc == 2 ? fopen(argv[1], "r") : NULL;
+    if (in == NULL) {
+        (void)fprintf(stderr, "usage: make_manual TEMPLATE >PAGE\n");
+        return CLI_USAGE;
+    }
+    while (fgets(line, sizeof line, in) != NULL) {
+        int filled = fill_in(line);
+        if (filled < 0) {
+            return CLI_USAGE;
+        }
+        if (filled == 0) {
+            (void)fputs(line, stdout);
+        }
+    }
+    int failed = ferror(in) != 0 || fclose(in) != 0 || fflush(stdout) != 0;
+    return failed ? CLI_FAILED : CLI_OK;
+}

@@ -1,0 +1,246 @@
+/*
+ * Rules for weir: limits per endpoint, tier and key, from a file, for programs
+ * that do not want to program them. Needs weir.h and libweir.
+ *
+ *     struct weir_rules *rules;
+ *     struct weir_error error;
+ *     if (weir_rules_open(&rules, "weir.yaml", NULL, &error) != 0) { complain(error.text); }
+ *
+ *     struct weir_rules_attribute with[] = {
+ *         WEIR_RULES_ATTRIBUTE("path", "/search/cats"),
+ *         WEIR_RULES_ATTRIBUTE("method", "GET"),
+ *         WEIR_RULES_ATTRIBUTE("ip", "203.0.113.7"),
+ *         WEIR_RULES_ATTRIBUTE("tier", "pro"),
+ *     };
+ *     struct weir_rules_question q = {.attributes = with, .attributes_count = 4};
+ *     struct weir_rules_answer a;
+ *     if (weir_rules_ask(rules, &q, &a, &error) == 0 && a.answer.verdict == WEIR_ALLOW) { serve(); }
+ *
+ * weir.yaml(5) describes the file. `weir config check FILE` reads it as
+ * weir_rules_open() does, `weir config show FILE` prints what came of it.
+ *
+ * THE REQUEST is a list of attributes: names and values. `path`, `method`, `host`
+ * and `ip` are normalised, so that one resource or client cannot be two:
+ * weir.yaml(5) says how. Every other value counts as it is, byte by byte. An
+ * empty value counts as missing. Names that no rule speaks of are ignored. The
+ * sources that the file's `attributes` section names may be passed as attributes
+ * themselves ("header:X-User-Id", "query:api_key"; header names in any case):
+ * the rules then derive the attribute.
+ *
+ * THE ORDER: the block list, then the allow list, then the limits. All enforced
+ * limits that apply are charged together or not at all (weir_check_several());
+ * then the shadow limits, each for itself, if the request was allowed.
+ *
+ * THREADS. Every function may be called from any thread at any time, except that
+ * weir_rules_close() must be the last. Asking takes no lock and allocates
+ * nothing. A reload prepares everything beside the requests; then it lets no new
+ * request in, waits for those inside (they are decisions, not I/O), switches, and goes on: no request
+ * sees a mixture of old and new rules.
+ *
+ * FORK. A child has its own copy of everything, counts included. Do not fork
+ * while another thread reloads.
+ */
+#ifndef WEIR_RULES_H
+#define WEIR_RULES_H
+
+#include <string.h>
+
+#include <weir.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct weir_rules;
+
+/* ---- loading ----------------------------------------------------------- */
+
+enum weir_rules_severity { WEIR_RULES_ERROR = 0, WEIR_RULES_WARNING = 1 };
+
+/* One thing to say about a file. Valid during the call only. */
+struct weir_rules_message {
+    int severity;     /* enum weir_rules_severity */
+    const char *file; /* the rule file, or a file that it names */
+    unsigned line;    /* from 1; 0: the file as a whole */
+    unsigned column;  /* from 1 */
+    const char *text; /* what was found and what was expected */
+};
+
+typedef void (*weir_rules_message_fn)(void *arg, const struct weir_rules_message *message);
+
+/* Zero what you do not use. */
+struct weir_rules_options {
+    size_t size;    /* sizeof(struct weir_rules_options), set by WEIR_RULES_OPTIONS_INIT */
+    unsigned flags; /* of WEIR_EXPLICIT_TIME, WEIR_PREFAULT, WEIR_HUGE_PAGES */
+    unsigned reserved;
+    weir_clock_fn clock; /* the clock of the short forms; NULL: the system's */
+    void *clock_arg;
+    weir_rules_message_fn
+        message; /* called for every error and warning, in the order of the file */
+    void *message_arg;
+};
+
+#define WEIR_RULES_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        sizeof(struct weir_rules_options), 0, 0, 0, 0, 0, 0                                        \
+    }
+
+/*
+ * Reads a rule file, or a folder of *.yaml files in the order of their names
+ * (limits and lists follow each other, any other section may stand in one of
+ * them only), and makes its limits. options may be NULL.
+ *
+ * 0 or WEIR_ERULES: the rules have errors. All of them went to options->message;
+ * *error (may be NULL) has the first, as "file:line:column: text". Also
+ * WEIR_EINVAL, WEIR_ENOMEM, WEIR_EIO. Then nothing was made.
+ */
+WEIR_API int weir_rules_open(struct weir_rules **rules, const char *path,
+                             const struct weir_rules_options *options, struct weir_error *error);
+
+/* The same from memory; `name` stands for the file in messages, and files are looked for beside it. */
+WEIR_API int weir_rules_open_text(struct weir_rules **rules, const char *name, const char *text,
+                                  size_t text_len, const struct weir_rules_options *options,
+                                  struct weir_error *error);
+
+/* Ends the rules and their limits. NULL is allowed. */
+WEIR_API void weir_rules_close(struct weir_rules *rules);
+
+/*
+ * Reads the rules again (path NULL: from where they came) and switches to them.
+ * A limit that is still there, with the same algorithm, period, key, max_keys,
+ * on_full and align, keeps its keys' state, and so does each of its tiers; a
+ * changed count, burst or queue applies at once, as weir_change() says. What
+ * weir_change() cannot do starts afresh. Limits put in by weir_rules_put() go,
+ * unless the file has them. On an error the old rules stay as they are.
+ */
+WEIR_API int weir_rules_reload(struct weir_rules *rules, const char *path,
+                               struct weir_error *error);
+WEIR_API int weir_rules_reload_text(struct weir_rules *rules, const char *name, const char *text,
+                                    size_t text_len, struct weir_error *error);
+
+/*
+ * Adds one limit, or replaces that of the same name in its place: YAML as one item
+ * under `limits`. A new one comes last. State is kept as in a reload.
+ * WEIR_ERULES and the others as above.
+ */
+WEIR_API int weir_rules_put(struct weir_rules *rules, const char *yaml, size_t yaml_len,
+                            struct weir_error *error);
+
+/* Removes one limit and its keys. WEIR_ENOLIMIT if there is none of that name. */
+WEIR_API int weir_rules_remove(struct weir_rules *rules, const char *name,
+                               struct weir_error *error);
+
+/* ---- asking ------------------------------------------------------------ */
+
+struct weir_rules_attribute {
+    const char *name;
+    size_t name_len;
+    const char *value;
+    size_t value_len;
+};
+
+/* From two C strings. */
+#define WEIR_RULES_ATTRIBUTE(name, value)                                                          \
+    {                                                                                              \
+        (name), strlen(name), (value), strlen(value)                                               \
+    }
+
+/* The most attributes that one question may carry, and the longest value. */
+#define WEIR_RULES_ATTRIBUTES_MAX 256
+#define WEIR_RULES_VALUE_MAX 4096
+
+/* One question. Zero what you do not use. */
+struct weir_rules_question {
+    const struct weir_rules_attribute *attributes;
+    size_t attributes_count;
+    uint64_t cost;        /* for limits that do not say their own `cost`; 0: 1 */
+    uint64_t max_wait_ns; /* as in struct weir_question; only where one limit applies */
+    int mode;             /* WEIR_CHECK or WEIR_PEEK */
+    unsigned reserved;    /* 0 */
+};
+
+/* Who decided. */
+enum weir_rules_reason {
+    WEIR_RULES_NO_LIMIT = 0, /* no limit applies: allowed */
+    WEIR_RULES_LIMIT = 1,    /* the limit that bound */
+    WEIR_RULES_ALLOWED = 2,  /* the allow list */
+    WEIR_RULES_BLOCKED = 3,  /* the block list: NEVER */
+    WEIR_RULES_MISSING = 4   /* on_missing: deny, and the key has no value: NEVER */
+};
+
+/* answer.flags: a shadow limit would have denied. */
+#define WEIR_FLAG_SHADOW 0x100u
+
+/* answer.quota and answer.remaining where no limit bound. */
+#define WEIR_UNLIMITED UINT64_MAX
+
+/* Names of limits and tiers have up to 63 bytes. */
+#define WEIR_RULES_NAME 64
+
+struct weir_rules_answer {
+    struct weir_answer answer;
+    int reason;                   /* enum weir_rules_reason */
+    unsigned applied;             /* enforced limits that applied */
+    unsigned missing;             /* limits left out because their key had no value */
+    unsigned shadow_denied;       /* shadow limits that would have denied */
+    char limit[WEIR_RULES_NAME];  /* the limit that bound; "" where none did */
+    char tier[WEIR_RULES_NAME];   /* its tier; "" where it has none */
+    char shadow[WEIR_RULES_NAME]; /* the first shadow limit that would have denied; "" */
+};
+
+/*
+ * May this request pass now? The short form reads the clock.
+ *
+ * 0; WEIR_EATTRIBUTE: a value cannot be used (an ip that is none, an ambiguous
+ * path, a cost attribute that is missing or no whole number from 1 up, a value that is too long);
+ * WEIR_EINVAL, WEIR_ETIME, WEIR_ENOTSUP (max_wait with several limits, or with a window).
+ * Then nothing was charged, and *error (may be NULL) says what was found.
+ */
+WEIR_API int weir_rules_ask(struct weir_rules *rules, const struct weir_rules_question *question,
+                            struct weir_rules_answer *answer, struct weir_error *error);
+WEIR_API int weir_rules_ask_at(struct weir_rules *rules, const struct weir_rules_question *question,
+                               uint64_t now_ns, struct weir_rules_answer *answer,
+                               struct weir_error *error);
+
+/* ---- looking at them --------------------------------------------------- */
+
+/* Counted since weir_rules_open(), over reloads. */
+struct weir_rules_stats {
+    size_t size; /* in: sizeof(struct weir_rules_stats) */
+    uint64_t asked;
+    uint64_t unmatched; /* no limit applied */
+    uint64_t allow_listed;
+    uint64_t block_listed;
+    uint64_t missing;       /* limits left out, or requests denied, because a key had no value */
+    uint64_t tier_unknown;  /* tier values that the limit does not know: its default counted */
+    uint64_t shadow_denied; /* requests that a shadow limit would have denied */
+    uint64_t bad;           /* questions that got an error */
+    uint64_t generation;    /* 1, and one more for each reload, put and remove */
+    uint64_t bytes;         /* memory of all limits */
+};
+
+WEIR_API int weir_rules_stats_read(struct weir_rules *rules, struct weir_rules_stats *stats);
+
+/* One limiter of the rules: a limit, one of its tiers, or a rate of its overrides. */
+struct weir_rules_limit {
+    const char *name;
+    const char *tier; /* "" where the limit has none */
+    int algorithm;
+    int shadow;
+    uint64_t count;
+    uint64_t period_ns;
+    uint64_t burst; /* leaky_bucket: the queue */
+    struct weir_stats stats;
+};
+
+/* Returns 0 to go on; anything else ends the list and is returned. Must not call the same rules. */
+typedef int (*weir_rules_limit_fn)(void *arg, const struct weir_rules_limit *limit);
+
+/* Calls fn for each of them, in the order of the file. */
+WEIR_API int weir_rules_limits(struct weir_rules *rules, weir_rules_limit_fn fn, void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,116 @@
+/* The commands, and which one is meant. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "policy/suggest.h"
+
+static int run_help(int argc, char **argv);
+static int run_version(int argc, char **argv);
+
+const struct cli_command cli_help =
+    CLI_PLAIN_COMMAND("help", "", "print the list of commands", run_help);
+const struct cli_command cli_version =
+    CLI_PLAIN_COMMAND("version", "", "print the version", run_version);
+
+/* In the order in which help and the manual list them. */
+const struct cli_command *const cli_commands[] = {
+    &cli_demo,       &cli_replay,  &cli_config_check, &cli_config_show,
+    &cli_bench_core, &cli_version, &cli_help,         NULL,
+};
+
+void cli_list(FILE *out)
+{
+    (void)fprintf(out, "weir %s: rate limiting\n\n", weir_version());
+    for (size_t i = 0; cli_commands[i] != NULL; i++) {
+        char left[64];
+        (void)snprintf(left, sizeof left, "%s %s", cli_commands[i]->name,
+                       cli_commands[i]->operands);
+        (void)fprintf(out, "  weir %-22s %s\n", left, cli_commands[i]->summary);
+    }
+    (void)fprintf(out, "\n'weir COMMAND --help' lists the options of one.\n");
+}
+
+/* For commands without options and operands: CLI_END, or what to return. */
+static int only_the_name(const struct cli_command *command, int argc, char **argv)
+{
+    struct cli_args args;
+    cli_args_init(&args, command, argc, argv);
+    int next = cli_next(&args);
+    if (next == CLI_OPERAND) {
+        return cli_complain(command, "takes no arguments, found '%s'", args.value);
+    }
+    return next == CLI_END ? CLI_END : next == CLI_HELP ? CLI_OK : CLI_USAGE;
+}
+
+static int run_help(int argc, char **argv)
+{
+    int code = only_the_name(&cli_help, argc, argv);
+    if (code == CLI_END) {
+        cli_list(stdout);
+        code = CLI_OK;
+    }
+    return code;
+}
+
+static int run_version(int argc, char **argv)
+{
+    int code = only_the_name(&cli_version, argc, argv);
+    if (code == CLI_END) {
+        (void)puts(weir_version());
+        code = CLI_OK;
+    }
+    return code;
+}
+
+/* How many of the words name this command: 0 if they do not. */
+static int words_of(const struct cli_command *command, int argc, char **argv)
+{
+    const char *second = strchr(command->name, ' ');
+    size_t first = second != NULL ? (size_t)(second - command->name) : strlen(command->name);
+    if (strlen(argv[0]) != first || strncmp(command->name, argv[0], first) != 0) {
+        return 0;
+    }
+    if (second == NULL) {
+        return 1;
+    }
+    return argc > 1 && strcmp(second + 1, argv[1]) == 0 ? 2 : 0;
+}
+
+static int unknown(int argc, char **argv)
+{
+    const char *nearest = NULL;
+    unsigned best = suggest_limit(text_of(argv[0])) + 1;
+    for (size_t i = 0; cli_commands[i] != NULL; i++) {
+        const char *name = cli_commands[i]->name;
+        size_t length = strlen(argv[0]);
+        if (strncmp(name, argv[0], length) == 0 && name[length] == ' ') {
+            (void)fprintf(stderr, "weir %s: expected 'weir %s', found %s%s%s\n", argv[0], name,
+                          argc > 1 ? "'" : "nothing", argc > 1 ? argv[1] : "", argc > 1 ? "'" : "");
+            return CLI_USAGE;
+        }
+        unsigned distance = suggest_distance(text_of(argv[0]), name);
+        if (distance < best) {
+            best = distance;
+            nearest = name;
+        }
+    }
+    (void)fprintf(stderr, "weir: unknown command '%s'; ", argv[0]);
+    if (nearest != NULL) {
+        (void)fprintf(stderr, "did you mean '%s'?\n", nearest);
+    } else {
+        (void)fprintf(stderr, "'weir help' lists them\n");
+    }
+    return CLI_USAGE;
+}
+
+int cli_dispatch(int argc, char **argv)
+{
+    for (size_t i = 0; cli_commands[i] != NULL; i++) {
+        int words = words_of(cli_commands[i], argc, argv);
+        if (words > 0) {
+            return cli_commands[i]->run(argc - words + 1, argv + words - 1);
+        }
+    }
+    return unknown(argc, argv);
+}

@@ -1,0 +1,16 @@
+/* `when`, `unless`, `allow`, `block`: attributes and the values that they may have. */
+#ifndef WEIR_POLICY_CONDITIONS_H
+#define WEIR_POLICY_CONDITIONS_H
+
+#include "policy/fields.h"
+
+/* {path: [/login, /v1/login], method: POST}: every attribute is allowed as a key. */
+void conditions_read(struct reader *r, const struct node *node, struct conditions *out);
+
+/* [{ip: [...]}, {path: ...}]; more entries are put behind those that are there. */
+void list_read(struct reader *r, const struct node *node, struct list_config *out);
+
+/* `text` as a path from the folder of the rule file, terminated. NULL: out of memory. */
+const char *path_from(struct reader *r, struct text text);
+
+#endif

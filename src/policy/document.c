@@ -1,0 +1,210 @@
+#include "policy/document.h"
+
+#include <stdio.h>
+#include <yaml.h>
+
+struct reading {
+    yaml_document_t yaml;
+    struct arena *arena;
+    const char *file;
+    struct problems *problems;
+    unsigned nodes;
+};
+
+static struct place place_of(const struct reading *r, yaml_mark_t mark)
+{
+    return (struct place){r->file, (unsigned)mark.line + 1, (unsigned)mark.column + 1};
+}
+
+static struct node *read_node(struct reading *r, int id, unsigned depth);
+
+static void read_scalar(struct reading *r, const yaml_node_t *from, struct node *to)
+{
+    to->kind = NODE_SCALAR;
+    to->quoted = from->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+    to->scalar = arena_text(
+        r->arena, (struct text){(const char *)from->data.scalar.value, from->data.scalar.length});
+}
+
+static void read_list(struct reading *r, const yaml_node_t *from, struct node *to, unsigned depth)
+{
+    size_t n = (size_t)(from->data.sequence.items.top - from->data.sequence.items.start);
+    to->kind = NODE_LIST;
+    to->items = arena_array(r->arena, n, sizeof(struct node *));
+    for (size_t i = 0; to->items != NULL && i < n; i++) {
+        struct node *item = read_node(r, from->data.sequence.items.start[i], depth + 1);
+        if (item == NULL) {
+            return;
+        }
+        to->items[to->count++] = item;
+    }
+}
+
+/* NULL after a problem: a key that is no scalar, or there twice. */
+static struct node *read_key(struct reading *r, int id, const struct node *map, unsigned depth)
+{
+    char found[NODE_FOUND];
+    struct node *key = read_node(r, id, depth);
+    if (key == NULL) {
+        return NULL;
+    }
+    if (key->kind != NODE_SCALAR) {
+        problem(r->problems, key->place, "found %s as a key, expected a name",
+                node_found(key, found));
+        return NULL;
+    }
+    for (size_t i = 0; i < map->count; i++) {
+        if (text_equal(map->keys[i]->scalar, key->scalar)) {
+            problem(r->problems, key->place, "found %s a second time, the first is in line %u",
+                    node_found(key, found), map->keys[i]->place.line);
+            return NULL;
+        }
+    }
+    return key;
+}
+
+static void read_map(struct reading *r, const yaml_node_t *from, struct node *to, unsigned depth)
+{
+    const yaml_node_pair_t *pair = from->data.mapping.pairs.start;
+    size_t n = (size_t)(from->data.mapping.pairs.top - pair);
+    to->kind = NODE_MAP;
+    if (n > DOCUMENT_KEYS_MAX) {
+        problem(r->problems, to->place, "found %zu keys, expected at most %u", n,
+                DOCUMENT_KEYS_MAX);
+        return;
+    }
+    to->items = arena_array(r->arena, n, sizeof(struct node *));
+    to->keys = arena_array(r->arena, n, sizeof(struct node *));
+    for (size_t i = 0; to->items != NULL && to->keys != NULL && i < n; i++) {
+        struct node *key = read_key(r, pair[i].key, to, depth + 1);
+        struct node *value = read_node(r, pair[i].value, depth + 1);
+        if (key != NULL && value != NULL) {
+            to->keys[to->count] = key;
+            to->items[to->count++] = value;
+        }
+    }
+}
+
+static struct node *read_node(struct reading *r, int id, unsigned depth)
+{
+    const yaml_node_t *from = yaml_document_get_node(&r->yaml, id);
+    if (depth > DOCUMENT_DEPTH_MAX) {
+        problem(r->problems, place_of(r, from->start_mark),
+                "found more than %u levels, expected a rule file", DOCUMENT_DEPTH_MAX);
+        return NULL;
+    }
+    if (r->nodes++ == DOCUMENT_NODES_MAX) {
+        problem(r->problems, place_of(r, from->start_mark),
+                "found more than %u values, aliases included, expected fewer", DOCUMENT_NODES_MAX);
+    }
+    struct node *to =
+        r->nodes > DOCUMENT_NODES_MAX ? NULL : arena_take(r->arena, sizeof(struct node));
+    if (to == NULL) {
+        return NULL;
+    }
+    to->place = place_of(r, from->start_mark);
+    switch (from->type) {
+    case YAML_SEQUENCE_NODE:
+        read_list(r, from, to, depth);
+        break;
+    case YAML_MAPPING_NODE:
+        read_map(r, from, to, depth);
+        break;
+    default:
+        read_scalar(r, from, to);
+        break;
+    }
+    return to;
+}
+
+static void tell_syntax(struct reading *r, const yaml_parser_t *parser)
+{
+    const char *what = parser->problem != NULL ? parser->problem : "unreadable";
+    if (parser->error == YAML_MEMORY_ERROR) {
+        r->arena->failed = true;
+    } else if (parser->error == YAML_READER_ERROR) {
+        problem(r->problems, (struct place){r->file, 0, 0}, "found byte %zu: %s, expected UTF-8",
+                parser->problem_offset, what);
+    } else {
+        problem(r->problems, place_of(r, parser->problem_mark), "YAML: %s%s%s", what,
+                parser->context != NULL ? ", " : "",
+                parser->context != NULL ? parser->context : "");
+    }
+}
+
+static struct node *read_document(struct reading *r, yaml_parser_t *parser)
+{
+    if (!yaml_parser_load(parser, &r->yaml)) {
+        tell_syntax(r, parser);
+        return NULL;
+    }
+    struct node *root = NULL;
+    yaml_document_t second;
+    if (yaml_document_get_root_node(&r->yaml) == NULL) {
+        problem(r->problems, (struct place){r->file, 1, 1}, "found nothing, expected rules");
+    } else {
+        root = read_node(r, 1, 0);
+    }
+    yaml_document_delete(&r->yaml);
+    if (!yaml_parser_load(parser, &second)) {
+        tell_syntax(r, parser);
+        return NULL;
+    }
+    const yaml_node_t *more = yaml_document_get_root_node(&second);
+    if (more != NULL) {
+        problem(r->problems, place_of(r, more->start_mark),
+                "found a second document, expected one in a file");
+        root = NULL;
+    }
+    yaml_document_delete(&second);
+    return root;
+}
+
+struct node *document_read(struct arena *arena, const char *file, struct text text,
+                           struct problems *problems)
+{
+    struct reading r = {.arena = arena, .file = file, .problems = problems};
+    yaml_parser_t parser;
+    unsigned before = problems->errors;
+    if (text.len > DOCUMENT_BYTES_MAX) {
+        problem(problems, (struct place){file, 0, 0}, "found %zu bytes, expected at most %u",
+                text.len, DOCUMENT_BYTES_MAX);
+        return NULL;
+    }
+    if (!yaml_parser_initialize(&parser)) {
+        arena->failed = true;
+        return NULL;
+    }
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text.at, text.len);
+    struct node *root = read_document(&r, &parser);
+    yaml_parser_delete(&parser);
+    return arena->failed || (root != NULL && problems->errors > before && root->count == 0) ? NULL
+                                                                                            : root;
+}
+
+struct node *node_find(const struct node *map, const char *key)
+{
+    for (size_t i = 0; map->kind == NODE_MAP && i < map->count; i++) {
+        if (text_is(map->keys[i]->scalar, key)) {
+            return map->items[i];
+        }
+    }
+    return NULL;
+}
+
+const char *node_found(const struct node *node, char *buffer)
+{
+    if (node->kind != NODE_SCALAR) {
+        return node->kind == NODE_LIST ? "a list" : "a map";
+    }
+    if (node->scalar.len == 0) {
+        return node->quoted ? "an empty text" : "nothing";
+    }
+    int shown = node->scalar.len > 60 ? 57 : (int)node->scalar.len;
+    (void)snprintf(buffer, NODE_FOUND, "'%.*s%s'", shown, node->scalar.at,
+                   node->scalar.len > 60 ? "..." : "");
+    for (char *c = buffer; *c != 0; c++) { /* what somebody wrote must not drive a terminal */
+        *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
+    }
+    return buffer;
+}

@@ -1,0 +1,224 @@
+#include "policy/fields.h"
+
+#include "policy/suggest.h"
+
+static void *at(void *target, const struct field *f)
+{
+    return (char *)target + f->offset;
+}
+
+void unexpected(struct reader *r, const struct node *node, const char *what)
+{
+    char found[NODE_FOUND];
+    problem(r->problems, node->place, "found %s, expected %s", node_found(node, found), what);
+}
+
+const struct node *expect_scalar(struct reader *r, const struct node *node, const char *what)
+{
+    if (node->kind != NODE_SCALAR || node->scalar.len == 0) {
+        unexpected(r, node, what);
+        return NULL;
+    }
+    return node;
+}
+
+size_t scalars_of(struct reader *r, const struct node *node, const char *what,
+                  const struct node *const **items)
+{
+    if (node->kind != NODE_LIST) {
+        const struct node **one = arena_take(&r->source->arena, sizeof *one);
+        if (expect_scalar(r, node, what) == NULL || one == NULL) {
+            return 0;
+        }
+        *one = node;
+        *items = one;
+        return 1;
+    }
+    for (size_t i = 0; i < node->count; i++) {
+        if (expect_scalar(r, node->items[i], what) == NULL) {
+            return 0;
+        }
+    }
+    *items = (const struct node *const *)node->items;
+    return node->count;
+}
+
+static void tell_unknown(struct reader *r, const struct section *section, const struct node *key)
+{
+    char found[NODE_FOUND];
+    const char *nearest = NULL;
+    unsigned best = suggest_limit(key->scalar) + 1;
+    for (size_t i = 0; i < section->count; i++) {
+        unsigned distance = suggest_distance(key->scalar, section->fields[i].name);
+        if (distance < best) {
+            best = distance;
+            nearest = section->fields[i].name;
+        }
+    }
+    if (nearest != NULL) {
+        problem(r->problems, key->place, "unknown key %s in %s; did you mean '%s'?",
+                node_found(key, found), section->name, nearest);
+        return;
+    }
+    char names[400] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < section->count && used < sizeof names - 32; i++) {
+        const char *name = section->fields[i].name;
+        memcpy(names + used, i > 0 ? ", " : "", i > 0 ? 2 : 0);
+        used += i > 0 ? 2 : 0;
+        memcpy(names + used, name, strlen(name) + 1);
+        used += strlen(name);
+    }
+    problem(r->problems, key->place, "unknown key %s in %s, expected one of %s",
+            node_found(key, found), section->name, names);
+}
+
+bool fields_read(struct reader *r, const struct section *section, const struct node *node,
+                 void *target)
+{
+    if (node->kind != NODE_MAP) {
+        unexpected(r, node, "a map of keys and values");
+        return false;
+    }
+    for (size_t i = 0; i < node->count; i++) {
+        const struct field *field = NULL;
+        for (size_t j = 0; j < section->count && field == NULL; j++) {
+            field = text_is(node->keys[i]->scalar, section->fields[j].name) ? &section->fields[j]
+                                                                            : NULL;
+        }
+        if (field == NULL) {
+            tell_unknown(r, section, node->keys[i]);
+        } else if (field->read != NULL) {
+            field->read(r, field, node->items[i], target);
+        }
+    }
+    return true;
+}
+
+void field_text(struct reader *r, const struct field *f, const struct node *node, void *target)
+{
+    if (expect_scalar(r, node, f->expects) != NULL) {
+        *(struct text *)at(target, f) = node->scalar;
+    }
+}
+
+bool name_is_good(struct text name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.at[i];
+        bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    c == '_' || c == '-' || c == '.';
+        if (!good) {
+            return false;
+        }
+    }
+    return name.len > 0 && name.len < WEIR_RULES_NAME;
+}
+
+void field_name(struct reader *r, const struct field *f, const struct node *node, void *target)
+{
+    if (node->kind != NODE_SCALAR || !name_is_good(node->scalar)) {
+        unexpected(r, node, f->expects);
+        return;
+    }
+    *(struct text *)at(target, f) = node->scalar;
+}
+
+void field_attribute(struct reader *r, const struct field *f, const struct node *node, void *target)
+{
+    field_name(r, f, node, target);
+}
+
+/* Every quantity: a scalar, a parser that says what it expects. */
+static bool quantity_failed(struct reader *r, const struct node *node, int e,
+                            const struct weir_error *error)
+{
+    if (e != 0) {
+        problem(r->problems, node->place, "%s", error->text);
+    }
+    return e != 0;
+}
+
+void field_whole(struct reader *r, const struct field *f, const struct node *node, void *target)
+{
+    struct weir_error error;
+    uint64_t count;
+    if (expect_scalar(r, node, f->expects) != NULL &&
+        !quantity_failed(r, node, count_parse(node->scalar, &count, &error), &error)) {
+        *(uint64_t *)at(target, f) = count;
+    }
+}
+
+void field_count(struct reader *r, const struct field *f, const struct node *node, void *target)
+{
+    uint64_t *count = at(target, f);
+    uint64_t before = *count;
+    *count = 1;
+    field_whole(r, f, node, target);
+    if (*count == 0) {
+        unexpected(r, node, f->expects);
+        *count = before;
+    }
+}
+
+void field_size(struct reader *r, const struct field *f, const struct node *node, void *target)
+{
+    struct weir_error error;
+    uint64_t bytes;
+    if (expect_scalar(r, node, f->expects) != NULL &&
+        !quantity_failed(r, node, size_parse(node->scalar, &bytes, &error), &error)) {
+        *(uint64_t *)at(target, f) = bytes;
+    }
+}
+
+void field_duration(struct reader *r, const struct field *f, const struct node *node, void *target)
+{
+    struct weir_error error;
+    uint64_t ns;
+    if (expect_scalar(r, node, f->expects) != NULL &&
+        !quantity_failed(r, node, duration_parse(node->scalar, &ns, &error), &error)) {
+        *(uint64_t *)at(target, f) = ns;
+    }
+}
+
+void field_percent(struct reader *r, const struct field *f, const struct node *node, void *target)
+{
+    struct weir_error error;
+    uint32_t hundredths;
+    if (expect_scalar(r, node, f->expects) != NULL &&
+        !quantity_failed(r, node, percent_parse(node->scalar, &hundredths, &error), &error)) {
+        *(uint32_t *)at(target, f) = hundredths;
+    }
+}
+
+void field_rate(struct reader *r, const struct field *f, const struct node *node, void *target)
+{
+    struct weir_error error;
+    struct rate rate;
+    if (expect_scalar(r, node, f->expects) != NULL &&
+        !quantity_failed(r, node, rate_parse(node->scalar, 0, &rate, &error), &error)) {
+        *(struct rate *)at(target, f) = rate;
+    }
+}
+
+void field_bool(struct reader *r, const struct field *f, const struct node *node, void *target)
+{
+    bool yes = node->kind == NODE_SCALAR && text_is(node->scalar, "true");
+    if (!yes && (node->kind != NODE_SCALAR || !text_is(node->scalar, "false"))) {
+        unexpected(r, node, "true or false");
+        return;
+    }
+    *(bool *)at(target, f) = yes;
+}
+
+void field_choice(struct reader *r, const struct field *f, const struct node *node, void *target)
+{
+    bool scalar = node->kind == NODE_SCALAR && node->scalar.len > 0;
+    for (int i = 0; scalar && f->choices[i] != NULL; i++) {
+        if (text_is(node->scalar, f->choices[i])) {
+            *(int *)at(target, f) = i;
+            return;
+        }
+    }
+    unexpected(r, node, f->expects);
+}

@@ -1,0 +1,139 @@
+#include "policy/holder.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+
+void holder_release(struct holder *holder)
+{
+    if (holder != NULL && --holder->references == 0) {
+        weir_close(holder->limiter);
+        free(holder);
+    }
+}
+
+static bool same_texts(const struct texts *a, const struct texts *b)
+{
+    if (a->count != b->count) {
+        return false;
+    }
+    for (size_t i = 0; i < a->count; i++) {
+        if (!text_equal(a->at[i], b->at[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The same bytes for the same client, in a table of the same shape. */
+static bool same_keys(const struct limit_config *a, const struct limit_config *b)
+{
+    if (a->algorithm != b->algorithm || a->on_full != b->on_full || a->align != b->align ||
+        a->key_parts != b->key_parts || a->ipv4_prefix != b->ipv4_prefix ||
+        a->ipv6_prefix != b->ipv6_prefix) {
+        return false;
+    }
+    for (size_t i = 0; i < a->key_parts; i++) {
+        if (!same_texts(&a->key[i].alternatives, &b->key[i].alternatives)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool same_numbers(const struct setting *a, const struct setting *b)
+{
+    return a->rate.count == b->rate.count && a->burst == b->burst;
+}
+
+static const struct rule *find_rule(const struct ruleset *set, struct text name)
+{
+    for (size_t i = 0; i < set->rules_count; i++) {
+        if (text_equal(set->rules[i].config->name, name)) {
+            return &set->rules[i];
+        }
+    }
+    return NULL;
+}
+
+/*
+ * Which variant of the old limit this one was: a tier by its name, the limit's
+ * own by having none. A row of overrides has no name but its numbers: a key whose
+ * numbers change moves to other ones, and starts afresh.
+ */
+static struct holder *find_holder(const struct rule *old, const struct rule *rule,
+                                  const struct variant *variant)
+{
+    bool override = variant >= &rule->variants[rule->override_first];
+    for (size_t i = 0; i < old->variants_count; i++) {
+        const struct variant *v = &old->variants[i];
+        bool same = override == (i >= old->override_first) && text_equal(v->tier, variant->tier) &&
+                    v->setting->rate.period_ns == variant->setting->rate.period_ns &&
+                    v->setting->max_keys == variant->setting->max_keys;
+        if (v->holder != NULL && same &&
+            (!override || same_numbers(v->setting, variant->setting))) {
+            return v->holder;
+        }
+    }
+    return NULL;
+}
+
+/* True if the old limiter can become what the variant wants. */
+static bool take_over(struct ruleset *set, struct holder *holder, struct variant *variant)
+{
+    const struct setting *wanted = variant->setting;
+    if (!same_numbers(&holder->setting, wanted)) {
+        struct change change = {holder, *wanted};
+        if (weir_change_check(holder->limiter, wanted->rate.count, wanted->burst, NULL) != 0) {
+            return false;
+        }
+        struct change *grown =
+            arena_append(&set->arena, set->changes, set->changes_count, sizeof change, &change);
+        if (grown == NULL) {
+            return false;
+        }
+        set->changes = grown;
+        set->changes_count++;
+    }
+    holder->references++;
+    variant->holder = holder;
+    return true;
+}
+
+static int open_new(const struct weir_rules_options *options, const struct rule *rule,
+                    struct variant *variant, struct weir_error *error)
+{
+    struct weir_options o;
+    struct holder *holder = calloc(1, sizeof *holder);
+    if (holder == NULL) {
+        return fail(error, WEIR_ENOMEM, "out of memory for limit '%.*s'",
+                    TEXT_ARGS(rule->config->name));
+    }
+    config_options(rule->config, variant->setting, &o);
+    o.flags = options->flags;
+    o.clock = options->clock;
+    o.clock_arg = options->clock_arg;
+    int e = weir_open(&holder->limiter, &o, error);
+    if (e != 0) {
+        free(holder);
+        return e;
+    }
+    holder->setting = *variant->setting;
+    holder->references = 1;
+    variant->holder = holder;
+    return 0;
+}
+
+int holder_find(struct ruleset *set, const struct weir_rules_options *options,
+                const struct ruleset *old, const struct rule *rule, struct variant *variant,
+                struct weir_error *error)
+{
+    const struct rule *before = old != NULL ? find_rule(old, rule->config->name) : NULL;
+    if (before != NULL && same_keys(before->config, rule->config)) {
+        struct holder *holder = find_holder(before, rule, variant);
+        if (holder != NULL && take_over(set, holder, variant)) {
+            return 0;
+        }
+    }
+    return open_new(options, rule, variant, error);
+}

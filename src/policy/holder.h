@@ -1,0 +1,18 @@
+/* Limiters of a rule set: made, or taken over from the rules before. */
+#ifndef WEIR_POLICY_HOLDER_H
+#define WEIR_POLICY_HOLDER_H
+
+#include "policy/ruleset.h"
+
+/*
+ * The holder for one variant of a limit: that of the same variant of the same
+ * limit in `old` (may be NULL) if its keys mean the same, else a new one. What
+ * has to change in an old one is put behind set->changes.
+ */
+int holder_find(struct ruleset *set, const struct weir_rules_options *options,
+                const struct ruleset *old, const struct rule *rule, struct variant *variant,
+                struct weir_error *error);
+
+void holder_release(struct holder *holder);
+
+#endif

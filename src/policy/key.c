@@ -1,0 +1,128 @@
+/*
+ * The key that a limit counts for a request.
+ *
+ * A key of one attribute is its value. Of several parts or alternatives each
+ * part says its length, and which alternative it is: "5:alice3:get",
+ * "user=5:alice". So no two different requests meet in one key: not the user
+ * "1.2.3.4" and the address, not ("ab", "c") and ("a", "bc").
+ */
+#include "base/error.h"
+#include "policy/ruleset.h"
+
+/* The number of the first alternative that is there; NO_ATTRIBUTE if none is. */
+static unsigned present_of(const unsigned char *alternatives, const struct request *request)
+{
+    while (*alternatives != NO_ATTRIBUTE && !request_has(request, *alternatives)) {
+        alternatives++;
+    }
+    return *alternatives;
+}
+
+bool key_is_there(const struct rule *rule, const struct request *request)
+{
+    for (size_t i = 0; i < rule->config->key_parts; i++) {
+        if (present_of(rule->key[i], request) == NO_ATTRIBUTE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct writer {
+    char *to;
+    size_t len;
+    bool full;
+};
+
+static void write_bytes(struct writer *w, const void *from, size_t len)
+{
+    if (len > WEIR_KEY_MAX - w->len) {
+        w->full = true;
+        return;
+    }
+    memcpy(w->to + w->len, from, len);
+    w->len += len;
+}
+
+static void write_number(struct writer *w, size_t number)
+{
+    char digits[20];
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    write_bytes(w, digits + at, sizeof digits - at);
+}
+
+/* The value as it counts: of an address the bits of the client. */
+static struct text value_of(const struct rule *rule, const struct request *request,
+                            unsigned attribute, struct address *cut)
+{
+    if (attribute != NUMBER_IP) {
+        return request->value[attribute];
+    }
+    *cut = request->ip;
+    address_cut(cut, rule->config->ipv4_prefix, rule->config->ipv6_prefix);
+    return (struct text){(const char *)cut->bytes, cut->family == 4 ? 4 : 16};
+}
+
+static void write_part(struct writer *w, const struct ruleset *set, const struct rule *rule,
+                       const struct request *request, size_t part)
+{
+    struct address cut;
+    const unsigned char *alternatives = rule->key[part];
+    unsigned attribute = present_of(alternatives, request);
+    struct text value = value_of(rule, request, attribute, &cut);
+    if (alternatives[1] != NO_ATTRIBUTE) {
+        write_bytes(w, set->attributes[attribute].at, set->attributes[attribute].len);
+        write_bytes(w, "=", 1);
+    }
+    write_number(w, value.len);
+    write_bytes(w, ":", 1);
+    write_bytes(w, value.at, value.len);
+}
+
+int key_compose(const struct ruleset *set, const struct rule *rule, const struct request *request,
+                char *to, size_t *len, struct weir_error *error)
+{
+    struct writer w = {.to = to};
+    struct address cut;
+    size_t parts = rule->config->key_parts;
+    if (parts == 0) {
+        write_bytes(&w, "*", 1);
+    } else if (parts == 1 && rule->key[0][1] == NO_ATTRIBUTE) {
+        struct text value = value_of(rule, request, rule->key[0][0], &cut);
+        write_bytes(&w, value.at, value.len);
+    } else {
+        for (size_t i = 0; i < parts; i++) {
+            write_part(&w, set, rule, request, i);
+        }
+    }
+    *len = w.len;
+    return w.full ? fail(error, WEIR_EATTRIBUTE,
+                         "the key of limit '%.*s' is longer than %d bytes, lengths included",
+                         TEXT_ARGS(rule->config->name), WEIR_KEY_MAX)
+                  : 0;
+}
+
+/* An override beats a tier; an unknown tier is the default one. */
+const struct variant *rule_variant(const struct rule *rule, const struct request *request,
+                                   bool *unknown)
+{
+    if (request_has(request, rule->override_attribute)) {
+        int64_t setting =
+            text_map_find(rule->config->overrides.values, request->value[rule->override_attribute]);
+        if (setting >= 0) {
+            return &rule->variants[rule->override_first + (unsigned)setting];
+        }
+    }
+    if (request_has(request, rule->tier_attribute)) {
+        int64_t tier = text_map_find(rule->tiers, request->value[rule->tier_attribute]);
+        if (tier >= 0) {
+            return &rule->variants[tier];
+        }
+        *unknown = true;
+    }
+    return &rule->variants[rule->variant_default];
+}

@@ -1,0 +1,23 @@
+/* One item under `limits`. */
+#ifndef WEIR_POLICY_LIMITS_H
+#define WEIR_POLICY_LIMITS_H
+
+#include "policy/fields.h"
+
+/* A checked limit that refers to r->source, or NULL after a problem (or out of memory). */
+struct limit_config *limit_read(struct reader *r, const struct node *node);
+
+/* What depends on the rest of the file: store and consistency. */
+void limit_check_store(struct reader *r, const struct limit_config *limit);
+
+/* Bytes of all tables of a limit; sizes that cannot be made are told at its place. */
+uint64_t limit_bytes(const struct limit_config *limit, struct problems *problems);
+
+/* Names of the choices, as the file has them. */
+extern const char *const limit_on_full_names[];
+extern const char *const limit_on_missing_names[];
+extern const char *const limit_failure_names[];
+extern const char *const limit_consistency_names[];
+extern const char *const limit_align_names[];
+
+#endif

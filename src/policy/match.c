@@ -1,0 +1,118 @@
+/* Which limits apply to a request. */
+#include "base/error.h"
+#include "policy/pattern.h"
+#include "policy/ruleset.h"
+
+static bool test_holds(const struct test *test, const struct request *request)
+{
+    if (!request_has(request, test->attribute)) {
+        return false;
+    }
+    struct text value = request->value[test->attribute];
+    if (test->attribute == NUMBER_IP) {
+        return test->networks != NULL && cidr_set_has(test->networks, &request->ip);
+    }
+    if (test->exact != NULL && text_map_find(test->exact, value) >= 0) {
+        return true;
+    }
+    bool path = test->attribute == NUMBER_PATH;
+    for (size_t i = 0; i < test->patterns_count; i++) {
+        if (path ? path_pattern_match(test->patterns[i], value)
+                 : segment_match(test->patterns[i], value)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool tests_hold(const struct tests *tests, const struct request *request)
+{
+    for (size_t i = 0; i < tests->count; i++) {
+        if (!test_holds(&tests->at[i], request)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool list_holds(const struct tests *entries, size_t n, const struct request *request)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (tests_hold(&entries[i], request)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of a group the first counts; enforced and shadow limits do not hide each other. */
+static bool group_taken(const struct rule *const *list, size_t n, const struct rule *rule)
+{
+    for (size_t i = 0; rule->group != 0 && i < n; i++) {
+        if (list[i]->group == rule->group) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int consider(const struct rule *rule, const struct request *request, struct matches *matches,
+                    struct weir_error *error)
+{
+    bool shadow = rule->config->shadow;
+    const struct rule **list = shadow ? matches->shadow : matches->enforced;
+    size_t *count = shadow ? &matches->shadow_count : &matches->enforced_count;
+    if (!tests_hold(&rule->when, request) ||
+        (rule->unless.count > 0 && tests_hold(&rule->unless, request)) ||
+        group_taken(list, *count, rule)) {
+        return 0;
+    }
+    if (!key_is_there(rule, request)) {
+        matches->missing++;
+        if (rule->config->on_missing == MISSING_DENY && !shadow && matches->refused == NULL) {
+            matches->refused = rule;
+        }
+        return 0;
+    }
+    if (*count == MATCHES_MAX) {
+        return fail(error, WEIR_EINVAL, "more than %d limits apply to this request", MATCHES_MAX);
+    }
+    list[(*count)++] = rule;
+    return 0;
+}
+
+static void find_candidates(const struct ruleset *set, const struct request *request,
+                            uint64_t *candidates)
+{
+    size_t words = (set->rules_count + 63) / 64;
+    memcpy(candidates, set->always, words * sizeof *candidates);
+    if (request_has(request, NUMBER_PATH)) {
+        index_find_path(set->index, request->value[NUMBER_PATH], candidates);
+    }
+    for (uint64_t left = set->indexed & request->present; left != 0; left &= left - 1) {
+        unsigned attribute = (unsigned)__builtin_ctzll(left);
+        index_find_value(set->index, attribute, request->value[attribute], candidates);
+    }
+}
+
+int ruleset_match(const struct ruleset *set, const struct request *request, struct matches *matches,
+                  struct weir_error *error)
+{
+    uint64_t candidates[CONFIG_LIMITS_MAX / 64];
+    size_t words = (set->rules_count + 63) / 64;
+    matches->enforced_count = 0;
+    matches->shadow_count = 0;
+    matches->refused = NULL;
+    matches->missing = 0;
+    find_candidates(set, request, candidates);
+    for (size_t word = 0; word < words; word++) {
+        for (uint64_t left = candidates[word]; left != 0; left &= left - 1) {
+            const struct rule *rule = &set->rules[word * 64 + (unsigned)__builtin_ctzll(left)];
+            int e = consider(rule, request, matches, error);
+            if (e != 0) {
+                return e;
+            }
+        }
+    }
+    return 0;
+}

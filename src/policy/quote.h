@@ -1,0 +1,18 @@
+/*
+ * What was found, for an error text. A value of a request is anybody's bytes: an
+ * error that ends on a terminal or in a log must not carry its control characters.
+ */
+#ifndef WEIR_POLICY_QUOTE_H
+#define WEIR_POLICY_QUOTE_H
+
+#include "base/text.h"
+
+#define QUOTE_MAX 72
+
+/*
+ * The text between double quotes, bytes that are not printable ASCII as \xNN, a long
+ * text cut and ended by "...; buffer of QUOTE_MAX bytes, which is returned.
+ */
+const char *quote(struct text text, char *buffer);
+
+#endif

@@ -1,0 +1,188 @@
+/*
+ * Rules compiled for asking: immutable once made, read by any number of threads
+ * without a lock, nothing allocated. What is asked goes this way:
+ *
+ *   request.c   attributes -> values by number, normalised, looked up
+ *   match.c     values -> the limits that apply
+ *   key.c       a limit and the values -> the key that it counts
+ *   ask.c       -> decisions of the engine -> the answer
+ */
+#ifndef WEIR_POLICY_RULESET_H
+#define WEIR_POLICY_RULESET_H
+
+#include "policy/config.h"
+#include "policy/index.h"
+#include "policy/normal.h"
+
+/* Attributes have numbers, those of a request are bits of a word. */
+#define ATTRIBUTES_MAX 64
+#define NO_ATTRIBUTE ATTRIBUTES_MAX
+enum { NUMBER_PATH = INDEX_PATH, NUMBER_METHOD, NUMBER_HOST, NUMBER_IP, NUMBERS_FIXED };
+
+/* One condition: the attribute has one of these values. */
+struct test {
+    unsigned attribute;
+    struct text_map *exact;
+    struct text *patterns;
+    size_t patterns_count;
+    struct cidr_set *networks;
+};
+
+struct tests {
+    struct test *at;
+    size_t count;
+};
+
+/*
+ * A limiter of the engine, shared by the rule sets that have it: a reload hands
+ * it on. Counted under the lock of the rules (live.c).
+ */
+struct holder {
+    struct weir *limiter;
+    struct setting setting; /* what it does now */
+    unsigned references;
+};
+
+/* What a limit counts with: its own numbers, those of a tier, or of its overrides. */
+struct variant {
+    struct holder *holder; /* NULL: never used */
+    const struct setting *setting;
+    struct text tier; /* len 0: none */
+};
+
+struct rule {
+    const struct limit_config *config;
+    struct tests when; /* without the condition that the index has answered */
+    struct tests unless;
+    unsigned group; /* 0: none; shadow limits have groups of their own */
+    unsigned cost_attribute;
+    unsigned char key[CONFIG_KEY_PARTS_MAX][ATTRIBUTES_MAX]; /* alternatives, NO_ATTRIBUTE behind */
+    unsigned tier_attribute;
+    struct text_map *tiers; /* -> variants */
+    unsigned variant_default;
+    unsigned override_attribute;
+    unsigned override_first; /* the first variant of the overrides */
+    struct variant *variants;
+    size_t variants_count;
+};
+
+/* An attribute that can be derived. */
+struct derived {
+    unsigned attribute;
+    const struct attribute_config *config;
+    unsigned char source[CONFIG_SOURCES_MAX]; /* the number of the header or of `by` */
+};
+
+/* A number of a limiter to be changed when the rules are switched. */
+struct change {
+    struct holder *holder;
+    struct setting setting;
+};
+
+struct ruleset {
+    struct config config;   /* owned */
+    struct arena arena;     /* of all below */
+    struct text_map *names; /* -> numbers of attributes */
+    struct text *attributes;
+    unsigned attributes_count;
+    struct derived *derived;
+    size_t derived_count;
+    struct tests *allow; /* one of them must hold */
+    size_t allow_count;
+    struct tests *block;
+    size_t block_count;
+    struct rule *rules;
+    size_t rules_count;
+    struct index *index;
+    uint64_t indexed;                        /* attributes besides the path to ask the index */
+    uint64_t always[CONFIG_LIMITS_MAX / 64]; /* rules that the index does not know */
+    struct change *changes;
+    size_t changes_count;
+    struct cidr_set **networks; /* to be destroyed */
+    size_t networks_count;
+};
+
+/*
+ * Compiles *config (taken over, also when it fails). Limiters of `old` (may be
+ * NULL) that fit are shared; what is to be changed in them is listed in
+ * changes, and not done. 0, WEIR_ERULES, WEIR_ENOMEM and what weir_open() says.
+ */
+int ruleset_create(struct config *config, const struct weir_rules_options *options,
+                   const struct ruleset *old, struct problems *problems, struct ruleset **out,
+                   struct weir_error *error);
+
+/* Applies the changes. Nobody may be deciding by the old or the new rules. */
+void ruleset_change(struct ruleset *set);
+
+void ruleset_destroy(struct ruleset *set);
+
+/* ---- a request ---- */
+
+#define METHOD_MAX 64
+#define HOST_MAX 256
+
+struct request {
+    uint64_t present;
+    struct text value[ATTRIBUTES_MAX];
+    struct address ip;
+    char path[PATH_BYTES_MAX];
+    char host[HOST_MAX];
+    char method[METHOD_MAX];
+};
+
+/* 0; WEIR_EATTRIBUTE, WEIR_EINVAL with what was found. */
+int request_read(const struct ruleset *set, const struct weir_rules_question *question,
+                 struct request *request, struct weir_error *error);
+
+static inline bool request_has(const struct request *request, unsigned attribute)
+{
+    return attribute < ATTRIBUTES_MAX && (request->present >> attribute & 1) != 0;
+}
+
+/* ---- matching ---- */
+
+#define MATCHES_MAX WEIR_SEVERAL_MAX
+
+struct matches {
+    const struct rule *enforced[MATCHES_MAX];
+    const struct rule *shadow[MATCHES_MAX];
+    size_t enforced_count;
+    size_t shadow_count;
+    const struct rule *refused; /* on_missing: deny, and the key is missing */
+    unsigned missing;           /* left out because the key is missing */
+};
+
+bool tests_hold(const struct tests *tests, const struct request *request);
+
+/* One of the entries of a list holds. */
+bool list_holds(const struct tests *entries, size_t n, const struct request *request);
+
+/* 0; WEIR_EINVAL: more limits apply than can be decided at once. */
+int ruleset_match(const struct ruleset *set, const struct request *request, struct matches *matches,
+                  struct weir_error *error);
+
+/* ---- keys ---- */
+
+/* True if every part has an attribute that is present. */
+bool key_is_there(const struct rule *rule, const struct request *request);
+
+/* The key's bytes into `to` (WEIR_KEY_MAX); 0 or WEIR_EATTRIBUTE: it is too long. */
+int key_compose(const struct ruleset *set, const struct rule *rule, const struct request *request,
+                char *to, size_t *len, struct weir_error *error);
+
+/* The variant that counts for a request; *unknown is set if its tier is not one of the limit's. */
+const struct variant *rule_variant(const struct rule *rule, const struct request *request,
+                                   bool *unknown);
+
+/* ---- asking ---- */
+
+/* What one question adds to the statistics. */
+struct tally {
+    unsigned unmatched, allow_listed, block_listed, missing, tier_unknown, shadow_denied;
+};
+
+int ruleset_ask(const struct ruleset *set, const struct weir_rules_question *question,
+                uint64_t now_ns, struct weir_rules_answer *answer, struct tally *tally,
+                struct weir_error *error);
+
+#endif

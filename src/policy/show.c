@@ -1,0 +1,342 @@
+#include "policy/show.h"
+
+#include <inttypes.h>
+
+#include "policy/limits.h"
+#include "policy/sections.h"
+
+/* ---- scalars ---- */
+
+static bool is_plain(struct text text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.at[i];
+        bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    c == '_' || c == '/' || c == '.' || (i > 0 && c == '-');
+        if (!good) {
+            return false;
+        }
+    }
+    return text.len > 0;
+}
+
+static bool has_control(struct text text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if ((unsigned char)text.at[i] < ' ' || text.at[i] == 0x7f) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Quoted as far as needed; what is not a printable character is escaped. */
+static void put_scalar(FILE *out, struct text text)
+{
+    bool control = has_control(text);
+    if (is_plain(text)) {
+        (void)fwrite(text.at, 1, text.len, out);
+        return;
+    }
+    (void)fputc(control ? '"' : '\'', out);
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.at[i];
+        if (control && (c < ' ' || c == 0x7f)) {
+            (void)fprintf(out, "\\x%02x", c);
+        } else if (control && (c == '"' || c == '\\')) {
+            (void)fprintf(out, "\\%c", c);
+        } else if (!control && c == '\'') {
+            (void)fputs("''", out);
+        } else {
+            (void)fputc(c, out);
+        }
+    }
+    (void)fputc(control ? '"' : '\'', out);
+}
+
+static void put_text(FILE *out, const char *indent, const char *name, struct text text)
+{
+    if (text.len > 0) {
+        (void)fprintf(out, "%s%s: ", indent, name);
+        put_scalar(out, text);
+        (void)fputc('\n', out);
+    }
+}
+
+static void put_list(FILE *out, const struct texts *texts)
+{
+    (void)fputc('[', out);
+    for (size_t i = 0; i < texts->count; i++) {
+        (void)fputs(i > 0 ? ", " : "", out);
+        put_scalar(out, texts->at[i]);
+    }
+    (void)fputc(']', out);
+}
+
+/* ---- sections ---- */
+
+static void show_trusted(const struct server_config *server, FILE *out)
+{
+    char text[ADDRESS_MAX + 4];
+    if (!server->trusted_given) {
+        (void)fputs("  trusted_proxies: [127.0.0.0/8, '::1/128']\n", out);
+        return;
+    }
+    (void)fputs("  trusted_proxies: [", out);
+    for (size_t i = 0; i < server->trusted_count; i++) {
+        (void)fputs(i > 0 ? ", " : "", out);
+        put_scalar(out, text_of(cidr_print(&server->trusted[i], text)));
+    }
+    (void)fputs("]\n", out);
+}
+
+static void show_server(const struct server_config *server, FILE *out)
+{
+    char size[QUANTITY_MAX];
+    (void)fputs("server:\n", out);
+    put_text(out, "  ", "http", server->http);
+    put_text(out, "  ", "resp", server->resp);
+    put_text(out, "  ", "admin", server->admin);
+    put_text(out, "  ", "state", server->state);
+    (void)fprintf(out, "  memory: %s\n", size_print(server->memory, size));
+    show_trusted(server, out);
+    (void)fprintf(out, "  headers: %s\n", section_headers_names[server->headers]);
+}
+
+/* "redis://user:secret@host" without the secret. */
+static void show_url(struct text url, FILE *out)
+{
+    char shown[512];
+    size_t slashes = 0;
+    while (slashes + 2 < url.len && memcmp(url.at + slashes, "//", 2) != 0) {
+        slashes++;
+    }
+    struct text rest = text_after(url, slashes + 2);
+    size_t at = rest.len;
+    while (at > 0 && rest.at[at - 1] != '@') {
+        at--;
+    }
+    const char *colon = at > 0 ? memchr(rest.at, ':', at) : NULL;
+    if (colon == NULL) {
+        put_text(out, "  ", "url", url);
+        return;
+    }
+    (void)snprintf(shown, sizeof shown, "%.*s***@%.*s", (int)(colon + 1 - url.at), url.at,
+                   (int)(rest.len - at), rest.at + at);
+    put_text(out, "  ", "url", text_of(shown));
+}
+
+static void show_store(const struct store_config *store, FILE *out)
+{
+    char text[QUANTITY_MAX];
+    if (store->url.len == 0) {
+        return;
+    }
+    (void)fputs("store:\n", out);
+    show_url(store->url, out);
+    put_text(out, "  ", "password_file", store->password_file);
+    put_text(out, "  ", "user", store->user);
+    put_text(out, "  ", "prefix", store->prefix);
+    (void)fprintf(out, "  deadline: %s\n", duration_print(store->deadline_ns, text));
+    (void)fprintf(out, "  fleet_size: %s\n",
+                  store->fleet_size == 0 ? "auto" : count_print(store->fleet_size, text));
+}
+
+static void show_attributes(const struct config *config, FILE *out)
+{
+    (void)fputs(config->attributes_count > 0 ? "attributes:\n" : "", out);
+    for (size_t i = 0; i < config->attributes_count; i++) {
+        const struct attribute_config *a = &config->attributes[i];
+        (void)fprintf(out, "  %.*s: [", TEXT_ARGS(a->name));
+        for (size_t j = 0; j < a->count; j++) {
+            (void)fputs(j > 0 ? ", " : "", out);
+            put_scalar(out, a->sources[j].written);
+        }
+        (void)fputs("]\n", out);
+    }
+}
+
+static void show_conditions(const struct conditions *conditions, FILE *out)
+{
+    (void)fputc('{', out);
+    for (size_t i = 0; i < conditions->count; i++) {
+        const struct condition *c = &conditions->at[i];
+        (void)fprintf(out, "%s%.*s: ", i > 0 ? ", " : "", TEXT_ARGS(c->attribute));
+        put_list(out, &c->written);
+    }
+    (void)fputs("}\n", out);
+}
+
+static void show_list(const char *name, const struct list_config *list, FILE *out)
+{
+    (void)fprintf(out, list->count > 0 ? "%s:\n" : "", name);
+    for (size_t i = 0; i < list->count; i++) {
+        (void)fputs("  - ", out);
+        show_conditions(&list->entries[i], out);
+    }
+}
+
+/* ---- limits ---- */
+
+static void show_numbers(const struct limit_config *limit, const struct setting *setting,
+                         const char *separator, FILE *out)
+{
+    char text[QUANTITY_MAX];
+    (void)fprintf(out, "rate: %s", rate_print(setting->rate, text));
+    if (limit->algorithm == WEIR_TOKEN_BUCKET) {
+        (void)fprintf(out, "%sburst: %s", separator, count_print(setting->burst, text));
+    } else if (limit->algorithm == WEIR_LEAKY_BUCKET) {
+        (void)fprintf(out, "%squeue: %s", separator, count_print(setting->burst, text));
+    }
+    if (limit->key_parts > 0) {
+        (void)fprintf(out, "%smax_keys: %s", separator, count_print(setting->max_keys, text));
+    }
+}
+
+/* For people: three digits and a unit, behind the exact number. */
+static void put_bytes(uint64_t bytes, FILE *out)
+{
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB"};
+    double shown = (double)bytes;
+    size_t unit = 0;
+    while (shown >= 1000 && unit + 1 < sizeof units / sizeof units[0]) {
+        shown /= 1000;
+        unit++;
+    }
+    (void)fprintf(out, "%" PRIu64 " bytes", bytes);
+    if (unit > 0) {
+        (void)fprintf(out, " (%.3g %s)", shown, units[unit]);
+    }
+}
+
+static void show_bytes(const struct limit_config *limit, const struct setting *setting, FILE *out)
+{
+    struct weir_options options;
+    uint64_t bytes = 0;
+    config_options(limit, setting, &options);
+    (void)weir_size(&options, &bytes, NULL);
+    (void)fputs("# ", out);
+    put_bytes(bytes, out);
+}
+
+static void show_key(const struct limit_config *limit, FILE *out)
+{
+    (void)fputs("    key: [", out);
+    for (size_t i = 0; i < limit->key_parts; i++) {
+        const struct texts *alternatives = &limit->key[i].alternatives;
+        const char *quote = alternatives->count > 1 ? "'" : "";
+        (void)fprintf(out, "%s%s", i > 0 ? ", " : "", quote);
+        for (size_t j = 0; j < alternatives->count; j++) {
+            (void)fprintf(out, "%s%.*s", j > 0 ? "|" : "", TEXT_ARGS(alternatives->at[j]));
+        }
+        (void)fputs(quote, out);
+    }
+    (void)fputs("]\n", out);
+}
+
+static void show_tiers(const struct limit_config *limit, FILE *out)
+{
+    if (limit->tiers_count == 0) {
+        return;
+    }
+    (void)fputs("    tiers:\n", out);
+    put_text(out, "      ", "by", limit->tier_by);
+    put_text(out, "      ", "default", limit->tier_default);
+    for (size_t i = 0; i < limit->tiers_count; i++) {
+        (void)fprintf(out, "      %.*s: {", TEXT_ARGS(limit->tiers[i].name));
+        show_numbers(limit, &limit->tiers[i].setting, ", ", out);
+        (void)fputs("} ", out);
+        show_bytes(limit, &limit->tiers[i].setting, out);
+        (void)fputc('\n', out);
+    }
+}
+
+static void show_overrides(const struct limit_config *limit, FILE *out)
+{
+    const struct overrides *o = &limit->overrides;
+    struct limit_config only = *limit;
+    struct problems quiet = {0};
+    if (o->by.len == 0) {
+        return;
+    }
+    only.tiers_count = 0;
+    only.tier_default = TEXT("-"); /* without the limit's own table */
+    (void)fprintf(out, "    overrides: {by: %.*s, file: ", TEXT_ARGS(o->by));
+    put_scalar(out, o->file);
+    (void)fprintf(out, "} # %zu values, %zu different rates, ", text_map_count(o->values),
+                  o->settings_count);
+    put_bytes(limit_bytes(&only, &quiet), out);
+    (void)fputc('\n', out);
+}
+
+static void show_choices(const struct config *config, const struct limit_config *limit, FILE *out)
+{
+    (void)fprintf(out, "    on_full: %s\n", limit_on_full_names[limit->on_full]);
+    (void)fprintf(out, "    on_missing: %s\n", limit_on_missing_names[limit->on_missing]);
+    (void)fprintf(out, "    on_store_failure: %s\n", limit_failure_names[limit->on_store_failure]);
+    (void)fprintf(out, "    consistency: %s\n",
+                  limit_consistency_names[config_consistency(config, limit)]);
+    if (limit->algorithm == WEIR_FIXED_WINDOW) {
+        (void)fprintf(out, "    align: %s\n", limit_align_names[limit->align]);
+    }
+    (void)fprintf(out, "    shadow: %s\n", limit->shadow ? "true" : "false");
+    (void)fprintf(out, "    retry_jitter: %g%%\n", limit->retry_jitter / 100.0);
+    (void)fprintf(out, "    ipv4_prefix: %u\n    ipv6_prefix: %u\n", limit->ipv4_prefix,
+                  limit->ipv6_prefix);
+}
+
+static void show_cost(const struct limit_config *limit, FILE *out)
+{
+    if (limit->cost_attribute.len > 0) {
+        (void)fprintf(out, "    cost: 'attribute:%.*s'\n", TEXT_ARGS(limit->cost_attribute));
+    } else if (limit->cost > 0) {
+        (void)fprintf(out, "    cost: %" PRIu64 "\n", limit->cost);
+    }
+}
+
+static void show_limit(const struct config *config, const struct limit_config *limit, FILE *out)
+{
+    struct problems quiet = {0};
+    (void)fputs("  # ", out);
+    put_bytes(limit_bytes(limit, &quiet), out);
+    (void)fputs("\n  - ", out);
+    put_text(out, "", "name", limit->name);
+    if (limit->when.count > 0) {
+        (void)fputs("    when: ", out);
+        show_conditions(&limit->when, out);
+    }
+    if (limit->unless.count > 0) {
+        (void)fputs("    unless: ", out);
+        show_conditions(&limit->unless, out);
+    }
+    show_key(limit, out);
+    (void)fprintf(out, "    algorithm: %s\n    ", weir_algorithm_name(limit->algorithm));
+    show_numbers(limit, &limit->base, "\n    ", out);
+    (void)fputc('\n', out);
+    show_cost(limit, out);
+    show_tiers(limit, out);
+    show_overrides(limit, out);
+    put_text(out, "    ", "group", limit->group);
+    show_choices(config, limit, out);
+}
+
+void config_show(const struct config *config, FILE *out)
+{
+    struct problems quiet = {0};
+    uint64_t sum = 0;
+    (void)fputs("version: 1\n", out);
+    show_server(&config->server, out);
+    show_store(&config->store, out);
+    show_attributes(config, out);
+    show_list("allow", &config->allow, out);
+    show_list("block", &config->block, out);
+    (void)fputs(config->limits_count > 0 ? "limits:\n" : "limits: []\n", out);
+    for (size_t i = 0; i < config->limits_count; i++) {
+        show_limit(config, config->limits[i], out);
+        sum += limit_bytes(config->limits[i], &quiet);
+    }
+    (void)fprintf(out, "# %zu limit%s, ", config->limits_count,
+                  config->limits_count == 1 ? "" : "s");
+    put_bytes(sum, out);
+    (void)fputs(" in all\n", out);
+}

@@ -1,0 +1,20 @@
+/* What somebody probably meant to write. */
+#ifndef WEIR_POLICY_SUGGEST_H
+#define WEIR_POLICY_SUGGEST_H
+
+#include "base/text.h"
+
+/*
+ * The number of letters to insert, delete, change or swap with a neighbour; at
+ * most SUGGEST_FAR, also for words too long to be misspelt.
+ */
+#define SUGGEST_FAR 255
+unsigned suggest_distance(struct text a, const char *b);
+
+/* A third of the word may be wrong, at least one letter: "brust" is "burst", "ttl" is not "tiers". */
+static inline unsigned suggest_limit(struct text word)
+{
+    return word.len < 3 ? 1 : (unsigned)word.len / 3;
+}
+
+#endif
