@@ -75,8 +75,8 @@ struct weir_rules_options {
     unsigned reserved;
     weir_clock_fn clock; /* the clock of the short forms; NULL: the system's */
     void *clock_arg;
-    weir_rules_message_fn
-        message; /* called for every error and warning, in the order of the file */
+    weir_rules_message_fn message; /* called for every error and warning, file by file,
+                                      in the order of lines */
     void *message_arg;
 };
 
@@ -214,6 +214,7 @@ struct weir_rules_stats {
     uint64_t missing;       /* limits left out, or requests denied, because a key had no value */
     uint64_t tier_unknown;  /* tier values that the limit does not know: its default counted */
     uint64_t shadow_denied; /* requests that a shadow limit would have denied */
+    uint64_t shadow_failed; /* shadow limits that could not be asked: no cost, a key too long */
     uint64_t bad;           /* questions that got an error */
     uint64_t generation;    /* 1, and one more for each reload, put and remove */
     uint64_t bytes;         /* memory of all limits */

@@ -51,7 +51,7 @@ void *arena_take(struct arena *arena, size_t bytes)
     if (bytes > arena->left && bytes > BLOCK_BYTES / 4) {
         return take_large(arena, bytes);
     }
-    if (bytes > arena->left) {
+    if (arena->blocks == NULL || bytes > arena->left) {
         struct arena_block *block = new_block(arena, BLOCK_BYTES);
         if (block == NULL) {
             return NULL;

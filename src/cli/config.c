@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
-#include "policy/config.h"
+#include "policy/ruleset.h"
 #include "policy/show.h"
 
 static int run_check(int argc, char **argv);
@@ -50,10 +50,18 @@ static const char *read_operand(const struct cli_command *command, int argc, cha
     return file;
 }
 
-static int read_rules(const struct cli_command *command, const char *path, struct config *config)
+/* The rules compiled, without limiters: whatever weir_rules_open() would refuse is told. */
+static int read_rules(const struct cli_command *command, const char *path, struct ruleset **set)
 {
     struct problems problems = {.tell = cli_tell_rules};
-    int e = config_read(config, path, &problems);
+    struct weir_error error = {0};
+    struct config config = {0};
+    int e = config_read(&config, path, &problems);
+    if (e == 0) {
+        e = ruleset_create(&config, NULL, NULL, &problems, set, &error);
+    }
+    problems_finish(&problems);
+    config_finish(&config);
     if (e == 0) {
         return CLI_OK;
     }
@@ -67,33 +75,33 @@ static int read_rules(const struct cli_command *command, const char *path, struc
 
 static int run_check(int argc, char **argv)
 {
-    struct config config = {0};
+    struct ruleset *set = NULL;
     int code = CLI_OK;
     const char *path = read_operand(&cli_config_check, argc, argv, &code);
     if (path == NULL) {
         return code;
     }
-    code = read_rules(&cli_config_check, path, &config);
+    code = read_rules(&cli_config_check, path, &set);
     if (code == CLI_OK) {
-        (void)printf("%s: ok, %zu limit%s\n", path, config.limits_count,
-                     config.limits_count == 1 ? "" : "s");
+        (void)printf("%s: ok, %zu limit%s\n", path, set->rules_count,
+                     set->rules_count == 1 ? "" : "s");
     }
-    config_finish(&config);
+    ruleset_destroy(set);
     return code;
 }
 
 static int run_show(int argc, char **argv)
 {
-    struct config config = {0};
+    struct ruleset *set = NULL;
     int code = CLI_OK;
     const char *path = read_operand(&cli_config_show, argc, argv, &code);
     if (path == NULL) {
         return code;
     }
-    code = read_rules(&cli_config_show, path, &config);
+    code = read_rules(&cli_config_show, path, &set);
     if (code == CLI_OK) {
-        config_show(&config, stdout);
+        config_show(&set->config, stdout);
     }
-    config_finish(&config);
+    ruleset_destroy(set);
     return code;
 }

@@ -14,7 +14,8 @@ struct asking {
 
 static void put_name(char *to, struct text name)
 {
-    memcpy(to, name.at, name.len); /* at most WEIR_RULES_NAME - 1: name_is_good() */
+    memcpy(to, name.len > 0 ? name.at : "",
+           name.len); /* at most WEIR_RULES_NAME - 1: name_is_good() */
     to[name.len] = 0;
 }
 
@@ -155,6 +156,7 @@ static void decide_shadow(const struct asking *a, const struct matches *matches,
             e = weir_ask_at(part.limiter, &part.ask, a->now_ns, &said);
         }
         if (e != 0) {
+            a->tally->shadow_failed++;
             continue; /* what only a shadow limit minds is not the request's fault */
         }
         if (said.verdict != WEIR_ALLOW) {

@@ -344,11 +344,12 @@ static int read_folder(struct config *config, const char *path, struct problems 
     struct arena names = ARENA_INIT;
     int n = scandir(path, &entries, is_rule_file, alphasort);
     int e = 0;
-    if (n < 0) {
-        return WEIR_EIO;
+    if (n < 0 && errno == ENOMEM) {
+        return WEIR_ENOMEM;
     }
-    if (n == 0) {
-        problem(problems, (struct place){path, 0, 0}, "found no *.yaml in this folder");
+    if (n <= 0) {
+        problem(problems, (struct place){path, 0, 0}, "found %s, expected a folder of *.yaml",
+                n == 0 ? "no *.yaml in this folder" : "a folder that cannot be read");
     }
     for (int i = 0; i < n; i++) {
         const char *file = arena_format(&names, "%s/%s", path, entries[i]->d_name);
@@ -357,7 +358,9 @@ static int read_folder(struct config *config, const char *path, struct problems 
         }
         free(entries[i]);
     }
-    free(entries);
+    if (n >= 0) {
+        free(entries);
+    }
     arena_finish(&names);
     return e;
 }
@@ -425,7 +428,9 @@ static int put_limit(const struct config *config, struct source *source, struct 
     if (e == 0 && next->limits_count == CONFIG_LIMITS_MAX) {
         problem(problems, limit->place, "found more than %d limits, expected fewer",
                 CONFIG_LIMITS_MAX);
-    } else if (e == 0) {
+        e = WEIR_ERULES;
+    }
+    if (e == 0) {
         e = add_limit(next, limit);
     }
     if (e == 0) {

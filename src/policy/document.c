@@ -1,6 +1,5 @@
 #include "policy/document.h"
 
-#include <stdio.h>
 #include <yaml.h>
 
 struct reading {
@@ -9,6 +8,7 @@ struct reading {
     const char *file;
     struct problems *problems;
     unsigned nodes;
+    struct node *root;
 };
 
 static struct place place_of(const struct reading *r, yaml_mark_t mark)
@@ -89,8 +89,12 @@ static struct node *read_node(struct reading *r, int id, unsigned depth)
 {
     const yaml_node_t *from = yaml_document_get_node(&r->yaml, id);
     if (depth > DOCUMENT_DEPTH_MAX) {
-        problem(r->problems, place_of(r, from->start_mark),
-                "found more than %u levels, expected a rule file", DOCUMENT_DEPTH_MAX);
+        if (r->nodes <= DOCUMENT_NODES_MAX) {
+            problem(r->problems, place_of(r, from->start_mark),
+                    "found more than %u levels, aliases included, expected a rule file",
+                    DOCUMENT_DEPTH_MAX);
+        }
+        r->nodes = DOCUMENT_NODES_MAX + 1; /* once is enough */
         return NULL;
     }
     if (r->nodes++ == DOCUMENT_NODES_MAX) {
@@ -132,54 +136,121 @@ static void tell_syntax(struct reading *r, const yaml_parser_t *parser)
     }
 }
 
-static struct node *read_document(struct reading *r, yaml_parser_t *parser)
+/* Into r->root, which stays NULL after a problem. */
+static bool compose(struct reading *r, yaml_parser_t *parser)
 {
     if (!yaml_parser_load(parser, &r->yaml)) {
         tell_syntax(r, parser);
-        return NULL;
+        return false;
     }
-    struct node *root = NULL;
     yaml_document_t second;
     if (yaml_document_get_root_node(&r->yaml) == NULL) {
         problem(r->problems, (struct place){r->file, 1, 1}, "found nothing, expected rules");
     } else {
-        root = read_node(r, 1, 0);
+        r->root = read_node(r, 1, 0);
     }
     yaml_document_delete(&r->yaml);
     if (!yaml_parser_load(parser, &second)) {
         tell_syntax(r, parser);
-        return NULL;
+        return false;
     }
     const yaml_node_t *more = yaml_document_get_root_node(&second);
     if (more != NULL) {
         problem(r->problems, place_of(r, more->start_mark),
                 "found a second document, expected one in a file");
-        root = NULL;
+        r->root = NULL;
     }
     yaml_document_delete(&second);
-    return root;
+    return true;
+}
+
+/* ---- before it is composed ---- */
+
+/* What counts against the bounds of the event, and its anchor. */
+static const yaml_char_t *measure(const yaml_event_t *event, unsigned *depth)
+{
+    switch (event->type) {
+    case YAML_SEQUENCE_START_EVENT:
+        ++*depth;
+        return event->data.sequence_start.anchor;
+    case YAML_MAPPING_START_EVENT:
+        ++*depth;
+        return event->data.mapping_start.anchor;
+    case YAML_SEQUENCE_END_EVENT:
+    case YAML_MAPPING_END_EVENT:
+        --*depth;
+        return NULL;
+    case YAML_SCALAR_EVENT:
+        return event->data.scalar.anchor;
+    default:
+        return NULL;
+    }
+}
+
+/*
+ * libyaml takes quadratic time to compose deep nesting and many anchors, but
+ * not to read them: a first pass over the events refuses both.
+ */
+static bool check_events(struct reading *r, yaml_parser_t *parser)
+{
+    unsigned depth = 0;
+    unsigned anchors = 0;
+    for (bool more = true; more;) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(parser, &event)) {
+            tell_syntax(r, parser);
+            return false;
+        }
+        struct place place = place_of(r, event.start_mark);
+        anchors += measure(&event, &depth) != NULL;
+        more = event.type != YAML_STREAM_END_EVENT;
+        yaml_event_delete(&event);
+        if (depth > DOCUMENT_DEPTH_MAX) {
+            problem(r->problems, place, "found more than %u levels, expected a rule file",
+                    DOCUMENT_DEPTH_MAX);
+            return false;
+        }
+        if (anchors > DOCUMENT_ANCHORS_MAX) {
+            problem(r->problems, place, "found more than %u anchors, expected fewer",
+                    DOCUMENT_ANCHORS_MAX);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Runs one of the passes over the text, with a parser of its own. */
+static bool with_parser(struct reading *r, struct text text,
+                        bool (*pass)(struct reading *r, yaml_parser_t *parser))
+{
+    const char *input = text.at != NULL ? text.at : ""; /* libyaml insists */
+    yaml_parser_t parser;
+    if (!yaml_parser_initialize(&parser)) {
+        r->arena->failed = true;
+        return false;
+    }
+    yaml_parser_set_input_string(&parser, (const unsigned char *)input, text.len);
+    bool good = pass(r, &parser);
+    yaml_parser_delete(&parser);
+    return good;
 }
 
 struct node *document_read(struct arena *arena, const char *file, struct text text,
                            struct problems *problems)
 {
     struct reading r = {.arena = arena, .file = file, .problems = problems};
-    yaml_parser_t parser;
     unsigned before = problems->errors;
     if (text.len > DOCUMENT_BYTES_MAX) {
         problem(problems, (struct place){file, 0, 0}, "found %zu bytes, expected at most %u",
                 text.len, DOCUMENT_BYTES_MAX);
         return NULL;
     }
-    if (!yaml_parser_initialize(&parser)) {
-        arena->failed = true;
+    if (!with_parser(&r, text, check_events)) {
         return NULL;
     }
-    yaml_parser_set_input_string(&parser, (const unsigned char *)text.at, text.len);
-    struct node *root = read_document(&r, &parser);
-    yaml_parser_delete(&parser);
-    return arena->failed || (root != NULL && problems->errors > before && root->count == 0) ? NULL
-                                                                                            : root;
+    (void)with_parser(&r, text, compose);
+    bool nothing = r.root != NULL && r.root->count == 0 && problems->errors > before;
+    return arena->failed || nothing ? NULL : r.root;
 }
 
 struct node *node_find(const struct node *map, const char *key)
@@ -200,11 +271,5 @@ const char *node_found(const struct node *node, char *buffer)
     if (node->scalar.len == 0) {
         return node->quoted ? "an empty text" : "nothing";
     }
-    int shown = node->scalar.len > 60 ? 57 : (int)node->scalar.len;
-    (void)snprintf(buffer, NODE_FOUND, "'%.*s%s'", shown, node->scalar.at,
-                   node->scalar.len > 60 ? "..." : "");
-    for (char *c = buffer; *c != 0; c++) { /* what somebody wrote must not drive a terminal */
-        *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
-    }
-    return buffer;
+    return quote(node->scalar, buffer);
 }

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "policy/problems.h"
+#include "policy/quote.h"
 
 enum node_kind { NODE_SCALAR, NODE_LIST, NODE_MAP };
 
@@ -26,6 +27,7 @@ struct node {
 #define DOCUMENT_NODES_MAX 1000000u
 #define DOCUMENT_KEYS_MAX 4096u /* of one map: each is compared with all before it */
 #define DOCUMENT_DEPTH_MAX 16u
+#define DOCUMENT_ANCHORS_MAX 1000u
 
 /* Everything is allocated in the arena. NULL after a problem has been told. */
 struct node *document_read(struct arena *arena, const char *file, struct text text,
@@ -35,7 +37,7 @@ struct node *document_read(struct arena *arena, const char *file, struct text te
 struct node *node_find(const struct node *map, const char *key);
 
 /* For messages: "'text'", "a list", "a map", "nothing"; buffer of NODE_FOUND bytes. */
-#define NODE_FOUND 80
+#define NODE_FOUND QUOTE_MAX
 const char *node_found(const struct node *node, char *buffer);
 
 #endif

@@ -288,6 +288,7 @@ static void init(struct reader *r, const struct node *node, struct limit_reading
     l->limit.place = node->place;
     l->limit.source = r->source;
     l->numbers.max_keys = MAX_KEYS;
+    l->numbers.queue = NO_QUEUE;
 }
 
 /* The limit's own numbers are known: now what stands on them. */

@@ -36,6 +36,7 @@ struct slot {
     uint64_t missing;
     uint64_t tier_unknown;
     uint64_t shadow_denied;
+    uint64_t shadow_failed;
     uint64_t bad;
 } __attribute__((aligned(128)));
 
@@ -192,8 +193,9 @@ static struct problems problems_of(const struct weir_rules_options *options)
 }
 
 /* What config_read() and its like returned, for the caller. */
-static int report(int e, const struct problems *problems, struct weir_error *error)
+static int report(int e, struct problems *problems, struct weir_error *error)
 {
+    problems_finish(problems);
     return e == WEIR_ERULES ? problems_fail(problems, error)
                             : fail(error, e, "%s for the rules", weir_strerror(e));
 }
@@ -221,7 +223,9 @@ static int load(const struct origin *from, const struct weir_rules_options *opti
         config_finish(&config);
         return report(e, &problems, error);
     }
-    return ruleset_create(&config, options, old, &problems, set, error);
+    e = ruleset_create(&config, options, old, &problems, set, error);
+    problems_finish(&problems);
+    return e;
 }
 
 static struct weir_rules *create(const struct weir_rules_options *options)
@@ -356,6 +360,7 @@ static int switch_config(struct weir_rules *rules, struct config *next, struct p
 {
     struct ruleset *set;
     int e = ruleset_create(next, &rules->options, rules->set, problems, &set, error);
+    problems_finish(problems);
     if (e == 0) {
         switch_to(rules, set);
     }
@@ -428,6 +433,7 @@ static void count_answer(struct weir_rules *rules, struct slot *slot, const stru
     count(rules, slot, &slot->missing, tally->missing);
     count(rules, slot, &slot->tier_unknown, tally->tier_unknown);
     count(rules, slot, &slot->shadow_denied, tally->shadow_denied);
+    count(rules, slot, &slot->shadow_failed, tally->shadow_failed);
 }
 
 int weir_rules_ask_at(struct weir_rules *rules, const struct weir_rules_question *question,
@@ -523,6 +529,7 @@ int weir_rules_stats_read(struct weir_rules *rules, struct weir_rules_stats *sta
         stats->missing += load_relaxed(&slot->missing);
         stats->tier_unknown += load_relaxed(&slot->tier_unknown);
         stats->shadow_denied += load_relaxed(&slot->shadow_denied);
+        stats->shadow_failed += load_relaxed(&slot->shadow_failed);
         stats->bad += load_relaxed(&slot->bad);
     }
     (void)pthread_mutex_lock(&rules->reload);

@@ -43,13 +43,13 @@ static const char *listed(const struct unit *rows, char *buffer)
 {
     size_t n = 0;
     buffer[0] = 0;
-    for (; rows != NULL && rows->symbol != NULL; rows++) {
+    for (; rows != NULL && rows->symbol != NULL && n < LIST_MAX; rows++) {
         if (rows->times != 0 && rows->symbol[0] != 0) {
             n += (size_t)snprintf(buffer + n, LIST_MAX - n, "%s%s", n == 0 ? " (" : ", ",
                                   rows->symbol);
         }
     }
-    if (n > 0) {
+    if (n > 0 && n < LIST_MAX) {
         (void)snprintf(buffer + n, LIST_MAX - n, ")");
     }
     return buffer;

@@ -5,10 +5,11 @@
  * Each reads the whole text and returns 0, or WEIR_EINVAL and in *error (may be
  * NULL) what was found and what was expected. *out is written on success only.
  *
- * A number is decimal digits, perhaps with a point between two of them and with single
- * underscores between digits: 1_000.5. It has no sign and no exponent; zeros before
- * and behind it change nothing. Spaces and tabs may stand between the parts and
- * around the whole. Units are told apart by case: 1M is a million, 1m a minute.
+ * A number is up to 38 decimal digits, perhaps with a point between two of them and with
+ * single underscores between digits: 1_000.5. It has no sign and no exponent; zeros at
+ * its beginning and at the end of its decimals change nothing, however many. Spaces and
+ * tabs may stand between the parts and around the whole. Upper and lower case of units
+ * differ: 1M is a million, 1m a minute.
  */
 #ifndef WEIR_POLICY_QUANTITY_H
 #define WEIR_POLICY_QUANTITY_H

@@ -1,27 +1,38 @@
 #include "policy/quote.h"
 
-/* The opening quote before; the longest escape, "..., and the end behind. */
+#include "base/utf8.h"
+
+/* Room behind it for one more character or escape, the quote, "..." and the end. */
 #define LAST (QUOTE_MAX - 4 - 5)
+
+static size_t put_escape(char *to, unsigned char c)
+{
+    static const char digits[] = "0123456789abcdef";
+    to[0] = '\\';
+    to[1] = 'x';
+    to[2] = digits[c >> 4];
+    to[3] = digits[c & 15];
+    return 4;
+}
 
 const char *quote(struct text text, char *buffer)
 {
-    static const char digits[] = "0123456789abcdef";
     size_t n = 0;
-    size_t i = 0;
-    buffer[n++] = '"';
-    for (; i < text.len && n < LAST; i++) {
-        unsigned char c = (unsigned char)text.at[i];
-        if (c >= 0x20 && c < 0x7f) {
-            buffer[n++] = (char)c;
-            continue;
+    buffer[n++] = '\'';
+    while (text.len > 0 && n < LAST) {
+        uint32_t c;
+        size_t bytes = utf8_next(text, &c);
+        if (bytes > 0 && utf8_visible(c)) {
+            memcpy(buffer + n, text.at, bytes);
+            n += bytes;
+        } else {
+            bytes = 1;
+            n += put_escape(buffer + n, (unsigned char)text.at[0]);
         }
-        buffer[n++] = '\\';
-        buffer[n++] = 'x';
-        buffer[n++] = digits[c >> 4];
-        buffer[n++] = digits[c & 15];
+        text = text_after(text, bytes);
     }
-    buffer[n++] = '"';
+    buffer[n++] = '\'';
     memcpy(buffer + n, "...", 4);
-    buffer[i < text.len ? n + 3 : n] = '\0';
+    buffer[text.len > 0 ? n + 3 : n] = '\0';
     return buffer;
 }

@@ -7,11 +7,11 @@
 
 #include "base/text.h"
 
-#define QUOTE_MAX 72
+#define QUOTE_MAX 80
 
 /*
- * The text between double quotes, bytes that are not printable ASCII as \xNN, a long
- * text cut and ended by "...; buffer of QUOTE_MAX bytes, which is returned.
+ * The text between single quotes, bytes that do not belong to a visible character as
+ * \xNN, a long text cut and ended by '...; buffer of QUOTE_MAX bytes, which is returned.
  */
 const char *quote(struct text text, char *buffer);
 

@@ -367,7 +367,7 @@ int ruleset_create(struct config *config, const struct weir_rules_options *optio
         (void)fail(error, e, "%s for the rules", weir_strerror(e));
     } else if (!numbers_suffice(set, problems)) {
         e = problems_fail(problems, error);
-    } else {
+    } else if (options != NULL) {
         e = open_limiters(set, options, old, error);
     }
     if (e != 0) {

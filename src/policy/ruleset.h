@@ -105,7 +105,8 @@ struct ruleset {
 /*
  * Compiles *config (taken over, also when it fails). Limiters of `old` (may be
  * NULL) that fit are shared; what is to be changed in them is listed in
- * changes, and not done. 0, WEIR_ERULES, WEIR_ENOMEM and what weir_open() says.
+ * changes, and not done. Without options no limiter is made: for looking at
+ * rules, not for asking. 0, WEIR_ERULES, WEIR_ENOMEM and what weir_open() says.
  */
 int ruleset_create(struct config *config, const struct weir_rules_options *options,
                    const struct ruleset *old, struct problems *problems, struct ruleset **out,
@@ -178,7 +179,8 @@ const struct variant *rule_variant(const struct rule *rule, const struct request
 
 /* What one question adds to the statistics. */
 struct tally {
-    unsigned unmatched, allow_listed, block_listed, missing, tier_unknown, shadow_denied;
+    unsigned unmatched, allow_listed, block_listed, missing, tier_unknown, shadow_denied,
+        shadow_failed;
 };
 
 int ruleset_ask(const struct ruleset *set, const struct weir_rules_question *question,

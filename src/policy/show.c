@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "base/utf8.h"
 #include "policy/limits.h"
 #include "policy/sections.h"
 
@@ -20,38 +21,56 @@ static bool is_plain(struct text text)
     return text.len > 0;
 }
 
-static bool has_control(struct text text)
+/* All characters can stand between single quotes. */
+static bool is_visible(struct text text)
 {
-    for (size_t i = 0; i < text.len; i++) {
-        if ((unsigned char)text.at[i] < ' ' || text.at[i] == 0x7f) {
-            return true;
+    while (text.len > 0) {
+        uint32_t c;
+        size_t bytes = utf8_next(text, &c);
+        if (bytes == 0 || !utf8_visible(c)) {
+            return false;
         }
+        text = text_after(text, bytes);
     }
-    return false;
+    return true;
 }
 
-/* Quoted as far as needed; what is not a printable character is escaped. */
+/* Between double quotes. A text of a YAML file is UTF-8. */
+static void put_escaped(FILE *out, struct text text)
+{
+    while (text.len > 0) {
+        uint32_t c = 0xfffd;
+        size_t bytes = utf8_next(text, &c);
+        if (c == '"' || c == '\\') {
+            (void)fprintf(out, "\\%c", (int)c);
+        } else if (utf8_visible(c)) {
+            (void)fwrite(text.at, 1, bytes, out);
+        } else if (c < 0x100) {
+            (void)fprintf(out, "\\x%02x", c);
+        } else {
+            (void)fprintf(out, c < 0x10000 ? "\\u%04x" : "\\U%08x", c);
+        }
+        text = text_after(text, bytes > 0 ? bytes : 1);
+    }
+}
+
+/* Quoted as far as needed. */
 static void put_scalar(FILE *out, struct text text)
 {
-    bool control = has_control(text);
     if (is_plain(text)) {
         (void)fwrite(text.at, 1, text.len, out);
-        return;
-    }
-    (void)fputc(control ? '"' : '\'', out);
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.at[i];
-        if (control && (c < ' ' || c == 0x7f)) {
-            (void)fprintf(out, "\\x%02x", c);
-        } else if (control && (c == '"' || c == '\\')) {
-            (void)fprintf(out, "\\%c", c);
-        } else if (!control && c == '\'') {
-            (void)fputs("''", out);
-        } else {
-            (void)fputc(c, out);
+    } else if (!is_visible(text)) {
+        (void)fputc('"', out);
+        put_escaped(out, text);
+        (void)fputc('"', out);
+    } else {
+        (void)fputc('\'', out);
+        for (size_t i = 0; i < text.len; i++) {
+            (void)fputs(text.at[i] == '\'' ? "'" : "", out);
+            (void)fputc(text.at[i], out);
         }
+        (void)fputc('\'', out);
     }
-    (void)fputc(control ? '"' : '\'', out);
 }
 
 static void put_text(FILE *out, const char *indent, const char *name, struct text text)
@@ -103,27 +122,33 @@ static void show_server(const struct server_config *server, FILE *out)
     (void)fprintf(out, "  headers: %s\n", section_headers_names[server->headers]);
 }
 
-/* "redis://user:secret@host" without the secret. */
-static void show_url(struct text url, FILE *out)
+/* Where the hosts begin: behind "//", and behind what stands before an '@'. */
+static size_t hosts_at(struct text url)
 {
-    char shown[512];
-    size_t slashes = 0;
-    while (slashes + 2 < url.len && memcmp(url.at + slashes, "//", 2) != 0) {
-        slashes++;
+    size_t scheme = 0;
+    while (scheme + 2 <= url.len && memcmp(url.at + scheme, "//", 2) != 0) {
+        scheme++;
     }
-    struct text rest = text_after(url, slashes + 2);
-    size_t at = rest.len;
-    while (at > 0 && rest.at[at - 1] != '@') {
+    size_t at = url.len;
+    while (at > scheme && url.at[at - 1] != '@') {
         at--;
     }
-    const char *colon = at > 0 ? memchr(rest.at, ':', at) : NULL;
-    if (colon == NULL) {
-        put_text(out, "  ", "url", url);
-        return;
+    return at > scheme + 2 ? at : scheme + 2;
+}
+
+/* "redis://user:secret@host/0?password=secret" without the user, the secret and the query. */
+static void show_url(struct arena *arena, struct text url, FILE *out)
+{
+    size_t hosts = hosts_at(url);
+    size_t scheme = (size_t)((const char *)memchr(url.at, '/', url.len) - url.at) + 2;
+    struct text rest = text_after(url, hosts);
+    const char *query = memchr(rest.at, '?', rest.len);
+    rest.len = query != NULL ? (size_t)(query - rest.at) : rest.len;
+    const char *shown = arena_format(arena, "%.*s%s%.*s", (int)scheme, url.at,
+                                     hosts > scheme ? "***@" : "", TEXT_ARGS(rest));
+    if (shown != NULL) {
+        put_text(out, "  ", "url", text_of(shown));
     }
-    (void)snprintf(shown, sizeof shown, "%.*s***@%.*s", (int)(colon + 1 - url.at), url.at,
-                   (int)(rest.len - at), rest.at + at);
-    put_text(out, "  ", "url", text_of(shown));
 }
 
 static void show_store(const struct store_config *store, FILE *out)
@@ -133,7 +158,9 @@ static void show_store(const struct store_config *store, FILE *out)
         return;
     }
     (void)fputs("store:\n", out);
-    show_url(store->url, out);
+    struct arena arena = ARENA_INIT;
+    show_url(&arena, store->url, out);
+    arena_finish(&arena);
     put_text(out, "  ", "password_file", store->password_file);
     put_text(out, "  ", "user", store->user);
     put_text(out, "  ", "prefix", store->prefix);
@@ -169,7 +196,9 @@ static void show_conditions(const struct conditions *conditions, FILE *out)
 
 static void show_list(const char *name, const struct list_config *list, FILE *out)
 {
-    (void)fprintf(out, list->count > 0 ? "%s:\n" : "", name);
+    if (list->count > 0) {
+        (void)fprintf(out, "%s:\n", name);
+    }
     for (size_t i = 0; i < list->count; i++) {
         (void)fputs("  - ", out);
         show_conditions(&list->entries[i], out);

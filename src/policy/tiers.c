@@ -22,7 +22,7 @@ struct setting setting_of(int algorithm, const struct numbers *numbers, const st
     if (algorithm == WEIR_TOKEN_BUCKET) { /* the burst belongs to the rate: a new rate, a new one */
         s.burst = given(numbers->burst, own_rate ? s.rate.count : base->burst);
     } else if (algorithm == WEIR_LEAKY_BUCKET) {
-        s.burst = given(numbers->queue, base != NULL ? base->burst : 0);
+        s.burst = numbers->queue != NO_QUEUE ? numbers->queue : base != NULL ? base->burst : 0;
     }
     return s;
 }
@@ -85,7 +85,7 @@ static const struct field *tiers_field(struct text name)
 static void read_tier(struct reader *r, const struct node *key, const struct node *node,
                       struct limit_config *limit)
 {
-    struct numbers numbers = {0};
+    struct numbers numbers = {.queue = NO_QUEUE};
     if (!name_is_good(key->scalar)) {
         unexpected(r, key, NAME_EXPECTED);
         return;
@@ -161,6 +161,7 @@ struct table {
     struct text_map *values;
     enum attribute_kind kind; /* of the values */
     size_t rows;
+    char normal[NORMAL_BYTES(CSV_ROW_MAX)];
 };
 
 static struct place place_of(const struct table *t, unsigned field)
@@ -218,14 +219,13 @@ static void table_put(struct table *t, unsigned number)
 {
     struct weir_error error;
     struct text written = t->csv.field[0].text;
-    char *to = arena_take(&t->r->source->arena, NORMAL_BYTES(written.len));
     size_t len;
-    if (to == NULL) {
+    if (normal_value(t->kind, written, t->normal, &len, &error) != 0) {
+        problem(t->r->problems, place_of(t, 0), "%s", error.text);
         return;
     }
-    if (normal_value(t->kind, written, to, &len, &error) != 0) {
-        problem(t->r->problems, place_of(t, 0), "%s", error.text);
-    } else if (text_map_put(t->values, (struct text){to, len}, number) != -1) {
+    struct text value = arena_text(&t->r->source->arena, (struct text){t->normal, len});
+    if (value.at != NULL && text_map_put(t->values, value, number) != -1) {
         problem(t->r->problems, place_of(t, 0), "found '%.*s' a second time, expected it once",
                 TEXT_ARGS(written));
     }
@@ -275,7 +275,7 @@ static int setting_number(struct table *t, struct overrides *o, const struct set
 static void read_row(struct table *t, struct limit_config *limit, uint64_t *keys)
 {
     struct weir_error error;
-    struct numbers numbers = {0};
+    struct numbers numbers = {.queue = NO_QUEUE};
     bool bucket = limit->algorithm == WEIR_TOKEN_BUCKET || limit->algorithm == WEIR_LEAKY_BUCKET;
     uint64_t *third = limit->algorithm == WEIR_LEAKY_BUCKET ? &numbers.queue : &numbers.burst;
     if (rate_parse(t->csv.field[1].text, 0, &numbers.rate, &error) != 0) {
@@ -289,6 +289,10 @@ static void read_row(struct table *t, struct limit_config *limit, uint64_t *keys
     }
     if (t->csv.fields == 3 && count_parse(t->csv.field[2].text, third, &error) != 0) {
         problem(t->r->problems, place_of(t, 2), "%s", error.text);
+        return;
+    }
+    if (t->csv.fields == 3 && numbers.burst == 0 && limit->algorithm == WEIR_TOKEN_BUCKET) {
+        problem(t->r->problems, place_of(t, 2), "found a burst of 0, expected at least 1");
         return;
     }
     struct setting setting = setting_of(limit->algorithm, &numbers, &limit->base);

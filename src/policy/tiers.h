@@ -4,13 +4,15 @@
 
 #include "policy/fields.h"
 
-/* What a limit or a tier may say of its numbers; zero where it does not. */
+/* What a limit or a tier may say of its numbers; zero where it does not. A queue may be 0. */
 struct numbers {
     struct rate rate;
     uint64_t burst;
-    uint64_t queue;
+    uint64_t queue; /* or NO_QUEUE */
     uint64_t max_keys;
 };
+
+#define NO_QUEUE UINT64_MAX
 
 /* The limit's own, complete: base is NULL; or a tier's, on top of the limit's. */
 struct setting setting_of(int algorithm, const struct numbers *numbers, const struct setting *base);

@@ -343,7 +343,7 @@ static void put_row(struct file *f, unsigned row, uint64_t *seed)
         put(f, " \t", unit_random(seed) % 3);
     }
     size_t lf_only = unit_random(seed) % 2;
-    put(f, "\r\n" + lf_only, 2 - lf_only);
+    put(f, lf_only != 0 ? "\n" : "\r\n", 2 - lf_only);
 }
 
 static void what_is_written_is_read_back(void **state)

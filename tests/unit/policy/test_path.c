@@ -175,7 +175,7 @@ static void an_error_shows_the_path_without_control_characters(void **state)
     size_t n;
     (void)path_normalise(TEXT("/a\r\n\033[2J/..;/?x"), out, &n, &error);
     assert_string_equal(error.text,
-                        "path \"/a\\x0d\\x0a\\x1b[2J/..;/\" has a dot segment with parameters");
+                        "path '/a\\x0d\\x0a\\x1b[2J/..;/' has a dot segment with parameters");
 }
 
 /* ---- length ---- */

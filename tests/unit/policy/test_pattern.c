@@ -114,7 +114,7 @@ static void assert_fault(const char *pattern, const char *expected)
 {
     struct weir_error error = {0};
     char text[300];
-    (void)snprintf(text, sizeof text, "path pattern \"%s\" %s", pattern, expected);
+    (void)snprintf(text, sizeof text, "path pattern '%s' %s", pattern, expected);
     assert_int_equal(path_pattern_check(text_of(pattern), &error), WEIR_EINVAL);
     assert_string_equal(error.text, text);
     assert_int_equal(path_pattern_check(text_of(pattern), NULL), WEIR_EINVAL);
@@ -147,10 +147,10 @@ static void a_pattern_that_no_path_could_match_is_refused(void **state)
 
 static void a_pattern_is_written_decoded_and_the_error_shows_how(void **state)
 {
-    assert_fault("/a%20b", "is percent-encoded, patterns are written decoded, expected \"/a b\"");
-    assert_fault("/a%2b", "is percent-encoded, patterns are written decoded, expected \"/a+\"");
+    assert_fault("/a%20b", "is percent-encoded, patterns are written decoded, expected '/a b'");
+    assert_fault("/a%2b", "is percent-encoded, patterns are written decoded, expected '/a+'");
     assert_fault("/%2a/%5C*", "is percent-encoded, patterns are written decoded, expected "
-                              "\"/\\*/\\\\*\"");
+                              "'/\\*/\\\\*'");
     assert_int_equal(path_pattern_check(TEXT("/100%"), NULL), 0);
     assert_int_equal(path_pattern_check(TEXT("/%2*/%zz"), NULL), 0);
 }
@@ -160,13 +160,13 @@ static void a_pattern_with_nul_or_too_long_is_refused(void **state)
     static char pattern[PATH_BYTES_MAX + 1];
     struct weir_error error;
     assert_int_equal(path_pattern_check(TEXT("/a\0b"), &error), WEIR_EINVAL);
-    assert_string_equal(error.text, "path pattern \"/a\\x00b\" has a NUL byte");
+    assert_string_equal(error.text, "path pattern '/a\\x00b' has a NUL byte");
     memset(pattern, 'a', sizeof pattern);
     pattern[0] = '/';
     assert_int_equal(path_pattern_check((struct text){pattern, PATH_BYTES_MAX}, NULL), 0);
     assert_int_equal(path_pattern_check((struct text){pattern, PATH_BYTES_MAX + 1}, &error),
                      WEIR_EINVAL);
-    assert_non_null(strstr(error.text, "\"... is longer than a path can be"));
+    assert_non_null(strstr(error.text, "'... is longer than a path can be"));
 }
 
 static void good_patterns_pass(void **state)

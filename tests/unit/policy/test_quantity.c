@@ -23,17 +23,25 @@ struct whole_row {
     uint64_t value;
 };
 
-/* All rows are read as said, whatever stands behind the text. */
+static void expect_one(whole_fn *parse, const struct whole_row *row, const char *behind)
+{
+    char longer[128];
+    struct weir_error error = {0};
+    uint64_t out = 1;
+    (void)snprintf(longer, sizeof longer, "%s%s", row->text, behind);
+    int e = parse((struct text){longer, strlen(row->text)}, &out, &error);
+    if (e != 0 || out != row->value) {
+        fail_msg("'%s': %d, %" PRIu64 " %s", row->text, e, out, error.text);
+    }
+}
+
+/* All rows are read as said, whatever stands in memory behind the text. */
 static void expect(whole_fn *parse, const struct whole_row *rows, size_t n)
 {
+    static const char *const behind[] = {"", "9", "k", "s", "_1", ".5", "%", " ", "/"};
     for (size_t i = 0; i < n; i++) {
-        char longer[128];
-        struct weir_error error = {0};
-        uint64_t out = 1;
-        int len = snprintf(longer, sizeof longer, "%s9k9s", rows[i].text);
-        int e = parse((struct text){longer, (size_t)len - 4}, &out, &error);
-        if (e != 0 || out != rows[i].value) {
-            fail_msg("'%s': %d, %" PRIu64 " %s", rows[i].text, e, out, error.text);
+        for (size_t k = 0; k < sizeof behind / sizeof behind[0]; k++) {
+            expect_one(parse, &rows[i], behind[k]);
         }
     }
 }
@@ -121,6 +129,8 @@ static void a_bad_count_is_told_what_is_wrong_with_it(void **state)
            {TEXT("5."), "found '5.', " COUNT "a digit is missing"},
            {TEXT("k"), "found 'k', " COUNT "a number is missing at 'k'"},
            {TEXT("1m"), "found '1m', " COUNT "unknown unit 'm' (k, M, G, T)"},
+           {TEXT("1azAZ\x80\xff~"),
+            "found '1azAZ\\x80\\xff~', " COUNT "unknown unit 'azAZ\\x80\\xff' (k, M, G, T)"},
            {TEXT("1kk"), "found '1kk', " COUNT "unknown unit 'kk' (k, M, G, T)"},
            {TEXT("1e3"), "found '1e3', " COUNT "unknown unit 'e' (k, M, G, T)"},
            {TEXT("0x10"), "found '0x10', " COUNT "unknown unit 'x' (k, M, G, T)"},
@@ -315,6 +325,7 @@ static void a_percentage_ends_at_100_and_at_two_places(void **state)
 {
     REFUSE(percent, {TEXT(""), "found nothing, expected a percentage such as 25% or 12.5%"},
            {TEXT("%"), "found '%', " PERCENT "a number is missing at '%'"},
+           {TEXT("100.5"), "found '100.5', " PERCENT "it is more than 100%"},
            {TEXT("100.01%"), "found '100.01%', " PERCENT "it is more than 100%"},
            {TEXT("101"), "found '101', " PERCENT "it is more than 100%"},
            {TEXT("18446744073709551616"),

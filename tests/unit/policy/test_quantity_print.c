@@ -27,6 +27,7 @@ static void counts_take_the_unit_with_the_fewest_digits(void **state)
     expect(count_print, 150, "150");
     expect(count_print, 1000, "1k");
     expect(count_print, 1500, "1.5k");
+    expect(count_print, 1230, "1230");
     expect(count_print, 1234, "1234");
     expect(count_print, 1500000, "1.5M");
     expect(count_print, 1234000, "1234k");

@@ -13,16 +13,26 @@ static const char *quoted(struct text text)
 
 static void printable_text_stands_between_quotes(void **state)
 {
-    assert_string_equal(quoted(TEXT("/a b~")), "\"/a b~\"");
-    assert_string_equal(quoted(TEXT("")), "\"\"");
-    assert_string_equal(quoted((struct text){NULL, 0}), "\"\"");
-    assert_string_equal(quoted(TEXT("\\*\"")), "\"\\*\"\"");
+    assert_string_equal(quoted(TEXT("/a b~")), "'/a b~'");
+    assert_string_equal(quoted(TEXT("")), "''");
+    assert_string_equal(quoted((struct text){NULL, 0}), "''");
+    assert_string_equal(quoted(TEXT("\\*'")), "'\\*''");
 }
 
-static void other_bytes_are_escaped(void **state)
+static void what_is_not_a_visible_character_is_escaped(void **state)
 {
-    assert_string_equal(quoted(TEXT("\r\n\033\0\x7f\xc3\x9f")),
-                        "\"\\x0d\\x0a\\x1b\\x00\\x7f\\xc3\\x9f\"");
+    assert_string_equal(quoted(TEXT("\r\n\033\0\x7f")), "'\\x0d\\x0a\\x1b\\x00\\x7f'");
+    assert_string_equal(quoted(TEXT("\xc2\x9b")), "'\\xc2\\x9b'");          /* CSI */
+    assert_string_equal(quoted(TEXT("\xe2\x80\xae")), "'\\xe2\\x80\\xae'"); /* from right to left */
+    assert_string_equal(quoted(TEXT("\xc0\xaf\xff\xc3")), "'\\xc0\\xaf\\xff\\xc3'"); /* no UTF-8 */
+    assert_string_equal(quoted(TEXT("\xed\xa0\x80")), "'\\xed\\xa0\\x80'"); /* a surrogate */
+}
+
+static void visible_characters_of_utf_8_stay(void **state)
+{
+    assert_string_equal(quoted(TEXT("gr\xc3\xbc\xc3\x9f")), "'gr\xc3\xbc\xc3\x9f'");
+    assert_string_equal(quoted(TEXT("\xe6\xb0\xb4\xf0\x9f\x8c\x8a")),
+                        "'\xe6\xb0\xb4\xf0\x9f\x8c\x8a'");
 }
 
 static void a_long_text_is_cut_and_says_so(void **state)
@@ -34,7 +44,7 @@ static void a_long_text_is_cut_and_says_so(void **state)
         size_t length = strlen(result);
         size_t whole = 2 + n * (n % 2 ? 1 : 4);
         assert_true(length < QUOTE_MAX);
-        assert_true(length == whole || strcmp(result + length - 4, "\"...") == 0);
+        assert_true(length == whole || strcmp(result + length - 4, "'...") == 0);
         assert_true(length == whole || length >= 60);
     }
 }
@@ -43,7 +53,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(printable_text_stands_between_quotes),
-        cmocka_unit_test(other_bytes_are_escaped),
+        cmocka_unit_test(what_is_not_a_visible_character_is_escaped),
+        cmocka_unit_test(visible_characters_of_utf_8_stay),
         cmocka_unit_test(a_long_text_is_cut_and_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,102 @@
+#include "support/rules_ask.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define WORDS_MAX 32
+
+static uint64_t start_of_2026(void *arg)
+{
+    (void)arg;
+    return RULES_T0;
+}
+
+struct weir_rules *rules_open(const char *yaml)
+{
+    struct weir_rules_options o = WEIR_RULES_OPTIONS_INIT;
+    struct weir_error error = {0};
+    struct weir_rules *rules = NULL;
+    o.clock = start_of_2026;
+    if (weir_rules_open_text(&rules, "test", yaml, strlen(yaml), &o, &error) != 0) {
+        fail_msg("%s", error.text);
+    }
+    return rules;
+}
+
+const char *rules_complaint(const char *yaml)
+{
+    static struct weir_error error;
+    struct weir_rules *rules = NULL;
+    int e = weir_rules_open_text(&rules, "test", yaml, strlen(yaml), NULL, &error);
+    weir_rules_close(rules);
+    return e == 0 ? NULL : error.text;
+}
+
+/* Asks with a copy of the words cut into pieces. */
+static int ask(struct weir_rules *rules, uint64_t now_ns, const char *words,
+               struct weir_rules_question q, struct weir_rules_answer *a, struct weir_error *error)
+{
+    struct weir_rules_attribute with[WORDS_MAX];
+    char *copy = strdup(words);
+    char *rest = copy;
+    for (char *word; (word = strsep(&rest, " ")) != NULL;) {
+        char *value = strchr(word, '=');
+        if (value != NULL && q.attributes_count < WORDS_MAX) {
+            *value++ = 0;
+            with[q.attributes_count++] =
+                (struct weir_rules_attribute){word, strlen(word), value, strlen(value)};
+        }
+    }
+    q.attributes = with;
+    int e = weir_rules_ask_at(rules, &q, now_ns, a, error);
+    free(copy);
+    return e;
+}
+
+static struct weir_rules_answer ask_well(struct weir_rules *rules, uint64_t now_ns,
+                                         const char *words, struct weir_rules_question q)
+{
+    struct weir_rules_answer a = {0};
+    struct weir_error error = {0};
+    if (ask(rules, now_ns, words, q, &a, &error) != 0) {
+        fail_msg("%s: %s", words, error.text);
+    }
+    return a;
+}
+
+struct weir_rules_answer rules_ask(struct weir_rules *rules, uint64_t now_ns, const char *words)
+{
+    return ask_well(rules, now_ns, words, (struct weir_rules_question){0});
+}
+
+struct weir_rules_answer rules_peek(struct weir_rules *rules, uint64_t now_ns, const char *words)
+{
+    return ask_well(rules, now_ns, words, (struct weir_rules_question){.mode = WEIR_PEEK});
+}
+
+struct weir_rules_answer rules_ask_cost(struct weir_rules *rules, uint64_t now_ns,
+                                        const char *words, uint64_t cost)
+{
+    return ask_well(rules, now_ns, words, (struct weir_rules_question){.cost = cost});
+}
+
+int rules_refusal(struct weir_rules *rules, const char *words, struct weir_error *error)
+{
+    struct weir_rules_answer a;
+    *error = (struct weir_error){0};
+    return ask(rules, RULES_T0, words, (struct weir_rules_question){0}, &a, error);
+}
+
+unsigned rules_allowed(struct weir_rules *rules, uint64_t now_ns, const char *words, unsigned n)
+{
+    unsigned allowed = 0;
+    for (unsigned i = 0; i < n; i++) {
+        allowed += rules_ask(rules, now_ns, words).answer.verdict == WEIR_ALLOW;
+    }
+    return allowed;
+}
