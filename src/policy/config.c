@@ -114,7 +114,8 @@ static void read_limit(struct reader *r, const struct node *node)
     size_t same = find_limit(r->config, limit->name);
     if (same < r->config->limits_count) {
         const struct place *first = &r->config->limits[same]->place;
-        problem(r->problems, node->place, "found a second limit '%.*s', the first is at %s:%u",
+        problem(r->problems, node->place,
+                "found a second limit '%.*s', expected another name; the first is at %s:%u",
                 TEXT_ARGS(limit->name), first->file, first->line);
     } else if (r->config->limits_count == CONFIG_LIMITS_MAX) {
         problem(r->problems, node->place, "found more than %d limits, expected fewer",
@@ -293,6 +294,9 @@ static int read_text(struct config *config, const char *name, struct text text,
     if (own.at == NULL || r.folder.at == NULL) {
         return WEIR_ENOMEM;
     }
+    if (config->folder.at == NULL) {
+        config->folder = r.folder;
+    }
     struct node *root = document_read(&source->arena, own.at, text, problems);
     if (root == NULL) {
         return source->arena.failed ? WEIR_ENOMEM : 0;
@@ -416,10 +420,11 @@ static int put_limit(const struct config *config, struct source *source, struct 
                      struct config *next, struct problems *problems)
 {
     static const char name[] = "limit";
-    struct reader r = {.config = next, .source = source, .problems = problems, .folder = TEXT("")};
+    struct reader r = {
+        .config = next, .source = source, .problems = problems, .folder = config->folder};
     struct node *node = document_read(&source->arena, name, yaml, problems);
     struct limit_config *limit = node != NULL ? limit_read(&r, node) : NULL;
-    if (limit == NULL) {
+    if (limit == NULL || source->arena.failed) {
         *next = (struct config){0};
         return source->arena.failed ? WEIR_ENOMEM : WEIR_ERULES;
     }

@@ -104,6 +104,8 @@ enum consistency {
 struct limit_config {
     struct source *source; /* holds a reference */
     struct place place;
+    struct place rate_place;
+    struct place consistency_place;
     struct text name;
     struct conditions when;
     struct conditions unless;
@@ -191,7 +193,8 @@ struct config {
     struct list_config block;
     struct limit_config **limits;
     size_t limits_count;
-    bool seen[3]; /* server, store, attributes: in one file of a folder only */
+    struct text folder; /* where files are looked for: that of the first file */
+    bool seen[3];       /* server, store, attributes: in one file of a folder only */
     bool has_limits;
 };
 

@@ -6,6 +6,7 @@ struct reading {
     yaml_document_t yaml;
     struct arena *arena;
     const char *file;
+    struct text text;
     struct problems *problems;
     unsigned nodes;
     struct node *root;
@@ -55,7 +56,8 @@ static struct node *read_key(struct reading *r, int id, const struct node *map, 
     }
     for (size_t i = 0; i < map->count; i++) {
         if (text_equal(map->keys[i]->scalar, key->scalar)) {
-            problem(r->problems, key->place, "found %s a second time, the first is in line %u",
+            problem(r->problems, key->place,
+                    "found %s a second time, expected it once; the first is in line %u",
                     node_found(key, found), map->keys[i]->place.line);
             return NULL;
         }
@@ -121,18 +123,34 @@ static struct node *read_node(struct reading *r, int id, unsigned depth)
     return to;
 }
 
+/* libyaml's reader knows bytes only. */
+static struct place place_of_byte(const struct reading *r, size_t offset)
+{
+    struct place place = {r->file, 1, 1};
+    for (size_t i = 0; i < offset && i < r->text.len; i++) {
+        bool end = r->text.at[i] == '\n';
+        place.line += end;
+        place.column = end ? 1 : place.column + 1;
+    }
+    return place;
+}
+
 static void tell_syntax(struct reading *r, const yaml_parser_t *parser)
 {
     const char *what = parser->problem != NULL ? parser->problem : "unreadable";
+    const char *context = parser->context != NULL ? parser->context : "";
     if (parser->error == YAML_MEMORY_ERROR) {
         r->arena->failed = true;
     } else if (parser->error == YAML_READER_ERROR) {
-        problem(r->problems, (struct place){r->file, 0, 0}, "found byte %zu: %s, expected UTF-8",
-                parser->problem_offset, what);
+        problem(r->problems, place_of_byte(r, parser->problem_offset),
+                "YAML: %s, expected UTF-8 without control characters", what);
+    } else if (context[0] != 0 && parser->context_mark.line != parser->problem_mark.line) {
+        problem(r->problems, place_of(r, parser->problem_mark),
+                "YAML: %s, %s that begins in line %zu, column %zu", what, context,
+                parser->context_mark.line + 1, parser->context_mark.column + 1);
     } else {
         problem(r->problems, place_of(r, parser->problem_mark), "YAML: %s%s%s", what,
-                parser->context != NULL ? ", " : "",
-                parser->context != NULL ? parser->context : "");
+                context[0] != 0 ? ", " : "", context);
     }
 }
 
@@ -238,7 +256,7 @@ static bool with_parser(struct reading *r, struct text text,
 struct node *document_read(struct arena *arena, const char *file, struct text text,
                            struct problems *problems)
 {
-    struct reading r = {.arena = arena, .file = file, .problems = problems};
+    struct reading r = {.arena = arena, .file = file, .text = text, .problems = problems};
     unsigned before = problems->errors;
     if (text.len > DOCUMENT_BYTES_MAX) {
         problem(problems, (struct place){file, 0, 0}, "found %zu bytes, expected at most %u",
@@ -266,7 +284,9 @@ struct node *node_find(const struct node *map, const char *key)
 const char *node_found(const struct node *node, char *buffer)
 {
     if (node->kind != NODE_SCALAR) {
-        return node->kind == NODE_LIST ? "a list" : "a map";
+        static const char *const names[2][2] = {{"a list", "an empty list"},
+                                                {"a map", "an empty map"}};
+        return names[node->kind == NODE_MAP][node->count == 0];
     }
     if (node->scalar.len == 0) {
         return node->quoted ? "an empty text" : "nothing";

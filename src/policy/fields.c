@@ -25,36 +25,37 @@ const struct node *expect_scalar(struct reader *r, const struct node *node, cons
 size_t scalars_of(struct reader *r, const struct node *node, const char *what,
                   const struct node *const **items)
 {
-    if (node->kind != NODE_LIST) {
-        const struct node **one = arena_take(&r->source->arena, sizeof *one);
-        if (expect_scalar(r, node, what) == NULL || one == NULL) {
-            return 0;
-        }
-        *one = node;
-        *items = one;
-        return 1;
-    }
-    for (size_t i = 0; i < node->count; i++) {
-        if (expect_scalar(r, node->items[i], what) == NULL) {
-            return 0;
+    size_t n = node->kind == NODE_LIST ? node->count : 1;
+    const struct node **good = arena_array(&r->source->arena, n, sizeof *good);
+    size_t count = 0;
+    for (size_t i = 0; i < n && good != NULL; i++) {
+        const struct node *item = node->kind == NODE_LIST ? node->items[i] : node;
+        if (expect_scalar(r, item, what) != NULL) {
+            good[count++] = item;
         }
     }
-    *items = (const struct node *const *)node->items;
-    return node->count;
+    *items = good;
+    return count;
 }
 
-static void tell_unknown(struct reader *r, const struct section *section, const struct node *key)
+const char *suggest_field(const struct section *section, struct text name)
 {
-    char found[NODE_FOUND];
     const char *nearest = NULL;
-    unsigned best = suggest_limit(key->scalar) + 1;
+    unsigned best = suggest_limit(name) + 1;
     for (size_t i = 0; i < section->count; i++) {
-        unsigned distance = suggest_distance(key->scalar, section->fields[i].name);
+        unsigned distance = suggest_distance(name, section->fields[i].name);
         if (distance < best) {
             best = distance;
             nearest = section->fields[i].name;
         }
     }
+    return nearest;
+}
+
+void tell_unknown(struct reader *r, const struct section *section, const struct node *key)
+{
+    char found[NODE_FOUND];
+    const char *nearest = suggest_field(section, key->scalar);
     if (nearest != NULL) {
         problem(r->problems, key->place, "unknown key %s in %s; did you mean '%s'?",
                 node_found(key, found), section->name, nearest);
@@ -191,14 +192,23 @@ void field_percent(struct reader *r, const struct field *f, const struct node *n
     }
 }
 
+/* The periods that the engine takes; the rest depends on the algorithm. */
+#define PERIOD_MIN_NS WEIR_MICROSECOND
+#define PERIOD_MAX_NS (36525 * WEIR_DAY)
+
 void field_rate(struct reader *r, const struct field *f, const struct node *node, void *target)
 {
     struct weir_error error;
     struct rate rate;
-    if (expect_scalar(r, node, f->expects) != NULL &&
-        !quantity_failed(r, node, rate_parse(node->scalar, 0, &rate, &error), &error)) {
-        *(struct rate *)at(target, f) = rate;
+    if (expect_scalar(r, node, f->expects) == NULL ||
+        quantity_failed(r, node, rate_parse(node->scalar, 0, &rate, &error), &error)) {
+        return;
     }
+    if (rate.period_ns < PERIOD_MIN_NS || rate.period_ns > PERIOD_MAX_NS) {
+        unexpected(r, node, "a period of 1us to 36525day");
+        return;
+    }
+    *(struct rate *)at(target, f) = rate;
 }
 
 void field_bool(struct reader *r, const struct field *f, const struct node *node, void *target)

@@ -42,13 +42,19 @@ extern const struct section section_top, section_server, section_store, section_
 bool fields_read(struct reader *r, const struct section *section, const struct node *node,
                  void *target);
 
+/* The field that was probably meant, NULL if none is near. */
+const char *suggest_field(const struct section *section, struct text name);
+
+/* A key that the section does not have, with a suggestion. */
+void tell_unknown(struct reader *r, const struct section *section, const struct node *key);
+
 /* "found <node>, expected <what>" */
 void unexpected(struct reader *r, const struct node *node, const char *what);
 
 /* NULL, or after a complaint NULL too, unless the node is a scalar with something in it. */
 const struct node *expect_scalar(struct reader *r, const struct node *node, const char *what);
 
-/* A scalar or a list of scalars as an array of nodes; 0 after a complaint, or if the list is empty. */
+/* A scalar or a list of scalars as an array of nodes: the good ones, after a complaint of each other. */
 size_t scalars_of(struct reader *r, const struct node *node, const char *what,
                   const struct node *const **items);
 

@@ -47,6 +47,19 @@ static void read_algorithm(struct reader *r, const struct field *f, const struct
     l->limit.algorithm = algorithm;
 }
 
+/* 1 to most; whatever else is told by what the field expects. */
+static void read_number(struct reader *r, const struct field *f, const struct node *node,
+                        uint64_t most, uint64_t *out)
+{
+    uint64_t number = 0;
+    bool good = node->kind == NODE_SCALAR && count_parse(node->scalar, &number, NULL) == 0;
+    if (!good || number == 0 || number > most) {
+        unexpected(r, node, f->expects);
+        return;
+    }
+    *out = number;
+}
+
 static void read_cost(struct reader *r, const struct field *f, const struct node *node,
                       void *target)
 {
@@ -55,7 +68,7 @@ static void read_cost(struct reader *r, const struct field *f, const struct node
         return;
     }
     if (!text_starts(node->scalar, "attribute:")) {
-        field_count(r, f, node, target);
+        read_number(r, f, node, UINT64_MAX, &l->limit.cost);
         return;
     }
     l->limit.cost_attribute = text_trim(text_after(node->scalar, strlen("attribute:")));
@@ -114,14 +127,8 @@ static void read_key(struct reader *r, const struct field *f, const struct node 
 static void read_prefix(struct reader *r, const struct field *f, const struct node *node,
                         void *target)
 {
-    uint64_t *prefix = (uint64_t *)(void *)((char *)target + f->offset);
     uint64_t most = f->offset == offsetof(struct limit_reading, ipv4_prefix) ? 32 : 128;
-    uint64_t before = *prefix;
-    field_count(r, f, node, target);
-    if (*prefix > most) {
-        unexpected(r, node, f->expects);
-        *prefix = before;
-    }
+    read_number(r, f, node, most, (uint64_t *)(void *)((char *)target + f->offset));
 }
 
 static const struct field limit_fields[] = {
@@ -135,13 +142,13 @@ static const struct field limit_fields[] = {
     {"key", "attributes, such as [user|ip]; [] for one count for everybody", "",
      "what is counted separately; a|b is the first attribute present", read_key, 0, NULL},
     {"rate", "a rate such as 100/min", "", "units per period", field_rate, NUMBER(rate), NULL},
-    {"burst", "a count such as 150 or 2k", "the count in rate", "token_bucket: the most at once",
-     field_count, NUMBER(burst), NULL},
+    {"burst", "a count of at least 1, such as 150 or 2k", "the count in rate",
+     "token_bucket: the most at once", field_count, NUMBER(burst), NULL},
     {"queue", "a count such as 20", "0", "leaky_bucket: places that wait", field_whole,
      NUMBER(queue), NULL},
     {"algorithm", "token_bucket, leaky_bucket, fixed_window, sliding_window or sliding_log",
      "token_bucket", "how it counts", read_algorithm, 0, NULL},
-    {"cost", "a count, or attribute:NAME", "the request's, else 1",
+    {"cost", "a count of at least 1, or attribute:NAME", "the request's, else 1",
      "units that a request takes; attribute:NAME reads them from the request", read_cost,
      LIMIT(cost), NULL},
     {"tiers", "a map of tiers", "none", "other numbers by the value of an attribute", NULL, 0,
@@ -151,8 +158,8 @@ static const struct field limit_fields[] = {
     {"group", NAME_EXPECTED, "none",
      "of the limits of one group only the first that applies counts, in the order of the file",
      field_name, LIMIT(group), NULL},
-    {"max_keys", "a count such as 100k", "100k", "keys in use that are never forgotten",
-     field_count, NUMBER(max_keys), NULL},
+    {"max_keys", "a count of at least 1, such as 100k", "100k",
+     "keys in use that are never forgotten", field_count, NUMBER(max_keys), NULL},
     {"on_full", "evict, deny or allow", "evict",
      "what a new key gets when there is no room: another forgotten, a no, or a free pass",
      field_choice, LIMIT(on_full), limit_on_full_names},
@@ -234,7 +241,7 @@ static uint64_t setting_bytes(const struct limit_config *limit, const struct set
     uint64_t bytes = 0;
     config_options(limit, setting, &options);
     if (weir_size(&options, &bytes, &error) != 0) {
-        problem(problems, limit->place, "limit '%.*s'%s%.*s: %s", TEXT_ARGS(limit->name), of,
+        problem(problems, limit->rate_place, "limit '%.*s'%s%.*s: %s", TEXT_ARGS(limit->name), of,
                 TEXT_ARGS(name), error.text);
     }
     return bytes;
@@ -307,6 +314,13 @@ static void read_rest(struct reader *r, const struct node *node, struct limit_re
     }
 }
 
+/* Of one of the limit's fields; the limit's own if it is not there. */
+static struct place place_of(const struct node *limit, const char *field)
+{
+    const struct node *value = node_find(limit, field);
+    return value != NULL ? value->place : limit->place;
+}
+
 struct limit_config *limit_read(struct reader *r, const struct node *node)
 {
     unsigned before = r->problems->errors;
@@ -315,6 +329,8 @@ struct limit_config *limit_read(struct reader *r, const struct node *node)
     if (!fields_read(r, &section_limit, node, &l)) {
         return NULL;
     }
+    l.limit.rate_place = place_of(node, "rate");
+    l.limit.consistency_place = place_of(node, "consistency");
     require_fields(r, node);
     check_fields(r, node, &l.limit);
     read_rest(r, node, &l);

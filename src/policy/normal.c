@@ -94,7 +94,7 @@ int normal_value(enum attribute_kind kind, struct text from, char *to, size_t *l
         *len = from.len;
         return 0;
     default:
-        memcpy(to, from.at, from.len);
+        memcpy(to, from.len > 0 ? from.at : "", from.len);
         *len = from.len;
         return 0;
     }

@@ -84,7 +84,9 @@ static int put(const struct ruleset *set, struct request *request, unsigned numb
             return bad(error, TEXT("host"), "found more than 256 bytes, expected a host");
         }
         value.len = normal_host(value, request->host);
-        set_value(request, number, (struct text){request->host, value.len});
+        if (value.len > 0) { /* not just a port */
+            set_value(request, number, (struct text){request->host, value.len});
+        }
         return 0;
     default:
         set_value(request, number, value);

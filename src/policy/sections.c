@@ -94,7 +94,8 @@ static void read_url(struct reader *r, const struct field *f, const struct node 
                 (text_starts(url, "redis-sentinel://") && url.len > strlen("redis-sentinel://")) ||
                 (text_starts(url, "redis-cluster://") && url.len > strlen("redis-cluster://"));
     if (!good) { /* not shown: it may hold a password */
-        problem(r->problems, node->place, "found something else, expected %s", f->expects);
+        problem(r->problems, node->place, "found %s, expected %s",
+                url.len > 0 ? "something else" : "nothing", f->expects);
         return;
     }
     field_text(r, f, node, target);
@@ -103,10 +104,13 @@ static void read_url(struct reader *r, const struct field *f, const struct node 
 static void read_fleet_size(struct reader *r, const struct field *f, const struct node *node,
                             void *target)
 {
-    if (node->kind == NODE_SCALAR && text_is(node->scalar, "auto")) {
-        ((struct store_config *)target)->fleet_size = 0;
-    } else {
-        field_count(r, f, node, target);
+    struct store_config *store = target;
+    bool scalar = node->kind == NODE_SCALAR;
+    if (scalar && text_is(node->scalar, "auto")) {
+        store->fleet_size = 0;
+    } else if (!scalar || count_parse(node->scalar, &store->fleet_size, NULL) != 0 ||
+               store->fleet_size == 0) {
+        unexpected(r, node, f->expects);
     }
 }
 
@@ -122,8 +126,8 @@ static const struct field store_fields[] = {
      STORE(prefix), NULL},
     {"deadline", "a duration such as 5ms", "5ms", "how long a decision may wait for the store",
      field_duration, STORE(deadline_ns), NULL},
-    {"fleet_size", "auto or a count", "auto", "nodes that share a limit while the store is away",
-     read_fleet_size, STORE(fleet_size), NULL},
+    {"fleet_size", "auto or a count of at least 1", "auto",
+     "nodes that share a limit while the store is away", read_fleet_size, STORE(fleet_size), NULL},
 };
 
 const struct section section_store = {"store", "The Redis or Valkey that a fleet shares",

@@ -48,12 +48,13 @@ void numbers_check(struct reader *r, const struct node *map, int algorithm)
 static const struct field tier_fields[] = {
     {"rate", "a rate such as 100/min", "the limit's", "units per period", field_rate,
      offsetof(struct numbers, rate), NULL},
-    {"burst", "a count such as 150 or 2k", "the count of its own rate, else the limit's burst",
-     "token_bucket: the most at once", field_count, offsetof(struct numbers, burst), NULL},
+    {"burst", "a count of at least 1, such as 150 or 2k",
+     "the count of its own rate, else the limit's burst", "token_bucket: the most at once",
+     field_count, offsetof(struct numbers, burst), NULL},
     {"queue", "a count such as 20", "the limit's", "leaky_bucket: places that wait", field_whole,
      offsetof(struct numbers, queue), NULL},
-    {"max_keys", "a count such as 100k", "the limit's", "keys that are never forgotten",
-     field_count, offsetof(struct numbers, max_keys), NULL},
+    {"max_keys", "a count of at least 1, such as 100k", "the limit's",
+     "keys that are never forgotten", field_count, offsetof(struct numbers, max_keys), NULL},
 };
 
 const struct section section_tier = {"tiers.NAME",
@@ -95,6 +96,10 @@ static void read_tier(struct reader *r, const struct node *key, const struct nod
                 CONFIG_TIERS_MAX);
         return;
     }
+    if (node->kind == NODE_SCALAR && suggest_field(&section_tiers, key->scalar) != NULL) {
+        tell_unknown(r, &section_tiers, key);
+        return;
+    }
     if (!fields_read(r, &section_tier, node, &numbers)) {
         return;
     }
@@ -119,6 +124,7 @@ static void check_default(struct reader *r, const struct node *node, struct limi
 
 void tiers_read(struct reader *r, const struct node *node, struct limit_config *limit)
 {
+    unsigned before = r->problems->errors;
     if (node->kind != NODE_MAP) {
         unexpected(r, node, "a map of tiers");
         return;
@@ -137,7 +143,7 @@ void tiers_read(struct reader *r, const struct node *node, struct limit_config *
         }
     }
     check_default(r, node, limit);
-    if (limit->tiers_count == 0) {
+    if (limit->tiers_count == 0 && r->problems->errors == before) {
         problem(r->problems, node->place, "found no tier, expected at least one, such as free: {}");
     }
 }
@@ -219,6 +225,7 @@ static void table_put(struct table *t, unsigned number)
 {
     struct weir_error error;
     struct text written = t->csv.field[0].text;
+    char found[QUOTE_MAX];
     size_t len;
     if (normal_value(t->kind, written, t->normal, &len, &error) != 0) {
         problem(t->r->problems, place_of(t, 0), "%s", error.text);
@@ -226,8 +233,8 @@ static void table_put(struct table *t, unsigned number)
     }
     struct text value = arena_text(&t->r->source->arena, (struct text){t->normal, len});
     if (value.at != NULL && text_map_put(t->values, value, number) != -1) {
-        problem(t->r->problems, place_of(t, 0), "found '%.*s' a second time, expected it once",
-                TEXT_ARGS(written));
+        problem(t->r->problems, place_of(t, 0), "found %s a second time, expected it once",
+                quote(written, found));
     }
 }
 
@@ -331,10 +338,13 @@ void overrides_read(struct reader *r, const struct node *node, struct limit_conf
     if (!fields_read(r, &section_overrides, node, &asked)) {
         return;
     }
-    if (asked.by.len == 0 || asked.file.len == 0) {
+    if (node_find(node, "by") == NULL || node_find(node, "file") == NULL) {
         problem(r->problems, node->place, "found no '%s', expected {by: ATTRIBUTE, file: PATH}",
-                asked.by.len == 0 ? "by" : "file");
+                node_find(node, "by") == NULL ? "by" : "file");
         return;
+    }
+    if (asked.by.len == 0 || asked.file.len == 0) {
+        return; /* told already */
     }
     struct table *t = table_open(r, node_find(node, "file"), asked.file, asked.by);
     uint64_t *keys = arena_array(&r->source->arena, CONFIG_RATES_MAX, sizeof *keys);
