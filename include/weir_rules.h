@@ -37,8 +37,8 @@
  * request in, waits for those inside (they are decisions, not I/O), switches, and goes on: no request
  * sees a mixture of old and new rules.
  *
- * FORK. A child has its own copy of everything, counts included. Do not fork
- * while another thread reloads.
+ * FORK. A child has its own copy of everything, counts included. A fork waits
+ * until reloads that are under way have ended.
  */
 #ifndef WEIR_RULES_H
 #define WEIR_RULES_H
