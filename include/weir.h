@@ -411,6 +411,22 @@ WEIR_API int weir_check_several(const struct weir_part *parts, size_t n,
 WEIR_API int weir_check_several_at(const struct weir_part *parts, size_t n, uint64_t now_ns,
                                    struct weir_answer *answer);
 
+/*
+ * A token bucket whose numbers come with the question: one unit per interval_ns,
+ * burst units at once. A key keeps its state when they change. For protocols
+ * that carry the limit in each call; w is a token_bucket limiter that lends its
+ * table, and whose own burst takes longest to refill: burst * interval_ns must
+ * not exceed that time.
+ *
+ * As weir_ask(), and WEIR_ERATE: interval or burst is 0; WEIR_EQUOTA: too long
+ * to refill; WEIR_ENOTSUP: not a token_bucket.
+ */
+WEIR_API int weir_throttle(struct weir *w, uint64_t interval_ns, uint64_t burst,
+                           const struct weir_question *ask, struct weir_answer *answer);
+WEIR_API int weir_throttle_at(struct weir *w, uint64_t interval_ns, uint64_t burst,
+                              const struct weir_question *ask, uint64_t now_ns,
+                              struct weir_answer *answer);
+
 /* Hashes a key for w. 0; WEIR_EINVAL, WEIR_EKEY. Using it with another limiter: WEIR_ESTALE. */
 WEIR_API int weir_key_init(const struct weir *w, const void *key, size_t key_len,
                            struct weir_key *out);
