@@ -202,6 +202,42 @@ WEIR_API int weir_rules_ask_at(struct weir_rules *rules, const struct weir_rules
                                uint64_t now_ns, struct weir_rules_answer *answer,
                                struct weir_error *error);
 
+/* The rules' own time now. WEIR_EINVAL with WEIR_EXPLICIT_TIME. */
+WEIR_API int weir_rules_now(struct weir_rules *rules, uint64_t *now_ns);
+
+/* ---- one limit by its name -------------------------------------------- */
+
+struct weir_rules_value {
+    const char *at;
+    size_t len;
+};
+
+/* A key of one limit: as many parts as the limit's `key` has, for a|b the value of a. */
+struct weir_rules_key {
+    struct weir_rules_value limit;
+    const struct weir_rules_value *parts;
+    size_t parts_count;
+    struct weir_rules_value tier; /* len 0: the default one */
+};
+
+/*
+ * What to do with the limiter and the key that were found: any call of weir.h that decides
+ * or looks, but none that closes or keeps the limiter. What it returns, weir_rules_use() returns.
+ */
+typedef int (*weir_rules_use_fn)(void *arg, struct weir *limiter, const void *key, size_t key_len,
+                                 const struct weir_rules_value *tier);
+
+/*
+ * Calls fn with the limiter and the key that weir_rules_ask() would count a
+ * request with these attributes under: the same normaliser, the same bucket.
+ * Rules do not change while fn runs, so it must not wait for anything, nor call these rules.
+ *
+ * WEIR_ENOLIMIT; WEIR_EKEY: another number of parts, or an empty one; WEIR_EATTRIBUTE,
+ * WEIR_EINVAL; or what fn returned.
+ */
+WEIR_API int weir_rules_use(struct weir_rules *rules, const struct weir_rules_key *key,
+                            weir_rules_use_fn fn, void *arg, struct weir_error *error);
+
 /* ---- looking at them --------------------------------------------------- */
 
 /* Counted since weir_rules_open(), over reloads. */

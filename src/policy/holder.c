@@ -46,16 +46,6 @@ static bool same_numbers(const struct setting *a, const struct setting *b)
     return a->rate.count == b->rate.count && a->burst == b->burst;
 }
 
-static const struct rule *find_rule(const struct ruleset *set, struct text name)
-{
-    for (size_t i = 0; i < set->rules_count; i++) {
-        if (text_equal(set->rules[i].config->name, name)) {
-            return &set->rules[i];
-        }
-    }
-    return NULL;
-}
-
 /*
  * Which variant of the old limit this one was: a tier by its name, the limit's
  * own by having none. A row of overrides has no name but its numbers: a key whose
@@ -128,7 +118,7 @@ int holder_find(struct ruleset *set, const struct weir_rules_options *options,
                 const struct ruleset *old, const struct rule *rule, struct variant *variant,
                 struct weir_error *error)
 {
-    const struct rule *before = old != NULL ? find_rule(old, rule->config->name) : NULL;
+    const struct rule *before = old != NULL ? ruleset_find(old, rule->config->name) : NULL;
     if (before != NULL && same_keys(before->config, rule->config)) {
         struct holder *holder = find_holder(before, rule, variant);
         if (holder != NULL && take_over(set, holder, variant)) {

@@ -450,11 +450,34 @@ int weir_rules_ask_at(struct weir_rules *rules, const struct weir_rules_question
     return e;
 }
 
+int weir_rules_use(struct weir_rules *rules, const struct weir_rules_key *key, weir_rules_use_fn fn,
+                   void *arg, struct weir_error *error)
+{
+    if (rules == NULL || key == NULL || fn == NULL ||
+        (key->limit.at == NULL && key->limit.len > 0) ||
+        (key->parts == NULL && key->parts_count > 0)) {
+        return fail(error, WEIR_EINVAL, "the rules, the key or the function is NULL");
+    }
+    struct slot *slot = enter(rules);
+    int e = ruleset_use(rules->set, key, fn, arg, error);
+    leave(slot);
+    return e;
+}
+
 static uint64_t now(const struct weir_rules *rules)
 {
     return rules->options.clock != NULL
                ? rules->options.clock(rules->options.clock_arg)
                : rules->anchor_unix_ns + (clock_boot_ns() - rules->anchor_boot_ns);
+}
+
+int weir_rules_now(struct weir_rules *rules, uint64_t *now_ns)
+{
+    if (rules == NULL || now_ns == NULL || (rules->options.flags & WEIR_EXPLICIT_TIME) != 0) {
+        return WEIR_EINVAL;
+    }
+    *now_ns = now(rules);
+    return 0;
 }
 
 int weir_rules_ask(struct weir_rules *rules, const struct weir_rules_question *question,

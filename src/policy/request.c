@@ -60,8 +60,8 @@ static int set_path(struct request *request, struct text value, struct weir_erro
 }
 
 /* One value, brought to the form of its attribute. */
-static int put(const struct ruleset *set, struct request *request, unsigned number,
-               struct text value, struct weir_error *error)
+int request_put(const struct ruleset *set, struct request *request, unsigned number,
+                struct text value, struct weir_error *error)
 {
     if (value.len > WEIR_RULES_VALUE_MAX) {
         return fail(error, WEIR_EATTRIBUTE, "%.*s: found %zu bytes, expected at most %d",
@@ -109,7 +109,8 @@ static int take(const struct ruleset *set, const struct weir_rules_attribute *fr
     if (request_has(request, (unsigned)number)) {
         return bad(error, name, "found a second value, expected one");
     }
-    return put(set, request, (unsigned)number, (struct text){from->value, from->value_len}, error);
+    return request_put(set, request, (unsigned)number, (struct text){from->value, from->value_len},
+                       error);
 }
 
 /* The first source present wins. */
@@ -131,7 +132,7 @@ static int derive(const struct ruleset *set, const struct derived *derived, stru
             value = row < 0 ? TEXT("") : source->answers.at[row];
         }
         if (value.len > 0) {
-            return put(set, request, derived->attribute, value, error);
+            return request_put(set, request, derived->attribute, value, error);
         }
     }
     return 0;

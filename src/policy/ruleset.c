@@ -287,11 +287,13 @@ static int compile_rules(struct ruleset *set)
     struct entries entries = {0};
     int e = 0;
     set->rules = arena_array(&set->arena, set->config.limits_count, sizeof *set->rules);
-    if (set->rules == NULL) {
+    set->limits = text_map_create(&set->arena, set->config.limits_count);
+    if (set->rules == NULL || set->limits == NULL) {
         return WEIR_ENOMEM;
     }
     for (size_t i = 0; e == 0 && i < set->config.limits_count; i++) {
         set->rules_count = i + 1;
+        (void)text_map_put(set->limits, set->config.limits[i]->name, (uint32_t)i);
         e = compile_rule(set, i, &entries);
     }
     return e != 0 ? e : index_create(entries.at, entries.count, &set->index);
@@ -376,6 +378,12 @@ int ruleset_create(struct config *config, const struct weir_rules_options *optio
     }
     *out = set;
     return 0;
+}
+
+const struct rule *ruleset_find(const struct ruleset *set, struct text name)
+{
+    int64_t number = text_map_find(set->limits, name);
+    return number >= 0 ? &set->rules[number] : NULL;
 }
 
 void ruleset_change(struct ruleset *set)

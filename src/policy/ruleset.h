@@ -93,6 +93,7 @@ struct ruleset {
     size_t block_count;
     struct rule *rules;
     size_t rules_count;
+    struct text_map *limits; /* names -> rules */
     struct index *index;
     uint64_t indexed;                        /* attributes besides the path to ask the index */
     uint64_t always[CONFIG_LIMITS_MAX / 64]; /* rules that the index does not know */
@@ -140,6 +141,10 @@ static inline bool request_has(const struct request *request, unsigned attribute
     return attribute < ATTRIBUTES_MAX && (request->present >> attribute & 1) != 0;
 }
 
+/* One value for one attribute, brought to its form; 0 or WEIR_EATTRIBUTE. */
+int request_put(const struct ruleset *set, struct request *request, unsigned attribute,
+                struct text value, struct weir_error *error);
+
 /* ---- matching ---- */
 
 #define MATCHES_MAX WEIR_SEVERAL_MAX
@@ -182,6 +187,12 @@ struct tally {
     unsigned unmatched, allow_listed, block_listed, missing, tier_unknown, shadow_denied,
         shadow_failed;
 };
+
+/* The rule of a limit by its name, NULL if there is none. */
+const struct rule *ruleset_find(const struct ruleset *set, struct text name);
+
+int ruleset_use(const struct ruleset *set, const struct weir_rules_key *key, weir_rules_use_fn fn,
+                void *arg, struct weir_error *error);
 
 int ruleset_ask(const struct ruleset *set, const struct weir_rules_question *question,
                 uint64_t now_ns, struct weir_rules_answer *answer, struct tally *tally,

@@ -1,0 +1,62 @@
+/* One limit by its name: the key from its parts, as a request would have given it. */
+#include "base/error.h"
+#include "policy/ruleset.h"
+
+static int fail_parts(struct weir_error *error, const struct rule *rule, size_t found)
+{
+    return fail(error, WEIR_EKEY, "found %zu parts of a key, expected %zu for limit '%.*s'", found,
+                rule->config->key_parts, TEXT_ARGS(rule->config->name));
+}
+
+/* Each part as the first alternative of its place. */
+static int read_parts(const struct ruleset *set, const struct rule *rule,
+                      const struct weir_rules_key *key, struct request *request,
+                      struct weir_error *error)
+{
+    int e = 0;
+    for (size_t i = 0; e == 0 && i < key->parts_count; i++) {
+        struct text value = {key->parts[i].at, key->parts[i].len};
+        unsigned attribute = rule->key[i][0];
+        if (value.at == NULL || value.len == 0) {
+            return fail(error, WEIR_EKEY, "part %zu of the key is empty", i + 1);
+        }
+        if (request_has(request, attribute)) {
+            return fail(error, WEIR_EINVAL, "limit '%.*s' has the same attribute twice in its key",
+                        TEXT_ARGS(rule->config->name));
+        }
+        e = request_put(set, request, attribute, value, error);
+    }
+    return e;
+}
+
+int ruleset_use(const struct ruleset *set, const struct weir_rules_key *key, weir_rules_use_fn fn,
+                void *arg, struct weir_error *error)
+{
+    struct request request = {.present = 0};
+    char bytes[WEIR_KEY_MAX];
+    size_t len;
+    bool unknown = false;
+    struct text name = {key->limit.at, key->limit.len};
+    const struct rule *rule = ruleset_find(set, name);
+    if (rule == NULL) {
+        return fail(error, WEIR_ENOLIMIT, "no limit named '%.*s'",
+                    (int)(name.len < WEIR_RULES_NAME ? name.len : WEIR_RULES_NAME), name.at);
+    }
+    if (key->parts_count != rule->config->key_parts) {
+        return fail_parts(error, rule, key->parts_count);
+    }
+    int e = read_parts(set, rule, key, &request, error);
+    if (e == 0 && key->tier.len > 0 && rule->tier_attribute != NO_ATTRIBUTE) {
+        struct text tier = {key->tier.at, key->tier.len};
+        e = request_put(set, &request, rule->tier_attribute, tier, error);
+    }
+    if (e == 0) {
+        e = key_compose(set, rule, &request, bytes, &len, error);
+    }
+    if (e != 0) {
+        return e;
+    }
+    const struct variant *variant = rule_variant(rule, &request, &unknown);
+    struct weir_rules_value found = {variant->tier.at, variant->tier.len};
+    return fn(arg, variant->holder->limiter, bytes, len, &found);
+}
