@@ -220,12 +220,23 @@ struct weir_rules_key {
     struct weir_rules_value tier; /* len 0: the default one */
 };
 
+/* What weir_rules_use() found besides the limiter and the key. */
+struct weir_rules_found {
+    struct weir_rules_value tier; /* len 0: none */
+    uint64_t cost;                /* that the limit says itself; 0: none, or an attribute's */
+    int shadow;                   /* the limit never denies */
+};
+
 /*
- * What to do with the limiter and the key that were found: any call of weir.h that decides
- * or looks, but none that closes or keeps the limiter. What it returns, weir_rules_use() returns.
+ * What to do with the limiter and the key that were found: any call of weir.h
+ * that decides or looks, but none that closes or keeps the limiter. What it
+ * returns, weir_rules_use() returns.
  */
 typedef int (*weir_rules_use_fn)(void *arg, struct weir *limiter, const void *key, size_t key_len,
-                                 const struct weir_rules_value *tier);
+                                 const struct weir_rules_found *found);
+
+/* How many parts the key of a limit has, or WEIR_ENOLIMIT, WEIR_EINVAL. */
+WEIR_API int weir_rules_key_parts(struct weir_rules *rules, const char *limit, size_t limit_len);
 
 /*
  * Calls fn with the limiter and the key that weir_rules_ask() would count a

@@ -450,6 +450,18 @@ int weir_rules_ask_at(struct weir_rules *rules, const struct weir_rules_question
     return e;
 }
 
+int weir_rules_key_parts(struct weir_rules *rules, const char *limit, size_t limit_len)
+{
+    if (rules == NULL || limit == NULL) {
+        return WEIR_EINVAL;
+    }
+    struct slot *slot = enter(rules);
+    const struct rule *rule = ruleset_find(rules->set, (struct text){limit, limit_len});
+    int parts = rule != NULL ? (int)rule->config->key_parts : WEIR_ENOLIMIT;
+    leave(slot);
+    return parts;
+}
+
 int weir_rules_use(struct weir_rules *rules, const struct weir_rules_key *key, weir_rules_use_fn fn,
                    void *arg, struct weir_error *error)
 {

@@ -16,9 +16,9 @@ static const char rules_text[] =
     "- {name: all, when: {path: /all}, key: [], rate: 5/h}\n";
 
 static int take_one(void *arg, struct weir *limiter, const void *key, size_t key_len,
-                    const struct weir_rules_value *tier)
+                    const struct weir_rules_found *found)
 {
-    (void)tier;
+    (void)found;
     return weir_check_at(limiter, key, key_len, 1, RULES_T0, arg);
 }
 
@@ -75,6 +75,9 @@ static void what_does_not_fit_is_an_error(void **state)
     assert_int_equal(use(r, "ip", "", NULL, "", &a), WEIR_EKEY);
     assert_int_equal(use(r, "ip", "nowhere", NULL, "", &a), WEIR_EATTRIBUTE);
     assert_int_equal(use(r, "pair", "u", "/..;/", "", &a), WEIR_EATTRIBUTE);
+    assert_int_equal(weir_rules_key_parts(r, "none", 4), WEIR_ENOLIMIT);
+    assert_int_equal(weir_rules_key_parts(r, "pair", 4), 2);
+    assert_int_equal(weir_rules_key_parts(r, "all", 3), 0);
     assert_int_equal(weir_rules_use(NULL, NULL, take_one, &a, NULL), WEIR_EINVAL);
     weir_rules_close(r);
 }
