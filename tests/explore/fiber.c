@@ -45,6 +45,11 @@ void fiber_switch(struct fiber *from, struct fiber *to)
 {
     explore_swap(&from->sp, to->sp);
 }
+
+unsigned char *fiber_bottom(const struct fiber *f)
+{
+    return f->sp;
+}
 #else
 void fiber_make(struct fiber *f, void *stack, size_t bytes, void (*entry)(void))
 {
@@ -58,5 +63,10 @@ void fiber_make(struct fiber *f, void *stack, size_t bytes, void (*entry)(void))
 void fiber_switch(struct fiber *from, struct fiber *to)
 {
     (void)swapcontext(&from->context, &to->context);
+}
+
+unsigned char *fiber_bottom(const struct fiber *f)
+{
+    return (unsigned char *)(uintptr_t)f->context.uc_mcontext.sp; /* aarch64 */
 }
 #endif

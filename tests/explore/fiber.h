@@ -21,4 +21,10 @@ void fiber_make(struct fiber *f, void *stack, size_t bytes, void (*entry)(void))
 /* Leaves *from here and goes on in *to. */
 void fiber_switch(struct fiber *from, struct fiber *to);
 
+/*
+ * The lowest address of its stack that a fiber which was left still needs. What
+ * it will do follows from there up to the top, and from *f.
+ */
+unsigned char *fiber_bottom(const struct fiber *f);
+
 #endif

@@ -21,14 +21,13 @@ int lock_init(struct lock *lock)
 
 void lock_take(struct lock *lock)
 {
-    explore_lock_point(lock);
-    scheduler_wait(known(lock));
+    scheduler_lock(known(lock), LOCK_TAKE);
     known(lock)->owner = me();
 }
 
 bool lock_try(struct lock *lock)
 {
-    explore_lock_point(lock);
+    scheduler_lock(known(lock), LOCK_TRY);
     if (!scheduler_free(known(lock))) {
         return false;
     }
@@ -38,7 +37,7 @@ bool lock_try(struct lock *lock)
 
 void lock_release(struct lock *lock)
 {
-    explore_lock_point(lock);
+    scheduler_lock(known(lock), LOCK_RELEASE);
     if (known(lock)->owner != me()) {
         scheduler_fail("a lock was released by somebody who did not hold it");
     }

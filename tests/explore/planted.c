@@ -14,19 +14,19 @@
 
 #include "explore/scenario.h"
 
-#define STEPS_MOST UINT64_C(40000000)
-#define PREEMPTIONS_MOST 8
+#define STATES_MOST UINT64_C(2000000)
 
 static void the_planted_bug_is_found(void **state)
 {
     const struct scenario *s = scenario_named(SCENARIO);
     assert_non_null(s);
-    assert_true(scenario_begin(s));
-    struct found f =
-        search_all(scenario_attempt, (void *)(uintptr_t)s, 0, PREEMPTIONS_MOST, KILLS, STEPS_MOST);
+    struct subject subject;
+    assert_true(scenario_begin(s, &subject));
+    struct how how = {KILLS, true, STATES_MOST};
+    struct found f = search_all(&subject, &how);
     assert_non_null(f.failure);
-    printf("    %s: found in schedule %llu, at step %llu in all\n", PLANTED,
-           (unsigned long long)f.schedules, (unsigned long long)f.steps);
+    printf("    %s: found in schedule %llu, after %llu states\n", PLANTED,
+           (unsigned long long)f.schedules, (unsigned long long)f.states);
     if (getenv("WEIR_EXPLORE_VERBOSE") != NULL) {
         scenario_print(s, f.failure);
     } else {

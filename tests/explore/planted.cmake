@@ -77,3 +77,15 @@ weir_plant(block_counted_after_it_is_set
         return 0;
     }
 ]])
+
+weir_plant(second_stripe_is_waited_for
+    [[two who need each other's stripe to make room both find it]] 0 table/table.c
+    [[lock_try(stripe);]] [[(lock_take(stripe), true);]])
+
+weir_plant(reset_retries_with_what_it_saw_first
+    [[a reset and a check come one after the other]] 0 limit/verbs.c
+    [[            removed = seen.tag == key.tag && table_remove(&w->table, slot, seen) ? 1 : -1;
+]] [[            while (removed < 0) {
+                removed = seen.tag == key.tag && table_remove(&w->table, slot, seen) ? 1 : -1;
+            }
+]])

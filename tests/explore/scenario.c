@@ -9,6 +9,8 @@
 
 static const struct scenario *present;
 static struct outcome outcome;
+static struct range ranges[WORLD_RANGES + 1];
+static unsigned range_count;
 
 static void live(unsigned user)
 {
@@ -82,31 +84,54 @@ static const char *judge(const struct scenario *s)
     }
 }
 
-bool scenario_begin(const struct scenario *s)
+unsigned scenario_count_ops(const struct scenario *s, enum op_kind kind)
 {
-    scheduler_forget();
-    oracle_forget();
-    present = s;
-    return world_make(&s->world);
+    unsigned n = 0;
+    for (unsigned u = 0; u < s->users; u++) {
+        for (unsigned i = 0; i < script_length(s->script[u]); i++) {
+            n += s->script[u][i].kind == kind;
+        }
+    }
+    return n;
 }
 
-const char *scenario_attempt(void *arg, struct strategy *strategy, struct run *run)
+static void reset(void *arg)
 {
-    const struct scenario *s = arg;
-    struct task task = {s->users, live, world_changed, STEPS_MAX};
+    (void)arg;
     memset(&outcome, 0, sizeof outcome);
     world_reset();
-    *run = scheduler_run(&task, strategy);
-    if (run->failure != NULL) {
-        return run->failure;
+}
+
+static const char *judge_end(void *arg, unsigned dead)
+{
+    outcome.dead = dead;
+    if (!world_rest_untouched(ranges, range_count)) {
+        return "memory was changed that is no part of a state";
     }
-    outcome.dead = run->dead;
-    const char *wrong = world_check_end(run->dead);
+    const char *wrong = world_check_end(dead);
     if (wrong != NULL) {
         return wrong;
     }
     world_survey(outcome.left);
-    return judge(s);
+    return judge(arg);
+}
+
+bool scenario_begin(const struct scenario *s, struct subject *subject)
+{
+    oracle_forget();
+    present = s;
+    if (!world_make(&s->world)) {
+        return false;
+    }
+    range_count = world_ranges(s->users, scenario_count_ops(s, CHANGE), ranges);
+    ranges[range_count++] = (struct range){&outcome, sizeof outcome, false};
+    *subject = (struct subject){
+        .task = {s->users, live, world_changed, STEPS_MAX, ranges, range_count},
+        .reset = reset,
+        .judge = judge_end,
+        .arg = (void *)(uintptr_t)s,
+    };
+    return true;
 }
 
 static void print_seen(uint64_t seen)
@@ -141,4 +166,37 @@ void scenario_print(const struct scenario *s, const char *failure)
     printf("  the table before:");
     world_reset();
     world_print();
+}
+
+/* ---- exploring ---- */
+
+/* Far more than any takes: who needs so many is not explored, and fails. */
+#define STATES_MOST UINT64_C(40000000)
+
+struct found scenario_explore(const struct scenario *s, unsigned kills)
+{
+    struct subject subject;
+    struct how how = {kills, true, STATES_MOST};
+    if (!scenario_begin(s, &subject)) {
+        return (struct found){.failure = "there are no such keys"};
+    }
+    struct found f = search_all(&subject, &how);
+    if (f.failure != NULL) {
+        scenario_print(s, f.failure);
+    }
+    printf("    %u deaths: %s, %llu states, %llu steps, %llu schedules, %llu ends\n", kills,
+           f.complete ? "exhaustive" : "NOT EXHAUSTIVE", (unsigned long long)f.states,
+           (unsigned long long)f.steps, (unsigned long long)f.schedules,
+           (unsigned long long)f.ends);
+    return f;
+}
+
+bool scenario_walk(const struct scenario *s, unsigned kills, unsigned walks)
+{
+    struct subject subject;
+    bool known = scenario_begin(s, &subject);
+    for (uint64_t seed = 0; known && seed < walks; seed++) {
+        known = search_knew_end(search_walk(&subject, kills, seed));
+    }
+    return known;
 }

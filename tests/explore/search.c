@@ -1,201 +1,229 @@
 #include "explore/search.h"
 
 #include <assert.h>
-#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* ---- all ---- */
-
+/* So many states from the beginning to the end of a run; beyond that the search gives up. */
 #define DEPTH_MAX 65536
+#define OPTIONS_MAX (2 * USERS_MAX)
 
+/* What can happen next: a step of this user, or its death. */
+struct option {
+    unsigned char user;
+    bool dies;
+};
+
+/* A state in which there is a choice. */
 struct fork {
-    unsigned char taken;
-    unsigned char options;
+    struct moment *moment;
+    struct option options[OPTIONS_MAX];
+    unsigned count, next;
+    size_t way; /* how long it was */
 };
 
-struct depth_first {
-    struct strategy strategy;
-    struct fork path[DEPTH_MAX];
-    unsigned depth; /* of the path to repeat */
-    unsigned at;
+/* A state on the way. */
+struct place {
+    struct digest state;
+    uint64_t pauses; /* that were made on the way to it */
 };
 
-static struct depth_first dfs;
+static struct {
+    const struct subject *subject;
+    struct how how;
+    struct found found;
+    struct digest_set seen, ends;
+    struct fork forks[DEPTH_MAX];
+    unsigned depth;
+    struct place way[DEPTH_MAX]; /* the states from the beginning to here */
+    size_t way_count;
+} dfs;
 
-static unsigned pick_next(struct strategy *s, const struct option *options, unsigned n)
+/* ---- choices ---- */
+
+static void add(struct fork *f, unsigned user, bool dies)
 {
-    (void)s;
-    (void)options;
-    if (n == 1) {
-        return 0;
-    }
-    assert(dfs.at < DEPTH_MAX);
-    struct fork *f = &dfs.path[dfs.at++];
-    if (dfs.at > dfs.depth) {
-        *f = (struct fork){0, (unsigned char)n};
-        dfs.depth = dfs.at;
-    }
-    assert(f->options == n); /* else a run does not repeat */
-    return f->taken;
+    f->options[f->count++] = (struct option){(unsigned char)user, dies};
 }
 
-/* The next path; false if there is none. */
-static bool advance(void)
+/* Would its death lead to something that is not known? */
+static bool worth_dying(unsigned v)
 {
+    return scheduler_run()->kills != 0 && scheduler_lives(v) &&
+           !(dfs.how.merge && set_has(&dfs.seen, moment_digest((int)v)));
+}
+
+static void list_options(struct fork *f)
+{
+    f->count = 0;
+    f->next = 0;
+    for (unsigned v = 0; v < dfs.subject->task.users; v++) {
+        if (scheduler_enabled(v)) {
+            add(f, v, false);
+        }
+    }
+    for (unsigned v = 0; v < dfs.subject->task.users; v++) {
+        if (worth_dying(v)) {
+            add(f, v, true);
+        }
+    }
+}
+
+static void take(struct option o)
+{
+    if (o.dies) {
+        scheduler_kill(o.user);
+    } else {
+        scheduler_step(o.user);
+        dfs.found.steps++;
+    }
+}
+
+/* ---- the way ---- */
+
+static void cut_way(size_t length)
+{
+    while (dfs.way_count > length) {
+        struct digest last = dfs.way[--dfs.way_count].state;
+        if (dfs.how.merge) {
+            set_close(&dfs.seen, last);
+        }
+    }
+}
+
+/*
+ * Where we are is where we were. That can go on for ever; unless somebody pauses
+ * on the way round, for nobody's patience is endless.
+ */
+static void judge_round(struct digest here)
+{
+    size_t i = dfs.way_count;
+    do {
+        assert(i > 0);
+        i--;
+    } while (!digest_same(dfs.way[i].state, here));
+    if (dfs.way[i].pauses == scheduler_run()->pauses) {
+        scheduler_fail("no end: the users can go round for ever");
+    }
+}
+
+/* False: this state is known. */
+static bool enter(void)
+{
+    struct digest here = {0, 0};
+    enum set_found found = SET_NEW;
+    if (dfs.how.merge) {
+        here = moment_digest(-1);
+        found = set_enter(&dfs.seen, here);
+    }
+    if (found == SET_OPEN) {
+        judge_round(here);
+    }
+    if (found == SET_NEW) {
+        dfs.way[dfs.way_count++] = (struct place){here, scheduler_run()->pauses};
+        dfs.found.states++;
+    }
+    return found == SET_NEW;
+}
+
+static void branch(struct fork *f)
+{
+    if (f->count > 1) {
+        if (f->moment == NULL) {
+            f->moment = moment_make();
+        }
+        moment_keep(f->moment);
+        f->way = dfs.way_count;
+        dfs.depth++;
+    }
+    take(f->options[f->next++]);
+}
+
+/* From the last state with something left to try. False: there is none. */
+static bool go_back(void)
+{
+    dfs.found.schedules++;
     while (dfs.depth > 0) {
-        struct fork *f = &dfs.path[dfs.depth - 1];
-        if (f->taken + 1 < f->options) {
-            f->taken++;
+        struct fork *f = &dfs.forks[dfs.depth - 1];
+        cut_way(f->way);
+        if (f->next < f->count) {
+            moment_return(f->moment);
+            take(f->options[f->next++]);
             return true;
         }
         dfs.depth--;
     }
+    cut_way(0);
     return false;
 }
 
-/* All schedules of one bound. False: a failure, or no steps left. */
-static bool exhaust(attempt_fn attempt, void *arg, unsigned preemptions, unsigned kills,
-                    uint64_t steps_most, struct found *f)
+/* ---- the search ---- */
+
+static const char *judge_end(void)
 {
-    bool refused = false;
-    bool more = true;
+    struct digest d = moment_end();
+    unsigned dead = scheduler_run()->dead;
+    if (set_enter(&dfs.ends, d) != SET_NEW) {
+        return NULL;
+    }
+    dfs.found.ends++;
+    dfs.found.all.a += d.a;
+    dfs.found.all.b += d.b;
+    return dfs.subject->judge(dfs.subject->arg, dead);
+}
+
+/* One step on, or back. False: a failure, or nothing is left. */
+static bool go_on(void)
+{
+    struct fork *f = &dfs.forks[dfs.depth];
+    bool ended = scheduler_ended();
+    if (!ended && enter()) {
+        list_options(f);
+        branch(f);
+        return true;
+    }
+    dfs.found.failure = scheduler_run()->failure;
+    if (ended && dfs.found.failure == NULL) {
+        dfs.found.failure = judge_end();
+    }
+    return dfs.found.failure == NULL && go_back();
+}
+
+static void begin(const struct subject *subject, const struct how *how)
+{
+    struct rules rules = {.kills = how->kills, .clean = true};
+    dfs.subject = subject;
+    dfs.how = *how;
+    dfs.found = (struct found){.complete = false};
     dfs.depth = 0;
-    for (f->schedules = 0; more;) {
-        struct run run;
-        dfs.strategy = (struct strategy){preemptions, kills, false, pick_next};
-        dfs.at = 0;
-        f->failure = attempt(arg, &dfs.strategy, &run);
-        f->steps += run.steps;
-        f->schedules++;
-        refused |= run.refused;
-        if (f->failure != NULL || f->steps > steps_most) {
-            return false;
-        }
-        dfs.depth = dfs.at;
-        if (run.found_shared) { /* begin again, with more points to switch at */
-            dfs.depth = 0;
-            f->schedules = 0;
-            refused = false;
-        } else {
-            more = advance();
-        }
-    }
-    f->bound = preemptions;
-    f->any = true;
-    f->unbounded = !refused;
-    return true;
+    dfs.way_count = 0;
+    set_clear(&dfs.ends);
+    subject->reset(subject->arg);
+    scheduler_begin(&subject->task, &rules);
 }
 
-/* ---- at random ---- */
-
-#define CHANGES 3
-
-struct priorities {
-    struct strategy strategy;
-    uint64_t state;
-    int rank[USERS_MAX]; /* the highest runs */
-    int lowest;
-    uint64_t at;
-    uint64_t change_at[CHANGES];
-    uint64_t kill_at;
-};
-
-uint64_t random_next(uint64_t *state)
+static void finish(void)
 {
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
+    for (unsigned i = 0; i < DEPTH_MAX && dfs.forks[i].moment != NULL; i++) {
+        moment_free(dfs.forks[i].moment);
+        dfs.forks[i].moment = NULL;
+    }
+    set_clear(&dfs.seen);
 }
 
-/* The present user falls behind all others. */
-static void demote(struct priorities *p)
+struct found search_all(const struct subject *subject, const struct how *how)
 {
-    int user = scheduler_user();
-    if (user >= 0) {
-        p->rank[user] = --p->lowest;
+    bool more = true;
+    begin(subject, how);
+    while (more && dfs.found.states < how->states_most && dfs.way_count < DEPTH_MAX) {
+        more = go_on();
     }
+    dfs.found.complete = !more && dfs.found.failure == NULL;
+    finish();
+    return dfs.found;
 }
 
-static bool due(const struct priorities *p)
+bool search_knew_end(struct digest end)
 {
-    bool now = false;
-    for (unsigned i = 0; i < CHANGES; i++) {
-        now |= p->change_at[i] == p->at;
-    }
-    return now;
-}
-
-static unsigned pick_ranked(struct strategy *s, const struct option *options, unsigned n)
-{
-    struct priorities *p = (struct priorities *)(void *)s;
-    unsigned best = n;
-    p->at++;
-    for (unsigned i = 0; i < n && p->at >= p->kill_at; i++) {
-        if (options[i].kind == KILL && random_next(&p->state) % 2 == 0) {
-            return i;
-        }
-    }
-    if (options[0].kind == SWITCH || due(p)) { /* paused, or ran too long, or by chance */
-        demote(p);
-    }
-    for (unsigned i = 0; i < n; i++) {
-        if (options[i].kind != KILL &&
-            (best == n || p->rank[options[i].user] > p->rank[options[best].user])) {
-            best = i;
-        }
-    }
-    return best;
-}
-
-const char *search_random(attempt_fn attempt, void *arg, uint64_t seed, unsigned kills,
-                          uint64_t length, struct run *run)
-{
-    struct priorities p = {{UINT32_MAX, kills, true, pick_ranked}, seed, {0}, 0, 0, {0}, 0};
-    for (unsigned i = 0; i < USERS_MAX; i++) {
-        p.rank[i] = (int)(random_next(&p.state) % 1000) * USERS_MAX + (int)i;
-    }
-    for (unsigned i = 0; i < CHANGES; i++) {
-        p.change_at[i] = 1 + random_next(&p.state) % length;
-    }
-    p.kill_at = 1 + random_next(&p.state) % length;
-    return attempt(arg, &p.strategy, run);
-}
-
-/* ---- all, continued ---- */
-
-/* Random runs first: they show which memory is shared, so that the search need not begin again. */
-#define SCOUTS 100
-
-static bool scout(attempt_fn attempt, void *arg, unsigned kills, struct found *f)
-{
-    uint64_t length = 100;
-    for (unsigned i = 0; i < SCOUTS && f->failure == NULL; i++) {
-        struct run run;
-        f->failure = search_random(attempt, arg, i, kills, length, &run);
-        f->schedules++;
-        f->steps += run.steps;
-        length = run.steps > length ? run.steps : length;
-    }
-    return f->failure == NULL;
-}
-
-struct found search_all(attempt_fn attempt, void *arg, unsigned least, unsigned most,
-                        unsigned kills, uint64_t steps)
-{
-    struct found f = {NULL, 0, 0, 0, false, false};
-    if (!scout(attempt, arg, kills, &f)) {
-        return f;
-    }
-    struct found done = f;
-    for (unsigned bound = 0; bound <= most && !done.unbounded; bound++) {
-        if (!exhaust(attempt, arg, bound, kills, bound <= least ? UINT64_MAX : steps, &f)) {
-            done.failure = f.failure;
-            done.schedules = f.failure != NULL ? done.schedules + f.schedules : done.schedules;
-            break;
-        }
-        done = f;
-    }
-    done.steps = f.steps;
-    return done;
+    return set_has(&dfs.ends, end);
 }

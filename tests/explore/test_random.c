@@ -88,11 +88,12 @@ static void explore(uint64_t seed, uint64_t *schedules, uint64_t *steps)
 {
     struct scenario s = random_scenario(seed);
     uint64_t length = 200;
-    assert_true(scenario_begin(&s));
+    struct subject subject;
+    assert_true(scenario_begin(&s, &subject));
     for (unsigned i = 0; i < SCHEDULES; i++) {
         struct run run;
-        const char *failure = search_random(scenario_attempt, &s, seed * SCHEDULES + i,
-                                            i % (KILLS_MAX + 1), length, &run);
+        const char *failure =
+            search_random(&subject, seed * SCHEDULES + i, i % (KILLS_MAX + 1), length, &run);
         length = run.steps > length ? run.steps : length;
         (*schedules)++;
         *steps += run.steps;

@@ -46,6 +46,49 @@ void world_reset(void)
     }
 }
 
+/* Counts of threads are added to and never looked at. */
+unsigned world_ranges(unsigned users, unsigned changes, struct range *ranges)
+{
+    struct region_header *head = limiter->head;
+    uint64_t versions = min_u64(head->version + changes + 1, REGION_VERSIONS);
+    size_t params = offsetof(struct region_header, params) + versions * sizeof head->params[0];
+    size_t change = offsetof(struct region_header, change);
+    unsigned n = 0;
+    ranges[n++] = (struct range){&head->change, params - change, false};
+    ranges[n++] = (struct range){&head->counts, sizeof head->counts, false};
+    ranges[n++] = (struct range){parts[BODY].memory, parts[BODY].bytes, false};
+    for (unsigned i = 0; i <= users; i++) {
+        struct per_thread *own = &limiter->threads[i];
+        ranges[n++] = (struct range){own, offsetof(struct per_thread, counts), false};
+        ranges[n++] = (struct range){&own->counts, sizeof own->counts, true};
+    }
+    return n;
+}
+
+static bool in_ranges(const unsigned char *p, const struct range *ranges, unsigned count)
+{
+    bool inside = false;
+    for (unsigned i = 0; i < count; i++) {
+        const unsigned char *from = ranges[i].memory;
+        inside |= p >= from && p < from + ranges[i].bytes;
+    }
+    return inside;
+}
+
+bool world_rest_untouched(const struct range *ranges, unsigned count)
+{
+    for (unsigned i = 0; i < PARTS; i++) {
+        const unsigned char *now = parts[i].memory;
+        const unsigned char *then = parts[i].copy;
+        for (size_t j = 0; j < parts[i].bytes; j++) {
+            if (now[j] != then[j] && !in_ranges(now + j, ranges, count)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 /* A limiter as anybody makes it, but with a known secret and, in its memory, a much smaller table. */
 static bool make_limiter(void)
 {

@@ -75,6 +75,13 @@ bool world_make(const struct world_spec *spec);
 /* Back to the prepared state. */
 void world_reset(void);
 
+/* The memory that so many users change who change parameters so often. How many ranges. */
+#define WORLD_RANGES (3 + 2 * (USERS_MAX + 1))
+unsigned world_ranges(unsigned users, unsigned changes, struct range *ranges);
+
+/* Is all that is in none of the ranges as it was prepared? */
+bool world_rest_untouched(const struct range *ranges, unsigned count);
+
 /* What a caller would see of the operation, in one number. */
 uint64_t world_do(struct op op);
 
