@@ -1,4 +1,5 @@
 // test-labels: nosan
+// test-timeout: 900
 /*
  * A process is killed at each instruction of an insertion that has to make room:
  * by moving residents, in one step or in two, with and without records, or by
@@ -80,7 +81,10 @@ static void killed_while_moving_a_resident_within_a_file(void **state)
     step_through(&s, 1, "a move in a file");
 }
 
-/* Every slot holds a key in use: the least indebted of the candidates is forgotten. */
+/*
+ * Every slot holds a key in use: the least indebted of the candidates is forgotten.
+ * The search for room is long: only the long run kills at each of its instructions.
+ */
 static void killed_while_somebody_is_forgotten(void **state)
 {
     struct weir_stats stats = {.size = sizeof stats};

@@ -1,173 +1,40 @@
 #include "support/process_step.h"
 
+#include <malloc.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include "support/process_fixture.h"
+#include "support/process_victim.h"
 
 #ifdef __x86_64__
 
-/* A survivor that waits this long hangs. */
-#define VERIFY_S 30
-#define INSTRUCTIONS_MAX 1000000
-#define TRAP_FLAG 0x100
-#define BREAKPOINT 0xcc
-#define PLACES 65536 /* a power of two, more than a call has different instructions */
+/* A victim that takes this long hangs, and a survivor that takes the rest. */
+#define VICTIM_S 45
+#define VERIFY_S 60
+/* The clock's code goes another way once in a while; nothing does so each time. */
+#define ATTEMPTS 20
 
-/* What victim and test tell each other. */
-struct board {
-    bool done;                     /* the call has ended */
-    unsigned count;                /* instructions so far */
-    bool chosen[INSTRUCTIONS_MAX]; /* where it is worth being killed */
-    uint64_t at[INSTRUCTIONS_MAX]; /* the instruction that came after so many */
-};
-
-/* ---- in the victim ---- */
-
-struct sight {
-    unsigned char *memory; /* as it was after the last instruction */
-    void *robust[2];
-    bool call; /* the instruction that comes next is a system call */
+/* What walks have in common. */
+struct trace {
+    unsigned n;
+    struct stand *stand;
+    uint64_t *place;
+    uint16_t *steady; /* bit i: register i was the same in all walks */
+    bool *chosen;     /* to be killed there */
 };
 
 static const struct step_plan *plan;
-static struct board *board;
-static unsigned kill_at; /* 0: nowhere; look instead */
-static struct sight sight;
+static struct victim_board *board;
+static unsigned kill_at; /* 0: a walk */
+static int mother;       /* the line to her */
 
-/* Where stepping begins. */
-static struct start {
-    unsigned k;                /* after so many instructions, at at[k] */
-    unsigned char *breakpoint; /* NULL: at the beginning of the call */
-    unsigned passes;           /* how often the call comes there before */
-    unsigned char hidden;      /* the byte under the breakpoint */
-    bool rearm;                /* it was just passed */
-} start;
-
-/* The kernel's view of the locks that the victim holds or is about to hold. */
-static void read_robust(void *robust[2])
-{
-    void **head = NULL;
-    size_t bytes = 0;
-    (void)syscall(SYS_get_robust_list, 0, &head, &bytes);
-    robust[0] = head[0];
-    robust[1] = head[2];
-}
-
-/* True if a survivor could see a difference since the last look. */
-static bool look(const unsigned char *next)
-{
-    size_t bytes = 0;
-    const void *now = plan->watched != NULL ? plan->watched(plan->arg, &bytes) : NULL;
-    void *robust[2];
-    bool changed = sight.call;
-    read_robust(robust);
-    if (memcmp(robust, sight.robust, sizeof robust) != 0) {
-        memcpy(sight.robust, robust, sizeof robust);
-        changed = true;
-    }
-    if (bytes != 0 && memcmp(now, sight.memory, bytes) != 0) {
-        memcpy(sight.memory, now, bytes);
-        changed = true;
-    }
-    sight.call = next[0] == 0x0f && next[1] == 0x05;
-    return changed;
-}
-
-static void count_step(ucontext_t *u)
-{
-    unsigned k = board->count;
-    if (k >= INSTRUCTIONS_MAX - 1) {
-        _exit(2);
-    }
-    if (k == kill_at) {
-        (void)syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);
-    }
-    if (kill_at == 0) {
-        const unsigned char *next = (const unsigned char *)u->uc_mcontext.gregs[REG_RIP];
-        board->at[k] = (uintptr_t)next;
-        if (look(next)) {
-            board->chosen[k - 1] = true;
-            board->chosen[k] = true;
-        }
-    }
-}
-
-/* At the breakpoint: the instruction under it is run, and then put under it again, or counted. */
-static void on_breakpoint(ucontext_t *u)
-{
-    *start.breakpoint = start.hidden;
-    u->uc_mcontext.gregs[REG_RIP]--;
-    u->uc_mcontext.gregs[REG_EFL] |= TRAP_FLAG;
-    if (start.passes > 0) {
-        start.passes--;
-        start.rearm = true;
-        return;
-    }
-    start.breakpoint = NULL;
-    board->count = start.k;
-    count_step(u);
-}
-
-static void on_trap(int number, siginfo_t *info, void *context)
-{
-    ucontext_t *u = context;
-    (void)number;
-    (void)info;
-    if (board->done) {
-        u->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
-    } else if (start.rearm) {
-        start.rearm = false;
-        *start.breakpoint = BREAKPOINT;
-        u->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
-    } else if (start.breakpoint != NULL) {
-        on_breakpoint(u);
-    } else {
-        board->count++;
-        count_step(u);
-    }
-}
-
-/* In the victim's own copy of the code. */
-static void set_breakpoint(void)
-{
-    uintptr_t page = (uintptr_t)start.breakpoint & ~(uintptr_t)4095;
-    if (mprotect((void *)page, 4096, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) {
-        _exit(3);
-    }
-    start.hidden = *start.breakpoint;
-    *start.breakpoint = BREAKPOINT;
-}
-
-static void be_the_victim(void)
-{
-    struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
-    size_t bytes = 0;
-    const void *now = plan->watched != NULL ? plan->watched(plan->arg, &bytes) : NULL;
-    sight = (struct sight){malloc(bytes + 1), {NULL, NULL}, false};
-    if (bytes != 0) {
-        memcpy(sight.memory, now, bytes);
-    }
-    (void)sigaction(SIGTRAP, &action, NULL);
-    if (start.breakpoint != NULL) {
-        set_breakpoint();
-    } else {
-        __builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() | TRAP_FLAG);
-    }
-    plan->act(plan->arg);
-    board->done = true;
-    _exit(0);
-}
-
-/* ---- in the test ---- */
+/* ---- victims ---- */
 
 static void on_alarm(int number)
 {
@@ -181,101 +48,294 @@ static void on_alarm(int number)
     _exit(4);
 }
 
-/* Runs one victim. True if it got to the end of the call. */
-static bool run_victim(unsigned k)
+static _Noreturn void be_a_victim(void)
 {
-    int status;
-    board->done = false;
-    board->count = 0;
-    kill_at = k;
-    plan->prepare(plan->arg);
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        be_the_victim();
+    (void)alarm(VICTIM_S);
+    if (board->walk) {
+        victim_walk(plan, board);
     }
-    REQUIRE(pid > 0 && waitpid(pid, &status, 0) == pid);
-    REQUIRE(board->done ? WIFEXITED(status) && WEXITSTATUS(status) == 0
-                        : WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    return board->done;
+    victim_hop_and_die(plan, board);
 }
 
-static void kill_and_verify(unsigned k)
+/*
+ * All victims are children of one process that does nothing else: what they
+ * inherit, above all the allocator's lists, is the same for each of them.
+ */
+static _Noreturn void be_the_mother(int line)
 {
+    int status;
+    (void)signal(SIGALRM, SIG_DFL);
+    while (read(line, &status, sizeof status) == sizeof status) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            be_a_victim();
+        }
+        if (pid < 0 || waitpid(pid, &status, 0) != pid ||
+            write(line, &status, sizeof status) != sizeof status) {
+            break;
+        }
+    }
+    _exit(0);
+}
+
+/* She ends when the test closes its end of the line. */
+static pid_t start_mother(void)
+{
+    int line[2];
+    (void)malloc_trim(0); /* what is not there need not be copied for each victim */
+    fflush(NULL);
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, line) == 0);
+    pid_t pid = fork();
+    REQUIRE(pid >= 0);
+    if (pid == 0) {
+        (void)close(line[0]);
+        be_the_mother(line[1]);
+    }
+    (void)close(line[1]);
+    mother = line[0];
+    return pid;
+}
+
+/* Who was to be killed may also get to the end of the call, by another way than the walker's. */
+static void require_victim_ended(int status)
+{
+    bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    bool ended = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    REQUIRE((killed && !board->walk) || (ended && board->done));
+}
+
+/* Runs one victim, and then the survivor. */
+static void run_victim(unsigned k)
+{
+    int status = 0;
+    kill_at = k;
+    board->walk = k == 0;
+    board->done = false;
+    board->count = 0;
+    board->death = (struct stand){0};
     (void)alarm(VERIFY_S);
-    (void)run_victim(k);
+    plan->prepare(plan->arg);
+    REQUIRE(write(mother, &status, sizeof status) == sizeof status);
+    REQUIRE(read(mother, &status, sizeof status) == sizeof status);
+    require_victim_ended(status);
     plan->verify(plan->arg);
     (void)alarm(0);
 }
 
-static bool want_all(unsigned n)
+/* Another attempt, unless there were too many. */
+static void try_again(unsigned *attempts)
+{
+    if (++*attempts == ATTEMPTS) {
+        fprintf(stderr, "%s: instruction %u is not reached again\n", plan->name, kill_at);
+    }
+    REQUIRE(*attempts < ATTEMPTS);
+}
+
+/* ---- walks ---- */
+
+static bool same_way(const struct trace *t)
+{
+    bool same = board->count == t->n + 1;
+    for (unsigned k = 0; k <= t->n && same; k++) {
+        same = board->way[k].place == t->place[k];
+    }
+    return same;
+}
+
+/* One bit for each register that is the same. */
+static uint16_t same_registers(const struct stand *a, const struct stand *b)
+{
+    unsigned same = 0;
+    for (unsigned i = 0; i < STAND_REGISTERS; i++) {
+        same |= (unsigned)(a->registers[i] == b->registers[i]) << i;
+    }
+    return (uint16_t)same;
+}
+
+/* Forgets the registers that were not the same. */
+static void compare_registers(struct trace *t)
+{
+    for (unsigned k = 0; k <= t->n; k++) {
+        t->steady[k] &= same_registers(&board->way[k], &t->stand[k]);
+    }
+}
+
+static void take_walk(struct trace *t)
+{
+    t->n = board->count - 1;
+    for (unsigned k = 0; k <= t->n; k++) {
+        t->stand[k] = board->way[k];
+        t->place[k] = board->way[k].place;
+        t->steady[k] = UINT16_MAX;
+    }
+}
+
+/*
+ * The way that two walks have gone. Code that reads the clock begins again when
+ * that ticks meanwhile, which is likely when it is stepped: the shortest walk is
+ * the one without.
+ */
+static void find_way(struct trace *t)
+{
+    unsigned attempts = 0;
+    run_victim(0);
+    take_walk(t);
+    for (run_victim(0); !same_way(t); run_victim(0)) {
+        try_again(&attempts);
+        if (board->count <= t->n) {
+            take_walk(t);
+        }
+    }
+    compare_registers(t);
+}
+
+static void trace_init(struct trace *t)
+{
+    t->stand = calloc(VICTIM_INSTRUCTIONS, sizeof *t->stand);
+    t->place = calloc(VICTIM_INSTRUCTIONS, sizeof *t->place);
+    t->steady = calloc(VICTIM_INSTRUCTIONS, sizeof *t->steady);
+    t->chosen = calloc(VICTIM_INSTRUCTIONS, sizeof *t->chosen);
+    REQUIRE(t->stand != NULL && t->place != NULL && t->steady != NULL && t->chosen != NULL);
+    find_way(t);
+}
+
+static void trace_finish(struct trace *t)
+{
+    free(t->stand);
+    free(t->place);
+    free(t->steady);
+    free(t->chosen);
+}
+
+/* ---- deaths ---- */
+
+static bool died_there(const struct trace *t, unsigned k)
+{
+    return board->death.place == t->place[k] &&
+           (t->steady[k] & ~same_registers(&board->death, &t->stand[k])) == 0;
+}
+
+/* What had seemed steady may have been a clock's seconds: another walk knows better. */
+static void kill_there(struct trace *t, const struct routes *routes, unsigned k)
+{
+    unsigned attempts = 0;
+    board->hops = route_to(routes, k, board->hop, VICTIM_HOPS);
+    for (run_victim(k); !died_there(t, k); run_victim(k)) {
+        try_again(&attempts);
+        if (board->death.place == t->place[k]) {
+            run_victim(0);
+            if (same_way(t)) {
+                compare_registers(t);
+            }
+        }
+    }
+}
+
+static bool want_all(void)
 {
 #ifdef WEIR_LONG
-    return n != 0;
+    return true;
 #else
-    return n <= STEP_ALL || getenv("WEIR_STEP_ALL") != NULL;
+    return getenv("WEIR_STEP_ALL") != NULL;
 #endif
 }
 
-/* How often the call has passed each instruction so far. */
-struct passes {
-    struct {
-        uint64_t place;
-        unsigned count;
-    } of[PLACES];
-};
-
-static unsigned pass(struct passes *p, uint64_t place)
+static bool one_of_many(const struct trace *t, const struct routes *routes, unsigned k)
 {
-    uint64_t i = place % PLACES;
-    while (p->of[i].count != 0 && p->of[i].place != place) {
-        i = (i + 1) % PLACES;
-    }
-    p->of[i].place = place;
-    return p->of[i].count++;
+    return t->n > STEP_ALL || (route_is_turn(routes, k) && route_turns(routes, k) > STEP_TURNS);
 }
 
-/* A breakpoint passed n times costs 2n steps. Takes at[k] if that is the cheapest way so far. */
-static void consider_start(struct passes *p, unsigned k)
+static void choose(struct trace *t, const struct routes *routes, uint64_t *random)
 {
-    extern char __executable_start, etext; /* the linker's: the program's own code */
-    uint64_t place = board->at[k];
-    unsigned n = pass(p, place);
-    bool ours = place >= (uintptr_t)&__executable_start && place < (uintptr_t)&etext;
-    if (ours && k + 2 * start.passes > start.k + 2 * n) {
-        start = (struct start){.k = k, .breakpoint = (void *)(uintptr_t)place, .passes = n};
+    bool all = want_all();
+    for (unsigned k = 1; k <= t->n; k++) {
+        t->chosen[k] |= all || !one_of_many(t, routes, k);
+        if (board->changed[k]) {
+            t->chosen[k - 1] = true;
+            t->chosen[k] = true;
+        }
     }
+    for (unsigned i = 0; i < STEP_SAMPLE; i++) {
+        t->chosen[1 + process_random(random, t->n)] = true;
+    }
+}
+
+/* What there was, and how much of it was killed: [1] turns, but the first, of strings, [0] the rest. */
+struct tally {
+    unsigned all[2];
+    unsigned killed[2];
+};
+
+static struct tally kill_at_chosen(struct trace *t, const struct routes *routes)
+{
+    struct tally tally = {{0, 0}, {0, 0}};
+    for (unsigned k = 1; k <= t->n; k++) {
+        bool turn = route_is_turn(routes, k);
+        tally.all[turn]++;
+        if (t->chosen[k]) {
+            kill_there(t, routes, k);
+            tally.killed[turn]++;
+        }
+    }
+    return tally;
+}
+
+static void print_tally(const struct tally *tally, double steady)
+{
+    if (tally->killed[0] == tally->all[0]) {
+        printf("%s: killed at each of %u instructions", plan->name, tally->all[0]);
+    } else {
+        printf("%s: killed at %u of %u instructions", plan->name, tally->killed[0], tally->all[0]);
+    }
+    if (tally->all[1] != 0) {
+        printf(" and in %u of %u turns of strings", tally->killed[1], tally->all[1]);
+    }
+    printf(", known by %.1f registers\n", steady);
+}
+
+/* How many registers are steady, over all instructions. Few would recognise nothing. */
+static double steady_registers(const struct trace *t)
+{
+    uint64_t sum = 0;
+    for (unsigned k = 1; k <= t->n; k++) {
+        sum += (unsigned)__builtin_popcount(t->steady[k]);
+    }
+    return (double)sum / t->n;
+}
+
+static void *watched_copy(void)
+{
+    size_t bytes = 0;
+    const void *now = plan->watched != NULL ? plan->watched(plan->arg, &bytes) : NULL;
+    void *copy = malloc(bytes + 1);
+    REQUIRE(copy != NULL);
+    return bytes != 0 ? memcpy(copy, now, bytes) : copy;
 }
 
 unsigned process_step(const struct step_plan *steps, uint64_t *random)
 {
-    unsigned kills = 0;
+    struct trace t;
     plan = steps;
     board = process_shared_memory(sizeof *board);
-    start = (struct start){0};
-    struct passes *passes = calloc(1, sizeof *passes);
-    REQUIRE(passes != NULL);
+    board->memory = watched_copy();
     (void)signal(SIGALRM, on_alarm);
-    REQUIRE(run_victim(0));
-    unsigned n = board->count;
-    bool all = want_all(n);
-    for (unsigned i = 0; i < STEP_SAMPLE && !all; i++) {
-        unsigned k = 1 + (unsigned)process_random(random, n);
-        /* Not the thousands of turns of one string instruction that clears memory. */
-        board->chosen[k] |= board->at[k] != board->at[k - 1];
-    }
-    for (unsigned k = 1; k <= n; k++) {
-        consider_start(passes, k);
-        if (all || board->chosen[k]) {
-            kill_and_verify(k);
-            kills++;
-        }
-    }
-    printf("%s: %u instructions, killed at %s%u of them\n", plan->name, n, all ? "all " : "",
-           kills);
-    free(passes);
+    victim_open_code();
+    pid_t pid = start_mother();
+    trace_init(&t);
+    struct routes *routes = routes_create(t.place, t.n, victim_can_stop);
+    choose(&t, routes, random);
+    struct tally tally = kill_at_chosen(&t, routes);
+    double steady = steady_registers(&t);
+    print_tally(&tally, steady);
+    REQUIRE(steady > STAND_REGISTERS / 2.0);
+    REQUIRE(t.n > STEP_ALL || tally.killed[0] == tally.all[0]);
+    (void)close(mother);
+    REQUIRE(process_ended_well(pid));
+    routes_destroy(routes);
+    trace_finish(&t);
+    free(board->memory);
     process_shared_free(board, sizeof *board);
-    return n;
+    return t.n;
 }
 
 #else

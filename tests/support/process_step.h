@@ -1,24 +1,28 @@
 /*
  * A process killed at each instruction of one call.
  *
- * The victim is a fork of the test. It sets the processor's trap flag, so that
- * it is stopped after every instruction, and has itself killed after k of them,
- * for k = 1, 2, 3, ... until the call has ended. SIGKILL runs nothing: what is
- * left is what the first k instructions did. After each kill the test, or
- * another process, is the survivor who looks at it. (A tracer would do the same
- * with two switches of process for each step.)
+ * A victim (process_victim.h) is a fork of the test that makes the call and has
+ * itself killed, by SIGKILL, after k instructions of it, for k = 1, 2, 3, ...
+ * until the call has ended. SIGKILL runs nothing: what is left is what the first
+ * k instructions did. After each kill the test, or another process, is the
+ * survivor who looks at it.
  *
- * A step takes microseconds, so a first victim notes the way it went. The others
- * run freely to a breakpoint that is not far before k, which they pass as often
- * as the first one did, and step from there.
+ * A step takes microseconds, so n deaths with up to n steps each would take very
+ * long. A first victim walks: it stops after every instruction, tells the way and
+ * lives. The others run freely and stop at a few breakpoints (process_route.h).
+ * That each of them dies where the walker was after k instructions is checked:
+ * by its place and by its registers, as far as those are the same in all walks
+ * (a clock's value, a random number, a process's own number are not).
  *
- * What a dead process leaves is the memory that it shared, the kernel's objects,
- * which only system calls change, and the locks that the kernel takes back,
- * found by the thread's list of robust locks. Two deaths between which none of
- * these changed leave the same. Calls of more than STEP_ALL instructions are
- * killed right before and right after each change, and at STEP_SAMPLE others
- * chosen at random; with WEIR_LONG, or WEIR_STEP_ALL in the environment, they
- * too are killed at every instruction.
+ * Two things are killed at every instruction only with WEIR_LONG, or WEIR_STEP_ALL
+ * in the environment: calls of more than STEP_ALL instructions, and string
+ * instructions of more than STEP_TURNS turns, such as clear a table of threads,
+ * which are one instruction each but can be stopped after each turn. Else they
+ * are killed right before and after each change of what a survivor could see,
+ * and at STEP_SAMPLE other points chosen at random. What a dead process leaves is
+ * the memory that it shared, the kernel's objects, which only system calls
+ * change, and the locks that the kernel takes back, found by the thread's list
+ * of robust locks; two deaths between which none of these changed leave the same.
  */
 #ifndef WEIR_TESTS_PROCESS_STEP_H
 #define WEIR_TESTS_PROCESS_STEP_H
@@ -26,7 +30,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STEP_ALL 6000
+#define STEP_ALL 100000
+#define STEP_TURNS 1000
 #define STEP_SAMPLE 50
 
 struct step_plan {
