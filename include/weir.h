@@ -397,10 +397,10 @@ struct weir_part {
  * Several limits at once, all or nothing: every part is allowed and charged,
  * or none is charged. The answer is that of the part that bound, named by
  * answer->limit: on deny NEVER first, then the largest retry; on allow the
- * smallest remaining; ties by order; delay_ns is the longest of any. Two parts may name the same limiter, with
- * different keys. Under a race another caller's call may be denied although it
- * would have fitted (WEIR_FLAG_SPURIOUS, counted); nothing is ever admitted
- * too much. A process killed inside may leave charges that nobody used.
+ * smallest remaining; ties by order; delay_ns is the longest of any. Two parts
+ * may name the same limiter, with different keys. Under a race another caller's
+ * call may be denied although it would have fitted (WEIR_FLAG_SPURIOUS, counted);
+ * nothing is ever admitted too much. A process killed inside may leave charges that nobody used.
  * The short form reads the first part's clock.
  *
  * As weir_ask(), and WEIR_EINVAL: no parts or too many, different modes, a

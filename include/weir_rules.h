@@ -14,7 +14,8 @@
  *     };
  *     struct weir_rules_question q = {.attributes = with, .attributes_count = 4};
  *     struct weir_rules_answer a;
- *     if (weir_rules_ask(rules, &q, &a, &error) == 0 && a.answer.verdict == WEIR_ALLOW) { serve(); }
+ *     int e = weir_rules_ask(rules, &q, &a, &error);
+ *     if (e == 0 && a.answer.verdict == WEIR_ALLOW) { serve(); }
  *
  * weir.yaml(5) describes the file. `weir config check FILE` reads it as
  * weir_rules_open() does, `weir config show FILE` prints what came of it.
@@ -32,10 +33,11 @@
  * then the shadow limits, each for itself, if the request was allowed.
  *
  * THREADS. Every function may be called from any thread at any time, except that
- * weir_rules_close() must be the last. Asking takes no lock and allocates
- * nothing. A reload prepares everything beside the requests; then it lets no new
- * request in, waits for those inside (they are decisions, not I/O), switches, and goes on: no request
- * sees a mixture of old and new rules.
+ * weir_rules_close() must be the last. Asking allocates nothing, and takes no
+ * lock; it waits only while rules are being switched. A reload prepares
+ * everything beside the requests; then it lets no new request in, waits for those
+ * inside (they are decisions, not I/O), switches, and goes on: no request sees a
+ * mixture of old and new rules.
  *
  * FORK. A child has its own copy of everything, counts included. A fork waits
  * until reloads that are under way have ended.
@@ -66,6 +68,10 @@ struct weir_rules_message {
     const char *text; /* what was found and what was expected */
 };
 
+/*
+ * Called by the thread that loads, before the call returns, with no lock held.
+ * Kept, with its argument, for every later reload and put until the rules are closed.
+ */
 typedef void (*weir_rules_message_fn)(void *arg, const struct weir_rules_message *message);
 
 /* Zero what you do not use. */
@@ -97,7 +103,10 @@ struct weir_rules_options {
 WEIR_API int weir_rules_open(struct weir_rules **rules, const char *path,
                              const struct weir_rules_options *options, struct weir_error *error);
 
-/* The same from memory; `name` stands for the file in messages, and files are looked for beside it. */
+/*
+ * The same from memory; `name` stands for the file in messages, and files are
+ * looked for beside it.
+ */
 WEIR_API int weir_rules_open_text(struct weir_rules **rules, const char *name, const char *text,
                                   size_t text_len, const struct weir_rules_options *options,
                                   struct weir_error *error);
@@ -107,11 +116,14 @@ WEIR_API void weir_rules_close(struct weir_rules *rules);
 
 /*
  * Reads the rules again (path NULL: from where they came) and switches to them.
- * A limit that is still there, with the same algorithm, period, key, max_keys,
- * on_full and align, keeps its keys' state, and so does each of its tiers; a
+ * A limit that is still there, with the same algorithm, period, key, address
+ * prefixes, max_keys, on_full and align, keeps its keys' state, and so does each of its tiers; a
  * changed count, burst or queue applies at once, as weir_change() says. What
  * weir_change() cannot do starts afresh. Limits put in by weir_rules_put() go,
- * unless the file has them. On an error the old rules stay as they are.
+ * unless the file has them. On an error the old rules stay as they are. A path is
+ * kept as it was given: a relative one is looked for from the present folder.
+ * What only a server uses, and a restart would take over, is told as a warning.
+ * For a moment the tables of both rule sets exist.
  */
 WEIR_API int weir_rules_reload(struct weir_rules *rules, const char *path,
                                struct weir_error *error);
@@ -241,7 +253,8 @@ WEIR_API int weir_rules_key_parts(struct weir_rules *rules, const char *limit, s
 /*
  * Calls fn with the limiter and the key that weir_rules_ask() would count a
  * request with these attributes under: the same normaliser, the same bucket.
- * Rules do not change while fn runs, so it must not wait for anything, nor call these rules.
+ * Rules do not change while fn runs, so it must not wait for anything, nor fork,
+ * nor call these rules. Overrides are found if they are by an attribute of the key.
  *
  * WEIR_ENOLIMIT; WEIR_EKEY: another number of parts, or an empty one; WEIR_EATTRIBUTE,
  * WEIR_EINVAL; or what fn returned.
@@ -267,10 +280,12 @@ struct weir_rules_stats {
     uint64_t bytes;         /* memory of all limits */
 };
 
+/* 0, or WEIR_EINVAL: NULL, or another size. */
 WEIR_API int weir_rules_stats_read(struct weir_rules *rules, struct weir_rules_stats *stats);
 
 /* One limiter of the rules: a limit, one of its tiers, or a rate of its overrides. */
 struct weir_rules_limit {
+    size_t size; /* of what this library fills in */
     const char *name;
     const char *tier; /* "" where the limit has none */
     int algorithm;
@@ -284,7 +299,7 @@ struct weir_rules_limit {
 /* Returns 0 to go on; anything else ends the list and is returned. Must not call the same rules. */
 typedef int (*weir_rules_limit_fn)(void *arg, const struct weir_rules_limit *limit);
 
-/* Calls fn for each of them, in the order of the file. */
+/* Calls fn for each of them, in the order of the file. 0, WEIR_EINVAL, or what fn returned. */
 WEIR_API int weir_rules_limits(struct weir_rules *rules, weir_rules_limit_fn fn, void *arg);
 
 #ifdef __cplusplus

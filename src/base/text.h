@@ -37,6 +37,21 @@ static inline bool text_starts(struct text a, const char *prefix)
     return a.len >= n && memcmp(a.at, prefix, n) == 0;
 }
 
+/* In upper or lower case; the word itself is given in upper case. */
+static inline bool text_is_word(struct text a, const char *upper)
+{
+    if (a.len != strlen(upper)) {
+        return false;
+    }
+    for (size_t i = 0; i < a.len; i++) {
+        char c = (char)(a.at[i] >= 'a' && a.at[i] <= 'z' ? a.at[i] - 'a' + 'A' : a.at[i]);
+        if (c != upper[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Without its first n bytes. */
 static inline struct text text_after(struct text a, size_t n)
 {

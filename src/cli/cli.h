@@ -41,8 +41,8 @@ struct cli_command {
     }
 
 /* The row of each subcommand, defined in its file, listed in commands.c. */
-extern const struct cli_command cli_bench_core, cli_config_check, cli_config_show, cli_demo,
-    cli_help, cli_replay, cli_version;
+extern const struct cli_command cli_bench_core, cli_bench_rules, cli_config_check, cli_config_show,
+    cli_demo, cli_help, cli_replay, cli_simulate, cli_version;
 
 /* All of them, NULL behind the last. */
 extern const struct cli_command *const cli_commands[];
@@ -71,7 +71,7 @@ enum {
 
 void cli_args_init(struct cli_args *args, const struct cli_command *command, int argc, char **argv);
 
-/* The index of the next option's row, or one of the above. "--x value" and "--x=value" both work. */
+/* The index of the next option's row, or one of the above. "--x value" and "--x=value" work. */
 int cli_next(struct cli_args *args);
 
 /* "weir replay: " and the message and a line end on standard error; returns CLI_USAGE. */

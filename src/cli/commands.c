@@ -15,8 +15,8 @@ const struct cli_command cli_version =
 
 /* In the order in which help and the manual list them. */
 const struct cli_command *const cli_commands[] = {
-    &cli_demo,       &cli_replay,  &cli_config_check, &cli_config_show,
-    &cli_bench_core, &cli_version, &cli_help,         NULL,
+    &cli_demo,       &cli_replay,      &cli_simulate, &cli_config_check, &cli_config_show,
+    &cli_bench_core, &cli_bench_rules, &cli_version,  &cli_help,         NULL,
 };
 
 void cli_list(FILE *out)
@@ -77,19 +77,41 @@ static int words_of(const struct cli_command *command, int argc, char **argv)
     return argc > 1 && strcmp(second + 1, argv[1]) == 0 ? 2 : 0;
 }
 
+/* "config" alone, or with a second word that there is not: the names that begin with it. */
+static int list_second_words(const char *first, const char *found)
+{
+    size_t length = strlen(first);
+    int listed = 0;
+    for (size_t i = 0; cli_commands[i] != NULL; i++) {
+        const char *name = cli_commands[i]->name;
+        if (strncmp(name, first, length) == 0 && name[length] == ' ') {
+            if (listed == 0) {
+                (void)fprintf(stderr, "weir %s: expected ", first);
+            }
+            (void)fprintf(stderr, "%s'weir %s'", listed > 0 ? " or " : "", name);
+            listed++;
+        }
+    }
+    if (listed > 0) {
+        const char *quote = found != NULL ? "'" : "";
+        (void)fprintf(stderr, ", found %s%s%s\n", quote, found != NULL ? found : "nothing", quote);
+    }
+    return listed;
+}
+
 static int unknown(int argc, char **argv)
 {
     const char *nearest = NULL;
     unsigned best = suggest_limit(text_of(argv[0])) + 1;
+    if (list_second_words(argv[0], argc > 1 ? argv[1] : NULL) > 0) {
+        return CLI_USAGE;
+    }
     for (size_t i = 0; cli_commands[i] != NULL; i++) {
         const char *name = cli_commands[i]->name;
-        size_t length = strlen(argv[0]);
-        if (strncmp(name, argv[0], length) == 0 && name[length] == ' ') {
-            (void)fprintf(stderr, "weir %s: expected 'weir %s', found %s%s%s\n", argv[0], name,
-                          argc > 1 ? "'" : "nothing", argc > 1 ? argv[1] : "", argc > 1 ? "'" : "");
-            return CLI_USAGE;
-        }
-        unsigned distance = suggest_distance(text_of(argv[0]), name);
+        struct text first = {name, strcspn(name, " ")};
+        char word[32];
+        (void)snprintf(word, sizeof word, "%.*s", TEXT_ARGS(first));
+        unsigned distance = suggest_distance(text_of(argv[0]), word);
         if (distance < best) {
             best = distance;
             nearest = name;

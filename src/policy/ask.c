@@ -1,5 +1,6 @@
 /* From a question to its answer: lists, limits, shadow limits. */
 #include "base/error.h"
+#include "policy/quote.h"
 #include "policy/ruleset.h"
 
 /* One question on its way. */
@@ -58,11 +59,11 @@ static int read_cost(const struct asking *a, const struct rule *rule, uint64_t *
         number = number * 10 + (uint64_t)(text.at[i] - '0');
     }
     if (!good || number == 0) {
+        char found[QUOTE_MAX];
         return fail(a->error, WEIR_EATTRIBUTE,
-                    "%.*s: found '%.*s', expected a whole number from 1 up, the cost for limit "
-                    "'%.*s'",
-                    TEXT_ARGS(name), (int)(text.len > 40 ? 40 : text.len), text.at,
-                    TEXT_ARGS(rule->config->name));
+                    "%.*s: found %s, expected a whole number from 1 to 9999999999999999999, the "
+                    "cost for limit '%.*s'",
+                    TEXT_ARGS(name), quote(text, found), TEXT_ARGS(rule->config->name));
     }
     *cost = number;
     return 0;
@@ -166,6 +167,7 @@ static void decide_shadow(const struct asking *a, const struct matches *matches,
             }
         }
     }
+    a->tally->shadow_failed += matches->shadow_dropped;
     a->tally->shadow_denied += answer->shadow_denied > 0;
 }
 

@@ -9,6 +9,7 @@ struct reading {
     struct reader *r;
     struct condition *out;
     enum attribute_kind kind;
+    unsigned patterns; /* so far */
 };
 
 const char *path_from(struct reader *r, struct text text)
@@ -18,8 +19,17 @@ const char *path_from(struct reader *r, struct text text)
                         r->folder.at, TEXT_ARGS(text));
 }
 
-static void add(struct reading *c, const struct value *value)
+static void add(struct reading *c, const struct value *value, struct place place)
 {
+    c->patterns += value->kind == VALUE_PATTERN;
+    if (value->kind == VALUE_PATTERN && c->patterns > CONFIG_PATTERNS_MAX) {
+        if (c->patterns == CONFIG_PATTERNS_MAX + 1) {
+            problem(c->r->problems, place,
+                    "found more than %d values with '*', expected fewer, or values without",
+                    CONFIG_PATTERNS_MAX);
+        }
+        return;
+    }
     struct value *grown =
         arena_append(&c->r->source->arena, c->out->values, c->out->count, sizeof *value, value);
     if (grown != NULL) {
@@ -42,7 +52,7 @@ static void add_network(struct reading *c, struct text text, struct place place)
         problem(c->r->problems, place, "%s", error.text);
         return;
     }
-    add(c, &value);
+    add(c, &value, place);
 }
 
 static void add_path(struct reading *c, struct text text, struct place place)
@@ -57,11 +67,11 @@ static void add_path(struct reading *c, struct text text, struct place place)
         value.kind = VALUE_EXACT;
         value.text = unescaped(c, text);
     }
-    add(c, &value);
+    add(c, &value, place);
 }
 
 /* Methods and hosts are brought to the form that those of requests will have. */
-static void add_name(struct reading *c, struct text text)
+static void add_name(struct reading *c, struct text text, struct place place)
 {
     struct value value = {.kind = VALUE_PATTERN, .text = text};
     if (!pattern_has_wildcard(text)) {
@@ -79,7 +89,7 @@ static void add_name(struct reading *c, struct text text)
         value.text.len = normal_host(value.text, to);
         value.text.at = to;
     }
-    add(c, &value);
+    add(c, &value, place);
 }
 
 static void add_value(struct reading *c, struct text text, struct place place)
@@ -97,7 +107,7 @@ static void add_value(struct reading *c, struct text text, struct place place)
                     text.len, WEIR_RULES_VALUE_MAX);
             return;
         }
-        add_name(c, text);
+        add_name(c, text, place);
         break;
     }
 }

@@ -246,6 +246,35 @@ static void check_memory(struct config *config, struct problems *problems, struc
     }
 }
 
+static bool first_of_group(const struct config *config, size_t i)
+{
+    const struct limit_config *limit = config->limits[i];
+    for (size_t j = 0; limit->group.len > 0 && j < i; j++) {
+        const struct limit_config *other = config->limits[j];
+        if (!other->shadow && other->when.count == 0 && text_equal(other->group, limit->group)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* More limits that apply to every request than can be decided at once would refuse them all. */
+static void check_always(const struct config *config, struct problems *problems)
+{
+    size_t always = 0;
+    for (size_t i = 0; i < config->limits_count; i++) {
+        const struct limit_config *limit = config->limits[i];
+        bool every = limit->when.count == 0 && limit->unless.count == 0 &&
+                     (limit->key_parts == 0 || limit->on_missing == MISSING_DENY);
+        if (!limit->shadow && every && first_of_group(config, i) &&
+            ++always == WEIR_SEVERAL_MAX + 1) {
+            problem(problems, limit->place,
+                    "found more than %d limits that apply to every request, expected fewer",
+                    WEIR_SEVERAL_MAX);
+        }
+    }
+}
+
 /* For messages about rules as a whole. */
 static int finish_reading(struct config *config, const char *name, struct problems *problems)
 {
@@ -260,6 +289,7 @@ static int finish_reading(struct config *config, const char *name, struct proble
     for (size_t i = 0; i < config->limits_count; i++) {
         limit_check_store(&r, config->limits[i]);
     }
+    check_always(config, problems);
     if (!config->has_limits && problems->errors == 0) {
         problem(problems, (struct place){name, 0, 0},
                 "found no 'limits', expected a list of limits");
@@ -342,11 +372,17 @@ static int is_rule_file(const struct dirent *entry)
     return entry->d_name[0] != '.' && n > 5 && strcmp(entry->d_name + n - 5, ".yaml") == 0;
 }
 
+/* By bytes: the order of limits must not depend on anybody's locale. */
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
 static int read_folder(struct config *config, const char *path, struct problems *problems)
 {
     struct dirent **entries;
     struct arena names = ARENA_INIT;
-    int n = scandir(path, &entries, is_rule_file, alphasort);
+    int n = scandir(path, &entries, is_rule_file, by_name);
     int e = 0;
     if (n < 0 && errno == ENOMEM) {
         return WEIR_ENOMEM;

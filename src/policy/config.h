@@ -15,12 +15,13 @@
 #include "policy/quantity.h"
 #include "policy/text_map.h"
 
-#define CONFIG_LIMITS_MAX 4096      /* of one rule set */
-#define CONFIG_TIERS_MAX 64         /* of one limit */
-#define CONFIG_RATES_MAX 1024       /* different overrides of one limit */
-#define CONFIG_KEY_PARTS_MAX 8      /* of one key */
-#define CONFIG_ATTRIBUTES_MAX 32    /* under `attributes` */
-#define CONFIG_SOURCES_MAX 8        /* of one attribute */
+#define CONFIG_LIMITS_MAX 4096   /* of one rule set */
+#define CONFIG_TIERS_MAX 64      /* of one limit */
+#define CONFIG_RATES_MAX 1024    /* different overrides of one limit */
+#define CONFIG_KEY_PARTS_MAX 8   /* of one key */
+#define CONFIG_ATTRIBUTES_MAX 32 /* under `attributes` */
+#define CONFIG_SOURCES_MAX 8     /* of one attribute */
+#define CONFIG_PATTERNS_MAX 1000 /* values with wildcards of one condition: compared one by one */
 #define CONFIG_FILE_MAX (64u << 20) /* bytes of a file that the rules name */
 
 struct source {
@@ -71,6 +72,7 @@ struct setting {
     struct rate rate;
     uint64_t burst; /* leaky_bucket: the queue; 0 for windows */
     uint64_t max_keys;
+    uint64_t rows; /* of an overrides' file, if each is one key: what max_keys must hold; else 0 */
 };
 
 struct tier {
@@ -213,6 +215,10 @@ int config_read_text(struct config *config, const char *name, struct text text,
 int config_put(const struct config *config, struct text yaml, struct config *next,
                struct problems *problems);
 int config_remove(const struct config *config, struct text name, struct config *next);
+
+/* Warns of what a reload does not change: "server.http has changed: needs restart". */
+void config_compare(const struct config *old, const struct config *next, const char *name,
+                    struct problems *problems);
 
 void config_finish(struct config *config);
 

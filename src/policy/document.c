@@ -2,14 +2,29 @@
 
 #include <yaml.h>
 
+/*
+ * Composed from libyaml's events, not by its yaml_parser_load(): that takes quadratic time for deep
+ * nesting and for many anchors, and leaks when it runs out of memory.
+ */
+
+/* A node that aliases may stand for. */
+struct anchor {
+    const char *name;
+    struct node *node; /* NULL: still being read, or nothing came of it */
+    unsigned nodes;    /* in it, aliases included */
+};
+
 struct reading {
-    yaml_document_t yaml;
+    yaml_parser_t parser;
     struct arena *arena;
     const char *file;
     struct text text;
     struct problems *problems;
-    unsigned nodes;
-    struct node *root;
+    unsigned nodes; /* aliases included */
+    struct anchor *anchors;
+    size_t anchors_count;
+    bool ended;
+    bool stopped; /* after a problem that makes the rest useless */
 };
 
 static struct place place_of(const struct reading *r, yaml_mark_t mark)
@@ -17,111 +32,7 @@ static struct place place_of(const struct reading *r, yaml_mark_t mark)
     return (struct place){r->file, (unsigned)mark.line + 1, (unsigned)mark.column + 1};
 }
 
-static struct node *read_node(struct reading *r, int id, unsigned depth);
-
-static void read_scalar(struct reading *r, const yaml_node_t *from, struct node *to)
-{
-    to->kind = NODE_SCALAR;
-    to->quoted = from->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
-    to->scalar = arena_text(
-        r->arena, (struct text){(const char *)from->data.scalar.value, from->data.scalar.length});
-}
-
-static void read_list(struct reading *r, const yaml_node_t *from, struct node *to, unsigned depth)
-{
-    size_t n = (size_t)(from->data.sequence.items.top - from->data.sequence.items.start);
-    to->kind = NODE_LIST;
-    to->items = arena_array(r->arena, n, sizeof(struct node *));
-    for (size_t i = 0; to->items != NULL && i < n; i++) {
-        struct node *item = read_node(r, from->data.sequence.items.start[i], depth + 1);
-        if (item == NULL) {
-            return;
-        }
-        to->items[to->count++] = item;
-    }
-}
-
-/* NULL after a problem: a key that is no scalar, or there twice. */
-static struct node *read_key(struct reading *r, int id, const struct node *map, unsigned depth)
-{
-    char found[NODE_FOUND];
-    struct node *key = read_node(r, id, depth);
-    if (key == NULL) {
-        return NULL;
-    }
-    if (key->kind != NODE_SCALAR) {
-        problem(r->problems, key->place, "found %s as a key, expected a name",
-                node_found(key, found));
-        return NULL;
-    }
-    for (size_t i = 0; i < map->count; i++) {
-        if (text_equal(map->keys[i]->scalar, key->scalar)) {
-            problem(r->problems, key->place,
-                    "found %s a second time, expected it once; the first is in line %u",
-                    node_found(key, found), map->keys[i]->place.line);
-            return NULL;
-        }
-    }
-    return key;
-}
-
-static void read_map(struct reading *r, const yaml_node_t *from, struct node *to, unsigned depth)
-{
-    const yaml_node_pair_t *pair = from->data.mapping.pairs.start;
-    size_t n = (size_t)(from->data.mapping.pairs.top - pair);
-    to->kind = NODE_MAP;
-    if (n > DOCUMENT_KEYS_MAX) {
-        problem(r->problems, to->place, "found %zu keys, expected at most %u", n,
-                DOCUMENT_KEYS_MAX);
-        return;
-    }
-    to->items = arena_array(r->arena, n, sizeof(struct node *));
-    to->keys = arena_array(r->arena, n, sizeof(struct node *));
-    for (size_t i = 0; to->items != NULL && to->keys != NULL && i < n; i++) {
-        struct node *key = read_key(r, pair[i].key, to, depth + 1);
-        struct node *value = read_node(r, pair[i].value, depth + 1);
-        if (key != NULL && value != NULL) {
-            to->keys[to->count] = key;
-            to->items[to->count++] = value;
-        }
-    }
-}
-
-static struct node *read_node(struct reading *r, int id, unsigned depth)
-{
-    const yaml_node_t *from = yaml_document_get_node(&r->yaml, id);
-    if (depth > DOCUMENT_DEPTH_MAX) {
-        if (r->nodes <= DOCUMENT_NODES_MAX) {
-            problem(r->problems, place_of(r, from->start_mark),
-                    "found more than %u levels, aliases included, expected a rule file",
-                    DOCUMENT_DEPTH_MAX);
-        }
-        r->nodes = DOCUMENT_NODES_MAX + 1; /* once is enough */
-        return NULL;
-    }
-    if (r->nodes++ == DOCUMENT_NODES_MAX) {
-        problem(r->problems, place_of(r, from->start_mark),
-                "found more than %u values, aliases included, expected fewer", DOCUMENT_NODES_MAX);
-    }
-    struct node *to =
-        r->nodes > DOCUMENT_NODES_MAX ? NULL : arena_take(r->arena, sizeof(struct node));
-    if (to == NULL) {
-        return NULL;
-    }
-    to->place = place_of(r, from->start_mark);
-    switch (from->type) {
-    case YAML_SEQUENCE_NODE:
-        read_list(r, from, to, depth);
-        break;
-    case YAML_MAPPING_NODE:
-        read_map(r, from, to, depth);
-        break;
-    default:
-        read_scalar(r, from, to);
-        break;
-    }
-    return to;
-}
+/* ---- events ---- */
 
 /* libyaml's reader knows bytes only. */
 static struct place place_of_byte(const struct reading *r, size_t offset)
@@ -135,12 +46,13 @@ static struct place place_of_byte(const struct reading *r, size_t offset)
     return place;
 }
 
-static void tell_syntax(struct reading *r, const yaml_parser_t *parser)
+static void tell_syntax(struct reading *r)
 {
+    const yaml_parser_t *parser = &r->parser;
     const char *what = parser->problem != NULL ? parser->problem : "unreadable";
     const char *context = parser->context != NULL ? parser->context : "";
-    if (parser->error == YAML_MEMORY_ERROR) {
-        r->arena->failed = true;
+    if (parser->error == YAML_MEMORY_ERROR || parser->error == YAML_NO_ERROR) {
+        r->arena->failed = true; /* where a copy of a text fails libyaml sets no error at all */
     } else if (parser->error == YAML_READER_ERROR) {
         problem(r->problems, place_of_byte(r, parser->problem_offset),
                 "YAML: %s, expected UTF-8 without control characters", what);
@@ -154,121 +66,273 @@ static void tell_syntax(struct reading *r, const yaml_parser_t *parser)
     }
 }
 
-/* Into r->root, which stays NULL after a problem. */
-static bool compose(struct reading *r, yaml_parser_t *parser)
+/* The next event, to be deleted; false at the end of all reading. */
+static bool next_event(struct reading *r, yaml_event_t *event)
 {
-    if (!yaml_parser_load(parser, &r->yaml)) {
-        tell_syntax(r, parser);
+    if (r->ended || r->stopped) {
         return false;
     }
-    yaml_document_t second;
-    if (yaml_document_get_root_node(&r->yaml) == NULL) {
-        problem(r->problems, (struct place){r->file, 1, 1}, "found nothing, expected rules");
-    } else {
-        r->root = read_node(r, 1, 0);
+    if (!yaml_parser_parse(&r->parser, event)) {
+        tell_syntax(r);
+        r->stopped = true;
     }
-    yaml_document_delete(&r->yaml);
-    if (!yaml_parser_load(parser, &second)) {
-        tell_syntax(r, parser);
-        return false;
-    }
-    const yaml_node_t *more = yaml_document_get_root_node(&second);
-    if (more != NULL) {
-        problem(r->problems, place_of(r, more->start_mark),
-                "found a second document, expected one in a file");
-        r->root = NULL;
-    }
-    yaml_document_delete(&second);
-    return true;
+    return !r->stopped;
 }
 
-/* ---- before it is composed ---- */
+/* ---- anchors ---- */
 
-/* What counts against the bounds of the event, and its anchor. */
-static const yaml_char_t *measure(const yaml_event_t *event, unsigned *depth)
+static struct anchor *find_anchor(const struct reading *r, const char *name)
+{
+    for (size_t i = r->anchors_count; i > 0; i--) { /* the last of that name counts */
+        if (strcmp(r->anchors[i - 1].name, name) == 0) {
+            return &r->anchors[i - 1];
+        }
+    }
+    return NULL;
+}
+
+static const yaml_char_t *anchor_of(const yaml_event_t *event)
 {
     switch (event->type) {
-    case YAML_SEQUENCE_START_EVENT:
-        ++*depth;
-        return event->data.sequence_start.anchor;
-    case YAML_MAPPING_START_EVENT:
-        ++*depth;
-        return event->data.mapping_start.anchor;
-    case YAML_SEQUENCE_END_EVENT:
-    case YAML_MAPPING_END_EVENT:
-        --*depth;
-        return NULL;
     case YAML_SCALAR_EVENT:
         return event->data.scalar.anchor;
+    case YAML_SEQUENCE_START_EVENT:
+        return event->data.sequence_start.anchor;
+    case YAML_MAPPING_START_EVENT:
+        return event->data.mapping_start.anchor;
     default:
         return NULL;
     }
 }
 
-/*
- * libyaml takes quadratic time to compose deep nesting and many anchors, but
- * not to read them: a first pass over the events refuses both.
- */
-static bool check_events(struct reading *r, yaml_parser_t *parser)
+/* SIZE_MAX: the node has no anchor. */
+static size_t add_anchor(struct reading *r, const yaml_event_t *event)
 {
-    unsigned depth = 0;
-    unsigned anchors = 0;
-    for (bool more = true; more;) {
-        yaml_event_t event;
-        if (!yaml_parser_parse(parser, &event)) {
-            tell_syntax(r, parser);
-            return false;
+    const yaml_char_t *name = anchor_of(event);
+    if (name == NULL) {
+        return SIZE_MAX;
+    }
+    if (r->anchors_count == DOCUMENT_ANCHORS_MAX) {
+        problem(r->problems, place_of(r, event->start_mark),
+                "found more than %u anchors, expected fewer", DOCUMENT_ANCHORS_MAX);
+        r->stopped = true;
+        return SIZE_MAX;
+    }
+    struct anchor anchor = {.name = arena_text(r->arena, text_of((const char *)name)).at};
+    struct anchor *grown =
+        arena_append(r->arena, r->anchors, r->anchors_count, sizeof anchor, &anchor);
+    if (anchor.name == NULL || grown == NULL) {
+        r->stopped = true;
+        return SIZE_MAX;
+    }
+    r->anchors = grown;
+    return r->anchors_count++;
+}
+
+/* ---- nodes ---- */
+
+static struct node *read_node(struct reading *r, const yaml_event_t *event, unsigned depth);
+
+/* The next node of a list or map into *node, NULL after a problem; false at the end of it. */
+static bool next_node(struct reading *r, unsigned depth, struct node **node)
+{
+    yaml_event_t event;
+    if (!next_event(r, &event)) {
+        return false;
+    }
+    bool more = event.type != YAML_SEQUENCE_END_EVENT && event.type != YAML_MAPPING_END_EVENT;
+    *node = more ? read_node(r, &event, depth) : NULL;
+    yaml_event_delete(&event);
+    return more;
+}
+
+static void read_scalar(struct reading *r, const yaml_event_t *event, struct node *to)
+{
+    struct text text = {(const char *)event->data.scalar.value, event->data.scalar.length};
+    to->kind = NODE_SCALAR;
+    to->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+    to->scalar = arena_text(r->arena, text);
+    if (text.len > 0 && memchr(text.at, 0, text.len) != NULL) {
+        problem(r->problems, to->place, "found a NUL byte in a text, expected none");
+    }
+}
+
+static void read_list(struct reading *r, struct node *to, unsigned depth)
+{
+    struct node *item;
+    to->kind = NODE_LIST;
+    while (next_node(r, depth + 1, &item)) {
+        struct node **grown =
+            item != NULL ? arena_append(r->arena, to->items, to->count, sizeof item, &item) : NULL;
+        if (grown != NULL) {
+            to->items = grown;
+            to->count++;
         }
-        struct place place = place_of(r, event.start_mark);
-        anchors += measure(&event, &depth) != NULL;
-        more = event.type != YAML_STREAM_END_EVENT;
-        yaml_event_delete(&event);
-        if (depth > DOCUMENT_DEPTH_MAX) {
-            problem(r->problems, place, "found more than %u levels, expected a rule file",
-                    DOCUMENT_DEPTH_MAX);
-            return false;
-        }
-        if (anchors > DOCUMENT_ANCHORS_MAX) {
-            problem(r->problems, place, "found more than %u anchors, expected fewer",
-                    DOCUMENT_ANCHORS_MAX);
+    }
+}
+
+/* False after a problem: a key that is no scalar, or there twice. */
+static bool key_is_good(struct reading *r, const struct node *key, const struct node *map)
+{
+    char found[NODE_FOUND];
+    if (key->kind != NODE_SCALAR) {
+        problem(r->problems, key->place, "found %s as a key, expected a name",
+                node_found(key, found));
+        return false;
+    }
+    for (size_t i = 0; i < map->count; i++) {
+        if (text_equal(map->keys[i]->scalar, key->scalar)) {
+            problem(r->problems, key->place,
+                    "found %s a second time, expected it once; the first is in line %u",
+                    node_found(key, found), map->keys[i]->place.line);
             return false;
         }
     }
     return true;
 }
 
-/* Runs one of the passes over the text, with a parser of its own. */
-static bool with_parser(struct reading *r, struct text text,
-                        bool (*pass)(struct reading *r, yaml_parser_t *parser))
+static void add_pair(struct reading *r, struct node *map, struct node *key, struct node *value)
 {
-    const char *input = text.at != NULL ? text.at : ""; /* libyaml insists */
-    yaml_parser_t parser;
-    if (!yaml_parser_initialize(&parser)) {
-        r->arena->failed = true;
-        return false;
+    if (map->count == DOCUMENT_KEYS_MAX) {
+        problem(r->problems, key->place, "found more than %u keys in a map, expected fewer",
+                DOCUMENT_KEYS_MAX);
+        r->stopped = true;
+        return;
     }
-    yaml_parser_set_input_string(&parser, (const unsigned char *)input, text.len);
-    bool good = pass(r, &parser);
-    yaml_parser_delete(&parser);
-    return good;
+    struct node **keys = arena_append(r->arena, map->keys, map->count, sizeof key, &key);
+    struct node **items = arena_append(r->arena, map->items, map->count, sizeof value, &value);
+    if (keys != NULL && items != NULL) {
+        map->keys = keys;
+        map->items = items;
+        map->count++;
+    }
+}
+
+static void read_map(struct reading *r, struct node *to, unsigned depth)
+{
+    struct node *key;
+    struct node *value;
+    to->kind = NODE_MAP;
+    while (next_node(r, depth + 1, &key) && next_node(r, depth + 1, &value)) {
+        if (key != NULL && value != NULL && key_is_good(r, key, to)) {
+            add_pair(r, to, key, value);
+        }
+    }
+}
+
+/* Adds n nodes; false after the one problem that they are too many. */
+static bool count_nodes(struct reading *r, unsigned n, struct place place)
+{
+    r->nodes += n;
+    if (r->nodes <= DOCUMENT_NODES_MAX) {
+        return true;
+    }
+    problem(r->problems, place, "found more than %u values, aliases included, expected fewer",
+            DOCUMENT_NODES_MAX);
+    r->stopped = true;
+    return false;
+}
+
+static struct node *read_alias(struct reading *r, const yaml_event_t *event)
+{
+    struct place place = place_of(r, event->start_mark);
+    const struct anchor *anchor = find_anchor(r, (const char *)event->data.alias.anchor);
+    if (anchor == NULL || anchor->node == NULL) {
+        problem(r->problems, place, "found an alias %s, expected one of an anchor before it",
+                anchor == NULL ? "without anchor" : "within its own anchor");
+        return NULL;
+    }
+    return count_nodes(r, anchor->nodes, place) ? anchor->node : NULL;
+}
+
+/* NULL after a problem; the event is the caller's. */
+static struct node *read_node(struct reading *r, const yaml_event_t *event, unsigned depth)
+{
+    struct place place = place_of(r, event->start_mark);
+    if (event->type == YAML_ALIAS_EVENT) {
+        return read_alias(r, event);
+    }
+    if (depth + (event->type != YAML_SCALAR_EVENT) > DOCUMENT_DEPTH_MAX) {
+        problem(r->problems, place, "found more than %u levels, expected a rule file",
+                DOCUMENT_DEPTH_MAX);
+        r->stopped = true;
+        return NULL;
+    }
+    unsigned before = r->nodes;
+    size_t anchor = add_anchor(r, event);
+    struct node *to = arena_take(r->arena, sizeof *to);
+    if (r->stopped || to == NULL || !count_nodes(r, 1, place)) {
+        r->stopped = true;
+        return NULL;
+    }
+    to->place = place;
+    if (event->type == YAML_SCALAR_EVENT) {
+        read_scalar(r, event, to);
+    } else if (event->type == YAML_SEQUENCE_START_EVENT) {
+        read_list(r, to, depth);
+    } else {
+        read_map(r, to, depth);
+    }
+    if (anchor != SIZE_MAX) {
+        r->anchors[anchor].node = to;
+        r->anchors[anchor].nodes = r->nodes - before;
+    }
+    return to;
+}
+
+/* ---- the whole ---- */
+
+static struct node *read_stream(struct reading *r)
+{
+    struct node *root = NULL;
+    unsigned documents = 0;
+    yaml_event_t event;
+    while (next_event(r, &event)) {
+        switch (event.type) {
+        case YAML_DOCUMENT_START_EVENT:
+            if (++documents == 2) {
+                problem(r->problems, place_of(r, event.start_mark),
+                        "found a second document, expected one in a file");
+                r->stopped = true;
+            }
+            break;
+        case YAML_STREAM_END_EVENT:
+            r->ended = true;
+            break;
+        case YAML_STREAM_START_EVENT:
+        case YAML_DOCUMENT_END_EVENT:
+        case YAML_NO_EVENT:
+            break;
+        default:
+            root = read_node(r, &event, 0);
+            break;
+        }
+        yaml_event_delete(&event);
+    }
+    if (documents == 0 && r->ended) {
+        problem(r->problems, (struct place){r->file, 1, 1}, "found nothing, expected rules");
+    }
+    return r->stopped || r->arena->failed ? NULL : root;
 }
 
 struct node *document_read(struct arena *arena, const char *file, struct text text,
                            struct problems *problems)
 {
     struct reading r = {.arena = arena, .file = file, .text = text, .problems = problems};
-    unsigned before = problems->errors;
+    const char *input = text.at != NULL ? text.at : ""; /* libyaml insists */
     if (text.len > DOCUMENT_BYTES_MAX) {
         problem(problems, (struct place){file, 0, 0}, "found %zu bytes, expected at most %u",
                 text.len, DOCUMENT_BYTES_MAX);
         return NULL;
     }
-    if (!with_parser(&r, text, check_events)) {
+    if (!yaml_parser_initialize(&r.parser)) {
+        arena->failed = true;
         return NULL;
     }
-    (void)with_parser(&r, text, compose);
-    bool nothing = r.root != NULL && r.root->count == 0 && problems->errors > before;
-    return arena->failed || nothing ? NULL : r.root;
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)input, text.len);
+    struct node *root = read_stream(&r);
+    yaml_parser_delete(&r.parser);
+    return root;
 }
 
 struct node *node_find(const struct node *map, const char *key)

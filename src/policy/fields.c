@@ -152,14 +152,17 @@ void field_whole(struct reader *r, const struct field *f, const struct node *nod
 
 void field_count(struct reader *r, const struct field *f, const struct node *node, void *target)
 {
-    uint64_t *count = at(target, f);
-    uint64_t before = *count;
-    *count = 1;
-    field_whole(r, f, node, target);
-    if (*count == 0) {
-        unexpected(r, node, f->expects);
-        *count = before;
+    struct weir_error error;
+    uint64_t count;
+    if (expect_scalar(r, node, f->expects) == NULL ||
+        quantity_failed(r, node, count_parse(node->scalar, &count, &error), &error)) {
+        return;
     }
+    if (count == 0) {
+        unexpected(r, node, f->expects);
+        return;
+    }
+    *(uint64_t *)at(target, f) = count;
 }
 
 void field_size(struct reader *r, const struct field *f, const struct node *node, void *target)

@@ -54,7 +54,7 @@ void unexpected(struct reader *r, const struct node *node, const char *what);
 /* NULL, or after a complaint NULL too, unless the node is a scalar with something in it. */
 const struct node *expect_scalar(struct reader *r, const struct node *node, const char *what);
 
-/* A scalar or a list of scalars as an array of nodes: the good ones, after a complaint of each other. */
+/* A scalar or a list of scalars as an array of nodes: the good ones, after complaints. */
 size_t scalars_of(struct reader *r, const struct node *node, const char *what,
                   const struct node *const **items);
 

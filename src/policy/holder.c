@@ -46,6 +46,13 @@ static bool same_numbers(const struct setting *a, const struct setting *b)
     return a->rate.count == b->rate.count && a->burst == b->burst;
 }
 
+/* Overrides by the row need room for their rows, not far too much; others what was asked for. */
+static bool has_room(const struct setting *old, const struct setting *wanted)
+{
+    bool fits = old->max_keys >= wanted->rows && old->max_keys / 8 <= wanted->max_keys;
+    return wanted->rows > 0 ? fits : old->max_keys == wanted->max_keys;
+}
+
 /*
  * Which variant of the old limit this one was: a tier by its name, the limit's
  * own by having none. A row of overrides has no name but its numbers: a key whose
@@ -57,37 +64,37 @@ static struct holder *find_holder(const struct rule *old, const struct rule *rul
     bool override = variant >= &rule->variants[rule->override_first];
     for (size_t i = 0; i < old->variants_count; i++) {
         const struct variant *v = &old->variants[i];
-        bool same = override == (i >= old->override_first) && text_equal(v->tier, variant->tier) &&
+        bool same = v->holder != NULL && override == (i >= old->override_first) &&
+                    text_equal(v->tier, variant->tier) &&
                     v->setting->rate.period_ns == variant->setting->rate.period_ns &&
-                    v->setting->max_keys == variant->setting->max_keys;
-        if (v->holder != NULL && same &&
-            (!override || same_numbers(v->setting, variant->setting))) {
+                    has_room(&v->holder->setting, variant->setting);
+        if (same && (!override || same_numbers(v->setting, variant->setting))) {
             return v->holder;
         }
     }
     return NULL;
 }
 
-/* True if the old limiter can become what the variant wants. */
-static bool take_over(struct ruleset *set, struct holder *holder, struct variant *variant)
+/* 1: the old limiter becomes what the variant wants; 0: it cannot; WEIR_ENOMEM. */
+static int take_over(struct ruleset *set, struct holder *holder, struct variant *variant)
 {
     const struct setting *wanted = variant->setting;
     if (!same_numbers(&holder->setting, wanted)) {
         struct change change = {holder, *wanted};
         if (weir_change_check(holder->limiter, wanted->rate.count, wanted->burst, NULL) != 0) {
-            return false;
+            return 0;
         }
         struct change *grown =
             arena_append(&set->arena, set->changes, set->changes_count, sizeof change, &change);
         if (grown == NULL) {
-            return false;
+            return WEIR_ENOMEM;
         }
         set->changes = grown;
         set->changes_count++;
     }
     holder->references++;
     variant->holder = holder;
-    return true;
+    return 1;
 }
 
 static int open_new(const struct weir_rules_options *options, const struct rule *rule,
@@ -121,8 +128,9 @@ int holder_find(struct ruleset *set, const struct weir_rules_options *options,
     const struct rule *before = old != NULL ? ruleset_find(old, rule->config->name) : NULL;
     if (before != NULL && same_keys(before->config, rule->config)) {
         struct holder *holder = find_holder(before, rule, variant);
-        if (holder != NULL && take_over(set, holder, variant)) {
-            return 0;
+        int taken = holder != NULL ? take_over(set, holder, variant) : 0;
+        if (taken != 0) {
+            return taken > 0 ? 0 : fail(error, WEIR_ENOMEM, "out of memory for the rules");
         }
     }
     return open_new(options, rule, variant, error);

@@ -18,7 +18,7 @@
 
 struct index_entry {
     unsigned attribute;  /* INDEX_PATH or any other number */
-    unsigned limit;      /* 0 .. limits - 1 */
+    unsigned limit;      /* below INDEX_LIMITS_MAX */
     struct text pattern; /* copied; path: a checked path pattern; else the value itself */
 };
 
@@ -30,9 +30,27 @@ struct index;
 int index_create(const struct index_entry *entries, size_t n, struct index **out);
 void index_destroy(struct index *index);
 
-/* Sets the bit of every limit that matches in limits[] (bit i % 64 of word i / 64); clears none. */
-void index_find_path(const struct index *index, struct text path, uint64_t *limits);
+/*
+ * Limits that were found. A bit of `words` says that this word of `bits` counts; the
+ * others are as good as 0, and need not be cleared, nor looked at.
+ */
+#define INDEX_LIMITS_MAX 4096
+struct index_found {
+    uint64_t words; /* 0 before the first is found */
+    uint64_t bits[INDEX_LIMITS_MAX / 64];
+};
+
+static inline void index_found_set(struct index_found *found, unsigned limit)
+{
+    uint64_t word = UINT64_C(1) << limit / 64;
+    uint64_t before = (found->words & word) != 0 ? found->bits[limit / 64] : 0;
+    found->bits[limit / 64] = before | UINT64_C(1) << limit % 64;
+    found->words |= word;
+}
+
+/* Adds every limit that matches to those found. */
+void index_find_path(const struct index *index, struct text path, struct index_found *found);
 void index_find_value(const struct index *index, unsigned attribute, struct text value,
-                      uint64_t *limits);
+                      struct index_found *found);
 
 #endif

@@ -34,18 +34,34 @@ static uint32_t add_bytes(struct index *index, struct text t)
     return at;
 }
 
-/* The slot of a text; a new one is found.limit == NONE. */
+/* A slot that nobody has: there is always one. */
+static struct slot *free_slot(struct index *index, uint64_t place)
+{
+    size_t group = group_of(index, place);
+    for (;; group = next_group(index, group)) {
+        for (size_t i = group * GROUP; i < (group + 1) * GROUP; i++) {
+            if (index->tags[i] == 0) {
+                index->tags[i] = tag_of(place);
+                return &index->slots[i];
+            }
+        }
+    }
+}
+
+/* The slot of a text; a new one has found.limit == NONE. */
 static struct slot *add_slot(struct index *index, enum kind kind, uint32_t owner, struct text text)
 {
     uint64_t hash = hash_text(index, text);
-    struct slot *s = probe(index, kind, owner, text, hash);
-    if (s->tag == 0) {
-        s->tag = tag_of(place_of(kind, owner, hash), kind);
-        s->owner = owner;
-        s->at = add_bytes(index, text);
-        s->len = (uint32_t)text.len;
-        s->found.limit = NONE;
+    const struct slot *known = find_slot(index, kind, owner, text, hash);
+    if (known != NULL) {
+        return &index->slots[known - index->slots];
     }
+    struct slot *s = free_slot(index, place_of(kind, owner, hash));
+    s->kind = kind;
+    s->owner = owner;
+    s->at = add_bytes(index, text);
+    s->len = (uint32_t)text.len;
+    s->found.limit = NONE;
     return s;
 }
 
@@ -128,6 +144,14 @@ static void add_rest(struct index *index, uint32_t node, const struct index_entr
     index->nodes[node].rest = i;
 }
 
+/* Up to the next slash, or the end. */
+static struct text cut_segment(struct text path, size_t at)
+{
+    const char *slash = memchr(path.at + at, '/', path.len - at);
+    size_t end = slash != NULL ? (size_t)(slash - path.at) : path.len;
+    return (struct text){path.at + at, end - at};
+}
+
 /* Where a last '**' is noted: a second one in a row counts as one. */
 static uint32_t node_before_tail(const struct index *index, uint32_t node, uint32_t before_any)
 {
@@ -197,11 +221,11 @@ static struct amounts amounts_of(const struct index_entry *entries, size_t n)
     return a;
 }
 
-/* A table at most half full: probes are short, and there is always a free slot. */
+/* A table at most half full: hardly any group is, and there is always a free slot. */
 static unsigned shift_for(size_t slots)
 {
     unsigned bits = 1;
-    while ((size_t)1 << bits < 2 * slots) {
+    while ((size_t)GROUP << bits < 2 * slots) {
         bits++;
     }
     return 64 - bits;
@@ -210,11 +234,11 @@ static unsigned shift_for(size_t slots)
 static struct index *allocate(struct amounts a)
 {
     unsigned shift = shift_for(a.slots);
-    size_t slots = (size_t)1 << (64 - shift);
+    size_t slots = (size_t)GROUP << (64 - shift);
     struct index *index =
-        calloc(1, sizeof *index + slots * sizeof(struct slot) + a.nodes * sizeof(struct node) +
-                      a.more * sizeof(struct list) + a.mixed * sizeof(struct mixed) +
-                      a.rest * sizeof(struct rest) + a.bytes);
+        calloc(1, sizeof *index + slots * (sizeof(struct slot) + 1) +
+                      a.nodes * sizeof(struct node) + a.more * sizeof(struct list) +
+                      a.mixed * sizeof(struct mixed) + a.rest * sizeof(struct rest) + a.bytes);
     if (index != NULL) {
         index->shift = shift;
         index->slots = (struct slot *)(index + 1);
@@ -222,7 +246,8 @@ static struct index *allocate(struct amounts a)
         index->more = (struct list *)(index->nodes + a.nodes);
         index->mixed = (struct mixed *)(index->more + a.more);
         index->rest = (struct rest *)(index->mixed + a.mixed);
-        index->bytes = (char *)(index->rest + a.rest);
+        index->tags = (unsigned char *)(index->rest + a.rest);
+        index->bytes = (char *)(index->tags + slots);
     }
     return index;
 }
@@ -238,11 +263,14 @@ int index_create(const struct index_entry *entries, size_t n, struct index **out
     if (index == NULL) {
         return WEIR_ENOMEM;
     }
-    int e = hash_secret_init(&index->secret);
+    struct hash_secret secret;
+    int e = hash_secret_init(&secret);
     if (e != 0) {
         index_destroy(index);
         return e;
     }
+    index->secret[0] = secret.sip[0];
+    index->secret[1] = secret.sip[1] | 1;
     (void)add_node(index);
     for (size_t i = 0; i < n; i++) {
         if (is_pattern(&entries[i])) {

@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "base/hash.h"
+#include "base/maths.h"
 #include "base/text.h"
 
 #define INDEX_DEPTH 32
@@ -36,15 +37,15 @@ struct list {
     uint32_t next;  /* 0: no more */
 };
 
-/* What a slot of the table says about. 0 is a free slot. */
+/* What a slot of the table says about. */
 enum kind {
-    VALUE = 1,    /* owner: an attribute; found: limits */
-    LITERAL = 2,  /* owner: a node, whose child by this segment is found */
-    EXTENSION = 3 /* owner: a node, whose child by '*' and this is found */
+    VALUE,    /* owner: an attribute; found: limits */
+    LITERAL,  /* owner: a node, whose child by this segment is found */
+    EXTENSION /* owner: a node, whose child by '*' and this is found */
 };
 
 struct slot {
-    uint32_t tag; /* some bits of the hash; the lowest two are the kind */
+    uint32_t kind;
     uint32_t owner;
     uint32_t at; /* the text, in index.bytes */
     uint32_t len;
@@ -80,8 +81,9 @@ struct amounts {
 };
 
 struct index {
-    struct hash_secret secret;
-    unsigned shift; /* 64 - log2(slots) */
+    uint64_t secret[2];  /* the second is odd */
+    unsigned shift;      /* 64 - log2(groups) */
+    unsigned char *tags; /* one for each slot: 0, or 0x80 and some bits of the hash */
     struct slot *slots;
     struct node *nodes; /* nodes[0] is the root */
     struct list *more;
@@ -94,9 +96,39 @@ struct index {
 
 /* ---- the table ---- */
 
+/* Both halves of the product, one upon the other. */
+static inline uint64_t fold(uint64_t x, uint64_t by)
+{
+    return x * by ^ mul_high(x, by);
+}
+
+/*
+ * Segments are short and there are several in a path: a quick hash does, with a
+ * random secret. Nobody can fill the table with texts that meet, see above.
+ * It takes eight bytes at a time, and 0 for those behind the end; at least 16.
+ */
+static inline uint64_t hash_begin(const struct index *index, size_t len)
+{
+    return index->secret[0] + len;
+}
+
+static inline uint64_t hash_word(const struct index *index, uint64_t h, uint64_t word)
+{
+    return fold(h ^ word, index->secret[1]);
+}
+
 static inline uint64_t hash_text(const struct index *index, struct text t)
 {
-    return hash_xxh3(&index->secret, t.at, t.len).low;
+    unsigned char end[16] = {0};
+    uint64_t h = hash_begin(index, t.len);
+    for (; t.len > 16; t = text_after(t, 8)) {
+        h = hash_word(index, h, load_le64((const unsigned char *)t.at));
+    }
+    if (t.len > 0) {
+        memcpy(end, t.at, t.len);
+    }
+    h = hash_word(index, h, load_le64(end));
+    return hash_word(index, h, load_le64(end + 8));
 }
 
 static inline struct text text_at(const struct index *index, uint32_t at, uint32_t len)
@@ -104,39 +136,60 @@ static inline struct text text_at(const struct index *index, uint32_t at, uint32
     return (struct text){index->bytes + at, len};
 }
 
-/* One text may have many owners: the top bits of this say where, the low ones tell them apart. */
+/*
+ * Slots are in groups of eight, whose tags are compared at once: that nothing is found, the
+ * usual case, is seen in one word of memory that is near, without a loop to guess the end of.
+ */
+#define GROUP 8
+#define EACH_BYTE UINT64_C(0x0101010101010101)
+#define EACH_TOP UINT64_C(0x8080808080808080)
+
+/* One text may have many owners: the top bits of this say which group, the low ones are the tag. */
 static inline uint64_t place_of(enum kind kind, uint32_t owner, uint64_t hash)
 {
     return hash + ((uint64_t)owner << 2 | kind) * SPREAD;
 }
 
-static inline uint32_t tag_of(uint64_t place, enum kind kind)
+static inline unsigned char tag_of(uint64_t place)
 {
-    return ((uint32_t)place & ~UINT32_C(3)) | kind;
+    return (unsigned char)(place | 0x80);
 }
 
-/* The slot of this text, or the free one where it belongs. */
-static inline struct slot *probe(const struct index *index, enum kind kind, uint32_t owner,
-                                 struct text text, uint64_t hash)
+static inline size_t group_of(const struct index *index, uint64_t place)
+{
+    return (size_t)(place >> index->shift);
+}
+
+static inline size_t next_group(const struct index *index, size_t group)
+{
+    return (group + 1) & (((size_t)1 << (64 - index->shift)) - 1);
+}
+
+/* The top bits of the bytes that are 0, and perhaps of some behind one. */
+static inline uint64_t zero_bytes(uint64_t word)
+{
+    return (word - EACH_BYTE) & ~word & EACH_TOP;
+}
+
+/* NULL if there is none. */
+static inline const struct slot *find_slot(const struct index *index, enum kind kind,
+                                           uint32_t owner, struct text text, uint64_t hash)
 {
     uint64_t place = place_of(kind, owner, hash);
-    uint32_t tag = tag_of(place, kind);
-    size_t mask = ((size_t)1 << (64 - index->shift)) - 1;
-    for (size_t i = (size_t)(place >> index->shift);; i = (i + 1) & mask) {
-        struct slot *s = &index->slots[i];
-        if (s->tag == 0 || (s->tag == tag && s->owner == owner &&
-                            text_equal(text_at(index, s->at, s->len), text))) {
-            return s;
+    for (size_t group = group_of(index, place);; group = next_group(index, group)) {
+        uint64_t tags = load_le64(index->tags + group * GROUP);
+        uint64_t same = zero_bytes(tags ^ tag_of(place) * EACH_BYTE);
+        for (; same != 0; same &= same - 1) {
+            const struct slot *s = &index->slots[group * GROUP + (size_t)__builtin_ctzll(same) / 8];
+            if (s->owner == owner && s->kind == kind &&
+                text_equal(text_at(index, s->at, s->len), text)) {
+                return s;
+            }
+        }
+        if ((~tags & EACH_TOP) != 0) {
+            return NULL; /* it would be in the free one */
         }
     }
-}
-
-/* Up to the next slash, or the end. */
-static inline struct text cut_segment(struct text path, size_t at)
-{
-    const char *slash = memchr(path.at + at, '/', path.len - at);
-    size_t end = slash != NULL ? (size_t)(slash - path.at) : path.len;
-    return (struct text){path.at + at, end - at};
 }
 
 #endif

@@ -20,8 +20,8 @@ static unsigned present_of(const unsigned char *alternatives, const struct reque
 
 bool key_is_there(const struct rule *rule, const struct request *request)
 {
-    for (size_t i = 0; i < rule->config->key_parts; i++) {
-        if (present_of(rule->key[i], request) == NO_ATTRIBUTE) {
+    for (size_t i = 0; i < rule->key_parts; i++) {
+        if ((rule->key_bits[i] & request->present) == 0) {
             return false;
         }
     }
@@ -88,7 +88,7 @@ int key_compose(const struct ruleset *set, const struct rule *rule, const struct
 {
     struct writer w = {.to = to};
     struct address cut;
-    size_t parts = rule->config->key_parts;
+    size_t parts = rule->key_parts;
     if (parts == 0) {
         write_bytes(&w, "*", 1);
     } else if (parts == 1 && rule->key[0][1] == NO_ATTRIBUTE) {
@@ -106,7 +106,10 @@ int key_compose(const struct ruleset *set, const struct rule *rule, const struct
                   : 0;
 }
 
-/* An override beats a tier; an unknown tier is the default one. */
+/*
+ * An override beats a tier; an unknown tier is the default one. Overrides by
+ * address are by the bits of the client, as keys are.
+ */
 const struct variant *rule_variant(const struct rule *rule, const struct request *request,
                                    bool *unknown)
 {

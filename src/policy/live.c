@@ -4,8 +4,8 @@
  * The gate. Who asks says so in a word of its own line (`inside`), then looks
  * whether the gate is closed; who switches closes the gate, then looks whether
  * somebody is inside. Both in one order (G1: of two that meet, at least one
- * sees the other). Who finds the gate closed steps back and waits at the lock of the
- * switch. When nobody is inside, nobody reads the rules or decides by them: numbers of shared
+ * sees the other). Who finds the gate closed steps back and waits until it is
+ * open. When nobody is inside, nobody reads the rules or decides by them: numbers of shared
  * limiters are changed, the pointer is switched, the old rules are freed at
  * once (G2), and the gate opens. So every request sees one rule set with all of
  * its numbers (G3), and asking costs two uncontended atomic additions.
@@ -13,8 +13,8 @@
  * Waiting is for decisions only, no I/O happens inside; preparing a reload,
  * which reads files and makes tables, happens before the gate closes.
  *
- * Locks: `reload` (one reload at a time; limits and statistics are read under
- * it), then `gate`. Neither is taken by weir_rules_ask(), unless the gate is closed.
+ * One lock, `reload`: one reload at a time; limits and statistics are read under
+ * it. weir_rules_ask() takes none.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -42,9 +42,8 @@ struct slot {
 
 struct weir_rules {
     struct slot slots[THREAD_SLOTS];
-    uint64_t closed;      /* the gate */
-    struct ruleset *set;  /* changes only while the gate is closed and nobody is inside */
-    pthread_mutex_t gate; /* held while it is closed */
+    uint64_t closed;     /* the gate */
+    struct ruleset *set; /* changes only while the gate is closed and nobody is inside */
     pthread_mutex_t reload;
     struct weir_rules_options options;
     char *path; /* where the rules came from; NULL: a text */
@@ -64,7 +63,6 @@ struct weir_rules {
  */
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weir_rules *all;
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
 static void before_fork(void)
 {
@@ -89,10 +87,15 @@ static void after_fork_in_child(void)
             store_relaxed(&r->slots[i].inside, 0);
         }
     }
+    thread_after_fork();
     after_fork();
 }
 
-static void watch_fork(void)
+/*
+ * Before main(): handlers registered later run before ours, so a program's own,
+ * which may wait for a lock of its own, is not made to wait while we hold ours.
+ */
+static __attribute__((constructor)) void watch_fork(void)
 {
     (void)pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
@@ -133,8 +136,9 @@ static struct slot *enter(struct weir_rules *r)
             return slot;
         }
         (void)fetch_sub(&slot->inside, 1);
-        (void)pthread_mutex_lock(&r->gate); /* until the switch is over */
-        (void)pthread_mutex_unlock(&r->gate);
+        for (unsigned attempt = 0; load_ordered(&r->closed) != 0; attempt++) {
+            lock_pause(attempt);
+        }
     }
 }
 
@@ -156,13 +160,11 @@ static void wait_until_empty(const struct weir_rules *r)
 static void switch_to(struct weir_rules *r, struct ruleset *set)
 {
     struct ruleset *old = r->set;
-    (void)pthread_mutex_lock(&r->gate);
     store_ordered(&r->closed, 1); /* G1, with enter() */
     wait_until_empty(r);
     ruleset_change(set);
     r->set = set;
     store_ordered(&r->closed, 0);
-    (void)pthread_mutex_unlock(&r->gate);
     r->generation++;
     ruleset_destroy(old); /* G2 */
 }
@@ -176,7 +178,10 @@ static int check_options(const struct weir_rules_options *options, struct weir_e
         return fail(error, WEIR_EINVAL, "options.size is %zu, expected %zu", options->size,
                     sizeof *options);
     }
-    if ((options->flags & ~known) != 0 || options->reserved != 0) {
+    if (options->reserved != 0) {
+        return fail(error, WEIR_EINVAL, "options.reserved is %u, expected 0", options->reserved);
+    }
+    if ((options->flags & ~known) != 0) {
         return fail(error, WEIR_EINVAL, "options.flags is %#x, expected some of %#x",
                     options->flags, known);
     }
@@ -187,17 +192,34 @@ static int check_options(const struct weir_rules_options *options, struct weir_e
     return 0;
 }
 
+/* So that report() can see whether anybody has said what is wrong. */
+static struct weir_error *clear(struct weir_error *error)
+{
+    if (error != NULL) {
+        *error = (struct weir_error){0};
+    }
+    return error;
+}
+
 static struct problems problems_of(const struct weir_rules_options *options)
 {
     return (struct problems){.tell = options->message, .arg = options->message_arg};
 }
 
-/* What config_read() and its like returned, for the caller. */
+/*
+ * Tells what was collected, and what config_read() and its like returned. With no
+ * lock held: whoever is told may call any function.
+ */
 static int report(int e, struct problems *problems, struct weir_error *error)
 {
     problems_finish(problems);
-    return e == WEIR_ERULES ? problems_fail(problems, error)
-                            : fail(error, e, "%s for the rules", weir_strerror(e));
+    if (e == WEIR_ERULES) {
+        return problems_fail(problems, error);
+    }
+    if (e != 0 && error != NULL && error->code != e) {
+        (void)fail(error, e, "%s for the rules", weir_strerror(e));
+    }
+    return e;
 }
 
 /* Where rules come from: a path, or a text with a name. */
@@ -213,19 +235,18 @@ static int read_origin(const struct origin *from, struct config *config, struct 
                          : config_read(config, from->path, problems);
 }
 
+/* *error is set, if at all, by ruleset_create() only. */
 static int load(const struct origin *from, const struct weir_rules_options *options,
-                const struct ruleset *old, struct ruleset **set, struct weir_error *error)
+                const struct ruleset *old, struct problems *problems, struct ruleset **set,
+                struct weir_error *error)
 {
-    struct problems problems = problems_of(options);
     struct config config = {0};
-    int e = read_origin(from, &config, &problems);
+    int e = read_origin(from, &config, problems);
     if (e != 0) {
         config_finish(&config);
-        return report(e, &problems, error);
+        return e;
     }
-    e = ruleset_create(&config, options, old, &problems, set, error);
-    problems_finish(&problems);
-    return e;
+    return ruleset_create(&config, options, old, problems, set, error);
 }
 
 static struct weir_rules *create(const struct weir_rules_options *options)
@@ -239,7 +260,6 @@ static struct weir_rules *create(const struct weir_rules_options *options)
     r->anchor_unix_ns = clock_unix_ns();
     r->anchor_boot_ns = clock_boot_ns();
     r->generation = 1;
-    (void)pthread_mutex_init(&r->gate, NULL);
     (void)pthread_mutex_init(&r->reload, NULL);
     return r;
 }
@@ -247,7 +267,6 @@ static struct weir_rules *create(const struct weir_rules_options *options)
 static void destroy(struct weir_rules *r)
 {
     ruleset_destroy(r->set);
-    (void)pthread_mutex_destroy(&r->gate);
     (void)pthread_mutex_destroy(&r->reload);
     free(r->path);
     free(r);
@@ -257,28 +276,32 @@ static int open_from(struct weir_rules **rules, const struct origin *from,
                      const struct weir_rules_options *options, struct weir_error *error)
 {
     static const struct weir_rules_options plain = WEIR_RULES_OPTIONS_INIT;
+    if (rules != NULL) {
+        *rules = NULL;
+    }
     if (rules == NULL || from->path == NULL || (from->text.at == NULL && from->text.len > 0)) {
         return fail(error, WEIR_EINVAL, "the rules' place, path or text is NULL");
     }
-    *rules = NULL;
     options = options != NULL ? options : &plain;
     int e = check_options(options, error);
     if (e != 0) {
         return e;
     }
+    struct problems problems = problems_of(options);
+    (void)clear(error);
     struct weir_rules *r = create(options);
     if (r == NULL || (!from->is_text && (r->path = strdup(from->path)) == NULL)) {
-        e = fail(error, WEIR_ENOMEM, "out of memory for the rules");
+        e = WEIR_ENOMEM;
     } else {
-        e = load(from, options, NULL, &r->set, error);
+        e = load(from, options, NULL, &problems, &r->set, error);
     }
+    e = report(e, &problems, error);
     if (e != 0) {
         if (r != NULL) {
             destroy(r);
         }
         return e;
     }
-    (void)pthread_once(&fork_once, watch_fork);
     enlist(r);
     *rules = r;
     return 0;
@@ -308,16 +331,18 @@ void weir_rules_close(struct weir_rules *rules)
 
 /* ---- switching ---- */
 
+/* Under `reload`. */
 static int reload_from(struct weir_rules *rules, const struct origin *from,
-                       struct weir_error *error)
+                       struct problems *problems, struct weir_error *error)
 {
     struct ruleset *set;
     char *path = from->is_text ? NULL : strdup(from->path);
     if (!from->is_text && path == NULL) {
-        return fail(error, WEIR_ENOMEM, "out of memory for the rules");
+        return WEIR_ENOMEM;
     }
-    int e = load(from, &rules->options, rules->set, &set, error);
+    int e = load(from, &rules->options, rules->set, problems, &set, error);
     if (e == 0) {
+        config_compare(&rules->set->config, &set->config, from->path, problems);
         switch_to(rules, set);
         char *old = rules->path;
         rules->path = path;
@@ -327,40 +352,51 @@ static int reload_from(struct weir_rules *rules, const struct origin *from,
     return e;
 }
 
+static int reload(struct weir_rules *rules, struct origin from, struct weir_error *error)
+{
+    struct problems problems = problems_of(&rules->options);
+    int e = 0;
+    (void)clear(error);
+    (void)pthread_mutex_lock(&rules->reload);
+    if (from.path == NULL) {
+        from.path = rules->path;
+    }
+    if (from.path == NULL) {
+        e = fail(error, WEIR_EINVAL, "the rules came from a text, expected a path");
+    } else {
+        e = reload_from(rules, &from, &problems, error);
+    }
+    (void)pthread_mutex_unlock(&rules->reload);
+    return report(e, &problems, error);
+}
+
 int weir_rules_reload(struct weir_rules *rules, const char *path, struct weir_error *error)
 {
     if (rules == NULL) {
         return fail(error, WEIR_EINVAL, "the rules are NULL");
     }
-    (void)pthread_mutex_lock(&rules->reload);
-    struct origin from = {.path = path != NULL ? path : rules->path};
-    int e = from.path == NULL
-                ? fail(error, WEIR_EINVAL, "the rules came from a text, expected a path")
-                : reload_from(rules, &from, error);
-    (void)pthread_mutex_unlock(&rules->reload);
-    return e;
+    return reload(rules, (struct origin){.path = path}, error);
 }
 
 int weir_rules_reload_text(struct weir_rules *rules, const char *name, const char *text,
                            size_t text_len, struct weir_error *error)
 {
-    struct origin from = {name, {text, text_len}, true};
     if (rules == NULL || name == NULL || (text == NULL && text_len > 0)) {
         return fail(error, WEIR_EINVAL, "the rules, their name or their text is NULL");
     }
-    (void)pthread_mutex_lock(&rules->reload);
-    int e = reload_from(rules, &from, error);
-    (void)pthread_mutex_unlock(&rules->reload);
-    return e;
+    return reload(rules, (struct origin){name, {text, text_len}, true}, error);
 }
 
-/* From a config that was made from the present one. Under `reload`. */
-static int switch_config(struct weir_rules *rules, struct config *next, struct problems *problems,
-                         struct weir_error *error)
+/* From a config that was made from the present one, or an error. Under `reload`. */
+static int switch_config(struct weir_rules *rules, int e, struct config *next,
+                         struct problems *problems, struct weir_error *error)
 {
     struct ruleset *set;
-    int e = ruleset_create(next, &rules->options, rules->set, problems, &set, error);
-    problems_finish(problems);
+    if (e != 0) {
+        config_finish(next);
+        return e;
+    }
+    e = ruleset_create(next, &rules->options, rules->set, problems, &set, error);
     if (e == 0) {
         switch_to(rules, set);
     }
@@ -375,16 +411,12 @@ int weir_rules_put(struct weir_rules *rules, const char *yaml, size_t yaml_len,
         return fail(error, WEIR_EINVAL, "the rules or the limit is NULL");
     }
     struct problems problems = problems_of(&rules->options);
+    (void)clear(error);
     (void)pthread_mutex_lock(&rules->reload);
     int e = config_put(&rules->set->config, (struct text){yaml, yaml_len}, &next, &problems);
-    if (e == 0) {
-        e = switch_config(rules, &next, &problems, error);
-    } else {
-        config_finish(&next);
-        e = report(e, &problems, error);
-    }
+    e = switch_config(rules, e, &next, &problems, error);
     (void)pthread_mutex_unlock(&rules->reload);
-    return e;
+    return report(e, &problems, error);
 }
 
 int weir_rules_remove(struct weir_rules *rules, const char *name, struct weir_error *error)
@@ -394,17 +426,15 @@ int weir_rules_remove(struct weir_rules *rules, const char *name, struct weir_er
         return fail(error, WEIR_EINVAL, "the rules or the name is NULL");
     }
     struct problems problems = problems_of(&rules->options);
+    (void)clear(error);
     (void)pthread_mutex_lock(&rules->reload);
     int e = config_remove(&rules->set->config, text_of(name), &next);
-    if (e == 0) {
-        e = switch_config(rules, &next, &problems, error);
-    } else {
-        config_finish(&next);
-        e = fail(error, e, e == WEIR_ENOLIMIT ? "there is no limit named '%.63s'" : "%s",
-                 e == WEIR_ENOLIMIT ? name : weir_strerror(e));
+    if (e == WEIR_ENOLIMIT) {
+        (void)fail(error, e, "there is no limit named '%.63s'", name);
     }
+    e = switch_config(rules, e, &next, &problems, error);
     (void)pthread_mutex_unlock(&rules->reload);
-    return e;
+    return report(e, &problems, error);
 }
 
 /* ---- asking ---- */
@@ -467,6 +497,7 @@ int weir_rules_use(struct weir_rules *rules, const struct weir_rules_key *key, w
 {
     if (rules == NULL || key == NULL || fn == NULL ||
         (key->limit.at == NULL && key->limit.len > 0) ||
+        (key->tier.at == NULL && key->tier.len > 0) ||
         (key->parts == NULL && key->parts_count > 0)) {
         return fail(error, WEIR_EINVAL, "the rules, the key or the function is NULL");
     }
@@ -513,7 +544,8 @@ static int list_variant(const struct rule *rule, const struct variant *variant,
     const struct setting *setting = variant->setting;
     memcpy(name, rule->config->name.at, rule->config->name.len);
     memcpy(tier, variant->tier.at != NULL ? variant->tier.at : "", variant->tier.len);
-    struct weir_rules_limit limit = {.name = name,
+    struct weir_rules_limit limit = {.size = sizeof limit,
+                                     .name = name,
                                      .tier = tier,
                                      .algorithm = rule->config->algorithm,
                                      .shadow = rule->config->shadow,

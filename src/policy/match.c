@@ -3,6 +3,16 @@
 #include "policy/pattern.h"
 #include "policy/ruleset.h"
 
+static bool few_has(const unsigned char *few, struct text value)
+{
+    for (; *few != 0; few += 1 + *few) {
+        if (*few == value.len && memcmp(few + 1, value.at, value.len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool test_holds(const struct test *test, const struct request *request)
 {
     if (!request_has(request, test->attribute)) {
@@ -12,7 +22,7 @@ static bool test_holds(const struct test *test, const struct request *request)
     if (test->attribute == NUMBER_IP) {
         return test->networks != NULL && cidr_set_has(test->networks, &request->ip);
     }
-    if (test->exact != NULL && text_map_find(test->exact, value) >= 0) {
+    if (test->few != NULL ? few_has(test->few, value) : text_map_find(test->exact, value) >= 0) {
         return true;
     }
     bool path = test->attribute == NUMBER_PATH;
@@ -59,7 +69,7 @@ static bool group_taken(const struct rule *const *list, size_t n, const struct r
 static int consider(const struct rule *rule, const struct request *request, struct matches *matches,
                     struct weir_error *error)
 {
-    bool shadow = rule->config->shadow;
+    bool shadow = rule->shadow;
     const struct rule **list = shadow ? matches->shadow : matches->enforced;
     size_t *count = shadow ? &matches->shadow_count : &matches->enforced_count;
     if (!tests_hold(&rule->when, request) ||
@@ -69,9 +79,13 @@ static int consider(const struct rule *rule, const struct request *request, stru
     }
     if (!key_is_there(rule, request)) {
         matches->missing++;
-        if (rule->config->on_missing == MISSING_DENY && !shadow && matches->refused == NULL) {
+        if (rule->deny_missing && !shadow && matches->refused == NULL) {
             matches->refused = rule;
         }
+        return 0;
+    }
+    if (*count == MATCHES_MAX && shadow) {
+        matches->shadow_dropped++; /* whatever a shadow limit lacks, the request passes */
         return 0;
     }
     if (*count == MATCHES_MAX) {
@@ -82,10 +96,13 @@ static int consider(const struct rule *rule, const struct request *request, stru
 }
 
 static void find_candidates(const struct ruleset *set, const struct request *request,
-                            uint64_t *candidates)
+                            struct index_found *candidates)
 {
-    size_t words = (set->rules_count + 63) / 64;
-    memcpy(candidates, set->always, words * sizeof *candidates);
+    candidates->words = set->always.words;
+    for (uint64_t left = candidates->words; left != 0; left &= left - 1) {
+        unsigned word = (unsigned)__builtin_ctzll(left);
+        candidates->bits[word] = set->always.bits[word];
+    }
     if (request_has(request, NUMBER_PATH)) {
         index_find_path(set->index, request->value[NUMBER_PATH], candidates);
     }
@@ -98,15 +115,16 @@ static void find_candidates(const struct ruleset *set, const struct request *req
 int ruleset_match(const struct ruleset *set, const struct request *request, struct matches *matches,
                   struct weir_error *error)
 {
-    uint64_t candidates[CONFIG_LIMITS_MAX / 64];
-    size_t words = (set->rules_count + 63) / 64;
+    struct index_found candidates; /* most of it is neither written nor read */
     matches->enforced_count = 0;
     matches->shadow_count = 0;
     matches->refused = NULL;
     matches->missing = 0;
-    find_candidates(set, request, candidates);
-    for (size_t word = 0; word < words; word++) {
-        for (uint64_t left = candidates[word]; left != 0; left &= left - 1) {
+    matches->shadow_dropped = 0;
+    find_candidates(set, request, &candidates);
+    for (uint64_t words = candidates.words; words != 0; words &= words - 1) {
+        unsigned word = (unsigned)__builtin_ctzll(words);
+        for (uint64_t left = candidates.bits[word]; left != 0; left &= left - 1) {
             const struct rule *rule = &set->rules[word * 64 + (unsigned)__builtin_ctzll(left)];
             int e = consider(rule, request, matches, error);
             if (e != 0) {

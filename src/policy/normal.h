@@ -30,7 +30,10 @@ int normal_value(enum attribute_kind kind, struct text from, char *to, size_t *l
  */
 void normal_method(struct text from, char *to);
 
-/* A host in lower case, without its port and without the dot of the root; the length. to has from.len bytes. */
+/*
+ * A host in lower case, without its port and without the dot of the root; its
+ * length. `to` has from.len bytes.
+ */
 size_t normal_host(struct text from, char *to);
 
 #endif

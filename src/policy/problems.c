@@ -54,7 +54,22 @@ static void note_first(struct problems *problems, struct place place, const char
     }
 }
 
+/* A message is one line, whatever a file or its name holds. */
+static void format_line(char *to, size_t size, const char *format, va_list list)
+    __attribute__((format(printf, 3, 0)));
+
+static void format_line(char *to, size_t size, const char *format, va_list list)
+{
+    (void)vsnprintf(to, size, format, list);
+    for (; *to != 0; to++) {
+        *to = (unsigned char)*to < ' ' || *to == 0x7f ? '?' : *to;
+    }
+}
+
 /* Without memory for it, it is told at once, out of order. */
+static void record(struct problems *problems, int severity, struct place place, const char *format,
+                   va_list list) __attribute__((format(printf, 4, 0)));
+
 static void record(struct problems *problems, int severity, struct place place, const char *format,
                    va_list list)
 {
@@ -64,7 +79,7 @@ static void record(struct problems *problems, int severity, struct place place, 
     problems->records = grown != NULL ? grown : problems->records;
     if (grown == NULL || file == NULL) {
         char text[TEXT_MAX];
-        (void)vsnprintf(text, sizeof text, format, list);
+        format_line(text, sizeof text, format, list);
         tell(problems, severity, place, text);
         if (severity == WEIR_RULES_ERROR) {
             note_first(problems, place, text);
@@ -79,7 +94,10 @@ static void record(struct problems *problems, int severity, struct place place, 
                                  .line = place.line,
                                  .column = place.column,
                                  .file = file};
-    (void)vsnprintf(r->text, sizeof r->text, format, list);
+    format_line(r->text, sizeof r->text, format, list);
+    for (char *c = file; *c != 0; c++) {
+        *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
+    }
     problems->records_count++;
 }
 

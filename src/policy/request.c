@@ -1,6 +1,4 @@
 /* Attributes of a request: by name to numbers, brought to one form, and looked up. */
-#include <inttypes.h>
-
 #include "base/error.h"
 #include "policy/ruleset.h"
 
@@ -138,6 +136,17 @@ static int derive(const struct ruleset *set, const struct derived *derived, stru
     return 0;
 }
 
+int request_derive(const struct ruleset *set, struct request *request, struct weir_error *error)
+{
+    for (size_t i = 0; i < set->derived_count; i++) {
+        int e = derive(set, &set->derived[i], request, error);
+        if (e != 0) {
+            return e;
+        }
+    }
+    return 0;
+}
+
 int request_read(const struct ruleset *set, const struct weir_rules_question *question,
                  struct request *request, struct weir_error *error)
 {
@@ -152,11 +161,5 @@ int request_read(const struct ruleset *set, const struct weir_rules_question *qu
             return e;
         }
     }
-    for (size_t i = 0; i < set->derived_count; i++) {
-        int e = derive(set, &set->derived[i], request, error);
-        if (e != 0) {
-            return e;
-        }
-    }
-    return 0;
+    return request_derive(set, request, error);
 }

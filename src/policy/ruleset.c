@@ -6,6 +6,9 @@
 #include "base/error.h"
 #include "policy/holder.h"
 
+/* Exact values of a condition that are compared one by one rather than looked up. */
+#define FEW_BYTES 64
+
 /* ---- attributes ---- */
 
 /* Its number; a new one if it has none. NO_ATTRIBUTE when there are too many. */
@@ -75,22 +78,50 @@ static int add_networks(struct ruleset *set, const struct condition *from, struc
     return 0;
 }
 
+/* Bytes of the exact values with their lengths and the 0 behind; more than FEW_BYTES: not few. */
+static size_t few_bytes(const struct condition *from)
+{
+    size_t bytes = 1;
+    for (size_t i = 0; i < from->count && bytes <= FEW_BYTES; i++) {
+        bytes += from->values[i].kind == VALUE_EXACT ? 1 + from->values[i].text.len : 0;
+    }
+    return bytes;
+}
+
+/* An empty value is never asked for, and would be taken for the end. */
+static void add_few(unsigned char **at, struct text value)
+{
+    if (value.len > 0) {
+        *(*at)++ = (unsigned char)value.len;
+        memcpy(*at, value.at, value.len);
+        *at += value.len;
+    }
+}
+
 static int compile_test(struct ruleset *set, const struct condition *from, struct test *to)
 {
+    size_t bytes = few_bytes(from);
+    unsigned char *few = NULL;
     to->attribute = number_of(set, from->attribute);
     if (to->attribute == NUMBER_IP) {
         return add_networks(set, from, to);
     }
-    to->exact = text_map_create(&set->arena, from->count);
+    if (bytes <= FEW_BYTES) {
+        to->few = few = arena_take(&set->arena, bytes);
+    } else {
+        to->exact = text_map_create(&set->arena, from->count);
+    }
     to->patterns = arena_array(&set->arena, from->count, sizeof *to->patterns);
-    if (to->exact == NULL || to->patterns == NULL) {
+    if ((few == NULL && to->exact == NULL) || to->patterns == NULL) {
         return WEIR_ENOMEM;
     }
     for (size_t i = 0; i < from->count; i++) {
-        if (from->values[i].kind == VALUE_EXACT) {
-            (void)text_map_put(to->exact, from->values[i].text, 0);
-        } else {
+        if (from->values[i].kind != VALUE_EXACT) {
             to->patterns[to->patterns_count++] = from->values[i].text;
+        } else if (few != NULL) {
+            add_few(&few, from->values[i].text);
+        } else {
+            (void)text_map_put(to->exact, from->values[i].text, 0);
         }
     }
     return 0;
@@ -203,15 +234,24 @@ static int add_entries(struct ruleset *set, struct entries *entries, unsigned ru
 
 /* ---- rules ---- */
 
-static void compile_key(struct ruleset *set, const struct limit_config *limit, struct rule *rule)
+static int compile_key(struct ruleset *set, const struct limit_config *limit, struct rule *rule)
 {
-    memset(rule->key, NO_ATTRIBUTE, sizeof rule->key);
+    rule->key_parts = (unsigned char)limit->key_parts;
     for (size_t i = 0; i < limit->key_parts; i++) {
         const struct texts *alternatives = &limit->key[i].alternatives;
-        for (size_t j = 0; j < alternatives->count && j < ATTRIBUTES_MAX - 1; j++) {
-            rule->key[i][j] = (unsigned char)number_of(set, alternatives->at[j]);
+        unsigned char *part = arena_take(&set->arena, alternatives->count + 1);
+        if (part == NULL) {
+            return WEIR_ENOMEM;
         }
+        for (size_t j = 0; j < alternatives->count; j++) {
+            unsigned number = number_of(set, alternatives->at[j]);
+            part[j] = (unsigned char)number;
+            rule->key_bits[i] |= number < ATTRIBUTES_MAX ? UINT64_C(1) << number : 0;
+        }
+        part[alternatives->count] = NO_ATTRIBUTE;
+        rule->key[i] = part;
     }
+    return 0;
 }
 
 static int compile_variants(struct ruleset *set, const struct limit_config *limit,
@@ -263,11 +303,15 @@ static int compile_rule(struct ruleset *set, size_t i, struct entries *entries)
     struct rule *rule = &set->rules[i];
     size_t indexed = choose(&limit->when);
     rule->config = limit;
+    rule->shadow = limit->shadow;
+    rule->deny_missing = limit->on_missing == MISSING_DENY;
     rule->group = group_number(set, limit, i);
     rule->cost_attribute =
         limit->cost_attribute.len > 0 ? number_of(set, limit->cost_attribute) : NO_ATTRIBUTE;
-    compile_key(set, limit, rule);
-    int e = compile_variants(set, limit, rule);
+    int e = compile_key(set, limit, rule);
+    if (e == 0) {
+        e = compile_variants(set, limit, rule);
+    }
     if (e == 0) {
         e = compile_tests(set, &limit->when, indexed, &rule->when);
     }
@@ -277,7 +321,7 @@ static int compile_rule(struct ruleset *set, size_t i, struct entries *entries)
     if (e == 0 && indexed != SIZE_MAX) {
         e = add_entries(set, entries, (unsigned)i, &limit->when.at[indexed]);
     } else {
-        set->always[i / 64] |= UINT64_C(1) << (i % 64);
+        index_found_set(&set->always, (unsigned)i);
     }
     return e;
 }
@@ -393,7 +437,8 @@ void ruleset_change(struct ruleset *set)
         /* Cannot fail: weir_change_check() has said so, and nobody else changes it. */
         (void)weir_change(change->holder->limiter, change->setting.rate.count,
                           change->setting.burst, NULL);
-        change->holder->setting = change->setting;
+        change->holder->setting.rate = change->setting.rate;
+        change->holder->setting.burst = change->setting.burst;
     }
     set->changes_count = 0;
 }

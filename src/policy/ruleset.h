@@ -22,7 +22,8 @@ enum { NUMBER_PATH = INDEX_PATH, NUMBER_METHOD, NUMBER_HOST, NUMBER_IP, NUMBERS_
 /* One condition: the attribute has one of these values. */
 struct test {
     unsigned attribute;
-    struct text_map *exact;
+    const unsigned char *few; /* exact values if they are few: lengths and bytes, 0 behind; */
+    struct text_map *exact;   /* else they are here */
     struct text *patterns;
     size_t patterns_count;
     struct cidr_set *networks;
@@ -50,13 +51,18 @@ struct variant {
     struct text tier; /* len 0: none */
 };
 
+/* What matching reads comes first: the rules of a large set are in no near cache. */
 struct rule {
-    const struct limit_config *config;
     struct tests when; /* without the condition that the index has answered */
     struct tests unless;
     unsigned group; /* 0: none; shadow limits have groups of their own */
+    bool shadow;
+    bool deny_missing; /* on_missing: deny */
+    unsigned char key_parts;
+    uint64_t key_bits[CONFIG_KEY_PARTS_MAX]; /* the alternatives, one of which must be present */
+    const struct limit_config *config;
     unsigned cost_attribute;
-    unsigned char key[CONFIG_KEY_PARTS_MAX][ATTRIBUTES_MAX]; /* alternatives, NO_ATTRIBUTE behind */
+    unsigned char *key[CONFIG_KEY_PARTS_MAX]; /* alternatives, NO_ATTRIBUTE behind */
     unsigned tier_attribute;
     struct text_map *tiers; /* -> variants */
     unsigned variant_default;
@@ -95,8 +101,8 @@ struct ruleset {
     size_t rules_count;
     struct text_map *limits; /* names -> rules */
     struct index *index;
-    uint64_t indexed;                        /* attributes besides the path to ask the index */
-    uint64_t always[CONFIG_LIMITS_MAX / 64]; /* rules that the index does not know */
+    uint64_t indexed;          /* attributes besides the path to ask the index */
+    struct index_found always; /* rules that the index does not know */
     struct change *changes;
     size_t changes_count;
     struct cidr_set **networks; /* to be destroyed */
@@ -145,6 +151,9 @@ static inline bool request_has(const struct request *request, unsigned attribute
 int request_put(const struct ruleset *set, struct request *request, unsigned attribute,
                 struct text value, struct weir_error *error);
 
+/* Fills in what can be looked up from what is there. */
+int request_derive(const struct ruleset *set, struct request *request, struct weir_error *error);
+
 /* ---- matching ---- */
 
 #define MATCHES_MAX WEIR_SEVERAL_MAX
@@ -156,6 +165,7 @@ struct matches {
     size_t shadow_count;
     const struct rule *refused; /* on_missing: deny, and the key is missing */
     unsigned missing;           /* left out because the key is missing */
+    unsigned shadow_dropped;    /* shadow limits beyond MATCHES_MAX */
 };
 
 bool tests_hold(const struct tests *tests, const struct request *request);

@@ -222,7 +222,7 @@ static void read_attribute(struct reader *r, const struct node *key, const struc
     }
 }
 
-/* True if everything that this attribute is looked up by stands before `done`, or is no other's work. */
+/* True if all that this attribute is looked up by stands before `done`, or is given by requests. */
 static bool is_ready(const struct config *config, size_t done, const struct attribute_config *a)
 {
     for (size_t i = 0; i < a->count; i++) {

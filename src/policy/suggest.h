@@ -11,7 +11,7 @@
 #define SUGGEST_FAR 255
 unsigned suggest_distance(struct text a, const char *b);
 
-/* A third of the word may be wrong, at least one letter: "brust" is "burst", "ttl" is not "tiers". */
+/* A third of the word may be wrong, at least a letter: "brust" is "burst", "ttl" not "tiers". */
 static inline unsigned suggest_limit(struct text word)
 {
     return word.len < 3 ? 1 : (unsigned)word.len / 3;

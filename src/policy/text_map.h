@@ -11,7 +11,7 @@
 
 struct text_map;
 
-/* Room for up to n texts. NULL: out of memory, or no random numbers (both leave arena->failed set). */
+/* Room for up to n texts. NULL, and arena->failed: out of memory, or no random numbers. */
 struct text_map *text_map_create(struct arena *arena, size_t n);
 
 /*

@@ -165,7 +165,8 @@ struct table {
     const char *path;
     struct csv csv;
     struct text_map *values;
-    enum attribute_kind kind; /* of the values */
+    enum attribute_kind kind;         /* of the values */
+    const struct limit_config *limit; /* of overrides, whose addresses are cut as its keys are */
     size_t rows;
     char normal[NORMAL_BYTES(CSV_ROW_MAX)];
 };
@@ -220,6 +221,17 @@ static bool table_next(struct table *t, unsigned least, unsigned most, const cha
     }
 }
 
+/* Zeroes the bits of an address behind its prefix. */
+static void cut_bytes(char *bytes, size_t len, unsigned prefix)
+{
+    for (size_t i = 0; i < len; i++) {
+        unsigned kept = prefix > 8 * i ? prefix - 8 * (unsigned)i : 0;
+        if (kept < 8) {
+            bytes[i] = (char)((unsigned char)bytes[i] & (0xff00u >> kept));
+        }
+    }
+}
+
 /* The value as that of a request will be. */
 static void table_put(struct table *t, unsigned number)
 {
@@ -230,6 +242,9 @@ static void table_put(struct table *t, unsigned number)
     if (normal_value(t->kind, written, t->normal, &len, &error) != 0) {
         problem(t->r->problems, place_of(t, 0), "%s", error.text);
         return;
+    }
+    if (t->kind == ATTRIBUTE_IP && t->limit != NULL) {
+        cut_bytes(t->normal, len, len == 4 ? t->limit->ipv4_prefix : t->limit->ipv6_prefix);
     }
     struct text value = arena_text(&t->r->source->arena, (struct text){t->normal, len});
     if (value.at != NULL && text_map_put(t->values, value, number) != -1) {
@@ -310,6 +325,16 @@ static void read_row(struct table *t, struct limit_config *limit, uint64_t *keys
     }
 }
 
+/* Twice as many, at least 64, in powers of two: a few rows more, and the table can stay. */
+static uint64_t room_for(uint64_t rows)
+{
+    uint64_t room = 64;
+    while (room < 2 * rows) {
+        room *= 2;
+    }
+    return room;
+}
+
 /*
  * Where the key is the very value that was looked up, each row is one key;
  * else nobody knows, and the limit's own number counts.
@@ -320,7 +345,8 @@ static void size_tables(struct limit_config *limit, const uint64_t *keys)
     bool exact = limit->key_parts == 1 && limit->key[0].alternatives.count > 0 &&
                  text_equal(limit->key[0].alternatives.at[0], o->by);
     for (size_t i = 0; i < o->settings_count; i++) {
-        o->settings[i].max_keys = exact ? keys[i] : limit->base.max_keys;
+        o->settings[i].max_keys = exact ? room_for(keys[i]) : limit->base.max_keys;
+        o->settings[i].rows = exact ? keys[i] : 0;
     }
 }
 
@@ -352,6 +378,7 @@ void overrides_read(struct reader *r, const struct node *node, struct limit_conf
     if (t == NULL || keys == NULL || o->settings == NULL) {
         return;
     }
+    t->limit = limit;
     o->by = asked.by;
     o->file = asked.file;
     o->values = t->values;

@@ -29,6 +29,21 @@ static int read_parts(const struct ruleset *set, const struct rule *rule,
     return e;
 }
 
+static int read_tier(const struct ruleset *set, const struct rule *rule,
+                     const struct weir_rules_key *key, struct request *request,
+                     struct weir_error *error)
+{
+    struct text tier = {key->tier.at, key->tier.len};
+    if (tier.len == 0 || rule->tier_attribute == NO_ATTRIBUTE) {
+        return 0;
+    }
+    if (request_has(request, rule->tier_attribute)) {
+        return fail(error, WEIR_EINVAL, "the tier of limit '%.*s' is a part of its key",
+                    TEXT_ARGS(rule->config->name));
+    }
+    return request_put(set, request, rule->tier_attribute, tier, error);
+}
+
 int ruleset_use(const struct ruleset *set, const struct weir_rules_key *key, weir_rules_use_fn fn,
                 void *arg, struct weir_error *error)
 {
@@ -46,9 +61,15 @@ int ruleset_use(const struct ruleset *set, const struct weir_rules_key *key, wei
         return fail_parts(error, rule, key->parts_count);
     }
     int e = read_parts(set, rule, key, &request, error);
-    if (e == 0 && key->tier.len > 0 && rule->tier_attribute != NO_ATTRIBUTE) {
-        struct text tier = {key->tier.at, key->tier.len};
-        e = request_put(set, &request, rule->tier_attribute, tier, error);
+    if (e == 0) {
+        e = read_tier(set, rule, key, &request, error);
+    }
+    if (e == 0) {
+        e = request_derive(set, &request, error);
+    }
+    if (e == 0 && !key_is_there(rule, &request)) {
+        e = fail(error, WEIR_EKEY, "a part of the key of limit '%.*s' has no value",
+                 TEXT_ARGS(rule->config->name));
     }
     if (e == 0) {
         e = key_compose(set, rule, &request, bytes, &len, error);

@@ -35,9 +35,10 @@ static void in_child(void)
 
 /*
  * When the library is loaded, so that of all `before` handlers ours runs last:
- * one of the application's may wait for a thread that is in weir_open().
+ * one of the application's may wait for a thread that is in weir_open(). Early
+ * among constructors, for the sake of libraries that stand on this one.
  */
-static __attribute__((constructor)) int install(void)
+static __attribute__((constructor(1000))) int install(void)
 {
     (void)pthread_mutex_lock(&install_lock);
     if (!installed) {

@@ -1,16 +1,20 @@
 #!/bin/sh
-# test-labels: nosan
-# docs/images/*.svg are what docs/images/draw.c draws with this library.
+# docs/images/*.svg are what the commands in docs/ALGORITHMS.md draw with this program, byte for byte.
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-"${CC:-cc}" -std=c11 -Wall -Wextra -Werror -I"$WEIR_SOURCE_DIR/include" -o "$dir/draw" \
-    "$WEIR_SOURCE_DIR/docs/images/draw.c" "$WEIR_BUILD_DIR/libweir.a" -pthread
-mkdir "$dir/svg"
-"$dir/draw" "$dir/svg"
-for f in "$WEIR_SOURCE_DIR"/docs/images/*.svg; do
-    cmp "$f" "$dir/svg/${f##*/}" || {
-        echo "draw them again: docs/ALGORITHMS.md says how" >&2
-        exit 1
-    }
+die() { echo "$*" >&2; exit 1; }
+
+mkdir -p "$dir/docs/images" "$dir/build"
+cp "$WEIR_SOURCE_DIR"/docs/images/*.trace "$dir/docs/images/"
+ln -s "$WEIR_BUILD_DIR/weir" "$dir/build/weir"
+awk '/^```sh$/ { on = 1; next } /^```$/ { on = 0 } on' "$WEIR_SOURCE_DIR/docs/ALGORITHMS.md" >"$dir/draw.sh"
+grep -q 'weir simulate' "$dir/draw.sh" || die "docs/ALGORITHMS.md does not say how its pictures are made"
+(cd "$dir" && sh -eu draw.sh >/dev/null)
+
+for f in "$WEIR_SOURCE_DIR"/docs/images/*.svg "$dir"/docs/images/*.svg; do
+    name=${f##*/}
+    cmp "$WEIR_SOURCE_DIR/docs/images/$name" "$dir/docs/images/$name" ||
+        die "draw them again: docs/ALGORITHMS.md says how"
+    grep -q "images/$name\"" "$WEIR_SOURCE_DIR/docs/ALGORITHMS.md" || die "docs/ALGORITHMS.md does not show $name"
 done

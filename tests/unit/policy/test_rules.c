@@ -1,4 +1,4 @@
-/* What a rule file means: each sentence of weir.yaml(5) about which limits apply, and by which key. */
+/* What a rule file means: which limits apply, and by which key (weir.yaml(5)). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -324,13 +324,14 @@ static void more_limits_than_can_be_decided_at_once_are_an_error(void **state)
     static char yaml[8192] = "limits:\n";
     for (int i = 0; i < WEIR_SEVERAL_MAX + 1; i++) {
         char line[100];
-        (void)snprintf(line, sizeof line, "- {name: l%d, key: [user], rate: 1/s}\n", i);
+        (void)snprintf(line, sizeof line,
+                       "- {name: l%d, when: {path: /x}, key: [user], rate: 1/s}\n", i);
         strcat(yaml, line);
     }
     struct weir_rules *r = rules_open(yaml);
     struct weir_error error;
-    assert_int_equal(rules_refusal(r, "user=a", &error), WEIR_EINVAL);
-    assert_int_equal(rules_refusal(r, "path=/", &error), 0); /* their key is missing */
+    assert_int_equal(rules_refusal(r, "path=/x user=a", &error), WEIR_EINVAL);
+    assert_int_equal(rules_refusal(r, "path=/x", &error), 0); /* their key is missing */
     weir_rules_close(r);
 }
 

@@ -1,0 +1,108 @@
+#include "cli/replay_clients.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include <weir.h>
+
+#define PLACES_FIRST 1024
+#define LARGE_PAGE ((uintptr_t)2 << 20)
+
+/*
+ * Clients come in no order, so nearly each request is a miss in memory; on pages of 2 MB it is not
+ * also one in the tables of pages. A wish: what the kernel makes of it does not matter.
+ */
+static struct replay_client *allocate(uint64_t places)
+{
+    struct replay_client *p = calloc(places, sizeof *p);
+    uintptr_t begin = ((uintptr_t)p + LARGE_PAGE - 1) & ~(LARGE_PAGE - 1);
+    uintptr_t end = (uintptr_t)(p + places) & ~(LARGE_PAGE - 1);
+    if (p != NULL && begin < end) {
+        (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+    }
+    return p;
+}
+
+int replay_clients_init(struct replay_clients *c)
+{
+    *c = (struct replay_clients){.mask = PLACES_FIRST - 1};
+    c->places = allocate(PLACES_FIRST);
+    if (c->places == NULL) {
+        return WEIR_ENOMEM;
+    }
+    int e = hash_secret_init(&c->secret);
+    if (e != 0) {
+        replay_clients_finish(c);
+    }
+    return e;
+}
+
+void replay_clients_finish(struct replay_clients *c)
+{
+    free(c->places);
+    c->places = NULL;
+}
+
+static bool is_empty(const struct replay_client *place)
+{
+    return (place->hash.low | place->hash.high) == 0;
+}
+
+/* Where the client is, or would be. */
+static struct replay_client *find(struct replay_client *places, uint64_t mask, struct hash h)
+{
+    uint64_t i = h.low & mask;
+    while (!is_empty(&places[i]) &&
+           (places[i].hash.low != h.low || places[i].hash.high != h.high)) {
+        i = (i + 1) & mask;
+    }
+    return &places[i];
+}
+
+static bool grow(struct replay_clients *c)
+{
+    uint64_t mask = c->mask * 2 + 1;
+    struct replay_client *places = allocate(mask + 1);
+    if (places == NULL) {
+        return false;
+    }
+    for (uint64_t i = 0; i <= c->mask; i++) {
+        if (!is_empty(&c->places[i])) {
+            *find(places, mask, c->places[i].hash) = c->places[i];
+        }
+    }
+    free(c->places);
+    c->places = places;
+    c->mask = mask;
+    return true;
+}
+
+struct hash replay_clients_hash(const struct replay_clients *c, struct text name)
+{
+    struct hash h = hash_sip(&c->secret, name.at, name.len);
+    h.low |= (h.low | h.high) == 0;
+    return h;
+}
+
+void replay_clients_prefetch(const struct replay_clients *c, struct hash h)
+{
+    __builtin_prefetch(&c->places[h.low & c->mask], 1);
+}
+
+struct replay_client *replay_clients_get(struct replay_clients *c, struct hash h)
+{
+    struct replay_client *place = find(c->places, c->mask, h);
+    if (!is_empty(place)) {
+        return place;
+    }
+    if (c->count >= c->mask / 4 * 3) {
+        if (!grow(c)) {
+            return NULL;
+        }
+        place = find(c->places, c->mask, h);
+    }
+    place->hash = h;
+    c->count++;
+    return place;
+}

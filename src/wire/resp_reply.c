@@ -1,0 +1,228 @@
+#include "wire/resp.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/*
+ * Room for all of a reply; NULL if it does not fit, or something before it did not. What
+ * buffer_room() says, without the call where there is room already.
+ */
+static inline char *room(struct buffer *b, size_t n)
+{
+    if (b->full) {
+        return NULL;
+    }
+    bool there = n <= b->size - b->end && n <= b->most - buffer_len(b);
+    return there ? b->at + b->end : buffer_room(b, n);
+}
+
+static inline void end_line(char *at)
+{
+    at[0] = '\r';
+    at[1] = '\n';
+}
+
+static inline size_t digits_of(uint64_t number)
+{
+    size_t n = 1;
+    while (number >= 10) {
+        number /= 10;
+        n++;
+    }
+    return n;
+}
+
+/* A type, a number, CR LF: all of an integer, the beginning of what has a length. */
+static inline size_t head_len(uint64_t number)
+{
+    return 1 + digits_of(number) + 2;
+}
+
+static inline char *write_head(char *at, char type, uint64_t number)
+{
+    *at++ = type;
+    size_t n = digits_of(number);
+    for (size_t i = n; i > 0; i--) {
+        at[i - 1] = (char)('0' + number % 10);
+        number /= 10;
+    }
+    end_line(at + n);
+    return at + n + 2;
+}
+
+static void put_head(struct buffer *b, char type, uint64_t number)
+{
+    size_t len = head_len(number);
+    char *at = room(b, len);
+    if (at != NULL) {
+        write_head(at, type, number);
+        buffer_add(b, len);
+    }
+}
+
+void resp_put_array(struct buffer *b, size_t n)
+{
+    put_head(b, '*', n);
+}
+
+void resp_put_map(struct buffer *b, int proto, size_t n)
+{
+    put_head(b, proto >= 3 ? '%' : '*', proto >= 3 ? n : 2 * n);
+}
+
+static inline uint64_t size_of(int64_t number)
+{
+    return number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+}
+
+static inline size_t integer_len(int64_t number)
+{
+    return (number < 0) + head_len(size_of(number));
+}
+
+static inline char *write_integer(char *at, int64_t number)
+{
+    at[0] = ':';
+    return write_head(at + (number < 0), number < 0 ? '-' : ':', size_of(number));
+}
+
+void resp_put_integer(struct buffer *b, int64_t number)
+{
+    size_t len = integer_len(number);
+    char *at = room(b, len);
+    if (at != NULL) {
+        write_integer(at, number);
+        buffer_add(b, len);
+    }
+}
+
+void resp_put_integers(struct buffer *b, const int64_t *numbers, size_t n)
+{
+    size_t len = head_len(n);
+    for (size_t i = 0; i < n; i++) {
+        len += integer_len(numbers[i]);
+    }
+    char *at = room(b, len);
+    if (at == NULL) {
+        return;
+    }
+    at = write_head(at, '*', n);
+    for (size_t i = 0; i < n; i++) {
+        at = write_integer(at, numbers[i]);
+    }
+    buffer_add(b, len);
+}
+
+/* <type><length of mark and text> CR LF <mark><text> CR LF. */
+static void put_blob(struct buffer *b, char type, struct text mark, struct text text)
+{
+    size_t content = mark.len + text.len;
+    size_t len = head_len(content) + content + 2;
+    char *at = room(b, len);
+    if (at == NULL) {
+        return;
+    }
+    at = write_head(at, type, content);
+    if (mark.len > 0) {
+        memcpy(at, mark.at, mark.len);
+    }
+    if (text.len > 0) {
+        memcpy(at + mark.len, text.at, text.len);
+    }
+    end_line(at + content);
+    buffer_add(b, len);
+}
+
+void resp_put_bulk(struct buffer *b, struct text text)
+{
+    put_blob(b, '$', TEXT(""), text);
+}
+
+void resp_put_verbatim(struct buffer *b, int proto, struct text text)
+{
+    if (proto >= 3) {
+        put_blob(b, '=', TEXT("txt:"), text);
+    } else {
+        resp_put_bulk(b, text);
+    }
+}
+
+static void put_line(struct buffer *b, char type, struct text text)
+{
+    char *at = room(b, text.len + 3);
+    if (at == NULL) {
+        return;
+    }
+    *at++ = type;
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.at[i];
+        at[i] = (char)(c < ' ' || c == 127 ? ' ' : c);
+    }
+    end_line(at + text.len);
+    buffer_add(b, text.len + 3);
+}
+
+void resp_put_simple(struct buffer *b, struct text text)
+{
+    put_line(b, '+', text);
+}
+
+void resp_put_error(struct buffer *b, struct text text)
+{
+    put_line(b, '-', text);
+}
+
+void resp_put_errorf(struct buffer *b, const char *format, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    resp_put_error(b, n < 0 ? TEXT("ERR") : text_of(text));
+}
+
+void resp_put_null(struct buffer *b, int proto)
+{
+    buffer_put(b, proto >= 3 ? TEXT("_\r\n") : TEXT("$-1\r\n"));
+}
+
+void resp_put_bool(struct buffer *b, int proto, bool value)
+{
+    if (proto >= 3) {
+        buffer_put(b, value ? TEXT("#t\r\n") : TEXT("#f\r\n"));
+    } else {
+        resp_put_integer(b, value);
+    }
+}
+
+/* The fewest digits that read back as the same number. */
+static struct text print_double(double number, char *into, size_t size)
+{
+    if (isnan(number)) {
+        return TEXT("nan");
+    }
+    if (isinf(number)) {
+        return number > 0 ? TEXT("inf") : TEXT("-inf");
+    }
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(into, size, "%.*g", digits, number);
+        if (strtod(into, NULL) == number) {
+            break;
+        }
+    }
+    return text_of(into);
+}
+
+void resp_put_double(struct buffer *b, int proto, double number)
+{
+    char digits[32];
+    struct text text = print_double(number, digits, sizeof digits);
+    if (proto >= 3) {
+        put_line(b, ',', text);
+    } else {
+        resp_put_bulk(b, text);
+    }
+}
