@@ -179,9 +179,79 @@ void *__wrap_malloc(size_t n)
     return trip("malloc") ? no_memory() : counted(__real_malloc(n));
 }
 
+void *__real_realloc(void *p, size_t n);
+void *__wrap_realloc(void *p, size_t n);
+void *__wrap_realloc(void *p, size_t n)
+{
+    if (trip("realloc")) {
+        return no_memory();
+    }
+    void *q = __real_realloc(p, n);
+    allocations += p == NULL && q != NULL;
+    return q;
+}
+
+/* The real one would take memory behind our back. */
+char *__wrap_strdup(const char *text);
+char *__wrap_strdup(const char *text)
+{
+    size_t n = strlen(text) + 1;
+    char *copy = trip("strdup") ? no_memory() : counted(__real_malloc(n));
+    return copy != NULL ? memcpy(copy, text, n) : NULL;
+}
+
 void __real_free(void *p);
 void __wrap_free(void *p);
 void __wrap_free(void *p)
+{
+    allocations -= p != NULL;
+    __real_free(p);
+}
+
+/* Its entries and the array of them are the caller's to free. */
+int __real_scandir(const char *path, struct dirent ***entries, int (*wanted)(const struct dirent *),
+                   int (*compare)(const struct dirent **, const struct dirent **));
+int __wrap_scandir(const char *path, struct dirent ***entries, int (*wanted)(const struct dirent *),
+                   int (*compare)(const struct dirent **, const struct dirent **));
+int __wrap_scandir(const char *path, struct dirent ***entries, int (*wanted)(const struct dirent *),
+                   int (*compare)(const struct dirent **, const struct dirent **))
+{
+    if (trip("scandir")) {
+        errno = ENOMEM;
+        return -1;
+    }
+    int n = __real_scandir(path, entries, wanted, compare);
+    allocations += n >= 0 ? n + 1 : 0;
+    return n;
+}
+
+/* libyaml takes all of its memory by these, and finds ours before its own. */
+void *yaml_malloc(size_t n);
+void *yaml_realloc(void *p, size_t n);
+char *yaml_strdup(const char *text);
+void yaml_free(void *p);
+
+__attribute__((visibility("default"))) void *yaml_malloc(size_t n)
+{
+    return trip("yaml_malloc") ? no_memory() : counted(__real_malloc(n > 0 ? n : 1));
+}
+
+__attribute__((visibility("default"))) void *yaml_realloc(void *p, size_t n)
+{
+    if (trip("yaml_realloc")) {
+        return no_memory();
+    }
+    void *q = __real_realloc(p, n > 0 ? n : 1);
+    allocations += p == NULL && q != NULL;
+    return q;
+}
+
+__attribute__((visibility("default"))) char *yaml_strdup(const char *text)
+{
+    return text == NULL ? NULL : __wrap_strdup(text);
+}
+
+__attribute__((visibility("default"))) void yaml_free(void *p)
 {
     allocations -= p != NULL;
     __real_free(p);

@@ -1,0 +1,2 @@
+#!/bin/sh
+mkfifo "$1"

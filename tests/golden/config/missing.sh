@@ -1,0 +1,3 @@
+#!/bin/sh
+# No file at all.
+rm -f "$1"

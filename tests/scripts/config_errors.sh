@@ -1,0 +1,167 @@
+#!/bin/sh
+# Every message about a rule file, word for word. tests/golden/config/NAME.yaml, or the folder NAME, or what NAME.sh
+# writes to the file that it is given, is checked by `weir config check`; NAME.expected is what that says on standard
+# error, and the exit code. Nothing is said on standard output, unless there is nothing to complain of. `weir config
+# show` says the same; what it shows of good rules is good, and shown the same again.
+#
+# Then each text in the sources that such a message can be made of must be in one of the messages, so that no
+# new one goes without an example.
+#
+# WEIR_GOLDEN_WRITE=1 writes the expected files anew: read the difference.
+set -eu
+export LC_ALL=C
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+weir=$WEIR_BUILD_DIR/weir
+golden=$WEIR_SOURCE_DIR/tests/golden/config
+cp -R "$golden" "$dir/config"
+failed=0
+
+run() {
+    rc=0
+    (cd "$dir/config" && timeout 60 "$weir" config check "$1") >"$dir/out" 2>"$dir/err" || rc=$?
+    if [ $rc != 0 ] && [ -s "$dir/out" ]; then
+        echo "$1: an error, but standard output has: $(head -1 "$dir/out")" >&2
+        failed=1
+    fi
+    { cat "$dir/err" && echo "exit $rc"; } >"$dir/got"
+    cat "$dir/out" >>"$dir/all"
+}
+
+# The same words of `config show`; and what it shows reads back.
+run_show() {
+    shown=0
+    (cd "$dir/config" && timeout 60 "$weir" config show "$1") >"$dir/out" 2>"$dir/err.show" || shown=$?
+    if [ $shown != $rc ] || ! cmp -s "$dir/err" "$dir/err.show"; then
+        echo "$1: config show and config check do not say the same" >&2
+        failed=1
+    elif [ $rc = 0 ]; then
+        cp "$dir/out" "$dir/config/shown"
+        (cd "$dir/config" && "$weir" config show shown 2>/dev/null) | cmp - "$dir/out" >&2 || failed=1
+    elif [ -s "$dir/out" ]; then
+        echo "$1: an error, but config show shows something" >&2
+        failed=1
+    fi
+}
+
+compare() {
+    if [ -n "${WEIR_GOLDEN_WRITE:-}" ]; then
+        cp "$dir/got" "$golden/$1.expected"
+    elif ! diff -u "$golden/$1.expected" "$dir/got" >"$dir/diff" 2>&1; then
+        echo "$1: the message has changed" >&2
+        cat "$dir/diff" >&2
+        failed=1
+    fi
+    cat "$dir/got" >>"$dir/all"
+    cases=$((cases + 1))
+}
+
+cases=0
+: >"$dir/all"
+for made in "$dir"/config/*.sh; do
+    name=$(basename "$made" .sh)
+    (cd "$dir/config" && sh "./$name.sh" "$name.yaml")
+done
+for name in $(cd "$dir/config" && for f in *.yaml *.sh */; do n=${f%/}; n=${n%.yaml}; echo "${n%.sh}"; done | sort -u); do
+    [ "$name" != files ] || continue
+    if [ -d "$dir/config/$name" ]; then path=$name; else path=$name.yaml; fi
+    run "$path"
+    run_show "$path"
+    compare "$name"
+done
+
+# What is wrong with the command itself, one in each line of usage.args.
+while IFS= read -r arguments; do
+    rc=0
+    # shellcheck disable=SC2086  # words on purpose
+    "$weir" config $arguments >"$dir/out" 2>"$dir/err" || rc=$?
+    { echo "weir config $arguments" && cat "$dir/err" && echo "exit $rc"; } >>"$dir/usage"
+    if [ $rc != 2 ] || [ -s "$dir/out" ]; then
+        echo "weir config $arguments: exit $rc, or something on standard output" >&2
+        failed=1
+    fi
+done <"$dir/config/usage.args"
+mv "$dir/usage" "$dir/got"
+compare usage
+
+# ---- every text of the sources ----
+
+# The string literals of a C file that read like messages, one in a line, neighbours joined: those with a space, without
+# comments and #include, and of a row of fields only what it expects.
+texts() {
+    awk '
+        function flush() { if (text != "" && text ~ / /) print text; text = "" }
+        /^#include/ { next }
+        { file = file $0 "\n" }
+        END {
+            while (length(file) > 0) {
+                if (match(file, /^"([^"\\]|\\.)*"/)) {
+                    piece = substr(file, 2, RLENGTH - 2)
+                    file = substr(file, RLENGTH + 1)
+                    if (rows && ++column != 2) continue
+                    text = text piece
+                } else if (match(file, /^\047([^\047\\]|\\.)+\047/) || match(file, /^\/\*([^*]|\*+[^*\/])*\*+\//)) {
+                    file = substr(file, RLENGTH + 1)
+                } else if (match(file, /^(static const struct field [a-z_]+\[\] = \{)/)) {
+                    rows = 1
+                    file = substr(file, RLENGTH + 1)
+                } else {
+                    c = substr(file, 1, 1)
+                    if (rows && c == "{") column = 0
+                    if (rows && match(file, /^\n};/)) rows = 0
+                    if (rows && match(file, /^[A-Z]+_EXPECTED/)) column = 2
+                    if (c !~ /[ \t\n]/) flush()
+                    file = substr(file, 2)
+                }
+            }
+            flush()
+        }' "$1"
+}
+
+# Those that a rule file cannot bring about: faults of the system, and what root is never refused; what the manual says of
+# a section or, of those whose reader has a better word, of a key.
+cat >"$dir/elsewhere" <<'END'
+%s: out of memory
+out of memory for the rules
+%s for the rules
+cannot be read
+cannot be looked at
+a folder that cannot be read
+order of the names
+say what is wrong with a rule file, all of it
+print a rule file with its defaults and the memory of its limits
+The file as a whole
+One limit
+One tier: a limit of its own, with its own keys
+By the value of an attribute, other numbers. Every other key is the name of a tier
+For single values of an attribute, other numbers, from a file
+What `weir serve` listens on and may use
+The Redis or Valkey that a fleet shares
+a URL or a map
+a map of names and sources
+a list of conditions
+END
+
+# A format as a basic regular expression.
+pattern() {
+    sed -e 's/\\n$//' -e 's/\\"/"/g' -e 's/\\\\/\\/g' -e 's/%%/%/g' -e 's/[][\\.*^$]/\\&/g' \
+        -e 's/%[-+ #0]*[0-9]*\(\\\.[0-9\\*]*\)*[hlz]*[diuxXscg]/.*/g'
+}
+
+missing=0
+for file in policy/document policy/fields policy/files policy/config policy/limits policy/tiers policy/conditions \
+    policy/sections policy/problems policy/ruleset policy/number policy/quantity policy/csv policy/address policy/path \
+    policy/pattern cli/config; do
+    texts "$WEIR_SOURCE_DIR/src/$file.c" >"$dir/texts"
+    while IFS= read -r text; do
+        if grep -Fxq -e "$text" "$dir/elsewhere"; then continue; fi
+        if ! grep -q -e "$(printf '%s\n' "$text" | pattern)" "$dir/all"; then
+            echo "src/$file.c: no example of: $text" >&2
+            missing=$((missing + 1))
+        fi
+    done <"$dir/texts"
+    wc -l <"$dir/texts" >>"$dir/counts"
+done
+[ $missing = 0 ] || failed=1
+[ $failed = 0 ] || exit 1
+echo "$cases files, $(awk '{ n += $1 } END { print n }' "$dir/counts") texts"

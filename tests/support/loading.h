@@ -1,0 +1,39 @@
+/* Rules loaded from a text or a file: what was told of them, and what `weir config show` prints. */
+#ifndef WEIR_TESTS_SUPPORT_LOADING_H
+#define WEIR_TESTS_SUPPORT_LOADING_H
+
+#include <weir_rules.h>
+
+#include "base/text.h"
+#include "policy/problems.h"
+
+/* What was told: "line:column: text" and a line end each; a warning begins with "warning: ". */
+struct loading {
+    char told[8192];
+    size_t len;
+    unsigned errors;
+    unsigned warnings;
+};
+
+/* For struct weir_rules_options.message and struct problems.tell; arg is a struct loading. */
+void loading_message(void *arg, const struct weir_rules_message *message);
+
+/* What is told of a text, by weir_rules_open_text(); "" if nothing. Valid until the next call. */
+const char *loading_told(struct text yaml);
+const char *loading_told_of(const char *yaml);
+
+/* The same of a file or folder. */
+const char *loading_told_file(const char *path);
+
+/* What `weir config show` prints of a text, to be freed; the test fails if the text has errors. */
+char *loading_show(struct text yaml);
+char *loading_show_of(const char *yaml);
+char *loading_show_file(const char *path);
+
+/* True if one of the lines is this one, blanks before it aside. */
+bool loading_has_line(const char *shown, const char *line);
+
+/* A text file in a folder of unit_folder(). */
+void loading_write(const char *folder, const char *name, const char *content);
+
+#endif
