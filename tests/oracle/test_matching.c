@@ -21,7 +21,7 @@
 #if defined(WEIR_LONG)
 #define WORLDS UINT64_C(300000)
 #elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(WEIR_COVERAGE)
-#define WORLDS UINT64_C(200)
+#define WORLDS UINT64_C(1000)
 #else
 #define WORLDS UINT64_C(3000)
 #endif

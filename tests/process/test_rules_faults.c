@@ -271,14 +271,21 @@ static unsigned change(const struct scene *scene, unsigned n, bool for_ever, cha
     return failed;
 }
 
+static const char reloaded_text[] =
+    "limits:\n"
+    "- {name: login, when: {path: [/login, /v1/*], method: POST}, key: [user|ip], rate: 6/min,"
+    " max_keys: 64}\n"
+    "- {name: other, when: {user: 'file:names.txt'}, key: [], rate: 1/s}\n";
+
 static int reload(struct weir_rules *rules, const struct scene *scene, struct weir_error *error)
 {
-    static const char text[] =
-        "limits:\n"
-        "- {name: login, when: {path: [/login, /v1/*], method: POST},"
-        " key: [user|ip], rate: 6/min, max_keys: 64}\n"
-        "- {name: other, when: {user: 'file:names.txt'}, key: [], rate: 1/s}\n";
-    return weir_rules_reload_text(rules, scene->name, text, strlen(text), error);
+    return weir_rules_reload_text(rules, scene->name, reloaded_text, strlen(reloaded_text), error);
+}
+
+static int reload_file(struct weir_rules *rules, const struct scene *scene,
+                       struct weir_error *error)
+{
+    return weir_rules_reload(rules, scene->name, error);
 }
 
 static void check_reloaded(struct weir_rules *rules)
@@ -330,6 +337,11 @@ static void check_removed(struct weir_rules *rules)
 static unsigned reload_trial(struct scene *scene, unsigned n, bool for_ever)
 {
     return change(scene, n, for_ever, reload, check_reloaded);
+}
+
+static unsigned reload_file_trial(struct scene *scene, unsigned n, bool for_ever)
+{
+    return change(scene, n, for_ever, reload_file, check_reloaded);
 }
 
 static unsigned put_trial(struct scene *scene, unsigned n, bool for_ever)
@@ -397,6 +409,14 @@ static void a_reload_survives_each_failing_call(void **state)
     assert_in_range(scene.calls, 50, 5000);
 }
 
+static void a_reload_from_a_file_survives_each_failing_call(void **state)
+{
+    struct scene scene = make_scene(state);
+    process_write(scene.name, reloaded_text, strlen(reloaded_text));
+    fail_each_call(&scene, reload_file_trial);
+    assert_in_range(scene.calls, 50, 5000);
+}
+
 static void adding_a_limit_survives_each_failing_call(void **state)
 {
     struct scene scene = make_scene(state);
@@ -426,6 +446,7 @@ int main(void)
         TEST(opening_a_text_survives_each_failing_call),
         TEST(opening_a_folder_survives_each_failing_call),
         TEST(a_reload_survives_each_failing_call),
+        TEST(a_reload_from_a_file_survives_each_failing_call),
         TEST(adding_a_limit_survives_each_failing_call),
         TEST(removing_a_limit_survives_each_failing_call),
         TEST(bad_rules_survive_each_failing_call),

@@ -75,7 +75,7 @@ while IFS= read -r arguments; do
     rc=0
     # shellcheck disable=SC2086  # words on purpose
     "$weir" config $arguments >"$dir/out" 2>"$dir/err" || rc=$?
-    { echo "weir config $arguments" && cat "$dir/err" && echo "exit $rc"; } >>"$dir/usage"
+    { echo "weir config${arguments:+ $arguments}" && cat "$dir/err" && echo "exit $rc"; } >>"$dir/usage"
     if [ $rc != 2 ] || [ -s "$dir/out" ]; then
         echo "weir config $arguments: exit $rc, or something on standard output" >&2
         failed=1

@@ -36,8 +36,8 @@ static uint64_t first_of(const struct index_found *found)
 static unsigned count(const struct index_found *found)
 {
     unsigned n = 0;
-    for (unsigned i = 0; i < INDEX_LIMITS_MAX; i++) {
-        n += has(found, i);
+    for (unsigned i = 0; i < INDEX_LIMITS_MAX / 64; i++) {
+        n += (found->words >> i & 1) != 0 ? (unsigned)__builtin_popcountll(found->bits[i]) : 0;
     }
     return n;
 }

@@ -57,6 +57,7 @@ static const struct {
     {"tiers.csv", "user,tier\nanna,pro\nemil,enterprise\nodd,platinum\n"},
     {"allow.cidr", "# ours\n198.51.100.0/24\n2001:db8:1::/48\n"},
     {"revoked.txt", "leaked-1\nleaked-2\n"},
+    {"addresses.csv", "2001:db8:7::1,1/h\n192.0.2.7,2/h\n"},
     {"overrides.csv", "user,rate,burst\nvip,600/min,900\nslow,1/h\n"},
 };
 #define FILES (sizeof files / sizeof files[0])
@@ -371,6 +372,25 @@ static void a_limit_by_its_name_is_the_one_that_requests_are_counted_by(void **s
     assert_same_count(*state, "vip", "", 900);
 }
 
+/* The same client has the same key, so it has the same numbers too. */
+static void an_override_by_address_is_for_the_whole_client(void **state)
+{
+    char yaml[200];
+    (void)snprintf(yaml, sizeof yaml,
+                   "limits: [{name: l, key: [ip], rate: 5/h, overrides: {by: ip, file: "
+                   "%s/addresses.csv}}]",
+                   folder);
+    struct weir_rules *r = rules_open(yaml);
+    assert_int_equal(rules_allowed(r, T0, "ip=2001:db8:7::1", 1), 1);
+    assert_int_equal(rules_allowed(r, T0, "ip=2001:db8:7::1", 1), 0);
+    assert_int_equal(rules_allowed(r, T0, "ip=2001:db8:7::2", 9), 0);
+    assert_int_equal(rules_allowed(r, T0, "ip=2001:db8:7:1::1", 9), 5);
+    assert_int_equal(rules_allowed(r, T0, "ip=192.0.2.7", 9), 2);
+    assert_int_equal(rules_allowed(r, T0, "ip=::ffff:192.0.2.7", 9), 0);
+    assert_int_equal(rules_allowed(r, T0, "ip=192.0.2.8", 9), 5);
+    weir_rules_close(r);
+}
+
 #define TOLD_MAX 400
 
 static void note_restart(void *arg, const struct weir_rules_message *m)
@@ -438,6 +458,7 @@ int main(void)
         EXAMPLE(a_denied_request_is_not_counted_for_everyone),
         EXAMPLE(block_beats_allow_beats_limits),
         EXAMPLE(a_limit_by_its_name_is_the_one_that_requests_are_counted_by),
+        cmocka_unit_test(an_override_by_address_is_for_the_whole_client),
         cmocka_unit_test(a_reload_reports_what_needs_a_restart),
         EXAMPLE(its_memory_is_that_of_its_limiters_and_below_what_it_may_take),
     };
