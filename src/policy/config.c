@@ -416,19 +416,25 @@ int config_read(struct config *config, const char *path, struct problems *proble
 
 /* ---- one limit more or less ---- */
 
-/* The same rules, sharing everything, but for the limit at `without`. */
-static int share(const struct config *config, size_t without, struct config *next)
+int config_share_head(const struct config *config, struct config *head)
 {
-    *next = *config;
-    next->sources = NULL;
-    next->sources_count = 0;
-    next->limits = NULL;
-    next->limits_count = 0;
+    *head = *config;
+    head->sources = NULL;
+    head->sources_count = 0;
+    head->limits = NULL;
+    head->limits_count = 0;
     int e = 0;
     for (size_t i = 0; e == 0 && i < config->sources_count; i++) {
         config->sources[i]->references++;
-        e = keep_source(next, config->sources[i]);
+        e = keep_source(head, config->sources[i]);
     }
+    return e;
+}
+
+/* The same rules, sharing everything, but for the limit at `without`. */
+static int share(const struct config *config, size_t without, struct config *next)
+{
+    int e = config_share_head(config, next);
     for (size_t i = 0; e == 0 && i < config->limits_count; i++) {
         e = i == without ? 0 : add_limit(next, config->limits[i]);
     }

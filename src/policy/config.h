@@ -216,6 +216,9 @@ int config_put(const struct config *config, struct text yaml, struct config *nex
                struct problems *problems);
 int config_remove(const struct config *config, struct text name, struct config *next);
 
+/* *head gets server, store and attributes of *config, and holds what they stand in; no limits. */
+int config_share_head(const struct config *config, struct config *head);
+
 /* Warns of what a reload does not change: "server.http has changed: needs restart". */
 void config_compare(const struct config *old, const struct config *next, const char *name,
                     struct problems *problems);

@@ -114,8 +114,9 @@ const struct variant *rule_variant(const struct rule *rule, const struct request
                                    bool *unknown)
 {
     if (request_has(request, rule->override_attribute)) {
-        int64_t setting =
-            text_map_find(rule->config->overrides.values, request->value[rule->override_attribute]);
+        struct address cut;
+        int64_t setting = text_map_find(rule->config->overrides.values,
+                                        value_of(rule, request, rule->override_attribute, &cut));
         if (setting >= 0) {
             return &rule->variants[rule->override_first + (unsigned)setting];
         }

@@ -46,7 +46,8 @@ struct weir_rules {
     struct ruleset *set; /* changes only while the gate is closed and nobody is inside */
     pthread_mutex_t reload;
     struct weir_rules_options options;
-    char *path; /* where the rules came from; NULL: a text */
+    struct config started; /* its head: what a restart would change is told against it */
+    char *path;            /* where the rules came from; NULL: a text */
     uint64_t anchor_unix_ns;
     uint64_t anchor_boot_ns;
     uint64_t generation;
@@ -267,6 +268,7 @@ static struct weir_rules *create(const struct weir_rules_options *options)
 static void destroy(struct weir_rules *r)
 {
     ruleset_destroy(r->set);
+    config_finish(&r->started);
     (void)pthread_mutex_destroy(&r->reload);
     free(r->path);
     free(r);
@@ -294,6 +296,9 @@ static int open_from(struct weir_rules **rules, const struct origin *from,
         e = WEIR_ENOMEM;
     } else {
         e = load(from, options, NULL, &problems, &r->set, error);
+    }
+    if (e == 0) {
+        e = config_share_head(&r->set->config, &r->started);
     }
     e = report(e, &problems, error);
     if (e != 0) {
@@ -342,7 +347,7 @@ static int reload_from(struct weir_rules *rules, const struct origin *from,
     }
     int e = load(from, &rules->options, rules->set, problems, &set, error);
     if (e == 0) {
-        config_compare(&rules->set->config, &set->config, from->path, problems);
+        config_compare(&rules->started, &set->config, from->path, problems);
         switch_to(rules, set);
         char *old = rules->path;
         rules->path = path;

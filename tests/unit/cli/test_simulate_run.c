@@ -22,7 +22,7 @@ static struct sim_result ran(const struct sim_plan *plan, const struct sim_traff
                              size_t index)
 {
     struct sim_subject subject;
-    struct sim_result result;
+    struct sim_result result = {0};
     struct weir_error error = {0};
     int e = sim_subject_open(&subject, plan, index, traffic->clients, &error);
     if (e == 0) {
