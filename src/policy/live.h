@@ -1,0 +1,69 @@
+/*
+ * Rules in use: asked by any number of threads, switched by one.
+ *
+ * The gate. Who asks says so in a word of its own line (`inside`), then looks
+ * whether the gate is closed; who switches closes the gate, then looks whether
+ * somebody is inside. Both in one order (G1: of two that meet, at least one
+ * sees the other). Who finds the gate closed steps back and waits until it is
+ * open. When nobody is inside, nobody reads the rules or decides by them: numbers
+ * of shared limiters are changed, the pointer is switched, the old rules are
+ * freed at once (G2), and the gate opens. So every request sees one rule set with all of
+ * its numbers (G3), and asking costs two uncontended atomic additions.
+ *
+ * Waiting is for decisions only, no I/O happens inside; preparing a reload,
+ * which reads files and makes tables, happens before the gate closes.
+ *
+ * One lock, `reload`: one reload at a time; limits and statistics are read under
+ * it. weir_rules_ask() takes none.
+ */
+#ifndef WEIR_POLICY_LIVE_H
+#define WEIR_POLICY_LIVE_H
+
+#include <pthread.h>
+
+#include "base/thread.h"
+#include "policy/ruleset.h"
+
+/* What one thread writes: on lines of its own. */
+struct slot {
+    uint64_t inside;
+    uint64_t asked;
+    uint64_t unmatched;
+    uint64_t allow_listed;
+    uint64_t block_listed;
+    uint64_t missing;
+    uint64_t tier_unknown;
+    uint64_t shadow_denied;
+    uint64_t shadow_failed;
+    uint64_t bad;
+} __attribute__((aligned(128)));
+
+struct weir_rules {
+    struct slot slots[THREAD_SLOTS];
+    uint64_t closed;     /* the gate */
+    struct ruleset *set; /* changes only while the gate is closed and nobody is inside */
+    pthread_mutex_t reload;
+    struct weir_rules_options options;
+    struct config started; /* its head: what a restart would change is told against it */
+    char *path;            /* where the rules came from; NULL: a text */
+    uint64_t anchor_unix_ns;
+    uint64_t anchor_boot_ns;
+    uint64_t generation;
+    struct weir_rules *next; /* of all that are open, for fork() */
+    struct weir_rules *previous;
+};
+
+/* ---- the gate (gate.c) ---- */
+
+/* Between the two the rule set and its numbers stay as they are. */
+struct slot *gate_enter(struct weir_rules *r);
+void gate_leave(struct slot *slot);
+
+/* Under `reload`. Takes over the set. */
+void gate_switch(struct weir_rules *r, struct ruleset *set);
+
+/* Rules that a fork must know of. */
+void gate_enlist(struct weir_rules *r);
+void gate_delist(struct weir_rules *r);
+
+#endif
