@@ -8,25 +8,37 @@
 static int run_help(int argc, char **argv);
 static int run_version(int argc, char **argv);
 
-const struct cli_command cli_help =
-    CLI_PLAIN_COMMAND("help", "", "print the list of commands", run_help);
+const struct cli_command cli_help = CLI_PLAIN_COMMAND(
+    "help", "[COMMAND]", "print the list of commands, or the options of one", run_help);
 const struct cli_command cli_version =
     CLI_PLAIN_COMMAND("version", "", "print the version", run_version);
 
 /* In the order in which help and the manual list them. */
 const struct cli_command *const cli_commands[] = {
-    &cli_demo,       &cli_replay,      &cli_simulate, &cli_config_check, &cli_config_show,
-    &cli_bench_core, &cli_bench_rules, &cli_version,  &cli_help,         NULL,
+    &cli_demo,
+    &cli_replay,
+    &cli_simulate,
+    &cli_config_check,
+    &cli_config_show,
+    &cli_bench_core,
+    &cli_bench_rules,
+    &cli_version,
+    &cli_help,
+    NULL,
 };
+
+static void list_one(FILE *out, const struct cli_command *command)
+{
+    char left[64];
+    (void)snprintf(left, sizeof left, "%s %s", command->name, command->operands);
+    (void)fprintf(out, "  weir %-22s %s\n", left, command->summary);
+}
 
 void cli_list(FILE *out)
 {
     (void)fprintf(out, "weir %s: rate limiting\n\n", weir_version());
     for (size_t i = 0; cli_commands[i] != NULL; i++) {
-        char left[64];
-        (void)snprintf(left, sizeof left, "%s %s", cli_commands[i]->name,
-                       cli_commands[i]->operands);
-        (void)fprintf(out, "  weir %-22s %s\n", left, cli_commands[i]->summary);
+        list_one(out, cli_commands[i]);
     }
     (void)fprintf(out, "\n'weir COMMAND --help' lists the options of one.\n");
 }
@@ -43,14 +55,23 @@ static int only_the_name(const struct cli_command *command, int argc, char **arg
     return next == CLI_END ? CLI_END : next == CLI_HELP ? CLI_OK : CLI_USAGE;
 }
 
+/* "weir help replay" is "weir replay --help". */
 static int run_help(int argc, char **argv)
 {
-    int code = only_the_name(&cli_help, argc, argv);
-    if (code == CLI_END) {
-        cli_list(stdout);
-        code = CLI_OK;
+    static char help[] = "--help";
+    char *words[] = {argc > 1 ? argv[1] : NULL, argc > 2 ? argv[2] : help, help, NULL};
+    if (argc == 1 || argv[1][0] == '-') {
+        int code = only_the_name(&cli_help, argc, argv);
+        if (code == CLI_END) {
+            cli_list(stdout);
+            code = CLI_OK;
+        }
+        return code;
     }
-    return code;
+    if (argc > 3) {
+        return cli_complain(&cli_help, "found '%s', expected one command", argv[3]);
+    }
+    return cli_dispatch(argc > 2 ? 3 : 2, words);
 }
 
 static int run_version(int argc, char **argv)
@@ -75,6 +96,21 @@ static int words_of(const struct cli_command *command, int argc, char **argv)
         return 1;
     }
     return argc > 1 && strcmp(second + 1, argv[1]) == 0 ? 2 : 0;
+}
+
+/* "weir config --help": the commands that begin with this word. */
+static int list_group(const char *first)
+{
+    size_t length = strlen(first);
+    int listed = 0;
+    for (size_t i = 0; cli_commands[i] != NULL; i++) {
+        const char *name = cli_commands[i]->name;
+        if (strncmp(name, first, length) == 0 && name[length] == ' ') {
+            list_one(stdout, cli_commands[i]);
+            listed++;
+        }
+    }
+    return listed;
 }
 
 /* "config" alone, or with a second word that there is not: the names that begin with it. */
@@ -103,6 +139,10 @@ static int unknown(int argc, char **argv)
 {
     const char *nearest = NULL;
     unsigned best = suggest_limit(text_of(argv[0])) + 1;
+    bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+    if (help && list_group(argv[0]) > 0) {
+        return CLI_OK;
+    }
     if (list_second_words(argv[0], argc > 1 ? argv[1] : NULL) > 0) {
         return CLI_USAGE;
     }

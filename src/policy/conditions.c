@@ -3,6 +3,7 @@
 #include "policy/files.h"
 #include "policy/normal.h"
 #include "policy/pattern.h"
+#include "policy/suggest.h"
 
 /* The condition that is being read. */
 struct reading {
@@ -147,6 +148,18 @@ static void add_file(struct reading *c, const struct node *node)
     }
 }
 
+void attribute_suspect(struct reader *r, struct text name, struct place place)
+{
+    static const char *const known[] = {"path", "method", "host", "ip"};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        unsigned distance = suggest_distance(name, known[i]);
+        if (name.len > 2 && distance > 0 && distance <= suggest_limit(name)) {
+            warning(r->problems, place, "found the attribute '%.*s'; did you mean '%s'?",
+                    TEXT_ARGS(name), known[i]);
+        }
+    }
+}
+
 static void read_condition(struct reader *r, const struct node *key, const struct node *node,
                            struct condition *out)
 {
@@ -158,6 +171,7 @@ static void read_condition(struct reader *r, const struct node *key, const struc
         return;
     }
     out->attribute = key->scalar;
+    attribute_suspect(r, key->scalar, key->place);
     if (node->kind == NODE_LIST && node->count == 0) {
         unexpected(r, node, "at least one value: an empty list matches nothing");
         return;

@@ -10,6 +10,12 @@ void conditions_read(struct reader *r, const struct node *node, struct condition
 /* [{ip: [...]}, {path: ...}]; more entries are put behind those that are there. */
 void list_read(struct reader *r, const struct node *node, struct list_config *out);
 
+/*
+ * Attributes may have any name; one that is nearly `path`, `method`, `host` or
+ * `ip` was probably meant to be it, and would never match: a warning.
+ */
+void attribute_suspect(struct reader *r, struct text name, struct place place);
+
 /* `text` as a path from the folder of the rule file, terminated. NULL: out of memory. */
 const char *path_from(struct reader *r, struct text text);
 

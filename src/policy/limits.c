@@ -91,6 +91,7 @@ static bool read_alternatives(struct reader *r, const struct node *node, struct 
             unexpected(r, node, "an attribute, or several with | between them");
             return false;
         }
+        attribute_suspect(r, name, node->place);
         struct text *grown =
             arena_append(&r->source->arena, out->at, out->count, sizeof name, &name);
         if (grown == NULL) {
