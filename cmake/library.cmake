@@ -54,5 +54,6 @@ add_library(weir::rules ALIAS libweir_rules_shared)
 add_library(weir::rules_static ALIAS libweir_rules_static)
 set_target_properties(libweir_shared PROPERTIES EXPORT_NAME weir)
 set_target_properties(libweir_static PROPERTIES EXPORT_NAME weir_static)
-set_target_properties(libweir_rules_shared PROPERTIES EXPORT_NAME rules)
+# Found beside it wherever both are installed: a program's own runtime path does not reach this far.
+set_target_properties(libweir_rules_shared PROPERTIES EXPORT_NAME rules INSTALL_RPATH "$ORIGIN")
 set_target_properties(libweir_rules_static PROPERTIES EXPORT_NAME rules_static)

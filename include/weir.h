@@ -267,7 +267,8 @@ WEIR_API void weir_close(struct weir *w);
 
 /*
  * Changes count and burst (leaky_bucket: queue) of a live limiter, for every
- * process that shares it, at once. Keys keep their state: a key gains at most
+ * process that shares it, at once. Keys keep their state (a bucket's is the time
+ * until it is full: 3 of 5 used are 6 of 10 used): a key gains at most
  * one extra burst, and is locked out at most 1 s plus the new time to full, debt
  * included. A default max_debt follows the quota. burst_or_queue is 0 for the
  * windows and the log; 0 for token_bucket: count.

@@ -60,6 +60,11 @@ static int read_rules(const struct cli_command *command, const char *path, struc
     if (e == 0) {
         e = ruleset_create(&config, NULL, NULL, &problems, set, &error);
     }
+    if (e == 0 && (*set)->config.store.url.len > 0) {
+        warning(
+            &problems, (*set)->config.store_place,
+            "found a store: this version decides every limit locally, whatever its consistency");
+    }
     problems_finish(&problems);
     config_finish(&config);
     if (e == 0) {

@@ -8,7 +8,8 @@ enum { ALGORITHM, RATE, BURST, QUEUE, UNIT, EXPLAIN, RULES, QUIET };
 
 static const struct cli_option options[] = {
     [ALGORITHM] = {"--algorithm", "NAME",
-                   "decide by this one instead of stepped_bucket: token_bucket, ..."},
+                   "token_bucket, leaky_bucket, fixed_window, sliding_window or sliding_log; else "
+                   "stepped_bucket"},
     [RATE] = {"--rate", "N/PERIOD", "instead of the stream's capacity and window: 3/10, 100/min"},
     [BURST] = {"--burst", "N", "the most at once, for token_bucket; else N of the rate"},
     [QUEUE] = {"--queue", "N", "places to wait, for leaky_bucket; else 0"},

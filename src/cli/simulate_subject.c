@@ -90,29 +90,44 @@ static void make_person(uint32_t client, struct person *p)
                    ip & 255);
 }
 
+#define PERSON_ATTRIBUTES 4
+
+/* One that was asked for takes the place of the one that a client has by itself. */
+static size_t put_attribute(struct weir_rules_attribute *with, size_t count,
+                            const struct weir_rules_attribute *one)
+{
+    size_t i = 0;
+    while (i < count && (with[i].name_len != one->name_len ||
+                         memcmp(with[i].name, one->name, one->name_len) != 0)) {
+        i++;
+    }
+    with[i] = *one;
+    return i == count ? count + 1 : count;
+}
+
 static int ask_as_person(struct sim_subject *s, const struct sim_traffic *traffic,
                          const struct sim_request *r, int mode, struct weir_rules_answer *answer,
                          struct weir_error *error)
 {
     struct person p;
     make_person(r->client, &p);
-    struct weir_rules_attribute with[4 + SIM_ATTRIBUTES_MAX] = {
+    struct weir_rules_attribute with[PERSON_ATTRIBUTES + SIM_ATTRIBUTES_MAX] = {
         WEIR_RULES_ATTRIBUTE("path", s->plan->path),
         WEIR_RULES_ATTRIBUTE("method", s->plan->method),
         WEIR_RULES_ATTRIBUTE("ip", p.ip),
         WEIR_RULES_ATTRIBUTE("user", p.user),
     };
-    size_t given = s->plan->attributes_count;
-    if (given > 0) {
-        memcpy(&with[4], s->plan->attributes, given * sizeof with[0]);
-    }
     if (traffic != NULL && traffic->names != NULL) {
         with[3].value = traffic->names[r->client].at;
         with[3].value_len = traffic->names[r->client].len;
     }
+    size_t count = PERSON_ATTRIBUTES;
+    for (size_t i = 0; i < s->plan->attributes_count; i++) {
+        count = put_attribute(with, count, &s->plan->attributes[i]);
+    }
     struct weir_rules_question q = {
         .attributes = with,
-        .attributes_count = 4 + given,
+        .attributes_count = count,
         .cost = r->cost,
         .mode = mode,
     };

@@ -194,6 +194,7 @@ static void read_store(struct reader *r, const struct field *f, const struct nod
     (void)f;
     (void)target;
     if (first_time(r, 1, node)) {
+        r->config->store_place = node->place;
         store_read(r, node);
     }
 }

@@ -189,6 +189,7 @@ struct config {
     size_t sources_count;
     struct server_config server;
     struct store_config store;
+    struct place store_place;
     struct attribute_config *attributes;
     size_t attributes_count;
     struct list_config allow;

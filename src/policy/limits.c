@@ -206,11 +206,29 @@ static void require_fields(struct reader *r, const struct node *node)
     }
 }
 
+/* The most that a request may take at once. */
+static uint64_t quota_of(const struct limit_config *limit)
+{
+    switch (limit->algorithm) {
+    case WEIR_TOKEN_BUCKET:
+        return limit->base.burst;
+    case WEIR_LEAKY_BUCKET:
+        return add_sat(limit->base.burst, 1);
+    default:
+        return limit->base.rate.count;
+    }
+}
+
 static void check_fields(struct reader *r, const struct node *node,
                          const struct limit_config *limit)
 {
     const struct node *align = node_find(node, "align");
     numbers_check(r, node, limit->algorithm);
+    if (limit->cost > 0 && limit->tiers_count == 0 && limit->cost > quota_of(limit)) {
+        warning(r->problems, node_find(node, "cost")->place,
+                "found a cost of %llu, but at most %llu fit at once: no request can ever pass",
+                (unsigned long long)limit->cost, (unsigned long long)quota_of(limit));
+    }
     if (align != NULL && limit->algorithm != WEIR_FIXED_WINDOW) {
         problem(r->problems, align->place, "found 'align', but %s has none, only fixed_window",
                 weir_algorithm_name(limit->algorithm));
@@ -333,8 +351,8 @@ struct limit_config *limit_read(struct reader *r, const struct node *node)
     l.limit.rate_place = place_of(node, "rate");
     l.limit.consistency_place = place_of(node, "consistency");
     require_fields(r, node);
-    check_fields(r, node, &l.limit);
     read_rest(r, node, &l);
+    check_fields(r, node, &l.limit);
     if (r->problems->errors == before) {
         (void)limit_bytes(&l.limit, r->problems);
     }

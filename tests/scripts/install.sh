@@ -57,6 +57,12 @@ runs "$dir/shared" "pkg-config, shared"
 "${CC:-cc}" -o "$dir/rules" "$dir/rules.c" $(pkg-config --cflags --libs weir-rules)
 runs "$dir/rules" "pkg-config, shared, rules"
 
+# A program that names only the rules, by a runtime path of its own.
+cp "$WEIR_SOURCE_DIR/examples/rules.c" "$dir/example.c"
+# shellcheck disable=SC2046
+"${CC:-cc}" -o "$dir/example" "$dir/example.c" $(pkg-config --cflags --libs weir-rules) -Wl,--as-needed,-rpath,"$lib"
+LD_LIBRARY_PATH='' "$dir/example" >"$dir/said" || { echo "examples/rules.c does not run from a prefix" >&2; exit 1; }
+
 # Where only the archives are.
 mkdir "$dir/only" && cp "$lib"/libweir.a "$lib"/libweir-rules.a "$dir/only"
 # shellcheck disable=SC2046
