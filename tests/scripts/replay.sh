@@ -63,7 +63,7 @@ if ! grep -q '^WEIR_SANITIZE:STRING=.' "$WEIR_BUILD_DIR/CMakeCache.txt"; then
 fi
 
 # A bar on a terminal, if the decisions go elsewhere; gone at the end.
-if command -v script >/dev/null; then
+if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1 </dev/null; then # where there are terminals
     script -qec "'$weir' replay '$dir/many' >'$dir/out'" /dev/null >"$dir/terminal" </dev/null
     grep -q '[#.] *[0-9]* %' "$dir/terminal" || die "no bar on a terminal"
     if script -qec "'$weir' replay --quiet '$dir/many' >'$dir/out'" /dev/null </dev/null | grep -q '%'; then die "a bar with --quiet"; fi
