@@ -271,7 +271,10 @@ void attributes_read(struct reader *r, const struct node *node)
         return;
     }
     config->attributes = arena_array(&r->source->arena, node->count, sizeof *config->attributes);
-    for (size_t i = 0; i < node->count && config->attributes != NULL; i++) {
+    if (config->attributes == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < node->count; i++) {
         read_attribute(r, node->keys[i], node->items[i], &config->attributes[i]);
         config->attributes_count++;
     }
