@@ -15,6 +15,7 @@ const struct cli_command cli_version =
 
 /* In the order in which help and the manual list them. */
 const struct cli_command *const cli_commands[] = {
+    &cli_serve,
     &cli_demo,
     &cli_replay,
     &cli_simulate,
@@ -59,8 +60,7 @@ static int only_the_name(const struct cli_command *command, int argc, char **arg
 static int run_help(int argc, char **argv)
 {
     static char help[] = "--help";
-    char *words[] = {argc > 1 ? argv[1] : NULL, argc > 2 ? argv[2] : help, help, NULL};
-    if (argc == 1 || argv[1][0] == '-') {
+    if (argc < 2 || argv[1][0] == '-') {
         int code = only_the_name(&cli_help, argc, argv);
         if (code == CLI_END) {
             cli_list(stdout);
@@ -71,6 +71,7 @@ static int run_help(int argc, char **argv)
     if (argc > 3) {
         return cli_complain(&cli_help, "found '%s', expected one command", argv[3]);
     }
+    char *words[] = {argv[1], argc > 2 ? argv[2] : help, help, NULL};
     return cli_dispatch(argc > 2 ? 3 : 2, words);
 }
 

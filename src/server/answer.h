@@ -1,0 +1,46 @@
+/*
+ * One answer on every wire: verdict, limit, quota, remaining, retry_after_ms,
+ * reset_after_ms, delay_ms, flags, in this order. Questions become answers here;
+ * what they look like as bytes is the protocol's business.
+ */
+#ifndef WEIR_SERVER_ANSWER_H
+#define WEIR_SERVER_ANSWER_H
+
+#include "server/server.h"
+
+/* Bits of answer.flags, by the names that all protocols use. */
+#define ANSWER_DEGRADED 0x1u
+#define ANSWER_SHADOW 0x2u
+#define ANSWER_FULL 0x4u
+#define ANSWER_FLAGS 3
+
+extern const char *const answer_flag_names[ANSWER_FLAGS];
+extern const char *const answer_verdict_names[3]; /* by enum weir_verdict */
+
+struct answer {
+    int verdict;
+    int reason;                  /* enum weir_rules_reason */
+    char limit[WEIR_RULES_NAME]; /* "": none */
+    uint64_t quota;
+    int64_t remaining;      /* -1: no rule */
+    int64_t retry_after_ms; /* 0 allow; at least 1 deny; -1 never */
+    uint64_t reset_after_ms;
+    uint64_t delay_ms;
+    unsigned flags;
+};
+
+/* One limit by its name and the parts of its key. */
+struct direct {
+    struct weir_rules_key key;
+    uint64_t cost; /* 0: the limit's own, else 1 */
+    uint64_t max_wait_ns;
+    int mode;
+};
+
+/* 0 or WEIR_E... with the reason in *error. Rounded up: whoever waits that long is let in. */
+int answer_ask(struct weir_rules *rules, const struct weir_rules_question *question,
+               uint64_t now_ns, struct answer *answer, struct weir_error *error);
+int answer_check(struct weir_rules *rules, const struct direct *direct, uint64_t now_ns,
+                 struct answer *answer, struct weir_error *error);
+
+#endif

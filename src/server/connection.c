@@ -1,0 +1,373 @@
+#include "server/connection.h"
+
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "base/atomic.h"
+#include "server/worker.h"
+
+#define KEEP_BYTES 4096 /* of a connection's buffers while it is idle */
+
+static uint64_t now_ms(const struct connection *c)
+{
+    return uv_now(&c->worker->loop);
+}
+
+/* ---- ending ---- */
+
+static void drop_output(struct connection *c)
+{
+    c->worker->unsent -= buffer_len(&c->output) + buffer_len(&c->backlog);
+    buffer_finish(&c->output);
+    buffer_finish(&c->backlog);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct connection *c = handle->data;
+    struct worker *w = c->worker;
+    if (c->previous != NULL) {
+        c->previous->next = c->next;
+    } else {
+        w->connections = c->next;
+    }
+    if (c->next != NULL) {
+        c->next->previous = c->previous;
+    }
+    (void)fetch_sub(&w->server->connections, 1);
+    drop_output(c);
+    buffer_finish(&c->input);
+    free(c);
+}
+
+void connection_close(struct connection *c)
+{
+    if (c->closing) {
+        return;
+    }
+    c->closing = true;
+    if (c->protocol->close != NULL) {
+        c->protocol->close(c);
+    }
+    uv_close(&c->uv.handle, on_closed);
+}
+
+static int file_of(const struct connection *c)
+{
+    uv_os_fd_t fd = -1;
+    return uv_fileno(&c->uv.handle, &fd) == 0 ? fd : -1;
+}
+
+/* ---- writing ---- */
+
+static void go_on(struct connection *c);
+static void serve(struct connection *c, struct text input, bool kept);
+
+static bool has_room(const struct connection *c)
+{
+    return buffer_len(&c->backlog) < SERVER_OUTPUT_BYTES &&
+           (!c->writing || c->worker->unsent < SERVER_THREAD_OUTPUT_BYTES);
+}
+
+static void on_written(uv_write_t *write, int status);
+
+/* Hands c->output to the loop. */
+static void write_output(struct connection *c)
+{
+    struct text text = buffer_text(&c->output);
+    uv_buf_t buf = {.base = (char *)text.at, .len = text.len};
+    c->writing = true;
+    c->since_ms = now_ms(c);
+    c->unsent = text.len;
+    c->write.data = c;
+    if (uv_write(&c->write, &c->uv.stream, &buf, 1, on_written) != 0) {
+        connection_close(c);
+    }
+}
+
+static void on_written(uv_write_t *write, int status)
+{
+    struct connection *c = write->data;
+    c->writing = false;
+    if (status != 0 || c->closing) {
+        connection_close(c);
+        return;
+    }
+    c->worker->unsent -= buffer_len(&c->output);
+    buffer_take(&c->output, buffer_len(&c->output));
+    c->since_ms = now_ms(c);
+    if (buffer_len(&c->backlog) > 0) {
+        struct buffer sent = c->output;
+        c->output = c->backlog;
+        c->backlog = sent;
+        write_output(c);
+    }
+    buffer_trim(&c->output, KEEP_BYTES);
+    buffer_trim(&c->backlog, KEEP_BYTES);
+    if (buffer_len(&c->input) > 0 && !c->ending && !c->closing) {
+        serve(c, buffer_text(&c->input), true);
+    } else {
+        go_on(c);
+    }
+}
+
+/* Writes the thread's replies; what does not go out at once is kept. */
+static void flush(struct connection *c)
+{
+    struct buffer *replies = &c->worker->replies;
+    struct text text = buffer_text(replies);
+    uv_buf_t buf = {.base = (char *)text.at, .len = text.len};
+    int n = text.len > 0 && !c->writing ? uv_try_write(&c->uv.stream, &buf, 1) : 0;
+    if (replies->full || (n < 0 && n != UV_EAGAIN)) {
+        connection_close(c);
+        return;
+    }
+    text = text_after(text, n > 0 ? (size_t)n : 0);
+    if (text.len == 0) {
+        return;
+    }
+    struct buffer *keep = c->writing ? &c->backlog : &c->output;
+    buffer_put(keep, text);
+    if (keep->full) {
+        connection_close(c);
+        return;
+    }
+    c->worker->unsent += text.len;
+    if (!c->writing) {
+        write_output(c);
+    }
+}
+
+/* ---- reading ---- */
+
+/* Decides requests at the front of `input` and answers them. Returns the bytes used. */
+static size_t decide(struct connection *c, struct text input)
+{
+    struct worker *w = c->worker;
+    buffer_take(&w->replies, buffer_len(&w->replies));
+    w->replies.full = false;
+    int64_t used = c->protocol->consume(c, input);
+    if (used == CONNECTION_CLOSE) {
+        c->ending = true;
+        used = (int64_t)input.len;
+    }
+    flush(c);
+    return (size_t)used;
+}
+
+/* Decides what is complete in `input`, as far as there is room for replies, and keeps the rest. */
+static void serve(struct connection *c, struct text input, bool kept)
+{
+    struct text rest = input;
+    size_t used = 1;
+    (void)weir_rules_now(c->worker->server->rules, &c->worker->now_ns);
+    while (rest.len > 0 && used > 0 && has_room(c) && !c->closing) {
+        used = decide(c, rest);
+        rest = text_after(rest, used);
+    }
+    if (rest.len < input.len && !c->writing) {
+        c->since_ms = now_ms(c);
+    }
+    if (kept) {
+        buffer_take(&c->input, input.len - rest.len);
+    } else {
+        buffer_put(&c->input, rest);
+    }
+    buffer_trim(&c->input, KEEP_BYTES);
+    go_on(c);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t size, uv_buf_t *buf)
+{
+    struct connection *c = handle->data;
+    (void)size;
+    *buf = uv_buf_init(c->worker->read, SERVER_READ_BYTES);
+}
+
+static void take(struct connection *c, struct text text)
+{
+    c->owed -= text.len < c->owed ? text.len : c->owed;
+    if (buffer_len(&c->input) == 0) {
+        c->since_ms = c->writing ? c->since_ms : now_ms(c);
+        serve(c, text, false);
+        return;
+    }
+    buffer_put(&c->input, text);
+    if (!c->input.full) {
+        serve(c, buffer_text(&c->input), true);
+    }
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct connection *c = stream->data;
+    if (n < 0 && c->writing && n == UV_EOF) { /* it has said all and still listens */
+        (void)uv_read_stop(stream);
+        c->reading = false;
+        c->ending = true;
+    } else if (n < 0) {
+        connection_close(c);
+    } else if (n > 0 && !c->leaving) {
+        take(c, (struct text){buf->base, (size_t)n});
+    }
+    if (c->input.full) { /* a request larger than any that could be good, or no memory */
+        connection_close(c);
+    }
+}
+
+static void set_reading(struct connection *c, bool reading)
+{
+    if (c->reading == reading) {
+        return;
+    }
+    c->reading = reading;
+    if (!reading) {
+        (void)uv_read_stop(&c->uv.stream);
+    } else if (uv_read_start(&c->uv.stream, on_alloc, on_read) != 0) {
+        connection_close(c);
+    }
+}
+
+/* The replies are out and no more requests are taken. */
+static void leave(struct connection *c)
+{
+    c->leaving = true;
+    c->since_ms = now_ms(c);
+    buffer_finish(&c->input);
+    if (shutdown(file_of(c), SHUT_WR) != 0) {
+        connection_close(c);
+        return;
+    }
+    set_reading(c, true);
+}
+
+/* What is next: more input, or the end. */
+static void go_on(struct connection *c)
+{
+    if (c->closing || c->leaving) {
+        return;
+    }
+    if (c->stopping && c->owed == 0 && has_room(c)) {
+        c->ending = true;
+    }
+    if (c->ending && !c->writing) {
+        leave(c);
+    } else {
+        set_reading(c, !c->ending && has_room(c));
+    }
+}
+
+void connection_stop(struct connection *c)
+{
+    int waiting = 0;
+    if (c->closing || c->leaving) {
+        return;
+    }
+    if (ioctl(file_of(c), FIONREAD, &waiting) == 0 && waiting > 0) {
+        c->owed = (size_t)waiting;
+    }
+    c->stopping = true;
+    if (!c->writing) { /* else on_written() comes by */
+        go_on(c);
+    }
+}
+
+/* Slow is who fetches less than a portion of replies in write_ms. */
+static void note_progress(struct connection *c, uint64_t now)
+{
+    size_t unsent = uv_stream_get_write_queue_size(&c->uv.stream);
+    if (c->writing && unsent + SERVER_FLUSH_BYTES <= c->unsent) {
+        c->unsent = unsent;
+        c->since_ms = now;
+    }
+}
+
+void connection_check_time(struct connection *c, uint64_t now)
+{
+    const struct server_options *o = &c->worker->server->options;
+    note_progress(c, now);
+    uint64_t limit = c->leaving                  ? SERVER_LINGER_MS
+                     : c->writing                ? o->write_ms
+                     : buffer_len(&c->input) > 0 ? o->request_ms
+                                                 : o->idle_ms;
+    if (!c->closing && now - c->since_ms > limit) {
+        count_own(&c->worker->counts.timed_out, c->leaving ? 0 : 1);
+        connection_close(c);
+    }
+}
+
+/* ---- beginning ---- */
+
+static void note_peer(struct connection *c)
+{
+    struct sockaddr_storage from;
+    int size = sizeof from;
+    if (uv_tcp_getpeername(&c->uv.tcp, (struct sockaddr *)&from, &size) != 0) {
+        return;
+    }
+    char text[INET6_ADDRSTRLEN] = "";
+    if (from.ss_family == AF_INET) {
+        (void)uv_ip4_name((const struct sockaddr_in *)&from, text, sizeof text);
+    } else if (from.ss_family == AF_INET6) {
+        (void)uv_ip6_name((const struct sockaddr_in6 *)&from, text, sizeof text);
+    }
+    (void)address_parse(text_of(text), &c->peer, NULL);
+}
+
+/* In the thread's list, with a handle that is to be closed. NULL: no memory. */
+static struct connection *create(struct worker *w, const struct protocol *protocol, bool tcp)
+{
+    struct connection *c = calloc(1, sizeof *c + protocol->session_bytes);
+    if (c == NULL ||
+        (tcp ? uv_tcp_init(&w->loop, &c->uv.tcp) : uv_pipe_init(&w->loop, &c->uv.pipe, 0)) != 0) {
+        free(c);
+        return NULL;
+    }
+    c->uv.handle.data = c;
+    c->worker = w;
+    c->protocol = protocol;
+    c->since_ms = now_ms(c);
+    buffer_init(&c->input, SERVER_REQUEST_BYTES + SERVER_READ_BYTES);
+    buffer_init(&c->output, 2 * SERVER_OUTPUT_BYTES);
+    buffer_init(&c->backlog, 2 * SERVER_OUTPUT_BYTES);
+    c->next = w->connections;
+    if (c->next != NULL) {
+        c->next->previous = c;
+    }
+    w->connections = c;
+    return c;
+}
+
+static void refuse(struct connection *c)
+{
+    const char *words = c->protocol->refusal;
+    uv_buf_t buf = {.base = (char *)words, .len = words != NULL ? strlen(words) : 0};
+    if (words != NULL) {
+        (void)uv_try_write(&c->uv.stream, &buf, 1);
+    }
+    count_own(&c->worker->counts.refused, 1);
+    connection_close(c);
+}
+
+bool connection_accept(struct worker *w, uv_stream_t *listener, const struct protocol *protocol)
+{
+    bool tcp = listener->type == UV_TCP;
+    struct connection *c = create(w, protocol, tcp);
+    if (c == NULL) {
+        return false;
+    }
+    uint64_t open = fetch_add(&w->server->connections, 1);
+    if (uv_accept(listener, &c->uv.stream) != 0) {
+        connection_close(c);
+    } else if (open >= w->server->options.connections) {
+        refuse(c);
+    } else {
+        if (tcp) {
+            (void)uv_tcp_nodelay(&c->uv.tcp, 1);
+            note_peer(c);
+        }
+        set_reading(c, true);
+    }
+    return true;
+}

@@ -1,0 +1,88 @@
+/*
+ * One connection: bytes in, bytes out, and bounds on both. What the bytes mean
+ * is the protocol's business.
+ *
+ * An idle connection holds no buffer. A read goes into memory of the thread; the
+ * protocol consumes complete requests right there and puts the replies into
+ * another buffer of the thread, which is written at once. Only what is
+ * incomplete, or could not be written yet, is kept with the connection.
+ *
+ * Replies that the client does not fetch pile up to a bound, so that a client may
+ * send a long pipeline before it reads; from there on nothing more is read from
+ * it. A client that fetches nothing for write_ms is cut off.
+ *
+ * A connection that is to end is shut down for writing, and what still comes is
+ * thrown away for a moment: closed with bytes unread, the network would destroy
+ * replies that the client has not fetched yet.
+ */
+#ifndef WEIR_SERVER_CONNECTION_H
+#define WEIR_SERVER_CONNECTION_H
+
+#include "policy/address.h"
+#include "server/server.h"
+
+struct connection;
+
+struct protocol {
+    const char *name;
+    const char *refusal;  /* said to connections beyond the bound; may be NULL */
+    size_t session_bytes; /* of c->session, zeroed */
+    /*
+     * Consumes complete requests from the front of `input`, puts replies into
+     * c->worker->replies, and stops early when those are SERVER_FLUSH_BYTES: it is
+     * called again for the rest. How many bytes were used; CONNECTION_CLOSE if the
+     * connection is to end once the replies are out.
+     */
+    int64_t (*consume)(struct connection *c, struct text input);
+    void (*close)(struct connection *c); /* may be NULL */
+};
+
+#define CONNECTION_CLOSE INT64_C(-1)
+
+extern const struct protocol protocol_resp;
+extern const struct protocol protocol_http;
+
+struct connection {
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } uv;
+    struct worker *worker;
+    const struct protocol *protocol;
+    struct connection *next;
+    struct connection *previous;
+    struct buffer input;   /* the beginning of a request, or what waits for output to go */
+    struct buffer output;  /* being written */
+    struct buffer backlog; /* to be written next */
+    uv_write_t write;
+    uint64_t since_ms;   /* when the present silence, request or write began */
+    size_t unsent;       /* of output at that time */
+    size_t owed;         /* while stopping: bytes that had arrived before */
+    struct address peer; /* family 0: a unix socket */
+    bool writing;
+    bool reading;
+    bool stopping; /* the server ends: what is owed, no more */
+    bool ending;   /* no more requests; leave when the replies are out */
+    bool leaving;  /* shut down for writing, input is thrown away */
+    bool closing;  /* uv_close() has been called */
+    _Alignas(16) unsigned char session[];
+};
+
+/*
+ * Takes a new connection from a listening stream, or refuses it when there are too many. False if
+ * there was no memory: the stream waits until this is called again.
+ */
+bool connection_accept(struct worker *worker, uv_stream_t *listener,
+                       const struct protocol *protocol);
+
+/* Answers what has arrived by now, then ends. */
+void connection_stop(struct connection *c);
+
+void connection_close(struct connection *c);
+
+/* Closes what has been idle, or slow, for too long. Called by the thread's clock. */
+void connection_check_time(struct connection *c, uint64_t now_ms);
+
+#endif

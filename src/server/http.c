@@ -1,0 +1,173 @@
+/* HTTP: from bytes to rows of routes. */
+#include "server/http.h"
+
+#include "base/atomic.h"
+
+/* ---- what an orchestrator asks ---- */
+
+static void reply_word(struct exchange *x, int status, struct text word)
+{
+    buffer_put(&x->body, word);
+    http_reply(x, status, "text/plain; charset=utf-8", NULL);
+}
+
+static void run_healthz(struct exchange *x)
+{
+    reply_word(x, 200, TEXT("ok\n"));
+}
+
+static void run_readyz(struct exchange *x)
+{
+    if (load_acquire(&x->server->state) == SERVER_READY) {
+        reply_word(x, 200, TEXT("ready\n"));
+    } else {
+        reply_word(x, 503, TEXT("not ready\n"));
+    }
+}
+
+static const struct http_route health_routes[] = {
+    {"GET", "/healthz", false, run_healthz, "the program runs"},
+    {"GET", "/readyz", false, run_readyz, "it takes requests: 503 before, and while it ends"},
+    {NULL, NULL, false, NULL, NULL},
+};
+
+/* ---- routes ---- */
+
+static const struct http_route *const all_routes[] = {http_check_routes, http_auth_routes,
+                                                      health_routes};
+
+static bool leads_to(const struct http_route *route, struct text path)
+{
+    size_t n = strlen(route->path);
+    return text_starts(path, route->path) && (path.len == n || (route->below && path.at[n] == '/'));
+}
+
+static const struct http_route *find(struct text path)
+{
+    for (size_t i = 0; i < sizeof all_routes / sizeof all_routes[0]; i++) {
+        for (const struct http_route *row = all_routes[i]; row->path != NULL; row++) {
+            if (leads_to(row, path)) {
+                return row;
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool takes(const struct http_route *route, struct text method)
+{
+    return route->method == NULL || text_is(method, route->method) ||
+           (text_is(method, "HEAD") && strcmp(route->method, "GET") == 0);
+}
+
+static void route(struct exchange *x)
+{
+    const struct http_route *row = find(x->request->path);
+    if (row == NULL) {
+        http_reply_problem(x, 404, "there is nothing at this path");
+    } else if (!takes(row, x->request->method)) {
+        x->allow = row->method;
+        http_reply_problem(x, 405, "another method is expected here");
+    } else {
+        row->run(x);
+    }
+}
+
+/* ---- requests ---- */
+
+static struct exchange begin(struct connection *c, const struct http_request *request)
+{
+    struct exchange x = {.connection = c,
+                         .server = c->worker->server,
+                         .request = request,
+                         .out = &c->worker->replies,
+                         .now_ns = c->worker->now_ns,
+                         .close = !request->keep_alive};
+    buffer_init(&x.body, SERVER_OUTPUT_BYTES);
+    return x;
+}
+
+/* True if the connection is to end behind the reply. */
+static bool answer(struct connection *c, const struct http_request *request)
+{
+    struct exchange x = begin(c, request);
+    count_own(&c->worker->counts.requests[PROTOCOL_HTTP], 1);
+    route(&x);
+    buffer_finish(&x.body);
+    return x.close;
+}
+
+static void complain(struct connection *c, const struct http_request *request)
+{
+    struct exchange x = begin(c, request);
+    x.close = true;
+    http_reply_problem(&x, request->status, request->complaint);
+    buffer_finish(&x.body);
+}
+
+/*
+ * Requests are read from their beginning each time, so a sender of single bytes must not be able to
+ * make us read on each of them: only when a blank line has come, the end of every head and of every
+ * chunked body, or as many bytes as the head has announced, or more than may be.
+ */
+static bool worth_reading(struct http_session *s, struct text input)
+{
+    if (s->seen == 0 || input.len >= HTTP_REQUEST_MAX) {
+        return true;
+    }
+    if (s->needed > 0) {
+        return input.len >= s->needed;
+    }
+    if (s->seen < HTTP_HEAD_MAX && input.len >= HTTP_HEAD_MAX) {
+        return true;
+    }
+    struct text news = text_after(input, s->seen > 2 ? s->seen - 2 : 0);
+    s->seen = input.len;
+    return memmem(news.at, news.len, "\n\r\n", 3) != NULL ||
+           memmem(news.at, news.len, "\n\n", 2) != NULL;
+}
+
+static void note_more(struct connection *c, struct http_session *s, struct text input,
+                      const struct http_request *request)
+{
+    s->seen = input.len;
+    s->needed = request->needed;
+    if (request->wants_continue && !s->continued) {
+        buffer_put(&c->worker->replies, TEXT("HTTP/1.1 100 Continue\r\n\r\n"));
+        s->continued = true;
+    }
+}
+
+static int64_t consume(struct connection *c, struct text input)
+{
+    struct http_session *s = (struct http_session *)(void *)c->session;
+    struct http_request request;
+    int64_t used = 0;
+    while (input.len > 0 && buffer_len(&c->worker->replies) < SERVER_FLUSH_BYTES &&
+           worth_reading(s, input)) {
+        int got = http_parse(input, &request);
+        if (got == HTTP_MORE) {
+            note_more(c, s, input, &request);
+            break;
+        }
+        *s = (struct http_session){0};
+        if (got == HTTP_BAD) {
+            complain(c, &request);
+            return CONNECTION_CLOSE;
+        }
+        if (answer(c, &request)) {
+            return CONNECTION_CLOSE;
+        }
+        used += (int64_t)request.used;
+        input = text_after(input, request.used);
+    }
+    return used;
+}
+
+const struct protocol protocol_http = {
+    .name = "http",
+    .refusal = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n"
+               "Connection: close\r\n\r\n",
+    .session_bytes = sizeof(struct http_session),
+    .consume = consume,
+};

@@ -1,0 +1,61 @@
+/* HTTP: one request being answered, and the routes as rows. */
+#ifndef WEIR_SERVER_HTTP_H
+#define WEIR_SERVER_HTTP_H
+
+#include "server/answer.h"
+#include "server/connection.h"
+#include "server/worker.h"
+#include "wire/http.h"
+#include "wire/ratelimit.h"
+
+struct http_session {
+    size_t seen;    /* bytes of a beginning that has been looked at; 0: none */
+    size_t needed;  /* fewer are not all of it; 0: not known */
+    bool continued; /* 100 has been said */
+};
+
+/* One request, and its reply. */
+struct exchange {
+    struct connection *connection;
+    struct server *server;
+    const struct http_request *request;
+    struct buffer *out;
+    uint64_t now_ns;
+    bool close;         /* end the connection behind the reply */
+    const char *allow;  /* of a 405: the method that would be right; NULL otherwise */
+    struct buffer body; /* of the reply */
+};
+
+struct http_route {
+    const char *method; /* NULL: any */
+    const char *path;
+    bool below; /* also what is below the path */
+    void (*run)(struct exchange *x);
+    const char *summary;
+};
+
+/* NULL behind the last path. */
+extern const struct http_route http_check_routes[]; /* http_check.c: questions as JSON */
+extern const struct http_route http_auth_routes[];  /* http_auth.c: questions of gateways */
+
+/* ---- replies (http_reply.c) ---- */
+
+/* What is in x->body, whole; `a`, if given, is what the header fields tell of. */
+void http_reply(struct exchange *x, int status, const char *type, const struct answer *a);
+
+/* 200: the answer; else a problem (RFC 9457) with its members. */
+void http_reply_answer(struct exchange *x, int status, const struct answer *a);
+void http_reply_problem(struct exchange *x, int status, const char *detail);
+
+/* The same for an error of the rules. */
+void http_reply_failure(struct exchange *x, int e, const struct weir_error *error);
+
+/* The status that says what the answer says. */
+int http_status_of_answer(const struct answer *a);
+int http_status_of_error(int e);
+
+/* {"verdict":"allow",...}; {"title":...,"status":...,"detail":...} */
+void http_put_answer(struct buffer *body, const struct answer *a);
+void http_put_problem(struct buffer *body, int status, const char *detail);
+
+#endif

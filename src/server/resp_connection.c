@@ -1,0 +1,264 @@
+/* What clients of Redis say before and between the commands that they came for. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/atomic.h"
+#include "server/resp.h"
+
+static void ok(struct command *c)
+{
+    resp_put_simple(c->out, TEXT("OK"));
+}
+
+static void run_ping(struct command *c)
+{
+    if (c->argc == 2) {
+        resp_put_bulk(c->out, c->argv[1]);
+    } else {
+        resp_put_simple(c->out, TEXT("PONG"));
+    }
+}
+
+static void run_echo(struct command *c)
+{
+    resp_put_bulk(c->out, c->argv[1]);
+}
+
+static void run_quit(struct command *c)
+{
+    ok(c);
+    c->close = true;
+}
+
+static void run_reset(struct command *c)
+{
+    c->session->proto = 2;
+    c->session->name[0] = 0;
+    resp_put_simple(c->out, TEXT("RESET"));
+}
+
+static void run_select(struct command *c)
+{
+    int64_t number;
+    if (!resp_to_i64(c->argv[1], &number)) {
+        resp_put_error(c->out, TEXT("ERR value is not an integer or out of range"));
+    } else if (number != 0) {
+        resp_put_error(c->out, TEXT("ERR DB index is out of range"));
+    } else {
+        ok(c);
+    }
+}
+
+static void run_auth(struct command *c)
+{
+    resp_put_error(c->out, TEXT("ERR AUTH <password> called without any password configured for "
+                                "the default user. Are you sure your configuration is correct?"));
+}
+
+/* Names stand in lists, between spaces. False after an error. */
+static bool set_name(struct command *c, struct text name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        if (name.at[i] < '!' || name.at[i] > '~') {
+            resp_put_error(c->out, TEXT("ERR Client names cannot contain spaces, newlines or "
+                                        "special characters."));
+            return false;
+        }
+    }
+    size_t n = name.len < sizeof c->session->name ? name.len : sizeof c->session->name - 1;
+    memcpy(c->session->name, name.at, n);
+    c->session->name[n] = 0;
+    return true;
+}
+
+static uint64_t session_id(struct command *c)
+{
+    static uint64_t last;
+    if (c->session->id == 0) {
+        c->session->id = fetch_add(&last, 1) + 1;
+    }
+    return c->session->id;
+}
+
+static void put_greeting(struct command *c)
+{
+    resp_put_map(c->out, c->proto, 7);
+    resp_put_bulk(c->out, TEXT("server"));
+    resp_put_bulk(c->out, TEXT("weir"));
+    resp_put_bulk(c->out, TEXT("version"));
+    resp_put_bulk(c->out, text_of(weir_version()));
+    resp_put_bulk(c->out, TEXT("proto"));
+    resp_put_integer(c->out, c->proto);
+    resp_put_bulk(c->out, TEXT("id"));
+    resp_put_integer(c->out, (int64_t)session_id(c));
+    resp_put_bulk(c->out, TEXT("mode"));
+    resp_put_bulk(c->out, TEXT("standalone"));
+    resp_put_bulk(c->out, TEXT("role"));
+    resp_put_bulk(c->out, TEXT("master"));
+    resp_put_bulk(c->out, TEXT("modules"));
+    resp_put_array(c->out, 0);
+}
+
+/* HELLO [protover [AUTH username password] [SETNAME name]] */
+static void run_hello(struct command *c)
+{
+    int64_t proto = c->proto;
+    if (c->argc > 1 && (!resp_to_i64(c->argv[1], &proto) || (proto != 2 && proto != 3))) {
+        resp_put_error(c->out, TEXT("NOPROTO unsupported protocol version"));
+        return;
+    }
+    for (unsigned i = 2; i < c->argc;) {
+        if (text_is_word(c->argv[i], "AUTH") && i + 2 < c->argc) {
+            run_auth(c);
+            return;
+        }
+        if (!text_is_word(c->argv[i], "SETNAME") || i + 1 >= c->argc) {
+            resp_put_errorf(c->out, "ERR Syntax error in HELLO option '%.*s'",
+                            (int)(c->argv[i].len > 64 ? 64 : c->argv[i].len), c->argv[i].at);
+            return;
+        }
+        if (!set_name(c, c->argv[i + 1])) {
+            return;
+        }
+        i += 2;
+    }
+    c->session->proto = (int)proto;
+    c->proto = (int)proto;
+    put_greeting(c);
+}
+
+static void put_client(struct command *c)
+{
+    char text[256];
+    char peer[ADDRESS_MAX] = "unix";
+    if (c->connection->peer.family != 0) {
+        (void)address_print(&c->connection->peer, peer);
+    }
+    int n = snprintf(text, sizeof text, "id=%" PRIu64 " addr=%s name=%s resp=%d\n", session_id(c),
+                     peer, c->session->name, c->proto);
+    resp_put_verbatim(c->out, c->proto, (struct text){text, (size_t)n});
+}
+
+static void run_client(struct command *c)
+{
+    struct text what = c->argv[1];
+    if (text_is_word(what, "ID")) {
+        resp_put_integer(c->out, (int64_t)session_id(c));
+    } else if (text_is_word(what, "GETNAME")) {
+        if (c->session->name[0] != 0) {
+            resp_put_bulk(c->out, text_of(c->session->name));
+        } else {
+            resp_put_null(c->out, c->proto);
+        }
+    } else if (text_is_word(what, "SETNAME") && c->argc == 3) {
+        if (set_name(c, c->argv[2])) {
+            ok(c);
+        }
+    } else if (text_is_word(what, "INFO") || text_is_word(what, "LIST")) {
+        put_client(c);
+    } else if (text_is_word(what, "SETINFO") || text_is_word(what, "NO-EVICT") ||
+               text_is_word(what, "NO-TOUCH")) {
+        ok(c);
+    } else {
+        resp_put_errorf(c->out, "ERR unknown subcommand '%.*s'. Try CLIENT INFO.",
+                        (int)(what.len > 64 ? 64 : what.len), what.at);
+    }
+}
+
+static size_t count_rows(const struct command_row *rows)
+{
+    size_t n = 0;
+    while (rows[n].name != NULL) {
+        n++;
+    }
+    return n;
+}
+
+static void put_commands(struct command *c, const struct command_row *rows)
+{
+    for (; rows->name != NULL; rows++) {
+        resp_put_array(c->out, 6);
+        resp_put_bulk(c->out, text_of(rows->name));
+        resp_put_integer(c->out, rows->args_max == rows->args_min ? (int64_t)rows->args_min
+                                                                  : -(int64_t)rows->args_min);
+        resp_put_array(c->out, 0);
+        resp_put_integer(c->out, 0);
+        resp_put_integer(c->out, 0);
+        resp_put_integer(c->out, 0);
+    }
+}
+
+static void put_docs(struct command *c, const struct command_row *rows)
+{
+    for (; rows->name != NULL; rows++) {
+        resp_put_bulk(c->out, text_of(rows->name));
+        resp_put_map(c->out, c->proto, 1);
+        resp_put_bulk(c->out, TEXT("summary"));
+        resp_put_bulk(c->out, text_of(rows->summary));
+    }
+}
+
+static void run_command(struct command *c)
+{
+    size_t n = count_rows(resp_limit_commands) + count_rows(resp_connection_commands);
+    if (c->argc > 1 && text_is_word(c->argv[1], "COUNT")) {
+        resp_put_integer(c->out, (int64_t)n);
+    } else if (c->argc > 1 && text_is_word(c->argv[1], "DOCS")) {
+        resp_put_map(c->out, c->proto, n);
+        put_docs(c, resp_limit_commands);
+        put_docs(c, resp_connection_commands);
+    } else if (c->argc == 1 || text_is_word(c->argv[1], "INFO")) {
+        resp_put_array(c->out, n);
+        put_commands(c, resp_limit_commands);
+        put_commands(c, resp_connection_commands);
+    } else {
+        resp_put_error(c->out, TEXT("ERR unknown subcommand. Try COMMAND DOCS."));
+    }
+}
+
+static void run_info(struct command *c)
+{
+    char text[512];
+    uint64_t up = (c->now_ns - c->server->started_ns) / WEIR_SECOND;
+    int n = snprintf(text, sizeof text,
+                     "# Server\r\nweir_version:%s\r\nredis_mode:standalone\r\n"
+                     "uptime_in_seconds:%" PRIu64 "\r\n# Clients\r\nconnected_clients:%" PRIu64
+                     "\r\n# Persistence\r\nloading:0\r\n# Replication\r\nrole:master\r\n",
+                     weir_version(), up, load_relaxed(&c->server->connections));
+    resp_put_verbatim(c->out, c->proto, (struct text){text, (size_t)n});
+}
+
+/* Tools ask for settings of Redis that mean nothing here: the answer is that they are empty. */
+static void run_config(struct command *c)
+{
+    if (!text_is_word(c->argv[1], "GET")) {
+        resp_put_error(c->out, TEXT("ERR unknown subcommand. Try CONFIG GET."));
+        return;
+    }
+    resp_put_map(c->out, c->proto, c->argc - 2);
+    for (unsigned i = 2; i < c->argc; i++) {
+        resp_put_bulk(c->out, c->argv[i]);
+        resp_put_bulk(c->out, TEXT(""));
+    }
+}
+
+static void run_cluster(struct command *c)
+{
+    resp_put_error(c->out, TEXT("ERR This instance has cluster support disabled"));
+}
+
+const struct command_row resp_connection_commands[] = {
+    {"PING", 1, 2, run_ping, "Answers PONG"},
+    {"ECHO", 2, 2, run_echo, "Answers its argument"},
+    {"HELLO", 1, 0, run_hello, "Chooses the protocol"},
+    {"AUTH", 2, 3, run_auth, "Says who one is"},
+    {"SELECT", 2, 2, run_select, "There is database 0 only"},
+    {"CLIENT", 2, 0, run_client, "About this connection"},
+    {"COMMAND", 1, 0, run_command, "Lists the commands"},
+    {"INFO", 1, 0, run_info, "About the server"},
+    {"CONFIG", 2, 0, run_config, "Answers CONFIG GET for tools"},
+    {"CLUSTER", 2, 0, run_cluster, "There is no cluster"},
+    {"QUIT", 1, 0, run_quit, "Ends the connection"},
+    {"RESET", 1, 1, run_reset, "Begins the connection anew"},
+    {NULL, 0, 0, NULL, NULL},
+};

@@ -1,0 +1,212 @@
+#include "server/server.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "server/worker.h"
+
+/* The adhoc limit lends its table: a key may be ahead by a year. */
+#define ADHOC_SPAN (365 * WEIR_DAY)
+
+/* Files besides connections: standard ones, rules, state; a loop and its listeners. */
+#define FILES_OF_PROCESS 64
+#define FILES_OF_THREAD 16
+
+static unsigned processors(void)
+{
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return n > SERVER_THREADS_MAX ? SERVER_THREADS_MAX : (unsigned)n;
+}
+
+static int open_adhoc(struct server *server, struct weir_error *error)
+{
+    struct weir_options o = WEIR_OPTIONS_INIT;
+    if (server->options.adhoc_keys == 0) {
+        return 0;
+    }
+    o.algorithm = WEIR_TOKEN_BUCKET;
+    o.count = 1;
+    o.period_ns = ADHOC_SPAN;
+    o.max_keys = server->options.adhoc_keys;
+    return weir_open(&server->adhoc, &o, error);
+}
+
+static bool is_unix(const char *address)
+{
+    return strncmp(address, "unix:", 5) == 0;
+}
+
+/* The files of unix sockets; with `sockets`, of those that are open. */
+static void remove_sockets(const struct server *server, const int *sockets)
+{
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        if (is_unix(server->options.listen[i]) && (sockets == NULL || sockets[i] >= 0)) {
+            (void)unlink(server->options.listen[i] + 5);
+        }
+    }
+}
+
+static void close_sockets(int *sockets)
+{
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        if (sockets[i] >= 0) {
+            (void)close(sockets[i]);
+            sockets[i] = -1;
+        }
+    }
+}
+
+/* The first thread's listeners are bound; the others share their port, or the socket itself. */
+static int open_sockets(struct server *server, unsigned number, const int *first, int *sockets,
+                        struct weir_error *error)
+{
+    char address[128];
+    int e = 0;
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        sockets[i] = -1;
+    }
+    for (unsigned i = 0; e == 0 && i < PROTOCOLS; i++) {
+        const char *given = server->options.listen[i];
+        if (number == 0) {
+            e = listener_open(given, i == PROTOCOL_ADMIN ? LISTENER_ALONE : LISTENER_FIRST,
+                              &sockets[i], error);
+        } else if (i != PROTOCOL_ADMIN && first[i] >= 0 && is_unix(given)) {
+            sockets[i] = fcntl(first[i], F_DUPFD_CLOEXEC, 0);
+            e = sockets[i] >= 0 ? 0 : fail_errno(error, "cannot be listened on", given);
+        } else if (i != PROTOCOL_ADMIN && first[i] >= 0) {
+            given = server_address(server, (enum server_protocol)i, address, sizeof address);
+            e = listener_open(given, LISTENER_MORE, &sockets[i], error);
+        }
+    }
+    if (e != 0) {
+        if (number == 0) {
+            remove_sockets(server, sockets);
+        }
+        close_sockets(sockets);
+    }
+    return e;
+}
+
+static int start_worker(struct server *server, unsigned number, struct weir_error *error)
+{
+    int sockets[PROTOCOLS];
+    int first[PROTOCOLS] = {-1, -1, -1};
+    struct worker *w = &server->workers[number];
+    for (unsigned i = 0; number > 0 && i < PROTOCOLS; i++) {
+        uv_os_fd_t fd;
+        struct worker *one = &server->workers[0];
+        if (one->listeners[i].open && uv_fileno(&one->listeners[i].uv.handle, &fd) == 0) {
+            first[i] = fd;
+        }
+    }
+    int e = open_sockets(server, number, first, sockets, error);
+    if (e == 0) {
+        server->workers_count = number + 1;
+        e = worker_init(w, server, number, sockets, error);
+    }
+    return e;
+}
+
+static void set_default(uint64_t *option, uint64_t value)
+{
+    *option = *option != 0 ? *option : value;
+}
+
+/*
+ * A connection is a file. There are to be enough, and no more connections than that: they are
+ * refused one by one then, where accept() would fail for all.
+ */
+static void fit_files(struct server_options *o, unsigned threads)
+{
+    struct rlimit files;
+    rlim_t others = FILES_OF_PROCESS + (rlim_t)threads * FILES_OF_THREAD;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
+        return;
+    }
+    rlim_t wanted = o->connections + others;
+    if (files.rlim_cur < wanted) {
+        files.rlim_cur = files.rlim_max < wanted ? files.rlim_max : wanted;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+        (void)getrlimit(RLIMIT_NOFILE, &files);
+    }
+    if (files.rlim_cur < wanted) {
+        o->connections = files.rlim_cur > others ? (unsigned)(files.rlim_cur - others) : 1;
+    }
+}
+
+int server_start(struct server *server, struct weir_error *error)
+{
+    unsigned n = server->options.threads != 0 ? server->options.threads : processors();
+    set_default(&server->options.idle_ms, SERVER_IDLE_MS);
+    set_default(&server->options.request_ms, SERVER_REQUEST_MS);
+    set_default(&server->options.write_ms, SERVER_WRITE_MS);
+    fit_files(&server->options, n);
+    server->started_ns = clock_unix_ns();
+    server->workers = calloc(n, sizeof *server->workers);
+    if (server->workers == NULL) {
+        return fail(error, WEIR_ENOMEM, "out of memory for %u threads", n);
+    }
+    int e = open_adhoc(server, error);
+    for (unsigned i = 0; e == 0 && i < n; i++) {
+        e = start_worker(server, i, error);
+    }
+    for (unsigned i = 0; e == 0 && i < n; i++) {
+        e = worker_start(&server->workers[i], error);
+    }
+    if (e != 0) {
+        server_stop(server);
+        return e;
+    }
+    store_release(&server->state, SERVER_READY);
+    return 0;
+}
+
+void server_stop(struct server *server)
+{
+    store_release(&server->state, SERVER_DRAINING);
+    for (unsigned i = 0; i < server->workers_count; i++) {
+        worker_stop(&server->workers[i]);
+    }
+    for (unsigned i = 0; i < server->workers_count; i++) {
+        worker_finish(&server->workers[i]);
+    }
+    if (server->workers_count > 0) {
+        remove_sockets(server, NULL);
+    }
+    free(server->workers);
+    weir_close(server->adhoc);
+    server->workers = NULL;
+    server->workers_count = 0;
+    server->adhoc = NULL;
+}
+
+const char *server_address(const struct server *server, enum server_protocol protocol, char *text,
+                           size_t size)
+{
+    struct worker *w = &server->workers[0];
+    const char *given = server->options.listen[protocol];
+    struct sockaddr_storage bound;
+    int length = sizeof bound;
+    char host[64] = "";
+    if (is_unix(given) || !w->listeners[protocol].open ||
+        uv_tcp_getsockname(&w->listeners[protocol].uv.tcp, (struct sockaddr *)&bound, &length) !=
+            0) {
+        (void)snprintf(text, size, "%s", given);
+        return text;
+    }
+    bool six = bound.ss_family == AF_INET6;
+    (void)(six ? uv_ip6_name((const struct sockaddr_in6 *)&bound, host, sizeof host)
+               : uv_ip4_name((const struct sockaddr_in *)&bound, host, sizeof host));
+    unsigned port = ntohs(six ? ((const struct sockaddr_in6 *)&bound)->sin6_port
+                              : ((const struct sockaddr_in *)&bound)->sin_port);
+    (void)snprintf(text, size, six ? "[%s]:%u" : "%s:%u", host, port);
+    return text;
+}

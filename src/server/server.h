@@ -1,0 +1,83 @@
+/*
+ * weir serve: threads, each with an event loop of its own and its own share of
+ * every listening socket; tables are shared and lock-free, so a request is
+ * read, decided and answered by the thread that accepted its connection.
+ *
+ *   listener.c    addresses -> listening sockets
+ *   worker.c      a thread, its loop, its connections' clock
+ *   connection.c  bytes in, bytes out, bounds; knows no protocol
+ *   resp.c http.c one protocol each: bytes -> questions -> bytes
+ *   answer.c      one answer on every wire
+ */
+#ifndef WEIR_SERVER_SERVER_H
+#define WEIR_SERVER_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include <weir_rules.h>
+
+#include "base/buffer.h"
+#include "base/text.h"
+#include "policy/address.h"
+
+/* Bounds. Whatever a stranger sends, this is all that it can take. */
+#define SERVER_THREADS_MAX 64
+#define SERVER_READ_BYTES 65536                /* one read, shared by the connections of a thread */
+#define SERVER_REQUEST_BYTES 81920             /* one request that has not arrived as a whole yet */
+#define SERVER_FLUSH_BYTES 65536               /* replies that are written before more are made */
+#define SERVER_REPLY_BYTES (1u << 20)          /* one reply, behind those */
+#define SERVER_OUTPUT_BYTES (16u << 20)        /* replies that a client has not fetched yet, ... */
+#define SERVER_THREAD_OUTPUT_BYTES (64u << 20) /* ... and all clients of a thread */
+#define SERVER_IDLE_MS 300000                  /* a connection that says nothing */
+#define SERVER_REQUEST_MS 10000                /* a request that has begun and does not end */
+#define SERVER_WRITE_MS 10000                  /* replies that nobody fetches */
+#define SERVER_LINGER_MS 1000                  /* between the last reply and the client's own end */
+#define SERVER_DRAIN_MS 5000                   /* server_stop() */
+
+enum server_state { SERVER_STARTING, SERVER_READY, SERVER_DRAINING };
+
+enum server_protocol { PROTOCOL_RESP, PROTOCOL_HTTP, PROTOCOL_ADMIN, PROTOCOLS };
+
+struct server_options {
+    const char *listen[PROTOCOLS]; /* "ADDRESS:PORT", "unix:PATH", "off" */
+    unsigned threads;              /* 0: as many as there are processors for us */
+    unsigned connections;          /* of all threads; fewer if there are not as many files */
+    bool inline_commands;
+    uint64_t adhoc_keys; /* of CL.THROTTLE; 0: off */
+    uint64_t idle_ms;    /* these three: 0 is SERVER_IDLE_MS, ... */
+    uint64_t request_ms;
+    uint64_t write_ms;
+    int headers;                    /* enum ratelimit_format: in HTTP answers */
+    unsigned auth_deny_status;      /* of /v1/auth; 0: 429 */
+    const struct cidr_set *trusted; /* proxies that tell who the client is; NULL: loopback */
+};
+
+struct worker;
+
+struct server {
+    struct server_options options;
+    struct weir_rules *rules;
+    struct weir *adhoc; /* NULL: off */
+    struct worker *workers;
+    unsigned workers_count;
+    uint64_t state;       /* enum server_state */
+    uint64_t connections; /* open now */
+    uint64_t started_ns;
+};
+
+/*
+ * Binds, starts the threads, returns when they listen. *server is the caller's;
+ * its options and rules are given. 0, or WEIR_E... and nothing is left behind.
+ */
+int server_start(struct server *server, struct weir_error *error);
+
+/* Stops accepting, lets what has arrived be answered, ends the threads: in SERVER_DRAIN_MS. */
+void server_stop(struct server *server);
+
+/* The address that a listener was really bound to ("127.0.0.1:6380"); "off". */
+const char *server_address(const struct server *server, enum server_protocol protocol, char *text,
+                           size_t size);
+
+#endif

@@ -1,0 +1,197 @@
+#include "server/worker.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/error.h"
+
+#define STOP_TICK_MS 20
+
+static const struct protocol *const protocols[PROTOCOLS] = {
+    [PROTOCOL_RESP] = &protocol_resp,
+    [PROTOCOL_HTTP] = &protocol_http,
+    [PROTOCOL_ADMIN] = NULL,
+};
+
+static void accept_one(struct worker *w, unsigned protocol)
+{
+    bool taken = connection_accept(w, &w->listeners[protocol].uv.stream, protocols[protocol]);
+    w->listeners[protocol].stalled = !taken;
+    count_own(&w->counts.accepted[protocol], taken);
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    struct worker *w = listener->data;
+    for (unsigned i = 0; status == 0 && i < PROTOCOLS; i++) {
+        if (listener == &w->listeners[i].uv.stream) {
+            accept_one(w, i);
+        }
+    }
+}
+
+static void close_handle(uv_handle_t *handle)
+{
+    if (handle->type != UV_UNKNOWN_HANDLE && !uv_is_closing(handle)) {
+        uv_close(handle, NULL);
+    }
+}
+
+static void close_listeners(struct worker *w)
+{
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        if (w->listeners[i].open) {
+            close_handle(&w->listeners[i].uv.handle);
+        }
+        w->listeners[i].stalled = false;
+    }
+}
+
+static void check_connections(struct worker *w, uint64_t now_ms)
+{
+    bool late = w->stopping && now_ms - w->stopped_ms > SERVER_DRAIN_MS;
+    for (struct connection *c = w->connections; c != NULL; c = c->next) {
+        if (late) {
+            connection_close(c);
+        } else {
+            connection_check_time(c, now_ms);
+        }
+    }
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct worker *w = timer->data;
+    check_connections(w, uv_now(&w->loop));
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        if (w->listeners[i].stalled) {
+            accept_one(w, i);
+        }
+    }
+    if (w->stopping && w->connections == NULL) {
+        close_handle((uv_handle_t *)timer);
+    }
+}
+
+/* No new connections; those that are here end as soon as their replies are out. */
+static void on_stop(uv_async_t *async)
+{
+    struct worker *w = async->data;
+    w->stopping = true;
+    w->stopped_ms = uv_now(&w->loop);
+    close_listeners(w);
+    for (struct connection *c = w->connections; c != NULL; c = c->next) {
+        connection_stop(c);
+    }
+    close_handle((uv_handle_t *)&w->stop);
+    (void)uv_timer_start(&w->tick, on_tick, 0, STOP_TICK_MS);
+}
+
+/* ---- making ---- */
+
+static bool is_unix(const char *address)
+{
+    return strncmp(address, "unix:", 5) == 0;
+}
+
+/* Takes over the socket. */
+static int listen_on(struct worker *w, unsigned protocol, int fd)
+{
+    bool pipe = is_unix(w->server->options.listen[protocol]);
+    int e = protocols[protocol] == NULL ? UV_ENOTSUP
+            : pipe                      ? uv_pipe_init(&w->loop, &w->listeners[protocol].uv.pipe, 0)
+                                        : uv_tcp_init(&w->loop, &w->listeners[protocol].uv.tcp);
+    if (e != 0) {
+        (void)close(fd);
+        return e;
+    }
+    w->listeners[protocol].open = true;
+    w->listeners[protocol].uv.handle.data = w;
+    e = pipe ? uv_pipe_open(&w->listeners[protocol].uv.pipe, fd)
+             : uv_tcp_open(&w->listeners[protocol].uv.tcp, fd);
+    if (e != 0) {
+        (void)close(fd);
+        return e;
+    }
+    return uv_listen(&w->listeners[protocol].uv.stream, 511, on_connection);
+}
+
+/* A second, or a part of the shortest time that is to be watched. */
+static uint64_t tick_ms(const struct server_options *o)
+{
+    uint64_t least = o->idle_ms < o->request_ms ? o->idle_ms : o->request_ms;
+    least = o->write_ms < least ? o->write_ms : least;
+    return least < 4 ? 1 : least / 4 < 1000 ? least / 4 : 1000;
+}
+
+static int open_handles(struct worker *w)
+{
+    int e = uv_async_init(&w->loop, &w->stop, on_stop);
+    w->stop.data = w;
+    if (e == 0) {
+        e = uv_timer_init(&w->loop, &w->tick);
+        w->tick.data = w;
+    }
+    uint64_t ms = tick_ms(&w->server->options);
+    return e == 0 ? uv_timer_start(&w->tick, on_tick, ms, ms) : e;
+}
+
+int worker_init(struct worker *w, struct server *server, unsigned number, const int *sockets,
+                struct weir_error *error)
+{
+    w->server = server;
+    w->number = number;
+    buffer_init(&w->replies, SERVER_REPLY_BYTES);
+    int e = uv_loop_init(&w->loop);
+    w->made = e == 0;
+    e = e == 0 ? open_handles(w) : e;
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        if (sockets[i] >= 0 && e == 0) {
+            e = listen_on(w, i, sockets[i]);
+        } else if (sockets[i] >= 0) {
+            (void)close(sockets[i]);
+        }
+    }
+    return e == 0 ? 0 : fail(error, WEIR_EIO, "listening: %s", uv_strerror(e));
+}
+
+static void run(void *arg)
+{
+    struct worker *w = arg;
+    sigset_t
+        all; /* signals are the other threads' business; SIGPIPE comes as an error of a write */
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, NULL);
+    (void)uv_run(&w->loop, UV_RUN_DEFAULT); /* until on_stop() and on_tick() have closed all */
+}
+
+int worker_start(struct worker *w, struct weir_error *error)
+{
+    int e = uv_thread_create(&w->thread, run, w);
+    w->started = e == 0;
+    return e == 0 ? 0 : fail(error, WEIR_EIO, "thread: %s", uv_strerror(e));
+}
+
+void worker_stop(struct worker *w)
+{
+    if (w->started) {
+        (void)uv_async_send(&w->stop);
+    }
+}
+
+void worker_finish(struct worker *w)
+{
+    if (w->started) {
+        (void)uv_thread_join(&w->thread);
+    } else if (w->made && uv_loop_alive(&w->loop)) { /* it never ran */
+        close_listeners(w);
+        close_handle((uv_handle_t *)&w->tick);
+        close_handle((uv_handle_t *)&w->stop);
+        (void)uv_run(&w->loop, UV_RUN_DEFAULT);
+    }
+    if (w->made) {
+        (void)uv_loop_close(&w->loop);
+    }
+    buffer_finish(&w->replies);
+}

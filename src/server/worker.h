@@ -1,0 +1,63 @@
+/* A thread of the server. */
+#ifndef WEIR_SERVER_WORKER_H
+#define WEIR_SERVER_WORKER_H
+
+#include "server/connection.h"
+
+/* Counted by one thread, read by the metrics. */
+struct worker_counts {
+    uint64_t accepted[PROTOCOLS];
+    uint64_t refused; /* connections beyond the bound */
+    uint64_t timed_out;
+    uint64_t requests[PROTOCOLS];
+    uint64_t bad_requests[PROTOCOLS];
+};
+
+struct worker {
+    struct server *server;
+    unsigned number;
+    uv_thread_t thread;
+    bool made; /* the loop is there */
+    bool started;
+    uv_loop_t loop;
+    uv_async_t stop;
+    uv_timer_t tick;
+    struct {
+        union {
+            uv_handle_t handle;
+            uv_stream_t stream;
+            uv_tcp_t tcp;
+            uv_pipe_t pipe;
+        } uv;
+        bool open;
+        bool stalled; /* a connection waits for memory */
+    } listeners[PROTOCOLS];
+    struct connection *connections;
+    bool stopping;
+    uint64_t stopped_ms;   /* since when */
+    size_t unsent;         /* replies of all connections that are not out yet */
+    uint64_t now_ns;       /* of the batch of requests being decided */
+    struct buffer replies; /* to it */
+    struct worker_counts counts;
+    char read[SERVER_READ_BYTES];
+};
+
+/* Opens the loop and its handles, for sockets that listener_open() has made: they are the worker's
+ * now. 0 or WEIR_E...; worker_finish() also then. */
+int worker_init(struct worker *worker, struct server *server, unsigned number, const int *sockets,
+                struct weir_error *error);
+int worker_start(struct worker *worker, struct weir_error *error);
+void worker_stop(struct worker *worker);   /* asks it to end; from another thread */
+void worker_finish(struct worker *worker); /* waits until it has ended */
+
+/*
+ * How a port is bound: by one socket, or by one for each thread. The first of those makes sure that
+ * nobody else has the port: a second server there would quietly take half of the connections.
+ */
+enum listener_share { LISTENER_ALONE, LISTENER_FIRST, LISTENER_MORE };
+
+/* A bound socket, or -1: off. 0 or WEIR_E... */
+int listener_open(const char *address, enum listener_share share, int *fd,
+                  struct weir_error *error);
+
+#endif

@@ -1,0 +1,93 @@
+#include "wire/ratelimit.h"
+
+#include "base/maths.h"
+
+#define INTEGER_MAX UINT64_C(999999999999999) /* of RFC 9651 */
+
+/* Rounded up: whoever waits that long has waited long enough. */
+static uint64_t seconds(uint64_t ms)
+{
+    return ms / 1000 + (ms % 1000 != 0);
+}
+
+static void put_integer(struct buffer *b, uint64_t number)
+{
+    buffer_put_u64(b, min_u64(number, INTEGER_MAX));
+}
+
+/* A String of RFC 9651 has printable ASCII; other bytes become '?'. */
+static void put_string(struct buffer *b, struct text text)
+{
+    buffer_put_char(b, '"');
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.at[i];
+        if (c == '"' || c == '\\') {
+            buffer_put_char(b, '\\');
+        }
+        buffer_put_char(b, c >= ' ' && c <= '~' ? c : '?');
+    }
+    buffer_put_char(b, '"');
+}
+
+/* t is the time after which it is of use to come again, so never later than Retry-After. */
+static void put_ietf(struct buffer *b, const struct ratelimit *r)
+{
+    uint64_t wait_ms = r->retry_after_ms > 0 ? r->retry_after_ms : r->reset_after_ms;
+    buffer_put(b, TEXT("RateLimit-Policy: "));
+    put_string(b, r->policy);
+    buffer_put(b, TEXT(";q="));
+    put_integer(b, r->quota);
+    buffer_put(b, TEXT("\r\nRateLimit: "));
+    put_string(b, r->policy);
+    buffer_put(b, TEXT(";r="));
+    put_integer(b, r->remaining);
+    buffer_put(b, TEXT(";t="));
+    put_integer(b, seconds(wait_ms));
+    buffer_put(b, TEXT("\r\n"));
+}
+
+static void put_three(struct buffer *b, const struct ratelimit *r, uint64_t reset)
+{
+    buffer_put(b, TEXT("X-RateLimit-Limit: "));
+    put_integer(b, r->quota);
+    buffer_put(b, TEXT("\r\nX-RateLimit-Remaining: "));
+    put_integer(b, r->remaining);
+    buffer_put(b, TEXT("\r\nX-RateLimit-Reset: "));
+    put_integer(b, reset);
+    buffer_put(b, TEXT("\r\n"));
+}
+
+static void put_x_epoch(struct buffer *b, const struct ratelimit *r)
+{
+    put_three(b, r, add_sat(r->now_s, seconds(r->reset_after_ms)));
+}
+
+static void put_x_delta(struct buffer *b, const struct ratelimit *r)
+{
+    put_three(b, r, seconds(r->reset_after_ms));
+}
+
+static void put_nothing(struct buffer *b, const struct ratelimit *r)
+{
+    (void)b;
+    (void)r;
+}
+
+static void (*const formats[RATELIMIT_FORMATS])(struct buffer *b, const struct ratelimit *r) = {
+    [RATELIMIT_IETF] = put_ietf,
+    [RATELIMIT_X_EPOCH] = put_x_epoch,
+    [RATELIMIT_X_DELTA] = put_x_delta,
+    [RATELIMIT_OFF] = put_nothing,
+};
+
+void ratelimit_put(struct buffer *b, enum ratelimit_format format, const struct ratelimit *r)
+{
+    formats[format](b, r);
+}
+
+void ratelimit_put_retry_after(struct buffer *b, uint64_t ms)
+{
+    buffer_put(b, TEXT("Retry-After: "));
+    put_integer(b, max_u64(seconds(ms), 1));
+    buffer_put(b, TEXT("\r\n"));
+}

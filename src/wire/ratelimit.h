@@ -1,0 +1,34 @@
+/*
+ * The header fields that tell a client how much is left, as rows of formats: there are several in
+ * use, and the draft that is to replace them changes its form with every few revisions.
+ */
+#ifndef WEIR_WIRE_RATELIMIT_H
+#define WEIR_WIRE_RATELIMIT_H
+
+#include "base/buffer.h"
+
+/* In the order of `server.headers` in the rule file. */
+enum ratelimit_format {
+    RATELIMIT_IETF, /* RateLimit-Policy, RateLimit: draft-ietf-httpapi-ratelimit-headers 8 to 11 */
+    RATELIMIT_X_EPOCH, /* X-RateLimit-Limit, -Remaining, -Reset in Unix seconds: GitHub, Twitter */
+    RATELIMIT_X_DELTA, /* -Reset in seconds from now: Envoy, Kong, Reddit */
+    RATELIMIT_OFF,
+    RATELIMIT_FORMATS
+};
+
+struct ratelimit {
+    struct text policy; /* the name of the limit */
+    uint64_t quota;
+    uint64_t remaining;
+    uint64_t retry_after_ms; /* 0: it was let in, or never will be */
+    uint64_t reset_after_ms;
+    uint64_t now_s; /* Unix time */
+};
+
+/* Whole lines. What is longer than an Integer of RFC 9651 is cut to the largest one. */
+void ratelimit_put(struct buffer *b, enum ratelimit_format format, const struct ratelimit *r);
+
+/* "Retry-After: 3": whole seconds, rounded up, at least 1. */
+void ratelimit_put_retry_after(struct buffer *b, uint64_t ms);
+
+#endif

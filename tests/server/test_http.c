@@ -1,0 +1,475 @@
+/* The HTTP listener of a server in this process: answers, statuses, fields, bounds. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/atomic.h"
+#include "support/server_http.h"
+#include "wire/http.h"
+
+static const char rules[] =
+    "allow: [{path: /healthz}]\n"
+    "block: [{user: [mallory]}]\n"
+    "limits:\n"
+    "  - {name: api, when: {path: /api}, key: [user], rate: 1000/day}\n"
+    "  - {name: pair, when: {path: /pair}, key: [user, ip], rate: 10/day}\n"
+    "  - {name: one, when: {path: /one}, key: [ip], rate: 1/day}\n"
+    "  - {name: tiers, key: [user], rate: 5/day, when: {path: /tiers},\n"
+    "     tiers: {by: tier, default: free, free: {}, pro: {rate: 50/day}}}\n"
+    "  - {name: queue, key: [user], algorithm: leaky_bucket, rate: 1/h, queue: 5,\n"
+    "     when: {path: /queue}}\n"
+    "  - {name: hundred, key: [user], rate: 100/day, when: {path: /hundred}}\n";
+
+static struct http_server *server;
+static struct http_answer a;
+
+static int start(void **state)
+{
+    server = calloc(1, sizeof *server);
+    http_server_start(server, rules, NULL);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    http_server_stop(server);
+    free(server);
+    return 0;
+}
+
+static void check(const char *body)
+{
+    http_ask(server, "POST /v1/check", "", body, &a);
+}
+
+static void assert_body_has(const char *part)
+{
+    if (strstr(a.body, part) == NULL) {
+        fail_msg("not in the body: %s\nfound: %s", part, a.text);
+    }
+}
+
+static void assert_status(int status)
+{
+    if (a.status != status) {
+        fail_msg("expected %d, found: %s", status, a.text);
+    }
+}
+
+/* ---- one question ---- */
+
+static void the_first_of_a_thousand_a_day_is_allowed(void **state)
+{
+    check("{\"limit\":\"api\",\"key\":\"alice\"}");
+    assert_status(200);
+    assert_true(http_has_line(&a, "Content-Type: application/json"));
+    assert_string_equal(
+        a.body, "{\"verdict\":\"allow\",\"limit\":\"api\",\"quota\":1000,\"remaining\":999,"
+                "\"retry_after_ms\":0,\"reset_after_ms\":86400,\"delay_ms\":0,\"flags\":[]}");
+}
+
+static void attributes_and_a_name_count_in_the_same_bucket(void **state)
+{
+    check("{\"attributes\":{\"path\":\"/api\",\"user\":\"bob\"},\"cost\":10}");
+    assert_status(200);
+    assert_body_has("\"remaining\":990");
+    check("{\"limit\":\"api\",\"key\":\"bob\",\"cost\":5}");
+    assert_body_has("\"remaining\":985");
+}
+
+static void a_key_of_two_parts_is_a_list(void **state)
+{
+    check("{\"limit\":\"pair\",\"key\":[\"ann\",\"192.0.2.1\"]}");
+    assert_status(200);
+    check("{\"attributes\":{\"path\":\"/pair\",\"user\":\"ann\",\"ip\":\"::ffff:192.0.2.1\"}}");
+    assert_body_has("\"remaining\":8");
+    check("{\"limit\":\"pair\",\"key\":\"ann\"}");
+    assert_status(400);
+}
+
+static void where_no_limit_applies_nothing_is_left_to_tell(void **state)
+{
+    check("{\"attributes\":{\"path\":\"/elsewhere\"}}");
+    assert_status(200);
+    assert_body_has("\"limit\":null,\"quota\":0,\"remaining\":-1");
+    assert_null(strstr(a.text, "RateLimit"));
+}
+
+static void a_tier_has_its_own_quota(void **state)
+{
+    check("{\"limit\":\"tiers\",\"key\":\"t\",\"tier\":\"pro\"}");
+    assert_body_has("\"quota\":50,\"remaining\":49");
+    check("{\"limit\":\"tiers\",\"key\":\"t\"}");
+    assert_body_has("\"quota\":5,\"remaining\":4");
+}
+
+static void who_may_wait_is_told_how_long(void **state)
+{
+    check("{\"limit\":\"queue\",\"key\":\"w\",\"max_wait_ms\":4000000}");
+    check("{\"limit\":\"queue\",\"key\":\"w\",\"max_wait_ms\":4000000}");
+    assert_status(200);
+    assert_null(strstr(a.body, "\"delay_ms\":0"));
+}
+
+/* A key may hold any byte; none of them reaches the head of the answer. */
+static void keys_hold_any_byte_and_inject_nothing(void **state)
+{
+    check("{\"limit\":\"api\",\"key\":\"a\\u0000b\\r\\nX-Evil: 1\"}");
+    assert_status(200);
+    check("{\"limit\":\"no\\r\\nX-Evil: 1\\u0000\",\"key\":\"a\"}");
+    assert_status(404);
+    assert_null(strstr(a.text, "\nX-Evil"));
+}
+
+/* ---- no ---- */
+
+static void a_denial_is_a_429_that_says_when_to_come_again(void **state)
+{
+    check("{\"limit\":\"one\",\"key\":\"192.0.2.9\"}");
+    assert_status(200);
+    check("{\"limit\":\"one\",\"key\":\"192.0.2.9\"}");
+    assert_status(429);
+    assert_in_range(http_retry_after(&a), 86000, 86400);
+    assert_true(http_has_line(&a, "Content-Type: application/problem+json"));
+    assert_body_has("\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\"");
+    assert_body_has("\"status\":429,\"violated-policies\":[\"one\"]");
+    assert_body_has("\"verdict\":\"deny\",\"limit\":\"one\",\"quota\":1,\"remaining\":0,");
+}
+
+static void what_can_never_pass_is_a_422_without_a_time(void **state)
+{
+    check("{\"limit\":\"one\",\"key\":\"192.0.2.8\",\"cost\":2}");
+    assert_status(422);
+    assert_null(strstr(a.text, "Retry-After"));
+    assert_body_has("\"verdict\":\"never\"");
+    assert_body_has("\"retry_after_ms\":null");
+}
+
+static void who_is_on_the_block_list_gets_a_403(void **state)
+{
+    check("{\"attributes\":{\"path\":\"/api\",\"user\":\"mallory\"}}");
+    assert_status(403);
+    assert_body_has("\"verdict\":\"never\",\"limit\":null");
+}
+
+static void a_look_is_always_a_200_and_takes_nothing(void **state)
+{
+    const char *body = "{\"limit\":\"one\",\"key\":\"192.0.2.7\"}";
+    for (int i = 0; i < 3; i++) {
+        http_ask(server, "POST /v1/peek", "", body, &a);
+        assert_status(200);
+        assert_body_has("\"verdict\":\"allow\"");
+    }
+    check(body);
+    http_ask(server, "POST /v1/peek", "", body, &a);
+    assert_status(200);
+    assert_body_has("\"verdict\":\"deny\"");
+    assert_null(strstr(a.text, "Retry-After"));
+}
+
+static void what_is_not_a_question_is_a_400_and_charges_nothing(void **state)
+{
+    static const char *const bodies[] = {
+        "",
+        "{",
+        "[]",
+        "null",
+        "{}",
+        "{\"limit\":\"api\",\"key\":\"x\"} extra",
+        "{\"limit\":\"api\",\"limit\":\"api\",\"key\":\"x\"}",
+        "{\"limit\":\"api\",\"key\":\"x\",\"unknown\":1}",
+        "{\"limit\":\"api\",\"key\":1}",
+        "{\"limit\":\"api\",\"key\":[\"x\",1]}",
+        "{\"limit\":\"api\",\"key\":[\"1\",\"2\",\"3\",\"4\",\"5\",\"6\",\"7\",\"8\",\"9\"]}",
+        "{\"limit\":\"api\",\"key\":\"\"}",
+        "{\"limit\":\"api\"}",
+        "{\"limit\":1,\"key\":\"x\"}",
+        "{\"limit\":\"api\",\"key\":\"x\",\"cost\":0}",
+        "{\"limit\":\"api\",\"key\":\"x\",\"cost\":-1}",
+        "{\"limit\":\"api\",\"key\":\"x\",\"cost\":1.5}",
+        "{\"limit\":\"api\",\"key\":\"x\",\"cost\":\"1\"}",
+        "{\"limit\":\"api\",\"key\":\"x\",\"cost\":99999999999999999999}",
+        "{\"limit\":\"api\",\"key\":\"x\",\"max_wait_ms\":-1}",
+        "{\"limit\":\"api\",\"key\":\"x\",\"attributes\":{}}",
+        "{\"attributes\":[]}",
+        "{\"attributes\":{\"path\":1}}",
+        "{\"attributes\":{\"path\":\"/api\"},\"key\":\"x\"}",
+        "{\"attributes\":{\"path\":\"/api\"},\"tier\":\"x\"}",
+        "{\"attributes\":{\"path\":\"/one\",\"ip\":\"not an address\"}}",
+        "\xff\xfe",
+    };
+    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
+        check(bodies[i]);
+        if (a.status != 400) {
+            fail_msg("expected 400 for %s, found %s", bodies[i], a.text);
+        }
+        assert_true(http_has_line(&a, "Content-Type: application/problem+json"));
+    }
+    http_ask(server, "POST /v1/peek", "", "{\"limit\":\"api\",\"key\":\"x\"}", &a);
+    assert_body_has("\"remaining\":1000");
+}
+
+static void unknown_limits_and_paths_are_404s_and_wrong_methods_405s(void **state)
+{
+    check("{\"limit\":\"nope\",\"key\":\"x\"}");
+    assert_status(404);
+    assert_body_has("no limit named 'nope'");
+    http_ask(server, "POST /v1/checks", "", "{}", &a);
+    assert_status(404);
+    http_ask(server, "GET /v1/check", "", "", &a);
+    assert_status(405);
+    assert_true(http_has_line(&a, "Allow: POST"));
+}
+
+/* ---- several ---- */
+
+static void a_batch_answers_each_for_itself(void **state)
+{
+    http_ask(server, "POST /v1/check/batch", "",
+             "{\"requests\":[{\"limit\":\"one\",\"key\":\"192.0.2.20\"},"
+             "{\"limit\":\"one\",\"key\":\"192.0.2.20\"},{\"limit\":\"nope\"},{}]}",
+             &a);
+    assert_status(200);
+    assert_body_has("{\"results\":[{\"verdict\":\"allow\",\"limit\":\"one\"");
+    assert_body_has(",{\"verdict\":\"deny\",\"limit\":\"one\"");
+    assert_body_has("\"status\":404,\"detail\":\"no limit named 'nope'\"}");
+    assert_body_has("\"status\":400,\"detail\":\"expected either limit or attributes\"}]}");
+    http_ask(server, "POST /v1/check/batch", "", "{\"requests\":[]}", &a);
+    assert_string_equal(a.body, "{\"results\":[]}");
+    http_ask(server, "POST /v1/check/batch", "", "[]", &a);
+    assert_status(400);
+}
+
+static void a_batch_has_a_thousand_requests_and_no_more(void **state)
+{
+    char *body = malloc(8192);
+    for (unsigned n = 1000; n <= 1001; n++) {
+        size_t at = (size_t)sprintf(body, "{\"requests\":[{}");
+        for (unsigned i = 1; i < n; i++) {
+            at += (size_t)sprintf(body + at, ",{}");
+        }
+        (void)sprintf(body + at, "]}");
+        http_ask(server, "POST /v1/check/batch", "", body, &a);
+        assert_status(n == 1000 ? 200 : 400);
+    }
+    free(body);
+}
+
+/* ---- connections ---- */
+
+static void a_pipeline_is_answered_in_its_order(void **state)
+{
+    int fd = http_connect(server);
+    char text[256];
+    for (int cost = 1; cost <= 200; cost++) {
+        char body[64];
+        int n = sprintf(body, "{\"limit\":\"api\",\"key\":\"pipeline\",\"cost\":%d}", 1 + cost % 3);
+        n = sprintf(text, "POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", n,
+                    body);
+        http_send(fd, text, (size_t)n);
+    }
+    int left = 1000;
+    for (int cost = 1; cost <= 200; cost++) {
+        assert_true(http_receive(fd, &a));
+        left -= 1 + cost % 3;
+        char expected[64];
+        (void)sprintf(expected, "\"remaining\":%d,", left);
+        assert_body_has(expected);
+    }
+    (void)close(fd);
+}
+
+/* Each as large as may be, so that the beginning of the next is always among what was read. */
+static void large_bodies_may_be_pipelined(void **state)
+{
+    static char text[HTTP_REQUEST_MAX];
+    int n = sprintf(
+        text, "POST /v1/peek HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nA: ", HTTP_BODY_MAX);
+    size_t head = HTTP_HEAD_MAX;
+    memset(text + n, 'a', head - 4 - (size_t)n);
+    memcpy(text + head - 4, "\r\n\r\n", 4);
+    memset(text + head, ' ', HTTP_BODY_MAX);
+    memcpy(text + head, "{\"limit\":\"api\",\"key\":\"large\"}", 29);
+    int fd = http_connect(server);
+    for (int i = 0; i < 10; i++) {
+        http_send(fd, text, sizeof text);
+    }
+    for (int i = 0; i < 10; i++) {
+        assert_true(http_receive(fd, &a));
+        assert_status(200);
+    }
+    (void)close(fd);
+}
+
+static void a_request_may_come_byte_by_byte(void **state)
+{
+    static const char *const texts[] = {
+        "POST /v1/peek HTTP/1.1\r\nHost: x\r\nContent-Length: "
+        "27\r\n\r\n{\"limit\":\"api\",\"key\":\"pp\"}\n",
+        "POST /v1/peek HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "10\r\n{\"limit\":\"api\",\"\r\na\r\nkey\":\"pp\"}\r\n0\r\n\r\n"};
+    int fd = http_connect(server);
+    for (size_t i = 0; i < 2; i++) {
+        for (size_t n = 0; n < strlen(texts[i]); n++) {
+            http_send(fd, texts[i] + n, 1);
+        }
+        assert_true(http_receive(fd, &a));
+        assert_status(200);
+    }
+    (void)close(fd);
+}
+
+static void who_expects_a_100_gets_one_and_then_the_answer(void **state)
+{
+    const char *head = "POST /v1/peek HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+                       "Content-Length: 26\r\n\r\n";
+    int fd = http_connect(server);
+    for (int i = 0; i < 2; i++) {
+        http_send(fd, head, strlen(head));
+        assert_true(http_receive(fd, &a));
+        assert_status(100);
+        http_send(fd, "{\"limit\":\"api\",\"key\":\"pp\"}", 26);
+        assert_true(http_receive(fd, &a));
+        assert_status(200);
+    }
+    (void)close(fd);
+}
+
+static void the_connection_ends_when_the_client_says_so(void **state)
+{
+    const char *text = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+                       "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+    int fd = http_connect(server);
+    http_send(fd, text, strlen(text));
+    assert_true(http_receive(fd, &a));
+    assert_true(http_has_line(&a, "Connection: close"));
+    assert_false(http_receive(fd, &a));
+    (void)close(fd);
+}
+
+static void a_bad_request_gets_its_status_and_the_connection_ends(void **state)
+{
+    static const struct {
+        const char *text;
+        int status;
+    } cases[] = {
+        {"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+         400},
+        {"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx", 400},
+        {"GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n", 400},
+        {"GET / HTTP/1.1\nHost: x\n\n", 400},
+        {"*1\r\n$4\r\nPING\r\n", 400},
+        {"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 65537\r\n\r\n", 413},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int fd = http_connect(server);
+        http_send(fd, cases[i].text, strlen(cases[i].text));
+        assert_true(http_receive(fd, &a));
+        assert_status(cases[i].status);
+        assert_true(http_has_line(&a, "Connection: close"));
+        assert_false(http_receive(fd, &a));
+        (void)close(fd);
+    }
+}
+
+static void a_head_beyond_the_bound_is_a_431(void **state)
+{
+    static char text[HTTP_HEAD_MAX];
+    int fd = http_connect(server);
+    memset(text, 'a', sizeof text);
+    memcpy(text, "GET / HTTP/1.1\r\nA: ", 19);
+    http_send(fd, text, sizeof text / 2);
+    http_send(fd, text + sizeof text / 2, sizeof text / 2);
+    assert_true(http_receive(fd, &a));
+    assert_status(431);
+    (void)close(fd);
+}
+
+static void health_is_asked_by_get_and_head(void **state)
+{
+    http_ask(server, "GET /healthz", "", "", &a);
+    assert_status(200);
+    assert_string_equal(a.body, "ok\n");
+    http_ask(server, "GET /readyz?verbose=1", "", "", &a);
+    assert_status(200);
+    int fd = http_connect(server);
+    http_send(fd, "HEAD /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 55);
+    char reply[1024];
+    ssize_t n = recv(fd, reply, sizeof reply - 1, MSG_WAITALL);
+    assert_true(n > 4);
+    assert_memory_equal(reply + n - 4, "\r\n\r\n", 4); /* no body */
+    (void)close(fd);
+}
+
+/* ---- all together ---- */
+
+static uint64_t admitted;
+
+static void *hammer(void *arg)
+{
+    static const char text[] = "POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 34\r\n\r\n"
+                               "{\"limit\":\"hundred\",\"key\":\"shared\"}";
+    struct http_answer *answer = malloc(sizeof *answer);
+    int fd = *(const int *)arg;
+    for (int i = 0; i < 100; i++) {
+        http_send(fd, text, sizeof text - 1);
+        assert_true(http_receive(fd, answer));
+        (void)fetch_add(&admitted, answer->status == 200);
+    }
+    (void)close(fd);
+    free(answer);
+    return arg;
+}
+
+static void four_connections_on_one_key_are_let_in_a_hundred_times(void **state)
+{
+    pthread_t threads[4];
+    int sockets[4];
+    for (int i = 0; i < 4; i++) {
+        sockets[i] = http_connect(server);
+        assert_int_equal(pthread_create(&threads[i], NULL, hammer, &sockets[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    }
+    assert_int_equal(admitted, 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_of_a_thousand_a_day_is_allowed),
+        cmocka_unit_test(attributes_and_a_name_count_in_the_same_bucket),
+        cmocka_unit_test(a_key_of_two_parts_is_a_list),
+        cmocka_unit_test(where_no_limit_applies_nothing_is_left_to_tell),
+        cmocka_unit_test(a_tier_has_its_own_quota),
+        cmocka_unit_test(who_may_wait_is_told_how_long),
+        cmocka_unit_test(keys_hold_any_byte_and_inject_nothing),
+        cmocka_unit_test(a_denial_is_a_429_that_says_when_to_come_again),
+        cmocka_unit_test(what_can_never_pass_is_a_422_without_a_time),
+        cmocka_unit_test(who_is_on_the_block_list_gets_a_403),
+        cmocka_unit_test(a_look_is_always_a_200_and_takes_nothing),
+        cmocka_unit_test(what_is_not_a_question_is_a_400_and_charges_nothing),
+        cmocka_unit_test(unknown_limits_and_paths_are_404s_and_wrong_methods_405s),
+        cmocka_unit_test(a_batch_answers_each_for_itself),
+        cmocka_unit_test(a_batch_has_a_thousand_requests_and_no_more),
+        cmocka_unit_test(a_pipeline_is_answered_in_its_order),
+        cmocka_unit_test(large_bodies_may_be_pipelined),
+        cmocka_unit_test(a_request_may_come_byte_by_byte),
+        cmocka_unit_test(who_expects_a_100_gets_one_and_then_the_answer),
+        cmocka_unit_test(the_connection_ends_when_the_client_says_so),
+        cmocka_unit_test(a_bad_request_gets_its_status_and_the_connection_ends),
+        cmocka_unit_test(a_head_beyond_the_bound_is_a_431),
+        cmocka_unit_test(health_is_asked_by_get_and_head),
+        cmocka_unit_test(four_connections_on_one_key_are_let_in_a_hundred_times),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}

@@ -1,0 +1,271 @@
+/* Questions of gateways, and the fields that tell how much is left. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "support/server_http.h"
+#include "wire/ratelimit.h"
+
+static const char rules[] =
+    "allow: [{path: /free}]\n"
+    "block: [{user: [mallory]}]\n"
+    "attributes: {user: ['header:X-User'], api_key: ['header:X-Api-Key', 'query:api_key']}\n"
+    "limits:\n"
+    "  - {name: ips, when: {path: /ip}, key: [ip], rate: 1/day}\n"
+    "  - {name: posts, when: {path: /method, method: POST}, key: [user], rate: 1/day}\n"
+    "  - {name: hosts, when: {path: /host}, key: [host], rate: 1/day}\n"
+    "  - {name: keys, when: {path: /key}, key: [api_key], on_missing: deny, rate: 1/day}\n"
+    "  - {name: users, when: {path: /deep/**}, key: [user], rate: 1/day}\n";
+
+static struct http_server *server;
+static struct http_answer a;
+
+static void begin(const struct server_options *options)
+{
+    server = calloc(1, sizeof *server);
+    assert_non_null(server);
+    http_server_start(server, rules, options);
+}
+
+static void end(void)
+{
+    http_server_stop(server);
+    free(server);
+}
+
+static int ask(const char *line, const char *fields)
+{
+    http_ask(server, line, fields, "", &a);
+    return a.status;
+}
+
+static int auth(const char *fields)
+{
+    return ask("GET /v1/auth", fields);
+}
+
+static void assert_status(int found, int expected)
+{
+    if (found != expected) {
+        fail_msg("expected %d, found: %s", expected, a.text);
+    }
+}
+
+/* ---- the request that is asked about ---- */
+
+static void each_proxy_tells_the_uri_in_its_own_field(void **state)
+{
+    static const char *const fields[] = {
+        "X-Forwarded-Uri: /deep/er?x=y\r\nX-User: traefik\r\n",
+        "X-Original-URI: /deep/er?x=y\r\nX-User: nginx\r\n",
+        "X-Original-URL: https://shop.example/deep/er?x=y\r\nX-User: ingress\r\n",
+    };
+    begin(NULL);
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        assert_status(auth(fields[i]), 200);
+        assert_non_null(strstr(a.body, "\"limit\":\"users\""));
+        assert_status(auth(fields[i]), 429);
+    }
+    assert_status(ask("POST /v1/auth/deep/er?x=y", "X-User: envoy\r\n"), 200);
+    assert_status(ask("POST /v1/auth/deep/er?x=y", "X-User: envoy\r\n"), 429);
+    assert_status(ask("GET /v1/authx", ""), 404);
+    end();
+}
+
+static void the_method_is_that_of_the_client_not_of_the_proxy(void **state)
+{
+    begin(NULL);
+    for (int i = 0; i < 3; i++) { /* a GET, whatever the proxy says to us */
+        assert_status(ask("POST /v1/auth", "X-Forwarded-Uri: /method\r\nX-Forwarded-Method: GET\r\n"
+                                           "X-User: a\r\n"),
+                      200);
+    }
+    assert_status(auth("X-Original-URI: /method\r\nX-Original-Method: POST\r\nX-User: a\r\n"), 200);
+    assert_status(auth("X-Original-URI: /method\r\nX-Original-Method: POST\r\nX-User: a\r\n"), 429);
+    assert_status(ask("POST /v1/auth/method", "X-User: a\r\n"), 429);
+    end();
+}
+
+static void the_host_is_the_forwarded_one_or_that_of_the_uri_or_our_own(void **state)
+{
+    begin(NULL);
+    assert_status(auth("X-Forwarded-Uri: /host\r\nX-Forwarded-Host: A.example:80\r\n"), 200);
+    assert_status(auth("X-Original-URL: http://a.example/host\r\n"), 429);
+    assert_status(auth("X-Original-URL: http://b.example/host\r\n"), 200);
+    assert_status(auth("X-Original-URI: /host\r\n"), 200); /* Host: weir */
+    assert_status(auth("X-Original-URI: /host\r\nX-Forwarded-Host: weir\r\n"), 429);
+    end();
+}
+
+static void attributes_come_from_fields_and_queries_as_the_rules_say(void **state)
+{
+    begin(NULL);
+    assert_status(auth("X-Original-URI: /key\r\nX-API-KEY: k1\r\n"), 200);
+    assert_status(auth("X-Original-URI: /key?a=b&api%5fkey=k%31\r\n"), 429);
+    assert_status(auth("X-Original-URI: /key?api_key=k2\r\nX-Api-Key: k3\r\n"), 200);
+    assert_status(auth("X-Original-URI: /key\r\nX-Api-Key: k3\r\n"), 429);
+    assert_status(auth("X-Original-URI: /key?api_key=k2\r\n"), 200);
+    end();
+}
+
+/* Else a client could choose which of two keys it is counted under, or none. */
+static void a_key_given_twice_or_behind_too_many_is_refused(void **state)
+{
+    char fields[1024] = "X-Original-URI: /key?";
+    begin(NULL);
+    assert_status(auth("X-Original-URI: /key\r\nX-Api-Key: k1\r\nX-Api-Key: k2\r\n"), 400);
+    for (int i = 0; i < 128; i++) {
+        strcat(fields, "a=b&");
+    }
+    strcat(fields, "api_key=k1\r\n");
+    assert_status(auth(fields), 400);
+    end();
+}
+
+/* ---- the client's address ---- */
+
+/* Asked from loopback. Each line is a client that has not been here before. */
+static void the_client_is_counted_from_the_right_past_trusted_proxies(void **state)
+{
+    static const struct {
+        const char *fields;
+        const char *ip;
+    } cases[] = {
+        {"", "127.0.0.1"},
+        {"X-Forwarded-For: 192.0.2.1\r\n", "192.0.2.1"},
+        {"X-Forwarded-For: 6.6.6.6, 192.0.2.2\r\n", "192.0.2.2"},
+        {"X-Forwarded-For: 6.6.6.6, 192.0.2.3 , 127.0.0.9\r\n", "192.0.2.3"},
+        {"X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-For: 192.0.2.4, 127.0.0.1\r\n", "192.0.2.4"},
+        {"X-Forwarded-For: 192.0.2.5\r\nX-Forwarded-For: 127.0.0.1, ::1\r\n", "192.0.2.5"},
+        {"X-Forwarded-For: 192.0.2.6:4711\r\n", "192.0.2.6"},
+        {"X-Forwarded-For: [2001:db8::7]:4711\r\n", "2001:db8::7"},
+        {"X-Forwarded-For: ::ffff:192.0.2.8\r\n", "192.0.2.8"},
+        {"X-Forwarded-For: 127.0.0.10, 127.0.0.11\r\n", "127.0.0.10"},
+        {"X-Forwarded-For: 6.6.6.6, unknown, 127.0.0.12\r\n", "127.0.0.12"},
+        {"X-Forwarded-For: 6.6.6.6, , 192.0.2.13,\r\n", "192.0.2.13"},
+        {"X-Real-IP: 192.0.2.14\r\n", "192.0.2.14"},
+        {"X-Real-IP: 6.6.6.6\r\nX-Forwarded-For: 192.0.2.15\r\n", "192.0.2.15"},
+        {"X_Forwarded_For: 6.6.6.6\r\nX-Forwarded-For: 192.0.2.16\r\n", "192.0.2.16"},
+    };
+    begin(NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char fields[256];
+        char body[128];
+        (void)snprintf(fields, sizeof fields, "X-Forwarded-Uri: /ip\r\n%s", cases[i].fields);
+        (void)snprintf(body, sizeof body, "{\"limit\":\"ips\",\"key\":\"%s\"}", cases[i].ip);
+        assert_status(auth(fields), 200);
+        http_ask(server, "POST /v1/peek", "", body, &a);
+        if (strstr(a.body, "\"verdict\":\"deny\"") == NULL) {
+            fail_msg("%s was not counted as %s", cases[i].fields, cases[i].ip);
+        }
+    }
+    http_ask(server, "POST /v1/peek", "", "{\"limit\":\"ips\",\"key\":\"6.6.6.6\"}", &a);
+    assert_non_null(strstr(a.body, "\"verdict\":\"allow\""));
+    end();
+}
+
+static void who_is_not_trusted_cannot_say_who_the_client_is(void **state)
+{
+    struct cidr proxy;
+    struct cidr_set *trusted;
+    assert_int_equal(cidr_parse(TEXT("10.0.0.0/8"), &proxy, NULL), 0);
+    assert_int_equal(cidr_set_create(&proxy, 1, &trusted), 0);
+    begin(&(struct server_options){.trusted = trusted});
+    assert_status(auth("X-Forwarded-Uri: /ip\r\nX-Forwarded-For: 192.0.2.1\r\n"), 200);
+    assert_status(auth("X-Forwarded-Uri: /ip\r\nX-Forwarded-For: 192.0.2.2\r\n"), 429);
+    assert_status(auth("X-Forwarded-Uri: /ip\r\nX-Real-IP: 192.0.2.3\r\n"), 429);
+    end();
+    cidr_set_destroy(trusted);
+}
+
+/* ---- the answer ---- */
+
+static void allow_lists_and_block_lists_count_here_too(void **state)
+{
+    begin(NULL);
+    assert_status(auth("X-Forwarded-Uri: /free\r\n"), 200);
+    assert_status(auth("X-Forwarded-Uri: /ip\r\nX-User: mallory\r\n"), 403);
+    end();
+}
+
+/* nginx takes no status for no but 401 and 403. */
+static void the_status_of_a_denial_can_be_chosen(void **state)
+{
+    begin(&(struct server_options){.auth_deny_status = 403});
+    assert_status(auth("X-Original-URI: /ip\r\n"), 200);
+    assert_status(auth("X-Original-URI: /ip\r\n"), 403);
+    assert_in_range(http_retry_after(&a), 86000, 86400);
+    assert_non_null(strstr(a.body, "\"verdict\":\"deny\""));
+    assert_status(auth("X-Original-URI: /key\r\n"), 403); /* never: a no like others */
+    assert_null(strstr(a.text, "Retry-After"));
+    http_ask(server, "POST /v1/check", "", "{\"limit\":\"ips\",\"key\":\"127.0.0.1\"}", &a);
+    assert_status(a.status, 429); /* only of /v1/auth */
+    end();
+}
+
+static void what_cannot_be_understood_is_a_400(void **state)
+{
+    begin(NULL);
+    assert_status(auth("X-Original-URI: /a%2Fb/../login\r\n"), 400);
+    assert_status(auth("X-Original-URI: /a%00b\r\n"), 400);
+    end();
+}
+
+/* ---- how much is left ---- */
+
+static void the_fields_have_the_format_that_was_chosen(void **state)
+{
+    static const char *const expected[RATELIMIT_FORMATS] = {
+        [RATELIMIT_IETF] = "RateLimit: \"ips\";r=0;t=86400",
+        [RATELIMIT_X_EPOCH] = "X-RateLimit-Remaining: 0",
+        [RATELIMIT_X_DELTA] = "X-RateLimit-Reset: 86400",
+        [RATELIMIT_OFF] = NULL,
+    };
+    for (int i = 0; i < RATELIMIT_FORMATS; i++) {
+        begin(&(struct server_options){.headers = i});
+        assert_status(auth("X-Forwarded-Uri: /ip\r\n"), 200);
+        if (expected[i] != NULL) {
+            assert_true(http_has_line(&a, expected[i]));
+        } else {
+            assert_null(strstr(a.text, "RateLimit"));
+        }
+        end();
+    }
+}
+
+static void a_reset_in_unix_time_is_the_clocks(void **state)
+{
+    begin(&(struct server_options){.headers = RATELIMIT_X_EPOCH});
+    time_t before = time(NULL);
+    assert_status(auth("X-Forwarded-Uri: /ip\r\n"), 200);
+    const char *reset = strstr(a.text, "X-RateLimit-Reset: ");
+    assert_non_null(reset);
+    long long at = atoll(reset + strlen("X-RateLimit-Reset: "));
+    assert_true(at >= before + 86399 && at <= time(NULL) + 86401);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_proxy_tells_the_uri_in_its_own_field),
+        cmocka_unit_test(the_method_is_that_of_the_client_not_of_the_proxy),
+        cmocka_unit_test(the_host_is_the_forwarded_one_or_that_of_the_uri_or_our_own),
+        cmocka_unit_test(attributes_come_from_fields_and_queries_as_the_rules_say),
+        cmocka_unit_test(a_key_given_twice_or_behind_too_many_is_refused),
+        cmocka_unit_test(the_client_is_counted_from_the_right_past_trusted_proxies),
+        cmocka_unit_test(who_is_not_trusted_cannot_say_who_the_client_is),
+        cmocka_unit_test(allow_lists_and_block_lists_count_here_too),
+        cmocka_unit_test(the_status_of_a_denial_can_be_chosen),
+        cmocka_unit_test(what_cannot_be_understood_is_a_400),
+        cmocka_unit_test(the_fields_have_the_format_that_was_chosen),
+        cmocka_unit_test(a_reset_in_unix_time_is_the_clocks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,39 @@
+/* A server in this process, and a client that speaks HTTP to it. */
+#ifndef WEIR_TESTS_SERVER_HTTP_H
+#define WEIR_TESTS_SERVER_HTTP_H
+
+#include "server/server.h"
+
+struct http_server {
+    struct server server;
+    char address[128];
+};
+
+/* Starts it on a free port with these rules; `options` may be NULL. */
+void http_server_start(struct http_server *s, const char *rules,
+                       const struct server_options *options);
+void http_server_stop(struct http_server *s);
+
+int http_connect(const struct http_server *s); /* a socket; fails the test */
+void http_send(int fd, const char *text, size_t len);
+
+struct http_answer {
+    int status;
+    char text[1 << 18]; /* head and body, terminated */
+    const char *body;   /* in it */
+};
+
+/* The next answer; false if the server has ended the connection instead. */
+bool http_receive(int fd, struct http_answer *a);
+
+/* One request on a connection of its own: "POST /v1/check", fields ("A: b\r\n"), a body. */
+void http_ask(const struct http_server *s, const char *line, const char *fields, const char *body,
+              struct http_answer *a);
+
+/* The seconds of its Retry-After; 0: none. */
+unsigned long http_retry_after(const struct http_answer *a);
+
+/* Whether the head has this line. */
+bool http_has_line(const struct http_answer *a, const char *line);
+
+#endif

@@ -1,0 +1,287 @@
+/* HTTP/1.1 requests: what is read, what is waited for, what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "wire/http.h"
+
+static struct http_request request;
+
+static int parse(const char *text)
+{
+    return http_parse(text_of(text), &request);
+}
+
+static void assert_text(struct text found, const char *expected)
+{
+    assert_int_equal(found.len, strlen(expected));
+    assert_memory_equal(found.at, expected, found.len);
+}
+
+static void assert_bad(const char *text, int status)
+{
+    if (parse(text) != HTTP_BAD || request.status != status) {
+        fail_msg("not refused with %d: %s", status, text);
+    }
+    assert_non_null(request.complaint);
+}
+
+static void a_request_is_read_as_it_was_written(void **state)
+{
+    const char *text = "POST /v1/check?a=b&c HTTP/1.1\r\nHost: x\r\nX-One:  two words \r\n"
+                       "Content-Length: 4\r\n\r\nbody";
+    assert_int_equal(parse(text), HTTP_READ);
+    assert_text(request.method, "POST");
+    assert_text(request.target, "/v1/check?a=b&c");
+    assert_text(request.path, "/v1/check");
+    assert_text(request.query, "a=b&c");
+    assert_int_equal(request.fields_count, 3);
+    assert_text(http_field(&request, "x-one")->value, "two words");
+    assert_null(http_field(&request, "x-on"));
+    assert_text(request.body, "body");
+    assert_true(request.keep_alive);
+    assert_int_equal(request.used, strlen(text));
+}
+
+static void of_a_pipeline_one_request_is_taken(void **state)
+{
+    const char *one = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
+    char two[128];
+    (void)snprintf(two, sizeof two, "%s\r\n%s", one, one);
+    assert_int_equal(parse(two), HTTP_READ);
+    assert_int_equal(request.used, strlen(one));
+    assert_int_equal(parse(two + request.used), HTTP_READ);
+    assert_int_equal(request.used, strlen(one) + 2); /* with the empty line before it */
+}
+
+static void each_beginning_of_a_request_is_waited_for(void **state)
+{
+    const char *texts[] = {
+        "POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"};
+    for (size_t i = 0; i < 2; i++) {
+        for (size_t n = 0; n < strlen(texts[i]); n++) {
+            assert_int_equal(http_parse((struct text){texts[i], n}, &request), HTTP_MORE);
+            assert_true(request.needed <= strlen(texts[i]));
+        }
+        assert_int_equal(parse(texts[i]), HTTP_READ);
+    }
+}
+
+static void the_length_of_a_body_tells_how_much_is_needed(void **state)
+{
+    const char *text = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nbody";
+    assert_int_equal(parse(text), HTTP_MORE);
+    assert_int_equal(request.needed, strlen(text) + 96);
+    assert_int_equal(parse("POST / HTTP/1.1\r\nHost: x\r\nConten"), HTTP_MORE);
+    assert_int_equal(request.needed, 0);
+}
+
+static void chunks_become_one_body(void **state)
+{
+    assert_int_equal(parse("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n"
+                           "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\nGET"),
+                     HTTP_READ);
+    assert_text(request.body, "abcde");
+}
+
+static void who_waits_for_a_100_is_known_once_the_head_is_there(void **state)
+{
+    const char *text =
+        "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n";
+    assert_int_equal(parse(text), HTTP_MORE);
+    assert_true(request.wants_continue);
+    assert_int_equal(http_parse((struct text){text, strlen(text) - 1}, &request), HTTP_MORE);
+    assert_false(request.wants_continue);
+}
+
+static void connections_are_kept_or_ended_as_asked(void **state)
+{
+    static const struct {
+        const char *text;
+        bool keep;
+    } cases[] = {
+        {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", true},
+        {"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", false},
+        {"GET / HTTP/1.0\r\n\r\n", false},
+        {"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(parse(cases[i].text), HTTP_READ);
+        assert_int_equal(request.keep_alive, cases[i].keep);
+    }
+}
+
+/* Each is read in one way by some servers and in another by others. */
+static void what_could_be_read_in_two_ways_is_refused(void **state)
+{
+    static const char *const texts[] = {
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: "
+        "chunked\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: "
+        "4\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nContent-Length: 4\r\n\r\nbody",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4, 4\r\n\r\nbody",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: +4\r\n\r\nbody",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0x4\r\n\r\nbody",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -4\r\n\r\nbody",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length:\r\n\r\nbody",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length : 4\r\n\r\nbody",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: \vchunked\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3 \r\nabc\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\nabc\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Forwarded-For: "
+        "y\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\n\tA: b\r\n\r\n",
+        "GET / HTTP/1.1\nHost: x\n\n",
+        "GET / HTTP/1.1\r\nHost: x\nA: b\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nA: b\rContent-Length: 4\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\n\rA: b\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+        "GET / HTTP/1.1\r\nA: b\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nA\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nA B: c\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\n: c\r\n\r\n",
+        "GET  / HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET / HTTP/1.1 \r\nHost: x\r\n\r\n",
+        "GET / HTTP/2.0\r\nHost: x\r\n\r\n",
+        "GET / HTTP/9.9\r\nHost: x\r\n\r\n",
+        "GET /\r\n\r\n",
+        "NONSENSE / HTTP/1.1\r\nHost: x\r\n\r\n",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        "\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        "*1\r\n$4\r\nPING\r\n\r\n",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        assert_bad(texts[i], 400);
+    }
+}
+
+static void a_nul_is_refused_wherever_it_stands(void **state)
+{
+    static const char good[] = "GET /ab HTTP/1.1\r\nHost: x\r\nName: value\r\n\r\n";
+    for (size_t i = 0; i < sizeof good - 1; i++) {
+        char text[sizeof good];
+        memcpy(text, good, sizeof good);
+        text[i] = 0;
+        assert_int_not_equal(http_parse((struct text){text, sizeof good - 1}, &request), HTTP_READ);
+    }
+}
+
+/* "GET / HTTP/1.1", Host, and n fields of that many bytes each. */
+static char *make_head(unsigned n, size_t each)
+{
+    char *text = malloc(256 + n * (each + 8));
+    assert_non_null(text);
+    size_t at = (size_t)sprintf(text, "GET / HTTP/1.1\r\nHost: x\r\n");
+    for (unsigned i = 0; i < n; i++) {
+        memcpy(text + at, "a: ", 3);
+        memset(text + at + 3, 'b', each);
+        memcpy(text + at + 3 + each, "\r\n", 3);
+        at += each + 5;
+    }
+    memcpy(text + at, "\r\n", 3);
+    return text;
+}
+
+static void a_head_has_64_fields_and_16_kilobytes_and_no_more(void **state)
+{
+    static const struct {
+        unsigned n;
+        size_t each;
+        int got;
+    } cases[] = {{63, 10, HTTP_READ},
+                 {64, 10, HTTP_BAD},
+                 {1000, 1, HTTP_BAD},
+                 {1, 16353, HTTP_BAD},
+                 {1, 16352, HTTP_READ}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char *text = make_head(cases[i].n, cases[i].each);
+        assert_int_equal(parse(text), cases[i].got);
+        assert_int_equal(request.status, cases[i].got == HTTP_BAD ? 431 : 0);
+        free(text);
+    }
+}
+
+static void a_head_that_never_ends_is_refused_at_16_kilobytes(void **state)
+{
+    char *text = make_head(1, 20000);
+    assert_int_equal(http_parse((struct text){text, HTTP_HEAD_MAX - 1}, &request), HTTP_MORE);
+    assert_int_equal(http_parse((struct text){text, HTTP_HEAD_MAX}, &request), HTTP_BAD);
+    assert_int_equal(request.status, 431);
+    free(text);
+}
+
+static void a_body_that_is_announced_too_large_is_refused_before_it_comes(void **state)
+{
+    assert_int_equal(parse("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 65536\r\n\r\n"),
+                     HTTP_MORE);
+    assert_bad("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 65537\r\n\r\n", 413);
+    assert_bad("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n10001\r\n", 413);
+    assert_bad("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n", 400);
+    assert_bad(
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
+        400);
+}
+
+static void chunks_that_never_end_are_refused_within_the_bound(void **state)
+{
+    static char text[HTTP_REQUEST_MAX + 16];
+    size_t n =
+        (size_t)sprintf(text, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    while (n + 6 <= sizeof text) {
+        memcpy(text + n, "1\r\nx\r\n", 6);
+        n += 6;
+    }
+    assert_int_equal(http_parse((struct text){text, HTTP_REQUEST_MAX - 1}, &request), HTTP_MORE);
+    assert_int_equal(http_parse((struct text){text, n}, &request), HTTP_BAD);
+    assert_int_equal(request.status, 413);
+}
+
+static void a_query_is_taken_apart_and_decoded(void **state)
+{
+    static const char *const expected[][2] = {{"a", "b c"},  {"api_key", "x=y"}, {"empty", ""},
+                                              {"alone", ""}, {"bad", "%zz%4"},   {"", "v"}};
+    struct text query = TEXT("a=b+c&&api%5Fkey=x=y&empty=&alone&bad=%zz%4&=v&");
+    char room[128];
+    struct http_pair pair;
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        assert_true(http_next_pair(&query, room, &pair));
+        assert_text(pair.name, expected[i][0]);
+        assert_text(pair.value, expected[i][1]);
+    }
+    assert_false(http_next_pair(&query, room, &pair));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_request_is_read_as_it_was_written),
+        cmocka_unit_test(of_a_pipeline_one_request_is_taken),
+        cmocka_unit_test(each_beginning_of_a_request_is_waited_for),
+        cmocka_unit_test(the_length_of_a_body_tells_how_much_is_needed),
+        cmocka_unit_test(chunks_become_one_body),
+        cmocka_unit_test(who_waits_for_a_100_is_known_once_the_head_is_there),
+        cmocka_unit_test(connections_are_kept_or_ended_as_asked),
+        cmocka_unit_test(what_could_be_read_in_two_ways_is_refused),
+        cmocka_unit_test(a_nul_is_refused_wherever_it_stands),
+        cmocka_unit_test(a_head_has_64_fields_and_16_kilobytes_and_no_more),
+        cmocka_unit_test(a_head_that_never_ends_is_refused_at_16_kilobytes),
+        cmocka_unit_test(a_body_that_is_announced_too_large_is_refused_before_it_comes),
+        cmocka_unit_test(chunks_that_never_end_are_refused_within_the_bound),
+        cmocka_unit_test(a_query_is_taken_apart_and_decoded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
