@@ -55,7 +55,7 @@ static bool set(int fd, int option)
     return setsockopt(fd, SOL_SOCKET, option, &one, sizeof one) == 0;
 }
 
-/* A port that is shared already can be bound by those who share only: the first one does so late. */
+/* A shared port can be bound by those who share it: the first one says so when it has the port. */
 static int bind_tcp(const struct addrinfo *info, enum listener_share share)
 {
     int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

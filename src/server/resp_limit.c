@@ -158,7 +158,7 @@ static void run_peek(struct command *c)
 
 /* ---- WEIR.ASK ---- */
 
-/* WEIR.ASK attribute value ... [COST n] [MAXWAIT ms]; attributes are lower case, options are not. */
+/* WEIR.ASK attribute value ... [COST n] [MAXWAIT ms]; attributes are lower case, options not. */
 static void run_ask(struct command *c)
 {
     struct weir_rules_attribute with[RESP_ARGS_MAX / 2];

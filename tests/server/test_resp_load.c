@@ -215,6 +215,36 @@ static void a_pipeline_of_any_depth_needs_only_a_client_that_reads(void **state)
     unit_folder_remove(folder);
 }
 
+/* Requests that the server has read but has no room to answer are answered when there is room. */
+static void what_waits_for_room_is_answered_without_another_word(void **state)
+{
+    struct server_world w;
+    struct server_client c;
+    struct server_options o = server_world_options();
+    char *folder = unit_folder();
+    char path[256];
+    char one[64];
+    static char many[32 * BEYOND];
+    size_t len = server_pack("COMMAND DOCS", one, sizeof one);
+    (void)snprintf(path, sizeof path, "unix:%s/s", folder);
+    o.listen[PROTOCOL_RESP] = path;
+    server_world_start(&w, rules, &o);
+    server_connect(&c, w.address);
+    assert_memory_equal(server_ask(&c, "COMMAND DOCS"), "['CL.THROTTLE' ", 15);
+    size_t n = SERVER_OUTPUT_BYTES / c.begin + 800; /* c.begin: the bytes of one reply */
+    assert_true(n * len <= sizeof many);
+    for (size_t i = 0; i < n; i++) {
+        memcpy(many + i * len, one, len);
+    }
+    assert_true(server_send(&c, many, n * len));
+    for (size_t i = 0; i < n; i++) {
+        assert_memory_equal(server_reply(&c), "['CL.THROTTLE' ", 15);
+    }
+    server_disconnect(&c);
+    server_world_stop(&w);
+    unit_folder_remove(folder);
+}
+
 /* ---- the end ---- */
 
 /* Until the server ends; what was charged was told. */
@@ -317,6 +347,7 @@ int main(void)
         cmocka_unit_test(a_deep_pipeline_may_be_read_late),
         cmocka_unit_test(large_replies_to_small_requests_do_not_end_a_good_client),
         cmocka_unit_test(a_pipeline_of_any_depth_needs_only_a_client_that_reads),
+        cmocka_unit_test(what_waits_for_room_is_answered_without_another_word),
         cmocka_unit_test(what_is_charged_while_the_server_ends_is_told),
         cmocka_unit_test(what_has_arrived_is_answered_before_the_end),
         cmocka_unit_test(who_does_not_listen_does_not_hold_up_the_end),
