@@ -107,7 +107,7 @@ done
 if [ -n "$python" ]; then
     timeout 60 "$python" - "$port" <<'END' || die "python3-redis"
 import sys, threading, redis
-r = redis.Redis(port=int(sys.argv[1]), decode_responses=True, client_name="test")
+r = redis.Redis(host='127.0.0.1', port=int(sys.argv[1]), decode_responses=True, client_name="test")
 assert r.ping() is True and r.echo("x") == "x" and r.client_getname() == "test"
 assert r.execute_command("CL.THROTTLE", "p", 4, 6, 60) == [0, 5, 4, -1, 10]
 assert r.execute_command("WEIR.CHECK", "api", "bob") == ["allow", "api", 1000, 999, 0, 86400, 0, ""]
