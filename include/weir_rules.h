@@ -97,7 +97,8 @@ struct weir_rules_options {
  * them only), and makes its limits. options may be NULL.
  *
  * 0 or WEIR_ERULES: the rules have errors. All of them went to options->message;
- * *error (may be NULL) has the first, as "file:line:column: text". Also
+ * *error (may be NULL; this call and those below clear it first) has the first,
+ * as "file:line:column: text". Also
  * WEIR_EINVAL, WEIR_ENOMEM, WEIR_EIO. Then nothing was made.
  */
 WEIR_API int weir_rules_open(struct weir_rules **rules, const char *path,

@@ -113,7 +113,6 @@ struct limit_config {
     struct conditions unless;
     struct key_part key[CONFIG_KEY_PARTS_MAX];
     size_t key_parts;
-    bool key_given;
     int algorithm;
     struct setting base;
     struct text group; /* len 0: none */

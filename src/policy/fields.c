@@ -125,11 +125,6 @@ void field_name(struct reader *r, const struct field *f, const struct node *node
     *(struct text *)at(target, f) = node->scalar;
 }
 
-void field_attribute(struct reader *r, const struct field *f, const struct node *node, void *target)
-{
-    field_name(r, f, node, target);
-}
-
 /* Every quantity: a scalar, a parser that says what it expects. */
 static bool quantity_failed(struct reader *r, const struct node *node, int e,
                             const struct weir_error *error)

@@ -61,8 +61,6 @@ size_t scalars_of(struct reader *r, const struct node *node, const char *what,
 /* Readers for rows: each fills the field at target + offset. A count is at least 1, a whole 0. */
 void field_text(struct reader *r, const struct field *f, const struct node *node, void *target);
 void field_name(struct reader *r, const struct field *f, const struct node *node, void *target);
-void field_attribute(struct reader *r, const struct field *f, const struct node *node,
-                     void *target);
 void field_count(struct reader *r, const struct field *f, const struct node *node, void *target);
 void field_whole(struct reader *r, const struct field *f, const struct node *node, void *target);
 void field_size(struct reader *r, const struct field *f, const struct node *node, void *target);

@@ -107,7 +107,6 @@ static void read_key(struct reader *r, const struct field *f, const struct node 
 {
     struct limit_config *limit = &((struct limit_reading *)target)->limit;
     const struct node *const *items;
-    limit->key_given = true;
     if (node->kind == NODE_LIST && node->count == 0) {
         return;
     }

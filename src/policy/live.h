@@ -7,8 +7,8 @@
  * sees the other). Who finds the gate closed steps back and waits until it is
  * open. When nobody is inside, nobody reads the rules or decides by them: numbers
  * of shared limiters are changed, the pointer is switched, the old rules are
- * freed at once (G2), and the gate opens. So every request sees one rule set with all of
- * its numbers (G3), and asking costs two uncontended atomic additions.
+ * freed at once (G2), and the gate opens. So every request sees one rule set with
+ * all of its numbers (G3), and asking costs two uncontended atomic additions.
  *
  * Waiting is for decisions only, no I/O happens inside; preparing a reload,
  * which reads files and makes tables, happens before the gate closes.

@@ -17,7 +17,10 @@ bool number_stop(struct reader *r, const char *why, struct text where)
 
 #define SHOWN_MAX 48
 
-/* In quotes, what a terminal would not show as itself as \xNN, the end of a long text cut. */
+/*
+ * In quotes, what is not ASCII as \xNN, the end of a long text cut. Not quote(): a
+ * digit of another alphabet must not look like one of ours.
+ */
 static const char *shown(struct text t, char *buffer)
 {
     const size_t longest_end = sizeof "\\xNN...'";

@@ -62,7 +62,7 @@ const struct section section_tier = {"tiers.NAME",
                                      sizeof tier_fields / sizeof tier_fields[0]};
 
 static const struct field tiers_fields[] = {
-    {"by", NAME_EXPECTED, "tier", "the attribute that names the tier", field_attribute,
+    {"by", NAME_EXPECTED, "tier", "the attribute that names the tier", field_name,
      offsetof(struct limit_config, tier_by), NULL},
     {"default", "the name of one of the tiers", "the limit's own numbers",
      "the tier of requests whose tier is missing or unknown", field_name,
@@ -261,7 +261,7 @@ struct overrides_reading {
 };
 
 static const struct field overrides_fields[] = {
-    {"by", NAME_EXPECTED, "", "the attribute whose value is looked up", field_attribute,
+    {"by", NAME_EXPECTED, "", "the attribute whose value is looked up", field_name,
      offsetof(struct overrides_reading, by), NULL},
     {"file", "the path of a CSV file", "", "rows of value,rate[,burst]", field_text,
      offsetof(struct overrides_reading, file), NULL},

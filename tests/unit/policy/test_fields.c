@@ -8,7 +8,6 @@
 struct target {
     struct text text;
     struct text name;
-    struct text attribute;
     uint64_t count;
     uint64_t whole;
     uint64_t size;
@@ -29,7 +28,6 @@ static const char *const colours[] = {"red", "green", "blue", NULL};
 static const struct field rows[] = {
     ROW(text, "some text", NULL),
     ROW(name, "a name", NULL),
-    ROW(attribute, "an attribute", NULL),
     ROW(count, "at least one", NULL),
     ROW(whole, "a number", NULL),
     ROW(size, "a size", NULL),
@@ -81,12 +79,11 @@ static void every_kind_of_field_is_read(void **state)
 {
     struct target t = {0};
     assert_true(read_into(&t,
-                          "text: 'a b'\nname: a-b_c.D9\nattribute: user\ncount: 1.5k\nwhole: 0\n"
+                          "text: 'a b'\nname: a-b_c.D9\ncount: 1.5k\nwhole: 0\n"
                           "size: 2KiB\nduration: 1m30s\npercent: 12.5%\nrate: 0.5/s\nyes: true\n"
                           "choice: blue\nignored: {a: b}\n"));
     assert_string_equal(told.told, "");
-    assert_true(text_is(t.text, "a b") && text_is(t.name, "a-b_c.D9") &&
-                text_is(t.attribute, "user"));
+    assert_true(text_is(t.text, "a b") && text_is(t.name, "a-b_c.D9"));
     assert_int_equal(t.count, 1500);
     assert_int_equal(t.whole, 0);
     assert_int_equal(t.size, 2048);
@@ -101,11 +98,11 @@ static void every_kind_of_field_is_read(void **state)
 static void a_bad_value_leaves_the_field_as_it_was(void **state)
 {
     static const char *const bad[] = {
-        "text:",         "text: []",     "name: a b", "name: ''",          "attribute: [a]",
-        "count: 0",      "whole: 1.5",   "whole: {}", "size: 1XB",         "duration: 5",
-        "percent: 101%", "rate: 5",      "rate: []",  "yes: yes",          "yes: True",
-        "yes:",          "choice: Red",  "choice:",   "choice: ''",        "choice: [red]",
-        "rate: 5/month", "duration: []", "percent:",  "name: caf\xc3\xa9",
+        "text:",        "text: []",  "name: a b",         "name: ''",      "count: 0",
+        "whole: 1.5",   "whole: {}", "size: 1XB",         "duration: 5",   "percent: 101%",
+        "rate: 5",      "rate: []",  "yes: yes",          "yes: True",     "yes:",
+        "choice: Red",  "choice:",   "choice: ''",        "choice: [red]", "rate: 5/month",
+        "duration: []", "percent:",  "name: caf\xc3\xa9",
     };
     struct target before;
     memset(&before, 0x55, sizeof before);
@@ -126,7 +123,7 @@ static void unknown_keys_are_told_with_a_suggestion_or_the_list(void **state)
     assert_string_equal(told.told, "1:1: unknown key 'nmae' in here; did you mean 'name'?\n"
                                    "2:1: unknown key 'choise' in here; did you mean 'choice'?\n"
                                    "3:1: unknown key 'something' in here, expected one of text, "
-                                   "name, attribute, count, whole, "
+                                   "name, count, whole, "
                                    "size, duration, percent, rate, yes, choice, ignored\n");
     assert_int_equal(t.name.len, 0);
 }
