@@ -49,9 +49,13 @@ struct server_options {
     uint64_t idle_ms;    /* these three: 0 is SERVER_IDLE_MS, ... */
     uint64_t request_ms;
     uint64_t write_ms;
-    int headers;                    /* enum ratelimit_format: in HTTP answers */
-    unsigned auth_deny_status;      /* of /v1/auth; 0: 429 */
-    const struct cidr_set *trusted; /* proxies that tell who the client is; NULL: loopback */
+    int headers;                      /* enum ratelimit_format: in HTTP answers */
+    unsigned auth_deny_status;        /* of /v1/auth; 0: 429 */
+    const struct cidr_set *trusted;   /* proxies that tell who the client is; NULL: loopback */
+    struct access *access;            /* who may do what; NULL: everybody everything */
+    bool insecure;                    /* listen beyond loopback without secrets */
+    const char *state;                /* folder of the adhoc limit's file; NULL: in memory */
+    unsigned connections_per_address; /* 0: as many as there may be */
 };
 
 struct worker;

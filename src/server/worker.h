@@ -2,6 +2,7 @@
 #ifndef WEIR_SERVER_WORKER_H
 #define WEIR_SERVER_WORKER_H
 
+#include "base/histogram.h"
 #include "server/connection.h"
 
 /* Counted by one thread, read by the metrics. */
@@ -11,6 +12,11 @@ struct worker_counts {
     uint64_t timed_out;
     uint64_t requests[PROTOCOLS];
     uint64_t bad_requests[PROTOCOLS];
+    uint64_t overloaded[PROTOCOLS];   /* refused because their input had become too old */
+    uint64_t refused_address;         /* connections beyond the bound of one address */
+    uint64_t refused_access;          /* wrong secrets, and requests without the role */
+    uint64_t forwarded_ignored;       /* fields about the client from somebody who is not trusted */
+    struct histogram took[PROTOCOLS]; /* from a request's bytes to its reply's */
 };
 
 struct worker {
