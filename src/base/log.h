@@ -18,6 +18,10 @@
 
 #include "base/text.h"
 
+#define LOG_KEY_BYTES 32     /* of a key that is cut; a mark follows */
+#define LOG_VALUE_BYTES 1024 /* of any other value, as written; a mark follows */
+#define LOG_LINE_BYTES 4096  /* what a pipe takes as a whole */
+
 /* AUDIT is what somebody with the admin role did: always written. */
 enum log_level { LEVEL_AUDIT, LEVEL_ERROR, LEVEL_WARNING, LEVEL_INFO, LEVEL_DEBUG, LEVELS };
 enum log_format { LOG_AS_TEXT, LOG_AS_JSON };
@@ -46,11 +50,37 @@ void log_set_level(enum log_level level);
 enum log_level log_get_level(void);
 bool log_level_parse(struct text text, enum log_level *level); /* error to debug */
 
+/* In one write(2). A line that could not be written is counted, and the next one says so. */
 void log_event(enum log_level level, const char *message, const struct log_field *fields,
                size_t count);
 
 #define LOG(level, message, ...)                                                                   \
     log_event((level), (message), (struct log_field[]){__VA_ARGS__},                               \
               sizeof((struct log_field[]){__VA_ARGS__}) / sizeof(struct log_field))
+
+/*
+ * For what a stranger can make happen at any rate: a line in a second for each
+ * place, and how many like it were left out before it.
+ *
+ *     static struct log_limit full;
+ *     LOG_LIMITED(&full, LEVEL_WARNING, "connection refused", LOG_STRING("why", "too many"));
+ */
+#define LOG_LIMIT_NS UINT64_C(1000000000)
+#define LOG_LIMITED_FIELDS 8
+
+struct log_limit {
+    uint64_t next_ns; /* since boot */
+    uint64_t left_out;
+};
+
+/* True if it is time for a line; if not, it is counted. */
+bool log_limit_due(struct log_limit *limit, uint64_t now_ns, uint64_t *left_out);
+
+void log_limited_event(struct log_limit *limit, enum log_level level, const char *message,
+                       const struct log_field *fields, size_t count);
+
+#define LOG_LIMITED(limit, level, message, ...)                                                    \
+    log_limited_event((limit), (level), (message), (struct log_field[]){__VA_ARGS__},              \
+                      sizeof((struct log_field[]){__VA_ARGS__}) / sizeof(struct log_field))
 
 #endif
