@@ -143,6 +143,25 @@ WEIR_API int weir_rules_put(struct weir_rules *rules, const char *yaml, size_t y
 WEIR_API int weir_rules_remove(struct weir_rules *rules, const char *name,
                                struct weir_error *error);
 
+/*
+ * The kill switch. on 1: the limit is decided as if the rules called it shadow: charged
+ * as one, it never denies, and `on_missing: deny` does not either. on 0: what the rules
+ * say counts again; a limit that they call shadow stays one. limit NULL: all limits,
+ * those that a reload or put will add included; the block list stays as it is. The last
+ * word counts: a limit may be switched back by its name while the others stay switched.
+ *
+ * Applies at once and to all threads: a request is decided by the one mode or the
+ * other, never by both. Reloads, puts and removes keep it, by the limit's name; one
+ * that they take away is forgotten. In its group a limit keeps its place. No generation.
+ *
+ * 0; WEIR_ENOLIMIT: there is none of that name; WEIR_EINVAL.
+ */
+WEIR_API int weir_rules_shadow_set(struct weir_rules *rules, const char *limit, int on,
+                                   struct weir_error *error);
+
+/* 1 if the limit, or all (NULL), is switched to shadow, else 0; WEIR_ENOLIMIT, WEIR_EINVAL. */
+WEIR_API int weir_rules_shadow_get(struct weir_rules *rules, const char *limit);
+
 /* ---- asking ------------------------------------------------------------ */
 
 struct weir_rules_attribute {
@@ -237,7 +256,7 @@ struct weir_rules_key {
 struct weir_rules_found {
     struct weir_rules_value tier; /* len 0: none */
     uint64_t cost;                /* that the limit says itself; 0: none, or an attribute's */
-    int shadow;                   /* the limit never denies */
+    int shadow;                   /* the limit never denies: by the rules, or switched */
 };
 
 /*

@@ -6,7 +6,7 @@ struct slot *gate_enter(struct weir_rules *r)
 {
     struct slot *slot = &r->slots[thread_slot()];
     for (;;) {
-        (void)fetch_add_ordered(&slot->inside, 1); /* G1, with gate_switch() */
+        (void)fetch_add_ordered(&slot->inside, 1); /* G1, with gate_close() */
         if (__builtin_expect(load_ordered(&r->closed) == 0, 1)) {
             return slot;
         }
@@ -19,7 +19,7 @@ struct slot *gate_enter(struct weir_rules *r)
 
 void gate_leave(struct slot *slot)
 {
-    (void)fetch_sub(&slot->inside, 1); /* releases to gate_switch() what was read and decided */
+    (void)fetch_sub(&slot->inside, 1); /* releases to gate_close() what was read and decided */
 }
 
 static void wait_until_empty(const struct weir_rules *r)
@@ -31,14 +31,24 @@ static void wait_until_empty(const struct weir_rules *r)
     }
 }
 
+void gate_close(struct weir_rules *r)
+{
+    store_ordered(&r->closed, 1); /* G1, with gate_enter() */
+    wait_until_empty(r);
+}
+
+void gate_open(struct weir_rules *r)
+{
+    store_ordered(&r->closed, 0);
+}
+
 void gate_switch(struct weir_rules *r, struct ruleset *set)
 {
     struct ruleset *old = r->set;
-    store_ordered(&r->closed, 1); /* G1, with gate_enter() */
-    wait_until_empty(r);
+    gate_close(r);
     ruleset_change(set);
     r->set = set;
-    store_ordered(&r->closed, 0);
+    gate_open(r);
     r->generation++;
     ruleset_destroy(old); /* G2 */
 }

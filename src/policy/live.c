@@ -183,6 +183,7 @@ static int reload_from(struct weir_rules *rules, const struct origin *from,
     int e = load(from, &rules->options, rules->set, problems, &set, error);
     if (e == 0) {
         config_compare(&rules->started, &set->config, from->path, problems);
+        mode_carry(rules, set);
         gate_switch(rules, set);
         char *old = rules->path;
         rules->path = path;
@@ -238,6 +239,7 @@ static int switch_config(struct weir_rules *rules, int e, struct config *next,
     }
     e = ruleset_create(next, &rules->options, rules->set, problems, &set, error);
     if (e == 0) {
+        mode_carry(rules, set);
         gate_switch(rules, set);
     }
     return e;

@@ -49,6 +49,7 @@ struct weir_rules {
     uint64_t anchor_unix_ns;
     uint64_t anchor_boot_ns;
     uint64_t generation;
+    bool shadow_all;         /* new limits are switched to shadow too; under `reload` */
     struct weir_rules *next; /* of all that are open, for fork() */
     struct weir_rules *previous;
 };
@@ -59,11 +60,20 @@ struct weir_rules {
 struct slot *gate_enter(struct weir_rules *r);
 void gate_leave(struct slot *slot);
 
+/* Under `reload`. Between the two nobody is inside. */
+void gate_close(struct weir_rules *r);
+void gate_open(struct weir_rules *r);
+
 /* Under `reload`. Takes over the set. */
 void gate_switch(struct weir_rules *r, struct ruleset *set);
 
 /* Rules that a fork must know of. */
 void gate_enlist(struct weir_rules *r);
 void gate_delist(struct weir_rules *r);
+
+/* ---- the kill switch (mode.c) ---- */
+
+/* Under `reload`: what is switched stays so in a set that is about to take over. */
+void mode_carry(const struct weir_rules *r, struct ruleset *next);
 
 #endif

@@ -55,15 +55,25 @@ bool list_holds(const struct tests *entries, size_t n, const struct request *req
     return false;
 }
 
-/* Of a group the first counts; enforced and shadow limits do not hide each other. */
-static bool group_taken(const struct rule *const *list, size_t n, const struct rule *rule)
+static bool has_group(const struct rule *const *list, size_t n, unsigned group)
 {
-    for (size_t i = 0; rule->group != 0 && i < n; i++) {
-        if (list[i]->group == rule->group) {
+    for (size_t i = 0; i < n; i++) {
+        if (list[i]->group == group) {
             return true;
         }
     }
     return false;
+}
+
+/*
+ * Of a group the first counts. What the rules enforce and what they call shadow do not
+ * hide each other, their groups have other numbers; what is switched to shadow by hand
+ * keeps its place, so both lists count.
+ */
+static bool group_taken(const struct matches *matches, unsigned group)
+{
+    return group != 0 && (has_group(matches->enforced, matches->enforced_count, group) ||
+                          has_group(matches->shadow, matches->shadow_count, group));
 }
 
 static int consider(const struct rule *rule, const struct request *request, struct matches *matches,
@@ -74,7 +84,7 @@ static int consider(const struct rule *rule, const struct request *request, stru
     size_t *count = shadow ? &matches->shadow_count : &matches->enforced_count;
     if (!tests_hold(&rule->when, request) ||
         (rule->unless.count > 0 && tests_hold(&rule->unless, request)) ||
-        group_taken(list, *count, rule)) {
+        group_taken(matches, rule->group)) {
         return 0;
     }
     if (!key_is_there(rule, request)) {

@@ -1,6 +1,7 @@
 /*
- * Rules compiled for asking: immutable once made, read by any number of threads
- * without a lock, nothing allocated. What is asked goes this way:
+ * Rules compiled for asking: immutable once made (but for what mode.c switches while
+ * nobody asks), read by any number of threads without a lock, nothing allocated. What
+ * is asked goes this way:
  *
  *   request.c   attributes -> values by number, normalised, looked up
  *   match.c     values -> the limits that apply
@@ -55,8 +56,9 @@ struct variant {
 struct rule {
     struct tests when; /* without the condition that the index has answered */
     struct tests unless;
-    unsigned group; /* 0: none; shadow limits have groups of their own */
-    bool shadow;
+    unsigned group;    /* 0: none; limits that the rules call shadow have groups of their own */
+    bool shadow;       /* decided as one: by the rules, or switched */
+    bool switched;     /* to shadow, by hand */
     bool deny_missing; /* on_missing: deny */
     unsigned char key_parts;
     uint64_t key_bits[CONFIG_KEY_PARTS_MAX]; /* the alternatives, one of which must be present */

@@ -80,6 +80,6 @@ int ruleset_use(const struct ruleset *set, const struct weir_rules_key *key, wei
     const struct variant *variant = rule_variant(rule, &request, &unknown);
     struct weir_rules_found found = {.tier = {variant->tier.at, variant->tier.len},
                                      .cost = rule->config->cost,
-                                     .shadow = rule->config->shadow};
+                                     .shadow = rule->shadow};
     return fn(arg, variant->holder->limiter, bytes, len, &found);
 }
