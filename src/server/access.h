@@ -15,9 +15,11 @@
 #define WEIR_SERVER_ACCESS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <weir_rules.h>
 
+#include "base/hash.h"
 #include "base/text.h"
 
 enum role { ROLE_NONE, ROLE_CHECK, ROLE_ADMIN, ROLES };
@@ -46,10 +48,39 @@ void access_close(struct access *access);
 /* Reads the files again; on an error the old secrets stay. While others ask. */
 int access_reload(struct access *access, struct weir_error *error);
 
-/* The role of who has said nothing; of who has this secret, ROLE_NONE if it is not valid. */
+/* The role of who has said nothing; of who has this secret, ROLE_NONE if it is not valid. A NULL
+ * access is one without secrets, here and below. */
 enum role access_role_open(struct access *access);
 enum role access_role_of(struct access *access, struct text secret);
 
+/*
+ * The role that a user's name asks for: "check" and "admin"; for "" and "default" ROLE_NONE, all
+ * that the secret gives. False: there is no such user.
+ */
+bool access_user(struct text user, enum role *asked);
+
 bool access_has_secrets(struct access *access, enum role role);
+
+/*
+ * What a connection keeps of the secret that it has shown; all zero: none yet.
+ * Its role is decided once and again when the secrets have changed: one that is
+ * no longer valid loses its role.
+ */
+struct access_pass {
+    uint64_t generation; /* of the secrets that `role` was found by */
+    struct hash print;   /* of the secret; 0: none */
+    enum role asked;     /* for this role and no more; ROLE_NONE: for all that there is */
+    enum role role;
+};
+
+/*
+ * Shows a secret, for the role that was asked for (ROLE_NONE: for all that it gives). False: it does
+ * not give that; then the pass stays as it was.
+ */
+bool access_show(struct access *access, struct text secret, enum role asked,
+                 struct access_pass *pass);
+
+/* The role of who holds this pass, by the secrets of now. */
+enum role access_role(struct access *access, struct access_pass *pass);
 
 #endif

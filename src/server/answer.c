@@ -52,11 +52,34 @@ int answer_ask(struct weir_rules *rules, const struct weir_rules_question *quest
     from_engine(&a.answer, answer);
     answer->reason = a.reason;
     memcpy(answer->limit, a.limit, sizeof answer->limit);
+    if (a.answer.verdict == WEIR_DENY && a.answer.retry_after_ns == WEIR_FOREVER) {
+        answer->verdict = WEIR_NEVER;
+        answer->reason = WEIR_RULES_BLOCKED;
+    }
     if (a.reason == WEIR_RULES_NO_LIMIT || a.reason == WEIR_RULES_ALLOWED) {
         answer->quota = 0;
         answer->remaining = -1;
     }
     return 0;
+}
+
+void answer_from_limit(const struct weir_answer *from, struct weir_rules_value limit, bool shadow,
+                       struct answer *to)
+{
+    from_engine(from, to);
+    to->reason = WEIR_RULES_LIMIT;
+    memcpy(to->limit, limit.at, limit.len); /* it was found, so it is short enough */
+    to->limit[limit.len] = 0;
+    if (from->verdict == WEIR_DENY && from->retry_after_ns == WEIR_FOREVER) {
+        to->verdict = WEIR_NEVER;
+        to->reason = WEIR_RULES_BLOCKED;
+    }
+    if (shadow && to->verdict != WEIR_ALLOW) {
+        to->verdict = WEIR_ALLOW;
+        to->reason = WEIR_RULES_LIMIT;
+        to->retry_after_ms = 0;
+        to->flags |= ANSWER_SHADOW;
+    }
 }
 
 struct checking {
@@ -77,16 +100,10 @@ static int check_found(void *arg, struct weir *limiter, const void *key, size_t 
                               .mode = c->direct->mode};
     struct weir_answer a;
     int e = weir_ask_at(limiter, &q, c->now_ns, &a);
-    if (e != 0) {
-        return e;
+    if (e == 0) {
+        answer_from_limit(&a, c->direct->key.limit, found->shadow, c->answer);
     }
-    from_engine(&a, c->answer);
-    if (found->shadow && a.verdict != WEIR_ALLOW) { /* a shadow limit never denies */
-        c->answer->verdict = WEIR_ALLOW;
-        c->answer->retry_after_ms = 0;
-        c->answer->flags |= ANSWER_SHADOW;
-    }
-    return 0;
+    return e;
 }
 
 int answer_check(struct weir_rules *rules, const struct direct *direct, uint64_t now_ns,
@@ -94,13 +111,5 @@ int answer_check(struct weir_rules *rules, const struct direct *direct, uint64_t
 {
     struct checking c = {direct, now_ns, answer};
     error->text[0] = 0;
-    int e = weir_rules_use(rules, &direct->key, check_found, &c, error);
-    if (e != 0) {
-        return e;
-    }
-    size_t n = direct->key.limit.len; /* it was found, so it is short enough */
-    memcpy(answer->limit, direct->key.limit.at, n);
-    answer->limit[n] = 0;
-    answer->reason = WEIR_RULES_LIMIT;
-    return 0;
+    return weir_rules_use(rules, &direct->key, check_found, &c, error);
 }

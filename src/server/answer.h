@@ -37,6 +37,13 @@ struct direct {
     int mode;
 };
 
+/*
+ * What one limit said. A shadow limit never denies. A key that is blocked without end can never
+ * pass: there is no time to tell when to come again.
+ */
+void answer_from_limit(const struct weir_answer *from, struct weir_rules_value limit, bool shadow,
+                       struct answer *to);
+
 /* 0 or WEIR_E... with the reason in *error. Rounded up: whoever waits that long is let in. */
 int answer_ask(struct weir_rules *rules, const struct weir_rules_question *question,
                uint64_t now_ns, struct answer *answer, struct weir_error *error);

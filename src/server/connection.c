@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "base/atomic.h"
+#include "base/log.h"
 #include "server/worker.h"
 
 #define KEEP_BYTES 4096 /* of a connection's buffers while it is idle */
@@ -295,6 +296,20 @@ void connection_check_time(struct connection *c, uint64_t now)
         count_own(&c->worker->counts.timed_out, c->leaving ? 0 : 1);
         connection_close(c);
     }
+}
+
+bool connection_wrong_secret(struct connection *c)
+{
+    if (++c->wrong < CONNECTION_WRONG_MAX) {
+        return false;
+    }
+    char peer[ADDRESS_MAX] = "unix";
+    if (c->peer.family != 0) {
+        (void)address_print(&c->peer, peer);
+    }
+    LOG(LEVEL_WARNING, "wrong secrets: connection ended", LOG_STRING("address", peer),
+        LOG_STRING("protocol", c->protocol->name), LOG_COUNT("tried", c->wrong));
+    return true;
 }
 
 /* ---- beginning ---- */

@@ -19,6 +19,7 @@
 #define WEIR_SERVER_CONNECTION_H
 
 #include "policy/address.h"
+#include "server/access.h"
 #include "server/server.h"
 
 struct connection;
@@ -57,10 +58,12 @@ struct connection {
     struct buffer output;  /* being written */
     struct buffer backlog; /* to be written next */
     uv_write_t write;
-    uint64_t since_ms;   /* when the present silence, request or write began */
-    size_t unsent;       /* of output at that time */
-    size_t owed;         /* while stopping: bytes that had arrived before */
-    struct address peer; /* family 0: a unix socket */
+    uint64_t since_ms;       /* when the present silence, request or write began */
+    size_t unsent;           /* of output at that time */
+    size_t owed;             /* while stopping: bytes that had arrived before */
+    struct address peer;     /* family 0: a unix socket */
+    struct access_pass pass; /* what it has shown */
+    unsigned wrong;          /* secrets that it has tried */
     bool writing;
     bool reading;
     bool stopping; /* the server ends: what is owed, no more */
@@ -76,6 +79,11 @@ struct connection {
  */
 bool connection_accept(struct worker *worker, uv_stream_t *listener,
                        const struct protocol *protocol);
+
+#define CONNECTION_WRONG_MAX 10
+
+/* Counts a wrong secret; true if it was one too many: the connection is to end. */
+bool connection_wrong_secret(struct connection *c);
 
 /* Answers what has arrived by now, then ends. */
 void connection_stop(struct connection *c);

@@ -26,9 +26,10 @@ static void run_readyz(struct exchange *x)
 }
 
 static const struct http_route health_routes[] = {
-    {"GET", "/healthz", false, run_healthz, "the program runs"},
-    {"GET", "/readyz", false, run_readyz, "it takes requests: 503 before, and while it ends"},
-    {NULL, NULL, false, NULL, NULL},
+    {"GET", "/healthz", false, ROLE_NONE, run_healthz, "the program runs"},
+    {"GET", "/readyz", false, ROLE_NONE, run_readyz,
+     "it takes requests: 503 before, and while it ends"},
+    {NULL, NULL, false, ROLE_NONE, NULL, NULL},
 };
 
 /* ---- routes ---- */
@@ -68,7 +69,7 @@ static void route(struct exchange *x)
     } else if (!takes(row, x->request->method)) {
         x->allow = row->method;
         http_reply_problem(x, 405, "another method is expected here");
-    } else {
+    } else if (http_may(x, row->role)) {
         row->run(x);
     }
 }

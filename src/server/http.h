@@ -21,6 +21,7 @@ struct exchange {
     const struct http_request *request;
     struct buffer *out;
     uint64_t now_ns;
+    enum role role;     /* of who asks */
     bool close;         /* end the connection behind the reply */
     const char *allow;  /* of a 405: the method that would be right; NULL otherwise */
     struct buffer body; /* of the reply */
@@ -29,10 +30,14 @@ struct exchange {
 struct http_route {
     const char *method; /* NULL: any */
     const char *path;
-    bool below; /* also what is below the path */
+    bool below;     /* also what is below the path */
+    enum role role; /* that it needs */
     void (*run)(struct exchange *x);
     const char *summary;
 };
+
+/* True if who asks has this role, which is then x->role or less; else 401 or 403 has been said. */
+bool http_may(struct exchange *x, enum role least); /* http_access.c */
 
 /* NULL behind the last path. */
 extern const struct http_route http_check_routes[]; /* http_check.c: questions as JSON */

@@ -247,6 +247,6 @@ static void run_auth(struct exchange *x)
 }
 
 const struct http_route http_auth_routes[] = {
-    {NULL, "/v1/auth", true, run_auth, "for gateways: 200 lets the request pass"},
-    {NULL, NULL, false, NULL, NULL},
+    {NULL, "/v1/auth", true, ROLE_CHECK, run_auth, "for gateways: 200 lets the request pass"},
+    {NULL, NULL, false, ROLE_NONE, NULL, NULL},
 };

@@ -18,6 +18,7 @@ struct status_row {
 static const struct status_row statuses[] = {
     {200, "OK", NULL, NULL},
     {400, "Bad Request", NULL, NULL},
+    {401, "Unauthorized", NULL, NULL},
     {403, "Forbidden", NULL, NULL},
     {404, "Not Found", NULL, NULL},
     {405, "Method Not Allowed", NULL, NULL},
@@ -243,6 +244,10 @@ void http_reply(struct exchange *x, int status, const char *type, const struct a
     buffer_put(out, TEXT("\r\nCache-Control: no-store\r\n"));
     if (a != NULL) {
         put_limit(x, status, a);
+    }
+    if (status == 401) {
+        buffer_put(out, TEXT("WWW-Authenticate: Bearer realm=\"weir\"\r\n"
+                             "WWW-Authenticate: Basic realm=\"weir\"\r\n"));
     }
     put_connection(x);
     buffer_put(out, TEXT("\r\n"));

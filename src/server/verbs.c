@@ -1,0 +1,182 @@
+#include "server/verbs.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/maths.h"
+#include "limit/limiter.h"
+
+#define KEY_TEXT_MAX 256
+
+const struct verb_row verb_rows[VERBS] = {
+    [VERB_REFUND] = {"refund", .units = true},
+    [VERB_PENALIZE] = {"penalize", .units = true},
+    [VERB_BLOCK] = {"block", .time = true},
+    [VERB_UNBLOCK] = {"unblock"},
+    [VERB_RESET] = {"reset"},
+};
+
+/* ---- doing it ---- */
+
+struct doing {
+    const struct verb_call *call;
+    uint64_t now_ns;
+    struct answer *answer;
+};
+
+static int block(struct weir *limiter, const void *key, size_t key_len, const struct doing *d)
+{
+    uint64_t ms = d->call->for_ms;
+    uint64_t ns = ms > UINT64_MAX / WEIR_MILLISECOND ? WEIR_FOREVER : ms * WEIR_MILLISECOND;
+    return weir_block_at(limiter, key, key_len, add_sat(d->now_ns, ns), d->now_ns);
+}
+
+static int change(struct weir *limiter, const void *key, size_t key_len, const struct doing *d)
+{
+    uint64_t units = d->call->units;
+    uint64_t now = d->now_ns;
+    switch (d->call->verb) {
+    case VERB_REFUND:
+        return weir_refund_at(limiter, key, key_len, units, now, now, NULL);
+    case VERB_PENALIZE:
+        return weir_penalise_at(limiter, key, key_len, units, now, NULL);
+    case VERB_BLOCK:
+        return block(limiter, key, key_len, d);
+    case VERB_UNBLOCK:
+        return weir_unblock(limiter, key, key_len);
+    case VERB_RESET:
+        return weir_reset(limiter, key, key_len);
+    default:
+        return WEIR_EINVAL;
+    }
+}
+
+static int peek(struct weir *limiter, const void *key, size_t key_len,
+                const struct weir_rules_key *of, const struct weir_rules_found *found,
+                uint64_t now_ns, struct answer *answer)
+{
+    struct weir_question q = {.key = key, .key_len = key_len, .cost = 1, .mode = WEIR_PEEK};
+    struct weir_answer a;
+    int e = weir_ask_at(limiter, &q, now_ns, &a);
+    if (e == 0) {
+        answer_from_limit(&a, of->limit, found->shadow, answer);
+    }
+    return e;
+}
+
+static int do_found(void *arg, struct weir *limiter, const void *key, size_t key_len,
+                    const struct weir_rules_found *found)
+{
+    const struct doing *d = arg;
+    int e = change(limiter, key, key_len, d);
+    return e < 0 ? e : peek(limiter, key, key_len, &d->call->key, found, d->now_ns, d->answer);
+}
+
+/* ---- telling of it ---- */
+
+/* "alice", "tenant,alice"; long ones cut. */
+static struct text join_parts(const struct weir_rules_key *key, char *room)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < key->parts_count && n < KEY_TEXT_MAX; i++) {
+        if (i > 0) {
+            room[n++] = ',';
+        }
+        size_t len = key->parts[i].len < KEY_TEXT_MAX - n ? key->parts[i].len : KEY_TEXT_MAX - n;
+        memcpy(room + n, key->parts[i].at, len);
+        n += len;
+    }
+    return (struct text){room, n};
+}
+
+static void tell(const struct verb_call *call, const struct actor *by)
+{
+    char room[KEY_TEXT_MAX];
+    char peer[ADDRESS_MAX] = "unix";
+    const struct verb_row *row = &verb_rows[call->verb];
+    if (by->peer->family != 0) {
+        (void)address_print(by->peer, peer);
+    }
+    struct log_field fields[8] = {
+        LOG_STRING("verb", row->name),
+        LOG_STRING("address", peer),
+        LOG_STRING("role", role_names[by->role]),
+        LOG_TEXT("limit", ((struct text){call->key.limit.at, call->key.limit.len})),
+        LOG_KEY("key", join_parts(&call->key, room)),
+    };
+    size_t n = 5;
+    if (call->key.tier.len > 0) {
+        fields[n++] = LOG_TEXT("tier", ((struct text){call->key.tier.at, call->key.tier.len}));
+    }
+    if (row->units) {
+        fields[n++] = LOG_COUNT("units", call->units > INT64_MAX ? INT64_MAX : call->units);
+    }
+    if (row->time) {
+        fields[n++] = call->for_ms > INT64_MAX ? LOG_STRING("for_ms", "forever")
+                                               : LOG_COUNT("for_ms", call->for_ms);
+    }
+    log_event(LEVEL_AUDIT, "key changed", fields, n);
+}
+
+/* ---- public ---- */
+
+static int check_call(const struct verb_call *call, struct weir_error *error)
+{
+    const struct verb_row *row = &verb_rows[call->verb];
+    if (row->units && call->units == 0) {
+        return fail(error, WEIR_EINVAL, "%s: found 0 units, expected at least 1", row->name);
+    }
+    if (row->time && call->for_ms == 0) {
+        return fail(error, WEIR_EINVAL, "%s: found 0 ms, expected at least 1", row->name);
+    }
+    return 0;
+}
+
+int verb_run(struct weir_rules *rules, const struct verb_call *call, const struct actor *by,
+             uint64_t now_ns, struct answer *answer, struct weir_error *error)
+{
+    struct doing d = {call, now_ns, answer};
+    error->text[0] = 0;
+    int e = check_call(call, error);
+    e = e != 0 ? e : weir_rules_use(rules, &call->key, do_found, &d, error);
+    if (e == 0) {
+        tell(call, by);
+    }
+    return e;
+}
+
+struct looking {
+    const struct weir_rules_key *key;
+    uint64_t now_ns;
+    struct answer *answer;
+    int64_t *blocked_ms;
+};
+
+/* An answer tells the longer of the block and the empty quota; here the block alone is asked for. */
+static int64_t blocked_ms(struct weir *limiter, const void *key, size_t key_len, uint64_t now_ns)
+{
+    struct params_place place;
+    struct asked q = {.params = params_now(limiter, &place), .mode = WEIR_PEEK};
+    if (asked_key(limiter, key, key_len, now_ns, &q) != 0) {
+        return 0;
+    }
+    uint64_t until = limiter_blocked_until(limiter, &q);
+    uint64_t ns = until > q.now ? until - q.now : 0;
+    return until == UINT64_MAX ? -1
+                               : (int64_t)(ns / WEIR_MILLISECOND + (ns % WEIR_MILLISECOND != 0));
+}
+
+static int look_found(void *arg, struct weir *limiter, const void *key, size_t key_len,
+                      const struct weir_rules_found *found)
+{
+    const struct looking *l = arg;
+    *l->blocked_ms = blocked_ms(limiter, key, key_len, l->now_ns);
+    return peek(limiter, key, key_len, l->key, found, l->now_ns, l->answer);
+}
+
+int verb_inspect(struct weir_rules *rules, const struct weir_rules_key *key, uint64_t now_ns,
+                 struct answer *answer, int64_t *ms, struct weir_error *error)
+{
+    struct looking l = {key, now_ns, answer, ms};
+    error->text[0] = 0;
+    return weir_rules_use(rules, key, look_found, &l, error);
+}

@@ -1,0 +1,252 @@
+/* What operators do to one key, whatever the protocol. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "server/verbs.h"
+
+#define NOW (UINT64_C(1800000000) * WEIR_SECOND)
+
+static const char rules_text[] =
+    "limits:\n"
+    "  - {name: api, key: [user], rate: 10/min}\n"
+    "  - {name: pair, key: [tenant, user], rate: 10/min}\n"
+    "  - {name: quiet, key: [user], rate: 1/min, shadow: true}\n"
+    "  - {name: tiered, key: [user], rate: 10/min,"
+    " tiers: {by: tier, default: free, free: {}, pro: {rate: 100/min}}}\n";
+
+static struct weir_rules *rules;
+static int log_pipe[2];
+
+static int set_up(void **state)
+{
+    struct weir_error error = {0};
+    if (weir_rules_open_text(&rules, "test", rules_text, sizeof rules_text - 1, NULL, &error) !=
+        0) {
+        fail_msg("%s", error.text);
+    }
+    assert_int_equal(pipe(log_pipe), 0);
+    log_init(log_pipe[1], LOG_AS_TEXT, LOG_KEYS_CUT);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    weir_rules_close(rules);
+    log_init(2, LOG_AS_TEXT, LOG_KEYS_CUT);
+    (void)close(log_pipe[0]);
+    (void)close(log_pipe[1]);
+    return 0;
+}
+
+/* The log's next line. */
+static const char *logged(void)
+{
+    static char line[1024];
+    size_t n = 0;
+    while (n + 1 < sizeof line && read(log_pipe[0], line + n, 1) == 1 && line[n] != '\n') {
+        n++;
+    }
+    line[n] = 0;
+    return line;
+}
+
+static struct weir_rules_key key_of(const char *limit, const struct weir_rules_value *part)
+{
+    return (struct weir_rules_key){
+        .limit = {limit, strlen(limit)}, .parts = part, .parts_count = 1};
+}
+
+static const struct weir_rules_value alice = {"alice", 5};
+
+static int run_by(const struct verb_call *call, const struct actor *by, struct answer *a,
+                  struct weir_error *error)
+{
+    return verb_run(rules, call, by, NOW, a, error);
+}
+
+static int run(enum verb verb, uint64_t amount, struct answer *a, struct weir_error *error)
+{
+    struct address peer = {.family = 4, .bytes = {192, 0, 2, 7}};
+    struct verb_call call = {
+        .verb = verb, .key = key_of("api", &alice), .units = amount, .for_ms = amount};
+    return run_by(&call, &(struct actor){&peer, ROLE_ADMIN}, a, error);
+}
+
+static struct answer did(enum verb verb, uint64_t amount)
+{
+    struct answer a;
+    struct weir_error error = {0};
+    if (run(verb, amount, &a, &error) != 0) {
+        fail_msg("%s", error.text);
+    }
+    return a;
+}
+
+static struct answer take(const char *limit, uint64_t cost, int mode)
+{
+    struct direct d = {.key = key_of(limit, &alice), .cost = cost, .mode = mode};
+    struct answer a;
+    struct weir_error error = {0};
+    assert_int_equal(answer_check(rules, &d, NOW, &a, &error), 0);
+    return a;
+}
+
+static void units_are_given_back_and_taken_away(void **state)
+{
+    assert_int_equal(take("api", 6, WEIR_CHECK).remaining, 4);
+    assert_int_equal(did(VERB_REFUND, 2).remaining, 6);
+    assert_int_equal(did(VERB_REFUND, 1000).remaining, 10);
+    assert_int_equal(did(VERB_PENALIZE, 3).remaining, 7);
+    struct answer a = did(VERB_PENALIZE, 1000); /* 7, and as much as the quota into debt */
+    assert_int_equal(a.verdict, WEIR_DENY);
+    assert_int_equal(a.remaining, 0);
+    assert_int_equal(a.retry_after_ms, 11 * 6000);
+}
+
+static void a_block_ends_by_itself_or_by_unblocking(void **state)
+{
+    struct answer a = did(VERB_BLOCK, 90000);
+    assert_int_equal(a.verdict, WEIR_DENY);
+    assert_int_equal(a.retry_after_ms, 90000);
+    assert_int_equal(take("api", 1, WEIR_CHECK).verdict, WEIR_DENY);
+    assert_int_equal(did(VERB_UNBLOCK, 0).verdict, WEIR_ALLOW);
+    assert_int_equal(take("api", 1, WEIR_CHECK).remaining, 9);
+}
+
+static void a_block_for_ever_is_a_never_without_a_time_to_come_again(void **state)
+{
+    struct answer a = did(VERB_BLOCK, VERB_FOREVER);
+    assert_int_equal(a.verdict, WEIR_NEVER);
+    assert_int_equal(a.reason, WEIR_RULES_BLOCKED);
+    assert_int_equal(a.retry_after_ms, -1);
+    assert_int_equal(take("api", 1, WEIR_CHECK).verdict, WEIR_NEVER);
+    assert_int_equal(did(VERB_BLOCK, UINT64_MAX / 2).verdict, WEIR_NEVER); /* no overflow */
+    assert_int_equal(did(VERB_UNBLOCK, 0).verdict, WEIR_ALLOW);
+}
+
+static void a_reset_forgets_the_key_and_leaves_its_block(void **state)
+{
+    (void)take("api", 10, WEIR_CHECK);
+    assert_int_equal(did(VERB_RESET, 0).remaining, 10);
+    (void)take("api", 10, WEIR_CHECK);
+    (void)did(VERB_BLOCK, 1000);
+    assert_int_equal(did(VERB_RESET, 0).retry_after_ms, 1000);
+    assert_int_equal(did(VERB_UNBLOCK, 0).remaining, 10);
+}
+
+static void looking_tells_the_block_and_changes_nothing(void **state)
+{
+    struct weir_rules_key key = key_of("api", &alice);
+    struct weir_error error = {0};
+    struct answer a;
+    int64_t ms = 7;
+    assert_int_equal(verb_inspect(rules, &key, NOW, &a, &ms, &error), 0);
+    assert_int_equal(ms, 0);
+    assert_int_equal(a.remaining, 10);
+    (void)did(VERB_PENALIZE, 15);
+    (void)did(VERB_BLOCK, 5);
+    assert_int_equal(verb_inspect(rules, &key, NOW, &a, &ms, &error), 0);
+    assert_int_equal(ms, 5); /* the wait for the debt is longer, and another matter */
+    assert_int_equal(a.retry_after_ms, 36000);
+    assert_int_equal(verb_inspect(rules, &key, NOW + 1, &a, &ms, &error), 0);
+    assert_int_equal(ms, 5); /* rounded up */
+    assert_int_equal(verb_inspect(rules, &key, NOW + 5 * WEIR_MILLISECOND, &a, &ms, &error), 0);
+    assert_int_equal(ms, 0);
+    (void)did(VERB_BLOCK, VERB_FOREVER);
+    assert_int_equal(verb_inspect(rules, &key, NOW, &a, &ms, &error), 0);
+    assert_int_equal(ms, -1);
+}
+
+static void a_shadow_limit_answers_that_it_would_have_denied(void **state)
+{
+    struct address peer = {0};
+    struct verb_call call = {.verb = VERB_BLOCK, .key = key_of("quiet", &alice), .for_ms = 1000};
+    struct weir_error error = {0};
+    struct answer a;
+    assert_int_equal(run_by(&call, &(struct actor){&peer, ROLE_ADMIN}, &a, &error), 0);
+    assert_int_equal(a.verdict, WEIR_ALLOW);
+    assert_int_equal(a.flags, ANSWER_SHADOW);
+}
+
+static void a_tier_has_keys_of_its_own(void **state)
+{
+    struct address peer = {0};
+    struct verb_call call = {.verb = VERB_PENALIZE, .key = key_of("tiered", &alice), .units = 5};
+    struct weir_error error = {0};
+    struct answer a;
+    call.key.tier = (struct weir_rules_value){"pro", 3};
+    assert_int_equal(run_by(&call, &(struct actor){&peer, ROLE_ADMIN}, &a, &error), 0);
+    assert_int_equal(a.remaining, 95);
+    assert_int_equal(take("tiered", 1, WEIR_PEEK).remaining, 10);
+}
+
+static void what_cannot_be_done_says_why_and_changes_nothing(void **state)
+{
+    struct answer a;
+    struct weir_error error = {0};
+    struct address peer = {0};
+    struct verb_call call = {.verb = VERB_RESET, .key = key_of("nowhere", &alice)};
+    assert_int_equal(run(VERB_REFUND, 0, &a, &error), WEIR_EINVAL);
+    assert_string_equal(error.text, "refund: found 0 units, expected at least 1");
+    assert_int_equal(run(VERB_BLOCK, 0, &a, &error), WEIR_EINVAL);
+    assert_string_equal(error.text, "block: found 0 ms, expected at least 1");
+    assert_int_equal(run_by(&call, &(struct actor){&peer, ROLE_ADMIN}, &a, &error), WEIR_ENOLIMIT);
+    assert_string_equal(error.text, "no limit named 'nowhere'");
+    call.key = key_of("pair", &alice);
+    assert_int_equal(run_by(&call, &(struct actor){&peer, ROLE_ADMIN}, &a, &error), WEIR_EKEY);
+    assert_int_equal(take("api", 1, WEIR_PEEK).remaining, 10);
+    (void)did(VERB_RESET, 0);
+    assert_non_null(strstr(logged(), "verb=reset")); /* the first line: nothing before it */
+}
+
+static void every_change_is_logged_with_who_and_what(void **state)
+{
+    struct weir_rules_value two[2] = {{"acme", 4}, {"al\nice", 6}};
+    struct address peer = {.family = 0};
+    struct weir_error error = {0};
+    struct answer a;
+    struct verb_call call = {.verb = VERB_BLOCK,
+                             .key = {.limit = {"pair", 4}, .parts = two, .parts_count = 2},
+                             .for_ms = 1500};
+    (void)did(VERB_PENALIZE, 3);
+    const char *line = logged();
+    assert_non_null(strstr(line, " audit key changed verb=penalize address=192.0.2.7 role=admin "
+                                 "limit=api key=alice units=3"));
+    assert_int_equal(run_by(&call, &(struct actor){&peer, ROLE_ADMIN}, &a, &error), 0);
+    line = logged();
+    assert_non_null(strstr(line, "verb=block address=unix role=admin limit=pair key="));
+    assert_non_null(strstr(line, " for_ms=1500"));
+    call.for_ms = VERB_FOREVER;
+    assert_int_equal(run_by(&call, &(struct actor){&peer, ROLE_ADMIN}, &a, &error), 0);
+    assert_non_null(strstr(logged(), " for_ms=forever"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(units_are_given_back_and_taken_away, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_block_ends_by_itself_or_by_unblocking, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_block_for_ever_is_a_never_without_a_time_to_come_again,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_reset_forgets_the_key_and_leaves_its_block, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(looking_tells_the_block_and_changes_nothing, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_shadow_limit_answers_that_it_would_have_denied, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_tier_has_keys_of_its_own, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_be_done_says_why_and_changes_nothing, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(every_change_is_logged_with_who_and_what, set_up,
+                                        tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
