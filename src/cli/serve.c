@@ -2,13 +2,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #include "cli/cli.h"
 #include "policy/live.h"
 #include "policy/quantity.h"
-#include "server/server.h"
+#include "server/http.h"
 
-enum { CONFIG, RESP, HTTP, ADMIN, THREADS, CONNECTIONS, INLINE, DENY_STATUS };
+enum { CONFIG, RESP, HTTP, ADMIN, THREADS, CONNECTIONS, INLINE, DENY_STATUS, CLIENT_FIELD };
 
 static const struct cli_option options[] = {
     [CONFIG] = {"--config", "FILE|DIR", "the rules; without it a small example"},
@@ -19,6 +20,7 @@ static const struct cli_option options[] = {
     [CONNECTIONS] = {"--connections", "N", "the most connections at once; default 10k"},
     [INLINE] = {"--inline", NULL, "take RESP commands typed as a line"},
     [DENY_STATUS] = {"--auth-deny-status", "N", "what /v1/auth says for no; default 429"},
+    [CLIENT_FIELD] = {"--client-field", "NAME", "the only header that proxies name clients by"},
 };
 
 static int run(int argc, char **argv);
@@ -66,6 +68,19 @@ static int read_status(const struct cli_args *args, unsigned *out)
                               options[DENY_STATUS].name, *out);
 }
 
+static int read_client_field(const struct cli_args *args, unsigned *out)
+{
+    for (unsigned i = 0; i < HTTP_CLIENT_FIELDS; i++) {
+        if (strcasecmp(args->value, http_client_field_name(i)) == 0) {
+            *out = i + 1;
+            return CLI_OK;
+        }
+    }
+    return cli_complain(args->command,
+                        "%s is '%s', expected x-forwarded-for, forwarded or x-real-ip",
+                        options[CLIENT_FIELD].name, args->value);
+}
+
 static int read_option(const struct cli_args *args, int row, struct asked *asked)
 {
     switch (row) {
@@ -87,6 +102,8 @@ static int read_option(const struct cli_args *args, int row, struct asked *asked
         return read_number(args, row, 1000000, &asked->server.connections);
     case DENY_STATUS:
         return read_status(args, &asked->server.auth_deny_status);
+    case CLIENT_FIELD:
+        return read_client_field(args, &asked->server.client_field);
     case INLINE:
         asked->server.inline_commands = true;
         return CLI_OK;

@@ -43,6 +43,21 @@ bool http_may(struct exchange *x, enum role least); /* http_access.c */
 extern const struct http_route http_check_routes[]; /* http_check.c: questions as JSON */
 extern const struct http_route http_auth_routes[];  /* http_auth.c: questions of gateways */
 
+/* ---- the client behind a proxy (http_client.c) ---- */
+
+/* Fields that tell of it; options.client_field is one of them + 1. */
+enum http_client_field {
+    HTTP_CLIENT_X_FORWARDED_FOR,
+    HTTP_CLIENT_FORWARDED, /* RFC 7239 */
+    HTTP_CLIENT_X_REAL_IP,
+    HTTP_CLIENT_FIELDS
+};
+
+const char *http_client_field_name(unsigned field); /* in lower case; NULL behind the last */
+
+/* Who connected, or who is behind it, as far as that can be believed. */
+void http_find_client(const struct exchange *x, struct address *client);
+
 /* ---- replies (http_reply.c) ---- */
 
 /* What is in x->body, whole; `a`, if given, is what the header fields tell of. */

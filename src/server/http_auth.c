@@ -1,10 +1,6 @@
 /*
  * Questions of gateways: a proxy asks about a request that it holds back, and tells of it in header
- * fields. Each proxy has its own; the first one present counts.
- *
- * The client's address is taken from a field only if who connects to us may be believed, and then
- * counted from the right, since every proxy adds behind what it was told: the first address that is
- * not a trusted proxy's is the client's. What stands left of it anybody can write.
+ * fields. Each proxy has its own; the first one present counts. Who the client is: http_client.c.
  */
 #include "base/error.h"
 #include "server/http.h"
@@ -30,78 +26,6 @@ static struct text first_of(const struct http_request *r, const char *const *nam
         }
     }
     return (struct text){"", 0};
-}
-
-/* ---- the client's address ---- */
-
-static bool is_loopback(const struct address *a)
-{
-    static const uint8_t one[16] = {[15] = 1};
-    return a->family == 4 ? a->bytes[0] == 127 : memcmp(a->bytes, one, sizeof one) == 0;
-}
-
-/* A unix socket's peer is of this machine, and the file's mode says who. */
-static bool is_trusted(const struct server *server, const struct address *a)
-{
-    if (a->family == 0) {
-        return true;
-    }
-    return server->options.trusted != NULL ? cidr_set_has(server->options.trusted, a)
-                                           : is_loopback(a);
-}
-
-/* Takes the last item off a list; false if there is none. */
-static bool last_item(struct text *list, struct text *item)
-{
-    if (list->len == 0) {
-        return false;
-    }
-    const char *comma = memrchr(list->at, ',', list->len);
-    size_t at = comma != NULL ? (size_t)(comma - list->at) : 0;
-    *item = text_trim(text_after(*list, at + (comma != NULL)));
-    list->len = at;
-    return true;
-}
-
-/* Walks one field from the right. True if the client has been found, or cannot be told. */
-static bool walk(const struct server *server, struct text list, struct address *client)
-{
-    struct text item;
-    while (last_item(&list, &item)) {
-        struct address a;
-        if (item.len == 0) {
-            continue;
-        }
-        if (address_parse(item, &a, NULL) != 0) { /* "unknown": the proxy before it is the client */
-            return true;
-        }
-        *client = a;
-        if (!is_trusted(server, &a)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* *client is who connected, and becomes who is behind it, as far as that can be believed. */
-static void find_client(const struct exchange *x, struct address *client)
-{
-    const struct http_request *r = x->request;
-    *client = x->connection->peer;
-    if (!is_trusted(x->server, client)) {
-        return;
-    }
-    const struct http_field *real = http_field(r, "x-real-ip");
-    if (real != NULL && http_field(r, "x-forwarded-for") == NULL) {
-        (void)address_parse(real->value, client, NULL);
-        return;
-    }
-    for (unsigned i = r->fields_count; i-- > 0;) { /* several fields are one long list */
-        if (http_same_name(r->fields[i].name, "x-forwarded-for") &&
-            walk(x->server, r->fields[i].value, client)) {
-            return;
-        }
-    }
 }
 
 /* ---- the request that is asked about ---- */
@@ -207,7 +131,7 @@ static int read_asked(const struct exchange *x, struct asked *a, struct weir_err
     a->used = 0;
     a->host = (struct text){"", 0};
     split_uri(a, uri.len > 0 ? uri : text_after(r->target, strlen("/v1/auth"))); /* Envoy */
-    find_client(x, &client);
+    http_find_client(x, &client);
     put(a, TEXT("method"), method.len > 0 ? method : r->method);
     put(a, TEXT("path"), a->path);
     put(a, TEXT("host"), host_of(a, r));

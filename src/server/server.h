@@ -52,6 +52,7 @@ struct server_options {
     int headers;                      /* enum ratelimit_format: in HTTP answers */
     unsigned auth_deny_status;        /* of /v1/auth; 0: 429 */
     const struct cidr_set *trusted;   /* proxies that tell who the client is; NULL: loopback */
+    unsigned client_field;            /* the only one they do so by, + 1 (http.h); 0: any of them */
     struct access *access;            /* who may do what; NULL: everybody everything */
     bool insecure;                    /* listen beyond loopback without secrets */
     const char *state;                /* folder of the adhoc limit's file; NULL: in memory */
@@ -69,6 +70,8 @@ struct server {
     uint64_t state;       /* enum server_state */
     uint64_t connections; /* open now */
     uint64_t started_ns;
+    uint64_t told_untrusted;   /* 1: it has been logged that such fields are ignored */
+    uint64_t told_disagreeing; /* likewise */
 };
 
 /*

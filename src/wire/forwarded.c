@@ -1,0 +1,158 @@
+#include "wire/forwarded.h"
+
+/* ---- from the right: one hop ---- */
+
+/* Cuts the list at a comma, or before its beginning. */
+static void cut(struct text *list, const char *comma, struct text *hop)
+{
+    size_t at = comma != NULL ? (size_t)(comma - list->at) : 0;
+    *hop = text_trim(text_after(*list, at + (comma != NULL)));
+    list->len = at;
+}
+
+bool forwarded_last_plain(struct text *list, struct text *hop)
+{
+    if (list->len == 0) {
+        return false;
+    }
+    cut(list, memrchr(list->at, ',', list->len), hop);
+    return true;
+}
+
+/* Is the quote at `i` one of the text, behind a backslash that is none itself? */
+static bool is_escaped(struct text list, size_t i)
+{
+    size_t slashes = 0;
+    while (slashes < i && list.at[i - slashes - 1] == '\\') {
+        slashes++;
+    }
+    return slashes % 2 == 1;
+}
+
+/* The last comma outside of quotes. */
+static const char *last_comma(struct text list)
+{
+    bool quoted = false;
+    for (size_t i = list.len; i-- > 0;) {
+        if (list.at[i] == '"' && !(quoted && is_escaped(list, i))) {
+            quoted = !quoted;
+        } else if (list.at[i] == ',' && !quoted) {
+            return list.at + i;
+        }
+    }
+    return NULL;
+}
+
+bool forwarded_last(struct text *list, struct text *hop)
+{
+    if (list->len == 0) {
+        return false;
+    }
+    cut(list, last_comma(*list), hop);
+    return true;
+}
+
+/* ---- from the left: the parts of a hop ---- */
+
+static bool is_token(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c != 0 && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+}
+
+static bool is_bare(char c)
+{
+    return is_token(c) || c == ':' || c == '[' || c == ']';
+}
+
+/* What it begins with of such characters. */
+static struct text take_while(struct text *from, bool (*fits)(char c))
+{
+    size_t n = 0;
+    while (n < from->len && fits(from->at[n])) {
+        n++;
+    }
+    struct text taken = {from->at, n};
+    *from = text_after(*from, n);
+    return taken;
+}
+
+/* Behind the first quote to behind the last; the value has its backslashes still. */
+static bool take_quoted(struct text *from, struct text *value)
+{
+    size_t n = 1;
+    while (n < from->len && from->at[n] != '"') {
+        n += from->at[n] == '\\' ? 2 : 1;
+    }
+    if (n >= from->len) {
+        return false;
+    }
+    *value = (struct text){from->at + 1, n - 1};
+    *from = text_after(*from, n + 1);
+    return true;
+}
+
+static bool take_value(struct text *from, struct text *value)
+{
+    if (from->len > 0 && from->at[0] == '"') {
+        return take_quoted(from, value);
+    }
+    *value = take_while(from, is_bare);
+    return value->len > 0;
+}
+
+static bool take_character(struct text *from, char c)
+{
+    *from = text_trim(*from);
+    if (from->len == 0 || from->at[0] != c) {
+        return false;
+    }
+    *from = text_trim(text_after(*from, 1));
+    return true;
+}
+
+/* "for=192.0.2.1", with nothing or a semicolon behind it. */
+static bool take_pair(struct text *hop, struct text *name, struct text *value)
+{
+    *name = take_while(hop, is_token);
+    return name->len > 0 && take_character(hop, '=') && take_value(hop, value) &&
+           (take_character(hop, ';') || hop->len == 0);
+}
+
+/* Without its backslashes and a hidden port. */
+static bool copy_node(struct text value, char *room, struct text *node)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < value.len; i++) {
+        i += value.at[i] == '\\';
+        if (n == FORWARDED_NODE_MAX) {
+            return false;
+        }
+        room[n++] = value.at[i];
+    }
+    const char *hidden = n > 0 ? memmem(room, n, ":_", 2) : NULL;
+    *node = (struct text){room, hidden != NULL ? (size_t)(hidden - room) : n};
+    return node->len > 0;
+}
+
+bool forwarded_node(struct text hop, char *room, struct text *node)
+{
+    struct text name;
+    struct text value;
+    bool found = false;
+    while (hop.len > 0) {
+        if (take_character(&hop, ';')) {
+            continue;
+        }
+        if (!take_pair(&hop, &name, &value)) {
+            return false;
+        }
+        if (text_is_word(name, "FOR")) {
+            if (found || !copy_node(value, room, node)) {
+                return false;
+            }
+            found = true;
+        }
+    }
+    return found;
+}

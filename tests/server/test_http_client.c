@@ -1,0 +1,283 @@
+/* Who the client behind a proxy is, by the fields that proxies write and anybody else too. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/atomic.h"
+#include "base/log.h"
+#include "server/http.h"
+#include "support/server_http.h"
+
+static const char rules[] = "limits:\n"
+                            "  - {name: ips, key: [ip], rate: 1/day}\n";
+
+static struct http_server *server;
+static struct http_answer a;
+
+static void begin(const struct server_options *options)
+{
+    server = calloc(1, sizeof *server);
+    assert_non_null(server);
+    http_server_start(server, rules, options);
+}
+
+static void end(void)
+{
+    http_server_stop(server);
+    free(server);
+}
+
+static struct cidr_set *networks(const char *text)
+{
+    struct cidr cidr;
+    struct cidr_set *set;
+    assert_int_equal(cidr_parse(text_of(text), &cidr, NULL), 0);
+    assert_int_equal(cidr_set_create(&cidr, 1, &set), 0);
+    return set;
+}
+
+static uint64_t ignored(void)
+{
+    uint64_t n = 0;
+    for (unsigned i = 0; i < server->server.workers_count; i++) {
+        n += load_relaxed(&server->server.workers[i].counts.forwarded_ignored);
+    }
+    return n;
+}
+
+/* The log goes into this file until log_end(). */
+static int log_begin(void)
+{
+    int fd = memfd_create("log", MFD_CLOEXEC);
+    assert_true(fd >= 0);
+    log_init(fd, LOG_AS_TEXT, LOG_KEYS_CUT);
+    return fd;
+}
+
+/* How many lines of the log speak of it; it goes where it went before. */
+static unsigned log_end(int fd, const char *what)
+{
+    static char text[1 << 16];
+    unsigned n = 0;
+    ssize_t got = pread(fd, text, sizeof text - 1, 0);
+    assert_true(got >= 0);
+    text[got] = 0;
+    for (const char *at = text; (at = strstr(at, what)) != NULL; at++) {
+        n++;
+    }
+    log_init(STDERR_FILENO, LOG_AS_TEXT, LOG_KEYS_CUT);
+    (void)close(fd);
+    return n;
+}
+
+static const char *verdict_of(const char *ip)
+{
+    char body[128];
+    (void)snprintf(body, sizeof body, "{\"limit\":\"ips\",\"key\":\"%s\"}", ip);
+    http_ask(server, "POST /v1/peek", "", body, &a);
+    return strstr(a.body, "\"verdict\":\"deny\"") != NULL ? "deny" : "allow";
+}
+
+struct client_case {
+    const char *fields;
+    const char *ip;
+};
+
+/* Each is asked from loopback; each is a client that has not been here before. */
+static void check_cases(const struct client_case *cases, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        http_ask(server, "GET /v1/auth", cases[i].fields, "", &a);
+        if (a.status != 200) {
+            fail_msg("%s: not its first request: %s", cases[i].fields, a.text);
+        }
+        if (strcmp(verdict_of(cases[i].ip), "deny") != 0) {
+            fail_msg("%s was not counted as %s", cases[i].fields, cases[i].ip);
+        }
+    }
+    assert_string_equal(verdict_of("6.6.6.6"), "allow");
+}
+
+#define CHECK_CASES(cases) check_cases((cases), sizeof(cases) / sizeof(cases)[0])
+
+static void the_client_is_counted_from_the_right_past_trusted_proxies(void **state)
+{
+    static const struct client_case cases[] = {
+        {"", "127.0.0.1"},
+        {"X-Forwarded-For: 192.0.2.1\r\n", "192.0.2.1"},
+        {"X-Forwarded-For: 6.6.6.6, 192.0.2.2\r\n", "192.0.2.2"},
+        {"X-Forwarded-For: 6.6.6.6, 192.0.2.3 , 127.0.0.9\r\n", "192.0.2.3"},
+        {"X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-For: 192.0.2.4, 127.0.0.1\r\n", "192.0.2.4"},
+        {"X-Forwarded-For: 192.0.2.5\r\nX-Forwarded-For: 127.0.0.1, ::1\r\n", "192.0.2.5"},
+        {"X-Forwarded-For: 192.0.2.6:4711\r\n", "192.0.2.6"},
+        {"X-Forwarded-For: [2001:db8::7]:4711\r\n", "2001:db8::7"},
+        {"X-Forwarded-For: ::ffff:192.0.2.8\r\n", "192.0.2.8"},
+        {"X-Forwarded-For: 127.0.0.10, 127.0.0.11\r\n", "127.0.0.10"},
+        {"X-Forwarded-For: 6.6.6.6, unknown, 127.0.0.12\r\n", "127.0.0.12"},
+        {"X-Forwarded-For: 6.6.6.6, , 192.0.2.13,\r\n", "192.0.2.13"},
+        {"X-Forwarded-For: \", 192.0.2.14\r\n", "192.0.2.14"},
+        {"X-Real-IP: 192.0.2.15\r\n", "192.0.2.15"},
+        {"X_Forwarded_For: 6.6.6.6\r\nX-Forwarded-For: 192.0.2.16\r\n", "192.0.2.16"},
+        {"x-forwarded-for: 192.0.2.17\r\n", "192.0.2.17"},
+    };
+    begin(NULL);
+    CHECK_CASES(cases);
+    assert_int_equal(ignored(), 0);
+    end();
+}
+
+static void forwarded_of_rfc_7239_is_read_in_the_same_way(void **state)
+{
+    static const struct client_case cases[] = {
+        {"Forwarded: for=192.0.2.1\r\n", "192.0.2.1"},
+        {"Forwarded: For=\"[2001:db8:cafe::17]:4711\"\r\n", "2001:db8:cafe::17"},
+        {"Forwarded: for=192.0.2.3;proto=http;by=203.0.113.43\r\n", "192.0.2.3"},
+        {"Forwarded: for=6.6.6.6, for=192.0.2.4\r\n", "192.0.2.4"},
+        {"Forwarded: for=6.6.6.6, for=192.0.2.5;proto=http, for=127.0.0.9\r\n", "192.0.2.5"},
+        {"Forwarded: for=6.6.6.6\r\nForwarded: for=\"192.0.2.6:_web\"\r\n", "192.0.2.6"},
+        {"Forwarded: for=6.6.6.6, for=unknown, for=127.0.0.12\r\n", "127.0.0.12"},
+        {"Forwarded: for=6.6.6.6, for=_hidden, for=127.0.0.13\r\n", "127.0.0.13"},
+        {"Forwarded: for=6.6.6.6, proto=https, for=127.0.0.14\r\n", "127.0.0.14"},
+        {"Forwarded: for=\"6.6.6.6, for=192.0.2.7\r\n", "192.0.2.7"},
+        {"Forwarded: for=\"6.6.6.6\\, for=\"[2001:db8:1::8]\"\r\n", "2001:db8:1::8"},
+        {"Forwarded: for=\"6.6.6.6, for=127.0.0.15\", for=127.0.0.16\r\n", "127.0.0.16"},
+        {"Forwarded: , for=192.0.2.9;, ,\r\n", "192.0.2.9"},
+    };
+    begin(NULL);
+    CHECK_CASES(cases);
+    assert_int_equal(ignored(), 0);
+    end();
+}
+
+/* A proxy writes one of them and passes on what clients write into the others. */
+static void fields_that_disagree_are_believed_none_of(void **state)
+{
+    static const struct client_case agreeing[] = {
+        {"X-Forwarded-For: 192.0.2.1\r\nForwarded: for=192.0.2.1\r\nX-Real-IP: 192.0.2.1\r\n",
+         "192.0.2.1"},
+        /* a proxy behind a proxy: who connected to it is the first */
+        {"X-Real-IP: 127.0.0.9\r\nX-Forwarded-For: 192.0.2.2, 127.0.0.9\r\n", "192.0.2.2"},
+        {"Forwarded: for=192.0.2.3\r\nX-Real-IP: 127.0.0.9\r\n", "192.0.2.3"},
+    };
+    static const char *const disagreeing[] = {
+        "X-Forwarded-For: 192.0.2.9\r\nX-Real-IP: 6.6.6.6\r\n",
+        "X-Forwarded-For: 6.6.6.6\r\nX-Real-IP: 192.0.2.9\r\n",
+        "X-Forwarded-For: 6.6.6.6\r\nForwarded: for=192.0.2.9\r\n",
+        "X-Forwarded-For: 6.6.6.6\r\nForwarded: for=_hidden\r\n",
+        "X-Forwarded-For: 192.0.2.9\r\nForwarded: for=6.6.6.6\r\n",
+    };
+    int log = log_begin();
+    begin(NULL);
+    CHECK_CASES(agreeing);
+    assert_int_equal(ignored(), 0);
+    for (size_t i = 0; i < sizeof disagreeing / sizeof disagreeing[0]; i++) {
+        http_ask(server, "GET /v1/auth", disagreeing[i], "", &a);
+        assert_int_equal(a.status, i == 0 ? 200 : 429);
+    }
+    assert_string_equal(verdict_of("127.0.0.1"), "deny");
+    assert_string_equal(verdict_of("192.0.2.9"), "allow");
+    assert_string_equal(verdict_of("6.6.6.6"), "allow");
+    assert_int_equal(ignored(), sizeof disagreeing / sizeof disagreeing[0]);
+    end();
+    assert_int_equal(log_end(log, "name different clients"), 1);
+}
+
+static void one_field_can_be_named_and_the_others_do_not_count(void **state)
+{
+    static const struct {
+        unsigned field;
+        const char *ip;
+    } cases[] = {{HTTP_CLIENT_X_FORWARDED_FOR, "192.0.2.1"},
+                 {HTTP_CLIENT_FORWARDED, "192.0.2.2"},
+                 {HTTP_CLIENT_X_REAL_IP, "192.0.2.3"}};
+    for (size_t i = 0; i < HTTP_CLIENT_FIELDS; i++) {
+        begin(&(struct server_options){.client_field = cases[i].field + 1});
+        http_ask(server, "GET /v1/auth",
+                 "X-Forwarded-For: 192.0.2.1\r\nForwarded: for=192.0.2.2\r\n"
+                 "X-Real-IP: 192.0.2.3\r\n",
+                 "", &a);
+        assert_int_equal(a.status, 200);
+        assert_string_equal(verdict_of(cases[i].ip), "deny");
+        assert_int_equal(ignored(), 0);
+        end();
+    }
+}
+
+/* Ignored, counted, logged once. */
+static void who_is_not_trusted_cannot_say_who_the_client_is(void **state)
+{
+    static const char *const fields[] = {
+        "X-Forwarded-For: 192.0.2.1\r\n",
+        "X-Forwarded-For: 192.0.2.2\r\n",
+        "X-Real-IP: 192.0.2.3\r\n",
+        "Forwarded: for=192.0.2.4\r\n",
+        "Forwarded: for=192.0.2.5\r\nX-Real-IP: 192.0.2.5\r\n", /* one request: counted once */
+    };
+    struct cidr_set *trusted = networks("10.0.0.0/8");
+    int log = log_begin();
+    begin(&(struct server_options){.trusted = trusted});
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        http_ask(server, "GET /v1/auth", fields[i], "", &a);
+        assert_int_equal(a.status, i == 0 ? 200 : 429);
+        assert_int_equal(ignored(), i + 1);
+    }
+    http_ask(server, "GET /v1/auth", "", "", &a);
+    assert_int_equal(ignored(), sizeof fields / sizeof fields[0]);
+    end();
+    assert_int_equal(log_end(log, "no trusted proxy"), 1);
+    cidr_set_destroy(trusted);
+}
+
+/* ---- hostile ---- */
+
+static void a_field_of_sixteen_kilobytes_changes_nothing_but_itself(void **state)
+{
+    static const struct {
+        const char *begin;
+        const char *repeated;
+        const char *end;
+        const char *ip;
+    } cases[] = {
+        {"X-Forwarded-For: ", "6.6.6.6,", "192.0.2.1", "192.0.2.1"},
+        {"X-Forwarded-For: ", ",", "192.0.2.2", "192.0.2.2"},
+        {"X-Forwarded-For: 192.0.2.3", ",127.0.0.1", "", "192.0.2.3"},
+        {"Forwarded: ", "for=6.6.6.6,", "for=192.0.2.4", "192.0.2.4"},
+        {"Forwarded: ", "\"", ",for=192.0.2.5", "192.0.2.5"},
+        {"Forwarded: ", "\\\"", ",for=\"192.0.2.6\"", "192.0.2.6"},
+        {"Forwarded: ", ";", "for=192.0.2.7", "192.0.2.7"},
+        {"Forwarded: for=192.0.2.8", ",for=\"127.0.0.1\"", "", "192.0.2.8"},
+    };
+    static char fields[16384];
+    begin(NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        strcpy(fields, cases[i].begin);
+        char *at = fields + strlen(fields);
+        for (size_t n = strlen(cases[i].repeated); at - fields < 15000; at += n) {
+            memcpy(at, cases[i].repeated, n);
+        }
+        (void)sprintf(at, "%s\r\n", cases[i].end);
+        const struct client_case one = {fields, cases[i].ip};
+        check_cases(&one, 1);
+    }
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_client_is_counted_from_the_right_past_trusted_proxies),
+        cmocka_unit_test(forwarded_of_rfc_7239_is_read_in_the_same_way),
+        cmocka_unit_test(fields_that_disagree_are_believed_none_of),
+        cmocka_unit_test(one_field_can_be_named_and_the_others_do_not_count),
+        cmocka_unit_test(who_is_not_trusted_cannot_say_who_the_client_is),
+        cmocka_unit_test(a_field_of_sixteen_kilobytes_changes_nothing_but_itself),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
