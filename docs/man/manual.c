@@ -46,6 +46,17 @@ static void put_sentence(const char *text)
     (void)fputs(".\n", stdout);
 }
 
+static void put_words(const struct cli_command *c)
+{
+    const struct cli_word *w = c->word != NULL ? c->word(0) : NULL;
+    for (size_t i = 0; w != NULL; w = c->word(++i)) {
+        (void)fputs(".TP\n.B ", stdout);
+        put(w->usage);
+        (void)fputc('\n', stdout);
+        put_sentence(w->help);
+    }
+}
+
 static void put_commands(void)
 {
     for (size_t i = 0; cli_commands[i] != NULL; i++) {
@@ -56,6 +67,7 @@ static void put_commands(void)
         put(c->operands);
         (void)fputc('\n', stdout);
         put_sentence(c->summary);
+        put_words(c);
         for (size_t j = 0; j < c->options_count; j++) {
             (void)fputs(".TP\n.B ", stdout);
             put(c->options[j].name);

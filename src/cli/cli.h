@@ -6,6 +6,7 @@
 #ifndef WEIR_CLI_CLI_H
 #define WEIR_CLI_CLI_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -22,27 +23,34 @@ struct cli_option {
     const char *help;     /* one line, without a full stop */
 };
 
+/* A command that has commands of its own lists them. */
+struct cli_word {
+    const char *usage; /* "delete NAME" */
+    const char *help;  /* one line, without a full stop */
+};
+
 struct cli_command {
     const char *name;     /* "bench rules": one or two words */
     const char *operands; /* "[FILE]", "" */
     const char *summary;  /* one line, without a full stop */
     const struct cli_option *options;
     size_t options_count;
-    int (*run)(int argc, char **argv); /* argv[0] is the last word of the name */
+    int (*run)(int argc, char **argv);        /* argv[0] is the last word of the name */
+    const struct cli_word *(*word)(size_t i); /* its own commands; NULL: behind the last, or none */
 };
 
 #define CLI_COMMAND(name, operands, summary, rows, run)                                            \
     {                                                                                              \
-        name, operands, summary, rows, sizeof(rows) / sizeof(rows)[0], run                         \
+        name, operands, summary, rows, sizeof(rows) / sizeof(rows)[0], run, NULL                   \
     }
 #define CLI_PLAIN_COMMAND(name, operands, summary, run)                                            \
     {                                                                                              \
-        name, operands, summary, NULL, 0, run                                                      \
+        name, operands, summary, NULL, 0, run, NULL                                                \
     }
 
 /* The row of each subcommand, defined in its file, listed in commands.c. */
 extern const struct cli_command cli_bench_core, cli_bench_rules, cli_config_check, cli_config_show,
-    cli_demo, cli_help, cli_replay, cli_simulate, cli_serve, cli_version;
+    cli_ctl, cli_demo, cli_help, cli_replay, cli_simulate, cli_serve, cli_version;
 
 /* All of them, NULL behind the last. */
 extern const struct cli_command *const cli_commands[];
@@ -59,6 +67,7 @@ struct cli_args {
     int argc;
     char **argv;
     int next;
+    bool plain;        /* "--" was there: no more options */
     const char *value; /* of the option, or the operand itself */
 };
 
@@ -71,7 +80,10 @@ enum {
 
 void cli_args_init(struct cli_args *args, const struct cli_command *command, int argc, char **argv);
 
-/* The index of the next option's row, or one of the above. "--x value" and "--x=value" work. */
+/*
+ * The index of the next option's row, or one of the above. "--x value" and "--x=value" work; behind
+ * "--" everything is an operand.
+ */
 int cli_next(struct cli_args *args);
 
 /* "weir replay: " and the message and a line end on standard error; returns CLI_USAGE. */

@@ -16,6 +16,7 @@ const struct cli_command cli_version =
 /* In the order in which help and the manual list them. */
 const struct cli_command *const cli_commands[] = {
     &cli_serve,
+    &cli_ctl,
     &cli_demo,
     &cli_replay,
     &cli_simulate,

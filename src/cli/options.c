@@ -22,11 +22,20 @@ int cli_complain(const struct cli_command *command, const char *format, ...)
     return CLI_USAGE;
 }
 
+static void print_words(const struct cli_command *command)
+{
+    const struct cli_word *w = command->word != NULL ? command->word(0) : NULL;
+    for (size_t i = 0; w != NULL; w = command->word(++i)) {
+        (void)printf("%s  %-38s %s\n", i == 0 ? "\n" : "", w->usage, w->help);
+    }
+}
+
 static void print_help(const struct cli_command *command)
 {
     (void)printf("usage: weir %s%s%s%s\n\n%s.\n", command->name,
                  command->options_count > 0 ? " [options]" : "",
                  command->operands[0] != 0 ? " " : "", command->operands, command->summary);
+    print_words(command);
     for (size_t i = 0; i < command->options_count; i++) {
         const struct cli_option *o = &command->options[i];
         char left[64];
@@ -84,7 +93,11 @@ int cli_next(struct cli_args *args)
         return CLI_END;
     }
     const char *word = args->argv[args->next++];
-    if (word[0] != '-' || word[1] == 0) {
+    if (strcmp(word, "--") == 0 && !args->plain) {
+        args->plain = true;
+        return cli_next(args);
+    }
+    if (word[0] != '-' || word[1] == 0 || args->plain) {
         args->value = word;
         return CLI_OPERAND;
     }

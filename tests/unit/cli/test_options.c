@@ -112,6 +112,16 @@ static void what_is_no_option_is_an_operand_also_a_single_dash_and_nothing(void 
     expect(CLI_END, NULL);
 }
 
+static void behind_two_dashes_everything_is_an_operand(void **state)
+{
+    ARGS("--json", "--", "-x", "--json", "--");
+    expect(JSON, NULL);
+    expect(CLI_OPERAND, "-x");
+    expect(CLI_OPERAND, "--json");
+    expect(CLI_OPERAND, "--");
+    expect(CLI_END, NULL);
+}
+
 static void no_arguments_are_the_end(void **state)
 {
     start(&command, (char *[]){"this", NULL});
@@ -199,6 +209,7 @@ int main(void)
         cmocka_unit_test(values_stand_behind_an_option_or_an_equals_sign),
         cmocka_unit_test(a_value_may_be_empty_or_look_like_an_option),
         cmocka_unit_test(what_is_no_option_is_an_operand_also_a_single_dash_and_nothing),
+        cmocka_unit_test(behind_two_dashes_everything_is_an_operand),
         cmocka_unit_test(no_arguments_are_the_end),
         cmocka_unit_test(a_misspelt_option_is_answered_with_a_suggestion),
         cmocka_unit_test(another_option_is_answered_with_where_they_are_listed),

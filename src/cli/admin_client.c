@@ -1,0 +1,198 @@
+#include "cli/admin_client.h"
+
+#include <stdlib.h>
+
+#include "cli/grid.h"
+
+#define SAID_MAX 65536 /* bytes of one explanation */
+#define SECRET_FILE_MAX 65536
+
+/* ---- address and secret ---- */
+
+static struct text first_line(struct text text)
+{
+    while (text.len > 0) {
+        const char *end = memchr(text.at, '\n', text.len);
+        size_t n = end != NULL ? (size_t)(end - text.at) : text.len;
+        struct text line = text_trim((struct text){text.at, n});
+        if (line.len > 0) {
+            return line;
+        }
+        text = text_after(text, n + (end != NULL));
+    }
+    return text;
+}
+
+static int take_secret(struct admin_client *c, struct text from, const char *source)
+{
+    struct text line = first_line(from);
+    if (line.len == 0 || line.len > HTTP_CLIENT_SECRET_MAX) {
+        return cli_complain(c->command, "%s: found a secret of %zu bytes, expected 1 to %d", source,
+                            line.len, HTTP_CLIENT_SECRET_MAX);
+    }
+    memcpy(c->secret, line.at, line.len);
+    c->secret[line.len] = 0;
+    c->source = source;
+    c->peer.secret = c->secret;
+    return CLI_OK;
+}
+
+static int read_secret_file(struct admin_client *c, const char *path)
+{
+    static char text[SECRET_FILE_MAX];
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return cli_complain(c->command, "--secret-file %s: cannot be read: %m", path);
+    }
+    size_t n = fread(text, 1, sizeof text, file);
+    int code = ferror(file) != 0
+                   ? cli_complain(c->command, "--secret-file %s: cannot be read: %m", path)
+                   : take_secret(c, (struct text){text, n}, path);
+    (void)fclose(file);
+    explicit_bzero(text, sizeof text);
+    return code;
+}
+
+static int read_secret(struct admin_client *c, const char *file)
+{
+    static const char *const names[] = {"WEIR_ADMIN_SECRET", "WEIR_ADMIN_SECRETS"};
+    if (file != NULL) {
+        return read_secret_file(c, file);
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *value = getenv(names[i]);
+        if (value != NULL && value[0] != 0) {
+            return take_secret(c, text_of(value), names[i]);
+        }
+    }
+    return CLI_OK;
+}
+
+int admin_open(struct admin_client *c, const struct cli_command *command, const char *address,
+               const char *secret_file)
+{
+    const char *given = address != NULL ? address : getenv("WEIR_ADMIN");
+    *c = (struct admin_client){.command = command};
+    c->peer.address = given != NULL && given[0] != 0 ? given : ADMIN_ADDRESS;
+    c->peer.timeout_ms = ADMIN_TIMEOUT_MS;
+    return read_secret(c, secret_file);
+}
+
+/* ---- what went wrong ---- */
+
+static void put(struct buffer *out, const char *text)
+{
+    safe_put(out, text_of(text), false);
+}
+
+void admin_explain_error(const struct admin_client *c, const struct weir_error *error,
+                         struct buffer *out)
+{
+    (void)c;
+    put(out, error->text);
+    if (error->code == WEIR_EIO) {
+        put(out, "; does 'weir serve' run, with its admin listener there? --admin ADDR:PORT or "
+                 "WEIR_ADMIN name another");
+    }
+}
+
+/* The detail of a problem, else its title; false if the body is none. */
+static bool put_problem(struct buffer *out, struct text body)
+{
+    json_t *problem = json_loadb(body.at, body.len, 0, NULL);
+    const char *detail = json_string_value(json_object_get(problem, "detail"));
+    const char *text =
+        detail != NULL ? detail : json_string_value(json_object_get(problem, "title"));
+    if (text != NULL) {
+        put(out, text);
+    }
+    json_decref(problem);
+    return text != NULL;
+}
+
+static void put_access(const struct admin_client *c, int status, struct buffer *out)
+{
+    if (c->source == NULL) {
+        put(out, "; --secret-file FILE or WEIR_ADMIN_SECRET give a secret");
+    } else if (status == 401) {
+        put(out, "; the secret is from ");
+        put(out, c->source);
+    } else {
+        put(out, "; this needs a secret of the role admin, the one given is from ");
+        put(out, c->source);
+    }
+}
+
+void admin_explain_status(const struct admin_client *c, const struct http_response *response,
+                          struct buffer *out)
+{
+    char status[32];
+    if (!put_problem(out, response->body)) {
+        put(out, c->peer.address);
+        put(out, " said no");
+    }
+    (void)snprintf(status, sizeof status, " (%d)", response->status);
+    put(out, status);
+    if (response->status == 401 || response->status == 403) {
+        put_access(c, response->status, out);
+    }
+}
+
+void admin_say(const struct admin_client *c, const struct buffer *text)
+{
+    (void)cli_complain(c->command, "%.*s", TEXT_ARGS(buffer_text(text)));
+}
+
+/* ---- calls ---- */
+
+/* Bad input is the caller's; everything else did not succeed. */
+static int code_of_status(int status)
+{
+    return status == 400 || status == 413 ? CLI_USAGE : CLI_FAILED;
+}
+
+int admin_call(const struct admin_client *c, const struct http_call *call,
+               struct http_result *result)
+{
+    struct weir_error error = {0};
+    struct buffer said;
+    int e = http_call(&c->peer, call, result, &error);
+    int status = result->response.status;
+    if (e == 0 && status >= 200 && status < 300) {
+        return CLI_OK;
+    }
+    buffer_init(&said, SAID_MAX);
+    if (e != 0) {
+        admin_explain_error(c, &error, &said);
+    } else {
+        admin_explain_status(c, &result->response, &said);
+    }
+    admin_say(c, &said);
+    buffer_finish(&said);
+    return e == WEIR_EINVAL ? CLI_USAGE : e != 0 ? CLI_FAILED : code_of_status(status);
+}
+
+int admin_call_json(const struct admin_client *c, const struct http_call *call, json_t **out)
+{
+    struct http_result result;
+    http_result_init(&result);
+    *out = NULL;
+    int code = admin_call(c, call, &result);
+    struct text body = result.response.body;
+    if (code == CLI_OK && body.len > 0) {
+        *out = json_loadb(body.at, body.len, JSON_ALLOW_NUL, NULL);
+        if (*out == NULL) {
+            (void)cli_complain(c->command, "%s: the answer to %s %s is not JSON", c->peer.address,
+                               call->method, call->target);
+            code = CLI_FAILED;
+        }
+    }
+    http_result_finish(&result);
+    return code;
+}
+
+int admin_get_json(const struct admin_client *c, const char *target, json_t **out)
+{
+    struct http_call call = {.method = "GET", .target = target};
+    return admin_call_json(c, &call, out);
+}

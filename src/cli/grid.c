@@ -1,0 +1,153 @@
+#include "cli/grid.h"
+
+#include <stdio.h>
+
+#include "base/utf8.h"
+
+#define GRID_BYTES_MAX (16u << 20)
+#define CELL_PLACES_MAX 64 /* a longer cell is cut: it would push the others off the line */
+
+/* ---- harmless text ---- */
+
+static void put_escaped(struct buffer *b, char byte)
+{
+    char escaped[8];
+    (void)snprintf(escaped, sizeof escaped, "\\x%02x", (unsigned)(unsigned char)byte);
+    buffer_put(b, (struct text){escaped, 4});
+}
+
+void safe_put(struct buffer *b, struct text text, bool lines)
+{
+    while (text.len > 0) {
+        uint32_t number = 0;
+        size_t n = utf8_next(text, &number);
+        bool kept =
+            n > 0 && (utf8_visible(number) || (lines && (number == '\n' || number == '\t')));
+        n = n > 0 ? n : 1;
+        if (kept) {
+            buffer_put(b, (struct text){text.at, n});
+        } else {
+            for (size_t i = 0; i < n; i++) {
+                put_escaped(b, text.at[i]);
+            }
+        }
+        text = text_after(text, n);
+    }
+}
+
+size_t safe_width(struct text text)
+{
+    size_t places = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        places += ((unsigned char)text.at[i] & 0xc0) != 0x80;
+    }
+    return places;
+}
+
+/* The beginning of a harmless text that takes at most so many places. */
+static struct text cut(struct text text, size_t places)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        bool first = ((unsigned char)text.at[i] & 0xc0) != 0x80;
+        if (first && n++ == places) {
+            text.len = i;
+        }
+    }
+    return text;
+}
+
+/* ---- columns ---- */
+
+void grid_init(struct grid *g, const struct grid_column *columns, unsigned count)
+{
+    *g = (struct grid){.columns = columns, .count = count};
+    buffer_init(&g->text, GRID_BYTES_MAX);
+}
+
+void grid_finish(struct grid *g)
+{
+    buffer_finish(&g->text);
+}
+
+void grid_put(struct grid *g, struct text text)
+{
+    struct buffer safe;
+    buffer_init(&safe, GRID_BYTES_MAX);
+    safe_put(&safe, text, false);
+    struct text whole = buffer_text(&safe);
+    struct text kept = cut(whole, CELL_PLACES_MAX);
+    buffer_put(&g->text, kept.len == whole.len ? whole : cut(whole, CELL_PLACES_MAX - 3));
+    buffer_put(&g->text, kept.len == whole.len ? TEXT("") : TEXT("..."));
+    buffer_put_char(&g->text, 0);
+    g->cells++;
+    buffer_finish(&safe);
+}
+
+void grid_put_count(struct grid *g, uint64_t number)
+{
+    char text[24];
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)number);
+    grid_put(g, text_of(text));
+}
+
+/* Takes the next cell off the front. */
+static struct text next_cell(struct text *rest)
+{
+    struct text cell = {rest->at, strnlen(rest->at, rest->len)};
+    *rest = text_after(*rest, cell.len + (cell.len < rest->len));
+    return cell;
+}
+
+static void measure(const struct grid *g, size_t rows, size_t widths[GRID_COLUMNS_MAX])
+{
+    struct text rest = buffer_text(&g->text);
+    for (unsigned i = 0; i < g->count; i++) {
+        widths[i] = strlen(g->columns[i].title);
+    }
+    for (size_t i = 0; i < rows * g->count; i++) {
+        size_t places = safe_width(next_cell(&rest));
+        size_t *widest = &widths[i % g->count];
+        *widest = places > *widest ? places : *widest;
+    }
+}
+
+static void put_cell(struct buffer *line, struct text cell, size_t width, bool right, bool last)
+{
+    size_t places = safe_width(cell);
+    for (size_t i = places; right && i < width; i++) {
+        buffer_put_char(line, ' ');
+    }
+    buffer_put(line, cell);
+    for (size_t i = places; !right && !last && i < width; i++) {
+        buffer_put_char(line, ' ');
+    }
+    buffer_put(line, last ? TEXT("") : TEXT("  "));
+}
+
+static void end_line(struct buffer *line, struct buffer *out, size_t width)
+{
+    struct text text = buffer_text(line);
+    buffer_put(out, width > 0 ? cut(text, width) : text);
+    buffer_put_char(out, '\n');
+    buffer_take(line, text.len);
+}
+
+void grid_print(const struct grid *g, struct buffer *out, size_t width, size_t rows)
+{
+    size_t widths[GRID_COLUMNS_MAX];
+    struct text rest = buffer_text(&g->text);
+    struct buffer line;
+    size_t all = g->text.full ? 0 : g->cells / g->count;
+    rows = rows == 0 || rows > all ? all : rows;
+    measure(g, rows, widths);
+    buffer_init(&line, GRID_BYTES_MAX);
+    for (size_t row = 0; row <= rows; row++) {
+        for (unsigned i = 0; i < g->count; i++) {
+            struct text cell = row == 0 ? text_of(g->columns[i].title) : next_cell(&rest);
+            put_cell(&line, cell, widths[i], g->columns[i].right, i + 1 == g->count);
+        }
+        end_line(&line, out, width);
+    }
+    buffer_finish(&line);
+}

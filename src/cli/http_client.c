@@ -1,0 +1,308 @@
+#include "cli/http_client.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+#define HOST_MAX 256
+#define READ_BYTES 65536
+
+/* ---- time ---- */
+
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* Waits for a socket; false, with errno, when the time is over. */
+static bool wait_for(int fd, short events, uint64_t until_ms)
+{
+    for (;;) {
+        uint64_t now = now_ms();
+        struct pollfd p = {.fd = fd, .events = events};
+        int got = now >= until_ms ? 0 : poll(&p, 1, (int)(until_ms - now));
+        if (got > 0) {
+            return true;
+        }
+        if (got == 0 || errno != EINTR) {
+            errno = got == 0 ? ETIMEDOUT : errno;
+            return false;
+        }
+    }
+}
+
+/* ---- connecting ---- */
+
+/* A socket, or -1 with errno. */
+static int connect_to(const struct sockaddr *address, socklen_t size, uint64_t until_ms)
+{
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int failed = 0;
+    socklen_t length = sizeof failed;
+    if (fd < 0) {
+        return -1;
+    }
+    if (connect(fd, address, size) != 0) {
+        failed = errno;
+        if (failed == EINPROGRESS) {
+            failed = !wait_for(fd, POLLOUT, until_ms)                              ? errno
+                     : getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &length) != 0 ? errno
+                                                                                   : failed;
+        }
+    }
+    if (failed != 0) {
+        (void)close(fd);
+        errno = failed;
+        return -1;
+    }
+    return fd;
+}
+
+static int connect_unix(const char *path, uint64_t until_ms, int *fd, struct weir_error *error)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (path[0] == 0 || strlen(path) >= sizeof address.sun_path) {
+        return fail(error, WEIR_EINVAL, "unix:%s: expected a path of 1 to %zu bytes", path,
+                    sizeof address.sun_path - 1);
+    }
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    *fd = connect_to((const struct sockaddr *)&address, sizeof address, until_ms);
+    return *fd >= 0 ? 0 : fail(error, WEIR_EIO, "unix:%s: %s", path, strerror(errno));
+}
+
+static bool is_port(const char *port)
+{
+    size_t digits = strspn(port, "0123456789");
+    return digits > 0 && digits < 6 && port[digits] == 0 && strtoul(port, NULL, 10) <= 65535;
+}
+
+static bool split(const char *address, char host[HOST_MAX], const char **port)
+{
+    const char *colon = strrchr(address, ':');
+    size_t n = colon != NULL ? (size_t)(colon - address) : 0;
+    size_t brackets = n >= 2 && address[0] == '[' && address[n - 1] == ']';
+    if (n == 2 * brackets || n >= HOST_MAX) {
+        return false;
+    }
+    memcpy(host, address + brackets, n - 2 * brackets);
+    host[n - 2 * brackets] = 0;
+    *port = colon + 1;
+    return is_port(*port);
+}
+
+static int connect_tcp(const char *address, uint64_t until_ms, int *fd, struct weir_error *error)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    struct addrinfo *found;
+    char host[HOST_MAX];
+    const char *port;
+    if (!split(address, host, &port)) {
+        return fail(error, WEIR_EINVAL, "found '%s', expected ADDRESS:PORT or unix:PATH", address);
+    }
+    int e = getaddrinfo(host, port, &hints, &found);
+    if (e != 0) {
+        return fail(error, WEIR_EIO, "%s: %s", address, gai_strerror(e));
+    }
+    *fd = -1;
+    for (const struct addrinfo *a = found; *fd < 0 && a != NULL; a = a->ai_next) {
+        *fd = connect_to(a->ai_addr, a->ai_addrlen, until_ms);
+    }
+    e = *fd >= 0 ? 0 : fail(error, WEIR_EIO, "%s: %s", address, strerror(errno));
+    freeaddrinfo(found);
+    return e;
+}
+
+static bool is_unix(const char *address)
+{
+    return strncmp(address, "unix:", 5) == 0;
+}
+
+/* ---- the request ---- */
+
+/* A line end in it would begin a field of its own. */
+static int check_secret(const char *secret, struct weir_error *error)
+{
+    size_t n = strlen(secret);
+    for (size_t i = 0; i < n; i++) {
+        if (secret[i] <= ' ' || secret[i] > '~') {
+            return fail(error, WEIR_EINVAL,
+                        "the secret has a character at place %zu that HTTP cannot carry, expected "
+                        "letters, digits and signs of ASCII without blanks",
+                        i + 1);
+        }
+    }
+    return n > 0 && n <= HTTP_CLIENT_SECRET_MAX
+               ? 0
+               : fail(error, WEIR_EINVAL, "the secret has %zu bytes, expected 1 to %d", n,
+                      HTTP_CLIENT_SECRET_MAX);
+}
+
+static void put_field(struct buffer *b, const char *name, const char *value)
+{
+    buffer_put(b, text_of(name));
+    buffer_put(b, TEXT(": "));
+    buffer_put(b, text_of(value));
+    buffer_put(b, TEXT("\r\n"));
+}
+
+static void put_request(struct buffer *b, const struct http_peer *peer,
+                        const struct http_call *call)
+{
+    buffer_put(b, text_of(call->method));
+    buffer_put_char(b, ' ');
+    buffer_put(b, text_of(call->target));
+    buffer_put(b, TEXT(" HTTP/1.1\r\n"));
+    put_field(b, "Host", is_unix(peer->address) ? "localhost" : peer->address);
+    put_field(b, "Connection", "close");
+    if (peer->secret != NULL) {
+        buffer_put(b, TEXT("Authorization: Bearer "));
+        buffer_put(b, text_of(peer->secret));
+        buffer_put(b, TEXT("\r\n"));
+    }
+    if (call->type != NULL) {
+        put_field(b, "Content-Type", call->type);
+        buffer_put(b, TEXT("Content-Length: "));
+        buffer_put_u64(b, call->body.len);
+        buffer_put(b, TEXT("\r\n"));
+    }
+    buffer_put(b, TEXT("\r\n"));
+    buffer_put(b, call->type != NULL ? call->body : TEXT(""));
+}
+
+/*
+ * All of it, or as much as the server takes: one that refuses a request does not read it to its
+ * end, and its answer says why. False, with errno, when the time is over.
+ */
+static bool send_all(int fd, struct text bytes, uint64_t until_ms)
+{
+    while (bytes.len > 0) {
+        ssize_t n = send(fd, bytes.at, bytes.len, MSG_NOSIGNAL);
+        if (n > 0) {
+            bytes = text_after(bytes, (size_t)n);
+        } else if (errno == EAGAIN || errno == EINTR) {
+            if (!wait_for(fd, POLLOUT, until_ms)) {
+                return false;
+            }
+        } else {
+            return true;
+        }
+    }
+    return true;
+}
+
+/* ---- the answer ---- */
+
+/* Bytes that came, 0 at the end, -1 with errno. */
+static ssize_t receive(int fd, struct buffer *input, uint64_t until_ms)
+{
+    char *room = buffer_room(input, READ_BYTES);
+    if (room == NULL) {
+        errno = ENOMEM;
+        return -1;
+    }
+    for (;;) {
+        ssize_t n = recv(fd, room, READ_BYTES, 0);
+        if (n >= 0) {
+            buffer_add(input, (size_t)n);
+            return n;
+        }
+        if ((errno != EAGAIN && errno != EINTR) || !wait_for(fd, POLLIN, until_ms)) {
+            return -1;
+        }
+    }
+}
+
+static int receive_all(int fd, struct http_result *result, uint64_t until_ms,
+                       const struct http_peer *peer, struct weir_error *error)
+{
+    for (;;) {
+        ssize_t n = receive(fd, &result->input, until_ms);
+        struct text input = buffer_text(&result->input);
+        if (n < 0) {
+            return fail(error, WEIR_EIO, "%s: no answer: %s", peer->address, strerror(errno));
+        }
+        if (n > 0 && input.len < result->response.needed) {
+            continue;
+        }
+        int got = http_response_parse(input, n == 0, &result->response);
+        if (got == HTTP_READ) {
+            return 0;
+        }
+        if (got == HTTP_BAD) {
+            return fail(error, WEIR_EIO, "%s: %s", peer->address, result->response.complaint);
+        }
+    }
+}
+
+static int exchange(int fd, const struct http_peer *peer, const struct http_call *call,
+                    uint64_t until_ms, struct http_result *result, struct weir_error *error)
+{
+    struct buffer request;
+    int e = WEIR_ENOMEM;
+    buffer_init(&request, HTTP_RESPONSE_MAX);
+    put_request(&request, peer, call);
+    if (request.full) {
+        (void)fail(error, e, "the request does not fit into memory");
+    } else if (!send_all(fd, buffer_text(&request), until_ms)) {
+        e = fail(error, WEIR_EIO, "%s: %s", peer->address, strerror(errno));
+    } else {
+        e = receive_all(fd, result, until_ms, peer, error);
+    }
+    buffer_finish(&request);
+    return e;
+}
+
+void http_result_init(struct http_result *r)
+{
+    http_response_init(&r->response);
+    buffer_init(&r->input, HTTP_RESPONSE_MAX + READ_BYTES);
+}
+
+void http_result_finish(struct http_result *r)
+{
+    http_response_finish(&r->response);
+    buffer_finish(&r->input);
+}
+
+int http_call(const struct http_peer *peer, const struct http_call *call,
+              struct http_result *result, struct weir_error *error)
+{
+    uint64_t until_ms = now_ms() + peer->timeout_ms;
+    int fd = -1;
+    int e = peer->secret != NULL ? check_secret(peer->secret, error) : 0;
+    if (e == 0) {
+        e = is_unix(peer->address) ? connect_unix(peer->address + 5, until_ms, &fd, error)
+                                   : connect_tcp(peer->address, until_ms, &fd, error);
+    }
+    if (e == 0) {
+        e = exchange(fd, peer, call, until_ms, result, error);
+        (void)close(fd);
+    }
+    return e;
+}
+
+void http_put_encoded(struct buffer *target, struct text text)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.at[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                     (c != 0 && strchr("-._~", c) != NULL);
+        if (plain) {
+            buffer_put_char(target, (char)c);
+        } else {
+            char escaped[3] = {'%', digits[c >> 4], digits[c & 15]};
+            buffer_put(target, (struct text){escaped, 3});
+        }
+    }
+}
