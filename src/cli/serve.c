@@ -9,7 +9,19 @@
 #include "policy/quantity.h"
 #include "server/http.h"
 
-enum { CONFIG, RESP, HTTP, ADMIN, THREADS, CONNECTIONS, INLINE, DENY_STATUS, CLIENT_FIELD };
+enum {
+    CONFIG,
+    RESP,
+    HTTP,
+    ADMIN,
+    THREADS,
+    CONNECTIONS,
+    PER_ADDRESS,
+    MAX_AGE,
+    INLINE,
+    DENY_STATUS,
+    CLIENT_FIELD
+};
 
 static const struct cli_option options[] = {
     [CONFIG] = {"--config", "FILE|DIR", "the rules; without it a small example"},
@@ -18,6 +30,8 @@ static const struct cli_option options[] = {
     [ADMIN] = {"--admin", "ADDR:PORT", "listen for operators there, or unix:PATH, or off"},
     [THREADS] = {"--threads", "N", "threads; default one for each processor"},
     [CONNECTIONS] = {"--connections", "N", "the most connections at once; default 10k"},
+    [PER_ADDRESS] = {"--connections-per-address", "N", "of one client; default 1k"},
+    [MAX_AGE] = {"--max-age", "MS", "refuse older input under overload; default 50, 0: never"},
     [INLINE] = {"--inline", NULL, "take RESP commands typed as a line"},
     [DENY_STATUS] = {"--auth-deny-status", "N", "what /v1/auth says for no; default 429"},
     [CLIENT_FIELD] = {"--client-field", "NAME", "the only header that proxies name clients by"},
@@ -81,6 +95,15 @@ static int read_client_field(const struct cli_args *args, unsigned *out)
                         options[CLIENT_FIELD].name, args->value);
 }
 
+static int read_age(const struct cli_args *args, uint64_t *out)
+{
+    if (count_parse(text_of(args->value), out, NULL) != 0 || *out > 60000) {
+        return cli_complain(args->command, "%s is '%s', expected milliseconds from 0 to 60000",
+                            options[MAX_AGE].name, args->value);
+    }
+    return CLI_OK;
+}
+
 static int read_option(const struct cli_args *args, int row, struct asked *asked)
 {
     switch (row) {
@@ -100,6 +123,10 @@ static int read_option(const struct cli_args *args, int row, struct asked *asked
         return read_number(args, row, SERVER_THREADS_MAX, &asked->server.threads);
     case CONNECTIONS:
         return read_number(args, row, 1000000, &asked->server.connections);
+    case PER_ADDRESS:
+        return read_number(args, row, 1000000, &asked->server.connections_per_address);
+    case MAX_AGE:
+        return read_age(args, &asked->server.max_age_ms);
     case DENY_STATUS:
         return read_status(args, &asked->server.auth_deny_status);
     case CLIENT_FIELD:
@@ -236,6 +263,8 @@ static int run(int argc, char **argv)
                                                 [PROTOCOL_HTTP] = "127.0.0.1:8080",
                                                 [PROTOCOL_ADMIN] = "off"},
                                      .connections = 10000,
+                                     .connections_per_address = 1000,
+                                     .max_age_ms = SERVER_AGE_MS,
                                      .adhoc_keys = 1000000}};
     sigset_t signals;
     int code = read_arguments(argc, argv, &asked);

@@ -6,6 +6,7 @@
 
 #include "base/atomic.h"
 #include "base/log.h"
+#include "server/peers.h"
 #include "server/worker.h"
 
 #define KEEP_BYTES 4096 /* of a connection's buffers while it is idle */
@@ -13,6 +14,41 @@
 static uint64_t now_ms(const struct connection *c)
 {
     return uv_now(&c->worker->loop);
+}
+
+/* ---- how old input is ---- */
+
+static void set_behind(struct connection *c, bool behind)
+{
+    c->worker->behind += (unsigned)behind - (unsigned)c->behind;
+    c->behind = behind;
+}
+
+/*
+ * The longest that what has just been read can have waited. What lies behind it, if the read was
+ * not to the end, has waited as long; if it was, it comes later than now. Who is behind alone waits
+ * for itself.
+ */
+static uint64_t age_of_read(struct connection *c, size_t bytes, uint64_t now)
+{
+    bool alone = c->behind && c->worker->behind == 1;
+    uint64_t arrived = c->arrived_ms;
+    if (!c->behind && arrived < c->worker->unread_ms) {
+        arrived = c->worker->unread_ms;
+    }
+    set_behind(c, bytes == SERVER_READ_BYTES);
+    c->arrived_ms = c->behind ? arrived : now;
+    return alone ? 0 : now - arrived;
+}
+
+/* How many of the bytes are too old, if they came evenly. */
+static size_t stale_bytes(const struct connection *c, size_t bytes, uint64_t age)
+{
+    uint64_t most = c->worker->server->options.max_age_ms;
+    if (most == 0 || age <= most) {
+        return 0;
+    }
+    return c->behind ? bytes : (size_t)((age - most) * bytes / age);
 }
 
 /* ---- ending ---- */
@@ -37,6 +73,10 @@ static void on_closed(uv_handle_t *handle)
         c->next->previous = c->previous;
     }
     (void)fetch_sub(&w->server->connections, 1);
+    if (c->entered) {
+        peers_leave(w->server->peers, &c->peer);
+    }
+    set_behind(c, false);
     drop_output(c);
     buffer_finish(&c->input);
     free(c);
@@ -188,16 +228,23 @@ static void on_alloc(uv_handle_t *handle, size_t size, uv_buf_t *buf)
 
 static void take(struct connection *c, struct text text)
 {
+    struct worker *w = c->worker;
+    uint64_t now = worker_clock_ms(w);
+    size_t stale = stale_bytes(c, text.len, age_of_read(c, text.len, now));
     c->owed -= text.len < c->owed ? text.len : c->owed;
     if (buffer_len(&c->input) == 0) {
         c->since_ms = c->writing ? c->since_ms : now_ms(c);
+        w->fresh = text.at + stale;
         serve(c, text, false);
-        return;
+    } else {
+        buffer_put(&c->input, text);
+        if (!c->input.full) {
+            struct text all = buffer_text(&c->input);
+            w->fresh = all.at + (stale > 0 ? all.len - text.len + stale : 0);
+            serve(c, all, true);
+        }
     }
-    buffer_put(&c->input, text);
-    if (!c->input.full) {
-        serve(c, buffer_text(&c->input), true);
-    }
+    w->fresh = NULL;
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
@@ -343,6 +390,7 @@ static struct connection *create(struct worker *w, const struct protocol *protoc
     c->worker = w;
     c->protocol = protocol;
     c->since_ms = now_ms(c);
+    c->arrived_ms = c->since_ms;
     buffer_init(&c->input, SERVER_REQUEST_BYTES + SERVER_READ_BYTES);
     buffer_init(&c->output, 2 * SERVER_OUTPUT_BYTES);
     buffer_init(&c->backlog, 2 * SERVER_OUTPUT_BYTES);
@@ -354,15 +402,23 @@ static struct connection *create(struct worker *w, const struct protocol *protoc
     return c;
 }
 
-static void refuse(struct connection *c)
+static void refuse(struct connection *c, uint64_t *count)
 {
     const char *words = c->protocol->refusal;
     uv_buf_t buf = {.base = (char *)words, .len = words != NULL ? strlen(words) : 0};
     if (words != NULL) {
         (void)uv_try_write(&c->uv.stream, &buf, 1);
     }
-    count_own(&c->worker->counts.refused, 1);
+    count_own(count, 1);
     connection_close(c);
+}
+
+/* False if its address has as many connections as it may. */
+static bool enter(struct connection *c)
+{
+    struct peers *peers = c->worker->server->peers;
+    c->entered = peers != NULL && c->peer.family != 0 && peers_enter(peers, &c->peer);
+    return c->entered || peers == NULL || c->peer.family == 0;
 }
 
 bool connection_accept(struct worker *w, uv_stream_t *listener, const struct protocol *protocol)
@@ -375,13 +431,17 @@ bool connection_accept(struct worker *w, uv_stream_t *listener, const struct pro
     uint64_t open = fetch_add(&w->server->connections, 1);
     if (uv_accept(listener, &c->uv.stream) != 0) {
         connection_close(c);
-    } else if (open >= w->server->options.connections) {
-        refuse(c);
+        return true;
+    }
+    if (tcp) {
+        (void)uv_tcp_nodelay(&c->uv.tcp, 1);
+        note_peer(c);
+    }
+    if (open >= w->server->options.connections) {
+        refuse(c, &w->counts.refused);
+    } else if (!enter(c)) {
+        refuse(c, &w->counts.refused_address);
     } else {
-        if (tcp) {
-            (void)uv_tcp_nodelay(&c->uv.tcp, 1);
-            note_peer(c);
-        }
         set_reading(c, true);
     }
     return true;

@@ -11,6 +11,13 @@
  * send a long pipeline before it reads; from there on nothing more is read from
  * it. A client that fetches nothing for write_ms is cut off.
  *
+ * A server that gets more than it can do must not work off a queue whose answers
+ * come too late for anybody. Input that may have waited for longer than max_age_ms
+ * is refused instead of decided (`stale` in worker.h), which costs less, until
+ * the queue is gone. How long it can have waited: since the loop last looked at
+ * all connections, or since this one's input was last read to its end. Who waits
+ * only behind its own pipeline, with nobody else behind, is not refused.
+ *
  * A connection that is to end is shut down for writing, and what still comes is
  * thrown away for a moment: closed with bytes unread, the network would destroy
  * replies that the client has not fetched yet.
@@ -59,11 +66,14 @@ struct connection {
     struct buffer backlog; /* to be written next */
     uv_write_t write;
     uint64_t since_ms;       /* when the present silence, request or write began */
+    uint64_t arrived_ms;     /* not before this did arrive what has not been read */
     size_t unsent;           /* of output at that time */
     size_t owed;             /* while stopping: bytes that had arrived before */
     struct address peer;     /* family 0: a unix socket */
     struct access_pass pass; /* what it has shown */
     unsigned wrong;          /* secrets that it has tried */
+    bool entered;            /* counted among its address's */
+    bool behind;             /* the last read did not get all */
     bool writing;
     bool reading;
     bool stopping; /* the server ends: what is owed, no more */

@@ -61,10 +61,21 @@ static bool takes(const struct http_route *route, struct text method)
            (text_is(method, "HEAD") && strcmp(route->method, "GET") == 0);
 }
 
+/* A question that has waited for too long; whether we live is told also then. */
+static bool is_refused(const struct exchange *x, const struct http_route *row)
+{
+    size_t health = sizeof health_routes / sizeof health_routes[0];
+    return worker_is_stale(x->connection->worker, x->request->method.at) &&
+           !(row >= health_routes && row < health_routes + health);
+}
+
 static void route(struct exchange *x)
 {
     const struct http_route *row = find(x->request->path);
-    if (row == NULL) {
+    if (row != NULL && is_refused(x, row)) {
+        count_own(&x->connection->worker->counts.overloaded[PROTOCOL_HTTP], 1);
+        http_reply_problem(x, 503, "the request has waited for too long");
+    } else if (row == NULL) {
         http_reply_problem(x, 404, "there is nothing at this path");
     } else if (!takes(row, x->request->method)) {
         x->allow = row->method;

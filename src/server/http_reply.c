@@ -244,6 +244,8 @@ void http_reply(struct exchange *x, int status, const char *type, const struct a
     buffer_put(out, TEXT("\r\nCache-Control: no-store\r\n"));
     if (a != NULL) {
         put_limit(x, status, a);
+    } else if (status == 503) {
+        ratelimit_put_retry_after(out, SERVER_RETRY_MS);
     }
     if (status == 401) {
         buffer_put(out, TEXT("WWW-Authenticate: Bearer realm=\"weir\"\r\n"

@@ -31,10 +31,20 @@ static void tell_unknown(struct command *c)
                     c->argc > 1 ? c->argv[1].at : "", c->argc > 1 ? "' " : "");
 }
 
+/* Commands that limit, if they have waited for too long. Who only shakes hands is answered. */
+static bool is_refused(const struct command *c)
+{
+    return worker_is_stale(c->connection->worker, c->argv[0].at) &&
+           find_in(resp_limit_commands, c->argv[0]) != NULL;
+}
+
 static void run(struct command *c)
 {
     const struct command_row *row = find(c->argv[0]);
-    if (row == NULL) {
+    if (is_refused(c)) {
+        count_own(&c->connection->worker->counts.overloaded[PROTOCOL_RESP], 1);
+        resp_put_error(c->out, TEXT("OVERLOAD the request has waited for too long"));
+    } else if (row == NULL) {
         count_own(&c->connection->worker->counts.bad_requests[PROTOCOL_RESP], 1);
         tell_unknown(c);
     } else if (c->argc < row->args_min || (row->args_max != 0 && c->argc > row->args_max)) {

@@ -10,6 +10,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "server/peers.h"
 #include "server/worker.h"
 
 /* The adhoc limit lends its table: a key may be ahead by a year. */
@@ -155,6 +156,10 @@ int server_start(struct server *server, struct weir_error *error)
         return fail(error, WEIR_ENOMEM, "out of memory for %u threads", n);
     }
     int e = open_adhoc(server, error);
+    if (e == 0 && server->options.connections_per_address != 0) {
+        e = peers_create(&server->peers, server->options.connections,
+                         server->options.connections_per_address, error);
+    }
     for (unsigned i = 0; e == 0 && i < n; i++) {
         e = start_worker(server, i, error);
     }
@@ -183,6 +188,8 @@ void server_stop(struct server *server)
     }
     free(server->workers);
     weir_close(server->adhoc);
+    peers_destroy(server->peers);
+    server->peers = NULL;
     server->workers = NULL;
     server->workers_count = 0;
     server->adhoc = NULL;

@@ -34,6 +34,8 @@
 #define SERVER_REQUEST_MS 10000                /* a request that has begun and does not end */
 #define SERVER_WRITE_MS 10000                  /* replies that nobody fetches */
 #define SERVER_LINGER_MS 1000                  /* between the last reply and the client's own end */
+#define SERVER_AGE_MS 50                       /* input under overload */
+#define SERVER_RETRY_MS 1000                   /* when to come again, after 503 */
 #define SERVER_DRAIN_MS 5000                   /* server_stop() */
 
 enum server_state { SERVER_STARTING, SERVER_READY, SERVER_DRAINING };
@@ -57,14 +59,17 @@ struct server_options {
     bool insecure;                    /* listen beyond loopback without secrets */
     const char *state;                /* folder of the adhoc limit's file; NULL: in memory */
     unsigned connections_per_address; /* 0: as many as there may be */
+    uint64_t max_age_ms; /* older input is refused when there is too much of it; 0: never */
 };
 
 struct worker;
+struct peers;
 
 struct server {
     struct server_options options;
     struct weir_rules *rules;
-    struct weir *adhoc; /* NULL: off */
+    struct weir *adhoc;  /* NULL: off */
+    struct peers *peers; /* NULL: no bound for one address */
     struct worker *workers;
     unsigned workers_count;
     uint64_t state;       /* enum server_state */

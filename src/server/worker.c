@@ -14,6 +14,32 @@ static const struct protocol *const protocols[PROTOCOLS] = {
     [PROTOCOL_ADMIN] = NULL,
 };
 
+/* ---- the clock ---- */
+
+/* The loop has done what there was. It will wait, or look again at once if there is more. */
+static void on_before_poll(uv_prepare_t *prepare)
+{
+    struct worker *w = prepare->data;
+    uint64_t now = uv_now(&w->loop);
+    if (w->asleep_ms != 0) { /* the last poll was for other things than input */
+        w->polled_ms = now;
+    }
+    w->asleep_ms = now;
+}
+
+/* uv_now() is the time of the poll, until this has been called. */
+uint64_t worker_clock_ms(struct worker *w)
+{
+    uint64_t polled = uv_now(&w->loop);
+    if (w->asleep_ms != 0) { /* the first input of this poll: it waited here, or in the kernel */
+        w->unread_ms = polled - w->asleep_ms > 1 ? polled : w->polled_ms;
+        w->polled_ms = polled;
+        w->asleep_ms = 0;
+    }
+    uv_update_time(&w->loop);
+    return uv_now(&w->loop);
+}
+
 static void accept_one(struct worker *w, unsigned protocol)
 {
     bool taken = connection_accept(w, &w->listeners[protocol].uv.stream, protocols[protocol]);
@@ -85,6 +111,7 @@ static void on_stop(uv_async_t *async)
         connection_stop(c);
     }
     close_handle((uv_handle_t *)&w->stop);
+    close_handle((uv_handle_t *)&w->before_poll);
     (void)uv_timer_start(&w->tick, on_tick, 0, STOP_TICK_MS);
 }
 
@@ -132,6 +159,14 @@ static int open_handles(struct worker *w)
     if (e == 0) {
         e = uv_timer_init(&w->loop, &w->tick);
         w->tick.data = w;
+    }
+    if (e == 0) {
+        e = uv_prepare_init(&w->loop, &w->before_poll);
+        w->before_poll.data = w;
+    }
+    if (e == 0) {
+        w->polled_ms = uv_now(&w->loop);
+        e = uv_prepare_start(&w->before_poll, on_before_poll);
     }
     uint64_t ms = tick_ms(&w->server->options);
     return e == 0 ? uv_timer_start(&w->tick, on_tick, ms, ms) : e;
@@ -188,6 +223,7 @@ void worker_finish(struct worker *w)
         close_listeners(w);
         close_handle((uv_handle_t *)&w->tick);
         close_handle((uv_handle_t *)&w->stop);
+        close_handle((uv_handle_t *)&w->before_poll);
         (void)uv_run(&w->loop, UV_RUN_DEFAULT);
     }
     if (w->made) {

@@ -28,6 +28,7 @@ struct worker {
     uv_loop_t loop;
     uv_async_t stop;
     uv_timer_t tick;
+    uv_prepare_t before_poll;
     struct {
         union {
             uv_handle_t handle;
@@ -42,11 +43,25 @@ struct worker {
     bool stopping;
     uint64_t stopped_ms;   /* since when */
     size_t unsent;         /* replies of all connections that are not out yet */
+    uint64_t asleep_ms;    /* when the loop began to wait for input, and ... */
+    uint64_t polled_ms;    /* ... when it got some */
+    uint64_t unread_ms;    /* not before this did arrive what the loop has got now */
+    unsigned behind;       /* connections whose last read did not get all */
+    const char *fresh;     /* requests before this are stale; NULL: none is */
     uint64_t now_ns;       /* of the batch of requests being decided */
     struct buffer replies; /* to it */
     struct worker_counts counts;
     char read[SERVER_READ_BYTES];
 };
+
+/* Its own clock, read now; also notes when the loop has looked for input again. */
+uint64_t worker_clock_ms(struct worker *worker);
+
+/* Whether a request that begins here has waited for too long. */
+static inline bool worker_is_stale(const struct worker *worker, const char *request)
+{
+    return __builtin_expect(worker->fresh != NULL && request < worker->fresh, 0);
+}
 
 /* Opens the loop and its handles, for sockets that listener_open() has made: they are the worker's
  * now. 0 or WEIR_E...; worker_finish() also then. */

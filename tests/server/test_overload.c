@@ -1,0 +1,247 @@
+/*
+ * More than the server can do: what has waited for too long is refused, what is
+ * fresh is decided, and everything is fine again afterwards. The thread is held
+ * up by the clock that it reads before each batch.
+ */
+// test-serial: yes
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "server/worker.h"
+#include "support/server_client.h"
+#include "support/server_http.h"
+#include "support/threads_run.h"
+
+#define STALL_MS 150
+#define REQUESTS 100
+
+static const char rules[] = "limits: [{name: api, key: [user], rate: 1000000/day}]";
+
+struct scene {
+    struct server server;
+    char resp[128];
+    char http[128];
+    uint64_t now_ns;
+    uint64_t stall; /* 1: the next batch is to be late; 2: it is being late */
+};
+
+static void sleep_ms(unsigned ms)
+{
+    struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
+    (void)nanosleep(&t, NULL);
+}
+
+static uint64_t slow_clock(void *arg)
+{
+    struct scene *s = arg;
+    if (threads_get(&s->stall) == 1) {
+        threads_set(&s->stall, 2);
+        sleep_ms(STALL_MS);
+    }
+    return s->now_ns;
+}
+
+static void start(struct scene *s, uint64_t max_age_ms)
+{
+    struct weir_rules_options o = WEIR_RULES_OPTIONS_INIT;
+    struct weir_error error = {0};
+    *s = (struct scene){.now_ns = (uint64_t)time(NULL) * WEIR_SECOND};
+    s->server.options = server_world_options();
+    s->server.options.listen[PROTOCOL_HTTP] = "127.0.0.1:0";
+    s->server.options.threads = 1;
+    s->server.options.max_age_ms = max_age_ms;
+    o.clock = slow_clock;
+    o.clock_arg = s;
+    if (weir_rules_open_text(&s->server.rules, "test", rules, strlen(rules), &o, &error) != 0 ||
+        server_start(&s->server, &error) != 0) {
+        fail_msg("%s", error.text);
+    }
+    (void)server_address(&s->server, PROTOCOL_RESP, s->resp, sizeof s->resp);
+    (void)server_address(&s->server, PROTOCOL_HTTP, s->http, sizeof s->http);
+}
+
+static void stop(struct scene *s)
+{
+    server_stop(&s->server);
+    weir_rules_close(s->server.rules);
+}
+
+/* Somebody's batch takes long; returns when it has begun. */
+static void hold_up(struct scene *s, struct server_client *c)
+{
+    threads_set(&s->stall, 1);
+    assert_true(server_say(c, "WEIR.CHECK api slow"));
+    while (threads_get(&s->stall) != 2) {
+        sleep_ms(1);
+    }
+}
+
+static void say_many(struct server_client *c, const char *words, unsigned n)
+{
+    char one[256];
+    size_t len = server_pack(words, one, sizeof one);
+    char *all = malloc(len * n);
+    assert_non_null(all);
+    for (unsigned i = 0; i < n; i++) {
+        memcpy(all + i * len, one, len);
+    }
+    assert_true(server_send(c, all, len * n));
+    free(all);
+}
+
+struct heard {
+    unsigned allowed, refused, other;
+    bool refused_last;
+};
+
+static struct heard hear_many(struct server_client *c, unsigned n)
+{
+    struct heard h = {0};
+    for (unsigned i = 0; i < n; i++) {
+        const char *reply = server_reply(c);
+        h.refused_last = strncmp(reply, "-OVERLOAD ", 10) == 0;
+        h.refused += h.refused_last;
+        h.allowed += strncmp(reply, "['allow' 'api' ", 15) == 0;
+    }
+    h.other = n - h.allowed - h.refused;
+    return h;
+}
+
+static void what_has_waited_is_refused_and_what_is_fresh_is_decided(void **state)
+{
+    struct scene s;
+    struct server_client slow;
+    struct server_client c;
+    (void)state;
+    start(&s, 50);
+    server_connect(&slow, s.resp);
+    server_connect(&c, s.resp);
+    assert_string_equal(server_ask(&c, "PING"), "+PONG");
+    hold_up(&s, &slow);
+    say_many(&c, "WEIR.CHECK api alice", REQUESTS);
+    struct heard h = hear_many(&c, REQUESTS);
+    assert_int_equal(h.other, 0);
+    assert_true(h.refused >= REQUESTS / 2);
+    assert_false(h.refused_last);
+    assert_int_equal(threads_get(&s.server.workers[0].counts.overloaded[PROTOCOL_RESP]),
+                     h.refused);
+    assert_int_equal(strncmp(server_reply(&slow), "['allow'", 8), 0);
+
+    char left[64]; /* the refused took nothing */
+    (void)snprintf(left, sizeof left, "['allow' 'api' 1000000 %u ", 1000000 - h.allowed);
+    assert_int_equal(strncmp(server_ask(&c, "WEIR.PEEK api alice"), left, strlen(left)), 0);
+    server_disconnect(&c);
+    server_disconnect(&slow);
+    stop(&s);
+}
+
+static void handshakes_and_health_are_answered_however_late(void **state)
+{
+    struct scene s;
+    struct server_client slow;
+    struct server_client c;
+    struct server_client h;
+    static const char http[] = "POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 32\r\n\r\n"
+                               "{\"limit\":\"api\",\"key\":\"alice\"}   "
+                               "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+    (void)state;
+    start(&s, 50);
+    server_connect(&slow, s.resp);
+    server_connect(&c, s.resp);
+    server_connect(&h, s.http);
+    assert_string_equal(server_ask(&c, "PING"), "+PONG");
+    hold_up(&s, &slow);
+    say_many(&c, "PING", REQUESTS);
+    assert_true(server_send(&h, http, strlen(http)));
+    for (unsigned i = 0; i < REQUESTS; i++) {
+        assert_string_equal(server_reply(&c), "+PONG");
+    }
+    struct http_answer a;
+    assert_true(http_receive(h.fd, &a));
+    assert_int_equal(a.status, 503);
+    assert_int_equal(http_retry_after(&a), 1);
+    assert_true(http_receive(h.fd, &a));
+    assert_int_equal(a.status, 200);
+    server_disconnect(&h);
+    server_disconnect(&c);
+    server_disconnect(&slow);
+    stop(&s);
+}
+
+static void who_waits_behind_its_own_pipeline_is_not_refused(void **state)
+{
+    struct scene s;
+    struct server_client c;
+    unsigned n = 8 * SERVER_READ_BYTES / 40;
+    (void)state;
+    start(&s, 50);
+    server_connect(&c, s.resp);
+    hold_up(&s, &c);
+    say_many(&c, "WEIR.CHECK api alice", n);
+    assert_int_equal(strncmp(server_reply(&c), "['allow'", 8), 0);
+    (void)hear_many(&c, SERVER_READ_BYTES / 40 + 1); /* the first read of it came after the wait */
+    threads_set(&s.stall, 1);
+    struct heard h = hear_many(&c, n - SERVER_READ_BYTES / 40 - 1);
+    assert_int_equal(h.refused + h.other, 0);
+    server_disconnect(&c);
+    stop(&s);
+}
+
+static void without_a_largest_age_nothing_is_refused(void **state)
+{
+    struct scene s;
+    struct server_client slow;
+    struct server_client c;
+    (void)state;
+    start(&s, 0);
+    server_connect(&slow, s.resp);
+    server_connect(&c, s.resp);
+    hold_up(&s, &slow);
+    say_many(&c, "WEIR.CHECK api alice", REQUESTS);
+    assert_int_equal(hear_many(&c, REQUESTS).allowed, REQUESTS);
+    server_disconnect(&c);
+    server_disconnect(&slow);
+    stop(&s);
+}
+
+static void one_address_has_a_bound_of_its_own(void **state)
+{
+    struct server_options o = server_world_options();
+    struct server_world w;
+    struct server_client c[3];
+    (void)state;
+    o.connections_per_address = 2;
+    server_world_start(&w, rules, &o);
+    for (unsigned i = 0; i < 3; i++) {
+        server_connect(&c[i], w.address);
+        assert_string_equal(server_ask(&c[i], "PING"),
+                            i < 2 ? "+PONG" : "-ERR max number of clients reached");
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        server_disconnect(&c[i]);
+    }
+    for (bool in = false; !in; server_disconnect(&c[0])) { /* who has left makes room */
+        server_connect(&c[0], w.address);
+        in = strcmp(server_ask(&c[0], "PING"), "+PONG") == 0;
+    }
+    server_world_stop(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_has_waited_is_refused_and_what_is_fresh_is_decided),
+        cmocka_unit_test(handshakes_and_health_are_answered_however_late),
+        cmocka_unit_test(who_waits_behind_its_own_pipeline_is_not_refused),
+        cmocka_unit_test(without_a_largest_age_nothing_is_refused),
+        cmocka_unit_test(one_address_has_a_bound_of_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
