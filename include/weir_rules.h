@@ -74,7 +74,19 @@ struct weir_rules_message {
  */
 typedef void (*weir_rules_message_fn)(void *arg, const struct weir_rules_message *message);
 
-/* Zero what you do not use. */
+/*
+ * Called by the thread that asks, inside weir_rules_ask(), when an enforced limit said
+ * DENY or NEVER to a WEIR_CHECK: which limit, and the bytes that it counts the request
+ * under (weir_rules_key_text() makes them readable). Both are valid during the call only.
+ * It is on the way of every refused request: it must not wait, nor call these rules.
+ * Lists, shadow limits and missing keys are not told.
+ */
+typedef void (*weir_rules_denied_fn)(void *arg, const char *limit, const void *key, size_t key_len);
+
+/*
+ * Start with WEIR_RULES_OPTIONS_INIT, set what you need; zero means the default. The
+ * struct may grow at its end: `size` tells the library which fields the caller knows.
+ */
 struct weir_rules_options {
     size_t size;    /* sizeof(struct weir_rules_options), set by WEIR_RULES_OPTIONS_INIT */
     unsigned flags; /* of WEIR_EXPLICIT_TIME, WEIR_PREFAULT, WEIR_HUGE_PAGES */
@@ -84,11 +96,13 @@ struct weir_rules_options {
     weir_rules_message_fn message; /* called for every error and warning, file by file,
                                       in the order of lines */
     void *message_arg;
+    weir_rules_denied_fn denied; /* called for every refusal of a limit; NULL: nobody */
+    void *denied_arg;
 };
 
 #define WEIR_RULES_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(struct weir_rules_options), 0, 0, 0, 0, 0, 0                                        \
+        sizeof(struct weir_rules_options), 0, 0, 0, 0, 0, 0, 0, 0                                  \
     }
 
 /*
@@ -218,6 +232,11 @@ struct weir_rules_answer {
     char limit[WEIR_RULES_NAME];  /* the limit that bound; "" where none did */
     char tier[WEIR_RULES_NAME];   /* its tier; "" where it has none */
     char shadow[WEIR_RULES_NAME]; /* the first shadow limit that would have denied; "" */
+    uint64_t window_ns;           /* of the limit that bound: the time that answer.quota is for. The
+                                     period; for buckets, in which an empty one fills. 0: none */
+    unsigned retry_jitter;        /* its `retry_jitter`, in hundredths of a percent: for whoever
+                                     tells many clients when to come again */
+    unsigned reserved;
 };
 
 /*
@@ -257,6 +276,8 @@ struct weir_rules_found {
     struct weir_rules_value tier; /* len 0: none */
     uint64_t cost;                /* that the limit says itself; 0: none, or an attribute's */
     int shadow;                   /* the limit never denies: by the rules, or switched */
+    unsigned retry_jitter;        /* these two as in struct weir_rules_answer */
+    uint64_t window_ns;
 };
 
 /*
@@ -281,6 +302,15 @@ WEIR_API int weir_rules_key_parts(struct weir_rules *rules, const char *limit, s
  */
 WEIR_API int weir_rules_use(struct weir_rules *rules, const struct weir_rules_key *key,
                             weir_rules_use_fn fn, void *arg, struct weir_error *error);
+
+/*
+ * The bytes of a key as text for people, for logs and lists: addresses as such, the parts of
+ * a key of several with | between them ("user=alice|/search"), whatever is not a visible
+ * character, and | and \ themselves, as \xNN. What does not fit `size` is cut behind a whole
+ * character and ends with "...". text gets a 0 behind it (if size is not 0); returns its
+ * length without that. Different keys may have the same text.
+ */
+WEIR_API size_t weir_rules_key_text(const void *key, size_t key_len, char *text, size_t size);
 
 /* ---- looking at them --------------------------------------------------- */
 
@@ -309,11 +339,17 @@ struct weir_rules_limit {
     const char *name;
     const char *tier; /* "" where the limit has none */
     int algorithm;
-    int shadow;
+    int shadow; /* by the rules */
     uint64_t count;
     uint64_t period_ns;
     uint64_t burst; /* leaky_bucket: the queue */
     struct weir_stats stats;
+    /* These two count, as `stats` does, for as long as the limit's keys are kept: */
+    uint64_t missing;       /* its key had no value: left out, or refused */
+    uint64_t shadow_denied; /* weir_rules_ask() would have been denied, peeks not counted */
+    int switched;           /* to shadow, by weir_rules_shadow_set() */
+    unsigned reserved;
+    const char *rate; /* count and period_ns as the file may say them: "100/min" */
 };
 
 /* Returns 0 to go on; anything else ends the list and is returned. Must not call the same rules. */

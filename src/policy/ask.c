@@ -1,4 +1,5 @@
 /* From a question to its answer: lists, limits, shadow limits. */
+#include "base/atomic.h"
 #include "base/error.h"
 #include "policy/quote.h"
 #include "policy/ruleset.h"
@@ -32,6 +33,9 @@ static void answer_init(struct weir_rules_answer *answer)
     answer->limit[0] = 0;
     answer->tier[0] = 0;
     answer->shadow[0] = 0;
+    answer->window_ns = 0;
+    answer->retry_jitter = 0;
+    answer->reserved = 0;
 }
 
 static void refuse(struct weir_rules_answer *answer, int reason)
@@ -107,6 +111,31 @@ static int fail_engine(const struct asking *a, int code)
     return fail(a->error, code, "%s", weir_strerror(code));
 }
 
+/* The limit that bound says no. Its key is made once more: those who pass need not keep theirs. */
+static __attribute__((noinline)) void tell_denied(const struct asking *a, const struct rule *rule,
+                                                  const char *limit)
+{
+    char bytes[WEIR_KEY_MAX];
+    size_t len;
+    if (key_compose(a->set, rule, a->request, bytes, &len, NULL) == 0) {
+        a->set->denied(a->set->denied_arg, limit, bytes, len);
+    }
+}
+
+static void put_bound(const struct asking *a, const struct rule *rule,
+                      const struct variant *variant, struct weir_rules_answer *answer)
+{
+    answer->reason = WEIR_RULES_LIMIT;
+    put_name(answer->limit, rule->config->name);
+    put_name(answer->tier, variant->tier);
+    answer->window_ns = variant->window_ns;
+    answer->retry_jitter = rule->config->retry_jitter;
+    if (answer->answer.verdict != WEIR_ALLOW && a->set->denied != NULL &&
+        a->question->mode == WEIR_CHECK) {
+        tell_denied(a, rule, answer->limit);
+    }
+}
+
 static int decide_enforced(const struct asking *a, const struct matches *matches,
                            struct weir_rules_answer *answer)
 {
@@ -135,9 +164,7 @@ static int decide_enforced(const struct asking *a, const struct matches *matches
         return fail_engine(a, e);
     }
     uint32_t bound = answer->answer.limit;
-    answer->reason = WEIR_RULES_LIMIT;
-    put_name(answer->limit, matches->enforced[bound]->config->name);
-    put_name(answer->tier, variants[bound]->tier);
+    put_bound(a, matches->enforced[bound], variants[bound], answer);
     return 0;
 }
 
@@ -162,6 +189,7 @@ static void decide_shadow(const struct asking *a, const struct matches *matches,
         }
         if (said.verdict != WEIR_ALLOW) {
             answer->answer.flags |= WEIR_FLAG_SHADOW;
+            count_shared(&variant->holder->shadow_denied, a->question->mode == WEIR_CHECK);
             if (answer->shadow_denied++ == 0) {
                 put_name(answer->shadow, matches->shadow[i]->config->name);
             }

@@ -4,7 +4,8 @@
  * A key of one attribute is its value. Of several parts or alternatives each
  * part says its length, and which alternative it is: "5:alice3:get",
  * "user=5:alice". So no two different requests meet in one key: not the user
- * "1.2.3.4" and the address, not ("ab", "c") and ("a", "bc").
+ * "1.2.3.4" and the address, not ("ab", "c") and ("a", "bc"). An address is a byte
+ * 4 or 6, then its 4 or 16 bytes: key_text.c shows it as what it is.
  */
 #include "base/error.h"
 #include "policy/ruleset.h"
@@ -67,13 +68,27 @@ static struct text value_of(const struct rule *rule, const struct request *reque
     return (struct text){(const char *)cut->bytes, cut->family == 4 ? 4 : 16};
 }
 
+/* The same as a key has it. */
+static struct text key_value(const struct rule *rule, const struct request *request,
+                             unsigned attribute, char room[1 + 16])
+{
+    struct address cut;
+    struct text value = value_of(rule, request, attribute, &cut);
+    if (attribute != NUMBER_IP) {
+        return value;
+    }
+    room[0] = (char)cut.family;
+    memcpy(room + 1, value.at, value.len);
+    return (struct text){room, 1 + value.len};
+}
+
 static void write_part(struct writer *w, const struct ruleset *set, const struct rule *rule,
                        const struct request *request, size_t part)
 {
-    struct address cut;
+    char room[1 + 16];
     const unsigned char *alternatives = rule->key[part];
     unsigned attribute = present_of(alternatives, request);
-    struct text value = value_of(rule, request, attribute, &cut);
+    struct text value = key_value(rule, request, attribute, room);
     if (alternatives[1] != NO_ATTRIBUTE) {
         write_bytes(w, set->attributes[attribute].at, set->attributes[attribute].len);
         write_bytes(w, "=", 1);
@@ -87,12 +102,12 @@ int key_compose(const struct ruleset *set, const struct rule *rule, const struct
                 char *to, size_t *len, struct weir_error *error)
 {
     struct writer w = {.to = to};
-    struct address cut;
+    char room[1 + 16];
     size_t parts = rule->key_parts;
     if (parts == 0) {
         write_bytes(&w, "*", 1);
     } else if (parts == 1 && rule->key[0][1] == NO_ATTRIBUTE) {
-        struct text value = value_of(rule, request, rule->key[0][0], &cut);
+        struct text value = key_value(rule, request, rule->key[0][0], room);
         write_bytes(&w, value.at, value.len);
     } else {
         for (size_t i = 0; i < parts; i++) {

@@ -206,16 +206,22 @@ static void require_fields(struct reader *r, const struct node *node)
 }
 
 /* The most that a request may take at once. */
-static uint64_t quota_of(const struct limit_config *limit)
+static uint64_t quota_of(const struct limit_config *limit, const struct setting *setting)
 {
     switch (limit->algorithm) {
     case WEIR_TOKEN_BUCKET:
-        return limit->base.burst;
+        return setting->burst;
     case WEIR_LEAKY_BUCKET:
-        return add_sat(limit->base.burst, 1);
+        return add_sat(setting->burst, 1);
     default:
-        return limit->base.rate.count;
+        return setting->rate.count;
     }
+}
+
+/* For windows and the log the quota is the count: then this is their period. */
+uint64_t limit_window_ns(const struct limit_config *limit, const struct setting *setting)
+{
+    return mul_div_up(quota_of(limit, setting), setting->rate.period_ns, setting->rate.count);
 }
 
 static void check_fields(struct reader *r, const struct node *node,
@@ -223,10 +229,10 @@ static void check_fields(struct reader *r, const struct node *node,
 {
     const struct node *align = node_find(node, "align");
     numbers_check(r, node, limit->algorithm);
-    if (limit->cost > 0 && limit->tiers_count == 0 && limit->cost > quota_of(limit)) {
+    if (limit->cost > 0 && limit->tiers_count == 0 && limit->cost > quota_of(limit, &limit->base)) {
         warning(r->problems, node_find(node, "cost")->place,
                 "found a cost of %llu, but at most %llu fit at once: no request can ever pass",
-                (unsigned long long)limit->cost, (unsigned long long)quota_of(limit));
+                (unsigned long long)limit->cost, (unsigned long long)quota_of(limit, &limit->base));
     }
     if (align != NULL && limit->algorithm != WEIR_FIXED_WINDOW) {
         problem(r->problems, align->place, "found 'align', but %s has none, only fixed_window",

@@ -7,13 +7,28 @@
 
 /* ---- opening ---- */
 
+/* Copies what the caller's version of the struct has; the rest is zero, the default. */
+static int read_options(const struct weir_rules_options *given, struct weir_rules_options *options,
+                        struct weir_error *error)
+{
+    static const struct weir_rules_options plain = WEIR_RULES_OPTIONS_INIT;
+    size_t least = offsetof(struct weir_rules_options, denied); /* of the first version */
+    *options = plain;
+    if (given == NULL) {
+        return 0;
+    }
+    if (given->size < least || given->size > sizeof *options) {
+        return fail(error, WEIR_EINVAL, "options.size is %zu, expected %zu", given->size,
+                    sizeof *options);
+    }
+    memcpy(options, given, given->size);
+    options->size = sizeof *options;
+    return 0;
+}
+
 static int check_options(const struct weir_rules_options *options, struct weir_error *error)
 {
     unsigned known = WEIR_EXPLICIT_TIME | WEIR_PREFAULT | WEIR_HUGE_PAGES;
-    if (options->size != sizeof *options) {
-        return fail(error, WEIR_EINVAL, "options.size is %zu, expected %zu", options->size,
-                    sizeof *options);
-    }
     if (options->reserved != 0) {
         return fail(error, WEIR_EINVAL, "options.reserved is %u, expected 0", options->reserved);
     }
@@ -110,17 +125,20 @@ static void destroy(struct weir_rules *r)
 }
 
 static int open_from(struct weir_rules **rules, const struct origin *from,
-                     const struct weir_rules_options *options, struct weir_error *error)
+                     const struct weir_rules_options *given, struct weir_error *error)
 {
-    static const struct weir_rules_options plain = WEIR_RULES_OPTIONS_INIT;
+    struct weir_rules_options own;
+    const struct weir_rules_options *options = &own;
     if (rules != NULL) {
         *rules = NULL;
     }
     if (rules == NULL || from->path == NULL || (from->text.at == NULL && from->text.len > 0)) {
         return fail(error, WEIR_EINVAL, "the rules' place, path or text is NULL");
     }
-    options = options != NULL ? options : &plain;
-    int e = check_options(options, error);
+    int e = read_options(given, &own, error);
+    if (e == 0) {
+        e = check_options(options, error);
+    }
     if (e != 0) {
         return e;
     }

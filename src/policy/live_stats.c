@@ -7,6 +7,7 @@ static int list_variant(const struct rule *rule, const struct variant *variant,
 {
     char name[WEIR_RULES_NAME] = {0};
     char tier[WEIR_RULES_NAME] = {0};
+    char rate[QUANTITY_MAX];
     const struct setting *setting = variant->setting;
     memcpy(name, rule->config->name.at, rule->config->name.len);
     memcpy(tier, variant->tier.at != NULL ? variant->tier.at : "", variant->tier.len);
@@ -18,7 +19,11 @@ static int list_variant(const struct rule *rule, const struct variant *variant,
                                      .count = setting->rate.count,
                                      .period_ns = setting->rate.period_ns,
                                      .burst = setting->burst,
-                                     .stats = {.size = sizeof limit.stats}};
+                                     .stats = {.size = sizeof limit.stats},
+                                     .missing = load_relaxed(&variant->holder->missing),
+                                     .shadow_denied = load_relaxed(&variant->holder->shadow_denied),
+                                     .switched = rule->switched,
+                                     .rate = rate_print(setting->rate, rate)};
     int e = weir_stats_read(variant->holder->limiter, &limit.stats);
     return e != 0 ? e : fn(arg, &limit);
 }

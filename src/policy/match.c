@@ -1,4 +1,5 @@
 /* Which limits apply to a request. */
+#include "base/atomic.h"
 #include "base/error.h"
 #include "policy/pattern.h"
 #include "policy/ruleset.h"
@@ -76,6 +77,16 @@ static bool group_taken(const struct matches *matches, unsigned group)
                           has_group(matches->shadow, matches->shadow_count, group));
 }
 
+/* Set without limiters: for looking at rules only. */
+static void count_missing(const struct rule *rule, const struct request *request)
+{
+    bool unknown;
+    struct holder *holder = rule_variant(rule, request, &unknown)->holder;
+    if (holder != NULL) {
+        count_shared(&holder->missing, 1);
+    }
+}
+
 static int consider(const struct rule *rule, const struct request *request, struct matches *matches,
                     struct weir_error *error)
 {
@@ -89,6 +100,7 @@ static int consider(const struct rule *rule, const struct request *request, stru
     }
     if (!key_is_there(rule, request)) {
         matches->missing++;
+        count_missing(rule, request);
         if (rule->deny_missing && !shadow && matches->refused == NULL) {
             matches->refused = rule;
         }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "policy/holder.h"
+#include "policy/limits.h"
 
 /* Exact values of a condition that are compared one by one rather than looked up. */
 #define FEW_BYTES 64
@@ -279,6 +280,9 @@ static int compile_variants(struct ruleset *set, const struct limit_config *limi
         rule->variants[rule->override_first + i].setting = &o->settings[i];
     }
     rule->variants_count = n;
+    for (size_t i = 0; i < n; i++) {
+        rule->variants[i].window_ns = limit_window_ns(limit, rule->variants[i].setting);
+    }
     rule->tier_attribute = limit->tier_by.len > 0 ? number_of(set, limit->tier_by) : NO_ATTRIBUTE;
     rule->override_attribute = o->by.len > 0 ? number_of(set, o->by) : NO_ATTRIBUTE;
     return 0;
@@ -414,6 +418,8 @@ int ruleset_create(struct config *config, const struct weir_rules_options *optio
     } else if (!numbers_suffice(set, problems)) {
         e = problems_fail(problems, error);
     } else if (options != NULL) {
+        set->denied = options->denied;
+        set->denied_arg = options->denied_arg;
         e = open_limiters(set, options, old, error);
     }
     if (e != 0) {

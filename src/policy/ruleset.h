@@ -43,6 +43,8 @@ struct holder {
     struct weir *limiter;
     struct setting setting; /* what it does now */
     unsigned references;
+    uint64_t missing; /* written by whoever asks, rarely */
+    uint64_t shadow_denied;
 };
 
 /* What a limit counts with: its own numbers, those of a tier, or of its overrides. */
@@ -50,6 +52,7 @@ struct variant {
     struct holder *holder; /* NULL: never used */
     const struct setting *setting;
     struct text tier; /* len 0: none */
+    uint64_t window_ns;
 };
 
 /* What matching reads comes first: the rules of a large set are in no near cache. */
@@ -109,6 +112,8 @@ struct ruleset {
     size_t changes_count;
     struct cidr_set **networks; /* to be destroyed */
     size_t networks_count;
+    weir_rules_denied_fn denied; /* NULL: nobody */
+    void *denied_arg;
 };
 
 /*

@@ -80,6 +80,8 @@ int ruleset_use(const struct ruleset *set, const struct weir_rules_key *key, wei
     const struct variant *variant = rule_variant(rule, &request, &unknown);
     struct weir_rules_found found = {.tier = {variant->tier.at, variant->tier.len},
                                      .cost = rule->config->cost,
-                                     .shadow = rule->shadow};
+                                     .shadow = rule->shadow,
+                                     .retry_jitter = rule->config->retry_jitter,
+                                     .window_ns = variant->window_ns};
     return fn(arg, variant->holder->limiter, bytes, len, &found);
 }

@@ -452,6 +452,9 @@ static void options_of_another_size_or_unknown_flags_are_refused(void **state)
     options.size = 4;
     assert_int_equal(weir_rules_open_text(&rules, "f", GOOD, strlen(GOOD), &options, &error),
                      WEIR_EINVAL);
+    options.size = sizeof options + 1;
+    assert_int_equal(weir_rules_open_text(&rules, "f", GOOD, strlen(GOOD), &options, &error),
+                     WEIR_EINVAL);
     options.size = sizeof options;
     options.flags = 1u << 30;
     assert_int_equal(weir_rules_open_text(&rules, "f", GOOD, strlen(GOOD), &options, &error),
@@ -460,6 +463,19 @@ static void options_of_another_size_or_unknown_flags_are_refused(void **state)
     assert_int_equal(weir_rules_open(&rules, NULL, NULL, &error), WEIR_EINVAL);
     assert_int_equal(weir_rules_open_text(&rules, "f", NULL, 5, NULL, &error), WEIR_EINVAL);
     assert_int_equal(weir_rules_open_text(&rules, NULL, GOOD, 5, NULL, &error), WEIR_EINVAL);
+}
+
+/* A program that was built before `denied` was there. */
+static void options_of_an_earlier_version_are_read_as_far_as_they_go(void **state)
+{
+    struct weir_rules_options options = WEIR_RULES_OPTIONS_INIT;
+    struct weir_rules *rules;
+    options.size = offsetof(struct weir_rules_options, denied);
+    options.flags = WEIR_EXPLICIT_TIME;
+    memset(&options.denied, 0xee, sizeof options - options.size);
+    assert_int_equal(weir_rules_open_text(&rules, "f", GOOD, strlen(GOOD), &options, NULL), 0);
+    assert_int_equal(rules_allowed(rules, RULES_T0, "ip=10.0.0.1", 9), 5);
+    weir_rules_close(rules);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -487,6 +503,7 @@ int main(void)
         TEST(a_limit_put_in_takes_its_place_or_comes_last),
         TEST(what_is_put_is_one_limit_and_nothing_else),
         TEST(options_of_another_size_or_unknown_flags_are_refused),
+        TEST(options_of_an_earlier_version_are_read_as_far_as_they_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
