@@ -1,7 +1,6 @@
 #include "server/server.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -11,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "server/peers.h"
+#include "server/processors.h"
 #include "server/worker.h"
 
 /* The adhoc limit lends its table: a key may be ahead by a year. */
@@ -19,13 +19,6 @@
 /* Files besides connections: standard ones, rules, state; a loop and its listeners. */
 #define FILES_OF_PROCESS 64
 #define FILES_OF_THREAD 16
-
-static unsigned processors(void)
-{
-    cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    return n > SERVER_THREADS_MAX ? SERVER_THREADS_MAX : (unsigned)n;
-}
 
 static int open_adhoc(struct server *server, struct weir_error *error)
 {
@@ -76,6 +69,7 @@ static int open_sockets(struct server *server, unsigned number, const int *first
     }
     for (unsigned i = 0; e == 0 && i < PROTOCOLS; i++) {
         const char *given = server->options.listen[i];
+        server->failed = (int)i;
         if (number == 0) {
             e = listener_open(given, i == PROTOCOL_ADMIN ? LISTENER_ALONE : LISTENER_FIRST,
                               &sockets[i], error);
@@ -87,7 +81,9 @@ static int open_sockets(struct server *server, unsigned number, const int *first
             e = listener_open(given, LISTENER_MORE, &sockets[i], error);
         }
     }
-    if (e != 0) {
+    if (e == 0) {
+        server->failed = -1;
+    } else {
         if (number == 0) {
             remove_sockets(server, sockets);
         }
@@ -145,12 +141,15 @@ static void fit_files(struct server_options *o, unsigned threads)
 
 int server_start(struct server *server, struct weir_error *error)
 {
-    unsigned n = server->options.threads != 0 ? server->options.threads : processors();
+    unsigned n = server->options.threads != 0 ? server->options.threads : processors_allowed();
+    n = n > SERVER_THREADS_MAX ? SERVER_THREADS_MAX : n;
+    server->failed = -1;
     set_default(&server->options.idle_ms, SERVER_IDLE_MS);
     set_default(&server->options.request_ms, SERVER_REQUEST_MS);
     set_default(&server->options.write_ms, SERVER_WRITE_MS);
     fit_files(&server->options, n);
     server->started_ns = clock_unix_ns();
+    server->loaded_ns = server->started_ns;
     server->workers = calloc(n, sizeof *server->workers);
     if (server->workers == NULL) {
         return fail(error, WEIR_ENOMEM, "out of memory for %u threads", n);

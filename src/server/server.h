@@ -4,6 +4,8 @@
  * read, decided and answered by the thread that accepted its connection.
  *
  *   listener.c    addresses -> listening sockets
+ *   processors.c  how many threads there is room for
+ *   reload.c      the rules again
  *   worker.c      a thread, its loop, its connections' clock
  *   connection.c  bytes in, bytes out, bounds; knows no protocol
  *   resp.c http.c one protocol each: bytes -> questions -> bytes
@@ -77,6 +79,10 @@ struct server {
     uint64_t started_ns;
     uint64_t told_untrusted;   /* 1: it has been logged that such fields are ignored */
     uint64_t told_disagreeing; /* likewise */
+    uint64_t reloads; /* that succeeded, and ... */
+    uint64_t reloads_failed;
+    uint64_t loaded_ns; /* when the present rules were read: Unix time */
+    int failed;         /* server_start(): the listener that could not be opened, or -1 */
 };
 
 /*
@@ -84,6 +90,15 @@ struct server {
  * its options and rules are given. 0, or WEIR_E... and nothing is left behind.
  */
 int server_start(struct server *server, struct weir_error *error);
+
+/*
+ * Reads the rules again from where they came, and says in the log what came of it. 0, or
+ * WEIR_E... and the old ones stay; *error may be NULL. From any thread.
+ */
+int server_reload(struct server *server, struct weir_error *error);
+
+/* weir_rules_options.message of rules that a server uses: into the log. */
+void server_log_message(void *arg, const struct weir_rules_message *message);
 
 /* Stops accepting, lets what has arrived be answered, ends the threads: in SERVER_DRAIN_MS. */
 void server_stop(struct server *server);

@@ -1,0 +1,64 @@
+/*
+ * weir serve, in parts:
+ *
+ *   serve.c          from the first argument to the exit code
+ *   serve_options.c  what is asked for: flags, then WEIR_... variables, then the rule file
+ *   serve_rules.c    the rules: opened, or an example
+ */
+#ifndef WEIR_CLI_SERVE_H
+#define WEIR_CLI_SERVE_H
+
+#include "base/log.h"
+#include "cli/cli.h"
+#include "server/server.h"
+
+struct serve_settings {
+    const char *config; /* NULL: the example */
+    struct server_options server;
+    int log_format; /* enum log_format */
+    int log_keys;
+    int log_level;
+    /* Who said where to listen, for errors: "--http", "WEIR_HTTP", "server.http", "the default". */
+    const char *listen_from[PROTOCOLS];
+    struct cidr_set *trusted;     /* server.trusted */
+    char address[PROTOCOLS][256]; /* server.listen[], where the file says it */
+    char *state;                  /* server.state, likewise */
+};
+
+extern const char *const serve_protocol_names[PROTOCOLS]; /* "resp", "http", "admin" */
+/* The rows of its options: a flag each, and a variable WEIR_... of the same name. */
+enum serve_option {
+    SERVE_CONFIG,
+    SERVE_RESP,
+    SERVE_HTTP,
+    SERVE_ADMIN,
+    SERVE_THREADS,
+    SERVE_CONNECTIONS,
+    SERVE_PER_ADDRESS,
+    SERVE_MAX_AGE,
+    SERVE_INLINE,
+    SERVE_DENY_STATUS,
+    SERVE_CLIENT_FIELD,
+    SERVE_LOG_FORMAT,
+    SERVE_LOG_LEVEL,
+    SERVE_LOG_KEYS,
+    SERVE_OPTIONS
+};
+
+extern const struct cli_option serve_options[SERVE_OPTIONS];
+
+/* Flags and the environment. CLI_OK, CLI_USAGE after a complaint, CLI_HELP. */
+int serve_read_options(int argc, char **argv, struct serve_settings *settings);
+
+/* What the rule file says and nobody before it. CLI_OK, or an exit code after a complaint. */
+int serve_take_file(const struct weir_rules *rules, struct serve_settings *settings);
+
+void serve_finish_settings(struct serve_settings *settings);
+
+/* Tells of WEIR_... variables that look like a slip of the keyboard. */
+void serve_check_environment(void);
+
+/* CLI_OK, or an exit code after everything has been told. */
+int serve_open_rules(const struct serve_settings *settings, struct weir_rules **rules);
+
+#endif

@@ -1,0 +1,41 @@
+/* The rules again, while requests run. */
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "policy/live.h"
+#include "server/server.h"
+
+void server_log_message(void *arg, const struct weir_rules_message *message)
+{
+    enum log_level level = message->severity == WEIR_RULES_ERROR ? LEVEL_ERROR : LEVEL_WARNING;
+    (void)arg;
+    if (message->line > 0) {
+        LOG(level, "rules", LOG_STRING("file", message->file), LOG_COUNT("line", message->line),
+            LOG_COUNT("column", message->column), LOG_STRING("problem", message->text));
+    } else {
+        LOG(level, "rules", LOG_STRING("file", message->file),
+            LOG_STRING("problem", message->text));
+    }
+}
+
+static uint64_t generation_of(struct weir_rules *rules)
+{
+    struct weir_rules_stats stats = {.size = sizeof stats};
+    return weir_rules_stats_read(rules, &stats) == 0 ? stats.generation : 0;
+}
+
+int server_reload(struct server *server, struct weir_error *error)
+{
+    struct weir_error own;
+    error = error != NULL ? error : &own;
+    int e = weir_rules_reload(server->rules, NULL, error);
+    if (e != 0) {
+        (void)fetch_add(&server->reloads_failed, 1);
+        LOG(LEVEL_ERROR, "the old rules stay", LOG_STRING("why", error->text));
+        return e;
+    }
+    (void)fetch_add(&server->reloads, 1);
+    store_relaxed(&server->loaded_ns, clock_unix_ns());
+    LOG(LEVEL_INFO, "rules reloaded", LOG_COUNT("generation", generation_of(server->rules)));
+    return 0;
+}
