@@ -53,11 +53,10 @@ static size_t stale_bytes(const struct connection *c, size_t bytes, uint64_t age
 
 /* ---- ending ---- */
 
-static void drop_output(struct connection *c)
+/* Replies that the client has yet to fetch. */
+static size_t unsent_of(const struct connection *c)
 {
-    c->worker->unsent -= buffer_len(&c->output) + buffer_len(&c->backlog);
-    buffer_finish(&c->output);
-    buffer_finish(&c->backlog);
+    return c->closing ? 0 : buffer_len(&c->output) + buffer_len(&c->backlog);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -77,7 +76,8 @@ static void on_closed(uv_handle_t *handle)
         peers_leave(w->server->peers, &c->peer);
     }
     set_behind(c, false);
-    drop_output(c);
+    buffer_finish(&c->output);
+    buffer_finish(&c->backlog);
     buffer_finish(&c->input);
     free(c);
 }
@@ -87,6 +87,7 @@ void connection_close(struct connection *c)
     if (c->closing) {
         return;
     }
+    c->worker->unsent -= unsent_of(c); /* nobody will fetch it */
     c->closing = true;
     if (c->protocol->close != NULL) {
         c->protocol->close(c);
@@ -153,6 +154,22 @@ static void on_written(uv_write_t *write, int status)
     }
 }
 
+/*
+ * Each connection may keep at least one reply waiting; so many may be too much together. Who has
+ * fetched least goes.
+ */
+static void make_room(struct worker *w)
+{
+    struct connection *most = w->connections;
+    for (struct connection *c = most; c != NULL; c = c->next) {
+        most = unsent_of(c) > unsent_of(most) ? c : most;
+    }
+    if (most != NULL) {
+        count_own(&w->counts.timed_out, 1);
+        connection_close(most);
+    }
+}
+
 /* Writes the thread's replies; what does not go out at once is kept. */
 static void flush(struct connection *c)
 {
@@ -177,6 +194,9 @@ static void flush(struct connection *c)
     c->worker->unsent += text.len;
     if (!c->writing) {
         write_output(c);
+    }
+    if (c->worker->unsent > 2 * SERVER_THREAD_OUTPUT_BYTES) {
+        make_room(c->worker);
     }
 }
 

@@ -26,19 +26,20 @@
 
 /* Bounds. Whatever a stranger sends, this is all that it can take. */
 #define SERVER_THREADS_MAX 64
-#define SERVER_READ_BYTES 65536                /* one read, shared by the connections of a thread */
-#define SERVER_REQUEST_BYTES 81920             /* one request that has not arrived as a whole yet */
-#define SERVER_FLUSH_BYTES 65536               /* replies that are written before more are made */
-#define SERVER_REPLY_BYTES (1u << 20)          /* one reply, behind those */
-#define SERVER_OUTPUT_BYTES (16u << 20)        /* replies that a client has not fetched yet, ... */
-#define SERVER_THREAD_OUTPUT_BYTES (64u << 20) /* ... and all clients of a thread */
-#define SERVER_IDLE_MS 300000                  /* a connection that says nothing */
-#define SERVER_REQUEST_MS 10000                /* a request that has begun and does not end */
-#define SERVER_WRITE_MS 10000                  /* replies that nobody fetches */
-#define SERVER_LINGER_MS 1000                  /* between the last reply and the client's own end */
-#define SERVER_AGE_MS 50                       /* input under overload */
-#define SERVER_RETRY_MS 1000                   /* when to come again, after 503 */
-#define SERVER_DRAIN_MS 5000                   /* server_stop() */
+#define SERVER_READ_BYTES 65536         /* one read, shared by the connections of a thread */
+#define SERVER_REQUEST_BYTES 81920      /* one request that has not arrived as a whole yet */
+#define SERVER_FLUSH_BYTES 65536        /* replies that are written before more are made */
+#define SERVER_REPLY_BYTES (1u << 20)   /* one reply, behind those */
+#define SERVER_OUTPUT_BYTES (16u << 20) /* replies that a client has not fetched yet, ... */
+#define SERVER_THREAD_OUTPUT_BYTES                                                                 \
+    (64u << 20) /* ... and of a thread, before the one with most is cut off: twice this */
+#define SERVER_IDLE_MS 300000   /* a connection that says nothing */
+#define SERVER_REQUEST_MS 10000 /* a request that has begun and does not end */
+#define SERVER_WRITE_MS 10000   /* replies that nobody fetches */
+#define SERVER_LINGER_MS 1000   /* between the last reply and the client's own end */
+#define SERVER_AGE_MS 50        /* input under overload */
+#define SERVER_RETRY_MS 1000    /* when to come again, after 503 */
+#define SERVER_DRAIN_MS 5000    /* server_stop() */
 
 enum server_state { SERVER_STARTING, SERVER_READY, SERVER_DRAINING };
 
@@ -79,7 +80,7 @@ struct server {
     uint64_t started_ns;
     uint64_t told_untrusted;   /* 1: it has been logged that such fields are ignored */
     uint64_t told_disagreeing; /* likewise */
-    uint64_t reloads; /* that succeeded, and ... */
+    uint64_t reloads;          /* that succeeded, and ... */
     uint64_t reloads_failed;
     uint64_t loaded_ns; /* when the present rules were read: Unix time */
     int failed;         /* server_start(): the listener that could not be opened, or -1 */
