@@ -39,7 +39,8 @@ test-tsan: ## the tests under ThreadSanitizer
 	@$(call make_preset,tsan,build/tsan,all test-programs)
 	@scripts/run-tests build/tsan -LE '^(nosan|notsan)$$' $(CTEST_ARGS)
 
-test-long: ## the tests set for hours: 10^9 decisions, long floods, more kills
+test-long: ## the tests set for hours: 10^9 decisions, long floods, more kills; the server under sanitizers
+	@$(MAKE) test-sanitize CTEST_ARGS='-L server'
 	@scripts/setup build test
 	@$(call make_preset,long,build/long,all test-programs)
 	@scripts/run-tests build/long $(CTEST_ARGS)
