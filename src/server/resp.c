@@ -57,7 +57,7 @@ static void run(struct command *c)
         name[n] = 0;
         count_own(&c->connection->worker->counts.bad_requests[PROTOCOL_RESP], 1);
         resp_put_errorf(c->out, "ERR wrong number of arguments for '%s' command", name);
-    } else {
+    } else if (c->server->options.access == NULL || !resp_refuse(c, row)) {
         row->run(c);
     }
 }

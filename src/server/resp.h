@@ -30,9 +30,19 @@ struct command_row {
     const char *name;  /* upper case */
     unsigned args_min; /* with the name */
     unsigned args_max; /* 0: any */
+    enum role role;    /* that it needs */
     void (*run)(struct command *c);
     const char *summary;
 };
+
+/* ---- who asks (resp_access.c) ---- */
+
+/* False after an error: no such user, or the secret is not valid for it. */
+bool resp_authenticate(struct command *c, struct text user, struct text secret);
+void resp_run_auth(struct command *c);
+
+/* True after an error: the client has not the role that the command needs. */
+bool resp_refuse(struct command *c, const struct command_row *row);
 
 /* NULL behind the last name. */
 extern const struct command_row

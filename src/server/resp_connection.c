@@ -34,6 +34,7 @@ static void run_reset(struct command *c)
 {
     c->session->proto = 2;
     c->session->name[0] = 0;
+    c->connection->pass = (struct access_pass){0};
     resp_put_simple(c->out, TEXT("RESET"));
 }
 
@@ -49,14 +50,8 @@ static void run_select(struct command *c)
     }
 }
 
-static void run_auth(struct command *c)
-{
-    resp_put_error(c->out, TEXT("ERR AUTH <password> called without any password configured for "
-                                "the default user. Are you sure your configuration is correct?"));
-}
-
 /* Names stand in lists, between spaces. False after an error. */
-static bool set_name(struct command *c, struct text name)
+static bool check_name(struct command *c, struct text name)
 {
     for (size_t i = 0; i < name.len; i++) {
         if (name.at[i] < '!' || name.at[i] > '~') {
@@ -65,10 +60,14 @@ static bool set_name(struct command *c, struct text name)
             return false;
         }
     }
+    return true;
+}
+
+static void set_name(struct command *c, struct text name)
+{
     size_t n = name.len < sizeof c->session->name ? name.len : sizeof c->session->name - 1;
     memcpy(c->session->name, name.at, n);
     c->session->name[n] = 0;
-    return true;
 }
 
 static uint64_t session_id(struct command *c)
@@ -99,28 +98,55 @@ static void put_greeting(struct command *c)
     resp_put_array(c->out, 0);
 }
 
-/* HELLO [protover [AUTH username password] [SETNAME name]] */
+/* What stands behind HELLO's version. */
+struct hello {
+    struct text user;
+    struct text secret;
+    struct text name; /* at NULL: none, here and in user */
+};
+
+/* False after an error. */
+static bool read_hello(struct command *c, struct hello *h)
+{
+    for (unsigned i = 2; i < c->argc;) {
+        if (text_is_word(c->argv[i], "AUTH") && i + 2 < c->argc) {
+            h->user = c->argv[i + 1];
+            h->secret = c->argv[i + 2];
+            i += 3;
+        } else if (text_is_word(c->argv[i], "SETNAME") && i + 1 < c->argc) {
+            h->name = c->argv[i + 1];
+            i += 2;
+        } else {
+            resp_put_errorf(c->out, "ERR Syntax error in HELLO option '%.*s'",
+                            (int)(c->argv[i].len > 64 ? 64 : c->argv[i].len), c->argv[i].at);
+            return false;
+        }
+    }
+    return h->name.at == NULL || check_name(c, h->name);
+}
+
+/* HELLO [protover [AUTH username password] [SETNAME name]]: all of it or nothing. */
 static void run_hello(struct command *c)
 {
     int64_t proto = c->proto;
+    struct hello h = {.user = {NULL, 0}};
     if (c->argc > 1 && (!resp_to_i64(c->argv[1], &proto) || (proto != 2 && proto != 3))) {
         resp_put_error(c->out, TEXT("NOPROTO unsupported protocol version"));
         return;
     }
-    for (unsigned i = 2; i < c->argc;) {
-        if (text_is_word(c->argv[i], "AUTH") && i + 2 < c->argc) {
-            run_auth(c);
-            return;
-        }
-        if (!text_is_word(c->argv[i], "SETNAME") || i + 1 >= c->argc) {
-            resp_put_errorf(c->out, "ERR Syntax error in HELLO option '%.*s'",
-                            (int)(c->argv[i].len > 64 ? 64 : c->argv[i].len), c->argv[i].at);
-            return;
-        }
-        if (!set_name(c, c->argv[i + 1])) {
-            return;
-        }
-        i += 2;
+    if (!read_hello(c, &h) || (h.user.at != NULL && !resp_authenticate(c, h.user, h.secret))) {
+        return;
+    }
+    if (access_role(c->server->options.access, &c->connection->pass) == ROLE_NONE) {
+        count_own(&c->connection->worker->counts.refused_access, 1);
+        resp_put_error(c->out, TEXT("NOAUTH HELLO must be called with the client already "
+                                    "authenticated, otherwise the HELLO <proto> AUTH <user> <pass> "
+                                    "option can be used to authenticate the client and select the "
+                                    "RESP protocol version at the same time"));
+        return;
+    }
+    if (h.name.at != NULL) {
+        set_name(c, h.name);
     }
     c->session->proto = (int)proto;
     c->proto = (int)proto;
@@ -151,7 +177,8 @@ static void run_client(struct command *c)
             resp_put_null(c->out, c->proto);
         }
     } else if (text_is_word(what, "SETNAME") && c->argc == 3) {
-        if (set_name(c, c->argv[2])) {
+        if (check_name(c, c->argv[2])) {
+            set_name(c, c->argv[2]);
             ok(c);
         }
     } else if (text_is_word(what, "INFO") || text_is_word(what, "LIST")) {
@@ -248,17 +275,17 @@ static void run_cluster(struct command *c)
 }
 
 const struct command_row resp_connection_commands[] = {
-    {"PING", 1, 2, run_ping, "Answers PONG"},
-    {"ECHO", 2, 2, run_echo, "Answers its argument"},
-    {"HELLO", 1, 0, run_hello, "Chooses the protocol"},
-    {"AUTH", 2, 3, run_auth, "Says who one is"},
-    {"SELECT", 2, 2, run_select, "There is database 0 only"},
-    {"CLIENT", 2, 0, run_client, "About this connection"},
-    {"COMMAND", 1, 0, run_command, "Lists the commands"},
-    {"INFO", 1, 0, run_info, "About the server"},
-    {"CONFIG", 2, 0, run_config, "Answers CONFIG GET for tools"},
-    {"CLUSTER", 2, 0, run_cluster, "There is no cluster"},
-    {"QUIT", 1, 0, run_quit, "Ends the connection"},
-    {"RESET", 1, 1, run_reset, "Begins the connection anew"},
-    {NULL, 0, 0, NULL, NULL},
+    {"PING", 1, 2, ROLE_CHECK, run_ping, "Answers PONG"},
+    {"ECHO", 2, 2, ROLE_CHECK, run_echo, "Answers its argument"},
+    {"HELLO", 1, 0, ROLE_NONE, run_hello, "Chooses the protocol"},
+    {"AUTH", 2, 3, ROLE_NONE, resp_run_auth, "Says who one is"},
+    {"SELECT", 2, 2, ROLE_CHECK, run_select, "There is database 0 only"},
+    {"CLIENT", 2, 0, ROLE_CHECK, run_client, "About this connection"},
+    {"COMMAND", 1, 0, ROLE_CHECK, run_command, "Lists the commands"},
+    {"INFO", 1, 0, ROLE_CHECK, run_info, "About the server"},
+    {"CONFIG", 2, 0, ROLE_CHECK, run_config, "Answers CONFIG GET for tools"},
+    {"CLUSTER", 2, 0, ROLE_CHECK, run_cluster, "There is no cluster"},
+    {"QUIT", 1, 0, ROLE_NONE, run_quit, "Ends the connection"},
+    {"RESET", 1, 1, ROLE_NONE, run_reset, "Begins the connection anew"},
+    {NULL, 0, 0, ROLE_NONE, NULL, NULL},
 };

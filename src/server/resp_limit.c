@@ -266,9 +266,13 @@ static void run_throttle(struct command *c)
 }
 
 const struct command_row resp_limit_commands[] = {
-    {"CL.THROTTLE", 5, 6, run_throttle, "key max_burst count period [quantity]: as redis-cell"},
-    {"WEIR.CHECK", 2, 0, run_check, "limit key ... [COST n] [TIER t] [MAXWAIT ms]: takes units"},
-    {"WEIR.PEEK", 2, 0, run_peek, "limit key ... [COST n] [TIER t]: what WEIR.CHECK would say"},
-    {"WEIR.ASK", 1, 0, run_ask, "attribute value ... [COST n] [MAXWAIT ms]: rules are matched"},
-    {NULL, 0, 0, NULL, NULL},
+    {"CL.THROTTLE", 5, 6, ROLE_CHECK, run_throttle,
+     "key max_burst count period [quantity]: as redis-cell"},
+    {"WEIR.CHECK", 2, 0, ROLE_CHECK, run_check,
+     "limit key ... [COST n] [TIER t] [MAXWAIT ms]: takes units"},
+    {"WEIR.PEEK", 2, 0, ROLE_CHECK, run_peek,
+     "limit key ... [COST n] [TIER t]: what WEIR.CHECK would say"},
+    {"WEIR.ASK", 1, 0, ROLE_CHECK, run_ask,
+     "attribute value ... [COST n] [MAXWAIT ms]: rules are matched"},
+    {NULL, 0, 0, ROLE_NONE, NULL, NULL},
 };

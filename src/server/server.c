@@ -83,7 +83,9 @@ static int open_sockets(struct server *server, unsigned number, const int *first
     }
     if (e == 0) {
         server->failed = -1;
-    } else {
+        e = number == 0 ? exposure_check(&server->options, sockets, error) : 0;
+    }
+    if (e != 0) {
         if (number == 0) {
             remove_sockets(server, sockets);
         }

@@ -81,4 +81,10 @@ enum listener_share { LISTENER_ALONE, LISTENER_FIRST, LISTENER_MORE };
 int listener_open(const char *address, enum listener_share share, int *fd,
                   struct weir_error *error);
 
+/*
+ * Refuses sockets (by protocol, -1: none) that others than this machine can connect to without a
+ * secret, unless that is what the options say. 0 or WEIR_EINVAL.
+ */
+int exposure_check(const struct server_options *o, const int *sockets, struct weir_error *error);
+
 #endif
