@@ -1,34 +1,20 @@
 /*
  * Questions of gateways: a proxy asks about a request that it holds back, and tells of it in header
- * fields. Each proxy has its own; the first one present counts. Who the client is: http_client.c.
+ * fields. Each has its own ones, and many pass on what a client has written into those of others: if
+ * two tell of different requests, one is forged, and the question is refused. Who the client is:
+ * http_client.c.
  */
+#include <strings.h>
+
 #include "base/error.h"
 #include "server/http.h"
 
 #define QUERY_MAX                                                                                  \
     128 /* parameters; with the fields and four more below WEIR_RULES_ATTRIBUTES_MAX */
 
-/* NULL behind the last. */
-static const char *const method_fields[] = {"x-forwarded-method" /* Traefik, Caddy */,
-                                            "x-original-method" /* nginx, ingress-nginx */, NULL};
-static const char *const uri_fields[] = {
-    "x-forwarded-uri" /* Traefik, Caddy */, "x-original-uri" /* nginx */,
-    "x-original-url" /* ingress-nginx: with scheme and host */, NULL};
-static const char *const host_fields[] = {"x-forwarded-host", NULL};
-
-/* The value of the first field of the list that has one; len 0: none. */
-static struct text first_of(const struct http_request *r, const char *const *names)
-{
-    for (; *names != NULL; names++) {
-        const struct http_field *f = http_field(r, *names);
-        if (f != NULL && f->value.len > 0) {
-            return f->value;
-        }
-    }
-    return (struct text){"", 0};
-}
-
 /* ---- the request that is asked about ---- */
+
+enum part { METHOD, PATH, QUERY, HOST, PARTS };
 
 struct asked {
     struct weir_rules_attribute attributes[4 + HTTP_FIELDS_MAX + QUERY_MAX];
@@ -36,9 +22,10 @@ struct asked {
     char room[4 * HTTP_HEAD_MAX]; /* names of attributes, decoded queries */
     size_t used;
     char address[ADDRESS_MAX];
-    struct text host; /* of an absolute URI */
-    struct text path;
-    struct text query;
+    struct {
+        struct text text;
+        const char *from; /* the name of the field; NULL: nobody has told it */
+    } parts[PARTS];
 };
 
 _Static_assert(4 + HTTP_FIELDS_MAX + QUERY_MAX <= WEIR_RULES_ATTRIBUTES_MAX, "too many");
@@ -74,7 +61,7 @@ static void put_fields(struct asked *a, const struct http_request *r)
 /* Too many is an error: the one that a limit counts by may be behind them. */
 static int put_query(struct asked *a, struct weir_error *error)
 {
-    struct text rest = a->query;
+    struct text rest = a->parts[QUERY].text;
     struct http_pair pair;
     for (unsigned n = 0; rest.len > 0; n++) {
         char *room = a->room + a->used;
@@ -91,50 +78,152 @@ static int put_query(struct asked *a, struct weir_error *error)
     return 0;
 }
 
-/* "/search?q=cats", or all of "https://shop.example/search?q=cats". */
-static void split_uri(struct asked *a, struct text uri)
+/* ---- who tells what of it ---- */
+
+/* Names of hosts, in upper or lower case, with or without a port. */
+static bool is_same_host(struct text a, struct text b)
 {
-    const char *scheme = uri.len > 0 && uri.at[0] != '/' ? memmem(uri.at, uri.len, "://", 3) : NULL;
-    if (scheme != NULL) {
-        uri = text_after(uri, (size_t)(scheme - uri.at) + 3);
-        const char *slash = memchr(uri.at, '/', uri.len);
-        a->host = (struct text){uri.at, slash != NULL ? (size_t)(slash - uri.at) : uri.len};
-        uri = text_after(uri, a->host.len);
-    }
-    const char *hash = uri.len > 0 ? memchr(uri.at, '#', uri.len) : NULL;
-    uri.len = hash != NULL ? (size_t)(hash - uri.at) : uri.len;
-    const char *mark = uri.len > 0 ? memchr(uri.at, '?', uri.len) : NULL;
-    a->path = (struct text){uri.at, mark != NULL ? (size_t)(mark - uri.at) : uri.len};
-    a->query = mark != NULL ? text_after(uri, a->path.len + 1) : (struct text){"", 0};
-    if (a->path.len == 0) {
-        a->path = TEXT("/");
-    }
+    size_t n = a.len < b.len ? a.len : b.len;
+    struct text rest = a.len > n ? text_after(a, n) : text_after(b, n);
+    return strncasecmp(a.at, b.at, n) == 0 && (rest.len == 0 || rest.at[0] == ':');
 }
 
-static struct text host_of(const struct asked *a, const struct http_request *r)
+/* A part as `from` tells it; an error if somebody else has told it otherwise. */
+static int take_part(struct asked *a, enum part part, struct text text, const char *from,
+                     struct weir_error *error)
 {
-    struct text host = first_of(r, host_fields);
-    const struct http_field *own = http_field(r, "host");
-    if (host.len == 0) {
-        host = a->host;
+    struct text before = a->parts[part].text;
+    if (a->parts[part].from == NULL) {
+        a->parts[part].text = text;
+        a->parts[part].from = from;
+        return 0;
     }
-    return host.len == 0 && own != NULL ? own->value : host;
+    if (part == HOST ? is_same_host(before, text) : text_equal(before, text)) {
+        return 0;
+    }
+    return fail(error, WEIR_EATTRIBUTE,
+                "%s and %s tell of different requests: found '%.*s' and '%.*s'",
+                a->parts[part].from, from, (int)(before.len < 64 ? before.len : 64), before.at,
+                (int)(text.len < 64 ? text.len : 64), text.at);
+}
+
+/* Up to `mark` or, if it is not there, all. */
+static struct text before(struct text text, char mark)
+{
+    const char *found = text.len > 0 ? memchr(text.at, mark, text.len) : NULL;
+    return (struct text){text.at, found != NULL ? (size_t)(found - text.at) : text.len};
+}
+
+/* "/search?q=cats", or all of "https://shop.example/search?q=cats". */
+static int take_uri(struct asked *a, struct text uri, const char *from, struct weir_error *error)
+{
+    const char *scheme = uri.len > 0 && uri.at[0] != '/' ? memmem(uri.at, uri.len, "://", 3) : NULL;
+    int e = 0;
+    if (scheme != NULL) {
+        uri = text_after(uri, (size_t)(scheme - uri.at) + 3);
+        struct text host = before(before(uri, '/'), '?');
+        uri = text_after(uri, host.len);
+        e = host.len > 0 ? take_part(a, HOST, host, from, error) : 0;
+    }
+    uri = before(uri, '#');
+    struct text path = before(uri, '?');
+    struct text query = text_after(uri, path.len + (path.len < uri.len));
+    e = e != 0 ? e : take_part(a, PATH, path.len > 0 ? path : TEXT("/"), from, error);
+    return e != 0 ? e : take_part(a, QUERY, query, from, error);
+}
+
+static int take_method(struct asked *a, struct text text, const char *from,
+                       struct weir_error *error)
+{
+    return take_part(a, METHOD, text, from, error);
+}
+
+static int take_host(struct asked *a, struct text text, const char *from, struct weir_error *error)
+{
+    return take_part(a, HOST, text, from, error);
+}
+
+static const struct source {
+    const char *name;
+    int (*take)(struct asked *a, struct text text, const char *from, struct weir_error *error);
+} sources[] = {
+    {"x-forwarded-method", take_method}, /* Traefik, Caddy */
+    {"x-original-method", take_method},  /* nginx, ingress-nginx */
+    {"x-forwarded-uri", take_uri},       /* Traefik, Caddy */
+    {"x-original-uri", take_uri},        /* nginx */
+    {"x-original-url", take_uri},        /* ingress-nginx: with scheme and host */
+    {"x-forwarded-host", take_host},
+};
+
+/* NULL for nearly all fields. */
+static const struct source *source_of(struct text name)
+{
+    if (name.len < 14 || (name.at[0] | 0x20) != 'x') {
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
+        if (http_same_name(name, sources[i].name)) {
+            return &sources[i];
+        }
+    }
+    return NULL;
+}
+
+static int take_fields(struct asked *a, const struct http_request *r, struct weir_error *error)
+{
+    int e = 0;
+    for (unsigned i = 0; i < r->fields_count && e == 0; i++) {
+        const struct source *source = source_of(r->fields[i].name);
+        if (source != NULL && r->fields[i].value.len > 0) {
+            e = source->take(a, r->fields[i].value, source->name, error);
+        }
+    }
+    return e;
+}
+
+/* Envoy asks with the client's own method, and with its path behind ours. */
+static int take_target(struct asked *a, const struct http_request *r, struct weir_error *error)
+{
+    struct text below = text_after(r->target, strlen("/v1/auth"));
+    if (below.len == 0 || below.at[0] != '/') {
+        return 0;
+    }
+    int e = take_uri(a, below, "the path", error);
+    return e != 0 ? e : take_part(a, METHOD, r->method, "the method", error);
+}
+
+/* What nobody has told. */
+static void take_rest(struct asked *a, const struct http_request *r)
+{
+    const struct http_field *host = http_field(r, "host");
+    if (a->parts[METHOD].from == NULL) {
+        a->parts[METHOD].text = r->method;
+    }
+    if (a->parts[PATH].from == NULL) {
+        a->parts[PATH].text = TEXT("/");
+    }
+    if (a->parts[HOST].from == NULL && host != NULL) {
+        a->parts[HOST].text = host->value;
+    }
 }
 
 static int read_asked(const struct exchange *x, struct asked *a, struct weir_error *error)
 {
     const struct http_request *r = x->request;
-    struct text method = first_of(r, method_fields);
-    struct text uri = first_of(r, uri_fields);
     struct address client;
     a->count = 0;
     a->used = 0;
-    a->host = (struct text){"", 0};
-    split_uri(a, uri.len > 0 ? uri : text_after(r->target, strlen("/v1/auth"))); /* Envoy */
+    memset(a->parts, 0, sizeof a->parts);
+    int e = take_fields(a, r, error);
+    e = e != 0 ? e : take_target(a, r, error);
+    if (e != 0) {
+        return e;
+    }
+    take_rest(a, r);
     http_find_client(x, &client);
-    put(a, TEXT("method"), method.len > 0 ? method : r->method);
-    put(a, TEXT("path"), a->path);
-    put(a, TEXT("host"), host_of(a, r));
+    put(a, TEXT("method"), a->parts[METHOD].text);
+    put(a, TEXT("path"), a->parts[PATH].text);
+    put(a, TEXT("host"), a->parts[HOST].text);
     if (client.family != 0) {
         put(a, TEXT("ip"), text_of(address_print(&client, a->address)));
     }

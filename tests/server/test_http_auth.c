@@ -103,6 +103,31 @@ static void the_host_is_the_forwarded_one_or_that_of_the_uri_or_our_own(void **s
     end();
 }
 
+/* A proxy passes on the fields that it does not write itself, with what a client put into them. */
+static void two_that_tell_of_different_requests_are_refused(void **state)
+{
+    static const char *const forged[] = {
+        "X-Original-URI: /ip\r\nX-Forwarded-Uri: /free\r\n",
+        "X-Forwarded-Uri: /free\r\nX-Original-URL: http://weir/ip\r\n",
+        "X-Original-URI: /ip\r\nX-Original-URI: /free\r\n",
+        "X-Original-URI: /key?api_key=a\r\nX-Forwarded-Uri: /key?api_key=b\r\n",
+        "X-Original-Method: POST\r\nX-Forwarded-Method: GET\r\n",
+        "X-Original-URL: http://a.example/host\r\nX-Forwarded-Host: b.example\r\n",
+    };
+    begin(NULL);
+    for (size_t i = 0; i < sizeof forged / sizeof forged[0]; i++) {
+        assert_status(auth(forged[i]), 400);
+        assert_non_null(strstr(a.body, "tell of different requests"));
+    }
+    assert_status(ask("GET /v1/auth/ip", "X-Forwarded-Uri: /free\r\n"), 400); /* Envoy */
+    assert_status(ask("POST /v1/auth/method", "X-Forwarded-Method: GET\r\n"), 400);
+    assert_status(auth("X-Original-URI: /ip\r\nX-Forwarded-Uri: /ip\r\n"), 200);
+    assert_status(auth("X-Original-URL: http://a.example:80/host\r\nX-Forwarded-Host: A.example\r\n"
+                       "X-Original-URI: /host\r\nX-Forwarded-Uri:\r\n"),
+                  200);
+    end();
+}
+
 static void attributes_come_from_fields_and_queries_as_the_rules_say(void **state)
 {
     begin(NULL);
@@ -201,6 +226,7 @@ int main(void)
         cmocka_unit_test(each_proxy_tells_the_uri_in_its_own_field),
         cmocka_unit_test(the_method_is_that_of_the_client_not_of_the_proxy),
         cmocka_unit_test(the_host_is_the_forwarded_one_or_that_of_the_uri_or_our_own),
+        cmocka_unit_test(two_that_tell_of_different_requests_are_refused),
         cmocka_unit_test(attributes_come_from_fields_and_queries_as_the_rules_say),
         cmocka_unit_test(a_key_given_twice_or_behind_too_many_is_refused),
         cmocka_unit_test(allow_lists_and_block_lists_count_here_too),
