@@ -51,6 +51,8 @@ int answer_ask(struct weir_rules *rules, const struct weir_rules_question *quest
     }
     from_engine(&a.answer, answer);
     answer->reason = a.reason;
+    answer->window_ns = a.window_ns;
+    answer->retry_jitter = a.retry_jitter;
     memcpy(answer->limit, a.limit, sizeof answer->limit);
     if (a.answer.verdict == WEIR_DENY && a.answer.retry_after_ns == WEIR_FOREVER) {
         answer->verdict = WEIR_NEVER;
@@ -63,10 +65,12 @@ int answer_ask(struct weir_rules *rules, const struct weir_rules_question *quest
     return 0;
 }
 
-void answer_from_limit(const struct weir_answer *from, struct weir_rules_value limit, bool shadow,
-                       struct answer *to)
+void answer_from_limit(const struct weir_answer *from, struct weir_rules_value limit,
+                       const struct weir_rules_found *found, struct answer *to)
 {
     from_engine(from, to);
+    to->window_ns = found->window_ns;
+    to->retry_jitter = found->retry_jitter;
     to->reason = WEIR_RULES_LIMIT;
     memcpy(to->limit, limit.at, limit.len); /* it was found, so it is short enough */
     to->limit[limit.len] = 0;
@@ -74,7 +78,7 @@ void answer_from_limit(const struct weir_answer *from, struct weir_rules_value l
         to->verdict = WEIR_NEVER;
         to->reason = WEIR_RULES_BLOCKED;
     }
-    if (shadow && to->verdict != WEIR_ALLOW) {
+    if (found->shadow && to->verdict != WEIR_ALLOW) {
         to->verdict = WEIR_ALLOW;
         to->reason = WEIR_RULES_LIMIT;
         to->retry_after_ms = 0;
@@ -101,7 +105,7 @@ static int check_found(void *arg, struct weir *limiter, const void *key, size_t 
     struct weir_answer a;
     int e = weir_ask_at(limiter, &q, c->now_ns, &a);
     if (e == 0) {
-        answer_from_limit(&a, c->direct->key.limit, found->shadow, c->answer);
+        answer_from_limit(&a, c->direct->key.limit, found, c->answer);
     }
     return e;
 }

@@ -27,6 +27,8 @@ struct answer {
     uint64_t reset_after_ms;
     uint64_t delay_ms;
     unsigned flags;
+    uint64_t window_ns;    /* for headers alone: these two as in struct weir_rules_answer */
+    unsigned retry_jitter; /* hundredths of a percent */
 };
 
 /* One limit by its name and the parts of its key. */
@@ -41,8 +43,8 @@ struct direct {
  * What one limit said. A shadow limit never denies. A key that is blocked without end can never
  * pass: there is no time to tell when to come again.
  */
-void answer_from_limit(const struct weir_answer *from, struct weir_rules_value limit, bool shadow,
-                       struct answer *to);
+void answer_from_limit(const struct weir_answer *from, struct weir_rules_value limit,
+                       const struct weir_rules_found *found, struct answer *to);
 
 /* 0 or WEIR_E... with the reason in *error. Rounded up: whoever waits that long is let in. */
 int answer_ask(struct weir_rules *rules, const struct weir_rules_question *question,

@@ -210,12 +210,35 @@ static void put_connection(const struct exchange *x)
     }
 }
 
+/* Cheap, and good enough to spread clients: splitmix64, one for each thread. */
+static uint64_t random_number(uint64_t now_ns)
+{
+    static __thread uint64_t state;
+    if (state == 0) {
+        state = now_ns ^ (uint64_t)(uintptr_t)&state;
+    }
+    uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+/* The body says the exact time, and the field perhaps a later one. */
+static void put_retry_after(const struct exchange *x, const struct answer *a)
+{
+    uint64_t ms = (uint64_t)a->retry_after_ms;
+    if (a->retry_jitter > 0) {
+        ms = ratelimit_jitter(ms, a->retry_jitter, random_number(x->now_ns));
+    }
+    ratelimit_put_retry_after(x->out, ms);
+}
+
 /* A limit's numbers, if there is one; for a denial that passes, when to come again. */
 static void put_limit(const struct exchange *x, int status, const struct answer *a)
 {
     bool later = a->verdict == WEIR_DENY && a->retry_after_ms > 0;
     if (later && status != 200) {
-        ratelimit_put_retry_after(x->out, (uint64_t)a->retry_after_ms);
+        put_retry_after(x, a);
     }
     if (a->limit[0] != 0 && a->remaining >= 0) {
         struct ratelimit r = {.policy = text_of(a->limit),
@@ -223,7 +246,8 @@ static void put_limit(const struct exchange *x, int status, const struct answer 
                               .remaining = (uint64_t)a->remaining,
                               .retry_after_ms = later ? (uint64_t)a->retry_after_ms : 0,
                               .reset_after_ms = a->reset_after_ms,
-                              .now_s = x->now_ns / WEIR_SECOND};
+                              .now_s = x->now_ns / WEIR_SECOND,
+                              .window_ns = a->window_ns};
         ratelimit_put(x->out, (enum ratelimit_format)x->server->options.headers, &r);
     }
 }

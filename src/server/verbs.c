@@ -58,7 +58,7 @@ static int peek(struct weir *limiter, const void *key, size_t key_len,
     struct weir_answer a;
     int e = weir_ask_at(limiter, &q, now_ns, &a);
     if (e == 0) {
-        answer_from_limit(&a, of->limit, found->shadow, answer);
+        answer_from_limit(&a, of->limit, found, answer);
     }
     return e;
 }

@@ -10,6 +10,11 @@ static uint64_t seconds(uint64_t ms)
     return ms / 1000 + (ms % 1000 != 0);
 }
 
+static uint64_t seconds_of_ns(uint64_t ns)
+{
+    return ns / 1000000000 + (ns % 1000000000 != 0);
+}
+
 static void put_integer(struct buffer *b, uint64_t number)
 {
     buffer_put_u64(b, min_u64(number, INTEGER_MAX));
@@ -37,6 +42,10 @@ static void put_ietf(struct buffer *b, const struct ratelimit *r)
     put_string(b, r->policy);
     buffer_put(b, TEXT(";q="));
     put_integer(b, r->quota);
+    if (r->window_ns > 0) {
+        buffer_put(b, TEXT(";w="));
+        put_integer(b, seconds_of_ns(r->window_ns));
+    }
     buffer_put(b, TEXT("\r\nRateLimit: "));
     put_string(b, r->policy);
     buffer_put(b, TEXT(";r="));
@@ -83,6 +92,12 @@ static void (*const formats[RATELIMIT_FORMATS])(struct buffer *b, const struct r
 void ratelimit_put(struct buffer *b, enum ratelimit_format format, const struct ratelimit *r)
 {
     formats[format](b, r);
+}
+
+uint64_t ratelimit_jitter(uint64_t ms, unsigned jitter, uint64_t random)
+{
+    uint64_t most = mul_div(ms, jitter, 10000);
+    return add_sat(ms, mul_high(random, add_sat(most, 1)));
 }
 
 void ratelimit_put_retry_after(struct buffer *b, uint64_t ms)

@@ -22,11 +22,18 @@ struct ratelimit {
     uint64_t remaining;
     uint64_t retry_after_ms; /* 0: it was let in, or never will be */
     uint64_t reset_after_ms;
-    uint64_t now_s; /* Unix time */
+    uint64_t now_s;     /* Unix time */
+    uint64_t window_ns; /* that the quota is for; 0: not known */
 };
 
 /* Whole lines. What is longer than an Integer of RFC 9651 is cut to the largest one. */
 void ratelimit_put(struct buffer *b, enum ratelimit_format format, const struct ratelimit *r);
+
+/*
+ * A wait that is longer by 0 to `jitter` hundredths of a percent, never shorter: clients that were
+ * told at once do not all come back at once. `random` is any number.
+ */
+uint64_t ratelimit_jitter(uint64_t ms, unsigned jitter, uint64_t random);
 
 /* "Retry-After: 3": whole seconds, rounded up, at least 1. */
 void ratelimit_put_retry_after(struct buffer *b, uint64_t ms);

@@ -1,4 +1,5 @@
 /* Questions of gateways, and the fields that tell how much is left. */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,6 +22,8 @@ static const char rules[] =
     "  - {name: posts, when: {path: /method, method: POST}, key: [user], rate: 1/day}\n"
     "  - {name: hosts, when: {path: /host}, key: [host], rate: 1/day}\n"
     "  - {name: keys, when: {path: /key}, key: [api_key], on_missing: deny, rate: 1/day}\n"
+    "  - {name: late, when: {path: /late}, key: [user], rate: 1/h, retry_jitter: 50%}\n"
+    "  - {name: five, when: {path: /five}, key: [user], rate: 10/min, burst: 5}\n"
     "  - {name: users, when: {path: /deep/**}, key: [user], rate: 1/day}\n";
 
 static struct http_server *server;
@@ -208,6 +211,56 @@ static void the_fields_have_the_format_that_was_chosen(void **state)
     }
 }
 
+/* What the body says is exact. */
+static void retry_jitter_is_added_to_the_field_alone(void **state)
+{
+    unsigned long least = ULONG_MAX;
+    unsigned long most = 0;
+    begin(NULL);
+    assert_status(auth("X-Original-URI: /late\r\nX-User: a\r\n"), 200);
+    for (int i = 0; i < 60; i++) {
+        assert_status(auth("X-Original-URI: /late\r\nX-User: a\r\n"), 429);
+        const char *exact = strstr(a.body, "\"retry_after_ms\":");
+        assert_non_null(exact);
+        unsigned long ms = strtoul(exact + 17, NULL, 10);
+        unsigned long told = http_retry_after(&a);
+        assert_in_range(ms, 3500000, 3600000);
+        assert_in_range(told, (ms + 999) / 1000, (ms + ms / 2 + 999) / 1000);
+        least = told < least ? told : least;
+        most = told > most ? told : most;
+    }
+    assert_in_range(least, 3500, 4200); /* of 3600 to 5400: each missed once in 10^10 runs */
+    assert_in_range(most, 4800, 5400);
+    end();
+}
+
+/* RFC 9651: what fits into the quota, and into which time; for a bucket, that which fills it. */
+static void a_policy_has_its_window(void **state)
+{
+    begin(NULL);
+    assert_status(auth("X-Original-URI: /five\r\nX-User: a\r\n"), 200);
+    assert_true(http_has_line(&a, "RateLimit-Policy: \"five\";q=5;w=30"));
+    assert_true(http_has_line(&a, "RateLimit: \"five\";r=4;t=6"));
+    http_ask(server, "POST /v1/check", "", "{\"limit\":\"five\",\"key\":\"b\"}", &a);
+    assert_true(http_has_line(&a, "RateLimit-Policy: \"five\";q=5;w=30"));
+    end();
+}
+
+/* RFC 6585: a 429 must not be stored; and who was let in once is not let in by a copy. */
+static void no_answer_may_be_stored(void **state)
+{
+    begin(NULL);
+    assert_status(auth("X-Forwarded-Uri: /ip\r\n"), 200);
+    assert_true(http_has_line(&a, "Cache-Control: no-store"));
+    assert_status(auth("X-Forwarded-Uri: /ip\r\n"), 429);
+    assert_true(http_has_line(&a, "Cache-Control: no-store"));
+    assert_true(http_has_line(&a, "Content-Type: application/problem+json"));
+    assert_non_null(strstr(a.body, "\"type\":\"https://iana.org/assignments/"
+                                   "http-problem-types#quota-exceeded\""));
+    assert_non_null(strstr(a.body, "\"violated-policies\":[\"ips\"]"));
+    end();
+}
+
 static void a_reset_in_unix_time_is_the_clocks(void **state)
 {
     begin(&(struct server_options){.headers = RATELIMIT_X_EPOCH});
@@ -233,6 +286,9 @@ int main(void)
         cmocka_unit_test(the_status_of_a_denial_can_be_chosen),
         cmocka_unit_test(what_cannot_be_understood_is_a_400),
         cmocka_unit_test(the_fields_have_the_format_that_was_chosen),
+        cmocka_unit_test(retry_jitter_is_added_to_the_field_alone),
+        cmocka_unit_test(a_policy_has_its_window),
+        cmocka_unit_test(no_answer_may_be_stored),
         cmocka_unit_test(a_reset_in_unix_time_is_the_clocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
