@@ -6,6 +6,7 @@
 
 #include "base/maths.h"
 #include "cli/bench_core.h"
+#include "cli/bench_zipf.h"
 
 #define ZIPF_DRAWS (UINT64_C(1) << 21)
 
@@ -67,18 +68,23 @@ static void shuffle(uint32_t *list, uint64_t n)
     }
 }
 
+uint32_t *bench_zipf_list(uint64_t n, uint64_t ranks)
+{
+    uint32_t *list = malloc(n * sizeof *list);
+    if (list != NULL) {
+        draw(list, n, ranks);
+        shuffle(list, n);
+    }
+    return list;
+}
+
 int bench_make_zipf(struct bench *b)
 {
     uint64_t n = ZIPF_DRAWS;
     while (n > ZIPF_DRAWS / b->options.ease) {
         n /= 2; /* a power of two, for the list is gone round by a mask */
     }
-    b->zipf = malloc(n * sizeof *b->zipf);
+    b->zipf = bench_zipf_list(n, b->options.keys);
     b->zipf_n = n;
-    if (b->zipf == NULL) {
-        return -1;
-    }
-    draw(b->zipf, n, b->options.keys);
-    shuffle(b->zipf, n);
-    return 0;
+    return b->zipf != NULL ? 0 : -1;
 }

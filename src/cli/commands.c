@@ -24,6 +24,7 @@ const struct cli_command *const cli_commands[] = {
     &cli_config_show,
     &cli_bench_core,
     &cli_bench_rules,
+    &cli_bench_load,
     &cli_version,
     &cli_help,
     NULL,

@@ -1,0 +1,71 @@
+#!/bin/sh
+# `weir bench load` against `weir serve`, RESP and HTTP: one JSON object, a table, every request counted once; bad arguments
+# are refused with a word of what was expected. Times are not judged here.
+# test-timeout: 60
+set -eu
+export LC_ALL=C
+dir=$(mktemp -d)
+pid=
+trap 'if [ -n "$pid" ]; then kill -KILL "$pid" 2>/dev/null || true; fi; rm -rf "$dir"' EXIT
+weir=$WEIR_BUILD_DIR/weir
+die() { echo "$*" >&2; cat "$dir"/out "$dir"/err >&2; exit 1; }
+
+: >"$dir/out"
+echo 'limits: [{name: api, key: [user], rate: 3/day}]' >"$dir/rules.yaml"
+"$weir" serve --config "$dir/rules.yaml" --resp 127.0.0.1:0 --http 127.0.0.1:0 --admin off --threads 1 \
+    </dev/null >"$dir/out" 2>"$dir/err" &
+pid=$!
+tries=0
+until grep -q 'admin  ' "$dir/out"; do
+    tries=$((tries + 1))
+    [ "$tries" -lt 600 ] || die "the server does not start"
+    sleep 0.05
+done
+resp=$(sed -n 's/^ *resp  *//p' "$dir/out")
+http=$(sed -n 's/^ *http  *//p' "$dir/out")
+
+# value NAME: of the last object
+value() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$dir/load.json" "$1"; }
+# counts ALLOWED DENIED
+counts() { [ "$(value allowed)" = "$1" ] && [ "$(value denied)" = "$2" ] && [ "$(value errors)" = 0 ]; }
+
+load() { timeout 30 "$weir" bench load "$@" </dev/null; }
+
+load --resp "$resp" --rate max --requests 500 --keys 100 --order sequential --depth 16 --json \
+    WEIR.CHECK api '{key}' >"$dir/load.json"
+counts 300 200 || die "RESP: $(cat "$dir/load.json")"
+load --http "$http" --rate max --requests 500 --keys 100 --order sequential --json \
+    --body '{"limit":"api","key":"http{key}"}' POST /v1/check >"$dir/load.json"
+counts 300 200 || die "HTTP: $(cat "$dir/load.json")"
+load --http "$http" --rate 500 --duration 400ms --warmup 100ms --order zipf --arrivals poisson --json >"$dir/load.json"
+{ [ "$(value errors)" = 0 ] && [ "$(value replies)" -gt 100 ]; } || die "/v1/auth: $(cat "$dir/load.json")"
+load --resp "$resp" --rate 500 --duration 200ms >"$dir/table"
+for word in replies allowed denied errors lost unsent within p50 p90 p99 p99.9 max; do
+    grep -Eq "^ *$word +[0-9]" "$dir/table" || die "no $word in the table"
+done
+
+refused() {
+    rc=0
+    load "$@" >/dev/null 2>"$dir/error" || rc=$?
+    [ "$rc" = 2 ] || die "weir bench load $*: exit $rc instead of 2"
+    grep -q '^weir bench load: .*\(expected\|unknown\)' "$dir/error" || die "weir bench load $*: $(cat "$dir/error")"
+}
+refused
+refused --resp "$resp" --http "$http"
+refused --resp nowhere
+refused --resp "$resp" --rate 0
+refused --resp "$resp" --depth 5000
+refused --resp "$resp" --order random
+refused --resp "$resp" --arrivals never
+refused --resp "$resp" --duration 10
+refused --resp "$resp" --duration 0s
+refused --http "$http" GET
+refused --resp "$resp" --fast
+rc=0
+load --resp unix:/nowhere/at/all 2>"$dir/error" || rc=$?
+[ "$rc" = 1 ] || die "nobody there: exit $rc instead of 1"
+
+kill -TERM "$pid"
+wait "$pid" || die "the server: exit $?"
+pid=
+echo "ok"
