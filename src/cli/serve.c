@@ -103,8 +103,7 @@ static int run(int argc, char **argv)
 {
     struct serve_settings settings = {.server = {.connections = 10000,
                                                  .connections_per_address = 1000,
-                                                 .max_age_ms = SERVER_AGE_MS,
-                                                 .adhoc_keys = 1000000},
+                                                 .max_age_ms = SERVER_AGE_MS},
                                       .log_level = LEVEL_INFO};
     sigset_t signals;
     int code = serve_read_options(argc, argv, &settings);

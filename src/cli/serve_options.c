@@ -287,7 +287,10 @@ static int take_trusted(struct serve_settings *s, const struct server_config *fr
 int serve_take_file(const struct weir_rules *rules, struct serve_settings *s)
 {
     const struct server_config *from = &rules->started.server;
+    const struct adhoc_config *adhoc = &rules->started.adhoc;
     s->server.headers = from->headers;
+    s->server.adhoc_keys = adhoc->off ? 0 : adhoc->max_keys;
+    s->server.adhoc_on_full = adhoc->on_full;
     int code = take_trusted(s, from);
     code = code != CLI_OK ? code : take_state(s, from->state);
     code = code != CLI_OK

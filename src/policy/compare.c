@@ -37,6 +37,12 @@ static bool same_networks(const struct server_config *a, const struct server_con
     return true;
 }
 
+static bool same_adhoc(const struct adhoc_config *a, const struct adhoc_config *b)
+{
+    return a->off == b->off && a->max_keys == b->max_keys && a->on_full == b->on_full &&
+           a->consistency == b->consistency;
+}
+
 static void tell(struct problems *problems, const char *name, const char *what, bool changed)
 {
     if (changed) {
@@ -53,6 +59,7 @@ void config_compare(const struct config *old, const struct config *next, const c
     }
     tell(problems, name, "server.trusted_proxies", !same_networks(&old->server, &next->server));
     tell(problems, name, "server.headers", old->server.headers != next->server.headers);
+    tell(problems, name, "adhoc", !same_adhoc(&old->adhoc, &next->adhoc));
     tell(problems, name, "store.deadline", old->store.deadline_ns != next->store.deadline_ns);
     tell(problems, name, "store.fleet_size", old->store.fleet_size != next->store.fleet_size);
 }

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
-#include "base/maths.h"
+#include "policy/adhoc.h"
 #include "policy/conditions.h"
 #include "policy/files.h"
 #include "policy/limits.h"
@@ -71,12 +71,13 @@ static void init(struct config *config)
     config->server.memory = MEMORY_DEFAULT;
     config->store.deadline_ns = DEADLINE_DEFAULT;
     config->store.prefix = TEXT("weir");
+    adhoc_init(&config->adhoc);
 }
 
-int config_consistency(const struct config *config, const struct limit_config *limit)
+int config_consistency(const struct config *config, int given)
 {
-    if (limit->consistency != CONSISTENCY_DEFAULT) {
-        return limit->consistency;
+    if (given != CONSISTENCY_DEFAULT) {
+        return given;
     }
     return config->store.url.len > 0 ? CONSISTENCY_EXACT : CONSISTENCY_LOCAL;
 }
@@ -209,11 +210,23 @@ static void read_attributes(struct reader *r, const struct field *f, const struc
     }
 }
 
+static void read_adhoc(struct reader *r, const struct field *f, const struct node *node,
+                       void *target)
+{
+    (void)f;
+    (void)target;
+    if (first_time(r, 3, node)) {
+        adhoc_read(r, node);
+    }
+}
+
 static const struct field top_fields[] = {
     {"version", "1", "1", "the version of this format", read_version, 0, NULL},
     {"server", "a map", "see below", "where weir serve listens and what it may use", read_server, 0,
      NULL},
     {"store", "a URL or a map", "none", "the Redis or Valkey that a fleet shares", read_store, 0,
+     NULL},
+    {"adhoc", "off or a map", "see below", "the built-in limit of CL.THROTTLE", read_adhoc, 0,
      NULL},
     {"attributes", "a map of names and sources", "none",
      "where attributes come from that a request does not carry itself", read_attributes, 0, NULL},
@@ -227,80 +240,15 @@ static const struct field top_fields[] = {
 const struct section section_top = {"the file", "The file as a whole", top_fields,
                                     sizeof top_fields / sizeof top_fields[0]};
 
-/* ---- checking the whole ---- */
+/* ---- one text ---- */
 
-static void check_memory(struct config *config, struct problems *problems, struct place place)
-{
-    char need[QUANTITY_MAX];
-    char have[QUANTITY_MAX];
-    uint64_t sum = 0;
-    for (size_t i = 0; i < config->limits_count; i++) {
-        sum = add_sat(sum, limit_bytes(config->limits[i], problems));
-    }
-    if (sum > config->server.memory) {
-        problem(
-            problems, place,
-            "the limits need %s (%llu bytes), but server.memory is %s: expected fewer max_keys, "
-            "or more memory",
-            size_print(sum, need), (unsigned long long)sum,
-            size_print(config->server.memory, have));
-    }
-}
-
-static bool first_of_group(const struct config *config, size_t i)
-{
-    const struct limit_config *limit = config->limits[i];
-    for (size_t j = 0; limit->group.len > 0 && j < i; j++) {
-        const struct limit_config *other = config->limits[j];
-        if (!other->shadow && other->when.count == 0 && text_equal(other->group, limit->group)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* More limits that apply to every request than can be decided at once would refuse them all. */
-static void check_always(const struct config *config, struct problems *problems)
-{
-    size_t always = 0;
-    for (size_t i = 0; i < config->limits_count; i++) {
-        const struct limit_config *limit = config->limits[i];
-        bool every = limit->when.count == 0 && limit->unless.count == 0 &&
-                     (limit->key_parts == 0 || limit->on_missing == MISSING_DENY);
-        if (!limit->shadow && every && first_of_group(config, i) &&
-            ++always == WEIR_SEVERAL_MAX + 1) {
-            problem(problems, limit->place,
-                    "found more than %d limits that apply to every request, expected fewer",
-                    WEIR_SEVERAL_MAX);
-        }
-    }
-}
-
-/* For messages about rules as a whole. */
 static int finish_reading(struct config *config, const char *name, struct problems *problems)
 {
-    struct reader r = {.config = config, .problems = problems};
     bool failed = false;
     for (size_t i = 0; i < config->sources_count; i++) {
         failed = failed || config->sources[i]->arena.failed;
     }
-    if (failed) {
-        return WEIR_ENOMEM;
-    }
-    for (size_t i = 0; i < config->limits_count; i++) {
-        limit_check_store(&r, config->limits[i]);
-    }
-    check_always(config, problems);
-    if (!config->has_limits && problems->errors == 0) {
-        problem(problems, (struct place){name, 0, 0},
-                "found no 'limits', expected a list of limits");
-    } else if (config->limits_count == 0 && problems->errors == 0) {
-        warning(problems, (struct place){name, 0, 0}, "no limit: every request will be allowed");
-    }
-    if (problems->errors == 0) {
-        check_memory(config, problems, (struct place){name, 0, 0});
-    }
-    return problems->errors == 0 ? 0 : WEIR_ERULES;
+    return failed ? WEIR_ENOMEM : config_check(config, name, problems);
 }
 
 static struct text folder_of(struct arena *arena, const char *path)

@@ -183,12 +183,22 @@ struct store_config {
     uint64_t fleet_size; /* 0: auto */
 };
 
+/* The built-in limit of CL.THROTTLE. */
+struct adhoc_config {
+    bool off;
+    uint64_t max_keys;
+    int on_full;
+    int consistency;
+    struct place place;
+};
+
 struct config {
     struct source **sources; /* each holds a reference */
     size_t sources_count;
     struct server_config server;
     struct store_config store;
     struct place store_place;
+    struct adhoc_config adhoc;
     struct attribute_config *attributes;
     size_t attributes_count;
     struct list_config allow;
@@ -196,7 +206,7 @@ struct config {
     struct limit_config **limits;
     size_t limits_count;
     struct text folder; /* where files are looked for: that of the first file */
-    bool seen[3];       /* server, store, attributes: in one file of a folder only */
+    bool seen[4];       /* server, store, attributes, adhoc: in one file of a folder only */
     bool has_limits;
 };
 
@@ -216,7 +226,7 @@ int config_put(const struct config *config, struct text yaml, struct config *nex
                struct problems *problems);
 int config_remove(const struct config *config, struct text name, struct config *next);
 
-/* *head gets server, store and attributes of *config, and holds what they stand in; no limits. */
+/* *head gets server, store, adhoc and attributes of *config, and holds what they stand in; no limits. */
 int config_share_head(const struct config *config, struct config *head);
 
 /* Warns of what a reload does not change: "server.http has changed: needs restart". */
@@ -229,7 +239,10 @@ void config_finish(struct config *config);
 void config_options(const struct limit_config *limit, const struct setting *setting,
                     struct weir_options *options);
 
-/* consistency of a limit with its default filled in. */
-int config_consistency(const struct config *config, const struct limit_config *limit);
+/* A consistency with its default filled in. */
+int config_consistency(const struct config *config, int given);
+
+/* Tells what is wrong with the rules as a whole; `name` is where they are. 0, WEIR_ERULES. */
+int config_check(const struct config *config, const char *name, struct problems *problems);
 
 #endif

@@ -35,8 +35,8 @@ struct section {
     size_t count;
 };
 
-extern const struct section section_top, section_server, section_store, section_limit,
-    section_tiers, section_tier, section_overrides;
+extern const struct section section_top, section_server, section_store, section_adhoc,
+    section_limit, section_tiers, section_tier, section_overrides;
 
 /* Reads a map by its rows; tells what is unknown, with a suggestion. False if it is no map. */
 bool fields_read(struct reader *r, const struct section *section, const struct node *node,

@@ -289,20 +289,21 @@ uint64_t limit_bytes(const struct limit_config *limit, struct problems *problems
     return sum;
 }
 
-void limit_check_store(struct reader *r, const struct limit_config *limit)
+void limit_check_store(const struct config *config, const struct limit_config *limit,
+                       struct problems *problems)
 {
     int mode = limit->consistency;
     bool leased = limit->algorithm == WEIR_TOKEN_BUCKET || limit->algorithm == WEIR_FIXED_WINDOW;
     bool synced = leased || limit->algorithm == WEIR_SLIDING_WINDOW;
-    if (mode > CONSISTENCY_LOCAL && r->config->store.url.len == 0) {
+    if (mode > CONSISTENCY_LOCAL && config->store.url.len == 0) {
         problem(
-            r->problems, limit->place,
+            problems, limit->place,
             "limit '%.*s': found consistency %s, but there is no store, expected one or 'local'",
             TEXT_ARGS(limit->name), limit_consistency_names[mode]);
     }
     if ((mode == CONSISTENCY_LEASED && !leased) || (mode == CONSISTENCY_SYNCED && !synced)) {
         problem(
-            r->problems, limit->place,
+            problems, limit->place,
             "limit '%.*s': found consistency %s with %s, expected token_bucket%s fixed_window%s",
             TEXT_ARGS(limit->name), limit_consistency_names[mode],
             weir_algorithm_name(limit->algorithm), mode == CONSISTENCY_SYNCED ? "," : " or",

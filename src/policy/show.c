@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/utf8.h"
+#include "policy/adhoc.h"
 #include "policy/limits.h"
 #include "policy/sections.h"
 
@@ -92,6 +93,22 @@ static void put_list(FILE *out, const struct texts *texts)
     (void)fputc(']', out);
 }
 
+/* For people: three digits and a unit, behind the exact number. */
+static void put_bytes(uint64_t bytes, FILE *out)
+{
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB"};
+    double shown = (double)bytes;
+    size_t unit = 0;
+    while (shown >= 1000 && unit + 1 < sizeof units / sizeof units[0]) {
+        shown /= 1000;
+        unit++;
+    }
+    (void)fprintf(out, "%" PRIu64 " bytes", bytes);
+    if (unit > 0) {
+        (void)fprintf(out, " (%.3g %s)", shown, units[unit]);
+    }
+}
+
 /* ---- sections ---- */
 
 static void show_trusted(const struct server_config *server, FILE *out)
@@ -169,6 +186,22 @@ static void show_store(const struct store_config *store, FILE *out)
                   store->fleet_size == 0 ? "auto" : count_print(store->fleet_size, text));
 }
 
+static void show_adhoc(const struct config *config, FILE *out)
+{
+    const struct adhoc_config *adhoc = &config->adhoc;
+    struct problems quiet = {0};
+    char text[QUANTITY_MAX];
+    if (adhoc->off) {
+        (void)fputs("adhoc: off\n", out);
+        return;
+    }
+    (void)fprintf(out, "adhoc: {max_keys: %s, on_full: %s, consistency: %s} # ",
+                  count_print(adhoc->max_keys, text), limit_on_full_names[adhoc->on_full],
+                  limit_consistency_names[config_consistency(config, adhoc->consistency)]);
+    put_bytes(adhoc_bytes(adhoc, &quiet), out);
+    (void)fputc('\n', out);
+}
+
 static void show_attributes(const struct config *config, FILE *out)
 {
     (void)fputs(config->attributes_count > 0 ? "attributes:\n" : "", out);
@@ -219,22 +252,6 @@ static void show_numbers(const struct limit_config *limit, const struct setting 
     }
     if (limit->key_parts > 0) {
         (void)fprintf(out, "%smax_keys: %s", separator, count_print(setting->max_keys, text));
-    }
-}
-
-/* For people: three digits and a unit, behind the exact number. */
-static void put_bytes(uint64_t bytes, FILE *out)
-{
-    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB"};
-    double shown = (double)bytes;
-    size_t unit = 0;
-    while (shown >= 1000 && unit + 1 < sizeof units / sizeof units[0]) {
-        shown /= 1000;
-        unit++;
-    }
-    (void)fprintf(out, "%" PRIu64 " bytes", bytes);
-    if (unit > 0) {
-        (void)fprintf(out, " (%.3g %s)", shown, units[unit]);
     }
 }
 
@@ -304,7 +321,7 @@ static void show_choices(const struct config *config, const struct limit_config 
     (void)fprintf(out, "    on_missing: %s\n", limit_on_missing_names[limit->on_missing]);
     (void)fprintf(out, "    on_store_failure: %s\n", limit_failure_names[limit->on_store_failure]);
     (void)fprintf(out, "    consistency: %s\n",
-                  limit_consistency_names[config_consistency(config, limit)]);
+                  limit_consistency_names[config_consistency(config, limit->consistency)]);
     if (limit->algorithm == WEIR_FIXED_WINDOW) {
         (void)fprintf(out, "    align: %s\n", limit_align_names[limit->align]);
     }
@@ -352,10 +369,11 @@ static void show_limit(const struct config *config, const struct limit_config *l
 void config_show(const struct config *config, FILE *out)
 {
     struct problems quiet = {0};
-    uint64_t sum = 0;
+    uint64_t sum = adhoc_bytes(&config->adhoc, &quiet);
     (void)fputs("version: 1\n", out);
     show_server(&config->server, out);
     show_store(&config->store, out);
+    show_adhoc(config, out);
     show_attributes(config, out);
     show_list("allow", &config->allow, out);
     show_list("block", &config->block, out);
@@ -364,8 +382,8 @@ void config_show(const struct config *config, FILE *out)
         show_limit(config, config->limits[i], out);
         sum += limit_bytes(config->limits[i], &quiet);
     }
-    (void)fprintf(out, "# %zu limit%s, ", config->limits_count,
-                  config->limits_count == 1 ? "" : "s");
+    (void)fprintf(out, "# %zu limit%s%s, ", config->limits_count,
+                  config->limits_count == 1 ? "" : "s", config->adhoc.off ? "" : " and adhoc");
     put_bytes(sum, out);
     (void)fputs(" in all\n", out);
 }

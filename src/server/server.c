@@ -9,12 +9,10 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "policy/adhoc.h"
 #include "server/peers.h"
 #include "server/processors.h"
 #include "server/worker.h"
-
-/* The adhoc limit lends its table: a key may be ahead by a year. */
-#define ADHOC_SPAN (365 * WEIR_DAY)
 
 /* Files besides connections: standard ones, rules, state; a loop and its listeners. */
 #define FILES_OF_PROCESS 64
@@ -22,14 +20,11 @@
 
 static int open_adhoc(struct server *server, struct weir_error *error)
 {
-    struct weir_options o = WEIR_OPTIONS_INIT;
+    struct weir_options o;
     if (server->options.adhoc_keys == 0) {
         return 0;
     }
-    o.algorithm = WEIR_TOKEN_BUCKET;
-    o.count = 1;
-    o.period_ns = ADHOC_SPAN;
-    o.max_keys = server->options.adhoc_keys;
+    adhoc_options(server->options.adhoc_keys, server->options.adhoc_on_full, &o);
     return weir_open(&server->adhoc, &o, error);
 }
 

@@ -51,6 +51,7 @@ struct server_options {
     unsigned connections;          /* of all threads; fewer if there are not as many files */
     bool inline_commands;
     uint64_t adhoc_keys; /* of CL.THROTTLE; 0: off */
+    int adhoc_on_full;   /* enum weir_on_full */
     uint64_t idle_ms;    /* these three: 0 is SERVER_IDLE_MS, ... */
     uint64_t request_ms;
     uint64_t write_ms;

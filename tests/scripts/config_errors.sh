@@ -137,6 +137,8 @@ By the value of an attribute, other numbers. Every other key is the name of a ti
 For single values of an attribute, other numbers, from a file
 What `weir serve` listens on and may use
 The Redis or Valkey that a fleet shares
+Where CL.THROTTLE keeps its keys
+off or a map
 a URL or a map
 a map of names and sources
 a list of conditions
@@ -150,7 +152,7 @@ pattern() {
 
 missing=0
 for file in policy/document policy/fields policy/files policy/config policy/limits policy/tiers policy/conditions \
-    policy/sections policy/problems policy/ruleset policy/number policy/quantity policy/csv policy/address policy/path \
+    policy/sections policy/adhoc policy/config_check policy/problems policy/ruleset policy/number policy/quantity policy/csv policy/address policy/path \
     policy/pattern cli/config; do
     texts "$WEIR_SOURCE_DIR/src/$file.c" >"$dir/texts"
     while IFS= read -r text; do

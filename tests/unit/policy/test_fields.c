@@ -206,8 +206,8 @@ static void every_item_that_is_no_scalar_is_told(void **state)
 static void every_row_of_the_file_says_what_it_is(void **state)
 {
     static const struct section *const sections[] = {
-        &section_top,   &section_server, &section_store,    &section_limit,
-        &section_tiers, &section_tier,   &section_overrides};
+        &section_top,   &section_server, &section_store, &section_adhoc,
+        &section_limit, &section_tiers,  &section_tier,  &section_overrides};
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
         assert_true(sections[i]->count > 0 && strlen(sections[i]->help) > 0);
         for (size_t j = 0; j < sections[i]->count; j++) {

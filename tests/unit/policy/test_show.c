@@ -53,6 +53,7 @@ static void the_memory_of_each_limit_and_of_all_is_shown(void **state)
     struct weir_options o = WEIR_OPTIONS_INIT;
     uint64_t a;
     uint64_t b;
+    uint64_t adhoc;
     char line[128];
     o.algorithm = WEIR_TOKEN_BUCKET;
     o.count = 5;
@@ -63,7 +64,13 @@ static void the_memory_of_each_limit_and_of_all_is_shown(void **state)
     assert_int_equal(weir_size(&o, &b, NULL), 0);
     (void)snprintf(line, sizeof line, "# %llu bytes (", (unsigned long long)a);
     assert_non_null(strstr(shown, line));
-    (void)snprintf(line, sizeof line, "# 2 limits, %llu bytes (", (unsigned long long)(a + b));
+    o.max_keys = 1000000;
+    assert_int_equal(weir_size(&o, &adhoc, NULL), 0);
+    (void)snprintf(line, sizeof line, "consistency: local} # %llu bytes (",
+                   (unsigned long long)adhoc);
+    assert_non_null(strstr(shown, line));
+    (void)snprintf(line, sizeof line, "# 2 limits and adhoc, %llu bytes (",
+                   (unsigned long long)(a + b + adhoc));
     assert_non_null(strstr(shown, line));
     free(shown);
 }
