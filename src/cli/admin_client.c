@@ -6,6 +6,7 @@
 
 #define SAID_MAX 65536 /* bytes of one explanation */
 #define SECRET_FILE_MAX 65536
+#define ADMIN_OUTPUT_MAX (64u << 20)
 
 /* ---- address and secret ---- */
 
@@ -96,6 +97,27 @@ void admin_explain_error(const struct admin_client *c, const struct weir_error *
     }
 }
 
+void admin_tell_messages(const json_t *messages)
+{
+    struct buffer out;
+    buffer_init(&out, ADMIN_OUTPUT_MAX);
+    for (size_t i = 0; i < json_array_size(messages); i++) {
+        const char *text = json_string_value(json_array_get(messages, i));
+        put(&out, text != NULL ? text : "");
+        buffer_put_char(&out, '\n');
+    }
+    (void)fwrite(buffer_text(&out).at, 1, buffer_len(&out), stderr);
+    buffer_finish(&out);
+}
+
+/* A refusal of rules says where they are wrong. */
+static void tell_refusal(struct text body)
+{
+    json_t *problem = json_loadb(body.at, body.len, 0, NULL);
+    admin_tell_messages(json_object_get(problem, "messages"));
+    json_decref(problem);
+}
+
 /* The detail of a problem, else its title; false if the body is none. */
 static bool put_problem(struct buffer *out, struct text body)
 {
@@ -165,6 +187,7 @@ int admin_call(const struct admin_client *c, const struct http_call *call,
     if (e != 0) {
         admin_explain_error(c, &error, &said);
     } else {
+        tell_refusal(result->response.body);
         admin_explain_status(c, &result->response, &said);
     }
     admin_say(c, &said);

@@ -39,6 +39,9 @@ void admin_explain_error(const struct admin_client *c, const struct weir_error *
 void admin_explain_status(const struct admin_client *c, const struct http_response *response,
                           struct buffer *out);
 
+/* Messages about rules on standard error, a line each. */
+void admin_tell_messages(const json_t *messages);
+
 /* "weir ctl: " and the text and a line end on standard error. */
 void admin_say(const struct admin_client *c, const struct buffer *text);
 

@@ -17,6 +17,7 @@ const struct cli_command cli_version =
 const struct cli_command *const cli_commands[] = {
     &cli_serve,
     &cli_ctl,
+    &cli_top,
     &cli_demo,
     &cli_replay,
     &cli_simulate,

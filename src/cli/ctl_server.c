@@ -5,48 +5,12 @@
 
 /* ---- rules ---- */
 
-/* A text, or what weir_rules_message says: "weir.yaml:3:5: warning: text". */
-static void put_message(struct buffer *out, const json_t *message)
-{
-    char place[64];
-    if (json_is_string(message)) {
-        safe_put(out, text_of(json_string_value(message)), false);
-    } else {
-        safe_put(out, text_of(ctl_text(message, "file")), false);
-        if (ctl_count(message, "line") > 0) {
-            (void)snprintf(place, sizeof place, ":%llu:%llu",
-                           (unsigned long long)ctl_count(message, "line"),
-                           (unsigned long long)ctl_count(message, "column"));
-            buffer_put(out, text_of(place));
-        }
-        buffer_put(out, strcmp(ctl_text(message, "severity"), "warning") == 0 ? TEXT(": warning: ")
-                                                                              : TEXT(": "));
-        safe_put(out, text_of(ctl_text(message, "text")), false);
-    }
-    buffer_put_char(out, '\n');
-}
-
-static void tell_messages(const json_t *messages)
-{
-    struct buffer out;
-    buffer_init(&out, CTL_OUTPUT_MAX);
-    for (size_t i = 0; i < json_array_size(messages); i++) {
-        put_message(&out, json_array_get(messages, i));
-    }
-    (void)fwrite(buffer_text(&out).at, 1, buffer_len(&out), stderr);
-    buffer_finish(&out);
-}
-
-/* With the messages of a refusal too: they say where the rule file is wrong. */
 static int run_reload(struct ctl *ctl)
 {
-    struct http_result result;
     struct http_call call = {.method = "POST", .target = "/v1/reload"};
-    http_result_init(&result);
-    int code = admin_call(&ctl->client, &call, &result);
-    struct text body = result.response.body;
-    json_t *said = body.len > 0 ? json_loadb(body.at, body.len, 0, NULL) : NULL;
-    tell_messages(json_object_get(said, "messages"));
+    json_t *said = NULL;
+    int code = admin_call_json(&ctl->client, &call, &said);
+    admin_tell_messages(json_object_get(said, "messages")); /* warnings */
     if (code == CLI_OK && ctl->json) {
         ctl_print_json(said);
     } else if (code == CLI_OK) {
@@ -54,7 +18,6 @@ static int run_reload(struct ctl *ctl)
                      (unsigned long long)ctl_count(said, "generation"));
     }
     json_decref(said);
-    http_result_finish(&result);
     return code;
 }
 

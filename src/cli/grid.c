@@ -44,14 +44,24 @@ size_t safe_width(struct text text)
     return places;
 }
 
-/* The beginning of a harmless text that takes at most so many places. */
-static struct text cut(struct text text, size_t places)
+struct text safe_cut(struct text text, size_t places)
 {
     size_t n = 0;
-    for (size_t i = 0; i < text.len; i++) {
+    for (size_t i = 0; places > 0 && i < text.len; i++) {
         bool first = ((unsigned char)text.at[i] & 0xc0) != 0x80;
         if (first && n++ == places) {
             text.len = i;
+        }
+    }
+    return text;
+}
+
+struct text safe_lines(struct text text, size_t lines)
+{
+    size_t n = 0;
+    for (size_t i = 0; lines > 0 && i < text.len; i++) {
+        if (text.at[i] == '\n' && ++n == lines) {
+            text.len = i + 1;
         }
     }
     return text;
@@ -76,8 +86,8 @@ void grid_put(struct grid *g, struct text text)
     buffer_init(&safe, GRID_BYTES_MAX);
     safe_put(&safe, text, false);
     struct text whole = buffer_text(&safe);
-    struct text kept = cut(whole, CELL_PLACES_MAX);
-    buffer_put(&g->text, kept.len == whole.len ? whole : cut(whole, CELL_PLACES_MAX - 3));
+    struct text kept = safe_cut(whole, CELL_PLACES_MAX);
+    buffer_put(&g->text, kept.len == whole.len ? whole : safe_cut(whole, CELL_PLACES_MAX - 3));
     buffer_put(&g->text, kept.len == whole.len ? TEXT("") : TEXT("..."));
     buffer_put_char(&g->text, 0);
     g->cells++;
@@ -128,7 +138,7 @@ static void put_cell(struct buffer *line, struct text cell, size_t width, bool r
 static void end_line(struct buffer *line, struct buffer *out, size_t width)
 {
     struct text text = buffer_text(line);
-    buffer_put(out, width > 0 ? cut(text, width) : text);
+    buffer_put(out, safe_cut(text, width));
     buffer_put_char(out, '\n');
     buffer_take(line, text.len);
 }

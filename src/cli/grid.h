@@ -15,6 +15,10 @@ void safe_put(struct buffer *b, struct text text, bool lines);
 /* Places that it takes on a terminal, as long as no character takes two. */
 size_t safe_width(struct text text);
 
+/* The beginning of a harmless text: so many places (0: all), so many lines (0: all). */
+struct text safe_cut(struct text text, size_t places);
+struct text safe_lines(struct text text, size_t lines);
+
 struct grid_column {
     const char *title;
     bool right; /* numbers */

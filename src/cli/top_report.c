@@ -1,0 +1,148 @@
+#include "cli/top.h"
+
+static double number_of(const json_t *object, const char *name)
+{
+    return json_number_value(json_object_get(object, name));
+}
+
+/* A count for each second; a count that went back began again, with its server. */
+static double rate(double before, double now, double seconds)
+{
+    double n = now >= before ? now - before : now;
+    return seconds > 0 ? n / seconds : 0;
+}
+
+/* {"resp": 12.5, ...} for the members of a count. */
+static json_t *rates_of(const json_t *before, const json_t *now, double seconds)
+{
+    json_t *all = (json_t *)(uintptr_t)now; /* the iterator only looks */
+    json_t *out = json_object();
+    for (void *at = json_object_iter(all); at != NULL; at = json_object_iter_next(all, at)) {
+        const char *name = json_object_iter_key(at);
+        double value = rate(number_of(before, name), number_of(now, name), seconds);
+        (void)json_object_set_new(out, name, json_real(value));
+    }
+    return out;
+}
+
+static const char *text_in(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    return text != NULL ? text : "";
+}
+
+/* The same limit, tier and rate in the sample before; NULL if it was not there. */
+static const json_t *find(const json_t *limits, const json_t *limit)
+{
+    static const char *const names[] = {"name", "tier", "rate"};
+    for (size_t i = 0; i < json_array_size(limits); i++) {
+        const json_t *other = json_array_get(limits, i);
+        size_t same = 0;
+        for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
+            same += strcmp(text_in(other, names[n]), text_in(limit, names[n])) == 0;
+        }
+        if (same == sizeof names / sizeof names[0]) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
+/* What a shadow limit would have denied is told apart: it denied nothing. */
+static json_t *report_limit(const json_t *before, const json_t *now, double seconds)
+{
+    bool shadow = strcmp(text_in(now, "mode"), "shadow") == 0;
+    double deny = rate(number_of(before, "denied"), number_of(now, "denied"), seconds);
+    double never = rate(number_of(before, "never"), number_of(now, "never"), seconds);
+    double capacity = number_of(now, "capacity");
+    return json_pack(
+        "{ss ss ss ss sf sf sf sf sI sI sf sf}", "name", text_in(now, "name"), "tier",
+        text_in(now, "tier"), "rate", text_in(now, "rate"), "mode", text_in(now, "mode"), "allow",
+        rate(number_of(before, "allowed"), number_of(now, "allowed"), seconds), "deny",
+        shadow ? 0.0 : deny, "never", shadow ? 0.0 : never, "shadow", shadow ? deny + never : 0.0,
+        "keys", (json_int_t)number_of(now, "keys"), "capacity", (json_int_t)capacity, "fill",
+        capacity > 0 ? number_of(now, "keys") / capacity : 0.0, "evicted",
+        rate(number_of(before, "evicted"), number_of(now, "evicted"), seconds));
+}
+
+static json_t *report_limits(const json_t *before, const json_t *now, double seconds)
+{
+    json_t *out = json_array();
+    for (size_t i = 0; i < json_array_size(now); i++) {
+        const json_t *limit = json_array_get(now, i);
+        (void)json_array_append_new(out, report_limit(find(before, limit), limit, seconds));
+    }
+    return out;
+}
+
+/* Those of all limits; "shadow" among them. */
+static json_t *report_decisions(const json_t *limits)
+{
+    static const char *const names[] = {"allow", "deny", "never", "shadow"};
+    json_t *out = json_object();
+    for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
+        double sum = 0;
+        for (size_t i = 0; i < json_array_size(limits); i++) {
+            sum += number_of(json_array_get(limits, i), names[n]);
+        }
+        (void)json_object_set_new(out, names[n], json_real(sum));
+    }
+    return out;
+}
+
+static json_t *quantile(const struct metric_histogram *before, const struct metric_histogram *now,
+                        double share)
+{
+    double value = metric_quantile(before, now, share);
+    return value >= 0 ? json_real(value) : json_null();
+}
+
+static json_t *report_latency(const struct top_sample *before, const struct top_sample *now)
+{
+    json_t *out = json_object();
+    for (unsigned i = 0; i < now->protocols_count; i++) {
+        const struct metric_histogram *then = NULL;
+        for (unsigned j = 0; j < before->protocols_count; j++) {
+            if (strcmp(before->protocols[j].name, now->protocols[i].name) == 0) {
+                then = &before->protocols[j].took;
+            }
+        }
+        (void)json_object_set_new(out, now->protocols[i].name,
+                                  json_pack("{so so}", "p50",
+                                            quantile(then, &now->protocols[i].took, 0.5), "p99",
+                                            quantile(then, &now->protocols[i].took, 0.99)));
+    }
+    return out;
+}
+
+static json_t *copy(const json_t *object, const char *name)
+{
+    json_t *member = json_object_get(object, name);
+    return member != NULL ? json_incref(member) : json_null();
+}
+
+json_t *top_report(const struct top_sample *before, const struct top_sample *now)
+{
+    static const char *const kept[] = {"version", "state",       "uptime_s",     "generation",
+                                       "mode",    "connections", "memory_bytes", "threads"};
+    double seconds = before->status != NULL ? (double)(now->at_ms - before->at_ms) / 1000
+                                            : number_of(now->status, "uptime_s");
+    json_t *limits = report_limits(before->limits, now->limits, seconds);
+    json_t *out = json_object();
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        (void)json_object_set_new(out, kept[i], copy(now->status, kept[i]));
+    }
+    (void)json_object_set_new(out, "seconds", json_real(seconds));
+    (void)json_object_set_new(out, "decisions_per_second", report_decisions(limits));
+    (void)json_object_set_new(out, "requests_per_second",
+                              rates_of(json_object_get(before->status, "requests"),
+                                       json_object_get(now->status, "requests"), seconds));
+    (void)json_object_set_new(out, "latency_seconds", report_latency(before, now));
+    (void)json_object_set_new(
+        out, "cpu_percent",
+        json_real(100 * rate(number_of(before->status, "cpu_seconds"),
+                             number_of(now->status, "cpu_seconds"), seconds)));
+    (void)json_object_set_new(out, "limits_per_second", limits);
+    (void)json_object_set_new(out, "denied", json_incref(now->denied));
+    return out;
+}

@@ -1,0 +1,204 @@
+/* Two samples become a report, and a report lines. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cli/top.h"
+
+static json_t *read_json(const char *text)
+{
+    json_t *json = json_loads(text, 0, NULL);
+    assert_non_null(json);
+    return json;
+}
+
+static struct top_sample sample(uint64_t at_ms, const char *status, const char *limits,
+                                const char *denied)
+{
+    return (struct top_sample){.at_ms = at_ms,
+                               .status = read_json(status),
+                               .limits = read_json(limits),
+                               .denied = read_json(denied)};
+}
+
+static struct top_sample before(void)
+{
+    return sample(
+        1000,
+        "{\"version\":\"0.1.0\",\"state\":\"ready\",\"uptime_s\":60,\"generation\":1,"
+        "\"mode\":\"enforce\",\"threads\":2,\"connections\":{\"resp\":1},\"requests\":{\"resp\":10}"
+        ","
+        "\"memory_bytes\":1000000,\"cpu_seconds\":1.0}",
+        "[{\"name\":\"api\",\"tier\":\"\",\"rate\":\"5/s\",\"mode\":\"enforce\",\"allowed\":10,"
+        "\"denied\":5,\"never\":0,\"keys\":1,\"capacity\":100,\"evicted\":0}]",
+        "[]");
+}
+
+static struct top_sample now(void)
+{
+    return sample(
+        3000,
+        "{\"version\":\"0.1.0\",\"state\":\"ready\",\"uptime_s\":62,\"generation\":2,"
+        "\"mode\":\"enforce\",\"threads\":2,\"connections\":{\"resp\":3},"
+        "\"requests\":{\"resp\":110,\"http\":4},\"memory_bytes\":38200000,\"cpu_seconds\":1.5}",
+        "[{\"name\":\"watched\",\"tier\":\"free\",\"rate\":\"1/s\",\"mode\":\"shadow\","
+        "\"allowed\":2,\"denied\":6,\"never\":2,\"keys\":0,\"capacity\":0,\"evicted\":0},"
+        "{\"name\":\"api\",\"tier\":\"\",\"rate\":\"5/s\",\"mode\":\"enforce\",\"allowed\":110,"
+        "\"denied\":15,\"never\":2,\"keys\":25,\"capacity\":100,\"evicted\":8}]",
+        "[{\"limit\":\"api\",\"key\":\"mal\\u001b[31mlory\",\"count\":7,\"error\":0}]");
+}
+
+static json_t *report(void)
+{
+    struct top_sample one = before();
+    struct top_sample two = now();
+    json_t *r = top_report(&one, &two);
+    assert_non_null(r);
+    top_sample_finish(&one);
+    top_sample_finish(&two);
+    return r;
+}
+
+static void assert_number(const json_t *object, const char *name, double expected)
+{
+    double found = json_number_value(json_object_get(object, name));
+    if (found != expected) {
+        fail_msg("%s is %f, expected %f", name, found, expected);
+    }
+}
+
+static void counts_become_rates_of_the_time_between(void **state)
+{
+    json_t *r = report();
+    assert_number(r, "seconds", 2);
+    assert_number(json_object_get(r, "requests_per_second"), "resp", 50);
+    assert_number(json_object_get(r, "requests_per_second"), "http", 2);
+    assert_number(r, "cpu_percent", 25);
+    const json_t *api = json_array_get(json_object_get(r, "limits_per_second"), 1);
+    assert_number(api, "allow", 50);
+    assert_number(api, "deny", 5);
+    assert_number(api, "never", 1);
+    assert_number(api, "evicted", 4);
+    assert_number(api, "fill", 0.25);
+    json_decref(r);
+}
+
+static void what_a_shadow_limit_would_have_denied_is_told_apart(void **state)
+{
+    json_t *r = report();
+    const json_t *watched = json_array_get(json_object_get(r, "limits_per_second"), 0);
+    assert_number(watched, "shadow", 4);
+    assert_number(watched, "deny", 0);
+    assert_number(watched, "never", 0);
+    assert_number(watched, "fill", 0);
+    assert_number(json_object_get(r, "decisions_per_second"), "shadow", 4);
+    assert_number(json_object_get(r, "decisions_per_second"), "deny", 5);
+    json_decref(r);
+}
+
+static void a_server_that_began_again_has_no_negative_rates(void **state)
+{
+    struct top_sample one = now();
+    struct top_sample two = before();
+    two.at_ms = 4000;
+    json_t *r = top_report(&one, &two);
+    assert_number(json_object_get(r, "requests_per_second"), "resp", 10);
+    assert_number(r, "cpu_percent", 100);
+    json_decref(r);
+    top_sample_finish(&one);
+    top_sample_finish(&two);
+}
+
+static void durations_come_from_the_metrics(void **state)
+{
+    static const char metrics[] =
+        "weir_decision_duration_seconds_bucket{protocol=\"resp\",le=\"0.001\"} 50\n"
+        "weir_decision_duration_seconds_bucket{protocol=\"resp\",le=\"0.002\"} 100\n"
+        "weir_decision_duration_seconds_bucket{protocol=\"resp\",le=\"+Inf\"} 100\n"
+        "weir_decision_duration_seconds_bucket{protocol=\"http\",le=\"+Inf\"} 0\n"
+        "weir_other{protocol=\"grpc\",le=\"1\"} 9\n";
+    struct top_sample one = before();
+    struct top_sample two = now();
+    top_sample_read_metrics(&two, (struct text){metrics, sizeof metrics - 1});
+    json_t *r = top_report(&one, &two);
+    const json_t *latency = json_object_get(r, "latency_seconds");
+    assert_int_equal(json_object_size(latency), 2);
+    assert_number(json_object_get(latency, "resp"), "p50", 0.001);
+    assert_true(json_is_null(json_object_get(json_object_get(latency, "http"), "p99")));
+    json_decref(r);
+    top_sample_finish(&one);
+    top_sample_finish(&two);
+}
+
+static char *view(unsigned width, unsigned rows)
+{
+    static char text[1 << 16];
+    struct buffer out;
+    json_t *r = report();
+    buffer_init(&out, TOP_OUTPUT_MAX);
+    top_view(r, "127.0.0.1:8082", width, rows, &out);
+    assert_true(buffer_len(&out) < sizeof text);
+    memcpy(text, buffer_text(&out).at, buffer_len(&out));
+    text[buffer_len(&out)] = 0;
+    buffer_finish(&out);
+    json_decref(r);
+    return text;
+}
+
+static void the_busiest_limit_is_first_and_nothing_drives_the_terminal(void **state)
+{
+    const char *text = view(0, 0);
+    const char *api = strstr(text, "\napi ");
+    const char *watched = strstr(text, "\nwatched ");
+    assert_non_null(api);
+    assert_non_null(watched);
+    assert_true(api < watched);
+    assert_non_null(strstr(text, "mal\\x1b[31mlory"));
+    assert_null(strchr(text, '\33'));
+    assert_non_null(strstr(text, "memory 38.2 MB"));
+    assert_non_null(strstr(text, "25.0%"));
+}
+
+static void lines_fit_the_terminal_however_small_it_is(void **state)
+{
+    for (unsigned rows = 1; rows < 30; rows++) {
+        const char *text = view(20, rows);
+        unsigned lines = 0;
+        for (; *text != 0; text += strcspn(text, "\n") + 1) {
+            assert_true(strcspn(text, "\n") <= 20);
+            lines++;
+        }
+        assert_true(lines <= (rows > 10 ? rows : 10));
+    }
+}
+
+static void samples_without_anything_make_a_report_too(void **state)
+{
+    struct top_sample none = {.at_ms = 0};
+    struct top_sample empty = sample(1, "{}", "[]", "[]");
+    struct buffer out;
+    json_t *r = top_report(&none, &empty);
+    buffer_init(&out, TOP_OUTPUT_MAX);
+    top_view(r, "x", 80, 24, &out);
+    assert_true(buffer_len(&out) > 0);
+    buffer_finish(&out);
+    json_decref(r);
+    top_sample_finish(&empty);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_become_rates_of_the_time_between),
+        cmocka_unit_test(what_a_shadow_limit_would_have_denied_is_told_apart),
+        cmocka_unit_test(a_server_that_began_again_has_no_negative_rates),
+        cmocka_unit_test(durations_come_from_the_metrics),
+        cmocka_unit_test(the_busiest_limit_is_first_and_nothing_drives_the_terminal),
+        cmocka_unit_test(lines_fit_the_terminal_however_small_it_is),
+        cmocka_unit_test(samples_without_anything_make_a_report_too),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
