@@ -58,6 +58,8 @@ const char *http_client_field_name(unsigned field); /* in lower case; NULL behin
 /* Who connected, or who is behind it, as far as that can be believed. */
 void http_find_client(const struct exchange *x, struct address *client);
 
+extern const struct http_route http_openapi_routes[]; /* http_openapi.c: what there is */
+
 /* ---- replies (http_reply.c) ---- */
 
 /* What is in x->body, whole; `a`, if given, is what the header fields tell of. */
