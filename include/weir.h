@@ -185,6 +185,8 @@ enum weir_align {
 #define WEIR_EXPLICIT_TIME 0x4u /* times are the caller's, from 0 on; the short forms are errors */
 #define WEIR_PREFAULT 0x8u      /* private, shared: touch all memory now rather than on first use */
 #define WEIR_HUGE_PAGES 0x10u   /* private, shared: ask the kernel for large pages */
+#define WEIR_RECOVER 0x20u   /* file: if nobody else has it open, put it in order as after a boot */
+#define WEIR_MORE_KEYS 0x40u /* file: one with more max_keys will do, up to 8 times as many */
 
 /* options.max_debt: a key may owe nothing at all. */
 #define WEIR_NO_DEBT UINT64_MAX

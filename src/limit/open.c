@@ -47,8 +47,14 @@ static int compare(const struct field *fields, size_t n, struct weir_error *erro
     return 0;
 }
 
+/* With WEIR_MORE_KEYS a table that has outgrown what is asked for need not be given up. */
+static bool keys_will_do(uint64_t has, uint64_t want, unsigned flags)
+{
+    return has == want || ((flags & WEIR_MORE_KEYS) != 0 && has > want && has / 8 <= want);
+}
+
 static int compare_fixed(const struct region_fixed *has, const struct region_fixed *want,
-                         struct weir_error *error)
+                         unsigned flags, struct weir_error *error)
 {
     if (has->algorithm != want->algorithm) {
         return fail(error, WEIR_EMISMATCH, "the file has algorithm %s, expected %s",
@@ -60,9 +66,12 @@ static int compare_fixed(const struct region_fixed *has, const struct region_fix
         {"explicit time", has->explicit_time, want->explicit_time},
         {"period_ns", has->period_ns, want->period_ns},
         {"offset_ns", has->offset_ns, want->offset_ns},
-        {"max_keys", has->shape.max_keys, want->shape.max_keys},
     };
-    return compare(fields, sizeof fields / sizeof fields[0], error);
+    int e = compare(fields, sizeof fields / sizeof fields[0], error);
+    if (e == 0 && !keys_will_do(has->shape.max_keys, want->shape.max_keys, flags)) {
+        e = mismatch(error, "max_keys", has->shape.max_keys, want->shape.max_keys);
+    }
+    return e;
 }
 
 static int compare_spec(const struct limit_spec *has, const struct limit_spec *want,
@@ -189,7 +198,7 @@ static int examine(void *arg, struct region *r, struct weir_error *error)
 {
     struct opening *o = arg;
     struct algo_params has;
-    int e = compare_fixed(&r->head->fixed, &o->plan->fixed, error);
+    int e = compare_fixed(&r->head->fixed, &o->plan->fixed, o->options->flags, error);
     attach(o->w, r);
     return e != 0 ? e : examine_params(o->w, o->plan, o->options->flags, &has, error);
 }
@@ -237,7 +246,7 @@ static int open_region(struct weir *w, const struct weir_options *o, const struc
                        struct weir_error *error)
 {
     struct opening arg = {w, plan, o};
-    struct region_hooks hooks = {fill, examine, recover, &arg};
+    struct region_hooks hooks = {fill, examine, recover, &arg, (o->flags & WEIR_RECOVER) != 0};
     bool made = true;
     int e;
     if (o->memory == WEIR_FILE) {

@@ -12,8 +12,8 @@
 #define PERIOD_LEAST WEIR_MICROSECOND
 /* A limiter begins its time line a little in the past, for callers whose clocks lag. */
 #define EPOCH_LEAD WEIR_DAY
-#define KNOWN_FLAGS                                                                                \
-    (WEIR_CHANGE | WEIR_MUST_EXIST | WEIR_EXPLICIT_TIME | WEIR_PREFAULT | WEIR_HUGE_PAGES)
+#define FILE_FLAGS (WEIR_CHANGE | WEIR_MUST_EXIST | WEIR_RECOVER | WEIR_MORE_KEYS)
+#define KNOWN_FLAGS (FILE_FLAGS | WEIR_EXPLICIT_TIME | WEIR_PREFAULT | WEIR_HUGE_PAGES)
 
 /* Copies what the caller's version of the struct has; the rest is zero, the default. */
 static int read_options(const struct weir_options *given, struct weir_options *o,
@@ -85,8 +85,10 @@ static int check_place(const struct weir_options *o, struct weir_error *error)
     if (file && o->path[0] == '\0') {
         return fail(error, WEIR_EINVAL, "path is empty");
     }
-    if (!file && (o->flags & (WEIR_CHANGE | WEIR_MUST_EXIST)) != 0) {
-        return fail(error, WEIR_EINVAL, "WEIR_CHANGE and WEIR_MUST_EXIST need memory WEIR_FILE");
+    if (!file && (o->flags & FILE_FLAGS) != 0) {
+        return fail(error, WEIR_EINVAL,
+                    "WEIR_CHANGE, WEIR_MUST_EXIST, WEIR_RECOVER and WEIR_MORE_KEYS need memory "
+                    "WEIR_FILE");
     }
     if (file && (o->flags & (WEIR_PREFAULT | WEIR_HUGE_PAGES)) != 0) {
         return fail(error, WEIR_EINVAL,

@@ -96,6 +96,7 @@ struct region_hooks {
     int (*recover)(void *arg, struct region *r, const struct region_anchor *anchor,
                    struct weir_error *error);
     void *arg;
+    bool always_recover; /* also what is of this boot, if nobody else has it open */
 };
 
 /* Bytes in front of the body. */

@@ -301,7 +301,7 @@ static int settle_in(struct region *r, int fd, const char *path, const struct st
     struct region_anchor now;
     int e = hooks->examine(hooks->arg, r, error);
     e = e != 0 ? e : come_home(r, fd, path, st, &alone, &now, error);
-    if (e == 0 && !at_home(r, st, &now)) {
+    if (e == 0 && (!at_home(r, st, &now) || (alone && hooks->always_recover))) {
         e = recover_file(r, path, st, &now, hooks, error);
     }
     if (e == 0 && alone && flock_retry(fd, LOCK_SH) != 0) {
