@@ -40,7 +40,22 @@
  * mixture of old and new rules.
  *
  * FORK. A child has its own copy of everything, counts included. A fork waits
- * until reloads that are under way have ended.
+ * until reloads that are under way have ended. With STATE the limits' keys are
+ * shared instead, and reload, put and remove in a child are WEIR_ENOTSUP.
+ *
+ * STATE. With options.state each limit, tier and rate of overrides lives in a
+ * file of that folder (weir.h: WEIR_FILE), and whoever opens the same rules there
+ * goes on where the process before was when it ended, or was killed. The folder
+ * must be there, be ours, and be nobody else's to write; one process uses it at a
+ * time (another waits for a second, then gets WEIR_EACCES with the number of the
+ * first). The rules may have changed meanwhile: what would keep its keys in a
+ * reload keeps them here, what would start afresh does so, with a warning that
+ * says why, and so does a limit whose max_keys has changed: keys are hashes, which
+ * fit a table of one size only. Files of limits that the rules no longer have go
+ * with a reload; those found by weir_rules_open() are told and left alone. A file
+ * that cannot be used (damaged, cut short, of another version, not ours, open to
+ * others) is renamed NAME.bad (then .bad.2, up to .bad.4), told as a warning and
+ * counted; its limit starts afresh. A full disk is WEIR_ENOSPC, and nothing is made.
  */
 #ifndef WEIR_RULES_H
 #define WEIR_RULES_H
@@ -74,6 +89,9 @@ struct weir_rules_message {
  */
 typedef void (*weir_rules_message_fn)(void *arg, const struct weir_rules_message *message);
 
+/* options.flags: without `state`, the folder that the rule file names under server.state. */
+#define WEIR_RULES_SERVER_STATE 0x10000u
+
 /*
  * Called by the thread that asks, inside weir_rules_ask(), when an enforced limit said
  * DENY or NEVER to a WEIR_CHECK: which limit, and the bytes that it counts the request
@@ -89,7 +107,8 @@ typedef void (*weir_rules_denied_fn)(void *arg, const char *limit, const void *k
  */
 struct weir_rules_options {
     size_t size;    /* sizeof(struct weir_rules_options), set by WEIR_RULES_OPTIONS_INIT */
-    unsigned flags; /* of WEIR_EXPLICIT_TIME, WEIR_PREFAULT, WEIR_HUGE_PAGES */
+    unsigned flags; /* of WEIR_EXPLICIT_TIME, WEIR_PREFAULT, WEIR_HUGE_PAGES (both in memory only),
+                       WEIR_RULES_SERVER_STATE */
     unsigned reserved;
     weir_clock_fn clock; /* the clock of the short forms; NULL: the system's */
     void *clock_arg;
@@ -98,11 +117,13 @@ struct weir_rules_options {
     void *message_arg;
     weir_rules_denied_fn denied; /* called for every refusal of a limit; NULL: nobody */
     void *denied_arg;
+    const char *state; /* a folder in which the limits' keys live in files; NULL: in memory. See
+                          STATE above. Copied */
 };
 
 #define WEIR_RULES_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(struct weir_rules_options), 0, 0, 0, 0, 0, 0, 0, 0                                  \
+        sizeof(struct weir_rules_options), 0, 0, 0, 0, 0, 0, 0, 0, 0                               \
     }
 
 /*
@@ -321,13 +342,14 @@ struct weir_rules_stats {
     uint64_t unmatched; /* no limit applied */
     uint64_t allow_listed;
     uint64_t block_listed;
-    uint64_t missing;       /* limits left out, or requests denied, because a key had no value */
-    uint64_t tier_unknown;  /* tier values that the limit does not know: its default counted */
-    uint64_t shadow_denied; /* requests that a shadow limit would have denied */
-    uint64_t shadow_failed; /* shadow limits that could not be asked: no cost, a key too long */
-    uint64_t bad;           /* questions that got an error */
-    uint64_t generation;    /* 1, and one more for each reload, put and remove */
-    uint64_t bytes;         /* memory of all limits */
+    uint64_t missing;        /* limits left out, or requests denied, because a key had no value */
+    uint64_t tier_unknown;   /* tier values that the limit does not know: its default counted */
+    uint64_t shadow_denied;  /* requests that a shadow limit would have denied */
+    uint64_t shadow_failed;  /* shadow limits that could not be asked: no cost, a key too long */
+    uint64_t bad;            /* questions that got an error */
+    uint64_t generation;     /* 1, and one more for each reload, put and remove */
+    uint64_t bytes;          /* memory of all limits */
+    uint64_t state_unusable; /* files of options.state that could not be used; see there */
 };
 
 /* 0, or WEIR_EINVAL: NULL, or another size. */

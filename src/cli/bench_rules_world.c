@@ -209,7 +209,7 @@ static int compile(const char *text, size_t len, struct bench_world *world,
         *error = problems.first;
         return e;
     }
-    e = ruleset_create(&config, NULL, NULL, &problems, &world->set, error);
+    e = ruleset_create(&config, NULL, NULL, NULL, &problems, &world->set, error);
     if (e == 0) {
         e = weir_rules_open_text(&world->rules, "bench", text, len, &options, error);
     }

@@ -58,7 +58,7 @@ static int read_rules(const struct cli_command *command, const char *path, struc
     struct config config = {0};
     int e = config_read(&config, path, &problems);
     if (e == 0) {
-        e = ruleset_create(&config, NULL, NULL, &problems, set, &error);
+        e = ruleset_create(&config, NULL, NULL, NULL, &problems, set, &error);
     }
     if (e == 0 && (*set)->config.store.url.len > 0) {
         warning(

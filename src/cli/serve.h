@@ -14,6 +14,7 @@
 
 struct serve_settings {
     const char *config; /* NULL: the example */
+    const char *state;  /* the folder; "off": in memory; NULL: as the rule file says */
     struct server_options server;
     int log_format; /* enum log_format */
     int log_keys;
@@ -22,7 +23,6 @@ struct serve_settings {
     const char *listen_from[PROTOCOLS];
     struct cidr_set *trusted;     /* server.trusted */
     char address[PROTOCOLS][256]; /* server.listen[], where the file says it */
-    char *state;                  /* server.state, likewise */
 };
 
 extern const char *const serve_protocol_names[PROTOCOLS]; /* "resp", "http", "admin" */
@@ -32,6 +32,7 @@ enum serve_option {
     SERVE_RESP,
     SERVE_HTTP,
     SERVE_ADMIN,
+    SERVE_STATE,
     SERVE_THREADS,
     SERVE_CONNECTIONS,
     SERVE_PER_ADDRESS,

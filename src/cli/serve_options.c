@@ -17,6 +17,7 @@ const struct cli_option serve_options[SERVE_OPTIONS] = {
     [SERVE_RESP] = {"--resp", "ADDR:PORT", "listen for RESP there, or unix:PATH, or off"},
     [SERVE_HTTP] = {"--http", "ADDR:PORT", "listen for HTTP there, or unix:PATH, or off"},
     [SERVE_ADMIN] = {"--admin", "ADDR:PORT", "listen for operators there, or unix:PATH, or off"},
+    [SERVE_STATE] = {"--state", "DIR", "keep the limits there over restarts, or off"},
     [SERVE_THREADS] = {"--threads", "N", "threads; default one for each processor"},
     [SERVE_CONNECTIONS] = {"--connections", "N", "the most connections at once; default 10k"},
     [SERVE_PER_ADDRESS] = {"--connections-per-address", "N", "of one client; default 1k"},
@@ -143,6 +144,7 @@ static const struct row rows[SERVE_OPTIONS] = {
     [SERVE_RESP] = {read_string, TO(server.listen[PROTOCOL_RESP]), 0, 0, NULL, 0},
     [SERVE_HTTP] = {read_string, TO(server.listen[PROTOCOL_HTTP]), 0, 0, NULL, 0},
     [SERVE_ADMIN] = {read_string, TO(server.listen[PROTOCOL_ADMIN]), 0, 0, NULL, 0},
+    [SERVE_STATE] = {read_string, TO(state), 0, 0, NULL, 0},
     [SERVE_THREADS] = {read_number, TO(server.threads), 1, SERVER_THREADS_MAX, NULL, 0},
     [SERVE_CONNECTIONS] = {read_number, TO(server.connections), 1, 1000000, NULL, 0},
     [SERVE_PER_ADDRESS] = {read_number, TO(server.connections_per_address), 1, 1000000, NULL, 0},
@@ -264,16 +266,6 @@ static int take_address(struct serve_settings *s, enum server_protocol protocol,
     return CLI_OK;
 }
 
-static int take_state(struct serve_settings *s, struct text from)
-{
-    if (s->server.state == NULL && from.len > 0) {
-        s->state = strndup(from.at, from.len);
-        s->server.state = s->state;
-        return s->state != NULL ? CLI_OK : (cli_complain(&cli_serve, "out of memory"), CLI_FAILED);
-    }
-    return CLI_OK;
-}
-
 static int take_trusted(struct serve_settings *s, const struct server_config *from)
 {
     if (from->trusted_given &&
@@ -292,7 +284,6 @@ int serve_take_file(const struct weir_rules *rules, struct serve_settings *s)
     s->server.adhoc_keys = adhoc->off ? 0 : adhoc->max_keys;
     s->server.adhoc_on_full = adhoc->on_full;
     int code = take_trusted(s, from);
-    code = code != CLI_OK ? code : take_state(s, from->state);
     code = code != CLI_OK
                ? code
                : take_address(s, PROTOCOL_RESP, from->resp, "server.resp", "127.0.0.1:6380");
@@ -311,5 +302,4 @@ int serve_take_file(const struct weir_rules *rules, struct serve_settings *s)
 void serve_finish_settings(struct serve_settings *settings)
 {
     cidr_set_destroy(settings->trusted);
-    free(settings->state);
 }

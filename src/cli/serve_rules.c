@@ -1,6 +1,8 @@
 /* The rules of weir serve. */
 #include "cli/serve.h"
 
+#include <sys/resource.h>
+
 /* What `weir serve` does without a rule file: enough to try it. */
 static const char example_rules[] =
     "limits:\n"
@@ -27,11 +29,33 @@ static void tell(void *arg, const struct weir_rules_message *message)
     }
 }
 
+/* A limit that is kept is an open file. server_start() sees how many are left for connections. */
+static void allow_files(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
+}
+
+/* --state before what the file says. */
+static void choose_state(const char *state, struct weir_rules_options *o)
+{
+    if (state == NULL) {
+        o->flags |= WEIR_RULES_SERVER_STATE;
+    } else if (strcmp(state, "off") != 0) {
+        o->state = state;
+    }
+}
+
 int serve_open_rules(const struct serve_settings *settings, struct weir_rules **rules)
 {
     struct weir_rules_options o = WEIR_RULES_OPTIONS_INIT;
     struct weir_error error;
     o.message = tell;
+    choose_state(settings->state, &o);
+    allow_files();
     for_people = settings->log_format == LOG_AS_TEXT;
     int e = settings->config != NULL ? weir_rules_open(rules, settings->config, &o, &error)
                                      : weir_rules_open_text(rules, "example", example_rules,

@@ -8,6 +8,9 @@ void holder_release(struct holder *holder)
 {
     if (holder != NULL && --holder->references == 0) {
         weir_close(holder->limiter);
+        if (holder->state != NULL) {
+            state_discard(holder->state, &holder->file);
+        }
         free(holder);
     }
 }
@@ -97,8 +100,38 @@ static int take_over(struct ruleset *set, struct holder *holder, struct variant 
     return 1;
 }
 
-static int open_new(const struct weir_rules_options *options, const struct rule *rule,
-                    struct variant *variant, struct weir_error *error)
+/* The rules in force have the file, and their limiter is not to be taken over. */
+static bool is_busy(const struct rule *old, const char *name)
+{
+    for (size_t i = 0; old != NULL && i < old->variants_count; i++) {
+        const struct holder *holder = old->variants[i].holder;
+        if (holder != NULL && strcmp(holder->file.name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Where there is a folder for the state, a limiter lives there. */
+static int open_limiter(struct ruleset *set, const struct rule *old, const struct rule *rule,
+                        const struct variant *variant, struct weir_options *o,
+                        struct problems *problems, struct holder *holder, struct weir_error *error)
+{
+    if (set->state == NULL) {
+        return weir_open(&holder->limiter, o, error);
+    }
+    holder->state = set->state;
+    state_name(rule, variant, holder->file.name);
+    if (variant->setting->rows > 0) {
+        o->flags |= WEIR_MORE_KEYS; /* as has_room() */
+    }
+    return state_limiter(set->state, o, is_busy(old, holder->file.name), problems, &holder->file,
+                         &holder->limiter, error);
+}
+
+static int open_new(struct ruleset *set, const struct weir_rules_options *options,
+                    const struct rule *old, const struct rule *rule, struct variant *variant,
+                    struct problems *problems, struct weir_error *error)
 {
     struct weir_options o;
     struct holder *holder = calloc(1, sizeof *holder);
@@ -107,10 +140,10 @@ static int open_new(const struct weir_rules_options *options, const struct rule 
                     TEXT_ARGS(rule->config->name));
     }
     config_options(rule->config, variant->setting, &o);
-    o.flags = options->flags;
+    o.flags = options->flags & ~WEIR_RULES_SERVER_STATE;
     o.clock = options->clock;
     o.clock_arg = options->clock_arg;
-    int e = weir_open(&holder->limiter, &o, error);
+    int e = open_limiter(set, old, rule, variant, &o, problems, holder, error);
     if (e != 0) {
         free(holder);
         return e;
@@ -123,7 +156,7 @@ static int open_new(const struct weir_rules_options *options, const struct rule 
 
 int holder_find(struct ruleset *set, const struct weir_rules_options *options,
                 const struct ruleset *old, const struct rule *rule, struct variant *variant,
-                struct weir_error *error)
+                struct problems *problems, struct weir_error *error)
 {
     const struct rule *before = old != NULL ? ruleset_find(old, rule->config->name) : NULL;
     if (before != NULL && same_keys(before->config, rule->config)) {
@@ -133,5 +166,5 @@ int holder_find(struct ruleset *set, const struct weir_rules_options *options,
             return taken > 0 ? 0 : fail(error, WEIR_ENOMEM, "out of memory for the rules");
         }
     }
-    return open_new(options, rule, variant, error);
+    return open_new(set, options, before, rule, variant, problems, error);
 }

@@ -11,7 +11,7 @@
  */
 int holder_find(struct ruleset *set, const struct weir_rules_options *options,
                 const struct ruleset *old, const struct rule *rule, struct variant *variant,
-                struct weir_error *error);
+                struct problems *problems, struct weir_error *error);
 
 void holder_release(struct holder *holder);
 

@@ -28,7 +28,7 @@ static int read_options(const struct weir_rules_options *given, struct weir_rule
 
 static int check_options(const struct weir_rules_options *options, struct weir_error *error)
 {
-    unsigned known = WEIR_EXPLICIT_TIME | WEIR_PREFAULT | WEIR_HUGE_PAGES;
+    unsigned known = WEIR_EXPLICIT_TIME | WEIR_PREFAULT | WEIR_HUGE_PAGES | WEIR_RULES_SERVER_STATE;
     if (options->reserved != 0) {
         return fail(error, WEIR_EINVAL, "options.reserved is %u, expected 0", options->reserved);
     }
@@ -86,18 +86,23 @@ static int read_origin(const struct origin *from, struct config *config, struct 
                          : config_read(config, from->path, problems);
 }
 
-/* *error is set, if at all, by ruleset_create() only. */
-static int load(const struct origin *from, const struct weir_rules_options *options,
-                const struct ruleset *old, struct problems *problems, struct ruleset **set,
-                struct weir_error *error)
+/*
+ * The rules that are to follow those in force, or to be the first. *error is set, if at all, by
+ * live_open_state() and ruleset_create() only.
+ */
+static int load(struct weir_rules *r, const struct origin *from, struct problems *problems,
+                struct ruleset **set, struct weir_error *error)
 {
     struct config config = {0};
     int e = read_origin(from, &config, problems);
+    if (e == 0 && r->set == NULL) {
+        e = live_open_state(r, &config, error);
+    }
     if (e != 0) {
         config_finish(&config);
         return e;
     }
-    return ruleset_create(&config, options, old, problems, set, error);
+    return ruleset_create(&config, &r->options, r->state, r->set, problems, set, error);
 }
 
 static struct weir_rules *create(const struct weir_rules_options *options)
@@ -118,6 +123,7 @@ static struct weir_rules *create(const struct weir_rules_options *options)
 static void destroy(struct weir_rules *r)
 {
     ruleset_destroy(r->set);
+    state_close(r->state);
     config_finish(&r->started);
     (void)pthread_mutex_destroy(&r->reload);
     free(r->path);
@@ -148,10 +154,13 @@ static int open_from(struct weir_rules **rules, const struct origin *from,
     if (r == NULL || (!from->is_text && (r->path = strdup(from->path)) == NULL)) {
         e = WEIR_ENOMEM;
     } else {
-        e = load(from, options, NULL, &problems, &r->set, error);
+        e = load(r, from, &problems, &r->set, error);
     }
     if (e == 0) {
         e = config_share_head(&r->set->config, &r->started);
+    }
+    if (e == 0) {
+        live_settle_state(r, r->set, &problems);
     }
     e = report(e, &problems, error);
     if (e != 0) {
@@ -198,8 +207,10 @@ static int reload_from(struct weir_rules *rules, const struct origin *from,
     if (!from->is_text && path == NULL) {
         return WEIR_ENOMEM;
     }
-    int e = load(from, &rules->options, rules->set, problems, &set, error);
+    int e = live_check_process(rules, error);
+    e = e != 0 ? e : load(rules, from, problems, &set, error);
     if (e == 0) {
+        live_settle_state(rules, set, problems);
         config_compare(&rules->started, &set->config, from->path, problems);
         mode_carry(rules, set);
         gate_switch(rules, set);
@@ -251,12 +262,14 @@ static int switch_config(struct weir_rules *rules, int e, struct config *next,
                          struct problems *problems, struct weir_error *error)
 {
     struct ruleset *set;
+    e = e != 0 ? e : live_check_process(rules, error);
     if (e != 0) {
         config_finish(next);
         return e;
     }
-    e = ruleset_create(next, &rules->options, rules->set, problems, &set, error);
+    e = ruleset_create(next, &rules->options, rules->state, rules->set, problems, &set, error);
     if (e == 0) {
+        live_settle_state(rules, set, problems);
         mode_carry(rules, set);
         gate_switch(rules, set);
     }

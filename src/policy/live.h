@@ -42,6 +42,7 @@ struct weir_rules {
     struct slot slots[THREAD_SLOTS];
     uint64_t closed;     /* the gate */
     struct ruleset *set; /* changes only while the gate is closed and nobody is inside */
+    struct state *state; /* where limiters live; NULL: in memory */
     pthread_mutex_t reload;
     struct weir_rules_options options;
     struct config started; /* its head: what a restart would change is told against it */
@@ -75,5 +76,23 @@ void gate_delist(struct weir_rules *r);
 
 /* Under `reload`: what is switched stays so in a set that is about to take over. */
 void mode_carry(const struct weir_rules *r, struct ruleset *next);
+
+/* ---- limiters that outlive us (live_state.c) ---- */
+
+/* Opens the folder that the options, or else *config, name; none: nothing to do. */
+int live_open_state(struct weir_rules *r, const struct config *config, struct weir_error *error);
+
+/* WEIR_ENOTSUP in a child of the process that opened the folder. */
+int live_check_process(const struct weir_rules *r, struct weir_error *error);
+
+/* *set is about to be switched to, or is r->set and the first. */
+void live_settle_state(struct weir_rules *r, struct ruleset *set, struct problems *problems);
+
+/* Sets our clock forward to where a limiter's time line can express it. Before anybody asks. */
+void live_follow_clock(struct weir_rules *r, struct weir *limiter, struct problems *problems);
+
+/* A limiter that is not of the rules, in the file `name`.weir of their folder if they have one. */
+int live_open_beside(struct weir_rules *r, const char *name, struct weir_options *o,
+                     struct weir **limiter, struct weir_error *error);
 
 #endif

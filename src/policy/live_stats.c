@@ -72,6 +72,7 @@ int weir_rules_stats_read(struct weir_rules *rules, struct weir_rules_stats *sta
     }
     (void)pthread_mutex_lock(&rules->reload);
     stats->generation = rules->generation;
+    stats->state_unusable = rules->state != NULL ? rules->state->unusable : 0;
     (void)pthread_mutex_unlock(&rules->reload);
     return weir_rules_limits(rules, add_bytes, &stats->bytes);
 }

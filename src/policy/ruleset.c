@@ -348,7 +348,8 @@ static int compile_rules(struct ruleset *set)
 }
 
 static int open_limiters(struct ruleset *set, const struct weir_rules_options *options,
-                         const struct ruleset *old, struct weir_error *error)
+                         const struct ruleset *old, struct problems *problems,
+                         struct weir_error *error)
 {
     for (size_t i = 0; i < set->rules_count; i++) {
         struct rule *rule = &set->rules[i];
@@ -356,7 +357,7 @@ static int open_limiters(struct ruleset *set, const struct weir_rules_options *o
             if (j == 0 && rule->variant_default != 0) {
                 continue; /* with a default tier nobody gets the limit's own numbers */
             }
-            int e = holder_find(set, options, old, rule, &rule->variants[j], error);
+            int e = holder_find(set, options, old, rule, &rule->variants[j], problems, error);
             if (e != 0) {
                 return e;
             }
@@ -402,8 +403,8 @@ static bool numbers_suffice(const struct ruleset *set, struct problems *problems
 }
 
 int ruleset_create(struct config *config, const struct weir_rules_options *options,
-                   const struct ruleset *old, struct problems *problems, struct ruleset **out,
-                   struct weir_error *error)
+                   struct state *state, const struct ruleset *old, struct problems *problems,
+                   struct ruleset **out, struct weir_error *error)
 {
     struct ruleset *set = calloc(1, sizeof *set);
     if (set == NULL) {
@@ -411,6 +412,7 @@ int ruleset_create(struct config *config, const struct weir_rules_options *optio
         return fail(error, WEIR_ENOMEM, "out of memory for the rules");
     }
     set->config = *config;
+    set->state = state;
     *config = (struct config){0};
     int e = compile(set);
     if (e != 0) {
@@ -420,7 +422,7 @@ int ruleset_create(struct config *config, const struct weir_rules_options *optio
     } else if (options != NULL) {
         set->denied = options->denied;
         set->denied_arg = options->denied_arg;
-        e = open_limiters(set, options, old, error);
+        e = open_limiters(set, options, old, problems, error);
     }
     if (e != 0) {
         ruleset_destroy(set);

@@ -14,6 +14,7 @@
 #include "policy/config.h"
 #include "policy/index.h"
 #include "policy/normal.h"
+#include "policy/state.h"
 
 /* Attributes have numbers, those of a request are bits of a word. */
 #define ATTRIBUTES_MAX 64
@@ -45,6 +46,8 @@ struct holder {
     unsigned references;
     uint64_t missing; /* written by whoever asks, rarely */
     uint64_t shadow_denied;
+    struct state_file file;
+    const struct state *state; /* NULL: in memory */
 };
 
 /* What a limit counts with: its own numbers, those of a tier, or of its overrides. */
@@ -92,6 +95,7 @@ struct change {
 
 struct ruleset {
     struct config config;   /* owned */
+    struct state *state;    /* where limiters live; NULL: in memory */
     struct arena arena;     /* of all below */
     struct text_map *names; /* -> numbers of attributes */
     struct text *attributes;
@@ -120,11 +124,12 @@ struct ruleset {
  * Compiles *config (taken over, also when it fails). Limiters of `old` (may be
  * NULL) that fit are shared; what is to be changed in them is listed in
  * changes, and not done. Without options no limiter is made: for looking at
- * rules, not for asking. 0, WEIR_ERULES, WEIR_ENOMEM and what weir_open() says.
+ * rules, not for asking. state (may be NULL) is where limiters live; state_settle() is the
+ * caller's. 0, WEIR_ERULES, WEIR_ENOMEM and what weir_open() says.
  */
 int ruleset_create(struct config *config, const struct weir_rules_options *options,
-                   const struct ruleset *old, struct problems *problems, struct ruleset **out,
-                   struct weir_error *error);
+                   struct state *state, const struct ruleset *old, struct problems *problems,
+                   struct ruleset **out, struct weir_error *error);
 
 /* Applies the changes. Nobody may be deciding by the old or the new rules. */
 void ruleset_change(struct ruleset *set);

@@ -10,11 +10,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "policy/adhoc.h"
+#include "policy/live.h"
 #include "server/peers.h"
 #include "server/processors.h"
 #include "server/worker.h"
 
-/* Files besides connections: standard ones, rules, state; a loop and its listeners. */
+/* Files besides connections: standard ones, rules; a loop and its listeners. */
 #define FILES_OF_PROCESS 64
 #define FILES_OF_THREAD 16
 
@@ -25,7 +26,7 @@ static int open_adhoc(struct server *server, struct weir_error *error)
         return 0;
     }
     adhoc_options(server->options.adhoc_keys, server->options.adhoc_on_full, &o);
-    return weir_open(&server->adhoc, &o, error);
+    return live_open_beside(server->rules, "adhoc", &o, &server->adhoc, error);
 }
 
 static bool is_unix(const char *address)
@@ -114,14 +115,31 @@ static void set_default(uint64_t *option, uint64_t value)
     *option = *option != 0 ? *option : value;
 }
 
+static int count_limiter(void *arg, const struct weir_rules_limit *limit)
+{
+    (void)limit;
+    ++*(unsigned *)arg;
+    return 0;
+}
+
+/* Files of limiters that are kept; for a moment a reload has twice as many. */
+static unsigned limiter_files(struct weir_rules *rules)
+{
+    unsigned n = 0;
+    if (rules->state != NULL) {
+        (void)weir_rules_limits(rules, count_limiter, &n);
+    }
+    return 2 * n;
+}
+
 /*
  * A connection is a file. There are to be enough, and no more connections than that: they are
  * refused one by one then, where accept() would fail for all.
  */
-static void fit_files(struct server_options *o, unsigned threads)
+static void fit_files(struct server_options *o, unsigned threads, unsigned limiters)
 {
     struct rlimit files;
-    rlim_t others = FILES_OF_PROCESS + (rlim_t)threads * FILES_OF_THREAD;
+    rlim_t others = FILES_OF_PROCESS + (rlim_t)threads * FILES_OF_THREAD + limiters;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
         return;
     }
@@ -144,7 +162,7 @@ int server_start(struct server *server, struct weir_error *error)
     set_default(&server->options.idle_ms, SERVER_IDLE_MS);
     set_default(&server->options.request_ms, SERVER_REQUEST_MS);
     set_default(&server->options.write_ms, SERVER_WRITE_MS);
-    fit_files(&server->options, n);
+    fit_files(&server->options, n, limiter_files(server->rules));
     server->started_ns = clock_unix_ns();
     server->loaded_ns = server->started_ns;
     server->workers = calloc(n, sizeof *server->workers);

@@ -61,7 +61,6 @@ struct server_options {
     unsigned client_field;            /* the only one they do so by, + 1 (http.h); 0: any of them */
     struct access *access;            /* who may do what; NULL: everybody everything */
     bool insecure;                    /* listen beyond loopback without secrets */
-    const char *state;                /* folder of the adhoc limit's file; NULL: in memory */
     unsigned connections_per_address; /* 0: as many as there may be */
     uint64_t max_age_ms; /* older input is refused when there is too much of it; 0: never */
 };
