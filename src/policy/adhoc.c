@@ -30,11 +30,13 @@ void adhoc_init(struct adhoc_config *adhoc)
 void adhoc_read(struct reader *r, const struct node *node)
 {
     struct adhoc_config *adhoc = &r->config->adhoc;
+    struct suggestion s = suggest_begin(node->kind == NODE_SCALAR ? node->scalar : TEXT(""));
+    suggest_offer(&s, "off");
     adhoc->place = node->place;
     if (node->kind == NODE_SCALAR && text_is(node->scalar, "off")) {
         adhoc->off = true;
     } else if (node->kind != NODE_MAP) {
-        unexpected(r, node, "off, or a map of max_keys, on_full and consistency");
+        unexpected_word(r, node, "off, or a map of max_keys, on_full and consistency", &s);
     } else {
         (void)fields_read(r, &section_adhoc, node, adhoc);
     }

@@ -3,7 +3,6 @@
 #include "policy/files.h"
 #include "policy/normal.h"
 #include "policy/pattern.h"
-#include "policy/suggest.h"
 
 /* The condition that is being read. */
 struct reading {

@@ -113,7 +113,7 @@ struct limit_config {
     struct conditions unless;
     struct key_part key[CONFIG_KEY_PARTS_MAX];
     size_t key_parts;
-    int algorithm;
+    int algorithm; /* while it is read, 0: the file names none that there is */
     struct setting base;
     struct text group; /* len 0: none */
     uint64_t cost;     /* 0: the request's */

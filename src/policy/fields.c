@@ -1,7 +1,5 @@
 #include "policy/fields.h"
 
-#include "policy/suggest.h"
-
 static void *at(void *target, const struct field *f)
 {
     return (char *)target + f->offset;
@@ -11,6 +9,18 @@ void unexpected(struct reader *r, const struct node *node, const char *what)
 {
     char found[NODE_FOUND];
     problem(r->problems, node->place, "found %s, expected %s", node_found(node, found), what);
+}
+
+void unexpected_word(struct reader *r, const struct node *node, const char *what,
+                     const struct suggestion *s)
+{
+    char found[NODE_FOUND];
+    if (node->kind != NODE_SCALAR || s->nearest == NULL) {
+        unexpected(r, node, what);
+        return;
+    }
+    problem(r->problems, node->place, "found %s, expected %s; did you mean '%s'?",
+            node_found(node, found), what, s->nearest);
 }
 
 const struct node *expect_scalar(struct reader *r, const struct node *node, const char *what)
@@ -40,16 +50,11 @@ size_t scalars_of(struct reader *r, const struct node *node, const char *what,
 
 const char *suggest_field(const struct section *section, struct text name)
 {
-    const char *nearest = NULL;
-    unsigned best = suggest_limit(name) + 1;
+    struct suggestion s = suggest_begin(name);
     for (size_t i = 0; i < section->count; i++) {
-        unsigned distance = suggest_distance(name, section->fields[i].name);
-        if (distance < best) {
-            best = distance;
-            nearest = section->fields[i].name;
-        }
+        suggest_offer(&s, section->fields[i].name);
     }
-    return nearest;
+    return s.nearest;
 }
 
 void tell_unknown(struct reader *r, const struct section *section, const struct node *key)
@@ -209,24 +214,35 @@ void field_rate(struct reader *r, const struct field *f, const struct node *node
     *(struct rate *)at(target, f) = rate;
 }
 
+/* Which of the words (NULL behind the last) the node is; -1 after a problem. An empty one is none. */
+static int word_number(struct reader *r, const struct node *node, const char *const *words,
+                       const char *what)
+{
+    bool scalar = node->kind == NODE_SCALAR && node->scalar.len > 0;
+    struct suggestion s = suggest_begin(scalar ? node->scalar : TEXT(""));
+    for (int i = 0; scalar && words[i] != NULL; i++) {
+        if (text_is(node->scalar, words[i])) {
+            return i;
+        }
+        suggest_offer(&s, words[i]);
+    }
+    unexpected_word(r, node, what, &s);
+    return -1;
+}
+
 void field_bool(struct reader *r, const struct field *f, const struct node *node, void *target)
 {
-    bool yes = node->kind == NODE_SCALAR && text_is(node->scalar, "true");
-    if (!yes && (node->kind != NODE_SCALAR || !text_is(node->scalar, "false"))) {
-        unexpected(r, node, "true or false");
-        return;
+    static const char *const words[] = {"false", "true", NULL};
+    int yes = word_number(r, node, words, "true or false");
+    if (yes >= 0) {
+        *(bool *)at(target, f) = yes != 0;
     }
-    *(bool *)at(target, f) = yes;
 }
 
 void field_choice(struct reader *r, const struct field *f, const struct node *node, void *target)
 {
-    bool scalar = node->kind == NODE_SCALAR && node->scalar.len > 0;
-    for (int i = 0; scalar && f->choices[i] != NULL; i++) {
-        if (text_is(node->scalar, f->choices[i])) {
-            *(int *)at(target, f) = i;
-            return;
-        }
+    int number = word_number(r, node, f->choices, f->expects);
+    if (number >= 0) {
+        *(int *)at(target, f) = number;
     }
-    unexpected(r, node, f->expects);
 }

@@ -7,6 +7,7 @@
 
 #include "policy/config.h"
 #include "policy/document.h"
+#include "policy/suggest.h"
 
 /* One text being read. */
 struct reader {
@@ -50,6 +51,10 @@ void tell_unknown(struct reader *r, const struct section *section, const struct 
 
 /* "found <node>, expected <what>" */
 void unexpected(struct reader *r, const struct node *node, const char *what);
+
+/* The same of one of several words, with the one that was probably meant, if any. */
+void unexpected_word(struct reader *r, const struct node *node, const char *what,
+                     const struct suggestion *s);
 
 /* NULL, or after a complaint NULL too, unless the node is a scalar with something in it. */
 const struct node *expect_scalar(struct reader *r, const struct node *node, const char *what);

@@ -38,13 +38,18 @@ static void read_algorithm(struct reader *r, const struct field *f, const struct
                            void *target)
 {
     struct limit_reading *l = target;
-    bool scalar = node->kind == NODE_SCALAR;
-    int algorithm = scalar ? weir_algorithm_by_name(node->scalar.at) : 0;
-    if (algorithm == 0 || strlen(node->scalar.at) != node->scalar.len) {
-        unexpected(r, node, f->expects);
-        return;
+    struct text word = node->kind == NODE_SCALAR ? node->scalar : TEXT("");
+    struct suggestion s = suggest_begin(word);
+    const char *name;
+    for (int algorithm = 1; (name = weir_algorithm_name(algorithm)) != NULL; algorithm++) {
+        if (text_is(word, name)) {
+            l->limit.algorithm = algorithm;
+            return;
+        }
+        suggest_offer(&s, name);
     }
-    l->limit.algorithm = algorithm;
+    unexpected_word(r, node, f->expects, &s);
+    l->limit.algorithm = 0; /* nothing more is said of what goes with it */
 }
 
 /* 1 to most; whatever else is told by what the field expects. */
@@ -228,6 +233,9 @@ static void check_fields(struct reader *r, const struct node *node,
                          const struct limit_config *limit)
 {
     const struct node *align = node_find(node, "align");
+    if (limit->algorithm == 0) {
+        return;
+    }
     numbers_check(r, node, limit->algorithm);
     if (limit->cost > 0 && limit->tiers_count == 0 && limit->cost > quota_of(limit, &limit->base)) {
         warning(r->problems, node_find(node, "cost")->place,

@@ -33,3 +33,12 @@ unsigned suggest_distance(struct text a, const char *b)
     }
     return rows[a.len % 3][n];
 }
+
+void suggest_offer(struct suggestion *s, const char *known)
+{
+    unsigned distance = suggest_distance(s->word, known);
+    if (distance < s->distance) {
+        s->distance = distance;
+        s->nearest = known;
+    }
+}

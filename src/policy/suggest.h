@@ -17,4 +17,19 @@ static inline unsigned suggest_limit(struct text word)
     return word.len < 3 ? 1 : (unsigned)word.len / 3;
 }
 
+/* The nearest of the words that were offered so far, NULL if none is near. */
+struct suggestion {
+    struct text word; /* what was written */
+    const char *nearest;
+    unsigned distance; /* of it; at first, one more than near */
+};
+
+static inline struct suggestion suggest_begin(struct text word)
+{
+    return (struct suggestion){word, NULL, suggest_limit(word) + 1};
+}
+
+/* Of two that are as near the first counts. */
+void suggest_offer(struct suggestion *s, const char *known);
+
 #endif

@@ -29,7 +29,7 @@ struct setting setting_of(int algorithm, const struct numbers *numbers, const st
 
 void numbers_check(struct reader *r, const struct node *map, int algorithm)
 {
-    for (size_t i = 0; i < map->count; i++) {
+    for (size_t i = 0; i < map->count && algorithm != 0; i++) {
         const struct node *key = map->keys[i];
         bool burst = text_is(key->scalar, "burst") && algorithm != WEIR_TOKEN_BUCKET;
         bool queue = text_is(key->scalar, "queue") && algorithm != WEIR_LEAKY_BUCKET;
@@ -111,6 +111,7 @@ static void read_tier(struct reader *r, const struct node *key, const struct nod
 static void check_default(struct reader *r, const struct node *node, struct limit_config *limit)
 {
     const struct node *value = node_find(node, "default");
+    struct suggestion s = suggest_begin(limit->tier_default);
     if (value == NULL || limit->tier_default.len == 0) {
         return;
     }
@@ -118,8 +119,9 @@ static void check_default(struct reader *r, const struct node *node, struct limi
         if (text_equal(limit->tiers[i].name, limit->tier_default)) {
             return;
         }
+        suggest_offer(&s, limit->tiers[i].name.at);
     }
-    unexpected(r, value, "the name of one of the tiers");
+    unexpected_word(r, value, "the name of one of the tiers", &s);
 }
 
 void tiers_read(struct reader *r, const struct node *node, struct limit_config *limit)
@@ -304,7 +306,7 @@ static void read_row(struct table *t, struct limit_config *limit, uint64_t *keys
         problem(t->r->problems, place_of(t, 1), "%s", error.text);
         return;
     }
-    if (t->csv.fields == 3 && !bucket) {
+    if (t->csv.fields == 3 && !bucket && limit->algorithm != 0) {
         problem(t->r->problems, place_of(t, 2), "found a burst, but %s has none",
                 weir_algorithm_name(limit->algorithm));
         return;

@@ -17,7 +17,7 @@ struct numbers {
 /* The limit's own, complete: base is NULL; or a tier's, on top of the limit's. */
 struct setting setting_of(int algorithm, const struct numbers *numbers, const struct setting *base);
 
-/* Tells of a burst or queue that the algorithm does not have. */
+/* Tells of a burst or queue that the algorithm (0: a wrong one was told of) does not have. */
 void numbers_check(struct reader *r, const struct node *map, int algorithm);
 
 /* After the limit's own fields have been read. */
