@@ -91,6 +91,7 @@ static int serve(struct serve_settings *settings, const sigset_t *signals)
         return code;
     }
     code = serve_take_file(server.rules, settings);
+    code = code != CLI_OK ? code : serve_open_access(server.rules, settings);
     if (code == CLI_OK) {
         server.options = settings->server;
         code = serve_rules(&server, settings, signals);

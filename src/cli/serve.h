@@ -4,12 +4,14 @@
  *   serve.c          from the first argument to the exit code
  *   serve_options.c  what is asked for: flags, then WEIR_... variables, then the rule file
  *   serve_rules.c    the rules: opened, or an example
+ *   serve_access.c   the secrets
  */
 #ifndef WEIR_CLI_SERVE_H
 #define WEIR_CLI_SERVE_H
 
 #include "base/log.h"
 #include "cli/cli.h"
+#include "server/access.h"
 #include "server/server.h"
 
 struct serve_settings {
@@ -21,6 +23,8 @@ struct serve_settings {
     int log_level;
     /* Who said where to listen, for errors: "--http", "WEIR_HTTP", "server.http", "the default". */
     const char *listen_from[PROTOCOLS];
+    struct access_sources secrets;
+    char *secrets_path[ROLES];    /* secrets.file[], where the file says it */
     struct cidr_set *trusted;     /* server.trusted */
     char address[PROTOCOLS][256]; /* server.listen[], where the file says it */
 };
@@ -40,6 +44,9 @@ enum serve_option {
     SERVE_INLINE,
     SERVE_DENY_STATUS,
     SERVE_CLIENT_FIELD,
+    SERVE_CHECK_SECRETS,
+    SERVE_ADMIN_SECRETS,
+    SERVE_INSECURE,
     SERVE_LOG_FORMAT,
     SERVE_LOG_LEVEL,
     SERVE_LOG_KEYS,
@@ -53,6 +60,9 @@ int serve_read_options(int argc, char **argv, struct serve_settings *settings);
 
 /* What the rule file says and nobody before it. CLI_OK, or an exit code after a complaint. */
 int serve_take_file(const struct weir_rules *rules, struct serve_settings *settings);
+
+/* The secrets of the flags, the environment, or the rule file, into server.access. As above. */
+int serve_open_access(const struct weir_rules *rules, struct serve_settings *settings);
 
 void serve_finish_settings(struct serve_settings *settings);
 

@@ -27,6 +27,10 @@ const struct cli_option serve_options[SERVE_OPTIONS] = {
     [SERVE_DENY_STATUS] = {"--auth-deny-status", "N", "what /v1/auth says for no; default 429"},
     [SERVE_CLIENT_FIELD] = {"--client-field", "NAME",
                             "the only header that proxies name clients by"},
+    [SERVE_CHECK_SECRETS] = {"--check-secrets", "FILE",
+                             "who asks needs one of these, one on each line"},
+    [SERVE_ADMIN_SECRETS] = {"--admin-secrets", "FILE", "who changes things needs one of these"},
+    [SERVE_INSECURE] = {"--insecure", NULL, "listen beyond this machine without secrets"},
     [SERVE_LOG_FORMAT] = {"--log", "text|json", "how the log is written; default text"},
     [SERVE_LOG_LEVEL] = {"--log-level", "LEVEL", "error, warning, info (default) or debug"},
     [SERVE_LOG_KEYS] = {"--log-keys", "cut|hashed", "how keys of clients are logged; default cut"},
@@ -54,7 +58,7 @@ struct row {
     uint64_t least;
     uint64_t most;
     const char *const *choices;
-    int first; /* the number of choices[0] */
+    int first; /* the number of choices[0]; of secrets the role */
 };
 
 static int read_string(const struct row *row, const struct given *given, void *to)
@@ -137,6 +141,15 @@ static int read_switch(const struct row *row, const struct given *given, void *t
     return cli_complain(&cli_serve, "%s is '%s', expected on or off", given->from, given->value);
 }
 
+/* A flag names a file; a variable holds the secrets themselves, and no file could hold less. */
+static int read_secrets(const struct row *row, const struct given *given, void *to)
+{
+    struct access_sources *secrets = to;
+    bool flag = given->from[0] == '-';
+    *(flag ? &secrets->file[row->first] : &secrets->text[row->first]) = given->value;
+    return CLI_OK;
+}
+
 #define TO(member) offsetof(struct serve_settings, member)
 
 static const struct row rows[SERVE_OPTIONS] = {
@@ -152,6 +165,9 @@ static const struct row rows[SERVE_OPTIONS] = {
     [SERVE_INLINE] = {read_switch, TO(server.inline_commands), 0, 0, NULL, 0},
     [SERVE_DENY_STATUS] = {read_number, TO(server.auth_deny_status), 400, 599, NULL, 0},
     [SERVE_CLIENT_FIELD] = {read_client_field, TO(server.client_field), 0, 0, NULL, 0},
+    [SERVE_CHECK_SECRETS] = {read_secrets, TO(secrets), 0, 0, NULL, ROLE_CHECK},
+    [SERVE_ADMIN_SECRETS] = {read_secrets, TO(secrets), 0, 0, NULL, ROLE_ADMIN},
+    [SERVE_INSECURE] = {read_switch, TO(server.insecure), 0, 0, NULL, 0},
     [SERVE_LOG_FORMAT] = {read_choice, TO(log_format), 0, 0, formats, LOG_AS_TEXT},
     [SERVE_LOG_LEVEL] = {read_choice, TO(log_level), 0, 0, levels, LEVEL_ERROR},
     [SERVE_LOG_KEYS] = {read_choice, TO(log_keys), 0, 0, keys, LOG_KEYS_CUT},
@@ -302,4 +318,8 @@ int serve_take_file(const struct weir_rules *rules, struct serve_settings *s)
 void serve_finish_settings(struct serve_settings *settings)
 {
     cidr_set_destroy(settings->trusted);
+    access_close(settings->server.access);
+    for (int role = 0; role < ROLES; role++) {
+        free(settings->secrets_path[role]);
+    }
 }

@@ -11,6 +11,8 @@ static const struct compared texts[] = {
     {"server.resp", offsetof(struct config, server.resp)},
     {"server.admin", offsetof(struct config, server.admin)},
     {"server.state", offsetof(struct config, server.state)},
+    {"server.check_secrets", offsetof(struct config, server.check_secrets)},
+    {"server.admin_secrets", offsetof(struct config, server.admin_secrets)},
     {"store.url", offsetof(struct config, store.url)},
     {"store.password_file", offsetof(struct config, store.password_file)},
     {"store.user", offsetof(struct config, store.user)},

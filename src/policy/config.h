@@ -167,6 +167,8 @@ struct server_config {
     struct text resp;
     struct text admin;
     struct text state;
+    struct text check_secrets; /* files; len 0: none */
+    struct text admin_secrets;
     uint64_t memory;
     struct cidr *trusted;
     size_t trusted_count;

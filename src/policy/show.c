@@ -134,6 +134,8 @@ static void show_server(const struct server_config *server, FILE *out)
     put_text(out, "  ", "resp", server->resp);
     put_text(out, "  ", "admin", server->admin);
     put_text(out, "  ", "state", server->state);
+    put_text(out, "  ", "check_secrets", server->check_secrets);
+    put_text(out, "  ", "admin_secrets", server->admin_secrets);
     (void)fprintf(out, "  memory: %s\n", size_print(server->memory, size));
     show_trusted(server, out);
     (void)fprintf(out, "  headers: %s\n", section_headers_names[server->headers]);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "policy/live.h"
+#include "server/access.h"
 #include "server/server.h"
 
 void server_log_message(void *arg, const struct weir_rules_message *message)
@@ -24,10 +25,8 @@ static uint64_t generation_of(struct weir_rules *rules)
     return weir_rules_stats_read(rules, &stats) == 0 ? stats.generation : 0;
 }
 
-int server_reload(struct server *server, struct weir_error *error)
+static int reload_rules(struct server *server, struct weir_error *error)
 {
-    struct weir_error own;
-    error = error != NULL ? error : &own;
     int e = weir_rules_reload(server->rules, NULL, error);
     if (e != 0) {
         (void)fetch_add(&server->reloads_failed, 1);
@@ -38,4 +37,28 @@ int server_reload(struct server *server, struct weir_error *error)
     store_relaxed(&server->loaded_ns, clock_unix_ns());
     LOG(LEVEL_INFO, "rules reloaded", LOG_COUNT("generation", generation_of(server->rules)));
     return 0;
+}
+
+static int reload_secrets(struct server *server, struct weir_error *error)
+{
+    int e = access_reload(server->options.access, error);
+    if (e != 0) {
+        LOG(LEVEL_ERROR, "the old secrets stay", LOG_STRING("why", error->text));
+    } else if (server->options.access != NULL) {
+        LOG(LEVEL_INFO, "secrets reloaded");
+    }
+    return e;
+}
+
+/* Each for itself: a slip in one file must not keep a secret valid that is to go. */
+int server_reload(struct server *server, struct weir_error *error)
+{
+    struct weir_error of_rules;
+    struct weir_error of_secrets;
+    int secrets = reload_secrets(server, &of_secrets);
+    int rules = reload_rules(server, &of_rules);
+    if (error != NULL && (rules != 0 || secrets != 0)) {
+        *error = rules != 0 ? of_rules : of_secrets;
+    }
+    return rules != 0 ? rules : secrets;
 }

@@ -93,7 +93,7 @@ struct server {
 int server_start(struct server *server, struct weir_error *error);
 
 /*
- * Reads the rules again from where they came, and says in the log what came of it. 0, or
+ * Reads the rules and the secrets again, and says in the log what came of it. 0, or
  * WEIR_E... and the old ones stay; *error may be NULL. From any thread.
  */
 int server_reload(struct server *server, struct weir_error *error);

@@ -39,6 +39,8 @@ static void each_key_that_has_changed_is_told(void **state)
         {"server: {resp: 'a:1'}", "server: {}", "server.resp"},
         {"server: {}", "server: {admin: off}", "server.admin"},
         {"server: {state: /a}", "server: {}", "server.state"},
+        {"server: {check_secrets: /a}", "server: {check_secrets: /b}", "server.check_secrets"},
+        {"server: {}", "server: {admin_secrets: /b}", "server.admin_secrets"},
         {"server: {}", "server: {trusted_proxies: []}", "server.trusted_proxies"},
         {"server: {trusted_proxies: 10.0.0.0/8}", "server: {trusted_proxies: 10.0.0.0/9}",
          "server.trusted_proxies"},

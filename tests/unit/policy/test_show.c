@@ -132,6 +132,7 @@ static void the_rules_of_a_whole_file_read_back(void **state)
 {
     expect_round_trip(
         "server: {http: off, resp: 'unix:/run/weir.sock', admin: '[::1]:1', state: '/run/we ir', "
+        "check_secrets: /run/c, admin_secrets: '/run/a b', "
         "memory: 1.5GiB, trusted_proxies: [], headers: x-delta}\n"
         "store: {url: 'redis://h', deadline: 1.5ms, fleet_size: 3, prefix: x, user: u}\n"
         "attributes: {tier: ['header:X-Tier', 'query:t'], user: 'header:X-User'}\n"
