@@ -16,10 +16,16 @@ static const struct command_row *find_in(const struct command_row *rows, struct 
     return NULL;
 }
 
+const struct command_row *const resp_commands[] = {resp_limit_commands, resp_connection_commands,
+                                                   resp_verb_commands, NULL};
+
 static const struct command_row *find(struct text name)
 {
-    const struct command_row *row = find_in(resp_limit_commands, name);
-    return row != NULL ? row : find_in(resp_connection_commands, name);
+    const struct command_row *row = NULL;
+    for (size_t i = 0; row == NULL && resp_commands[i] != NULL; i++) {
+        row = find_in(resp_commands[i], name);
+    }
+    return row;
 }
 
 static void tell_unknown(struct command *c)

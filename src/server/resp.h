@@ -44,9 +44,51 @@ void resp_run_auth(struct command *c);
 /* True after an error: the client has not the role that the command needs. */
 bool resp_refuse(struct command *c, const struct command_row *row);
 
+/* ---- a limit, its key, options, the answer (resp_key.c) ---- */
+
+enum resp_option {
+    RESP_COST,
+    RESP_MAXWAIT,
+    RESP_TIER,
+    RESP_UNITS,
+    RESP_FOR,
+    RESP_TTL,
+    RESP_OPTIONS
+};
+
+struct resp_options {
+    uint64_t number[RESP_OPTIONS]; /* 0 where not given; FOR forever: UINT64_MAX */
+    struct text tier;
+    unsigned given; /* 1 << option */
+};
+
+/* A limit's name, its key, and what stands behind it; points into itself and the request. */
+struct resp_key {
+    struct weir_rules_value parts[RESP_ARGS_MAX];
+    struct weir_rules_key key;
+    struct resp_options options;
+};
+
+/* From argv[i] on, in any order; `allowed` are bits as in `given`. False after an error. */
+bool resp_read_options(struct command *c, unsigned i, unsigned allowed, struct resp_options *o);
+/* All of it from argv[1] on. False after an error. */
+bool resp_read_key(struct command *c, unsigned allowed, struct resp_key *k);
+
+/*
+ * RESP2: an array of the eight values; RESP3: a map with their names. `more` members follow, each
+ * with resp_put_name() before its value.
+ */
+void resp_put_answer(struct command *c, const struct answer *a, unsigned more);
+void resp_put_name(struct command *c, const char *name);
+void resp_put_failure(struct command *c, int e, const struct weir_error *error);
+
 /* NULL behind the last name. */
 extern const struct command_row
     resp_connection_commands[];                        /* resp_connection.c: what clients need */
 extern const struct command_row resp_limit_commands[]; /* resp_limit.c: what they come for */
+extern const struct command_row resp_verb_commands[];  /* resp_verbs.c: what operators do */
+
+/* All of them; NULL behind the last. */
+extern const struct command_row *const resp_commands[];
 
 #endif

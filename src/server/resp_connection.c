@@ -192,11 +192,13 @@ static void run_client(struct command *c)
     }
 }
 
-static size_t count_rows(const struct command_row *rows)
+static size_t count_commands(void)
 {
     size_t n = 0;
-    while (rows[n].name != NULL) {
-        n++;
+    for (size_t i = 0; resp_commands[i] != NULL; i++) {
+        for (const struct command_row *row = resp_commands[i]; row->name != NULL; row++) {
+            n++;
+        }
     }
     return n;
 }
@@ -227,17 +229,19 @@ static void put_docs(struct command *c, const struct command_row *rows)
 
 static void run_command(struct command *c)
 {
-    size_t n = count_rows(resp_limit_commands) + count_rows(resp_connection_commands);
+    size_t n = count_commands();
     if (c->argc > 1 && text_is_word(c->argv[1], "COUNT")) {
         resp_put_integer(c->out, (int64_t)n);
     } else if (c->argc > 1 && text_is_word(c->argv[1], "DOCS")) {
         resp_put_map(c->out, c->proto, n);
-        put_docs(c, resp_limit_commands);
-        put_docs(c, resp_connection_commands);
+        for (size_t i = 0; resp_commands[i] != NULL; i++) {
+            put_docs(c, resp_commands[i]);
+        }
     } else if (c->argc == 1 || text_is_word(c->argv[1], "INFO")) {
         resp_put_array(c->out, n);
-        put_commands(c, resp_limit_commands);
-        put_commands(c, resp_connection_commands);
+        for (size_t i = 0; resp_commands[i] != NULL; i++) {
+            put_commands(c, resp_commands[i]);
+        }
     } else {
         resp_put_error(c->out, TEXT("ERR unknown subcommand. Try COMMAND DOCS."));
     }

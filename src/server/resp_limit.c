@@ -1,148 +1,25 @@
 /* The commands that limit. */
 #include "server/resp.h"
 
-/* ---- one answer ---- */
-
-static struct text flags_text(unsigned flags, char *text)
-{
-    size_t n = 0;
-    for (unsigned i = 0; i < ANSWER_FLAGS; i++) {
-        if ((flags >> i & 1) != 0) {
-            size_t len = strlen(answer_flag_names[i]);
-            if (n > 0) {
-                text[n++] = ',';
-            }
-            memcpy(text + n, answer_flag_names[i], len);
-            n += len;
-        }
-    }
-    return (struct text){text, n};
-}
-
-static void put_name(struct command *c, const char *name)
-{
-    if (c->proto == 3) {
-        resp_put_bulk(c->out, text_of(name));
-    }
-}
-
-/* RESP2: an array of the eight values; RESP3: a map with their names. */
-static void put_answer(struct command *c, const struct answer *a)
-{
-    char flags[32];
-    if (c->proto == 3) {
-        resp_put_map(c->out, 3, 8);
-    } else {
-        resp_put_array(c->out, 8);
-    }
-    put_name(c, "verdict");
-    resp_put_bulk(c->out, text_of(answer_verdict_names[a->verdict]));
-    put_name(c, "limit");
-    if (a->limit[0] != 0) {
-        resp_put_bulk(c->out, text_of(a->limit));
-    } else {
-        resp_put_null(c->out, c->proto);
-    }
-    put_name(c, "quota");
-    resp_put_integer(c->out, a->quota > INT64_MAX ? INT64_MAX : (int64_t)a->quota);
-    put_name(c, "remaining");
-    resp_put_integer(c->out, a->remaining);
-    put_name(c, "retry_after_ms");
-    resp_put_integer(c->out, a->retry_after_ms);
-    put_name(c, "reset_after_ms");
-    resp_put_integer(c->out, (int64_t)a->reset_after_ms);
-    put_name(c, "delay_ms");
-    resp_put_integer(c->out, (int64_t)a->delay_ms);
-    put_name(c, "flags");
-    resp_put_bulk(c->out, flags_text(a->flags, flags));
-}
-
-static void put_failure(struct command *c, int e, const struct weir_error *error)
-{
-    const char *text = error->text[0] != 0 ? error->text : weir_strerror(e);
-    switch (e) {
-    case WEIR_ENOLIMIT:
-        resp_put_errorf(c->out, "NOLIMIT %s", text);
-        break;
-    case WEIR_EKEY:
-    case WEIR_EATTRIBUTE:
-        resp_put_errorf(c->out, "BADKEY %s", text);
-        break;
-    default:
-        resp_put_errorf(c->out, "ERR %s", text);
-        break;
-    }
-}
-
-/* ---- options behind the keys ---- */
-
-struct options {
-    uint64_t cost;
-    uint64_t max_wait_ms;
-    struct text tier;
-};
-
-/* COST n, MAXWAIT ms, and TIER t where it is allowed, from argv[i] on. False after an error. */
-static bool read_options(struct command *c, unsigned i, bool tier, struct options *o)
-{
-    for (; i < c->argc; i += 2) {
-        struct text name = c->argv[i];
-        struct text value = i + 1 < c->argc ? c->argv[i + 1] : TEXT("");
-        bool good = false;
-        if (text_is_word(name, "COST")) {
-            good = resp_to_u64(value, &o->cost) && o->cost > 0;
-        } else if (text_is_word(name, "MAXWAIT")) {
-            good = resp_to_u64(value, &o->max_wait_ms) && o->max_wait_ms < UINT64_MAX / 1000000;
-        } else if (tier && text_is_word(name, "TIER")) {
-            o->tier = value;
-            good = i + 1 < c->argc;
-        }
-        if (!good) {
-            resp_put_errorf(c->out, "ERR syntax error at '%.*s', expected COST n, MAXWAIT ms%s",
-                            (int)(name.len > 64 ? 64 : name.len), name.at,
-                            tier ? " or TIER t" : "");
-            return false;
-        }
-    }
-    return true;
-}
-
 /* ---- WEIR.CHECK and WEIR.PEEK ---- */
 
 static void check(struct command *c, int mode)
 {
-    struct weir_rules_value parts[RESP_ARGS_MAX];
-    struct options o = {0};
     struct weir_error error = {0};
     struct answer a;
-    int n = weir_rules_key_parts(c->server->rules, c->argv[1].at, c->argv[1].len);
-    if (n < 0) {
-        resp_put_errorf(c->out, "NOLIMIT no limit named '%.*s'",
-                        (int)(c->argv[1].len > 64 ? 64 : c->argv[1].len), c->argv[1].at);
+    struct resp_key k;
+    if (!resp_read_key(c, 1u << RESP_COST | 1u << RESP_MAXWAIT | 1u << RESP_TIER, &k)) {
         return;
     }
-    if (c->argc < 2 + (unsigned)n) {
-        resp_put_errorf(c->out, "BADKEY found %u parts of a key, expected %d", c->argc - 2, n);
-        return;
-    }
-    for (unsigned i = 0; i < (unsigned)n; i++) {
-        parts[i] = (struct weir_rules_value){c->argv[2 + i].at, c->argv[2 + i].len};
-    }
-    if (!read_options(c, 2 + (unsigned)n, true, &o)) {
-        return;
-    }
-    struct direct d = {.key = {.limit = {c->argv[1].at, c->argv[1].len},
-                               .parts = parts,
-                               .parts_count = (size_t)n,
-                               .tier = {o.tier.at, o.tier.len}},
-                       .cost = o.cost,
-                       .max_wait_ns = o.max_wait_ms * WEIR_MILLISECOND,
+    struct direct d = {.key = k.key,
+                       .cost = k.options.number[RESP_COST],
+                       .max_wait_ns = k.options.number[RESP_MAXWAIT] * WEIR_MILLISECOND,
                        .mode = mode};
     int e = answer_check(c->server->rules, &d, c->now_ns, &a, &error);
     if (e != 0) {
-        put_failure(c, e, &error);
+        resp_put_failure(c, e, &error);
     } else {
-        put_answer(c, &a);
+        resp_put_answer(c, &a, 0);
     }
 }
 
@@ -163,7 +40,7 @@ static void run_ask(struct command *c)
 {
     struct weir_rules_attribute with[RESP_ARGS_MAX / 2];
     struct weir_rules_question q = {.attributes = with};
-    struct options o = {0};
+    struct resp_options o = {.given = 0};
     struct weir_error error = {0};
     struct answer a;
     unsigned i = 1;
@@ -172,16 +49,16 @@ static void run_ask(struct command *c)
         with[q.attributes_count++] = (struct weir_rules_attribute){
             c->argv[i].at, c->argv[i].len, c->argv[i + 1].at, c->argv[i + 1].len};
     }
-    if (!read_options(c, i, false, &o)) {
+    if (!resp_read_options(c, i, 1u << RESP_COST | 1u << RESP_MAXWAIT, &o)) {
         return;
     }
-    q.cost = o.cost;
-    q.max_wait_ns = o.max_wait_ms * WEIR_MILLISECOND;
+    q.cost = o.number[RESP_COST];
+    q.max_wait_ns = o.number[RESP_MAXWAIT] * WEIR_MILLISECOND;
     int e = answer_ask(c->server->rules, &q, c->now_ns, &a, &error);
     if (e != 0) {
-        put_failure(c, e, &error);
+        resp_put_failure(c, e, &error);
     } else {
-        put_answer(c, &a);
+        resp_put_answer(c, &a, 0);
     }
 }
 

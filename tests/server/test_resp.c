@@ -194,7 +194,7 @@ static void what_is_wrong_is_told(void **state)
           "-ERR syntax error at 'COST', expected COST n, MAXWAIT ms or TIER t"},
          {"WEIR.CHECK api alice bob",
           "-ERR syntax error at 'bob', expected COST n, MAXWAIT ms or TIER t"},
-         {"WEIR.ASK path", "-ERR syntax error at 'path', expected COST n, MAXWAIT ms"},
+         {"WEIR.ASK path", "-ERR syntax error at 'path', expected COST n or MAXWAIT ms"},
          {"WEIR.CHECK", "-ERR wrong number of arguments for 'weir.check' command"});
     assert_memory_equal(server_ask(c, "WEIR.CHECK api ''"), "-BADKEY ", 8);
     assert_memory_equal(server_ask(c, "WEIR.CHECK pair bob nonsense"), "-BADKEY ", 8);

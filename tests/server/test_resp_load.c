@@ -182,15 +182,19 @@ static void large_replies_to_small_requests_do_not_end_a_good_client(void **stat
 static void send_or_read(unsigned index, void *arg)
 {
     static struct server_client c;
+    static uint64_t bytes; /* of one reply */
     struct scene *s = arg;
     if (index == 0) {
         server_connect(&c, s->world.address);
+        threads_require(strncmp(server_ask(&c, "COMMAND DOCS"), "['CL", 4) == 0);
+        (void)threads_add(&bytes, c.begin);
         for (unsigned i = 0; i < BEYOND; i++, (void)threads_add(&s->asked, 1)) {
             threads_require(server_say(&c, "COMMAND DOCS"));
         }
         return;
     }
-    while (threads_get(&s->asked) < SERVER_OUTPUT_BYTES / 1200) {
+    while (threads_get(&bytes) == 0 ||
+           threads_get(&s->asked) < SERVER_OUTPUT_BYTES / threads_get(&bytes)) {
         threads_pause();
     }
     for (unsigned i = 0; i < BEYOND; i++) {
