@@ -37,7 +37,7 @@ static void announce(const struct server *server, const struct serve_settings *s
     }
     LOG(LEVEL_INFO, "started", LOG_STRING("version", weir_version()),
         LOG_STRING("config", settings->config != NULL ? settings->config : "example"),
-        LOG_COUNT("threads", server->workers_count), LOG_STRING("resp", text[PROTOCOL_RESP]),
+        LOG_COUNT("threads", server->threads), LOG_STRING("resp", text[PROTOCOL_RESP]),
         LOG_STRING("http", text[PROTOCOL_HTTP]), LOG_STRING("admin", text[PROTOCOL_ADMIN]));
     if (settings->log_format == LOG_AS_JSON) {
         return;
@@ -45,7 +45,7 @@ static void announce(const struct server *server, const struct serve_settings *s
     (void)printf("weir %s serves %s with %u thread%s\n", weir_version(),
                  settings->config != NULL ? settings->config
                                           : "an example rule set (--config FILE for your own)",
-                 server->workers_count, server->workers_count == 1 ? "" : "s");
+                 server->threads, server->threads == 1 ? "" : "s");
     for (unsigned i = 0; i < PROTOCOLS; i++) {
         (void)printf("  %-6s %s\n", serve_protocol_names[i], text[i]);
     }

@@ -306,10 +306,6 @@ int serve_take_file(const struct weir_rules *rules, struct serve_settings *s)
     code = code != CLI_OK
                ? code
                : take_address(s, PROTOCOL_HTTP, from->http, "server.http", "127.0.0.1:8080");
-    if (text_is(from->admin, "127.0.0.1:8082") && s->listen_from[PROTOCOL_ADMIN] == NULL) {
-        s->server.listen[PROTOCOL_ADMIN] = "off";
-        s->listen_from[PROTOCOL_ADMIN] = "the default";
-    }
     return code != CLI_OK
                ? code
                : take_address(s, PROTOCOL_ADMIN, from->admin, "server.admin", "127.0.0.1:8082");

@@ -3,6 +3,8 @@
 
 #include <sys/resource.h>
 
+#include "server/top.h"
+
 /* What `weir serve` does without a rule file: enough to try it. */
 static const char example_rules[] =
     "limits:\n"
@@ -56,6 +58,7 @@ int serve_open_rules(const struct serve_settings *settings, struct weir_rules **
     o.message = tell;
     choose_state(settings->state, &o);
     allow_files();
+    o.denied = top_denied;
     for_people = settings->log_format == LOG_AS_TEXT;
     int e = settings->config != NULL ? weir_rules_open(rules, settings->config, &o, &error)
                                      : weir_rules_open_text(rules, "example", example_rules,

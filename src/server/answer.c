@@ -1,5 +1,7 @@
 #include "server/answer.h"
 
+#include "server/top.h"
+
 #define MS WEIR_MILLISECOND
 
 const char *const answer_flag_names[ANSWER_FLAGS] = {"degraded", "shadow", "full"};
@@ -106,6 +108,9 @@ static int check_found(void *arg, struct weir *limiter, const void *key, size_t 
     int e = weir_ask_at(limiter, &q, c->now_ns, &a);
     if (e == 0) {
         answer_from_limit(&a, c->direct->key.limit, found, c->answer);
+    }
+    if (e == 0 && c->answer->verdict != WEIR_ALLOW && q.mode != WEIR_PEEK) {
+        top_denied(NULL, c->answer->limit, key, key_len);
     }
     return e;
 }

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "base/atomic.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "server/peers.h"
 #include "server/worker.h"
@@ -76,6 +77,7 @@ static void on_closed(uv_handle_t *handle)
         peers_leave(w->server->peers, &c->peer);
     }
     set_behind(c, false);
+    count_own(&w->counts.open[c->protocol->kind], UINT64_MAX);
     buffer_finish(&c->output);
     buffer_finish(&c->backlog);
     buffer_finish(&c->input);
@@ -202,13 +204,31 @@ static void flush(struct connection *c)
 
 /* ---- reading ---- */
 
+/*
+ * Each request of a batch took as long as the batch did: all replies go out together. Two looks at
+ * a clock for all of them.
+ */
+static int64_t consume(struct connection *c, struct text input)
+{
+    struct worker_counts *counts = &c->worker->counts;
+    unsigned kind = c->protocol->kind;
+    uint64_t before = counts->requests[kind];
+    uint64_t began_ns = clock_boot_ns();
+    int64_t used = c->protocol->consume(c, input);
+    if (counts->requests[kind] != before) {
+        histogram_add(&counts->took[kind], clock_boot_ns() - began_ns,
+                      counts->requests[kind] - before);
+    }
+    return used;
+}
+
 /* Decides requests at the front of `input` and answers them. Returns the bytes used. */
 static size_t decide(struct connection *c, struct text input)
 {
     struct worker *w = c->worker;
     buffer_take(&w->replies, buffer_len(&w->replies));
     w->replies.full = false;
-    int64_t used = c->protocol->consume(c, input);
+    int64_t used = consume(c, input);
     if (used == CONNECTION_CLOSE) {
         c->ending = true;
         used = (int64_t)input.len;
@@ -441,6 +461,13 @@ static bool enter(struct connection *c)
     return c->entered || peers == NULL || c->peer.family == 0;
 }
 
+/* Operators have places of their own: they come when there are too many of the others. */
+static bool is_too_many(const struct worker *w, enum server_protocol kind, uint64_t open)
+{
+    return kind == PROTOCOL_ADMIN ? w->counts.open[kind] > SERVER_ADMIN_CONNECTIONS
+                                  : open >= w->server->options.connections;
+}
+
 bool connection_accept(struct worker *w, uv_stream_t *listener, const struct protocol *protocol)
 {
     bool tcp = listener->type == UV_TCP;
@@ -449,6 +476,7 @@ bool connection_accept(struct worker *w, uv_stream_t *listener, const struct pro
         return false;
     }
     uint64_t open = fetch_add(&w->server->connections, 1);
+    count_own(&w->counts.open[protocol->kind], 1);
     if (uv_accept(listener, &c->uv.stream) != 0) {
         connection_close(c);
         return true;
@@ -457,9 +485,9 @@ bool connection_accept(struct worker *w, uv_stream_t *listener, const struct pro
         (void)uv_tcp_nodelay(&c->uv.tcp, 1);
         note_peer(c);
     }
-    if (open >= w->server->options.connections) {
+    if (is_too_many(w, protocol->kind, open)) {
         refuse(c, &w->counts.refused);
-    } else if (!enter(c)) {
+    } else if (protocol->kind != PROTOCOL_ADMIN && !enter(c)) {
         refuse(c, &w->counts.refused_address);
     } else {
         set_reading(c, true);

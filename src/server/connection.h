@@ -33,6 +33,7 @@ struct connection;
 
 struct protocol {
     const char *name;
+    enum server_protocol kind;
     const char *refusal;  /* said to connections beyond the bound; may be NULL */
     size_t session_bytes; /* of c->session, zeroed */
     /*
@@ -49,6 +50,7 @@ struct protocol {
 
 extern const struct protocol protocol_resp;
 extern const struct protocol protocol_http;
+extern const struct protocol protocol_admin; /* HTTP too, with other routes (http.c) */
 
 struct connection {
     union {

@@ -2,6 +2,7 @@
 #include "server/http.h"
 
 #include "base/atomic.h"
+#include "server/admin.h"
 
 /* ---- what an orchestrator asks ---- */
 
@@ -34,25 +35,19 @@ static const struct http_route health_routes[] = {
 
 /* ---- routes ---- */
 
-static const struct http_route *const all_routes[] = {http_check_routes, http_auth_routes,
-                                                      health_routes};
+#define TABLES_MAX 8
+
+/* What each listener has; NULL behind the last. */
+static const struct http_route *const routes[PROTOCOLS][TABLES_MAX] = {
+    [PROTOCOL_HTTP] = {http_check_routes, http_auth_routes, health_routes, http_openapi_routes},
+    [PROTOCOL_ADMIN] = {admin_status_routes, admin_limits_routes, admin_keys_routes,
+                        admin_settings_routes, health_routes, http_openapi_routes},
+};
 
 static bool leads_to(const struct http_route *route, struct text path)
 {
     size_t n = strlen(route->path);
     return text_starts(path, route->path) && (path.len == n || (route->below && path.at[n] == '/'));
-}
-
-static const struct http_route *find(struct text path)
-{
-    for (size_t i = 0; i < sizeof all_routes / sizeof all_routes[0]; i++) {
-        for (const struct http_route *row = all_routes[i]; row->path != NULL; row++) {
-            if (leads_to(row, path)) {
-                return row;
-            }
-        }
-    }
-    return NULL;
 }
 
 static bool takes(const struct http_route *route, struct text method)
@@ -69,20 +64,55 @@ static bool is_refused(const struct exchange *x, const struct http_route *row)
            !(row >= health_routes && row < health_routes + health);
 }
 
-static void route(struct exchange *x)
+/* The row for the request, or NULL; then `allow` has the methods that the path does take. */
+static const struct http_route *find(const struct exchange *x, struct buffer *allow)
 {
-    const struct http_route *row = find(x->request->path);
-    if (row != NULL && is_refused(x, row)) {
+    const struct http_route *const *tables = routes[x->connection->protocol->kind];
+    for (; *tables != NULL; tables++) {
+        for (const struct http_route *row = *tables; row->path != NULL; row++) {
+            if (!leads_to(row, x->request->path)) {
+                continue;
+            }
+            if (takes(row, x->request->method)) {
+                return row;
+            }
+            buffer_put(allow, buffer_len(allow) > 0 ? TEXT(", ") : TEXT(""));
+            buffer_put(allow, text_of(row->method));
+        }
+    }
+    return NULL;
+}
+
+/* Replies if not. */
+static bool admits(struct exchange *x, const struct http_route *row)
+{
+    if (x->connection->protocol->kind == PROTOCOL_ADMIN) { /* no load makes it too late for them */
+        return (row->role == ROLE_NONE || admin_admits(x)) && http_may(x, row->role);
+    }
+    if (is_refused(x, row)) {
         count_own(&x->connection->worker->counts.overloaded[PROTOCOL_HTTP], 1);
         http_reply_problem(x, 503, "the request has waited for too long");
-    } else if (row == NULL) {
-        http_reply_problem(x, 404, "there is nothing at this path");
-    } else if (!takes(row, x->request->method)) {
-        x->allow = row->method;
-        http_reply_problem(x, 405, "another method is expected here");
-    } else if (http_may(x, row->role)) {
-        row->run(x);
+        return false;
     }
+    return http_may(x, row->role);
+}
+
+static void route(struct exchange *x)
+{
+    struct buffer allow;
+    buffer_init(&allow, 256);
+    const struct http_route *row = find(x, &allow);
+    if (row != NULL) {
+        if (admits(x, row)) {
+            row->run(x);
+        }
+    } else if (buffer_len(&allow) > 0) {
+        x->allow = buffer_text(&allow);
+        http_reply_problem(x, 405, "another method is expected here");
+    } else {
+        http_reply_problem(x, 404, "there is nothing at this path");
+    }
+    buffer_finish(&allow);
 }
 
 /* ---- requests ---- */
@@ -103,7 +133,7 @@ static struct exchange begin(struct connection *c, const struct http_request *re
 static bool answer(struct connection *c, const struct http_request *request)
 {
     struct exchange x = begin(c, request);
-    count_own(&c->worker->counts.requests[PROTOCOL_HTTP], 1);
+    count_own(&c->worker->counts.requests[c->protocol->kind], 1);
     route(&x);
     buffer_finish(&x.body);
     return x.close;
@@ -176,10 +206,22 @@ static int64_t consume(struct connection *c, struct text input)
     return used;
 }
 
+#define REFUSAL                                                                                    \
+    "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n"                  \
+    "Connection: close\r\n\r\n"
+
 const struct protocol protocol_http = {
     .name = "http",
-    .refusal = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n"
-               "Connection: close\r\n\r\n",
+    .kind = PROTOCOL_HTTP,
+    .refusal = REFUSAL,
+    .session_bytes = sizeof(struct http_session),
+    .consume = consume,
+};
+
+const struct protocol protocol_admin = {
+    .name = "admin",
+    .kind = PROTOCOL_ADMIN,
+    .refusal = REFUSAL,
     .session_bytes = sizeof(struct http_session),
     .consume = consume,
 };

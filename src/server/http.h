@@ -23,7 +23,7 @@ struct exchange {
     uint64_t now_ns;
     enum role role;     /* of who asks */
     bool close;         /* end the connection behind the reply */
-    const char *allow;  /* of a 405: the method that would be right; NULL otherwise */
+    struct text allow;  /* of a 405: the methods that would be right; len 0 otherwise */
     struct buffer body; /* of the reply */
 };
 
@@ -59,6 +59,9 @@ const char *http_client_field_name(unsigned field); /* in lower case; NULL behin
 void http_find_client(const struct exchange *x, struct address *client);
 
 extern const struct http_route http_openapi_routes[]; /* http_openapi.c: what there is */
+
+/* The body as JSON, to be freed by json_decref(); NULL after a 400 (http_check.c). */
+struct json_t *http_read_json(struct exchange *x);
 
 /* ---- replies (http_reply.c) ---- */
 

@@ -218,8 +218,8 @@ static int ask(const struct exchange *x, const json_t *object, int mode, struct 
 
 /* ---- routes ---- */
 
-/* Bytes of a key may be any, so "\u0000" is allowed. NULL after a reply. */
-static json_t *read_body(struct exchange *x)
+/* Bytes of a key may be any, so "\u0000" is allowed. */
+json_t *http_read_json(struct exchange *x)
 {
     struct text body = x->request->body;
     json_error_t why;
@@ -237,7 +237,7 @@ static void run_one(struct exchange *x, int mode)
 {
     struct answer a;
     struct weir_error error;
-    json_t *body = read_body(x);
+    json_t *body = http_read_json(x);
     if (body == NULL) {
         return;
     }
@@ -282,7 +282,7 @@ static void answer_each(struct exchange *x, const json_t *questions)
 
 static void run_batch(struct exchange *x)
 {
-    json_t *body = read_body(x);
+    json_t *body = http_read_json(x);
     if (body == NULL) {
         return;
     }

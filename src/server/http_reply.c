@@ -17,12 +17,15 @@ struct status_row {
 
 static const struct status_row statuses[] = {
     {200, "OK", NULL, NULL},
+    {201, "Created", NULL, NULL},
+    {204, "No Content", NULL, NULL},
     {400, "Bad Request", NULL, NULL},
     {401, "Unauthorized", NULL, NULL},
     {403, "Forbidden", NULL, NULL},
     {404, "Not Found", NULL, NULL},
     {405, "Method Not Allowed", NULL, NULL},
     {413, "Content Too Large", NULL, NULL},
+    {415, "Unsupported Media Type", NULL, NULL},
     {422, "Unprocessable Content", NULL, NULL},
     {429, "Too Many Requests", PROBLEM("quota-exceeded"), "Quota Exceeded"},
     {431, "Request Header Fields Too Large", NULL, NULL},
@@ -198,9 +201,9 @@ static void put_date(struct buffer *b, uint64_t now_s)
 
 static void put_connection(const struct exchange *x)
 {
-    if (x->allow != NULL) {
+    if (x->allow.len > 0) {
         buffer_put(x->out, TEXT("Allow: "));
-        buffer_put(x->out, text_of(x->allow));
+        buffer_put(x->out, x->allow);
         buffer_put(x->out, TEXT("\r\n"));
     }
     if (x->close) {
@@ -261,11 +264,14 @@ void http_reply(struct exchange *x, int status, const char *type, const struct a
     buffer_put(out, text_of(row_of(status)->words));
     buffer_put(out, TEXT("\r\n"));
     put_date(out, x->now_ns / WEIR_SECOND);
-    buffer_put(out, TEXT("Content-Type: "));
-    buffer_put(out, text_of(type));
-    buffer_put(out, TEXT("\r\nContent-Length: "));
-    buffer_put_u64(out, buffer_len(&x->body));
-    buffer_put(out, TEXT("\r\nCache-Control: no-store\r\n"));
+    if (status != 204) {
+        buffer_put(out, TEXT("Content-Type: "));
+        buffer_put(out, text_of(type));
+        buffer_put(out, TEXT("\r\nContent-Length: "));
+        buffer_put_u64(out, buffer_len(&x->body));
+        buffer_put(out, TEXT("\r\n"));
+    }
+    buffer_put(out, TEXT("Cache-Control: no-store\r\n"));
     if (a != NULL) {
         put_limit(x, status, a);
     } else if (status == 503) {
@@ -322,7 +328,8 @@ void http_reply_answer(struct exchange *x, int status, const struct answer *a)
 
 void http_reply_problem(struct exchange *x, int status, const char *detail)
 {
-    count_own(&x->connection->worker->counts.bad_requests[PROTOCOL_HTTP], 1);
+    struct connection *c = x->connection;
+    count_own(&c->worker->counts.bad_requests[c->protocol->kind], 1);
     http_put_problem(&x->body, status, detail);
     http_reply(x, status, "application/problem+json", NULL);
 }

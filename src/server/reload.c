@@ -6,10 +6,36 @@
 #include "server/access.h"
 #include "server/server.h"
 
+/* Who loads is told everything in its own thread. */
+static __thread struct buffer *listener;
+
+void server_listen(struct buffer *messages)
+{
+    listener = messages;
+}
+
+/* "weir.yaml:3:5: warning: text", and a NUL. */
+static void put_message(struct buffer *out, const struct weir_rules_message *m)
+{
+    buffer_put(out, text_of(m->file));
+    if (m->line > 0) {
+        buffer_put_char(out, ':');
+        buffer_put_u64(out, m->line);
+        buffer_put_char(out, ':');
+        buffer_put_u64(out, m->column);
+    }
+    buffer_put(out, m->severity == WEIR_RULES_ERROR ? TEXT(": ") : TEXT(": warning: "));
+    buffer_put(out, text_of(m->text));
+    buffer_put_char(out, 0);
+}
+
 void server_log_message(void *arg, const struct weir_rules_message *message)
 {
     enum log_level level = message->severity == WEIR_RULES_ERROR ? LEVEL_ERROR : LEVEL_WARNING;
     (void)arg;
+    if (listener != NULL) {
+        put_message(listener, message);
+    }
     if (message->line > 0) {
         LOG(level, "rules", LOG_STRING("file", message->file), LOG_COUNT("line", message->line),
             LOG_COUNT("column", message->column), LOG_STRING("problem", message->text));

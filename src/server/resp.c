@@ -116,6 +116,7 @@ static int64_t consume(struct connection *c, struct text input)
 
 const struct protocol protocol_resp = {
     .name = "resp",
+    .kind = PROTOCOL_RESP,
     .refusal = "-ERR max number of clients reached\r\n",
     .session_bytes = sizeof(struct resp_session),
     .consume = consume,

@@ -1,5 +1,6 @@
 /* The commands that limit. */
 #include "server/resp.h"
+#include "server/top.h"
 
 /* ---- WEIR.CHECK and WEIR.PEEK ---- */
 
@@ -138,6 +139,9 @@ static void run_throttle(struct command *c)
     } else if (e != 0) {
         cell_error(c, weir_strerror(e));
     } else {
+        if (a.verdict != WEIR_ALLOW && q.mode != WEIR_PEEK) {
+            top_denied(NULL, "adhoc", q.key, q.key_len);
+        }
         put_cell(c, &a);
     }
 }

@@ -13,6 +13,7 @@
 #include "policy/live.h"
 #include "server/peers.h"
 #include "server/processors.h"
+#include "server/top.h"
 #include "server/worker.h"
 
 /* Files besides connections: standard ones, rules; a loop and its listeners. */
@@ -34,12 +35,13 @@ static bool is_unix(const char *address)
     return strncmp(address, "unix:", 5) == 0;
 }
 
-/* The files of unix sockets; with `sockets`, of those that are open. */
-static void remove_sockets(const struct server *server, const int *sockets)
+/* The files of unix sockets. */
+static void remove_sockets(struct server *server)
 {
     for (unsigned i = 0; i < PROTOCOLS; i++) {
-        if (is_unix(server->options.listen[i]) && (sockets == NULL || sockets[i] >= 0)) {
+        if (server->made_file[i]) {
             (void)unlink(server->options.listen[i] + 5);
+            server->made_file[i] = false;
         }
     }
 }
@@ -54,43 +56,62 @@ static void close_sockets(int *sockets)
     }
 }
 
-/* The first thread's listeners are bound; the others share their port, or the socket itself. */
-static int open_sockets(struct server *server, unsigned number, const int *first, int *sockets,
+/* The thread whose listener is bound: the first one, or the operators' own. */
+static unsigned first_of(const struct server *server, unsigned protocol)
+{
+    return protocol == PROTOCOL_ADMIN ? server->threads : 0;
+}
+
+static int bind_socket(struct server *server, unsigned protocol, int *fd, struct weir_error *error)
+{
+    const char *given = server->options.listen[protocol];
+    enum listener_share share = protocol == PROTOCOL_ADMIN ? LISTENER_ALONE : LISTENER_FIRST;
+    int e = listener_open(given, share, fd, error);
+    server->made_file[protocol] = e == 0 && is_unix(given);
+    return e;
+}
+
+/* Another thread's share of a port, or of the socket itself. */
+static int share_socket(const struct server *server, unsigned protocol, int first, int *fd,
                         struct weir_error *error)
 {
     char address[128];
+    const char *given = server->options.listen[protocol];
+    if (is_unix(given)) {
+        *fd = fcntl(first, F_DUPFD_CLOEXEC, 0);
+        return *fd >= 0 ? 0 : fail_errno(error, "cannot be listened on", given);
+    }
+    given = server_address(server, (enum server_protocol)protocol, address, sizeof address);
+    return listener_open(given, LISTENER_MORE, fd, error);
+}
+
+static int open_sockets(struct server *server, unsigned number, const int *first, int *sockets,
+                        struct weir_error *error)
+{
     int e = 0;
     for (unsigned i = 0; i < PROTOCOLS; i++) {
         sockets[i] = -1;
     }
     for (unsigned i = 0; e == 0 && i < PROTOCOLS; i++) {
-        const char *given = server->options.listen[i];
         server->failed = (int)i;
-        if (number == 0) {
-            e = listener_open(given, i == PROTOCOL_ADMIN ? LISTENER_ALONE : LISTENER_FIRST,
-                              &sockets[i], error);
-        } else if (i != PROTOCOL_ADMIN && first[i] >= 0 && is_unix(given)) {
-            sockets[i] = fcntl(first[i], F_DUPFD_CLOEXEC, 0);
-            e = sockets[i] >= 0 ? 0 : fail_errno(error, "cannot be listened on", given);
-        } else if (i != PROTOCOL_ADMIN && first[i] >= 0) {
-            given = server_address(server, (enum server_protocol)i, address, sizeof address);
-            e = listener_open(given, LISTENER_MORE, &sockets[i], error);
+        if (number == first_of(server, i)) {
+            e = bind_socket(server, i, &sockets[i], error);
+        } else if (i != PROTOCOL_ADMIN && number < server->threads && first[i] >= 0) {
+            e = share_socket(server, i, first[i], &sockets[i], error);
         }
     }
     if (e == 0) {
         server->failed = -1;
-        e = number == 0 ? exposure_check(&server->options, sockets, error) : 0;
+        e = exposure_check(&server->options, sockets, error);
     }
     if (e != 0) {
-        if (number == 0) {
-            remove_sockets(server, sockets);
-        }
         close_sockets(sockets);
     }
     return e;
 }
 
-static int start_worker(struct server *server, unsigned number, struct weir_error *error)
+static int start_worker(struct server *server, unsigned number, const struct hash_secret *secret,
+                        struct weir_error *error)
 {
     int sockets[PROTOCOLS];
     int first[PROTOCOLS] = {-1, -1, -1};
@@ -106,6 +127,10 @@ static int start_worker(struct server *server, unsigned number, struct weir_erro
     if (e == 0) {
         server->workers_count = number + 1;
         e = worker_init(w, server, number, sockets, error);
+    }
+    if (e == 0) {
+        w->top = top_create(secret);
+        e = w->top != NULL ? 0 : fail(error, WEIR_ENOMEM, "out of memory for thread %u", number);
     }
     return e;
 }
@@ -139,7 +164,8 @@ static unsigned limiter_files(struct weir_rules *rules)
 static void fit_files(struct server_options *o, unsigned threads, unsigned limiters)
 {
     struct rlimit files;
-    rlim_t others = FILES_OF_PROCESS + (rlim_t)threads * FILES_OF_THREAD + limiters;
+    rlim_t others =
+        FILES_OF_PROCESS + SERVER_ADMIN_CONNECTIONS + (rlim_t)threads * FILES_OF_THREAD + limiters;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
         return;
     }
@@ -154,6 +180,22 @@ static void fit_files(struct server_options *o, unsigned threads, unsigned limit
     }
 }
 
+static int start_workers(struct server *server, unsigned n, struct weir_error *error)
+{
+    struct hash_secret secret;
+    int e = hash_secret_init(&secret);
+    if (e != 0) {
+        return fail(error, e, "the kernel gives no random bytes");
+    }
+    for (unsigned i = 0; e == 0 && i < n; i++) {
+        e = start_worker(server, i, &secret, error);
+    }
+    for (unsigned i = 0; e == 0 && i < n; i++) {
+        e = worker_start(&server->workers[i], error);
+    }
+    return e;
+}
+
 int server_start(struct server *server, struct weir_error *error)
 {
     unsigned n = server->options.threads != 0 ? server->options.threads : processors_allowed();
@@ -162,6 +204,8 @@ int server_start(struct server *server, struct weir_error *error)
     set_default(&server->options.idle_ms, SERVER_IDLE_MS);
     set_default(&server->options.request_ms, SERVER_REQUEST_MS);
     set_default(&server->options.write_ms, SERVER_WRITE_MS);
+    server->threads = n;
+    n += strcmp(server->options.listen[PROTOCOL_ADMIN], "off") != 0;
     fit_files(&server->options, n, limiter_files(server->rules));
     server->started_ns = clock_unix_ns();
     server->loaded_ns = server->started_ns;
@@ -174,12 +218,7 @@ int server_start(struct server *server, struct weir_error *error)
         e = peers_create(&server->peers, server->options.connections,
                          server->options.connections_per_address, error);
     }
-    for (unsigned i = 0; e == 0 && i < n; i++) {
-        e = start_worker(server, i, error);
-    }
-    for (unsigned i = 0; e == 0 && i < n; i++) {
-        e = worker_start(&server->workers[i], error);
-    }
+    e = e == 0 ? start_workers(server, n, error) : e;
     if (e != 0) {
         server_stop(server);
         return e;
@@ -188,17 +227,26 @@ int server_start(struct server *server, struct weir_error *error)
     return 0;
 }
 
+static void stop_workers(struct worker *workers, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        worker_stop(&workers[i]);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        worker_finish(&workers[i]);
+    }
+}
+
 void server_stop(struct server *server)
 {
+    unsigned n = server->workers_count;
+    unsigned clients = n < server->threads ? n : server->threads;
     store_release(&server->state, SERVER_DRAINING);
-    for (unsigned i = 0; i < server->workers_count; i++) {
-        worker_stop(&server->workers[i]);
-    }
-    for (unsigned i = 0; i < server->workers_count; i++) {
-        worker_finish(&server->workers[i]);
-    }
-    if (server->workers_count > 0) {
-        remove_sockets(server, NULL);
+    stop_workers(server->workers, clients);
+    stop_workers(server->workers + clients, n - clients); /* it has told that the others end */
+    remove_sockets(server);
+    for (unsigned i = 0; i < n; i++) { /* the operators' thread has read all of them */
+        top_destroy(server->workers[i].top);
     }
     free(server->workers);
     weir_close(server->adhoc);
@@ -212,12 +260,12 @@ void server_stop(struct server *server)
 const char *server_address(const struct server *server, enum server_protocol protocol, char *text,
                            size_t size)
 {
-    struct worker *w = &server->workers[0];
+    struct worker *w = &server->workers[first_of(server, protocol)];
     const char *given = server->options.listen[protocol];
     struct sockaddr_storage bound;
     int length = sizeof bound;
     char host[64] = "";
-    if (is_unix(given) || !w->listeners[protocol].open ||
+    if (is_unix(given) || strcmp(given, "off") == 0 || !w->listeners[protocol].open ||
         uv_tcp_getsockname(&w->listeners[protocol].uv.tcp, (struct sockaddr *)&bound, &length) !=
             0) {
         (void)snprintf(text, size, "%s", given);

@@ -3,6 +3,9 @@
  * every listening socket; tables are shared and lock-free, so a request is
  * read, decided and answered by the thread that accepted its connection.
  *
+ * The operators' listener has a thread of its own, which answers while the others are busy and
+ * does what takes long, such as reading files.
+ *
  *   listener.c    addresses -> listening sockets
  *   processors.c  how many threads there is room for
  *   reload.c      the rules again
@@ -10,6 +13,7 @@
  *   connection.c  bytes in, bytes out, bounds; knows no protocol
  *   resp.c http.c one protocol each: bytes -> questions -> bytes
  *   answer.c      one answer on every wire
+ *   admin*.c      what operators ask and change, metrics.c what their machines do
  */
 #ifndef WEIR_SERVER_SERVER_H
 #define WEIR_SERVER_SERVER_H
@@ -33,13 +37,14 @@
 #define SERVER_OUTPUT_BYTES (16u << 20) /* replies that a client has not fetched yet, ... */
 #define SERVER_THREAD_OUTPUT_BYTES                                                                 \
     (64u << 20) /* ... and of a thread, before the one with most is cut off: twice this */
-#define SERVER_IDLE_MS 300000   /* a connection that says nothing */
-#define SERVER_REQUEST_MS 10000 /* a request that has begun and does not end */
-#define SERVER_WRITE_MS 10000   /* replies that nobody fetches */
-#define SERVER_LINGER_MS 1000   /* between the last reply and the client's own end */
-#define SERVER_AGE_MS 50        /* input under overload */
-#define SERVER_RETRY_MS 1000    /* when to come again, after 503 */
-#define SERVER_DRAIN_MS 5000    /* server_stop() */
+#define SERVER_IDLE_MS 300000       /* a connection that says nothing */
+#define SERVER_REQUEST_MS 10000     /* a request that has begun and does not end */
+#define SERVER_WRITE_MS 10000       /* replies that nobody fetches */
+#define SERVER_LINGER_MS 1000       /* between the last reply and the client's own end */
+#define SERVER_AGE_MS 50            /* input under overload */
+#define SERVER_RETRY_MS 1000        /* when to come again, after 503 */
+#define SERVER_DRAIN_MS 5000        /* server_stop() */
+#define SERVER_ADMIN_CONNECTIONS 64 /* of operators, besides those of clients */
 
 enum server_state { SERVER_STARTING, SERVER_READY, SERVER_DRAINING };
 
@@ -74,9 +79,11 @@ struct server {
     struct weir *adhoc;  /* NULL: off */
     struct peers *peers; /* NULL: no bound for one address */
     struct worker *workers;
-    unsigned workers_count;
-    uint64_t state;       /* enum server_state */
-    uint64_t connections; /* open now */
+    unsigned workers_count;    /* with the operators' own */
+    unsigned threads;          /* those that answer clients: the first ones */
+    bool made_file[PROTOCOLS]; /* of a unix socket: it goes with us */
+    uint64_t state;            /* enum server_state */
+    uint64_t connections;      /* open now */
     uint64_t started_ns;
     uint64_t told_untrusted;   /* 1: it has been logged that such fields are ignored */
     uint64_t told_disagreeing; /* likewise */
@@ -98,8 +105,12 @@ int server_start(struct server *server, struct weir_error *error);
  */
 int server_reload(struct server *server, struct weir_error *error);
 
-/* weir_rules_options.message of rules that a server uses: into the log. */
+/*
+ * weir_rules_options.message of rules that a server uses: into the log. What is said to a thread
+ * between server_listen(messages) and server_listen(NULL) is also put there, with a NUL behind each.
+ */
 void server_log_message(void *arg, const struct weir_rules_message *message);
+void server_listen(struct buffer *messages);
 
 /* Stops accepting, lets what has arrived be answered, ends the threads: in SERVER_DRAIN_MS. */
 void server_stop(struct server *server);

@@ -5,13 +5,14 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
+#include "server/top.h"
 
 #define STOP_TICK_MS 20
 
 static const struct protocol *const protocols[PROTOCOLS] = {
     [PROTOCOL_RESP] = &protocol_resp,
     [PROTOCOL_HTTP] = &protocol_http,
-    [PROTOCOL_ADMIN] = NULL,
+    [PROTOCOL_ADMIN] = &protocol_admin,
 };
 
 /* ---- the clock ---- */
@@ -126,9 +127,8 @@ static bool is_unix(const char *address)
 static int listen_on(struct worker *w, unsigned protocol, int fd)
 {
     bool pipe = is_unix(w->server->options.listen[protocol]);
-    int e = protocols[protocol] == NULL ? UV_ENOTSUP
-            : pipe                      ? uv_pipe_init(&w->loop, &w->listeners[protocol].uv.pipe, 0)
-                                        : uv_tcp_init(&w->loop, &w->listeners[protocol].uv.tcp);
+    int e = pipe ? uv_pipe_init(&w->loop, &w->listeners[protocol].uv.pipe, 0)
+                 : uv_tcp_init(&w->loop, &w->listeners[protocol].uv.tcp);
     if (e != 0) {
         (void)close(fd);
         return e;
@@ -177,7 +177,8 @@ int worker_init(struct worker *w, struct server *server, unsigned number, const 
 {
     w->server = server;
     w->number = number;
-    buffer_init(&w->replies, SERVER_REPLY_BYTES);
+    buffer_init(&w->replies, /* an operator may ask about thousands of limits */
+                number < server->threads ? SERVER_REPLY_BYTES : SERVER_OUTPUT_BYTES);
     int e = uv_loop_init(&w->loop);
     w->made = e == 0;
     e = e == 0 ? open_handles(w) : e;
@@ -198,6 +199,7 @@ static void run(void *arg)
         all; /* signals are the other threads' business; SIGPIPE comes as an error of a write */
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, NULL);
+    top_use(w->top);
     (void)uv_run(&w->loop, UV_RUN_DEFAULT); /* until on_stop() and on_tick() have closed all */
 }
 

@@ -17,6 +17,7 @@ struct worker_counts {
     uint64_t refused_access;          /* wrong secrets, and requests without the role */
     uint64_t forwarded_ignored;       /* fields about the client from somebody who is not trusted */
     struct histogram took[PROTOCOLS]; /* from a request's bytes to its reply's */
+    uint64_t open[PROTOCOLS];         /* connections, now */
 };
 
 struct worker {
@@ -51,6 +52,7 @@ struct worker {
     uint64_t now_ns;       /* of the batch of requests being decided */
     struct buffer replies; /* to it */
     struct worker_counts counts;
+    struct top *top; /* whom it denies most (top.h); server_stop() ends it */
     char read[SERVER_READ_BYTES];
 };
 

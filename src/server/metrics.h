@@ -1,0 +1,16 @@
+/*
+ * What there is to measure, as Prometheus reads it (text format 0.0.4). Metrics are rows; their
+ * labels are names of limits and fixed words, never keys, so there are as many series as there are
+ * limits and no more.
+ */
+#ifndef WEIR_SERVER_METRICS_H
+#define WEIR_SERVER_METRICS_H
+
+#include "base/buffer.h"
+#include "server/numbers.h"
+
+#define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
+
+void metrics_put(struct buffer *out, const struct numbers *numbers);
+
+#endif
