@@ -1,6 +1,6 @@
 #include "policy/conditions.h"
 
-#include "policy/files.h"
+#include "policy/named.h"
 #include "policy/normal.h"
 #include "policy/pattern.h"
 
@@ -11,13 +11,6 @@ struct reading {
     enum attribute_kind kind;
     unsigned patterns; /* so far */
 };
-
-const char *path_from(struct reader *r, struct text text)
-{
-    bool absolute = text.len > 0 && text.at[0] == '/';
-    return arena_format(&r->source->arena, "%.*s%.*s", absolute ? 0 : (int)r->folder.len,
-                        r->folder.at, TEXT_ARGS(text));
-}
 
 static void add(struct reading *c, const struct value *value, struct place place)
 {
@@ -131,19 +124,40 @@ static void add_lines(struct reading *c, const char *path, struct text content)
     }
 }
 
-static void add_file(struct reading *c, const struct node *node)
+/* The values of a file, read unless another condition has done so; NULL after a problem. */
+static const struct named_values *values_of(struct reading *c, const struct node *node)
 {
-    struct weir_error error;
-    struct text content;
     struct text name = text_trim(text_after(node->scalar, strlen("file:")));
-    const char *path = path_from(c->r, name);
     if (name.len == 0) {
         unexpected(c->r, node, "file: and a path");
-    } else if (path != NULL &&
-               file_read(&c->r->source->arena, path, CONFIG_FILE_MAX, &content, &error) != 0) {
-        problem(c->r->problems, node->place, "%s", error.text);
-    } else if (path != NULL) {
-        add_lines(c, path, content);
+        return NULL;
+    }
+    struct named_file *file = named_file(c->r, node, name);
+    const struct named_values *v = file != NULL ? named_values_find(file, c->kind) : NULL;
+    if (file == NULL || v != NULL) {
+        return v;
+    }
+    struct condition all = {0};
+    struct reading own = {.r = c->r, .out = &all, .kind = c->kind};
+    add_lines(&own, file->path, file->content);
+    return named_values_keep(c->r, file, c->kind, all.values, all.count);
+}
+
+/* A condition of a file alone shares its values with all others like it. */
+static void add_file(struct reading *c, const struct node *node, bool alone)
+{
+    const struct named_values *v = values_of(c, node);
+    if (v == NULL) {
+        return;
+    }
+    if (alone) {
+        c->out->values = v->values;
+        c->out->count = v->count;
+        c->out->shared = true;
+        return;
+    }
+    for (size_t i = 0; i < v->count; i++) {
+        add(c, &v->values[i], node->place);
     }
 }
 
@@ -180,7 +194,7 @@ static void read_condition(struct reader *r, const struct node *key, const struc
     for (size_t i = 0; i < n && out->written.at != NULL; i++) {
         out->written.at[out->written.count++] = items[i]->scalar;
         if (text_starts(items[i]->scalar, "file:")) {
-            add_file(&c, items[i]);
+            add_file(&c, items[i], n == 1);
         } else {
             add_value(&c, items[i]->scalar, items[i]->place);
         }

@@ -16,7 +16,4 @@ void list_read(struct reader *r, const struct node *node, struct list_config *ou
  */
 void attribute_suspect(struct reader *r, struct text name, struct place place);
 
-/* `text` as a path from the folder of the rule file, terminated. NULL: out of memory. */
-const char *path_from(struct reader *r, struct text text);
-
 #endif

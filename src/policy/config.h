@@ -56,6 +56,7 @@ struct condition {
     struct text attribute;
     struct value *values;
     size_t count;
+    bool shared;          /* with every condition that has the same file's values */
     struct texts written; /* as the file has it, for `config show` */
 };
 

@@ -9,12 +9,15 @@
 #include "policy/document.h"
 #include "policy/suggest.h"
 
+struct named_file;
+
 /* One text being read. */
 struct reader {
     struct config *config;
     struct source *source; /* where what is read goes */
     struct problems *problems;
-    struct text folder; /* files are looked for from here; ends with '/', or empty */
+    struct text folder;       /* files are looked for from here; ends with '/', or empty */
+    struct named_file *files; /* that have been read */
 };
 
 struct field {

@@ -128,6 +128,28 @@ static int compile_test(struct ruleset *set, const struct condition *from, struc
     return 0;
 }
 
+/* The same values of a file, named in many places, are compiled once. */
+static int compile_shared(struct ruleset *set, const struct condition *from, struct test *to)
+{
+    for (size_t i = 0; i < set->shared_count; i++) {
+        const struct shared_test *s = &set->shared[i];
+        if (s->values == from->values && s->test.attribute == number_of(set, from->attribute)) {
+            *to = s->test;
+            return 0;
+        }
+    }
+    int e = compile_test(set, from, to);
+    struct shared_test own = {from->values, *to};
+    struct shared_test *grown =
+        arena_append(&set->arena, set->shared, set->shared_count, sizeof own, &own);
+    if (e != 0 || grown == NULL) {
+        return WEIR_ENOMEM;
+    }
+    set->shared = grown;
+    set->shared_count++;
+    return 0;
+}
+
 /* All conditions but the one at `without`. */
 static int compile_tests(struct ruleset *set, const struct conditions *from, size_t without,
                          struct tests *to)
@@ -139,7 +161,8 @@ static int compile_tests(struct ruleset *set, const struct conditions *from, siz
     int e = 0;
     for (size_t i = 0; e == 0 && i < from->count; i++) {
         if (i != without) {
-            e = compile_test(set, &from->at[i], &to->at[to->count++]);
+            const struct condition *one = &from->at[i];
+            e = (one->shared ? compile_shared : compile_test)(set, one, &to->at[to->count++]);
         }
     }
     return e;

@@ -93,6 +93,11 @@ struct change {
     struct setting setting;
 };
 
+struct shared_test {
+    const struct value *values;
+    struct test test;
+};
+
 struct ruleset {
     struct config config;   /* owned */
     struct state *state;    /* where limiters live; NULL: in memory */
@@ -116,6 +121,8 @@ struct ruleset {
     size_t changes_count;
     struct cidr_set **networks; /* to be destroyed */
     size_t networks_count;
+    struct shared_test *shared; /* while it is compiled: of conditions that are `shared` */
+    size_t shared_count;
     weir_rules_denied_fn denied; /* NULL: nobody */
     void *denied_arg;
 };

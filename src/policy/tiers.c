@@ -2,10 +2,8 @@
 
 #include <stddef.h>
 
-#include "policy/conditions.h"
 #include "policy/csv.h"
-#include "policy/files.h"
-#include "policy/normal.h"
+#include "policy/named.h"
 
 /* ---- numbers ---- */
 
@@ -182,21 +180,17 @@ static struct place place_of(const struct table *t, unsigned field)
 static struct table *table_open(struct reader *r, const struct node *node, struct text file,
                                 struct text by)
 {
-    struct weir_error error;
-    struct text content;
     struct arena *arena = &r->source->arena;
-    struct table *t = arena_take(arena, sizeof *t);
-    if (t == NULL || (t->path = path_from(r, file)) == NULL) {
-        return NULL;
-    }
-    if (file_read(arena, t->path, CONFIG_FILE_MAX, &content, &error) != 0) {
-        problem(r->problems, node->place, "%s", error.text);
+    const struct named_file *named = named_file(r, node, file);
+    struct table *t = named != NULL ? arena_take(arena, sizeof *t) : NULL;
+    if (t == NULL) {
         return NULL;
     }
     t->r = r;
+    t->path = named->path;
     t->kind = attribute_kind_of(by);
-    t->values = text_map_create(arena, count_lines(content));
-    csv_init(&t->csv, content);
+    t->values = text_map_create(arena, count_lines(named->content));
+    csv_init(&t->csv, named->content);
     return t->values != NULL ? t : NULL;
 }
 
