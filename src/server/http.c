@@ -44,6 +44,11 @@ static const struct http_route *const routes[PROTOCOLS][TABLES_MAX] = {
                         admin_settings_routes, health_routes, http_openapi_routes},
 };
 
+const struct http_route *const *http_routes(enum server_protocol listener)
+{
+    return routes[listener];
+}
+
 static bool leads_to(const struct http_route *route, struct text path)
 {
     size_t n = strlen(route->path);

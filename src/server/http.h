@@ -60,6 +60,9 @@ void http_find_client(const struct exchange *x, struct address *client);
 
 extern const struct http_route http_openapi_routes[]; /* http_openapi.c: what there is */
 
+/* The tables of a listener, NULL behind the last. */
+const struct http_route *const *http_routes(enum server_protocol listener);
+
 /* The body as JSON, to be freed by json_decref(); NULL after a 400 (http_check.c). */
 struct json_t *http_read_json(struct exchange *x);
 

@@ -1,0 +1,400 @@
+"""Checks docs/openapi.json against a running server: openapi.py DESCRIPTION WEIR FOLDER"""
+import base64
+import http.client
+import json
+import os
+import re
+import subprocess
+import sys
+import warnings
+
+warnings.simplefilter("ignore")  # of newer versions of jsonschema
+import jsonschema  # noqa: E402
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    DOC = json.load(file)
+WEIR, FOLDER = sys.argv[2], sys.argv[3]
+METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "trace"}
+asked = set()  # (path, method) of the description
+seen = set()  # (path, method, status)
+
+
+def fail(text):
+    raise SystemExit("openapi: " + text)
+
+
+# ---- the description itself ----
+
+
+def resolve(value):
+    """What a $ref points to, or the value."""
+    while isinstance(value, dict) and "$ref" in value:
+        at = DOC
+        for part in value["$ref"].removeprefix("#/").split("/"):
+            if part not in at:
+                fail(f"{value['$ref']} leads nowhere")
+            at = at[part]
+        value = at
+    return value
+
+
+def walk(value):
+    if isinstance(value, dict):
+        yield value
+        for inner in value.values():
+            yield from walk(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from walk(inner)
+
+
+def check_document():
+    if not DOC["openapi"].startswith("3.1."):
+        fail("not OpenAPI 3.1")
+    for value in walk(DOC):
+        resolve(value)
+        if isinstance(value.get("schema"), dict):
+            jsonschema.Draft202012Validator.check_schema(value["schema"])
+    for name, schema in DOC["components"]["schemas"].items():
+        jsonschema.Draft202012Validator.check_schema(schema)
+        if json.dumps(DOC).count(f'"#/components/schemas/{name}"') == 0:
+            fail(f"schema {name} is used by nobody")
+    for path, item in DOC["paths"].items():
+        for method, operation in item.items():
+            if method not in METHODS:
+                fail(f"{path}: {method} is no method")
+            check_operation(path, method, operation)
+
+
+def check_operation(path, method, operation):
+    where = f"{method.upper()} {path}"
+    names = {p["name"] for p in operation.get("parameters", []) if p["in"] == "path"}
+    if names != set(re.findall(r"{(\w+)}", path)):
+        fail(f"{where}: parameters of the path")
+    if not operation["tags"] or not set(operation["tags"]) <= {t["name"] for t in DOC["tags"]}:
+        fail(f"{where}: tags")
+    for status, response in operation["responses"].items():
+        if not re.fullmatch(r"[1-5]\d\d", status) or not resolve(response)["description"]:
+            fail(f"{where}: {status}")
+
+
+# ---- the server ----
+
+
+class Server:
+    def __init__(self, *options):
+        self.log = open(os.path.join(FOLDER, "log"), "wb")
+        command = [WEIR, "serve", "--resp", "off", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", *options]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log)
+        self.ports = {}
+        for line in self.process.stdout:
+            found = re.match(r"\s*(http|admin)\s+127\.0\.0\.1:(\d+)$", line.decode().rstrip())
+            if found:
+                self.ports[found[1]] = int(found[2])
+            if len(self.ports) == 2:
+                return
+        fail("the server did not start: " + open(self.log.name, encoding="utf-8").read())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        if self.process.wait(30) != 0:
+            fail(f"the server ended with {self.process.returncode}")
+
+
+def find_operation(tag, method, path):
+    for pattern, item in DOC["paths"].items():
+        operation = item.get(method.lower())
+        if re.fullmatch(re.sub(r"{\w+}", "[^/].*", pattern), path) and operation and tag in operation["tags"]:
+            if "{" not in pattern or path not in DOC["paths"]:
+                return pattern, operation
+    return fail(f"{tag}: {method} {path} is not in the description")
+
+
+def validate(schema, value, where):
+    resolver = jsonschema.RefResolver.from_schema(DOC)
+    errors = list(jsonschema.Draft202012Validator(schema, resolver=resolver).iter_errors(value))
+    if errors:
+        fail(f"{where}: {errors[0].message}\n{json.dumps(value)[:2000]}")
+
+
+def check_fields(expected, reply, where):
+    for name, field in expected.items():
+        value = reply.getheader(name)
+        field = resolve(field)
+        if value is None:
+            if field.get("required"):
+                fail(f"{where}: no {name}")
+            continue
+        if field["schema"].get("type") == "integer":
+            value = int(value) if value.isdigit() else fail(f"{where}: {name}: {value}")
+        validate(field["schema"], value, f"{where}: {name}")
+
+
+def check_body(expected, reply, body, where):
+    if not expected:
+        if body:
+            fail(f"{where}: a body of {len(body)} bytes that is not described")
+        return None
+    kind = reply.getheader("Content-Type")
+    if kind not in expected:
+        fail(f"{where}: Content-Type {kind}, described are {list(expected)}")
+    value = json.loads(body) if kind.endswith("json") else body.decode()
+    validate(expected[kind]["schema"], value, where)
+    return value
+
+
+def ask(server, tag, method, target, body=None, *, status, headers=None, raw=None):
+    """One request; its reply must be `status`, and as the description says. Its body."""
+    headers = dict(headers or {})
+    if body is not None:
+        headers.setdefault("Content-Type", "application/json")
+        raw = json.dumps(body).encode()
+    connection = http.client.HTTPConnection("127.0.0.1", server.ports[tag], timeout=20)
+    connection.request(method, target, raw, headers)
+    reply = connection.getresponse()
+    text = reply.read()
+    connection.close()
+    where = f"{method} {target}: {reply.status}"
+    if reply.status != status:
+        fail(f"{where}, expected {status}: {text[:2000]}")
+    pattern, operation = find_operation(tag, method, target.split("?")[0])
+    if str(status) not in operation["responses"]:
+        fail(f"{where} is not described")
+    asked.add((pattern, method.lower()))
+    seen.add((pattern, method.lower(), status))
+    described = resolve(operation["responses"][str(status)])
+    check_fields(described.get("headers", {}), reply, where)
+    return check_body(described.get("content"), reply, text, where)
+
+
+def expect(found, **members):
+    for name, value in members.items():
+        if found[name] != value:
+            fail(f"{name} is {found[name]!r}, expected {value!r}: {found}")
+
+
+# ---- the http listener ----
+
+RULES = """\
+block: [{user: [mallory]}]
+attributes: {user: ['header:X-User']}
+limits:
+  - {name: api, when: {path: /api/**}, key: [user], rate: 2/h}
+  - {name: pairs, key: [a, b], when: {path: /pairs}, rate: 5/min, burst: 3}
+  - {name: queue, key: [user], when: {path: /queue}, rate: 1/s, algorithm: leaky_bucket, queue: 5}
+  - {name: seen, key: [user], when: {path: /seen}, rate: 1/h, shadow: true}
+"""
+
+
+def check_questions(server):
+    api = {"limit": "api", "key": "alice"}
+    expect(ask(server, "http", "POST", "/v1/check", api, status=200), verdict="allow", remaining=1)
+    ask(server, "http", "POST", "/v1/check", api, status=200)
+    expect(ask(server, "http", "POST", "/v1/check", api, status=429), verdict="deny", limit="api")
+    expect(ask(server, "http", "POST", "/v1/check", {**api, "cost": 3}, status=422),
+           verdict="never", retry_after_ms=None)
+    mallory = {"attributes": {"path": "/api/x", "user": "mallory"}}
+    expect(ask(server, "http", "POST", "/v1/check", mallory, status=403), verdict="never")
+    expect(ask(server, "http", "POST", "/v1/check", {"attributes": {"path": "/none"}}, status=200),
+           limit=None, remaining=-1)
+    ask(server, "http", "POST", "/v1/check", {"limit": "nope", "key": "x"}, status=404)
+    expect(ask(server, "http", "POST", "/v1/check", {"limit": "pairs", "key": ["a", "b"]}, status=200), quota=3)
+    queue = {"limit": "queue", "key": "alice", "max_wait_ms": 10000}
+    for _ in range(3):
+        last = ask(server, "http", "POST", "/v1/check", queue, status=200)
+    if last["delay_ms"] < 1:
+        fail("nothing waits")
+    for _ in range(2):
+        shadow = ask(server, "http", "POST", "/v1/check", {"limit": "seen", "key": "x"}, status=200)
+    expect(shadow, verdict="allow", flags=["shadow"])
+    for bad in ({}, [], {"limit": "api", "key": 1}, {"limit": "api", "cost": 0}, {"lmit": "api"},
+                {"limit": "pairs", "key": "one"}, {"limit": "api", "attributes": {}}):
+        ask(server, "http", "POST", "/v1/check", bad, status=400)
+        ask(server, "http", "POST", "/v1/peek", bad, status=400)
+    ask(server, "http", "POST", "/v1/check", raw=b"{", status=400)
+    ask(server, "http", "POST", "/v1/check", raw=b" " * 70000, status=413)
+    ask(server, "http", "POST", "/v1/check", api, status=431, headers={"X": "y" * 20000})
+    expect(ask(server, "http", "POST", "/v1/peek", api, status=200), verdict="deny")
+    ask(server, "http", "POST", "/v1/peek", {"limit": "nope"}, status=404)
+
+
+def check_batches(server):
+    batch = [{"limit": "api", "key": "bob"}, {"limit": "nope"}, {"limit": "api", "key": "bob", "cost": 9}, 7]
+    results = ask(server, "http", "POST", "/v1/check/batch", {"requests": batch}, status=200)["results"]
+    if [r.get("verdict") or r["status"] for r in results] != ["allow", 404, "never", 400]:
+        fail(f"batch: {results}")
+    ask(server, "http", "POST", "/v1/check/batch", {"requests": []}, status=200)
+    ask(server, "http", "POST", "/v1/check/batch", {"requests": [{}] * 1001}, status=400)
+    ask(server, "http", "POST", "/v1/check/batch", [], status=400)
+
+
+def check_auth(server):
+    fields = {"X-Forwarded-Uri": "/api/x", "X-Forwarded-Method": "GET", "X-User": "carol"}
+    ask(server, "http", "GET", "/v1/auth", status=200, headers=fields)
+    ask(server, "http", "POST", "/v1/auth", status=200, headers=fields)
+    ask(server, "http", "GET", "/v1/auth", status=429, headers=fields)
+    ask(server, "http", "POST", "/v1/auth/api/x", status=429, headers={"X-User": "carol"})
+    ask(server, "http", "GET", "/v1/auth/api/x", status=200, headers={"X-User": "dave"})
+    ask(server, "http", "GET", "/v1/auth", status=403, headers={**fields, "X-User": "mallory"})
+
+
+def check_both(server):
+    for tag in "http", "admin":
+        ask(server, tag, "GET", "/healthz", status=200)
+        ask(server, tag, "GET", "/readyz", status=200)
+        if ask(server, tag, "GET", "/openapi.json", status=200) != DOC:
+            fail("/openapi.json is not docs/openapi.json")
+
+
+def check_methods(server):
+    """Another method is a 405 that names the right ones."""
+    for path, item in DOC["paths"].items():
+        if path.startswith("/v1/auth") or path.startswith("/v1/keys"):
+            continue
+        tag = next(iter(item.values()))["tags"][-1]
+        connection = http.client.HTTPConnection("127.0.0.1", server.ports[tag], timeout=20)
+        connection.request("PATCH", path.replace("{name}", "x"))
+        reply = connection.getresponse()
+        described = resolve(DOC["components"]["responses"]["BadMethod"])
+        check_fields(described["headers"], reply, f"PATCH {path}")
+        check_body(described["content"], reply, reply.read(), f"PATCH {path}")
+        connection.close()
+        allowed = {m.strip().lower() for m in reply.getheader("Allow").split(",")} - {"head"}
+        if reply.status != 405 or not set(item) <= allowed:
+            fail(f"PATCH {path}: {reply.status}, Allow: {allowed}, described: {set(item)}")
+
+
+# ---- the admin listener ----
+
+
+def check_limits(server):
+    limits = ask(server, "admin", "GET", "/v1/limits", status=200)["limits"]
+    if [x["name"] for x in limits] != ["api", "pairs", "queue", "seen"]:
+        fail(f"limits: {limits}")
+    expect(ask(server, "admin", "GET", "/v1/limits/api", status=200)["limits"][0], rate="2/h", mode="enforce")
+    ask(server, "admin", "GET", "/v1/limits/nope", status=404)
+    new = {"name": "new", "key": ["user"], "rate": "7/min", "when": {"path": "/new"}}
+    ask(server, "admin", "PUT", "/v1/limits/new", new, status=201)
+    ask(server, "admin", "PUT", "/v1/limits/new", raw=b"{name: new, key: [user], rate: 8/min}",
+        headers={"Content-Type": "application/yaml"}, status=200)
+    refused = ask(server, "admin", "PUT", "/v1/limits/new", {**new, "rate": "often"}, status=422)
+    if not refused["messages"]:
+        fail("no messages")
+    ask(server, "admin", "PUT", "/v1/limits/other", new, status=400)
+    ask(server, "admin", "PUT", "/v1/limits/new", new, status=415, headers={"Content-Type": "text/plain"})
+    ask(server, "admin", "DELETE", "/v1/limits/new", status=204)
+    ask(server, "admin", "DELETE", "/v1/limits/new", status=404)
+    ask(server, "admin", "GET", "/v1/limits", status=403, headers={"Origin": "http://elsewhere.example"})
+
+
+def check_keys(server):
+    expect(ask(server, "admin", "GET", "/v1/keys?limit=api&key=alice", status=200), verdict="deny", blocked_ms=0)
+    ask(server, "admin", "GET", "/v1/keys?limit=nope&key=alice", status=404)
+    ask(server, "admin", "GET", "/v1/keys?limit=pairs&key=alice", status=400)
+    ask(server, "admin", "GET", "/v1/keys?key=alice", status=400)
+    key = {"limit": "api", "key": "alice"}
+    expect(ask(server, "admin", "POST", "/v1/keys/reset", key, status=200), remaining=2)
+    expect(ask(server, "admin", "POST", "/v1/keys/penalize", {**key, "units": 2}, status=200), remaining=0)
+    expect(ask(server, "admin", "POST", "/v1/keys/refund", {**key, "units": 1}, status=200), remaining=1)
+    blocked = ask(server, "admin", "POST", "/v1/keys/block", {**key, "for_ms": 3600000}, status=200)
+    if not 0 < blocked["blocked_ms"] <= 3600000:
+        fail(f"block: {blocked}")
+    ask(server, "http", "POST", "/v1/check", key, status=429)
+    expect(ask(server, "admin", "POST", "/v1/keys/block", key, status=200), blocked_ms=-1)
+    ask(server, "http", "POST", "/v1/check", key, status=403)
+    expect(ask(server, "admin", "POST", "/v1/keys/unblock", key, status=200), blocked_ms=0)
+    for verb in "reset", "block", "unblock", "refund", "penalize":
+        ask(server, "admin", "POST", "/v1/keys/" + verb, {"limit": "nope", "key": "x"}, status=404)
+        ask(server, "admin", "POST", "/v1/keys/" + verb, {"key": "x"}, status=400)
+        ask(server, "admin", "POST", "/v1/keys/" + verb, raw=b"limit=api", status=415,
+            headers={"Content-Type": "application/x-www-form-urlencoded"})
+
+
+def check_settings(server, rules):
+    expect(ask(server, "admin", "GET", "/v1/log-level", status=200), level="info")
+    expect(ask(server, "admin", "PUT", "/v1/log-level", {"level": "debug"}, status=200), level="debug")
+    ask(server, "admin", "PUT", "/v1/log-level", {"level": "loud"}, status=400)
+    expect(ask(server, "admin", "GET", "/v1/mode", status=200), mode="enforce", limits={})
+    ask(server, "admin", "PUT", "/v1/mode", {"mode": "shadow", "limit": "api"}, status=200)
+    ask(server, "admin", "PUT", "/v1/mode", {"mode": "shadow"}, status=200)
+    ask(server, "admin", "PUT", "/v1/mode", {"mode": "enforce"}, status=200)
+    ask(server, "admin", "PUT", "/v1/mode", {"mode": "shadow", "limit": "nope"}, status=404)
+    ask(server, "admin", "PUT", "/v1/mode", {"mode": "off"}, status=400)
+    expect(ask(server, "admin", "POST", "/v1/reload", status=200), messages=[])
+    if "2/h" not in ask(server, "admin", "GET", "/v1/config", status=200):
+        fail("the rules in effect are not these")
+    with open(rules, "w", encoding="utf-8") as file:
+        file.write("limits: [{name: api, rate: often}]\n")
+    if "often" not in str(ask(server, "admin", "POST", "/v1/reload", status=422)["messages"]):
+        fail("no message about the rule file")
+
+
+def check_numbers(server, rules):
+    status = ask(server, "admin", "GET", "/v1/status", status=200)
+    expect(status, state="ready", config=rules, version=DOC["info"]["version"], pid=server.process.pid)
+    if "weir_decisions_total{" not in ask(server, "admin", "GET", "/metrics", status=200):
+        fail("no metrics")
+    expect(ask(server, "admin", "GET", "/v1/top", status=200)["denied"][0], limit="api")
+    if len(ask(server, "admin", "GET", "/v1/top?n=1", status=200)["denied"]) != 1:
+        fail("?n=1")
+    ask(server, "admin", "GET", "/v1/top?n=0", status=400)
+
+
+# ---- secrets ----
+
+
+def check_secrets(server):
+    admin = {"Authorization": "Bearer one-admin"}
+    check = {"Authorization": "Basic " + base64.b64encode(b":one-check").decode()}
+    for path, item in DOC["paths"].items():
+        target = path.replace("{name}", "api").replace("{path}", "x")
+        for method, operation in item.items():
+            tag = operation["tags"][0]
+            if operation.get("security") == []:
+                ask(server, tag, method.upper(), target, status=200)
+                continue
+            ask(server, tag, method.upper(), target, status=401)
+            ask(server, tag, method.upper(), target, status=401, headers={"Weir-Secret": "wrong"})
+            if operation["x-role"] == "admin":
+                ask(server, tag, method.upper(), target, status=403, headers=check)
+    ask(server, "admin", "GET", "/v1/status", status=200, headers=check)
+    ask(server, "admin", "GET", "/v1/status", status=200, headers=admin)
+    ask(server, "http", "POST", "/v1/check", {"limit": "api", "key": "x"}, status=200, headers=check)
+    ask(server, "admin", "PUT", "/v1/mode", {"mode": "enforce"}, status=200, headers=admin)
+
+
+def write(name, text):
+    path = os.path.join(FOLDER, name)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path
+
+
+def main():
+    check_document()
+    rules = write("rules.yaml", RULES)
+    with Server("--config", rules) as server:
+        check_questions(server)
+        check_batches(server)
+        check_auth(server)
+        check_both(server)
+        check_methods(server)
+        check_numbers(server, rules)
+        check_limits(server)
+        check_keys(server)
+        check_settings(server, rules)
+    write("rules.yaml", RULES)
+    secrets = {role: write(role, f"one-{role}\n") for role in ("check", "admin")}
+    with Server("--config", rules, "--check-secrets", secrets["check"], "--admin-secrets", secrets["admin"]) as server:
+        check_secrets(server)
+    every = {(path, method) for path, item in DOC["paths"].items() for method in item}
+    if every - asked:
+        fail(f"never asked for: {sorted(every - asked)}")
+    print(f"{len(every)} operations, {len(seen)} kinds of responses")
+
+
+main()
