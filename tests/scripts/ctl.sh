@@ -1,0 +1,273 @@
+#!/bin/sh
+# `weir ctl` and `weir top` against a real server: what they print, what they exit with, what they do to a terminal.
+# test-timeout: 120
+set -eu
+export LC_ALL=C.UTF-8
+unset WEIR_ADMIN WEIR_ADMIN_SECRET WEIR_ADMIN_SECRETS 2>/dev/null || true
+dir=$(mktemp -d)
+pid=
+trap 'if [ -n "$pid" ]; then kill -KILL "$pid" 2>/dev/null || true; fi; rm -rf "$dir"' EXIT
+weir=$WEIR_BUILD_DIR/weir
+die() { echo "$*" >&2; cat "$dir/said" "$dir/complaint" "$dir/err" >&2 2>/dev/null || true; exit 1; }
+
+# Waits until a command succeeds.
+until_true() {
+    tries=0
+    until "$@"; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 600 ] || die "still not true: $*"
+        sleep 0.05
+    done
+}
+
+# start OPTION...: a server; $admin is its address
+start() {
+    : >"$dir/out"
+    "$weir" serve --resp off --config "$dir/rules.yaml" "$@" </dev/null >"$dir/out" 2>"$dir/err" &
+    pid=$!
+    until_true grep -q 'admin  ' "$dir/out"
+    admin=$(sed -n 's/^ *admin  *//p' "$dir/out")
+    http=$(sed -n 's/^ *http  *//p' "$dir/out")
+}
+
+stop() {
+    kill -TERM "$pid"
+    rc=0
+    wait "$pid" || rc=$?
+    pid=
+    [ "$rc" = 0 ] || die "after SIGTERM: exit $rc instead of 0"
+}
+
+# ctl CODE ARGUMENT...: standard output in said, standard error in complaint
+ctl() {
+    expected=$1
+    shift
+    rc=0
+    timeout 20 "$weir" ctl --admin "$admin" "$@" >"$dir/said" 2>"$dir/complaint" </dev/null || rc=$?
+    [ "$rc" = "$expected" ] || die "ctl $*: exit $rc instead of $expected"
+}
+says() { grep -Eq -e "$1" "$dir/said" || die "expected '$1'"; }
+complains() { grep -Fq -e "$1" "$dir/complaint" || die "expected the complaint '$1'"; }
+
+cat >"$dir/rules.yaml" <<'END'
+limits:
+  - {name: api, when: {path: /api/**}, key: [user], rate: 2/h}
+  - name: search
+    when: {path: /search}
+    key: [user, ip]
+    rate: 100/min
+    tiers: {by: tier, default: free, free: {}, pro: {rate: 1k/min, burst: 2k}}
+END
+
+# Nobody there: which address, and what to try. What cannot be is refused before anybody is asked.
+admin=127.0.0.1:1
+ctl 1 status
+complains "127.0.0.1:1: Connection refused"
+complains "--admin ADDR:PORT or WEIR_ADMIN"
+admin=unix:$dir/none
+ctl 1 status
+complains "unix:$dir/none: No such file or directory"
+for bad in nonsense 127.0.0.1 127.0.0.1:99999 :8082 unix:; do
+    admin=$bad
+    ctl 2 status
+    complains "expected"
+done
+admin=127.0.0.1:1
+ctl 2 limts
+complains "did you mean 'limits'?"
+ctl 2 key gte api alice
+complains "did you mean 'key get'?"
+ctl 2
+ctl 2 status now
+complains "expected: weir ctl status"
+ctl 2 limits --units 3
+complains "limits has no --units"
+ctl 2 key block api alice --for soon
+complains "--for: "
+ctl 2 key block api alice --for 0s
+ctl 2 key refund api alice --units 0
+ctl 2 log-level loud
+complains "expected error, warning, info or debug"
+ctl 2 mode off
+complains "expected enforce or shadow"
+ctl 2 put "$dir/none.yaml"
+complains "none.yaml: cannot be read"
+ctl 2 --secret-file "$dir/none" status
+complains "--secret-file $dir/none: cannot be read"
+: >"$dir/empty"
+ctl 2 --secret-file "$dir/empty" status
+complains "expected 1 to 1024"
+
+start --http 127.0.0.1:0 --admin 127.0.0.1:0
+check() { # check KEY: the status of a check of api
+    curl -s -m 10 -o /dev/null -w '%{http_code}' -d "{\"limit\":\"api\",\"key\":\"$1\"}" "$http/v1/check"
+}
+[ "$(check alice)$(check alice)$(check alice)" = 200200429 ] || die "api is not 2/h"
+
+# limits
+ctl 0 limits
+says '^LIMIT +TIER +RATE +BURST +ALGORITHM +MODE +KEYS +CAPACITY +ALLOWED +DENIED +NEVER +EVICTED$'
+says '^api +- +2/h +2 +token_bucket +enforce +1 +[0-9]+ +2 +1 +0 +0$'
+says '^search +pro +1k/min +2k '
+ctl 0 limits search
+[ "$(wc -l <"$dir/said")" = 3 ] || die "limits search: not two tiers"
+ctl 0 --json limits api
+says '"rate": "2/h"'
+ctl 1 limits nope
+complains "nope"
+complains "(404)"
+
+# keys
+ctl 0 key get api alice
+says '^verdict +deny$'
+says '^remaining +0 of 2$'
+says '^retry in +'
+ctl 0 --json key get api alice
+says '"blocked_ms": 0'
+ctl 0 key reset api alice
+says '^api alice: '
+[ "$(check alice)" = 200 ] || die "reset did nothing"
+ctl 0 key block api bob --for 1h
+says '^api bob: blocked for 1h$'
+ctl 0 key get api bob
+says '^blocked +'
+[ "$(check bob)" = 429 ] || die "block did nothing"
+ctl 0 key block api bob --for forever
+ctl 0 key get api bob
+says '^blocked +without end$'
+[ "$(check bob)" = 403 ] || die "a block without end is not a 403"
+ctl 0 key unblock api bob
+[ "$(check bob)" = 200 ] || die "unblock did nothing"
+ctl 0 key penalize api bob --units 1
+says '^api bob: 1 unit taken$'
+[ "$(check bob)" = 429 ] || die "penalize did nothing"
+ctl 0 key refund api bob --units=2
+[ "$(check bob)" = 200 ] || die "refund did nothing"
+ctl 0 key get search alice 203.0.113.7 --tier pro
+says '^remaining +2000 of 2000$'
+ctl 2 key get search alice
+complains "(400)"
+ctl 1 key get nope alice
+complains "(404)"
+ctl 0 key get api -- --odd
+says '^remaining +2 of 2$'
+ctl 0 key get api 'a&b=c d+%/é'
+ctl 2 key reset api "$(printf '\377')"
+complains "not UTF-8"
+
+# one limit
+printf 'name: new\nkey: [user]\nrate: 7/min\n' >"$dir/new.yaml"
+ctl 0 put "$dir/new.yaml"
+says '^new: added$'
+echo '{"name": "new", "key": ["user"], "rate": "8/min"}' | timeout 20 "$weir" ctl --admin "$admin" put - >"$dir/said" 2>"$dir/complaint" || die "put -"
+says '^new: replaced$'
+ctl 0 limits new
+says ' 8/min '
+sed -i 's|7/min|often|' "$dir/new.yaml"
+ctl 1 put "$dir/new.yaml"
+complains "often"
+complains "(422)"
+echo 'limits: []' >"$dir/new.yaml"
+ctl 2 put "$dir/new.yaml"
+complains "expected one limit"
+printf 'name: [\n' >"$dir/new.yaml"
+ctl 2 put "$dir/new.yaml"
+complains "new.yaml:"
+ctl 0 delete new
+says '^new: deleted$'
+ctl 1 delete new
+
+# the server
+ctl 0 status
+says '^state +ready$'
+says '^version +'
+ctl 0 --json status
+says '"state": "ready"'
+ctl 0 config
+says '^ *rate: .*2/h'
+ctl 0 log-level
+says '^log level: info$'
+ctl 0 log-level debug
+says '^log level: debug$'
+ctl 0 top-denied 5
+says '^ +[0-9]+ +0 +api +'
+ctl 2 top-denied none
+
+# the kill switch
+check carol >/dev/null; check carol >/dev/null
+[ "$(check carol)" = 429 ] || die "carol is not denied"
+ctl 0 mode shadow
+says '^mode: shadow$'
+[ "$(check carol)" = 200 ] || die "the kill switch did nothing"
+ctl 0 mode enforce
+[ "$(check carol)" = 429 ] || die "enforce did nothing"
+ctl 0 mode shadow api
+says '^api: shadow$'
+[ "$(check carol)" = 200 ] || die "the kill switch of one limit did nothing"
+ctl 0 mode
+says '^mode: enforce$'
+ctl 1 mode shadow nope
+ctl 0 mode enforce api
+
+# reload: the messages, and an exit status that says whether the new rules count
+ctl 0 reload
+says '^reloaded: generation [0-9]+$'
+cp "$dir/rules.yaml" "$dir/good.yaml"
+echo 'limits: [{name: api, key: [user], rate: often}]' >"$dir/rules.yaml"
+ctl 1 reload
+complains "rules.yaml:1:"
+complains "often"
+ctl 0 limits api
+says ' 2/h '
+cp "$dir/good.yaml" "$dir/rules.yaml"
+
+# top, without a terminal
+timeout 20 "$weir" top --admin "$admin" --interval 100ms >"$dir/said" 2>"$dir/complaint" </dev/null || die "top"
+says '^weir .* at 127\.0\.0\.1:[0-9]+  ready'
+says '^LIMIT +TIER +RATE +MODE +ALLOW/S +DENY/S +NEVER/S +SHADOW/S +KEYS +FILL +EVICT/S$'
+says '^api '
+says '^DENIED +LIMIT +KEY$'
+timeout 20 "$weir" top --admin "$admin" --json --interval 100ms >"$dir/said" 2>"$dir/complaint" </dev/null || die "top --json"
+says '"decisions_per_second"'
+if command -v python3 >/dev/null; then python3 -m json.tool "$dir/said" >/dev/null || die "top --json is not JSON"; fi
+for bad in 10ms 2h soon; do
+    rc=0; timeout 20 "$weir" top --admin "$admin" --interval "$bad" >"$dir/said" 2>"$dir/complaint" </dev/null || rc=$?
+    [ "$rc" = 2 ] || die "top --interval $bad: exit $rc"
+done
+rc=0; timeout 20 "$weir" top --admin 127.0.0.1:1 >"$dir/said" 2>"$dir/complaint" </dev/null || rc=$?
+[ "$rc" = 1 ] || die "top without a server: exit $rc"
+complains "127.0.0.1:1: Connection refused"
+
+# top, with one
+if command -v python3 >/dev/null; then
+    check "$(printf 'mal\\u001b[31mlory')" >/dev/null
+    timeout 60 python3 "$WEIR_SOURCE_DIR/tests/scripts/terminal.py" "$weir" top --admin "$admin" --interval 100ms \
+        >"$dir/said" 2>"$dir/complaint" </dev/null || die "top on a terminal"
+else
+    echo "python3 is missing: the terminal was left out"
+fi
+stop
+
+# A unix socket, and secrets: which option gives one, which role is needed.
+printf 'one-check\n' >"$dir/check"
+printf '\nold-admin\none-admin\n' >"$dir/admin"
+chmod 600 "$dir/check" "$dir/admin"
+start --http off --admin "unix:$dir/socket" --check-secrets "$dir/check" --admin-secrets "$dir/admin"
+ctl 1 status
+complains "(401)"
+complains "--secret-file FILE or WEIR_ADMIN_SECRET"
+echo wrong >"$dir/wrong"
+ctl 1 --secret-file "$dir/wrong" status
+complains "(401); the secret is from $dir/wrong"
+ctl 0 --secret-file "$dir/check" status
+ctl 1 --secret-file "$dir/check" reload
+complains "(403)"
+complains "role admin"
+ctl 0 --secret-file "$dir/admin" reload
+WEIR_ADMIN_SECRET=one-admin timeout 20 "$weir" ctl --admin "$admin" reload >"$dir/said" 2>"$dir/complaint" </dev/null || die "WEIR_ADMIN_SECRET"
+WEIR_ADMIN_SECRETS='one-admin
+other' WEIR_ADMIN=$admin timeout 20 "$weir" ctl reload >"$dir/said" 2>"$dir/complaint" </dev/null || die "WEIR_ADMIN_SECRETS"
+rc=0; WEIR_ADMIN_SECRET='a b' timeout 20 "$weir" ctl --admin "$admin" status >"$dir/said" 2>"$dir/complaint" </dev/null || rc=$?
+[ "$rc" = 2 ] || die "a secret with a blank: exit $rc"
+timeout 20 "$weir" top --admin "$admin" --secret-file "$dir/check" --interval 100ms >"$dir/said" 2>"$dir/complaint" </dev/null || die "top with a secret"
+stop
