@@ -214,7 +214,7 @@ static void run_delete(struct exchange *x)
     int e = weir_rules_remove(x->server->rules, name, &error);
     if (e == 0) {
         admin_audit(x, "limit removed", LOG_STRING("limit", name));
-        http_reply(x, 204, "", NULL);
+        http_reply(x, 204, NULL, NULL);
     } else {
         admin_reply_refused(x, e, &error, NULL);
     }

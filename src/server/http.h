@@ -68,7 +68,7 @@ struct json_t *http_read_json(struct exchange *x);
 
 /* ---- replies (http_reply.c) ---- */
 
-/* What is in x->body, whole; `a`, if given, is what the header fields tell of. */
+/* What is in x->body, whole, of that type (NULL: there is nothing in it); `a`, if given, is what the header fields tell of. */
 void http_reply(struct exchange *x, int status, const char *type, const struct answer *a);
 
 /* 200: the answer; else a problem (RFC 9457) with its members. */

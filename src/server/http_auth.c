@@ -233,12 +233,32 @@ static int read_asked(const struct exchange *x, struct asked *a, struct weir_err
 
 /* ---- the route ---- */
 
-/* A proxy knows yes and no: what can never pass is a no too. */
+/* No for now, and no for ever: who is told the one comes again. */
 static int status_for_proxy(const struct exchange *x, const struct answer *a)
 {
-    int status = http_status_of_answer(a);
+    static const int by_status[][2] = {{200, 200}, {403, 403}, {422, 403}};
     unsigned deny = x->server->options.auth_deny_status;
-    return status == 200 || status == 403 ? status : deny != 0 ? (int)deny : 429;
+    int status = http_status_of_answer(a);
+    for (size_t i = 0; i < sizeof by_status / sizeof by_status[0]; i++) {
+        if (status == by_status[i][0]) {
+            return by_status[i][1];
+        }
+    }
+    return deny != 0 ? (int)deny : 429;
+}
+
+/*
+ * A yes has no body. No proxy looks at it, and nginx and Caddy do not read it either: they close the
+ * connection, where it could be used for the next question.
+ */
+static void reply(struct exchange *x, const struct answer *a)
+{
+    int status = status_for_proxy(x, a);
+    if (status == 200) {
+        http_reply(x, status, NULL, a);
+    } else {
+        http_reply_answer(x, status, a);
+    }
 }
 
 static void run_auth(struct exchange *x)
@@ -255,7 +275,7 @@ static void run_auth(struct exchange *x)
     if (e != 0) {
         http_reply_failure(x, e, &error);
     } else {
-        http_reply_answer(x, status_for_proxy(x, &a), &a);
+        reply(x, &a);
     }
 }
 

@@ -264,10 +264,13 @@ void http_reply(struct exchange *x, int status, const char *type, const struct a
     buffer_put(out, text_of(row_of(status)->words));
     buffer_put(out, TEXT("\r\n"));
     put_date(out, x->now_ns / WEIR_SECOND);
-    if (status != 204) {
+    if (type != NULL) {
         buffer_put(out, TEXT("Content-Type: "));
         buffer_put(out, text_of(type));
-        buffer_put(out, TEXT("\r\nContent-Length: "));
+        buffer_put(out, TEXT("\r\n"));
+    }
+    if (status != 204) {
+        buffer_put(out, TEXT("Content-Length: "));
         buffer_put_u64(out, buffer_len(&x->body));
         buffer_put(out, TEXT("\r\n"));
     }

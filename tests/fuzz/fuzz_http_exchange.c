@@ -124,6 +124,7 @@ static unsigned feed(struct text input, size_t piece)
     size_t arrived = 0;
     require(c != NULL);
     c->worker = worker;
+    c->protocol = &protocol_http;
     c->peer = (struct address){.bytes = {127, 0, 0, 1}, .family = 4};
     worker->now_ns = UINT64_C(1700000000) * WEIR_SECOND;
     for (int64_t used = 0; used != CONNECTION_CLOSE && arrived < input.len;) {

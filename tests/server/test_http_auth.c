@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -22,6 +23,8 @@ static const char rules[] =
     "  - {name: posts, when: {path: /method, method: POST}, key: [user], rate: 1/day}\n"
     "  - {name: hosts, when: {path: /host}, key: [host], rate: 1/day}\n"
     "  - {name: keys, when: {path: /key}, key: [api_key], on_missing: deny, rate: 1/day}\n"
+    "  - {name: shop, when: {path: /shop/**, method: POST, host: shop.example}, key: [ip],\n"
+    "     rate: 1/day}\n"
     "  - {name: late, when: {path: /late}, key: [user], rate: 1/h, retry_jitter: 50%}\n"
     "  - {name: five, when: {path: /five}, key: [user], rate: 10/min, burst: 5}\n"
     "  - {name: users, when: {path: /deep/**}, key: [user], rate: 1/day}\n";
@@ -72,12 +75,63 @@ static void each_proxy_tells_the_uri_in_its_own_field(void **state)
     begin(NULL);
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         assert_status(auth(fields[i]), 200);
-        assert_non_null(strstr(a.body, "\"limit\":\"users\""));
+        assert_true(http_has_line(&a, "RateLimit: \"users\";r=0;t=86400"));
         assert_status(auth(fields[i]), 429);
     }
     assert_status(ask("POST /v1/auth/deep/er?x=y", "X-User: envoy\r\n"), 200);
     assert_status(ask("POST /v1/auth/deep/er?x=y", "X-User: envoy\r\n"), 429);
     assert_status(ask("GET /v1/authx", ""), 404);
+    end();
+}
+
+/* As they send it; each for another client. docs/integrations */
+static void each_gateway_asks_in_its_own_words(void **state)
+{
+    static const struct {
+        const char *question;
+        const char *ip;
+    } cases[] = {
+        {"HEAD /v1/auth HTTP/1.1\r\nHost: weir\r\nX-Original-Method: POST\r\n" /* nginx */
+         "X-Original-URI: /shop/1?q=x\r\nX-Forwarded-Host: shop.example\r\n"
+         "X-Forwarded-For: 203.0.113.1\r\n\r\n",
+         "203.0.113.1"},
+        {"GET /v1/auth HTTP/1.1\r\nHost: 10.0.0.5:8080\r\nUser-Agent: curl/7.88.1\r\n" /* Traefik */
+         "Accept: */*\r\nX-Forwarded-For: 203.0.113.2\r\nX-Forwarded-Host: shop.example\r\n"
+         "X-Forwarded-Method: POST\r\nX-Forwarded-Port: 80\r\nX-Forwarded-Proto: http\r\n"
+         "X-Forwarded-Server: 8f1a\r\nX-Forwarded-Uri: /shop/1?q=x\r\n"
+         "X-Real-Ip: 203.0.113.2\r\nAccept-Encoding: gzip\r\n\r\n",
+         "203.0.113.2"},
+        {"GET /v1/auth HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: curl/7.88.1\r\n" /* Caddy */
+         "Accept: */*\r\nContent-Type: application/json\r\nX-Forwarded-For: 203.0.113.3\r\n"
+         "X-Forwarded-Host: shop.example\r\nX-Forwarded-Method: POST\r\n"
+         "X-Forwarded-Proto: http\r\nX-Forwarded-Uri: /shop/1?q=x\r\n"
+         "Accept-Encoding: gzip\r\n\r\n",
+         "203.0.113.3"},
+        {"POST /v1/auth/shop/1?q=x HTTP/1.1\r\nhost: shop.example\r\n" /* Envoy */
+         "x-forwarded-for: 6.6.6.6,203.0.113.4\r\nx-envoy-internal: true\r\n"
+         "x-envoy-expected-rq-timeout-ms: 250\r\ncontent-length: 0\r\n\r\n",
+         "203.0.113.4"},
+        {"GET /v1/auth HTTP/1.1\r\nHost: weir.default.svc.cluster.local\r\n" /* ingress-nginx */
+         "X-Request-ID: 5f2d\r\nX-Original-URL: https://shop.example/shop/1?q=x\r\n"
+         "X-Original-Method: POST\r\nX-Sent-From: nginx-ingress-controller\r\n"
+         "X-Real-IP: 203.0.113.5\r\nX-Forwarded-For: 203.0.113.5\r\n"
+         "X-Auth-Request-Redirect: /shop/1?q=x\r\nUser-Agent: curl/7.88.1\r\n"
+         "Accept: */*\r\n\r\n",
+         "203.0.113.5"},
+    };
+    begin(NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char body[128];
+        int fd = http_connect(server);
+        http_send(fd, cases[i].question, strlen(cases[i].question));
+        assert_true(http_receive(fd, &a));
+        (void)close(fd);
+        assert_status(a.status, 200);
+        assert_true(http_has_line(&a, "RateLimit: \"shop\";r=0;t=86400"));
+        (void)snprintf(body, sizeof body, "{\"limit\":\"shop\",\"key\":\"%s\"}", cases[i].ip);
+        http_ask(server, "POST /v1/check", "", body, &a);
+        assert_status(a.status, 429);
+    }
     end();
 }
 
@@ -163,6 +217,28 @@ static void allow_lists_and_block_lists_count_here_too(void **state)
     begin(NULL);
     assert_status(auth("X-Forwarded-Uri: /free\r\n"), 200);
     assert_status(auth("X-Forwarded-Uri: /ip\r\nX-User: mallory\r\n"), 403);
+    end();
+}
+
+/* nginx and Caddy close a connection with a body on it that they do not want. */
+static void a_yes_has_no_body(void **state)
+{
+    begin(NULL);
+    assert_status(auth("X-Forwarded-Uri: /ip\r\n"), 200);
+    assert_true(http_has_line(&a, "Content-Length: 0"));
+    assert_null(strstr(a.text, "Content-Type"));
+    assert_status(auth("X-Forwarded-Uri: /ip\r\n"), 429);
+    assert_non_null(strstr(a.body, "\"verdict\":\"deny\""));
+    end();
+}
+
+/* Else it would come again for ever. */
+static void what_can_never_pass_is_not_told_to_come_again(void **state)
+{
+    begin(NULL);
+    assert_status(auth("X-Original-URI: /key\r\n"), 403); /* without the key that it needs */
+    assert_int_equal(http_retry_after(&a), 0);
+    assert_non_null(strstr(a.body, "\"verdict\":\"never\""));
     end();
 }
 
@@ -277,12 +353,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_proxy_tells_the_uri_in_its_own_field),
+        cmocka_unit_test(each_gateway_asks_in_its_own_words),
         cmocka_unit_test(the_method_is_that_of_the_client_not_of_the_proxy),
         cmocka_unit_test(the_host_is_the_forwarded_one_or_that_of_the_uri_or_our_own),
         cmocka_unit_test(two_that_tell_of_different_requests_are_refused),
         cmocka_unit_test(attributes_come_from_fields_and_queries_as_the_rules_say),
         cmocka_unit_test(a_key_given_twice_or_behind_too_many_is_refused),
         cmocka_unit_test(allow_lists_and_block_lists_count_here_too),
+        cmocka_unit_test(a_yes_has_no_body),
+        cmocka_unit_test(what_can_never_pass_is_not_told_to_come_again),
         cmocka_unit_test(the_status_of_a_denial_can_be_chosen),
         cmocka_unit_test(what_cannot_be_understood_is_a_400),
         cmocka_unit_test(the_fields_have_the_format_that_was_chosen),
