@@ -1,47 +1,42 @@
 #include "server/top.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <weir.h>
 
 #include "base/atomic.h"
 
-#define SLOTS 1024 /* of the index: a power of two, sparse */
 #define NAME_WORDS (TOP_NAME_BYTES / 8)
 #define KEY_WORDS (TOP_KEY_BYTES / 8)
 
-/* What a place holds besides its count, as words. */
+/* What a place holds besides its key's id and count. Of name and key, words that are needed. */
 struct label {
-    uint64_t low, high; /* of the limit and the key */
+    uint64_t number; /* odd while the place changes */
     uint64_t error;
+    uint64_t name_len;
     uint64_t key_len;
-    uint64_t limit[NAME_WORDS];
+    uint64_t name[NAME_WORDS];
     uint64_t key[KEY_WORDS];
 };
 
-#define LABEL_WORDS (sizeof(struct label) / sizeof(uint64_t))
-
-struct place {
-    uint64_t number; /* odd while the label changes */
-    uint64_t count;
-    struct label label;
+struct set {
+    uint64_t ids[TOP_WAYS]; /* of a limit and a key; 0: free */
+    uint64_t counts[TOP_WAYS];
+    struct label labels[TOP_WAYS];
 };
 
 struct top {
-    struct place places[TOP_KEYS];
-    uint64_t used;
-    uint64_t secret[2];
-    /* The writer's own: */
-    uint16_t heap[TOP_KEYS];  /* places, the lowest count first */
-    uint16_t where[TOP_KEYS]; /* of each place in the heap */
-    uint16_t index[SLOTS];    /* place + 1, by hash, linear probing; 0: free */
+    struct set sets[TOP_SETS];
+    struct hash_secret secret;
 };
 
 struct top *top_create(const struct hash_secret *secret)
 {
-    struct top *t = calloc(1, sizeof *t);
+    struct top *t = aligned_alloc(64, (sizeof *t + 63) / 64 * 64);
     if (t != NULL) {
-        memcpy(t->secret, secret->sip, sizeof t->secret);
+        memset(t, 0, sizeof *t);
+        t->secret = *secret;
     }
     return t;
 }
@@ -51,144 +46,85 @@ void top_destroy(struct top *top)
     free(top);
 }
 
-/* ---- the index ---- */
-
-static unsigned slot_of(uint64_t low)
+static unsigned set_of(uint64_t id)
 {
-    return (unsigned)low & (SLOTS - 1);
-}
-
-/* The slot of the place with this id, or the free one where it belongs. */
-static unsigned find(const struct top *t, struct hash id)
-{
-    unsigned i = slot_of(id.low);
-    while (t->index[i] != 0) {
-        const struct label *l = &t->places[t->index[i] - 1].label;
-        if (l->low == id.low && l->high == id.high) {
-            break;
-        }
-        i = (i + 1) & (SLOTS - 1);
-    }
-    return i;
-}
-
-/* Closes the gap that would hide what stands behind it. */
-static void forget(struct top *t, unsigned gap)
-{
-    for (unsigned i = (gap + 1) & (SLOTS - 1); t->index[i] != 0; i = (i + 1) & (SLOTS - 1)) {
-        unsigned home = slot_of(t->places[t->index[i] - 1].label.low);
-        if (((i - home) & (SLOTS - 1)) >= ((i - gap) & (SLOTS - 1))) {
-            t->index[gap] = t->index[i];
-            gap = i;
-        }
-    }
-    t->index[gap] = 0;
-}
-
-/* ---- the heap ---- */
-
-static uint64_t count_at(const struct top *t, unsigned i)
-{
-    return t->places[t->heap[i]].count;
-}
-
-static void put_at(struct top *t, unsigned i, uint16_t place)
-{
-    t->heap[i] = place;
-    t->where[place] = (uint16_t)i;
-}
-
-/* A count has grown. */
-static void sink(struct top *t, unsigned i)
-{
-    uint16_t place = t->heap[i];
-    uint64_t count = t->places[place].count;
-    for (;;) {
-        unsigned child = 2 * i + 1;
-        if (child + 1 < t->used && count_at(t, child + 1) < count_at(t, child)) {
-            child++;
-        }
-        if (child >= t->used || count_at(t, child) >= count) {
-            break;
-        }
-        put_at(t, i, t->heap[child]);
-        i = child;
-    }
-    put_at(t, i, place);
+    return (unsigned)(id >> 32) % TOP_SETS;
 }
 
 /* ---- counting ---- */
 
 /* A limit's name is an operator's: a plain hash will do. The key is a stranger's. */
-static struct hash id_of(const struct top *t, const char *limit, const void *key, size_t len)
+static uint64_t id_of(const struct top *t, const char *limit, size_t limit_len, const void *key,
+                      size_t key_len)
 {
-    struct hash id = siphash128(t->secret, key, len, 1, 3);
-    uint64_t name = 0;
-    for (; *limit != 0; limit++) {
-        name = (name + (unsigned char)*limit) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t name = limit_len;
+    for (size_t i = 0; i < limit_len; i += 8) {
+        uint64_t word = 0;
+        memcpy(&word, limit + i, limit_len - i < 8 ? limit_len - i : 8);
+        name = (name ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        name ^= name >> 32;
     }
-    id.low ^= name;
-    id.high += name;
-    return id;
+    uint64_t id = hash_xxh3(&t->secret, key, key_len).low ^ name;
+    return id != 0 ? id : 1;
 }
 
-/* G1, G2 */
-static void write_label(struct place *p, const struct label *label, uint64_t count)
+/* Puts len bytes into words, as many as they take; the last one is filled up with zeros. */
+static void put_words(uint64_t *to, const void *from, size_t len)
 {
-    const uint64_t *from = (const uint64_t *)(const void *)label;
-    uint64_t *to = (uint64_t *)(void *)&p->label;
-    uint64_t number = p->number;
-    store_relaxed(&p->number, number + 1);
-    for (size_t i = 0; i < LABEL_WORDS; i++) {
-        store_release(&to[i], from[i]);
+    for (size_t i = 0; i < len; i += 8) {
+        uint64_t word = 0;
+        memcpy(&word, (const char *)from + i, len - i < 8 ? len - i : 8);
+        store_release(to++, word);
     }
-    store_release(&p->count, count);
-    store_release(&p->number, number + 2);
 }
 
-/* The place of a key that is not here yet: a new one, or that of the lowest count. */
-static unsigned choose(struct top *t, uint64_t *lowest)
+static unsigned lowest_of(const struct set *s)
 {
-    if (t->used < TOP_KEYS) {
-        unsigned i = (unsigned)t->used;
-        put_at(t, i, (uint16_t)i); /* 1 is as low as any: it may stay the last */
-        *lowest = 0;
-        return i;
+    unsigned lowest = 0;
+    for (unsigned i = 1; i < TOP_WAYS; i++) {
+        lowest = s->counts[i] < s->counts[lowest] ? i : lowest;
     }
-    unsigned i = t->heap[0];
-    struct hash old = {t->places[i].label.low, t->places[i].label.high};
-    forget(t, find(t, old));
-    *lowest = t->places[i].count;
-    return i;
+    return lowest;
 }
 
-static void take_place(struct top *t, struct hash id, const char *limit, struct text key)
+struct denied {
+    uint64_t id;
+    const char *limit;
+    size_t limit_len;
+    const void *key;
+    size_t key_len;
+};
+
+/* G1, G2. A free place has a count of 0. */
+static void take_place(struct set *s, const struct denied *d)
 {
-    uint64_t lowest;
-    struct label label = {.low = id.low, .high = id.high, .key_len = key.len};
-    unsigned i = choose(t, &lowest);
-    label.error = lowest;
-    memcpy(label.limit, limit, strnlen(limit, TOP_NAME_BYTES - 1));
-    memcpy(label.key, key.at, key.len < TOP_KEY_BYTES ? key.len : TOP_KEY_BYTES);
-    write_label(&t->places[i], &label, lowest + 1);
-    t->index[find(t, id)] = (uint16_t)(i + 1);
-    if (lowest == 0) {
-        store_release(&t->used, t->used + 1);
-    }
-    sink(t, t->where[i]);
+    unsigned i = lowest_of(s);
+    struct label *l = &s->labels[i];
+    uint64_t lowest = s->counts[i];
+    uint64_t number = l->number;
+    store_relaxed(&l->number, number + 1);
+    store_release(&s->ids[i], d->id);
+    store_release(&l->error, lowest);
+    store_release(&l->name_len, d->limit_len);
+    store_release(&l->key_len, d->key_len);
+    put_words(l->name, d->limit, d->limit_len);
+    put_words(l->key, d->key, d->key_len < TOP_KEY_BYTES ? d->key_len : TOP_KEY_BYTES);
+    store_release(&s->counts[i], lowest + 1);
+    store_release(&l->number, number + 2);
 }
 
 void top_add(struct top *t, const char *limit, const void *key, size_t key_len)
 {
-    struct hash id = id_of(t, limit, key, key_len);
-    unsigned slot = find(t, id);
-    if (t->index[slot] == 0) {
-        take_place(t, id, limit, (struct text){key, key_len});
-        return;
+    size_t limit_len = strnlen(limit, TOP_NAME_BYTES - 1);
+    struct denied d = {id_of(t, limit, limit_len, key, key_len), limit, limit_len, key, key_len};
+    struct set *s = &t->sets[set_of(d.id)];
+    for (unsigned i = 0; i < TOP_WAYS; i++) {
+        if (s->ids[i] == d.id) {
+            count_own(&s->counts[i], 1);
+            return;
+        }
     }
-    unsigned i = t->index[slot] - 1u;
-    count_own(&t->places[i].count, 1);
-    sink(t, t->where[i]);
+    take_place(s, &d);
 }
 
 static __thread struct top *own;
@@ -208,47 +144,76 @@ void top_denied(void *arg, const char *limit, const void *key, size_t key_len)
 
 /* ---- reading ---- */
 
-/* G1, G2. A count that grows meanwhile is no harm. */
-static void read_place(const struct place *p, struct top_item *item)
+static void take_words(const uint64_t *from, uint64_t *to, size_t words)
 {
-    struct label label;
-    uint64_t *to = (uint64_t *)(void *)&label;
-    const uint64_t *from = (const uint64_t *)(const void *)&p->label;
-    uint64_t before;
-    do {
-        before = load_acquire(&p->number);
-        for (size_t i = 0; i < LABEL_WORDS; i++) {
-            to[i] = load_acquire(&from[i]);
-        }
-        item->count = load_acquire(&p->count);
-    } while ((before & 1) != 0 || load_acquire(&p->number) != before);
-    item->id = (struct hash){label.low, label.high};
-    item->error = label.error;
-    item->key_len = label.key_len;
-    memcpy(item->limit, label.limit, sizeof item->limit);
-    memcpy(item->key, label.key, sizeof item->key);
+    for (size_t i = 0; i < words; i++) {
+        to[i] = load_acquire(&from[i]);
+    }
 }
 
-/* One sketch: its items, and what a key that is not among them may have been counted at most. */
-static size_t read_one(const struct top *t, struct top_item *items, uint64_t *lost)
+/* G1, G2. A count that grows meanwhile is no harm. */
+static void read_place(const struct set *s, unsigned way, struct top_item *item)
 {
-    size_t n = load_acquire(&t->used);
-    *lost = n == TOP_KEYS ? UINT64_MAX : 0;
-    for (size_t i = 0; i < n; i++) {
-        read_place(&t->places[i], &items[i]);
-        *lost = items[i].count < *lost ? items[i].count : *lost;
+    const struct label *l = &s->labels[way];
+    uint64_t name[NAME_WORDS];
+    uint64_t key[KEY_WORDS];
+    uint64_t name_len;
+    uint64_t before;
+    do {
+        before = load_acquire(&l->number);
+        item->id = load_acquire(&s->ids[way]);
+        item->error = load_acquire(&l->error);
+        item->key_len = load_acquire(&l->key_len);
+        name_len = load_acquire(&l->name_len);
+        take_words(l->name, name, NAME_WORDS);
+        take_words(l->key, key, KEY_WORDS);
+        item->count = load_acquire(&s->counts[way]);
+    } while ((before & 1) != 0 || load_acquire(&l->number) != before);
+    memset(item->limit, 0, sizeof item->limit);
+    memcpy(item->limit, name, name_len);
+    memcpy(item->key, key, sizeof item->key);
+}
+
+/* Items on their way: the sketch that they are of. */
+struct found {
+    struct top_item item;
+    size_t sketch;
+};
+
+/* What a key that a sketch does not tell of may have been counted in it at most. */
+struct lost {
+    uint64_t sets[TOP_SETS];
+};
+
+/* One sketch, behind the n items that there are. */
+static size_t read_one(const struct top *t, size_t sketch, struct found *found, struct lost *lost)
+{
+    size_t n = 0;
+    for (unsigned s = 0; s < TOP_SETS; s++) {
+        lost->sets[s] = UINT64_MAX;
+        for (unsigned way = 0; way < TOP_WAYS; way++) {
+            struct found *f = &found[n];
+            read_place(&t->sets[s], way, &f->item);
+            f->sketch = sketch;
+            n += f->item.id != 0;
+            lost->sets[s] = f->item.count < lost->sets[s] ? f->item.count : lost->sets[s];
+        }
     }
     return n;
 }
 
+/* A key may have moved while its sketch was read, and be there twice: the higher count is newer. */
 static int by_id(const void *a, const void *b)
 {
-    const struct top_item *x = a;
-    const struct top_item *y = b;
-    if (x->id.low != y->id.low) {
-        return x->id.low < y->id.low ? -1 : 1;
+    const struct found *x = a;
+    const struct found *y = b;
+    if (x->item.id != y->item.id) {
+        return x->item.id < y->item.id ? -1 : 1;
     }
-    return x->id.high < y->id.high ? -1 : x->id.high > y->id.high;
+    if (x->sketch != y->sketch) {
+        return x->sketch < y->sketch ? -1 : 1;
+    }
+    return x->item.count > y->item.count ? -1 : x->item.count < y->item.count;
 }
 
 static int by_count(const void *a, const void *b)
@@ -258,80 +223,66 @@ static int by_count(const void *a, const void *b)
     if (x->count != y->count) {
         return x->count > y->count ? -1 : 1;
     }
-    return x->error != y->error ? (x->error < y->error ? -1 : 1) : by_id(a, b);
+    if (x->error != y->error) {
+        return x->error < y->error ? -1 : 1;
+    }
+    return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/*
- * The sketch of each item is remembered in key_len's upper half while they are sorted: a key that
- * moved while its sketch was read may be there twice, and its higher count is the newer one.
- */
-#define SKETCH_SHIFT 32
-
-static unsigned sketch_of(const struct top_item *item)
-{
-    return (unsigned)(item->key_len >> SKETCH_SHIFT);
-}
-
-/* items[0..n) are one key's. To `sum`: every sketch that has lost it may have counted it. */
-static void merge_key(const struct top_item *items, size_t n, const uint64_t *lost, size_t sketches,
+/* One key: found[0..n). Every sketch that does not tell of it may have counted it. */
+static void merge_key(const struct found *found, size_t n, const struct lost *lost, size_t sketches,
                       struct top_item *sum)
 {
-    uint64_t count = 0;
-    uint64_t error = 0;
-    for (unsigned s = 0; s < sketches; s++) {
-        const struct top_item *here = NULL;
-        for (size_t i = 0; i < n; i++) {
-            if (sketch_of(&items[i]) == s && (here == NULL || items[i].count > here->count)) {
-                here = &items[i];
+    size_t next = 0;
+    unsigned set = set_of(found->item.id);
+    *sum = found->item;
+    sum->count = 0;
+    sum->error = 0;
+    for (size_t s = 0; s < sketches; s++) {
+        if (next < n && found[next].sketch == s) {
+            sum->count += found[next].item.count;
+            sum->error += found[next].item.error;
+            while (next < n && found[next].sketch == s) {
+                next++;
             }
+        } else {
+            sum->count += lost[s].sets[set];
+            sum->error += lost[s].sets[set];
         }
-        count += here != NULL ? here->count : lost[s];
-        error += here != NULL ? here->error : lost[s];
     }
-    *sum = items[0];
-    sum->count = count;
-    sum->error = error;
-    sum->key_len &= (UINT64_C(1) << SKETCH_SHIFT) - 1;
 }
 
-static size_t merge(struct top_item *items, size_t n, const uint64_t *lost, size_t sketches)
+static size_t merge(struct found *found, size_t n, const struct lost *lost, size_t sketches,
+                    struct top_item *items)
 {
     size_t merged = 0;
-    qsort(items, n, sizeof *items, by_id);
-    for (size_t i = 0; i < n;) {
-        size_t end = i + 1;
-        while (end < n && by_id(&items[i], &items[end]) == 0) {
+    qsort(found, n, sizeof *found, by_id);
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && found[end].item.id == found[i].item.id;) {
             end++;
         }
-        struct top_item sum;
-        merge_key(items + i, end - i, lost, sketches, &sum);
-        items[merged++] = sum;
-        i = end;
+        merge_key(found + i, end - i, lost, sketches, &items[merged++]);
     }
     qsort(items, merged, sizeof *items, by_count);
     return merged;
 }
 
-int64_t top_read(struct top *const *tops, size_t count, struct top_item **out)
+int64_t top_read(struct top *const *tops, size_t count, struct top_item **items)
 {
-    struct top_item *items = calloc(count * TOP_KEYS + 1, sizeof *items);
-    uint64_t *lost = calloc(count + 1, sizeof *lost);
+    struct found *found = calloc(count * TOP_KEYS + 1, sizeof *found); /* one to be overwritten */
+    struct lost *lost = calloc(count + 1, sizeof *lost);
     size_t n = 0;
-    *out = NULL;
-    if (items == NULL || lost == NULL) {
-        free(items);
-        free(lost);
-        return WEIR_ENOMEM;
+    *items = calloc(count * TOP_KEYS + 1, sizeof **items);
+    bool good = found != NULL && lost != NULL && *items != NULL;
+    for (size_t s = 0; good && s < count; s++) {
+        n += read_one(tops[s], s, found + n, &lost[s]);
     }
-    for (size_t s = 0; s < count; s++) {
-        size_t more = read_one(tops[s], items + n, &lost[s]);
-        for (size_t i = 0; i < more; i++) {
-            items[n + i].key_len |= (uint64_t)s << SKETCH_SHIFT;
-        }
-        n += more;
-    }
-    n = merge(items, n, lost, count);
+    int64_t merged = good ? (int64_t)merge(found, n, lost, count, *items) : WEIR_ENOMEM;
+    free(found);
     free(lost);
-    *out = items;
-    return (int64_t)n;
+    if (!good) {
+        free(*items);
+        *items = NULL;
+    }
+    return merged;
 }

@@ -4,9 +4,11 @@
  *
  * Space-Saving (Metwally, Agrawal and El Abbadi 2005): a fixed number of keys is counted. A key
  * that is not among them takes the place of the one with the lowest count, and goes on from there:
- * that count is its error. So for every key that is told, count - error <= the truth <= count, and
- * who was denied more often than any count that could be lost is always among them: of N denials in
- * one thread, those with more than N / TOP_KEYS.
+ * that count is its error. So for every key that is told, count - error <= the truth <= count.
+ * Here there are many small ones, and the hash of a key says which one counts it: the lowest of
+ * eight counts is found in one line of memory, where a heap over all of them took five times as
+ * long. Of N denials that meet in one of them, who has more than N / TOP_WAYS is told; strangers do
+ * not know who meets whom, the hash is keyed.
  *
  * One thread writes a sketch, any may read it at the same time. Counts are single words. A place
  * that changes its key has a number, odd while that happens; whoever sees it odd, or changed after
@@ -20,15 +22,16 @@
 #include <stdint.h>
 
 #include "base/hash.h"
-#include "base/text.h"
 
-#define TOP_KEYS 256
+#define TOP_SETS 32
+#define TOP_WAYS 8
+#define TOP_KEYS (TOP_SETS * TOP_WAYS)
 #define TOP_KEY_BYTES 64 /* of a key that are kept; two that differ behind them are still two */
 #define TOP_NAME_BYTES 64
 
 struct top;
 
-/* NULL: out of memory, or no randomness. All sketches that are read together share a secret. */
+/* NULL: out of memory. All sketches that are read together share a secret. */
 struct top *top_create(const struct hash_secret *secret);
 void top_destroy(struct top *top);
 
@@ -42,7 +45,7 @@ void top_use(struct top *top);
 void top_denied(void *arg, const char *limit, const void *key, size_t key_len);
 
 struct top_item {
-    struct hash id;
+    uint64_t id;
     uint64_t count; /* at most this often ... */
     uint64_t error; /* ... and at least this much less */
     uint64_t key_len;
