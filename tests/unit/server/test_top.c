@@ -15,7 +15,7 @@
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define ROUNDS 100000
 #else
-#define ROUNDS 1000000
+#define ROUNDS 300000
 #endif
 
 #define KEYS 10000
