@@ -149,7 +149,8 @@ static void put_special(struct grid *g, const char *name, const json_t *value, b
     if (strcmp(name, "uptime_s") == 0 && number < UINT64_MAX / WEIR_SECOND) {
         put_pair(g, "uptime", duration_print(number * WEIR_SECOND, text));
     } else if (strcmp(name, "memory_bytes") == 0) {
-        put_pair(g, "memory", size_print(number, text));
+        (void)snprintf(text, sizeof text, "%.1f MB", (double)number / 1e6);
+        put_pair(g, "memory", text);
     } else {
         *done = false;
     }
@@ -189,7 +190,7 @@ static int run_status(struct ctl *ctl)
 static void print_denied(const json_t *said)
 {
     static const struct grid_column columns[] = {
-        {"DENIED", true}, {"AT MOST TOO HIGH BY", true}, {"LIMIT", false}, {"KEY", false}};
+        {"DENIED", true}, {"ERROR", true}, {"LIMIT", false}, {"KEY", false}};
     const json_t *denied = json_object_get(said, "denied");
     struct grid g;
     struct buffer out;

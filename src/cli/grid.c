@@ -5,7 +5,7 @@
 #include "base/utf8.h"
 
 #define GRID_BYTES_MAX (16u << 20)
-#define CELL_PLACES_MAX 64 /* a longer cell is cut: it would push the others off the line */
+#define CELL_PLACES_MAX 64 /* a longer cell is cut if it would push others off the line */
 
 /* ---- harmless text ---- */
 
@@ -86,7 +86,8 @@ void grid_put(struct grid *g, struct text text)
     buffer_init(&safe, GRID_BYTES_MAX);
     safe_put(&safe, text, false);
     struct text whole = buffer_text(&safe);
-    struct text kept = safe_cut(whole, CELL_PLACES_MAX);
+    bool last = g->cells % g->count == g->count - 1;
+    struct text kept = safe_cut(whole, last ? 0 : CELL_PLACES_MAX);
     buffer_put(&g->text, kept.len == whole.len ? whole : safe_cut(whole, CELL_PLACES_MAX - 3));
     buffer_put(&g->text, kept.len == whole.len ? TEXT("") : TEXT("..."));
     buffer_put_char(&g->text, 0);

@@ -142,7 +142,7 @@ json_t *top_report(const struct top_sample *before, const struct top_sample *now
         out, "cpu_percent",
         json_real(100 * rate(number_of(before->status, "cpu_seconds"),
                              number_of(now->status, "cpu_seconds"), seconds)));
-    (void)json_object_set_new(out, "limits_per_second", limits);
+    (void)json_object_set_new(out, "limits", limits);
     (void)json_object_set_new(out, "denied", json_incref(now->denied));
     return out;
 }

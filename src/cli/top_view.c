@@ -29,7 +29,8 @@ static void put_number(struct buffer *line, double n)
     for (; n >= 99999.5 && unit < 4; unit++) {
         n /= 1000;
     }
-    int decimals = n > 0 && n < 9.995 ? 2 : n < 99.95 && unit > 0 ? 1 : 0;
+    bool whole = unit == 0 && n == (double)(uint64_t)n;
+    int decimals = whole ? 0 : n < 9.995 ? 2 : n < 99.95 && unit > 0 ? 1 : 0;
     int length = snprintf(text, sizeof text, "%.*f", decimals, n);
     buffer_put(line, (struct text){text, (size_t)length});
     buffer_put(line, unit > 0 ? (struct text){&units[unit], 1} : TEXT(""));
@@ -243,7 +244,7 @@ static void put_head(const json_t *report, const char *address, unsigned width, 
 void top_view(const json_t *report, const char *address, unsigned width, unsigned rows,
               struct buffer *out)
 {
-    const json_t *limits = json_object_get(report, "limits_per_second");
+    const json_t *limits = json_object_get(report, "limits");
     const json_t *denied = json_object_get(report, "denied");
     size_t some = json_array_size(denied);
     size_t left = rows > HEAD_LINES + 4 ? rows - HEAD_LINES - 4 : rows > 0 ? 1 : SIZE_MAX;

@@ -73,18 +73,19 @@ static void lines_are_cut_at_the_width_and_rows_at_their_number(void **state)
     assert_grid(3, 2, "NAM\ngr\xc3\xbc\n   \n");
 }
 
-static void a_cell_that_is_too_long_is_cut(void **state)
+static void a_cell_that_is_too_long_is_cut_unless_it_is_the_last(void **state)
 {
-    static const struct grid_column one[] = {{"KEY", false}};
+    static const struct grid_column two[] = {{"LIMIT", false}, {"KEY", false}};
     char key[4096];
     struct grid g;
     struct buffer b;
     memset(key, 1, sizeof key);
-    grid_init(&g, one, 1);
+    grid_init(&g, two, 2);
     buffer_init(&b, 1 << 16);
     grid_put(&g, (struct text){key, sizeof key});
+    grid_put(&g, (struct text){key, sizeof key});
     grid_print(&g, &b, 0, 0);
-    assert_int_equal(buffer_len(&b), strlen("KEY\n") + 64 + 1);
+    assert_int_equal(buffer_len(&b), 64 + strlen("  KEY\n") + 64 + 2 + 4 * sizeof key + 1);
     buffer_finish(&b);
     grid_finish(&g);
 }
@@ -96,7 +97,7 @@ int main(void)
         cmocka_unit_test(lines_and_tabs_stay_where_they_are_wanted),
         cmocka_unit_test(columns_are_as_wide_as_their_widest_cell),
         cmocka_unit_test(lines_are_cut_at_the_width_and_rows_at_their_number),
-        cmocka_unit_test(a_cell_that_is_too_long_is_cut),
+        cmocka_unit_test(a_cell_that_is_too_long_is_cut_unless_it_is_the_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,7 +77,7 @@ static void counts_become_rates_of_the_time_between(void **state)
     assert_number(json_object_get(r, "requests_per_second"), "resp", 50);
     assert_number(json_object_get(r, "requests_per_second"), "http", 2);
     assert_number(r, "cpu_percent", 25);
-    const json_t *api = json_array_get(json_object_get(r, "limits_per_second"), 1);
+    const json_t *api = json_array_get(json_object_get(r, "limits"), 1);
     assert_number(api, "allow", 50);
     assert_number(api, "deny", 5);
     assert_number(api, "never", 1);
@@ -89,7 +89,7 @@ static void counts_become_rates_of_the_time_between(void **state)
 static void what_a_shadow_limit_would_have_denied_is_told_apart(void **state)
 {
     json_t *r = report();
-    const json_t *watched = json_array_get(json_object_get(r, "limits_per_second"), 0);
+    const json_t *watched = json_array_get(json_object_get(r, "limits"), 0);
     assert_number(watched, "shadow", 4);
     assert_number(watched, "deny", 0);
     assert_number(watched, "never", 0);
