@@ -82,9 +82,9 @@ static int unknown(const struct ctl *ctl)
     char said[128];
     const char *nearest = NULL;
     const struct ctl_row *row;
-    (void)snprintf(said, sizeof said, "%s%s%s", ctl->operands[0],
-                   strcmp(ctl->operands[0], "key") == 0 && ctl->count > 1 ? " " : "",
-                   strcmp(ctl->operands[0], "key") == 0 && ctl->count > 1 ? ctl->operands[1] : "");
+    const char *first = ctl->operands[0] != NULL ? ctl->operands[0] : "";
+    bool two = ctl->count > 1 && strcmp(first, "key") == 0;
+    (void)snprintf(said, sizeof said, "%s%s%s", first, two ? " " : "", two ? ctl->operands[1] : "");
     unsigned best = suggest_limit(text_of(said)) + 1;
     for (size_t i = 0; (row = row_at(i)) != NULL; i++) {
         unsigned distance = suggest_distance(text_of(said), row->name);
@@ -170,7 +170,10 @@ static int check_row(const struct ctl_row *row, const struct ctl *ctl)
 static int run_row(struct ctl *ctl, const struct given *given)
 {
     const struct ctl_row *row = find(ctl);
-    int code = row != NULL ? check_row(row, ctl) : unknown(ctl);
+    if (row == NULL) {
+        return unknown(ctl);
+    }
+    int code = check_row(row, ctl);
     if (code == CLI_OK) {
         code = admin_open(&ctl->client, &cli_ctl, given->admin, given->secret_file);
     }

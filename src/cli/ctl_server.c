@@ -109,10 +109,10 @@ static int run_mode(struct ctl *ctl)
 
 /* ---- how it is ---- */
 
-static void put_pair(struct grid *g, const char *name, const char *value)
+static void put_pair(struct grid *g, const char *name, struct text value)
 {
     grid_put(g, text_of(name));
-    grid_put(g, text_of(value));
+    grid_put(g, value);
 }
 
 /* A number, a text, or the members of an object: "resp 12, http 3". */
@@ -137,8 +137,6 @@ static void put_value(struct buffer *out, const json_t *value)
     } else {
         buffer_put(out, TEXT("-"));
     }
-    buffer_put_char(out, 0);
-    out->end--;
 }
 
 static void put_special(struct grid *g, const char *name, const json_t *value, bool *done)
@@ -147,10 +145,10 @@ static void put_special(struct grid *g, const char *name, const json_t *value, b
     uint64_t number = (uint64_t)json_integer_value(value);
     *done = true;
     if (strcmp(name, "uptime_s") == 0 && number < UINT64_MAX / WEIR_SECOND) {
-        put_pair(g, "uptime", duration_print(number * WEIR_SECOND, text));
+        put_pair(g, "uptime", text_of(duration_print(number * WEIR_SECOND, text)));
     } else if (strcmp(name, "memory_bytes") == 0) {
         (void)snprintf(text, sizeof text, "%.1f MB", (double)number / 1e6);
-        put_pair(g, "memory", text);
+        put_pair(g, "memory", text_of(text));
     } else {
         *done = false;
     }
@@ -158,7 +156,7 @@ static void put_special(struct grid *g, const char *name, const json_t *value, b
 
 static void print_status(const json_t *said)
 {
-    static const struct grid_column columns[] = {{"", false}, {"", false}};
+    static const struct grid_column columns[] = {{NULL, false}, {NULL, false}};
     json_t *all = (json_t *)(uintptr_t)said; /* the iterator only looks */
     struct grid g;
     struct buffer out;
@@ -169,12 +167,11 @@ static void print_status(const json_t *said)
         put_special(&g, json_object_iter_key(at), json_object_iter_value(at), &done);
         if (!done) {
             put_value(&out, json_object_iter_value(at));
-            put_pair(&g, json_object_iter_key(at), buffer_text(&out).at);
+            put_pair(&g, json_object_iter_key(at), buffer_text(&out));
             buffer_take(&out, buffer_len(&out));
         }
     }
     grid_print(&g, &out, 0, 0);
-    buffer_take(&out, strcspn(buffer_text(&out).at, "\n") + 1); /* no titles */
     ctl_print(&out);
     buffer_finish(&out);
     grid_finish(&g);

@@ -110,11 +110,16 @@ static struct text next_cell(struct text *rest)
     return cell;
 }
 
+static bool has_titles(const struct grid *g)
+{
+    return g->columns[0].title != NULL;
+}
+
 static void measure(const struct grid *g, size_t rows, size_t widths[GRID_COLUMNS_MAX])
 {
     struct text rest = buffer_text(&g->text);
     for (unsigned i = 0; i < g->count; i++) {
-        widths[i] = strlen(g->columns[i].title);
+        widths[i] = has_titles(g) ? strlen(g->columns[i].title) : 0;
     }
     for (size_t i = 0; i < rows * g->count; i++) {
         size_t places = safe_width(next_cell(&rest));
@@ -153,7 +158,7 @@ void grid_print(const struct grid *g, struct buffer *out, size_t width, size_t r
     rows = rows == 0 || rows > all ? all : rows;
     measure(g, rows, widths);
     buffer_init(&line, GRID_BYTES_MAX);
-    for (size_t row = 0; row <= rows; row++) {
+    for (size_t row = has_titles(g) ? 0 : 1; row <= rows; row++) {
         for (unsigned i = 0; i < g->count; i++) {
             struct text cell = row == 0 ? text_of(g->columns[i].title) : next_cell(&rest);
             put_cell(&line, cell, widths[i], g->columns[i].right, i + 1 == g->count);

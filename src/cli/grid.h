@@ -20,8 +20,8 @@ struct text safe_cut(struct text text, size_t places);
 struct text safe_lines(struct text text, size_t lines);
 
 struct grid_column {
-    const char *title;
-    bool right; /* numbers */
+    const char *title; /* NULL in the first one: the grid has none */
+    bool right;        /* numbers */
 };
 
 #define GRID_COLUMNS_MAX 16

@@ -11,8 +11,8 @@ const struct verb_row verb_rows[VERBS] = {
     [VERB_REFUND] = {"refund", .units = true},
     [VERB_PENALIZE] = {"penalize", .units = true},
     [VERB_BLOCK] = {"block", .time = true},
-    [VERB_UNBLOCK] = {"unblock"},
-    [VERB_RESET] = {"reset"},
+    [VERB_UNBLOCK] = {.name = "unblock"},
+    [VERB_RESET] = {.name = "reset"},
 };
 
 /* ---- doing it ---- */
