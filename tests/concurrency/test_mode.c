@@ -161,6 +161,47 @@ static void no_charge_is_lost_while_modes_and_rules_change(void **state)
     weir_rules_close(s.rules);
 }
 
+/* Many limits, so that matching takes long enough to be caught in the middle. */
+static const char eight[] = "limits:\n"
+                            "  - {name: a, key: [], rate: 1/week}\n"
+                            "  - {name: b, key: [], rate: 1/week}\n"
+                            "  - {name: c, key: [], rate: 1/week}\n"
+                            "  - {name: d, key: [], rate: 1/week}\n"
+                            "  - {name: e, key: [], rate: 1/week}\n"
+                            "  - {name: f, key: [], rate: 1/week}\n"
+                            "  - {name: g, key: [], rate: 1/week}\n"
+                            "  - {name: h, key: [], rate: 1/week}\n";
+
+static void look_for_a_mixture(unsigned index, void *arg)
+{
+    struct scene *s = arg;
+    if (index == 0) {
+        flip(s, 1);
+        return;
+    }
+    struct scene mine = {0};
+    for (uint64_t i = 0; i < s->asks || threads_get(&s->switches) < 2000; i++) {
+        struct weir_rules_answer a;
+        ask(s->rules, WEIR_PEEK, &a);
+        threads_require(a.applied == 0 || a.applied == 8);
+        mine.enforced += a.applied == 8;
+        mine.shadowed += a.applied == 0;
+    }
+    (void)threads_add(&s->enforced, mine.enforced);
+    (void)threads_add(&s->shadowed, mine.shadowed);
+    (void)threads_add(&s->done, 1);
+}
+
+static void no_request_is_decided_by_a_mixture_of_modes(void **state)
+{
+    struct scene s = {.threads = 3, .asks = THREADS_ROUNDS(100000, 20000, 5000)};
+    s.rules = open_rules();
+    assert_int_equal(weir_rules_reload_text(s.rules, "test", eight, strlen(eight), NULL), 0);
+    threads_run(s.threads, look_for_a_mixture, &s);
+    assert_true(s.enforced > 0 && s.shadowed > 0);
+    weir_rules_close(s.rules);
+}
+
 /* When the call has returned, no request is decided by the old mode. */
 static void ask_only(unsigned index, void *arg)
 {
@@ -194,6 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_unit_is_taken_once_by_one_mode_or_the_other),
         cmocka_unit_test(no_charge_is_lost_while_modes_and_rules_change),
+        cmocka_unit_test(no_request_is_decided_by_a_mixture_of_modes),
         cmocka_unit_test(it_applies_to_every_request_that_begins_afterwards),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
