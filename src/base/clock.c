@@ -24,6 +24,11 @@ uint64_t clock_boot_ns(void)
     return read_clock(CLOCK_BOOTTIME);
 }
 
+uint64_t clock_monotonic_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
 static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9') {

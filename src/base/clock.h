@@ -12,6 +12,9 @@ uint64_t clock_unix_ns(void);
 /* Nanoseconds since boot, sleep included; nobody can set it. */
 uint64_t clock_boot_ns(void);
 
+/* The clock of poll() and of systemd's messages: since boot, without sleep. */
+uint64_t clock_monotonic_ns(void);
+
 struct boot_id {
     uint64_t word[2];
 };

@@ -1,10 +1,13 @@
-/* weir serve: the server. Signals are waited for here; everything else happens in its threads. */
+/* weir serve: the server, from the first argument to the exit code. */
 #include "cli/serve.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/serve_loop.h"
+#include "cli/serve_sockets.h"
 
 const char *const serve_protocol_names[PROTOCOLS] = {"resp", "http", "admin"};
 
@@ -13,21 +16,13 @@ static int run(int argc, char **argv);
 const struct cli_command cli_serve =
     CLI_COMMAND("serve", "", "answer over RESP and HTTP", serve_options, run);
 
-/* ---- the program ---- */
-
-/* Returns when it is time to end. */
-static void wait_for_signals(const sigset_t *signals, struct server *server)
-{
-    for (;;) {
-        int number = 0;
-        if (sigwait(signals, &number) == 0 && number == SIGHUP) {
-            (void)server_reload(server, NULL);
-        } else if (number == SIGTERM || number == SIGINT) {
-            LOG(LEVEL_INFO, "stopping", LOG_STRING("signal", number == SIGTERM ? "TERM" : "INT"));
-            return;
-        }
-    }
-}
+struct serve_run {
+    struct server server;
+    struct notify notify;
+    struct watch watch;
+    struct sockets sockets;
+    int signals;
+};
 
 static void announce(const struct server *server, const struct serve_settings *settings)
 {
@@ -68,35 +63,61 @@ static int complain_start(const struct server *server, const struct serve_settin
     return e == WEIR_EINVAL ? CLI_USAGE : CLI_FAILED;
 }
 
-static int serve_rules(struct server *server, const struct serve_settings *settings,
-                       const sigset_t *signals)
+/* From the first request to the last. */
+static int serve_rules(struct serve_run *run, const struct serve_settings *settings)
 {
     struct weir_error error;
-    int e = server_start(server, &error);
+    struct serve_loop loop = {&run->server, &run->notify, &run->watch, run->signals, 0};
+    int e = server_start(&run->server, &error);
     if (e != 0) {
-        return complain_start(server, settings, e, &error);
+        return complain_start(&run->server, settings, e, &error);
     }
-    announce(server, settings);
-    wait_for_signals(signals, server);
-    server_stop(server);
+    announce(&run->server, settings);
+    notify_send(&run->notify, "READY=1\nSTATUS=serving");
+    serve_loop_run(&loop);
+    notify_send(&run->notify, "STOPPING=1\nSTATUS=answering what has arrived");
+    server_stop(&run->server);
     LOG(LEVEL_INFO, "stopped");
     return CLI_OK;
 }
 
-static int serve(struct serve_settings *settings, const sigset_t *signals)
+static int serve(struct serve_run *run, struct serve_settings *settings)
 {
-    struct server server = {.rules = NULL};
-    int code = serve_open_rules(settings, &server.rules);
+    watch_open(&run->watch, settings->no_watch ? NULL : settings->config, true);
+    int code = serve_open_rules(settings, &run->server.rules);
     if (code != CLI_OK) {
         return code;
     }
-    code = serve_take_file(server.rules, settings);
-    code = code != CLI_OK ? code : serve_open_access(server.rules, settings);
+    code = serve_take_file(run->server.rules, settings);
+    code = code != CLI_OK ? code : sockets_assign(&run->sockets, settings);
+    code = code != CLI_OK ? code : serve_open_access(run->server.rules, settings);
+    memcpy(run->watch.also, settings->secrets.file, sizeof run->watch.also);
+    watch_after(&run->watch, run->server.rules, clock_monotonic_ns());
     if (code == CLI_OK) {
-        server.options = settings->server;
-        code = serve_rules(&server, settings, signals);
+        run->server.options = settings->server;
+        code = serve_rules(run, settings);
     }
-    weir_rules_close(server.rules);
+    watch_close(&run->watch);
+    weir_rules_close(run->server.rules);
+    return code;
+}
+
+static int start(struct serve_run *run, struct serve_settings *settings)
+{
+    log_init(STDERR_FILENO, (enum log_format)settings->log_format,
+             (enum log_keys)settings->log_keys);
+    log_set_level((enum log_level)settings->log_level);
+    serve_check_environment();
+    run->signals = serve_loop_signals();
+    if (run->signals < 0) {
+        return CLI_FAILED;
+    }
+    notify_open(&run->notify);
+    int code = sockets_take(&run->sockets);
+    code = code == CLI_OK ? serve(run, settings) : code;
+    sockets_close(&run->sockets);
+    notify_close(&run->notify);
+    (void)close(run->signals);
     return code;
 }
 
@@ -106,21 +127,12 @@ static int run(int argc, char **argv)
                                                  .connections_per_address = 1000,
                                                  .max_age_ms = SERVER_AGE_MS},
                                       .log_level = LEVEL_INFO};
-    sigset_t signals;
+    struct serve_run *all = calloc(1, sizeof *all);
     int code = serve_read_options(argc, argv, &settings);
-    if (code != CLI_OK) {
-        return code == CLI_HELP ? CLI_OK : code;
+    if (code == CLI_OK) {
+        code = all != NULL ? start(all, &settings) : CLI_FAILED;
     }
-    (void)sigemptyset(&signals);
-    (void)sigaddset(&signals, SIGHUP);
-    (void)sigaddset(&signals, SIGTERM);
-    (void)sigaddset(&signals, SIGINT);
-    (void)pthread_sigmask(SIG_BLOCK, &signals, NULL); /* before any thread: they inherit it */
-    (void)signal(SIGPIPE, SIG_IGN);
-    log_init(STDERR_FILENO, (enum log_format)settings.log_format, (enum log_keys)settings.log_keys);
-    log_set_level((enum log_level)settings.log_level);
-    serve_check_environment();
-    code = serve(&settings, &signals);
     serve_finish_settings(&settings);
-    return code;
+    free(all);
+    return code == CLI_HELP ? CLI_OK : code;
 }

@@ -5,6 +5,10 @@
  *   serve_options.c  what is asked for: flags, then WEIR_... variables, then the rule file
  *   serve_rules.c    the rules: opened, or an example
  *   serve_access.c   the secrets
+ *   serve_sockets.c  sockets that the service manager has opened
+ *   serve_notify.c   what the service manager is told
+ *   serve_watch.c    whether the files of the rules have changed
+ *   serve_loop.c     the first thread: signals, changed files, signs of life
  */
 #ifndef WEIR_CLI_SERVE_H
 #define WEIR_CLI_SERVE_H
@@ -21,6 +25,7 @@ struct serve_settings {
     int log_format; /* enum log_format */
     int log_keys;
     int log_level;
+    bool no_watch;
     /* Who said where to listen, for errors: "--http", "WEIR_HTTP", "server.http", "the default". */
     const char *listen_from[PROTOCOLS];
     struct access_sources secrets;
@@ -50,6 +55,7 @@ enum serve_option {
     SERVE_LOG_FORMAT,
     SERVE_LOG_LEVEL,
     SERVE_LOG_KEYS,
+    SERVE_NO_WATCH,
     SERVE_OPTIONS
 };
 

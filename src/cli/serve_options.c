@@ -34,6 +34,7 @@ const struct cli_option serve_options[SERVE_OPTIONS] = {
     [SERVE_LOG_FORMAT] = {"--log", "text|json", "how the log is written; default text"},
     [SERVE_LOG_LEVEL] = {"--log-level", "LEVEL", "error, warning, info (default) or debug"},
     [SERVE_LOG_KEYS] = {"--log-keys", "cut|hashed", "how keys of clients are logged; default cut"},
+    [SERVE_NO_WATCH] = {"--no-watch", NULL, "reload on SIGHUP only, not when a file changes"},
 };
 
 static const char *const formats[] = {[LOG_AS_TEXT] = "text", [LOG_AS_JSON] = "json", NULL};
@@ -169,6 +170,7 @@ static const struct row rows[SERVE_OPTIONS] = {
     [SERVE_ADMIN_SECRETS] = {read_secrets, TO(secrets), 0, 0, NULL, ROLE_ADMIN},
     [SERVE_INSECURE] = {read_switch, TO(server.insecure), 0, 0, NULL, 0},
     [SERVE_LOG_FORMAT] = {read_choice, TO(log_format), 0, 0, formats, LOG_AS_TEXT},
+    [SERVE_NO_WATCH] = {read_switch, TO(no_watch), 0, 0, NULL, 0},
     [SERVE_LOG_LEVEL] = {read_choice, TO(log_level), 0, 0, levels, LEVEL_ERROR},
     [SERVE_LOG_KEYS] = {read_choice, TO(log_keys), 0, 0, keys, LOG_KEYS_CUT},
 };

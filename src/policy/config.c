@@ -315,10 +315,15 @@ static int read_file(struct config *config, const char *path, struct problems *p
     return e;
 }
 
+bool config_is_rule_file(const char *name)
+{
+    size_t n = strlen(name);
+    return name[0] != '.' && n > 5 && strcmp(name + n - 5, ".yaml") == 0;
+}
+
 static int is_rule_file(const struct dirent *entry)
 {
-    size_t n = strlen(entry->d_name);
-    return entry->d_name[0] != '.' && n > 5 && strcmp(entry->d_name + n - 5, ".yaml") == 0;
+    return config_is_rule_file(entry->d_name);
 }
 
 /* By bytes: the order of limits must not depend on anybody's locale. */

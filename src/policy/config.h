@@ -24,8 +24,15 @@
 #define CONFIG_PATTERNS_MAX 1000 /* values with wildcards of one condition: compared one by one */
 #define CONFIG_FILE_MAX (64u << 20) /* bytes of a file that the rules name */
 
+/* A file that a rule file names. */
+struct source_file {
+    const char *path;
+    struct source_file *next;
+};
+
 struct source {
     struct arena arena;
+    struct source_file *files;
     unsigned references;
 };
 
@@ -231,6 +238,9 @@ int config_remove(const struct config *config, struct text name, struct config *
 
 /* *head gets server, store, adhoc and attributes of *config, and holds what they stand in; no limits. */
 int config_share_head(const struct config *config, struct config *head);
+
+/* True if a folder of rules is read for this file: *.yaml, not hidden. */
+bool config_is_rule_file(const char *name);
 
 /* Warns of what a reload does not change: "server.http has changed: needs restart". */
 void config_compare(const struct config *old, const struct config *next, const char *name,

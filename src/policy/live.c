@@ -98,8 +98,9 @@ static int load(struct weir_rules *r, const struct origin *from, struct problems
     if (e == 0 && r->set == NULL) {
         e = live_open_state(r, &config, error);
     }
+    config_finish(&r->rejected);
     if (e != 0) {
-        config_finish(&config);
+        r->rejected = config;
         return e;
     }
     return ruleset_create(&config, &r->options, r->state, r->set, problems, set, error);
@@ -125,6 +126,7 @@ static void destroy(struct weir_rules *r)
     ruleset_destroy(r->set);
     state_close(r->state);
     config_finish(&r->started);
+    config_finish(&r->rejected);
     (void)pthread_mutex_destroy(&r->reload);
     free(r->path);
     free(r);

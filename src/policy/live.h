@@ -45,8 +45,9 @@ struct weir_rules {
     struct state *state; /* where limiters live; NULL: in memory */
     pthread_mutex_t reload;
     struct weir_rules_options options;
-    struct config started; /* its head: what a restart would change is told against it */
-    char *path;            /* where the rules came from; NULL: a text */
+    struct config started;  /* its head: what a restart would change is told against it */
+    struct config rejected; /* what the last reload refused: its files are worth watching too */
+    char *path;             /* where the rules came from; NULL: a text */
     uint64_t anchor_unix_ns;
     uint64_t anchor_boot_ns;
     uint64_t generation;
@@ -54,6 +55,12 @@ struct weir_rules {
     struct weir_rules *next; /* of all that are open, for fork() */
     struct weir_rules *previous;
 };
+
+/*
+ * Calls fn with each file that the rules name, those that were refused last included; relative to
+ * the present folder. Some may come twice. fn must not call the same rules.
+ */
+void rules_files(struct weir_rules *r, void (*fn)(void *arg, const char *path), void *arg);
 
 /* ---- the gate (gate.c) ---- */
 

@@ -6,8 +6,15 @@
 static const char *path_from(struct reader *r, struct text text)
 {
     bool absolute = text.len > 0 && text.at[0] == '/';
-    return arena_format(&r->source->arena, "%.*s%.*s", absolute ? 0 : (int)r->folder.len,
-                        r->folder.at, TEXT_ARGS(text));
+    const char *path =
+        arena_format(&r->source->arena, "%.*s%.*s", absolute ? 0 : (int)r->folder.len, r->folder.at,
+                     TEXT_ARGS(text));
+    struct source_file *file = arena_take(&r->source->arena, sizeof *file);
+    if (path != NULL && file != NULL) {
+        *file = (struct source_file){path, r->source->files};
+        r->source->files = file;
+    }
+    return path;
 }
 
 struct named_file *named_file(struct reader *r, const struct node *node, struct text name)

@@ -62,6 +62,21 @@ static unsigned first_of(const struct server *server, unsigned protocol)
     return protocol == PROTOCOL_ADMIN ? server->threads : 0;
 }
 
+static int duplicate(int fd, const char *address, int *out, struct weir_error *error)
+{
+    *out = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return *out >= 0 ? 0 : fail_errno(error, "cannot be listened on", address);
+}
+
+/* The threads share what the caller has opened, each socket by one of them at least. */
+static int share_given(const struct server *server, unsigned number, unsigned protocol, int *out,
+                       struct weir_error *error)
+{
+    const int *fds = server->options.given[protocol].fds;
+    unsigned n = server->options.given[protocol].count;
+    return duplicate(fds[number % n], server->options.listen[protocol], out, error);
+}
+
 static int bind_socket(struct server *server, unsigned protocol, int *fd, struct weir_error *error)
 {
     const char *given = server->options.listen[protocol];
@@ -78,8 +93,7 @@ static int share_socket(const struct server *server, unsigned protocol, int firs
     char address[128];
     const char *given = server->options.listen[protocol];
     if (is_unix(given)) {
-        *fd = fcntl(first, F_DUPFD_CLOEXEC, 0);
-        return *fd >= 0 ? 0 : fail_errno(error, "cannot be listened on", given);
+        return duplicate(first, given, fd, error);
     }
     given = server_address(server, (enum server_protocol)protocol, address, sizeof address);
     return listener_open(given, LISTENER_MORE, fd, error);
@@ -94,9 +108,13 @@ static int open_sockets(struct server *server, unsigned number, const int *first
     }
     for (unsigned i = 0; e == 0 && i < PROTOCOLS; i++) {
         server->failed = (int)i;
-        if (number == first_of(server, i)) {
+        bool opens = number == first_of(server, i);
+        bool shares = i != PROTOCOL_ADMIN && number < server->threads;
+        if (server->options.given[i].count > 0 && (opens || shares)) {
+            e = share_given(server, number, i, &sockets[i], error);
+        } else if (opens) {
             e = bind_socket(server, i, &sockets[i], error);
-        } else if (i != PROTOCOL_ADMIN && number < server->threads && first[i] >= 0) {
+        } else if (shares && first[i] >= 0) {
             e = share_socket(server, i, first[i], &sockets[i], error);
         }
     }
@@ -196,10 +214,18 @@ static int start_workers(struct server *server, unsigned n, struct weir_error *e
     return e;
 }
 
+static unsigned threads_of(const struct server_options *o)
+{
+    unsigned n = o->threads != 0 ? o->threads : processors_allowed();
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        n = o->given[i].count > n ? o->given[i].count : n;
+    }
+    return n > SERVER_THREADS_MAX ? SERVER_THREADS_MAX : n;
+}
+
 int server_start(struct server *server, struct weir_error *error)
 {
-    unsigned n = server->options.threads != 0 ? server->options.threads : processors_allowed();
-    n = n > SERVER_THREADS_MAX ? SERVER_THREADS_MAX : n;
+    unsigned n = threads_of(&server->options);
     server->failed = -1;
     set_default(&server->options.idle_ms, SERVER_IDLE_MS);
     set_default(&server->options.request_ms, SERVER_REQUEST_MS);
@@ -225,6 +251,23 @@ int server_start(struct server *server, struct weir_error *error)
     }
     store_release(&server->state, SERVER_READY);
     return 0;
+}
+
+void server_ping(struct server *server)
+{
+    store_relaxed(&server->pings, load_relaxed(&server->pings) + 1);
+    for (unsigned i = 0; i < server->workers_count; i++) {
+        worker_ping(&server->workers[i]);
+    }
+}
+
+bool server_answered(const struct server *server)
+{
+    bool all = true;
+    for (unsigned i = 0; i < server->workers_count; i++) {
+        all = all && load_acquire(&server->workers[i].answered) == server->pings;
+    }
+    return all;
 }
 
 static void stop_workers(struct worker *workers, unsigned count)

@@ -60,12 +60,16 @@ struct server_options {
     uint64_t idle_ms;    /* these three: 0 is SERVER_IDLE_MS, ... */
     uint64_t request_ms;
     uint64_t write_ms;
-    int headers;                      /* enum ratelimit_format: in HTTP answers */
-    unsigned auth_deny_status;        /* of /v1/auth; 0: 429 */
-    const struct cidr_set *trusted;   /* proxies that tell who the client is; NULL: loopback */
-    unsigned client_field;            /* the only one they do so by, + 1 (http.h); 0: any of them */
-    struct access *access;            /* who may do what; NULL: everybody everything */
-    bool insecure;                    /* listen beyond loopback without secrets */
+    int headers;                    /* enum ratelimit_format: in HTTP answers */
+    unsigned auth_deny_status;      /* of /v1/auth; 0: 429 */
+    const struct cidr_set *trusted; /* proxies that tell who the client is; NULL: loopback */
+    unsigned client_field;          /* the only one they do so by, + 1 (http.h); 0: any of them */
+    struct access *access;          /* who may do what; NULL: everybody everything */
+    bool insecure;                  /* listen beyond loopback without secrets */
+    struct {
+        const int *fds; /* the caller's, listening already; the address is for show then */
+        unsigned count;
+    } given[PROTOCOLS];
     unsigned connections_per_address; /* 0: as many as there may be */
     uint64_t max_age_ms; /* older input is refused when there is too much of it; 0: never */
 };
@@ -87,6 +91,7 @@ struct server {
     uint64_t started_ns;
     uint64_t told_untrusted;   /* 1: it has been logged that such fields are ignored */
     uint64_t told_disagreeing; /* likewise */
+    uint64_t pings;            /* signs of life that were asked for */
     uint64_t reloads;          /* that succeeded, and ... */
     uint64_t reloads_failed;
     uint64_t loaded_ns; /* when the present rules were read: Unix time */
@@ -111,6 +116,10 @@ int server_reload(struct server *server, struct weir_error *error);
  */
 void server_log_message(void *arg, const struct weir_rules_message *message);
 void server_listen(struct buffer *messages);
+
+/* Asks every thread for a sign of life; and whether all have given it since. Not while stopping. */
+void server_ping(struct server *server);
+bool server_answered(const struct server *server);
 
 /* Stops accepting, lets what has arrived be answered, ends the threads: in SERVER_DRAIN_MS. */
 void server_stop(struct server *server);

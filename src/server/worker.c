@@ -101,6 +101,12 @@ static void on_tick(uv_timer_t *timer)
     }
 }
 
+static void on_ping(uv_async_t *async)
+{
+    struct worker *w = async->data;
+    store_release(&w->answered, load_relaxed(&w->server->pings));
+}
+
 /* No new connections; those that are here end as soon as their replies are out. */
 static void on_stop(uv_async_t *async)
 {
@@ -112,6 +118,7 @@ static void on_stop(uv_async_t *async)
         connection_stop(c);
     }
     close_handle((uv_handle_t *)&w->stop);
+    close_handle((uv_handle_t *)&w->ping);
     close_handle((uv_handle_t *)&w->before_poll);
     (void)uv_timer_start(&w->tick, on_tick, 0, STOP_TICK_MS);
 }
@@ -156,6 +163,10 @@ static int open_handles(struct worker *w)
 {
     int e = uv_async_init(&w->loop, &w->stop, on_stop);
     w->stop.data = w;
+    if (e == 0) {
+        e = uv_async_init(&w->loop, &w->ping, on_ping);
+        w->ping.data = w;
+    }
     if (e == 0) {
         e = uv_timer_init(&w->loop, &w->tick);
         w->tick.data = w;
@@ -210,6 +221,13 @@ int worker_start(struct worker *w, struct weir_error *error)
     return e == 0 ? 0 : fail(error, WEIR_EIO, "thread: %s", uv_strerror(e));
 }
 
+void worker_ping(struct worker *w)
+{
+    if (w->started) {
+        (void)uv_async_send(&w->ping);
+    }
+}
+
 void worker_stop(struct worker *w)
 {
     if (w->started) {
@@ -225,6 +243,7 @@ void worker_finish(struct worker *w)
         close_listeners(w);
         close_handle((uv_handle_t *)&w->tick);
         close_handle((uv_handle_t *)&w->stop);
+        close_handle((uv_handle_t *)&w->ping);
         close_handle((uv_handle_t *)&w->before_poll);
         (void)uv_run(&w->loop, UV_RUN_DEFAULT);
     }

@@ -28,6 +28,8 @@ struct worker {
     bool started;
     uv_loop_t loop;
     uv_async_t stop;
+    uv_async_t ping;
+    uint64_t answered; /* the last ping that the loop has seen */
     uv_timer_t tick;
     uv_prepare_t before_poll;
     struct {
@@ -70,6 +72,7 @@ static inline bool worker_is_stale(const struct worker *worker, const char *requ
 int worker_init(struct worker *worker, struct server *server, unsigned number, const int *sockets,
                 struct weir_error *error);
 int worker_start(struct worker *worker, struct weir_error *error);
+void worker_ping(struct worker *worker);   /* asks for a sign of life; from another thread */
 void worker_stop(struct worker *worker);   /* asks it to end; from another thread */
 void worker_finish(struct worker *worker); /* waits until it has ended */
 
