@@ -21,9 +21,10 @@ struct exchange {
     const struct http_request *request;
     struct buffer *out;
     uint64_t now_ns;
-    enum role role;     /* of who asks */
-    bool close;         /* end the connection behind the reply */
-    struct text allow;  /* of a 405: the methods that would be right; len 0 otherwise */
+    enum role role;    /* of who asks */
+    bool close;        /* end the connection behind the reply */
+    struct text allow; /* of a 405: the methods that would be right; len 0 otherwise */
+    struct text more;  /* members behind those of an answer, ",\"reservation\":null"; may be none */
     struct buffer body; /* of the reply */
 };
 
@@ -40,8 +41,9 @@ struct http_route {
 bool http_may(struct exchange *x, enum role least); /* http_access.c */
 
 /* NULL behind the last path. */
-extern const struct http_route http_check_routes[]; /* http_check.c: questions as JSON */
-extern const struct http_route http_auth_routes[];  /* http_auth.c: questions of gateways */
+extern const struct http_route http_check_routes[];   /* http_check.c: questions as JSON */
+extern const struct http_route http_reserve_routes[]; /* http_reserve.c: units in advance */
+extern const struct http_route http_auth_routes[];    /* http_auth.c: questions of gateways */
 
 /* ---- the client behind a proxy (http_client.c) ---- */
 

@@ -313,8 +313,20 @@ int http_status_of_error(int e)
     case WEIR_EATTRIBUTE:
     case WEIR_ENOTSUP:
         return 400;
+    case WEIR_EFULL: /* places come free with time */
+        return 503;
     default:
         return 500;
+    }
+}
+
+/* Into the object that the body is. */
+static void put_more(struct exchange *x)
+{
+    if (x->more.len > 0) {
+        x->body.end--; /* its '}' */
+        buffer_put(&x->body, x->more);
+        buffer_put_char(&x->body, '}');
     }
 }
 
@@ -322,9 +334,11 @@ void http_reply_answer(struct exchange *x, int status, const struct answer *a)
 {
     if (status == 200) {
         http_put_answer(&x->body, a);
+        put_more(x);
         http_reply(x, status, "application/json", a);
     } else {
         put_denial(&x->body, status, a);
+        put_more(x);
         http_reply(x, status, "application/problem+json", a);
     }
 }

@@ -16,8 +16,8 @@ static const struct command_row *find_in(const struct command_row *rows, struct 
     return NULL;
 }
 
-const struct command_row *const resp_commands[] = {resp_limit_commands, resp_connection_commands,
-                                                   resp_verb_commands, NULL};
+const struct command_row *const resp_commands[] = {
+    resp_limit_commands, resp_reserve_commands, resp_connection_commands, resp_verb_commands, NULL};
 
 static const struct command_row *find(struct text name)
 {

@@ -84,9 +84,10 @@ void resp_put_failure(struct command *c, int e, const struct weir_error *error);
 
 /* NULL behind the last name. */
 extern const struct command_row
-    resp_connection_commands[];                        /* resp_connection.c: what clients need */
-extern const struct command_row resp_limit_commands[]; /* resp_limit.c: what they come for */
-extern const struct command_row resp_verb_commands[];  /* resp_verbs.c: what operators do */
+    resp_connection_commands[];                          /* resp_connection.c: what clients need */
+extern const struct command_row resp_limit_commands[];   /* resp_limit.c: what they come for */
+extern const struct command_row resp_reserve_commands[]; /* resp_reserve.c: and settle later */
+extern const struct command_row resp_verb_commands[];    /* resp_verbs.c: what operators do */
 
 /* All of them; NULL behind the last. */
 extern const struct command_row *const resp_commands[];

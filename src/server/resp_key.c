@@ -1,6 +1,7 @@
 /* What the commands about a limit have in common: its key, options behind that, one answer. */
 #include <stdio.h>
 
+#include "server/reservations.h"
 #include "server/resp.h"
 
 /* ---- one answer ---- */
@@ -91,7 +92,7 @@ static const struct {
     [RESP_TIER] = {"TIER", "t", 0, 0, NULL},
     [RESP_UNITS] = {"UNITS", "n", 1, INT64_MAX, NULL},
     [RESP_FOR] = {"FOR", "ms|forever", 1, MS_MAX, "FOREVER"},
-    [RESP_TTL] = {"TTL", "ms", 1, MS_MAX, NULL},
+    [RESP_TTL] = {"TTL", "ms", 1, RESERVATION_TTL_MAX_MS, NULL},
 };
 
 static bool read_value(unsigned row, struct text value, struct resp_options *o)

@@ -12,6 +12,7 @@
 #include "policy/adhoc.h"
 #include "policy/live.h"
 #include "server/peers.h"
+#include "server/reservations.h"
 #include "server/processors.h"
 #include "server/top.h"
 #include "server/worker.h"
@@ -240,6 +241,7 @@ int server_start(struct server *server, struct weir_error *error)
         return fail(error, WEIR_ENOMEM, "out of memory for %u threads", n);
     }
     int e = open_adhoc(server, error);
+    e = e != 0 ? e : reservations_create(&server->reservations, RESERVATIONS_MAX, error);
     if (e == 0 && server->options.connections_per_address != 0) {
         e = peers_create(&server->peers, server->options.connections,
                          server->options.connections_per_address, error);
@@ -294,6 +296,8 @@ void server_stop(struct server *server)
     free(server->workers);
     weir_close(server->adhoc);
     peers_destroy(server->peers);
+    reservations_destroy(server->reservations);
+    server->reservations = NULL;
     server->peers = NULL;
     server->workers = NULL;
     server->workers_count = 0;

@@ -76,11 +76,13 @@ struct server_options {
 
 struct worker;
 struct peers;
+struct reservations;
 
 struct server {
     struct server_options options;
     struct weir_rules *rules;
-    struct weir *adhoc;  /* NULL: off */
+    struct weir *adhoc; /* NULL: off */
+    struct reservations *reservations;
     struct peers *peers; /* NULL: no bound for one address */
     struct worker *workers;
     unsigned workers_count;    /* with the operators' own */

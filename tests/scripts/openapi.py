@@ -232,6 +232,24 @@ def check_batches(server):
     ask(server, "http", "POST", "/v1/check/batch", [], status=400)
 
 
+def check_reservations(server):
+    pairs = {"limit": "pairs", "key": ["r", "s"]}
+    got = ask(server, "http", "POST", "/v1/reserve", {**pairs, "cost": 3, "ttl_ms": 10000}, status=200)
+    expect(got, verdict="allow", remaining=0)
+    expect(ask(server, "http", "POST", "/v1/reserve", pairs, status=429), verdict="deny", reservation=None)
+    ask(server, "http", "POST", "/v1/reserve", {**pairs, "cost": 4}, status=422)
+    ask(server, "http", "POST", "/v1/reserve", {**pairs, "ttl_ms": 0}, status=400)
+    ask(server, "http", "POST", "/v1/reserve", {"limit": "nope"}, status=404)
+    done = {"reservation": got["reservation"], "actual": 1}
+    expect(ask(server, "http", "POST", "/v1/settle", done, status=200), remaining=2)
+    ask(server, "http", "POST", "/v1/settle", done, status=404)
+    ask(server, "http", "POST", "/v1/settle", {"reservation": got["reservation"]}, status=400)
+    got = ask(server, "http", "POST", "/v1/reserve", {**pairs, "cost": 2}, status=200)
+    expect(ask(server, "http", "POST", "/v1/cancel", {"reservation": got["reservation"]}, status=200), remaining=2)
+    ask(server, "http", "POST", "/v1/cancel", {"reservation": got["reservation"]}, status=404)
+    ask(server, "http", "POST", "/v1/cancel", {}, status=400)
+
+
 def check_auth(server):
     fields = {"X-Forwarded-Uri": "/api/x", "X-Forwarded-Method": "GET", "X-User": "carol"}
     ask(server, "http", "GET", "/v1/auth", status=200, headers=fields)
@@ -380,6 +398,7 @@ def main():
     with Server("--config", rules) as server:
         check_questions(server)
         check_batches(server)
+        check_reservations(server)
         check_auth(server)
         check_both(server)
         check_methods(server)

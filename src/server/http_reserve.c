@@ -1,0 +1,93 @@
+/* Units taken in advance: /v1/reserve, /v1/settle, /v1/cancel. */
+#include <stdio.h>
+
+#include "server/http_question.h"
+#include "server/reservations.h"
+
+static void fail_with(struct exchange *x, int e, const struct weir_error *error)
+{
+    if (e == RESERVATION_NONE || e == RESERVATION_FULL) {
+        http_reply_problem(x, e == RESERVATION_NONE ? 404 : 503, error->text);
+    } else {
+        http_reply_failure(x, e, error);
+    }
+}
+
+static int reserve(struct exchange *x, const json_t *body, struct answer *a, char *id,
+                   struct weir_error *error)
+{
+    struct http_question q;
+    error->text[0] = 0;
+    int e = http_read_question(body,
+                               1u << HTTP_LIMIT | 1u << HTTP_KEY | 1u << HTTP_TIER |
+                                   1u << HTTP_COST | 1u << HTTP_TTL,
+                               1u << HTTP_LIMIT, &q, error);
+    if (e != 0) {
+        return e;
+    }
+    struct weir_rules_key key = http_key_of(&q);
+    return reservation_make(x->server->reservations, x->server->rules, &key, q.cost,
+                            q.ttl_ms != 0 ? q.ttl_ms : RESERVATION_TTL_MS, x->now_ns, a, id, error);
+}
+
+static void run_reserve(struct exchange *x)
+{
+    char more[64] = ",\"reservation\":null";
+    char id[RESERVATION_ID];
+    struct weir_error error;
+    struct answer a;
+    json_t *body = http_read_json(x);
+    if (body == NULL) {
+        return;
+    }
+    int e = reserve(x, body, &a, id, &error);
+    if (e != 0) {
+        fail_with(x, e, &error);
+    } else {
+        if (id[0] != 0) {
+            (void)snprintf(more, sizeof more, ",\"reservation\":\"%s\"", id);
+        }
+        x->more = text_of(more);
+        http_reply_answer(x, http_status_of_answer(&a), &a);
+    }
+    json_decref(body);
+}
+
+/* The answer is about the key as it is now: 200, whether or not it could take more. */
+static void settle(struct exchange *x, unsigned members)
+{
+    struct http_question q;
+    struct weir_error error = {0};
+    struct answer a;
+    json_t *body = http_read_json(x);
+    if (body == NULL) {
+        return;
+    }
+    int e = http_read_question(body, members, members, &q, &error);
+    e = e != 0 ? e
+               : reservation_settle(x->server->reservations, x->server->rules, q.reservation,
+                                    q.actual, x->now_ns, &a, &error);
+    if (e != 0) {
+        fail_with(x, e, &error);
+    } else {
+        http_reply_answer(x, 200, &a);
+    }
+    json_decref(body);
+}
+
+static void run_settle(struct exchange *x)
+{
+    settle(x, 1u << HTTP_RESERVATION | 1u << HTTP_ACTUAL);
+}
+
+static void run_cancel(struct exchange *x)
+{
+    settle(x, 1u << HTTP_RESERVATION);
+}
+
+const struct http_route http_reserve_routes[] = {
+    {"POST", "/v1/reserve", false, ROLE_CHECK, run_reserve, "takes units that are settled later"},
+    {"POST", "/v1/settle", false, ROLE_CHECK, run_settle, "replaces them by what was used"},
+    {"POST", "/v1/cancel", false, ROLE_CHECK, run_cancel, "gives them back"},
+    {NULL, NULL, false, ROLE_NONE, NULL, NULL},
+};
