@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,6 +26,12 @@ bool state_path(const struct state *state, const char *name, const char *suffix,
 static int check_folder(const char *folder, struct weir_error *error)
 {
     struct stat st;
+    size_t most = PATH_MAX - STATE_NAME_MAX;
+    if (strlen(folder) > most) {
+        return fail(error, WEIR_EINVAL,
+                    "the path of the state's folder has %zu bytes, expected at most %zu",
+                    strlen(folder), most);
+    }
     if (stat(folder, &st) != 0) {
         return fail_errno(error, "cannot be used as the folder of the state", folder);
     }
@@ -98,6 +105,7 @@ static int lock_folder(struct state *state, struct weir_error *error)
 
 int state_open(struct state **out, const char *folder, struct weir_error *error)
 {
+    char path[PATH_MAX];
     struct state *state = calloc(1, sizeof *state);
     if (state == NULL) {
         return fail(error, WEIR_ENOMEM, "out of memory for the state");
@@ -105,12 +113,13 @@ int state_open(struct state **out, const char *folder, struct weir_error *error)
     state->lock = -1;
     state->process = getpid();
     int e = check_folder(folder, error);
-    if (e == 0 && (state->folder = realpath(folder, NULL)) == NULL) {
+    if (e == 0 && realpath(folder, path) == NULL) {
         e = fail_errno(error, "cannot be found", folder);
     }
-    if (e == 0) {
-        e = lock_folder(state, error);
+    if (e == 0 && (state->folder = strdup(path)) == NULL) {
+        e = fail(error, WEIR_ENOMEM, "out of memory for the state");
     }
+    e = e != 0 ? e : lock_folder(state, error);
     if (e != 0) {
         state_close(state);
         return e;

@@ -118,6 +118,7 @@ static int open_old(struct state *state, struct weir_options *o, struct problems
         warning(problems, (struct place){o->path, 0, 0}, "%s: its keys start afresh",
                 reason(&why, o->path));
         file->draft = true;
+        e = 0;
     } else {
         return e == 0 ? 0 : fail(error, e, "%s", why.text);
     }
