@@ -1,0 +1,176 @@
+#include "support/server_program.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/threads_run.h"
+
+#define PATIENCE_S 60
+
+extern char **environ;
+
+static const char *path_of(const struct server_program *p, const char *name, char *path)
+{
+    (void)snprintf(path, 512, "%s/%s", p->folder, name);
+    return path;
+}
+
+void server_program_write_rules(const struct server_program *p, const char *rules)
+{
+    char path[512];
+    char aside[512];
+    FILE *f = fopen(path_of(p, "rules.new", aside), "w");
+    threads_require(f != NULL && fputs(rules, f) >= 0 && fclose(f) == 0);
+    threads_require(rename(aside, path_of(p, "rules.yaml", path)) == 0);
+}
+
+void server_program_init(struct server_program *p, const char *rules)
+{
+    const char *base = getenv("TMPDIR");
+    /* State that changes all the time keeps a disk busy, and a busy disk keeps others waiting. */
+    base = base == NULL && access("/dev/shm", W_OK) == 0 ? "/dev/shm" : base;
+    char path[512];
+    *p = (struct server_program){.address = "127.0.0.1:0"};
+    (void)snprintf(p->folder, sizeof p->folder, "%.200s/weir-serve-XXXXXX",
+                   base != NULL ? base : "/tmp");
+    threads_require(mkdtemp(p->folder) != NULL);
+    threads_require(mkdir(path_of(p, "state", path), 0700) == 0);
+    server_program_write_rules(p, rules);
+}
+
+/* "  resp   127.0.0.1:6380" among the lines that the program prints at its start. */
+static bool read_address(struct server_program *p, int fd)
+{
+    char line[256];
+    bool found = false;
+    FILE *out = fdopen(fd, "r");
+    threads_require(out != NULL);
+    while (!found && fgets(line, sizeof line, out) != NULL) {
+        found = sscanf(line, " resp %63s", p->address) == 1;
+    }
+    (void)fclose(out);
+    return found;
+}
+
+/* A pipe that only the program has: it closes with it. */
+static void open_pipe(int ends[2])
+{
+    threads_require(pipe2(ends, O_CLOEXEC) == 0);
+}
+
+bool server_program_start(struct server_program *p)
+{
+    char rules[512];
+    char state[512];
+    char log[512];
+    int ends[2];
+    posix_spawn_file_actions_t files;
+    char *argv[] = {"weir",    "serve", "--config",  rules, "--resp",  p->address, "--http", "off",
+                    "--admin", "off",   "--threads", "2",   "--state", state,      NULL};
+    (void)path_of(p, "rules.yaml", rules);
+    (void)path_of(p, "state", state);
+    open_pipe(ends);
+    threads_require(posix_spawn_file_actions_init(&files) == 0);
+    (void)posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    (void)posix_spawn_file_actions_adddup2(&files, ends[1], 1);
+    (void)posix_spawn_file_actions_addopen(&files, 2, path_of(p, "log", log),
+                                           O_WRONLY | O_CREAT | O_APPEND, 0600);
+    threads_require(posix_spawn(&p->pid, WEIR_BUILD_DIR "/weir", &files, NULL, argv, environ) == 0);
+    (void)posix_spawn_file_actions_destroy(&files);
+    (void)close(ends[1]);
+    if (read_address(p, ends[0])) {
+        return true;
+    }
+    threads_require(waitpid(p->pid, NULL, 0) == p->pid);
+    p->pid = 0;
+    return false;
+}
+
+void server_program_signal(struct server_program *p, int number)
+{
+    int status = 0;
+    threads_require(p->pid > 0 && kill(p->pid, number) == 0);
+    if (number == SIGKILL || number == SIGTERM) {
+        threads_require(waitpid(p->pid, &status, 0) == p->pid);
+        threads_require(number == SIGKILL || status == 0);
+        p->pid = 0;
+    }
+}
+
+char *server_program_log(const struct server_program *p)
+{
+    char path[512];
+    size_t size = 1 << 20;
+    char *text = calloc(1, size);
+    FILE *f = fopen(path_of(p, "log", path), "r");
+    threads_require(text != NULL && f != NULL);
+    threads_require(fread(text, 1, size - 1, f) < size - 1);
+    (void)fclose(f);
+    return text;
+}
+
+unsigned server_program_logged(const struct server_program *p, const char *text)
+{
+    unsigned n = 0;
+    char *log = server_program_log(p);
+    for (const char *at = log; (at = strstr(at, text)) != NULL; at++) {
+        n++;
+    }
+    free(log);
+    return n;
+}
+
+void server_program_await(const struct server_program *p, const char *text, unsigned times)
+{
+    for (unsigned i = 0; server_program_logged(p, text) <= times; i++) {
+        threads_require(i < PATIENCE_S * 100);
+        (void)usleep(10000);
+    }
+}
+
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+void server_program_finish(struct server_program *p)
+{
+    if (p->pid > 0) {
+        server_program_signal(p, SIGKILL);
+    }
+    threads_require(nftw(p->folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS) == 0);
+}
+
+bool server_program_connect(const struct server_program *p, struct server_client *c)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct timeval patience = {.tv_sec = PATIENCE_S};
+    int one = 1;
+    to.sin_port = htons((uint16_t)strtoul(strrchr(p->address, ':') + 1, NULL, 10));
+    *c = (struct server_client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    threads_require(c->fd >= 0);
+    if (connect(c->fd, (const struct sockaddr *)&to, sizeof to) != 0) {
+        (void)close(c->fd);
+        return false;
+    }
+    (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    threads_require(setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0);
+    threads_require(setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0);
+    return true;
+}
