@@ -1,5 +1,6 @@
 #include "server/worker.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include "server/top.h"
 
 #define STOP_TICK_MS 20
+#define LONG_TURN_MS 10 /* of the loop: others have waited, so one more look is cheap */
 
 static const struct protocol *const protocols[PROTOCOLS] = {
     [PROTOCOL_RESP] = &protocol_resp,
@@ -16,6 +18,16 @@ static const struct protocol *const protocols[PROTOCOLS] = {
 };
 
 /* ---- the clock ---- */
+
+/*
+ * Whether there is something to read already. A poll that takes long has slept, or was held up
+ * itself where a process may have only so much of a processor: then its input is not new.
+ */
+static bool has_input(const struct worker *w)
+{
+    struct pollfd fd = {.fd = uv_backend_fd(&w->loop), .events = POLLIN};
+    return poll(&fd, 1, 0) > 0;
+}
 
 /* The loop has done what there was. It will wait, or look again at once if there is more. */
 static void on_before_poll(uv_prepare_t *prepare)
@@ -26,6 +38,7 @@ static void on_before_poll(uv_prepare_t *prepare)
         w->polled_ms = now;
     }
     w->asleep_ms = now;
+    w->waiting = now - w->polled_ms > LONG_TURN_MS && has_input(w);
 }
 
 /* uv_now() is the time of the poll, until this has been called. */
@@ -33,7 +46,8 @@ uint64_t worker_clock_ms(struct worker *w)
 {
     uint64_t polled = uv_now(&w->loop);
     if (w->asleep_ms != 0) { /* the first input of this poll: it waited here, or in the kernel */
-        w->unread_ms = polled - w->asleep_ms > 1 ? polled : w->polled_ms;
+        bool slept = polled - w->asleep_ms > 1 && !w->waiting;
+        w->unread_ms = slept ? polled : w->polled_ms;
         w->polled_ms = polled;
         w->asleep_ms = 0;
     }

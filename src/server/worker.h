@@ -49,6 +49,7 @@ struct worker {
     uint64_t asleep_ms;    /* when the loop began to wait for input, and ... */
     uint64_t polled_ms;    /* ... when it got some */
     uint64_t unread_ms;    /* not before this did arrive what the loop has got now */
+    bool waiting;          /* there was input before the loop began to wait */
     unsigned behind;       /* connections whose last read did not get all */
     const char *fresh;     /* requests before this are stale; NULL: none is */
     uint64_t now_ns;       /* of the batch of requests being decided */
