@@ -31,18 +31,25 @@ static const char *text_in(const json_t *object, const char *name)
     return text != NULL ? text : "";
 }
 
-/* The same limit, tier and rate in the sample before; NULL if it was not there. */
-static const json_t *find(const json_t *limits, const json_t *limit)
+static bool is_same(const json_t *one, const json_t *two)
 {
-    static const char *const names[] = {"name", "tier", "rate"};
+    return strcmp(text_in(one, "name"), text_in(two, "name")) == 0 &&
+           strcmp(text_in(one, "tier"), text_in(two, "tier")) == 0 &&
+           strcmp(text_in(one, "rate"), text_in(two, "rate")) == 0;
+}
+
+/*
+ * The same limit, tier and rate in the sample before; NULL if it was not there. Unless rules have
+ * changed it is at the same place.
+ */
+static const json_t *find(const json_t *limits, size_t place, const json_t *limit)
+{
+    if (is_same(json_array_get(limits, place), limit)) {
+        return json_array_get(limits, place);
+    }
     for (size_t i = 0; i < json_array_size(limits); i++) {
-        const json_t *other = json_array_get(limits, i);
-        size_t same = 0;
-        for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
-            same += strcmp(text_in(other, names[n]), text_in(limit, names[n])) == 0;
-        }
-        if (same == sizeof names / sizeof names[0]) {
-            return other;
+        if (is_same(json_array_get(limits, i), limit)) {
+            return json_array_get(limits, i);
         }
     }
     return NULL;
@@ -70,7 +77,7 @@ static json_t *report_limits(const json_t *before, const json_t *now, double sec
     json_t *out = json_array();
     for (size_t i = 0; i < json_array_size(now); i++) {
         const json_t *limit = json_array_get(now, i);
-        (void)json_array_append_new(out, report_limit(find(before, limit), limit, seconds));
+        (void)json_array_append_new(out, report_limit(find(before, i, limit), limit, seconds));
     }
     return out;
 }

@@ -241,7 +241,7 @@ complains "127.0.0.1:1: Connection refused"
 # top, with one
 if command -v python3 >/dev/null; then
     check "$(printf 'mal\\u001b[31mlory')" >/dev/null
-    timeout 60 python3 "$WEIR_SOURCE_DIR/tests/scripts/terminal.py" "$weir" top --admin "$admin" --interval 100ms \
+    SERVER_PID=$pid timeout 60 python3 "$WEIR_SOURCE_DIR/tests/scripts/terminal.py" "$weir" top --admin "$admin" --interval 100ms \
         >"$dir/said" 2>"$dir/complaint" </dev/null || die "top on a terminal"
 else
     echo "python3 is missing: the terminal was left out"

@@ -20,7 +20,7 @@ def fail(text):
 class Run:
     """The command on a terminal of its own."""
 
-    def __init__(self, rows=30, columns=120):
+    def __init__(self, rows=30, columns=120, more=()):
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.before = termios.tcgetattr(slave)
@@ -31,7 +31,7 @@ class Run:
             for fd in 0, 1, 2:
                 os.dup2(slave, fd)
             os.closerange(3, 64)
-            os.execv(sys.argv[1], sys.argv[1:])
+            os.execv(sys.argv[1], [*sys.argv[1:], *more])
         self.master, self.slave = master, slave
         self.said = b""
 
@@ -87,16 +87,13 @@ def test_keys():
 
 
 def test_resize():
-    run = Run(30, 120)
+    run = Run(30, 120, ["--interval", "1h"])  # it does not wait for that
     run.wait_for(ENTER)
     frame(run)
     for rows, columns in (8, 20), (1, 1), (100, 200):
         run.resize(rows, columns)
-        for _ in range(20):  # until the first one of that size
-            lines = frame(run)
-            if len(lines) <= rows and max(map(len, lines)) <= columns and (rows < 100 or len(lines[0]) > 20):
-                break
-        else:
+        lines = frame(run)
+        if len(lines) > rows or max(map(len, lines)) > columns or (rows == 100 and len(lines[0]) <= 20):
             fail(f"{rows} x {columns}: {lines}")
     os.write(run.master, b"q")
     run.end("q")
@@ -133,7 +130,29 @@ def test_suspend():
         fail(f"Ctrl-C: status {status}")
 
 
+def test_away():
+    """A server that is away is told, what was seen stays, and it may come back."""
+    server = int(os.environ["SERVER_PID"])
+    run = Run()
+    run.wait_for(ENTER)
+    first = frame(run)[0]
+    os.kill(server, signal.SIGSTOP)
+    try:
+        lines = frame(run)
+        while "no answer" not in lines[0]:
+            lines = frame(run)
+        if not lines[1].startswith("weir "):
+            fail(f"away: {lines}")
+    finally:
+        os.kill(server, signal.SIGCONT)
+    while frame(run)[0][:10] != first[:10]:
+        pass
+    os.write(run.master, b"q")
+    run.end("q")
+
+
 test_keys()
+test_away()
 test_resize()
 test_signals()
 test_suspend()
