@@ -94,6 +94,9 @@ static const struct metric metrics[] = {
     {"weir_config_last_success_timestamp_seconds", "gauge",
      "When rules were loaded or reloaded successfully last.", OF_ALL, true, NULL,
      ONE(ALL(loaded_ns))},
+    {"weir_state_files_unusable_total", "counter",
+     "Files of a state that could not be used: their limits began anew.", OF_ALL, false, NULL,
+     ONE(ALL(rules.state_unusable))},
     {"weir_config_generation", "gauge", "Counts every change of the rules.", OF_ALL, false, NULL,
      ONE(ALL(rules.generation))},
     /* requests */
@@ -115,8 +118,8 @@ static const struct metric metrics[] = {
     /* connections */
     {"weir_connections", "gauge", "Connections that are open.", OF_PROTOCOL, false, NULL,
      ONE(COUNT(open))},
-    {"weir_connections_total", "counter", "Connections that came.", OF_PROTOCOL, false, NULL,
-     ONE(COUNT(accepted))},
+    {"weir_connections_accepted_total", "counter", "Connections that came.", OF_PROTOCOL, false,
+     NULL, ONE(COUNT(accepted))},
     {"weir_connections_refused_total",
      "counter",
      "Connections that were one too many: of all, or of one address.",

@@ -101,19 +101,20 @@ static uint64_t to_ns(struct timeval t)
     return (uint64_t)t.tv_sec * WEIR_SECOND + (uint64_t)t.tv_usec * WEIR_MICROSECOND;
 }
 
+/* The second number of the file, in pages. */
 static uint64_t resident_bytes(void)
 {
-    unsigned long long all;
-    unsigned long long resident = 0;
+    char text[128];
+    char *second = NULL;
     FILE *f = fopen("/proc/self/statm", "re");
     if (f == NULL) {
         return 0;
     }
-    if (fscanf(f, "%llu %llu", &all, &resident) != 2) {
-        resident = 0;
+    if (fgets(text, sizeof text, f) != NULL) {
+        second = strchr(text, ' ');
     }
     (void)fclose(f);
-    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+    return second != NULL ? strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
 /* Without the one that counts them. */

@@ -153,7 +153,7 @@ static void decisions_are_counted_exactly_by_limit_and_verdict(void **state)
     assert_value("weir_requests_total{protocol=\"http\"}", 38);
     assert_value("weir_bad_requests_total{protocol=\"http\"}", 2);
     assert_value("weir_decision_duration_seconds_count{protocol=\"http\"}", 38);
-    assert_value("weir_connections_total{protocol=\"http\"}", 38);
+    assert_value("weir_connections_accepted_total{protocol=\"http\"}", 38);
     assert_true(value("weir_decision_duration_seconds_sum{protocol=\"http\"}") > 0);
 }
 

@@ -65,6 +65,14 @@ static bool read_help(struct reading *r, const char *line)
     return true;
 }
 
+/* To OpenMetrics a counter's name is the one without _total. */
+static bool same_family(const char *a, const char *b)
+{
+    size_t n = strlen(a) - (ends_with(a, "_total") ? 6 : 0);
+    size_t m = strlen(b) - (ends_with(b, "_total") ? 6 : 0);
+    return n == m && strncmp(a, b, n) == 0;
+}
+
 static bool read_type(struct reading *r, const char *line)
 {
     static const char *const types[] = {"counter", "gauge", "histogram"};
@@ -82,7 +90,7 @@ static bool read_type(struct reading *r, const char *line)
         return complain(r->e, "TYPE unknown, or without its HELP before it: %s", line);
     }
     for (size_t i = 0; i < r->e->families; i++) {
-        if (strcmp(r->seen[i], r->family) == 0) {
+        if (same_family(r->seen[i], r->family)) {
             return complain(r->e, "a second TYPE of %s", r->family);
         }
     }

@@ -66,7 +66,8 @@ void admin_world_stop(struct admin_world *w)
 static int connect_to(const char *address)
 {
     const char *port = strrchr(address, ':');
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port + 1))};
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)strtoul(port + 1, NULL, 10))};
     struct timeval patience = {.tv_sec = 60};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -113,7 +114,7 @@ long long admin_number(const struct http_answer *a, const char *name)
     if (at == NULL) {
         fail_msg("no %s in: %s", name, a->body);
     }
-    return atoll(at + strlen(quoted));
+    return strtoll(at + strlen(quoted), NULL, 10);
 }
 
 double admin_metric(const struct admin_world *w, const char *series)
