@@ -1,6 +1,7 @@
 /*
  * Makes the manual pages: copies a template to standard output and puts, where
- * a line says @commands@ or @fields SECTION@, what the parser itself is made of.
+ * a line says @commands@, @fields SECTION@, @operators@ or @metrics@, what the program itself is made
+ * of.
  *
  *     make_manual docs/man/weir.yaml.5.in >weir.yaml.5
  */
@@ -9,6 +10,8 @@
 
 #include "cli/cli.h"
 #include "policy/fields.h"
+#include "server/admin.h"
+#include "server/metrics.h"
 
 #define LINE_MAX_BYTES 4096
 
@@ -103,13 +106,50 @@ static void put_fields(const struct section *section)
     }
 }
 
+/* What the operators' listener takes. */
+static void put_operators(void)
+{
+    static const struct http_route *const tables[] = {admin_status_routes, admin_limits_routes,
+                                                      admin_keys_routes, admin_settings_routes};
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        for (const struct http_route *row = tables[i]; row->path != NULL; row++) {
+            (void)printf(".TP\n.BR \"%s %s%s\" \" (%s)\"\n", row->method, row->path,
+                         row->below ? "[/\\fINAME\\fP]" : "", role_names[row->role]);
+            put_sentence(row->summary);
+        }
+    }
+}
+
+static void put_metrics(void)
+{
+    const char *type;
+    const char *help;
+    const char *name;
+    for (size_t i = 0; (name = metrics_name(i, &type, &help)) != NULL; i++) {
+        (void)printf(".TP\n.BR %s \" (%s)\"\n", name, type);
+        put(help);
+        (void)fputc('\n', stdout);
+    }
+}
+
+static const struct {
+    const char *line;
+    void (*put)(void);
+} places[] = {
+    {"@commands@\n", put_commands},
+    {"@operators@\n", put_operators},
+    {"@metrics@\n", put_metrics},
+};
+
 /* True if the line was a place to fill in; exits if there is no such section. */
 static int fill_in(const char *line)
 {
     char name[64];
-    if (strcmp(line, "@commands@\n") == 0) {
-        put_commands();
-        return 1;
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        if (strcmp(line, places[i].line) == 0) {
+            places[i].put();
+            return 1;
+        }
     }
     if (sscanf(line, "@fields %63[^@]@", name) != 1) {
         return 0;

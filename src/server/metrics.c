@@ -143,6 +143,18 @@ static const struct metric metrics[] = {
      ONE(ALL(started_ns))},
 };
 
+#define METRICS (sizeof metrics / sizeof metrics[0])
+
+const char *metrics_name(size_t i, const char **type, const char **help)
+{
+    if (i >= METRICS) {
+        return NULL;
+    }
+    *type = metrics[i].type;
+    *help = metrics[i].help;
+    return metrics[i].name;
+}
+
 /* ---- the text ---- */
 
 static void put_string(struct buffer *out, const char *text)
@@ -304,7 +316,7 @@ static void put_metric(struct buffer *out, const struct metric *m, const struct 
 
 void metrics_put(struct buffer *out, const struct numbers *numbers)
 {
-    for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
+    for (size_t i = 0; i < METRICS; i++) {
         put_metric(out, &metrics[i], numbers);
     }
 }

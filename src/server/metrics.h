@@ -11,6 +11,9 @@
 
 #define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
+/* The i-th of them, NULL behind the last. */
+const char *metrics_name(size_t i, const char **type, const char **help);
+
 void metrics_put(struct buffer *out, const struct numbers *numbers);
 
 #endif
