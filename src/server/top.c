@@ -171,7 +171,8 @@ static void read_place(const struct set *s, unsigned way, struct top_item *item)
     } while ((before & 1) != 0 || load_acquire(&l->number) != before);
     memset(item->limit, 0, sizeof item->limit);
     memcpy(item->limit, name, name_len);
-    memcpy(item->key, key, sizeof item->key);
+    memset(item->key, 0, sizeof item->key); /* words behind the key may be an older one's */
+    memcpy(item->key, key, item->key_len < TOP_KEY_BYTES ? item->key_len : TOP_KEY_BYTES);
 }
 
 /* Items on their way: the sketch that they are of. */
@@ -226,7 +227,8 @@ static int by_count(const void *a, const void *b)
     if (x->error != y->error) {
         return x->error < y->error ? -1 : 1;
     }
-    return x->id < y->id ? -1 : x->id > y->id;
+    int order = strcmp(x->limit, y->limit);
+    return order != 0 ? order : memcmp(x->key, y->key, sizeof x->key);
 }
 
 /* One key: found[0..n). Every sketch that does not tell of it may have counted it. */
