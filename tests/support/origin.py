@@ -7,6 +7,7 @@ host, port, log = sys.argv[1], int(sys.argv[2]), open(sys.argv[3], "a", bufferin
 
 class Origin(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = 65536  # head and body at once
 
     def answer(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

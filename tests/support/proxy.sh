@@ -42,11 +42,13 @@ until_true() {
     done
 }
 
-# recipe DOCUMENT LANGUAGE: the code of that language, with the addresses of this test
+# recipe DOCUMENT LANGUAGE: the code of that language, with the addresses of this test, and with more patience: on a busy
+# machine weir may be late, and then it would not count
 recipe() {
     awk -v begin="\`\`\`$2" '$0 == begin { inside = 1; found = 1; next } /^```/ { inside = 0 } inside
         END { exit !found }' "$WEIR_SOURCE_DIR/docs/integrations/$1" >"$dir/recipe" || die "$1 has no $2"
-    sed "s/127\\.0\\.0\\.1:8080/$host:8080/g; s/127\\.0\\.0\\.1:9000/$host:9000/g" "$dir/recipe"
+    sed "s/127\\.0\\.0\\.1:8080/$host:8080/g; s/127\\.0\\.0\\.1:9000/$host:9000/g
+        s/\\<[12][05]0ms/20s/; s/timeout_ms = 250/timeout_ms = 20000/" "$dir/recipe"
 }
 
 # run NAME COMMAND...: in the background, until the end; its id is in $pid
