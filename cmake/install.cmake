@@ -10,6 +10,7 @@ install(TARGETS weir RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(FILES "${PROJECT_BINARY_DIR}/man/weir.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
 install(FILES "${PROJECT_BINARY_DIR}/man/weir.yaml.5" DESTINATION "${CMAKE_INSTALL_MANDIR}/man5")
 install(FILES docs/openapi.json DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY docs/integrations DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 install(EXPORT weirTargets NAMESPACE weir:: DESTINATION "${package_dir}")
 configure_package_config_file(cmake/weirConfig.cmake.in cmake/weirConfig.cmake INSTALL_DESTINATION "${package_dir}")

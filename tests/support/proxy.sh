@@ -79,7 +79,7 @@ END
 
 # start_weir OPTION...; with the options that the document names
 start_weir() {
-    run weir "$weir" serve --config "$dir/weir.yaml" --http "$host:8080" --resp off --admin off --threads 1 "$@"
+    run weir "$weir" serve --config "$dir/weir.yaml" --http "$host:8080" --resp off --admin off --threads 1 --max-age 0 "$@"
     weir_pid=$pid
     until_true curl -sf -o "$dir/body" "http://$host:8080/healthz"
 }
