@@ -1,7 +1,7 @@
 /*
  * Makes the manual pages: copies a template to standard output and puts, where
- * a line says @commands@, @fields SECTION@, @operators@ or @metrics@, what the program itself is made
- * of.
+ * a line says @commands@, @resp@, @fields SECTION@, @operators@ or @metrics@, what the program itself
+ * is made of.
  *
  *     make_manual docs/man/weir.yaml.5.in >weir.yaml.5
  */
@@ -12,6 +12,7 @@
 #include "policy/fields.h"
 #include "server/admin.h"
 #include "server/metrics.h"
+#include "server/resp.h"
 
 #define LINE_MAX_BYTES 4096
 
@@ -132,11 +133,39 @@ static void put_metrics(void)
     }
 }
 
+/* "limit key ... [COST n]: takes units": the arguments, then what it does. */
+static void put_resp(const struct command_row *row)
+{
+    const char *colon = strstr(row->summary, ": ");
+    char arguments[256] = "";
+    if (colon != NULL) {
+        (void)snprintf(arguments, sizeof arguments, " %.*s", (int)(colon - row->summary),
+                       row->summary);
+    }
+    (void)fputs(".TP\n.B ", stdout);
+    put(row->name);
+    (void)fputs("\\fR", stdout);
+    put(arguments);
+    (void)fputc('\n', stdout);
+    put_sentence(colon != NULL ? colon + 2 : row->summary);
+    (void)fputs(row->role == ROLE_ADMIN ? "For the role admin.\n" : "", stdout);
+}
+
+static void put_all_resp(void)
+{
+    for (size_t i = 0; resp_commands[i] != NULL; i++) {
+        for (const struct command_row *row = resp_commands[i]; row->name != NULL; row++) {
+            put_resp(row);
+        }
+    }
+}
+
 static const struct {
     const char *line;
     void (*put)(void);
 } places[] = {
     {"@commands@\n", put_commands},
+    {"@resp@\n", put_all_resp},
     {"@operators@\n", put_operators},
     {"@metrics@\n", put_metrics},
 };

@@ -281,8 +281,9 @@ static void run_cluster(struct command *c)
 const struct command_row resp_connection_commands[] = {
     {"PING", 1, 2, ROLE_CHECK, run_ping, "Answers PONG"},
     {"ECHO", 2, 2, ROLE_CHECK, run_echo, "Answers its argument"},
-    {"HELLO", 1, 0, ROLE_NONE, run_hello, "Chooses the protocol"},
-    {"AUTH", 2, 3, ROLE_NONE, resp_run_auth, "Says who one is"},
+    {"HELLO", 1, 0, ROLE_NONE, run_hello,
+     "[2|3 [AUTH user secret] [SETNAME name]]: chooses the protocol"},
+    {"AUTH", 2, 3, ROLE_NONE, resp_run_auth, "[user] secret: says who one is"},
     {"SELECT", 2, 2, ROLE_CHECK, run_select, "There is database 0 only"},
     {"CLIENT", 2, 0, ROLE_CHECK, run_client, "About this connection"},
     {"COMMAND", 1, 0, ROLE_CHECK, run_command, "Lists the commands"},

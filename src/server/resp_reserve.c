@@ -74,7 +74,7 @@ const struct command_row resp_reserve_commands[] = {
     {"WEIR.RESERVE", 2, 0, ROLE_CHECK, run_reserve,
      "limit key ... [COST n] [TTL ms] [TIER t]: takes units that are settled later"},
     {"WEIR.SETTLE", 3, 3, ROLE_CHECK, run_settle,
-     "reservation actual: replaces them by what was used"},
-    {"WEIR.CANCEL", 2, 2, ROLE_CHECK, run_cancel, "reservation: gives them back"},
+     "reservation actual: replaces its estimate by what was used"},
+    {"WEIR.CANCEL", 2, 2, ROLE_CHECK, run_cancel, "reservation: gives its units back"},
     {NULL, 0, 0, ROLE_NONE, NULL, NULL},
 };

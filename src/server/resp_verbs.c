@@ -64,7 +64,8 @@ const struct command_row resp_verb_commands[] = {
      "limit key ... UNITS n [TIER t]: takes units, into debt"},
     {"WEIR.BLOCK", 2, 0, ROLE_ADMIN, run_block,
      "limit key ... FOR ms|forever [TIER t]: denies the key"},
-    {"WEIR.UNBLOCK", 2, 0, ROLE_ADMIN, run_unblock, "limit key ... [TIER t]: ends that"},
-    {"WEIR.RESET", 2, 0, ROLE_ADMIN, run_reset, "limit key ... [TIER t]: forgets what it used"},
+    {"WEIR.UNBLOCK", 2, 0, ROLE_ADMIN, run_unblock, "limit key ... [TIER t]: ends a block"},
+    {"WEIR.RESET", 2, 0, ROLE_ADMIN, run_reset,
+     "limit key ... [TIER t]: forgets what the key has used"},
     {NULL, 0, 0, ROLE_NONE, NULL, NULL},
 };
