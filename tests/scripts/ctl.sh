@@ -199,6 +199,9 @@ check carol >/dev/null; check carol >/dev/null
 ctl 0 mode shadow
 says '^mode: shadow$'
 [ "$(check carol)" = 200 ] || die "the kill switch did nothing"
+ctl 0 limits
+says '^api .* shadow '
+says '^search .* shadow '
 ctl 0 mode enforce
 [ "$(check carol)" = 429 ] || die "enforce did nothing"
 ctl 0 mode shadow api

@@ -114,9 +114,13 @@ def find_operation(tag, method, path):
     return fail(f"{tag}: {method} {path} is not in the description")
 
 
-def validate(schema, value, where):
+def errors_of(schema, value):
     resolver = jsonschema.RefResolver.from_schema(DOC)
-    errors = list(jsonschema.Draft202012Validator(schema, resolver=resolver).iter_errors(value))
+    return list(jsonschema.Draft202012Validator(schema, resolver=resolver).iter_errors(value))
+
+
+def validate(schema, value, where):
+    errors = errors_of(schema, value)
     if errors:
         fail(f"{where}: {errors[0].message}\n{json.dumps(value)[:2000]}")
 
@@ -147,8 +151,17 @@ def check_body(expected, reply, body, where):
     return value
 
 
-def ask(server, tag, method, target, body=None, *, status, headers=None, raw=None):
-    """One request; its reply must be `status`, and as the description says. Its body."""
+def check_request(operation, body, fits, where):
+    """What the server takes is described, and what is not described it does not take."""
+    errors = errors_of(operation["requestBody"]["content"]["application/json"]["schema"], body)
+    if bool(errors) == fits:
+        fail(f"{where}: the request is {'not ' if fits else ''}as described: {json.dumps(body)[:2000]} {errors}")
+
+
+def ask(server, tag, method, target, body=None, *, status, headers=None, raw=None, fits=None):
+    """One request; its reply must be `status`, and as the description says. Its body.
+
+    The request must be as described too, and one that gets a 400 must not, unless `fits` says otherwise."""
     headers = dict(headers or {})
     if body is not None:
         headers.setdefault("Content-Type", "application/json")
@@ -164,6 +177,8 @@ def ask(server, tag, method, target, body=None, *, status, headers=None, raw=Non
     pattern, operation = find_operation(tag, method, target.split("?")[0])
     if str(status) not in operation["responses"]:
         fail(f"{where} is not described")
+    if body is not None and status not in (413, 415, 431):
+        check_request(operation, body, status != 400 if fits is None else fits, where)
     asked.add((pattern, method.lower()))
     seen.add((pattern, method.lower(), status))
     described = resolve(operation["responses"][str(status)])
@@ -212,9 +227,10 @@ def check_questions(server):
         shadow = ask(server, "http", "POST", "/v1/check", {"limit": "seen", "key": "x"}, status=200)
     expect(shadow, verdict="allow", flags=["shadow"])
     for bad in ({}, [], {"limit": "api", "key": 1}, {"limit": "api", "cost": 0}, {"lmit": "api"},
-                {"limit": "pairs", "key": "one"}, {"limit": "api", "attributes": {}}):
+                {"limit": "api", "attributes": {}}, {"attributes": {}, "tier": "free"}):
         ask(server, "http", "POST", "/v1/check", bad, status=400)
         ask(server, "http", "POST", "/v1/peek", bad, status=400)
+    ask(server, "http", "POST", "/v1/check", {"limit": "pairs", "key": "one"}, status=400, fits=True)
     ask(server, "http", "POST", "/v1/check", raw=b"{", status=400)
     ask(server, "http", "POST", "/v1/check", raw=b" " * 70000, status=413)
     ask(server, "http", "POST", "/v1/check", api, status=431, headers={"X": "y" * 20000})
@@ -224,7 +240,7 @@ def check_questions(server):
 
 def check_batches(server):
     batch = [{"limit": "api", "key": "bob"}, {"limit": "nope"}, {"limit": "api", "key": "bob", "cost": 9}, 7]
-    results = ask(server, "http", "POST", "/v1/check/batch", {"requests": batch}, status=200)["results"]
+    results = ask(server, "http", "POST", "/v1/check/batch", {"requests": batch}, status=200, fits=False)["results"]
     if [r.get("verdict") or r["status"] for r in results] != ["allow", 404, "never", 400]:
         fail(f"batch: {results}")
     ask(server, "http", "POST", "/v1/check/batch", {"requests": []}, status=200)
@@ -302,7 +318,7 @@ def check_limits(server):
     refused = ask(server, "admin", "PUT", "/v1/limits/new", {**new, "rate": "often"}, status=422)
     if not refused["messages"]:
         fail("no messages")
-    ask(server, "admin", "PUT", "/v1/limits/other", new, status=400)
+    ask(server, "admin", "PUT", "/v1/limits/other", new, status=400, fits=True)
     ask(server, "admin", "PUT", "/v1/limits/new", new, status=415, headers={"Content-Type": "text/plain"})
     ask(server, "admin", "DELETE", "/v1/limits/new", status=204)
     ask(server, "admin", "DELETE", "/v1/limits/new", status=404)
