@@ -161,6 +161,43 @@ static void after_a_reload_that_failed_the_old_files_are_in_force(void **state)
     }
 }
 
+/* ---- the clock ---- */
+
+static void hear(void *arg, const struct weir_rules_message *message)
+{
+    (void)snprintf(arg, 256, "%s", message->text);
+}
+
+/* One question by the rules' own clock: what is left. */
+static uint64_t ask_by_clock(struct state_world *w, char told[256])
+{
+    static const char slow[] = "limits: [{name: slow, key: [user], rate: 10/week, max_keys: 64}]";
+    struct weir_rules_options o = WEIR_RULES_OPTIONS_INIT;
+    struct weir_rules_attribute user[] = {WEIR_RULES_ATTRIBUTE("user", "x")};
+    struct weir_rules_question q = {.attributes = user, .attributes_count = 1};
+    struct weir_rules_answer a;
+    told[0] = '\0';
+    o.state = w->folder;
+    o.message = hear;
+    o.message_arg = told;
+    REQUIRE(weir_rules_open_text(&w->rules, "test", slow, strlen(slow), &o, &w->error) == 0);
+    REQUIRE(weir_rules_ask(w->rules, &q, &a, &w->error) == 0);
+    state_world_close(w);
+    return a.answer.remaining;
+}
+
+static void a_clock_that_was_set_back_by_days_neither_stops_nor_frees_anybody(void **state)
+{
+    char told[256];
+    assert_int_equal(ask_by_clock(*state, told), 9);
+    faults_wall_clock_off_s = -3 * 86400;
+    assert_int_equal(ask_by_clock(*state, told), 8);
+    assert_non_null(strstr(told, "behind the state: going on from there"));
+    faults_wall_clock_off_s = 0;
+    assert_int_equal(ask_by_clock(*state, told), 7);
+    assert_string_equal(told, "");
+}
+
 int main(void)
 {
     if (access("/dev/shm", W_OK) == 0) {
@@ -171,6 +208,7 @@ int main(void)
         TEST(a_failing_call_at_the_start_costs_no_key),
         TEST(a_failing_call_at_the_first_start_leaves_nothing_behind),
         TEST(after_a_reload_that_failed_the_old_files_are_in_force),
+        TEST(a_clock_that_was_set_back_by_days_neither_stops_nor_frees_anybody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -319,6 +319,7 @@ static void damaged_files_are_told_and_the_server_starts(void **state)
     assert_true(server_program_start(&p) && server_program_connect(&p, &c));
     assert_int_equal(server_program_logged(&p, "cannot be used: the header is damaged"), 2);
     write_into(&p, "ls bucket~*.weir.bad adhoc.weir.bad >/dev/null");
+    assert_true(server_program_metric(&p, "weir_state_files_unusable_total") == 2);
     assert_non_null(strstr(server_ask(&c, "WEIR.PEEK log x"), "'log' 2000 1999 "));
     assert_non_null(strstr(server_ask(&c, "WEIR.PEEK bucket x"), "'bucket' 2000 2000 "));
     server_disconnect(&c);

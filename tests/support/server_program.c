@@ -76,12 +76,14 @@ bool server_program_start(struct server_program *p)
     char rules[512];
     char state[512];
     char log[512];
+    char admin[512] = "unix:";
     int ends[2];
     posix_spawn_file_actions_t files;
     char *argv[] = {"weir",    "serve", "--config",  rules, "--resp",  p->address, "--http", "off",
-                    "--admin", "off",   "--threads", "2",   "--state", state,      NULL};
+                    "--admin", admin,   "--threads", "2",   "--state", state,      NULL};
     (void)path_of(p, "rules.yaml", rules);
     (void)path_of(p, "state", state);
+    (void)snprintf(admin, sizeof admin, "unix:%s/admin", p->folder);
     open_pipe(ends);
     threads_require(posix_spawn_file_actions_init(&files) == 0);
     (void)posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
@@ -139,6 +141,30 @@ void server_program_await(const struct server_program *p, const char *text, unsi
         threads_require(i < PATIENCE_S * 100);
         (void)usleep(10000);
     }
+}
+
+double server_program_metric(const struct server_program *p, const char *name)
+{
+    static const char ask[] = "GET /metrics HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
+    char address[512];
+    char line[256];
+    size_t size = 1 << 20;
+    size_t len = 0;
+    char *text = calloc(1, size);
+    struct server_client c;
+    (void)snprintf(address, sizeof address, "unix:%s/admin", p->folder);
+    server_connect(&c, address);
+    threads_require(text != NULL && server_send(&c, ask, sizeof ask - 1));
+    for (ssize_t n; (n = read(c.fd, text + len, size - 1 - len)) > 0;) {
+        len += (size_t)n;
+    }
+    server_disconnect(&c);
+    (void)snprintf(line, sizeof line, "\n%s ", name);
+    const char *at = strstr(text, line);
+    threads_require(at != NULL);
+    double value = strtod(at + strlen(line), NULL);
+    free(text);
+    return value;
 }
 
 static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)

@@ -11,7 +11,7 @@
 #include "support/server_client.h"
 
 struct server_program {
-    char folder[256]; /* of the test's own: rules.yaml, log, and state/ */
+    char folder[256]; /* of the test's own: rules.yaml, log, admin (a socket), and state/ */
     char address[64]; /* of RESP; the same over restarts */
     pid_t pid;        /* 0: not running */
 };
@@ -32,6 +32,9 @@ char *server_program_log(const struct server_program *p);
 /* Waits until the log has this text more than `times` times. */
 void server_program_await(const struct server_program *p, const char *text, unsigned times);
 unsigned server_program_logged(const struct server_program *p, const char *text);
+
+/* The value of a metric without labels. */
+double server_program_metric(const struct server_program *p, const char *name);
 
 /* Kills it if it runs, removes the folder. */
 void server_program_finish(struct server_program *p);
