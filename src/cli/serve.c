@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "cli/serve_loop.h"
 #include "cli/serve_sockets.h"
+#include "policy/live.h"
 
 const char *const serve_protocol_names[PROTOCOLS] = {"resp", "http", "admin"};
 
@@ -33,7 +34,8 @@ static void announce(const struct server *server, const struct serve_settings *s
     LOG(LEVEL_INFO, "started", LOG_STRING("version", weir_version()),
         LOG_STRING("config", settings->config != NULL ? settings->config : "example"),
         LOG_COUNT("threads", server->threads), LOG_STRING("resp", text[PROTOCOL_RESP]),
-        LOG_STRING("http", text[PROTOCOL_HTTP]), LOG_STRING("admin", text[PROTOCOL_ADMIN]));
+        LOG_STRING("http", text[PROTOCOL_HTTP]), LOG_STRING("admin", text[PROTOCOL_ADMIN]),
+        LOG_STRING("state", server->rules->state != NULL ? server->rules->state->folder : "off"));
     if (settings->log_format == LOG_AS_JSON) {
         return;
     }
