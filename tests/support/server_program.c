@@ -55,11 +55,15 @@ void server_program_init(struct server_program *p, const char *rules)
 static bool read_address(struct server_program *p, int fd)
 {
     char line[256];
+    char address[sizeof p->address];
     bool found = false;
     FILE *out = fdopen(fd, "r");
     threads_require(out != NULL);
     while (!found && fgets(line, sizeof line, out) != NULL) {
-        found = sscanf(line, " resp %63s", p->address) == 1;
+        found = sscanf(line, " resp %63s", address) == 1;
+    }
+    if (found && strcmp(address, p->address) != 0) { /* clients read it while others restart */
+        memcpy(p->address, address, sizeof address);
     }
     (void)fclose(out);
     return found;
