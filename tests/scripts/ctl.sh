@@ -23,7 +23,7 @@ until_true() {
 # start OPTION...: a server; $admin is its address
 start() {
     : >"$dir/out"
-    "$weir" serve --resp off --config "$dir/rules.yaml" "$@" </dev/null >"$dir/out" 2>"$dir/err" &
+    "$weir" serve --resp off --max-age 0 --config "$dir/rules.yaml" "$@" </dev/null >"$dir/out" 2>"$dir/err" &
     pid=$!
     until_true grep -q 'admin  ' "$dir/out"
     admin=$(sed -n 's/^ *admin  *//p' "$dir/out")

@@ -84,7 +84,9 @@ def check_operation(path, method, operation):
 class Server:
     def __init__(self, *options):
         self.log = open(os.path.join(FOLDER, "log"), "wb")
-        command = [WEIR, "serve", "--resp", "off", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", *options]
+        # --max-age 0: on a busy machine, what has waited must not be refused for that.
+        command = [WEIR, "serve", "--max-age", "0", "--resp", "off", "--http", "127.0.0.1:0",
+                   "--admin", "127.0.0.1:0", *options]
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log)
         self.ports = {}
