@@ -282,15 +282,15 @@ struct readers {
     uint64_t asked;
 };
 
-/* In each state "always" is a check secret and exactly one of "even" and "odd" an admin one. */
+/* In each state "always" is a check secret, the first or the last of many; "boss" is an admin. */
 static void *ask(void *arg)
 {
     struct readers *r = arg;
     struct access_pass pass = {0};
-    bool shown = access_show(r->access, TEXT("always"), ROLE_NONE, &pass);
-    uint64_t wrong = !shown;
+    uint64_t wrong = !access_show(r->access, TEXT("always"), ROLE_NONE, &pass);
     do {
         wrong += role_of(r->access, "always") != ROLE_CHECK;
+        wrong += role_of(r->access, "boss") != ROLE_ADMIN;
         wrong += role_of(r->access, "never") != ROLE_NONE;
         wrong += access_role_open(r->access) != ROLE_NONE;
         wrong += access_role(r->access, &pass) != ROLE_CHECK;
@@ -300,23 +300,36 @@ static void *ask(void *arg)
     return NULL;
 }
 
+/* As many secrets as may be, and "even" or "odd" among them. */
+static void write_state(bool even)
+{
+    char text[ACCESS_SECRETS_MAX * 8] = "";
+    size_t n = 0;
+    for (unsigned i = 0; i < ACCESS_SECRETS_MAX; i++) {
+        const char *line = i == (even ? 0 : ACCESS_SECRETS_MAX - 1) ? "always"
+                           : i == 7                                 ? (even ? "even" : "odd")
+                                                                    : "filler";
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s\n", line);
+    }
+    write_file(text);
+}
+
 static void readers_see_whole_states_while_secrets_change(void **state)
 {
     struct readers r = {0};
     struct weir_error error = {0};
     pthread_t threads[READERS];
-    struct access_sources from = {.file = {[ROLE_ADMIN] = path},
-                                  .text = {[ROLE_CHECK] = "first\nalways\nlast"}};
-    write_file("even\n");
+    struct access_sources from = {.file = {[ROLE_CHECK] = path}, .text = {[ROLE_ADMIN] = "boss"}};
+    write_state(true);
     assert_int_equal(access_open(&r.access, &from, &error), 0);
     for (unsigned i = 0; i < READERS; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, ask, &r), 0);
     }
     for (unsigned i = 1; i <= RELOADS; i++) {
-        write_file(i % 2 == 0 ? "even\n" : "more\nodd\n");
+        write_state(i % 2 == 0);
         assert_int_equal(access_reload(r.access, &error), 0);
-        assert_int_equal(role_of(r.access, "even"), i % 2 == 0 ? ROLE_ADMIN : ROLE_NONE);
-        assert_int_equal(role_of(r.access, "odd"), i % 2 == 0 ? ROLE_NONE : ROLE_ADMIN);
+        assert_int_equal(role_of(r.access, "even"), i % 2 == 0 ? ROLE_CHECK : ROLE_NONE);
+        assert_int_equal(role_of(r.access, "odd"), i % 2 == 0 ? ROLE_NONE : ROLE_CHECK);
     }
     store_release(&r.end, 1);
     for (unsigned i = 0; i < READERS; i++) {

@@ -295,6 +295,38 @@ static void http_takes_bearers_and_passwords(void **state)
     access_close(o.access);
 }
 
+static void operators_need_the_role_for_what_changes_things(void **state)
+{
+    static const struct {
+        const char *line;
+        const char *fields;
+        int status;
+    } cases[] = {
+        {"GET /v1/log-level", "", 401},
+        {"GET /v1/log-level", "Authorization: Bearer check-1\r\n", 200},
+        {"PUT /v1/log-level", "", 401},
+        {"PUT /v1/log-level", "Authorization: Bearer check-1\r\n", 403},
+        {"PUT /v1/log-level", "Authorization: Basic Y2hlY2s6YWRtaW4tMQ==\r\n", 403}, /* check: */
+        {"PUT /v1/log-level", "Authorization: Basic YWRtaW46YWRtaW4tMQ==\r\n", 200}, /* admin: */
+        {"PUT /v1/log-level", "Authorization: Bearer admin-1\r\n", 200},
+    };
+    static struct http_answer a;
+    struct server_world w;
+    struct http_server s;
+    struct server_options o = server_world_options();
+    o.listen[PROTOCOL_ADMIN] = "127.0.0.1:0";
+    o.access = secrets("check-1", "admin-1");
+    server_world_start(&w, rules, &o);
+    (void)server_address(&w.server, PROTOCOL_ADMIN, s.address, sizeof s.address);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *body = cases[i].line[0] == 'P' ? "{\"level\":\"info\"}" : "";
+        http_ask(&s, cases[i].line, cases[i].fields, body, &a);
+        assert_int_equal(a.status, cases[i].status);
+    }
+    assert_int_equal(refused(&w.server), 4);
+    stop(&w);
+}
+
 static void a_field_that_is_too_long_to_be_a_secret_is_wrong(void **state)
 {
     static char fields[8192] = "Authorization: Basic ";
@@ -441,6 +473,7 @@ int main(void)
         cmocka_unit_test(ten_wrong_secrets_end_the_connection),
         cmocka_unit_test(a_secret_that_is_taken_away_ends_the_role_of_open_connections),
         cmocka_unit_test(http_takes_bearers_and_passwords),
+        cmocka_unit_test(operators_need_the_role_for_what_changes_things),
         cmocka_unit_test(a_field_that_is_too_long_to_be_a_secret_is_wrong),
         cmocka_unit_test(what_is_open_needs_no_secret_and_ignores_a_wrong_one),
         cmocka_unit_test(ten_wrong_secrets_end_an_http_connection_too),
