@@ -12,6 +12,20 @@ install(FILES "${PROJECT_BINARY_DIR}/man/weir.yaml.5" DESTINATION "${CMAKE_INSTA
 install(FILES docs/openapi.json DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY docs/integrations DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
+# The units name the program where it is installed, which is known when that happens. For a package: PREFIX=/usr.
+install(CODE "set(weir_units \"${PROJECT_SOURCE_DIR}/packaging\")
+set(weir_bindir \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")")
+install(CODE [[
+foreach(unit weir.service weir.socket)
+    file(READ "${weir_units}/${unit}" text)
+    string(REPLACE "@bindir@" "${weir_bindir}" text "${text}")
+    set(to "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/lib/systemd/system/${unit}")
+    message(STATUS "Installing: ${to}")
+    file(WRITE "${to}" "${text}")
+endforeach()
+]])
+install(FILES packaging/weir.yaml DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples")
+
 install(EXPORT weirTargets NAMESPACE weir:: DESTINATION "${package_dir}")
 configure_package_config_file(cmake/weirConfig.cmake.in cmake/weirConfig.cmake INSTALL_DESTINATION "${package_dir}")
 write_basic_package_version_file(cmake/weirConfigVersion.cmake COMPATIBILITY SameMinorVersion)
