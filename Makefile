@@ -19,8 +19,8 @@ build: ## build the library and the program (build/weir)
 	@scripts/setup build
 	@$(call make_preset,release,build,all)
 
-run: build ## show limiting in action
-	@build/weir demo $(ARGS) </dev/null
+run: build ## start the server with example rules (ARGS=... for its options), until it is interrupted
+	@build/weir serve $(ARGS) </dev/null
 
 test: ## build and run every test; ends with "N passed, N failed"
 	@scripts/setup build test

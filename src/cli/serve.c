@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "cli/serve_loop.h"
 #include "cli/serve_sockets.h"
-#include "policy/live.h"
 
 const char *const serve_protocol_names[PROTOCOLS] = {"resp", "http", "admin"};
 
@@ -24,30 +23,6 @@ struct serve_run {
     struct sockets sockets;
     int signals;
 };
-
-static void announce(const struct server *server, const struct serve_settings *settings)
-{
-    char text[PROTOCOLS][128];
-    for (unsigned i = 0; i < PROTOCOLS; i++) {
-        (void)server_address(server, (enum server_protocol)i, text[i], sizeof text[i]);
-    }
-    LOG(LEVEL_INFO, "started", LOG_STRING("version", weir_version()),
-        LOG_STRING("config", settings->config != NULL ? settings->config : "example"),
-        LOG_COUNT("threads", server->threads), LOG_STRING("resp", text[PROTOCOL_RESP]),
-        LOG_STRING("http", text[PROTOCOL_HTTP]), LOG_STRING("admin", text[PROTOCOL_ADMIN]),
-        LOG_STRING("state", server->rules->state != NULL ? server->rules->state->folder : "off"));
-    if (settings->log_format == LOG_AS_JSON) {
-        return;
-    }
-    (void)printf("weir %s serves %s with %u thread%s\n", weir_version(),
-                 settings->config != NULL ? settings->config
-                                          : "an example rule set (--config FILE for your own)",
-                 server->threads, server->threads == 1 ? "" : "s");
-    for (unsigned i = 0; i < PROTOCOLS; i++) {
-        (void)printf("  %-6s %s\n", serve_protocol_names[i], text[i]);
-    }
-    (void)fflush(stdout);
-}
 
 /* What went wrong, who asked for it, and what to do where that is known. */
 static int complain_start(const struct server *server, const struct serve_settings *settings, int e,
@@ -74,7 +49,7 @@ static int serve_rules(struct serve_run *run, const struct serve_settings *setti
     if (e != 0) {
         return complain_start(&run->server, settings, e, &error);
     }
-    announce(&run->server, settings);
+    serve_announce(&run->server, settings);
     notify_send(&run->notify, "READY=1\nSTATUS=serving");
     serve_loop_run(&loop);
     notify_send(&run->notify, "STOPPING=1\nSTATUS=answering what has arrived");

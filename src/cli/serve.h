@@ -5,6 +5,7 @@
  *   serve_options.c  what is asked for: flags, then WEIR_... variables, then the rule file
  *   serve_rules.c    the rules: opened, or an example
  *   serve_access.c   the secrets
+ *   serve_announce.c where it listens, and what to try
  *   serve_sockets.c  sockets that the service manager has opened
  *   serve_notify.c   what the service manager is told
  *   serve_watch.c    whether the files of the rules have changed
@@ -74,6 +75,8 @@ void serve_finish_settings(struct serve_settings *settings);
 
 /* Tells of WEIR_... variables that look like a slip of the keyboard. */
 void serve_check_environment(void);
+
+void serve_announce(const struct server *server, const struct serve_settings *settings);
 
 /* CLI_OK, or an exit code after everything has been told. */
 int serve_open_rules(const struct serve_settings *settings, struct weir_rules **rules);

@@ -53,17 +53,34 @@ static void each_rule_file(const struct watch *w, file_fn fn, void *arg)
     }
 }
 
-static void each_file(const struct watch *w, file_fn fn, void *arg)
+struct each {
+    file_fn fn;
+    void *arg;
+};
+
+static void each_named(void *arg, const struct source_file *file)
 {
-    each_rule_file(w, fn, arg);
-    if (w->rules != NULL) {
-        rules_files(w->rules, fn, arg);
-    }
+    const struct each *each = arg;
+    each->fn(each->arg, file->path);
+}
+
+static void each_other(const struct watch *w, file_fn fn, void *arg)
+{
     for (size_t i = 0; i < sizeof w->also / sizeof w->also[0]; i++) {
         if (w->also[i] != NULL) {
             fn(arg, w->also[i]);
         }
     }
+}
+
+static void each_file(const struct watch *w, file_fn fn, void *arg)
+{
+    struct each each = {fn, arg};
+    each_rule_file(w, fn, arg);
+    if (w->rules != NULL) {
+        rules_files(w->rules, each_named, &each);
+    }
+    each_other(w, fn, arg);
 }
 
 /* ---- what they look like, and what they say ---- */
@@ -91,16 +108,27 @@ static void mix_looks(void *arg, const char *path)
     mix(arg, looks, sizeof looks);
 }
 
+static void mix_text(struct hash *h, const char *path, bool there, struct text text)
+{
+    mix(h, path, strlen(path));
+    mix(h, &there, sizeof there);
+    mix(h, there ? text.at : "", there ? text.len : 0);
+}
+
 static void mix_content(void *arg, const char *path)
 {
     struct arena arena = ARENA_INIT;
     struct weir_error error;
     struct text text = {"", 0};
-    int e = file_read(&arena, path, FILE_BYTES_MAX, &text, &error);
-    mix(arg, path, strlen(path));
-    mix(arg, &e, sizeof e);
-    mix(arg, e == 0 ? text.at : "", e == 0 ? text.len : 0);
+    bool there = file_read(&arena, path, FILE_BYTES_MAX, &text, &error) == 0;
+    mix_text(arg, path, there, text);
     arena_finish(&arena);
+}
+
+/* What the rules have read, whatever the file says by now. */
+static void mix_read(void *arg, const struct source_file *file)
+{
+    mix_text(arg, file->path, file->content.at != NULL, file->content);
 }
 
 static struct hash of_files(const struct watch *w, file_fn mixing)
@@ -278,20 +306,20 @@ void watch_before(struct watch *w)
 
 void watch_after(struct watch *w, struct weir_rules *rules, uint64_t now_ns)
 {
-    struct hash before = w->before;
     if (w->config == NULL) {
         return;
     }
     w->rules = rules;
     w->look_ns = now_ns + WATCH_LOOK_NS;
     watch_again(w);
-    w->first_ns = 0;
     w->looks = of_files(w, mix_looks);
-    w->content = of_files(w, mix_content);
-    watch_before(w);
-    if (!same(before, w->before)) { /* written while they were read: nobody knows what was read */
+    w->content = w->before; /* what was read, as far as anybody knows */
+    rules_files(rules, mix_read, &w->content);
+    each_other(w, mix_content, &w->content);
+    bool known = same(of_files(w, mix_content), w->content);
+    w->first_ns = 0;
+    if (!known) { /* written in the meantime */
         w->looks = (struct hash){0, 0};
-        w->content = w->looks;
         w->first_ns = now_ns;
         w->last_ns = now_ns;
     }

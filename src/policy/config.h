@@ -27,6 +27,7 @@
 /* A file that a rule file names. */
 struct source_file {
     const char *path;
+    struct text content; /* as it was read; at == NULL: it could not be */
     struct source_file *next;
 };
 

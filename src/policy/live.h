@@ -57,10 +57,11 @@ struct weir_rules {
 };
 
 /*
- * Calls fn with each file that the rules name, those that were refused last included; relative to
- * the present folder. Some may come twice. fn must not call the same rules.
+ * Calls fn with each file that the rules name, those that were refused last included. Some may
+ * come twice. fn must not call the same rules.
  */
-void rules_files(struct weir_rules *r, void (*fn)(void *arg, const char *path), void *arg);
+typedef void (*rules_file_fn)(void *arg, const struct source_file *file);
+void rules_files(struct weir_rules *r, rules_file_fn fn, void *arg);
 
 /* ---- the gate (gate.c) ---- */
 

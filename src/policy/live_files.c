@@ -1,15 +1,14 @@
 /* The files behind the rules, for who watches them. */
 #include "policy/live.h"
 
-static void list_files(const struct source *source, void (*fn)(void *arg, const char *path),
-                       void *arg)
+static void list_files(const struct source *source, rules_file_fn fn, void *arg)
 {
     for (const struct source_file *f = source->files; f != NULL; f = f->next) {
-        fn(arg, f->path);
+        fn(arg, f);
     }
 }
 
-void rules_files(struct weir_rules *r, void (*fn)(void *arg, const char *path), void *arg)
+void rules_files(struct weir_rules *r, rules_file_fn fn, void *arg)
 {
     (void)pthread_mutex_lock(&r->reload);
     const struct config *configs[] = {&r->set->config, &r->rejected};

@@ -6,15 +6,18 @@
 static const char *path_from(struct reader *r, struct text text)
 {
     bool absolute = text.len > 0 && text.at[0] == '/';
-    const char *path =
-        arena_format(&r->source->arena, "%.*s%.*s", absolute ? 0 : (int)r->folder.len, r->folder.at,
-                     TEXT_ARGS(text));
+    return arena_format(&r->source->arena, "%.*s%.*s", absolute ? 0 : (int)r->folder.len,
+                        r->folder.at, TEXT_ARGS(text));
+}
+
+/* For who watches the files of the rules. */
+static void note(struct reader *r, const char *path, struct text content)
+{
     struct source_file *file = arena_take(&r->source->arena, sizeof *file);
-    if (path != NULL && file != NULL) {
-        *file = (struct source_file){path, r->source->files};
+    if (file != NULL) {
+        *file = (struct source_file){path, content, r->source->files};
         r->source->files = file;
     }
-    return path;
 }
 
 struct named_file *named_file(struct reader *r, const struct node *node, struct text name)
@@ -35,8 +38,10 @@ struct named_file *named_file(struct reader *r, const struct node *node, struct 
     }
     if (file_read(arena, path, CONFIG_FILE_MAX, &file->content, &error) != 0) {
         problem(r->problems, node->place, "%s", error.text);
+        note(r, path, (struct text){NULL, 0});
         return NULL;
     }
+    note(r, path, file->content);
     file->path = path;
     file->next = r->files;
     r->files = file;

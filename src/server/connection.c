@@ -6,7 +6,6 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "server/peers.h"
 #include "server/worker.h"
 
@@ -233,6 +232,7 @@ static size_t decide(struct connection *c, struct text input)
         c->ending = true;
         used = (int64_t)input.len;
     }
+    c->asked = c->asked || used > 0;
     flush(c);
     return (size_t)used;
 }
@@ -330,13 +330,23 @@ static void leave(struct connection *c)
     set_reading(c, true);
 }
 
+/*
+ * A connection that was accepted just before the end and has not said anything: its client cannot
+ * know, and would take the end for a failure. Those that have asked before may be closed at any
+ * time, and their clients know that.
+ */
+static bool is_awaited(const struct connection *c)
+{
+    return !c->asked && now_ms(c) - c->worker->stopped_ms < SERVER_FIRST_MS;
+}
+
 /* What is next: more input, or the end. */
 static void go_on(struct connection *c)
 {
     if (c->closing || c->leaving) {
         return;
     }
-    if (c->stopping && c->owed == 0 && has_room(c)) {
+    if (c->stopping && c->owed == 0 && has_room(c) && !is_awaited(c)) {
         c->ending = true;
     }
     if (c->ending && !c->writing) {
@@ -375,28 +385,20 @@ void connection_check_time(struct connection *c, uint64_t now)
 {
     const struct server_options *o = &c->worker->server->options;
     note_progress(c, now);
+    if (c->stopping && !c->writing) { /* nobody is awaited for ever */
+        go_on(c);
+    }
     uint64_t limit = c->leaving                  ? SERVER_LINGER_MS
                      : c->writing                ? o->write_ms
                      : buffer_len(&c->input) > 0 ? o->request_ms
                                                  : o->idle_ms;
     if (!c->closing && now - c->since_ms > limit) {
-        count_own(&c->worker->counts.timed_out, c->leaving ? 0 : 1);
+        if (!c->leaving) {
+            count_own(&c->worker->counts.timed_out, 1);
+            connection_tell_late(c);
+        }
         connection_close(c);
     }
-}
-
-bool connection_wrong_secret(struct connection *c)
-{
-    if (++c->wrong < CONNECTION_WRONG_MAX) {
-        return false;
-    }
-    char peer[ADDRESS_MAX] = "unix";
-    if (c->peer.family != 0) {
-        (void)address_print(&c->peer, peer);
-    }
-    LOG(LEVEL_WARNING, "wrong secrets: connection ended", LOG_STRING("address", peer),
-        LOG_STRING("protocol", c->protocol->name), LOG_COUNT("tried", c->wrong));
-    return true;
 }
 
 /* ---- beginning ---- */
@@ -486,8 +488,10 @@ bool connection_accept(struct worker *w, uv_stream_t *listener, const struct pro
         note_peer(c);
     }
     if (is_too_many(w, protocol->kind, open)) {
+        connection_tell_refused(c, CONNECTION_TOO_MANY);
         refuse(c, &w->counts.refused);
     } else if (protocol->kind != PROTOCOL_ADMIN && !enter(c)) {
+        connection_tell_refused(c, CONNECTION_TOO_MANY_OF_ADDRESS);
         refuse(c, &w->counts.refused_address);
     } else {
         set_reading(c, true);

@@ -79,6 +79,7 @@ struct connection {
     bool writing;
     bool reading;
     bool stopping; /* the server ends: what is owed, no more */
+    bool asked;    /* at least one request */
     bool ending;   /* no more requests; leave when the replies are out */
     bool leaving;  /* shut down for writing, input is thrown away */
     bool closing;  /* uv_close() has been called */
@@ -101,6 +102,15 @@ bool connection_wrong_secret(struct connection *c);
 void connection_stop(struct connection *c);
 
 void connection_close(struct connection *c);
+
+/* Into the log (connection_tell.c). */
+enum connection_refusal {
+    CONNECTION_TOO_MANY,
+    CONNECTION_TOO_MANY_OF_ADDRESS,
+    CONNECTION_REFUSALS
+};
+void connection_tell_refused(const struct connection *c, enum connection_refusal why);
+void connection_tell_late(const struct connection *c);
 
 /* Closes what has been idle, or slow, for too long. Called by the thread's clock. */
 void connection_check_time(struct connection *c, uint64_t now_ms);

@@ -12,9 +12,12 @@ die() { echo "$*" >&2; exit 1; }
 # Installed below a prefix, with and without DESTDIR, the unit names the program that is there.
 cmake --install "$WEIR_BUILD_DIR" --prefix "$dir/p" >"$dir/log" || die "$(cat "$dir/log")"
 unit=$dir/p/lib/systemd/system/weir.service
-[ -f "$unit" ] && [ -f "$dir/p/lib/systemd/system/weir.socket" ] || die "the units are not installed"
+for file in "$unit" "$dir/p/lib/systemd/system/weir.socket"; do
+    [ -f "$file" ] || die "$file is not installed"
+done
 program=$(sed -n 's/^ExecStart=\([^ ]*\) .*/\1/p' "$unit")
-[ "$program" = "$dir/p/bin/weir" ] && [ -x "$program" ] || die "the unit starts $program"
+[ "$program" = "$dir/p/bin/weir" ] || die "the unit starts $program"
+[ -x "$program" ] || die "$program is not there"
 DESTDIR=$dir/d cmake --install "$WEIR_BUILD_DIR" --prefix /usr >"$dir/log" || die "$(cat "$dir/log")"
 grep -q '^ExecStart=/usr/bin/weir serve' "$dir/d/usr/lib/systemd/system/weir.service" || die "DESTDIR is in the unit"
 if grep -r '@[a-z]*@' "$dir/p/lib/systemd"; then die "a place was not filled in"; fi
@@ -39,7 +42,7 @@ else
     echo "systemd-analyze is missing: left out"
 fi
 
-# The example rules are good, and are those that weir serve has built in.
+# The example rules are good.
 "$WEIR_BUILD_DIR/weir" config check "$source/packaging/weir.yaml" >"$dir/log" 2>&1 || die "$(cat "$dir/log")"
 [ -f "$dir/p/share/doc/weir/examples/weir.yaml" ] || die "the example rules are not installed"
 
@@ -72,6 +75,6 @@ done
 grep -q '^USER weir$' "$file" || die "the container runs as root"
 grep -q '^HEALTHCHECK .*CMD \["weir", "ctl", "status"\]' "$file" || die "no health check"
 "$WEIR_BUILD_DIR/weir" ctl --help | grep -q '^  status ' || die "the health check is no command"
-for option in $(grep '^CMD' "$file" | grep -o -- '--[a-z-]*'); do
+grep '^CMD' "$file" | grep -o -- '--[a-z-]*' | while read -r option; do
     "$WEIR_BUILD_DIR/weir" serve --help | grep -q "^  $option " || die "the container passes $option"
 done

@@ -1,0 +1,494 @@
+"""What an operator and a service manager see of `weir serve`. Each function below is a story; its name says which."""
+import json, os, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time
+
+WEIR = os.path.join(os.environ["WEIR_BUILD_DIR"], "weir")
+RULES = "limits: [{name: api, when: {path: /api/**}, key: [user], rate: %d/day}]\n"
+PATIENCE = 60
+
+
+def until(what, condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "still not true: " + what
+        time.sleep(0.01)
+
+
+class Server:
+    """A `weir serve` in a folder of its own, with a clean environment."""
+
+    def __init__(self, *options, rules=RULES % 1000, env=None, sockets=None, names=None, wait=True, folder=None):
+        self.folder = folder or tempfile.mkdtemp()
+        self.own = folder is None
+        self.config = os.path.join(self.folder, "weir.yaml")
+        if rules is not None:
+            self.write(rules)
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("WEIR_", "LISTEN_", "NOTIFY_", "WATCHDOG_"))}
+        clean.update(env or {})
+        words = [WEIR, "serve"] + list(options)
+        if rules is not None and "--config" not in options and "WEIR_CONFIG" not in clean:
+            words += ["--config", self.config]
+        give = None
+        if sockets is not None:
+            clean["LISTEN_FDS"] = str(len(sockets))
+            if names is not None:
+                clean["LISTEN_FDNAMES"] = names
+            high = [s.fileno() for s in sockets]
+
+            def give():
+                copies = [os.dup(fd) for fd in high]
+                far = [os.dup2(fd, 100 + i) for i, fd in enumerate(copies)]
+                for i, fd in enumerate(far):
+                    os.dup2(fd, 3 + i)
+            words = ["sh", "-c", 'LISTEN_PID=$$ exec "$@"', "sh"] + words
+        self.out = open(os.path.join(self.folder, "out"), "w+")
+        self.err = open(os.path.join(self.folder, "err"), "w+")
+        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err, env=clean,
+                                        cwd=self.folder, preexec_fn=give, close_fds=sockets is None)
+        if wait:
+            until("it has started", lambda: " started " in self.log() or '"started"' in self.log() or
+                  self.process.poll() is not None)
+            assert self.process.poll() is None, self.log()
+
+    def write(self, text, name="weir.yaml"):
+        with open(os.path.join(self.folder, name), "w") as f:
+            f.write(text)
+
+    def said(self):
+        with open(self.out.name) as f:
+            return f.read()
+
+    def log(self):
+        with open(self.err.name) as f:
+            return f.read()
+
+    def count(self, words):
+        return self.log().count(words)
+
+    def address(self, protocol):
+        return re.search(r"\b%s=(\S+)" % protocol, self.log()).group(1)
+
+    def connect(self, protocol="resp"):
+        address = self.address(protocol)
+        if address.startswith("unix:"):
+            s = socket.socket(socket.AF_UNIX)
+            s.settimeout(PATIENCE)
+            s.connect(address[5:])
+            return s
+        host, port = address.rsplit(":", 1)
+        return socket.create_connection((host, int(port)), timeout=PATIENCE)
+
+    def quota(self):
+        with self.connect() as s:
+            s.sendall(b"*3\r\n$9\r\nWEIR.PEEK\r\n$3\r\napi\r\n$1\r\nx\r\n")
+            reply = b""
+            while reply.count(b"\r\n") < 11:
+                reply += s.recv(4096)
+            return int(reply.split(b"\r\n")[5][1:])
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def ended(self):
+        """Its exit code, when it has ended by itself."""
+        code = self.process.wait(PATIENCE)
+        self.close()
+        return code
+
+    def stop(self):
+        self.signal(signal.SIGTERM)
+        code = self.process.wait(PATIENCE)
+        log = self.log()
+        self.close()
+        assert code == 0, (code, log)
+        return log
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.last = (self.said(), self.log())
+        self.out.close()
+        self.err.close()
+        if self.own:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+QUIET = ("--resp", "127.0.0.1:0", "--http", "off", "--admin", "off")
+
+
+def fails(code, words, *options, **more):
+    s = Server(*options, wait=False, **more)
+    got = s.ended()
+    assert got == code and words in s.last[1], (got, code, words, s.last)
+    return s.last
+
+
+# ---- options ----
+
+def a_flag_counts_before_a_variable_before_the_file_before_the_default():
+    rules = "server: {resp: 'unix:file', http: 'unix:file2', admin: 'off'}\n" + RULES % 5
+    s = Server("--resp", "unix:flag", rules=rules, env={"WEIR_RESP": "unix:variable", "WEIR_THREADS": "1"})
+    assert (s.address("resp"), s.address("http")) == ("unix:flag", "unix:file2"), s.log()
+    assert " threads=1 " in s.log()
+    s.stop()
+    s = Server(rules=rules, env={"WEIR_RESP": "unix:variable", "WEIR_HTTP": ""})
+    assert (s.address("resp"), s.address("http")) == ("unix:variable", "unix:file2"), s.log()
+    assert s.address("admin") == "off"
+    s.stop()
+
+
+def an_error_says_who_gave_the_value():
+    fails(2, "WEIR_THREADS is 'x', expected a whole number from 1 to 64", *QUIET, env={"WEIR_THREADS": "x"})
+    fails(2, "--threads is '0', expected", *QUIET, "--threads", "0")
+    fails(2, "WEIR_INLINE is 'perhaps', expected on or off", *QUIET, env={"WEIR_INLINE": "perhaps"})
+    fails(2, "(from WEIR_HTTP)", "--resp", "off", "--admin", "off", env={"WEIR_HTTP": "nonsense"})
+    fails(2, "--log is 'xml', expected text or json", *QUIET, "--log", "xml")
+    fails(2, "--log-level is 'loud', expected error, warning, info or debug", *QUIET, "--log-level", "loud")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = "127.0.0.1:%d" % taken.getsockname()[1]
+        fails(1, address + ": cannot be listened on: Address already in use (from server.http); choose another with "
+              "--http ADDR:PORT, or off", "--resp", "off", "--admin", "off",
+              rules="server: {http: '%s'}\n" % address + RULES % 5)
+
+
+def a_variable_with_a_slip_in_its_name_is_told():
+    s = Server(*QUIET, env={"WEIR_CONECTIONS": "5", "WEIR_SOMETHING_ELSE": "1"})
+    assert "a variable that is not read name=WEIR_CONECTIONS meant_perhaps=WEIR_CONNECTIONS" in s.log(), s.log()
+    assert "SOMETHING" not in s.log()
+    s.stop()
+
+
+def a_log_in_json_is_json_and_nothing_else():
+    s = Server("--resp", "unix:a socket", "--http", "off", "--admin", "off", "--log", "json")
+    s.write("a: [\x01\n")
+    s.signal(signal.SIGHUP)
+    until("the bad rules are told", lambda: '"the old rules stay"' in s.log())
+    said = s.said()
+    lines = [json.loads(line) for line in s.stop().splitlines()]
+    assert said == "", said
+    assert [x["message"] for x in lines][0] == "started" and lines[-1]["message"] == "stopped"
+    assert lines[0]["resp"] == "unix:a socket"
+    bad = [x for x in lines if x["message"] == "rules"]
+    assert bad and bad[0]["line"] == 1 and bad[0]["file"].endswith("weir.yaml") and bad[0]["level"] == "error", bad
+
+
+def without_rules_it_prints_commands_that_work():
+    s = Server("--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", rules=None)
+    until("commands", lambda: s.said().count("\n") == 8)
+    commands = s.said().split("Try, from another terminal:\n")[1].splitlines()
+    assert [c.split()[0].rsplit("/", 1)[-1] for c in commands] == ["redis-cli", "curl", "weir"], commands
+    for command in commands:
+        if shutil.which(command.split()[0]):
+            done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE)
+            assert done.returncode == 0 and done.stdout, (command, done)
+            expected = {"redis-cli": b"0\n16\n15\n-1\n2\n", "curl": b'"limit":"search"'}.get(command.split()[0], b"login")
+            assert expected in done.stdout, (command, done.stdout)
+        else:
+            print("left out:", command)
+    s.signal(signal.SIGINT)
+    assert s.ended() == 0
+
+
+# ---- reloads ----
+
+def swap_link(folder, name, to):
+    os.symlink(to, os.path.join(folder, ".new"))
+    os.rename(os.path.join(folder, ".new"), os.path.join(folder, name))
+
+
+def rules_are_reloaded_on_a_signal_and_when_their_file_changes():
+    s = Server(*QUIET)
+    assert s.quota() == 1000
+    s.write(RULES % 2000)  # in place
+    until("written in place", lambda: s.quota() == 2000)
+    s.write(RULES % 3000, "other")
+    os.rename(os.path.join(s.folder, "other"), s.config)  # as editors do
+    until("renamed", lambda: s.quota() == 3000)
+    reloads = s.count("rules reloaded")
+    s.signal(signal.SIGHUP)
+    until("reloaded without a change", lambda: s.count("rules reloaded") == reloads + 1)
+    s.stop()
+
+
+def a_link_that_leads_elsewhere_is_a_change():
+    s = Server(*QUIET, rules=None, env={"WEIR_CONFIG": "mounted/weir.yaml"}, wait=False)
+    s.ended()
+    folder = tempfile.mkdtemp()
+    mounted = os.path.join(folder, "mounted")
+    for n in 1, 2, 3:
+        os.makedirs(os.path.join(mounted, "..v%d" % n))
+        with open(os.path.join(mounted, "..v%d" % n, "weir.yaml"), "w") as f:
+            f.write(RULES % (n * 100))
+    os.symlink("..v1", os.path.join(mounted, "..data"))
+    os.symlink("..data/weir.yaml", os.path.join(mounted, "weir.yaml"))
+    for config in "mounted/weir.yaml", "mounted":
+        s = Server(*QUIET, "--config", config, folder=folder, rules=None)
+        assert s.quota() == 100
+        for n in 2, 3, 1:
+            swap_link(mounted, "..data", "..v%d" % n)
+            until("version %d" % n, lambda: s.quota() == n * 100)
+        s.stop()
+    shutil.rmtree(folder)
+
+
+def a_file_that_the_rules_name_is_watched_too():
+    other = tempfile.mkdtemp()
+    rules = "block: [{user: ['file:%s/blocked.txt']}]\n" % other + RULES % 7
+    s = Server(*QUIET)
+    s.write(rules)
+    until("the file is missed", lambda: s.count("the old rules stay") == 1)
+    with open(other + "/blocked.txt", "w") as f:
+        f.write("mallory\n")
+    until("the file is there", lambda: s.quota() == 7)
+    before = s.count("rules reloaded")
+    with open(other + "/blocked.txt", "a") as f:
+        f.write("trudy\n")
+    until("the file has changed", lambda: s.count("rules reloaded") == before + 1)
+    s.stop()
+    shutil.rmtree(other)
+
+
+def bad_rules_are_told_once_and_the_same_bytes_are_no_news():
+    s = Server(*QUIET)
+    s.write("nonsense\n")
+    until("told", lambda: s.count("the old rules stay") == 1)
+    for _ in range(3):
+        s.write("nonsense\n")
+        time.sleep(0.15)
+    s.write(RULES % 1000)  # what is in force
+    until("good again", lambda: s.count("rules reloaded") == 1)
+    assert s.count("the old rules stay") == 1 and s.count("problem=") == 1, s.log()
+    before = s.count("reloading")
+    os.utime(s.config)
+    s.write(RULES % 1000)
+    s.write("x", "unrelated")
+    time.sleep(0.4)
+    assert s.count("reloading") == before, s.log()
+    assert s.quota() == 1000
+    s.stop()
+
+
+def who_does_not_want_files_watched_can_say_so():
+    s = Server(*QUIET, "--no-watch")
+    s.write(RULES % 5)
+    time.sleep(0.4)
+    assert s.quota() == 1000
+    s.signal(signal.SIGHUP)
+    until("reloaded", lambda: s.quota() == 5)
+    s.stop()
+
+
+# ---- the service manager ----
+
+class Manager:
+    def __init__(self, abstract):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.folder = tempfile.mkdtemp()
+        self.name = "\0weir-test-%d" % os.getpid() if abstract else self.folder + "/notify"
+        self.socket.bind(self.name)
+        self.socket.settimeout(PATIENCE)
+
+    def env(self):
+        return {"NOTIFY_SOCKET": self.name.replace("\0", "@")}
+
+    def told(self):
+        return self.socket.recv(4096).decode().split("\n")
+
+    def close(self):
+        self.socket.close()
+        shutil.rmtree(self.folder)
+
+
+def the_service_manager_is_told_what_happens():
+    for abstract in False, True:
+        m = Manager(abstract)
+        s = Server(*QUIET, env=m.env())
+        assert m.told()[0] == "READY=1"
+        s.signal(signal.SIGHUP)
+        reloading = m.told()
+        assert reloading[0] == "RELOADING=1" and re.fullmatch(r"MONOTONIC_USEC=\d+", reloading[1]), reloading
+        age = time.clock_gettime(time.CLOCK_MONOTONIC) - int(reloading[1].split("=")[1]) / 1e6
+        assert 0 <= age < PATIENCE, age
+        assert m.told()[0] == "READY=1"
+        s.write("nonsense\n")
+        s.signal(signal.SIGHUP)
+        assert m.told()[0] == "RELOADING=1"
+        failed = m.told()
+        assert failed[0] == "READY=1" and "old rules" in failed[1] and "weir.yaml:1" in failed[1], failed
+        s.stop()
+        assert m.told()[0] == "STOPPING=1"
+        m.close()
+
+
+def the_watchdog_gets_signs_of_life():
+    m = Manager(False)
+    s = Server(*QUIET, env=dict(m.env(), WATCHDOG_USEC="200000"))
+    assert m.told()[0] == "READY=1"
+    for _ in range(3):
+        assert m.told() == ["WATCHDOG=1"]
+    s.stop()
+    m.close()
+    m = Manager(False)
+    s = Server(*QUIET, env=dict(m.env(), WATCHDOG_USEC="20000", WATCHDOG_PID="1"))  # somebody else's
+    assert m.told()[0] == "READY=1"
+    time.sleep(0.1)
+    s.stop()
+    assert m.told()[0] == "STOPPING=1"
+    m.close()
+
+
+def listening(n=1, **more):
+    return [socket.create_server(("127.0.0.1", 0), backlog=511, **more) for _ in range(n)]
+
+
+def close_all(sockets):
+    for s in sockets:
+        s.close()
+
+
+def sockets_from_outside_go_by_name_or_by_port():
+    given = listening(2)
+    ports = [g.getsockname()[1] for g in given]
+    for options, names in ((), "http:resp"), (("--http", "0.0.0.0:%d" % ports[0], "--resp", "127.0.0.1:%d" % ports[1]),
+                                              "weir.socket:weir.socket"):
+        s = Server(*options, "--admin", "off", "--threads", "2", sockets=given, names=names)
+        assert s.address("http") == "127.0.0.1:%d" % ports[0] and s.address("resp") == "127.0.0.1:%d" % ports[1], s.log()
+        assert s.quota() == 1000
+        s.stop()
+    close_all(given)
+    path = tempfile.mkdtemp()
+    local = socket.socket(socket.AF_UNIX)
+    local.bind(path + "/socket")
+    local.listen(5)
+    s = Server("--http", "off", "--admin", "off", sockets=[local], names="resp")
+    assert s.quota() == 1000
+    s.stop()
+    assert os.path.exists(path + "/socket")  # it is not the server's
+    local.close()
+    shutil.rmtree(path)
+    several = listening(3, reuse_port=True)
+    s = Server("--http", "off", "--admin", "off", "--threads", "1", sockets=several, names="resp:resp:resp")
+    for g in several:
+        with socket.create_connection(g.getsockname(), timeout=PATIENCE) as c:
+            c.sendall(b"*1\r\n$4\r\nPING\r\n")
+            assert c.recv(100) == b"+PONG\r\n"
+    s.stop()
+    close_all(several)
+
+
+def sockets_that_cannot_be_used_are_refused():
+    datagram = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    datagram.bind(("127.0.0.1", 0))
+    deaf = socket.socket()
+    deaf.bind(("127.0.0.1", 0))
+    good = listening(1)[0]
+    for bad in datagram, deaf:
+        fails(2, "expected a listening stream socket", "--admin", "off", sockets=[bad], names="resp")
+    fails(2, "is named 'other', expected resp, http or admin, or the port", "--admin", "off", sockets=[good],
+          names="other")
+    close_all([datagram, deaf, good])
+
+
+# ---- ends ----
+
+def what_has_arrived_is_answered_and_idle_connections_are_closed():
+    s = Server(*QUIET)
+    idle, busy = s.connect(), s.connect()
+    for c in idle, busy:
+        c.sendall(b"*1\r\n$4\r\nPING\r\n")
+        assert c.recv(100) == b"+PONG\r\n"
+    busy.sendall(b"*1\r\n$4\r\nPING\r\n" * 1000)
+    s.signal(signal.SIGTERM)
+    got = b""
+    while True:
+        more = busy.recv(65536)
+        if not more:
+            break
+        got += more
+    assert got == b"+PONG\r\n" * 1000, len(got)
+    assert idle.recv(100) == b""
+    assert s.ended() == 0
+
+
+class Load(threading.Thread):
+    """Connects, asks once, and expects the whole answer; again and again."""
+
+    def __init__(self, address, request, ends):
+        super().__init__()
+        self.address, self.request, self.ends = address, request, ends
+        self.done, self.errors, self.over = 0, [], False
+
+    def once(self):
+        with socket.create_connection(self.address, timeout=PATIENCE) as s:
+            s.sendall(self.request)
+            reply = b""
+            while not reply.endswith(self.ends):
+                more = s.recv(4096)
+                if not more:
+                    raise OSError("ended after %r" % reply)
+                reply += more
+
+    def run(self):
+        while not self.over:
+            try:
+                self.once()
+                self.done += 1
+            except OSError as e:
+                self.errors.append(repr(e))
+
+
+def no_connection_is_refused_over_restarts_with_sockets_from_outside():
+    given = listening(2)
+    body = b'{"limit":"api","key":"x"}'
+    requests = [(b"*1\r\n$4\r\nPING\r\n", b"+PONG\r\n"),
+                (b"POST /v1/peek HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body,
+                 b"}")]
+    loads = [Load(given[i % 2].getsockname(), *requests[i % 2]) for i in range(4)]
+    options = ("--admin", "off", "--threads", "2")
+    s = Server(*options, sockets=given, names="resp:http")
+    for load in loads:
+        load.start()
+    for _ in range(4):
+        before = [load.done for load in loads]
+        until("everybody was served", lambda: all(l.done > b + 20 for l, b in zip(loads, before)) or
+              any(l.errors for l in loads))
+        s.stop()
+        s = Server(*options, sockets=given, names="resp:http")
+    for load in loads:
+        load.over = True
+    for load in loads:
+        load.join()
+    s.stop()
+    close_all(given)
+    errors = [e for load in loads for e in load.errors]
+    assert errors == [], errors[:5]
+    print("   %d connections over 4 restarts, none refused" % sum(load.done for load in loads))
+
+
+def connections_beyond_the_bound_are_told_once_in_a_second():
+    s = Server(*QUIET, "--connections", "1")
+    first = s.connect()
+    first.sendall(b"*1\r\n$4\r\nPING\r\n")
+    assert first.recv(100) == b"+PONG\r\n"
+    began = time.monotonic()
+    for _ in range(50):
+        with s.connect() as c:
+            assert c.recv(100).startswith(b"-ERR")
+    seconds = time.monotonic() - began
+    first.close()
+    lines = s.stop().count("connection refused why=")
+    assert 1 <= lines <= 2 + seconds, (lines, seconds)
+
+
+def main():
+    stories = [f for f in list(globals().values()) if callable(f) and getattr(f, "__module__", "") == "__main__" and
+               f.__name__.count("_") >= 3]
+    for story in stories:
+        if len(sys.argv) > 1 and not any(word in story.__name__ for word in sys.argv[1:]):
+            continue
+        began = time.monotonic()
+        story()
+        print("ok %5.1f s  %s" % (time.monotonic() - began, story.__name__.replace("_", " ")), flush=True)
+
+
+main()
