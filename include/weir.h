@@ -434,6 +434,13 @@ WEIR_API int weir_throttle_at(struct weir *w, uint64_t interval_ns, uint64_t bur
 WEIR_API int weir_key_init(const struct weir *w, const void *key, size_t key_len,
                            struct weir_key *out);
 
+/*
+ * Begins to fetch the memory that a question about this key will need, and does not wait for it:
+ * for callers that know several keys before they ask. Only a hint; a key of another limiter, or
+ * NULL, does nothing. weir_ask_batch() does it by itself.
+ */
+WEIR_API void weir_key_prefetch(const struct weir *w, const struct weir_key *key);
+
 /* ---- other verbs ------------------------------------------------------- */
 
 /*

@@ -97,6 +97,15 @@ int weir_key_init(const struct weir *w, const void *key, size_t key_len, struct 
     return 0;
 }
 
+void weir_key_prefetch(const struct weir *w, const struct weir_key *key)
+{
+    if (w != NULL && key != NULL && key->word[2] == w->head->fixed.generation) {
+        struct table_key where = table_key(&w->table, (struct hash){key->word[0], key->word[1]});
+        __builtin_prefetch(&w->table.lines[where.line], 1);
+        __builtin_prefetch(&w->table.lines[table_other_line(&w->table, where.line, where.tag)], 1);
+    }
+}
+
 /* ---- check ---- */
 
 /* The same question for everybody else: errors, new keys, other clocks, other tables. */

@@ -30,18 +30,10 @@ static struct pair *look_second(const struct weir *w, const struct table_key *ke
     return line_pick(&w->table.lines[table_other_line(&w->table, key->line, key->tag)], key->tag);
 }
 
-static bool short_cut(struct weir *w, const struct asked *q, struct pair *slot,
-                      struct weir_answer *answer)
-{
-    struct shortcut s = {w, q->params, slot, q->key.tag, q->ask, answer};
-    return slot != NULL && w->table.record_bytes == 0 && q->mode == WEIR_CHECK &&
-           q->ask.wait == 0 && load_relaxed(&w->table.counts->blocks) == 0 && shortcut_take(&s);
-}
-
 static void decide_one(struct weir *w, const struct asked *q, struct pair *slot,
                        struct weir_answer *answer)
 {
-    if (!short_cut(w, q, slot, answer)) {
+    if (!shortcut_serves(w, q, slot, answer)) {
         limiter_decide_at(w, q, slot, answer, NULL);
     }
     if (q->mode != WEIR_PEEK) {

@@ -72,4 +72,13 @@ static inline bool shortcut_take(const struct shortcut *s)
                                                   s->ask.cost, s->answer);
 }
 
+/* The same for any question, if it is one that the short cut is made for. */
+static inline bool shortcut_serves(const struct weir *w, const struct asked *q, struct pair *slot,
+                                   struct weir_answer *answer)
+{
+    struct shortcut s = {w, q->params, slot, q->key.tag, q->ask, answer};
+    return slot != NULL && w->table.record_bytes == 0 && q->mode == WEIR_CHECK &&
+           q->ask.wait == 0 && load_relaxed(&w->table.counts->blocks) == 0 && shortcut_take(&s);
+}
+
 #endif

@@ -9,6 +9,7 @@
 #include "algo/bucket.h"
 #include "base/error.h"
 #include "limit/limiter.h"
+#include "limit/shortcut.h"
 
 /* The limiter's own span bounds that of the question, so that no time overflows. */
 static int throttle_params(const struct algo_params *own, uint64_t interval_ns, uint64_t burst,
@@ -50,7 +51,10 @@ int weir_throttle_at(struct weir *w, uint64_t interval_ns, uint64_t burst,
     }
     q.params = &p;
     asked_from(w, ask, now_ns, &q);
-    limiter_decide(w, &q, answer, NULL);
+    struct pair *slot = table_find(&w->table, q.key);
+    if (!shortcut_serves(w, &q, slot, answer)) {
+        limiter_decide_at(w, &q, slot, answer, NULL);
+    }
     if (q.mode != WEIR_PEEK) {
         limiter_count(w, answer);
     }

@@ -44,32 +44,53 @@ static bool is_refused(const struct command *c)
            find_in(resp_limit_commands, c->argv[0]) != NULL;
 }
 
-static void run(struct command *c)
+static void tell_arguments(struct command *c, const struct command_row *row)
 {
-    const struct command_row *row = find(c->argv[0]);
+    char name[32];
+    size_t n = 0;
+    for (; row->name[n] != 0 && n + 1 < sizeof name; n++) {
+        char u = row->name[n];
+        name[n] = u >= 'A' && u <= 'Z' ? (char)(u - 'A' + 'a') : u;
+    }
+    name[n] = 0;
+    resp_put_errorf(c->out, "ERR wrong number of arguments for '%s' command", name);
+}
+
+static void run(struct command *c, const struct command_row *row)
+{
+    struct worker_counts *counts = &c->connection->worker->counts;
     if (is_refused(c)) {
-        count_own(&c->connection->worker->counts.overloaded[PROTOCOL_RESP], 1);
+        count_own(&counts->overloaded[PROTOCOL_RESP], 1);
         resp_put_error(c->out, TEXT("OVERLOAD the request has waited for too long"));
     } else if (row == NULL) {
-        count_own(&c->connection->worker->counts.bad_requests[PROTOCOL_RESP], 1);
+        count_own(&counts->bad_requests[PROTOCOL_RESP], 1);
         tell_unknown(c);
     } else if (c->argc < row->args_min || (row->args_max != 0 && c->argc > row->args_max)) {
-        char name[32];
-        size_t n = 0;
-        for (; row->name[n] != 0 && n + 1 < sizeof name; n++) {
-            char u = row->name[n];
-            name[n] = u >= 'A' && u <= 'Z' ? (char)(u - 'A' + 'a') : u;
-        }
-        name[n] = 0;
-        count_own(&c->connection->worker->counts.bad_requests[PROTOCOL_RESP], 1);
-        resp_put_errorf(c->out, "ERR wrong number of arguments for '%s' command", name);
+        count_own(&counts->bad_requests[PROTOCOL_RESP], 1);
+        tell_arguments(c, row);
     } else if (c->server->options.access == NULL || !resp_refuse(c, row)) {
         row->run(c);
     }
 }
 
+/* ---- pipelines ---- */
+
+#define AHEAD 16     /* requests that are read before the first of them is decided */
+#define AHEAD_ARGS 6 /* of each: who has more is read alone */
+
+/* A request that has been read, and whose memory is on its way. */
+struct planned {
+    const struct command_row *row;
+    size_t used;
+    unsigned argc;
+    bool hashed;
+    struct text argv[AHEAD_ARGS];
+    struct weir_key key;
+};
+
 /* True if the connection is to end behind the reply. */
-static bool answer(struct connection *connection, const struct resp_request *request)
+static bool answer(struct connection *connection, const struct command_row *row, unsigned argc,
+                   const struct text *argv, const struct weir_key *hashed)
 {
     struct worker *w = connection->worker;
     struct resp_session *session = (struct resp_session *)(void *)connection->session;
@@ -79,37 +100,99 @@ static bool answer(struct connection *connection, const struct resp_request *req
                         .out = &w->replies,
                         .now_ns = w->now_ns,
                         .proto = session->proto == 3 ? 3 : 2,
-                        .argc = request->argc,
-                        .argv = request->argv};
-    if (request->argc > 0) {
+                        .argc = argc,
+                        .argv = argv,
+                        .hashed = hashed};
+    if (argc > 0) {
         count_own(&w->counts.requests[PROTOCOL_RESP], 1);
-        run(&c);
+        run(&c, row);
     }
     return c.close;
 }
 
-static int64_t consume(struct connection *c, struct text input)
+static void plan(const struct server *server, const struct resp_request *request, struct planned *p)
+{
+    p->argc = request->argc;
+    p->used = request->used;
+    p->hashed = false;
+    p->row = NULL;
+    if (request->argc > 0) {
+        memcpy(p->argv, request->argv, request->argc * sizeof p->argv[0]);
+        p->row = find(p->argv[0]);
+        p->hashed = p->row != NULL && resp_look_ahead(server, p->row, p->argc, p->argv, &p->key);
+    }
+}
+
+/*
+ * Reads up to AHEAD requests from the front of the input. It ends at one that has to be read alone,
+ * and if that is the first one, *got is what was said of it: incomplete, bad, with many arguments,
+ * or typed as a line (its arguments are in *request, where the next would overwrite them).
+ */
+static unsigned read_ahead(const struct server *server, struct text input,
+                           struct resp_request *request, struct planned *plans, int *got,
+                           const char **complaint)
 {
     struct resp_limits bounds = limits;
-    struct resp_request request;
-    const char *complaint;
-    int64_t used = 0;
-    bounds.inline_commands = c->worker->server->options.inline_commands;
-    while (input.len > 0 && buffer_len(&c->worker->replies) < SERVER_FLUSH_BYTES) {
-        int got = resp_parse(input, &bounds, &request, &complaint);
-        if (got == RESP_MORE) {
+    unsigned n = 0;
+    bounds.inline_commands = server->options.inline_commands;
+    for (; n < AHEAD && input.len > 0; n++) {
+        *got = resp_parse(input, &bounds, request, complaint);
+        if (*got != RESP_REQUEST || request->argc > AHEAD_ARGS || input.at[0] != '*') {
             break;
         }
-        if (got == RESP_BAD) {
-            count_own(&c->worker->counts.bad_requests[PROTOCOL_RESP], 1);
-            resp_put_errorf(&c->worker->replies, "ERR %s", complaint);
+        plan(server, request, &plans[n]);
+        input = text_after(input, request->used);
+    }
+    return n;
+}
+
+/* Answers what was read ahead, as far as there is room. Bytes used, or CONNECTION_CLOSE. */
+static int64_t answer_planned(struct connection *c, const struct planned *plans, unsigned n)
+{
+    int64_t used = 0;
+    for (unsigned i = 0; i < n && buffer_len(&c->worker->replies) < SERVER_FLUSH_BYTES; i++) {
+        const struct planned *p = &plans[i];
+        if (answer(c, p->row, p->argc, p->argv, p->hashed ? &p->key : NULL)) {
             return CONNECTION_CLOSE;
         }
-        if (answer(c, &request)) {
-            return CONNECTION_CLOSE;
+        used += (int64_t)p->used;
+    }
+    return used;
+}
+
+/* Answers one request that was not read ahead. Bytes used, 0 if incomplete, CONNECTION_CLOSE. */
+static int64_t answer_alone(struct connection *c, const struct resp_request *request, int got,
+                            const char *complaint)
+{
+    if (got == RESP_MORE) {
+        return 0;
+    }
+    if (got == RESP_BAD) {
+        count_own(&c->worker->counts.bad_requests[PROTOCOL_RESP], 1);
+        resp_put_errorf(&c->worker->replies, "ERR %s", complaint);
+        return CONNECTION_CLOSE;
+    }
+    const struct command_row *row = request->argc > 0 ? find(request->argv[0]) : NULL;
+    return answer(c, row, request->argc, request->argv, NULL) ? CONNECTION_CLOSE
+                                                              : (int64_t)request->used;
+}
+
+static int64_t consume(struct connection *c, struct text input)
+{
+    struct resp_request request;
+    struct planned plans[AHEAD];
+    const char *complaint = NULL;
+    int64_t used = 0;
+    while (input.len > 0 && buffer_len(&c->worker->replies) < SERVER_FLUSH_BYTES) {
+        int got = RESP_MORE;
+        unsigned n = read_ahead(c->worker->server, input, &request, plans, &got, &complaint);
+        int64_t more =
+            n > 0 ? answer_planned(c, plans, n) : answer_alone(c, &request, got, complaint);
+        if (more <= 0) {
+            return more == CONNECTION_CLOSE ? CONNECTION_CLOSE : used;
         }
-        used += (int64_t)request.used;
-        input = text_after(input, request.used);
+        used += more;
+        input = text_after(input, (size_t)more);
     }
     return used;
 }

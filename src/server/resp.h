@@ -23,7 +23,8 @@ struct command {
     int proto;
     unsigned argc;
     const struct text *argv;
-    bool close; /* out: end the connection behind the reply */
+    const struct weir_key *hashed; /* what resp_look_ahead() has made of argv; NULL: nothing */
+    bool close;                    /* out: end the connection behind the reply */
 };
 
 struct command_row {
@@ -91,5 +92,12 @@ extern const struct command_row resp_verb_commands[];    /* resp_verbs.c: what o
 
 /* All of them; NULL behind the last. */
 extern const struct command_row *const resp_commands[];
+
+/*
+ * For a command that will be run soon: begins to fetch the memory that it needs. True if it has
+ * hashed a key for that, which is to be given to the command. (resp_limit.c)
+ */
+bool resp_look_ahead(const struct server *server, const struct command_row *row, unsigned argc,
+                     const struct text *argv, struct weir_key *key);
 
 #endif

@@ -99,6 +99,16 @@ static void put_cell(struct command *c, const struct weir_answer *a)
     resp_put_integers(c->out, reply, sizeof reply / sizeof reply[0]);
 }
 
+/* The time of one unit; 0: none. Divides by 64 bits where that is enough, which is nearly always. */
+static unsigned __int128 cell_interval(uint64_t count, uint64_t period)
+{
+    if (count == 0) {
+        return 0;
+    }
+    return period <= UINT64_MAX / WEIR_SECOND ? period * WEIR_SECOND / count
+                                              : (unsigned __int128)period * WEIR_SECOND / count;
+}
+
 /* CL.THROTTLE key max_burst count period [quantity] */
 static void run_throttle(struct command *c)
 {
@@ -119,14 +129,14 @@ static void run_throttle(struct command *c)
         cell_error(c, "Negative numbers are not supported");
         return;
     }
-    unsigned __int128 interval =
-        count > 0 ? (unsigned __int128)(uint64_t)period * WEIR_SECOND / (uint64_t)count : 0;
+    unsigned __int128 interval = cell_interval((uint64_t)count, (uint64_t)period);
     if (interval == 0) {
         cell_error(c, "Zero rates are not supported");
         return;
     }
     struct weir_question q = {.key = c->argv[1].at,
                               .key_len = c->argv[1].len,
+                              .hashed = c->hashed,
                               .cost = (uint64_t)quantity,
                               .mode = quantity == 0 ? WEIR_PEEK : WEIR_CHECK};
     int e = interval > UINT64_MAX ? WEIR_EQUOTA
@@ -144,6 +154,17 @@ static void run_throttle(struct command *c)
         }
         put_cell(c, &a);
     }
+}
+
+bool resp_look_ahead(const struct server *server, const struct command_row *row, unsigned argc,
+                     const struct text *argv, struct weir_key *key)
+{
+    if (row->run != run_throttle || argc < 2 || server->adhoc == NULL ||
+        weir_key_init(server->adhoc, argv[1].at, argv[1].len, key) != 0) {
+        return false;
+    }
+    weir_key_prefetch(server->adhoc, key);
+    return true;
 }
 
 const struct command_row resp_limit_commands[] = {

@@ -24,14 +24,15 @@ static inline void end_line(char *at)
     at[1] = '\n';
 }
 
+/* Most numbers of replies are short: no division for those. */
 static inline size_t digits_of(uint64_t number)
 {
     size_t n = 1;
-    while (number >= 10) {
-        number /= 10;
-        n++;
+    while (number >= 1000) {
+        number /= 1000;
+        n += 3;
     }
-    return n;
+    return n + (number >= 10) + (number >= 100);
 }
 
 /* A type, a number, CR LF: all of an integer, the beginning of what has a length. */
@@ -44,10 +45,11 @@ static inline char *write_head(char *at, char type, uint64_t number)
 {
     *at++ = type;
     size_t n = digits_of(number);
-    for (size_t i = n; i > 0; i--) {
+    for (size_t i = n; i > 1; i--) {
         at[i - 1] = (char)('0' + number % 10);
         number /= 10;
     }
+    at[0] = (char)('0' + number);
     end_line(at + n);
     return at + n + 2;
 }

@@ -240,6 +240,36 @@ static void a_request_may_be_cut_anywhere(void **state)
     assert_string_equal(server_reply(&s->client), "'x'");
 }
 
+/* More than are read ahead, and those that are read alone in between: nothing overtakes. */
+static void a_pipeline_of_all_kinds_is_answered_in_order(void **state)
+{
+    struct scene *s = *state;
+    char bytes[16384];
+    char expected[128];
+    size_t n = 0;
+    for (int i = 0; i < 50; i++) {
+        snprintf(expected, sizeof expected, "ECHO %d", i);
+        n += server_pack(expected, bytes + n, sizeof bytes - n);
+        n += server_pack("CL.THROTTLE k 99 1 60", bytes + n, sizeof bytes - n);
+        n += server_pack(i % 7 == 0 ? "ECHO 1 2 3 4 5 6 7 8" : "NOTHING", bytes + n,
+                         sizeof bytes - n);
+        n += server_pack("CL.THROTTLE '' 99 1 60", bytes + n, sizeof bytes - n);
+    }
+    n += server_pack("QUIT", bytes + n, sizeof bytes - n);
+    n += server_pack("CL.THROTTLE k 99 1 60", bytes + n, sizeof bytes - n);
+    assert_true(server_send(&s->client, bytes, n));
+    for (int i = 0; i < 50; i++) {
+        snprintf(expected, sizeof expected, "'%d'", i);
+        assert_string_equal(server_reply(&s->client), expected);
+        snprintf(expected, sizeof expected, "[0 100 %d -1 %d]", 99 - i, 60 * (i + 1));
+        assert_string_equal(server_reply(&s->client), expected);
+        assert_non_null(strstr(server_reply(&s->client), i % 7 == 0 ? "-ERR wrong" : "-ERR unk"));
+        assert_non_null(strstr(server_reply(&s->client), "-BADKEY"));
+    }
+    assert_string_equal(server_reply(&s->client), "+OK");
+    assert_string_equal(server_reply(&s->client), "end");
+}
+
 static void who_has_said_all_still_gets_the_answers(void **state)
 {
     struct scene *s = *state;
@@ -305,6 +335,7 @@ int main(void)
         TEST(what_is_wrong_is_told),
         TEST(keys_hold_any_byte),
         TEST(a_request_may_be_cut_anywhere),
+        TEST(a_pipeline_of_all_kinds_is_answered_in_order),
         TEST(who_has_said_all_still_gets_the_answers),
         cmocka_unit_test(a_unix_socket_is_as_good),
         TEST(an_address_belongs_to_one_server),

@@ -337,6 +337,23 @@ static void a_hashed_key_is_the_key(void **state)
     }
 }
 
+static void fetching_memory_ahead_changes_nothing(void **state)
+{
+    struct weir *w = bucket();
+    struct weir *other = bucket();
+    struct weir_key key;
+    assert_int_equal(weir_key_init(w, "alice", 5, &key), 0);
+    weir_key_prefetch(NULL, &key);
+    weir_key_prefetch(w, NULL);
+    weir_key_prefetch(other, &key);
+    weir_key_prefetch(w, &key);
+    assert_int_equal(unit_stats(w).keys + unit_stats(other).keys, 0);
+    struct weir_question ask = {.hashed = &key, .cost = 1};
+    assert_int_equal(unit_ask(w, &ask, START).verdict, WEIR_ALLOW);
+    weir_close(other);
+    weir_close(w);
+}
+
 static void a_hashed_key_of_another_limiter_is_stale(void **state)
 {
     struct weir *w = bucket();
@@ -449,6 +466,7 @@ int main(void)
         cmocka_unit_test(leaky_bucket_answers_with_the_turn_of_each_call),
         cmocka_unit_test(a_never_carries_no_delay_even_for_an_indebted_key),
         cmocka_unit_test(a_hashed_key_is_the_key),
+        cmocka_unit_test(fetching_memory_ahead_changes_nothing),
         cmocka_unit_test(a_hashed_key_of_another_limiter_is_stale),
         cmocka_unit_test(the_short_forms_use_the_clock_that_was_given),
         cmocka_unit_test(the_own_clock_is_unix_time_and_explicit_times_are_on_its_line),
