@@ -159,6 +159,7 @@ int numbers_read(const struct server *server, struct numbers *n)
     n->loaded_ns = load_relaxed(&server->loaded_ns);
     n->started_ns = server->started_ns;
     read_process(&n->process);
+    reservations_count(server->reservations, &n->reservations);
     int e = weir_rules_stats_read(server->rules, &n->rules);
     e = e == 0 ? weir_rules_limits(server->rules, take_limit, n) : e;
     return e == 0 ? take_adhoc(n) : e;

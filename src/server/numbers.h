@@ -2,6 +2,7 @@
 #ifndef WEIR_SERVER_NUMBERS_H
 #define WEIR_SERVER_NUMBERS_H
 
+#include "server/reservations.h"
 #include "server/worker.h"
 
 /* One limit, its tiers and overrides added up. `adhoc` is one too. */
@@ -27,6 +28,7 @@ struct numbers {
     struct worker_counts counts;
     struct weir_rules_stats rules;
     struct process_numbers process;
+    struct reservations_counts reservations;
     struct limit_numbers *limits; /* in the order of the rules, adhoc last */
     size_t limits_count;
     uint64_t reloads;

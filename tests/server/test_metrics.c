@@ -187,6 +187,29 @@ static void every_request_of_a_pipeline_is_in_the_histogram(void **state)
     server_disconnect(&c);
 }
 
+static void reservations_are_counted_by_how_they_end(void **state)
+{
+    struct server_client c;
+    char words[128];
+    char id[64];
+    server_connect(&c, world->address[PROTOCOL_RESP]);
+    for (unsigned i = 0; i < 4; i++) {
+        const char *reply = server_ask(&c, "WEIR.RESERVE api ann COST 1");
+        const char *at = strrchr(reply, ' ');
+        if (i == 0) {
+            (void)snprintf(id, sizeof id, "%.32s", at + 2);
+        }
+    }
+    (void)snprintf(words, sizeof words, "WEIR.SETTLE %s 1", id);
+    assert_int_equal(server_ask(&c, words)[0], '[');
+    server_disconnect(&c);
+    scrape();
+    assert_value("weir_reservations_made_total", 3);
+    assert_value("weir_reservations", 2);
+    assert_value("weir_reservations_ended_total{result=\"settled\"}", 1);
+    assert_value("weir_reservations_refused_total", 0);
+}
+
 static void keys_make_no_series(void **state)
 {
     scrape();
@@ -266,6 +289,7 @@ int main(void)
         TEST(decisions_are_counted_exactly_by_limit_and_verdict),
         TEST(a_full_table_shows),
         TEST(every_request_of_a_pipeline_is_in_the_histogram),
+        TEST(reservations_are_counted_by_how_they_end),
         TEST(keys_make_no_series),
         TEST(limits_of_a_changed_rule_set_are_those_that_are_shown),
         TEST(hostile_names_are_escaped),
