@@ -204,14 +204,36 @@ static void nothing_denied_is_nothing_told(void **state)
 
 static uint64_t done;
 
+/* Keys of eight words that are all the same, and nearly always new. */
 static void *write_on(void *arg)
 {
     uint64_t random = 99;
-    for (unsigned i = 0; i < ROUNDS / 2; i++) {
-        deny(0, zipf(&random));
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        uint64_t key[TOP_KEY_BYTES / 8];
+        uint64_t word = next(&random);
+        for (unsigned j = 0; j < TOP_KEY_BYTES / 8; j++) {
+            key[j] = word;
+        }
+        top_add(tops[0], word % 2 == 0 ? "even" : "odd", key, 1 + word % TOP_KEY_BYTES);
     }
     store_release(&done, 1);
     return NULL;
+}
+
+static void assert_whole(const struct top_item *item)
+{
+    uint64_t word;
+    char key[TOP_KEY_BYTES];
+    memcpy(&word, item->key, sizeof word);
+    if (item->key_len < sizeof word) { /* not all of the word is there */
+        return;
+    }
+    assert_true(item->key_len == 1 + word % TOP_KEY_BYTES);
+    assert_string_equal(item->limit, word % 2 == 0 ? "even" : "odd");
+    for (unsigned j = 0; j < sizeof key; j += sizeof word) {
+        memcpy(key + j, &word, sizeof word);
+    }
+    assert_memory_equal(item->key, key, item->key_len);
 }
 
 /* A label belongs together: limit, key and length are of one denial. */
@@ -225,17 +247,12 @@ static void who_reads_meanwhile_sees_whole_keys(void **state)
         struct top_item *items = NULL;
         int64_t n = top_read(tops, 1, &items);
         for (int64_t i = 0; i < n; i++) {
-            char name[32];
-            int len = snprintf(name, sizeof name, "key-%u", key_of(&items[i]));
-            assert_true(items[i].key_len == (uint64_t)len);
-            assert_memory_equal(items[i].key, name, (size_t)len);
-            assert_true(items[i].error < items[i].count);
+            assert_whole(&items[i]);
         }
         free(items);
         reads++;
     }
     assert_int_equal(pthread_join(writer, NULL), 0);
-    assert_guarantees(tops, 1, 20);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, unmake)
