@@ -3,13 +3,23 @@
  * byte chooses how the bytes are cut into pieces. Each reply is one whole HTTP answer, its body is
  * what its type says, no byte of a request has become a line of a head. How the bytes are cut changes
  * nothing about how many replies there are, except that what is cut may be refused later.
+ *
+ * fuzz_admin_exchange.c does the same on the operators' listener.
  */
 #include <ctype.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "server/http.h"
+#include "server/reservations.h"
+#include "server/top.h"
+
+#ifndef FUZZED_PROTOCOL
+#define FUZZED_PROTOCOL protocol_http
+#endif
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,6 +31,7 @@ static void require(bool condition)
 }
 
 static const char rules[] =
+    "server: {memory: 2MB}\nadhoc: off\n"
     "attributes: {user: ['header:X-User', 'query:user']}\n"
     "block: [{user: [mallory]}]\n"
     "limits:\n"
@@ -32,17 +43,40 @@ static const char rules[] =
 static struct server server;
 static struct worker *worker;
 
+/* What an operator has changed goes with the input that changed it. */
+static void restore(void)
+{
+    struct weir_rules_stats stats = {.size = sizeof stats};
+    struct weir_error error;
+    require(weir_rules_stats_read(server.rules, &stats) == 0);
+    if (stats.generation != 1) {
+        weir_rules_close(server.rules);
+        require(weir_rules_open_text(&server.rules, "fuzz", rules, sizeof rules - 1, NULL,
+                                     &error) == 0);
+    }
+    require(weir_rules_shadow_set(server.rules, NULL, 0, NULL) == 0);
+}
+
 static void prepare(void)
 {
+    static const struct hash_secret secret;
     struct weir_error error;
     if (worker != NULL) {
+        restore();
         return;
     }
     worker = calloc(1, sizeof *worker);
     require(worker != NULL);
     require(weir_rules_open_text(&server.rules, "fuzz", rules, sizeof rules - 1, NULL, &error) ==
             0);
+    require(reservations_create(&server.reservations, 100, &error) == 0);
+    log_init(open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_AS_TEXT, LOG_KEYS_CUT);
     worker->server = &server;
+    worker->top = top_create(&secret);
+    require(worker->top != NULL);
+    server.workers = worker;
+    server.workers_count = 1;
+    server.options.listen[PROTOCOL_ADMIN] = "127.0.0.1:8082";
     buffer_init(&worker->replies, SERVER_OUTPUT_BYTES);
 }
 
@@ -117,20 +151,20 @@ static unsigned count_replies(void)
 /* ---- requests ---- */
 
 /* As a connection does: what is not used is given again, with more behind it. */
-static unsigned feed(struct text input, size_t piece)
+static unsigned feed(const struct protocol *protocol, struct text input, size_t piece)
 {
-    struct connection *c = calloc(1, sizeof *c + protocol_http.session_bytes);
+    struct connection *c = calloc(1, sizeof *c + protocol->session_bytes);
     unsigned replies = 0;
     size_t arrived = 0;
     require(c != NULL);
     c->worker = worker;
-    c->protocol = &protocol_http;
+    c->protocol = protocol;
     c->peer = (struct address){.bytes = {127, 0, 0, 1}, .family = 4};
     worker->now_ns = UINT64_C(1700000000) * WEIR_SECOND;
     for (int64_t used = 0; used != CONNECTION_CLOSE && arrived < input.len;) {
         arrived = input.len - arrived < piece ? input.len : arrived + piece;
         do { /* it stops early when there are many replies */
-            used = protocol_http.consume(c, (struct text){input.at, arrived});
+            used = protocol->consume(c, (struct text){input.at, arrived});
             replies += count_replies();
             require(used == CONNECTION_CLOSE || (used >= 0 && (size_t)used <= arrived));
             input = text_after(input, used > 0 ? (size_t)used : 0);
@@ -149,8 +183,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     prepare();
     struct text input = {(const char *)data + 1, size - 1};
     bool waits = memmem(input.at, input.len, "100-", 4) != NULL; /* then pieces matter */
-    unsigned whole = feed(input, input.len);
-    unsigned pieces = feed(input, 1 + data[0]);
+    const struct protocol *protocol = &FUZZED_PROTOCOL;
+    unsigned whole = feed(protocol, input, input.len);
+    unsigned pieces = feed(protocol, input, 1 + data[0]);
     require(pieces == whole || pieces + 1 == whole || waits);
     return 0;
 }
