@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "server/reservations.h"
+#include "support/server_admin.h"
 #include "support/server_client.h"
 #include "support/server_http.h"
 #include "support/threads_run.h"
@@ -29,6 +30,7 @@ static int start(void **state)
 {
     struct server_options o = server_world_options();
     o.listen[PROTOCOL_HTTP] = "127.0.0.1:0";
+    o.listen[PROTOCOL_ADMIN] = "127.0.0.1:0";
     server_world_start(&world, rules, &o);
     server_connect(&client, world.address);
     (void)server_address(&world.server, PROTOCOL_HTTP, http.address, sizeof http.address);
@@ -271,6 +273,11 @@ static void a_full_table_says_overload(void **state)
     post("/v1/reserve", "{\"limit\":\"day\",\"key\":\"al\"}");
     assert_int_equal(answer.status, 503);
     assert_true(http_retry_after(&answer) >= 1);
+    struct admin_world admin;
+    (void)server_address(&world.server, PROTOCOL_ADMIN, admin.address[PROTOCOL_ADMIN],
+                         sizeof admin.address[PROTOCOL_ADMIN]);
+    assert_true(admin_metric(&admin, "weir_reservations") == RESERVATIONS_MAX);
+    assert_true(admin_metric(&admin, "weir_reservations_refused_total") == 2);
     assert_memory_equal(server_ask(&client, "WEIR.PEEK day al"), "['allow' 'day' 1000000 934464 ",
                         30);
     (void)threads_add(&world.now_ns, 60 * WEIR_SECOND);
