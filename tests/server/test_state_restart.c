@@ -267,13 +267,13 @@ static void orderly_restarts_under_load_lose_nothing(void **state)
 static void reloads_under_load_lose_nothing(void **state)
 {
     static const int reloads[3] = {SIGHUP, SIGHUP, SIGHUP};
-    assert_int_equal(play(reloads, (unsigned)THREADS_ROUNDS(40, 6, 4)), 0);
+    assert_int_equal(play(reloads, (unsigned)THREADS_ROUNDS(20, 6, 4)), 0);
 }
 
 static void kills_ends_and_reloads_in_turn_keep_the_books(void **state)
 {
     static const int all[3] = {SIGHUP, SIGKILL, SIGTERM};
-    (void)play(all, (unsigned)THREADS_ROUNDS(45, 6, 3));
+    (void)play(all, (unsigned)THREADS_ROUNDS(30, 6, 3));
 }
 
 /* A key that has used up its quota stays denied, whatever happens to the server. */
@@ -292,6 +292,57 @@ static void a_kill_gives_nobody_a_second_quota(void **state)
         server_program_signal(&p, SIGKILL);
     }
     assert_int_equal(allowed, 10);
+    server_program_finish(&p);
+}
+
+/* ---- kills while nobody asks ---- */
+
+/* `changing` is another table each time, `kept` is not; `here` or `there` is new, the other goes. */
+static void write_changing(const struct server_program *p, unsigned round)
+{
+    char text[512];
+    (void)snprintf(text, sizeof text,
+                   "adhoc: {max_keys: 1k}\n"
+                   "limits:\n"
+                   "- {name: changing, key: [user], rate: 5/week, max_keys: %u}\n"
+                   "- {name: kept, key: [user], rate: 10/week, max_keys: 1k}\n"
+                   "- {name: %s, key: [user], rate: 5/week, max_keys: 1k}\n",
+                   1000 + round % 7, round % 2 == 0 ? "here" : "there");
+    server_program_write_rules(p, text);
+}
+
+static void a_kill_in_the_middle_of_a_start_or_a_reload_spoils_no_file(void **state)
+{
+    struct server_client c;
+    struct server_program p;
+    uint64_t random = 5;
+    unsigned n = (unsigned)THREADS_ROUNDS(100, 10, 5);
+    server_program_init(&p, "limits: []");
+    write_changing(&p, 0);
+    assert_true(server_program_start(&p) && server_program_connect(&p, &c));
+    assert_non_null(strstr(server_ask(&c, "WEIR.CHECK kept x"), "'kept' 10 9 "));
+    server_disconnect(&c);
+    for (unsigned i = 1; i <= n; i++) {
+        write_changing(&p, i);
+        if (p.pid != 0) {
+            server_program_signal(&p, SIGHUP);
+            (void)usleep((useconds_t)(threads_random(&random) % 3000));
+            server_program_signal(&p, SIGKILL);
+        } else if (i % 3 == 0) {
+            assert_true(server_program_start(&p));
+        } else {
+            (void)close(server_program_spawn(&p));
+            (void)usleep((useconds_t)(threads_random(&random) % 6000));
+            server_program_signal(&p, SIGKILL);
+        }
+    }
+    if (p.pid == 0) {
+        assert_true(server_program_start(&p));
+    }
+    assert_true(server_program_connect(&p, &c));
+    assert_non_null(strstr(server_ask(&c, "WEIR.PEEK kept x"), "'kept' 10 9 "));
+    assert_int_equal(server_program_logged(&p, "cannot be used"), 0);
+    server_disconnect(&c);
     server_program_finish(&p);
 }
 
@@ -348,6 +399,7 @@ int main(void)
         cmocka_unit_test(reloads_under_load_lose_nothing),
         cmocka_unit_test(kills_ends_and_reloads_in_turn_keep_the_books),
         cmocka_unit_test(a_kill_gives_nobody_a_second_quota),
+        cmocka_unit_test(a_kill_in_the_middle_of_a_start_or_a_reload_spoils_no_file),
         cmocka_unit_test(damaged_files_are_told_and_the_server_starts),
         cmocka_unit_test(two_servers_do_not_share_a_folder),
     };

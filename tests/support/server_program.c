@@ -22,6 +22,40 @@
 
 extern char **environ;
 
+/* ---- whatever ends the test ends the program too ---- */
+
+static pid_t running;
+
+static void kill_running(void)
+{
+    if (running > 0) {
+        (void)kill(running, SIGKILL);
+    }
+}
+
+static void kill_and_die(int number)
+{
+    kill_running();
+    (void)signal(number, SIG_DFL);
+    (void)raise(number);
+}
+
+static void guard(void)
+{
+    static bool guarded;
+    if (!guarded) {
+        guarded = true;
+        (void)atexit(kill_running);
+        (void)signal(SIGTERM, kill_and_die);
+        (void)signal(SIGINT, kill_and_die);
+        (void)signal(SIGABRT, kill_and_die);
+    }
+    kill_running(); /* of a test that failed before its end */
+    running = 0;
+}
+
+/* ---- the program ---- */
+
 static const char *path_of(const struct server_program *p, const char *name, char *path)
 {
     (void)snprintf(path, 512, "%s/%s", p->folder, name);
@@ -44,6 +78,7 @@ void server_program_init(struct server_program *p, const char *rules)
     base = base == NULL && access("/dev/shm", W_OK) == 0 ? "/dev/shm" : base;
     char path[512];
     *p = (struct server_program){.address = "127.0.0.1:0"};
+    guard();
     (void)snprintf(p->folder, sizeof p->folder, "%.200s/weir-serve-XXXXXX",
                    base != NULL ? base : "/tmp");
     threads_require(mkdtemp(p->folder) != NULL);
@@ -75,7 +110,7 @@ static void open_pipe(int ends[2])
     threads_require(pipe2(ends, O_CLOEXEC) == 0);
 }
 
-bool server_program_start(struct server_program *p)
+int server_program_spawn(struct server_program *p)
 {
     char rules[512];
     char state[512];
@@ -83,8 +118,9 @@ bool server_program_start(struct server_program *p)
     char admin[512] = "unix:";
     int ends[2];
     posix_spawn_file_actions_t files;
-    char *argv[] = {"weir",    "serve", "--config",  rules, "--resp",  p->address, "--http", "off",
-                    "--admin", admin,   "--threads", "2",   "--state", state,      NULL};
+    char *argv[] = {"weir",       "serve",   "--config", rules, "--resp",    p->address,
+                    "--http",     "off",     "--admin",  admin, "--threads", "2",
+                    "--no-watch", "--state", state,      NULL};
     (void)path_of(p, "rules.yaml", rules);
     (void)path_of(p, "state", state);
     (void)snprintf(admin, sizeof admin, "unix:%s/admin", p->folder);
@@ -96,11 +132,18 @@ bool server_program_start(struct server_program *p)
                                            O_WRONLY | O_CREAT | O_APPEND, 0600);
     threads_require(posix_spawn(&p->pid, WEIR_BUILD_DIR "/weir", &files, NULL, argv, environ) == 0);
     (void)posix_spawn_file_actions_destroy(&files);
+    running = running == 0 ? p->pid : running;
     (void)close(ends[1]);
-    if (read_address(p, ends[0])) {
+    return ends[0];
+}
+
+bool server_program_start(struct server_program *p)
+{
+    if (read_address(p, server_program_spawn(p))) {
         return true;
     }
     threads_require(waitpid(p->pid, NULL, 0) == p->pid);
+    running = running == p->pid ? 0 : running;
     p->pid = 0;
     return false;
 }
@@ -112,6 +155,7 @@ void server_program_signal(struct server_program *p, int number)
     if (number == SIGKILL || number == SIGTERM) {
         threads_require(waitpid(p->pid, &status, 0) == p->pid);
         threads_require(number == SIGKILL || status == 0);
+        running = running == p->pid ? 0 : running;
         p->pid = 0;
     }
 }

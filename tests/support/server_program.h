@@ -23,6 +23,9 @@ void server_program_write_rules(const struct server_program *p, const char *rule
 /* Starts it with --state; returns when it listens. False: it ended instead, the log says why. */
 bool server_program_start(struct server_program *p);
 
+/* Starts it and does not wait. Returns the end of a pipe that it writes its addresses to. */
+int server_program_spawn(struct server_program *p);
+
 /* Sends a signal. SIGKILL and SIGTERM: waits for the end, which with SIGTERM must be a good one. */
 void server_program_signal(struct server_program *p, int number);
 
