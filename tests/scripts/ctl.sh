@@ -1,6 +1,5 @@
 #!/bin/sh
 # `weir ctl` and `weir top` against a real server: what they print, what they exit with, what they do to a terminal.
-# test-timeout: 120
 set -eu
 export LC_ALL=C.UTF-8
 unset WEIR_ADMIN WEIR_ADMIN_SECRET WEIR_ADMIN_SECRETS 2>/dev/null || true
@@ -43,7 +42,7 @@ ctl() {
     expected=$1
     shift
     rc=0
-    timeout 20 "$weir" ctl --admin "$admin" "$@" >"$dir/said" 2>"$dir/complaint" </dev/null || rc=$?
+    timeout 60 "$weir" ctl --admin "$admin" "$@" >"$dir/said" 2>"$dir/complaint" </dev/null || rc=$?
     [ "$rc" = "$expected" ] || die "ctl $*: exit $rc instead of $expected"
 }
 says() { grep -Eq -e "$1" "$dir/said" || die "expected '$1'"; }
@@ -159,7 +158,7 @@ complains "not UTF-8"
 printf 'name: new\nkey: [user]\nrate: 7/min\n' >"$dir/new.yaml"
 ctl 0 put "$dir/new.yaml"
 says '^new: added$'
-echo '{"name": "new", "key": ["user"], "rate": "8/min"}' | timeout 20 "$weir" ctl --admin "$admin" put - >"$dir/said" 2>"$dir/complaint" || die "put -"
+echo '{"name": "new", "key": ["user"], "rate": "8/min"}' | timeout 60 "$weir" ctl --admin "$admin" put - >"$dir/said" 2>"$dir/complaint" || die "put -"
 says '^new: replaced$'
 ctl 0 limits new
 says ' 8/min '
@@ -225,26 +224,26 @@ says ' 2/h '
 cp "$dir/good.yaml" "$dir/rules.yaml"
 
 # top, without a terminal
-timeout 20 "$weir" top --admin "$admin" --interval 100ms >"$dir/said" 2>"$dir/complaint" </dev/null || die "top"
+timeout 60 "$weir" top --admin "$admin" --interval 100ms >"$dir/said" 2>"$dir/complaint" </dev/null || die "top"
 says '^weir .* at 127\.0\.0\.1:[0-9]+  ready'
 says '^LIMIT +TIER +RATE +MODE +ALLOW/S +DENY/S +NEVER/S +SHADOW/S +KEYS +FILL +EVICT/S$'
 says '^api '
 says '^DENIED +LIMIT +KEY$'
-timeout 20 "$weir" top --admin "$admin" --json --interval 100ms >"$dir/said" 2>"$dir/complaint" </dev/null || die "top --json"
+timeout 60 "$weir" top --admin "$admin" --json --interval 100ms >"$dir/said" 2>"$dir/complaint" </dev/null || die "top --json"
 says '"decisions_per_second"'
 if command -v python3 >/dev/null; then python3 -m json.tool "$dir/said" >/dev/null || die "top --json is not JSON"; fi
 for bad in 10ms 2h soon; do
-    rc=0; timeout 20 "$weir" top --admin "$admin" --interval "$bad" >"$dir/said" 2>"$dir/complaint" </dev/null || rc=$?
+    rc=0; timeout 60 "$weir" top --admin "$admin" --interval "$bad" >"$dir/said" 2>"$dir/complaint" </dev/null || rc=$?
     [ "$rc" = 2 ] || die "top --interval $bad: exit $rc"
 done
-rc=0; timeout 20 "$weir" top --admin 127.0.0.1:1 >"$dir/said" 2>"$dir/complaint" </dev/null || rc=$?
+rc=0; timeout 60 "$weir" top --admin 127.0.0.1:1 >"$dir/said" 2>"$dir/complaint" </dev/null || rc=$?
 [ "$rc" = 1 ] || die "top without a server: exit $rc"
 complains "127.0.0.1:1: Connection refused"
 
 # top, with one
 if command -v python3 >/dev/null; then
     check "$(printf 'mal\\u001b[31mlory')" >/dev/null
-    SERVER_PID=$pid timeout 60 python3 "$WEIR_SOURCE_DIR/tests/scripts/terminal.py" "$weir" top --admin "$admin" --interval 100ms \
+    SERVER_PID=$pid timeout 200 python3 "$WEIR_SOURCE_DIR/tests/scripts/terminal.py" "$weir" top --admin "$admin" --interval 100ms \
         >"$dir/said" 2>"$dir/complaint" </dev/null || die "top on a terminal"
 else
     echo "python3 is missing: the terminal was left out"
@@ -267,10 +266,10 @@ ctl 1 --secret-file "$dir/check" reload
 complains "(403)"
 complains "role admin"
 ctl 0 --secret-file "$dir/admin" reload
-WEIR_ADMIN_SECRET=one-admin timeout 20 "$weir" ctl --admin "$admin" reload >"$dir/said" 2>"$dir/complaint" </dev/null || die "WEIR_ADMIN_SECRET"
+WEIR_ADMIN_SECRET=one-admin timeout 60 "$weir" ctl --admin "$admin" reload >"$dir/said" 2>"$dir/complaint" </dev/null || die "WEIR_ADMIN_SECRET"
 WEIR_ADMIN_SECRETS='one-admin
-other' WEIR_ADMIN=$admin timeout 20 "$weir" ctl reload >"$dir/said" 2>"$dir/complaint" </dev/null || die "WEIR_ADMIN_SECRETS"
-rc=0; WEIR_ADMIN_SECRET='a b' timeout 20 "$weir" ctl --admin "$admin" status >"$dir/said" 2>"$dir/complaint" </dev/null || rc=$?
+other' WEIR_ADMIN=$admin timeout 60 "$weir" ctl reload >"$dir/said" 2>"$dir/complaint" </dev/null || die "WEIR_ADMIN_SECRETS"
+rc=0; WEIR_ADMIN_SECRET='a b' timeout 60 "$weir" ctl --admin "$admin" status >"$dir/said" 2>"$dir/complaint" </dev/null || rc=$?
 [ "$rc" = 2 ] || die "a secret with a blank: exit $rc"
-timeout 20 "$weir" top --admin "$admin" --secret-file "$dir/check" --interval 100ms >"$dir/said" 2>"$dir/complaint" </dev/null || die "top with a secret"
+timeout 60 "$weir" top --admin "$admin" --secret-file "$dir/check" --interval 100ms >"$dir/said" 2>"$dir/complaint" </dev/null || die "top with a secret"
 stop

@@ -168,7 +168,7 @@ def ask(server, tag, method, target, body=None, *, status, headers=None, raw=Non
     if body is not None:
         headers.setdefault("Content-Type", "application/json")
         raw = json.dumps(body).encode()
-    connection = http.client.HTTPConnection("127.0.0.1", server.ports[tag], timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.ports[tag], timeout=60)
     connection.request(method, target, raw, headers)
     reply = connection.getresponse()
     text = reply.read()
@@ -292,7 +292,7 @@ def check_methods(server):
         if path.startswith("/v1/auth") or path.startswith("/v1/keys"):
             continue
         tag = next(iter(item.values()))["tags"][-1]
-        connection = http.client.HTTPConnection("127.0.0.1", server.ports[tag], timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", server.ports[tag], timeout=60)
         connection.request("PATCH", path.replace("{name}", "x"))
         reply = connection.getresponse()
         described = resolve(DOC["components"]["responses"]["BadMethod"])

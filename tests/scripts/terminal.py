@@ -35,7 +35,7 @@ class Run:
         self.master, self.slave = master, slave
         self.said = b""
 
-    def wait_for(self, text, seconds=20):
+    def wait_for(self, text, seconds=60):
         """Reads until the text has come; what came up to its end is taken away, and returned."""
         until = time.monotonic() + seconds
         while text not in self.said:
