@@ -14,7 +14,7 @@ let server;
 // Resolves to its port.
 function start(port, config) {
     const options = ["serve", "--http", "off", "--admin", "off", "--resp", `127.0.0.1:${port}`, "--config", config,
-        "--max-age", "0"];
+        "--max-age", "0", "--no-watch"];
     server = spawn(weir, options, {stdio: ["ignore", "pipe", "ignore"]});
     return new Promise((resolve, reject) => {
         let text = "";

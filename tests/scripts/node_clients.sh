@@ -1,7 +1,7 @@
 #!/bin/sh
 # Clients of Redis for Node against `weir serve`: node-redis as Debian has it, and where there is npm and a network, the present
 # node-redis and ioredis, in RESP2 and RESP3, fetched into the build folder once.
-# test-timeout: 240
+# test-timeout: 600
 set -eu
 export LC_ALL=C
 command -v node >/dev/null || { echo "node is missing" >&2; exit 77; }
@@ -18,7 +18,7 @@ limits:
 END
 
 # try MODULES LIBRARY VERSION-OF-RESP
-try() { NODE_PATH=$1 timeout 60 node "$client" "$2" "$3" "$dir/rules.yaml" </dev/null; }
+try() { NODE_PATH=$1 timeout 120 node "$client" "$2" "$3" "$dir/rules.yaml" </dev/null; }
 
 # Aside, and in place only when whole.
 fetch() {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # docs/integrations/caddy.md against Caddy: what the document says is what a client sees.
-# test-timeout: 120
+# test-timeout: 300
 . "$WEIR_SOURCE_DIR/tests/support/proxy.sh"
 need caddy curl python3 ss
 export HOME="$dir" XDG_DATA_HOME="$dir" XDG_CONFIG_HOME="$dir"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # docs/integrations/haproxy.md against HAProxy: what the document says is what a client sees.
-# test-timeout: 120
+# test-timeout: 300
 . "$WEIR_SOURCE_DIR/tests/support/proxy.sh"
 PATH=$PATH:/usr/sbin
 need haproxy curl python3 ss

@@ -1,6 +1,6 @@
 #!/bin/sh
 # docs/integrations/nginx.md against nginx: what the document says is what a client sees.
-# test-timeout: 120
+# test-timeout: 300
 . "$WEIR_SOURCE_DIR/tests/support/proxy.sh"
 PATH=$PATH:/usr/sbin
 need nginx curl python3 ss
