@@ -384,7 +384,7 @@ static void two_servers_do_not_share_a_folder(void **state)
     server_program_init(&p, rules);
     assert_true(server_program_start(&p));
     struct server_program second = p;
-    (void)snprintf(second.address, sizeof second.address, "127.0.0.1:0");
+    (void)snprintf(second.address, sizeof second.address, "127.0.0.1:0"); /* not of the port */
     assert_false(server_program_start(&second));
     (void)snprintf(expected, sizeof expected, "in use by process %ld", (long)p.pid);
     assert_int_equal(server_program_logged(&p, expected), 1);

@@ -77,7 +77,11 @@ void server_program_init(struct server_program *p, const char *rules)
     /* State that changes all the time keeps a disk busy, and a busy disk keeps others waiting. */
     base = base == NULL && access("/dev/shm", W_OK) == 0 ? "/dev/shm" : base;
     char path[512];
-    *p = (struct server_program){.address = "127.0.0.1:0"};
+    unsigned number = (unsigned)getpid();
+    *p = (struct server_program){.pid = 0};
+    /* An address of our own: while the server is away, its port must not become somebody else's. */
+    (void)snprintf(p->address, sizeof p->address, "127.77.%u.%u:0", number >> 8 & 255,
+                   number & 255);
     guard();
     (void)snprintf(p->folder, sizeof p->folder, "%.200s/weir-serve-XXXXXX",
                    base != NULL ? base : "/tmp");
@@ -130,7 +134,10 @@ int server_program_spawn(struct server_program *p)
     (void)posix_spawn_file_actions_adddup2(&files, ends[1], 1);
     (void)posix_spawn_file_actions_addopen(&files, 2, path_of(p, "log", log),
                                            O_WRONLY | O_CREAT | O_APPEND, 0600);
-    threads_require(posix_spawn(&p->pid, WEIR_BUILD_DIR "/weir", &files, NULL, argv, environ) == 0);
+    int e = posix_spawn(&p->pid, WEIR_BUILD_DIR "/weir", &files, NULL, argv, environ);
+    if (e != 0) {
+        threads_fail(__FILE__, __LINE__, strerror(e));
+    }
     (void)posix_spawn_file_actions_destroy(&files);
     running = running == 0 ? p->pid : running;
     (void)close(ends[1]);
@@ -233,9 +240,12 @@ void server_program_finish(struct server_program *p)
 
 bool server_program_connect(const struct server_program *p, struct server_client *c)
 {
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in to = {.sin_family = AF_INET};
+    char host[sizeof p->address];
     struct timeval patience = {.tv_sec = PATIENCE_S};
     int one = 1;
+    (void)snprintf(host, sizeof host, "%.*s", (int)strcspn(p->address, ":"), p->address);
+    threads_require(inet_pton(AF_INET, host, &to.sin_addr) == 1);
     to.sin_port = htons((uint16_t)strtoul(strrchr(p->address, ':') + 1, NULL, 10));
     *c = (struct server_client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     threads_require(c->fd >= 0);
