@@ -110,7 +110,9 @@ static bool answer(struct connection *connection, const struct command_row *row,
     return c.close;
 }
 
-static void plan(const struct server *server, const struct resp_request *request, struct planned *p)
+/* `before` is the request before it, NULL if there is none: a pipeline often repeats a command. */
+static void plan(const struct server *server, const struct resp_request *request,
+                 const struct planned *before, struct planned *p)
 {
     p->argc = request->argc;
     p->used = request->used;
@@ -118,7 +120,8 @@ static void plan(const struct server *server, const struct resp_request *request
     p->row = NULL;
     if (request->argc > 0) {
         memcpy(p->argv, request->argv, request->argc * sizeof p->argv[0]);
-        p->row = find(p->argv[0]);
+        bool again = before != NULL && before->argc > 0 && text_equal(before->argv[0], p->argv[0]);
+        p->row = again ? before->row : find(p->argv[0]);
         p->hashed = p->row != NULL && resp_look_ahead(server, p->row, p->argc, p->argv, &p->key);
     }
 }
@@ -140,7 +143,7 @@ static unsigned read_ahead(const struct server *server, struct text input,
         if (*got != RESP_REQUEST || request->argc > AHEAD_ARGS || input.at[0] != '*') {
             break;
         }
-        plan(server, request, &plans[n]);
+        plan(server, request, n > 0 ? &plans[n - 1] : NULL, &plans[n]);
         input = text_after(input, request->used);
     }
     return n;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define INTEGER_BYTES 23 /* of a reply, at most: ':', '-', 19 digits, CR LF */
+
 /*
  * Room for all of a reply; NULL if it does not fit, or something before it did not. What
  * buffer_room() says, without the call where there is room already.
@@ -100,21 +102,31 @@ void resp_put_integer(struct buffer *b, int64_t number)
     }
 }
 
-void resp_put_integers(struct buffer *b, const int64_t *numbers, size_t n)
+/* What n integers take: exactly, where the end of the buffer is near; else the most they could. */
+static size_t integers_room(const struct buffer *b, const int64_t *numbers, size_t n)
 {
+    size_t most = INTEGER_BYTES * (n + 1);
+    if (most <= b->most - buffer_len(b)) {
+        return most;
+    }
     size_t len = head_len(n);
     for (size_t i = 0; i < n; i++) {
         len += integer_len(numbers[i]);
     }
-    char *at = room(b, len);
-    if (at == NULL) {
+    return len;
+}
+
+void resp_put_integers(struct buffer *b, const int64_t *numbers, size_t n)
+{
+    char *begin = room(b, integers_room(b, numbers, n));
+    if (begin == NULL) {
         return;
     }
-    at = write_head(at, '*', n);
+    char *at = write_head(begin, '*', n);
     for (size_t i = 0; i < n; i++) {
         at = write_integer(at, numbers[i]);
     }
-    buffer_add(b, len);
+    buffer_add(b, (size_t)(at - begin));
 }
 
 /* <type><length of mark and text> CR LF <mark><text> CR LF. */
