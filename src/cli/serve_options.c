@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "policy/live.h"
 #include "policy/quantity.h"
@@ -236,8 +237,6 @@ int serve_read_options(int argc, char **argv, struct serve_settings *settings)
 }
 
 /* ---- variables that nobody reads ---- */
-
-extern char **environ;
 
 static void check_variable(struct text name)
 {

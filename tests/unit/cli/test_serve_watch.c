@@ -1,0 +1,126 @@
+#include "cli/serve_watch.h"
+#include "support/unit_limiter.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Looking at files without the kernel's help, on a clock that stands still. */
+
+static char folder[] = "/tmp/weir-watch-XXXXXX";
+static char config[64];
+static struct weir_rules *rules;
+
+static void write_rules(unsigned rate)
+{
+    FILE *out = fopen(config, "w");
+    assert_non_null(out);
+    (void)fprintf(out, "limits: [{name: a, key: [user], rate: %u/min}]\n", rate);
+    (void)fclose(out);
+}
+
+static int begin(void **state)
+{
+    (void)snprintf(folder, sizeof folder, "/tmp/weir-watch-XXXXXX");
+    if (mkdtemp(folder) == NULL) {
+        return -1;
+    }
+    (void)snprintf(config, sizeof config, "%s/weir.yaml", folder);
+    write_rules(5);
+    return weir_rules_open(&rules, config, NULL, NULL);
+}
+
+static int end(void **state)
+{
+    weir_rules_close(rules);
+    (void)unlink(config);
+    return rmdir(folder);
+}
+
+static void files_are_looked_at_now_and_then_and_again_when_it_is_quiet(void **state)
+{
+    struct watch w;
+    uint64_t now = 10 * WEIR_SECOND;
+    watch_open(&w, config, false);
+    watch_after(&w, rules, now);
+    assert_int_equal(w.fd, -1);
+    assert_int_equal(watch_due_ns(&w), now + WATCH_LOOK_NS);
+    write_rules(10);
+    assert_false(watch_is_new(&w, now + WATCH_LOOK_NS - 1));
+    now += WATCH_LOOK_NS;
+    assert_false(watch_is_new(&w, now)); /* perhaps somebody is still writing */
+    assert_int_equal(watch_due_ns(&w), now + WATCH_QUIET_NS);
+    now += WATCH_QUIET_NS;
+    assert_true(watch_is_new(&w, now));
+    assert_false(watch_is_new(&w, now + WATCH_LOOK_NS));
+    watch_close(&w);
+}
+
+static void the_same_bytes_are_no_news(void **state)
+{
+    struct watch w;
+    uint64_t now = 10 * WEIR_SECOND;
+    watch_open(&w, config, false);
+    watch_after(&w, rules, now);
+    (void)unlink(config);
+    write_rules(5);
+    now += WATCH_LOOK_NS;
+    assert_false(watch_is_new(&w, now));
+    now += WATCH_QUIET_NS;
+    assert_false(watch_is_new(&w, now));
+    watch_close(&w);
+}
+
+static void what_is_written_while_rules_are_read_is_not_missed(void **state)
+{
+    struct watch w;
+    uint64_t now = 10 * WEIR_SECOND;
+    watch_open(&w, config, true);
+    write_rules(20); /* after they were read, before anybody watches */
+    watch_after(&w, rules, now);
+    assert_int_equal(watch_due_ns(&w), now + WATCH_QUIET_NS);
+    assert_true(watch_is_new(&w, now + WATCH_QUIET_NS));
+    watch_close(&w);
+}
+
+static void a_change_that_never_ends_is_looked_at_after_a_second(void **state)
+{
+    struct watch w;
+    uint64_t now = 10 * WEIR_SECOND;
+    watch_open(&w, config, true);
+    watch_after(&w, rules, now);
+    assert_true(w.complete);
+    assert_int_equal(watch_due_ns(&w), UINT64_MAX);
+    for (unsigned i = 0; i < 30; i++) {
+        watch_events(&w, now + i * WATCH_QUIET_NS / 2);
+    }
+    assert_int_equal(watch_due_ns(&w), now + WATCH_MOST_NS);
+    watch_close(&w);
+}
+
+static void without_a_file_nothing_is_watched(void **state)
+{
+    struct watch w;
+    watch_open(&w, NULL, true);
+    watch_before(&w);
+    watch_after(&w, rules, WEIR_SECOND);
+    assert_int_equal(w.fd, -1);
+    assert_int_equal(watch_due_ns(&w), UINT64_MAX);
+    assert_false(watch_is_new(&w, 100 * WEIR_SECOND));
+    watch_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(files_are_looked_at_now_and_then_and_again_when_it_is_quiet,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(the_same_bytes_are_no_news, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_written_while_rules_are_read_is_not_missed, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(a_change_that_never_ends_is_looked_at_after_a_second, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(without_a_file_nothing_is_watched, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
