@@ -41,11 +41,19 @@ static uint64_t age_of_read(struct connection *c, size_t bytes, uint64_t now)
     return alone ? 0 : now - arrived;
 }
 
-/* How many of the bytes are too old, if they came evenly. */
-static size_t stale_bytes(const struct connection *c, size_t bytes, uint64_t age)
+/*
+ * How many of the bytes are too old, if they came evenly. Being late once is a hiccup of the
+ * machine: what has waited is answered. Who is late again soon has too much to do.
+ */
+static size_t stale_bytes(const struct connection *c, size_t bytes, uint64_t age, uint64_t now)
 {
-    uint64_t most = c->worker->server->options.max_age_ms;
+    struct worker *w = c->worker;
+    uint64_t most = w->server->options.max_age_ms;
     if (most == 0 || age <= most) {
+        return 0;
+    }
+    w->late = true;
+    if (w->late_ms == 0 || now - w->late_ms > SERVER_HICCUP_MS) {
         return 0;
     }
     return c->behind ? bytes : (size_t)((age - most) * bytes / age);
@@ -270,7 +278,7 @@ static void take(struct connection *c, struct text text)
 {
     struct worker *w = c->worker;
     uint64_t now = worker_clock_ms(w);
-    size_t stale = stale_bytes(c, text.len, age_of_read(c, text.len, now));
+    size_t stale = stale_bytes(c, text.len, age_of_read(c, text.len, now), now);
     c->owed -= text.len < c->owed ? text.len : c->owed;
     if (buffer_len(&c->input) == 0) {
         c->since_ms = c->writing ? c->since_ms : now_ms(c);

@@ -42,6 +42,7 @@
 #define SERVER_WRITE_MS 10000       /* replies that nobody fetches */
 #define SERVER_LINGER_MS 1000       /* between the last reply and the client's own end */
 #define SERVER_AGE_MS 50            /* input under overload */
+#define SERVER_HICCUP_MS 1000       /* late twice within this is overload */
 #define SERVER_RETRY_MS 1000        /* when to come again, after 503 */
 #define SERVER_FIRST_MS 500         /* server_stop() waits for a first request */
 #define SERVER_DRAIN_MS 5000        /* server_stop() */

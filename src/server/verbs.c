@@ -8,10 +8,8 @@
 #define KEY_TEXT_MAX 256
 
 const struct verb_row verb_rows[VERBS] = {
-    [VERB_REFUND] = {"refund", .units = true},
-    [VERB_PENALIZE] = {"penalize", .units = true},
-    [VERB_BLOCK] = {"block", .time = true},
-    [VERB_UNBLOCK] = {.name = "unblock"},
+    [VERB_REFUND] = {"refund", .units = true}, [VERB_PENALIZE] = {"penalize", .units = true},
+    [VERB_BLOCK] = {"block", .time = true},    [VERB_UNBLOCK] = {.name = "unblock"},
     [VERB_RESET] = {.name = "reset"},
 };
 

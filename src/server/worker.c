@@ -50,6 +50,8 @@ uint64_t worker_clock_ms(struct worker *w)
         w->unread_ms = slept ? polled : w->polled_ms;
         w->polled_ms = polled;
         w->asleep_ms = 0;
+        w->late_ms = w->late ? polled : w->late_ms;
+        w->late = false;
     }
     uv_update_time(&w->loop);
     return uv_now(&w->loop);

@@ -50,6 +50,8 @@ struct worker {
     uint64_t polled_ms;    /* ... when it got some */
     uint64_t unread_ms;    /* not before this did arrive what the loop has got now */
     bool waiting;          /* there was input before the loop began to wait */
+    bool late;             /* in this turn of the loop some input was too old */
+    uint64_t late_ms;      /* the end of the last such turn; 0: none */
     unsigned behind;       /* connections whose last read did not get all */
     const char *fresh;     /* requests before this are stale; NULL: none is */
     uint64_t now_ns;       /* of the batch of requests being decided */
