@@ -24,7 +24,7 @@ class Server:
             self.write(rules)
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("WEIR_", "LISTEN_", "NOTIFY_", "WATCHDOG_"))}
         clean.update(env or {})
-        words = [WEIR, "serve"] + list(options)
+        words = [WEIR, "serve", "--max-age", "0"] + list(options)  # a busy machine is no overload here
         if rules is not None and "--config" not in options and "WEIR_CONFIG" not in clean:
             words += ["--config", self.config]
         give = None
