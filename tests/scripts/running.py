@@ -1,5 +1,5 @@
 """What an operator and a service manager see of `weir serve`. Each function below is a story; its name says which."""
-import json, os, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time
+import atexit, json, os, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time
 
 WEIR = os.path.join(os.environ["WEIR_BUILD_DIR"], "weir")
 RULES = "limits: [{name: api, when: {path: /api/**}, key: [user], rate: %d/day}]\n"
@@ -44,6 +44,7 @@ class Server:
         self.err = open(os.path.join(self.folder, "err"), "w+")
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err, env=clean,
                                         cwd=self.folder, preexec_fn=give, close_fds=sockets is None)
+        atexit.register(self.process.kill)  # a story that fails leaves nothing behind; harmless once it has ended
         if wait:
             until("it has started", lambda: " started " in self.log() or '"started"' in self.log() or
                   self.process.poll() is not None)
