@@ -23,6 +23,7 @@ enum {
     BODY,
     WITHIN,
     SEED,
+    SPIN,
     JSON
 };
 
@@ -42,6 +43,7 @@ static const struct cli_option options[] = {
     [BODY] = {"--body", "TEXT", "of an HTTP request"},
     [WITHIN] = {"--within", "TIME", "also count the replies that came in this time; else 100ms"},
     [SEED] = {"--seed", "N", "of keys and arrivals; else 1"},
+    [SPIN] = {"--spin", NULL, "never sleep: for a processor that nobody else needs"},
     [JSON] = {"--json", NULL, "one object instead of a table"},
 };
 
@@ -200,6 +202,9 @@ static int read_option(const struct cli_args *args, int row, struct asked *asked
         return read_time(args, row, &p->within_ns);
     case SEED:
         return read_count(args, row, 0, UINT32_MAX, &p->seed);
+    case SPIN:
+        p->spin = true;
+        return CLI_OK;
     case JSON:
         asked->json = true;
         return CLI_OK;

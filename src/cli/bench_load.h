@@ -134,6 +134,7 @@ struct load_plan {
     uint64_t requests;    /* 0: as many as there are in that time */
     uint64_t within_ns;   /* replies in time */
     uint64_t seed;
+    bool spin; /* never sleep: the server is not charged for waking us up */
 };
 
 struct load_result {

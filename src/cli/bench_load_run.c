@@ -269,7 +269,7 @@ static void receive(struct generator *g, struct load_connection *c)
 static int wait_for_events(struct generator *g, struct epoll_event *events, uint64_t until_ns)
 {
     uint64_t now_ns = clock_boot_ns();
-    uint64_t ns = until_ns > now_ns ? until_ns - now_ns : 0;
+    uint64_t ns = until_ns > now_ns && !g->plan->spin ? until_ns - now_ns : 0;
     struct timespec timeout = {(time_t)(ns / SECOND), (long)(ns % SECOND)};
     return epoll_pwait2(g->poll, events, EVENTS, &timeout, NULL);
 }
