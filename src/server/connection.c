@@ -16,49 +16,6 @@ static uint64_t now_ms(const struct connection *c)
     return uv_now(&c->worker->loop);
 }
 
-/* ---- how old input is ---- */
-
-static void set_behind(struct connection *c, bool behind)
-{
-    c->worker->behind += (unsigned)behind - (unsigned)c->behind;
-    c->behind = behind;
-}
-
-/*
- * The longest that what has just been read can have waited. What lies behind it, if the read was
- * not to the end, has waited as long; if it was, it comes later than now. Who is behind alone waits
- * for itself.
- */
-static uint64_t age_of_read(struct connection *c, size_t bytes, uint64_t now)
-{
-    bool alone = c->behind && c->worker->behind == 1;
-    uint64_t arrived = c->arrived_ms;
-    if (!c->behind && arrived < c->worker->unread_ms) {
-        arrived = c->worker->unread_ms;
-    }
-    set_behind(c, bytes == SERVER_READ_BYTES);
-    c->arrived_ms = c->behind ? arrived : now;
-    return alone ? 0 : now - arrived;
-}
-
-/*
- * How many of the bytes are too old, if they came evenly. Being late once is a hiccup of the
- * machine: what has waited is answered. Who is late again soon has too much to do.
- */
-static size_t stale_bytes(const struct connection *c, size_t bytes, uint64_t age, uint64_t now)
-{
-    struct worker *w = c->worker;
-    uint64_t most = w->server->options.max_age_ms;
-    if (most == 0 || age <= most) {
-        return 0;
-    }
-    w->late = true;
-    if (w->late_ms == 0 || now - w->late_ms > SERVER_HICCUP_MS) {
-        return 0;
-    }
-    return c->behind ? bytes : (size_t)((age - most) * bytes / age);
-}
-
 /* ---- ending ---- */
 
 /* Replies that the client has yet to fetch. */
@@ -83,7 +40,7 @@ static void on_closed(uv_handle_t *handle)
     if (c->entered) {
         peers_leave(w->server->peers, &c->peer);
     }
-    set_behind(c, false);
+    overload_leave(c);
     count_own(&w->counts.open[c->protocol->kind], UINT64_MAX);
     buffer_finish(&c->output);
     buffer_finish(&c->backlog);
@@ -277,22 +234,21 @@ static void on_alloc(uv_handle_t *handle, size_t size, uv_buf_t *buf)
 static void take(struct connection *c, struct text text)
 {
     struct worker *w = c->worker;
-    uint64_t now = worker_clock_ms(w);
-    size_t stale = stale_bytes(c, text.len, age_of_read(c, text.len, now), now);
+    size_t stale = overload_stale(c, text.len);
     c->owed -= text.len < c->owed ? text.len : c->owed;
     if (buffer_len(&c->input) == 0) {
         c->since_ms = c->writing ? c->since_ms : now_ms(c);
-        w->fresh = text.at + stale;
+        w->overload.fresh = text.at + stale;
         serve(c, text, false);
     } else {
         buffer_put(&c->input, text);
         if (!c->input.full) {
             struct text all = buffer_text(&c->input);
-            w->fresh = all.at + (stale > 0 ? all.len - text.len + stale : 0);
+            w->overload.fresh = all.at + (stale > 0 ? all.len - text.len + stale : 0);
             serve(c, all, true);
         }
     }
-    w->fresh = NULL;
+    w->overload.fresh = NULL;
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)

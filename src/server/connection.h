@@ -11,14 +11,6 @@
  * send a long pipeline before it reads; from there on nothing more is read from
  * it. A client that fetches nothing for write_ms is cut off.
  *
- * A server that gets more than it can do must not work off a queue whose answers
- * come too late for anybody. Input that may have waited for longer than max_age_ms
- * is refused instead of decided (`stale` in worker.h), which costs less, until
- * the queue is gone. How long it can have waited: since the loop last looked at
- * all connections, or since this one's input was last read to its end. A single
- * pause is not overload: it has to be late again within a second. Who waits only
- * behind its own pipeline, with nobody else behind, is not refused.
- *
  * A connection that is to end is shut down for writing, and what still comes is
  * thrown away for a moment: closed with bytes unread, the network would destroy
  * replies that the client has not fetched yet.

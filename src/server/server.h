@@ -11,6 +11,7 @@
  *   reload.c      the rules again
  *   worker.c      a thread, its loop, its connections' clock
  *   connection.c  bytes in, bytes out, bounds; knows no protocol
+ *   overload.c    which input is too old to be decided
  *   resp.c http.c one protocol each: bytes -> questions -> bytes
  *   answer.c      one answer on every wire
  *   admin*.c      what operators ask and change, metrics.c what their machines do

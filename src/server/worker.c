@@ -1,6 +1,5 @@
 #include "server/worker.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -9,7 +8,6 @@
 #include "server/top.h"
 
 #define STOP_TICK_MS 20
-#define LONG_TURN_MS 10 /* of the loop: others have waited, so one more look is cheap */
 
 static const struct protocol *const protocols[PROTOCOLS] = {
     [PROTOCOL_RESP] = &protocol_resp,
@@ -17,45 +15,7 @@ static const struct protocol *const protocols[PROTOCOLS] = {
     [PROTOCOL_ADMIN] = &protocol_admin,
 };
 
-/* ---- the clock ---- */
-
-/*
- * Whether there is something to read already. A poll that takes long has slept, or was held up
- * itself where a process may have only so much of a processor: then its input is not new.
- */
-static bool has_input(const struct worker *w)
-{
-    struct pollfd fd = {.fd = uv_backend_fd(&w->loop), .events = POLLIN};
-    return poll(&fd, 1, 0) > 0;
-}
-
-/* The loop has done what there was. It will wait, or look again at once if there is more. */
-static void on_before_poll(uv_prepare_t *prepare)
-{
-    struct worker *w = prepare->data;
-    uint64_t now = uv_now(&w->loop);
-    if (w->asleep_ms != 0) { /* the last poll was for other things than input */
-        w->polled_ms = now;
-    }
-    w->asleep_ms = now;
-    w->waiting = now - w->polled_ms > LONG_TURN_MS && has_input(w);
-}
-
-/* uv_now() is the time of the poll, until this has been called. */
-uint64_t worker_clock_ms(struct worker *w)
-{
-    uint64_t polled = uv_now(&w->loop);
-    if (w->asleep_ms != 0) { /* the first input of this poll: it waited here, or in the kernel */
-        bool slept = polled - w->asleep_ms > 1 && !w->waiting;
-        w->unread_ms = slept ? polled : w->polled_ms;
-        w->polled_ms = polled;
-        w->asleep_ms = 0;
-        w->late_ms = w->late ? polled : w->late_ms;
-        w->late = false;
-    }
-    uv_update_time(&w->loop);
-    return uv_now(&w->loop);
-}
+/* ---- connections ---- */
 
 static void accept_one(struct worker *w, unsigned protocol)
 {
@@ -115,6 +75,11 @@ static void on_tick(uv_timer_t *timer)
     if (w->stopping && w->connections == NULL) {
         close_handle((uv_handle_t *)timer);
     }
+}
+
+static void on_before_poll(uv_prepare_t *prepare)
+{
+    overload_before_poll(prepare->data);
 }
 
 static void on_ping(uv_async_t *async)
@@ -192,7 +157,7 @@ static int open_handles(struct worker *w)
         w->before_poll.data = w;
     }
     if (e == 0) {
-        w->polled_ms = uv_now(&w->loop);
+        overload_begin(w);
         e = uv_prepare_start(&w->before_poll, on_before_poll);
     }
     uint64_t ms = tick_ms(&w->server->options);

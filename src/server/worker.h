@@ -4,6 +4,7 @@
 
 #include "base/histogram.h"
 #include "server/connection.h"
+#include "server/overload.h"
 
 /* Counted by one thread, read by the metrics. */
 struct worker_counts {
@@ -44,16 +45,9 @@ struct worker {
     } listeners[PROTOCOLS];
     struct connection *connections;
     bool stopping;
-    uint64_t stopped_ms;   /* since when */
-    size_t unsent;         /* replies of all connections that are not out yet */
-    uint64_t asleep_ms;    /* when the loop began to wait for input, and ... */
-    uint64_t polled_ms;    /* ... when it got some */
-    uint64_t unread_ms;    /* not before this did arrive what the loop has got now */
-    bool waiting;          /* there was input before the loop began to wait */
-    bool late;             /* in this turn of the loop some input was too old */
-    uint64_t late_ms;      /* the end of the last such turn; 0: none */
-    unsigned behind;       /* connections whose last read did not get all */
-    const char *fresh;     /* requests before this are stale; NULL: none is */
+    uint64_t stopped_ms; /* since when */
+    size_t unsent;       /* replies of all connections that are not out yet */
+    struct overload overload;
     uint64_t now_ns;       /* of the batch of requests being decided */
     struct buffer replies; /* to it */
     struct worker_counts counts;
@@ -61,13 +55,10 @@ struct worker {
     char read[SERVER_READ_BYTES];
 };
 
-/* Its own clock, read now; also notes when the loop has looked for input again. */
-uint64_t worker_clock_ms(struct worker *worker);
-
 /* Whether a request that begins here has waited for too long. */
 static inline bool worker_is_stale(const struct worker *worker, const char *request)
 {
-    return __builtin_expect(worker->fresh != NULL && request < worker->fresh, 0);
+    return __builtin_expect(worker->overload.fresh != NULL && request < worker->overload.fresh, 0);
 }
 
 /* Opens the loop and its handles, for sockets that listener_open() has made: they are the worker's
