@@ -1,0 +1,252 @@
+#include "store/script.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/maths.h"
+#include "store/lua.h"
+#include "store/sha.h"
+#include "wire/resp.h"
+
+/* ---- the scripts ---- */
+
+enum {
+#define PIECE(name) PIECE_##name,
+    LUA_PIECES(PIECE)
+#undef PIECE
+        PIECES
+};
+
+#define PIECE(name) 1u << PIECE_##name
+#define EVERYWHERE (PIECE(common) | PIECE(decide))
+#define BUCKETS (EVERYWHERE | PIECE(bucket))
+
+/* The first is for several algorithms; the others by enum weir_algorithm. */
+static const struct {
+    const char *name;
+    unsigned pieces; /* besides the clock */
+} rows[SCRIPT_COUNT] = {
+    {"several", (1u << PIECES) - 1},
+    {"token_bucket", BUCKETS | PIECE(token_bucket)},
+    {"leaky_bucket", BUCKETS | PIECE(leaky_bucket)},
+    {"fixed_window", EVERYWHERE | PIECE(fixed_window)},
+    {"sliding_window", EVERYWHERE | PIECE(sliding_window)},
+    {"sliding_log", EVERYWHERE | PIECE(sliding_log)},
+};
+#undef PIECE
+
+_Static_assert(WEIR_TOKEN_BUCKET == 1 && WEIR_SLIDING_LOG == 5, "rows are by algorithm");
+
+static void name_pieces(const struct text *clock, struct text piece[PIECES])
+{
+#define PIECE(name) piece[PIECE_##name] = (struct text){lua_##name, lua_##name##_size};
+    LUA_PIECES(PIECE)
+#undef PIECE
+    if (clock != NULL) {
+        piece[PIECE_clock] = *clock;
+    }
+}
+
+static char *put_together(const struct text piece[PIECES], size_t row, char *at, struct script *out)
+{
+    unsigned char hash[SHA1_SIZE];
+    out->name = rows[row].name;
+    out->text = (struct text){at, 0};
+    for (unsigned i = 0; i < PIECES; i++) {
+        if (i == PIECE_clock || (rows[row].pieces >> i & 1) != 0) {
+            memcpy(at, piece[i].at, piece[i].len);
+            at += piece[i].len;
+        }
+    }
+    out->text.len = (size_t)(at - out->text.at);
+    sha1(out->text, hash);
+    hex_digits(hash, sizeof hash, out->sha1);
+    return at;
+}
+
+int scripts_init(struct scripts *s, const struct text *clock)
+{
+    struct text piece[PIECES];
+    size_t size = 0;
+    name_pieces(clock, piece);
+    for (size_t i = 0; i < PIECES; i++) {
+        size += piece[i].len;
+    }
+    s->memory = malloc(size * SCRIPT_COUNT);
+    if (s->memory == NULL) {
+        return WEIR_ENOMEM;
+    }
+    char *at = s->memory;
+    for (size_t i = 0; i < SCRIPT_COUNT; i++) {
+        at = put_together(piece, i, at, &s->row[i]);
+    }
+    return 0;
+}
+
+void scripts_finish(struct scripts *s)
+{
+    free(s->memory);
+    s->memory = NULL;
+}
+
+const struct script *script_for(const struct scripts *s, const struct store_part *parts, size_t n)
+{
+    int algorithm = parts[0].params->algorithm;
+    for (size_t i = 1; i < n; i++) {
+        if (parts[i].params->algorithm != algorithm) {
+            return &s->row[0];
+        }
+    }
+    return &s->row[algorithm];
+}
+
+/* ---- calls ---- */
+
+enum { CALL_FIXED = 4, CALL_PART = 8 }; /* EVALSHA, name, number of keys, verb; key and numbers */
+
+static const char *const verbs[] = {
+    [STORE_CHECK] = "check",     [STORE_PEEK] = "peek",         [STORE_UP_TO] = "upto",
+    [STORE_REFUND] = "refund",   [STORE_PENALISE] = "penalise", [STORE_BLOCK] = "block",
+    [STORE_UNBLOCK] = "unblock", [STORE_RESET] = "reset",
+};
+
+static void put_number(struct buffer *b, uint64_t number)
+{
+    char digits[20];
+    char *at = digits + sizeof digits;
+    do {
+        *--at = (char)('0' + number % 10);
+        number /= 10;
+    } while (number != 0);
+    resp_put_bulk(b, (struct text){at, (size_t)(digits + sizeof digits - at)});
+}
+
+/*
+ * Microseconds, rounded up: a wait of less than one is still a wait, a block lasts to its end. What
+ * was charged is stamped in whole ones.
+ */
+static uint64_t microseconds(uint64_t ns)
+{
+    uint64_t us = ns / WEIR_MICROSECOND + (ns % WEIR_MICROSECOND != 0);
+    return ns == WEIR_FOREVER ? STORE_MOST : min_u64(us, STORE_MOST);
+}
+
+/* Windows by the key: each begins somewhere of its own, the same for every node. */
+static uint64_t offset_of(const struct store_part *part)
+{
+    static const struct hash_secret fixed = {{0, 0}, {0}};
+    const struct store_params *p = part->params;
+    if (!p->align_key) {
+        return p->b;
+    }
+    return (p->b + mul_high(hash_sip(&fixed, part->key.at, part->key.len).low, p->a)) % p->a;
+}
+
+static void put_part(struct buffer *b, const struct store_part *part)
+{
+    const struct store_params *p = part->params;
+    put_number(b, (uint64_t)p->algorithm);
+    put_number(b, p->quota);
+    put_number(b, p->max_debt);
+    put_number(b, p->a);
+    put_number(b, offset_of(part));
+    put_number(b, min_u64(part->cost, STORE_MOST));
+    put_number(b, microseconds(part->time_ns));
+}
+
+void script_put_load(struct buffer *b, const struct script *script)
+{
+    resp_put_array(b, 3);
+    resp_put_bulk(b, TEXT("SCRIPT"));
+    resp_put_bulk(b, TEXT("LOAD"));
+    resp_put_bulk(b, script->text);
+}
+
+void script_put_call(struct buffer *b, const struct script *script, enum script_how how,
+                     enum store_verb verb, const struct store_part *parts, size_t n)
+{
+    bool text = how == SCRIPT_BY_TEXT;
+    resp_put_array(b, CALL_FIXED + CALL_PART * n);
+    resp_put_bulk(b, text ? TEXT("EVAL") : TEXT("EVALSHA"));
+    resp_put_bulk(b, text ? script->text : (struct text){script->sha1, SCRIPT_SHA});
+    put_number(b, n);
+    for (size_t i = 0; i < n; i++) {
+        resp_put_bulk(b, parts[i].key);
+    }
+    resp_put_bulk(b, text_of(verbs[verb]));
+    for (size_t i = 0; i < n; i++) {
+        put_part(b, &parts[i]);
+    }
+}
+
+/* ---- answers ---- */
+
+enum {
+    AT_VERDICT,
+    AT_BLOCKED,
+    AT_REMAINING,
+    AT_GRANTED,
+    AT_RETRY,
+    AT_RESET,
+    AT_DELAY,
+    AT_STAMP,
+    AT_LIMIT,
+    ANSWER_COUNT
+};
+
+/* Negative numbers are only -1, in retry and reset: never. */
+static bool plausible(const struct store_reply *reply, size_t n)
+{
+    if (reply->type != ':' || reply->n != ANSWER_COUNT) {
+        return false;
+    }
+    for (size_t i = 0; i < ANSWER_COUNT; i++) {
+        int64_t least = i == AT_RETRY || i == AT_RESET ? -1 : 0;
+        if (reply->integers[i] < least || reply->integers[i] > (int64_t)STORE_MOST) {
+            return false;
+        }
+    }
+    return reply->integers[AT_VERDICT] <= WEIR_NEVER && reply->integers[AT_LIMIT] < (int64_t)n;
+}
+
+static uint64_t nanoseconds(int64_t us)
+{
+    return us < 0 ? WEIR_FOREVER : (uint64_t)us * WEIR_MICROSECOND;
+}
+
+int script_answer(const struct store_reply *reply, const struct store_part *parts, size_t n,
+                  struct weir_answer *answer, uint64_t *stamp_us)
+{
+    const int64_t *x = reply->integers;
+    if (!plausible(reply, n)) {
+        return WEIR_EIO;
+    }
+    *answer = (struct weir_answer){
+        .verdict = (int)x[AT_VERDICT],
+        .flags = x[AT_BLOCKED] != 0 ? WEIR_FLAG_BLOCKED : 0,
+        .quota = parts[x[AT_LIMIT]].params->quota,
+        .remaining = (uint64_t)x[AT_REMAINING],
+        .granted = (uint64_t)x[AT_GRANTED],
+        .retry_after_ns = nanoseconds(x[AT_RETRY]),
+        .reset_after_ns = nanoseconds(x[AT_RESET]),
+        .delay_ns = nanoseconds(x[AT_DELAY]),
+        .limit = (uint32_t)x[AT_LIMIT],
+    };
+    if (stamp_us != NULL) {
+        *stamp_us = (uint64_t)x[AT_STAMP];
+    }
+    return 0;
+}
+
+int script_done(const struct store_reply *reply, enum store_verb verb)
+{
+    if (reply->type != ':' || reply->n != 1 || (reply->integers[0] & ~INT64_C(1)) != 0) {
+        return WEIR_EIO;
+    }
+    bool yes = reply->integers[0] == 1;
+    if (verb == STORE_BLOCK) {
+        return yes ? 0 : WEIR_ETIME;
+    }
+    return yes;
+}

@@ -1,0 +1,91 @@
+/*
+ * The scripts by which a store decides, and their calls as bytes: no I/O, no state, no clock. The
+ * time of a decision is the store's own: no argument carries one.
+ *
+ *     struct scripts s;
+ *     scripts_init(&s, NULL);
+ *     script_put_load(&b, script);                      // once for each connection
+ *     const struct script *script = script_for(&s, &part, 1);
+ *     script_put_call(&b, script, SCRIPT_BY_SHA, STORE_CHECK, &part, 1);
+ *     ... store_reply_read(): STORE_NOSCRIPT -> script_put_call(SCRIPT_BY_TEXT), which also loads it
+ *     script_answer(&reply, &part, 1, &answer, &stamp_us);
+ *
+ * A script is put together of pieces (src/store/lua/): the clock, what is common, its algorithms,
+ * and the decision. Several limits of one algorithm are a call of its script; of several algorithms,
+ * of the script that has them all. Their keys must be in one slot (store/key.h), and differ.
+ */
+#ifndef WEIR_STORE_SCRIPT_H
+#define WEIR_STORE_SCRIPT_H
+
+#include <stdint.h>
+
+#include <weir.h>
+
+#include "base/buffer.h"
+#include "base/text.h"
+#include "store/params.h"
+#include "store/reply.h"
+
+enum { SCRIPT_COUNT = 6, SCRIPT_SHA = 40 };
+
+struct script {
+    const char *name;
+    struct text text;
+    char sha1[SCRIPT_SHA + 1]; /* of the text */
+};
+
+struct scripts {
+    struct script row[SCRIPT_COUNT];
+    char *memory;
+};
+
+/*
+ * Puts the scripts together. `clock` is NULL; only a test, which must say what time it is, gives
+ * another first piece than lua/clock.lua. WEIR_ENOMEM. End with scripts_finish().
+ */
+int scripts_init(struct scripts *s, const struct text *clock);
+void scripts_finish(struct scripts *s);
+
+enum store_verb {
+    STORE_CHECK,
+    STORE_PEEK,
+    STORE_UP_TO,
+    STORE_REFUND,
+    STORE_PENALISE,
+    STORE_BLOCK,
+    STORE_UNBLOCK,
+    STORE_RESET
+};
+
+/* One limit and one key of it. */
+struct store_part {
+    const struct store_params *params;
+    struct text key; /* store_key() */
+    uint64_t cost;
+    uint64_t time_ns; /* CHECK, PEEK: max_wait. REFUND: charged at. BLOCK: until. Else 0 */
+};
+
+/* n at least 1; more than one only with CHECK and PEEK, and at most WEIR_SEVERAL_MAX. */
+const struct script *script_for(const struct scripts *s, const struct store_part *parts, size_t n);
+
+enum script_how { SCRIPT_BY_SHA, SCRIPT_BY_TEXT };
+
+/* SCRIPT LOAD; EVALSHA or EVAL. As always with a buffer, what does not fit sets b->full. */
+void script_put_load(struct buffer *b, const struct script *script);
+void script_put_call(struct buffer *b, const struct script *script, enum script_how how,
+                     enum store_verb verb, const struct store_part *parts, size_t n);
+
+/*
+ * The answer out of the reply to CHECK, PEEK, UP_TO, REFUND or PENALISE. *stamp_us (may be NULL):
+ * the time to give to a REFUND of what was granted. WEIR_EIO: not such a reply.
+ */
+int script_answer(const struct store_reply *reply, const struct store_part *parts, size_t n,
+                  struct weir_answer *answer, uint64_t *stamp_us);
+
+/*
+ * Of the reply to BLOCK: 0, or WEIR_ETIME if its end is not after the store's time. Of UNBLOCK and
+ * RESET: 1 if there was something, 0 if not. WEIR_EIO: not such a reply.
+ */
+int script_done(const struct store_reply *reply, enum store_verb verb);
+
+#endif

@@ -1,0 +1,305 @@
+/*
+ * The scripts beside the local code: random calls, the same to both, at whole microseconds. Every
+ * answer must be equal; a store's times are whole microseconds, so the local ones are rounded up.
+ */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/store_run.h"
+
+#define CALLS 1500 /* of one trace, in one pipeline */
+
+#ifdef WEIR_LONG
+#define TRACES 300
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TRACES 3
+#else
+#define TRACES 8
+#endif
+
+static struct store_redis redis;
+static struct scripts scripts;
+static uint64_t seed = 20261115;
+
+static uint64_t whole(uint64_t ns)
+{
+    return ns - ns % WEIR_MICROSECOND;
+}
+
+/* ---- one trace ---- */
+
+enum { ASK, BLOCK, UNBLOCK, RESET };
+
+/* A call of the oracle's, or one that it does not have, on the same key and at the same time. */
+struct step {
+    int kind;
+    uint64_t until_ns;
+    struct oracle_op op;
+    struct store_call call;
+};
+
+struct world {
+    struct oracle_trace trace;
+    struct store_params params;
+    struct weir *local;
+    struct step *steps;
+};
+
+static void run_local(struct world *w, const struct step *s, struct weir_answer *a)
+{
+    const char *key = oracle_key_names[s->op.key];
+    size_t len = strlen(key);
+    switch (s->kind) {
+    case BLOCK:
+        assert_int_equal(weir_block_at(w->local, key, len, s->until_ns, s->op.time_ns), 0);
+        break;
+    case UNBLOCK:
+        assert_true(weir_unblock(w->local, key, len) >= 0);
+        break;
+    case RESET:
+        assert_true(weir_reset(w->local, key, len) >= 0);
+        break;
+    default:
+        assert_int_equal(oracle_call(w->local, key, &s->op, a), 0);
+    }
+}
+
+static void put(struct world *w, struct step *s)
+{
+    static const enum store_verb verbs[] = {
+        [BLOCK] = STORE_BLOCK, [UNBLOCK] = STORE_UNBLOCK, [RESET] = STORE_RESET};
+    store_run_call(&w->params, oracle_key_names[s->op.key], &s->op, &s->call);
+    if (s->kind != ASK) {
+        s->call.verb = verbs[s->kind];
+        s->call.part.time_ns = s->until_ns;
+    }
+    store_run_put(&redis, &scripts.row[w->params.algorithm], &s->call, s->op.time_ns);
+}
+
+static void compare(struct world *w, size_t i, uint64_t of)
+{
+    struct step *s = &w->steps[i];
+    struct weir_answer local;
+    struct weir_answer store;
+    run_local(w, s, &local);
+    if (s->kind != ASK) {
+        (void)store_redis_next(&redis);
+        assert_true(script_done(store_redis_next(&redis), s->call.verb) >= 0);
+        return;
+    }
+    store_run_answer(&redis, &s->call, &store);
+    const char *what = store_run_difference(&local, &store);
+    if (what != NULL) {
+        const struct oracle_rule *r = &w->trace.rule;
+        store_run_print(&local, &store);
+        fail_msg("seed %" PRIu64 ", %s %" PRIu64 " per %" PRIu64 " ns, quota %" PRIu64
+                 " debt %" PRIu64 " offset %" PRIu64 ", call %zu on %s: verb %d cost %" PRIu64
+                 " wait %" PRIu64 " charged %" PRIu64 " at %" PRIu64 " ns: %s differs",
+                 of, weir_algorithm_name(r->algorithm), r->count, r->period_ns, r->quota,
+                 r->max_debt, r->offset_ns, i, oracle_key_names[s->op.key], (int)s->op.verb,
+                 s->op.cost, s->op.wait_ns, s->op.charged_ns, s->op.time_ns, what);
+    }
+}
+
+/* Now and then a verb in the place of a call. A block is far from over or soon over. */
+static void sprinkle(struct oracle_random *g, struct step *s)
+{
+    switch (oracle_between(g, 0, 60)) {
+    case 0:
+    case 1:
+        s->kind = BLOCK;
+        s->until_ns =
+            oracle_once_in(g, 8)
+                ? WEIR_FOREVER
+                : whole(s->op.time_ns + oracle_magnitude(g, WEIR_MICROSECOND, 10 * WEIR_SECOND));
+        break;
+    case 2:
+    case 3:
+    case 4:
+        s->kind = UNBLOCK;
+        break;
+    case 5:
+        s->kind = RESET;
+        break;
+    default:
+        break;
+    }
+}
+
+static void make_steps(struct oracle_random *g, struct world *w, bool set_back)
+{
+    oracle_random_ops(g, &w->trace, CALLS, set_back);
+    for (size_t i = 0; i < CALLS; i++) {
+        struct step *s = &w->steps[i];
+        *s = (struct step){.op = w->trace.ops[i]};
+        s->op.time_ns = whole(s->op.time_ns);
+        s->op.charged_ns = whole(s->op.charged_ns);
+        s->op.wait_ns = s->op.wait_ns == UINT64_MAX ? UINT64_MAX : whole(s->op.wait_ns);
+        if (!set_back) { /* a store forgets a block that is over, a clock set back would see it */
+            sprinkle(g, s);
+        }
+    }
+}
+
+/* False if the store cannot express the rule. */
+static bool run(const struct oracle_rule *rule, uint64_t of, bool set_back)
+{
+    struct oracle_random g = {of};
+    struct world w = {.trace = {.rule = *rule}};
+    struct weir_options o = oracle_options(rule);
+    if (store_params(&o, &w.params, NULL) != 0) {
+        return false;
+    }
+    w.trace.ops = calloc(CALLS, sizeof w.trace.ops[0]);
+    w.steps = calloc(CALLS, sizeof w.steps[0]);
+    assert_int_equal(weir_open(&w.local, &o, NULL), 0);
+    make_steps(&g, &w, set_back);
+    store_redis_put(&redis, "FLUSHALL", NULL);
+    for (size_t i = 0; i < CALLS; i++) {
+        put(&w, &w.steps[i]);
+    }
+    store_redis_send(&redis);
+    (void)store_redis_next(&redis);
+    for (size_t i = 0; i < CALLS; i++) {
+        compare(&w, i, of);
+    }
+    weir_close(w.local);
+    free(w.steps);
+    free(w.trace.ops);
+    return true;
+}
+
+/* ---- many ---- */
+
+/* A rule as a store can have it: the windows in whole microseconds. */
+static struct oracle_rule random_rule(struct oracle_random *g, int algorithm)
+{
+    struct oracle_rule r;
+    do {
+        r = oracle_random_rule(g, algorithm);
+        if (algorithm != WEIR_TOKEN_BUCKET && algorithm != WEIR_LEAKY_BUCKET) {
+            r.period_ns = whole(r.period_ns);
+            r.offset_ns = whole(r.offset_ns) % r.period_ns;
+        }
+        oracle_rule_init(&r);
+    } while (oracle_last_time(&r) == 0);
+    return r;
+}
+
+static void compare_many(int algorithm, bool set_back)
+{
+    struct oracle_random g = {seed + (unsigned)algorithm * 1000};
+    unsigned done = 0;
+    for (unsigned i = 0; i < 10 * TRACES && done < TRACES; i++) {
+        struct oracle_rule rule = random_rule(&g, algorithm);
+        done += run(&rule, oracle_next(&g), set_back);
+    }
+    assert_int_equal(done, TRACES); /* what cannot be expressed is rare */
+}
+
+static void any_rule_decides_as_it_does_locally(void **state)
+{
+    for (int algorithm = WEIR_TOKEN_BUCKET; algorithm <= WEIR_SLIDING_LOG; algorithm++) {
+        compare_many(algorithm, false);
+    }
+}
+
+static void also_when_clocks_are_set_back(void **state)
+{
+    for (int algorithm = WEIR_TOKEN_BUCKET; algorithm <= WEIR_SLIDING_LOG; algorithm++) {
+        compare_many(algorithm, true);
+    }
+}
+
+/* ---- at the edges ---- */
+
+static void rules_at_the_edge_of_what_can_be_expressed(void **state)
+{
+    const uint64_t year = UINT64_C(31557600) * WEIR_SECOND;
+    const uint64_t most = UINT64_C(1) << 52; /* of quota times remainder, and of a quota */
+    const struct oracle_rule rules[] = {
+        {.algorithm = WEIR_TOKEN_BUCKET, .count = 1, .period_ns = WEIR_DAY, .burst = 1},
+        {.algorithm = WEIR_TOKEN_BUCKET, .count = 1, .period_ns = 36 * year, .burst = 1},
+        {.algorithm = WEIR_TOKEN_BUCKET, .count = 10000000, .period_ns = WEIR_SECOND, .burst = 7},
+        {.algorithm = WEIR_TOKEN_BUCKET,
+         .count = 9999999,
+         .period_ns = WEIR_SECOND,
+         .burst = most / 12801,
+         .max_debt = 0}, /* a unit takes 0 us and 12,801 parts */
+        {.algorithm = WEIR_TOKEN_BUCKET,
+         .count = 1000000000,
+         .period_ns = WEIR_SECOND,
+         .burst = most / 128 - 5,
+         .max_debt = 5},
+        {.algorithm = WEIR_TOKEN_BUCKET,
+         .count = 1000000,
+         .period_ns = WEIR_SECOND,
+         .burst = UINT64_C(1000000000000),
+         .max_debt = 3},
+        {.algorithm = WEIR_TOKEN_BUCKET,
+         .count = 999999,
+         .period_ns = WEIR_DAY,
+         .burst = 999999,
+         .max_debt = 999999},
+        {.algorithm = WEIR_LEAKY_BUCKET,
+         .count = 3,
+         .period_ns = WEIR_SECOND,
+         .queue = 4,
+         .max_debt = 9},
+        {.algorithm = WEIR_LEAKY_BUCKET, .count = 7, .period_ns = 1000003, .queue = 100000},
+        {.algorithm = WEIR_FIXED_WINDOW,
+         .count = (UINT64_C(1) << 47),
+         .period_ns = WEIR_DAY,
+         .max_debt = 1000},
+        {.algorithm = WEIR_FIXED_WINDOW, .count = 3, .period_ns = WEIR_MICROSECOND},
+        {.algorithm = WEIR_SLIDING_WINDOW,
+         .count = 16777000,
+         .period_ns = WEIR_DAY,
+         .max_debt = 200}, /* products of 2^60 */
+        {.algorithm = WEIR_SLIDING_WINDOW, .count = UINT64_C(1000000000), .period_ns = 20 * year},
+        {.algorithm = WEIR_SLIDING_WINDOW, .count = 1, .period_ns = 100 * year},
+        {.algorithm = WEIR_SLIDING_LOG, .count = 1500, .period_ns = WEIR_SECOND},
+        {.algorithm = WEIR_SLIDING_LOG, .count = 1, .period_ns = 100 * year},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        struct oracle_rule rule = rules[i];
+        oracle_rule_init(&rule);
+        if (!run(&rule, seed + i, i % 2 != 0)) {
+            fail_msg("rule %zu cannot be expressed", i);
+        }
+    }
+}
+
+static int load(void **state)
+{
+    for (size_t i = 0; i < SCRIPT_COUNT; i++) {
+        script_put_load(&redis.out, &scripts.row[i]);
+        store_redis_send(&redis);
+        (void)store_redis_next(&redis);
+    }
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_rule_decides_as_it_does_locally),
+        cmocka_unit_test(also_when_clocks_are_set_back),
+        cmocka_unit_test(rules_at_the_edge_of_what_can_be_expressed),
+    };
+    const char *given = getenv("WEIR_SEED");
+    seed = given != NULL ? strtoull(given, NULL, 10) : seed;
+    store_redis_start(&redis, NULL);
+    store_run_scripts(&scripts);
+    int failed = cmocka_run_group_tests(tests, load, NULL);
+    scripts_finish(&scripts);
+    store_redis_stop(&redis);
+    return failed;
+}

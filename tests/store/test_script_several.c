@@ -1,0 +1,160 @@
+/*
+ * Several limits in one call of a script, beside weir_check_several_at(): all or nothing, and the
+ * answer names the same limit that binds.
+ */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/store_run.h"
+
+#define LIMITS 5
+#define CALLS 3000
+
+static struct store_redis redis;
+static struct scripts scripts;
+
+struct limit {
+    struct weir *local;
+    struct store_params params;
+    struct store_key_head head;
+};
+
+static void open_limit(struct limit *l, int algorithm, uint64_t count)
+{
+    struct weir_options o = WEIR_OPTIONS_INIT;
+    char name[] = "limit0";
+    name[5] = (char)('0' + algorithm);
+    o.algorithm = algorithm;
+    o.count = count;
+    o.period_ns = WEIR_SECOND;
+    o.queue = algorithm == WEIR_LEAKY_BUCKET ? 5 : 0;
+    o.flags = WEIR_EXPLICIT_TIME;
+    assert_int_equal(weir_open(&l->local, &o, NULL), 0);
+    assert_int_equal(store_params(&o, &l->params, NULL), 0);
+    assert_int_equal(store_key_head(TEXT("t:"), text_of(name), &l->params, &l->head, NULL), 0);
+}
+
+/* A call on some of the limits, each with a key of its own and all in the slot of the tenant. */
+struct call {
+    struct weir_part local[LIMITS];
+    struct store_part store[LIMITS];
+    struct store_key keys[LIMITS];
+    char names[LIMITS][2];
+    size_t n;
+    uint64_t now_ns;
+    bool peek;
+};
+
+static void make_call(struct oracle_random *g, struct limit *limits, uint64_t now_ns,
+                      struct call *c)
+{
+    c->n = 0;
+    c->now_ns = now_ns;
+    c->peek = oracle_once_in(g, 5);
+    for (size_t i = 0; i < LIMITS; i++) {
+        if (oracle_once_in(g, 2)) {
+            continue;
+        }
+        size_t at = c->n++;
+        uint64_t cost = oracle_once_in(g, 30) ? 1000 : oracle_between(g, 1, 3);
+        c->names[at][0] = (char)oracle_between(g, 'a', 'c');
+        struct text name = {c->names[at], 1};
+        store_key(&limits[i].head, TEXT("acme"), name, &c->keys[at]);
+        c->local[at] = (struct weir_part){
+            limits[i].local,
+            {.key = name.at, .key_len = 1, .cost = cost, .mode = c->peek ? WEIR_PEEK : WEIR_CHECK}};
+        c->store[at] =
+            (struct store_part){&limits[i].params, store_key_text(&c->keys[at]), cost, 0};
+    }
+}
+
+static void put_call(const struct call *c)
+{
+    store_run_clock(&redis, c->now_ns);
+    script_put_call(&redis.out, script_for(&scripts, c->store, c->n), SCRIPT_BY_SHA,
+                    c->peek ? STORE_PEEK : STORE_CHECK, c->store, c->n);
+}
+
+static void compare_call(const struct call *c, size_t i)
+{
+    struct weir_answer local;
+    struct weir_answer store;
+    assert_int_equal(weir_check_several_at(c->local, c->n, c->now_ns, &local), 0);
+    (void)store_redis_next(&redis);
+    assert_int_equal(script_answer(store_redis_next(&redis), c->store, c->n, &store, NULL), 0);
+    const char *what = store_run_difference(&local, &store);
+    if (what != NULL) {
+        store_run_print(&local, &store);
+        fail_msg("call %zu on %zu limits at %" PRIu64 " ns: %s differs", i, c->n, c->now_ns, what);
+    }
+}
+
+/* Whoever is charged for a call that another limit denies would soon answer differently. */
+static void several_limits_are_charged_together_or_not_at_all(void **state)
+{
+    static struct call calls[CALLS];
+    static const uint64_t counts[] = {10, 8, 20, 20, 15};
+    struct limit limits[LIMITS];
+    struct oracle_random g = {5};
+    uint64_t now_ns = 1000 * WEIR_SECOND;
+    for (int i = 0; i < LIMITS; i++) {
+        open_limit(&limits[i], i + 1, counts[i]);
+    }
+    for (size_t i = 0; i < CALLS; i++) {
+        now_ns += oracle_between(&g, 0, 60000) * WEIR_MICROSECOND;
+        uint64_t back = oracle_once_in(&g, 50) ? oracle_between(&g, 1, 3000000) : 0;
+        do {
+            make_call(&g, limits, now_ns - back * WEIR_MICROSECOND, &calls[i]);
+        } while (calls[i].n == 0);
+        put_call(&calls[i]);
+    }
+    store_redis_send(&redis);
+    for (size_t i = 0; i < CALLS; i++) {
+        compare_call(&calls[i], i);
+    }
+    for (int i = 0; i < LIMITS; i++) {
+        weir_close(limits[i].local);
+    }
+}
+
+static void the_limits_of_one_tenant_share_a_slot(void **state)
+{
+    struct limit limits[2];
+    struct store_key keys[2];
+    for (int i = 0; i < 2; i++) {
+        open_limit(&limits[i], i + 1, 1);
+        weir_close(limits[i].local);
+        store_key(&limits[i].head, TEXT("acme"), i == 0 ? TEXT("alice") : TEXT("bob"), &keys[i]);
+    }
+    assert_int_equal(store_slot(store_key_text(&keys[0])), store_slot(store_key_text(&keys[1])));
+}
+
+static int load(void **state)
+{
+    for (size_t i = 0; i < SCRIPT_COUNT; i++) {
+        script_put_load(&redis.out, &scripts.row[i]);
+        store_redis_send(&redis);
+        (void)store_redis_next(&redis);
+    }
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(several_limits_are_charged_together_or_not_at_all),
+        cmocka_unit_test(the_limits_of_one_tenant_share_a_slot),
+    };
+    store_redis_start(&redis, NULL);
+    store_run_scripts(&scripts);
+    int failed = cmocka_run_group_tests(tests, load, NULL);
+    scripts_finish(&scripts);
+    store_redis_stop(&redis);
+    return failed;
+}

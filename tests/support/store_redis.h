@@ -1,0 +1,40 @@
+/*
+ * A redis-server of the test's own: a process, a folder, a unix socket, one connection. It dies with
+ * the test. What goes wrong ends the test program; without a redis-server it is skipped.
+ */
+#ifndef WEIR_TESTS_SUPPORT_STORE_REDIS_H
+#define WEIR_TESTS_SUPPORT_STORE_REDIS_H
+
+#include <sys/types.h>
+
+#include "base/buffer.h"
+#include "store/reply.h"
+
+struct store_redis {
+    char folder[64];
+    pid_t pid;
+    int fd;
+    struct buffer out; /* calls that wait to be sent */
+    struct buffer in;
+    struct store_reply reply; /* the last, and its bytes at the front of `in` */
+    size_t used;
+};
+
+/* `extra`: more options for its command line, NULL-terminated; may be NULL. */
+void store_redis_start(struct store_redis *r, const char *const *extra);
+void store_redis_stop(struct store_redis *r);
+
+/* Puts a command behind those that wait; the arguments are strings and end with NULL. */
+void store_redis_put(struct store_redis *r, ...) __attribute__((sentinel));
+
+/* Sends what waits. Not more than some thousand calls at once, or both sides wait to be read. */
+void store_redis_send(struct store_redis *r);
+
+/* The next reply, which lives until the next call. */
+const struct store_reply *store_redis_next(struct store_redis *r);
+
+/* One command, its reply. */
+#define store_redis_do(r, ...)                                                                     \
+    (store_redis_put((r), __VA_ARGS__, (const char *)0), store_redis_send(r), store_redis_next(r))
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * A limit decided by the scripts of a redis-server at times that the test chooses, to be compared
+ * with the same limit decided locally.
+ */
+#ifndef WEIR_TESTS_SUPPORT_STORE_RUN_H
+#define WEIR_TESTS_SUPPORT_STORE_RUN_H
+
+#include "store/key.h"
+#include "store/script.h"
+#include "support/oracle_vector.h"
+#include "support/store_redis.h"
+
+/* The scripts with a clock that the test sets: SET now <us>. */
+void store_run_scripts(struct scripts *s);
+void store_run_clock(struct store_redis *r, uint64_t now_ns);
+
+/* The call of an oracle's operation; `name` is the key. */
+struct store_call {
+    enum store_verb verb;
+    struct store_part part;
+    struct store_key key;
+};
+void store_run_call(const struct store_params *params, const char *name, const struct oracle_op *op,
+                    struct store_call *call);
+
+/* Puts the time and the call behind what waits. Two replies will come. */
+void store_run_put(struct store_redis *r, const struct script *script,
+                   const struct store_call *call, uint64_t now_ns);
+
+/* Reads them; the test fails if it is not an answer. */
+void store_run_answer(struct store_redis *r, const struct store_call *call, struct weir_answer *a);
+
+/* What differs, in microseconds rounded up, or NULL. */
+const char *store_run_difference(const struct weir_answer *local, const struct weir_answer *store);
+
+/* Both as a line each, to stderr. */
+void store_run_print(const struct weir_answer *local, const struct weir_answer *store);
+
+#endif
