@@ -12,13 +12,15 @@
  * Closed loop (rate 0): each connection sends `depth` requests, waits for all of
  * the replies, and sends again. Tells the capacity, not the latency.
  *
- *   bench_load.c           arguments
- *   bench_load_request.c   a request with places for keys -> bytes, once
- *   bench_load_reply.c     where a reply ends, and whether it says yes
- *   bench_load_latency.c   a histogram with a bounded error
- *   bench_load_keys.c      which key is next
- *   bench_load_run.c       connections and the schedule, on epoll
- *   bench_load_report.c    the table and the JSON object
+ *   bench_load.c             arguments
+ *   bench_load_request.c     a request with places for keys -> bytes, once
+ *   bench_load_reply.c       where a reply ends, and whether it says yes
+ *   bench_load_latency.c     a histogram with a bounded error
+ *   bench_load_keys.c        which key is next
+ *   bench_load_connection.c  requests in flight on one connection
+ *   bench_load_generator.c   the schedule and the connections of a thread, on epoll
+ *   bench_load_run.c         threads, and their results as one
+ *   bench_load_report.c      the table and the JSON object
  */
 #ifndef WEIR_CLI_BENCH_LOAD_H
 #define WEIR_CLI_BENCH_LOAD_H
