@@ -112,10 +112,12 @@ static void put_operators(void)
 {
     static const struct http_route *const tables[] = {admin_status_routes, admin_limits_routes,
                                                       admin_keys_routes, admin_settings_routes};
+    static const char *const below[] = {
+        [HTTP_AT] = "", [HTTP_AT_OR_BELOW] = "[/\\fINAME\\fP]", [HTTP_BELOW] = "/\\fINAME\\fP"};
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         for (const struct http_route *row = tables[i]; row->path != NULL; row++) {
             (void)printf(".TP\n.BR \"%s %s%s\" \" (%s)\"\n", row->method, row->path,
-                         row->below ? "[/\\fINAME\\fP]" : "", role_names[row->role]);
+                         below[row->reach], role_names[row->role]);
             put_sentence(row->summary);
         }
     }

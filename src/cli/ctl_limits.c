@@ -18,11 +18,12 @@ static void put_limit(struct grid *g, const json_t *limit)
     static const char *const counts[] = {"keys",   "capacity", "allowed",
                                          "denied", "never",    "evicted"};
     const char *tier = ctl_text(limit, "tier");
+    bool by_call = json_is_null(json_object_get(limit, "rate"));
     char text[QUANTITY_MAX];
     grid_put(g, text_of(ctl_text(limit, "name")));
     grid_put(g, text_of(tier[0] != 0 ? tier : "-"));
-    grid_put(g, text_of(ctl_text(limit, "rate")));
-    grid_put(g, text_of(count_print(ctl_count(limit, "burst"), text)));
+    grid_put(g, text_of(by_call ? "by call" : ctl_text(limit, "rate")));
+    grid_put(g, text_of(by_call ? "-" : count_print(ctl_count(limit, "burst"), text)));
     grid_put(g, text_of(ctl_text(limit, "algorithm")));
     grid_put(g, text_of(ctl_text(limit, "mode")));
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {

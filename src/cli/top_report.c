@@ -55,6 +55,11 @@ static const json_t *find(const json_t *limits, size_t place, const json_t *limi
     return NULL;
 }
 
+static const char *rate_in(const json_t *limit)
+{
+    return json_is_null(json_object_get(limit, "rate")) ? "by call" : text_in(limit, "rate");
+}
+
 /* What a shadow limit would have denied is told apart: it denied nothing. */
 static json_t *report_limit(const json_t *before, const json_t *now, double seconds)
 {
@@ -64,7 +69,7 @@ static json_t *report_limit(const json_t *before, const json_t *now, double seco
     double capacity = number_of(now, "capacity");
     return json_pack(
         "{ss ss ss ss sf sf sf sf sI sI sf sf}", "name", text_in(now, "name"), "tier",
-        text_in(now, "tier"), "rate", text_in(now, "rate"), "mode", text_in(now, "mode"), "allow",
+        text_in(now, "tier"), "rate", rate_in(now), "mode", text_in(now, "mode"), "allow",
         rate(number_of(before, "allowed"), number_of(now, "allowed"), seconds), "deny",
         shadow ? 0.0 : deny, "never", shadow ? 0.0 : never, "shadow", shadow ? deny + never : 0.0,
         "keys", (json_int_t)number_of(now, "keys"), "capacity", (json_int_t)capacity, "fill",

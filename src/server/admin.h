@@ -24,7 +24,8 @@
  * /v1/limits gives {"limits":[{"name","tier","algorithm","rate" ("100/min"),"count","period_ms",
  * "burst","shadow" (by the rules),"mode","keys","capacity","blocks","bytes","allowed","denied",
  * "never","evicted","reclaimed","full_denied","full_allowed","missing","shadow_denied"},...]}; one
- * tier or rate of overrides is an item. /v1/keys gives the eight members of an answer (a peek of 1), and
+ * tier or rate of overrides is an item, and the built-in limit "adhoc" the last one: its rate, count,
+ * period_ms and burst are null, they come with each call. /v1/keys gives the eight members of an answer (a peek of 1), and
  * "blocked_ms" (0: not, -1: without end). /v1/status gives {"version","state" (starting, ready,
  * draining),"uptime_s","pid","threads","generation","config" (path or null),"mode",
  * "connections":{"resp":N,...},"requests":{"resp":N,...},"decisions":{"allow","deny","never"},
@@ -54,6 +55,12 @@ extern const struct http_route admin_settings_routes[]; /* the log's level, the 
 
 /* Whether who asks is no page of a stranger in an operator's browser. Replies if not. */
 bool admin_admits(struct exchange *x);
+
+/* The built-in limit, which is none of the rules: for CL.THROTTLE. */
+#define ADMIN_ADHOC "adhoc"
+
+/* Whether that is meant, and there. */
+bool admin_is_adhoc(const struct exchange *x, const char *name);
 
 /* Takes over the JSON; NULL: there was no memory for it. */
 void admin_reply_json(struct exchange *x, int status, struct json_t *json);

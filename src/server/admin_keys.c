@@ -220,9 +220,7 @@ static void change(struct exchange *x, enum verb verb, json_t *body)
 static void run_change(struct exchange *x)
 {
     const char prefix[] = "/v1/keys/";
-    struct text name = x->request->path.len >= sizeof prefix - 1
-                           ? text_after(x->request->path, sizeof prefix - 1)
-                           : (struct text){"", 0};
+    struct text name = text_after(x->request->path, sizeof prefix - 1);
     for (unsigned verb = 0; verb < VERBS; verb++) {
         if (text_is(name, verb_rows[verb].name)) {
             json_t *body = http_read_json(x);
@@ -237,9 +235,9 @@ static void run_change(struct exchange *x)
 }
 
 const struct http_route admin_keys_routes[] = {
-    {"GET", "/v1/keys", false, ROLE_CHECK, run_inspect,
+    {"GET", "/v1/keys", HTTP_AT, ROLE_CHECK, run_inspect,
      "one key: ?limit=L&key=K[&key=K2][&tier=T]"},
-    {"POST", "/v1/keys", true, ROLE_ADMIN, run_change,
+    {"POST", "/v1/keys", HTTP_BELOW, ROLE_ADMIN, run_change,
      "/reset, /block, /unblock, /refund, /penalize: changes one key"},
-    {NULL, NULL, false, ROLE_NONE, NULL, NULL},
+    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
 };

@@ -32,6 +32,11 @@ static bool read_name(struct exchange *x, char *room)
     return true;
 }
 
+bool admin_is_adhoc(const struct exchange *x, const char *name)
+{
+    return x->server->adhoc != NULL && strcmp(name, ADMIN_ADHOC) == 0;
+}
+
 static bool is_there(const struct exchange *x, const char *name)
 {
     return weir_rules_key_parts(x->server->rules, name, strlen(name)) != WEIR_ENOLIMIT;
@@ -96,10 +101,31 @@ static int list_one(void *arg, const struct weir_rules_limit *limit)
     return json_array_append_new(l->items, item) == 0 ? 0 : WEIR_ENOMEM;
 }
 
+/* The built-in one: its numbers come with each call. */
+static int list_adhoc(const struct server *server, const struct listing *l)
+{
+    struct weir_stats stats = {.size = sizeof stats};
+    if (server->adhoc == NULL || (l->only != NULL && strcmp(l->only, ADMIN_ADHOC) != 0)) {
+        return 0;
+    }
+    json_t *item = json_pack(
+        "{s:s, s:s, s:s, s:n, s:n, s:n, s:n, s:b, s:s, s:I, s:I}", "name", ADMIN_ADHOC, "tier", "",
+        "algorithm", weir_algorithm_name(WEIR_TOKEN_BUCKET), "rate", "count", "period_ms", "burst",
+        "shadow", 0, "mode", load_relaxed(&server->adhoc_shadow) != 0 ? "shadow" : "enforce",
+        "missing", (json_int_t)0, "shadow_denied", (json_int_t)0);
+    if (item == NULL) {
+        return WEIR_ENOMEM;
+    }
+    (void)weir_stats_read(server->adhoc, &stats);
+    put_numbers(item, &stats);
+    return json_array_append_new(l->items, item) == 0 ? 0 : WEIR_ENOMEM;
+}
+
 static void reply_limits(struct exchange *x, const char *only, int status)
 {
     struct listing l = {only, json_array()};
     int e = weir_rules_limits(x->server->rules, list_one, &l);
+    e = e == 0 ? list_adhoc(x->server, &l) : e;
     if (e == 0) {
         admin_reply_json(x, status, json_pack("{s:O}", "limits", l.items));
     } else {
@@ -121,7 +147,7 @@ static void run_list(struct exchange *x)
     if (x->request->path.len < strlen(PREFIX)) {
         reply_limits(x, NULL, 200);
     } else if (read_name(x, name)) {
-        if (is_there(x, name)) {
+        if (is_there(x, name) || admin_is_adhoc(x, name)) {
             reply_limits(x, name, 200);
         } else {
             reply_unknown(x, name);
@@ -137,10 +163,10 @@ static json_t *split_messages(const struct buffer *said)
     json_t *list = json_array();
     struct text rest = buffer_text(said);
     while (rest.len > 0) {
-        size_t n = strlen(rest.at);
+        size_t n = strnlen(rest.at, rest.len);
         json_t *one = json_stringn(rest.at, n);
         (void)json_array_append_new(list, one != NULL ? one : json_string("(not UTF-8)"));
-        rest = text_after(rest, n + 1);
+        rest = text_after(rest, n + (n < rest.len)); /* the last one may have been cut */
     }
     return list;
 }
@@ -261,10 +287,12 @@ static void run_config(struct exchange *x)
 }
 
 const struct http_route admin_limits_routes[] = {
-    {"GET", "/v1/limits", true, ROLE_CHECK, run_list, "limits, live: all, or one by its name"},
-    {"PUT", "/v1/limits", true, ROLE_ADMIN, run_put, "adds or replaces one limit: JSON or YAML"},
-    {"DELETE", "/v1/limits", true, ROLE_ADMIN, run_delete, "removes one limit and its keys"},
-    {"POST", "/v1/reload", false, ROLE_ADMIN, run_reload, "reads the rules again"},
-    {"GET", "/v1/config", false, ROLE_CHECK, run_config, "the rules in use, as a file"},
-    {NULL, NULL, false, ROLE_NONE, NULL, NULL},
+    {"GET", "/v1/limits", HTTP_AT_OR_BELOW, ROLE_CHECK, run_list,
+     "limits, live: all, or one by its name"},
+    {"PUT", "/v1/limits", HTTP_BELOW, ROLE_ADMIN, run_put,
+     "adds or replaces one limit: JSON or YAML"},
+    {"DELETE", "/v1/limits", HTTP_BELOW, ROLE_ADMIN, run_delete, "removes one limit and its keys"},
+    {"POST", "/v1/reload", HTTP_AT, ROLE_ADMIN, run_reload, "reads the rules again"},
+    {"GET", "/v1/config", HTTP_AT, ROLE_CHECK, run_config, "the rules in use, as a file"},
+    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
 };

@@ -1,6 +1,7 @@
 /* Switches: how much is logged, and whether limits are enforced. */
 #include <jansson.h>
 
+#include "base/atomic.h"
 #include "base/error.h"
 #include "server/admin.h"
 
@@ -49,12 +50,16 @@ struct modes {
 };
 
 /* Limits that were switched otherwise than all were. */
+static void add_mode(const struct modes *m, const char *limit, int switched)
+{
+    if (switched != m->all) {
+        (void)json_object_set_new(m->limits, limit, json_string(mode_name(switched)));
+    }
+}
+
 static int list_mode(void *arg, const struct weir_rules_limit *limit)
 {
-    struct modes *m = arg;
-    if (limit->switched != m->all) {
-        (void)json_object_set_new(m->limits, limit->name, json_string(mode_name(limit->switched)));
-    }
+    add_mode(arg, limit->name, limit->switched);
     return 0;
 }
 
@@ -62,6 +67,9 @@ static void run_get_mode(struct exchange *x)
 {
     struct modes m = {weir_rules_shadow_get(x->server->rules, NULL), json_object()};
     (void)weir_rules_limits(x->server->rules, list_mode, &m);
+    if (x->server->adhoc != NULL) {
+        add_mode(&m, ADMIN_ADHOC, load_relaxed(&x->server->adhoc_shadow) != 0);
+    }
     admin_reply_json(x, 200, json_pack("{s:s, s:o}", "mode", mode_name(m.all), "limits", m.limits));
 }
 
@@ -71,10 +79,21 @@ static int read_mode(const char *name)
     return strcmp(name, "shadow") == 0 ? 1 : strcmp(name, "enforce") == 0 ? 0 : -1;
 }
 
+/* NULL: all, the built-in one too. */
+static int switch_limits(struct exchange *x, int on, const char *limit, struct weir_error *error)
+{
+    bool adhoc = limit != NULL && admin_is_adhoc(x, limit);
+    int e = adhoc ? 0 : weir_rules_shadow_set(x->server->rules, limit, on, error);
+    if (e == 0 && (adhoc || limit == NULL)) {
+        store_relaxed(&x->server->adhoc_shadow, (uint64_t)on);
+    }
+    return e;
+}
+
 static void switch_mode(struct exchange *x, int on, const char *limit)
 {
     struct weir_error error = {0};
-    int e = weir_rules_shadow_set(x->server->rules, limit, on, &error);
+    int e = switch_limits(x, on, limit, &error);
     if (e != 0) {
         http_reply_failure(x, e, &error);
         return;
@@ -112,11 +131,11 @@ static void run_set_mode(struct exchange *x)
 }
 
 const struct http_route admin_settings_routes[] = {
-    {"GET", "/v1/log-level", false, ROLE_CHECK, run_get_level, "how much is logged"},
-    {"PUT", "/v1/log-level", false, ROLE_ADMIN, run_set_level,
+    {"GET", "/v1/log-level", HTTP_AT, ROLE_CHECK, run_get_level, "how much is logged"},
+    {"PUT", "/v1/log-level", HTTP_AT, ROLE_ADMIN, run_set_level,
      "error, warning, info or debug, until the next start"},
-    {"GET", "/v1/mode", false, ROLE_CHECK, run_get_mode, "whether limits are enforced"},
-    {"PUT", "/v1/mode", false, ROLE_ADMIN, run_set_mode,
+    {"GET", "/v1/mode", HTTP_AT, ROLE_CHECK, run_get_mode, "whether limits are enforced"},
+    {"PUT", "/v1/mode", HTTP_AT, ROLE_ADMIN, run_set_mode,
      "the kill switch: shadow denies nothing, enforce does as the rules say"},
-    {NULL, NULL, false, ROLE_NONE, NULL, NULL},
+    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
 };

@@ -27,10 +27,10 @@ static void run_readyz(struct exchange *x)
 }
 
 static const struct http_route health_routes[] = {
-    {"GET", "/healthz", false, ROLE_NONE, run_healthz, "the program runs"},
-    {"GET", "/readyz", false, ROLE_NONE, run_readyz,
+    {"GET", "/healthz", HTTP_AT, ROLE_NONE, run_healthz, "the program runs"},
+    {"GET", "/readyz", HTTP_AT, ROLE_NONE, run_readyz,
      "it takes requests: 503 before, and while it ends"},
-    {NULL, NULL, false, ROLE_NONE, NULL, NULL},
+    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
 };
 
 /* ---- routes ---- */
@@ -50,10 +50,14 @@ const struct http_route *const *http_routes(enum server_protocol listener)
     return routes[listener];
 }
 
-static bool leads_to(const struct http_route *route, struct text path)
+bool http_leads_to(const struct http_route *route, struct text path)
 {
     size_t n = strlen(route->path);
-    return text_starts(path, route->path) && (path.len == n || (route->below && path.at[n] == '/'));
+    if (!text_starts(path, route->path)) {
+        return false;
+    }
+    return path.len == n ? route->reach != HTTP_BELOW
+                         : route->reach != HTTP_AT && path.at[n] == '/';
 }
 
 static bool takes(const struct http_route *route, struct text method)
@@ -76,7 +80,7 @@ static const struct http_route *find(const struct exchange *x, struct buffer *al
     const struct http_route *const *tables = routes[x->connection->protocol->kind];
     for (; *tables != NULL; tables++) {
         for (const struct http_route *row = *tables; row->path != NULL; row++) {
-            if (!leads_to(row, x->request->path)) {
+            if (!http_leads_to(row, x->request->path)) {
                 continue;
             }
             if (takes(row, x->request->method)) {

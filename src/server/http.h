@@ -28,11 +28,13 @@ struct exchange {
     struct buffer body; /* of the reply */
 };
 
+enum http_reach { HTTP_AT, HTTP_AT_OR_BELOW, HTTP_BELOW };
+
 struct http_route {
     const char *method; /* NULL: any */
     const char *path;
-    bool below;     /* also what is below the path */
-    enum role role; /* that it needs */
+    enum http_reach reach; /* the path itself, what is below it ("/v1/limits/api"), or both */
+    enum role role;        /* that it needs */
     void (*run)(struct exchange *x);
     const char *summary;
 };
@@ -61,6 +63,8 @@ const char *http_client_field_name(unsigned field); /* in lower case; NULL behin
 void http_find_client(const struct exchange *x, struct address *client);
 
 extern const struct http_route http_openapi_routes[]; /* http_openapi.c: what there is */
+
+bool http_leads_to(const struct http_route *route, struct text path);
 
 /* The tables of a listener, NULL behind the last. */
 const struct http_route *const *http_routes(enum server_protocol listener);

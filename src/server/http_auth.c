@@ -280,6 +280,7 @@ static void run_auth(struct exchange *x)
 }
 
 const struct http_route http_auth_routes[] = {
-    {NULL, "/v1/auth", true, ROLE_CHECK, run_auth, "for gateways: 200 lets the request pass"},
-    {NULL, NULL, false, ROLE_NONE, NULL, NULL},
+    {NULL, "/v1/auth", HTTP_AT_OR_BELOW, ROLE_CHECK, run_auth,
+     "for gateways: 200 lets the request pass"},
+    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
 };

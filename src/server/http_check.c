@@ -141,8 +141,8 @@ static void run_batch(struct exchange *x)
 }
 
 const struct http_route http_check_routes[] = {
-    {"POST", "/v1/check", false, ROLE_CHECK, run_check, "may this pass now? Takes units"},
-    {"POST", "/v1/peek", false, ROLE_CHECK, run_peek, "what /v1/check would say; always 200"},
-    {"POST", "/v1/check/batch", false, ROLE_CHECK, run_batch, "up to 1000 of them; always 200"},
-    {NULL, NULL, false, ROLE_NONE, NULL, NULL},
+    {"POST", "/v1/check", HTTP_AT, ROLE_CHECK, run_check, "may this pass now? Takes units"},
+    {"POST", "/v1/peek", HTTP_AT, ROLE_CHECK, run_peek, "what /v1/check would say; always 200"},
+    {"POST", "/v1/check/batch", HTTP_AT, ROLE_CHECK, run_batch, "up to 1000 of them; always 200"},
+    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
 };

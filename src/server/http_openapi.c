@@ -9,6 +9,6 @@ static void run_openapi(struct exchange *x)
 }
 
 const struct http_route http_openapi_routes[] = {
-    {"GET", "/openapi.json", false, ROLE_NONE, run_openapi, "what there is, as OpenAPI 3.1"},
-    {NULL, NULL, false, ROLE_NONE, NULL, NULL},
+    {"GET", "/openapi.json", HTTP_AT, ROLE_NONE, run_openapi, "what there is, as OpenAPI 3.1"},
+    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
 };

@@ -86,8 +86,8 @@ static void run_cancel(struct exchange *x)
 }
 
 const struct http_route http_reserve_routes[] = {
-    {"POST", "/v1/reserve", false, ROLE_CHECK, run_reserve, "takes units that are settled later"},
-    {"POST", "/v1/settle", false, ROLE_CHECK, run_settle, "replaces them by what was used"},
-    {"POST", "/v1/cancel", false, ROLE_CHECK, run_cancel, "gives them back"},
-    {NULL, NULL, false, ROLE_NONE, NULL, NULL},
+    {"POST", "/v1/reserve", HTTP_AT, ROLE_CHECK, run_reserve, "takes units that are settled later"},
+    {"POST", "/v1/settle", HTTP_AT, ROLE_CHECK, run_settle, "replaces them by what was used"},
+    {"POST", "/v1/cancel", HTTP_AT, ROLE_CHECK, run_cancel, "gives them back"},
+    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
 };

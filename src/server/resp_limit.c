@@ -1,4 +1,5 @@
 /* The commands that limit. */
+#include "base/atomic.h"
 #include "server/resp.h"
 #include "server/top.h"
 
@@ -86,11 +87,10 @@ static bool cell_number(struct command *c, unsigned i, int64_t *number)
     return true;
 }
 
-static void put_cell(struct command *c, const struct weir_answer *a)
+static void put_cell(struct command *c, const struct weir_answer *a, bool limited)
 {
-    bool limited = a->verdict != WEIR_ALLOW;
     int64_t retry = -1;
-    if (a->verdict == WEIR_DENY) {
+    if (limited && a->verdict == WEIR_DENY) {
         retry = cell_seconds(a->retry_after_ns);
         retry = retry > 0 ? retry : 1; /* "not now, retry after 0" would be a loop */
     }
@@ -149,10 +149,11 @@ static void run_throttle(struct command *c)
     } else if (e != 0) {
         cell_error(c, weir_strerror(e));
     } else {
-        if (a.verdict != WEIR_ALLOW && q.mode != WEIR_PEEK) {
+        bool limited = a.verdict != WEIR_ALLOW && load_relaxed(&c->server->adhoc_shadow) == 0;
+        if (limited && q.mode != WEIR_PEEK) {
             top_denied(NULL, "adhoc", q.key, q.key_len);
         }
-        put_cell(c, &a);
+        put_cell(c, &a, limited);
     }
 }
 

@@ -84,7 +84,8 @@ struct reservations;
 struct server {
     struct server_options options;
     struct weir_rules *rules;
-    struct weir *adhoc; /* NULL: off */
+    struct weir *adhoc;    /* NULL: off */
+    uint64_t adhoc_shadow; /* 1: it denies nothing, by the kill switch */
     struct reservations *reservations;
     struct peers *peers; /* NULL: no bound for one address */
     struct worker *workers;

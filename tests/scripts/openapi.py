@@ -309,7 +309,7 @@ def check_methods(server):
 
 def check_limits(server):
     limits = ask(server, "admin", "GET", "/v1/limits", status=200)["limits"]
-    if [x["name"] for x in limits] != ["api", "pairs", "queue", "seen"]:
+    if [x["name"] for x in limits] != ["api", "pairs", "queue", "seen", "adhoc"]:
         fail(f"limits: {limits}")
     expect(ask(server, "admin", "GET", "/v1/limits/api", status=200)["limits"][0], rate="2/h", mode="enforce")
     ask(server, "admin", "GET", "/v1/limits/nope", status=404)

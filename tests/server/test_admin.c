@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "support/server_admin.h"
+#include "support/server_client.h"
 
 static const char rules[] =
     "limits:\n"
@@ -92,10 +93,10 @@ static void every_tier_is_an_item_of_the_list(void **state)
 
 static void a_limit_that_is_not_there_is_not_found(void **state)
 {
-    static const char *const paths[] = {"GET /v1/limits/none",     "DELETE /v1/limits/none",
-                                        "GET /v1/limits/",         "DELETE /v1/limits",
-                                        "PUT /v1/limits/",         "GET /v1/limits/a%00b",
-                                        "GET /v1/limits/a%2Fb%26c"};
+    static const char *const paths[] = {"GET /v1/limits/none",    "DELETE /v1/limits/none",
+                                        "GET /v1/limits/",        "PUT /v1/limits/",
+                                        "GET /v1/limits/a%00b",   "GET /v1/limits/a%2Fb%26c",
+                                        "DELETE /v1/limits/adhoc"};
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         ask(paths[i], "");
         assert_status(404);
@@ -271,7 +272,7 @@ static void questions_about_keys_that_make_no_sense_are_refused(void **state)
          "{\"limit\":\"api\",\"key\":[\"1\",\"2\",\"3\",\"4\",\"5\",\"6\",\"7\",\"8\",\"9\"]}",
          400},
         {"POST /v1/keys/forget", "{\"limit\":\"api\",\"key\":\"a\"}", 404},
-        {"POST /v1/keys", "{\"limit\":\"api\",\"key\":\"a\"}", 404},
+        {"POST /v1/keys", "{\"limit\":\"api\",\"key\":\"a\"}", 405},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         ask(rows[i].line, rows[i].body);
@@ -297,6 +298,49 @@ static void the_kill_switch_lets_everything_pass_and_back(void **state)
     assert_body_has("\"shadow\":false,\"mode\":\"shadow\"");
     ask("PUT /v1/mode", "{\"mode\":\"enforce\"}");
     assert_int_equal(check("api", "ann", 1), 429);
+}
+
+/* ---- the built-in limit ---- */
+
+static bool is_limited(const char *key)
+{
+    struct server_client c;
+    char words[64];
+    (void)snprintf(words, sizeof words, "CL.THROTTLE %s 0 1 86400", key);
+    server_connect(&c, world->address[PROTOCOL_RESP]);
+    bool limited = server_ask(&c, words)[1] == '1';
+    server_disconnect(&c);
+    return limited;
+}
+
+static void the_built_in_limit_is_shown_without_numbers_of_its_own(void **state)
+{
+    assert_false(is_limited("ann"));
+    assert_true(is_limited("ann"));
+    ask("GET /v1/limits/adhoc", "");
+    assert_body_has(
+        "{\"limits\":[{\"name\":\"adhoc\",\"tier\":\"\",\"algorithm\":\"token_bucket\","
+        "\"rate\":null,\"count\":null,\"period_ms\":null,\"burst\":null,\"shadow\":false,"
+        "\"mode\":\"enforce\"");
+    assert_int_equal(admin_number(&a, "allowed"), 1);
+    assert_int_equal(admin_number(&a, "denied"), 1);
+    assert_int_equal(admin_number(&a, "capacity") >= 1000, 1);
+    ask("GET /v1/limits", "");
+    assert_body_has("{\"name\":\"adhoc\"");
+}
+
+static void the_kill_switch_is_for_the_built_in_limit_too(void **state)
+{
+    assert_false(is_limited("ann"));
+    assert_true(is_limited("ann"));
+    ask("PUT /v1/mode", "{\"mode\":\"shadow\"}");
+    assert_string_equal(a.body, "{\"mode\":\"shadow\",\"limits\":{}}");
+    assert_false(is_limited("ann"));
+    ask("GET /v1/limits/adhoc", "");
+    assert_body_has("\"mode\":\"shadow\"");
+    ask("PUT /v1/mode", "{\"mode\":\"enforce\",\"limit\":\"adhoc\"}");
+    assert_string_equal(a.body, "{\"mode\":\"shadow\",\"limits\":{\"adhoc\":\"enforce\"}}");
+    assert_true(is_limited("ann"));
 }
 
 static void one_limit_is_switched_by_its_name(void **state)
@@ -371,6 +415,12 @@ static void the_method_that_is_right_is_told(void **state)
     ask("PATCH /v1/limits/api", "{}");
     assert_status(405);
     assert_true(http_has_line(&a, "Allow: GET, PUT, DELETE"));
+    ask("DELETE /v1/limits", ""); /* all of them? */
+    assert_status(405);
+    assert_true(http_has_line(&a, "Allow: GET"));
+    ask("POST /v1/keys", "{}");
+    assert_status(405);
+    assert_true(http_has_line(&a, "Allow: GET"));
     ask("GET /v1/reload", "");
     assert_status(405);
     assert_true(http_has_line(&a, "Allow: POST"));
@@ -438,6 +488,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(limits_are_shown_with_what_they_have_decided),
+        TEST(the_built_in_limit_is_shown_without_numbers_of_its_own),
+        TEST(the_kill_switch_is_for_the_built_in_limit_too),
         TEST(every_tier_is_an_item_of_the_list),
         TEST(a_limit_that_is_not_there_is_not_found),
         TEST(a_limit_is_added_replaced_and_removed_while_it_runs),

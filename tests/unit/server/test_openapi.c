@@ -40,13 +40,6 @@ static bool takes(const struct http_route *row, const char *method)
     return row->method == NULL || strcasecmp(row->method, method) == 0;
 }
 
-/* "/v1/limits/{name}" is below "/v1/limits". */
-static bool leads_to(const struct http_route *row, const char *path)
-{
-    size_t n = strlen(row->path);
-    return strncmp(path, row->path, n) == 0 && (path[n] == 0 || (row->below && path[n] == '/'));
-}
-
 static bool has_tag(const json_t *operation, const char *tag)
 {
     const json_t *tags = json_object_get(operation, "tags");
@@ -85,7 +78,7 @@ static const struct http_route *find(enum server_protocol listener, const char *
     const struct http_route *const *tables = http_routes(listener);
     for (; *tables != NULL; tables++) {
         for (const struct http_route *row = *tables; row->path != NULL; row++) {
-            if (takes(row, method) && leads_to(row, path)) {
+            if (takes(row, method) && http_leads_to(row, text_of(path))) {
                 return row;
             }
         }
@@ -132,7 +125,7 @@ struct search {
 static void look_for(void *arg, const char *path, const char *method, const json_t *operation)
 {
     struct search *s = arg;
-    s->found = s->found || (takes(s->row, method) && leads_to(s->row, path));
+    s->found = s->found || (takes(s->row, method) && http_leads_to(s->row, text_of(path)));
 }
 
 static void every_row_is_described(void **state)
