@@ -219,8 +219,7 @@ static void change(struct exchange *x, enum verb verb, json_t *body)
 
 static void run_change(struct exchange *x)
 {
-    const char prefix[] = "/v1/keys/";
-    struct text name = text_after(x->request->path, sizeof prefix - 1);
+    struct text name = text_after(x->request->path, strlen("/v1/keys/"));
     for (unsigned verb = 0; verb < VERBS; verb++) {
         if (text_is(name, verb_rows[verb].name)) {
             json_t *body = http_read_json(x);

@@ -44,7 +44,7 @@ static void add_stats(const struct weir_stats *from, struct limit_numbers *to)
 static struct limit_numbers *add_limit(struct numbers *n, const char *name)
 {
     size_t count = n->limits_count;
-    if ((count & (count - 1)) == 0) {
+    if (n->limits == NULL || (count & (count - 1)) == 0) {
         struct limit_numbers *more =
             realloc(n->limits, (count > 0 ? 2 * count : 1) * sizeof *n->limits);
         if (more == NULL) {

@@ -1,4 +1,5 @@
 #!/bin/sh
+# shellcheck disable=SC2154  # dir, host, site, pid are set in proxy.sh
 # docs/integrations/nginx.md against nginx: what the document says is what a client sees.
 # test-timeout: 300
 . "$WEIR_SOURCE_DIR/tests/support/proxy.sh"
