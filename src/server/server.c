@@ -289,9 +289,9 @@ void server_stop(struct server *server)
     unsigned n = server->workers_count;
     unsigned clients = n < server->threads ? n : server->threads;
     store_release(&server->state, SERVER_DRAINING);
+    remove_sockets(server); /* while they are ours: the next server may take the path at once */
     stop_workers(server->workers, clients);
     stop_workers(server->workers + clients, n - clients); /* it has told that the others end */
-    remove_sockets(server);
     for (unsigned i = 0; i < n; i++) { /* the operators' thread has read all of them */
         top_destroy(server->workers[i].top);
     }

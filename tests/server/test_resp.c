@@ -2,6 +2,7 @@
  * RESP as clients speak it: what each command answers, over TCP and a unix
  * socket, however the bytes are cut.
  */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -302,6 +303,48 @@ static void a_unix_socket_is_as_good(void **state)
     unit_folder_remove(folder);
 }
 
+static void *stop_world(void *arg)
+{
+    server_world_stop(arg);
+    return NULL;
+}
+
+static bool try_start(struct server *server)
+{
+    struct weir_error error;
+    return server_start(server, &error) == 0;
+}
+
+/* The first one waits for a client that has not said anything yet, the second one for nobody. */
+static void the_next_server_takes_the_path_while_the_last_one_ends(void **state)
+{
+    struct scene *s = *state;
+    struct server_options o = server_world_options();
+    struct server_world first;
+    struct server_client silent;
+    struct server_client c;
+    pthread_t ending;
+    char *folder = unit_folder();
+    char address[256];
+    (void)snprintf(address, sizeof address, "unix:%s/socket", folder);
+    o.listen[PROTOCOL_RESP] = address;
+    server_world_start(&first, rules, &o);
+    server_connect(&silent, address);
+    struct server second = {.options = o, .rules = s->world.server.rules};
+    assert_int_equal(pthread_create(&ending, NULL, stop_world, &first), 0);
+    while (!try_start(&second)) {
+        (void)usleep(1000);
+    }
+    assert_int_equal(pthread_join(ending, NULL), 0);
+    server_disconnect(&silent);
+    assert_int_equal(access(address + 5, F_OK), 0);
+    server_connect(&c, address);
+    assert_string_equal(server_ask(&c, "PING"), "+PONG");
+    server_disconnect(&c);
+    server_stop(&second);
+    unit_folder_remove(folder);
+}
+
 static void an_address_belongs_to_one_server(void **state)
 {
     struct scene *s = *state;
@@ -339,6 +382,7 @@ int main(void)
         TEST(who_has_said_all_still_gets_the_answers),
         cmocka_unit_test(a_unix_socket_is_as_good),
         TEST(an_address_belongs_to_one_server),
+        TEST(the_next_server_takes_the_path_while_the_last_one_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
