@@ -41,7 +41,8 @@ static void tell_unknown(struct command *c)
 static bool is_refused(const struct command *c)
 {
     return worker_is_stale(c->connection->worker, c->argv[0].at) &&
-           find_in(resp_limit_commands, c->argv[0]) != NULL;
+           (find_in(resp_limit_commands, c->argv[0]) != NULL ||
+            find_in(resp_reserve_commands, c->argv[0]) != NULL);
 }
 
 static void tell_arguments(struct command *c, const struct command_row *row)

@@ -137,18 +137,17 @@ static struct heard hear_many(struct server_client *c, unsigned n)
     return h;
 }
 
-static void what_has_waited_is_refused_and_what_is_fresh_is_decided(void **state)
+static void refuse_what_has_waited(const char *words)
 {
     struct scene s;
     struct server_client slow[2];
     struct server_client c;
-    (void)state;
     start(&s, 50);
     connect_slow(&s, slow);
     server_connect(&c, s.resp);
     assert_string_equal(server_ask(&c, "PING"), "+PONG");
     overload(&s, slow);
-    say_many(&c, "WEIR.CHECK api alice", REQUESTS);
+    say_many(&c, words, REQUESTS);
     struct heard h = hear_many(&c, REQUESTS);
     assert_int_equal(h.other, 0);
     assert_true(h.refused >= REQUESTS / 2);
@@ -164,6 +163,18 @@ static void what_has_waited_is_refused_and_what_is_fresh_is_decided(void **state
     server_disconnect(&c);
     disconnect_slow(slow);
     stop(&s);
+}
+
+static void what_has_waited_is_refused_and_what_is_fresh_is_decided(void **state)
+{
+    (void)state;
+    refuse_what_has_waited("WEIR.CHECK api alice");
+}
+
+static void reservations_that_have_waited_are_refused_too(void **state)
+{
+    (void)state;
+    refuse_what_has_waited("WEIR.RESERVE api alice");
 }
 
 static void handshakes_and_health_are_answered_however_late(void **state)
@@ -279,6 +290,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_has_waited_is_refused_and_what_is_fresh_is_decided),
+        cmocka_unit_test(reservations_that_have_waited_are_refused_too),
         cmocka_unit_test(handshakes_and_health_are_answered_however_late),
         cmocka_unit_test(who_waits_behind_its_own_pipeline_is_not_refused),
         cmocka_unit_test(a_single_pause_is_not_overload),
