@@ -16,6 +16,12 @@ static uint64_t now_ms(const struct connection *c)
     return uv_now(&c->worker->loop);
 }
 
+/* Operators have places of their own: they come when there are too many of the others. */
+static bool is_client(const struct protocol *protocol)
+{
+    return protocol->kind != PROTOCOL_ADMIN;
+}
+
 /* ---- ending ---- */
 
 /* Replies that the client has yet to fetch. */
@@ -36,7 +42,9 @@ static void on_closed(uv_handle_t *handle)
     if (c->next != NULL) {
         c->next->previous = c->previous;
     }
-    (void)fetch_sub(&w->server->connections, 1);
+    if (is_client(c->protocol)) {
+        (void)fetch_sub(&w->server->connections, 1);
+    }
     if (c->entered) {
         peers_leave(w->server->peers, &c->peer);
     }
@@ -48,12 +56,20 @@ static void on_closed(uv_handle_t *handle)
     free(c);
 }
 
+/* Of its input, the beginning of a request. */
+static void note_kept(struct connection *c, size_t bytes)
+{
+    c->worker->kept += bytes - c->kept;
+    c->kept = bytes;
+}
+
 void connection_close(struct connection *c)
 {
     if (c->closing) {
         return;
     }
     c->worker->unsent -= unsent_of(c); /* nobody will fetch it */
+    note_kept(c, 0);
     c->closing = true;
     if (c->protocol->close != NULL) {
         c->protocol->close(c);
@@ -120,15 +136,20 @@ static void on_written(uv_write_t *write, int status)
     }
 }
 
+static size_t kept_of(const struct connection *c)
+{
+    return c->kept;
+}
+
 /*
- * Each connection may keep at least one reply waiting; so many may be too much together. Who has
- * fetched least goes.
+ * Each connection may keep at least one reply waiting, and the beginning of a request; so many may
+ * be too much together. Who has most goes.
  */
-static void make_room(struct worker *w)
+static void make_room(struct worker *w, size_t (*has)(const struct connection *c))
 {
     struct connection *most = w->connections;
     for (struct connection *c = most; c != NULL; c = c->next) {
-        most = unsent_of(c) > unsent_of(most) ? c : most;
+        most = has(c) > has(most) ? c : most;
     }
     if (most != NULL) {
         count_own(&w->counts.timed_out, 1);
@@ -162,7 +183,7 @@ static void flush(struct connection *c)
         write_output(c);
     }
     if (c->worker->unsent > 2 * SERVER_THREAD_OUTPUT_BYTES) {
-        make_room(c->worker);
+        make_room(c->worker, unsent_of);
     }
 }
 
@@ -202,6 +223,14 @@ static size_t decide(struct connection *c, struct text input)
     return (size_t)used;
 }
 
+static void keep_input(struct connection *c)
+{
+    note_kept(c, c->closing ? 0 : buffer_len(&c->input));
+    if (c->worker->kept > SERVER_THREAD_INPUT_BYTES) {
+        make_room(c->worker, kept_of);
+    }
+}
+
 /* Decides what is complete in `input`, as far as there is room for replies, and keeps the rest. */
 static void serve(struct connection *c, struct text input, bool kept)
 {
@@ -221,6 +250,7 @@ static void serve(struct connection *c, struct text input, bool kept)
         buffer_put(&c->input, rest);
     }
     buffer_trim(&c->input, KEEP_BYTES);
+    keep_input(c);
     go_on(c);
 }
 
@@ -287,6 +317,7 @@ static void leave(struct connection *c)
     c->leaving = true;
     c->since_ms = now_ms(c);
     buffer_finish(&c->input);
+    note_kept(c, 0);
     if (shutdown(file_of(c), SHUT_WR) != 0) {
         connection_close(c);
         return;
@@ -427,11 +458,10 @@ static bool enter(struct connection *c)
     return c->entered || peers == NULL || c->peer.family == 0;
 }
 
-/* Operators have places of their own: they come when there are too many of the others. */
-static bool is_too_many(const struct worker *w, enum server_protocol kind, uint64_t open)
+static bool is_too_many(const struct worker *w, const struct protocol *protocol, uint64_t open)
 {
-    return kind == PROTOCOL_ADMIN ? w->counts.open[kind] > SERVER_ADMIN_CONNECTIONS
-                                  : open >= w->server->options.connections;
+    return is_client(protocol) ? open >= w->server->options.connections
+                               : w->counts.open[PROTOCOL_ADMIN] > SERVER_ADMIN_CONNECTIONS;
 }
 
 bool connection_accept(struct worker *w, uv_stream_t *listener, const struct protocol *protocol)
@@ -441,7 +471,7 @@ bool connection_accept(struct worker *w, uv_stream_t *listener, const struct pro
     if (c == NULL) {
         return false;
     }
-    uint64_t open = fetch_add(&w->server->connections, 1);
+    uint64_t open = is_client(protocol) ? fetch_add(&w->server->connections, 1) : 0;
     count_own(&w->counts.open[protocol->kind], 1);
     if (uv_accept(listener, &c->uv.stream) != 0) {
         connection_close(c);
@@ -451,10 +481,10 @@ bool connection_accept(struct worker *w, uv_stream_t *listener, const struct pro
         (void)uv_tcp_nodelay(&c->uv.tcp, 1);
         note_peer(c);
     }
-    if (is_too_many(w, protocol->kind, open)) {
+    if (is_too_many(w, protocol, open)) {
         connection_tell_refused(c, CONNECTION_TOO_MANY);
         refuse(c, &w->counts.refused);
-    } else if (protocol->kind != PROTOCOL_ADMIN && !enter(c)) {
+    } else if (is_client(protocol) && !enter(c)) {
         connection_tell_refused(c, CONNECTION_TOO_MANY_OF_ADDRESS);
         refuse(c, &w->counts.refused_address);
     } else {

@@ -9,7 +9,8 @@
  *
  * Replies that the client does not fetch pile up to a bound, so that a client may
  * send a long pipeline before it reads; from there on nothing more is read from
- * it. A client that fetches nothing for write_ms is cut off.
+ * it. A client that fetches nothing for write_ms is cut off. So is, when all of a thread keep too
+ * much together, who has most of it: of replies, or of a request that has not arrived as a whole.
  *
  * A connection that is to end is shut down for writing, and what still comes is
  * thrown away for a moment: closed with bytes unread, the network would destroy
@@ -63,6 +64,7 @@ struct connection {
     uint64_t since_ms;       /* when the present silence, request or write began */
     uint64_t arrived_ms;     /* not before this did arrive what has not been read */
     size_t unsent;           /* of output at that time */
+    size_t kept;             /* of input: as it is counted in the thread's */
     size_t owed;             /* while stopping: bytes that had arrived before */
     struct address peer;     /* family 0: a unix socket */
     struct access_pass pass; /* what it has shown */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/atomic.h"
+#include "base/clock.h"
 #include "server/resp.h"
 
 static void ok(struct command *c)
@@ -250,7 +251,9 @@ static void run_command(struct command *c)
 static void run_info(struct command *c)
 {
     char text[512];
-    uint64_t up = (c->now_ns - c->server->started_ns) / WEIR_SECOND;
+    uint64_t now = clock_unix_ns(); /* set back by somebody, perhaps */
+    uint64_t started = c->server->started_ns;
+    uint64_t up = now > started ? (now - started) / WEIR_SECOND : 0;
     int n = snprintf(text, sizeof text,
                      "# Server\r\nweir_version:%s\r\nredis_mode:standalone\r\n"
                      "uptime_in_seconds:%" PRIu64 "\r\n# Clients\r\nconnected_clients:%" PRIu64

@@ -38,16 +38,17 @@
 #define SERVER_OUTPUT_BYTES (16u << 20) /* replies that a client has not fetched yet, ... */
 #define SERVER_THREAD_OUTPUT_BYTES                                                                 \
     (64u << 20) /* ... and of a thread, before the one with most is cut off: twice this */
-#define SERVER_IDLE_MS 300000       /* a connection that says nothing */
-#define SERVER_REQUEST_MS 10000     /* a request that has begun and does not end */
-#define SERVER_WRITE_MS 10000       /* replies that nobody fetches */
-#define SERVER_LINGER_MS 1000       /* between the last reply and the client's own end */
-#define SERVER_AGE_MS 50            /* input under overload */
-#define SERVER_HICCUP_MS 1000       /* late twice within this is overload */
-#define SERVER_RETRY_MS 1000        /* when to come again, after 503 */
-#define SERVER_FIRST_MS 500         /* server_stop() waits for a first request */
-#define SERVER_DRAIN_MS 5000        /* server_stop() */
-#define SERVER_ADMIN_CONNECTIONS 64 /* of operators, besides those of clients */
+#define SERVER_THREAD_INPUT_BYTES (64u << 20) /* incomplete requests of a thread, likewise */
+#define SERVER_IDLE_MS 300000                 /* a connection that says nothing */
+#define SERVER_REQUEST_MS 10000               /* a request that has begun and does not end */
+#define SERVER_WRITE_MS 10000                 /* replies that nobody fetches */
+#define SERVER_LINGER_MS 1000                 /* between the last reply and the client's own end */
+#define SERVER_AGE_MS 50                      /* input under overload */
+#define SERVER_HICCUP_MS 1000                 /* late twice within this is overload */
+#define SERVER_RETRY_MS 1000                  /* when to come again, after 503 */
+#define SERVER_FIRST_MS 500                   /* server_stop() waits for a first request */
+#define SERVER_DRAIN_MS 5000                  /* server_stop() */
+#define SERVER_ADMIN_CONNECTIONS 64           /* of operators, besides those of clients */
 
 enum server_state { SERVER_STARTING, SERVER_READY, SERVER_DRAINING };
 
@@ -93,7 +94,7 @@ struct server {
     unsigned threads;          /* those that answer clients: the first ones */
     bool made_file[PROTOCOLS]; /* of a unix socket: it goes with us */
     uint64_t state;            /* enum server_state */
-    uint64_t connections;      /* open now */
+    uint64_t connections;      /* of clients, open now */
     uint64_t started_ns;
     uint64_t told_untrusted;   /* 1: it has been logged that such fields are ignored */
     uint64_t told_disagreeing; /* likewise */

@@ -47,6 +47,7 @@ struct worker {
     bool stopping;
     uint64_t stopped_ms; /* since when */
     size_t unsent;       /* replies of all connections that are not out yet */
+    size_t kept;         /* requests of all connections that have not arrived as a whole */
     struct overload overload;
     uint64_t now_ns;       /* of the batch of requests being decided */
     struct buffer replies; /* to it */

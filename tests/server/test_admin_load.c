@@ -196,9 +196,14 @@ static void the_kill_switch_under_load_loses_no_answer(void **state)
 static void operators_have_places_of_their_own(void **state)
 {
     struct server_options few = {0};
+    struct server_client operators[10];
     struct server_client crowd[1000];
     admin_world_stop(world);
     admin_world_start(world, rules, &few);
+    for (unsigned i = 0; i < 10; i++) { /* who do not take those of the others */
+        server_connect(&operators[i], world->address[PROTOCOL_ADMIN]);
+    }
+    ask("GET /healthz", "", 200); /* they are in by now */
     for (unsigned i = 0; i < 1000; i++) {
         server_connect(&crowd[i], world->address[PROTOCOL_RESP]);
         assert_string_equal(server_ask(&crowd[i], "PING"), "+PONG");
@@ -211,6 +216,9 @@ static void operators_have_places_of_their_own(void **state)
     assert_int_equal(admin_number(&a, "resp"), 1000);
     for (unsigned i = 0; i < 1000; i++) {
         server_disconnect(&crowd[i]);
+    }
+    for (unsigned i = 0; i < 10; i++) {
+        server_disconnect(&operators[i]);
     }
 }
 

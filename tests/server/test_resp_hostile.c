@@ -172,6 +172,49 @@ static void many_connections_cost_what_they_sent(void **state)
     assert_int_equal(w.server.connections, 0);
 }
 
+/* Each may send the beginning of a large request, but not all of them at once. */
+static void requests_that_never_end_have_one_bound_together(void **state)
+{
+    enum { N = 900 };
+    static char part[80000] = "*128\r\n";
+    static struct server_client c[N];
+    struct server_options o = server_world_options();
+    struct server_world w;
+    size_t len = strlen(part);
+    for (unsigned i = 0; i < 4; i++) { /* whole ones: 64 KiB */
+        len += (size_t)sprintf(part + len, "$16384\r\n");
+        memset(part + len, 'x', 16384);
+        len += 16384;
+        len += (size_t)sprintf(part + len, "\r\n");
+    }
+    len += (size_t)sprintf(part + len, "$16000\r\n");
+    memset(part + len, 'x', sizeof part - len);
+    o.threads = 1;
+    o.request_ms = 600000;
+    server_world_start(&w, rules, &o);
+    for (unsigned i = 0; i < N; i++) {
+        server_connect(&c[i], w.address);
+        (void)server_send(&c[i], part, sizeof part);
+    }
+    struct server_client other;
+    server_connect(&other, w.address);
+    assert_string_equal(server_ask(&other, "PING"), "+PONG");
+    uint64_t *open = &w.server.workers[0].counts.open[PROTOCOL_RESP];
+    unsigned patience_ms = 60000;
+    while (threads_get(open) > SERVER_THREAD_INPUT_BYTES / sizeof part + 1 && patience_ms > 0) {
+        (void)usleep(1000);
+        patience_ms--;
+    }
+    assert_true(patience_ms > 0);
+    assert_int_equal(threads_get(open) + timed_out(&w), N + 1);
+    assert_string_equal(server_ask(&other, "PING"), "+PONG");
+    server_disconnect(&other);
+    for (unsigned i = 0; i < N; i++) {
+        server_disconnect(&c[i]);
+    }
+    server_world_stop(&w);
+}
+
 /* ---- time ---- */
 
 static void a_request_that_does_not_end_is_cut_off(void **state)
@@ -317,6 +360,7 @@ int main(void)
         cmocka_unit_test(the_reason_arrives_however_much_is_sent_behind),
         cmocka_unit_test(a_request_has_a_largest_size),
         cmocka_unit_test(many_connections_cost_what_they_sent),
+        cmocka_unit_test(requests_that_never_end_have_one_bound_together),
         cmocka_unit_test(a_request_that_does_not_end_is_cut_off),
         cmocka_unit_test(bytes_that_trickle_do_not_prolong_a_request),
         cmocka_unit_test(silence_ends_after_its_time),
