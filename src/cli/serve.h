@@ -68,6 +68,9 @@ int serve_read_options(int argc, char **argv, struct serve_settings *settings);
 /* What the rule file says and nobody before it. CLI_OK, or an exit code after a complaint. */
 int serve_take_file(const struct weir_rules *rules, struct serve_settings *settings);
 
+/* That there is a listener, and no two at one address, where they would take turns. As above. */
+int serve_check_listeners(const struct serve_settings *settings);
+
 /* The secrets of the flags, the environment, or the rule file, into server.access. As above. */
 int serve_open_access(const struct weir_rules *rules, struct serve_settings *settings);
 

@@ -300,6 +300,9 @@ int serve_take_file(const struct weir_rules *rules, struct serve_settings *s)
     s->server.headers = from->headers;
     s->server.adhoc_keys = adhoc->off ? 0 : adhoc->max_keys;
     s->server.adhoc_on_full = adhoc->on_full;
+    if (rules->started.store.url.len > 0) {
+        LOG(LEVEL_WARNING, "a store is named: this version decides every limit locally");
+    }
     int code = take_trusted(s, from);
     code = code != CLI_OK
                ? code
@@ -310,6 +313,34 @@ int serve_take_file(const struct weir_rules *rules, struct serve_settings *s)
     return code != CLI_OK
                ? code
                : take_address(s, PROTOCOL_ADMIN, from->admin, "server.admin", "127.0.0.1:8082");
+}
+
+/* Port 0 is another one each time. */
+static bool is_one_address(const char *a, const char *b)
+{
+    size_t n = strlen(a);
+    return strcmp(a, b) == 0 && strcmp(a, "off") != 0 && !(n > 2 && strcmp(a + n - 2, ":0") == 0);
+}
+
+int serve_check_listeners(const struct serve_settings *s)
+{
+    const char *const *listen = s->server.listen;
+    unsigned off = 0;
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        off += strcmp(listen[i], "off") == 0;
+        for (unsigned j = 0; j < i; j++) {
+            if (is_one_address(listen[i], listen[j])) {
+                return cli_complain(&cli_serve,
+                                    "found %s for both %s (from %s) and %s (from %s), expected an "
+                                    "address for each",
+                                    listen[i], serve_protocol_names[j], s->listen_from[j],
+                                    serve_protocol_names[i], s->listen_from[i]);
+            }
+        }
+    }
+    return off < PROTOCOLS ? CLI_OK
+                           : cli_complain(&cli_serve, "found every listener off, expected one of "
+                                                      "--resp, --http and --admin to listen");
 }
 
 void serve_finish_settings(struct serve_settings *settings)

@@ -234,7 +234,7 @@ static int reload(struct weir_rules *rules, struct origin from, struct weir_erro
         from.path = rules->path;
     }
     if (from.path == NULL) {
-        e = fail(error, WEIR_EINVAL, "the rules came from a text, expected a path");
+        e = fail(error, WEIR_EINVAL, "the rules came from a text: there is no file to read again");
     } else {
         e = reload_from(rules, &from, &problems, error);
     }

@@ -145,6 +145,10 @@ def an_error_says_who_gave_the_value():
     fails(2, "(from WEIR_HTTP)", "--resp", "off", "--admin", "off", env={"WEIR_HTTP": "nonsense"})
     fails(2, "--log is 'xml', expected text or json", *QUIET, "--log", "xml")
     fails(2, "--log-level is 'loud', expected error, warning, info or debug", *QUIET, "--log-level", "loud")
+    fails(2, "found every listener off, expected one of --resp, --http and --admin to listen", "--resp", "off",
+          "--http", "off", "--admin", "off")
+    fails(2, "found unix:one for both resp (from WEIR_RESP) and admin (from --admin), expected an address for each",
+          "--http", "off", "--admin", "unix:one", env={"WEIR_RESP": "unix:one"})
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = "127.0.0.1:%d" % taken.getsockname()[1]
         fails(1, address + ": cannot be listened on: Address already in use (from server.http); choose another with "
