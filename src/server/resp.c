@@ -19,7 +19,7 @@ static const struct command_row *find_in(const struct command_row *rows, struct 
 const struct command_row *const resp_commands[] = {
     resp_limit_commands, resp_reserve_commands, resp_connection_commands, resp_verb_commands, NULL};
 
-static const struct command_row *find(struct text name)
+const struct command_row *resp_find_command(struct text name)
 {
     const struct command_row *row = NULL;
     for (size_t i = 0; row == NULL && resp_commands[i] != NULL; i++) {
@@ -122,7 +122,7 @@ static void plan(const struct server *server, const struct resp_request *request
     if (request->argc > 0) {
         memcpy(p->argv, request->argv, request->argc * sizeof p->argv[0]);
         bool again = before != NULL && before->argc > 0 && text_equal(before->argv[0], p->argv[0]);
-        p->row = again ? before->row : find(p->argv[0]);
+        p->row = again ? before->row : resp_find_command(p->argv[0]);
         p->hashed = p->row != NULL && resp_look_ahead(server, p->row, p->argc, p->argv, &p->key);
     }
 }
@@ -176,7 +176,7 @@ static int64_t answer_alone(struct connection *c, const struct resp_request *req
         resp_put_errorf(&c->worker->replies, "ERR %s", complaint);
         return CONNECTION_CLOSE;
     }
-    const struct command_row *row = request->argc > 0 ? find(request->argv[0]) : NULL;
+    const struct command_row *row = request->argc > 0 ? resp_find_command(request->argv[0]) : NULL;
     return answer(c, row, request->argc, request->argv, NULL) ? CONNECTION_CLOSE
                                                               : (int64_t)request->used;
 }

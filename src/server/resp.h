@@ -93,6 +93,9 @@ extern const struct command_row resp_verb_commands[];    /* resp_verbs.c: what o
 /* All of them; NULL behind the last. */
 extern const struct command_row *const resp_commands[];
 
+/* The row of a name in any case; NULL: there is none. */
+const struct command_row *resp_find_command(struct text name);
+
 /*
  * For a command that will be run soon: begins to fetch the memory that it needs. True if it has
  * hashed a key for that, which is to be given to the command. (resp_limit.c)

@@ -204,45 +204,66 @@ static size_t count_commands(void)
     return n;
 }
 
-static void put_commands(struct command *c, const struct command_row *rows)
+static void put_command(struct command *c, const struct command_row *row)
 {
-    for (; rows->name != NULL; rows++) {
-        resp_put_array(c->out, 6);
-        resp_put_bulk(c->out, text_of(rows->name));
-        resp_put_integer(c->out, rows->args_max == rows->args_min ? (int64_t)rows->args_min
-                                                                  : -(int64_t)rows->args_min);
-        resp_put_array(c->out, 0);
-        resp_put_integer(c->out, 0);
-        resp_put_integer(c->out, 0);
-        resp_put_integer(c->out, 0);
+    resp_put_array(c->out, 6);
+    resp_put_bulk(c->out, text_of(row->name));
+    resp_put_integer(c->out, row->args_max == row->args_min ? (int64_t)row->args_min
+                                                            : -(int64_t)row->args_min);
+    resp_put_array(c->out, 0);
+    resp_put_integer(c->out, 0);
+    resp_put_integer(c->out, 0);
+    resp_put_integer(c->out, 0);
+}
+
+static void put_docs(struct command *c, const struct command_row *row)
+{
+    resp_put_bulk(c->out, text_of(row->name));
+    resp_put_map(c->out, c->proto, 2);
+    resp_put_bulk(c->out, TEXT("summary"));
+    resp_put_bulk(c->out, text_of(row->summary));
+    resp_put_bulk(c->out, TEXT("group"));
+    resp_put_bulk(c->out, TEXT("weir"));
+}
+
+static void put_all(struct command *c,
+                    void (*put)(struct command *c, const struct command_row *row))
+{
+    for (size_t i = 0; resp_commands[i] != NULL; i++) {
+        for (const struct command_row *row = resp_commands[i]; row->name != NULL; row++) {
+            put(c, row);
+        }
     }
 }
 
-static void put_docs(struct command *c, const struct command_row *rows)
+/* COMMAND INFO name ...: those; of what there is not, null. */
+static void put_named(struct command *c)
 {
-    for (; rows->name != NULL; rows++) {
-        resp_put_bulk(c->out, text_of(rows->name));
-        resp_put_map(c->out, c->proto, 1);
-        resp_put_bulk(c->out, TEXT("summary"));
-        resp_put_bulk(c->out, text_of(rows->summary));
+    resp_put_array(c->out, c->argc - 2);
+    for (unsigned i = 2; i < c->argc; i++) {
+        const struct command_row *row = resp_find_command(c->argv[i]);
+        if (row != NULL) {
+            put_command(c, row);
+        } else {
+            resp_put_null(c->out, c->proto);
+        }
     }
 }
 
 static void run_command(struct command *c)
 {
     size_t n = count_commands();
+    bool info = c->argc > 1 && text_is_word(c->argv[1], "INFO");
     if (c->argc > 1 && text_is_word(c->argv[1], "COUNT")) {
         resp_put_integer(c->out, (int64_t)n);
     } else if (c->argc > 1 && text_is_word(c->argv[1], "DOCS")) {
         resp_put_map(c->out, c->proto, n);
-        for (size_t i = 0; resp_commands[i] != NULL; i++) {
-            put_docs(c, resp_commands[i]);
-        }
-    } else if (c->argc == 1 || text_is_word(c->argv[1], "INFO")) {
+        put_all(c, put_docs);
+    } else if (info && c->argc > 2) {
+        put_named(c);
+    } else if (info || c->argc == 1) {
         resp_put_array(c->out, n);
-        for (size_t i = 0; resp_commands[i] != NULL; i++) {
-            put_commands(c, resp_commands[i]);
-        }
+        put_all(c, put_command);
     } else {
         resp_put_error(c->out, TEXT("ERR unknown subcommand. Try COMMAND DOCS."));
     }

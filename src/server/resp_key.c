@@ -1,4 +1,5 @@
 /* What the commands about a limit have in common: its key, options behind that, one answer. */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "server/reservations.h"
@@ -135,6 +136,20 @@ static bool complain(struct command *c, struct text found, unsigned allowed)
     return false;
 }
 
+/* A known option with a wrong value. */
+static bool complain_value(struct command *c, unsigned row, struct text found)
+{
+    char word[16] = "";
+    if (rows[row].word != NULL) {
+        (void)snprintf(word, sizeof word, ", or %s", rows[row].word);
+    }
+    resp_put_errorf(
+        c->out, "ERR %s: found '%.*s', expected a whole number from %" PRIu64 " to %" PRIu64 "%s",
+        rows[row].name, (int)(found.len > 64 ? 64 : found.len), found.at, rows[row].least,
+        rows[row].most, word);
+    return false;
+}
+
 bool resp_read_options(struct command *c, unsigned i, unsigned allowed, struct resp_options *o)
 {
     for (; i < c->argc; i += 2) {
@@ -143,8 +158,11 @@ bool resp_read_options(struct command *c, unsigned i, unsigned allowed, struct r
                ((allowed >> row & 1) == 0 || !text_is_word(c->argv[i], rows[row].name))) {
             row++;
         }
-        if (row == RESP_OPTIONS || i + 1 >= c->argc || !read_value(row, c->argv[i + 1], o)) {
+        if (row == RESP_OPTIONS || i + 1 >= c->argc) {
             return complain(c, c->argv[i], allowed);
+        }
+        if (!read_value(row, c->argv[i + 1], o)) {
+            return complain_value(c, row, c->argv[i + 1]);
         }
         o->given |= 1u << row;
     }

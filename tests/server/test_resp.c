@@ -89,6 +89,7 @@ static void a_client_is_greeted(void **state)
          {"GET x", "-ERR unknown command 'GET', with args beginning with: 'x' "});
     assert_non_null(strstr(server_ask(c, "INFO"), "weir_version:"));
     assert_non_null(strstr(server_ask(c, "COMMAND DOCS"), "'WEIR.ASK'"));
+    TALK(c, {"COMMAND INFO ping nope", "[['PING' -1 [] 0 0 0] null]"});
     assert_non_null(strstr(server_ask(c, "CLIENT INFO"), "addr=127.0.0.1 name=me resp=2"));
 }
 
@@ -192,7 +193,9 @@ static void what_is_wrong_is_told(void **state)
          {"WEIR.CHECK api alice COST",
           "-ERR syntax error at 'COST', expected COST n, MAXWAIT ms or TIER t"},
          {"WEIR.CHECK api alice COST 0",
-          "-ERR syntax error at 'COST', expected COST n, MAXWAIT ms or TIER t"},
+          "-ERR COST: found '0', expected a whole number from 1 to 18446744073709551615"},
+         {"WEIR.BLOCK api alice FOR 1h",
+          "-ERR FOR: found '1h', expected a whole number from 1 to 9223372036854, or FOREVER"},
          {"WEIR.CHECK api alice bob",
           "-ERR syntax error at 'bob', expected COST n, MAXWAIT ms or TIER t"},
          {"WEIR.ASK path", "-ERR syntax error at 'path', expected COST n or MAXWAIT ms"},
