@@ -107,20 +107,35 @@ static void put_fields(const struct section *section)
     }
 }
 
+static void put_routes(const struct http_route *row, bool roles)
+{
+    static const char *const below[] = {
+        [HTTP_AT] = "", [HTTP_AT_OR_BELOW] = "[/\\fINAME\\fP]", [HTTP_BELOW] = "/\\fINAME\\fP"};
+    for (; row->path != NULL; row++) {
+        (void)printf(".TP\n.BR \"%s%s%s%s\"", row->method != NULL ? row->method : "",
+                     row->method != NULL ? " " : "", row->path, below[row->reach]);
+        if (roles) {
+            (void)printf(" \" (%s)\"", role_names[row->role]);
+        }
+        (void)fputc('\n', stdout);
+        put_sentence(row->summary);
+    }
+}
+
 /* What the operators' listener takes. */
 static void put_operators(void)
 {
-    static const struct http_route *const tables[] = {admin_status_routes, admin_limits_routes,
-                                                      admin_keys_routes, admin_settings_routes};
-    static const char *const below[] = {
-        [HTTP_AT] = "", [HTTP_AT_OR_BELOW] = "[/\\fINAME\\fP]", [HTTP_BELOW] = "/\\fINAME\\fP"};
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
-        for (const struct http_route *row = tables[i]; row->path != NULL; row++) {
-            (void)printf(".TP\n.BR \"%s %s%s\" \" (%s)\"\n", row->method, row->path,
-                         below[row->reach], role_names[row->role]);
-            put_sentence(row->summary);
-        }
-    }
+    put_routes(admin_status_routes, true);
+    put_routes(admin_limits_routes, true);
+    put_routes(admin_keys_routes, true);
+    put_routes(admin_settings_routes, true);
+}
+
+/* And the other one. */
+static void put_clients(void)
+{
+    put_routes(http_check_routes, false);
+    put_routes(http_reserve_routes, false);
 }
 
 static void put_metrics(void)
@@ -166,10 +181,8 @@ static const struct {
     const char *line;
     void (*put)(void);
 } places[] = {
-    {"@commands@\n", put_commands},
-    {"@resp@\n", put_all_resp},
-    {"@operators@\n", put_operators},
-    {"@metrics@\n", put_metrics},
+    {"@commands@\n", put_commands},   {"@resp@\n", put_all_resp},   {"@clients@\n", put_clients},
+    {"@operators@\n", put_operators}, {"@metrics@\n", put_metrics},
 };
 
 /* True if the line was a place to fill in; exits if there is no such section. */
