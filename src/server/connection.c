@@ -427,7 +427,7 @@ static struct connection *create(struct worker *w, const struct protocol *protoc
     c->worker = w;
     c->protocol = protocol;
     c->since_ms = now_ms(c);
-    c->arrived_ms = c->since_ms;
+    overload_enter(c);
     buffer_init(&c->input, SERVER_REQUEST_BYTES + SERVER_READ_BYTES);
     buffer_init(&c->output, 2 * SERVER_OUTPUT_BYTES);
     buffer_init(&c->backlog, 2 * SERVER_OUTPUT_BYTES);

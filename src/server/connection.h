@@ -21,6 +21,7 @@
 
 #include "policy/address.h"
 #include "server/access.h"
+#include "server/overload.h"
 #include "server/server.h"
 
 struct connection;
@@ -61,16 +62,15 @@ struct connection {
     struct buffer output;  /* being written */
     struct buffer backlog; /* to be written next */
     uv_write_t write;
-    uint64_t since_ms;       /* when the present silence, request or write began */
-    uint64_t arrived_ms;     /* not before this did arrive what has not been read */
-    size_t unsent;           /* of output at that time */
-    size_t kept;             /* of input: as it is counted in the thread's */
-    size_t owed;             /* while stopping: bytes that had arrived before */
+    uint64_t since_ms; /* when the present silence, request or write began */
+    size_t unsent;     /* of output at that time */
+    size_t kept;       /* of input: as it is counted in the thread's */
+    size_t owed;       /* while stopping: bytes that had arrived before */
+    struct overload_place place;
     struct address peer;     /* family 0: a unix socket */
     struct access_pass pass; /* what it has shown */
     unsigned wrong;          /* secrets that it has tried */
     bool entered;            /* counted among its address's */
-    bool behind;             /* the last read did not get all */
     bool writing;
     bool reading;
     bool stopping; /* the server ends: what is owed, no more */

@@ -1,6 +1,7 @@
 #include "server/overload.h"
 
 #include <poll.h>
+#include <sys/ioctl.h>
 
 #include "server/worker.h"
 
@@ -44,6 +45,7 @@ static void note_poll(struct overload *o, uint64_t polled)
     o->asleep_ms = 0;
     o->late_ms = o->late ? polled : o->late_ms;
     o->late = false;
+    o->turn++;
 }
 
 /* uv_now() is the time of the poll, until this has been called. */
@@ -60,8 +62,14 @@ static uint64_t clock_ms(struct worker *w)
 
 static void set_behind(struct connection *c, bool behind)
 {
-    c->worker->overload.behind += (unsigned)behind - (unsigned)c->behind;
-    c->behind = behind;
+    c->worker->overload.behind += (unsigned)behind - (unsigned)c->place.behind;
+    c->place.behind = behind;
+}
+
+void overload_enter(struct connection *c)
+{
+    c->place.read_ms = uv_now(&c->worker->loop);
+    c->place.turn = c->worker->overload.turn - 1;
 }
 
 void overload_leave(struct connection *c)
@@ -69,34 +77,38 @@ void overload_leave(struct connection *c)
     set_behind(c, false);
 }
 
-/*
- * The longest that what has just been read can have waited. What lies behind it, if the read was
- * not to the end, has waited as long; if it was, it comes later than now. Who is behind alone waits
- * for itself.
- */
-static uint64_t age_of_read(struct connection *c, size_t bytes, uint64_t now)
+/* How long the oldest of what the connection's turn finds can have waited for others. */
+static uint64_t age_of_turn(struct connection *c, uint64_t now)
 {
+    struct overload_place *p = &c->place;
     const struct overload *o = &c->worker->overload;
-    bool alone = c->behind && o->behind == 1;
-    uint64_t arrived = c->arrived_ms;
-    if (!c->behind && arrived < o->unread_ms) {
-        arrived = o->unread_ms;
+    set_behind(c, p->full);
+    if (!p->behind) {
+        p->arrived_ms = p->read_ms > o->unread_ms ? p->read_ms : o->unread_ms;
     }
-    set_behind(c, bytes == SERVER_READ_BYTES);
-    c->arrived_ms = c->behind ? arrived : now;
-    return alone ? 0 : now - arrived;
+    bool alone = p->behind && o->behind == 1; /* it waits for itself */
+    return alone || now < p->arrived_ms ? 0 : now - p->arrived_ms;
+}
+
+/* Bytes that the kernel holds for us. */
+static size_t unread_bytes(const struct connection *c)
+{
+    uv_os_fd_t fd = -1;
+    int bytes = 0;
+    bool known = uv_fileno(&c->uv.handle, &fd) == 0 && ioctl(fd, FIONREAD, &bytes) == 0;
+    return known && bytes > 0 ? (size_t)bytes : 0;
 }
 
 /*
- * If they came evenly. Being late once is a hiccup of the machine: what has waited is answered. Who
- * is late again soon has too much to do.
+ * How many of the connection's bytes are too old, now that its turn comes with these. Being late
+ * once is a hiccup of the machine: what has waited is answered. Who is late again soon has too much
+ * to do.
  */
-size_t overload_stale(struct connection *c, size_t bytes)
+static size_t stale_of_turn(struct connection *c, size_t bytes, uint64_t now)
 {
     struct overload *o = &c->worker->overload;
     uint64_t most = c->worker->server->options.max_age_ms;
-    uint64_t now = clock_ms(c->worker);
-    uint64_t age = age_of_read(c, bytes, now);
+    uint64_t age = age_of_turn(c, now);
     if (most == 0 || age <= most) {
         return 0;
     }
@@ -104,5 +116,20 @@ size_t overload_stale(struct connection *c, size_t bytes)
     if (o->late_ms == 0 || now - o->late_ms > SERVER_HICCUP_MS) {
         return 0;
     }
-    return c->behind ? bytes : (size_t)((age - most) * bytes / age);
+    return (size_t)((age - most) * (bytes + unread_bytes(c)) / age);
+}
+
+size_t overload_stale(struct connection *c, size_t bytes)
+{
+    struct overload_place *p = &c->place;
+    uint64_t now = clock_ms(c->worker);
+    if (p->turn != c->worker->overload.turn) {
+        p->turn = c->worker->overload.turn;
+        p->stale = stale_of_turn(c, bytes, now);
+    }
+    size_t stale = p->stale < bytes ? p->stale : bytes;
+    p->stale -= stale;
+    p->full = bytes == SERVER_READ_BYTES;
+    p->read_ms = now;
+    return stale;
 }

@@ -37,14 +37,6 @@ static void tell_unknown(struct command *c)
                     c->argc > 1 ? c->argv[1].at : "", c->argc > 1 ? "' " : "");
 }
 
-/* Commands that limit, if they have waited for too long. Who only shakes hands is answered. */
-static bool is_refused(const struct command *c)
-{
-    return worker_is_stale(c->connection->worker, c->argv[0].at) &&
-           (find_in(resp_limit_commands, c->argv[0]) != NULL ||
-            find_in(resp_reserve_commands, c->argv[0]) != NULL);
-}
-
 static void tell_arguments(struct command *c, const struct command_row *row)
 {
     char name[32];
@@ -60,10 +52,7 @@ static void tell_arguments(struct command *c, const struct command_row *row)
 static void run(struct command *c, const struct command_row *row)
 {
     struct worker_counts *counts = &c->connection->worker->counts;
-    if (is_refused(c)) {
-        count_own(&counts->overloaded[PROTOCOL_RESP], 1);
-        resp_put_error(c->out, TEXT("OVERLOAD the request has waited for too long"));
-    } else if (row == NULL) {
+    if (row == NULL) {
         count_own(&counts->bad_requests[PROTOCOL_RESP], 1);
         tell_unknown(c);
     } else if (c->argc < row->args_min || (row->args_max != 0 && c->argc > row->args_max)) {
@@ -109,6 +98,35 @@ static bool answer(struct connection *connection, const struct command_row *row,
         run(&c, row);
     }
     return c.close;
+}
+
+/* ---- overload ---- */
+
+/* Commands that limit. Who only shakes hands, or settles, is answered however late. */
+static bool may_refuse(struct text name)
+{
+    return text_is(name, "CL.THROTTLE") || find_in(resp_limit_commands, name) != NULL;
+}
+
+/* Refuses requests that have waited for too long, with as little work as can be. Bytes used. */
+static int64_t refuse_stale(struct connection *c, struct text input)
+{
+    struct worker *w = c->worker;
+    struct resp_request request;
+    const char *complaint;
+    int64_t used = 0;
+    uint64_t n = 0;
+    while (worker_is_stale(w, input.at) && buffer_len(&w->replies) < SERVER_FLUSH_BYTES &&
+           resp_parse(input, &limits, &request, &complaint) == RESP_REQUEST && request.argc > 0 &&
+           may_refuse(request.argv[0])) {
+        resp_put_error(&w->replies, TEXT("OVERLOAD it has waited for too long"));
+        used += (int64_t)request.used;
+        input = text_after(input, request.used);
+        n++;
+    }
+    count_own(&w->counts.requests[PROTOCOL_RESP], n);
+    count_own(&w->counts.overloaded[PROTOCOL_RESP], n);
+    return used;
 }
 
 /* `before` is the request before it, NULL if there is none: a pipeline often repeats a command. */
@@ -188,6 +206,12 @@ static int64_t consume(struct connection *c, struct text input)
     const char *complaint = NULL;
     int64_t used = 0;
     while (input.len > 0 && buffer_len(&c->worker->replies) < SERVER_FLUSH_BYTES) {
+        int64_t refused = worker_is_stale(c->worker, input.at) ? refuse_stale(c, input) : 0;
+        if (refused > 0) {
+            used += refused;
+            input = text_after(input, (size_t)refused);
+            continue;
+        }
         int got = RESP_MORE;
         unsigned n = read_ahead(c->worker->server, input, &request, plans, &got, &complaint);
         int64_t more =
