@@ -102,10 +102,11 @@ static bool answer(struct connection *connection, const struct command_row *row,
 
 /* ---- overload ---- */
 
-/* Commands that limit. Who only shakes hands, or settles, is answered however late. */
+/* Commands that limit. Who only shakes hands is answered however late. */
 static bool may_refuse(struct text name)
 {
-    return text_is(name, "CL.THROTTLE") || find_in(resp_limit_commands, name) != NULL;
+    return find_in(resp_limit_commands, name) != NULL ||
+           find_in(resp_reserve_commands, name) != NULL;
 }
 
 /* Refuses requests that have waited for too long, with as little work as can be. Bytes used. */
