@@ -1,4 +1,4 @@
-/* weir ctl reload, config, log-level, mode, status, top-denied. */
+/* weir ctl reload, config, log-level, mode, status, ready, top-denied. */
 #include "base/log.h"
 #include "cli/ctl.h"
 #include "policy/quantity.h"
@@ -184,6 +184,20 @@ static int run_status(struct ctl *ctl)
     return code == CLI_OK ? print_said(ctl, said, print_status) : code;
 }
 
+/* For those who start and watch servers: needs no secret, whatever the server does. */
+static int run_ready(struct ctl *ctl)
+{
+    struct http_result result;
+    struct http_call call = {.method = "GET", .target = "/readyz"};
+    http_result_init(&result);
+    int code = admin_call(&ctl->client, &call, &result);
+    if (code == CLI_OK) {
+        (void)puts(ctl->json ? "{\"ready\": true}" : "ready");
+    }
+    http_result_finish(&result);
+    return code;
+}
+
 static void print_denied(const json_t *said)
 {
     static const struct grid_column columns[] = {
@@ -249,6 +263,12 @@ const struct ctl_row ctl_server_rows[] = {
      -1,
      0,
      run_status},
+    {{"ready", "whether it takes requests: exit status 0 if so; needs no secret"},
+     "ready",
+     0,
+     -1,
+     0,
+     run_ready},
     {{"top-denied [N]", "the keys that were denied most"}, "top-denied", 0, 1, 0, run_top_denied},
     {{NULL, NULL}, NULL, 0, 0, 0, NULL},
 };

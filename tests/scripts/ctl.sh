@@ -182,6 +182,10 @@ says '^state +ready$'
 says '^version +'
 ctl 0 --json status
 says '"state": "ready"'
+ctl 0 ready
+says '^ready$'
+ctl 0 --json ready
+says '"ready": true'
 ctl 0 config
 says '^ *rate: .*2/h'
 ctl 0 log-level
@@ -258,6 +262,7 @@ start --http off --admin "unix:$dir/socket" --check-secrets "$dir/check" --admin
 ctl 1 status
 complains "(401)"
 complains "--secret-file FILE or WEIR_ADMIN_SECRET"
+ctl 0 ready # a health check knows no secret
 echo wrong >"$dir/wrong"
 ctl 1 --secret-file "$dir/wrong" status
 complains "(401); the secret is from $dir/wrong"

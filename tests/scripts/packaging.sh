@@ -73,7 +73,7 @@ sed -n 's/^FROM \([^ ]*\).*/\1/p' "$file" | while read -r image; do
     esac
 done
 grep -q '^USER weir$' "$file" || die "the container runs as root"
-grep -q '^HEALTHCHECK .*CMD \["weir", "ctl", "status"\]' "$file" || die "no health check"
+grep -q '^HEALTHCHECK .*CMD \["weir", "ctl", "ready"\]' "$file" || die "no health check"
 "$WEIR_BUILD_DIR/weir" ctl --help | grep -q '^  status ' || die "the health check is no command"
 grep '^CMD' "$file" | grep -o -- '--[a-z-]*' | while read -r option; do
     "$WEIR_BUILD_DIR/weir" serve --help | grep -q "^  $option " || die "the container passes $option"
