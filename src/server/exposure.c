@@ -11,16 +11,23 @@
 #include "server/access.h"
 #include "server/worker.h"
 
-/* Who may use a listener at all, and how that is said to be wanted. */
+/* How secrets of a role are given. */
 static const struct {
-    const char *name;
-    enum role role;
     const char *option;
     const char *variable;
+} secrets[ROLES] = {
+    [ROLE_CHECK] = {"--check-secrets", "WEIR_CHECK_SECRETS"},
+    [ROLE_ADMIN] = {"--admin-secrets", "WEIR_ADMIN_SECRETS"},
+};
+
+/* The roles that a listener is for: one without secrets would be open, or useless. */
+static const struct {
+    const char *name;
+    bool has[ROLES];
 } listeners[PROTOCOLS] = {
-    [PROTOCOL_RESP] = {"resp", ROLE_CHECK, "--check-secrets", "WEIR_CHECK_SECRETS"},
-    [PROTOCOL_HTTP] = {"http", ROLE_CHECK, "--check-secrets", "WEIR_CHECK_SECRETS"},
-    [PROTOCOL_ADMIN] = {"admin", ROLE_ADMIN, "--admin-secrets", "WEIR_ADMIN_SECRETS"},
+    [PROTOCOL_RESP] = {"resp", {[ROLE_CHECK] = true}},
+    [PROTOCOL_HTTP] = {"http", {[ROLE_CHECK] = true}},
+    [PROTOCOL_ADMIN] = {"admin", {[ROLE_CHECK] = true, [ROLE_ADMIN] = true}}, /* it tells of keys */
 };
 
 static bool is_loopback_six(const struct in6_addr *a)
@@ -53,17 +60,29 @@ static bool is_local(int fd, char *text, size_t size)
     return bound.ss_family == AF_UNIX;
 }
 
+/* ROLE_NONE: none is missing. */
+static enum role missing_of(const struct server_options *o, unsigned protocol)
+{
+    for (enum role role = ROLE_ADMIN; role > ROLE_NONE; role--) {
+        if (listeners[protocol].has[role] && !access_has_secrets(o->access, role)) {
+            return role;
+        }
+    }
+    return ROLE_NONE;
+}
+
 int exposure_check(const struct server_options *o, const int *sockets, struct weir_error *error)
 {
     char address[INET6_ADDRSTRLEN + 16];
     for (unsigned i = 0; i < PROTOCOLS && !o->insecure; i++) {
-        if (sockets[i] >= 0 && !is_local(sockets[i], address, sizeof address) &&
-            !access_has_secrets(o->access, listeners[i].role)) {
+        enum role missing = missing_of(o, i);
+        if (sockets[i] >= 0 && missing != ROLE_NONE &&
+            !is_local(sockets[i], address, sizeof address)) {
             return fail(error, WEIR_EINVAL,
                         "%s is to listen on %s, beyond this machine, and there are no %s secrets: "
                         "give %s FILE or %s, listen on 127.0.0.1, or say --insecure",
-                        listeners[i].name, address, role_names[listeners[i].role],
-                        listeners[i].option, listeners[i].variable);
+                        listeners[i].name, address, role_names[missing], secrets[missing].option,
+                        secrets[missing].variable);
         }
     }
     return 0;

@@ -424,6 +424,23 @@ static void beyond_this_machine_a_secret_is_needed(void **state)
     access_close(admin);
 }
 
+/* Who may only look there sees rules, and keys of clients. */
+static void operators_beyond_this_machine_need_secrets_of_both_roles(void **state)
+{
+    struct access *check = secrets("c", NULL);
+    struct access *admin = secrets(NULL, "a");
+    struct access *both = secrets("c", "a");
+    const char *why = try_start(PROTOCOL_ADMIN, "0.0.0.0:0", admin, false);
+    assert_non_null(strstr(why, "there are no check secrets: give --check-secrets FILE"));
+    why = try_start(PROTOCOL_ADMIN, "0.0.0.0:0", check, false);
+    assert_non_null(strstr(why, "there are no admin secrets: give --admin-secrets FILE"));
+    assert_string_equal(try_start(PROTOCOL_ADMIN, "0.0.0.0:0", both, false), "");
+    assert_string_equal(try_start(PROTOCOL_ADMIN, "127.0.0.1:0", admin, false), "");
+    access_close(check);
+    access_close(admin);
+    access_close(both);
+}
+
 static void the_same_holds_for_ipv6(void **state)
 {
     struct weir_error error;
@@ -478,6 +495,7 @@ int main(void)
         cmocka_unit_test(what_is_open_needs_no_secret_and_ignores_a_wrong_one),
         cmocka_unit_test(ten_wrong_secrets_end_an_http_connection_too),
         cmocka_unit_test(beyond_this_machine_a_secret_is_needed),
+        cmocka_unit_test(operators_beyond_this_machine_need_secrets_of_both_roles),
         cmocka_unit_test(the_same_holds_for_ipv6),
         cmocka_unit_test(a_socket_that_was_handed_over_is_judged_by_its_address),
     };
