@@ -1,5 +1,6 @@
 #include "store/reply.h"
 
+#include "base/maths.h"
 #include "wire/resp.h"
 
 /* ---- errors ---- */
@@ -40,6 +41,9 @@ bool store_did_not_run(enum store_refusal refusal)
 
 /* ---- reading ---- */
 
+/* A type, a text and its CR. */
+#define REPLY_LINE_MAX (STORE_TEXT_MAX + 2)
+
 struct cursor {
     struct text input;
     size_t at;
@@ -49,9 +53,13 @@ struct cursor {
 static int read_line(struct cursor *c, char *type, struct text *line)
 {
     struct text rest = text_after(c->input, c->at);
-    const char *end = rest.len != 0 ? memchr(rest.at, '\r', rest.len) : NULL;
-    if (end == NULL || end + 1 == rest.at + rest.len) {
-        return rest.len > STORE_TEXT_MAX ? STORE_BAD : STORE_MORE;
+    const char *end =
+        rest.len != 0 ? memchr(rest.at, '\r', min_u64(rest.len, REPLY_LINE_MAX)) : NULL;
+    if (end == NULL) {
+        return rest.len >= REPLY_LINE_MAX ? STORE_BAD : STORE_MORE;
+    }
+    if (end + 1 == rest.at + rest.len) {
+        return STORE_MORE;
     }
     size_t len = (size_t)(end - rest.at);
     if (len == 0 || end[1] != '\n') {

@@ -14,14 +14,14 @@
 
 #include "support/store_run.h"
 
-#define CALLS 1500 /* of one trace, in one pipeline */
+#define CALLS 2000 /* of one trace, in one pipeline */
 
 #ifdef WEIR_LONG
 #define TRACES 300
 #elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TRACES 3
 #else
-#define TRACES 8
+#define TRACES 10
 #endif
 
 static struct store_redis redis;
@@ -148,8 +148,10 @@ static void make_steps(struct oracle_random *g, struct world *w, bool set_back)
     }
 }
 
+typedef void (*make_fn)(struct oracle_random *g, struct world *w, bool set_back);
+
 /* False if the store cannot express the rule. */
-static bool run(const struct oracle_rule *rule, uint64_t of, bool set_back)
+static bool run_made(const struct oracle_rule *rule, uint64_t of, bool set_back, make_fn make)
 {
     struct oracle_random g = {of};
     struct world w = {.trace = {.rule = *rule}};
@@ -160,7 +162,7 @@ static bool run(const struct oracle_rule *rule, uint64_t of, bool set_back)
     w.trace.ops = calloc(CALLS, sizeof w.trace.ops[0]);
     w.steps = calloc(CALLS, sizeof w.steps[0]);
     assert_int_equal(weir_open(&w.local, &o, NULL), 0);
-    make_steps(&g, &w, set_back);
+    make(&g, &w, set_back);
     store_redis_put(&redis, "FLUSHALL", NULL);
     for (size_t i = 0; i < CALLS; i++) {
         put(&w, &w.steps[i]);
@@ -174,6 +176,11 @@ static bool run(const struct oracle_rule *rule, uint64_t of, bool set_back)
     free(w.steps);
     free(w.trace.ops);
     return true;
+}
+
+static bool run(const struct oracle_rule *rule, uint64_t of, bool set_back)
+{
+    return run_made(rule, of, set_back, make_steps);
 }
 
 /* ---- many ---- */
@@ -264,7 +271,7 @@ static void rules_at_the_edge_of_what_can_be_expressed(void **state)
          .period_ns = WEIR_DAY,
          .max_debt = 200}, /* products of 2^60 */
         {.algorithm = WEIR_SLIDING_WINDOW, .count = UINT64_C(1000000000), .period_ns = 20 * year},
-        {.algorithm = WEIR_SLIDING_WINDOW, .count = 1, .period_ns = 100 * year},
+        {.algorithm = WEIR_SLIDING_WINDOW, .count = 15, .period_ns = 100 * year, .max_debt = 5},
         {.algorithm = WEIR_SLIDING_LOG, .count = 1500, .period_ns = WEIR_SECOND},
         {.algorithm = WEIR_SLIDING_LOG, .count = 1, .period_ns = 100 * year},
     };
@@ -277,8 +284,40 @@ static void rules_at_the_edge_of_what_can_be_expressed(void **state)
     }
 }
 
-static int load(void **state)
+/*
+ * All is taken, and then looked at whenever the next unit lacks as little of its time as it can at a
+ * whole microsecond: there a quotient of doubles says that it has come.
+ */
+static void make_near_misses(struct oracle_random *g, struct world *w, bool set_back)
 {
+    uint64_t unit = w->params.a * STORE_PARTS + w->params.b;
+    uint64_t least = 64; /* both are multiples of it */
+    uint64_t us = 1;
+    while ((us * STORE_PARTS + least) % unit != 0) {
+        us++;
+    }
+    uint64_t all_us = w->params.quota * w->params.a;
+    uint64_t stride = all_us / (unit / least) / CALLS * (unit / least);
+    w->steps[0].op = (struct oracle_op){.verb = ORACLE_CHECK, .cost = w->params.quota};
+    for (size_t i = 1; i < CALLS; i++, us += stride) {
+        w->steps[i].op =
+            (struct oracle_op){.verb = ORACLE_PEEK, .cost = 1, .time_ns = us * WEIR_MICROSECOND};
+    }
+}
+
+static void a_unit_that_has_nearly_come_has_not_come(void **state)
+{
+    struct oracle_rule rule = {
+        .algorithm = WEIR_TOKEN_BUCKET, .count = 1700, .period_ns = WEIR_SECOND};
+    rule.burst = (UINT64_C(1) << 52) / 30144; /* a unit takes 588 us and 30,144 parts */
+    oracle_rule_init(&rule);
+    assert_true(run_made(&rule, 0, false, make_near_misses));
+}
+
+/* A server for each test: what one that fails has not read would confuse the next. */
+static int start(void **state)
+{
+    store_redis_start(&redis, NULL);
     for (size_t i = 0; i < SCRIPT_COUNT; i++) {
         script_put_load(&redis.out, &scripts.row[i]);
         store_redis_send(&redis);
@@ -287,19 +326,24 @@ static int load(void **state)
     return 0;
 }
 
+static int stop(void **state)
+{
+    store_redis_stop(&redis);
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_rule_decides_as_it_does_locally),
-        cmocka_unit_test(also_when_clocks_are_set_back),
-        cmocka_unit_test(rules_at_the_edge_of_what_can_be_expressed),
+        cmocka_unit_test_setup_teardown(any_rule_decides_as_it_does_locally, start, stop),
+        cmocka_unit_test_setup_teardown(also_when_clocks_are_set_back, start, stop),
+        cmocka_unit_test_setup_teardown(rules_at_the_edge_of_what_can_be_expressed, start, stop),
+        cmocka_unit_test_setup_teardown(a_unit_that_has_nearly_come_has_not_come, start, stop),
     };
     const char *given = getenv("WEIR_SEED");
     seed = given != NULL ? strtoull(given, NULL, 10) : seed;
-    store_redis_start(&redis, NULL);
     store_run_scripts(&scripts);
-    int failed = cmocka_run_group_tests(tests, load, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
     scripts_finish(&scripts);
-    store_redis_stop(&redis);
     return failed;
 }

@@ -165,6 +165,25 @@ static void whatever_is_written_has_an_end_and_not_too_soon(void **state)
     }
 }
 
+/* As when its first charge is long ago. */
+static void each_charge_moves_the_end(void **state)
+{
+    for (int algorithm = 1; algorithm <= ALGORITHMS; algorithm++) {
+        struct store_params p = limit_of(algorithm, QUOTA);
+        struct store_key key;
+        key_of(&p, "alice", &key);
+        key.at[key.len] = '\0';
+        static const enum store_verb verbs[] = {STORE_CHECK, STORE_PENALISE, STORE_UP_TO};
+        for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+            (void)store_redis_do(&redis, "PEXPIRE", key.at, "60000");
+            uint64_t reset_ns = ask(&p, verbs[i], 1, 0).reset_after_ns;
+            int64_t left_ms = integer(store_redis_do(&redis, "PTTL", key.at));
+            assert_true(left_ms > 60000);
+            assert_true((uint64_t)left_ms * WEIR_MILLISECOND + WEIR_SECOND / 2 >= reset_ns);
+        }
+    }
+}
+
 static void an_endless_block_is_kept_for_a_century(void **state)
 {
     for (int algorithm = 1; algorithm <= ALGORITHMS; algorithm++) {
@@ -311,6 +330,23 @@ static void a_larger_quota_keeps_what_was_taken(void **state)
     }
 }
 
+/* Refunds of another time free the oldest places, so that the next units go round the ring. */
+static void a_log_that_has_gone_round_fits_a_larger_one(void **state)
+{
+    struct store_params p = limit_of(WEIR_SLIDING_LOG, QUOTA);
+    struct store_params larger = limit_of(WEIR_SLIDING_LOG, 2 * QUOTA);
+    uint64_t earlier_ns = redis_now_ns() - WEIR_HOUR;
+    assert_int_equal(ask(&p, STORE_CHECK, QUOTA, 0).verdict, WEIR_ALLOW);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ask(&p, STORE_REFUND, 2, earlier_ns).remaining, 2);
+        assert_int_equal(ask(&p, STORE_CHECK, 2, 0).remaining, 0);
+    }
+    assert_int_equal(ask(&larger, STORE_PEEK, 1, 0).remaining, QUOTA);
+    assert_int_equal(ask(&larger, STORE_CHECK, 1, 0).verdict, WEIR_ALLOW);
+    assert_int_equal(ask(&larger, STORE_CHECK, QUOTA - 1, 0).verdict, WEIR_ALLOW);
+    assert_int_equal(ask(&larger, STORE_CHECK, 1, 0).verdict, WEIR_DENY);
+}
+
 /* ---- the server's side ---- */
 
 static void a_script_that_was_forgotten_is_sent_as_text_once(void **state)
@@ -385,11 +421,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_denied_call_and_a_peek_write_nothing, fresh),
         cmocka_unit_test_setup(whatever_is_written_has_an_end_and_not_too_soon, fresh),
+        cmocka_unit_test_setup(each_charge_moves_the_end, fresh),
         cmocka_unit_test_setup(an_endless_block_is_kept_for_a_century, fresh),
         cmocka_unit_test_setup(a_key_takes_no_more_memory_than_a_short_string_with_an_end, fresh),
         cmocka_unit_test_setup(a_block_lasts_whatever_happens_to_the_quota, fresh),
         cmocka_unit_test_setup(an_unblocked_key_still_knows_what_it_took, fresh),
         cmocka_unit_test_setup(a_larger_quota_keeps_what_was_taken, fresh),
+        cmocka_unit_test_setup(a_log_that_has_gone_round_fits_a_larger_one, fresh),
         cmocka_unit_test_setup(a_script_that_was_forgotten_is_sent_as_text_once, fresh),
         cmocka_unit_test_setup(a_value_that_is_not_ours_is_an_error_and_stays, fresh),
         cmocka_unit_test_setup(a_store_that_cannot_write_refuses_the_whole_call, fresh),

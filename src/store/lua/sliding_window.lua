@@ -7,16 +7,14 @@ algorithms['4'] = (function()
     local function product(a, b)
         local ah, bh = floor(a / HALF), floor(b / HALF)
         local al, bl = a - ah * HALF, b - bh * HALF
-        local high, low = ah * bh, al * bl
-        local function add(cross)
-            high, low = high + floor(cross / HALF), low + cross % HALF * HALF
-            if low >= HALF * HALF then
-                high, low = high + 1, low - HALF * HALF
-            end
+        local x, y = ah * bl, al * bh
+        local high = ah * bh + floor(x / HALF) + floor(y / HALF)
+        local cross = x % HALF + y % HALF -- below 2^27
+        local low = cross % HALF * HALF + al * bl
+        if low >= HALF * HALF then
+            high, low = high + 1, low - HALF * HALF
         end
-        add(ah * bl)
-        add(al * bh)
-        return high, low
+        return high + floor(cross / HALF), low
     end
 
     local function exceeds(a, b, c, d) -- a * b > c * d
@@ -41,14 +39,11 @@ algorithms['4'] = (function()
         return q
     end
 
-    local function start_of(p, index)
-        return index * p.a + p.b
-    end
-
     -- Whole units left; negative in debt. What counts of the previous window is rounded up.
     local function left(p)
-        local passed = max(now - start_of(p, p.index), 0)
-        return p.quota - p.current - (p.previous - mul_div(p.previous, passed, p.a))
+        local passed = now - (p.index * p.a + p.b)
+        local gone = passed > 0 and mul_div(p.previous, passed, p.a) or 0
+        return p.quota - p.current - p.previous + gone
     end
 
     -- The first moment of a window at which `counted` in the one before leaves room for `spare`.
@@ -56,65 +51,81 @@ algorithms['4'] = (function()
         return counted <= spare and 0 or p.a - mul_div(spare, p.a, counted)
     end
 
-    local function fits_at(p)
-        local start = start_of(p, p.index)
+    -- `begun` is from now to the begin of the window, as a rule negative. Times are added to that and
+    -- not to the time of day: two centuries on top of it would be more than 2^53.
+    local function fits_in(p, begun)
         local spare = p.quota - p.current - p.cost
         if spare >= 0 then
             local e = room_at(p, p.previous, spare)
             if e < p.a then
-                return start + e
+                return begun + e
             end
         end
-        return start + p.a + room_at(p, p.current, p.quota - p.cost)
+        return begun + p.a + room_at(p, p.current, p.quota - p.cost)
     end
 
+    -- How long until both windows count for nothing.
     local function empty_after(p)
-        if p.current > 0 then
-            return start_of(p, p.index + 2) - now
-        end
-        return p.previous > 0 and start_of(p, p.index + 1) - now or 0
+        local windows = p.current > 0 and 2 or p.previous > 0 and 1 or 0
+        return windows > 0 and p.index * p.a + p.b - now + windows * p.a or 0
     end
 
-    return {
-        open = function(p)
-            local value = read(p)
-            p.index, p.current, p.previous = floor((now - p.b) / p.a), 0, 0
-            p.pulled = false
-            if not value then
-                return
+    local ops = { wipe = wipe, mark = mark }
+
+    function ops.look(p)
+        local value = read(p)
+        local index, current, previous = floor((now - p.b) / p.a), 0, 0
+        if value then
+            local i, c, q = match(value, '^(-?%d+):(%d+):(%d+)$')
+            i = tonumber(i)
+            if not i then
+                return error(DAMAGED .. p.key)
             end
-            local index, current, previous = match(value, '^(-?%d+):(%d+):(%d+)$')
-            index = tonumber(index)
-            if not index then
-                return damaged(p)
+            if i + 1 == index then
+                previous = tonumber(c)
+            elseif i >= index then
+                current, previous = tonumber(c), tonumber(q)
+                p.pulled = i > index and i * p.a + p.b > now + SLACK
+                index = p.pulled and index or i
             end
-            if index + 1 == p.index then
-                p.previous = tonumber(current)
-            elseif index >= p.index then
-                p.pulled = index > p.index and start_of(p, index) > now + SLACK
-                p.index = p.pulled and p.index or index
-                p.current, p.previous = tonumber(current), tonumber(previous)
-            end
-        end,
-        room = function(p)
-            return max(left(p), 0)
-        end,
-        fits = function(p)
-            return p.cost <= left(p)
-        end,
-        take = function(p, n)
-            p.current = p.current + n
-        end,
-        save = function(p)
-            local value = format('%.0f:%.0f:%.0f', p.index, p.current, p.previous)
-            write(p, value, max(empty_after(p), start_of(p, p.index) - now))
-        end,
-        charge = function(p)
+        end
+        p.index, p.current, p.previous = index, current, previous
+        p.left = left(p)
+        if verb == 'upto' then
+            p.cost = p.blocked and 1 or max(1, min(p.cost, p.left))
+        end
+        p.verdict = p.cost > p.quota and NEVER or p.cost <= p.left and ALLOW or DENY
+    end
+
+    function ops.save(p)
+        local value = format('%.0f:%.0f:%.0f', p.index, p.current, p.previous)
+        write(p, value, max(empty_after(p), p.index * p.a + p.b - now))
+    end
+
+    function ops.done(p, take, pull)
+        if take then
+            p.current, p.left = p.current + p.cost, p.left - p.cost
+        end
+        if take or pull then
+            ops.save(p)
+        end
+        local start = p.index * p.a + p.b
+        p.remaining = p.left > 0 and p.left or 0
+        p.reset = empty_after(p)
+        p.stamp = start > now and start or now
+        if p.verdict == DENY then
+            p.retry = fits_in(p, start - now)
+        end
+    end
+
+    if rare then
+        function ops.charge(p)
             local n = min(p.cost, max(p.quota + p.debt - p.current, 0))
             p.current = p.current + n
             return n
-        end,
-        refund = function(p)
+        end
+
+        function ops.refund(p)
             local index = floor((p.wait - p.b) / p.a)
             if index == p.index then
                 p.current = max(p.current - p.cost, 0)
@@ -124,17 +135,7 @@ algorithms['4'] = (function()
                 return false
             end
             return true
-        end,
-        tell = function(p)
-            p.remaining, p.reset, p.delay = max(left(p), 0), empty_after(p), 0
-            if p.verdict == DENY then
-                p.retry = fits_at(p) - now
-            end
-        end,
-        stamp = function(p)
-            return max(now, start_of(p, p.index))
-        end,
-        wipe = wipe,
-        mark = mark,
-    }
+        end
+    end
+    return ops
 end)()

@@ -1,19 +1,20 @@
 -- token_bucket: `quota` tokens, one more in each (a, b) of time (src/algo/token_bucket.h). With a
 -- wait, a call may take tokens that are yet to come, as far as the debt allows.
-algorithms['1'] = bucket_ops(
-    function(p)
-        local u, r = times(p.cost, p.a, p.b)
-        u, r = minus(p.span_u, p.span_r, u, r)
-        if p.wait == 0 then
-            return u, r
+algorithms['1'] = bucket(
+    function(p, cu, cr)
+        local u, r = carry(p.reach_u - p.span_u, p.reach_r - p.span_r)
+        if p.wait <= u then
+            u, r = p.wait, 0
         end
-        return plus(u, r, patience(p.wait, minus(p.reach_u, p.reach_r, p.span_u, p.span_r)))
+        u, r = carry(p.span_u + u, p.span_r + r)
+        return carry(u - cu, r - cr)
     end,
     function(p)
-        if p.wait == 0 then
+        if p.wait == 0 or rare then
             return 0
         end
-        local u, r = times(p.granted == 0 and p.cost or 0, p.a, p.b) -- a peek: as if
-        u, r = plus(p.u, p.r, u, r)
-        return above(u, r, p.span_u, p.span_r) and round_up(minus(u, r, p.span_u, p.span_r)) or 0
+        local u, r = times(verb == 'peek' and p.cost or 0, p.a, p.b) -- as if
+        u, r = carry(p.u + u, p.r + r)
+        u, r = carry(u - p.span_u, r - p.span_r)
+        return u < 0 and 0 or r == 0 and u or u + 1
     end)

@@ -17,6 +17,11 @@ static const struct store_params bucket = {
 static const struct store_params log_of_5 = {
     .algorithm = WEIR_SLIDING_LOG, .quota = 5, .a = 1000000, .kind = "g"};
 
+static const char *find(struct text in, const char *what)
+{
+    return memmem(in.at, in.len, what, strlen(what));
+}
+
 /* ---- calls ---- */
 
 static void assert_call(enum store_verb verb, const struct store_part *parts, size_t n,
@@ -27,7 +32,7 @@ static void assert_call(enum store_verb verb, const struct store_part *parts, si
     const struct script *script = script_for(&scripts, parts, n);
     script_put_call(&b, script, SCRIPT_BY_SHA, verb, parts, n);
     struct text got = buffer_text(&b);
-    const char *sha = strstr(got.at, script->sha1);
+    const char *sha = find(got, script->sha1);
     assert_non_null(sha);
     got = text_after(got, (size_t)(sha + SCRIPT_SHA + 2 - got.at));
     if (!text_is(got, behind_the_sha)) {
@@ -85,9 +90,9 @@ static void limits_of_one_algorithm_are_a_call_of_its_script(void **state)
 static void every_script_begins_with_the_stores_clock(void **state)
 {
     for (size_t i = 0; i < SCRIPT_COUNT; i++) {
-        const char *text = scripts.row[i].text.at;
-        const char *time = strstr(text, "redis.call('TIME')");
-        const char *next = strstr(text, "redis.call('");
+        struct text text = scripts.row[i].text;
+        const char *time = find(text, "redis.call('TIME')");
+        const char *next = find(text, "redis.call('");
         assert_non_null(time);
         assert_ptr_equal(time, next);
     }
@@ -105,7 +110,7 @@ static void each_key_has_windows_of_its_own_that_every_node_agrees_on(void **sta
                         &parts[i % 2], 1);
     }
     assert_true(text_equal(buffer_text(&b[0]), buffer_text(&b[2])));
-    assert_null(strstr(buffer_text(&b[0]).at, "60000000\r\n$1\r\n0\r\n"));
+    assert_null(find(buffer_text(&b[0]), "60000000\r\n$1\r\n0\r\n"));
     for (size_t i = 0; i < 3; i++) {
         buffer_finish(&b[i]);
     }
