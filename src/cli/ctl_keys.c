@@ -22,12 +22,15 @@ static void put_target(struct buffer *target, const struct ctl *ctl)
     buffer_put_char(target, 0);
 }
 
+/* Long ones in whole seconds, rounded up: who waits for minutes does not count milliseconds. */
 static void print_duration(const char *what, uint64_t ms)
 {
     char text[QUANTITY_MAX];
-    uint64_t most = UINT64_MAX / WEIR_MILLISECOND;
+    uint64_t shown = ms < 10000 ? ms : (ms / 1000 + (ms % 1000 != 0)) * 1000;
     (void)printf("%-10s %s\n", what,
-                 duration_print((ms < most ? ms : most) * WEIR_MILLISECOND, text));
+                 shown < UINT64_MAX / WEIR_MILLISECOND
+                     ? duration_print(shown * WEIR_MILLISECOND, text)
+                     : "never");
 }
 
 static void print_text(const char *what, const char *text)

@@ -9,16 +9,36 @@
 
 /* ---- members ---- */
 
-static int bad(struct weir_error *error, const char *name, const char *expected)
+/* What a value is, for a message; numbers as they are. */
+static const char *describe(const json_t *value, char *room, size_t size)
 {
-    return fail(error, WEIR_EINVAL, "%.64s: expected %s", name, expected);
+    static const char *const kinds[] = {
+        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list", [JSON_STRING] = "a string",
+        [JSON_TRUE] = "true",        [JSON_FALSE] = "false",  [JSON_NULL] = "null"};
+    if (json_is_integer(value)) {
+        (void)snprintf(room, size, "%" PRId64, (int64_t)json_integer_value(value));
+        return room;
+    }
+    if (json_is_real(value)) {
+        (void)snprintf(room, size, "%.6g", json_real_value(value));
+        return room;
+    }
+    return kinds[json_typeof(value)];
+}
+
+static int bad(struct weir_error *error, const char *name, const json_t *value,
+               const char *expected)
+{
+    char room[32];
+    return fail(error, WEIR_EINVAL, "%.64s: found %s, expected %s", name,
+                describe(value, room, sizeof room), expected);
 }
 
 static int read_text(const json_t *value, const char *name, struct text *out,
                      struct weir_error *error)
 {
     if (!json_is_string(value)) {
-        return bad(error, name, "a string");
+        return bad(error, name, value, "a string");
     }
     *out = (struct text){json_string_value(value), json_string_length(value)};
     return 0;
@@ -29,8 +49,10 @@ static int read_count(const json_t *value, const char *name, uint64_t least, uin
 {
     json_int_t number = json_is_integer(value) ? json_integer_value(value) : -1;
     if (number < 0 || (uint64_t)number < least || (uint64_t)number > most) {
-        return fail(error, WEIR_EINVAL, "%s: expected a whole number from %" PRIu64 " to %" PRIu64,
-                    name, least, most);
+        char expected[80];
+        (void)snprintf(expected, sizeof expected, "a whole number from %" PRIu64 " to %" PRIu64,
+                       least, most);
+        return bad(error, name, value, expected);
     }
     *out = (uint64_t)number;
     return 0;
@@ -73,7 +95,8 @@ static int read_key(const json_t *value, struct http_question *q, struct weir_er
         return read_part(value, q, error);
     }
     if (json_array_size(value) > CONFIG_KEY_PARTS_MAX) {
-        return bad(error, "key", "at most 8 parts");
+        return fail(error, WEIR_EINVAL, "key: found %zu parts, expected at most 8",
+                    json_array_size(value));
     }
     int e = 0;
     for (size_t i = 0; e == 0 && i < json_array_size(value); i++) {
@@ -86,7 +109,7 @@ static int read_attributes(const json_t *value, struct http_question *q, struct 
 {
     json_t *all = (json_t *)(uintptr_t)value; /* the iterator only looks */
     if (!json_is_object(value) || json_object_size(value) > WEIR_RULES_ATTRIBUTES_MAX) {
-        return bad(error, "attributes", "an object with at most 256 members");
+        return bad(error, "attributes", value, "an object with at most 256 members");
     }
     for (void *at = json_object_iter(all); at != NULL; at = json_object_iter_next(all, at)) {
         struct text text = {NULL, 0};

@@ -3,6 +3,7 @@
 #include "base/maths.h"
 
 #define INTEGER_MAX UINT64_C(999999999999999) /* of RFC 9651 */
+#define NEVER_MS (UINT64_MAX / 1000000)       /* 64 bits of nanoseconds: no time at all */
 
 /* Rounded up: whoever waits that long has waited long enough. */
 static uint64_t seconds(uint64_t ms)
@@ -50,8 +51,10 @@ static void put_ietf(struct buffer *b, const struct ratelimit *r)
     put_string(b, r->policy);
     buffer_put(b, TEXT(";r="));
     put_integer(b, r->remaining);
-    buffer_put(b, TEXT(";t="));
-    put_integer(b, seconds(wait_ms));
+    if (wait_ms < NEVER_MS) {
+        buffer_put(b, TEXT(";t="));
+        put_integer(b, seconds(wait_ms));
+    }
     buffer_put(b, TEXT("\r\n"));
 }
 

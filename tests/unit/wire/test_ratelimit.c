@@ -66,6 +66,15 @@ static void the_time_of_a_denial_is_when_to_come_again(void **state)
                   "RateLimit-Policy: \"api\";q=1000;w=86400\r\nRateLimit: \"api\";r=0;t=2\r\n");
 }
 
+static void what_never_resets_has_no_time(void **state)
+{
+    struct ratelimit r = allowed;
+    r.remaining = 0;
+    r.reset_after_ms = UINT64_C(18446744073710);
+    assert_fields(RATELIMIT_IETF, &r,
+                  "RateLimit-Policy: \"api\";q=1000;w=86400\r\nRateLimit: \"api\";r=0\r\n");
+}
+
 static void the_older_fields_reset_at_a_time_or_after_one(void **state)
 {
     assert_fields(RATELIMIT_X_EPOCH, &allowed,
@@ -92,7 +101,7 @@ static void numbers_stay_within_what_the_format_can_say(void **state)
     r.quota = r.remaining = r.reset_after_ms = r.now_s = UINT64_MAX;
     assert_fields(RATELIMIT_IETF, &r,
                   "RateLimit-Policy: \"api\";q=999999999999999;w=86400\r\n"
-                  "RateLimit: \"api\";r=999999999999999;t=999999999999999\r\n");
+                  "RateLimit: \"api\";r=999999999999999\r\n");
     assert_fields(RATELIMIT_X_EPOCH, &r,
                   "X-RateLimit-Limit: 999999999999999\r\nX-RateLimit-Remaining: 999999999999999\r\n"
                   "X-RateLimit-Reset: 999999999999999\r\n");
@@ -146,6 +155,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_draft_has_a_policy_and_what_is_left_of_it),
         cmocka_unit_test(the_time_of_a_denial_is_when_to_come_again),
+        cmocka_unit_test(what_never_resets_has_no_time),
         cmocka_unit_test(the_older_fields_reset_at_a_time_or_after_one),
         cmocka_unit_test(no_name_can_end_the_line_or_the_string),
         cmocka_unit_test(numbers_stay_within_what_the_format_can_say),
