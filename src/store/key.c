@@ -36,7 +36,7 @@ int store_key_head(struct text prefix, struct text limit, const struct store_par
     if (e != 0) {
         return e;
     }
-    head->len = (size_t)snprintf(head->at, sizeof head->at, "%.*s" STORE_VERSION ":%.*s:%s:{",
+    head->len = (size_t)snprintf(head->at, sizeof head->at, "%.*s:" STORE_VERSION ":%.*s:%s:{",
                                  TEXT_ARGS(prefix), TEXT_ARGS(limit), params->kind);
     return 0;
 }

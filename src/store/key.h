@@ -1,7 +1,7 @@
 /*
  * Where a key's state lies in the store:
  *
- *     <prefix>1:<limit>:<kind>:{<subject>}[<subject>]
+ *     <prefix>:1:<limit>:<kind>:{<subject>}[<subject>]
  *
  * 1 is the version of this format and of the states; the kind says what a state means
  * (store/params.h). The subject in braces alone decides the slot of a Redis Cluster. It is the
@@ -29,7 +29,7 @@
 #define STORE_RAW_MAX 64
 #define STORE_KEY_MAX                                                                              \
     (STORE_PREFIX_MAX + STORE_LIMIT_MAX + sizeof((struct store_params *)0)->kind +                 \
-     2 * (size_t)(STORE_RAW_MAX + 1) + 8)
+     2 * (size_t)(STORE_RAW_MAX + 1) + 9)
 
 #define STORE_SLOTS 16384
 
@@ -38,7 +38,7 @@ struct store_key {
     char at[STORE_KEY_MAX];
 };
 
-/* What is the same for all keys of a limit: "<prefix>1:<limit>:<kind>:{". */
+/* What is the same for all keys of a limit: "<prefix>:1:<limit>:<kind>:{". */
 struct store_key_head {
     size_t len;
     char at[STORE_KEY_MAX];

@@ -37,7 +37,7 @@ static void open_limit(struct limit *l, int algorithm, uint64_t count)
     o.flags = WEIR_EXPLICIT_TIME;
     assert_int_equal(weir_open(&l->local, &o, NULL), 0);
     assert_int_equal(store_params(&o, &l->params, NULL), 0);
-    assert_int_equal(store_key_head(TEXT("t:"), text_of(name), &l->params, &l->head, NULL), 0);
+    assert_int_equal(store_key_head(TEXT("t"), text_of(name), &l->params, &l->head, NULL), 0);
 }
 
 /* A call on some of the limits, each with a key of its own and all in the slot of the tenant. */

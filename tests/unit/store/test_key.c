@@ -30,7 +30,7 @@ static struct store_key key_of(const char *limit, struct text shard, struct text
     struct store_params p = params_of(WEIR_TOKEN_BUCKET, 0);
     struct store_key_head head;
     struct store_key out;
-    assert_int_equal(store_key_head(TEXT("weir:"), text_of(limit), &p, &head, NULL), 0);
+    assert_int_equal(store_key_head(TEXT("weir"), text_of(limit), &p, &head, NULL), 0);
     store_key(&head, shard, key, &out);
     return out;
 }
@@ -113,7 +113,7 @@ static void names_that_would_move_keys_are_refused(void **state)
     char longer[300];
     memset(longer, 'x', sizeof longer);
     const struct text limit = TEXT("api");
-    const struct text weir = TEXT("weir:");
+    const struct text weir = TEXT("weir");
     assert_int_equal(store_key_head(TEXT("{a"), limit, &p, &head, &error), WEIR_EINVAL);
     assert_non_null(strstr(error.text, "prefix '{a' has a brace"));
     assert_int_equal(store_key_head(weir, TEXT("a}"), &p, &head, &error), WEIR_EINVAL);
@@ -140,7 +140,7 @@ static void the_longest_key_fits(void **state)
     store_key(&head, (struct text){x, 64}, (struct text){x, 64}, &out);
     assert_true(out.len <= sizeof out.at);
     assert_int_equal(out.at[out.len - 1], 'x');
-    assert_int_equal(out.len, 64 + 2 + 256 + 1 + 47 + 2 + 65 + 1 + 65);
+    assert_int_equal(out.len, 64 + 3 + 256 + 1 + 47 + 2 + 65 + 1 + 65);
 }
 
 /* From the specification of Redis Cluster and its source. */
