@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 #include "base/utf8.h"
 
 #define TAIL_BYTES 80 /* kept for what says that something is missing, and for the line's end */
+#define PATIENCE_MS 100
 #define CUT_MARK "\xe2\x80\xa6"
 
 const char *const log_level_names[LEVELS] = {"audit", "error", "warning", "info", "debug"};
@@ -304,6 +306,16 @@ static void write_time(uint64_t unix_ns, char *text, size_t size)
     (void)snprintf(text, size, "%s.%03uZ", day, (unsigned)(unix_ns / 1000000 % 1000));
 }
 
+/*
+ * Whether a line can be written: who reads the log must not be able to hold up the server. A pipe
+ * that says yes takes a line as a whole. Who has let lines go lost is not waited for.
+ */
+static bool is_read(bool lost)
+{
+    struct pollfd out = {.fd = log_state.fd, .events = POLLOUT};
+    return poll(&out, 1, lost ? 0 : PATIENCE_MS) != 0;
+}
+
 /* One write; the rest of one that was cut short, which pipes and disks do when they are full. */
 static bool write_line(const struct line *line)
 {
@@ -364,7 +376,7 @@ void log_event(enum log_level level, const char *message, const struct log_field
     put_missing(&line, format, "fields_left_out", left_out);
     put_missing(&line, format, "lines_lost", (int64_t)lost);
     put_string(&line, format->end);
-    if (write_line(&line)) {
+    if (is_read(lost > 0) && write_line(&line)) {
         (void)fetch_sub(&log_state.lost, lost);
     } else {
         (void)fetch_add(&log_state.lost, 1);

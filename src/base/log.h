@@ -50,7 +50,10 @@ void log_set_level(enum log_level level);
 enum log_level log_get_level(void);
 bool log_level_parse(struct text text, enum log_level *level); /* error to debug */
 
-/* In one write(2). A line that could not be written is counted, and the next one says so. */
+/*
+ * In one write(2). A line that could not be written, or that nobody reads for a moment, is counted,
+ * and the next one says so.
+ */
 void log_event(enum log_level level, const char *message, const struct log_field *fields,
                size_t count);
 

@@ -246,6 +246,36 @@ static void a_hashed_key_is_the_same_within_a_run_and_tells_nothing(void **state
     assert_string_not_equal(a, b);
 }
 
+/* A pipe holds 64 KiB; then whoever is behind it would have to read. */
+static void a_reader_who_stands_still_holds_up_nobody(void **state)
+{
+    enum { LINES = 3000 };
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    begin(LOG_AS_TEXT, LOG_KEYS_CUT);
+    log_init(ends[1], LOG_AS_TEXT, LOG_KEYS_CUT);
+    (void)alarm(60);
+    for (unsigned i = 0; i < LINES; i++) {
+        LOG(LEVEL_INFO, "a line that nobody reads");
+    }
+    (void)alarm(0);
+    assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+    unsigned read_lines = 0;
+    for (ssize_t n; (n = read(ends[0], written, sizeof written)) > 0;) {
+        for (ssize_t i = 0; i < n; i++) {
+            read_lines += written[i] == '\n';
+        }
+    }
+    assert_true(read_lines > 100 && read_lines < LINES);
+    log_init(fd, LOG_AS_TEXT, LOG_KEYS_CUT);
+    LOG(LEVEL_INFO, "found");
+    char expected[64];
+    (void)snprintf(expected, sizeof expected, "info found lines_lost=%u", LINES - read_lines);
+    assert_string_equal(the_line(), expected);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+
 static void a_line_that_could_not_be_written_is_counted_in_the_next(void **state)
 {
     int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
@@ -381,6 +411,7 @@ int main(void)
         cmocka_unit_test(a_key_is_cut_after_32_bytes_of_whole_characters),
         cmocka_unit_test(a_hashed_key_is_the_same_within_a_run_and_tells_nothing),
         cmocka_unit_test(a_line_that_could_not_be_written_is_counted_in_the_next),
+        cmocka_unit_test(a_reader_who_stands_still_holds_up_nobody),
         cmocka_unit_test(a_limited_line_comes_once_in_a_second_with_the_count_of_the_others),
         cmocka_unit_test(a_limited_line_says_how_many_were_left_out),
         cmocka_unit_test(lines_of_several_threads_never_mix),
