@@ -74,16 +74,27 @@ static const struct row *row_of(int algorithm)
     return row;
 }
 
+/* Seconds where it can be: a kind is part of every key, and each byte of it counts. */
+static size_t name_time(char *at, size_t size, char before, uint64_t us)
+{
+    bool seconds = us % 1000000 == 0;
+    int n = snprintf(at, size, "%c%" PRIu64 "%c", before, seconds ? us / 1000000 : us,
+                     seconds ? 's' : 'u');
+    return (size_t)n;
+}
+
 static void name_kind(const struct row *row, struct store_params *p)
 {
     if (!row->windows) {
         (void)snprintf(p->kind, sizeof p->kind, "%c", row->letter);
-    } else if (p->align_key) {
-        (void)snprintf(p->kind, sizeof p->kind, "%c%" PRIu64 "k", row->letter, p->a);
-    } else if (p->b != 0) {
-        (void)snprintf(p->kind, sizeof p->kind, "%c%" PRIu64 "+%" PRIu64, row->letter, p->a, p->b);
-    } else {
-        (void)snprintf(p->kind, sizeof p->kind, "%c%" PRIu64, row->letter, p->a);
+        return;
+    }
+    size_t n = name_time(p->kind, sizeof p->kind, row->letter, p->a);
+    if (p->b != 0) {
+        n += name_time(p->kind + n, sizeof p->kind - n, '+', p->b);
+    }
+    if (p->align_key) {
+        (void)snprintf(p->kind + n, sizeof p->kind - n, "k");
     }
 }
 

@@ -97,10 +97,48 @@ static void every_script_answers_every_vector_as_written(void **state)
     assert_true(lines > 1000);
 }
 
+/* One call at a time that the test chooses. */
+static struct weir_answer ask_at(const struct store_params *p, enum oracle_verb verb,
+                                 uint64_t now_ns, uint64_t charged_ns, uint64_t *stamp_us)
+{
+    struct oracle_op op = {.verb = verb, .cost = 1, .charged_ns = charged_ns};
+    struct store_call call;
+    struct weir_answer a;
+    store_run_call(p, "alice", &op, &call);
+    store_run_put(&redis, &scripts.row[0], &call, now_ns);
+    store_redis_send(&redis);
+    (void)store_redis_next(&redis);
+    assert_int_equal(script_answer(store_redis_next(&redis), &call.part, 1, &a, stamp_us), 0);
+    return a;
+}
+
+/* Also if a clock is behind: then units are counted in the window of those that are ahead. */
+static void what_was_granted_can_be_given_back_under_its_stamp(void **state)
+{
+    (void)store_redis_do(&redis, "FLUSHALL");
+    for (int algorithm = WEIR_TOKEN_BUCKET; algorithm <= WEIR_SLIDING_LOG; algorithm++) {
+        struct weir_options o = WEIR_OPTIONS_INIT;
+        struct store_params p;
+        uint64_t stamp_us;
+        o.algorithm = algorithm;
+        o.count = 3;
+        o.period_ns = 2 * WEIR_SECOND;
+        o.queue = algorithm == WEIR_LEAKY_BUCKET ? 2 : 0;
+        assert_int_equal(store_params(&o, &p, NULL), 0);
+        (void)ask_at(&p, ORACLE_CHECK, 10 * WEIR_SECOND, 0, NULL);
+        struct weir_answer a = ask_at(&p, ORACLE_CHECK, 95 * WEIR_SECOND / 10, 0, &stamp_us);
+        assert_int_equal(a.verdict, WEIR_ALLOW);
+        struct weir_answer b =
+            ask_at(&p, ORACLE_REFUND, 95 * WEIR_SECOND / 10, stamp_us * WEIR_MICROSECOND, NULL);
+        assert_int_equal(b.remaining, a.remaining + 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_script_answers_every_vector_as_written),
+        cmocka_unit_test(what_was_granted_can_be_given_back_under_its_stamp),
     };
     store_redis_start(&redis, NULL);
     store_run_scripts(&scripts);

@@ -99,10 +99,19 @@ static void states_that_mean_different_things_have_different_places(void **state
 {
     assert_string_equal(params_of(WEIR_TOKEN_BUCKET, 0).kind, "t");
     assert_string_equal(params_of(WEIR_LEAKY_BUCKET, 0).kind, "l");
-    assert_string_equal(params_of(WEIR_FIXED_WINDOW, 0).kind, "f60000000");
-    assert_string_equal(params_of(WEIR_FIXED_WINDOW, WEIR_SECOND).kind, "f60000000+1000000");
-    assert_string_equal(params_of(WEIR_SLIDING_WINDOW, 0).kind, "s60000000");
+    assert_string_equal(params_of(WEIR_FIXED_WINDOW, 0).kind, "f60s");
+    assert_string_equal(params_of(WEIR_FIXED_WINDOW, WEIR_SECOND).kind, "f60s+1s");
+    assert_string_equal(params_of(WEIR_FIXED_WINDOW, WEIR_MILLISECOND).kind, "f60s+1000u");
+    assert_string_equal(params_of(WEIR_SLIDING_WINDOW, 0).kind, "s60s");
     assert_string_equal(params_of(WEIR_SLIDING_LOG, 0).kind, "g");
+    struct weir_options o = WEIR_OPTIONS_INIT;
+    struct store_params p;
+    o.algorithm = WEIR_FIXED_WINDOW;
+    o.count = 1;
+    o.period_ns = 1500 * WEIR_MICROSECOND;
+    o.align = WEIR_ALIGN_KEY;
+    assert_int_equal(store_params(&o, &p, NULL), 0);
+    assert_string_equal(p.kind, "f1500uk");
 }
 
 static void names_that_would_move_keys_are_refused(void **state)
