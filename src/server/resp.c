@@ -4,7 +4,7 @@
 #include "base/atomic.h"
 
 static const struct resp_limits limits = {
-    .args_max = RESP_ARGS_MAX, .bulk_max = 16384, .request_max = SERVER_REQUEST_BYTES};
+    .args_max = RESP_ARGS_MAX, .bulk_max = 16384, .request_max = 81920};
 
 static const struct command_row *find_in(const struct command_row *rows, struct text name)
 {

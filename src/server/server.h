@@ -32,7 +32,7 @@
 /* Bounds. Whatever a stranger sends, this is all that it can take. */
 #define SERVER_THREADS_MAX 64
 #define SERVER_READ_BYTES 16384         /* one read, shared by the connections of a thread */
-#define SERVER_REQUEST_BYTES 81920      /* one request that has not arrived as a whole yet */
+#define SERVER_REQUEST_BYTES 278528     /* one request that has not arrived as a whole yet */
 #define SERVER_FLUSH_BYTES 65536        /* replies that are written before more are made */
 #define SERVER_REPLY_BYTES (1u << 20)   /* one reply, behind those */
 #define SERVER_OUTPUT_BYTES (16u << 20) /* replies that a client has not fetched yet, ... */

@@ -151,7 +151,7 @@ static int check_head(llhttp_t *llhttp)
         return refuse(llhttp, 400, "expected no transfer coding but chunked");
     }
     if (llhttp->content_length > HTTP_BODY_MAX) {
-        return refuse(llhttp, 413, "more than 65536 bytes of body");
+        return refuse(llhttp, 413, "more than 262144 bytes of body");
     }
     return 0;
 }
@@ -173,11 +173,13 @@ static int on_extension(llhttp_t *llhttp, const char *at, size_t len)
     return refuse(llhttp, 400, "an extension of a chunk");
 }
 
+static const char chunked_too_long[] = "more than 65536 bytes of a chunked body";
+
 static int on_chunk(llhttp_t *llhttp)
 {
     struct reading *r = reading_of(llhttp);
-    return llhttp->content_length > HTTP_BODY_MAX - r->body
-               ? refuse(llhttp, 413, "more than 65536 bytes of body")
+    return llhttp->content_length > HTTP_CHUNKED_MAX - r->body
+               ? refuse(llhttp, 413, chunked_too_long)
                : 0;
 }
 
@@ -189,8 +191,8 @@ static int on_body(llhttp_t *llhttp, const char *at, size_t len)
         r->out->body = (struct text){at, len};
         return 0;
     }
-    if (len > HTTP_BODY_MAX - r->body) {
-        return refuse(llhttp, 413, "more than 65536 bytes of body");
+    if (len > HTTP_CHUNKED_MAX - r->body) {
+        return refuse(llhttp, 413, chunked_too_long);
     }
     memcpy(r->out->chunked + r->body, at, len);
     r->body += len;
@@ -270,8 +272,8 @@ int http_parse(struct text input, struct http_request *out)
     if (got == HTTP_READ) {
         got = read_request(text_after(input, empty), out);
     }
-    if (got == HTTP_MORE && input.len == HTTP_REQUEST_MAX) {
-        return bad(out, 413, "more than 65536 bytes of body");
+    if (got == HTTP_MORE && out->needed == 0 && input.len >= HTTP_HEAD_MAX + HTTP_CHUNKED_MAX) {
+        return bad(out, 413, chunked_too_long);
     }
     out->used += got == HTTP_READ ? empty : 0;
     out->needed += out->needed > 0 ? empty : 0;

@@ -18,9 +18,11 @@
 
 #include "base/text.h"
 
-#define HTTP_HEAD_MAX 16384 /* bytes of the request line and the fields */
-#define HTTP_FIELDS_MAX 64  /* of them */
-#define HTTP_BODY_MAX 65536 /* bytes of a body, and of a chunked one with its framing */
+#define HTTP_HEAD_MAX 16384  /* bytes of the request line and the fields */
+#define HTTP_FIELDS_MAX 64   /* of them */
+#define HTTP_BODY_MAX 262144 /* bytes of a body: a thousand questions */
+#define HTTP_CHUNKED_MAX                                                                           \
+    65536 /* of a chunked one, also with its framing: it is read several times */
 #define HTTP_REQUEST_MAX (HTTP_HEAD_MAX + HTTP_BODY_MAX)
 
 enum { HTTP_READ = 1, HTTP_MORE = 0, HTTP_BAD = -1 };
@@ -44,8 +46,8 @@ struct http_request {
     size_t used;         /* bytes of the input that the request took */
     size_t needed;       /* HTTP_MORE: fewer bytes than these are not all of it; 0: not known yet */
     int status;          /* HTTP_BAD: 400, 413 or 431 */
-    const char *complaint;       /* HTTP_BAD */
-    char chunked[HTTP_BODY_MAX]; /* the body, put together */
+    const char *complaint;          /* HTTP_BAD */
+    char chunked[HTTP_CHUNKED_MAX]; /* the body, put together */
 };
 
 /*

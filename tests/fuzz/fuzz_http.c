@@ -38,7 +38,7 @@ static void require_within(const struct outcome *o)
     require(r->used > 0 && r->used <= o->len && r->used <= HTTP_REQUEST_MAX);
     require(r->fields_count <= HTTP_FIELDS_MAX && r->body.len <= HTTP_BODY_MAX);
     require(lies_in(r->method, o->copy, r->used) && lies_in(r->target, o->copy, r->used));
-    require(lies_in(r->body, o->copy, r->used) || lies_in(r->body, r->chunked, HTTP_BODY_MAX));
+    require(lies_in(r->body, o->copy, r->used) || lies_in(r->body, r->chunked, HTTP_CHUNKED_MAX));
     for (unsigned i = 0; i < r->fields_count; i++) {
         require(r->fields[i].name.len > 0 && lies_in(r->fields[i].name, o->copy, r->used));
         require(lies_in(r->fields[i].value, o->copy, r->used));

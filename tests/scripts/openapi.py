@@ -234,7 +234,7 @@ def check_questions(server):
         ask(server, "http", "POST", "/v1/peek", bad, status=400)
     ask(server, "http", "POST", "/v1/check", {"limit": "pairs", "key": "one"}, status=400, fits=True)
     ask(server, "http", "POST", "/v1/check", raw=b"{", status=400)
-    ask(server, "http", "POST", "/v1/check", raw=b" " * 70000, status=413)
+    ask(server, "http", "POST", "/v1/check", raw=b" " * 270000, status=413)
     ask(server, "http", "POST", "/v1/check", api, status=431, headers={"X": "y" * 20000})
     expect(ask(server, "http", "POST", "/v1/peek", api, status=200), verdict="deny")
     ask(server, "http", "POST", "/v1/peek", {"limit": "nope"}, status=404)

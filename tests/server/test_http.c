@@ -265,6 +265,28 @@ static void a_batch_has_a_thousand_requests_and_no_more(void **state)
 
 /* ---- connections ---- */
 
+static void a_thousand_requests_may_have_many_attributes(void **state)
+{
+    static char body[200000];
+    size_t n = (size_t)sprintf(body, "{\"requests\":[");
+    for (int i = 0; i < 1000; i++) {
+        n += (size_t)sprintf(
+            body + n,
+            "%s{\"attributes\":{\"method\":\"GET\",\"path\":\"/api/of/some/length\","
+            "\"host\":\"www.example.com\",\"ip\":\"192.0.2.7\","
+            "\"user\":\"somebody-%04d\",\"agent\":\"a browser of today\"}}",
+            i > 0 ? "," : "", i);
+    }
+    (void)sprintf(body + n, "]}");
+    http_ask(server, "POST /v1/check/batch", "", body, &a);
+    assert_status(200);
+    size_t verdicts = 0;
+    for (const char *at = a.body; (at = strstr(at, "\"verdict\":\"allow\"")) != NULL; at++) {
+        verdicts++;
+    }
+    assert_int_equal(verdicts, 1000);
+}
+
 static void a_pipeline_is_answered_in_its_order(void **state)
 {
     int fd = http_connect(server);
@@ -367,7 +389,7 @@ static void a_bad_request_gets_its_status_and_the_connection_ends(void **state)
         {"GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n", 400},
         {"GET / HTTP/1.1\nHost: x\n\n", 400},
         {"*1\r\n$4\r\nPING\r\n", 400},
-        {"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 65537\r\n\r\n", 413},
+        {"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 262145\r\n\r\n", 413},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int fd = http_connect(server);
@@ -461,6 +483,7 @@ int main(void)
         cmocka_unit_test(unknown_limits_and_paths_are_404s_and_wrong_methods_405s),
         cmocka_unit_test(a_batch_answers_each_for_itself),
         cmocka_unit_test(a_batch_has_a_thousand_requests_and_no_more),
+        cmocka_unit_test(a_thousand_requests_may_have_many_attributes),
         cmocka_unit_test(a_pipeline_is_answered_in_its_order),
         cmocka_unit_test(large_bodies_may_be_pipelined),
         cmocka_unit_test(a_request_may_come_byte_by_byte),

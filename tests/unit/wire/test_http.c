@@ -226,9 +226,9 @@ static void a_head_that_never_ends_is_refused_at_16_kilobytes(void **state)
 
 static void a_body_that_is_announced_too_large_is_refused_before_it_comes(void **state)
 {
-    assert_int_equal(parse("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 65536\r\n\r\n"),
+    assert_int_equal(parse("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 262144\r\n\r\n"),
                      HTTP_MORE);
-    assert_bad("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 65537\r\n\r\n", 413);
+    assert_bad("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 262145\r\n\r\n", 413);
     assert_bad("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n10001\r\n", 413);
     assert_bad("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n", 400);
     assert_bad(
@@ -238,14 +238,15 @@ static void a_body_that_is_announced_too_large_is_refused_before_it_comes(void *
 
 static void chunks_that_never_end_are_refused_within_the_bound(void **state)
 {
-    static char text[HTTP_REQUEST_MAX + 16];
+    enum { BOUND = HTTP_HEAD_MAX + HTTP_CHUNKED_MAX };
+    static char text[BOUND + 16];
     size_t n =
         (size_t)sprintf(text, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
     while (n + 6 <= sizeof text) {
         memcpy(text + n, "1\r\nx\r\n", 6);
         n += 6;
     }
-    assert_int_equal(http_parse((struct text){text, HTTP_REQUEST_MAX - 1}, &request), HTTP_MORE);
+    assert_int_equal(http_parse((struct text){text, BOUND - 1}, &request), HTTP_MORE);
     assert_int_equal(http_parse((struct text){text, n}, &request), HTTP_BAD);
     assert_int_equal(request.status, 413);
 }
