@@ -151,19 +151,21 @@ static void plan(const struct server *server, const struct resp_request *request
  * and if that is the first one, *got is what was said of it: incomplete, bad, with many arguments,
  * or typed as a line (its arguments are in *request, where the next would overwrite them).
  */
-static unsigned read_ahead(const struct server *server, struct text input,
-                           struct resp_request *request, struct planned *plans, int *got,
-                           const char **complaint)
+static unsigned read_ahead(const struct worker *w, struct text input, struct resp_request *request,
+                           struct planned *plans, int *got, const char **complaint)
 {
     struct resp_limits bounds = limits;
     unsigned n = 0;
-    bounds.inline_commands = server->options.inline_commands;
+    bounds.inline_commands = w->server->options.inline_commands;
     for (; n < AHEAD && input.len > 0; n++) {
+        if (n > 0 && worker_is_stale(w, input.at)) { /* for refuse_stale() to look at */
+            break;
+        }
         *got = resp_parse(input, &bounds, request, complaint);
         if (*got != RESP_REQUEST || request->argc > AHEAD_ARGS || input.at[0] != '*') {
             break;
         }
-        plan(server, request, n > 0 ? &plans[n - 1] : NULL, &plans[n]);
+        plan(w->server, request, n > 0 ? &plans[n - 1] : NULL, &plans[n]);
         input = text_after(input, request->used);
     }
     return n;
@@ -214,7 +216,7 @@ static int64_t consume(struct connection *c, struct text input)
             continue;
         }
         int got = RESP_MORE;
-        unsigned n = read_ahead(c->worker->server, input, &request, plans, &got, &complaint);
+        unsigned n = read_ahead(c->worker, input, &request, plans, &got, &complaint);
         int64_t more =
             n > 0 ? answer_planned(c, plans, n) : answer_alone(c, &request, got, complaint);
         if (more <= 0) {

@@ -177,6 +177,34 @@ static void reservations_that_have_waited_are_refused_too(void **state)
     refuse_what_has_waited("WEIR.RESERVE api alice");
 }
 
+static void a_handshake_saves_nobody_behind_it(void **state)
+{
+    struct scene s;
+    struct server_client slow[2];
+    struct server_client c;
+    char bytes[256];
+    size_t len = server_pack("PING", bytes, sizeof bytes);
+    unsigned refused = 0;
+    (void)state;
+    len += server_pack("WEIR.CHECK api alice", bytes + len, sizeof bytes - len);
+    start(&s, 50);
+    connect_slow(&s, slow);
+    server_connect(&c, s.resp);
+    assert_string_equal(server_ask(&c, "PING"), "+PONG");
+    overload(&s, slow);
+    for (unsigned i = 0; i < 100; i++) {
+        assert_true(server_send(&c, bytes, len));
+    }
+    for (unsigned i = 0; i < 100; i++) {
+        assert_string_equal(server_reply(&c), "+PONG");
+        refused += strncmp(server_reply(&c), "-OVERLOAD ", 10) == 0;
+    }
+    assert_true(refused >= 50);
+    server_disconnect(&c);
+    disconnect_slow(slow);
+    stop(&s);
+}
+
 static void handshakes_and_health_are_answered_however_late(void **state)
 {
     struct scene s;
@@ -291,6 +319,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_has_waited_is_refused_and_what_is_fresh_is_decided),
         cmocka_unit_test(reservations_that_have_waited_are_refused_too),
+        cmocka_unit_test(a_handshake_saves_nobody_behind_it),
         cmocka_unit_test(handshakes_and_health_are_answered_however_late),
         cmocka_unit_test(who_waits_behind_its_own_pipeline_is_not_refused),
         cmocka_unit_test(a_single_pause_is_not_overload),
