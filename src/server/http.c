@@ -160,7 +160,8 @@ static void complain(struct connection *c, const struct http_request *request)
 /*
  * Requests are read from their beginning each time, so a sender of single bytes must not be able to
  * make us read on each of them: only when a blank line has come, the end of every head and of every
- * chunked body, or as many bytes as the head has announced, or more than may be.
+ * chunked body, or as many bytes as the head has announced, or more than may be. A chunked body can
+ * be made of blank lines: it is looked at so often and no more.
  */
 static bool worth_reading(struct http_session *s, struct text input)
 {
@@ -179,15 +180,22 @@ static bool worth_reading(struct http_session *s, struct text input)
            memmem(news.at, news.len, "\n\n", 2) != NULL;
 }
 
-static void note_more(struct connection *c, struct http_session *s, struct text input,
-                      const struct http_request *request)
+/* False, with the request made a bad one, if it has been looked at too often. */
+static bool note_more(struct connection *c, struct http_session *s, struct text input,
+                      struct http_request *request)
 {
+    if (++s->looks > HTTP_LOOKS_MAX) {
+        request->status = 400;
+        request->complaint = "a chunked body in too many pieces";
+        return false;
+    }
     s->seen = input.len;
     s->needed = request->needed;
     if (request->wants_continue && !s->continued) {
         buffer_put(&c->worker->replies, TEXT("HTTP/1.1 100 Continue\r\n\r\n"));
         s->continued = true;
     }
+    return true;
 }
 
 static int64_t consume(struct connection *c, struct text input)
@@ -198,12 +206,11 @@ static int64_t consume(struct connection *c, struct text input)
     while (input.len > 0 && buffer_len(&c->worker->replies) < SERVER_FLUSH_BYTES &&
            worth_reading(s, input)) {
         int got = http_parse(input, &request);
-        if (got == HTTP_MORE) {
-            note_more(c, s, input, &request);
+        if (got == HTTP_MORE && note_more(c, s, input, &request)) {
             break;
         }
         *s = (struct http_session){0};
-        if (got == HTTP_BAD) {
+        if (got != HTTP_READ) {
             complain(c, &request);
             return CONNECTION_CLOSE;
         }

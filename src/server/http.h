@@ -8,9 +8,12 @@
 #include "wire/http.h"
 #include "wire/ratelimit.h"
 
+#define HTTP_LOOKS_MAX 256 /* at one request, in as many pieces */
+
 struct http_session {
     size_t seen;    /* bytes of a beginning that has been looked at; 0: none */
     size_t needed;  /* fewer are not all of it; 0: not known */
+    unsigned looks; /* how often that was */
     bool continued; /* 100 has been said */
 };
 

@@ -1,4 +1,7 @@
 /* The HTTP listener of a server in this process: answers, statuses, fields, bounds. */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -331,6 +334,26 @@ static void large_bodies_may_be_pipelined(void **state)
     (void)close(fd);
 }
 
+/* Each piece looks like the end of the body, which is then read from its beginning. */
+static void a_chunked_body_in_too_many_pieces_ends(void **state)
+{
+    static const char head[] =
+        "POST /v1/peek HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+    int fd = http_connect(server);
+    struct pollfd answered = {.fd = fd, .events = POLLIN};
+    int one = 1;
+    assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one), 0);
+    http_send(fd, head, strlen(head));
+    for (unsigned i = 0; i < 10000 && poll(&answered, 1, 1) == 0; i++) {
+        http_send(fd, "1\r\n\n\r\n", 6);
+    }
+    assert_true(http_receive(fd, &a));
+    assert_status(400);
+    assert_non_null(strstr(a.body, "a chunked body in too many pieces"));
+    assert_false(http_receive(fd, &a));
+    (void)close(fd);
+}
+
 static void a_request_may_come_byte_by_byte(void **state)
 {
     static const char *const texts[] = {
@@ -487,6 +510,7 @@ int main(void)
         cmocka_unit_test(a_pipeline_is_answered_in_its_order),
         cmocka_unit_test(large_bodies_may_be_pipelined),
         cmocka_unit_test(a_request_may_come_byte_by_byte),
+        cmocka_unit_test(a_chunked_body_in_too_many_pieces_ends),
         cmocka_unit_test(who_expects_a_100_gets_one_and_then_the_answer),
         cmocka_unit_test(the_connection_ends_when_the_client_says_so),
         cmocka_unit_test(a_bad_request_gets_its_status_and_the_connection_ends),
