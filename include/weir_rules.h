@@ -299,6 +299,7 @@ struct weir_rules_found {
     int shadow;                   /* the limit never denies: by the rules, or switched */
     unsigned retry_jitter;        /* these two as in struct weir_rules_answer */
     uint64_t window_ns;
+    void *limit; /* for weir_rules_count_shadow() */
 };
 
 /*
@@ -323,6 +324,12 @@ WEIR_API int weir_rules_key_parts(struct weir_rules *rules, const char *limit, s
  */
 WEIR_API int weir_rules_use(struct weir_rules *rules, const struct weir_rules_key *key,
                             weir_rules_use_fn fn, void *arg, struct weir_error *error);
+
+/*
+ * Inside fn: the limit is a shadow one and said no, and nobody was denied. Counts it in
+ * weir_rules_limit.shadow_denied, as weir_rules_ask() does.
+ */
+WEIR_API void weir_rules_count_shadow(const struct weir_rules_found *found);
 
 /*
  * The bytes of a key as text for people, for logs and lists: addresses as such, the parts of
@@ -368,7 +375,7 @@ struct weir_rules_limit {
     struct weir_stats stats;
     /* These two count, as `stats` does, for as long as the limit's keys are kept: */
     uint64_t missing;       /* its key had no value: left out, or refused */
-    uint64_t shadow_denied; /* weir_rules_ask() would have been denied, peeks not counted */
+    uint64_t shadow_denied; /* would have been denied; peeks do not count */
     int switched;           /* to shadow, by weir_rules_shadow_set() */
     unsigned reserved;
     const char *rate; /* count and period_ns as the file may say them: "100/min" */

@@ -1,4 +1,5 @@
 /* One limit by its name: the key from its parts, as a request would have given it. */
+#include "base/atomic.h"
 #include "base/error.h"
 #include "policy/ruleset.h"
 
@@ -82,6 +83,13 @@ int ruleset_use(const struct ruleset *set, const struct weir_rules_key *key, wei
                                      .cost = rule->config->cost,
                                      .shadow = rule->shadow,
                                      .retry_jitter = rule->config->retry_jitter,
-                                     .window_ns = variant->window_ns};
+                                     .window_ns = variant->window_ns,
+                                     .limit = variant->holder};
     return fn(arg, variant->holder->limiter, bytes, len, &found);
+}
+
+void weir_rules_count_shadow(const struct weir_rules_found *found)
+{
+    struct holder *holder = found->limit;
+    count_shared(&holder->shadow_denied, 1);
 }

@@ -88,6 +88,16 @@ void answer_from_limit(const struct weir_answer *from, struct weir_rules_value l
     }
 }
 
+void answer_note(const struct answer *told, const struct weir_answer *from, const void *key,
+                 size_t key_len, const struct weir_rules_found *found)
+{
+    if (told->verdict != WEIR_ALLOW) {
+        top_denied(NULL, told->limit, key, key_len);
+    } else if (from->verdict != WEIR_ALLOW) {
+        weir_rules_count_shadow(found);
+    }
+}
+
 struct checking {
     const struct direct *direct;
     uint64_t now_ns;
@@ -109,8 +119,8 @@ static int check_found(void *arg, struct weir *limiter, const void *key, size_t 
     if (e == 0) {
         answer_from_limit(&a, c->direct->key.limit, found, c->answer);
     }
-    if (e == 0 && c->answer->verdict != WEIR_ALLOW && q.mode != WEIR_PEEK) {
-        top_denied(NULL, c->answer->limit, key, key_len);
+    if (e == 0 && q.mode != WEIR_PEEK) {
+        answer_note(c->answer, &a, key, key_len, found);
     }
     return e;
 }

@@ -46,6 +46,10 @@ struct direct {
 void answer_from_limit(const struct weir_answer *from, struct weir_rules_value limit,
                        const struct weir_rules_found *found, struct answer *to);
 
+/* What was told of it is counted: who was denied, or would have been by a limit in shadow mode. */
+void answer_note(const struct answer *told, const struct weir_answer *from, const void *key,
+                 size_t key_len, const struct weir_rules_found *found);
+
 /* 0 or WEIR_E... with the reason in *error. Rounded up: whoever waits that long is let in. */
 int answer_ask(struct weir_rules *rules, const struct weir_rules_question *question,
                uint64_t now_ns, struct answer *answer, struct weir_error *error);

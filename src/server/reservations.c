@@ -20,7 +20,6 @@
 #include "base/error.h"
 #include "base/maths.h"
 #include "policy/config.h"
-#include "server/top.h"
 
 #define SHARDS 64
 #define LISTS 256
@@ -321,10 +320,8 @@ static int reserve_found(void *arg, struct weir *limiter, const void *key, size_
                             m->now_ns, &m->entry->handle, &a);
     if (e == 0) {
         answer_from_limit(&a, m->key->limit, found, m->answer);
+        answer_note(m->answer, &a, key, key_len, found);
         m->entry->uncharged = a.verdict != WEIR_ALLOW;
-    }
-    if (e == 0 && m->answer->verdict != WEIR_ALLOW) {
-        top_denied(NULL, m->answer->limit, key, key_len);
     }
     return e;
 }

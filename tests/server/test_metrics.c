@@ -133,6 +133,7 @@ static void decisions_are_counted_exactly_by_limit_and_verdict(void **state)
     ask(4, "{\"limit\":\"tiers\",\"key\":\"u#\"}", 1);
     ask(4, "{\"limit\":\"tiers\",\"key\":\"u#\",\"tier\":\"pro\"}", 1);
     ask(3, "{\"attributes\":{\"path\":\"/quiet\",\"user\":\"u#\"}}", 1);
+    ask(3, "{\"limit\":\"quiet\",\"key\":\"v#\"}", 1);
     ask(2, "{\"attributes\":{\"path\":\"/free\",\"user\":\"u#\"}}", 1);
     ask(1, "{\"attributes\":{\"path\":\"/api\",\"user\":\"mallory\"}}", 0);
     ask(5, "{\"attributes\":{\"path\":\"/nothing\",\"user\":\"u#\"}}", 1);
@@ -144,16 +145,16 @@ static void decisions_are_counted_exactly_by_limit_and_verdict(void **state)
     assert_value("weir_decisions_total{limit=\"api\",verdict=\"never\"}", 1);
     assert_value("weir_decisions_total{limit=\"tiers\",verdict=\"allow\"}", 6);
     assert_value("weir_decisions_total{limit=\"tiers\",verdict=\"deny\"}", 2);
-    assert_value("weir_shadow_denied_total{limit=\"quiet\"}", 2);
+    assert_value("weir_shadow_denied_total{limit=\"quiet\"}", 4);
     assert_value("weir_missing_key_total{limit=\"api\"}", 6);
     assert_value("weir_listed_total{list=\"allow\"}", 2);
     assert_value("weir_listed_total{list=\"block\"}", 1);
     assert_value("weir_table_keys{limit=\"api\"}", 2);
     assert_value("weir_table_keys{limit=\"tiers\"}", 2);
-    assert_value("weir_requests_total{protocol=\"http\"}", 38);
+    assert_value("weir_requests_total{protocol=\"http\"}", 41);
     assert_value("weir_bad_requests_total{protocol=\"http\"}", 2);
-    assert_value("weir_decision_duration_seconds_count{protocol=\"http\"}", 38);
-    assert_value("weir_connections_accepted_total{protocol=\"http\"}", 38);
+    assert_value("weir_decision_duration_seconds_count{protocol=\"http\"}", 41);
+    assert_value("weir_connections_accepted_total{protocol=\"http\"}", 41);
     assert_true(value("weir_decision_duration_seconds_sum{protocol=\"http\"}") > 0);
 }
 
