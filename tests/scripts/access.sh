@@ -24,7 +24,7 @@ until_true() {
 # start OPTION...: a server of RESP and HTTP on free ports
 start() {
     : >"$dir/out"
-    "$weir" serve --resp 127.0.0.1:0 --http 127.0.0.1:0 --admin off --threads 1 "$@" \
+    "$weir" serve --max-age 0 --resp 127.0.0.1:0 --http 127.0.0.1:0 --admin off --threads 1 "$@" \
         </dev/null >"$dir/out" 2>"$dir/err" &
     pid=$!
     until_true grep -q 'admin  ' "$dir/out"

@@ -12,7 +12,7 @@ die() { echo "$*" >&2; cat "$dir"/out "$dir"/err >&2; exit 1; }
 
 : >"$dir/out"
 echo 'limits: [{name: api, key: [user], rate: 3/day}]' >"$dir/rules.yaml"
-"$weir" serve --config "$dir/rules.yaml" --resp 127.0.0.1:0 --http 127.0.0.1:0 --admin off --threads 1 \
+"$weir" serve --max-age 0 --config "$dir/rules.yaml" --resp 127.0.0.1:0 --http 127.0.0.1:0 --admin off --threads 1 \
     </dev/null >"$dir/out" 2>"$dir/err" &
 pid=$!
 tries=0

@@ -2,6 +2,7 @@
 # bench/server: starts its own servers, prints a table and one object that scripts/bench-table reads, leaves nothing behind.
 # Times are not judged here: the run is a smoke test, and of the rivals' parts only what is installed.
 # test-timeout: 180
+# test-labels: nosan
 set -eu
 export LC_ALL=C
 for tool in python3 taskset; do

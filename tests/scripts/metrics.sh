@@ -21,7 +21,7 @@ limits:
   - {name: api, when: {path: /api/**}, key: [user], rate: 3/day}
   - {name: tiers, when: {path: /t}, key: [user], rate: 1/day, tiers: {by: tier, default: free, free: {}, pro: {}}}
 END
-"$WEIR_BUILD_DIR/weir" serve --config "$dir/rules.yaml" --resp off --http 127.0.0.1:0 --admin 127.0.0.1:0 \
+"$WEIR_BUILD_DIR/weir" serve --max-age 0 --config "$dir/rules.yaml" --resp off --http 127.0.0.1:0 --admin 127.0.0.1:0 \
     </dev/null >"$dir/out" 2>"$dir/err" &
 pid=$!
 tries=0
