@@ -56,10 +56,7 @@ extern const struct http_route admin_settings_routes[]; /* the log's level, the 
 /* Whether who asks is no page of a stranger in an operator's browser. Replies if not. */
 bool admin_admits(struct exchange *x);
 
-/* The built-in limit, which is none of the rules: for CL.THROTTLE. */
-#define ADMIN_ADHOC "adhoc"
-
-/* Whether that is meant, and there. */
+/* Whether the built-in limit is meant, which is none of the rules, and there. */
 bool admin_is_adhoc(const struct exchange *x, const char *name);
 
 /* Takes over the JSON; NULL: there was no memory for it. */

@@ -74,7 +74,7 @@ static void inspect(struct exchange *x, const struct weir_rules_key *key)
     struct weir_error error = {0};
     struct answer a;
     int64_t blocked_ms = 0;
-    int e = verb_inspect(x->server->rules, key, x->now_ns, &a, &blocked_ms, &error);
+    int e = verb_inspect(x->server, key, x->now_ns, &a, &blocked_ms, &error);
     if (e != 0) {
         http_reply_failure(x, e, &error);
     } else {
@@ -208,7 +208,7 @@ static void change(struct exchange *x, enum verb verb, json_t *body)
     struct answer a;
     int e = read_change(body, verb, &c, &error);
     if (e == 0) {
-        e = verb_run(x->server->rules, &c.call, &by, x->now_ns, &a, &error);
+        e = verb_run(x->server, &c.call, &by, x->now_ns, &a, &error);
     }
     if (e != 0) {
         http_reply_failure(x, e, &error);

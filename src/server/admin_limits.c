@@ -34,7 +34,7 @@ static bool read_name(struct exchange *x, char *room)
 
 bool admin_is_adhoc(const struct exchange *x, const char *name)
 {
-    return x->server->adhoc != NULL && strcmp(name, ADMIN_ADHOC) == 0;
+    return x->server->adhoc != NULL && strcmp(name, SERVER_ADHOC) == 0;
 }
 
 static bool is_there(const struct exchange *x, const char *name)
@@ -105,11 +105,11 @@ static int list_one(void *arg, const struct weir_rules_limit *limit)
 static int list_adhoc(const struct server *server, const struct listing *l)
 {
     struct weir_stats stats = {.size = sizeof stats};
-    if (server->adhoc == NULL || (l->only != NULL && strcmp(l->only, ADMIN_ADHOC) != 0)) {
+    if (server->adhoc == NULL || (l->only != NULL && strcmp(l->only, SERVER_ADHOC) != 0)) {
         return 0;
     }
     json_t *item = json_pack(
-        "{s:s, s:s, s:s, s:n, s:n, s:n, s:n, s:b, s:s, s:I, s:I}", "name", ADMIN_ADHOC, "tier", "",
+        "{s:s, s:s, s:s, s:n, s:n, s:n, s:n, s:b, s:s, s:I, s:I}", "name", SERVER_ADHOC, "tier", "",
         "algorithm", weir_algorithm_name(WEIR_TOKEN_BUCKET), "rate", "count", "period_ms", "burst",
         "shadow", 0, "mode", load_relaxed(&server->adhoc_shadow) != 0 ? "shadow" : "enforce",
         "missing", (json_int_t)0, "shadow_denied", (json_int_t)0);

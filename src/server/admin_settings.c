@@ -68,7 +68,7 @@ static void run_get_mode(struct exchange *x)
     struct modes m = {weir_rules_shadow_get(x->server->rules, NULL), json_object()};
     (void)weir_rules_limits(x->server->rules, list_mode, &m);
     if (x->server->adhoc != NULL) {
-        add_mode(&m, ADMIN_ADHOC, load_relaxed(&x->server->adhoc_shadow) != 0);
+        add_mode(&m, SERVER_ADHOC, load_relaxed(&x->server->adhoc_shadow) != 0);
     }
     admin_reply_json(x, 200, json_pack("{s:s, s:o}", "mode", mode_name(m.all), "limits", m.limits));
 }

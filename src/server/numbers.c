@@ -84,9 +84,9 @@ static int take_adhoc(struct numbers *n)
     struct limit_numbers *limit = NULL;
     for (size_t i = 0; limit == NULL && i < n->limits_count;
          i++) { /* the rules may have the name */
-        limit = strcmp(n->limits[i].name, "adhoc") == 0 ? &n->limits[i] : NULL;
+        limit = strcmp(n->limits[i].name, SERVER_ADHOC) == 0 ? &n->limits[i] : NULL;
     }
-    limit = limit != NULL ? limit : add_limit(n, "adhoc");
+    limit = limit != NULL ? limit : add_limit(n, SERVER_ADHOC);
     if (limit == NULL) {
         return WEIR_ENOMEM;
     }

@@ -4,6 +4,7 @@
 
 #include "server/reservations.h"
 #include "server/resp.h"
+#include "server/verbs.h"
 
 /* ---- one answer ---- */
 
@@ -172,7 +173,7 @@ bool resp_read_options(struct command *c, unsigned i, unsigned allowed, struct r
 bool resp_read_key(struct command *c, unsigned allowed, struct resp_key *k)
 {
     struct text limit = c->argv[1];
-    int n = weir_rules_key_parts(c->server->rules, limit.at, limit.len);
+    int n = verb_key_parts(c->server, limit);
     if (n < 0) {
         resp_put_errorf(c->out, "NOLIMIT no limit named '%.*s'",
                         (int)(limit.len > 64 ? 64 : limit.len), limit.at);

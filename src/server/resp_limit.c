@@ -151,7 +151,7 @@ static void run_throttle(struct command *c)
     } else {
         bool limited = a.verdict != WEIR_ALLOW && load_relaxed(&c->server->adhoc_shadow) == 0;
         if (limited && q.mode != WEIR_PEEK) {
-            top_denied(NULL, "adhoc", q.key, q.key_len);
+            top_denied(NULL, SERVER_ADHOC, q.key, q.key_len);
         }
         put_cell(c, &a, limited);
     }

@@ -24,7 +24,7 @@ static void run_verb(struct command *c, enum verb verb)
                              .key = k.key,
                              .units = k.options.number[RESP_UNITS],
                              .for_ms = k.options.number[RESP_FOR]};
-    int e = verb_run(c->server->rules, &call, &by, c->now_ns, &a, &error);
+    int e = verb_run(c->server, &call, &by, c->now_ns, &a, &error);
     if (e != 0) {
         resp_put_failure(c, e, &error);
     } else {

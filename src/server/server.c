@@ -30,7 +30,7 @@ static int open_adhoc(struct server *server, struct weir_error *error)
     adhoc_options(server->options.adhoc_keys, server->options.adhoc_on_full, &o);
     o.flags |=
         WEIR_HUGE_PAGES; /* a request is one read at a random place: see docs/BENCHMARKS.md */
-    return live_open_beside(server->rules, "adhoc", &o, &server->adhoc, error);
+    return live_open_beside(server->rules, SERVER_ADHOC, &o, &server->adhoc, error);
 }
 
 static bool is_unix(const char *address)

@@ -50,6 +50,9 @@
 #define SERVER_DRAIN_MS 5000                  /* server_stop() */
 #define SERVER_ADMIN_CONNECTIONS 64           /* of operators, besides those of clients */
 
+/* The built-in limit, of calls that bring their numbers along (CL.THROTTLE). */
+#define SERVER_ADHOC "adhoc"
+
 enum server_state { SERVER_STARTING, SERVER_READY, SERVER_DRAINING };
 
 enum server_protocol { PROTOCOL_RESP, PROTOCOL_HTTP, PROTOCOL_ADMIN, PROTOCOLS };

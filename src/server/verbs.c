@@ -1,5 +1,6 @@
 #include "server/verbs.h"
 
+#include "base/atomic.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/maths.h"
@@ -12,6 +13,38 @@ const struct verb_row verb_rows[VERBS] = {
     [VERB_BLOCK] = {"block", .time = true},    [VERB_UNBLOCK] = {.name = "unblock"},
     [VERB_RESET] = {.name = "reset"},
 };
+
+/* ---- which limit ---- */
+
+static bool is_adhoc(const struct server *server, struct text limit)
+{
+    return server->adhoc != NULL && text_is(limit, SERVER_ADHOC);
+}
+
+int verb_key_parts(struct server *server, struct text limit)
+{
+    return is_adhoc(server, limit) ? 1 : weir_rules_key_parts(server->rules, limit.at, limit.len);
+}
+
+static int use_adhoc(const struct server *server, const struct weir_rules_key *key,
+                     weir_rules_use_fn fn, void *arg, struct weir_error *error)
+{
+    struct weir_rules_found found = {.shadow = load_relaxed(&server->adhoc_shadow) != 0};
+    if (key->parts_count != 1) {
+        return fail(error, WEIR_EKEY, "found %zu parts of a key, expected 1 for limit '%s'",
+                    key->parts_count, SERVER_ADHOC);
+    }
+    return fn(arg, server->adhoc, key->parts[0].at, key->parts[0].len, &found);
+}
+
+static int use(struct server *server, const struct weir_rules_key *key, weir_rules_use_fn fn,
+               void *arg, struct weir_error *error)
+{
+    error->text[0] = 0;
+    return is_adhoc(server, (struct text){key->limit.at, key->limit.len})
+               ? use_adhoc(server, key, fn, arg, error)
+               : weir_rules_use(server->rules, key, fn, arg, error);
+}
 
 /* ---- doing it ---- */
 
@@ -48,6 +81,16 @@ static int change(struct weir *limiter, const void *key, size_t key_len, const s
     }
 }
 
+/* Those of the table that the built-in limit borrows are nobody's. */
+static void hide_numbers(const struct weir_answer *from, struct answer *answer)
+{
+    bool blocked = (from->flags & WEIR_FLAG_BLOCKED) != 0;
+    answer->verdict = blocked ? answer->verdict : WEIR_ALLOW;
+    answer->retry_after_ms = blocked ? answer->retry_after_ms : 0;
+    answer->quota = 0;
+    answer->remaining = -1;
+}
+
 static int peek(struct weir *limiter, const void *key, size_t key_len,
                 const struct weir_rules_key *of, const struct weir_rules_found *found,
                 uint64_t now_ns, struct answer *answer)
@@ -57,6 +100,9 @@ static int peek(struct weir *limiter, const void *key, size_t key_len,
     int e = weir_ask_at(limiter, &q, now_ns, &a);
     if (e == 0) {
         answer_from_limit(&a, of->limit, found, answer);
+        if (found->limit == NULL) {
+            hide_numbers(&a, answer);
+        }
     }
     return e;
 }
@@ -117,9 +163,15 @@ static void tell(const struct verb_call *call, const struct actor *by)
 
 /* ---- public ---- */
 
-static int check_call(const struct verb_call *call, struct weir_error *error)
+static int check_call(const struct server *server, const struct verb_call *call,
+                      struct weir_error *error)
 {
     const struct verb_row *row = &verb_rows[call->verb];
+    struct text limit = {call->key.limit.at, call->key.limit.len};
+    if (row->units && is_adhoc(server, limit)) {
+        return fail(error, WEIR_ENOTSUP, "%s: what a unit of '%s' is worth comes with each call",
+                    row->name, SERVER_ADHOC);
+    }
     if (row->units && call->units == 0) {
         return fail(error, WEIR_EINVAL, "%s: found 0 units, expected at least 1", row->name);
     }
@@ -129,13 +181,12 @@ static int check_call(const struct verb_call *call, struct weir_error *error)
     return 0;
 }
 
-int verb_run(struct weir_rules *rules, const struct verb_call *call, const struct actor *by,
+int verb_run(struct server *server, const struct verb_call *call, const struct actor *by,
              uint64_t now_ns, struct answer *answer, struct weir_error *error)
 {
     struct doing d = {call, now_ns, answer};
-    error->text[0] = 0;
-    int e = check_call(call, error);
-    e = e != 0 ? e : weir_rules_use(rules, &call->key, do_found, &d, error);
+    int e = check_call(server, call, error);
+    e = e != 0 ? e : use(server, &call->key, do_found, &d, error);
     if (e == 0) {
         tell(call, by);
     }
@@ -171,10 +222,9 @@ static int look_found(void *arg, struct weir *limiter, const void *key, size_t k
     return peek(limiter, key, key_len, l->key, found, l->now_ns, l->answer);
 }
 
-int verb_inspect(struct weir_rules *rules, const struct weir_rules_key *key, uint64_t now_ns,
+int verb_inspect(struct server *server, const struct weir_rules_key *key, uint64_t now_ns,
                  struct answer *answer, int64_t *ms, struct weir_error *error)
 {
     struct looking l = {key, now_ns, answer, ms};
-    error->text[0] = 0;
-    return weir_rules_use(rules, key, look_found, &l, error);
+    return use(server, key, look_found, &l, error);
 }

@@ -98,6 +98,28 @@ static void the_verbs_need_the_role_admin(void **state)
     assert_memory_equal(server_ask(&client, "WEIR.RESET api al"), "['allow'", 8);
 }
 
+static void keys_of_the_built_in_limit_are_reset_and_blocked(void **state)
+{
+    static const struct row rows[] = {
+        {"AUTH a", "+OK"},
+        {"CL.THROTTLE k 0 1 60", "[0 1 0 -1 60]"},
+        {"CL.THROTTLE k 0 1 60", "[1 1 0 60 60]"},
+        {"WEIR.RESET adhoc k", "['allow' 'adhoc' 0 -1 0 0 0 '']"},
+        {"CL.THROTTLE k 0 1 60", "[0 1 0 -1 60]"},
+        {"WEIR.RESET adhoc k", "['allow' 'adhoc' 0 -1 0 0 0 '']"},
+        {"WEIR.BLOCK adhoc k FOR 5000", "['deny' 'adhoc' 0 -1 5000 5000 0 '']"},
+        {"CL.THROTTLE k 9 1 60", "[1 10 "},
+        {"WEIR.UNBLOCK adhoc k", "['allow' 'adhoc' 0 -1 0 0 0 '']"},
+        {"CL.THROTTLE k 9 1 60", "[0 10 9 -1 60]"},
+        {"WEIR.BLOCK adhoc k FOR forever", "['never' 'adhoc' 0 -1 -1 "},
+        {"WEIR.UNBLOCK adhoc k", "['allow' 'adhoc' 0 -1 0 60000 0 '']"},
+        {"WEIR.REFUND adhoc k UNITS 1",
+         "-ERR refund: what a unit of 'adhoc' is worth comes with each call"},
+        {"WEIR.CHECK adhoc k", "-NOLIMIT no limit named 'adhoc'"},
+    };
+    EXPECT(rows);
+}
+
 static void each_answers_as_a_peek_afterwards(void **state)
 {
     static const struct row rows[] = {
@@ -200,6 +222,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_verbs_need_the_role_admin, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(keys_of_the_built_in_limit_are_reset_and_blocked, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(each_answers_as_a_peek_afterwards, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_wrong_is_told_and_changes_nothing, set_up,
                                         tear_down),

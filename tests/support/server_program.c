@@ -122,9 +122,9 @@ int server_program_spawn(struct server_program *p)
     char admin[512] = "unix:";
     int ends[2];
     posix_spawn_file_actions_t files;
-    char *argv[] = {"weir",       "serve",   "--config", rules, "--resp",    p->address,
-                    "--http",     "off",     "--admin",  admin, "--threads", "2",
-                    "--no-watch", "--state", state,      NULL};
+    char *argv[] = {"weir",       "serve",     "--config", rules,     "--resp",    p->address,
+                    "--http",     "off",       "--admin",  admin,     "--threads", "2",
+                    "--no-watch", "--max-age", "0",        "--state", state,       NULL};
     (void)path_of(p, "rules.yaml", rules);
     (void)path_of(p, "state", state);
     (void)snprintf(admin, sizeof admin, "unix:%s/admin", p->folder);
