@@ -62,9 +62,11 @@ static void print_key(const json_t *said)
     const json_t *retry = json_object_get(said, "retry_after_ms");
     json_int_t blocked = json_integer_value(json_object_get(said, "blocked_ms"));
     print_text("verdict", ctl_text(said, "verdict"));
-    (void)printf("%-10s %llu of %llu\n", "remaining",
-                 (unsigned long long)ctl_count(said, "remaining"),
-                 (unsigned long long)ctl_count(said, "quota"));
+    if (json_integer_value(json_object_get(said, "remaining")) >= 0) { /* adhoc has none */
+        (void)printf("%-10s %llu of %llu\n", "remaining",
+                     (unsigned long long)ctl_count(said, "remaining"),
+                     (unsigned long long)ctl_count(said, "quota"));
+    }
     if (json_integer_value(retry) > 0) {
         print_duration("retry in", (uint64_t)json_integer_value(retry));
     }
