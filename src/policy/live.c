@@ -86,6 +86,27 @@ static int read_origin(const struct origin *from, struct config *config, struct 
                          : config_read(config, from->path, problems);
 }
 
+static uint64_t time_of_rules(void *arg)
+{
+    uint64_t now = 0;
+    (void)weir_rules_now(arg, &now);
+    return now;
+}
+
+/*
+ * Limiters that are made later live on the rules' own line of time, wherever the system's clock has
+ * been set since: one that began in the rules' future could answer nothing.
+ */
+static struct weir_rules_options options_now(struct weir_rules *r)
+{
+    struct weir_rules_options options = r->options;
+    if (r->set != NULL && options.clock == NULL && (options.flags & WEIR_EXPLICIT_TIME) == 0) {
+        options.clock = time_of_rules;
+        options.clock_arg = r;
+    }
+    return options;
+}
+
 /*
  * The rules that are to follow those in force, or to be the first. *error is set, if at all, by
  * live_open_state() and ruleset_create() only.
@@ -103,7 +124,8 @@ static int load(struct weir_rules *r, const struct origin *from, struct problems
         r->rejected = config;
         return e;
     }
-    return ruleset_create(&config, &r->options, r->state, r->set, problems, set, error);
+    struct weir_rules_options options = options_now(r);
+    return ruleset_create(&config, &options, r->state, r->set, problems, set, error);
 }
 
 static struct weir_rules *create(const struct weir_rules_options *options)
@@ -269,7 +291,8 @@ static int switch_config(struct weir_rules *rules, int e, struct config *next,
         config_finish(next);
         return e;
     }
-    e = ruleset_create(next, &rules->options, rules->state, rules->set, problems, &set, error);
+    struct weir_rules_options options = options_now(rules);
+    e = ruleset_create(next, &options, rules->state, rules->set, problems, &set, error);
     if (e == 0) {
         live_settle_state(rules, set, problems);
         mode_carry(rules, set);

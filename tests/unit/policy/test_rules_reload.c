@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "policy/live.h"
 #include "support/rules_ask.h"
 
 #define T0 RULES_T0
@@ -191,13 +192,13 @@ static void a_key_that_changes_its_tier_starts_afresh_and_finds_its_old_state_ag
 
 /* ---- files ---- */
 
-struct place {
+struct folder_place {
     char folder[64];
 };
 
-static struct place make_folder(void)
+static struct folder_place make_folder(void)
 {
-    struct place p;
+    struct folder_place p;
     const char *tmp = getenv("TMPDIR");
     (void)snprintf(p.folder, sizeof p.folder, "%s/weir-reload-XXXXXX",
                    tmp != NULL && strlen(tmp) < 30 ? tmp : "/tmp");
@@ -205,7 +206,7 @@ static struct place make_folder(void)
     return p;
 }
 
-static const char *path_in(const struct place *p, const char *name)
+static const char *path_in(const struct folder_place *p, const char *name)
 {
     static char paths[4][128];
     static unsigned next;
@@ -214,7 +215,7 @@ static const char *path_in(const struct place *p, const char *name)
     return path;
 }
 
-static void write_file(const struct place *p, const char *name, const char *content)
+static void write_file(const struct folder_place *p, const char *name, const char *content)
 {
     FILE *file = fopen(path_in(p, name), "w");
     assert_non_null(file);
@@ -222,7 +223,7 @@ static void write_file(const struct place *p, const char *name, const char *cont
     assert_int_equal(fclose(file), 0);
 }
 
-static void remove_folder(const struct place *p)
+static void remove_folder(const struct folder_place *p)
 {
     static const char *const names[] = {"rules.yaml", "o.csv", "one", "two", "a.yaml", "b.yaml"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -263,7 +264,7 @@ static const char with_overrides[] =
     "limits: [{name: l, key: [user], rate: 10/week, algorithm: fixed_window, "
     "overrides: {by: user, file: o.csv}}]";
 
-static struct weir_rules *use_overrides(struct place *p)
+static struct weir_rules *use_overrides(struct folder_place *p)
 {
     *p = make_folder();
     write_file(p, "rules.yaml", with_overrides);
@@ -278,7 +279,7 @@ static struct weir_rules *use_overrides(struct place *p)
 
 static void overrides_are_read_again_and_a_key_whose_numbers_change_starts_afresh(void **state)
 {
-    struct place p;
+    struct folder_place p;
     struct weir_rules *r = use_overrides(&p);
     write_file(&p, "o.csv", "alice,20/week\nbob,40/week\ndave,30/week\n");
     reload_path(r, NULL);
@@ -291,7 +292,7 @@ static void overrides_are_read_again_and_a_key_whose_numbers_change_starts_afres
 
 static void rows_of_overrides_that_come_and_go_leave_the_other_keys_alone(void **state)
 {
-    struct place p;
+    struct folder_place p;
     struct weir_rules *r = use_overrides(&p);
     write_file(&p, "o.csv", "alice,20/week\nbob,20/week\neve,20/week\ncarol,30/week\n");
     reload_path(r, NULL);
@@ -309,7 +310,7 @@ static void rows_of_overrides_that_come_and_go_leave_the_other_keys_alone(void *
 
 static void a_swapped_symlink_is_followed(void **state)
 {
-    struct place p = make_folder();
+    struct folder_place p = make_folder();
     write_file(&p, "one", "limits: [{name: l, key: [user], rate: 10/h}]");
     write_file(&p, "two",
                "limits: [{name: l, key: [user], rate: 20/h, burst: 10}, "
@@ -329,7 +330,7 @@ static void a_swapped_symlink_is_followed(void **state)
 
 static void another_path_becomes_the_one_that_is_read_again(void **state)
 {
-    struct place p = make_folder();
+    struct folder_place p = make_folder();
     write_file(&p, "one", "limits: [{name: l, key: [user], rate: 1/h}]");
     write_file(&p, "two", "limits: [{name: l, key: [user], rate: 2/h}]");
     struct weir_rules *r = open_path(path_in(&p, "one"));
@@ -346,7 +347,7 @@ static void another_path_becomes_the_one_that_is_read_again(void **state)
 
 static void a_folder_is_read_in_the_order_of_names(void **state)
 {
-    struct place p = make_folder();
+    struct folder_place p = make_folder();
     write_file(&p, "b.yaml", "limits: [{name: last, key: [], rate: 1/h, group: g}]");
     write_file(&p, "a.yaml", "limits: [{name: first, key: [user], rate: 2/h, group: g}]");
     struct weir_rules *r = open_path(p.folder);
@@ -471,9 +472,29 @@ static void counts_go_on_over_reloads(void **state)
     weir_rules_close(r);
 }
 
+static void limits_that_come_after_the_clock_was_set_ahead_answer(void **state)
+{
+    static const char text[] = "limits: [{name: a, when: {path: /a}, key: [user], rate: 5/min}]";
+    static const char more[] = "{name: b, when: {path: /b}, key: [user], rate: 5/min}";
+    struct weir_rules_attribute with[] = {WEIR_RULES_ATTRIBUTE("path", "/b"),
+                                          WEIR_RULES_ATTRIBUTE("user", "alice")};
+    struct weir_rules_question q = {.attributes = with, .attributes_count = 2};
+    struct weir_rules_answer a;
+    struct weir_error error = {0};
+    struct weir_rules *r;
+    (void)state;
+    assert_int_equal(weir_rules_open_text(&r, "test", text, sizeof text - 1, NULL, &error), 0);
+    r->anchor_unix_ns -= 3 * WEIR_DAY; /* as if it had been opened before */
+    assert_int_equal(weir_rules_put(r, more, sizeof more - 1, &error), 0);
+    assert_int_equal(weir_rules_ask(r, &q, &a, &error), 0);
+    assert_int_equal(a.answer.remaining, 4);
+    weir_rules_close(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(limits_that_come_after_the_clock_was_set_ahead_answer),
         cmocka_unit_test(a_limit_that_stays_keeps_its_keys),
         cmocka_unit_test(every_algorithm_keeps_its_keys),
         cmocka_unit_test(another_name_window_algorithm_key_or_size_starts_afresh),
