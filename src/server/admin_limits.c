@@ -267,7 +267,8 @@ static void run_reload(struct exchange *x)
         admin_audit(x, "reload", LOG_COUNT("generation", now));
         admin_reply_json(
             x, 200, json_pack("{s:I, s:O}", "generation", (json_int_t)now, "messages", messages));
-    } else { /* whatever it was, it was the rules' fault */
+    } else { /* whatever it was, it was the rules' fault; secrets may be new all the same */
+        admin_audit(x, "reload refused", LOG_COUNT("generation", generation(x)));
         admin_reply_refused(x, WEIR_ERULES, &error, messages);
     }
     json_decref(messages);
