@@ -1,4 +1,5 @@
 /* Who may do what, over RESP and HTTP, and where a server listens without secrets. */
+#include <netdb.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -403,6 +404,17 @@ static const char *try_start(enum server_protocol p, const char *address, struct
     return error.text;
 }
 
+/* The smallest of systems do not know the name. */
+static bool has_localhost(void)
+{
+    struct addrinfo *found = NULL;
+    bool has = getaddrinfo("localhost", NULL, NULL, &found) == 0;
+    if (has) {
+        freeaddrinfo(found);
+    }
+    return has;
+}
+
 static void beyond_this_machine_a_secret_is_needed(void **state)
 {
     struct access *check = secrets("c", NULL);
@@ -417,9 +429,12 @@ static void beyond_this_machine_a_secret_is_needed(void **state)
     assert_string_equal(try_start(PROTOCOL_HTTP, "0.0.0.0:0", check, false), "");
     assert_string_equal(try_start(PROTOCOL_HTTP, "0.0.0.0:0", NULL, true), "");
     assert_string_equal(try_start(PROTOCOL_RESP, "127.7.7.7:0", NULL, false), "");
-    assert_string_equal(try_start(PROTOCOL_RESP, "localhost:0", NULL, false), "");
-    assert_string_equal(try_start(PROTOCOL_RESP, "unix:/tmp/weir-access-test.sock", NULL, false),
-                        "");
+    if (has_localhost()) {
+        assert_string_equal(try_start(PROTOCOL_RESP, "localhost:0", NULL, false), "");
+    }
+    char local[64];
+    (void)snprintf(local, sizeof local, "unix:/tmp/weir-access-%d.sock", (int)getpid());
+    assert_string_equal(try_start(PROTOCOL_RESP, local, NULL, false), "");
     access_close(check);
     access_close(admin);
 }
