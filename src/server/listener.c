@@ -119,13 +119,18 @@ static int open_tcp(const char *address, enum listener_share share, int *out,
     return e;
 }
 
+bool listener_is_unix(const char *address)
+{
+    return strncmp(address, "unix:", 5) == 0;
+}
+
 int listener_open(const char *address, enum listener_share share, int *fd, struct weir_error *error)
 {
     *fd = -1;
     if (strcmp(address, "off") == 0) {
         return 0;
     }
-    if (strncmp(address, "unix:", 5) == 0) {
+    if (listener_is_unix(address)) {
         return open_unix(address + 5, fd, error);
     }
     return open_tcp(address, share, fd, error);

@@ -33,11 +33,6 @@ static int open_adhoc(struct server *server, struct weir_error *error)
     return live_open_beside(server->rules, SERVER_ADHOC, &o, &server->adhoc, error);
 }
 
-static bool is_unix(const char *address)
-{
-    return strncmp(address, "unix:", 5) == 0;
-}
-
 /* The files of unix sockets. */
 static void remove_sockets(struct server *server)
 {
@@ -85,7 +80,7 @@ static int bind_socket(struct server *server, unsigned protocol, int *fd, struct
     const char *given = server->options.listen[protocol];
     enum listener_share share = protocol == PROTOCOL_ADMIN ? LISTENER_ALONE : LISTENER_FIRST;
     int e = listener_open(given, share, fd, error);
-    server->made_file[protocol] = e == 0 && is_unix(given);
+    server->made_file[protocol] = e == 0 && listener_is_unix(given);
     return e;
 }
 
@@ -95,7 +90,7 @@ static int share_socket(const struct server *server, unsigned protocol, int firs
 {
     char address[128];
     const char *given = server->options.listen[protocol];
-    if (is_unix(given)) {
+    if (listener_is_unix(given)) {
         return duplicate(first, given, fd, error);
     }
     given = server_address(server, (enum server_protocol)protocol, address, sizeof address);
@@ -314,7 +309,7 @@ const char *server_address(const struct server *server, enum server_protocol pro
     struct sockaddr_storage bound;
     int length = sizeof bound;
     char host[64] = "";
-    if (is_unix(given) || strcmp(given, "off") == 0 || !w->listeners[protocol].open ||
+    if (listener_is_unix(given) || strcmp(given, "off") == 0 || !w->listeners[protocol].open ||
         uv_tcp_getsockname(&w->listeners[protocol].uv.tcp, (struct sockaddr *)&bound, &length) !=
             0) {
         (void)snprintf(text, size, "%s", given);

@@ -106,15 +106,10 @@ static void on_stop(uv_async_t *async)
 
 /* ---- making ---- */
 
-static bool is_unix(const char *address)
-{
-    return strncmp(address, "unix:", 5) == 0;
-}
-
 /* Takes over the socket. */
 static int listen_on(struct worker *w, unsigned protocol, int fd)
 {
-    bool pipe = is_unix(w->server->options.listen[protocol]);
+    bool pipe = listener_is_unix(w->server->options.listen[protocol]);
     int e = pipe ? uv_pipe_init(&w->loop, &w->listeners[protocol].uv.pipe, 0)
                  : uv_tcp_init(&w->loop, &w->listeners[protocol].uv.tcp);
     if (e != 0) {

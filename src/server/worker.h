@@ -77,6 +77,9 @@ void worker_finish(struct worker *worker); /* waits until it has ended */
  */
 enum listener_share { LISTENER_ALONE, LISTENER_FIRST, LISTENER_MORE };
 
+/* "unix:PATH" */
+bool listener_is_unix(const char *address);
+
 /* A bound socket, or -1: off. 0 or WEIR_E... */
 int listener_open(const char *address, enum listener_share share, int *fd,
                   struct weir_error *error);

@@ -9,15 +9,7 @@ trap 'if [ -n "$pid" ]; then kill -KILL "$pid" 2>/dev/null || true; fi; rm -rf "
 weir=$WEIR_BUILD_DIR/weir
 die() { echo "$*" >&2; cat "$dir/said" "$dir/complaint" "$dir/err" >&2 2>/dev/null || true; exit 1; }
 
-# Waits until a command succeeds.
-until_true() {
-    tries=0
-    until "$@"; do
-        tries=$((tries + 1))
-        [ "$tries" -lt 600 ] || die "still not true: $*"
-        sleep 0.05
-    done
-}
+. "$WEIR_SOURCE_DIR/tests/support/until_true.sh"
 
 # start OPTION...: a server; $admin is its address
 start() {

@@ -25,6 +25,7 @@
 
 #include "server/worker.h"
 #include "support/server_client.h"
+#include "support/server_memory.h"
 #include "support/threads_run.h"
 
 #define IDLE_MOST 10000
@@ -152,24 +153,6 @@ static void disperse(struct crowd *c)
 
 /* ---- what they may cost ---- */
 
-static size_t resident_bytes(void)
-{
-    char line[256] = "";
-    FILE *in = fopen("/proc/self/statm", "r");
-    assert_non_null(in);
-    assert_non_null(fgets(line, sizeof line, in));
-    (void)fclose(in);
-    return strtoul(strchr(line, ' '), NULL, 10) * (size_t)sysconf(_SC_PAGESIZE);
-}
-
-static void assert_grown_less(size_t before, size_t bytes)
-{
-    size_t now = resident_bytes();
-    if (!SANITIZED && now > before + bytes) {
-        fail_msg("%zu bytes more, expected at most %zu", now - before, bytes);
-    }
-}
-
 static uint64_t now_ms(void)
 {
     struct timespec t;
@@ -225,11 +208,11 @@ static void ten_thousand_that_say_nothing_cost_next_to_nothing(void **state)
     gather(&crowd);
     server_world_start(&w, rules, &o);
     assert_served(w.address);
-    size_t before = resident_bytes();
+    size_t before = server_resident_bytes();
     let_them(&crowd, &w.server, SILENT, n);
     wait_for_connections(&w.server, n);
     assert_served(w.address);
-    assert_grown_less(before, (size_t)n * IDLE_BYTES);
+    server_assert_grown_less(before, (size_t)n * IDLE_BYTES);
     disperse(&crowd);
     wait_for_connections(&w.server, 0);
     assert_served(w.address);
@@ -247,10 +230,10 @@ static void requests_that_do_not_go_on_hold_what_they_have_sent(void **state)
     gather(&crowd);
     server_world_start(&w, rules, &o);
     assert_served(w.address);
-    size_t before = resident_bytes();
+    size_t before = server_resident_bytes();
     let_them(&crowd, &w.server, SLOW, n);
     assert_served(w.address);
-    assert_grown_less(before, (size_t)n * 4 * IDLE_BYTES);
+    server_assert_grown_less(before, (size_t)n * 4 * IDLE_BYTES);
     wait_for_connections(&w.server, 0); /* they are cut off */
     disperse(&crowd);
     server_world_stop(&w);
@@ -266,10 +249,11 @@ static void replies_that_nobody_fetches_are_bounded_for_all_together(void **stat
     gather(&crowd);
     server_world_start(&w, rules, &o);
     assert_served(w.address);
-    size_t before = resident_bytes();
+    size_t before = server_resident_bytes();
     let_them(&crowd, &w.server, GREEDY, 100);
     assert_served(w.address);
-    assert_grown_less(before, (size_t)w.server.workers_count * 2 * SERVER_THREAD_OUTPUT_BYTES);
+    server_assert_grown_less(before,
+                             (size_t)w.server.workers_count * 2 * SERVER_THREAD_OUTPUT_BYTES);
     wait_for_connections(&w.server, 0);
     disperse(&crowd);
     assert_served(w.address);

@@ -16,6 +16,7 @@
 
 #include "server/worker.h"
 #include "support/server_client.h"
+#include "support/server_memory.h"
 #include "support/threads_run.h"
 #include "support/unit_limiter.h"
 
@@ -28,28 +29,6 @@ static uint64_t timed_out(const struct server_world *w)
         n += threads_get(&w->server.workers[i].counts.timed_out);
     }
     return n;
-}
-
-static size_t resident_bytes(void)
-{
-    char line[256] = "";
-    FILE *in = fopen("/proc/self/statm", "r");
-    assert_non_null(in);
-    assert_non_null(fgets(line, sizeof line, in));
-    (void)fclose(in);
-    char *second = strchr(line, ' ');
-    return strtoul(second, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE);
-}
-
-/* Memory of sanitizers is their own. */
-enum { SANITIZED = THREADS_ASAN + THREADS_TSAN };
-
-static void assert_grown_less(size_t before, size_t bytes)
-{
-    size_t now = resident_bytes();
-    if (!SANITIZED && now > before + bytes) {
-        fail_msg("%zu bytes more, expected at most %zu", now - before, bytes);
-    }
 }
 
 /* ---- bombs ---- */
@@ -79,7 +58,7 @@ static void a_bomb_is_told_what_it_is_and_ends(void **state)
 {
     struct server_options o = server_world_options();
     struct server_world w;
-    size_t before = resident_bytes();
+    size_t before = server_resident_bytes();
     server_world_start(&w, rules, &o);
     for (unsigned i = 0; i < sizeof bombs / sizeof bombs[0]; i++) {
         struct server_client c;
@@ -93,7 +72,7 @@ static void a_bomb_is_told_what_it_is_and_ends(void **state)
         assert_string_equal(server_reply(&c), "end");
         server_disconnect(&c);
     }
-    assert_grown_less(before, 16 << 20);
+    server_assert_grown_less(before, 16 << 20);
     server_world_stop(&w);
 }
 
@@ -150,7 +129,7 @@ static void many_connections_cost_what_they_sent(void **state)
         assert_string_equal(server_ask(&c[i], "PING"),
                             "+PONG"); /* the client's buffer counts too */
     }
-    size_t before = resident_bytes();
+    size_t before = server_resident_bytes();
     for (unsigned i = 0; i < n; i++) {
         assert_true(server_send(&c[i], "*128\r\n$16384\r\n", 14));
     }
@@ -159,7 +138,7 @@ static void many_connections_cost_what_they_sent(void **state)
     for (unsigned i = 0; i < 100; i++) {
         assert_string_equal(server_ask(&other, "PING"), "+PONG");
     }
-    assert_grown_less(before, 8 << 20);
+    server_assert_grown_less(before, 8 << 20);
     assert_int_equal(threads_get(&w.server.connections), n + 1);
     for (unsigned i = 0; i < w.server.workers_count; i++) { /* each thread has its share */
         assert_true(threads_get(&w.server.workers[i].counts.accepted[PROTOCOL_RESP]) > n / 10);
@@ -287,11 +266,11 @@ static void who_fetches_no_replies_is_cut_off_and_bounded(void **state)
     o.write_ms = 200;
     server_world_start(&w, rules, &o);
     server_connect(&c, w.address);
-    size_t before = resident_bytes();
+    size_t before = server_resident_bytes();
     while (server_send(&c, many, len)) {
     }
     assert_int_equal(timed_out(&w), 1);
-    assert_grown_less(before, 4 * SERVER_OUTPUT_BYTES);
+    server_assert_grown_less(before, 4 * SERVER_OUTPUT_BYTES);
     server_disconnect(&c);
     server_connect(&c, w.address);
     assert_string_equal(server_ask(&c, "PING"), "+PONG");
