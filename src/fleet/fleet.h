@@ -1,0 +1,56 @@
+/*
+ * A store's sockets, threads and clock: src/store on libuv.
+ *
+ *   fleet.c      weir_fleet_open(): options, secrets, the process's part; remote_ops
+ *   thread.c     one loop: a struct store, its timer, its links
+ *   socket.c     a link's connection: names, connecting, reading, writing
+ *   limits.c     weir_fleet_limit_...
+ *   own.c        the fleet's own thread: questions from others reach it by a queue
+ *   ring.c       weir_ring_...
+ *
+ * A worker of `weir serve` opens a fleet_thread on its own loop.
+ */
+#ifndef WEIR_FLEET_FLEET_H
+#define WEIR_FLEET_FLEET_H
+
+#include <uv.h>
+
+#include <weir_fleet.h>
+
+#include "base/remote.h"
+#include "store/breaker.h"
+#include "store/store.h"
+
+struct fleet_thread;
+
+struct weir_fleet {
+    struct remote_face face; /* first: base/remote.h */
+    struct store_shared *shared;
+    struct store_url url;
+    struct breakers *breakers;
+    struct client_metrics metrics;
+    struct weir_fleet_options options; /* with copies of its texts */
+    struct fleet_thread *own; /* the fleet's own or the caller's loop; NULL: a server's threads */
+};
+
+/* For a server: no loop of its own. Its threads come by fleet_thread_open(). */
+int fleet_open_bare(struct weir_fleet **fleet, const struct weir_fleet_options *options,
+                    struct weir_error *error);
+
+/* On the loop's thread, or before it runs. */
+int fleet_thread_open(struct fleet_thread **t, struct weir_fleet *fleet, uv_loop_t *loop,
+                      struct weir_error *error);
+/* Answers what is out; its handles close in the next turns of the loop, which frees it. */
+void fleet_thread_close(struct fleet_thread *t);
+
+/* ---- for metrics ---- */
+
+struct fleet_endpoint {
+    char name[300]; /* host:port */
+    bool breaker_open;
+};
+
+/* Up to `most`; how many there are. From any thread. */
+size_t fleet_endpoints(const struct weir_fleet *fleet, struct fleet_endpoint *out, size_t most);
+
+#endif
