@@ -46,8 +46,10 @@ struct breakers; /* of a process; store/breaker.h */
 struct client_options {
     const struct store_url *url; /* outlives the client, as all here */
     const struct scripts *scripts;
-    struct text user;     /* empty: none */
-    struct text password; /* empty: none */
+    struct text user; /* empty: none */
+    const struct text
+        *password;        /* looked at within client_up() alone, so that a secret that changes is
+                                    read again for each connection; NULL or empty: none */
     uint64_t deadline_ns; /* of a call that says none */
     unsigned in_flight;   /* most calls; 0: 16384 */
     struct breakers *breakers;
