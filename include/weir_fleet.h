@@ -44,6 +44,8 @@ extern "C" {
 
 /* answer.flags: the store has not given this answer. */
 #define WEIR_FLAG_DEGRADED 0x200u
+/* With it: denied because on_store_failure is WEIR_FLEET_CLOSED, not because units are missing. */
+#define WEIR_FLAG_CLOSED 0x400u
 
 struct weir_fleet;
 struct weir_fleet_limit;

@@ -76,6 +76,9 @@ struct remote_answer {
 
 /* A flag of weir_answer.flags: the store has not given this answer. */
 #define REMOTE_DEGRADED 0x200u /* = WEIR_FLAG_DEGRADED */
+/* And beside it: `on_store_failure: closed` has denied it, not a want of units. Whoever tells a client
+ * says so (HTTP: 503 instead of 429). */
+#define REMOTE_CLOSED 0x400u /* = WEIR_FLAG_CLOSED */
 
 /* error: 0, or WEIR_E... and nothing is known to have happened (WEIR_EIO: the store is not there, for
  * verbs that have no answer without it). */
