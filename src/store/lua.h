@@ -13,7 +13,8 @@
     X(fixed_window)                                                                                \
     X(sliding_window)                                                                              \
     X(sliding_log)                                                                                 \
-    X(decide)
+    X(decide)                                                                                      \
+    X(members)
 
 #define LUA_DECLARE(name)                                                                          \
     extern const char lua_##name[];                                                                \

@@ -18,21 +18,22 @@ enum {
         PIECES
 };
 
-#define PIECE(name) 1u << PIECE_##name
+#define PIECE(name) (1u << PIECE_##name)
 #define EVERYWHERE (PIECE(common) | PIECE(decide))
 #define BUCKETS (EVERYWHERE | PIECE(bucket))
 
-/* The first is for several algorithms; the others by enum weir_algorithm. */
+/* The first is for several algorithms; then by enum weir_algorithm; the last does not decide. */
 static const struct {
     const char *name;
     unsigned pieces; /* besides the clock */
 } rows[SCRIPT_COUNT] = {
-    {"several", (1u << PIECES) - 1},
+    {"several", (1u << PIECES) - 1 - PIECE(members)},
     {"token_bucket", BUCKETS | PIECE(token_bucket)},
     {"leaky_bucket", BUCKETS | PIECE(leaky_bucket)},
     {"fixed_window", EVERYWHERE | PIECE(fixed_window)},
     {"sliding_window", EVERYWHERE | PIECE(sliding_window)},
     {"sliding_log", EVERYWHERE | PIECE(sliding_log)},
+    {"members", PIECE(members)},
 };
 #undef PIECE
 
@@ -88,6 +89,11 @@ void scripts_finish(struct scripts *s)
 {
     free(s->memory);
     s->memory = NULL;
+}
+
+const struct script *script_members(const struct scripts *s)
+{
+    return &s->row[SCRIPT_COUNT - 1];
 }
 
 const struct script *script_for(const struct scripts *s, const struct store_part *parts, size_t n)

@@ -26,7 +26,7 @@
 #include "store/params.h"
 #include "store/reply.h"
 
-enum { SCRIPT_COUNT = 6, SCRIPT_SHA = 40 };
+enum { SCRIPT_COUNT = 7, SCRIPT_SHA = 40 };
 
 struct script {
     const char *name;
@@ -64,6 +64,9 @@ struct store_part {
     uint64_t cost;
     uint64_t time_ns; /* CHECK, PEEK: max_wait. REFUND: charged at. BLOCK: until. Else 0 */
 };
+
+/* The heartbeat of a node: store/members.h. */
+const struct script *script_members(const struct scripts *s);
 
 /* n at least 1; more than one only with CHECK and PEEK, and at most WEIR_SEVERAL_MAX. */
 const struct script *script_for(const struct scripts *s, const struct store_part *parts, size_t n);

@@ -56,6 +56,7 @@ struct store_limit {
     uint64_t sync_ns;
     uint64_t id; /* of the process: what the tables below know it by */
     struct store_key_head head;
+    struct fallback *fallback;     /* NULL: on_failure is not local */
     struct store_numbers *numbers; /* what changes; read by store_limit_numbers() */
     struct remote_counts counts;   /* atomics */
 };
@@ -74,10 +75,17 @@ struct store_shared_options {
     uint64_t known_keys;      /* that are remembered at once; 0: 65536 */
     uint64_t node;            /* who we are among the nodes: random */
     const struct text *clock; /* of scripts; NULL; else see scripts_init() */
+    /* store_ask_here() has left something to send: some thread is to call store_tick() soon. May be
+     * NULL; from any thread, must not wait. */
+    void (*wake)(void *arg);
+    void *wake_arg;
 };
 
 int store_shared_create(struct store_shared **s, const struct store_shared_options *options);
 void store_shared_destroy(struct store_shared *s); /* no limit, no store is left */
+
+/* From now on leases are returned and counts are told: tick for a moment, then destroy the stores. */
+void store_shared_stop(struct store_shared *s);
 
 int store_limit_open(struct store_shared *s, const struct remote_spec *spec,
                      struct store_limit **limit, struct weir_error *error);
@@ -93,8 +101,7 @@ uint64_t store_fleet_size(const struct store_shared *s);
 int store_create(struct store **s, struct store_shared *shared,
                  const struct client_options *options, const struct client_driver *driver,
                  uint64_t now_ns);
-/* Questions that are out are answered (by on_failure), unused leases are given back if `driver` still
- * sends for a moment: see lease.h. */
+/* Questions that are out are answered, by on_failure. */
 void store_destroy(struct store *s, uint64_t now_ns);
 
 /* As remote_ops.ask. `now_ns` is on the client's line. WEIR_E...: nothing has happened. */
