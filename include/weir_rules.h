@@ -56,6 +56,10 @@
  * that cannot be used (damaged, cut short, of another version, not ours, open to
  * others) is renamed NAME.bad (then .bad.2, up to .bad.4), told as a warning and
  * counted; its limit starts afresh. A full disk is WEIR_ENOSPC, and nothing is made.
+ *
+ * FLEET. With options.fleet (weir_fleet.h) limits whose `consistency` is not local are
+ * decided by the store that a fleet shares: weir_rules_ask_async() asks. Such a limit has
+ * no keys here, whatever STATE says. Rules with a fleet do not follow into a child.
  */
 #ifndef WEIR_RULES_H
 #define WEIR_RULES_H
@@ -69,6 +73,7 @@ extern "C" {
 #endif
 
 struct weir_rules;
+struct weir_fleet; /* weir_fleet.h */
 
 /* ---- loading ----------------------------------------------------------- */
 
@@ -119,11 +124,13 @@ struct weir_rules_options {
     void *denied_arg;
     const char *state; /* a folder in which the limits' keys live in files; NULL: in memory. See
                           STATE above. Copied */
+    struct weir_fleet *fleet; /* who decides limits whose `consistency` is not local; must outlive
+                                 the rules. NULL: all limits are decided here, each for itself */
 };
 
 #define WEIR_RULES_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(struct weir_rules_options), 0, 0, 0, 0, 0, 0, 0, 0, 0                               \
+        sizeof(struct weir_rules_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                            \
     }
 
 /*
@@ -147,7 +154,10 @@ WEIR_API int weir_rules_open_text(struct weir_rules **rules, const char *name, c
                                   size_t text_len, const struct weir_rules_options *options,
                                   struct weir_error *error);
 
-/* Ends the rules and their limits. NULL is allowed. */
+/*
+ * Ends the rules and their limits. NULL is allowed. Questions that are out (FLEET) are still
+ * answered, and what they need lives until then; `denied` and `message` are not called any more.
+ */
 WEIR_API void weir_rules_close(struct weir_rules *rules);
 
 /*
@@ -265,7 +275,8 @@ struct weir_rules_answer {
  *
  * 0; WEIR_EATTRIBUTE: a value cannot be used (an ip that is none, an ambiguous
  * path, a cost attribute that is missing or no whole number from 1 up, a value that is too long);
- * WEIR_EINVAL, WEIR_ETIME, WEIR_ENOTSUP (max_wait with several limits, or with a window).
+ * WEIR_EINVAL, WEIR_ETIME, WEIR_ENOTSUP (max_wait with several limits, or with a window; a limit
+ * that a fleet decides applies).
  * Then nothing was charged, and *error (may be NULL) says what was found.
  */
 WEIR_API int weir_rules_ask(struct weir_rules *rules, const struct weir_rules_question *question,
@@ -273,6 +284,35 @@ WEIR_API int weir_rules_ask(struct weir_rules *rules, const struct weir_rules_qu
 WEIR_API int weir_rules_ask_at(struct weir_rules *rules, const struct weir_rules_question *question,
                                uint64_t now_ns, struct weir_rules_answer *answer,
                                struct weir_error *error);
+
+/*
+ * The answer to a question that was out, once. error: 0, or WEIR_E... as above, and answer is NULL.
+ * It must not wait; it may ask, and may close the rules.
+ */
+typedef void (*weir_rules_done_fn)(void *arg, int error, const struct weir_rules_answer *answer);
+
+/*
+ * The same with limits that a fleet decides. 1: *answer is complete, `done` will not be called; so it
+ * always is where only limits that are decided here apply. 0: `done` will be called once with the
+ * answer, on the thread of `where`, never within this call (where NULL: on the fleet's own thread,
+ * possibly before this call returns; then *answer is nothing). Or WEIR_E... as above: nothing was
+ * charged, and `done` will not be called; WEIR_ENOMEM too.
+ *
+ * Enforced limits are asked together, those decided here as of now_ns; then the shadow limits, all at
+ * once. Rules may be switched, and limits go, while a question is out: it is answered by the rules
+ * that it was asked by. `denied` is called on the thread that calls `done`, before it. The answer's
+ * flags may have WEIR_FLAG_DEGRADED (weir_fleet.h).
+ */
+WEIR_API int weir_rules_ask_async(struct weir_rules *rules, void *where,
+                                  const struct weir_rules_question *question, uint64_t now_ns,
+                                  struct weir_rules_answer *answer, weir_rules_done_fn done,
+                                  void *arg, struct weir_error *error);
+
+/* The most questions that may be out at once; more are WEIR_ENOMEM. */
+#define WEIR_RULES_OUT_MAX 1000000
+
+/* options.fleet. */
+WEIR_API struct weir_fleet *weir_rules_fleet(struct weir_rules *rules);
 
 /* The rules' own time now. WEIR_EINVAL with WEIR_EXPLICIT_TIME. */
 WEIR_API int weir_rules_now(struct weir_rules *rules, uint64_t *now_ns);
@@ -292,6 +332,14 @@ struct weir_rules_key {
     struct weir_rules_value tier; /* len 0: the default one */
 };
 
+/* `consistency`, in the order of weir_fleet.h. */
+enum weir_rules_consistency {
+    WEIR_RULES_LOCAL = 0,
+    WEIR_RULES_EXACT = 1,
+    WEIR_RULES_LEASED = 2,
+    WEIR_RULES_SYNCED = 3
+};
+
 /* What weir_rules_use() found besides the limiter and the key. */
 struct weir_rules_found {
     struct weir_rules_value tier; /* len 0: none */
@@ -300,12 +348,17 @@ struct weir_rules_found {
     unsigned retry_jitter;        /* these two as in struct weir_rules_answer */
     uint64_t window_ns;
     void *limit; /* for weir_rules_count_shadow() */
+    /* A limit that a fleet decides; there is no limiter then. For who knows the fleet's insides: */
+    void *remote;                  /* NULL: decided here */
+    struct weir_rules_value shard; /* `shard_by`; at NULL: the key itself */
+    int consistency;               /* enum weir_rules_consistency: that by which it is decided */
+    unsigned reserved;
 };
 
 /*
  * What to do with the limiter and the key that were found: any call of weir.h
- * that decides or looks, but none that closes or keeps the limiter. What it
- * returns, weir_rules_use() returns.
+ * that decides or looks, but none that closes or keeps the limiter, which is NULL if
+ * found->remote is not. What it returns, weir_rules_use() returns.
  */
 typedef int (*weir_rules_use_fn)(void *arg, struct weir *limiter, const void *key, size_t key_len,
                                  const struct weir_rules_found *found);
@@ -330,6 +383,13 @@ WEIR_API int weir_rules_use(struct weir_rules *rules, const struct weir_rules_ke
  * weir_rules_limit.shadow_denied, as weir_rules_ask() does.
  */
 WEIR_API void weir_rules_count_shadow(const struct weir_rules_found *found);
+
+/*
+ * Inside fn: found->limit is kept, whatever happens to the rules, until somebody lets it go, once for
+ * each time, on any thread. Of a kept one weir_rules_count_shadow() may be called outside of fn.
+ */
+WEIR_API void weir_rules_limit_keep(void *limit);
+WEIR_API void weir_rules_limit_let_go(void *limit);
 
 /*
  * The bytes of a key as text for people, for logs and lists: addresses as such, the parts of
@@ -378,7 +438,13 @@ struct weir_rules_limit {
     uint64_t shadow_denied; /* would have been denied; peeks do not count */
     int switched;           /* to shadow, by weir_rules_shadow_set() */
     unsigned reserved;
-    const char *rate; /* count and period_ns as the file may say them: "100/min" */
+    const char *rate;     /* count and period_ns as the file may say them: "100/min" */
+    int consistency;      /* enum weir_rules_consistency: that by which it is decided */
+    int on_store_failure; /* 0 local, 1 open, 2 closed */
+    /* What this process has asked of a limit that a fleet decides; of `stats` allowed, denied and
+     * never are filled in then, the rest is 0: */
+    uint64_t degraded[3]; /* answers that the store has not given, by on_store_failure */
+    uint64_t remembered;  /* denials out of the memory of denials */
 };
 
 /* Returns 0 to go on; anything else ends the list and is returned. Must not call the same rules. */

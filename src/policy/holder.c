@@ -2,11 +2,12 @@
 
 #include <stdlib.h>
 
+#include "base/atomic.h"
 #include "base/error.h"
 
 void holder_release(struct holder *holder)
 {
-    if (holder != NULL && --holder->references == 0) {
+    if (holder != NULL && fetch_sub(&holder->references, 1) == 1) {
         weir_close(holder->limiter);
         if (holder->state != NULL) {
             state_discard(holder->state, &holder->file);
@@ -95,7 +96,7 @@ static int take_over(struct ruleset *set, struct holder *holder, struct variant 
         set->changes = grown;
         set->changes_count++;
     }
-    holder->references++;
+    (void)fetch_add(&holder->references, 1);
     variant->holder = holder;
     return 1;
 }

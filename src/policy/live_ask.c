@@ -98,3 +98,20 @@ int weir_rules_ask(struct weir_rules *rules, const struct weir_rules_question *q
     }
     return weir_rules_ask_at(rules, question, now(rules), answer, error);
 }
+
+int weir_rules_ask_async(struct weir_rules *rules, void *where,
+                         const struct weir_rules_question *question, uint64_t now_ns,
+                         struct weir_rules_answer *answer, weir_rules_done_fn done, void *arg,
+                         struct weir_error *error)
+{
+    (void)where;
+    (void)done;
+    (void)arg;
+    int e = weir_rules_ask_at(rules, question, now_ns, answer, error);
+    return e == 0 ? 1 : e;
+}
+
+struct weir_fleet *weir_rules_fleet(struct weir_rules *rules)
+{
+    return rules != NULL ? rules->options.fleet : NULL;
+}

@@ -43,7 +43,7 @@ struct tests {
 struct holder {
     struct weir *limiter;
     struct setting setting; /* what it does now */
-    unsigned references;
+    uint64_t references;
     uint64_t missing; /* written by whoever asks, rarely */
     uint64_t shadow_denied;
     struct state_file file;

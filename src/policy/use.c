@@ -1,7 +1,7 @@
 /* One limit by its name: the key from its parts, as a request would have given it. */
 #include "base/atomic.h"
 #include "base/error.h"
-#include "policy/ruleset.h"
+#include "policy/holder.h"
 
 static int fail_parts(struct weir_error *error, const struct rule *rule, size_t found)
 {
@@ -92,4 +92,15 @@ void weir_rules_count_shadow(const struct weir_rules_found *found)
 {
     struct holder *holder = found->limit;
     count_shared(&holder->shadow_denied, 1);
+}
+
+void weir_rules_limit_keep(void *limit)
+{
+    struct holder *holder = limit;
+    (void)fetch_add(&holder->references, 1);
+}
+
+void weir_rules_limit_let_go(void *limit)
+{
+    holder_release(limit);
 }
