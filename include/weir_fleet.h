@@ -180,16 +180,20 @@ WEIR_API int weir_fleet_stats_read(struct weir_fleet *fleet, struct weir_fleet_s
 
 /*
  * Which node a key belongs to, for programs that route requests themselves: when a node leaves, only its
- * keys move. Up to 1,000 nodes; with 100, the heaviest has at most 1.25 times its share of keys.
- * Nodes are known by their names: every program that has the same names, in any order, agrees.
+ * keys move, and when one comes, only to it. Up to 1,000 nodes; with up to 100, the heaviest has at most
+ * 1.25 times its share of keys. Nodes are known by their names: every program that has the same names, in
+ * any order, agrees, on any machine. Keys have no secret: who may choose keys can choose their node.
+ * 256 KB, made in about 0.2 ms for each node; a lookup takes some 20 ns. It never changes: for other
+ * nodes, make another.
  */
 struct weir_ring;
 
+/* Names have 1 to 1,024 bytes, no two alike. WEIR_EINVAL (with what was found), WEIR_ENOMEM. */
 WEIR_API int weir_ring_open(struct weir_ring **ring, const char *const *nodes, size_t count,
                             struct weir_error *error);
-/* The index in `nodes`. From any thread. */
+/* The index in `nodes`. Any bytes, also none. From any thread. */
 WEIR_API size_t weir_ring_find(const struct weir_ring *ring, const void *key, size_t key_len);
-WEIR_API void weir_ring_close(struct weir_ring *ring);
+WEIR_API void weir_ring_close(struct weir_ring *ring); /* NULL is allowed */
 
 #ifdef __cplusplus
 }
