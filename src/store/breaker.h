@@ -21,12 +21,18 @@ struct breaker *breaker_find(struct breakers *b, const char *endpoint);
 
 bool breaker_is_open(const struct breaker *b);
 
-/* Open: true if it is time for a probe, and nobody else makes one; then breaker_note() must follow. */
+/*
+ * Open: true if it is time for a probe, and nobody else makes one; then breaker_probed() must follow.
+ * Who has not said so after 10 s has died on the way, and another may try.
+ */
 bool breaker_may_probe(struct breaker *b, uint64_t now_ns);
 uint64_t breaker_due(const struct breaker *b); /* the next probe; UINT64_MAX: closed */
+void breaker_probed(struct breaker *b, bool good, uint64_t now_ns);
 
-/* A call, a connection or a probe went well, or failed. */
-void breaker_note(struct breaker *b, bool good, uint64_t now_ns);
+/* n calls went well; a call or a connection failed. Of an open breaker nothing changes: what was under
+ * way when it opened must not close it. */
+void breaker_good(struct breaker *b, uint64_t n, uint64_t now_ns);
+void breaker_bad(struct breaker *b, uint64_t now_ns);
 
 /* The i-th, its name and whether it is open; false: there is none. */
 bool breaker_at(const struct breakers *b, unsigned i, const char **endpoint, bool *open);

@@ -4,7 +4,9 @@
  * bytes, and tells the time (any monotonic line, in ns).
  *
  *   client.c    a call: its place, its deadline, what may be sent again
- *   link.c      one connection: handshake (AUTH, SELECT, SCRIPT LOAD), what is sent, in order
+ *   link.c      one connection: when it is made, and when it has ended
+ *   link_io.c   what is sent on it, and what comes back, in order
+ *   greeting.c  how it begins: AUTH, SELECT, SCRIPT LOAD
  *   breaker.c   whether an endpoint is worth asking
  *   topology.h  which endpoint a slot lives at: alone, by Sentinel, in a Cluster
  *
@@ -43,8 +45,10 @@ struct client;
 struct client_link;
 struct breakers; /* of a process; store/breaker.h */
 
+/* Outlives the client, as all that it names. User and password are read anew for each connection: a
+ * driver that is asked to connect may change them until client_up(). */
 struct client_options {
-    const struct store_url *url; /* outlives the client, as all here */
+    const struct store_url *url;
     const struct scripts *scripts;
     struct text user; /* empty: none */
     const struct text
@@ -105,12 +109,14 @@ int client_call(struct client *c, const struct client_call *call, uint64_t now_n
 void *client_link_data(const struct client_link *link);
 void client_link_set_data(struct client_link *link, void *data);
 
-/* What the link has to send, empty if nothing; client_sent() takes it from the front. */
+/* What the link has to send, empty if nothing; client_sent() takes it from the front, then there may be
+ * more. It lives until anything else is done with the client, and counts as sent. */
 struct text client_outgoing(struct client_link *link);
 void client_sent(struct client_link *link, size_t bytes);
 
 void client_up(struct client_link *link, uint64_t now_ns);
-/* False: not what a store says. The client has closed it (driver.close). */
+/* False: the client has closed the link (driver.close): that was not what a store says, or there is
+ * something wrong with it. */
 bool client_received(struct client_link *link, struct text bytes, uint64_t now_ns);
 void client_down(struct client_link *link, uint64_t now_ns); /* could not be made, or has ended */
 
@@ -120,6 +126,10 @@ uint64_t client_tick(struct client *c, uint64_t now_ns);
 uint64_t client_due(const struct client *c);
 
 /* ---- what happened ---- */
+
+/* Why there is no store, in words for a log, without secrets ("127.0.0.1:6379: AUTH: WRONGPASS ..."); ""
+ * since it last was there. The text is the same as long as the reason is. */
+const char *client_last_error(const struct client *c);
 
 struct client_metrics {
     uint64_t calls;

@@ -109,7 +109,8 @@ const struct script *script_for(const struct scripts *s, const struct store_part
 
 /* ---- calls ---- */
 
-enum { CALL_FIXED = 4, CALL_PART = 8 }; /* EVALSHA, name, number of keys, verb; key and numbers */
+/* EVALSHA and a name; number of keys and verb; for each part a key and numbers */
+enum { CALL_HEAD = 2, CALL_FIXED = 2, CALL_PART = 8 };
 
 static const char *const verbs[] = {
     [STORE_CHECK] = "check",     [STORE_PEEK] = "peek",         [STORE_UP_TO] = "upto",
@@ -169,13 +170,18 @@ void script_put_load(struct buffer *b, const struct script *script)
     resp_put_bulk(b, script->text);
 }
 
-void script_put_call(struct buffer *b, const struct script *script, enum script_how how,
-                     enum store_verb verb, const struct store_part *parts, size_t n)
+void script_put_head(struct buffer *b, const struct script *script, enum script_how how,
+                     unsigned count)
 {
     bool text = how == SCRIPT_BY_TEXT;
-    resp_put_array(b, CALL_FIXED + CALL_PART * n);
+    resp_put_array(b, CALL_HEAD + (size_t)count);
     resp_put_bulk(b, text ? TEXT("EVAL") : TEXT("EVALSHA"));
     resp_put_bulk(b, text ? script->text : (struct text){script->sha1, SCRIPT_SHA});
+}
+
+unsigned script_put_arguments(struct buffer *b, enum store_verb verb,
+                              const struct store_part *parts, size_t n)
+{
     put_number(b, n);
     for (size_t i = 0; i < n; i++) {
         resp_put_bulk(b, parts[i].key);
@@ -184,6 +190,14 @@ void script_put_call(struct buffer *b, const struct script *script, enum script_
     for (size_t i = 0; i < n; i++) {
         put_part(b, &parts[i]);
     }
+    return (unsigned)(CALL_FIXED + CALL_PART * n);
+}
+
+void script_put_call(struct buffer *b, const struct script *script, enum script_how how,
+                     enum store_verb verb, const struct store_part *parts, size_t n)
+{
+    script_put_head(b, script, how, (unsigned)(CALL_FIXED + CALL_PART * n));
+    (void)script_put_arguments(b, verb, parts, n);
 }
 
 /* ---- answers ---- */

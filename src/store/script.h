@@ -75,6 +75,18 @@ enum script_how { SCRIPT_BY_SHA, SCRIPT_BY_TEXT };
 
 /* SCRIPT LOAD; EVALSHA or EVAL. As always with a buffer, what does not fit sets b->full. */
 void script_put_load(struct buffer *b, const struct script *script);
+
+/*
+ * A call in two pieces, so that its arguments can be kept and sent again behind another head: EVALSHA
+ * and the script's hash, or EVAL and its text; then `count` arguments (number of keys, keys, verb,
+ * numbers) as bulk strings, which script_put_arguments() puts, and counts.
+ */
+void script_put_head(struct buffer *b, const struct script *script, enum script_how how,
+                     unsigned count);
+unsigned script_put_arguments(struct buffer *b, enum store_verb verb,
+                              const struct store_part *parts, size_t n);
+
+/* Both. */
 void script_put_call(struct buffer *b, const struct script *script, enum script_how how,
                      enum store_verb verb, const struct store_part *parts, size_t n);
 
