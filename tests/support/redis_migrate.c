@@ -1,0 +1,58 @@
+/* A slot of a Cluster on its way from node to node. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support/redis_world.h"
+
+static void must(const struct redis_world *w, const char *what, const char *reply)
+{
+    if (reply == NULL || reply[0] == '-') {
+        redis_world_give_up(w, what, reply);
+    }
+}
+
+void redis_world_migrate_begin(struct redis_world *w, unsigned slot, int from, int to)
+{
+    must(w, "IMPORTING",
+         redis_node_run(&w->node[to], "CLUSTER SETSLOT %u IMPORTING %s", slot, w->node[from].id));
+    must(w, "MIGRATING",
+         redis_node_run(&w->node[from], "CLUSTER SETSLOT %u MIGRATING %s", slot, w->node[to].id));
+}
+
+unsigned redis_world_migrate_keys(struct redis_world *w, unsigned slot, int from, int to,
+                                  unsigned most)
+{
+    struct redis_node *source = &w->node[from];
+    char port[16];
+    char key[256];
+    (void)snprintf(port, sizeof port, "%u", w->node[to].port);
+    for (unsigned i = 0; i < most; i++) {
+        const char *reply = redis_node_run(source, "CLUSTER GETKEYSINSLOT %u 1", slot);
+        must(w, "GETKEYSINSLOT", reply);
+        redis_line(reply, 0, key, sizeof key);
+        if (key[0] == 0) {
+            break;
+        }
+        const char *args[] = {"MIGRATE", "127.0.0.1", port, key, "0", "5000"};
+        must(w, "MIGRATE", redis_node_do(source, args, 6));
+    }
+    return (unsigned)strtoul(redis_node_run(source, "CLUSTER COUNTKEYSINSLOT %u", slot), NULL, 10);
+}
+
+void redis_world_migrate_end(struct redis_world *w, unsigned slot, int from, int to)
+{
+    int order[] = {to, from};
+    for (unsigned i = 0; i < 2; i++) {
+        must(
+            w, "SETSLOT",
+            redis_node_run(&w->node[order[i]], "CLUSTER SETSLOT %u NODE %s", slot, w->node[to].id));
+    }
+}
+
+void redis_world_migrate(struct redis_world *w, unsigned slot, int from, int to)
+{
+    redis_world_migrate_begin(w, slot, from, to);
+    while (redis_world_migrate_keys(w, slot, from, to, 1000) > 0) {
+    }
+    redis_world_migrate_end(w, slot, from, to);
+}
