@@ -12,7 +12,7 @@ struct list {
 
 /* The thing of `type` whose `member` the node is. */
 #define LIST_OF(node, type, member)                                                                \
-    ((type *)(void *)((char *)(void *)(node) - offsetof(type, member)))
+    ((type *)(void *)((char *)(void *)(node)-offsetof(type, member)))
 
 static inline void list_init(struct list *head)
 {

@@ -1,0 +1,242 @@
+/*
+ * An endpoint's state is one word: 0 closed, k open and k - 1 probes have failed since it opened. What
+ * leads to it are counters that only hint: a race between two threads may open it one failure sooner or
+ * later, never leave it between.
+ *
+ * B1  Who opens it writes the time of the first probe before the state (release), so whoever sees it
+ *     open (acquire) sees that time or a later one.
+ * B2  A probe is taken by a swap of that time for one 10 s later: one taker wins, and should it die,
+ *     the time comes.
+ */
+#include "store/breaker.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir.h>
+
+#include "base/atomic.h"
+#include "base/maths.h"
+
+enum { IN_A_ROW = 5, AT_LEAST = 20, PARTS = 8, NAME_MAX_BYTES = 300, DOUBLINGS = 6 };
+
+#define PART_NS (WEIR_SECOND / PARTS)
+#define PROBE_FIRST (100 * WEIR_MILLISECOND)
+#define PROBE_MOST (5 * WEIR_SECOND)
+#define PROBE_LEASE (10 * WEIR_SECOND)
+
+/*
+ * The last second is eight parts, so what counts is 0.875 to 1 s old at most. A part is one word: which
+ * it is (24 bits), how many went well and how many failed in it (20 bits each, they stop at the end).
+ */
+#define COUNT_BITS 20
+#define COUNT_MOST ((UINT64_C(1) << COUNT_BITS) - 1)
+#define STAMP_MASK ((UINT64_C(1) << 24) - 1)
+
+struct breaker {
+    uint64_t state;
+    uint64_t bad_in_a_row;
+    uint64_t probe_ns;
+    uint64_t parts[PARTS];
+    struct breakers *all;
+    char name[NAME_MAX_BYTES];
+};
+
+struct breakers {
+    uint64_t random;
+    uint64_t count; /* rows[0 .. count) are there for ever; store_release after the row */
+    pthread_mutex_t lock;
+    struct breaker *rows[BREAKERS_MAX];
+};
+
+struct breakers *breakers_create(uint64_t seed)
+{
+    struct breakers *b = calloc(1, sizeof *b);
+    if (b != NULL) {
+        b->random = seed;
+        (void)pthread_mutex_init(&b->lock, NULL);
+    }
+    return b;
+}
+
+void breakers_destroy(struct breakers *b)
+{
+    if (b == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < b->count; i++) {
+        free(b->rows[i]);
+    }
+    (void)pthread_mutex_destroy(&b->lock);
+    free(b);
+}
+
+/* ---- which there are ---- */
+
+static struct breaker *find(const struct breakers *b, const char *endpoint)
+{
+    uint64_t count = load_acquire(&b->count);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(b->rows[i]->name, endpoint) == 0) {
+            return b->rows[i];
+        }
+    }
+    return NULL;
+}
+
+static struct breaker *make(struct breakers *b, const char *endpoint, size_t len)
+{
+    uint64_t count = load_relaxed(&b->count);
+    struct breaker *row = count < BREAKERS_MAX ? calloc(1, sizeof *row) : NULL;
+    if (row != NULL) {
+        row->all = b;
+        memcpy(row->name, endpoint, len + 1);
+        b->rows[count] = row;
+        store_release(&b->count, count + 1);
+    }
+    return row;
+}
+
+struct breaker *breaker_find(struct breakers *b, const char *endpoint)
+{
+    size_t len = strlen(endpoint);
+    struct breaker *row = find(b, endpoint);
+    if (row != NULL || len >= NAME_MAX_BYTES) {
+        return row;
+    }
+    (void)pthread_mutex_lock(&b->lock);
+    row = find(b, endpoint);
+    row = row != NULL ? row : make(b, endpoint, len);
+    (void)pthread_mutex_unlock(&b->lock);
+    return row;
+}
+
+bool breaker_at(const struct breakers *b, unsigned i, const char **endpoint, bool *open)
+{
+    if (i >= load_acquire(&b->count)) {
+        return false;
+    }
+    *endpoint = b->rows[i]->name;
+    *open = breaker_is_open(b->rows[i]);
+    return true;
+}
+
+/* ---- opening ---- */
+
+bool breaker_is_open(const struct breaker *b)
+{
+    return load_acquire(&b->state) != 0;
+}
+
+/* A random time up to the most of the probe behind `failed` others. */
+static uint64_t random_part(struct breaker *b, uint64_t failed)
+{
+    uint64_t most = min_u64(PROBE_FIRST << min_u64(failed, DOUBLINGS), PROBE_MOST);
+    uint64_t x = fetch_add(&b->all->random, UINT64_C(0x9e3779b97f4a7c15));
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return mul_high(x ^ x >> 31, most + 1);
+}
+
+static void open_it(struct breaker *b, uint64_t now_ns)
+{
+    store_relaxed(&b->probe_ns, now_ns + random_part(b, 0));
+    (void)cas_u64(&b->state, 0, 1); /* B1 */
+}
+
+/* What this part is with n more; a part of long ago begins anew. */
+static uint64_t added(uint64_t part, uint64_t stamp, uint64_t good, uint64_t bad)
+{
+    bool fresh = part >> 2 * COUNT_BITS == stamp;
+    uint64_t old_good = fresh ? part >> COUNT_BITS & COUNT_MOST : 0;
+    uint64_t old_bad = fresh ? part & COUNT_MOST : 0;
+    return stamp << 2 * COUNT_BITS | min_u64(add_sat(old_good, good), COUNT_MOST) << COUNT_BITS |
+           min_u64(add_sat(old_bad, bad), COUNT_MOST);
+}
+
+static void count(struct breaker *b, uint64_t good, uint64_t bad, uint64_t now_ns)
+{
+    uint64_t stamp = now_ns / PART_NS & STAMP_MASK;
+    uint64_t *part = &b->parts[stamp % PARTS];
+    uint64_t seen;
+    do {
+        seen = load_relaxed(part);
+    } while (!cas_u64(part, seen, added(seen, stamp, good, bad)));
+}
+
+static bool half_failed(const struct breaker *b, uint64_t now_ns)
+{
+    uint64_t stamp = now_ns / PART_NS & STAMP_MASK;
+    uint64_t good = 0;
+    uint64_t bad = 0;
+    for (size_t i = 0; i < PARTS; i++) {
+        uint64_t part = load_relaxed(&b->parts[i]);
+        if (((stamp - (part >> 2 * COUNT_BITS)) & STAMP_MASK) < PARTS) {
+            good += part >> COUNT_BITS & COUNT_MOST;
+            bad += part & COUNT_MOST;
+        }
+    }
+    return good + bad >= AT_LEAST && bad >= good;
+}
+
+void breaker_good(struct breaker *b, uint64_t n, uint64_t now_ns)
+{
+    if (n == 0 || breaker_is_open(b)) {
+        return;
+    }
+    if (load_relaxed(&b->bad_in_a_row) != 0) {
+        store_relaxed(&b->bad_in_a_row, 0);
+    }
+    count(b, n, 0, now_ns);
+}
+
+void breaker_bad(struct breaker *b, uint64_t now_ns)
+{
+    if (breaker_is_open(b)) {
+        return;
+    }
+    count(b, 0, 1, now_ns);
+    if (fetch_add(&b->bad_in_a_row, 1) + 1 >= IN_A_ROW || half_failed(b, now_ns)) {
+        open_it(b, now_ns);
+    }
+}
+
+/* ---- probing ---- */
+
+uint64_t breaker_due(const struct breaker *b)
+{
+    return breaker_is_open(b) ? load_relaxed(&b->probe_ns) : UINT64_MAX;
+}
+
+bool breaker_may_probe(struct breaker *b, uint64_t now_ns)
+{
+    if (!breaker_is_open(b)) {
+        return false;
+    }
+    uint64_t due = load_relaxed(&b->probe_ns);
+    return now_ns >= due && cas_u64(&b->probe_ns, due, now_ns + PROBE_LEASE); /* B2 */
+}
+
+static void close_it(struct breaker *b)
+{
+    for (size_t i = 0; i < PARTS; i++) {
+        store_relaxed(&b->parts[i], 0);
+    }
+    store_relaxed(&b->bad_in_a_row, 0);
+    store_release(&b->state, 0);
+}
+
+void breaker_probed(struct breaker *b, bool good, uint64_t now_ns)
+{
+    uint64_t state = load_acquire(&b->state);
+    if (state == 0) {
+        return;
+    }
+    if (good) {
+        close_it(b);
+        return;
+    }
+    store_relaxed(&b->probe_ns, now_ns + random_part(b, state));
+    (void)cas_u64(&b->state, state, state + 1);
+}
