@@ -60,6 +60,10 @@ unsigned lease_ask(struct leases *l, struct store_limit *limit, struct text shar
                    uint64_t cost, uint64_t now_ns, struct weir_answer *answer,
                    struct lease_call *call);
 
+/* Gives units back that were taken here and nobody used (several limits), if they are still good. */
+void lease_refund(struct leases *l, const struct store_limit *limit, struct text shard,
+                  struct text key, uint64_t units, uint64_t now_ns);
+
 /* For client_call. */
 const struct script *lease_script(const struct scripts *s, const struct lease_call *call);
 void lease_put_arguments(const struct lease_call *call, struct buffer *b, unsigned *count);

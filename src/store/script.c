@@ -115,7 +115,7 @@ enum { CALL_HEAD = 2, CALL_FIXED = 2, CALL_PART = 8 };
 static const char *const verbs[] = {
     [STORE_CHECK] = "check",     [STORE_PEEK] = "peek",         [STORE_UP_TO] = "upto",
     [STORE_REFUND] = "refund",   [STORE_PENALISE] = "penalise", [STORE_BLOCK] = "block",
-    [STORE_UNBLOCK] = "unblock", [STORE_RESET] = "reset",
+    [STORE_UNBLOCK] = "unblock", [STORE_RESET] = "reset",       [STORE_BLOCK_FOR] = "blockfor",
 };
 
 static void put_number(struct buffer *b, uint64_t number)
@@ -265,7 +265,7 @@ int script_done(const struct store_reply *reply, enum store_verb verb)
         return WEIR_EIO;
     }
     bool yes = reply->integers[0] == 1;
-    if (verb == STORE_BLOCK) {
+    if (verb == STORE_BLOCK || verb == STORE_BLOCK_FOR) {
         return yes ? 0 : WEIR_ETIME;
     }
     return yes;

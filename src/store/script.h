@@ -54,7 +54,8 @@ enum store_verb {
     STORE_PENALISE,
     STORE_BLOCK,
     STORE_UNBLOCK,
-    STORE_RESET
+    STORE_RESET,
+    STORE_BLOCK_FOR /* as BLOCK, and the store's own clock says when that ends */
 };
 
 /* One limit and one key of it. */
@@ -62,7 +63,8 @@ struct store_part {
     const struct store_params *params;
     struct text key; /* store_key() */
     uint64_t cost;
-    uint64_t time_ns; /* CHECK, PEEK: max_wait. REFUND: charged at. BLOCK: until. Else 0 */
+    uint64_t time_ns; /* CHECK, PEEK: max_wait. REFUND: charged at; WEIR_FOREVER: just now.
+                         BLOCK: until. BLOCK_FOR: how long. Else 0 */
 };
 
 /* The heartbeat of a node: store/members.h. */

@@ -1,5 +1,6 @@
 -- One call: ARGV is a verb and, for each key, algorithm, quota, debt, a, b, cost and one number more:
--- how long a check may wait, when the units of a refund were charged, until when a block lasts.
+-- how long a check may wait, when the units of a refund were charged (FOREVER: just now), until when a
+-- block lasts, or with blockfor how long.
 -- Several keys are checked all or nothing: look at all, and only if all allow, charge all.
 --
 -- Answers {verdict, blocked, remaining, granted, retry, reset, delay, stamp, limit}: of the limit that
@@ -51,18 +52,21 @@ if rare then
             ops.mark(p)
         end
         return was and 1 or 0
-    elseif verb == 'block' then
-        if p.wait <= now then
+    elseif verb == 'block' or verb == 'blockfor' then
+        p.block = verb == 'block' and p.wait or min(now + p.wait, FOREVER)
+        if p.block <= now then
             return 0
         end
-        p.block = p.wait
         ops.mark(p)
         return 1
     elseif verb == 'penalise' then
         charged = ops.charge(p)
         ops.save(p)
-    elseif p.found and ops.refund(p) then
-        ops.save(p)
+    else
+        p.wait = p.wait < FOREVER and p.wait or now
+        if p.found and ops.refund(p) then
+            ops.save(p)
+        end
     end
     p.cost, p.wait, p.pulled = 1, 0, false -- the answer is that of a peek afterwards
     ops.look(p)

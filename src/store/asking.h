@@ -1,0 +1,114 @@
+/*
+ * A question on its way. Its parts are in groups, each of which has one answer: all that are decided
+ * here, all exact ones of one slot, and each leased or synced one for itself.
+ */
+#ifndef WEIR_STORE_ASKING_H
+#define WEIR_STORE_ASKING_H
+
+#include "store/shared.h"
+
+struct store {
+    struct store_shared *shared;
+    struct client *client;
+    struct buffer arguments; /* of the call that is being made */
+    bool cluster;            /* keys of different slots live apart */
+    bool closing;
+};
+
+struct piece {
+    struct store_limit *limit; /* held; NULL: decided here */
+    const struct store_numbers *numbers;
+    struct weir *local;
+    struct text shard;
+    struct text key;
+    struct hash hash; /* known_hash() */
+    uint64_t cost;
+    unsigned group;
+};
+
+/* The order in which groups are asked: what costs nothing first. */
+enum group_kind { GROUP_LOCAL, GROUP_SYNCED, GROUP_LEASED, GROUP_EXACT, GROUP_KINDS };
+
+struct group {
+    struct asking *asking;
+    enum group_kind kind;
+    unsigned slot;
+    unsigned piece; /* its first */
+    bool answered;
+    bool charged;              /* and can be given back */
+    int error;                 /* of verbs that have no answer without the store */
+    struct weir_answer answer; /* .limit: the piece that binds */
+    uint64_t stamp_us;
+    int found;
+    struct lease_call *lease; /* that it waits for; NULL: none */
+};
+
+struct asking {
+    struct store *store;
+    int verb;
+    uint64_t time_ns;
+    uint64_t now_ns; /* for what is decided here */
+    remote_done_fn done;
+    void *arg;
+    bool looked;      /* memory does not deny it */
+    unsigned pending; /* groups that are asked and not answered */
+    unsigned pieces_count;
+    unsigned groups_count;
+    struct piece *pieces;
+    struct group *groups;
+};
+
+/* A copy of the question with its limits held; NULL: no memory. */
+struct asking *asking_create(struct store *s, const struct remote_question *q, remote_done_fn done,
+                             void *arg);
+void asking_destroy(struct asking *a);
+
+/* Asks what has to be asked. True: everything is answered already. */
+bool asking_start(struct asking *a, uint64_t now_ns);
+
+/* The same for one part that waits for a lease. */
+bool asking_wait(struct asking *a, const struct lease_call *call, uint64_t now_ns);
+
+/* Of all groups; gives back what a denied question was charged. Error or 0. */
+int asking_finish(struct asking *a, uint64_t now_ns, struct remote_answer *out);
+
+/* CHECK that does not wait: what memory, leases and exchanges can answer. */
+static inline bool asking_is_plain(int verb, uint64_t time_ns)
+{
+    return verb == REMOTE_CHECK && time_ns == 0;
+}
+
+/* ---- one part (part.c) ---- */
+
+/* The limit's policy decides, since the store has not. */
+void part_failed(struct store_limit *limit, const struct remote_part *part, struct hash hash,
+                 int verb, uint64_t now_ns, struct weir_answer *answer);
+
+/* A DENY of this very question is remembered. */
+bool part_denied(struct store_limit *limit, const struct store_numbers *numbers, struct hash hash,
+                 uint64_t cost, uint64_t now_ns, struct weir_answer *answer);
+
+/* What a store has said of a key is remembered. */
+void part_note(struct store_limit *limit, struct hash hash, uint64_t cost, bool plain,
+               const struct weir_answer *answer, uint64_t now_ns);
+
+void part_count(struct store_limit *limit, int verdict);
+
+/* ---- calls (send.c) ---- */
+
+/* 0, or WEIR_E...: it will not be made. */
+int send_group(struct group *g, uint64_t now_ns);
+int send_lease(struct store *s, struct group *g, const struct lease_call *call, uint64_t now_ns);
+int send_sync(struct store *s, const struct sync_call *call, uint64_t now_ns);
+void send_beat(struct store *s, uint64_t now_ns);
+void send_refund(struct store *s, const struct piece *piece, uint64_t stamp_us, uint64_t now_ns);
+
+/* ---- answers of groups (asking.c) ---- */
+
+/* The group has its answer, or its error. The last one answers the question. */
+void group_answered(struct group *g, uint64_t now_ns);
+
+/* It has none from the store: by on_failure of each part. */
+void group_failed(struct group *g, uint64_t now_ns);
+
+#endif

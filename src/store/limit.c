@@ -1,0 +1,231 @@
+/* The process's part: what all stores share, and limits. */
+#include <stdlib.h>
+
+#include "base/atomic.h"
+#include "base/error.h"
+#include "store/shared.h"
+
+/* ---- what stores share ---- */
+
+static int make_tables(struct store_shared *s)
+{
+    uint64_t known = s->options.known_keys != 0 ? s->options.known_keys : SHARED_KNOWN_KEYS;
+    int e = scripts_init(&s->scripts, s->options.clock);
+    e = e == 0 ? known_create(&s->known, known) : e;
+    e = e == 0 ? leases_create(&s->leases, SHARED_LEASES) : e;
+    e = e == 0 ? syncs_create(&s->syncs, SHARED_SYNCS) : e;
+    return e;
+}
+
+int store_shared_create(struct store_shared **out, const struct store_shared_options *options)
+{
+    struct store_shared *s = calloc(1, sizeof *s);
+    if (s == NULL || options->prefix.len > STORE_PREFIX_MAX) {
+        free(s);
+        return s == NULL ? WEIR_ENOMEM : WEIR_EINVAL;
+    }
+    s->options = *options;
+    if (options->prefix.len > 0) {
+        memcpy(s->prefix, options->prefix.at, options->prefix.len);
+    }
+    s->options.prefix = (struct text){s->prefix, options->prefix.len};
+    members_init(&s->members, s->prefix, options->node);
+    (void)pthread_mutex_init(&s->lock, NULL);
+    s->left = calloc(SHARED_LEFT_MAX, sizeof s->left[0]);
+    int e = s->left != NULL ? make_tables(s) : WEIR_ENOMEM;
+    if (e != 0) {
+        store_shared_destroy(s);
+        return e;
+    }
+    *out = s;
+    return 0;
+}
+
+void store_shared_destroy(struct store_shared *s)
+{
+    struct lease_call call;
+    if (s == NULL) {
+        return;
+    }
+    while (s->leases != NULL && shared_take(s, &call)) {
+        lease_lost(s->leases, &call, 0);
+    }
+    syncs_destroy(s->syncs);
+    leases_destroy(s->leases);
+    known_destroy(s->known);
+    scripts_finish(&s->scripts);
+    (void)pthread_mutex_destroy(&s->lock);
+    free(s->left);
+    free(s);
+}
+
+void store_shared_stop(struct store_shared *s)
+{
+    lease_stop(s->leases);
+    sync_stop(s->syncs);
+}
+
+uint64_t store_fleet_size(const struct store_shared *s)
+{
+    return s->options.fleet_size != 0 ? s->options.fleet_size : members_count(&s->members);
+}
+
+bool shared_leave(struct store_shared *s, const struct lease_call *call)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    bool room = s->left_count < SHARED_LEFT_MAX;
+    if (room) {
+        s->left[s->left_count] = *call;
+        store_relaxed(&s->left_count, s->left_count + 1);
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    return room;
+}
+
+bool shared_take(struct store_shared *s, struct lease_call *call)
+{
+    if (load_relaxed(&s->left_count) == 0) {
+        return false;
+    }
+    (void)pthread_mutex_lock(&s->lock);
+    bool found = s->left_count > 0;
+    if (found) {
+        store_relaxed(&s->left_count, s->left_count - 1);
+        *call = s->left[s->left_count];
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    return found;
+}
+
+/* ---- limits ---- */
+
+static const char *const mode_names[] = {"local", "exact", "leased", "synced"};
+
+#define BIT(algorithm) (1u << (algorithm))
+
+/* What a mode can do. */
+static const unsigned mode_algorithms[] = {
+    [REMOTE_LOCAL] = 0,
+    [REMOTE_EXACT] = ~0u,
+    [REMOTE_LEASED] = BIT(WEIR_TOKEN_BUCKET) | BIT(WEIR_FIXED_WINDOW),
+    [REMOTE_SYNCED] = BIT(WEIR_TOKEN_BUCKET) | BIT(WEIR_FIXED_WINDOW) | BIT(WEIR_SLIDING_WINDOW),
+};
+
+static int check_mode(const struct remote_spec *spec, struct weir_error *error)
+{
+    if (spec->mode <= REMOTE_LOCAL || spec->mode > REMOTE_SYNCED) {
+        return fail(error, WEIR_EINVAL, "consistency is %d, expected exact, leased or synced",
+                    spec->mode);
+    }
+    if (spec->on_failure < 0 || spec->on_failure >= REMOTE_FAILURES) {
+        return fail(error, WEIR_EINVAL, "on_store_failure is %d, expected local, open or closed",
+                    spec->on_failure);
+    }
+    if ((mode_algorithms[spec->mode] & BIT(spec->options.algorithm)) == 0) {
+        return fail(error, WEIR_EINVAL, "%s cannot be %s",
+                    weir_algorithm_name(spec->options.algorithm), mode_names[spec->mode]);
+    }
+    return 0;
+}
+
+/* Nodes must agree on what a key's state means: by the numbers alone, whoever is there just now. */
+static int mode_of(const struct store_shared *s, const struct remote_spec *spec,
+                   const struct store_params *params)
+{
+    uint64_t nodes = s->options.fleet_size != 0 ? s->options.fleet_size : 1;
+    return spec->mode == REMOTE_LEASED && !lease_is_worth(params, nodes) ? REMOTE_EXACT
+                                                                         : spec->mode;
+}
+
+static int fill(struct store_limit *limit, const struct remote_spec *spec, struct weir_error *error)
+{
+    struct store_numbers *numbers = limit->numbers;
+    int e = store_params(&spec->options, &numbers->params, error);
+    if (e != 0) {
+        return e;
+    }
+    numbers->options = spec->options;
+    limit->mode = mode_of(limit->shared, spec, &numbers->params);
+    limit->on_failure = spec->on_failure;
+    limit->deny_cache_ns = spec->deny_cache_ns;
+    limit->sync_ns = spec->sync_ns;
+    limit->id = fetch_add(&limit->shared->limits, 1) + 1;
+    return store_key_head(limit->shared->options.prefix, spec->name, &numbers->params, &limit->head,
+                          error);
+}
+
+static void end(struct store_limit *limit)
+{
+    for (struct store_numbers *n = limit->numbers; n != NULL;) {
+        struct store_numbers *older = n->older;
+        free(n);
+        n = older;
+    }
+    fallback_destroy(limit->fallback);
+    free(limit);
+}
+
+int store_limit_open(struct store_shared *s, const struct remote_spec *spec,
+                     struct store_limit **out, struct weir_error *error)
+{
+    struct store_limit *limit = calloc(1, sizeof *limit);
+    int e = check_mode(spec, error);
+    if (limit != NULL) {
+        limit->shared = s;
+        limit->references = 1;
+        limit->numbers = calloc(1, sizeof *limit->numbers);
+        limit->fallback = spec->on_failure == REMOTE_FAIL_LOCAL ? fallback_create() : NULL;
+    }
+    if (e == 0 && (limit == NULL || limit->numbers == NULL ||
+                   (spec->on_failure == REMOTE_FAIL_LOCAL && limit->fallback == NULL))) {
+        e = fail(error, WEIR_ENOMEM, "out of memory for limit '%.*s'", TEXT_ARGS(spec->name));
+    }
+    e = e == 0 ? fill(limit, spec, error) : e;
+    if (e != 0) {
+        if (limit != NULL) {
+            end(limit);
+        }
+        return e;
+    }
+    *out = limit;
+    return 0;
+}
+
+int store_limit_change(struct store_limit *limit, const struct weir_options *options,
+                       struct weir_error *error)
+{
+    struct store_numbers *old = limit->numbers;
+    struct store_numbers *numbers = calloc(1, sizeof *numbers);
+    if (numbers == NULL) {
+        return fail(error, WEIR_ENOMEM, "out of memory for a limit");
+    }
+    int e = store_params(options, &numbers->params, error);
+    if (e == 0 && strcmp(numbers->params.kind, old->params.kind) != 0) {
+        e = fail(error, WEIR_ENOTSUP, "its keys would mean something else");
+    }
+    if (e != 0) {
+        free(numbers);
+        return e;
+    }
+    numbers->options = *options;
+    numbers->older = old;
+    __atomic_store_n(&limit->numbers, numbers, __ATOMIC_RELEASE);
+    return 0;
+}
+
+const struct store_numbers *store_limit_numbers(const struct store_limit *limit)
+{
+    return __atomic_load_n(&limit->numbers, __ATOMIC_ACQUIRE);
+}
+
+void store_limit_hold(struct store_limit *limit)
+{
+    (void)fetch_add(&limit->references, 1);
+}
+
+void store_limit_release(struct store_limit *limit)
+{
+    if (limit != NULL && fetch_sub(&limit->references, 1) == 1) {
+        end(limit);
+    }
+}

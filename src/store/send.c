@@ -1,0 +1,298 @@
+/* Calls that questions, leases, exchanges and the heartbeat make. */
+#include <stdlib.h>
+
+#include "base/atomic.h"
+#include "store/asking.h"
+
+#define UNAWAITED_NS (100 * WEIR_MILLISECOND) /* calls that no question waits for */
+
+static uint64_t unawaited(const struct store *s, uint64_t now_ns)
+{
+    uint64_t own_ns = s->shared->options.deadline_ns;
+    return now_ns + (own_ns > UNAWAITED_NS ? own_ns : UNAWAITED_NS);
+}
+
+/* s->arguments hold `count` of them. */
+static int send_call(struct store *s, unsigned slot, const struct script *script, unsigned count,
+                     uint64_t deadline_ns, uint64_t now_ns, client_done_fn done, void *arg)
+{
+    struct client_call call = {.slot = slot,
+                               .script = script,
+                               .arguments = buffer_text(&s->arguments),
+                               .count = count,
+                               .deadline_ns = deadline_ns};
+    if (s->closing || s->arguments.full) {
+        return WEIR_EIO;
+    }
+    return client_call(s->client, &call, now_ns, done, arg);
+}
+
+static struct buffer *fresh(struct store *s)
+{
+    buffer_take(&s->arguments, buffer_len(&s->arguments));
+    s->arguments.full = false;
+    return &s->arguments;
+}
+
+/* ---- a group: one call of a script for all of its parts ---- */
+
+/* remote_verb -> store_verb: blocks end by the store's clock. */
+static enum store_verb verb_of(int verb)
+{
+    return verb == REMOTE_BLOCK ? STORE_BLOCK_FOR : (enum store_verb)verb;
+}
+
+static uint64_t time_of(const struct asking *a)
+{
+    return a->verb == REMOTE_REFUND && a->time_ns == 0 ? WEIR_FOREVER : a->time_ns;
+}
+
+/* The group's parts; index[]: which pieces they are. */
+static size_t parts_of(const struct group *g, struct store_part *parts, struct store_key *keys,
+                       unsigned *index)
+{
+    const struct asking *a = g->asking;
+    size_t n = 0;
+    for (unsigned i = 0; i < a->pieces_count; i++) {
+        const struct piece *p = &a->pieces[i];
+        if (&a->groups[p->group] != g) {
+            continue;
+        }
+        if (keys != NULL) {
+            store_key(&p->limit->head, p->shard, p->key, &keys[n]);
+        }
+        parts[n] = (struct store_part){.params = &p->numbers->params,
+                                       .key = keys != NULL ? store_key_text(&keys[n]) : p->key,
+                                       .cost = p->cost,
+                                       .time_ns = time_of(a)};
+        index[n++] = i;
+    }
+    return n;
+}
+
+/* Whatever was known of the key, somebody has changed it by hand. */
+static void forget(const struct piece *p)
+{
+    struct store_shared *shared = p->limit->shared;
+    known_forget(shared->known, p->hash);
+    if (p->limit->mode == REMOTE_LEASED) {
+        lease_forget(shared->leases, p->limit, p->shard, p->key);
+    }
+}
+
+/* 0, or WEIR_EIO: that is no answer to such a call. */
+static int read_reply(struct group *g, const struct store_reply *reply, uint64_t now_ns)
+{
+    struct asking *a = g->asking;
+    struct store_part parts[WEIR_SEVERAL_MAX];
+    unsigned index[WEIR_SEVERAL_MAX];
+    size_t n = parts_of(g, parts, NULL, index);
+    struct piece *first = &a->pieces[index[0]];
+    if (a->verb > REMOTE_UP_TO) {
+        forget(first);
+    }
+    if (a->verb >= REMOTE_BLOCK) {
+        int said = script_done(reply, verb_of(a->verb));
+        g->found = said > 0;
+        g->error = said == WEIR_ETIME ? said : 0;
+        return said < 0 && said != WEIR_ETIME ? said : 0;
+    }
+    int e = script_answer(reply, parts, n, &g->answer, &g->stamp_us);
+    if (e == 0) {
+        g->answer.limit = index[g->answer.limit];
+        const struct piece *p = &a->pieces[g->answer.limit];
+        part_note(p->limit, p->hash, p->cost, asking_is_plain(a->verb, a->time_ns), &g->answer,
+                  now_ns);
+    }
+    return e;
+}
+
+static void on_group(void *arg, enum client_end end, const struct store_reply *reply,
+                     uint64_t now_ns)
+{
+    struct group *g = arg;
+    if (end == CLIENT_REPLIED && read_reply(g, reply, now_ns) == 0) {
+        group_answered(g, now_ns);
+    } else {
+        group_failed(g, now_ns);
+    }
+}
+
+int send_group(struct group *g, uint64_t now_ns)
+{
+    struct store *s = g->asking->store;
+    struct store_part parts[WEIR_SEVERAL_MAX];
+    struct store_key keys[WEIR_SEVERAL_MAX];
+    unsigned index[WEIR_SEVERAL_MAX];
+    size_t n = parts_of(g, parts, keys, index);
+    unsigned count = script_put_arguments(fresh(s), verb_of(g->asking->verb), parts, n);
+    return send_call(s, g->slot, script_for(&s->shared->scripts, parts, n), count, 0, now_ns,
+                     on_group, g);
+}
+
+/* ---- giving back ---- */
+
+static void on_refund(void *arg, enum client_end end, const struct store_reply *reply,
+                      uint64_t now_ns)
+{
+    struct store_shared *shared = arg;
+    (void)reply;
+    (void)now_ns;
+    count_shared(&shared->refunds_lost, end != CLIENT_REPLIED);
+}
+
+void send_refund(struct store *s, const struct piece *p, uint64_t stamp_us, uint64_t now_ns)
+{
+    struct store_key key;
+    store_key(&p->limit->head, p->shard, p->key, &key);
+    struct store_part part = {.params = &p->numbers->params,
+                              .key = store_key_text(&key),
+                              .cost = p->cost,
+                              .time_ns = stamp_us * WEIR_MICROSECOND};
+    unsigned slot = s->cluster ? store_slot(part.key) : 0;
+    unsigned count = script_put_arguments(fresh(s), STORE_REFUND, &part, 1);
+    if (send_call(s, slot, script_for(&s->shared->scripts, &part, 1), count, unawaited(s, now_ns),
+                  now_ns, on_refund, s->shared) != 0) {
+        count_shared(&s->shared->refunds_lost, 1);
+    }
+}
+
+/* ---- leases ---- */
+
+/* A call without a question, until it has ended. */
+struct lone {
+    struct store *store;
+    union {
+        struct lease_call lease;
+        struct sync_call sync;
+    } call;
+};
+
+static unsigned slot_of(const struct store *s, const struct store_key *key)
+{
+    return s->cluster ? store_slot(store_key_text(key)) : 0;
+}
+
+static void on_lease(void *arg, enum client_end end, const struct store_reply *reply,
+                     uint64_t now_ns)
+{
+    struct group *g = arg;
+    struct leases *leases = g->asking->store->shared->leases;
+    if (end != CLIENT_REPLIED) {
+        lease_lost(leases, g->lease, now_ns);
+        group_failed(g, now_ns);
+        return;
+    }
+    int e = lease_reply(leases, g->lease, reply, now_ns, &g->answer);
+    if (e != 0) {
+        group_failed(g, now_ns);
+        return;
+    }
+    struct asking *a = g->asking;
+    g->answer.limit = g->piece;
+    const struct piece *p = &a->pieces[g->piece];
+    part_note(p->limit, p->hash, p->cost, true, &g->answer, now_ns);
+    group_answered(g, now_ns);
+}
+
+static void on_lone_lease(void *arg, enum client_end end, const struct store_reply *reply,
+                          uint64_t now_ns)
+{
+    struct lone *l = arg;
+    struct leases *leases = l->store->shared->leases;
+    if (end == CLIENT_REPLIED) {
+        (void)lease_reply(leases, &l->call.lease, reply, now_ns, NULL);
+    } else {
+        lease_lost(leases, &l->call.lease, now_ns);
+    }
+    free(l);
+}
+
+static int put_lease(struct store *s, const struct lease_call *call, uint64_t deadline_ns,
+                     uint64_t now_ns, client_done_fn done, void *arg)
+{
+    unsigned count;
+    lease_put_arguments(call, fresh(s), &count);
+    return send_call(s, slot_of(s, &call->key), lease_script(&s->shared->scripts, call), count,
+                     deadline_ns, now_ns, done, arg);
+}
+
+int send_lease(struct store *s, struct group *g, const struct lease_call *call, uint64_t now_ns)
+{
+    int e = WEIR_ENOMEM;
+    if (g != NULL) {
+        g->lease = malloc(sizeof *g->lease);
+        if (g->lease != NULL) {
+            *g->lease = *call;
+            e = put_lease(s, call, 0, now_ns, on_lease, g);
+        }
+    } else {
+        struct lone *l = malloc(sizeof *l);
+        if (l != NULL) {
+            *l = (struct lone){.store = s, .call.lease = *call};
+            e = put_lease(s, call, unawaited(s, now_ns), now_ns, on_lone_lease, l);
+        }
+        if (e != 0) {
+            free(l);
+        }
+    }
+    if (e != 0) {
+        lease_lost(s->shared->leases, call, now_ns);
+    }
+    return e;
+}
+
+/* ---- exchanges ---- */
+
+static void on_sync(void *arg, enum client_end end, const struct store_reply *reply,
+                    uint64_t now_ns)
+{
+    struct lone *l = arg;
+    struct syncs *syncs = l->store->shared->syncs;
+    if (end == CLIENT_REPLIED) {
+        (void)sync_reply(syncs, &l->call.sync, reply, now_ns);
+    } else {
+        sync_lost(syncs, &l->call.sync, now_ns);
+    }
+    free(l);
+}
+
+int send_sync(struct store *s, const struct sync_call *call, uint64_t now_ns)
+{
+    unsigned count;
+    struct lone *l = malloc(sizeof *l);
+    int e = WEIR_ENOMEM;
+    if (l != NULL) {
+        *l = (struct lone){.store = s, .call.sync = *call};
+        sync_put_arguments(call, fresh(s), &count);
+        e = send_call(s, slot_of(s, &call->key), sync_script(&s->shared->scripts, call), count,
+                      unawaited(s, now_ns), now_ns, on_sync, l);
+    }
+    if (e != 0) {
+        free(l);
+        sync_lost(s->shared->syncs, call, now_ns);
+    }
+    return e;
+}
+
+/* ---- the heartbeat ---- */
+
+static void on_beat(void *arg, enum client_end end, const struct store_reply *reply,
+                    uint64_t now_ns)
+{
+    struct members *m = arg;
+    (void)now_ns;
+    if (end == CLIENT_REPLIED) {
+        members_heard(m, reply);
+    }
+}
+
+void send_beat(struct store *s, uint64_t now_ns)
+{
+    struct members *m = &s->shared->members;
+    unsigned slot = s->cluster ? store_slot(text_of(m->key)) : 0;
+    unsigned count;
+    members_put_arguments(m, fresh(s), &count);
+    (void)send_call(s, slot, script_members(&s->shared->scripts), count, unawaited(s, now_ns),
+                    now_ns, on_beat, m);
+}
