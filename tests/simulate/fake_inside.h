@@ -1,0 +1,60 @@
+/* What the parts of the fake Redis know of each other. */
+#ifndef WEIR_TESTS_SIMULATE_FAKE_INSIDE_H
+#define WEIR_TESTS_SIMULATE_FAKE_INSIDE_H
+
+#include "simulate/fake_redis.h"
+
+struct lua_State;
+
+enum { FAKE_CHAINS = 4096, FAKE_ARGS = 128 };
+
+struct fake_entry {
+    struct fake_entry *next;
+    struct text key;
+    struct buffer value;
+    int64_t end_ms; /* of the store's time; -1: none */
+    char bytes[];   /* of the key */
+};
+
+struct fake_redis {
+    uint64_t now_us;
+    struct fake_entry *chains[FAKE_CHAINS];
+    size_t count;
+    struct lua_State *lua;
+    struct buffer scratch; /* the reply to a command of a script */
+    bool only_declared;
+    bool in_script;
+    const struct text *keys; /* that a script has declared */
+    size_t keys_n;
+    const char *patch_from;
+    const char *patch_to;
+    unsigned patched;
+};
+
+static inline int64_t fake_now_ms(const struct fake_redis *r)
+{
+    return (int64_t)(r->now_us / 1000);
+}
+
+/* ---- fake_keys.c ---- */
+
+struct fake_entry *fake_find(struct fake_redis *r, struct text key); /* NULL: none, or over */
+struct fake_entry *fake_make(struct fake_redis *r, struct text key); /* found or new */
+bool fake_remove(struct fake_redis *r, struct text key);
+
+/* ---- fake_commands.c ---- */
+
+void fake_command(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b);
+
+/* ---- fake_lua.c ---- */
+
+void fake_lua_start(struct fake_redis *r);
+void fake_lua_stop(struct fake_redis *r);
+void fake_script(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b);
+void fake_eval(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b);
+
+/* ---- fake_struct.c ---- */
+
+void fake_struct_open(struct lua_State *lua);
+
+#endif
