@@ -1,0 +1,448 @@
+/* Who decides, and what if the store does not: with calls, leases and exchanges in the test's hands. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "store/store.h"
+#include "store_fakes.h"
+
+#define MS WEIR_MILLISECOND
+#define NOW (1000 * WEIR_SECOND)
+
+static struct {
+    struct store_shared *shared;
+    struct store *store;
+    struct store_url url;
+    struct store_limit *limits[4];
+    unsigned limits_count;
+    unsigned answers;
+    int error;
+    struct remote_answer answer;
+} t;
+
+static int open_with(enum store_kind kind, uint64_t nodes)
+{
+    memset(&fake, 0, sizeof fake);
+    memset(&t, 0, sizeof t);
+    fake.lease_says = LEASE_ANSWERED;
+    fake.sync_says = SYNC_ANSWERED;
+    t.url.kind = kind;
+    struct store_shared_options shared = {.prefix = TEXT("weir"), .fleet_size = nodes, .node = 1};
+    struct client_options client = {.url = &t.url};
+    struct client_driver driver = {0};
+    assert_int_equal(store_shared_create(&t.shared, &shared), 0);
+    return store_create(&t.store, t.shared, &client, &driver, NOW);
+}
+
+static int open_store(void **state)
+{
+    return open_with(STORE_ALONE, 2);
+}
+
+static int open_cluster(void **state)
+{
+    return open_with(STORE_CLUSTER, 2);
+}
+
+static int close_store(void **state)
+{
+    store_destroy(t.store, NOW);
+    for (unsigned i = 0; i < t.limits_count; i++) {
+        assert_int_equal(t.limits[i]->references, 1); /* nobody holds it any more */
+        store_limit_release(t.limits[i]);
+    }
+    store_shared_destroy(t.shared);
+    return 0;
+}
+
+/* A bucket of `count` that refills in a second. */
+static struct store_limit *limit(const char *name, uint64_t count, int mode, int on_failure)
+{
+    struct weir_error error;
+    struct remote_spec spec = {.name = text_of(name),
+                               .options = WEIR_OPTIONS_INIT,
+                               .mode = mode,
+                               .on_failure = on_failure,
+                               .deny_cache_ns = WEIR_SECOND,
+                               .sync_ns = 100 * MS};
+    spec.options.algorithm = WEIR_TOKEN_BUCKET;
+    spec.options.count = count;
+    spec.options.period_ns = WEIR_SECOND;
+    if (store_limit_open(t.shared, &spec, &t.limits[t.limits_count], &error) != 0) {
+        fail_msg("%s", error.text);
+    }
+    return t.limits[t.limits_count++];
+}
+
+static void hear(void *arg, int error, const struct remote_answer *answer)
+{
+    t.answers++;
+    t.error = error;
+    t.answer = *answer;
+}
+
+static struct remote_part part(struct store_limit *l, const char *key, uint64_t cost)
+{
+    return (struct remote_part){.limit = l, .key = text_of(key), .cost = cost};
+}
+
+static int ask_parts(int verb, const struct remote_part *parts, size_t n, uint64_t time_ns,
+                     uint64_t now_ns)
+{
+    struct remote_question q = {
+        .verb = verb, .parts = parts, .n = n, .time_ns = time_ns, .now_ns = now_ns};
+    t.answers = 0;
+    return store_ask(t.store, &q, now_ns, &t.answer, hear, NULL);
+}
+
+static int ask(struct store_limit *l, uint64_t cost, uint64_t now_ns)
+{
+    struct remote_part p = part(l, "alice", cost);
+    return ask_parts(REMOTE_CHECK, &p, 1, 0, now_ns);
+}
+
+static void reply(unsigned i, int verdict, int64_t remaining, int64_t retry_us, int64_t bound)
+{
+    struct store_reply r = fake_reply(verdict, remaining, retry_us, bound);
+    fake_end(i, CLIENT_REPLIED, &r, NOW);
+}
+
+/* ---- one limit ---- */
+
+static void an_exact_question_is_one_call_and_its_reply_the_answer(void **state)
+{
+    struct store_limit *l = limit("api", 10, REMOTE_EXACT, REMOTE_FAIL_LOCAL);
+    assert_int_equal(ask(l, 2, NOW), REMOTE_PENDING);
+    assert_int_equal(fake.count, 1);
+    assert_string_equal(fake.calls[0].script, "token_bucket");
+    assert_string_equal(fake.calls[0].arguments,
+                        "1 weir:1:api:t:{ralice} check 1 10 10 100000 0 2 0 ");
+    assert_int_equal(t.answers, 0);
+    reply(0, WEIR_ALLOW, 8, 0, 0);
+    assert_int_equal(t.answers, 1);
+    assert_int_equal(t.error, 0);
+    assert_int_equal(t.answer.answer.verdict, WEIR_ALLOW);
+    assert_int_equal(t.answer.answer.remaining, 8);
+    assert_int_equal(t.answer.answer.flags, 0);
+    assert_int_equal(t.answer.stamp, 123456 * WEIR_MICROSECOND);
+    assert_int_equal(l->counts.allowed, 1);
+}
+
+static void without_a_store_the_policy_decides_at_once(void **state)
+{
+    static const struct {
+        int policy;
+        int verdict;
+        unsigned flags;
+    } rows[] = {{REMOTE_FAIL_OPEN, WEIR_ALLOW, REMOTE_DEGRADED},
+                {REMOTE_FAIL_CLOSED, WEIR_DENY, REMOTE_DEGRADED | REMOTE_CLOSED},
+                {REMOTE_FAIL_LOCAL, WEIR_DENY, REMOTE_DEGRADED}};
+    fake.refuse = WEIR_EIO;
+    for (unsigned i = 0; i < 3; i++) {
+        struct store_limit *l = limit("api", 10, REMOTE_EXACT, rows[i].policy);
+        assert_int_equal(ask(l, 1, NOW), REMOTE_ANSWERED);
+        assert_int_equal(t.answer.answer.verdict, rows[i].verdict);
+        assert_int_equal(t.answer.answer.flags, rows[i].flags);
+        assert_int_equal(l->counts.degraded[rows[i].policy], 1);
+        assert_int_equal(ask(l, 11, NOW), REMOTE_ANSWERED);
+        assert_int_equal(t.answer.answer.verdict, WEIR_NEVER);
+    }
+}
+
+static void a_call_without_a_reply_is_not_made_again(void **state)
+{
+    struct store_limit *l = limit("api", 10, REMOTE_EXACT, REMOTE_FAIL_OPEN);
+    assert_int_equal(ask(l, 1, NOW), REMOTE_PENDING);
+    fake_end(0, CLIENT_UNKNOWN, NULL, NOW);
+    assert_int_equal(t.answers, 1);
+    assert_int_equal(fake.count, 0);
+    assert_int_equal(t.answer.answer.verdict, WEIR_ALLOW);
+    assert_int_equal(t.answer.answer.flags, REMOTE_DEGRADED);
+    assert_int_equal(ask(l, 1, NOW), REMOTE_PENDING);
+    struct store_reply damaged = {.type = '-', .text = TEXT("WRONGTYPE"), .refusal = STORE_REFUSED};
+    fake_end(0, CLIENT_REPLIED, &damaged, NOW);
+    assert_int_equal(t.answer.answer.flags, REMOTE_DEGRADED);
+}
+
+static void local_goes_on_with_this_nodes_part_of_what_remained(void **state)
+{
+    struct store_limit *l = limit("api", 10, REMOTE_EXACT, REMOTE_FAIL_LOCAL);
+    assert_int_equal(ask(l, 1, NOW), REMOTE_PENDING);
+    reply(0, WEIR_ALLOW, 3, 0, 0);
+    fake.refuse = WEIR_EIO;
+    unsigned allowed = 0;
+    for (unsigned i = 0; i < 10; i++) { /* floor(10/2), and no more than 3 remained */
+        assert_int_equal(ask(l, 1, NOW), REMOTE_ANSWERED);
+        allowed += t.answer.answer.verdict == WEIR_ALLOW;
+        assert_int_equal(t.answer.answer.flags, REMOTE_DEGRADED);
+    }
+    assert_int_equal(allowed, 3);
+    allowed = 0;
+    for (uint64_t now = NOW; now <= NOW + 10 * WEIR_SECOND; now += 10 * MS) {
+        assert_int_equal(ask(l, 1, now), REMOTE_ANSWERED);
+        allowed += t.answer.answer.verdict == WEIR_ALLOW;
+    }
+    assert_int_equal(allowed, 50); /* 10 per second, by two nodes */
+}
+
+static void a_denial_is_remembered_and_answers_without_a_call(void **state)
+{
+    struct store_limit *l = limit("api", 10, REMOTE_EXACT, REMOTE_FAIL_OPEN);
+    assert_int_equal(ask(l, 2, NOW), REMOTE_PENDING);
+    reply(0, WEIR_DENY, 1, 100000, 0);
+    assert_int_equal(ask(l, 2, NOW + 30 * MS), REMOTE_ANSWERED);
+    assert_int_equal(t.answer.answer.verdict, WEIR_DENY);
+    assert_int_equal(t.answer.answer.retry_after_ns, 70 * MS);
+    assert_int_equal(t.answer.answer.flags, 0);
+    assert_int_equal(l->counts.remembered, 1);
+    assert_int_equal(l->counts.denied, 2);
+    assert_int_equal(ask(l, 1, NOW + 30 * MS), REMOTE_PENDING); /* may pass */
+    struct remote_part p = part(l, "alice", 2);
+    assert_int_equal(ask_parts(REMOTE_RESET, &p, 1, 0, NOW), REMOTE_PENDING);
+    struct store_reply one = {.type = ':', .n = 1, .integers = {1}};
+    fake_end(1, CLIENT_REPLIED, &one, NOW);
+    assert_int_equal(t.answer.found, 1);
+    assert_int_equal(ask(l, 2, NOW + 30 * MS), REMOTE_PENDING);
+}
+
+static void verbs_go_to_the_store_and_fail_without_it(void **state)
+{
+    struct store_limit *l = limit("api", 1000, REMOTE_LEASED, REMOTE_FAIL_OPEN);
+    struct remote_part p = part(l, "alice", 5);
+    assert_int_equal(ask_parts(REMOTE_BLOCK, &p, 1, WEIR_SECOND, NOW), REMOTE_PENDING);
+    assert_non_null(strstr(fake.calls[0].arguments, " blockfor "));
+    assert_non_null(strstr(fake.calls[0].arguments, " 1000000 "));
+    struct store_reply one = {.type = ':', .n = 1, .integers = {1}};
+    fake_end(0, CLIENT_REPLIED, &one, NOW);
+    assert_int_equal(t.error, 0);
+    assert_int_equal(fake.lease_forgets, 1);
+    assert_int_equal(ask_parts(REMOTE_REFUND, &p, 1, 0, NOW), REMOTE_PENDING);
+    assert_non_null(strstr(fake.calls[0].arguments, " 9007199254740992 ")); /* just now */
+    fake_end(0, CLIENT_UNKNOWN, NULL, NOW);
+    assert_int_equal(t.error, WEIR_EIO);
+    fake.refuse = WEIR_EIO;
+    assert_int_equal(ask_parts(REMOTE_PENALISE, &p, 1, 0, NOW), WEIR_EIO);
+    assert_int_equal(ask_parts(REMOTE_PEEK, &p, 1, 0, NOW), REMOTE_ANSWERED);
+    assert_int_equal(t.answer.answer.flags, REMOTE_DEGRADED);
+}
+
+static void bad_questions_change_nothing(void **state)
+{
+    struct store_limit *l = limit("api", 10, REMOTE_EXACT, REMOTE_FAIL_OPEN);
+    struct remote_part two[] = {part(l, "a", 1), part(l, "b", 1)};
+    struct remote_part empty = part(l, "", 1);
+    struct remote_part nothing = part(l, "a", 0);
+    assert_int_equal(ask_parts(REMOTE_CHECK, &empty, 1, 0, NOW), WEIR_EKEY);
+    assert_int_equal(ask_parts(REMOTE_CHECK, &nothing, 1, 0, NOW), WEIR_ECOST);
+    assert_int_equal(ask_parts(REMOTE_REFUND, two, 2, 0, NOW), WEIR_EINVAL);
+    assert_int_equal(ask_parts(REMOTE_CHECK, two, 2, MS, NOW), WEIR_EINVAL);
+    assert_int_equal(ask_parts(REMOTE_CHECK, two, 0, 0, NOW), WEIR_EINVAL);
+    assert_int_equal(fake.count, 0);
+}
+
+/* ---- leases and exchanges ---- */
+
+static void a_lease_answers_at_once_and_renews_behind_the_answer(void **state)
+{
+    struct store_limit *l = limit("api", 1000, REMOTE_LEASED, REMOTE_FAIL_OPEN);
+    fake.lease_says = LEASE_ANSWERED | LEASE_SEND;
+    assert_int_equal(ask(l, 1, NOW), REMOTE_ANSWERED);
+    assert_int_equal(fake.count, 1);
+    reply(0, WEIR_ALLOW, 8, 0, 0);
+    assert_int_equal(fake.leases_replied, 1);
+    assert_int_equal(t.answers, 0);
+}
+
+static void a_dry_lease_waits_for_the_store_or_its_policy(void **state)
+{
+    struct store_limit *l = limit("api", 1000, REMOTE_LEASED, REMOTE_FAIL_CLOSED);
+    fake.lease_says = LEASE_SEND;
+    assert_int_equal(ask(l, 1, NOW), REMOTE_PENDING);
+    fake.lease_answer.remaining = 77;
+    reply(0, WEIR_ALLOW, 8, 0, 0);
+    assert_int_equal(t.answers, 1);
+    assert_int_equal(t.answer.answer.remaining, 77);
+    assert_int_equal(ask(l, 1, NOW), REMOTE_PENDING);
+    fake_end(0, CLIENT_UNKNOWN, NULL, NOW);
+    assert_int_equal(fake.leases_lost, 1);
+    assert_int_equal(t.answer.answer.flags, REMOTE_DEGRADED | REMOTE_CLOSED);
+    fake.refuse = WEIR_EIO;
+    assert_int_equal(ask(l, 1, NOW), REMOTE_ANSWERED);
+    assert_int_equal(fake.leases_lost, 2);
+    assert_int_equal(l->counts.degraded[REMOTE_FAIL_CLOSED], 2);
+}
+
+static void another_thread_leaves_what_is_to_be_sent_for_a_tick(void **state)
+{
+    struct store_limit *l = limit("api", 1000, REMOTE_LEASED, REMOTE_FAIL_CLOSED);
+    struct remote_part p = part(l, "alice", 1);
+    struct remote_question q = {.verb = REMOTE_CHECK, .parts = &p, .n = 1};
+    fake.lease_says = LEASE_ANSWERED | LEASE_SEND;
+    assert_int_equal(store_ask_here(&q, NOW, &t.answer), REMOTE_ANSWERED);
+    assert_int_equal(fake.count, 0);
+    (void)store_tick(t.store, NOW);
+    assert_int_equal(fake.count, 2); /* and a heartbeat */
+    assert_string_equal(fake.calls[0].arguments, "lease ");
+    assert_string_equal(fake.calls[1].script, "members");
+    fake.lease_says = LEASE_SEND;
+    assert_int_equal(store_ask_here(&q, NOW, &t.answer), REMOTE_PENDING);
+    assert_int_equal(fake.leases_lost, 1);
+}
+
+static void an_exchange_that_is_overdue_is_a_failure(void **state)
+{
+    struct store_limit *l = limit("api", 1000, REMOTE_SYNCED, REMOTE_FAIL_CLOSED);
+    assert_int_equal(ask(l, 1, NOW), REMOTE_ANSWERED);
+    assert_int_equal(t.answer.answer.flags, 0);
+    fake.sync_says = SYNC_DEGRADED;
+    assert_int_equal(ask(l, 1, NOW), REMOTE_ANSWERED);
+    assert_int_equal(t.answer.answer.flags, REMOTE_DEGRADED | REMOTE_CLOSED);
+}
+
+static void a_limit_too_small_for_leases_is_exact_and_bad_pairs_are_refused(void **state)
+{
+    assert_int_equal(limit("tiny", 5, REMOTE_LEASED, REMOTE_FAIL_OPEN)->mode, REMOTE_EXACT);
+    struct weir_error error;
+    struct store_limit *l;
+    struct remote_spec spec = {
+        .name = TEXT("log"), .options = WEIR_OPTIONS_INIT, .mode = REMOTE_LEASED};
+    spec.options.algorithm = WEIR_SLIDING_LOG;
+    spec.options.count = 10;
+    spec.options.period_ns = WEIR_SECOND;
+    assert_int_equal(store_limit_open(t.shared, &spec, &l, &error), WEIR_EINVAL);
+    assert_string_equal(error.text, "sliding_log cannot be leased");
+}
+
+/* ---- several limits ---- */
+
+static void limits_in_one_place_are_one_call(void **state)
+{
+    struct remote_part parts[] = {
+        part(limit("a", 10, REMOTE_EXACT, REMOTE_FAIL_OPEN), "alice", 1),
+        part(limit("b", 20, REMOTE_EXACT, REMOTE_FAIL_OPEN), "tenant", 1)};
+    assert_int_equal(ask_parts(REMOTE_CHECK, parts, 2, 0, NOW), REMOTE_PENDING);
+    assert_int_equal(fake.count, 1);
+    reply(0, WEIR_DENY, 0, 5000, 1);
+    assert_int_equal(t.answer.answer.limit, 1);
+    assert_int_equal(t.answer.answer.quota, 20);
+    assert_int_equal(fake.count, 0);
+    assert_int_equal(t.limits[0]->counts.denied, 0);
+    assert_int_equal(t.limits[1]->counts.denied, 1);
+}
+
+static void in_a_cluster_who_denies_gives_the_others_their_units_back(void **state)
+{
+    struct remote_part parts[] = {
+        part(limit("a", 10, REMOTE_EXACT, REMOTE_FAIL_OPEN), "alice", 3),
+        part(limit("b", 20, REMOTE_EXACT, REMOTE_FAIL_OPEN), "tenant", 1)};
+    assert_int_equal(ask_parts(REMOTE_CHECK, parts, 2, 0, NOW), REMOTE_PENDING);
+    assert_int_equal(fake.count, 2);
+    assert_true(fake.calls[0].slot != fake.calls[1].slot);
+    reply(0, WEIR_ALLOW, 7, 0, 0);
+    assert_int_equal(t.answers, 0);
+    reply(0, WEIR_DENY, 0, 5000, 0);
+    assert_int_equal(t.answers, 1);
+    assert_int_equal(t.answer.answer.verdict, WEIR_DENY);
+    assert_int_equal(t.answer.answer.limit, 1);
+    assert_int_equal(fake.count, 1);
+    assert_string_equal(fake.calls[0].arguments,
+                        "1 weir:1:a:t:{ralice} refund 1 10 10 100000 0 3 123456 ");
+}
+
+static void a_shard_keeps_limits_together_in_a_cluster(void **state)
+{
+    struct remote_part parts[] = {
+        part(limit("a", 10, REMOTE_EXACT, REMOTE_FAIL_OPEN), "alice", 3),
+        part(limit("b", 20, REMOTE_EXACT, REMOTE_FAIL_OPEN), "tenant", 1)};
+    parts[0].shard = TEXT("acme");
+    parts[1].shard = TEXT("acme");
+    assert_int_equal(ask_parts(REMOTE_CHECK, parts, 2, 0, NOW), REMOTE_PENDING);
+    assert_int_equal(fake.count, 1);
+}
+
+static uint64_t local_remaining(struct weir *w)
+{
+    struct weir_answer a;
+    struct weir_question peek = {.key = "alice", .key_len = 5, .cost = 1, .mode = WEIR_PEEK};
+    assert_int_equal(weir_ask_at(w, &peek, NOW, &a), 0);
+    return a.remaining;
+}
+
+static void local_limits_go_first_and_get_their_units_back(void **state)
+{
+    struct weir_options o = WEIR_OPTIONS_INIT;
+    struct weir *w;
+    o.algorithm = WEIR_TOKEN_BUCKET;
+    o.count = 5;
+    o.period_ns = WEIR_HOUR;
+    o.flags = WEIR_EXPLICIT_TIME;
+    assert_int_equal(weir_open(&w, &o, NULL), 0);
+    struct remote_part parts[] = {part(limit("a", 10, REMOTE_EXACT, REMOTE_FAIL_OPEN), "alice", 1),
+                                  {.local = w, .key = TEXT("alice"), .cost = 2}};
+    assert_int_equal(ask_parts(REMOTE_CHECK, parts, 2, 0, NOW), REMOTE_PENDING);
+    assert_int_equal(local_remaining(w), 3);
+    reply(0, WEIR_DENY, 0, 5000, 0);
+    assert_int_equal(t.answer.answer.limit, 0);
+    assert_int_equal(local_remaining(w), 5);
+    parts[1].cost = 6; /* the local one says NEVER: nobody else is asked */
+    assert_int_equal(ask_parts(REMOTE_CHECK, parts, 2, 0, NOW), REMOTE_ANSWERED);
+    assert_int_equal(t.answer.answer.verdict, WEIR_NEVER);
+    assert_int_equal(t.answer.answer.limit, 1);
+    assert_int_equal(fake.count, 0);
+    weir_close(w);
+}
+
+static void mixed_modes_give_back_by_their_own_ways(void **state)
+{
+    struct remote_part parts[] = {
+        part(limit("a", 1000, REMOTE_LEASED, REMOTE_FAIL_OPEN), "alice", 3),
+        part(limit("b", 1000, REMOTE_SYNCED, REMOTE_FAIL_OPEN), "alice", 4),
+        part(limit("c", 10, REMOTE_EXACT, REMOTE_FAIL_OPEN), "alice", 1)};
+    assert_int_equal(ask_parts(REMOTE_CHECK, parts, 3, 0, NOW), REMOTE_PENDING);
+    assert_int_equal(fake.count, 1);
+    reply(0, WEIR_DENY, 0, 5000, 0);
+    assert_int_equal(t.answer.answer.limit, 2);
+    assert_int_equal(fake.lease_refunds, 3);
+    assert_int_equal(fake.sync_refunds, 4);
+}
+
+static void the_end_answers_what_is_out(void **state)
+{
+    struct store_limit *l = limit("api", 10, REMOTE_EXACT, REMOTE_FAIL_OPEN);
+    assert_int_equal(ask(l, 1, NOW), REMOTE_PENDING);
+    store_destroy(t.store, NOW);
+    assert_int_equal(t.answers, 1);
+    assert_int_equal(t.answer.answer.flags, REMOTE_DEGRADED);
+    t.store = NULL;
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_store, close_store)
+#define IN_CLUSTER(f) cmocka_unit_test_setup_teardown(f, open_cluster, close_store)
+    const struct CMUnitTest tests[] = {
+        TEST(an_exact_question_is_one_call_and_its_reply_the_answer),
+        TEST(without_a_store_the_policy_decides_at_once),
+        TEST(a_call_without_a_reply_is_not_made_again),
+        TEST(local_goes_on_with_this_nodes_part_of_what_remained),
+        TEST(a_denial_is_remembered_and_answers_without_a_call),
+        TEST(verbs_go_to_the_store_and_fail_without_it),
+        TEST(bad_questions_change_nothing),
+        TEST(a_lease_answers_at_once_and_renews_behind_the_answer),
+        TEST(a_dry_lease_waits_for_the_store_or_its_policy),
+        TEST(another_thread_leaves_what_is_to_be_sent_for_a_tick),
+        TEST(an_exchange_that_is_overdue_is_a_failure),
+        TEST(a_limit_too_small_for_leases_is_exact_and_bad_pairs_are_refused),
+        TEST(limits_in_one_place_are_one_call),
+        IN_CLUSTER(in_a_cluster_who_denies_gives_the_others_their_units_back),
+        IN_CLUSTER(a_shard_keeps_limits_together_in_a_cluster),
+        TEST(local_limits_go_first_and_get_their_units_back),
+        TEST(mixed_modes_give_back_by_their_own_ways),
+        TEST(the_end_answers_what_is_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
