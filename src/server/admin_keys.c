@@ -69,13 +69,29 @@ static void reply_inspected(struct exchange *x, const struct answer *a, int64_t 
     http_reply(x, 200, "application/json", NULL);
 }
 
+static void put_inspected_later(struct deferred *d)
+{
+    struct http_request request;
+    struct exchange x = http_resume(d, &request);
+    struct weir_error error = {0};
+    if (d->error != 0) {
+        http_reply_failure(&x, d->error, &error);
+    } else {
+        reply_inspected(&x, &d->answer, verb_blocked_ms(d));
+    }
+    http_resumed(&x);
+}
+
 static void inspect(struct exchange *x, const struct weir_rules_key *key)
 {
+    struct later later = {.worker = x->connection->worker};
     struct weir_error error = {0};
     struct answer a;
     int64_t blocked_ms = 0;
-    int e = verb_inspect(x->server, key, x->now_ns, &a, &blocked_ms, &error);
-    if (e != 0) {
+    int e = verb_inspect(x->server, key, x->now_ns, &later, &a, &blocked_ms, &error);
+    if (e == ANSWER_LATER) {
+        http_keep(x, &later, put_inspected_later);
+    } else if (e != 0) {
         http_reply_failure(x, e, &error);
     } else {
         reply_inspected(x, &a, blocked_ms);
@@ -202,15 +218,18 @@ static int read_change(json_t *body, enum verb verb, struct change *c, struct we
 
 static void change(struct exchange *x, enum verb verb, json_t *body)
 {
+    struct later later = {.worker = x->connection->worker};
     struct weir_error error = {0};
     struct actor by = {&x->connection->peer, x->role};
     struct change c;
     struct answer a;
     int e = read_change(body, verb, &c, &error);
     if (e == 0) {
-        e = verb_run(x->server, &c.call, &by, x->now_ns, &a, &error);
+        e = verb_run(x->server, &c.call, &by, x->now_ns, &later, &a, &error);
     }
-    if (e != 0) {
+    if (e == ANSWER_LATER) {
+        http_keep(x, &later, put_inspected_later);
+    } else if (e != 0) {
         http_reply_failure(x, e, &error);
     } else {
         inspect(x, &c.call.key);

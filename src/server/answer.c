@@ -1,6 +1,10 @@
 #include "server/answer.h"
 
+#include <weir_fleet.h>
+
+#include "server/deferred.h"
 #include "server/top.h"
+#include "server/worker.h"
 
 #define MS WEIR_MILLISECOND
 
@@ -41,31 +45,70 @@ static void from_engine(const struct weir_answer *from, struct answer *to)
     to->retry_after_ms = retry_ms(from);
     to->flags = (from->flags & WEIR_FLAG_FULL) != 0 ? ANSWER_FULL : 0;
     to->flags |= (from->flags & WEIR_FLAG_SHADOW) != 0 ? ANSWER_SHADOW : 0;
+    to->flags |= (from->flags & WEIR_FLAG_DEGRADED) != 0 ? ANSWER_DEGRADED : 0;
+    to->closed = from->verdict != WEIR_ALLOW && (from->flags & WEIR_FLAG_CLOSED) != 0;
+}
+
+static void from_rules(const struct weir_rules_answer *from, struct answer *to)
+{
+    from_engine(&from->answer, to);
+    to->reason = from->reason;
+    to->window_ns = from->window_ns;
+    to->retry_jitter = from->retry_jitter;
+    memcpy(to->limit, from->limit, sizeof to->limit);
+    if (from->answer.verdict == WEIR_DENY && from->answer.retry_after_ns == WEIR_FOREVER) {
+        to->verdict = WEIR_NEVER;
+        to->reason = WEIR_RULES_BLOCKED;
+    }
+    if (from->reason == WEIR_RULES_NO_LIMIT || from->reason == WEIR_RULES_ALLOWED) {
+        to->quota = 0;
+        to->remaining = -1;
+    }
+}
+
+/* ---- by the rules ---- */
+
+static void on_rules(void *arg, int error, const struct weir_rules_answer *answer)
+{
+    struct deferred *d = arg;
+    d->error = error;
+    if (error == 0) {
+        from_rules(answer, &d->answer);
+    }
+    deferred_answered(d);
+}
+
+/* 1: *answer is there; 0: it comes later. */
+static int ask_fleet(struct weir_rules *rules, const struct weir_rules_question *question,
+                     uint64_t now_ns, struct later *later, struct weir_rules_answer *answer,
+                     struct weir_error *error)
+{
+    struct deferred *d = deferred_spare(later->worker);
+    later->kept = d;
+    return d == NULL ? WEIR_ENOMEM
+                     : weir_rules_ask_async(rules, later->worker->where, question, now_ns, answer,
+                                            on_rules, d, error);
 }
 
 int answer_ask(struct weir_rules *rules, const struct weir_rules_question *question,
-               uint64_t now_ns, struct answer *answer, struct weir_error *error)
+               uint64_t now_ns, struct later *later, struct answer *answer,
+               struct weir_error *error)
 {
     struct weir_rules_answer a;
-    int e = weir_rules_ask_at(rules, question, now_ns, &a, error);
-    if (e != 0) {
+    bool fleet = later != NULL && later->worker->where != NULL;
+    int e = fleet ? ask_fleet(rules, question, now_ns, later, &a, error)
+                  : weir_rules_ask_at(rules, question, now_ns, &a, error);
+    if (e < 0) {
         return e;
     }
-    from_engine(&a.answer, answer);
-    answer->reason = a.reason;
-    answer->window_ns = a.window_ns;
-    answer->retry_jitter = a.retry_jitter;
-    memcpy(answer->limit, a.limit, sizeof answer->limit);
-    if (a.answer.verdict == WEIR_DENY && a.answer.retry_after_ns == WEIR_FOREVER) {
-        answer->verdict = WEIR_NEVER;
-        answer->reason = WEIR_RULES_BLOCKED;
+    if (fleet && e == 0) {
+        return ANSWER_LATER;
     }
-    if (a.reason == WEIR_RULES_NO_LIMIT || a.reason == WEIR_RULES_ALLOWED) {
-        answer->quota = 0;
-        answer->remaining = -1;
-    }
+    from_rules(&a, answer);
     return 0;
 }
+
+/* ---- one limit ---- */
 
 void answer_from_limit(const struct weir_answer *from, struct weir_rules_value limit,
                        const struct weir_rules_found *found, struct answer *to)
@@ -84,6 +127,7 @@ void answer_from_limit(const struct weir_answer *from, struct weir_rules_value l
         to->verdict = WEIR_ALLOW;
         to->reason = WEIR_RULES_LIMIT;
         to->retry_after_ms = 0;
+        to->closed = false;
         to->flags |= ANSWER_SHADOW;
     }
 }
@@ -101,8 +145,43 @@ void answer_note(const struct answer *told, const struct weir_answer *from, cons
 struct checking {
     const struct direct *direct;
     uint64_t now_ns;
+    struct later *later;
     struct answer *answer;
 };
+
+static void on_checked(struct deferred *d, int error, const struct remote_answer *answer)
+{
+    const struct later_question *q = &d->later;
+    d->error = error;
+    if (error == 0) {
+        struct text key = later_key(q);
+        answer_from_limit(&answer->answer, (struct weir_rules_value){q->limit, strlen(q->limit)},
+                          &q->found, &d->answer);
+        if (d->wire.mode != WEIR_PEEK) {
+            answer_note(&d->answer, &answer->answer, key.at, key.len, &q->found);
+        }
+    }
+    deferred_answered(d);
+}
+
+/* By the fleet's store: 0 if it knows already. */
+static int check_remote(const struct checking *c, const struct weir_question *q,
+                        const struct weir_rules_found *found, struct weir_answer *a)
+{
+    struct remote_answer answer;
+    struct later_call call = {.verb = q->mode == WEIR_PEEK ? REMOTE_PEEK : REMOTE_CHECK,
+                              .cost = q->cost,
+                              .time_ns = q->max_wait_ns,
+                              .now_ns = c->now_ns};
+    int e = later_ask(c->later, c->direct->key.limit, q->key, q->key_len, found, &call, on_checked,
+                      &answer);
+    if (e == 0) {
+        *a = answer.answer;
+    } else if (e == ANSWER_LATER) {
+        c->later->kept->wire.mode = q->mode;
+    }
+    return e;
+}
 
 static int check_found(void *arg, struct weir *limiter, const void *key, size_t key_len,
                        const struct weir_rules_found *found)
@@ -115,7 +194,8 @@ static int check_found(void *arg, struct weir *limiter, const void *key, size_t 
                               .max_wait_ns = c->direct->max_wait_ns,
                               .mode = c->direct->mode};
     struct weir_answer a;
-    int e = weir_ask_at(limiter, &q, c->now_ns, &a);
+    int e = found->remote == NULL ? weir_ask_at(limiter, &q, c->now_ns, &a)
+                                  : check_remote(c, &q, found, &a);
     if (e == 0) {
         answer_from_limit(&a, c->direct->key.limit, found, c->answer);
     }
@@ -126,9 +206,9 @@ static int check_found(void *arg, struct weir *limiter, const void *key, size_t 
 }
 
 int answer_check(struct weir_rules *rules, const struct direct *direct, uint64_t now_ns,
-                 struct answer *answer, struct weir_error *error)
+                 struct later *later, struct answer *answer, struct weir_error *error)
 {
-    struct checking c = {direct, now_ns, answer};
+    struct checking c = {direct, now_ns, later, answer};
     error->text[0] = 0;
     return weir_rules_use(rules, &direct->key, check_found, &c, error);
 }

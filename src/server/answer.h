@@ -6,6 +6,7 @@
 #ifndef WEIR_SERVER_ANSWER_H
 #define WEIR_SERVER_ANSWER_H
 
+#include "base/remote.h"
 #include "server/server.h"
 
 /* Bits of answer.flags, by the names that all protocols use. */
@@ -27,6 +28,7 @@ struct answer {
     uint64_t reset_after_ms;
     uint64_t delay_ms;
     unsigned flags;
+    bool closed;           /* denied by `on_store_failure: closed`, not for want of units */
     uint64_t window_ns;    /* for headers alone: these two as in struct weir_rules_answer */
     unsigned retry_jitter; /* hundredths of a percent */
 };
@@ -50,10 +52,32 @@ void answer_from_limit(const struct weir_answer *from, struct weir_rules_value l
 void answer_note(const struct answer *told, const struct weir_answer *from, const void *key,
                  size_t key_len, const struct weir_rules_found *found);
 
+/* ---- asking ---- */
+
+/*
+ * What the functions below and their like (verbs.h, reservations.h) return besides 0 and WEIR_E...:
+ * a fleet's store has been asked, and later->kept gets the answer. The caller keeps it at once, by
+ * deferred_keep().
+ */
+#define ANSWER_LATER 100
+
+/* WEIR_EIO, in words. */
+#define ANSWER_NO_STORE "the store does not answer, and nobody else can do this"
+
+struct deferred;
+struct worker;
+
+/* NULL in place of one: no limit that a fleet decides can be asked (WEIR_ENOTSUP). */
+struct later {
+    struct worker *worker; /* that asks */
+    struct deferred *kept; /* with ANSWER_LATER */
+};
+
 /* 0 or WEIR_E... with the reason in *error. Rounded up: whoever waits that long is let in. */
 int answer_ask(struct weir_rules *rules, const struct weir_rules_question *question,
-               uint64_t now_ns, struct answer *answer, struct weir_error *error);
+               uint64_t now_ns, struct later *later, struct answer *answer,
+               struct weir_error *error);
 int answer_check(struct weir_rules *rules, const struct direct *direct, uint64_t now_ns,
-                 struct answer *answer, struct weir_error *error);
+                 struct later *later, struct answer *answer, struct weir_error *error);
 
 #endif

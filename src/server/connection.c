@@ -16,18 +16,12 @@ static uint64_t now_ms(const struct connection *c)
     return uv_now(&c->worker->loop);
 }
 
-/* Operators have places of their own: they come when there are too many of the others. */
-static bool is_client(const struct protocol *protocol)
-{
-    return protocol->kind != PROTOCOL_ADMIN;
-}
-
 /* ---- ending ---- */
 
-/* Replies that the client has yet to fetch. */
+/* Replies that the client has yet to fetch, or that wait for the answer to an earlier request. */
 static size_t unsent_of(const struct connection *c)
 {
-    return c->closing ? 0 : buffer_len(&c->output) + buffer_len(&c->backlog);
+    return c->closing ? 0 : buffer_len(&c->output) + buffer_len(&c->backlog) + c->pending.held;
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -42,7 +36,7 @@ static void on_closed(uv_handle_t *handle)
     if (c->next != NULL) {
         c->next->previous = c->previous;
     }
-    if (is_client(c->protocol)) {
+    if (connection_is_client(c->protocol)) {
         (void)fetch_sub(&w->server->connections, 1);
     }
     if (c->entered) {
@@ -71,6 +65,7 @@ void connection_close(struct connection *c)
     c->worker->unsent -= unsent_of(c); /* nobody will fetch it */
     note_kept(c, 0);
     c->closing = true;
+    deferred_abandon(c);
     if (c->protocol->close != NULL) {
         c->protocol->close(c);
     }
@@ -90,8 +85,9 @@ static void serve(struct connection *c, struct text input, bool kept);
 
 static bool has_room(const struct connection *c)
 {
-    return buffer_len(&c->backlog) < SERVER_OUTPUT_BYTES &&
-           (!c->writing || c->worker->unsent < SERVER_THREAD_OUTPUT_BYTES);
+    return buffer_len(&c->backlog) < SERVER_OUTPUT_BYTES && deferred_has_room(&c->pending) &&
+           ((!c->writing && c->pending.held == 0) ||
+            c->worker->unsent < SERVER_THREAD_OUTPUT_BYTES);
 }
 
 static void on_written(uv_write_t *write, int status);
@@ -157,14 +153,12 @@ static void make_room(struct worker *w, size_t (*has)(const struct connection *c
     }
 }
 
-/* Writes the thread's replies; what does not go out at once is kept. */
-static void flush(struct connection *c)
+/* Writes it; what does not go out at once is kept. */
+static void send_text(struct connection *c, struct text text)
 {
-    struct buffer *replies = &c->worker->replies;
-    struct text text = buffer_text(replies);
     uv_buf_t buf = {.base = (char *)text.at, .len = text.len};
     int n = text.len > 0 && !c->writing ? uv_try_write(&c->uv.stream, &buf, 1) : 0;
-    if (replies->full || (n < 0 && n != UV_EAGAIN)) {
+    if (n < 0 && n != UV_EAGAIN) {
         connection_close(c);
         return;
     }
@@ -187,22 +181,38 @@ static void flush(struct connection *c)
     }
 }
 
+static void empty_replies(struct worker *w)
+{
+    buffer_take(&w->replies, buffer_len(&w->replies));
+    w->replies.full = false;
+}
+
+/* Writes the thread's replies. */
+static void flush(struct connection *c)
+{
+    if (c->worker->replies.full) {
+        connection_close(c);
+    } else {
+        send_text(c, buffer_text(&c->worker->replies));
+    }
+}
+
 /* ---- reading ---- */
 
 /*
  * Each request of a batch took as long as the batch did: all replies go out together. Two looks at
- * a clock for all of them.
+ * a clock for all of them. Those that are answered later count then.
  */
 static int64_t consume(struct connection *c, struct text input)
 {
     struct worker_counts *counts = &c->worker->counts;
     unsigned kind = c->protocol->kind;
-    uint64_t before = counts->requests[kind];
-    uint64_t began_ns = clock_boot_ns();
+    uint64_t before = counts->requests[kind] - counts->deferred;
+    c->worker->began_ns = clock_boot_ns();
     int64_t used = c->protocol->consume(c, input);
-    if (counts->requests[kind] != before) {
-        histogram_add(&counts->took[kind], clock_boot_ns() - began_ns,
-                      counts->requests[kind] - before);
+    uint64_t answered = counts->requests[kind] - counts->deferred - before;
+    if (answered > 0) {
+        histogram_add(&counts->took[kind], clock_boot_ns() - c->worker->began_ns, answered);
     }
     return used;
 }
@@ -210,10 +220,12 @@ static int64_t consume(struct connection *c, struct text input)
 /* Decides requests at the front of `input` and answers them. Returns the bytes used. */
 static size_t decide(struct connection *c, struct text input)
 {
-    struct worker *w = c->worker;
-    buffer_take(&w->replies, buffer_len(&w->replies));
-    w->replies.full = false;
+    empty_replies(c->worker);
+    c->worker->split = 0;
     int64_t used = consume(c, input);
+    if (c->pending.count > 0) {
+        deferred_hold_back(c);
+    }
     if (used == CONNECTION_CLOSE) {
         c->ending = true;
         used = (int64_t)input.len;
@@ -284,7 +296,7 @@ static void take(struct connection *c, struct text text)
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct connection *c = stream->data;
-    if (n < 0 && c->writing && n == UV_EOF) { /* it has said all and still listens */
+    if (n == UV_EOF && (c->writing || c->pending.count > 0)) { /* all said; it still listens */
         (void)uv_read_stop(stream);
         c->reading = false;
         c->ending = true;
@@ -344,7 +356,7 @@ static void go_on(struct connection *c)
     if (c->stopping && c->owed == 0 && has_room(c) && !is_awaited(c)) {
         c->ending = true;
     }
-    if (c->ending && !c->writing) {
+    if (c->ending && !c->writing && c->pending.count == 0) {
         leave(c);
     } else {
         set_reading(c, !c->ending && has_room(c));
@@ -380,6 +392,10 @@ void connection_check_time(struct connection *c, uint64_t now)
 {
     const struct server_options *o = &c->worker->server->options;
     note_progress(c, now);
+    if (c->pending.count > 0 &&
+        !c->writing) { /* it waits for us: answers have times of their own */
+        c->since_ms = now;
+    }
     if (c->stopping && !c->writing) { /* nobody is awaited for ever */
         go_on(c);
     }
@@ -396,99 +412,37 @@ void connection_check_time(struct connection *c, uint64_t now)
     }
 }
 
-/* ---- beginning ---- */
+/* ---- answers that came later ---- */
 
-static void note_peer(struct connection *c)
+/* Writes what does not wait for anything any more. */
+static void send_answered(struct connection *c)
 {
-    struct sockaddr_storage from;
-    int size = sizeof from;
-    if (uv_tcp_getpeername(&c->uv.tcp, (struct sockaddr *)&from, &size) != 0) {
-        return;
+    struct worker *w = c->worker;
+    struct text behind;
+    bool more = true;
+    while (more && !c->closing) {
+        empty_replies(w);
+        more = deferred_collect(c, &behind);
+        flush(c);
+        if (behind.len > 0 && !c->closing) {
+            send_text(c, behind);
+        }
+        deferred_release(c);
     }
-    char text[INET6_ADDRSTRLEN] = "";
-    if (from.ss_family == AF_INET) {
-        (void)uv_ip4_name((const struct sockaddr_in *)&from, text, sizeof text);
-    } else if (from.ss_family == AF_INET6) {
-        (void)uv_ip6_name((const struct sockaddr_in6 *)&from, text, sizeof text);
-    }
-    (void)address_parse(text_of(text), &c->peer, NULL);
 }
 
-/* In the thread's list, with a handle that is to be closed. NULL: no memory. */
-static struct connection *create(struct worker *w, const struct protocol *protocol, bool tcp)
+void connection_resume(struct connection *c)
 {
-    struct connection *c = calloc(1, sizeof *c + protocol->session_bytes);
-    if (c == NULL ||
-        (tcp ? uv_tcp_init(&w->loop, &c->uv.tcp) : uv_pipe_init(&w->loop, &c->uv.pipe, 0)) != 0) {
-        free(c);
-        return NULL;
-    }
-    c->uv.handle.data = c;
-    c->worker = w;
-    c->protocol = protocol;
-    c->since_ms = now_ms(c);
-    overload_enter(c);
-    buffer_init(&c->input, SERVER_REQUEST_BYTES + SERVER_READ_BYTES);
-    buffer_init(&c->output, 2 * SERVER_OUTPUT_BYTES);
-    buffer_init(&c->backlog, 2 * SERVER_OUTPUT_BYTES);
-    c->next = w->connections;
-    if (c->next != NULL) {
-        c->next->previous = c;
-    }
-    w->connections = c;
-    return c;
-}
-
-static void refuse(struct connection *c, uint64_t *count)
-{
-    const char *words = c->protocol->refusal;
-    uv_buf_t buf = {.base = (char *)words, .len = words != NULL ? strlen(words) : 0};
-    if (words != NULL) {
-        (void)uv_try_write(&c->uv.stream, &buf, 1);
-    }
-    count_own(count, 1);
-    connection_close(c);
-}
-
-/* False if its address has as many connections as it may. */
-static bool enter(struct connection *c)
-{
-    struct peers *peers = c->worker->server->peers;
-    c->entered = peers != NULL && c->peer.family != 0 && peers_enter(peers, &c->peer);
-    return c->entered || peers == NULL || c->peer.family == 0;
-}
-
-static bool is_too_many(const struct worker *w, const struct protocol *protocol, uint64_t open)
-{
-    return is_client(protocol) ? open >= w->server->options.connections
-                               : w->counts.open[PROTOCOL_ADMIN] > SERVER_ADMIN_CONNECTIONS;
-}
-
-bool connection_accept(struct worker *w, uv_stream_t *listener, const struct protocol *protocol)
-{
-    bool tcp = listener->type == UV_TCP;
-    struct connection *c = create(w, protocol, tcp);
-    if (c == NULL) {
-        return false;
-    }
-    uint64_t open = is_client(protocol) ? fetch_add(&w->server->connections, 1) : 0;
-    count_own(&w->counts.open[protocol->kind], 1);
-    if (uv_accept(listener, &c->uv.stream) != 0) {
-        connection_close(c);
-        return true;
-    }
-    if (tcp) {
-        (void)uv_tcp_nodelay(&c->uv.tcp, 1);
-        note_peer(c);
-    }
-    if (is_too_many(w, protocol, open)) {
-        connection_tell_refused(c, CONNECTION_TOO_MANY);
-        refuse(c, &w->counts.refused);
-    } else if (is_client(protocol) && !enter(c)) {
-        connection_tell_refused(c, CONNECTION_TOO_MANY_OF_ADDRESS);
-        refuse(c, &w->counts.refused_address);
+    (void)weir_rules_now(c->worker->server->rules, &c->worker->now_ns);
+    send_answered(c);
+    if (!c->reading && buffer_len(&c->input) > 0 && !c->ending && !c->closing) {
+        serve(c, buffer_text(&c->input), true);
     } else {
-        set_reading(c, true);
+        go_on(c);
     }
-    return true;
+}
+
+void connection_begin(struct connection *c)
+{
+    set_reading(c, true);
 }

@@ -21,6 +21,7 @@
 
 #include "policy/address.h"
 #include "server/access.h"
+#include "server/deferred.h"
 #include "server/overload.h"
 #include "server/server.h"
 
@@ -33,7 +34,7 @@ struct protocol {
     size_t session_bytes; /* of c->session, zeroed */
     /*
      * Consumes complete requests from the front of `input`, puts replies into
-     * c->worker->replies, and stops early when those are SERVER_FLUSH_BYTES: it is
+     * c->worker->replies, and stops early when connection_takes() no more: it is
      * called again for the rest. How many bytes were used; CONNECTION_CLOSE if the
      * connection is to end once the replies are out.
      */
@@ -67,10 +68,11 @@ struct connection {
     size_t kept;       /* of input: as it is counted in the thread's */
     size_t owed;       /* while stopping: bytes that had arrived before */
     struct overload_place place;
-    struct address peer;     /* family 0: a unix socket */
-    struct access_pass pass; /* what it has shown */
-    unsigned wrong;          /* secrets that it has tried */
-    bool entered;            /* counted among its address's */
+    struct deferred_list pending; /* answers that have not come, and what waits for them */
+    struct address peer;          /* family 0: a unix socket */
+    struct access_pass pass;      /* what it has shown */
+    unsigned wrong;               /* secrets that it has tried */
+    bool entered;                 /* counted among its address's */
     bool writing;
     bool reading;
     bool stopping; /* the server ends: what is owed, no more */
@@ -88,6 +90,14 @@ struct connection {
 bool connection_accept(struct worker *worker, uv_stream_t *listener,
                        const struct protocol *protocol);
 
+/* Operators have places of their own: they come when there are too many of the others. */
+static inline bool connection_is_client(const struct protocol *protocol)
+{
+    return protocol->kind != PROTOCOL_ADMIN;
+}
+
+void connection_begin(struct connection *c); /* to read */
+
 #define CONNECTION_WRONG_MAX 10
 
 /* Counts a wrong secret; true if it was one too many: the connection is to end. */
@@ -97,6 +107,9 @@ bool connection_wrong_secret(struct connection *c);
 void connection_stop(struct connection *c);
 
 void connection_close(struct connection *c);
+
+/* Answers that were awaited have come: replies are written, and input that waited for them is decided. */
+void connection_resume(struct connection *c);
 
 /* Into the log (connection_tell.c). */
 enum connection_refusal {

@@ -149,6 +149,28 @@ static bool answer(struct connection *c, const struct http_request *request)
     return x.close;
 }
 
+void http_keep(struct exchange *x, const struct later *later, deferred_put_fn put)
+{
+    struct deferred_wire *wire = &later->kept->wire;
+    wire->close = x->close;
+    wire->old = x->request->old;
+    wire->head = text_is(x->request->method, "HEAD");
+    deferred_keep(later->kept, x->connection, put);
+}
+
+struct exchange http_resume(const struct deferred *d, struct http_request *request)
+{
+    *request = (struct http_request){.keep_alive = !d->wire.close,
+                                     .old = d->wire.old,
+                                     .method = d->wire.head ? TEXT("HEAD") : TEXT("POST")};
+    return begin(d->connection, request);
+}
+
+void http_resumed(struct exchange *x)
+{
+    buffer_finish(&x->body);
+}
+
 static void complain(struct connection *c, const struct http_request *request)
 {
     struct exchange x = begin(c, request);
@@ -203,8 +225,7 @@ static int64_t consume(struct connection *c, struct text input)
     struct http_session *s = (struct http_session *)(void *)c->session;
     struct http_request request;
     int64_t used = 0;
-    while (input.len > 0 && buffer_len(&c->worker->replies) < SERVER_FLUSH_BYTES &&
-           worth_reading(s, input)) {
+    while (input.len > 0 && connection_takes(c) && worth_reading(s, input)) {
         int got = http_parse(input, &request);
         if (got == HTTP_MORE && note_more(c, s, input, &request)) {
             break;

@@ -84,12 +84,22 @@ void http_reply(struct exchange *x, int status, const char *type, const struct a
 void http_reply_answer(struct exchange *x, int status, const struct answer *a);
 void http_reply_problem(struct exchange *x, int status, const char *detail);
 
+/* ---- answers that come later (http.c) ---- */
+
+/* The request is answered by `put`, when the answer is there; which begins with http_resume(). */
+void http_keep(struct exchange *x, const struct later *later, deferred_put_fn put);
+
+/* What is left of a request by then. End with http_resumed(). */
+struct exchange http_resume(const struct deferred *d, struct http_request *request);
+void http_resumed(struct exchange *x);
+
 /* The same for an error of the rules. */
 void http_reply_failure(struct exchange *x, int e, const struct weir_error *error);
 
 /* The status that says what the answer says. */
 int http_status_of_answer(const struct answer *a);
 int http_status_of_error(int e);
+const char *http_words_of_error(int e, const struct weir_error *error);
 
 /* {"verdict":"allow",...}; {"title":...,"status":...,"detail":...} */
 void http_put_answer(struct buffer *body, const struct answer *a);

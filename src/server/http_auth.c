@@ -236,7 +236,7 @@ static int read_asked(const struct exchange *x, struct asked *a, struct weir_err
 /* No for now, and no for ever: who is told the one comes again. */
 static int status_for_proxy(const struct exchange *x, const struct answer *a)
 {
-    static const int by_status[][2] = {{200, 200}, {403, 403}, {422, 403}};
+    static const int by_status[][2] = {{200, 200}, {403, 403}, {422, 403}, {503, 503}};
     unsigned deny = x->server->options.auth_deny_status;
     int status = http_status_of_answer(a);
     for (size_t i = 0; i < sizeof by_status / sizeof by_status[0]; i++) {
@@ -261,8 +261,32 @@ static void reply(struct exchange *x, const struct answer *a)
     }
 }
 
+static void put_later(struct deferred *d);
+
+static void reply_asked(struct exchange *x, int e, const struct answer *a,
+                        const struct later *later, const struct weir_error *error)
+{
+    if (e == ANSWER_LATER) {
+        http_keep(x, later, put_later);
+    } else if (e != 0) {
+        http_reply_failure(x, e, error);
+    } else {
+        reply(x, a);
+    }
+}
+
+static void put_later(struct deferred *d)
+{
+    struct http_request request;
+    struct exchange x = http_resume(d, &request);
+    struct weir_error error = {0};
+    reply_asked(&x, d->error, &d->answer, NULL, &error);
+    http_resumed(&x);
+}
+
 static void run_auth(struct exchange *x)
 {
+    struct later later = {.worker = x->connection->worker};
     struct asked asked;
     struct answer a;
     struct weir_error error = {0};
@@ -270,13 +294,9 @@ static void run_auth(struct exchange *x)
     if (e == 0) {
         struct weir_rules_question q = {
             .attributes = asked.attributes, .attributes_count = asked.count, .mode = WEIR_CHECK};
-        e = answer_ask(x->server->rules, &q, x->now_ns, &a, &error);
+        e = answer_ask(x->server->rules, &q, x->now_ns, &later, &a, &error);
     }
-    if (e != 0) {
-        http_reply_failure(x, e, &error);
-    } else {
-        reply(x, &a);
-    }
+    reply_asked(x, e, &a, &later, &error);
 }
 
 const struct http_route http_auth_routes[] = {

@@ -25,28 +25,28 @@ static int check_shape(const struct http_question *q, struct weir_error *error)
 /* ---- asking ---- */
 
 static int ask_limit(const struct exchange *x, const struct http_question *q, int mode,
-                     struct answer *answer, struct weir_error *error)
+                     struct later *later, struct answer *answer, struct weir_error *error)
 {
     struct direct d = {.key = http_key_of(q),
                        .cost = q->cost,
                        .max_wait_ns = q->max_wait_ms * WEIR_MILLISECOND,
                        .mode = mode};
-    return answer_check(x->server->rules, &d, x->now_ns, answer, error);
+    return answer_check(x->server->rules, &d, x->now_ns, later, answer, error);
 }
 
 static int ask_rules(const struct exchange *x, const struct http_question *q, int mode,
-                     struct answer *answer, struct weir_error *error)
+                     struct later *later, struct answer *answer, struct weir_error *error)
 {
     struct weir_rules_question asked = {.attributes = q->attributes,
                                         .attributes_count = q->attributes_count,
                                         .cost = q->cost,
                                         .max_wait_ns = q->max_wait_ms * WEIR_MILLISECOND,
                                         .mode = mode};
-    return answer_ask(x->server->rules, &asked, x->now_ns, answer, error);
+    return answer_ask(x->server->rules, &asked, x->now_ns, later, answer, error);
 }
 
-static int ask(const struct exchange *x, const json_t *object, int mode, struct answer *answer,
-               struct weir_error *error)
+static int ask(const struct exchange *x, const json_t *object, int mode, struct later *later,
+               struct answer *answer, struct weir_error *error)
 {
     struct http_question q;
     error->text[0] = 0;
@@ -55,8 +55,8 @@ static int ask(const struct exchange *x, const json_t *object, int mode, struct 
     if (e != 0) {
         return e;
     }
-    return (q.given & (1u << HTTP_LIMIT)) != 0 ? ask_limit(x, &q, mode, answer, error)
-                                               : ask_rules(x, &q, mode, answer, error);
+    return (q.given & (1u << HTTP_LIMIT)) != 0 ? ask_limit(x, &q, mode, later, answer, error)
+                                               : ask_rules(x, &q, mode, later, answer, error);
 }
 
 /* ---- routes ---- */
@@ -76,20 +76,41 @@ json_t *http_read_json(struct exchange *x)
     return json;
 }
 
+static void put_one_later(struct deferred *d);
+
+static void reply_one(struct exchange *x, int mode, int e, const struct answer *a,
+                      const struct later *later, const struct weir_error *error)
+{
+    if (e == ANSWER_LATER) {
+        later->kept->wire.mode = mode;
+        http_keep(x, later, put_one_later);
+    } else if (e != 0) {
+        http_reply_failure(x, e, error);
+    } else {
+        http_reply_answer(x, mode == WEIR_PEEK ? 200 : http_status_of_answer(a), a);
+    }
+}
+
+static void put_one_later(struct deferred *d)
+{
+    struct http_request request;
+    struct exchange x = http_resume(d, &request);
+    struct weir_error error = {0};
+    reply_one(&x, d->wire.mode, d->error, &d->answer, NULL, &error);
+    http_resumed(&x);
+}
+
 static void run_one(struct exchange *x, int mode)
 {
+    struct later later = {.worker = x->connection->worker};
     struct answer a;
     struct weir_error error;
     json_t *body = http_read_json(x);
     if (body == NULL) {
         return;
     }
-    int e = ask(x, body, mode, &a, &error);
-    if (e != 0) {
-        http_reply_failure(x, e, &error);
-    } else {
-        http_reply_answer(x, mode == WEIR_PEEK ? 200 : http_status_of_answer(&a), &a);
-    }
+    int e = ask(x, body, mode, &later, &a, &error);
+    reply_one(x, mode, e, &a, &later, &error);
     json_decref(body);
 }
 
@@ -103,23 +124,80 @@ static void run_peek(struct exchange *x)
     run_one(x, WEIR_PEEK);
 }
 
-/* One after the other, each for itself: not all or nothing. */
-static void answer_each(struct exchange *x, const json_t *questions)
+/* ---- batches ---- */
+
+static void put_item(struct buffer *body, int e, const struct answer *a,
+                     const struct weir_error *error)
 {
+    if (e == 0) {
+        http_put_answer(body, a);
+    } else {
+        http_put_problem(body, http_status_of_error(e), http_words_of_error(e, error));
+    }
+}
+
+/* Behind what the batch has by now. */
+static void put_part_later(struct deferred *part)
+{
+    struct buffer *body = &part->batch->body;
+    struct weir_error error = {0};
+    put_item(body, part->error, &part->answer, &error);
+    buffer_put(body, buffer_text(&part->body));
+}
+
+static void put_batch_later(struct deferred *batch)
+{
+    struct http_request request;
+    struct exchange x = http_resume(batch, &request);
+    for (struct deferred *part = batch->parts; part != NULL; part = part->next) {
+        part->put(part);
+    }
+    buffer_put(&x.body, buffer_text(&batch->body));
+    x.body.full = x.body.full || batch->body.full;
+    http_reply(&x, 200, "application/json", NULL);
+    http_resumed(&x);
+}
+
+/* The answers that are not there yet, if any, are parts of `batch`. NULL: no fleet decides. */
+static void answer_each(struct exchange *x, const json_t *questions, struct deferred *batch)
+{
+    struct later later = {.worker = x->connection->worker};
     buffer_put(&x->body, TEXT("{\"results\":["));
     for (size_t i = 0; i < json_array_size(questions); i++) {
         struct answer a;
         struct weir_error error;
-        int e = ask(x, json_array_get(questions, i), WEIR_CHECK, &a, &error);
+        int e = ask(x, json_array_get(questions, i), WEIR_CHECK, batch != NULL ? &later : NULL, &a,
+                    &error);
         buffer_put(&x->body, i > 0 ? TEXT(",") : TEXT(""));
-        if (e == 0) {
-            http_put_answer(&x->body, &a);
+        if (e == ANSWER_LATER) {
+            deferred_keep_part(later.kept, batch, &x->body, put_part_later);
         } else {
-            http_put_problem(&x->body, http_status_of_error(e),
-                             error.text[0] != 0 ? error.text : weir_strerror(e));
+            put_item(&x->body, e, &a, &error);
         }
     }
     buffer_put(&x->body, TEXT("]}"));
+}
+
+/* One after the other, each for itself: not all or nothing. */
+static void answer_batch(struct exchange *x, const json_t *questions)
+{
+    struct later later = {.worker = x->connection->worker};
+    if (later.worker->where != NULL) {
+        later.kept = deferred_batch(later.worker);
+        if (later.kept == NULL) {
+            http_reply_problem(x, 500, "out of memory");
+            return;
+        }
+    }
+    answer_each(x, questions, later.kept);
+    if (later.kept != NULL && later.kept->parts != NULL) {
+        deferred_end_parts(later.kept, &x->body);
+        http_keep(x, &later, put_batch_later);
+        return;
+    }
+    if (later.kept != NULL) {
+        deferred_destroy(later.kept);
+    }
     http_reply(x, 200, "application/json", NULL);
 }
 
@@ -135,7 +213,7 @@ static void run_batch(struct exchange *x)
     } else if (json_array_size(questions) > BATCH_MAX) {
         http_reply_problem(x, 400, "expected at most 1000 requests");
     } else {
-        answer_each(x, questions);
+        answer_batch(x, questions);
     }
     json_decref(body);
 }

@@ -299,6 +299,9 @@ int http_status_of_answer(const struct answer *a)
     if (a->reason == WEIR_RULES_BLOCKED) {
         return 403;
     }
+    if (a->closed) { /* not the client's fault */
+        return 503;
+    }
     static const int by_verdict[] = {[WEIR_ALLOW] = 200, [WEIR_DENY] = 429, [WEIR_NEVER] = 422};
     return by_verdict[a->verdict];
 }
@@ -313,11 +316,17 @@ int http_status_of_error(int e)
     case WEIR_EATTRIBUTE:
     case WEIR_ENOTSUP:
         return 400;
-    case WEIR_EFULL: /* places come free with time */
+    case WEIR_EFULL: /* places come free with time, */
+    case WEIR_EIO:   /* and a store comes back */
         return 503;
     default:
         return 500;
     }
+}
+
+const char *http_words_of_error(int e, const struct weir_error *error)
+{
+    return error->text[0] != 0 ? error->text : e == WEIR_EIO ? ANSWER_NO_STORE : weir_strerror(e);
 }
 
 /* Into the object that the body is. */
@@ -353,6 +362,5 @@ void http_reply_problem(struct exchange *x, int status, const char *detail)
 
 void http_reply_failure(struct exchange *x, int e, const struct weir_error *error)
 {
-    http_reply_problem(x, http_status_of_error(e),
-                       error->text[0] != 0 ? error->text : weir_strerror(e));
+    http_reply_problem(x, http_status_of_error(e), http_words_of_error(e, error));
 }

@@ -13,8 +13,8 @@ static void fail_with(struct exchange *x, int e, const struct weir_error *error)
     }
 }
 
-static int reserve(struct exchange *x, const json_t *body, struct answer *a, char *id,
-                   struct weir_error *error)
+static int reserve(struct exchange *x, const json_t *body, struct later *later, struct answer *a,
+                   char *id, struct weir_error *error)
 {
     struct http_question q;
     error->text[0] = 0;
@@ -27,12 +27,37 @@ static int reserve(struct exchange *x, const json_t *body, struct answer *a, cha
     }
     struct weir_rules_key key = http_key_of(&q);
     return reservation_make(x->server->reservations, x->server->rules, &key, q.cost,
-                            q.ttl_ms != 0 ? q.ttl_ms : RESERVATION_TTL_MS, x->now_ns, a, id, error);
+                            q.ttl_ms != 0 ? q.ttl_ms : RESERVATION_TTL_MS, x->now_ns, later, a, id,
+                            error);
+}
+
+static void reply_reserved(struct exchange *x, int e, const struct answer *a, const char *id,
+                           const struct weir_error *error)
+{
+    char more[64] = ",\"reservation\":null";
+    if (e != 0) {
+        fail_with(x, e, error);
+        return;
+    }
+    if (id[0] != 0) {
+        (void)snprintf(more, sizeof more, ",\"reservation\":\"%s\"", id);
+    }
+    x->more = text_of(more);
+    http_reply_answer(x, http_status_of_answer(a), a);
+}
+
+static void put_reserved_later(struct deferred *d)
+{
+    struct http_request request;
+    struct exchange x = http_resume(d, &request);
+    struct weir_error error = {0};
+    reply_reserved(&x, d->error, &d->answer, d->wire.id, &error);
+    http_resumed(&x);
 }
 
 static void run_reserve(struct exchange *x)
 {
-    char more[64] = ",\"reservation\":null";
+    struct later later = {.worker = x->connection->worker};
     char id[RESERVATION_ID];
     struct weir_error error;
     struct answer a;
@@ -40,22 +65,42 @@ static void run_reserve(struct exchange *x)
     if (body == NULL) {
         return;
     }
-    int e = reserve(x, body, &a, id, &error);
-    if (e != 0) {
-        fail_with(x, e, &error);
+    int e = reserve(x, body, &later, &a, id, &error);
+    if (e == ANSWER_LATER) {
+        http_keep(x, &later, put_reserved_later);
     } else {
-        if (id[0] != 0) {
-            (void)snprintf(more, sizeof more, ",\"reservation\":\"%s\"", id);
-        }
-        x->more = text_of(more);
-        http_reply_answer(x, http_status_of_answer(&a), &a);
+        reply_reserved(x, e, &a, id, &error);
     }
     json_decref(body);
 }
 
+static void put_settled_later(struct deferred *d);
+
 /* The answer is about the key as it is now: 200, whether or not it could take more. */
+static void reply_settled(struct exchange *x, int e, const struct answer *a,
+                          const struct later *later, const struct weir_error *error)
+{
+    if (e == ANSWER_LATER) {
+        http_keep(x, later, put_settled_later);
+    } else if (e != 0) {
+        fail_with(x, e, error);
+    } else {
+        http_reply_answer(x, 200, a);
+    }
+}
+
+static void put_settled_later(struct deferred *d)
+{
+    struct http_request request;
+    struct exchange x = http_resume(d, &request);
+    struct weir_error error = {0};
+    reply_settled(&x, d->error, &d->answer, NULL, &error);
+    http_resumed(&x);
+}
+
 static void settle(struct exchange *x, unsigned members)
 {
+    struct later later = {.worker = x->connection->worker};
     struct http_question q;
     struct weir_error error = {0};
     struct answer a;
@@ -66,12 +111,8 @@ static void settle(struct exchange *x, unsigned members)
     int e = http_read_question(body, members, members, &q, &error);
     e = e != 0 ? e
                : reservation_settle(x->server->reservations, x->server->rules, q.reservation,
-                                    q.actual, x->now_ns, &a, &error);
-    if (e != 0) {
-        fail_with(x, e, &error);
-    } else {
-        http_reply_answer(x, 200, &a);
-    }
+                                    q.actual, x->now_ns, &later, &a, &error);
+    reply_settled(x, e, &a, &later, &error);
     json_decref(body);
 }
 

@@ -11,30 +11,27 @@
  */
 #include "server/reservations.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "base/atomic.h"
 #include "base/error.h"
 #include "base/maths.h"
 #include "policy/config.h"
+#include "server/reservations_id.h"
+#include "server/reservations_later.h"
 
 #define SHARDS 64
 #define LISTS 256
-
-struct id {
-    uint64_t word[2];
-};
 
 struct entry {
     struct entry *next;
     struct id id;
     struct weir_reservation handle;
     uint64_t expires_ns;
-    size_t size;    /* of all of it */
-    bool uncharged; /* a shadow limit would have denied it: there is nothing to settle */
+    size_t size;       /* of all of it */
+    bool uncharged;    /* a shadow limit would have denied it: there is nothing to settle */
+    struct held *held; /* what a fleet's store has given; NULL: `handle` is meant */
     unsigned short limit_len;
     unsigned short tier_len;
     unsigned short parts_count;
@@ -78,6 +75,7 @@ void reservations_destroy(struct reservations *r)
         for (unsigned k = 0; k < LISTS; k++) {
             for (struct entry *e = r->shards[i].lists[k]; e != NULL;) {
                 struct entry *next = e->next;
+                held_destroy(e->held);
                 free(e);
                 e = next;
             }
@@ -97,42 +95,6 @@ void reservations_count(struct reservations *r, struct reservations_counts *coun
                                            .refused = load_relaxed(&r->counts.refused)};
 }
 
-/* ---- ids ---- */
-
-static const char digits[] = "0123456789abcdef";
-
-static void print_id(struct id id, char *text)
-{
-    for (unsigned i = 0; i < 32; i++) {
-        text[i] = digits[id.word[i / 16] >> (60 - 4 * (i % 16)) & 15];
-    }
-    text[32] = 0;
-}
-
-static bool parse_id(struct text text, struct id *id)
-{
-    *id = (struct id){{0, 0}};
-    for (unsigned i = 0; i < 32 && text.len == 32; i++) {
-        char c =
-            (char)(text.at[i] >= 'A' && text.at[i] <= 'F' ? text.at[i] - 'A' + 'a' : text.at[i]);
-        const char *at = c != 0 ? strchr(digits, c) : NULL;
-        if (at == NULL) {
-            return false;
-        }
-        id->word[i / 16] = id->word[i / 16] << 4 | (uint64_t)(at - digits);
-    }
-    return text.len == 32;
-}
-
-static bool random_id(struct id *id)
-{
-    ssize_t n;
-    do {
-        n = getrandom(id, sizeof *id, 0);
-    } while (n < 0 && errno == EINTR);
-    return n == sizeof *id;
-}
-
 static struct shard *shard_of(struct reservations *r, struct id id)
 {
     return &r->shards[id.word[0] % SHARDS];
@@ -149,6 +111,7 @@ static void forget(struct reservations *r, struct entry *e)
 {
     (void)fetch_sub(&r->bytes, e->size);
     (void)fetch_sub(&r->open, 1);
+    held_destroy(e->held);
     free(e);
 }
 
@@ -217,12 +180,15 @@ static bool take_room(struct reservations *r, size_t size)
 
 /* An entry that remembers the key, in no list yet. NULL after an error. */
 static struct entry *create(struct reservations *r, const struct weir_rules_key *key,
-                            uint64_t now_ns, int *e, struct weir_error *error)
+                            const struct later *later, uint64_t now_ns, int *e,
+                            struct weir_error *error)
 {
     size_t size = sizeof(struct entry) + key->limit.len + key->tier.len;
+    size_t parts = 0;
     for (size_t i = 0; i < key->parts_count; i++) {
-        size += key->parts[i].len;
+        parts += key->parts[i].len;
     }
+    size += parts + (later != NULL ? held_size(parts) : 0);
     bool room = take_room(r, size);
     while (!room && clean_some(r, now_ns)) {
         room = take_room(r, size);
@@ -306,22 +272,39 @@ struct making {
     uint64_t cost;
     uint64_t ttl_ns;
     uint64_t now_ns;
+    struct reservations *all;
+    struct later *later;
     struct entry *entry;
     struct answer *answer;
 };
+
+static int reserve_here(const struct making *m, struct weir *limiter, const void *key,
+                        size_t key_len, uint64_t cost, struct weir_answer *a)
+{
+    return weir_reserve_at(limiter, key, key_len, cost, m->ttl_ns, m->now_ns, &m->entry->handle, a);
+}
+
+static int reserve_there(const struct making *m, const void *key, size_t key_len, uint64_t cost,
+                         const struct weir_rules_found *found, struct weir_answer *a)
+{
+    struct held_asked asked = {m->all, m->entry, m->now_ns};
+    return held_take(&m->entry->held, &asked, m->key->limit, key, key_len, found, cost, m->later,
+                     a);
+}
 
 static int reserve_found(void *arg, struct weir *limiter, const void *key, size_t key_len,
                          const struct weir_rules_found *found)
 {
     const struct making *m = arg;
     uint64_t own = found->cost != 0 ? found->cost : 1;
+    uint64_t cost = m->cost != 0 ? m->cost : own;
     struct weir_answer a;
-    int e = weir_reserve_at(limiter, key, key_len, m->cost != 0 ? m->cost : own, m->ttl_ns,
-                            m->now_ns, &m->entry->handle, &a);
+    int e = found->remote == NULL ? reserve_here(m, limiter, key, key_len, cost, &a)
+                                  : reserve_there(m, key, key_len, cost, found, &a);
     if (e == 0) {
         answer_from_limit(&a, m->key->limit, found, m->answer);
         answer_note(m->answer, &a, key, key_len, found);
-        m->entry->uncharged = a.verdict != WEIR_ALLOW;
+        m->entry->uncharged = !held_is_charged(&a);
     }
     return e;
 }
@@ -338,34 +321,51 @@ static void put(struct reservations *r, struct entry *e, uint64_t now_ns)
     (void)pthread_mutex_unlock(&shard->lock);
 }
 
+/* The answer is there: it is a reservation, or nothing. */
+static void conclude(struct reservations *r, struct entry *e, bool made, uint64_t now_ns,
+                     char id[RESERVATION_ID])
+{
+    id[0] = 0;
+    if (!made) {
+        forget(r, e);
+        return;
+    }
+    id_print(e->id, id); /* before anybody else can have it and end it */
+    put(r, e, now_ns);
+    (void)fetch_add(&r->counts.made, 1);
+}
+
+void reservation_made(const struct held_asked *asked, bool charged, bool made,
+                      char id[RESERVATION_ID])
+{
+    asked->entry->uncharged = !charged;
+    conclude(asked->all, asked->entry, made, asked->now_ns, id);
+}
+
 int reservation_make(struct reservations *r, struct weir_rules *rules,
                      const struct weir_rules_key *key, uint64_t cost, uint64_t ttl_ms,
-                     uint64_t now_ns, struct answer *answer, char id[RESERVATION_ID],
-                     struct weir_error *error)
+                     uint64_t now_ns, struct later *later, struct answer *answer,
+                     char id[RESERVATION_ID], struct weir_error *error)
 {
-    struct making m = {key, cost, ttl_ms * WEIR_MILLISECOND, now_ns, NULL, answer};
+    struct making m = {key, cost, ttl_ms * WEIR_MILLISECOND, now_ns, r, later, NULL, answer};
     id[0] = 0;
     error->text[0] = 0;
     int e = check_key(key, error);
-    m.entry = e == 0 ? create(r, key, now_ns, &e, error) : NULL;
+    m.entry = e == 0 ? create(r, key, later, now_ns, &e, error) : NULL;
     if (m.entry == NULL) {
         return e;
     }
-    if (!random_id(&m.entry->id)) {
+    if (!id_random(&m.entry->id)) {
         forget(r, m.entry);
         return fail(error, WEIR_EIO, "no random numbers");
     }
     remember(m.entry, key);
     m.entry->expires_ns = add_sat(now_ns, m.ttl_ns);
     e = weir_rules_use(rules, key, reserve_found, &m, error);
-    if (e != 0 || answer->verdict != WEIR_ALLOW) {
-        forget(r, m.entry);
-        return e;
+    if (e != ANSWER_LATER) {
+        conclude(r, m.entry, e == 0 && answer->verdict == WEIR_ALLOW, now_ns, id);
     }
-    print_id(m.entry->id, id); /* before anybody else can have it and end it */
-    put(r, m.entry, now_ns);
-    (void)fetch_add(&r->counts.made, 1);
-    return 0;
+    return e;
 }
 
 /* ---- ending one ---- */
@@ -401,6 +401,9 @@ static int settle_found(void *arg, struct weir *limiter, const void *key, size_t
     const struct settling *s = arg;
     struct weir_question peek = {.key = key, .key_len = key_len, .cost = 1, .mode = WEIR_PEEK};
     struct weir_answer a;
+    if (found->remote != NULL) {
+        return WEIR_ENOLIMIT;
+    }
     int e = s->entry->uncharged
                 ? weir_ask_at(limiter, &peek, s->now_ns, &a)
                 : weir_settle_at(limiter, &s->entry->handle, s->actual, s->now_ns, &a);
@@ -414,7 +417,7 @@ static int settle_found(void *arg, struct weir *limiter, const void *key, size_t
 static int fail_settle(struct reservations *r, struct entry *entry, int e, uint64_t now_ns,
                        struct weir_error *error)
 {
-    if (e == WEIR_EFULL || e == WEIR_ETIME) {
+    if (e == WEIR_EFULL || e == WEIR_ETIME || e == WEIR_EIO || e == WEIR_ENOMEM) {
         put(r, entry, now_ns); /* it can be tried again */
         return e;
     }
@@ -425,22 +428,43 @@ static int fail_settle(struct reservations *r, struct entry *entry, int e, uint6
                                    : "the limit of this reservation is gone or has changed");
 }
 
-int reservation_settle(struct reservations *r, struct weir_rules *rules, struct text text,
-                       uint64_t actual, uint64_t now_ns, struct answer *answer,
-                       struct weir_error *error)
+void reservation_settled(const struct held_asked *asked, bool good)
+{
+    (void)fetch_add(good ? &asked->all->counts.settled : &asked->all->counts.lost, 1);
+    forget(asked->all, asked->entry);
+}
+
+static int settle(struct reservations *r, struct weir_rules *rules, struct entry *entry,
+                  uint64_t actual, uint64_t now_ns, struct later *later, struct answer *answer,
+                  struct weir_error *error)
 {
     struct weir_rules_value parts[CONFIG_KEY_PARTS_MAX];
+    struct weir_rules_key key = recall(entry, parts);
+    struct settling s = {&key, actual, now_ns, entry, answer};
+    struct held_asked asked = {r, entry, now_ns};
+    if (entry->expires_ns <= now_ns) {
+        return WEIR_EEXPIRED;
+    }
+    return entry->held == NULL ? weir_rules_use(rules, &key, settle_found, &s, error)
+                               : held_settle(entry->held, &asked, key.limit, !entry->uncharged,
+                                             actual, later, answer);
+}
+
+int reservation_settle(struct reservations *r, struct weir_rules *rules, struct text text,
+                       uint64_t actual, uint64_t now_ns, struct later *later, struct answer *answer,
+                       struct weir_error *error)
+{
     struct id id;
     error->text[0] = 0;
-    struct entry *entry = parse_id(text, &id) ? take(r, id) : NULL;
+    struct entry *entry = id_parse(text, &id) ? take(r, id) : NULL;
     if (entry == NULL) {
         return fail(error, RESERVATION_NONE,
                     "no such reservation: unknown, expired, settled or cancelled");
     }
-    struct weir_rules_key key = recall(entry, parts);
-    struct settling s = {&key, actual, now_ns, entry, answer};
-    int e = entry->expires_ns <= now_ns ? WEIR_EEXPIRED
-                                        : weir_rules_use(rules, &key, settle_found, &s, error);
+    int e = settle(r, rules, entry, actual, now_ns, later, answer, error);
+    if (e == ANSWER_LATER) {
+        return e;
+    }
     if (e != 0) {
         return fail_settle(r, entry, e, now_ns, error);
     }

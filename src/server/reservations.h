@@ -32,19 +32,22 @@ void reservations_destroy(struct reservations *r); /* NULL is allowed */
 
 /*
  * Takes `cost` units (0: the limit's own, else 1). On ALLOW *id is the reservation's, else "".
- * 0; RESERVATION_FULL, WEIR_E... with the reason: then nothing was taken.
+ * 0; ANSWER_LATER, and the id will be in later->kept->wire; RESERVATION_FULL, WEIR_E... with the reason:
+ * then nothing was taken.
  */
 int reservation_make(struct reservations *r, struct weir_rules *rules,
                      const struct weir_rules_key *key, uint64_t cost, uint64_t ttl_ms,
-                     uint64_t now_ns, struct answer *answer, char id[RESERVATION_ID],
-                     struct weir_error *error);
+                     uint64_t now_ns, struct later *later, struct answer *answer,
+                     char id[RESERVATION_ID], struct weir_error *error);
 
 /*
  * Replaces the estimate by what was used (0: cancels). *answer is a peek of 1 afterwards. Of two
- * that try, one gets RESERVATION_NONE. Also WEIR_EFULL, no room to charge the key: try again.
+ * that try, one gets RESERVATION_NONE. Also WEIR_EFULL, no room to charge the key, and WEIR_EIO, the
+ * fleet's store is away: try again. If that has been asked and does not answer, nobody knows whether it
+ * has settled: WEIR_EIO too, and the reservation is gone, so that nothing is given back twice.
  */
 int reservation_settle(struct reservations *r, struct weir_rules *rules, struct text id,
-                       uint64_t actual, uint64_t now_ns, struct answer *answer,
+                       uint64_t actual, uint64_t now_ns, struct later *later, struct answer *answer,
                        struct weir_error *error);
 
 /* Since the start, except the first. */
@@ -53,7 +56,8 @@ struct reservations_counts {
     uint64_t made;
     uint64_t settled; /* and cancelled */
     uint64_t expired;
-    uint64_t lost;    /* their limit was gone, or another one, when they were to be settled */
+    uint64_t lost; /* their limit was gone, or another one, or the store did not answer, when they
+                         were to be settled */
     uint64_t refused; /* because there was no room */
 };
 

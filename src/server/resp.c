@@ -78,23 +78,42 @@ struct planned {
     struct weir_key key;
 };
 
+static struct command begin(struct connection *connection)
+{
+    struct worker *w = connection->worker;
+    struct resp_session *session = (struct resp_session *)(void *)connection->session;
+    return (struct command){.connection = connection,
+                            .session = session,
+                            .server = w->server,
+                            .out = &w->replies,
+                            .now_ns = w->now_ns,
+                            .proto = session->proto == 3 ? 3 : 2};
+}
+
+void resp_keep(struct command *c, const struct later *later, deferred_put_fn put)
+{
+    later->kept->wire.proto = c->proto;
+    deferred_keep(later->kept, c->connection, put);
+}
+
+/* By the protocol of its time: HELLO may have changed it behind the command. */
+struct command resp_resume(const struct deferred *d)
+{
+    struct command c = begin(d->connection);
+    c.proto = d->wire.proto;
+    return c;
+}
+
 /* True if the connection is to end behind the reply. */
 static bool answer(struct connection *connection, const struct command_row *row, unsigned argc,
                    const struct text *argv, const struct weir_key *hashed)
 {
-    struct worker *w = connection->worker;
-    struct resp_session *session = (struct resp_session *)(void *)connection->session;
-    struct command c = {.connection = connection,
-                        .session = session,
-                        .server = w->server,
-                        .out = &w->replies,
-                        .now_ns = w->now_ns,
-                        .proto = session->proto == 3 ? 3 : 2,
-                        .argc = argc,
-                        .argv = argv,
-                        .hashed = hashed};
+    struct command c = begin(connection);
+    c.argc = argc;
+    c.argv = argv;
+    c.hashed = hashed;
     if (argc > 0) {
-        count_own(&w->counts.requests[PROTOCOL_RESP], 1);
+        count_own(&connection->worker->counts.requests[PROTOCOL_RESP], 1);
         run(&c, row);
     }
     return c.close;
@@ -117,7 +136,7 @@ static int64_t refuse_stale(struct connection *c, struct text input)
     const char *complaint;
     int64_t used = 0;
     uint64_t n = 0;
-    while (worker_is_stale(w, input.at) && buffer_len(&w->replies) < SERVER_FLUSH_BYTES &&
+    while (worker_is_stale(w, input.at) && connection_takes(c) &&
            resp_parse(input, &limits, &request, &complaint) == RESP_REQUEST && request.argc > 0 &&
            may_refuse(request.argv[0])) {
         resp_put_error(&w->replies, TEXT("OVERLOAD it has waited for too long"));
@@ -175,7 +194,7 @@ static unsigned read_ahead(const struct worker *w, struct text input, struct res
 static int64_t answer_planned(struct connection *c, const struct planned *plans, unsigned n)
 {
     int64_t used = 0;
-    for (unsigned i = 0; i < n && buffer_len(&c->worker->replies) < SERVER_FLUSH_BYTES; i++) {
+    for (unsigned i = 0; i < n && connection_takes(c); i++) {
         const struct planned *p = &plans[i];
         if (answer(c, p->row, p->argc, p->argv, p->hashed ? &p->key : NULL)) {
             return CONNECTION_CLOSE;
@@ -208,7 +227,7 @@ static int64_t consume(struct connection *c, struct text input)
     struct planned plans[AHEAD];
     const char *complaint = NULL;
     int64_t used = 0;
-    while (input.len > 0 && buffer_len(&c->worker->replies) < SERVER_FLUSH_BYTES) {
+    while (input.len > 0 && connection_takes(c)) {
         int64_t refused = worker_is_stale(c->worker, input.at) ? refuse_stale(c, input) : 0;
         if (refused > 0) {
             used += refused;

@@ -83,6 +83,16 @@ void resp_put_answer(struct command *c, const struct answer *a, unsigned more);
 void resp_put_name(struct command *c, const char *name);
 void resp_put_failure(struct command *c, int e, const struct weir_error *error);
 
+/* What came of a question: e is 0, ANSWER_LATER or WEIR_E... */
+void resp_put_result(struct command *c, int e, const struct answer *a, const struct later *later,
+                     const struct weir_error *error);
+
+/* ---- answers that come later (resp.c) ---- */
+
+/* The command is answered by `put`, when the answer is there; which begins with resp_resume(). */
+void resp_keep(struct command *c, const struct later *later, deferred_put_fn put);
+struct command resp_resume(const struct deferred *d); /* without arguments */
+
 /* NULL behind the last name. */
 extern const struct command_row
     resp_connection_commands[];                          /* resp_connection.c: what clients need */

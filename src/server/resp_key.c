@@ -72,9 +72,31 @@ void resp_put_failure(struct command *c, int e, const struct weir_error *error)
     case WEIR_EATTRIBUTE:
         resp_put_errorf(c->out, "BADKEY %s", text);
         break;
+    case WEIR_EIO:
+        resp_put_errorf(c->out, "UNAVAILABLE %s", error->text[0] != 0 ? text : ANSWER_NO_STORE);
+        break;
     default:
         resp_put_errorf(c->out, "ERR %s", text);
         break;
+    }
+}
+
+static void put_later(struct deferred *d)
+{
+    struct command c = resp_resume(d);
+    struct weir_error error = {0};
+    resp_put_result(&c, d->error, &d->answer, NULL, &error);
+}
+
+void resp_put_result(struct command *c, int e, const struct answer *a, const struct later *later,
+                     const struct weir_error *error)
+{
+    if (e == ANSWER_LATER) {
+        resp_keep(c, later, put_later);
+    } else if (e != 0) {
+        resp_put_failure(c, e, error);
+    } else {
+        resp_put_answer(c, a, 0);
     }
 }
 

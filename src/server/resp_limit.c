@@ -7,6 +7,7 @@
 
 static void check(struct command *c, int mode)
 {
+    struct later later = {.worker = c->connection->worker};
     struct weir_error error = {0};
     struct answer a;
     struct resp_key k;
@@ -17,12 +18,8 @@ static void check(struct command *c, int mode)
                        .cost = k.options.number[RESP_COST],
                        .max_wait_ns = k.options.number[RESP_MAXWAIT] * WEIR_MILLISECOND,
                        .mode = mode};
-    int e = answer_check(c->server->rules, &d, c->now_ns, &a, &error);
-    if (e != 0) {
-        resp_put_failure(c, e, &error);
-    } else {
-        resp_put_answer(c, &a, 0);
-    }
+    int e = answer_check(c->server->rules, &d, c->now_ns, &later, &a, &error);
+    resp_put_result(c, e, &a, &later, &error);
 }
 
 static void run_check(struct command *c)
@@ -43,6 +40,7 @@ static void run_ask(struct command *c)
     struct weir_rules_attribute with[RESP_ARGS_MAX / 2];
     struct weir_rules_question q = {.attributes = with};
     struct resp_options o = {.given = 0};
+    struct later later = {.worker = c->connection->worker};
     struct weir_error error = {0};
     struct answer a;
     unsigned i = 1;
@@ -56,12 +54,8 @@ static void run_ask(struct command *c)
     }
     q.cost = o.number[RESP_COST];
     q.max_wait_ns = o.number[RESP_MAXWAIT] * WEIR_MILLISECOND;
-    int e = answer_ask(c->server->rules, &q, c->now_ns, &a, &error);
-    if (e != 0) {
-        resp_put_failure(c, e, &error);
-    } else {
-        resp_put_answer(c, &a, 0);
-    }
+    int e = answer_ask(c->server->rules, &q, c->now_ns, &later, &a, &error);
+    resp_put_result(c, e, &a, &later, &error);
 }
 
 /* ---- CL.THROTTLE ---- */

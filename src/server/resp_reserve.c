@@ -13,9 +13,33 @@ static void fail_with(struct command *c, int e, const struct weir_error *error)
     }
 }
 
+static void put_reserved(struct command *c, int e, const struct answer *a, const char *id,
+                         const struct weir_error *error)
+{
+    if (e != 0) {
+        fail_with(c, e, error);
+        return;
+    }
+    resp_put_answer(c, a, 1);
+    resp_put_name(c, "reservation");
+    if (id[0] != 0) {
+        resp_put_bulk(c->out, text_of(id));
+    } else {
+        resp_put_null(c->out, c->proto);
+    }
+}
+
+static void put_reserved_later(struct deferred *d)
+{
+    struct command c = resp_resume(d);
+    struct weir_error error = {0};
+    put_reserved(&c, d->error, &d->answer, d->wire.id, &error);
+}
+
 /* limit key [key ...] [COST n] [TTL ms] [TIER t] */
 static void run_reserve(struct command *c)
 {
+    struct later later = {.worker = c->connection->worker};
     char id[RESERVATION_ID];
     struct weir_error error = {0};
     struct answer a;
@@ -26,30 +50,25 @@ static void run_reserve(struct command *c)
     uint64_t ttl = k.options.number[RESP_TTL];
     int e = reservation_make(c->server->reservations, c->server->rules, &k.key,
                              k.options.number[RESP_COST], ttl != 0 ? ttl : RESERVATION_TTL_MS,
-                             c->now_ns, &a, id, &error);
-    if (e != 0) {
-        fail_with(c, e, &error);
-        return;
-    }
-    resp_put_answer(c, &a, 1);
-    resp_put_name(c, "reservation");
-    if (id[0] != 0) {
-        resp_put_bulk(c->out, text_of(id));
+                             c->now_ns, &later, &a, id, &error);
+    if (e == ANSWER_LATER) {
+        resp_keep(c, &later, put_reserved_later);
     } else {
-        resp_put_null(c->out, c->proto);
+        put_reserved(c, e, &a, id, &error);
     }
 }
 
 static void settle(struct command *c, uint64_t actual)
 {
+    struct later later = {.worker = c->connection->worker};
     struct weir_error error = {0};
     struct answer a;
     int e = reservation_settle(c->server->reservations, c->server->rules, c->argv[1], actual,
-                               c->now_ns, &a, &error);
-    if (e != 0) {
+                               c->now_ns, &later, &a, &error);
+    if (e == RESERVATION_NONE || e == RESERVATION_FULL) {
         fail_with(c, e, &error);
     } else {
-        resp_put_answer(c, &a, 0);
+        resp_put_result(c, e, &a, &later, &error);
     }
 }
 

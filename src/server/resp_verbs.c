@@ -9,6 +9,7 @@ static void run_verb(struct command *c, enum verb verb)
     unsigned needed = row->units ? 1u << RESP_UNITS : row->time ? 1u << RESP_FOR : 0;
     struct actor by = {&c->connection->peer,
                        access_role(c->server->options.access, &c->connection->pass)};
+    struct later later = {.worker = c->connection->worker};
     struct weir_error error = {0};
     struct answer a;
     struct resp_key k;
@@ -24,12 +25,8 @@ static void run_verb(struct command *c, enum verb verb)
                              .key = k.key,
                              .units = k.options.number[RESP_UNITS],
                              .for_ms = k.options.number[RESP_FOR]};
-    int e = verb_run(c->server, &call, &by, c->now_ns, &a, &error);
-    if (e != 0) {
-        resp_put_failure(c, e, &error);
-    } else {
-        resp_put_answer(c, &a, 0);
-    }
+    int e = verb_run(c->server, &call, &by, c->now_ns, &later, &a, &error);
+    resp_put_result(c, e, &a, &later, &error);
 }
 
 static void run_refund(struct command *c)

@@ -14,6 +14,7 @@
  *   overload.c    which input is too old to be decided
  *   resp.c http.c one protocol each: bytes -> questions -> bytes
  *   answer.c      one answer on every wire
+ *   deferred.c    answers that come later keep their place; later.c what they remember
  *   admin*.c      what operators ask and change, metrics.c what their machines do
  */
 #ifndef WEIR_SERVER_SERVER_H
@@ -84,10 +85,26 @@ struct server_options {
 struct worker;
 struct peers;
 struct reservations;
+struct fleet_numbers;
+
+/*
+ * A fleet, whose store decides limits of the rules. It is the one that they were opened with; all
+ * NULL: none. How it gets a place on a thread's loop is said here: server_fleet() fills it in for a
+ * real one, a test may have its own.
+ */
+struct server_fleet {
+    struct weir_fleet *fleet;
+    /* Before the loop runs; *where is for remote_ops.ask. 0 or WEIR_E... */
+    int (*open)(struct weir_fleet *fleet, uv_loop_t *loop, void **where, struct weir_error *error);
+    /* On the loop's thread, or when it does not run: what is out is answered; then `where` goes. */
+    void (*close)(void *where);
+    void (*read)(struct weir_fleet *fleet, struct fleet_numbers *numbers); /* numbers.h */
+};
 
 struct server {
     struct server_options options;
     struct weir_rules *rules;
+    struct server_fleet fleet;
     struct weir *adhoc;    /* NULL: off */
     uint64_t adhoc_shadow; /* 1: it denies nothing, by the kill switch */
     struct reservations *reservations;

@@ -2,11 +2,9 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
-#include "base/log.h"
 #include "base/maths.h"
 #include "limit/limiter.h"
-
-#define KEY_TEXT_MAX 256
+#include "server/verbs_later.h"
 
 const struct verb_row verb_rows[VERBS] = {
     [VERB_REFUND] = {"refund", .units = true}, [VERB_PENALIZE] = {"penalize", .units = true},
@@ -50,15 +48,16 @@ static int use(struct server *server, const struct weir_rules_key *key, weir_rul
 
 struct doing {
     const struct verb_call *call;
+    const struct actor *by;
     uint64_t now_ns;
+    struct later *later;
     struct answer *answer;
 };
 
 static int block(struct weir *limiter, const void *key, size_t key_len, const struct doing *d)
 {
-    uint64_t ms = d->call->for_ms;
-    uint64_t ns = ms > UINT64_MAX / WEIR_MILLISECOND ? WEIR_FOREVER : ms * WEIR_MILLISECOND;
-    return weir_block_at(limiter, key, key_len, add_sat(d->now_ns, ns), d->now_ns);
+    uint64_t until = add_sat(d->now_ns, verb_for_ns(d->call));
+    return weir_block_at(limiter, key, key_len, until, d->now_ns);
 }
 
 static int change(struct weir *limiter, const void *key, size_t key_len, const struct doing *d)
@@ -111,54 +110,11 @@ static int do_found(void *arg, struct weir *limiter, const void *key, size_t key
                     const struct weir_rules_found *found)
 {
     const struct doing *d = arg;
+    if (found->remote != NULL) {
+        return verb_begin(d->call, d->by, key, key_len, found, d->now_ns, d->later);
+    }
     int e = change(limiter, key, key_len, d);
     return e < 0 ? e : peek(limiter, key, key_len, &d->call->key, found, d->now_ns, d->answer);
-}
-
-/* ---- telling of it ---- */
-
-/* "alice", "tenant,alice"; long ones cut. */
-static struct text join_parts(const struct weir_rules_key *key, char *room)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < key->parts_count && n < KEY_TEXT_MAX; i++) {
-        if (i > 0) {
-            room[n++] = ',';
-        }
-        size_t len = key->parts[i].len < KEY_TEXT_MAX - n ? key->parts[i].len : KEY_TEXT_MAX - n;
-        memcpy(room + n, key->parts[i].at, len);
-        n += len;
-    }
-    return (struct text){room, n};
-}
-
-static void tell(const struct verb_call *call, const struct actor *by)
-{
-    char room[KEY_TEXT_MAX];
-    char peer[ADDRESS_MAX] = "unix";
-    const struct verb_row *row = &verb_rows[call->verb];
-    if (by->peer->family != 0) {
-        (void)address_print(by->peer, peer);
-    }
-    struct log_field fields[8] = {
-        LOG_STRING("verb", row->name),
-        LOG_STRING("address", peer),
-        LOG_STRING("role", role_names[by->role]),
-        LOG_TEXT("limit", ((struct text){call->key.limit.at, call->key.limit.len})),
-        LOG_KEY("key", join_parts(&call->key, room)),
-    };
-    size_t n = 5;
-    if (call->key.tier.len > 0) {
-        fields[n++] = LOG_TEXT("tier", ((struct text){call->key.tier.at, call->key.tier.len}));
-    }
-    if (row->units) {
-        fields[n++] = LOG_COUNT("units", call->units > INT64_MAX ? INT64_MAX : call->units);
-    }
-    if (row->time) {
-        fields[n++] = call->for_ms > INT64_MAX ? LOG_STRING("for_ms", "forever")
-                                               : LOG_COUNT("for_ms", call->for_ms);
-    }
-    log_event(LEVEL_AUDIT, "key changed", fields, n);
 }
 
 /* ---- public ---- */
@@ -182,13 +138,15 @@ static int check_call(const struct server *server, const struct verb_call *call,
 }
 
 int verb_run(struct server *server, const struct verb_call *call, const struct actor *by,
-             uint64_t now_ns, struct answer *answer, struct weir_error *error)
+             uint64_t now_ns, struct later *later, struct answer *answer, struct weir_error *error)
 {
-    struct doing d = {call, now_ns, answer};
+    struct doing d = {call, by, now_ns, later, answer};
+    struct verb_audit audit;
     int e = check_call(server, call, error);
     e = e != 0 ? e : use(server, &call->key, do_found, &d, error);
     if (e == 0) {
-        tell(call, by);
+        verb_audit_init(&audit, call, by);
+        verb_audit_tell(&audit);
     }
     return e;
 }
@@ -196,6 +154,7 @@ int verb_run(struct server *server, const struct verb_call *call, const struct a
 struct looking {
     const struct weir_rules_key *key;
     uint64_t now_ns;
+    struct later *later;
     struct answer *answer;
     int64_t *blocked_ms;
 };
@@ -218,13 +177,17 @@ static int look_found(void *arg, struct weir *limiter, const void *key, size_t k
                       const struct weir_rules_found *found)
 {
     const struct looking *l = arg;
+    if (found->remote != NULL) {
+        *l->blocked_ms = 0;
+        return verb_look(l->key, key, key_len, found, l->now_ns, l->later, l->answer);
+    }
     *l->blocked_ms = blocked_ms(limiter, key, key_len, l->now_ns);
     return peek(limiter, key, key_len, l->key, found, l->now_ns, l->answer);
 }
 
 int verb_inspect(struct server *server, const struct weir_rules_key *key, uint64_t now_ns,
-                 struct answer *answer, int64_t *ms, struct weir_error *error)
+                 struct later *later, struct answer *answer, int64_t *ms, struct weir_error *error)
 {
-    struct looking l = {key, now_ns, answer, ms};
+    struct looking l = {key, now_ns, later, answer, ms};
     return use(server, key, look_found, &l, error);
 }

@@ -63,6 +63,18 @@ static void check_connections(struct worker *w, uint64_t now_ms)
     }
 }
 
+/* The last: nobody asks any more. Questions of clients that did not wait are answered now. */
+static void close_last(struct worker *w)
+{
+    close_handle((uv_handle_t *)&w->tick);
+    close_handle((uv_handle_t *)&w->after_poll);
+    close_handle((uv_handle_t *)&w->before_sleep);
+    if (w->where != NULL) {
+        w->server->fleet.close(w->where);
+        w->where = NULL;
+    }
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct worker *w = timer->data;
@@ -73,13 +85,23 @@ static void on_tick(uv_timer_t *timer)
         }
     }
     if (w->stopping && w->connections == NULL) {
-        close_handle((uv_handle_t *)timer);
+        close_last(w);
     }
 }
 
 static void on_before_poll(uv_prepare_t *prepare)
 {
     overload_before_poll(prepare->data);
+}
+
+static void on_after_poll(uv_check_t *check)
+{
+    deferred_flush(check->data);
+}
+
+static void on_before_sleep(uv_prepare_t *prepare)
+{
+    deferred_flush(prepare->data);
 }
 
 static void on_ping(uv_async_t *async)
@@ -135,6 +157,27 @@ static uint64_t tick_ms(const struct server_options *o)
     return least < 4 ? 1 : least / 4 < 1000 ? least / 4 : 1000;
 }
 
+/*
+ * Answers come with what the loop has polled, or by its timers: what they are good for is written
+ * behind the one and the other. A handle that was started last is called first: questions that come up
+ * then go to the store before the loop sleeps.
+ */
+static int open_fleet(struct worker *w, struct weir_error *error)
+{
+    struct server_fleet *fleet = &w->server->fleet;
+    int e = fleet->fleet != NULL ? fleet->open(fleet->fleet, &w->loop, &w->where, error) : 0;
+    if (e != 0 || fleet->fleet == NULL) {
+        return e;
+    }
+    w->after_poll.data = w;
+    w->before_sleep.data = w;
+    e = uv_check_init(&w->loop, &w->after_poll);
+    e = e == 0 ? uv_prepare_init(&w->loop, &w->before_sleep) : e;
+    e = e == 0 ? uv_check_start(&w->after_poll, on_after_poll) : e;
+    e = e == 0 ? uv_prepare_start(&w->before_sleep, on_before_sleep) : e;
+    return e == 0 ? 0 : fail(error, WEIR_EIO, "a loop: %s", uv_strerror(e));
+}
+
 static int open_handles(struct worker *w)
 {
     int e = uv_async_init(&w->loop, &w->stop, on_stop);
@@ -176,7 +219,7 @@ int worker_init(struct worker *w, struct server *server, unsigned number, const 
             (void)close(sockets[i]);
         }
     }
-    return e == 0 ? 0 : fail(error, WEIR_EIO, "listening: %s", uv_strerror(e));
+    return e == 0 ? open_fleet(w, error) : fail(error, WEIR_EIO, "listening: %s", uv_strerror(e));
 }
 
 static void run(void *arg)
@@ -217,7 +260,7 @@ void worker_finish(struct worker *w)
         (void)uv_thread_join(&w->thread);
     } else if (w->made && uv_loop_alive(&w->loop)) { /* it never ran */
         close_listeners(w);
-        close_handle((uv_handle_t *)&w->tick);
+        close_last(w);
         close_handle((uv_handle_t *)&w->stop);
         close_handle((uv_handle_t *)&w->ping);
         close_handle((uv_handle_t *)&w->before_poll);
@@ -226,5 +269,6 @@ void worker_finish(struct worker *w)
     if (w->made) {
         (void)uv_loop_close(&w->loop);
     }
+    deferred_finish(w);
     buffer_finish(&w->replies);
 }

@@ -19,6 +19,8 @@ struct worker_counts {
     uint64_t forwarded_ignored;       /* fields about the client from somebody who is not trusted */
     struct histogram took[PROTOCOLS]; /* from a request's bytes to its reply's */
     uint64_t open[PROTOCOLS];         /* connections, now */
+    uint64_t deferred;                /* requests whose answer came, or will come, later */
+    uint64_t abandoned;               /* of them those whose client did not wait */
 };
 
 struct worker {
@@ -50,11 +52,24 @@ struct worker {
     size_t kept;         /* requests of all connections that have not arrived as a whole */
     struct overload overload;
     uint64_t now_ns;       /* of the batch of requests being decided */
+    uint64_t began_ns;     /* when it was begun, on another line */
     struct buffer replies; /* to it */
+    size_t split;          /* what is behind this of them waits for the last deferred */
+    void *where;           /* the fleet's thread here (base/remote.h); NULL: no fleet */
+    struct deferred *spare;
+    struct connection *ready; /* those that have answers to write */
+    uv_check_t after_poll;
+    uv_prepare_t before_sleep;
     struct worker_counts counts;
     struct top *top; /* whom it denies most (top.h); server_stop() ends it */
     char read[SERVER_READ_BYTES];
 };
+
+/* Whether one more request may be answered before what is there is written. */
+static inline bool connection_takes(const struct connection *c)
+{
+    return buffer_len(&c->worker->replies) < SERVER_FLUSH_BYTES && deferred_has_room(&c->pending);
+}
 
 /* Whether a request that begins here has waited for too long. */
 static inline bool worker_is_stale(const struct worker *worker, const char *request)

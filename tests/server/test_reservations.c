@@ -66,7 +66,7 @@ static struct made make_at(const char *limit, uint64_t cost, uint64_t ttl_ms, ui
     struct weir_rules_value alice = value("alice");
     struct weir_rules_key key = {.limit = value(limit), .parts = &alice, .parts_count = 1};
     struct made m = {0};
-    m.e = reservation_make(all, rules, &key, cost, ttl_ms, now_ns, &m.a, m.id, &m.error);
+    m.e = reservation_make(all, rules, &key, cost, ttl_ms, now_ns, NULL, &m.a, m.id, &m.error);
     return m;
 }
 
@@ -78,7 +78,8 @@ static struct made make(const char *limit, uint64_t cost)
 static int settle_at(const char *id, uint64_t actual, uint64_t now_ns, struct answer *a,
                      struct weir_error *error)
 {
-    return reservation_settle(all, rules, (struct text){id, strlen(id)}, actual, now_ns, a, error);
+    return reservation_settle(all, rules, (struct text){id, strlen(id)}, actual, now_ns, NULL, a,
+                              error);
 }
 
 /* What remains afterwards; fails the test if it cannot be settled. */
@@ -118,7 +119,7 @@ static int64_t remaining(const char *limit)
                        .mode = WEIR_PEEK};
     struct weir_error error = {0};
     struct answer a;
-    assert_int_equal(answer_check(rules, &d, NOW, &a, &error), 0);
+    assert_int_equal(answer_check(rules, &d, NOW, NULL, &a, &error), 0);
     return a.remaining;
 }
 
@@ -240,7 +241,8 @@ static void keys_of_several_parts_and_tiers_are_remembered(void **state)
     struct weir_rules_key key = {
         .limit = value("pair"), .parts = parts, .parts_count = 2, .tier = value("pro")};
     struct made m = {0};
-    assert_int_equal(reservation_make(all, rules, &key, 50, 1000, NOW, &m.a, m.id, &m.error), 0);
+    assert_int_equal(reservation_make(all, rules, &key, 50, 1000, NOW, NULL, &m.a, m.id, &m.error),
+                     0);
     assert_int_equal(m.a.remaining, 50);
     memset(long_part, 'y', 2000); /* it has its own copy */
     assert_int_equal(settled(m.id, 1), 99);
@@ -254,7 +256,7 @@ static void what_cannot_be_reserved_says_why(void **state)
     struct made m = make("nowhere", 1);
     assert_int_equal(m.e, WEIR_ENOLIMIT);
     assert_string_equal(m.error.text, "no limit named 'nowhere'");
-    assert_int_equal(reservation_make(all, rules, &key, 1, 1, NOW, &m.a, m.id, &m.error),
+    assert_int_equal(reservation_make(all, rules, &key, 1, 1, NOW, NULL, &m.a, m.id, &m.error),
                      WEIR_EKEY);
     assert_int_equal(make("pair", 1).e, WEIR_EKEY); /* one part of two */
     assert_int_equal(counts().open, 0);
@@ -307,7 +309,7 @@ static void long_keys_have_a_bound_of_their_own(void **state)
     struct weir_rules_value one = {part, 4000};
     struct weir_rules_key key = {.limit = value("day"), .parts = &one, .parts_count = 1};
     while (n < RESERVATIONS_MAX &&
-           reservation_make(all, rules, &key, 1, 1000, NOW, &m.a, m.id, &m.error) == 0) {
+           reservation_make(all, rules, &key, 1, 1000, NOW, NULL, &m.a, m.id, &m.error) == 0) {
         n++;
     }
     assert_in_range(n, RESERVATIONS_BYTES / 4500, RESERVATIONS_BYTES / 4000);

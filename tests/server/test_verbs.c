@@ -69,7 +69,7 @@ static const struct weir_rules_value alice = {"alice", 5};
 static int run_by(const struct verb_call *call, const struct actor *by, struct answer *a,
                   struct weir_error *error)
 {
-    return verb_run(&server, call, by, NOW, a, error);
+    return verb_run(&server, call, by, NOW, NULL, a, error);
 }
 
 static int run(enum verb verb, uint64_t amount, struct answer *a, struct weir_error *error)
@@ -95,7 +95,7 @@ static struct answer take(const char *limit, uint64_t cost, int mode)
     struct direct d = {.key = key_of(limit, &alice), .cost = cost, .mode = mode};
     struct answer a;
     struct weir_error error = {0};
-    assert_int_equal(answer_check(server.rules, &d, NOW, &a, &error), 0);
+    assert_int_equal(answer_check(server.rules, &d, NOW, NULL, &a, &error), 0);
     return a;
 }
 
@@ -148,20 +148,21 @@ static void looking_tells_the_block_and_changes_nothing(void **state)
     struct weir_error error = {0};
     struct answer a;
     int64_t ms = 7;
-    assert_int_equal(verb_inspect(&server, &key, NOW, &a, &ms, &error), 0);
+    assert_int_equal(verb_inspect(&server, &key, NOW, NULL, &a, &ms, &error), 0);
     assert_int_equal(ms, 0);
     assert_int_equal(a.remaining, 10);
     (void)did(VERB_PENALIZE, 15);
     (void)did(VERB_BLOCK, 5);
-    assert_int_equal(verb_inspect(&server, &key, NOW, &a, &ms, &error), 0);
+    assert_int_equal(verb_inspect(&server, &key, NOW, NULL, &a, &ms, &error), 0);
     assert_int_equal(ms, 5); /* the wait for the debt is longer, and another matter */
     assert_int_equal(a.retry_after_ms, 36000);
-    assert_int_equal(verb_inspect(&server, &key, NOW + 1, &a, &ms, &error), 0);
+    assert_int_equal(verb_inspect(&server, &key, NOW + 1, NULL, &a, &ms, &error), 0);
     assert_int_equal(ms, 5); /* rounded up */
-    assert_int_equal(verb_inspect(&server, &key, NOW + 5 * WEIR_MILLISECOND, &a, &ms, &error), 0);
+    assert_int_equal(verb_inspect(&server, &key, NOW + 5 * WEIR_MILLISECOND, NULL, &a, &ms, &error),
+                     0);
     assert_int_equal(ms, 0);
     (void)did(VERB_BLOCK, VERB_FOREVER);
-    assert_int_equal(verb_inspect(&server, &key, NOW, &a, &ms, &error), 0);
+    assert_int_equal(verb_inspect(&server, &key, NOW, NULL, &a, &ms, &error), 0);
     assert_int_equal(ms, -1);
 }
 
