@@ -129,14 +129,20 @@ bool breaker_is_open(const struct breaker *b)
     return load_acquire(&b->state) != 0;
 }
 
+/* SplitMix64. */
+uint64_t breakers_random(struct breakers *b)
+{
+    uint64_t x = fetch_add(&b->random, UINT64_C(0x9e3779b97f4a7c15));
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
 /* A random time up to the most of the probe behind `failed` others. */
 static uint64_t random_part(struct breaker *b, uint64_t failed)
 {
     uint64_t most = min_u64(PROBE_FIRST << min_u64(failed, DOUBLINGS), PROBE_MOST);
-    uint64_t x = fetch_add(&b->all->random, UINT64_C(0x9e3779b97f4a7c15));
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return mul_high(x ^ x >> 31, most + 1);
+    return mul_high(breakers_random(b->all), most + 1);
 }
 
 static void open_it(struct breaker *b, uint64_t now_ns)

@@ -16,6 +16,9 @@ struct breaker;
 struct breakers *breakers_create(uint64_t seed); /* of the jitter; NULL: no memory */
 void breakers_destroy(struct breakers *b);
 
+/* For the jitter of others. From any thread. */
+uint64_t breakers_random(struct breakers *b);
+
 /* That of an endpoint, made if it is new; names of up to 299 bytes. NULL: too many. From any thread. */
 struct breaker *breaker_find(struct breakers *b, const char *endpoint);
 

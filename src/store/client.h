@@ -3,7 +3,8 @@
  * belongs to one thread. Who owns the loop is its driver: it makes connections when asked to, moves
  * bytes, and tells the time (any monotonic line, in ns).
  *
- *   client.c    a call: its place, its deadline, what may be sent again
+ *   client.c    beginning, end, time, what is counted
+ *   call.c      a call: its place, its deadline, what may be sent again
  *   link.c      one connection: when it is made, and when it has ended
  *   link_io.c   what is sent on it, and what comes back, in order
  *   greeting.c  how it begins: AUTH, SELECT, SCRIPT LOAD
@@ -45,8 +46,7 @@ struct client;
 struct client_link;
 struct breakers; /* of a process; store/breaker.h */
 
-/* Outlives the client, as all that it names. User and password are read anew for each connection: a
- * driver that is asked to connect may change them until client_up(). */
+/* Outlives the client, as all that it names. */
 struct client_options {
     const struct store_url *url;
     const struct scripts *scripts;

@@ -34,16 +34,14 @@ void timer_set(struct timers *t, struct timer *timer, uint64_t due_ns, uint64_t 
 }
 
 /* The list whose first is due first; NULL if all are empty. */
-static struct list *soonest(struct timers *t)
+static const struct list *soonest(const struct timers *t)
 {
-    struct list *best = NULL;
+    const struct list *best = NULL;
     for (unsigned word = 0; word < 2; word++) {
         for (uint64_t left = t->used[word]; left != 0; left &= left - 1) {
-            unsigned bit = (unsigned)__builtin_ctzll(left);
-            struct list *head = &t->by_length[word * 64 + bit];
-            if (list_is_empty(head)) {
-                t->used[word] &= ~(UINT64_C(1) << bit);
-            } else if (best == NULL || of(head->next)->due_ns < of(best->next)->due_ns) {
+            const struct list *head = &t->by_length[word * 64 + (unsigned)__builtin_ctzll(left)];
+            if (!list_is_empty(head) &&
+                (best == NULL || of(head->next)->due_ns < of(best->next)->due_ns)) {
                 best = head;
             }
         }
@@ -51,16 +49,30 @@ static struct list *soonest(struct timers *t)
     return best;
 }
 
-uint64_t timers_due(struct timers *t)
+/* Lists that have become empty are not looked at again. */
+static void tidy(struct timers *t)
 {
-    struct list *head = soonest(t);
+    for (unsigned word = 0; word < 2; word++) {
+        for (uint64_t left = t->used[word]; left != 0; left &= left - 1) {
+            unsigned bit = (unsigned)__builtin_ctzll(left);
+            if (list_is_empty(&t->by_length[word * 64 + bit])) {
+                t->used[word] &= ~(UINT64_C(1) << bit);
+            }
+        }
+    }
+}
+
+uint64_t timers_due(const struct timers *t)
+{
+    const struct list *head = soonest(t);
     return head != NULL ? of(head->next)->due_ns : UINT64_MAX;
 }
 
 struct timer *timers_pop(struct timers *t, uint64_t now_ns)
 {
-    struct list *head = soonest(t);
+    const struct list *head = soonest(t);
     if (head == NULL || of(head->next)->due_ns > now_ns) {
+        tidy(t);
         return NULL;
     }
     struct timer *timer = of(head->next);

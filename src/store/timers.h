@@ -41,7 +41,7 @@ static inline void timer_clear(struct timer *timer)
     timer->due_ns = UINT64_MAX;
 }
 
-uint64_t timers_due(struct timers *t); /* UINT64_MAX: nothing is */
+uint64_t timers_due(const struct timers *t); /* UINT64_MAX: nothing is */
 
 /* One that is due by now, cleared; NULL: none. */
 struct timer *timers_pop(struct timers *t, uint64_t now_ns);

@@ -24,6 +24,7 @@ enum topology_next {
     TOPOLOGY_PAUSE,  /* route the call again after a pause */
     TOPOLOGY_NOW,    /* route it again at once; after the fourth time with a pause */
     TOPOLOGY_ASKING, /* send it to *to, behind ASKING */
+    TOPOLOGY_END     /* it is in vain */
 };
 
 struct topology_ops {

@@ -1,0 +1,89 @@
+/*
+ * How a connection begins. Passwords go to the store and nowhere else: of a refusal, what the store
+ * said is told, never what it was told.
+ */
+#include <stdio.h>
+
+#include "store/link.h"
+#include "store/value.h"
+
+/* A reply that must not be an error. `arg` names what was asked. */
+static void on_welcome(void *arg, struct client_link *link, const struct text *reply,
+                       uint64_t now_ns)
+{
+    if (reply != NULL && text_starts(*reply, "-")) {
+        struct text said = text_trim(text_after(*reply, 1));
+        said.len = said.len < 120 ? said.len : 120;
+        link_fail(link, now_ns, "%s: %.*s", (const char *)arg, TEXT_ARGS(said));
+    }
+}
+
+static char *const name_auth = "AUTH";
+static char *const name_select = "SELECT";
+static char *const name_ping = "PING";
+
+static int authenticate(struct client_link *link)
+{
+    const struct client_options *o = link->client->options;
+    if (o->password == NULL || o->password->len == 0) {
+        return 0;
+    }
+    struct text words[] = {TEXT("AUTH"), o->user, *o->password};
+    if (o->user.len == 0) {
+        words[1] = *o->password;
+    }
+    return client_ask(link, words, o->user.len == 0 ? 2 : 3, on_welcome, name_auth);
+}
+
+static int choose_db(struct client_link *link)
+{
+    char digits[12];
+    unsigned db = link->client->options->url->db;
+    if (db == 0) {
+        return 0;
+    }
+    (void)snprintf(digits, sizeof digits, "%u", db);
+    struct text words[] = {TEXT("SELECT"), text_of(digits)};
+    return client_ask(link, words, 2, on_welcome, name_select);
+}
+
+void link_greet(struct client_link *link, uint64_t now_ns)
+{
+    struct client *c = link->client;
+    uint64_t life = link->life;
+    bool calls = (link->flags & LINK_CONTROL) == 0;
+    int e = calls ? authenticate(link) : 0;
+    e = e != 0 || !calls ? e : choose_db(link);
+    if (e == 0) {
+        c->ops->greet(c->topology, link, now_ns);
+    }
+    if (link->life != life) {
+        return;
+    }
+    /* Something must be answered before calls: what asks for a password refuses all of them. */
+    if (e == 0 && link->greeting == 0) {
+        e = client_ask(link, &TEXT("PING"), 1, on_welcome, name_ping);
+    }
+    if (e != 0) {
+        link_fail(link, now_ns, "no memory for a greeting");
+    }
+}
+
+/* A script that could not be loaded is sent as a text when it is called. */
+static void on_loaded(void *arg, struct client_link *link, const struct text *reply,
+                      uint64_t now_ns)
+{
+    (void)arg;
+    (void)link;
+    (void)reply;
+    (void)now_ns;
+}
+
+void link_load_scripts(struct client_link *link)
+{
+    const struct scripts *s = link->client->options->scripts;
+    for (size_t i = 0; i < SCRIPT_COUNT; i++) {
+        struct text words[] = {TEXT("SCRIPT"), TEXT("LOAD"), s->row[i].text};
+        (void)client_ask(link, words, 3, on_loaded, NULL);
+    }
+}
