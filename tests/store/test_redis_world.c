@@ -31,7 +31,6 @@ static void a_node_is_paused_killed_and_started_again_empty(void **state)
     assert_string_equal(redis_node_run(n, "GET a"), "");
     redis_node_kill(n);
     assert_null(redis_node_run(n, "GET a"));
-    redis_world_stop(&world);
 }
 
 /* The child is the test program that crashes; it tells of its world first. */
@@ -51,6 +50,7 @@ static void a_world_ends_with_a_program_that_crashes(void **state)
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_int_equal(waitpid(world.node[0].pid, NULL, 0), world.node[0].pid);
     world.node[0].pid = 0;
+    world.node[0].held[0] = -1;
     buffer_init(&world.node[0].reply, 1);
     redis_world_stop(&world);
     (void)close(tell[0]);
@@ -73,7 +73,6 @@ static void the_sentinels_make_the_replica_the_master_and_the_old_one_its_replic
     redis_node_restart_empty(&world.node[0]);
     assert_true(redis_world_await_replica(&world, 1));
     assert_string_equal(redis_node_run(&world.node[0], "GET a"), "1");
-    redis_world_stop(&world);
 }
 
 static void a_slot_moves_with_its_keys(void)
@@ -120,16 +119,22 @@ static void the_nodes_of_a_cluster_move_slots_and_replace_each_other(void **stat
     a_slot_moves_with_its_keys();
     a_primary_gives_its_place_to_its_replica();
     a_replica_of_a_killed_primary_takes_its_place();
+}
+
+static int stop(void **state)
+{
     redis_world_stop(&world);
+    return 0;
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_node_is_paused_killed_and_started_again_empty),
-        cmocka_unit_test(a_world_ends_with_a_program_that_crashes),
-        cmocka_unit_test(the_sentinels_make_the_replica_the_master_and_the_old_one_its_replica),
-        cmocka_unit_test(the_nodes_of_a_cluster_move_slots_and_replace_each_other),
+        cmocka_unit_test_teardown(a_node_is_paused_killed_and_started_again_empty, stop),
+        cmocka_unit_test_teardown(a_world_ends_with_a_program_that_crashes, stop),
+        cmocka_unit_test_teardown(
+            the_sentinels_make_the_replica_the_master_and_the_old_one_its_replica, stop),
+        cmocka_unit_test_teardown(the_nodes_of_a_cluster_move_slots_and_replace_each_other, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,21 +51,28 @@ static struct sockaddr_in loopback(unsigned port)
                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 }
 
-static bool is_free(unsigned port)
+/*
+ * Bound by a socket that does not listen: with SO_REUSEADDR, which redis-server has too, both may have
+ * the port, and whoever looks for a free one as here does not get it. -1: it is not free.
+ */
+static int hold_port(unsigned port)
 {
     struct sockaddr_in address = loopback(port);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int on = 1;
-    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    bool bound = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
-    if (fd >= 0) {
-        (void)close(fd);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        die("socket");
     }
-    return bound;
+    if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0) {
+        (void)close(fd);
+        return -1;
+    }
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    return fd;
 }
 
-/* Below the range of the system's own choice: a port stays free while its node is away. */
-unsigned redis_free_port(void)
+/* Below the range of the system's own choice, or a connection of somebody could take it. */
+unsigned redis_hold_port(int *held)
 {
     for (int i = 0; i < 1000; i++) {
         uint16_t random;
@@ -73,7 +80,8 @@ unsigned redis_free_port(void)
             die("random");
         }
         unsigned port = 10000 + random % 22000;
-        if (is_free(port)) {
+        *held = hold_port(port);
+        if (*held >= 0) {
             return port;
         }
     }
@@ -98,7 +106,9 @@ void redis_node_option(struct redis_node *n, const char *format, ...)
 
 void redis_node_prepare(struct redis_node *n, const char *parent, unsigned number, bool bus)
 {
-    *n = (struct redis_node){.port = redis_free_port(), .bus = bus ? redis_free_port() : 0};
+    *n = (struct redis_node){.held = {-1, -1}};
+    n->port = redis_hold_port(&n->held[0]);
+    n->bus = bus ? redis_hold_port(&n->held[1]) : 0;
     (void)snprintf(n->folder, sizeof n->folder, "%s/%u", parent, number);
     if (mkdir(n->folder, 0700) != 0) {
         die("folder");
@@ -232,6 +242,11 @@ void redis_node_restart_empty(struct redis_node *n)
 void redis_node_finish(struct redis_node *n)
 {
     redis_node_kill(n);
+    for (int i = 0; i < 2; i++) {
+        if (n->held[i] >= 0) {
+            (void)close(n->held[i]);
+        }
+    }
     buffer_finish(&n->reply);
     DIR *d = opendir(n->folder);
     struct dirent *e;

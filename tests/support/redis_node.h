@@ -21,6 +21,7 @@ struct redis_node {
     char folder[96]; /* its own */
     unsigned port;
     unsigned bus; /* of a Cluster's node, or 0 */
+    int held[2];  /* who keeps its ports for it */
     pid_t pid;    /* 0: does not run */
     bool paused;
     char id[41]; /* of a Cluster's node or a Sentinel */
@@ -29,8 +30,8 @@ struct redis_node {
     struct buffer reply;
 };
 
-/* A port on which nobody listens now, out of those that no connection takes by itself. */
-unsigned redis_free_port(void);
+/* A free port, which stays so for a redis-server that comes and goes, until *held is closed. */
+unsigned redis_hold_port(int *held);
 
 /* Before it is started: its folder within `parent`, its ports, and the options that all nodes have.
  * bus: a second port. */
