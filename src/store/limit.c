@@ -70,6 +70,11 @@ uint64_t store_fleet_size(const struct store_shared *s)
     return s->options.fleet_size != 0 ? s->options.fleet_size : members_count(&s->members);
 }
 
+uint64_t store_degraded(const struct store_shared *s)
+{
+    return load_relaxed(&s->degraded);
+}
+
 bool shared_leave(struct store_shared *s, const struct lease_call *call)
 {
     (void)pthread_mutex_lock(&s->lock);

@@ -42,6 +42,7 @@ void part_failed(struct store_limit *limit, const struct remote_part *part, stru
     }
     answer->flags |= REMOTE_DEGRADED;
     count_shared(&limit->counts.degraded[limit->on_failure], verb != REMOTE_PEEK);
+    count_shared(&limit->shared->degraded, verb != REMOTE_PEEK);
 }
 
 bool part_denied(struct store_limit *limit, const struct store_numbers *numbers, struct hash hash,

@@ -30,6 +30,7 @@ struct store_shared {
     struct lease_call
         *left;           /* by store_ask_here(), under the lock, to be sent by somebody's tick */
     uint64_t left_count; /* read without it */
+    uint64_t degraded;   /* answers of all limits that the store has not given */
     uint64_t
         refunds_lost; /* units that a denied question was charged, and could not be given back */
 };

@@ -45,7 +45,7 @@ void store_destroy(struct store *s, uint64_t now_ns)
 static int check(const struct remote_question *q)
 {
     bool many = q->verb == REMOTE_CHECK || q->verb == REMOTE_PEEK;
-    bool units = q->verb <= REMOTE_PENALISE;
+    bool units = q->verb <= REMOTE_PENALISE && q->verb != REMOTE_PEEK;
     if (q->n == 0 || q->n > WEIR_SEVERAL_MAX || (q->n > 1 && (!many || q->time_ns != 0))) {
         return WEIR_EINVAL;
     }
@@ -113,7 +113,9 @@ static int answered(const struct remote_question *q, struct remote_answer *answe
     answer->answer.limit = 0;
     answer->stamp = 0;
     answer->found = 0;
-    part_count(q->parts[0].limit, answer->answer.verdict);
+    if (q->verb != REMOTE_PEEK) {
+        part_count(q->parts[0].limit, answer->answer.verdict);
+    }
     return REMOTE_ANSWERED;
 }
 
@@ -121,6 +123,7 @@ int store_ask_here(const struct remote_question *q, uint64_t now_ns, struct remo
 {
     struct lease_call call;
     int e = check(q);
+    e = e == 0 ? check_wait(q) : e;
     if (e != 0) {
         return e;
     }
@@ -138,6 +141,18 @@ int store_ask_here(const struct remote_question *q, uint64_t now_ns, struct remo
         }
     }
     return done ? answered(q, answer) : REMOTE_PENDING;
+}
+
+int store_ask_failed(const struct remote_question *q, uint64_t now_ns, struct remote_answer *answer)
+{
+    const struct remote_part *p = &q->parts[0];
+    struct store_limit *limit = p->limit;
+    if (q->n != 1 || limit == NULL || q->verb > REMOTE_UP_TO) {
+        return WEIR_EFULL;
+    }
+    part_failed(limit, p, known_hash(limit->shared->known, limit->id, p->key), q->verb, now_ns,
+                &answer->answer);
+    return answered(q, answer);
 }
 
 /* What has begun is answered, or will be. */

@@ -116,6 +116,16 @@ int store_ask(struct store *s, const struct remote_question *question, uint64_t 
 int store_ask_here(const struct remote_question *question, uint64_t now_ns,
                    struct remote_answer *answer);
 
+/*
+ * The answer without the store, by on_failure, where there is no way to ask it: from any thread.
+ * REMOTE_ANSWERED for CHECK, PEEK and UP_TO of one limit, else WEIR_EFULL.
+ */
+int store_ask_failed(const struct remote_question *question, uint64_t now_ns,
+                     struct remote_answer *answer);
+
+/* Answers that the store has not given, of all limits. */
+uint64_t store_degraded(const struct store_shared *s);
+
 /* Calls client_tick(), leases, exchanges, the heartbeat. Returns when it wants to be called again. */
 uint64_t store_tick(struct store *s, uint64_t now_ns);
 

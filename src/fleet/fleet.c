@@ -1,0 +1,280 @@
+/* A fleet as a process has it: what all its threads share, and how rules reach it. */
+#include "fleet/fleet.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "fleet/loop.h"
+#include "fleet/thread.h"
+
+#define DEADLINE_NS (5 * WEIR_MILLISECOND)
+#define DEADLINE_LEAST_NS (100 * WEIR_MICROSECOND)
+#define DEADLINE_MOST_NS (10 * WEIR_SECOND)
+#define FLEET_SIZE_MOST 1000000
+
+/* ---- options ---- */
+
+static int check_numbers(const struct weir_fleet_options *o, struct weir_error *error)
+{
+    if (o->deadline_ns != 0 &&
+        (o->deadline_ns < DEADLINE_LEAST_NS || o->deadline_ns > DEADLINE_MOST_NS)) {
+        return fail(error, WEIR_EINVAL, "deadline_ns is %llu, expected 100 us to 10 s",
+                    (unsigned long long)o->deadline_ns);
+    }
+    if (o->fleet_size > FLEET_SIZE_MOST) {
+        return fail(error, WEIR_EINVAL, "fleet_size is %llu, expected at most %d",
+                    (unsigned long long)o->fleet_size, FLEET_SIZE_MOST);
+    }
+    return 0;
+}
+
+static int check_secrets(const struct weir_fleet_options *o, struct weir_error *error)
+{
+    if (o->password != NULL && o->password_file != NULL) {
+        return fail(error, WEIR_EINVAL, "there is a password and a password_file, expected one");
+    }
+    if (o->user != NULL && o->password == NULL && o->password_file == NULL) {
+        return fail(error, WEIR_EINVAL, "there is a user, but no password");
+    }
+    if (o->password != NULL && strlen(o->password) >= FLEET_SECRET_BYTES) {
+        return fail(error, WEIR_EINVAL, "the password is longer than %d bytes",
+                    FLEET_SECRET_BYTES - 1);
+    }
+    return 0;
+}
+
+static int check_options(const struct weir_fleet_options *o, struct weir_error *error)
+{
+    if (o == NULL) {
+        return fail(error, WEIR_EINVAL, "the options are NULL");
+    }
+    if (o->size != sizeof *o) {
+        return fail(error, WEIR_EINVAL,
+                    "options.size is %zu, expected %zu: start with WEIR_FLEET_OPTIONS_INIT",
+                    o->size, sizeof *o);
+    }
+    if ((o->flags & ~WEIR_FLEET_CALLERS_LOOP) != 0 || o->reserved != 0) {
+        return fail(error, WEIR_EINVAL, "flags 0x%x, reserved %u: unknown", o->flags, o->reserved);
+    }
+    if (o->url == NULL) {
+        return fail(error, WEIR_EINVAL, "there is no url, expected redis://host:port or the like");
+    }
+    int e = check_numbers(o, error);
+    return e != 0 ? e : check_secrets(o, error);
+}
+
+/* True: there was nothing to copy, or it is copied. */
+static bool copy_text(const char *from, const char **to)
+{
+    *to = from == NULL ? NULL : strdup(from);
+    return from == NULL || *to != NULL;
+}
+
+static int copy_options(struct weir_fleet *f, const struct weir_fleet_options *o,
+                        struct weir_error *error)
+{
+    f->options = (struct weir_fleet_options){
+        .size = o->size,
+        .flags = o->flags,
+        .deadline_ns = o->deadline_ns != 0 ? o->deadline_ns : DEADLINE_NS,
+        .fleet_size = o->fleet_size,
+    };
+    bool copied = copy_text(o->user, &f->options.user);
+    copied &= copy_text(o->password, &f->options.password);
+    copied &= copy_text(o->password_file, &f->options.password_file);
+    copied &= copy_text(o->prefix != NULL ? o->prefix : "weir", &f->options.prefix);
+    return copied ? 0 : fail(error, WEIR_ENOMEM, "no memory for a fleet");
+}
+
+static void free_options(struct weir_fleet_options *o)
+{
+    if (o->password != NULL) {
+        explicit_bzero((char *)o->password, strlen(o->password));
+    }
+    free((char *)o->user);
+    free((char *)o->password);
+    free((char *)o->password_file);
+    free((char *)o->prefix);
+}
+
+/* ---- what threads share ---- */
+
+static void wake_one(void *arg)
+{
+    struct weir_fleet *f = arg;
+    (void)pthread_mutex_lock(&f->lock);
+    if (f->threads != NULL) {
+        (void)uv_async_send(&f->threads->wake);
+    }
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
+void fleet_add_thread(struct weir_fleet *f, struct fleet_thread *t)
+{
+    (void)pthread_mutex_lock(&f->lock);
+    t->next = f->threads;
+    f->threads = t;
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
+void fleet_remove_thread(struct weir_fleet *f, const struct fleet_thread *t)
+{
+    (void)pthread_mutex_lock(&f->lock);
+    for (struct fleet_thread **at = &f->threads; *at != NULL; at = &(*at)->next) {
+        if (*at == t) {
+            *at = t->next;
+            break;
+        }
+    }
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
+static int make_shared(struct weir_fleet *f, struct weir_error *error)
+{
+    struct hash_secret random;
+    int e = hash_secret_init(&random);
+    if (e != 0) {
+        return fail(error, e, "no random numbers");
+    }
+    const struct store_shared_options options = {
+        .prefix = text_of(f->options.prefix),
+        .fleet_size = f->options.fleet_size,
+        .deadline_ns = f->options.deadline_ns,
+        .node = random.sip[0],
+        .wake = wake_one,
+        .wake_arg = f,
+    };
+    f->breakers = breakers_create(random.sip[1]);
+    e = f->breakers != NULL ? store_shared_create(&f->shared, &options) : WEIR_ENOMEM;
+    return e == 0 ? 0
+                  : fail(error, e, "a fleet with the prefix '%.100s': %s", f->options.prefix,
+                         weir_strerror(e));
+}
+
+/* That the secret can be had is looked at once, so that a wrong path is told at once. */
+static int look_at_secret(const struct weir_fleet *f, struct weir_error *error)
+{
+    char room[FLEET_SECRET_BYTES];
+    struct text secret;
+    int e = fleet_secret_read(f, room, &secret, error);
+    explicit_bzero(room, sizeof room);
+    return e;
+}
+
+static void free_fleet(struct weir_fleet *f)
+{
+    store_shared_destroy(f->shared);
+    breakers_destroy(f->breakers);
+    free_options(&f->options);
+    (void)pthread_mutex_destroy(&f->lock);
+    free(f);
+}
+
+int fleet_open_bare(struct weir_fleet **out, const struct weir_fleet_options *options,
+                    struct weir_error *error)
+{
+    *out = NULL;
+    int e = check_options(options, error);
+    if (e != 0) {
+        return e;
+    }
+    struct weir_fleet *f = calloc(1, sizeof *f);
+    if (f == NULL) {
+        return fail(error, WEIR_ENOMEM, "no memory for a fleet");
+    }
+    (void)pthread_mutex_init(&f->lock, NULL);
+    f->face.ops = &fleet_ops;
+    f->process = getpid();
+    e = copy_options(f, options, error);
+    e = e == 0 ? store_url_read(text_of(options->url), &f->url, error) : e;
+    e = e == 0 ? look_at_secret(f, error) : e;
+    e = e == 0 ? make_shared(f, error) : e;
+    if (e != 0) {
+        free_fleet(f);
+        return e;
+    }
+    *out = f;
+    return 0;
+}
+
+int weir_fleet_open(struct weir_fleet **fleet, const struct weir_fleet_options *options,
+                    struct weir_error *error)
+{
+    if (fleet == NULL) {
+        return fail(error, WEIR_EINVAL, "fleet is NULL, expected where to put it");
+    }
+    int e = fleet_open_bare(fleet, options, error);
+    if (e != 0) {
+        return e;
+    }
+    e = fleet_loop_open(&(*fleet)->loop, *fleet, error);
+    if (e != 0) {
+        free_fleet(*fleet);
+        *fleet = NULL;
+    }
+    return e;
+}
+
+/* In a child of fork() the loop's descriptors are the parent's too, and its thread is not there: what
+ * would be closed is not ours. */
+void weir_fleet_close(struct weir_fleet *fleet)
+{
+    if (fleet == NULL || fleet->process != getpid()) {
+        return;
+    }
+    fleet_loop_close(fleet->loop);
+    free_fleet(fleet);
+}
+
+/* ---- looking at it ---- */
+
+static uint64_t count_open_breakers(const struct weir_fleet *f)
+{
+    const char *endpoint;
+    bool open;
+    uint64_t n = 0;
+    for (unsigned i = 0; breaker_at(f->breakers, i, &endpoint, &open); i++) {
+        n += open;
+    }
+    return n;
+}
+
+int weir_fleet_stats_read(struct weir_fleet *fleet, struct weir_fleet_stats *stats)
+{
+    if (fleet == NULL || stats == NULL || stats->size != sizeof *stats) {
+        return WEIR_EINVAL;
+    }
+    const struct client_metrics *m = &fleet->metrics;
+    *stats = (struct weir_fleet_stats){
+        .size = stats->size,
+        .up = load_relaxed(&m->up),
+        .nodes = store_fleet_size(fleet->shared),
+        .calls = load_relaxed(&m->calls),
+        .unknown = load_relaxed(&m->unknown),
+        .resent = load_relaxed(&m->resent),
+        .degraded = store_degraded(fleet->shared),
+        .breakers_open = count_open_breakers(fleet),
+    };
+    return 0;
+}
+
+size_t fleet_endpoints(const struct weir_fleet *fleet, struct fleet_endpoint *out, size_t most)
+{
+    const char *endpoint;
+    bool open;
+    unsigned n = 0;
+    for (; breaker_at(fleet->breakers, n, &endpoint, &open); n++) {
+        if (n < most) {
+            size_t len = strnlen(endpoint, sizeof out[n].name - 1);
+            memcpy(out[n].name, endpoint, len);
+            out[n].name[len] = 0;
+            out[n].breaker_open = open;
+        }
+    }
+    return n;
+}

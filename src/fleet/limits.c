@@ -1,0 +1,231 @@
+/* weir_fleet_limit_..., and asking. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "fleet/fleet.h"
+#include "fleet/loop.h"
+
+#define DENY_CACHE_NS WEIR_SECOND
+#define DENY_CACHE_OFF 1
+#define SYNC_NS (100 * WEIR_MILLISECOND)
+#define NAME_MAX_BYTES 200
+
+struct weir_fleet_limit {
+    struct weir_fleet *fleet;
+    struct store_limit *store;
+};
+
+/* ---- opening ---- */
+
+static int check_options(const struct weir_fleet_limit_options *o, struct weir_error *error)
+{
+    if (o == NULL) {
+        return fail(error, WEIR_EINVAL, "the options are NULL");
+    }
+    if (o->size != sizeof *o) {
+        return fail(error, WEIR_EINVAL,
+                    "options.size is %zu, expected %zu: start with WEIR_FLEET_LIMIT_OPTIONS_INIT",
+                    o->size, sizeof *o);
+    }
+    if (o->name == NULL || o->name[0] == 0) {
+        return fail(error, WEIR_EINVAL, "the limit has no name, expected one");
+    }
+    if (o->consistency < 0 || o->consistency > WEIR_FLEET_SYNCED) {
+        return fail(error, WEIR_EINVAL, "consistency is %d, expected enum weir_fleet_consistency",
+                    o->consistency);
+    }
+    if (o->on_store_failure < 0 || o->on_store_failure > WEIR_FLEET_CLOSED) {
+        return fail(error, WEIR_EINVAL, "on_store_failure is %d, expected enum weir_fleet_failure",
+                    o->on_store_failure);
+    }
+    return 0;
+}
+
+int weir_fleet_limit_open(struct weir_fleet_limit **limit, struct weir_fleet *fleet,
+                          const struct weir_fleet_limit_options *options, struct weir_error *error)
+{
+    if (limit == NULL || fleet == NULL) {
+        return fail(error, WEIR_EINVAL, "limit or fleet is NULL");
+    }
+    *limit = NULL;
+    int e = check_options(options, error);
+    if (e != 0) {
+        return e;
+    }
+    const uint64_t deny_ns = options->deny_cache_ns;
+    const struct remote_spec spec = {
+        .name = text_of(options->name),
+        .options = options->limit,
+        .mode = options->consistency != 0 ? options->consistency : REMOTE_EXACT,
+        .on_failure = options->on_store_failure,
+        .deny_cache_ns = deny_ns == 0                ? DENY_CACHE_NS
+                         : deny_ns == DENY_CACHE_OFF ? 0
+                                                     : deny_ns,
+        .sync_ns = options->sync_ns != 0 ? options->sync_ns : SYNC_NS,
+    };
+    struct weir_fleet_limit *l = malloc(sizeof *l);
+    if (l == NULL) {
+        return fail(error, WEIR_ENOMEM, "no memory for limit '%.100s'", options->name);
+    }
+    l->fleet = fleet;
+    e = store_limit_open(fleet->shared, &spec, &l->store, error);
+    if (e != 0) {
+        free(l);
+        return e;
+    }
+    *limit = l;
+    return 0;
+}
+
+void weir_fleet_limit_close(struct weir_fleet_limit *limit)
+{
+    if (limit != NULL) {
+        store_limit_release(limit->store);
+        free(limit);
+    }
+}
+
+int weir_fleet_limit_consistency(const struct weir_fleet_limit *limit)
+{
+    return limit != NULL ? limit->store->mode : WEIR_EINVAL;
+}
+
+/* ---- asking ---- */
+
+/* From the caller's function to the store's. */
+struct relay {
+    weir_fleet_done_fn done;
+    void *arg;
+};
+
+static void pass_on(void *arg, int error, const struct remote_answer *answer)
+{
+    struct relay r = *(struct relay *)arg;
+    free(arg);
+    r.done(r.arg, error, error == 0 ? &answer->answer : NULL);
+}
+
+/* What must be asked of a loop. REMOTE_..., or WEIR_E... */
+static int ask(struct weir_fleet_limit *limit, const struct remote_question *q,
+               struct remote_answer *answer, weir_fleet_done_fn done, void *arg)
+{
+    struct relay *r = NULL;
+    if (done != NULL) {
+        r = malloc(sizeof *r);
+        if (r == NULL) {
+            return WEIR_ENOMEM;
+        }
+        *r = (struct relay){done, arg};
+    }
+    int e = fleet_loop_ask(limit->fleet->loop, q, answer, r != NULL ? pass_on : NULL, r);
+    if (e != REMOTE_PENDING) {
+        free(r);
+    }
+    return e;
+}
+
+static int check_question(const struct weir_question *q)
+{
+    bool waits = q->max_wait_ns != 0;
+    if (q->hashed != NULL || q->reserved != 0 || q->mode < WEIR_CHECK || q->mode > WEIR_UP_TO ||
+        (waits && q->mode == WEIR_UP_TO)) {
+        return WEIR_EINVAL;
+    }
+    return q->key == NULL ? WEIR_EKEY : 0;
+}
+
+int weir_fleet_ask(struct weir_fleet_limit *limit, const struct weir_question *question,
+                   struct weir_answer *answer, weir_fleet_done_fn done, void *arg)
+{
+    if (limit == NULL || question == NULL || answer == NULL || done == NULL) {
+        return WEIR_EINVAL;
+    }
+    int e = check_question(question);
+    if (e != 0) {
+        return e;
+    }
+    const struct remote_part part = {
+        .limit = limit->store, .key = {question->key, question->key_len}, .cost = question->cost};
+    const struct remote_question q = {.verb = question->mode, /* the same order */
+                                      .parts = &part,
+                                      .n = 1,
+                                      .time_ns = question->max_wait_ns};
+    struct remote_answer got;
+    e = ask(limit, &q, &got, done, arg);
+    if (e == REMOTE_ANSWERED) {
+        *answer = got.answer;
+    }
+    return e;
+}
+
+int weir_fleet_check(struct weir_fleet_limit *limit, const void *key, size_t key_len, uint64_t cost,
+                     struct weir_answer *answer)
+{
+    if (limit == NULL || answer == NULL) {
+        return WEIR_EINVAL;
+    }
+    const struct remote_part part = {.limit = limit->store, .key = {key, key_len}, .cost = cost};
+    const struct remote_question q = {.verb = REMOTE_CHECK, .parts = &part, .n = 1};
+    struct remote_answer got;
+    int e = key != NULL ? fleet_loop_wait(limit->fleet->loop, &q, &got) : WEIR_EKEY;
+    if (e != REMOTE_ANSWERED) {
+        return e;
+    }
+    *answer = got.answer;
+    return 0;
+}
+
+/* ---- other verbs ---- */
+
+static int tell(struct weir_fleet_limit *limit, int verb, struct text key, uint64_t units,
+                uint64_t time_ns, weir_fleet_done_fn done, void *arg)
+{
+    struct remote_answer answer;
+    if (limit == NULL) {
+        return WEIR_EINVAL;
+    }
+    if (key.at == NULL) {
+        return WEIR_EKEY;
+    }
+    const struct remote_part part = {.limit = limit->store, .key = key, .cost = units};
+    const struct remote_question q = {.verb = verb, .parts = &part, .n = 1, .time_ns = time_ns};
+    int e = ask(limit, &q, &answer, done, arg);
+    if (e == REMOTE_ANSWERED && done != NULL) {
+        done(arg, 0, &answer.answer);
+    }
+    return e == REMOTE_ANSWERED ? 0 : e;
+}
+
+int weir_fleet_refund(struct weir_fleet_limit *limit, const void *key, size_t key_len,
+                      uint64_t units, weir_fleet_done_fn done, void *arg)
+{
+    return tell(limit, REMOTE_REFUND, (struct text){key, key_len}, units, 0, done, arg);
+}
+
+int weir_fleet_penalise(struct weir_fleet_limit *limit, const void *key, size_t key_len,
+                        uint64_t units, weir_fleet_done_fn done, void *arg)
+{
+    return tell(limit, REMOTE_PENALISE, (struct text){key, key_len}, units, 0, done, arg);
+}
+
+int weir_fleet_block(struct weir_fleet_limit *limit, const void *key, size_t key_len,
+                     uint64_t for_ns, weir_fleet_done_fn done, void *arg)
+{
+    if (for_ns == 0) {
+        return WEIR_ETIME;
+    }
+    return tell(limit, REMOTE_BLOCK, (struct text){key, key_len}, 1, for_ns, done, arg);
+}
+
+int weir_fleet_unblock(struct weir_fleet_limit *limit, const void *key, size_t key_len,
+                       weir_fleet_done_fn done, void *arg)
+{
+    return tell(limit, REMOTE_UNBLOCK, (struct text){key, key_len}, 1, 0, done, arg);
+}
+
+int weir_fleet_reset(struct weir_fleet_limit *limit, const void *key, size_t key_len,
+                     weir_fleet_done_fn done, void *arg)
+{
+    return tell(limit, REMOTE_RESET, (struct text){key, key_len}, 1, 0, done, arg);
+}

@@ -1,0 +1,399 @@
+#include "fleet/loop.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "fleet/thread.h"
+
+#define WIND_UP_TURNS 4
+
+struct message {
+    struct message *next;
+    struct remote_question question;
+    remote_done_fn done;
+    void *arg;
+    bool waits; /* on the stack of somebody who waits, not on the heap */
+};
+
+struct fleet_loop {
+    uv_loop_t uv;
+    struct fleet_thread *thread;
+    bool callers;
+    pthread_t id; /* else */
+    struct message *queue;
+    uint64_t queued;
+    uint64_t stop;
+    uv_sem_t ended;
+    bool lingers; /* a resolver of names still holds the loop, which frees itself then */
+};
+
+/* ---- the queue ---- */
+
+/* True: it was empty. */
+static bool push(struct fleet_loop *l, struct message *m)
+{
+    struct message *top = __atomic_load_n(&l->queue, __ATOMIC_RELAXED);
+    do {
+        m->next = top;
+    } while (
+        !__atomic_compare_exchange_n(&l->queue, &top, m, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+    return top == NULL;
+}
+
+/* All, the oldest first. */
+static struct message *take(struct fleet_loop *l)
+{
+    struct message *m = __atomic_exchange_n(&l->queue, NULL, __ATOMIC_ACQUIRE);
+    struct message *turned = NULL;
+    while (m != NULL) {
+        struct message *next = m->next;
+        m->next = turned;
+        turned = m;
+        m = next;
+    }
+    return turned;
+}
+
+static size_t bytes_of(const struct remote_question *q)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < q->n; i++) {
+        bytes += q->parts[i].key.len + q->parts[i].shard.len;
+    }
+    return bytes;
+}
+
+static struct text copy_text(char **at, struct text text)
+{
+    if (text.at == NULL || text.len == 0) {
+        return text;
+    }
+    struct text to = {*at, text.len};
+    memcpy(*at, text.at, text.len);
+    *at += text.len;
+    return to;
+}
+
+/* With copies of all texts; holds the limits. */
+static struct message *message_copy(const struct remote_question *q)
+{
+    struct message *m = malloc(sizeof *m + q->n * sizeof(struct remote_part) + bytes_of(q));
+    if (m == NULL) {
+        return NULL;
+    }
+    struct remote_part *parts = (struct remote_part *)(void *)(m + 1);
+    char *at = (char *)(parts + q->n);
+    for (size_t i = 0; i < q->n; i++) {
+        parts[i] = q->parts[i];
+        parts[i].shard = copy_text(&at, q->parts[i].shard);
+        parts[i].key = copy_text(&at, q->parts[i].key);
+        if (parts[i].limit != NULL) {
+            store_limit_hold(parts[i].limit);
+        }
+    }
+    m->question = *q;
+    m->question.parts = parts;
+    return m;
+}
+
+static void message_free(struct message *m)
+{
+    for (size_t i = 0; i < m->question.n; i++) {
+        store_limit_release(m->question.parts[i].limit);
+    }
+    free(m);
+}
+
+/* On the loop's thread. `done` of one who waits may let go of the message. */
+static void ask_message(struct fleet_loop *l, struct message *m)
+{
+    struct remote_answer answer;
+    remote_done_fn done = m->done;
+    void *arg = m->arg;
+    struct message *own = m->waits ? NULL : m;
+    int e = fleet_thread_ask(l->thread, &m->question, &answer, done, arg);
+    if (own != NULL) {
+        message_free(own);
+    }
+    if (e != REMOTE_PENDING && done != NULL) {
+        done(arg, e == REMOTE_ANSWERED ? 0 : e, &answer);
+    }
+}
+
+static void on_woken(struct fleet_thread *t)
+{
+    struct fleet_loop *l = t->loop->data;
+    struct message *m = take(l);
+    while (m != NULL) {
+        struct message *next = m->next;
+        (void)fetch_sub(&l->queued, 1);
+        ask_message(l, m);
+        m = next;
+    }
+    if (load_acquire(&l->stop) != 0 && t->leave_ns == UINT64_MAX) {
+        fleet_thread_leave(t);
+    }
+}
+
+/* ---- asking ---- */
+
+static bool is_here(const struct fleet_loop *l)
+{
+    return l->callers || pthread_equal(l->id, pthread_self());
+}
+
+static bool queue_has_room(struct fleet_loop *l)
+{
+    if (fetch_add(&l->queued, 1) < FLEET_QUEUE_MAX) {
+        return true;
+    }
+    (void)fetch_sub(&l->queued, 1);
+    return false;
+}
+
+static void post(struct fleet_loop *l, struct message *m)
+{
+    if (push(l, m)) {
+        (void)uv_async_send(&l->thread->wake);
+    }
+}
+
+int fleet_loop_ask(struct fleet_loop *l, const struct remote_question *q,
+                   struct remote_answer *answer, remote_done_fn done, void *arg)
+{
+    if (is_here(l)) {
+        return fleet_thread_ask(l->thread, q, answer, done, arg);
+    }
+    uint64_t now_ns = clock_boot_ns();
+    int e = store_ask_here(q, now_ns, answer);
+    if (e != REMOTE_PENDING) {
+        return e;
+    }
+    if (!queue_has_room(l)) {
+        return store_ask_failed(q, now_ns, answer);
+    }
+    struct message *m = message_copy(q);
+    if (m == NULL) {
+        (void)fetch_sub(&l->queued, 1);
+        return WEIR_ENOMEM;
+    }
+    m->done = done;
+    m->arg = arg;
+    m->waits = false;
+    post(l, m);
+    return REMOTE_PENDING;
+}
+
+/* ---- waiting ---- */
+
+struct waiter {
+    struct message message;
+    struct remote_answer *answer;
+    int error;
+    uint32_t answered;
+};
+
+/* From the store on nothing of *w may be touched; the address alone is for the kernel, and a wake that
+ * meets somebody else's word there is one that he has to expect anyway. */
+static void on_answer(void *arg, int error, const struct remote_answer *answer)
+{
+    struct waiter *w = arg;
+    uint32_t *word = &w->answered;
+    w->error = error;
+    if (error == 0) {
+        *w->answer = *answer;
+    }
+    __atomic_store_n(word, 1, __ATOMIC_RELEASE);
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+int fleet_loop_wait(struct fleet_loop *l, const struct remote_question *q,
+                    struct remote_answer *answer)
+{
+    struct waiter w = {.answer = answer, .answered = 0};
+    uint64_t now_ns = clock_boot_ns();
+    if (is_here(l)) {
+        return WEIR_ENOTSUP;
+    }
+    int e = store_ask_here(q, now_ns, answer);
+    if (e != REMOTE_PENDING) {
+        return e;
+    }
+    if (!queue_has_room(l)) {
+        return store_ask_failed(q, now_ns, answer);
+    }
+    w.message = (struct message){.question = *q, .done = on_answer, .arg = &w, .waits = true};
+    post(l, &w.message);
+    while (__atomic_load_n(&w.answered, __ATOMIC_ACQUIRE) == 0) {
+        (void)syscall(SYS_futex, &w.answered, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+    }
+    return w.error != 0 ? w.error : REMOTE_ANSWERED;
+}
+
+/* ---- running ---- */
+
+/* Until fleet_thread_leave() has come to its end. True: the loop is closed. */
+static bool run_to_the_end(struct fleet_loop *l)
+{
+    (void)uv_run(&l->uv, UV_RUN_DEFAULT);
+    for (int i = 0; i < WIND_UP_TURNS && uv_loop_alive(&l->uv); i++) {
+        (void)uv_run(&l->uv, UV_RUN_NOWAIT);
+    }
+    return uv_loop_close(&l->uv) == 0;
+}
+
+static void *linger(void *arg)
+{
+    struct fleet_loop *l = arg;
+    (void)uv_run(&l->uv, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&l->uv);
+    free(l);
+    return NULL;
+}
+
+static void *run_own(void *arg)
+{
+    struct fleet_loop *l = arg;
+    bool lingers = !run_to_the_end(l);
+    l->lingers = lingers;
+    uv_sem_post(&l->ended);
+    return lingers ? linger(l) : NULL;
+}
+
+/* Signals are for the program's own threads. */
+static int start_thread(pthread_t *id, void *(*run)(void *), void *arg)
+{
+    sigset_t all, before;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    int e = pthread_create(id, NULL, run, arg);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (e == 0) {
+        (void)pthread_setname_np(*id, "weir-fleet");
+    }
+    return e;
+}
+
+static void close_own(struct fleet_loop *l)
+{
+    store_release(&l->stop, 1);
+    (void)uv_async_send(&l->thread->wake);
+    uv_sem_wait(&l->ended);
+    if (l->lingers) {
+        (void)pthread_detach(l->id);
+        return;
+    }
+    (void)pthread_join(l->id, NULL);
+    uv_sem_destroy(&l->ended);
+    free(l);
+}
+
+static void close_callers(struct fleet_loop *l)
+{
+    pthread_t id;
+    fleet_thread_leave(l->thread);
+    if (run_to_the_end(l)) {
+        free(l);
+    } else if (start_thread(&id, linger, l) == 0) {
+        (void)pthread_detach(id);
+    } else {
+        (void)linger(l);
+    }
+}
+
+void fleet_loop_close(struct fleet_loop *l)
+{
+    if (l == NULL) {
+        return;
+    }
+    if (l->callers) {
+        close_callers(l);
+    } else {
+        close_own(l);
+    }
+}
+
+static int start(struct fleet_loop *l, struct weir_error *error)
+{
+    if (l->callers) {
+        return 0;
+    }
+    int e = uv_sem_init(&l->ended, 0);
+    if (e != 0) {
+        return fail(error, WEIR_EIO, "a semaphore of the fleet: %s", uv_strerror(e));
+    }
+    e = start_thread(&l->id, run_own, l);
+    if (e != 0) {
+        uv_sem_destroy(&l->ended);
+        return fail(error, WEIR_EIO, "the fleet's thread: %s", strerror(e));
+    }
+    return 0;
+}
+
+int fleet_loop_open(struct fleet_loop **out, struct weir_fleet *fleet, struct weir_error *error)
+{
+    struct fleet_loop *l = calloc(1, sizeof *l);
+    int e = l != NULL ? uv_loop_init(&l->uv) : UV_ENOMEM;
+    if (e != 0) {
+        free(l);
+        return fail(error, e == UV_ENOMEM ? WEIR_ENOMEM : WEIR_EIO, "the fleet's loop: %s",
+                    uv_strerror(e));
+    }
+    l->uv.data = l;
+    l->callers = (fleet->options.flags & WEIR_FLEET_CALLERS_LOOP) != 0;
+    e = fleet_thread_open(&l->thread, fleet, &l->uv, error);
+    if (e == 0) {
+        l->thread->woken = on_woken;
+        e = start(l, error);
+        if (e != 0) {
+            fleet_thread_close(l->thread);
+        }
+    }
+    if (e != 0) {
+        (void)run_to_the_end(l);
+        free(l);
+        return e;
+    }
+    *out = l;
+    return 0;
+}
+
+/* ---- the caller's loop ---- */
+
+static struct fleet_loop *callers(const struct weir_fleet *fleet)
+{
+    return fleet != NULL && fleet->loop != NULL && fleet->loop->callers ? fleet->loop : NULL;
+}
+
+int weir_fleet_fd(const struct weir_fleet *fleet)
+{
+    struct fleet_loop *l = callers(fleet);
+    return l != NULL ? uv_backend_fd(&l->uv) : WEIR_ENOTSUP;
+}
+
+int weir_fleet_timeout_ms(const struct weir_fleet *fleet)
+{
+    struct fleet_loop *l = callers(fleet);
+    if (l == NULL) {
+        return -1;
+    }
+    return l->thread->happened ? 0 : uv_backend_timeout(&l->uv);
+}
+
+int weir_fleet_run(struct weir_fleet *fleet)
+{
+    struct fleet_loop *l = callers(fleet);
+    if (l == NULL) {
+        return WEIR_ENOTSUP;
+    }
+    (void)uv_run(&l->uv, UV_RUN_NOWAIT);
+    return 0;
+}

@@ -1,0 +1,60 @@
+/* How rules reach a fleet: base/remote.h. */
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "fleet/loop.h"
+#include "fleet/thread.h"
+
+static int open_limit(struct weir_fleet *fleet, const struct remote_spec *spec, void **limit,
+                      struct weir_error *error)
+{
+    struct store_limit *made = NULL;
+    int e = store_limit_open(fleet->shared, spec, &made, error);
+    *limit = made;
+    return e;
+}
+
+static void hold(void *limit)
+{
+    store_limit_hold(limit);
+}
+
+static void release(void *limit)
+{
+    store_limit_release(limit);
+}
+
+static int change(void *limit, const struct weir_options *options, struct weir_error *error)
+{
+    return store_limit_change(limit, options, error);
+}
+
+static void counts(const void *limit, struct remote_counts *out)
+{
+    const struct remote_counts *c = &((const struct store_limit *)limit)->counts;
+    out->allowed = load_relaxed(&c->allowed);
+    out->denied = load_relaxed(&c->denied);
+    out->never = load_relaxed(&c->never);
+    out->remembered = load_relaxed(&c->remembered);
+    for (int i = 0; i < REMOTE_FAILURES; i++) {
+        out->degraded[i] = load_relaxed(&c->degraded[i]);
+    }
+}
+
+static int ask(struct weir_fleet *fleet, void *where, const struct remote_question *question,
+               struct remote_answer *answer, remote_done_fn done, void *arg)
+{
+    if (where != NULL) {
+        return fleet_thread_ask(where, question, answer, done, arg);
+    }
+    return fleet->loop != NULL ? fleet_loop_ask(fleet->loop, question, answer, done, arg)
+                               : WEIR_EINVAL;
+}
+
+const struct remote_ops fleet_ops = {
+    .open = open_limit,
+    .hold = hold,
+    .release = release,
+    .change = change,
+    .counts = counts,
+    .ask = ask,
+};
