@@ -16,12 +16,12 @@ int store_create(struct store **out, struct store_shared *shared,
     if (s == NULL) {
         return WEIR_ENOMEM;
     }
-    struct client_options o = *options;
-    o.scripts = &shared->scripts;
+    s->options = *options;
+    s->options.scripts = &shared->scripts;
     s->shared = shared;
     s->cluster = options->url->kind == STORE_CLUSTER;
     buffer_init(&s->arguments, ARGUMENTS_MAX);
-    int e = client_create(&s->client, &o, driver, now_ns);
+    int e = client_create(&s->client, &s->options, driver, now_ns);
     if (e != 0) {
         free(s);
         return e;
