@@ -13,6 +13,7 @@
     X(fixed_window)                                                                                \
     X(sliding_window)                                                                              \
     X(sliding_log)                                                                                 \
+    X(sync)                                                                                        \
     X(decide)                                                                                      \
     X(members)
 

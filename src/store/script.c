@@ -28,10 +28,10 @@ static const struct {
     unsigned pieces; /* besides the clock */
 } rows[SCRIPT_COUNT] = {
     {"several", (1u << PIECES) - 1 - PIECE(members)},
-    {"token_bucket", BUCKETS | PIECE(token_bucket)},
+    {"token_bucket", BUCKETS | PIECE(token_bucket) | PIECE(sync)},
     {"leaky_bucket", BUCKETS | PIECE(leaky_bucket)},
-    {"fixed_window", EVERYWHERE | PIECE(fixed_window)},
-    {"sliding_window", EVERYWHERE | PIECE(sliding_window)},
+    {"fixed_window", EVERYWHERE | PIECE(fixed_window) | PIECE(sync)},
+    {"sliding_window", EVERYWHERE | PIECE(sliding_window) | PIECE(sync)},
     {"sliding_log", EVERYWHERE | PIECE(sliding_log)},
     {"members", PIECE(members)},
 };
@@ -139,15 +139,13 @@ static uint64_t microseconds(uint64_t ns)
     return ns == WEIR_FOREVER ? STORE_MOST : min_u64(us, STORE_MOST);
 }
 
-/* Windows by the key: each begins somewhere of its own, the same for every node. */
-static uint64_t offset_of(const struct store_part *part)
+uint64_t script_offset(const struct store_params *p, struct text key)
 {
     static const struct hash_secret fixed = {{0, 0}, {0}};
-    const struct store_params *p = part->params;
     if (!p->align_key) {
         return p->b;
     }
-    return (p->b + mul_high(hash_sip(&fixed, part->key.at, part->key.len).low, p->a)) % p->a;
+    return (p->b + mul_high(hash_sip(&fixed, key.at, key.len).low, p->a)) % p->a;
 }
 
 static void put_part(struct buffer *b, const struct store_part *part)
@@ -157,7 +155,7 @@ static void put_part(struct buffer *b, const struct store_part *part)
     put_number(b, p->quota);
     put_number(b, p->max_debt);
     put_number(b, p->a);
-    put_number(b, offset_of(part));
+    put_number(b, script_offset(p, part->key));
     put_number(b, min_u64(part->cost, STORE_MOST));
     put_number(b, microseconds(part->time_ns));
 }

@@ -73,6 +73,9 @@ const struct script *script_members(const struct scripts *s);
 /* n at least 1; more than one only with CHECK and PEEK, and at most WEIR_SEVERAL_MAX. */
 const struct script *script_for(const struct scripts *s, const struct store_part *parts, size_t n);
 
+/* The `b` of a key: of windows by the key, each begins somewhere of its own, the same for every node. */
+uint64_t script_offset(const struct store_params *p, struct text key);
+
 enum script_how { SCRIPT_BY_SHA, SCRIPT_BY_TEXT };
 
 /* SCRIPT LOAD; EVALSHA or EVAL. As always with a buffer, what does not fit sets b->full. */

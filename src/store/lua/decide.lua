@@ -40,7 +40,9 @@ local charged
 if rare then
     local p = parts[1]
     local ops = p.ops
-    if verb == 'reset' then
+    if verb == 'sync' then
+        return ops.sync(p)
+    elseif verb == 'reset' then
         if p.found then
             ops.wipe(p)
         end
