@@ -340,7 +340,10 @@ static void give_back(struct group *g, uint64_t now_ns)
             sync_refund(p->limit->shared->syncs, p->limit, p->shard, p->key, p->cost, now_ns);
             break;
         case GROUP_LEASED:
-            lease_refund(p->limit->shared->leases, p->limit, p->shard, p->key, p->cost, now_ns);
+            if (!lease_refund(p->limit->shared->leases, p->limit, p->shard, p->key, p->cost,
+                              now_ns)) {
+                send_refund(a->store, p, g->stamp_us, now_ns);
+            }
             break;
         default:
             send_refund(a->store, p, g->stamp_us, now_ns);

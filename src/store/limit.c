@@ -149,6 +149,9 @@ static int fill(struct store_limit *limit, const struct remote_spec *spec, struc
     if (e != 0) {
         return e;
     }
+    if (spec->mode == REMOTE_LEASED) {
+        store_params_lease(&numbers->params);
+    }
     numbers->options = spec->options;
     limit->mode = mode_of(limit->shared, spec, &numbers->params);
     limit->on_failure = spec->on_failure;
@@ -205,6 +208,9 @@ int store_limit_change(struct store_limit *limit, const struct weir_options *opt
         return fail(error, WEIR_ENOMEM, "out of memory for a limit");
     }
     int e = store_params(options, &numbers->params, error);
+    if (e == 0 && old->params.leased) {
+        store_params_lease(&numbers->params);
+    }
     if (e == 0 && strcmp(numbers->params.kind, old->params.kind) != 0) {
         e = fail(error, WEIR_ENOTSUP, "its keys would mean something else");
     }

@@ -7,6 +7,7 @@
 #define LUA_PIECES(X)                                                                              \
     X(clock)                                                                                       \
     X(common)                                                                                      \
+    X(lease)                                                                                       \
     X(bucket)                                                                                      \
     X(token_bucket)                                                                                \
     X(leaky_bucket)                                                                                \
@@ -14,6 +15,8 @@
     X(sliding_window)                                                                              \
     X(sliding_log)                                                                                 \
     X(sync)                                                                                        \
+    X(leased_bucket)                                                                               \
+    X(leased_window)                                                                               \
     X(decide)                                                                                      \
     X(members)
 

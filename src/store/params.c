@@ -120,3 +120,12 @@ int store_params(const struct weir_options *options, struct store_params *params
     }
     return e;
 }
+
+/* A bucket's state becomes another one, with marks; a window's stays what it is. */
+void store_params_lease(struct store_params *params)
+{
+    params->leased = true;
+    if (params->algorithm == WEIR_TOKEN_BUCKET) {
+        (void)snprintf(params->kind, sizeof params->kind, "e");
+    }
+}

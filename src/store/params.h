@@ -25,6 +25,7 @@
 struct store_params {
     int algorithm; /* enum weir_algorithm */
     bool align_key;
+    bool leased; /* store_params_lease() */
     uint64_t quota;
     uint64_t max_debt;
     uint64_t a;    /* buckets: whole us of a unit's time; else the period in us */
@@ -38,5 +39,12 @@ struct store_params {
  */
 int store_params(const struct weir_options *options, struct store_params *params,
                  struct weir_error *error);
+
+/*
+ * The limit is configured as `leased` (token_bucket, fixed_window): its state knows of leases. Whether
+ * leases are taken out is another matter (lease_is_worth()), on which nodes may differ: all share the
+ * state, and each verb of the scripts heeds what is outstanding in it.
+ */
+void store_params_lease(struct store_params *params);
 
 #endif

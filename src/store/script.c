@@ -22,7 +22,8 @@ enum {
 #define EVERYWHERE (PIECE(common) | PIECE(decide))
 #define BUCKETS (EVERYWHERE | PIECE(bucket))
 
-/* The first is for several algorithms; then by enum weir_algorithm; the last does not decide. */
+/* The first is for several algorithms; then by enum weir_algorithm; then by name; the last does not
+ * decide. */
 static const struct {
     const char *name;
     unsigned pieces; /* besides the clock */
@@ -33,6 +34,8 @@ static const struct {
     {"fixed_window", EVERYWHERE | PIECE(fixed_window) | PIECE(sync)},
     {"sliding_window", EVERYWHERE | PIECE(sliding_window) | PIECE(sync)},
     {"sliding_log", EVERYWHERE | PIECE(sliding_log)},
+    {"leased_bucket", BUCKETS | PIECE(token_bucket) | PIECE(lease) | PIECE(leased_bucket)},
+    {"leased_window", EVERYWHERE | PIECE(fixed_window) | PIECE(lease) | PIECE(leased_window)},
     {"members", PIECE(members)},
 };
 #undef PIECE
@@ -96,15 +99,28 @@ const struct script *script_members(const struct scripts *s)
     return &s->row[SCRIPT_COUNT - 1];
 }
 
+/* By whose operations a state is kept: scripts know them by this number, and so do rows. */
+static unsigned keeper_of(const struct store_params *p)
+{
+    bool own = p->leased && p->algorithm == WEIR_TOKEN_BUCKET;
+    return own ? SCRIPT_LEASED_BUCKET : (unsigned)p->algorithm;
+}
+
 const struct script *script_for(const struct scripts *s, const struct store_part *parts, size_t n)
 {
-    int algorithm = parts[0].params->algorithm;
+    unsigned keeper = keeper_of(parts[0].params);
     for (size_t i = 1; i < n; i++) {
-        if (parts[i].params->algorithm != algorithm) {
+        if (keeper_of(parts[i].params) != keeper) {
             return &s->row[0];
         }
     }
-    return &s->row[algorithm];
+    return &s->row[keeper];
+}
+
+const struct script *script_lease(const struct scripts *s, const struct store_params *params)
+{
+    bool bucket = params->algorithm == WEIR_TOKEN_BUCKET;
+    return &s->row[bucket ? SCRIPT_LEASED_BUCKET : SCRIPT_LEASED_WINDOW];
 }
 
 /* ---- calls ---- */
@@ -116,6 +132,7 @@ static const char *const verbs[] = {
     [STORE_CHECK] = "check",     [STORE_PEEK] = "peek",         [STORE_UP_TO] = "upto",
     [STORE_REFUND] = "refund",   [STORE_PENALISE] = "penalise", [STORE_BLOCK] = "block",
     [STORE_UNBLOCK] = "unblock", [STORE_RESET] = "reset",       [STORE_BLOCK_FOR] = "blockfor",
+    [STORE_LEASE] = "lease",
 };
 
 static void put_number(struct buffer *b, uint64_t number)
@@ -151,7 +168,7 @@ uint64_t script_offset(const struct store_params *p, struct text key)
 static void put_part(struct buffer *b, const struct store_part *part)
 {
     const struct store_params *p = part->params;
-    put_number(b, (uint64_t)p->algorithm);
+    put_number(b, keeper_of(p));
     put_number(b, p->quota);
     put_number(b, p->max_debt);
     put_number(b, p->a);
@@ -191,6 +208,16 @@ unsigned script_put_arguments(struct buffer *b, enum store_verb verb,
     return (unsigned)(CALL_FIXED + CALL_PART * n);
 }
 
+unsigned script_put_lease(struct buffer *b, const struct store_part *part,
+                          const uint64_t numbers[SCRIPT_LEASE_NUMBERS])
+{
+    unsigned count = script_put_arguments(b, STORE_LEASE, part, 1);
+    for (unsigned i = 0; i < SCRIPT_LEASE_NUMBERS; i++) {
+        put_number(b, numbers[i]);
+    }
+    return count + SCRIPT_LEASE_NUMBERS;
+}
+
 void script_put_call(struct buffer *b, const struct script *script, enum script_how how,
                      enum store_verb verb, const struct store_part *parts, size_t n)
 {
@@ -212,6 +239,10 @@ enum {
     AT_LIMIT,
     ANSWER_COUNT
 };
+
+_Static_assert((int)ANSWER_COUNT == (int)SCRIPT_ANSWER_COUNT &&
+                   (int)AT_STAMP == (int)SCRIPT_ANSWER_STAMP,
+               "what else a script says is behind them");
 
 /* Negative numbers are only -1, in retry and reset: never. */
 static bool plausible(const struct store_reply *reply, size_t n)

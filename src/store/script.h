@@ -26,7 +26,7 @@
 #include "store/params.h"
 #include "store/reply.h"
 
-enum { SCRIPT_COUNT = 7, SCRIPT_SHA = 40 };
+enum { SCRIPT_LEASED_BUCKET = 6, SCRIPT_LEASED_WINDOW, SCRIPT_COUNT = 9, SCRIPT_SHA = 40 };
 
 struct script {
     const char *name;
@@ -55,7 +55,8 @@ enum store_verb {
     STORE_BLOCK,
     STORE_UNBLOCK,
     STORE_RESET,
-    STORE_BLOCK_FOR /* as BLOCK, and the store's own clock says when that ends */
+    STORE_BLOCK_FOR, /* as BLOCK, and the store's own clock says when that ends */
+    STORE_LEASE      /* script_put_lease() alone */
 };
 
 /* One limit and one key of it. */
@@ -94,6 +95,21 @@ unsigned script_put_arguments(struct buffer *b, enum store_verb verb,
 /* Both. */
 void script_put_call(struct buffer *b, const struct script *script, enum script_how how,
                      enum store_verb verb, const struct store_part *parts, size_t n);
+
+/*
+ * Of `leased` (store/lease.h): the script, and the arguments of its verb LEASE, which are those of a
+ * CHECK and behind them the five numbers that lua/lease.lua names. Its answer is that of a CHECK, and
+ * behind it four numbers.
+ */
+enum {
+    SCRIPT_LEASE_NUMBERS = 5,
+    SCRIPT_ANSWER_STAMP = 7,
+    SCRIPT_ANSWER_COUNT = 9,
+    SCRIPT_LEASE_COUNT = 13
+};
+const struct script *script_lease(const struct scripts *s, const struct store_params *params);
+unsigned script_put_lease(struct buffer *b, const struct store_part *part,
+                          const uint64_t numbers[SCRIPT_LEASE_NUMBERS]);
 
 /*
  * The answer out of the reply to CHECK, PEEK, UP_TO, REFUND or PENALISE. *stamp_us (may be NULL):

@@ -173,13 +173,23 @@ static unsigned slot_of(const struct store *s, const struct store_key *key)
     return s->cluster ? store_slot(store_key_text(key)) : 0;
 }
 
+static void lease_ended(struct leases *leases, const struct lease_call *call, enum client_end end,
+                        uint64_t now_ns)
+{
+    if (end == CLIENT_NOT_RUN) {
+        lease_unsent(leases, call, now_ns);
+    } else {
+        lease_lost(leases, call, now_ns);
+    }
+}
+
 static void on_lease(void *arg, enum client_end end, const struct store_reply *reply,
                      uint64_t now_ns)
 {
     struct group *g = arg;
     struct leases *leases = g->asking->store->shared->leases;
     if (end != CLIENT_REPLIED) {
-        lease_lost(leases, g->lease, now_ns);
+        lease_ended(leases, g->lease, end, now_ns);
         group_failed(g, now_ns);
         return;
     }
@@ -190,6 +200,7 @@ static void on_lease(void *arg, enum client_end end, const struct store_reply *r
     }
     struct asking *a = g->asking;
     g->answer.limit = g->piece;
+    g->stamp_us = lease_stamp(reply);
     const struct piece *p = &a->pieces[g->piece];
     part_note(p->limit, p->hash, p->cost, true, &g->answer, now_ns);
     group_answered(g, now_ns);
@@ -203,7 +214,7 @@ static void on_lone_lease(void *arg, enum client_end end, const struct store_rep
     if (end == CLIENT_REPLIED) {
         (void)lease_reply(leases, &l->call.lease, reply, now_ns, NULL);
     } else {
-        lease_lost(leases, &l->call.lease, now_ns);
+        lease_ended(leases, &l->call.lease, end, now_ns);
     }
     free(l);
 }
@@ -237,7 +248,7 @@ int send_lease(struct store *s, struct group *g, const struct lease_call *call, 
         }
     }
     if (e != 0) {
-        lease_lost(s->shared->leases, call, now_ns);
+        lease_unsent(s->shared->leases, call, now_ns);
     }
     return e;
 }

@@ -135,7 +135,7 @@ int store_ask_here(const struct remote_question *q, uint64_t now_ns, struct remo
     bool done = (said & LEASE_ANSWERED) != 0;
     if ((said & LEASE_SEND) != 0) {
         if (!done || !shared_leave(shared, &call)) {
-            lease_lost(shared->leases, &call, now_ns); /* a store will make it again */
+            lease_unsent(shared->leases, &call, now_ns); /* a store will make it again */
         } else if (shared->options.wake != NULL) {
             shared->options.wake(shared->options.wake_arg);
         }
@@ -194,7 +194,7 @@ int store_ask(struct store *s, const struct remote_question *q, uint64_t now_ns,
     struct asking *a = asking_create(s, q, done, arg);
     if (a == NULL) {
         if ((said & LEASE_SEND) != 0) {
-            lease_lost(s->shared->leases, &call, now_ns);
+            lease_unsent(s->shared->leases, &call, now_ns);
         }
         return WEIR_ENOMEM;
     }

@@ -39,6 +39,33 @@ local function quotient(p, u, r)
     return (tu > u or tu == u and tr > r) and n or n + 1
 end
 
+-- A state's time as it is, from the text of it.
+local function parse(p, text)
+    local u, r = tonumber(text), 0
+    if not u then
+        u, r = match(text, '^(%d+):(%d+)$')
+        u, r = tonumber(u), tonumber(r)
+    end
+    if not u then
+        return error(DAMAGED .. p.key)
+    end
+    return u, r
+end
+
+-- How far the key's state leads now.
+local function lead(p)
+    local value = read(p)
+    if not value then
+        return 0, 0
+    end
+    local u, r = parse(p, value)
+    u = u - now
+    if u < 0 then
+        return 0, 0
+    end
+    return u, r
+end
+
 local function save(p)
     local u, r = now + p.u, p.r
     write(p, format(r == 0 and '%.0f' or '%.0f:%.0f', u, r), r == 0 and p.u or p.u + 1)
@@ -46,27 +73,14 @@ end
 
 -- limit(p, cu, cr): the furthest lead with which a cost of (cu, cr) is allowed that can wait.
 -- delay(p): after how long an allowed call is to act.
-local function bucket(limit, delay)
+-- lead, save: those above, or others of a state that holds more.
+local function bucket(limit, delay, lead, save)
     local ops = { save = save, wipe = wipe, mark = mark }
 
     function ops.look(p)
-        local value = read(p)
-        local u, r = 0, 0
         local span_u, span_r = times(p.quota, p.a, p.b)
-        if value then
-            u = tonumber(value)
-            if not u then
-                u, r = match(value, '^(%d+):(%d+)$')
-                u, r = tonumber(u), tonumber(r)
-            end
-            if not u then
-                return error(DAMAGED .. p.key)
-            end
-            u = u - now
-            if u < 0 then
-                u, r = 0, 0
-            end
-        end
+        p.span_u, p.span_r = span_u, span_r
+        local u, r = lead(p)
         if u > span_u or p.wait > 0 or rare then
             local reach_u, reach_r = times(p.quota + p.debt, p.a, p.b)
             p.reach_u, p.reach_r = reach_u, reach_r
@@ -74,7 +88,7 @@ local function bucket(limit, delay)
                 u, r, p.pulled = reach_u, reach_r, true
             end
         end
-        p.u, p.r, p.span_u, p.span_r = u, r, span_u, span_r
+        p.u, p.r = u, r
         if verb == 'upto' then
             local room = quotient(p, carry(span_u - u, span_r - r))
             p.cost = p.blocked and 1 or max(1, min(p.cost, room))

@@ -27,7 +27,7 @@ local format, match = string.format, string.match
 local call = redis.call
 local algorithms = {}
 local verb = ARGV[1]
-local rare = verb ~= 'check' and verb ~= 'peek' and verb ~= 'upto'
+local rare = verb ~= 'check' and verb ~= 'peek' and verb ~= 'upto' and verb ~= 'lease'
 local DAMAGED = 'weir: something else than a state of this limit is in '
 
 -- Milliseconds to keep a state that is as good as new in `fresh` us: only ever to clean up.

@@ -4,9 +4,10 @@
 -- Several keys are checked all or nothing: look at all, and only if all allow, charge all.
 --
 -- Answers {verdict, blocked, remaining, granted, retry, reset, delay, stamp, limit}: of the limit that
--- binds; block, unblock and reset answer 1 or 0. Times in us; retry and reset -1: never.
+-- binds; block, unblock and reset answer 1 or 0. Times in us; retry and reset -1: never. The verb
+-- `lease` is of one key: lease.lua.
 local parts = {}
-local takes = verb == 'check' or verb == 'upto'
+local takes = verb == 'check' or verb == 'upto' or verb == 'lease' and ARGV[7] ~= '0'
 local all = takes
 for i = 1, #KEYS do
     local at = i * 7 - 5
@@ -111,7 +112,7 @@ for i = 1, #parts do
         delay = max(delay, p.delay)
     end
 end
-return {
+local answer = {
     binding.verdict,
     binding.blocked and 1 or 0,
     binding.remaining,
@@ -122,3 +123,7 @@ return {
     binding.stamp,
     limit,
 }
+if binding.lease then
+    binding.lease(answer)
+end
+return answer

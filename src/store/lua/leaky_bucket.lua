@@ -12,4 +12,5 @@ algorithms['2'] = bucket(
         local u, r = times(p.granted, p.a, p.b)
         u, r = carry(p.u - u, p.r - r)
         return r == 0 and u or u + 1
-    end)
+    end,
+    lead, save)

@@ -125,10 +125,11 @@ unsigned lease_ask(struct leases *l, struct store_limit *limit, struct text shar
     return fake.lease_says;
 }
 
-void lease_refund(struct leases *l, const struct store_limit *limit, struct text shard,
+bool lease_refund(struct leases *l, const struct store_limit *limit, struct text shard,
                   struct text key, uint64_t units, uint64_t now_ns)
 {
     fake.lease_refunds += (unsigned)units;
+    return true;
 }
 
 const struct script *lease_script(const struct scripts *s, const struct lease_call *call)
@@ -157,6 +158,16 @@ void lease_lost(struct leases *l, const struct lease_call *call, uint64_t now_ns
 {
     fake.leases_lost++;
     store_limit_release(call->limit);
+}
+
+void lease_unsent(struct leases *l, const struct lease_call *call, uint64_t now_ns)
+{
+    lease_lost(l, call, now_ns);
+}
+
+uint64_t lease_stamp(const struct store_reply *reply)
+{
+    return 0;
 }
 
 bool lease_next(struct leases *l, uint64_t now_ns, struct lease_call *call)

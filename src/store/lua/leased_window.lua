@@ -1,0 +1,32 @@
+-- fixed_window with leases: a lease counts in its window when it is granted, and ends with it. So the
+-- state is that of fixed_window; a mark is the window's end. Each grant is at most an eighth of what is
+-- left: the last leases of a window are small, however many nodes there are.
+local SHARE = 8
+
+if lease then
+    algorithms['3'] = (function()
+        local ops = algorithms['3']
+        local look = ops.look
+        local cost
+
+        local function ending(p)
+            return (p.index + 1) * p.a + p.b
+        end
+
+        function ops.look(p)
+            look(p)
+            if lease.mark > 0 and lease.mark == ending(p) then
+                lease.kept, lease.changed = true, lease.back > 0
+                p.count = max(p.count - lease.back, 0)
+                p.verdict = p.cost > p.quota and NEVER or p.count + p.cost <= p.quota and ALLOW or DENY
+            end
+        end
+
+        local function most(p, taken)
+            local keep = lease.kept and lease.keep or 0
+            return min(lease.want, keep + max(0, floor((p.quota - p.count - taken) / SHARE)))
+        end
+
+        return leasing(ops, most, ending)
+    end)()
+end

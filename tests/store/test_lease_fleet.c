@@ -1,0 +1,177 @@
+/*
+ * `leased` with several nodes and a real redis-server, at times of the test's own: what the fleet
+ * admits is never more than the limit, whatever is lost, late or comes twice; and not much less where
+ * more is asked for.
+ */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/lease_fleet.h"
+#include "support/lease_limit.h"
+#include "support/store_run.h"
+
+static struct store_redis redis;
+static struct fleet fleet;
+
+static struct weir_options bucket(uint64_t count, uint64_t period_ns, uint64_t burst)
+{
+    struct weir_options o = WEIR_OPTIONS_INIT;
+    o.algorithm = WEIR_TOKEN_BUCKET;
+    o.count = count;
+    o.period_ns = period_ns;
+    o.burst = burst;
+    return o;
+}
+
+static struct weir_options window(uint64_t count, uint64_t period_ns)
+{
+    struct weir_options o = WEIR_OPTIONS_INIT;
+    o.algorithm = WEIR_FIXED_WINDOW;
+    o.count = count;
+    o.period_ns = period_ns;
+    return o;
+}
+
+/* ---- never more ---- */
+
+/* Bursts and pauses, cheap and dear questions, nodes that die and nodes that end. */
+static void run_randomly(struct fleet *f, unsigned steps, uint64_t step_us)
+{
+    for (unsigned i = 0; i < steps; i++) {
+        unsigned node = (unsigned)fleet_random(f, f->nodes);
+        unsigned questions = (unsigned)fleet_random(f, 40);
+        fleet_pass(f, fleet_random(f, 50) == 0 ? fleet_random(f, 60 * step_us)
+                                               : fleet_random(f, step_us));
+        for (unsigned q = 0; q < questions && !f->node[node].dead; q++) {
+            (void)fleet_ask(f, node, fleet_random(f, 20) == 0 ? 1 + fleet_random(f, 40) : 1);
+        }
+        if (fleet_random(f, 400) == 0 && node != 0) {
+            f->node[node].dead = true;
+        }
+    }
+}
+
+static const struct fleet_trouble calm = {0};
+static const struct fleet_trouble trouble = {
+    .lost = 20, .unanswered = 30, .late = 200, .twice = 50, .unsent = 20, .late_us = 300000};
+
+static void check_limit(const struct weir_options *o, unsigned nodes, uint64_t seed,
+                        const struct fleet_trouble *t, uint64_t step_us)
+{
+    fleet_start(&fleet, &redis, o, nodes, seed);
+    fleet.trouble = *t;
+    for (unsigned i = 0; i < nodes; i++) {
+        fleet.node[i].drift_parts = (int64_t)fleet_random(&fleet, 18001) - 9000;
+    }
+    run_randomly(&fleet, 600, step_us);
+    if (fleet.excess != 0 || fleet.admitted == 0) {
+        fail_msg("%" PRIu64 " of %" PRIu64 " nodes with seed %" PRIu64 ": admitted %" PRIu64
+                 ", %" PRIu64 " units too many",
+                 o->count, (uint64_t)nodes, seed, fleet.admitted, fleet.excess);
+    }
+    fleet_stop(&fleet);
+}
+
+static void a_bucket_is_never_exceeded_in_any_stretch_of_time(void **state)
+{
+    const struct weir_options limits[] = {
+        bucket(1000, WEIR_SECOND, 500),
+        bucket(1700, WEIR_SECOND, 1000), /* a unit takes 588 us and 30,144 parts */
+        bucket(7, WEIR_SECOND, 300),
+        bucket(100, WEIR_MINUTE, 100),
+    };
+    for (unsigned i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        for (unsigned seed = 1; seed <= 4; seed++) {
+            check_limit(&limits[i], 1 + seed * 2, seed, seed == 1 ? &calm : &trouble, 20000);
+        }
+    }
+}
+
+static void a_window_is_never_exceeded(void **state)
+{
+    const struct weir_options limits[] = {window(1000, WEIR_SECOND), window(500, 3 * WEIR_SECOND),
+                                          window(100, WEIR_SECOND / 4)};
+    for (unsigned i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        for (unsigned seed = 1; seed <= 4; seed++) {
+            check_limit(&limits[i], 1 + seed * 2, seed, seed == 1 ? &calm : &trouble, 20000);
+        }
+    }
+}
+
+/* ---- not much less ---- */
+
+/* Every node asks for more than there is, all the time. */
+static uint64_t saturate(const struct weir_options *o, unsigned nodes, uint64_t for_us)
+{
+    fleet_start(&fleet, &redis, o, nodes, 7);
+    uint64_t end_us = fleet.now_us + for_us;
+    while (fleet.now_us < end_us) {
+        for (unsigned i = 0; i < nodes; i++) {
+            for (unsigned q = 0; q < 40; q++) {
+                (void)fleet_ask(&fleet, i, 1);
+            }
+        }
+        fleet_pass(&fleet, 1000);
+    }
+    assert_int_equal(fleet.excess, 0);
+    print_message("%u nodes: %" PRIu64 " asked, %" PRIu64 " admitted, %" PRIu64 " calls\n", nodes,
+                  fleet.asked, fleet.admitted, fleet.calls);
+    return fleet.admitted;
+}
+
+static void a_saturated_bucket_is_used_up_but_for_the_leases(void **state)
+{
+    const struct weir_options o = bucket(10000, WEIR_SECOND, 10000);
+    for (unsigned nodes = 2; nodes <= 8; nodes += 6) {
+        uint64_t admitted = saturate(&o, nodes, 3000000);
+        uint64_t lease = 10000 / (4 * nodes);
+        assert_true(admitted <= 40000);
+        assert_true(admitted + nodes * lease >= 40000); /* burst + 3 s, less N q */
+        assert_true(fleet.calls * 20 <= fleet.asked);
+        fleet_stop(&fleet);
+    }
+}
+
+static void a_saturated_window_is_used_up_but_for_the_leases(void **state)
+{
+    const struct weir_options o = window(10000, WEIR_SECOND);
+    for (unsigned nodes = 2; nodes <= 8; nodes += 6) {
+        uint64_t admitted = saturate(&o, nodes, 3000000);
+        assert_true(admitted + nodes * 10000 / 8 >= 30000);
+        assert_true(fleet.calls * 20 <= fleet.asked);
+        fleet_stop(&fleet);
+    }
+}
+
+static int start(void **state)
+{
+    store_redis_start(&redis, NULL);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    store_redis_stop(&redis);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_bucket_is_never_exceeded_in_any_stretch_of_time, start,
+                                        stop),
+        cmocka_unit_test_setup_teardown(a_window_is_never_exceeded, start, stop),
+        cmocka_unit_test_setup_teardown(a_saturated_bucket_is_used_up_but_for_the_leases, start,
+                                        stop),
+        cmocka_unit_test_setup_teardown(a_saturated_window_is_used_up_but_for_the_leases, start,
+                                        stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
