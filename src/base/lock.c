@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <weir.h>
@@ -30,9 +31,32 @@ static bool taken(struct lock *lock, int result)
     return result == 0;
 }
 
+#ifdef __SANITIZE_THREAD__ /* which does not know pthread_mutex_clocklock() */
+#define LOCK_CLOCK CLOCK_REALTIME
+#define lock_until(mutex, until) pthread_mutex_timedlock((mutex), (until))
+#else
+#define LOCK_CLOCK CLOCK_MONOTONIC
+#define lock_until(mutex, until) pthread_mutex_clocklock((mutex), LOCK_CLOCK, (until))
+#endif
+
+/* Waits for LOCK_WAIT_NS at most, then looks again: the header says why. */
+static int wait_for(struct lock *lock)
+{
+    struct timespec until;
+    (void)clock_gettime(LOCK_CLOCK, &until);
+    until.tv_nsec += LOCK_WAIT_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    return lock_until(&lock->mutex, &until);
+}
+
 void lock_take(struct lock *lock)
 {
-    (void)taken(lock, pthread_mutex_lock(&lock->mutex));
+    int result = pthread_mutex_trylock(&lock->mutex);
+    while (result == EBUSY || result == ETIMEDOUT) {
+        result = wait_for(lock);
+    }
+    (void)taken(lock, result);
 }
 
 bool lock_try(struct lock *lock)

@@ -4,6 +4,11 @@
  * nothing at all: the table is written so that whoever holds the lock can put
  * right, by looking, what a dead owner left (table/move.c).
  *
+ * A waiter that is killed may take a wakeup into its grave: woken by a release, it dies before it tries
+ * again, while somebody who never waited takes the lock, and releases it without knowing of the others
+ * that sleep. The kernel wakes another of them only if the lock is free when the waiter dies. So nobody
+ * sleeps for longer than LOCK_WAIT_NS without looking.
+ *
  * The explorer replaces these by locks that its scheduler knows.
  */
 #ifndef WEIR_BASE_LOCK_H
@@ -19,6 +24,8 @@ struct lock {
 
 /* 0 or WEIR_EIO. Whatever the memory held before is overwritten. */
 int lock_init(struct lock *lock);
+
+#define LOCK_WAIT_NS 20000000
 
 void lock_take(struct lock *lock);
 

@@ -93,6 +93,37 @@ static void a_process_that_is_killed_inside_leaves_the_lock_to_the_next(void **s
     assert_int_equal(munmap(shared, sizeof *shared), 0);
 }
 
+/*
+ * As if a killed waiter had taken the wakeup along: the owner's word (nobody's, here) goes without a call
+ * to the kernel while somebody sleeps.
+ */
+static void a_wakeup_that_is_lost_is_only_a_delay(void **state)
+{
+    struct lock *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(shared != MAP_FAILED);
+    assert_int_equal(lock_init(shared), 0);
+    int *word = &shared->mutex.__data.__lock;
+    __atomic_store_n(word, 1 << 22, __ATOMIC_SEQ_CST);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)alarm(60);
+        lock_take(shared);
+        lock_release(shared);
+        _exit(0);
+    }
+    while (__atomic_load_n(word, __ATOMIC_SEQ_CST) >= 0) { /* the highest bit: somebody waits */
+        (void)usleep(100);
+    }
+    (void)usleep(1000);
+    __atomic_store_n(word, 0, __ATOMIC_SEQ_CST);
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(munmap(shared, sizeof *shared), 0);
+}
+
 static void making_a_lock_overwrites_whatever_was_there(void **state)
 {
     memset(&lock, 0xa5, sizeof lock);
@@ -109,6 +140,7 @@ int main(void)
         cmocka_unit_test(a_lock_is_a_cache_line_of_its_own),
         cmocka_unit_test(a_thread_that_dies_inside_leaves_the_lock_to_the_next),
         cmocka_unit_test(a_process_that_is_killed_inside_leaves_the_lock_to_the_next),
+        cmocka_unit_test(a_wakeup_that_is_lost_is_only_a_delay),
         cmocka_unit_test(making_a_lock_overwrites_whatever_was_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
