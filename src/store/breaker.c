@@ -3,8 +3,9 @@
  * leads to it are counters that only hint: a race between two threads may open it one failure sooner or
  * later, never leave it between.
  *
- * B1  Who opens it writes the time of the first probe before the state (release), so whoever sees it
- *     open (acquire) sees that time or a later one.
+ * B1  While it is closed, the time of the next probe is never. The one who opens it, by a swap of the
+ *     state, writes that time, and nobody else before a probe has ended: whoever decides to open it too
+ *     late must not let a second probe begin beside one that is under way.
  * B2  A probe is taken by a swap of that time for one 10 s later: one taker wins, and should it die,
  *     the time comes.
  */
@@ -91,6 +92,7 @@ static struct breaker *make(struct breakers *b, const char *endpoint, size_t len
     struct breaker *row = count < BREAKERS_MAX ? calloc(1, sizeof *row) : NULL;
     if (row != NULL) {
         row->all = b;
+        row->probe_ns = UINT64_MAX;
         memcpy(row->name, endpoint, len + 1);
         b->rows[count] = row;
         store_release(&b->count, count + 1);
@@ -147,8 +149,9 @@ static uint64_t random_part(struct breaker *b, uint64_t failed)
 
 static void open_it(struct breaker *b, uint64_t now_ns)
 {
-    store_relaxed(&b->probe_ns, now_ns + random_part(b, 0));
-    (void)cas_u64(&b->state, 0, 1); /* B1 */
+    if (cas_u64(&b->state, 0, 1)) { /* B1 */
+        store_release(&b->probe_ns, now_ns + random_part(b, 0));
+    }
 }
 
 /* What this part is with n more; a part of long ago begins anew. */
@@ -220,7 +223,7 @@ bool breaker_may_probe(struct breaker *b, uint64_t now_ns)
     if (!breaker_is_open(b)) {
         return false;
     }
-    uint64_t due = load_relaxed(&b->probe_ns);
+    uint64_t due = load_acquire(&b->probe_ns);
     return now_ns >= due && cas_u64(&b->probe_ns, due, now_ns + PROBE_LEASE); /* B2 */
 }
 
@@ -230,6 +233,7 @@ static void close_it(struct breaker *b)
         store_relaxed(&b->parts[i], 0);
     }
     store_relaxed(&b->bad_in_a_row, 0);
+    store_relaxed(&b->probe_ns, UINT64_MAX);
     store_release(&b->state, 0);
 }
 
@@ -243,6 +247,6 @@ void breaker_probed(struct breaker *b, bool good, uint64_t now_ns)
         close_it(b);
         return;
     }
-    store_relaxed(&b->probe_ns, now_ns + random_part(b, state));
     (void)cas_u64(&b->state, state, state + 1);
+    store_release(&b->probe_ns, now_ns + random_part(b, state));
 }

@@ -1,0 +1,85 @@
+/*
+ * A client whose loop is a test: connections are bytes in memory, and time passes when it is told to.
+ * Sockets are numbered in the order in which their links first connected.
+ */
+#ifndef WEIR_TESTS_SUPPORT_CLIENT_WORLD_H
+#define WEIR_TESTS_SUPPORT_CLIENT_WORLD_H
+
+#include "base/buffer.h"
+#include "store/breaker.h"
+#include "store/client.h"
+#include "wire/resp.h"
+
+#define WORLD_SOCKETS 8
+#define WORLD_MS 1000000ull
+#define WORLD_DEADLINE (5 * WORLD_MS)
+
+struct client_world;
+
+enum world_state { WORLD_CLOSED, WORLD_CONNECTING, WORLD_UP };
+
+struct world_socket {
+    struct client_link *link;
+    enum world_state state;
+    unsigned attempts;
+    unsigned closed; /* by the client */
+    bool woken;
+    unsigned wakes;
+    char host[256];
+    unsigned port;
+    struct buffer sent; /* what the client has sent and nobody has read */
+};
+
+struct client_world {
+    struct client *client;
+    struct client_options options;
+    struct store_url url;
+    struct scripts scripts;
+    struct client_metrics metrics;
+    struct text password;
+    uint64_t now;
+    struct world_socket sockets[WORLD_SOCKETS];
+    unsigned count;
+    bool inside; /* a function of the driver is running, or `done` must not be called */
+};
+
+/* A call and what became of it. */
+struct world_call {
+    struct client_world *world;
+    unsigned done; /* times */
+    enum client_end end;
+    bool has_reply;
+    char type;
+    enum store_refusal refusal;
+    int64_t integer;
+    uint64_t at;
+};
+
+/* `breakers` may be shared by worlds; NULL: its own, then freed by it. */
+void world_start(struct client_world *w, const char *url, struct breakers *breakers);
+void world_prepare(struct client_world *w, const char *url, struct breakers *breakers);
+void world_create(struct client_world *w); /* behind world_prepare() and changes of options */
+void world_stop(struct client_world *w);
+
+/* client_tick() now; at each time that is due on the way. */
+void world_tick(struct client_world *w);
+void world_pass(struct client_world *w, uint64_t ns);
+
+/* client_call() for the key; what it returned. deadline 0: the usual one. */
+int world_call(struct client_world *w, struct world_call *call, const char *key, uint64_t deadline);
+
+/* The connection is made and its greeting (of a store without a password) is answered. */
+void world_greet(struct client_world *w, unsigned i);
+void world_up(struct client_world *w, unsigned i);
+bool world_say(struct client_world *w, unsigned i, const char *bytes);
+bool world_say_bytes(struct client_world *w, unsigned i, struct text bytes);
+void world_down(struct client_world *w, unsigned i);
+/* What the client has to send is sent. */
+void world_flush(struct client_world *w, unsigned i);
+/* The next command that was sent, as words parted by spaces; "" if there is none. Scripts' texts and
+ * hashes are cut to their first 8 bytes. */
+const char *world_heard(struct client_world *w, unsigned i);
+/* Only the first word; passes over n. */
+void world_pass_over(struct client_world *w, unsigned i, unsigned n);
+
+#endif

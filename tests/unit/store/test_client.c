@@ -1,0 +1,618 @@
+/* The rules C1 to C4 of calls: store/client.h. Those of breakers are in test_client_breaker.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/client_world.h"
+
+#define ANSWER ":7\r\n"
+
+static struct client_world world;
+static struct client_world *w = &world;
+static struct breakers *breakers;
+
+static int begin(void **state)
+{
+    breakers = breakers_create(1);
+    world_start(w, "redis://one:1", breakers);
+    return 0;
+}
+
+static int finish(void **state)
+{
+    world_stop(w);
+    breakers_destroy(breakers);
+    return 0;
+}
+
+static void assert_ended(const struct world_call *call, enum client_end end)
+{
+    assert_int_equal(call->done, 1);
+    assert_int_equal(call->end, end);
+}
+
+static void assert_waits(const struct world_call *call)
+{
+    assert_int_equal(call->done, 0);
+}
+
+/* A call that is sent; the greeting is over. */
+static void send_call(struct world_call *call, const char *key)
+{
+    assert_int_equal(world_call(w, call, key, 0), 0);
+    world_flush(w, 0);
+}
+
+static void assert_heard(const char *beginning)
+{
+    const char *line = world_heard(w, 0);
+    if (strncmp(line, beginning, strlen(beginning)) != 0) {
+        fail_msg("heard '%s', expected '%s...'", line, beginning);
+    }
+}
+
+/* ---- the way of a call ---- */
+
+static void a_call_is_answered_by_its_reply(void **state)
+{
+    struct world_call a;
+    world_greet(w, 0);
+    send_call(&a, "alice");
+    assert_heard("EVALSHA ");
+    assert_waits(&a);
+    world_say(w, 0, ANSWER);
+    assert_ended(&a, CLIENT_REPLIED);
+    assert_int_equal(a.integer, 7);
+    assert_int_equal(w->metrics.calls, 1);
+    assert_int_equal(w->metrics.replies, 1);
+    assert_int_equal(w->metrics.up, 1);
+}
+
+static void calls_of_one_turn_wake_the_loop_once_and_go_out_together(void **state)
+{
+    struct world_call a[100];
+    world_greet(w, 0);
+    world_flush(w, 0);
+    unsigned wakes = w->sockets[0].wakes;
+    for (size_t i = 0; i < 100; i++) {
+        assert_int_equal(world_call(w, &a[i], "k", 0), 0);
+        assert_int_equal(w->sockets[0].wakes, wakes + 1);
+    }
+    struct text out = client_outgoing(w->sockets[0].link);
+    assert_true(out.len > 100 * 50);
+    client_sent(w->sockets[0].link, out.len);
+    assert_int_equal(client_outgoing(w->sockets[0].link).len, 0);
+    for (size_t i = 0; i < 100; i++) {
+        world_say(w, 0, ANSWER);
+        assert_ended(&a[i], CLIENT_REPLIED);
+    }
+}
+
+static void calls_wait_for_the_greeting_and_follow_it(void **state)
+{
+    struct world_call a;
+    assert_int_equal(world_call(w, &a, "alice", 0), 0);
+    world_up(w, 0);
+    assert_heard("PING");
+    assert_heard("");
+    world_say(w, 0, "+PONG\r\n");
+    world_flush(w, 0);
+    for (size_t i = 0; i < SCRIPT_COUNT; i++) {
+        assert_heard("SCRIPT LOAD ");
+    }
+    assert_heard("EVALSHA ");
+    for (size_t i = 0; i < SCRIPT_COUNT; i++) {
+        world_say(w, 0, i % 2 == 0 ? "$1\r\nx\r\n" : "-NOPERM no\r\n");
+    }
+    world_say(w, 0, ANSWER);
+    assert_ended(&a, CLIENT_REPLIED);
+}
+
+static void an_error_of_no_known_kind_is_a_reply(void **state)
+{
+    struct world_call a;
+    world_greet(w, 0);
+    send_call(&a, "alice");
+    world_say(w, 0, "-WRONGTYPE Operation against a key\r\n");
+    assert_ended(&a, CLIENT_REPLIED);
+    assert_int_equal(a.type, '-');
+    assert_int_equal(a.refusal, STORE_REFUSED);
+}
+
+static void replies_may_be_cut_anywhere(void **state)
+{
+    static const char bytes[] = "*2\r\n:11\r\n:12\r\n$5\r\nhello\r\n-NOSCRIPT x\r\n:-3\r\n";
+    size_t len = sizeof bytes - 1;
+    for (size_t cut = 0; cut <= len; cut++) {
+        for (size_t second = cut; second <= len; second++) {
+            struct world_call a[4];
+            struct world_call again;
+            if (w->sockets[0].state == WORLD_CONNECTING) {
+                world_greet(w, 0);
+            }
+            for (size_t i = 0; i < 4; i++) {
+                send_call(&a[i], "k");
+            }
+            world_say_bytes(w, 0, (struct text){bytes, cut});
+            world_say_bytes(w, 0, (struct text){bytes + cut, second - cut});
+            world_say_bytes(w, 0, (struct text){bytes + second, len - second});
+            assert_ended(&a[0], CLIENT_REPLIED);
+            assert_int_equal(a[0].integer, 11);
+            assert_ended(&a[1], CLIENT_REPLIED);
+            assert_int_equal(a[1].type, '$');
+            assert_waits(&a[2]);
+            assert_ended(&a[3], CLIENT_REPLIED);
+            assert_int_equal(a[3].integer, -3);
+            world_flush(w, 0);
+            world_say(w, 0, ANSWER);
+            assert_ended(&a[2], CLIENT_REPLIED);
+            send_call(&again, "k");
+            world_say(w, 0, ANSWER);
+            assert_ended(&again, CLIENT_REPLIED);
+        }
+    }
+}
+
+static void what_is_no_reply_ends_the_connection(void **state)
+{
+    static const char *const bad[] = {"hello\r\n", ":12x\r\n", "*17\r\n", "$-2\r\n", "\r\n"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct world_call a;
+        finish(NULL);
+        begin(NULL);
+        world_greet(w, 0);
+        send_call(&a, "alice");
+        assert_false(world_say(w, 0, bad[i]));
+        assert_int_equal(w->sockets[0].closed, 1);
+        assert_ended(&a, CLIENT_UNKNOWN);
+        assert_non_null(strstr(client_last_error(w->client), "one:1: "));
+    }
+}
+
+static void a_reply_that_nobody_waits_for_ends_the_connection(void **state)
+{
+    world_greet(w, 0);
+    assert_false(world_say(w, 0, ANSWER));
+}
+
+/* ---- C1: the end of a call ---- */
+
+static void a_call_without_a_reply_ends_at_its_deadline_unknown(void **state)
+{
+    struct world_call a;
+    world_greet(w, 0);
+    send_call(&a, "alice");
+    uint64_t sent = w->now;
+    world_pass(w, WORLD_DEADLINE - 1);
+    assert_waits(&a);
+    world_pass(w, 1);
+    assert_ended(&a, CLIENT_UNKNOWN);
+    assert_int_equal(a.at, sent + WORLD_DEADLINE);
+    assert_false(a.has_reply);
+}
+
+static void a_call_that_was_never_sent_ends_at_its_deadline_not_run(void **state)
+{
+    struct world_call before;
+    struct world_call a;
+    assert_int_equal(world_call(w, &before, "b", 0), 0); /* there is no connection yet */
+    world_pass(w, WORLD_DEADLINE);
+    assert_ended(&before, CLIENT_NOT_RUN);
+    world_greet(w, 0);
+    assert_int_equal(world_call(w, &a, "alice", 0),
+                     0); /* and here the loop never came to sending */
+    world_pass(w, WORLD_DEADLINE);
+    assert_ended(&a, CLIENT_NOT_RUN);
+    world_flush(w, 0);
+    assert_heard(""); /* nor will it ever be */
+}
+
+static void deadlines_of_any_length_are_kept(void **state)
+{
+    static const unsigned ms[] = {50, 3, 90, 1, 40, 7, 60, 2};
+    struct world_call a[8];
+    uint64_t start = w->now;
+    for (size_t i = 0; i < 8; i++) {
+        assert_int_equal(world_call(w, &a[i], "k", start + ms[i] * WORLD_MS), 0);
+    }
+    world_pass(w, 100 * WORLD_MS);
+    for (size_t i = 0; i < 8; i++) {
+        assert_ended(&a[i], CLIENT_NOT_RUN);
+        assert_int_equal(a[i].at, start + ms[i] * WORLD_MS);
+    }
+}
+
+static void what_was_given_to_the_loop_counts_as_sent(void **state)
+{
+    struct world_call sent;
+    struct world_call never;
+    world_greet(w, 0);
+    assert_int_equal(world_call(w, &sent, "alice", 0), 0);
+    struct text out = client_outgoing(w->sockets[0].link);
+    client_sent(w->sockets[0].link, out.len / 2); /* half of it has left */
+    assert_int_equal(world_call(w, &never, "bob", 0), 0);
+    world_down(w, 0);
+    assert_ended(&sent, CLIENT_UNKNOWN);
+    assert_waits(&never); /* a new connection is being made */
+    world_greet(w, 0);
+    world_flush(w, 0);
+    assert_heard("EVALSHA ");
+    world_say(w, 0, ANSWER);
+    assert_ended(&never, CLIENT_REPLIED);
+}
+
+static void a_connection_that_cannot_be_made_leaves_calls_not_run_at_once(void **state)
+{
+    struct world_call a;
+    assert_int_equal(world_call(w, &a, "alice", 0), 0);
+    world_down(w, 0);
+    assert_ended(&a, CLIENT_NOT_RUN);
+    assert_int_equal(world_call(w, &a, "alice", 0), WEIR_EIO);
+    assert_string_equal(client_last_error(w->client), "one:1: no connection");
+}
+
+static void the_end_of_a_client_ends_its_calls(void **state)
+{
+    struct world_call sent;
+    struct world_call waits;
+    struct world_call paused;
+    world_greet(w, 0);
+    send_call(&paused, "p");
+    world_say(w, 0, "-TRYAGAIN x\r\n");
+    send_call(&sent, "s");
+    assert_int_equal(world_call(w, &waits, "w", 0), 0);
+    world_stop(w);
+    assert_ended(&sent, CLIENT_UNKNOWN);
+    assert_ended(&waits, CLIENT_NOT_RUN);
+    assert_ended(&paused, CLIENT_NOT_RUN);
+    world_start(w, "redis://one:1", breakers);
+}
+
+/* ---- C2: sending again ---- */
+
+static void an_unknown_script_is_sent_as_its_text(void **state)
+{
+    struct world_call a;
+    world_greet(w, 0);
+    send_call(&a, "alice");
+    assert_heard("EVALSHA ");
+    world_say(w, 0, "-NOSCRIPT No matching script.\r\n");
+    world_flush(w, 0);
+    const char *line = world_heard(w, 0);
+    assert_true(strncmp(line, "EVAL ", 5) == 0);
+    assert_non_null(strstr(line, " alice check 1 5 5 "));
+    world_say(w, 0, ANSWER);
+    assert_ended(&a, CLIENT_REPLIED);
+    assert_int_equal(w->metrics.resent, 1);
+}
+
+static void of_many_calls_with_an_unknown_script_one_carries_the_text(void **state)
+{
+    struct world_call a[50];
+    world_greet(w, 0);
+    for (size_t i = 0; i < 50; i++) {
+        send_call(&a[i], "k");
+        assert_heard("EVALSHA ");
+    }
+    for (size_t i = 0; i < 50; i++) {
+        world_say(w, 0, "-NOSCRIPT x\r\n");
+    }
+    world_flush(w, 0);
+    assert_heard("EVAL ");
+    for (size_t i = 1; i < 50; i++) {
+        assert_heard("EVALSHA ");
+    }
+    world_say(w, 0, ANSWER);
+    world_say(w, 0, "-NOSCRIPT flushed again, in between\r\n");
+    for (size_t i = 2; i < 50; i++) {
+        world_say(w, 0, ANSWER);
+    }
+    world_flush(w, 0);
+    assert_heard("EVAL ");
+    world_say(w, 0, ANSWER);
+    for (size_t i = 0; i < 50; i++) {
+        assert_ended(&a[i], CLIENT_REPLIED);
+    }
+}
+
+static void what_may_pass_is_asked_again_after_pauses_that_double(void **state)
+{
+    static const char *const refusals[] = {
+        "-CLUSTERDOWN x\r\n", "-LOADING x\r\n",  "-READONLY x\r\n",  "-BUSY x\r\n",
+        "-OOM x\r\n",         "-TRYAGAIN x\r\n", "-NOREPLICAS x\r\n"};
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        struct world_call a;
+        finish(NULL);
+        begin(NULL);
+        world_greet(w, 0);
+        assert_int_equal(world_call(w, &a, "alice", w->now + 10 * WORLD_MS), 0);
+        for (uint64_t pause = 1; pause <= 4; pause *= 2) {
+            world_flush(w, 0);
+            assert_heard("EVALSHA ");
+            world_say(w, 0, refusals[i]);
+            world_pass(w, pause * WORLD_MS - 1);
+            world_flush(w, 0);
+            assert_heard("");
+            world_pass(w, 1);
+        }
+        world_flush(w, 0);
+        assert_waits(&a);
+        world_say(w, 0, refusals[i]); /* the next pause would be longer than there is time */
+        assert_ended(&a, CLIENT_NOT_RUN);
+        assert_true(a.has_reply);
+        assert_true(store_did_not_run(a.refusal));
+        assert_int_equal(w->metrics.resent, 3);
+    }
+}
+
+static void a_call_that_was_sent_is_not_sent_again_on_another_connection(void **state)
+{
+    struct world_call a;
+    world_greet(w, 0);
+    send_call(&a, "alice");
+    world_down(w, 0);
+    assert_ended(&a, CLIENT_UNKNOWN);
+    world_greet(w, 0);
+    world_flush(w, 0);
+    assert_heard("");
+}
+
+static void a_member_of_a_cluster_is_told_apart(void **state)
+{
+    struct world_call a;
+    world_greet(w, 0);
+    send_call(&a, "alice");
+    world_say(w, 0, "-MOVED 1 two:2\r\n");
+    assert_ended(&a, CLIENT_NOT_RUN);
+    assert_non_null(strstr(client_last_error(w->client), "redis-cluster://"));
+}
+
+/* ---- C3: bounds ---- */
+
+static void calls_beyond_the_bound_are_refused_and_nothing_happens(void **state)
+{
+    struct world_call a[9];
+    finish(NULL);
+    breakers = breakers_create(1);
+    world_prepare(w, "redis://one:1", breakers);
+    w->options.in_flight = 8;
+    world_create(w);
+    for (size_t i = 0; i < 8; i++) {
+        assert_int_equal(world_call(w, &a[i], "k", 0), 0);
+    }
+    assert_int_equal(world_call(w, &a[8], "k", 0), WEIR_EFULL);
+    world_pass(w, WORLD_DEADLINE);
+    assert_waits(&a[8]);
+    assert_int_equal(world_call(w, &a[8], "k", 0), 0);
+    world_pass(w, WORLD_DEADLINE);
+    assert_ended(&a[8], CLIENT_NOT_RUN);
+    assert_int_equal(w->metrics.calls, 9);
+}
+
+/* Replies that are still to come take places: who asks too fast for that waits, and is not sent. */
+static void replies_that_are_owed_are_bounded_too(void **state)
+{
+    struct world_call a[40];
+    unsigned unknown = 0;
+    finish(NULL);
+    breakers = breakers_create(1);
+    world_prepare(w, "redis://one:1", breakers);
+    w->options.in_flight = 2;
+    world_create(w);
+    world_greet(w, 0);
+    for (size_t i = 0; i < 40 && world_call(w, &a[i], "k", w->now + WORLD_MS) == 0; i++) {
+        world_flush(w, 0);
+        world_pass(w, WORLD_MS);
+        unknown += a[i].end == CLIENT_UNKNOWN;
+    }
+    assert_true(unknown <= 4);
+}
+
+static void arguments_and_bytes_that_wait_have_a_most(void **state)
+{
+    static char bytes[65537];
+    struct world_call a = {.world = w};
+    struct client_call call = {.script = &w->scripts.row[1], .arguments = {bytes, 65537}};
+    assert_int_equal(client_call(w->client, &call, w->now, NULL, &a), WEIR_EFULL);
+}
+
+static unsigned many_done;
+
+static void count_done(void *arg, enum client_end end, const struct store_reply *reply,
+                       uint64_t now_ns)
+{
+    assert_int_equal(end, CLIENT_NOT_RUN);
+    many_done++;
+}
+
+static void bytes_that_wait_for_a_link_are_bounded(void **state)
+{
+    static char bytes[65536];
+    struct client_call call = {.script = &w->scripts.row[1], .arguments = {bytes, 65536}};
+    unsigned n = 0;
+    many_done = 0;
+    while (n < 10000 && client_call(w->client, &call, w->now, count_done, NULL) == 0) {
+        n++;
+    }
+    assert_int_equal(n, 256); /* 16 MB */
+    world_pass(w, WORLD_DEADLINE);
+    assert_int_equal(many_done, 256);
+    assert_int_equal(client_call(w->client, &call, w->now, count_done, NULL), 0);
+    world_pass(w, WORLD_DEADLINE);
+}
+
+static void there_is_one_attempt_to_connect_at_a_time(void **state)
+{
+    static struct world_call a[10];
+    for (size_t i = 0; i < 10; i++) {
+        assert_int_equal(world_call(w, &a[i], "k", w->now + 1000 * WORLD_MS), 0);
+        world_pass(w, 10 * WORLD_MS);
+    }
+    assert_int_equal(w->sockets[0].attempts, 1);
+    assert_int_equal(w->metrics.connects, 1);
+}
+
+/* ---- C4: late replies, and silence ---- */
+
+static void a_late_reply_is_dropped_and_the_connection_goes_on(void **state)
+{
+    struct world_call late;
+    struct world_call next;
+    world_greet(w, 0);
+    send_call(&late, "alice");
+    world_pass(w, WORLD_DEADLINE);
+    assert_ended(&late, CLIENT_UNKNOWN);
+    send_call(&next, "bob");
+    world_say(w, 0, ":1\r\n");
+    assert_waits(&next);
+    world_say(w, 0, ":2\r\n");
+    assert_ended(&next, CLIENT_REPLIED);
+    assert_int_equal(next.integer, 2);
+    assert_int_equal(w->metrics.late, 1);
+    assert_int_equal(late.done, 1);
+}
+
+static void a_link_that_is_silent_while_calls_wait_is_closed(void **state)
+{
+    struct world_call a;
+    world_greet(w, 0);
+    world_pass(w, 10000 * WORLD_MS); /* silence alone is no fault */
+    assert_int_equal(w->sockets[0].closed, 0);
+    send_call(&a, "alice");
+    world_pass(w, 100 * WORLD_MS - 1);
+    assert_int_equal(w->sockets[0].closed, 0);
+    world_pass(w, 1);
+    assert_int_equal(w->sockets[0].closed, 1);
+    assert_int_equal(w->metrics.up, 0);
+}
+
+static void a_link_that_says_anything_is_not_closed(void **state)
+{
+    static struct world_call a[20];
+    world_greet(w, 0);
+    for (size_t i = 0; i < 20; i++) {
+        assert_int_equal(world_call(w, &a[i], "k", w->now + 5000 * WORLD_MS), 0);
+        world_flush(w, 0);
+        world_pass(w, 60 * WORLD_MS);
+        world_say(w, 0, i % 2 == 0 ? ":" : "1\r\n:1\r\n");
+    }
+    assert_int_equal(w->sockets[0].closed, 0);
+}
+
+/* ---- the greeting ---- */
+
+static void a_password_and_a_database_come_first(void **state)
+{
+    struct world_call a;
+    finish(NULL);
+    breakers = breakers_create(1);
+    world_prepare(w, "redis://one:1/3", breakers);
+    w->options.user = TEXT("weir");
+    w->password = TEXT("secret");
+    world_create(w);
+    assert_int_equal(world_call(w, &a, "alice", 0), 0);
+    world_up(w, 0);
+    assert_heard("AUTH weir secret");
+    assert_heard("SELECT 3");
+    world_say(w, 0, "+OK\r\n");
+    world_flush(w, 0);
+    assert_heard("");
+    world_say(w, 0, "+OK\r\n");
+    world_flush(w, 0);
+    assert_heard("SCRIPT LOAD ");
+    world_down(w, 0);
+    w->options.user = TEXT("");
+    w->password = TEXT("changed");
+    world_up(w, 0);
+    assert_heard("AUTH changed");
+}
+
+static void a_wrong_password_is_a_failure_with_a_reason_and_without_the_secret(void **state)
+{
+    struct world_call a;
+    finish(NULL);
+    breakers = breakers_create(1);
+    world_prepare(w, "redis://one:1", breakers);
+    w->password = TEXT("secret");
+    world_create(w);
+    assert_int_equal(world_call(w, &a, "alice", 0), 0);
+    world_up(w, 0);
+    assert_false(world_say(w, 0, "-WRONGPASS invalid\x01 pair\r\n"));
+    assert_ended(&a, CLIENT_NOT_RUN);
+    assert_string_equal(client_last_error(w->client), "one:1: AUTH: WRONGPASS invalid? pair");
+    world_pass(w, 2000 * WORLD_MS); /* others are not made, the breaker is open */
+    assert_true(w->sockets[0].attempts > 1);
+}
+
+static void a_missing_password_is_noticed_before_calls(void **state)
+{
+    struct world_call a;
+    assert_int_equal(world_call(w, &a, "alice", 0), 0);
+    world_up(w, 0);
+    assert_false(world_say(w, 0, "-NOAUTH Authentication required.\r\n"));
+    assert_ended(&a, CLIENT_NOT_RUN);
+    assert_string_equal(client_last_error(w->client),
+                        "one:1: PING: NOAUTH Authentication required.");
+}
+
+static void the_reason_is_forgotten_when_the_store_is_there(void **state)
+{
+    world_down(w, 0);
+    assert_string_not_equal(client_last_error(w->client), "");
+    world_pass(w, 20 * WORLD_MS);
+    world_greet(w, 0);
+    assert_string_equal(client_last_error(w->client), "");
+}
+
+static void a_greeting_that_is_not_answered_is_given_up(void **state)
+{
+    world_up(w, 0);
+    world_pass(w, 999 * WORLD_MS);
+    assert_int_equal(w->sockets[0].closed, 0);
+    world_pass(w, WORLD_MS);
+    assert_int_equal(w->sockets[0].closed, 1);
+}
+
+int main(void)
+{
+#define STORY(name) cmocka_unit_test_setup_teardown(name, begin, finish)
+    const struct CMUnitTest tests[] = {
+        STORY(a_call_is_answered_by_its_reply),
+        STORY(calls_of_one_turn_wake_the_loop_once_and_go_out_together),
+        STORY(calls_wait_for_the_greeting_and_follow_it),
+        STORY(an_error_of_no_known_kind_is_a_reply),
+        STORY(replies_may_be_cut_anywhere),
+        STORY(what_is_no_reply_ends_the_connection),
+        STORY(a_reply_that_nobody_waits_for_ends_the_connection),
+        STORY(a_call_without_a_reply_ends_at_its_deadline_unknown),
+        STORY(a_call_that_was_never_sent_ends_at_its_deadline_not_run),
+        STORY(deadlines_of_any_length_are_kept),
+        STORY(what_was_given_to_the_loop_counts_as_sent),
+        STORY(a_connection_that_cannot_be_made_leaves_calls_not_run_at_once),
+        STORY(the_end_of_a_client_ends_its_calls),
+        STORY(an_unknown_script_is_sent_as_its_text),
+        STORY(of_many_calls_with_an_unknown_script_one_carries_the_text),
+        STORY(what_may_pass_is_asked_again_after_pauses_that_double),
+        STORY(a_call_that_was_sent_is_not_sent_again_on_another_connection),
+        STORY(a_member_of_a_cluster_is_told_apart),
+        STORY(calls_beyond_the_bound_are_refused_and_nothing_happens),
+        STORY(replies_that_are_owed_are_bounded_too),
+        STORY(arguments_and_bytes_that_wait_have_a_most),
+        STORY(bytes_that_wait_for_a_link_are_bounded),
+        STORY(there_is_one_attempt_to_connect_at_a_time),
+        STORY(a_late_reply_is_dropped_and_the_connection_goes_on),
+        STORY(a_link_that_is_silent_while_calls_wait_is_closed),
+        STORY(a_link_that_says_anything_is_not_closed),
+        STORY(a_password_and_a_database_come_first),
+        STORY(a_wrong_password_is_a_failure_with_a_reason_and_without_the_secret),
+        STORY(a_missing_password_is_noticed_before_calls),
+        STORY(the_reason_is_forgotten_when_the_store_is_there),
+        STORY(a_greeting_that_is_not_answered_is_given_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
