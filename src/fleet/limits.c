@@ -106,11 +106,15 @@ static void pass_on(void *arg, int error, const struct remote_answer *answer)
     r.done(r.arg, error, error == 0 ? &answer->answer : NULL);
 }
 
-/* What must be asked of a loop. REMOTE_..., or WEIR_E... */
+/* REMOTE_..., or WEIR_E... */
 static int ask(struct weir_fleet_limit *limit, const struct remote_question *q,
                struct remote_answer *answer, weir_fleet_done_fn done, void *arg)
 {
     struct relay *r = NULL;
+    int e = fleet_loop_try(limit->fleet->loop, q, answer);
+    if (e != REMOTE_PENDING) {
+        return e;
+    }
     if (done != NULL) {
         r = malloc(sizeof *r);
         if (r == NULL) {
@@ -118,7 +122,7 @@ static int ask(struct weir_fleet_limit *limit, const struct remote_question *q,
         }
         *r = (struct relay){done, arg};
     }
-    int e = fleet_loop_ask(limit->fleet->loop, q, answer, r != NULL ? pass_on : NULL, r);
+    e = fleet_loop_send(limit->fleet->loop, q, answer, r != NULL ? pass_on : NULL, r);
     if (e != REMOTE_PENDING) {
         free(r);
     }

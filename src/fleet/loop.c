@@ -166,19 +166,20 @@ static void post(struct fleet_loop *l, struct message *m)
     }
 }
 
-int fleet_loop_ask(struct fleet_loop *l, const struct remote_question *q,
-                   struct remote_answer *answer, remote_done_fn done, void *arg)
+int fleet_loop_try(struct fleet_loop *l, const struct remote_question *q,
+                   struct remote_answer *answer)
+{
+    return is_here(l) ? REMOTE_PENDING : store_ask_here(q, clock_boot_ns(), answer);
+}
+
+int fleet_loop_send(struct fleet_loop *l, const struct remote_question *q,
+                    struct remote_answer *answer, remote_done_fn done, void *arg)
 {
     if (is_here(l)) {
         return fleet_thread_ask(l->thread, q, answer, done, arg);
     }
-    uint64_t now_ns = clock_boot_ns();
-    int e = store_ask_here(q, now_ns, answer);
-    if (e != REMOTE_PENDING) {
-        return e;
-    }
     if (!queue_has_room(l)) {
-        return store_ask_failed(q, now_ns, answer);
+        return store_ask_failed(q, clock_boot_ns(), answer);
     }
     struct message *m = message_copy(q);
     if (m == NULL) {
@@ -219,16 +220,15 @@ int fleet_loop_wait(struct fleet_loop *l, const struct remote_question *q,
                     struct remote_answer *answer)
 {
     struct waiter w = {.answer = answer, .answered = 0};
-    uint64_t now_ns = clock_boot_ns();
     if (is_here(l)) {
         return WEIR_ENOTSUP;
     }
-    int e = store_ask_here(q, now_ns, answer);
+    int e = store_ask_here(q, clock_boot_ns(), answer);
     if (e != REMOTE_PENDING) {
         return e;
     }
     if (!queue_has_room(l)) {
-        return store_ask_failed(q, now_ns, answer);
+        return store_ask_failed(q, clock_boot_ns(), answer);
     }
     w.message = (struct message){.question = *q, .done = on_answer, .arg = &w, .waits = true};
     post(l, &w.message);

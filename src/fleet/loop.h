@@ -23,11 +23,16 @@ struct fleet_loop;
 int fleet_loop_open(struct fleet_loop **loop, struct weir_fleet *fleet, struct weir_error *error);
 void fleet_loop_close(struct fleet_loop *loop); /* NULL is allowed */
 
-/* As remote_ops.ask, from any thread (of the caller's loop: from its own). */
-int fleet_loop_ask(struct fleet_loop *loop, const struct remote_question *question,
-                   struct remote_answer *answer, remote_done_fn done, void *arg);
+/*
+ * remote_ops.ask in two steps, from any thread (of the caller's loop: from its own). What can be decided
+ * on the asker's thread: REMOTE_ANSWERED, REMOTE_PENDING or WEIR_E...; and what the loop must do.
+ */
+int fleet_loop_try(struct fleet_loop *loop, const struct remote_question *question,
+                   struct remote_answer *answer);
+int fleet_loop_send(struct fleet_loop *loop, const struct remote_question *question,
+                    struct remote_answer *answer, remote_done_fn done, void *arg);
 
-/* The same, and waits. WEIR_ENOTSUP: on the loop's own thread. */
+/* Both, and waits. WEIR_ENOTSUP: on the loop's own thread. */
 int fleet_loop_wait(struct fleet_loop *loop, const struct remote_question *question,
                     struct remote_answer *answer);
 

@@ -46,8 +46,11 @@ static int ask(struct weir_fleet *fleet, void *where, const struct remote_questi
     if (where != NULL) {
         return fleet_thread_ask(where, question, answer, done, arg);
     }
-    return fleet->loop != NULL ? fleet_loop_ask(fleet->loop, question, answer, done, arg)
-                               : WEIR_EINVAL;
+    if (fleet->loop == NULL) {
+        return WEIR_EINVAL;
+    }
+    int e = fleet_loop_try(fleet->loop, question, answer);
+    return e != REMOTE_PENDING ? e : fleet_loop_send(fleet->loop, question, answer, done, arg);
 }
 
 const struct remote_ops fleet_ops = {

@@ -12,6 +12,8 @@
 
 /* Answers make questions, and questions answers: after so many rounds the loop has its turn. */
 #define ROUNDS_MAX 8
+/* What is given back needs no reply: most of the time one turn is enough. */
+#define LEAVE_NS (100 * WEIR_MILLISECOND)
 
 /* ---- handles ---- */
 
@@ -109,7 +111,8 @@ static void take_turn(struct fleet_thread *t)
     }
     fleet_sockets_sweep(t);
     set_timer(t, t->happened ? 0 : due);
-    if (t->leave_ns <= now_ns) {
+    bool quiet = !t->happened && due > now_ns && !fleet_sockets_are_blocked(t);
+    if (t->leave_ns != UINT64_MAX && (quiet || t->leave_ns <= now_ns)) {
         fleet_thread_close(t);
         uv_stop(t->loop);
     }
@@ -118,7 +121,7 @@ static void take_turn(struct fleet_thread *t)
 void fleet_thread_leave(struct fleet_thread *t)
 {
     store_shared_stop(t->fleet->shared);
-    t->leave_ns = clock_boot_ns() + t->fleet->options.deadline_ns;
+    t->leave_ns = clock_boot_ns() + LEAVE_NS;
     fleet_thread_happened(t);
 }
 

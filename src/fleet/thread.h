@@ -58,7 +58,7 @@ static inline void fleet_thread_happened(struct fleet_thread *t)
     t->happened = true;
 }
 
-/* Of a loop that is the fleet's: lets leases go back and counts be told for one more deadline, then
+/* Of a loop that is the fleet's: lets leases go back and counts be told, for at most a moment, then
  * closes the thread and stops the loop. */
 void fleet_thread_leave(struct fleet_thread *t);
 
@@ -83,7 +83,8 @@ struct client_driver fleet_driver(struct fleet_thread *t);
 void fleet_sockets_work(struct fleet_thread *t, uint64_t now_ns);
 /* Gives up what takes too long; when to look again. */
 uint64_t fleet_sockets_tick(struct fleet_thread *t, uint64_t now_ns);
-void fleet_sockets_sweep(struct fleet_thread *t); /* frees closed ones */
+bool fleet_sockets_are_blocked(const struct fleet_thread *t); /* one waits for the kernel */
+void fleet_sockets_sweep(struct fleet_thread *t);             /* frees closed ones */
 
 /* ---- secret.c ---- */
 
