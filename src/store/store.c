@@ -78,14 +78,15 @@ static int check_wait(const struct remote_question *q)
 }
 
 /* One plain question to a leased or synced limit, or one that memory denies. What is to be sent comes
- * in *call: LEASE_SEND. */
+ * in *call: LEASE_SEND. What is due sooner than anybody knows: *due. */
 static unsigned ask_one(const struct remote_question *q, uint64_t now_ns,
-                        struct weir_answer *answer, struct lease_call *call)
+                        struct weir_answer *answer, struct lease_call *call, bool *due)
 {
     const struct remote_part *p = &q->parts[0];
     struct store_limit *limit = p->limit;
     struct store_shared *shared = limit->shared;
     struct hash hash = known_hash(shared->known, limit->id, p->key);
+    *due = false;
     if (limit->mode != REMOTE_SYNCED &&
         part_denied(limit, store_limit_numbers(limit), hash, p->cost, now_ns, answer)) {
         return LEASE_ANSWERED;
@@ -94,10 +95,11 @@ static unsigned ask_one(const struct remote_question *q, uint64_t now_ns,
         return lease_ask(shared->leases, limit, p->shard, p->key, p->cost, now_ns, answer, call);
     }
     if (limit->mode == REMOTE_SYNCED) {
-        if (sync_ask(shared->syncs, limit, p->shard, p->key, p->cost, now_ns, answer) !=
-            SYNC_ANSWERED) {
+        int said = sync_ask(shared->syncs, limit, p->shard, p->key, p->cost, now_ns, answer);
+        if ((said & SYNC_ANSWERED) == 0) {
             part_failed(limit, p, hash, q->verb, now_ns, answer);
         }
+        *due = (said & SYNC_DUE) != 0;
         return LEASE_ANSWERED;
     }
     return 0;
@@ -131,14 +133,17 @@ int store_ask_here(const struct remote_question *q, uint64_t now_ns, struct remo
         return REMOTE_PENDING;
     }
     struct store_shared *shared = ((struct store_limit *)q->parts[0].limit)->shared;
-    unsigned said = ask_one(q, now_ns, &answer->answer, &call);
+    bool due;
+    unsigned said = ask_one(q, now_ns, &answer->answer, &call, &due);
     bool done = (said & LEASE_ANSWERED) != 0;
     if ((said & LEASE_SEND) != 0) {
-        if (!done || !shared_leave(shared, &call)) {
+        due = done && shared_leave(shared, &call);
+        if (!due) {
             lease_unsent(shared->leases, &call, now_ns); /* a store will make it again */
-        } else if (shared->options.wake != NULL) {
-            shared->options.wake(shared->options.wake_arg);
         }
+    }
+    if (due && shared->options.wake != NULL) {
+        shared->options.wake(shared->options.wake_arg);
     }
     return done ? answered(q, answer) : REMOTE_PENDING;
 }
@@ -170,7 +175,8 @@ static int begun(struct asking *a, bool complete, uint64_t now_ns, struct remote
 static unsigned try_one(struct store *s, const struct remote_question *q, uint64_t now_ns,
                         struct remote_answer *answer, struct lease_call *call)
 {
-    unsigned said = ask_one(q, now_ns, &answer->answer, call);
+    bool due; /* this store's tick follows anyway */
+    unsigned said = ask_one(q, now_ns, &answer->answer, call, &due);
     if (said == (LEASE_ANSWERED | LEASE_SEND)) {
         (void)send_lease(s, NULL, call, now_ns);
     }

@@ -75,7 +75,7 @@ struct store_shared_options {
     uint64_t known_keys;      /* that are remembered at once; 0: 65536 */
     uint64_t node;            /* who we are among the nodes: random */
     const struct text *clock; /* of scripts; NULL; else see scripts_init() */
-    /* store_ask_here() has left something to send: some thread is to call store_tick() soon. May be
+    /* store_ask_here() has left something to send or to exchange: some thread is to call store_tick() soon. May be
      * NULL; from any thread, must not wait. */
     void (*wake)(void *arg);
     void *wake_arg;

@@ -140,28 +140,30 @@ static struct sync_key *add(struct syncs *y, struct sync_stripe *s, struct hash 
 
 /* ---- questions ---- */
 
-/* Notes that somebody asks, so that the key is exchanged. */
-static void touch(struct syncs *y, struct sync_stripe *s, struct sync_key *k, uint64_t now_ns)
+/* Notes that somebody asks, so that the key is exchanged. SYNC_DUE, or 0. */
+static int touch(struct syncs *y, struct sync_stripe *s, struct sync_key *k, uint64_t now_ns)
 {
-    if (!k->in_flight && !is_wanted(k)) {
+    bool idle = !k->in_flight && !is_wanted(k);
+    if (idle) {
         k->degraded_ns = max_u64(k->degraded_ns, degraded_after(k, now_ns));
         sync_stripe_schedule(s, k, next_ns(y, k, now_ns));
     }
     k->used = true;
     k->used_ns = now_ns;
+    return idle ? SYNC_DUE : 0;
 }
 
 static int ask(struct syncs *y, struct sync_stripe *s, struct sync_key *k, uint64_t cost,
                uint64_t now_ns, struct weir_answer *answer)
 {
-    touch(y, s, k, now_ns);
+    int due = touch(y, s, k, now_ns);
     const struct store_params *p = params_of(k->limit);
     if (now_ns >= k->degraded_ns && cost <= p->quota) {
         count_shared(&y->counts.degraded, 1);
-        return SYNC_DEGRADED;
+        return SYNC_DEGRADED | due;
     }
     sync_view_ask(&k->view, p, cost, now_ns, answer);
-    return SYNC_ANSWERED;
+    return SYNC_ANSWERED | due;
 }
 
 int sync_ask(struct syncs *y, struct store_limit *limit, struct text shard, struct text key,
@@ -201,7 +203,7 @@ void sync_refund(struct syncs *y, struct store_limit *limit, struct text shard, 
     lock_take(&s->lock);
     struct sync_key *k = sync_stripe_find(&y->table, s, hash);
     if (k != NULL) {
-        touch(y, s, k, now_ns);
+        (void)touch(y, s, k, now_ns);
         sync_view_refund(&k->view, params_of(limit), units, now_ns);
     }
     lock_release(&s->lock);

@@ -71,7 +71,12 @@ struct sync_call {
     int64_t extra; /* windows: units of the window before; buckets: ... and 1/STORE_PARTS us */
 };
 
-enum { SYNC_ANSWERED = 1, SYNC_DEGRADED = 2 };
+enum {
+    SYNC_ANSWERED = 1,
+    SYNC_DEGRADED = 2,
+    SYNC_DUE =
+        4 /* beside them: the key has become due; who sleeps until sync_due() is to look again */
+};
 
 /* CHECK of one key: always decided here, or SYNC_DEGRADED. */
 int sync_ask(struct syncs *y, struct store_limit *limit, struct text shard, struct text key,

@@ -371,6 +371,17 @@ static void a_reply_that_is_none_counts_as_lost(void **state)
     }
 }
 
+static void who_sleeps_is_told_once_that_a_key_has_become_due(void **state)
+{
+    struct store_limit *l = bucket();
+    struct weir_answer a;
+    assert_int_equal(sync_ask(node, l, NO_SHARD, TEXT("k"), 1, T0, &a), SYNC_ANSWERED | SYNC_DUE);
+    assert_int_equal(sync_ask(node, l, NO_SHARD, TEXT("k"), 1, T0, &a), SYNC_ANSWERED);
+    struct sync_call c = next(T0);
+    assert_int_equal(sync_ask(node, l, NO_SHARD, TEXT("k"), 1, T0, &a), SYNC_ANSWERED);
+    sync_lost(node, &c, T0);
+}
+
 static void a_key_that_was_idle_is_not_degraded_by_that(void **state)
 {
     struct store_limit *l = bucket();
@@ -531,6 +542,7 @@ int main(void)
         TEST(units_of_windows_that_nobody_knows_are_dropped_and_counted),
         TEST(five_s_without_an_answer_are_degraded_until_there_is_one),
         TEST(a_reply_that_is_none_counts_as_lost),
+        TEST(who_sleeps_is_told_once_that_a_key_has_become_due),
         TEST(a_key_that_was_idle_is_not_degraded_by_that),
         TEST(a_key_is_exchanged_while_it_is_used_and_then_forgotten),
         TEST(a_full_table_forgets_who_is_idle_and_else_says_so),
