@@ -1,20 +1,12 @@
 /* From a question to its answer: lists, limits, shadow limits. */
+#include "policy/ask.h"
+
 #include "base/atomic.h"
 #include "base/error.h"
+#include "policy/out.h"
 #include "policy/quote.h"
-#include "policy/ruleset.h"
 
-/* One question on its way. */
-struct asking {
-    const struct ruleset *set;
-    const struct weir_rules_question *question;
-    const struct request *request;
-    uint64_t now_ns;
-    struct tally *tally;
-    struct weir_error *error;
-};
-
-static void put_name(char *to, struct text name)
+void answer_put_name(char *to, struct text name)
 {
     memcpy(to, name.len > 0 ? name.at : "",
            name.len); /* at most WEIR_RULES_NAME - 1: name_is_good() */
@@ -73,7 +65,7 @@ static int read_cost(const struct asking *a, const struct rule *rule, uint64_t *
     return 0;
 }
 
-static int find_cost(const struct asking *a, const struct rule *rule, uint64_t *cost)
+int asking_cost(const struct asking *a, const struct rule *rule, uint64_t *cost)
 {
     if (rule->cost_attribute != NO_ATTRIBUTE) {
         return read_cost(a, rule, cost);
@@ -98,7 +90,7 @@ static int make_part(const struct asking *a, const struct rule *rule, struct wei
     part->ask = (struct weir_question){.hashed = key, .mode = a->question->mode};
     int e = key_compose(a->set, rule, a->request, bytes, &len, a->error);
     if (e == 0) {
-        e = find_cost(a, rule, &part->ask.cost);
+        e = asking_cost(a, rule, &part->ask.cost);
     }
     if (e == 0) {
         e = weir_key_init(part->limiter, bytes, len, key);
@@ -126,8 +118,8 @@ static void put_bound(const struct asking *a, const struct rule *rule,
                       const struct variant *variant, struct weir_rules_answer *answer)
 {
     answer->reason = WEIR_RULES_LIMIT;
-    put_name(answer->limit, rule->config->name);
-    put_name(answer->tier, variant->tier);
+    answer_put_name(answer->limit, rule->config->name);
+    answer_put_name(answer->tier, variant->tier);
     answer->window_ns = variant->window_ns;
     answer->retry_jitter = rule->config->retry_jitter;
     if (answer->answer.verdict != WEIR_ALLOW && a->set->denied != NULL &&
@@ -136,8 +128,8 @@ static void put_bound(const struct asking *a, const struct rule *rule,
     }
 }
 
-static int decide_enforced(const struct asking *a, const struct matches *matches,
-                           struct weir_rules_answer *answer)
+int asking_enforced(const struct asking *a, const struct matches *matches,
+                    struct weir_rules_answer *answer)
 {
     struct weir_part parts[MATCHES_MAX];
     struct weir_key keys[MATCHES_MAX];
@@ -191,12 +183,42 @@ static void decide_shadow(const struct asking *a, const struct matches *matches,
             answer->answer.flags |= WEIR_FLAG_SHADOW;
             count_shared(&variant->holder->shadow_denied, a->question->mode == WEIR_CHECK);
             if (answer->shadow_denied++ == 0) {
-                put_name(answer->shadow, matches->shadow[i]->config->name);
+                answer_put_name(answer->shadow, matches->shadow[i]->config->name);
             }
         }
     }
     a->tally->shadow_failed += matches->shadow_dropped;
     a->tally->shadow_denied += answer->shadow_denied > 0;
+}
+
+/* A limit that a fleet decides; NULL: all of them are decided here. */
+static const struct rule *shared_of(const struct matches *matches)
+{
+    for (size_t i = 0; i < matches->enforced_count; i++) {
+        if (matches->enforced[i]->mode != REMOTE_LOCAL) {
+            return matches->enforced[i];
+        }
+    }
+    for (size_t i = 0; i < matches->shadow_count; i++) {
+        if (matches->shadow[i]->mode != REMOTE_LOCAL) {
+            return matches->shadow[i];
+        }
+    }
+    return NULL;
+}
+
+static __attribute__((noinline)) int decide_shared(const struct asking *a,
+                                                   const struct matches *matches,
+                                                   struct weir_rules_answer *answer)
+{
+    if (a->waiter == NULL) {
+        return fail(a->error, WEIR_ENOTSUP,
+                    "limit '%.*s' is decided by a fleet, which answers later: expected "
+                    "weir_rules_ask_async()",
+                    TEXT_ARGS(shared_of(matches)->config->name));
+    }
+    a->tally->unmatched += matches->enforced_count == 0;
+    return out_ask(a, matches, answer);
 }
 
 static int decide(const struct asking *a, struct weir_rules_answer *answer)
@@ -211,11 +233,14 @@ static int decide(const struct asking *a, struct weir_rules_answer *answer)
     a->tally->missing += matches.missing;
     if (matches.refused != NULL) {
         refuse(answer, WEIR_RULES_MISSING);
-        put_name(answer->limit, matches.refused->config->name);
+        answer_put_name(answer->limit, matches.refused->config->name);
         return 0;
     }
+    if (a->set->remote && shared_of(&matches) != NULL) {
+        return decide_shared(a, &matches, answer);
+    }
     if (matches.enforced_count > 0) {
-        e = decide_enforced(a, &matches, answer);
+        e = asking_enforced(a, &matches, answer);
     } else {
         a->tally->unmatched++;
     }
@@ -242,11 +267,11 @@ static int check_question(const struct weir_rules_question *question, struct wei
 }
 
 int ruleset_ask(const struct ruleset *set, const struct weir_rules_question *question,
-                uint64_t now_ns, struct weir_rules_answer *answer, struct tally *tally,
-                struct weir_error *error)
+                uint64_t now_ns, const struct waiter *waiter, struct weir_rules_answer *answer,
+                struct tally *tally, struct weir_error *error)
 {
     struct request request;
-    struct asking a = {set, question, &request, now_ns, tally, error};
+    struct asking a = {set, question, &request, now_ns, waiter, tally, error};
     int e = check_question(question, error);
     if (e == 0) {
         e = request_read(set, question, &request, error);

@@ -64,7 +64,7 @@ void config_finish(struct config *config)
 
 static void init(struct config *config)
 {
-    *config = (struct config){0};
+    *config = (struct config){.fleet = config->fleet};
     config->server.http = TEXT("127.0.0.1:8080");
     config->server.resp = TEXT("127.0.0.1:6380");
     config->server.admin = TEXT("127.0.0.1:8082");
@@ -79,7 +79,18 @@ int config_consistency(const struct config *config, int given)
     if (given != CONSISTENCY_DEFAULT) {
         return given;
     }
-    return config->store.url.len > 0 ? CONSISTENCY_EXACT : CONSISTENCY_LOCAL;
+    return config_has_store(config) ? CONSISTENCY_EXACT : CONSISTENCY_LOCAL;
+}
+
+bool config_has_store(const struct config *config)
+{
+    return config->store.url.len > 0 || config->fleet == FLEET_GIVEN;
+}
+
+bool config_is_shared(const struct config *config, const struct limit_config *limit)
+{
+    return config->fleet != FLEET_NONE && config_has_store(config) &&
+           config_consistency(config, limit->consistency) != CONSISTENCY_LOCAL;
 }
 
 /* ---- limits ---- */

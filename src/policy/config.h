@@ -117,6 +117,7 @@ struct limit_config {
     struct place place;
     struct place rate_place;
     struct place consistency_place;
+    struct place sync_place; /* line 0: not given */
     struct text name;
     struct conditions when;
     struct conditions unless;
@@ -131,6 +132,9 @@ struct limit_config {
     int on_missing;
     int on_store_failure;
     int consistency;
+    struct texts shard_by;  /* attributes of the key */
+    uint64_t deny_cache_ns; /* 0: off */
+    uint64_t sync_ns;
     int align;
     uint32_t retry_jitter; /* hundredths of a percent */
     unsigned ipv4_prefix;
@@ -203,7 +207,15 @@ struct adhoc_config {
     struct place place;
 };
 
+/* Who decides limits whose consistency is not local. */
+enum config_fleet {
+    FLEET_NONE,    /* this process, whatever the file says */
+    FLEET_AS_FILE, /* a fleet, if the file names a store: for looking at rules */
+    FLEET_GIVEN    /* a fleet, whatever the file names */
+};
+
 struct config {
+    enum config_fleet fleet; /* set before the rest is read */
     struct source **sources; /* each holds a reference */
     size_t sources_count;
     struct server_config server;
@@ -223,7 +235,7 @@ struct config {
 
 /*
  * A file, or a folder of *.yaml; or a text. 0, WEIR_ERULES after everything
- * wrong has been told, WEIR_ENOMEM. *config must be finished in any case.
+ * wrong has been told, WEIR_ENOMEM. *config is 0 but for `fleet`, and must be finished in any case.
  */
 int config_read(struct config *config, const char *path, struct problems *problems);
 int config_read_text(struct config *config, const char *name, struct text text,
@@ -253,8 +265,14 @@ void config_finish(struct config *config);
 void config_options(const struct limit_config *limit, const struct setting *setting,
                     struct weir_options *options);
 
-/* A consistency with its default filled in. */
+/* A limit's consistency with its default filled in. */
 int config_consistency(const struct config *config, int given);
+
+/* There is a store to share limits by. */
+bool config_has_store(const struct config *config);
+
+/* A fleet decides the limit: it needs no table here. */
+bool config_is_shared(const struct config *config, const struct limit_config *limit);
 
 /* Tells what is wrong with the rules as a whole; `name` is where they are. 0, WEIR_ERULES. */
 int config_check(const struct config *config, const char *name, struct problems *problems);

@@ -2,6 +2,7 @@
 #include "base/maths.h"
 #include "policy/adhoc.h"
 #include "policy/limits.h"
+#include "policy/shared.h"
 
 static void check_memory(const struct config *config, struct problems *problems, struct place place)
 {
@@ -9,7 +10,8 @@ static void check_memory(const struct config *config, struct problems *problems,
     char have[QUANTITY_MAX];
     uint64_t sum = adhoc_bytes(&config->adhoc, problems);
     for (size_t i = 0; i < config->limits_count; i++) {
-        sum = add_sat(sum, limit_bytes(config->limits[i], problems));
+        const struct limit_config *limit = config->limits[i];
+        sum = config_is_shared(config, limit) ? sum : add_sat(sum, limit_bytes(limit, problems));
     }
     if (sum > config->server.memory) {
         problem(
@@ -64,7 +66,7 @@ int config_check(const struct config *config, const char *name, struct problems 
 {
     struct place whole = {name, 0, 0};
     for (size_t i = 0; i < config->limits_count; i++) {
-        limit_check_store(config, config->limits[i], problems);
+        shared_check_limit(config, config->limits[i], problems);
     }
     adhoc_check(config, problems);
     check_always(config, problems);

@@ -1,5 +1,7 @@
 #include "policy/holder.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/atomic.h"
@@ -9,11 +11,19 @@ void holder_release(struct holder *holder)
 {
     if (holder != NULL && fetch_sub(&holder->references, 1) == 1) {
         weir_close(holder->limiter);
-        if (holder->state != NULL) {
+        if (holder->file.made) { /* by a load that failed: the folder is there still */
             state_discard(holder->state, &holder->file);
+        }
+        if (holder->remote != NULL) {
+            holder->ops->release(holder->remote);
         }
         free(holder);
     }
+}
+
+void holder_keep(struct holder *holder)
+{
+    (void)fetch_add(&holder->references, 1);
 }
 
 static bool same_texts(const struct texts *a, const struct texts *b)
@@ -79,13 +89,69 @@ static struct holder *find_holder(const struct rule *old, const struct rule *rul
     return NULL;
 }
 
+/* The same policies: what a limit of the fleet cannot be told later. */
+static bool same_sharing(const struct rule *a, const struct rule *b)
+{
+    const struct limit_config *x = a->config;
+    const struct limit_config *y = b->config;
+    return a->mode == b->mode &&
+           (a->mode == REMOTE_LOCAL ||
+            (x->on_store_failure == y->on_store_failure && x->deny_cache_ns == y->deny_cache_ns &&
+             x->sync_ns == y->sync_ns));
+}
+
+/* Nodes share what has the same name. Names of limits and tiers have none of the characters between. */
+static struct text remote_name(const struct rule *rule, const struct variant *variant,
+                               char name[STATE_NAME_MAX])
+{
+    const struct setting *s = variant->setting;
+    struct text limit = rule->config->name;
+    int n = variant >= &rule->variants[rule->override_first]
+                ? snprintf(name, STATE_NAME_MAX, "%.*s=%" PRIu64 "-%" PRIu64 "-%" PRIu64,
+                           TEXT_ARGS(limit), s->rate.count, s->rate.period_ns, s->burst)
+                : snprintf(name, STATE_NAME_MAX, "%.*s%s%.*s", TEXT_ARGS(limit),
+                           variant->tier.len > 0 ? "/" : "", (int)variant->tier.len,
+                           variant->tier.len > 0 ? variant->tier.at : "");
+    return (struct text){name, (size_t)n};
+}
+
+static int open_at_fleet(struct weir_fleet *fleet, const struct rule *rule,
+                         const struct variant *variant, void **limit, struct weir_error *error)
+{
+    char name[STATE_NAME_MAX];
+    struct remote_spec spec = {.name = remote_name(rule, variant, name),
+                               .mode = rule->mode,
+                               .on_failure = rule->config->on_store_failure,
+                               .deny_cache_ns = rule->config->deny_cache_ns,
+                               .sync_ns = rule->config->sync_ns};
+    config_options(rule->config, variant->setting, &spec.options);
+    return remote_ops(fleet)->open(fleet, &spec, limit, error);
+}
+
+/* Of a limit of the fleet: what can be opened with new numbers can be changed to them. */
+static bool can_change(const struct ruleset *set, const struct holder *holder,
+                       const struct rule *rule, const struct variant *variant)
+{
+    void *probe;
+    const struct setting *wanted = variant->setting;
+    if (holder->remote == NULL) {
+        return weir_change_check(holder->limiter, wanted->rate.count, wanted->burst, NULL) == 0;
+    }
+    if (open_at_fleet(set->fleet, rule, variant, &probe, NULL) != 0) {
+        return false;
+    }
+    holder->ops->release(probe);
+    return true;
+}
+
 /* 1: the old limiter becomes what the variant wants; 0: it cannot; WEIR_ENOMEM. */
-static int take_over(struct ruleset *set, struct holder *holder, struct variant *variant)
+static int take_over(struct ruleset *set, struct holder *holder, const struct rule *rule,
+                     struct variant *variant)
 {
     const struct setting *wanted = variant->setting;
     if (!same_numbers(&holder->setting, wanted)) {
-        struct change change = {holder, *wanted};
-        if (weir_change_check(holder->limiter, wanted->rate.count, wanted->burst, NULL) != 0) {
+        struct change change = {holder, *wanted, rule->config};
+        if (!can_change(set, holder, rule, variant)) {
             return 0;
         }
         struct change *grown =
@@ -96,9 +162,27 @@ static int take_over(struct ruleset *set, struct holder *holder, struct variant 
         set->changes = grown;
         set->changes_count++;
     }
-    (void)fetch_add(&holder->references, 1);
+    holder_keep(holder);
     variant->holder = holder;
     return 1;
+}
+
+void holder_change(const struct change *change)
+{
+    struct holder *holder = change->holder;
+    const struct setting *wanted = &change->setting;
+    if (holder->remote != NULL) {
+        struct weir_options o;
+        config_options(change->limit, wanted, &o);
+        if (holder->ops->change(holder->remote, &o, NULL) != 0) {
+            return; /* out of memory: the old numbers stay, and the next reload sees them */
+        }
+    } else {
+        /* Cannot fail: weir_change_check() has said so, and nobody else changes it. */
+        (void)weir_change(holder->limiter, wanted->rate.count, wanted->burst, NULL);
+    }
+    holder->setting.rate = wanted->rate;
+    holder->setting.burst = wanted->burst;
 }
 
 /* The rules in force have the file, and their limiter is not to be taken over. */
@@ -130,6 +214,32 @@ static int open_limiter(struct ruleset *set, const struct rule *old, const struc
                          &holder->limiter, error);
 }
 
+/* What the fleet will not decide is the rule file's fault, and told where that says it. */
+static int tell_refused(const struct rule *rule, const struct variant *variant, int e,
+                        const struct weir_error *why, struct problems *problems)
+{
+    const struct limit_config *limit = rule->config;
+    bool numbers = e == WEIR_ERATE || e == WEIR_EQUOTA;
+    bool tier = variant->tier.len > 0;
+    problem(problems, numbers ? limit->rate_place : limit->consistency_place,
+            "limit '%.*s'%s%.*s: %s", TEXT_ARGS(limit->name), tier ? ", tier " : "",
+            (int)variant->tier.len, tier ? variant->tier.at : "", why->text);
+    return WEIR_ERULES;
+}
+
+static int open_remote(const struct ruleset *set, const struct rule *rule,
+                       const struct variant *variant, struct problems *problems,
+                       struct holder *holder, struct weir_error *error)
+{
+    struct weir_error why = {0};
+    holder->ops = remote_ops(set->fleet);
+    int e = open_at_fleet(set->fleet, rule, variant, &holder->remote, &why);
+    if (e == WEIR_ENOMEM || e == WEIR_EIO) {
+        return fail(error, e, "limit '%.*s': %s", TEXT_ARGS(rule->config->name), why.text);
+    }
+    return e == 0 ? 0 : tell_refused(rule, variant, e, &why, problems);
+}
+
 static int open_new(struct ruleset *set, const struct weir_rules_options *options,
                     const struct rule *old, const struct rule *rule, struct variant *variant,
                     struct problems *problems, struct weir_error *error)
@@ -144,7 +254,9 @@ static int open_new(struct ruleset *set, const struct weir_rules_options *option
     o.flags = options->flags & ~WEIR_RULES_SERVER_STATE;
     o.clock = options->clock;
     o.clock_arg = options->clock_arg;
-    int e = open_limiter(set, old, rule, variant, &o, problems, holder, error);
+    int e = rule->mode != REMOTE_LOCAL
+                ? open_remote(set, rule, variant, problems, holder, error)
+                : open_limiter(set, old, rule, variant, &o, problems, holder, error);
     if (e != 0) {
         free(holder);
         return e;
@@ -160,9 +272,9 @@ int holder_find(struct ruleset *set, const struct weir_rules_options *options,
                 struct problems *problems, struct weir_error *error)
 {
     const struct rule *before = old != NULL ? ruleset_find(old, rule->config->name) : NULL;
-    if (before != NULL && same_keys(before->config, rule->config)) {
+    if (before != NULL && same_keys(before->config, rule->config) && same_sharing(before, rule)) {
         struct holder *holder = find_holder(before, rule, variant);
-        int taken = holder != NULL ? take_over(set, holder, variant) : 0;
+        int taken = holder != NULL ? take_over(set, holder, rule, variant) : 0;
         if (taken != 0) {
             return taken > 0 ? 0 : fail(error, WEIR_ENOMEM, "out of memory for the rules");
         }

@@ -13,6 +13,11 @@ int holder_find(struct ruleset *set, const struct weir_rules_options *options,
                 const struct ruleset *old, const struct rule *rule, struct variant *variant,
                 struct problems *problems, struct weir_error *error);
 
+/* Nobody may be deciding by it. */
+void holder_change(const struct change *change);
+
+/* From any thread, by whoever has a reference. */
+void holder_keep(struct holder *holder);
 void holder_release(struct holder *holder);
 
 #endif

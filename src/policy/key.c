@@ -122,6 +122,26 @@ int key_compose(const struct ruleset *set, const struct rule *rule, const struct
 }
 
 /*
+ * As the parts of a key, whatever else is in it: two limits that shard by the same attributes must
+ * come to the same bytes.
+ */
+size_t shard_compose(const struct rule *rule, const struct request *request, char *to)
+{
+    struct writer w = {.to = to};
+    char room[1 + 16];
+    bool one = rule->shard[0] != NO_ATTRIBUTE && rule->shard[1] == NO_ATTRIBUTE;
+    for (const unsigned char *a = rule->shard; *a != NO_ATTRIBUTE; a++) {
+        struct text value = key_value(rule, request, *a, room);
+        if (!one) {
+            write_number(&w, value.len);
+            write_bytes(&w, ":", 1);
+        }
+        write_bytes(&w, value.at, value.len);
+    }
+    return w.len;
+}
+
+/*
  * An override beats a tier; an unknown tier is the default one. Overrides by
  * address are by the bits of the client, as keys are.
  */

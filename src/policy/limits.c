@@ -2,6 +2,7 @@
 
 #include "base/maths.h"
 #include "policy/conditions.h"
+#include "policy/shared.h"
 #include "policy/tiers.h"
 
 #define MAX_KEYS 100000
@@ -174,6 +175,14 @@ static const struct field limit_fields[] = {
      field_choice, LIMIT(on_store_failure), limit_failure_names},
     {"consistency", "local, exact, leased or synced", "exact with a store, else local",
      "how nodes share it", field_choice, LIMIT(consistency), limit_consistency_names},
+    {"shard_by", "attributes of the key, such as [tenant]", "none: by the whole key",
+     "limits that shard by the same values are asked in one call, also of a Redis Cluster",
+     field_shard, LIMIT(shard_by), NULL},
+    {"deny_cache", "a duration such as 1s, or off", "1s",
+     "how long at most a node remembers that the store has denied a key", field_deny_cache,
+     LIMIT(deny_cache_ns), NULL},
+    {"sync", "a duration from 1ms to 1min, such as 100ms", "100ms",
+     "synced: the time between two exchanges with the store", field_sync, LIMIT(sync_ns), NULL},
     {"shadow", "true or false", "false", "count and report, but never deny", field_bool,
      LIMIT(shadow), NULL},
     {"align", "clock or key", "clock",
@@ -233,6 +242,7 @@ static void check_fields(struct reader *r, const struct node *node,
                          const struct limit_config *limit)
 {
     const struct node *align = node_find(node, "align");
+    shared_check_fields(r, node, limit);
     if (limit->algorithm == 0) {
         return;
     }
@@ -297,28 +307,6 @@ uint64_t limit_bytes(const struct limit_config *limit, struct problems *problems
     return sum;
 }
 
-void limit_check_store(const struct config *config, const struct limit_config *limit,
-                       struct problems *problems)
-{
-    int mode = limit->consistency;
-    bool leased = limit->algorithm == WEIR_TOKEN_BUCKET || limit->algorithm == WEIR_FIXED_WINDOW;
-    bool synced = leased || limit->algorithm == WEIR_SLIDING_WINDOW;
-    if (mode > CONSISTENCY_LOCAL && config->store.url.len == 0) {
-        problem(
-            problems, limit->place,
-            "limit '%.*s': found consistency %s, but there is no store, expected one or 'local'",
-            TEXT_ARGS(limit->name), limit_consistency_names[mode]);
-    }
-    if ((mode == CONSISTENCY_LEASED && !leased) || (mode == CONSISTENCY_SYNCED && !synced)) {
-        problem(
-            problems, limit->place,
-            "limit '%.*s': found consistency %s with %s, expected token_bucket%s fixed_window%s",
-            TEXT_ARGS(limit->name), limit_consistency_names[mode],
-            weir_algorithm_name(limit->algorithm), mode == CONSISTENCY_SYNCED ? "," : " or",
-            mode == CONSISTENCY_SYNCED ? " or sliding_window" : "");
-    }
-}
-
 /* ---- reading ---- */
 
 static void init(struct reader *r, const struct node *node, struct limit_reading *l)
@@ -328,6 +316,8 @@ static void init(struct reader *r, const struct node *node, struct limit_reading
     l->limit.place = node->place;
     l->limit.source = r->source;
     l->numbers.max_keys = MAX_KEYS;
+    l->limit.deny_cache_ns = SHARED_DENY_CACHE;
+    l->limit.sync_ns = SHARED_SYNC;
     l->numbers.queue = NO_QUEUE;
 }
 
@@ -364,6 +354,8 @@ struct limit_config *limit_read(struct reader *r, const struct node *node)
     }
     l.limit.rate_place = place_of(node, "rate");
     l.limit.consistency_place = place_of(node, "consistency");
+    l.limit.sync_place =
+        node_find(node, "sync") != NULL ? place_of(node, "sync") : l.limit.sync_place;
     require_fields(r, node);
     read_rest(r, node, &l);
     check_fields(r, node, &l.limit);

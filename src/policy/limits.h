@@ -7,10 +7,6 @@
 /* A checked limit that refers to r->source, or NULL after a problem (or out of memory). */
 struct limit_config *limit_read(struct reader *r, const struct node *node);
 
-/* What depends on the rest of the file: store and consistency. */
-void limit_check_store(const struct config *config, const struct limit_config *limit,
-                       struct problems *problems);
-
 /* The time that the whole quota is for: the period; of a bucket, until an empty one is full. */
 uint64_t limit_window_ns(const struct limit_config *limit, const struct setting *setting);
 

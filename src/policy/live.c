@@ -1,6 +1,7 @@
 /* Rules are opened, reloaded, changed and closed. */
 #include <stdlib.h>
 
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "policy/live.h"
@@ -114,7 +115,7 @@ static struct weir_rules_options options_now(struct weir_rules *r)
 static int load(struct weir_rules *r, const struct origin *from, struct problems *problems,
                 struct ruleset **set, struct weir_error *error)
 {
-    struct config config = {0};
+    struct config config = {.fleet = r->options.fleet != NULL ? FLEET_GIVEN : FLEET_NONE};
     int e = read_origin(from, &config, problems);
     if (e == 0 && r->set == NULL) {
         e = live_open_state(r, &config, error);
@@ -139,6 +140,7 @@ static struct weir_rules *create(const struct weir_rules_options *options)
     r->anchor_unix_ns = clock_unix_ns();
     r->anchor_boot_ns = clock_boot_ns();
     r->generation = 1;
+    r->references = 1;
     (void)pthread_mutex_init(&r->reload, NULL);
     return r;
 }
@@ -216,7 +218,24 @@ void weir_rules_close(struct weir_rules *rules)
 {
     if (rules != NULL) {
         gate_delist(rules);
-        destroy(rules);
+        gate_close(rules);
+        rules->ended = true;
+        gate_open(rules);
+        rules_release(rules);
+    }
+}
+
+void rules_keep(struct weir_rules *r)
+{
+    (void)fetch_add(&r->references, 1);
+}
+
+/* Who has just gone on with another question may still be on the way out of the gate. */
+void rules_release(struct weir_rules *r)
+{
+    if (fetch_sub(&r->references, 1) == 1) {
+        gate_close(r);
+        destroy(r);
     }
 }
 

@@ -51,6 +51,8 @@ struct weir_rules {
     uint64_t anchor_unix_ns;
     uint64_t anchor_boot_ns;
     uint64_t generation;
+    uint64_t references;     /* the owner's, and one for each question that is out */
+    bool ended;              /* by weir_rules_close(); changes as `set` does */
     bool shadow_all;         /* new limits are switched to shadow too; under `reload` */
     struct weir_rules *next; /* of all that are open, for fork() */
     struct weir_rules *previous;
@@ -65,7 +67,7 @@ void rules_files(struct weir_rules *r, rules_file_fn fn, void *arg);
 
 /* ---- the gate (gate.c) ---- */
 
-/* Between the two the rule set and its numbers stay as they are. */
+/* Between the two the rule set and its numbers stay as they are. Not to be nested. */
 struct slot *gate_enter(struct weir_rules *r);
 void gate_leave(struct slot *slot);
 
@@ -79,6 +81,13 @@ void gate_switch(struct weir_rules *r, struct ruleset *set);
 /* Rules that a fork must know of. */
 void gate_enlist(struct weir_rules *r);
 void gate_delist(struct weir_rules *r);
+
+/* Without its owner, rules end with the last question that is out. Not inside the gate. */
+void rules_keep(struct weir_rules *r);
+void rules_release(struct weir_rules *r);
+
+/* Inside the gate: what a question, or a part of its way, adds to the statistics. */
+void rules_count(struct weir_rules *r, struct slot *slot, const struct tally *tally, bool bad);
 
 /* ---- the kill switch (mode.c) ---- */
 

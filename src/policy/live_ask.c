@@ -17,11 +17,9 @@ static void count(struct weir_rules *rules, struct slot *slot, uint64_t *counter
     }
 }
 
-static void count_answer(struct weir_rules *rules, struct slot *slot, const struct tally *tally,
-                         int e)
+void rules_count(struct weir_rules *rules, struct slot *slot, const struct tally *tally, bool bad)
 {
-    count(rules, slot, &slot->asked, 1);
-    count(rules, slot, &slot->bad, e != 0);
+    count(rules, slot, &slot->bad, bad);
     count(rules, slot, &slot->unmatched, tally->unmatched);
     count(rules, slot, &slot->allow_listed, tally->allow_listed);
     count(rules, slot, &slot->block_listed, tally->block_listed);
@@ -31,18 +29,39 @@ static void count_answer(struct weir_rules *rules, struct slot *slot, const stru
     count(rules, slot, &slot->shadow_failed, tally->shadow_failed);
 }
 
-int weir_rules_ask_at(struct weir_rules *rules, const struct weir_rules_question *question,
-                      uint64_t now_ns, struct weir_rules_answer *answer, struct weir_error *error)
+static int ask(struct weir_rules *rules, const struct weir_rules_question *question,
+               uint64_t now_ns, const struct waiter *waiter, struct weir_rules_answer *answer,
+               struct weir_error *error)
 {
     struct tally tally = {0};
     if (rules == NULL || question == NULL || answer == NULL) {
         return fail(error, WEIR_EINVAL, "the rules, the question or the answer is NULL");
     }
     struct slot *slot = gate_enter(rules);
-    int e = ruleset_ask(rules->set, question, now_ns, answer, &tally, error);
-    count_answer(rules, slot, &tally, e);
+    int e = ruleset_ask(rules->set, question, now_ns, waiter, answer, &tally, error);
+    count(rules, slot, &slot->asked, 1);
+    rules_count(rules, slot, &tally, e < 0);
     gate_leave(slot);
     return e;
+}
+
+int weir_rules_ask_at(struct weir_rules *rules, const struct weir_rules_question *question,
+                      uint64_t now_ns, struct weir_rules_answer *answer, struct weir_error *error)
+{
+    return ask(rules, question, now_ns, NULL, answer, error);
+}
+
+int weir_rules_ask_async(struct weir_rules *rules, void *where,
+                         const struct weir_rules_question *question, uint64_t now_ns,
+                         struct weir_rules_answer *answer, weir_rules_done_fn done, void *arg,
+                         struct weir_error *error)
+{
+    struct waiter waiter = {rules, where, done, arg};
+    if (done == NULL) {
+        return fail(error, WEIR_EINVAL, "there is no function to call with the answer");
+    }
+    int e = ask(rules, question, now_ns, &waiter, answer, error);
+    return e == 0 ? 1 : e == RULESET_OUT ? 0 : e;
 }
 
 int weir_rules_key_parts(struct weir_rules *rules, const char *limit, size_t limit_len)
@@ -97,18 +116,6 @@ int weir_rules_ask(struct weir_rules *rules, const struct weir_rules_question *q
                                   : "the rules have WEIR_EXPLICIT_TIME: use weir_rules_ask_at()");
     }
     return weir_rules_ask_at(rules, question, now(rules), answer, error);
-}
-
-int weir_rules_ask_async(struct weir_rules *rules, void *where,
-                         const struct weir_rules_question *question, uint64_t now_ns,
-                         struct weir_rules_answer *answer, weir_rules_done_fn done, void *arg,
-                         struct weir_error *error)
-{
-    (void)where;
-    (void)done;
-    (void)arg;
-    int e = weir_rules_ask_at(rules, question, now_ns, answer, error);
-    return e == 0 ? 1 : e;
 }
 
 struct weir_fleet *weir_rules_fleet(struct weir_rules *rules)

@@ -76,8 +76,9 @@ void live_settle_state(struct weir_rules *r, struct ruleset *set, struct problem
     state_settle(r->state, set, r->set != set ? r->set : NULL, problems);
     for (size_t i = 0; i < set->rules_count; i++) {
         for (size_t j = 0; r->set == set && j < set->rules[i].variants_count; j++) {
-            if (set->rules[i].variants[j].holder != NULL) {
-                live_follow_clock(r, set->rules[i].variants[j].holder->limiter, problems);
+            const struct holder *holder = set->rules[i].variants[j].holder;
+            if (holder != NULL && holder->remote == NULL) {
+                live_follow_clock(r, holder->limiter, problems);
             }
         }
     }

@@ -2,6 +2,24 @@
 #include "base/atomic.h"
 #include "policy/live.h"
 
+_Static_assert(REMOTE_FAILURES == sizeof((struct weir_rules_limit *)0)->degraded / sizeof(uint64_t),
+               "a count for each policy");
+
+static int read_counts(const struct holder *holder, struct weir_rules_limit *limit)
+{
+    struct remote_counts counts = {0};
+    if (holder->remote == NULL) {
+        return weir_stats_read(holder->limiter, &limit->stats);
+    }
+    holder->ops->counts(holder->remote, &counts);
+    limit->stats.allowed = counts.allowed;
+    limit->stats.denied = counts.denied;
+    limit->stats.never = counts.never;
+    limit->remembered = counts.remembered;
+    memcpy(limit->degraded, counts.degraded, sizeof limit->degraded);
+    return 0;
+}
+
 static int list_variant(const struct rule *rule, const struct variant *variant,
                         weir_rules_limit_fn fn, void *arg)
 {
@@ -23,8 +41,10 @@ static int list_variant(const struct rule *rule, const struct variant *variant,
                                      .missing = load_relaxed(&variant->holder->missing),
                                      .shadow_denied = load_relaxed(&variant->holder->shadow_denied),
                                      .switched = rule->switched,
-                                     .rate = rate_print(setting->rate, rate)};
-    int e = weir_stats_read(variant->holder->limiter, &limit.stats);
+                                     .rate = rate_print(setting->rate, rate),
+                                     .consistency = rule->mode,
+                                     .on_store_failure = rule->config->on_store_failure};
+    int e = read_counts(variant->holder, &limit);
     return e != 0 ? e : fn(arg, &limit);
 }
 

@@ -278,6 +278,20 @@ static int compile_key(struct ruleset *set, const struct limit_config *limit, st
     return 0;
 }
 
+static int compile_shard(struct ruleset *set, const struct limit_config *limit, struct rule *rule)
+{
+    const struct texts *names = &limit->shard_by;
+    rule->shard = arena_take(&set->arena, names->count + 1);
+    if (rule->shard == NULL) {
+        return WEIR_ENOMEM;
+    }
+    for (size_t i = 0; i < names->count; i++) {
+        rule->shard[i] = (unsigned char)number_of(set, names->at[i]);
+    }
+    rule->shard[names->count] = NO_ATTRIBUTE;
+    return 0;
+}
+
 static int compile_variants(struct ruleset *set, const struct limit_config *limit,
                             struct rule *rule)
 {
@@ -324,6 +338,15 @@ static unsigned group_number(const struct ruleset *set, const struct limit_confi
     return limit->group.len > 0 ? (unsigned)rule + 1 : 0;
 }
 
+static int remote_mode_of(int consistency)
+{
+    static const int modes[] = {[CONSISTENCY_LOCAL] = REMOTE_LOCAL,
+                                [CONSISTENCY_EXACT] = REMOTE_EXACT,
+                                [CONSISTENCY_LEASED] = REMOTE_LEASED,
+                                [CONSISTENCY_SYNCED] = REMOTE_SYNCED};
+    return modes[consistency];
+}
+
 static int compile_rule(struct ruleset *set, size_t i, struct entries *entries)
 {
     const struct limit_config *limit = set->config.limits[i];
@@ -335,7 +358,14 @@ static int compile_rule(struct ruleset *set, size_t i, struct entries *entries)
     rule->group = group_number(set, limit, i);
     rule->cost_attribute =
         limit->cost_attribute.len > 0 ? number_of(set, limit->cost_attribute) : NO_ATTRIBUTE;
+    rule->mode = config_is_shared(&set->config, limit)
+                     ? remote_mode_of(config_consistency(&set->config, limit->consistency))
+                     : REMOTE_LOCAL;
+    set->remote |= rule->mode != REMOTE_LOCAL;
     int e = compile_key(set, limit, rule);
+    if (e == 0) {
+        e = compile_shard(set, limit, rule);
+    }
     if (e == 0) {
         e = compile_variants(set, limit, rule);
     }
@@ -381,12 +411,12 @@ static int open_limiters(struct ruleset *set, const struct weir_rules_options *o
                 continue; /* with a default tier nobody gets the limit's own numbers */
             }
             int e = holder_find(set, options, old, rule, &rule->variants[j], problems, error);
-            if (e != 0) {
+            if (e != 0 && e != WEIR_ERULES) { /* what a file says is told for all limits */
                 return e;
             }
         }
     }
-    return 0;
+    return problems->errors == 0 ? 0 : problems_fail(problems, error);
 }
 
 /* ---- the whole ---- */
@@ -443,6 +473,7 @@ int ruleset_create(struct config *config, const struct weir_rules_options *optio
     } else if (!numbers_suffice(set, problems)) {
         e = problems_fail(problems, error);
     } else if (options != NULL) {
+        set->fleet = options->fleet;
         set->denied = options->denied;
         set->denied_arg = options->denied_arg;
         e = open_limiters(set, options, old, problems, error);
@@ -464,12 +495,7 @@ const struct rule *ruleset_find(const struct ruleset *set, struct text name)
 void ruleset_change(struct ruleset *set)
 {
     for (size_t i = 0; i < set->changes_count; i++) {
-        const struct change *change = &set->changes[i];
-        /* Cannot fail: weir_change_check() has said so, and nobody else changes it. */
-        (void)weir_change(change->holder->limiter, change->setting.rate.count,
-                          change->setting.burst, NULL);
-        change->holder->setting.rate = change->setting.rate;
-        change->holder->setting.burst = change->setting.burst;
+        holder_change(&set->changes[i]);
     }
     set->changes_count = 0;
 }

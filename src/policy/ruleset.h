@@ -7,10 +7,12 @@
  *   match.c     values -> the limits that apply
  *   key.c       a limit and the values -> the key that it counts
  *   ask.c       -> decisions of the engine -> the answer
+ *   out.c       -> or of a fleet, which answers later
  */
 #ifndef WEIR_POLICY_RULESET_H
 #define WEIR_POLICY_RULESET_H
 
+#include "base/remote.h"
 #include "policy/config.h"
 #include "policy/index.h"
 #include "policy/normal.h"
@@ -37,12 +39,15 @@ struct tests {
 };
 
 /*
- * A limiter of the engine, shared by the rule sets that have it: a reload hands
- * it on. Counted under the lock of the rules (live.c).
+ * A limiter of the engine, or of a fleet, shared by the rule sets that have it (a reload hands it on)
+ * and by the questions about it that are out. Whoever lets it go last ends it, on whatever thread:
+ * it is in no rule set then, and its file, if it has one, has been settled.
  */
 struct holder {
-    struct weir *limiter;
-    struct setting setting; /* what it does now */
+    struct weir *limiter;         /* NULL: remote */
+    void *remote;                 /* a limit of the fleet; NULL: decided here */
+    const struct remote_ops *ops; /* its */
+    struct setting setting;       /* what it does now */
     uint64_t references;
     uint64_t missing; /* written by whoever asks, rarely */
     uint64_t shadow_denied;
@@ -70,7 +75,9 @@ struct rule {
     uint64_t key_bits[CONFIG_KEY_PARTS_MAX]; /* the alternatives, one of which must be present */
     const struct limit_config *config;
     unsigned cost_attribute;
+    int mode;                                 /* enum remote_mode: who decides */
     unsigned char *key[CONFIG_KEY_PARTS_MAX]; /* alternatives, NO_ATTRIBUTE behind */
+    unsigned char *shard;                     /* attributes, NO_ATTRIBUTE behind */
     unsigned tier_attribute;
     struct text_map *tiers; /* -> variants */
     unsigned variant_default;
@@ -91,6 +98,7 @@ struct derived {
 struct change {
     struct holder *holder;
     struct setting setting;
+    const struct limit_config *limit;
 };
 
 struct shared_test {
@@ -99,8 +107,10 @@ struct shared_test {
 };
 
 struct ruleset {
-    struct config config;   /* owned */
-    struct state *state;    /* where limiters live; NULL: in memory */
+    struct config config; /* owned */
+    struct state *state;  /* where limiters live; NULL: in memory */
+    struct weir_fleet *fleet;
+    bool remote;            /* a limit is decided by the fleet */
     struct arena arena;     /* of all below */
     struct text_map *names; /* -> numbers of attributes */
     struct text *attributes;
@@ -205,6 +215,9 @@ bool key_is_there(const struct rule *rule, const struct request *request);
 int key_compose(const struct ruleset *set, const struct rule *rule, const struct request *request,
                 char *to, size_t *len, struct weir_error *error);
 
+/* `shard_by`: its bytes into `to` (WEIR_KEY_MAX), of a request whose key fits; 0: by the key itself. */
+size_t shard_compose(const struct rule *rule, const struct request *request, char *to);
+
 /* The variant that counts for a request; *unknown is set if its tier is not one of the limit's. */
 const struct variant *rule_variant(const struct rule *rule, const struct request *request,
                                    bool *unknown);
@@ -223,8 +236,20 @@ const struct rule *ruleset_find(const struct ruleset *set, struct text name);
 int ruleset_use(const struct ruleset *set, const struct weir_rules_key *key, weir_rules_use_fn fn,
                 void *arg, struct weir_error *error);
 
+/* Who waits for an answer that comes later. */
+struct waiter {
+    struct weir_rules *rules;
+    void *where; /* base/remote.h */
+    weir_rules_done_fn done;
+    void *arg;
+};
+
+/* A question that is out: waiter->done will be called, *answer and *tally are no longer needed. */
+#define RULESET_OUT 1
+
+/* 0, WEIR_E..., RULESET_OUT. Without a waiter (NULL) limits of a fleet are WEIR_ENOTSUP. */
 int ruleset_ask(const struct ruleset *set, const struct weir_rules_question *question,
-                uint64_t now_ns, struct weir_rules_answer *answer, struct tally *tally,
-                struct weir_error *error);
+                uint64_t now_ns, const struct waiter *waiter, struct weir_rules_answer *answer,
+                struct tally *tally, struct weir_error *error);
 
 #endif

@@ -116,7 +116,7 @@ static void keep_holder(void *arg, struct holder *holder)
 {
     struct look *look = arg;
     state_keep(look->state, &holder->file, look->problems);
-    if (look->used != NULL && !holder->file.draft) {
+    if (look->used != NULL && holder->file.name[0] != 0 && !holder->file.draft) {
         (void)text_map_put(look->used, text_of(holder->file.name), 0);
     }
 }
@@ -141,8 +141,8 @@ static void remove_file(const struct look *look, const char *name, bool tell)
     } else if (tell) {
         struct text limit = limit_of(text_of(name));
         warning(look->problems, place,
-                "removed: limit '%.*s' counts no such keys any more, because its key, tiers or "
-                "overrides have changed",
+                "removed: limit '%.*s' counts no such keys any more, because its key, tiers, "
+                "overrides or consistency have changed",
                 TEXT_ARGS(limit));
     }
 }

@@ -79,12 +79,17 @@ int ruleset_use(const struct ruleset *set, const struct weir_rules_key *key, wei
         return e;
     }
     const struct variant *variant = rule_variant(rule, &request, &unknown);
+    char shard[WEIR_KEY_MAX];
+    size_t shard_len = rule->mode != REMOTE_LOCAL ? shard_compose(rule, &request, shard) : 0;
     struct weir_rules_found found = {.tier = {variant->tier.at, variant->tier.len},
                                      .cost = rule->config->cost,
                                      .shadow = rule->shadow,
                                      .retry_jitter = rule->config->retry_jitter,
                                      .window_ns = variant->window_ns,
-                                     .limit = variant->holder};
+                                     .limit = variant->holder,
+                                     .remote = variant->holder->remote,
+                                     .shard = {shard_len > 0 ? shard : NULL, shard_len},
+                                     .consistency = rule->mode};
     return fn(arg, variant->holder->limiter, bytes, len, &found);
 }
 
@@ -96,8 +101,7 @@ void weir_rules_count_shadow(const struct weir_rules_found *found)
 
 void weir_rules_limit_keep(void *limit)
 {
-    struct holder *holder = limit;
-    (void)fetch_add(&holder->references, 1);
+    holder_keep(limit);
 }
 
 void weir_rules_limit_let_go(void *limit)

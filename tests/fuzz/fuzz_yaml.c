@@ -124,7 +124,7 @@ static uint64_t bytes_of(const struct config *config)
 static void check_shown_again(const char *shown)
 {
     struct problems problems = {0};
-    struct config config;
+    struct config config = {0};
     int e = config_read_text(&config, name, text_of(shown), &problems);
     problems_finish(&problems);
     require(e == 0);
@@ -220,7 +220,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct text text = {(const char *)data, size};
     struct listener l = {.lines = count_lines(text)};
     struct problems problems = {0};
-    struct config config;
+    struct config config = {0};
     make_files();
     int e = config_read_text(&config, name, text, &problems);
     problems_finish(&problems);

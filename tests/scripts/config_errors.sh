@@ -151,7 +151,7 @@ pattern() {
 }
 
 missing=0
-for file in policy/document policy/fields policy/files policy/config policy/limits policy/tiers policy/conditions \
+for file in policy/document policy/fields policy/files policy/config policy/limits policy/shared policy/tiers policy/conditions \
     policy/sections policy/adhoc policy/config_check policy/problems policy/ruleset policy/number policy/quantity policy/csv policy/address policy/path \
     policy/pattern cli/config; do
     texts "$WEIR_SOURCE_DIR/src/$file.c" >"$dir/texts"

@@ -95,7 +95,7 @@ static void require_good(int e, struct problems *problems)
 char *loading_show(struct text yaml)
 {
     struct problems problems = quiet();
-    struct config config;
+    struct config config = {0};
     require_good(config_read_text(&config, "rules", yaml, &problems), &problems);
     return show(&config);
 }
@@ -108,7 +108,7 @@ char *loading_show_of(const char *yaml)
 char *loading_show_file(const char *path)
 {
     struct problems problems = quiet();
-    struct config config;
+    struct config config = {0};
     require_good(config_read(&config, path, &problems), &problems);
     return show(&config);
 }

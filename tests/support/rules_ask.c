@@ -37,9 +37,17 @@ const char *rules_complaint(const char *yaml)
     return e == 0 ? NULL : error.text;
 }
 
+/* Who wants to know later. */
+struct later {
+    void *where;
+    weir_rules_done_fn done;
+    void *arg;
+};
+
 /* Asks with a copy of the words cut into pieces. */
-static int ask(struct weir_rules *rules, uint64_t now_ns, const char *words,
-               struct weir_rules_question q, struct weir_rules_answer *a, struct weir_error *error)
+static int ask_with(struct weir_rules *rules, uint64_t now_ns, const char *words,
+                    struct weir_rules_question q, const struct later *later,
+                    struct weir_rules_answer *a, struct weir_error *error)
 {
     struct weir_rules_attribute with[WORDS_MAX];
     char *copy = strdup(words);
@@ -53,9 +61,25 @@ static int ask(struct weir_rules *rules, uint64_t now_ns, const char *words,
         }
     }
     q.attributes = with;
-    int e = weir_rules_ask_at(rules, &q, now_ns, a, error);
+    int e = later != NULL ? weir_rules_ask_async(rules, later->where, &q, now_ns, a, later->done,
+                                                 later->arg, error)
+                          : weir_rules_ask_at(rules, &q, now_ns, a, error);
     free(copy);
     return e;
+}
+
+static int ask(struct weir_rules *rules, uint64_t now_ns, const char *words,
+               struct weir_rules_question q, struct weir_rules_answer *a, struct weir_error *error)
+{
+    return ask_with(rules, now_ns, words, q, NULL, a, error);
+}
+
+int rules_ask_async(struct weir_rules *rules, void *where, const char *words,
+                    struct weir_rules_question q, struct weir_rules_answer *answer,
+                    weir_rules_done_fn done, void *arg, struct weir_error *error)
+{
+    struct later later = {where, done, arg};
+    return ask_with(rules, RULES_T0, words, q, &later, answer, error);
 }
 
 static struct weir_rules_answer ask_well(struct weir_rules *rules, uint64_t now_ns,

@@ -17,6 +17,11 @@ const char *rules_complaint(const char *yaml);
 struct weir_rules_answer rules_ask(struct weir_rules *rules, uint64_t now_ns, const char *words);
 struct weir_rules_answer rules_peek(struct weir_rules *rules, uint64_t now_ns, const char *words);
 
+/* As weir_rules_ask_async() at RULES_T0; q without attributes. */
+int rules_ask_async(struct weir_rules *rules, void *where, const char *words,
+                    struct weir_rules_question q, struct weir_rules_answer *answer,
+                    weir_rules_done_fn done, void *arg, struct weir_error *error);
+
 /* The error of such a question, its text in *error; 0 if there was none. */
 int rules_refusal(struct weir_rules *rules, const char *words, struct weir_error *error);
 

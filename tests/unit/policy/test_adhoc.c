@@ -16,7 +16,7 @@
 
 static struct adhoc_config read(const char *yaml)
 {
-    struct config config;
+    struct config config = {0};
     struct problems problems = {0};
     assert_int_equal(config_read_text(&config, "rules", text_of(yaml), &problems), 0);
     struct adhoc_config adhoc = config.adhoc;

@@ -305,7 +305,7 @@ static char *many_limits(unsigned n)
 static void one_limit_too_many_is_refused_also_when_it_is_put(void **state)
 {
     struct problems problems = {0};
-    struct config config;
+    struct config config = {0};
     struct config next;
     char *yaml = many_limits(CONFIG_LIMITS_MAX);
     assert_int_equal(config_read_text(&config, "f", text_of(yaml), &problems), 0);
@@ -362,7 +362,7 @@ static void a_limit_becomes_the_options_of_its_limiter(void **state)
 {
     struct problems problems = {0};
     struct weir_options o;
-    struct config config;
+    struct config config = {0};
     assert_int_equal(
         config_read_text(
             &config, "f",
@@ -392,7 +392,7 @@ static void a_limit_becomes_the_options_of_its_limiter(void **state)
 static void a_limit_put_in_takes_its_place_or_comes_last(void **state)
 {
     struct problems problems = {0};
-    struct config config;
+    struct config config = {0};
     struct config second;
     struct config third;
     struct config fourth;

@@ -39,7 +39,7 @@ static const char twice[] = "block: [{user: ['file:names.txt', zoe]}]\n"
 
 static void places_that_name_it_share_its_values(void **state)
 {
-    struct config config;
+    struct config config = {0};
     struct problems problems = {0};
     loading_write(folder, "names.txt", "alice\nbob\n");
     char *path = write_rules(twice);

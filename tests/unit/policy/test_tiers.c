@@ -137,7 +137,7 @@ static void a_row_takes_about_as_much_memory_as_it_has_bytes(void **state)
         n += (size_t)sprintf(content + n, "%d,5/min\n", i);
     }
     loading_write(folder, "o.csv", content);
-    struct config config;
+    struct config config = {0};
     struct problems problems = {0};
     assert_int_equal(
         config_read_text(&config, "f", text_of(with_overrides("o.csv", "token_bucket")), &problems),
