@@ -254,16 +254,16 @@ static int end_shadow(struct out *o, struct tally *tally)
 
 static void resume(struct out *o, int (*go_on)(struct out *o, struct tally *tally));
 
-static void take_shadow(struct out_part *part, int error, const struct weir_answer *said)
+static void take_shadow(struct out_part *part, int error, const struct remote_answer *said)
 {
     part->error = error;
-    part->verdict = error == 0 ? said->verdict : WEIR_ALLOW;
+    part->verdict = error == 0 ? said->answer.verdict : WEIR_ALLOW;
 }
 
 static void shadow_done(void *arg, int error, const struct remote_answer *said)
 {
     struct out_part *part = arg;
-    take_shadow(part, error, said != NULL ? &said->answer : NULL);
+    take_shadow(part, error, said);
     if (count_down(part->of, 1)) {
         resume(part->of, end_shadow);
     }
@@ -278,14 +278,14 @@ static bool ask_shadow(struct out *o, struct out_part *part)
     }
     if (part->holder->remote == NULL) {
         int e = ask_here(o, part, &said.answer);
-        take_shadow(part, e, &said.answer);
+        take_shadow(part, e, &said);
         return true;
     }
     int e = ask_fleet(o, part, 1, 0, &said, shadow_done, part);
     if (e == REMOTE_PENDING) {
         return false;
     }
-    take_shadow(part, e == REMOTE_ANSWERED ? 0 : e, &said.answer);
+    take_shadow(part, e == REMOTE_ANSWERED ? 0 : e, &said);
     return true;
 }
 
