@@ -5,9 +5,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <weir_fleet.h>
+
 #include "base/clock.h"
 #include "cli/serve_loop.h"
 #include "cli/serve_sockets.h"
+#include "server/fleet.h"
 
 const char *const serve_protocol_names[PROTOCOLS] = {"resp", "http", "admin"};
 
@@ -61,7 +64,7 @@ static int serve_rules(struct serve_run *run, const struct serve_settings *setti
 static int serve(struct serve_run *run, struct serve_settings *settings)
 {
     watch_open(&run->watch, settings->no_watch ? NULL : settings->config, true);
-    int code = serve_open_rules(settings, &run->server.rules);
+    int code = serve_open_rules(settings, run->server.fleet.fleet, &run->server.rules);
     if (code != CLI_OK) {
         return code;
     }
@@ -80,6 +83,19 @@ static int serve(struct serve_run *run, struct serve_settings *settings)
     return code;
 }
 
+/* The fleet is there before the rules that name limits of it, and goes after them. */
+static int serve_with_fleet(struct serve_run *run, struct serve_settings *settings)
+{
+    struct weir_fleet *fleet = NULL;
+    int code = serve_open_fleet(settings, &fleet);
+    if (code == CLI_OK) {
+        run->server.fleet = fleet_serve(fleet);
+        code = serve(run, settings);
+    }
+    weir_fleet_close(fleet);
+    return code;
+}
+
 static int start(struct serve_run *run, struct serve_settings *settings)
 {
     log_init(STDERR_FILENO, (enum log_format)settings->log_format,
@@ -92,7 +108,7 @@ static int start(struct serve_run *run, struct serve_settings *settings)
     }
     notify_open(&run->notify);
     int code = sockets_take(&run->sockets);
-    code = code == CLI_OK ? serve(run, settings) : code;
+    code = code == CLI_OK ? serve_with_fleet(run, settings) : code;
     sockets_close(&run->sockets);
     notify_close(&run->notify);
     (void)close(run->signals);

@@ -3,6 +3,7 @@
  *
  *   serve.c          from the first argument to the exit code
  *   serve_options.c  what is asked for: flags, then WEIR_... variables, then the rule file
+ *   serve_fleet.c    the store that a fleet shares
  *   serve_rules.c    the rules: opened, or an example
  *   serve_access.c   the secrets
  *   serve_announce.c where it listens, and what to try
@@ -22,6 +23,7 @@
 struct serve_settings {
     const char *config; /* NULL: the example */
     const char *state;  /* the folder; "off": in memory; NULL: as the rule file says */
+    const char *store;  /* the URL; "off": none; NULL: as the rule file says */
     struct server_options server;
     int log_format; /* enum log_format */
     int log_keys;
@@ -43,6 +45,7 @@ enum serve_option {
     SERVE_HTTP,
     SERVE_ADMIN,
     SERVE_STATE,
+    SERVE_STORE,
     SERVE_THREADS,
     SERVE_CONNECTIONS,
     SERVE_PER_ADDRESS,
@@ -81,7 +84,14 @@ void serve_check_environment(void);
 
 void serve_announce(const struct server *server, const struct serve_settings *settings);
 
+/* NULL where no store is named. CLI_OK, or an exit code after a complaint. */
+int serve_open_fleet(const struct serve_settings *settings, struct weir_fleet **fleet);
+
 /* CLI_OK, or an exit code after everything has been told. */
-int serve_open_rules(const struct serve_settings *settings, struct weir_rules **rules);
+int serve_open_rules(const struct serve_settings *settings, struct weir_fleet *fleet,
+                     struct weir_rules **rules);
+
+/* A file that the rule file names, beside it; to be freed. NULL: no memory. (serve_access.c) */
+char *serve_beside_config(const struct serve_settings *settings, struct text path);
 
 #endif

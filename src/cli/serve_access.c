@@ -18,15 +18,20 @@ static struct text folder_of(const char *config)
     return (struct text){config, slash != NULL ? (size_t)(slash - config) : 0};
 }
 
-/* Beside the rule file, as every file that it names. */
-static int take_path(struct serve_settings *s, enum role role, struct text path)
+char *serve_beside_config(const struct serve_settings *s, struct text path)
 {
+    char *joined = NULL;
     struct text folder = folder_of(s->config != NULL ? s->config : "");
     bool relative = path.at[0] != '/' && folder.len > 0;
-    int n = asprintf(&s->secrets_path[role], "%.*s%s%.*s", relative ? (int)folder.len : 0,
-                     folder.at, relative ? "/" : "", TEXT_ARGS(path));
-    if (n < 0) {
-        s->secrets_path[role] = NULL;
+    int n = asprintf(&joined, "%.*s%s%.*s", relative ? (int)folder.len : 0, folder.at,
+                     relative ? "/" : "", TEXT_ARGS(path));
+    return n < 0 ? NULL : joined;
+}
+
+static int take_path(struct serve_settings *s, enum role role, struct text path)
+{
+    s->secrets_path[role] = serve_beside_config(s, path);
+    if (s->secrets_path[role] == NULL) {
         return cli_complain(&cli_serve, "out of memory"), CLI_FAILED;
     }
     s->secrets.file[role] = s->secrets_path[role];

@@ -19,6 +19,7 @@ const struct cli_option serve_options[SERVE_OPTIONS] = {
     [SERVE_HTTP] = {"--http", "ADDR:PORT", "listen for HTTP there, or unix:PATH, or off"},
     [SERVE_ADMIN] = {"--admin", "ADDR:PORT", "listen for operators there, or unix:PATH, or off"},
     [SERVE_STATE] = {"--state", "DIR", "keep the limits there over restarts, or off"},
+    [SERVE_STORE] = {"--store", "URL", "share the limits of a fleet by this Redis, or off"},
     [SERVE_THREADS] = {"--threads", "N", "threads; default one for each processor"},
     [SERVE_CONNECTIONS] = {"--connections", "N", "the most connections at once; default 10k"},
     [SERVE_PER_ADDRESS] = {"--connections-per-address", "N", "of one client; default 1k"},
@@ -160,6 +161,7 @@ static const struct row rows[SERVE_OPTIONS] = {
     [SERVE_HTTP] = {read_string, TO(server.listen[PROTOCOL_HTTP]), 0, 0, NULL, 0},
     [SERVE_ADMIN] = {read_string, TO(server.listen[PROTOCOL_ADMIN]), 0, 0, NULL, 0},
     [SERVE_STATE] = {read_string, TO(state), 0, 0, NULL, 0},
+    [SERVE_STORE] = {read_string, TO(store), 0, 0, NULL, 0},
     [SERVE_THREADS] = {read_number, TO(server.threads), 1, SERVER_THREADS_MAX, NULL, 0},
     [SERVE_CONNECTIONS] = {read_number, TO(server.connections), 1, 1000000, NULL, 0},
     [SERVE_PER_ADDRESS] = {read_number, TO(server.connections_per_address), 1, 1000000, NULL, 0},
@@ -300,9 +302,6 @@ int serve_take_file(const struct weir_rules *rules, struct serve_settings *s)
     s->server.headers = from->headers;
     s->server.adhoc_keys = adhoc->off ? 0 : adhoc->max_keys;
     s->server.adhoc_on_full = adhoc->on_full;
-    if (rules->started.store.url.len > 0) {
-        LOG(LEVEL_WARNING, "a store is named: this version decides every limit locally");
-    }
     int code = take_trusted(s, from);
     code = code != CLI_OK
                ? code

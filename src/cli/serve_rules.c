@@ -51,7 +51,8 @@ static void choose_state(const char *state, struct weir_rules_options *o)
     }
 }
 
-int serve_open_rules(const struct serve_settings *settings, struct weir_rules **rules)
+int serve_open_rules(const struct serve_settings *settings, struct weir_fleet *fleet,
+                     struct weir_rules **rules)
 {
     struct weir_rules_options o = WEIR_RULES_OPTIONS_INIT;
     struct weir_error error;
@@ -59,6 +60,7 @@ int serve_open_rules(const struct serve_settings *settings, struct weir_rules **
     choose_state(settings->state, &o);
     allow_files();
     o.denied = top_denied;
+    o.fleet = fleet;
     for_people = settings->log_format == LOG_AS_TEXT;
     int e = settings->config != NULL ? weir_rules_open(rules, settings->config, &o, &error)
                                      : weir_rules_open_text(rules, "example", example_rules,

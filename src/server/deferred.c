@@ -111,6 +111,11 @@ void deferred_end_parts(struct deferred *batch, struct buffer *body)
 
 /* ---- answers ---- */
 
+static void stay_awake(uv_idle_t *idle)
+{
+    (void)idle;
+}
+
 static void enlist(struct connection *c)
 {
     struct worker *w = c->worker;
@@ -121,6 +126,8 @@ static void enlist(struct connection *c)
     list->next = w->ready;
     if (w->ready != NULL) {
         w->ready->pending.previous = &list->next;
+    } else { /* it may be about to sleep: then it looks for input, and comes by at once */
+        (void)uv_idle_start(&w->awake, stay_awake);
     }
     list->previous = &w->ready;
     w->ready = c;
@@ -160,6 +167,7 @@ void deferred_flush(struct worker *w)
         delist(c);
         connection_resume(c);
     }
+    (void)uv_idle_stop(&w->awake);
 }
 
 /* ---- replies ---- */

@@ -9,7 +9,12 @@ enum scope {
     OF_PROTOCOL, /* offsets of arrays in struct worker_counts; label protocol */
     OF_TIMES,    /* likewise, of histograms */
     OF_ALL,      /* offsets in struct numbers */
-    OF_VERSION   /* 1 with the version */
+    /* These only where there is a fleet: */
+    OF_REMOTE,      /* as OF_LIMIT, of limits that it decides */
+    OF_STORE,       /* as OF_ALL */
+    OF_STORE_TIMES, /* an offset in struct numbers, of a histogram */
+    OF_ENDPOINT,    /* offsets in struct fleet_endpoint_numbers; label endpoint */
+    OF_VERSION      /* 1 with the version */
 };
 
 #define SERIES_MAX 4
@@ -30,6 +35,7 @@ struct metric {
 #define LIMIT(field) offsetof(struct limit_numbers, field)
 #define COUNT(field) offsetof(struct worker_counts, field)
 #define ALL(field) offsetof(struct numbers, field)
+#define ENDPOINT(field) offsetof(struct fleet_endpoint_numbers, field)
 #define ONE(offset)                                                                                \
     {                                                                                              \
         {                                                                                          \
@@ -99,6 +105,55 @@ static const struct metric metrics[] = {
      ONE(ALL(rules.state_unusable))},
     {"weir_config_generation", "gauge", "Counts every change of the rules.", OF_ALL, false, NULL,
      ONE(ALL(rules.generation))},
+    /* a fleet's store */
+    {"weir_degraded_total",
+     "counter",
+     "Answers of a limit that the store has not given, by what decided instead.",
+     OF_REMOTE,
+     false,
+     "policy",
+     {{"local", LIMIT(degraded[REMOTE_FAIL_LOCAL])},
+      {"open", LIMIT(degraded[REMOTE_FAIL_OPEN])},
+      {"closed", LIMIT(degraded[REMOTE_FAIL_CLOSED])}}},
+    {"weir_denials_remembered_total", "counter",
+     "Denials of a limit that the store was not asked for again.", OF_REMOTE, false, NULL,
+     ONE(LIMIT(remembered))},
+    {"weir_store_up", "gauge",
+     "1: there is a connection to the store, and an endpoint that is worth asking.", OF_STORE,
+     false, NULL, ONE(ALL(fleet.up))},
+    {"weir_store_connections", "gauge", "Connections to the store that stand.", OF_STORE, false,
+     NULL, ONE(ALL(fleet.links))},
+    {"weir_store_connects_total", "counter", "Attempts to connect to the store.", OF_STORE, false,
+     NULL, ONE(ALL(fleet.connects))},
+    {"weir_breaker_open", "gauge",
+     "1: an endpoint of the store has failed so often that it is not asked.", OF_ENDPOINT, false,
+     NULL, ONE(ENDPOINT(open))},
+    {"weir_store_duration_seconds", "histogram", "Of calls to the store that got a reply.",
+     OF_STORE_TIMES, true, NULL, ONE(ALL(fleet.took))},
+    {"weir_store_calls_total", "counter", "Calls to the store.", OF_STORE, false, NULL,
+     ONE(ALL(fleet.calls))},
+    {"weir_store_ended_total",
+     "counter",
+     "Calls to the store that ended: with a reply, unknown (sent, and no reply in time), or proved "
+     "not to have run.",
+     OF_STORE,
+     false,
+     "result",
+     {{"replied", ALL(fleet.replies)},
+      {"unknown", ALL(fleet.unknown)},
+      {"not_run", ALL(fleet.not_run)}}},
+    {"weir_store_resent_total", "counter",
+     "Calls that were sent again, because the store had proved that they did not run.", OF_STORE,
+     false, NULL, ONE(ALL(fleet.resent))},
+    {"weir_store_late_total", "counter", "Replies of the store behind their deadline.", OF_STORE,
+     false, NULL, ONE(ALL(fleet.late))},
+    {"weir_fleet_nodes", "gauge", "Nodes of the fleet, as seen or as given.", OF_STORE, false, NULL,
+     ONE(ALL(fleet.nodes))},
+    {"weir_deferred_total", "counter", "Requests that waited for the store.", OF_STORE, false, NULL,
+     ONE(ALL(counts.deferred))},
+    {"weir_deferred_abandoned_total", "counter",
+     "Of them those whose client had gone when the answer came.", OF_STORE, false, NULL,
+     ONE(ALL(counts.abandoned))},
     /* requests */
     {"weir_decision_duration_seconds", "histogram",
      "From a request's bytes to its reply's. Requests that arrived together count with the time of "
@@ -259,7 +314,8 @@ static void put_times(struct buffer *out, const struct metric *m, const char *pr
                       const struct histogram *h)
 {
     uint64_t sum = 0;
-    struct sample s = {.suffix = "_bucket", .scope = "protocol", .of = protocol, .label = "le"};
+    const char *scope = protocol != NULL ? "protocol" : NULL;
+    struct sample s = {.suffix = "_bucket", .scope = scope, .of = protocol, .label = "le"};
     for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
         char bound[32] = "+Inf";
         if (i + 1 < HISTOGRAM_BUCKETS) {
@@ -271,20 +327,34 @@ static void put_times(struct buffer *out, const struct metric *m, const char *pr
         s.number = sum;
         put_sample(out, m, &s);
     }
-    s = (struct sample){.suffix = "_sum",
-                        .scope = "protocol",
-                        .of = protocol,
-                        .number = h->sum_ns,
-                        .seconds = true};
+    s = (struct sample){
+        .suffix = "_sum", .scope = scope, .of = protocol, .number = h->sum_ns, .seconds = true};
     put_sample(out, m, &s);
-    s = (struct sample){.suffix = "_count", .scope = "protocol", .of = protocol, .number = sum};
+    s = (struct sample){.suffix = "_count", .scope = scope, .of = protocol, .number = sum};
     put_sample(out, m, &s);
 }
 
 static void put_limits(struct buffer *out, const struct metric *m, const struct numbers *n)
 {
     for (size_t i = 0; i < n->limits_count; i++) {
-        put_series(out, m, "limit", n->limits[i].name, &n->limits[i]);
+        if (m->scope == OF_LIMIT || n->limits[i].remote) {
+            put_series(out, m, "limit", n->limits[i].name, &n->limits[i]);
+        }
+    }
+}
+
+static void put_store(struct buffer *out, const struct metric *m, const struct numbers *n)
+{
+    if (n->server->fleet.fleet == NULL) {
+        return;
+    }
+    if (m->scope == OF_STORE_TIMES) {
+        put_times(out, m, NULL, &n->fleet.took);
+    } else if (m->scope == OF_STORE) {
+        put_series(out, m, NULL, NULL, n);
+    }
+    for (size_t i = 0; m->scope == OF_ENDPOINT && i < n->fleet.endpoints_count; i++) {
+        put_series(out, m, "endpoint", n->fleet.endpoints[i].name, &n->fleet.endpoints[i]);
     }
 }
 
@@ -313,7 +383,13 @@ static void put_metric(struct buffer *out, const struct metric *m, const struct 
     buffer_put_char(out, '\n');
     switch (m->scope) {
     case OF_LIMIT:
+    case OF_REMOTE:
         put_limits(out, m, n);
+        break;
+    case OF_STORE:
+    case OF_STORE_TIMES:
+    case OF_ENDPOINT:
+        put_store(out, m, n);
         break;
     case OF_PROTOCOL:
     case OF_TIMES:

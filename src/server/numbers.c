@@ -72,6 +72,11 @@ static int take_limit(void *arg, const struct weir_rules_limit *from)
     add_stats(&from->stats, limit);
     limit->missing += from->missing;
     limit->shadow_denied += from->shadow_denied;
+    limit->remote = limit->remote || from->consistency != WEIR_RULES_LOCAL;
+    limit->remembered += from->remembered;
+    for (unsigned i = 0; i < REMOTE_FAILURES; i++) {
+        limit->degraded[i] += from->degraded[i];
+    }
     return 0;
 }
 
@@ -160,6 +165,9 @@ int numbers_read(const struct server *server, struct numbers *n)
     n->started_ns = server->started_ns;
     read_process(&n->process);
     reservations_count(server->reservations, &n->reservations);
+    if (server->fleet.fleet != NULL) {
+        server->fleet.read(server->fleet.fleet, &n->fleet);
+    }
     int e = weir_rules_stats_read(server->rules, &n->rules);
     e = e == 0 ? weir_rules_limits(server->rules, take_limit, n) : e;
     return e == 0 ? take_adhoc(n) : e;

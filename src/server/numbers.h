@@ -2,6 +2,7 @@
 #ifndef WEIR_SERVER_NUMBERS_H
 #define WEIR_SERVER_NUMBERS_H
 
+#include "server/fleet.h"
 #include "server/reservations.h"
 #include "server/worker.h"
 
@@ -13,6 +14,9 @@ struct limit_numbers {
     uint64_t evicted, reclaimed, full_denied, full_allowed;
     uint64_t missing;
     uint64_t shadow_denied;
+    bool remote; /* a fleet decides it, and then: */
+    uint64_t degraded[REMOTE_FAILURES];
+    uint64_t remembered;
 };
 
 /* The program as the system sees it. Times in nanoseconds. */
@@ -29,6 +33,7 @@ struct numbers {
     struct weir_rules_stats rules;
     struct process_numbers process;
     struct reservations_counts reservations;
+    struct fleet_numbers fleet;   /* if there is one */
     struct limit_numbers *limits; /* in the order of the rules, adhoc last */
     size_t limits_count;
     uint64_t reloads;

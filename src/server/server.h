@@ -13,6 +13,7 @@
  *   connection.c  bytes in, bytes out, bounds; knows no protocol
  *   overload.c    which input is too old to be decided
  *   resp.c http.c one protocol each: bytes -> questions -> bytes
+ *   fleet.c       the store that a fleet shares: a place on each loop, numbers, the log
  *   answer.c      one answer on every wire
  *   deferred.c    answers that come later keep their place; later.c what they remember
  *   admin*.c      what operators ask and change, metrics.c what their machines do
@@ -89,7 +90,7 @@ struct fleet_numbers;
 
 /*
  * A fleet, whose store decides limits of the rules. It is the one that they were opened with; all
- * NULL: none. How it gets a place on a thread's loop is said here: server_fleet() fills it in for a
+ * NULL: none. How it gets a place on a thread's loop is said here: fleet_serve() fills it in for a
  * real one, a test may have its own.
  */
 struct server_fleet {
@@ -98,7 +99,10 @@ struct server_fleet {
     int (*open)(struct weir_fleet *fleet, uv_loop_t *loop, void **where, struct weir_error *error);
     /* On the loop's thread, or when it does not run: what is out is answered; then `where` goes. */
     void (*close)(void *where);
-    void (*read)(struct weir_fleet *fleet, struct fleet_numbers *numbers); /* numbers.h */
+    /* Likewise, and before it: nothing is taken in advance any more, and what has been is given back,
+     * in so many milliseconds. */
+    uint64_t (*leave)(struct weir_fleet *fleet, void *where);
+    void (*read)(const struct weir_fleet *fleet, struct fleet_numbers *numbers); /* fleet.h */
 };
 
 struct server {
@@ -118,8 +122,11 @@ struct server {
     uint64_t started_ns;
     uint64_t told_untrusted;   /* 1: it has been logged that such fields are ignored */
     uint64_t told_disagreeing; /* likewise */
-    uint64_t pings;            /* signs of life that were asked for */
-    uint64_t reloads;          /* that succeeded, and ... */
+    uint64_t drained;          /* threads that have answered everything and end */
+    bool store_told;           /* these two: what the log has said of the store (fleet.c) */
+    bool store_up;
+    uint64_t pings;   /* signs of life that were asked for */
+    uint64_t reloads; /* that succeeded, and ... */
     uint64_t reloads_failed;
     uint64_t loaded_ns; /* when the present rules were read: Unix time */
     int failed;         /* server_start(): the listener that could not be opened, or -1 */

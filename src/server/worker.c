@@ -5,6 +5,7 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
+#include "server/fleet.h"
 #include "server/top.h"
 
 #define STOP_TICK_MS 20
@@ -69,10 +70,26 @@ static void close_last(struct worker *w)
     close_handle((uv_handle_t *)&w->tick);
     close_handle((uv_handle_t *)&w->after_poll);
     close_handle((uv_handle_t *)&w->before_sleep);
+    close_handle((uv_handle_t *)&w->awake);
     if (w->where != NULL) {
         w->server->fleet.close(w->where);
         w->where = NULL;
     }
+}
+
+/* The last of the clients' threads lets the fleet give back what it has taken in advance. */
+static bool has_left_fleet(struct worker *w)
+{
+    struct server *server = w->server;
+    if (w->where == NULL || w->number >= server->threads) {
+        return true;
+    }
+    if (w->leave_ms == 0) {
+        bool last = fetch_add(&server->drained, 1) + 1 == server->threads;
+        w->leave_ms =
+            uv_now(&w->loop) + (last ? server->fleet.leave(server->fleet.fleet, w->where) : 0);
+    }
+    return uv_now(&w->loop) >= w->leave_ms;
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -84,7 +101,10 @@ static void on_tick(uv_timer_t *timer)
             accept_one(w, i);
         }
     }
-    if (w->stopping && w->connections == NULL) {
+    if (w->number == 0) {
+        fleet_watch(w->server);
+    }
+    if (w->stopping && w->connections == NULL && has_left_fleet(w)) {
         close_last(w);
     }
 }
@@ -158,24 +178,26 @@ static uint64_t tick_ms(const struct server_options *o)
 }
 
 /*
- * Answers come with what the loop has polled, or by its timers: what they are good for is written
- * behind the one and the other. A handle that was started last is called first: questions that come up
- * then go to the store before the loop sleeps.
+ * A fleet gives its answers when the loop has polled, and before it sleeps. Handles of a kind are called
+ * in the reverse order of their start: ours behind the fleet's in the one case, and before it in the
+ * other, so that questions which come up when replies have gone are sent before the loop sleeps.
+ * Answers that come later than that keep it awake (deferred.c).
  */
 static int open_fleet(struct worker *w, struct weir_error *error)
 {
     struct server_fleet *fleet = &w->server->fleet;
-    int e = fleet->fleet != NULL ? fleet->open(fleet->fleet, &w->loop, &w->where, error) : 0;
-    if (e != 0 || fleet->fleet == NULL) {
-        return e;
+    if (fleet->fleet == NULL) {
+        return 0;
     }
+    (void)uv_check_init(&w->loop, &w->after_poll); /* these cannot fail */
+    (void)uv_prepare_init(&w->loop, &w->before_sleep);
+    (void)uv_idle_init(&w->loop, &w->awake);
     w->after_poll.data = w;
     w->before_sleep.data = w;
-    e = uv_check_init(&w->loop, &w->after_poll);
-    e = e == 0 ? uv_prepare_init(&w->loop, &w->before_sleep) : e;
-    e = e == 0 ? uv_check_start(&w->after_poll, on_after_poll) : e;
-    e = e == 0 ? uv_prepare_start(&w->before_sleep, on_before_sleep) : e;
-    return e == 0 ? 0 : fail(error, WEIR_EIO, "a loop: %s", uv_strerror(e));
+    (void)uv_check_start(&w->after_poll, on_after_poll);
+    int e = fleet->open(fleet->fleet, &w->loop, &w->where, error);
+    (void)uv_prepare_start(&w->before_sleep, on_before_sleep);
+    return e;
 }
 
 static int open_handles(struct worker *w)

@@ -60,6 +60,8 @@ struct worker {
     struct connection *ready; /* those that have answers to write */
     uv_check_t after_poll;
     uv_prepare_t before_sleep;
+    uv_idle_t awake;   /* running: the loop must not sleep, there are answers to write */
+    uint64_t leave_ms; /* while stopping: when the fleet has got its moment; 0: not asked yet */
     struct worker_counts counts;
     struct top *top; /* whom it denies most (top.h); server_stop() ends it */
     char read[SERVER_READ_BYTES];

@@ -1,0 +1,118 @@
+#include "server/fleet.h"
+
+#include "base/atomic.h"
+#include "base/log.h"
+#include "fleet/thread.h"
+
+/* ---- a place on a loop ---- */
+
+static int open_thread(struct weir_fleet *fleet, uv_loop_t *loop, void **where,
+                       struct weir_error *error)
+{
+    struct fleet_thread *t = NULL;
+    int e = fleet_thread_open(&t, fleet, loop, error);
+    *where = t;
+    return e;
+}
+
+static void close_thread(void *where)
+{
+    fleet_thread_close(where);
+}
+
+static uint64_t leave(struct weir_fleet *fleet, void *where)
+{
+    store_shared_stop(fleet->shared);
+    fleet_thread_happened(where);
+    return fleet->options.deadline_ns / WEIR_MILLISECOND + 1;
+}
+
+/* ---- numbers ---- */
+
+static void read_histogram(const struct histogram *from, struct histogram *to)
+{
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        to->counts[i] = load_relaxed(&from->counts[i]);
+    }
+    to->sum_ns = load_relaxed(&from->sum_ns);
+}
+
+static void read_endpoints(const struct weir_fleet *fleet, struct fleet_numbers *n)
+{
+    struct fleet_endpoint endpoints[FLEET_ENDPOINTS];
+    size_t count = fleet_endpoints(fleet, endpoints, FLEET_ENDPOINTS);
+    n->endpoints_count = count < FLEET_ENDPOINTS ? count : FLEET_ENDPOINTS;
+    for (size_t i = 0; i < n->endpoints_count; i++) {
+        memcpy(n->endpoints[i].name, endpoints[i].name, sizeof n->endpoints[i].name);
+        n->endpoints[i].open = endpoints[i].breaker_open;
+    }
+}
+
+static bool is_any_closed(const struct fleet_numbers *n)
+{
+    bool any = n->endpoints_count == 0;
+    for (size_t i = 0; i < n->endpoints_count; i++) {
+        any = any || n->endpoints[i].open == 0;
+    }
+    return any;
+}
+
+static void read_numbers(const struct weir_fleet *fleet, struct fleet_numbers *n)
+{
+    const struct client_metrics *m = &fleet->metrics;
+    n->links = load_relaxed(&m->up);
+    n->nodes = store_fleet_size(fleet->shared);
+    n->calls = load_relaxed(&m->calls);
+    n->replies = load_relaxed(&m->replies);
+    n->unknown = load_relaxed(&m->unknown);
+    n->not_run = load_relaxed(&m->not_run);
+    n->resent = load_relaxed(&m->resent);
+    n->late = load_relaxed(&m->late);
+    n->connects = load_relaxed(&m->connects);
+    read_histogram(&m->took, &n->took);
+    read_endpoints(fleet, n);
+    n->up = n->links > 0 && is_any_closed(n);
+}
+
+_Static_assert(sizeof((struct fleet_endpoint){0}.name) ==
+                   sizeof((struct fleet_endpoint_numbers){0}.name),
+               "one name");
+
+struct server_fleet fleet_serve(struct weir_fleet *fleet)
+{
+    return (struct server_fleet){fleet, open_thread, close_thread, leave, read_numbers};
+}
+
+/* ---- the log ---- */
+
+/* Who reads it wants to know once, and by then for how many endpoints. */
+static void tell(const struct fleet_numbers *n)
+{
+    uint64_t open = 0;
+    for (size_t i = 0; i < n->endpoints_count; i++) {
+        open += n->endpoints[i].open;
+    }
+    if (n->up != 0) {
+        LOG(LEVEL_INFO, "the store is there", LOG_COUNT("connections", n->links),
+            LOG_COUNT("nodes", n->nodes));
+    } else {
+        LOG(LEVEL_WARNING, "the store is away: on_store_failure decides",
+            LOG_COUNT("connections", n->links), LOG_COUNT("endpoints", n->endpoints_count),
+            LOG_COUNT("breakers_open", open));
+    }
+}
+
+void fleet_watch(struct server *server)
+{
+    static struct fleet_numbers n; /* large; of the one thread that looks */
+    if (server->fleet.fleet == NULL || load_relaxed(&server->state) == SERVER_DRAINING) {
+        return;
+    }
+    n.endpoints_count = 0;
+    server->fleet.read(server->fleet.fleet, &n);
+    if (!server->store_told || server->store_up != (n.up != 0)) {
+        server->store_told = true;
+        server->store_up = n.up != 0;
+        tell(&n);
+    }
+}
