@@ -3,7 +3,8 @@
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/weir")
 
-install(TARGETS libweir_shared libweir_static libweir_rules_shared libweir_rules_static EXPORT weirTargets
+install(TARGETS libweir_shared libweir_static libweir_rules_shared libweir_rules_static
+    libweir_redis_shared libweir_redis_static EXPORT weirTargets
     LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(DIRECTORY include/ DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
 install(TARGETS weir RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
@@ -33,7 +34,7 @@ install(FILES "${PROJECT_BINARY_DIR}/cmake/weirConfig.cmake" "${PROJECT_BINARY_D
     DESTINATION "${package_dir}")
 
 file(RELATIVE_PATH WEIR_PC_PREFIX "/p/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/p")
-foreach(name weir weir-rules)
+foreach(name weir weir-rules weir-redis)
     configure_file(cmake/${name}.pc.in cmake/${name}.pc @ONLY)
     install(FILES "${PROJECT_BINARY_DIR}/cmake/${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 endforeach()

@@ -135,6 +135,46 @@ static int check_numbers(const struct weir_options *o, struct weir_error *error)
     return 0;
 }
 
+static uint64_t default_debt(const struct limit_spec *spec)
+{
+    switch (spec->algorithm) {
+    case WEIR_TOKEN_BUCKET:
+        return spec->burst;
+    case WEIR_LEAKY_BUCKET:
+        return add_sat(spec->queue, 1);
+    case WEIR_SLIDING_LOG:
+        return 0;
+    default:
+        return spec->count;
+    }
+}
+
+static uint64_t first_debt(const struct limit_spec *spec)
+{
+    if (spec->debt_asked == 0) {
+        return default_debt(spec);
+    }
+    return spec->debt_asked == WEIR_NO_DEBT ? 0 : spec->debt_asked;
+}
+
+int params_compile(const struct algo_ops *ops, const struct limit_spec *spec,
+                   const struct algo_layout *layout, struct algo_params *params,
+                   struct weir_error *error)
+{
+    uint64_t debt = first_debt(spec);
+    for (;;) {
+        memset(params, 0, sizeof *params);
+        params->spec = *spec;
+        params->spec.max_debt = debt;
+        struct limit_spec full = params->spec;
+        int e = ops->compile(&full, layout, params, error);
+        if (e != WEIR_EQUOTA || spec->debt_asked != 0 || debt == 0) {
+            return e;
+        }
+        debt /= 2;
+    }
+}
+
 static struct limit_spec spec_of(const struct weir_options *o)
 {
     bool defaulted = o->algorithm == WEIR_TOKEN_BUCKET && o->burst == 0;

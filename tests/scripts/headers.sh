@@ -24,6 +24,15 @@ uses() { # uses header: the body of a program that initialises what callers do
         echo '    return weir_rules_open(0, "x", &options, 0) == 0 && weir_rules_ask(0, &question, &answer, 0) == 0 &&'
         echo '           answer.answer.remaining != WEIR_UNLIMITED;'
         ;;
+    weir_fleet.h)
+        echo '    struct weir_fleet_options options = WEIR_FLEET_OPTIONS_INIT;'
+        echo '    struct weir_fleet_limit_options limit = WEIR_FLEET_LIMIT_OPTIONS_INIT;'
+        echo '    struct weir_fleet_stats stats;'
+        echo '    stats.size = sizeof stats;'
+        echo '    limit.consistency = WEIR_FLEET_LEASED;'
+        echo '    return weir_fleet_open(0, &options, 0) == 0 && weir_fleet_limit_open(0, 0, &limit, 0) == 0 &&'
+        echo '           weir_fleet_stats_read(0, &stats) == 0 && weir_ring_open(0, 0, 0, 0) == 0;'
+        ;;
     *) echo '    return 0;' ;;
     esac
 }

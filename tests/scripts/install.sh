@@ -1,6 +1,6 @@
 #!/bin/sh
 # test-labels: nosan
-# An installed weir is usable: both libraries, by pkg-config, shared and static, and by find_package(weir).
+# An installed weir is usable: its libraries, by pkg-config, shared and static, and by find_package(weir).
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -43,8 +43,43 @@ int main(void)
     return printf("weir %s\n", weir_version()) < 0;
 }
 C
+cat >"$dir/redis.c" <<'C'
+#include <stdio.h>
+#include <weir_fleet.h>
+int main(void)
+{
+    const char *const nodes[] = {"a", "b", "c"};
+    struct weir_fleet_options f = WEIR_FLEET_OPTIONS_INIT;
+    struct weir_fleet_limit_options l = WEIR_FLEET_LIMIT_OPTIONS_INIT;
+    struct weir_fleet *fleet;
+    struct weir_fleet_limit *limit;
+    struct weir_ring *ring;
+    struct weir_answer answer;
+    struct weir_error error;
+    f.url = "redis:///nobody/listens/here";
+    l.name = "one";
+    l.limit.algorithm = WEIR_TOKEN_BUCKET;
+    l.limit.count = 1;
+    l.limit.period_ns = WEIR_HOUR;
+    l.on_store_failure = WEIR_FLEET_CLOSED;
+    if (weir_fleet_open(&fleet, &f, &error) != 0 || weir_fleet_limit_open(&limit, fleet, &l, &error) != 0 ||
+        weir_ring_open(&ring, nodes, 3, &error) != 0) {
+        return fprintf(stderr, "%s\n", error.text);
+    }
+    if (weir_fleet_check(limit, "alice", 5, 1, &answer) != 0 || answer.verdict != WEIR_DENY ||
+        (answer.flags & WEIR_FLAG_DEGRADED) == 0 || weir_ring_find(ring, "alice", 5) != 0) {
+        return fprintf(stderr, "wrong answers\n");
+    }
+    weir_ring_close(ring);
+    weir_fleet_limit_close(limit);
+    weir_fleet_close(fleet);
+    return printf("weir %s\n", weir_version()) < 0;
+}
+C
 version=$(pkg-config --modversion weir)
-[ "$(pkg-config --modversion weir-rules)" = "$version" ] || { echo "weir-rules.pc has another version" >&2; exit 1; }
+for name in weir-rules weir-redis; do
+    [ "$(pkg-config --modversion $name)" = "$version" ] || { echo "$name.pc has another version" >&2; exit 1; }
+done
 runs() { # runs program how-it-was-linked
     said=$("$1") || { echo "$2: failed" >&2; exit 1; }
     [ "$said" = "weir $version" ] || { echo "$2: said '$said', pkg-config says $version" >&2; exit 1; }
@@ -54,9 +89,11 @@ runs() { # runs program how-it-was-linked
 # shellcheck disable=SC2046  # pkg-config's answer is a list of words
 "${CC:-cc}" -o "$dir/shared" "$dir/consumer.c" $(pkg-config --cflags --libs weir)
 runs "$dir/shared" "pkg-config, shared"
-# shellcheck disable=SC2046
-"${CC:-cc}" -o "$dir/rules" "$dir/rules.c" $(pkg-config --cflags --libs weir-rules)
-runs "$dir/rules" "pkg-config, shared, rules"
+for name in rules redis; do
+    # shellcheck disable=SC2046
+    "${CC:-cc}" -o "$dir/$name" "$dir/$name.c" $(pkg-config --cflags --libs weir-$name)
+    runs "$dir/$name" "pkg-config, shared, $name"
+done
 
 # A program that names only the rules, by a runtime path of its own.
 cp "$WEIR_SOURCE_DIR/examples/rules.c" "$dir/example.c"
@@ -65,17 +102,19 @@ cp "$WEIR_SOURCE_DIR/examples/rules.c" "$dir/example.c"
 LD_LIBRARY_PATH='' "$dir/example" >"$dir/said" || { echo "examples/rules.c does not run from a prefix" >&2; exit 1; }
 
 # Where only the archives are.
-mkdir "$dir/only" && cp "$lib"/libweir.a "$lib"/libweir-rules.a "$dir/only"
+mkdir "$dir/only" && cp "$lib"/libweir.a "$lib"/libweir-rules.a "$lib"/libweir-redis.a "$dir/only"
 # shellcheck disable=SC2046
 "${CC:-cc}" -o "$dir/static" "$dir/consumer.c" -L"$dir/only" $(pkg-config --cflags weir) -lweir -pthread
 LD_LIBRARY_PATH='' runs "$dir/static" "static archive"
-# shellcheck disable=SC2046
-"${CC:-cc}" -o "$dir/rules_static" "$dir/rules.c" -L"$dir/only" $(pkg-config --static --cflags --libs weir-rules |
-    sed 's|-L[^ ]*||g')
-LD_LIBRARY_PATH='' runs "$dir/rules_static" "pkg-config --static, rules"
+for name in rules redis; do
+    # shellcheck disable=SC2046
+    "${CC:-cc}" -o "$dir/${name}_static" "$dir/$name.c" -L"$dir/only" $(pkg-config --static --cflags --libs weir-$name |
+        sed 's|-L[^ ]*||g')
+    LD_LIBRARY_PATH='' runs "$dir/${name}_static" "pkg-config --static, $name"
+done
 
 mkdir "$dir/app"
-cp "$dir/consumer.c" "$dir/rules.c" "$dir/app"
+cp "$dir/consumer.c" "$dir/rules.c" "$dir/redis.c" "$dir/app"
 cat >"$dir/app/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.16)
 project(app C)
@@ -83,16 +122,20 @@ find_package(weir 0.1 REQUIRED)
 foreach(kind "" "_static")
     add_executable(consumer${kind} consumer.c)
     target_link_libraries(consumer${kind} weir::weir${kind})
-    add_executable(rules${kind} rules.c)
-    target_link_libraries(rules${kind} weir::rules${kind})
+    foreach(name rules redis)
+        add_executable(${name}${kind} ${name}.c)
+        target_link_libraries(${name}${kind} weir::${name}${kind})
+    endforeach()
 endforeach()
 CMAKE
 cmake -G Ninja -S "$dir/app" -B "$dir/app/build" -DCMAKE_PREFIX_PATH="$prefix" >"$dir/log" 2>&1 &&
     cmake --build "$dir/app/build" >>"$dir/log" 2>&1 || { cat "$dir/log" >&2; exit 1; }
 runs "$dir/app/build/consumer" "CMake, weir::weir"
 runs "$dir/app/build/rules" "CMake, weir::rules"
+runs "$dir/app/build/redis" "CMake, weir::redis"
 LD_LIBRARY_PATH='' runs "$dir/app/build/consumer_static" "CMake, weir::weir_static"
 LD_LIBRARY_PATH='' runs "$dir/app/build/rules_static" "CMake, weir::rules_static"
+LD_LIBRARY_PATH='' runs "$dir/app/build/redis_static" "CMake, weir::redis_static"
 if [ -x "$WEIR_BUILD_DIR/weir" ]; then
     [ -x "$prefix/bin/weir" ] || { echo "the program was not installed" >&2; exit 1; }
     for page in man1/weir.1 man5/weir.yaml.5; do

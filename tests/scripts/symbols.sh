@@ -13,7 +13,7 @@ shows() { # shows library prefix header soname
     nm -g --defined-only "$WEIR_BUILD_DIR/$1.a" | awk 'NF == 3 { print $3 }' | sort >"$dir/a"
     [ -s "$dir/so" ] || { echo "$1.so exports nothing" >&2; exit 1; }
     for lib in so a; do
-        if grep -v "^$2" "$dir/$lib"; then
+        if grep -Ev "^($2)" "$dir/$lib"; then
             echo "$1.$lib shows the names above" >&2
             exit 1
         fi
@@ -35,3 +35,4 @@ shows() { # shows library prefix header soname
 
 shows libweir 'weir_' weir.h 'libweir\.so\.0'
 shows libweir-rules 'weir_rules_' weir_rules.h 'libweir-rules\.so\.0'
+shows libweir-redis 'weir_fleet_|weir_ring_' weir_fleet.h 'libweir-redis\.so\.0'
