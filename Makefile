@@ -13,7 +13,7 @@ MAKEFLAGS += --no-print-directory
 make_preset = mkdir -p build; cmake --preset $(1) >build/configure-$(1).log 2>&1 </dev/null || { cat build/configure-$(1).log; exit 1; }; \
 	cmake --build $(2) -j $(JOBS) --target $(3)
 
-.PHONY: build run test test-sanitize test-asan test-tsan test-long fuzz bench bench-server lint format coverage install clean help
+.PHONY: build run test test-sanitize test-asan test-tsan test-long fuzz bench bench-server bench-fleet lint format coverage install clean help
 
 build: ## build the library and the program (build/weir)
 	@scripts/setup build
@@ -56,6 +56,10 @@ bench: build ## measure the engine next to its floors (ARGS=--json for one objec
 bench-server: build ## measure the server next to Redis and nginx (ARGS=--quick for a smoke test)
 	@scripts/setup bench
 	@bench/server $(ARGS) </dev/null
+
+bench-fleet: build ## measure decisions of a shared store next to redis-benchmark (ARGS=--quick for a smoke test)
+	@scripts/setup bench
+	@bench/fleet $(ARGS) </dev/null
 
 lint: ## format, layers, clang -Werror, clang-tidy, shell scripts
 	@scripts/setup build test lint

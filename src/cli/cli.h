@@ -49,9 +49,9 @@ struct cli_command {
     }
 
 /* The row of each subcommand, defined in its file, listed in commands.c. */
-extern const struct cli_command cli_bench_core, cli_bench_load, cli_bench_rules, cli_config_check,
-    cli_config_show, cli_ctl, cli_demo, cli_help, cli_replay, cli_simulate, cli_serve, cli_top,
-    cli_version;
+extern const struct cli_command cli_bench_core, cli_bench_fleet, cli_bench_load, cli_bench_rules,
+    cli_config_check, cli_config_show, cli_ctl, cli_demo, cli_help, cli_replay, cli_simulate,
+    cli_serve, cli_top, cli_version;
 
 /* All of them, NULL behind the last. */
 extern const struct cli_command *const cli_commands[];

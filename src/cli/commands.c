@@ -15,13 +15,9 @@ const struct cli_command cli_version =
 
 /* In the order in which help and the manual list them. */
 const struct cli_command *const cli_commands[] = {
-    &cli_serve,        &cli_ctl,
-    &cli_top,          &cli_demo,
-    &cli_replay,       &cli_simulate,
-    &cli_config_check, &cli_config_show,
-    &cli_bench_core,   &cli_bench_rules,
-    &cli_bench_load,   &cli_version,
-    &cli_help,         NULL,
+    &cli_serve,      &cli_ctl,          &cli_top,         &cli_demo,       &cli_replay,
+    &cli_simulate,   &cli_config_check, &cli_config_show, &cli_bench_core, &cli_bench_rules,
+    &cli_bench_load, &cli_bench_fleet,  &cli_version,     &cli_help,       NULL,
 };
 
 static void list_one(FILE *out, const struct cli_command *command)
