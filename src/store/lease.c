@@ -122,7 +122,7 @@ static void answer_from_denial(const struct lease_entry *e, uint64_t now_ns,
 
 static bool wants_renewal(const struct lease_entry *e, uint64_t now_ns)
 {
-    return (e->left <= e->renew_left || now_ns >= e->renew_ns) && e->flight == 0;
+    return (e->left < e->renew_below || now_ns >= e->renew_ns) && e->flight == 0;
 }
 
 /* False: what is left is enough for the demand. */
@@ -132,7 +132,7 @@ static bool renew(struct leases *l, struct lease_stripe *s, struct lease_entry *
     uint64_t want = lease_want(e, params_of(e), 0, now_ns);
     bool enough = want <= e->left && now_ns < e->renew_ns;
     if (enough || load_relaxed(&l->stopping) != 0) {
-        e->renew_left = e->left / 2;
+        e->renew_below = e->left / 2;
         return false;
     }
     make_call(s, e, 0, max_u64(want, e->left), true, now_ns, call);
@@ -210,19 +210,32 @@ unsigned lease_ask(struct leases *l, struct store_limit *limit, struct text shar
 
 enum { AT_GRANTED = SCRIPT_ANSWER_COUNT, AT_MARK, AT_LIFE, AT_KEPT };
 
+/* Units that are the node's under the new mark. */
+static uint64_t held_now(const struct lease_call *call, const struct store_reply *reply)
+{
+    bool kept = reply->integers[AT_KEPT] != 0 && call->lease != 0;
+    return (uint64_t)reply->integers[AT_GRANTED] + (kept ? call->keep : 0);
+}
+
+static bool is_lease(const struct lease_call *call, const struct store_reply *reply)
+{
+    if (reply->type != ':' || reply->n != SCRIPT_LEASE_COUNT) {
+        return false;
+    }
+    for (unsigned i = AT_GRANTED; i <= AT_KEPT; i++) {
+        if (reply->integers[i] < 0 || reply->integers[i] > (int64_t)STORE_MOST) {
+            return false;
+        }
+    }
+    return (uint64_t)reply->integers[AT_GRANTED] <= call->want && reply->integers[AT_KEPT] <= 1 &&
+           (reply->integers[AT_MARK] != 0) == (held_now(call, reply) != 0);
+}
+
 static int read_answer(const struct lease_call *call, const struct store_reply *reply,
                        struct weir_answer *answer)
 {
     struct store_part part = {.params = &store_limit_numbers(call->limit)->params};
-    if (reply->type != ':' || reply->n != SCRIPT_LEASE_COUNT) {
-        return WEIR_EIO;
-    }
-    for (unsigned i = AT_GRANTED; i <= AT_KEPT; i++) {
-        if (reply->integers[i] < 0 || reply->integers[i] > (int64_t)STORE_MOST) {
-            return WEIR_EIO;
-        }
-    }
-    if ((uint64_t)reply->integers[AT_GRANTED] > call->want || reply->integers[AT_KEPT] > 1) {
+    if (!is_lease(call, reply)) {
         return WEIR_EIO;
     }
     struct store_reply first = *reply;
@@ -230,21 +243,27 @@ static int read_answer(const struct lease_call *call, const struct store_reply *
     return script_answer(&first, &part, 1, answer, NULL);
 }
 
+static void note_denial(struct lease_entry *e, uint64_t cost, uint64_t retry_ns,
+                        const struct weir_answer *a, uint64_t now_ns)
+{
+    e->denied_cost = cost;
+    e->denied_flags = a->flags;
+    e->denied_until_ns = add_sat(now_ns, lease_pause(e->limit, params_of(e), a->flags, retry_ns));
+    e->retry_at_ns = add_sat(now_ns, retry_ns);
+}
+
+/* A store that has nothing left would deny the next question: as good as a denial of it. */
 static void note_answer(struct lease_entry *e, const struct lease_call *call,
                         const struct weir_answer *a, uint64_t now_ns)
 {
     e->quota = a->quota;
     e->rest = a->remaining;
     e->reset_at_ns = add_sat(now_ns, a->reset_after_ns);
-    if (call->cost == 0 || a->verdict == WEIR_NEVER) {
-        return;
-    }
-    if (a->verdict == WEIR_DENY) {
-        e->denied_cost = call->cost;
-        e->denied_flags = a->flags;
-        e->denied_until_ns = add_sat(now_ns, lease_pause(e->limit, params_of(e), a));
-        e->retry_at_ns = add_sat(now_ns, a->retry_after_ns);
-    } else if (call->cost >= e->denied_cost) {
+    if (a->verdict == WEIR_DENY && call->cost != 0) {
+        note_denial(e, call->cost, a->retry_after_ns, a, now_ns);
+    } else if (a->remaining == 0 && a->verdict != WEIR_NEVER) {
+        note_denial(e, 1, 0, a, now_ns);
+    } else if (max_u64(call->cost, a->remaining) >= e->denied_cost) {
         e->denied_cost = 0;
     }
 }
@@ -266,7 +285,7 @@ static void begin(struct lease_entry *e, const struct lease_call *call, uint64_t
  * under ends sooner than the new lease.
  */
 static void take_lease(struct lease_entry *e, const struct lease_call *call,
-                       const struct store_reply *reply)
+                       const struct store_reply *reply, const struct weir_answer *a)
 {
     uint64_t granted = (uint64_t)reply->integers[AT_GRANTED];
     uint64_t mark = (uint64_t)reply->integers[AT_MARK];
@@ -276,12 +295,13 @@ static void take_lease(struct lease_entry *e, const struct lease_call *call,
     }
     if (mark != 0) {
         e->left += granted;
-        e->held = granted + (kept ? call->keep : 0);
+        e->held = held_now(call, reply);
         e->mark = mark;
-        e->size = e->left;
+        e->size = call->want;
         begin(e, call, (uint64_t)reply->integers[AT_LIFE]);
     }
-    e->renew_left = e->left / 2;
+    /* A store that has no more is asked when there is none left here, either. */
+    e->renew_below = granted != 0 && a->remaining != 0 ? e->left / 2 + 1 : 0;
 }
 
 static void land(struct leases *l, struct lease_stripe *s, struct lease_entry *e)
@@ -311,7 +331,7 @@ int lease_reply(struct leases *l, const struct lease_call *call, const struct st
     struct lease_stripe *s = lease_lock(l, call->hash, &now_ns);
     struct lease_entry *e = waiting(s, call);
     if (e != NULL) {
-        take_lease(e, call, reply);
+        take_lease(e, call, reply, &a);
         note_answer(e, call, &a, now_ns);
         land(l, s, e);
     } else if (call->id == 0 && (e = lease_find(s, call->hash)) != NULL) {
@@ -337,7 +357,7 @@ void lease_lost(struct leases *l, const struct lease_call *call, uint64_t now_ns
     struct lease_stripe *s = lease_lock(l, call->hash, &now_ns);
     struct lease_entry *e = waiting(s, call);
     if (e != NULL) {
-        e->renew_left = e->left / 2;
+        e->renew_below = e->left / 2;
         e->renew_ns = UINT64_MAX;
         land(l, s, e);
     }
@@ -355,7 +375,7 @@ void lease_unsent(struct leases *l, const struct lease_call *call, uint64_t now_
             e->held = call->held;
             e->left += call->back;
         }
-        e->renew_left = e->left / 2; /* not at once again: there is no way to the store */
+        e->renew_below = e->left / 2; /* not at once again: there is no way to the store */
         e->renew_ns = max_u64(e->renew_ns, now_ns + LINGER_NS);
         land(l, s, e);
     }
@@ -371,7 +391,7 @@ static void end_lease(struct lease_entry *e)
     e->held = 0;
     e->mark = 0;
     e->drop = false;
-    e->renew_left = 0;
+    e->renew_below = 0;
     e->renew_ns = UINT64_MAX;
 }
 

@@ -60,13 +60,12 @@ uint64_t lease_want(struct lease_entry *e, const struct store_params *p, uint64_
     return min_u64(min_u64(demand, most), p->quota);
 }
 
-uint64_t lease_pause(const struct store_limit *limit, const struct store_params *p,
-                     const struct weir_answer *denial)
+uint64_t lease_pause(const struct store_limit *limit, const struct store_params *p, unsigned flags,
+                     uint64_t retry_ns)
 {
     uint64_t least_ns = min_u64(span_us(p) * (WEIR_MICROSECOND / 8) / (PAUSE_PART / 8), PAUSE_MOST);
-    if ((denial->flags & WEIR_FLAG_BLOCKED) != 0) {
+    if ((flags & WEIR_FLAG_BLOCKED) != 0) {
         return least_ns; /* a block may end at any time, by somebody's word */
     }
-    uint64_t most_ns = max_u64(limit->deny_cache_ns, least_ns);
-    return min_u64(max_u64(denial->retry_after_ns, least_ns), most_ns);
+    return min_u64(max_u64(retry_ns, least_ns), max_u64(limit->deny_cache_ns, least_ns));
 }

@@ -21,8 +21,8 @@ static inline void lease_count(struct lease_entry *e, uint64_t cost, uint64_t no
 uint64_t lease_want(struct lease_entry *e, const struct store_params *p, uint64_t cost,
                     uint64_t now_ns);
 
-/* For how long a denial stands. */
-uint64_t lease_pause(const struct store_limit *limit, const struct store_params *p,
-                     const struct weir_answer *denial);
+/* For how long a denial stands that carries these flags and this retry. */
+uint64_t lease_pause(const struct store_limit *limit, const struct store_params *p, unsigned flags,
+                     uint64_t retry_ns);
 
 #endif

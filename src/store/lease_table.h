@@ -33,13 +33,13 @@ struct lease_entry {
     uint64_t left; /* units to be spent, while now < expires_ns */
     uint64_t held; /* units to be settled, `left` among them ... */
     uint64_t mark; /* ... under this; 0: nothing is to be settled, or nobody knows under what */
-    uint64_t expires_ns; /* here */
-    uint64_t over_ns;    /* from then on it is over at the store, too */
-    uint64_t life_ns;    /* by which use, demand and idleness are measured */
-    uint64_t flight;     /* id of the call that is on its way; 0: none */
-    uint64_t renew_left; /* renewed when no more than this is left, ... */
-    uint64_t renew_ns;   /* ... or at this time */
-    bool drop;           /* to be returned, and not to be spent */
+    uint64_t expires_ns;  /* here */
+    uint64_t over_ns;     /* from then on it is over at the store, too */
+    uint64_t life_ns;     /* by which use, demand and idleness are measured */
+    uint64_t flight;      /* id of the call that is on its way; 0: none */
+    uint64_t renew_below; /* renewed when less than this is left, ... */
+    uint64_t renew_ns;    /* ... or at this time */
+    bool drop;            /* to be returned, and not to be spent */
 
     /* what the store said last */
     uint64_t quota;
@@ -55,7 +55,7 @@ struct lease_entry {
     uint64_t since_ns; /* ... then */
     uint64_t used_ns;  /* the last question */
     uint64_t demand;   /* units in a quarter of a life, as it was */
-    uint64_t size;     /* of the last lease */
+    uint64_t size;     /* that was wanted for the last lease */
 
     size_t key_len;
     char key[];

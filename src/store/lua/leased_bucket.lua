@@ -9,7 +9,11 @@
 -- begins is where the first lease was granted: a state that was lost and made anew does not take the
 -- marks of the old one for its own.
 local LIFE_LEAST, LIFE_MOST, MARKS = 250000, 2000000, 8
-local SHARE = 4 -- all leases together are to hold a quarter of the quota, and one half of what is left
+
+-- All leases together are to hold a quarter of the quota at most. A new one takes half of what is there,
+-- so that others find something. A sixteenth of its share, or less, is not worth being halved: who waits
+-- gets all of it, and who renews a lease in advance nothing.
+local SHARE, CRUMB = 4, 16
 
 algorithms['6'] = (function()
     local function life(p)
@@ -158,8 +162,11 @@ algorithms['6'] = (function()
         cu, cr = carry(p.u + cu, p.r + cr)
         local room = quotient(p, carry(p.span_u - cu, p.span_r - cr))
         local share = floor(p.quota / (SHARE * (p.leases + 1)))
-        local keep = lease.kept and lease.keep or 0
-        return min(lease.want, share, keep + floor(room / 2))
+        local half = floor(room / 2)
+        if half <= floor(share / CRUMB) then
+            half = cost > 0 and min(room, floor(share / CRUMB)) or 0
+        end
+        return min(lease.want, share, (lease.kept and lease.keep or 0) + half)
     end
 
     if rare then
