@@ -82,7 +82,8 @@ static void on_loaded(void *arg, struct client_link *link, const struct text *re
 void link_load_scripts(struct client_link *link)
 {
     const struct scripts *s = link->client->options->scripts;
-    for (size_t i = 0; i < SCRIPT_COUNT; i++) {
+    link->loaded = true;
+    for (size_t i = 0; i < SCRIPT_COUNT && (link->flags & LINK_CONTROL) == 0; i++) {
         struct text words[] = {TEXT("SCRIPT"), TEXT("LOAD"), s->row[i].text};
         (void)client_ask(link, words, 3, on_loaded, NULL);
     }

@@ -136,6 +136,9 @@ static void on_pong(void *arg, struct client_link *link, const struct text *repl
     bool in_time = now_ns - link->probe_ns <= link->client->options->deadline_ns;
     link->probing = false;
     breaker_probed(link->breaker, in_time && text_starts(*reply, "+PONG"), now_ns);
+    if (!link->loaded) {
+        link_load_scripts(link);
+    }
     link_set_timer(link, now_ns);
     if (!breaker_is_open(link->breaker)) {
         client_reroute(link->client, now_ns);
@@ -248,14 +251,15 @@ void link_ready(struct client_link *link, uint64_t now_ns)
     count_shared(&c->options->metrics->up, 1);
     if ((link->flags & LINK_CONTROL) == 0) {
         c->error[0] = 0;
+    }
+    if (link->probing) {
+        ping(link, now_ns); /* alone: a store that has scripts to compile answers late */
+    } else {
         link_load_scripts(link);
     }
     c->ops->ready(c->topology, link, now_ns);
     if (link->life != life) {
         return;
-    }
-    if (link->probing) {
-        ping(link, now_ns);
     }
     link_set_timer(link, now_ns);
     if (!list_is_empty(&link->waiting)) {
@@ -296,6 +300,7 @@ static void forget_bytes(struct client_link *link)
     link->in.full = false;
     link->woken = false;
     link->greeting = 0;
+    link->loaded = false;
     memset(link->texts, 0, sizeof link->texts);
 }
 

@@ -36,6 +36,7 @@ struct client_link {
     bool wanted;
     bool woken;     /* the driver knows that there is something to send */
     bool probing;   /* the breaker waits for what becomes of this */
+    bool loaded;    /* its scripts were */
     bool forgotten; /* freed by the next client_tick() */
     uint64_t life;  /* counts connections: who calls others can see that one has ended meanwhile */
     unsigned greeting; /* questions before calls that are not answered */
