@@ -87,10 +87,12 @@ static uint64_t next_ns(const struct syncs *y, const struct sync_key *k, uint64_
     return first ? now_ns : max_u64(now_ns, add_sat(k->made_ns, k->limit->sync_ns));
 }
 
-/* An idle key is looked at once more when it is to be forgotten. */
-static uint64_t idle_ns(const struct sync_key *k, uint64_t now_ns)
+/* An idle key is looked at once more when it is to be forgotten: a state that is not as good as new is
+ * kept, or who asks seldom would find a new one each time. */
+static uint64_t idle_ns(struct sync_key *k, uint64_t now_ns)
 {
-    return max_u64(now_ns, add_sat(k->used_ns, SYNC_IDLE_AFTER * k->limit->sync_ns));
+    uint64_t new_ns = add_sat(now_ns, sync_view_reset(&k->view, params_of(k->limit), now_ns));
+    return max_u64(new_ns, add_sat(k->used_ns, SYNC_IDLE_AFTER * k->limit->sync_ns));
 }
 
 static void count_dropped(struct syncs *y, struct sync_key *k)
@@ -111,16 +113,23 @@ static struct store_limit *forget(struct syncs *y, struct sync_stripe *s, struct
     return limit;
 }
 
-/* Makes room in a full stripe. NULL: nobody is idle. */
-static struct store_limit *forget_idle(struct syncs *y, struct sync_stripe *s)
+/* Makes room in a full stripe: by the key that is as good as new the soonest. NULL: nobody is idle. */
+static struct store_limit *forget_idle(struct syncs *y, struct sync_stripe *s, uint64_t now_ns)
 {
+    struct sync_key *best = NULL;
+    uint64_t soonest_ns = UINT64_MAX;
     for (unsigned i = 0; i < LOOKS && s->in_heap > 0; i++) {
         struct sync_key *k = s->heap[s->hand++ % s->in_heap];
-        if (!is_wanted(k)) {
-            return forget(y, s, k);
+        uint64_t reset_ns = sync_view_reset(&k->view, params_of(k->limit), now_ns);
+        if (!is_wanted(k) && (best == NULL || reset_ns < soonest_ns)) {
+            best = k;
+            soonest_ns = reset_ns;
         }
     }
-    return NULL;
+    if (best != NULL && soonest_ns != 0) {
+        count_shared(&y->counts.forgotten, 1);
+    }
+    return best != NULL ? forget(y, s, best) : NULL;
 }
 
 static struct sync_key *add(struct syncs *y, struct sync_stripe *s, struct hash hash,
@@ -181,7 +190,7 @@ int sync_ask(struct syncs *y, struct store_limit *limit, struct text shard, stru
         return SYNC_ANSWERED;
     }
     if (k == NULL && s->keys == y->table.most) {
-        gone = forget_idle(y, s);
+        gone = forget_idle(y, s, now_ns);
     }
     k = k != NULL ? k : add(y, s, hash, limit, shard, key);
     int e = k != NULL ? ask(y, s, k, cost, now_ns, answer) : SYNC_DEGRADED;
@@ -248,10 +257,11 @@ static bool next_of(struct syncs *y, struct sync_stripe *s, uint64_t now_ns, str
             make_call(s, k, now_ns, call);
             return true;
         }
-        if (idle_ns(k, 0) <= now_ns) {
+        uint64_t due_ns = idle_ns(k, now_ns);
+        if (due_ns <= now_ns) {
             *gone = forget(y, s, k);
         } else {
-            sync_stripe_schedule(s, k, idle_ns(k, now_ns));
+            sync_stripe_schedule(s, k, due_ns);
         }
     }
     return false;
@@ -457,6 +467,7 @@ void sync_counts(const struct syncs *y, struct sync_counts *counts)
         .lost = load_relaxed(&y->counts.lost),
         .dropped = load_relaxed(&y->counts.dropped),
         .full = load_relaxed(&y->counts.full),
+        .forgotten = load_relaxed(&y->counts.forgotten),
         .degraded = load_relaxed(&y->counts.degraded),
     };
     for (size_t i = 0; i < sync_table_stripes(&y->table); i++) {

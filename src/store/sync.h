@@ -24,9 +24,10 @@
  *     one is answered; on_failure decides, and what that admits is not told. Its deltas are kept,
  *     bounded, and told when the store is back, as far as their window still is.
  * Y6  Keys are exchanged at once when they are new or have been idle, then every S while they are asked
- *     for or have something to tell. Those that nobody has asked for in 10 S are forgotten.
- * Y7  Bounded: if there is no room for a new key, idle ones are forgotten, else the answer is
- *     SYNC_DEGRADED, counted.
+ *     for or have something to tell. Those that nobody has asked for in 10 S are forgotten, once they
+ *     are as good as new: forgotten any sooner, one who asks every 11 S would find a new one each time.
+ * Y7  Bounded: if there is no room for a new key, an idle one is forgotten, which may then admit up to
+ *     the limit anew, counted; else the answer is SYNC_DEGRADED, counted.
  *
  * The bound. Per window, or per time to fill a bucket on top of what it refills:
  *
@@ -107,6 +108,7 @@ struct sync_counts {
     uint64_t lost;      /* of them, without a reply */
     uint64_t dropped;   /* units of windows that were over, and of refunds without a reply */
     uint64_t full;      /* questions of keys that found no room */
+    uint64_t forgotten; /* keys that made room before they were as good as new */
     uint64_t degraded;  /* questions that were not decided for want of an exchange */
 };
 

@@ -455,6 +455,16 @@ void sync_view_ask(struct sync_view *v, const struct store_params *p, uint64_t c
     }
 }
 
+uint64_t sync_view_reset(struct sync_view *v, const struct store_params *p, uint64_t now_ns)
+{
+    const struct row *row = row_of(p->algorithm);
+    struct weir_answer a = {.verdict = WEIR_ALLOW};
+    uint64_t left_ns = v->block_us != 0 ? blocked_ns(v, now_ns) : 0;
+    row->age(v, p, now_ns);
+    row->describe(v, p, 1, now_ns, &a);
+    return max_u64(a.reset_after_ns, left_ns);
+}
+
 void sync_view_refund(struct sync_view *v, const struct store_params *p, uint64_t units,
                       uint64_t now_ns)
 {

@@ -83,6 +83,9 @@ void sync_view_init(struct sync_view *v, uint64_t offset_us);
 void sync_view_ask(struct sync_view *v, const struct store_params *p, uint64_t cost,
                    uint64_t now_ns, struct weir_answer *answer);
 
+/* How long until the key is as good as new, for all that is known; 0: it is. */
+uint64_t sync_view_reset(struct sync_view *v, const struct store_params *p, uint64_t now_ns);
+
 /* What a node that knows nothing of a key answers to a cost that never fits. */
 void sync_view_never(const struct store_params *p, struct weir_answer *answer);
 

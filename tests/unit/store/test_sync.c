@@ -404,7 +404,7 @@ static void a_key_is_exchanged_while_it_is_used_and_then_forgotten(void **state)
     assert_int_equal(fake_ask(node, l, "k", 1, T0 + MS).verdict, WEIR_DENY);
     c = next(T0 + S_NS); /* nothing to tell, but somebody asks */
     assert_int_equal(c.delta, 0);
-    assert_int_equal(say(&c, T0 + S_NS, 900000, 0, 0, T0 + S_NS), 0);
+    assert_int_equal(say(&c, T0 + S_NS, 800000, 0, 0, T0 + S_NS), 0);
     assert_int_equal(sync_due(node), T0 + MS + 10 * S_NS);
     none(T0 + MS + 10 * S_NS - 1);
     sync_counts(node, &n);
@@ -414,6 +414,26 @@ static void a_key_is_exchanged_while_it_is_used_and_then_forgotten(void **state)
     assert_int_equal(n.keys, 0);
     assert_int_equal(l->references, 0);
     assert_int_equal(sync_due(node), UINT64_MAX);
+}
+
+/* Or who asks every 11 S would always find a new one. */
+static void an_idle_key_is_kept_until_it_is_as_good_as_new(void **state)
+{
+    struct store_limit *l = bucket();
+    struct sync_counts n;
+    assert_int_equal(fake_ask(node, l, "k", 1, T0).verdict, WEIR_ALLOW);
+    struct sync_call c = next(T0);
+    assert_int_equal(say(&c, T0, 30 * 1000000, 0, 0, T0), 0); /* the others have taken far more */
+    none(T0 + 11 * S_NS);
+    assert_int_equal(fake_ask(node, l, "k", 1, T0 + 11 * S_NS).verdict, WEIR_DENY);
+    c = next(T0 + 11 * S_NS);
+    assert_int_equal(say(&c, T0 + 11 * S_NS, 29 * 1000000, 0, 0, T0 + 11 * S_NS), 0);
+    none(T0 + 29 * WEIR_SECOND);
+    sync_counts(node, &n);
+    assert_int_equal(n.keys, 1);
+    none(T0 + 32 * WEIR_SECOND);
+    sync_counts(node, &n);
+    assert_int_equal(n.keys, 0);
 }
 
 static void a_full_table_forgets_who_is_idle_and_else_says_so(void **state)
@@ -545,6 +565,7 @@ int main(void)
         TEST(who_sleeps_is_told_once_that_a_key_has_become_due),
         TEST(a_key_that_was_idle_is_not_degraded_by_that),
         TEST(a_key_is_exchanged_while_it_is_used_and_then_forgotten),
+        TEST(an_idle_key_is_kept_until_it_is_as_good_as_new),
         TEST(a_full_table_forgets_who_is_idle_and_else_says_so),
         TEST(many_keys_are_due_in_the_order_of_their_times),
         TEST(after_stop_every_delta_is_due_at_once),
