@@ -80,11 +80,12 @@ static uint64_t degraded_after(const struct sync_key *k, uint64_t now_ns)
     return add_sat(now_ns, SYNC_DEGRADED_AFTER * k->limit->sync_ns);
 }
 
-/* When the next exchange may be. */
+/* When the next exchange may be. After one that was sent again, what it left behind has waited. */
 static uint64_t next_ns(const struct syncs *y, const struct sync_key *k, uint64_t now_ns)
 {
     bool first = k->made_ns == 0 || load_relaxed(&y->stopping) != 0;
-    return first ? now_ns : max_u64(now_ns, add_sat(k->made_ns, k->limit->sync_ns));
+    uint64_t from_ns = k->again ? k->made_ns : k->told_ns;
+    return first ? now_ns : max_u64(now_ns, add_sat(from_ns, k->limit->sync_ns));
 }
 
 /* An idle key is looked at once more when it is to be forgotten: a state that is not as good as new is
@@ -133,7 +134,8 @@ static struct store_limit *forget_idle(struct syncs *y, struct sync_stripe *s, u
 }
 
 static struct sync_key *add(struct syncs *y, struct sync_stripe *s, struct hash hash,
-                            struct store_limit *limit, struct text shard, struct text key)
+                            struct store_limit *limit, struct text shard, struct text key,
+                            uint64_t now_ns)
 {
     struct store_key full;
     store_key(&limit->head, shard, key, &full);
@@ -142,7 +144,7 @@ static struct sync_key *add(struct syncs *y, struct sync_stripe *s, struct hash 
     if (k != NULL) {
         store_limit_hold(limit);
         k->limit = limit;
-        sync_view_init(&k->view, script_offset(params_of(limit), store_key_text(&full)));
+        sync_view_init(&k->view, script_offset(params_of(limit), store_key_text(&full)), now_ns);
     }
     return k;
 }
@@ -192,7 +194,7 @@ int sync_ask(struct syncs *y, struct store_limit *limit, struct text shard, stru
     if (k == NULL && s->keys == y->table.most) {
         gone = forget_idle(y, s, now_ns);
     }
-    k = k != NULL ? k : add(y, s, hash, limit, shard, key);
+    k = k != NULL ? k : add(y, s, hash, limit, shard, key, now_ns);
     int e = k != NULL ? ask(y, s, k, cost, now_ns, answer) : SYNC_DEGRADED;
     lock_release(&s->lock);
     if (k == NULL) {
@@ -227,6 +229,7 @@ static void make_call(struct sync_stripe *s, struct sync_key *k, uint64_t now_ns
     struct sync_told told;
     if (!k->again) {
         sync_view_take(&k->view, p, now_ns, &k->flight);
+        k->told_ns = now_ns;
     }
     sync_stripe_unschedule(s, k);
     k->again = false;

@@ -14,7 +14,7 @@
  *     further than twice the nodes of the fleet, at least 8, could have taken is taken for one of a clock that was set
  *     back. That is how long such a clock can lock a key out.)
  * Y3  An exchange without a reply is sent again with the same delta: it may count twice, never zero
- *     times. What is admitted meanwhile is the next delta. One that gives back more than it takes
+ *     times. What is admitted meanwhile is the next delta, told as soon as that is answered. One that gives back more than it takes
  *     (sync_refund()) is sent once: it may count zero times, never twice.
  * Y4  Windows are the store's: an exchange returns the store's time, and the node counts by that line,
  *     going on by its own clock. A delta belongs to the window in which it was admitted; if that is over,

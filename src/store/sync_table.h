@@ -22,6 +22,7 @@ struct sync_key {
     bool used;                /* asked for since the last call was made */
     uint64_t used_ns;
     uint64_t made_ns;     /* the last call; 0: none */
+    uint64_t told_ns;     /* the last that was not sent again: it told all that there was */
     uint64_t degraded_ns; /* from then on */
     uint64_t due_ns;
     size_t place;    /* in the heap */

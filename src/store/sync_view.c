@@ -40,11 +40,10 @@ static i128 ticks_of(uint64_t ns)
     return (i128)ns * TICKS;
 }
 
-/* The node's line by which the bucket drains: after the last exchange it is a little slow (V1). */
+/* The node's line by which the bucket drains: since the last exchange it is a little slow (V1). */
 static i128 slow_now(const struct sync_view *v, uint64_t now_ns)
 {
-    uint64_t passed = v->known ? sub_floor0(now_ns, v->heard_ns) : 0;
-    return ticks_of(now_ns - (passed >> DRIFT));
+    return ticks_of(now_ns - (sub_floor0(now_ns, v->heard_ns) >> DRIFT));
 }
 
 static i128 step_of(const struct store_params *p)
@@ -162,14 +161,25 @@ static uint64_t begin_of(const struct sync_view *v, const struct store_params *p
     return us < 0 ? 0 : (uint64_t)us;
 }
 
+/* Back, if the node was ahead of the store: what it has admitted was before now, so it counts now. */
 static void delta_to_window(struct sync_view *v, int64_t window)
 {
     struct sync_delta *d = &v->next;
-    int64_t gone = d->window == SYNC_NO_WINDOW || window <= d->window ? 0
-                   : window == d->window + 1                          ? d->older
-                                                                      : d->older + d->units;
-    if (d->window != SYNC_NO_WINDOW && window > d->window) {
-        d->older = window == d->window + 1 ? d->units : 0;
+    int64_t gone = 0;
+    if (d->window == SYNC_NO_WINDOW || window == d->window) {
+        d->window = window;
+        return;
+    }
+    if (window < d->window) {
+        d->units += d->older;
+        d->older = 0;
+    } else if (window == d->window + 1) {
+        gone = d->older;
+        d->older = d->units;
+        d->units = 0;
+    } else {
+        gone = d->older + d->units;
+        d->older = 0;
         d->units = 0;
     }
     v->dropped += gone > 0 ? (uint64_t)gone : 0;
@@ -245,6 +255,9 @@ static void window_hear(struct sync_view *v, const struct store_params *p,
     bool same = before == v->window || before == SYNC_NO_WINDOW;
     v->mine = same ? mine : 0;
     v->doubtful = same ? doubtful : 0;
+    if (before == SYNC_NO_WINDOW && v->next.units > 0) {
+        v->doubtful = (uint64_t)v->next.units; /* of this window or the one before */
+    }
     v->current = (uint64_t)max_i128((i128)v->current + v->next.units, 0);
     v->previous = (uint64_t)max_i128((i128)v->previous + v->next.older, 0);
 }
@@ -390,9 +403,10 @@ bool sync_view_can(int algorithm)
     return row_of(algorithm) != NULL;
 }
 
-void sync_view_init(struct sync_view *v, uint64_t offset_us)
+void sync_view_init(struct sync_view *v, uint64_t offset_us, uint64_t now_ns)
 {
     *v = (struct sync_view){
+        .heard_ns = now_ns,
         .offset_us = offset_us,
         .window = SYNC_NO_WINDOW,
         .next.window = SYNC_NO_WINDOW,

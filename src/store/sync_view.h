@@ -54,7 +54,7 @@ struct sync_view {
     bool known; /* something was heard */
     uint64_t store_us;
     uint64_t made_ns;
-    uint64_t heard_ns;
+    uint64_t heard_ns; /* or when the view was made */
     uint64_t block_us;
     i128 full_at;       /* buckets: with all that is known, in 1/128 ns */
     uint64_t offset_us; /* windows: when the first begins */
@@ -77,7 +77,7 @@ struct sync_told {
 /* False: an algorithm that has no `synced`. */
 bool sync_view_can(int algorithm);
 
-void sync_view_init(struct sync_view *v, uint64_t offset_us);
+void sync_view_init(struct sync_view *v, uint64_t offset_us, uint64_t now_ns);
 
 /* CHECK; takes the cost if it fits. *answer is complete. */
 void sync_view_ask(struct sync_view *v, const struct store_params *p, uint64_t cost,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/maths.h"
 #include "support/oracle_trace.h"
 #include "support/store_run.h"
 #include "support/sync_fakes.h"
@@ -19,19 +20,20 @@ static struct scripts scripts;
 
 /* ---- a fleet ---- */
 
-/* A call on its way, and its reply. */
-struct flight {
-    struct sync_call call;
-    uint64_t runs_ns; /* on the true line */
-    uint64_t ends_ns;
-    bool out, ran, lost_there, lost_back;
-    struct store_reply reply;
-};
-
 struct node {
     struct syncs *syncs;
-    uint64_t ahead_ns; /* of its clock */
-    struct flight flight;
+    uint64_t ahead_ns; /* of its clock ... */
+    int64_t drift_ppm; /* ... which also runs slow or fast */
+    /* A call on its way: when it runs and ends, on the true line. */
+    struct sync_call call;
+    struct store_reply reply;
+    bool out, ran, lost_there, lost_back, again;
+    uint64_t runs_ns, ends_ns;
+    /* What was offered here; when the last exchange was made that was heard of; the most between that
+     * and hearing of the next. */
+    uint64_t offered, offered_at_call, offered_at_known, unheard;
+    bool busy; /* somebody asks, for a while */
+    uint64_t until_ns;
 };
 
 static struct fake_limit fake;
@@ -58,8 +60,8 @@ static void start(unsigned n)
 static void stop(void)
 {
     for (unsigned i = 0; i < node_count; i++) {
-        if (nodes[i].flight.out) {
-            store_limit_release(nodes[i].flight.call.limit);
+        if (nodes[i].out) {
+            sync_lost(nodes[i].syncs, &nodes[i].call, 0);
         }
         syncs_destroy(nodes[i].syncs);
     }
@@ -106,6 +108,11 @@ static struct weir_answer peek(uint64_t now_ns)
     return a;
 }
 
+static int64_t units_of(const struct sync_call *call)
+{
+    return call->delta + (fake.numbers.params.algorithm == WEIR_TOKEN_BUCKET ? 0 : call->extra);
+}
+
 /* At once, with nothing on the way. */
 static int64_t exchange(struct node *n, uint64_t now_ns)
 {
@@ -116,7 +123,7 @@ static int64_t exchange(struct node *n, uint64_t now_ns)
     }
     run_script(&call, now_ns, &reply);
     assert_int_equal(sync_reply(n->syncs, &call, &reply, now_ns + n->ahead_ns), 0);
-    return call.delta + (fake.numbers.params.algorithm == WEIR_TOKEN_BUCKET ? 0 : call.extra);
+    return units_of(&call);
 }
 
 /* ---- what the script does ---- */
@@ -174,7 +181,369 @@ static void a_windows_debt_stays_in_its_window(void **state)
     stop();
 }
 
-/* ---- */
+static void verbs_go_straight_to_the_state_and_are_heard_of(void **state)
+{
+    struct store_limit *l = fake_limit(&fake, WEIR_SLIDING_WINDOW, 100, WEIR_MINUTE, 0);
+    struct store_key key;
+    start(1);
+    uint64_t ahead = nodes[0].ahead_ns;
+    store_key(&l->head, NO_SHARD, TEXT(KEY), &key);
+    static const struct {
+        enum store_verb verb;
+        uint64_t cost, left;
+        unsigned flags;
+    } steps[] = {
+        {STORE_PENALISE, 20, 75, 0},
+        {STORE_REFUND, 10, 84, 0},
+        {STORE_BLOCK, 1, 0, WEIR_FLAG_BLOCKED},
+        {STORE_UNBLOCK, 1, 83, 0},
+        {STORE_RESET, 1, 99, 0},
+    };
+    assert_int_equal(fake_admit(nodes[0].syncs, l, KEY, 4, ahead), 4);
+    assert_int_equal(exchange(&nodes[0], 0), 4);
+    for (unsigned i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        uint64_t now_ns = (i + 1) * S_NS;
+        struct store_part part = {&fake.numbers.params, store_key_text(&key), steps[i].cost,
+                                  store_ns(steps[i].verb == STORE_BLOCK ? WEIR_HOUR : now_ns)};
+        store_run_clock(&redis, store_ns(now_ns));
+        script_put_call(&redis.out, script_for(&scripts, &part, 1), SCRIPT_BY_SHA, steps[i].verb,
+                        &part, 1);
+        store_redis_send(&redis);
+        (void)store_redis_next(&redis);
+        assert_int_equal(store_redis_next(&redis)->type, ':');
+        (void)fake_ask(nodes[0].syncs, l, KEY, 1, now_ns - 1 + ahead);
+        (void)exchange(&nodes[0], now_ns);
+        struct weir_answer a = fake_ask(nodes[0].syncs, l, KEY, 101, now_ns + ahead);
+        assert_int_equal(a.remaining, steps[i].left);
+        assert_int_equal(a.flags, steps[i].flags);
+    }
+    stop();
+}
+
+/* Late units of a sliding window count in the previous one; those of a fixed one for nothing. */
+static void a_delta_of_a_window_that_is_over_counts_there_or_is_dropped(void **state)
+{
+    for (int algorithm = WEIR_FIXED_WINDOW; algorithm <= WEIR_SLIDING_WINDOW; algorithm++) {
+        struct store_limit *l = fake_limit(&fake, algorithm, 100, WEIR_SECOND, 0);
+        struct sync_counts n;
+        start(1);
+        uint64_t ahead = nodes[0].ahead_ns;
+        (void)fake_ask(nodes[0].syncs, l, KEY, 1, 900 * MS + ahead);
+        (void)exchange(&nodes[0], 900 * MS);
+        assert_int_equal(fake_admit(nodes[0].syncs, l, KEY, 40, 950 * MS + ahead), 40);
+        assert_int_equal(exchange(&nodes[0], 1000 * MS), 40);
+        sync_counts(nodes[0].syncs, &n);
+        bool fixed = algorithm == WEIR_FIXED_WINDOW;
+        assert_int_equal(n.dropped, fixed ? 40 : 0);
+        assert_int_equal(peek(1000 * MS).remaining, fixed ? 100 : 59);
+        stop();
+    }
+}
+
+static void a_store_whose_clock_was_set_back_goes_on(void **state)
+{
+    for (int algorithm = WEIR_TOKEN_BUCKET; algorithm <= WEIR_SLIDING_WINDOW; algorithm++) {
+        if (algorithm == WEIR_LEAKY_BUCKET) {
+            continue;
+        }
+        struct store_limit *l = fake_limit(&fake, algorithm, 10, WEIR_SECOND, 0);
+        start(1);
+        uint64_t back_ns = 0;
+        uint64_t admitted = 0;
+        for (uint64_t now_ns = WEIR_HOUR; now_ns < WEIR_HOUR + 60 * WEIR_SECOND;
+             now_ns += 10 * MS) {
+            struct sync_call call;
+            struct store_reply reply;
+            uint64_t here_ns = now_ns + nodes[0].ahead_ns;
+            back_ns = now_ns > WEIR_HOUR + 10 * WEIR_SECOND ? WEIR_HOUR : 0;
+            admitted += fake_admit(nodes[0].syncs, l, KEY, 1, here_ns);
+            if (sync_next(nodes[0].syncs, here_ns, &call)) {
+                run_script(&call, now_ns - back_ns, &reply);
+                assert_int_equal(sync_reply(nodes[0].syncs, &call, &reply, here_ns), 0);
+            }
+        }
+        /* One burst more at the most; a bucket pays its debt of 17 times to full first (Y2). */
+        assert_in_range(admitted, algorithm == WEIR_TOKEN_BUCKET ? 400 : 520, 620);
+        stop();
+    }
+}
+
+/* A bucket that is smaller than the rate times S still gives its rate. */
+static void a_small_burst_does_not_cost_its_rate(void **state)
+{
+    struct store_limit *l = fake_limit(&fake, WEIR_TOKEN_BUCKET, 1000, WEIR_SECOND, 2);
+    uint64_t admitted = 0;
+    start(1);
+    for (uint64_t now_ns = 0; now_ns < 5 * WEIR_SECOND; now_ns += MS / 2) {
+        admitted += fake_admit(nodes[0].syncs, l, KEY, 1, now_ns + nodes[0].ahead_ns);
+        (void)exchange(&nodes[0], now_ns);
+    }
+    assert_in_range(admitted, 4900, 5002);
+    stop();
+}
+
+/* ---- random schedules ---- */
+
+#ifdef WEIR_LONG
+#define SEEDS 2000
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SEEDS 20
+#else
+#define SEEDS 150
+#endif
+
+#define TICK_NS MS
+#define DEADLINE_NS (20 * MS)
+#define WINDOWS_MAX 64
+
+struct run {
+    struct oracle_random random;
+    uint64_t seed;
+    unsigned loss_percent;
+    uint64_t length_ns;
+    uint64_t admitted;
+    uint64_t told_twice;             /* units of calls that ran, and whose reply was lost */
+    uint64_t in_window[WINDOWS_MAX]; /* admitted, by the store's time */
+    i128 full_at;                    /* of one bucket that all had asked: 1/128 ns */
+    i128 furthest;                   /* its largest lead */
+    uint64_t degraded;
+};
+
+static uint64_t here(const struct node *n, uint64_t now_ns)
+{
+    return n->ahead_ns + now_ns + (uint64_t)((int64_t)now_ns / 1000000 * n->drift_ppm);
+}
+
+static i128 step_ticks(void)
+{
+    return (i128)fake.numbers.params.a * STORE_PARTS + fake.numbers.params.b;
+}
+
+static uint64_t window_of(uint64_t now_ns)
+{
+    return store_ns(now_ns) / fake.numbers.options.period_ns;
+}
+
+static void note_admission(struct run *r, uint64_t cost, uint64_t now_ns)
+{
+    i128 now = (i128)now_ns * 128;
+    r->admitted += cost;
+    r->in_window[window_of(now_ns) - window_of(0)] += cost;
+    r->full_at = (r->full_at > now ? r->full_at : now) + (i128)cost * step_ticks();
+    if (r->full_at - now > r->furthest) {
+        r->furthest = r->full_at - now;
+    }
+}
+
+static void offer(struct run *r, struct node *n, uint64_t now_ns)
+{
+    uint64_t most = fake.numbers.params.quota;
+    if (now_ns >= n->until_ns) {
+        n->busy = !n->busy;
+        n->until_ns = now_ns + oracle_between(&r->random, 5, 500) * MS;
+    }
+    uint64_t questions = n->busy ? oracle_between(&r->random, 0, 4) : 0;
+    for (uint64_t i = 0; i < questions; i++) {
+        uint64_t cost = oracle_once_in(&r->random, 4) ? oracle_between(&r->random, 1, most) : 1;
+        struct weir_answer a;
+        int e = sync_ask(n->syncs, &fake.limit, NO_SHARD, TEXT(KEY), cost, here(n, now_ns), &a);
+        n->offered += cost;
+        r->degraded += e == SYNC_DEGRADED;
+        if (e == SYNC_ANSWERED && a.verdict == WEIR_ALLOW) {
+            note_admission(r, cost, now_ns);
+        }
+    }
+}
+
+static void send(struct run *r, struct node *n, uint64_t now_ns)
+{
+    if (n->out || !sync_next(n->syncs, here(n, now_ns), &n->call)) {
+        return;
+    }
+    n->out = true;
+    n->ran = false;
+    n->lost_there = oracle_between(&r->random, 1, 100) <= r->loss_percent;
+    n->lost_back = oracle_between(&r->random, 1, 100) <= r->loss_percent;
+    n->runs_ns = now_ns + oracle_between(&r->random, 0, 8 * MS);
+    n->ends_ns = n->lost_there || n->lost_back ? now_ns + DEADLINE_NS
+                                               : n->runs_ns + oracle_between(&r->random, 0, 8 * MS);
+    if (!n->again) {
+        n->offered_at_call = n->offered; /* which it tells of */
+    }
+}
+
+static void arrive(struct run *r, struct node *n, uint64_t now_ns)
+{
+    bool lost = n->lost_there || n->lost_back;
+    if (n->out && !n->ran && !n->lost_there && now_ns >= n->runs_ns) {
+        run_script(&n->call, now_ns, &n->reply);
+        n->ran = true;
+        if (lost) {
+            r->told_twice += (uint64_t)units_of(&n->call);
+        }
+    }
+    if (!n->out || now_ns < n->ends_ns || (!lost && !n->ran)) {
+        return;
+    }
+    n->out = false;
+    n->again = lost && units_of(&n->call) != 0;
+    if (lost) {
+        sync_lost(n->syncs, &n->call, here(n, now_ns));
+        return;
+    }
+    assert_int_equal(sync_reply(n->syncs, &n->call, &n->reply, here(n, now_ns)), 0);
+    uint64_t unheard = n->offered - n->offered_at_known;
+    n->unheard = unheard > n->unheard ? unheard : n->unheard;
+    n->offered_at_known = n->offered_at_call;
+}
+
+/* A round trip takes whole ticks; so a call that comes back within one is none. */
+static void run(struct run *r, uint64_t from_ns)
+{
+    for (uint64_t now_ns = from_ns; now_ns < from_ns + r->length_ns; now_ns += TICK_NS) {
+        for (unsigned i = 0; i < node_count; i++) {
+            arrive(r, &nodes[i], now_ns);
+            offer(r, &nodes[i], now_ns);
+            send(r, &nodes[i], now_ns);
+        }
+    }
+    for (unsigned i = 0; i < node_count; i++) {
+        uint64_t unheard = nodes[i].offered - nodes[i].offered_at_known;
+        nodes[i].unheard = unheard > nodes[i].unheard ? unheard : nodes[i].unheard;
+    }
+}
+
+/* The sum over all nodes but the least of min(most, offered within an exchange and its reply). */
+static uint64_t excess(uint64_t most)
+{
+    uint64_t sum = 0;
+    uint64_t least = UINT64_MAX;
+    for (unsigned i = 0; i < node_count; i++) {
+        uint64_t part = nodes[i].unheard < most ? nodes[i].unheard : most;
+        sum += part;
+        least = part < least ? part : least;
+    }
+    return sum - least;
+}
+
+static void check_bound(const struct run *r)
+{
+    const struct store_params *p = &fake.numbers.params;
+    uint64_t most = p->quota + excess(p->quota);
+    if (p->algorithm == WEIR_TOKEN_BUCKET) {
+        /* On top of what refills; a node alone admits what refills within 5 S, too. */
+        uint64_t refill = (uint64_t)((i128)(7 * S_NS) * 128 / step_ticks()) + 1;
+        most = p->quota + excess(p->quota + refill);
+        if (r->furthest > (i128)most * step_ticks()) {
+            fail_msg("seed %" PRIu64 ": %u nodes admitted %" PRIu64 ", expected at most %" PRIu64,
+                     r->seed, node_count, (uint64_t)(r->furthest / step_ticks()), most);
+        }
+        return;
+    }
+    for (unsigned i = 0; i < WINDOWS_MAX; i++) {
+        if (r->in_window[i] > most) {
+            fail_msg("seed %" PRIu64 ": %u nodes admitted %" PRIu64 " in window %u, expected at "
+                     "most %" PRIu64,
+                     r->seed, node_count, r->in_window[i], i, most);
+        }
+    }
+}
+
+static void make_fleet(struct run *r, uint64_t seed)
+{
+    static const int algorithms[] = {WEIR_TOKEN_BUCKET, WEIR_FIXED_WINDOW, WEIR_SLIDING_WINDOW};
+    *r = (struct run){.seed = seed, .random = {seed}};
+    uint64_t period_ns = oracle_between(&r->random, 100, 2000) * MS;
+    uint64_t count = oracle_between(&r->random, 1, 200);
+    (void)fake_limit(&fake, algorithms[seed % 3], count, period_ns,
+                     seed % 3 == 0 ? oracle_between(&r->random, 1, 100) : 0);
+    start((unsigned)oracle_between(&r->random, 1, NODES_MAX));
+    for (unsigned i = 0; i < node_count; i++) {
+        syncs_seed(nodes[i].syncs, seed);
+        nodes[i].drift_ppm = (int64_t)oracle_between(&r->random, 0, 8000) - 4000;
+    }
+    r->length_ns = 4 * WEIR_SECOND;
+}
+
+static void whatever_is_lost_the_fleet_admits_no_more_than_the_bound(void **state)
+{
+    uint64_t degraded = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct run r;
+        make_fleet(&r, seed);
+        r.loss_percent = seed % 4 == 0 ? 0 : (unsigned)oracle_between(&r.random, 0, 60);
+        run(&r, 0);
+        check_bound(&r);
+        degraded += r.degraded;
+        stop();
+    }
+    assert_true(degraded > 0);
+}
+
+static struct text state_of_key(void)
+{
+    struct store_key key;
+    store_key(&fake.limit.head, NO_SHARD, TEXT(KEY), &key);
+    key.at[key.len] = '\0';
+    const struct store_reply *v = store_redis_do(&redis, "GET", key.at);
+    return v->type == '$' ? v->text : TEXT("0:0");
+}
+
+/* What the store has counted in a window that does not end. */
+static uint64_t counted(void)
+{
+    struct text value = state_of_key();
+    return strtoull((const char *)memchr(value.at, ':', value.len) + 1, NULL, 10);
+}
+
+/* Told by all, with nothing lost any more. */
+static void tell_everything(struct run *r, uint64_t now_ns)
+{
+    r->loss_percent = 0;
+    for (uint64_t t = now_ns; t < now_ns + 10 * S_NS; t += TICK_NS) {
+        for (unsigned i = 0; i < node_count; i++) {
+            arrive(r, &nodes[i], t);
+            send(r, &nodes[i], t);
+        }
+    }
+}
+
+static void units_are_never_lost_and_counted_twice_only_with_a_lost_reply(void **state)
+{
+    uint64_t twice = 0;
+    for (uint64_t seed = 1; seed <= SEEDS / 3; seed++) {
+        struct run r;
+        make_fleet(&r, seed);
+        (void)fake_limit(&fake, seed % 2 != 0 ? WEIR_FIXED_WINDOW : WEIR_SLIDING_WINDOW, 500,
+                         1000 * WEIR_DAY, 0);
+        r.loss_percent = seed % 3 == 0 ? 0 : 40;
+        r.length_ns = WEIR_SECOND;
+        run(&r, 0);
+        tell_everything(&r, r.length_ns);
+        twice += r.told_twice;
+        assert_int_equal(counted(), r.admitted + r.told_twice);
+        assert_true(r.loss_percent != 0 || r.told_twice == 0 || seed % 3 != 0);
+        stop();
+    }
+    assert_true(twice > 0);
+}
+
+/* A bucket's state is never behind that of one bucket which all had asked. */
+static void a_bucket_in_the_store_leads_at_least_as_far_as_one_that_all_had_asked(void **state)
+{
+    for (uint64_t seed = 3; seed <= SEEDS / 3; seed += 3) {
+        struct run r;
+        make_fleet(&r, seed);
+        r.loss_percent = seed % 2 == 0 ? 0 : 30;
+        run(&r, 0);
+        uint64_t end_ns = r.length_ns + 10 * S_NS;
+        tell_everything(&r, r.length_ns);
+        i128 state_us = strtoull(state_of_key().at, NULL, 10) + 1;
+        assert_true(r.full_at <= (i128)end_ns * 128 ||
+                    r.full_at <= (state_us - STORE_US) * STORE_PARTS);
+        stop();
+    }
+}
 
 int main(void)
 {
@@ -182,6 +551,13 @@ int main(void)
         cmocka_unit_test(what_two_nodes_tell_is_what_exact_sees),
         cmocka_unit_test(the_store_goes_into_debt_and_nobody_admits_until_it_is_paid),
         cmocka_unit_test(a_windows_debt_stays_in_its_window),
+        cmocka_unit_test(verbs_go_straight_to_the_state_and_are_heard_of),
+        cmocka_unit_test(a_delta_of_a_window_that_is_over_counts_there_or_is_dropped),
+        cmocka_unit_test(a_store_whose_clock_was_set_back_goes_on),
+        cmocka_unit_test(a_small_burst_does_not_cost_its_rate),
+        cmocka_unit_test(whatever_is_lost_the_fleet_admits_no_more_than_the_bound),
+        cmocka_unit_test(units_are_never_lost_and_counted_twice_only_with_a_lost_reply),
+        cmocka_unit_test(a_bucket_in_the_store_leads_at_least_as_far_as_one_that_all_had_asked),
     };
     store_redis_start(&redis, NULL);
     store_run_scripts(&scripts);

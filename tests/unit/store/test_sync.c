@@ -164,8 +164,8 @@ static void a_lost_exchange_is_sent_again_with_its_own_delta(void **state)
     }
     c = next(T0 + 4 * S_NS);
     assert_int_equal(c.delta, 3);
-    assert_int_equal(say(&c, T0, 300000, 0, 0, T0 + 4 * S_NS), 0);
-    c = next(T0 + 5 * S_NS);
+    assert_int_equal(say(&c, T0, 300000, 0, 0, T0 + 4 * S_NS + RTT), 0);
+    c = next(T0 + 4 * S_NS + RTT); /* has waited long enough */
     assert_int_equal(c.delta, 3);
     assert_int_equal(say(&c, T0, 300000, 0, 0, T0 + 5 * S_NS), 0);
     struct sync_counts n;
@@ -325,6 +325,57 @@ static void units_of_windows_that_nobody_knows_are_dropped_and_counted(void **st
     struct sync_counts n;
     sync_counts(node, &n);
     assert_int_equal(n.dropped, 4);
+}
+
+/* Of a key that was new: they may be of the window before. */
+static void units_admitted_before_the_window_was_known_count_in_both(void **state)
+{
+    struct store_limit *l = window(WEIR_FIXED_WINDOW);
+    (void)fake_ask(node, l, "k", 1, T0);
+    struct sync_call c = next(T0);
+    assert_int_equal(fake_admit(node, l, "k", 6, T0 + MS), 6);
+    assert_int_equal(say(&c, T0 + 995 * MS, WINDOW, 1, 0, T0 + 10 * MS), 0);
+    assert_int_equal(fake_admit(node, l, "k", 20, T0 + 11 * MS), 3);
+    assert_int_equal(fake_admit(node, l, "k", 20, T0 + 16 * MS), 1);
+}
+
+/* After some time without an exchange it was in doubt, and went ahead. */
+static void a_node_that_was_ahead_of_the_store_comes_back_with_its_units(void **state)
+{
+    struct store_limit *l = window(WEIR_FIXED_WINDOW);
+    (void)fake_ask(node, l, "k", 1, T0);
+    struct sync_call c = next(T0);
+    assert_int_equal(say(&c, T0 + 500 * MS, WINDOW, 1, 0, T0), 0);
+    (void)fake_ask(node, l, "k", 1, T0 + 495 * MS);
+    c = next(T0 + 495 * MS);
+    assert_int_equal(c.window, WINDOW);
+    assert_int_equal(fake_admit(node, l, "k", 4, T0 + 495 * MS), 4);
+    assert_int_equal(fake_admit(node, l, "k", 2, T0 + 497 * MS), 2); /* of the next, perhaps */
+    assert_int_equal(say(&c, T0 + 995 * MS, WINDOW, 2, 0, T0 + 497 * MS), 0);
+    assert_int_equal(fake_ask(node, l, "k", 3, T0 + 497 * MS).remaining, 2);
+    assert_int_equal(fake_admit(node, l, "k", 20, T0 + 497 * MS), 2);
+}
+
+/* An exchange ran at an unknown time between its making and its reply, and clocks drift by 1/128. */
+static void what_was_taken_drains_late_rather_than_early(void **state)
+{
+    struct store_limit *l = bucket();
+    (void)fake_ask(node, l, "k", 1, T0);
+    struct sync_call c = next(T0);
+    assert_int_equal(say(&c, T0, 1000000, 0, 0, T0 + 50 * MS), 0);
+    assert_int_equal(fake_ask(node, l, "k", 1, T0 + 50 * MS).retry_after_ns, 100 * MS);
+    struct weir_answer a = fake_ask(node, l, "k", 1, T0 + 114 * MS);
+    assert_int_equal(a.retry_after_ns, 36 * MS + 64 * MS / 128);
+    struct fake_limit sliding;
+    l = fake_limit(&sliding, WEIR_SLIDING_WINDOW, 10, WEIR_SECOND, 0);
+    (void)fake_ask(node, l, "k", 1, T0);
+    c = next(T0);
+    assert_int_equal(say(&c, T0 + 400 * MS, WINDOW, 0, 10, T0 + 50 * MS), 0);
+    a = fake_ask(node, l, "k", 5, T0 + 50 * MS);
+    assert_int_equal(a.remaining, 4);
+    assert_int_equal(a.retry_after_ns, 100 * MS);
+    syncs_destroy(node); /* before the second limit */
+    assert_int_equal(syncs_create(&node, 1), 0);
 }
 
 /* ---- Y5 ---- */
@@ -560,6 +611,9 @@ int main(void)
         TEST(a_call_in_doubt_about_its_window_must_fit_into_both),
         TEST(a_sliding_windows_older_part_is_told_beside),
         TEST(units_of_windows_that_nobody_knows_are_dropped_and_counted),
+        TEST(units_admitted_before_the_window_was_known_count_in_both),
+        TEST(a_node_that_was_ahead_of_the_store_comes_back_with_its_units),
+        TEST(what_was_taken_drains_late_rather_than_early),
         TEST(five_s_without_an_answer_are_degraded_until_there_is_one),
         TEST(a_reply_that_is_none_counts_as_lost),
         TEST(who_sleeps_is_told_once_that_a_key_has_become_due),
