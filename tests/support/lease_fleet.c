@@ -114,8 +114,7 @@ static void admit(struct fleet *f, uint64_t units)
 
 /* ---- calls ---- */
 
-/* It runs in the store, now. */
-static struct store_reply run(struct fleet *f, const struct lease_call *call)
+struct store_reply fleet_run(struct fleet *f, const struct lease_call *call)
 {
     struct buffer arguments;
     unsigned count;
@@ -186,7 +185,7 @@ static bool send(struct fleet *f, unsigned node, const struct lease_call *call)
         wait_for(f, node, call, NULL, f->now_us + 1 + fleet_random(f, t->late_us));
         return false;
     }
-    struct store_reply reply = run(f, call);
+    struct store_reply reply = fleet_run(f, call);
     if (happens(f, t->unanswered)) { /* and if it was admitted, nobody knows */
         f->unanswered += call->cost;
         wait_for(f, node, call, NULL, f->now_us + 1 + fleet_random(f, t->late_us));

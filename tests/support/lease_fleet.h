@@ -72,8 +72,11 @@ void fleet_pass(struct fleet *f, uint64_t us);
 /* A question at a node; true if it was admitted at once or by the store's reply at once. */
 bool fleet_ask(struct fleet *f, unsigned node, uint64_t cost);
 
-/* Units that the node's table would spend now; the node ends, giving all back. */
+/* The node ends, giving all back. */
 void fleet_end_node(struct fleet *f, unsigned node);
+
+/* A call runs in the store, now; its reply. */
+struct store_reply fleet_run(struct fleet *f, const struct lease_call *call);
 
 /* A verb of the store, straight. */
 struct weir_answer fleet_verb(struct fleet *f, enum store_verb verb, uint64_t cost,
