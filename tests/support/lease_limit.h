@@ -9,12 +9,12 @@
 
 void store_limit_hold(struct store_limit *limit)
 {
-    limit->references++;
+    __atomic_fetch_add(&limit->references, 1, __ATOMIC_RELAXED);
 }
 
 void store_limit_release(struct store_limit *limit)
 {
-    limit->references--;
+    __atomic_fetch_sub(&limit->references, 1, __ATOMIC_RELAXED);
 }
 
 const struct store_numbers *store_limit_numbers(const struct store_limit *limit)

@@ -65,7 +65,12 @@ algorithms['6'] = (function()
         end
     end
 
+    -- What is outstanding becomes less by at least what comes back: the state still leads by the time of
+    -- the rest.
     local function settle(p, u, r)
+        if lease.held < lease.back + lease.keep then
+            return u, r
+        end
         for i, mark in ipairs(p.marks) do
             if mark.at == lease.mark and mark.units >= lease.held and mark.leases > 0 then
                 lease.kept, lease.changed = true, true
@@ -76,13 +81,7 @@ algorithms['6'] = (function()
                 end
                 local bu, br = times(lease.back, p.a, p.b)
                 u, r = carry(u - bu, r - br)
-                if u < 0 then
-                    u, r = 0, 0
-                end
-                p.outstanding = p.outstanding + lease.keep
-                u, r = at_least(p, u, r, 0)
-                p.outstanding = p.outstanding - lease.keep
-                break
+                return u < 0 and 0 or u, u < 0 and 0 or r
             end
         end
         return u, r
@@ -170,18 +169,10 @@ algorithms['6'] = (function()
     end
 
     if rare then
-        local refund = ops.refund
-
-        function ops.refund(p)
-            local done = refund(p)
-            p.u, p.r = at_least(p, p.u, p.r, 0)
-            return done
-        end
-
-        -- Full again, but for what is outstanding.
+        -- Full again, but for what is outstanding: whoever reads it sees to that.
         function ops.wipe(p)
             if p.outstanding > 0 then
-                p.u, p.r = at_least(p, 0, 0, 0)
+                p.u, p.r = 0, 0
                 leased_save(p)
             else
                 wipe(p)
