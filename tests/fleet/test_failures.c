@@ -1,0 +1,335 @@
+// test-timeout: 300
+/*
+ * What the network and Redis do to a fleet, one row each, under questions that keep coming: all of them
+ * are answered, in time and once; the store admits no more than it should; what it has not admitted is
+ * marked; and it goes on by itself when the fault is over.
+ */
+#include <arpa/inet.h>
+#include <malloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "support/fault_proxy.h"
+#include "support/fleet_open.h"
+#include "support/fleet_traffic.h"
+#include "support/redis_world.h"
+
+#define DEADLINE_NS (200 * WEIR_MILLISECOND)
+#define FAULT_MS 600 /* several deadlines */
+#define NODES 4
+
+/* Limits: who decides without the store, and how much there is. */
+enum { WIDE, CLOSED, LOCAL, OPEN };
+
+static const struct {
+    const char *name;
+    int policy;
+    uint64_t quota;
+} limits[TRAFFIC_LIMITS] = {[WIDE] = {"wide", WEIR_FLEET_CLOSED, 1000000},
+                            [CLOSED] = {"closed", WEIR_FLEET_CLOSED, 500},
+                            [LOCAL] = {"local", WEIR_FLEET_LOCAL, 500},
+                            [OPEN] = {"open", WEIR_FLEET_OPEN, 500}};
+
+static struct redis_world world;
+static struct fault_proxy *proxy;
+
+/* ---- faults ---- */
+
+static void set(const struct faults *faults)
+{
+    fault_proxy_set(proxy, faults);
+}
+
+#define FAULT(name, ...)                                                                           \
+    static void name(void)                                                                         \
+    {                                                                                              \
+        set(&(struct faults){__VA_ARGS__});                                                        \
+    }
+FAULT(be_slow, .delay_us = 450000)
+FAULT(be_late_now_and_then, .delay_us = 500, .jitter_us = 4000)
+FAULT(send_byte_by_byte, .slice = 7)
+FAULT(hold_requests, .to_server = FAULT_HOLD)
+FAULT(hold_replies, .to_client = FAULT_HOLD)
+FAULT(lose_requests, .to_server = FAULT_DROP)
+FAULT(lose_replies, .to_client = FAULT_DROP)
+FAULT(be_half_open, .half_open = true)
+FAULT(be_a_black_hole, .black_hole = true)
+
+static void heal(void)
+{
+    set(NULL);
+}
+
+static void reset_and_refuse(void)
+{
+    set(&(struct faults){.refuse = true});
+    fault_proxy_reset(proxy);
+}
+
+static void reset_once(void)
+{
+    fault_proxy_reset(proxy);
+}
+
+static void lose_and_reset(void)
+{
+    heal();
+    fault_proxy_reset(proxy);
+}
+
+static void pause_redis(void)
+{
+    redis_node_pause(&world.node[0]);
+}
+
+static void resume_redis(void)
+{
+    redis_node_resume(&world.node[0]);
+}
+
+static void kill_redis(void)
+{
+    redis_node_kill(&world.node[0]);
+}
+
+static void restart_redis(void)
+{
+    redis_node_restart_empty(&world.node[0]);
+}
+
+static void flush_scripts(void)
+{
+    assert_string_equal(redis_node_run(&world.node[0], "SCRIPT FLUSH"), "OK");
+}
+
+static void flush_all(void)
+{
+    assert_string_equal(redis_node_run(&world.node[0], "FLUSHALL"), "OK");
+}
+
+static void be_out_of_memory(void)
+{
+    assert_string_equal(redis_node_run(&world.node[0], "CONFIG SET maxmemory 1"), "OK");
+}
+
+static void have_memory(void)
+{
+    assert_string_equal(redis_node_run(&world.node[0], "CONFIG SET maxmemory 0"), "OK");
+}
+
+static void be_a_replica(void)
+{
+    assert_string_equal(redis_node_run(&world.node[0], "REPLICAOF 127.0.0.1 1"), "OK");
+}
+
+static void be_a_master(void)
+{
+    assert_string_equal(redis_node_run(&world.node[0], "REPLICAOF NO ONE"), "OK");
+}
+
+static int busy;
+
+/* Its reply comes only when somebody kills the script: nobody waits for it. */
+static void be_busy(void)
+{
+    static const char loop[] = "*3\r\n$4\r\nEVAL\r\n$17\r\nwhile true do end\r\n$1\r\n0\r\n";
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)world.node[0].port),
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    assert_string_equal(redis_node_run(&world.node[0], "CONFIG SET busy-reply-threshold 20"), "OK");
+    busy = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(busy, (struct sockaddr *)&to, sizeof to), 0);
+    assert_int_equal(send(busy, loop, sizeof loop - 1, 0), sizeof loop - 1);
+}
+
+static void kill_script(void)
+{
+    assert_string_equal(redis_node_run(&world.node[0], "SCRIPT KILL"), "OK");
+    (void)close(busy);
+}
+
+static void nothing(void)
+{
+}
+
+static const struct fault {
+    const char *name;
+    void (*begin)(void);
+    void (*end)(void);
+    bool harmless; /* no answer is degraded */
+    unsigned lost; /* full limits more, because the store has forgotten */
+} faults[] = {
+    {"late now and then", be_late_now_and_then, heal, true, 0},
+    {"byte by byte", send_byte_by_byte, heal, true, 0},
+    {"connections reset once", reset_once, nothing, false, 0},
+    {"connections reset and refused", reset_and_refuse, heal, false, 0},
+    {"replies far too late", be_slow, heal, false, 0},
+    {"requests held up", hold_requests, heal, false, 0},
+    {"replies held up", hold_replies, heal, false, 0},
+    {"requests lost", lose_requests, lose_and_reset, false, 0},
+    {"replies lost", lose_replies, lose_and_reset, false, 0},
+    {"half open", be_half_open, lose_and_reset, false, 0},
+    {"black hole", be_a_black_hole, heal, false, 0},
+    {"stopped and continued", pause_redis, resume_redis, false, 0},
+    {"killed, and started empty", kill_redis, restart_redis, false, 1},
+    {"scripts flushed", flush_scripts, nothing, true, 0},
+    {"data flushed", flush_all, nothing, true, 1},
+    {"out of memory", be_out_of_memory, have_memory, false, 0},
+    {"read only", be_a_replica, be_a_master, false, 1},
+    {"busy with a script", be_busy, kill_script, false, 0},
+};
+
+/* ---- a world ---- */
+
+static void open_traffic(struct traffic *t, const char *key)
+{
+    char url[64];
+    *t = (struct traffic){.limits = TRAFFIC_LIMITS, .key = key};
+    (void)snprintf(url, sizeof url, "redis://127.0.0.1:%u", fault_proxy_port(proxy));
+    struct weir_fleet_options o = WEIR_FLEET_OPTIONS_INIT;
+    struct weir_error error;
+    o.url = url;
+    o.flags = WEIR_FLEET_CALLERS_LOOP;
+    o.deadline_ns = DEADLINE_NS;
+    o.fleet_size = NODES;
+    if (weir_fleet_open(&t->fleet, &o, &error) != 0) {
+        fail_msg("%s", error.text);
+    }
+    for (unsigned i = 0; i < TRAFFIC_LIMITS; i++) {
+        struct weir_fleet_limit_options l = fleet_hourly(limits[i].name, limits[i].quota);
+        l.limit.period_ns = 1000 * WEIR_DAY; /* nothing refills */
+        l.on_store_failure = limits[i].policy;
+        t->limit[i] = fleet_limit_of(t->fleet, &l);
+    }
+}
+
+static void close_traffic(struct traffic *t)
+{
+    for (unsigned i = 0; i < TRAFFIC_LIMITS; i++) {
+        weir_fleet_limit_close(t->limit[i]);
+    }
+    weir_fleet_close(t->fleet);
+}
+
+static uint64_t degraded(const struct traffic *t)
+{
+    uint64_t n = 0;
+    for (unsigned i = 0; i < TRAFFIC_LIMITS; i++) {
+        n += t->count[i].degraded + t->count[i].refused;
+    }
+    return n;
+}
+
+/* What was admitted, next to what may have been. */
+static void check_admitted(const struct traffic *t, const struct fault *f)
+{
+    for (unsigned i = CLOSED; i <= OPEN; i++) {
+        uint64_t most = limits[i].quota * (1 + f->lost);
+        assert_in_range(t->count[i].plain, 1, most);
+    }
+    assert_int_equal(t->count[WIDE].degraded + t->count[CLOSED].degraded, 0);
+    assert_in_range(t->count[LOCAL].degraded, 0, limits[LOCAL].quota / NODES);
+}
+
+/* Each question was charged at most once: what the store counted was asked for, and admitted or lost. */
+static void check_charged(struct traffic *t, const struct fault *f)
+{
+    int64_t charged = traffic_charged(t, WIDE, limits[WIDE].quota);
+    assert_in_range(charged, f->lost > 0 ? 0 : t->count[WIDE].plain, t->count[WIDE].asked);
+    if (f->lost == 0 && t->count[WIDE].refused == 0) {
+        assert_int_equal(charged, t->count[WIDE].plain);
+    }
+}
+
+static void suffer(const struct fault *f, unsigned number)
+{
+    struct traffic t;
+    char key[32];
+    (void)snprintf(key, sizeof key, "key%u", number);
+    open_traffic(&t, key);
+    assert_true(traffic_until_good(&t) >= 0);
+    traffic_run(&t, 150);
+    uint64_t before = degraded(&t);
+    t.longest_ns = 0;
+    t.stalled_ns = 0;
+    f->begin();
+    traffic_run(&t, FAULT_MS);
+    uint64_t during = degraded(&t) - before;
+    f->end();
+    int recovered_ms = traffic_until_good(&t);
+    traffic_run(&t, 100);
+    assert_true(traffic_drain(&t));
+    printf("%-32s %5llu asked, %5llu degraded, longest %3llu ms, good after %4d ms\n", f->name,
+           (unsigned long long)t.count[WIDE].asked, (unsigned long long)during,
+           (unsigned long long)(t.longest_ns / WEIR_MILLISECOND), recovered_ms);
+    assert_true(recovered_ms >= 0);
+    assert_true(t.longest_ns < 10 * DEADLINE_NS);
+    assert_int_equal(t.twice, 0);
+    if (f->harmless && t.stalled_ns < DEADLINE_NS / 4) { /* else it is this machine's fault */
+        assert_int_equal(during, 0);
+    } else if (!f->harmless) {
+        assert_true(during > 0);
+    }
+    check_admitted(&t, f);
+    check_charged(&t, f);
+    close_traffic(&t);
+}
+
+static int open_world(void **state)
+{
+    redis_world_alone(&world, NULL);
+    proxy = fault_proxy_start(world.node[0].port);
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    fault_proxy_stop(proxy);
+    redis_world_stop(&world);
+    return 0;
+}
+
+static void whatever_happens_every_question_is_answered_and_the_store_comes_back(void **state)
+{
+    for (unsigned i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        suffer(&faults[i], i);
+    }
+}
+
+static void faults_that_come_again_and_again_cost_no_memory(void **state)
+{
+    struct traffic t;
+    open_traffic(&t, "again");
+    assert_true(traffic_until_good(&t) >= 0);
+    size_t used = 0;
+    for (unsigned lap = 0; lap < 10; lap++) {
+        reset_and_refuse();
+        traffic_run(&t, 300);
+        heal();
+        assert_true(traffic_until_good(&t) >= 0);
+        assert_true(traffic_drain(&t));
+        size_t now = mallinfo2().uordblks;
+        if (lap == 3) {
+            used = now;
+        }
+        assert_true(lap <= 3 || now < used + 65536);
+    }
+    close_traffic(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whatever_happens_every_question_is_answered_and_the_store_comes_back),
+        cmocka_unit_test(faults_that_come_again_and_again_cost_no_memory),
+    };
+    return cmocka_run_group_tests(tests, open_world, close_world);
+}
