@@ -348,8 +348,8 @@ static void offer(struct run *r, struct node *n, uint64_t now_ns)
         struct weir_answer a;
         int e = sync_ask(n->syncs, &fake.limit, NO_SHARD, TEXT(KEY), cost, here(n, now_ns), &a);
         n->offered += cost;
-        r->degraded += e == SYNC_DEGRADED;
-        if (e == SYNC_ANSWERED && a.verdict == WEIR_ALLOW) {
+        r->degraded += (e & SYNC_DEGRADED) != 0;
+        if ((e & SYNC_ANSWERED) != 0 && a.verdict == WEIR_ALLOW) {
             note_admission(r, cost, now_ns);
         }
     }
