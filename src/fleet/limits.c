@@ -9,7 +9,6 @@
 #define DENY_CACHE_NS WEIR_SECOND
 #define DENY_CACHE_OFF 1
 #define SYNC_NS (100 * WEIR_MILLISECOND)
-#define NAME_MAX_BYTES 200
 
 struct weir_fleet_limit {
     struct weir_fleet *fleet;
@@ -45,10 +44,13 @@ static int check_options(const struct weir_fleet_limit_options *o, struct weir_e
 int weir_fleet_limit_open(struct weir_fleet_limit **limit, struct weir_fleet *fleet,
                           const struct weir_fleet_limit_options *options, struct weir_error *error)
 {
-    if (limit == NULL || fleet == NULL) {
-        return fail(error, WEIR_EINVAL, "limit or fleet is NULL");
+    if (limit == NULL) {
+        return fail(error, WEIR_EINVAL, "limit is NULL, expected where to put it");
     }
     *limit = NULL;
+    if (fleet == NULL) {
+        return fail(error, WEIR_EINVAL, "fleet is NULL");
+    }
     int e = check_options(options, error);
     if (e != 0) {
         return e;

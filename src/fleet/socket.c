@@ -436,15 +436,6 @@ uint64_t fleet_sockets_tick(struct fleet_thread *t, uint64_t now_ns)
     return due;
 }
 
-bool fleet_sockets_are_blocked(const struct fleet_thread *t)
-{
-    const struct fleet_socket *s = t->sockets;
-    while (s != NULL && !s->blocked) {
-        s = s->next;
-    }
-    return s != NULL;
-}
-
 /* One that is still listed has to wait for fleet_sockets_work(). */
 void fleet_sockets_sweep(struct fleet_thread *t)
 {

@@ -12,7 +12,7 @@
 
 /* Answers make questions, and questions answers: after so many rounds the loop has its turn. */
 #define ROUNDS_MAX 8
-/* What is given back needs no reply: most of the time one turn is enough. */
+/* How long a close may wait for the store. What a key has to give back may be behind a call that is out. */
 #define LEAVE_NS (100 * WEIR_MILLISECOND)
 
 /* ---- handles ---- */
@@ -111,7 +111,7 @@ static void take_turn(struct fleet_thread *t)
     }
     fleet_sockets_sweep(t);
     set_timer(t, t->happened ? 0 : due);
-    bool quiet = !t->happened && due > now_ns && !fleet_sockets_are_blocked(t);
+    bool quiet = !t->happened && due > now_ns && store_is_idle(t->store);
     if (t->leave_ns != UINT64_MAX && (quiet || t->leave_ns <= now_ns)) {
         fleet_thread_close(t);
         uv_stop(t->loop);

@@ -83,8 +83,7 @@ struct client_driver fleet_driver(struct fleet_thread *t);
 void fleet_sockets_work(struct fleet_thread *t, uint64_t now_ns);
 /* Gives up what takes too long; when to look again. */
 uint64_t fleet_sockets_tick(struct fleet_thread *t, uint64_t now_ns);
-bool fleet_sockets_are_blocked(const struct fleet_thread *t); /* one waits for the kernel */
-void fleet_sockets_sweep(struct fleet_thread *t);             /* frees closed ones */
+void fleet_sockets_sweep(struct fleet_thread *t); /* frees closed ones */
 
 /* ---- secret.c ---- */
 

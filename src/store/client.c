@@ -119,6 +119,11 @@ void client_destroy(struct client *c, uint64_t now_ns)
 
 /* ---- what is known ---- */
 
+unsigned client_in_flight(const struct client *c)
+{
+    return c->in_flight;
+}
+
 const struct client_options *client_options_of(const struct client *c)
 {
     return c->options;

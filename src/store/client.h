@@ -104,6 +104,8 @@ struct client_call {
 int client_call(struct client *c, const struct client_call *call, uint64_t now_ns,
                 client_done_fn done, void *arg);
 
+unsigned client_in_flight(const struct client *c); /* calls that have not ended */
+
 /* ---- the driver's side ---- */
 
 void *client_link_data(const struct client_link *link);

@@ -126,9 +126,10 @@ static int check_mode(const struct remote_spec *spec, struct weir_error *error)
         return fail(error, WEIR_EINVAL, "on_store_failure is %d, expected local, open or closed",
                     spec->on_failure);
     }
-    if ((mode_algorithms[spec->mode] & BIT(spec->options.algorithm)) == 0) {
-        return fail(error, WEIR_EINVAL, "%s cannot be %s",
-                    weir_algorithm_name(spec->options.algorithm), mode_names[spec->mode]);
+    const char *name =
+        weir_algorithm_name(spec->options.algorithm); /* NULL: store_params() says so */
+    if (name != NULL && (mode_algorithms[spec->mode] & BIT(spec->options.algorithm)) == 0) {
+        return fail(error, WEIR_EINVAL, "%s cannot be %s", name, mode_names[spec->mode]);
     }
     return 0;
 }

@@ -30,6 +30,11 @@ int store_create(struct store **out, struct store_shared *shared,
     return 0;
 }
 
+bool store_is_idle(const struct store *s)
+{
+    return client_in_flight(s->client) == 0;
+}
+
 void store_destroy(struct store *s, uint64_t now_ns)
 {
     if (s != NULL) {

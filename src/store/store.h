@@ -84,7 +84,8 @@ struct store_shared_options {
 int store_shared_create(struct store_shared **s, const struct store_shared_options *options);
 void store_shared_destroy(struct store_shared *s); /* no limit, no store is left */
 
-/* From now on leases are returned and counts are told: tick for a moment, then destroy the stores. */
+/* From now on leases are returned and counts are told: tick until nothing is due and store_is_idle(), for
+ * a moment at most; then destroy the stores. */
 void store_shared_stop(struct store_shared *s);
 
 int store_limit_open(struct store_shared *s, const struct remote_spec *spec,
@@ -101,6 +102,7 @@ uint64_t store_fleet_size(const struct store_shared *s);
 int store_create(struct store **s, struct store_shared *shared,
                  const struct client_options *options, const struct client_driver *driver,
                  uint64_t now_ns);
+bool store_is_idle(const struct store *s); /* no call of it is out */
 /* Questions that are out are answered, by on_failure. */
 void store_destroy(struct store *s, uint64_t now_ns);
 
