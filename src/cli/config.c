@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "cli/config_store.h"
 #include "policy/ruleset.h"
 #include "policy/show.h"
 
@@ -55,15 +56,13 @@ static int read_rules(const struct cli_command *command, const char *path, struc
 {
     struct problems problems = {.tell = cli_tell_rules};
     struct weir_error error = {0};
-    struct config config = {0};
+    struct config config = {.fleet = FLEET_AS_FILE};
     int e = config_read(&config, path, &problems);
     if (e == 0) {
         e = ruleset_create(&config, NULL, NULL, NULL, &problems, set, &error);
     }
-    if (e == 0 && (*set)->config.store.url.len > 0) {
-        warning(
-            &problems, (*set)->config.store_place,
-            "found a store: this version decides every limit locally, whatever its consistency");
+    if (e == 0) {
+        e = config_check_store(&(*set)->config, &problems);
     }
     problems_finish(&problems);
     config_finish(&config);
@@ -105,7 +104,7 @@ static int run_show(int argc, char **argv)
     }
     code = read_rules(&cli_config_show, path, &set);
     if (code == CLI_OK) {
-        config_show(&set->config, stdout);
+        config_show(&set->config, config_note_store, stdout);
     }
     ruleset_destroy(set);
     return code;

@@ -15,8 +15,9 @@ static const struct field adhoc_fields[] = {
     {"on_full", "evict, deny or allow", "evict",
      "what a new key gets when there is no room: another forgotten, a no, or a free pass",
      field_choice, ADHOC(on_full), limit_on_full_names},
-    {"consistency", "local, exact, leased or synced", "exact with a store, else local",
-     "how nodes share it", field_choice, ADHOC(consistency), limit_consistency_names},
+    {"consistency", "local", "local",
+     "each node counts for itself, with a store too: the limits are those of the callers",
+     field_choice, ADHOC(consistency), limit_consistency_names},
 };
 
 const struct section section_adhoc = {"adhoc", "Where CL.THROTTLE keeps its keys", adhoc_fields,
@@ -60,9 +61,10 @@ void adhoc_check(const struct config *config, struct problems *problems)
     for (size_t i = 0; i < config->limits_count; i++) {
         check_name(config->limits[i], problems);
     }
-    if (adhoc->consistency > CONSISTENCY_LOCAL && config->store.url.len == 0) {
+    if (adhoc->consistency > CONSISTENCY_LOCAL) {
         problem(problems, adhoc->place,
-                "adhoc: found consistency %s, but there is no store, expected one or 'local'",
+                "adhoc: found consistency %s, expected local: what CL.THROTTLE counts is not "
+                "shared, each node counts for itself",
                 limit_consistency_names[adhoc->consistency]);
     }
 }

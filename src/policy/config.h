@@ -191,6 +191,7 @@ struct server_config {
 
 struct store_config {
     struct text url; /* len 0: none */
+    struct place url_place;
     struct text password_file;
     struct text user;
     struct text prefix;

@@ -31,7 +31,7 @@ int live_show(struct weir_rules *rules, char **text, size_t *len)
         return WEIR_ENOMEM;
     }
     (void)pthread_mutex_lock(&rules->reload);
-    config_show(&rules->set->config, out);
+    config_show(&rules->set->config, NULL, out);
     show_switched(rules, out);
     (void)pthread_mutex_unlock(&rules->reload);
     bool failed = ferror(out) != 0;

@@ -103,7 +103,23 @@ static void read_url(struct reader *r, const struct field *f, const struct node 
                 url.len > 0 ? "something else" : "nothing", f->expects);
         return;
     }
+    ((struct store_config *)target)->url_place = node->place;
     field_text(r, f, node, target);
+}
+
+/* As weir_fleet_open(): below, no network answers; above, clients have gone. */
+#define DEADLINE_MIN (100 * WEIR_MICROSECOND)
+#define DEADLINE_MAX (10 * WEIR_SECOND)
+#define FLEET_SIZE_MAX 1000000
+
+static void read_deadline(struct reader *r, const struct field *f, const struct node *node,
+                          void *target)
+{
+    const struct store_config *store = target;
+    field_duration(r, f, node, target);
+    if (store->deadline_ns < DEADLINE_MIN || store->deadline_ns > DEADLINE_MAX) {
+        unexpected(r, node, f->expects);
+    }
 }
 
 static void read_fleet_size(struct reader *r, const struct field *f, const struct node *node,
@@ -114,7 +130,7 @@ static void read_fleet_size(struct reader *r, const struct field *f, const struc
     if (scalar && text_is(node->scalar, "auto")) {
         store->fleet_size = 0;
     } else if (!scalar || count_parse(node->scalar, &store->fleet_size, NULL) != 0 ||
-               store->fleet_size == 0) {
+               store->fleet_size == 0 || store->fleet_size > FLEET_SIZE_MAX) {
         unexpected(r, node, f->expects);
     }
 }
@@ -129,9 +145,9 @@ static const struct field store_fields[] = {
     {"user", "a name", "none", "who weir is to the store", field_text, STORE(user), NULL},
     {"prefix", NAME_EXPECTED, "weir", "what every key in the store begins with", field_name,
      STORE(prefix), NULL},
-    {"deadline", "a duration such as 5ms", "5ms", "how long a decision may wait for the store",
-     field_duration, STORE(deadline_ns), NULL},
-    {"fleet_size", "auto or a count of at least 1", "auto",
+    {"deadline", "a duration from 100us to 10s, such as 5ms", "5ms",
+     "how long a decision may wait for the store", read_deadline, STORE(deadline_ns), NULL},
+    {"fleet_size", "auto or a count from 1 to 1M", "auto",
      "nodes that share a limit while the store is away", read_fleet_size, STORE(fleet_size), NULL},
 };
 

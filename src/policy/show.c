@@ -197,9 +197,8 @@ static void show_adhoc(const struct config *config, FILE *out)
         (void)fputs("adhoc: off\n", out);
         return;
     }
-    (void)fprintf(out, "adhoc: {max_keys: %s, on_full: %s, consistency: %s} # ",
-                  count_print(adhoc->max_keys, text), limit_on_full_names[adhoc->on_full],
-                  limit_consistency_names[config_consistency(config, adhoc->consistency)]);
+    (void)fprintf(out, "adhoc: {max_keys: %s, on_full: %s, consistency: local} # ",
+                  count_print(adhoc->max_keys, text), limit_on_full_names[adhoc->on_full]);
     put_bytes(adhoc_bytes(adhoc, &quiet), out);
     (void)fputc('\n', out);
 }
@@ -257,13 +256,18 @@ static void show_numbers(const struct limit_config *limit, const struct setting 
     }
 }
 
-static void show_bytes(const struct limit_config *limit, const struct setting *setting, FILE *out)
+/* Behind a line. What the store keeps takes nothing here. */
+static void show_bytes(const struct config *config, const struct limit_config *limit,
+                       const struct setting *setting, FILE *out)
 {
     struct weir_options options;
     uint64_t bytes = 0;
+    if (config_is_shared(config, limit)) {
+        return;
+    }
     config_options(limit, setting, &options);
     (void)weir_size(&options, &bytes, NULL);
-    (void)fputs("# ", out);
+    (void)fputs(" # ", out);
     put_bytes(bytes, out);
 }
 
@@ -282,7 +286,7 @@ static void show_key(const struct limit_config *limit, FILE *out)
     (void)fputs("]\n", out);
 }
 
-static void show_tiers(const struct limit_config *limit, FILE *out)
+static void show_tiers(const struct config *config, const struct limit_config *limit, FILE *out)
 {
     if (limit->tiers_count == 0) {
         return;
@@ -293,13 +297,13 @@ static void show_tiers(const struct limit_config *limit, FILE *out)
     for (size_t i = 0; i < limit->tiers_count; i++) {
         (void)fprintf(out, "      %.*s: {", TEXT_ARGS(limit->tiers[i].name));
         show_numbers(limit, &limit->tiers[i].setting, ", ", out);
-        (void)fputs("} ", out);
-        show_bytes(limit, &limit->tiers[i].setting, out);
+        (void)fputs("}", out);
+        show_bytes(config, limit, &limit->tiers[i].setting, out);
         (void)fputc('\n', out);
     }
 }
 
-static void show_overrides(const struct limit_config *limit, FILE *out)
+static void show_overrides(const struct config *config, const struct limit_config *limit, FILE *out)
 {
     const struct overrides *o = &limit->overrides;
     struct limit_config only = *limit;
@@ -311,19 +315,45 @@ static void show_overrides(const struct limit_config *limit, FILE *out)
     only.tier_default = TEXT("-"); /* without the limit's own table */
     (void)fprintf(out, "    overrides: {by: %.*s, file: ", TEXT_ARGS(o->by));
     put_scalar(out, o->file);
-    (void)fprintf(out, "} # %zu values, %zu different rates, ", text_map_count(o->values),
+    (void)fprintf(out, "} # %zu values, %zu different rates", text_map_count(o->values),
                   o->settings_count);
-    put_bytes(limit_bytes(&only, &quiet), out);
+    if (!config_is_shared(config, limit)) {
+        (void)fputs(", ", out);
+        put_bytes(limit_bytes(&only, &quiet), out);
+    }
     (void)fputc('\n', out);
 }
 
-static void show_choices(const struct config *config, const struct limit_config *limit, FILE *out)
+/* How nodes share it; what only then means something, only then. */
+static void show_sharing(const struct config *config, const struct limit_config *limit,
+                         show_note_fn note, FILE *out)
+{
+    char text[QUANTITY_MAX];
+    char said[SHOW_NOTE_MAX];
+    int consistency = config_consistency(config, limit->consistency);
+    bool noted = note != NULL && note(config, limit, said);
+    (void)fprintf(out, "    on_store_failure: %s\n", limit_failure_names[limit->on_store_failure]);
+    (void)fprintf(out, "    consistency: %s%s%s\n", limit_consistency_names[consistency],
+                  noted ? " # " : "", noted ? said : "");
+    if (consistency == CONSISTENCY_LOCAL) {
+        return;
+    }
+    if (limit->shard_by.count > 0) {
+        (void)fputs("    shard_by: ", out);
+        put_list(out, &limit->shard_by);
+        (void)fputc('\n', out);
+    }
+    (void)fprintf(out, "    deny_cache: %s\n",
+                  limit->deny_cache_ns == 0 ? "off" : duration_print(limit->deny_cache_ns, text));
+    if (consistency == CONSISTENCY_SYNCED) {
+        (void)fprintf(out, "    sync: %s\n", duration_print(limit->sync_ns, text));
+    }
+}
+
+static void show_choices(const struct limit_config *limit, FILE *out)
 {
     (void)fprintf(out, "    on_full: %s\n", limit_on_full_names[limit->on_full]);
     (void)fprintf(out, "    on_missing: %s\n", limit_on_missing_names[limit->on_missing]);
-    (void)fprintf(out, "    on_store_failure: %s\n", limit_failure_names[limit->on_store_failure]);
-    (void)fprintf(out, "    consistency: %s\n",
-                  limit_consistency_names[config_consistency(config, limit->consistency)]);
     if (limit->algorithm == WEIR_FIXED_WINDOW) {
         (void)fprintf(out, "    align: %s\n", limit_align_names[limit->align]);
     }
@@ -342,11 +372,16 @@ static void show_cost(const struct limit_config *limit, FILE *out)
     }
 }
 
-static void show_limit(const struct config *config, const struct limit_config *limit, FILE *out)
+static void show_limit(const struct config *config, const struct limit_config *limit,
+                       show_note_fn note, FILE *out)
 {
     struct problems quiet = {0};
     (void)fputs("  # ", out);
-    put_bytes(limit_bytes(limit, &quiet), out);
+    if (config_is_shared(config, limit)) {
+        (void)fputs("in the store", out);
+    } else {
+        put_bytes(limit_bytes(limit, &quiet), out);
+    }
     (void)fputs("\n  - ", out);
     put_text(out, "", "name", limit->name);
     if (limit->when.count > 0) {
@@ -362,13 +397,14 @@ static void show_limit(const struct config *config, const struct limit_config *l
     show_numbers(limit, &limit->base, "\n    ", out);
     (void)fputc('\n', out);
     show_cost(limit, out);
-    show_tiers(limit, out);
-    show_overrides(limit, out);
+    show_tiers(config, limit, out);
+    show_overrides(config, limit, out);
     put_text(out, "    ", "group", limit->group);
-    show_choices(config, limit, out);
+    show_sharing(config, limit, note, out);
+    show_choices(limit, out);
 }
 
-void config_show(const struct config *config, FILE *out)
+void config_show(const struct config *config, show_note_fn note, FILE *out)
 {
     struct problems quiet = {0};
     uint64_t sum = adhoc_bytes(&config->adhoc, &quiet);
@@ -381,8 +417,9 @@ void config_show(const struct config *config, FILE *out)
     show_list("block", &config->block, out);
     (void)fputs(config->limits_count > 0 ? "limits:\n" : "limits: []\n", out);
     for (size_t i = 0; i < config->limits_count; i++) {
-        show_limit(config, config->limits[i], out);
-        sum += limit_bytes(config->limits[i], &quiet);
+        const struct limit_config *limit = config->limits[i];
+        show_limit(config, limit, note, out);
+        sum += config_is_shared(config, limit) ? 0 : limit_bytes(limit, &quiet);
     }
     (void)fprintf(out, "# %zu limit%s%s, ", config->limits_count,
                   config->limits_count == 1 ? "" : "s", config->adhoc.off ? "" : " and adhoc");

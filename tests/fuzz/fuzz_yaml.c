@@ -105,7 +105,7 @@ static char *show(const struct config *config)
     size_t size;
     FILE *out = open_memstream(&shown, &size);
     require(out != NULL);
-    config_show(config, out);
+    config_show(config, NULL, out);
     require(fclose(out) == 0 && strlen(shown) == size);
     return shown;
 }

@@ -37,6 +37,7 @@ run_show() {
         failed=1
     elif [ $rc = 0 ]; then
         cp "$dir/out" "$dir/config/shown"
+        sed -n 's/.* # //p' "$dir/out" >>"$dir/all"
         (cd "$dir/config" && "$weir" config show shown 2>/dev/null) | cmp - "$dir/out" >&2 || failed=1
     elif [ -s "$dir/out" ]; then
         echo "$1: an error, but config show shows something" >&2
@@ -153,7 +154,7 @@ pattern() {
 missing=0
 for file in policy/document policy/fields policy/files policy/config policy/limits policy/shared policy/tiers policy/conditions \
     policy/sections policy/adhoc policy/config_check policy/problems policy/ruleset policy/number policy/quantity policy/csv policy/address policy/path \
-    policy/pattern cli/config; do
+    policy/pattern cli/config cli/config_store; do
     texts "$WEIR_SOURCE_DIR/src/$file.c" >"$dir/texts"
     while IFS= read -r text; do
         if grep -Fxq -e "$text" "$dir/elsewhere"; then continue; fi

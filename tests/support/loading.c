@@ -72,7 +72,7 @@ static char *show(struct config *config)
     size_t size;
     FILE *out = open_memstream(&shown, &size);
     assert_non_null(out);
-    config_show(config, out);
+    config_show(config, NULL, out);
     (void)fclose(out);
     config_finish(config);
     return shown;

@@ -58,7 +58,7 @@ static void what_is_shown_reads_back(void **state)
         {"adhoc: off\n", "\nadhoc: off\n"},
         {"adhoc: {on_full: allow}\n",
          "\nadhoc: {max_keys: 1M, on_full: allow, consistency: local}"},
-        {"store: redis://a\n", "\nadhoc: {max_keys: 1M, on_full: evict, consistency: exact}"},
+        {"store: redis://a\n", "\nadhoc: {max_keys: 1M, on_full: evict, consistency: local}"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char yaml[200];
