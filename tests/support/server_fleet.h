@@ -1,0 +1,82 @@
+/*
+ * A server whose limits a fleet decides that is none: questions are kept until the test lets them be
+ * answered, in any order, or never. Its answers tell which question they are for: `remaining` is the
+ * cost. Questions are answered on the thread that asked, as by a real one.
+ */
+#ifndef WEIR_TESTS_SUPPORT_SERVER_FLEET_H
+#define WEIR_TESTS_SUPPORT_SERVER_FLEET_H
+
+#include <pthread.h>
+
+#include "base/remote.h"
+#include "server/worker.h"
+#include "support/server_client.h"
+#include "support/server_http.h"
+
+#define SLOW_PLACES 8
+#define SLOW_LOG 64
+
+struct slow_question;
+
+/* What is said to the next questions. */
+struct slow_plan {
+    int verdict;
+    unsigned flags;
+    uint64_t retry_ns;
+    int error;        /* of the answer, later */
+    int refuse;       /* WEIR_E...: at once, and nothing has happened */
+    unsigned at_once; /* every n-th is answered at once; 0: none */
+};
+
+struct slow_fleet {
+    struct remote_face face; /* first */
+    pthread_mutex_t lock;
+    struct slow_plan plan;
+    struct slow_question *out; /* all that have no answer */
+    uint64_t out_count;
+    uint64_t out_most;
+    uint64_t asked;
+    uint64_t held;   /* references to limits */
+    uint64_t random; /* the order of answers */
+    struct {
+        int verb;
+        uint64_t cost;
+        uint64_t time_ns;
+        char key[64];
+    } log[SLOW_LOG]; /* the first questions since slow_forget() */
+    uint64_t logged;
+    struct slow_place {
+        struct slow_fleet *fleet;
+        uv_async_t wake;
+        uint64_t due; /* how many of its questions are to be answered */
+        bool used;
+    } places[SLOW_PLACES];
+};
+
+struct slow_scene {
+    struct slow_fleet fleet;
+    struct server server;
+    char resp[128];
+    struct http_server http;  /* its address */
+    struct http_server admin; /* likewise */
+    uint64_t now_ns;
+};
+
+/* One thread for clients; options may be NULL. */
+void slow_start(struct slow_scene *s, const char *rules, const struct server_options *options);
+void slow_stop(struct slow_scene *s);
+
+void slow_plan(struct slow_scene *s, struct slow_plan plan);
+void slow_forget(struct slow_scene *s); /* the log, and out_most */
+
+/* Waits until so many questions are out. */
+void slow_await(struct slow_scene *s, uint64_t out);
+
+/* Lets up to `n` of them be answered, in a random order. Does not wait. */
+void slow_answer(struct slow_scene *s, uint64_t n);
+
+/* Counted by the server's threads. */
+uint64_t slow_deferred(const struct slow_scene *s);
+uint64_t slow_abandoned(const struct slow_scene *s);
+
+#endif
