@@ -12,6 +12,8 @@
 
 static const struct topology_ops *const topologies[STORE_CLUSTER + 1] = {
     [STORE_ALONE] = &topology_alone,
+    [STORE_SENTINEL] = &topology_sentinel,
+    [STORE_CLUSTER] = &topology_cluster,
 };
 
 /* ---- time ---- */
@@ -45,6 +47,11 @@ uint64_t client_tick(struct client *c, uint64_t now_ns)
     }
     client_tell_metrics(c);
     return client_due(c);
+}
+
+void client_tick_by(struct client *c, uint64_t due_ns)
+{
+    c->topology_due = min_u64(c->topology_due, due_ns);
 }
 
 uint64_t client_due(const struct client *c)

@@ -56,6 +56,8 @@ struct topology_ops {
 };
 
 extern const struct topology_ops topology_alone;
+extern const struct topology_ops topology_sentinel;
+extern const struct topology_ops topology_cluster;
 
 /* ---- links ---- */
 
@@ -108,6 +110,9 @@ void client_link_listen(struct client_link *link, client_answer_fn heard, void *
 void client_reroute(struct client *c, uint64_t now_ns);
 void client_link_reroute(struct client_link *link, uint64_t now_ns);
 void client_reroute_all(struct client *c, uint64_t now_ns);
+
+/* tick() is to be called by then, not only when it last said. */
+void client_tick_by(struct client *c, uint64_t due_ns);
 
 const struct client_options *client_options_of(const struct client *c);
 uint64_t client_random(struct client *c, uint64_t below); /* for jitter; 0 if below is 0 */

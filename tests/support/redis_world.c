@@ -318,26 +318,35 @@ int redis_world_replica_of(struct redis_world *w, int primary)
     return -1;
 }
 
+static bool has_replica(struct redis_world *w, int primary)
+{
+    const char *reply = redis_node_run(&w->node[primary], "INFO replication");
+    return reply != NULL && strstr(reply, "state=online") != NULL &&
+           redis_world_replica_of(w, primary) >= 0;
+}
+
 /* By what the replica says itself: it tells its primary once a second only. */
 static bool has_followed(struct redis_world *w, int primary, long long offset)
 {
     int replica = redis_world_replica_of(w, primary);
-    const char *reply = redis_node_run(&w->node[primary], "INFO replication");
-    return replica >= 0 && reply != NULL && strstr(reply, "state=online") != NULL &&
+    return replica >= 0 &&
            redis_node_info(&w->node[replica], "replication", "slave_repl_offset") >= offset;
 }
 
+/* Something is sent that it must have received: one may be called online and get nothing for a second. */
 bool redis_world_await_replica(struct redis_world *w, int primary)
 {
     uint64_t end = redis_now_ms() + AWAIT_MS;
-    long long offset = redis_node_info(&w->node[primary], "replication", "master_repl_offset");
-    while (!has_followed(w, primary, offset)) {
-        if (redis_now_ms() > end) {
-            return false;
-        }
+    while (!has_replica(w, primary) && redis_now_ms() < end) {
         redis_look_again_soon();
     }
-    return true;
+    (void)redis_node_run(&w->node[primary], "PUBLISH weir-world hello");
+    long long offset = redis_node_info(&w->node[primary], "replication", "master_repl_offset");
+    bool followed;
+    while (!(followed = has_followed(w, primary, offset)) && redis_now_ms() < end) {
+        redis_look_again_soon();
+    }
+    return followed;
 }
 
 /* ---- Cluster ---- */
@@ -457,17 +466,23 @@ int redis_world_await_owner(struct redis_world *w, unsigned slot, int old)
     return owner;
 }
 
+/* Nodes do not vote for two replicas of one primary within two of their timeouts: it is tried again. */
 int redis_world_promote(struct redis_world *w, int primary)
 {
     int replica = redis_world_replica_of(w, primary);
-    const char *reply = replica >= 0 ? redis_node_run(&w->node[replica], "CLUSTER FAILOVER") : NULL;
-    if (reply == NULL || strcmp(reply, "OK") != 0) {
-        redis_world_give_up(w, "CLUSTER FAILOVER", reply);
-    }
     uint64_t end = redis_now_ms() + AWAIT_MS;
+    uint64_t again = 0;
+    if (replica < 0) {
+        redis_world_give_up(w, "CLUSTER FAILOVER", "there is no replica");
+    }
     while (!says_master(&w->node[replica])) {
+        const char *reply = "";
+        if (redis_now_ms() >= again) {
+            reply = redis_node_run(&w->node[replica], "CLUSTER FAILOVER");
+            again = redis_now_ms() + 2500;
+        }
         if (redis_now_ms() > end) {
-            redis_world_give_up(w, "CLUSTER FAILOVER did not happen", NULL);
+            redis_world_give_up(w, "CLUSTER FAILOVER did not happen", reply);
         }
         redis_look_again_soon();
     }

@@ -1,0 +1,251 @@
+/*
+ * test-timeout: 300
+ *
+ * A fleet whose store is a Cluster of six nodes: slots that move while everybody asks, primaries that
+ * change, die and stand still.
+ */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "store/key.h"
+#include "support/fleet_crowd.h"
+#include "support/redis_world.h"
+
+#define DEADLINE (50 * WEIR_MILLISECOND)
+#define PLENTY 1000000
+#define SLOT 1000 /* of a primary that no test kills */
+
+static struct redis_world world;
+static struct crowd *crowd;
+
+/* Keys of one slot, or one of a slot of each primary. */
+static struct crowd_options options_for(uint64_t quota)
+{
+    return (struct crowd_options){.url = world.url, .nodes = 2, .threads = 2, .quota = quota};
+}
+
+static void add_keys(struct crowd_options *o, unsigned slot, unsigned count)
+{
+    static unsigned used; /* by tests before: everyone has keys of his own */
+    for (unsigned i = 0; i < count; i++) {
+        crowd_key_in_slot(slot, used++, o->keys[o->key_count++]);
+    }
+}
+
+static int end_crowd(void **state)
+{
+    if (crowd != NULL) {
+        crowd_end(crowd);
+        crowd = NULL;
+    }
+    return 0;
+}
+
+static void print_tally(const char *what)
+{
+    struct crowd_tally t = crowd_tally(crowd);
+    print_message("  %s: admitted %" PRIu64 ", denied %" PRIu64 ", degraded %" PRIu64
+                  ", no reply %" PRIu64 ", sent again %" PRIu64 "; slowest answer %" PRIu64 " ms\n",
+                  what, t.admitted, t.denied, t.degraded, t.unknown, t.resent,
+                  t.slowest_ns / WEIR_MILLISECOND);
+}
+
+/* Nothing was lost on the way, or taken twice. */
+static void assert_exact(const struct crowd_options *o)
+{
+    struct crowd_tally t = crowd_tally(crowd);
+    crowd_halt(crowd);
+    for (unsigned i = 0; i < o->key_count; i++) {
+        assert_int_equal(crowd_charged(crowd, i), crowd_admitted(crowd, i));
+    }
+    assert_int_equal(t.degraded, 0);
+    assert_int_equal(t.unknown, 0);
+}
+
+/* ---- slots on their way ---- */
+
+static bool all_is_taken(const struct crowd_options *o)
+{
+    return crowd_tally(crowd).admitted >= o->quota * o->key_count;
+}
+
+/* Key by key: calls meet a slot in every state. */
+static void move_slowly(int from, int to)
+{
+    redis_world_migrate_begin(&world, SLOT, from, to);
+    while (redis_world_migrate_keys(&world, SLOT, from, to, 1) > 0) {
+        crowd_await_answer(crowd, 0);
+    }
+    redis_world_migrate_end(&world, SLOT, from, to);
+}
+
+static void a_slot_that_moves_under_load_admits_exactly_the_limit(void **state)
+{
+    struct crowd_options o = options_for(4000);
+    add_keys(&o, SLOT, 8);
+    int home = redis_world_owner(&world, SLOT);
+    int at = home;
+    unsigned moves = 0;
+    crowd = crowd_start(&o);
+    while (!all_is_taken(&o) || moves < 6) {
+        int to = (at + 1) % REDIS_PRIMARIES;
+        move_slowly(at, to);
+        at = to;
+        moves++;
+    }
+    crowd_await_everybody(crowd);
+    print_tally("live migration");
+    print_message("  the slot has moved %u times\n", moves);
+    for (unsigned i = 0; i < o.key_count; i++) {
+        assert_int_equal(crowd_admitted(crowd, i), o.quota);
+    }
+    assert_true(crowd_tally(crowd).resent >= moves);
+    assert_exact(&o);
+    if (at != home) {
+        redis_world_migrate(&world, SLOT, at, home);
+    }
+}
+
+static long long map_questions(void)
+{
+    long long n = 0;
+    for (unsigned i = 0; i < world.count; i++) {
+        const char *reply = redis_node_run(&world.node[i], "INFO commandstats");
+        const char *at = reply != NULL ? strstr(reply, "cmdstat_cluster|slots:calls=") : NULL;
+        n += at != NULL ? strtoll(strchr(at, '=') + 1, NULL, 10) : 0;
+    }
+    return n;
+}
+
+/* A third of all slots at once, and another third: whatever is under way there is MOVED. */
+static void a_primary_that_gives_its_place_away_costs_no_answer(void **state)
+{
+    static const unsigned slots[] = {SLOT, STORE_SLOTS / 2};
+    struct crowd_options o = options_for(PLENTY);
+    o.threads = 8;
+    add_keys(&o, slots[0], 4);
+    add_keys(&o, slots[1], 4);
+    crowd = crowd_start(&o);
+    crowd_await_progress(crowd, 500);
+    long long before = map_questions();
+    for (unsigned i = 0; i < 2; i++) {
+        int next = redis_world_promote(&world, redis_world_owner(&world, slots[i]));
+        crowd_await_everybody(crowd);
+        assert_true(redis_world_await_replica(&world, next));
+    }
+    long long asked = map_questions() - before;
+    print_tally("CLUSTER FAILOVER, twice");
+    print_message("  the map was asked for %lld times by %u nodes\n", asked, o.nodes);
+    assert_exact(&o);
+    assert_in_range(asked, 1, 100); /* and not once for each call that was MOVED */
+}
+
+static void a_replica_is_enough_to_find_the_primaries(void **state)
+{
+    char url[64];
+    struct crowd_options o = options_for(100);
+    int replica = redis_world_replica_of(&world, redis_world_owner(&world, SLOT));
+    (void)snprintf(url, sizeof url, "redis-cluster://127.0.0.1:1,127.0.0.1:%u",
+                   world.node[replica].port);
+    o.url = url;
+    add_keys(&o, SLOT, 1);
+    add_keys(&o, STORE_SLOTS / 2, 1);
+    add_keys(&o, STORE_SLOTS - 1, 1);
+    crowd = crowd_start(&o);
+    crowd_await_everybody(crowd);
+    assert_exact(&o);
+}
+
+/* ---- primaries that fail ---- */
+
+/* As support/fleet_crowd.h says. */
+static void assert_bounds(const struct crowd_options *o, const char *what)
+{
+    crowd_await_progress(crowd, 500);
+    crowd_halt(crowd);
+    struct crowd_tally t = crowd_tally(crowd);
+    uint64_t charged = 0;
+    uint64_t lost = 0;
+    for (unsigned i = 0; i < o->key_count; i++) {
+        uint64_t units = crowd_charged(crowd, i);
+        uint64_t admitted = crowd_admitted(crowd, i);
+        charged += units;
+        lost += admitted > units ? admitted - units : 0;
+    }
+    print_tally(what);
+    print_message("  charged %" PRIu64 ", lost %" PRIu64 "\n", charged, lost);
+    assert_true(charged <= t.admitted + t.unknown);
+    assert_true(lost < t.admitted);
+    assert_true(t.slowest_ns <= 10 * DEADLINE);
+}
+
+static struct crowd_options start_on_all_primaries(void)
+{
+    struct crowd_options o = options_for(PLENTY);
+    o.deadline_ns = DEADLINE;
+    add_keys(&o, SLOT, 1);
+    add_keys(&o, STORE_SLOTS / 2, 1);
+    add_keys(&o, STORE_SLOTS - 1, 1);
+    crowd = crowd_start(&o);
+    crowd_await_progress(crowd, 500);
+    return o;
+}
+
+static void a_killed_primary_is_replaced_by_its_replica(void **state)
+{
+    struct crowd_options o = start_on_all_primaries();
+    int old = redis_world_owner(&world, STORE_SLOTS - 1);
+    redis_node_kill(&world.node[old]);
+    uint64_t ms = crowd_await_answer(crowd, 2);
+    print_message("  kill -9: its slots answer again after %" PRIu64 " ms, ", ms);
+    print_message("everybody after %" PRIu64 " ms more\n", crowd_await_everybody(crowd));
+    assert_bounds(&o, "killed primary");
+    redis_node_restart_empty(&world.node[old]);
+    int now = redis_world_await_owner(&world, STORE_SLOTS - 1, old);
+    assert_true(redis_world_await_replica(&world, now));
+}
+
+static void a_primary_that_stood_still_is_not_asked_when_it_goes_on(void **state)
+{
+    struct crowd_options o = start_on_all_primaries();
+    int old = redis_world_owner(&world, STORE_SLOTS / 2);
+    redis_node_pause(&world.node[old]);
+    uint64_t ms = crowd_await_answer(crowd, 1);
+    print_message("  SIGSTOP: its slots answer again after %" PRIu64 " ms\n", ms);
+    crowd_await_everybody(crowd);
+    redis_node_resume(&world.node[old]);
+    assert_bounds(&o, "paused primary");
+}
+
+static int start_world(void **state)
+{
+    redis_world_cluster(&world, NULL);
+    return 0;
+}
+
+static int stop_world(void **state)
+{
+    redis_world_stop(&world);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(a_slot_that_moves_under_load_admits_exactly_the_limit, end_crowd),
+        cmocka_unit_test_teardown(a_primary_that_gives_its_place_away_costs_no_answer, end_crowd),
+        cmocka_unit_test_teardown(a_replica_is_enough_to_find_the_primaries, end_crowd),
+        cmocka_unit_test_teardown(a_killed_primary_is_replaced_by_its_replica, end_crowd),
+        cmocka_unit_test_teardown(a_primary_that_stood_still_is_not_asked_when_it_goes_on,
+                                  end_crowd),
+    };
+    return cmocka_run_group_tests(tests, start_world, stop_world);
+}
