@@ -4,7 +4,8 @@
  * no I/O, no clock.
  *
  *   sync.c        questions and exchanges of keys: when, and what if there is no reply
- *   sync_view.c   what a node knows of one key, and decides by that (the three algorithms)
+ *   sync_view.c   what a node knows of one key, and decides by that
+ *   sync_rows.h   the algorithms: sync_bucket.c, sync_window.c
  *   sync_table.c  the keys, and which one is due
  *   lua/sync.lua  the store's side: a verb of the scripts of `exact`, on the same state
  *
