@@ -301,7 +301,6 @@ static void forget_bytes(struct client_link *link)
     link->woken = false;
     link->greeting = 0;
     link->loaded = false;
-    memset(link->texts, 0, sizeof link->texts);
 }
 
 static void tell_breaker(struct client_link *link, bool failure, uint64_t now_ns)

@@ -50,9 +50,10 @@ struct client_link {
     struct buffer out;
     struct buffer in; /* the beginning of a reply */
     struct asked *asked;
-    uint64_t asked_size;          /* a power of two, or 0 */
-    uint64_t first, last;         /* places that are taken: asked[place % asked_size] */
-    uint64_t good;                /* replies that the breaker has not been told of */
+    uint64_t asked_size;  /* a power of two, or 0 */
+    uint64_t first, last; /* places that are taken: asked[place % asked_size]. They go on counting
+                             from connection to connection */
+    uint64_t good;        /* replies that the breaker has not been told of */
     uint64_t texts[SCRIPT_COUNT]; /* calls sent before this place find the script loaded again */
     client_answer_fn heard;
     void *heard_arg;

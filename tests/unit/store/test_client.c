@@ -93,6 +93,20 @@ static void calls_of_one_turn_wake_the_loop_once_and_go_out_together(void **stat
     }
 }
 
+static void a_new_connection_wakes_the_loop_also_if_the_old_one_ended_awake(void **state)
+{
+    struct world_call a;
+    world_greet(w, 0);
+    assert_int_equal(world_call(w, &a, "alice", 0), 0);
+    assert_true(w->sockets[0].woken);
+    world_down(w, 0);
+    w->sockets[0].state = WORLD_UP;
+    client_up(w->sockets[0].link, w->now);
+    assert_true(w->sockets[0].woken);
+    world_down(w, 0);
+    assert_ended(&a, CLIENT_NOT_RUN);
+}
+
 static void calls_wait_for_the_greeting_and_follow_it(void **state)
 {
     struct world_call a;
@@ -584,6 +598,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         STORY(a_call_is_answered_by_its_reply),
         STORY(calls_of_one_turn_wake_the_loop_once_and_go_out_together),
+        STORY(a_new_connection_wakes_the_loop_also_if_the_old_one_ended_awake),
         STORY(calls_wait_for_the_greeting_and_follow_it),
         STORY(an_error_of_no_known_kind_is_a_reply),
         STORY(replies_may_be_cut_anywhere),

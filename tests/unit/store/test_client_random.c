@@ -34,6 +34,7 @@ struct peer {
     unsigned attempt; /* which connection; 0: none */
     bool loaded;
     bool replica;
+    bool blocked;     /* there is more to send: nobody is woken for it */
     bool mute;        /* answers nothing, until it is reset */
     const char *mood; /* a refusal of all calls; NULL: none */
     struct buffer in;
@@ -183,6 +184,7 @@ static void end_peer(struct peer *p)
     buffer_take(&p->out, buffer_len(&p->out));
     p->attempt = 0;
     p->mute = false;
+    p->blocked = false;
 }
 
 /* ---- what happens ---- */
@@ -201,6 +203,8 @@ static void send_some(struct world_socket *s, struct peer *p)
     size_t n = one_in(2) ? out.len : below(out.len + 1);
     buffer_put(&p->in, (struct text){out.at, n});
     client_sent(s->link, n);
+    p->blocked = n < out.len;
+    s->woken = false;
 }
 
 static void answer_some(unsigned i, struct peer *p)
@@ -226,7 +230,7 @@ static void step_up(unsigned i, struct peer *p)
         world_down(w, i);
         return;
     }
-    if (one_in(3)) {
+    if (one_in(3) && (s->woken || p->blocked)) {
         send_some(s, p);
     }
     p->mute = p->mute || one_in(300);
