@@ -150,6 +150,24 @@ static void a_saturated_window_is_used_up_but_for_the_leases(void **state)
     }
 }
 
+/* A node that asks a million times a second, of a limit that just allows it. */
+static void a_busy_key_costs_a_call_for_many_thousand_decisions(void **state)
+{
+    const struct weir_options o = bucket(1000000, WEIR_SECOND, 1000000);
+    fleet_start(&fleet, &redis, &o, 1, 7);
+    for (unsigned ms = 0; ms < 1000; ms++) {
+        for (unsigned q = 0; q < 1000; q++) {
+            fleet.now_us++;
+            (void)fleet_ask(&fleet, 0, 1);
+        }
+        fleet_pass(&fleet, 0);
+    }
+    print_message("%" PRIu64 " calls for %" PRIu64 " decisions\n", fleet.calls, fleet.asked);
+    assert_int_equal(fleet.admitted, 1000000);
+    assert_true(fleet.calls <= 100);
+    fleet_stop(&fleet);
+}
+
 static int start(void **state)
 {
     store_redis_start(&redis, NULL);
@@ -171,6 +189,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_saturated_bucket_is_used_up_but_for_the_leases, start,
                                         stop),
         cmocka_unit_test_setup_teardown(a_saturated_window_is_used_up_but_for_the_leases, start,
+                                        stop),
+        cmocka_unit_test_setup_teardown(a_busy_key_costs_a_call_for_many_thousand_decisions, start,
                                         stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
