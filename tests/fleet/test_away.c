@@ -243,6 +243,8 @@ static void an_address_where_nobody_answers_costs_a_deadline_at_most(void **stat
         "redis://127.0.0.1:1",               /* refused */
         "redis:///no/such/socket",           /* not there */
         "redis://no-such-host.invalid,127.0.0.1:1",
+        "redis-sentinel://127.0.0.1:1/master", /* nobody to ask */
+        "redis-cluster://127.0.0.1:1",
     };
     for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
         struct policies p;

@@ -15,6 +15,11 @@
 
 #define NODES_MAX 1000
 #define KEYS 200000
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define FEW 1 /* numbers of nodes and keys: it is about 30 times as slow */
+#else
+#define FEW 0
+#endif
 
 struct names {
     char text[NODES_MAX][24];
@@ -68,8 +73,8 @@ static void the_heaviest_of_up_to_100_nodes_has_at_most_a_quarter_too_much(void 
         const char *suffix;
     } kinds[] = {{"10.0.0.", ":6379"}, {"node-", ""}, {"", ""}};
     uint64_t worst = 0;
-    for (size_t nodes = 2; nodes <= 100; nodes += nodes < 20 ? 1 : 8) {
-        for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    for (size_t nodes = 2; nodes <= 100; nodes += FEW ? 49 : nodes < 20 ? 1 : 8) {
+        for (size_t i = 0; i < (FEW ? 1 : sizeof kinds / sizeof kinds[0]); i++) {
             name_nodes(kinds[i].prefix, kinds[i].suffix, nodes);
             struct weir_ring *ring = ring_of(names.at, nodes);
             uint64_t share = heaviest(ring, nodes, KEYS);
@@ -86,11 +91,12 @@ static void a_thousand_nodes_all_have_keys(void **state)
     static uint64_t held[NODES_MAX];
     name_nodes("node-", "", NODES_MAX);
     struct weir_ring *ring = ring_of(names.at, NODES_MAX);
-    for (unsigned k = 0; k < 1000000; k++) {
+    const unsigned each = FEW ? 100 : 1000;
+    for (unsigned k = 0; k < each * NODES_MAX; k++) {
         held[find(ring, k)]++;
     }
     for (size_t i = 0; i < NODES_MAX; i++) {
-        assert_in_range(held[i], 500, 1500);
+        assert_in_range(held[i], each / 4, each * 2);
     }
     weir_ring_close(ring);
 }
@@ -126,7 +132,7 @@ static void only_its_keys_move(size_t count, size_t gone)
 static void a_node_that_leaves_moves_its_keys_and_no_others(void **state)
 {
     static const size_t counts[] = {2, 3, 10, 31, 100};
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+    for (size_t i = FEW ? 3 : 0; i < sizeof counts / sizeof counts[0] - FEW; i++) {
         only_its_keys_move(counts[i], 0);
         only_its_keys_move(counts[i], counts[i] / 2);
         only_its_keys_move(counts[i], counts[i] - 1);
@@ -224,25 +230,27 @@ static void one_node_has_every_key(void **state)
     weir_ring_close(ring);
 }
 
-/* Printed, and held to ten times what is promised: the machine may be busy. */
-static void a_lookup_takes_some_tens_of_nanoseconds(void **state)
+/* Who has more nodes waits no longer, but for memory. */
+static void a_lookup_takes_as_long_with_any_number_of_nodes(void **state)
 {
     static const size_t counts[] = {2, 100, 1000};
+    const uint64_t lookups = FEW ? 20000 : 1000000;
+    uint64_t took[3];
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         name_nodes("node-", "", counts[i]);
         uint64_t begun = clock_monotonic_ns();
         struct weir_ring *ring = ring_of(names.at, counts[i]);
         uint64_t made = clock_monotonic_ns();
         size_t sum = 0;
-        for (uint64_t k = 0; k < 1000000; k++) {
+        for (uint64_t k = 0; k < lookups; k++) {
             sum += weir_ring_find(ring, &(uint64_t[2]){k, sum & 1}, 16);
         }
-        uint64_t took = clock_monotonic_ns() - made;
+        took[i] = clock_monotonic_ns() - made;
         print_message("%zu nodes: made in %.1f ms, %.1f ns for a lookup (%zu)\n", counts[i],
-                      (double)(made - begun) / 1e6, (double)took / 1e6, sum);
-        assert_true(took < UINT64_C(1000000) * 1000);
+                      (double)(made - begun) / 1e6, (double)took[i] / (double)lookups, sum);
         weir_ring_close(ring);
     }
+    assert_true(took[2] < 20 * took[0]);
 }
 
 int main(void)
@@ -256,7 +264,7 @@ int main(void)
         cmocka_unit_test(the_owners_of_these_keys_are_part_of_the_format),
         cmocka_unit_test(names_that_are_none_are_refused),
         cmocka_unit_test(one_node_has_every_key),
-        cmocka_unit_test(a_lookup_takes_some_tens_of_nanoseconds),
+        cmocka_unit_test(a_lookup_takes_as_long_with_any_number_of_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
