@@ -416,8 +416,12 @@ static bool look_after(struct leases *l, struct lease_stripe *s, struct lease_en
     if (e->mark == 0) {
         return false; /* spent until it expires; there is nobody to tell */
     }
-    if (e->drop || stopping || idle_ns >= e->life_ns / 2 ||
-        (now_ns >= e->renew_ns && idle_ns >= e->life_ns / 4)) {
+    bool idle = idle_ns >= e->life_ns / 2 || (now_ns >= e->renew_ns && idle_ns >= e->life_ns / 4);
+    if (idle && e->left == 0 && params_of(e)->algorithm == WEIR_FIXED_WINDOW) {
+        end_lease(e); /* a window knows that it was taken, and need not know that it was spent */
+        return false;
+    }
+    if (e->drop || stopping || idle) {
         make_call(s, e, 0, 0, false, now_ns, call);
         return true;
     }

@@ -220,6 +220,49 @@ static void who_waits_takes_tokens_that_are_yet_to_come(void **state)
     assert_int_equal(lease(0, 250, 0, 0, 0, 0).granted, 0);
 }
 
+static void several_limits_heed_it_too(void **state)
+{
+    begin(WEIR_TOKEN_BUCKET, 1000, 1000 * WEIR_SECOND, 1);
+    (void)lease(0, 250, 0, 0, 0, 0);
+    struct weir_options o = options(WEIR_SLIDING_LOG, 1000, WEIR_SECOND);
+    struct store_params log;
+    struct store_key_head head;
+    struct store_key keys[2];
+    assert_int_equal(store_params(&o, &log, NULL), 0);
+    assert_int_equal(store_key_head(TEXT("t"), TEXT("log"), &log, &head, NULL), 0);
+    store_key(&fleet.limit.head, NO_SHARD, ALICE, &keys[0]);
+    store_key(&head, NO_SHARD, ALICE, &keys[1]);
+    static const uint64_t costs[] = {751, 750, 1};
+    static const int verdicts[] = {WEIR_DENY, WEIR_ALLOW, WEIR_DENY};
+    for (unsigned i = 0; i < 3; i++) {
+        struct store_part parts[2] = {
+            {&fleet.numbers.params, store_key_text(&keys[0]), costs[i], 0},
+            {&log, store_key_text(&keys[1]), 1, 0}};
+        struct weir_answer a;
+        script_put_call(&redis.out, script_for(&fleet.scripts, parts, 2), SCRIPT_BY_SHA,
+                        STORE_CHECK, parts, 2);
+        store_redis_send(&redis);
+        assert_int_equal(script_answer(store_redis_next(&redis), parts, 2, &a, NULL), 0);
+        assert_int_equal(a.verdict, verdicts[i]);
+        assert_int_equal(a.limit, 0);
+    }
+}
+
+static void a_quota_that_is_lowered_below_what_is_outstanding_waits_for_it(void **state)
+{
+    begin(WEIR_TOKEN_BUCKET, 1000, WEIR_SECOND, 1);
+    struct lease a = lease(0, 250, 0, 0, 0, 0);
+    struct weir_options o = options(WEIR_TOKEN_BUCKET, 1000, WEIR_SECOND);
+    o.burst = 100;
+    assert_int_equal(store_params(&o, &fleet.numbers.params, NULL), 0);
+    store_params_lease(&fleet.numbers.params);
+    fleet_pass(&fleet, 500000);
+    assert_int_equal(room(), 0);
+    assert_int_equal(lease(1, 10, 0, 0, 0, 0).verdict, WEIR_DENY);
+    assert_int_equal(lease(0, 0, a.mark, 250, 250, 0).kept, 1);
+    assert_int_equal(room(), 100);
+}
+
 /* Without leases it is a token bucket, whatever is asked; with any verb, at any time. */
 static void without_leases_it_decides_as_an_exact_bucket(void **state)
 {
@@ -320,6 +363,8 @@ int main(void)
         TEST(no_verb_takes_or_gives_what_is_outstanding),
         TEST(a_block_is_heeded_and_leaves_the_leases_alone),
         TEST(who_waits_takes_tokens_that_are_yet_to_come),
+        TEST(several_limits_heed_it_too),
+        TEST(a_quota_that_is_lowered_below_what_is_outstanding_waits_for_it),
         TEST(without_leases_it_decides_as_an_exact_bucket),
         TEST(lost_data_is_worth_one_full_limit_and_old_marks_nothing),
         TEST(a_clock_that_is_set_back_holds_leases_no_longer_than_they_live),

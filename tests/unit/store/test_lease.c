@@ -356,6 +356,19 @@ static void units_that_nobody_uses_are_returned_after_half_a_life(void **state)
     assert_int_equal(lease_due(leases), UINT64_MAX);
 }
 
+static void a_spent_lease_of_a_window_is_no_longer_worth_a_call(void **state)
+{
+    limit_of(WEIR_FIXED_WINDOW, 1000);
+    have_lease(20);
+    assert_int_equal(spendable(), 20);
+    struct lease_call next;
+    for (unsigned i = 0; i < 100; i++) {
+        now += 100 * MS;
+        assert_false(lease_next(leases, now, &next));
+    }
+    assert_int_equal(lease_due(leases), UINT64_MAX);
+}
+
 static void a_lease_in_use_is_carried_on_before_it_expires(void **state)
 {
     have_lease(30);
@@ -583,6 +596,7 @@ int main(void)
         TEST(a_size_follows_the_demand),
         TEST(a_key_that_is_rarely_asked_for_takes_out_no_lease),
         TEST(units_that_nobody_uses_are_returned_after_half_a_life),
+        TEST(a_spent_lease_of_a_window_is_no_longer_worth_a_call),
         TEST(a_lease_in_use_is_carried_on_before_it_expires),
         TEST(a_node_that_ends_returns_everything),
         TEST(a_key_that_somebody_changed_returns_its_lease_at_once),
