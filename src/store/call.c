@@ -205,6 +205,7 @@ static void pause_call(struct client *c, struct call *call, const struct store_r
         return;
     }
     call->pauses++;
+    call->hops = 0;
     call->state = CALL_PAUSED;
     list_put(c->paused.prev, &call->node);
     timer_set(&c->timers, &call->timer, until, now_ns);
@@ -260,6 +261,7 @@ static void refused(struct client *c, struct call *call, const struct store_repl
                     uint64_t now_ns)
 {
     if (is_failure(reply->refusal)) {
+        link_complain(call->link, reply->text);
         link_bad(call->link, now_ns);
     }
     if (now_ns >= call->deadline_ns) {
@@ -283,6 +285,10 @@ void call_replied(struct call *call, const struct store_reply *reply, uint64_t n
         return;
     }
     link->good++;
+    if (link->complained) {
+        link->complained = false;
+        c->error[0] = 0;
+    }
     timer_clear(&call->timer);
     finish(c, call, CLIENT_REPLIED, reply, now_ns);
 }

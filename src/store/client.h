@@ -130,7 +130,8 @@ uint64_t client_due(const struct client *c);
 /* ---- what happened ---- */
 
 /* Why there is no store, in words for a log, without secrets ("127.0.0.1:6379: AUTH: WRONGPASS ..."); ""
- * since it last was there. The text is the same as long as the reason is. */
+ * since it last was there. The text is the same as long as the reason is: say it if it is another one
+ * than the last that was said. */
 const char *client_last_error(const struct client *c);
 
 struct client_metrics {

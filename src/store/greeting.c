@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "base/maths.h"
 #include "store/link.h"
 #include "store/value.h"
 
@@ -13,7 +14,7 @@ static void on_welcome(void *arg, struct client_link *link, const struct text *r
 {
     if (reply != NULL && text_starts(*reply, "-")) {
         struct text said = text_trim(text_after(*reply, 1));
-        said.len = said.len < 120 ? said.len : 120;
+        said.len = min_u64(said.len, 120);
         link_fail(link, now_ns, "%s: %.*s", (const char *)arg, TEXT_ARGS(said));
     }
 }

@@ -237,6 +237,7 @@ void client_up(struct client_link *link, uint64_t now_ns)
     link->client->now_ns = now_ns;
     if (link->state == LINK_CONNECTING) {
         link->state = LINK_GREETING;
+        link->began = link->last;
         link_greet(link, now_ns);
     }
 }
@@ -352,6 +353,13 @@ static void close_it(struct client_link *link)
     link->client->driver.close(link->client->driver.arg, link);
 }
 
+void link_complain(struct client_link *link, struct text said)
+{
+    said.len = min_u64(said.len, 120);
+    link->complained = true;
+    client_complain(link->client, "%s: %.*s", link->name, TEXT_ARGS(said));
+}
+
 void link_fail(struct client_link *link, uint64_t now_ns, const char *format, ...)
 {
     char why[200];
@@ -373,6 +381,11 @@ void client_link_drop(struct client_link *link, const char *why, uint64_t now_ns
         client_complain(link->client, "%s: %s", link->name, why);
     }
     close_it(link);
+    /* Who has answered is there, though nobody wants it: as a probe that is what was asked. */
+    if (link->probing && link->state >= LINK_GREETING && link->first != link->began) {
+        link->probing = false;
+        breaker_probed(link->breaker, true, now_ns);
+    }
     end(link, false, now_ns);
 }
 

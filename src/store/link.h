@@ -34,11 +34,12 @@ struct client_link {
 
     enum link_state state;
     bool wanted;
-    bool woken;     /* the driver knows that there is something to send */
-    bool probing;   /* the breaker waits for what becomes of this */
-    bool loaded;    /* its scripts were */
-    bool forgotten; /* freed by the next client_tick() */
-    uint64_t life;  /* counts connections: who calls others can see that one has ended meanwhile */
+    bool woken;      /* the driver knows that there is something to send */
+    bool probing;    /* the breaker waits for what becomes of this */
+    bool complained; /* about refusals of calls */
+    bool loaded;     /* its scripts were */
+    bool forgotten;  /* freed by the next client_tick() */
+    uint64_t life;   /* counts connections: who calls others can see that one has ended meanwhile */
     unsigned greeting; /* questions before calls that are not answered */
     unsigned tries;    /* since it last stood for a while; link_ended() */
     uint64_t retry_ns; /* IDLE: not before */
@@ -53,6 +54,7 @@ struct client_link {
     uint64_t asked_size;  /* a power of two, or 0 */
     uint64_t first, last; /* places that are taken: asked[place % asked_size]. They go on counting
                              from connection to connection */
+    uint64_t began;       /* the first place of this connection */
     uint64_t good;        /* replies that the breaker has not been told of */
     uint64_t texts[SCRIPT_COUNT]; /* calls sent before this place find the script loaded again */
     client_answer_fn heard;
@@ -71,6 +73,8 @@ void link_tick(struct client_link *link, uint64_t now_ns); /* its timer */
 void link_set_timer(struct client_link *link, uint64_t now_ns);
 void link_bad(struct client_link *link, uint64_t now_ns); /* a failure for its breaker */
 void link_ready(struct client_link *link, uint64_t now_ns);
+/* Calls are refused there, in its own words. */
+void link_complain(struct client_link *link, struct text said);
 /* Takes the time to make a probe, if it is that time. */
 void link_try_probe(struct client_link *link, uint64_t now_ns);
 

@@ -158,7 +158,11 @@ struct text client_outgoing(struct client_link *link)
 
 void client_sent(struct client_link *link, size_t bytes)
 {
-    buffer_take(&link->out, min_u64(bytes, buffer_len(&link->out)));
+    bytes = min_u64(bytes, buffer_len(&link->out));
+    if (link->state == LINK_GREETING) {
+        explicit_bzero(link->out.at + link->out.begin, bytes); /* a password may be in it */
+    }
+    buffer_take(&link->out, bytes);
     buffer_trim(&link->out, KEPT);
 }
 

@@ -583,6 +583,35 @@ static void the_reason_is_forgotten_when_the_store_is_there(void **state)
     assert_string_equal(client_last_error(w->client), "");
 }
 
+static void refusals_of_calls_are_a_reason_until_one_is_answered(void **state)
+{
+    struct world_call a;
+    struct world_call b;
+    world_greet(w, 0);
+    send_call(&a, "alice");
+    world_say(w, 0, "-OOM command not allowed\r\n");
+    assert_string_equal(client_last_error(w->client), "one:1: OOM command not allowed");
+    send_call(&b, "bob");
+    world_say(w, 0, ANSWER);
+    assert_string_equal(client_last_error(w->client), "");
+    world_pass(w, WORLD_DEADLINE);
+}
+
+static void a_password_does_not_stay_in_memory(void **state)
+{
+    finish(NULL);
+    breakers = breakers_create(1);
+    world_prepare(w, "redis://one:1", breakers);
+    w->password = TEXT("secret");
+    world_create(w);
+    w->sockets[0].state = WORLD_UP;
+    client_up(w->sockets[0].link, w->now);
+    struct text out = client_outgoing(w->sockets[0].link);
+    assert_non_null(memmem(out.at, out.len, "secret", 6));
+    client_sent(w->sockets[0].link, out.len);
+    assert_null(memmem(out.at, out.len, "secret", 6));
+}
+
 static void a_greeting_that_is_not_answered_is_given_up(void **state)
 {
     world_up(w, 0);
@@ -627,6 +656,8 @@ int main(void)
         STORY(a_wrong_password_is_a_failure_with_a_reason_and_without_the_secret),
         STORY(a_missing_password_is_noticed_before_calls),
         STORY(the_reason_is_forgotten_when_the_store_is_there),
+        STORY(refusals_of_calls_are_a_reason_until_one_is_answered),
+        STORY(a_password_does_not_stay_in_memory),
         STORY(a_greeting_that_is_not_answered_is_given_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

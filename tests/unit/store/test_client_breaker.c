@@ -403,6 +403,28 @@ static void a_master_that_has_become_a_replica_is_left(void **state)
     world_stop(v);
 }
 
+static void a_replica_that_was_away_is_no_longer_when_it_says_so(void **state)
+{
+    struct client_world several;
+    struct client_world *v = &several;
+    struct breaker *first = breaker_find(breakers, "one:11");
+    world_start(v, "redis://one:11,two:22", breakers);
+    while (!breaker_is_open(first)) {
+        if (v->sockets[0].state == WORLD_CONNECTING) {
+            world_down(v, 0);
+        }
+        world_pass(v, WORLD_MS);
+    }
+    while (v->sockets[0].state != WORLD_CONNECTING) {
+        world_pass(v, WORLD_MS);
+    }
+    world_up(v, 0);
+    assert_true(breaker_is_open(first));
+    assert_false(world_say(v, 0, REPLICA));
+    assert_false(breaker_is_open(first));
+    world_stop(v);
+}
+
 static void without_any_host_calls_are_refused(void **state)
 {
     struct world_call a[2];
@@ -438,6 +460,7 @@ int main(void)
         STORY(a_client_that_ends_while_probing_leaves_it_to_others),
         STORY(of_several_hosts_the_first_that_is_a_master_is_used),
         STORY(a_master_that_has_become_a_replica_is_left),
+        STORY(a_replica_that_was_away_is_no_longer_when_it_says_so),
         STORY(without_any_host_calls_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
