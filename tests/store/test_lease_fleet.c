@@ -111,6 +111,47 @@ static void a_window_is_never_exceeded(void **state)
     }
 }
 
+/* ---- the store's clock is set ---- */
+
+static uint64_t excess_after(const struct weir_options *o, int64_t step_us, uint64_t seed)
+{
+    fleet_start(&fleet, &redis, o, 4, seed);
+    fleet.trouble = trouble;
+    run_randomly(&fleet, 60 + (unsigned)fleet_random(&fleet, 60), 20000);
+    fleet.step_us = step_us;
+    run_randomly(&fleet, 300, 20000);
+    uint64_t excess = fleet.excess;
+    fleet_stop(&fleet);
+    return excess;
+}
+
+static void a_clock_that_is_set_forward_gives_what_would_have_refilled(void **state)
+{
+    const struct weir_options o = bucket(400, WEIR_SECOND, 500);
+    uint64_t most[3] = {0};
+    static const int64_t steps_us[3] = {100000, 700000, INT64_C(3600000000)};
+    static const uint64_t bounds[3] = {40, 280, 500};
+    for (unsigned i = 0; i < 3; i++) {
+        for (unsigned seed = 1; seed <= SEEDS; seed++) {
+            most[i] = max_u64(most[i], excess_after(&o, steps_us[i], seed));
+        }
+        assert_true(most[i] <= bounds[i]);
+    }
+    assert_true(most[2] > most[0]);
+    print_message("more by %" PRIu64 ", %" PRIu64 ", %" PRIu64 "\n", most[0], most[1], most[2]);
+}
+
+static void a_clock_that_is_set_back_gives_nothing(void **state)
+{
+    const struct weir_options o = bucket(400, WEIR_SECOND, 500);
+    static const int64_t steps_us[3] = {-100000, -700000, -INT64_C(3600000000)};
+    for (unsigned i = 0; i < 3; i++) {
+        for (unsigned seed = 1; seed <= SEEDS; seed++) {
+            assert_int_equal(excess_after(&o, steps_us[i], seed), 0);
+        }
+    }
+}
+
 /* ---- not much less ---- */
 
 /* Every node asks for more than there is, all the time. */
@@ -192,6 +233,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_bucket_is_never_exceeded_in_any_stretch_of_time, start,
                                         stop),
         cmocka_unit_test_setup_teardown(a_window_is_never_exceeded, start, stop),
+        cmocka_unit_test_setup_teardown(a_clock_that_is_set_forward_gives_what_would_have_refilled,
+                                        start, stop),
+        cmocka_unit_test_setup_teardown(a_clock_that_is_set_back_gives_nothing, start, stop),
         cmocka_unit_test_setup_teardown(a_saturated_bucket_is_used_up_but_for_the_leases, start,
                                         stop),
         cmocka_unit_test_setup_teardown(a_saturated_window_is_used_up_but_for_the_leases, start,

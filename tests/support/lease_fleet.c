@@ -114,13 +114,18 @@ static void admit(struct fleet *f, uint64_t units)
 
 /* ---- calls ---- */
 
+static void put_clock(struct fleet *f)
+{
+    store_run_clock(f->redis, (f->now_us + (uint64_t)f->step_us) * WEIR_MICROSECOND);
+}
+
 struct store_reply fleet_run(struct fleet *f, const struct lease_call *call)
 {
     struct buffer arguments;
     unsigned count;
     buffer_init(&arguments, 65536);
     lease_put_arguments(call, &arguments, &count);
-    store_run_clock(f->redis, f->now_us * WEIR_MICROSECOND);
+    put_clock(f);
     script_put_head(&f->redis->out, lease_script(&f->scripts, call), SCRIPT_BY_SHA, count);
     buffer_put(&f->redis->out, buffer_text(&arguments));
     buffer_finish(&arguments);
@@ -267,7 +272,7 @@ void fleet_end_node(struct fleet *f, unsigned node)
 
 static const struct store_reply *verb(struct fleet *f, enum store_verb v, struct store_part *part)
 {
-    store_run_clock(f->redis, f->now_us * WEIR_MICROSECOND);
+    put_clock(f);
     script_put_call(&f->redis->out, script_for(&f->scripts, part, 1), SCRIPT_BY_SHA, v, part, 1);
     store_redis_send(f->redis);
     (void)store_redis_next(f->redis);

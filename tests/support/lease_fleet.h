@@ -48,7 +48,8 @@ struct fleet {
     unsigned nodes;
     struct fleet_trouble trouble;
     uint64_t random;
-    uint64_t now_us; /* of the store */
+    uint64_t now_us;
+    int64_t step_us; /* by which the store's clock was set */
     struct fleet_waiting *waiting;
     unsigned waiting_count;
 
