@@ -83,7 +83,8 @@ WEIR_API int weir_fleet_open(struct weir_fleet **fleet, const struct weir_fleet_
 WEIR_API void weir_fleet_close(struct weir_fleet *fleet);
 
 /* WEIR_FLEET_CALLERS_LOOP. fd: for poll(), readable when there is something to do. timeout: in how many
- * ms weir_fleet_run() wants to be called at the latest; -1: only by the fd. */
+ * ms weir_fleet_run() wants to be called at the latest; -1: only by the fd. Without that flag they are
+ * WEIR_ENOTSUP, -1 and WEIR_ENOTSUP. */
 WEIR_API int weir_fleet_fd(const struct weir_fleet *fleet);
 WEIR_API int weir_fleet_timeout_ms(const struct weir_fleet *fleet);
 WEIR_API int weir_fleet_run(struct weir_fleet *fleet);
@@ -175,6 +176,10 @@ struct weir_fleet_stats {
 };
 
 WEIR_API int weir_fleet_stats_read(struct weir_fleet *fleet, struct weir_fleet_stats *stats);
+
+/* 0, or WEIR_EIO: why the store is not there is in *error, for a person, without secrets
+ * ("10.0.0.5:6379: no connection (Connection refused)"). WEIR_EINVAL: NULL. */
+WEIR_API int weir_fleet_trouble(const struct weir_fleet *fleet, struct weir_error *error);
 
 /* ---- a ring ------------------------------------------------------------ */
 

@@ -263,6 +263,23 @@ int weir_fleet_stats_read(struct weir_fleet *fleet, struct weir_fleet_stats *sta
     return 0;
 }
 
+int weir_fleet_trouble(const struct weir_fleet *fleet, struct weir_error *error)
+{
+    int e = 0;
+    if (fleet == NULL || error == NULL) {
+        return WEIR_EINVAL;
+    }
+    pthread_mutex_t *lock = (pthread_mutex_t *)&fleet->lock;
+    (void)pthread_mutex_lock(lock);
+    for (const struct fleet_thread *t = fleet->threads; t != NULL && e == 0; t = t->next) {
+        if (t->trouble[0] != 0) {
+            e = fail(error, WEIR_EIO, "%s", t->trouble);
+        }
+    }
+    (void)pthread_mutex_unlock(lock);
+    return e;
+}
+
 size_t fleet_endpoints(const struct weir_fleet *fleet, struct fleet_endpoint *out, size_t most)
 {
     const char *endpoint;

@@ -98,6 +98,11 @@ static void close_socket(struct fleet_socket *s)
     fleet_thread_happened(s->thread);
 }
 
+static void note_reason(struct fleet_socket *s, const char *reason)
+{
+    (void)snprintf(s->thread->reason, sizeof s->thread->reason, "%.159s", reason);
+}
+
 static void end(struct fleet_socket *s, uint64_t now_ns)
 {
     struct client_link *link = s->link;
@@ -167,7 +172,10 @@ static void up(struct fleet_socket *s, uint64_t now_ns)
     uv_freeaddrinfo(s->addresses);
     s->addresses = NULL;
     watch(s, false);
-    if (fleet_secret_read(t->fleet, room, &t->secret, NULL) != 0) {
+    struct weir_error error = {0};
+    int e = fleet_secret_read(t->fleet, room, &t->secret, &error);
+    note_reason(s, error.text);
+    if (e != 0) {
         end(s, now_ns);
     } else {
         client_up(s->link, now_ns);
@@ -181,6 +189,7 @@ static void connected(struct fleet_socket *s, uint64_t now_ns)
     int error = 0;
     socklen_t size = sizeof error;
     if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) {
+        note_reason(s, strerror(error != 0 ? error : errno));
         connect_next(s, now_ns);
     } else {
         up(s, now_ns);
@@ -224,6 +233,7 @@ static bool connect_to(struct fleet_socket *s, const struct sockaddr *address, s
     }
     int e = connect(s->fd, address, size);
     if (e != 0 && errno != EINPROGRESS) {
+        note_reason(s, strerror(errno));
         close_descriptor(s);
         return false;
     }
@@ -275,6 +285,9 @@ static void on_names(uv_getaddrinfo_t *request, int status, struct addrinfo *fou
         s->lookup = NULL;
         s->addresses = found;
         s->address = status == 0 ? found : NULL;
+        if (status != 0) {
+            note_reason(s, uv_strerror(status));
+        }
         fleet_thread_happened(s->thread);
         connect_next(s, clock_boot_ns());
     }
@@ -427,6 +440,8 @@ uint64_t fleet_sockets_tick(struct fleet_thread *t, uint64_t now_ns)
     uint64_t due;
     struct fleet_socket *s;
     while ((s = overdue(t, now_ns, &due)) != NULL) {
+        note_reason(s,
+                    s->state == RESOLVING ? "its name is not found in time" : "no answer in time");
         if (s->give_up_ns <= now_ns) {
             end(s, now_ns);
         } else {

@@ -1,6 +1,7 @@
 #include "fleet/thread.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
@@ -101,6 +102,25 @@ static uint64_t take_round(struct fleet_thread *t, uint64_t now_ns)
     return min_u64(due, fleet_sockets_tick(t, now_ns));
 }
 
+/* Written down only when it changes, for whoever asks: weir_fleet_trouble(). */
+static void note_trouble(struct fleet_thread *t)
+{
+    char now[512];
+    const char *error = store_last_error(t->store);
+    if (error[0] == 0 && t->trouble[0] == 0) {
+        return;
+    }
+    bool more = error[0] != 0 && t->reason[0] != 0;
+    (void)snprintf(now, sizeof now, "%.300s%s%s%s", error, more ? " (" : "", more ? t->reason : "",
+                   more ? ")" : "");
+    now[sizeof t->trouble - 1] = 0;
+    if (strcmp(now, t->trouble) != 0) {
+        (void)pthread_mutex_lock(&t->fleet->lock);
+        memcpy(t->trouble, now, sizeof t->trouble);
+        (void)pthread_mutex_unlock(&t->fleet->lock);
+    }
+}
+
 static void take_turn(struct fleet_thread *t)
 {
     uint64_t now_ns = 0;
@@ -111,6 +131,7 @@ static void take_turn(struct fleet_thread *t)
     }
     fleet_sockets_sweep(t);
     set_timer(t, t->happened ? 0 : due);
+    note_trouble(t);
     bool quiet = !t->happened && due > now_ns && store_is_idle(t->store);
     if (t->leave_ns != UINT64_MAX && (quiet || t->leave_ns <= now_ns)) {
         fleet_thread_close(t);

@@ -49,6 +49,8 @@ struct fleet_thread {
     struct fleet_socket *sockets; /* all */
     struct fleet_socket *listed;  /* with something to do */
     struct fleet_socket *closed;  /* to be freed by the next turn */
+    char reason[160];  /* why the last attempt to connect has failed; "" since one has not */
+    char trouble[248]; /* of the store, with that; under the fleet's lock for others */
     char read[FLEET_READ_BYTES];
 };
 

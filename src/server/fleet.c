@@ -72,6 +72,8 @@ static void read_numbers(const struct weir_fleet *fleet, struct fleet_numbers *n
     read_histogram(&m->took, &n->took);
     read_endpoints(fleet, n);
     n->up = n->links > 0 && is_any_closed(n);
+    n->why.text[0] = 0;
+    (void)weir_fleet_trouble(fleet, &n->why);
 }
 
 _Static_assert(sizeof((struct fleet_endpoint){0}.name) ==
@@ -97,8 +99,8 @@ static void tell(const struct fleet_numbers *n)
             LOG_COUNT("nodes", n->nodes));
     } else {
         LOG(LEVEL_WARNING, "the store is away: on_store_failure decides",
-            LOG_COUNT("connections", n->links), LOG_COUNT("endpoints", n->endpoints_count),
-            LOG_COUNT("breakers_open", open));
+            LOG_STRING("why", n->why.text), LOG_COUNT("connections", n->links),
+            LOG_COUNT("endpoints", n->endpoints_count), LOG_COUNT("breakers_open", open));
     }
 }
 

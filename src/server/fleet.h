@@ -18,6 +18,7 @@ struct fleet_numbers {
     uint64_t nodes;
     uint64_t calls, replies, unknown, not_run, resent, late;
     uint64_t connects;
+    struct weir_error why; /* not up; text "": unknown */
     struct histogram took;
     struct fleet_endpoint_numbers endpoints[FLEET_ENDPOINTS];
     size_t endpoints_count;

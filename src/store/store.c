@@ -35,6 +35,11 @@ bool store_is_idle(const struct store *s)
     return client_in_flight(s->client) == 0;
 }
 
+const char *store_last_error(const struct store *s)
+{
+    return client_last_error(s->client);
+}
+
 void store_destroy(struct store *s, uint64_t now_ns)
 {
     if (s != NULL) {

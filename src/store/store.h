@@ -102,7 +102,8 @@ uint64_t store_fleet_size(const struct store_shared *s);
 int store_create(struct store **s, struct store_shared *shared,
                  const struct client_options *options, const struct client_driver *driver,
                  uint64_t now_ns);
-bool store_is_idle(const struct store *s); /* no call of it is out */
+bool store_is_idle(const struct store *s);           /* no call of it is out */
+const char *store_last_error(const struct store *s); /* client_last_error() */
 /* Questions that are out are answered, by on_failure. */
 void store_destroy(struct store *s, uint64_t now_ns);
 

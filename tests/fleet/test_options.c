@@ -151,6 +151,19 @@ static void a_limit_too_small_for_leases_says_that_it_is_exact(void **state)
 
 /* ---- secrets ---- */
 
+static const char *as_admin(const char *command)
+{
+    const char *words[16];
+    char copy[200];
+    size_t n = 0;
+    char *rest = copy;
+    (void)snprintf(copy, sizeof copy, "%s", command);
+    for (char *w; (w = strsep(&rest, "|")) != NULL && n < 16;) {
+        words[n++] = w;
+    }
+    return redis_node_do(&world.node[0], words, n);
+}
+
 static struct weir_fleet *open_with(struct weir_fleet_options o)
 {
     struct weir_fleet *fleet;
@@ -186,19 +199,6 @@ static void write_file(const char *path, const char *text)
     (void)fclose(f);
 }
 
-static const char *as_admin(const char *command)
-{
-    const char *words[16];
-    char copy[200];
-    size_t n = 0;
-    char *rest = copy;
-    (void)snprintf(copy, sizeof copy, "%s", command);
-    for (char *w; (w = strsep(&rest, "|")) != NULL && n < 16;) {
-        words[n++] = w;
-    }
-    return redis_node_do(&world.node[0], words, n);
-}
-
 /* The last one: from here on the test itself is not let in. */
 static void a_password_or_the_first_line_of_its_file_opens_the_store(void **state)
 {
@@ -219,6 +219,55 @@ static void a_password_or_the_first_line_of_its_file_opens_the_store(void **stat
     assert_false(gets_in((struct weir_fleet_options){.password_file = path}));
     assert_true(gets_in((struct weir_fleet_options){.user = "ali", .password = "forty"}));
     assert_false(gets_in((struct weir_fleet_options){.user = "ali", .password = "open sesame"}));
+    (void)unlink(path);
+}
+
+/* Asks until it does. */
+static void assert_says(struct weir_fleet *fleet, struct weir_fleet_limit *limit, const char *why)
+{
+    struct weir_error error = {0};
+    for (int i = 0; i < 2000; i++) {
+        struct weir_answer a;
+        assert_int_equal(weir_fleet_check(limit, "k", 1, 1, &a), 0);
+        if (weir_fleet_trouble(fleet, &error) == WEIR_EIO && strstr(error.text, why) != NULL) {
+            assert_null(strstr(error.text, "sesame"));
+            return;
+        }
+        redis_look_again_soon();
+    }
+    fail_msg("'%s' lacks '%s'", error.text, why);
+}
+
+static void why_there_is_no_store_is_told_without_secrets(void **state)
+{
+    char path[200];
+    struct weir_error error;
+    struct weir_fleet_limit_options l = fleet_hourly("why", 10);
+    (void)snprintf(path, sizeof path, "%s/password", world.folder);
+    write_file(path, "forty\n");
+    struct weir_fleet *fleet =
+        open_with((struct weir_fleet_options){.user = "ali", .password_file = path});
+    struct weir_fleet_limit *limit = fleet_limit_of(fleet, &l);
+    assert_true(fleet_await_store(limit));
+    assert_int_equal(weir_fleet_trouble(fleet, &error), 0);
+    assert_int_equal(weir_fleet_trouble(fleet, NULL), WEIR_EINVAL);
+    write_file(path, "wrong sesame\n");
+    (void)as_admin("CLIENT|KILL|USER|ali");
+    assert_says(fleet, limit, "WRONGPASS");
+    (void)unlink(path);
+    assert_says(fleet, limit, "password: No such file");
+    redis_node_kill(&world.node[0]);
+    assert_says(fleet, limit, "no connection (Connection refused)");
+    redis_node_start(&world.node[0]);
+    redis_node_await(&world.node[0]);
+    assert_string_equal(as_admin("ACL|SETUSER|ali|on|>forty|~*|+@all"), "OK");
+    write_file(path, "forty\n");
+    assert_true(fleet_await_store(limit));
+    while (weir_fleet_trouble(fleet, &error) != 0) {
+        redis_look_again_soon();
+    }
+    weir_fleet_limit_close(limit);
+    weir_fleet_close(fleet);
     (void)unlink(path);
 }
 
@@ -262,6 +311,7 @@ int main(void)
         cmocka_unit_test(options_that_make_no_sense_are_refused_with_what_was_found),
         cmocka_unit_test(limits_that_cannot_be_are_refused_with_what_was_found),
         cmocka_unit_test(a_limit_too_small_for_leases_says_that_it_is_exact),
+        cmocka_unit_test(why_there_is_no_store_is_told_without_secrets),
         cmocka_unit_test(a_changed_password_file_is_read_for_the_next_connection),
         cmocka_unit_test(a_password_or_the_first_line_of_its_file_opens_the_store),
     };

@@ -65,6 +65,11 @@ unsigned client_in_flight(const struct client *c)
     return fake.count;
 }
 
+const char *client_last_error(const struct client *c)
+{
+    return "";
+}
+
 int client_call(struct client *c, const struct client_call *call, uint64_t now_ns,
                 client_done_fn done, void *arg)
 {
