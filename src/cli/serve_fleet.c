@@ -70,8 +70,7 @@ static int open_wanted(const struct serve_settings *s, const struct wanted *w,
     }
     int e = fleet_open_bare(fleet, &o, &error);
     return e == 0 ? CLI_OK
-                  : (cli_complain(&cli_serve, "%s: %s", s->store != NULL ? "--store" : "store",
-                                  error.text),
+                  : (cli_complain(&cli_serve, "store: %s", error.text),
                      e == WEIR_EINVAL ? CLI_USAGE : CLI_FAILED);
 }
 

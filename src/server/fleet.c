@@ -20,11 +20,15 @@ static void close_thread(void *where)
     fleet_thread_close(where);
 }
 
+/* A store that is there needs no longer, and one that is away takes nothing back. */
+#define LEAVE_MS 100
+
 static uint64_t leave(struct weir_fleet *fleet, void *where)
 {
+    uint64_t ms = fleet->options.deadline_ns / WEIR_MILLISECOND + 1;
     store_shared_stop(fleet->shared);
     fleet_thread_happened(where);
-    return fleet->options.deadline_ns / WEIR_MILLISECOND + 1;
+    return ms < LEAVE_MS ? ms : LEAVE_MS;
 }
 
 /* ---- numbers ---- */

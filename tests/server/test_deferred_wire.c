@@ -303,7 +303,7 @@ static void metrics_tell_of_the_store(void **state)
 /* What was asked of the fleet: "block 0 alice". */
 static void assert_asked(size_t i, int verb, uint64_t cost, uint64_t time_ns)
 {
-    assert_true(i < scene->fleet.logged);
+    assert_true(i < slow_logged(scene));
     assert_int_equal(scene->fleet.log[i].verb, verb);
     assert_int_equal(scene->fleet.log[i].cost, cost);
     assert_int_equal(scene->fleet.log[i].time_ns, time_ns);
@@ -316,7 +316,7 @@ static void answer_in_turn(unsigned n)
     for (unsigned i = 0; i < n; i++) {
         slow_await(scene, 1);
         slow_answer(scene, 1);
-        while (scene->fleet.logged == i + 1 && i + 1 < n) {
+        while (slow_logged(scene) == i + 1 && i + 1 < n) {
             sleep_ms(1);
         }
     }
@@ -344,7 +344,7 @@ static void verbs_go_to_the_store_and_then_the_key_is_looked_at(void **state)
         threads_require(server_say(&c, verbs[i].words));
         answer_in_turn(2);
         get_check(&c, 1);
-        assert_int_equal(scene->fleet.logged, 2);
+        assert_int_equal(slow_logged(scene), 2);
         assert_asked(0, verbs[i].verb, verbs[i].cost, verbs[i].time_ns);
         assert_asked(1, REMOTE_PEEK, 1, 0);
     }
@@ -450,7 +450,7 @@ static void a_reservation_is_settled_by_the_difference_once(void **state)
         assert_asked(0, REMOTE_CHECK, 10, 0);
         assert_asked(1, ends[i].verb, ends[i].cost, ends[i].time_ns);
         assert_int_equal(strncmp(settle_at_once(&c, id), "-NORESERVATION", 14), 0);
-        assert_int_equal(scene->fleet.logged, 2);
+        assert_int_equal(slow_logged(scene), 2);
     }
     server_disconnect(&c);
 }

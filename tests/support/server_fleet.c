@@ -256,6 +256,14 @@ void slow_forget(struct slow_scene *s)
     (void)pthread_mutex_unlock(&s->fleet.lock);
 }
 
+uint64_t slow_logged(struct slow_scene *s)
+{
+    (void)pthread_mutex_lock(&s->fleet.lock);
+    uint64_t n = s->fleet.logged;
+    (void)pthread_mutex_unlock(&s->fleet.lock);
+    return n;
+}
+
 void slow_await(struct slow_scene *s, uint64_t out)
 {
     for (unsigned tries = 0; tries < 60000; tries++) {

@@ -67,7 +67,8 @@ void slow_start(struct slow_scene *s, const char *rules, const struct server_opt
 void slow_stop(struct slow_scene *s);
 
 void slow_plan(struct slow_scene *s, struct slow_plan plan);
-void slow_forget(struct slow_scene *s); /* the log, and out_most */
+void slow_forget(struct slow_scene *s);     /* the log, and out_most */
+uint64_t slow_logged(struct slow_scene *s); /* what was logged may be read then */
 
 /* Waits until so many questions are out. */
 void slow_await(struct slow_scene *s, uint64_t out);
