@@ -7,13 +7,22 @@
 
 /* ---- looking ---- */
 
+/* The last two only where a fleet shares a limit. */
 static const struct grid_column columns[] = {
-    {"LIMIT", false},     {"TIER", false},  {"RATE", false}, {"BURST", true},
-    {"ALGORITHM", false}, {"MODE", false},  {"KEYS", true},  {"CAPACITY", true},
-    {"ALLOWED", true},    {"DENIED", true}, {"NEVER", true}, {"EVICTED", true},
+    {"LIMIT", false},     {"TIER", false},   {"RATE", false}, {"BURST", true},
+    {"ALGORITHM", false}, {"MODE", false},   {"KEYS", true},  {"CAPACITY", true},
+    {"ALLOWED", true},    {"DENIED", true},  {"NEVER", true}, {"EVICTED", true},
+    {"DEGRADED", true},   {"SHARED", false},
 };
 
-static void put_limit(struct grid *g, const json_t *limit)
+#define COLUMNS (sizeof columns / sizeof columns[0])
+
+static bool is_shared(const json_t *limit)
+{
+    return strcmp(ctl_text(limit, "consistency"), "local") != 0;
+}
+
+static void put_limit(struct grid *g, const json_t *limit, bool fleet)
 {
     static const char *const counts[] = {"keys",   "capacity", "allowed",
                                          "denied", "never",    "evicted"};
@@ -29,16 +38,24 @@ static void put_limit(struct grid *g, const json_t *limit)
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         grid_put_count(g, ctl_count(limit, counts[i]));
     }
+    if (fleet) {
+        grid_put_count(g, ctl_count(limit, "degraded"));
+        grid_put(g, text_of(is_shared(limit) ? ctl_text(limit, "consistency") : "-"));
+    }
 }
 
 static void print_limits(const json_t *limits)
 {
     struct grid g;
     struct buffer out;
-    grid_init(&g, columns, sizeof columns / sizeof columns[0]);
+    bool fleet = false;
+    for (size_t i = 0; i < json_array_size(limits); i++) {
+        fleet = fleet || is_shared(json_array_get(limits, i));
+    }
+    grid_init(&g, columns, fleet ? COLUMNS : COLUMNS - 2);
     buffer_init(&out, CTL_OUTPUT_MAX);
     for (size_t i = 0; i < json_array_size(limits); i++) {
-        put_limit(&g, json_array_get(limits, i));
+        put_limit(&g, json_array_get(limits, i), fleet);
     }
     grid_print(&g, &out, 0, 0);
     ctl_print(&out);

@@ -23,7 +23,8 @@
  *
  * /v1/limits gives {"limits":[{"name","tier","algorithm","rate" ("100/min"),"count","period_ms",
  * "burst","shadow" (by the rules),"mode","keys","capacity","blocks","bytes","allowed","denied",
- * "never","evicted","reclaimed","full_denied","full_allowed","missing","shadow_denied"},...]}; one
+ * "never","evicted","reclaimed","full_denied","full_allowed","missing","shadow_denied",
+ * "consistency" (local, exact, leased, synced),"degraded" (answers without the store)},...]}; one
  * tier or rate of overrides is an item, and the built-in limit "adhoc" the last one: its rate, count,
  * period_ms and burst are null, they come with each call. /v1/keys gives the eight members of an answer (a peek of 1), and
  * "blocked_ms" (0: not, -1: without end). /v1/status gives {"version","state" (starting, ready,

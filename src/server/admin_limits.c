@@ -78,13 +78,16 @@ static void put_numbers(json_t *item, const struct weir_stats *stats)
 
 static json_t *make_item(const struct weir_rules_limit *limit)
 {
-    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:b, s:s, s:I, s:I}", "name", limit->name,
-                     "tier", limit->tier, "algorithm", weir_algorithm_name(limit->algorithm),
-                     "rate", limit->rate, "count", (json_int_t)limit->count, "period_ms",
-                     (json_int_t)(limit->period_ns / WEIR_MILLISECOND), "burst",
-                     (json_int_t)limit->burst, "shadow", limit->shadow, "mode",
-                     limit->shadow || limit->switched ? "shadow" : "enforce", "missing",
-                     (json_int_t)limit->missing, "shadow_denied", (json_int_t)limit->shadow_denied);
+    static const char *const modes[] = {"local", "exact", "leased", "synced"};
+    uint64_t degraded = limit->degraded[0] + limit->degraded[1] + limit->degraded[2];
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:b, s:s, s:I, s:I, s:s, s:I}", "name", limit->name,
+        "tier", limit->tier, "algorithm", weir_algorithm_name(limit->algorithm), "rate",
+        limit->rate, "count", (json_int_t)limit->count, "period_ms",
+        (json_int_t)(limit->period_ns / WEIR_MILLISECOND), "burst", (json_int_t)limit->burst,
+        "shadow", limit->shadow, "mode", limit->shadow || limit->switched ? "shadow" : "enforce",
+        "missing", (json_int_t)limit->missing, "shadow_denied", (json_int_t)limit->shadow_denied,
+        "consistency", modes[limit->consistency & 3], "degraded", (json_int_t)degraded);
 }
 
 static int list_one(void *arg, const struct weir_rules_limit *limit)
@@ -109,10 +112,11 @@ static int list_adhoc(const struct server *server, const struct listing *l)
         return 0;
     }
     json_t *item = json_pack(
-        "{s:s, s:s, s:s, s:n, s:n, s:n, s:n, s:b, s:s, s:I, s:I}", "name", SERVER_ADHOC, "tier", "",
-        "algorithm", weir_algorithm_name(WEIR_TOKEN_BUCKET), "rate", "count", "period_ms", "burst",
-        "shadow", 0, "mode", load_relaxed(&server->adhoc_shadow) != 0 ? "shadow" : "enforce",
-        "missing", (json_int_t)0, "shadow_denied", (json_int_t)0);
+        "{s:s, s:s, s:s, s:n, s:n, s:n, s:n, s:b, s:s, s:I, s:I, s:s, s:I}", "name", SERVER_ADHOC,
+        "tier", "", "algorithm", weir_algorithm_name(WEIR_TOKEN_BUCKET), "rate", "count",
+        "period_ms", "burst", "shadow", 0, "mode",
+        load_relaxed(&server->adhoc_shadow) != 0 ? "shadow" : "enforce", "missing", (json_int_t)0,
+        "shadow_denied", (json_int_t)0, "consistency", "local", "degraded", (json_int_t)0);
     if (item == NULL) {
         return WEIR_ENOMEM;
     }

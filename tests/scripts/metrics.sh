@@ -71,4 +71,74 @@ END
 kill -TERM "$pid"
 wait "$pid" || die "exit $? after SIGTERM"
 pid=
+cp "$dir/err" "$dir/first"
+
+# The same with a store: first there is none, then it comes.
+command -v redis-server >/dev/null || { echo "redis-server is missing" >&2; exit 77; }
+cat >"$dir/shared.yaml" <<'END'
+limits:
+  - {name: api, key: [user], rate: 3/day, on_store_failure: open}
+  - {name: shut, key: [user], rate: 3/day, on_store_failure: closed}
+  - {name: own, key: [user], rate: 3/day, consistency: local}
+END
+"$WEIR_BUILD_DIR/weir" serve --max-age 0 --config "$dir/shared.yaml" --store "redis://$dir/redis" --resp off \
+    --http 127.0.0.1:0 --admin "unix:$dir/admin" --threads 1 </dev/null >"$dir/out" 2>"$dir/err" &
+pid=$!
+tries=0
+until grep -q '^ *admin  ' "$dir/out"; do
+    tries=$((tries + 1))
+    [ "$tries" -lt 600 ] || die "the server does not start with a store"
+    sleep 0.05
+done
+http=$(sed -n 's/^ *http  *\(127\.0\.0\.1:[0-9]*\)$/\1/p' "$dir/out")
+scrape() { curl -s -m 20 -f --unix-socket "$dir/admin" http://localhost/metrics >"$dir/metrics" || die "no metrics"; }
+check() { curl -s -m 20 -o "$dir/reply" -w '%{http_code}' -d "{\"limit\":\"$1\",\"key\":\"alice\"}" "http://$http/v1/check"; }
+[ "$(check api)" = 200 ] || die "an open limit is shut"
+grep -q '"flags":\["degraded"\]' "$dir/reply" || die "an answer without the store does not say so"
+[ "$(check shut)" = 503 ] || die "a closed limit is not 503"
+curl -s -m 20 -f "http://$http/readyz" >/dev/null || die "not ready without a store"
+scrape
+for line in 'weir_store_up 0' 'weir_store_connections 0' 'weir_degraded_total{limit="api",policy="open"} 1' \
+    'weir_degraded_total{limit="shut",policy="closed"} 1' 'weir_degraded_total{limit="api",policy="local"} 0' \
+    'weir_fleet_nodes 1'; do
+    grep -qxF "$line" "$dir/metrics" || die "no '$line' in $(cat "$dir/metrics")"
+done
+grep -q 'weir_degraded_total{limit="own"' "$dir/metrics" && die "a limit of this node alone is degraded"
+redis-server --port 0 --unixsocket "$dir/redis" --save '' --daemonize no </dev/null >"$dir/redis.log" 2>&1 &
+redis=$!
+trap 'kill -KILL $redis $pid 2>/dev/null || true; rm -rf "$dir"' EXIT
+tries=0
+until scrape && grep -qxF 'weir_store_up 1' "$dir/metrics"; do
+    tries=$((tries + 1))
+    [ "$tries" -lt 1200 ] || die "the store is not found"
+    sleep 0.05
+done
+tries=0
+until check shut >/dev/null && grep -q '"flags":\[\]' "$dir/reply"; do # a slow machine may miss a deadline
+    tries=$((tries + 1))
+    [ "$tries" -lt 200 ] || die "the store is not asked"
+    sleep 0.05
+done
+scrape
+grep -qxF "weir_breaker_open{endpoint=\"$dir/redis\"} 0" "$dir/metrics" || die "the breaker: $(grep breaker "$dir/metrics")"
+for family in weir_store_connects_total weir_store_calls_total 'weir_store_ended_total{result="replied"}' \
+    weir_store_duration_seconds_count; do
+    [ "$(sed -n "s/^$family //p" "$dir/metrics")" -ge 1 ] || die "no $family"
+done
+for family in weir_store_resent_total weir_store_late_total weir_deferred_total weir_deferred_abandoned_total \
+    'weir_store_ended_total{result="unknown"}' 'weir_store_ended_total{result="not_run"}' \
+    'weir_denials_remembered_total{limit="api"}'; do
+    grep -q "^$family [0-9]" "$dir/metrics" || die "no $family"
+done
+"$python" -c '
+import sys
+from prometheus_client.parser import text_string_to_metric_families
+list(text_string_to_metric_families(open(sys.argv[1], encoding="utf-8").read()))' "$dir/metrics" || die "not Prometheus"
+kill -TERM "$pid"
+wait "$pid" || die "exit $? after SIGTERM"
+pid=
+kill "$redis"
+wait "$redis" || true
+[ "$(grep -c 'the store is away' "$dir/err")" -le 1 ] || die "the log repeats itself"
+cp "$dir/first" "$dir/err"
 grep -q 'audit reload address=127\.0\.0\.1 role=admin' "$dir/err" || die "no audit line of the reload"
