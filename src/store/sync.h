@@ -67,10 +67,9 @@ struct sync_call {
     uint64_t hash[2];
     uint64_t made_ns;
     int64_t delta; /* units; negative: more come back than were taken */
-    int64_t
-        window; /* windows: the one it belongs to, -1: the store's; buckets: how far the units lead
-                       by themselves, in us, ... */
-    int64_t extra; /* windows: units of the window before; buckets: ... and 1/STORE_PARTS us */
+    /* Windows: the one it belongs to, -1: the store's. Buckets: how far the units lead alone, in us. */
+    int64_t window;
+    int64_t extra; /* windows: units of the window before */
 };
 
 enum {

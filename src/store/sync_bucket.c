@@ -98,14 +98,15 @@ static void bucket_hear(struct sync_view *v, const struct store_params *p,
     }
 }
 
+/* Rounded up to whole us, so that a state whose rate has no remainder stays a plain number. */
 static void bucket_tell(const struct sync_delta *d, uint64_t now_ns, struct sync_told *told)
 {
     /* It has drained since then by this clock, which may be fast: one tick of each ns is 1/128. */
     i128 lead = d->full_at - ticks_of(now_ns) + sub_floor0(now_ns, d->since_ns);
-    i128 most = (i128)(STORE_MOST / 4) * STORE_PARTS;
-    lead = lead > most ? most : lead < -most ? -most : lead;
-    i128 us = lead / STORE_PARTS - (lead % STORE_PARTS < 0);
-    *told = (struct sync_told){d->units, (int64_t)us, (int64_t)(lead - us * STORE_PARTS)};
+    i128 most = (i128)(STORE_MOST / 4);
+    i128 us = lead / STORE_PARTS + (lead % STORE_PARTS > 0);
+    us = us > most ? most : sync_max(us, -most);
+    *told = (struct sync_told){d->units, (int64_t)us, 0};
 }
 
 /* A bucket goes on by itself. */

@@ -70,8 +70,8 @@ struct sync_view {
 /* What a delta is in a call. */
 struct sync_told {
     int64_t units;
-    int64_t at;    /* windows: which; buckets: how far it leads alone, in us, ... */
-    int64_t extra; /* windows: units of the one before; buckets: ... and its remainder */
+    int64_t at;    /* windows: which; buckets: how far it leads alone, in us, rounded up */
+    int64_t extra; /* windows: units of the one before */
 };
 
 /* False: an algorithm that has no `synced`. */

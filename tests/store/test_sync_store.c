@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/maths.h"
 #include "support/oracle_trace.h"
@@ -106,6 +107,15 @@ static struct weir_answer peek(uint64_t now_ns)
     (void)store_redis_next(&redis);
     assert_int_equal(script_answer(store_redis_next(&redis), &part, 1, &a, NULL), 0);
     return a;
+}
+
+static struct text state_of_key(void)
+{
+    struct store_key key;
+    store_key(&fake.limit.head, NO_SHARD, TEXT(KEY), &key);
+    key.at[key.len] = '\0';
+    const struct store_reply *v = store_redis_do(&redis, "GET", key.at);
+    return v->type == '$' ? v->text : TEXT("0:0");
 }
 
 static int64_t units_of(const struct sync_call *call)
@@ -279,6 +289,44 @@ static void a_small_burst_does_not_cost_its_rate(void **state)
         (void)exchange(&nodes[0], now_ns);
     }
     assert_in_range(admitted, 4900, 5002);
+    stop();
+}
+
+/* One node at a million a second: each millisecond a thousand of them. */
+static void a_million_decisions_are_a_dozen_calls(void **state)
+{
+    struct store_limit *l = fake_limit(&fake, WEIR_TOKEN_BUCKET, 1000000, WEIR_SECOND, 1000000);
+    struct sync_counts n;
+    struct timespec from, to;
+    uint64_t admitted = 0;
+    uint64_t spent_ns = 0;
+    start(1);
+    for (uint64_t now_ns = 0; now_ns < WEIR_SECOND; now_ns += MS) {
+        (void)clock_gettime(CLOCK_MONOTONIC, &from);
+        admitted += fake_admit(nodes[0].syncs, l, KEY, 1000, now_ns + nodes[0].ahead_ns);
+        (void)clock_gettime(CLOCK_MONOTONIC, &to);
+        spent_ns += (uint64_t)(to.tv_sec - from.tv_sec) * WEIR_SECOND + (uint64_t)to.tv_nsec -
+                    (uint64_t)from.tv_nsec;
+        (void)exchange(&nodes[0], now_ns);
+    }
+    sync_counts(nodes[0].syncs, &n);
+    print_message("%" PRIu64 " ns for each decision, %" PRIu64 " calls for %" PRIu64 "\n",
+                  spent_ns / admitted, n.exchanges, admitted);
+    assert_int_equal(admitted, 1000000);
+    assert_in_range(n.exchanges, 9, 11);
+    stop();
+}
+
+/* The state is that of `exact`: a plain number where the rate has no remainder. */
+static void a_synced_bucket_is_no_larger_than_an_exact_one(void **state)
+{
+    struct store_limit *l = fake_limit(&fake, WEIR_TOKEN_BUCKET, 1000, WEIR_SECOND, 100);
+    start(1);
+    (void)fake_admit(nodes[0].syncs, l, KEY, 50, 12345 + nodes[0].ahead_ns);
+    (void)exchange(&nodes[0], MS + 23456);
+    struct text value = state_of_key();
+    assert_int_equal(value.len, 16);
+    assert_null(memchr(value.at, ':', value.len));
     stop();
 }
 
@@ -480,15 +528,6 @@ static void whatever_is_lost_the_fleet_admits_no_more_than_the_bound(void **stat
     assert_true(degraded > 0);
 }
 
-static struct text state_of_key(void)
-{
-    struct store_key key;
-    store_key(&fake.limit.head, NO_SHARD, TEXT(KEY), &key);
-    key.at[key.len] = '\0';
-    const struct store_reply *v = store_redis_do(&redis, "GET", key.at);
-    return v->type == '$' ? v->text : TEXT("0:0");
-}
-
 /* What the store has counted in a window that does not end. */
 static uint64_t counted(void)
 {
@@ -555,6 +594,8 @@ int main(void)
         cmocka_unit_test(a_delta_of_a_window_that_is_over_counts_there_or_is_dropped),
         cmocka_unit_test(a_store_whose_clock_was_set_back_goes_on),
         cmocka_unit_test(a_small_burst_does_not_cost_its_rate),
+        cmocka_unit_test(a_million_decisions_are_a_dozen_calls),
+        cmocka_unit_test(a_synced_bucket_is_no_larger_than_an_exact_one),
         cmocka_unit_test(whatever_is_lost_the_fleet_admits_no_more_than_the_bound),
         cmocka_unit_test(units_are_never_lost_and_counted_twice_only_with_a_lost_reply),
         cmocka_unit_test(a_bucket_in_the_store_leads_at_least_as_far_as_one_that_all_had_asked),

@@ -2,14 +2,13 @@
 -- units are added whatever the quota and the debt, and the state is that of `check`. Made for this verb
 -- alone: in the calls of the others it is nothing but text.
 --
--- cost is the delta, negative if units come back. Of buckets, `wait` and ARGV[9] say how far the delta
--- would lead by itself, negative if it has drained since. Of windows, `wait` says which one it was
--- admitted in, -1 if the node did not know, and ARGV[9] is what it admitted in the one before.
+-- cost is the delta, negative if units come back. Of buckets, `wait` says how far the delta would lead
+-- by itself, negative if it has drained since. Of windows, `wait` says which one it was admitted in, -1
+-- if the node did not know, and ARGV[9] is what it admitted in the one before.
 --
 -- Answers {now, x, y, z, end of a block or 0, dropped}: x, y how far a bucket leads; or x the window, y
 -- its count, z that of the one before it; dropped: units of windows that nobody counts any more.
 if verb == 'sync' then
-    local extra = tonumber(ARGV[9])
     local MOST = 4503599627370495 -- 2^52 - 1
 
     -- Nothing is cut off, but for what a double cannot hold.
@@ -30,8 +29,8 @@ if verb == 'sync' then
         end
         local du, dr = times(p.cost, p.a, p.b)
         u, r = carry(u + du, r + dr)
-        if p.cost > 0 and (p.wait > u or p.wait == u and extra > r) then
-            u, r = p.wait, extra
+        if p.cost > 0 and p.wait > u then
+            u, r = p.wait, 0
         end
         p.u, p.r = min(u, FOREVER - 1 - now), r
         if p.cost > 0 or p.found and (p.cost < 0 or p.pulled) then
@@ -46,7 +45,7 @@ if verb == 'sync' then
     -- What belongs to a window that has not begun here counts in the one that has: it was admitted
     -- before now.
     local function window_sync(p, current, previous)
-        local dropped = 0
+        local older, dropped = tonumber(ARGV[9]), 0
         local function add(n, index)
             if index < 0 or index >= p.index then
                 p[current] = bounded(p[current] + n)
@@ -57,8 +56,8 @@ if verb == 'sync' then
             end
         end
         add(p.cost, p.wait)
-        add(extra, p.wait < 0 and p.wait or p.wait - 1)
-        if p.cost ~= 0 or extra ~= 0 or p.pulled then
+        add(older, p.wait < 0 and p.wait or p.wait - 1)
+        if p.cost ~= 0 or older ~= 0 or p.pulled then
             p.ops.save(p)
         end
         return { now, p.index, p[current], previous and p[previous] or 0, p.block, dropped }
