@@ -9,7 +9,6 @@
 
 /* What `fleet_size: auto` may come to: for a bound that grows with it. */
 #define NODES_LIKELY 10
-#define FLOOD 10u /* times the rate, as sync_is_loose() has it */
 
 /* ---- the different numbers of a limit ---- */
 
@@ -86,8 +85,8 @@ static void check_bound(const struct config *config, const struct limit_config *
                 "rate may let pass %llu where %llu are allowed: expected a longer period or a "
                 "larger burst, a shorter sync, or another consistency",
                 TEXT_ARGS(limit->name), tier.len > 0 ? ", tier " : "", TEXT_ARGS(tier),
-                duration_print(limit->sync_ns, every), (unsigned long long)nodes, FLOOD,
-                (unsigned long long)sync_bound(params, nodes, limit->sync_ns, rtt_ns, FLOOD),
+                duration_print(limit->sync_ns, every), (unsigned long long)nodes, SYNC_FLOOD,
+                (unsigned long long)sync_bound(params, nodes, limit->sync_ns, rtt_ns, SYNC_FLOOD),
                 (unsigned long long)params->quota);
     }
 }

@@ -77,6 +77,8 @@ static void forget(const struct piece *p)
     known_forget(shared->known, p->hash);
     if (p->limit->mode == REMOTE_LEASED) {
         lease_forget(shared->leases, p->limit, p->shard, p->key);
+    } else if (p->limit->mode == REMOTE_SYNCED) {
+        sync_hurry(shared->syncs, p->limit, p->shard, p->key);
     }
 }
 

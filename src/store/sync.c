@@ -220,6 +220,23 @@ void sync_refund(struct syncs *y, struct store_limit *limit, struct text shard, 
     lock_release(&s->lock);
 }
 
+void sync_hurry(struct syncs *y, const struct store_limit *limit, struct text shard,
+                struct text key)
+{
+    struct hash hash = hash_of(y, limit, shard, key);
+    struct sync_stripe *s = sync_stripe_of(&y->table, hash);
+    lock_take(&s->lock);
+    struct sync_key *k = sync_stripe_find(&y->table, s, hash);
+    if (k != NULL) {
+        k->used = true;
+        k->hurry = k->in_flight;
+        if (!k->in_flight) {
+            sync_stripe_schedule(s, k, 0);
+        }
+    }
+    lock_release(&s->lock);
+}
+
 /* ---- exchanges: making them ---- */
 
 static void make_call(struct sync_stripe *s, struct sync_key *k, uint64_t now_ns,
@@ -390,7 +407,9 @@ static void land(struct syncs *y, struct sync_stripe *s, struct sync_key *k, uin
 {
     k->in_flight = false;
     count_dropped(y, k);
-    sync_stripe_schedule(s, k, is_wanted(k) ? next_ns(y, k, now_ns) : idle_ns(k, now_ns));
+    uint64_t due_ns = k->hurry ? now_ns : is_wanted(k) ? next_ns(y, k, now_ns) : idle_ns(k, now_ns);
+    k->hurry = false;
+    sync_stripe_schedule(s, k, due_ns);
 }
 
 /* Y3. A delta that gives back is not told again: twice would be too much. */

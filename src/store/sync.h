@@ -38,9 +38,13 @@
  * whose e_i is the latest. i admitted by the total at e_i plus its own since, so these are at most L
  * together. What is missing in the total at e_i are units of others, each j of which told at e_j, not
  * later, all that it had admitted when it made that exchange. It has not heard the next one, made S
- * later, which takes RTT: so its untold units were offered within S + RTT; and they are at most L
- * because j alone admits no more. An exchange without a reply makes S longer by S each time, up to 5 S;
- * where RTT is longer than S, it counts twice. A node that dies takes at most the same with it.
+ * later, which takes RTT: so its untold units were offered within S + RTT; and they are at most L (of a
+ * bucket, and what refills meanwhile) because j alone admits no more. An exchange without a reply makes S
+ * longer by S each time, up to 5 S; where RTT is longer than S, it counts twice. A node that dies takes
+ * at most the same with it.
+ *
+ * REFUND, PENALISE and CHECK with a wait take a bucket that leads further than quota and max_debt by more
+ * than a second for one of a clock that was set back, as in `exact`, and forgive the debt beyond that.
  */
 #ifndef WEIR_STORE_SYNC_H
 #define WEIR_STORE_SYNC_H
@@ -87,6 +91,10 @@ int sync_ask(struct syncs *y, struct store_limit *limit, struct text shard, stru
 void sync_refund(struct syncs *y, struct store_limit *limit, struct text shard, struct text key,
                  uint64_t units, uint64_t now_ns);
 
+/* The key was blocked, reset or otherwise changed through this node: it is exchanged at once. */
+void sync_hurry(struct syncs *y, const struct store_limit *limit, struct text shard,
+                struct text key);
+
 /* The next exchange that is due. False: none now. */
 bool sync_next(struct syncs *y, uint64_t now_ns, struct sync_call *call);
 uint64_t sync_due(const struct syncs *y); /* UINT64_MAX: none */
@@ -114,11 +122,13 @@ struct sync_counts {
 
 void sync_counts(const struct syncs *y, struct sync_counts *counts);
 
+#define SYNC_FLOOD 10u /* times the rate: what is warned of */
+
 /*
  * The bound above, in units per window or per time to fill, if the fleet is offered `times` times the
  * limit's rate, each node the same part of it: L + (N-1) min(L, times R (S + rtt) / N). Saturates.
  *
- * sync_is_loose(): what `weir config check` warns of: it is above 1.5 L at ten times the rate. So with
+ * sync_is_loose(): what `weir config check` warns of: it is above 1.5 L at SYNC_FLOOD times the rate. So with
  * S = 100 ms windows should be longer than 2 s, and bursts larger than 2 s of the rate.
  */
 uint64_t sync_bound(const struct store_params *params, uint64_t nodes, uint64_t sync_ns,

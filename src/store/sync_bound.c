@@ -2,8 +2,6 @@
 
 #include "base/maths.h"
 
-#define FLOOD 10u /* times the rate: what a warning is about */
-
 /* Units at `times` times the limit's rate within `us`. */
 static u128 offered(const struct store_params *p, u128 us, uint64_t times)
 {
@@ -28,6 +26,6 @@ uint64_t sync_bound(const struct store_params *params, uint64_t nodes, uint64_t 
 bool sync_is_loose(const struct store_params *params, uint64_t nodes, uint64_t sync_ns,
                    uint64_t rtt_ns)
 {
-    uint64_t bound = sync_bound(params, nodes, sync_ns, rtt_ns, FLOOD);
+    uint64_t bound = sync_bound(params, nodes, sync_ns, rtt_ns, SYNC_FLOOD);
     return bound - params->quota > params->quota / 2;
 }

@@ -20,6 +20,7 @@ struct sync_key {
     bool in_flight;           /* the call is out; then the key is in no heap */
     bool again;               /* the call was lost */
     bool used;                /* asked for since the last call was made */
+    bool hurry;               /* the next call is to follow that one at once */
     uint64_t used_ns;
     uint64_t made_ns;     /* the last call; 0: none */
     uint64_t told_ns;     /* the last that was not sent again: it told all that there was */

@@ -31,7 +31,7 @@ static struct {
     struct weir_answer lease_answer;
     struct weir_answer sync_answer;
     int sync_says;
-    unsigned leases_lost, leases_replied, lease_refunds, lease_forgets, sync_refunds;
+    unsigned leases_lost, leases_replied, lease_refunds, lease_forgets, sync_refunds, sync_hurries;
     unsigned lease_due, sync_due; /* calls that come by themselves */
 } fake;
 
@@ -217,6 +217,12 @@ int sync_ask(struct syncs *y, struct store_limit *limit, struct text shard, stru
 {
     *answer = fake.sync_answer;
     return fake.sync_says;
+}
+
+void sync_hurry(struct syncs *y, const struct store_limit *limit, struct text shard,
+                struct text key)
+{
+    fake.sync_hurries++;
 }
 
 void sync_refund(struct syncs *y, struct store_limit *limit, struct text shard, struct text key,

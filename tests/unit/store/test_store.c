@@ -220,6 +220,11 @@ static void verbs_go_to_the_store_and_fail_without_it(void **state)
     fake_end(0, CLIENT_REPLIED, &one, NOW);
     assert_int_equal(t.error, 0);
     assert_int_equal(fake.lease_forgets, 1);
+    struct store_limit *synced = limit("synced", 1000, REMOTE_SYNCED, REMOTE_FAIL_OPEN);
+    struct remote_part q = part(synced, "alice", 1);
+    assert_int_equal(ask_parts(REMOTE_RESET, &q, 1, 0, NOW), REMOTE_PENDING);
+    fake_end(0, CLIENT_REPLIED, &one, NOW);
+    assert_int_equal(fake.sync_hurries, 1);
     assert_int_equal(ask_parts(REMOTE_REFUND, &p, 1, 0, NOW), REMOTE_PENDING);
     assert_non_null(strstr(fake.calls[0].arguments, " 9007199254740992 ")); /* just now */
     fake_end(0, CLIENT_UNKNOWN, NULL, NOW);

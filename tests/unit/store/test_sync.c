@@ -536,6 +536,24 @@ static void many_keys_are_due_in_the_order_of_their_times(void **state)
     }
 }
 
+static void a_key_that_was_changed_by_hand_is_exchanged_at_once(void **state)
+{
+    struct store_limit *l = bucket();
+    (void)fake_ask(node, l, "k", 10, T0);
+    struct sync_call c = next(T0);
+    assert_int_equal(say(&c, T0, 1000000, 0, 0, T0), 0);
+    none(T0 + MS);
+    sync_hurry(node, l, NO_SHARD, TEXT("k"));
+    sync_hurry(node, l, NO_SHARD, TEXT("nobody"));
+    c = next(T0 + MS);
+    sync_hurry(node, l, NO_SHARD, TEXT("k")); /* once more, while that is on its way */
+    assert_int_equal(say(&c, T0, 1000000, 0, 0, T0 + RTT), 0);
+    c = next(T0 + RTT);
+    assert_int_equal(say(&c, T0, 0, 0, 0, T0 + 2 * RTT), 0);
+    none(T0 + 2 * RTT);
+    assert_int_equal(fake_ask(node, l, "k", 1, T0 + 2 * RTT).remaining, 9);
+}
+
 static void after_stop_every_delta_is_due_at_once(void **state)
 {
     struct store_limit *l = bucket();
@@ -623,6 +641,7 @@ int main(void)
         TEST(an_idle_key_is_kept_until_it_is_as_good_as_new),
         TEST(a_full_table_forgets_who_is_idle_and_else_says_so),
         TEST(many_keys_are_due_in_the_order_of_their_times),
+        TEST(a_key_that_was_changed_by_hand_is_exchanged_at_once),
         TEST(after_stop_every_delta_is_due_at_once),
         TEST(a_block_in_the_store_denies_here),
         TEST(the_bound_is_far_above_short_windows_and_small_bursts),
