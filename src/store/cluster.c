@@ -36,6 +36,7 @@ struct topology {
     struct client_link *asked; /* for the map; NULL: nobody */
     bool known;                /* there is a map */
     bool stale;
+    bool nobody;    /* was there to be asked */
     unsigned tries; /* to get a map in which all can be reached */
     uint64_t ask_ns;
     uint64_t sweep_ns;
@@ -240,6 +241,7 @@ static void refresh(struct topology *t, uint64_t now_ns)
     struct client_link *link = anybody(t);
     if (link == NULL) {
         want_seeds(t, now_ns);
+        t->nobody = true;
         t->ask_ns = now_ns + GAP_FIRST;
     } else if (client_ask(link, words, 2, on_map, t) == 0) {
         t->asked = link;
@@ -268,6 +270,7 @@ static int create(struct client *c, uint64_t now_ns, struct topology **out)
         return WEIR_ENOMEM;
     }
     t->stale = true;
+    t->nobody = true;
     *out = t;
     return 0;
 }
@@ -310,7 +313,8 @@ static void greet(struct topology *t, struct client_link *link, uint64_t now_ns)
 static void ready(struct topology *t, struct client_link *link, uint64_t now_ns)
 {
     (void)link;
-    if (!t->known) {
+    if (t->nobody) {
+        t->nobody = false;
         t->ask_ns = now_ns;
     }
     if (t->stale) {

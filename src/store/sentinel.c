@@ -203,14 +203,24 @@ static size_t votes_for_master(const struct topology *t)
     return votes;
 }
 
-/* Somebody has named another than the master. */
+/* Whether the master is replaced by whom a Sentinel names. */
 static void weigh(struct topology *t, const struct watcher *w, uint64_t now_ns)
 {
+    if (w->named.port == 0 || names(w, t->master)) {
+        return;
+    }
     size_t votes = votes_for(t, &w->named);
     bool more = votes > votes_for_master(t);
     if (more && (!stands(t) || 2 * votes > t->count)) {
-        struct store_host named = w->named;
-        follow(t, &named, now_ns);
+        follow(t, &w->named, now_ns);
+    }
+}
+
+/* What was not enough against a master that stood may be so now. */
+static void weigh_all(struct topology *t, uint64_t now_ns)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        weigh(t, &t->watchers[i], now_ns);
     }
 }
 
@@ -262,9 +272,7 @@ static void on_named(void *arg, struct client_link *link, const struct text *rep
         doubt(t, now_ns);
         w->named = named;
     }
-    if (named.port != 0 && !names(w, t->master)) {
-        weigh(t, w, now_ns);
-    }
+    weigh(t, w, now_ns);
     settle(t, now_ns);
 }
 
@@ -360,11 +368,12 @@ static void gone(struct topology *t, struct client_link *link, uint64_t now_ns)
     if (w != NULL) {
         w->named.port = 0;
     }
-    if (link == t->master) {
-        t->role_asked = false;
-    }
     if (link == t->master || (w != NULL && w == t->keeper)) {
         doubt(t, now_ns);
+    }
+    if (link == t->master) {
+        t->role_asked = false;
+        weigh_all(t, now_ns);
     }
     client_reroute(t->client, now_ns);
 }

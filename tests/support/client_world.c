@@ -8,12 +8,12 @@
 
 /* ---- the driver ---- */
 
+/* A link that was forgotten and one that came later may have the same address. */
 static struct world_socket *socket_of(struct client_world *w, struct client_link *link)
 {
-    for (unsigned i = 0; i < w->count; i++) {
-        if (w->sockets[i].link == link) {
-            return &w->sockets[i];
-        }
+    struct world_socket *known = client_link_data(link);
+    if (known != NULL) {
+        return known;
     }
     assert(w->count < WORLD_SOCKETS);
     struct world_socket *s = &w->sockets[w->count++];
