@@ -16,10 +16,12 @@ uint64_t sync_bound(const struct store_params *params, uint64_t nodes, uint64_t 
                     uint64_t rtt_ns, uint64_t times)
 {
     u128 us = ((u128)sync_ns + rtt_ns) / WEIR_MICROSECOND;
-    u128 others = max_u64(nodes, 1) - 1;
-    u128 one = offered(params, us, times) / max_u64(nodes, 1);
-    one = one < params->quota ? one : params->quota;
-    u128 bound = params->quota + others * one;
+    u128 all = max_u64(nodes, 1);
+    u128 units = offered(params, us, times);
+    u128 most = all * params->quota; /* L each */
+    units = units < most ? units : most;
+    /* Divided last: a part of a unit for each of many nodes is some units together. */
+    u128 bound = params->quota + units * (all - 1) / all;
     return bound > UINT64_MAX ? UINT64_MAX : (uint64_t)bound;
 }
 

@@ -130,6 +130,9 @@ static void a_bound_far_above_the_limit_is_told(void **state)
     assert_non_null(strstr(told(STORE "limits: [{name: l, key: [], rate: 100/s, consistency: "
                                       "synced}]"),
                            "10 nodes"));
+    assert_non_null(strstr(told(STORE "limits: [{name: l, key: [], rate: 5/s, consistency: "
+                                      "synced}]"),
+                           "may let pass 9 where 5 are allowed"));
 }
 
 static void a_url_is_looked_at_and_a_secret_in_it_never_told(void **state)
