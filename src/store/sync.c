@@ -83,7 +83,7 @@ static uint64_t degraded_after(const struct sync_key *k, uint64_t now_ns)
 /* When the next exchange may be. After one that was sent again, what it left behind has waited. */
 static uint64_t next_ns(const struct syncs *y, const struct sync_key *k, uint64_t now_ns)
 {
-    bool first = k->made_ns == 0 || load_relaxed(&y->stopping) != 0;
+    bool first = k->made_ns == 0 || (load_relaxed(&y->stopping) != 0 && !k->again);
     uint64_t from_ns = k->again ? k->made_ns : k->told_ns;
     return first ? now_ns : max_u64(now_ns, add_sat(from_ns, k->limit->sync_ns));
 }

@@ -91,17 +91,27 @@ static uint64_t window_refund(struct sync_view *v, const struct store_params *p,
     return n;
 }
 
+/* The store's window is that of its time, or one that its clock was in before it was set back by up to
+ * a second; whatever else the number says. */
+static int64_t heard_window(const struct sync_view *v, const struct store_params *p,
+                            const struct sync_heard *heard)
+{
+    int64_t least = window_at(v, p, heard->store_us);
+    int64_t most = window_at(v, p, heard->store_us + WEIR_SECOND / WEIR_MICROSECOND);
+    return heard->x < least ? least : heard->x > most ? most : heard->x;
+}
+
 static void window_hear(struct sync_view *v, const struct store_params *p,
                         const struct sync_heard *heard, uint64_t now_ns)
 {
     int64_t before = v->window;
     uint64_t mine = v->mine;
     uint64_t doubtful = v->doubtful;
-    v->window = heard->x;
+    v->window = heard_window(v, p, heard);
     v->current = (uint64_t)heard->y;
     v->previous = (uint64_t)heard->z;
     int64_t window = window_at(v, p, sync_latest_us(v, now_ns));
-    view_to_window(v, window > heard->x ? window : heard->x);
+    view_to_window(v, window > v->window ? window : v->window);
     delta_to_window(v, v->window);
     bool same = before == v->window || before == SYNC_NO_WINDOW;
     v->mine = same ? mine : 0;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "support/oracle_trace.h"
 #include "support/sync_fakes.h"
 
 #define T0 (1000 * WEIR_SECOND)
@@ -434,6 +435,35 @@ static void who_sleeps_is_told_once_that_a_key_has_become_due(void **state)
     sync_lost(node, &c, T0);
 }
 
+/* Of any store that speaks so: a question is answered, with no more than there is. */
+static void whatever_numbers_a_store_says_a_decision_is_one(void **state)
+{
+    static const int algorithms[] = {WEIR_TOKEN_BUCKET, WEIR_FIXED_WINDOW, WEIR_SLIDING_WINDOW};
+    struct oracle_random g = {7};
+    for (unsigned i = 0; i < 3000; i++) {
+        struct store_limit *l = fake_limit(&fake, algorithms[i % 3], oracle_magnitude(&g, 1, 1000),
+                                           oracle_magnitude(&g, 10, 1000000) * MS, 0);
+        (void)fake_ask(node, l, "k", 1, T0);
+        for (unsigned n = 0; n < 4; n++) {
+            uint64_t now_ns = T0 + n * S_NS;
+            struct sync_call c = next(now_ns);
+            struct store_reply r = {.type = ':', .n = 6};
+            for (unsigned at = 0; at < 6; at++) {
+                int64_t x = (int64_t)oracle_magnitude(&g, 0, STORE_MOST);
+                r.integers[at] = at == 1 && oracle_once_in(&g, 2) ? -x : x;
+            }
+            assert_int_equal(sync_reply(node, &c, &r, now_ns), 0);
+            struct weir_answer a = fake_ask(node, l, "k", 1, now_ns);
+            assert_true(a.remaining <= l->numbers->params.quota);
+            assert_int_equal(a.granted, a.verdict == WEIR_ALLOW);
+            sync_refund(node, l, NO_SHARD, TEXT("k"), 1, now_ns);
+            (void)fake_ask(node, l, "k", l->numbers->params.quota, now_ns + S_NS / 2);
+        }
+        syncs_destroy(node);
+        assert_int_equal(syncs_create(&node, 4), 0);
+    }
+}
+
 static void a_key_that_was_idle_is_not_degraded_by_that(void **state)
 {
     struct store_limit *l = bucket();
@@ -636,6 +666,7 @@ int main(void)
         TEST(five_s_without_an_answer_are_degraded_until_there_is_one),
         TEST(a_reply_that_is_none_counts_as_lost),
         TEST(who_sleeps_is_told_once_that_a_key_has_become_due),
+        TEST(whatever_numbers_a_store_says_a_decision_is_one),
         TEST(a_key_that_was_idle_is_not_degraded_by_that),
         TEST(a_key_is_exchanged_while_it_is_used_and_then_forgotten),
         TEST(an_idle_key_is_kept_until_it_is_as_good_as_new),
