@@ -185,7 +185,8 @@ int fleet_open_bare(struct weir_fleet **out, const struct weir_fleet_options *op
     }
     struct weir_fleet *f = calloc(1, sizeof *f);
     if (f == NULL) {
-        return fail(error, WEIR_ENOMEM, "no memory for a fleet");
+        (void)fail(error, WEIR_ENOMEM, "no memory for a fleet");
+        return WEIR_ENOMEM;
     }
     (void)pthread_mutex_init(&f->lock, NULL);
     f->face.ops = &fleet_ops;

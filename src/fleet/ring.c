@@ -119,17 +119,18 @@ int weir_ring_open(struct weir_ring **ring, const char *const *nodes, size_t cou
     struct weir_ring *r = malloc(sizeof *r);
     struct bidder *bidders = malloc(count * sizeof *bidders);
     if (r == NULL || bidders == NULL) {
-        e = fail(error, WEIR_ENOMEM, "no memory for a ring of %zu nodes", count);
-    } else {
-        e = sort_bidders(nodes, count, bidders, error);
+        free(bidders);
+        free(r);
+        return fail(error, WEIR_ENOMEM, "no memory for a ring of %zu nodes", count);
     }
+    e = sort_bidders(nodes, count, bidders, error);
     if (e == 0) {
         share_out(r, bidders, count);
         *ring = r;
-        r = NULL;
+    } else {
+        free(r);
     }
     free(bidders);
-    free(r);
     return e;
 }
 

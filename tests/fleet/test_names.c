@@ -1,0 +1,159 @@
+/* Names of stores: the resolver is the test's, may hang, and knows several addresses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <dlfcn.h>
+#include <netdb.h>
+#include <semaphore.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "support/fleet_open.h"
+#include "support/redis_world.h"
+
+static struct redis_world world;
+static sem_t go_on;
+static uint64_t asked; /* of slow.test */
+
+typedef int (*resolve_fn)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+
+static resolve_fn real(void)
+{
+    resolve_fn fn;
+    void *found = dlsym(RTLD_NEXT, "getaddrinfo");
+    memcpy(&fn, &found, sizeof fn);
+    return fn;
+}
+
+/* In place of the C library's, for libuv too: slow.test hangs; two.test has two addresses, at the first of
+ * which nobody listens. */
+__attribute__((visibility("default"))) int getaddrinfo(const char *node, const char *service,
+                                                       const struct addrinfo *hints,
+                                                       struct addrinfo **found)
+{
+    if (node != NULL && strcmp(node, "slow.test") == 0) {
+        (void)fetch_add(&asked, 1);
+        (void)sem_wait(&go_on);
+        return EAI_FAIL;
+    }
+    if (node != NULL && strcmp(node, "two.test") == 0) {
+        int e = real()("127.0.0.2", service, hints, found);
+        return e != 0 ? e : real()("127.0.0.1", service, hints, &(*found)->ai_next);
+    }
+    return real()(node, service, hints, found);
+}
+
+static struct weir_answer check(struct weir_fleet_limit *limit)
+{
+    struct weir_answer a;
+    assert_int_equal(weir_fleet_check(limit, "k", 1, 1, &a), 0);
+    return a;
+}
+
+static void the_next_address_of_a_name_is_tried(void **state)
+{
+    char url[100];
+    (void)snprintf(url, sizeof url, "redis://two.test:%u", world.node[0].port);
+    struct weir_fleet *fleet = fleet_open_at(url, 0, 0);
+    struct weir_fleet_limit_options o = fleet_hourly("two", 10);
+    struct weir_fleet_limit *limit = fleet_limit_of(fleet, &o);
+    assert_int_equal(check(limit).flags, 0);
+    assert_int_equal(fleet_stats_of(fleet).breakers_open, 0);
+    weir_fleet_limit_close(limit);
+    weir_fleet_close(fleet);
+}
+
+static unsigned threads_now(void)
+{
+    DIR *d = opendir("/proc/self/task");
+    unsigned n = 0;
+    assert_non_null(d);
+    while (readdir(d) != NULL) {
+        n++;
+    }
+    (void)closedir(d);
+    return n - 2;
+}
+
+static void until_asked(uint64_t least)
+{
+    while (load_acquire(&asked) < least) {
+        redis_look_again_soon();
+    }
+}
+
+static void a_resolver_that_hangs_holds_up_neither_answers_nor_the_end(void **state)
+{
+    struct weir_fleet *fleet = fleet_open_at("redis://slow.test", 0, 5 * WEIR_MILLISECOND);
+    struct weir_fleet_limit_options o = fleet_hourly("slow", 10);
+    o.on_store_failure = WEIR_FLEET_OPEN;
+    struct weir_fleet_limit *limit = fleet_limit_of(fleet, &o);
+    uint64_t begun = clock_monotonic_ns();
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(check(limit).flags, WEIR_FLAG_DEGRADED);
+    }
+    until_asked(1);
+    weir_fleet_limit_close(limit);
+    weir_fleet_close(fleet);
+    uint64_t took = clock_monotonic_ns() - begun;
+    print_message("asked and closed in %.1f ms\n", (double)took / 1e6);
+    assert_in_range(took, 0, 2 * WEIR_SECOND);
+}
+
+static void the_callers_loop_does_not_wait_for_it_either(void **state)
+{
+    struct weir_fleet *fleet = fleet_open_at("redis://slow.test", WEIR_FLEET_CALLERS_LOOP, 0);
+    struct weir_fleet_limit_options o = fleet_hourly("slow", 10);
+    struct weir_fleet_limit *limit = fleet_limit_of(fleet, &o);
+    uint64_t before = load_acquire(&asked);
+    while (load_acquire(&asked) == before) {
+        (void)weir_fleet_run(fleet);
+    }
+    weir_fleet_limit_close(limit);
+    weir_fleet_close(fleet);
+}
+
+/* What was left behind by the two above ends with the resolver's answers. */
+static void what_waits_for_the_resolver_ends_with_its_answer(void **state)
+{
+    uint64_t end = clock_monotonic_ns() + 20 * WEIR_SECOND;
+    unsigned before = threads_now();
+    for (uint64_t i = 0; i < load_acquire(&asked); i++) {
+        (void)sem_post(&go_on);
+    }
+    while (threads_now() > before - 2 && clock_monotonic_ns() < end) {
+        redis_look_again_soon();
+    }
+    assert_int_equal(threads_now(), before - 2);
+}
+
+static int start_redis(void **state)
+{
+    (void)sem_init(&go_on, 0, 0);
+    redis_world_alone(&world, NULL);
+    return 0;
+}
+
+static int stop_redis(void **state)
+{
+    redis_world_stop(&world);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_next_address_of_a_name_is_tried),
+        cmocka_unit_test(a_resolver_that_hangs_holds_up_neither_answers_nor_the_end),
+        cmocka_unit_test(the_callers_loop_does_not_wait_for_it_either),
+        cmocka_unit_test(what_waits_for_the_resolver_ends_with_its_answer),
+    };
+    return cmocka_run_group_tests(tests, start_redis, stop_redis);
+}
