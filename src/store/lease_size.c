@@ -32,8 +32,8 @@ bool lease_is_worth(const struct store_params *params, uint64_t nodes)
 }
 
 /*
- * What the next quarter of a life will ask for, if it is as the time since the last measurement. A rise
- * counts at once, a fall by half: one quiet moment does not end a lease.
+ * What the next quarter of a life will ask for, if it is as the time since the last measurement. A
+ * rise counts at once, a fall by half: one quiet moment does not end a lease.
  */
 static uint64_t measure(struct lease_entry *e, uint64_t now_ns)
 {

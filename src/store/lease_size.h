@@ -1,6 +1,6 @@
 /*
- * How large a lease is to be, and for how long a denial stands: numbers of an entry, decided by nobody
- * else (lease.h L4, L7).
+ * How large a lease is to be, and for how long a denial stands: numbers of an entry, decided by
+ * nobody else (lease.h L4, L7).
  */
 #ifndef WEIR_STORE_LEASE_SIZE_H
 #define WEIR_STORE_LEASE_SIZE_H
@@ -17,7 +17,8 @@ static inline void lease_count(struct lease_entry *e, uint64_t cost, uint64_t no
     e->used_ns = now_ns;
 }
 
-/* Units that the node would like to hold now; 0: too few questions come. Begins a new measurement. */
+/* Units that the node would like to hold now; 0: too few questions come. Begins a new
+ * measurement. */
 uint64_t lease_want(struct lease_entry *e, const struct store_params *p, uint64_t cost,
                     uint64_t now_ns);
 

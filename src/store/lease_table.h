@@ -1,10 +1,10 @@
 /*
- * The keys that `leased` knows (lease.h): entries of their own memory in stripes, each behind a lock.
- * All but create, destroy and due is for who has locked the stripe.
+ * The keys that `leased` knows (lease.h): entries of their own memory in stripes, each behind a
+ * lock. All but create, destroy and due is for who has locked the stripe.
  *
- * Every entry stands in its stripe's row of those to be looked after, in the order of their times: each
- * look puts it behind the others, for the same while later. Those for which a call is to be made at
- * once stand in a second row too.
+ * Every entry stands in its stripe's row of those to be looked after, in the order of their times:
+ * each look puts it behind the others, for the same while later. Those for which a call is to be
+ * made at once stand in a second row too.
  */
 #ifndef WEIR_STORE_LEASE_TABLE_H
 #define WEIR_STORE_LEASE_TABLE_H
@@ -100,6 +100,12 @@ void lease_remove(struct lease_stripe *s, struct lease_entry *e);
 static inline bool lease_is_out(const struct lease_entry *e)
 {
     return e->left != 0 || e->mark != 0 || e->flight != 0;
+}
+
+/* Units that may be spent now. */
+static inline uint64_t lease_to_spend(const struct lease_entry *e, uint64_t now_ns)
+{
+    return now_ns < e->expires_ns && !e->drop ? e->left : 0;
 }
 
 void lease_look_later(struct lease_stripe *s, struct lease_entry *e, uint64_t now_ns);

@@ -1,6 +1,6 @@
 /*
- * Threads that spend leases of the same keys: every unit that was granted is spent once, or comes back
- * once. The store is a few counters of the test's own.
+ * Threads that spend leases of the same keys: every unit that was granted is spent once, or comes
+ * back once. The store is a few counters of the test's own.
  */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /*
  * `leased` with several nodes and a real redis-server, at times of the test's own: what the fleet
- * admits is never more than the limit, whatever is lost, late or comes twice; and not much less where
- * more is asked for.
+ * admits is never more than the limit, whatever is lost, late or comes twice; and not much less
+ * where more is asked for.
  */
 #include <inttypes.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /*
- * The state of a leased key in a real redis-server: every verb heeds what is outstanding, what is lost
- * or set back costs no more than it may, and a key stays small.
+ * The state of a leased key in a real redis-server: every verb heeds what is outstanding, what is
+ * lost or set back costs no more than it may, and a key stays small.
  */
 #include <inttypes.h>
 #include <setjmp.h>

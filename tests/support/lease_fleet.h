@@ -1,7 +1,7 @@
 /*
  * Nodes that lease units of one key from a redis-server, at times that the test chooses. What they
- * admit is measured exactly, as of the moment at which it is: against the limit of any stretch of time
- * (a bucket), or of each window.
+ * admit is measured exactly, as of the moment at which it is: against the limit of any stretch of
+ * time (a bucket), or of each window.
  */
 #ifndef WEIR_TESTS_SUPPORT_LEASE_FLEET_H
 #define WEIR_TESTS_SUPPORT_LEASE_FLEET_H

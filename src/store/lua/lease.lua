@@ -3,14 +3,14 @@
 --
 --   want     units that the node would like to hold afterwards
 --   mark     the lease that it has, by its end in us; 0: none, and the next three are 0
---   held     units of it that were granted and not yet settled: all of them are settled now, and are
+--   held     units of it that were granted and not yet settled: all of them are settled now:
 --   back     ... given back unspent, ...
 --   keep     ... kept, to be spent under the new lease, ...
 --            ... or spent, the rest
 --
--- The answer has four numbers more: units granted; the new mark, 0 if the node now holds nothing; us
--- until then; 1 if what it kept is still its own. A mark that is over or unknown settles nothing: what
--- was held under it counts as spent.
+-- The answer has four numbers more: units granted; the new mark, 0 if the node now holds nothing;
+-- us until then; 1 if what it kept is still its own. A mark that is over or unknown settles
+-- nothing: what was held under it counts as spent.
 local lease
 if verb == 'lease' then
     lease = {
@@ -26,8 +26,8 @@ if verb == 'lease' then
     }
 end
 
--- Takes the units of a new lease along with those of the question. most(p, room): how many may be held
--- by one node if `room` are there; hold(p, units): where they are noted, returns their mark.
+-- Takes the units of a new lease along with those of the question. most(p, room): how many may be
+-- held by one node if `room` are there; hold(p, units): where they are noted, returns their mark.
 local function leasing(ops, most, hold)
     local look, done = ops.look, ops.done
 

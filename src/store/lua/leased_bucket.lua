@@ -1,18 +1,18 @@
 -- token_bucket with leases. Behind the state of a token bucket, for each mark that is not yet over:
--- ';', the mark (the first in us, the others as the distance from the one before), ',' units that are
--- outstanding under it, ',' of how many leases. All units outstanding are H; the bucket fills up to
--- quota - H and no further, so it leads by at least the time of H. At a mark, what is still outstanding
--- under it counts as spent: the state leads by H before it, and then fills on.
+-- ';', the mark (the first in us, the others as the distance from the one before), ',' units that
+-- are outstanding under it, ',' of how many leases. All units outstanding are H; the bucket fills
+-- up to quota - H and no further, so it leads by at least the time of H. At a mark, what is still
+-- outstanding under it counts as spent: the state leads by H before it, and then fills on.
 --
 -- A lease lives as long as the bucket takes to fill, within bounds, and up to an eighth more: marks
--- are that far apart, so there are at most ten, however many nodes there are. Where the row of marks
--- begins is where the first lease was granted: a state that was lost and made anew does not take the
--- marks of the old one for its own.
+-- are that far apart, so there are at most ten, however many nodes there are. Where the row of
+-- marks begins is where the first lease was granted: a state that was lost and made anew does not
+-- take the marks of the old one for its own.
 local LIFE_LEAST, LIFE_MOST, MARKS = 250000, 2000000, 8
 
--- All leases together are to hold a quarter of the quota at most. A new one takes half of what is there,
--- so that others find something. A sixteenth of its share, or less, is not worth being halved: who waits
--- gets all of it, and who renews a lease in advance nothing.
+-- All leases together are to hold a quarter of the quota at most. A new one takes half of what is
+-- there, so that others find something. A sixteenth of its share, or less, is not worth being
+-- halved: who waits gets all of it, and who renews a lease in advance nothing.
 local SHARE, CRUMB = 4, 16
 
 algorithms['6'] = (function()
@@ -65,8 +65,8 @@ algorithms['6'] = (function()
         end
     end
 
-    -- What is outstanding becomes less by at least what comes back: the state still leads by the time of
-    -- the rest.
+    -- What is outstanding becomes less by at least what comes back: the state still leads by the
+    -- time of the rest.
     local function settle(p, u, r)
         if lease.held < lease.back + lease.keep then
             return u, r

@@ -1,6 +1,6 @@
--- fixed_window with leases: a lease counts in its window when it is granted, and ends with it. So the
--- state is that of fixed_window; a mark is the window's end. Each grant is at most an eighth of what is
--- left: the last leases of a window are small, however many nodes there are.
+-- fixed_window with leases: a lease counts in its window when it is granted, and ends with it. So
+-- the state is that of fixed_window; a mark is the window's end. Each grant is at most an eighth of
+-- what is left: the last leases of a window are small, however many nodes there are.
 local SHARE = 8
 
 if lease then
@@ -18,7 +18,9 @@ if lease then
             if lease.mark > 0 and lease.mark == ending(p) then
                 lease.kept, lease.changed = true, lease.back > 0
                 p.count = max(p.count - lease.back, 0)
-                p.verdict = p.cost > p.quota and NEVER or p.count + p.cost <= p.quota and ALLOW or DENY
+                if p.verdict == DENY and p.count + p.cost <= p.quota then
+                    p.verdict = ALLOW
+                end
             end
         end
 
