@@ -9,6 +9,7 @@
 #include "store/link.h"
 
 #define IN_FLIGHT 16384
+#define ROUNDS 4
 
 static const struct topology_ops *const topologies[STORE_CLUSTER + 1] = {
     [STORE_ALONE] = &topology_alone,
@@ -30,10 +31,9 @@ static void reap(struct client *c)
     }
 }
 
-uint64_t client_tick(struct client *c, uint64_t now_ns)
+static void tick_timers(struct client *c, uint64_t now_ns)
 {
     struct timer *timer;
-    c->now_ns = now_ns;
     while ((timer = timers_pop(&c->timers, now_ns)) != NULL) {
         if (timer->kind == TIMER_CALL) {
             call_tick(c, LIST_OF(timer, struct call, timer), now_ns);
@@ -41,7 +41,17 @@ uint64_t client_tick(struct client *c, uint64_t now_ns)
             link_tick(LIST_OF(timer, struct client_link, timer), now_ns);
         }
     }
-    c->topology_due = c->ops->tick(c->topology, now_ns);
+}
+
+uint64_t client_tick(struct client *c, uint64_t now_ns)
+{
+    c->now_ns = now_ns;
+    /* Links and the topology may make each other due. */
+    for (int i = 0; i == 0 || (i < ROUNDS && client_due(c) <= now_ns); i++) {
+        tick_timers(c, now_ns);
+        c->topology_due = UINT64_MAX;
+        client_tick_by(c, c->ops->tick(c->topology, now_ns));
+    }
     if (c->reap) {
         reap(c);
     }

@@ -23,10 +23,28 @@ static struct world_socket *socket_of(struct client_world *w, struct client_link
     return s;
 }
 
+/* A link to where another one led, that was forgotten, takes its place. */
+static void take_over(struct client_world *w, struct client_link *link, struct text host,
+                      unsigned port)
+{
+    for (unsigned i = 0; i < w->count; i++) {
+        struct world_socket *s = &w->sockets[i];
+        bool same = text_is(host, s->host) && s->port == port;
+        if (s->link != link && same && s->state == WORLD_CLOSED) {
+            s->link = link;
+            client_link_set_data(link, s);
+        } else if (s->link == link && !same) {
+            s->link = NULL; /* an address of memory that was used before */
+        }
+    }
+}
+
 static void on_connect(void *arg, struct client_link *link, struct text host, unsigned port)
 {
+    take_over(arg, link, host, port);
     struct world_socket *s = socket_of(arg, link);
     assert(s->state == WORLD_CLOSED);
+    client_link_set_data(link, s);
     assert(client_link_data(link) == s);
     s->state = WORLD_CONNECTING;
     s->attempts++;

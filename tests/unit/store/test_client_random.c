@@ -1,6 +1,6 @@
 /*
  * C1 and C2 under thousands of random schedules: delays, cuts, resets, silence, refusals, scripts that
- * are gone. The store counts what it runs: each call ends once and in time, runs at most once, not at
+ * are gone, masters that change, slots that move. The store counts what it runs: each call ends once and in time, runs at most once, not at
  * all if it ended NOT_RUN, and exactly once if it was answered.
  */
 #include <setjmp.h>
@@ -34,12 +34,20 @@ struct peer {
     unsigned attempt; /* which connection; 0: none */
     bool loaded;
     bool replica;
+    bool asking;
     bool blocked;     /* there is more to send: nobody is woken for it */
     bool mute;        /* answers nothing, until it is reset */
     const char *mood; /* a refusal of all calls; NULL: none */
     struct buffer in;
     struct buffer out;
 };
+
+/* Of a Cluster of two: who has all slots, and whether they are on their way to the other. */
+static struct {
+    bool is;
+    unsigned owner;
+    bool migrating;
+} cluster;
 
 static struct client_world *w;
 static struct peer peers[HOSTS];
@@ -125,9 +133,44 @@ static void say(struct peer *p, const char *text)
     buffer_put(&p->out, text_of(text));
 }
 
+static unsigned number_of(const struct peer *p)
+{
+    return (unsigned)(w->sockets[p - peers].host[0] - 'a');
+}
+
+/* True: the slot is not, or not any more, there. */
+static bool redirected(struct peer *p, struct text key, unsigned id)
+{
+    char line[64];
+    bool here = number_of(p) == cluster.owner;
+    bool asking = p->asking;
+    p->asking = false;
+    if (here ? !cluster.migrating || id % 2 == 0 : cluster.migrating && asking) {
+        return false;
+    }
+    unsigned to = here ? 1 - cluster.owner : cluster.owner;
+    (void)snprintf(line, sizeof line, "-%s %u %c:%u\r\n", here ? "ASK" : "MOVED", store_slot(key),
+                   'a' + to, to + 1);
+    say(p, line);
+    return true;
+}
+
+static void say_slots(struct peer *p)
+{
+    char line[200];
+    unsigned who = one_in(10) ? 1 - cluster.owner : cluster.owner; /* or what was true before */
+    (void)snprintf(line, sizeof line,
+                   "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$1\r\n%c\r\n:%u\r\n$2\r\nid\r\n", 'a' + who,
+                   who + 1);
+    say(p, line);
+}
+
 static void run_script(struct peer *p, const struct resp_request *request, bool by_text)
 {
     unsigned id = (unsigned)strtoul(request->argv[3].at, NULL, 10);
+    if (cluster.is && redirected(p, request->argv[3], id)) {
+        return;
+    }
     if (p->replica) {
         say(p, "-READONLY You can't write against a read only replica.\r\n");
     } else if (p->mood != NULL) {
@@ -152,6 +195,11 @@ static void serve(struct peer *p, const struct resp_request *request)
     } else if (text_is(word, "SCRIPT")) {
         p->loaded = true;
         say(p, "$2\r\nab\r\n");
+    } else if (text_is(word, "CLUSTER")) {
+        say_slots(p);
+    } else if (text_is(word, "ASKING")) {
+        p->asking = true;
+        say(p, "+OK\r\n");
     } else {
         run_script(p, request, text_is(word, "EVAL"));
     }
@@ -185,6 +233,7 @@ static void end_peer(struct peer *p)
     p->attempt = 0;
     p->mute = false;
     p->blocked = false;
+    p->asking = false;
 }
 
 /* ---- what happens ---- */
@@ -275,7 +324,11 @@ static void step(void)
         peers[i].loaded = peers[i].loaded && !one_in(30);
         step_socket(i);
     }
-    if (w->count == 2 && one_in(100)) {
+    if (cluster.is && one_in(40)) {
+        cluster.owner = cluster.migrating && one_in(2) ? 1 - cluster.owner : cluster.owner;
+        cluster.migrating = !cluster.migrating;
+    }
+    if (!cluster.is && w->count == 2 && one_in(100)) {
         bool first = one_in(2);
         peers[0].replica = !first;
         peers[1].replica = first;
@@ -302,6 +355,7 @@ static unsigned ends[3];
 
 static void run(struct client_world *world)
 {
+    static const char *const urls[] = {"redis://a:1", "redis://a:1,b:2", "redis-cluster://a:1"};
     struct breakers *breakers = breakers_create(seed);
     rng = seed * 0x9e3779b97f4a7c15u + 1;
     made = 0;
@@ -311,13 +365,14 @@ static void run(struct client_world *world)
         buffer_init(&peers[i].in, 1 << 24);
         buffer_init(&peers[i].out, 1 << 24);
     }
-    world_prepare(w, seed % 2 == 0 ? "redis://a:1" : "redis://a:1,b:2", breakers);
-    w->options.in_flight = seed % 5 == 0 ? 10 : 0;
+    world_prepare(w, urls[seed % 3], breakers);
+    cluster.is = seed % 3 == 2;
+    w->options.in_flight = seed % 7 == 0 ? 10 : 0;
     world_create(w);
     for (unsigned i = 0; i < STEPS; i++) {
         step();
     }
-    world_pass(w, seed % 3 == 0 ? 0 : 100 * WORLD_MS);
+    world_pass(w, seed % 5 == 0 ? 0 : 100 * WORLD_MS);
     for (unsigned i = 0; i < HOSTS; i++) { /* whatever is under way arrives */
         peers[i].mute = false;
         serve_whole(&peers[i]);
