@@ -64,9 +64,6 @@ static void turn(struct traffic *t, int wait_ms)
 static void tick(struct traffic *t)
 {
     uint64_t now_ns = clock_boot_ns();
-    uint64_t gap_ns = t->seen_ns != 0 ? now_ns - t->seen_ns : 0;
-    t->stalled_ns = gap_ns > t->stalled_ns ? gap_ns : t->stalled_ns;
-    t->seen_ns = now_ns;
     if (t->next_ns == 0 || t->next_ns + 100 * WEIR_MILLISECOND < now_ns) {
         t->next_ns = now_ns; /* the test itself was held up: no catching up */
     }
@@ -84,7 +81,6 @@ static void tick(struct traffic *t)
 void traffic_run(struct traffic *t, unsigned ms)
 {
     uint64_t until_ns = clock_boot_ns() + ms * WEIR_MILLISECOND;
-    t->seen_ns = 0;
     while (clock_boot_ns() < until_ns) {
         tick(t);
     }
@@ -94,7 +90,6 @@ int traffic_until_good(struct traffic *t)
 {
     uint64_t began_ns = clock_boot_ns();
     unsigned good = 0;
-    t->seen_ns = 0;
     while (good < t->limits) {
         tick(t);
         good = 0;

@@ -29,9 +29,7 @@ struct traffic {
     struct traffic_count count[TRAFFIC_LIMITS];
     uint64_t longest_ns; /* from a question to its answer */
     uint64_t next_ns;
-    uint64_t seen_ns;
-    uint64_t stalled_ns; /* the longest time in which this thread itself could not run */
-    uint64_t twice;      /* answers that nobody waited for any more */
+    uint64_t twice; /* answers that nobody waited for any more */
 };
 
 /* Asks for so long, then returns; questions may still be out. */
