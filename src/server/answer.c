@@ -84,10 +84,13 @@ static int ask_fleet(struct weir_rules *rules, const struct weir_rules_question 
                      struct weir_error *error)
 {
     struct deferred *d = deferred_spare(later->worker);
+    if (d == NULL) {
+        return WEIR_ENOMEM;
+    }
+    d->wire.mode = question->mode;
     later->kept = d;
-    return d == NULL ? WEIR_ENOMEM
-                     : weir_rules_ask_async(rules, later->worker->where, question, now_ns, answer,
-                                            on_rules, d, error);
+    return weir_rules_ask_async(rules, later->worker->where, question, now_ns, answer, on_rules, d,
+                                error);
 }
 
 int answer_ask(struct weir_rules *rules, const struct weir_rules_question *question,

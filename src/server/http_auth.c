@@ -261,14 +261,10 @@ static void reply(struct exchange *x, const struct answer *a)
     }
 }
 
-static void put_later(struct deferred *d);
-
 static void reply_asked(struct exchange *x, int e, const struct answer *a,
-                        const struct later *later, const struct weir_error *error)
+                        const struct weir_error *error)
 {
-    if (e == ANSWER_LATER) {
-        http_keep(x, later, put_later);
-    } else if (e != 0) {
+    if (e != 0) {
         http_reply_failure(x, e, error);
     } else {
         reply(x, a);
@@ -280,7 +276,7 @@ static void put_later(struct deferred *d)
     struct http_request request;
     struct exchange x = http_resume(d, &request);
     struct weir_error error = {0};
-    reply_asked(&x, d->error, &d->answer, NULL, &error);
+    reply_asked(&x, d->error, &d->answer, &error);
     http_resumed(&x);
 }
 
@@ -296,7 +292,11 @@ static void run_auth(struct exchange *x)
             .attributes = asked.attributes, .attributes_count = asked.count, .mode = WEIR_CHECK};
         e = answer_ask(x->server->rules, &q, x->now_ns, &later, &a, &error);
     }
-    reply_asked(x, e, &a, &later, &error);
+    if (e == ANSWER_LATER) {
+        http_keep(x, &later, put_later);
+    } else {
+        reply_asked(x, e, &a, &error);
+    }
 }
 
 const struct http_route http_auth_routes[] = {

@@ -76,15 +76,10 @@ json_t *http_read_json(struct exchange *x)
     return json;
 }
 
-static void put_one_later(struct deferred *d);
-
 static void reply_one(struct exchange *x, int mode, int e, const struct answer *a,
-                      const struct later *later, const struct weir_error *error)
+                      const struct weir_error *error)
 {
-    if (e == ANSWER_LATER) {
-        later->kept->wire.mode = mode;
-        http_keep(x, later, put_one_later);
-    } else if (e != 0) {
+    if (e != 0) {
         http_reply_failure(x, e, error);
     } else {
         http_reply_answer(x, mode == WEIR_PEEK ? 200 : http_status_of_answer(a), a);
@@ -96,7 +91,7 @@ static void put_one_later(struct deferred *d)
     struct http_request request;
     struct exchange x = http_resume(d, &request);
     struct weir_error error = {0};
-    reply_one(&x, d->wire.mode, d->error, &d->answer, NULL, &error);
+    reply_one(&x, d->wire.mode, d->error, &d->answer, &error);
     http_resumed(&x);
 }
 
@@ -110,7 +105,11 @@ static void run_one(struct exchange *x, int mode)
         return;
     }
     int e = ask(x, body, mode, &later, &a, &error);
-    reply_one(x, mode, e, &a, &later, &error);
+    if (e == ANSWER_LATER) {
+        http_keep(x, &later, put_one_later);
+    } else {
+        reply_one(x, mode, e, &a, &error);
+    }
     json_decref(body);
 }
 

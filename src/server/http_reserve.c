@@ -74,15 +74,11 @@ static void run_reserve(struct exchange *x)
     json_decref(body);
 }
 
-static void put_settled_later(struct deferred *d);
-
 /* The answer is about the key as it is now: 200, whether or not it could take more. */
 static void reply_settled(struct exchange *x, int e, const struct answer *a,
-                          const struct later *later, const struct weir_error *error)
+                          const struct weir_error *error)
 {
-    if (e == ANSWER_LATER) {
-        http_keep(x, later, put_settled_later);
-    } else if (e != 0) {
+    if (e != 0) {
         fail_with(x, e, error);
     } else {
         http_reply_answer(x, 200, a);
@@ -94,7 +90,7 @@ static void put_settled_later(struct deferred *d)
     struct http_request request;
     struct exchange x = http_resume(d, &request);
     struct weir_error error = {0};
-    reply_settled(&x, d->error, &d->answer, NULL, &error);
+    reply_settled(&x, d->error, &d->answer, &error);
     http_resumed(&x);
 }
 
@@ -112,7 +108,11 @@ static void settle(struct exchange *x, unsigned members)
     e = e != 0 ? e
                : reservation_settle(x->server->reservations, x->server->rules, q.reservation,
                                     q.actual, x->now_ns, &later, &a, &error);
-    reply_settled(x, e, &a, &later, &error);
+    if (e == ANSWER_LATER) {
+        http_keep(x, &later, put_settled_later);
+    } else {
+        reply_settled(x, e, &a, &error);
+    }
     json_decref(body);
 }
 
