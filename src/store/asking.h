@@ -11,8 +11,8 @@ struct store {
     struct store_shared *shared;
     struct client *client;
     struct client_options options; /* the client's */
-    struct buffer arguments; /* of the call that is being made */
-    bool cluster;            /* keys of different slots live apart */
+    struct buffer arguments;       /* of the call that is being made */
+    bool cluster;                  /* keys of different slots live apart */
     bool closing;
 };
 
