@@ -6,7 +6,6 @@
 #ifndef WEIR_TESTS_UNIT_STORE_FAKES_H
 #define WEIR_TESTS_UNIT_STORE_FAKES_H
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "store/lease.h"
@@ -80,13 +79,16 @@ int client_call(struct client *c, const struct client_call *call, uint64_t now_n
     *f = (struct fake_call){
         .script = call->script->name, .slot = call->slot, .done = done, .arg = arg};
     size_t n = 0; /* the arguments one behind the other, with spaces */
-    for (const char *at = call->arguments.at; at < call->arguments.at + call->arguments.len;) {
-        size_t len = (size_t)strtoul(at + 1, NULL, 10);
-        at = strchr(at, '\n') + 1;
-        memcpy(f->arguments + n, at, len);
+    for (struct text rest = call->arguments; rest.len > 0;) {
+        size_t len = 0;
+        size_t i = 1;
+        for (; rest.at[i] != '\r'; i++) {
+            len = len * 10 + (size_t)(rest.at[i] - '0');
+        }
+        memcpy(f->arguments + n, rest.at + i + 2, len);
         n += len;
         f->arguments[n++] = ' ';
-        at += len + 2;
+        rest = text_after(rest, i + 2 + len + 2);
     }
     return 0;
 }
