@@ -20,6 +20,7 @@
 /* Files besides connections: standard ones, rules; a loop and its listeners. */
 #define FILES_OF_PROCESS 64
 #define FILES_OF_THREAD 16
+#define FILES_OF_FLEET 64 /* of a thread too: connections to a store, and attempts at one */
 
 static int open_adhoc(struct server *server, struct weir_error *error)
 {
@@ -177,11 +178,11 @@ static unsigned limiter_files(struct weir_rules *rules)
  * A connection is a file. There are to be enough, and no more connections than that: they are
  * refused one by one then, where accept() would fail for all.
  */
-static void fit_files(struct server_options *o, unsigned threads, unsigned limiters)
+static void fit_files(struct server_options *o, unsigned threads, bool fleet, unsigned limiters)
 {
     struct rlimit files;
-    rlim_t others =
-        FILES_OF_PROCESS + SERVER_ADMIN_CONNECTIONS + (rlim_t)threads * FILES_OF_THREAD + limiters;
+    rlim_t each = FILES_OF_THREAD + (fleet ? FILES_OF_FLEET : 0);
+    rlim_t others = FILES_OF_PROCESS + SERVER_ADMIN_CONNECTIONS + threads * each + limiters;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
         return;
     }
@@ -230,7 +231,7 @@ int server_start(struct server *server, struct weir_error *error)
     set_default(&server->options.write_ms, SERVER_WRITE_MS);
     server->threads = n;
     n += strcmp(server->options.listen[PROTOCOL_ADMIN], "off") != 0;
-    fit_files(&server->options, n, limiter_files(server->rules));
+    fit_files(&server->options, n, server->fleet.fleet != NULL, limiter_files(server->rules));
     server->started_ns = clock_unix_ns();
     server->loaded_ns = server->started_ns;
     server->workers = calloc(n, sizeof *server->workers);
