@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "support/fleet_open.h"
@@ -76,9 +77,13 @@ static void questions_are_answered_within_run_and_totals_are_exact(void **state)
     weir_fleet_close(fleet);
 }
 
-static long long reads_so_far(void)
+/* In place of the C library's: how often the fleet writes. */
+static unsigned writes;
+
+__attribute__((visibility("default"))) ssize_t send(int fd, const void *bytes, size_t n, int flags)
 {
-    return redis_node_info(&world.node[0], "stats", "total_reads_processed");
+    writes++;
+    return sendto(fd, bytes, n, flags, NULL, 0);
 }
 
 static void questions_of_one_turn_leave_in_one_write(void **state)
@@ -89,13 +94,13 @@ static void questions_of_one_turn_leave_in_one_write(void **state)
     struct tally t = {0};
     ask(limit, "k", &t);
     run(fleet, &t, 1); /* the connection stands */
-    long long before = reads_so_far();
+    unsigned before = writes;
     for (int i = 0; i < 50; i++) {
         ask(limit, "k", &t);
     }
+    assert_int_equal(writes, before);
     run(fleet, &t, 51);
-    long long reads = reads_so_far() - before;
-    assert_in_range(reads, 1, 20); /* that of INFO, perhaps a heartbeat, and not 50 */
+    assert_in_range(writes - before, 1, 3); /* a heartbeat may come between */
     weir_fleet_limit_close(limit);
     weir_fleet_close(fleet);
 }
