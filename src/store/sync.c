@@ -156,7 +156,9 @@ static int touch(struct syncs *y, struct sync_stripe *s, struct sync_key *k, uin
 {
     bool idle = !k->in_flight && !is_wanted(k);
     if (idle) {
-        k->degraded_ns = max_u64(k->degraded_ns, degraded_after(k, now_ns));
+        if (!k->lost) { /* nobody wanted an answer meanwhile; else Y5 goes on */
+            k->degraded_ns = max_u64(k->degraded_ns, degraded_after(k, now_ns));
+        }
         sync_stripe_schedule(s, k, next_ns(y, k, now_ns));
     }
     k->used = true;
@@ -426,6 +428,7 @@ static void lose(struct syncs *y, struct sync_key *k)
         d->older = 0;
     }
     k->again = !sync_delta_is_empty(d);
+    k->lost = true;
 }
 
 /* What has become of a call; heard NULL: nothing is known. */
@@ -440,6 +443,7 @@ static void end_call(struct syncs *y, const struct sync_call *call, const struct
         if (heard != NULL) {
             sync_view_hear(&k->view, params_of(k->limit), heard, call->made_ns, now_ns);
             k->degraded_ns = degraded_after(k, now_ns);
+            k->lost = false;
         } else {
             lose(y, k);
         }

@@ -18,7 +18,8 @@ struct sync_key {
     struct sync_view view;
     struct sync_delta flight; /* told by a call that has no reply yet */
     bool in_flight;           /* the call is out; then the key is in no heap */
-    bool again;               /* the call was lost */
+    bool again;               /* the call was lost, and there is something to tell */
+    bool lost;                /* the last call was */
     bool used;                /* asked for since the last call was made */
     bool hurry;               /* the next call is to follow that one at once */
     uint64_t used_ns;

@@ -474,6 +474,25 @@ static void a_key_that_was_idle_is_not_degraded_by_that(void **state)
     assert_int_equal(sync_due(node), T0 + 7 * S_NS); /* and is exchanged at once */
 }
 
+/* Also if the exchange had nothing to tell, and nobody asked for a while. */
+static void a_key_is_degraded_until_an_exchange_is_answered(void **state)
+{
+    struct store_limit *l = bucket();
+    struct weir_answer a;
+    assert_int_equal(fake_admit(node, l, "k", 10, T0), 10);
+    struct sync_call c = next(T0);
+    assert_int_equal(say(&c, T0, 1000000, 0, 0, T0), 0);
+    assert_int_equal(fake_ask(node, l, "k", 1, T0 + MS).verdict, WEIR_DENY);
+    c = next(T0 + S_NS);
+    assert_int_equal(c.delta, 0);
+    sync_lost(node, &c, T0 + S_NS + MS);
+    int e = sync_ask(node, l, (struct text){NULL, 0}, TEXT("k"), 1, T0 + 9 * S_NS, &a);
+    assert_int_equal(e & (SYNC_ANSWERED | SYNC_DEGRADED), SYNC_DEGRADED);
+    c = next(T0 + 9 * S_NS);
+    assert_int_equal(say(&c, T0 + 9 * S_NS, 0, 0, 0, T0 + 9 * S_NS), 0);
+    assert_int_equal(fake_ask(node, l, "k", 1, T0 + 10 * S_NS).verdict, WEIR_ALLOW);
+}
+
 /* ---- Y6, Y7 ---- */
 
 static void a_key_is_exchanged_while_it_is_used_and_then_forgotten(void **state)
@@ -668,6 +687,7 @@ int main(void)
         TEST(who_sleeps_is_told_once_that_a_key_has_become_due),
         TEST(whatever_numbers_a_store_says_a_decision_is_one),
         TEST(a_key_that_was_idle_is_not_degraded_by_that),
+        TEST(a_key_is_degraded_until_an_exchange_is_answered),
         TEST(a_key_is_exchanged_while_it_is_used_and_then_forgotten),
         TEST(an_idle_key_is_kept_until_it_is_as_good_as_new),
         TEST(a_full_table_forgets_who_is_idle_and_else_says_so),
