@@ -26,9 +26,6 @@ struct fake_redis {
     bool in_script;
     const struct text *keys; /* that a script has declared */
     size_t keys_n;
-    const char *patch_from;
-    const char *patch_to;
-    unsigned patched;
 };
 
 static inline int64_t fake_now_ms(const struct fake_redis *r)

@@ -121,15 +121,3 @@ void fake_redis_only_declared(struct fake_redis *r, bool only)
 {
     r->only_declared = only;
 }
-
-void fake_redis_patch(struct fake_redis *r, const char *from, const char *to)
-{
-    r->patch_from = from;
-    r->patch_to = to;
-    r->patched = 0;
-}
-
-unsigned fake_redis_patched(const struct fake_redis *r)
-{
-    return r->patched;
-}

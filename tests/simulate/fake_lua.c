@@ -231,43 +231,17 @@ static bool push_script(lua_State *lua, struct text sha)
     return true;
 }
 
-/* A copy with the patch in it, if one is set; else the text itself. */
-static struct text patched(struct fake_redis *r, struct text text, struct buffer *copy)
-{
-    if (r->patch_from == NULL) {
-        return text;
-    }
-    size_t len = strlen(r->patch_from);
-    buffer_init(copy, (size_t)1 << 20);
-    while (text.len > 0) {
-        const char *found = memmem(text.at, text.len, r->patch_from, len);
-        size_t before = found != NULL ? (size_t)(found - text.at) : text.len;
-        buffer_put(copy, (struct text){text.at, before});
-        text = text_after(text, before);
-        if (found != NULL) {
-            buffer_put(copy, text_of(r->patch_to));
-            text = text_after(text, len);
-            r->patched++;
-        }
-    }
-    return buffer_text(copy);
-}
-
 /* Compiles a text under its name. False: it does not compile. */
 static bool load(struct fake_redis *r, struct text text, char sha[], struct buffer *b)
 {
     unsigned char hash[SHA1_SIZE];
-    struct buffer copy = {0};
     sha1(text, hash);
     hex_digits(hash, sizeof hash, sha);
     if (push_script(r->lua, (struct text){sha, SHA_DIGITS})) {
         lua_pop(r->lua, 1);
         return true;
     }
-    struct text source = patched(r, text, &copy);
-    int e = luaL_loadbuffer(r->lua, source.at, source.len, "@user_script");
-    buffer_finish(&copy);
-    if (e != 0) {
+    if (luaL_loadbuffer(r->lua, text.at, text.len, "@user_script") != 0) {
         resp_put_errorf(b, "ERR Error compiling script (new function): %s",
                         lua_tostring(r->lua, -1));
         lua_pop(r->lua, 1);

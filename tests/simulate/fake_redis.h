@@ -27,11 +27,6 @@ void fake_redis_set_time(struct fake_redis *r, uint64_t now_us);
 /* A script that touches a key which is not among its KEYS fails, as it might in a Cluster. */
 void fake_redis_only_declared(struct fake_redis *r, bool only);
 
-/* In the texts of scripts that are loaded from now on, `from` becomes `to`; NULL: nothing does. How
- * often it has been found so far. */
-void fake_redis_patch(struct fake_redis *r, const char *from, const char *to);
-unsigned fake_redis_patched(const struct fake_redis *r);
-
 /* All keys are gone; and the scripts, as after a restart. */
 void fake_redis_flush(struct fake_redis *r);
 void fake_redis_restart(struct fake_redis *r);

@@ -1,0 +1,107 @@
+# Bugs that the simulator must find. Each row: a name, the mode, and what is replaced by what in src/store.
+
+weir_plant_fleet(a_lease_lives_from_its_reply LEASED
+    [[        take_lease(e, call, reply, &a);]]
+    [[        ((struct lease_call *)call)->made_ns = now_ns;
+        take_lease(e, call, reply, &a);]])
+
+weir_plant_fleet(no_time_is_left_for_clocks_that_drift LEASED
+    [[life_ns - life_ns / DRIFT_PART]] [[life_ns]])
+
+weir_plant_fleet(a_lost_call_leaves_its_mark_to_the_next LEASED
+    [[        e->left = call->keep;
+        e->mark = 0;
+        e->held = 0;]]
+    [[        e->left = call->keep;]])
+
+weir_plant_fleet(what_a_lost_call_gave_back_is_spent LEASED
+    [[        e->renew_below = e->left / 2;
+        e->renew_ns = UINT64_MAX;
+        land(l, s, e);]]
+    [[        e->left += call->back;
+        e->renew_below = e->left / 2;
+        e->renew_ns = UINT64_MAX;
+        land(l, s, e);]])
+
+weir_plant_fleet(units_are_kept_that_the_store_does_not_know LEASED
+    [[    if (!kept && (call->lease != 0 || granted != 0)) {
+        e->left = 0;
+    }
+]] "")
+
+weir_plant_fleet(leases_are_spent_after_their_end LEASED
+    [[    e->expires_ns = call->made_ns + life_ns - life_ns / DRIFT_PART;]]
+    [[    e->expires_ns = call->made_ns + 4 * life_ns;]])
+
+weir_plant_fleet(the_bucket_refills_what_is_outstanding LEASED
+    [[        u, r = at_least(p, u, r, 0)
+        if lease and]] [[        if lease and]])
+
+weir_plant_fleet(an_expired_lease_counts_as_unused LEASED
+    [[            u, r = at_least(p, u, r, p.marks[1].at - now)
+            drop(p, 1)]]
+    [[            local bu, br = times(p.marks[1].units, p.a, p.b)
+            u, r = carry(u - bu, r - br)
+            drop(p, 1)]])
+
+weir_plant_fleet(a_lease_that_is_over_can_be_returned LEASED
+    [[            end
+        end
+        return u, r
+    end
+
+    local function leased_lead(p)]]
+    [[            end
+        end
+        local bu, br = times(lease.back, p.a, p.b)
+        u, r = carry(u - bu, r - br)
+        return u < 0 and 0 or u, u < 0 and 0 or r
+    end
+
+    local function leased_lead(p)]])
+
+weir_plant_fleet(what_is_outstanding_never_expires LEASED
+    [[        while p.marks[1] and p.marks[1].at <= now do]]
+    [[        while p.marks[1] and p.marks[1].at <= now - CENTURY do]])
+
+weir_plant_fleet(a_reset_forgets_what_is_outstanding LEASED
+    [[            if p.outstanding > 0 then
+                p.u]] [[            if p.outstanding < 0 then
+                p.u]])
+
+weir_plant_fleet(a_lease_outlives_its_window LEASED
+    [[lease.mark > 0 and lease.mark == ending(p)]] [[lease.mark > 0]])
+
+weir_plant_fleet(a_lease_takes_what_is_not_there LEASED
+    [[floor((p.quota - p.count - taken) / SHARE)]] [[floor((p.quota - taken) / SHARE)]])
+
+weir_plant_fleet(a_delta_is_lost_with_its_exchange SYNCED
+    [[    k->again = !sync_delta_is_empty(d);]] [[    k->again = false;]])
+
+weir_plant_fleet(what_is_admitted_meanwhile_joins_a_lost_delta_and_is_forgotten SYNCED
+    [[    if (!k->again) {
+        sync_view_take]] [[    if (!k->again || true) {
+        sync_view_take]])
+
+weir_plant_fleet(a_delta_is_cut_to_the_quota SYNCED
+    [[        local du, dr = times(p.cost, p.a, p.b)]]
+    [[        p.cost = min(p.cost, max(quotient(p, carry(p.span_u - p.u, p.span_r - p.r)), 0))
+        local du, dr = times(p.cost, p.a, p.b)]])
+
+weir_plant_fleet(a_count_is_cut_to_the_quota SYNCED
+    [[        return n < 0 and 0 or n < MOST and n or MOST]] [[        return n < 0 and 0 or min(n, 3)]])
+
+# Which is ahead of the store's by up to two seconds.
+weir_plant_fleet(windows_go_by_the_nodes_clock SYNCED
+    [[    int64_t window = window_at(v, p, sync_latest_us(v, now_ns));
+    if (window > v->window) {]]
+    [[    int64_t window = window_at(v, p, sync_latest_us(v, now_ns) + now_ns % 2000000000 / 1000);
+    if (window > v->window) {]])
+
+weir_plant_fleet(idle_keys_are_forgotten_with_their_debt SYNCED
+    [[    uint64_t new_ns = add_sat(now_ns, sync_view_reset(&k->view, params_of(k->limit), now_ns));]]
+    [[    uint64_t new_ns = now_ns;]])
+
+weir_plant_fleet(a_node_without_exchanges_goes_on SYNCED
+    [[    if (now_ns >= k->degraded_ns && cost <= p->quota) {]]
+    [[    if (now_ns >= k->degraded_ns && cost <= p->quota && k->degraded_ns == 0) {]])

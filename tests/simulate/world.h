@@ -1,0 +1,326 @@
+/* What the parts of the simulator know of each other; simulate.h says what it is. */
+#ifndef WEIR_TESTS_SIMULATE_WORLD_H
+#define WEIR_TESTS_SIMULATE_WORLD_H
+
+#include "base/maths.h"
+#include "simulate/fake_redis.h"
+#include "simulate/simulate.h"
+#include "store/lease.h"
+#include "store/shared.h"
+#include "store/sync.h"
+#include "support/oracle_trace.h"
+
+enum { NODES_MAX = 1000, SUBJECTS_MAX = 4, LIMITS_MAX = 2, MESSAGE_REPLY = 512 };
+
+#define SECOND_US UINT64_C(1000000)
+#define NEVER_US UINT64_MAX
+#define BLOCK_MOST_US (3 * SECOND_US)
+#define LEASE_LIFE_US (2 * SECOND_US + SECOND_US / 4) /* the longest: lua/leased_bucket.lua */
+
+/* ---- what is drawn from a seed: plan.c ---- */
+
+enum demand {
+    DEMAND_STEADY,
+    DEMAND_BURSTS,
+    DEMAND_ONE_HOT,
+    DEMAND_FLOOD,
+    DEMAND_WAVES, /* all ask for a while, then none, so that leases are idle and buckets fill */
+    DEMANDS
+};
+
+struct plan {
+    unsigned nodes;
+    unsigned limits;
+    unsigned subjects;
+    struct weir_options limit[LIMITS_MAX];
+    bool calm;          /* nothing fails, everybody asks for more: I4 */
+    uint64_t length_us; /* of the time in which questions come */
+    uint64_t faults_until_us;
+    uint64_t gap_us; /* between two questions of one node, on average */
+    unsigned burst;
+    uint64_t cost_most;
+    enum demand demand;
+    uint64_t wave_us;  /* DEMAND_WAVES: they ask in the first third of it */
+    uint64_t delay_us; /* of the network, each way: at least this, ... */
+    uint64_t jitter_us;
+    uint64_t slow_us;   /* ... and once in a while up to this more */
+    unsigned slow_in;   /* once in; 0: never */
+    unsigned lose_in;   /* once in, each way */
+    unsigned refuse_in; /* once in: a call is not even sent */
+    uint64_t deadline_us;
+    uint64_t late_us; /* timers fire up to this late */
+    unsigned drift_ppm;
+    uint64_t sync_us;
+    unsigned deaths;
+    unsigned pauses;
+    unsigned partitions;
+    unsigned flushes;
+    unsigned steps;
+    unsigned verbs;
+};
+
+void plan_draw(struct oracle_random *g, int mode, struct plan *plan);
+void plan_describe(const struct plan *plan, char *text, size_t size);
+
+/* ---- subjects: a limit and a key of it ---- */
+
+struct admission {
+    uint64_t at_us;    /* of the decision: here, or in the store */
+    uint64_t store_us; /* then, by the store's clock */
+    uint64_t units;
+    unsigned node;
+};
+
+enum extra_kind { EXTRA_LOST, EXTRA_STEP, EXTRA_GIVEN };
+
+/* More than the limit, and why. */
+struct extra {
+    uint64_t at_us;
+    uint64_t store_us;
+    uint64_t units;
+    int64_t step_us; /* EXTRA_STEP */
+    enum extra_kind kind;
+};
+
+/* Of the store's time. */
+struct blocked {
+    uint64_t from_us;
+    uint64_t to_us;
+};
+
+struct subject {
+    struct store_limit *limit;
+    const struct store_params *params;
+    char name[16];
+    struct store_key key;
+    struct admission *admissions;
+    size_t admitted_n;
+    size_t admitted_room;
+    struct extra extras[128];
+    size_t extras_n;
+    struct blocked blocks[16];
+    size_t blocks_n;
+    uint64_t q;     /* the largest lease */
+    bool uncertain; /* data was lost, or the store's clock was set */
+    uint64_t offered;
+    uint64_t admitted;
+};
+
+/* ---- nodes ---- */
+
+/* Of one node and one subject, in `synced`. */
+struct told {
+    uint64_t admitted;   /* units, in this life */
+    uint64_t told;       /* of them, in exchanges that were answered */
+    uint64_t known;      /* `admitted` when the last answered exchange was first made */
+    uint64_t flight;     /* `admitted` when the one in flight was first made */
+    bool again;          /* that one was lost, and is to be made again */
+    uint64_t most;       /* ever admitted between the making of one and the end of the next */
+    uint64_t waits_us;   /* since when units wait to be told, and no exchange was answered */
+    uint64_t blocked_us; /* a block was heard that lasts until then, by the store's time */
+    uint64_t past;       /* the sum of `most` of its earlier lives: each counts as a node ... */
+    uint64_t least;      /* ... and the least of them */
+};
+
+struct node {
+    unsigned life; /* how often it was started */
+    bool up;
+    bool ending;        /* in good order */
+    uint64_t offset_ns; /* its clock at world time 0 */
+    int drift_ppm;
+    uint64_t tick_us;
+    uint64_t paused_us; /* until */
+    uint64_t cut_us;    /* parted from the store until; */
+    int cut;            /* enum cut */
+    struct leases *leases;
+    struct syncs *syncs;
+    struct told told[SUBJECTS_MAX];
+};
+
+enum cut { CUT_REQUESTS = 1, CUT_REPLIES = 2, CUT_HOLDS = 4 };
+
+/* ---- messages: a call and its reply ---- */
+
+enum message_kind { MESSAGE_LEASE, MESSAGE_SYNC, MESSAGE_EXACT };
+
+struct message {
+    enum message_kind kind;
+    unsigned node;
+    unsigned life;
+    unsigned subject;
+    unsigned references;
+    bool open; /* the node waits for its end */
+    bool asks; /* a question waits for it */
+    bool executed;
+    bool probe;
+    uint64_t cost;
+    uint64_t made_us;
+    uint64_t executed_us;
+    uint64_t executed_store_us;
+    uint64_t admitted;    /* synced: by this node, when the exchange was first made */
+    enum store_verb verb; /* MESSAGE_EXACT */
+    uint64_t time_ns;
+    union {
+        struct lease_call lease;
+        struct sync_call sync;
+    } call;
+    size_t reply_len;
+    char reply[MESSAGE_REPLY];
+};
+
+/* ---- the world ---- */
+
+enum event_kind {
+    EVENT_DEMAND,
+    EVENT_TICK,
+    EVENT_ARRIVE,
+    EVENT_REPLY,
+    EVENT_DEADLINE,
+    EVENT_DEATH,
+    EVENT_START,
+    EVENT_PAUSE,
+    EVENT_PARTITION,
+    EVENT_FLUSH,
+    EVENT_STEP,
+    EVENT_VERB,
+    EVENT_END_OF_DEMAND,
+    EVENT_PROBE
+};
+
+struct event {
+    uint64_t at_us;
+    uint64_t seq;
+    enum event_kind kind;
+    unsigned node;
+    struct message *message;
+};
+
+struct world {
+    const struct simulate_options *options;
+    struct simulate_result *result;
+    struct oracle_random random;
+    struct plan plan;
+    uint64_t now_us;
+    uint64_t epoch_us; /* of the store's clock at world time 0 */
+    int64_t step_us;   /* how far it is set */
+    struct fake_redis *redis;
+    const struct scripts *scripts;
+    struct store_limit *limits[LIMITS_MAX];
+    struct subject subjects[SUBJECTS_MAX];
+    struct node *nodes;
+    struct event *heap;
+    size_t heap_n;
+    size_t heap_room;
+    uint64_t seq;
+    uint64_t open;        /* questions that wait */
+    uint64_t most_way_us; /* there and back, of those that were heard */
+    uint64_t end_us;      /* of the run */
+    bool over;
+    struct buffer arguments;
+    struct buffer request;
+    struct buffer reply;
+    char (*lines)[160]; /* the last of the trace */
+    size_t lines_n;
+};
+
+enum { TRACE_LINES = 60 };
+
+/* Notes a violation, the first one; the run ends. */
+void world_fail(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void world_fail_at(struct world *w, uint64_t at_us, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void world_trace(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define TRACE(w, ...)                                                                              \
+    do {                                                                                           \
+        if ((w)->options->trace != NULL) {                                                         \
+            world_trace((w), __VA_ARGS__);                                                         \
+        }                                                                                          \
+    } while (0)
+
+static inline void world_print(struct world *w, uint64_t x)
+{
+    w->result->print = (w->result->print ^ x) * UINT64_C(1099511628211);
+}
+
+static inline uint64_t world_between(struct world *w, uint64_t low, uint64_t high)
+{
+    return oracle_between(&w->random, low, high);
+}
+
+static inline bool world_once_in(struct world *w, uint64_t n)
+{
+    return n != 0 && oracle_once_in(&w->random, n);
+}
+
+/* What the store's clock says at a world time, as it is set now. */
+static inline uint64_t store_us(const struct world *w, uint64_t at_us)
+{
+    return (uint64_t)((int64_t)(w->epoch_us + at_us) + w->step_us);
+}
+
+/* ---- events.c ---- */
+
+void event_put(struct world *w, uint64_t at_us, enum event_kind kind, unsigned node,
+               struct message *message);
+bool event_next(struct world *w, struct event *out);
+
+/* ---- node.c ---- */
+
+void node_start(struct world *w, unsigned n);
+uint64_t at_once(const struct world *w, unsigned subject, uint64_t units);
+void node_stop(struct world *w, unsigned n); /* it dies: what it knows is gone */
+uint64_t node_ns(const struct world *w, unsigned n, uint64_t at_us);
+uint64_t node_us(const struct world *w, unsigned n, uint64_t ns); /* the first at which it is ns */
+void node_ask(struct world *w, unsigned n, unsigned subject, uint64_t cost, bool probe);
+void node_verb(struct world *w, unsigned n, unsigned subject, enum store_verb verb, uint64_t cost,
+               uint64_t time_ns);
+void node_tick(struct world *w, unsigned n);
+void node_replied(struct world *w, struct message *m);
+void node_lost(struct world *w, struct message *m);
+/* Tells what it has to, and when it wants to be called again. */
+void node_pump(struct world *w, unsigned n);
+
+/* ---- network.c ---- */
+
+struct message *message_make(struct world *w, enum message_kind kind, unsigned node,
+                             unsigned subject);
+void message_send(struct world *w, struct message *m);
+void message_release(struct message *m);
+void network_arrive(struct world *w, struct message *m);
+void network_reply(struct world *w, struct message *m);
+void network_deadline(struct world *w, struct message *m);
+
+/* ---- faults.c ---- */
+
+void faults_plan(struct world *w);
+void fault_happens(struct world *w, const struct event *e);
+
+/* ---- check_*.c ---- */
+
+void admit(struct world *w, unsigned subject, unsigned node, uint64_t units, uint64_t at_us,
+           uint64_t store_at_us);
+void extra_put(struct world *w, unsigned subject, enum extra_kind kind, uint64_t units,
+               int64_t step_us);
+void check_level(struct world *w, const struct message *m); /* I3 */
+void check_spendable(struct world *w, unsigned subject, unsigned node);
+void check_leased(struct world *w);
+void check_synced(struct world *w);
+void check_told(struct world *w, unsigned subject); /* when nothing is left to tell: I6 */
+
+/* I2: `more` units, and the refill of a time of `slack` parts, besides the limit's own. */
+void check_bucket(struct world *w, const struct subject *s, uint64_t more, i128 slack);
+void check_windows(struct world *w, const struct subject *s, uint64_t more, uint64_t unsure_us);
+int64_t window_of(const struct store_params *p, uint64_t store_at_us);
+
+/* The time of one unit, in STORE_PARTS of a microsecond. */
+static inline i128 unit_parts(const struct store_params *p)
+{
+    return (i128)p->a * STORE_PARTS + p->b;
+}
+
+static inline bool is_bucket(const struct store_params *p)
+{
+    return p->algorithm == WEIR_TOKEN_BUCKET;
+}
+
+#endif
