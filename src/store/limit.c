@@ -187,7 +187,8 @@ int store_limit_open(struct store_shared *s, const struct remote_spec *spec,
     }
     if (e == 0 && (limit == NULL || limit->numbers == NULL ||
                    (spec->on_failure == REMOTE_FAIL_LOCAL && limit->fallback == NULL))) {
-        e = fail(error, WEIR_ENOMEM, "out of memory for limit '%.*s'", TEXT_ARGS(spec->name));
+        (void)fail(error, WEIR_ENOMEM, "out of memory for limit '%.*s'", TEXT_ARGS(spec->name));
+        e = WEIR_ENOMEM;
     }
     e = e == 0 ? fill(limit, spec, error) : e;
     if (e != 0) {
