@@ -392,8 +392,7 @@ void connection_check_time(struct connection *c, uint64_t now)
 {
     const struct server_options *o = &c->worker->server->options;
     note_progress(c, now);
-    if (c->pending.count > 0 &&
-        !c->writing) { /* it waits for us: answers have times of their own */
+    if (c->pending.count > 0 && !c->writing) { /* it waits for us; answers have their own times */
         c->since_ms = now;
     }
     if (c->stopping && !c->writing) { /* nobody is awaited for ever */
