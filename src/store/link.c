@@ -65,7 +65,9 @@ struct client_link *client_link_open(struct client *c, struct text host, unsigne
             return link;
         }
     }
-    bool fits = host.len < sizeof((struct client_link *)0)->host;
+    /* Hosts are also what others say of themselves: a name with a zero byte would never be found again. */
+    bool fits = host.len > 0 && host.len < sizeof((struct client_link *)0)->host &&
+                memchr(host.at, 0, host.len) == NULL;
     return fits && c->link_count < CLIENT_LINKS_MAX ? create(c, host, port, flags) : NULL;
 }
 

@@ -65,7 +65,8 @@ enum {
     LINK_CONTROL = 1 /* for questions only: no AUTH, no SELECT, no scripts; calls never go there */
 };
 
-/* That of the endpoint, opened if it is new (flags then count). NULL: no memory, or CLIENT_LINKS_MAX. */
+/* That of the endpoint, opened if it is new (flags then count). NULL: no memory, CLIENT_LINKS_MAX, or
+ * no host's name: empty, too long, or with a zero byte. */
 #define CLIENT_LINKS_MAX 1024
 struct client_link *client_link_open(struct client *c, struct text host, unsigned port,
                                      unsigned flags);
