@@ -18,6 +18,7 @@ finish() {
     rm -rf "$dir"
 }
 trap finish EXIT
+trap 'exit 1' HUP INT PIPE TERM # else dash leaves without it
 
 die() {
     echo "$*" >&2

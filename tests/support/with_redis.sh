@@ -6,6 +6,7 @@ dir=$(mktemp -d)
 redis-server --port 0 --unixsocket "$dir/socket" --save '' --dir "$dir" </dev/null >"$dir/log" 2>&1 &
 redis=$!
 trap 'kill -KILL $redis 2>/dev/null; rm -rf "$dir"' EXIT
+trap 'exit 1' HUP INT PIPE TERM # else dash leaves without it
 tries=0
 until [ -S "$dir/socket" ]; do
     tries=$((tries + 1))
