@@ -194,7 +194,15 @@ int64_t window_of(const struct store_params *p, uint64_t store_at_us)
     return since / a - (since % a < 0);
 }
 
-static uint64_t window_extra(const struct subject *s, int64_t window, uint64_t more)
+/* In how many windows after a clock was set somebody may not know of it. */
+static int64_t unaware(const struct world *w, const struct store_params *p)
+{
+    uint64_t us = SYNC_DEGRADED_AFTER * w->plan.sync_us + w->plan.deadline_us;
+    return w->options->mode == REMOTE_SYNCED ? (int64_t)(us / p->a) + 2 : 1;
+}
+
+static uint64_t window_extra(const struct world *w, const struct subject *s, int64_t window,
+                             uint64_t more)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < s->extras_n; i++) {
@@ -205,7 +213,8 @@ static uint64_t window_extra(const struct subject *s, int64_t window, uint64_t m
             /* What was in flight or held then may count a window early or late; and a clock that was
              * set back goes through the same windows once more. */
             bool near = llabs(window - first) <= 1 || llabs(window - last) <= 1 ||
-                        (window > last && window < first);
+                        (window > last && window < first) ||
+                        (window > last && window - last <= unaware(w, s->params));
             sum += near ? s->params->quota + more : 0;
         } else if (e->kind == EXTRA_LOST) {
             sum += window == first ? s->params->quota + more : 0;
@@ -245,7 +254,7 @@ void check_windows(struct world *w, const struct subject *s, uint64_t more, uint
         int64_t now = window_of(s->params, a->store_us);
         sum = now == window ? sum + a->units : a->units;
         window = now;
-        uint64_t most = s->params->quota + more + window_extra(s, window, more);
+        uint64_t most = s->params->quota + more + window_extra(w, s, window, more);
         if (sum > most) {
             world_fail_at(w, a->at_us,
                           "%s: window %" PRId64 " has admitted %" PRIu64

@@ -36,11 +36,11 @@ static void draw_limit(struct oracle_random *g, int mode, const struct plan *p, 
     static const int algorithms[] = {WEIR_TOKEN_BUCKET, WEIR_TOKEN_BUCKET, WEIR_FIXED_WINDOW,
                                      WEIR_SLIDING_WINDOW};
     uint64_t capacity = at_least_1(offered * 10 / oracle_magnitude(g, p->calm ? 25 : 2, 50));
-    uint64_t parts = oracle_between(g, 1, 10);
+    uint64_t parts = oracle_between(g, 1, p->calm ? 3 : 10);
     *o = (struct weir_options)WEIR_OPTIONS_INIT;
     o->algorithm = algorithms[oracle_between(g, 0, mode == REMOTE_SYNCED ? 3 : 2)];
     if (o->algorithm == WEIR_TOKEN_BUCKET) {
-        o->burst = at_least_1(capacity * (p->calm ? 1 : parts) / 11);
+        o->burst = at_least_1(capacity * parts / 11);
         o->count = at_least_1(capacity - o->burst);
         o->period_ns = p->length_us * 1000;
         if (oracle_once_in(g, 2)) { /* a rate that is round, in the place of one that is not */
@@ -68,7 +68,7 @@ static uint64_t draw_demand(struct oracle_random *g, struct plan *p)
 {
     static const uint64_t costs[] = {1, 1, 3, 20, 300, 5000, 4000000};
     uint64_t questions = oracle_between(g, 100, 1200) + p->nodes * oracle_between(g, 2, 40);
-    questions = min_u64(questions, max_u64(2500, 4 * p->nodes));
+    questions = p->calm ? 800 * p->nodes : min_u64(questions, max_u64(2500, 4 * p->nodes));
     p->demand = (enum demand)oracle_between(g, 0, DEMANDS - 1);
     p->burst = p->demand == DEMAND_BURSTS ? (unsigned)oracle_between(g, 2, 30) : 1;
     p->cost_most = p->calm ? 1 : costs[oracle_between(g, 0, 6)];
@@ -139,7 +139,10 @@ void plan_draw(struct oracle_random *g, int mode, struct plan *p)
     draw_size(g, p);
     draw_network(g, mode, p);
     draw_faults(g, p);
-    if (p->calm) { /* many times the way to the store and back */
+    if (p->calm) { /* few, who ask often: many times in the way to the store and back */
+        p->nodes = (unsigned)oracle_between(g, 1, 4);
+        p->subjects = 1;
+        p->limits = 1;
         p->length_us = max_u64(p->length_us, 200 * (p->delay_us + p->jitter_us));
         p->faults_until_us = 0;
     }

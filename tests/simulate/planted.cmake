@@ -64,6 +64,13 @@ weir_plant_fleet(what_is_outstanding_never_expires LEASED
     [[        while p.marks[1] and p.marks[1].at <= now do]]
     [[        while p.marks[1] and p.marks[1].at <= now - CENTURY do]])
 
+# Too careful is wrong, too.
+weir_plant_fleet(a_lease_that_is_renewed_counts_as_spent LEASED
+    [[                local bu, br = times(lease.back, p.a, p.b)
+                u, r = carry(u - bu, r - br)]]
+    [[                local bu, br = times(lease.keep, p.a, p.b)
+                u, r = carry(u + bu, r + br)]])
+
 weir_plant_fleet(a_reset_forgets_what_is_outstanding LEASED
     [[            if p.outstanding > 0 then
                 p.u]] [[            if p.outstanding < 0 then

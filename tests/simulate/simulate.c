@@ -8,7 +8,8 @@
 
 /* ---- failure, trace ---- */
 
-static void fail(struct world *w, uint64_t at_us, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static void fail(struct world *w, uint64_t at_us,
+                                                       const char *format, va_list args)
 {
     if (!w->result->failed) {
         w->result->failed = true;

@@ -15,8 +15,8 @@
  *   I3  leased: what is outstanding and what is left are together at most B, in the store, at any time;
  *       and what nodes could still spend is outstanding there, as long as no data is lost and the
  *       store's clock is not set;
- *   I4  leased: where nothing fails and everybody asks for more, at least R t - N q, or L - N q of each
- *       window, is admitted: q is the largest lease;
+ *   I4  leased: where nothing fails and everybody asks for more, at least B + R t - N q, or L - N q of
+ *       each window, is admitted: q is the largest lease;
  *   I5  synced: the same as I2, and besides what the other nodes admit between the making of one
  *       exchange and the end of the next;
  *   I6  synced: no unit of a node that lives is counted zero times;
