@@ -346,6 +346,11 @@ bool redis_world_await_replica(struct redis_world *w, int primary)
     while (!(followed = has_followed(w, primary, offset)) && redis_now_ms() < end) {
         redis_look_again_soon();
     }
+    if (!followed) {
+        const char *reply = redis_node_run(&w->node[primary], "INFO replication");
+        (void)fprintf(stderr, "no replica has followed node %d to %lld:\n%s\n", primary, offset,
+                      reply != NULL ? reply : "no answer");
+    }
     return followed;
 }
 
@@ -417,6 +422,7 @@ void redis_world_cluster(struct redis_world *w, const struct redis_world_options
         redis_node_option(n, "--cluster-node-timeout");
         redis_node_option(n, "%u", down_ms(o));
         put_option(n, "cluster-replica-validity-factor", "0");
+        put_option(n, "cluster-allow-replica-migration", "no"); /* each keeps its own */
     }
     for (unsigned i = 0; i < w->count; i++) {
         write_nodes(w, &w->node[i]);
