@@ -80,10 +80,20 @@ static void ledger_pass(struct ledger *l, i128 amount)
     }
 }
 
+/* Intervals that begin at this very moment have it, too: it is taken from them when time goes on. */
+static void ledger_credit(struct ledger *l, i128 amount)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        l->epochs[i].x -= amount;
+    }
+}
+
 static void ledger_to(struct ledger *l, uint64_t at_us)
 {
     i128 at = (i128)at_us * STORE_PARTS;
-    ledger_pass(l, at - l->at);
+    if (at > l->at) {
+        ledger_pass(l, at - l->at);
+    }
     l->at = at;
 }
 
@@ -152,8 +162,12 @@ static void walk_to(struct walk *k, uint64_t at_us)
         ledger_to(&k->ledger, min_u64(begins, ends));
         if (begins <= ends) {
             const struct extra *e = &s->extras[k->next++];
-            ledger_pass(&k->ledger, extra_within(s->params, e));
+            ledger_credit(&k->ledger, extra_within(s->params, e));
             k->behind += extra_behind(s->params, e);
+            if (extra_behind(s->params, e) == 0) {
+                k->over += k->over + 1 == k->next;
+                continue;
+            }
         } else {
             k->behind -= extra_behind(s->params, &s->extras[k->over++]);
         }
