@@ -234,17 +234,6 @@ void weir_fleet_close(struct weir_fleet *fleet)
 
 /* ---- looking at it ---- */
 
-static uint64_t count_open_breakers(const struct weir_fleet *f)
-{
-    const char *endpoint;
-    bool open;
-    uint64_t n = 0;
-    for (unsigned i = 0; breaker_at(f->breakers, i, &endpoint, &open); i++) {
-        n += open;
-    }
-    return n;
-}
-
 int weir_fleet_stats_read(struct weir_fleet *fleet, struct weir_fleet_stats *stats)
 {
     if (fleet == NULL || stats == NULL || stats->size != sizeof *stats) {
@@ -259,7 +248,7 @@ int weir_fleet_stats_read(struct weir_fleet *fleet, struct weir_fleet_stats *sta
         .unknown = load_relaxed(&m->unknown),
         .resent = load_relaxed(&m->resent),
         .degraded = store_degraded(fleet->shared),
-        .breakers_open = count_open_breakers(fleet),
+        .breakers_open = breakers_count_open(fleet->breakers),
     };
     return 0;
 }
@@ -281,18 +270,7 @@ int weir_fleet_trouble(const struct weir_fleet *fleet, struct weir_error *error)
     return e;
 }
 
-size_t fleet_endpoints(const struct weir_fleet *fleet, struct fleet_endpoint *out, size_t most)
+size_t fleet_endpoints(const struct weir_fleet *fleet, struct breaker_seen *seen, size_t most)
 {
-    const char *endpoint;
-    bool open;
-    unsigned n = 0;
-    for (; breaker_at(fleet->breakers, n, &endpoint, &open); n++) {
-        if (n < most) {
-            size_t len = strnlen(endpoint, sizeof out[n].name - 1);
-            memcpy(out[n].name, endpoint, len);
-            out[n].name[len] = 0;
-            out[n].breaker_open = open;
-        }
-    }
-    return n;
+    return breakers_see(fleet->breakers, seen, most);
 }

@@ -59,12 +59,7 @@ int fleet_thread_ask(struct fleet_thread *t, const struct remote_question *quest
 
 /* ---- for metrics ---- */
 
-struct fleet_endpoint {
-    char name[300]; /* host:port */
-    bool breaker_open;
-};
-
-/* Up to `most`; how many there are. From any thread. */
-size_t fleet_endpoints(const struct weir_fleet *fleet, struct fleet_endpoint *out, size_t most);
+/* breakers_see() */
+size_t fleet_endpoints(const struct weir_fleet *fleet, struct breaker_seen *seen, size_t most);
 
 #endif

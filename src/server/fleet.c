@@ -41,24 +41,19 @@ static void read_histogram(const struct histogram *from, struct histogram *to)
     to->sum_ns = load_relaxed(&from->sum_ns);
 }
 
-static void read_endpoints(const struct weir_fleet *fleet, struct fleet_numbers *n)
+/* True: somewhere calls are worth it. Sentinels that answer, without a master, are no store. */
+static bool read_endpoints(const struct weir_fleet *fleet, struct fleet_numbers *n)
 {
-    struct fleet_endpoint endpoints[FLEET_ENDPOINTS];
-    size_t count = fleet_endpoints(fleet, endpoints, FLEET_ENDPOINTS);
+    struct breaker_seen seen[FLEET_ENDPOINTS];
+    size_t count = fleet_endpoints(fleet, seen, FLEET_ENDPOINTS);
+    bool worth = false;
     n->endpoints_count = count < FLEET_ENDPOINTS ? count : FLEET_ENDPOINTS;
     for (size_t i = 0; i < n->endpoints_count; i++) {
-        memcpy(n->endpoints[i].name, endpoints[i].name, sizeof n->endpoints[i].name);
-        n->endpoints[i].open = endpoints[i].breaker_open;
+        memcpy(n->endpoints[i].name, seen[i].endpoint, sizeof n->endpoints[i].name);
+        n->endpoints[i].open = seen[i].open;
+        worth = worth || (seen[i].calls && !seen[i].open);
     }
-}
-
-static bool is_any_closed(const struct fleet_numbers *n)
-{
-    bool any = n->endpoints_count == 0;
-    for (size_t i = 0; i < n->endpoints_count; i++) {
-        any = any || n->endpoints[i].open == 0;
-    }
-    return any;
+    return worth;
 }
 
 static void read_numbers(const struct weir_fleet *fleet, struct fleet_numbers *n)
@@ -74,13 +69,13 @@ static void read_numbers(const struct weir_fleet *fleet, struct fleet_numbers *n
     n->late = load_relaxed(&m->late);
     n->connects = load_relaxed(&m->connects);
     read_histogram(&m->took, &n->took);
-    read_endpoints(fleet, n);
-    n->up = n->links > 0 && is_any_closed(n);
+    bool worth = read_endpoints(fleet, n);
+    n->up = n->links > 0 && worth;
     n->why.text[0] = 0;
     (void)weir_fleet_trouble(fleet, &n->why);
 }
 
-_Static_assert(sizeof((struct fleet_endpoint){0}.name) ==
+_Static_assert(sizeof((struct breaker_seen){0}.endpoint) ==
                    sizeof((struct fleet_endpoint_numbers){0}.name),
                "one name");
 

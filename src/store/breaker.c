@@ -20,7 +20,7 @@
 #include "base/atomic.h"
 #include "base/maths.h"
 
-enum { IN_A_ROW = 5, AT_LEAST = 20, PARTS = 8, NAME_MAX_BYTES = 300, DOUBLINGS = 6 };
+enum { IN_A_ROW = 5, AT_LEAST = 20, PARTS = 8, DOUBLINGS = 6 };
 
 #define PART_NS (WEIR_SECOND / PARTS)
 #define PROBE_FIRST (100 * WEIR_MILLISECOND)
@@ -41,13 +41,15 @@ struct breaker {
     uint64_t probe_ns;
     uint64_t parts[PARTS];
     struct breakers *all;
-    char name[NAME_MAX_BYTES];
+    uint64_t calls; /* 1: they go there */
+    unsigned users; /* under the lock, as the name */
+    char name[BREAKER_NAME_MAX];
 };
 
 struct breakers {
     uint64_t random;
-    uint64_t count; /* rows[0 .. count) are there for ever; store_release after the row */
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* of the rows: held for a moment, when links come and go */
+    unsigned count;
     struct breaker *rows[BREAKERS_MAX];
 };
 
@@ -77,9 +79,26 @@ void breakers_destroy(struct breakers *b)
 
 static struct breaker *find(const struct breakers *b, const char *endpoint)
 {
-    uint64_t count = load_acquire(&b->count);
-    for (size_t i = 0; i < count; i++) {
+    for (unsigned i = 0; i < b->count; i++) {
         if (strcmp(b->rows[i]->name, endpoint) == 0) {
+            return b->rows[i];
+        }
+    }
+    return NULL;
+}
+
+/* A new row, or else one that nobody uses. */
+static struct breaker *find_room(struct breakers *b)
+{
+    if (b->count < BREAKERS_MAX) {
+        struct breaker *row = malloc(sizeof *row);
+        if (row != NULL) {
+            b->rows[b->count++] = row;
+        }
+        return row;
+    }
+    for (unsigned i = 0; i < b->count; i++) {
+        if (b->rows[i]->users == 0) {
             return b->rows[i];
         }
     }
@@ -88,14 +107,10 @@ static struct breaker *find(const struct breakers *b, const char *endpoint)
 
 static struct breaker *make(struct breakers *b, const char *endpoint, size_t len)
 {
-    uint64_t count = load_relaxed(&b->count);
-    struct breaker *row = count < BREAKERS_MAX ? calloc(1, sizeof *row) : NULL;
+    struct breaker *row = find_room(b);
     if (row != NULL) {
-        row->all = b;
-        row->probe_ns = UINT64_MAX;
+        *row = (struct breaker){.all = b, .probe_ns = UINT64_MAX};
         memcpy(row->name, endpoint, len + 1);
-        b->rows[count] = row;
-        store_release(&b->count, count + 1);
     }
     return row;
 }
@@ -103,25 +118,60 @@ static struct breaker *make(struct breakers *b, const char *endpoint, size_t len
 struct breaker *breaker_find(struct breakers *b, const char *endpoint)
 {
     size_t len = strlen(endpoint);
-    struct breaker *row = find(b, endpoint);
-    if (row != NULL || len >= NAME_MAX_BYTES) {
-        return row;
+    if (len >= BREAKER_NAME_MAX) {
+        return NULL;
     }
     (void)pthread_mutex_lock(&b->lock);
-    row = find(b, endpoint);
+    struct breaker *row = find(b, endpoint);
     row = row != NULL ? row : make(b, endpoint, len);
+    if (row != NULL) {
+        row->users++;
+    }
     (void)pthread_mutex_unlock(&b->lock);
     return row;
 }
 
-bool breaker_at(const struct breakers *b, unsigned i, const char **endpoint, bool *open)
+void breaker_leave(struct breaker *b)
 {
-    if (i >= load_acquire(&b->count)) {
-        return false;
+    (void)pthread_mutex_lock(&b->all->lock);
+    b->users--;
+    (void)pthread_mutex_unlock(&b->all->lock);
+}
+
+void breaker_for_calls(struct breaker *b)
+{
+    store_relaxed(&b->calls, 1);
+}
+
+size_t breakers_see(struct breakers *b, struct breaker_seen *seen, size_t most)
+{
+    size_t n = 0;
+    (void)pthread_mutex_lock(&b->lock);
+    for (unsigned i = 0; i < b->count; i++) {
+        const struct breaker *row = b->rows[i];
+        if (row->users == 0) {
+            continue;
+        }
+        if (n < most) {
+            memcpy(seen[n].endpoint, row->name, sizeof row->name);
+            seen[n].open = breaker_is_open(row);
+            seen[n].calls = load_relaxed(&row->calls) != 0;
+        }
+        n++;
     }
-    *endpoint = b->rows[i]->name;
-    *open = breaker_is_open(b->rows[i]);
-    return true;
+    (void)pthread_mutex_unlock(&b->lock);
+    return n;
+}
+
+uint64_t breakers_count_open(struct breakers *b)
+{
+    uint64_t n = 0;
+    (void)pthread_mutex_lock(&b->lock);
+    for (unsigned i = 0; i < b->count; i++) {
+        n += b->rows[i]->users != 0 && breaker_is_open(b->rows[i]);
+    }
+    (void)pthread_mutex_unlock(&b->lock);
+    return n;
 }
 
 /* ---- opening ---- */

@@ -6,9 +6,11 @@
 #define WEIR_STORE_BREAKER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#define BREAKERS_MAX 1024 /* endpoints of a process */
+#define BREAKERS_MAX 1024 /* endpoints of a process at once */
+#define BREAKER_NAME_MAX 300
 
 struct breakers;
 struct breaker;
@@ -19,8 +21,16 @@ void breakers_destroy(struct breakers *b);
 /* For the jitter of others. From any thread. */
 uint64_t breakers_random(struct breakers *b);
 
-/* That of an endpoint, made if it is new; names of up to 299 bytes. NULL: too many. From any thread. */
+/*
+ * That of an endpoint, made if it is new; names of up to 299 bytes. NULL: too many. Its finder uses it
+ * until breaker_leave(); what nobody uses is known on, until its place is needed: stores whose
+ * addresses change never run out of places. From any thread, both.
+ */
 struct breaker *breaker_find(struct breakers *b, const char *endpoint);
+void breaker_leave(struct breaker *b);
+
+/* Calls go there; others are only asked where (Sentinels). */
+void breaker_for_calls(struct breaker *b);
 
 bool breaker_is_open(const struct breaker *b);
 
@@ -37,7 +47,16 @@ void breaker_probed(struct breaker *b, bool good, uint64_t now_ns);
 void breaker_good(struct breaker *b, uint64_t n, uint64_t now_ns);
 void breaker_bad(struct breaker *b, uint64_t now_ns);
 
-/* The i-th, its name and whether it is open; false: there is none. */
-bool breaker_at(const struct breakers *b, unsigned i, const char **endpoint, bool *open);
+/* ---- for metrics ---- */
+
+struct breaker_seen {
+    char endpoint[BREAKER_NAME_MAX]; /* host:port */
+    bool open;
+    bool calls; /* go there */
+};
+
+/* Those that are in use, up to `most`; how many there are. From any thread. */
+size_t breakers_see(struct breakers *b, struct breaker_seen *seen, size_t most);
+uint64_t breakers_count_open(struct breakers *b);
 
 #endif

@@ -15,8 +15,8 @@
  *     (nothing has happened: it was never sent, or was refused by a reply that proves so), or
  *     CLIENT_UNKNOWN (it was sent, and no reply has come in time, or the connection has ended).
  * C2  A call is sent again only after a reply that proves that it did not run (store_did_not_run(); for
- *     CLUSTERDOWN, LOADING, READONLY, BUSY, OOM and TRYAGAIN after a pause that begins with 1 ms), and
- *     only within its deadline. Bytes that were given to the driver count as sent.
+ *     all but NOSCRIPT, MOVED and ASK after a pause that begins with 1 ms), and only within its
+ *     deadline. Bytes that were given to the driver count as sent.
  * C3  Everything is bounded: calls in flight, bytes waiting for a link, one connection attempt at a
  *     time for each endpoint. Beyond the bounds a call is refused at once.
  * C4  A reply that comes after its call's deadline is read and dropped; the connection is alive. A
@@ -24,9 +24,9 @@
  * C5  A breaker for each endpoint and process (struct breakers: atomics): open after 5 failures in a
  *     row, or half of at least 20 within a second. Failures are calls that ended UNKNOWN, connections
  *     that could not be made or ended with calls waiting, and BUSY, LOADING, OOM, CLUSTERDOWN,
- *     MASTERDOWN; not NOSCRIPT, MOVED, ASK, TRYAGAIN. Open: calls are refused at once. One probe at a
- *     time in the whole process, after a random part of 100 ms, 200 ms, ... 5 s: a connection if there
- *     is none, then PING. Its success closes the breaker.
+ *     MASTERDOWN, READONLY, NOREPLICAS; not NOSCRIPT, MOVED, ASK, TRYAGAIN. Open: calls are refused
+ *     at once. One probe at a time in the whole process, after a random part of 100 ms, 200 ms, ...
+ *     5 s: a connection if there is none, then PING. Its success closes the breaker.
  */
 #ifndef WEIR_STORE_CLIENT_H
 #define WEIR_STORE_CLIENT_H
@@ -142,7 +142,7 @@ struct client_metrics {
     uint64_t resent;
     uint64_t late;         /* replies behind their deadline */
     uint64_t connects;     /* attempts */
-    uint64_t up;           /* links that stand, now */
+    uint64_t up;           /* links that stand now, and that calls go to */
     struct histogram took; /* of replies */
 };
 

@@ -18,6 +18,14 @@
 
 static void end(struct client_link *link, bool failure, uint64_t now_ns);
 
+/* One more that stands, or (UINT64_MAX) one less: of those that calls go to. */
+static void count_up(const struct client_link *link, uint64_t n)
+{
+    if ((link->flags & LINK_CONTROL) == 0) {
+        count_shared(&link->client->options->metrics->up, n);
+    }
+}
+
 /* ---- what there is ---- */
 
 static void name_it(struct client_link *link)
@@ -46,6 +54,9 @@ static struct client_link *create(struct client *c, struct text host, unsigned p
     if (link->breaker == NULL) {
         free(link);
         return NULL;
+    }
+    if ((flags & LINK_CONTROL) == 0) {
+        breaker_for_calls(link->breaker);
     }
     timer_init(&link->timer, TIMER_LINK);
     buffer_init(&link->out, OUT_MOST);
@@ -76,6 +87,7 @@ void link_free(struct client_link *link)
     timer_clear(&link->timer);
     list_take(&link->node);
     link->client->link_count--;
+    breaker_leave(link->breaker);
     buffer_finish(&link->out);
     buffer_finish(&link->in);
     free(link->asked);
@@ -251,7 +263,7 @@ void link_ready(struct client_link *link, uint64_t now_ns)
     link->state = LINK_READY;
     link->up_ns = now_ns;
     link->quiet_ns = now_ns;
-    count_shared(&c->options->metrics->up, 1);
+    count_up(link, 1);
     if ((link->flags & LINK_CONTROL) == 0) {
         c->error[0] = 0;
     }
@@ -324,7 +336,7 @@ static void end(struct client_link *link, bool failure, uint64_t now_ns)
     link->state = LINK_IDLE;
     link->life++;
     if (stood) {
-        count_shared(&c->options->metrics->up, UINT64_MAX);
+        count_up(link, UINT64_MAX);
     }
     set_retry(link, stood, now_ns);
     tell_breaker(link, failure, now_ns);
@@ -406,7 +418,7 @@ void link_abandon(struct client_link *link)
         close_it(link);
     }
     if (link->state == LINK_READY) {
-        count_shared(&link->client->options->metrics->up, UINT64_MAX);
+        count_up(link, UINT64_MAX);
     }
     if (link->probing) {
         breaker_probed(link->breaker, false, link->client->now_ns);

@@ -142,17 +142,47 @@ static void only_a_good_probe_closes_it(void **state)
 
 static void each_endpoint_has_its_own(void **state)
 {
-    const char *name;
-    bool open;
+    struct breaker_seen seen[3];
     struct breaker *other = breaker_find(all, "two:2");
     assert_ptr_not_equal(other, b);
     assert_ptr_equal(breaker_find(all, "one:1"), b);
     fail_times(5, 0);
     assert_false(breaker_is_open(other));
-    assert_true(breaker_at(all, 0, &name, &open) && open);
-    assert_string_equal(name, "one:1");
-    assert_true(breaker_at(all, 1, &name, &open) && !open);
-    assert_false(breaker_at(all, 2, &name, &open));
+    assert_int_equal(breakers_see(all, seen, 3), 2);
+    assert_string_equal(seen[0].endpoint, "one:1");
+    assert_true(seen[0].open && !seen[1].open);
+    assert_int_equal(breakers_count_open(all), 1);
+}
+
+static void those_that_calls_go_to_are_told_apart(void **state)
+{
+    struct breaker_seen seen[2];
+    breaker_for_calls(breaker_find(all, "two:2"));
+    assert_int_equal(breakers_see(all, seen, 2), 2);
+    assert_true(!seen[0].calls && seen[1].calls);
+}
+
+/* A store in containers has another address after each of their restarts. */
+static void addresses_that_come_and_go_do_not_use_the_places_up(void **state)
+{
+    struct breaker_seen seen[2];
+    fail_times(5, 0);
+    for (unsigned i = 0; i < 3 * BREAKERS_MAX; i++) {
+        char name[20];
+        (void)snprintf(name, sizeof name, "host%u:1", i);
+        struct breaker *one = breaker_find(all, name);
+        assert_non_null(one);
+        assert_false(breaker_is_open(one));
+        for (unsigned k = 0; k < 5; k++) {
+            breaker_bad(one, 0);
+        }
+        breaker_leave(one);
+    }
+    assert_int_equal(breakers_see(all, seen, 2), 1);
+    assert_string_equal(seen[0].endpoint, "one:1");
+    assert_ptr_equal(breaker_find(all, "one:1"), b);
+    assert_true(breaker_is_open(b));
+    assert_true(breaker_is_open(breaker_find(all, "host3071:1"))); /* what was learnt stays */
 }
 
 static void endpoints_and_names_have_a_most(void **state)
@@ -183,7 +213,11 @@ static void probe_and_fail(unsigned me, void *arg)
     for (unsigned i = 0; i < rounds; i++) {
         char name[20];
         (void)snprintf(name, sizeof name, "host:%u", i % 100);
-        threads_require(breaker_find(all, name) != NULL);
+        struct breaker *other = breaker_find(all, name);
+        threads_require(other != NULL);
+        if (i >= 100) {
+            breaker_leave(other); /* each thread uses each once */
+        }
         breaker_bad(b, 0);
         if (breaker_may_probe(b, 5001 * MS)) {
             threads_require(threads_add(&probing, 1) == 0);
@@ -196,12 +230,10 @@ static void probe_and_fail(unsigned me, void *arg)
 
 static void threads_never_probe_at_once_and_agree_on_endpoints(void **state)
 {
-    const char *name;
-    bool open;
+    struct breaker_seen seen;
     threads_run(THREADS, probe_and_fail, NULL);
     assert_true(probes > 0);
-    assert_true(breaker_at(all, 100, &name, &open));
-    assert_false(breaker_at(all, 101, &name, &open));
+    assert_int_equal(breakers_see(all, &seen, 1), 101);
 }
 
 int main(void)
@@ -217,6 +249,8 @@ int main(void)
         STORY(who_dies_while_probing_leaves_it_to_others),
         STORY(only_a_good_probe_closes_it),
         STORY(each_endpoint_has_its_own),
+        STORY(those_that_calls_go_to_are_told_apart),
+        STORY(addresses_that_come_and_go_do_not_use_the_places_up),
         STORY(endpoints_and_names_have_a_most),
         STORY(threads_never_probe_at_once_and_agree_on_endpoints),
     };

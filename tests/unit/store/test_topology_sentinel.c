@@ -112,6 +112,15 @@ static void assert_master_is(unsigned i)
 
 /* ---- */
 
+static void a_sentinel_that_stands_is_no_store(void **state)
+{
+    settle();
+    assert_int_equal(w->metrics.up, 1);
+    world_down(w, FIRST);
+    assert_int_equal(w->metrics.up, 0);
+    assert_int_equal(w->sockets[0].state, WORLD_UP);
+}
+
 static void the_first_sentinel_that_answers_is_enough_and_the_others_are_let_go(void **state)
 {
     struct world_call a;
@@ -296,6 +305,7 @@ int main(void)
 {
 #define IN_WORLD(name) cmocka_unit_test_setup_teardown(name, begin, finish)
     const struct CMUnitTest tests[] = {
+        IN_WORLD(a_sentinel_that_stands_is_no_store),
         IN_WORLD(the_first_sentinel_that_answers_is_enough_and_the_others_are_let_go),
         IN_WORLD(while_all_is_well_one_sentinel_is_asked_about_once_a_second),
         IN_WORLD(whoever_is_named_must_be_a_master),
