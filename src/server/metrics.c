@@ -11,6 +11,7 @@ enum scope {
     OF_ALL,      /* offsets in struct numbers */
     /* These only where there is a fleet: */
     OF_REMOTE,      /* as OF_LIMIT, of limits that it decides */
+    OF_FAILURE,     /* likewise, the series is that of the limit's on_store_failure */
     OF_STORE,       /* as OF_ALL */
     OF_STORE_TIMES, /* an offset in struct numbers, of a histogram */
     OF_ENDPOINT,    /* offsets in struct fleet_endpoint_numbers; label endpoint */
@@ -109,12 +110,12 @@ static const struct metric metrics[] = {
     {"weir_degraded_total",
      "counter",
      "Answers of a limit that the store has not given, by what decided instead.",
-     OF_REMOTE,
+     OF_FAILURE,
      false,
      "policy",
-     {{"local", LIMIT(degraded[REMOTE_FAIL_LOCAL])},
-      {"open", LIMIT(degraded[REMOTE_FAIL_OPEN])},
-      {"closed", LIMIT(degraded[REMOTE_FAIL_CLOSED])}}},
+     {[REMOTE_FAIL_LOCAL] = {"local", LIMIT(degraded)},
+      [REMOTE_FAIL_OPEN] = {"open", LIMIT(degraded)},
+      [REMOTE_FAIL_CLOSED] = {"closed", LIMIT(degraded)}}},
     {"weir_denials_remembered_total", "counter",
      "Denials of a limit that the store was not asked for again.", OF_REMOTE, false, NULL,
      ONE(LIMIT(remembered))},
@@ -294,18 +295,24 @@ static uint64_t number_at(const void *base, size_t offset)
     return n;
 }
 
+static void put_one(struct buffer *out, const struct metric *m, unsigned i, const char *scope,
+                    const char *of, const void *base)
+{
+    put_sample(out, m,
+               &(struct sample){.scope = scope,
+                                .of = of,
+                                .label = m->label,
+                                .value = m->series[i].value,
+                                .number = number_at(base, m->series[i].offset),
+                                .seconds = m->seconds});
+}
+
 /* All series of a row about one thing. */
 static void put_series(struct buffer *out, const struct metric *m, const char *scope,
                        const char *of, const void *base)
 {
     for (unsigned i = 0; i < SERIES_MAX && (i == 0 || m->series[i].value != NULL); i++) {
-        put_sample(out, m,
-                   &(struct sample){.scope = scope,
-                                    .of = of,
-                                    .label = m->label,
-                                    .value = m->series[i].value,
-                                    .number = number_at(base, m->series[i].offset),
-                                    .seconds = m->seconds});
+        put_one(out, m, i, scope, of, base);
     }
 }
 
@@ -337,8 +344,11 @@ static void put_times(struct buffer *out, const struct metric *m, const char *pr
 static void put_limits(struct buffer *out, const struct metric *m, const struct numbers *n)
 {
     for (size_t i = 0; i < n->limits_count; i++) {
-        if (m->scope == OF_LIMIT || n->limits[i].remote) {
-            put_series(out, m, "limit", n->limits[i].name, &n->limits[i]);
+        const struct limit_numbers *limit = &n->limits[i];
+        if (m->scope == OF_FAILURE && limit->remote) {
+            put_one(out, m, (unsigned)limit->on_store_failure, "limit", limit->name, limit);
+        } else if (m->scope == OF_LIMIT || (m->scope == OF_REMOTE && limit->remote)) {
+            put_series(out, m, "limit", limit->name, limit);
         }
     }
 }
@@ -384,6 +394,7 @@ static void put_metric(struct buffer *out, const struct metric *m, const struct 
     switch (m->scope) {
     case OF_LIMIT:
     case OF_REMOTE:
+    case OF_FAILURE:
         put_limits(out, m, n);
         break;
     case OF_STORE:

@@ -74,9 +74,8 @@ static int take_limit(void *arg, const struct weir_rules_limit *from)
     limit->shadow_denied += from->shadow_denied;
     limit->remote = limit->remote || from->consistency != WEIR_RULES_LOCAL;
     limit->remembered += from->remembered;
-    for (unsigned i = 0; i < REMOTE_FAILURES; i++) {
-        limit->degraded[i] += from->degraded[i];
-    }
+    limit->on_store_failure = from->on_store_failure; /* of all its tiers */
+    limit->degraded += from->degraded[from->on_store_failure];
     return 0;
 }
 

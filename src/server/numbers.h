@@ -15,7 +15,8 @@ struct limit_numbers {
     uint64_t missing;
     uint64_t shadow_denied;
     bool remote; /* a fleet decides it, and then: */
-    uint64_t degraded[REMOTE_FAILURES];
+    int on_store_failure;
+    uint64_t degraded;
     uint64_t remembered;
 };
 

@@ -99,11 +99,12 @@ grep -q '"flags":\["degraded"\]' "$dir/reply" || die "an answer without the stor
 curl -s -m 20 -f "http://$http/readyz" >/dev/null || die "not ready without a store"
 scrape
 for line in 'weir_store_up 0' 'weir_store_connections 0' 'weir_degraded_total{limit="api",policy="open"} 1' \
-    'weir_degraded_total{limit="shut",policy="closed"} 1' 'weir_degraded_total{limit="api",policy="local"} 0' \
+    'weir_degraded_total{limit="shut",policy="closed"} 1' \
     'weir_fleet_nodes 1'; do
     grep -qxF "$line" "$dir/metrics" || die "no '$line' in $(cat "$dir/metrics")"
 done
 grep -q 'weir_degraded_total{limit="own"' "$dir/metrics" && die "a limit of this node alone is degraded"
+grep -q 'weir_degraded_total{limit="api",policy="local"' "$dir/metrics" && die "a policy that the limit has not"
 redis-server --port 0 --unixsocket "$dir/redis" --save '' --daemonize no </dev/null >"$dir/redis.log" 2>&1 &
 redis=$!
 trap 'kill -KILL $redis $pid 2>/dev/null || true; rm -rf "$dir"' EXIT
