@@ -68,6 +68,7 @@ static void read_numbers(const struct weir_fleet *fleet, struct fleet_numbers *n
     n->resent = load_relaxed(&m->resent);
     n->late = load_relaxed(&m->late);
     n->connects = load_relaxed(&m->connects);
+    n->refunds_lost = store_refunds_lost(fleet->shared);
     read_histogram(&m->took, &n->took);
     bool worth = read_endpoints(fleet, n);
     n->up = n->links > 0 && worth;
@@ -103,6 +104,17 @@ static void tell(const struct fleet_numbers *n)
     }
 }
 
+/* A store that is there may still refuse calls: for want of a permission or a disk, or part of it is
+ * away. Said again only when it says something else. */
+static void tell_refusals(struct server *server, const struct fleet_numbers *n)
+{
+    if (n->up != 0 && n->why.text[0] != 0 && strcmp(n->why.text, server->store_why.text) != 0) {
+        server->store_why = n->why;
+        LOG(LEVEL_WARNING, "the store does not answer all calls: on_store_failure decides those",
+            LOG_STRING("why", n->why.text));
+    }
+}
+
 void fleet_watch(struct server *server)
 {
     static struct fleet_numbers n; /* large; of the one thread that looks */
@@ -116,4 +128,5 @@ void fleet_watch(struct server *server)
         server->store_up = n.up != 0;
         tell(&n);
     }
+    tell_refusals(server, &n);
 }

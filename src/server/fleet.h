@@ -18,7 +18,8 @@ struct fleet_numbers {
     uint64_t nodes;
     uint64_t calls, replies, unknown, not_run, resent, late;
     uint64_t connects;
-    struct weir_error why; /* not up; text "": unknown */
+    uint64_t refunds_lost;
+    struct weir_error why; /* what is wrong; text "": nothing is known to be */
     struct histogram took;
     struct fleet_endpoint_numbers endpoints[FLEET_ENDPOINTS];
     size_t endpoints_count;

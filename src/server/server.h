@@ -123,8 +123,9 @@ struct server {
     uint64_t told_untrusted;   /* 1: it has been logged that such fields are ignored */
     uint64_t told_disagreeing; /* likewise */
     uint64_t drained;          /* threads that have answered everything and end */
-    bool store_told;           /* these two: what the log has said of the store (fleet.c) */
+    bool store_told;           /* these three: what the log has said of the store (fleet.c) */
     bool store_up;
+    struct weir_error store_why;
     uint64_t pings;   /* signs of life that were asked for */
     uint64_t reloads; /* that succeeded, and ... */
     uint64_t reloads_failed;

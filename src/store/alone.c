@@ -80,6 +80,10 @@ static void on_role(void *arg, struct client_link *link, const struct text *repl
 {
     struct topology *t = arg;
     t->asked = false;
+    if (reply != NULL && text_starts(*reply, "-NOAUTH")) {
+        client_link_drop(link, "it asks for a password", now_ns);
+        return;
+    }
     if (reply == NULL || text_starts(*reply, "-")) {
         return;
     }

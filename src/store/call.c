@@ -285,7 +285,9 @@ void call_replied(struct call *call, const struct store_reply *reply, uint64_t n
         return;
     }
     link->good++;
-    if (link->complained) {
+    if (reply->type == '-') {
+        link_complain(link, reply->text); /* C5: the endpoint is there; but somebody should know */
+    } else if (link->complained) {
         link->complained = false;
         c->error[0] = 0;
     }

@@ -1,10 +1,9 @@
 /*
  * How a connection begins. Passwords go to the store and nowhere else: of a refusal, what the store
- * said is told, never what it was told.
+ * said is told, never what it was told (link_said(): some quote that).
  */
 #include <stdio.h>
 
-#include "base/maths.h"
 #include "store/link.h"
 #include "store/value.h"
 
@@ -13,8 +12,7 @@ static void on_welcome(void *arg, struct client_link *link, const struct text *r
                        uint64_t now_ns)
 {
     if (reply != NULL && text_starts(*reply, "-")) {
-        struct text said = text_trim(text_after(*reply, 1));
-        said.len = min_u64(said.len, 120);
+        struct text said = link_said(text_after(*reply, 1));
         link_fail(link, now_ns, "%s: %.*s", (const char *)arg, TEXT_ARGS(said));
     }
 }

@@ -75,6 +75,11 @@ uint64_t store_degraded(const struct store_shared *s)
     return load_relaxed(&s->degraded);
 }
 
+uint64_t store_refunds_lost(const struct store_shared *s)
+{
+    return load_relaxed(&s->refunds_lost);
+}
+
 bool shared_leave(struct store_shared *s, const struct lease_call *call)
 {
     (void)pthread_mutex_lock(&s->lock);

@@ -367,9 +367,17 @@ static void close_it(struct client_link *link)
     link->client->driver.close(link->client->driver.arg, link);
 }
 
-void link_complain(struct client_link *link, struct text said)
+struct text link_said(struct text error)
 {
-    said.len = min_u64(said.len, 120);
+    static const char arguments[] = ", with args";
+    const char *at = memmem(error.at, error.len, arguments, sizeof arguments - 1);
+    size_t len = at != NULL ? (size_t)(at - error.at) : error.len;
+    return text_trim((struct text){error.at, min_u64(len, 120)});
+}
+
+void link_complain(struct client_link *link, struct text error)
+{
+    struct text said = link_said(error);
     link->complained = true;
     client_complain(link->client, "%s: %.*s", link->name, TEXT_ARGS(said));
 }

@@ -74,7 +74,10 @@ void link_set_timer(struct client_link *link, uint64_t now_ns);
 void link_bad(struct client_link *link, uint64_t now_ns); /* a failure for its breaker */
 void link_ready(struct client_link *link, uint64_t now_ns);
 /* Calls are refused there, in its own words. */
-void link_complain(struct client_link *link, struct text said);
+void link_complain(struct client_link *link, struct text error);
+/* As much of an error as may be shown: not the arguments of a command that is not known there, which
+ * may be a password, or somebody's key. */
+struct text link_said(struct text error);
 /* Takes the time to make a probe, if it is that time. */
 void link_try_probe(struct client_link *link, uint64_t now_ns);
 

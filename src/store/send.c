@@ -138,9 +138,8 @@ static void on_refund(void *arg, enum client_end end, const struct store_reply *
                       uint64_t now_ns)
 {
     struct store_shared *shared = arg;
-    (void)reply;
     (void)now_ns;
-    count_shared(&shared->refunds_lost, end != CLIENT_REPLIED);
+    count_shared(&shared->refunds_lost, end != CLIENT_REPLIED || reply->type == '-');
 }
 
 void send_refund(struct store *s, const struct piece *p, uint64_t stamp_us, uint64_t now_ns)

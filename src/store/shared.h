@@ -28,11 +28,10 @@ struct store_shared {
     uint64_t limits; /* that were opened so far: their ids */
     pthread_mutex_t lock;
     struct lease_call
-        *left;           /* by store_ask_here(), under the lock, to be sent by somebody's tick */
-    uint64_t left_count; /* read without it */
-    uint64_t degraded;   /* answers of all limits that the store has not given */
-    uint64_t
-        refunds_lost; /* units that a denied question was charged, and could not be given back */
+        *left;             /* by store_ask_here(), under the lock, to be sent by somebody's tick */
+    uint64_t left_count;   /* read without it */
+    uint64_t degraded;     /* answers of all limits that the store has not given */
+    uint64_t refunds_lost; /* store_refunds_lost() */
 };
 
 /* A call that a question of another thread has made. False: there is no room for it. */

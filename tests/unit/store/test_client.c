@@ -136,6 +136,21 @@ static void an_error_of_no_known_kind_is_a_reply(void **state)
     assert_ended(&a, CLIENT_REPLIED);
     assert_int_equal(a.type, '-');
     assert_int_equal(a.refusal, STORE_REFUSED);
+    assert_string_equal(client_last_error(w->client), "one:1: WRONGTYPE Operation against a key");
+    send_call(&a, "bob");
+    world_say(w, 0, ANSWER);
+    assert_string_equal(client_last_error(w->client), "");
+}
+
+/* Of a Redis whose commands were renamed. */
+static void a_refusal_that_quotes_what_was_said_is_told_without_that(void **state)
+{
+    struct world_call a;
+    world_greet(w, 0);
+    send_call(&a, "alice");
+    world_say(w, 0,
+              "-ERR unknown command 'EVALSHA', with args beginning with: 'x' '{ralice}' \r\n");
+    assert_string_equal(client_last_error(w->client), "one:1: ERR unknown command 'EVALSHA'");
 }
 
 static void replies_may_be_cut_anywhere(void **state)
@@ -563,6 +578,19 @@ static void a_wrong_password_is_a_failure_with_a_reason_and_without_the_secret(v
     assert_true(w->sockets[0].attempts > 1);
 }
 
+static void a_store_that_does_not_know_auth_is_told_without_the_secret(void **state)
+{
+    finish(NULL);
+    breakers = breakers_create(1);
+    world_prepare(w, "redis://one:1", breakers);
+    w->password = TEXT("secret");
+    world_create(w);
+    world_up(w, 0);
+    assert_false(
+        world_say(w, 0, "-ERR unknown command `AUTH`, with args beginning with: `secret`, \r\n"));
+    assert_string_equal(client_last_error(w->client), "one:1: AUTH: ERR unknown command `AUTH`");
+}
+
 static void a_missing_password_is_noticed_before_calls(void **state)
 {
     struct world_call a;
@@ -630,6 +658,7 @@ int main(void)
         STORY(a_new_connection_wakes_the_loop_also_if_the_old_one_ended_awake),
         STORY(calls_wait_for_the_greeting_and_follow_it),
         STORY(an_error_of_no_known_kind_is_a_reply),
+        STORY(a_refusal_that_quotes_what_was_said_is_told_without_that),
         STORY(replies_may_be_cut_anywhere),
         STORY(what_is_no_reply_ends_the_connection),
         STORY(a_reply_that_nobody_waits_for_ends_the_connection),
@@ -654,6 +683,7 @@ int main(void)
         STORY(a_link_that_says_anything_is_not_closed),
         STORY(a_password_and_a_database_come_first),
         STORY(a_wrong_password_is_a_failure_with_a_reason_and_without_the_secret),
+        STORY(a_store_that_does_not_know_auth_is_told_without_the_secret),
         STORY(a_missing_password_is_noticed_before_calls),
         STORY(the_reason_is_forgotten_when_the_store_is_there),
         STORY(refusals_of_calls_are_a_reason_until_one_is_answered),

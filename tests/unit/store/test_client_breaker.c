@@ -367,6 +367,19 @@ static void of_several_hosts_the_first_that_is_a_master_is_used(void **state)
     world_stop(v);
 }
 
+static void of_several_hosts_one_that_asks_for_a_password_is_no_master(void **state)
+{
+    struct client_world several;
+    world_start(&several, "redis://one:11,two:22", breakers);
+    struct client_world *v = &several;
+    world_up(v, 0);
+    assert_string_equal(world_heard(v, 0), "ROLE");
+    assert_false(world_say(v, 0, "-NOAUTH Authentication required.\r\n"));
+    assert_string_equal(client_last_error(v->client), "one:11: it asks for a password");
+    assert_int_equal(v->metrics.up, 0);
+    world_stop(v);
+}
+
 static void a_master_that_has_become_a_replica_is_left(void **state)
 {
     struct world_call a[2];
@@ -459,6 +472,7 @@ int main(void)
         STORY(all_connect_when_one_has_found_the_store_again),
         STORY(a_client_that_ends_while_probing_leaves_it_to_others),
         STORY(of_several_hosts_the_first_that_is_a_master_is_used),
+        STORY(of_several_hosts_one_that_asks_for_a_password_is_no_master),
         STORY(a_master_that_has_become_a_replica_is_left),
         STORY(a_replica_that_was_away_is_no_longer_when_it_says_so),
         STORY(without_any_host_calls_are_refused),
