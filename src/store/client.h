@@ -8,6 +8,7 @@
  *   link.c      one connection: when it is made, and when it has ended
  *   link_io.c   what is sent on it, and what comes back, in order
  *   greeting.c  how it begins: AUTH, SELECT, SCRIPT LOAD
+ *   timers.c    what is due when
  *   breaker.c   whether an endpoint is worth asking
  *   topology.h  which endpoint a slot lives at: alone, by Sentinel, in a Cluster
  *

@@ -445,12 +445,6 @@ void client_link_want(struct client_link *link, bool wanted, uint64_t now_ns)
     }
 }
 
-void client_link_listen(struct client_link *link, client_answer_fn heard, void *arg)
-{
-    link->heard = heard;
-    link->heard_arg = arg;
-}
-
 bool client_link_is_ready(const struct client_link *link)
 {
     return link->state == LINK_READY;

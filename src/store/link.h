@@ -57,8 +57,6 @@ struct client_link {
     uint64_t began;       /* the first place of this connection */
     uint64_t good;        /* replies that the breaker has not been told of */
     uint64_t texts[SCRIPT_COUNT]; /* calls sent before this place find the script loaded again */
-    client_answer_fn heard;
-    void *heard_arg;
 
     struct list waiting;
     size_t waiting_bytes;

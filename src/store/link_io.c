@@ -188,25 +188,17 @@ static void dispatch(struct client_link *link, struct asked asked, const struct 
 /* One reply from the front of the input: STORE_REPLY, STORE_MORE or STORE_BAD. */
 static int take_reply(struct client_link *link, struct text input, size_t *used, uint64_t now_ns)
 {
-    struct asked asked = {link->heard, link->heard_arg};
     struct store_reply reply;
-    bool expected = link_waits(link);
-    if (expected) {
-        asked = *link_place(link, link->first);
-    } else if (link->heard == NULL) {
-        return STORE_BAD;
+    if (!link_waits(link)) {
+        return STORE_BAD; /* nobody has asked for it */
     }
+    struct asked asked = *link_place(link, link->first);
     int e = asked.answer == NULL ? store_reply_read(input, &reply) : value_whole(input, used);
     if (e != STORE_REPLY) {
         return e;
     }
     *used = asked.answer == NULL ? reply.used : *used;
-    struct text whole = {input.at, *used};
-    if (expected) {
-        dispatch(link, asked, &reply, whole, now_ns);
-    } else {
-        asked.answer(asked.arg, link, &whole, now_ns);
-    }
+    dispatch(link, asked, &reply, (struct text){input.at, *used}, now_ns);
     return e;
 }
 
@@ -266,6 +258,9 @@ bool client_received(struct client_link *link, struct text bytes, uint64_t now_n
     if (open && link->good != 0) {
         breaker_good(link->breaker, link->good, now_ns);
         link->good = 0;
+    }
+    if (open && link->state == LINK_READY && !list_is_empty(&link->waiting)) {
+        link_wake(link); /* there may be places again */
     }
     client_tell_metrics(c);
     return open;

@@ -4,7 +4,11 @@
  * A question goes in, and an answer comes back: at once where no store is needed, or else by a
  * callback, exactly once, by its deadline. Nothing here waits, opens a socket or reads a clock.
  *
- *   store.c      a question, by the mode of its limits; several limits; giving back what was taken
+ *   store.c      a question, and what is done when nobody asks
+ *   asking.c     its parts, by the mode of their limits; several limits; giving back what was taken
+ *   part.c       one limit and one key: what is remembered, and what if the store fails
+ *   send.c       the calls of all these
+ *   limit.c      limits, and what the stores of a process share (shared.h)
  *   client.h     calls and their way (of one thread)
  *   script.h     the calls of `exact`
  *   lease.h      `leased`: units taken in advance, spent here
@@ -12,6 +16,7 @@
  *   known.h      what the process remembers of keys: who was denied, how much there was
  *   fallback.h   `on_store_failure: local`
  *   members.h    how many nodes the fleet has
+ *   key.h, params.h, reply.h, value.h, slots.h, url.h    what all of these say and read
  *
  * A struct store belongs to one thread. A struct store_shared belongs to the process, and limits to it:
  * they are used by all threads at once.
@@ -20,7 +25,7 @@
  * S2  A charge happens at most once per limit and question: client.h C2. Sent and no reply: on_failure
  *     decides, and the charge, should it have happened, stays.
  * S3  An answer that the store has not given carries REMOTE_DEGRADED, also if it is an ALLOW of `open`
- *     or a DENY of `closed`, and is counted. An answer out of a lease, of a synced count or of the
+ *     or a DENY of `closed`, and is counted unless it is a PEEK. An answer out of a lease, of a synced count or of the
  *     memory of denials is the store's.
  * S4  Everything is bounded.
  * S5  Several parts: those in one slot, all `exact`, are one call, all or nothing. Others are charged

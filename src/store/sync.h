@@ -4,6 +4,7 @@
  * no I/O, no clock.
  *
  *   sync.c        questions and exchanges of keys: when, and what if there is no reply
+ *   sync_call.c   what an exchange says
  *   sync_view.c   what a node knows of one key, and decides by that
  *   sync_rows.h   the algorithms: sync_bucket.c, sync_window.c
  *   sync_table.c  the keys, and which one is due

@@ -18,11 +18,6 @@ static const struct sync_row *row_of(int algorithm)
     return NULL;
 }
 
-bool sync_view_can(int algorithm)
-{
-    return row_of(algorithm) != NULL;
-}
-
 void sync_view_init(struct sync_view *v, uint64_t offset_us, uint64_t now_ns)
 {
     *v = (struct sync_view){

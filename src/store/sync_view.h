@@ -74,9 +74,6 @@ struct sync_told {
     int64_t extra; /* windows: units of the one before */
 };
 
-/* False: an algorithm that has no `synced`. */
-bool sync_view_can(int algorithm);
-
 void sync_view_init(struct sync_view *v, uint64_t offset_us, uint64_t now_ns);
 
 /* CHECK; takes the cost if it fits. *answer is complete. */

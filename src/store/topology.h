@@ -5,8 +5,8 @@
  * client's.
  *
  * A topology opens links, says which of them it wants to stand, and asks them things. A link that is
- * wanted is connected, and again after it has ended, by its backoff and its endpoint's breaker; all
- * connecting happens within client_tick().
+ * wanted is connected, and again after it has ended, by its backoff and its endpoint's breaker: within
+ * client_tick(), or, as a probe that is due, within client_call().
  *
  *     IDLE --want--> CONNECTING --client_up()--> GREETING --all answered--> READY --> IDLE
  *                         \__________________________\______ failed ________________/
@@ -100,9 +100,6 @@ typedef void (*client_answer_fn)(void *arg, struct client_link *link, const stru
  * question; a link that is silent for long is closed (client.h C4), and ends it. */
 int client_ask(struct client_link *link, const struct text *words, size_t n,
                client_answer_fn answer, void *arg);
-
-/* Replies that nobody has asked for (of a subscription) go to `heard`; NULL: they are an error. */
-void client_link_listen(struct client_link *link, client_answer_fn heard, void *arg);
 
 /* ---- calls ---- */
 

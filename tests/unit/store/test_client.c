@@ -442,6 +442,32 @@ static void replies_that_are_owed_are_bounded_too(void **state)
     assert_true(unknown <= 4);
 }
 
+static void a_call_that_waits_for_replies_that_are_owed_goes_out_when_they_come(void **state)
+{
+    struct world_call late[3];
+    struct world_call a;
+    finish(NULL);
+    breakers = breakers_create(1);
+    world_prepare(w, "redis://one:1", breakers);
+    w->options.in_flight = 2;
+    world_create(w);
+    world_greet(w, 0);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(world_call(w, &late[i], "late", w->now + WORLD_MS), 0);
+        world_flush(w, 0);
+        assert_heard("EVALSHA ");
+        world_pass(w, WORLD_MS);
+    }
+    assert_int_equal(world_call(w, &a, "alice", 0), 0);
+    world_flush(w, 0);
+    assert_heard("");
+    world_say(w, 0, ANSWER ANSWER ANSWER);
+    assert_true(w->sockets[0].woken);
+    world_flush(w, 0);
+    world_say(w, 0, ANSWER);
+    assert_ended(&a, CLIENT_REPLIED);
+}
+
 static void arguments_and_bytes_that_wait_have_a_most(void **state)
 {
     static char bytes[65537];
@@ -675,6 +701,7 @@ int main(void)
         STORY(a_member_of_a_cluster_is_told_apart),
         STORY(calls_beyond_the_bound_are_refused_and_nothing_happens),
         STORY(replies_that_are_owed_are_bounded_too),
+        STORY(a_call_that_waits_for_replies_that_are_owed_goes_out_when_they_come),
         STORY(arguments_and_bytes_that_wait_have_a_most),
         STORY(bytes_that_wait_for_a_link_are_bounded),
         STORY(there_is_one_attempt_to_connect_at_a_time),
