@@ -66,6 +66,7 @@ struct lease_call {
     uint64_t held;  /* units of it that are settled by this call: */
     uint64_t back;  /* ... come back unused, */
     uint64_t keep;  /* ... go on under the new lease; the rest is spent */
+    bool drop;      /* what comes back is not to be spent here, also if it cannot be sent */
 };
 
 enum { LEASE_ANSWERED = 1, LEASE_SEND = 2 };

@@ -29,6 +29,7 @@ void lease_call_make(struct lease_stripe *s, struct lease_entry *e, uint64_t cos
         e->mark = 0;
         e->held = 0;
     }
+    call->drop = e->drop;
     e->flight = call->id;
     e->drop = false;
     list_take(&e->ready);

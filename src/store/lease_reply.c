@@ -178,6 +178,7 @@ void lease_unsent(struct leases *l, const struct lease_call *call, uint64_t now_
         e->renew_below = e->left / 2; /* not at once again: there is no way to the store */
         e->renew_ns = max_u64(e->renew_ns, now_ns + UNSENT_NS);
         land(l, s, e);
+        e->drop = e->drop || call->drop; /* it is tried again by the next look */
     }
     lease_unlock(s);
     store_limit_release(call->limit);

@@ -189,6 +189,24 @@ static void a_key_that_somebody_changed_returns_its_lease_at_once(void **state)
     }
 }
 
+static void a_lease_that_could_not_be_returned_is_not_spent_on_a_changed_key(void **state)
+{
+    have_lease(20);
+    struct lease_call next;
+    lease_forget(leases, &limit, NO_SHARD, ALICE);
+    assert_true(lease_next(leases, now, &next));
+    lease_unsent(leases, &next, now);
+    assert_false(lease_next(leases, now, &next)); /* not at once again */
+    assert_int_equal(ask(1), LEASE_SEND);
+    assert_int_equal(call.back, 20);
+    lease_unsent(leases, &call, now);
+    now += 125 * MS;
+    assert_true(lease_next(leases, now, &next));
+    assert_int_equal(next.back, 20);
+    grant(&next, 0);
+    assert_int_equal(spendable(), 0);
+}
+
 static void units_that_nobody_used_come_back_to_the_lease(void **state)
 {
     have_lease(10);
@@ -339,6 +357,7 @@ int main(void)
         TEST(a_lease_in_use_is_carried_on_before_it_expires),
         TEST(a_node_that_ends_returns_everything),
         TEST(a_key_that_somebody_changed_returns_its_lease_at_once),
+        TEST(a_lease_that_could_not_be_returned_is_not_spent_on_a_changed_key),
         TEST(units_that_nobody_used_come_back_to_the_lease),
         TEST(a_dry_lease_asks_and_settles_in_one_call),
         TEST(more_than_the_quota_is_asked_without_touching_the_lease),
