@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/serve.h"
+#include "fleet/fleet.h"
 #include "policy/live.h"
 
 #define ADDRESS_BYTES 128
@@ -61,6 +62,7 @@ void serve_announce(const struct server *server, const struct serve_settings *se
 {
     char at[PROTOCOLS][ADDRESS_BYTES];
     unsigned n = server->threads;
+    const char *store = server->fleet.fleet != NULL ? server->fleet.fleet->options.url : "off";
     for (unsigned i = 0; i < PROTOCOLS; i++) {
         (void)server_address(server, (enum server_protocol)i, at[i], ADDRESS_BYTES);
     }
@@ -68,7 +70,8 @@ void serve_announce(const struct server *server, const struct serve_settings *se
         LOG_STRING("config", settings->config != NULL ? settings->config : "example"),
         LOG_COUNT("threads", n), LOG_STRING("resp", at[PROTOCOL_RESP]),
         LOG_STRING("http", at[PROTOCOL_HTTP]), LOG_STRING("admin", at[PROTOCOL_ADMIN]),
-        LOG_STRING("state", server->rules->state != NULL ? server->rules->state->folder : "off"));
+        LOG_STRING("state", server->rules->state != NULL ? server->rules->state->folder : "off"),
+        LOG_STRING("store", store));           /* no secrets: store_url_read() takes none */
     if (settings->log_format == LOG_AS_JSON) { /* whoever reads the log has been told */
         return;
     }
@@ -78,6 +81,9 @@ void serve_announce(const struct server *server, const struct serve_settings *se
                  n, n == 1 ? "" : "s");
     for (unsigned i = 0; i < PROTOCOLS; i++) {
         (void)printf("  %-6s %s\n", serve_protocol_names[i], at[i]);
+    }
+    if (server->fleet.fleet != NULL) {
+        (void)printf("  %-6s %s\n", "store", store);
     }
     if (settings->config == NULL) {
         suggest(at);

@@ -84,7 +84,8 @@ static int copy_options(struct weir_fleet *f, const struct weir_fleet_options *o
         .deadline_ns = o->deadline_ns != 0 ? o->deadline_ns : DEADLINE_NS,
         .fleet_size = o->fleet_size,
     };
-    bool copied = copy_text(o->user, &f->options.user);
+    bool copied = copy_text(o->url, &f->options.url);
+    copied &= copy_text(o->user, &f->options.user);
     copied &= copy_text(o->password, &f->options.password);
     copied &= copy_text(o->password_file, &f->options.password_file);
     copied &= copy_text(o->prefix != NULL ? o->prefix : "weir", &f->options.prefix);
@@ -96,6 +97,7 @@ static void free_options(struct weir_fleet_options *o)
     if (o->password != NULL) {
         explicit_bzero((char *)o->password, strlen(o->password));
     }
+    free((char *)o->url);
     free((char *)o->user);
     free((char *)o->password);
     free((char *)o->password_file);

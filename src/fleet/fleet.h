@@ -34,7 +34,7 @@ struct weir_fleet {
     struct store_url url;
     struct breakers *breakers;
     struct client_metrics metrics;
-    struct weir_fleet_options options; /* with copies of its texts, but for the url */
+    struct weir_fleet_options options; /* with copies of its texts */
     struct fleet_loop *loop; /* the fleet's own or the caller's; NULL: a server's threads */
     pthread_mutex_t lock;    /* of `threads`; held for a moment */
     struct fleet_thread *threads;

@@ -100,7 +100,10 @@ static void read_url(struct reader *r, const struct field *f, const struct node 
                 (text_starts(url, "redis-cluster://") && url.len > strlen("redis-cluster://"));
     if (!good) { /* not shown: it may hold a password */
         problem(r->problems, node->place, "found %s, expected %s",
-                url.len > 0 ? "something else" : "nothing", f->expects);
+                text_starts(url, "rediss") ? "TLS, which there is not to the store"
+                : url.len > 0              ? "something else"
+                                           : "nothing",
+                f->expects);
         return;
     }
     ((struct store_config *)target)->url_place = node->place;

@@ -99,8 +99,9 @@ static void tell(const struct fleet_numbers *n)
             LOG_COUNT("nodes", n->nodes));
     } else {
         LOG(LEVEL_WARNING, "the store is away: on_store_failure decides",
-            LOG_STRING("why", n->why.text), LOG_COUNT("connections", n->links),
-            LOG_COUNT("endpoints", n->endpoints_count), LOG_COUNT("breakers_open", open));
+            LOG_STRING("why", n->why.text[0] != 0 ? n->why.text : "no reply in time"),
+            LOG_COUNT("connections", n->links), LOG_COUNT("endpoints", n->endpoints_count),
+            LOG_COUNT("breakers_open", open));
     }
 }
 

@@ -369,10 +369,13 @@ static void close_it(struct client_link *link)
 
 struct text link_said(struct text error)
 {
-    static const char arguments[] = ", with args";
-    const char *at = memmem(error.at, error.len, arguments, sizeof arguments - 1);
-    size_t len = at != NULL ? (size_t)(at - error.at) : error.len;
-    return text_trim((struct text){error.at, min_u64(len, 120)});
+    /* behind them: the arguments of an unknown command; the key of a state that is none (lua/common.lua) */
+    static const char *const ends[] = {", with args", " of this limit is in "};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        const char *at = memmem(error.at, error.len, ends[i], strlen(ends[i]));
+        error.len = at != NULL ? (size_t)(at - error.at) : error.len;
+    }
+    return text_trim((struct text){error.at, min_u64(error.len, 120)});
 }
 
 void link_complain(struct client_link *link, struct text error)

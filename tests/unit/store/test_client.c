@@ -151,6 +151,11 @@ static void a_refusal_that_quotes_what_was_said_is_told_without_that(void **stat
     world_say(w, 0,
               "-ERR unknown command 'EVALSHA', with args beginning with: 'x' '{ralice}' \r\n");
     assert_string_equal(client_last_error(w->client), "one:1: ERR unknown command 'EVALSHA'");
+    send_call(&a, "alice");
+    world_say(w, 0,
+              "-ERR weir: something else than a state of this limit is in w:1:a:t:{ralice}\r\n");
+    assert_string_equal(client_last_error(w->client),
+                        "one:1: ERR weir: something else than a state");
 }
 
 static void replies_may_be_cut_anywhere(void **state)
