@@ -69,6 +69,7 @@ static void read_numbers(const struct weir_fleet *fleet, struct fleet_numbers *n
     n->late = load_relaxed(&m->late);
     n->connects = load_relaxed(&m->connects);
     n->refunds_lost = store_refunds_lost(fleet->shared);
+    store_sync_counts(fleet->shared, &n->synced);
     read_histogram(&m->took, &n->took);
     bool worth = read_endpoints(fleet, n);
     n->up = n->links > 0 && worth;

@@ -4,6 +4,7 @@
 
 #include "base/histogram.h"
 #include "server/server.h"
+#include "store/sync.h"
 
 #define FLEET_ENDPOINTS 64 /* that are told of */
 
@@ -19,6 +20,7 @@ struct fleet_numbers {
     uint64_t calls, replies, unknown, not_run, resent, late;
     uint64_t connects;
     uint64_t refunds_lost;
+    struct sync_counts synced;
     struct weir_error why; /* what is wrong; text "": nothing is known to be */
     struct histogram took;
     struct fleet_endpoint_numbers endpoints[FLEET_ENDPOINTS];

@@ -80,6 +80,11 @@ uint64_t store_refunds_lost(const struct store_shared *s)
     return load_relaxed(&s->refunds_lost);
 }
 
+void store_sync_counts(const struct store_shared *s, struct sync_counts *counts)
+{
+    sync_counts(s->syncs, counts);
+}
+
 bool shared_leave(struct store_shared *s, const struct lease_call *call)
 {
     (void)pthread_mutex_lock(&s->lock);

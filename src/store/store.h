@@ -135,6 +135,8 @@ int store_ask_failed(const struct remote_question *question, uint64_t now_ns,
 uint64_t store_degraded(const struct store_shared *s);
 /* What a denied question was charged, and could not be given back (S5). */
 uint64_t store_refunds_lost(const struct store_shared *s);
+struct sync_counts; /* store/sync.h */
+void store_sync_counts(const struct store_shared *s, struct sync_counts *counts);
 
 /* Calls client_tick(), leases, exchanges, the heartbeat. Returns when it wants to be called again. */
 uint64_t store_tick(struct store *s, uint64_t now_ns);

@@ -100,7 +100,7 @@ curl -s -m 20 -f "http://$http/readyz" >/dev/null || die "not ready without a st
 scrape
 for line in 'weir_store_up 0' 'weir_store_connections 0' 'weir_degraded_total{limit="api",policy="open"} 1' \
     'weir_degraded_total{limit="shut",policy="closed"} 1' \
-    'weir_fleet_nodes 1'; do
+    'weir_fleet_nodes 1' 'weir_refunds_lost_total 0' 'weir_synced_keys 0'; do
     grep -qxF "$line" "$dir/metrics" || die "no '$line' in $(cat "$dir/metrics")"
 done
 grep -q 'weir_degraded_total{limit="own"' "$dir/metrics" && die "a limit of this node alone is degraded"
