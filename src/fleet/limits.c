@@ -90,7 +90,7 @@ void weir_fleet_limit_close(struct weir_fleet_limit *limit)
 
 int weir_fleet_limit_consistency(const struct weir_fleet_limit *limit)
 {
-    return limit != NULL ? limit->store->mode : WEIR_EINVAL;
+    return limit != NULL ? store_limit_mode(limit->store) : WEIR_EINVAL;
 }
 
 /* ---- asking ---- */

@@ -33,9 +33,10 @@ static enum group_kind kind_of(const struct piece *p, int verb, uint64_t time_ns
         return GROUP_LOCAL;
     }
     bool plain = asking_is_plain(verb, time_ns);
-    return plain && p->limit->mode == REMOTE_LEASED   ? GROUP_LEASED
-           : plain && p->limit->mode == REMOTE_SYNCED ? GROUP_SYNCED
-                                                      : GROUP_EXACT;
+    int mode = store_limit_mode(p->limit);
+    return plain && mode == REMOTE_LEASED   ? GROUP_LEASED
+           : plain && mode == REMOTE_SYNCED ? GROUP_SYNCED
+                                            : GROUP_EXACT;
 }
 
 /* Where the store keeps it; without a Cluster all keys live together. */

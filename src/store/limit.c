@@ -145,12 +145,10 @@ static int check_mode(const struct remote_spec *spec, struct weir_error *error)
 }
 
 /* Nodes must agree on what a key's state means: by the numbers alone, whoever is there just now. */
-static int mode_of(const struct store_shared *s, const struct remote_spec *spec,
-                   const struct store_params *params)
+static int mode_of(const struct store_shared *s, int mode, const struct store_params *params)
 {
     uint64_t nodes = s->options.fleet_size != 0 ? s->options.fleet_size : 1;
-    return spec->mode == REMOTE_LEASED && !lease_is_worth(params, nodes) ? REMOTE_EXACT
-                                                                         : spec->mode;
+    return mode == REMOTE_LEASED && !lease_is_worth(params, nodes) ? REMOTE_EXACT : mode;
 }
 
 static int fill(struct store_limit *limit, const struct remote_spec *spec, struct weir_error *error)
@@ -164,7 +162,7 @@ static int fill(struct store_limit *limit, const struct remote_spec *spec, struc
         store_params_lease(&numbers->params);
     }
     numbers->options = spec->options;
-    limit->mode = mode_of(limit->shared, spec, &numbers->params);
+    limit->mode = mode_of(limit->shared, spec->mode, &numbers->params);
     limit->on_failure = spec->on_failure;
     limit->deny_cache_ns = spec->deny_cache_ns;
     limit->sync_ns = spec->sync_ns;
@@ -175,7 +173,7 @@ static int fill(struct store_limit *limit, const struct remote_spec *spec, struc
 
 static void end(struct store_limit *limit)
 {
-    for (struct store_numbers *n = limit->numbers; n != NULL;) {
+    for (struct store_numbers *n = limit->all; n != NULL;) {
         struct store_numbers *older = n->older;
         free(n);
         n = older;
@@ -193,6 +191,7 @@ int store_limit_open(struct store_shared *s, const struct remote_spec *spec,
         limit->shared = s;
         limit->references = 1;
         limit->numbers = calloc(1, sizeof *limit->numbers);
+        limit->all = limit->numbers;
         limit->fallback = spec->on_failure == REMOTE_FAIL_LOCAL ? fallback_create() : NULL;
     }
     if (e == 0 && (limit == NULL || limit->numbers == NULL ||
@@ -211,19 +210,32 @@ int store_limit_open(struct store_shared *s, const struct remote_spec *spec,
     return 0;
 }
 
-int store_limit_change(struct store_limit *limit, const struct weir_options *options,
-                       struct weir_error *error)
+static struct store_numbers *find_numbers(const struct store_limit *limit,
+                                          const struct weir_options *options)
 {
-    struct store_numbers *old = limit->numbers;
+    struct store_numbers *n = limit->all;
+    while (n != NULL &&
+           (n->options.count != options->count || n->options.period_ns != options->period_ns ||
+            n->options.burst != options->burst || n->options.queue != options->queue ||
+            n->options.max_debt != options->max_debt)) {
+        n = n->older;
+    }
+    return n;
+}
+
+static int make_numbers(struct store_limit *limit, const struct weir_options *options,
+                        struct store_numbers **out, struct weir_error *error)
+{
+    const struct store_params *old = &limit->numbers->params;
     struct store_numbers *numbers = calloc(1, sizeof *numbers);
     if (numbers == NULL) {
         return fail(error, WEIR_ENOMEM, "out of memory for a limit");
     }
     int e = store_params(options, &numbers->params, error);
-    if (e == 0 && old->params.leased) {
+    if (e == 0 && old->leased) {
         store_params_lease(&numbers->params);
     }
-    if (e == 0 && strcmp(numbers->params.kind, old->params.kind) != 0) {
+    if (e == 0 && strcmp(numbers->params.kind, old->kind) != 0) {
         e = fail(error, WEIR_ENOTSUP, "its keys would mean something else");
     }
     if (e != 0) {
@@ -231,8 +243,25 @@ int store_limit_change(struct store_limit *limit, const struct weir_options *opt
         return e;
     }
     numbers->options = *options;
-    numbers->older = old;
-    __atomic_store_n(&limit->numbers, numbers, __ATOMIC_RELEASE);
+    numbers->older = limit->all;
+    limit->all = numbers;
+    *out = numbers;
+    return 0;
+}
+
+int store_limit_change(struct store_limit *limit, const struct weir_options *options,
+                       struct weir_error *error)
+{
+    struct store_numbers *numbers = find_numbers(limit, options);
+    int e = numbers == NULL ? make_numbers(limit, options, &numbers, error) : 0;
+    if (e != 0) {
+        return e;
+    }
+    if (numbers->params.leased) {
+        int mode = mode_of(limit->shared, REMOTE_LEASED, &numbers->params);
+        __atomic_store_n(&limit->mode, mode, __ATOMIC_RELAXED); /* store_limit_mode() */
+    }
+    __atomic_store_n(&limit->numbers, numbers, __ATOMIC_RELEASE); /* store_limit_numbers() */
     return 0;
 }
 

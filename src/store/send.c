@@ -75,9 +75,9 @@ static void forget(const struct piece *p)
 {
     struct store_shared *shared = p->limit->shared;
     known_forget(shared->known, p->hash);
-    if (p->limit->mode == REMOTE_LEASED) {
+    if (p->numbers->params.leased) {
         lease_forget(shared->leases, p->limit, p->shard, p->key);
-    } else if (p->limit->mode == REMOTE_SYNCED) {
+    } else if (store_limit_mode(p->limit) == REMOTE_SYNCED) {
         sync_hurry(shared->syncs, p->limit, p->shard, p->key);
     }
 }

@@ -96,15 +96,16 @@ static unsigned ask_one(const struct remote_question *q, uint64_t now_ns,
     struct store_limit *limit = p->limit;
     struct store_shared *shared = limit->shared;
     struct hash hash = known_hash(shared->known, limit->id, p->key);
+    int mode = store_limit_mode(limit);
     *due = false;
-    if (limit->mode != REMOTE_SYNCED &&
+    if (mode != REMOTE_SYNCED &&
         part_denied(limit, store_limit_numbers(limit), hash, p->cost, now_ns, answer)) {
         return LEASE_ANSWERED;
     }
-    if (limit->mode == REMOTE_LEASED) {
+    if (mode == REMOTE_LEASED) {
         return lease_ask(shared->leases, limit, p->shard, p->key, p->cost, now_ns, answer, call);
     }
-    if (limit->mode == REMOTE_SYNCED) {
+    if (mode == REMOTE_SYNCED) {
         int said = sync_ask(shared->syncs, limit, p->shard, p->key, p->cost, now_ns, answer);
         if ((said & SYNC_ANSWERED) == 0) {
             part_failed(limit, p, hash, q->verb, now_ns, answer);

@@ -55,7 +55,8 @@ struct store_shared;
 struct store_limit {
     struct store_shared *shared;
     uint64_t references;
-    int mode;       /* enum remote_mode; LEASED that is too small for leases has become EXACT */
+    int mode;       /* enum remote_mode, read by store_limit_mode(): LEASED that is too small for
+                       leases acts as EXACT, until its numbers change */
     int on_failure; /* enum remote_failure */
     uint64_t deny_cache_ns;
     uint64_t sync_ns;
@@ -63,10 +64,12 @@ struct store_limit {
     struct store_key_head head;
     struct fallback *fallback;     /* NULL: on_failure is not local */
     struct store_numbers *numbers; /* what changes; read by store_limit_numbers() */
+    struct store_numbers *all;     /* that it has had */
     struct remote_counts counts;   /* atomics */
 };
 
-/* A version of a limit's numbers. Never changed; they live as long as the limit does. */
+/* A version of a limit's numbers. Never changed; they live as long as the limit does, and numbers that
+ * come back are those that they were. */
 struct store_numbers {
     struct store_params params;
     struct weir_options options;
@@ -100,6 +103,11 @@ int store_limit_change(struct store_limit *limit, const struct weir_options *opt
 void store_limit_hold(struct store_limit *limit);
 void store_limit_release(struct store_limit *limit);
 const struct store_numbers *store_limit_numbers(const struct store_limit *limit);
+
+static inline int store_limit_mode(const struct store_limit *limit)
+{
+    return __atomic_load_n(&limit->mode, __ATOMIC_RELAXED); /* either is right while it changes */
+}
 
 /* The nodes of the fleet, at least 1: as given, or as seen in the last 10 s. */
 uint64_t store_fleet_size(const struct store_shared *s);

@@ -425,6 +425,39 @@ static void the_end_answers_what_is_out(void **state)
     t.store = NULL;
 }
 
+/* ---- new numbers ---- */
+
+static struct weir_options bucket_of(const struct store_limit *l, uint64_t count)
+{
+    struct weir_options o = store_limit_numbers(l)->options;
+    o.count = count;
+    return o;
+}
+
+static void a_leased_limit_whose_numbers_change_acts_by_the_new_ones(void **state)
+{
+    struct store_limit *l = limit("l", 1000, REMOTE_LEASED, REMOTE_FAIL_OPEN);
+    struct weir_options few = bucket_of(l, 10);
+    struct weir_options many = bucket_of(l, 2000);
+    assert_int_equal(store_limit_mode(l), REMOTE_LEASED);
+    assert_int_equal(store_limit_change(l, &few, NULL), 0);
+    assert_int_equal(store_limit_mode(l), REMOTE_EXACT);
+    assert_int_equal(store_limit_change(l, &many, NULL), 0);
+    assert_int_equal(store_limit_mode(l), REMOTE_LEASED);
+}
+
+static void numbers_that_come_back_take_no_more_memory(void **state)
+{
+    struct store_limit *l = limit("l", 1000, REMOTE_EXACT, REMOTE_FAIL_OPEN);
+    const struct store_numbers *first = store_limit_numbers(l);
+    struct weir_options one = bucket_of(l, 1000);
+    struct weir_options other = bucket_of(l, 2000);
+    assert_int_equal(store_limit_change(l, &other, NULL), 0);
+    assert_int_equal(store_limit_numbers(l)->params.quota, 2000);
+    assert_int_equal(store_limit_change(l, &one, NULL), 0);
+    assert_ptr_equal(store_limit_numbers(l), first);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_store, close_store)
@@ -437,6 +470,8 @@ int main(void)
         TEST(a_denial_is_remembered_and_answers_without_a_call),
         TEST(verbs_go_to_the_store_and_fail_without_it),
         TEST(bad_questions_change_nothing),
+        TEST(a_leased_limit_whose_numbers_change_acts_by_the_new_ones),
+        TEST(numbers_that_come_back_take_no_more_memory),
         TEST(a_lease_answers_at_once_and_renews_behind_the_answer),
         TEST(a_dry_lease_waits_for_the_store_or_its_policy),
         TEST(another_thread_leaves_what_is_to_be_sent_for_a_tick),
