@@ -4,11 +4,16 @@
 
 #define CLOSED_RETRY_NS WEIR_SECOND
 
+/* As of a key that was never asked for: with nothing left a client would stop, and of several limits this one
+ * would seem to bind. */
 static void answer_open(const struct store_params *params, const struct remote_part *part,
                         struct weir_answer *answer)
 {
-    *answer =
-        (struct weir_answer){.verdict = WEIR_ALLOW, .quota = params->quota, .granted = part->cost};
+    uint64_t cost = part->cost < params->quota ? part->cost : params->quota;
+    *answer = (struct weir_answer){.verdict = WEIR_ALLOW,
+                                   .quota = params->quota,
+                                   .remaining = params->quota - cost,
+                                   .granted = part->cost};
 }
 
 static void answer_closed(const struct store_params *params, struct weir_answer *answer)

@@ -138,15 +138,17 @@ static void without_a_store_the_policy_decides_at_once(void **state)
         int policy;
         int verdict;
         unsigned flags;
-    } rows[] = {{REMOTE_FAIL_OPEN, WEIR_ALLOW, REMOTE_DEGRADED},
-                {REMOTE_FAIL_CLOSED, WEIR_DENY, REMOTE_DEGRADED | REMOTE_CLOSED},
-                {REMOTE_FAIL_LOCAL, WEIR_DENY, REMOTE_DEGRADED}};
+        uint64_t remaining;
+    } rows[] = {{REMOTE_FAIL_OPEN, WEIR_ALLOW, REMOTE_DEGRADED, 9},
+                {REMOTE_FAIL_CLOSED, WEIR_DENY, REMOTE_DEGRADED | REMOTE_CLOSED, 0},
+                {REMOTE_FAIL_LOCAL, WEIR_DENY, REMOTE_DEGRADED, 0}};
     fake.refuse = WEIR_EIO;
     for (unsigned i = 0; i < 3; i++) {
         struct store_limit *l = limit("api", 10, REMOTE_EXACT, rows[i].policy);
         assert_int_equal(ask(l, 1, NOW), REMOTE_ANSWERED);
         assert_int_equal(t.answer.answer.verdict, rows[i].verdict);
         assert_int_equal(t.answer.answer.flags, rows[i].flags);
+        assert_int_equal(t.answer.answer.remaining, rows[i].remaining);
         assert_int_equal(l->counts.degraded[rows[i].policy], 1);
         assert_int_equal(ask(l, 11, NOW), REMOTE_ANSWERED);
         assert_int_equal(t.answer.answer.verdict, WEIR_NEVER);
