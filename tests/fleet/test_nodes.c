@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -141,6 +142,9 @@ static void a_node_that_ends_while_asked_answers_what_it_has_read(void **state)
 static void metrics_of_a_node_know_the_store_and_the_others(void **state)
 {
     assert_true(weir_nodes_metric(&nodes, 0, "weir_store_up") == 1);
+    for (int i = 0; i < 1000 && weir_nodes_metric(&nodes, 0, "weir_fleet_nodes") < 2; i++) {
+        usleep(10000); /* it hears of the others with its next heartbeat */
+    }
     assert_true(weir_nodes_metric(&nodes, 0, "weir_fleet_nodes") >= 2);
     assert_true(weir_nodes_metric(&nodes, 0, "weir_store_duration_seconds_count") > 0);
     assert_true(weir_nodes_metric(&nodes, 0,
