@@ -79,7 +79,8 @@ WEIR_API int weir_fleet_open(struct weir_fleet **fleet, const struct weir_fleet_
                              struct weir_error *error);
 
 /* Answers what is out, if not by the store within 100 ms, by on_store_failure; gives unused leases back,
- * ends. All its limits must be closed; NULL is allowed. */
+ * ends. All its limits must be closed, and nobody else may be asking; not from within a callback, whose
+ * thread it waits for. NULL is allowed. */
 WEIR_API void weir_fleet_close(struct weir_fleet *fleet);
 
 /* WEIR_FLEET_CALLERS_LOOP. fd: for poll(), readable when there is something to do. timeout: in how many

@@ -226,6 +226,7 @@ static bool connect_to(struct fleet_socket *s, const struct sockaddr *address, s
     int one = 1;
     s->fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s->fd < 0) {
+        note_reason(s, strerror(errno));
         return false;
     }
     if (address->sa_family != AF_UNIX) {

@@ -30,7 +30,8 @@ static void take_over(struct client_world *w, struct client_link *link, struct t
     for (unsigned i = 0; i < w->count; i++) {
         struct world_socket *s = &w->sockets[i];
         bool same = text_is(host, s->host) && s->port == port;
-        if (s->link != link && same && s->state == WORLD_CLOSED) {
+        bool fresh = client_link_data(link) == NULL; /* its memory may be that of the other */
+        if (fresh && same && s->state == WORLD_CLOSED) {
             s->link = link;
             client_link_set_data(link, s);
         } else if (s->link == link && !same) {
