@@ -107,14 +107,28 @@ static void tell(const struct fleet_numbers *n)
 }
 
 /* A store that is there may still refuse calls: for want of a permission or a disk, or part of it is
- * away. Said again only when it says something else. */
+ * away. Said again only when it says something else, and not all the time if that comes and goes. */
+#define LOOKS_APART 30
+
 static void tell_refusals(struct server *server, const struct fleet_numbers *n)
 {
-    if (n->up != 0 && n->why.text[0] != 0 && strcmp(n->why.text, server->store_why.text) != 0) {
+    bool is_new = n->why.text[0] != 0 && strcmp(n->why.text, server->store_why.text) != 0;
+    if (server->store_quiet > 0) {
+        server->store_quiet--;
+    } else if (server->store_up && is_new) {
+        server->store_quiet = LOOKS_APART;
         server->store_why = n->why;
         LOG(LEVEL_WARNING, "the store does not answer all calls: on_store_failure decides those",
             LOG_STRING("why", n->why.text));
     }
+}
+
+/* A probe is answered also by a store that refuses every call (no memory, a Cluster that is down): after it was away,
+ * it is back when it has answered a call. The heartbeat is one. */
+static bool is_back(const struct server *server, const struct fleet_numbers *n)
+{
+    bool was_away = server->store_told && !server->store_up;
+    return !was_away || n->replies != server->store_replies;
 }
 
 void fleet_watch(struct server *server)
@@ -125,10 +139,13 @@ void fleet_watch(struct server *server)
     }
     n.endpoints_count = 0;
     server->fleet.read(server->fleet.fleet, &n);
-    if (!server->store_told || server->store_up != (n.up != 0)) {
+    bool up = n.up != 0 && is_back(server, &n);
+    if (!server->store_told || server->store_up != up) {
         server->store_told = true;
-        server->store_up = n.up != 0;
+        server->store_up = up;
+        server->store_why = up ? server->store_why : n.why;
         tell(&n);
     }
+    server->store_replies = n.replies;
     tell_refusals(server, &n);
 }

@@ -369,8 +369,9 @@ static void close_it(struct client_link *link)
 
 struct text link_said(struct text error)
 {
-    /* behind them: the arguments of an unknown command; the key of a state that is none (lua/common.lua) */
-    static const char *const ends[] = {", with args", " of this limit is in "};
+    /* behind them: the arguments of an unknown command; the key of a state that is none (lua/common.lua); which of
+     * our scripts it was, which would make many reasons of one */
+    static const char *const ends[] = {", with args", " of this limit is in ", " script: "};
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         const char *at = memmem(error.at, error.len, ends[i], strlen(ends[i]));
         error.len = at != NULL ? (size_t)(at - error.at) : error.len;

@@ -648,7 +648,7 @@ static void refusals_of_calls_are_a_reason_until_one_is_answered(void **state)
     struct world_call b;
     world_greet(w, 0);
     send_call(&a, "alice");
-    world_say(w, 0, "-OOM command not allowed\r\n");
+    world_say(w, 0, "-OOM command not allowed script: 0123abcd, on @user_script:1.\r\n");
     assert_string_equal(client_last_error(w->client), "one:1: OOM command not allowed");
     send_call(&b, "bob");
     world_say(w, 0, ANSWER);
