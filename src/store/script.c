@@ -208,6 +208,14 @@ unsigned script_put_arguments(struct buffer *b, enum store_verb verb,
     return (unsigned)(CALL_FIXED + CALL_PART * n);
 }
 
+unsigned script_put_beyond(struct buffer *b, const uint64_t *beyond, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        put_number(b, beyond[i]);
+    }
+    return (unsigned)n;
+}
+
 unsigned script_put_lease(struct buffer *b, const struct store_part *part,
                           const uint64_t numbers[SCRIPT_LEASE_NUMBERS])
 {

@@ -92,7 +92,14 @@ void script_put_head(struct buffer *b, const struct script *script, enum script_
 unsigned script_put_arguments(struct buffer *b, enum store_verb verb,
                               const struct store_part *parts, size_t n);
 
-/* Both. */
+/*
+ * Behind them, one number for each of the n parts: the units that a bucket may owe besides its quota and
+ * max_debt (sync_beyond()). One that leads further than all that, by more than a second, is taken for one
+ * of a clock that was set back. Returns n, to be added to `count`.
+ */
+unsigned script_put_beyond(struct buffer *b, const uint64_t *beyond, size_t n);
+
+/* Both, without that. */
 void script_put_call(struct buffer *b, const struct script *script, enum script_how how,
                      enum store_verb verb, const struct store_part *parts, size_t n);
 

@@ -120,6 +120,20 @@ static void on_group(void *arg, enum client_end end, const struct store_reply *r
     }
 }
 
+/* What the verbs must know of debts, behind the arguments of the n pieces; where there are none, nothing. */
+static unsigned put_beyond(struct buffer *b, const struct piece *pieces, const unsigned *index,
+                           size_t n)
+{
+    uint64_t beyond[WEIR_SEVERAL_MAX];
+    bool any = false;
+    for (size_t i = 0; i < n; i++) {
+        const struct piece *p = &pieces[index[i]];
+        beyond[i] = sync_beyond(p->limit, &p->numbers->params);
+        any = any || beyond[i] != 0;
+    }
+    return any ? script_put_beyond(b, beyond, n) : 0;
+}
+
 int send_group(struct group *g, uint64_t now_ns)
 {
     struct store *s = g->asking->store;
@@ -128,6 +142,7 @@ int send_group(struct group *g, uint64_t now_ns)
     unsigned index[WEIR_SEVERAL_MAX];
     size_t n = parts_of(g, parts, keys, index);
     unsigned count = script_put_arguments(fresh(s), verb_of(g->asking->verb), parts, n);
+    count += put_beyond(&s->arguments, g->asking->pieces, index, n);
     return send_call(s, g->slot, script_for(&s->shared->scripts, parts, n), count, 0, now_ns,
                      on_group, g);
 }
@@ -152,6 +167,7 @@ void send_refund(struct store *s, const struct piece *p, uint64_t stamp_us, uint
                               .time_ns = stamp_us * WEIR_MICROSECOND};
     unsigned slot = s->cluster ? store_slot(part.key) : 0;
     unsigned count = script_put_arguments(fresh(s), STORE_REFUND, &part, 1);
+    count += put_beyond(&s->arguments, p, &(unsigned){0}, 1);
     if (send_call(s, slot, script_for(&s->shared->scripts, &part, 1), count, unawaited(s, now_ns),
                   now_ns, on_refund, s->shared) != 0) {
         count_shared(&s->shared->refunds_lost, 1);

@@ -44,8 +44,8 @@
  * longer by S each time, up to 5 S; where RTT is longer than S, it counts twice. A node that dies takes
  * at most the same with it.
  *
- * REFUND, PENALISE and CHECK with a wait take a bucket that leads further than quota and max_debt by more
- * than a second for one of a clock that was set back, as in `exact`, and forgive the debt beyond that.
+ * The other verbs, which go straight to the store, know of debts by sync_beyond(): a refund gives back its
+ * units and no more, a penalty finds no room, however far the bucket leads.
  */
 #ifndef WEIR_STORE_SYNC_H
 #define WEIR_STORE_SYNC_H
@@ -122,6 +122,9 @@ struct sync_counts {
 };
 
 void sync_counts(const struct syncs *y, struct sync_counts *counts);
+
+/* Units that the state of a key may owe beyond quota and max_debt: Y2. 0 where nothing is synced. */
+uint64_t sync_beyond(const struct store_limit *limit, const struct store_params *params);
 
 #define SYNC_FLOOD 10u /* times the rate: what is warned of */
 

@@ -178,6 +178,78 @@ static void the_store_goes_into_debt_and_nobody_admits_until_it_is_paid(void **s
     stop();
 }
 
+/* As store/send.c makes the call. */
+static struct weir_answer run_verb(enum store_verb verb, uint64_t cost, uint64_t time_ns,
+                                   uint64_t now_ns)
+{
+    struct store_key key;
+    struct weir_answer a;
+    struct buffer b;
+    buffer_init(&b, 4096);
+    store_key(&fake.limit.head, NO_SHARD, TEXT(KEY), &key);
+    struct store_part part = {&fake.numbers.params, store_key_text(&key), cost, time_ns};
+    uint64_t beyond = sync_beyond(&fake.limit, part.params);
+    unsigned count = script_put_arguments(&b, verb, &part, 1);
+    count += script_put_beyond(&b, &beyond, 1);
+    store_run_clock(&redis, store_ns(now_ns));
+    script_put_head(&redis.out, script_for(&scripts, &part, 1), SCRIPT_BY_SHA, count);
+    buffer_put(&redis.out, buffer_text(&b));
+    store_redis_send(&redis);
+    (void)store_redis_next(&redis);
+    assert_int_equal(script_answer(store_redis_next(&redis), &part, 1, &a, NULL), 0);
+    buffer_finish(&b);
+    return a;
+}
+
+/* 60 units of a bucket of 10, which by itself owes 20 at the most: that is 6 s, and no clock's fault. */
+static void verbs_forgive_no_debt_but_what_they_give_back(void **state)
+{
+    struct store_limit *l = fake_limit(&fake, WEIR_TOKEN_BUCKET, 10, WEIR_SECOND, 10);
+    start(6);
+    for (unsigned i = 0; i < 6; i++) {
+        assert_int_equal(fake_admit(nodes[i].syncs, l, KEY, 20, nodes[i].ahead_ns), 10);
+        assert_int_equal(exchange(&nodes[i], 0), 10);
+    }
+    static const struct {
+        enum store_verb verb;
+        uint64_t cost, time_ns, left_ms;
+    } steps[] = {
+        {STORE_CHECK, 1, WEIR_SECOND, 6000}, /* would wait, and is denied */
+        {STORE_UP_TO, 5, 0, 6000},
+        {STORE_PEEK, 1, WEIR_SECOND, 6000},
+        {STORE_PENALISE, 3, 0, 6000}, /* finds no room */
+        {STORE_REFUND, 3, WEIR_FOREVER, 5700},
+        {STORE_REFUND, 10, WEIR_FOREVER, 4700},
+    };
+    for (unsigned i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        struct weir_answer a = run_verb(steps[i].verb, steps[i].cost, steps[i].time_ns, 0);
+        assert_int_equal(a.reset_after_ns, steps[i].left_ms * MS);
+        assert_int_equal(a.granted, 0);
+        a = run_verb(STORE_PEEK, 1, 0, 0); /* and that is what the store has */
+        assert_int_equal(a.reset_after_ns, steps[i].left_ms * MS);
+    }
+    stop();
+}
+
+/* The other side of it: (1 + 1 + 2 * 8) times to full of 1 s, and a second, is all that is believed. */
+static void verbs_bring_a_bucket_of_another_time_down_as_exchanges_do(void **state)
+{
+    (void)fake_limit(&fake, WEIR_TOKEN_BUCKET, 10, WEIR_SECOND, 10);
+    start(2);
+    struct store_key key;
+    char full_at[32];
+    store_key(&fake.limit.head, NO_SHARD, TEXT(KEY), &key);
+    key.at[key.len] = '\0';
+    static const uint64_t leads_ms[][2] = {{19000, 18900}, {19001, 17900}};
+    for (unsigned i = 0; i < 2; i++) {
+        (void)snprintf(full_at, sizeof full_at, "%" PRIu64, STORE_US + leads_ms[i][0] * 1000);
+        (void)store_redis_do(&redis, "SET", key.at, full_at);
+        struct weir_answer a = run_verb(STORE_REFUND, 1, WEIR_FOREVER, 0);
+        assert_int_equal(a.reset_after_ns, leads_ms[i][1] * MS);
+    }
+    stop();
+}
+
 static void a_windows_debt_stays_in_its_window(void **state)
 {
     struct store_limit *l = fake_limit(&fake, WEIR_FIXED_WINDOW, 10, WEIR_SECOND, 0);
@@ -589,6 +661,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_two_nodes_tell_is_what_exact_sees),
         cmocka_unit_test(the_store_goes_into_debt_and_nobody_admits_until_it_is_paid),
+        cmocka_unit_test(verbs_forgive_no_debt_but_what_they_give_back),
+        cmocka_unit_test(verbs_bring_a_bucket_of_another_time_down_as_exchanges_do),
         cmocka_unit_test(a_windows_debt_stays_in_its_window),
         cmocka_unit_test(verbs_go_straight_to_the_state_and_are_heard_of),
         cmocka_unit_test(a_delta_of_a_window_that_is_over_counts_there_or_is_dropped),

@@ -5,7 +5,8 @@
 -- remainder, and the value is a number, which the store keeps in the place of a pointer.
 --
 -- Times are pairs (us, remainder). p.a, p.b: the time of one unit; p.u, p.r: how far the state leads
--- now; span: the most that it may; reach: with debt.
+-- now; span: the most that it may; reach: with debt. What leads further than that, and p.beyond where it
+-- is given, is of a clock that was set back.
 local PARTS = 128000
 
 local function times(n, u, r)
@@ -84,8 +85,12 @@ local function bucket(limit, delay, lead, save)
         if u > span_u or p.wait > 0 or rare then
             local reach_u, reach_r = times(p.quota + p.debt, p.a, p.b)
             p.reach_u, p.reach_r = reach_u, reach_r
-            if u > reach_u + SLACK or u == reach_u + SLACK and r > reach_r then
-                u, r, p.pulled = reach_u, reach_r, true
+            local far_u, far_r = reach_u, reach_r
+            if p.beyond then
+                far_u, far_r = times(p.quota + p.debt + tonumber(p.beyond), p.a, p.b)
+            end
+            if u > far_u + SLACK or u == far_u + SLACK and r > far_r then
+                u, r, p.pulled = far_u, far_r, true
             end
         end
         p.u, p.r = u, r

@@ -1,6 +1,7 @@
 -- One call: ARGV is a verb and, for each key, algorithm, quota, debt, a, b, cost and one number more:
 -- how long a check may wait, when the units of a refund were charged (FOREVER: just now), until when a
--- block lasts, or with blockfor how long.
+-- block lasts, or with blockfor how long. Behind all of them may be one number for each key (`beyond`):
+-- the units that a bucket of a `synced` limit can owe, other than by its debt (store/sync.h).
 -- Several keys are checked all or nothing: look at all, and only if all allow, charge all.
 --
 -- Answers {verdict, blocked, remaining, granted, retry, reset, delay, stamp, limit}: of the limit that
@@ -9,6 +10,7 @@
 local parts = {}
 local takes = verb == 'check' or verb == 'upto' or verb == 'lease' and ARGV[7] ~= '0'
 local all = takes
+local behind = verb == 'lease' and #ARGV or #KEYS * 7 + 1
 for i = 1, #KEYS do
     local at = i * 7 - 5
     local p = {
@@ -20,6 +22,7 @@ for i = 1, #KEYS do
         b = tonumber(ARGV[at + 4]),
         cost = tonumber(ARGV[at + 5]),
         wait = tonumber(ARGV[at + 6]),
+        beyond = ARGV[behind + i],
         verdict = ALLOW,
         found = false,
         block = 0,

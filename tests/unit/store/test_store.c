@@ -237,6 +237,26 @@ static void verbs_go_to_the_store_and_fail_without_it(void **state)
     assert_int_equal(t.answer.answer.flags, REMOTE_DEGRADED);
 }
 
+/* Or they would take what a fleet owes for an error of a clock: 1,000 units and as many of debt are all
+ * that `exact` has. 16,000 more: twice the quota of each of 8 nodes. */
+static void verbs_know_of_the_debts_that_synced_limits_have(void **state)
+{
+    struct remote_part parts[] = {
+        part(limit("e", 1000, REMOTE_EXACT, REMOTE_FAIL_OPEN), "alice", 5),
+        part(limit("s", 1000, REMOTE_SYNCED, REMOTE_FAIL_OPEN), "alice", 5),
+    };
+    assert_int_equal(ask_parts(REMOTE_REFUND, &parts[1], 1, MS, NOW), REMOTE_PENDING);
+    assert_string_equal(fake.calls[0].arguments,
+                        "1 weir:1:s:t:{ralice} refund 1 1000 1000 1000 0 5 1000 16000 ");
+    assert_int_equal(ask_parts(REMOTE_PEEK, parts, 2, 0, NOW), REMOTE_PENDING);
+    assert_string_equal(fake.calls[1].arguments,
+                        "2 weir:1:e:t:{ralice} weir:1:s:t:{ralice} peek "
+                        "1 1000 1000 1000 0 5 0 1 1000 1000 1000 0 5 0 0 16000 ");
+    assert_int_equal(ask_parts(REMOTE_REFUND, &parts[0], 1, MS, NOW), REMOTE_PENDING);
+    assert_string_equal(fake.calls[2].arguments,
+                        "1 weir:1:e:t:{ralice} refund 1 1000 1000 1000 0 5 1000 ");
+}
+
 static void bad_questions_change_nothing(void **state)
 {
     struct store_limit *l = limit("api", 10, REMOTE_EXACT, REMOTE_FAIL_OPEN);
@@ -471,6 +491,7 @@ int main(void)
         TEST(local_goes_on_with_this_nodes_part_of_what_remained),
         TEST(a_denial_is_remembered_and_answers_without_a_call),
         TEST(verbs_go_to_the_store_and_fail_without_it),
+        TEST(verbs_know_of_the_debts_that_synced_limits_have),
         TEST(bad_questions_change_nothing),
         TEST(a_leased_limit_whose_numbers_change_acts_by_the_new_ones),
         TEST(numbers_that_come_back_take_no_more_memory),
