@@ -7,10 +7,75 @@
  * of the exchange behind it. So the fleet admits at most L + the sum over the other nodes of what each
  * admits in such a span: in a window, or beyond R t in any time t. Which node i is, nobody knows: the
  * one with the least is left out.
+ *
+ * Buckets are checked at every admission besides, and with no slack at all. Let x be the level of one
+ * bucket that is asked for all that was admitted, when it was (check_bound.c). The store's state is never
+ * less than such a bucket of the units that it was told (sync_view.h), and a node's view never less than
+ * that of those units and its own. Units that are left out of a bucket make it lower by as many, no more.
+ * So a node that admits has x <= B + what others have admitted, and its last answered exchange, when it
+ * ran, did not know of. A refund lowers x when it runs, down to nothing at most: as the state, which is
+ * the more careful the less of it is told. What a dead node has not told is taken from both sides. Not so
+ * once data was lost or a clock was set: then the store's state is less than it was told.
  */
 #include <inttypes.h>
 
 #include "simulate/world.h"
+
+/* ---- buckets, at every admission ---- */
+
+static bool is_sure(const struct world *w, const struct subject *s)
+{
+    return w->options->mode == REMOTE_SYNCED && is_bucket(s->params) && !s->uncertain;
+}
+
+static void level_to_now(struct world *w, struct subject *s)
+{
+    i128 passed = (i128)(w->now_us - s->level_us) * STORE_PARTS;
+    s->level = s->level > passed ? s->level - passed : 0;
+    s->level_us = w->now_us;
+}
+
+void level_give(struct world *w, unsigned subject, uint64_t units)
+{
+    struct subject *s = &w->subjects[subject];
+    level_to_now(w, s);
+    i128 given = (i128)units * unit_parts(s->params);
+    s->level = s->level > given ? s->level - given : 0;
+}
+
+/* Those of a life that is over are not looked for: the store then knows more than is counted. */
+void level_ran(struct world *w, struct message *m)
+{
+    struct subject *s = &w->subjects[m->subject];
+    struct told *t = &w->nodes[m->node].told[m->subject];
+    if (m->kind != MESSAGE_SYNC || m->life != w->nodes[m->node].life || !w->nodes[m->node].up) {
+        return;
+    }
+    uint64_t fresh = sub_floor0(m->admitted, t->ran);
+    t->ran += fresh;
+    s->ran += fresh;
+    m->others = s->ran - t->ran;
+}
+
+void level_take(struct world *w, unsigned subject, unsigned node, uint64_t units)
+{
+    struct subject *s = &w->subjects[subject];
+    const struct told *t = &w->nodes[node].told[subject];
+    level_to_now(w, s);
+    s->level += (i128)units * unit_parts(s->params);
+    uint64_t others = s->admitted - s->gone - (t->admitted - units);
+    uint64_t unheard = others - t->heard;
+    i128 most = (i128)(s->params->quota + unheard) * unit_parts(s->params);
+    if (is_sure(w, s) && s->level > most) {
+        world_fail(w,
+                   "%s: node %u admits %" PRIu64 ", and has heard of all but %" PRIu64
+                   " units: %" PRIu64 " too many",
+                   s->name, node, units, unheard,
+                   (uint64_t)((s->level - most) / unit_parts(s->params)));
+    }
+}
+
+/* ---- all, in the end ---- */
 
 /* A node that was started anew knows as little as a new one: each of its lives counts. */
 static uint64_t others_admit(const struct world *w, unsigned subject)

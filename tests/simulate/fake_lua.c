@@ -202,6 +202,7 @@ void fake_lua_start(struct fake_redis *r)
     if (r->lua == NULL) {
         abort();
     }
+    (void)lua_gc(r->lua, LUA_GCSETPAUSE, 1000); /* a run is short: time is dearer than memory */
     open_libraries(r->lua);
     luaL_register(r->lua, "redis", functions);
     lua_pop(r->lua, 1);

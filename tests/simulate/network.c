@@ -150,6 +150,7 @@ static void verb_ran(struct world *w, const struct message *m)
         extra_put(w, m->subject, synced ? EXTRA_LOST : EXTRA_GIVEN, s->params->quota, 0);
     } else if (m->verb == STORE_REFUND) {
         extra_put(w, m->subject, EXTRA_GIVEN, m->cost, 0);
+        level_give(w, m->subject, m->cost);
     }
     bool ends = m->verb == STORE_BLOCK || m->verb == STORE_UNBLOCK;
     if (ends && s->blocks_n > 0) {
@@ -182,6 +183,7 @@ void network_arrive(struct world *w, struct message *m)
         trace_execution(w, m);
     }
     verb_ran(w, m);
+    level_ran(w, m);
     check_level(w, m);
     put_on_way(w, m, EVENT_REPLY, CUT_REPLIES);
 }

@@ -93,6 +93,8 @@ void node_stop(struct world *w, unsigned n)
         if (t->admitted > t->told) {
             extra_put(w, i, EXTRA_GIVEN, t->admitted - t->told, 0);
         }
+        w->subjects[i].gone += t->admitted - t->ran;
+        level_give(w, i, t->admitted - t->ran);
     }
     leases_destroy(node->leases);
     syncs_destroy(node->syncs);
@@ -207,6 +209,7 @@ static void ask_synced(struct world *w, unsigned n, unsigned subject, uint64_t c
         t->admitted += cost;
         t->waits_us = min_u64(t->waits_us, w->now_us);
         t->most = max_u64(t->most, t->admitted - t->known);
+        level_take(w, subject, n, cost);
         if (t->blocked_us > store_us(w, w->now_us)) {
             world_fail(w, "node %u admits %s, of whose block it has heard", n, s->name);
         }
@@ -353,6 +356,7 @@ static void replied_sync(struct world *w, struct message *m, const struct store_
     t->again = false;
     t->waits_us = t->admitted > m->admitted && !window ? w->now_us : NEVER_US;
     t->known = m->admitted;
+    t->heard = m->others;
     t->told += (uint64_t)(call->delta + (window ? call->extra : 0));
     t->blocked_us = reply->n == 6 ? (uint64_t)reply->integers[4] : 0;
     w->most_way_us = max_u64(w->most_way_us, w->now_us - m->made_us);

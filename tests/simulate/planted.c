@@ -4,7 +4,7 @@
  */
 #include "simulate/test_run.h"
 
-#define SEEDS_MOST 500
+#define SEEDS_MOST 1000
 
 static void the_planted_bug_is_found(void **state)
 {

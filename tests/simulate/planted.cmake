@@ -112,3 +112,14 @@ weir_plant_fleet(idle_keys_are_forgotten_with_their_debt SYNCED
 weir_plant_fleet(a_node_without_exchanges_goes_on SYNCED
     [[    if (now_ns >= k->degraded_ns && cost <= p->quota) {]]
     [[    if (now_ns >= k->degraded_ns && cost <= p->quota && k->degraded_ns == 0) {]])
+
+weir_plant_fleet(what_was_heard_counts_for_less SYNCED
+    [[    v->full_at = ticks_of(now_ns) + lead + v->next.units * step_of(p);]]
+    [[    v->full_at = ticks_of(now_ns) + lead * 9 / 10 + v->next.units * step_of(p);]])
+
+weir_plant_fleet(a_fast_clock_drains_what_was_heard SYNCED
+    [[    return ticks_of(now_ns - (sub_floor0(now_ns, v->heard_ns) >> SYNC_DRIFT));]]
+    [[    return ticks_of(now_ns);]])
+
+weir_plant_fleet(what_a_delta_leads_alone_is_left_out SYNCED
+    [[        if p.cost > 0 and p.wait > u then]] [[        if p.cost < 0 and p.wait > u then]])

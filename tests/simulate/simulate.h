@@ -18,7 +18,8 @@
  *   I4  leased: where nothing fails and everybody asks for more, at least B + R t - N q, or L - N q of
  *       each window, is admitted: q is the largest lease;
  *   I5  synced: the same as I2, and besides what the other nodes admit between the making of one
- *       exchange and the end of the next;
+ *       exchange and the end of the next; whenever a bucket admits, exactly: what others have admitted and
+ *       the node's last exchange did not know of;
  *   I6  synced: no unit of a node that lives is counted zero times;
  *   I7  a block holds: leased, once leases are over; synced, once it was heard;
  *   I8  when faults and questions have ended, a key is as good as new after its time to fill, or the

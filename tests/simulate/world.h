@@ -100,6 +100,11 @@ struct subject {
     size_t extras_n;
     struct blocked blocks[16];
     size_t blocks_n;
+    /* `synced`, of buckets: check_synced.c */
+    i128 level;
+    uint64_t level_us;
+    uint64_t ran;   /* units of all nodes, in exchanges that the store has run */
+    uint64_t gone;  /* units that nobody will tell: their node died */
     uint64_t q;     /* the largest lease */
     bool uncertain; /* data was lost, or the store's clock was set */
     uint64_t offered;
@@ -112,6 +117,8 @@ struct subject {
 struct told {
     uint64_t admitted;   /* units, in this life */
     uint64_t told;       /* of them, in exchanges that were answered */
+    uint64_t ran;        /* of them, in exchanges that the store has run */
+    uint64_t heard;      /* units of others that the last answered exchange knew of */
     uint64_t known;      /* `admitted` when the last answered exchange was first made */
     uint64_t flight;     /* `admitted` when the one in flight was first made */
     bool again;          /* that one was lost, and is to be made again */
@@ -158,6 +165,7 @@ struct message {
     uint64_t executed_us;
     uint64_t executed_store_us;
     uint64_t admitted;    /* synced: by this node, when the exchange was first made */
+    uint64_t others;      /* ... and what the store knew of others when it ran */
     enum store_verb verb; /* MESSAGE_EXACT */
     uint64_t time_ns;
     union {
@@ -305,6 +313,9 @@ void check_level(struct world *w, const struct message *m); /* I3 */
 void check_spendable(struct world *w, unsigned subject, unsigned node);
 void check_leased(struct world *w);
 void check_synced(struct world *w);
+void level_take(struct world *w, unsigned subject, unsigned node, uint64_t units);
+void level_give(struct world *w, unsigned subject, uint64_t units);
+void level_ran(struct world *w, struct message *m);
 void check_told(struct world *w, unsigned subject); /* when nothing is left to tell: I6 */
 
 /* I2: `more` units, and the refill of a time of `slack` parts, besides the limit's own. */
