@@ -10,6 +10,7 @@
 #include "store/key.h"
 
 #define AWAIT_MS 30000
+#define FAILOVER_MS 8000
 
 void redis_world_give_up(const struct redis_world *w, const char *what, const char *reply)
 {
@@ -274,9 +275,9 @@ static int agreed_master(struct redis_world *w, int old)
     return good && says_master(&w->node[master]) ? master : -1;
 }
 
-int redis_world_await_master(struct redis_world *w, int old)
+static int await_master(struct redis_world *w, int old, uint64_t within_ms)
 {
-    uint64_t end = redis_now_ms() + AWAIT_MS;
+    uint64_t end = redis_now_ms() + within_ms;
     int master;
     while ((master = agreed_master(w, old)) < 0 && redis_now_ms() < end) {
         redis_look_again_soon();
@@ -284,6 +285,12 @@ int redis_world_await_master(struct redis_world *w, int old)
     return master;
 }
 
+int redis_world_await_master(struct redis_world *w, int old)
+{
+    return await_master(w, old, AWAIT_MS);
+}
+
+/* A failover that was begun may be given up by the Sentinel: then it is asked once more. */
 int redis_world_failover(struct redis_world *w)
 {
     int old = redis_world_master(w);
@@ -292,8 +299,10 @@ int redis_world_failover(struct redis_world *w)
     do {
         reply =
             redis_node_run(&w->node[REDIS_SENTINELS], "SENTINEL FAILOVER %s", REDIS_MASTER_NAME);
-        if (reply != NULL && strcmp(reply, "OK") == 0) {
-            return redis_world_await_master(w, old);
+        bool begun = reply != NULL && strcmp(reply, "OK") == 0;
+        int master = begun ? await_master(w, old, FAILOVER_MS) : -1;
+        if (master >= 0) {
+            return master;
         }
         redis_look_again_soon();
     } while (redis_now_ms() < end);
