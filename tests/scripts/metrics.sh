@@ -81,6 +81,7 @@ limits:
   - {name: shut, key: [user], rate: 3/day, on_store_failure: closed}
   - {name: own, key: [user], rate: 3/day, consistency: local}
 END
+: >"$dir/out" # or the lines of the first server are read
 "$WEIR_BUILD_DIR/weir" serve --max-age 0 --config "$dir/shared.yaml" --store "redis://$dir/redis" --resp off \
     --http 127.0.0.1:0 --admin "unix:$dir/admin" --threads 1 </dev/null >"$dir/out" 2>"$dir/err" &
 pid=$!
