@@ -197,7 +197,7 @@ static void ask_local(struct group *g)
 {
     struct asking *a = g->asking;
     struct weir_part parts[WEIR_SEVERAL_MAX];
-    unsigned index[WEIR_SEVERAL_MAX];
+    unsigned index[WEIR_SEVERAL_MAX] = {0};
     size_t n = 0;
     FOR_PIECES(i, g)
     {

@@ -254,7 +254,7 @@ int store_limit_change(struct store_limit *limit, const struct weir_options *opt
 {
     struct store_numbers *numbers = find_numbers(limit, options);
     int e = numbers == NULL ? make_numbers(limit, options, &numbers, error) : 0;
-    if (e != 0) {
+    if (e != 0 || numbers == NULL) {
         return e;
     }
     if (numbers->params.leased) {

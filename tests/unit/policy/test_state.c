@@ -163,7 +163,8 @@ static void what_would_start_afresh_in_a_reload_does_so_in_a_restart_and_is_told
         {LIMIT(", on_full: deny"), "has on_full 0, expected 1: its keys start afresh"},
         {"limits: [{name: api, key: [user], rate: 600/h}]", "has period_ns 60000000000, expected"},
         {"limits: [{name: api, key: [user|ip], rate: 10/min}]", "because its key, tiers,"},
-        {LIMIT(", ipv6_prefix: 48"), "because its key, tiers, overrides or consistency have changed"},
+        {LIMIT(", ipv6_prefix: 48"),
+         "because its key, tiers, overrides or consistency have changed"},
     };
     struct state_world *w = *state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
