@@ -9,7 +9,9 @@
  *   V1  A bucket's lead, the age of a previous window and the end of a block go by the earlier time: what
  *       was taken drains late rather than early.
  *   V2  Units are told under the later window, in which they count for longer. While it is not sure that
- *       the one before is over (a round trip each window), a call must fit into both.
+ *       the one before is over (a round trip each window), a call must fit into both; where a round trip
+ *       is longer than a window, into the fullest of all that may not be over. So what a node has admitted
+ *       in a window of the store's time, and what it has heard that others have, is at most the quota.
  *   V3  A node that has heard nothing counts all it admits as of one window, which the store then names.
  *
  * A bucket's delta says besides its units how far these lead by themselves, each from its own time. The

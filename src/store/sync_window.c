@@ -14,8 +14,17 @@ static uint64_t begin_of(const struct sync_view *v, const struct store_params *p
     return us < 0 ? 0 : (uint64_t)us;
 }
 
+/* It may be the store's still. That is so of more than one before the latest only if a round trip is
+ * longer than a window. */
+static bool is_perhaps(const struct sync_view *v, const struct store_params *p, int64_t window,
+                       uint64_t now_ns)
+{
+    return v->known && sync_earliest_us(v, now_ns) < begin_of(v, p, window + 1);
+}
+
 /* Back, if the node was ahead of the store: what it has admitted was before now, so it counts now. */
-static void delta_to_window(struct sync_view *v, int64_t window)
+static void delta_to_window(struct sync_view *v, const struct store_params *p, int64_t window,
+                            uint64_t now_ns)
 {
     struct sync_delta *d = &v->next;
     int64_t gone = 0;
@@ -26,24 +35,27 @@ static void delta_to_window(struct sync_view *v, int64_t window)
     if (window < d->window) {
         d->units += d->older;
         d->older = 0;
-    } else if (window == d->window + 1) {
-        gone = d->older;
-        d->older = d->units;
-        d->units = 0;
     } else {
-        gone = d->older + d->units;
-        d->older = 0;
+        bool counts = window == d->window + 1 || is_perhaps(v, p, d->window, now_ns);
+        bool older = is_perhaps(v, p, d->window - 1, now_ns);
+        gone = (counts ? 0 : d->units) + (older ? 0 : d->older);
+        d->older = (counts ? d->units : 0) + (older ? d->older : 0);
         d->units = 0;
     }
     v->dropped += gone > 0 ? (uint64_t)gone : 0;
     d->window = window;
 }
 
-/* Of a window that lies before the one known (a clock was set back), everything is kept. */
-static void view_to_window(struct sync_view *v, int64_t window)
+/* Of a window that lies before the one known (a clock was set back), everything is kept. Of several that
+ * are perhaps not over, the fullest is the previous one: who fits into that fits into each. */
+static void view_to_window(struct sync_view *v, const struct store_params *p, int64_t window,
+                           uint64_t now_ns)
 {
     if (window > v->window) {
-        v->previous = window == v->window + 1 ? v->current : 0;
+        bool counts = window == v->window + 1 || is_perhaps(v, p, v->window, now_ns);
+        bool older = is_perhaps(v, p, v->window - 1, now_ns);
+        uint64_t before = older ? add_sat(v->previous, v->doubtful) : 0;
+        v->previous = counts ? max_u64(v->current, before) : before;
         v->current = 0;
     }
     if (window != v->window) {
@@ -60,15 +72,15 @@ static void window_age(struct sync_view *v, const struct store_params *p, uint64
     }
     int64_t window = window_at(v, p, sync_latest_us(v, now_ns));
     if (window > v->window) {
-        view_to_window(v, window);
-        delta_to_window(v, window);
+        view_to_window(v, p, window, now_ns);
+        delta_to_window(v, p, window, now_ns);
     }
 }
 
 /* The window before is perhaps not over. */
 static bool in_doubt(const struct sync_view *v, const struct store_params *p, uint64_t now_ns)
 {
-    return v->known && sync_earliest_us(v, now_ns) < begin_of(v, p, v->window);
+    return is_perhaps(v, p, v->window - 1, now_ns);
 }
 
 static void window_take(struct sync_view *v, const struct store_params *p, uint64_t cost,
@@ -111,8 +123,8 @@ static void window_hear(struct sync_view *v, const struct store_params *p,
     v->current = (uint64_t)heard->y;
     v->previous = (uint64_t)heard->z;
     int64_t window = window_at(v, p, sync_latest_us(v, now_ns));
-    view_to_window(v, window > v->window ? window : v->window);
-    delta_to_window(v, v->window);
+    view_to_window(v, p, window > v->window ? window : v->window, now_ns);
+    delta_to_window(v, p, v->window, now_ns);
     bool same = before == v->window || before == SYNC_NO_WINDOW;
     v->mine = same ? mine : 0;
     v->doubtful = same ? doubtful : 0;

@@ -293,6 +293,32 @@ static void a_call_in_doubt_about_its_window_must_fit_into_both(void **state)
     sync_lost(node, &c, T0 + S_NS);
 }
 
+/* Windows of 10 ms, and a round trip of 35: it may be the one that was heard of, or one of three others. */
+static void a_round_trip_of_several_windows_makes_a_call_fit_into_each(void **state)
+{
+    for (int algorithm = WEIR_FIXED_WINDOW; algorithm <= WEIR_SLIDING_WINDOW; algorithm++) {
+        struct store_limit *l = fake_limit(&fake, algorithm, 10, 10 * MS, 0);
+        int64_t heard = (int64_t)(STORE_US / 10000);
+        assert_int_equal(fake_admit(node, l, "k", 1, T0), 1);
+        struct sync_call c = next(T0);
+        assert_int_equal(fake_admit(node, l, "k", 3, T0 + MS), 3);
+        assert_int_equal(say(&c, T0, heard, 5, 0, T0 + 35 * MS), 0);
+        assert_int_equal(fake_admit(node, l, "k", 20, T0 + 35 * MS), 2);
+        assert_int_equal(fake_admit(node, l, "k", 20, T0 + 42 * MS), 0);
+        /* And what was admitted then is told, as long as its window may not be over. */
+        sync_hurry(node, l, NO_SHARD, TEXT("k"));
+        c = next(T0 + 42 * MS);
+        assert_int_equal(c.window, heard + 4);
+        assert_int_equal(c.delta + c.extra, 5);
+        assert_int_equal(say(&c, T0 + 43 * MS, heard + 4, 5, 5, T0 + 43 * MS), 0);
+        struct sync_counts n;
+        sync_counts(node, &n);
+        assert_int_equal(n.dropped, 0);
+        (void)done(state);
+        (void)fresh(state);
+    }
+}
+
 static void a_sliding_windows_older_part_is_told_beside(void **state)
 {
     struct store_limit *l = window(WEIR_SLIDING_WINDOW);
@@ -677,6 +703,7 @@ int main(void)
         TEST(a_node_that_has_heard_nothing_leaves_the_window_to_the_store),
         TEST(windows_begin_by_the_stores_time),
         TEST(a_call_in_doubt_about_its_window_must_fit_into_both),
+        TEST(a_round_trip_of_several_windows_makes_a_call_fit_into_each),
         TEST(a_sliding_windows_older_part_is_told_beside),
         TEST(units_of_windows_that_nobody_knows_are_dropped_and_counted),
         TEST(units_admitted_before_the_window_was_known_count_in_both),
