@@ -16,6 +16,10 @@
  * ran, did not know of. A refund lowers x when it runs, down to nothing at most: as the state, which is
  * the more careful the less of it is told. What a dead node has not told is taken from both sides. Not so
  * once data was lost or a clock was set: then the store's state is less than it was told.
+ *
+ * Of windows in the same way: what a node has admitted in a window, by the store's time, and what its last
+ * exchange, if it ran in that window, knew of others, is at most the quota, also at the window's edges
+ * (V2 of sync_view.h). So the window admits at most the quota and what others had not told then.
  */
 #include <inttypes.h>
 
@@ -43,6 +47,53 @@ void level_give(struct world *w, unsigned subject, uint64_t units)
     s->level = s->level > given ? s->level - given : 0;
 }
 
+/* ---- windows, at every admission ---- */
+
+static struct in_window *now_in(const struct world *w, const struct subject *s, struct in_window *i)
+{
+    int64_t window = window_of(s->params, store_us(w, w->now_us));
+    if (i->window != window) {
+        *i = (struct in_window){.window = window};
+    }
+    return i;
+}
+
+void level_made(struct world *w, struct message *m)
+{
+    struct told *t = &w->nodes[m->node].told[m->subject];
+    if (!is_bucket(w->subjects[m->subject].params)) {
+        t->made = t->again ? t->made : *now_in(w, &w->subjects[m->subject], &t->here);
+        m->made = t->made;
+    }
+}
+
+static void window_ran(const struct world *w, struct subject *s, struct told *t, struct message *m)
+{
+    struct in_window *all = now_in(w, s, &s->all);
+    struct in_window *here = now_in(w, s, &t->here);
+    uint64_t known = m->made.window == here->window ? m->made.admitted : 0;
+    uint64_t fresh = sub_floor0(known, here->ran);
+    here->ran += fresh;
+    all->ran += fresh;
+    m->heard = (struct in_window){.window = all->window, .ran = all->ran - here->ran};
+}
+
+static void window_take(struct world *w, struct subject *s, unsigned node, struct told *t,
+                        uint64_t units)
+{
+    struct in_window *here = now_in(w, s, &t->here);
+    here->admitted += units;
+    uint64_t heard = now_in(w, s, &t->known_window)->ran;
+    if (here->admitted + heard > s->params->quota && !s->lost) {
+        world_fail(w,
+                   "%s: node %u has admitted %" PRIu64 " in this window, and has heard of %" PRIu64
+                   " units of others, of %" PRIu64,
+                   s->name, node, here->admitted, heard, s->params->quota);
+    }
+}
+
+/* ---- both ---- */
+
 /* Those of a life that is over are not looked for: the store then knows more than is counted. */
 void level_ran(struct world *w, struct message *m)
 {
@@ -55,12 +106,19 @@ void level_ran(struct world *w, struct message *m)
     t->ran += fresh;
     s->ran += fresh;
     m->others = s->ran - t->ran;
+    if (!is_bucket(s->params)) {
+        window_ran(w, s, t, m);
+    }
 }
 
 void level_take(struct world *w, unsigned subject, unsigned node, uint64_t units)
 {
     struct subject *s = &w->subjects[subject];
-    const struct told *t = &w->nodes[node].told[subject];
+    struct told *t = &w->nodes[node].told[subject];
+    if (!is_bucket(s->params)) {
+        window_take(w, s, node, t, units);
+        return;
+    }
     level_to_now(w, s);
     s->level += (i128)units * unit_parts(s->params);
     uint64_t others = s->admitted - s->gone - (t->admitted - units);

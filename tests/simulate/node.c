@@ -275,6 +275,7 @@ static void send_sync(struct world *w, unsigned n, const struct sync_call *call)
     m->call.sync = *call;
     t->flight = t->again ? t->flight : t->admitted;
     m->admitted = t->flight;
+    level_made(w, m);
     TRACE(w, "node %u: exchange of %s: delta %" PRId64 " window %" PRId64 " extra %" PRId64, n,
           w->subjects[subject].name, call->delta, call->window, call->extra);
     message_send(w, m);
@@ -357,6 +358,7 @@ static void replied_sync(struct world *w, struct message *m, const struct store_
     t->waits_us = t->admitted > m->admitted && !window ? w->now_us : NEVER_US;
     t->known = m->admitted;
     t->heard = m->others;
+    t->known_window = m->heard;
     t->told += (uint64_t)(call->delta + (window ? call->extra : 0));
     t->blocked_us = reply->n == 6 ? (uint64_t)reply->integers[4] : 0;
     w->most_way_us = max_u64(w->most_way_us, w->now_us - m->made_us);

@@ -123,3 +123,10 @@ weir_plant_fleet(a_fast_clock_drains_what_was_heard SYNCED
 
 weir_plant_fleet(what_a_delta_leads_alone_is_left_out SYNCED
     [[        if p.cost > 0 and p.wait > u then]] [[        if p.cost < 0 and p.wait > u then]])
+
+weir_plant_fleet(a_window_is_taken_for_over_when_it_may_not_be SYNCED
+    [[    return is_perhaps(v, p, v->window - 1, now_ns);]]
+    [[    return false;]])
+
+weir_plant_fleet(what_a_window_admits_meanwhile_is_not_added_to_what_is_heard SYNCED
+    [[    v->current = (uint64_t)sync_max((i128)v->current + v->next.units, 0);]] [[]])

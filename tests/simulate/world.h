@@ -88,7 +88,16 @@ struct blocked {
     uint64_t to_us;
 };
 
+/* Of one window, by the store's time: units admitted, and those in exchanges that the store ran in it. */
+struct in_window {
+    int64_t window;
+    uint64_t admitted;
+    uint64_t ran;
+};
+
 struct subject {
+    struct in_window all; /* synced windows: of all nodes */
+    bool lost;            /* what the store was told is not what it has */
     struct store_limit *limit;
     const struct store_params *params;
     char name[16];
@@ -115,13 +124,16 @@ struct subject {
 
 /* Of one node and one subject, in `synced`. */
 struct told {
-    uint64_t admitted;   /* units, in this life */
-    uint64_t told;       /* of them, in exchanges that were answered */
-    uint64_t ran;        /* of them, in exchanges that the store has run */
-    uint64_t heard;      /* units of others that the last answered exchange knew of */
-    uint64_t known;      /* `admitted` when the last answered exchange was first made */
-    uint64_t flight;     /* `admitted` when the one in flight was first made */
-    bool again;          /* that one was lost, and is to be made again */
+    struct in_window here;         /* windows: units of this node, in this life ... */
+    struct in_window made;         /* ... when the exchange in flight was first made */
+    struct in_window known_window; /* units of others that the last answered exchange knew of */
+    uint64_t admitted;             /* units, in this life */
+    uint64_t told;                 /* of them, in exchanges that were answered */
+    uint64_t ran;                  /* of them, in exchanges that the store has run */
+    uint64_t heard;                /* units of others that the last answered exchange knew of */
+    uint64_t known;                /* `admitted` when the last answered exchange was first made */
+    uint64_t flight;               /* `admitted` when the one in flight was first made */
+    bool again;                    /* that one was lost, and is to be made again */
     uint64_t most;       /* ever admitted between the making of one and the end of the next */
     uint64_t waits_us;   /* since when units wait to be told, and no exchange was answered */
     uint64_t blocked_us; /* a block was heard that lasts until then, by the store's time */
@@ -164,8 +176,10 @@ struct message {
     uint64_t made_us;
     uint64_t executed_us;
     uint64_t executed_store_us;
-    uint64_t admitted;    /* synced: by this node, when the exchange was first made */
-    uint64_t others;      /* ... and what the store knew of others when it ran */
+    uint64_t admitted; /* synced: by this node, when the exchange was first made */
+    uint64_t others;   /* ... and what the store knew of others when it ran */
+    struct in_window made;
+    struct in_window heard;
     enum store_verb verb; /* MESSAGE_EXACT */
     uint64_t time_ns;
     union {
@@ -316,6 +330,7 @@ void check_synced(struct world *w);
 void level_take(struct world *w, unsigned subject, unsigned node, uint64_t units);
 void level_give(struct world *w, unsigned subject, uint64_t units);
 void level_ran(struct world *w, struct message *m);
+void level_made(struct world *w, struct message *m);
 void check_told(struct world *w, unsigned subject); /* when nothing is left to tell: I6 */
 
 /* I2: `more` units, and the refill of a time of `slack` parts, besides the limit's own. */
