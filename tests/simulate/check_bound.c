@@ -33,7 +33,10 @@ void extra_put(struct world *w, unsigned subject, enum extra_kind kind, uint64_t
 {
     struct subject *s = &w->subjects[subject];
     uint64_t store = store_us(w, w->now_us);
-    s->lost = s->lost || kind != EXTRA_GIVEN;
+    s->stepped = s->stepped || kind == EXTRA_STEP;
+    if (kind == EXTRA_LOST) {
+        level_lost(w, subject);
+    }
     s->uncertain = s->uncertain || kind != EXTRA_GIVEN || !is_bucket(s->params);
     if (s->extras_n == sizeof s->extras / sizeof s->extras[0]) {
         world_fail(w, "the simulator has room for %zu faults", s->extras_n);

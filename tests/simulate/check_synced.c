@@ -14,8 +14,8 @@
  * that of those units and its own. Units that are left out of a bucket make it lower by as many, no more.
  * So a node that admits has x <= B + what others have admitted, and its last answered exchange, when it
  * ran, did not know of. A refund lowers x when it runs, down to nothing at most: as the state, which is
- * the more careful the less of it is told. What a dead node has not told is taken from both sides. Not so
- * once data was lost or a clock was set: then the store's state is less than it was told.
+ * the more careful the less of it is told. What a dead node has not told is taken from both sides. When
+ * data is lost, x begins anew: all that is admitted later is told later. Not so once a clock was set.
  *
  * Of windows in the same way: what a node has admitted in a window, by the store's time, and what its last
  * exchange, if it ran in that window, knew of others, is at most the quota, also at the window's edges
@@ -29,7 +29,7 @@
 
 static bool is_sure(const struct world *w, const struct subject *s)
 {
-    return w->options->mode == REMOTE_SYNCED && is_bucket(s->params) && !s->uncertain;
+    return w->options->mode == REMOTE_SYNCED && is_bucket(s->params) && !s->stepped;
 }
 
 static void level_to_now(struct world *w, struct subject *s)
@@ -39,9 +39,22 @@ static void level_to_now(struct world *w, struct subject *s)
     s->level_us = w->now_us;
 }
 
+/* What came before is another matter: intervals and windows are looked at from here on. */
+void level_lost(struct world *w, unsigned subject)
+{
+    struct subject *s = &w->subjects[subject];
+    s->level = 0;
+    s->level_us = w->now_us;
+    s->losses++;
+}
+
 void level_give(struct world *w, unsigned subject, uint64_t units)
 {
     struct subject *s = &w->subjects[subject];
+    if (!is_bucket(s->params)) {
+        level_lost(w, subject);
+        return;
+    }
     level_to_now(w, s);
     i128 given = (i128)units * unit_parts(s->params);
     s->level = s->level > given ? s->level - given : 0;
@@ -52,8 +65,8 @@ void level_give(struct world *w, unsigned subject, uint64_t units)
 static struct in_window *now_in(const struct world *w, const struct subject *s, struct in_window *i)
 {
     int64_t window = window_of(s->params, store_us(w, w->now_us));
-    if (i->window != window) {
-        *i = (struct in_window){.window = window};
+    if (i->window != window || i->losses != s->losses) {
+        *i = (struct in_window){.window = window, .losses = s->losses};
     }
     return i;
 }
@@ -71,11 +84,13 @@ static void window_ran(const struct world *w, struct subject *s, struct told *t,
 {
     struct in_window *all = now_in(w, s, &s->all);
     struct in_window *here = now_in(w, s, &t->here);
-    uint64_t known = m->made.window == here->window ? m->made.admitted : 0;
+    bool same = m->made.window == here->window && m->made.losses == here->losses;
+    uint64_t known = same ? m->made.admitted : 0;
     uint64_t fresh = sub_floor0(known, here->ran);
     here->ran += fresh;
     all->ran += fresh;
-    m->heard = (struct in_window){.window = all->window, .ran = all->ran - here->ran};
+    m->heard = *all;
+    m->heard.ran = all->ran - here->ran;
 }
 
 static void window_take(struct world *w, struct subject *s, unsigned node, struct told *t,
@@ -84,7 +99,7 @@ static void window_take(struct world *w, struct subject *s, unsigned node, struc
     struct in_window *here = now_in(w, s, &t->here);
     here->admitted += units;
     uint64_t heard = now_in(w, s, &t->known_window)->ran;
-    if (here->admitted + heard > s->params->quota && !s->lost) {
+    if (here->admitted + heard > s->params->quota && !s->stepped) {
         world_fail(w,
                    "%s: node %u has admitted %" PRIu64 " in this window, and has heard of %" PRIu64
                    " units of others, of %" PRIu64,

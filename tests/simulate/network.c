@@ -151,7 +151,6 @@ static void verb_ran(struct world *w, const struct message *m)
     } else if (m->verb == STORE_REFUND) {
         extra_put(w, m->subject, EXTRA_GIVEN, m->cost, 0);
         level_give(w, m->subject, m->cost);
-        s->lost = s->lost || !is_bucket(s->params);
     }
     bool ends = m->verb == STORE_BLOCK || m->verb == STORE_UNBLOCK;
     if (ends && s->blocks_n > 0) {

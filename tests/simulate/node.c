@@ -94,7 +94,9 @@ void node_stop(struct world *w, unsigned n)
             extra_put(w, i, EXTRA_GIVEN, t->admitted - t->told, 0);
         }
         w->subjects[i].gone += t->admitted - t->ran;
-        level_give(w, i, t->admitted - t->ran);
+        if (is_bucket(w->subjects[i].params)) {
+            level_give(w, i, t->admitted - t->ran);
+        }
     }
     leases_destroy(node->leases);
     syncs_destroy(node->syncs);

@@ -91,13 +91,15 @@ struct blocked {
 /* Of one window, by the store's time: units admitted, and those in exchanges that the store ran in it. */
 struct in_window {
     int64_t window;
+    unsigned losses; /* since the last of which it counts */
     uint64_t admitted;
     uint64_t ran;
 };
 
 struct subject {
     struct in_window all; /* synced windows: of all nodes */
-    bool lost;            /* what the store was told is not what it has */
+    unsigned losses;      /* how often the store lost what it was told, or was told to forget it */
+    bool stepped;         /* its clock was set */
     struct store_limit *limit;
     const struct store_params *params;
     char name[16];
@@ -329,6 +331,7 @@ void check_leased(struct world *w);
 void check_synced(struct world *w);
 void level_take(struct world *w, unsigned subject, unsigned node, uint64_t units);
 void level_give(struct world *w, unsigned subject, uint64_t units);
+void level_lost(struct world *w, unsigned subject);
 void level_ran(struct world *w, struct message *m);
 void level_made(struct world *w, struct message *m);
 void check_told(struct world *w, unsigned subject); /* when nothing is left to tell: I6 */
