@@ -15,6 +15,58 @@
 
 static char address; /* of the fake, in the registry of its Lua */
 
+/* ---- memory ---- */
+
+#define SMALL ((size_t)16)
+#define SMALLS 16u
+
+/* What Lua gave back, by its size: a script makes and leaves thousands of small things. */
+static struct free_block {
+    struct free_block *next;
+} * blocks[SMALLS];
+
+static void *take_block(size_t at)
+{
+    struct free_block *b = blocks[at];
+    if (b == NULL) {
+        return malloc((at + 1) * SMALL);
+    }
+    blocks[at] = b->next;
+    return b;
+}
+
+static void give_block(void *block, size_t at)
+{
+    struct free_block *b = block;
+    b->next = blocks[at];
+    blocks[at] = b;
+}
+
+static void *allocate(void *arg, void *old, size_t old_size, size_t size)
+{
+    (void)arg;
+    size_t from = old != NULL ? (old_size - 1) / SMALL : SMALLS;
+    size_t to = size > 0 ? (size - 1) / SMALL : SMALLS;
+    if (old != NULL && size > 0 && from == to && from < SMALLS) {
+        return old;
+    }
+    if (from >= SMALLS && to >= SMALLS && size > 0) {
+        return realloc(old, size);
+    }
+    void *fresh = size == 0 ? NULL : to < SMALLS ? take_block(to) : malloc(size);
+    if (old != NULL && fresh != NULL) {
+        memcpy(fresh, old, old_size < size ? old_size : size);
+    }
+    if (old != NULL && (fresh != NULL || size == 0)) {
+        if (from < SMALLS) {
+            give_block(old, from);
+        } else {
+            free(old);
+        }
+    }
+    return fresh;
+}
+
 /* ---- a command's reply becomes a value of Lua ---- */
 
 struct cursor {
@@ -198,7 +250,7 @@ void fake_lua_start(struct fake_redis *r)
                                          {"error_reply", redis_error_reply},
                                          {"status_reply", redis_status_reply},
                                          {NULL, NULL}};
-    r->lua = luaL_newstate();
+    r->lua = lua_newstate(allocate, NULL);
     if (r->lua == NULL) {
         abort();
     }
