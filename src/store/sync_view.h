@@ -63,6 +63,7 @@ struct sync_view {
     int64_t window;
     uint64_t current; /* as heard, and as admitted here since */
     uint64_t previous;
+    int64_t filled;    /* the latest window that `previous` counts */
     uint64_t doubtful; /* of current, admitted while the previous one was perhaps not over */
     uint64_t mine;     /* of current, admitted here */
     struct sync_delta next;

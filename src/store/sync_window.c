@@ -53,9 +53,11 @@ static void view_to_window(struct sync_view *v, const struct store_params *p, in
 {
     if (window > v->window) {
         bool counts = window == v->window + 1 || is_perhaps(v, p, v->window, now_ns);
-        bool older = is_perhaps(v, p, v->window - 1, now_ns);
+        bool older = is_perhaps(v, p, v->filled, now_ns);
         uint64_t before = older ? add_sat(v->previous, v->doubtful) : 0;
-        v->previous = counts ? max_u64(v->current, before) : before;
+        uint64_t last = counts ? v->current : 0;
+        v->filled = last != 0 ? v->window : v->filled;
+        v->previous = max_u64(last, before);
         v->current = 0;
     }
     if (window != v->window) {
@@ -122,6 +124,7 @@ static void window_hear(struct sync_view *v, const struct store_params *p,
     v->window = heard_window(v, p, heard);
     v->current = (uint64_t)heard->y;
     v->previous = (uint64_t)heard->z;
+    v->filled = v->window - 1;
     int64_t window = window_at(v, p, sync_latest_us(v, now_ns));
     view_to_window(v, p, window > v->window ? window : v->window, now_ns);
     delta_to_window(v, p, v->window, now_ns);
@@ -133,6 +136,7 @@ static void window_hear(struct sync_view *v, const struct store_params *p,
     }
     v->current = (uint64_t)sync_max((i128)v->current + v->next.units, 0);
     v->previous = (uint64_t)sync_max((i128)v->previous + v->next.older, 0);
+    v->filled = v->next.older > 0 ? v->window - 1 : v->filled;
 }
 
 static void window_tell(const struct sync_delta *d, uint64_t now_ns, struct sync_told *told)
@@ -174,7 +178,10 @@ static void fixed_describe(const struct sync_view *v, const struct store_params 
 {
     bool next = v->current + cost > p->quota; /* else this window begins, and then it fits */
     answer->remaining = fixed_room(v, p, now_ns);
-    answer->reset_after_ns = v->current == 0 ? 0 : until_ns(v, p, 1, now_ns);
+    /* What may not be over is not as good as new. */
+    answer->reset_after_ns = v->current != 0    ? until_ns(v, p, 1, now_ns)
+                             : v->previous != 0 ? until_ns(v, p, 0, now_ns)
+                                                : 0;
     if (answer->verdict == WEIR_DENY) {
         answer->retry_after_ns = until_ns(v, p, next ? 1 : 0, now_ns);
     }

@@ -280,6 +280,9 @@ static void a_call_in_doubt_about_its_window_must_fit_into_both(void **state)
     /* Made at T0 and heard 20 ms later, it ran 10 ms before the window's end: which is between 10 and
      * 30 ms from T0. 8 are taken by all. */
     assert_int_equal(say(&c, T0 + 990 * MS, WINDOW, 8, 0, T0 + 20 * MS), 0);
+    /* Nor is it as good as new before that, and could be forgotten. */
+    uint64_t reset_ns = fake_ask(node, l, "k", 11, T0 + 20 * MS).reset_after_ns;
+    assert_in_range(reset_ns, 10 * MS, 11 * MS);
     assert_int_equal(fake_admit(node, l, "k", 20, T0 + 20 * MS), 2);
     assert_int_equal(fake_admit(node, l, "k", 20, T0 + 29 * MS), 0);
     struct weir_answer a = fake_ask(node, l, "k", 1, T0 + 29 * MS);
