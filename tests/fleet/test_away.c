@@ -1,4 +1,5 @@
 /* A fleet whose store is away, comes, goes, hangs, or cannot be found. */
+#include <netdb.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -261,6 +262,17 @@ static void an_address_where_nobody_answers_costs_a_deadline_at_most(void **stat
     }
 }
 
+/* The smallest of systems do not know the name. */
+static bool has_localhost(void)
+{
+    struct addrinfo *found = NULL;
+    bool has = getaddrinfo("localhost", NULL, NULL, &found) == 0;
+    if (has) {
+        freeaddrinfo(found);
+    }
+    return has;
+}
+
 static void names_and_both_kinds_of_addresses_and_sockets_are_understood(void **state)
 {
     char urls[4][300];
@@ -270,6 +282,9 @@ static void names_and_both_kinds_of_addresses_and_sockets_are_understood(void **
     (void)snprintf(urls[3], sizeof urls[3], "redis://127.0.0.1:1,localhost:%u", world.node[0].port);
     for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
         struct policies p;
+        if (strstr(urls[i], "localhost") != NULL && !has_localhost()) {
+            continue;
+        }
         open_policies(&p, urls[i], "found", 0);
         assert_true(fleet_await_store(p.limit[WEIR_FLEET_CLOSED]));
         close_policies(&p);
