@@ -207,6 +207,24 @@ static void a_block_is_heeded_and_leaves_the_leases_alone(void **state)
     begin(WEIR_TOKEN_BUCKET, 1000, WEIR_SECOND, 1);
 }
 
+/* Or whoever renews in time could go on for as long as the block lasts. */
+static void a_block_ends_a_lease_that_would_be_renewed(void **state)
+{
+    for (int algorithm = WEIR_TOKEN_BUCKET; algorithm <= WEIR_FIXED_WINDOW; algorithm += 2) {
+        begin(algorithm, 1000, 1000 * WEIR_SECOND, 1);
+        struct lease a = lease(0, 100, 0, 0, 0, 0);
+        assert_int_equal(fleet_act(&fleet, STORE_BLOCK, WEIR_FOREVER), 0);
+        struct lease b = lease(0, 100, a.mark, 100, 0, 40);
+        assert_int_equal(b.granted, 0);
+        assert_int_equal(b.kept, 0);
+        assert_int_equal(b.mark, 0);
+        assert_int_equal(fleet_act(&fleet, STORE_UNBLOCK, 0), 1);
+        assert_int_equal(room(), 900); /* all of it counts as spent */
+        end(state);
+    }
+    begin(WEIR_TOKEN_BUCKET, 1000, WEIR_SECOND, 1);
+}
+
 static void who_waits_takes_tokens_that_are_yet_to_come(void **state)
 {
     struct weir_options o = options(WEIR_TOKEN_BUCKET, 1000, WEIR_SECOND);
@@ -362,6 +380,7 @@ int main(void)
         TEST(a_key_stays_small_with_a_thousand_leases),
         TEST(no_verb_takes_or_gives_what_is_outstanding),
         TEST(a_block_is_heeded_and_leaves_the_leases_alone),
+        TEST(a_block_ends_a_lease_that_would_be_renewed),
         TEST(who_waits_takes_tokens_that_are_yet_to_come),
         TEST(several_limits_heed_it_too),
         TEST(a_quota_that_is_lowered_below_what_is_outstanding_waits_for_it),

@@ -24,6 +24,12 @@ if verb == 'lease' then
         kept = false,
         changed = false,
     }
+
+    -- A blocked key's lease is not renewed: nothing is settled, so what the node holds counts as out
+    -- until its old mark, and the node, which hears that it is not its own any more, drops it.
+    function lease.ends(p)
+        return p.blocked and lease.keep > 0
+    end
 end
 
 -- Takes the units of a new lease along with those of the question. most(p, room): how many may be

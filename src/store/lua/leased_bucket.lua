@@ -68,7 +68,7 @@ local function leased_bucket()
     -- What is outstanding becomes less by at least what comes back: the state still leads by the
     -- time of the rest.
     local function settle(p, u, r)
-        if lease.held < lease.back + lease.keep then
+        if lease.ends(p) or lease.held < lease.back + lease.keep then
             return u, r
         end
         for i, mark in ipairs(p.marks) do

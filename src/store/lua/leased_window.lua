@@ -15,7 +15,7 @@ if lease then
 
         function ops.look(p)
             look(p)
-            if lease.mark > 0 and lease.mark == ending(p) then
+            if lease.mark > 0 and lease.mark == ending(p) and not lease.ends(p) then
                 lease.kept, lease.changed = true, lease.back > 0
                 p.count = max(p.count - lease.back, 0)
                 if p.verdict == DENY and p.count + p.cost <= p.quota then
