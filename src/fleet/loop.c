@@ -11,6 +11,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/lock.h"
 #include "fleet/thread.h"
 
 #define WIND_UP_TURNS 4
@@ -32,7 +33,8 @@ struct fleet_loop {
     uint64_t queued;
     uint64_t stop;
     uv_sem_t ended;
-    bool lingers; /* a resolver of names still holds the loop, which frees itself then */
+    bool lingers;    /* a resolver of names still holds the loop, which frees itself then, ... */
+    uint64_t let_go; /* ... but not before whoever closed it has looked at it for the last time */
 };
 
 /* ---- the queue ---- */
@@ -255,6 +257,9 @@ static void *linger(void *arg)
     struct fleet_loop *l = arg;
     (void)uv_run(&l->uv, UV_RUN_DEFAULT);
     (void)uv_loop_close(&l->uv);
+    for (unsigned attempt = 0; load_acquire(&l->let_go) == 0; attempt++) {
+        lock_pause(attempt);
+    }
     free(l);
     return NULL;
 }
@@ -289,6 +294,7 @@ static void close_own(struct fleet_loop *l)
     uv_sem_wait(&l->ended);
     if (l->lingers) {
         (void)pthread_detach(l->id);
+        store_release(&l->let_go, 1);
         return;
     }
     (void)pthread_join(l->id, NULL);
@@ -299,6 +305,7 @@ static void close_own(struct fleet_loop *l)
 static void close_callers(struct fleet_loop *l)
 {
     pthread_t id;
+    l->let_go = 1;
     fleet_thread_leave(l->thread);
     if (run_to_the_end(l)) {
         free(l);
