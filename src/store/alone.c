@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "store/topology.h"
-#include "store/value.h"
 
 struct topology {
     struct client *client;
@@ -75,22 +74,11 @@ static struct client_link *route(struct topology *t, unsigned slot, uint64_t now
 
 /* ---- which is the master ---- */
 
-/* Who may not ask for the role is believed to have found a master, until a call is READONLY. */
 static void on_role(void *arg, struct client_link *link, const struct text *reply, uint64_t now_ns)
 {
     struct topology *t = arg;
     t->asked = false;
-    if (reply != NULL && text_starts(*reply, "-NOAUTH")) {
-        client_link_drop(link, "it asks for a password", now_ns);
-        return;
-    }
-    if (reply == NULL || text_starts(*reply, "-")) {
-        return;
-    }
-    struct text rest = *reply;
-    if (value_array(&rest) < 1 || !text_is(value_text(&rest), "master")) {
-        client_link_drop(link, "not a master", now_ns);
-    }
+    client_link_judge(link, reply, "not a master", now_ns);
 }
 
 static void greet(struct topology *t, struct client_link *link, uint64_t now_ns)

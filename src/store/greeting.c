@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "store/link.h"
+#include "store/topology.h"
 #include "store/value.h"
 
 /* A reply that must not be an error. `arg` names what was asked. */
@@ -85,5 +86,21 @@ void link_load_scripts(struct client_link *link)
     for (size_t i = 0; i < SCRIPT_COUNT && (link->flags & LINK_CONTROL) == 0; i++) {
         struct text words[] = {TEXT("SCRIPT"), TEXT("LOAD"), s->row[i].text};
         (void)client_ask(link, words, 3, on_loaded, NULL);
+    }
+}
+
+void client_link_judge(struct client_link *link, const struct text *reply, const char *otherwise,
+                       uint64_t now_ns)
+{
+    if (reply != NULL && text_starts(*reply, "-NOAUTH")) {
+        client_link_drop(link, "it asks for a password", now_ns);
+        return;
+    }
+    if (reply == NULL || text_starts(*reply, "-")) {
+        return;
+    }
+    struct text rest = *reply;
+    if (value_array(&rest) < 1 || !text_is(value_text(&rest), "master")) {
+        client_link_drop(link, otherwise, now_ns);
     }
 }

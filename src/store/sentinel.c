@@ -319,22 +319,11 @@ static struct client_link *route(struct topology *t, unsigned slot, uint64_t now
     return t->master;
 }
 
-/* Who may not ask for the role is believed, until a call is READONLY. */
 static void on_role(void *arg, struct client_link *link, const struct text *reply, uint64_t now_ns)
 {
     struct topology *t = arg;
     t->role_asked = false;
-    if (reply != NULL && text_starts(*reply, "-NOAUTH")) {
-        client_link_drop(link, "it asks for a password", now_ns);
-        return;
-    }
-    if (reply == NULL || text_starts(*reply, "-")) {
-        return;
-    }
-    struct text rest = *reply;
-    if (value_array(&rest) < 1 || !text_is(value_text(&rest), "master")) {
-        client_link_drop(link, "not a master, whatever a Sentinel says", now_ns);
-    }
+    client_link_judge(link, reply, "not a master, whatever a Sentinel says", now_ns);
 }
 
 static void ask_role(struct topology *t, struct client_link *link)

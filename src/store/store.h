@@ -8,7 +8,8 @@
  *   asking.c     its parts, by the mode of their limits; several limits; giving back what was taken
  *   part.c       one limit and one key: what is remembered, and what if the store fails
  *   send.c       the calls of all these
- *   limit.c      limits, and what the stores of a process share (shared.h)
+ *   limit.c      limits
+ *   shared.c     what the stores of a process share
  *   client.h     calls and their way (of one thread)
  *   script.h     the calls of `exact`
  *   lease.h      `leased`: units taken in advance, spent here

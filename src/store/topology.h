@@ -79,6 +79,11 @@ void client_link_want(struct client_link *link, bool wanted, uint64_t now_ns);
  * secret. If it is wanted it comes again, with a backoff. */
 void client_link_drop(struct client_link *link, const char *why, uint64_t now_ns);
 
+/* By its reply to ROLE (greeting.c): dropped if it is no master, as `otherwise` says, or asks for a
+ * password. Who may not ask for the role is believed, until a call is READONLY. */
+void client_link_judge(struct client_link *link, const struct text *reply, const char *otherwise,
+                       uint64_t now_ns);
+
 /* It is not needed any more: dropped, and freed in the next client_tick(). */
 void client_link_forget(struct client_link *link, uint64_t now_ns);
 
