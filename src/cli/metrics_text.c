@@ -117,6 +117,17 @@ void metric_histogram_put(struct metric_histogram *h, double bound, double total
     }
 }
 
+void metric_histogram_read(struct metric_histogram *h, const struct metric *metric)
+{
+    struct text bound;
+    char number[NUMBER_MAX];
+    if (metric_label(metric, "le", &bound) && bound.len < sizeof number) {
+        memcpy(number, bound.at, bound.len);
+        number[bound.len] = 0;
+        metric_histogram_put(h, strtod(number, NULL), metric->value);
+    }
+}
+
 /* What came up to a bound since then; all of it if the buckets are others, or began again. */
 static double since(const struct metric_histogram *before, const struct metric_histogram *now,
                     unsigned i)

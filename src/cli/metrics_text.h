@@ -32,6 +32,9 @@ struct metric_histogram {
 /* Puts the sample of a bucket behind the others; more than fit are left out. */
 void metric_histogram_put(struct metric_histogram *h, double bound, double total);
 
+/* The same of a sample whose label `le` is the bound; others are passed over. */
+void metric_histogram_read(struct metric_histogram *h, const struct metric *metric);
+
 /*
  * The value below which a share (0 to 1) of what came between two samples lies, as far as buckets
  * tell; negative if nothing came. `before` may be NULL.

@@ -5,8 +5,7 @@ static double number_of(const json_t *object, const char *name)
     return json_number_value(json_object_get(object, name));
 }
 
-/* A count for each second; a count that went back began again, with its server. */
-static double rate(double before, double now, double seconds)
+double top_rate(double before, double now, double seconds)
 {
     double n = now >= before ? now - before : now;
     return seconds > 0 ? n / seconds : 0;
@@ -19,7 +18,7 @@ static json_t *rates_of(const json_t *before, const json_t *now, double seconds)
     json_t *out = json_object();
     for (void *at = json_object_iter(all); at != NULL; at = json_object_iter_next(all, at)) {
         const char *name = json_object_iter_key(at);
-        double value = rate(number_of(before, name), number_of(now, name), seconds);
+        double value = top_rate(number_of(before, name), number_of(now, name), seconds);
         (void)json_object_set_new(out, name, json_real(value));
     }
     return out;
@@ -64,17 +63,19 @@ static const char *rate_in(const json_t *limit)
 static json_t *report_limit(const json_t *before, const json_t *now, double seconds)
 {
     bool shadow = strcmp(text_in(now, "mode"), "shadow") == 0;
-    double deny = rate(number_of(before, "denied"), number_of(now, "denied"), seconds);
-    double never = rate(number_of(before, "never"), number_of(now, "never"), seconds);
+    double deny = top_rate(number_of(before, "denied"), number_of(now, "denied"), seconds);
+    double never = top_rate(number_of(before, "never"), number_of(now, "never"), seconds);
     double capacity = number_of(now, "capacity");
     return json_pack(
-        "{ss ss ss ss sf sf sf sf sI sI sf sf}", "name", text_in(now, "name"), "tier",
-        text_in(now, "tier"), "rate", rate_in(now), "mode", text_in(now, "mode"), "allow",
-        rate(number_of(before, "allowed"), number_of(now, "allowed"), seconds), "deny",
+        "{ss ss ss ss ss sf sf sf sf sI sI sf sf sf}", "name", text_in(now, "name"), "tier",
+        text_in(now, "tier"), "rate", rate_in(now), "mode", text_in(now, "mode"), "consistency",
+        text_in(now, "consistency"), "allow",
+        top_rate(number_of(before, "allowed"), number_of(now, "allowed"), seconds), "deny",
         shadow ? 0.0 : deny, "never", shadow ? 0.0 : never, "shadow", shadow ? deny + never : 0.0,
         "keys", (json_int_t)number_of(now, "keys"), "capacity", (json_int_t)capacity, "fill",
         capacity > 0 ? number_of(now, "keys") / capacity : 0.0, "evicted",
-        rate(number_of(before, "evicted"), number_of(now, "evicted"), seconds));
+        top_rate(number_of(before, "evicted"), number_of(now, "evicted"), seconds), "degraded",
+        top_rate(number_of(before, "degraded"), number_of(now, "degraded"), seconds));
 }
 
 static json_t *report_limits(const json_t *before, const json_t *now, double seconds)
@@ -87,23 +88,28 @@ static json_t *report_limits(const json_t *before, const json_t *now, double sec
     return out;
 }
 
+static double sum_of(const json_t *limits, const char *name)
+{
+    double sum = 0;
+    for (size_t i = 0; i < json_array_size(limits); i++) {
+        sum += number_of(json_array_get(limits, i), name);
+    }
+    return sum;
+}
+
 /* Those of all limits; "shadow" among them. */
 static json_t *report_decisions(const json_t *limits)
 {
     static const char *const names[] = {"allow", "deny", "never", "shadow"};
     json_t *out = json_object();
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
-        double sum = 0;
-        for (size_t i = 0; i < json_array_size(limits); i++) {
-            sum += number_of(json_array_get(limits, i), names[n]);
-        }
-        (void)json_object_set_new(out, names[n], json_real(sum));
+        (void)json_object_set_new(out, names[n], json_real(sum_of(limits, names[n])));
     }
     return out;
 }
 
-static json_t *quantile(const struct metric_histogram *before, const struct metric_histogram *now,
-                        double share)
+json_t *top_quantile(const struct metric_histogram *before, const struct metric_histogram *now,
+                     double share)
 {
     double value = metric_quantile(before, now, share);
     return value >= 0 ? json_real(value) : json_null();
@@ -121,8 +127,8 @@ static json_t *report_latency(const struct top_sample *before, const struct top_
         }
         (void)json_object_set_new(out, now->protocols[i].name,
                                   json_pack("{so so}", "p50",
-                                            quantile(then, &now->protocols[i].took, 0.5), "p99",
-                                            quantile(then, &now->protocols[i].took, 0.99)));
+                                            top_quantile(then, &now->protocols[i].took, 0.5), "p99",
+                                            top_quantile(then, &now->protocols[i].took, 0.99)));
     }
     return out;
 }
@@ -152,8 +158,10 @@ json_t *top_report(const struct top_sample *before, const struct top_sample *now
     (void)json_object_set_new(out, "latency_seconds", report_latency(before, now));
     (void)json_object_set_new(
         out, "cpu_percent",
-        json_real(100 * rate(number_of(before->status, "cpu_seconds"),
-                             number_of(now->status, "cpu_seconds"), seconds)));
+        json_real(100 * top_rate(number_of(before->status, "cpu_seconds"),
+                                 number_of(now->status, "cpu_seconds"), seconds)));
+    (void)json_object_set_new(out, "store",
+                              top_store_report(before, now, seconds, sum_of(limits, "degraded")));
     (void)json_object_set_new(out, "limits", limits);
     (void)json_object_set_new(out, "denied", json_incref(now->denied));
     return out;

@@ -1,5 +1,3 @@
-#include <stdlib.h>
-
 #include "cli/grid.h"
 #include "cli/terminal.h"
 #include "cli/top.h"
@@ -25,20 +23,16 @@ static struct metric_histogram *histogram_of(struct top_sample *s, struct text p
 void top_sample_read_metrics(struct top_sample *sample, struct text metrics)
 {
     struct metric m;
+    struct text protocol;
     while (metric_next(&metrics, &m)) {
-        struct text protocol;
-        struct text bound;
-        char number[32];
-        if (!text_is(m.name, "weir_decision_duration_seconds_bucket") ||
-            !metric_label(&m, "protocol", &protocol) || !metric_label(&m, "le", &bound) ||
-            bound.len >= sizeof number) {
+        if (!text_is(m.name, "weir_decision_duration_seconds_bucket")) {
+            top_store_read(sample, &m);
             continue;
         }
-        struct metric_histogram *h = histogram_of(sample, protocol);
-        memcpy(number, bound.at, bound.len);
-        number[bound.len] = 0;
+        struct metric_histogram *h =
+            metric_label(&m, "protocol", &protocol) ? histogram_of(sample, protocol) : NULL;
         if (h != NULL) {
-            metric_histogram_put(h, strtod(number, NULL), m.value);
+            metric_histogram_read(h, &m);
         }
     }
 }
@@ -132,5 +126,6 @@ void top_sample_finish(struct top_sample *sample)
     json_decref(sample->status);
     json_decref(sample->limits);
     json_decref(sample->denied);
+    json_decref(sample->store);
     *sample = (struct top_sample){.at_ms = 0};
 }

@@ -5,7 +5,6 @@
 #include "policy/quantity.h"
 
 #define LINE_MAX_BYTES 4096
-#define HEAD_LINES 5 /* before the limits */
 
 /* ---- one line ---- */
 
@@ -124,9 +123,61 @@ static void put_machine(struct buffer *line, const json_t *report, const char *a
     put(line, text);
 }
 
-static void (*const head[HEAD_LINES])(struct buffer *line, const json_t *report,
-                                      const char *address) = {
-    put_title, put_decisions, put_requests, put_latency, put_machine};
+/* "breakers open 2 of 6: 10.0.0.5:6379, 10.0.0.6:6379"; nothing where all are closed. */
+static void put_breakers(struct buffer *line, json_t *breakers)
+{
+    char text[64];
+    size_t open = 0;
+    for (void *at = json_object_iter(breakers); at != NULL;
+         at = json_object_iter_next(breakers, at)) {
+        open += json_is_true(json_object_iter_value(at));
+    }
+    (void)snprintf(text, sizeof text, "    breakers open %zu of %zu", open,
+                   json_object_size(breakers));
+    put(line, open > 0 ? text : "");
+    const char *before = ": ";
+    for (void *at = json_object_iter(breakers); at != NULL;
+         at = json_object_iter_next(breakers, at)) {
+        if (json_is_true(json_object_iter_value(at))) {
+            put(line, before);
+            safe_put(line, text_of(json_object_iter_key(at)), false);
+            before = ", ";
+        }
+    }
+}
+
+static void put_store(struct buffer *line, const json_t *report, const char *address)
+{
+    static const struct {
+        const char *text;
+        const char *name;
+    } numbers[] = {{"  nodes ", "nodes"},
+                   {"  calls/s ", "calls_per_second"},
+                   {"  degraded/s ", "degraded_per_second"}};
+    const json_t *store = json_object_get(report, "store");
+    const json_t *latency = json_object_get(store, "latency_seconds");
+    (void)address;
+    put(line, json_is_true(json_object_get(store, "up")) ? "store        up" : "store        AWAY");
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        put(line, numbers[i].text);
+        put_number(line, json_number_value(json_object_get(store, numbers[i].name)));
+    }
+    put(line, "  p50 ");
+    put_seconds(line, json_object_get(latency, "p50"));
+    put(line, " p99 ");
+    put_seconds(line, json_object_get(latency, "p99"));
+    put_breakers(line, json_object_get(store, "breakers_open"));
+}
+
+static void (*const head[])(struct buffer *line, const json_t *report, const char *address) = {
+    put_title, put_decisions, put_requests, put_latency, put_machine, put_store};
+
+/* The last of them is where there is a fleet. */
+static size_t head_lines(const json_t *report)
+{
+    bool fleet = json_is_object(json_object_get(report, "store"));
+    return sizeof head / sizeof head[0] - (fleet ? 0 : 1);
+}
 
 /* ---- tables ---- */
 
@@ -146,7 +197,7 @@ static void grid_put_number(struct grid *g, double number)
     buffer_finish(&text);
 }
 
-static void put_limit(struct grid *g, const json_t *limit)
+static void put_limit(struct grid *g, const json_t *limit, bool fleet)
 {
     static const char *const texts[] = {"name", "tier", "rate", "mode"};
     static const char *const rates[] = {"allow", "deny", "never", "shadow"};
@@ -162,6 +213,9 @@ static void put_limit(struct grid *g, const json_t *limit)
                    100 * json_number_value(json_object_get(limit, "fill")));
     grid_put(g, text_of(fill));
     grid_put_number(g, json_number_value(json_object_get(limit, "evicted")));
+    if (fleet) {
+        grid_put_number(g, json_number_value(json_object_get(limit, "degraded")));
+    }
 }
 
 static double traffic(const json_t *limit)
@@ -192,7 +246,7 @@ static int by_traffic(const void *a, const void *b)
 }
 
 /* The busiest first. */
-static void fill_limits(struct grid *g, const json_t *limits)
+static void fill_limits(struct grid *g, const json_t *limits, bool fleet)
 {
     size_t n = json_array_size(limits);
     struct ranked *ranked = calloc(n + 1, sizeof *ranked);
@@ -204,7 +258,7 @@ static void fill_limits(struct grid *g, const json_t *limits)
         qsort(ranked, n, sizeof *ranked, by_traffic);
     }
     for (size_t i = 0; ranked != NULL && i < n; i++) {
-        put_limit(g, ranked[i].limit);
+        put_limit(g, ranked[i].limit, fleet);
     }
     free(ranked);
 }
@@ -219,10 +273,12 @@ static void fill_denied(struct grid *g, const json_t *denied)
     }
 }
 
+/* The last one only where there is a fleet. */
 static const struct grid_column limit_columns[] = {
     {"LIMIT", false},  {"TIER", false},  {"RATE", false},   {"MODE", false},
     {"ALLOW/S", true}, {"DENY/S", true}, {"NEVER/S", true}, {"SHADOW/S", true},
-    {"KEYS", true},    {"FILL", true},   {"EVICT/S", true}};
+    {"KEYS", true},    {"FILL", true},   {"EVICT/S", true}, {"DEGRADED/S", true}};
+#define LIMIT_COLUMNS (sizeof limit_columns / sizeof limit_columns[0])
 static const struct grid_column denied_columns[] = {
     {"DENIED", true}, {"LIMIT", false}, {"KEY", false}};
 
@@ -230,7 +286,7 @@ static const struct grid_column denied_columns[] = {
 
 static void put_head(const json_t *report, const char *address, unsigned width, struct buffer *out)
 {
-    for (size_t i = 0; i < HEAD_LINES; i++) {
+    for (size_t i = 0; i < head_lines(report); i++) {
         struct buffer line;
         buffer_init(&line, LINE_MAX_BYTES);
         head[i](&line, report, address);
@@ -246,14 +302,16 @@ void top_view(const json_t *report, const char *address, unsigned width, unsigne
 {
     const json_t *limits = json_object_get(report, "limits");
     const json_t *denied = json_object_get(report, "denied");
+    bool fleet = json_is_object(json_object_get(report, "store"));
     size_t some = json_array_size(denied);
-    size_t left = rows > HEAD_LINES + 4 ? rows - HEAD_LINES - 4 : rows > 0 ? 1 : SIZE_MAX;
+    size_t above = head_lines(report) + 4;
+    size_t left = rows > above ? rows - above : rows > 0 ? 1 : SIZE_MAX;
     size_t of_denied = some < left / 2 ? some : left / 2;
     struct grid g;
     put_head(report, address, width, out);
     buffer_put_char(out, '\n');
-    grid_init(&g, limit_columns, sizeof limit_columns / sizeof limit_columns[0]);
-    fill_limits(&g, limits);
+    grid_init(&g, limit_columns, fleet ? LIMIT_COLUMNS : LIMIT_COLUMNS - 1);
+    fill_limits(&g, limits, fleet);
     grid_print(&g, out, width, left - of_denied);
     grid_finish(&g);
     if (of_denied > 0) {

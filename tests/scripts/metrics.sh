@@ -106,6 +106,10 @@ for line in 'weir_store_up 0' 'weir_store_connections 0' 'weir_degraded_total{li
 done
 grep -q 'weir_degraded_total{limit="own"' "$dir/metrics" && die "a limit of this node alone is degraded"
 grep -q 'weir_degraded_total{limit="api",policy="local"' "$dir/metrics" && die "a policy that the limit has not"
+top() { timeout 60 "$WEIR_BUILD_DIR/weir" top --admin "unix:$dir/admin" --once --interval 100ms </dev/null >"$dir/top" || die "top"; }
+top
+grep -qE '^store +AWAY  nodes 1  calls/s [0-9.]+  degraded/s [0-9.]+  p50 ' "$dir/top" || die "top has no store: $(cat "$dir/top")"
+grep -qE '^LIMIT .* DEGRADED/S$' "$dir/top" || die "top does not tell who is degraded: $(cat "$dir/top")"
 redis-server --port 0 --unixsocket "$dir/redis" --save '' --daemonize no </dev/null >"$dir/redis.log" 2>&1 &
 redis=$!
 trap 'kill -KILL $redis $pid 2>/dev/null || true; rm -rf "$dir"' EXIT
@@ -132,6 +136,8 @@ for family in weir_store_resent_total weir_store_late_total weir_deferred_total 
     'weir_denials_remembered_total{limit="api"}'; do
     grep -q "^$family [0-9]" "$dir/metrics" || die "no $family"
 done
+top
+grep -qE '^store +up  nodes 1 ' "$dir/top" || die "top does not see the store: $(cat "$dir/top")"
 "$python" -c '
 import sys
 from prometheus_client.parser import text_string_to_metric_families

@@ -133,11 +133,10 @@ static void durations_come_from_the_metrics(void **state)
     top_sample_finish(&two);
 }
 
-static char *view(unsigned width, unsigned rows)
+static char *view_of(json_t *r, unsigned width, unsigned rows)
 {
     static char text[1 << 16];
     struct buffer out;
-    json_t *r = report();
     buffer_init(&out, TOP_OUTPUT_MAX);
     top_view(r, "127.0.0.1:8082", width, rows, &out);
     assert_true(buffer_len(&out) < sizeof text);
@@ -146,6 +145,75 @@ static char *view(unsigned width, unsigned rows)
     buffer_finish(&out);
     json_decref(r);
     return text;
+}
+
+static char *view(unsigned width, unsigned rows)
+{
+    return view_of(report(), width, rows);
+}
+
+/* ---- a fleet ---- */
+
+static const char fleet_before[] = "# HELP weir_store_up ...\n"
+                                   "weir_store_up 1\nweir_store_connections 3\nweir_fleet_nodes 2\n"
+                                   "weir_breaker_open{endpoint=\"10.0.0.5:6379\"} 0\n"
+                                   "weir_store_duration_seconds_bucket{le=\"0.001\"} 100\n"
+                                   "weir_store_duration_seconds_bucket{le=\"+Inf\"} 100\n"
+                                   "weir_store_calls_total 100\n";
+static const char fleet_now[] = "weir_store_up 0\nweir_store_connections 1\nweir_fleet_nodes 4\n"
+                                "weir_breaker_open{endpoint=\"10.0.0.5:6379\"} 1\n"
+                                "weir_breaker_open{endpoint=\"10.0.0.6:6379\"} 0\n"
+                                "weir_store_duration_seconds_bucket{le=\"0.001\"} 100\n"
+                                "weir_store_duration_seconds_bucket{le=\"0.002\"} 104\n"
+                                "weir_store_duration_seconds_bucket{le=\"+Inf\"} 104\n"
+                                "weir_store_calls_total 140\n";
+
+static void degrade(struct top_sample *s, size_t place, json_int_t count)
+{
+    json_t *limit = json_array_get(s->limits, place);
+    (void)json_object_set_new(limit, "degraded", json_integer(count));
+    (void)json_object_set_new(limit, "consistency", json_string("exact"));
+}
+
+static json_t *report_of_a_fleet(void)
+{
+    struct top_sample one = before();
+    struct top_sample two = now();
+    top_sample_read_metrics(&one, text_of(fleet_before));
+    top_sample_read_metrics(&two, text_of(fleet_now));
+    degrade(&one, 0, 6);
+    degrade(&two, 1, 36);
+    json_t *r = top_report(&one, &two);
+    top_sample_finish(&one);
+    top_sample_finish(&two);
+    return r;
+}
+
+static void the_store_of_a_fleet_is_told_from_the_metrics(void **state)
+{
+    json_t *r = report_of_a_fleet();
+    const json_t *store = json_object_get(r, "store");
+    const json_t *breakers = json_object_get(store, "breakers_open");
+    assert_true(json_is_false(json_object_get(store, "up")));
+    assert_number(store, "connections", 1);
+    assert_number(store, "nodes", 4);
+    assert_number(store, "calls_per_second", 20);
+    assert_number(store, "degraded_per_second", 15);
+    assert_true(json_is_true(json_object_get(breakers, "10.0.0.5:6379")));
+    assert_true(json_is_false(json_object_get(breakers, "10.0.0.6:6379")));
+    assert_true(json_is_number(json_object_get(json_object_get(store, "latency_seconds"), "p99")));
+    json_decref(r);
+}
+
+static void who_has_a_fleet_sees_its_store_and_who_is_degraded(void **state)
+{
+    const char *text = view_of(report_of_a_fleet(), 0, 0);
+    assert_non_null(strstr(text, "\nstore        AWAY  nodes 4  calls/s 20  degraded/s 15  p50 "));
+    assert_non_null(strstr(text, "    breakers open 1 of 2: 10.0.0.5:6379\n"));
+    assert_non_null(strstr(text, "DEGRADED/S"));
+    text = view(0, 0);
+    assert_null(strstr(text, "store"));
+    assert_null(strstr(text, "DEGRADED"));
 }
 
 static void the_busiest_limit_is_first_and_nothing_drives_the_terminal(void **state)
@@ -162,16 +230,21 @@ static void the_busiest_limit_is_first_and_nothing_drives_the_terminal(void **st
     assert_non_null(strstr(text, "25.0%"));
 }
 
+static void assert_fits(const char *text, unsigned rows, unsigned least)
+{
+    unsigned lines = 0;
+    for (; *text != 0; text += strcspn(text, "\n") + 1) {
+        assert_true(strcspn(text, "\n") <= 20);
+        lines++;
+    }
+    assert_true(lines <= (rows > least ? rows : least));
+}
+
 static void lines_fit_the_terminal_however_small_it_is(void **state)
 {
     for (unsigned rows = 1; rows < 30; rows++) {
-        const char *text = view(20, rows);
-        unsigned lines = 0;
-        for (; *text != 0; text += strcspn(text, "\n") + 1) {
-            assert_true(strcspn(text, "\n") <= 20);
-            lines++;
-        }
-        assert_true(lines <= (rows > 10 ? rows : 10));
+        assert_fits(view(20, rows), rows, 10);
+        assert_fits(view_of(report_of_a_fleet(), 20, rows), rows, 11);
     }
 }
 
@@ -196,6 +269,8 @@ int main(void)
         cmocka_unit_test(what_a_shadow_limit_would_have_denied_is_told_apart),
         cmocka_unit_test(a_server_that_began_again_has_no_negative_rates),
         cmocka_unit_test(durations_come_from_the_metrics),
+        cmocka_unit_test(the_store_of_a_fleet_is_told_from_the_metrics),
+        cmocka_unit_test(who_has_a_fleet_sees_its_store_and_who_is_degraded),
         cmocka_unit_test(the_busiest_limit_is_first_and_nothing_drives_the_terminal),
         cmocka_unit_test(lines_fit_the_terminal_however_small_it_is),
         cmocka_unit_test(samples_without_anything_make_a_report_too),
