@@ -5,8 +5,14 @@
 -- remainder, and the value is a number, which the store keeps in the place of a pointer.
 --
 -- Times are pairs (us, remainder). p.a, p.b: the time of one unit; p.u, p.r: how far the state leads
--- now; span: the most that it may; reach: with debt. What leads further than that, and p.beyond where it
--- is given, is of a clock that was set back.
+-- now; span: the most that it may; reach: with debt; far: and with p.beyond, where it is given.
+--
+-- A state that leads further than `far` is of a clock that was set back, or of a node that knows a
+-- larger bucket, for which it is true: a fleet does not change its limits in one instant. Who meets
+-- it takes it for `far` from now on, and does not forget what it was: the state becomes "what it was
+-- @ since when". For each reader it is the lesser of what it was and its own `far` from that time on.
+-- Charges move both times; so whoever knows the larger bucket counts what the others let in, and keys
+-- get no more than it would give them. It writes no '@': to the next who meets it, it is new again.
 local PARTS = 128000
 
 local function times(n, u, r)
@@ -40,17 +46,42 @@ local function quotient(p, u, r)
     return (tu > u or tu == u and tr > r) and n or n + 1
 end
 
--- A state's time as it is, from the text of it.
-local function parse(p, text)
+local function furthest(p)
+    return times(p.quota + p.debt + (p.beyond or 0), p.a, p.b)
+end
+
+local function time_of(text)
+    local u, r = match(text, '^(-?%d+):?(%d*)$')
+    return tonumber(u), tonumber(r) or 0
+end
+
+-- How far a state leads now, from its text: negative if the bucket is full since. p.was_u, p.was_r: how
+-- far what it was leads, if somebody took it for less.
+local function lead_of(p, text)
     local u, r = tonumber(text), 0
-    if not u then
-        u, r = match(text, '^(%d+):(%d+)$')
-        u, r = tonumber(u), tonumber(r)
+    p.was_u = nil
+    if u then
+        return u - now, r
     end
-    if not u then
-        return error(DAMAGED .. p.key)
+    u, r = time_of(text)
+    if u then
+        return u - now, r
     end
-    return u, r
+    local was, since = match(text, '^(.+)@(.+)$')
+    if was then
+        u, r = time_of(was)
+        local su, sr = time_of(since)
+        if u and su then
+            local fu, fr = furthest(p)
+            fu, fr = carry(su + fu, sr + fr)
+            if fu > u or fu == u and fr >= r then
+                return u - now, r
+            end
+            p.was_u, p.was_r = u - now, r
+            return fu - now, fr
+        end
+    end
+    return error(DAMAGED .. p.key)
 end
 
 -- How far the key's state leads now.
@@ -59,17 +90,29 @@ local function lead(p)
     if not value then
         return 0, 0
     end
-    local u, r = parse(p, value)
-    u = u - now
+    local u, r = lead_of(p, value)
     if u < 0 then
         return 0, 0
     end
     return u, r
 end
 
+local function text_of(u, r)
+    return format(r == 0 and '%.0f' or '%.0f:%.0f', u, r)
+end
+
+-- The text of a state, and us after which it does not lead any more.
+local function state_of(p)
+    if not p.more_u then
+        return text_of(now + p.u, p.r), p.r == 0 and p.u or p.u + 1
+    end
+    local u, r = carry(p.u + p.more_u, p.r + p.more_r)
+    local su, sr = carry(p.u - p.far_u, p.r - p.far_r)
+    return text_of(now + u, r) .. '@' .. text_of(now + su, sr), u + 1
+end
+
 local function save(p)
-    local u, r = now + p.u, p.r
-    write(p, format(r == 0 and '%.0f' or '%.0f:%.0f', u, r), r == 0 and p.u or p.u + 1)
+    write(p, state_of(p))
 end
 
 -- limit(p, cu, cr): the furthest lead with which a cost of (cu, cr) is allowed that can wait.
@@ -81,16 +124,22 @@ local function bucket(limit, delay, lead, save)
     function ops.look(p)
         local span_u, span_r = times(p.quota, p.a, p.b)
         p.span_u, p.span_r = span_u, span_r
+        p.more_u = nil
         local u, r = lead(p)
-        if u > span_u or p.wait > 0 or rare then
-            local reach_u, reach_r = times(p.quota + p.debt, p.a, p.b)
-            p.reach_u, p.reach_r = reach_u, reach_r
-            local far_u, far_r = reach_u, reach_r
-            if p.beyond then
-                far_u, far_r = times(p.quota + p.debt + tonumber(p.beyond), p.a, p.b)
-            end
+        if u > span_u or p.wait > 0 or rare or p.was_u then
+            p.reach_u, p.reach_r = times(p.quota + p.debt, p.a, p.b)
+            local far_u, far_r = furthest(p)
             if u > far_u + SLACK or u == far_u + SLACK and r > far_r then
+                if not p.was_u then
+                    p.was_u, p.was_r = u, r
+                end
                 u, r, p.pulled = far_u, far_r, true
+            end
+            if p.was_u then
+                local more_u, more_r = carry(p.was_u - u, p.was_r - r)
+                if more_u >= 0 then
+                    p.more_u, p.more_r, p.far_u, p.far_r = more_u, more_r, far_u, far_r
+                end
             end
         end
         p.u, p.r = u, r

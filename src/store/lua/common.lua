@@ -6,7 +6,7 @@
 --
 --   look(p)          reads the key and sets p.verdict of p.cost, which `upto` cuts to what there is;
 --                    p.found (a state is there), p.block (end of its block, or 0), p.pulled (the state
---                    was from a far future and has been brought down)
+--                    is from a far future, and taken for what it can be at most)
 --   done(p,take,pull)  takes p.cost and stores that, or stores what was pulled, or nothing; then sets
 --                    remaining, retry, reset, delay, and stamp: the time under which units count
 --   and for rare verbs, after look():

@@ -93,8 +93,7 @@ local function leased_bucket()
         local u, r = 0, 0
         if value then
             local state, list = match(value, '^([^;]+)(;.+)$')
-            u, r = parse(p, state or value)
-            u = u - now
+            u, r = lead_of(p, state or value)
             if list then
                 read_marks(p, list)
             end
@@ -115,13 +114,12 @@ local function leased_bucket()
     end
 
     local function leased_save(p)
-        local text = { format(p.r == 0 and '%.0f' or '%.0f:%.0f', now + p.u, p.r) }
-        local at = 0
+        local state, fresh = state_of(p)
+        local text, at = { state }, 0
         for _, mark in ipairs(p.marks) do
             text[#text + 1] = format(';%.0f,%.0f,%.0f', mark.at - at, mark.units, mark.leases)
             at = mark.at
         end
-        local fresh = p.u + 1
         if at > 0 then
             fresh = max(fresh, (at_least(p, 0, 0, at - now)) + 1)
         end

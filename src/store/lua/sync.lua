@@ -24,8 +24,7 @@ if verb == 'sync' then
         if not p.found then
             u = -KEEP_MS * 1000 -- or it would be here
         elseif u == 0 and r == 0 then
-            u, r = match(p.found, '^(%d+):?(%d*)$')
-            u, r = tonumber(u) - now, tonumber(r) or 0
+            u, r = lead_of(p, p.found)
         end
         local du, dr = times(p.cost, p.a, p.b)
         u, r = carry(u + du, r + dr)

@@ -1,0 +1,266 @@
+/*
+ * Nodes that do not agree on a limit, as while a change is rolled out: they share the states, and to
+ * who knows a small bucket the state of a large one looks as if a clock had been set back. Keys must
+ * not get more by that than the largest bucket gives.
+ */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/store_run.h"
+
+#define NODES 3
+#define CALLS 4000
+#define LARGEST 1000 /* quota */
+
+static struct store_redis redis;
+static struct scripts scripts;
+
+/* ---- asking ---- */
+
+struct kind {
+    const char *name;
+    int algorithm;
+    uint64_t per_second;
+    bool leased, no_debt, faster; /* faster: the smaller buckets fill more quickly, too */
+};
+
+static const struct kind kinds[] = {
+    {"token_bucket", WEIR_TOKEN_BUCKET, 10, .leased = false},
+    {"token_bucket, no debt", WEIR_TOKEN_BUCKET, 10, .no_debt = true},
+    {"token_bucket, a remainder", WEIR_TOKEN_BUCKET, 7, .leased = false},
+    {"token_bucket, leased", WEIR_TOKEN_BUCKET, 7, .leased = true},
+    {"token_bucket, another rate", WEIR_TOKEN_BUCKET, 10, .faster = true},
+    {"leaky_bucket", WEIR_LEAKY_BUCKET, 10, .leased = false},
+};
+#define KINDS (sizeof kinds / sizeof kinds[0])
+
+static struct store_params params_of(const struct kind *k, uint64_t quota)
+{
+    struct weir_options o = WEIR_OPTIONS_INIT;
+    struct store_params p;
+    o.algorithm = k->algorithm;
+    o.count = k->per_second * (k->faster && quota < LARGEST ? 3 : 1);
+    o.period_ns = WEIR_SECOND;
+    o.burst = k->algorithm == WEIR_LEAKY_BUCKET ? 0 : quota;
+    o.queue = k->algorithm == WEIR_LEAKY_BUCKET ? quota - 1 : 0;
+    o.max_debt = k->no_debt ? WEIR_NO_DEBT : 0;
+    assert_int_equal(store_params(&o, &p, NULL), 0);
+    if (k->leased) {
+        store_params_lease(&p);
+    }
+    return p;
+}
+
+static void put(const struct store_params *p, uint64_t cost, uint64_t now_us)
+{
+    struct store_key_head head;
+    struct store_key key;
+    assert_int_equal(store_key_head(TEXT("weir"), TEXT("api"), p, &head, NULL), 0);
+    store_key(&head, (struct text){NULL, 0}, TEXT("alice"), &key);
+    struct store_part part = {p, store_key_text(&key), cost, 0};
+    store_run_clock(&redis, now_us * WEIR_MICROSECOND);
+    script_put_call(&redis.out, script_for(&scripts, &part, 1), SCRIPT_BY_SHA, STORE_CHECK, &part,
+                    1);
+}
+
+static struct weir_answer next_answer(const struct store_params *p)
+{
+    struct store_part part = {.params = p};
+    struct weir_answer a;
+    (void)store_redis_next(&redis);
+    const struct store_reply *r = store_redis_next(&redis);
+    if (script_answer(r, &part, 1, &a, NULL) != 0) {
+        fail_msg("not an answer: %.*s", TEXT_ARGS(r->text));
+    }
+    return a;
+}
+
+static struct weir_answer ask(const struct store_params *p, uint64_t cost, uint64_t now_us)
+{
+    put(p, cost, now_us);
+    store_redis_send(&redis);
+    return next_answer(p);
+}
+
+/* ---- what the largest bucket gives ---- */
+
+/* All that was let in, by whomever, in one bucket. Times in parts of a microsecond. */
+struct total {
+    uint64_t full_at;
+};
+
+static uint64_t parts(const struct store_params *p, uint64_t units)
+{
+    return units * (p->a * STORE_PARTS + p->b);
+}
+
+static bool fits(struct total *t, const struct store_params *largest, uint64_t taken,
+                 uint64_t now_us)
+{
+    uint64_t now = now_us * STORE_PARTS;
+    t->full_at = (t->full_at > now ? t->full_at : now) + taken;
+    return t->full_at <= now + parts(largest, largest->quota);
+}
+
+struct question {
+    uint64_t now_us, cost;
+    unsigned node;
+};
+
+/* Bursts of questions, in which now one and now another node is asked most, and pauses. */
+static struct question next_question(struct oracle_random *g, const struct question *last)
+{
+    struct question q = *last;
+    if (oracle_once_in(g, 20)) {
+        q.node = (unsigned)oracle_between(g, 0, NODES - 1);
+    }
+    q.now_us += oracle_once_in(g, 100) ? oracle_magnitude(g, 1000000, 200000000)
+                                       : oracle_between(g, 0, 100000);
+    q.cost = oracle_once_in(g, 4) ? oracle_between(g, 1, 10) : 1;
+    if (oracle_once_in(g, 3)) {
+        q.node = (unsigned)oracle_between(g, 0, NODES - 1);
+        q.cost = oracle_once_in(g, 2) ? 100 : 1;
+    }
+    return q;
+}
+
+static void run_mixed(const struct kind *k, uint64_t seed)
+{
+    static struct question asked[CALLS];
+    const uint64_t quotas[NODES] = {LARGEST, 150, 10};
+    struct store_params nodes[NODES];
+    struct oracle_random g = {seed};
+    struct question q = {.now_us = 1000000000};
+    struct total total = {0};
+    for (unsigned i = 0; i < NODES; i++) {
+        nodes[i] = params_of(k, quotas[i]);
+    }
+    store_redis_put(&redis, "FLUSHALL", NULL);
+    for (size_t i = 0; i < CALLS; i++) {
+        q = asked[i] = next_question(&g, &q);
+        put(&nodes[q.node], q.cost, q.now_us);
+    }
+    store_redis_send(&redis);
+    (void)store_redis_next(&redis);
+    uint64_t admitted[NODES] = {0};
+    for (size_t i = 0; i < CALLS; i++) {
+        const struct question *at = &asked[i];
+        struct weir_answer a = next_answer(&nodes[at->node]);
+        if (a.verdict == WEIR_ALLOW) {
+            admitted[at->node] += at->cost;
+            if (!fits(&total, &nodes[0], parts(&nodes[at->node], at->cost), at->now_us)) {
+                fail_msg("%s, seed %" PRIu64 ", question %zu: node %u lets in %" PRIu64
+                         " more than the largest bucket gives",
+                         k->name, seed, i, at->node, at->cost);
+            }
+        }
+    }
+    assert_true(admitted[0] > 0 && admitted[1] > 0 && admitted[2] > 0);
+}
+
+static void keys_get_no_more_than_the_largest_bucket_gives(void **state)
+{
+    for (size_t i = 0; i < KINDS; i++) {
+        for (uint64_t seed = 1; seed <= 10; seed++) {
+            run_mixed(&kinds[i], seed);
+        }
+    }
+}
+
+/* ---- and it ends ---- */
+
+static void who_knows_the_smaller_bucket_is_let_in_within_its_time_to_full(void **state)
+{
+    for (size_t i = 0; i < KINDS; i++) {
+        struct store_params large = params_of(&kinds[i], LARGEST);
+        struct store_params small = params_of(&kinds[i], 10);
+        uint64_t now_us = 1000000000;
+        uint64_t full_us = parts(&small, small.quota) / STORE_PARTS;
+        (void)store_redis_do(&redis, "FLUSHALL");
+        assert_int_equal(ask(&large, LARGEST, now_us).verdict, WEIR_ALLOW);
+        uint64_t since_us = ++now_us;
+        struct weir_answer a = ask(&small, 1, now_us);
+        assert_int_equal(a.verdict, WEIR_DENY);
+        now_us += a.retry_after_ns / WEIR_MICROSECOND;
+        assert_int_equal(ask(&small, 1, now_us - 1).verdict, WEIR_DENY);
+        assert_int_equal(ask(&small, 1, now_us).verdict, WEIR_ALLOW);
+        assert_true(now_us - since_us <= full_us + parts(&small, 1) / STORE_PARTS + 1);
+        /* ... and goes on at its rate, whether the larger node is there or not. */
+        a = ask(&small, 1, now_us);
+        assert_int_equal(a.verdict, WEIR_DENY);
+        assert_true(a.retry_after_ns / WEIR_MICROSECOND <= parts(&small, 1) / STORE_PARTS + 1);
+    }
+}
+
+static void the_larger_bucket_keeps_what_it_knew_and_counts_what_others_let_in(void **state)
+{
+    for (size_t i = 0; i < KINDS; i++) {
+        struct store_params large = params_of(&kinds[i], LARGEST);
+        struct store_params small = params_of(&kinds[i], 10);
+        uint64_t now_us = 1000000000;
+        (void)store_redis_do(&redis, "FLUSHALL");
+        assert_int_equal(ask(&large, LARGEST, now_us).verdict, WEIR_ALLOW);
+        uint64_t let_in = 0;
+        for (unsigned second = 0; second < 60; second++) {
+            let_in += ask(&small, 1, now_us).verdict == WEIR_ALLOW;
+            now_us += 1000000;
+        }
+        assert_true(let_in > 40);
+        uint64_t passed = UINT64_C(60000000) * STORE_PARTS;
+        uint64_t left = (passed - parts(&small, let_in)) / parts(&large, 1);
+        assert_int_equal(ask(&large, left + 1, now_us).verdict, WEIR_DENY);
+        assert_int_equal(ask(&large, left, now_us).verdict, WEIR_ALLOW);
+        assert_int_equal(ask(&large, 1, now_us).verdict, WEIR_DENY);
+    }
+}
+
+static void a_state_is_met_once(void **state)
+{
+    struct store_params large = params_of(&kinds[0], LARGEST);
+    struct store_params small = params_of(&kinds[0], 10);
+    const char *changes = "local n = redis.call('INFO', 'persistence') "
+                          "return tonumber(n:match('rdb_changes_since_last_save:(%d+)'))";
+    assert_int_equal(ask(&large, LARGEST, 1000000000).verdict, WEIR_ALLOW);
+    assert_int_equal(ask(&small, 1, 1000000000).verdict, WEIR_DENY);
+    int64_t before = store_redis_do(&redis, "EVAL", changes, "0")->integers[0];
+    for (unsigned i = 1; i <= 10; i++) {
+        assert_int_equal(ask(&small, 1, 1000000000 + i).verdict, WEIR_DENY);
+    }
+    /* Only the clock of the test was written. */
+    assert_int_equal(store_redis_do(&redis, "EVAL", changes, "0")->integers[0], before + 10);
+}
+
+static int fresh(void **state)
+{
+    (void)store_redis_do(&redis, "FLUSHALL");
+    for (size_t i = 0; i < SCRIPT_COUNT; i++) {
+        script_put_load(&redis.out, &scripts.row[i]);
+        store_redis_send(&redis);
+        (void)store_redis_next(&redis);
+    }
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(keys_get_no_more_than_the_largest_bucket_gives, fresh),
+        cmocka_unit_test_setup(who_knows_the_smaller_bucket_is_let_in_within_its_time_to_full,
+                               fresh),
+        cmocka_unit_test_setup(the_larger_bucket_keeps_what_it_knew_and_counts_what_others_let_in,
+                               fresh),
+        cmocka_unit_test_setup(a_state_is_met_once, fresh),
+    };
+    store_redis_start(&redis, NULL);
+    store_run_scripts(&scripts);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    scripts_finish(&scripts);
+    store_redis_stop(&redis);
+    return failed;
+}
