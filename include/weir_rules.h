@@ -441,8 +441,8 @@ struct weir_rules_limit {
     const char *rate;     /* count and period_ns as the file may say them: "100/min" */
     int consistency;      /* enum weir_rules_consistency: that by which it is decided */
     int on_store_failure; /* 0 local, 1 open, 2 closed */
-    /* What this process has asked of a limit that a fleet decides; of `stats` allowed, denied and
-     * never are filled in then, the rest is 0: */
+    /* What this process has asked of a limit that a fleet decides. Of `stats` then allowed, denied,
+     * never and keys are filled in (leased, synced: those that are kept here), the rest is 0: */
     uint64_t degraded[3]; /* answers that the store has not given, by on_store_failure */
     uint64_t remembered;  /* denials out of the memory of denials */
 };

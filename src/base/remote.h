@@ -88,6 +88,8 @@ enum { REMOTE_PENDING = 0, REMOTE_ANSWERED = 1 };
 
 /* Of one limit, since it was opened. */
 struct remote_counts {
+    int mode; /* enum remote_mode: that by which it is decided, EXACT where leases are not worth it */
+    uint64_t keys; /* that are kept here, by LEASED and SYNCED, now; the others are the store's */
     uint64_t allowed;
     uint64_t denied;
     uint64_t never;

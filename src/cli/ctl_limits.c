@@ -22,6 +22,16 @@ static bool is_shared(const json_t *limit)
     return strcmp(ctl_text(limit, "consistency"), "local") != 0;
 }
 
+/* What only the store knows is null. */
+static void put_count(struct grid *g, const json_t *limit, const char *name)
+{
+    if (json_is_null(json_object_get(limit, name))) {
+        grid_put(g, TEXT("-"));
+    } else {
+        grid_put_count(g, ctl_count(limit, name));
+    }
+}
+
 static void put_limit(struct grid *g, const json_t *limit, bool fleet)
 {
     static const char *const counts[] = {"keys",   "capacity", "allowed",
@@ -36,7 +46,7 @@ static void put_limit(struct grid *g, const json_t *limit, bool fleet)
     grid_put(g, text_of(ctl_text(limit, "algorithm")));
     grid_put(g, text_of(ctl_text(limit, "mode")));
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        grid_put_count(g, ctl_count(limit, counts[i]));
+        put_count(g, limit, counts[i]);
     }
     if (fleet) {
         grid_put_count(g, ctl_count(limit, "degraded"));

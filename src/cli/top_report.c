@@ -59,23 +59,38 @@ static const char *rate_in(const json_t *limit)
     return json_is_null(json_object_get(limit, "rate")) ? "by call" : text_in(limit, "rate");
 }
 
-/* What a shadow limit would have denied is told apart: it denied nothing. */
+/* The share of a table that is in use; null: it has none here. */
+static json_t *fill_of(const json_t *limit)
+{
+    double capacity = number_of(limit, "capacity");
+    if (json_is_null(json_object_get(limit, "capacity"))) {
+        return json_null();
+    }
+    return json_real(capacity > 0 ? number_of(limit, "keys") / capacity : 0.0);
+}
+
+static json_t *rate_of(const json_t *before, const json_t *now, const char *name, double seconds)
+{
+    return json_is_null(json_object_get(now, name))
+               ? json_null()
+               : json_real(top_rate(number_of(before, name), number_of(now, name), seconds));
+}
+
+/* What is null is in the store of a fleet. What a shadow limit would have denied is told apart: it denied nothing. */
 static json_t *report_limit(const json_t *before, const json_t *now, double seconds)
 {
     bool shadow = strcmp(text_in(now, "mode"), "shadow") == 0;
     double deny = top_rate(number_of(before, "denied"), number_of(now, "denied"), seconds);
     double never = top_rate(number_of(before, "never"), number_of(now, "never"), seconds);
-    double capacity = number_of(now, "capacity");
-    return json_pack(
-        "{ss ss ss ss ss sf sf sf sf sI sI sf sf sf}", "name", text_in(now, "name"), "tier",
-        text_in(now, "tier"), "rate", rate_in(now), "mode", text_in(now, "mode"), "consistency",
-        text_in(now, "consistency"), "allow",
-        top_rate(number_of(before, "allowed"), number_of(now, "allowed"), seconds), "deny",
-        shadow ? 0.0 : deny, "never", shadow ? 0.0 : never, "shadow", shadow ? deny + never : 0.0,
-        "keys", (json_int_t)number_of(now, "keys"), "capacity", (json_int_t)capacity, "fill",
-        capacity > 0 ? number_of(now, "keys") / capacity : 0.0, "evicted",
-        top_rate(number_of(before, "evicted"), number_of(now, "evicted"), seconds), "degraded",
-        top_rate(number_of(before, "degraded"), number_of(now, "degraded"), seconds));
+    return json_pack("{ss ss ss ss ss sf sf sf sf sO? sO? so so sf}", "name", text_in(now, "name"),
+                     "tier", text_in(now, "tier"), "rate", rate_in(now), "mode",
+                     text_in(now, "mode"), "consistency", text_in(now, "consistency"), "allow",
+                     top_rate(number_of(before, "allowed"), number_of(now, "allowed"), seconds),
+                     "deny", shadow ? 0.0 : deny, "never", shadow ? 0.0 : never, "shadow",
+                     shadow ? deny + never : 0.0, "keys", json_object_get(now, "keys"), "capacity",
+                     json_object_get(now, "capacity"), "fill", fill_of(now), "evicted",
+                     rate_of(before, now, "evicted", seconds), "degraded",
+                     top_rate(number_of(before, "degraded"), number_of(now, "degraded"), seconds));
 }
 
 static json_t *report_limits(const json_t *before, const json_t *now, double seconds)

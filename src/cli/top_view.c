@@ -197,22 +197,38 @@ static void grid_put_number(struct grid *g, double number)
     buffer_finish(&text);
 }
 
+/* What is in the store of a fleet is null. */
+static void grid_put_known(struct grid *g, const json_t *number)
+{
+    if (json_is_null(number)) {
+        grid_put(g, TEXT("-"));
+    } else {
+        grid_put_number(g, json_number_value(number));
+    }
+}
+
+static void grid_put_fill(struct grid *g, const json_t *fill)
+{
+    char text[16] = "-";
+    if (!json_is_null(fill)) {
+        (void)snprintf(text, sizeof text, "%.1f%%", 100 * json_number_value(fill));
+    }
+    grid_put(g, text_of(text));
+}
+
 static void put_limit(struct grid *g, const json_t *limit, bool fleet)
 {
     static const char *const texts[] = {"name", "tier", "rate", "mode"};
     static const char *const rates[] = {"allow", "deny", "never", "shadow"};
-    char fill[16];
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         grid_put_member(g, limit, texts[i]);
     }
     for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
         grid_put_number(g, json_number_value(json_object_get(limit, rates[i])));
     }
-    grid_put_number(g, json_number_value(json_object_get(limit, "keys")));
-    (void)snprintf(fill, sizeof fill, "%.1f%%",
-                   100 * json_number_value(json_object_get(limit, "fill")));
-    grid_put(g, text_of(fill));
-    grid_put_number(g, json_number_value(json_object_get(limit, "evicted")));
+    grid_put_known(g, json_object_get(limit, "keys"));
+    grid_put_fill(g, json_object_get(limit, "fill"));
+    grid_put_known(g, json_object_get(limit, "evicted"));
     if (fleet) {
         grid_put_number(g, json_number_value(json_object_get(limit, "degraded")));
     }

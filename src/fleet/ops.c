@@ -31,6 +31,8 @@ static int change(void *limit, const struct weir_options *options, struct weir_e
 static void counts(const void *limit, struct remote_counts *out)
 {
     const struct remote_counts *c = &((const struct store_limit *)limit)->counts;
+    out->mode = store_limit_mode(limit);
+    out->keys = load_relaxed(&c->keys);
     out->allowed = load_relaxed(&c->allowed);
     out->denied = load_relaxed(&c->denied);
     out->never = load_relaxed(&c->never);

@@ -12,6 +12,8 @@ static int read_counts(const struct holder *holder, struct weir_rules_limit *lim
         return weir_stats_read(holder->limiter, &limit->stats);
     }
     holder->ops->counts(holder->remote, &counts);
+    limit->consistency = counts.mode;
+    limit->stats.keys = counts.keys;
     limit->stats.allowed = counts.allowed;
     limit->stats.denied = counts.denied;
     limit->stats.never = counts.never;

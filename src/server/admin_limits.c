@@ -49,30 +49,38 @@ struct listing {
     json_t *items;
 };
 
-/* The numbers of a limiter that are told, in this order. */
+/* The numbers of a limiter that are told, in this order, and of which limits this node knows them: what is in the store,
+ * and in tables of all limits, is null. */
+#define BY(consistency) (1u << (consistency))
+#define BY_ALL (BY(WEIR_RULES_LOCAL) | BY(WEIR_RULES_EXACT) | BY_KEEPERS)
+#define BY_KEEPERS (BY(WEIR_RULES_LEASED) | BY(WEIR_RULES_SYNCED))
+
 static const struct {
     const char *name;
     size_t offset;
+    unsigned known; /* BY(enum weir_rules_consistency) */
 } numbers[] = {
-    {"keys", offsetof(struct weir_stats, keys)},
-    {"capacity", offsetof(struct weir_stats, capacity)},
-    {"blocks", offsetof(struct weir_stats, blocks)},
-    {"bytes", offsetof(struct weir_stats, bytes)},
-    {"allowed", offsetof(struct weir_stats, allowed)},
-    {"denied", offsetof(struct weir_stats, denied)},
-    {"never", offsetof(struct weir_stats, never)},
-    {"evicted", offsetof(struct weir_stats, evicted)},
-    {"reclaimed", offsetof(struct weir_stats, reclaimed)},
-    {"full_denied", offsetof(struct weir_stats, full_denied)},
-    {"full_allowed", offsetof(struct weir_stats, full_allowed)},
+    {"keys", offsetof(struct weir_stats, keys), BY(WEIR_RULES_LOCAL) | BY_KEEPERS},
+    {"capacity", offsetof(struct weir_stats, capacity), BY(WEIR_RULES_LOCAL)},
+    {"blocks", offsetof(struct weir_stats, blocks), BY(WEIR_RULES_LOCAL)},
+    {"bytes", offsetof(struct weir_stats, bytes), BY(WEIR_RULES_LOCAL)},
+    {"allowed", offsetof(struct weir_stats, allowed), BY_ALL},
+    {"denied", offsetof(struct weir_stats, denied), BY_ALL},
+    {"never", offsetof(struct weir_stats, never), BY_ALL},
+    {"evicted", offsetof(struct weir_stats, evicted), BY(WEIR_RULES_LOCAL)},
+    {"reclaimed", offsetof(struct weir_stats, reclaimed), BY(WEIR_RULES_LOCAL)},
+    {"full_denied", offsetof(struct weir_stats, full_denied), BY(WEIR_RULES_LOCAL)},
+    {"full_allowed", offsetof(struct weir_stats, full_allowed), BY(WEIR_RULES_LOCAL)},
 };
 
-static void put_numbers(json_t *item, const struct weir_stats *stats)
+static void put_numbers(json_t *item, const struct weir_stats *stats, int consistency)
 {
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         uint64_t n;
         memcpy(&n, (const char *)stats + numbers[i].offset, sizeof n);
-        (void)json_object_set_new(item, numbers[i].name, json_integer((json_int_t)n));
+        bool known = (numbers[i].known & BY(consistency)) != 0;
+        (void)json_object_set_new(item, numbers[i].name,
+                                  known ? json_integer((json_int_t)n) : json_null());
     }
 }
 
@@ -100,7 +108,7 @@ static int list_one(void *arg, const struct weir_rules_limit *limit)
     if (item == NULL) {
         return WEIR_ENOMEM;
     }
-    put_numbers(item, &limit->stats);
+    put_numbers(item, &limit->stats, limit->consistency);
     return json_array_append_new(l->items, item) == 0 ? 0 : WEIR_ENOMEM;
 }
 
@@ -121,7 +129,7 @@ static int list_adhoc(const struct server *server, const struct listing *l)
         return WEIR_ENOMEM;
     }
     (void)weir_stats_read(server->adhoc, &stats);
-    put_numbers(item, &stats);
+    put_numbers(item, &stats, WEIR_RULES_LOCAL);
     return json_array_append_new(l->items, item) == 0 ? 0 : WEIR_ENOMEM;
 }
 

@@ -59,8 +59,10 @@ static const struct metric metrics[] = {
     {"weir_missing_key_total", "counter",
      "Requests to which a limit applied, but without a value for its key.", OF_LIMIT, false, NULL,
      ONE(LIMIT(missing))},
-    {"weir_table_keys", "gauge", "Keys and blocks in the tables of a limit.", OF_LIMIT, false, NULL,
-     ONE(LIMIT(keys))},
+    {"weir_table_keys", "gauge",
+     "Keys and blocks in the tables of a limit; of one that a fleet shares, keys that this node "
+     "holds a lease of, or counts.",
+     OF_LIMIT, false, NULL, ONE(LIMIT(keys))},
     {"weir_table_capacity", "gauge", "Places in the tables of a limit.", OF_LIMIT, false, NULL,
      ONE(LIMIT(capacity))},
     {"weir_table_bytes", "gauge", "Memory of the tables of a limit.", OF_LIMIT, false, NULL,

@@ -52,7 +52,7 @@ static void end_gone(struct lease_entry *e)
 {
     while (e != NULL) {
         struct lease_entry *next = e->next;
-        store_limit_release(e->limit);
+        store_limit_drop_key(e->limit);
         free(e);
         e = next;
     }
@@ -178,7 +178,7 @@ struct lease_entry *lease_make(struct lease_stripe *s, const uint64_t hash[2],
     e->limit = limit;
     e->since_ns = now_ns;
     e->renew_ns = UINT64_MAX;
-    store_limit_hold(limit);
+    store_limit_keep_key(limit);
     list_init(&e->ready);
     list_init(&e->look);
     lease_look_later(s, e, now_ns);

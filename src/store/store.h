@@ -44,6 +44,7 @@
 
 #include <weir.h>
 
+#include "base/atomic.h"
 #include "base/remote.h"
 #include "store/client.h"
 #include "store/key.h"
@@ -103,6 +104,19 @@ int store_limit_change(struct store_limit *limit, const struct weir_options *opt
                        struct weir_error *error);
 void store_limit_hold(struct store_limit *limit);
 void store_limit_release(struct store_limit *limit);
+/* The same for a key that is kept here, which is counted. */
+static inline void store_limit_keep_key(struct store_limit *limit)
+{
+    count_shared(&limit->counts.keys, 1);
+    store_limit_hold(limit);
+}
+
+static inline void store_limit_drop_key(struct store_limit *limit)
+{
+    (void)fetch_sub(&limit->counts.keys, 1);
+    store_limit_release(limit);
+}
+
 const struct store_numbers *store_limit_numbers(const struct store_limit *limit);
 
 static inline int store_limit_mode(const struct store_limit *limit)

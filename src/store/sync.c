@@ -140,7 +140,7 @@ static struct sync_key *add(struct syncs *y, struct sync_stripe *s, struct hash 
     struct text tail = text_after(store_key_text(&full), limit->head.len);
     struct sync_key *k = sync_stripe_add(&y->table, s, hash, tail);
     if (k != NULL) {
-        store_limit_hold(limit);
+        store_limit_keep_key(limit);
         k->limit = limit;
         sync_view_init(&k->view, script_offset(params_of(limit), store_key_text(&full)), now_ns);
     }
@@ -201,7 +201,7 @@ int sync_ask(struct syncs *y, struct store_limit *limit, struct text shard, stru
         count_shared(&y->counts.full, 1);
     }
     if (gone != NULL) {
-        store_limit_release(gone);
+        store_limit_drop_key(gone);
     }
     return e;
 }
@@ -296,7 +296,7 @@ static bool search(struct syncs *y, struct sync_stripe *s, uint64_t now_ns, stru
         found = next_of(y, s, now_ns, call, &gone);
         lock_release(&s->lock);
         if (gone != NULL) {
-            store_limit_release(gone);
+            store_limit_drop_key(gone);
         }
     }
     return found;

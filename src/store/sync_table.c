@@ -53,7 +53,7 @@ static void finish_stripe(const struct sync_table *t, struct sync_stripe *s)
         while (s->chains[i] != NULL) {
             struct sync_key *k = s->chains[i];
             s->chains[i] = k->chain;
-            store_limit_release(k->limit);
+            store_limit_drop_key(k->limit);
             free(k);
         }
     }

@@ -80,6 +80,9 @@ limits:
   - {name: api, key: [user], rate: 3/day, on_store_failure: open}
   - {name: shut, key: [user], rate: 3/day, on_store_failure: closed}
   - {name: own, key: [user], rate: 3/day, consistency: local}
+  - {name: lent, key: [user], rate: 1k/s, consistency: leased}
+  - {name: few, key: [user], rate: 30/s, consistency: leased}
+  - {name: told, key: [user], rate: 1k/s, consistency: synced}
 END
 : >"$dir/out" # or the lines of the first server are read
 "$WEIR_BUILD_DIR/weir" serve --max-age 0 --config "$dir/shared.yaml" --store "redis://$dir/redis" --resp off \
@@ -136,6 +139,20 @@ for family in weir_store_resent_total weir_store_late_total weir_deferred_total 
     'weir_denials_remembered_total{limit="api"}'; do
     grep -q "^$family [0-9]" "$dir/metrics" || die "no $family"
 done
+# A limit's keys: in the store, in a table, or what this node holds of them.
+limits() { timeout 60 "$WEIR_BUILD_DIR/weir" ctl --admin "unix:$dir/admin" limits "$@" </dev/null >"$dir/limits" || die "ctl limits"; }
+tries=0
+until [ "$(check lent)$(check told)$(check few)" = 200200200 ] && limits && grep -qE '^lent .* enforce +1 +- .* leased$' "$dir/limits"; do
+    tries=$((tries + 1))
+    [ "$tries" -lt 200 ] || die "no lease is shown: $(cat "$dir/limits")"
+    sleep 0.05
+done
+for line in 'api .* enforce +- +- +[0-9]+ +0 +0 +- +[0-9]+ +exact' 'few .* enforce +- +- .* exact' \
+    'told .* enforce +1 +- .* synced' 'own .* enforce +0 +[0-9]+ .* -'; do
+    grep -qxE "$line" "$dir/limits" || die "no '$line' in $(cat "$dir/limits")"
+done
+limits --json api
+grep -q '"keys": null' "$dir/limits" || die "the keys of an exact limit: $(cat "$dir/limits")"
 top
 grep -qE '^store +up  nodes 1 ' "$dir/top" || die "top does not see the store: $(cat "$dir/top")"
 "$python" -c '

@@ -99,6 +99,7 @@ static void counts(const void *limit, struct remote_counts *to)
     const struct fake_limit *l = limit;
     (void)pthread_mutex_lock(&l->fleet->lock);
     *to = l->counts;
+    to->mode = l->spec.mode;
     (void)pthread_mutex_unlock(&l->fleet->lock);
 }
 

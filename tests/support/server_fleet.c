@@ -56,7 +56,8 @@ static int change(void *limit, const struct weir_options *options, struct weir_e
 
 static void counts(const void *limit, struct remote_counts *counts)
 {
-    *counts = (struct remote_counts){.denied = 7, .degraded = {1, 2, 3}, .remembered = 4};
+    *counts = (struct remote_counts){
+        .mode = REMOTE_EXACT, .denied = 7, .degraded = {1, 2, 3}, .remembered = 4};
 }
 
 /* ---- questions ---- */

@@ -173,6 +173,9 @@ static void degrade(struct top_sample *s, size_t place, json_int_t count)
     json_t *limit = json_array_get(s->limits, place);
     (void)json_object_set_new(limit, "degraded", json_integer(count));
     (void)json_object_set_new(limit, "consistency", json_string("exact"));
+    (void)json_object_set_new(limit, "keys", json_null());
+    (void)json_object_set_new(limit, "capacity", json_null());
+    (void)json_object_set_new(limit, "evicted", json_null());
 }
 
 static json_t *report_of_a_fleet(void)
@@ -211,6 +214,7 @@ static void who_has_a_fleet_sees_its_store_and_who_is_degraded(void **state)
     assert_non_null(strstr(text, "\nstore        AWAY  nodes 4  calls/s 20  degraded/s 15  p50 "));
     assert_non_null(strstr(text, "    breakers open 1 of 2: 10.0.0.5:6379\n"));
     assert_non_null(strstr(text, "DEGRADED/S"));
+    assert_non_null(strstr(text, "  -     -        -          15\n")); /* keys, fill, evictions */
     text = view(0, 0);
     assert_null(strstr(text, "store"));
     assert_null(strstr(text, "DEGRADED"));
