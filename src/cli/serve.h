@@ -31,6 +31,7 @@ struct serve_settings {
     bool no_watch;
     /* Who said where to listen, for errors: "--http", "WEIR_HTTP", "server.http", "the default". */
     const char *listen_from[PROTOCOLS];
+    const char *store_from; /* "--store" or "WEIR_STORE"; NULL: the file */
     struct access_sources secrets;
     char *secrets_path[ROLES];    /* secrets.file[], where the file says it */
     struct cidr_set *trusted;     /* server.trusted */

@@ -54,6 +54,18 @@ static void finish(struct wanted *w)
     free(w->password_file);
 }
 
+/* Who has named it is named: neither the other two nor the rest of `store` is wrong. */
+static int check_url(const struct serve_settings *s, const char *url)
+{
+    struct weir_error error = {0};
+    struct store_url parts;
+    if (store_url_read(text_of(url), &parts, &error) == 0) {
+        return CLI_OK;
+    }
+    return s->store != NULL ? cli_complain(&cli_serve, "%s: %s", s->store_from, error.text)
+                            : cli_complain(&cli_serve, "%s: store.url: %s", s->config, error.text);
+}
+
 static int open_wanted(const struct serve_settings *s, const struct wanted *w,
                        struct weir_fleet **fleet)
 {
@@ -65,8 +77,9 @@ static int open_wanted(const struct serve_settings *s, const struct wanted *w,
     o.prefix = w->prefix;
     o.deadline_ns = w->deadline_ns;
     o.fleet_size = w->fleet_size;
-    if (o.url == NULL) {
-        return CLI_OK;
+    int code = o.url != NULL ? check_url(s, o.url) : CLI_OK;
+    if (o.url == NULL || code != CLI_OK) {
+        return code;
     }
     int e = fleet_open_bare(fleet, &o, &error);
     return e == 0 ? CLI_OK

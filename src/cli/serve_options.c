@@ -235,6 +235,7 @@ int serve_read_options(int argc, char **argv, struct serve_settings *settings)
     for (unsigned i = 0; i < PROTOCOLS; i++) {
         settings->listen_from[i] = given[listeners[i]].from;
     }
+    settings->store_from = given[SERVE_STORE].from;
     return code;
 }
 

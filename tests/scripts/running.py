@@ -143,6 +143,10 @@ def an_error_says_who_gave_the_value():
     fails(2, "--threads is '0', expected", *QUIET, "--threads", "0")
     fails(2, "WEIR_INLINE is 'perhaps', expected on or off", *QUIET, env={"WEIR_INLINE": "perhaps"})
     fails(2, "(from WEIR_HTTP)", "--resp", "off", "--admin", "off", env={"WEIR_HTTP": "nonsense"})
+    fails(2, "WEIR_STORE: the store's URL is 'redis:/here'", *QUIET, env={"WEIR_STORE": "redis:/here"})
+    fails(2, "--store: the port is 'x', expected 1 to 65535", *QUIET, "--store", "redis://h:x",
+          env={"WEIR_STORE": "redis:/here"})
+    fails(2, "weir.yaml: store.url: the port is '0'", *QUIET, rules='store: {url: "redis://h:0"}\n' + RULES % 1)
     fails(2, "--log is 'xml', expected text or json", *QUIET, "--log", "xml")
     fails(2, "--log-level is 'loud', expected error, warning, info or debug", *QUIET, "--log-level", "loud")
     fails(2, "found every listener off, expected one of --resp, --http and --admin to listen", "--resp", "off",
