@@ -7,8 +7,10 @@
 #include "server/verbs_later.h"
 
 const struct verb_row verb_rows[VERBS] = {
-    [VERB_REFUND] = {"refund", .units = true}, [VERB_PENALIZE] = {"penalize", .units = true},
-    [VERB_BLOCK] = {"block", .time = true},    [VERB_UNBLOCK] = {.name = "unblock"},
+    [VERB_REFUND] = {"refund", .units = true},
+    [VERB_PENALIZE] = {"penalize", .also = "penalise", .units = true},
+    [VERB_BLOCK] = {"block", .time = true},
+    [VERB_UNBLOCK] = {.name = "unblock"},
     [VERB_RESET] = {.name = "reset"},
 };
 

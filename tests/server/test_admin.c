@@ -236,6 +236,14 @@ static void units_are_given_back_and_taken(void **state)
     assert_int_equal(admin_number(&a, "remaining"), 2);
 }
 
+static void penalise_is_spelt_either_way(void **state)
+{
+    ask("POST /v1/keys/penalise", "{\"limit\":\"api\",\"key\":\"bea\",\"units\":2}");
+    assert_int_equal(admin_number(&a, "remaining"), 1);
+    ask("POST /v1/keys/penalice", "{\"limit\":\"api\",\"key\":\"bea\",\"units\":1}");
+    assert_status(404);
+}
+
 static void keys_of_two_parts_and_tiers_are_found(void **state)
 {
     ask("POST /v1/keys/penalize",
@@ -501,6 +509,7 @@ int main(void)
         TEST(the_rules_in_use_read_back_as_rules),
         TEST(a_key_is_looked_at_reset_blocked_and_unblocked),
         TEST(units_are_given_back_and_taken),
+        TEST(penalise_is_spelt_either_way),
         TEST(keys_of_two_parts_and_tiers_are_found),
         TEST(questions_about_keys_that_make_no_sense_are_refused),
         TEST(the_kill_switch_lets_everything_pass_and_back),

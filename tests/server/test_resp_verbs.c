@@ -180,12 +180,15 @@ static void every_change_is_logged_with_who_did_it(void **state)
     static const struct row rows[] = {
         {"AUTH a", "+OK"},
         {"WEIR.PENALIZE pair acme al UNITS 3", "['allow'"},
+        {"weir.penalise pair acme bo UNITS 2", "['allow'"},
         {"WEIR.BLOCK shop al TIER pro FOR forever", "['never'"},
     };
     EXPECT(rows);
     const char *log = logged();
     assert_non_null(strstr(log, " audit key changed verb=penalize address=127.0.0.1 role=admin "
                                 "limit=pair key=acme,al units=3\n"));
+    assert_non_null(strstr(log, " audit key changed verb=penalize address=127.0.0.1 role=admin "
+                                "limit=pair key=acme,bo units=2\n"));
     assert_non_null(strstr(log, " audit key changed verb=block address=127.0.0.1 role=admin "
                                 "limit=shop key=al tier=pro for_ms=forever\n"));
     assert_null(strstr(log, "secret"));
