@@ -12,9 +12,11 @@
  *
  * Y1  A decision is made here, at once, by the last total and what this node has admitted since.
  * Y2  One exchange is in flight for each key. It adds its delta unconditionally: the store may go into
- *     debt, which is never cut off; then nobody admits until it has refilled. (Only a bucket that leads
- *     further than twice the nodes of the fleet, at least 8, could have taken is taken for one of a clock that was set
- *     back. That is how long such a clock can lock a key out.)
+ *     debt, which is never cut off; then nobody admits until it has refilled. But where the store's clock
+ *     was set back, the debt is what the bucket leads by: a node that hears an earlier time than can be
+ *     says so in its next exchange, and the store cuts it to quota and debt. So a key is locked out for
+ *     one time to full, and an exchange; only where no node has heard of the key before, until it leads by less
+ *     than twice the nodes of the fleet, at least 8, could have taken.
  * Y3  An exchange without a reply is sent again with the same delta: it may count twice, never zero
  *     times. What is admitted meanwhile is the next delta, told as soon as that is answered. One that gives back more than it takes
  *     (sync_refund()) is sent once: it may count zero times, never twice.
@@ -75,6 +77,7 @@ struct sync_call {
     /* Windows: the one it belongs to, -1: the store's. Buckets: how far the units lead alone, in us. */
     int64_t window;
     int64_t extra; /* windows: units of the window before */
+    bool set_back; /* buckets: the store's clock was, since the exchange before the last */
 };
 
 enum {

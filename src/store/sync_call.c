@@ -21,12 +21,12 @@ void sync_put_arguments(const struct sync_call *call, struct buffer *b, unsigned
     const int64_t numbers[] = {
         p->algorithm,
         (int64_t)p->quota,
-        (int64_t)(p->max_debt + sync_beyond(call->limit, p)),
+        (int64_t)(p->max_debt + (call->set_back ? 0 : sync_beyond(call->limit, p))),
         (int64_t)p->a,
         (int64_t)script_offset(p, store_key_text(&call->key)),
         call->delta,
         call->window,
-        call->extra,
+        call->set_back ? -1 : call->extra,
     };
     put_number(b, 1);
     resp_put_bulk(b, store_key_text(&call->key));

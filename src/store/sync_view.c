@@ -2,6 +2,8 @@
 
 #include "store/sync_rows.h"
 
+#define SET_BACK_US 1000000u /* lua/common.lua SLACK */
+
 static const struct sync_row *const rows[] = {
     &sync_token_bucket,
     &sync_fixed_window,
@@ -126,6 +128,8 @@ void sync_view_tell(const struct store_params *p, const struct sync_delta *delta
 void sync_view_hear(struct sync_view *v, const struct store_params *p,
                     const struct sync_heard *heard, uint64_t made_ns, uint64_t now_ns)
 {
+    uint64_t earliest_us = v->known ? sync_earliest_us(v, made_ns) : 0;
+    v->set_back = heard->store_us + SET_BACK_US < earliest_us;
     v->known = true;
     v->store_us = heard->store_us;
     v->made_ns = made_ns;

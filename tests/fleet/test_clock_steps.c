@@ -54,12 +54,18 @@ static int close_world(void **state)
     return unlink(path);
 }
 
-static struct weir_fleet_limit *open_limit(const char *name)
+static struct weir_fleet_limit *open_kind(const char *name, int consistency, uint64_t burst)
 {
     struct weir_fleet_limit_options o = fleet_hourly(name, RATE);
     o.limit.period_ns = WEIR_SECOND;
-    o.limit.burst = BURST;
+    o.limit.burst = burst;
+    o.consistency = consistency;
     return fleet_limit_of(fleet, &o);
+}
+
+static struct weir_fleet_limit *open_limit(const char *name)
+{
+    return open_kind(name, WEIR_FLEET_EXACT, BURST);
 }
 
 static bool passes(struct weir_fleet_limit *limit)
@@ -132,11 +138,55 @@ static void back_locks_out_for_one_time_to_full_at_most(void **state)
     }
 }
 
+/* The longest time in which none passes, of `for_ns` in which one asks again and again. */
+static uint64_t longest_without_ns(struct weir_fleet_limit *limit, uint64_t for_ns)
+{
+    uint64_t longest = 0;
+    uint64_t began_ns = clock_boot_ns();
+    uint64_t last_ns = began_ns;
+    for (uint64_t now_ns = began_ns; now_ns < began_ns + for_ns; now_ns = clock_boot_ns()) {
+        if (passes(limit)) {
+            last_ns = now_ns;
+        }
+        longest = now_ns - last_ns > longest ? now_ns - last_ns : longest;
+        (void)usleep(2000);
+    }
+    return longest;
+}
+
+static void back_locks_out_for_no_longer_where_units_are_leased_or_synced(void **state)
+{
+    static const struct {
+        int consistency;
+        int64_t back_us;
+    } cases[] = {
+        {WEIR_FLEET_LEASED, INT64_C(3600000000)},
+        {WEIR_FLEET_SYNCED, 8000000},
+        {WEIR_FLEET_SYNCED, INT64_C(3600000000)},
+    };
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "gap%u", i);
+        struct weir_fleet_limit *limit = open_kind(name, cases[i].consistency, RATE);
+        (void)take_all(limit);
+        (void)longest_without_ns(limit, WEIR_SECOND / 2); /* so that the store has heard of it */
+        __atomic_fetch_sub(step_us, cases[i].back_us, __ATOMIC_SEQ_CST);
+        uint64_t ns = longest_without_ns(limit, 4 * WEIR_SECOND);
+        weir_fleet_limit_close(limit);
+        printf("%s, set back by %lld ms: locked out for %llu ms\n",
+               cases[i].consistency == WEIR_FLEET_LEASED ? "leased" : "synced",
+               (long long)cases[i].back_us / 1000, (unsigned long long)(ns / WEIR_MILLISECOND));
+        assert_true(ns > WEIR_SECOND / 2); /* it was set back, and that was seen */
+        assert_true(ns < WEIR_SECOND + SLACK_NS + WEIR_SECOND / 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forward_gives_what_would_have_refilled_and_no_more),
         cmocka_unit_test(back_locks_out_for_one_time_to_full_at_most),
+        cmocka_unit_test(back_locks_out_for_no_longer_where_units_are_leased_or_synced),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
 }

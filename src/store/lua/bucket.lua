@@ -14,6 +14,7 @@
 -- Charges move both times; so whoever knows the larger bucket counts what the others let in, and keys
 -- get no more than it would give them. It writes no '@': to the next who meets it, it is new again.
 local PARTS = 128000
+local SET_BACK = '-1' -- in the place of p.beyond
 
 local function times(n, u, r)
     local x = n * r
@@ -47,7 +48,8 @@ local function quotient(p, u, r)
 end
 
 local function furthest(p)
-    return times(p.quota + p.debt + (p.beyond or 0), p.a, p.b)
+    local beyond = p.beyond ~= SET_BACK and p.beyond or 0
+    return times(p.quota + p.debt + beyond, p.a, p.b)
 end
 
 local function time_of(text)
@@ -115,6 +117,27 @@ local function save(p)
     write(p, state_of(p))
 end
 
+-- A lead as far as it can be true for this limit. p.more_u, p.more_r: what it was leads by so much more.
+-- Nothing of that is remembered where the node has seen for itself that the clock was set back.
+local function at_most(p, u, r)
+    local far_u, far_r = furthest(p)
+    if u > far_u + SLACK or u == far_u + SLACK and r > far_r then
+        if not p.was_u then
+            p.was_u, p.was_r = u, r
+        end
+        u, r, p.pulled = far_u, far_r, true
+    end
+    if p.was_u and p.beyond == SET_BACK then
+        p.pulled = true
+    elseif p.was_u then
+        local more_u, more_r = carry(p.was_u - u, p.was_r - r)
+        if more_u >= 0 then
+            p.more_u, p.more_r, p.far_u, p.far_r = more_u, more_r, far_u, far_r
+        end
+    end
+    return u, r
+end
+
 -- limit(p, cu, cr): the furthest lead with which a cost of (cu, cr) is allowed that can wait.
 -- delay(p): after how long an allowed call is to act.
 -- lead, save: those above, or others of a state that holds more.
@@ -128,19 +151,7 @@ local function bucket(limit, delay, lead, save)
         local u, r = lead(p)
         if u > span_u or p.wait > 0 or rare or p.was_u then
             p.reach_u, p.reach_r = times(p.quota + p.debt, p.a, p.b)
-            local far_u, far_r = furthest(p)
-            if u > far_u + SLACK or u == far_u + SLACK and r > far_r then
-                if not p.was_u then
-                    p.was_u, p.was_r = u, r
-                end
-                u, r, p.pulled = far_u, far_r, true
-            end
-            if p.was_u then
-                local more_u, more_r = carry(p.was_u - u, p.was_r - r)
-                if more_u >= 0 then
-                    p.more_u, p.more_r, p.far_u, p.far_r = more_u, more_r, far_u, far_r
-                end
-            end
+            u, r = at_most(p, u, r)
         end
         p.u, p.r = u, r
         if verb == 'upto' then

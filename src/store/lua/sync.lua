@@ -3,7 +3,8 @@
 -- alone: in the calls of the others it is nothing but text.
 --
 -- cost is the delta, negative if units come back. Of buckets, `wait` says how far the delta would lead
--- by itself, negative if it has drained since. Of windows, `wait` says which one it was admitted in, -1
+-- by itself, negative if it has drained since, and ARGV[9] is -1 if the node has seen that the store's
+-- clock was set back. Of windows, `wait` says which one it was admitted in, -1
 -- if the node did not know, and ARGV[9] is what it admitted in the one before.
 --
 -- Answers {now, x, y, z, end of a block or 0, dropped}: x, y how far a bucket leads; or x the window, y
