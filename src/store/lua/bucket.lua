@@ -47,43 +47,30 @@ local function quotient(p, u, r)
     return (tu > u or tu == u and tr > r) and n or n + 1
 end
 
-local function furthest(p)
-    local beyond = p.beyond ~= SET_BACK and p.beyond or 0
-    return times(p.quota + p.debt + beyond, p.a, p.b)
-end
-
-local function time_of(text)
-    local u, r = match(text, '^(-?%d+):?(%d*)$')
-    return tonumber(u), tonumber(r) or 0
-end
-
 -- How far a state leads now, from its text: negative if the bucket is full since. p.was_u, p.was_r: how
 -- far what it was leads, if somebody took it for less.
 local function lead_of(p, text)
     local u, r = tonumber(text), 0
-    p.was_u = nil
     if u then
-        return u - now, r
+        return u - now, 0
     end
-    u, r = time_of(text)
+    u, r = match(text, '^(%d+):(%d+)$')
     if u then
-        return u - now, r
+        return u - now, tonumber(r)
     end
-    local was, since = match(text, '^(.+)@(.+)$')
-    if was then
-        u, r = time_of(was)
-        local su, sr = time_of(since)
-        if u and su then
-            local fu, fr = furthest(p)
-            fu, fr = carry(su + fu, sr + fr)
-            if fu > u or fu == u and fr >= r then
-                return u - now, r
-            end
-            p.was_u, p.was_r = u - now, r
-            return fu - now, fr
-        end
+    local since_u, since_r
+    u, r, since_u, since_r = match(text, '^(%d+):(%d+)@(-?%d+):(%d+)$')
+    if not u then
+        return error(DAMAGED .. p.key)
     end
-    return error(DAMAGED .. p.key)
+    u, r = u - now, tonumber(r)
+    local most_u, most_r = times(p.quota + p.debt + max(p.beyond or 0, 0), p.a, p.b)
+    most_u, most_r = carry(since_u - now + most_u, since_r + most_r)
+    if most_u < u or most_u == u and most_r < r then
+        p.was_u, p.was_r = u, r
+        return most_u, most_r
+    end
+    return u, r
 end
 
 -- How far the key's state leads now.
@@ -99,18 +86,15 @@ local function lead(p)
     return u, r
 end
 
-local function text_of(u, r)
-    return format(r == 0 and '%.0f' or '%.0f:%.0f', u, r)
-end
-
 -- The text of a state, and us after which it does not lead any more.
 local function state_of(p)
+    local u, r = p.u, p.r
     if not p.more_u then
-        return text_of(now + p.u, p.r), p.r == 0 and p.u or p.u + 1
+        return format(r == 0 and '%.0f' or '%.0f:%.0f', now + u, r), r == 0 and u or u + 1
     end
-    local u, r = carry(p.u + p.more_u, p.r + p.more_r)
-    local su, sr = carry(p.u - p.far_u, p.r - p.far_r)
-    return text_of(now + u, r) .. '@' .. text_of(now + su, sr), u + 1
+    local since_u, since_r = carry(u - p.far_u, r - p.far_r)
+    u, r = carry(u + p.more_u, r + p.more_r)
+    return format('%.0f:%.0f@%.0f:%.0f', now + u, r, now + since_u, since_r), u + 1
 end
 
 local function save(p)
@@ -120,7 +104,7 @@ end
 -- A lead as far as it can be true for this limit. p.more_u, p.more_r: what it was leads by so much more.
 -- Nothing of that is remembered where the node has seen for itself that the clock was set back.
 local function at_most(p, u, r)
-    local far_u, far_r = furthest(p)
+    local far_u, far_r = times(p.quota + p.debt + max(p.beyond or 0, 0), p.a, p.b)
     if u > far_u + SLACK or u == far_u + SLACK and r > far_r then
         if not p.was_u then
             p.was_u, p.was_r = u, r
@@ -147,7 +131,6 @@ local function bucket(limit, delay, lead, save)
     function ops.look(p)
         local span_u, span_r = times(p.quota, p.a, p.b)
         p.span_u, p.span_r = span_u, span_r
-        p.more_u = nil
         local u, r = lead(p)
         if u > span_u or p.wait > 0 or rare or p.was_u then
             p.reach_u, p.reach_r = times(p.quota + p.debt, p.a, p.b)

@@ -28,6 +28,8 @@ for i = 1, #KEYS do
         block = 0,
         blocked = false,
         pulled = false,
+        was_u = false,
+        more_u = false,
         granted = 0,
         remaining = 0,
         retry = 0,
@@ -74,7 +76,7 @@ if rare then
             ops.save(p)
         end
     end
-    p.cost, p.wait, p.pulled = 1, 0, false -- the answer is that of a peek afterwards
+    p.cost, p.wait, p.pulled, p.was_u, p.more_u = 1, 0, false, false, false -- the answer is that of a peek afterwards
     ops.look(p)
 end
 
