@@ -76,7 +76,8 @@ if rare then
             ops.save(p)
         end
     end
-    p.cost, p.wait, p.pulled, p.was_u, p.more_u = 1, 0, false, false, false -- the answer is that of a peek afterwards
+    p.cost, p.wait = 1, 0 -- the answer is that of a peek afterwards
+    p.pulled, p.was_u, p.more_u = false, false, false
     ops.look(p)
 end
 
