@@ -9,7 +9,7 @@
 
 #include "store/key.h"
 
-#define AWAIT_MS 30000
+#define AWAIT_MS 60000 /* a Sentinel that was kept from running looks on for 30 s */
 #define FAILOVER_MS 8000
 
 void redis_world_give_up(const struct redis_world *w, const char *what, const char *reply)
