@@ -123,14 +123,6 @@ static void tell_refusals(struct server *server, const struct fleet_numbers *n)
     }
 }
 
-/* A probe is answered also by a store that refuses every call (no memory, a Cluster that is down): after it was away,
- * it is back when it has answered a call. The heartbeat is one. */
-static bool is_back(const struct server *server, const struct fleet_numbers *n)
-{
-    bool was_away = server->store_told && !server->store_up;
-    return !was_away || n->replies != server->store_replies;
-}
-
 void fleet_watch(struct server *server)
 {
     static struct fleet_numbers n; /* large; of the one thread that looks */
@@ -139,13 +131,12 @@ void fleet_watch(struct server *server)
     }
     n.endpoints_count = 0;
     server->fleet.read(server->fleet.fleet, &n);
-    bool up = n.up != 0 && is_back(server, &n);
+    bool up = n.up != 0;
     if (!server->store_told || server->store_up != up) {
         server->store_told = true;
         server->store_up = up;
         server->store_why = up ? server->store_why : n.why;
         tell(&n);
     }
-    server->store_replies = n.replies;
     tell_refusals(server, &n);
 }

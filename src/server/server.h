@@ -126,10 +126,9 @@ struct server {
     bool store_told;           /* these three: what the log has said of the store (fleet.c) */
     bool store_up;
     struct weir_error store_why;
-    uint64_t store_replies; /* at the last look */
-    unsigned store_quiet;   /* looks until it may be told again what it refuses */
-    uint64_t pings;         /* signs of life that were asked for */
-    uint64_t reloads;       /* that succeeded, and ... */
+    unsigned store_quiet; /* looks until it may be told again what it refuses */
+    uint64_t pings;       /* signs of life that were asked for */
+    uint64_t reloads;     /* that succeeded, and ... */
     uint64_t reloads_failed;
     uint64_t loaded_ns; /* when the present rules were read: Unix time */
     int failed;         /* server_start(): the listener that could not be opened, or -1 */

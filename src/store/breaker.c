@@ -41,7 +41,10 @@ struct breaker {
     uint64_t probe_ns;
     uint64_t parts[PARTS];
     struct breakers *all;
-    uint64_t calls; /* 1: they go there */
+    uint64_t calls;   /* 1: they go there */
+    uint64_t well_ns; /* breaker_well() */
+    uint64_t doubted; /* bytes of `doubt`, which is written and read under the lock */
+    char doubt[STORE_KEY_MAX];
     unsigned users; /* under the lock, as the name */
     char name[BREAKER_NAME_MAX];
 };
@@ -247,6 +250,9 @@ void breaker_good(struct breaker *b, uint64_t n, uint64_t now_ns)
     if (load_relaxed(&b->bad_in_a_row) != 0) {
         store_relaxed(&b->bad_in_a_row, 0);
     }
+    if (load_relaxed(&b->doubted) != 0) {
+        store_relaxed(&b->doubted, 0);
+    }
     count(b, n, 0, now_ns);
 }
 
@@ -259,6 +265,41 @@ void breaker_bad(struct breaker *b, uint64_t now_ns)
     if (fetch_add(&b->bad_in_a_row, 1) + 1 >= IN_A_ROW || half_failed(b, now_ns)) {
         open_it(b, now_ns);
     }
+}
+
+/* ---- doubts ---- */
+
+void breaker_doubt(struct breaker *b, struct text key)
+{
+    if (load_relaxed(&b->doubted) != 0 || key.len == 0 || key.len > sizeof b->doubt) {
+        return; /* one key is enough */
+    }
+    (void)pthread_mutex_lock(&b->all->lock);
+    memcpy(b->doubt, key.at, key.len);
+    store_relaxed(&b->doubted, key.len);
+    (void)pthread_mutex_unlock(&b->all->lock);
+}
+
+size_t breaker_doubted(struct breaker *b, char key[STORE_KEY_MAX])
+{
+    if (load_relaxed(&b->doubted) == 0) {
+        return 0;
+    }
+    (void)pthread_mutex_lock(&b->all->lock);
+    size_t len = load_relaxed(&b->doubted);
+    memcpy(key, b->doubt, len);
+    (void)pthread_mutex_unlock(&b->all->lock);
+    return len;
+}
+
+void breaker_well(struct breaker *b, uint64_t now_ns)
+{
+    store_relaxed(&b->well_ns, now_ns);
+}
+
+uint64_t breaker_well_ns(const struct breaker *b)
+{
+    return load_relaxed(&b->well_ns);
 }
 
 /* ---- probing ---- */
@@ -283,6 +324,7 @@ static void close_it(struct breaker *b)
         store_relaxed(&b->parts[i], 0);
     }
     store_relaxed(&b->bad_in_a_row, 0);
+    store_relaxed(&b->doubted, 0);
     store_relaxed(&b->probe_ns, UINT64_MAX);
     store_release(&b->state, 0);
 }

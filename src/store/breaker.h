@@ -9,6 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/text.h"
+#include "store/key.h"
+
 #define BREAKERS_MAX 1024 /* endpoints of a process at once */
 #define BREAKER_NAME_MAX 300
 
@@ -46,6 +49,17 @@ void breaker_probed(struct breaker *b, bool good, uint64_t now_ns);
  * way when it opened must not close it. */
 void breaker_good(struct breaker *b, uint64_t n, uint64_t now_ns);
 void breaker_bad(struct breaker *b, uint64_t now_ns);
+
+/*
+ * Calls are refused there (store_is_failure()), this key's for one: a probe must find out whether such a call
+ * would be. Until breaker_good() of a closed one, or until it is closed. The key's length; 0: no doubt.
+ */
+void breaker_doubt(struct breaker *b, struct text key);
+size_t breaker_doubted(struct breaker *b, char key[STORE_KEY_MAX]);
+
+/* A call was answered there, or would be; when that was known last. */
+void breaker_well(struct breaker *b, uint64_t now_ns);
+uint64_t breaker_well_ns(const struct breaker *b);
 
 /* ---- for metrics ---- */
 

@@ -4,6 +4,7 @@
 
 #include "base/maths.h"
 #include "store/link.h"
+#include "store/value.h"
 
 #define KEPT 4096 /* bytes of arguments that a free call keeps */
 #define HOPS_AT_ONCE 4
@@ -186,12 +187,12 @@ void client_reroute_all(struct client *c, uint64_t now_ns)
 
 /* ---- replies ---- */
 
-/* C5: whether a refusal says something about the endpoint. */
-static bool is_failure(enum store_refusal refusal)
+/* Behind the number of them. */
+static struct text first_key(const struct call *call)
 {
-    return refusal == STORE_BUSY || refusal == STORE_LOADING || refusal == STORE_OOM ||
-           refusal == STORE_CLUSTERDOWN || refusal == STORE_MASTERDOWN ||
-           refusal == STORE_READONLY || refusal == STORE_NOREPLICAS;
+    struct text rest = call_arguments(call);
+    (void)value_text(&rest);
+    return value_text(&rest);
 }
 
 static void pause_call(struct client *c, struct call *call, const struct store_reply *reply,
@@ -260,9 +261,8 @@ static void follow(struct client *c, struct call *call, const struct store_reply
 static void refused(struct client *c, struct call *call, const struct store_reply *reply,
                     uint64_t now_ns)
 {
-    if (is_failure(reply->refusal)) {
-        link_complain(call->link, reply->text);
-        link_bad(call->link, now_ns);
+    if (store_is_failure(reply->refusal)) {
+        link_refuses(call->link, reply->text, first_key(call), now_ns);
     }
     if (now_ns >= call->deadline_ns) {
         timer_clear(&call->timer);
@@ -284,12 +284,15 @@ void call_replied(struct call *call, const struct store_reply *reply, uint64_t n
         refused(c, call, reply, now_ns);
         return;
     }
-    link->good++;
-    if (reply->type == '-') {
+    if (store_is_failure(reply->refusal)) {
+        link_refuses(link, reply->text, first_key(call), now_ns);
+    } else if (reply->type == '-') {
+        link->good++;
         link_complain(link, reply->text); /* C5: the endpoint is there; but somebody should know */
-    } else if (link->complained) {
-        link->complained = false;
-        c->error[0] = 0;
+    } else {
+        link->good++;
+        link->well = true;
+        link_well(link);
     }
     timer_clear(&call->timer);
     finish(c, call, CLIENT_REPLIED, reply, now_ns);

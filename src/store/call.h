@@ -72,6 +72,7 @@ struct client {
 
     struct client_metrics counts; /* not yet told to options->metrics */
     char error[256];
+    const struct client_link *blamed; /* whom the error is about; NULL: nobody alone */
 };
 
 /* The bytes of a call on the wire behind its script's name. */

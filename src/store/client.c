@@ -159,6 +159,7 @@ uint64_t client_random(struct client *c, uint64_t below)
 void client_complain(struct client *c, const char *format, ...)
 {
     va_list list;
+    c->blamed = NULL;
     va_start(list, format);
     (void)vsnprintf(c->error, sizeof c->error, format, list);
     va_end(list);

@@ -6,6 +6,7 @@
  *   client.c    beginning, end, time, what is counted
  *   call.c      a call: its place, its deadline, what may be sent again
  *   link.c      one connection: when it is made, and when it has ended
+ *   probe.c     whether calls would be answered there
  *   link_io.c   what is sent on it, and what comes back, in order
  *   greeting.c  how it begins: AUTH, SELECT, SCRIPT LOAD
  *   timers.c    what is due when
@@ -25,9 +26,10 @@
  * C5  A breaker for each endpoint and process (struct breakers: atomics): open after 5 failures in a
  *     row, or half of at least 20 within a second. Failures are calls that ended UNKNOWN, connections
  *     that could not be made or ended with calls waiting, and BUSY, LOADING, OOM, CLUSTERDOWN,
- *     MASTERDOWN, READONLY, NOREPLICAS; not NOSCRIPT, MOVED, ASK, TRYAGAIN. Open: calls are refused
- *     at once. One probe at a time in the whole process, after a random part of 100 ms, 200 ms, ...
- *     5 s: a connection if there is none, then PING. Its success closes the breaker.
+ *     MASTERDOWN, READONLY, NOREPLICAS, MISCONF; not NOSCRIPT, MOVED, ASK, TRYAGAIN. Open: calls are
+ *     refused at once. One probe at a time in the whole process, after a random part of 100 ms, 200 ms,
+ *     ... 5 s: a connection if there is none, then PING; after refusals a write of nothing (probe.c).
+ *     Its success closes the breaker.
  */
 #ifndef WEIR_STORE_CLIENT_H
 #define WEIR_STORE_CLIENT_H

@@ -125,6 +125,7 @@ static uint64_t due_when_ready(const struct client_link *link, uint64_t now_ns)
 {
     uint64_t due = link_waits(link) ? link->quiet_ns + silence(link->client) : UINT64_MAX;
     bool look = !link->probing && breaker_is_open(link->breaker);
+    due = link->complained ? min_u64(due, link->look_ns) : due;
     return look ? min_u64(due, breaker_look(link, now_ns)) : due;
 }
 
@@ -140,33 +141,6 @@ void link_set_timer(struct client_link *link, uint64_t now_ns)
 }
 
 /* ---- probing ---- */
-
-static void on_pong(void *arg, struct client_link *link, const struct text *reply, uint64_t now_ns)
-{
-    (void)arg;
-    if (reply == NULL || !link->probing) {
-        return; /* end() has told the breaker */
-    }
-    bool in_time = now_ns - link->probe_ns <= link->client->options->deadline_ns;
-    link->probing = false;
-    breaker_probed(link->breaker, in_time && text_starts(*reply, "+PONG"), now_ns);
-    if (!link->loaded) {
-        link_load_scripts(link);
-    }
-    link_set_timer(link, now_ns);
-    if (!breaker_is_open(link->breaker)) {
-        client_reroute(link->client, now_ns);
-    }
-}
-
-static void ping(struct client_link *link, uint64_t now_ns)
-{
-    link->probe_ns = now_ns;
-    if (client_ask(link, &TEXT("PING"), 1, on_pong, NULL) != 0) {
-        link->probing = false;
-        breaker_probed(link->breaker, false, now_ns);
-    }
-}
 
 static void begin(struct client_link *link, uint64_t now_ns)
 {
@@ -185,7 +159,7 @@ void link_try_probe(struct client_link *link, uint64_t now_ns)
     }
     link->probing = true;
     if (link->state == LINK_READY) {
-        ping(link, now_ns);
+        link_probe(link, now_ns);
     } else if (link->state == LINK_IDLE) {
         begin(link, now_ns);
     }
@@ -227,6 +201,9 @@ static void tick_ready(struct client_link *link, uint64_t now_ns)
     if (breaker_is_open(link->breaker)) {
         link_try_probe(link, now_ns);
     }
+    if (link->complained) {
+        link_look(link, now_ns);
+    }
     link_set_timer(link, now_ns);
 }
 
@@ -266,9 +243,10 @@ void link_ready(struct client_link *link, uint64_t now_ns)
     count_up(link, 1);
     if ((link->flags & LINK_CONTROL) == 0) {
         c->error[0] = 0;
+        link->complained = false;
     }
     if (link->probing) {
-        ping(link, now_ns); /* alone: a store that has scripts to compile answers late */
+        link_probe(link, now_ns); /* alone: a store that has scripts to compile answers late */
     } else {
         link_load_scripts(link);
     }
@@ -350,6 +328,21 @@ static void end(struct client_link *link, bool failure, uint64_t now_ns)
     client_tell_metrics(c);
 }
 
+static void blame(struct client_link *link, struct text why)
+{
+    client_complain(link->client, "%s: %.*s", link->name, TEXT_ARGS(why));
+    link->client->blamed = link;
+}
+
+/* Nobody needs it any more: what is wrong with it is nothing to complain of. */
+static void excuse(const struct client_link *link)
+{
+    if (link->client->blamed == link) {
+        link->client->error[0] = 0;
+        link->client->blamed = NULL;
+    }
+}
+
 void client_down(struct client_link *link, uint64_t now_ns)
 {
     link->client->now_ns = now_ns;
@@ -357,7 +350,7 @@ void client_down(struct client_link *link, uint64_t now_ns)
         return;
     }
     if (link->state != LINK_READY) {
-        client_complain(link->client, "%s: no connection", link->name);
+        blame(link, TEXT("no connection"));
     }
     end(link, link->state != LINK_READY || link_waits(link), now_ns);
 }
@@ -382,8 +375,20 @@ struct text link_said(struct text error)
 void link_complain(struct client_link *link, struct text error)
 {
     struct text said = link_said(error);
-    link->complained = true;
-    client_complain(link->client, "%s: %.*s", link->name, TEXT_ARGS(said));
+    link_look_later(link, link->client->now_ns);
+    blame(link, said);
+    if (link->state == LINK_READY) {
+        link_set_timer(link, link->client->now_ns);
+    }
+}
+
+void link_refuses(struct client_link *link, struct text error, struct text key, uint64_t now_ns)
+{
+    link_complain(link, error);
+    breaker_good(link->breaker, link->good, now_ns);
+    link->good = 0;
+    breaker_doubt(link->breaker, key);
+    link_bad(link, now_ns);
 }
 
 void link_fail(struct client_link *link, uint64_t now_ns, const char *format, ...)
@@ -393,7 +398,7 @@ void link_fail(struct client_link *link, uint64_t now_ns, const char *format, ..
     va_start(list, format);
     (void)vsnprintf(why, sizeof why, format, list);
     va_end(list);
-    client_complain(link->client, "%s: %s", link->name, why);
+    blame(link, text_of(why));
     close_it(link);
     end(link, true, now_ns);
 }
@@ -404,7 +409,7 @@ void client_link_drop(struct client_link *link, const char *why, uint64_t now_ns
         return;
     }
     if (why != NULL) {
-        client_complain(link->client, "%s: %s", link->name, why);
+        blame(link, text_of(why));
     }
     close_it(link);
     /* Who has answered is there, though nobody wants it: as a probe that is what was asked. */
@@ -420,6 +425,7 @@ void client_link_forget(struct client_link *link, uint64_t now_ns)
     link->forgotten = true;
     link->wanted = false;
     client_link_drop(link, NULL, now_ns);
+    excuse(link);
     client_link_reroute(link, now_ns);
     link->client->reap = true;
 }
@@ -444,6 +450,9 @@ void link_abandon(struct client_link *link)
 void client_link_want(struct client_link *link, bool wanted, uint64_t now_ns)
 {
     link->wanted = wanted && !link->forgotten;
+    if (!wanted) {
+        excuse(link);
+    }
     if (link->state == LINK_IDLE) {
         link_set_timer(link, now_ns);
     }

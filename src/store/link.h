@@ -36,7 +36,8 @@ struct client_link {
     bool wanted;
     bool woken;      /* the driver knows that there is something to send */
     bool probing;    /* the breaker waits for what becomes of this */
-    bool complained; /* about refusals of calls */
+    bool complained; /* about refusals of calls, ... */
+    bool looking;    /* (probe.c, as the two times) */
     bool loaded;     /* its scripts were */
     bool forgotten;  /* freed by the next client_tick() */
     uint64_t life;   /* counts connections: who calls others can see that one has ended meanwhile */
@@ -44,8 +45,10 @@ struct client_link {
     unsigned tries;    /* since it last stood for a while; link_ended() */
     uint64_t retry_ns; /* IDLE: not before */
     uint64_t up_ns;
-    uint64_t quiet_ns; /* since when nothing was heard that was waited for */
-    uint64_t probe_ns; /* when PING was sent */
+    uint64_t quiet_ns;      /* since when nothing was heard that was waited for */
+    uint64_t probe_ns;      /* when a probe was sent */
+    uint64_t complained_ns; /* ... last then; */
+    uint64_t look_ns;       /* the next look whether they still are */
     struct timer timer;
 
     struct buffer out;
@@ -56,6 +59,7 @@ struct client_link {
                              from connection to connection */
     uint64_t began;       /* the first place of this connection */
     uint64_t good;        /* replies that the breaker has not been told of */
+    bool well;            /* and one of them was no error */
     uint64_t texts[SCRIPT_COUNT]; /* calls sent before this place find the script loaded again */
 
     struct list waiting;
@@ -73,6 +77,8 @@ void link_bad(struct client_link *link, uint64_t now_ns); /* a failure for its b
 void link_ready(struct client_link *link, uint64_t now_ns);
 /* Calls are refused there, in its own words. */
 void link_complain(struct client_link *link, struct text error);
+/* As a failure, this key's for one. */
+void link_refuses(struct client_link *link, struct text error, struct text key, uint64_t now_ns);
 /* As much of an error as may be shown: not the arguments of a command that is not known there, which
  * may be a password, or somebody's key. */
 struct text link_said(struct text error);
@@ -82,6 +88,13 @@ void link_try_probe(struct client_link *link, uint64_t now_ns);
 /* It is closed, as a failure; why, for client_last_error(). */
 void link_fail(struct client_link *link, uint64_t now_ns, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* ---- probe.c ---- */
+
+void link_probe(struct client_link *link, uint64_t now_ns); /* link->probing; it is READY */
+void link_look(struct client_link *link, uint64_t now_ns);  /* link->complained; it is READY */
+void link_look_later(struct client_link *link, uint64_t now_ns);
+void link_well(struct client_link *link); /* calls are answered again */
 
 /* ---- link_io.c ---- */
 

@@ -259,6 +259,10 @@ bool client_received(struct client_link *link, struct text bytes, uint64_t now_n
         breaker_good(link->breaker, link->good, now_ns);
         link->good = 0;
     }
+    if (open && link->well) {
+        breaker_well(link->breaker, now_ns);
+        link->well = false;
+    }
     if (open && link->state == LINK_READY && !list_is_empty(&link->waiting)) {
         link_wake(link); /* there may be places again */
     }

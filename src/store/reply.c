@@ -9,17 +9,12 @@ static const struct {
     const char *word;
     enum store_refusal refusal;
 } refusals[] = {
-    {"NOSCRIPT", STORE_NOSCRIPT},
-    {"MOVED", STORE_MOVED},
-    {"ASK", STORE_ASK},
-    {"TRYAGAIN", STORE_TRYAGAIN},
-    {"CLUSTERDOWN", STORE_CLUSTERDOWN},
-    {"LOADING", STORE_LOADING},
-    {"MASTERDOWN", STORE_MASTERDOWN},
-    {"READONLY", STORE_READONLY},
-    {"NOREPLICAS", STORE_NOREPLICAS},
-    {"BUSY", STORE_BUSY},
-    {"OOM", STORE_OOM},
+    {"MISCONF", STORE_MISCONF},   {"NOSCRIPT", STORE_NOSCRIPT},
+    {"MOVED", STORE_MOVED},       {"ASK", STORE_ASK},
+    {"TRYAGAIN", STORE_TRYAGAIN}, {"CLUSTERDOWN", STORE_CLUSTERDOWN},
+    {"LOADING", STORE_LOADING},   {"MASTERDOWN", STORE_MASTERDOWN},
+    {"READONLY", STORE_READONLY}, {"NOREPLICAS", STORE_NOREPLICAS},
+    {"BUSY", STORE_BUSY},         {"OOM", STORE_OOM},
 };
 
 static enum store_refusal refusal_of(struct text error)
@@ -37,6 +32,16 @@ static enum store_refusal refusal_of(struct text error)
 bool store_did_not_run(enum store_refusal refusal)
 {
     return refusal >= STORE_NOSCRIPT;
+}
+
+bool store_is_failure(enum store_refusal refusal)
+{
+    static const bool failures[] = {
+        [STORE_MISCONF] = true,    [STORE_CLUSTERDOWN] = true, [STORE_LOADING] = true,
+        [STORE_MASTERDOWN] = true, [STORE_READONLY] = true,    [STORE_NOREPLICAS] = true,
+        [STORE_BUSY] = true,       [STORE_OOM] = true,
+    };
+    return failures[refusal];
 }
 
 /* ---- reading ---- */

@@ -19,6 +19,7 @@ enum { STORE_REPLY = 1, STORE_MORE = 0, STORE_BAD = -1 };
 enum store_refusal {
     STORE_REFUSED_NOT = 0, /* not an error */
     STORE_REFUSED,         /* an error of no kind below */
+    STORE_MISCONF,         /* it cannot write to its disk; what it had done by then is not known */
     STORE_NOSCRIPT,        /* send the text */
     STORE_MOVED,           /* the slot lives elsewhere, for good ... */
     STORE_ASK,             /* ... or for this call */
@@ -47,6 +48,9 @@ struct store_reply {
  * STORE_INTEGERS_MAX integers and nothing else, a text at most STORE_TEXT_MAX bytes.
  */
 int store_reply_read(struct text input, struct store_reply *out);
+
+/* True if it says that the endpoint does not take calls now, whichever they are (client.h C5). */
+bool store_is_failure(enum store_refusal refusal);
 
 /* True if the refusal proves that the call changed nothing: it may be sent again. */
 bool store_did_not_run(enum store_refusal refusal);

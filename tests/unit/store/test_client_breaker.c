@@ -76,10 +76,14 @@ static void refusals_that_speak_of_the_endpoint_are_failures(void **state)
     static const struct {
         const char *said;
         bool opens;
+        enum client_end end;
     } rows[] = {
-        {"-BUSY x\r\n", true},        {"-LOADING x\r\n", true},    {"-OOM x\r\n", true},
-        {"-CLUSTERDOWN x\r\n", true}, {"-MASTERDOWN x\r\n", true}, {"-TRYAGAIN x\r\n", false},
-        {"-NOSCRIPT x\r\n", false},   {"-WRONGTYPE x\r\n", false}, {":1\r\n", false},
+        {"-READONLY x\r\n", true, CLIENT_NOT_RUN},    {"-NOREPLICAS x\r\n", true, CLIENT_NOT_RUN},
+        {"-MISCONF x\r\n", true, CLIENT_REPLIED},     {"-BUSY x\r\n", true, CLIENT_NOT_RUN},
+        {"-LOADING x\r\n", true, CLIENT_NOT_RUN},     {"-OOM x\r\n", true, CLIENT_NOT_RUN},
+        {"-CLUSTERDOWN x\r\n", true, CLIENT_NOT_RUN}, {"-MASTERDOWN x\r\n", true, CLIENT_NOT_RUN},
+        {"-TRYAGAIN x\r\n", false, CLIENT_REPLIED},   {"-NOSCRIPT x\r\n", false, CLIENT_REPLIED},
+        {"-WRONGTYPE x\r\n", false, CLIENT_REPLIED},  {":1\r\n", false, CLIENT_REPLIED},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         finish(NULL);
@@ -98,7 +102,7 @@ static void refusals_that_speak_of_the_endpoint_are_failures(void **state)
         world_pass(w, 2 * WORLD_MS); /* an open one ends what has made a pause */
         for (unsigned k = 0; rows[i].opens && k < 5; k++) {
             assert_int_equal(calls[k].done, 1);
-            assert_int_equal(calls[k].end, CLIENT_NOT_RUN);
+            assert_int_equal(calls[k].end, rows[i].end);
         }
     }
 }

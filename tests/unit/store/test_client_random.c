@@ -185,11 +185,22 @@ static void run_script(struct peer *p, const struct resp_request *request, bool 
     }
 }
 
+/* A probe: refused as a call would be, and nothing runs. */
+static void write_nothing(struct peer *p, const struct resp_request *request)
+{
+    unsigned id = (unsigned)strtoul(request->argv[1].at, NULL, 10);
+    if (!cluster.is || !redirected(p, request->argv[1], id)) {
+        say(p, p->replica ? "-READONLY x\r\n" : p->mood != NULL ? p->mood : ":0\r\n");
+    }
+}
+
 static void serve(struct peer *p, const struct resp_request *request)
 {
     struct text word = request->argv[0];
     if (text_is(word, "PING")) {
         say(p, p->mood != NULL && one_in(2) ? p->mood : "+PONG\r\n");
+    } else if (text_is(word, "SETRANGE")) {
+        write_nothing(p, request);
     } else if (text_is(word, "ROLE")) {
         say(p, p->replica ? "*2\r\n$5\r\nslave\r\n:1\r\n" : "*3\r\n$6\r\nmaster\r\n:1\r\n*0\r\n");
     } else if (text_is(word, "SCRIPT")) {

@@ -272,6 +272,19 @@ static void a_name_that_no_sentinel_knows_is_told(void **state)
     assert_string_equal(client_last_error(w->client), "s:1: NOAUTH Authentication required. 'm'");
 }
 
+static void a_sentinel_that_is_away_is_no_trouble_while_another_is_there(void **state)
+{
+    settle();
+    world_down(w, 0);
+    world_tick(w);
+    world_pass(w, 10 * WORLD_MS);
+    world_down(w, 1);
+    assert_string_equal(client_last_error(w->client), "s:2: no connection");
+    sentinel_up(2);
+    names(2, 1001);
+    assert_string_equal(client_last_error(w->client), "");
+}
+
 static void a_sentinel_that_has_gone_is_replaced_by_another(void **state)
 {
     settle();
@@ -315,6 +328,7 @@ int main(void)
         IN_WORLD(the_replies_of_a_master_that_was_replaced_still_count),
         IN_WORLD(a_readonly_master_is_doubted_and_the_call_goes_to_the_next),
         IN_WORLD(a_name_that_no_sentinel_knows_is_told),
+        IN_WORLD(a_sentinel_that_is_away_is_no_trouble_while_another_is_there),
         IN_WORLD(a_sentinel_that_has_gone_is_replaced_by_another),
         IN_WORLD(calls_are_refused_at_once_while_nobody_knows_a_master),
         IN_WORLD(a_sentinel_that_names_itself_is_not_believed),

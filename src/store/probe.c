@@ -1,0 +1,128 @@
+/*
+ * Whether an endpoint would answer calls: for its breaker, when that is open, and for who has complained of
+ * it and not asked since.
+ *
+ * PING is answered by many a store that refuses every call: one without memory (OOM) or disk (MISCONF), without
+ * its replicas (NOREPLICAS), made a replica itself (READONLY), in a Cluster that is down. A probe that is judged
+ * by it closes a breaker that the next calls open again, over and over. So after refusals a probe is a write
+ * of nothing, SETRANGE key 0 "", to the key of a call that was refused: it needs all that the call needs, in
+ * the same slot, and changes nothing, whether the key is there or not.
+ */
+#include "store/breaker.h"
+#include "store/link.h"
+
+#define LOOK_EVERY WEIR_SECOND
+
+void link_well(struct client_link *link)
+{
+    if (link->complained) {
+        link->complained = false;
+        link->client->error[0] = 0;
+    }
+}
+
+/* 0, or WEIR_E... and `answer` is not called. */
+static int write_nothing(struct client_link *link, struct text key, client_answer_fn answer)
+{
+    struct text words[] = {TEXT("SETRANGE"), key, TEXT("0"), TEXT("")};
+    return client_ask(link, words, 4, answer, NULL);
+}
+
+/* MOVED is such an answer, and WRONGTYPE: what comes behind the question whether anybody may write. */
+static bool is_willing(const struct text *reply)
+{
+    struct store_reply r;
+    return store_reply_read(*reply, &r) == STORE_REPLY && !store_is_failure(r.refusal);
+}
+
+/* ---- for the breaker ---- */
+
+static void judge(struct client_link *link, bool good, uint64_t now_ns)
+{
+    bool in_time = now_ns - link->probe_ns <= link->client->options->deadline_ns;
+    link->probing = false;
+    breaker_probed(link->breaker, in_time && good, now_ns);
+    if (!link->loaded) {
+        link_load_scripts(link);
+    }
+    link_set_timer(link, now_ns);
+    if (!breaker_is_open(link->breaker)) {
+        client_reroute(link->client, now_ns);
+    }
+}
+
+/* Without a reply, or not probing any more: end() has told the breaker. */
+static void on_pong(void *arg, struct client_link *link, const struct text *reply, uint64_t now_ns)
+{
+    (void)arg;
+    if (reply != NULL && link->probing) {
+        judge(link, text_starts(*reply, "+PONG"), now_ns);
+    }
+}
+
+static void on_written(void *arg, struct client_link *link, const struct text *reply,
+                       uint64_t now_ns)
+{
+    (void)arg;
+    if (reply == NULL || !link->probing) {
+        return;
+    }
+    bool good = is_willing(reply);
+    if (good) {
+        link_well(link);
+        breaker_well(link->breaker, now_ns);
+    }
+    judge(link, good, now_ns);
+}
+
+void link_probe(struct client_link *link, uint64_t now_ns)
+{
+    char key[STORE_KEY_MAX];
+    size_t len = breaker_doubted(link->breaker, key);
+    link->probe_ns = now_ns;
+    int e = len > 0 ? write_nothing(link, (struct text){key, len}, on_written)
+                    : client_ask(link, &TEXT("PING"), 1, on_pong, NULL);
+    if (e != 0) {
+        link->probing = false;
+        breaker_probed(link->breaker, false, now_ns);
+    }
+}
+
+/* ---- for a complaint ---- */
+
+static void on_looked(void *arg, struct client_link *link, const struct text *reply,
+                      uint64_t now_ns)
+{
+    (void)arg;
+    link->looking = false;
+    if (reply != NULL && is_willing(reply)) {
+        link_well(link);
+        breaker_well(link->breaker, now_ns);
+    }
+}
+
+/* What others have heard since counts too. Of what else may be wrong than that calls are refused (rights, say)
+ * nobody knows better without a call. */
+void link_look(struct client_link *link, uint64_t now_ns)
+{
+    char key[STORE_KEY_MAX];
+    if (breaker_well_ns(link->breaker) > link->complained_ns) {
+        link_well(link);
+    }
+    if (!link->complained || now_ns < link->look_ns) {
+        return;
+    }
+    link->look_ns = now_ns + LOOK_EVERY;
+    bool idle = !link->looking && !link->probing && !breaker_is_open(link->breaker);
+    size_t len = idle ? breaker_doubted(link->breaker, key) : 0;
+    if (len > 0) {
+        link->looking = write_nothing(link, (struct text){key, len}, on_looked) == 0;
+    }
+}
+
+void link_look_later(struct client_link *link, uint64_t now_ns)
+{
+    link->complained = true;
+    link->complained_ns = now_ns;
+    link->look_ns = now_ns + LOOK_EVERY;
+}

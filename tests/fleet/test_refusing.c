@@ -1,0 +1,152 @@
+/*
+ * A store that answers PING and refuses calls: it is not there, steadily, and what is told says why, until it
+ * takes calls again. Each row is a real redis-server that is brought to it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "support/fleet_open.h"
+#include "support/redis_world.h"
+
+#define DEADLINE_NS (50 * WEIR_MILLISECOND)
+#define STEADY_NS (300 * WEIR_MILLISECOND) /* three times the first probe's most */
+#define PATIENCE_NS (20 * WEIR_SECOND)
+
+static struct redis_world world;
+
+static void say_ok(const char *command)
+{
+    const char *said = redis_node_run(&world.node[0], "%s", command);
+    if (said == NULL || strcmp(said, "OK") != 0) {
+        fail_msg("%s: %s", command, said != NULL ? said : "nothing");
+    }
+}
+
+/* A dump that cannot be written, because a folder has its name. */
+static void break_disk(char path[200])
+{
+    static const char *const save[] = {"CONFIG", "SET", "save", "3600 1"};
+    (void)snprintf(path, 200, "%s/dump.rdb", world.node[0].folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_string_equal(redis_node_do(&world.node[0], save, 4), "OK");
+    (void)redis_node_run(&world.node[0], "BGSAVE");
+    uint64_t end = clock_monotonic_ns() + PATIENCE_NS;
+    while (strncmp(redis_node_run(&world.node[0], "SET x y"), "-MISCONF", 8) != 0) {
+        assert_true(clock_monotonic_ns() < end);
+        redis_look_again_soon();
+    }
+}
+
+static struct weir_answer check(struct weir_fleet_limit *limit)
+{
+    struct weir_answer a;
+    assert_int_equal(weir_fleet_check(limit, "k", 1, 1, &a), 0);
+    return a;
+}
+
+static void assert_away(struct weir_fleet *fleet, struct weir_fleet_limit *limit, const char *why)
+{
+    struct weir_error error;
+    uint64_t end = clock_monotonic_ns() + PATIENCE_NS;
+    while (fleet_stats_of(fleet).breakers_open == 0) {
+        assert_int_equal(check(limit).flags, WEIR_FLAG_DEGRADED | WEIR_FLAG_CLOSED);
+        assert_true(clock_monotonic_ns() < end);
+    }
+    for (end = clock_monotonic_ns() + STEADY_NS; clock_monotonic_ns() < end;) {
+        assert_int_equal(fleet_stats_of(fleet).breakers_open, 1);
+        assert_int_equal(check(limit).flags, WEIR_FLAG_DEGRADED | WEIR_FLAG_CLOSED);
+        assert_int_equal(weir_fleet_trouble(fleet, &error), WEIR_EIO);
+        assert_non_null(strstr(error.text, why));
+        redis_look_again_soon();
+    }
+}
+
+static void assert_back(struct weir_fleet *fleet, struct weir_fleet_limit *limit)
+{
+    struct weir_error error;
+    uint64_t end = clock_monotonic_ns() + PATIENCE_NS;
+    assert_true(fleet_await_store(limit));
+    assert_int_equal(fleet_stats_of(fleet).breakers_open, 0);
+    while (weir_fleet_trouble(fleet, &error) != 0) {
+        assert_true(clock_monotonic_ns() < end);
+        redis_look_again_soon();
+    }
+}
+
+static void a_store_that_refuses_calls_is_away_until_it_takes_them(void **state)
+{
+    static const struct {
+        const char *begin; /* NULL: break_disk() */
+        const char *end;
+        const char *why;
+    } rows[] = {
+        {"CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0", ": OOM "},
+        {"CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0",
+         ": NOREPLICAS "},
+        {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", ": READONLY "},
+        {NULL, "CONFIG SET stop-writes-on-bgsave-error no", ": MISCONF "},
+    };
+    char path[200] = "";
+    struct weir_fleet *fleet = fleet_open_at(world.url, 0, DEADLINE_NS);
+    struct weir_fleet_limit_options o = fleet_hourly("refusing", 1000000);
+    o.on_store_failure = WEIR_FLEET_CLOSED;
+    struct weir_fleet_limit *limit = fleet_limit_of(fleet, &o);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_true(fleet_await_store(limit));
+        if (rows[i].begin != NULL) {
+            say_ok(rows[i].begin);
+        } else {
+            break_disk(path);
+        }
+        assert_away(fleet, limit, rows[i].why);
+        say_ok(rows[i].end);
+        assert_back(fleet, limit);
+    }
+    assert_int_equal(rmdir(path), 0);
+    weir_fleet_limit_close(limit);
+    weir_fleet_close(fleet);
+}
+
+/* The probe writes to the key of a call: it must not make one, nor change what there is. */
+static void what_finds_out_writes_nothing(void **state)
+{
+    struct redis_node *n = &world.node[0];
+    assert_string_equal(redis_node_do(n, (const char *const[]){"SETRANGE", "none", "0", ""}, 4),
+                        "0");
+    assert_string_equal(redis_node_run(n, "EXISTS none"), "0");
+    assert_string_equal(redis_node_run(n, "SET some 12345 PX 100000"), "OK");
+    assert_string_equal(redis_node_do(n, (const char *const[]){"SETRANGE", "some", "0", ""}, 4),
+                        "5");
+    assert_string_equal(redis_node_run(n, "GET some"), "12345");
+    assert_string_not_equal(redis_node_run(n, "PTTL some"), "-1");
+}
+
+static int start_redis(void **state)
+{
+    redis_world_alone(&world, NULL);
+    return 0;
+}
+
+static int stop_redis(void **state)
+{
+    redis_world_stop(&world);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_store_that_refuses_calls_is_away_until_it_takes_them),
+        cmocka_unit_test(what_finds_out_writes_nothing),
+    };
+    return cmocka_run_group_tests(tests, start_redis, stop_redis);
+}

@@ -1,0 +1,187 @@
+/* A store that is there but refuses calls: what finds out that it takes them again, and what is said of it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/client_world.h"
+
+static struct client_world worlds[2]; /* two threads of a process */
+static struct client_world *w = &worlds[0];
+static struct client_world *other = &worlds[1];
+static struct breakers *breakers;
+static struct breaker *one;
+
+static int begin(void **state)
+{
+    breakers = breakers_create(3);
+    for (size_t i = 0; i < 2; i++) {
+        world_start(&worlds[i], "redis://one:1", breakers);
+        world_greet(&worlds[i], 0);
+    }
+    one = breaker_find(breakers, "one:1");
+    return 0;
+}
+
+static int finish(void **state)
+{
+    world_stop(w);
+    world_stop(other);
+    breakers_destroy(breakers);
+    return 0;
+}
+
+static void answer_calls(struct client_world *of, unsigned n, const char *key, const char *reply)
+{
+    static struct world_call calls[32];
+    for (unsigned i = 0; i < n; i++) {
+        assert_int_equal(world_call(of, &calls[i], key, 0), 0);
+        world_flush(of, 0);
+        world_pass_over(of, 0, 1);
+        world_say(of, 0, reply);
+    }
+    world_pass(of, WORLD_DEADLINE); /* nothing makes a pause any more */
+    world_flush(of, 0);
+    while (world_heard(of, 0)[0] != 0) {
+        world_say(of, 0, reply); /* what was sent again */
+    }
+}
+
+/* What one of the two sends to find out. */
+static const char *probe_of(struct client_world *of)
+{
+    uint64_t start = of->now;
+    while (!of->sockets[0].woken) {
+        world_pass(of, WORLD_MS);
+        assert_true(of->now - start < 6000 * WORLD_MS);
+    }
+    world_flush(of, 0);
+    return world_heard(of, 0);
+}
+
+static void a_store_that_refuses_calls_is_probed_by_what_they_need(void **state)
+{
+    answer_calls(w, 5, "k", "-OOM command not allowed\r\n");
+    assert_true(breaker_is_open(one));
+    for (unsigned i = 0; i < 4; i++) {
+        assert_string_equal(probe_of(w), "SETRANGE k 0 ");
+        world_say(w, 0, "-OOM command not allowed\r\n");
+        assert_true(breaker_is_open(one));
+        assert_string_equal(client_last_error(w->client), "one:1: OOM command not allowed");
+    }
+    assert_string_equal(probe_of(w), "SETRANGE k 0 ");
+    world_say(w, 0, ":0\r\n");
+    assert_false(breaker_is_open(one));
+    assert_string_equal(client_last_error(w->client), "");
+}
+
+static void whichever_thread_probes_knows_what_was_refused(void **state)
+{
+    answer_calls(w, 5, "k", "-NOREPLICAS Not enough good replicas\r\n");
+    assert_true(breaker_is_open(one));
+    other->now = w->now;
+    assert_string_equal(probe_of(other), "SETRANGE k 0 ");
+    world_say(other, 0, "-NOREPLICAS Not enough good replicas\r\n");
+    assert_true(breaker_is_open(one));
+}
+
+static void what_a_write_meets_beyond_that_is_good_enough(void **state)
+{
+    static const struct {
+        const char *said;
+        bool opens;
+    } rows[] = {
+        {"-WRONGTYPE Operation against a key\r\n", false}, /* a log is a sorted set */
+        {"-MOVED 1 two:2\r\n", false},
+        {"-ASK 1 two:2\r\n", false},
+        {":8\r\n", false},
+        {"-READONLY x\r\n", true},
+        {"-MISCONF x\r\n", true},
+        {"-CLUSTERDOWN x\r\n", true},
+        {"-BUSY x\r\n", true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        finish(NULL);
+        begin(NULL);
+        answer_calls(w, 5, "k", "-MISCONF Redis is configured to save\r\n");
+        assert_true(breaker_is_open(one));
+        assert_string_equal(probe_of(w), "SETRANGE k 0 ");
+        world_say(w, 0, rows[i].said);
+        if (breaker_is_open(one) != rows[i].opens) {
+            fail_msg("%s", rows[i].said);
+        }
+    }
+}
+
+static void after_it_took_calls_silence_is_probed_by_ping_again(void **state)
+{
+    struct world_call calls[5];
+    answer_calls(w, 1, "k", "-OOM x\r\n");
+    answer_calls(w, 1, "k", ":1\r\n");
+    for (unsigned i = 0; i < 5; i++) {
+        assert_int_equal(world_call(w, &calls[i], "k", 0), 0);
+    }
+    world_flush(w, 0);
+    world_pass_over(w, 0, 5);
+    world_pass(w, WORLD_DEADLINE);
+    assert_true(breaker_is_open(one));
+    assert_string_equal(probe_of(w), "PING");
+}
+
+/* ---- complaints ---- */
+
+static void who_has_no_calls_hears_from_others_that_all_is_well(void **state)
+{
+    answer_calls(w, 1, "k", "-OOM x\r\n");
+    answer_calls(other, 1, "k", "-NOPERM x\r\n"); /* tells nothing of that */
+    world_pass(w, 900 * WORLD_MS);
+    assert_string_equal(client_last_error(w->client), "one:1: OOM x");
+    other->now = w->now;
+    answer_calls(other, 1, "k", ":1\r\n");
+    world_pass(w, 2000 * WORLD_MS);
+    assert_string_equal(client_last_error(w->client), "");
+    assert_false(w->sockets[0].woken); /* nor does it ask any more */
+}
+
+static void who_has_no_calls_finds_out_itself_if_nobody_has_any(void **state)
+{
+    answer_calls(w, 1, "k", "-OOM x\r\n");
+    for (unsigned i = 0; i < 3; i++) {
+        assert_string_equal(probe_of(w), "SETRANGE k 0 ");
+        world_say(w, 0, "-OOM x\r\n");
+        assert_string_equal(client_last_error(w->client), "one:1: OOM x");
+        assert_false(breaker_is_open(one));
+    }
+    assert_string_equal(probe_of(w), "SETRANGE k 0 ");
+    world_say(w, 0, ":0\r\n");
+    assert_string_equal(client_last_error(w->client), "");
+}
+
+static void a_want_of_rights_is_told_until_a_call_is_answered(void **state)
+{
+    answer_calls(w, 1, "k", "-NOPERM x\r\n");
+    world_pass(w, 5000 * WORLD_MS);
+    assert_false(w->sockets[0].woken);
+    assert_string_equal(client_last_error(w->client), "one:1: NOPERM x");
+    answer_calls(w, 1, "k", ":1\r\n");
+    assert_string_equal(client_last_error(w->client), "");
+}
+
+int main(void)
+{
+#define STORY(name) cmocka_unit_test_setup_teardown(name, begin, finish)
+    const struct CMUnitTest tests[] = {
+        STORY(a_store_that_refuses_calls_is_probed_by_what_they_need),
+        STORY(whichever_thread_probes_knows_what_was_refused),
+        STORY(what_a_write_meets_beyond_that_is_good_enough),
+        STORY(after_it_took_calls_silence_is_probed_by_ping_again),
+        STORY(who_has_no_calls_hears_from_others_that_all_is_well),
+        STORY(who_has_no_calls_finds_out_itself_if_nobody_has_any),
+        STORY(a_want_of_rights_is_told_until_a_call_is_answered),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
