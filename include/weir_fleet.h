@@ -66,11 +66,15 @@ struct weir_fleet_options {
     const char *prefix;        /* what every key in the store begins with; NULL: "weir" */
     uint64_t deadline_ns;      /* of a decision; 0: 5 ms */
     uint64_t fleet_size;       /* nodes that share the limits while the store is away; 0: as seen */
+    /* For the Sentinels of redis-sentinel:// alone, as the three above for the store; NULL: none */
+    const char *sentinel_user;
+    const char *sentinel_password;
+    const char *sentinel_password_file;
 };
 
 #define WEIR_FLEET_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(struct weir_fleet_options), 0, 0, 0, 0, 0, 0, 0, 0, 0                               \
+        sizeof(struct weir_fleet_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                      \
     }
 
 /* Does not wait for the store: that it is away is no error. WEIR_EINVAL (with what was found),

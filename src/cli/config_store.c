@@ -58,6 +58,16 @@ static void check_url(const struct config *config, struct problems *problems)
         problem(problems, config->store_place,
                 "found a user of the store without 'password_file', expected both or none");
     }
+    if (store->sentinel_user.len > 0 && store->sentinel_password_file.len == 0) {
+        problem(
+            problems, config->store_place,
+            "found a user of Sentinels without 'sentinel_password_file', expected both or none");
+    }
+    if (store->sentinel_password_file.len > 0 && !text_starts(store->url, "redis-sentinel://")) {
+        problem(problems, config->store_place,
+                "found 'sentinel_password_file' for a URL without Sentinels, expected "
+                "redis-sentinel://");
+    }
 }
 
 /* Of each limit of its own: this one looks as if it were shared, and is not. */

@@ -14,6 +14,8 @@ struct wanted {
     char *user;
     char *prefix;
     char *password_file;
+    char *sentinel_user;
+    char *sentinel_password_file;
     uint64_t deadline_ns;
     uint64_t fleet_size;
     bool failed; /* no memory */
@@ -24,6 +26,13 @@ static char *copy(struct wanted *w, struct text text)
 {
     char *copied = text.len > 0 ? strndup(text.at, text.len) : NULL;
     w->failed = w->failed || (text.len > 0 && copied == NULL);
+    return copied;
+}
+
+static char *copy_path(const struct serve_settings *s, struct wanted *w, struct text path)
+{
+    char *copied = path.len > 0 ? serve_beside_config(s, path) : NULL;
+    w->failed = w->failed || (path.len > 0 && copied == NULL);
     return copied;
 }
 
@@ -38,10 +47,9 @@ static void take_file(const struct serve_settings *s, struct wanted *w)
     w->prefix = copy(w, from->prefix);
     w->deadline_ns = from->deadline_ns;
     w->fleet_size = from->fleet_size;
-    if (from->password_file.len > 0) {
-        w->password_file = serve_beside_config(s, from->password_file);
-        w->failed = w->failed || w->password_file == NULL;
-    }
+    w->sentinel_user = copy(w, from->sentinel_user);
+    w->password_file = copy_path(s, w, from->password_file);
+    w->sentinel_password_file = copy_path(s, w, from->sentinel_password_file);
     problems_finish(&problems);
     config_finish(&config);
 }
@@ -52,6 +60,8 @@ static void finish(struct wanted *w)
     free(w->user);
     free(w->prefix);
     free(w->password_file);
+    free(w->sentinel_user);
+    free(w->sentinel_password_file);
 }
 
 /* Who has named it is named: neither the other two nor the rest of `store` is wrong. */
@@ -74,6 +84,8 @@ static int open_wanted(const struct serve_settings *s, const struct wanted *w,
     o.url = s->store != NULL ? s->store : w->url;
     o.user = w->user;
     o.password_file = w->password_file;
+    o.sentinel_user = w->sentinel_user;
+    o.sentinel_password_file = w->sentinel_password_file;
     o.prefix = w->prefix;
     o.deadline_ns = w->deadline_ns;
     o.fleet_size = w->fleet_size;

@@ -33,21 +33,6 @@ static int check_numbers(const struct weir_fleet_options *o, struct weir_error *
     return 0;
 }
 
-static int check_secrets(const struct weir_fleet_options *o, struct weir_error *error)
-{
-    if (o->password != NULL && o->password_file != NULL) {
-        return fail(error, WEIR_EINVAL, "there is a password and a password_file, expected one");
-    }
-    if (o->user != NULL && o->password == NULL && o->password_file == NULL) {
-        return fail(error, WEIR_EINVAL, "there is a user, but no password");
-    }
-    if (o->password != NULL && strlen(o->password) >= FLEET_SECRET_BYTES) {
-        return fail(error, WEIR_EINVAL, "the password is longer than %d bytes",
-                    FLEET_SECRET_BYTES - 1);
-    }
-    return 0;
-}
-
 static int check_options(const struct weir_fleet_options *o, struct weir_error *error)
 {
     if (o == NULL) {
@@ -65,7 +50,7 @@ static int check_options(const struct weir_fleet_options *o, struct weir_error *
         return fail(error, WEIR_EINVAL, "there is no url, expected redis://host:port or the like");
     }
     int e = check_numbers(o, error);
-    return e != 0 ? e : check_secrets(o, error);
+    return e != 0 ? e : fleet_secrets_check(o, error);
 }
 
 /* True: there was nothing to copy, or it is copied. */
@@ -88,19 +73,30 @@ static int copy_options(struct weir_fleet *f, const struct weir_fleet_options *o
     copied &= copy_text(o->user, &f->options.user);
     copied &= copy_text(o->password, &f->options.password);
     copied &= copy_text(o->password_file, &f->options.password_file);
+    copied &= copy_text(o->sentinel_user, &f->options.sentinel_user);
+    copied &= copy_text(o->sentinel_password, &f->options.sentinel_password);
+    copied &= copy_text(o->sentinel_password_file, &f->options.sentinel_password_file);
     copied &= copy_text(o->prefix != NULL ? o->prefix : "weir", &f->options.prefix);
     return copied ? 0 : fail(error, WEIR_ENOMEM, "no memory for a fleet");
 }
 
+static void free_secret(const char *secret)
+{
+    if (secret != NULL) {
+        explicit_bzero((char *)secret, strlen(secret));
+    }
+    free((char *)secret);
+}
+
 static void free_options(struct weir_fleet_options *o)
 {
-    if (o->password != NULL) {
-        explicit_bzero((char *)o->password, strlen(o->password));
-    }
+    free_secret(o->password);
+    free_secret(o->sentinel_password);
     free((char *)o->url);
     free((char *)o->user);
-    free((char *)o->password);
     free((char *)o->password_file);
+    free((char *)o->sentinel_user);
+    free((char *)o->sentinel_password_file);
     free((char *)o->prefix);
 }
 
@@ -158,13 +154,18 @@ static int make_shared(struct weir_fleet *f, struct weir_error *error)
                          weir_strerror(e));
 }
 
-/* That the secret can be had is looked at once, so that a wrong path is told at once. */
-static int look_at_secret(const struct weir_fleet *f, struct weir_error *error)
+/* That the secrets can be had is looked at once, so that a wrong path is told at once; and whom they are for. */
+static int look_at_secrets(const struct weir_fleet *f, struct weir_error *error)
 {
     char room[FLEET_SECRET_BYTES];
     struct text secret;
-    int e = fleet_secret_read(f, room, &secret, error);
+    int e = fleet_secret_read(f, false, room, &secret, error);
+    e = e == 0 ? fleet_secret_read(f, true, room, &secret, error) : e;
     explicit_bzero(room, sizeof room);
+    if (e == 0 && secret.len > 0 && f->url.kind != STORE_SENTINEL) {
+        e = fail(error, WEIR_EINVAL,
+                 "there is a password of Sentinels, but the URL is not redis-sentinel://");
+    }
     return e;
 }
 
@@ -195,7 +196,7 @@ int fleet_open_bare(struct weir_fleet **out, const struct weir_fleet_options *op
     f->process = getpid();
     e = copy_options(f, options, error);
     e = e == 0 ? store_url_read(text_of(options->url), &f->url, error) : e;
-    e = e == 0 ? look_at_secret(f, error) : e;
+    e = e == 0 ? look_at_secrets(f, error) : e;
     e = e == 0 ? make_shared(f, error) : e;
     if (e != 0) {
         free_fleet(f);

@@ -1,4 +1,4 @@
-/* The password: copied or read from its file, looked at for a moment, wiped. */
+/* Passwords: copied or read from their files, looked at for a moment, wiped. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -6,6 +6,46 @@
 
 #include "base/error.h"
 #include "fleet/thread.h"
+
+/* One of the two that there are: its options, and what they are called. */
+struct secret {
+    const char *prefix;
+    const char *user;
+    const char *password;
+    const char *file;
+};
+
+static struct secret secret_of(const struct weir_fleet_options *o, bool sentinel)
+{
+    return sentinel ? (struct secret){"sentinel_", o->sentinel_user, o->sentinel_password,
+                                      o->sentinel_password_file}
+                    : (struct secret){"", o->user, o->password, o->password_file};
+}
+
+static int check(const struct secret *s, struct weir_error *error)
+{
+    if (s->password != NULL && s->file != NULL) {
+        return fail(error, WEIR_EINVAL, "there is a %spassword and a %spassword_file, expected one",
+                    s->prefix, s->prefix);
+    }
+    if (s->user != NULL && s->password == NULL && s->file == NULL) {
+        return fail(error, WEIR_EINVAL, "there is a %suser, but no %spassword", s->prefix,
+                    s->prefix);
+    }
+    if (s->password != NULL && strlen(s->password) >= FLEET_SECRET_BYTES) {
+        return fail(error, WEIR_EINVAL, "the %spassword is longer than %d bytes", s->prefix,
+                    FLEET_SECRET_BYTES - 1);
+    }
+    return 0;
+}
+
+int fleet_secrets_check(const struct weir_fleet_options *o, struct weir_error *error)
+{
+    struct secret store = secret_of(o, false);
+    struct secret sentinel = secret_of(o, true);
+    int e = check(&store, error);
+    return e != 0 ? e : check(&sentinel, error);
+}
 
 /* Up to `most` bytes of the file; -1 and errno. */
 static ssize_t read_file(const char *path, char *room, size_t most)
@@ -28,37 +68,35 @@ static ssize_t read_file(const char *path, char *room, size_t most)
     return got < 0 ? -1 : (ssize_t)n;
 }
 
-static int first_line(const char *path, char room[FLEET_SECRET_BYTES], struct text *secret,
+static int first_line(const struct secret *s, char room[FLEET_SECRET_BYTES], struct text *secret,
                       struct weir_error *error)
 {
+    const char *path = s->file;
     ssize_t n = read_file(path, room, FLEET_SECRET_BYTES);
     if (n < 0) {
-        return fail(error, WEIR_EIO, "password_file %.100s: %s", path, strerror(errno));
+        return fail(error, WEIR_EIO, "%spassword_file %.100s: %s", s->prefix, path,
+                    strerror(errno));
     }
     const char *end = memchr(room, '\n', (size_t)n);
     if (end == NULL && n == FLEET_SECRET_BYTES) {
-        return fail(error, WEIR_EIO, "password_file %.100s: its first line is longer than %d bytes",
+        return fail(error, WEIR_EIO,
+                    "%spassword_file %.100s: its first line is longer than %d bytes", s->prefix,
                     path, FLEET_SECRET_BYTES - 1);
     }
     size_t len = end != NULL ? (size_t)(end - room) : (size_t)n;
     len -= len > 0 && room[len - 1] == '\r';
     if (len == 0) {
-        return fail(error, WEIR_EIO, "password_file %.100s: its first line is empty", path);
+        return fail(error, WEIR_EIO, "%spassword_file %.100s: its first line is empty", s->prefix,
+                    path);
     }
     *secret = (struct text){room, len};
     return 0;
 }
 
-int fleet_secret_read(const struct weir_fleet *fleet, char room[FLEET_SECRET_BYTES],
+int fleet_secret_read(const struct weir_fleet *fleet, bool sentinel, char room[FLEET_SECRET_BYTES],
                       struct text *secret, struct weir_error *error)
 {
-    const struct weir_fleet_options *o = &fleet->options;
-    *secret = TEXT("");
-    if (o->password_file != NULL) {
-        return first_line(o->password_file, room, secret, error);
-    }
-    if (o->password != NULL) {
-        *secret = text_of(o->password);
-    }
-    return 0;
+    struct secret s = secret_of(&fleet->options, sentinel);
+    *secret = s.password != NULL ? text_of(s.password) : TEXT("");
+    return s.file != NULL ? first_line(&s, room, secret, error) : 0;
 }

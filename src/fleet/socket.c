@@ -173,14 +173,17 @@ static void up(struct fleet_socket *s, uint64_t now_ns)
     s->addresses = NULL;
     watch(s, false);
     struct weir_error error = {0};
-    int e = fleet_secret_read(t->fleet, room, &t->secret, &error);
+    bool sentinel = client_link_is_sentinel(s->link);
+    int e = fleet_secret_read(t->fleet, sentinel, room, sentinel ? &t->sentinel_secret : &t->secret,
+                              &error);
     note_reason(s, error.text);
     if (e != 0) {
         end(s, now_ns);
     } else {
         client_up(s->link, now_ns);
     }
-    t->secret = (struct text){"", 0};
+    t->secret = TEXT("");
+    t->sentinel_secret = TEXT("");
     explicit_bzero(room, sizeof room);
 }
 

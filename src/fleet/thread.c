@@ -231,11 +231,15 @@ static int open_store(struct fleet_thread *t)
         .url = &f->url,
         .user = f->options.user == NULL ? TEXT("") : text_of(f->options.user),
         .password = &t->secret,
+        .sentinel_user =
+            f->options.sentinel_user == NULL ? TEXT("") : text_of(f->options.sentinel_user),
+        .sentinel_password = &t->sentinel_secret,
         .deadline_ns = f->options.deadline_ns,
         .breakers = f->breakers,
         .metrics = &f->metrics,
     };
     t->secret = TEXT("");
+    t->sentinel_secret = TEXT("");
     const struct client_driver driver = fleet_driver(t);
     return store_create(&t->store, f->shared, &options, &driver, clock_boot_ns());
 }

@@ -34,8 +34,9 @@ struct fleet_thread {
     struct fleet_thread *next; /* of the fleet */
     uv_loop_t *loop;
     struct store *store;
-    struct text secret; /* the password, within client_up() */
-    bool happened;      /* a turn is to be taken */
+    struct text secret;          /* the password, within client_up(): of the store ... */
+    struct text sentinel_secret; /* ... or of a Sentinel */
+    bool happened;               /* a turn is to be taken */
     bool closing;
     uint64_t leave_ns; /* when it closes by itself; UINT64_MAX: it does not */
     unsigned handles;  /* and requests, that have not had their last callback */
@@ -89,8 +90,11 @@ void fleet_sockets_sweep(struct fleet_thread *t); /* frees closed ones */
 
 /* ---- secret.c ---- */
 
-/* The password of the fleet's options, from its file if it has one, into `room`. 0 or WEIR_E... */
-int fleet_secret_read(const struct weir_fleet *fleet, char room[FLEET_SECRET_BYTES],
+/* The password of the fleet's options, the Sentinels' or else the store's, from its file if it has one,
+ * into `room`. 0 or WEIR_E... */
+int fleet_secret_read(const struct weir_fleet *fleet, bool sentinel, char room[FLEET_SECRET_BYTES],
                       struct text *secret, struct weir_error *error);
+/* 0, or WEIR_EINVAL: two passwords, a user without one. */
+int fleet_secrets_check(const struct weir_fleet_options *o, struct weir_error *error);
 
 #endif

@@ -16,6 +16,8 @@ static const struct compared texts[] = {
     {"store.url", offsetof(struct config, store.url)},
     {"store.password_file", offsetof(struct config, store.password_file)},
     {"store.user", offsetof(struct config, store.user)},
+    {"store.sentinel_password_file", offsetof(struct config, store.sentinel_password_file)},
+    {"store.sentinel_user", offsetof(struct config, store.sentinel_user)},
     {"store.prefix", offsetof(struct config, store.prefix)},
 };
 

@@ -194,6 +194,8 @@ struct store_config {
     struct place url_place;
     struct text password_file;
     struct text user;
+    struct text sentinel_password_file;
+    struct text sentinel_user;
     struct text prefix;
     uint64_t deadline_ns;
     uint64_t fleet_size; /* 0: auto */

@@ -182,6 +182,8 @@ static void show_store(const struct store_config *store, FILE *out)
     arena_finish(&arena);
     put_text(out, "  ", "password_file", store->password_file);
     put_text(out, "  ", "user", store->user);
+    put_text(out, "  ", "sentinel_password_file", store->sentinel_password_file);
+    put_text(out, "  ", "sentinel_user", store->sentinel_user);
     put_text(out, "  ", "prefix", store->prefix);
     (void)fprintf(out, "  deadline: %s\n", duration_print(store->deadline_ns, text));
     (void)fprintf(out, "  fleet_size: %s\n",

@@ -55,8 +55,10 @@ struct client_options {
     const struct scripts *scripts;
     struct text user; /* empty: none */
     const struct text
-        *password;        /* looked at within client_up() alone, so that a secret that changes is
+        *password; /* looked at within client_up() alone, so that a secret that changes is
                                     read again for each connection; NULL or empty: none */
+    struct text sentinel_user; /* the same for Sentinels */
+    const struct text *sentinel_password;
     uint64_t deadline_ns; /* of a call that says none */
     unsigned in_flight;   /* most calls; 0: 16384 */
     struct breakers *breakers;
@@ -113,6 +115,8 @@ unsigned client_in_flight(const struct client *c); /* calls that have not ended 
 
 void *client_link_data(const struct client_link *link);
 void client_link_set_data(struct client_link *link, void *data);
+/* A Sentinel is at its end: another password, another reason. */
+bool client_link_is_sentinel(const struct client_link *link);
 
 /* What the link has to send, empty if nothing; client_sent() takes it from the front, then there may be
  * more. It lives until anything else is done with the client, and counts as sent. */

@@ -8,13 +8,30 @@
 #include "store/topology.h"
 #include "store/value.h"
 
+bool client_link_is_sentinel(const struct client_link *link)
+{
+    return (link->flags & LINK_CONTROL) != 0;
+}
+
+/* What an operator has to do about it, where that is not told by what was refused. */
+static const char *advice(const struct client_link *link, struct text said)
+{
+    if (!client_link_is_sentinel(link)) {
+        return "";
+    }
+    return text_starts(said, "NOAUTH")      ? "the Sentinel wants sentinel_password_file: "
+           : text_starts(said, "WRONGPASS") ? "the Sentinel refuses sentinel_password_file: "
+                                            : "the Sentinel: ";
+}
+
 /* A reply that must not be an error. `arg` names what was asked. */
 static void on_welcome(void *arg, struct client_link *link, const struct text *reply,
                        uint64_t now_ns)
 {
     if (reply != NULL && text_starts(*reply, "-")) {
         struct text said = link_said(text_after(*reply, 1));
-        link_fail(link, now_ns, "%s: %.*s", (const char *)arg, TEXT_ARGS(said));
+        link_fail(link, now_ns, "%s%s: %.*s", advice(link, said), (const char *)arg,
+                  TEXT_ARGS(said));
     }
 }
 
@@ -25,14 +42,17 @@ static char *const name_ping = "PING";
 static int authenticate(struct client_link *link)
 {
     const struct client_options *o = link->client->options;
-    if (o->password == NULL || o->password->len == 0) {
+    bool sentinel = client_link_is_sentinel(link);
+    const struct text *password = sentinel ? o->sentinel_password : o->password;
+    struct text user = sentinel ? o->sentinel_user : o->user;
+    if (password == NULL || password->len == 0) {
         return 0;
     }
-    struct text words[] = {TEXT("AUTH"), o->user, *o->password};
-    if (o->user.len == 0) {
-        words[1] = *o->password;
+    struct text words[] = {TEXT("AUTH"), user, *password};
+    if (user.len == 0) {
+        words[1] = *password;
     }
-    return client_ask(link, words, o->user.len == 0 ? 2 : 3, on_welcome, name_auth);
+    return client_ask(link, words, user.len == 0 ? 2 : 3, on_welcome, name_auth);
 }
 
 static int choose_db(struct client_link *link)
@@ -51,9 +71,8 @@ void link_greet(struct client_link *link, uint64_t now_ns)
 {
     struct client *c = link->client;
     uint64_t life = link->life;
-    bool calls = (link->flags & LINK_CONTROL) == 0;
-    int e = calls ? authenticate(link) : 0;
-    e = e != 0 || !calls ? e : choose_db(link);
+    int e = authenticate(link);
+    e = e != 0 || client_link_is_sentinel(link) ? e : choose_db(link);
     if (e == 0) {
         c->ops->greet(c->topology, link, now_ns);
     }

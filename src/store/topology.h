@@ -62,7 +62,8 @@ extern const struct topology_ops topology_cluster;
 /* ---- links ---- */
 
 enum {
-    LINK_CONTROL = 1 /* for questions only: no AUTH, no SELECT, no scripts; calls never go there */
+    LINK_CONTROL =
+        1 /* a Sentinel, for questions only: its own AUTH, no SELECT, no scripts, no calls */
 };
 
 /* That of the endpoint, opened if it is new (flags then count). NULL: no memory, CLIENT_LINKS_MAX, or

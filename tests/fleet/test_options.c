@@ -70,6 +70,17 @@ static void options_that_make_no_sense_are_refused_with_what_was_found(void **st
          WEIR_EIO,
          "/dev/zero: its first line is longer than 1023 bytes"},
         {{.size = sizeof good, .url = good.url, .prefix = longest}, WEIR_EINVAL, "prefix"},
+        {{.size = sizeof good, .url = good.url, .sentinel_password = "p"},
+         WEIR_EINVAL,
+         "a password of Sentinels, but the URL is not redis-sentinel://"},
+        {{.size = sizeof good, .url = good.url, .sentinel_user = "u"},
+         WEIR_EINVAL,
+         "a sentinel_user, but no sentinel_password"},
+        {{.size = sizeof good,
+          .url = "redis-sentinel://127.0.0.1:1/m",
+          .sentinel_password_file = "/no/such/file"},
+         WEIR_EIO,
+         "sentinel_password_file /no/such/file: No such file"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_refused(&bad[i].o, bad[i].code, bad[i].why);

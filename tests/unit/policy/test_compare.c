@@ -56,6 +56,8 @@ static void each_key_that_has_changed_is_told(void **state)
         {"store: {url: redis://a, prefix: a}", "store: {url: redis://a, prefix: b}",
          "store.prefix"},
         {"store: {url: redis://a, password_file: /a}", "store: redis://a", "store.password_file"},
+        {"store: {url: redis://a, sentinel_password_file: /a}", "store: redis://a",
+         "store.sentinel_password_file"},
         {"store: {url: redis://a, deadline: 6ms}", "store: redis://a", "store.deadline"},
         {"store: {url: redis://a, fleet_size: 2}", "store: redis://a", "store.fleet_size"},
     };
