@@ -23,7 +23,9 @@ void admit(struct world *w, unsigned subject, unsigned node, uint64_t units, uin
             abort();
         }
     }
-    s->admissions[s->admitted_n++] = (struct admission){at_us, store_at_us, units, node};
+    bool unaware = w->options->mode == REMOTE_SYNCED && is_unaware(w, subject, node);
+    s->admissions[s->admitted_n++] = (struct admission){
+        .at_us = at_us, .store_us = store_at_us, .units = units, .node = node, .unaware = unaware};
     s->admitted += units;
     w->result->admitted += units;
 }
@@ -36,6 +38,8 @@ void extra_put(struct world *w, unsigned subject, enum extra_kind kind, uint64_t
     s->stepped = s->stepped || kind == EXTRA_STEP;
     if (kind == EXTRA_LOST) {
         level_lost(w, subject);
+    } else if (kind == EXTRA_STEP) {
+        level_step(w, subject, step_us);
     }
     s->uncertain = s->uncertain || kind != EXTRA_GIVEN || !is_bucket(s->params);
     if (s->extras_n == sizeof s->extras / sizeof s->extras[0]) {
@@ -123,35 +127,38 @@ static uint64_t ledger_take(struct ledger *l, uint64_t units)
     return (uint64_t)((over + l->unit - 1) / l->unit);
 }
 
-/* What the store's clock gives by being set ahead, in time: at most a full bucket. */
-static i128 step_gives(const struct store_params *p, int64_t step_us)
+/* What the store's clock gives by being set ahead, in time: at most `all`. */
+static i128 step_gives(int64_t step_us, i128 all)
 {
-    i128 all = (i128)p->quota * unit_parts(p);
     i128 d = step_us > 0 ? (i128)step_us * STORE_PARTS : 0;
     return d < all ? d : all;
 }
 
-/* To intervals in which the fault lies; and to those which begin within a lease's life after it, when
- * what the store gave up too early is still spent, and has refilled since. */
-static i128 extra_within(const struct store_params *p, const struct extra *e)
-{
-    return e->kind == EXTRA_STEP ? step_gives(p, e->step_us) : (i128)e->units * unit_parts(p);
-}
-
-static i128 extra_behind(const struct store_params *p, const struct extra *e)
-{
-    i128 all = (i128)p->quota * unit_parts(p);
-    i128 twice = 2 * step_gives(p, e->step_us);
-    return e->kind == EXTRA_GIVEN ? 0 : e->kind == EXTRA_LOST || twice > all ? all : twice;
-}
-
 struct walk {
     const struct subject *s;
+    i128 whole;  /* a limit, and what a fleet admits besides: what a step gives at most */
+    bool leased; /* or nobody holds what the store has given up */
     struct ledger ledger;
     size_t next; /* of the extras */
     i128 behind; /* now */
     size_t over; /* extras whose time behind is over */
 };
+
+/* To intervals in which the fault lies; and to those which begin within a lease's life after it: what
+ * the store gave up too early can still be spent, and has refilled for less than the step. */
+static i128 extra_within(const struct walk *k, const struct extra *e)
+{
+    return e->kind == EXTRA_STEP ? step_gives(e->step_us, k->whole)
+                                 : (i128)e->units * k->ledger.unit;
+}
+
+static i128 extra_behind(const struct walk *k, const struct extra *e)
+{
+    i128 all = (i128)k->s->params->quota * k->ledger.unit;
+    return e->kind == EXTRA_LOST                ? all
+           : e->kind == EXTRA_STEP && k->leased ? step_gives(e->step_us, all)
+                                                : 0;
+}
 
 /* Extras are in the order of time, and so are the ends of what lies behind them. */
 static void walk_to(struct walk *k, uint64_t at_us)
@@ -166,14 +173,14 @@ static void walk_to(struct walk *k, uint64_t at_us)
         ledger_to(&k->ledger, min_u64(begins, ends));
         if (begins <= ends) {
             const struct extra *e = &s->extras[k->next++];
-            ledger_credit(&k->ledger, extra_within(s->params, e));
-            k->behind += extra_behind(s->params, e);
-            if (extra_behind(s->params, e) == 0) {
+            ledger_credit(&k->ledger, extra_within(k, e));
+            k->behind += extra_behind(k, e);
+            if (extra_behind(k, e) == 0) {
                 k->over += k->over + 1 == k->next;
                 continue;
             }
         } else {
-            k->behind -= extra_behind(s->params, &s->extras[k->over++]);
+            k->behind -= extra_behind(k, &s->extras[k->over++]);
         }
         ledger_begin(&k->ledger, k->behind);
     }
@@ -185,7 +192,9 @@ void check_bucket(struct world *w, const struct subject *s, uint64_t more, i128 
 {
     static struct walk k;
     k = (struct walk){.s = s, .ledger.unit = unit_parts(s->params)};
-    k.ledger.most = (i128)(s->params->quota + more) * unit_parts(s->params) + slack;
+    k.whole = (i128)(s->params->quota + more) * k.ledger.unit;
+    k.leased = w->options->mode == REMOTE_LEASED;
+    k.ledger.most = k.whole + slack;
     ledger_begin(&k.ledger, 0);
     qsort(s->admissions, s->admitted_n, sizeof s->admissions[0], by_time);
     for (size_t i = 0; i < s->admitted_n; i++) {
@@ -212,33 +221,83 @@ int64_t window_of(const struct store_params *p, uint64_t store_at_us)
     return since / a - (since % a < 0);
 }
 
-/* In how many windows after a clock was set somebody may not know of it. */
-static int64_t unaware(const struct world *w, const struct store_params *p)
+/*
+ * A window by the store's clock as it was set: set back, it goes through the same ones once more. What
+ * was counted before then counts in the window that it is in afterwards: these two are one.
+ */
+struct window_id {
+    int64_t setting; /* the store's clock less the time */
+    int64_t window;
+};
+
+static struct window_id id_of(const struct subject *s, uint64_t at_us, uint64_t store_at_us)
 {
-    uint64_t us = SYNC_DEGRADED_AFTER * w->plan.sync_us + w->plan.deadline_us;
-    return w->options->mode == REMOTE_SYNCED ? (int64_t)(us / p->a) + 2 : 1;
+    struct window_id id = {(int64_t)(store_at_us - at_us), window_of(s->params, store_at_us)};
+    for (size_t i = s->extras_n; i-- > 0;) {
+        const struct extra *e = &s->extras[i];
+        int64_t before = (int64_t)(e->store_us - e->at_us);
+        uint64_t after_us = (uint64_t)((int64_t)e->store_us + e->step_us);
+        if (e->kind == EXTRA_STEP && e->step_us < 0 && id.setting == before + e->step_us &&
+            id.window == window_of(s->params, after_us)) {
+            id = (struct window_id){before, window_of(s->params, e->store_us)};
+        }
+    }
+    return id;
 }
 
-static uint64_t window_extra(const struct world *w, const struct subject *s, int64_t window,
-                             uint64_t more)
+static bool is_same(struct window_id a, struct window_id b, int64_t apart)
 {
+    return a.setting == b.setting && llabs(a.window - b.window) <= apart;
+}
+
+/* What data that was lost, or units that came back, give to the window of an admission. Of what nobody
+ * told it is not known in which one it was. */
+static uint64_t window_extra(const struct subject *s, const struct admission *a, uint64_t more)
+{
+    const struct store_params *p = s->params;
+    struct window_id id = {a->setting, a->window};
     uint64_t sum = 0;
     for (size_t i = 0; i < s->extras_n; i++) {
         const struct extra *e = &s->extras[i];
-        int64_t first = window_of(s->params, e->store_us);
-        int64_t last = window_of(s->params, (uint64_t)((int64_t)e->store_us + e->step_us));
-        if (e->kind == EXTRA_STEP) {
-            /* What was in flight or held then may count a window early or late; and a clock that was
-             * set back goes through the same windows once more. */
-            bool near = llabs(window - first) <= 1 || llabs(window - last) <= 1 ||
-                        (window > last && window < first) ||
-                        (window > last && window - last <= unaware(w, s->params));
-            sum += near ? s->params->quota + more : 0;
-        } else if (e->kind == EXTRA_LOST) {
-            sum += window == first ? s->params->quota + more : 0;
-        } else {
-            sum += llabs(window - first) <= 1 ? e->units : 0;
+        struct window_id here = id_of(s, e->at_us, e->store_us);
+        uint64_t apart_us = a->at_us > e->at_us ? a->at_us - e->at_us : e->at_us - a->at_us;
+        bool near = s->stepped && apart_us <= 2 * p->a;
+        if (e->kind == EXTRA_LOST) {
+            sum += is_same(id, here, 0) ? p->quota + more : 0;
+        } else if (e->kind == EXTRA_GIVEN) {
+            sum += near || is_same(id, here, 1) ? e->units : 0;
         }
+    }
+    return sum;
+}
+
+/* By a lease of a window that the store's clock has left, until it was to end: but not in the one in which
+ * that lease still counts. Or by what a node has heard by another clock. */
+static bool is_of_other_time(const struct world *w, const struct subject *s,
+                             const struct admission *a)
+{
+    if (w->options->mode == REMOTE_SYNCED) {
+        return a->unaware;
+    }
+    for (size_t i = 0; i < s->extras_n; i++) {
+        const struct extra *e = &s->extras[i];
+        struct window_id left = id_of(s, e->at_us, e->store_us);
+        if (e->kind == EXTRA_STEP && a->at_us >= e->at_us && a->at_us - e->at_us <= s->params->a &&
+            !is_same(left, (struct window_id){a->setting, a->window}, 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* All that windows have admitted together beyond what each of them may: of each step, one limit. What
+ * was lost or given back before it may be spent after it. */
+static uint64_t beyond_all(const struct subject *s, uint64_t more)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; s->stepped && i < s->extras_n; i++) {
+        bool given = s->extras[i].kind == EXTRA_GIVEN;
+        sum += given ? s->extras[i].units : s->params->quota + more;
     }
     return sum;
 }
@@ -247,7 +306,13 @@ static int by_window(const void *a, const void *b)
 {
     const struct admission *x = a;
     const struct admission *y = b;
-    return x->store_us < y->store_us ? -1 : x->store_us > y->store_us;
+    if (x->setting != y->setting) {
+        return x->setting < y->setting ? -1 : 1;
+    }
+    if (x->window != y->window) {
+        return x->window < y->window ? -1 : 1;
+    }
+    return x->at_us < y->at_us ? -1 : x->at_us > y->at_us;
 }
 
 /* How far an admission is from the nearer edge of its window. */
@@ -258,26 +323,52 @@ static uint64_t from_edge(const struct store_params *p, uint64_t store_at_us)
     return min_u64(since, p->a - 1 - since);
 }
 
+static void sort_by_window(const struct subject *s)
+{
+    for (size_t i = 0; i < s->admitted_n; i++) {
+        struct admission *a = &s->admissions[i];
+        struct window_id id = id_of(s, a->at_us, a->store_us);
+        a->setting = id.setting;
+        a->window = id.window;
+    }
+    qsort(s->admissions, s->admitted_n, sizeof s->admissions[0], by_window);
+}
+
+/* Of one window. */
+struct window_sum {
+    const struct admission *first;
+    uint64_t units;
+    uint64_t other; /* of them, admitted by another time than the window's */
+    uint64_t beyond;
+};
+
 /* Admissions within `unsure_us` of an edge are left out: nobody can say whose they are. */
 void check_windows(struct world *w, const struct subject *s, uint64_t more, uint64_t unsure_us)
 {
-    int64_t window = INT64_MIN;
-    uint64_t sum = 0;
-    qsort(s->admissions, s->admitted_n, sizeof s->admissions[0], by_window);
+    const struct store_params *p = s->params;
+    struct window_sum sum = {0};
+    uint64_t beyond = beyond_all(s, more);
+    sort_by_window(s);
     for (size_t i = 0; i < s->admitted_n; i++) {
         const struct admission *a = &s->admissions[i];
-        if (unsure_us > 0 && from_edge(s->params, a->store_us) < unsure_us) {
+        if (unsure_us > 0 && from_edge(p, a->store_us) < unsure_us) {
             continue;
         }
-        int64_t now = window_of(s->params, a->store_us);
-        sum = now == window ? sum + a->units : a->units;
-        window = now;
-        uint64_t most = s->params->quota + more + window_extra(w, s, window, more);
-        if (sum > most) {
+        if (sum.first == NULL || a->setting != sum.first->setting ||
+            a->window != sum.first->window) {
+            beyond -= sum.beyond;
+            sum = (struct window_sum){.first = a};
+        }
+        sum.units += a->units;
+        sum.other += is_of_other_time(w, s, a) ? a->units : 0;
+        uint64_t most = p->quota + more + window_extra(s, a, more);
+        sum.beyond = sub_floor0(sum.units, most);
+        if (sum.beyond > min_u64(sum.other, beyond)) {
             world_fail_at(w, a->at_us,
                           "%s: window %" PRId64 " has admitted %" PRIu64
-                          " units, expected at most %" PRIu64 ", the last of them by node %u",
-                          s->name, window, sum, most, a->node);
+                          " units, expected at most %" PRIu64 " and, of %" PRIu64
+                          " by another time, %" PRIu64 "; the last of them by node %u",
+                          s->name, a->window, sum.units, most, sum.other, beyond, a->node);
             return;
         }
     }

@@ -15,11 +15,14 @@
  * So a node that admits has x <= B + what others have admitted, and its last answered exchange, when it
  * ran, did not know of. A refund lowers x when it runs, down to nothing at most: as the state, which is
  * the more careful the less of it is told. What a dead node has not told is taken from both sides. When
- * data is lost, x begins anew: all that is admitted later is told later. Not so once a clock was set.
+ * data is lost, x begins anew: all that is admitted later is told later. A clock that is set ahead makes x
+ * less, as the state, and what a node knows not less than that; one that is set back makes the state more.
  *
  * Of windows in the same way: what a node has admitted in a window, by the store's time, and what its last
  * exchange, if it ran in that window, knew of others, is at most the quota, also at the window's edges
- * (V2 of sync_view.h). So the window admits at most the quota and what others had not told then.
+ * (V2 of sync_view.h). So the window admits at most the quota and what others had not told then. When the
+ * store's clock was set, it is another window; what is admitted by who has not heard of that is looked at
+ * in the end, in check_bound.c.
  */
 #include <inttypes.h>
 
@@ -29,7 +32,7 @@
 
 static bool is_sure(const struct world *w, const struct subject *s)
 {
-    return w->options->mode == REMOTE_SYNCED && is_bucket(s->params) && !s->stepped;
+    return w->options->mode == REMOTE_SYNCED && is_bucket(s->params);
 }
 
 static void level_to_now(struct world *w, struct subject *s)
@@ -46,6 +49,23 @@ void level_lost(struct world *w, unsigned subject)
     s->level = 0;
     s->level_us = w->now_us;
     s->losses++;
+}
+
+void level_step(struct world *w, unsigned subject, int64_t step_us)
+{
+    struct subject *s = &w->subjects[subject];
+    i128 gives = (i128)step_us * STORE_PARTS;
+    if (!is_bucket(s->params)) {
+        s->losses++;
+        return;
+    }
+    level_to_now(w, s);
+    s->level = s->level > gives ? s->level - (gives > 0 ? gives : 0) : 0;
+}
+
+bool is_unaware(const struct world *w, unsigned subject, unsigned node)
+{
+    return w->nodes[node].told[subject].setting_us != w->step_us;
 }
 
 void level_give(struct world *w, unsigned subject, uint64_t units)
@@ -84,7 +104,8 @@ static void window_ran(const struct world *w, struct subject *s, struct told *t,
 {
     struct in_window *all = now_in(w, s, &s->all);
     struct in_window *here = now_in(w, s, &t->here);
-    bool same = m->made.window == here->window && m->made.losses == here->losses;
+    bool same = m->made.window == here->window && m->made.losses == here->losses &&
+                !m->made.unaware; /* or it is told as of a window that is over, and dropped */
     uint64_t known = same ? m->made.admitted : 0;
     uint64_t fresh = sub_floor0(known, here->ran);
     here->ran += fresh;
@@ -98,8 +119,9 @@ static void window_take(struct world *w, struct subject *s, unsigned node, struc
 {
     struct in_window *here = now_in(w, s, &t->here);
     here->admitted += units;
+    here->unaware = here->unaware || t->setting_us != w->step_us;
     uint64_t heard = now_in(w, s, &t->known_window)->ran;
-    if (here->admitted + heard > s->params->quota && !s->stepped) {
+    if (here->admitted + heard > s->params->quota && !here->unaware) {
         world_fail(w,
                    "%s: node %u has admitted %" PRIu64 " in this window, and has heard of %" PRIu64
                    " units of others, of %" PRIu64,
@@ -199,9 +221,7 @@ void check_synced(struct world *w)
         uint64_t others = others_admit(w, i);
         uint64_t given = 0;
         for (size_t k = 0; k < s->extras_n; k++) {
-            given += s->extras[k].kind == EXTRA_LOST   ? others
-                     : s->extras[k].kind == EXTRA_STEP ? s->params->quota + others
-                                                       : 0;
+            given += s->extras[k].kind == EXTRA_LOST ? others : 0;
         }
         if (is_bucket(s->params)) {
             check_bucket(w, s, others + given, (i128)stale_us(w) * STORE_PARTS / 64);

@@ -93,7 +93,7 @@ static void flush(struct world *w)
 
 static void step(struct world *w)
 {
-    int64_t step_us = (int64_t)oracle_magnitude(&w->random, 1000, 20 * SECOND_US);
+    int64_t step_us = (int64_t)oracle_magnitude(&w->random, 1000, 200 * SECOND_US);
     step_us = world_once_in(w, 2) ? -step_us : step_us;
     TRACE(w, "store: its clock is set by %" PRId64 " us", step_us);
     for (unsigned i = 0; i < w->plan.subjects; i++) {

@@ -54,8 +54,10 @@ void node_start(struct world *w, unsigned n)
     node->ending = false;
     for (unsigned i = 0; i < SUBJECTS_MAX; i++) {
         struct told *t = &node->told[i];
-        *t = (struct told){
-            .past = t->past + at_once(w, i, t->most), .least = t->least, .waits_us = NEVER_US};
+        *t = (struct told){.past = t->past + at_once(w, i, t->most),
+                           .least = t->least,
+                           .waits_us = NEVER_US,
+                           .setting_us = w->step_us};
     }
     bool leased = w->options->mode == REMOTE_LEASED;
     if ((leased ? leases_create(&node->leases, KEYS) : syncs_create(&node->syncs, KEYS)) != 0) {
@@ -361,6 +363,7 @@ static void replied_sync(struct world *w, struct message *m, const struct store_
     t->known = m->admitted;
     t->heard = m->others;
     t->known_window = m->heard;
+    t->setting_us = (int64_t)(m->executed_store_us - m->executed_us - w->epoch_us);
     t->told += (uint64_t)(call->delta + (window ? call->extra : 0));
     t->blocked_us = reply->n == 6 ? (uint64_t)reply->integers[4] : 0;
     w->most_way_us = max_u64(w->most_way_us, w->now_us - m->made_us);

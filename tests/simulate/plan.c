@@ -129,7 +129,7 @@ static void draw_faults(struct oracle_random *g, struct plan *p)
     p->pauses = some(g, 2, 4);
     p->partitions = some(g, 2, 6);
     p->flushes = some(g, 6, 2);
-    p->steps = some(g, 6, 2);
+    p->steps = some(g, 3, 3);
     p->verbs = some(g, 3, 6);
 }
 

@@ -130,3 +130,47 @@ weir_plant_fleet(a_window_is_taken_for_over_when_it_may_not_be SYNCED
 
 weir_plant_fleet(what_a_window_admits_meanwhile_is_not_added_to_what_is_heard SYNCED
     [[    v->current = (uint64_t)sync_max((i128)v->current + v->next.units, 0);]] [[]])
+
+# Clocks that are set: what is let in too often, and who waits too long.
+weir_plant_fleet(leases_last_until_a_clock_that_was_set_back_is_there_again LEASED
+    [[            if mark.at > last + SLACK then]] [[            if mark.at > last + CENTURY then]])
+
+weir_plant_fleet(a_window_begins_anew_when_the_clock_is_set_back LEASED
+    [[                index = p.pulled and index or i
+            end
+        end
+        p.index, p.count = index, count]]
+    [[                index = p.pulled and index or i
+                count = p.pulled and 0 or count
+            end
+        end
+        p.index, p.count = index, count]])
+
+weir_plant_fleet(a_window_lasts_until_a_clock_that_was_set_back_is_there_again LEASED
+    [[                count = n
+                p.pulled = i > index and i * p.a + p.b > now + SLACK]]
+    [[                count = n]])
+
+weir_plant_fleet(a_debt_is_forgotten_when_the_clock_is_set_back SYNCED
+    [[        u, r = carry(u + du, r + dr)]]
+    [[        if p.pulled then
+            u, r, p.more_u = 0, 0, nil
+        end
+        u, r = carry(u + du, r + dr)]])
+
+weir_plant_fleet(a_debt_lasts_until_a_clock_that_was_set_back_is_there_again SYNCED
+    [[    u128 beyond = mul_wide(p->quota, 2 * nodes);]]
+    [[    u128 beyond = mul_wide(p->quota, 1000 * nodes);]])
+
+weir_plant_fleet(a_node_begins_anew_when_the_clock_is_set_back SYNCED
+    [[    v->current = (uint64_t)heard->y;]]
+    [[    v->current = before > v->window ? 0 : (uint64_t)heard->y;]])
+
+weir_plant_fleet(a_node_stays_in_a_window_when_the_clock_is_set_back SYNCED
+    [[    v->window = heard_window(v, p, heard);]]
+    [[    v->window = before > heard_window(v, p, heard) ? before : heard_window(v, p, heard);]])
+
+weir_plant_fleet(a_node_stays_in_a_window_when_the_clock_is_set_ahead SYNCED
+    [[    v->window = heard_window(v, p, heard);]]
+    [[    v->window = heard_window(v, p, heard);
+    v->window = before > 0 && before + 3 < v->window ? before : v->window;]])

@@ -245,23 +245,34 @@ static uint64_t life_us(const struct store_params *p)
     return life + life / 8;
 }
 
-/* From now until a key is as good as new, at the latest. A clock that was set back may have left it in
- * the future; a debt of `synced` is at most what sync.c lets it be. */
+/* From now until a key is as good as new, at the latest. Of a clock that was set back it keeps up to a
+ * second besides, and what lies further ahead is brought down to a full one by the next who asks. A debt
+ * of `synced` is at most what sync.c lets it be. */
 static uint64_t new_after_us(const struct world *w, const struct subject *s)
 {
     const struct store_params *p = s->params;
-    uint64_t step_us = (uint64_t)(w->step_us < 0 ? -w->step_us : w->step_us);
-    uint64_t slack_us = w->plan.steps > 0 ? 2 * SECOND_US + step_us : 0;
+    uint64_t slack_us = w->plan.steps > 0 ? SECOND_US : 0;
     slack_us += w->plan.verbs > 0 ? BLOCK_MOST_US
                                   : 0; /* of which a node may have heard, or that was late */
     if (w->options->mode == REMOTE_SYNCED) {
         uint64_t told_us = 20 * w->plan.sync_us + 2 * w->plan.deadline_us;
-        uint64_t times = 2 + 2 * max_u64(w->plan.nodes, 8);
+        uint64_t times = 1 + 2 * max_u64(w->plan.nodes, 8);
         return told_us + slack_us + (is_bucket(p) ? filled_us(p, times) : 3 * p->a);
     }
     uint64_t calls_us =
         2 * (w->plan.delay_us + w->plan.jitter_us) + w->plan.slow_us + w->plan.late_us;
     return calls_us + slack_us + (is_bucket(p) ? filled_us(p, 1) + life_us(p) : p->a);
+}
+
+/* A key is locked out from when it is first asked for after its clock was set back: not earlier. */
+static void look_once(struct world *w, unsigned subject)
+{
+    unsigned n = (unsigned)world_between(w, 0, w->plan.nodes - 1);
+    if (w->options->mode == REMOTE_LEASED) {
+        node_verb(w, n, subject, STORE_CHECK, 1, 0);
+    } else {
+        node_ask(w, n, subject, 1, false);
+    }
 }
 
 static void end_of_demand(struct world *w)
@@ -272,6 +283,9 @@ static void end_of_demand(struct world *w)
         uint64_t at_us = w->now_us + new_after_us(w, &w->subjects[i]);
         if (w->plan.verbs > 0) {
             node_verb(w, (unsigned)world_between(w, 0, w->plan.nodes - 1), i, STORE_UNBLOCK, 1, 0);
+        }
+        if (w->plan.steps > 0) {
+            look_once(w, i);
         }
         event_put(w, at_us, EVENT_PROBE, i, NULL);
         last_us = max_u64(last_us, at_us);

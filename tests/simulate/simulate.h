@@ -11,7 +11,8 @@
  *   I2  leased: what a bucket admits in any time t is at most B + R t, fleet-wide; what a fixed window
  *       admits by the store's time is at most its quota; more only by what is stated of a fault (data
  *       lost: one full limit; the store's clock ahead by d: min(B, R d)) and by what was asked for
- *       (reset, refund);
+ *       (reset, refund). Set back, the store's clock gives nothing: the window that it was in and the one
+ *       that it is in then are one;
  *   I3  leased: what is outstanding and what is left are together at most B, in the store, at any time;
  *       and what nodes could still spend is outstanding there, as long as no data is lost and the
  *       store's clock is not set;
@@ -19,11 +20,13 @@
  *       each window, is admitted: q is the largest lease;
  *   I5  synced: the same as I2, and besides what the other nodes admit between the making of one
  *       exchange and the end of the next; whenever a bucket admits, exactly: what others have admitted and
- *       the node's last exchange did not know of;
+ *       the node's last exchange did not know of; also when the store's clock was set, as soon as the
+ *       node has heard of that, and before by one limit at most;
  *   I6  synced: no unit of a node that lives is counted zero times;
  *   I7  a block holds: leased, once leases are over; synced, once it was heard;
  *   I8  when faults and questions have ended, a key is as good as new after its time to fill, or the
- *       end of its window, and the longest life of a lease: the whole quota is granted at once.
+ *       end of its window, and the longest life of a lease: the whole quota is granted at once. If the
+ *       store's clock was set back, a second later, from the next question on.
  */
 #ifndef WEIR_TESTS_SIMULATE_SIMULATE_H
 #define WEIR_TESTS_SIMULATE_SIMULATE_H

@@ -69,6 +69,9 @@ struct admission {
     uint64_t store_us; /* then, by the store's clock */
     uint64_t units;
     unsigned node;
+    bool unaware;    /* synced: the node has not heard how the store's clock is set now */
+    int64_t setting; /* whose window it is in: check_windows() */
+    int64_t window;
 };
 
 enum extra_kind { EXTRA_LOST, EXTRA_STEP, EXTRA_GIVEN };
@@ -94,12 +97,13 @@ struct in_window {
     unsigned losses; /* since the last of which it counts */
     uint64_t admitted;
     uint64_t ran;
+    bool unaware; /* some was admitted by another clock: see is_unaware() */
 };
 
 struct subject {
     struct in_window all; /* synced windows: of all nodes */
-    unsigned losses;      /* how often the store lost what it was told, or was told to forget it */
-    bool stepped;         /* its clock was set */
+    unsigned losses; /* how often the store lost or forgot what it was told, or its clock was set */
+    bool stepped;    /* its clock was set */
     struct store_limit *limit;
     const struct store_params *params;
     char name[16];
@@ -139,6 +143,7 @@ struct told {
     uint64_t most;       /* ever admitted between the making of one and the end of the next */
     uint64_t waits_us;   /* since when units wait to be told, and no exchange was answered */
     uint64_t blocked_us; /* a block was heard that lasts until then, by the store's time */
+    int64_t setting_us;  /* how the store's clock was set when the last answered exchange ran */
     uint64_t past;       /* the sum of `most` of its earlier lives: each counts as a node ... */
     uint64_t least;      /* ... and the least of them */
 };
@@ -332,6 +337,8 @@ void check_synced(struct world *w);
 void level_take(struct world *w, unsigned subject, unsigned node, uint64_t units);
 void level_give(struct world *w, unsigned subject, uint64_t units);
 void level_lost(struct world *w, unsigned subject);
+void level_step(struct world *w, unsigned subject, int64_t step_us);
+bool is_unaware(const struct world *w, unsigned subject, unsigned node);
 void level_ran(struct world *w, struct message *m);
 void level_made(struct world *w, struct message *m);
 void check_told(struct world *w, unsigned subject); /* when nothing is left to tell: I6 */
