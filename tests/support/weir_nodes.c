@@ -28,7 +28,7 @@ static const char *path_of(const struct weir_nodes *n, const char *name, unsigne
     return path;
 }
 
-static void write_rules(const struct weir_nodes *n, const char *rules)
+void weir_nodes_write_rules(const struct weir_nodes *n, const char *rules)
 {
     char path[128];
     FILE *f = fopen(path_of(n, "rules", 0, path), "w");
@@ -130,7 +130,7 @@ void weir_nodes_start(struct weir_nodes *n, unsigned count, const char *rules, c
 {
     *n = (struct weir_nodes){.folder = "/tmp/weir-nodes-XXXXXX", .count = count};
     threads_require(count <= WEIR_NODES_MAX && mkdtemp(n->folder) != NULL);
-    write_rules(n, rules);
+    weir_nodes_write_rules(n, rules);
     for (unsigned i = 0; i < count; i++) {
         start(n, i, url);
     }

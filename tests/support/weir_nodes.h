@@ -21,6 +21,9 @@ struct weir_nodes {
 void weir_nodes_start(struct weir_nodes *n, unsigned count, const char *rules, const char *url);
 void weir_nodes_connect(const struct weir_nodes *n, unsigned node, struct server_client *c);
 
+/* The file that all of them read again when they are told to. */
+void weir_nodes_write_rules(const struct weir_nodes *n, const char *rules);
+
 /* SIGTERM, and a good end; or SIGKILL. Waits for it. */
 void weir_nodes_end(struct weir_nodes *n, unsigned node, int signal_number);
 
