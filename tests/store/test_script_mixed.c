@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/maths.h"
 #include "support/store_run.h"
 
 #define NODES 3
@@ -173,6 +174,86 @@ static void keys_get_no_more_than_the_largest_bucket_gives(void **state)
     }
 }
 
+/* ---- leases ---- */
+
+#define LEASE_MOST_US UINT64_C(2250000) /* no lease lives longer: lua/leased_bucket.lua */
+
+/* What a node holds: the lease of its last call. */
+struct holder {
+    struct store_params params;
+    uint64_t mark, held, left, ends_us;
+};
+
+static const struct store_reply *call_lease(const struct holder *h, uint64_t cost, uint64_t want,
+                                            uint64_t now_us)
+{
+    struct store_key_head head;
+    struct store_key key;
+    struct buffer arguments;
+    buffer_init(&arguments, 4096);
+    assert_int_equal(store_key_head(TEXT("weir"), TEXT("api"), &h->params, &head, NULL), 0);
+    store_key(&head, (struct text){NULL, 0}, TEXT("alice"), &key);
+    struct store_part part = {&h->params, store_key_text(&key), cost, 0};
+    const uint64_t numbers[SCRIPT_LEASE_NUMBERS] = {want, h->mark, h->held, 0, h->left};
+    store_run_clock(&redis, now_us * WEIR_MICROSECOND);
+    unsigned count = script_put_lease(&arguments, &part, numbers);
+    script_put_head(&redis.out, script_lease(&scripts, &h->params), SCRIPT_BY_SHA, count);
+    buffer_put(&redis.out, buffer_text(&arguments));
+    buffer_finish(&arguments);
+    store_redis_send(&redis);
+    (void)store_redis_next(&redis);
+    return store_redis_next(&redis);
+}
+
+/* Units that are spent now: of the question, by the store or out of the lease. */
+static uint64_t ask_holder(struct holder *h, uint64_t cost, uint64_t want, uint64_t now_us)
+{
+    if (now_us >= h->ends_us) {
+        h->mark = h->held = h->left = 0;
+    }
+    if (h->left >= cost) {
+        h->left -= cost;
+        return cost;
+    }
+    const struct store_reply *r = call_lease(h, cost, want, now_us);
+    assert_int_equal(r->type, ':');
+    assert_int_equal(r->n, SCRIPT_LEASE_COUNT);
+    const int64_t *x = r->integers;
+    h->left = (uint64_t)x[9] + (x[12] != 0 ? h->left : 0);
+    h->held = h->left;
+    h->mark = (uint64_t)x[10];
+    h->ends_us = now_us + (uint64_t)x[11];
+    return x[0] == WEIR_ALLOW ? cost : 0;
+}
+
+/* The smaller bucket takes marks that it cannot have made for those of a clock that was set back, so a
+ * lease of the larger one may count as spent sooner than it is. */
+static void so_it_is_with_leases_but_for_what_refills_while_they_live(void **state)
+{
+    const struct kind kind = {"leased", WEIR_TOKEN_BUCKET, 100, .leased = true};
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        struct holder nodes[2] = {{.params = params_of(&kind, LARGEST)},
+                                  {.params = params_of(&kind, 40)}};
+        struct oracle_random g = {seed};
+        struct total total = {0};
+        uint64_t now_us = 1000000000;
+        uint64_t leased = 0;
+        (void)store_redis_do(&redis, "FLUSHALL");
+        for (unsigned i = 0; i < 3000; i++) {
+            struct holder *h = &nodes[oracle_once_in(&g, 2)];
+            uint64_t cost = oracle_once_in(&g, 5) ? oracle_between(&g, 1, 40) : 1;
+            now_us += oracle_once_in(&g, 100) ? oracle_magnitude(&g, 100000, 20000000)
+                                              : oracle_between(&g, 0, 10000);
+            uint64_t spent = ask_holder(h, cost, oracle_between(&g, 0, 400), now_us);
+            leased += h->left;
+            struct total with_leases = {sub_floor0(total.full_at, LEASE_MOST_US * STORE_PARTS)};
+            assert_true(fits(&with_leases, &nodes[0].params, parts(&h->params, spent), now_us));
+            (void)fits(&total, &nodes[0].params, parts(&h->params, spent), now_us);
+        }
+        assert_true(leased > 0);
+    }
+}
+
 /* ---- and it ends ---- */
 
 static void who_knows_the_smaller_bucket_is_let_in_within_its_time_to_full(void **state)
@@ -251,6 +332,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(keys_get_no_more_than_the_largest_bucket_gives, fresh),
+        cmocka_unit_test_setup(so_it_is_with_leases_but_for_what_refills_while_they_live, fresh),
         cmocka_unit_test_setup(who_knows_the_smaller_bucket_is_let_in_within_its_time_to_full,
                                fresh),
         cmocka_unit_test_setup(the_larger_bucket_keeps_what_it_knew_and_counts_what_others_let_in,
