@@ -1,4 +1,5 @@
-/* Compiling: names to numbers, conditions to tests and an index, settings to limiters. */
+/* Compiling: conditions to an index, settings to limiters. Names to numbers, and conditions to tests:
+ * ruleset_tests.c. */
 #include "policy/ruleset.h"
 
 #include <stdlib.h>
@@ -6,32 +7,9 @@
 #include "base/error.h"
 #include "policy/holder.h"
 #include "policy/limits.h"
-
-/* Exact values of a condition that are compared one by one rather than looked up. */
-#define FEW_BYTES 64
+#include "policy/ruleset_tests.h"
 
 /* ---- attributes ---- */
-
-/* Its number; a new one if it has none. NO_ATTRIBUTE when there are too many. */
-static unsigned number_of(struct ruleset *set, struct text name)
-{
-    enum attribute_kind kind = attribute_kind_of(name);
-    static const unsigned fixed[] = {[ATTRIBUTE_PATH] = NUMBER_PATH,
-                                     [ATTRIBUTE_METHOD] = NUMBER_METHOD,
-                                     [ATTRIBUTE_HOST] = NUMBER_HOST,
-                                     [ATTRIBUTE_IP] = NUMBER_IP};
-    int64_t known = text_map_find(set->names, name);
-    if (known >= 0) {
-        return (unsigned)known;
-    }
-    unsigned number = kind != ATTRIBUTE_PLAIN ? fixed[kind] : set->attributes_count;
-    if (number >= ATTRIBUTES_MAX || text_map_put(set->names, name, number) != -1) {
-        return NO_ATTRIBUTE;
-    }
-    set->attributes[number] = name;
-    set->attributes_count += kind == ATTRIBUTE_PLAIN;
-    return number;
-}
 
 static int compile_derived(struct ruleset *set)
 {
@@ -44,142 +22,14 @@ static int compile_derived(struct ruleset *set)
         const struct attribute_config *from = &config->attributes[i];
         struct derived *to = &set->derived[set->derived_count++];
         to->config = from;
-        to->attribute = number_of(set, from->name);
+        to->attribute = ruleset_number(set, from->name);
         for (size_t j = 0; j < from->count; j++) {
             const struct attribute_source *source = &from->sources[j];
-            to->source[j] = (unsigned char)number_of(set, source->kind == FROM_FILE ? source->by
-                                                                                    : source->name);
+            to->source[j] = (unsigned char)ruleset_number(
+                set, source->kind == FROM_FILE ? source->by : source->name);
         }
     }
     return 0;
-}
-
-/* ---- conditions ---- */
-
-static int add_networks(struct ruleset *set, const struct condition *from, struct test *to)
-{
-    struct cidr *networks = arena_array(&set->arena, from->count, sizeof *networks);
-    if (networks == NULL) {
-        return WEIR_ENOMEM;
-    }
-    for (size_t i = 0; i < from->count; i++) {
-        networks[i] = from->values[i].network;
-    }
-    if (cidr_set_create(networks, from->count, &to->networks) != 0) {
-        return WEIR_ENOMEM;
-    }
-    struct cidr_set **grown = arena_append(&set->arena, set->networks, set->networks_count,
-                                           sizeof to->networks, &to->networks);
-    if (grown == NULL) {
-        cidr_set_destroy(to->networks);
-        return WEIR_ENOMEM;
-    }
-    set->networks = grown;
-    set->networks_count++;
-    return 0;
-}
-
-/* Bytes of the exact values with their lengths and the 0 behind; more than FEW_BYTES: not few. */
-static size_t few_bytes(const struct condition *from)
-{
-    size_t bytes = 1;
-    for (size_t i = 0; i < from->count && bytes <= FEW_BYTES; i++) {
-        bytes += from->values[i].kind == VALUE_EXACT ? 1 + from->values[i].text.len : 0;
-    }
-    return bytes;
-}
-
-/* An empty value is never asked for, and would be taken for the end. */
-static void add_few(unsigned char **at, struct text value)
-{
-    if (value.len > 0) {
-        *(*at)++ = (unsigned char)value.len;
-        memcpy(*at, value.at, value.len);
-        *at += value.len;
-    }
-}
-
-static int compile_test(struct ruleset *set, const struct condition *from, struct test *to)
-{
-    size_t bytes = few_bytes(from);
-    unsigned char *few = NULL;
-    to->attribute = number_of(set, from->attribute);
-    if (to->attribute == NUMBER_IP) {
-        return add_networks(set, from, to);
-    }
-    if (bytes <= FEW_BYTES) {
-        to->few = few = arena_take(&set->arena, bytes);
-    } else {
-        to->exact = text_map_create(&set->arena, from->count);
-    }
-    to->patterns = arena_array(&set->arena, from->count, sizeof *to->patterns);
-    if ((few == NULL && to->exact == NULL) || to->patterns == NULL) {
-        return WEIR_ENOMEM;
-    }
-    for (size_t i = 0; i < from->count; i++) {
-        if (from->values[i].kind != VALUE_EXACT) {
-            to->patterns[to->patterns_count++] = from->values[i].text;
-        } else if (few != NULL) {
-            add_few(&few, from->values[i].text);
-        } else {
-            (void)text_map_put(to->exact, from->values[i].text, 0);
-        }
-    }
-    return 0;
-}
-
-/* The same values of a file, named in many places, are compiled once. */
-static int compile_shared(struct ruleset *set, const struct condition *from, struct test *to)
-{
-    for (size_t i = 0; i < set->shared_count; i++) {
-        const struct shared_test *s = &set->shared[i];
-        if (s->values == from->values && s->test.attribute == number_of(set, from->attribute)) {
-            *to = s->test;
-            return 0;
-        }
-    }
-    int e = compile_test(set, from, to);
-    struct shared_test own = {from->values, *to};
-    struct shared_test *grown =
-        arena_append(&set->arena, set->shared, set->shared_count, sizeof own, &own);
-    if (e != 0 || grown == NULL) {
-        return WEIR_ENOMEM;
-    }
-    set->shared = grown;
-    set->shared_count++;
-    return 0;
-}
-
-/* All conditions but the one at `without`. */
-static int compile_tests(struct ruleset *set, const struct conditions *from, size_t without,
-                         struct tests *to)
-{
-    to->at = arena_array(&set->arena, from->count, sizeof *to->at);
-    if (to->at == NULL) {
-        return WEIR_ENOMEM;
-    }
-    int e = 0;
-    for (size_t i = 0; e == 0 && i < from->count; i++) {
-        if (i != without) {
-            const struct condition *one = &from->at[i];
-            e = (one->shared ? compile_shared : compile_test)(set, one, &to->at[to->count++]);
-        }
-    }
-    return e;
-}
-
-static int compile_list(struct ruleset *set, const struct list_config *from, struct tests **to,
-                        size_t *count)
-{
-    *to = arena_array(&set->arena, from->count, sizeof **to);
-    if (*to == NULL) {
-        return WEIR_ENOMEM;
-    }
-    int e = 0;
-    for (size_t i = 0; e == 0 && i < from->count; i++) {
-        e = compile_tests(set, &from->entries[i], SIZE_MAX, &(*to)[(*count)++]);
-    }
-    return e;
 }
 
 /* ---- the index ---- */
@@ -236,7 +86,7 @@ static struct text escaped(struct arena *arena, struct text path)
 static int add_entries(struct ruleset *set, struct entries *entries, unsigned rule,
                        const struct condition *condition)
 {
-    unsigned attribute = number_of(set, condition->attribute);
+    unsigned attribute = ruleset_number(set, condition->attribute);
     for (size_t i = 0; i < condition->count; i++) {
         struct index_entry entry = {attribute, rule, condition->values[i].text};
         if (attribute == NUMBER_PATH && condition->values[i].kind == VALUE_EXACT) {
@@ -268,7 +118,7 @@ static int compile_key(struct ruleset *set, const struct limit_config *limit, st
             return WEIR_ENOMEM;
         }
         for (size_t j = 0; j < alternatives->count; j++) {
-            unsigned number = number_of(set, alternatives->at[j]);
+            unsigned number = ruleset_number(set, alternatives->at[j]);
             part[j] = (unsigned char)number;
             rule->key_bits[i] |= number < ATTRIBUTES_MAX ? UINT64_C(1) << number : 0;
         }
@@ -286,7 +136,7 @@ static int compile_shard(struct ruleset *set, const struct limit_config *limit, 
         return WEIR_ENOMEM;
     }
     for (size_t i = 0; i < names->count; i++) {
-        rule->shard[i] = (unsigned char)number_of(set, names->at[i]);
+        rule->shard[i] = (unsigned char)ruleset_number(set, names->at[i]);
     }
     rule->shard[names->count] = NO_ATTRIBUTE;
     return 0;
@@ -320,8 +170,9 @@ static int compile_variants(struct ruleset *set, const struct limit_config *limi
     for (size_t i = 0; i < n; i++) {
         rule->variants[i].window_ns = limit_window_ns(limit, rule->variants[i].setting);
     }
-    rule->tier_attribute = limit->tier_by.len > 0 ? number_of(set, limit->tier_by) : NO_ATTRIBUTE;
-    rule->override_attribute = o->by.len > 0 ? number_of(set, o->by) : NO_ATTRIBUTE;
+    rule->tier_attribute =
+        limit->tier_by.len > 0 ? ruleset_number(set, limit->tier_by) : NO_ATTRIBUTE;
+    rule->override_attribute = o->by.len > 0 ? ruleset_number(set, o->by) : NO_ATTRIBUTE;
     return 0;
 }
 
@@ -357,7 +208,7 @@ static int compile_rule(struct ruleset *set, size_t i, struct entries *entries)
     rule->deny_missing = limit->on_missing == MISSING_DENY;
     rule->group = group_number(set, limit, i);
     rule->cost_attribute =
-        limit->cost_attribute.len > 0 ? number_of(set, limit->cost_attribute) : NO_ATTRIBUTE;
+        limit->cost_attribute.len > 0 ? ruleset_number(set, limit->cost_attribute) : NO_ATTRIBUTE;
     rule->mode = config_is_shared(&set->config, limit)
                      ? remote_mode_of(config_consistency(&set->config, limit->consistency))
                      : REMOTE_LOCAL;
@@ -370,10 +221,10 @@ static int compile_rule(struct ruleset *set, size_t i, struct entries *entries)
         e = compile_variants(set, limit, rule);
     }
     if (e == 0) {
-        e = compile_tests(set, &limit->when, indexed, &rule->when);
+        e = ruleset_tests(set, &limit->when, indexed, &rule->when);
     }
     if (e == 0) {
-        e = compile_tests(set, &limit->unless, SIZE_MAX, &rule->unless);
+        e = ruleset_tests(set, &limit->unless, SIZE_MAX, &rule->unless);
     }
     if (e == 0 && indexed != SIZE_MAX) {
         e = add_entries(set, entries, (unsigned)i, &limit->when.at[indexed]);
@@ -423,7 +274,7 @@ static int open_limiters(struct ruleset *set, const struct weir_rules_options *o
 
 static int compile(struct ruleset *set)
 {
-    /* Room for a few more than there may be: number_of() says when they are too many. */
+    /* Room for a few more than there may be: ruleset_number() says when they are too many. */
     set->names = text_map_create(&set->arena, ATTRIBUTES_MAX + 1);
     set->attributes = arena_array(&set->arena, ATTRIBUTES_MAX, sizeof *set->attributes);
     if (set->names == NULL || set->attributes == NULL) {
@@ -432,10 +283,10 @@ static int compile(struct ruleset *set)
     set->attributes_count = NUMBERS_FIXED;
     int e = compile_derived(set);
     if (e == 0) {
-        e = compile_list(set, &set->config.allow, &set->allow, &set->allow_count);
+        e = ruleset_list(set, &set->config.allow, &set->allow, &set->allow_count);
     }
     if (e == 0) {
-        e = compile_list(set, &set->config.block, &set->block, &set->block_count);
+        e = ruleset_list(set, &set->config.block, &set->block, &set->block_count);
     }
     return e == 0 ? compile_rules(set) : e;
 }
