@@ -110,9 +110,6 @@ void asking_destroy(struct asking *a)
     for (unsigned i = 0; i < a->pieces_count; i++) {
         store_limit_release(a->pieces[i].limit);
     }
-    for (unsigned i = 0; i < a->groups_count; i++) {
-        free(a->groups[i].lease);
-    }
     free(a);
 }
 
@@ -245,6 +242,20 @@ static bool remembered(struct group *g, uint64_t now_ns)
     return false;
 }
 
+/* What lease_ask() has said. */
+static void take_said(struct group *g, unsigned said, struct lease_call *call, uint64_t now_ns)
+{
+    if ((said & LEASE_ANSWERED) != 0) {
+        g->answer.limit = g->piece;
+        settle(g, true);
+    }
+    if (said == (LEASE_ANSWERED | LEASE_SEND)) {
+        send_lease(g->asking->store, call, now_ns);
+    } else if (!g->answered && send_leased(g, said, call, now_ns) != 0) {
+        fail_group(g, now_ns);
+    }
+}
+
 static void ask_leased(struct group *g, uint64_t now_ns)
 {
     struct lease_call call;
@@ -254,14 +265,7 @@ static void ask_leased(struct group *g, uint64_t now_ns)
     }
     unsigned said = lease_ask(p->limit->shared->leases, p->limit, p->shard, p->key, p->cost, now_ns,
                               &g->answer, &call);
-    if ((said & LEASE_ANSWERED) != 0) {
-        g->answer.limit = g->piece;
-        settle(g, true);
-    }
-    if ((said & LEASE_SEND) != 0 &&
-        send_lease(g->asking->store, g->answered ? NULL : g, &call, now_ns) != 0 && !g->answered) {
-        fail_group(g, now_ns);
-    }
+    take_said(g, said, &call, now_ns);
 }
 
 static void ask_exact(struct group *g, uint64_t now_ns)
@@ -311,13 +315,10 @@ bool asking_start(struct asking *a, uint64_t now_ns)
     return a->pending == 0;
 }
 
-bool asking_wait(struct asking *a, const struct lease_call *call, uint64_t now_ns)
+bool asking_wait(struct asking *a, unsigned said, struct lease_call *call, uint64_t now_ns)
 {
-    struct group *g = &a->groups[0];
-    if (send_lease(a->store, g, call, now_ns) != 0) {
-        fail_group(g, now_ns);
-    }
-    a->pending += !g->answered;
+    take_said(&a->groups[0], said, call, now_ns);
+    a->pending += !a->groups[0].answered;
     return a->pending == 0;
 }
 

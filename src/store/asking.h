@@ -5,6 +5,7 @@
 #ifndef WEIR_STORE_ASKING_H
 #define WEIR_STORE_ASKING_H
 
+#include "store/lease_wait.h"
 #include "store/shared.h"
 
 struct store {
@@ -14,6 +15,7 @@ struct store {
     struct buffer arguments;       /* of the call that is being made */
     bool cluster;                  /* keys of different slots live apart */
     bool closing;
+    struct lease_waits waits;
 };
 
 struct piece {
@@ -41,7 +43,7 @@ struct group {
     struct weir_answer answer; /* .limit: the piece that binds */
     uint64_t stamp_us;
     int found;
-    struct lease_call *lease; /* that it waits for; NULL: none */
+    struct lease_question lease; /* GROUP_LEASED that is not answered */
 };
 
 struct asking {
@@ -67,8 +69,8 @@ void asking_destroy(struct asking *a);
 /* Asks what has to be asked. True: everything is answered already. */
 bool asking_start(struct asking *a, uint64_t now_ns);
 
-/* The same for one part that waits for a lease. */
-bool asking_wait(struct asking *a, const struct lease_call *call, uint64_t now_ns);
+/* The same for one part of which lease_ask() has said what is to be done. */
+bool asking_wait(struct asking *a, unsigned said, struct lease_call *call, uint64_t now_ns);
 
 /* Of all groups; gives back what a denied question was charged. Error or 0. */
 int asking_finish(struct asking *a, uint64_t now_ns, struct remote_answer *out);
@@ -99,10 +101,37 @@ void part_count(struct store_limit *limit, int verdict);
 
 /* 0, or WEIR_E...: it will not be made. */
 int send_group(struct group *g, uint64_t now_ns);
-int send_lease(struct store *s, struct group *g, const struct lease_call *call, uint64_t now_ns);
 int send_sync(struct store *s, const struct sync_call *call, uint64_t now_ns);
 void send_beat(struct store *s, uint64_t now_ns);
 void send_refund(struct store *s, const struct piece *piece, uint64_t stamp_us, uint64_t now_ns);
+
+/* For who makes a call: room for its arguments; and the call, when `count` of them are there. */
+struct buffer *send_fresh(struct store *s);
+int send_call(struct store *s, unsigned slot, const struct script *script, unsigned count,
+              uint64_t deadline_ns, uint64_t now_ns, client_done_fn done, void *arg);
+uint64_t send_unawaited(const struct store *s, uint64_t now_ns); /* its deadline, if nobody waits */
+
+static inline unsigned send_slot(const struct store *s, const struct store_key *key)
+{
+    return s->cluster ? store_slot(store_key_text(key)) : 0;
+}
+
+/* ---- calls of leases (send_lease.c) ---- */
+
+void send_lease_init(struct store *s);
+
+/* One that no question waits for. */
+void send_lease(struct store *s, const struct lease_call *call, uint64_t now_ns);
+
+/* What lease_ask() has said of a group that is not answered: its call, or waiting for another's. 0,
+ * or WEIR_E...: there will be no answer. */
+int send_leased(struct group *g, unsigned said, struct lease_call *call, uint64_t now_ns);
+
+/* Calls that store_ask_here() has left. How many, `most` at most. */
+unsigned send_left(struct store *s, unsigned most, uint64_t now_ns);
+
+/* Questions that have waited for another's call long enough. */
+void send_lease_tick(struct store *s, uint64_t now_ns);
 
 /* ---- answers of groups (asking.c) ---- */
 

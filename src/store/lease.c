@@ -83,9 +83,16 @@ static bool ask_store(struct leases *l, struct lease_stripe *s, struct lease_ent
     return true;
 }
 
-unsigned lease_ask(struct leases *l, struct store_limit *limit, struct text shard, struct text key,
-                   uint64_t cost, uint64_t now_ns, struct weir_answer *answer,
-                   struct lease_call *call)
+/* L8. What is to be dropped when it comes is worth no waiting. */
+static bool is_to_wait(const struct leases *l, const struct lease_entry *e, uint64_t cost)
+{
+    return e->flight != 0 && e->brings && !e->drop && cost <= lease_params(e)->quota &&
+           load_relaxed(&l->stopping) == 0;
+}
+
+static unsigned ask(struct leases *l, struct store_limit *limit, struct text shard, struct text key,
+                    uint64_t cost, bool counts, uint64_t now_ns, struct weir_answer *answer,
+                    struct lease_call *call)
 {
     struct hash h = lease_hash(l, limit->id, shard, key);
     const uint64_t hash[2] = {h.low, h.high};
@@ -98,7 +105,7 @@ unsigned lease_ask(struct leases *l, struct store_limit *limit, struct text shar
     if (e != NULL) {
         bool here = lease_to_spend(e, now_ns) >= cost;
         bool denied = !here && is_denied(e, cost, now_ns);
-        if (here || denied || call != NULL) {
+        if (counts && (here || denied || call != NULL)) {
             lease_count(e, cost, now_ns);
         }
         if (here) {
@@ -108,6 +115,9 @@ unsigned lease_ask(struct leases *l, struct store_limit *limit, struct text shar
             done = LEASE_ANSWERED;
         } else if (call != NULL && ask_store(l, s, e, cost, now_ns, call)) {
             done = LEASE_SEND;
+        } else if (call != NULL && is_to_wait(l, e, cost)) {
+            *call = (struct lease_call){.hash = {hash[0], hash[1]}, .id = e->flight};
+            done = LEASE_WAIT;
         }
     }
     lease_unlock(s);
@@ -116,6 +126,27 @@ unsigned lease_ask(struct leases *l, struct store_limit *limit, struct text shar
         done = LEASE_SEND;
     }
     return done;
+}
+
+unsigned lease_ask(struct leases *l, struct store_limit *limit, struct text shard, struct text key,
+                   uint64_t cost, uint64_t now_ns, struct weir_answer *answer,
+                   struct lease_call *call)
+{
+    return ask(l, limit, shard, key, cost, true, now_ns, answer, call);
+}
+
+unsigned lease_ask_again(struct leases *l, struct store_limit *limit, struct text shard,
+                         struct text key, uint64_t cost, uint64_t now_ns,
+                         struct weir_answer *answer, struct lease_call *call)
+{
+    return ask(l, limit, shard, key, cost, false, now_ns, answer, call);
+}
+
+void lease_alone(struct store_limit *limit, struct text shard, struct text key, uint64_t cost,
+                 uint64_t now_ns, struct lease_call *call)
+{
+    const uint64_t hash[2] = {call->hash[0], call->hash[1]};
+    lease_call_plain(limit, shard, key, hash, cost, now_ns, call);
 }
 
 /* ---- looking after them ---- */

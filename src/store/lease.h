@@ -24,7 +24,9 @@
  * half of a lease's life are returned, and all of them when the node ends. L6 A key that has no
  * lease, or a dry one, is asked in the store (the same call decides the question and grants a
  * lease). L7 A limit too small for leases (lease_is_worth()) acts as `exact`, on the same state
- * (store_params_lease()).
+ * (store_params_lease()). L8 While a call that may bring units of a key is out, further questions
+ * of the key wait for it (lease_wait.h) and make none of their own. One that waits has been charged
+ * nothing and holds nothing: when the reply is here it is asked again, as if it came only now.
  *
  * Where the store is dry, it is not asked for each question: a denial stands for what the store
  * said, or deny_cache if that is less; or for the time of 1/64 of the quota and at most 20 ms,
@@ -69,16 +71,27 @@ struct lease_call {
     bool drop;      /* what comes back is not to be spent here, also if it cannot be sent */
 };
 
-enum { LEASE_ANSWERED = 1, LEASE_SEND = 2 };
+enum { LEASE_ANSWERED = 1, LEASE_SEND = 2, LEASE_WAIT = 4 };
 
 /*
  * CHECK of one key. LEASE_ANSWERED: *answer is complete. LEASE_SEND: *call is to be sent; without
- * ANSWERED, the question waits for its reply. With `call` NULL nothing is to be sent: 0 means that
- * the store must be asked, and what else is due is left for lease_next().
+ * ANSWERED, the question waits for its reply. LEASE_WAIT: the call that *call names by its hash and
+ * id, and nothing else of it, is out: wait for it and lease_ask_again(), or lease_alone(). With
+ * `call` NULL nothing is to be sent: 0 means that the store must be asked, and what else is due is
+ * left for lease_next().
  */
 unsigned lease_ask(struct leases *l, struct store_limit *limit, struct text shard, struct text key,
                    uint64_t cost, uint64_t now_ns, struct weir_answer *answer,
                    struct lease_call *call);
+
+/* The same question once more: it is not more demand. */
+unsigned lease_ask_again(struct leases *l, struct store_limit *limit, struct text shard,
+                         struct text key, uint64_t cost, uint64_t now_ns,
+                         struct weir_answer *answer, struct lease_call *call);
+
+/* Of a question that was told to wait, and cannot: the *call that asks for it alone. */
+void lease_alone(struct store_limit *limit, struct text shard, struct text key, uint64_t cost,
+                 uint64_t now_ns, struct lease_call *call);
 
 /* Gives units back that were taken here and nobody used (several limits). False: they are not of a
  * lease that is still there; a REFUND to the store may give them back (lease_stamp()). */

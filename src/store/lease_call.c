@@ -31,6 +31,7 @@ void lease_call_make(struct lease_stripe *s, struct lease_entry *e, uint64_t cos
     }
     call->drop = e->drop;
     e->flight = call->id;
+    e->brings = want != 0;
     e->drop = false;
     list_take(&e->ready);
 }

@@ -37,6 +37,7 @@ struct lease_entry {
     uint64_t over_ns;     /* from then on it is over at the store, too */
     uint64_t life_ns;     /* by which use, demand and idleness are measured */
     uint64_t flight;      /* id of the call that is on its way; 0: none */
+    bool brings;          /* ... which may bring units */
     uint64_t renew_below; /* renewed when less than this is left, ... */
     uint64_t renew_ns;    /* ... or at this time */
     bool drop;            /* to be returned, and not to be spent */

@@ -1,4 +1,4 @@
-/* Calls that questions, leases, exchanges and the heartbeat make. */
+/* Calls that questions, exchanges and the heartbeat make; those of leases are in send_lease.c. */
 #include <stdlib.h>
 
 #include "base/atomic.h"
@@ -6,15 +6,14 @@
 
 #define UNAWAITED_NS (100 * WEIR_MILLISECOND) /* calls that no question waits for */
 
-static uint64_t unawaited(const struct store *s, uint64_t now_ns)
+uint64_t send_unawaited(const struct store *s, uint64_t now_ns)
 {
     uint64_t own_ns = s->shared->options.deadline_ns;
     return now_ns + (own_ns > UNAWAITED_NS ? own_ns : UNAWAITED_NS);
 }
 
-/* s->arguments hold `count` of them. */
-static int send_call(struct store *s, unsigned slot, const struct script *script, unsigned count,
-                     uint64_t deadline_ns, uint64_t now_ns, client_done_fn done, void *arg)
+int send_call(struct store *s, unsigned slot, const struct script *script, unsigned count,
+              uint64_t deadline_ns, uint64_t now_ns, client_done_fn done, void *arg)
 {
     struct client_call call = {.slot = slot,
                                .script = script,
@@ -27,7 +26,7 @@ static int send_call(struct store *s, unsigned slot, const struct script *script
     return client_call(s->client, &call, now_ns, done, arg);
 }
 
-static struct buffer *fresh(struct store *s)
+struct buffer *send_fresh(struct store *s)
 {
     buffer_take(&s->arguments, buffer_len(&s->arguments));
     s->arguments.full = false;
@@ -141,7 +140,7 @@ int send_group(struct group *g, uint64_t now_ns)
     struct store_key keys[WEIR_SEVERAL_MAX];
     unsigned index[WEIR_SEVERAL_MAX];
     size_t n = parts_of(g, parts, keys, index);
-    unsigned count = script_put_arguments(fresh(s), verb_of(g->asking->verb), parts, n);
+    unsigned count = script_put_arguments(send_fresh(s), verb_of(g->asking->verb), parts, n);
     count += put_beyond(&s->arguments, g->asking->pieces, index, n);
     return send_call(s, g->slot, script_for(&s->shared->scripts, parts, n), count, 0, now_ns,
                      on_group, g);
@@ -166,138 +165,48 @@ void send_refund(struct store *s, const struct piece *p, uint64_t stamp_us, uint
                               .cost = p->cost,
                               .time_ns = stamp_us * WEIR_MICROSECOND};
     unsigned slot = s->cluster ? store_slot(part.key) : 0;
-    unsigned count = script_put_arguments(fresh(s), STORE_REFUND, &part, 1);
+    unsigned count = script_put_arguments(send_fresh(s), STORE_REFUND, &part, 1);
     count += put_beyond(&s->arguments, p, &(unsigned){0}, 1);
-    if (send_call(s, slot, script_for(&s->shared->scripts, &part, 1), count, unawaited(s, now_ns),
-                  now_ns, on_refund, s->shared) != 0) {
+    if (send_call(s, slot, script_for(&s->shared->scripts, &part, 1), count,
+                  send_unawaited(s, now_ns), now_ns, on_refund, s->shared) != 0) {
         count_shared(&s->shared->refunds_lost, 1);
     }
 }
 
-/* ---- leases ---- */
-
-/* A call without a question, until it has ended. */
-struct lone {
-    struct store *store;
-    union {
-        struct lease_call lease;
-        struct sync_call sync;
-    } call;
-};
-
-static unsigned slot_of(const struct store *s, const struct store_key *key)
-{
-    return s->cluster ? store_slot(store_key_text(key)) : 0;
-}
-
-static void lease_ended(struct leases *leases, const struct lease_call *call, enum client_end end,
-                        uint64_t now_ns)
-{
-    if (end == CLIENT_NOT_RUN) {
-        lease_unsent(leases, call, now_ns);
-    } else {
-        lease_lost(leases, call, now_ns);
-    }
-}
-
-static void on_lease(void *arg, enum client_end end, const struct store_reply *reply,
-                     uint64_t now_ns)
-{
-    struct group *g = arg;
-    struct leases *leases = g->asking->store->shared->leases;
-    if (end != CLIENT_REPLIED) {
-        lease_ended(leases, g->lease, end, now_ns);
-        group_failed(g, now_ns);
-        return;
-    }
-    int e = lease_reply(leases, g->lease, reply, now_ns, &g->answer);
-    if (e != 0) {
-        group_failed(g, now_ns);
-        return;
-    }
-    struct asking *a = g->asking;
-    g->answer.limit = g->piece;
-    g->stamp_us = lease_stamp(reply);
-    const struct piece *p = &a->pieces[g->piece];
-    part_note(p->limit, p->hash, p->cost, true, &g->answer, now_ns);
-    group_answered(g, now_ns);
-}
-
-static void on_lone_lease(void *arg, enum client_end end, const struct store_reply *reply,
-                          uint64_t now_ns)
-{
-    struct lone *l = arg;
-    struct leases *leases = l->store->shared->leases;
-    if (end == CLIENT_REPLIED) {
-        (void)lease_reply(leases, &l->call.lease, reply, now_ns, NULL);
-    } else {
-        lease_ended(leases, &l->call.lease, end, now_ns);
-    }
-    free(l);
-}
-
-static int put_lease(struct store *s, const struct lease_call *call, uint64_t deadline_ns,
-                     uint64_t now_ns, client_done_fn done, void *arg)
-{
-    unsigned count;
-    lease_put_arguments(call, fresh(s), &count);
-    return send_call(s, slot_of(s, &call->key), lease_script(&s->shared->scripts, call), count,
-                     deadline_ns, now_ns, done, arg);
-}
-
-int send_lease(struct store *s, struct group *g, const struct lease_call *call, uint64_t now_ns)
-{
-    int e = WEIR_ENOMEM;
-    if (g != NULL) {
-        g->lease = malloc(sizeof *g->lease);
-        if (g->lease != NULL) {
-            *g->lease = *call;
-            e = put_lease(s, call, 0, now_ns, on_lease, g);
-        }
-    } else {
-        struct lone *l = malloc(sizeof *l);
-        if (l != NULL) {
-            *l = (struct lone){.store = s, .call.lease = *call};
-            e = put_lease(s, call, unawaited(s, now_ns), now_ns, on_lone_lease, l);
-        }
-        if (e != 0) {
-            free(l);
-        }
-    }
-    if (e != 0) {
-        lease_unsent(s->shared->leases, call, now_ns);
-    }
-    return e;
-}
-
 /* ---- exchanges ---- */
+
+/* One that has not ended. */
+struct exchange {
+    struct store *store;
+    struct sync_call call;
+};
 
 static void on_sync(void *arg, enum client_end end, const struct store_reply *reply,
                     uint64_t now_ns)
 {
-    struct lone *l = arg;
-    struct syncs *syncs = l->store->shared->syncs;
+    struct exchange *x = arg;
+    struct syncs *syncs = x->store->shared->syncs;
     if (end == CLIENT_REPLIED) {
-        (void)sync_reply(syncs, &l->call.sync, reply, now_ns);
+        (void)sync_reply(syncs, &x->call, reply, now_ns);
     } else {
-        sync_lost(syncs, &l->call.sync, now_ns);
+        sync_lost(syncs, &x->call, now_ns);
     }
-    free(l);
+    free(x);
 }
 
 int send_sync(struct store *s, const struct sync_call *call, uint64_t now_ns)
 {
     unsigned count;
-    struct lone *l = malloc(sizeof *l);
+    struct exchange *x = malloc(sizeof *x);
     int e = WEIR_ENOMEM;
-    if (l != NULL) {
-        *l = (struct lone){.store = s, .call.sync = *call};
-        sync_put_arguments(call, fresh(s), &count);
-        e = send_call(s, slot_of(s, &call->key), sync_script(&s->shared->scripts, call), count,
-                      unawaited(s, now_ns), now_ns, on_sync, l);
+    if (x != NULL) {
+        *x = (struct exchange){.store = s, .call = *call};
+        sync_put_arguments(call, send_fresh(s), &count);
+        e = send_call(s, send_slot(s, &call->key), sync_script(&s->shared->scripts, call), count,
+                      send_unawaited(s, now_ns), now_ns, on_sync, x);
     }
     if (e != 0) {
-        free(l);
+        free(x);
         sync_lost(s->shared->syncs, call, now_ns);
     }
     return e;
@@ -320,7 +229,7 @@ void send_beat(struct store *s, uint64_t now_ns)
     struct members *m = &s->shared->members;
     unsigned slot = s->cluster ? store_slot(text_of(m->key)) : 0;
     unsigned count;
-    members_put_arguments(m, fresh(s), &count);
-    (void)send_call(s, slot, script_members(&s->shared->scripts), count, unawaited(s, now_ns),
+    members_put_arguments(m, send_fresh(s), &count);
+    (void)send_call(s, slot, script_members(&s->shared->scripts), count, send_unawaited(s, now_ns),
                     now_ns, on_beat, m);
 }

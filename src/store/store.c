@@ -21,6 +21,7 @@ int store_create(struct store **out, struct store_shared *shared,
     s->shared = shared;
     s->cluster = options->url->kind == STORE_CLUSTER;
     buffer_init(&s->arguments, ARGUMENTS_MAX);
+    send_lease_init(s);
     int e = client_create(&s->client, &s->options, driver, now_ns);
     if (e != 0) {
         free(s);
@@ -189,7 +190,7 @@ static unsigned try_one(struct store *s, const struct remote_question *q, uint64
     bool due; /* this store's tick follows anyway */
     unsigned said = ask_one(q, now_ns, &answer->answer, call, &due);
     if (said == (LEASE_ANSWERED | LEASE_SEND)) {
-        (void)send_lease(s, NULL, call, now_ns);
+        send_lease(s, call, now_ns);
     }
     return said;
 }
@@ -216,8 +217,7 @@ int store_ask(struct store *s, const struct remote_question *q, uint64_t now_ns,
         return WEIR_ENOMEM;
     }
     a->looked = one;
-    bool complete =
-        (said & LEASE_SEND) != 0 ? asking_wait(a, &call, now_ns) : asking_start(a, now_ns);
+    bool complete = said != 0 ? asking_wait(a, said, &call, now_ns) : asking_start(a, now_ns);
     return begun(a, complete, now_ns, answer);
 }
 
@@ -229,12 +229,9 @@ static unsigned send_what_is_due(struct store *s, uint64_t now_ns)
     struct store_shared *shared = s->shared;
     struct lease_call lease;
     struct sync_call sync;
-    unsigned n = 0;
-    for (; n < SENDS_MAX && shared_take(shared, &lease); n++) {
-        (void)send_lease(s, NULL, &lease, now_ns);
-    }
+    unsigned n = send_left(s, SENDS_MAX, now_ns);
     for (; n < SENDS_MAX && lease_next(shared->leases, now_ns, &lease); n++) {
-        (void)send_lease(s, NULL, &lease, now_ns);
+        send_lease(s, &lease, now_ns);
     }
     for (; n < SENDS_MAX && sync_next(shared->syncs, now_ns, &sync); n++) {
         (void)send_sync(s, &sync, now_ns);
@@ -248,11 +245,13 @@ static unsigned send_what_is_due(struct store *s, uint64_t now_ns)
 uint64_t store_tick(struct store *s, uint64_t now_ns)
 {
     unsigned sent = send_what_is_due(s, now_ns);
+    send_lease_tick(s, now_ns);
     uint64_t due_ns = client_tick(s->client, now_ns);
     if (sent == SENDS_MAX) {
         return now_ns;
     }
     due_ns = min_u64(due_ns, lease_due(s->shared->leases));
+    due_ns = min_u64(due_ns, lease_waits_due(&s->waits));
     due_ns = min_u64(due_ns, sync_due(s->shared->syncs));
     return min_u64(due_ns, members_due(&s->shared->members));
 }

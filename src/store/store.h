@@ -7,12 +7,12 @@
  *   store.c      a question, and what is done when nobody asks
  *   asking.c     its parts, by the mode of their limits; several limits; giving back what was taken
  *   part.c       one limit and one key: what is remembered, and what if the store fails
- *   send.c       the calls of all these
+ *   send.c       the calls of all these; send_lease.c: those of leases, and who waits for them
  *   limit.c      limits
  *   shared.c     what the stores of a process share
  *   client.h     calls and their way (of one thread)
  *   script.h     the calls of `exact`
- *   lease.h      `leased`: units taken in advance, spent here
+ *   lease.h      `leased`: units taken in advance, spent here; lease_wait.h: until they are here
  *   sync.h       `synced`: everybody counts, and tells the others every now and then
  *   known.h      what the process remembers of keys: who was denied, how much there was
  *   fallback.h   `on_store_failure: local`

@@ -62,7 +62,8 @@ static void start(struct world *w, unsigned n)
 
 static void standstill(struct world *w, unsigned n)
 {
-    w->nodes[n].paused_us = until(w, 4 * SECOND_US);
+    uint64_t until_us = until(w, 4 * SECOND_US);
+    w->nodes[n].paused_us = max_u64(w->nodes[n].paused_us, until_us);
     TRACE(w, "node %u: stands still until %" PRIu64, n, w->nodes[n].paused_us);
 }
 

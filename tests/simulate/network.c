@@ -60,21 +60,26 @@ static void put_on_way(struct world *w, struct message *m, enum event_kind kind,
     event_put(w, at_us, kind, m->node, m);
 }
 
-void message_send(struct world *w, struct message *m)
+/* By the deadline of whoever waits for it: a question that has waited for another's call before has
+ * less time than others. */
+static uint64_t deadline_of(const struct world *w, const struct message *m)
 {
-    uint64_t deadline_ns = node_ns(w, m->node, w->now_us) + w->plan.deadline_us * 1000;
+    const struct lease_question *q = m->kind == MESSAGE_LEASE ? m->call.lease.question : NULL;
+    return q != NULL ? q->deadline_ns : node_ns(w, m->node, w->now_us) + w->plan.deadline_us * 1000;
+}
+
+bool message_send(struct world *w, struct message *m)
+{
     if (faulty(w) && world_once_in(w, w->plan.refuse_in) && m->kind == MESSAGE_LEASE) {
         /* as if a breaker were open */
         m->references++;
-        m->open = false;
-        w->open -= m->asks;
-        lease_unsent(w->nodes[m->node].leases, &m->call.lease, node_ns(w, m->node, w->now_us));
         message_release(m);
-        return;
+        return false;
     }
     w->result->calls++;
-    event_put(w, node_us(w, m->node, deadline_ns), EVENT_DEADLINE, m->node, m);
+    event_put(w, node_us(w, m->node, deadline_of(w, m)), EVENT_DEADLINE, m->node, m);
     put_on_way(w, m, EVENT_ARRIVE, CUT_REQUESTS);
+    return true;
 }
 
 /* ---- the store ---- */
@@ -85,8 +90,8 @@ static const struct script *put_arguments(struct world *w, const struct message 
     struct buffer *b = &w->arguments;
     buffer_take(b, buffer_len(b));
     if (m->kind == MESSAGE_LEASE) {
-        lease_put_arguments(&m->call.lease, b, count);
-        return lease_script(w->scripts, &m->call.lease);
+        lease_put_arguments(&m->call.lease.call, b, count);
+        return lease_script(w->scripts, &m->call.lease.call);
     }
     if (m->kind == MESSAGE_SYNC) {
         sync_put_arguments(&m->call.sync, b, count);

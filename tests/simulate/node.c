@@ -63,6 +63,9 @@ void node_start(struct world *w, unsigned n)
     if ((leased ? leases_create(&node->leases, KEYS) : syncs_create(&node->syncs, KEYS)) != 0) {
         abort();
     }
+    if (leased) {
+        asked_begin(w, n);
+    }
 }
 
 /* Calls in flight are those of a node that is gone; they are only let go of. */
@@ -76,7 +79,7 @@ static void let_go(struct world *w, unsigned n)
         m->open = false;
         w->open -= m->asks;
         if (m->kind == MESSAGE_LEASE) {
-            lease_lost(w->nodes[n].leases, &m->call.lease, now_ns(w, n));
+            asked_lost(w, m);
         } else if (m->kind == MESSAGE_SYNC) {
             sync_lost(w->nodes[n].syncs, &m->call.sync, now_ns(w, n));
         }
@@ -109,9 +112,8 @@ void node_stop(struct world *w, unsigned n)
 
 /* ---- questions ---- */
 
-/* m: the call by which the store decided it; NULL: decided here, now. */
-static void answered(struct world *w, unsigned n, unsigned subject, uint64_t cost,
-                     const struct weir_answer *a, const struct message *m, bool probe)
+void answered(struct world *w, unsigned n, unsigned subject, uint64_t cost,
+              const struct weir_answer *a, const struct message *m, bool probe)
 {
     const struct subject *s = &w->subjects[subject];
     TRACE(w, "node %u: %s cost %" PRIu64 " -> verdict %d remaining %" PRIu64 "%s", n, s->name, cost,
@@ -138,7 +140,7 @@ static void answered(struct world *w, unsigned n, unsigned subject, uint64_t cos
     }
 }
 
-static void ask_exact(struct world *w, unsigned n, unsigned subject, uint64_t cost, bool probe)
+void ask_exact(struct world *w, unsigned n, unsigned subject, uint64_t cost, bool probe)
 {
     struct message *m = message_make(w, MESSAGE_EXACT, n, subject);
     m->verb = STORE_CHECK;
@@ -147,39 +149,6 @@ static void ask_exact(struct world *w, unsigned n, unsigned subject, uint64_t co
     m->probe = probe;
     w->open++;
     message_send(w, m);
-}
-
-static void send_lease(struct world *w, unsigned n, const struct lease_call *call, unsigned subject,
-                       bool asks, bool probe)
-{
-    struct message *m = message_make(w, MESSAGE_LEASE, n, subject);
-    m->call.lease = *call;
-    m->cost = call->cost;
-    m->asks = asks;
-    m->probe = probe;
-    w->open += asks;
-    TRACE(w, "node %u: sends lease call for %s: cost %" PRIu64 " want %" PRIu64 " back %" PRIu64, n,
-          w->subjects[subject].name, call->cost, call->want, call->back);
-    message_send(w, m);
-}
-
-static void ask_leased(struct world *w, unsigned n, unsigned subject, uint64_t cost, bool probe)
-{
-    const struct subject *s = &w->subjects[subject];
-    struct weir_answer a = {0};
-    struct lease_call call;
-    check_spendable(w, subject, n);
-    unsigned said = lease_ask(w->nodes[n].leases, s->limit, (struct text){NULL, 0},
-                              text_of(s->name), cost, now_ns(w, n), &a, &call);
-    bool done = (said & LEASE_ANSWERED) != 0;
-    if ((said & LEASE_SEND) != 0) {
-        send_lease(w, n, &call, subject, !done, probe && !done);
-    }
-    if (done) {
-        answered(w, n, subject, cost, &a, NULL, probe);
-    } else if ((said & LEASE_SEND) == 0) {
-        ask_exact(w, n, subject, cost, probe); /* as store.c */
-    }
 }
 
 static bool same_window(const struct world *w, const struct store_params *p, uint64_t at_us)
@@ -231,7 +200,7 @@ void node_ask(struct world *w, unsigned n, unsigned subject, uint64_t cost, bool
     w->result->questions++;
     w->subjects[subject].offered += cost;
     if (s->limit->mode == REMOTE_LEASED) {
-        ask_leased(w, n, subject, cost, probe);
+        asked_leased(w, n, subject, cost, probe);
     } else if (s->limit->mode == REMOTE_SYNCED) {
         ask_synced(w, n, subject, cost, probe);
     } else {
@@ -261,7 +230,7 @@ void node_verb(struct world *w, unsigned n, unsigned subject, enum store_verb ve
 
 /* ---- calls that nobody's question made ---- */
 
-static unsigned subject_of(const struct world *w, const struct store_key *key)
+unsigned subject_of(const struct world *w, const struct store_key *key)
 {
     for (unsigned i = 0; i < w->plan.subjects; i++) {
         if (text_equal(store_key_text(&w->subjects[i].key), store_key_text(key))) {
@@ -290,7 +259,8 @@ static void schedule(struct world *w, unsigned n)
 {
     struct node *node = &w->nodes[n];
     bool leased = w->options->mode == REMOTE_LEASED;
-    uint64_t due_ns = leased ? lease_due(node->leases) : sync_due(node->syncs);
+    uint64_t due_ns = leased ? min_u64(lease_due(node->leases), lease_waits_due(&node->waits))
+                             : sync_due(node->syncs);
     if (due_ns <= now_ns(w, n)) {
         world_fail(w, "node %u has something due now, and nothing to do", n);
         return;
@@ -308,10 +278,10 @@ static void schedule(struct world *w, unsigned n)
 void node_pump(struct world *w, unsigned n)
 {
     struct node *node = &w->nodes[n];
-    struct lease_call lease;
     struct sync_call sync;
-    while (node->leases != NULL && lease_next(node->leases, now_ns(w, n), &lease)) {
-        send_lease(w, n, &lease, subject_of(w, &lease.key), false, false);
+    if (node->leases != NULL) {
+        asked_tick(w, n);
+        asked_next(w, n);
     }
     while (node->syncs != NULL && sync_next(node->syncs, now_ns(w, n), &sync)) {
         send_sync(w, n, &sync);
@@ -335,23 +305,6 @@ void node_tick(struct world *w, unsigned n)
 }
 
 /* ---- ends of calls ---- */
-
-static void replied_lease(struct world *w, struct message *m, const struct store_reply *reply)
-{
-    const struct lease_call *call = &m->call.lease;
-    struct subject *s = &w->subjects[m->subject];
-    struct weir_answer a = {.verdict = -1};
-    uint64_t now = now_ns(w, m->node);
-    if (lease_reply(w->nodes[m->node].leases, call, reply, now, m->asks ? &a : NULL) != 0) {
-        world_fail(w, "node %u cannot read the reply to a lease call", m->node);
-    }
-    w->result->leases += reply->integers[SCRIPT_ANSWER_COUNT] > 0;
-    s->q = max_u64(s->q, (uint64_t)reply->integers[SCRIPT_ANSWER_COUNT] + call->keep);
-    if (m->asks) {
-        answered(w, m->node, m->subject, m->cost, &a, m, m->probe);
-    }
-    check_spendable(w, m->subject, m->node);
-}
 
 static void replied_sync(struct world *w, struct message *m, const struct store_reply *reply)
 {
@@ -396,7 +349,7 @@ void node_replied(struct world *w, struct message *m)
     }
     w->open -= m->asks;
     if (m->kind == MESSAGE_LEASE) {
-        replied_lease(w, m, &reply);
+        asked_replied(w, m, &reply);
     } else if (m->kind == MESSAGE_SYNC) {
         replied_sync(w, m, &reply);
     } else {
@@ -414,7 +367,7 @@ void node_lost(struct world *w, struct message *m)
         world_fail(w, "no answer though nothing fails any more");
     }
     if (m->kind == MESSAGE_LEASE) {
-        lease_lost(w->nodes[m->node].leases, &m->call.lease, now_ns(w, m->node));
+        asked_lost(w, m);
     } else if (m->kind == MESSAGE_SYNC) {
         const struct sync_call *call = &m->call.sync;
         bool window = !is_bucket(w->subjects[m->subject].params);

@@ -33,6 +33,26 @@ weir_plant_fleet(leases_are_spent_after_their_end LEASED
     [[    e->expires_ns = call->made_ns + life_ns - life_ns / DRIFT_PART;]]
     [[    e->expires_ns = call->made_ns + 4 * life_ns;]])
 
+weir_plant_fleet(who_has_waited_is_served_of_units_that_are_not_there LEASED
+    [[        bool here = lease_to_spend(e, now_ns) >= cost;]]
+    [[        bool here = lease_to_spend(e, now_ns) >= cost;
+        if (!counts && !here && lease_to_spend(e, now_ns) > 0) {
+            e->left = cost;
+            here = true;
+        }]])
+
+weir_plant_fleet(what_serves_one_who_waited_serves_all LEASED
+    [[    bool helps = f->question == NULL;
+    struct list waiting;]]
+    [[    bool helps = false;
+    struct list waiting;]]
+    [[        if (!replied || ask_again(w, q, helps, now_ns)) {]]
+    [[        if (replied && helps) {
+            *q->answer = (struct weir_answer){.verdict = WEIR_ALLOW, .granted = q->cost};
+            q->state = LEASE_DECIDED;
+        }
+        if (!replied || helps || ask_again(w, q, helps, now_ns)) {]])
+
 weir_plant_fleet(the_bucket_refills_what_is_outstanding LEASED
     [[        u, r = at_least(p, u, r, 0)
         if lease and]] [[        if lease and]])

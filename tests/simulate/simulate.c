@@ -259,8 +259,8 @@ static uint64_t new_after_us(const struct world *w, const struct subject *s)
         uint64_t times = 1 + 2 * max_u64(w->plan.nodes, 8);
         return told_us + slack_us + (is_bucket(p) ? filled_us(p, times) : 3 * p->a);
     }
-    uint64_t calls_us =
-        2 * (w->plan.delay_us + w->plan.jitter_us) + w->plan.slow_us + w->plan.late_us;
+    uint64_t calls_us = 2 * (w->plan.delay_us + w->plan.jitter_us) + w->plan.slow_us +
+                        w->plan.late_us + w->plan.deadline_us; /* who waits asks late */
     return calls_us + slack_us + (is_bucket(p) ? filled_us(p, 1) + life_us(p) : p->a);
 }
 

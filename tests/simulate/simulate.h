@@ -54,6 +54,7 @@ struct simulate_result {
     uint64_t calls;
     uint64_t here;   /* questions that were answered without a call */
     uint64_t leases; /* granted */
+    uint64_t waited; /* questions that were decided by what another's call brought */
     uint64_t faults;
     unsigned nodes;
 };

@@ -38,13 +38,18 @@ static inline void run_seeds(int mode)
         sum.calls += r.calls;
         sum.here += r.here;
         sum.leases += r.leases;
+        sum.waited += r.waited;
         sum.faults += r.faults;
         sum.nodes = r.nodes > sum.nodes ? r.nodes : sum.nodes;
     }
     print_message("%d seeds, up to %u nodes: %" PRIu64 " questions, %" PRIu64
                   " of them allowed without a call, %" PRIu64 " calls, %" PRIu64
-                  " leases granted, %" PRIu64 " faults\n",
-                  SEEDS, sum.nodes, sum.questions, sum.here, sum.calls, sum.leases, sum.faults);
+                  " leases granted, %" PRIu64 " waited for another's call, %" PRIu64 " faults\n",
+                  SEEDS, sum.nodes, sum.questions, sum.here, sum.calls, sum.leases, sum.waited,
+                  sum.faults);
+    if (mode == REMOTE_LEASED) {
+        assert_true(sum.waited > SEEDS); /* or that is not what was tested */
+    }
 }
 
 static inline void run_twice(int mode)

@@ -5,7 +5,7 @@
 #include "base/maths.h"
 #include "simulate/fake_redis.h"
 #include "simulate/simulate.h"
-#include "store/lease.h"
+#include "store/lease_wait.h"
 #include "store/shared.h"
 #include "store/sync.h"
 #include "support/oracle_trace.h"
@@ -148,6 +148,12 @@ struct told {
     uint64_t least;      /* ... and the least of them */
 };
 
+/* For callbacks: whose they are. */
+struct home {
+    struct world *world;
+    unsigned node;
+};
+
 struct node {
     unsigned life; /* how often it was started */
     bool up;
@@ -159,6 +165,8 @@ struct node {
     uint64_t cut_us;    /* parted from the store until; */
     int cut;            /* enum cut */
     struct leases *leases;
+    struct lease_waits waits;
+    struct home home;
     struct syncs *syncs;
     struct told told[SUBJECTS_MAX];
 };
@@ -190,7 +198,7 @@ struct message {
     enum store_verb verb; /* MESSAGE_EXACT */
     uint64_t time_ns;
     union {
-        struct lease_call lease;
+        struct lease_flight lease;
         struct sync_call sync;
     } call;
     size_t reply_len;
@@ -293,7 +301,22 @@ void event_put(struct world *w, uint64_t at_us, enum event_kind kind, unsigned n
                struct message *message);
 bool event_next(struct world *w, struct event *out);
 
+/* ---- asked.c: questions of `leased` ---- */
+
+void asked_begin(struct world *w, unsigned node); /* a node's life */
+void asked_leased(struct world *w, unsigned node, unsigned subject, uint64_t cost, bool probe);
+void asked_replied(struct world *w, struct message *m, const struct store_reply *reply);
+void asked_lost(struct world *w, struct message *m);
+void asked_tick(struct world *w, unsigned node);
+void asked_next(struct world *w, unsigned node); /* calls that nobody's question has made */
+
 /* ---- node.c ---- */
+
+unsigned subject_of(const struct world *w, const struct store_key *key);
+/* The answer to a question. m: the call by which the store decided it; NULL: decided here, now. */
+void answered(struct world *w, unsigned node, unsigned subject, uint64_t cost,
+              const struct weir_answer *a, const struct message *m, bool probe);
+void ask_exact(struct world *w, unsigned node, unsigned subject, uint64_t cost, bool probe);
 
 void node_start(struct world *w, unsigned n);
 uint64_t at_once(const struct world *w, unsigned subject, uint64_t units);
@@ -313,7 +336,7 @@ void node_pump(struct world *w, unsigned n);
 
 struct message *message_make(struct world *w, enum message_kind kind, unsigned node,
                              unsigned subject);
-void message_send(struct world *w, struct message *m);
+bool message_send(struct world *w, struct message *m); /* false: refused, and m is gone */
 void message_release(struct message *m);
 void network_arrive(struct world *w, struct message *m);
 void network_reply(struct world *w, struct message *m);

@@ -248,6 +248,10 @@ bool fleet_ask(struct fleet *f, unsigned node, uint64_t cost)
     f->asked += cost;
     unsigned said =
         lease_ask(n->leases, &f->limit, NO_SHARD, THE_KEY, cost, node_now(f, n), &answer, &call);
+    if (said == LEASE_WAIT) { /* nobody waits here: the call that is out may be one that is lost */
+        lease_alone(&f->limit, NO_SHARD, THE_KEY, cost, node_now(f, n), &call);
+        said = LEASE_SEND;
+    }
     bool here = (said & LEASE_ANSWERED) != 0;
     bool yes = here && answer.verdict == WEIR_ALLOW;
     if (yes) {

@@ -114,7 +114,7 @@ __attribute__((unused)) static uint64_t spendable(void)
         if ((said & LEASE_SEND) != 0) {
             lease_lost(leases, &call, now);
         }
-        if (said == LEASE_SEND || answer.verdict != WEIR_ALLOW) {
+        if ((said & LEASE_ANSWERED) == 0 || answer.verdict != WEIR_ALLOW) {
             return units;
         }
         units++;

@@ -26,6 +26,7 @@ static struct {
     unsigned count;
     int refuse; /* what client_call() says */
     unsigned lease_says;
+    uint64_t lease_id; /* of the calls that it makes, which are for a lease; 0: they are not */
     int lease_error;
     struct weir_answer lease_answer;
     struct weir_answer sync_answer;
@@ -130,11 +131,29 @@ unsigned lease_ask(struct leases *l, struct store_limit *limit, struct text shar
                    struct lease_call *call)
 {
     *answer = fake.lease_answer;
-    *call = (struct lease_call){.limit = limit, .cost = cost};
+    *call = (struct lease_call){.limit = limit,
+                                .cost = cost,
+                                .id = fake.lease_id,
+                                .want = fake.lease_id,
+                                .made_ns = now_ns};
     if ((fake.lease_says & LEASE_SEND) != 0) {
         store_limit_hold(limit);
     }
     return fake.lease_says;
+}
+
+unsigned lease_ask_again(struct leases *l, struct store_limit *limit, struct text shard,
+                         struct text key, uint64_t cost, uint64_t now_ns,
+                         struct weir_answer *answer, struct lease_call *call)
+{
+    return lease_ask(l, limit, shard, key, cost, now_ns, answer, call);
+}
+
+void lease_alone(struct store_limit *limit, struct text shard, struct text key, uint64_t cost,
+                 uint64_t now_ns, struct lease_call *call)
+{
+    *call = (struct lease_call){.limit = limit, .cost = cost};
+    store_limit_hold(limit);
 }
 
 bool lease_refund(struct leases *l, const struct store_limit *limit, struct text shard,

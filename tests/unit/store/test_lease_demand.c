@@ -26,14 +26,17 @@ static void a_lease_is_renewed_before_it_is_dry_by_one_call(void **state)
     assert_int_equal(answer.remaining, 500 + 99);
 }
 
-static void questions_go_to_the_store_while_the_one_call_is_on_its_way(void **state)
+static void questions_wait_for_the_one_call_that_is_on_its_way_or_ask_alone(void **state)
 {
     (void)ask(1);
     lease_unsent(leases, &call, now);
     assert_int_equal(ask(1), LEASE_SEND);
     assert_int_not_equal(call.id, 0);
     struct lease_call first = call;
-    assert_int_equal(ask(1), LEASE_SEND);
+    assert_int_equal(ask(1), LEASE_WAIT);
+    assert_int_equal(call.id, first.id);
+    assert_memory_equal(call.hash, first.hash, sizeof call.hash);
+    lease_alone(&limit, NO_SHARD, ALICE, 1, now, &call);
     assert_int_equal(call.id, 0);
     assert_int_equal(call.want, 0);
     struct store_reply r = reply_of(WEIR_ALLOW, 500, 0, 0, 0, 0, false);
@@ -349,7 +352,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_lease_is_renewed_before_it_is_dry_by_one_call),
-        TEST(questions_go_to_the_store_while_the_one_call_is_on_its_way),
+        TEST(questions_wait_for_the_one_call_that_is_on_its_way_or_ask_alone),
         TEST(a_size_follows_the_demand),
         TEST(a_key_that_is_rarely_asked_for_takes_out_no_lease),
         TEST(units_that_nobody_uses_are_returned_after_half_a_life),
