@@ -3,15 +3,16 @@
  * call.
  *
  * While the master stands, one Sentinel is asked about it, every second. In doubt (the master is not
- * known, its connection has ended, it was READONLY, that Sentinel has gone or names another) all are
- * asked at once, every 100 ms, until a master stands that one of them names.
+ * known, its connection has ended, it was READONLY or had NOREPLICAS, that Sentinel has gone or names
+ * another) all are asked at once, every 100 ms, until a master stands that one of them names.
  *
  * They are asked, and +switch-master is not subscribed to: a message can be missed (a connection that
  * breaks, a Sentinel that is cut off), so asking would be needed all the same; and a connection that
  * has subscribed takes no questions, which makes two for each thread of each node. What it costs: a
  * master that was replaced while its own connection stayed is used for up to a second more. That can
  * only be one that the Sentinels do not reach, since Redis ends the connections of clients when it is
- * made a replica; and such a one stops by itself within min-replicas-max-lag.
+ * made a replica; and such a one stops by itself, with min-replicas-to-write, soon after
+ * min-replicas-max-lag (docs/FLEET.md).
  *
  * A Sentinel that is cut off tells of long ago. So of the answers since doubts began those that name
  * another count against those that name the present one: it is replaced if there are more, and, as long
@@ -27,7 +28,7 @@
 
 #define ASK_AGAIN WEIR_SECOND
 #define ASK_IN_DOUBT (100 * WEIR_MILLISECOND)
-#define DOUBT_AFTER_READONLY WEIR_SECOND
+#define DOUBT_AFTER_REFUSAL WEIR_SECOND
 
 struct watcher {
     struct client_link *link;
@@ -382,8 +383,10 @@ static enum topology_next refused(struct topology *t, struct client_link *link, 
                         client_link_name(link));
         return TOPOLOGY_END;
     }
-    if (reply->refusal == STORE_READONLY && link == t->master) {
-        t->doubt_ns = now_ns + DOUBT_AFTER_READONLY;
+    /* Without replicas it may be cut off from them, together with the one Sentinel that is asked. */
+    bool doubtful = reply->refusal == STORE_READONLY || reply->refusal == STORE_NOREPLICAS;
+    if (doubtful && link == t->master) {
+        t->doubt_ns = now_ns + DOUBT_AFTER_REFUSAL;
         ask_role(t, link);
         doubt(t, now_ns);
     }

@@ -261,6 +261,28 @@ static void a_readonly_master_is_doubted_and_the_call_goes_to_the_next(void **st
     assert_int_equal(a.end, CLIENT_REPLIED);
 }
 
+/* It is cut off from its replica, together with the Sentinel that is asked; two others have chosen. */
+static void a_master_without_replicas_is_replaced_if_most_sentinels_say_so(void **state)
+{
+    struct world_call a;
+    settle();
+    assert_int_equal(world_call(w, &a, "alice", w->now + WORLD_MS), 0);
+    world_flush(w, FIRST);
+    world_say(w, FIRST, "-NOREPLICAS Not enough good replicas to write.\r\n");
+    assert_int_equal(a.end, CLIENT_NOT_RUN);
+    names(0, 1001);
+    sentinel_comes_back(1);
+    names(1, 1002);
+    sentinel_comes_back(2);
+    world_tick(w);
+    assert_int_equal(w->count, 4);
+    names(2, 1002);
+    world_tick(w);
+    assert_int_equal(w->sockets[SECOND].port, 1002);
+    up_as(SECOND, MASTER);
+    assert_master_is(SECOND);
+}
+
 static void a_name_that_no_sentinel_knows_is_told(void **state)
 {
     sentinel_up(0);
@@ -327,6 +349,7 @@ int main(void)
         IN_WORLD(a_master_that_stands_is_replaced_only_if_most_sentinels_say_so),
         IN_WORLD(the_replies_of_a_master_that_was_replaced_still_count),
         IN_WORLD(a_readonly_master_is_doubted_and_the_call_goes_to_the_next),
+        IN_WORLD(a_master_without_replicas_is_replaced_if_most_sentinels_say_so),
         IN_WORLD(a_name_that_no_sentinel_knows_is_told),
         IN_WORLD(a_sentinel_that_is_away_is_no_trouble_while_another_is_there),
         IN_WORLD(a_sentinel_that_has_gone_is_replaced_by_another),
