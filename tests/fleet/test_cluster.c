@@ -15,13 +15,16 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "store/key.h"
+#include "support/failover_lag.h"
+#include "support/failover_ledger.h"
 #include "support/fleet_crowd.h"
 #include "support/redis_world.h"
 
 #define DEADLINE (50 * WEIR_MILLISECOND)
 #define PLENTY 1000000
-#define SLOT 1000 /* of a primary that no test kills */
+#define SLOT 1000
 
 static struct redis_world world;
 static struct crowd *crowd;
@@ -46,6 +49,7 @@ static int end_crowd(void **state)
         crowd_end(crowd);
         crowd = NULL;
     }
+    failover_end();
     return 0;
 }
 
@@ -191,6 +195,7 @@ static struct crowd_options start_on_all_primaries(void)
 {
     struct crowd_options o = options_for(PLENTY);
     o.deadline_ns = DEADLINE;
+    o.grants = PLENTY;
     add_keys(&o, SLOT, 1);
     add_keys(&o, STORE_SLOTS / 2, 1);
     add_keys(&o, STORE_SLOTS - 1, 1);
@@ -199,18 +204,36 @@ static struct crowd_options start_on_all_primaries(void)
     return o;
 }
 
+/* As the replica of who has taken its place. */
+static void start_again(int old, unsigned slot)
+{
+    redis_node_restart_empty(&world.node[old]);
+    int now = redis_world_await_owner(&world, slot, old);
+    assert_true(redis_world_await_replica(&world, now));
+}
+
 static void a_killed_primary_is_replaced_by_its_replica(void **state)
 {
     struct crowd_options o = start_on_all_primaries();
     int old = redis_world_owner(&world, STORE_SLOTS - 1);
     redis_node_kill(&world.node[old]);
+    uint64_t died_ns = clock_monotonic_ns();
     uint64_t ms = crowd_await_answer(crowd, 2);
     print_message("  kill -9: its slots answer again after %" PRIu64 " ms, ", ms);
     print_message("everybody after %" PRIu64 " ms more\n", crowd_await_everybody(crowd));
     assert_bounds(&o, "killed primary");
-    redis_node_restart_empty(&world.node[old]);
-    int now = redis_world_await_owner(&world, STORE_SLOTS - 1, old);
-    assert_true(redis_world_await_replica(&world, now));
+    struct ledger l = ledger_of(crowd, 2, died_ns);
+    ledger_print(&l, "kill -9");
+    assert_true(l.kept > 0 && l.again <= l.lost && l.lost <= l.within);
+    start_again(old, STORE_SLOTS - 1);
+}
+
+/* The same as in test_failover.c, where Sentinels watch. */
+static void the_extra_is_what_was_granted_within_the_lag_and_at_most_the_limit(void **state)
+{
+    int old = redis_world_owner(&world, SLOT);
+    failover_with_lag(&world, old, redis_world_replica_of(&world, old), SLOT);
+    start_again(old, SLOT);
 }
 
 static void a_primary_that_stood_still_is_not_asked_when_it_goes_on(void **state)
@@ -244,6 +267,8 @@ int main(void)
         cmocka_unit_test_teardown(a_primary_that_gives_its_place_away_costs_no_answer, end_crowd),
         cmocka_unit_test_teardown(a_replica_is_enough_to_find_the_primaries, end_crowd),
         cmocka_unit_test_teardown(a_killed_primary_is_replaced_by_its_replica, end_crowd),
+        cmocka_unit_test_teardown(
+            the_extra_is_what_was_granted_within_the_lag_and_at_most_the_limit, end_crowd),
         cmocka_unit_test_teardown(a_primary_that_stood_still_is_not_asked_when_it_goes_on,
                                   end_crowd),
     };

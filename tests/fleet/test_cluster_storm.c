@@ -4,7 +4,8 @@
  *
  * One Cluster, and one fault after the other, by chance: primaries that die, stand still and give their
  * place away, slots that move, while a fleet asks. Whatever happens, nothing is charged that was neither
- * admitted nor left without a reply, and no answer takes ten deadlines.
+ * admitted nor left without a reply, no answer takes ten deadlines, and a primary that is replaced takes
+ * no more with it than it has granted within the lag.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -15,7 +16,9 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "store/key.h"
+#include "support/failover_ledger.h"
 #include "support/fleet_crowd.h"
 #include "support/oracle_trace.h"
 #include "support/redis_world.h"
@@ -41,10 +44,14 @@ static void await_pair(unsigned slot)
     } while (owner < 0 || redis_world_replica_of(&world, owner) < 0);
 }
 
+/* When a primary has granted its last; 0: none has gone. */
+static uint64_t died_ns;
+
 static void kill_primary(unsigned slot)
 {
     int old = redis_world_owner(&world, slot);
     redis_node_kill(&world.node[old]);
+    died_ns = clock_monotonic_ns();
     assert_true(redis_world_await_owner(&world, slot, old) >= 0);
     redis_node_restart_empty(&world.node[old]);
 }
@@ -53,6 +60,7 @@ static void hold_primary(unsigned slot)
 {
     int old = redis_world_owner(&world, slot);
     redis_node_pause(&world.node[old]);
+    died_ns = clock_monotonic_ns();
     assert_true(redis_world_await_owner(&world, slot, old) >= 0);
     redis_node_resume(&world.node[old]);
 }
@@ -83,8 +91,12 @@ static const struct {
 
 static void start_crowd(unsigned round)
 {
-    struct crowd_options o = {
-        .url = world.url, .nodes = 2, .threads = 2, .deadline_ns = DEADLINE, .quota = PLENTY};
+    struct crowd_options o = {.url = world.url,
+                              .nodes = 2,
+                              .threads = 2,
+                              .deadline_ns = DEADLINE,
+                              .quota = PLENTY,
+                              .grants = PLENTY};
     for (unsigned i = 0; i < sizeof slots / sizeof slots[0]; i++) {
         crowd_key_in_slot(slots[i], round, o.keys[o.key_count++]);
     }
@@ -92,7 +104,14 @@ static void start_crowd(unsigned round)
     crowd_await_progress(crowd, 500);
 }
 
-static void judge(const char *what)
+static void judge_lost(unsigned key, const char *what)
+{
+    struct ledger l = ledger_of(crowd, key, died_ns);
+    ledger_print(&l, what);
+    assert_true(l.again <= l.lost && l.lost <= l.within);
+}
+
+static void judge(const char *what, unsigned key)
 {
     uint64_t ms = crowd_await_everybody(crowd);
     crowd_halt(crowd);
@@ -104,6 +123,9 @@ static void judge(const char *what)
                   t.slowest_ns / WEIR_MILLISECOND);
     assert_true(charged <= t.admitted + t.unknown);
     assert_true(t.slowest_ns <= 10 * DEADLINE);
+    if (died_ns != 0) {
+        judge_lost(key, what);
+    }
     crowd_end(crowd);
     crowd = NULL;
 }
@@ -115,10 +137,11 @@ static void fault_after_fault_nothing_is_charged_twice(void **state)
     for (unsigned round = 0; round < ROUNDS; round++) {
         size_t i = (size_t)oracle_between(&g, 0, sizeof faults / sizeof faults[0] - 1);
         start_crowd(round);
-        unsigned slot = slots[oracle_between(&g, 0, 2)];
-        faults[i].happen(slot);
-        await_pair(slot);
-        judge(faults[i].name);
+        unsigned key = (unsigned)oracle_between(&g, 0, 2);
+        died_ns = 0;
+        faults[i].happen(slots[key]);
+        await_pair(slots[key]);
+        judge(faults[i].name, key);
     }
 }
 

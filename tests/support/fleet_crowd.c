@@ -37,6 +37,8 @@ struct crowd {
     uint64_t halt;
     struct crowd_key keys[CROWD_KEYS_MAX];
     struct crowd_tally tally; /* but unknown and resent */
+    struct crowd_grant *grants;
+    uint64_t granted; /* places of them that are taken */
 };
 
 static void die(const char *what)
@@ -60,17 +62,33 @@ static void raise_to(uint64_t *value, uint64_t to)
 
 /* ---- asking ---- */
 
+static void remember(struct crowd *c, const struct crowd_grant *grant)
+{
+    if (c->options.grants == 0) {
+        return;
+    }
+    uint64_t place = fetch_add(&c->granted, 1);
+    if (place >= c->options.grants) {
+        die("more admissions than can be remembered");
+    }
+    c->grants[place] = *grant;
+}
+
 static void note(struct crowd_thread *t, unsigned key, const struct weir_answer *a,
                  uint64_t begin_ns)
 {
     struct crowd *c = t->crowd;
-    raise_to(&c->tally.slowest_ns, clock_monotonic_ns() - begin_ns);
+    uint64_t now_ns = clock_monotonic_ns();
+    raise_to(&c->tally.slowest_ns, now_ns - begin_ns);
     if ((a->flags & WEIR_FLAG_DEGRADED) != 0) {
         (void)fetch_add(&c->tally.degraded, 1);
         nap(); /* while the store is away, answers come at once */
         return;
     }
     bool admitted = a->verdict == WEIR_ALLOW;
+    if (admitted) {
+        remember(c, &(struct crowd_grant){c->options.quota - a->remaining, key, begin_ns, now_ns});
+    }
     (void)fetch_add(admitted ? &c->tally.admitted : &c->tally.denied, 1);
     (void)fetch_add(&c->keys[key].admitted, admitted);
     raise_to(&c->keys[key].answered_ns, begin_ns);
@@ -141,6 +159,10 @@ struct crowd *crowd_start(const struct crowd_options *options)
         die("too many");
     }
     c->options = *options;
+    c->grants = calloc(options->grants + 1, sizeof *c->grants);
+    if (c->grants == NULL) {
+        die("memory");
+    }
     for (unsigned i = 0; i < options->nodes; i++) {
         open_node(c, i);
     }
@@ -171,6 +193,7 @@ void crowd_end(struct crowd *c)
         weir_fleet_limit_close(c->limits[i]);
         weir_fleet_close(c->fleets[i]);
     }
+    free(c->grants);
     free(c);
 }
 
@@ -193,6 +216,12 @@ struct crowd_tally crowd_tally(struct crowd *c)
 uint64_t crowd_admitted(struct crowd *c, unsigned key)
 {
     return load_relaxed(&c->keys[key].admitted);
+}
+
+const struct crowd_grant *crowd_grants(const struct crowd *c, size_t *count)
+{
+    *count = c->granted;
+    return c->grants;
 }
 
 /* Until *answered_ns is behind begin_ns. */

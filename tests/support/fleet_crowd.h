@@ -28,6 +28,7 @@ struct crowd_options {
     unsigned threads;     /* of each node */
     uint64_t deadline_ns; /* 0: 2 s */
     uint64_t quota;       /* of each key */
+    size_t grants;        /* so many admissions are remembered one by one; 0: none */
     unsigned key_count;
     char keys[CROWD_KEYS_MAX][16];
 };
@@ -39,6 +40,14 @@ struct crowd_tally { /* of all keys; by the store or else degraded */
     uint64_t unknown; /* of their calls */
     uint64_t resent;
     uint64_t slowest_ns; /* the longest that a question took */
+};
+
+/* An admission by the store. Nothing refills, so what remains tells which unit of the key it was. */
+struct crowd_grant {
+    uint64_t unit; /* 1 is the first */
+    unsigned key;
+    uint64_t asked_ns; /* CLOCK_MONOTONIC */
+    uint64_t answered_ns;
 };
 
 struct crowd;
@@ -61,6 +70,10 @@ void crowd_await_progress(struct crowd *c, uint64_t units);
 
 /* What the store says: units of the key that are gone. */
 uint64_t crowd_charged(struct crowd *c, unsigned key);
+
+/* Those of a crowd that has halted, in no order; how many: *count. More than there was room for end the
+ * test. */
+const struct crowd_grant *crowd_grants(const struct crowd *c, size_t *count);
 
 /* A key that lives in a slot of a Cluster: the n-th of them. */
 void crowd_key_in_slot(unsigned slot, unsigned n, char key[16]);

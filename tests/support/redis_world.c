@@ -87,7 +87,7 @@ static void put_common_options(struct redis_node *n, const struct redis_world_op
     put_option(n, "hz", "100");
     if (o != NULL && o->min_replicas) {
         put_option(n, "min-replicas-to-write", "1");
-        put_option(n, "min-replicas-max-lag", "1");
+        put_option(n, "min-replicas-max-lag", "2");
     }
     for (size_t i = 0; o != NULL && o->extra != NULL && o->extra[i] != NULL; i++) {
         redis_node_option(n, "%s", o->extra[i]);

@@ -29,7 +29,7 @@ struct redis_world {
 
 struct redis_world_options {
     unsigned down_ms;         /* down-after-milliseconds, cluster-node-timeout; 0: 1000 */
-    bool min_replicas;        /* min-replicas-to-write 1, min-replicas-max-lag 1 */
+    bool min_replicas;        /* min-replicas-to-write 1, min-replicas-max-lag 2 */
     const char *const *extra; /* options of all nodes but Sentinels, NULL-terminated; may be NULL */
 };
 
