@@ -3,9 +3,9 @@
  * node that answers, and from each MOVED.
  *
  * The map is asked for again, by one question at a time, when something says that it is old: MOVED,
- * CLUSTERDOWN, READONLY, a connection that has ended or cannot be made, a slot that nobody has. The
- * next question follows 50 ms behind an answer at the earliest, and as long as a primary cannot be
- * reached in longer and longer steps up to 0.8 s, each time of another node.
+ * CLUSTERDOWN, READONLY, NOREPLICAS, a connection that has ended or cannot be made, a slot that nobody
+ * has. The next question follows 50 ms behind an answer at the earliest, and as long as a primary cannot
+ * be reached, or its breaker is open, in longer and longer steps up to 0.8 s, each time of another node.
  *
  * The hosts of the URL are where to begin: before there is a map, and when no node answers. They are
  * asked, and closed if they turn out to be no primaries; the nodes are known by the names that they give
@@ -372,6 +372,7 @@ static enum topology_next refused(struct topology *t, struct client_link *link, 
     case STORE_CLUSTERDOWN:
     case STORE_READONLY:
     case STORE_MASTERDOWN:
+    case STORE_NOREPLICAS: /* it may be cut off, and not know yet that it is none */
         refresh(t, now_ns);
         return TOPOLOGY_PAUSE;
     default:

@@ -10,6 +10,7 @@
  */
 #include "store/breaker.h"
 #include "store/link.h"
+#include "store/topology.h"
 
 #define LOOK_EVERY WEIR_SECOND
 
@@ -29,10 +30,18 @@ static int write_nothing(struct client_link *link, struct text key, client_answe
 }
 
 /* MOVED is such an answer, and WRONGTYPE: what comes behind the question whether anybody may write. */
-static bool is_willing(const struct text *reply)
+static bool is_willing(const struct text *reply, struct store_reply *out)
 {
-    struct store_reply r;
-    return store_reply_read(*reply, &r) == STORE_REPLY && !store_is_failure(r.refusal);
+    return store_reply_read(*reply, out) == STORE_REPLY && !store_is_failure(out->refusal);
+}
+
+/* It may have been replaced meanwhile, and while its breaker is open there are no calls to learn that by. */
+static void tell_topology(struct client_link *link, const struct store_reply *refusal,
+                          uint64_t now_ns)
+{
+    struct client *c = link->client;
+    struct client_link *to = NULL;
+    (void)c->ops->refused(c->topology, link, 0, refusal, now_ns, &to);
 }
 
 /* ---- for the breaker ---- */
@@ -63,16 +72,20 @@ static void on_pong(void *arg, struct client_link *link, const struct text *repl
 static void on_written(void *arg, struct client_link *link, const struct text *reply,
                        uint64_t now_ns)
 {
+    struct store_reply r = {.refusal = STORE_REFUSED_NOT};
     (void)arg;
     if (reply == NULL || !link->probing) {
         return;
     }
-    bool good = is_willing(reply);
+    bool good = is_willing(reply, &r);
     if (good) {
         link_well(link);
         breaker_well(link->breaker, now_ns);
     }
     judge(link, good, now_ns);
+    if (store_is_failure(r.refusal)) {
+        tell_topology(link, &r, now_ns);
+    }
 }
 
 void link_probe(struct client_link *link, uint64_t now_ns)
@@ -93,9 +106,10 @@ void link_probe(struct client_link *link, uint64_t now_ns)
 static void on_looked(void *arg, struct client_link *link, const struct text *reply,
                       uint64_t now_ns)
 {
+    struct store_reply r;
     (void)arg;
     link->looking = false;
-    if (reply != NULL && is_willing(reply)) {
+    if (reply != NULL && is_willing(reply, &r)) {
         link_well(link);
         breaker_well(link->breaker, now_ns);
     }

@@ -4,7 +4,8 @@
  *
  * While the master stands, one Sentinel is asked about it, every second. In doubt (the master is not
  * known, its connection has ended, it was READONLY or had NOREPLICAS, that Sentinel has gone or names
- * another) all are asked at once, every 100 ms, until a master stands that one of them names.
+ * another) all are asked at once, every 100 ms, until a master stands, and takes calls, that one of them
+ * names.
  *
  * They are asked, and +switch-master is not subscribed to: a message can be missed (a connection that
  * breaks, a Sentinel that is cut off), so asking would be needed all the same; and a connection that
@@ -121,15 +122,16 @@ static void doubt(struct topology *t, uint64_t now_ns)
     }
 }
 
-/* The master stands, and a Sentinel names it: that one is enough from now on. */
+/* The master stands and takes calls, and a Sentinel names it: that one is enough from now on. */
 static void settle(struct topology *t, uint64_t now_ns)
 {
-    if (t->keeper != NULL || !stands(t) || now_ns < t->doubt_ns) {
+    bool good = stands(t) && !client_link_is_hopeless(t->master);
+    if (t->keeper != NULL || !good || now_ns < t->doubt_ns) {
         return;
     }
     for (size_t i = 0; i < t->count && t->keeper == NULL; i++) {
-        bool good = client_link_is_ready(t->watchers[i].link) && names(&t->watchers[i], t->master);
-        t->keeper = good ? &t->watchers[i] : NULL;
+        bool sure = client_link_is_ready(t->watchers[i].link) && names(&t->watchers[i], t->master);
+        t->keeper = sure ? &t->watchers[i] : NULL;
     }
     for (size_t i = 0; i < t->count && t->keeper != NULL; i++) {
         if (t->keeper != &t->watchers[i]) {

@@ -46,7 +46,8 @@ struct topology_ops {
      * behind this. May be called within client_link_drop(). */
     void (*gone)(struct topology *t, struct client_link *link, uint64_t now_ns);
 
-    /* A call of this slot was refused there (never NOSCRIPT: that is the client's). */
+    /* A call of this slot was refused there (never NOSCRIPT: that is the client's); or a probe, of no slot,
+     * for which nothing follows from what is returned. */
     enum topology_next (*refused)(struct topology *t, struct client_link *link, unsigned slot,
                                   const struct store_reply *reply, uint64_t now_ns,
                                   struct client_link **to);

@@ -262,6 +262,50 @@ static void a_primary_that_is_lost_is_asked_about_until_another_has_its_slots(vo
     answers(2, &b);
 }
 
+#define NOREPLICAS "-NOREPLICAS Not enough good replicas to write.\r\n"
+
+/* Who is asked for the map, of two nodes; the second refuses what it is asked besides. */
+static unsigned await_question_of_two(void)
+{
+    for (unsigned ms = 0; ms < 2000; ms++) {
+        if (is_asked(0)) {
+            return 0;
+        }
+        world_flush(w, 1);
+        const char *line = world_heard(w, 1);
+        if (strcmp(line, "CLUSTER SLOTS") == 0) {
+            return 1;
+        }
+        if (line[0] != 0) {
+            world_say(w, 1, NOREPLICAS);
+        }
+        world_pass(w, 1 * WORLD_MS);
+    }
+    fail();
+    return 0;
+}
+
+/* It is cut off from its replica, and no call goes there any more; then the others have chosen. */
+static void a_primary_without_replicas_is_asked_about_until_another_has_its_slots(void **state)
+{
+    struct world_call calls[5];
+    know_two();
+    world_pass(w, 100 * WORLD_MS);
+    for (unsigned i = 0; i < 5; i++) {
+        send_to(&calls[i], high, 1, 1);
+    }
+    for (unsigned i = 0; i < 5; i++) {
+        world_say(w, 1, NOREPLICAS);
+        assert_int_equal(calls[i].end, CLIENT_NOT_RUN);
+    }
+    assert_int_equal(world_call(w, &calls[0], high, 0), WEIR_EIO);
+    for (unsigned i = 0; i < 5; i++) {
+        says_map(await_question_of_two(), "a", 1, 2);
+    }
+    says_map(await_question_of_two(), "a", 1, 3);
+    assert_int_equal(w->sockets[2].port, 3);
+}
+
 static void nodes_that_leave_are_closed_when_their_replies_have_had_time(void **state)
 {
     struct world_call a;
@@ -353,6 +397,7 @@ int main(void)
         IN_WORLD(tryagain_and_clusterdown_pause_a_call_within_its_deadline),
         IN_WORLD(nodes_that_send_a_call_to_and_fro_get_pauses),
         IN_WORLD(a_primary_that_is_lost_is_asked_about_until_another_has_its_slots),
+        IN_WORLD(a_primary_without_replicas_is_asked_about_until_another_has_its_slots),
         IN_WORLD(nodes_that_leave_are_closed_when_their_replies_have_had_time),
         IN_WORLD(what_is_no_map_changes_nothing_and_is_asked_again),
         IN_WORLD(a_slot_that_nobody_has_is_refused_at_once),

@@ -261,15 +261,33 @@ static void a_readonly_master_is_doubted_and_the_call_goes_to_the_next(void **st
     assert_int_equal(a.end, CLIENT_REPLIED);
 }
 
+#define NOREPLICAS "-NOREPLICAS Not enough good replicas to write.\r\n"
+
+/* All that the first master is asked, by calls or by the client itself. */
+static void refuse(void)
+{
+    world_flush(w, FIRST);
+    for (const char *line = world_heard(w, FIRST); line[0] != 0; line = world_heard(w, FIRST)) {
+        world_say(w, FIRST, strcmp(line, "ROLE") == 0 ? MASTER : NOREPLICAS);
+        world_flush(w, FIRST);
+    }
+}
+
+static void refuse_calls(unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct world_call a;
+        assert_int_equal(world_call(w, &a, "alice", w->now + WORLD_MS), 0);
+        refuse();
+        assert_int_equal(a.end, CLIENT_NOT_RUN);
+    }
+}
+
 /* It is cut off from its replica, together with the Sentinel that is asked; two others have chosen. */
 static void a_master_without_replicas_is_replaced_if_most_sentinels_say_so(void **state)
 {
-    struct world_call a;
     settle();
-    assert_int_equal(world_call(w, &a, "alice", w->now + WORLD_MS), 0);
-    world_flush(w, FIRST);
-    world_say(w, FIRST, "-NOREPLICAS Not enough good replicas to write.\r\n");
-    assert_int_equal(a.end, CLIENT_NOT_RUN);
+    refuse_calls(1);
     names(0, 1001);
     sentinel_comes_back(1);
     names(1, 1002);
@@ -281,6 +299,54 @@ static void a_master_without_replicas_is_replaced_if_most_sentinels_say_so(void 
     assert_int_equal(w->sockets[SECOND].port, 1002);
     up_as(SECOND, MASTER);
     assert_master_is(SECOND);
+}
+
+/* The others choose only later, when its breaker is open and it gets no calls any more. */
+static void a_master_that_refuses_is_doubted_as_long_as_it_does(void **state)
+{
+    settle();
+    refuse_calls(5);
+    sentinel_comes_back(1);
+    sentinel_comes_back(2);
+    for (unsigned i = 0; i < 50; i++) {
+        names(0, 1001);
+        names(1, 1001);
+        names(2, 1001);
+        world_pass(w, 100 * WORLD_MS);
+        refuse(); /* a probe */
+    }
+    names(1, 1002);
+    names(2, 1002);
+    world_tick(w);
+    assert_int_equal(w->sockets[SECOND].port, 1002);
+    up_as(SECOND, MASTER);
+    assert_master_is(SECOND);
+}
+
+/* Calls of another thread were refused, none of this one. */
+static void a_probe_that_is_refused_makes_the_sentinels_be_asked(void **state)
+{
+    static struct client_world other;
+    settle();
+    world_start(&other, "redis-sentinel://s:1,s:2,s:3/m", breakers);
+    w = &other;
+    settle();
+    w = &world;
+    refuse_calls(5);
+    w = &other;
+    unsigned before = w->sockets[1].attempts;
+    for (unsigned ms = 0; !w->sockets[FIRST].woken; ms++) {
+        assert_true(ms < 6000);
+        world_pass(w, WORLD_MS);
+        if (is_asked(0)) {
+            world_say(w, 0, "*2\r\n$1\r\na\r\n$4\r\n1001\r\n");
+        }
+    }
+    refuse();
+    world_pass(w, 10 * WORLD_MS);
+    assert_int_equal(w->sockets[1].attempts, before + 1);
+    world_stop(&other);
+    w = &world;
 }
 
 static void a_name_that_no_sentinel_knows_is_told(void **state)
@@ -350,6 +416,8 @@ int main(void)
         IN_WORLD(the_replies_of_a_master_that_was_replaced_still_count),
         IN_WORLD(a_readonly_master_is_doubted_and_the_call_goes_to_the_next),
         IN_WORLD(a_master_without_replicas_is_replaced_if_most_sentinels_say_so),
+        IN_WORLD(a_master_that_refuses_is_doubted_as_long_as_it_does),
+        IN_WORLD(a_probe_that_is_refused_makes_the_sentinels_be_asked),
         IN_WORLD(a_name_that_no_sentinel_knows_is_told),
         IN_WORLD(a_sentinel_that_is_away_is_no_trouble_while_another_is_there),
         IN_WORLD(a_sentinel_that_has_gone_is_replaced_by_another),
