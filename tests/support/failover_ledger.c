@@ -85,6 +85,7 @@ struct ledger ledger_of(const struct crowd *c, unsigned key, uint64_t died_ns)
         die("the new master has granted nothing", 0);
     }
     struct ledger l = {.by_old = old.count, .by_new = new.count, .kept = new.at[0].unit - 1};
+    l.last = old.count > 0 ? old.at[old.count - 1].unit : 0;
     uint64_t since_ns = heard_ns(&old, l.kept, died_ns);
     l.lag_ns = sub_floor0(died_ns, since_ns);
     for (size_t i = 0; i < old.count; i++) {

@@ -16,6 +16,7 @@
 struct ledger {
     uint64_t by_old; /* units granted */
     uint64_t by_new;
+    uint64_t last; /* the highest that the old one granted */
     uint64_t kept; /* as much as the new master knew of */
     uint64_t lost;
     uint64_t again;
