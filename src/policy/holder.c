@@ -128,6 +128,13 @@ static int open_at_fleet(struct weir_fleet *fleet, const struct rule *rule,
     return remote_ops(fleet)->open(fleet, &spec, limit, error);
 }
 
+/*
+ * A limit of the fleet keeps all numbers that it has had, 350 bytes each: somebody may still be deciding by
+ * them. So that reloads do not make it grow for ever (some 90 KB at most), it is made anew after so many of
+ * them: its keys' state is in the store, and the new one goes on with it.
+ */
+#define CHANGES_MAX 256
+
 /* Of a limit of the fleet: what can be opened with new numbers can be changed to them. */
 static bool can_change(const struct ruleset *set, const struct holder *holder,
                        const struct rule *rule, const struct variant *variant)
@@ -136,6 +143,9 @@ static bool can_change(const struct ruleset *set, const struct holder *holder,
     const struct setting *wanted = variant->setting;
     if (holder->remote == NULL) {
         return weir_change_check(holder->limiter, wanted->rate.count, wanted->burst, NULL) == 0;
+    }
+    if (holder->changes >= CHANGES_MAX) {
+        return false;
     }
     if (open_at_fleet(set->fleet, rule, variant, &probe, NULL) != 0) {
         return false;
@@ -177,6 +187,7 @@ void holder_change(const struct change *change)
         if (holder->ops->change(holder->remote, &o, NULL) != 0) {
             return; /* out of memory: the old numbers stay, and the next reload sees them */
         }
+        holder->changes++;
     } else {
         /* Cannot fail: weir_change_check() has said so, and nobody else changes it. */
         (void)weir_change(holder->limiter, wanted->rate.count, wanted->burst, NULL);

@@ -51,6 +51,7 @@ struct holder {
     uint64_t references;
     uint64_t missing; /* written by whoever asks, rarely */
     uint64_t shadow_denied;
+    unsigned changes; /* of a limit of the fleet, to other numbers */
     struct state_file file;
     const struct state *state; /* NULL: in memory */
 };

@@ -62,6 +62,26 @@ static void new_numbers_are_a_change_of_the_same_limit(void **state)
     faked_end(&w);
 }
 
+/* Which has kept them all. */
+static void a_limit_whose_numbers_change_for_ever_is_made_anew_at_times(void **state)
+{
+    struct out_world w;
+    unsigned most = 0;
+    faked_begin(&w, SMALL);
+    for (unsigned i = 1; i <= 600; i++) {
+        char yaml[80];
+        (void)snprintf(yaml, sizeof yaml, "limits: [{name: l, key: [user], rate: %u/h}]", 2 + i);
+        reload_well(&w, yaml);
+        const struct fake_limit *limit = fake_find(&w.fleet, "l");
+        assert_int_equal(limit->spec.options.count, 2 + i);
+        assert_null(limit->next); /* the old one has gone */
+        most = limit->changes > most ? limit->changes : most;
+    }
+    assert_in_range(most, 100, 256);
+    assert_int_equal(faked_settle(&w, "user=u")->answer.verdict, WEIR_ALLOW);
+    faked_end(&w);
+}
+
 static void what_cannot_be_changed_is_opened_anew(void **state)
 {
     static const char *const others[] = {
@@ -472,6 +492,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_limit_that_stays_is_handed_on),
         cmocka_unit_test(new_numbers_are_a_change_of_the_same_limit),
+        cmocka_unit_test(a_limit_whose_numbers_change_for_ever_is_made_anew_at_times),
         cmocka_unit_test(what_cannot_be_changed_is_opened_anew),
         cmocka_unit_test(a_limit_may_be_shared_and_no_longer),
         cmocka_unit_test(what_the_fleet_refuses_is_told_where_the_file_says_it),
