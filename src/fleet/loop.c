@@ -287,10 +287,21 @@ static int start_thread(pthread_t *id, void *(*run)(void *), void *arg)
     return e;
 }
 
+/* A wake that is still on its way may show `stop` to the loop before ours is sent. It ends all the same only
+ * behind fleet_remove_thread(), which needs the lock: until then there is somebody to wake. */
+static void stop_own(struct fleet_loop *l)
+{
+    struct fleet_thread *t = l->thread;
+    struct weir_fleet *f = t->fleet;
+    (void)pthread_mutex_lock(&f->lock);
+    store_release(&l->stop, 1);
+    (void)uv_async_send(&t->wake);
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
 static void close_own(struct fleet_loop *l)
 {
-    store_release(&l->stop, 1);
-    (void)uv_async_send(&l->thread->wake);
+    stop_own(l);
     uv_sem_wait(&l->ended);
     if (l->lingers) {
         (void)pthread_detach(l->id);

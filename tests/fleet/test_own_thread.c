@@ -422,6 +422,19 @@ static int stop_redis(void **state)
     return 0;
 }
 
+/* Which may end the loop before the wake of the close itself is sent. */
+static void a_fleet_may_be_closed_while_a_wake_is_on_its_way(void **state)
+{
+    for (int i = 0; i < 200; i++) {
+        struct weir_fleet *fleet = fleet_open_at("redis:///no/such/socket", 0, WEIR_MILLISECOND);
+        struct weir_fleet_limit_options o = fleet_hourly("closed", 10);
+        struct weir_fleet_limit *limit = fleet_limit_of(fleet, &o);
+        assert_int_equal(weir_fleet_refund(limit, "k", 1, 1, NULL, NULL), 0);
+        weir_fleet_limit_close(limit);
+        weir_fleet_close(fleet);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -435,6 +448,7 @@ int main(void)
         cmocka_unit_test(what_the_queue_cannot_take_is_answered_without_the_store),
         cmocka_unit_test(a_forked_child_may_close_the_fleet_and_the_parent_goes_on),
         cmocka_unit_test(the_statistics_know_the_calls),
+        cmocka_unit_test(a_fleet_may_be_closed_while_a_wake_is_on_its_way),
     };
     return cmocka_run_group_tests(tests, start_redis, stop_redis);
 }
