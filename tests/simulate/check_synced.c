@@ -16,7 +16,8 @@
  * ran, did not know of. A refund lowers x when it runs, down to nothing at most: as the state, which is
  * the more careful the less of it is told. What a dead node has not told is taken from both sides. When
  * data is lost, x begins anew: all that is admitted later is told later. A clock that is set ahead makes x
- * less, as the state, and what a node knows not less than that; one that is set back makes the state more.
+ * less, as the state, and what a node knows not less than that; one that is set back makes the state more,
+ * until that is cut to a full bucket.
  *
  * Of windows in the same way: what a node has admitted in a window, by the store's time, and what its last
  * exchange, if it ran in that window, knew of others, is at most the quota, also at the window's edges
@@ -35,10 +36,15 @@ static bool is_sure(const struct world *w, const struct subject *s)
     return w->options->mode == REMOTE_SYNCED && is_bucket(s->params);
 }
 
+static void lower(struct subject *s, i128 time)
+{
+    s->level = s->level > time ? s->level - time : 0;
+    s->cut = s->cut > time ? s->cut - time : 0;
+}
+
 static void level_to_now(struct world *w, struct subject *s)
 {
-    i128 passed = (i128)(w->now_us - s->level_us) * STORE_PARTS;
-    s->level = s->level > passed ? s->level - passed : 0;
+    lower(s, (i128)(w->now_us - s->level_us) * STORE_PARTS);
     s->level_us = w->now_us;
 }
 
@@ -47,6 +53,7 @@ void level_lost(struct world *w, unsigned subject)
 {
     struct subject *s = &w->subjects[subject];
     s->level = 0;
+    s->cut = 0;
     s->level_us = w->now_us;
     s->losses++;
 }
@@ -54,13 +61,17 @@ void level_lost(struct world *w, unsigned subject)
 void level_step(struct world *w, unsigned subject, int64_t step_us)
 {
     struct subject *s = &w->subjects[subject];
-    i128 gives = (i128)step_us * STORE_PARTS;
+    i128 full = (i128)(s->params->quota + s->params->max_debt) * unit_parts(s->params);
     if (!is_bucket(s->params)) {
         s->losses++;
         return;
     }
     level_to_now(w, s);
-    s->level = s->level > gives ? s->level - (gives > 0 ? gives : 0) : 0;
+    if (step_us > 0) {
+        lower(s, (i128)step_us * STORE_PARTS);
+    } else {
+        s->cut = s->cut < full ? s->cut : full;
+    }
 }
 
 bool is_unaware(const struct world *w, unsigned subject, unsigned node)
@@ -76,8 +87,7 @@ void level_give(struct world *w, unsigned subject, uint64_t units)
         return;
     }
     level_to_now(w, s);
-    i128 given = (i128)units * unit_parts(s->params);
-    s->level = s->level > given ? s->level - given : 0;
+    lower(s, (i128)units * unit_parts(s->params));
 }
 
 /* ---- windows, at every admission ---- */
@@ -131,11 +141,28 @@ static void window_take(struct world *w, struct subject *s, unsigned node, struc
 
 /* ---- both ---- */
 
+/* What a clock that was set back adds cannot be told from a debt: when a node has said that it was, both
+ * are cut to a full bucket, as of then. */
+static void forgive(struct world *w, const struct message *m)
+{
+    struct subject *s = &w->subjects[m->subject];
+    i128 unit = unit_parts(s->params);
+    level_to_now(w, s);
+    if (s->level > s->cut) {
+        uint64_t units = (uint64_t)((s->level - s->cut + unit - 1) / unit);
+        extra_put(w, m->subject, EXTRA_GIVEN, units, 0);
+        s->level = s->cut;
+    }
+}
+
 /* Those of a life that is over are not looked for: the store then knows more than is counted. */
 void level_ran(struct world *w, struct message *m)
 {
     struct subject *s = &w->subjects[m->subject];
     struct told *t = &w->nodes[m->node].told[m->subject];
+    if (m->kind == MESSAGE_SYNC && m->call.sync.set_back) {
+        forgive(w, m);
+    }
     if (m->kind != MESSAGE_SYNC || m->life != w->nodes[m->node].life || !w->nodes[m->node].up) {
         return;
     }
@@ -158,6 +185,7 @@ void level_take(struct world *w, unsigned subject, unsigned node, uint64_t units
     }
     level_to_now(w, s);
     s->level += (i128)units * unit_parts(s->params);
+    s->cut += (i128)units * unit_parts(s->params);
     uint64_t others = s->admitted - s->gone - (t->admitted - units);
     uint64_t unheard = others - t->heard;
     i128 most = (i128)(s->params->quota + unheard) * unit_parts(s->params);

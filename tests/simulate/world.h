@@ -117,6 +117,8 @@ struct subject {
     size_t blocks_n;
     /* `synced`, of buckets: check_synced.c */
     i128 level;
+    i128
+        cut; /* what it would be without the debt that it had when the store's clock was set back */
     uint64_t level_us;
     uint64_t ran;   /* units of all nodes, in exchanges that the store has run */
     uint64_t gone;  /* units that nobody will tell: their node died */
