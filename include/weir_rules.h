@@ -351,7 +351,7 @@ struct weir_rules_found {
     /* A limit that a fleet decides; there is no limiter then. For who knows the fleet's insides: */
     void *remote;                  /* NULL: decided here */
     struct weir_rules_value shard; /* `shard_by`; at NULL: the key itself */
-    int consistency;               /* enum weir_rules_consistency: that by which it is decided */
+    int consistency;               /* enum weir_rules_consistency, as the rules say it */
     unsigned reserved;
 };
 
@@ -438,8 +438,9 @@ struct weir_rules_limit {
     uint64_t shadow_denied; /* would have been denied; peeks do not count */
     int switched;           /* to shadow, by weir_rules_shadow_set() */
     unsigned reserved;
-    const char *rate;     /* count and period_ns as the file may say them: "100/min" */
-    int consistency;      /* enum weir_rules_consistency: that by which it is decided */
+    const char *rate; /* count and period_ns as the file may say them: "100/min" */
+    int consistency;  /* enum weir_rules_consistency: that by which it is decided, so `exact` of one
+                       * that is too small for leases */
     int on_store_failure; /* 0 local, 1 open, 2 closed */
     /* What this process has asked of a limit that a fleet decides. Of `stats` then allowed, denied,
      * never and keys are filled in (leased, synced: those that are kept here), the rest is 0: */
