@@ -13,9 +13,7 @@
 
 #include "base/clock.h"
 #include "support/fleet_open.h"
-#include "support/redis_world.h"
-
-static struct redis_world world;
+#include "support/redis_alone.h"
 
 struct tally {
     unsigned answered, allowed, denied, degraded, errors;
@@ -162,18 +160,6 @@ static void closing_answers_what_is_out(void **state)
     weir_fleet_close(fleet);
     assert_int_equal(t.answered, 100);
     assert_int_equal(t.errors, 0);
-}
-
-static int start_redis(void **state)
-{
-    redis_world_alone(&world, NULL);
-    return 0;
-}
-
-static int stop_redis(void **state)
-{
-    redis_world_stop(&world);
-    return 0;
 }
 
 int main(void)

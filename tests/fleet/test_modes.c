@@ -12,9 +12,7 @@
 
 #include "base/clock.h"
 #include "support/fleet_open.h"
-#include "support/redis_world.h"
-
-static struct redis_world world;
+#include "support/redis_alone.h"
 
 static struct weir_fleet_limit *open_limit(struct weir_fleet *fleet, int consistency,
                                            const char *name, uint64_t count, uint64_t period_ns)
@@ -184,18 +182,6 @@ static void a_closed_fleet_has_told_what_it_admitted(void **state)
     assert_true(hears_of_it(limit[1], "k", 500000));
     weir_fleet_limit_close(limit[1]);
     weir_fleet_close(fleet[1]);
-}
-
-static int start_redis(void **state)
-{
-    redis_world_alone(&world, NULL);
-    return 0;
-}
-
-static int stop_redis(void **state)
-{
-    redis_world_stop(&world);
-    return 0;
 }
 
 int main(void)

@@ -15,9 +15,7 @@
 
 #include "base/atomic.h"
 #include "support/fleet_open.h"
-#include "support/redis_world.h"
-
-static struct redis_world world;
+#include "support/redis_alone.h"
 
 /* ---- answers that come later ---- */
 
@@ -408,18 +406,6 @@ static void the_statistics_know_the_calls(void **state)
     assert_int_equal(weir_fleet_stats_read(NULL, &s), WEIR_EINVAL);
     weir_fleet_limit_close(limit);
     weir_fleet_close(fleet);
-}
-
-static int start_redis(void **state)
-{
-    redis_world_alone(&world, NULL);
-    return 0;
-}
-
-static int stop_redis(void **state)
-{
-    redis_world_stop(&world);
-    return 0;
 }
 
 /* Which may end the loop before the wake of the close itself is sent. */

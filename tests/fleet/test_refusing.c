@@ -15,13 +15,11 @@
 
 #include "base/clock.h"
 #include "support/fleet_open.h"
-#include "support/redis_world.h"
+#include "support/redis_alone.h"
 
 #define DEADLINE_NS (50 * WEIR_MILLISECOND)
 #define STEADY_NS (300 * WEIR_MILLISECOND) /* three times the first probe's most */
 #define PATIENCE_NS (20 * WEIR_SECOND)
-
-static struct redis_world world;
 
 static void say_ok(const char *command)
 {
@@ -128,18 +126,6 @@ static void what_finds_out_writes_nothing(void **state)
                         "5");
     assert_string_equal(redis_node_run(n, "GET some"), "12345");
     assert_string_not_equal(redis_node_run(n, "PTTL some"), "-1");
-}
-
-static int start_redis(void **state)
-{
-    redis_world_alone(&world, NULL);
-    return 0;
-}
-
-static int stop_redis(void **state)
-{
-    redis_world_stop(&world);
-    return 0;
 }
 
 int main(void)

@@ -13,9 +13,7 @@
 #include <weir_rules.h>
 
 #include "support/fleet_open.h"
-#include "support/redis_world.h"
-
-static struct redis_world world;
+#include "support/redis_alone.h"
 
 static const char text[] =
     "limits:\n"
@@ -111,18 +109,6 @@ static void questions_that_are_out_when_rules_and_fleet_close_are_answered(void 
     redis_node_resume(&world.node[0]);
     assert_int_equal(in.answered, N);
     assert_int_equal(in.errors, 0);
-}
-
-static int start_redis(void **state)
-{
-    redis_world_alone(&world, NULL);
-    return 0;
-}
-
-static int stop_redis(void **state)
-{
-    redis_world_stop(&world);
-    return 0;
 }
 
 int main(void)

@@ -2,64 +2,11 @@
  * Answers that come later: replies keep their order, whatever the order of the answers; clients that
  * leave, servers that end, and pipelines without an end do no harm.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include "support/server_fleet.h"
-#include "support/threads_run.h"
-
-static const char rules[] =
-    "limits:\n"
-    "  - {name: api, when: {path: /api}, key: [user], rate: 100/day, consistency: exact}\n"
-    "  - {name: here, key: [user], when: {path: /here}, rate: 1000000/day, consistency: local}\n"
-    "  - {name: quiet, key: [user], when: {path: /quiet}, rate: 1/day, consistency: exact,\n"
-    "     shadow: true}\n";
-
-static struct slow_scene *scene;
-
-static int start(void **state)
-{
-    scene = calloc(1, sizeof *scene);
-    slow_start(scene, rules, NULL);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    slow_stop(scene);
-    free(scene);
-    return 0;
-}
-
-static void sleep_ms(unsigned ms)
-{
-    struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
-    (void)nanosleep(&t, NULL);
-}
+#include "server/deferred_story.h"
 
 /* ---- RESP ---- */
-
-static void say_check(struct server_client *c, unsigned cost)
-{
-    char words[64];
-    (void)snprintf(words, sizeof words, "WEIR.CHECK api alice COST %u", cost);
-    assert_true(server_say(c, words));
-}
-
-static void get_check(struct server_client *c, unsigned cost)
-{
-    char expected[128];
-    (void)snprintf(expected, sizeof expected, "['allow' 'api' 1000000 %u 0 0 0 '']", cost);
-    assert_string_equal(server_reply(c), expected);
-}
 
 static void a_reply_waits_for_its_answer(void **state)
 {
@@ -411,19 +358,16 @@ static void a_server_may_end_with_questions_that_nobody_waits_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_reply_waits_for_its_answer, start, stop),
-        cmocka_unit_test_setup_teardown(a_pipeline_of_64_has_64_questions_out, start, stop),
-        cmocka_unit_test_setup_teardown(replies_keep_their_order_whatever_the_order_of_the_answers,
-                                        start, stop),
-        cmocka_unit_test_setup_teardown(
-            a_reply_is_of_the_protocol_that_was_spoken_when_it_was_asked_for, start, stop),
-        cmocka_unit_test_setup_teardown(a_pipeline_without_an_end_is_read_as_far_as_the_bound,
-                                        start, stop),
-        cmocka_unit_test_setup_teardown(what_waits_behind_a_question_is_bounded, start, stop),
-        cmocka_unit_test_setup_teardown(clients_may_leave_at_any_time, start, stop),
-        cmocka_unit_test_setup_teardown(answers_that_nobody_waits_for_are_counted, start, stop),
-        cmocka_unit_test_setup_teardown(who_has_said_all_still_gets_the_replies, start, stop),
-        cmocka_unit_test_setup_teardown(an_end_waits_for_the_replies_before_it, start, stop),
+        TEST(a_reply_waits_for_its_answer),
+        TEST(a_pipeline_of_64_has_64_questions_out),
+        TEST(replies_keep_their_order_whatever_the_order_of_the_answers),
+        TEST(a_reply_is_of_the_protocol_that_was_spoken_when_it_was_asked_for),
+        TEST(a_pipeline_without_an_end_is_read_as_far_as_the_bound),
+        TEST(what_waits_behind_a_question_is_bounded),
+        TEST(clients_may_leave_at_any_time),
+        TEST(answers_that_nobody_waits_for_are_counted),
+        TEST(who_has_said_all_still_gets_the_replies),
+        TEST(an_end_waits_for_the_replies_before_it),
         cmocka_unit_test(who_waits_for_the_store_is_not_idle),
         cmocka_unit_test(a_server_that_ends_answers_what_is_out),
         cmocka_unit_test(a_server_may_end_with_questions_that_nobody_waits_for),
