@@ -36,6 +36,12 @@ static bool is_sure(const struct world *w, const struct subject *s)
     return w->options->mode == REMOTE_SYNCED && is_bucket(s->params);
 }
 
+static i128 at_most_full(const struct subject *s, i128 level)
+{
+    i128 full = (i128)(s->params->quota + s->params->max_debt) * unit_parts(s->params);
+    return level < full ? level : full;
+}
+
 static void lower(struct subject *s, i128 time)
 {
     s->level = s->level > time ? s->level - time : 0;
@@ -61,7 +67,6 @@ void level_lost(struct world *w, unsigned subject)
 void level_step(struct world *w, unsigned subject, int64_t step_us)
 {
     struct subject *s = &w->subjects[subject];
-    i128 full = (i128)(s->params->quota + s->params->max_debt) * unit_parts(s->params);
     if (!is_bucket(s->params)) {
         s->losses++;
         return;
@@ -70,7 +75,7 @@ void level_step(struct world *w, unsigned subject, int64_t step_us)
     if (step_us > 0) {
         lower(s, (i128)step_us * STORE_PARTS);
     } else {
-        s->cut = s->cut < full ? s->cut : full;
+        s->cut = at_most_full(s, s->cut);
     }
 }
 
@@ -142,12 +147,13 @@ static void window_take(struct world *w, struct subject *s, unsigned node, struc
 /* ---- both ---- */
 
 /* What a clock that was set back adds cannot be told from a debt: when a node has said that it was, both
- * are cut to a full bucket, as of then. */
+ * are cut to a full bucket, as of now; or as of when somebody saw that no debt is so large. */
 static void forgive(struct world *w, const struct message *m)
 {
     struct subject *s = &w->subjects[m->subject];
     i128 unit = unit_parts(s->params);
     level_to_now(w, s);
+    s->cut = at_most_full(s, s->cut);
     if (s->level > s->cut) {
         uint64_t units = (uint64_t)((s->level - s->cut + unit - 1) / unit);
         extra_put(w, m->subject, EXTRA_GIVEN, units, 0);
