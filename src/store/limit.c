@@ -35,7 +35,8 @@ static int check_mode(const struct remote_spec *spec, struct weir_error *error)
     return 0;
 }
 
-/* Nodes must agree on what a key's state means: by the numbers alone, whoever is there just now. */
+/* By the numbers alone, whoever is there just now: or limits would come and go between leased and exact with
+ * nodes. What a state means does not depend on it (store_params_lease()). */
 static int mode_of(const struct store_shared *s, int mode, const struct store_params *params)
 {
     uint64_t nodes = s->options.fleet_size != 0 ? s->options.fleet_size : 1;

@@ -8,6 +8,7 @@
  *   sync_view.c   what a node knows of one key, and decides by that
  *   sync_rows.h   the algorithms: sync_bucket.c, sync_window.c
  *   sync_table.c  the keys, and which one is due
+ *   sync_bound.c  the bound below, and how much a key may owe
  *   lua/sync.lua  the store's side: a verb of the scripts of `exact`, on the same state
  *
  * Y1  A decision is made here, at once, by the last total and what this node has admitted since.
@@ -64,7 +65,7 @@ struct syncs;
 int syncs_create(struct syncs **y, uint64_t keys);
 void syncs_destroy(struct syncs *y);
 
-/* The secret of the hashes is made of `seed`, so that runs of a simulator repeat. Before the first
+/* The secret of the hashes is made of `seed`, so that runs of a test repeat. Before the first
  * question. */
 void syncs_seed(struct syncs *y, uint64_t seed);
 
