@@ -1,23 +1,8 @@
-/* Who may do what, over RESP and HTTP, and where a server listens without secrets. */
-#include <netdb.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/socket.h>
+/* Who may do what, over RESP and HTTP. Where a server listens without secrets: test_access_listen.c. */
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/atomic.h"
-#include "server/access.h"
-#include "server/worker.h"
-#include "support/server_client.h"
-#include "support/server_http.h"
-
-static const char rules[] = "limits: [{name: api, key: [user], rate: 1000/day}]\n";
+#include "server/access_story.h"
 
 #define CHECK "{\"limit\":\"api\",\"key\":\"alice\"}"
 
@@ -40,15 +25,6 @@ static int make_file(void **state)
 static int remove_file(void **state)
 {
     return unlink(file);
-}
-
-static struct access *secrets(const char *check, const char *admin)
-{
-    struct access_sources from = {.text = {[ROLE_CHECK] = check, [ROLE_ADMIN] = admin}};
-    struct weir_error error = {0};
-    struct access *access = NULL;
-    assert_int_equal(access_open(&access, &from, &error), 0);
-    return access;
 }
 
 static uint64_t refused(const struct server *server)
@@ -74,11 +50,6 @@ static void stop(struct server_world *w)
     struct access *access = w->server.options.access;
     server_world_stop(w);
     access_close(access);
-}
-
-static bool starts(const char *reply, const char *with)
-{
-    return strncmp(reply, with, strlen(with)) == 0;
 }
 
 static void nothing_but_four_commands_before_a_secret(void **state)
@@ -379,122 +350,6 @@ static void ten_wrong_secrets_end_an_http_connection_too(void **state)
     access_close(o.access);
 }
 
-/* ---- listening ---- */
-
-/* What server_start() says; "" if it starts. */
-static const char *try_start(enum server_protocol p, const char *address, struct access *access,
-                             bool insecure)
-{
-    static struct weir_error error;
-    struct server server = {.options = {.listen = {"off", "off", "off"},
-                                        .threads = 1,
-                                        .connections = 10,
-                                        .access = access,
-                                        .insecure = insecure}};
-    server.options.listen[p] = address;
-    error.text[0] = 0;
-    assert_int_equal(
-        weir_rules_open_text(&server.rules, "test", rules, sizeof rules - 1, NULL, NULL), 0);
-    if (server_start(&server, &error) == 0) {
-        server_stop(&server);
-    } else {
-        assert_int_equal(error.code, WEIR_EINVAL);
-    }
-    weir_rules_close(server.rules);
-    return error.text;
-}
-
-/* The smallest of systems do not know the name. */
-static bool has_localhost(void)
-{
-    struct addrinfo *found = NULL;
-    bool has = getaddrinfo("localhost", NULL, NULL, &found) == 0;
-    if (has) {
-        freeaddrinfo(found);
-    }
-    return has;
-}
-
-static void beyond_this_machine_a_secret_is_needed(void **state)
-{
-    struct access *check = secrets("c", NULL);
-    struct access *admin = secrets(NULL, "a");
-    const char *why = try_start(PROTOCOL_RESP, "0.0.0.0:0", NULL, false);
-    assert_true(starts(why, "resp is to listen on 0.0.0.0:"));
-    assert_non_null(strstr(why, "beyond this machine, and there are no check secrets: give "
-                                "--check-secrets FILE or WEIR_CHECK_SECRETS, listen on "
-                                "127.0.0.1, or say --insecure"));
-    assert_true(starts(try_start(PROTOCOL_HTTP, "0.0.0.0:0", admin, false), "http is to listen"));
-    assert_string_equal(try_start(PROTOCOL_RESP, "0.0.0.0:0", check, false), "");
-    assert_string_equal(try_start(PROTOCOL_HTTP, "0.0.0.0:0", check, false), "");
-    assert_string_equal(try_start(PROTOCOL_HTTP, "0.0.0.0:0", NULL, true), "");
-    assert_string_equal(try_start(PROTOCOL_RESP, "127.7.7.7:0", NULL, false), "");
-    if (has_localhost()) {
-        assert_string_equal(try_start(PROTOCOL_RESP, "localhost:0", NULL, false), "");
-    }
-    char local[64];
-    (void)snprintf(local, sizeof local, "unix:/tmp/weir-access-%d.sock", (int)getpid());
-    assert_string_equal(try_start(PROTOCOL_RESP, local, NULL, false), "");
-    access_close(check);
-    access_close(admin);
-}
-
-/* Who may only look there sees rules, and keys of clients. */
-static void operators_beyond_this_machine_need_secrets_of_both_roles(void **state)
-{
-    struct access *check = secrets("c", NULL);
-    struct access *admin = secrets(NULL, "a");
-    struct access *both = secrets("c", "a");
-    const char *why = try_start(PROTOCOL_ADMIN, "0.0.0.0:0", admin, false);
-    assert_non_null(strstr(why, "there are no check secrets: give --check-secrets FILE"));
-    why = try_start(PROTOCOL_ADMIN, "0.0.0.0:0", check, false);
-    assert_non_null(strstr(why, "there are no admin secrets: give --admin-secrets FILE"));
-    assert_string_equal(try_start(PROTOCOL_ADMIN, "0.0.0.0:0", both, false), "");
-    assert_string_equal(try_start(PROTOCOL_ADMIN, "127.0.0.1:0", admin, false), "");
-    access_close(check);
-    access_close(admin);
-    access_close(both);
-}
-
-static void the_same_holds_for_ipv6(void **state)
-{
-    struct weir_error error;
-    int fd;
-    if (listener_open("[::1]:0", LISTENER_ALONE, &fd, &error) != 0) {
-        skip(); /* this machine has none */
-    }
-    (void)close(fd);
-    assert_true(
-        starts(try_start(PROTOCOL_HTTP, "[::]:0", NULL, false), "http is to listen on [::]:"));
-    assert_string_equal(try_start(PROTOCOL_RESP, "[::1]:0", NULL, false), "");
-    assert_string_equal(try_start(PROTOCOL_RESP, "[::ffff:127.0.0.1]:0", NULL, false), "");
-}
-
-static void a_socket_that_was_handed_over_is_judged_by_its_address(void **state)
-{
-    struct access *check = secrets("c", NULL);
-    struct access *admin = secrets("c", "a");
-    struct server_options o = {.access = check};
-    struct weir_error error = {0};
-    int fd;
-    assert_int_equal(listener_open("0.0.0.0:0", LISTENER_ALONE, &fd, &error), 0);
-    int sockets[PROTOCOLS] = {-1, -1, -1};
-    assert_int_equal(exposure_check(&o, sockets, &error), 0);
-    sockets[PROTOCOL_RESP] = fd;
-    assert_int_equal(exposure_check(&o, sockets, &error), 0);
-    sockets[PROTOCOL_ADMIN] = fd;
-    assert_int_equal(exposure_check(&o, sockets, &error), WEIR_EINVAL);
-    assert_true(starts(error.text, "admin is to listen on 0.0.0.0:"));
-    assert_non_null(strstr(error.text, "--admin-secrets FILE"));
-    o.access = admin;
-    assert_int_equal(exposure_check(&o, sockets, &error), 0);
-    o = (struct server_options){.insecure = true};
-    assert_int_equal(exposure_check(&o, sockets, &error), 0);
-    (void)close(fd);
-    access_close(check);
-    access_close(admin);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -509,10 +364,6 @@ int main(void)
         cmocka_unit_test(a_field_that_is_too_long_to_be_a_secret_is_wrong),
         cmocka_unit_test(what_is_open_needs_no_secret_and_ignores_a_wrong_one),
         cmocka_unit_test(ten_wrong_secrets_end_an_http_connection_too),
-        cmocka_unit_test(beyond_this_machine_a_secret_is_needed),
-        cmocka_unit_test(operators_beyond_this_machine_need_secrets_of_both_roles),
-        cmocka_unit_test(the_same_holds_for_ipv6),
-        cmocka_unit_test(a_socket_that_was_handed_over_is_judged_by_its_address),
     };
     return cmocka_run_group_tests(tests, make_file, remove_file);
 }

@@ -1,71 +1,9 @@
-/* The HTTP listener of a server in this process: answers, statuses, fields, bounds. */
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
+/* The HTTP listener of a server in this process: answers, statuses, fields. Its connections: test_http_connections.c. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/atomic.h"
-#include "support/server_http.h"
-#include "wire/http.h"
-
-static const char rules[] =
-    "allow: [{path: /healthz}]\n"
-    "block: [{user: [mallory]}]\n"
-    "limits:\n"
-    "  - {name: api, when: {path: /api}, key: [user], rate: 1000/day}\n"
-    "  - {name: pair, when: {path: /pair}, key: [user, ip], rate: 10/day}\n"
-    "  - {name: one, when: {path: /one}, key: [ip], rate: 1/day}\n"
-    "  - {name: tiers, key: [user], rate: 5/day, when: {path: /tiers},\n"
-    "     tiers: {by: tier, default: free, free: {}, pro: {rate: 50/day}}}\n"
-    "  - {name: queue, key: [user], algorithm: leaky_bucket, rate: 1/h, queue: 5,\n"
-    "     when: {path: /queue}}\n"
-    "  - {name: hundred, key: [user], rate: 100/day, when: {path: /hundred}}\n";
-
-static struct http_server *server;
-static struct http_answer a;
-
-static int start(void **state)
-{
-    server = calloc(1, sizeof *server);
-    http_server_start(server, rules, NULL);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    http_server_stop(server);
-    free(server);
-    return 0;
-}
-
-static void check(const char *body)
-{
-    http_ask(server, "POST /v1/check", "", body, &a);
-}
-
-static void assert_body_has(const char *part)
-{
-    if (strstr(a.body, part) == NULL) {
-        fail_msg("not in the body: %s\nfound: %s", part, a.text);
-    }
-}
-
-static void assert_status(int status)
-{
-    if (a.status != status) {
-        fail_msg("expected %d, found: %s", status, a.text);
-    }
-}
+#include "server/http_story.h"
 
 /* ---- one question ---- */
 
@@ -266,8 +204,6 @@ static void a_batch_has_a_thousand_requests_and_no_more(void **state)
     free(body);
 }
 
-/* ---- connections ---- */
-
 static void a_thousand_requests_may_have_many_attributes(void **state)
 {
     static char body[200000];
@@ -288,170 +224,6 @@ static void a_thousand_requests_may_have_many_attributes(void **state)
         verdicts++;
     }
     assert_int_equal(verdicts, 1000);
-}
-
-static void a_pipeline_is_answered_in_its_order(void **state)
-{
-    int fd = http_connect(server);
-    char text[256];
-    for (int cost = 1; cost <= 200; cost++) {
-        char body[64];
-        int n = sprintf(body, "{\"limit\":\"api\",\"key\":\"pipeline\",\"cost\":%d}", 1 + cost % 3);
-        n = sprintf(text, "POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", n,
-                    body);
-        http_send(fd, text, (size_t)n);
-    }
-    int left = 1000;
-    for (int cost = 1; cost <= 200; cost++) {
-        assert_true(http_receive(fd, &a));
-        left -= 1 + cost % 3;
-        char expected[64];
-        (void)sprintf(expected, "\"remaining\":%d,", left);
-        assert_body_has(expected);
-    }
-    (void)close(fd);
-}
-
-/* Each as large as may be, so that the beginning of the next is always among what was read. */
-static void large_bodies_may_be_pipelined(void **state)
-{
-    static char text[HTTP_REQUEST_MAX];
-    int n = sprintf(
-        text, "POST /v1/peek HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nA: ", HTTP_BODY_MAX);
-    size_t head = HTTP_HEAD_MAX;
-    memset(text + n, 'a', head - 4 - (size_t)n);
-    memcpy(text + head - 4, "\r\n\r\n", 4);
-    memset(text + head, ' ', HTTP_BODY_MAX);
-    memcpy(text + head, "{\"limit\":\"api\",\"key\":\"large\"}", 29);
-    int fd = http_connect(server);
-    for (int i = 0; i < 10; i++) {
-        http_send(fd, text, sizeof text);
-    }
-    for (int i = 0; i < 10; i++) {
-        assert_true(http_receive(fd, &a));
-        assert_status(200);
-    }
-    (void)close(fd);
-}
-
-/* Each piece looks like the end of the body, which is then read from its beginning. */
-static void a_chunked_body_in_too_many_pieces_ends(void **state)
-{
-    static const char head[] =
-        "POST /v1/peek HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
-    int fd = http_connect(server);
-    struct pollfd answered = {.fd = fd, .events = POLLIN};
-    int one = 1;
-    assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one), 0);
-    http_send(fd, head, strlen(head));
-    for (unsigned i = 0; i < 10000 && poll(&answered, 1, 1) == 0; i++) {
-        http_send(fd, "1\r\n\n\r\n", 6);
-    }
-    assert_true(http_receive(fd, &a));
-    assert_status(400);
-    assert_non_null(strstr(a.body, "a chunked body in too many pieces"));
-    assert_false(http_receive(fd, &a));
-    (void)close(fd);
-}
-
-static void a_request_may_come_byte_by_byte(void **state)
-{
-    static const char *const texts[] = {
-        "POST /v1/peek HTTP/1.1\r\nHost: x\r\nContent-Length: "
-        "27\r\n\r\n{\"limit\":\"api\",\"key\":\"pp\"}\n",
-        "POST /v1/peek HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-        "10\r\n{\"limit\":\"api\",\"\r\na\r\nkey\":\"pp\"}\r\n0\r\n\r\n"};
-    int fd = http_connect(server);
-    for (size_t i = 0; i < 2; i++) {
-        for (size_t n = 0; n < strlen(texts[i]); n++) {
-            http_send(fd, texts[i] + n, 1);
-        }
-        assert_true(http_receive(fd, &a));
-        assert_status(200);
-    }
-    (void)close(fd);
-}
-
-static void who_expects_a_100_gets_one_and_then_the_answer(void **state)
-{
-    const char *head = "POST /v1/peek HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
-                       "Content-Length: 26\r\n\r\n";
-    int fd = http_connect(server);
-    for (int i = 0; i < 2; i++) {
-        http_send(fd, head, strlen(head));
-        assert_true(http_receive(fd, &a));
-        assert_status(100);
-        http_send(fd, "{\"limit\":\"api\",\"key\":\"pp\"}", 26);
-        assert_true(http_receive(fd, &a));
-        assert_status(200);
-    }
-    (void)close(fd);
-}
-
-static void the_connection_ends_when_the_client_says_so(void **state)
-{
-    const char *text = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-                       "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
-    int fd = http_connect(server);
-    http_send(fd, text, strlen(text));
-    assert_true(http_receive(fd, &a));
-    assert_true(http_has_line(&a, "Connection: close"));
-    assert_false(http_receive(fd, &a));
-    (void)close(fd);
-}
-
-static void a_bad_request_gets_its_status_and_the_connection_ends(void **state)
-{
-    static const struct {
-        const char *text;
-        int status;
-    } cases[] = {
-        {"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
-         400},
-        {"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx", 400},
-        {"GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n", 400},
-        {"GET / HTTP/1.1\nHost: x\n\n", 400},
-        {"*1\r\n$4\r\nPING\r\n", 400},
-        {"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 262145\r\n\r\n", 413},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        int fd = http_connect(server);
-        http_send(fd, cases[i].text, strlen(cases[i].text));
-        assert_true(http_receive(fd, &a));
-        assert_status(cases[i].status);
-        assert_true(http_has_line(&a, "Connection: close"));
-        assert_false(http_receive(fd, &a));
-        (void)close(fd);
-    }
-}
-
-static void a_head_beyond_the_bound_is_a_431(void **state)
-{
-    static char text[HTTP_HEAD_MAX];
-    int fd = http_connect(server);
-    memset(text, 'a', sizeof text);
-    memcpy(text, "GET / HTTP/1.1\r\nA: ", 19);
-    http_send(fd, text, sizeof text / 2);
-    http_send(fd, text + sizeof text / 2, sizeof text / 2);
-    assert_true(http_receive(fd, &a));
-    assert_status(431);
-    (void)close(fd);
-}
-
-static void health_is_asked_by_get_and_head(void **state)
-{
-    http_ask(server, "GET /healthz", "", "", &a);
-    assert_status(200);
-    assert_string_equal(a.body, "ok\n");
-    http_ask(server, "GET /readyz?verbose=1", "", "", &a);
-    assert_status(200);
-    int fd = http_connect(server);
-    http_send(fd, "HEAD /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 55);
-    char reply[1024];
-    ssize_t n = recv(fd, reply, sizeof reply - 1, MSG_WAITALL);
-    assert_true(n > 4);
-    assert_memory_equal(reply + n - 4, "\r\n\r\n", 4); /* no body */
-    (void)close(fd);
 }
 
 /* ---- all together ---- */
@@ -507,15 +279,6 @@ int main(void)
         cmocka_unit_test(a_batch_answers_each_for_itself),
         cmocka_unit_test(a_batch_has_a_thousand_requests_and_no_more),
         cmocka_unit_test(a_thousand_requests_may_have_many_attributes),
-        cmocka_unit_test(a_pipeline_is_answered_in_its_order),
-        cmocka_unit_test(large_bodies_may_be_pipelined),
-        cmocka_unit_test(a_request_may_come_byte_by_byte),
-        cmocka_unit_test(a_chunked_body_in_too_many_pieces_ends),
-        cmocka_unit_test(who_expects_a_100_gets_one_and_then_the_answer),
-        cmocka_unit_test(the_connection_ends_when_the_client_says_so),
-        cmocka_unit_test(a_bad_request_gets_its_status_and_the_connection_ends),
-        cmocka_unit_test(a_head_beyond_the_bound_is_a_431),
-        cmocka_unit_test(health_is_asked_by_get_and_head),
         cmocka_unit_test(four_connections_on_one_key_are_let_in_a_hundred_times),
     };
     return cmocka_run_group_tests(tests, start, stop);
