@@ -130,7 +130,7 @@ int send_leased(struct group *g, unsigned said, struct lease_call *call, uint64_
 /* Calls that store_ask_here() has left. How many, `most` at most. */
 unsigned send_left(struct store *s, unsigned most, uint64_t now_ns);
 
-/* Questions that have waited for another's call long enough. */
+/* Questions whose deadline is here, and which wait for another's call. */
 void send_lease_tick(struct store *s, uint64_t now_ns);
 
 /* ---- answers of groups (asking.c) ---- */

@@ -2,9 +2,10 @@
 
 #include "base/maths.h"
 
-#define TOOK_PART 8 /* what calls took is forgotten by this part with each */
-#define PATIENCE 8  /* times as long as that is late */
-#define PATIENCE_LEAST (10 * WEIR_MILLISECOND) /* but: a process stands still now and then */
+#define TOOK_PART 8                        /* what calls took is forgotten by this part with each */
+#define LATE 8                             /* times as long as that is late ... */
+#define LATE_LEAST (10 * WEIR_MILLISECOND) /* ... but: a process stands still now and then */
+#define ROUNDS 3 /* as long as that: the call that is out, one of its own, and some */
 
 void lease_waits_init(struct lease_waits *w, struct leases *leases, lease_send_fn send, void *arg)
 {
@@ -69,24 +70,13 @@ void lease_question_init(struct lease_question *q, struct store_limit *limit, st
     timer_init(&q->timer, 0);
 }
 
-/* W3: as if it were asked now. If calls take longer than this, there is none. */
-static uint64_t patience(const struct lease_waits *w, const struct lease_question *q,
-                         uint64_t now_ns)
-{
-    uint64_t half_ns = sub_floor0(q->deadline_ns, now_ns) / 2;
-    uint64_t late_ns = w->took_ns != 0 ? max_u64(PATIENCE * w->took_ns, PATIENCE_LEAST) : half_ns;
-    return half_ns >= w->took_ns ? min_u64(half_ns, late_ns) : 0;
-}
-
 /* W3, W5 */
 static bool may_wait(const struct lease_waits *w, const struct lease_flight *f,
-                     struct lease_question *q, uint64_t now_ns)
+                     const struct lease_question *q, uint64_t now_ns)
 {
-    uint64_t span_ns = patience(w, q, now_ns);
-    if (q->patience_ns == 0) {
-        q->patience_ns = now_ns + span_ns;
-    }
-    return now_ns < q->patience_ns && now_ns < f->call.made_ns + span_ns &&
+    uint64_t left_ns = sub_floor0(q->deadline_ns, now_ns);
+    uint64_t late_ns = min_u64(left_ns / 2, max_u64(LATE * w->took_ns, LATE_LEAST));
+    return sub_floor0(now_ns, f->call.made_ns) < late_ns && left_ns >= ROUNDS * w->took_ns &&
            w->count < LEASE_WAITING_MOST;
 }
 
@@ -94,7 +84,7 @@ static void join(struct lease_waits *w, struct lease_flight *f, struct lease_que
                  uint64_t now_ns)
 {
     list_put(f->waiting.prev, &q->node);
-    timer_set(&w->timers, &q->timer, q->patience_ns, now_ns);
+    timer_set(&w->timers, &q->timer, q->deadline_ns, now_ns);
     w->count++;
 }
 
@@ -175,9 +165,8 @@ void lease_waits_tick(struct lease_waits *w, uint64_t now_ns, struct list *ended
     while (w->count != 0 && (t = timers_pop(&w->timers, now_ns)) != NULL) {
         struct lease_question *q = LIST_OF(t, struct lease_question, timer);
         leave(w, q);
-        if (ask_again(w, q, false, now_ns)) {
-            list_put(ended->prev, &q->node);
-        }
+        q->state = LEASE_FAILED;
+        list_put(ended->prev, &q->node);
     }
 }
 

@@ -12,9 +12,12 @@
  * W2 Waiting is for calls that help. One that decided a question and was of no use to the next
  *    (leases are smaller than what questions cost, or there are none) is the last: each of the
  *    others asks alone then, all at once, and not one behind the other.
- * W3 A question waits only while it has time for a call of its own afterwards, and for no call that
- *    is late: for half of its time at most, and for some times as long as calls took lately. Then
- *    it asks alone, once, by the deadline that it always had; there on_failure decides, as always.
+ * W3 A question keeps its deadline: if it still waits then, on_failure decides, and nothing of it is
+ *    out that could be charged later. It joins no call that is late (out for half of the time that
+ *    it has, or for many times what calls took lately), and none if it would have no time for a call
+ *    of its own afterwards: then it asks alone, once, by the deadline that it always had. But those
+ *    who wait for a call that becomes late stay: a store that stands still would get a call of each
+ *    when it goes on, and charge who has been answered.
  * W4 A call that was lost, or never sent, is lost or not sent for all who waited for it.
  * W5 At most LEASE_WAITING_MOST wait; beyond that, a question asks alone.
  */
@@ -38,7 +41,6 @@ struct lease_question {
     struct text key;
     uint64_t cost;
     uint64_t deadline_ns;
-    uint64_t patience_ns;       /* until when it waits for others; 0: it has not yet */
     struct weir_answer *answer; /* for lease_ask() */
     enum lease_state state;
 };
@@ -88,7 +90,7 @@ void lease_flight_begin(struct lease_waits *w, struct lease_flight *f, struct le
 void lease_flight_end(struct lease_waits *w, struct lease_flight *f, bool replied, uint64_t now_ns,
                       struct list *ended);
 
-/* Those whose patience is at its end: they ask alone, or have ended. */
+/* Those whose deadline is here have failed. */
 void lease_waits_tick(struct lease_waits *w, uint64_t now_ns, struct list *ended);
 
 static inline uint64_t lease_waits_due(const struct lease_waits *w)

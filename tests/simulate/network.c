@@ -60,12 +60,16 @@ static void put_on_way(struct world *w, struct message *m, enum event_kind kind,
     event_put(w, at_us, kind, m->node, m);
 }
 
-/* By the deadline of whoever waits for it: a question that has waited for another's call before has
- * less time than others. */
+/* A question that has waited for another's call before has less time than others; and a renewal has
+ * more, as in store/send.c. */
 static uint64_t deadline_of(const struct world *w, const struct message *m)
 {
-    const struct lease_question *q = m->kind == MESSAGE_LEASE ? m->call.lease.question : NULL;
-    return q != NULL ? q->deadline_ns : node_ns(w, m->node, w->now_us) + w->plan.deadline_us * 1000;
+    uint64_t us = w->plan.deadline_us;
+    if (m->kind == MESSAGE_LEASE && m->call.lease.question != NULL) {
+        return m->call.lease.question->deadline_ns;
+    }
+    us = m->kind == MESSAGE_LEASE ? max_u64(us, SECOND_US / 10) : us;
+    return node_ns(w, m->node, w->now_us) + us * 1000;
 }
 
 bool message_send(struct world *w, struct message *m)

@@ -53,6 +53,10 @@ weir_plant_fleet(what_serves_one_who_waited_serves_all LEASED
         }
         if (!replied || helps || ask_again(w, q, helps, now_ns)) {]])
 
+weir_plant_fleet(who_waits_has_no_deadline LEASED
+    [[    timer_set(&w->timers, &q->timer, q->deadline_ns, now_ns);]]
+    [[    timer_set(&w->timers, &q->timer, UINT64_MAX, now_ns);]])
+
 weir_plant_fleet(the_bucket_refills_what_is_outstanding LEASED
     [[        u, r = at_least(p, u, r, 0)
         if lease and]] [[        if lease and]])

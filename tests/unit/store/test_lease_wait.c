@@ -303,32 +303,41 @@ static void a_node_that_ends_serves_those_who_wait_of_what_comes(void **state)
 
 /* ---- time ---- */
 
-static void who_has_waited_long_enough_asks_alone_by_its_own_deadline(void **state)
+static void who_still_waits_at_its_deadline_has_failed_and_is_never_charged(void **state)
 {
     (void)put(1);
     now += MS;
     struct asked *a = put(1);
-    assert_int_equal(lease_waits_due(&waits), now + DEADLINE / 2);
-    now += DEADLINE / 2 - 1;
+    assert_int_equal(lease_waits_due(&waits), now + DEADLINE);
+    now += DEADLINE - 1;
     tick();
-    assert_int_equal(sent, 1);
+    assert_int_equal(a->turn, 0);
     now++;
     tick();
-    assert_int_equal(sent, 2);
-    assert_ptr_equal(out[1]->question, &a->lease);
-    assert_int_equal(out[1]->call.id, 0);
-    assert_int_equal(a->lease.deadline_ns, now + DEADLINE / 2);
-    land_with(0, 30, 500); /* it is late for it: it has a call of its own, and is charged once */
-    assert_int_equal(a->turn, 0);
-    land_with(1, 0, 500);
-    assert_true(is_allowed(a));
+    assert_int_equal(a->lease.state, LEASE_FAILED);
+    assert_int_equal(a->turn, 1);
+    assert_int_equal(sent, 1);
+    land_with(0, 30, 500); /* late */
+    assert_int_equal(a->turn, 1);
     assert_int_equal(spendable(), 30);
 }
 
-static void nobody_waits_where_calls_take_half_of_the_time(void **state)
+static void who_has_waited_has_the_rest_of_its_time_for_its_own_call(void **state)
+{
+    (void)put(10);
+    struct asked *a = put(10);
+    uint64_t due = now + DEADLINE;
+    now += MS;
+    land_with(0, 7, 500);
+    assert_ptr_equal(out[1]->question, &a->lease);
+    assert_int_equal(a->lease.deadline_ns, due);
+    assert_int_equal(lease_waits_due(&waits), UINT64_MAX);
+}
+
+static void nobody_waits_where_calls_take_a_third_of_the_time(void **state)
 {
     (void)put(1);
-    now += DEADLINE / 2 + 1;
+    now += DEADLINE / 3 + 1;
     land_with(0, 0, 500);
     (void)put(1);
     (void)put(1);
@@ -344,11 +353,20 @@ static void nobody_waits_for_a_call_that_is_late(void **state)
     now += 16 * MS - 1;
     (void)put(1);
     assert_int_equal(waits.count, 1);
-    assert_int_equal(lease_waits_due(&waits), now + 16 * MS);
     now++;
     (void)put(1);
     assert_int_equal(waits.count, 1);
     assert_int_equal(sent, 2);
+    deadline = 20 * MS;
+    waits.took_ns = MS;
+    (void)put_of(BOB, 1);
+    (void)put_of(BOB, 1);
+    now += 10 * MS - 1; /* half of the time that the next one has */
+    (void)put_of(BOB, 1);
+    assert_int_equal(waits.count, 2);
+    now++;
+    (void)put_of(BOB, 1);
+    assert_int_equal(waits.count, 2);
 }
 
 /* ---- failures ---- */
@@ -402,8 +420,9 @@ int main(void)
         TEST(nobody_waits_for_what_brings_nothing),
         TEST(what_is_forgotten_while_they_wait_is_not_spent),
         TEST(a_node_that_ends_serves_those_who_wait_of_what_comes),
-        TEST(who_has_waited_long_enough_asks_alone_by_its_own_deadline),
-        TEST(nobody_waits_where_calls_take_half_of_the_time),
+        TEST(who_still_waits_at_its_deadline_has_failed_and_is_never_charged),
+        TEST(who_has_waited_has_the_rest_of_its_time_for_its_own_call),
+        TEST(nobody_waits_where_calls_take_a_third_of_the_time),
         TEST(nobody_waits_for_a_call_that_is_late),
         TEST(a_lost_call_is_lost_for_all_who_waited_and_nothing_is_charged),
         TEST(who_cannot_make_the_next_call_has_failed_and_the_next_one_tries),

@@ -73,18 +73,17 @@ static void who_waits_fails_with_the_call_by_its_policy(void **state)
     assert_int_equal(fake.leases_lost, 1); /* and nothing else was ever out */
 }
 
-static void who_has_waited_for_half_of_its_time_asks_alone(void **state)
+static void who_still_waits_at_its_deadline_is_answered_by_its_policy(void **state)
 {
-    (void)have_row(2, REMOTE_FAIL_CLOSED);
-    fake.lease_says = LEASE_WAIT;
-    assert_int_equal(store_tick(t.store, NOW), NOW + 5 * MS / 2);
+    struct store_limit *l = have_row(2, REMOTE_FAIL_CLOSED);
+    assert_int_equal(store_tick(t.store, NOW), NOW + 5 * MS);
     unsigned before = fake.count;
-    (void)store_tick(t.store, NOW + 5 * MS / 2);
-    assert_int_equal(fake.count, before + 1);
-    assert_int_equal(row.count, 0);
-    fake_end(fake.count - 1, CLIENT_UNKNOWN, NULL, NOW + 5 * MS);
+    (void)store_tick(t.store, NOW + 5 * MS);
+    assert_int_equal(fake.count, before);
     assert_int_equal(row.count, 1);
     assert_int_equal(row.order[0], 1);
+    assert_int_equal(row.answer[1].flags, REMOTE_DEGRADED | REMOTE_CLOSED);
+    assert_int_equal(l->counts.degraded[REMOTE_FAIL_CLOSED], 1);
 }
 
 static void of_several_limits_each_waits_for_its_own_and_a_denial_gives_back(void **state)
@@ -138,7 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(who_waits_is_decided_before_anybody_hears_and_hears_in_order),
         TEST(who_waits_fails_with_the_call_by_its_policy),
-        TEST(who_has_waited_for_half_of_its_time_asks_alone),
+        TEST(who_still_waits_at_its_deadline_is_answered_by_its_policy),
         TEST(of_several_limits_each_waits_for_its_own_and_a_denial_gives_back),
         TEST(a_call_that_another_thread_has_left_is_sent_for_who_waits_for_it),
         TEST(closing_fails_those_who_wait),
