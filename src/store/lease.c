@@ -38,15 +38,17 @@ static bool is_denied(const struct lease_entry *e, uint64_t cost, uint64_t now_n
            now_ns < add_sat(e->denied_until_ns, linger);
 }
 
+/* Sooner than the store said, or than it will be asked again, nobody is let in here. */
 static void answer_from_denial(const struct lease_entry *e, uint64_t now_ns,
                                struct weir_answer *answer)
 {
+    uint64_t retry_at_ns = max_u64(e->retry_at_ns, e->denied_until_ns);
     *answer = (struct weir_answer){
         .verdict = WEIR_DENY,
         .flags = e->denied_flags,
         .quota = e->quota,
         .remaining = lease_to_spend(e, now_ns),
-        .retry_after_ns = max_u64(until(e->retry_at_ns, now_ns), RETRY_LEAST),
+        .retry_after_ns = max_u64(until(retry_at_ns, now_ns), RETRY_LEAST),
         .reset_after_ns = until(e->reset_at_ns, now_ns),
     };
 }

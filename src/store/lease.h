@@ -32,7 +32,8 @@
  * said, or deny_cache if that is less; or for the time of 1/64 of the quota and at most 20 ms,
  * if that is more, so that a fleet that asks for more than there is finds units when it asks. It
  * stands for costs as high or higher, so it keeps nobody out whom the store would let in for
- * longer than that; and nothing is lost by it, because the bucket fills meanwhile.
+ * longer than that; and nothing is lost by it, because the bucket fills meanwhile. Who is denied by it
+ * is told to come back when it is over.
  */
 #ifndef WEIR_STORE_LEASE_H
 #define WEIR_STORE_LEASE_H

@@ -218,7 +218,8 @@ static void what_the_store_denies_is_denied_to_all_who_cost_as_much(void **state
     struct asked *less = put(4);
     land_denied(0, 3000);
     assert_true(is_denied(&asked[1]) && is_denied(&asked[2]));
-    assert_int_equal(asked[1].answer.retry_after_ns, 3 * MS);
+    assert_in_range(asked[1].answer.retry_after_ns, 3 * MS,
+                    20 * MS); /* or until it is asked again */
     assert_int_equal(asked[1].answer.remaining, 0);
     assert_int_equal(less->turn, 0);
     assert_int_equal(sent, 2);
