@@ -264,7 +264,8 @@ static void make_call(struct sync_stripe *s, struct sync_key *k, uint64_t now_ns
     call->delta = told.units;
     call->window = told.at;
     call->extra = told.extra;
-    call->set_back = k->view.set_back && p->algorithm == WEIR_TOKEN_BUCKET;
+    call->set_back = k->view.set_back;
+    call->owed = k->view.owed;
     store_limit_hold(k->limit);
 }
 

@@ -15,9 +15,10 @@
  * Y2  One exchange is in flight for each key. It adds its delta unconditionally: the store may go into
  *     debt, which is never cut off; then nobody admits until it has refilled. But where the store's clock
  *     was set back, the debt is what the bucket leads by: a node that hears an earlier time than can be
- *     says so in its next exchange, and the store cuts it to quota and debt. So a key is locked out for
- *     one time to full, and an exchange; only where no node has heard of the key before, until it leads by less
- *     than twice the nodes of the fleet, at least 8, could have taken.
+ *     says so in its next exchange, and what the key owed before as far as it knows; the store cuts the
+ *     bucket to quota, debt and that. So a key is locked out for one time to full longer than it was, and an
+ *     exchange; only where no node has heard of it before, until it leads by less than twice the nodes of
+ *     the fleet, at least 8, could have taken.
  * Y3  An exchange without a reply is sent again with the same delta: it may count twice, never zero
  *     times. What is admitted meanwhile is the next delta, told as soon as that is answered. One that gives back more than it takes
  *     (sync_refund()) is sent once: it may count zero times, never twice.
@@ -78,7 +79,8 @@ struct sync_call {
     /* Windows: the one it belongs to, -1: the store's. Buckets: how far the units lead alone, in us. */
     int64_t window;
     int64_t extra; /* windows: units of the window before */
-    bool set_back; /* buckets: the store's clock was, since the exchange before the last */
+    bool set_back; /* buckets: the store's clock was, since the exchange before the last, ... */
+    uint64_t owed; /* ... and the key then owed this beyond quota and max_debt */
 };
 
 enum {

@@ -88,6 +88,14 @@ static uint64_t bucket_refund(struct sync_view *v, const struct store_params *p,
     return units;
 }
 
+static uint64_t bucket_owes(const struct sync_view *v, const struct store_params *p,
+                            uint64_t now_ns)
+{
+    i128 step = step_of(p);
+    i128 beyond = lead_of(v, now_ns) - (i128)(p->quota + p->max_debt) * step;
+    return quotient(beyond + step - 1, step);
+}
+
 static void bucket_hear(struct sync_view *v, const struct store_params *p,
                         const struct sync_heard *heard, uint64_t now_ns)
 {
@@ -125,5 +133,6 @@ const struct sync_row sync_token_bucket = {
     .describe = bucket_describe,
     .refund = bucket_refund,
     .hear = bucket_hear,
+    .owes = bucket_owes,
     .tell = bucket_tell,
 };

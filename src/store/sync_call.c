@@ -1,4 +1,5 @@
 /* What an exchange says to the store: lua/sync.lua. */
+#include "base/maths.h"
 #include "store/sync.h"
 #include "wire/resp.h"
 
@@ -15,13 +16,20 @@ static void put_number(struct buffer *b, int64_t number)
     resp_put_bulk(b, buffer_text(&text));
 }
 
+/* Where the clock was set back, what a node knew tells a debt from the step. */
+static uint64_t beyond(const struct sync_call *call, const struct store_params *p)
+{
+    uint64_t most = sync_beyond(call->limit, p);
+    return call->set_back ? min_u64(call->owed, most) : most;
+}
+
 void sync_put_arguments(const struct sync_call *call, struct buffer *b, unsigned *count)
 {
     const struct store_params *p = &store_limit_numbers(call->limit)->params;
     const int64_t numbers[] = {
         p->algorithm,
         (int64_t)p->quota,
-        (int64_t)(p->max_debt + (call->set_back ? 0 : sync_beyond(call->limit, p))),
+        (int64_t)(p->max_debt + beyond(call, p)),
         (int64_t)p->a,
         (int64_t)script_offset(p, store_key_text(&call->key)),
         call->delta,

@@ -20,6 +20,8 @@ struct sync_row {
     uint64_t (*refund)(struct sync_view *v, const struct store_params *p, uint64_t units);
     void (*hear)(struct sync_view *v, const struct store_params *p, const struct sync_heard *heard,
                  uint64_t now_ns);
+    /* Units that it owes beyond quota and max_debt, for all that is known; NULL: there are none. */
+    uint64_t (*owes)(const struct sync_view *v, const struct store_params *p, uint64_t now_ns);
     void (*tell)(const struct sync_delta *d, uint64_t now_ns, struct sync_told *told);
 };
 

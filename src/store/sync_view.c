@@ -128,13 +128,15 @@ void sync_view_tell(const struct store_params *p, const struct sync_delta *delta
 void sync_view_hear(struct sync_view *v, const struct store_params *p,
                     const struct sync_heard *heard, uint64_t made_ns, uint64_t now_ns)
 {
+    const struct sync_row *row = row_of(p->algorithm);
     uint64_t earliest_us = v->known ? sync_earliest_us(v, made_ns) : 0;
-    v->set_back = heard->store_us + SET_BACK_US < earliest_us;
+    v->set_back = row->owes != NULL && heard->store_us + SET_BACK_US < earliest_us;
+    v->owed = v->set_back ? row->owes(v, p, now_ns) : 0;
     v->known = true;
     v->store_us = heard->store_us;
     v->made_ns = made_ns;
     v->heard_ns = now_ns;
     v->block_us = heard->block_us;
     v->dropped += heard->dropped;
-    row_of(p->algorithm)->hear(v, p, heard, now_ns);
+    row->hear(v, p, heard, now_ns);
 }
