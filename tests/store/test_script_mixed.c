@@ -194,7 +194,8 @@ static const struct store_reply *call_lease(const struct holder *h, uint64_t cos
     assert_int_equal(store_key_head(TEXT("weir"), TEXT("api"), &h->params, &head, NULL), 0);
     store_key(&head, (struct text){NULL, 0}, TEXT("alice"), &key);
     struct store_part part = {&h->params, store_key_text(&key), cost, 0};
-    const uint64_t numbers[SCRIPT_LEASE_NUMBERS] = {want, h->mark, h->held, 0, h->left};
+    uint64_t back = want == 0 && cost == 0 ? h->left : 0;
+    const uint64_t numbers[SCRIPT_LEASE_NUMBERS] = {want, h->mark, h->held, back, h->left - back};
     store_run_clock(&redis, now_us * WEIR_MICROSECOND);
     unsigned count = script_put_lease(&arguments, &part, numbers);
     script_put_head(&redis.out, script_lease(&scripts, &h->params), SCRIPT_BY_SHA, count);
@@ -252,6 +253,48 @@ static void so_it_is_with_leases_but_for_what_refills_while_they_live(void **sta
         }
         assert_true(leased > 0);
     }
+}
+
+static const struct kind leased = {"leased", WEIR_TOKEN_BUCKET, 1, .leased = true, .no_debt = true};
+
+static void what_a_lease_gives_back_is_there_for_who_knows_a_larger_bucket(void **state)
+{
+    struct store_params large = params_of(&leased, LARGEST);
+    struct holder small = {.params = params_of(&leased, 100)};
+    uint64_t now_us = 1000000000;
+    assert_int_equal(ask(&large, 900, now_us).verdict, WEIR_ALLOW);
+    assert_int_equal(ask(&small.params, 1, now_us).verdict, WEIR_DENY);
+    now_us += 90000000;
+    assert_int_equal(ask_holder(&small, 1, 40, now_us), 1);
+    assert_true(small.held > 0);
+    uint64_t there = 190 - 1 - small.held;
+    assert_int_equal(ask(&large, there + 1, now_us).verdict, WEIR_DENY);
+    (void)call_lease(&small, 0, 0, now_us);
+    assert_int_equal(ask(&large, 190, now_us).verdict, WEIR_DENY);
+    assert_int_equal(ask(&large, 189, now_us).verdict, WEIR_ALLOW);
+}
+
+/* What is outstanding stays so; but not what the larger bucket had spent before. */
+static void a_reset_by_who_knows_a_small_bucket_is_one_of_the_larger(void **state)
+{
+    struct holder large = {.params = params_of(&leased, LARGEST)};
+    struct store_params small = params_of(&leased, 10);
+    struct store_key_head head;
+    struct store_key key;
+    uint64_t now_us = 1000000000;
+    assert_int_equal(ask(&large.params, 900, now_us).verdict, WEIR_ALLOW);
+    assert_int_equal(ask_holder(&large, 1, 20, now_us), 1);
+    assert_int_equal(ask(&small, 1, now_us).verdict, WEIR_DENY);
+    assert_int_equal(store_key_head(TEXT("weir"), TEXT("api"), &small, &head, NULL), 0);
+    store_key(&head, (struct text){NULL, 0}, TEXT("alice"), &key);
+    struct store_part part = {&small, store_key_text(&key), 0, 0};
+    script_put_call(&redis.out, script_for(&scripts, &part, 1), SCRIPT_BY_SHA, STORE_RESET, &part,
+                    1);
+    store_redis_send(&redis);
+    assert_int_equal(store_redis_next(&redis)->integers[0], 1);
+    assert_true(large.held > 0);
+    assert_int_equal(ask(&large.params, LARGEST - large.held + 1, now_us).verdict, WEIR_DENY);
+    assert_int_equal(ask(&large.params, LARGEST - large.held, now_us).verdict, WEIR_ALLOW);
 }
 
 /* ---- and it ends ---- */
@@ -333,6 +376,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(keys_get_no_more_than_the_largest_bucket_gives, fresh),
         cmocka_unit_test_setup(so_it_is_with_leases_but_for_what_refills_while_they_live, fresh),
+        cmocka_unit_test_setup(what_a_lease_gives_back_is_there_for_who_knows_a_larger_bucket,
+                               fresh),
+        cmocka_unit_test_setup(a_reset_by_who_knows_a_small_bucket_is_one_of_the_larger, fresh),
         cmocka_unit_test_setup(who_knows_the_smaller_bucket_is_let_in_within_its_time_to_full,
                                fresh),
         cmocka_unit_test_setup(the_larger_bucket_keeps_what_it_knew_and_counts_what_others_let_in,

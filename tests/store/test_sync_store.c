@@ -242,6 +242,38 @@ static void a_clock_that_was_set_back_locks_a_bucket_out_for_one_time_to_full_an
     }
 }
 
+/* While a change is rolled out: to the other node's eyes the bucket has long been full, and what it then
+ * tells of a unit is less than that, or that it comes back. */
+static void what_a_node_of_a_small_burst_tells_is_counted_by_who_knows_a_larger_one(void **state)
+{
+    struct fake_limit other;
+    struct store_limit *large = fake_limit(&fake, WEIR_TOKEN_BUCKET, 1, WEIR_SECOND, 1000);
+    struct store_limit *small = fake_limit(&other, WEIR_TOKEN_BUCKET, 1, WEIR_SECOND, 10);
+    start(2);
+    uint64_t ahead_ns = nodes[1].ahead_ns;
+    assert_int_equal(fake_admit(nodes[0].syncs, large, KEY, 1000, nodes[0].ahead_ns), 1000);
+    assert_int_equal(exchange(&nodes[0], 0), 1000);
+    assert_int_equal(fake_admit(nodes[1].syncs, small, KEY, 1, ahead_ns), 1);
+    assert_int_equal(exchange(&nodes[1], 0), 1);
+    uint64_t now_ns = 500 * WEIR_SECOND;
+    (void)exchange(&nodes[1], now_ns);
+    for (unsigned i = 0; i < 20; i++) {
+        now_ns += WEIR_SECOND;
+        assert_int_equal(fake_admit(nodes[1].syncs, small, KEY, 1, now_ns + ahead_ns), 1);
+        assert_int_equal(exchange(&nodes[1], now_ns + 900 * MS), 1);
+    }
+    assert_int_equal(peek(now_ns + 900 * MS).remaining, 520 - 21);
+    now_ns += 100 * WEIR_SECOND;
+    (void)fake_ask(nodes[1].syncs, small, KEY, 1, now_ns + ahead_ns);
+    (void)exchange(&nodes[1], now_ns);
+    assert_int_equal(peek(now_ns).remaining, 620 - 22);
+    sync_refund(nodes[1].syncs, small, NO_SHARD, TEXT(KEY), 1, now_ns + 20 * S_NS + ahead_ns);
+    assert_int_equal(exchange(&nodes[1], now_ns + 20 * S_NS), -1);
+    assert_int_equal(peek(now_ns + 20 * S_NS).remaining, 622 - 21);
+    stop();
+    assert_int_equal(other.limit.references, 0);
+}
+
 /* A bucket that is smaller than the rate times S still gives its rate. */
 static void a_small_burst_does_not_cost_its_rate(void **state)
 {
@@ -307,6 +339,7 @@ int main(void)
         cmocka_unit_test(a_store_whose_clock_was_set_back_goes_on),
         cmocka_unit_test(
             a_clock_that_was_set_back_locks_a_bucket_out_for_one_time_to_full_and_a_second),
+        cmocka_unit_test(what_a_node_of_a_small_burst_tells_is_counted_by_who_knows_a_larger_one),
         cmocka_unit_test(a_small_burst_does_not_cost_its_rate),
         cmocka_unit_test(a_million_decisions_are_a_dozen_calls),
         cmocka_unit_test(a_synced_bucket_is_no_larger_than_an_exact_one),

@@ -14,6 +14,7 @@
 -- Charges move both times; so whoever knows the larger bucket counts what the others let in, and keys
 -- get no more than it would give them. It writes no '@': to the next who meets it, it is new again.
 local PARTS = 128000
+local LATEST = 4 * FOREVER -- no state is of a time behind this
 local SET_BACK = '-1' -- in the place of p.beyond
 
 local function times(n, u, r)
@@ -51,7 +52,7 @@ end
 -- far what it was leads, if somebody took it for less.
 local function lead_of(p, text)
     local u, r = tonumber(text), 0
-    if u then
+    if u and u < LATEST then -- 'nan' and 'inf' are numbers, too
         return u - now, 0
     end
     u, r = match(text, '^(%d+):(%d+)$')

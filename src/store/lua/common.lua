@@ -43,6 +43,9 @@ local function read(p)
     if value and string.find(value, '!', 1, true) then
         local block
         value, block = match(value, '^(.*)!(%d+)$')
+        if not value then
+            return error(DAMAGED .. p.key)
+        end
         p.block = tonumber(block)
         p.blocked = p.block > now
     end

@@ -108,7 +108,11 @@ local function leased_bucket()
         end
         u, r = at_least(p, u, r, 0)
         if lease and lease.mark > 0 then
-            return settle(p, u, r)
+            local less_u, less_r = settle(p, u, r)
+            if p.was_u then
+                p.was_u, p.was_r = carry(p.was_u - u + less_u, p.was_r - r + less_r)
+            end
+            return less_u, less_r
         end
         return u, r
     end
@@ -170,7 +174,7 @@ local function leased_bucket()
         -- Full again, but for what is outstanding: whoever reads it sees to that.
         function ops.wipe(p)
             if p.outstanding > 0 then
-                p.u, p.r = 0, 0
+                p.u, p.r, p.more_u = 0, 0, false
                 leased_save(p)
             else
                 wipe(p)

@@ -33,6 +33,10 @@ if verb == 'sync' then
             u, r = p.wait, 0
         end
         p.u, p.r = min(u, FOREVER - 1 - now), r
+        if p.more_u then -- what it was moves by the delta, however far this node's bucket is full
+            local more_u, more_r = carry(p.was_u + du - p.u, p.was_r + dr - p.r)
+            p.more_u, p.more_r = more_u >= 0 and more_u, more_r
+        end
         if p.cost > 0 or p.found and (p.cost < 0 or p.pulled) then
             save(p)
         end
