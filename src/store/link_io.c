@@ -46,7 +46,8 @@ static void take_place(struct client_link *link, client_answer_fn answer, void *
         link->quiet_ns = c->now_ns;
     }
     *link_place(link, link->last++) = (struct asked){answer, arg};
-    if (link->state == LINK_READY && link->timer.due_ns == UINT64_MAX) {
+    /* While it is complained of, the timer is set to the next look, which is later than silence is. */
+    if (link->state == LINK_READY && (link->timer.due_ns == UINT64_MAX || link->complained)) {
         link_set_timer(link, c->now_ns);
     }
 }

@@ -29,10 +29,14 @@ static int write_nothing(struct client_link *link, struct text key, client_answe
     return client_ask(link, words, 4, answer, NULL);
 }
 
-/* MOVED is such an answer, and WRONGTYPE: what comes behind the question whether anybody may write. */
+/* MOVED is such an answer, and WRONGTYPE: what comes behind the question whether anybody may write. So is that
+ * the key's slot is nobody's any more, where a Cluster serves what it can: of the other slots it says nothing,
+ * and as long as no call goes there no other key is doubted. */
 static bool is_willing(const struct text *reply, struct store_reply *out)
 {
-    return store_reply_read(*reply, out) == STORE_REPLY && !store_is_failure(out->refusal);
+    return store_reply_read(*reply, out) == STORE_REPLY &&
+           (!store_is_failure(out->refusal) ||
+            text_starts(out->text, "CLUSTERDOWN Hash slot not served"));
 }
 
 /* It may have been replaced meanwhile, and while its breaker is open there are no calls to learn that by. */

@@ -101,7 +101,8 @@ static void what_a_write_meets_beyond_that_is_good_enough(void **state)
         {":8\r\n", false},
         {"-READONLY x\r\n", true},
         {"-MISCONF x\r\n", true},
-        {"-CLUSTERDOWN x\r\n", true},
+        {"-CLUSTERDOWN Hash slot not served\r\n", false},
+        {"-CLUSTERDOWN The cluster is down\r\n", true},
         {"-BUSY x\r\n", true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -171,6 +172,16 @@ static void a_want_of_rights_is_told_until_a_call_is_answered(void **state)
     assert_string_equal(client_last_error(w->client), "");
 }
 
+static void silence_is_noticed_as_soon_as_ever_while_a_complaint_lasts(void **state)
+{
+    struct world_call call;
+    answer_calls(w, 1, "k", "-OOM x\r\n");
+    assert_int_equal(world_call(w, &call, "k", 0), 0);
+    world_flush(w, 0);
+    world_pass(w, 10 * WORLD_DEADLINE + 100 * WORLD_MS);
+    assert_non_null(strstr(client_last_error(w->client), "silent"));
+}
+
 int main(void)
 {
 #define STORY(name) cmocka_unit_test_setup_teardown(name, begin, finish)
@@ -182,6 +193,7 @@ int main(void)
         STORY(who_has_no_calls_hears_from_others_that_all_is_well),
         STORY(who_has_no_calls_finds_out_itself_if_nobody_has_any),
         STORY(a_want_of_rights_is_told_until_a_call_is_answered),
+        STORY(silence_is_noticed_as_soon_as_ever_while_a_complaint_lasts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
