@@ -92,18 +92,29 @@ const struct section section_server = {"server", "What `weir serve` listens on a
 
 /* ---- store ---- */
 
+/* What may hold a password is not shown. */
+static void refuse_url(struct reader *r, const struct field *f, const struct node *node,
+                       struct text url)
+{
+    const char *found = url.len == 0                 ? "nothing"
+                        : text_starts(url, "rediss") ? "TLS, which there is not to the store"
+                        : memchr(url.at, '@', url.len) != NULL ? "something else with an '@'"
+                                                               : NULL;
+    if (found != NULL) {
+        problem(r->problems, node->place, "found %s, expected %s", found, f->expects);
+    } else {
+        unexpected(r, node, f->expects);
+    }
+}
+
 static void read_url(struct reader *r, const struct field *f, const struct node *node, void *target)
 {
     struct text url = node->kind == NODE_SCALAR ? node->scalar : TEXT("");
     bool good = (text_starts(url, "redis://") && url.len > strlen("redis://")) ||
                 (text_starts(url, "redis-sentinel://") && url.len > strlen("redis-sentinel://")) ||
                 (text_starts(url, "redis-cluster://") && url.len > strlen("redis-cluster://"));
-    if (!good) { /* not shown: it may hold a password */
-        problem(r->problems, node->place, "found %s, expected %s",
-                text_starts(url, "rediss") ? "TLS, which there is not to the store"
-                : url.len > 0              ? "something else"
-                                           : "nothing",
-                f->expects);
+    if (!good) {
+        refuse_url(r, f, node, url);
         return;
     }
     ((struct store_config *)target)->url_place = node->place;

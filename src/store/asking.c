@@ -214,9 +214,8 @@ static void ask_local(struct group *g)
 static void ask_synced(struct group *g, uint64_t now_ns)
 {
     const struct piece *p = &g->asking->pieces[g->piece];
-    struct syncs *syncs = p->limit->shared->syncs;
-    if ((sync_ask(syncs, p->limit, p->shard, p->key, p->cost, now_ns, &g->answer) &
-         SYNC_ANSWERED) == 0) {
+    struct remote_part part = {.shard = p->shard, .key = p->key, .cost = p->cost};
+    if ((part_synced(p->limit, &part, p->hash, now_ns, &g->answer) & SYNC_ANSWERED) == 0) {
         fail_group(g, now_ns);
         return;
     }

@@ -95,6 +95,11 @@ bool part_denied(struct store_limit *limit, const struct store_numbers *numbers,
 void part_note(struct store_limit *limit, struct hash hash, uint64_t cost, bool plain,
                const struct weir_answer *answer, uint64_t now_ns);
 
+/* A question of a synced limit, as sync_ask(). If it is not decided, what is known to be left of the key
+ * is noted for part_failed(). */
+int part_synced(struct store_limit *limit, const struct remote_part *part, struct hash hash,
+                uint64_t now_ns, struct weir_answer *answer);
+
 void part_count(struct store_limit *limit, int verdict);
 
 /* ---- calls (send.c) ---- */

@@ -73,6 +73,17 @@ void part_note(struct store_limit *limit, struct hash hash, uint64_t cost, bool 
     }
 }
 
+int part_synced(struct store_limit *limit, const struct remote_part *part, struct hash hash,
+                uint64_t now_ns, struct weir_answer *answer)
+{
+    int said =
+        sync_ask(limit->shared->syncs, limit, part->shard, part->key, part->cost, now_ns, answer);
+    if ((said & SYNC_LAST) != 0 && limit->on_failure == REMOTE_FAIL_LOCAL) {
+        known_remaining(limit->shared->known, hash, answer->remaining, now_ns);
+    }
+    return said;
+}
+
 void part_count(struct store_limit *limit, int verdict)
 {
     struct remote_counts *c = &limit->counts;

@@ -107,7 +107,7 @@ static unsigned ask_one(const struct remote_question *q, uint64_t now_ns,
         return lease_ask(shared->leases, limit, p->shard, p->key, p->cost, now_ns, answer, call);
     }
     if (mode == REMOTE_SYNCED) {
-        int said = sync_ask(shared->syncs, limit, p->shard, p->key, p->cost, now_ns, answer);
+        int said = part_synced(limit, p, hash, now_ns, answer);
         if ((said & SYNC_ANSWERED) == 0) {
             part_failed(limit, p, hash, q->verb, now_ns, answer);
         }

@@ -164,6 +164,17 @@ static int touch(struct syncs *y, struct sync_stripe *s, struct sync_key *k, uin
     return idle ? SYNC_DUE : 0;
 }
 
+/* For who decides instead: SYNC_LAST, or 0. */
+static int tell_last(struct sync_key *k, const struct store_params *p, uint64_t now_ns,
+                     struct weir_answer *answer)
+{
+    if (k->left || !sync_view_left(&k->view, p, now_ns, &answer->remaining)) {
+        return 0;
+    }
+    k->left = true;
+    return SYNC_LAST;
+}
+
 static int ask(struct syncs *y, struct sync_stripe *s, struct sync_key *k, uint64_t cost,
                uint64_t now_ns, struct weir_answer *answer)
 {
@@ -171,7 +182,7 @@ static int ask(struct syncs *y, struct sync_stripe *s, struct sync_key *k, uint6
     const struct store_params *p = params_of(k->limit);
     if (now_ns >= k->degraded_ns && cost <= p->quota) {
         count_shared(&y->counts.degraded, 1);
-        return SYNC_DEGRADED | due;
+        return SYNC_DEGRADED | tell_last(k, p, now_ns, answer) | due;
     }
     sync_view_ask(&k->view, p, cost, now_ns, answer);
     return SYNC_ANSWERED | due;
@@ -395,6 +406,7 @@ static void end_call(struct syncs *y, const struct sync_call *call, const struct
             sync_view_hear(&k->view, params_of(k->limit), heard, call->made_ns, now_ns);
             k->degraded_ns = degraded_after(k, now_ns);
             k->lost = false;
+            k->left = false;
         } else {
             lose(y, k);
         }

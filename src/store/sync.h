@@ -87,7 +87,9 @@ enum {
     SYNC_ANSWERED = 1,
     SYNC_DEGRADED = 2,
     SYNC_DUE =
-        4 /* beside them: the key has become due; who sleeps until sync_due() is to look again */
+        4, /* beside them: the key has become due; who sleeps until sync_due() is to look again */
+    SYNC_LAST = 8 /* beside SYNC_DEGRADED, once until an exchange is answered: answer->remaining is
+                     what the key has by the last one, and what was admitted here since */
 };
 
 /* CHECK of one key: always decided here, or SYNC_DEGRADED. */

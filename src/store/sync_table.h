@@ -22,6 +22,7 @@ struct sync_key {
     bool lost;                /* the last call was */
     bool used;                /* asked for since the last call was made */
     bool hurry;               /* the next call is to follow that one at once */
+    bool left;                /* SYNC_LAST was said, and no exchange answered since */
     uint64_t used_ns;
     uint64_t made_ns;     /* the last call; 0: none */
     uint64_t told_ns;     /* the last that was not sent again: it told all that there was */

@@ -96,6 +96,17 @@ uint64_t sync_view_reset(struct sync_view *v, const struct store_params *p, uint
     return max_u64(a.reset_after_ns, left_ns);
 }
 
+bool sync_view_left(struct sync_view *v, const struct store_params *p, uint64_t now_ns,
+                    uint64_t *remaining)
+{
+    const struct sync_row *row = row_of(p->algorithm);
+    struct weir_answer a = {.verdict = WEIR_ALLOW};
+    row->age(v, p, now_ns);
+    row->describe(v, p, 1, now_ns, &a);
+    *remaining = v->block_us != 0 && blocked_ns(v, now_ns) != 0 ? 0 : a.remaining;
+    return v->known;
+}
+
 void sync_view_refund(struct sync_view *v, const struct store_params *p, uint64_t units,
                       uint64_t now_ns)
 {

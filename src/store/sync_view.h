@@ -88,6 +88,10 @@ void sync_view_ask(struct sync_view *v, const struct store_params *p, uint64_t c
 /* How long until the key is as good as new, for all that is known; 0: it is. */
 uint64_t sync_view_reset(struct sync_view *v, const struct store_params *p, uint64_t now_ns);
 
+/* What is left by the last total and what was admitted here since. False: nothing was heard yet. */
+bool sync_view_left(struct sync_view *v, const struct store_params *p, uint64_t now_ns,
+                    uint64_t *remaining);
+
 /* What a node that knows nothing of a key answers to a cost that never fits. */
 void sync_view_never(const struct store_params *p, struct weir_answer *answer);
 

@@ -188,6 +188,29 @@ static void five_s_without_an_answer_are_degraded_until_there_is_one(void **stat
     sync_lost(node, &c, T0 + 51 * S_NS);
 }
 
+static void who_decides_instead_is_told_once_what_a_key_had(void **state)
+{
+    struct store_limit *l = bucket();
+    struct weir_answer a;
+    (void)fake_ask(node, l, "k", 1, T0);
+    struct sync_call c = next(T0);
+    assert_int_equal(say(&c, T0, 400000, 0, 0, T0), 0);
+    uint64_t had = fake_ask(node, l, "k", 1, T0).remaining;
+    c = next(T0 + S_NS);
+    int e = sync_ask(node, l, NO_SHARD, TEXT("k"), 1, T0 + 5 * S_NS, &a);
+    assert_int_equal(e, SYNC_DEGRADED | SYNC_LAST);
+    assert_int_equal(a.remaining,
+                     had + 4); /* of 10 per s, 5 S, a little less for clocks that drift */
+    e = sync_ask(node, l, NO_SHARD, TEXT("k"), 1, T0 + 6 * S_NS, &a);
+    assert_int_equal(e, SYNC_DEGRADED);
+    assert_int_equal(say(&c, T0 + 6 * S_NS, 400000, 0, 0, T0 + 6 * S_NS), 0);
+    (void)fake_ask(node, l, "k", 1, T0 + 6 * S_NS);
+    c = next(T0 + 7 * S_NS);
+    e = sync_ask(node, l, NO_SHARD, TEXT("k"), 1, T0 + 20 * S_NS, &a);
+    assert_int_equal(e, SYNC_DEGRADED | SYNC_LAST);
+    sync_lost(node, &c, T0 + 20 * S_NS);
+}
+
 static void a_reply_that_is_none_counts_as_lost(void **state)
 {
     struct store_limit *l = bucket();
@@ -330,6 +353,7 @@ int main(void)
         TEST(units_that_come_back_are_told_as_less),
         TEST(a_lost_refund_is_dropped_because_twice_would_be_too_much),
         TEST(five_s_without_an_answer_are_degraded_until_there_is_one),
+        TEST(who_decides_instead_is_told_once_what_a_key_had),
         TEST(a_reply_that_is_none_counts_as_lost),
         TEST(who_sleeps_is_told_once_that_a_key_has_become_due),
         TEST(whatever_numbers_a_store_says_a_decision_is_one),
