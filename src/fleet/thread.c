@@ -102,7 +102,8 @@ static uint64_t take_round(struct fleet_thread *t, uint64_t now_ns)
     return min_u64(due, fleet_sockets_tick(t, now_ns));
 }
 
-/* Written down only when it changes, for whoever asks: weir_fleet_trouble(). */
+/* Written down only when it changes, for whoever asks: weir_fleet_trouble(). What a store has said has no
+ * reason of ours: that is another endpoint's. */
 static void note_trouble(struct fleet_thread *t)
 {
     char now[512];
@@ -110,7 +111,7 @@ static void note_trouble(struct fleet_thread *t)
     if (error[0] == 0 && t->trouble[0] == 0) {
         return;
     }
-    bool more = error[0] != 0 && t->reason[0] != 0;
+    bool more = t->reason[0] != 0 && strstr(error, "no connection") != NULL;
     (void)snprintf(now, sizeof now, "%.300s%s%s%s", error, more ? " (" : "", more ? t->reason : "",
                    more ? ")" : "");
     now[sizeof t->trouble - 1] = 0;
