@@ -1,10 +1,9 @@
 /*
  * test-timeout: 300
  *
- * What a failover lets through beyond a limit, and what min-replicas-to-write makes of it. In a Cluster:
- * test_cluster.c.
+ * What a failover by Sentinels lets through beyond a limit. In a Cluster: test_cluster.c. What
+ * min-replicas-to-write makes of it: test_min_replicas.c.
  */
-#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,33 +11,17 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "support/failover_lag.h"
-#include "support/failover_ledger.h"
-#include "support/fault_proxy.h"
-
-#define DEADLINE (50 * WEIR_MILLISECOND)
-#define MAX_LAG_NS (2 * WEIR_SECOND) /* min-replicas-max-lag of the world */
-#define SLACK_NS (5 * WEIR_SECOND)
+#include "support/redis_world.h"
 
 enum { MASTER, REPLICA };
 
 static struct redis_world world;
-static struct crowd *crowd;
-static struct fault_proxy *proxy;
 
 static int stop(void **state)
 {
     failover_end();
-    if (crowd != NULL) {
-        crowd_end(crowd);
-        crowd = NULL;
-    }
     redis_world_stop(&world);
-    if (proxy != NULL) {
-        fault_proxy_stop(proxy);
-        proxy = NULL;
-    }
     return 0;
 }
 
@@ -49,150 +32,11 @@ static void the_extra_is_what_was_granted_within_the_lag_and_at_most_the_limit(v
     assert_int_equal(redis_world_await_master(&world, MASTER), REPLICA);
 }
 
-/* ---- min-replicas-to-write 1, min-replicas-max-lag 2 ---- */
-
-/* The replica follows through a proxy; Sentinels would put that right after a failover-timeout. */
-static void put_proxy_between(void)
-{
-    proxy = fault_proxy_start(world.node[MASTER].port);
-    for (unsigned i = REDIS_SENTINELS; i < world.count; i++) {
-        assert_string_equal(redis_node_run(&world.node[i], "SENTINEL SET %s failover-timeout 60000",
-                                           REDIS_MASTER_NAME),
-                            "OK");
-    }
-    assert_string_equal(
-        redis_node_run(&world.node[REPLICA], "REPLICAOF 127.0.0.1 %u", fault_proxy_port(proxy)),
-        "OK");
-}
-
-static void start_crowd(void)
-{
-    crowd = crowd_start(&(struct crowd_options){.url = world.url,
-                                                .nodes = 2,
-                                                .threads = 2,
-                                                .deadline_ns = DEADLINE,
-                                                .quota = 1000000,
-                                                .grants = 1000000,
-                                                .key_count = 1,
-                                                .keys = {"alice"}});
-    crowd_await_progress(crowd, 500);
-}
-
-/* Until so many more were answered without the store. */
-static void await_degraded(uint64_t n)
-{
-    uint64_t end_ms = redis_now_ms() + 20000;
-    uint64_t until = crowd_tally(crowd).degraded + n;
-    while (crowd_tally(crowd).degraded < until) {
-        assert_true(redis_now_ms() < end_ms);
-        redis_look_again_soon();
-    }
-}
-
-static void await_refusal(void)
-{
-    uint64_t end_ms = redis_now_ms() + 20000;
-    struct redis_node *n = &world.node[MASTER];
-    while (redis_node_info(n, "replication", "min_slaves_good_slaves") != 0) {
-        assert_true(redis_now_ms() < end_ms);
-        redis_look_again_soon();
-    }
-    await_degraded(10);
-}
-
-/* What the master keeps of the crowd's key. */
-static void read_state(char state[64])
-{
-    char key[64];
-    struct redis_node *n = &world.node[MASTER];
-    redis_line(redis_node_run(n, "KEYS *alice*"), 0, key, sizeof key);
-    redis_line(redis_node_run(n, "GET %s", key), 0, state, 64);
-    assert_true(state[0] != 0);
-}
-
-/* A master that was kept from running can take its replica for lost, and find a word of it then: what
- * counts is a time in which it grants nothing. */
-static void assert_the_refused_are_not_charged(void)
-{
-    char before[64];
-    char after[64];
-    uint64_t admitted;
-    do {
-        await_refusal();
-        admitted = crowd_admitted(crowd, 0);
-        read_state(before);
-        await_degraded(100);
-        read_state(after);
-    } while (crowd_admitted(crowd, 0) != admitted);
-    assert_string_equal(before, after);
-}
-
-/*
- * The network swallows all between master and replica, and nobody is told. The master finds out by what it
- * does not hear, looks once a second, and counts in whole seconds: so it takes up to two seconds more than
- * the setting says. What it has granted until then is lost with it. The new master has no replica, and
- * takes nothing, until the old one has become it.
- */
-static void with_min_replicas_a_silent_lag_ends_by_itself(void **state)
-{
-    redis_world_sentinel(&world,
-                         &(struct redis_world_options){.down_ms = 500, .min_replicas = true});
-    put_proxy_between();
-    start_crowd();
-    uint64_t silent_ns = clock_monotonic_ns();
-    fault_proxy_set(proxy, &(struct faults){.black_hole = true});
-    assert_the_refused_are_not_charged();
-    redis_node_pause(&world.node[MASTER]);
-    uint64_t died_ns = clock_monotonic_ns();
-    fault_proxy_set(proxy, &(struct faults){.refuse = true});
-    fault_proxy_reset(proxy);
-    assert_int_equal(redis_world_await_master(&world, MASTER), REPLICA);
-    redis_node_resume(&world.node[MASTER]);
-    uint64_t ms = crowd_await_answer(crowd, 0);
-    print_message("  SIGCONT: the store answers again after %" PRIu64 " ms\n", ms);
-    crowd_await_progress(crowd, 500);
-    crowd_halt(crowd);
-    struct ledger l = ledger_of(crowd, 0, died_ns);
-    ledger_print(&l, "min-replicas-to-write 1");
-    print_message("  the last that is lost was granted %.1f ms after the silence began\n",
-                  (double)(l.last_lost_ns - silent_ns) / 1e6);
-    assert_true(l.lost > 0 && l.first_lost_ns >= silent_ns);
-    assert_true(l.last_lost_ns <= silent_ns + MAX_LAG_NS + 2 * WEIR_SECOND + SLACK_NS);
-    assert_true(l.again <= l.lost && l.lost <= l.within);
-    assert_in_range(l.last, l.by_old,
-                    l.by_old + crowd_tally(crowd).unknown); /* charged once each */
-}
-
-#ifdef WEIR_LONG
-/* What counts is when a replica was heard last, not what it has heard: here the setting ends nothing. */
-static void with_min_replicas_a_replica_that_only_talks_is_good_enough(void **state)
-{
-    redis_world_sentinel(&world, &(struct redis_world_options){.min_replicas = true});
-    put_proxy_between();
-    start_crowd();
-    fault_proxy_set(proxy, &(struct faults){.to_client = FAULT_HOLD});
-    crowd_await_progress(crowd, 500); /* what was on its way has come */
-    uint64_t until_ms = redis_now_ms() + 10000;
-    struct redis_node *n = &world.node[REPLICA];
-    long long heard = redis_node_info(n, "replication", "slave_repl_offset");
-    while (redis_now_ms() < until_ms) {
-        redis_look_again_soon();
-    }
-    print_message("  granted %" PRIu64 " ms after the question, 10 s after it fell behind\n",
-                  crowd_await_answer(crowd, 0));
-    assert_int_equal(redis_node_info(n, "replication", "slave_repl_offset"), heard);
-}
-#endif
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(
             the_extra_is_what_was_granted_within_the_lag_and_at_most_the_limit, stop),
-        cmocka_unit_test_teardown(with_min_replicas_a_silent_lag_ends_by_itself, stop),
-#ifdef WEIR_LONG
-        cmocka_unit_test_teardown(with_min_replicas_a_replica_that_only_talks_is_good_enough, stop),
-#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,8 +160,7 @@ void redis_node_start(struct redis_node *n)
     }
 }
 
-/* What it said before it ended, to stderr. */
-static void show_log(const struct redis_node *n)
+void redis_node_show_log(const struct redis_node *n)
 {
     char path[128];
     char line[512];
@@ -184,7 +183,7 @@ static void look_whether_it_ended(struct redis_node *n)
     n->pid = 0;
     bool missing = WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED;
     (void)fprintf(stderr, missing ? "redis-server is missing\n" : "redis-server ended\n");
-    show_log(n);
+    redis_node_show_log(n);
     exit(missing ? SKIPPED : 1);
 }
 

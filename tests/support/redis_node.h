@@ -41,8 +41,9 @@ void redis_node_option(struct redis_node *n, const char *format, ...)
 /* A file in its folder. */
 void redis_node_file(const struct redis_node *n, const char *name, struct text text);
 
-void redis_node_start(struct redis_node *n); /* does not wait ... */
-void redis_node_await(struct redis_node *n); /* ... until it answers */
+void redis_node_start(struct redis_node *n);          /* does not wait ... */
+void redis_node_await(struct redis_node *n);          /* ... until it answers */
+void redis_node_show_log(const struct redis_node *n); /* to stderr */
 
 void redis_node_kill(struct redis_node *n); /* -9 */
 void redis_node_pause(struct redis_node *n);

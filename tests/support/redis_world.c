@@ -9,7 +9,7 @@
 
 #include "store/key.h"
 
-#define AWAIT_MS 60000 /* a Sentinel that was kept from running looks on for 30 s */
+#define AWAIT_MS 60000
 #define FAILOVER_MS 8000
 
 void redis_world_give_up(const struct redis_world *w, const char *what, const char *reply)
@@ -232,8 +232,10 @@ void redis_world_sentinel(struct redis_world *w, const struct redis_world_option
     for (unsigned i = REDIS_SENTINELS; i < w->count; i++) {
         redis_node_await(&w->node[i]);
         await_sentinel(w, &w->node[i]);
-        /* A master that comes back is made a replica after four of these, and one look at it. */
-        (void)redis_node_run(&w->node[i], "SENTINEL DEBUG PUBLISH-PERIOD 250 INFO-PERIOD 250");
+        /* A master that comes back is made a replica after four of these, and one look at it. And who was
+         * kept from running for a while, on a busy machine, is not to look on for half a minute. */
+        (void)redis_node_run(&w->node[i], "SENTINEL DEBUG PUBLISH-PERIOD 250 INFO-PERIOD 250 "
+                                          "TILT-TRIGGER 20000 MIN-LINK-RECONNECT-PERIOD 1000");
     }
     make_url(w, "redis-sentinel", REDIS_SENTINELS, w->count - 1, "/" REDIS_MASTER_NAME);
 }
@@ -287,7 +289,11 @@ static int await_master(struct redis_world *w, int old, uint64_t within_ms)
 
 int redis_world_await_master(struct redis_world *w, int old)
 {
-    return await_master(w, old, AWAIT_MS);
+    int master = await_master(w, old, AWAIT_MS);
+    if (master < 0) {
+        redis_node_show_log(&w->node[REDIS_SENTINELS]);
+    }
+    return master;
 }
 
 /* A failover that was begun may be given up by the Sentinel: then it is asked once more. */
