@@ -94,20 +94,21 @@ static bool is_to_wait(const struct leases *l, const struct lease_entry *e, uint
 
 static unsigned ask(struct leases *l, struct store_limit *limit, struct text shard, struct text key,
                     uint64_t cost, bool counts, uint64_t now_ns, struct weir_answer *answer,
-                    struct lease_call *call)
+                    struct lease_call *call, bool only_here)
 {
+    bool goes = call != NULL && !only_here; /* to the store, if it must */
     struct hash h = lease_hash(l, limit->id, shard, key);
     const uint64_t hash[2] = {h.low, h.high};
     struct lease_stripe *s = lease_lock(l, hash, &now_ns);
     struct lease_entry *e = lease_find(s, hash);
     unsigned done = 0;
-    if (e == NULL && call != NULL) {
+    if (e == NULL && goes) {
         e = lease_make(s, hash, limit, shard, key, now_ns);
     }
     if (e != NULL) {
         bool here = lease_to_spend(e, now_ns) >= cost;
         bool denied = !here && is_denied(e, cost, now_ns);
-        if (counts && (here || denied || call != NULL)) {
+        if (counts && (here || denied || goes)) {
             lease_count(e, cost, now_ns);
         }
         if (here) {
@@ -115,15 +116,15 @@ static unsigned ask(struct leases *l, struct store_limit *limit, struct text sha
         } else if (denied) {
             answer_from_denial(e, now_ns, answer);
             done = LEASE_ANSWERED;
-        } else if (call != NULL && ask_store(l, s, e, cost, now_ns, call)) {
+        } else if (goes && ask_store(l, s, e, cost, now_ns, call)) {
             done = LEASE_SEND;
-        } else if (call != NULL && is_to_wait(l, e, cost)) {
+        } else if (goes && is_to_wait(l, e, cost)) {
             *call = (struct lease_call){.hash = {hash[0], hash[1]}, .id = e->flight};
             done = LEASE_WAIT;
         }
     }
     lease_unlock(s);
-    if (done == 0 && call != NULL) {
+    if (done == 0 && goes) {
         lease_call_plain(limit, shard, key, hash, cost, now_ns, call);
         done = LEASE_SEND;
     }
@@ -134,14 +135,21 @@ unsigned lease_ask(struct leases *l, struct store_limit *limit, struct text shar
                    uint64_t cost, uint64_t now_ns, struct weir_answer *answer,
                    struct lease_call *call)
 {
-    return ask(l, limit, shard, key, cost, true, now_ns, answer, call);
+    return ask(l, limit, shard, key, cost, true, now_ns, answer, call, false);
+}
+
+unsigned lease_ask_here(struct leases *l, struct store_limit *limit, struct text shard,
+                        struct text key, uint64_t cost, uint64_t now_ns, struct weir_answer *answer,
+                        struct lease_call *call)
+{
+    return ask(l, limit, shard, key, cost, true, now_ns, answer, call, true);
 }
 
 unsigned lease_ask_again(struct leases *l, struct store_limit *limit, struct text shard,
                          struct text key, uint64_t cost, uint64_t now_ns,
                          struct weir_answer *answer, struct lease_call *call)
 {
-    return ask(l, limit, shard, key, cost, false, now_ns, answer, call);
+    return ask(l, limit, shard, key, cost, false, now_ns, answer, call, false);
 }
 
 void lease_alone(struct store_limit *limit, struct text shard, struct text key, uint64_t cost,

@@ -85,6 +85,12 @@ unsigned lease_ask(struct leases *l, struct store_limit *limit, struct text shar
                    uint64_t cost, uint64_t now_ns, struct weir_answer *answer,
                    struct lease_call *call);
 
+/* By who cannot go to the store: LEASE_ANSWERED, also with LEASE_SEND; or 0, and nothing has happened: it is
+ * lease_ask() that counts the question. */
+unsigned lease_ask_here(struct leases *l, struct store_limit *limit, struct text shard,
+                        struct text key, uint64_t cost, uint64_t now_ns, struct weir_answer *answer,
+                        struct lease_call *call);
+
 /* The same question once more: it is not more demand. */
 unsigned lease_ask_again(struct leases *l, struct store_limit *limit, struct text shard,
                          struct text key, uint64_t cost, uint64_t now_ns,

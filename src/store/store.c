@@ -91,7 +91,8 @@ static int check_wait(const struct remote_question *q)
 /* One plain question to a leased or synced limit, or one that memory denies. What is to be sent comes
  * in *call: LEASE_SEND. What is due sooner than anybody knows: *due. */
 static unsigned ask_one(const struct remote_question *q, uint64_t now_ns,
-                        struct weir_answer *answer, struct lease_call *call, bool *due)
+                        struct weir_answer *answer, struct lease_call *call, bool only_here,
+                        bool *due)
 {
     const struct remote_part *p = &q->parts[0];
     struct store_limit *limit = p->limit;
@@ -104,7 +105,8 @@ static unsigned ask_one(const struct remote_question *q, uint64_t now_ns,
         return LEASE_ANSWERED;
     }
     if (mode == REMOTE_LEASED) {
-        return lease_ask(shared->leases, limit, p->shard, p->key, p->cost, now_ns, answer, call);
+        return (only_here ? lease_ask_here : lease_ask)(shared->leases, limit, p->shard, p->key,
+                                                        p->cost, now_ns, answer, call);
     }
     if (mode == REMOTE_SYNCED) {
         int said = part_synced(limit, p, hash, now_ns, answer);
@@ -146,10 +148,10 @@ int store_ask_here(const struct remote_question *q, uint64_t now_ns, struct remo
     }
     struct store_shared *shared = ((struct store_limit *)q->parts[0].limit)->shared;
     bool due;
-    unsigned said = ask_one(q, now_ns, &answer->answer, &call, &due);
+    unsigned said = ask_one(q, now_ns, &answer->answer, &call, true, &due);
     bool done = (said & LEASE_ANSWERED) != 0;
     if ((said & LEASE_SEND) != 0) {
-        due = done && shared_leave(shared, &call);
+        due = shared_leave(shared, &call);
         if (!due) {
             lease_unsent(shared->leases, &call, now_ns); /* a store will make it again */
         }
@@ -188,7 +190,7 @@ static unsigned try_one(struct store *s, const struct remote_question *q, uint64
                         struct remote_answer *answer, struct lease_call *call)
 {
     bool due; /* this store's tick follows anyway */
-    unsigned said = ask_one(q, now_ns, &answer->answer, call, &due);
+    unsigned said = ask_one(q, now_ns, &answer->answer, call, false, &due);
     if (said == (LEASE_ANSWERED | LEASE_SEND)) {
         send_lease(s, call, now_ns);
     }

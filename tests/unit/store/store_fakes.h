@@ -142,6 +142,14 @@ unsigned lease_ask(struct leases *l, struct store_limit *limit, struct text shar
     return fake.lease_says;
 }
 
+unsigned lease_ask_here(struct leases *l, struct store_limit *limit, struct text shard,
+                        struct text key, uint64_t cost, uint64_t now_ns, struct weir_answer *answer,
+                        struct lease_call *call)
+{
+    bool answers = (fake.lease_says & LEASE_ANSWERED) != 0;
+    return answers ? lease_ask(l, limit, shard, key, cost, now_ns, answer, call) : 0;
+}
+
 unsigned lease_ask_again(struct leases *l, struct store_limit *limit, struct text shard,
                          struct text key, uint64_t cost, uint64_t now_ns,
                          struct weir_answer *answer, struct lease_call *call)

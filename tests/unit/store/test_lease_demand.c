@@ -69,6 +69,14 @@ static void a_size_follows_the_demand(void **state)
     assert_true(wanted[3] >= 25 && wanted[3] < 50);
 }
 
+static void a_question_that_is_tried_here_before_it_goes_to_the_store_counts_once(void **state)
+{
+    assert_int_equal(lease_ask_here(leases, &limit, NO_SHARD, ALICE, 1, now, &answer, &call), 0);
+    assert_int_equal(ask(1), LEASE_SEND);
+    assert_int_equal(call.want, 0); /* nobody knows whether another will come */
+    lease_unsent(leases, &call, now);
+}
+
 static void a_key_that_is_rarely_asked_for_takes_out_no_lease(void **state)
 {
     for (unsigned i = 0; i < 10; i++) {
@@ -354,6 +362,7 @@ int main(void)
         TEST(a_lease_is_renewed_before_it_is_dry_by_one_call),
         TEST(questions_wait_for_the_one_call_that_is_on_its_way_or_ask_alone),
         TEST(a_size_follows_the_demand),
+        TEST(a_question_that_is_tried_here_before_it_goes_to_the_store_counts_once),
         TEST(a_key_that_is_rarely_asked_for_takes_out_no_lease),
         TEST(units_that_nobody_uses_are_returned_after_half_a_life),
         TEST(a_spent_lease_of_a_window_is_no_longer_worth_a_call),
