@@ -11,7 +11,8 @@ struct syncs {
     struct sync_table table;
     struct hash_secret secret;
     uint64_t stopping;
-    uint64_t cursor; /* the stripe to begin with, so that none waits for ever */
+    uint64_t cursor;    /* the stripe to begin with, so that none waits for ever */
+    uint64_t silent_ns; /* since when exchanges are made and none is answered; 0: it is */
     struct sync_counts counts;
 };
 
@@ -175,12 +176,19 @@ static int tell_last(struct sync_key *k, const struct store_params *p, uint64_t 
     return SYNC_LAST;
 }
 
+/* Y5, of the node. */
+static bool is_silent(const struct syncs *y, const struct sync_key *k, uint64_t now_ns)
+{
+    uint64_t since_ns = load_relaxed(&y->silent_ns);
+    return since_ns != 0 && now_ns >= degraded_after(k, since_ns);
+}
+
 static int ask(struct syncs *y, struct sync_stripe *s, struct sync_key *k, uint64_t cost,
                uint64_t now_ns, struct weir_answer *answer)
 {
     int due = touch(y, s, k, now_ns);
     const struct store_params *p = params_of(k->limit);
-    if (now_ns >= k->degraded_ns && cost <= p->quota) {
+    if ((now_ns >= k->degraded_ns || is_silent(y, k, now_ns)) && cost <= p->quota) {
         count_shared(&y->counts.degraded, 1);
         return SYNC_DEGRADED | tell_last(k, p, now_ns, answer) | due;
     }
@@ -280,6 +288,14 @@ static void make_call(struct sync_stripe *s, struct sync_key *k, uint64_t now_ns
     store_limit_hold(k->limit);
 }
 
+static void note_made(struct syncs *y, uint64_t now_ns)
+{
+    if (load_relaxed(&y->silent_ns) == 0) {
+        store_relaxed(&y->silent_ns, max_u64(now_ns, 1));
+    }
+    count_shared(&y->counts.exchanges, 1);
+}
+
 /* The first of a stripe that is due. Idle ones on the way are forgotten, one at a time. */
 static bool next_of(struct syncs *y, struct sync_stripe *s, uint64_t now_ns, struct sync_call *call,
                     struct store_limit **gone)
@@ -323,7 +339,7 @@ bool sync_next(struct syncs *y, uint64_t now_ns, struct sync_call *call)
         size_t at = (from + i) & (n - 1);
         if (search(y, &y->table.stripes[at], now_ns, call)) {
             store_relaxed(&y->cursor, at + 1);
-            count_shared(&y->counts.exchanges, 1);
+            note_made(y, now_ns);
             return true;
         }
     }
@@ -421,6 +437,9 @@ int sync_reply(struct syncs *y, const struct sync_call *call, const struct store
 {
     struct sync_heard heard;
     bool good = read_reply(reply, &heard);
+    if (good) {
+        store_relaxed(&y->silent_ns, 0);
+    }
     end_call(y, call, good ? &heard : NULL, now_ns);
     return good ? 0 : WEIR_EIO;
 }

@@ -27,8 +27,9 @@
  *     it is added to it as long as the state knows it (the previous one of sliding_window), else dropped
  *     and counted. A node that has not heard of a key yet leaves it to the store which window it is.
  * Y5  No exchange answered for 5 S, although it was wanted: the key is degraded (SYNC_DEGRADED) until
- *     one is answered; on_failure decides, and what that admits is not told. Its deltas are kept,
- *     bounded, and told when the store is back, as far as their window still is.
+ *     one is answered; and if none of any key was, the node is, so that keys are too that it has not
+ *     heard of yet. on_failure decides, and what that admits is not told. Deltas are kept, bounded, and
+ *     told when the store is back, as far as their window still is.
  * Y6  Keys are exchanged at once when they are new or have been idle, then every S while they are asked
  *     for or have something to tell. Those that nobody has asked for in 10 S are forgotten, once they
  *     are as good as new: forgotten any sooner, one who asks every 11 S would find a new one each time.

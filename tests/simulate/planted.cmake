@@ -134,8 +134,8 @@ weir_plant_fleet(idle_keys_are_forgotten_with_their_debt SYNCED
     [[    uint64_t new_ns = now_ns;]])
 
 weir_plant_fleet(a_node_without_exchanges_goes_on SYNCED
-    [[    if (now_ns >= k->degraded_ns && cost <= p->quota) {]]
-    [[    if (now_ns >= k->degraded_ns && cost <= p->quota && k->degraded_ns == 0) {]])
+    [[    if ((now_ns >= k->degraded_ns || is_silent(y, k, now_ns)) && cost <= p->quota) {]]
+    [[    if (is_silent(y, k, now_ns) && cost <= p->quota && k->degraded_ns == 0) {]])
 
 weir_plant_fleet(what_was_heard_counts_for_less SYNCED
     [[    v->full_at = ticks_of(now_ns) + lead + v->next.units * step_of(p);]]

@@ -269,6 +269,38 @@ static void whatever_numbers_a_store_says_a_decision_is_one(void **state)
     }
 }
 
+/* Else a node that is cut off would admit each new key up to the limit. */
+static void a_node_that_hears_nothing_is_degraded_also_for_keys_that_are_new(void **state)
+{
+    struct store_limit *l = bucket();
+    struct weir_answer a;
+    (void)fake_ask(node, l, "a", 1, T0);
+    struct sync_call lost = next(T0);
+    sync_lost(node, &lost, T0 + MS);
+    assert_int_equal(fake_ask(node, l, "b", 1, T0 + 5 * S_NS - 1).verdict, WEIR_ALLOW);
+    int e = sync_ask(node, l, NO_SHARD, TEXT("c"), 1, T0 + 5 * S_NS, &a);
+    assert_int_equal(e, SYNC_DEGRADED | SYNC_DUE); /* and it is exchanged at once */
+    for (unsigned i = 0; i < 3; i++) {             /* a, b and c */
+        struct sync_call c = next(T0 + 5 * S_NS);
+        assert_int_equal(say(&c, T0 + 5 * S_NS, 0, 0, 0, T0 + 5 * S_NS), 0);
+    }
+    assert_int_equal(fake_ask(node, l, "c", 1, T0 + 5 * S_NS).verdict, WEIR_ALLOW);
+    assert_int_equal(fake_ask(node, l, "d", 1, T0 + 50 * S_NS).verdict, WEIR_ALLOW);
+}
+
+/* One of them answers: the others are degraded each by itself. */
+static void a_node_that_hears_of_one_key_is_not_degraded_for_others(void **state)
+{
+    struct store_limit *l = bucket();
+    (void)fake_ask(node, l, "a", 1, T0);
+    struct sync_call lost = next(T0);
+    (void)fake_ask(node, l, "b", 1, T0 + 1);
+    struct sync_call heard = next(T0 + 1);
+    assert_int_equal(say(&heard, T0, 100000, 0, 0, T0 + MS), 0);
+    sync_lost(node, &lost, T0 + MS);
+    assert_int_equal(fake_ask(node, l, "c", 1, T0 + 5 * S_NS).verdict, WEIR_ALLOW);
+}
+
 static void a_key_that_was_idle_is_not_degraded_by_that(void **state)
 {
     struct store_limit *l = bucket();
@@ -357,6 +389,8 @@ int main(void)
         TEST(a_reply_that_is_none_counts_as_lost),
         TEST(who_sleeps_is_told_once_that_a_key_has_become_due),
         TEST(whatever_numbers_a_store_says_a_decision_is_one),
+        TEST(a_node_that_hears_nothing_is_degraded_also_for_keys_that_are_new),
+        TEST(a_node_that_hears_of_one_key_is_not_degraded_for_others),
         TEST(a_key_that_was_idle_is_not_degraded_by_that),
         TEST(a_key_is_degraded_until_an_exchange_is_answered),
         TEST(a_block_in_the_store_denies_here),
