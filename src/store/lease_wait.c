@@ -51,7 +51,7 @@ void lease_flight_begin(struct lease_waits *w, struct lease_flight *f, struct le
 static void note_took(struct lease_waits *w, const struct lease_flight *f, uint64_t now_ns)
 {
     uint64_t before_ns = w->took_ns - w->took_ns / TOOK_PART;
-    w->took_ns = max_u64(sub_floor0(now_ns, f->call.made_ns), before_ns);
+    w->took_ns = max_u64(max_u64(sub_floor0(now_ns, f->call.made_ns), before_ns), 1);
 }
 
 /* ---- waiting ---- */
@@ -76,7 +76,8 @@ static bool may_wait(const struct lease_waits *w, const struct lease_flight *f,
 {
     uint64_t left_ns = sub_floor0(q->deadline_ns, now_ns);
     uint64_t late_ns = min_u64(left_ns / 2, max_u64(LATE * w->took_ns, LATE_LEAST));
-    return sub_floor0(now_ns, f->call.made_ns) < late_ns && left_ns >= ROUNDS * w->took_ns &&
+    bool in_time = w->took_ns != 0 && left_ns >= ROUNDS * w->took_ns;
+    return in_time && sub_floor0(now_ns, f->call.made_ns) < late_ns &&
            w->count < LEASE_WAITING_MOST;
 }
 

@@ -63,7 +63,7 @@ struct lease_waits {
     lease_send_fn send;
     void *arg;
     struct timers timers;
-    uint64_t took_ns; /* by calls, lately */
+    uint64_t took_ns; /* by calls, lately; 0: none was answered yet, and nobody waits */
     uint64_t count;   /* of those who wait */
     struct list chains[LEASE_CHAINS];
 };
