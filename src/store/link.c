@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/maths.h"
 #include "store/breaker.h"
@@ -288,6 +289,9 @@ static void end_asked(struct client_link *link, uint64_t now_ns)
 
 static void forget_bytes(struct client_link *link)
 {
+    if (link->out.at != NULL) {
+        explicit_bzero(link->out.at + link->out.begin, buffer_len(&link->out)); /* as link_io.c */
+    }
     buffer_take(&link->out, buffer_len(&link->out));
     buffer_take(&link->in, buffer_len(&link->in));
     link->in.full = false;
