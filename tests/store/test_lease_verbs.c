@@ -342,6 +342,23 @@ static void a_clock_that_is_set_back_holds_leases_no_longer_than_they_live(void 
     assert_int_equal(room(), 999);
 }
 
+/* By a little more than the second that clocks may differ: some marks are too far away then, others not. */
+static void a_clock_that_is_set_back_a_little_loses_no_lease(void **state)
+{
+    begin(WEIR_TOKEN_BUCKET, 1000, WEIR_SECOND, 1);
+    for (unsigned i = 0; i < 5; i++) {
+        assert_int_equal(lease(0, 10, 0, 0, 0, 0).granted, 10);
+        fleet_pass(&fleet, 125000); /* each under a mark of its own */
+    }
+    fleet.now_us -= 1350000;
+    assert_int_equal(fleet_act(&fleet, STORE_RESET, 0), 1); /* full, but for what is outstanding */
+    assert_int_equal(room(), 950);
+    assert_int_equal(fleet_verb(&fleet, STORE_CHECK, 1, 0).verdict, WEIR_ALLOW);
+    assert_int_equal(room(), 949);
+    fleet_pass(&fleet, 100000);
+    assert_int_equal(room(), 950);
+}
+
 static void a_state_of_somebody_else_is_an_error_and_stays(void **state)
 {
     begin(WEIR_TOKEN_BUCKET, 1000, WEIR_SECOND, 1);
@@ -387,6 +404,7 @@ int main(void)
         TEST(without_leases_it_decides_as_an_exact_bucket),
         TEST(lost_data_is_worth_one_full_limit_and_old_marks_nothing),
         TEST(a_clock_that_is_set_back_holds_leases_no_longer_than_they_live),
+        TEST(a_clock_that_is_set_back_a_little_loses_no_lease),
         TEST(a_state_of_somebody_else_is_an_error_and_stays),
     };
     return cmocka_run_group_tests(tests, start, stop);

@@ -50,16 +50,19 @@ local function leased_bucket()
         p.leases = p.leases - mark.leases
     end
 
-    -- No lease lives longer than this: a mark beyond it is from a clock that was set back since.
+    -- No lease lives longer than this: a mark beyond it is from a clock that was set back since. It
+    -- joins the one before it, if that is not sooner: marks stay in their order.
     local function pull_marks(p)
         local last = now + life(p) + floor(life(p) / MARKS)
         for i = #p.marks, 1, -1 do
-            local mark, later = p.marks[i], p.marks[i + 1]
+            local mark, before = p.marks[i], p.marks[i - 1]
             if mark.at > last + SLACK then
-                mark.at, p.pulled = last, true
-                if later then
-                    mark.units, mark.leases = mark.units + later.units, mark.leases + later.leases
-                    table.remove(p.marks, i + 1)
+                p.pulled = true
+                if before and before.at >= last then
+                    before.units, before.leases = before.units + mark.units, before.leases + mark.leases
+                    table.remove(p.marks, i)
+                else
+                    mark.at = last
                 end
             end
         end
