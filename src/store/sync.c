@@ -13,6 +13,7 @@ struct syncs {
     uint64_t stopping;
     uint64_t cursor;    /* the stripe to begin with, so that none waits for ever */
     uint64_t silent_ns; /* since when exchanges are made and none is answered; 0: it is */
+    uint64_t made_ns;   /* the last of them */
     struct sync_counts counts;
 };
 
@@ -176,11 +177,12 @@ static int tell_last(struct sync_key *k, const struct store_params *p, uint64_t 
     return SYNC_LAST;
 }
 
-/* Y5, of the node. */
+/* Y5, of the node. What has nothing to tell is not sent again: that it was lost says nothing later. */
 static bool is_silent(const struct syncs *y, const struct sync_key *k, uint64_t now_ns)
 {
     uint64_t since_ns = load_relaxed(&y->silent_ns);
-    return since_ns != 0 && now_ns >= degraded_after(k, since_ns);
+    return since_ns != 0 && now_ns >= degraded_after(k, since_ns) &&
+           now_ns <= degraded_after(k, load_relaxed(&y->made_ns));
 }
 
 static int ask(struct syncs *y, struct sync_stripe *s, struct sync_key *k, uint64_t cost,
@@ -288,11 +290,14 @@ static void make_call(struct sync_stripe *s, struct sync_key *k, uint64_t now_ns
     store_limit_hold(k->limit);
 }
 
-static void note_made(struct syncs *y, uint64_t now_ns)
+static void note_made(struct syncs *y, const struct sync_call *call, uint64_t now_ns)
 {
-    if (load_relaxed(&y->silent_ns) == 0) {
+    uint64_t long_ns = SYNC_DEGRADED_AFTER * call->limit->sync_ns;
+    uint64_t before_ns = load_relaxed(&y->made_ns);
+    if (load_relaxed(&y->silent_ns) == 0 || now_ns > add_sat(before_ns, long_ns)) {
         store_relaxed(&y->silent_ns, max_u64(now_ns, 1));
     }
+    store_relaxed(&y->made_ns, now_ns);
     count_shared(&y->counts.exchanges, 1);
 }
 
@@ -339,7 +344,7 @@ bool sync_next(struct syncs *y, uint64_t now_ns, struct sync_call *call)
         size_t at = (from + i) & (n - 1);
         if (search(y, &y->table.stripes[at], now_ns, call)) {
             store_relaxed(&y->cursor, at + 1);
-            note_made(y, now_ns);
+            note_made(y, call, now_ns);
             return true;
         }
     }

@@ -288,6 +288,19 @@ static void a_node_that_hears_nothing_is_degraded_also_for_keys_that_are_new(voi
     assert_int_equal(fake_ask(node, l, "d", 1, T0 + 50 * S_NS).verdict, WEIR_ALLOW);
 }
 
+static void what_was_lost_long_ago_does_not_degrade_who_is_new(void **state)
+{
+    struct store_limit *l = bucket();
+    (void)fake_ask(node, l, "a", 1, T0);
+    struct sync_call c = next(T0);
+    assert_int_equal(say(&c, T0, 100000, 0, 0, T0), 0);
+    assert_int_equal(fake_ask(node, l, "a", 10, T0 + MS).verdict, WEIR_DENY);
+    c = next(T0 + S_NS);
+    assert_int_equal(c.delta, 0); /* so that nobody sends it again */
+    sync_lost(node, &c, T0 + S_NS + MS);
+    assert_int_equal(fake_ask(node, l, "b", 1, T0 + 7 * S_NS).verdict, WEIR_ALLOW);
+}
+
 /* One of them answers: the others are degraded each by itself. */
 static void a_node_that_hears_of_one_key_is_not_degraded_for_others(void **state)
 {
@@ -390,6 +403,7 @@ int main(void)
         TEST(who_sleeps_is_told_once_that_a_key_has_become_due),
         TEST(whatever_numbers_a_store_says_a_decision_is_one),
         TEST(a_node_that_hears_nothing_is_degraded_also_for_keys_that_are_new),
+        TEST(what_was_lost_long_ago_does_not_degrade_who_is_new),
         TEST(a_node_that_hears_of_one_key_is_not_degraded_for_others),
         TEST(a_key_that_was_idle_is_not_degraded_by_that),
         TEST(a_key_is_degraded_until_an_exchange_is_answered),
