@@ -197,4 +197,4 @@ weir_plant_fleet(a_node_stays_in_a_window_when_the_clock_is_set_back SYNCED
 weir_plant_fleet(a_node_stays_in_a_window_when_the_clock_is_set_ahead SYNCED
     [[    v->window = heard_window(v, p, heard);]]
     [[    v->window = heard_window(v, p, heard);
-    v->window = before > 0 && before + 3 < v->window ? before : v->window;]])
+    v->window = before > 0 && before + 1 < v->window ? before : v->window;]])
