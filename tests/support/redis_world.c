@@ -10,6 +10,7 @@
 #include "store/key.h"
 
 #define AWAIT_MS 60000
+#define AGREE_MS 20000
 #define FAILOVER_MS 8000
 
 void redis_world_give_up(const struct redis_world *w, const char *what, const char *reply)
@@ -287,9 +288,14 @@ static int await_master(struct redis_world *w, int old, uint64_t within_ms)
     return master;
 }
 
+/* Sentinels that cannot agree on who of them leads, again and again, are told to begin. */
 int redis_world_await_master(struct redis_world *w, int old)
 {
-    int master = await_master(w, old, AWAIT_MS);
+    int master = await_master(w, old, AGREE_MS);
+    if (master < 0) {
+        (void)redis_node_run(&w->node[REDIS_SENTINELS], "SENTINEL FAILOVER %s", REDIS_MASTER_NAME);
+        master = await_master(w, old, AWAIT_MS - AGREE_MS);
+    }
     if (master < 0) {
         redis_node_show_log(&w->node[REDIS_SENTINELS]);
     }
