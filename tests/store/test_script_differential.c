@@ -318,11 +318,7 @@ static void a_unit_that_has_nearly_come_has_not_come(void **state)
 static int start(void **state)
 {
     store_redis_start(&redis, NULL);
-    for (size_t i = 0; i < SCRIPT_COUNT; i++) {
-        script_put_load(&redis.out, &scripts.row[i]);
-        store_redis_send(&redis);
-        (void)store_redis_next(&redis);
-    }
+    store_run_load(&redis, &scripts);
     return 0;
 }
 

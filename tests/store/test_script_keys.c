@@ -105,11 +105,7 @@ static int64_t keys_without_an_end(void)
 static int fresh(void **state)
 {
     (void)store_redis_do(&redis, "FLUSHALL");
-    for (size_t i = 0; i < SCRIPT_COUNT; i++) {
-        script_put_load(&redis.out, &scripts.row[i]);
-        store_redis_send(&redis);
-        (void)store_redis_next(&redis);
-    }
+    store_run_load(&redis, &scripts);
     return 0;
 }
 

@@ -363,11 +363,7 @@ static void a_state_is_met_once(void **state)
 static int fresh(void **state)
 {
     (void)store_redis_do(&redis, "FLUSHALL");
-    for (size_t i = 0; i < SCRIPT_COUNT; i++) {
-        script_put_load(&redis.out, &scripts.row[i]);
-        store_redis_send(&redis);
-        (void)store_redis_next(&redis);
-    }
+    store_run_load(&redis, &scripts);
     return 0;
 }
 

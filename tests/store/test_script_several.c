@@ -137,11 +137,7 @@ static void the_limits_of_one_tenant_share_a_slot(void **state)
 
 static int load(void **state)
 {
-    for (size_t i = 0; i < SCRIPT_COUNT; i++) {
-        script_put_load(&redis.out, &scripts.row[i]);
-        store_redis_send(&redis);
-        (void)store_redis_next(&redis);
-    }
+    store_run_load(&redis, &scripts);
     return 0;
 }
 

@@ -15,6 +15,15 @@ void store_run_scripts(struct scripts *s)
     assert_int_equal(scripts_init(s, &clock), 0);
 }
 
+void store_run_load(struct store_redis *r, const struct scripts *s)
+{
+    for (size_t i = 0; i < SCRIPT_COUNT; i++) {
+        script_put_load(&r->out, &s->row[i]);
+        store_redis_send(r);
+        (void)store_redis_next(r);
+    }
+}
+
 void store_run_clock(struct store_redis *r, uint64_t now_ns)
 {
     char digits[24];

@@ -12,6 +12,7 @@
 
 /* The scripts with a clock that the test sets: SET now <us>. */
 void store_run_scripts(struct scripts *s);
+void store_run_load(struct store_redis *r, const struct scripts *s);
 void store_run_clock(struct store_redis *r, uint64_t now_ns);
 
 /* The call of an oracle's operation; `name` is the key. */
