@@ -175,24 +175,11 @@ static const char *as_admin(const char *command)
     return redis_node_do(&world.node[0], words, n);
 }
 
-static struct weir_fleet *open_with(struct weir_fleet_options o)
-{
-    struct weir_fleet *fleet;
-    struct weir_error error;
-    o.size = sizeof o;
-    o.url = world.url;
-    o.deadline_ns = FLEET_PATIENT_NS;
-    if (weir_fleet_open(&fleet, &o, &error) != 0) {
-        fail_msg("%s", error.text);
-    }
-    return fleet;
-}
-
 /* Whether the store lets such a fleet in. */
 static bool gets_in(struct weir_fleet_options o)
 {
     o.deadline_ns = FLEET_PATIENT_NS;
-    struct weir_fleet *fleet = open_with(o);
+    struct weir_fleet *fleet = fleet_open_with(world.url, o);
     struct weir_fleet_limit_options l = fleet_hourly("secret", 1000000);
     struct weir_fleet_limit *limit = fleet_limit_of(fleet, &l);
     struct weir_answer a;
@@ -256,8 +243,8 @@ static void why_there_is_no_store_is_told_without_secrets(void **state)
     struct weir_fleet_limit_options l = fleet_hourly("why", 10);
     (void)snprintf(path, sizeof path, "%s/password", world.folder);
     write_file(path, "forty\n");
-    struct weir_fleet *fleet =
-        open_with((struct weir_fleet_options){.user = "ali", .password_file = path});
+    struct weir_fleet *fleet = fleet_open_with(
+        world.url, (struct weir_fleet_options){.user = "ali", .password_file = path});
     struct weir_fleet_limit *limit = fleet_limit_of(fleet, &l);
     assert_true(fleet_await_store(limit));
     assert_int_equal(weir_fleet_trouble(fleet, &error), 0);
@@ -287,8 +274,8 @@ static void a_changed_password_file_is_read_for_the_next_connection(void **state
     char path[200];
     (void)snprintf(path, sizeof path, "%s/password", world.folder);
     write_file(path, "forty\n");
-    struct weir_fleet *fleet =
-        open_with((struct weir_fleet_options){.user = "ali", .password_file = path});
+    struct weir_fleet *fleet = fleet_open_with(
+        world.url, (struct weir_fleet_options){.user = "ali", .password_file = path});
     struct weir_fleet_limit_options l = fleet_hourly("rotated", 1000000);
     struct weir_fleet_limit *limit = fleet_limit_of(fleet, &l);
     struct weir_answer a;

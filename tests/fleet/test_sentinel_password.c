@@ -41,22 +41,9 @@ static int stop(void **state)
     return 0;
 }
 
-static struct weir_fleet *open_with(struct weir_fleet_options o)
-{
-    struct weir_fleet *fleet;
-    struct weir_error error = {0};
-    o.size = sizeof o;
-    o.url = world.url;
-    o.deadline_ns = FLEET_PATIENT_NS;
-    if (weir_fleet_open(&fleet, &o, &error) != 0) {
-        fail_msg("%s", error.text);
-    }
-    return fleet;
-}
-
 static void assert_gets_in(struct weir_fleet_options o)
 {
-    struct weir_fleet *fleet = open_with(o);
+    struct weir_fleet *fleet = fleet_open_with(world.url, o);
     struct weir_fleet_limit_options l = fleet_hourly("in", 1000);
     struct weir_fleet_limit *limit = fleet_limit_of(fleet, &l);
     assert_true(fleet_await_store(limit));
@@ -67,7 +54,7 @@ static void assert_gets_in(struct weir_fleet_options o)
 static void assert_stays_out(struct weir_fleet_options o, const char *why)
 {
     struct weir_error error = {.text = ""};
-    struct weir_fleet *fleet = open_with(o);
+    struct weir_fleet *fleet = fleet_open_with(world.url, o);
     uint64_t end = redis_now_ms() + 20000;
     while (weir_fleet_trouble(fleet, &error) == 0 || strstr(error.text, why) == NULL) {
         if (redis_now_ms() > end) {

@@ -15,18 +15,23 @@ static void die(const char *what, const struct weir_error *error)
     abort();
 }
 
-struct weir_fleet *fleet_open_at(const char *url, unsigned flags, uint64_t deadline_ns)
+struct weir_fleet *fleet_open_with(const char *url, struct weir_fleet_options o)
 {
-    struct weir_fleet_options o = WEIR_FLEET_OPTIONS_INIT;
     struct weir_fleet *fleet;
     struct weir_error error;
+    o.size = sizeof o;
     o.url = url;
-    o.flags = flags;
-    o.deadline_ns = deadline_ns != 0 ? deadline_ns : FLEET_PATIENT_NS;
+    o.deadline_ns = o.deadline_ns != 0 ? o.deadline_ns : FLEET_PATIENT_NS;
     if (weir_fleet_open(&fleet, &o, &error) != 0) {
         die(url, &error);
     }
     return fleet;
+}
+
+struct weir_fleet *fleet_open_at(const char *url, unsigned flags, uint64_t deadline_ns)
+{
+    return fleet_open_with(url,
+                           (struct weir_fleet_options){.flags = flags, .deadline_ns = deadline_ns});
 }
 
 struct weir_fleet_limit_options fleet_hourly(const char *name, uint64_t count)

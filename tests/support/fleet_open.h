@@ -10,6 +10,7 @@
 
 /* deadline_ns 0: FLEET_PATIENT_NS. */
 struct weir_fleet *fleet_open_at(const char *url, unsigned flags, uint64_t deadline_ns);
+struct weir_fleet *fleet_open_with(const char *url, struct weir_fleet_options others);
 
 /* A token bucket of `count` per hour, all at once; `exact`, no memory of denials. */
 struct weir_fleet_limit_options fleet_hourly(const char *name, uint64_t count);
