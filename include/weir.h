@@ -215,7 +215,7 @@ struct weir_options {
                             sliding_window half the bits: 65,535 at 1 s, 16,777,215 at a day */
     uint64_t burst;      /* token_bucket: the most at once. 0: count. Else an error */
     uint64_t queue;      /* leaky_bucket: places behind the one being served. Else an error */
-    uint64_t max_keys;   /* keys and blocks in use at once that are never forgotten. 0: 100,000.
+    uint64_t max_keys;   /* keys in use at once that are never forgotten. 0: 100,000.
                             A table has 28 % more slots, and at least 128 */
     uint64_t max_debt;   /* units a key may owe beyond its quota by penalties, settlements and
                             waiting. 0: as much as its quota; WEIR_NO_DEBT: nothing.
@@ -229,11 +229,13 @@ struct weir_options {
     const char *path;    /* WEIR_FILE: where. Copied */
     weir_clock_fn clock; /* the clock of the short forms; NULL: the system's */
     void *clock_arg;
+    uint64_t max_blocks; /* keys that can be blocked at once, 32 bytes each. 0: max_keys / 128, at
+                            least 64 */
 };
 
 #define WEIR_OPTIONS_INIT                                                                          \
     {                                                                                              \
-        sizeof(struct weir_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL       \
+        sizeof(struct weir_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0    \
     }
 
 /* A limiter: one limit and the state of its keys. */
@@ -470,10 +472,10 @@ WEIR_API int weir_penalise_at(struct weir *w, const void *key, size_t key_len, u
 
 /*
  * Denies the key until until_ns (WEIR_FOREVER: until unblocked), whatever its
- * quota; the quota's state is kept. A block is an entry of its own, never
- * evicted while it lasts; for its place on_full counts as for a new key's.
- * WEIR_EFULL if there is none, WEIR_ETIME if until_ns is not after now.
- * A second block replaces the end of the first.
+ * quota; the quota's state is kept. Blocks have a table of their own: they take no
+ * key's place, and none is ever forgotten while it lasts. WEIR_EFULL if max_blocks
+ * are in force, WEIR_ETIME if until_ns is not after now. A second block replaces the
+ * end of the first. While any block lasts, decisions look it up, which takes them a little longer.
  * unblock: 1 if there was an entry (perhaps one that had run out), 0 if not.
  */
 WEIR_API int weir_block(struct weir *w, const void *key, size_t key_len, uint64_t until_ns);
@@ -542,13 +544,12 @@ struct weir_stats {
     uint64_t spurious;  /* several limits: denied and rolled back after a lost race */
     uint64_t reclaimed; /* slots of keys as good as new that were used again */
     uint64_t evicted;   /* keys in use that were forgotten (on_full evict) */
-    uint64_t
-        full_denied; /* new keys refused (on_full deny; or only blocks around), penalties too */
+    uint64_t full_denied;  /* new keys refused (on_full deny), penalties too */
     uint64_t full_allowed; /* new keys let through without a charge (on_full allow) */
     uint64_t moved;        /* keys moved to make room */
-    uint64_t keys;         /* resident entries; may be one too low per killed process */
+    uint64_t keys;         /* resident keys; may be one too low per killed process */
     uint64_t capacity;     /* slots */
-    uint64_t blocks;       /* resident block entries; may be one too high per killed process */
+    uint64_t blocks;       /* blocks, those that are over and not yet replaced included */
     uint64_t bytes;        /* memory or file; the 16 KB for the threads not included */
 };
 

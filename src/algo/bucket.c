@@ -30,6 +30,10 @@ static int check_rate(const struct limit_spec *spec, const struct algo_layout *l
                     "at most 1,000,000,000 per second",
                     spec->count, spec->period_ns);
     }
+    if (layout->fixed && layout->shift > BUCKET_SHIFT_MAX) {
+        return fail(error, WEIR_ERATE, "a time unit of 2^-%u ns, expected at most 2^-%u",
+                    (unsigned)layout->shift, BUCKET_SHIFT_MAX);
+    }
     if (layout->fixed && choose_shift(spec) > layout->shift) {
         return fail(error, WEIR_ERATE,
                     "%" PRIu64 " per %" PRIu64 " ns needs a finer time unit than this limiter was "

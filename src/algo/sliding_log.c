@@ -26,6 +26,10 @@ static int compile(const struct limit_spec *spec, const struct algo_layout *layo
                    struct algo_params *p, struct weir_error *error)
 {
     uint64_t most = layout->fixed ? layout->capacity - 1 : COUNT_MAX;
+    if (most - 1 >= COUNT_MAX) {
+        return fail(error, WEIR_EQUOTA, "a log of %" PRIu64 " places, expected 2 to %d",
+                    layout->capacity, COUNT_MAX + 1);
+    }
     if (spec->count > most) {
         return fail(error, WEIR_EQUOTA,
                     "count %" PRIu64 " is too large for %s log, expected at most %" PRIu64,

@@ -19,6 +19,7 @@ int window_compile(const struct limit_spec *spec, unsigned counters, struct algo
     }
     p->quota = spec->count;
     p->max_count = spec->count + spec->max_debt;
-    p->max_time = ALGO_LIFE_NS;
+    /* To the end of the window in which the life ends: a window may have begun long before the limiter. */
+    p->max_time = (ALGO_LIFE_NS / spec->period_ns + 1) * spec->period_ns - 1;
     return 0;
 }

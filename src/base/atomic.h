@@ -50,6 +50,12 @@ static inline uint64_t fetch_add(uint64_t *p, uint64_t value)
     return __atomic_fetch_add(p, value, __ATOMIC_ACQ_REL);
 }
 
+static inline uint64_t exchange_u64(uint64_t *p, uint64_t value)
+{
+    explore_point(p);
+    return __atomic_exchange_n(p, value, __ATOMIC_ACQ_REL);
+}
+
 /* A counter that several write; its value orders nothing. */
 static inline void count_shared(uint64_t *p, uint64_t n)
 {

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,6 +26,34 @@ uint64_t clock_boot_ns(void)
     return read_clock(CLOCK_BOOTTIME);
 }
 
+/* Reads a small file of /proc as text. Its length, 0 where there is none, or -1 with errno set. */
+static ssize_t read_small(const char *path, char *text, size_t bytes)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return errno == ENOENT || errno == EACCES ? 0 : -1;
+    }
+    ssize_t n = read(fd, text, bytes - 1);
+    int number = errno;
+    (void)close(fd);
+    errno = number;
+    text[n > 0 ? n : 0] = '\0';
+    return n;
+}
+
+int64_t clock_boot_offset_ns(void)
+{
+    char text[256];
+    long long seconds;
+    long long ns;
+    const char *line = read_small("/proc/self/timens_offsets", text, sizeof text) > 0
+                           ? strstr(text, "boottime")
+                           : NULL;
+    return line != NULL && sscanf(line, "boottime %lld %lld", &seconds, &ns) == 2
+               ? seconds * INT64_C(1000000000) + ns
+               : 0;
+}
+
 uint64_t clock_monotonic_ns(void)
 {
     return read_clock(CLOCK_MONOTONIC);
@@ -41,14 +71,7 @@ int clock_boot_id(struct boot_id *id)
 {
     char text[64];
     *id = (struct boot_id){{0, 0}};
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return errno == ENOENT || errno == EACCES ? 0 : WEIR_EIO;
-    }
-    ssize_t n = read(fd, text, sizeof text);
-    int number = errno;
-    (void)close(fd);
-    errno = number;
+    ssize_t n = read_small("/proc/sys/kernel/random/boot_id", text, sizeof text);
     for (ssize_t i = 0; i < n; i++) {
         int digit = hex_digit(text[i]);
         if (digit >= 0) {

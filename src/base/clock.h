@@ -12,6 +12,12 @@ uint64_t clock_unix_ns(void);
 /* Nanoseconds since boot, sleep included; nobody can set it. */
 uint64_t clock_boot_ns(void);
 
+/*
+ * What the time namespace of this process adds to CLOCK_BOOTTIME: a container may have an offset of its own, and
+ * has the boot id of its host all the same. Reads /proc; 0 where that is missing.
+ */
+int64_t clock_boot_offset_ns(void);
+
 /* The clock of poll() and of systemd's messages: since boot, without sleep. */
 uint64_t clock_monotonic_ns(void);
 

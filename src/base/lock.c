@@ -1,79 +1,128 @@
+/* The protocol of the lock's word; lock.h has the essay, lock_kernel.c what it asks of the kernel. */
 #include "base/lock.h"
 
-#include <errno.h>
-#include <sched.h>
-#include <time.h>
-#include <unistd.h>
+#include <pthread.h>
+#include <stddef.h>
 
-#include <weir.h>
+#include "base/atomic.h"
 
-int lock_init(struct lock *lock)
+#define WAITED UINT64_C(1)
+
+/* ---- locks of a thread that ends ---- */
+
+/* A key's stripe, a resident's that is being moved, and one to spare. */
+#define HELD_MAX 4
+
+static __thread struct lock *held[HELD_MAX];
+static __thread bool watched;
+static pthread_key_t exit_key;
+static bool have_key;
+
+static void release_all(void *unused)
 {
-    pthread_mutexattr_t attr;
-    int bad = pthread_mutexattr_init(&attr);
-    if (bad != 0) {
-        return WEIR_EIO;
+    (void)unused;
+    for (unsigned i = 0; i < HELD_MAX; i++) {
+        if (held[i] != NULL) {
+            lock_release(held[i]);
+        }
     }
-    bad = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-    bad |= pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-    bad |= pthread_mutex_init(&lock->mutex, &attr);
-    (void)pthread_mutexattr_destroy(&attr);
-    return bad != 0 ? WEIR_EIO : 0;
 }
 
-/* The dead owner's half-done work is found by those who look; see the header. */
-static bool taken(struct lock *lock, int result)
+static __attribute__((constructor(1000))) void make_key(void)
 {
-    if (result == EOWNERDEAD) {
-        (void)pthread_mutex_consistent(&lock->mutex);
-        return true;
+    have_key = pthread_key_create(&exit_key, release_all) == 0;
+}
+
+static void hold(struct lock *lock)
+{
+    if (!watched && have_key) {
+        watched = pthread_setspecific(exit_key, held) == 0;
     }
-    return result == 0;
-}
-
-#ifdef __SANITIZE_THREAD__ /* which does not know pthread_mutex_clocklock() */
-#define LOCK_CLOCK CLOCK_REALTIME
-#define lock_until(mutex, until) pthread_mutex_timedlock((mutex), (until))
-#else
-#define LOCK_CLOCK CLOCK_MONOTONIC
-#define lock_until(mutex, until) pthread_mutex_clocklock((mutex), LOCK_CLOCK, (until))
-#endif
-
-/* Waits for LOCK_WAIT_NS at most, then looks again: the header says why. */
-static int wait_for(struct lock *lock)
-{
-    struct timespec until;
-    (void)clock_gettime(LOCK_CLOCK, &until);
-    until.tv_nsec += LOCK_WAIT_NS;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    return lock_until(&lock->mutex, &until);
-}
-
-void lock_take(struct lock *lock)
-{
-    int result = pthread_mutex_trylock(&lock->mutex);
-    while (result == EBUSY || result == ETIMEDOUT) {
-        result = wait_for(lock);
+    for (unsigned i = 0; i < HELD_MAX; i++) {
+        if (held[i] == NULL) {
+            held[i] = lock;
+            return;
+        }
     }
-    (void)taken(lock, result);
 }
 
-bool lock_try(struct lock *lock)
+static void let_go(const struct lock *lock)
 {
-    return taken(lock, pthread_mutex_trylock(&lock->mutex));
+    for (unsigned i = 0; i < HELD_MAX; i++) {
+        if (held[i] == lock) {
+            held[i] = NULL;
+            return;
+        }
+    }
+}
+
+/* ---- the word ---- */
+
+void lock_init(struct lock *lock)
+{
+    store_relaxed(&lock->word, 0);
+}
+
+/* The release of a word of 0 pairs with this acquire. */
+static bool take_free(struct lock *lock, uint64_t mine)
+{
+    bool done = cas_u64(&lock->word, 0, mine);
+    if (done) {
+        hold(lock);
+    }
+    return done;
+}
+
+/* L2, L3. */
+static bool take_from_dead(struct lock *lock, struct lock_owner *owner, uint64_t seen,
+                           uint64_t mine)
+{
+    bool done = load_acquire(&lock->word) == seen && lock_owner_is_dead(owner, seen >> 1) &&
+                cas_u64(&lock->word, seen, mine);
+    if (done) {
+        hold(lock);
+    }
+    return done;
+}
+
+/* Says that somebody waits, sleeps once, and looks. True if the lock is now ours. */
+static bool wait_once(struct lock *lock, struct lock_owner *owner)
+{
+    /* Others may sleep whom the last owner's release did not wake: ours must wake them. */
+    uint64_t mine = lock_number(owner) << 1 | WAITED;
+    uint64_t seen = load_acquire(&lock->word);
+    if (seen == 0) {
+        return take_free(lock, mine);
+    }
+    if ((seen & WAITED) == 0 && !cas_u64(&lock->word, seen, seen | WAITED)) {
+        return false;
+    }
+    seen |= WAITED;
+    return lock_sleep(lock, seen) && take_from_dead(lock, owner, seen, mine);
+}
+
+bool lock_try(struct lock *lock, struct lock_owner *owner)
+{
+    return take_free(lock, lock_number(owner) << 1);
+}
+
+bool lock_take_soon(struct lock *lock, struct lock_owner *owner)
+{
+    return lock_try(lock, owner) || wait_once(lock, owner) || lock_try(lock, owner);
+}
+
+void lock_take(struct lock *lock, struct lock_owner *owner)
+{
+    bool done = lock_try(lock, owner);
+    while (!done) {
+        done = wait_once(lock, owner);
+    }
 }
 
 void lock_release(struct lock *lock)
 {
-    (void)pthread_mutex_unlock(&lock->mutex);
-}
-
-void lock_pause(unsigned attempt)
-{
-    if (attempt < 8) {
-        (void)sched_yield();
-    } else {
-        (void)usleep(200);
+    let_go(lock);
+    if ((exchange_u64(&lock->word, 0) & WAITED) != 0) {
+        lock_wake(lock);
     }
 }

@@ -1,36 +1,76 @@
 /*
- * A lock that survives its owner: robust and shared between processes. A thread
- * or process that dies inside leaves the lock to the next taker, who is told by
- * nothing at all: the table is written so that whoever holds the lock can put
- * right, by looking, what a dead owner left (table/move.c).
+ * A lock that survives its owner. It works between threads, processes, containers with PID namespaces of
+ * their own and programs with different C libraries: the shared memory holds one word of ours and nothing
+ * of any libc's.
  *
- * A waiter that is killed may take a wakeup into its grave: woken by a release, it dies before it tries
- * again, while somebody who never waited takes the lock, and releases it without knowing of the others
- * that sleep. The kernel wakes another of them only if the lock is free when the waiter dies. So nobody
- * sleeps for longer than LOCK_WAIT_NS without looking.
+ * WORD. 0: free. Otherwise twice the number of the process that holds it, plus 1 if others may be asleep.
  *
- * The explorer replaces these by locks that its scheduler knows.
+ * NUMBERS. A process takes a number in each region that it shares (a file, or memory inherited by fork), and
+ * a forked child takes another before its first lock. No number is given out twice. With its number a
+ * process takes a record lock of the kernel: byte `number` of the region's descriptor. The kernel drops
+ * that lock when the process ends, however it ends, and any process can ask for it. POSIX record locks,
+ * because those belong to a process: an inherited descriptor does not keep a dead parent's alive, and a child
+ * needs no descriptor of its own. Closing any descriptor of the file drops them too: table/open_file.h.
+ *
+ *   L1. A process holds the record lock of its number before a word names it. So the owner that a word
+ *       names is dead if the record lock is free.
+ *   L2. The owner is tested only after the word stood unchanged for LOCK_WAIT_NS. A process that runs holds a
+ *       lock for microseconds; a record lock that was lost by mistake harms nothing that runs.
+ *   L3. A dead owner's word is replaced by one compare-and-swap from the word that was tested. Numbers are
+ *       not reused, so that word cannot name a living process by then.
+ *   L4. A waiter sleeps for LOCK_WAIT_NS at most before it looks again. So a waiter that is killed after it
+ *       was woken delays the others, but does not leave them asleep.
+ *
+ * The next owner is not told that the last one died: the table is written so that the holder of the lock can
+ * repair, by looking, what a dead owner left (table/move.c). In private memory any number but the
+ * process's own belongs to an ancestor, whose threads do not exist here: such an owner is dead.
+ * A thread that ends while it holds locks (pthread_exit, cancellation) releases them as it ends.
  */
 #ifndef WEIR_BASE_LOCK_H
 #define WEIR_BASE_LOCK_H
 
-#include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
+
+#include "base/process.h"
 
 /* One cache line, so that neighbours do not disturb each other. */
 struct lock {
-    pthread_mutex_t mutex;
+    uint64_t word;
 } __attribute__((aligned(64)));
-
-/* 0 or WEIR_EIO. Whatever the memory held before is overwritten. */
-int lock_init(struct lock *lock);
 
 #define LOCK_WAIT_NS 20000000
 
-void lock_take(struct lock *lock);
+/* LOCK_WAIT_NS, but for tests in which thousands of owners die. */
+extern long lock_wait_ns;
 
-/* True if the lock was free (or its owner dead) and is now ours. */
-bool lock_try(struct lock *lock);
+/* This process, as the locks of one region know it. */
+struct lock_owner {
+    uint64_t process; /* the process_number() that `number` belongs to */
+    uint64_t number;
+    uint64_t *last; /* in the region: the last number that was given out; NULL: private memory */
+    int fd;         /* of the region; its bytes are the record locks */
+};
+
+/* The owner of locks in memory that only this process has. */
+extern struct lock_owner lock_private;
+
+/*
+ * Takes a number and its record lock. Forked children do it again by themselves, before their first lock.
+ * 0, or WEIR_EIO with errno set.
+ */
+int lock_owner_join(struct lock_owner *owner, uint64_t *last, int fd);
+
+/* Frees a lock, whatever it held. No other thread may be using it. */
+void lock_init(struct lock *lock);
+
+void lock_take(struct lock *lock, struct lock_owner *owner);
+
+/* Takes the lock if it is free. A dead owner's is not: only waiting finds out. */
+bool lock_try(struct lock *lock, struct lock_owner *owner);
+
+/* Waits for LOCK_WAIT_NS at most. True if the lock is now the caller's. */
+bool lock_take_soon(struct lock *lock, struct lock_owner *owner);
 
 void lock_release(struct lock *lock);
 
@@ -39,5 +79,15 @@ void lock_release(struct lock *lock);
  * of: the first few times by giving up the processor, then for 0.2 ms.
  */
 void lock_pause(unsigned attempt);
+
+/* ---- between lock.c and lock_kernel.c; the explorer has its own of the latter ---- */
+
+/* The number of this process among the region's owners. */
+uint64_t lock_number(struct lock_owner *owner);
+
+/* Sleeps while the word is `seen`. True if LOCK_WAIT_NS passed without a wake. */
+bool lock_sleep(struct lock *lock, uint64_t seen);
+void lock_wake(struct lock *lock);
+bool lock_owner_is_dead(struct lock_owner *owner, uint64_t number);
 
 #endif

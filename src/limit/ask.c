@@ -16,8 +16,7 @@ int limiter_now(const struct weir *w, uint64_t *now_ns)
     if (w->explicit_time) {
         return WEIR_EINVAL;
     }
-    *now_ns =
-        w->clock != NULL ? w->clock(w->clock_arg) : clock_boot_ns() + (uint64_t)w->boot_to_unix_ns;
+    *now_ns = w->clock != NULL ? w->clock(w->clock_arg) : limiter_own_now(w);
     return 0;
 }
 
@@ -127,7 +126,7 @@ int weir_check_at(struct weir *w, const void *key, size_t key_len, uint64_t cost
     struct per_thread *own = &w->threads[thread_slot()];
     if (unlikely(own->version != load_acquire(&w->head->version)) || /* see params_now() */
         unlikely(!limiter_knows(w, &own->params, now_ns)) ||
-        unlikely(load_relaxed(&w->table.counts->blocks) != 0)) {
+        table_has_blocks(&w->table, limiter_line(w, now_ns))) {
         return check_whole(w, key, key_len, cost, now_ns, answer);
     }
     struct table_key where = table_key(&w->table, hash_sip(&w->secret, key, key_len));

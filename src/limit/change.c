@@ -1,13 +1,13 @@
-/* Versions of the parameters, and changing them while others decide. */
+/* Versions of the limit, what is computed from them, and changing them while others decide. */
 #include <string.h>
 
 #include "base/error.h"
 #include "limit/limiter.h"
 
-#define WORDS (sizeof(struct algo_params) / sizeof(uint64_t))
+#define WORDS (sizeof(struct limit_spec) / sizeof(uint64_t))
 
-_Static_assert(sizeof(struct algo_params) <= REGION_PARAMS_MAX, "parameters fit their place");
-_Static_assert(sizeof(struct algo_params) % sizeof(uint64_t) == 0, "parameters are whole words");
+_Static_assert(sizeof(struct limit_spec) <= REGION_SPEC_MAX, "a spec fits its place");
+_Static_assert(sizeof(struct limit_spec) % sizeof(uint64_t) == 0, "a spec is whole words");
 
 /* ---- versions ---- */
 
@@ -15,43 +15,59 @@ _Static_assert(sizeof(struct algo_params) % sizeof(uint64_t) == 0, "parameters a
  * Word by word, because a reader may be copying the place that this version
  * takes over; it will notice by the version and copy again.
  */
-void params_publish(struct region_header *head, const struct algo_params *params)
+void spec_publish(struct region_header *head, const struct limit_spec *spec)
 {
     uint64_t next = load_relaxed(&head->version) + 1;
-    uint64_t *place = (uint64_t *)(void *)head->params[next % REGION_VERSIONS].bytes;
+    uint64_t *place = (uint64_t *)(void *)head->spec[next % REGION_VERSIONS].bytes;
     uint64_t words[WORDS];
-    memcpy(words, params, sizeof words);
+    memcpy(words, spec, sizeof words);
     for (size_t i = 0; i < WORDS; i++) {
         store_release(&place[i], words[i]); /* not before the version that is in force now */
     }
-    store_release(&head->version, next); /* pairs with params_now() and params_read() */
+    store_release(&head->version, next); /* pairs with params_now() and spec_read() */
 }
 
-uint64_t params_read(const struct region_header *head, struct algo_params *params)
+/* Copies the version in force. Returns its number. */
+static uint64_t spec_read(const struct region_header *head, struct limit_spec *spec)
 {
     uint64_t words[WORDS];
     uint64_t version;
     do {
         version = load_acquire(&head->version);
         const uint64_t *place =
-            (const uint64_t *)(const void *)head->params[version % REGION_VERSIONS].bytes;
+            (const uint64_t *)(const void *)head->spec[version % REGION_VERSIONS].bytes;
         for (size_t i = 0; i < WORDS; i++) {
             words[i] = load_acquire(&place[i]); /* not after the second look at the version */
         }
     } while (load_acquire(&head->version) - version >= REGION_VERSIONS - 1);
-    memcpy(params, words, sizeof words);
+    memcpy(spec, words, sizeof words);
+    return version;
+}
+
+uint64_t params_read(const struct weir *w, struct algo_params *params, int *e)
+{
+    const struct region_fixed *f = &w->head->fixed;
+    struct algo_layout layout = {f->shift, f->capacity, true};
+    struct limit_spec spec;
+    uint64_t version = spec_read(w->head, &spec);
+    memset(params, 0, sizeof *params);
+    params->spec = spec;
+    *e = spec.count == 0 || spec.period_ns != f->period_ns
+             ? WEIR_ERATE
+             : w->ops->compile(&spec, &layout, params, NULL);
     return version;
 }
 
 const struct algo_params *params_renew(const struct weir *w, struct params_place *place)
 {
     unsigned slot = thread_slot();
+    int e; /* weir_open() has seen it compile, and so has each change since */
     if (slot >= THREAD_OWN) {
-        (void)params_read(w->head, &place->copy);
+        (void)params_read(w, &place->copy, &e);
         return &place->copy;
     }
     struct per_thread *own = &w->threads[slot];
-    own->version = params_read(w->head, &own->params);
+    own->version = params_read(w, &own->params, &e);
     return &own->params;
 }
 
@@ -60,10 +76,10 @@ const struct algo_params *params_renew(const struct weir *w, struct params_place
 static int compile_change(const struct weir *w, uint64_t count, uint64_t burst_or_queue,
                           struct algo_params *next, struct weir_error *error)
 {
-    struct algo_params old;
-    (void)params_read(w->head, &old);
-    struct algo_layout layout = {old.shift, old.capacity, true};
-    struct limit_spec spec = old.spec;
+    const struct region_fixed *f = &w->head->fixed;
+    struct algo_layout layout = {f->shift, f->capacity, true};
+    struct limit_spec spec;
+    (void)spec_read(w->head, &spec);
     spec.count = count;
     if (spec.algorithm == WEIR_TOKEN_BUCKET) {
         spec.burst = burst_or_queue != 0 ? burst_or_queue : count;
@@ -104,10 +120,10 @@ int weir_change(struct weir *w, uint64_t count, uint64_t burst_or_queue, struct 
     if (e != 0) {
         return e;
     }
-    lock_take(&w->head->change);
+    lock_take(&w->head->change, w->region->owner);
     e = compile_change(w, count, burst_or_queue, &next, error);
     if (e == 0) {
-        params_publish(w->head, &next);
+        spec_publish(w->head, &next.spec);
     }
     lock_release(&w->head->change);
     return e;

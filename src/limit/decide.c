@@ -53,32 +53,29 @@ static void answer_full(const struct weir *w, const struct algo_params *p,
 
 /* ---- deciding ---- */
 
-struct claim limiter_claim(struct weir *w, const struct asked *q, struct table_key key,
-                           uint64_t word, struct patience *patience)
+struct claim limiter_claim(struct weir *w, const struct asked *q, uint64_t word,
+                           struct patience *patience)
 {
     bool evict = q->params->spec.on_full == WEIR_EVICT;
     unsigned how = (evict ? CLAIM_EVICT : 0) | (patience->left == 0 ? CLAIM_HASTY : 0);
     /* Freshness is judged by the slowest clock that is allowed: what one thread sees as fresh must
        not still bind another. */
     uint64_t now = sub_floor0(q->now, ALGO_SLACK_NS);
-    struct claim claim = table_claim(&w->table, key, word, now, how);
+    struct claim claim = table_claim(&w->table, q->key, word, now, how);
     limiter_count_claim(w, &claim);
     claim.contended = claim.contended && patience->left != 0;
     patience->in_way = claim.in_way;
     return claim;
 }
 
-/* True if the stripe could be had for a moment within some 10 ms. */
-static bool comes_free(struct lock *stripe)
+/* True if the stripe could be had for a moment. Waiting is also how a dead owner is found out. */
+static bool comes_free(const struct weir *w, struct lock *stripe)
 {
-    for (unsigned attempt = 0; attempt < 50; attempt++) {
-        if (lock_try(stripe)) {
-            lock_release(stripe);
-            return true;
-        }
-        lock_pause(attempt);
+    bool had = lock_take_soon(stripe, w->table.owner);
+    if (had) {
+        lock_release(stripe);
     }
-    return false;
+    return had;
 }
 
 void limiter_wait(const struct weir *w, struct patience *patience)
@@ -87,7 +84,7 @@ void limiter_wait(const struct weir *w, struct patience *patience)
     unsigned cost = 1;
     if (patience->in_way == 0) {
         lock_pause(0);
-    } else if (!comes_free(stripe)) {
+    } else if (!comes_free(w, stripe)) {
         cost = PATIENCE_STOPPED;
     }
     patience->left -= (unsigned)min_u64(cost, patience->left);
@@ -163,7 +160,7 @@ static bool decide_absent(struct weir *w, const struct pending *d, struct patien
         finish(w, p, 0, NULL, &q->ask, step.verdict, 0, d);
         return true;
     }
-    struct claim claim = limiter_claim(w, q, q->key, wide ? 0 : step.word, patience);
+    struct claim claim = limiter_claim(w, q, wide ? 0 : step.word, patience);
     if (claim.slot == NULL) {
         if (claim.contended) {
             return false;
@@ -208,7 +205,7 @@ static __attribute__((noinline)) void decide_locked(struct weir *w, const struct
     struct lock *stripe = table_stripe(&w->table, d->q->key.tag);
     struct patience patience = PATIENCE_INIT;
     for (;;) {
-        lock_take(stripe);
+        lock_take(stripe, w->table.owner);
         bool done = decide_once(w, d, &patience);
         lock_release(stripe);
         if (done) {
@@ -220,13 +217,8 @@ static __attribute__((noinline)) void decide_locked(struct weir *w, const struct
 
 uint64_t limiter_blocked_until(const struct weir *w, const struct asked *q)
 {
-    struct table_key key = table_block_key(&w->table, q->hash);
-    struct pair *slot = table_find(&w->table, key);
-    if (slot == NULL) {
-        return 0;
-    }
-    struct pair seen = pair_load(slot);
-    return seen.tag == key.tag && seen.word > q->now ? seen.word : 0;
+    uint64_t until = blocks_until(&w->table.blocks, table_block_tag(&w->table, q->hash));
+    return until > q->now ? until : 0;
 }
 
 /* Decides for a key that is not blocked, or as if it were not. */
@@ -263,7 +255,7 @@ static bool decide_blocked(struct weir *w, const struct asked *q, struct pair *s
 void limiter_decide_at(struct weir *w, const struct asked *q, struct pair *slot,
                        struct weir_answer *answer, uint64_t *stamp)
 {
-    if (load_relaxed(&w->table.counts->blocks) == 0 || !decide_blocked(w, q, slot, answer)) {
+    if (!table_has_blocks(&w->table, q->now) || !decide_blocked(w, q, slot, answer)) {
         decide(w, slot, &(struct pending){q, answer, stamp});
     }
 }

@@ -11,7 +11,6 @@
 
 #include "algo/algo.h"
 #include "base/thread.h"
-#include "table/fork.h"
 #include "table/region.h"
 #include "table/table.h"
 
@@ -51,8 +50,7 @@ struct weir {
     int64_t boot_to_unix_ns; /* the limiter's time is CLOCK_BOOTTIME plus this */
     weir_clock_fn clock;
     void *clock_arg;
-    struct region region;
-    struct fork_watch watch;
+    struct region *region;
 };
 
 /*
@@ -95,11 +93,11 @@ static inline const struct algo_params *params_now(const struct weir *w, struct 
     return params_renew(w, place);
 }
 
-/* Copies the version in force out of the header. Returns its number. */
-uint64_t params_read(const struct region_header *head, struct algo_params *params);
+/* Computes the parameters of the version in force. Returns its number. *e: what compile() said. */
+uint64_t params_read(const struct weir *w, struct algo_params *params, int *e);
 
-/* Makes *params the next version. Under head->change, or before anybody else sees the region. */
-void params_publish(struct region_header *head, const struct algo_params *params);
+/* Makes *spec the next version. Under head->change, or before anybody else sees the region. */
+void spec_publish(struct region_header *head, const struct limit_spec *spec);
 
 /*
  * Compiles a spec whose max_debt is yet to be found from debt_asked. A default
@@ -129,6 +127,12 @@ static inline uint64_t limiter_line(const struct weir *w, uint64_t now_ns)
 static inline bool limiter_knows(const struct weir *w, const struct algo_params *p, uint64_t now_ns)
 {
     return limiter_line(w, now_ns) <= p->max_time && now_ns <= INT64_MAX;
+}
+
+/* The limiter's time by the system's clock. */
+static inline uint64_t limiter_own_now(const struct weir *w)
+{
+    return clock_boot_ns() + (uint64_t)w->boot_to_unix_ns;
 }
 
 /* The limiter's own time. WEIR_EINVAL with WEIR_EXPLICIT_TIME. */
@@ -236,8 +240,8 @@ void limiter_wait(const struct weir *w, struct patience *patience);
  * table_claim() under the key's stripe, as on_full says, counted. `contended`
  * only while there is patience left.
  */
-struct claim limiter_claim(struct weir *w, const struct asked *q, struct table_key key,
-                           uint64_t word, struct patience *patience);
+struct claim limiter_claim(struct weir *w, const struct asked *q, uint64_t word,
+                           struct patience *patience);
 
 /* ---- verbs (verbs.c) ---- */
 

@@ -71,6 +71,9 @@ static int compare_fixed(const struct region_fixed *has, const struct region_fix
     if (e == 0 && !keys_will_do(has->shape.max_keys, want->shape.max_keys, flags)) {
         e = mismatch(error, "max_keys", has->shape.max_keys, want->shape.max_keys);
     }
+    if (e == 0 && has->shape.max_blocks < want->shape.max_blocks) {
+        e = mismatch(error, "max_blocks", has->shape.max_blocks, want->shape.max_blocks);
+    }
     return e;
 }
 
@@ -86,19 +89,39 @@ static int compare_spec(const struct limit_spec *has, const struct limit_spec *w
     return e != 0 ? e : compare_debt(has->debt_asked, want->debt_asked, error);
 }
 
-/* What is in force must be what its own spec compiles to; else the header is damaged. */
-static int check_params(const struct weir *w, const struct algo_params *has,
-                        struct weir_error *error)
+/* ---- time ---- */
+
+static int out_of_time(const struct weir *w, struct weir_error *error)
+{
+    return fail(error, WEIR_ETIME,
+                "the time line that began at %" PRId64 " ns has run out, or the clock is wrong; "
+                "make a new limiter, or set the clock",
+                w->epoch_ns);
+}
+
+/* Can words computed by *p express the caller's time, which is `own_ns` unless it has a clock of its own? */
+static int check_life(const struct weir *w, const struct weir_options *o,
+                      const struct algo_params *p, uint64_t own_ns, struct weir_error *error)
+{
+    uint64_t now_ns = o->clock != NULL ? o->clock(o->clock_arg) : own_ns;
+    bool explicit_time = (o->flags & WEIR_EXPLICIT_TIME) != 0;
+    return explicit_time || limiter_knows(w, p, now_ns) ? 0 : out_of_time(w, error);
+}
+
+/* ---- files of others, continued ---- */
+
+/* Is what the file holds a limit that can be? */
+static bool is_sound(const struct weir *w, struct algo_params *has)
 {
     const struct region_fixed *f = &w->head->fixed;
     struct algo_layout layout = {f->shift, f->capacity, true};
     struct algo_params again;
-    if (has->spec.algorithm != f->algorithm || has->spec.period_ns != f->period_ns ||
-        has->spec.count == 0 || params_compile(w->ops, &has->spec, &layout, &again, NULL) != 0 ||
-        memcmp(&again, has, sizeof again) != 0) {
-        return fail(error, WEIR_EDAMAGED, "the file's parameters are damaged");
-    }
-    return 0;
+    int e;
+    (void)params_read(w, has, &e);
+    return e == 0 && has->spec.algorithm == f->algorithm &&
+           f->shape.record_bytes == algo_record_bytes(has) &&
+           params_compile(w->ops, &has->spec, &layout, &again, NULL) == 0 &&
+           again.spec.max_debt == has->spec.max_debt;
 }
 
 /* Is the file in itself sound, and the caller's? `has` is what it holds. */
@@ -106,41 +129,41 @@ static int examine_params(const struct weir *w, const struct plan *plan, unsigne
                           struct algo_params *has, struct weir_error *error)
 {
     const struct limit_spec *want = &plan->params.spec;
-    (void)params_read(w->head, has);
-    int e = check_params(w, has, error);
-    if (e == 0 && has->spec.on_full != want->on_full) {
-        e = mismatch(error, "on_full", (uint64_t)has->spec.on_full, (uint64_t)want->on_full);
+    if (!is_sound(w, has)) {
+        return fail(error, WEIR_EDAMAGED, "the file's parameters are damaged");
     }
-    if (e == 0 && (flags & WEIR_CHANGE) == 0) {
-        e = compare_spec(&has->spec, want, error);
+    if (has->spec.on_full != want->on_full) {
+        return mismatch(error, "on_full", (uint64_t)has->spec.on_full, (uint64_t)want->on_full);
     }
-    return e;
+    return (flags & WEIR_CHANGE) != 0 ? 0 : compare_spec(&has->spec, want, error);
 }
 
 /* Under head->change: with WEIR_CHANGE, makes the caller's parameters those of the file. */
-static int adopt_locked(struct weir *w, const struct plan *plan, unsigned flags,
+static int adopt_locked(struct weir *w, const struct plan *plan, const struct weir_options *o,
                         struct weir_error *error)
 {
     const struct region_fixed *f = &w->head->fixed;
     const struct limit_spec *want = &plan->params.spec;
+    struct algo_layout layout = {f->shift, f->capacity, true};
     struct algo_params has;
     struct algo_params next;
-    int e = examine_params(w, plan, flags, &has, error);
-    if (e != 0 || compare_spec(&has.spec, want, NULL) == 0) {
-        return e;
+    int e = examine_params(w, plan, o->flags, &has, error);
+    bool same = e == 0 && compare_spec(&has.spec, want, NULL) == 0;
+    if (e == 0 && !same) {
+        e = params_compile(w->ops, want, &layout, &next, error);
     }
-    struct algo_layout layout = {f->shift, f->capacity, true};
-    e = params_compile(w->ops, want, &layout, &next, error);
-    if (e == 0) {
-        params_publish(w->head, &next);
+    e = e != 0 ? e : check_life(w, o, same ? &has : &next, limiter_own_now(w), error);
+    if (e == 0 && !same) {
+        spec_publish(w->head, &next.spec); /* last: a failed call has changed nothing */
     }
     return e;
 }
 
-static int adopt(struct weir *w, const struct plan *plan, unsigned flags, struct weir_error *error)
+static int adopt(struct weir *w, const struct plan *plan, const struct weir_options *o,
+                 struct weir_error *error)
 {
-    lock_take(&w->head->change);
-    int e = adopt_locked(w, plan, flags, error);
+    lock_take(&w->head->change, w->region->owner);
+    int e = adopt_locked(w, plan, o, error);
     lock_release(&w->head->change);
     return e;
 }
@@ -159,24 +182,15 @@ static uint64_t fresh_in(const void *arg, uint64_t tag, uint64_t word, const uin
 {
     const struct weir *w = arg;
     struct params_place place;
-    if ((tag & TAG_BLOCK) != 0) {
-        return sub_floor0(word, now);
-    }
     return w->ops->fresh_in(params_here(w, &place), word, record, key_time(w, tag, now));
 }
 
 static void attach(struct weir *w, struct region *r)
 {
     w->head = r->head;
-    table_attach(&w->table, &r->head->fixed.shape, r->body, &r->head->counts, fresh_in, w);
-}
-
-static int init_locks(struct weir *w, struct weir_error *error)
-{
-    if (table_init_locks(&w->table) != 0) {
-        return fail(error, WEIR_EIO, "cannot make robust locks");
-    }
-    return 0;
+    w->epoch_ns = r->head->fixed.epoch_ns;
+    table_attach(&w->table, &r->head->fixed.shape, r->body, &r->head->counts, r->owner, fresh_in,
+                 w);
 }
 
 /* What the hooks know. */
@@ -190,8 +204,8 @@ static int fill(void *arg, struct region *r, struct weir_error *error)
 {
     struct opening *o = arg;
     attach(o->w, r);
-    params_publish(r->head, &o->plan->params);
-    return init_locks(o->w, error);
+    spec_publish(r->head, &o->plan->params.spec);
+    return check_life(o->w, o->options, &o->plan->params, clock_unix_ns(), error);
 }
 
 static int examine(void *arg, struct region *r, struct weir_error *error)
@@ -203,29 +217,19 @@ static int examine(void *arg, struct region *r, struct weir_error *error)
     return e != 0 ? e : examine_params(o->w, o->plan, o->options->flags, &has, error);
 }
 
-static int out_of_time(const struct weir *w, struct weir_error *error)
-{
-    return fail(error, WEIR_ETIME,
-                "the time line that began at %" PRId64 " ns has run out, or the clock is wrong; "
-                "make a new limiter, or set the clock",
-                w->head->fixed.epoch_ns);
-}
-
 /* A wrong clock must not be anchored: the file would be refused until the next boot. */
 static int recover(void *arg, struct region *r, const struct region_anchor *anchor,
                    struct weir_error *error)
 {
     struct opening *o = arg;
     struct algo_params has;
+    int e;
     attach(o->w, r);
-    (void)params_read(r->head, &has);
-    o->w->epoch_ns = r->head->fixed.epoch_ns;
-    bool own_clock = r->head->fixed.explicit_time == 0 && o->options->clock == NULL;
-    if (own_clock && !limiter_knows(o->w, &has, anchor->unix_ns)) {
-        return out_of_time(o->w, error);
-    }
-    int e = init_locks(o->w, error);
+    (void)params_read(o->w, &has, &e); /* examined already */
+    e = check_life(o->w, o->options, &has, anchor->unix_ns, error);
     if (e == 0) {
+        table_init_locks(&o->w->table);
+        lock_init(&r->head->change);
         table_recover(&o->w->table);
     }
     return e;
@@ -240,6 +244,15 @@ static void name_file(struct weir_error *error, const char *path, int code)
         memcpy(text, error->text, sizeof text);
         (void)snprintf(error->text, sizeof error->text, "%.120s: %.120s", path, text);
     }
+}
+
+static void set_time(struct weir *w, const struct weir_options *o)
+{
+    const struct region_anchor *anchor = region_anchor(w->region);
+    w->explicit_time = w->head->fixed.explicit_time != 0;
+    w->boot_to_unix_ns = (int64_t)(anchor->unix_ns - anchor->boot_ns) - clock_boot_offset_ns();
+    w->clock = o->clock;
+    w->clock_arg = o->clock_arg;
 }
 
 static int open_region(struct weir *w, const struct weir_options *o, const struct plan *plan,
@@ -259,31 +272,9 @@ static int open_region(struct weir *w, const struct weir_options *o, const struc
     if (e != 0) {
         return e;
     }
-    attach(w, &w->region);
-    return made ? 0 : adopt(w, plan, o->flags, error);
-}
-
-static void set_time(struct weir *w, const struct weir_options *o)
-{
-    const struct region_anchor *anchor = region_anchor(&w->region);
-    w->epoch_ns = w->head->fixed.epoch_ns;
-    w->explicit_time = w->head->fixed.explicit_time != 0;
-    w->boot_to_unix_ns = (int64_t)(anchor->unix_ns - anchor->boot_ns);
-    w->clock = o->clock;
-    w->clock_arg = o->clock_arg;
-}
-
-static int check_life(const struct weir *w, struct weir_error *error)
-{
-    uint64_t now_ns;
-    struct params_place place;
-    if (w->explicit_time) {
-        return 0;
-    }
-    if (limiter_now(w, &now_ns) != 0 || !limiter_knows(w, params_now(w, &place), now_ns)) {
-        return out_of_time(w, error);
-    }
-    return 0;
+    attach(w, w->region);
+    set_time(w, o);
+    return made ? 0 : adopt(w, plan, o, error);
 }
 
 static int open_parts(struct weir *w, const struct weir_options *o, const struct plan *plan,
@@ -298,12 +289,7 @@ static int open_parts(struct weir *w, const struct weir_options *o, const struct
     w->token_bucket = w->ops == &algo_token_bucket;
     w->plain = w->table.record_bytes == 0 && !w->xxh3 && !w->align_key;
     w->secret = w->head->fixed.secret;
-    set_time(w, o);
-    e = check_life(w, error);
-    if (e == 0 && w->region.own && fork_watch(&w->watch, &w->table, &w->head->change) != 0) {
-        e = fail(error, WEIR_ENOMEM, "cannot install the fork handler");
-    }
-    return e;
+    return 0;
 }
 
 int weir_open(struct weir **out, const struct weir_options *options, struct weir_error *error)
@@ -332,7 +318,6 @@ int weir_open(struct weir **out, const struct weir_options *options, struct weir
     memset(threads, 0, THREAD_SLOTS * sizeof *threads);
     w->threads = threads;
     w->ops = plan.ops;
-    w->region.fd = -1;
     e = open_parts(w, &o, &plan, error);
     if (e != 0) {
         weir_close(w);
@@ -345,8 +330,7 @@ int weir_open(struct weir **out, const struct weir_options *options, struct weir
 void weir_close(struct weir *w)
 {
     if (w != NULL) {
-        fork_unwatch(&w->watch);
-        region_close(&w->region);
+        region_close(w->region);
         free(w->threads);
         free(w);
     }

@@ -9,6 +9,9 @@
 #define OPTIONS_SIZE_MOST 4096
 #define MAX_KEYS_DEFAULT 100000
 #define MAX_KEYS_MOST (UINT64_C(1) << 40)
+/* A default max_blocks adds a quarter of a byte to each key. */
+#define KEYS_PER_BLOCK 128
+#define MAX_BLOCKS_LEAST 64
 #define PERIOD_LEAST WEIR_MICROSECOND
 /* A limiter begins its time line a little in the past, for callers whose clocks lag. */
 #define EPOCH_LEAD WEIR_DAY
@@ -132,6 +135,10 @@ static int check_numbers(const struct weir_options *o, struct weir_error *error)
         return fail(error, WEIR_EINVAL, "max_keys is %" PRIu64 ", expected at most %" PRIu64,
                     o->max_keys, MAX_KEYS_MOST);
     }
+    if (o->max_blocks > MAX_KEYS_MOST) {
+        return fail(error, WEIR_EINVAL, "max_blocks is %" PRIu64 ", expected at most %" PRIu64,
+                    o->max_blocks, MAX_KEYS_MOST);
+    }
     return 0;
 }
 
@@ -162,13 +169,17 @@ int params_compile(const struct algo_ops *ops, const struct limit_spec *spec,
                    struct weir_error *error)
 {
     uint64_t debt = first_debt(spec);
+    struct weir_error why; /* *error stays as it is until the last attempt has failed */
     for (;;) {
         memset(params, 0, sizeof *params);
         params->spec = *spec;
         params->spec.max_debt = debt;
         struct limit_spec full = params->spec;
-        int e = ops->compile(&full, layout, params, error);
+        int e = ops->compile(&full, layout, params, &why);
         if (e != WEIR_EQUOTA || spec->debt_asked != 0 || debt == 0) {
+            if (e != 0 && error != NULL) {
+                *error = why;
+            }
             return e;
         }
         debt /= 2;
@@ -233,7 +244,9 @@ static int plan_from(const struct weir_options *o, struct plan *plan, struct wei
     }
     struct region_fixed *f = &plan->fixed;
     uint64_t max_keys = o->max_keys != 0 ? o->max_keys : MAX_KEYS_DEFAULT;
-    f->shape = table_shape(max_keys, algo_record_bytes(&plan->params));
+    uint64_t max_blocks = max_u64(max_keys / KEYS_PER_BLOCK, MAX_BLOCKS_LEAST);
+    f->shape = table_shape(max_keys, o->max_blocks != 0 ? o->max_blocks : max_blocks,
+                           algo_record_bytes(&plan->params));
     f->algorithm = o->algorithm;
     f->hash = o->hash;
     f->align = o->align;

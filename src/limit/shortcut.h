@@ -78,7 +78,7 @@ static inline bool shortcut_serves(const struct weir *w, const struct asked *q, 
 {
     struct shortcut s = {w, q->params, slot, q->key.tag, q->ask, answer};
     return slot != NULL && w->table.record_bytes == 0 && q->mode == WEIR_CHECK &&
-           q->ask.wait == 0 && load_relaxed(&w->table.counts->blocks) == 0 && shortcut_take(&s);
+           q->ask.wait == 0 && !table_has_blocks(&w->table, q->now) && shortcut_take(&s);
 }
 
 #endif

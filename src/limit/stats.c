@@ -61,8 +61,8 @@ int weir_stats_read(struct weir *w, struct weir_stats *stats)
     s.size = stats->size;
     s.keys = table_keys(&w->table);
     s.capacity = w->table.all * LINE_SLOTS;
-    s.blocks = load_relaxed(&w->table.counts->blocks);
-    s.bytes = w->region.bytes;
+    s.blocks = load_relaxed(&w->table.counts->blocks.count);
+    s.bytes = w->region->bytes;
     memcpy(stats, &s, stats->size);
     return 0;
 }

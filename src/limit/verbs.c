@@ -6,7 +6,7 @@ void limiter_refund(struct weir *w, const struct asked *q, uint64_t charged_at)
     struct lock *stripe = table_stripe(&w->table, q->key.tag);
     bool done = false;
     while (!done) {
-        lock_take(stripe);
+        lock_take(stripe, w->table.owner);
         struct pair *slot = table_find_locked(&w->table, q->key);
         done = slot == NULL; /* a key that is not there is as good as fresh already */
         if (slot != NULL) {
@@ -68,7 +68,7 @@ static bool charge_wide(struct weir *w, const struct asked *q, struct pair *slot
 static struct claim find_or_claim(struct weir *w, const struct asked *q, struct patience *patience)
 {
     struct claim c = {.slot = table_find_locked(&w->table, q->key)};
-    return c.slot != NULL ? c : limiter_claim(w, q, q->key, 0, patience);
+    return c.slot != NULL ? c : limiter_claim(w, q, 0, patience);
 }
 
 int limiter_charge(struct weir *w, const struct asked *q, uint64_t *charged)
@@ -76,7 +76,7 @@ int limiter_charge(struct weir *w, const struct asked *q, uint64_t *charged)
     struct lock *stripe = table_stripe(&w->table, q->key.tag);
     struct patience patience = PATIENCE_INIT;
     for (;;) {
-        lock_take(stripe);
+        lock_take(stripe, w->table.owner);
         struct claim c = find_or_claim(w, q, &patience);
         bool done =
             c.slot != NULL && (w->table.record_bytes != 0 ? charge_wide(w, q, c.slot, charged)
@@ -169,24 +169,6 @@ int weir_penalise(struct weir *w, const void *key, size_t key_len, uint64_t unit
 
 /* ---- blocks ---- */
 
-static int set_block_locked(struct weir *w, const struct asked *q, struct table_key key,
-                            uint64_t until, struct patience *patience)
-{
-    struct pair *slot = table_find_locked(&w->table, key);
-    if (slot != NULL) {
-        struct pair seen = pair_load(slot);
-        return seen.tag == key.tag && pair_cas(slot, seen, (struct pair){key.tag, until}) ? 0 : 1;
-    }
-    /* Before the entry, so that nobody can see an entry without a count and not probe for it. */
-    (void)fetch_add(&w->table.counts->blocks, 1);
-    struct claim claim = limiter_claim(w, q, key, until, patience);
-    if (claim.slot != NULL) {
-        return 0;
-    }
-    (void)fetch_sub(&w->table.counts->blocks, 1);
-    return claim.contended ? 1 : WEIR_EFULL;
-}
-
 int weir_block_at(struct weir *w, const void *key, size_t key_len, uint64_t until_ns,
                   uint64_t now_ns)
 {
@@ -200,18 +182,7 @@ int weir_block_at(struct weir *w, const void *key, size_t key_len, uint64_t unti
         return WEIR_ETIME;
     }
     uint64_t until = until_ns > INT64_MAX ? UINT64_MAX : limiter_line(w, until_ns);
-    struct table_key block = table_block_key(&w->table, q.hash);
-    struct lock *stripe = table_stripe(&w->table, block.tag);
-    struct patience patience = PATIENCE_INIT;
-    for (;;) {
-        lock_take(stripe);
-        e = set_block_locked(w, &q, block, until, &patience);
-        lock_release(stripe);
-        if (e != 1) {
-            return e;
-        }
-        limiter_wait(w, &patience);
-    }
+    return blocks_set(&w->table.blocks, table_block_tag(&w->table, q.hash), until, q.now);
 }
 
 int weir_block(struct weir *w, const void *key, size_t key_len, uint64_t until_ns)
@@ -219,24 +190,6 @@ int weir_block(struct weir *w, const void *key, size_t key_len, uint64_t until_n
     uint64_t now_ns;
     int e = w == NULL ? WEIR_EINVAL : limiter_now(w, &now_ns);
     return e != 0 ? e : weir_block_at(w, key, key_len, until_ns, now_ns);
-}
-
-static int remove_entry(struct weir *w, struct table_key key)
-{
-    struct lock *stripe = table_stripe(&w->table, key.tag);
-    int removed = -1;
-    while (removed < 0) {
-        lock_take(stripe);
-        struct pair *slot = table_find_locked(&w->table, key);
-        if (slot == NULL) {
-            removed = 0;
-        } else {
-            struct pair seen = pair_load(slot);
-            removed = seen.tag == key.tag && table_remove(&w->table, slot, seen) ? 1 : -1;
-        }
-        lock_release(stripe);
-    }
-    return removed;
 }
 
 static int init_hash(const struct weir *w, const void *key, size_t key_len, struct hash *hash)
@@ -255,12 +208,30 @@ int weir_unblock(struct weir *w, const void *key, size_t key_len)
 {
     struct hash hash;
     int e = init_hash(w, key, key_len, &hash);
-    return e != 0 ? e : remove_entry(w, table_block_key(&w->table, hash));
+    return e != 0 ? e : blocks_clear(&w->table.blocks, table_block_tag(&w->table, hash));
+}
+
+static int remove_key(struct weir *w, struct table_key key)
+{
+    struct lock *stripe = table_stripe(&w->table, key.tag);
+    int removed = -1;
+    while (removed < 0) {
+        lock_take(stripe, w->table.owner);
+        struct pair *slot = table_find_locked(&w->table, key);
+        if (slot == NULL) {
+            removed = 0;
+        } else {
+            struct pair seen = pair_load(slot);
+            removed = seen.tag == key.tag && table_remove(&w->table, slot, seen) ? 1 : -1;
+        }
+        lock_release(stripe);
+    }
+    return removed;
 }
 
 int weir_reset(struct weir *w, const void *key, size_t key_len)
 {
     struct hash hash;
     int e = init_hash(w, key, key_len, &hash);
-    return e != 0 ? e : remove_entry(w, table_key(&w->table, hash));
+    return e != 0 ? e : remove_key(w, table_key(&w->table, hash));
 }

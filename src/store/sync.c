@@ -205,7 +205,7 @@ int sync_ask(struct syncs *y, struct store_limit *limit, struct text shard, stru
     struct hash hash = hash_of(y, limit, shard, key);
     struct sync_stripe *s = sync_stripe_of(&y->table, hash);
     struct store_limit *gone = NULL;
-    lock_take(&s->lock);
+    lock_take(&s->lock, &lock_private);
     struct sync_key *k = sync_stripe_find(&y->table, s, hash);
     if (k == NULL && cost > p->quota) {
         lock_release(&s->lock);
@@ -232,7 +232,7 @@ void sync_refund(struct syncs *y, struct store_limit *limit, struct text shard, 
 {
     struct hash hash = hash_of(y, limit, shard, key);
     struct sync_stripe *s = sync_stripe_of(&y->table, hash);
-    lock_take(&s->lock);
+    lock_take(&s->lock, &lock_private);
     struct sync_key *k = sync_stripe_find(&y->table, s, hash);
     if (k != NULL) {
         (void)touch(y, s, k, now_ns);
@@ -246,7 +246,7 @@ void sync_hurry(struct syncs *y, const struct store_limit *limit, struct text sh
 {
     struct hash hash = hash_of(y, limit, shard, key);
     struct sync_stripe *s = sync_stripe_of(&y->table, hash);
-    lock_take(&s->lock);
+    lock_take(&s->lock, &lock_private);
     struct sync_key *k = sync_stripe_find(&y->table, s, hash);
     if (k != NULL) {
         k->used = true;
@@ -326,7 +326,7 @@ static bool search(struct syncs *y, struct sync_stripe *s, uint64_t now_ns, stru
     bool found = false;
     while (!found && load_relaxed(&s->due_ns) <= now_ns) {
         struct store_limit *gone = NULL;
-        lock_take(&s->lock);
+        lock_take(&s->lock, &lock_private);
         found = next_of(y, s, now_ns, call, &gone);
         lock_release(&s->lock);
         if (gone != NULL) {
@@ -420,7 +420,7 @@ static void end_call(struct syncs *y, const struct sync_call *call, const struct
 {
     struct hash hash = {call->hash[0], call->hash[1]};
     struct sync_stripe *s = sync_stripe_of(&y->table, hash);
-    lock_take(&s->lock);
+    lock_take(&s->lock, &lock_private);
     struct sync_key *k = sync_stripe_find(&y->table, s, hash);
     if (k != NULL && k->in_flight && k->made_ns == call->made_ns) {
         if (heard != NULL) {
@@ -461,7 +461,7 @@ void sync_stop(struct syncs *y)
     store_relaxed(&y->stopping, 1);
     for (size_t i = 0; i < sync_table_stripes(&y->table); i++) {
         struct sync_stripe *s = &y->table.stripes[i];
-        lock_take(&s->lock);
+        lock_take(&s->lock, &lock_private);
         for (size_t c = 0; c <= y->table.chain_mask; c++) {
             for (struct sync_key *k = s->chains[c]; k != NULL; k = k->chain) {
                 if (!k->in_flight && (k->again || !sync_delta_is_empty(&k->view.next))) {

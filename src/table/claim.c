@@ -85,7 +85,7 @@ static bool appraise(const struct table *t, struct pair *slot, uint64_t now, uin
     return same;
 }
 
-/* The candidate nearest to fresh; a live block is none. Notes when the first of all will be. */
+/* The candidate nearest to fresh. Notes when the first of all will be. */
 static struct pick pick_victim(const struct table *t, struct table_key key, uint64_t now,
                                struct claim *claim)
 {
@@ -102,8 +102,7 @@ static struct pick pick_victim(const struct table *t, struct table_key key, uint
             continue;
         }
         claim->full_for = min_u64(claim->full_for, p.fresh_in);
-        bool live_block = (p.seen.tag & TAG_BLOCK) != 0 && p.fresh_in != 0;
-        if (!live_block && p.fresh_in < best.fresh_in) {
+        if (best.slot == NULL || p.fresh_in < best.fresh_in) {
             best = p;
         }
     }
@@ -135,15 +134,6 @@ static bool swap_out(const struct table *t, const struct pick *pick, struct pair
     return done;
 }
 
-static bool replace(const struct table *t, const struct pick *pick, struct pair next, uint64_t now)
-{
-    bool done = swap_out(t, pick, next, now, next.tag);
-    if (done && (pick->seen.tag & TAG_BLOCK) != 0) {
-        (void)fetch_sub(&t->counts->blocks, 1);
-    }
-    return done;
-}
-
 bool table_reclaim(const struct table *t, struct pair *slot, uint64_t now, uint64_t held_tag)
 {
     struct pick p;
@@ -154,9 +144,6 @@ bool table_reclaim(const struct table *t, struct pair *slot, uint64_t now, uint6
     if (!swap_out(t, &p, (struct pair){0, 0}, now, held_tag)) {
         (void)fetch_add(&t->counts->keys, 1);
         return false;
-    }
-    if ((p.seen.tag & TAG_BLOCK) != 0) {
-        (void)fetch_sub(&t->counts->blocks, 1);
     }
     return true;
 }
@@ -225,7 +212,7 @@ struct claim table_claim(const struct table *t, struct table_key key, uint64_t w
         if (!fresh && ((how & CLAIM_EVICT) == 0 || victim.slot == NULL)) {
             return c;
         }
-        if (replace(t, &victim, next, now)) {
+        if (swap_out(t, &victim, next, now, key.tag)) {
             c.slot = victim.slot;
             c.reclaimed += fresh;
             c.evicted += !fresh;
@@ -236,11 +223,29 @@ struct claim table_claim(const struct table *t, struct table_key key, uint64_t w
     return c;
 }
 
+/*
+ * A marked slot is being moved, or its mover died. A sweep holds no stripe, so it can wait for this one (G4), which is
+ * how a dead owner is found out.
+ */
+static void repair_or_wait(const struct table *t, uint64_t tag, uint64_t line)
+{
+    struct lock *stripe = table_stripe(t, tag);
+    if (lock_take_soon(stripe, t->owner)) {
+        table_repair(t, tag, line);
+        lock_release(stripe);
+    }
+}
+
 static void sweep_line(const struct table *t, uint64_t line, uint64_t now, uint64_t *freed)
 {
     for (unsigned i = 0; i < LINE_SLOTS; i++) {
         struct pair *slot = &t->lines[line].slot[i];
-        *freed += load_relaxed(&slot->tag) != 0 && table_reclaim(t, slot, now, 0);
+        uint64_t tag = load_relaxed(&slot->tag);
+        if ((tag & TAG_MARKS) != 0) {
+            repair_or_wait(t, tag, line);
+        } else {
+            *freed += tag != 0 && table_reclaim(t, slot, now, 0);
+        }
     }
 }
 
@@ -249,7 +254,10 @@ uint64_t table_sweep(const struct table *t, uint64_t lines, uint64_t now)
     uint64_t all = t->all;
     uint64_t freed = 0;
     lines = min_u64(lines, all);
-    uint64_t line = fetch_add(&t->counts->sweep_line, lines);
+    uint64_t line = fetch_add(&t->counts->sweep_line, lines) % all;
+    if (line + lines >= all) { /* once a round */
+        freed += blocks_sweep(&t->blocks, now);
+    }
     for (uint64_t i = 0; i < lines; i++) {
         sweep_line(t, (line + i) % all, now, &freed);
     }

@@ -128,8 +128,7 @@ static bool visit(const struct table *t, struct search *s, unsigned at, uint64_t
             claim->contended = true;
             claim->in_way = tag;
         }
-        /* Blocks stay where they are (G7). */
-        if ((tag & (TAG_MARKS | TAG_BLOCK)) == 0 && s->node[at].depth < MOVES_MAX) {
+        if ((tag & TAG_MARKS) == 0 && s->node[at].depth < MOVES_MAX) {
             add_node(s, table_other_line(t, line, tag), tag, at, i);
         }
     }

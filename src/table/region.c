@@ -4,20 +4,23 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "table/region_file.h"
 
 /* Large pages pay from a few of them on. */
 #define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
+#define PAGE_BYTES 4096
 
-uint64_t region_check(const struct region_fixed *fixed)
+uint64_t region_check(const void *fixed, size_t bytes)
 {
     /* Not secret: it detects damage, not malice. Who can write the file is trusted. */
     static const uint64_t key[2] = {0x7765697220636865, 0x636b73756d000000};
-    return siphash128(key, fixed, offsetof(struct region_fixed, check), 1, 3).low;
+    return siphash128(key, fixed, bytes - sizeof(uint64_t), 1, 3).low;
 }
 
 int region_fixed_finish(struct region_fixed *fixed, struct weir_error *error)
@@ -31,7 +34,7 @@ int region_fixed_finish(struct region_fixed *fixed, struct weir_error *error)
         return fail_errno(error, "getrandom", NULL);
     }
     fixed->generation = seed.sip[0] | 1;
-    fixed->check = region_check(fixed);
+    fixed->check = region_check(fixed, sizeof *fixed);
     return 0;
 }
 
@@ -40,10 +43,12 @@ const struct region_anchor *region_anchor(const struct region *r)
     return &r->head->anchor[load_acquire(&r->head->anchor_commit) & 1];
 }
 
+/* Ties it to the region's own file. */
 void region_set_anchor(struct region *r, const struct region_anchor *anchor)
 {
     uint64_t next = load_relaxed(&r->head->anchor_commit) + 1;
     r->head->anchor[next & 1] = *anchor;
+    r->head->anchor[next & 1].identity = r->identity;
     store_release(&r->head->anchor_commit, next); /* pairs with region_anchor() */
 }
 
@@ -54,12 +59,39 @@ void region_set_anchor(struct region *r, const struct region_anchor *anchor)
 int region_anchor_now(const struct region_fixed *fixed, struct region_anchor *anchor,
                       struct weir_error *error)
 {
-    *anchor = (struct region_anchor){.unix_ns = clock_unix_ns(), .boot_ns = clock_boot_ns()};
+    *anchor = (struct region_anchor){.unix_ns = clock_unix_ns(),
+                                     .boot_ns = clock_boot_ns() - (uint64_t)clock_boot_offset_ns()};
     if (fixed->epoch_ns > 0) {
         anchor->unix_ns = max_u64(anchor->unix_ns, (uint64_t)fixed->epoch_ns);
     }
     return clock_boot_id(&anchor->boot) == 0 ? 0
                                              : fail_errno(error, "cannot read the boot id", NULL);
+}
+
+/* ---- in this process ---- */
+
+struct region *region_create(struct weir_error *error)
+{
+    struct region *r = calloc(1, sizeof *r);
+    if (r == NULL) {
+        (void)fail(error, WEIR_ENOMEM, "out of memory for the limiter itself");
+        return NULL;
+    }
+    r->users = 1;
+    r->fd = -1;
+    r->owner = &lock_private;
+    return r;
+}
+
+void region_destroy(struct region *r)
+{
+    if (r->head != NULL) {
+        (void)munmap(r->head, r->bytes);
+    }
+    if (r->fd >= 0) {
+        (void)close(r->fd); /* also gives up the flock, unless a forked child still has it */
+    }
+    free(r);
 }
 
 int region_map(struct region *r, uint64_t bytes, int flags, int fd, struct weir_error *error)
@@ -76,43 +108,74 @@ int region_map(struct region *r, uint64_t bytes, int flags, int fd, struct weir_
     r->head = p;
     r->body = (unsigned char *)p + REGION_HEADER_BYTES;
     r->bytes = bytes;
-    r->fd = fd;
     return 0;
 }
 
-int region_fill(struct region *r, const struct region_fixed *fixed,
-                const struct region_hooks *hooks, struct weir_error *error)
+/* ---- memory ---- */
+
+/* Users of shared memory have their record locks on an empty file without a name. */
+static int join_memory(struct region *r, struct weir_error *error)
 {
-    r->head->fixed = *fixed;
-    if (lock_init(&r->head->change) != 0) {
-        return fail(error, WEIR_EIO, "cannot make a robust lock");
+    r->owner = &r->own;
+    r->fd = memfd_create("weir", MFD_CLOEXEC);
+    if (r->fd < 0 || lock_owner_join(r->owner, &r->head->last_opener, r->fd) != 0) {
+        return fail_errno(error, "cannot take a record lock", NULL);
     }
-    return hooks->fill(hooks->arg, r, error);
+    return 0;
 }
 
-int region_make_memory(struct region *r, const struct region_fixed *fixed, bool shared,
+static int touch_all(struct region *r, struct weir_error *error)
+{
+    if (madvise(r->head, r->bytes, MADV_POPULATE_WRITE) == 0) {
+        return 0;
+    }
+    if (errno != EINVAL) {
+        return fail_errno(error, "cannot touch all memory", NULL);
+    }
+    volatile unsigned char *p = (unsigned char *)r->head; /* a kernel before 5.14 */
+    for (uint64_t i = 0; i < r->bytes; i += PAGE_BYTES) {
+        p[i] = 0;
+    }
+    return 0;
+}
+
+static int fill_memory(struct region *r, const struct region_fixed *fixed, bool shared,
                        unsigned flags, const struct region_hooks *hooks, struct weir_error *error)
 {
-    int map_flags = MAP_ANONYMOUS | (shared ? MAP_SHARED : MAP_PRIVATE);
-    int e = region_map(r, fixed->total_bytes, map_flags, -1, error);
-    if (e != 0) {
-        return e;
-    }
-    r->own = !shared;
+    struct region_anchor anchor;
+    int e = 0;
     if ((flags & WEIR_HUGE_PAGES) != 0 && r->bytes >= 2 * HUGE_PAGE_BYTES) {
         (void)madvise(r->head, r->bytes, MADV_HUGEPAGE); /* a wish; small pages work too */
     }
-    if ((flags & WEIR_PREFAULT) != 0 && madvise(r->head, r->bytes, MADV_POPULATE_WRITE) != 0 &&
-        errno != EINVAL) { /* a kernel before 5.14 does not know it */
-        e = fail_errno(error, "cannot touch all memory", NULL);
+    if ((flags & WEIR_PREFAULT) != 0) {
+        e = touch_all(r, error);
     }
-    struct region_anchor anchor;
+    r->head->fixed = *fixed;
+    if (e == 0 && shared) {
+        e = join_memory(r, error);
+    }
     e = e != 0 ? e : region_anchor_now(fixed, &anchor, error);
-    e = e != 0 ? e : region_fill(r, fixed, hooks, error);
+    e = e != 0 ? e : hooks->fill(hooks->arg, r, error);
+    if (e == 0) {
+        region_set_anchor(r, &anchor);
+    }
+    return e;
+}
+
+int region_make_memory(struct region **out, const struct region_fixed *fixed, bool shared,
+                       unsigned flags, const struct region_hooks *hooks, struct weir_error *error)
+{
+    struct region *r = region_create(error);
+    if (r == NULL) {
+        return WEIR_ENOMEM;
+    }
+    int kind = MAP_ANONYMOUS | (shared ? MAP_SHARED : MAP_PRIVATE);
+    int e = region_map(r, fixed->total_bytes, kind, -1, error);
+    e = e != 0 ? e : fill_memory(r, fixed, shared, flags, hooks, error);
     if (e != 0) {
-        region_close(r);
+        region_destroy(r);
         return e;
     }
-    region_set_anchor(r, &anchor);
+    *out = r;
     return 0;
 }

@@ -3,12 +3,17 @@
  * same header in front.
  *
  * A FILE is made aside and linked into place complete. Every opener holds a
- * shared flock for as long as it has the file open. Locks inside the file are
- * robust, so within one boot nothing has to be put right on open. In another
- * boot, or in a copy, they may be held by nobody who lives: the first opener,
- * who can get the flock exclusively, makes them anew, repairs what was being
- * moved and re-anchors time. It does the same again if it is killed in between,
- * because the new anchor, which names boot and inode, is committed last.
+ * shared flock for as long as it has the file open. Within one boot nothing has to be
+ * put right on open: locks inside the file survive their owners (base/lock.h). An
+ * opener that gets the flock exclusively is alone, so every lock in the file is a dead
+ * process's: it frees them all. In another boot, or in a copy, it also repairs what was
+ * being moved and re-anchors time. It does the same again if it is killed in between,
+ * because the new anchor, which names boot and file, is committed last.
+ *
+ * ONE REGION PER FILE AND PROCESS. Closing any descriptor of a file drops the record locks
+ * by which others see that the process lives. So a file that is opened twice is one region with one
+ * descriptor, closed with the last of its users. (A program that itself opens and closes
+ * the file of a limiter that it has open loses those locks; weir.h says so.)
  */
 #ifndef WEIR_TABLE_REGION_H
 #define WEIR_TABLE_REGION_H
@@ -44,48 +49,63 @@ struct region_fixed {
     uint64_t check; /* over all of the above */
 };
 
-/* Ties the time line to a boot of a machine, and the file to its inode. */
-struct region_anchor {
-    struct boot_id boot;
+/*
+ * Which file this is. A file system may give a new file the inode number of a removed one; the
+ * time of birth and the kernel's handle of the file, which has a generation, tell them apart.
+ */
+struct region_identity {
     uint64_t device;
     uint64_t inode;
+    uint64_t born_ns; /* 0: not known */
+    uint64_t handle;  /* a hash of it; 0: not known */
+};
+
+/* Ties the time line to a boot of a machine, and the bytes to their file. */
+struct region_anchor {
+    struct boot_id boot;
+    struct region_identity identity;
     uint64_t unix_ns; /* the time line's value ... */
-    uint64_t boot_ns; /* ... at this CLOCK_BOOTTIME */
+    uint64_t boot_ns; /* ... at this CLOCK_BOOTTIME of the first time namespace */
 };
 
 #define REGION_VERSIONS 16
-#define REGION_PARAMS_MAX 192
+#define REGION_SPEC_MAX 64
 
-/* One immutable version of the parameters; the bytes are the upper layer's. */
-struct region_params {
-    unsigned char bytes[REGION_PARAMS_MAX];
+/* One immutable version of the limit; the bytes are the upper layer's. */
+struct region_spec {
+    unsigned char bytes[REGION_SPEC_MAX];
 } __attribute__((aligned(64)));
 
 struct region_header {
     struct region_fixed fixed;
     struct region_anchor anchor[2];
     uint64_t anchor_commit; /* anchor[anchor_commit & 1] is in force */
-    struct lock change;     /* serialises changes of parameters */
+    uint64_t last_opener;   /* the last number that was given to a process (base/lock.h) */
+    struct lock change;     /* serialises changes of the limit */
     /*
-     * params[version % REGION_VERSIONS] is in force. Written before the version
+     * spec[version % REGION_VERSIONS] is in force. Written before the version
      * is stored, and not again for REGION_VERSIONS - 1 changes.
      */
     uint64_t version __attribute__((aligned(64)));
-    struct region_params params[REGION_VERSIONS];
+    struct region_spec spec[REGION_VERSIONS];
     struct table_counts counts;
 };
 
 struct region {
+    struct region *next; /* files: of those that this process has open ... */
+    struct region_identity identity;
+    unsigned users; /* ... and by how many limiters */
     struct region_header *head;
     void *body; /* table_bytes(shape) */
     uint64_t bytes;
-    int fd;   /* -1 if not a file */
-    bool own; /* private: a child of fork has its own copy */
+    int fd; /* -1: private memory */
+    struct lock_owner own;
+    struct lock_owner *owner; /* &own; private memory: &lock_private */
 };
 
 /*
  * What the layer above does to regions:
- * fill      a new one, before anybody else can see it: locks, first parameters.
+ * fill      a new one, before anybody else can see it: the first version of the limit.
  * examine   an existing one: is it what the caller wants? Changes nothing.
  * recover   one of another boot or a copy, with nobody else using it, which will
  *           get `anchor`: an error leaves it as it was, so check before acting.
@@ -106,18 +126,18 @@ struct region_hooks {
 int region_fixed_finish(struct region_fixed *fixed, struct weir_error *error);
 
 /* WEIR_ENOMEM, WEIR_EIO. flags: WEIR_PREFAULT, WEIR_HUGE_PAGES. */
-int region_make_memory(struct region *r, const struct region_fixed *fixed, bool shared,
+int region_make_memory(struct region **r, const struct region_fixed *fixed, bool shared,
                        unsigned flags, const struct region_hooks *hooks, struct weir_error *error);
 
 /*
  * Opens the file, or makes it from *fixed. *made tells which. An existing file
  * is validated in itself but not compared with *fixed: that is the caller's.
  */
-int region_open_file(struct region *r, const char *path, const struct region_fixed *fixed,
+int region_open_file(struct region **r, const char *path, const struct region_fixed *fixed,
                      unsigned flags, const struct region_hooks *hooks, bool *made,
                      struct weir_error *error);
 
-/* Unmaps and closes. A file stays. */
+/* Unmaps and closes with the last user. A file stays. NULL is allowed. */
 void region_close(struct region *r);
 
 /* The anchor in force. */

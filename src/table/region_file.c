@@ -1,11 +1,9 @@
+/* Opening files: what is checked, who may put one in order, and which ones this process has open. */
 #include "table/region_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -14,20 +12,70 @@
 
 #include "base/error.h"
 
-/* Somebody else made or removed the file while we looked; look again this often. */
+/* The file was made, replaced or removed while we looked; look again this often. */
 #define ATTEMPTS 16
 #define ATTEMPTS_ALONE 1000
+/* Where the kernel does not name the boot: after so many, the others that have the file open are of ours. */
+#define ATTEMPTS_UNKNOWN 100
+
+/* Results of one look at a path, beside 0 and errors. */
+enum { ABSENT = 1, AGAIN = 2 };
+
+/* ---- the files of this process ---- */
+
+/* Held while a file is opened or closed. In a forked child, a parent's thread that held it is dead. */
+static struct lock files_lock;
+static struct region *files;
+
+static struct region *find_open(const struct stat *st)
+{
+    struct region *r = files;
+    while (r != NULL && (r->identity.device != (uint64_t)st->st_dev ||
+                         r->identity.inode != (uint64_t)st->st_ino)) {
+        r = r->next;
+    }
+    return r;
+}
+
+/* One store each, so that a child forked in between has a sound list. */
+static void enlist(struct region *r)
+{
+    r->next = files;
+    files = r;
+}
+
+static void delist(const struct region *r)
+{
+    struct region **link = &files;
+    while (*link != NULL && *link != r) {
+        link = &(*link)->next;
+    }
+    if (*link == r) {
+        *link = r->next;
+    }
+}
 
 void region_close(struct region *r)
 {
-    if (r->head != NULL) {
-        (void)munmap(r->head, r->bytes);
+    if (r == NULL) {
+        return;
     }
-    if (r->fd >= 0) {
-        (void)close(r->fd); /* also gives up the flock, unless a forked child still has it */
+    lock_take(&files_lock, &lock_private);
+    bool last = --r->users == 0;
+    if (last) {
+        delist(r);
+        region_destroy(r);
     }
-    r->head = NULL;
-    r->fd = -1;
+    lock_release(&files_lock);
+}
+
+/* Joins the processes that use the file. */
+static int join(struct region *r, const char *path, struct weir_error *error)
+{
+    r->owner = &r->own;
+    return lock_owner_join(r->owner, &r->head->last_opener, r->fd) == 0
+               ? 0
+               : fail_errno(error, "cannot take a record lock", path);
 }
 
 static int flock_retry(int fd, int operation)
@@ -39,142 +87,46 @@ static int flock_retry(int fd, int operation)
     return result;
 }
 
-/* The directory of `path`, with its slash; "./" if it has none. path is shorter than PATH_MAX - 2. */
-static void directory_of(const char *path, char directory[PATH_MAX])
-{
-    const char *slash = strrchr(path, '/');
-    size_t n = slash == NULL ? 0 : (size_t)(slash - path) + 1;
-    memcpy(directory, path, n);
-    memcpy(directory + n, "./", 3);
-}
-
 /* ---- making ---- */
 
-/* A file on its way to `path`. */
-struct draft {
-    const char *path;
-    char name[PATH_MAX + 16]; /* empty: it has none, and a kill leaves nothing behind */
-};
-
-/*
- * Without a name if the file system can (O_TMPFILE); else a hidden one beside
- * its place, which a kill at the wrong moment leaves there.
- */
-static int open_draft(struct draft *d)
-{
-    char directory[PATH_MAX];
-    directory_of(d->path, directory);
-    d->name[0] = '\0';
-    int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
-        (void)snprintf(d->name, sizeof d->name, "%s.weir-XXXXXX", directory);
-        fd = mkostemp(d->name, O_CLOEXEC);
-    }
-    return fd;
-}
-
-static int link_draft(const struct draft *d, int fd)
-{
-    char self[32];
-    if (d->name[0] != '\0') {
-        return link(d->name, d->path);
-    }
-    (void)snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
-    return linkat(AT_FDCWD, self, AT_FDCWD, d->path, AT_SYMLINK_FOLLOW);
-}
-
-static void discard_draft(const struct draft *d)
-{
-    if (d->name[0] != '\0') {
-        (void)unlink(d->name);
-    }
-}
-
-/* Without this a power cut may leave the name and lose what it names. */
-static int sync_file(int fd, const char *path, struct weir_error *error)
-{
-    return fsync(fd) == 0 ? 0 : fail_errno(error, "cannot sync the new file", path);
-}
-
-/* The name itself; a file system that cannot sync directories keeps its own order. */
-static void sync_directory(const char *path)
-{
-    char directory[PATH_MAX];
-    directory_of(path, directory);
-    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)fsync(fd);
-        (void)close(fd);
-    }
-}
-
-static void set_file_anchor(struct region *r, const struct stat *st,
-                            const struct region_anchor *anchor)
-{
-    struct region_anchor a = *anchor;
-    a.device = (uint64_t)st->st_dev;
-    a.inode = (uint64_t)st->st_ino;
-    region_set_anchor(r, &a);
-}
-
-/* Without real blocks a full disk would be a SIGBUS at some later store. */
-static int allocate(int fd, uint64_t bytes, const char *path, struct weir_error *error)
-{
-    if (bytes > (uint64_t)PTRDIFF_MAX) {
-        return fail(error, WEIR_ENOMEM, "the table would take more memory than there can be");
-    }
-    int number;
-    do {
-        number = posix_fallocate(fd, 0, (off_t)bytes);
-    } while (number == EINTR);
-    errno = number;
-    return number == 0 ? 0 : fail_errno(error, "cannot allocate the file's space", path);
-}
-
-/* Everything about a new file except its name. */
-static int build_file(struct region *r, int fd, const char *path, const struct region_fixed *fixed,
+/* Everything about a new file except its place. */
+static int build_file(struct region *r, const char *path, const struct region_fixed *fixed,
                       const struct region_hooks *hooks, struct weir_error *error)
 {
-    struct stat st;
     struct region_anchor anchor;
-    int e = allocate(fd, fixed->total_bytes, path, error);
-    e = e != 0 ? e : region_map(r, fixed->total_bytes, MAP_SHARED, fd, error);
-    e = e != 0 ? e : region_fill(r, fixed, hooks, error);
+    int e = draft_map(r, fixed->total_bytes, path, error);
+    if (e != 0) {
+        return e;
+    }
+    r->head->fixed = *fixed;
+    e = hooks->fill(hooks->arg, r, error);
     e = e != 0 ? e : region_anchor_now(fixed, &anchor, error);
     if (e != 0) {
         return e;
     }
-    if (fstat(fd, &st) != 0 || flock_retry(fd, LOCK_SH) != 0) {
-        return fail_errno(error, "cannot stat or lock the new file", path);
+    if (flock_retry(r->fd, LOCK_SH) != 0) {
+        return fail_errno(error, "cannot lock the new file", path);
     }
-    set_file_anchor(r, &st, &anchor);
-    return sync_file(fd, path, error);
+    region_set_anchor(r, &anchor);
+    return join(r, path, error);
 }
 
-/* 0; 1 if somebody else was faster; or an error. */
+/* 0; AGAIN if another process was faster; or an error. */
 static int make_file(struct region *r, const char *path, const struct region_fixed *fixed,
                      const struct region_hooks *hooks, struct weir_error *error)
 {
     struct draft d = {.path = path};
-    int fd = open_draft(&d);
-    if (fd < 0) {
+    r->fd = draft_open(&d, false);
+    if (r->fd < 0) {
         return fail_errno(error, "cannot make a file in this directory", path);
     }
-    r->fd = fd;
-    int e = build_file(r, fd, path, fixed, hooks, error);
-    if (e == 0 && link_draft(&d, fd) != 0) {
-        e = errno == EEXIST ? 1 : fail_errno(error, "cannot link the new file into place", path);
-    }
-    discard_draft(&d);
-    if (e != 0) {
-        region_close(r);
-    } else {
-        sync_directory(path);
-    }
-    return e;
+    int e = build_file(r, path, fixed, hooks, error);
+    e = e != 0 ? e : draft_place(&d, r->fd, false, error);
+    draft_discard(&d);
+    return e == 1 ? AGAIN : e;
 }
 
-/* ---- opening ---- */
+/* ---- checking ---- */
 
 static int check_file(const struct stat *st, const char *path, struct weir_error *error)
 {
@@ -194,8 +146,10 @@ static int check_file(const struct stat *st, const char *path, struct weir_error
 
 static bool shape_is_sound(const struct region_fixed *f)
 {
-    struct table_shape s = table_shape(f->shape.max_keys, f->shape.record_bytes);
+    struct table_shape s =
+        table_shape(f->shape.max_keys, f->shape.max_blocks, f->shape.record_bytes);
     return s.lines == f->shape.lines && s.stripes == f->shape.stripes &&
+           s.block_lines == f->shape.block_lines &&
            f->total_bytes == add_sat(REGION_HEADER_BYTES, table_bytes(&s));
 }
 
@@ -212,11 +166,14 @@ static int check_header(int fd, uint64_t size, const char *path, struct region_f
     if ((size_t)got < sizeof *f) {
         return fail(error, WEIR_EDAMAGED, "%s: cut short, has %zd bytes", path, got);
     }
+    if (f->version == 1) {
+        return 0; /* format1.c looks at the rest */
+    }
     if (f->version != REGION_FORMAT) {
         return fail(error, WEIR_EVERSION, "%s: format %u, expected %u", path, (unsigned)f->version,
                     REGION_FORMAT);
     }
-    if (f->check != region_check(f) || f->header_bytes != REGION_HEADER_BYTES ||
+    if (f->check != region_check(f, sizeof *f) || f->header_bytes != REGION_HEADER_BYTES ||
         !shape_is_sound(f)) {
         return fail(error, WEIR_EDAMAGED, "%s: the header is damaged", path);
     }
@@ -227,41 +184,54 @@ static int check_header(int fd, uint64_t size, const char *path, struct region_f
     return 0;
 }
 
-/* Where the kernel does not tell, no boot is known to be the same. */
+/* ---- at home, or not ---- */
+
+static bool is_known(const struct boot_id *id)
+{
+    return (id->word[0] | id->word[1]) != 0;
+}
+
 static bool same_boot(const struct region_anchor *a, const struct region_anchor *now)
 {
-    return (now->boot.word[0] | now->boot.word[1]) != 0 && a->boot.word[0] == now->boot.word[0] &&
+    return is_known(&now->boot) && a->boot.word[0] == now->boot.word[0] &&
            a->boot.word[1] == now->boot.word[1] && a->boot_ns <= now->boot_ns;
 }
 
-/* Same boot, same inode: the locks inside are those of living processes, or of noticed dead ones. */
-static bool at_home(const struct region *r, const struct stat *st, const struct region_anchor *now)
+/* What one of two openers was not told (a sandbox may hide it) does not make them differ. */
+static bool same_or_unknown(uint64_t a, uint64_t b)
 {
-    const struct region_anchor *a = region_anchor(r);
-    return same_boot(a, now) && a->device == (uint64_t)st->st_dev &&
-           a->inode == (uint64_t)st->st_ino;
+    return a == 0 || b == 0 || a == b;
 }
 
-static int recover_file(struct region *r, const char *path, const struct stat *st,
-                        const struct region_anchor *now, const struct region_hooks *hooks,
-                        struct weir_error *error)
+static bool same_file(const struct region_identity *a, const struct region_identity *b)
+{
+    return a->device == b->device && a->inode == b->inode &&
+           same_or_unknown(a->born_ns, b->born_ns) && same_or_unknown(a->handle, b->handle);
+}
+
+/* Same boot, same file: nothing in it is of another time or place. */
+static bool at_home(const struct region *r, const struct region_anchor *now)
+{
+    const struct region_anchor *a = region_anchor(r);
+    return same_boot(a, now) && same_file(&a->identity, &r->identity);
+}
+
+static int recover_file(struct region *r, const char *path, const struct region_anchor *now,
+                        const struct region_hooks *hooks, struct weir_error *error)
 {
     const struct region_anchor *old = region_anchor(r);
     /* A copy made in this boot keeps its time line; after a boot the wall clock gives a new one. */
     struct region_anchor next = same_boot(old, now) ? *old : *now;
     /* A copy may be sparse. Here we are alone: on some file systems this writes into the holes. */
-    int e = allocate(r->fd, r->bytes, path, error);
+    int e = region_allocate(r->fd, r->bytes, path, error);
     e = e != 0 ? e : hooks->recover(hooks->arg, r, &next, error);
-    if (e == 0 && lock_init(&r->head->change) != 0) {
-        e = fail(error, WEIR_EIO, "cannot make a robust lock");
-    }
     if (e == 0) {
-        set_file_anchor(r, st, &next); /* last: until here the next opener does it all again */
+        region_set_anchor(r, &next); /* last: until here the next opener does it all again */
     }
     return e;
 }
 
-/* A lock of our own on the file: *alone if nobody else has one. */
+/* Takes a lock on the file. *alone: no other process has one. */
 static int lock_file(int fd, const char *path, bool *alone, struct weir_error *error)
 {
     *alone = flock_retry(fd, LOCK_EX | LOCK_NB) == 0;
@@ -273,21 +243,24 @@ static int lock_file(int fd, const char *path, bool *alone, struct weir_error *e
 
 /*
  * Waits until the file is at home, or we are alone and may make it so. Not at
- * home and not alone means that the others are openers too and that whoever was
+ * home and not alone means that the others are openers too and that the process which was
  * recovering the file has died: one of us will do it.
  */
-static int come_home(struct region *r, int fd, const char *path, const struct stat *st, bool *alone,
-                     struct region_anchor *now, struct weir_error *error)
+static int come_home(struct region *r, const char *path, bool *alone, struct region_anchor *now,
+                     struct weir_error *error)
 {
     for (int i = 0; i < ATTEMPTS_ALONE; i++) {
-        /* Read anew: an anchor that somebody has just made is later than an earlier reading. */
+        /* Read anew: an anchor that was made just now is later than an earlier reading. */
         int e = region_anchor_now(&r->head->fixed, now, error);
-        if (e != 0 || *alone || at_home(r, st, now)) {
+        if (e != 0 || *alone || at_home(r, now)) {
             return e;
         }
-        (void)flock_retry(fd, LOCK_UN);
-        (void)usleep(1000);
-        e = lock_file(fd, path, alone, error);
+        if (!is_known(&now->boot) && i >= ATTEMPTS_UNKNOWN) {
+            return 0;
+        }
+        (void)flock_retry(r->fd, LOCK_UN);
+        lock_pause(8);
+        e = lock_file(r->fd, path, alone, error);
         if (e != 0) {
             return e;
         }
@@ -295,76 +268,160 @@ static int come_home(struct region *r, int fd, const char *path, const struct st
     return fail(error, WEIR_EIO, "%s: in use by a process of another boot or machine", path);
 }
 
-static int settle_in(struct region *r, int fd, const char *path, const struct stat *st, bool alone,
+/* All locks of a file that no other process has open belong to the dead. */
+static int put_in_order(struct region *r, const char *path, const struct region_anchor *now,
+                        const struct region_hooks *hooks, struct weir_error *error)
+{
+    if (!at_home(r, now) || hooks->always_recover) {
+        return recover_file(r, path, now, hooks, error);
+    }
+    struct table t;
+    table_attach(&t, &r->head->fixed.shape, r->body, &r->head->counts, r->owner, NULL, NULL);
+    table_init_locks(&t);
+    lock_init(&r->head->change);
+    return 0;
+}
+
+static int settle_in(struct region *r, const char *path, bool alone,
                      const struct region_hooks *hooks, struct weir_error *error)
 {
     struct region_anchor now;
     int e = hooks->examine(hooks->arg, r, error);
-    e = e != 0 ? e : come_home(r, fd, path, st, &alone, &now, error);
-    if (e == 0 && (!at_home(r, st, &now) || (alone && hooks->always_recover))) {
-        e = recover_file(r, path, st, &now, hooks, error);
+    e = e != 0 ? e : come_home(r, path, &alone, &now, error);
+    if (e == 0 && alone) {
+        e = put_in_order(r, path, &now, hooks, error);
     }
-    if (e == 0 && alone && flock_retry(fd, LOCK_SH) != 0) {
+    if (e == 0 && alone && flock_retry(r->fd, LOCK_SH) != 0) {
         e = fail_errno(error, "cannot lock", path);
     }
-    return e;
+    return e != 0 ? e : join(r, path, error);
 }
 
-static int attach_file(struct region *r, int fd, const char *path, const struct region_hooks *hooks,
-                       struct weir_error *error)
+/* ---- opening ---- */
+
+/* True if the path still leads to the file that was opened; it may have been replaced since. */
+static bool still_there(const char *path, const struct stat *opened)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && st.st_dev == opened->st_dev && st.st_ino == opened->st_ino;
+}
+
+static int convert(const struct region *r, uint64_t size, const char *path, bool alone,
+                   const struct region_fixed *wanted, const struct region_hooks *hooks,
+                   struct weir_error *error)
+{
+    if (!alone) {
+        return fail(error, WEIR_EVERSION,
+                    "%s: format 1, and another process has it open; it is converted to format %u "
+                    "when no process has",
+                    path, REGION_FORMAT);
+    }
+    int e = format1_convert(r->fd, size, path, wanted, hooks, error);
+    return e != 0 ? e : AGAIN;
+}
+
+static int attach_file(struct region *r, const char *path, const struct region_fixed *wanted,
+                       const struct region_hooks *hooks, struct weir_error *error)
 {
     struct stat st;
     struct region_fixed fixed;
     bool alone = false;
-    int e = lock_file(fd, path, &alone, error);
-    if (e == 0 && fstat(fd, &st) != 0) {
+    int e = lock_file(r->fd, path, &alone, error);
+    if (e == 0 && fstat(r->fd, &st) != 0) {
         e = fail_errno(error, "cannot stat", path);
     }
     e = e != 0 ? e : check_file(&st, path, error);
-    e = e != 0 ? e : check_header(fd, (uint64_t)st.st_size, path, &fixed, error);
-    e = e != 0 ? e : region_map(r, fixed.total_bytes, MAP_SHARED, fd, error);
-    return e != 0 ? e : settle_in(r, fd, path, &st, alone, hooks, error);
+    if (e == 0 && !still_there(path, &st)) {
+        return AGAIN;
+    }
+    e = e != 0 ? e : check_header(r->fd, (uint64_t)st.st_size, path, &fixed, error);
+    if (e == 0 && fixed.version == 1) {
+        return convert(r, (uint64_t)st.st_size, path, alone, wanted, hooks, error);
+    }
+    e = e != 0 ? e : region_map(r, fixed.total_bytes, MAP_SHARED, r->fd, error);
+    e = e != 0 ? e : region_identify(r, path, error);
+    return e != 0 ? e : settle_in(r, path, alone, hooks, error);
 }
 
-static int open_existing(struct region *r, const char *path, const struct region_hooks *hooks,
-                         struct weir_error *error)
+static int open_existing(struct region *r, const char *path, const struct region_fixed *wanted,
+                         const struct region_hooks *hooks, struct weir_error *error)
 {
-    int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) {
+    r->fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (r->fd < 0) {
         if (errno == ELOOP) {
             return fail(error, WEIR_EACCES, "%s: is a symbolic link", path);
         }
-        return errno == ENOENT ? 1 : fail_errno(error, "cannot open", path);
+        return errno == ENOENT ? ABSENT : fail_errno(error, "cannot open", path);
     }
-    r->fd = fd;
-    int e = attach_file(r, fd, path, hooks, error);
-    if (e != 0) {
-        region_close(r);
+    return attach_file(r, path, wanted, hooks, error);
+}
+
+/* One look: the file as it is, or else a new one. On 0, *r has it. */
+static int look(struct region *r, const char *path, const struct region_fixed *fixed,
+                unsigned flags, const struct region_hooks *hooks, bool *made,
+                struct weir_error *error)
+{
+    *made = false;
+    int e = open_existing(r, path, fixed, hooks, error);
+    if (e == ABSENT && (flags & WEIR_MUST_EXIST) != 0) {
+        return fail(error, WEIR_ENOENT, "%s: does not exist", path);
+    }
+    if (e == ABSENT) {
+        e = make_file(r, path, fixed, hooks, error);
+        *made = e == 0;
     }
     return e;
 }
 
-int region_open_file(struct region *r, const char *path, const struct region_fixed *fixed,
+/* This process has the file open already. */
+static int share(struct region *r, const struct region_hooks *hooks, struct region **out,
+                 struct weir_error *error)
+{
+    int e = hooks->examine(hooks->arg, r, error);
+    if (e == 0) {
+        r->users++;
+        *out = r;
+    }
+    return e;
+}
+
+static int open_locked(struct region **out, const char *path, const struct region_fixed *fixed,
+                       unsigned flags, const struct region_hooks *hooks, bool *made,
+                       struct weir_error *error)
+{
+    for (int i = 0; i < ATTEMPTS; i++) {
+        struct stat st;
+        struct region *r = lstat(path, &st) == 0 ? find_open(&st) : NULL;
+        if (r != NULL) {
+            *made = false;
+            return share(r, hooks, out, error);
+        }
+        r = region_create(error);
+        int e = r == NULL ? WEIR_ENOMEM : look(r, path, fixed, flags, hooks, made, error);
+        if (e == 0) {
+            enlist(r);
+            *out = r;
+            return 0;
+        }
+        if (r != NULL) {
+            region_destroy(r);
+        }
+        if (e != AGAIN) {
+            return e;
+        }
+    }
+    return fail(error, WEIR_EIO, "%s: keeps appearing and disappearing", path);
+}
+
+int region_open_file(struct region **out, const char *path, const struct region_fixed *fixed,
                      unsigned flags, const struct region_hooks *hooks, bool *made,
                      struct weir_error *error)
 {
     if (strlen(path) + 3 > PATH_MAX) {
         return fail(error, WEIR_EINVAL, "the path is too long");
     }
-    for (int i = 0; i < ATTEMPTS; i++) {
-        int e = open_existing(r, path, hooks, error);
-        *made = false;
-        if (e != 1) {
-            return e;
-        }
-        if ((flags & WEIR_MUST_EXIST) != 0) {
-            return fail(error, WEIR_ENOENT, "%s: does not exist", path);
-        }
-        e = make_file(r, path, fixed, hooks, error);
-        *made = e == 0;
-        if (e != 1) {
-            return e;
-        }
-    }
-    return fail(error, WEIR_EIO, "%s: keeps appearing and disappearing", path);
+    lock_take(&files_lock, &lock_private);
+    int e = open_locked(out, path, fixed, flags, hooks, made, error);
+    lock_release(&files_lock);
+    return e;
 }

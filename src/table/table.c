@@ -20,7 +20,7 @@ static uint64_t power_of_two_up(uint64_t x)
     return x <= 1 ? 1 : UINT64_C(1) << bits_for(x - 1);
 }
 
-struct table_shape table_shape(uint64_t max_keys, uint64_t record_bytes)
+struct table_shape table_shape(uint64_t max_keys, uint64_t max_blocks, uint64_t record_bytes)
 {
     struct table_shape shape;
     uint64_t slots = mul_div_up(max_keys, FILL_SLOTS, FILL_KEYS);
@@ -30,19 +30,23 @@ struct table_shape table_shape(uint64_t max_keys, uint64_t record_bytes)
     shape.lines = lines + (lines & 1);
     shape.stripes = power_of_two_up(min_u64(shape.lines / 8, STRIPES_MAX));
     shape.record_bytes = record_bytes;
+    shape.max_blocks = max_blocks;
+    shape.block_lines = blocks_lines(max_blocks);
     return shape;
 }
 
 uint64_t table_bytes(const struct table_shape *shape)
 {
     u128 slot_bytes = (u128)sizeof(struct pair) + shape->record_bytes;
-    u128 bytes =
-        (u128)shape->lines * LINE_SLOTS * slot_bytes + shape->stripes * sizeof(struct lock);
+    u128 bytes = (u128)shape->lines * LINE_SLOTS * slot_bytes +
+                 shape->stripes * sizeof(struct lock) +
+                 (u128)shape->block_lines * sizeof(struct block_line);
     return bytes > UINT64_MAX ? UINT64_MAX : (uint64_t)bytes;
 }
 
 void table_attach(struct table *t, const struct table_shape *shape, void *memory,
-                  struct table_counts *counts, table_fresh_fn fresh_in, const void *fresh_arg)
+                  struct table_counts *counts, struct lock_owner *owner, table_fresh_fn fresh_in,
+                  const void *fresh_arg)
 {
     unsigned char *p = memory;
     t->lines = (struct line *)(void *)p;
@@ -52,30 +56,31 @@ void table_attach(struct table *t, const struct table_shape *shape, void *memory
     t->stripes = (struct lock *)(void *)p;
     t->stripe_mask = shape->stripes - 1;
     p += shape->stripes * sizeof(struct lock);
+    t->blocks = (struct blocks){(struct block_line *)(void *)p, shape->block_lines,
+                                shape->max_blocks, &counts->blocks, owner};
+    p += shape->block_lines * sizeof(struct block_line);
     t->records = p;
     t->record_bytes = shape->record_bytes;
     t->counts = counts;
+    t->owner = owner;
     t->max_keys = shape->max_keys;
     t->fresh_in = fresh_in;
     t->fresh_arg = fresh_arg;
     t->far = shape->lines * sizeof(struct line) > CACHE_BYTES;
 }
 
-int table_init_locks(struct table *t)
+void table_init_locks(const struct table *t)
 {
     for (uint64_t i = 0; i <= t->stripe_mask; i++) {
-        int e = lock_init(&t->stripes[i]);
-        if (e != 0) {
-            return e;
-        }
+        lock_init(&t->stripes[i]);
     }
-    return 0;
+    lock_init(&t->counts->blocks.lock);
 }
 
 bool table_enter_try(const struct table *t, uint64_t tag, uint64_t held_tag)
 {
     struct lock *stripe = table_stripe(t, tag);
-    return (held_tag != 0 && stripe == table_stripe(t, held_tag)) || lock_try(stripe);
+    return (held_tag != 0 && stripe == table_stripe(t, held_tag)) || lock_try(stripe, t->owner);
 }
 
 void table_leave(const struct table *t, uint64_t tag, uint64_t held_tag)
@@ -146,17 +151,13 @@ struct pair *table_find_locked(const struct table *t, struct table_key key)
 bool table_remove(const struct table *t, struct pair *slot, struct pair seen)
 {
     /*
-     * A kill between the two may leave `keys` too low, which only makes
-     * somebody look for room in vain, and `blocks` too high, which only makes
-     * somebody probe in vain. table_recover() counts again.
+     * A kill between the two may leave `keys` too low: then a claim searches a full table for room in vain.
+     * table_recover() counts again.
      */
     (void)fetch_sub(&t->counts->keys, 1);
     if (!pair_cas(slot, seen, (struct pair){0, 0})) {
         (void)fetch_add(&t->counts->keys, 1);
         return false;
-    }
-    if ((seen.tag & TAG_BLOCK) != 0) {
-        (void)fetch_sub(&t->counts->blocks, 1);
     }
     return true;
 }
@@ -178,11 +179,19 @@ static void for_each_slot(const struct table *t, slot_fn act)
     }
 }
 
+/* No step of a move leaves a word without a tag, or both marks; a damaged file may have them. */
 static void repair_slot(const struct table *t, uint64_t line, struct pair *slot)
 {
-    uint64_t tag = load_relaxed(&slot->tag);
-    if ((tag & TAG_MARKS) != 0) {
-        table_repair(t, tag, line);
+    struct pair seen = pair_load(slot);
+    if ((seen.tag & ~TAG_MARKS & ~TAG_HASH) != 0 ||
+        ((seen.tag & TAG_HASH) == 0 && (seen.tag | seen.word) != 0)) {
+        set_marked(slot, (struct pair){0, 0});
+    } else if ((seen.tag & TAG_MARKS) == TAG_MARKS) {
+        set_marked(slot, (struct pair){seen.tag & ~TAG_ARRIVING, seen.word});
+    }
+    seen = pair_load(slot);
+    if ((seen.tag & TAG_MARKS) != 0) {
+        table_repair(t, seen.tag, line);
     }
 }
 
@@ -217,14 +226,13 @@ static void count_slot(const struct table *t, uint64_t line, struct pair *slot)
     uint64_t tag = load_relaxed(&slot->tag);
     (void)line;
     t->counts->keys += tag != 0;
-    t->counts->blocks += (tag & TAG_BLOCK) != 0;
 }
 
-void table_recover(struct table *t)
+void table_recover(const struct table *t)
 {
     for_each_slot(t, repair_slot);
     for_each_slot(t, single_slot);
     t->counts->keys = 0;
-    t->counts->blocks = 0;
     for_each_slot(t, count_slot);
+    blocks_recover(&t->blocks);
 }

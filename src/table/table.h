@@ -35,8 +35,6 @@
  *       r present, clear r*; else clear r^ and unmark r*. A kill at any point of
  *       a move thus leaves neither two of r nor none.
  *   G6. The record of slot i is guarded by the stripe of the key in slot i.
- *   G7. A block stays in its slot until it is removed, so a search without a lock
- *       cannot miss it.
  *
  * Ordering: every slot change is a sequentially consistent compare-and-swap, and
  * slot reads are acquire; nothing else is published through memory.
@@ -51,6 +49,7 @@
 #include "base/hash.h"
 #include "base/lock.h"
 #include "base/pair.h"
+#include "table/blocks.h"
 
 #define LINE_SLOTS 4
 
@@ -61,14 +60,13 @@ struct line {
 /* Marks, in the low bits of a tag. */
 #define TAG_LEAVING UINT64_C(1)  /* r* */
 #define TAG_ARRIVING UINT64_C(2) /* r^ */
-#define TAG_BLOCK UINT64_C(4)    /* not a key's state but its block; part of the identity */
 #define TAG_MARKS (TAG_LEAVING | TAG_ARRIVING)
 #define TAG_HASH (~UINT64_C(7))
 
 /* Counters of the table itself; each on a line of its own, away from what decisions read. */
 struct table_counts {
+    struct block_counts blocks;
     uint64_t keys __attribute__((aligned(64)));
-    uint64_t blocks __attribute__((aligned(64)));
     uint64_t sweep_line __attribute__((aligned(64)));
     uint64_t search_pause; /* claims for which a full table is not searched for room */
 };
@@ -79,11 +77,13 @@ struct table_shape {
     uint64_t lines;        /* even */
     uint64_t stripes;      /* a power of two */
     uint64_t record_bytes; /* beside each slot; 0: narrow */
+    uint64_t max_blocks;
+    uint64_t block_lines;
 };
 
 /*
  * How far a state is from fresh, in ns; the table asks this of slots whose
- * owner it considers replacing. `tag` tells keys from blocks.
+ * owner it considers replacing.
  */
 typedef uint64_t (*table_fresh_fn)(const void *arg, uint64_t tag, uint64_t word,
                                    const uint64_t *record, uint64_t now);
@@ -98,6 +98,8 @@ struct table {
     unsigned char *records;
     uint64_t record_bytes;
     struct table_counts *counts;
+    struct lock_owner *owner;
+    struct blocks blocks;
     uint64_t max_keys;
     table_fresh_fn fresh_in;
     const void *fresh_arg;
@@ -110,22 +112,23 @@ struct table_key {
     uint64_t line; /* the first of its two lines */
 };
 
-/* The shape for max_keys keys, and the bytes that lines, stripes and records take. */
-struct table_shape table_shape(uint64_t max_keys, uint64_t record_bytes);
+/* The shape for max_keys keys and max_blocks blocks, and the bytes that lines, locks, blocks and records take. */
+struct table_shape table_shape(uint64_t max_keys, uint64_t max_blocks, uint64_t record_bytes);
 uint64_t table_bytes(const struct table_shape *shape); /* UINT64_MAX: more than there can be */
 
 /* Resident entries. A kill can leave the counter one too low; it is never taken for huge. */
 uint64_t table_keys(const struct table *t);
 
-/* Lays the table over memory of table_bytes(), aligned to 64. Touches nothing. */
+/* Lays the table over memory of table_bytes(), aligned to 64. Touches nothing. Zeroed memory is an empty table. */
 void table_attach(struct table *t, const struct table_shape *shape, void *memory,
-                  struct table_counts *counts, table_fresh_fn fresh_in, const void *fresh_arg);
+                  struct table_counts *counts, struct lock_owner *owner, table_fresh_fn fresh_in,
+                  const void *fresh_arg);
 
-/* Makes the stripe locks of a zeroed table. 0 or WEIR_EIO. Nobody else may be using it. */
-int table_init_locks(struct table *t);
+/* Frees all locks. Nobody else may be using the table. */
+void table_init_locks(const struct table *t);
 
 /* Puts right what dead processes left, and counts again. Nobody else may be using it. */
-void table_recover(struct table *t);
+void table_recover(const struct table *t);
 
 static inline uint64_t table_other_line(const struct table *t, uint64_t line, uint64_t tag)
 {
@@ -145,14 +148,30 @@ static inline struct table_key table_key(const struct table *t, struct hash h)
     return key;
 }
 
-/* The entry that blocks a key: another hash, made from the key's, and marked as a block. */
-static inline struct table_key table_block_key(const struct table *t, struct hash h)
+/*
+ * A block's tag is 64 bits: the hash bits of a key's tag, and three of the lower one of its two lines. A file of
+ * format 1 has blocks in the key table, and knows no more of them than that.
+ */
+static inline uint64_t table_block_tag_at(const struct table *t, uint64_t tag, uint64_t line)
+{
+    uint64_t other = table_other_line(t, line, tag);
+    uint64_t low = min_u64(line, other) * UINT64_C(0x9e3779b97f4a7c15) >> 61;
+    return (tag & TAG_HASH) | low; /* not 0: the hash bits of a tag are not */
+}
+
+/* The tag of the block of a key with this hash, made from a hash of its own. */
+static inline uint64_t table_block_tag(const struct table *t, struct hash h)
 {
     struct hash b = {h.high * UINT64_C(0xd6e8feb86659fd93) + 1,
                      h.low * UINT64_C(0xa0761d6478bd642f) ^ h.high};
     struct table_key key = table_key(t, b);
-    key.tag |= TAG_BLOCK;
-    return key;
+    return table_block_tag_at(t, key.tag, key.line);
+}
+
+/* True if a block may be in force at `now`. */
+static inline bool table_has_blocks(const struct table *t, uint64_t now)
+{
+    return __builtin_expect(now < load_relaxed(&t->counts->blocks.last_end), 0);
 }
 
 static inline struct lock *table_stripe(const struct table *t, uint64_t tag)
@@ -252,7 +271,8 @@ struct claim table_claim(const struct table *t, struct table_key key, uint64_t w
 /* Takes a key that was seen as `seen` out of its slot, under its stripe lock. False if it changed. */
 bool table_remove(const struct table *t, struct pair *slot, struct pair seen);
 
-/* Frees slots that are as good as fresh in up to `lines` lines, from where the last sweep ended. */
+/* Frees slots that are as good as fresh in up to `lines` lines, from where the last sweep ended; after the last line,
+   blocks that are over. */
 uint64_t table_sweep(const struct table *t, uint64_t lines, uint64_t now);
 
 /* ---- between the table's own files ---- */

@@ -168,6 +168,7 @@ static void a_flood_evicts_no_block_that_is_in_force(void **state)
     struct threads_tally told = {0};
     uint64_t blocks = 200;
     o.max_keys = 2000;
+    o.max_blocks = blocks;
     struct weir *w = threads_open(&o);
     for (uint64_t key = 1; key <= blocks; key++) {
         assert_int_equal(weir_block_at(w, &key, sizeof key, THREADS_T0 + 1, THREADS_T0), 0);

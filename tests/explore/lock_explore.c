@@ -1,5 +1,5 @@
-/* base/lock.h for the explorer: locks that the scheduler knows, robust as the real ones. */
-#include <string.h>
+/* base/lock.h for the explorer: locks that the scheduler knows. As with the real ones, only a wait finds out that
+   the owner is dead. */
 
 #include "explore/scheduler.h"
 
@@ -13,26 +13,47 @@ static uint64_t me(void)
     return (uint64_t)(scheduler_user() + 2); /* outside of runs: 1, never found by a run */
 }
 
-int lock_init(struct lock *lock)
+struct lock_owner lock_private;
+
+int lock_owner_join(struct lock_owner *owner, uint64_t *last, int fd)
 {
-    memset(lock, 0, sizeof *lock);
+    *owner = (struct lock_owner){.last = last, .fd = fd};
     return 0;
 }
 
-void lock_take(struct lock *lock)
+void lock_init(struct lock *lock)
 {
+    lock->word = 0;
+}
+
+void lock_take(struct lock *lock, struct lock_owner *owner)
+{
+    (void)owner;
     scheduler_lock(known(lock), LOCK_TAKE);
     known(lock)->owner = me();
 }
 
-bool lock_try(struct lock *lock)
+static bool take_if(struct lock *lock, bool can)
 {
-    scheduler_lock(known(lock), LOCK_TRY);
-    if (!scheduler_free(known(lock))) {
-        return false;
+    if (can) {
+        known(lock)->owner = me();
     }
-    known(lock)->owner = me();
-    return true;
+    return can;
+}
+
+bool lock_try(struct lock *lock, struct lock_owner *owner)
+{
+    (void)owner;
+    scheduler_lock(known(lock), LOCK_TRY);
+    return take_if(lock, known(lock)->owner == 0);
+}
+
+bool lock_take_soon(struct lock *lock, struct lock_owner *owner)
+{
+    (void)owner;
+    scheduler_pause();
+    scheduler_lock(known(lock), LOCK_TRY);
+    return take_if(lock, scheduler_free(known(lock)));
 }
 
 void lock_release(struct lock *lock)

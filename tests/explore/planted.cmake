@@ -3,7 +3,7 @@
 
 weir_plant(miss_without_lock
     [[a key that two users insert at once exists once and is charged for both]] 0 limit/decide.c
-    [[        lock_take(stripe);
+    [[        lock_take(stripe, w->table.owner);
 ]] ""
     [[        lock_release(stripe);
         if (done) {]] [[        if (done) {]])
@@ -51,36 +51,29 @@ weir_plant(record_copied_after_it_is_published
 
 weir_plant(marked_slots_are_taken
     [[a sweep by a clock far ahead does not touch what is being moved]] 0 table/claim.c
-    [[    if ((tag & TAG_MARKS) != 0) {]] [[    if ((tag & TAG_BLOCK & TAG_MARKS) != 0) {]])
-
-weir_plant(blocks_are_moved
-    [[a blocked key stays blocked while others make room around its block]] 0 table/move.c
-    [[(tag & (TAG_MARKS | TAG_BLOCK)) == 0]] [[(tag & TAG_MARKS) == 0]])
+    [[    if ((tag & TAG_MARKS) != 0) {
+        repair_dead(]] [[    if ((tag & TAG_HASH & TAG_MARKS) != 0) {
+        repair_dead(]])
 
 weir_plant(parameters_announced_before_they_are_written
     [[a check decides by the old parameters or by the new, never by a mixture]] 0 limit/change.c
     [[    uint64_t words[WORDS];
-    memcpy(words, params, sizeof words);
+    memcpy(words, spec, sizeof words);
 ]] [[    uint64_t words[WORDS];
-    memcpy(words, params, sizeof words);
+    memcpy(words, spec, sizeof words);
     store_release(&head->version, next);
 ]])
 
-weir_plant(block_counted_after_it_is_set
-    [[a block holds from when it is set]] 1 limit/verbs.c
-    [[    (void)fetch_add(&w->table.counts->blocks, 1);
-]] ""
-    [[        return 0;
-    }
-    (void)fetch_sub(&w->table.counts->blocks, 1);
-]] [[        (void)fetch_add(&w->table.counts->blocks, 1);
-        return 0;
-    }
-]])
+weir_plant(unblocked_without_the_lock
+    [[a block that is set while the last other one is lifted holds]] 0 table/blocks.c
+    [[    lock_take(&b->counts->lock, b->owner);
+    struct pair *place = find(b, tag);]] [[    struct pair *place = find(b, tag);]]
+    [[    lock_release(&b->counts->lock);
+    return place != NULL;]] [[    return place != NULL;]])
 
 weir_plant(second_stripe_is_waited_for
     [[two who need each other's stripe to make room both find it]] 0 table/table.c
-    [[lock_try(stripe);]] [[(lock_take(stripe), true);]])
+    [[lock_try(stripe, t->owner);]] [[(lock_take(stripe, t->owner), true);]])
 
 weir_plant(reset_retries_with_what_it_saw_first
     [[a reset and a check come one after the other]] 0 limit/verbs.c
@@ -89,3 +82,18 @@ weir_plant(reset_retries_with_what_it_saw_first
                 removed = seen.tag == key.tag && table_remove(&w->table, slot, seen) ? 1 : -1;
             }
 ]])
+
+weir_plant_lock(nobody_is_woken
+    [[lock_wake(lock)]] [[(void)lock]])
+
+weir_plant_lock(who_waited_forgets_the_others
+    [[lock_number(owner) << 1 | WAITED]] [[lock_number(owner) << 1]])
+
+weir_plant_lock(a_dead_owners_word_is_overwritten
+    [[cas_u64(&lock->word, seen, mine)]] [[(store_release(&lock->word, mine), true)]])
+
+weir_plant_lock(the_living_count_as_dead
+    [[lock_owner_is_dead(owner, seen >> 1)]] [[true]])
+
+weir_plant_lock(the_word_is_taken_without_a_swap
+    [[cas_u64(&lock->word, 0, mine)]] [[load_acquire(&lock->word) == 0 && (store_release(&lock->word, mine), true)]])

@@ -2,8 +2,7 @@
 #
 #   claim.c    fewer rounds in vain before whoever is in the way gets a turn, and fewer searches left out
 #   move.c     one move to make room, not a row of three
-#   decide.c   two looks at a stripe that is taken, not 50. How often somebody has waited is not counted, so that it is
-#              the same state after the first wait and after the fifth: patience has no end, and each wait is a pause
+#   decide.c   How often somebody has waited is not counted, so that it is the same state after the first wait and after the fifth: patience has no end, and each wait is a pause
 #              (patient); or it ends with the first wait (hasty). In truth it ends after at most a thousand.
 
 # weir_explore_small(variable file kind): the text of that file, with smaller numbers.
@@ -18,7 +17,6 @@ function(weir_explore_small variable file kind)
     else()
         set(patient "    lock_pause(cost);\n")
         set(hasty "    (void)cost;\n    patience->left = 0;\n")
-        weir_explore_replace(text "attempt < 50" "attempt < 2")
         weir_explore_replace(text "    patience->left -= (unsigned)min_u64(cost, patience->left);\n" "${${kind}}")
     endif()
     set(${variable} "${text}" PARENT_SCOPE)

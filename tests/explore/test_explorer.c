@@ -104,7 +104,7 @@ static const struct scenario *known_key(struct op a, struct op b, struct op c)
                   .lines = 2,
                   .stripes = 2,
                   .keys = 1,
-                  .home = {{0, 1, 0, ANY, ANY, ANY}},
+                  .home = {{0, 1, 0, ANY}},
                   .prepare = {{CHECK, 0, 3}}},
         .users = 2,
         .script = {{a, b}, {c}},

@@ -33,7 +33,7 @@ static void cross(unsigned user)
 static void guarded(unsigned user)
 {
     (void)user;
-    lock_take(&m.first);
+    lock_take(&m.first, &lock_private);
     add(0);
     store_relaxed(&m.b, load_relaxed(&m.b) + 1);
     lock_release(&m.first);
@@ -54,8 +54,8 @@ static void wait(unsigned user)
 
 static void embrace(unsigned user)
 {
-    lock_take(user == 0 ? &m.first : &m.second);
-    lock_take(user == 0 ? &m.second : &m.first);
+    lock_take(user == 0 ? &m.first : &m.second, &lock_private);
+    lock_take(user == 0 ? &m.second : &m.first, &lock_private);
     lock_release(&m.first);
     lock_release(&m.second);
 }

@@ -9,6 +9,9 @@
 
 #define KEY_BYTES 4
 #define AT(seconds) ((seconds)*WEIR_SECOND)
+/* Few, so that two blocks meet in a line. */
+#define MAX_BLOCKS 4
+#define BLOCK_LINES 2
 
 static struct weir *limiter;
 static struct world_spec world;
@@ -51,7 +54,7 @@ unsigned world_ranges(unsigned users, unsigned changes, struct range *ranges)
 {
     struct region_header *head = limiter->head;
     uint64_t versions = min_u64(head->version + changes + 1, REGION_VERSIONS);
-    size_t params = offsetof(struct region_header, params) + versions * sizeof head->params[0];
+    size_t params = offsetof(struct region_header, spec) + versions * sizeof head->spec[0];
     size_t change = offsetof(struct region_header, change);
     unsigned n = 0;
     ranges[n++] = (struct range){&head->change, params - change, false};
@@ -105,12 +108,13 @@ static bool make_limiter(void)
     }
     struct table *t = &limiter->table;
     uint64_t max_keys = world.max_keys != 0 ? world.max_keys : world.lines * LINE_SLOTS;
-    struct table_shape shape = {max_keys, world.lines, world.stripes, t->record_bytes};
+    struct table_shape shape = {max_keys,        world.lines, world.stripes,
+                                t->record_bytes, MAX_BLOCKS,  BLOCK_LINES};
     memset(&limiter->secret, 0, sizeof limiter->secret);
     limiter->ops = wide_ops(limiter->ops);
-    table_attach(t, &shape, t->lines, t->counts, t->fresh_in, t->fresh_arg);
+    table_attach(t, &shape, t->lines, t->counts, t->owner, t->fresh_in, t->fresh_arg);
     memset(t->lines, 0, table_bytes(&shape));
-    return table_init_locks(t) == 0;
+    return true;
 }
 
 static bool lives(const struct table *t, struct table_key key, int first, int second, int stripe)
@@ -129,9 +133,9 @@ static bool find_key(const struct home *home, uint32_t *number)
     for (uint32_t i = 0; i < 100000; i++) {
         uint32_t candidate = ++*number;
         struct hash h = limiter_hash(limiter, &candidate, KEY_BYTES);
+        uint64_t block = blocks_home(&t->blocks, table_block_tag(t, h));
         if (lives(t, table_key(t, h), home->first, home->second, home->stripe) &&
-            lives(t, table_block_key(t, h), home->block_first, home->block_second,
-                  home->block_stripe)) {
+            (home->block_line == ANY || home->block_line == (int)block)) {
             return true;
         }
     }
@@ -148,7 +152,8 @@ static void keep_all(void)
         (void)weir_ask_at(limiter, &q, AT(NOW_S), &a);
     }
     thread_number = 1;
-    struct table_shape shape = {0, world.lines, world.stripes, limiter->table.record_bytes};
+    struct table_shape shape = {0,          world.lines, world.stripes, limiter->table.record_bytes,
+                                MAX_BLOCKS, BLOCK_LINES};
     keep_part(HEADER, limiter->head, sizeof *limiter->head);
     keep_part(BODY, limiter->table.lines, table_bytes(&shape));
     keep_part(THREADS, limiter->threads, (USERS_MAX + 1) * sizeof *limiter->threads);
@@ -326,21 +331,37 @@ void world_changed(const void *granule)
     }
 }
 
+/* How many of the table's blocks have this tag; any at all with 0. */
+static unsigned blocks_with(uint64_t tag)
+{
+    unsigned found = 0;
+    for (unsigned i = 0; i < BLOCK_LINES * BLOCK_LINE_PLACES; i++) {
+        const struct block_line *line = &limiter->table.blocks.lines[i / BLOCK_LINE_PLACES];
+        uint64_t here = line->block[i % BLOCK_LINE_PLACES].tag;
+        found += here != 0 && (tag == 0 || here == tag);
+    }
+    return found;
+}
+
 static const char *check_counts(unsigned deaths)
 {
     uint64_t all = 0;
-    uint64_t blocks = 0;
     for (unsigned i = 0; i < world.lines * LINE_SLOTS; i++) {
         all += slot_at(i)->tag != 0;
-        blocks += (slot_at(i)->tag & TAG_BLOCK) != 0;
     }
     int64_t key_error = (int64_t)(limiter->table.counts->keys - all);
-    int64_t block_error = (int64_t)(limiter->table.counts->blocks - blocks);
+    int64_t block_error = (int64_t)(limiter->table.counts->blocks.count - blocks_with(0));
     if (key_error < -(int64_t)deaths || key_error > (int64_t)deaths) {
         return "the count of keys is wrong";
     }
-    if (block_error < 0 || block_error > (int64_t)deaths) {
+    if (block_error < -(int64_t)deaths || block_error > (int64_t)deaths) {
         return "the count of blocks is wrong";
+    }
+    for (unsigned i = 0; i < world.keys; i++) {
+        struct hash h = limiter_hash(limiter, &keys[i], KEY_BYTES);
+        if (blocks_with(table_block_tag(&limiter->table, h)) > 1) {
+            return "a block is there twice";
+        }
     }
     return NULL;
 }
@@ -378,6 +399,8 @@ void world_name(const void *address, char *text, unsigned bytes)
     if (p >= body && p < (const unsigned char *)t->stripes) {
         snprintf(text, bytes, "slot%u.%u%s", (unsigned)((p - body) / 64),
                  (unsigned)((p - body) % 64 / 16), (p - body) % 16 != 0 ? "w" : "");
+    } else if (p >= (const unsigned char *)t->blocks.lines && p < t->records) {
+        snprintf(text, bytes, "block%u", (unsigned)(p - (unsigned char *)t->blocks.lines) / 16);
     } else if (p >= (const unsigned char *)t->stripes && p < t->records) {
         snprintf(text, bytes, "stripe%u", (unsigned)((p - (unsigned char *)t->stripes) / 64));
     } else if (p >= t->records && p < body + parts[BODY].bytes) {
@@ -385,8 +408,10 @@ void world_name(const void *address, char *text, unsigned bytes)
         snprintf(text, bytes, "record%u.%u", i / LINE_SLOTS, i % LINE_SLOTS);
     } else if (address == &h->version || address == &h->change) {
         snprintf(text, bytes, address == &h->version ? "version" : "change-lock");
-    } else if (address == &h->counts.keys || address == &h->counts.blocks) {
+    } else if (address == &h->counts.keys || address == &h->counts.blocks.count) {
         snprintf(text, bytes, address == &h->counts.keys ? "keys" : "blocks");
+    } else if (address == &h->counts.blocks.last_end || address == &h->counts.blocks.lock) {
+        snprintf(text, bytes, address == &h->counts.blocks.lock ? "blocks-lock" : "last-end");
     } else {
         snprintf(text, bytes, "elsewhere");
     }
@@ -404,9 +429,7 @@ static int key_number(uint64_t tag)
 {
     for (unsigned i = 0; i < world.keys; i++) {
         struct hash h = limiter_hash(limiter, &keys[i], KEY_BYTES);
-        uint64_t own = (tag & TAG_BLOCK) != 0 ? table_block_key(&limiter->table, h).tag
-                                              : table_key(&limiter->table, h).tag;
-        if (own == (tag & ~TAG_MARKS)) {
+        if (table_key(&limiter->table, h).tag == (tag & ~TAG_MARKS)) {
             return (int)i;
         }
     }
@@ -421,8 +444,8 @@ void world_print(void)
         if (tag == 0) {
             printf("  -");
         } else {
-            printf("  %s%d%s%s", (tag & TAG_BLOCK) != 0 ? "block " : "", key_number(tag),
-                   (tag & TAG_LEAVING) != 0 ? "*" : "", (tag & TAG_ARRIVING) != 0 ? "^" : "");
+            printf("  %d%s%s", key_number(tag), (tag & TAG_LEAVING) != 0 ? "*" : "",
+                   (tag & TAG_ARRIVING) != 0 ? "^" : "");
         }
     }
     printf("\n");

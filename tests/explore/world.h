@@ -31,9 +31,7 @@ struct home {
     int first;
     int second;
     int stripe;
-    int block_first; /* where its block would be */
-    int block_second;
-    int block_stripe;
+    int block_line; /* the home of its block */
 };
 
 enum op_kind {

@@ -93,19 +93,37 @@ WRAP_ERRNO(int, -1, linkat, EIO, (int d1, const char *from, int d2, const char *
            (d1, from, d2, to, flags))
 WRAP_ERRNO(int, -1, fstat, EIO, (int fd, struct stat *st), (fd, st))
 WRAP_ERRNO(int, -1, flock, ENOLCK, (int fd, int operation), (fd, operation))
+WRAP_ERRNO(int, -1, memfd_create, ENOMEM, (const char *name, unsigned flags), (name, flags))
+WRAP_ERRNO(int, -1, statx, ENOSYS,
+           (int fd, const char *path, int flags, unsigned mask, struct statx *s),
+           (fd, path, flags, mask, s))
+WRAP_ERRNO(int, -1, name_to_handle_at, EPERM,
+           (int fd, const char *path, struct file_handle *h, int *mount, int flags),
+           (fd, path, h, mount, flags))
 WRAP_ERRNO(int, -1, fsync, EIO, (int fd), (fd))
 WRAP_ERRNO(ssize_t, -1, pread, EIO, (int fd, void *p, size_t n, off_t at), (fd, p, n, at))
 WRAP_ERRNO(ssize_t, -1, read, EIO, (int fd, void *p, size_t n), (fd, p, n))
 WRAP_ERRNO(ssize_t, -1, getrandom, ENOSYS, (void *p, size_t n, unsigned flags), (p, n, flags))
 
 WRAP_NUMBER(posix_fallocate, ENOSPC, (int fd, off_t at, off_t n), (fd, at, n))
-WRAP_NUMBER(pthread_atfork, ENOMEM, (void (*a)(void), void (*b)(void), void (*c)(void)), (a, b, c))
 WRAP_NUMBER(pthread_key_create, EAGAIN, (pthread_key_t * key, void (*end)(void *)), (key, end))
 WRAP_NUMBER(pthread_setspecific, ENOMEM, (pthread_key_t key, const void *value), (key, value))
-WRAP_NUMBER(pthread_mutex_init, EAGAIN, (pthread_mutex_t * m, const pthread_mutexattr_t *a), (m, a))
-WRAP_NUMBER(pthread_mutexattr_init, ENOMEM, (pthread_mutexattr_t * a), (a))
-WRAP_NUMBER(pthread_mutexattr_setpshared, ENOTSUP, (pthread_mutexattr_t * a, int how), (a, how))
-WRAP_NUMBER(pthread_mutexattr_setrobust, ENOTSUP, (pthread_mutexattr_t * a, int how), (a, how))
+
+/* Only the record locks of base/lock.h, which have one argument more. */
+int __real_fcntl(int fd, int operation, ...);
+int __wrap_fcntl(int fd, int operation, ...);
+int __wrap_fcntl(int fd, int operation, ...)
+{
+    va_list list;
+    va_start(list, operation);
+    void *argument = va_arg(list, void *);
+    va_end(list);
+    if (trip("fcntl")) {
+        errno = ENOLCK;
+        return -1;
+    }
+    return __real_fcntl(fd, operation, argument);
+}
 
 /* Never fail, by themselves; listed so that --wrap finds them. */
 int __real_munmap(void *p, size_t n);

@@ -65,9 +65,9 @@ static void hold_all_locks(void *arg)
     struct user *u = arg;
     struct weir *w = process_open(&u->o);
     for (uint64_t i = 0; i <= w->table.stripe_mask; i++) {
-        lock_take(&w->table.stripes[i]);
+        lock_take(&w->table.stripes[i], w->table.owner);
     }
-    lock_take(&w->head->change);
+    lock_take(&w->head->change, w->table.owner);
     *u->ready = 1;
     for (;;) {
         (void)pause();
@@ -199,7 +199,7 @@ static void a_power_cut_in_every_state_of_a_move_loses_nobody(void **state)
         assert_true(interrupted >= 4);
         weir_close(w);
         image_hold_locks(&image);
-        image_head(&image)->counts.blocks = 77;
+        image_head(&image)->counts.blocks.count = 77;
         image_of_other_boot(&image, c.then);
         process_write(o.path, image.bytes, image.size);
         assert_true(process_run(use_populated_copy, &c));
@@ -219,7 +219,8 @@ static void blocks_outlive_a_boot(void **state)
     image_take(&image, o.path);
     weir_close(w);
     image_of_other_boot(&image, now);
-    image_head(&image)->counts.blocks = 0; /* was never written back */
+    image_head(&image)->counts.blocks.count = 0; /* were never written back */
+    image_head(&image)->counts.blocks.last_end = 0;
     process_write(o.path, image.bytes, image.size);
     image_free(&image);
     w = process_open(&o);

@@ -94,8 +94,8 @@ static void any_damaged_byte_of_the_parameters_is_found(void **state)
     struct image image;
     struct weir_options o = make_good(*state, &image);
     struct region_header *head = image_head(&image);
-    unsigned char *params = head->params[head->version % REGION_VERSIONS].bytes;
-    for (size_t i = 0; i < sizeof(struct algo_params); i++) {
+    unsigned char *params = head->spec[head->version % REGION_VERSIONS].bytes;
+    for (size_t i = 0; i < sizeof(struct limit_spec); i++) {
         params[i] ^= 0x01;
         struct weir *w = NULL;
         struct weir_error error = {0, ""};

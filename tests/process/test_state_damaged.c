@@ -106,9 +106,10 @@ static void a_file_of_another_version_is_moved_aside(void **state)
     struct image next;
     image_take(&next, path);
     image_head(&next)->fixed.version = REGION_FORMAT + 1;
-    image_head(&next)->fixed.check = region_check(&image_head(&next)->fixed);
+    image_head(&next)->fixed.check =
+        region_check(&image_head(&next)->fixed, sizeof(struct region_fixed));
     put_bytes(path, next.bytes, next.size);
-    assert_aside(w, "format 2, expected 1");
+    assert_aside(w, "format 3, expected 2");
     image_free(&next);
     free(path);
 }
@@ -120,7 +121,7 @@ static void damaged_parameters_move_the_file_aside(void **state)
     struct image bad;
     image_take(&bad, path);
     struct region_header *head = image_head(&bad);
-    head->params[head->version % REGION_VERSIONS].bytes[3] ^= 0x10;
+    head->spec[head->version % REGION_VERSIONS].bytes[3] ^= 0x10;
     put_bytes(path, bad.bytes, bad.size);
     assert_aside(w, "the file's parameters are damaged");
     image_free(&bad);
@@ -235,7 +236,7 @@ static void a_copy_and_locks_that_nobody_holds_go_on(void **state)
     image_take(&image, path);
     image_hold_locks(&image);
     image_head(&image)->counts.keys = 12345;
-    image_head(&image)->counts.blocks = 77;
+    image_head(&image)->counts.blocks.count = 77;
     process_write(path, image.bytes, image.size);
     assert_goes_on(w);
     put_bytes(path, image.bytes, image.size);

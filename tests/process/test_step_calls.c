@@ -212,6 +212,7 @@ static void killed_while_changing_parameters(void **state)
 /* ---- with a lock that the one before died with ---- */
 
 struct holder {
+    struct lock_owner *owner;
     struct lock *lock[2];
     volatile bool *holds;
 };
@@ -219,9 +220,9 @@ struct holder {
 static void hold_and_wait(void *arg)
 {
     struct holder *h = arg;
-    lock_take(h->lock[0]);
+    lock_take(h->lock[0], h->owner);
     if (h->lock[1] != h->lock[0]) {
-        lock_take(h->lock[1]);
+        lock_take(h->lock[1], h->owner);
     }
     *h->holds = true;
     for (;;) {
@@ -230,9 +231,9 @@ static void hold_and_wait(void *arg)
 }
 
 /* Leaves the locks as one does who was killed with them. */
-static void die_with(struct lock *a, struct lock *b)
+static void die_with(const struct weir *w, struct lock *a, struct lock *b)
 {
-    struct holder h = {{a, b}, process_shared_memory(sizeof(bool))};
+    struct holder h = {w->table.owner, {a, b}, process_shared_memory(sizeof(bool))};
     pid_t pid = process_start(hold_and_wait, &h);
     while (!*h.holds) {
         (void)usleep(10);
@@ -247,11 +248,12 @@ static void killed_while_taking_over_from_one_who_was_killed(void **state)
     struct scene s;
     set_scene(&s, WEIR_TOKEN_BUCKET, take_one);
     struct lock *stripe = table_stripe(&s.w->table, scene_place(s.w, s.own).tag);
-    die_with(stripe, &s.w->head->change);
+    die_with(s.w, stripe, &s.w->head->change);
     step_through(&s, "insert behind a dead owner's lock");
     set_scene(&s, WEIR_TOKEN_BUCKET, change);
     take_one(s.w, s.own);
-    die_with(stripe = table_stripe(&s.w->table, scene_place(s.w, s.own).tag), &s.w->head->change);
+    die_with(s.w, stripe = table_stripe(&s.w->table, scene_place(s.w, s.own).tag),
+             &s.w->head->change);
     step_through(&s, "change behind a dead owner's lock");
 }
 

@@ -219,7 +219,7 @@ static void killed_while_recovering_a_copy(void **state)
     struct file f;
     file_init(&f, *state);
     make_image(&f);
-    image_anchor(&f.image)->inode++;
+    image_anchor(&f.image)->identity.inode++;
     step_through_open(&f, "opening a copy");
 }
 

@@ -22,11 +22,6 @@ static void take_one(struct weir *w, unsigned key)
     (void)process_take(w, key, PROCESS_NOW);
 }
 
-static void block(struct weir *w, unsigned key)
-{
-    (void)weir_block_at(w, &key, sizeof key, PROCESS_NOW + WEIR_HOUR, PROCESS_NOW);
-}
-
 static struct weir *make(int algorithm, int memory, const char *path)
 {
     struct weir_options o = process_limit(algorithm, QUOTA);
@@ -97,27 +92,6 @@ static void killed_while_somebody_is_forgotten(void **state)
     scene_step(&s, "an eviction", &chance);
 }
 
-/* A block needs a place of its own, in other lines than its key's. */
-static void killed_while_a_block_makes_room(void **state)
-{
-    struct scene s;
-    struct hash hash;
-    unsigned own = 1;
-    unsigned last = 1000;
-    scene_init(&s, make(WEIR_TOKEN_BUCKET, WEIR_SHARED, NULL), block, own);
-    hash = limiter_hash(s.w, &own, sizeof own);
-    struct table_key place = table_block_key(&s.w->table, hash);
-    uint64_t second = table_other_line(&s.w->table, place.line, place.tag);
-    for (unsigned i = 0; i < 2 * LINE_SLOTS; i++) {
-        last = scene_key_in_line(s.w, i < LINE_SLOTS ? place.line : second, last);
-        take_one(s.w, last);
-        scene_add(&s, last);
-    }
-    scene_freeze(&s);
-    assert_int_equal(moves_so_far(s.w), 1);
-    scene_step(&s, "a block that makes room", &chance);
-}
-
 static int get_seed(void **state)
 {
     chance = process_seed();
@@ -133,7 +107,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(killed_while_moving_a_resident_within_a_file,
                                         process_dir_make, process_dir_remove),
         cmocka_unit_test(killed_while_somebody_is_forgotten),
-        cmocka_unit_test(killed_while_a_block_makes_room),
     };
     return cmocka_run_group_tests(tests, get_seed, NULL);
 }

@@ -34,7 +34,7 @@ struct pair *image_room(const struct image *i, struct table_key key);
 enum image_mark { IMAGE_M1, IMAGE_M2, IMAGE_M4, IMAGE_TORN };
 bool image_interrupt_move(struct image *i, struct table_key key, enum image_mark at);
 
-/* All stripes and the lock of changes held, by a thread of a process that is no more. */
+/* All locks are held by the process that opened the file last before the image was taken. */
 void image_hold_locks(struct image *i);
 
 #endif

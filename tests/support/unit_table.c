@@ -16,13 +16,12 @@ struct unit_table *unit_table_make(uint64_t max_keys, uint64_t record_bytes)
     struct unit_table *t = aligned_alloc(64, (sizeof *t + 63) / 64 * 64);
     assert_non_null(t);
     memset(t, 0, sizeof *t);
-    t->shape = table_shape(max_keys, record_bytes);
+    t->shape = table_shape(max_keys, 64, record_bytes);
     size_t bytes = (table_bytes(&t->shape) + 63) / 64 * 64;
     t->memory = aligned_alloc(64, bytes);
     assert_non_null(t->memory);
     memset(t->memory, 0, bytes);
-    table_attach(&t->table, &t->shape, t->memory, &t->counts, fresh_in, NULL);
-    assert_int_equal(table_init_locks(&t->table), 0);
+    table_attach(&t->table, &t->shape, t->memory, &t->counts, &lock_private, fresh_in, NULL);
     return t;
 }
 
@@ -45,7 +44,7 @@ struct claim unit_table_claim(struct unit_table *t, struct table_key key, uint64
                               uint64_t now, bool evict)
 {
     struct lock *stripe = table_stripe(&t->table, key.tag);
-    lock_take(stripe);
+    lock_take(stripe, t->table.owner);
     assert_null(table_find_locked(&t->table, key));
     struct claim c = table_claim(&t->table, key, word, now, evict);
     lock_release(stripe);
@@ -55,7 +54,7 @@ struct claim unit_table_claim(struct unit_table *t, struct table_key key, uint64
 bool unit_table_word(struct unit_table *t, struct table_key key, uint64_t *word)
 {
     struct lock *stripe = table_stripe(&t->table, key.tag);
-    lock_take(stripe);
+    lock_take(stripe, t->table.owner);
     struct pair *slot = table_find_locked(&t->table, key);
     if (slot != NULL) {
         *word = slot->word;

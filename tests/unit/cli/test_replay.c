@@ -211,7 +211,7 @@ static void times_that_the_algorithm_cannot_tell_apart_are_bad_lines(void **stat
                   "weir replay: line 4: found the time 9223372036854775807, expected one within "
                   "292 years of 0\n"
                   "weir replay: line 7: found the time -1577880000, expected -1577879900 to "
-                  "1577880100: at this rate, times further from the first request cannot be told "
+                  "1577880109: at this rate, times further from the first request cannot be told "
                   "apart\n");
 }
 

@@ -22,18 +22,18 @@ static uint64_t next_time(uint64_t now, uint64_t period, uint64_t *seed)
 
 /* ---- P4 ---- */
 
-/* Everything but the insides of mutexes, which are the C library's. */
+/* Everything but the locks, which denied calls take as well. */
 static void forget_locks(const struct weir *w, unsigned char *copy)
 {
-    size_t stripes = (size_t)((unsigned char *)w->table.stripes - (unsigned char *)w->region.head);
+    size_t stripes = (size_t)((unsigned char *)w->table.stripes - (unsigned char *)w->region->head);
     memset(copy + stripes, 0, (w->table.stripe_mask + 1) * sizeof(struct lock));
 }
 
 static unsigned char *copy_of(const struct weir *w)
 {
-    unsigned char *copy = malloc(w->region.bytes);
+    unsigned char *copy = malloc(w->region->bytes);
     assert_non_null(copy);
-    memcpy(copy, w->region.head, w->region.bytes);
+    memcpy(copy, w->region->head, w->region->bytes);
     forget_locks(w, copy);
     return copy;
 }
@@ -41,7 +41,7 @@ static unsigned char *copy_of(const struct weir *w)
 static void assert_unchanged(const struct weir *w, unsigned char *copy)
 {
     unsigned char *after = copy_of(w);
-    assert_memory_equal(after, copy, w->region.bytes);
+    assert_memory_equal(after, copy, w->region->bytes);
     free(after);
     free(copy);
 }

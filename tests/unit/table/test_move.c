@@ -98,27 +98,16 @@ static void residents_move_out_of_the_way(void **state)
     unit_table_free(t);
 }
 
-static void blocks_stay_where_they_are(void **state)
-{
-    struct unit_table *t = unit_table_make(50, 0);
-    struct table_key key = unit_table_key(t, 1);
-    (void)occupy(t, key, TAG_BLOCK);
-    struct claim c = unit_table_claim(t, key, LATER, 0, true);
-    assert_null(c.slot);
-    assert_int_equal(c.moved, 0);
-    unit_table_free(t);
-}
-
 static void a_resident_whose_stripe_is_taken_is_not_moved(void **state)
 {
     struct unit_table *t = unit_table_make(300, 0);
     struct table_key key = unit_table_key(t, 1);
     struct lock *own = table_stripe(&t->table, key.tag);
     (void)occupy(t, key, 0);
-    lock_take(own);
+    lock_take(own, t->table.owner);
     for (uint64_t i = 0; i <= t->table.stripe_mask; i++) {
         if (&t->table.stripes[i] != own) {
-            lock_take(&t->table.stripes[i]);
+            lock_take(&t->table.stripes[i], t->table.owner);
         }
     }
     struct claim c = {.slot = NULL, .full_for = UINT64_MAX};
@@ -138,7 +127,6 @@ int main(void)
         cmocka_unit_test(max_keys_fit_for_a_hundred_thousand),
         cmocka_unit_test(nobody_is_lost_beyond_max_keys_either),
         cmocka_unit_test(residents_move_out_of_the_way),
-        cmocka_unit_test(blocks_stay_where_they_are),
         cmocka_unit_test(a_resident_whose_stripe_is_taken_is_not_moved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

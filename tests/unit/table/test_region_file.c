@@ -234,14 +234,14 @@ static void a_file_of_another_version_is_refused(void **state)
     size_t size;
     unsigned char *bytes = unit_read_file(path, &size);
     struct region_fixed *fixed = (struct region_fixed *)(void *)bytes;
-    const uint32_t versions[] = {0, 2, 77, UINT32_MAX};
+    const uint32_t versions[] = {0, 3, 77, UINT32_MAX};
     for (int i = 0; i < 4; i++) {
         char found[32];
         fixed->version = versions[i];
-        fixed->check = region_check(fixed);
+        fixed->check = region_check(fixed, sizeof *fixed);
         unit_write_file(path, bytes, size);
         (void)snprintf(found, sizeof found, "format %u", versions[i]);
-        assert_refused_untouched(WEIR_EVERSION, found, "expected 1");
+        assert_refused_untouched(WEIR_EVERSION, found, "expected 2");
     }
     free(bytes);
 }
@@ -271,16 +271,16 @@ static void a_header_with_any_flipped_bit_is_refused_and_untouched(void **state)
     weir_close(w);
 }
 
-/* The parameters in force have no checksum, but must be what their own numbers compile to. */
+/* The limit in force has no checksum, but must be one that can be, and the caller's. */
 static void damaged_parameters_are_refused_or_harmless(void **state)
 {
     make_file();
     size_t size;
     unsigned char *bytes = unit_read_file(path, &size);
     const struct region_header *head = (const struct region_header *)(const void *)bytes;
-    size_t begin = offsetof(struct region_header, params) +
-                   head->version % REGION_VERSIONS * sizeof(struct region_params);
-    for (size_t i = begin; i < begin + REGION_PARAMS_MAX; i++) {
+    size_t begin = offsetof(struct region_header, spec) +
+                   head->version % REGION_VERSIONS * sizeof(struct region_spec);
+    for (size_t i = begin; i < begin + REGION_SPEC_MAX; i++) {
         flip(i, 0x10);
         struct weir *w;
         int e = weir_open(&w, &options, NULL);
@@ -310,6 +310,7 @@ static void each_parameter_must_agree(void **state)
     DIFFERS(flags, 0, "explicit time 1", "expected 0");
     DIFFERS(period_ns, WEIR_MINUTE, "period_ns 3600000000000", "expected 60000000000");
     DIFFERS(max_keys, 11, "max_keys 10", "expected 11");
+    DIFFERS(max_blocks, 65, "max_blocks 64", "expected 65");
     DIFFERS(count, 11, "count 10", "expected 11");
     DIFFERS(burst, 12, "burst 10", "expected 12");
     DIFFERS(max_debt, 3, "max_debt", "expected 3");

@@ -1,0 +1,138 @@
+/* What a lock needs of the kernel: sleeping, waking, and whether an owner lives. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <weir.h>
+
+#include "base/atomic.h"
+#include "base/lock.h"
+
+long lock_wait_ns = LOCK_WAIT_NS;
+
+/* System calls without a wrapper of libc's: none of these is a point of cancellation. */
+static long futex(struct lock *lock, int operation, uint32_t value, const struct timespec *timeout)
+{
+    /* The kernel compares 32 bits: the low half of the word. That is enough to sleep by. */
+    return syscall(SYS_futex, &lock->word, operation, value, timeout, NULL, 0);
+}
+
+bool lock_sleep(struct lock *lock, uint64_t seen)
+{
+    const struct timespec most = {0, lock_wait_ns};
+    return futex(lock, FUTEX_WAIT, (uint32_t)seen, &most) != 0 && errno == ETIMEDOUT;
+}
+
+void lock_wake(struct lock *lock)
+{
+    int number = errno;
+    (void)futex(lock, FUTEX_WAKE, 1, NULL);
+    errno = number;
+}
+
+void lock_pause(unsigned attempt)
+{
+    const struct timespec pause = {0, 200000};
+    if (attempt < 8) {
+        (void)sched_yield();
+    } else {
+        (void)syscall(SYS_nanosleep, &pause, NULL);
+    }
+}
+
+/* ---- owners ---- */
+
+struct lock_owner lock_private = {0, 0, NULL, -1};
+
+static struct flock record_of(uint64_t number)
+{
+    return (struct flock){
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)number, .l_len = 1};
+}
+
+static int set_record(const struct lock_owner *owner, uint64_t number, short type)
+{
+    struct flock record = record_of(number);
+    int result;
+    record.l_type = type;
+    do {
+        result = fcntl(owner->fd, F_SETLK, &record);
+    } while (result != 0 && errno == EINTR);
+    return result;
+}
+
+/*
+ * Takes the record lock of a number first, and the number only if it is still above the last one: so no number is
+ * given out twice, although a process may die between the two, and a call that fails changes nothing.
+ */
+static int take_number(struct lock_owner *owner)
+{
+    uint64_t number = load_acquire(owner->last) + 1;
+    for (;;) {
+        if (set_record(owner, number, F_WRLCK) != 0) {
+            if (errno != EAGAIN && errno != EACCES) {
+                return WEIR_EIO;
+            }
+            number++;
+            continue;
+        }
+        uint64_t last = load_acquire(owner->last);
+        while (last < number && !cas_u64(owner->last, last, number)) {
+            last = load_acquire(owner->last);
+        }
+        if (last < number) {
+            store_release(&owner->number, number);
+            return 0;
+        }
+        (void)set_record(owner, number, F_UNLCK);
+        number = last + 1;
+    }
+}
+
+int lock_owner_join(struct lock_owner *owner, uint64_t *last, int fd)
+{
+    *owner = (struct lock_owner){.last = last, .fd = fd};
+    int e = take_number(owner);
+    store_release(&owner->process, process_number());
+    return e;
+}
+
+/*
+ * A child of fork has its parent's owner in its memory. Two of its threads may both come here: each number
+ * is then the process's, and either will do.
+ */
+static void join_again(struct lock_owner *owner, uint64_t process)
+{
+    if (owner->last == NULL) {
+        store_release(&owner->number, process);
+    } else {
+        /* The kernel may be short of memory for a moment; a closed descriptor stays closed. */
+        for (unsigned i = 0; take_number(owner) != 0 && errno == ENOLCK && i < 1000; i++) {
+            lock_pause(i);
+        }
+    }
+    store_release(&owner->process, process); /* after the number: pairs with lock_number() */
+}
+
+uint64_t lock_number(struct lock_owner *owner)
+{
+    uint64_t process = process_number();
+    if (__builtin_expect(load_acquire(&owner->process) != process, 0)) {
+        join_again(owner, process);
+    }
+    return load_relaxed(&owner->number);
+}
+
+/* Asks as the descriptor, not as the process: so the process's own record locks count as well. */
+bool lock_owner_is_dead(struct lock_owner *owner, uint64_t number)
+{
+    if (owner->last == NULL) {
+        return number != lock_number(owner);
+    }
+    struct flock record = record_of(number);
+    return fcntl(owner->fd, F_OFD_GETLK, &record) == 0 && record.l_type == F_UNLCK;
+}

@@ -1,0 +1,218 @@
+#include "table/blocks.h"
+
+#include <stddef.h>
+
+#include <weir.h>
+
+/* Two of three places, and as many lines as keep equal tags apart. */
+#define BLOCKS_PER_LINE 2
+#define LINES_MIN 32
+
+uint64_t blocks_lines(uint64_t max_blocks)
+{
+    return max_u64(max_blocks / BLOCKS_PER_LINE + max_blocks % BLOCKS_PER_LINE, LINES_MIN);
+}
+
+uint64_t blocks_home(const struct blocks *b, uint64_t tag)
+{
+    return mul_high(tag * UINT64_C(0xd6e8feb86659fd93), b->line_count);
+}
+
+static struct block_line *line_after(const struct blocks *b, uint64_t home, uint64_t steps)
+{
+    uint64_t line = home + steps;
+    return &b->lines[line < b->line_count ? line : line - b->line_count];
+}
+
+/* The place of the block, or NULL. */
+static struct pair *find(const struct blocks *b, uint64_t tag)
+{
+    uint64_t home = blocks_home(b, tag);
+    uint64_t reach = min_u64(load_acquire(&b->lines[home].reach), b->line_count - 1);
+    for (uint64_t steps = 0; steps <= reach; steps++) {
+        struct block_line *line = line_after(b, home, steps);
+        for (unsigned i = 0; i < BLOCK_LINE_PLACES; i++) {
+            if (load_relaxed(&line->block[i].tag) == tag) {
+                return &line->block[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+uint64_t blocks_until(const struct blocks *b, uint64_t tag)
+{
+    struct pair *place = find(b, tag);
+    if (place == NULL) {
+        return 0;
+    }
+    struct pair seen = pair_load(place);
+    return seen.tag == tag ? seen.word : 0;
+}
+
+/* ---- under the lock ---- */
+
+static void write_place(struct pair *place, struct pair next)
+{
+    (void)pair_cas(place, pair_load(place), next); /* nobody else writes: B3 */
+}
+
+static struct pair *place_at(const struct blocks *b, uint64_t i)
+{
+    return &b->lines[i / BLOCK_LINE_PLACES].block[i % BLOCK_LINE_PLACES];
+}
+
+/* Frees the places of blocks that are over, and counts the rest. */
+static void drop_over(const struct blocks *b, uint64_t now)
+{
+    uint64_t left = 0;
+    for (uint64_t i = 0; i < b->line_count * BLOCK_LINE_PLACES; i++) {
+        struct pair *place = place_at(b, i);
+        bool used = load_relaxed(&place->tag) != 0;
+        if (used && load_relaxed(&place->word) <= now) {
+            write_place(place, (struct pair){0, 0});
+            used = false;
+        }
+        left += used;
+    }
+    store_relaxed(&b->counts->count, left);
+}
+
+static void raise(uint64_t *word, uint64_t least)
+{
+    store_ordered(word, max_u64(load_relaxed(word), least));
+}
+
+/* A free place, in the home line or near it. NULL only if a count that a kill left has let too many in. */
+static struct pair *free_place(const struct blocks *b, uint64_t home, uint64_t *steps)
+{
+    for (*steps = 0; *steps < b->line_count; ++*steps) {
+        struct block_line *line = line_after(b, home, *steps);
+        for (unsigned i = 0; i < BLOCK_LINE_PLACES; i++) {
+            if (load_relaxed(&line->block[i].tag) == 0) {
+                return &line->block[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+static int insert(const struct blocks *b, uint64_t tag, uint64_t until)
+{
+    uint64_t steps;
+    uint64_t home = blocks_home(b, tag);
+    struct pair *place = free_place(b, home, &steps);
+    if (place == NULL) {
+        return WEIR_EFULL;
+    }
+    raise(&b->lines[home].reach, steps); /* B2 */
+    write_place(place, (struct pair){tag, until});
+    store_relaxed(&b->counts->count, load_relaxed(&b->counts->count) + 1);
+    return 0;
+}
+
+static int set_locked(const struct blocks *b, uint64_t tag, uint64_t until, uint64_t now)
+{
+    struct pair *place = find(b, tag);
+    if (place == NULL && load_relaxed(&b->counts->count) >= b->max) {
+        drop_over(b, now);
+        if (load_relaxed(&b->counts->count) >= b->max) {
+            return WEIR_EFULL;
+        }
+    }
+    raise(&b->counts->last_end, until); /* B2 */
+    if (place == NULL) {
+        return insert(b, tag, until);
+    }
+    write_place(place, (struct pair){tag, until});
+    return 0;
+}
+
+int blocks_set(const struct blocks *b, uint64_t tag, uint64_t until, uint64_t now)
+{
+    lock_take(&b->counts->lock, b->owner);
+    int e = set_locked(b, tag, until, now);
+    lock_release(&b->counts->lock);
+    return e;
+}
+
+uint64_t blocks_sweep(const struct blocks *b, uint64_t now)
+{
+    if (load_relaxed(&b->counts->count) == 0) {
+        return 0;
+    }
+    lock_take(&b->counts->lock, b->owner);
+    uint64_t before = load_relaxed(&b->counts->count);
+    drop_over(b, now);
+    uint64_t freed = sub_floor0(before, load_relaxed(&b->counts->count));
+    lock_release(&b->counts->lock);
+    return freed;
+}
+
+/* The end of the last block, `most` at the most: the search ends where it is found. */
+static uint64_t find_last_end(const struct blocks *b, uint64_t most)
+{
+    uint64_t last = 0;
+    for (uint64_t i = 0; i < b->line_count * BLOCK_LINE_PLACES && last < most; i++) {
+        last = max_u64(last, load_relaxed(&place_at(b, i)->word));
+    }
+    return last;
+}
+
+int blocks_clear(const struct blocks *b, uint64_t tag)
+{
+    lock_take(&b->counts->lock, b->owner);
+    struct pair *place = find(b, tag);
+    if (place != NULL) {
+        uint64_t end = load_relaxed(&place->word);
+        uint64_t count = load_relaxed(&b->counts->count);
+        write_place(place, (struct pair){0, 0});
+        store_relaxed(&b->counts->count, sub_floor0(count, 1));
+        if (end >= load_relaxed(&b->counts->last_end)) {
+            store_ordered(&b->counts->last_end, find_last_end(b, end));
+        }
+    }
+    lock_release(&b->counts->lock);
+    return place != NULL;
+}
+
+/* ---- recovery ---- */
+
+/* The pages of a torn copy are of different moments: a place may be half written, a reach too small. */
+static void repair_place(const struct blocks *b, uint64_t i)
+{
+    struct pair seen = pair_load(place_at(b, i));
+    if (seen.tag == 0 || seen.word == 0) {
+        write_place(place_at(b, i), (struct pair){0, 0});
+        return;
+    }
+    uint64_t home = blocks_home(b, seen.tag);
+    uint64_t line = i / BLOCK_LINE_PLACES;
+    raise(&b->lines[home].reach, line >= home ? line - home : line + b->line_count - home);
+}
+
+/* Of two places with one tag, lookups find the first. */
+static void drop_second(const struct blocks *b, uint64_t i)
+{
+    uint64_t tag = load_relaxed(&place_at(b, i)->tag);
+    if (tag != 0 && find(b, tag) != place_at(b, i)) {
+        write_place(place_at(b, i), (struct pair){0, 0});
+    }
+}
+
+void blocks_recover(const struct blocks *b)
+{
+    uint64_t places = b->line_count * BLOCK_LINE_PLACES;
+    lock_init(&b->counts->lock);
+    for (uint64_t i = 0; i < b->line_count; i++) {
+        store_relaxed(&b->lines[i].reach, 0);
+    }
+    for (uint64_t i = 0; i < places; i++) {
+        repair_place(b, i);
+    }
+    for (uint64_t i = 0; i < places; i++) {
+        drop_second(b, i);
+    }
+    drop_over(b, 0);
+    store_relaxed(&b->counts->last_end, find_last_end(b, UINT64_MAX));
+}

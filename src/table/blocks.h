@@ -1,0 +1,70 @@
+/*
+ * Blocks: keys that are denied until a time, whatever their quota. A table of their own, so that blocks
+ * and keys never compete for a place.
+ *
+ * A line is 64 bytes: its reach and three blocks, each a tag and the time at which it ends. A block's home is
+ * one line; if that is full it goes to the next line with a free place. The reach of a line says how many
+ * lines further any of its blocks has ever gone, so a lookup reads the home line and as many after it.
+ *
+ *   B1. A block stays in its place until it is removed or over, so a lookup without a lock cannot miss it.
+ *   B2. The reach of the home line, and the end of the last block, cover a block before it is there.
+ *   B3. Blocks are changed under `lock`, one compare-and-swap each. A kill in between leaves a reach, an end or
+ *       a count that is too large, which costs time and changes no answer. (A count that is too small by
+ *       one lets one block more in.)
+ *
+ * Blocks take at most two thirds of the places, so there is always one, and it is near.
+ */
+#ifndef WEIR_TABLE_BLOCKS_H
+#define WEIR_TABLE_BLOCKS_H
+
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "base/pair.h"
+
+#define BLOCK_LINE_PLACES 3
+
+struct block_line {
+    uint64_t reach;
+    uint64_t unused;
+    struct pair block[BLOCK_LINE_PLACES]; /* tag, end; 0 is free */
+} __attribute__((aligned(64)));
+
+struct block_counts {
+    /* Every decision reads it: no block is in force at or after this time. May be late, never early. */
+    uint64_t last_end __attribute__((aligned(64)));
+    struct lock lock;
+    uint64_t count; /* places in use, those of blocks that are over included */
+};
+
+/* The blocks of a table as one process sees them. */
+struct blocks {
+    struct block_line *lines;
+    uint64_t line_count;
+    uint64_t max;
+    struct block_counts *counts;
+    struct lock_owner *owner;
+};
+
+/* Lines for max_blocks blocks. */
+uint64_t blocks_lines(uint64_t max_blocks);
+
+/* The line in which the search for a block begins. */
+uint64_t blocks_home(const struct blocks *b, uint64_t tag);
+
+/* When the block with this tag (table_block_tag()) ends; 0 if there is none. Takes no lock. */
+uint64_t blocks_until(const struct blocks *b, uint64_t tag);
+
+/* Blocks a key until `until`, which is after `now`. 0, or WEIR_EFULL if max_blocks are in force. */
+int blocks_set(const struct blocks *b, uint64_t tag, uint64_t until, uint64_t now);
+
+/* Removes a key's block. 1 if there was one, perhaps one that is over; 0 if not. */
+int blocks_clear(const struct blocks *b, uint64_t tag);
+
+/* Frees the places of blocks that are over. Returns how many. */
+uint64_t blocks_sweep(const struct blocks *b, uint64_t now);
+
+/* Repairs what a dead process or a torn copy left. No other process may be using the table. */
+void blocks_recover(const struct blocks *b);
+
+#endif
