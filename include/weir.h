@@ -465,9 +465,9 @@ WEIR_API int weir_refund_at(struct weir *w, const void *key, size_t key_len, uin
  * be NULL) is a peek of 1 afterwards, with granted = what was charged, perhaps 0.
  * WEIR_EFULL if the key is new and on_full refuses it.
  */
-WEIR_API int weir_penalise(struct weir *w, const void *key, size_t key_len, uint64_t units,
+WEIR_API int weir_penalize(struct weir *w, const void *key, size_t key_len, uint64_t units,
                            struct weir_answer *answer);
-WEIR_API int weir_penalise_at(struct weir *w, const void *key, size_t key_len, uint64_t units,
+WEIR_API int weir_penalize_at(struct weir *w, const void *key, size_t key_len, uint64_t units,
                               uint64_t now_ns, struct weir_answer *answer);
 
 /*

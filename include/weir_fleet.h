@@ -158,7 +158,7 @@ WEIR_API int weir_fleet_check(struct weir_fleet_limit *limit, const void *key, s
  * 0, or WEIR_E... and `done` is not called. block: for so long; WEIR_FOREVER. */
 WEIR_API int weir_fleet_refund(struct weir_fleet_limit *limit, const void *key, size_t key_len,
                                uint64_t units, weir_fleet_done_fn done, void *arg);
-WEIR_API int weir_fleet_penalise(struct weir_fleet_limit *limit, const void *key, size_t key_len,
+WEIR_API int weir_fleet_penalize(struct weir_fleet_limit *limit, const void *key, size_t key_len,
                                  uint64_t units, weir_fleet_done_fn done, void *arg);
 WEIR_API int weir_fleet_block(struct weir_fleet_limit *limit, const void *key, size_t key_len,
                               uint64_t for_ns, weir_fleet_done_fn done, void *arg);

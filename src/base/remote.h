@@ -42,7 +42,7 @@ enum remote_verb {
     REMOTE_PEEK,
     REMOTE_UP_TO,
     REMOTE_REFUND,
-    REMOTE_PENALISE,
+    REMOTE_PENALIZE,
     REMOTE_BLOCK,
     REMOTE_UNBLOCK,
     REMOTE_RESET
@@ -69,7 +69,7 @@ struct remote_question {
 
 struct remote_answer {
     struct weir_answer
-        answer;     /* answer.limit: the part that bound. CHECK, PEEK, UP_TO, REFUND, PENALISE */
+        answer;     /* answer.limit: the part that bound. CHECK, PEEK, UP_TO, REFUND, PENALIZE */
     uint64_t stamp; /* for a REFUND of what was granted */
     int found;      /* UNBLOCK, RESET: 1 if there was something */
 };

@@ -51,12 +51,6 @@ static const struct cli_word *word_at(size_t i)
     return row != NULL ? &row->word : NULL;
 }
 
-/* As the rows spell it. */
-static const char *usual(const char *word)
-{
-    return strcmp(word, "penalise") == 0 ? "penalize" : word;
-}
-
 /* How many of the operands name this row: 0 if they do not. */
 static int words_of(const struct ctl_row *row, const struct ctl *ctl)
 {
@@ -65,7 +59,7 @@ static int words_of(const struct ctl_row *row, const struct ctl *ctl)
     if (ctl->count < (second != NULL ? 2 : 1) || !text_is(first, ctl->operands[0])) {
         return 0;
     }
-    return second == NULL ? 1 : strcmp(second + 1, usual(ctl->operands[1])) == 0 ? 2 : 0;
+    return second == NULL ? 1 : strcmp(second + 1, ctl->operands[1]) == 0 ? 2 : 0;
 }
 
 static const struct ctl_row *find(struct ctl *ctl)

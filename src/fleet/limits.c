@@ -209,10 +209,10 @@ int weir_fleet_refund(struct weir_fleet_limit *limit, const void *key, size_t ke
     return tell(limit, REMOTE_REFUND, (struct text){key, key_len}, units, 0, done, arg);
 }
 
-int weir_fleet_penalise(struct weir_fleet_limit *limit, const void *key, size_t key_len,
+int weir_fleet_penalize(struct weir_fleet_limit *limit, const void *key, size_t key_len,
                         uint64_t units, weir_fleet_done_fn done, void *arg)
 {
-    return tell(limit, REMOTE_PENALISE, (struct text){key, key_len}, units, 0, done, arg);
+    return tell(limit, REMOTE_PENALIZE, (struct text){key, key_len}, units, 0, done, arg);
 }
 
 int weir_fleet_block(struct weir_fleet_limit *limit, const void *key, size_t key_len,

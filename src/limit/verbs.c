@@ -1,4 +1,4 @@
-/* Refund, penalise, block, unblock, reset: under the key's stripe, none of them hot. */
+/* Refund, penalize, block, unblock, reset: under the key's stripe, none of them hot. */
 #include "limit/limiter.h"
 
 void limiter_refund(struct weir *w, const struct asked *q, uint64_t charged_at)
@@ -145,7 +145,7 @@ int weir_refund(struct weir *w, const void *key, size_t key_len, uint64_t units,
     return e != 0 ? e : weir_refund_at(w, key, key_len, units, now_ns, now_ns, answer);
 }
 
-int weir_penalise_at(struct weir *w, const void *key, size_t key_len, uint64_t units,
+int weir_penalize_at(struct weir *w, const void *key, size_t key_len, uint64_t units,
                      uint64_t now_ns, struct weir_answer *answer)
 {
     struct params_place place;
@@ -159,12 +159,12 @@ int weir_penalise_at(struct weir *w, const void *key, size_t key_len, uint64_t u
     return e;
 }
 
-int weir_penalise(struct weir *w, const void *key, size_t key_len, uint64_t units,
+int weir_penalize(struct weir *w, const void *key, size_t key_len, uint64_t units,
                   struct weir_answer *answer)
 {
     uint64_t now_ns;
     int e = w == NULL ? WEIR_EINVAL : limiter_now(w, &now_ns);
-    return e != 0 ? e : weir_penalise_at(w, key, key_len, units, now_ns, answer);
+    return e != 0 ? e : weir_penalize_at(w, key, key_len, units, now_ns, answer);
 }
 
 /* ---- blocks ---- */

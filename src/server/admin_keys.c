@@ -240,8 +240,7 @@ static void run_change(struct exchange *x)
 {
     struct text name = text_after(x->request->path, strlen("/v1/keys/"));
     for (unsigned verb = 0; verb < VERBS; verb++) {
-        const char *also = verb_rows[verb].also;
-        if (text_is(name, verb_rows[verb].name) || (also != NULL && text_is(name, also))) {
+        if (text_is(name, verb_rows[verb].name)) {
             json_t *body = http_read_json(x);
             if (body != NULL) {
                 change(x, (enum verb)verb, body);

@@ -152,7 +152,7 @@ static struct later_call difference(const struct held *h, bool charged, uint64_t
             .verb = REMOTE_REFUND, .cost = h->cost - actual, .time_ns = h->stamp};
     }
     if (charged && actual > h->cost) {
-        return (struct later_call){.verb = REMOTE_PENALISE, .cost = actual - h->cost};
+        return (struct later_call){.verb = REMOTE_PENALIZE, .cost = actual - h->cost};
     }
     return (struct later_call){.verb = REMOTE_PEEK, .cost = 1};
 }

@@ -22,8 +22,6 @@ const struct command_row *const resp_commands[] = {
 const struct command_row *resp_find_command(struct text name)
 {
     const struct command_row *row = NULL;
-    name =
-        text_is_word(name, "WEIR.PENALISE") ? TEXT("WEIR.PENALIZE") : name; /* as weir.h has it */
     for (size_t i = 0; row == NULL && resp_commands[i] != NULL; i++) {
         row = find_in(resp_commands[i], name);
     }

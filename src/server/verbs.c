@@ -7,10 +7,8 @@
 #include "server/verbs_later.h"
 
 const struct verb_row verb_rows[VERBS] = {
-    [VERB_REFUND] = {"refund", .units = true},
-    [VERB_PENALIZE] = {"penalize", .also = "penalise", .units = true},
-    [VERB_BLOCK] = {"block", .time = true},
-    [VERB_UNBLOCK] = {.name = "unblock"},
+    [VERB_REFUND] = {"refund", .units = true}, [VERB_PENALIZE] = {"penalize", .units = true},
+    [VERB_BLOCK] = {"block", .time = true},    [VERB_UNBLOCK] = {.name = "unblock"},
     [VERB_RESET] = {.name = "reset"},
 };
 
@@ -70,7 +68,7 @@ static int change(struct weir *limiter, const void *key, size_t key_len, const s
     case VERB_REFUND:
         return weir_refund_at(limiter, key, key_len, units, now, now, NULL);
     case VERB_PENALIZE:
-        return weir_penalise_at(limiter, key, key_len, units, now, NULL);
+        return weir_penalize_at(limiter, key, key_len, units, now, NULL);
     case VERB_BLOCK:
         return block(limiter, key, key_len, d);
     case VERB_UNBLOCK:

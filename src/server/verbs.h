@@ -15,7 +15,6 @@ enum verb { VERB_REFUND, VERB_PENALIZE, VERB_BLOCK, VERB_UNBLOCK, VERB_RESET, VE
 
 struct verb_row {
     const char *name; /* "refund", ... */
-    const char *also; /* another spelling that is understood; NULL: none */
     bool units;       /* it needs how many */
     bool time;        /* it needs how long */
 };

@@ -102,7 +102,7 @@ int verb_begin(const struct verb_call *call, const struct actor *by, const void 
                struct later *later)
 {
     static const int verbs[VERBS] = {[VERB_REFUND] = REMOTE_REFUND,
-                                     [VERB_PENALIZE] = REMOTE_PENALISE,
+                                     [VERB_PENALIZE] = REMOTE_PENALIZE,
                                      [VERB_BLOCK] = REMOTE_BLOCK,
                                      [VERB_UNBLOCK] = REMOTE_UNBLOCK,
                                      [VERB_RESET] = REMOTE_RESET};

@@ -161,7 +161,7 @@ static void sow(void *arg, uint64_t remaining)
     uint64_t wanted = remaining == KNOWN_NOT ? 0 : remaining;
     wanted = add_sat(wanted, come_since(s->fallback, s->now_ns));
     if (weir_ask_at(s->fallback->limiter, &peek, s->now_ns, &a) == 0 && a.remaining > wanted) {
-        (void)weir_penalise_at(s->fallback->limiter, s->key.at, s->key.len, a.remaining - wanted,
+        (void)weir_penalize_at(s->fallback->limiter, s->key.at, s->key.len, a.remaining - wanted,
                                s->now_ns, NULL);
     }
 }

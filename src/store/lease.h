@@ -127,7 +127,7 @@ uint64_t lease_due(const struct leases *l);
 /* From now on everything is returned (lease_next()) and nothing is granted. */
 void lease_stop(struct leases *l);
 
-/* The key was blocked, reset or penalised through this node: what it holds is returned at once. */
+/* The key was blocked, reset or penalized through this node: what it holds is returned at once. */
 void lease_forget(struct leases *l, const struct store_limit *limit, struct text shard,
                   struct text key);
 

@@ -130,7 +130,7 @@ enum { CALL_HEAD = 2, CALL_FIXED = 2, CALL_PART = 8 };
 
 static const char *const verbs[] = {
     [STORE_CHECK] = "check",     [STORE_PEEK] = "peek",         [STORE_UP_TO] = "upto",
-    [STORE_REFUND] = "refund",   [STORE_PENALISE] = "penalise", [STORE_BLOCK] = "block",
+    [STORE_REFUND] = "refund",   [STORE_PENALIZE] = "penalize", [STORE_BLOCK] = "block",
     [STORE_UNBLOCK] = "unblock", [STORE_RESET] = "reset",       [STORE_BLOCK_FOR] = "blockfor",
     [STORE_LEASE] = "lease",
 };

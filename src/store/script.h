@@ -51,7 +51,7 @@ enum store_verb {
     STORE_PEEK,
     STORE_UP_TO,
     STORE_REFUND,
-    STORE_PENALISE,
+    STORE_PENALIZE,
     STORE_BLOCK,
     STORE_UNBLOCK,
     STORE_RESET,
@@ -119,7 +119,7 @@ unsigned script_put_lease(struct buffer *b, const struct store_part *part,
                           const uint64_t numbers[SCRIPT_LEASE_NUMBERS]);
 
 /*
- * The answer out of the reply to CHECK, PEEK, UP_TO, REFUND or PENALISE. *stamp_us (may be NULL):
+ * The answer out of the reply to CHECK, PEEK, UP_TO, REFUND or PENALIZE. *stamp_us (may be NULL):
  * the time to give to a REFUND of what was granted. WEIR_EIO: not such a reply.
  */
 int script_answer(const struct store_reply *reply, const struct store_part *parts, size_t n,

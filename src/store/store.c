@@ -56,7 +56,7 @@ void store_destroy(struct store *s, uint64_t now_ns)
 static int check(const struct remote_question *q)
 {
     bool many = q->verb == REMOTE_CHECK || q->verb == REMOTE_PEEK;
-    bool units = q->verb <= REMOTE_PENALISE && q->verb != REMOTE_PEEK;
+    bool units = q->verb <= REMOTE_PENALIZE && q->verb != REMOTE_PEEK;
     if (q->n == 0 || q->n > WEIR_SEVERAL_MAX || (q->n > 1 && (!many || q->time_ns != 0))) {
         return WEIR_EINVAL;
     }

@@ -33,7 +33,7 @@
  *     side by side; if one denies, the others get their units back by a REFUND that nobody waits for:
  *     never an admission too much, but units that a denied question holds until then, and until they
  *     refill if this process dies. The answer is that of the part that binds, as weir_check_several().
- * S6  PEEK, UP_TO, max_wait, REFUND, PENALISE, BLOCK, UNBLOCK and RESET go straight to the store, in
+ * S6  PEEK, UP_TO, max_wait, REFUND, PENALIZE, BLOCK, UNBLOCK and RESET go straight to the store, in
  *     every mode. Without it PEEK is answered as CHECK would be (degraded); the others are WEIR_EIO.
  */
 #ifndef WEIR_STORE_STORE_H

@@ -151,7 +151,7 @@ static void batches_of_many_threads_get_exactly_the_quota_of_each_key(void **sta
     for_each_algorithm(run_batches);
 }
 
-/* ---- refund, penalise, reserve, settle, cancel ---- */
+/* ---- refund, penalize, reserve, settle, cancel ---- */
 
 struct verbs {
     struct weir *w;
@@ -184,10 +184,10 @@ static void do_refund(struct holder *h, uint64_t n)
     }
 }
 
-static void do_penalise(struct holder *h, uint64_t n)
+static void do_penalize(struct holder *h, uint64_t n)
 {
     struct weir_answer a;
-    threads_require(weir_penalise_at(h->w, "key", 3, n, THREADS_T0, &a) == 0);
+    threads_require(weir_penalize_at(h->w, "key", 3, n, THREADS_T0, &a) == 0);
     threads_require(a.granted <= n);
     h->held += a.granted;
 }
@@ -215,7 +215,7 @@ static void do_reserve(struct holder *h, uint64_t n)
 static void use_all_verbs(unsigned index, void *arg)
 {
     static void (*const verb[])(struct holder *, uint64_t) = {do_check,    do_refund,  do_refund,
-                                                              do_penalise, do_reserve, do_check};
+                                                              do_penalize, do_reserve, do_check};
     struct verbs *v = arg;
     struct holder h = {.w = v->w, .random = index};
     for (uint64_t i = 0; i < v->calls; i++) {

@@ -66,7 +66,7 @@ static struct linear_op *next_op(struct linear_history *h, unsigned t)
     return op;
 }
 
-/* Refund and penalise answer with a peek: a second operation, some time before the return. */
+/* Refund and penalize answer with a peek: a second operation, some time before the return. */
 static void add_peek(struct linear_history *h, unsigned t, const struct weir_answer *told)
 {
     struct linear_op verb = h->op[t][h->count[t] - 1];
@@ -85,7 +85,7 @@ static void call_verb(struct weir *w, const struct threads_key *key, struct line
     if (op->kind == LINEAR_REFUND) {
         threads_require(weir_refund_at(w, key->name, len, op->cost, op->now, op->now, a) == 0);
     } else {
-        threads_require(weir_penalise_at(w, key->name, len, op->cost, op->now, a) == 0);
+        threads_require(weir_penalize_at(w, key->name, len, op->cost, op->now, a) == 0);
         op->told.granted = a->granted;
     }
 }
@@ -111,7 +111,7 @@ static enum linear_kind choose_kind(const struct subject *s, uint64_t r)
 {
     static const enum linear_kind often[] = {
         LINEAR_CHECK,  LINEAR_CHECK,  LINEAR_CHECK,    LINEAR_CHECK, LINEAR_UP_TO,
-        LINEAR_REFUND, LINEAR_REFUND, LINEAR_PENALISE, LINEAR_PEEK,  LINEAR_RESET,
+        LINEAR_REFUND, LINEAR_REFUND, LINEAR_PENALIZE, LINEAR_PEEK,  LINEAR_RESET,
     };
     return s->broken != NULL ? LINEAR_CHECK : often[r % (sizeof often / sizeof often[0])];
 }
@@ -128,7 +128,7 @@ static void do_one(struct recording *rec, uint64_t number, unsigned t, uint64_t 
     op->now = THREADS_T0 + (rec->stepping ? op->invoked * TICK_NS : 0);
     call(&rec->subject, number, &key, op, &a);
     op->returned = threads_add(&rec->ticket, 1);
-    if (op->kind == LINEAR_REFUND || op->kind == LINEAR_PENALISE) {
+    if (op->kind == LINEAR_REFUND || op->kind == LINEAR_PENALIZE) {
         add_peek(h, t, &a);
     }
 }

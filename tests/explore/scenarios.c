@@ -198,7 +198,7 @@ const struct scenario scenarios[] = {
         .name = "a penalty for a new key is not refused while there is room",
         .world = TIGHT(WEIR_TOKEN_BUCKET, WEIR_DENY_NEW, MOVES),
         .users = 2,
-        .script = {{{PENALISE, 8, 1}}, {{CHECK, 9, 1}}},
+        .script = {{{PENALIZE, 8, 1}}, {{CHECK, 9, 1}}},
         .three = IN_THE_LONG_BUILD,
     },
     {

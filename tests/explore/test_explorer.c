@@ -136,7 +136,7 @@ static void all_schedules_of_the_engine_end_as_the_merged_ones_do(void **state)
     }
     compare(known_key((struct op){REFUND, 0, 2}, none, many), 1);
     compare(known_key((struct op){RESET, 0, 0}, none, many), 1);
-    compare(known_key((struct op){PENALISE, 0, 2}, none, many), 1);
+    compare(known_key((struct op){PENALIZE, 0, 2}, none, many), 1);
 }
 
 int main(void)

@@ -31,7 +31,7 @@
  * the room of the very check that did not see it: there nobody blocks.
  */
 static const enum op_kind plain[] = {CHECK, CHECK, CHECK, CHECK,    PEEK, REFUND,
-                                     RESET, SWEEP, CHECK, PENALISE, SWEEP};
+                                     RESET, SWEEP, CHECK, PENALIZE, SWEEP};
 static const enum op_kind blocked[] = {CHECK, BLOCK, UNBLOCK, CHECK};
 static const enum op_kind counted[] = {CHECK, CHECK, CHECK, CHECK, SWEEP, CHANGE, PEEK, RESET};
 
@@ -50,7 +50,7 @@ static struct op random_op(const struct scenario *s, uint64_t *state)
         op.kind = PICK(counted, state);
         op.key = op.kind == RESET ? 1 : op.key;
     }
-    if (op.kind == PENALISE && log) {
+    if (op.kind == PENALIZE && log) {
         op.units = 1; /* a log is charged unit by unit, and who dies has charged some */
     }
     if (op.kind == CHANGE) {

@@ -248,8 +248,8 @@ uint64_t world_do(struct op op)
     case REFUND:
         return seen_code(
             weir_refund_at(limiter, key, KEY_BYTES, op.units, AT(NOW_S), AT(NOW_S), NULL));
-    case PENALISE:
-        return seen_code(weir_penalise_at(limiter, key, KEY_BYTES, op.units, AT(NOW_S), NULL));
+    case PENALIZE:
+        return seen_code(weir_penalize_at(limiter, key, KEY_BYTES, op.units, AT(NOW_S), NULL));
     case BLOCK:
         return seen_code(weir_block_at(limiter, key, KEY_BYTES, AT(NOW_S + 10), AT(NOW_S)));
     case UNBLOCK:
@@ -420,7 +420,7 @@ void world_name(const void *address, char *text, unsigned bytes)
 void world_name_op(struct op op, char *text, unsigned bytes)
 {
     static const char *names[] = {"end",      "check",      "check-old", "peek",  "refund",
-                                  "penalise", "block",      "unblock",   "reset", "change",
+                                  "penalize", "block",      "unblock",   "reset", "change",
                                   "sweep",    "sweep-late", "leftover"};
     snprintf(text, bytes, "%s(key %u, %u)", names[op.kind], op.key, op.units);
 }

@@ -40,7 +40,7 @@ enum op_kind {
     CHECK_OLD,
     PEEK,
     REFUND,
-    PENALISE,
+    PENALIZE,
     BLOCK,
     UNBLOCK,
     RESET,

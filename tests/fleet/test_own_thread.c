@@ -131,7 +131,7 @@ static void verbs_reach_the_store(void **state)
     assert_int_equal(weir_fleet_refund(limit, "k", 1, 3, note, &in), 0);
     (void)sem_wait(&in.came);
     assert_int_equal(in.last.remaining, 5);
-    assert_int_equal(weir_fleet_penalise(limit, "k", 1, 4, note, &in), 0);
+    assert_int_equal(weir_fleet_penalize(limit, "k", 1, 4, note, &in), 0);
     (void)sem_wait(&in.came);
     assert_int_equal(in.last.remaining, 1);
     assert_int_equal(weir_fleet_block(limit, "k", 1, WEIR_MINUTE, note, &in), 0);

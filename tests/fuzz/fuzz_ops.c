@@ -151,7 +151,7 @@ static void verb(struct run *r, const char *key, unsigned which)
         (void)weir_refund_at(r->w, key, 1, x, number(&r->in), r->now, &a);
         break;
     case 1:
-        (void)weir_penalise_at(r->w, key, 1, x, r->now, &a);
+        (void)weir_penalize_at(r->w, key, 1, x, r->now, &a);
         break;
     case 2:
         (void)weir_block_at(r->w, key, 1, x, r->now);

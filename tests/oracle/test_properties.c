@@ -146,7 +146,7 @@ static void after_reset_the_whole_quota_is_there(void **state)
 
 static bool writes(const struct oracle_op *op, const struct weir_answer *a)
 {
-    return op->verb == ORACLE_REFUND || op->verb == ORACLE_PENALISE ||
+    return op->verb == ORACLE_REFUND || op->verb == ORACLE_PENALIZE ||
            (op->verb != ORACLE_PEEK && a->verdict == WEIR_ALLOW);
 }
 
@@ -271,7 +271,7 @@ static void settle_both(struct scene *s, size_t i, struct weir *w, struct weir *
     uint64_t actual = i + 1 < s->trace.n ? s->ops[i + 1].cost : 0;
     struct weir_answer a;
     EXPECT(s, i, weir_settle_at(w, reservation, actual, now, &a) == 0);
-    op.verb = actual < op.cost ? ORACLE_REFUND : actual > op.cost ? ORACLE_PENALISE : ORACLE_PEEK;
+    op.verb = actual < op.cost ? ORACLE_REFUND : actual > op.cost ? ORACLE_PENALIZE : ORACLE_PEEK;
     op.cost = actual < op.cost ? op.cost - actual : actual > op.cost ? actual - op.cost : 1;
     op.wait_ns = 0;
     op.time_ns = now;

@@ -30,7 +30,7 @@ static bool faulty(const struct oracle_trace *t, struct oracle_difference *d)
     *d = (struct oracle_difference){.at = t->n, .what = "planted"};
     for (size_t i = 0; i < t->n; i++) {
         const struct oracle_op *op = &t->ops[i];
-        if (op->verb == ORACLE_PENALISE && refunded[op->key]) {
+        if (op->verb == ORACLE_PENALIZE && refunded[op->key]) {
             d->at = i;
             return true;
         }
@@ -49,7 +49,7 @@ static void a_failing_trace_is_made_as_small_as_it_gets(void **state)
     assert_int_equal(t.n, 2);
     assert_int_equal(t.ops[0].verb, ORACLE_REFUND);
     assert_int_equal(t.ops[0].cost, 10);
-    assert_int_equal(t.ops[1].verb, ORACLE_PENALISE);
+    assert_int_equal(t.ops[1].verb, ORACLE_PENALIZE);
     assert_int_equal(t.ops[1].cost, 1);
     assert_int_equal(t.ops[0].key, 0);
     assert_int_equal(t.ops[0].time_ns, 0);

@@ -348,14 +348,14 @@ static void verbs_of(FILE *out, struct oracle_rule rule)
         {1500000, ALICE, 2, ORACLE_REFUND, 0, 1500000},
         {1500001, ALICE, 9, ORACLE_UP_TO, 0, 0},
         {1500001, ALICE, 9, ORACLE_UP_TO, 0, 0},
-        {1600000, ALICE, 2, ORACLE_PENALISE, 0, 0},
-        {1600000, ALICE, 9, ORACLE_PENALISE, 0, 0},
+        {1600000, ALICE, 2, ORACLE_PENALIZE, 0, 0},
+        {1600000, ALICE, 9, ORACLE_PENALIZE, 0, 0},
         {2200000, ALICE, 1, ORACLE_CHECK, 0, 0},
         {2200000, ALICE, 1, ORACLE_REFUND, 0, 1500000},
         {4000000, ALICE, 2, ORACLE_CHECK, 0, 0},
         {9000000, ALICE, 5, ORACLE_REFUND, 0, 4000000},
         {9000000, ALICE, 3, ORACLE_CHECK, 0, 0},
-        {9000000, BOB, 2, ORACLE_PENALISE, 0, 0},
+        {9000000, BOB, 2, ORACLE_PENALIZE, 0, 0},
         {9000000, BOB, 1, ORACLE_REFUND, 0, 9000000},
         {9000000, BOB, 3, ORACLE_PEEK, 0, 0},
         {9000000, BOB, 2, ORACLE_UP_TO, 0, 0},
@@ -378,7 +378,7 @@ static void waits_of(FILE *out, struct oracle_rule rule)
 
 static void verbs(FILE *out)
 {
-    heading(out, "Take up to, refund, penalise, max_wait");
+    heading(out, "Take up to, refund, penalize, max_wait");
     struct oracle_rule token = {
         .algorithm = WEIR_TOKEN_BUCKET, .count = 2, .period_ns = SECOND, .burst = 3, .max_debt = 3};
     struct oracle_rule leaky = {

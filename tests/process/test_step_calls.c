@@ -26,9 +26,9 @@ static void take_one(struct weir *w, unsigned key)
     (void)process_take(w, key, PROCESS_NOW);
 }
 
-static void penalise(struct weir *w, unsigned key)
+static void penalize(struct weir *w, unsigned key)
 {
-    (void)weir_penalise_at(w, &key, sizeof key, 3, PROCESS_NOW, NULL);
+    (void)weir_penalize_at(w, &key, sizeof key, 3, PROCESS_NOW, NULL);
 }
 
 static void give_back(struct weir *w, unsigned key)
@@ -137,16 +137,16 @@ static void killed_while_a_log_of_a_far_future_is_pulled_down(void **state)
     step_through(&s, "a log of a far future");
 }
 
-static void killed_while_penalising_a_log(void **state)
+static void killed_while_penalizing_a_log(void **state)
 {
     struct scene s;
-    set_scene(&s, WEIR_SLIDING_LOG, penalise);
+    set_scene(&s, WEIR_SLIDING_LOG, penalize);
     take_one(s.w, s.own);
     s.partial = true;
-    step_through(&s, "penalise, sliding_log");
-    set_scene(&s, WEIR_SLIDING_LOG, penalise);
+    step_through(&s, "penalize, sliding_log");
+    set_scene(&s, WEIR_SLIDING_LOG, penalize);
     s.partial = true;
-    step_through(&s, "penalise of a new key, sliding_log");
+    step_through(&s, "penalize of a new key, sliding_log");
 }
 
 static void killed_while_giving_back_to_a_log(void **state)
@@ -161,12 +161,12 @@ static void killed_while_giving_back_to_a_log(void **state)
     step_through(&s, "refund, sliding_log");
 }
 
-static void killed_while_penalising_a_bucket(void **state)
+static void killed_while_penalizing_a_bucket(void **state)
 {
     struct scene s;
-    set_scene(&s, WEIR_TOKEN_BUCKET, penalise);
+    set_scene(&s, WEIR_TOKEN_BUCKET, penalize);
     take_one(s.w, s.own);
-    step_through(&s, "penalise, token_bucket");
+    step_through(&s, "penalize, token_bucket");
 }
 
 static void killed_while_blocking(void **state)
@@ -270,9 +270,9 @@ int main(void)
         cmocka_unit_test(killed_while_checking_a_known_key),
         cmocka_unit_test(killed_while_a_log_goes_round),
         cmocka_unit_test(killed_while_a_log_of_a_far_future_is_pulled_down),
-        cmocka_unit_test(killed_while_penalising_a_log),
+        cmocka_unit_test(killed_while_penalizing_a_log),
         cmocka_unit_test(killed_while_giving_back_to_a_log),
-        cmocka_unit_test(killed_while_penalising_a_bucket),
+        cmocka_unit_test(killed_while_penalizing_a_bucket),
         cmocka_unit_test(killed_while_blocking),
         cmocka_unit_test(killed_while_unblocking),
         cmocka_unit_test(killed_while_resetting),

@@ -132,7 +132,7 @@ ctl 0 key unblock api bob
 ctl 0 key penalize api bob --units 1
 says '^api bob: 1 unit taken$'
 [ "$(check bob)" = 429 ] || die "penalize did nothing"
-ctl 0 key penalise api bob --units 1
+ctl 0 key penalize api bob --units 1
 ctl 0 key refund api bob --units=3
 [ "$(check bob)" = 200 ] || die "refund did nothing"
 ctl 0 key get search alice 203.0.113.7 --tier pro

@@ -36,7 +36,7 @@ static void verbs_go_to_the_store_and_then_the_key_is_looked_at(void **state)
         uint64_t time_ns;
     } verbs[] = {
         {"WEIR.REFUND api alice UNITS 4", REMOTE_REFUND, 4, 0},
-        {"WEIR.PENALIZE api alice UNITS 5", REMOTE_PENALISE, 5, 0},
+        {"WEIR.PENALIZE api alice UNITS 5", REMOTE_PENALIZE, 5, 0},
         {"WEIR.BLOCK api alice FOR 7", REMOTE_BLOCK, 0, 7 * WEIR_MILLISECOND},
         {"WEIR.BLOCK api alice FOR forever", REMOTE_BLOCK, 0, WEIR_FOREVER},
         {"WEIR.UNBLOCK api alice", REMOTE_UNBLOCK, 0, 0},
@@ -143,7 +143,7 @@ static void a_reservation_is_settled_by_the_difference_once(void **state)
         uint64_t time_ns;
     } ends[] = {{4, REMOTE_REFUND, 6, 12345},
                 {0, REMOTE_REFUND, 10, 12345},
-                {13, REMOTE_PENALISE, 3, 0},
+                {13, REMOTE_PENALIZE, 3, 0},
                 {10, REMOTE_PEEK, 1, 0}};
     struct server_client c;
     char id[33];

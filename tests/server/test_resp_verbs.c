@@ -180,7 +180,7 @@ static void every_change_is_logged_with_who_did_it(void **state)
     static const struct row rows[] = {
         {"AUTH a", "+OK"},
         {"WEIR.PENALIZE pair acme al UNITS 3", "['allow'"},
-        {"weir.penalise pair acme bo UNITS 2", "['allow'"},
+        {"weir.penalize pair acme bo UNITS 2", "['allow'"},
         {"WEIR.BLOCK shop al TIER pro FOR forever", "['never'"},
     };
     EXPECT(rows);

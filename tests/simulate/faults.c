@@ -106,7 +106,7 @@ static void step(struct world *w)
 /* Blocks are only checked by a clock that is not set, and with data that is not lost. */
 static void verb(struct world *w, unsigned n)
 {
-    static const enum store_verb all[] = {STORE_RESET,   STORE_REFUND, STORE_PENALISE,
+    static const enum store_verb all[] = {STORE_RESET,   STORE_REFUND, STORE_PENALIZE,
                                           STORE_UNBLOCK, STORE_BLOCK,  STORE_BLOCK};
     bool blocks = w->plan.steps == 0 && w->plan.flushes == 0;
     enum store_verb v = all[world_between(w, 0, blocks ? 5 : 2)];

@@ -180,7 +180,7 @@ static void no_verb_takes_or_gives_what_is_outstanding(void **state)
     assert_int_equal(fleet_verb(&fleet, STORE_CHECK, 1, 0).verdict, WEIR_DENY);
     uint64_t now_ns = fleet.now_us * WEIR_MICROSECOND;
     assert_int_equal(fleet_verb(&fleet, STORE_REFUND, 900, now_ns).remaining, 750);
-    assert_int_equal(fleet_verb(&fleet, STORE_PENALISE, 700, 0).remaining, 50);
+    assert_int_equal(fleet_verb(&fleet, STORE_PENALIZE, 700, 0).remaining, 50);
     assert_int_equal(fleet_act(&fleet, STORE_RESET, 0), 1);
     assert_int_equal(room(), 750);
     assert_int_equal(lease(0, 0, a.mark, 250, 250, 0).kept, 1);
@@ -285,7 +285,7 @@ static void a_quota_that_is_lowered_below_what_is_outstanding_waits_for_it(void 
 static void without_leases_it_decides_as_an_exact_bucket(void **state)
 {
     static const enum store_verb verbs[] = {STORE_CHECK, STORE_CHECK,  STORE_PEEK,
-                                            STORE_UP_TO, STORE_REFUND, STORE_PENALISE};
+                                            STORE_UP_TO, STORE_REFUND, STORE_PENALIZE};
     struct weir_options o = options(WEIR_TOKEN_BUCKET, 1700, WEIR_SECOND);
     o.max_debt = 300;
     fleet_start(&fleet, &redis, &o, 1, 5);

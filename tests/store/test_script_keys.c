@@ -150,9 +150,9 @@ static void whatever_is_written_has_an_end_and_not_too_soon(void **state)
     static const struct {
         enum store_verb verb;
         uint64_t cost;
-    } steps[] = {{STORE_CHECK, 1},    {STORE_CHECK, 1},  {STORE_REFUND, 1}, {STORE_PENALISE, 4},
+    } steps[] = {{STORE_CHECK, 1},    {STORE_CHECK, 1},  {STORE_REFUND, 1}, {STORE_PENALIZE, 4},
                  {STORE_UP_TO, 9},    {STORE_REFUND, 2}, {STORE_BLOCK, 1},  {STORE_CHECK, 1},
-                 {STORE_PENALISE, 1}, {STORE_RESET, 1},  {STORE_REFUND, 1}, {STORE_UNBLOCK, 1}};
+                 {STORE_PENALIZE, 1}, {STORE_RESET, 1},  {STORE_REFUND, 1}, {STORE_UNBLOCK, 1}};
     for (int algorithm = 1; algorithm <= ALGORITHMS; algorithm++) {
         struct store_params p = limit_of(algorithm, QUOTA);
         struct store_key key;
@@ -185,7 +185,7 @@ static void each_charge_moves_the_end(void **state)
         struct store_key key;
         key_of(&p, "alice", &key);
         key.at[key.len] = '\0';
-        static const enum store_verb verbs[] = {STORE_CHECK, STORE_PENALISE, STORE_UP_TO};
+        static const enum store_verb verbs[] = {STORE_CHECK, STORE_PENALIZE, STORE_UP_TO};
         for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
             (void)store_redis_do(&redis, "PEXPIRE", key.at, "60000");
             uint64_t reset_ns = ask(&p, verbs[i], 1, 0).reset_after_ns;
@@ -307,7 +307,7 @@ static void a_block_lasts_whatever_happens_to_the_quota(void **state)
         assert_int_equal(a.flags, WEIR_FLAG_BLOCKED);
         assert_true(a.retry_after_ns > WEIR_HOUR && a.retry_after_ns <= 2 * WEIR_HOUR);
         assert_int_equal(ask(&p, STORE_CHECK, QUOTA + 1, 0).verdict, WEIR_NEVER);
-        assert_int_equal(ask(&p, STORE_PENALISE, 1, 0).flags, WEIR_FLAG_BLOCKED);
+        assert_int_equal(ask(&p, STORE_PENALIZE, 1, 0).flags, WEIR_FLAG_BLOCKED);
         assert_int_equal(ask(&p, STORE_REFUND, 1, redis_now_ns()).flags, WEIR_FLAG_BLOCKED);
         assert_int_equal(act(&p, STORE_RESET, 0), 1);
         assert_int_equal(ask(&p, STORE_UP_TO, 9, 0).flags, WEIR_FLAG_BLOCKED);

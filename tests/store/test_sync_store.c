@@ -80,7 +80,7 @@ static void verbs_forgive_no_debt_but_what_they_give_back(void **state)
         {STORE_CHECK, 1, WEIR_SECOND, 6000}, /* would wait, and is denied */
         {STORE_UP_TO, 5, 0, 6000},
         {STORE_PEEK, 1, WEIR_SECOND, 6000},
-        {STORE_PENALISE, 3, 0, 6000}, /* finds no room */
+        {STORE_PENALIZE, 3, 0, 6000}, /* finds no room */
         {STORE_REFUND, 3, WEIR_FOREVER, 5700},
         {STORE_REFUND, 10, WEIR_FOREVER, 4700},
     };
@@ -138,7 +138,7 @@ static void verbs_go_straight_to_the_state_and_are_heard_of(void **state)
         uint64_t cost, left;
         unsigned flags;
     } steps[] = {
-        {STORE_PENALISE, 20, 75, 0},
+        {STORE_PENALIZE, 20, 75, 0},
         {STORE_REFUND, 10, 84, 0},
         {STORE_BLOCK, 1, 0, WEIR_FLAG_BLOCKED},
         {STORE_UNBLOCK, 1, 83, 0},

@@ -195,7 +195,7 @@ void oracle_refund(const struct oracle_rule *r, struct oracle_key *k, uint64_t u
     oracle_ask(r, k, WEIR_PEEK, 1, 0, now_ns, a);
 }
 
-void oracle_penalise(const struct oracle_rule *r, struct oracle_key *k, uint64_t units,
+void oracle_penalize(const struct oracle_rule *r, struct oracle_key *k, uint64_t units,
                      uint64_t now_ns, struct weir_answer *a)
 {
     struct oracle_view v = model_of(r)->as_of(r, k, now_ns);

@@ -72,7 +72,7 @@ struct oracle_model {
     bool (*fresh)(const struct oracle_rule *r, const struct oracle_view *v);
     /* How long after an admission of n out of *v the caller is to act. */
     uint64_t (*delay)(const struct oracle_rule *r, const struct oracle_view *v, uint64_t n);
-    /* The most that penalise may charge. */
+    /* The most that penalize may charge. */
     oracle_int (*chargeable)(const struct oracle_rule *r, const struct oracle_view *v);
     /* Makes *v less n units the key's state. n may be 0. */
     void (*take)(const struct oracle_rule *r, struct oracle_key *k, const struct oracle_view *v,
@@ -92,12 +92,12 @@ struct weir_options oracle_options(const struct oracle_rule *r);
 
 void oracle_key_finish(struct oracle_key *k);
 
-/* Each answers as weir_ask_at(), weir_refund_at() and weir_penalise_at() must. */
+/* Each answers as weir_ask_at(), weir_refund_at() and weir_penalize_at() must. */
 void oracle_ask(const struct oracle_rule *r, struct oracle_key *k, int mode, uint64_t cost,
                 uint64_t wait_ns, uint64_t now_ns, struct weir_answer *a);
 void oracle_refund(const struct oracle_rule *r, struct oracle_key *k, uint64_t units,
                    uint64_t charged_ns, uint64_t now_ns, struct weir_answer *a);
-void oracle_penalise(const struct oracle_rule *r, struct oracle_key *k, uint64_t units,
+void oracle_penalize(const struct oracle_rule *r, struct oracle_key *k, uint64_t units,
                      uint64_t now_ns, struct weir_answer *a);
 
 /* stepped_bucket, for one client: the textbook, word for word. */

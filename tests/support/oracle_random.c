@@ -295,7 +295,7 @@ static enum oracle_verb random_verb(struct oracle_random *g)
            : x < 80 ? ORACLE_PEEK
            : x < 86 ? ORACLE_UP_TO
            : x < 94 ? ORACLE_REFUND
-                    : ORACLE_PENALISE;
+                    : ORACLE_PENALIZE;
 }
 
 static uint64_t random_wait(struct walk *w)

@@ -86,8 +86,8 @@ int oracle_call(struct weir *w, const char *key, const struct oracle_op *op, str
     switch (op->verb) {
     case ORACLE_REFUND:
         return weir_refund_at(w, key, len, op->cost, op->charged_ns, op->time_ns, a);
-    case ORACLE_PENALISE:
-        return weir_penalise_at(w, key, len, op->cost, op->time_ns, a);
+    case ORACLE_PENALIZE:
+        return weir_penalize_at(w, key, len, op->cost, op->time_ns, a);
     case ORACLE_CHECK:
         if (op->wait_ns == 0) {
             return weir_check_at(w, key, len, op->cost, op->time_ns, a);
@@ -103,8 +103,8 @@ void oracle_apply(const struct oracle_rule *r, struct oracle_key *k, const struc
 {
     if (op->verb == ORACLE_REFUND) {
         oracle_refund(r, k, op->cost, op->charged_ns, op->time_ns, a);
-    } else if (op->verb == ORACLE_PENALISE) {
-        oracle_penalise(r, k, op->cost, op->time_ns, a);
+    } else if (op->verb == ORACLE_PENALIZE) {
+        oracle_penalize(r, k, op->cost, op->time_ns, a);
     } else {
         oracle_ask(r, k, mode_of(op), op->cost, op->wait_ns, op->time_ns, a);
     }

@@ -12,7 +12,7 @@
 #define ORACLE_KEYS 5
 extern const char *const oracle_key_names[ORACLE_KEYS];
 
-enum oracle_verb { ORACLE_CHECK, ORACLE_PEEK, ORACLE_UP_TO, ORACLE_REFUND, ORACLE_PENALISE };
+enum oracle_verb { ORACLE_CHECK, ORACLE_PEEK, ORACLE_UP_TO, ORACLE_REFUND, ORACLE_PENALIZE };
 
 struct oracle_op {
     enum oracle_verb verb;

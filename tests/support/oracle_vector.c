@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const char *const verdict_names[] = {"allow", "deny", "never"};
-static const char *const verb_names[] = {"check", "peek", "upto", "refund", "penalise"};
+static const char *const verb_names[] = {"check", "peek", "upto", "refund", "penalize"};
 
 /* ---- printing ---- */
 

@@ -37,7 +37,7 @@ void store_run_call(const struct store_params *params, const char *name, const s
     static const enum store_verb verbs[] = {
         [ORACLE_CHECK] = STORE_CHECK,       [ORACLE_PEEK] = STORE_PEEK,
         [ORACLE_UP_TO] = STORE_UP_TO,       [ORACLE_REFUND] = STORE_REFUND,
-        [ORACLE_PENALISE] = STORE_PENALISE,
+        [ORACLE_PENALIZE] = STORE_PENALIZE,
     };
     struct store_key_head head;
     assert_int_equal(store_key_head(TEXT("t"), TEXT("limit"), params, &head, NULL), 0);

@@ -111,7 +111,7 @@ bool linear_explains(const struct linear_model *m, const struct linear_history *
 void linear_print(const struct linear_history *h)
 {
     static const char *const name[LINEAR_KINDS] = {"check",  "peek",     "up_to",
-                                                   "refund", "penalise", "reset"};
+                                                   "refund", "penalize", "reset"};
     for (unsigned t = 0; t < LINEAR_THREADS; t++) {
         for (unsigned i = 0; i < h->count[t]; i++) {
             const struct linear_op *op = &h->op[t][i];
@@ -170,7 +170,7 @@ void linear_by_counter(const struct linear_model *m, struct linear_state *s,
     case LINEAR_REFUND:
         s->word = sub_floor0(s->word, op->cost);
         break;
-    case LINEAR_PENALISE:
+    case LINEAR_PENALIZE:
         count_charge(m, s, op->cost, told);
         break;
     case LINEAR_RESET:
@@ -243,7 +243,7 @@ void linear_by_algorithm(const struct linear_model *m, struct linear_state *s,
             s->word = m->ops->refund(m->params, s->word, s->record, &ask, op->now);
         }
         break;
-    case LINEAR_PENALISE:
+    case LINEAR_PENALIZE:
         algorithm_charge(m, s, &ask, told);
         break;
     case LINEAR_RESET:

@@ -24,7 +24,7 @@ enum linear_kind {
     LINEAR_PEEK,
     LINEAR_UP_TO,
     LINEAR_REFUND,
-    LINEAR_PENALISE,
+    LINEAR_PENALIZE,
     LINEAR_RESET,
     LINEAR_KINDS
 };
@@ -35,7 +35,7 @@ struct linear_op {
     uint64_t now;
     uint64_t invoked; /* tickets of one common counter */
     uint64_t returned;
-    struct weir_answer told; /* PENALISE: only granted. RESET: granted is 1 if there was a state */
+    struct weir_answer told; /* PENALIZE: only granted. RESET: granted is 1 if there was a state */
 };
 
 /* What each thread did, in its order. */

@@ -67,7 +67,7 @@ if rare then
         end
         ops.mark(p)
         return 1
-    elseif verb == 'penalise' then
+    elseif verb == 'penalize' then
         charged = ops.charge(p)
         ops.save(p)
     else

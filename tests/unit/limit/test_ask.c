@@ -52,7 +52,7 @@ static void keys_have_1_to_4096_bytes(void **state)
         assert_int_equal(weir_unblock(w, key, bad[i]), WEIR_EKEY);
         assert_int_equal(weir_reset(w, key, bad[i]), WEIR_EKEY);
         assert_int_equal(weir_block_at(w, key, bad[i], WEIR_FOREVER, START), WEIR_EKEY);
-        assert_int_equal(weir_penalise_at(w, key, bad[i], 1, START, NULL), WEIR_EKEY);
+        assert_int_equal(weir_penalize_at(w, key, bad[i], 1, START, NULL), WEIR_EKEY);
         assert_int_equal(weir_refund_at(w, key, bad[i], 1, START, START, NULL), WEIR_EKEY);
     }
     assert_int_equal(unit_stats(w).keys, 0);
@@ -110,7 +110,7 @@ static void short_forms_are_errors_with_explicit_time(void **state)
     assert_int_equal(weir_ask_batch(w, &ask, 1, &a, NULL), WEIR_EINVAL);
     assert_int_equal(weir_check_several(&(struct weir_part){w, ask}, 1, &a), WEIR_EINVAL);
     assert_int_equal(weir_refund(w, "k", 1, 1, &a), WEIR_EINVAL);
-    assert_int_equal(weir_penalise(w, "k", 1, 1, &a), WEIR_EINVAL);
+    assert_int_equal(weir_penalize(w, "k", 1, 1, &a), WEIR_EINVAL);
     assert_int_equal(weir_block(w, "k", 1, WEIR_FOREVER), WEIR_EINVAL);
     assert_int_equal(weir_reserve(w, "k", 1, 1, 1, &r, &a), WEIR_EINVAL);
     assert_int_equal(weir_settle(w, &r, 1, &a), WEIR_EINVAL);
@@ -309,7 +309,7 @@ static void a_never_carries_no_delay_even_for_an_indebted_key(void **state)
 {
     for (int i = 0; i < 2; i++) {
         struct weir *w = unit_limit(unit_algorithms[i], 5, WEIR_SECOND);
-        assert_int_equal(weir_penalise_at(w, "k", 1, 10, START, NULL), 0);
+        assert_int_equal(weir_penalize_at(w, "k", 1, 10, START, NULL), 0);
         assert_int_equal(unit_check(w, "k", 6, START).delay_ns, 0);
         assert_int_equal(unit_peek(w, "k", 6, START).delay_ns, 0);
         weir_close(w);

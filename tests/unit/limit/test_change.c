@@ -117,7 +117,7 @@ static void change_and_wait(int algorithm, uint64_t before, uint64_t count, uint
     o.max_debt = debt ? 0 : WEIR_NO_DEBT;
     struct weir *w = unit_open(&o);
     (void)unit_drain(w, "k", START);
-    assert_int_equal(weir_penalise_at(w, "k", 1, UINT64_MAX, START, NULL), 0);
+    assert_int_equal(weir_penalize_at(w, "k", 1, UINT64_MAX, START, NULL), 0);
     assert_int_equal(weir_change(w, count, second_argument(algorithm, quota), NULL), 0);
     uint64_t full = 100 * WEIR_SECOND / count * quota * (debt ? 2 : 1);
     struct weir_answer a = unit_check(w, "k", 1, START);
@@ -145,7 +145,7 @@ static void a_default_burst_and_a_default_debt_follow_the_count(void **state)
     struct weir_answer a;
     assert_int_equal(weir_change(w, 6, 0, NULL), 0);
     assert_int_equal(unit_peek(w, "k", 1, START).quota, 6);
-    assert_int_equal(weir_penalise_at(w, "k", 1, 100, START, &a), 0);
+    assert_int_equal(weir_penalize_at(w, "k", 1, 100, START, &a), 0);
     assert_int_equal(a.granted, 12);
     weir_close(w);
 }

@@ -295,14 +295,14 @@ static void a_penalty_for_a_new_key_in_a_full_table_is_efull(void **state)
         struct weir *w = table_of(unit_algorithms[i], 10, WEIR_DENY_NEW, 2);
         (void)exhaust(w, "fill", 3000, 2, START);
         struct weir_stats before = unit_stats(w);
-        assert_int_equal(weir_penalise_at(w, "new", 3, 1, START, NULL), WEIR_EFULL);
+        assert_int_equal(weir_penalize_at(w, "new", 3, 1, START, NULL), WEIR_EFULL);
         struct weir_stats after = unit_stats(w);
         assert_int_equal(after.keys, before.keys);
         assert_int_equal(after.evicted, 0);
         weir_close(w);
         w = table_of(unit_algorithms[i], 10, WEIR_EVICT, 2);
         (void)exhaust(w, "fill", 3000, 2, START);
-        assert_int_equal(weir_penalise_at(w, "new", 3, 1, START, NULL), 0);
+        assert_int_equal(weir_penalize_at(w, "new", 3, 1, START, NULL), 0);
         assert_int_equal(unit_peek(w, "new", 1, START).remaining, 1);
         weir_close(w);
     }

@@ -72,7 +72,7 @@ static void comes_back(struct weir *w, int algorithm)
     for (uint64_t i = 0; i < 100; i++) {
         uint64_t now = START + i * WEIR_HOUR;
         assert_int_equal(unit_drain(w, "k", now), 5);
-        assert_int_equal(weir_penalise_at(w, "k", 1, UINT64_MAX, now, NULL), 0);
+        assert_int_equal(weir_penalize_at(w, "k", 1, UINT64_MAX, now, NULL), 0);
     }
 }
 

@@ -142,7 +142,7 @@ static void use_a_verb(struct machine *m, uint64_t now)
         (void)weir_refund_at(m->w, "k", 1, x, y, now, &a);
         break;
     case 1:
-        (void)weir_penalise_at(m->w, "k", 1, x, now, &a);
+        (void)weir_penalize_at(m->w, "k", 1, x, now, &a);
         break;
     case 2:
         (void)weir_block_at(m->w, "k", 1, x, now);
@@ -215,7 +215,7 @@ static void live_at_the_end(struct weir *w, int algorithm)
     assert_true(end >= 4 * 365 * WEIR_DAY);
     assert_int_equal(weir_check_at(w, "k", 1, 1, end + 1, &a), WEIR_ETIME);
     assert_int_equal(unit_check(w, "k", 1000, end).verdict, WEIR_ALLOW);
-    assert_int_equal(weir_penalise_at(w, "k", 1, 1000, end, &a), 0);
+    assert_int_equal(weir_penalize_at(w, "k", 1, 1000, end, &a), 0);
     assert_int_equal(unit_check(w, "k", 1000, end).verdict, WEIR_DENY);
     assert_int_equal(unit_check(w, "k", 1, end).verdict, WEIR_DENY);
     assert_int_equal(unit_check(w, "k", 1000, end - WEIR_SECOND).verdict, WEIR_DENY);

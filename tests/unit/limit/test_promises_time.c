@@ -187,7 +187,7 @@ static void step_back(struct weir *w, int algorithm)
 {
     assert_int_equal(unit_drain(w, "k", START + WEIR_HOUR), 5);
     struct weir_answer p;
-    assert_int_equal(weir_penalise_at(w, "k", 1, 100, START + WEIR_HOUR, &p), 0);
+    assert_int_equal(weir_penalize_at(w, "k", 1, 100, START + WEIR_HOUR, &p), 0);
     uint64_t now = START;
     uint64_t extra = unit_drain(w, "k", now);
     assert_true(extra <= 5);

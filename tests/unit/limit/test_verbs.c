@@ -1,4 +1,4 @@
-/* Refund, penalise, block, unblock, reset. */
+/* Refund, penalize, block, unblock, reset. */
 #include "support/unit_limiter.h"
 
 #define START (120 * WEIR_SECOND) /* a multiple of all periods used here */
@@ -11,11 +11,11 @@ static void bad_arguments_are_refused_and_change_nothing(void **state)
     assert_int_equal(weir_refund_at(w, "k", 1, 0, START, START, NULL), WEIR_ECOST);
     assert_int_equal(weir_refund_at(w, "k", 1, 1, UINT64_MAX, START, NULL), WEIR_ETIME);
     assert_int_equal(weir_refund_at(w, "k", 1, 1, START, UINT64_MAX, NULL), WEIR_ETIME);
-    assert_int_equal(weir_penalise_at(NULL, "k", 1, 1, START, NULL), WEIR_EINVAL);
-    assert_int_equal(weir_penalise(NULL, "k", 1, 1, NULL), WEIR_EINVAL);
-    assert_int_equal(weir_penalise_at(w, "k", 1, 0, START, NULL), WEIR_ECOST);
-    assert_int_equal(weir_penalise_at(w, "k", 1, 1, UINT64_MAX, NULL), WEIR_ETIME);
-    assert_int_equal(weir_penalise_at(w, NULL, 1, 1, START, NULL), WEIR_EKEY);
+    assert_int_equal(weir_penalize_at(NULL, "k", 1, 1, START, NULL), WEIR_EINVAL);
+    assert_int_equal(weir_penalize(NULL, "k", 1, 1, NULL), WEIR_EINVAL);
+    assert_int_equal(weir_penalize_at(w, "k", 1, 0, START, NULL), WEIR_ECOST);
+    assert_int_equal(weir_penalize_at(w, "k", 1, 1, UINT64_MAX, NULL), WEIR_ETIME);
+    assert_int_equal(weir_penalize_at(w, NULL, 1, 1, START, NULL), WEIR_EKEY);
     assert_int_equal(weir_block_at(NULL, "k", 1, WEIR_FOREVER, START), WEIR_EINVAL);
     assert_int_equal(weir_block(NULL, "k", 1, WEIR_FOREVER), WEIR_EINVAL);
     assert_int_equal(weir_block_at(w, "k", 1, START, START), WEIR_ETIME);
@@ -135,7 +135,7 @@ static void sliding_log_gives_back_the_newest_exactly_and_else_the_oldest(void *
 static void repay(struct weir *w, int algorithm)
 {
     struct weir_answer a;
-    assert_int_equal(weir_penalise_at(w, "k", 1, 15, START, &a), 0);
+    assert_int_equal(weir_penalize_at(w, "k", 1, 15, START, &a), 0);
     uint64_t charged = a.granted;
     for (uint64_t i = 0; i < charged; i++) {
         assert_int_equal(weir_refund_at(w, "k", 1, 1, START, START, &a), 0);
@@ -149,22 +149,22 @@ static void refunds_undo_a_penalty(void **state)
     unit_each(10, WEIR_MINUTE, repay);
 }
 
-/* ---- penalise ---- */
+/* ---- penalize ---- */
 
 static void owe(struct weir *w, int algorithm)
 {
     struct weir_answer a;
     bool log = algorithm == WEIR_SLIDING_LOG;
-    assert_int_equal(weir_penalise_at(w, "k", 1, 4, START, &a), 0);
+    assert_int_equal(weir_penalize_at(w, "k", 1, 4, START, &a), 0);
     assert_int_equal(a.granted, 4);
     assert_int_equal(a.remaining, 6);
     assert_int_equal(a.verdict, WEIR_ALLOW);
-    assert_int_equal(weir_penalise_at(w, "k", 1, UINT64_MAX, START, &a), 0);
+    assert_int_equal(weir_penalize_at(w, "k", 1, UINT64_MAX, START, &a), 0);
     assert_int_equal(a.granted, log ? 6 : 16); /* the quota, and by default as much debt */
     assert_int_equal(a.remaining, 0);
     assert_int_equal(a.verdict, WEIR_DENY);
     struct weir_answer before = unit_peek(w, "k", 1, START);
-    assert_int_equal(weir_penalise_at(w, "k", 1, 5, START, &a), 0);
+    assert_int_equal(weir_penalize_at(w, "k", 1, 5, START, &a), 0);
     assert_int_equal(a.granted, 0);
     unit_assert_same(&before, &a);
     assert_int_equal(unit_check(w, "k", 1, START).verdict, WEIR_DENY);
@@ -184,7 +184,7 @@ static void without_debt_a_penalty_takes_what_there_is(void **state)
         o.max_debt = WEIR_NO_DEBT;
         struct weir *w = unit_open(&o);
         struct weir_answer a;
-        assert_int_equal(weir_penalise_at(w, "k", 1, 15, START, &a), 0);
+        assert_int_equal(weir_penalize_at(w, "k", 1, 15, START, &a), 0);
         assert_int_equal(a.granted, 10);
         assert_int_equal(a.remaining, 0);
         weir_close(w);
@@ -198,7 +198,7 @@ static void a_stated_debt_is_taken_at_its_word(void **state)
         o.max_debt = 3;
         struct weir *w = unit_open(&o);
         struct weir_answer a;
-        assert_int_equal(weir_penalise_at(w, "k", 1, 100, START, &a), 0);
+        assert_int_equal(weir_penalize_at(w, "k", 1, 100, START, &a), 0);
         assert_int_equal(a.granted, 13);
         weir_close(w);
     }
@@ -286,7 +286,7 @@ static void a_block_does_not_stop_penalties_refunds_or_resets(void **state)
     struct weir *w = unit_limit(WEIR_TOKEN_BUCKET, 10, WEIR_MINUTE);
     struct weir_answer a;
     assert_int_equal(weir_block_at(w, "k", 1, WEIR_FOREVER, START), 0);
-    assert_int_equal(weir_penalise_at(w, "k", 1, 3, START, &a), 0);
+    assert_int_equal(weir_penalize_at(w, "k", 1, 3, START, &a), 0);
     assert_int_equal(a.granted, 3);
     assert_int_equal(a.flags, WEIR_FLAG_BLOCKED);
     assert_int_equal(weir_unblock(w, "k", 1), 1);
@@ -300,7 +300,7 @@ static void forget(struct weir *w, int algorithm)
 {
     assert_int_equal(weir_reset(w, "k", 1), 0);
     (void)unit_drain(w, "k", START);
-    assert_int_equal(weir_penalise_at(w, "k", 1, 5, START, NULL), 0);
+    assert_int_equal(weir_penalize_at(w, "k", 1, 5, START, NULL), 0);
     assert_int_equal(weir_block_at(w, "k", 1, START + 9, START), 0);
     assert_int_equal(weir_reset(w, "k", 1), 1);
     assert_int_equal(weir_reset(w, "k", 1), 0);

@@ -122,7 +122,7 @@ static void verbs_go_to_the_store_and_fail_without_it(void **state)
     fake_end(0, CLIENT_UNKNOWN, NULL, NOW);
     assert_int_equal(t.error, WEIR_EIO);
     fake.refuse = WEIR_EIO;
-    assert_int_equal(ask_parts(REMOTE_PENALISE, &p, 1, 0, NOW), WEIR_EIO);
+    assert_int_equal(ask_parts(REMOTE_PENALIZE, &p, 1, 0, NOW), WEIR_EIO);
     assert_int_equal(ask_parts(REMOTE_PEEK, &p, 1, 0, NOW), REMOTE_ANSWERED);
     assert_int_equal(t.answer.answer.flags, REMOTE_DEGRADED);
 }
