@@ -301,10 +301,14 @@ WEIR_API int weir_algorithm_by_name(const char *name);
 
 /* ---- asking ------------------------------------------------------------ */
 
+/*
+ * No verdict is 0: a call that fails leaves *answer as it was, so an answer that the
+ * caller zeroed allows nothing. Of two verdicts the larger one binds.
+ */
 enum weir_verdict {
-    WEIR_ALLOW = 0,
-    WEIR_DENY = 1, /* not now: retry after retry_after_ns */
-    WEIR_NEVER = 2 /* this cost can never fit */
+    WEIR_ALLOW = 1,
+    WEIR_DENY = 2, /* not now: retry after retry_after_ns */
+    WEIR_NEVER = 3 /* this cost can never fit */
 };
 
 #define WEIR_FLAG_FULL 0x1u     /* the table was full; on_full decided */

@@ -277,7 +277,7 @@ struct weir_rules_answer {
  * path, a cost attribute that is missing or no whole number from 1 up, a value that is too long);
  * WEIR_EINVAL, WEIR_ETIME, WEIR_ENOTSUP (max_wait with several limits, or with a window; a limit
  * that a fleet decides applies).
- * Then nothing was charged, and *error (may be NULL) says what was found.
+ * Then nothing was charged, the answer has no verdict, and *error (may be NULL) says what was found.
  */
 WEIR_API int weir_rules_ask(struct weir_rules *rules, const struct weir_rules_question *question,
                             struct weir_rules_answer *answer, struct weir_error *error);

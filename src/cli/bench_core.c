@@ -20,7 +20,7 @@ static double sample_threads2_speedup(struct bench *b, const struct figure *f);
 #define LOOP(what, which, t, n) .lap = (what), .subject = (which), .threads = (t), .ops = (n)
 #define LIVE(what, t, n) LOOP(what, SUBJECT_LIVE, t, n)
 #define FULL(which)                                                                                \
-    LOOP(lap_flood, which, 1, MISS_OPS), .sample = sample_flood, .verdict = ANY_VERDICT
+    LOOP(lap_flood, which, 1, MISS_OPS), .sample = sample_flood, .refused = ANY_VERDICT
 #define TARGET(is, number) .relation = (is), .bound = (number)
 
 /* clang-format off */
@@ -30,7 +30,7 @@ const struct figure bench_figures[] = {
     {"hot_ns", LOOP(lap_hot, SUBJECT_HOT, 1, HOT_OPS),
      .floor = "hash_cas_ns", TARGET(AT_MOST, 1.5)},
     {"hot_deny_ns", LOOP(lap_hot, SUBJECT_DENY, 1, HOT_OPS),
-     .verdict = WEIR_DENY, .floor = "hash_cas_ns"},
+     .refused = 1, .floor = "hash_cas_ns"},
     {"hot_clock_ns", LOOP(lap_hot_clock, SUBJECT_CLOCK, 1, HOT_OPS), .floor = "clock_ns"},
     {"algo.token_bucket.hot_ns", LOOP(lap_hot, HOT(WEIR_TOKEN_BUCKET), 1, HOT_OPS),
      .floor = "hash_cas_ns"},

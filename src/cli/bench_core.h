@@ -84,12 +84,12 @@ struct lap {
     uint64_t first_new; /* this thread's range of new keys */
     size_t key_len;
     uint64_t sum;     /* out: of all that the answers said */
-    uint64_t refused; /* out: sum of the verdicts; an error makes it absurd */
+    uint64_t refused; /* out: answers that did not allow; an error makes it absurd */
 };
 
 typedef void (*lap_fn)(struct lap *lap);
 
-/* figure.verdict: somebody else checks. */
+/* figure.refused: answers may allow and refuse; the sample's own function checks them. */
 #define ANY_VERDICT UINT64_MAX
 
 /* How a figure is to be judged. */
@@ -102,7 +102,7 @@ struct figure {
     int subject;
     unsigned threads;
     uint64_t ops;      /* of each thread */
-    uint64_t verdict;  /* what every answer must say */
+    uint64_t refused;  /* 0: every answer must allow; 1: none may */
     bool sleeps;       /* its threads wait asleep: time is by the wall */
     bool cold;         /* no warm-up: each key may be asked for once */
     bool worst;        /* not the median counts, but the worst round */

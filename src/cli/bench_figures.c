@@ -207,7 +207,7 @@ void lap_batch(struct lap *lap)
         for (unsigned i = 0; i < BATCH; i++) {
             struct outcome o = consume(e, &answers[i]);
             lap->sum += o.sum;
-            lap->refused += o.verdict;
+            lap->refused += o.refused;
         }
         now_ns += lap->subject.step_ns;
     }

@@ -122,7 +122,7 @@ struct asking {
     uint64_t next; /* key */
     uint64_t waiting;
     uint64_t decisions;
-    uint64_t verdicts[3];
+    uint64_t verdicts[WEIR_NEVER + 1];
     uint64_t degraded;
     int error;
 };

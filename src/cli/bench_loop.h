@@ -32,7 +32,7 @@ typedef uint64_t (*next_fn)(struct walk *walk, uint64_t last);
 
 struct outcome {
     uint64_t sum;     /* of the answer's fields */
-    uint64_t verdict; /* absurd if the call failed */
+    uint64_t refused; /* 0 if it was allowed, 1 if not; absurd if the call failed */
 };
 
 typedef struct outcome (*ask_fn)(struct lap *lap, const struct bench_key *key, uint64_t now_ns,
@@ -43,7 +43,7 @@ static inline struct outcome consume(int e, const struct weir_answer *a)
 {
     uint64_t sum = a->remaining + a->retry_after_ns + a->reset_after_ns + a->delay_ns + a->granted +
                    a->quota + a->flags;
-    return (struct outcome){sum, (uint64_t)a->verdict + (uint64_t)(int64_t)e};
+    return (struct outcome){sum, (a->verdict != WEIR_ALLOW) + (uint64_t)(int64_t)e};
 }
 
 static inline __attribute__((always_inline)) void loop(struct lap *lap, struct walk walk,
@@ -57,7 +57,7 @@ static inline __attribute__((always_inline)) void loop(struct lap *lap, struct w
         struct bench_key key = key_of(next(&walk, o.sum));
         o = ask(lap, &key, now_ns, o.sum);
         sum += o.sum;
-        refused += o.verdict;
+        refused += o.refused;
         now_ns += lap->subject.step_ns;
     }
     lap->sum += sum;

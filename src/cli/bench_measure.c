@@ -180,9 +180,9 @@ static int check_answers(struct bench *b, const struct figure *f, const struct r
 {
     for (unsigned i = 0; i < threads; i++) {
         b->sink += racer[i].lap.sum;
-        if (f->verdict != ANY_VERDICT && racer[i].lap.refused != f->verdict * racer[i].lap.n) {
+        if (f->refused != ANY_VERDICT && racer[i].lap.refused != f->refused * racer[i].lap.n) {
             (void)fprintf(stderr, "weir bench: %s: answers were not all '%s'\n", f->name,
-                          f->verdict == WEIR_ALLOW ? "allow" : "deny");
+                          f->refused == 0 ? "allow" : "deny");
             return -1;
         }
     }

@@ -16,7 +16,7 @@
 
 /* What one thread counts. */
 struct counts {
-    uint64_t verdict[3]; /* by enum weir_verdict */
+    uint64_t verdict[WEIR_NEVER + 1]; /* by enum weir_verdict; 0 is unused */
     uint64_t blocked, spurious;
     uint64_t reclaimed, evicted, full_denied, full_allowed, moved;
 };

@@ -13,6 +13,7 @@ void answer_put_name(char *to, struct text name)
     to[name.len] = 0;
 }
 
+/* Makes an answer without a verdict: every way to a decision gives it one, an error does not. */
 static void answer_init(struct weir_rules_answer *answer)
 {
     memset(&answer->answer, 0, sizeof answer->answer);
@@ -242,6 +243,7 @@ static int decide(const struct asking *a, struct weir_rules_answer *answer)
     if (matches.enforced_count > 0) {
         e = asking_enforced(a, &matches, answer);
     } else {
+        answer->answer.verdict = WEIR_ALLOW;
         a->tally->unmatched++;
     }
     if (e == 0 && answer->answer.verdict == WEIR_ALLOW) {
@@ -272,6 +274,7 @@ int ruleset_ask(const struct ruleset *set, const struct weir_rules_question *que
 {
     struct request request;
     struct asking a = {set, question, &request, now_ns, waiter, tally, error};
+    answer_init(answer);
     int e = check_question(question, error);
     if (e == 0) {
         e = request_read(set, question, &request, error);
@@ -279,7 +282,6 @@ int ruleset_ask(const struct ruleset *set, const struct weir_rules_question *que
     if (e != 0) {
         return e;
     }
-    answer_init(answer);
     if (set->block_count > 0 && list_holds(set->block, set->block_count, &request)) {
         tally->block_listed++;
         refuse(answer, WEIR_RULES_BLOCKED);
@@ -287,6 +289,7 @@ int ruleset_ask(const struct ruleset *set, const struct weir_rules_question *que
     }
     if (set->allow_count > 0 && list_holds(set->allow, set->allow_count, &request)) {
         tally->allow_listed++;
+        answer->answer.verdict = WEIR_ALLOW;
         answer->reason = WEIR_RULES_ALLOWED;
         return 0;
     }

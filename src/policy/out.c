@@ -406,6 +406,8 @@ static int begin(const struct asking *a, const struct matches *matches, struct o
     if (matches->enforced_count > 0) { /* all of them decided here */
         e = asking_enforced(a, matches, &o->answer);
         o->answer.answer.limit = 0;
+    } else {
+        o->answer.answer.verdict = WEIR_ALLOW;
     }
     return e != 0 ? e : begin_shadow(o, a->tally);
 }

@@ -9,7 +9,8 @@
 #define MS WEIR_MILLISECOND
 
 const char *const answer_flag_names[ANSWER_FLAGS] = {"degraded", "shadow", "full"};
-const char *const answer_verdict_names[3] = {"allow", "deny", "never"};
+const char *const answer_verdict_names[WEIR_NEVER + 1] = {
+    [WEIR_ALLOW] = "allow", [WEIR_DENY] = "deny", [WEIR_NEVER] = "never"};
 
 static uint64_t to_ms(uint64_t ns)
 {

@@ -16,7 +16,7 @@
 #define ANSWER_FLAGS 3
 
 extern const char *const answer_flag_names[ANSWER_FLAGS];
-extern const char *const answer_verdict_names[3]; /* by enum weir_verdict */
+extern const char *const answer_verdict_names[WEIR_NEVER + 1]; /* by enum weir_verdict */
 
 struct answer {
     int verdict;

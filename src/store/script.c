@@ -252,7 +252,7 @@ _Static_assert((int)ANSWER_COUNT == (int)SCRIPT_ANSWER_COUNT &&
                    (int)AT_STAMP == (int)SCRIPT_ANSWER_STAMP,
                "what else a script says is behind them");
 
-/* Negative numbers are only -1, in retry and reset: never. */
+/* Returns whether a script can have made the reply. Only retry and reset may be -1 (never). */
 static bool plausible(const struct store_reply *reply, size_t n)
 {
     if (reply->type != ':' || reply->n != ANSWER_COUNT) {
@@ -264,7 +264,8 @@ static bool plausible(const struct store_reply *reply, size_t n)
             return false;
         }
     }
-    return reply->integers[AT_VERDICT] <= WEIR_NEVER && reply->integers[AT_LIMIT] < (int64_t)n;
+    return reply->integers[AT_VERDICT] >= WEIR_ALLOW && reply->integers[AT_VERDICT] <= WEIR_NEVER &&
+           reply->integers[AT_LIMIT] < (int64_t)n;
 }
 
 static uint64_t nanoseconds(int64_t us)

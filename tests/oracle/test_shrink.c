@@ -105,7 +105,7 @@ static void random_traces_have_some_of_each_verdict(void **state)
 {
     static struct oracle_op ops[CALLS];
     for (int a = WEIR_TOKEN_BUCKET; a <= WEIR_SLIDING_LOG; a++) {
-        unsigned seen[3] = {0};
+        unsigned seen[WEIR_NEVER + 1] = {0};
         for (uint64_t seed = 1; seed <= 50; seed++) {
             struct oracle_trace t = random_trace(a, seed, ops);
             struct oracle_key keys[ORACLE_KEYS] = {{0}};
@@ -118,8 +118,8 @@ static void random_traces_have_some_of_each_verdict(void **state)
                 oracle_key_finish(&keys[k]);
             }
         }
-        print_message("# %s: %u allowed, %u denied, %u never\n", weir_algorithm_name(a), seen[0],
-                      seen[1], seen[2]);
+        print_message("# %s: %u allowed, %u denied, %u never\n", weir_algorithm_name(a),
+                      seen[WEIR_ALLOW], seen[WEIR_DENY], seen[WEIR_NEVER]);
         assert_true(seen[WEIR_ALLOW] > 50 * CALLS / 5);
         assert_true(seen[WEIR_DENY] > 50 * CALLS / 5);
         assert_true(seen[WEIR_NEVER] > 50 * CALLS / 50);

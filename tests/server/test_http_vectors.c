@@ -70,7 +70,7 @@ static void compare_fields(const struct oracle_vector *v, size_t i, const char *
 
 static void send_one(void *arg, const struct oracle_vector *v, size_t i, const char *limit)
 {
-    static const int statuses[] = {200, 429, 422}; /* by enum weir_verdict */
+    static const int statuses[] = {[WEIR_ALLOW] = 200, [WEIR_DENY] = 429, [WEIR_NEVER] = 422};
     const struct oracle_op *op = &v->trace.ops[i];
     bool peek = op->verb == ORACLE_PEEK;
     char body[256];

@@ -146,7 +146,7 @@ static void fill(const struct fake_limit *l, size_t i, int verdict, struct weir_
 /* All or nothing, under the lock; local parts last, so that they are charged only if all fits. */
 static int decide(const struct remote_question *q, struct remote_answer *said)
 {
-    *said = (struct remote_answer){0};
+    *said = (struct remote_answer){.answer = {.verdict = WEIR_ALLOW}};
     for (size_t i = 0; i < q->n; i++) {
         struct fake_limit *l = q->parts[i].limit;
         if (l != NULL && l->left < q->parts[i].cost) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const verdict_names[] = {"allow", "deny", "never"};
+static const char *const verdict_names[] = {"allow", "deny", "never"}; /* from WEIR_ALLOW on */
 static const char *const verb_names[] = {"check", "peek", "upto", "refund", "penalize"};
 
 /* ---- printing ---- */
@@ -55,7 +55,7 @@ static void print_call(FILE *out, const struct oracle_op *op, enum oracle_unit u
 
 static void print_expected(FILE *out, const struct oracle_expected *e)
 {
-    fprintf(out, " -> %s %" PRIu64, verdict_names[e->verdict], e->remaining);
+    fprintf(out, " -> %s %" PRIu64, verdict_names[e->verdict - WEIR_ALLOW], e->remaining);
     if (e->retry == WEIR_FOREVER) {
         fprintf(out, " -");
     } else {
@@ -213,7 +213,7 @@ static bool parse_expected(char *text, bool stepped, struct oracle_expected *e)
     char *rest;
     char *word = strtok_r(text, " \n", &rest);
     uint64_t *values[] = {&e->remaining, &e->retry, &e->reset, &e->delay};
-    e->verdict = word != NULL ? name_of(word, verdict_names, 3) : -1;
+    e->verdict = WEIR_ALLOW + (word != NULL ? name_of(word, verdict_names, 3) : -1);
     for (size_t i = 0; i < 4 && !stepped; i++) {
         word = strtok_r(NULL, " \n", &rest);
         if (word != NULL && i == 1 && strcmp(word, "-") == 0) {
@@ -222,7 +222,7 @@ static bool parse_expected(char *text, bool stepped, struct oracle_expected *e)
             return false;
         }
     }
-    return e->verdict >= 0 && strtok_r(NULL, " \n", &rest) == NULL;
+    return e->verdict >= WEIR_ALLOW && strtok_r(NULL, " \n", &rest) == NULL;
 }
 
 static bool parse_call(char *line, struct oracle_vector *v, struct oracle_op *op,

@@ -96,7 +96,9 @@ struct weir_rules_stats faked_stats(const struct out_world *w)
 int faked_refusal(struct out_world *w, const char *words, struct weir_rules_question q,
                   struct weir_error *error)
 {
-    struct weir_rules_answer answer;
+    struct weir_rules_answer answer = {.answer = {.verdict = WEIR_ALLOW}}; /* of an earlier call */
     *error = (struct weir_error){0};
-    return rules_ask_async(w->rules, w, words, q, &answer, faked_hear, w, error);
+    int e = rules_ask_async(w->rules, w, words, q, &answer, faked_hear, w, error);
+    assert_true(e >= 0 || answer.answer.verdict == 0);
+    return e;
 }

@@ -29,7 +29,7 @@ void faked_hear(void *arg, int error, const struct weir_rules_answer *answer);
 int faked_ask_with(struct out_world *w, const char *words, struct weir_rules_question q);
 int faked_ask(struct out_world *w, const char *words);
 
-/* The error of such a question. */
+/* Returns the error of such a question, which must leave the answer without a verdict. */
 int faked_refusal(struct out_world *w, const char *words, struct weir_rules_question q,
                   struct weir_error *error);
 

@@ -111,9 +111,11 @@ struct weir_rules_answer rules_ask_cost(struct weir_rules *rules, uint64_t now_n
 
 int rules_refusal(struct weir_rules *rules, const char *words, struct weir_error *error)
 {
-    struct weir_rules_answer a;
+    struct weir_rules_answer a = {.answer = {.verdict = WEIR_ALLOW}}; /* of an earlier call */
     *error = (struct weir_error){0};
-    return ask(rules, RULES_T0, words, (struct weir_rules_question){0}, &a, error);
+    int e = ask(rules, RULES_T0, words, (struct weir_rules_question){0}, &a, error);
+    assert_true(e >= 0 || a.answer.verdict == 0);
+    return e;
 }
 
 unsigned rules_allowed(struct weir_rules *rules, uint64_t now_ns, const char *words, unsigned n)

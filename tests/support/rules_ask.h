@@ -22,7 +22,8 @@ int rules_ask_async(struct weir_rules *rules, void *where, const char *words,
                     struct weir_rules_question q, struct weir_rules_answer *answer,
                     weir_rules_done_fn done, void *arg, struct weir_error *error);
 
-/* The error of such a question, its text in *error; 0 if there was none. */
+/* Returns the error of such a question, its text in *error; 0 if there was none. An error must leave
+   the answer without a verdict. */
 int rules_refusal(struct weir_rules *rules, const char *words, struct weir_error *error);
 
 /* How many of n such questions are allowed at one time. */

@@ -78,7 +78,7 @@ static void note(struct slow_fleet *f, const struct remote_question *q)
 static struct remote_answer decide(const struct slow_plan *p, const struct remote_question *q)
 {
     uint64_t cost = q->parts[0].cost;
-    return (struct remote_answer){.answer = {.verdict = p->verdict,
+    return (struct remote_answer){.answer = {.verdict = p->verdict != 0 ? p->verdict : WEIR_ALLOW,
                                              .flags = p->flags,
                                              .quota = 1000000,
                                              .remaining = cost,

@@ -20,7 +20,7 @@ struct slow_question;
 
 /* What is said to the next questions. */
 struct slow_plan {
-    int verdict;
+    int verdict; /* 0: WEIR_ALLOW */
     unsigned flags;
     uint64_t retry_ns;
     int error;        /* of the answer, later */

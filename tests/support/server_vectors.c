@@ -10,7 +10,8 @@
 
 #include "support/threads_run.h"
 
-const char *const server_vector_verdicts[3] = {"allow", "deny", "never"};
+const char *const server_vector_verdicts[WEIR_NEVER + 1] = {
+    [WEIR_ALLOW] = "allow", [WEIR_DENY] = "deny", [WEIR_NEVER] = "never"};
 
 /* Rules know neither debt nor offsets, and MAXWAIT is in milliseconds. */
 static bool can_be_sent(const struct oracle_vector *v)

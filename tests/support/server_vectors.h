@@ -5,7 +5,7 @@
 #include "support/oracle_vector.h"
 #include "support/server_client.h"
 
-extern const char *const server_vector_verdicts[3]; /* by enum weir_verdict */
+extern const char *const server_vector_verdicts[WEIR_NEVER + 1]; /* by enum weir_verdict */
 
 /* Sends call `i` of a section, whose limit has that name, and compares the answer. */
 typedef void (*server_vector_fn)(void *arg, const struct oracle_vector *v, size_t i,

@@ -21,7 +21,7 @@
 local SLACK = 1000000 -- us that clocks may differ
 local FOREVER = 9007199254740992 -- 2^53
 local CENTURY = 3155760000000000 -- us: the time to live of what has no end
-local ALLOW, DENY, NEVER = 0, 1, 2
+local ALLOW, DENY, NEVER = 1, 2, 3
 local floor, ceil, min, max = math.floor, math.ceil, math.min, math.max
 local format, match = string.format, string.match
 local call = redis.call

@@ -103,10 +103,10 @@ uint64_t client_tick(struct client *c, uint64_t now_ns)
 __attribute__((unused)) static struct store_reply fake_reply(int verdict, int64_t remaining,
                                                              int64_t retry_us, int64_t limit)
 {
-    return (struct store_reply){
-        .type = ':',
-        .n = 9,
-        .integers = {verdict, 0, remaining, verdict == 0, retry_us, 1000000, 0, 123456, limit}};
+    return (struct store_reply){.type = ':',
+                                .n = 9,
+                                .integers = {verdict, 0, remaining, verdict == WEIR_ALLOW, retry_us,
+                                             1000000, 0, 123456, limit}};
 }
 
 /* ---- leases ---- */

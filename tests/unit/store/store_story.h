@@ -32,6 +32,8 @@ static inline int open_with(enum store_kind kind, uint64_t nodes)
 {
     memset(&fake, 0, sizeof fake);
     memset(&t, 0, sizeof t);
+    fake.lease_answer.verdict = WEIR_ALLOW;
+    fake.sync_answer.verdict = WEIR_ALLOW;
     fake.lease_says = LEASE_ANSWERED;
     fake.sync_says = SYNC_ANSWERED;
     t.url.kind = kind;

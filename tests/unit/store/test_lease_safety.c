@@ -130,7 +130,7 @@ static void what_is_no_lease_is_an_error_and_grants_nothing(void **state)
         r.integers[9] = i == 2 ? 100000 : r.integers[9]; /* more than was wanted */
         r.integers[12] = i == 3 ? 2 : r.integers[12];
         r.integers[11] = i == 4 ? -1 : r.integers[11];
-        r.integers[0] = i == 5 ? 3 : r.integers[0];
+        r.integers[0] = i == 5 ? WEIR_NEVER + 1 : r.integers[0];
         r.integers[10] = i == 6 ? 0 : r.integers[10]; /* under no mark */
         while (ask(1) == LEASE_SEND && call.want == 0) {
             lease_lost(leases, &call, now);

@@ -134,7 +134,7 @@ static void an_answer_is_nine_numbers(void **state)
 {
     struct store_part part = {&bucket, TEXT("k"), 2, 0};
     struct store_reply r =
-        read_all("*9\r\n:1\r\n:1\r\n:0\r\n:0\r\n:-1\r\n:1500\r\n:0\r\n:1786400000123456\r\n:0\r\n");
+        read_all("*9\r\n:2\r\n:1\r\n:0\r\n:0\r\n:-1\r\n:1500\r\n:0\r\n:1786400000123456\r\n:0\r\n");
     struct weir_answer a;
     uint64_t stamp;
     assert_int_equal(script_answer(&r, &part, 1, &a, &stamp), 0);
@@ -151,12 +151,13 @@ static void numbers_that_no_script_answers_are_no_answer(void **state)
     static const char *const bad[] = {
         ":1\r\n",
         "$2\r\nOK\r\n",
-        "*8\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n",
-        "*9\r\n:3\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n",  /* no such verdict */
-        "*9\r\n:0\r\n:0\r\n:-1\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n", /* remaining < 0 */
-        "*9\r\n:0\r\n:0\r\n:0\r\n:0\r\n:-2\r\n:0\r\n:0\r\n:0\r\n:0\r\n", /* retry < -1 */
-        "*9\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:1\r\n",  /* no such limit */
-        "*9\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:9223372036854775807\r\n:0\r\n:0\r\n",
+        "*8\r\n:1\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n",
+        "*9\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n",  /* no verdict */
+        "*9\r\n:4\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n",  /* no such verdict */
+        "*9\r\n:1\r\n:0\r\n:-1\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n", /* remaining < 0 */
+        "*9\r\n:1\r\n:0\r\n:0\r\n:0\r\n:-2\r\n:0\r\n:0\r\n:0\r\n:0\r\n", /* retry < -1 */
+        "*9\r\n:1\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:1\r\n",  /* no such limit */
+        "*9\r\n:1\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:9223372036854775807\r\n:0\r\n:0\r\n",
     };
     struct store_part part = {&bucket, TEXT("k"), 2, 0};
     struct weir_answer a;
