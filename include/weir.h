@@ -311,7 +311,7 @@ enum weir_verdict {
     WEIR_NEVER = 3 /* this cost can never fit */
 };
 
-#define WEIR_FLAG_FULL 0x1u     /* the table was full; on_full decided */
+#define WEIR_FLAG_FULL 0x1u     /* the table was full; on_full decided. ALLOW: without a charge */
 #define WEIR_FLAG_BLOCKED 0x2u  /* the key is blocked; retry_after_ns lasts at least as long */
 #define WEIR_FLAG_SPURIOUS 0x4u /* several limits: denied only because of a race; was rolled back */
 
@@ -326,7 +326,8 @@ struct weir_answer {
     unsigned flags;          /* WEIR_FLAG_... */
     uint64_t quota;          /* the most that can ever be taken at once */
     uint64_t remaining;      /* the most that could be taken right after this answer */
-    uint64_t granted;        /* units charged by this call */
+    uint64_t granted;        /* units charged by this call. UP_TO: units that may be used; with
+                                WEIR_FLAG_FULL none of them was charged, so refund none */
     uint64_t retry_after_ns; /* ALLOW: 0; DENY: at least 1; NEVER, endless block: WEIR_FOREVER */
     uint64_t reset_after_ns; /* until the key is as good as new */
     uint64_t delay_ns;       /* ALLOW: act this much later (leaky_bucket, max_wait) */
@@ -406,7 +407,8 @@ struct weir_part {
  * Several limits at once, all or nothing: every part is allowed and charged,
  * or none is charged. The answer is that of the part that bound, named by
  * answer->limit: on deny NEVER first, then the largest retry; on allow the
- * smallest remaining; ties by order; delay_ns is the longest of any. Two parts
+ * smallest remaining; ties by order. On allow delay_ns is the longest of any, and
+ * WEIR_FLAG_FULL says that a full table let some part through uncharged. Two parts
  * may name the same limiter, with different keys. Under a race another caller's
  * call may be denied although it would have fitted (WEIR_FLAG_SPURIOUS, counted);
  * nothing is ever admitted too much. A process killed inside may leave charges that nobody used.

@@ -184,7 +184,10 @@ static uint64_t affordable(const struct weir *w, const struct asked *q, uint64_t
     return max_u64(1, min_u64(q->ask.cost, a.remaining));
 }
 
-/* Under the stripe. False: begin again. */
+/*
+ * Decides under the stripe. False: begin again. Of UP_TO, `granted` is what the
+ * caller may use, also where a full table lets the key through without a charge.
+ */
 static bool decide_once(struct weir *w, const struct pending *d, struct patience *patience)
 {
     struct asked q = *d->q;
@@ -196,8 +199,12 @@ static bool decide_once(struct weir *w, const struct pending *d, struct patience
         q.ask.cost = affordable(w, &q, word, record);
         q.mode = WEIR_CHECK;
     }
-    return slot != NULL ? decide_slot(w, slot, word, record, &here)
-                        : decide_absent(w, &here, patience);
+    bool done = slot != NULL ? decide_slot(w, slot, word, record, &here)
+                             : decide_absent(w, &here, patience);
+    if (done && d->q->mode == WEIR_UP_TO && d->answer->verdict == WEIR_ALLOW) {
+        d->answer->granted = q.ask.cost;
+    }
+    return done;
 }
 
 static __attribute__((noinline)) void decide_locked(struct weir *w, const struct pending *d)

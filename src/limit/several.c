@@ -74,10 +74,11 @@ static void give_answer(const struct part *p, struct weir_answer *answer)
     answer->limit = p->index;
 }
 
-/* Allowed by all: whoever acts must have waited for the slowest. */
-static void give_slowest(const struct part *p, size_t n, struct weir_answer *answer)
+/* Adds to an answer that allows what any part says: the longest delay, and that it was not charged. */
+static void give_all(const struct part *p, size_t n, struct weir_answer *answer)
 {
     for (size_t i = 0; i < n; i++) {
+        answer->flags |= p[i].answer.flags & WEIR_FLAG_FULL;
         if (p[i].answer.delay_ns > answer->delay_ns) {
             answer->delay_ns = p[i].answer.delay_ns;
         }
@@ -127,7 +128,7 @@ static void charge(struct part *p, size_t n, struct weir_answer *answer)
         limiter_count(p[i].w, &p[i].answer);
     }
     give_answer(binding(p, n), answer);
-    give_slowest(p, n, answer);
+    give_all(p, n, answer);
 }
 
 int weir_check_several_at(const struct weir_part *parts, size_t n, uint64_t now_ns,
@@ -149,7 +150,7 @@ int weir_check_several_at(const struct weir_part *parts, size_t n, uint64_t now_
     if (mode == WEIR_PEEK) {
         give_answer(worst, answer);
         if (answer->verdict == WEIR_ALLOW) {
-            give_slowest(p, n, answer);
+            give_all(p, n, answer);
         }
     } else if (worst->answer.verdict != WEIR_ALLOW) {
         limiter_count(worst->w, &worst->answer);

@@ -125,16 +125,18 @@ static bool binds(const struct weir_answer *a, const struct weir_answer *before)
                                     : a->retry_after_ns > before->retry_after_ns;
 }
 
-/* `a` joins what there is so far (`first`: nothing). */
+/* Joins `a` to the answers so far (`first`: there is none). As weir_check_several(), an answer that
+   allows tells the longest delay, and whether a full table let a part through uncharged. */
 static void join(struct weir_answer *sum, const struct weir_answer *a, bool first)
 {
     uint64_t delay_ns = first ? a->delay_ns : max_u64(sum->delay_ns, a->delay_ns);
-    unsigned degraded = (first ? 0 : sum->flags & REMOTE_DEGRADED) | (a->flags & REMOTE_DEGRADED);
+    unsigned flags = (first ? 0 : sum->flags) | a->flags;
     if (first || binds(a, sum)) {
         *sum = *a;
     }
-    sum->flags |= degraded;
-    sum->delay_ns = sum->verdict == WEIR_ALLOW ? delay_ns : 0;
+    bool allowed = sum->verdict == WEIR_ALLOW;
+    sum->flags |= flags & (REMOTE_DEGRADED | (allowed ? WEIR_FLAG_FULL : 0));
+    sum->delay_ns = allowed ? delay_ns : 0;
 }
 
 /* ---- groups ---- */
@@ -208,7 +210,8 @@ static void ask_local(struct group *g)
     g->error = n == 1 ? weir_ask_at(parts[0].limiter, &parts[0].ask, a->now_ns, &g->answer)
                       : weir_check_several_at(parts, n, a->now_ns, &g->answer);
     g->answer.limit = index[n == 1 || g->error != 0 ? 0 : g->answer.limit];
-    settle(g, a->verb == REMOTE_CHECK);
+    /* Where a full table charged nothing, nothing is given back: a refund would be units of others. */
+    settle(g, a->verb == REMOTE_CHECK && (g->answer.flags & WEIR_FLAG_FULL) == 0);
 }
 
 static void ask_synced(struct group *g, uint64_t now_ns)

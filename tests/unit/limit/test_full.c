@@ -153,6 +153,35 @@ static void allow_lets_new_keys_through_uncharged_and_forgets_nobody(void **stat
     }
 }
 
+static void allow_tells_a_new_key_how_much_of_up_to_it_may_use(void **state)
+{
+    for (int i = 0; i < UNIT_ALGORITHMS; i++) {
+        struct weir *w = table_of(unit_algorithms[i], 10, WEIR_ALLOW_NEW, 3);
+        (void)exhaust(w, "fill", 3000, 3, START);
+        for (uint64_t cost = 1; cost <= 5; cost++) {
+            struct weir_question ask = unit_question("new", cost, WEIR_UP_TO);
+            struct weir_answer a = unit_ask(w, &ask, START);
+            assert_int_equal(a.verdict, WEIR_ALLOW);
+            assert_int_equal(a.flags, WEIR_FLAG_FULL);
+            assert_int_equal(a.granted, cost < 3 ? cost : 3);
+            assert_int_equal(a.remaining, 3); /* nothing was charged */
+        }
+        weir_close(w);
+    }
+}
+
+static void deny_grants_a_new_key_nothing_of_up_to(void **state)
+{
+    struct weir *w = table_of(WEIR_TOKEN_BUCKET, 10, WEIR_DENY_NEW, 3);
+    (void)exhaust(w, "fill", 3000, 3, START);
+    struct weir_question ask = unit_question("new", 2, WEIR_UP_TO);
+    struct weir_answer a = unit_ask(w, &ask, START);
+    assert_int_equal(a.verdict, WEIR_DENY);
+    assert_int_equal(a.flags, WEIR_FLAG_FULL);
+    assert_int_equal(a.granted, 0);
+    weir_close(w);
+}
+
 static void evict_forgets_one_for_each_and_counts_it(void **state)
 {
     for (int i = 0; i < UNIT_ALGORITHMS; i++) {
@@ -362,6 +391,8 @@ int main(void)
         cmocka_unit_test(deny_says_full_and_when_to_try_again),
         cmocka_unit_test(a_peek_does_not_foresee_whether_there_is_room),
         cmocka_unit_test(allow_lets_new_keys_through_uncharged_and_forgets_nobody),
+        cmocka_unit_test(allow_tells_a_new_key_how_much_of_up_to_it_may_use),
+        cmocka_unit_test(deny_grants_a_new_key_nothing_of_up_to),
         cmocka_unit_test(evict_forgets_one_for_each_and_counts_it),
         cmocka_unit_test(evict_forgets_the_least_indebted),
         cmocka_unit_test(what_is_as_good_as_new_is_replaced_silently),

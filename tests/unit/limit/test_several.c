@@ -216,19 +216,41 @@ static void hashed_keys_work_in_parts(void **state)
     weir_close(w);
 }
 
-/* A part whose table is full is no lost race: the others get their units back, nothing is spurious. */
-static void a_full_table_denies_all_without_being_called_a_race(void **state)
+static struct weir *full_table(int on_full)
 {
     struct weir_options o = unit_options(WEIR_TOKEN_BUCKET, 5, WEIR_HOUR);
     o.max_keys = 1;
-    o.on_full = WEIR_DENY_NEW;
-    struct weir *full = unit_open(&o);
-    struct weir *w = unit_limit(WEIR_TOKEN_BUCKET, 5, WEIR_HOUR);
+    o.on_full = on_full;
+    struct weir *w = unit_open(&o);
     for (int i = 0; i < 5000; i++) {
         char key[16];
         (void)snprintf(key, sizeof key, "fill %d", i);
-        (void)unit_check(full, key, 1, START);
+        (void)unit_check(w, key, 1, START);
     }
+    return w;
+}
+
+static void a_part_that_a_full_table_did_not_charge_is_told_whichever_part_binds(void **state)
+{
+    struct weir *full = full_table(WEIR_ALLOW_NEW);
+    struct weir *w = unit_limit(WEIR_TOKEN_BUCKET, 5, WEIR_HOUR);
+    struct weir_part p[2] = {part(w, "k", 2), part(full, "k", 1)};
+    struct weir_answer a;
+    assert_int_equal(weir_check_several_at(p, 2, START, &a), 0);
+    assert_int_equal(a.verdict, WEIR_ALLOW);
+    assert_int_equal(a.granted, 2);
+    assert_int_equal(a.limit, 0);
+    assert_int_equal(a.flags, WEIR_FLAG_FULL);
+    assert_int_equal(unit_peek(w, "k", 1, START).remaining, 3);
+    weir_close(full);
+    weir_close(w);
+}
+
+/* A part whose table is full is no lost race: the others get their units back, nothing is spurious. */
+static void a_full_table_denies_all_without_being_called_a_race(void **state)
+{
+    struct weir *full = full_table(WEIR_DENY_NEW);
+    struct weir *w = unit_limit(WEIR_TOKEN_BUCKET, 5, WEIR_HOUR);
     struct weir_part p[2] = {part(w, "k", 2), part(full, "k", 1)};
     struct weir_answer a = ask_all(p, 2, START);
     assert_int_equal(a.verdict, WEIR_DENY);
@@ -252,6 +274,7 @@ int main(void)
         cmocka_unit_test(as_many_keys_of_one_limiter_as_there_may_be_parts),
         cmocka_unit_test(a_blocked_part_denies_all),
         cmocka_unit_test(hashed_keys_work_in_parts),
+        cmocka_unit_test(a_part_that_a_full_table_did_not_charge_is_told_whichever_part_binds),
         cmocka_unit_test(a_full_table_denies_all_without_being_called_a_race),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,7 +54,7 @@ static uint64_t local_remaining(struct weir *w)
     return a.remaining;
 }
 
-static void local_limits_go_first_and_get_their_units_back(void **state)
+static struct weir *local_limit(uint64_t max_keys, int on_full)
 {
     struct weir_options o = WEIR_OPTIONS_INIT;
     struct weir *w;
@@ -62,7 +62,15 @@ static void local_limits_go_first_and_get_their_units_back(void **state)
     o.count = 5;
     o.period_ns = WEIR_HOUR;
     o.flags = WEIR_EXPLICIT_TIME;
+    o.max_keys = max_keys;
+    o.on_full = on_full;
     assert_int_equal(weir_open(&w, &o, NULL), 0);
+    return w;
+}
+
+static void local_limits_go_first_and_get_their_units_back(void **state)
+{
+    struct weir *w = local_limit(100, WEIR_EVICT);
     struct remote_part parts[] = {part(limit("a", 10, REMOTE_EXACT, REMOTE_FAIL_OPEN), "alice", 1),
                                   {.local = w, .key = TEXT("alice"), .cost = 2}};
     assert_int_equal(ask_parts(REMOTE_CHECK, parts, 2, 0, NOW), REMOTE_PENDING);
@@ -75,6 +83,37 @@ static void local_limits_go_first_and_get_their_units_back(void **state)
     assert_int_equal(t.answer.answer.verdict, WEIR_NEVER);
     assert_int_equal(t.answer.answer.limit, 1);
     assert_int_equal(fake.count, 0);
+    weir_close(w);
+}
+
+/* Fills a small table with other keys; `again` forgets them. */
+static void fill(struct weir *w, bool again)
+{
+    struct weir_answer a;
+    for (unsigned i = 0; i < 5000; i++) {
+        int e = again ? weir_reset(w, &i, sizeof i) : weir_check_at(w, &i, sizeof i, 1, NOW, &a);
+        assert_true(e >= 0);
+    }
+}
+
+static void a_full_local_limit_that_charged_nothing_says_so_and_gets_nothing_back(void **state)
+{
+    struct weir *w = local_limit(1, WEIR_ALLOW_NEW);
+    struct weir_answer a;
+    struct remote_part parts[] = {part(limit("a", 10, REMOTE_EXACT, REMOTE_FAIL_OPEN), "alice", 1),
+                                  {.local = w, .key = TEXT("alice"), .cost = 2}};
+    fill(w, false);
+    assert_int_equal(ask_parts(REMOTE_CHECK, parts, 2, 0, NOW), REMOTE_PENDING);
+    reply(0, WEIR_ALLOW, 1, 0, 0);
+    assert_int_equal(t.answer.answer.limit, 0);
+    assert_int_equal(t.answer.answer.flags, WEIR_FLAG_FULL);
+
+    assert_int_equal(ask_parts(REMOTE_CHECK, parts, 2, 0, NOW), REMOTE_PENDING);
+    fill(w, true);
+    assert_int_equal(weir_check_at(w, "alice", 5, 2, NOW, &a), 0); /* by somebody else */
+    reply(0, WEIR_DENY, 0, 5000, 0);
+    assert_int_equal(t.answer.answer.flags, 0);
+    assert_int_equal(local_remaining(w), 3);
     weir_close(w);
 }
 
@@ -109,6 +148,7 @@ int main(void)
         IN_CLUSTER(in_a_cluster_who_denies_gives_the_others_their_units_back),
         IN_CLUSTER(a_shard_keeps_limits_together_in_a_cluster),
         TEST(local_limits_go_first_and_get_their_units_back),
+        TEST(a_full_local_limit_that_charged_nothing_says_so_and_gets_nothing_back),
         TEST(mixed_modes_give_back_by_their_own_ways),
         TEST(the_end_answers_what_is_out),
     };
