@@ -128,6 +128,7 @@ struct limit_config {
     struct text group; /* len 0: none */
     uint64_t cost;     /* 0: the request's */
     struct text cost_attribute;
+    uint64_t max_blocks; /* 0: by max_keys */
     int on_full;
     int on_missing;
     int on_store_failure;

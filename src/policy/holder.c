@@ -43,8 +43,8 @@ static bool same_texts(const struct texts *a, const struct texts *b)
 static bool same_keys(const struct limit_config *a, const struct limit_config *b)
 {
     if (a->algorithm != b->algorithm || a->on_full != b->on_full || a->align != b->align ||
-        a->key_parts != b->key_parts || a->ipv4_prefix != b->ipv4_prefix ||
-        a->ipv6_prefix != b->ipv6_prefix) {
+        a->max_blocks != b->max_blocks || a->key_parts != b->key_parts ||
+        a->ipv4_prefix != b->ipv4_prefix || a->ipv6_prefix != b->ipv6_prefix) {
         return false;
     }
     for (size_t i = 0; i < a->key_parts; i++) {

@@ -166,6 +166,8 @@ static const struct field limit_fields[] = {
      field_name, LIMIT(group), NULL},
     {"max_keys", "a count of at least 1, such as 100k", "100k",
      "keys in use that are never forgotten", field_count, NUMBER(max_keys), NULL},
+    {"max_blocks", "a count of at least 1, such as 1k", "max_keys / 128, at least 64",
+     "keys that can be blocked at once", field_count, LIMIT(max_blocks), NULL},
     {"on_full", "evict, deny or allow", "evict",
      "what a new key gets when there is no room: another forgotten, a no, or a free pass",
      field_choice, LIMIT(on_full), limit_on_full_names},
@@ -266,6 +268,7 @@ void config_options(const struct limit_config *limit, const struct setting *sett
     options->count = setting->rate.count;
     options->period_ns = setting->rate.period_ns;
     options->max_keys = limit->key_parts > 0 ? setting->max_keys : 1;
+    options->max_blocks = limit->max_blocks;
     options->on_full = limit->on_full;
     options->align = limit->align;
     if (limit->algorithm == WEIR_TOKEN_BUCKET) {

@@ -354,6 +354,10 @@ static void show_sharing(const struct config *config, const struct limit_config 
 
 static void show_choices(const struct limit_config *limit, FILE *out)
 {
+    if (limit->max_blocks != 0) {
+        char text[QUANTITY_MAX];
+        (void)fprintf(out, "    max_blocks: %s\n", count_print(limit->max_blocks, text));
+    }
     (void)fprintf(out, "    on_full: %s\n", limit_on_full_names[limit->on_full]);
     (void)fprintf(out, "    on_missing: %s\n", limit_on_missing_names[limit->on_missing]);
     if (limit->algorithm == WEIR_FIXED_WINDOW) {

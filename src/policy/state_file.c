@@ -142,7 +142,8 @@ int state_limiter(struct state *state, struct weir_options *o, bool busy, struct
     file->draft = busy;
     if (busy) {
         warning(problems, (struct place){path, 0, 0},
-                "the limit's algorithm, period, max_keys, on_full or align has changed, or its "
+                "the limit's algorithm, period, max_keys, max_blocks, on_full or align has "
+                "changed, or its "
                 "count has outgrown it: its keys start afresh");
     } else if (lstat(path, &st) == 0) {
         return open_old(state, o, problems, file, limiter, error);
