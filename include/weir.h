@@ -27,7 +27,9 @@
  * processes may differ by up to a second: that admits nothing extra. A call
  * with an older time never moves a state back. After a larger step back, a key
  * that was ahead of the new time is denied for at most its time to full, debt
- * included, and gains at most one extra burst. A limiter's time line begins a
+ * included, and gains at most one extra burst: the first call that meets its state
+ * (a check or peek of the key, a new key that looks for a place, a sweep) pulls it
+ * down to the most that it could be now; a log is forgotten. A limiter's time line begins a
  * day before it was made (with WEIR_EXPLICIT_TIME, at 0) and lasts decades, for
  * buckets above 400,000 per second at least 3.4 years; outside it is WEIR_ETIME.
  *
@@ -159,13 +161,15 @@ enum weir_memory {
 };
 
 /*
- * What happens to a new key when its places in the table are all taken by keys
- * that are in use. A key that is as good as new is always replaced silently.
+ * What happens to a new key when its eight places in the table are all taken by
+ * keys that are in use. A key that is as good as new is always replaced silently.
  */
 enum weir_on_full {
-    WEIR_EVICT = 0,    /* the least indebted of the candidates is forgotten, and counted */
-    WEIR_DENY_NEW = 1, /* DENY with WEIR_FLAG_FULL; nobody is forgotten */
-    WEIR_ALLOW_NEW = 2 /* ALLOW with WEIR_FLAG_FULL, not charged; nobody is forgotten */
+    WEIR_EVICT = 0,    /* the new key enters; of the eight, the one that has taken the smallest
+                          share of its quota is forgotten, and counted. Of equal shares the one
+                          that is as good as new first; with weir_throttle() time alone counts */
+    WEIR_DENY_NEW = 1, /* DENY with WEIR_FLAG_FULL; no key is forgotten */
+    WEIR_ALLOW_NEW = 2 /* ALLOW with WEIR_FLAG_FULL, not charged; no key is forgotten */
 };
 
 enum weir_hash {
@@ -343,8 +347,9 @@ struct weir_key {
 /* struct weir_question.mode */
 enum weir_mode {
     WEIR_CHECK = 0, /* take all of cost or nothing */
-    WEIR_PEEK = 1,  /* what would CHECK say; cost may be 0; changes nothing, granted is 0. Does not
-                       foresee whether a full table would have room for a new key */
+    WEIR_PEEK = 1,  /* what would CHECK say; cost may be 0; granted is 0. Changes nothing, except a
+                       state from a far future (see TIME). Does not foresee whether a full table
+                       would have room for a new key */
     WEIR_UP_TO = 2  /* take as much of cost as there is; DENY only if there is none */
 };
 
@@ -364,7 +369,8 @@ struct weir_question {
 
 /*
  * May this key take `cost` units now? Takes them if so. A denied call changes
- * nothing. The short form reads the limiter's clock.
+ * nothing, except a state from a far future (see TIME). The short form reads the
+ * limiter's clock.
  *
  * 0; WEIR_EINVAL (NULL; the short form with WEIR_EXPLICIT_TIME), WEIR_EKEY, WEIR_ECOST, WEIR_ETIME.
  */
@@ -564,8 +570,8 @@ WEIR_API int weir_stats_read(struct weir *w, struct weir_stats *stats);
 
 /*
  * Visits up to `lines` lines of four slots (the whole table has stats.capacity / 4)
- * and frees those whose key is as good as new. Never needed for correctness: new
- * keys reuse such slots anyway. Call it now and then if `keys` should follow the
+ * and frees those whose key is as good as new; states from a far future are pulled
+ * down (see TIME). Never needed for correctness: new keys reuse such slots anyway. Call it now and then if `keys` should follow the
  * live ones. Returns the slots freed, or a WEIR_E...
  */
 WEIR_API int64_t weir_sweep(struct weir *w, uint64_t lines);

@@ -28,3 +28,11 @@ const struct algo_ops *algo_by_name(const char *name)
     }
     return NULL;
 }
+
+uint64_t algo_pull(const struct algo_ops *ops, const struct algo_params *p, uint64_t word,
+                   const uint64_t *record, uint64_t now)
+{
+    struct algo_ask nothing = {now, 0, 0};
+    struct algo_step step = ops->decide(p, word, record, &nothing);
+    return step.pulled ? step.word : word;
+}

@@ -11,7 +11,7 @@
  * another thread's or process's clock: the state stands, and the caller decides
  * as if its own time were that later one. Further ahead, a clock has been set
  * back: the state is pulled down to the most that it could legitimately be now
- * (`pulled`), so that nobody is locked out for longer than the time to full.
+ * (`pulled`), so that no key is locked out for longer than the time to full.
  */
 #ifndef WEIR_ALGO_ALGO_H
 #define WEIR_ALGO_ALGO_H
@@ -21,6 +21,9 @@
 #include <stdint.h>
 
 #include <weir.h>
+
+#include "base/debt.h"
+#include "base/maths.h"
 
 #define ALGO_SLACK_NS UINT64_C(1000000000)
 
@@ -63,13 +66,13 @@ struct algo_params {
 struct algo_step {
     uint64_t word; /* the state afterwards */
     int verdict;
-    bool pulled; /* the state was from a far future: write the word even on DENY */
+    bool pulled; /* the state was from a far future; `word` begins with what it is pulled down to */
 };
 
 /* A question, as the algorithms see it. */
 struct algo_ask {
     uint64_t now;  /* ns since the epoch, at most max_time */
-    uint64_t cost; /* at least 1, except in describe() */
+    uint64_t cost; /* 0 only to look, at least 1 to take */
     uint64_t wait; /* the longest delay that the caller accepts, in ns */
 };
 
@@ -112,9 +115,13 @@ struct algo_ops {
     uint64_t (*refund)(const struct algo_params *p, uint64_t word, uint64_t *record,
                        const struct algo_ask *ask, uint64_t charged_at);
 
-    /* How long until the state is as good as fresh, in ns: 0 now. This is a key's debt. */
-    uint64_t (*fresh_in)(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                         uint64_t now);
+    /*
+     * Fills *debt with what the state owes. Whether it is from a far future, `now` says, as in decide(). The rest
+     * is judged by the slowest clock that is allowed, algo_late(now): a key that is fresh to one
+     * thread must not still bind another.
+     */
+    void (*owes)(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t now,
+                 struct debt *debt);
 
     /*
      * The time under which the units just taken were counted: `now`, or later if
@@ -136,6 +143,15 @@ struct algo_ops {
 /* NULL if there is no such algorithm. */
 const struct algo_ops *algo_by_id(int id);
 const struct algo_ops *algo_by_name(const char *name);
+
+static inline uint64_t algo_late(uint64_t now)
+{
+    return sub_floor0(now, ALGO_SLACK_NS);
+}
+
+/* Returns the word, or what it is pulled down to if it is from a far future. */
+uint64_t algo_pull(const struct algo_ops *ops, const struct algo_params *p, uint64_t word,
+                   const uint64_t *record, uint64_t now);
 
 /* Bytes of the record beside the word; 0 for all but sliding_log. */
 static inline uint64_t algo_record_bytes(const struct algo_params *p)

@@ -102,13 +102,15 @@ uint64_t bucket_refund(const struct algo_params *p, uint64_t word, uint64_t *rec
     return ask->cost > lead / p->step ? now : base - ask->cost * p->step;
 }
 
-uint64_t bucket_fresh_in(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                         uint64_t now)
+void bucket_owes(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t now,
+                 struct debt *debt)
 {
     bool pulled;
-    uint64_t units = bucket_now(p, now);
+    uint64_t base = bucket_base(p, word, bucket_now(p, now), &pulled);
     (void)record;
-    return shift_up(bucket_base(p, word, units, &pulled) - units, p->shift);
+    word = pulled ? base : word;
+    uint64_t lead = sub_floor0(word, bucket_now(p, algo_late(now)));
+    *debt = (struct debt){lead, shift_up(lead, p->shift), word};
 }
 
 uint64_t bucket_stamp(const struct algo_params *p, uint64_t word, const uint64_t *record,

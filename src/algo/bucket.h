@@ -30,8 +30,8 @@ uint64_t bucket_charge(const struct algo_params *p, uint64_t word, const uint64_
                        const struct algo_ask *ask, uint64_t *charged);
 uint64_t bucket_refund(const struct algo_params *p, uint64_t word, uint64_t *record,
                        const struct algo_ask *ask, uint64_t charged_at);
-uint64_t bucket_fresh_in(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                         uint64_t now);
+void bucket_owes(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t now,
+                 struct debt *debt);
 uint64_t bucket_stamp(const struct algo_params *p, uint64_t word, const uint64_t *record,
                       uint64_t now);
 

@@ -27,18 +27,21 @@ static uint64_t pack(const struct algo_params *p, struct window w)
     return w.index << p->count_bits | w.count;
 }
 
-/* The window that a call at `now` is counted in. */
-static struct window as_of(const struct algo_params *p, uint64_t word, uint64_t now, bool *pulled)
+/* The state's window, or the one of `now` if the state's is over. */
+static struct window at_least(const struct algo_params *p, uint64_t word, uint64_t now)
 {
     struct window w = unpack(p, word);
     uint64_t index = window_index(p, now);
-    *pulled = false;
-    if (w.index < index) {
-        return (struct window){index, 0};
-    }
-    if (w.index > index && window_start(p, w.index) > now + ALGO_SLACK_NS) {
-        *pulled = true;
-        return (struct window){index, w.count};
+    return w.index < index ? (struct window){index, 0} : w;
+}
+
+/* The window that a call at `now` is counted in. */
+static struct window as_of(const struct algo_params *p, uint64_t word, uint64_t now, bool *pulled)
+{
+    struct window w = at_least(p, word, now);
+    *pulled = window_start(p, w.index) > now + ALGO_SLACK_NS;
+    if (*pulled) {
+        w.index = window_index(p, now);
     }
     return w;
 }
@@ -100,14 +103,19 @@ static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *rec
     return pack(p, w);
 }
 
-static uint64_t fresh_in(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                         uint64_t now)
+static void owes(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t now,
+                 struct debt *debt)
 {
-    bool pulled;
-    struct window w = as_of(p, word, now, &pulled);
+    uint64_t late = algo_late(now);
+    struct window w = at_least(p, word, late);
     (void)record;
-    /* An empty window ahead of `now` still keeps laggards out of the one before it. */
-    return sub_floor0(window_start(p, w.index + (w.count != 0)), now);
+    if (window_start(p, w.index) > now + ALGO_SLACK_NS) {
+        w.index = window_index(p, now);
+        word = pack(p, w);
+    }
+    /* An empty window ahead still keeps laggards out of the one before it. */
+    uint64_t fresh_at = window_start(p, w.index + (w.count != 0));
+    *debt = (struct debt){w.count, sub_floor0(fresh_at, late), word};
 }
 
 static uint64_t stamp(const struct algo_params *p, uint64_t word, const uint64_t *record,
@@ -125,6 +133,6 @@ const struct algo_ops algo_fixed_window = {
     .describe = describe,
     .charge = charge,
     .refund = refund,
-    .fresh_in = fresh_in,
+    .owes = owes,
     .stamp = stamp,
 };

@@ -214,12 +214,21 @@ static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *rec
     return word;
 }
 
-static uint64_t fresh_in(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                         uint64_t now)
+static void owes(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t now,
+                 struct debt *debt)
 {
-    /* A future log too is in debt: only calls on its own key may forget it, never a stranger's. */
+    struct view v = {word, algo_late(now), false};
     uint64_t newest;
-    return admitted(p, word, record, 1, &newest) ? sub_floor0(newest + p->spec.period_ns, now) : 0;
+    *debt = (struct debt){0, 0, word};
+    if (!admitted(p, word, record, 1, &newest)) {
+        return;
+    }
+    if (newest > now + ALGO_SLACK_NS) {
+        debt->word = 0;
+        return;
+    }
+    debt->fresh_in = sub_floor0(newest + p->spec.period_ns, v.now);
+    debt->owed = debt->fresh_in != 0 ? count_live(p, v, record) : 0;
 }
 
 static uint64_t stamp(const struct algo_params *p, uint64_t word, const uint64_t *record,
@@ -237,7 +246,7 @@ const struct algo_ops algo_sliding_log = {
     .describe = describe,
     .charge = charge,
     .refund = refund,
-    .fresh_in = fresh_in,
+    .owes = owes,
     .stamp = stamp,
     .note = note,
 };

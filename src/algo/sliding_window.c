@@ -39,21 +39,24 @@ static uint64_t pack(const struct algo_params *p, struct windows w)
     return w.index << 2 * p->count_bits | w.current << p->count_bits | w.previous;
 }
 
-/* The windows that a call at `now` is counted in. */
-static struct windows as_of(const struct algo_params *p, uint64_t word, uint64_t now, bool *pulled)
+/* The state's windows, or those of `now` if the state's current one is over. */
+static struct windows at_least(const struct algo_params *p, uint64_t word, uint64_t now)
 {
     struct windows w = unpack(p, word);
     uint64_t index = window_index(p, now);
-    *pulled = false;
-    if (w.index + 1 < index) {
-        return (struct windows){index, 0, 0};
+    if (w.index < index) {
+        return (struct windows){index, 0, w.index + 1 == index ? w.current : 0};
     }
-    if (w.index + 1 == index) {
-        return (struct windows){index, 0, w.current};
-    }
-    if (w.index > index && window_start(p, w.index) > now + ALGO_SLACK_NS) {
-        *pulled = true;
-        w.index = index;
+    return w;
+}
+
+/* The windows that a call at `now` is counted in. */
+static struct windows as_of(const struct algo_params *p, uint64_t word, uint64_t now, bool *pulled)
+{
+    struct windows w = at_least(p, word, now);
+    *pulled = window_start(p, w.index) > now + ALGO_SLACK_NS;
+    if (*pulled) {
+        w.index = window_index(p, now);
     }
     return w;
 }
@@ -170,12 +173,21 @@ static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *rec
     return pack(p, w);
 }
 
-static uint64_t fresh_in(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                         uint64_t now)
+static void owes(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t now,
+                 struct debt *debt)
 {
-    bool pulled;
+    uint64_t late = algo_late(now);
+    struct windows w = at_least(p, word, late);
     (void)record;
-    return empty_after(p, as_of(p, word, now, &pulled), now);
+    if (window_start(p, w.index) > now + ALGO_SLACK_NS) {
+        w.index = window_index(p, now);
+        word = pack(p, w);
+    }
+    u128 estimate =
+        mul_wide(w.current, p->spec.period_ns) + mul_wide(w.previous, weight(p, w, late));
+    /* Empty windows ahead still keep laggards out of the one before them. */
+    uint64_t ahead = sub_floor0(window_start(p, w.index), late);
+    *debt = (struct debt){estimate, max_u64(ahead, empty_after(p, w, late)), word};
 }
 
 static uint64_t stamp(const struct algo_params *p, uint64_t word, const uint64_t *record,
@@ -193,6 +205,6 @@ const struct algo_ops algo_sliding_window = {
     .describe = describe,
     .charge = charge,
     .refund = refund,
-    .fresh_in = fresh_in,
+    .owes = owes,
     .stamp = stamp,
 };

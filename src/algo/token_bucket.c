@@ -29,6 +29,6 @@ const struct algo_ops algo_token_bucket = {
     .describe = describe,
     .charge = bucket_charge,
     .refund = bucket_refund,
-    .fresh_in = bucket_fresh_in,
+    .owes = bucket_owes,
     .stamp = bucket_stamp,
 };

@@ -58,10 +58,7 @@ struct claim limiter_claim(struct weir *w, const struct asked *q, uint64_t word,
 {
     bool evict = q->params->spec.on_full == WEIR_EVICT;
     unsigned how = (evict ? CLAIM_EVICT : 0) | (patience->left == 0 ? CLAIM_HASTY : 0);
-    /* Freshness is judged by the slowest clock that is allowed: what one thread sees as fresh must
-       not still bind another. */
-    uint64_t now = sub_floor0(q->now, ALGO_SLACK_NS);
-    struct claim claim = table_claim(&w->table, q->key, word, now, how);
+    struct claim claim = table_claim(&w->table, q->key, word, q->now, how);
     limiter_count_claim(w, &claim);
     claim.contended = claim.contended && patience->left != 0;
     patience->in_way = claim.in_way;
@@ -108,12 +105,26 @@ static inline void finish(const struct weir *w, const struct algo_params *p, uin
     fill_answer(w, p, word, record, ask, verdict, granted, d->answer);
 }
 
+void limiter_pull(struct weir *w, const struct asked *q, struct pair *slot, struct pair seen)
+{
+    uint64_t *record = table_record(&w->table, slot);
+    uint64_t word = algo_pull(w->ops, q->params, seen.word, record, q->ask.now);
+    if (word != seen.word) {
+        (void)pair_cas(slot, seen, (struct pair){seen.tag, word});
+    }
+}
+
 /*
  * Decides on a slot that held the key and `word` a moment ago. False: it has
  * changed, look again. Narrow: with or without the stripe (G1). Wide: under it.
  *
- * The word was read by itself, which is quicker than reading the pair. Whoever
- * takes is checked by the swap of the pair; whoever does not checks the pair.
+ * A state from a far future is pulled down by a swap of its own, whatever the
+ * verdict: a retry that was computed from the pulled state comes true only if
+ * that state stays. It also keeps a log from noting units in places that the
+ * forgotten ones still use.
+ *
+ * The word was read by itself, which is quicker than reading the pair. The swap of
+ * the pair checks a call that takes; a call that does not take compares the pair.
  */
 static bool decide_slot(struct weir *w, struct pair *slot, uint64_t word, uint64_t *record,
                         const struct pending *d)
@@ -122,26 +133,19 @@ static bool decide_slot(struct weir *w, struct pair *slot, uint64_t word, uint64
     const struct algo_params *p = q->params;
     struct pair seen = {q->key.tag, word};
     struct algo_step step = w->ops->decide(p, seen.word, record, &q->ask);
-    bool allow = step.verdict == WEIR_ALLOW;
-    bool take = allow && q->mode < WEIR_PEEK;
-    bool pull = step.pulled && !allow && q->mode != WEIR_PEEK;
-    if (record != NULL && step.pulled && q->mode != WEIR_PEEK) {
-        /* Forget it by a store of its own, before anything is noted in places that it still uses. */
-        (void)pair_cas(slot, seen, (struct pair){seen.tag, 0});
+    bool take = step.verdict == WEIR_ALLOW && q->mode != WEIR_PEEK;
+    struct pair next = {seen.tag, take ? step.word : seen.word};
+    if (step.pulled) {
+        limiter_pull(w, q, slot, seen);
         return false;
     }
     if (record != NULL && take) {
         w->ops->note(p, seen.word, record, q->ask.now, q->ask.cost);
     }
-    if (take || pull) {
-        if (!pair_cas(slot, seen, (struct pair){seen.tag, step.word})) {
-            return false;
-        }
-    } else if (!pair_is(slot, seen)) {
+    if (take ? !pair_cas(slot, seen, next) : !pair_is(slot, seen)) {
         return false;
     }
-    word = allow && !take ? seen.word : step.word;
-    finish(w, p, word, record, &q->ask, step.verdict, take ? q->ask.cost : 0, d);
+    finish(w, p, next.word, record, &q->ask, step.verdict, take ? q->ask.cost : 0, d);
     return true;
 }
 
@@ -156,7 +160,7 @@ static bool decide_absent(struct weir *w, const struct pending *d, struct patien
     const struct algo_params *p = q->params;
     bool wide = w->table.record_bytes != 0;
     struct algo_step step = w->ops->decide(p, 0, NULL, &q->ask);
-    if (step.verdict != WEIR_ALLOW || q->mode >= WEIR_PEEK) {
+    if (step.verdict != WEIR_ALLOW || q->mode == WEIR_PEEK) {
         finish(w, p, 0, NULL, &q->ask, step.verdict, 0, d);
         return true;
     }
@@ -273,9 +277,9 @@ void limiter_decide(struct weir *w, const struct asked *q, struct weir_answer *a
     limiter_decide_at(w, q, table_find(&w->table, q->key), answer, stamp);
 }
 
-void limiter_look(struct weir *w, const struct asked *q, int mode, struct weir_answer *answer)
+void limiter_peek(struct weir *w, const struct asked *q, struct weir_answer *answer)
 {
     struct asked look = *q;
-    look.mode = mode;
+    look.mode = WEIR_PEEK;
     limiter_decide(w, &look, answer, NULL);
 }

@@ -53,13 +53,6 @@ struct weir {
     struct region *region;
 };
 
-/*
- * A mode beside those of enum weir_mode: tells what CHECK would be told, and
- * takes nothing, but stores a state that was pulled down from a far future, as
- * a denied CHECK does. For several limits, whose denied calls only look.
- */
-#define MODE_PROBE (WEIR_UP_TO + 1)
-
 /* A question after validation: all that the decision needs. */
 struct asked {
     const struct algo_params *params; /* stays the same until the call returns */
@@ -88,7 +81,7 @@ static inline const struct algo_params *params_now(const struct weir *w, struct 
     unsigned slot = thread_slot();
     const struct per_thread *own = &w->threads[slot];
     if (__builtin_expect(slot < THREAD_OWN && own->version == load_acquire(&w->head->version), 1)) {
-        return &own->params; /* the acquire pairs with params_publish() */
+        return &own->params; /* the acquire pairs with spec_publish() */
     }
     return params_renew(w, place);
 }
@@ -186,8 +179,14 @@ void asked_from(const struct weir *w, const struct weir_question *ask, uint64_t 
 void limiter_decide(struct weir *w, const struct asked *q, struct weir_answer *answer,
                     uint64_t *stamp);
 
-/* What a CHECK would be told; mode WEIR_PEEK or MODE_PROBE. Counts nothing. */
-void limiter_look(struct weir *w, const struct asked *q, int mode, struct weir_answer *answer);
+/* Fills *answer with what a CHECK would be told. Counts nothing. */
+void limiter_peek(struct weir *w, const struct asked *q, struct weir_answer *answer);
+
+/*
+ * Stores what the key's state, read as `seen`, is pulled down to if it is from a
+ * far future. In wide tables under the key's stripe.
+ */
+void limiter_pull(struct weir *w, const struct asked *q, struct pair *slot, struct pair seen);
 
 /* Decides like limiter_decide(), beginning with a slot in which the key was seen (or NULL). */
 void limiter_decide_at(struct weir *w, const struct asked *q, struct pair *slot,

@@ -177,20 +177,20 @@ static const struct algo_params *params_here(const struct weir *w, struct params
     return slot < THREAD_OWN ? &w->threads[slot].params : params_renew(w, place);
 }
 
-static uint64_t fresh_in(const void *arg, uint64_t tag, uint64_t word, const uint64_t *record,
-                         uint64_t now)
+/* Fills *debt with what a slot's owner owes. */
+static void debt_of(const void *arg, uint64_t tag, uint64_t word, const uint64_t *record,
+                    uint64_t now, struct debt *debt)
 {
     const struct weir *w = arg;
     struct params_place place;
-    return w->ops->fresh_in(params_here(w, &place), word, record, key_time(w, tag, now));
+    w->ops->owes(params_here(w, &place), word, record, key_time(w, tag, now), debt);
 }
 
 static void attach(struct weir *w, struct region *r)
 {
     w->head = r->head;
     w->epoch_ns = r->head->fixed.epoch_ns;
-    table_attach(&w->table, &r->head->fixed.shape, r->body, &r->head->counts, r->owner, fresh_in,
-                 w);
+    table_attach(&w->table, &r->head->fixed.shape, r->body, &r->head->counts, r->owner, debt_of, w);
 }
 
 /* What the hooks know. */

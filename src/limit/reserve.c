@@ -69,7 +69,7 @@ static int settle(struct weir *w, const struct handle *h, uint64_t actual, uint6
     }
     if (e == 0 && answer != NULL) {
         q.ask.cost = 1;
-        limiter_look(w, &q, WEIR_PEEK, answer);
+        limiter_peek(w, &q, answer);
         answer->granted = extra;
     }
     return e;

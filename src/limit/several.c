@@ -142,12 +142,11 @@ int weir_check_several_at(const struct weir_part *parts, size_t n, uint64_t now_
     if (e != 0) {
         return e;
     }
-    int mode = parts[0].ask.mode == WEIR_PEEK ? WEIR_PEEK : MODE_PROBE;
     for (size_t i = 0; i < n; i++) {
-        limiter_look(p[i].w, &p[i].q, mode, &p[i].answer);
+        limiter_peek(p[i].w, &p[i].q, &p[i].answer);
     }
     const struct part *worst = binding(p, n);
-    if (mode == WEIR_PEEK) {
+    if (parts[0].ask.mode == WEIR_PEEK) {
         give_answer(worst, answer);
         if (answer->verdict == WEIR_ALLOW) {
             give_all(p, n, answer);

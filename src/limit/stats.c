@@ -76,9 +76,7 @@ int64_t weir_sweep_at(struct weir *w, uint64_t lines, uint64_t now_ns)
     if (!limiter_knows(w, params_now(w, &place), now_ns)) {
         return WEIR_ETIME;
     }
-    uint64_t now = sub_floor0(limiter_line(w, now_ns), ALGO_SLACK_NS);
-    uint64_t freed = table_sweep(&w->table, lines, now);
-    return (int64_t)freed;
+    return (int64_t)table_sweep(&w->table, lines, limiter_line(w, now_ns));
 }
 
 int64_t weir_sweep(struct weir *w, uint64_t lines)

@@ -33,24 +33,14 @@ static bool charge_narrow(struct weir *w, const struct asked *q, struct pair *sl
     return pair_cas(slot, seen, (struct pair){seen.tag, word});
 }
 
-/* A log of a far future becomes a fresh one before anything is noted in places that it uses. */
-static void forget_future(struct weir *w, const struct asked *q, struct pair *slot,
-                          const uint64_t *record)
-{
-    struct pair seen = pair_load(slot);
-    struct algo_ask one = {q->ask.now, 1, 0}; /* a cost that can never fit would hide the pull */
-    if (w->ops->decide(q->params, seen.word, record, &one).pulled) {
-        (void)pair_cas(slot, seen, (struct pair){seen.tag, 0});
-    }
-}
-
 /* Unit by unit: each is noted beside the log and then made part of it. */
 static bool charge_wide(struct weir *w, const struct asked *q, struct pair *slot, uint64_t *charged)
 {
     const struct algo_params *p = q->params;
     uint64_t *record = table_record(&w->table, slot);
     uint64_t units = min_u64(q->ask.cost, p->quota);
-    forget_future(w, q, slot, record);
+    /* A log of a far future is forgotten before anything is noted in places that it uses. */
+    limiter_pull(w, q, slot, pair_load(slot));
     for (*charged = 0; *charged < units; (*charged)++) {
         struct pair seen = pair_load(slot);
         uint64_t one;
@@ -115,7 +105,7 @@ static void peek_one(struct weir *w, struct asked *q, uint64_t granted, struct w
 {
     if (answer != NULL) {
         q->ask.cost = 1;
-        limiter_look(w, q, WEIR_PEEK, answer);
+        limiter_peek(w, q, answer);
         answer->granted = granted;
     }
 }

@@ -14,7 +14,7 @@
 struct pick {
     struct pair *slot;
     struct pair seen;
-    uint64_t fresh_in; /* how far the owner is from fresh; UINT64_MAX: nothing to pick */
+    struct debt debt;
 };
 
 static struct pair *take_empty(const struct table *t, struct line *line, struct pair next)
@@ -44,16 +44,32 @@ static void repair_dead(const struct table *t, const struct pair *slot, uint64_t
     }
 }
 
-/* Under the owner's stripe in wide tables: their records may not be read otherwise (G6). */
-static void ask_fresh(const struct table *t, struct pick *pick, uint64_t now)
+/*
+ * Finds out what the owner owes, and pulls its state down if that is from a far
+ * future. False: the state has changed. In wide tables the caller holds the
+ * owner's stripe, which guards the record (G6).
+ */
+static bool ask_debt(const struct table *t, struct pick *pick, uint64_t now)
 {
-    pick->fresh_in = t->fresh_in(t->fresh_arg, pick->seen.tag, pick->seen.word,
-                                 table_record(t, pick->slot), now);
+    struct pair seen = pick->seen;
+    t->debt_of(t->debt_arg, seen.tag, seen.word, table_record(t, pick->slot), now, &pick->debt);
+    if (pick->debt.word == seen.word) {
+        return true;
+    }
+    /* A clock was set back. The next search must not be left out: it pulls down all it meets. */
+    store_relaxed(&t->counts->search_pause, 0);
+    pick->seen.word = pick->debt.word;
+    return pair_cas(pick->slot, seen, pick->seen);
+}
+
+static bool owes_less(const struct debt *a, const struct debt *b)
+{
+    return a->owed != b->owed ? a->owed < b->owed : a->fresh_in < b->fresh_in;
 }
 
 /*
- * Finds out how far the slot's owner is from fresh. False: there is nobody, or
- * somebody is in the way.
+ * Finds out what the slot's owner owes. False: the slot is empty, its owner has
+ * just changed, or another thread is in the way.
  */
 static bool appraise(const struct table *t, struct pair *slot, uint64_t now, uint64_t held_tag,
                      struct pick *pick)
@@ -69,27 +85,26 @@ static bool appraise(const struct table *t, struct pair *slot, uint64_t now, uin
         return false;
     }
     if (t->record_bytes == 0) {
-        ask_fresh(t, pick, now);
-        return true;
+        return ask_debt(t, pick, now);
     }
     if (!table_enter_try(t, tag, held_tag)) {
         return false;
     }
     table_repair(t, tag, line_of(t, slot));
     pick->seen = pair_load(slot); /* the owner may have changed before we had its stripe */
-    bool same = pick->seen.tag == tag;
-    if (same) {
-        ask_fresh(t, pick, now);
-    }
+    bool done = pick->seen.tag == tag && ask_debt(t, pick, now);
     table_leave(t, tag, held_tag);
-    return same;
+    return done;
 }
 
-/* The candidate nearest to fresh. Notes when the first of all will be. */
+/*
+ * Returns the candidate that owes least; one that is fresh owes less than any other.
+ * Notes when the first of all will be fresh.
+ */
 static struct pick pick_victim(const struct table *t, struct table_key key, uint64_t now,
                                struct claim *claim)
 {
-    struct pick best = {NULL, {0, 0}, UINT64_MAX};
+    struct pick best = {.slot = NULL};
     uint64_t lines[2] = {key.line, table_other_line(t, key.line, key.tag)};
     claim->full_for = UINT64_MAX;
     claim->contended = false;
@@ -101,8 +116,8 @@ static struct pick pick_victim(const struct table *t, struct table_key key, uint
             claim->in_way = p.seen.tag;
             continue;
         }
-        claim->full_for = min_u64(claim->full_for, p.fresh_in);
-        if (best.slot == NULL || p.fresh_in < best.fresh_in) {
+        claim->full_for = min_u64(claim->full_for, p.debt.fresh_in);
+        if (best.slot == NULL || owes_less(&p.debt, &best.debt)) {
             best = p;
         }
     }
@@ -113,7 +128,7 @@ static struct pick pick_victim(const struct table *t, struct table_key key, uint
  * One swap from the old owner to `next`: a kill leaves either the one or the
  * other. A narrow word names its time, so an owner that has come back since it
  * was appraised does not look the same. A log's word is a mere count: there the
- * owner is appraised again under its stripe.
+ * owner is appraised again under its stripe, and must not owe more.
  */
 static bool swap_out(const struct table *t, const struct pick *pick, struct pair next, uint64_t now,
                      uint64_t held_tag)
@@ -126,10 +141,8 @@ static bool swap_out(const struct table *t, const struct pick *pick, struct pair
         return false;
     }
     bool done = pair_is(pick->slot, pick->seen);
-    if (done) {
-        ask_fresh(t, &again, now);
-        done = again.fresh_in == pick->fresh_in && pair_cas(pick->slot, pick->seen, next);
-    }
+    done = done && ask_debt(t, &again, now) && !owes_less(&pick->debt, &again.debt) &&
+           pair_cas(pick->slot, again.seen, next);
     table_leave(t, pick->seen.tag, held_tag);
     return done;
 }
@@ -137,7 +150,7 @@ static bool swap_out(const struct table *t, const struct pick *pick, struct pair
 bool table_reclaim(const struct table *t, struct pair *slot, uint64_t now, uint64_t held_tag)
 {
     struct pick p;
-    if (!appraise(t, slot, now, held_tag, &p) || p.fresh_in != 0) {
+    if (!appraise(t, slot, now, held_tag, &p) || p.debt.fresh_in != 0) {
         return false;
     }
     (void)fetch_sub(&t->counts->keys, 1); /* first: see table_remove() */
@@ -205,7 +218,7 @@ struct claim table_claim(const struct table *t, struct table_key key, uint64_t w
             return c;
         }
         struct pick victim = pick_victim(t, key, now, &c);
-        bool fresh = victim.fresh_in == 0;
+        bool fresh = victim.slot != NULL && victim.debt.fresh_in == 0;
         if (!fresh && (make_room(t, key, now, &c) || should_wait(&c, how))) {
             continue;
         }

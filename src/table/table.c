@@ -45,8 +45,8 @@ uint64_t table_bytes(const struct table_shape *shape)
 }
 
 void table_attach(struct table *t, const struct table_shape *shape, void *memory,
-                  struct table_counts *counts, struct lock_owner *owner, table_fresh_fn fresh_in,
-                  const void *fresh_arg)
+                  struct table_counts *counts, struct lock_owner *owner, table_debt_fn debt_of,
+                  const void *debt_arg)
 {
     unsigned char *p = memory;
     t->lines = (struct line *)(void *)p;
@@ -64,8 +64,8 @@ void table_attach(struct table *t, const struct table_shape *shape, void *memory
     t->counts = counts;
     t->owner = owner;
     t->max_keys = shape->max_keys;
-    t->fresh_in = fresh_in;
-    t->fresh_arg = fresh_arg;
+    t->debt_of = debt_of;
+    t->debt_arg = debt_arg;
     t->far = shape->lines * sizeof(struct line) > CACHE_BYTES;
 }
 

@@ -22,7 +22,8 @@
  *   G1. Any thread, without a lock, may change the word of a slot that holds r
  *       unmarked, by a compare-and-swap of tag and word together. A slot that
  *       changed hands is therefore never charged for its former owner. (Wide
- *       tables, whose keys have records, change words only under r's stripe.)
+ *       tables, whose keys have records, change words only under r's stripe.) Calls
+ *       on r do so, and claims and sweeps that pull r down from a far future.
  *   G2. r appears, and is moved, only under the lock of r's stripe. A miss counts
  *       only under that lock; so a key never exists twice.
  *   G3. r disappears under r's stripe lock, or, in narrow tables, by one
@@ -46,6 +47,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/debt.h"
 #include "base/hash.h"
 #include "base/lock.h"
 #include "base/pair.h"
@@ -81,12 +83,9 @@ struct table_shape {
     uint64_t block_lines;
 };
 
-/*
- * How far a state is from fresh, in ns; the table asks this of slots whose
- * owner it considers replacing.
- */
-typedef uint64_t (*table_fresh_fn)(const void *arg, uint64_t tag, uint64_t word,
-                                   const uint64_t *record, uint64_t now);
+/* Fills *debt with what a slot's owner owes at the caller's time. */
+typedef void (*table_debt_fn)(const void *arg, uint64_t tag, uint64_t word, const uint64_t *record,
+                              uint64_t now, struct debt *debt);
 
 /* A table as one process sees it. Made by table_attach(); read-only afterwards. */
 struct table {
@@ -101,8 +100,8 @@ struct table {
     struct lock_owner *owner;
     struct blocks blocks;
     uint64_t max_keys;
-    table_fresh_fn fresh_in;
-    const void *fresh_arg;
+    table_debt_fn debt_of;
+    const void *debt_arg;
     bool far; /* larger than a core's cache: fetching a line ahead pays */
 };
 
@@ -121,8 +120,8 @@ uint64_t table_keys(const struct table *t);
 
 /* Lays the table over memory of table_bytes(), aligned to 64. Touches nothing. Zeroed memory is an empty table. */
 void table_attach(struct table *t, const struct table_shape *shape, void *memory,
-                  struct table_counts *counts, struct lock_owner *owner, table_fresh_fn fresh_in,
-                  const void *fresh_arg);
+                  struct table_counts *counts, struct lock_owner *owner, table_debt_fn debt_of,
+                  const void *debt_arg);
 
 /* Frees all locks. Nobody else may be using the table. */
 void table_init_locks(const struct table *t);
@@ -259,10 +258,10 @@ struct claim {
 
 /*
  * Puts an absent key into the table with `word`. Call under the key's stripe
- * lock, after table_find_locked() said NULL. `how`: CLAIM_EVICT, forget the least
- * indebted candidate rather than fail; CLAIM_HASTY, do not wait any longer for
- * others who are in the way, who may be stopped for good. `now` judges freshness;
- * pass it less the clocks' slack. In wide tables the record of the slot is the
+ * lock, after table_find_locked() said NULL. `how`: CLAIM_EVICT, forget the
+ * candidate that owes least rather than fail; CLAIM_HASTY, do not wait any longer
+ * for others who are in the way, who may be stopped for good. Candidates that are
+ * from a far future are pulled down. In wide tables the record of the slot is the
  * caller's to fill.
  */
 struct claim table_claim(const struct table *t, struct table_key key, uint64_t word, uint64_t now,
@@ -271,8 +270,11 @@ struct claim table_claim(const struct table *t, struct table_key key, uint64_t w
 /* Takes a key that was seen as `seen` out of its slot, under its stripe lock. False if it changed. */
 bool table_remove(const struct table *t, struct pair *slot, struct pair seen);
 
-/* Frees slots that are as good as fresh in up to `lines` lines, from where the last sweep ended; after the last line,
-   blocks that are over. */
+/*
+ * Frees slots that are as good as fresh in up to `lines` lines, from where the last
+ * sweep ended, and pulls down states that are from a far future; after the last line, frees blocks that are over.
+ * Returns how many were freed.
+ */
 uint64_t table_sweep(const struct table *t, uint64_t lines, uint64_t now);
 
 /* ---- between the table's own files ---- */

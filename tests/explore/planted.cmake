@@ -55,6 +55,12 @@ weir_plant(marked_slots_are_taken
         repair_dead(]] [[    if ((tag & TAG_HASH & TAG_MARKS) != 0) {
         repair_dead(]])
 
+weir_plant(a_far_future_is_pulled_down_without_a_swap
+    [[a state of a far future that is swept while it is checked is charged once]] 0 table/claim.c
+    [[    return pair_cas(pick->slot, seen, pick->seen);]]
+    [[    store_release(&pick->slot->word, pick->debt.word);
+    return true;]])
+
 weir_plant(parameters_announced_before_they_are_written
     [[a check decides by the old parameters or by the new, never by a mixture]] 0 limit/change.c
     [[    uint64_t words[WORDS];

@@ -60,11 +60,11 @@ static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *rec
     return after;
 }
 
-static uint64_t fresh_in(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                         uint64_t now)
+static void owes(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t now,
+                 struct debt *debt)
 {
     watch(record);
-    return real->fresh_in(p, word, record, now);
+    real->owes(p, word, record, now, debt);
 }
 
 static void note(const struct algo_params *p, uint64_t word, uint64_t *record, uint64_t now,
@@ -87,7 +87,7 @@ const struct algo_ops *wide_ops(const struct algo_ops *ops)
     watched.decide = decide;
     watched.charge = charge;
     watched.refund = refund;
-    watched.fresh_in = fresh_in;
+    watched.owes = owes;
     watched.note = note;
     return &watched;
 }

@@ -112,7 +112,7 @@ static bool make_limiter(void)
                                 t->record_bytes, MAX_BLOCKS,  BLOCK_LINES};
     memset(&limiter->secret, 0, sizeof limiter->secret);
     limiter->ops = wide_ops(limiter->ops);
-    table_attach(t, &shape, t->lines, t->counts, t->owner, t->fresh_in, t->fresh_arg);
+    table_attach(t, &shape, t->lines, t->counts, t->owner, t->debt_of, t->debt_arg);
     memset(t->lines, 0, table_bytes(&shape));
     return true;
 }
@@ -243,6 +243,8 @@ uint64_t world_do(struct op op)
         return check(op, AT(NOW_S));
     case CHECK_OLD:
         return check(op, AT(OLD_S));
+    case CHECK_LATE:
+        return check(op, AT(LATE_S));
     case PEEK:
         return ask(op, WEIR_PEEK, AT(NOW_S));
     case REFUND:
@@ -419,9 +421,9 @@ void world_name(const void *address, char *text, unsigned bytes)
 
 void world_name_op(struct op op, char *text, unsigned bytes)
 {
-    static const char *names[] = {"end",      "check",      "check-old", "peek",  "refund",
-                                  "penalize", "block",      "unblock",   "reset", "change",
-                                  "sweep",    "sweep-late", "leftover"};
+    static const char *names[] = {"end",      "check",      "check-old", "peek",      "refund",
+                                  "penalize", "block",      "unblock",   "reset",     "change",
+                                  "sweep",    "sweep-late", "leftover",  "check-late"};
     snprintf(text, bytes, "%s(key %u, %u)", names[op.kind], op.key, op.units);
 }
 

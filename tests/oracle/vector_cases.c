@@ -415,6 +415,12 @@ static void skew_of(FILE *out, struct oracle_rule rule)
         {1 * SECOND, CAROL, 3, ORACLE_PEEK, 0, 0},
         {1 * SECOND, CAROL, 3, ORACLE_CHECK, 0, 0},
         {3 * SECOND, CAROL, 3, ORACLE_CHECK, 0, 0},
+        {200 * SECOND, CAROL, 3, ORACLE_CHECK, 0, 0},
+        {5 * SECOND, CAROL, 3, ORACLE_PEEK, 0,
+         0}, /* pulled as well, so that its retry comes true */
+        {6 * SECOND, CAROL, 3, ORACLE_PEEK, 0, 0},
+        {6999999, CAROL, 3, ORACLE_PEEK, 0, 0},
+        {7 * SECOND, CAROL, 3, ORACLE_CHECK, 0, 0},
     };
     section(out, weir_algorithm_name(rule.algorithm), rule, calls, sizeof calls / sizeof calls[0]);
 }

@@ -137,8 +137,9 @@ static void describe(const struct oracle_rule *r, const struct oracle_key *k, ui
 
 /*
  * A state from beyond the slack is pulled down before anything else. The caller
- * says whether that is kept (`k` itself) or only looked at (a copy): the times
- * of a log are not copied, and a log is pulled by forgetting them.
+ * says whether that is kept (`k` itself) or only looked at (a copy, for a cost
+ * that can never fit): the times of a log are not copied, and a log is pulled by
+ * forgetting them.
  */
 static void pull(const struct oracle_rule *r, struct oracle_key *k, uint64_t now_ns)
 {
@@ -176,8 +177,8 @@ void oracle_ask(const struct oracle_rule *r, struct oracle_key *k, int mode, uin
         a->granted = cost;
         model_of(r)->take(r, k, &v, cost);
         looked_at = *k;
-    } else if (mode != WEIR_PEEK && a->verdict == WEIR_DENY) {
-        pull(r, k, now_ns); /* the one thing that a denied call may write */
+    } else if (a->verdict != WEIR_NEVER) {
+        pull(r, k, now_ns); /* the one thing that a denied or peeked call may write */
         looked_at = *k;
     } else {
         pull(r, &looked_at, now_ns);

@@ -112,23 +112,28 @@ void oracle_apply(const struct oracle_rule *r, struct oracle_key *k, const struc
 
 /* ---- the library's own opinion ---- */
 
-/* The verdict of a peek; -1 if the time line has ended. */
+/* The verdict of a peek; -1 if the time line has ended. The oracle peeks too: both may pull down. */
 static int peeked(struct run *run, const struct oracle_op *op, uint64_t cost, uint64_t time_ns,
                   uint64_t wait_ns)
 {
     struct oracle_op peek = {ORACLE_PEEK, op->key, time_ns, cost, wait_ns, 0};
     struct weir_answer a;
-    return oracle_call(run->w, oracle_key_names[op->key], &peek, &a) == 0 ? a.verdict : -1;
+    if (oracle_call(run->w, oracle_key_names[op->key], &peek, &a) != 0) {
+        return -1;
+    }
+    int verdict = a.verdict;
+    oracle_apply(&run->trace->rule, &run->keys[op->key], &peek, &a);
+    return verdict;
 }
 
 /* P3: denied one nanosecond before retry_after, allowed at it. */
 static void probe_retry(struct run *run, size_t at, const struct weir_answer *a)
 {
     const struct oracle_op *op = &run->trace->ops[at];
-    uint64_t cost = op->verb == ORACLE_CHECK ? op->cost : 1;
+    uint64_t cost = op->verb == ORACLE_CHECK || op->verb == ORACLE_PEEK ? op->cost : 1;
     uint64_t then = op->time_ns + a->retry_after_ns;
-    if (a->verdict != WEIR_DENY || (op->verb != ORACLE_CHECK && op->verb != ORACLE_UP_TO)) {
-        return; /* a peek leaves a far-future state where it is: it promises nothing about one */
+    if (a->verdict != WEIR_DENY) {
+        return;
     }
     if (a->retry_after_ns == 0 || peeked(run, op, cost, then - 1, op->wait_ns) == WEIR_ALLOW ||
         peeked(run, op, cost, then, op->wait_ns) == WEIR_DENY) {
@@ -147,7 +152,8 @@ static void probe_remaining(struct run *run, size_t at, const struct weir_answer
 
 /*
  * P4 needs no probe of its own: after a peek or a denial the oracle has not
- * changed, and the library must go on to answer like it.
+ * changed, but for a state from beyond the slack, and the library must go on to
+ * answer like it.
  */
 static void probe(struct run *run, size_t at, const struct weir_answer *a)
 {

@@ -80,7 +80,10 @@ void unit_cell_refund(struct unit_cell *c, uint64_t units, uint64_t charged_at, 
 
 uint64_t unit_cell_fresh_in(const struct unit_cell *c, uint64_t now)
 {
-    return c->ops->fresh_in(&c->params, c->word, c->record, now);
+    /* What is fresh is judged a second late. */
+    struct debt debt;
+    c->ops->owes(&c->params, c->word, c->record, now + ALGO_SLACK_NS, &debt);
+    return debt.fresh_in;
 }
 
 uint64_t unit_cell_stamp(const struct unit_cell *c, uint64_t now)

@@ -2,13 +2,13 @@
 
 #include <stdlib.h>
 
-static uint64_t fresh_in(const void *arg, uint64_t tag, uint64_t word, const uint64_t *record,
-                         uint64_t now)
+static void debt_of(const void *arg, uint64_t tag, uint64_t word, const uint64_t *record,
+                    uint64_t now, struct debt *debt)
 {
     (void)arg;
     (void)tag;
     (void)record;
-    return word > now ? word - now : 0;
+    *debt = (struct debt){sub_floor0(word, now), sub_floor0(word, now), word};
 }
 
 struct unit_table *unit_table_make(uint64_t max_keys, uint64_t record_bytes)
@@ -21,7 +21,7 @@ struct unit_table *unit_table_make(uint64_t max_keys, uint64_t record_bytes)
     t->memory = aligned_alloc(64, bytes);
     assert_non_null(t->memory);
     memset(t->memory, 0, bytes);
-    table_attach(&t->table, &t->shape, t->memory, &t->counts, &lock_private, fresh_in, NULL);
+    table_attach(&t->table, &t->shape, t->memory, &t->counts, &lock_private, debt_of, NULL);
     return t;
 }
 

@@ -8,8 +8,7 @@
 -- binds; block, unblock and reset answer 1 or 0. Times in us; retry and reset -1: never. The verb
 -- `lease` is of one key: lease.lua.
 local parts = {}
-local takes = verb == 'check' or verb == 'upto' or verb == 'lease' and ARGV[7] ~= '0'
-local all = takes
+local all = verb == 'check' or verb == 'upto' or verb == 'lease' and ARGV[7] ~= '0'
 local behind = verb == 'lease' and #ARGV or #KEYS * 7 + 1
 for i = 1, #KEYS do
     local at = i * 7 - 5
@@ -84,9 +83,9 @@ end
 local binding, limit, delay
 for i = 1, #parts do
     local p = parts[i]
-    -- Denied calls write nothing, but for a state of a far future that they met.
-    local pull = p.pulled and takes and not all and not p.blocked
-        and (p.verdict == DENY or p.verdict == ALLOW and p.forgets)
+    -- A call that takes nothing writes nothing, except a state of a far future that it met: its retry
+    -- comes true only if that stays pulled down.
+    local pull = p.pulled and not all and p.verdict ~= NEVER
     if all then
         p.granted = p.cost
     end

@@ -105,7 +105,7 @@ algorithms['5'] = (function()
             local newest = admitted(p, 1)
             if newest and newest > now + SLACK then
                 -- From a far future: forgotten, since its times cannot all be brought down.
-                p.pulled, p.forgets, p.word, p.places = true, true, 0, p.quota + 1
+                p.pulled, p.word, p.places = true, 0, p.quota + 1
             elseif newest and newest > now then
                 p.time = newest
             end

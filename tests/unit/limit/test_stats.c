@@ -172,8 +172,8 @@ static void a_sweep_frees_blocks_that_have_ended(void **state)
     struct weir *w = unit_limit(WEIR_TOKEN_BUCKET, 10, WEIR_SECOND);
     assert_int_equal(weir_block_at(w, "x", 1, START + 10, START), 0);
     assert_int_equal(weir_block_at(w, "y", 1, WEIR_FOREVER, START), 0);
-    assert_int_equal(weir_sweep_at(w, ALL, START + 9 + WEIR_SECOND), 0);
-    assert_int_equal(weir_sweep_at(w, ALL, START + 10 + WEIR_SECOND), 1);
+    assert_int_equal(weir_sweep_at(w, ALL, START + 9), 0);
+    assert_int_equal(weir_sweep_at(w, ALL, START + 10), 1);
     assert_int_equal(unit_stats(w).blocks, 1);
     assert_int_equal(unit_check(w, "y", 1, START + WEIR_HOUR).verdict, WEIR_DENY);
     weir_close(w);
