@@ -166,7 +166,7 @@ static const struct field limit_fields[] = {
      field_name, LIMIT(group), NULL},
     {"max_keys", "a count of at least 1, such as 100k", "100k",
      "keys in use that are never forgotten", field_count, NUMBER(max_keys), NULL},
-    {"max_blocks", "a count of at least 1, such as 1k", "max_keys / 128, at least 64",
+    {"max_blocks", "a count of at least 1, such as 100k", "max_keys / 128, at least 64",
      "keys that can be blocked at once", field_count, LIMIT(max_blocks), NULL},
     {"on_full", "evict, deny or allow", "evict",
      "what a new key gets when there is no room: another forgotten, a no, or a free pass",
