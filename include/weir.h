@@ -458,12 +458,22 @@ WEIR_API void weir_key_prefetch(const struct weir *w, const struct weir_key *key
 /* ---- other verbs ------------------------------------------------------- */
 
 /*
- * Gives units back that were charged at charged_ns. Never beyond a fresh key;
- * into a window that has passed it does nothing. sliding_log: the exact inverse
- * if the newest `units` were charged at charged_ns, else the oldest go, which
- * never admits too much (with clocks that differ, an exact inverse may admit up to
- * count - 1 units within that difference). The short form takes charged_ns = now.
- * *answer (may be NULL) is a peek of 1 afterwards.
+ * Gives units back that were charged at charged_ns. Never beyond a fresh key.
+ *
+ * token_bucket: in full, however late. If the bucket was full at some time since
+ * the charge, the refund adds at most min(units, refill since the charge, units
+ * others took since); in every interval that contains the charge the limit's bound
+ * holds. charged_ns does not matter.
+ * leaky_bucket: only while their place is the last of the queue; otherwise nothing,
+ * because calls that follow have been told their turns. charged_ns says which place
+ * it is, by its end: now_ns + reset_after_ns of the answer that gave it.
+ * Windows: into a window that has passed it does nothing.
+ * sliding_log: the exact inverse if the newest `units` were charged at charged_ns;
+ * otherwise the oldest go, which never admits too much (with clocks that differ, an
+ * exact inverse may admit up to count - 1 units within that difference).
+ *
+ * The short form takes charged_ns = now. *answer (may be NULL) is a peek of 1
+ * afterwards.
  *
  * Here and below: WEIR_EINVAL, WEIR_EKEY, WEIR_ECOST, WEIR_ETIME.
  */
@@ -523,7 +533,8 @@ WEIR_API int weir_reserve_at(struct weir *w, const void *key, size_t key_len, ui
                              struct weir_answer *answer);
 
 /*
- * Replaces the estimate by the actual cost: gives the rest back, or charges
+ * Replaces the estimate by the actual cost: gives the rest back as weir_refund_at()
+ * does (the handle knows the charge, and the rate that it was made at), or charges
  * what is missing into debt (answer->granted: what was charged, at most
  * max_debt). Cancel is settling with 0. The handle is used up, except after an
  * error. WEIR_EEXPIRED: too late, the estimate stays. WEIR_ESTALE: another

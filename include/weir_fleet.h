@@ -156,7 +156,8 @@ WEIR_API int weir_fleet_check(struct weir_fleet_limit *limit, const void *key, s
 
 /* What weir.h has by the same names; these too are answered by `done` (NULL: nobody wants to know).
  * 0, or WEIR_E... and `done` is not called. block: for so long; WEIR_FOREVER. The answers to block, unblock
- * and reset have no verdict. */
+ * and reset have no verdict. refund: of units that were charged just now, so it does nothing for a
+ * leaky_bucket. */
 WEIR_API int weir_fleet_refund(struct weir_fleet_limit *limit, const void *key, size_t key_len,
                                uint64_t units, weir_fleet_done_fn done, void *arg);
 WEIR_API int weir_fleet_penalize(struct weir_fleet_limit *limit, const void *key, size_t key_len,

@@ -76,6 +76,19 @@ struct algo_ask {
     uint64_t wait; /* the longest delay that the caller accepts, in ns */
 };
 
+/* A charge, as a refund of it must know it. */
+struct algo_charge {
+    uint64_t at; /* the time that names it: stamp() */
+    uint64_t
+        step; /* buckets: the time of one unit when it was charged; it may have changed since */
+    /*
+     * buckets: the word right after the charge, for a refund that must never
+     * admit more than if the charge had not been: it returns no unit that has
+     * refilled since. 0: units return in full, as far as the bucket is not full.
+     */
+    uint64_t word;
+};
+
 /* Places that are fixed when a table is made; all 0 for a new one. */
 struct algo_layout {
     uint32_t shift;
@@ -111,9 +124,12 @@ struct algo_ops {
     uint64_t (*charge)(const struct algo_params *p, uint64_t word, const uint64_t *record,
                        const struct algo_ask *ask, uint64_t *charged);
 
-    /* The word after giving ask->cost back, charged at `charged_at`. May rewrite the record. */
+    /*
+     * Returns the word after giving back ask->cost units of *charge. May rewrite
+     * the record. docs/ALGORITHMS.md says how much a refund can add.
+     */
     uint64_t (*refund)(const struct algo_params *p, uint64_t word, uint64_t *record,
-                       const struct algo_ask *ask, uint64_t charged_at);
+                       const struct algo_ask *ask, const struct algo_charge *charge);
 
     /*
      * Fills *debt with what the state owes. Whether it is from a far future, `now` says, as in decide(). The rest
@@ -124,8 +140,9 @@ struct algo_ops {
                  struct debt *debt);
 
     /*
-     * The time under which the units just taken were counted: `now`, or later if
-     * the state (`word`, after taking) was ahead. This is refund's charged_at.
+     * Returns the time that names the charge just made to a refund. Windows and
+     * the log: the time under which it was counted, `now` or later if the state
+     * (`word`, after the charge) was ahead. leaky_bucket: the end of its place.
      */
     uint64_t (*stamp)(const struct algo_params *p, uint64_t word, const uint64_t *record,
                       uint64_t now);

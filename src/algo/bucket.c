@@ -83,23 +83,26 @@ uint64_t bucket_charge(const struct algo_params *p, uint64_t word, const uint64_
     return base + *charged * p->step;
 }
 
+/*
+ * Moves the TAT back, at most to `now`. If the bucket was full for a while since
+ * the charge, part of the charge has refilled, and is returned a second time; the
+ * word does not tell a bucket that was full from one that was busy. A refund that
+ * must add nothing leaves all that was taken since the charge ahead of `now`:
+ * what it returns has not refilled in either case.
+ */
 uint64_t bucket_refund(const struct algo_params *p, uint64_t word, uint64_t *record,
-                       const struct algo_ask *ask, uint64_t charged_at)
+                       const struct algo_ask *ask, const struct algo_charge *charge)
 {
     bool pulled;
     uint64_t now = bucket_now(p, ask->now);
     uint64_t base = bucket_base(p, word, now, &pulled);
-    uint64_t lead = base - now;
+    uint64_t least = charge->word == 0 ? now : now + sub_floor0(base, charge->word);
     (void)record;
-    /* First in, first out: a charge older than the reach has drained; nothing is left to return. */
-    if (sub_floor0(ask->now, charged_at) >= shift_up(p->reach, p->shift)) {
+    if (base <= least) {
         return word;
     }
-    if (lead == 0) {
-        return word;
-    }
-    /* cost * step may not fit, but lead / step does: compare before multiplying. */
-    return ask->cost > lead / p->step ? now : base - ask->cost * p->step;
+    /* cost * step may not fit, but the quotient does: compare before multiplying. */
+    return ask->cost > (base - least) / charge->step ? least : base - ask->cost * charge->step;
 }
 
 void bucket_owes(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t now,
@@ -111,13 +114,4 @@ void bucket_owes(const struct algo_params *p, uint64_t word, const uint64_t *rec
     word = pulled ? base : word;
     uint64_t lead = sub_floor0(word, bucket_now(p, algo_late(now)));
     *debt = (struct debt){lead, shift_up(lead, p->shift), word};
-}
-
-uint64_t bucket_stamp(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                      uint64_t now)
-{
-    (void)p;
-    (void)word;
-    (void)record;
-    return now; /* a TAT has no window to belong to */
 }

@@ -29,11 +29,9 @@ int bucket_compile(const struct limit_spec *spec, uint64_t quota, const char *wh
 uint64_t bucket_charge(const struct algo_params *p, uint64_t word, const uint64_t *record,
                        const struct algo_ask *ask, uint64_t *charged);
 uint64_t bucket_refund(const struct algo_params *p, uint64_t word, uint64_t *record,
-                       const struct algo_ask *ask, uint64_t charged_at);
+                       const struct algo_ask *ask, const struct algo_charge *charge);
 void bucket_owes(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t now,
                  struct debt *debt);
-uint64_t bucket_stamp(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                      uint64_t now);
 
 /* The time of the call in units of the word. */
 static inline uint64_t bucket_now(const struct algo_params *p, uint64_t now)

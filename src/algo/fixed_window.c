@@ -91,12 +91,12 @@ static uint64_t charge(const struct algo_params *p, uint64_t word, const uint64_
 }
 
 static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *record,
-                       const struct algo_ask *ask, uint64_t charged_at)
+                       const struct algo_ask *ask, const struct algo_charge *charge)
 {
     bool pulled;
     struct window w = as_of(p, word, ask->now, &pulled);
     (void)record;
-    if (window_index(p, charged_at) != w.index) {
+    if (window_index(p, charge->at) != w.index) {
         return word; /* into a window that is over */
     }
     w.count = sub_floor0(w.count, ask->cost);

@@ -62,6 +62,22 @@ static void describe(const struct algo_params *p, uint64_t word, const uint64_t 
     }
 }
 
+static uint64_t stamp(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                      uint64_t now)
+{
+    (void)record;
+    (void)now;
+    return shift_up(word, p->shift);
+}
+
+/* A place that another one follows stays taken: the other one's turn has been promised already. */
+static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *record,
+                       const struct algo_ask *ask, const struct algo_charge *charge)
+{
+    bool last = shift_up(word, p->shift) == charge->at;
+    return last ? bucket_refund(p, word, record, ask, charge) : word;
+}
+
 const struct algo_ops algo_leaky_bucket = {
     .id = WEIR_LEAKY_BUCKET,
     .name = "leaky_bucket",
@@ -70,7 +86,7 @@ const struct algo_ops algo_leaky_bucket = {
     .decide = decide,
     .describe = describe,
     .charge = bucket_charge,
-    .refund = bucket_refund,
+    .refund = refund,
     .owes = bucket_owes,
-    .stamp = bucket_stamp,
+    .stamp = stamp,
 };

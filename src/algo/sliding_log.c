@@ -187,15 +187,15 @@ static bool newest_are(const struct algo_params *p, uint64_t word, const uint64_
 }
 
 static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *record,
-                       const struct algo_ask *ask, uint64_t charged_at)
+                       const struct algo_ask *ask, const struct algo_charge *charge)
 {
     struct view v = as_of(p, word, record, ask->now);
     uint64_t alive = count_live(p, v, record);
     uint64_t units = min_u64(ask->cost, alive);
-    if (v.pulled || charged_at + p->spec.period_ns <= v.now) {
+    if (v.pulled || charge->at + p->spec.period_ns <= v.now) {
         return word;
     }
-    if (newest_are(p, word, record, units, charged_at)) {
+    if (newest_are(p, word, record, units, charge->at)) {
         return word - units;
     }
     /*

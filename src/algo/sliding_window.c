@@ -157,11 +157,11 @@ static uint64_t charge(const struct algo_params *p, uint64_t word, const uint64_
 }
 
 static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *record,
-                       const struct algo_ask *ask, uint64_t charged_at)
+                       const struct algo_ask *ask, const struct algo_charge *charge)
 {
     bool pulled;
     struct windows w = as_of(p, word, ask->now, &pulled);
-    uint64_t index = window_index(p, charged_at);
+    uint64_t index = window_index(p, charge->at);
     (void)record;
     if (index == w.index) {
         w.current = sub_floor0(w.current, ask->cost);

@@ -14,6 +14,7 @@
 #ifndef WEIR_BASE_REMOTE_H
 #define WEIR_BASE_REMOTE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <weir.h>
@@ -52,6 +53,7 @@ enum remote_verb {
 struct remote_part {
     void *limit;        /* as open() made it; NULL: decided here */
     struct weir *local; /* then by this */
+    bool queue;         /* `local` is a leaky_bucket: its units are places in a queue */
     struct text shard;  /* at NULL: the key itself */
     struct text key;    /* 1 to WEIR_KEY_MAX bytes */
     uint64_t cost;

@@ -92,15 +92,15 @@ void limiter_wait(const struct weir *w, struct patience *patience)
 struct pending {
     const struct asked *q;
     struct weir_answer *answer;
-    uint64_t *stamp; /* may be NULL */
+    struct algo_charge *charge; /* may be NULL */
 };
 
 static inline void finish(const struct weir *w, const struct algo_params *p, uint64_t word,
                           const uint64_t *record, const struct algo_ask *ask, int verdict,
                           uint64_t granted, const struct pending *d)
 {
-    if (d->stamp != NULL) {
-        *d->stamp = w->ops->stamp(p, word, record, ask->now);
+    if (d->charge != NULL) {
+        *d->charge = (struct algo_charge){w->ops->stamp(p, word, record, ask->now), p->step, word};
     }
     fill_answer(w, p, word, record, ask, verdict, granted, d->answer);
 }
@@ -195,7 +195,7 @@ static uint64_t affordable(const struct weir *w, const struct asked *q, uint64_t
 static bool decide_once(struct weir *w, const struct pending *d, struct patience *patience)
 {
     struct asked q = *d->q;
-    struct pending here = {&q, d->answer, d->stamp};
+    struct pending here = {&q, d->answer, d->charge};
     struct pair *slot = table_find_locked(&w->table, q.key);
     uint64_t *record = slot != NULL ? table_record(&w->table, slot) : NULL;
     uint64_t word = slot != NULL ? load_acquire(&slot->word) : 0;
@@ -264,17 +264,17 @@ static bool decide_blocked(struct weir *w, const struct asked *q, struct pair *s
 }
 
 void limiter_decide_at(struct weir *w, const struct asked *q, struct pair *slot,
-                       struct weir_answer *answer, uint64_t *stamp)
+                       struct weir_answer *answer, struct algo_charge *charge)
 {
     if (!table_has_blocks(&w->table, q->now) || !decide_blocked(w, q, slot, answer)) {
-        decide(w, slot, &(struct pending){q, answer, stamp});
+        decide(w, slot, &(struct pending){q, answer, charge});
     }
 }
 
 void limiter_decide(struct weir *w, const struct asked *q, struct weir_answer *answer,
-                    uint64_t *stamp)
+                    struct algo_charge *charge)
 {
-    limiter_decide_at(w, q, table_find(&w->table, q->key), answer, stamp);
+    limiter_decide_at(w, q, table_find(&w->table, q->key), answer, charge);
 }
 
 void limiter_peek(struct weir *w, const struct asked *q, struct weir_answer *answer)

@@ -174,10 +174,10 @@ void asked_from(const struct weir *w, const struct weir_question *ask, uint64_t 
 
 /*
  * Decides, charges, fills *answer; counts only what happens to the table.
- * *stamp (may be NULL): under which time units were counted, for a refund.
+ * *charge (may be NULL): what a refund must know of the units that were taken.
  */
 void limiter_decide(struct weir *w, const struct asked *q, struct weir_answer *answer,
-                    uint64_t *stamp);
+                    struct algo_charge *charge);
 
 /* Fills *answer with what a CHECK would be told. Counts nothing. */
 void limiter_peek(struct weir *w, const struct asked *q, struct weir_answer *answer);
@@ -190,7 +190,7 @@ void limiter_pull(struct weir *w, const struct asked *q, struct pair *slot, stru
 
 /* Decides like limiter_decide(), beginning with a slot in which the key was seen (or NULL). */
 void limiter_decide_at(struct weir *w, const struct asked *q, struct pair *slot,
-                       struct weir_answer *answer, uint64_t *stamp);
+                       struct weir_answer *answer, struct algo_charge *charge);
 
 /* Adds the verdict to this thread's counts. */
 void limiter_count(struct weir *w, const struct weir_answer *answer);
@@ -244,8 +244,8 @@ struct claim limiter_claim(struct weir *w, const struct asked *q, uint64_t word,
 
 /* ---- verbs (verbs.c) ---- */
 
-/* Gives q->ask.cost back, counted under charged_at (limiter's line of the key). */
-void limiter_refund(struct weir *w, const struct asked *q, uint64_t charged_at);
+/* Gives q->ask.cost units of *charge back. */
+void limiter_refund(struct weir *w, const struct asked *q, const struct algo_charge *charge);
 
 /* Charges q->ask.cost into debt; *charged is what fitted. 0 or WEIR_EFULL. */
 int limiter_charge(struct weir *w, const struct asked *q, uint64_t *charged);

@@ -8,9 +8,10 @@ struct handle {
     uint64_t generation;
     struct hash hash;
     uint64_t amount;
-    uint64_t stamp;   /* when it was counted, on the key's line */
+    uint64_t stamp;   /* algo_charge.at */
     uint64_t expires; /* on the limiter's line */
-    uint64_t unused[2];
+    uint64_t step;    /* algo_charge.step; 0 in handles of earlier versions */
+    uint64_t unused;
 };
 _Static_assert(sizeof(struct handle) == sizeof(struct weir_reservation), "the handle is the whole");
 
@@ -20,6 +21,7 @@ int weir_reserve_at(struct weir *w, const void *key, size_t key_len, uint64_t es
 {
     struct params_place place;
     struct asked q = {.mode = WEIR_CHECK, .ask = {.cost = estimate, .wait = 0}};
+    struct algo_charge charge = {0};
     struct handle h = {0};
     if (w == NULL || reservation == NULL || answer == NULL || ttl_ns == 0) {
         return WEIR_EINVAL;
@@ -32,13 +34,15 @@ int weir_reserve_at(struct weir *w, const void *key, size_t key_len, uint64_t es
     if (e != 0) {
         return e;
     }
-    limiter_decide(w, &q, answer, &h.stamp);
+    limiter_decide(w, &q, answer, &charge);
     limiter_count(w, answer);
     if (answer->verdict == WEIR_ALLOW) {
         h.generation = w->head->fixed.generation;
         h.hash = q.hash;
         h.amount = answer->granted; /* 0 where a full table let it through uncharged */
+        h.stamp = charge.at;
         h.expires = add_sat(q.now, ttl_ns);
+        h.step = charge.step;
     }
     memcpy(reservation, &h, sizeof h);
     return 0;
@@ -62,7 +66,8 @@ static int settle(struct weir *w, const struct handle *h, uint64_t actual, uint6
     asked_hash(w, h->hash, &q);
     if (actual < h->amount) {
         q.ask.cost = h->amount - actual;
-        limiter_refund(w, &q, h->stamp);
+        struct algo_charge charge = {h->stamp, h->step != 0 ? h->step : q.params->step, 0};
+        limiter_refund(w, &q, &charge);
     } else if (actual > h->amount) {
         q.ask.cost = actual - h->amount;
         e = limiter_charge(w, &q, &extra);

@@ -11,7 +11,7 @@ struct part {
     struct params_place place;
     struct asked q;
     struct weir_answer answer;
-    uint64_t stamp;
+    struct algo_charge charge;
     uint32_t index;
 };
 
@@ -97,12 +97,27 @@ static void order(const struct part *p, size_t n, size_t *sorted)
     }
 }
 
+/*
+ * Brings the time of a question up to the limiter's clock, if it has one: the
+ * thread may have been stopped since it was charged, and others served meanwhile.
+ */
+static void catch_up(struct part *p)
+{
+    uint64_t now_ns;
+    if (limiter_now(p->w, &now_ns) == 0 && limiter_knows(p->w, p->q.params, now_ns) &&
+        limiter_line(p->w, now_ns) > p->q.now) {
+        asked_time(p->w, now_ns, &p->q);
+        asked_hash(p->w, p->q.hash, &p->q);
+    }
+}
+
 static void give_back(struct part *p, const size_t *sorted, size_t n)
 {
     while (n > 0) {
         struct part *q = &p[sorted[--n]];
         if (q->answer.granted != 0) {
-            limiter_refund(q->w, &q->q, q->stamp);
+            catch_up(q);
+            limiter_refund(q->w, &q->q, &q->charge);
         }
     }
 }
@@ -113,7 +128,7 @@ static void charge(struct part *p, size_t n, struct weir_answer *answer)
     order(p, n, sorted);
     for (size_t i = 0; i < n; i++) {
         struct part *q = &p[sorted[i]];
-        limiter_decide(q->w, &q->q, &q->answer, &q->stamp);
+        limiter_decide(q->w, &q->q, &q->answer, &q->charge);
         if (q->answer.verdict != WEIR_ALLOW) {
             give_back(p, sorted, i);
             if ((q->answer.flags & (WEIR_FLAG_FULL | WEIR_FLAG_BLOCKED)) == 0) {

@@ -1,7 +1,7 @@
 /* Refund, penalize, block, unblock, reset: under the key's stripe, none of them hot. */
 #include "limit/limiter.h"
 
-void limiter_refund(struct weir *w, const struct asked *q, uint64_t charged_at)
+void limiter_refund(struct weir *w, const struct asked *q, const struct algo_charge *charge)
 {
     struct lock *stripe = table_stripe(&w->table, q->key.tag);
     bool done = false;
@@ -13,7 +13,7 @@ void limiter_refund(struct weir *w, const struct asked *q, uint64_t charged_at)
             struct pair seen = pair_load(slot);
             if (seen.tag == q->key.tag) {
                 uint64_t word = w->ops->refund(q->params, seen.word, table_record(&w->table, slot),
-                                               &q->ask, charged_at);
+                                               &q->ask, charge);
                 done = pair_cas(slot, seen, (struct pair){seen.tag, word});
             }
         }
@@ -122,7 +122,9 @@ int weir_refund_at(struct weir *w, const void *key, size_t key_len, uint64_t uni
     if (e != 0) {
         return e;
     }
-    limiter_refund(w, &q, key_time(w, q.key.tag, limiter_line(w, charged_ns)));
+    struct algo_charge charge = {key_time(w, q.key.tag, limiter_line(w, charged_ns)),
+                                 q.params->step, 0};
+    limiter_refund(w, &q, &charge);
     peek_one(w, &q, 0, answer);
     return 0;
 }

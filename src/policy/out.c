@@ -28,6 +28,7 @@ struct out_part {
     uint64_t window_ns;
     unsigned retry_jitter;
     bool tier_unknown;
+    bool queue;  /* remote_part.queue */
     int error;   /* shadow: why it could not be asked */
     int verdict; /* shadow: enum weir_verdict */
 };
@@ -123,7 +124,9 @@ static int make_part(const struct asking *a, const struct rule *rule, struct out
 {
     char bytes[WEIR_KEY_MAX];
     size_t len;
-    *part = (struct out_part){.of = o, .retry_jitter = rule->config->retry_jitter};
+    *part = (struct out_part){.of = o,
+                              .retry_jitter = rule->config->retry_jitter,
+                              .queue = rule->config->algorithm == WEIR_LEAKY_BUCKET};
     const struct variant *variant = rule_variant(rule, a->request, &part->tier_unknown);
     part->holder = variant->holder;
     part->window_ns = variant->window_ns;
@@ -210,6 +213,7 @@ static int ask_fleet(struct out *o, const struct out_part *from, size_t n, uint6
     for (size_t i = 0; i < n; i++) {
         parts[i] = (struct remote_part){.limit = from[i].holder->remote,
                                         .local = from[i].holder->limiter,
+                                        .queue = from[i].queue,
                                         .shard = get(o, from[i].shard),
                                         .key = get(o, from[i].key),
                                         .cost = from[i].cost};

@@ -71,12 +71,14 @@ static void put_piece(struct asking *a, const struct remote_part *part, char **a
     struct piece *p = &a->pieces[a->pieces_count++];
     *p = (struct piece){.limit = part->limit,
                         .local = part->local,
+                        .queue = part->queue,
                         .shard = copy(at, part->shard),
                         .key = copy(at, part->key),
                         .cost = part->cost};
     if (p->limit != NULL) {
         store_limit_hold(p->limit);
         p->numbers = store_limit_numbers(p->limit);
+        p->queue = p->numbers->params.algorithm == WEIR_LEAKY_BUCKET;
         p->hash = known_hash(a->store->shared->known, p->limit->id, p->key);
     }
     put_in_group(a, p);
@@ -143,7 +145,12 @@ static void join(struct weir_answer *sum, const struct weir_answer *a, bool firs
 
 static struct remote_part part_of(const struct piece *p)
 {
-    return (struct remote_part){p->limit, p->local, p->shard, p->key, p->cost};
+    return (struct remote_part){.limit = p->limit,
+                                .local = p->local,
+                                .queue = p->queue,
+                                .shard = p->shard,
+                                .key = p->key,
+                                .cost = p->cost};
 }
 
 /* The first piece from `i` on that is in the group; pieces_count: none. */
@@ -326,9 +333,31 @@ bool asking_wait(struct asking *a, unsigned said, struct lease_call *call, uint6
 
 /* ---- the end ---- */
 
-static void give_back_local(const struct asking *a, const struct piece *p)
+/*
+ * Returns the time by which a refund knows the charge of piece i, made at
+ * `time_ns`. For a leaky_bucket that is the end of its place. The reply says it
+ * only of the piece that binds; places of other pieces are not given back.
+ */
+static uint64_t charge_ns(const struct group *g, unsigned i, uint64_t time_ns)
 {
-    (void)weir_refund_at(p->local, p->key.at, p->key.len, p->cost, a->now_ns, a->now_ns, NULL);
+    bool place = g->asking->pieces[i].queue && g->answer.limit == i;
+    return place ? time_ns + g->answer.reset_after_ns : time_ns;
+}
+
+/*
+ * Returns the time by which an UNDO knows the charge of piece i. For a token bucket
+ * that is when the bucket would have been full after the charge. The reply says it
+ * only of the piece that binds; for others it is the earliest that this can be.
+ */
+static uint64_t undo_ns(const struct group *g, unsigned i)
+{
+    const struct piece *p = &g->asking->pieces[i];
+    uint64_t time_ns = g->stamp_us * WEIR_MICROSECOND;
+    if (p->numbers == NULL || p->numbers->params.algorithm != WEIR_TOKEN_BUCKET) {
+        return charge_ns(g, i, time_ns);
+    }
+    return time_ns + (g->answer.limit == i ? g->answer.reset_after_ns
+                                           : p->cost * p->numbers->params.a * WEIR_MICROSECOND);
 }
 
 static void give_back(struct group *g, uint64_t now_ns)
@@ -339,7 +368,8 @@ static void give_back(struct group *g, uint64_t now_ns)
         const struct piece *p = &a->pieces[i];
         switch (g->kind) {
         case GROUP_LOCAL:
-            give_back_local(a, p);
+            (void)weir_refund_at(p->local, p->key.at, p->key.len, p->cost,
+                                 charge_ns(g, i, a->now_ns), a->now_ns, NULL);
             break;
         case GROUP_SYNCED:
             sync_refund(p->limit->shared->syncs, p->limit, p->shard, p->key, p->cost, now_ns);
@@ -347,11 +377,11 @@ static void give_back(struct group *g, uint64_t now_ns)
         case GROUP_LEASED:
             if (!lease_refund(p->limit->shared->leases, p->limit, p->shard, p->key, p->cost,
                               now_ns)) {
-                send_refund(a->store, p, g->stamp_us, now_ns);
+                send_undo(a->store, p, undo_ns(g, i), now_ns);
             }
             break;
         default:
-            send_refund(a->store, p, g->stamp_us, now_ns);
+            send_undo(a->store, p, undo_ns(g, i), now_ns);
             break;
         }
     }
@@ -380,7 +410,7 @@ int asking_finish(struct asking *a, uint64_t now_ns, struct remote_answer *out)
         struct group *g = &a->groups[i];
         if (g->answered && g->error == 0) {
             join(&out->answer, &g->answer, first);
-            out->stamp = g->stamp_us * WEIR_MICROSECOND;
+            out->stamp = charge_ns(g, g->answer.limit, g->stamp_us * WEIR_MICROSECOND);
             out->found = g->found;
             first = false;
         }

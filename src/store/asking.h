@@ -22,6 +22,7 @@ struct piece {
     struct store_limit *limit; /* held; NULL: decided here */
     const struct store_numbers *numbers;
     struct weir *local;
+    bool queue; /* a leaky_bucket */
     struct text shard;
     struct text key;
     struct hash hash; /* known_hash() */
@@ -108,7 +109,7 @@ void part_count(struct store_limit *limit, int verdict);
 int send_group(struct group *g, uint64_t now_ns);
 int send_sync(struct store *s, const struct sync_call *call, uint64_t now_ns);
 void send_beat(struct store *s, uint64_t now_ns);
-void send_refund(struct store *s, const struct piece *piece, uint64_t stamp_us, uint64_t now_ns);
+void send_undo(struct store *s, const struct piece *piece, uint64_t undo_ns, uint64_t now_ns);
 
 /* For who makes a call: room for its arguments; and the call, when `count` of them are there. */
 struct buffer *send_fresh(struct store *s);

@@ -132,7 +132,7 @@ static const char *const verbs[] = {
     [STORE_CHECK] = "check",     [STORE_PEEK] = "peek",         [STORE_UP_TO] = "upto",
     [STORE_REFUND] = "refund",   [STORE_PENALIZE] = "penalize", [STORE_BLOCK] = "block",
     [STORE_UNBLOCK] = "unblock", [STORE_RESET] = "reset",       [STORE_BLOCK_FOR] = "blockfor",
-    [STORE_LEASE] = "lease",
+    [STORE_LEASE] = "lease",     [STORE_UNDO] = "undo",
 };
 
 static void put_number(struct buffer *b, uint64_t number)

@@ -55,6 +55,7 @@ enum store_verb {
     STORE_BLOCK,
     STORE_UNBLOCK,
     STORE_RESET,
+    STORE_UNDO,      /* a REFUND that returns no unit which has refilled since */
     STORE_BLOCK_FOR, /* as BLOCK, and the store's own clock says when that ends */
     STORE_LEASE      /* script_put_lease() alone */
 };
@@ -64,7 +65,9 @@ struct store_part {
     const struct store_params *params;
     struct text key; /* store_key() */
     uint64_t cost;
-    uint64_t time_ns; /* CHECK, PEEK: max_wait. REFUND: charged at; WEIR_FOREVER: just now.
+    uint64_t time_ns; /* CHECK, PEEK: max_wait. REFUND: charged at (leaky_bucket:
+                         when its place ends); WEIR_FOREVER: just now.
+                         UNDO: the same; token_bucket: when it would be full after the charge.
                          BLOCK: until. BLOCK_FOR: how long. Else 0 */
 };
 
@@ -120,7 +123,8 @@ unsigned script_put_lease(struct buffer *b, const struct store_part *part,
 
 /*
  * The answer out of the reply to CHECK, PEEK, UP_TO, REFUND or PENALIZE. *stamp_us (may be NULL):
- * the time to give to a REFUND of what was granted. WEIR_EIO: not such a reply.
+ * the time to give to a REFUND of what was granted; of a leaky_bucket, reset_after_ns must be added to
+ * it. WEIR_EIO: not such a reply.
  */
 int script_answer(const struct store_reply *reply, const struct store_part *parts, size_t n,
                   struct weir_answer *answer, uint64_t *stamp_us);

@@ -148,27 +148,27 @@ int send_group(struct group *g, uint64_t now_ns)
 
 /* ---- giving back ---- */
 
-static void on_refund(void *arg, enum client_end end, const struct store_reply *reply,
-                      uint64_t now_ns)
+static void on_undo(void *arg, enum client_end end, const struct store_reply *reply,
+                    uint64_t now_ns)
 {
     struct store_shared *shared = arg;
     (void)now_ns;
     count_shared(&shared->refunds_lost, end != CLIENT_REPLIED || reply->type == '-');
 }
 
-void send_refund(struct store *s, const struct piece *p, uint64_t stamp_us, uint64_t now_ns)
+void send_undo(struct store *s, const struct piece *p, uint64_t undo_ns, uint64_t now_ns)
 {
     struct store_key key;
     store_key(&p->limit->head, p->shard, p->key, &key);
     struct store_part part = {.params = &p->numbers->params,
                               .key = store_key_text(&key),
                               .cost = p->cost,
-                              .time_ns = stamp_us * WEIR_MICROSECOND};
+                              .time_ns = undo_ns};
     unsigned slot = s->cluster ? store_slot(part.key) : 0;
-    unsigned count = script_put_arguments(send_fresh(s), STORE_REFUND, &part, 1);
+    unsigned count = script_put_arguments(send_fresh(s), STORE_UNDO, &part, 1);
     count += put_beyond(&s->arguments, p, &(unsigned){0}, 1);
     if (send_call(s, slot, script_for(&s->shared->scripts, &part, 1), count,
-                  send_unawaited(s, now_ns), now_ns, on_refund, s->shared) != 0) {
+                  send_unawaited(s, now_ns), now_ns, on_undo, s->shared) != 0) {
         count_shared(&s->shared->refunds_lost, 1);
     }
 }

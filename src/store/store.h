@@ -30,9 +30,12 @@
  *     memory of denials is the store's.
  * S4  Everything is bounded.
  * S5  Several parts: those in one slot, all `exact`, are one call, all or nothing. Others are charged
- *     side by side; if one denies, the others get their units back by a REFUND that nobody waits for:
+ *     side by side; if one denies, the others get their units back by an UNDO that nobody waits for:
  *     never an admission too much, but units that a denied question holds until then, and until they
- *     refill if this process dies. The answer is that of the part that binds, as weir_check_several().
+ *     refill if this process dies. (A token bucket that is decided here or `synced` may admit a second
+ *     time what it has refilled while the question was out, at most the units that came back.) A place
+ *     in a queue (leaky_bucket) comes back if it is the last, and its part the one that binds in its
+ *     call. The answer is that of the part that binds, as weir_check_several().
  * S6  PEEK, UP_TO, max_wait, REFUND, PENALIZE, BLOCK, UNBLOCK and RESET go straight to the store, in
  *     every mode. Without it PEEK is answered as CHECK would be (degraded); the others are WEIR_EIO.
  */

@@ -29,6 +29,7 @@
 /* What is asked: weir, or something that should be caught. */
 struct subject {
     struct weir *w;
+    bool queue;       /* it gives back places, which are more than a count */
     uint64_t *broken; /* a counter for each history, if this is the broken limiter */
 };
 
@@ -113,7 +114,9 @@ static enum linear_kind choose_kind(const struct subject *s, uint64_t r)
         LINEAR_CHECK,  LINEAR_CHECK,  LINEAR_CHECK,    LINEAR_CHECK, LINEAR_UP_TO,
         LINEAR_REFUND, LINEAR_REFUND, LINEAR_PENALIZE, LINEAR_PEEK,  LINEAR_RESET,
     };
-    return s->broken != NULL ? LINEAR_CHECK : often[r % (sizeof often / sizeof often[0])];
+    enum linear_kind kind = often[r % (sizeof often / sizeof often[0])];
+    bool never = s->broken != NULL || (s->queue && kind == LINEAR_REFUND);
+    return never ? LINEAR_CHECK : kind;
 }
 
 static void do_one(struct recording *rec, uint64_t number, unsigned t, uint64_t r)
@@ -244,6 +247,7 @@ static void run_algorithm(int algorithm, bool stepping, uint64_t histories)
         rec->stepping = stepping;
         rec->first = v.histories;
         rec->subject.w = threads_open(&o);
+        rec->subject.queue = algorithm == WEIR_LEAKY_BUCKET && !stepping;
         threads_run(LINEAR_THREADS, record, rec);
         judge(&m, rec, &v, true);
         weir_close(rec->subject.w);

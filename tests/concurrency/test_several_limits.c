@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -85,8 +86,11 @@ static void check_several(unsigned index, void *arg)
 static void open_three(struct several *s, int algorithm)
 {
     for (unsigned i = 0; i < LIMITERS; i++) {
-        /* Three different algorithms, each with room for a few calls of its cost. */
-        int id = (algorithm - 1 + (int)i) % 5 + 1;
+        /* Different algorithms, each with room for a few calls of its cost. A queue cannot give back
+           a place that another one follows: it has a test of its own. */
+        static const int algorithms[] = {WEIR_TOKEN_BUCKET, WEIR_FIXED_WINDOW, WEIR_SLIDING_WINDOW,
+                                         WEIR_SLIDING_LOG};
+        int id = algorithms[(unsigned)(algorithm - 1 + (int)i) % 4];
         struct weir_options o = threads_options(id, 5 * (i + 1), WEIR_HOUR);
         o.max_keys = 10;
         s->w[i] = threads_open(&o);
@@ -174,9 +178,8 @@ static void race_for_two(unsigned index, void *arg)
 
 static void two_calls_that_take_two_units_crosswise_leave_no_unit_behind(void **state)
 {
-    static const int algorithms[] = {WEIR_FIXED_WINDOW, WEIR_TOKEN_BUCKET, WEIR_SLIDING_LOG};
-    for (unsigned i = 0; i < 3; i++) {
-        struct weir_options o = threads_options(algorithms[i], 1, WEIR_HOUR);
+    for (int algorithm = WEIR_TOKEN_BUCKET; algorithm <= WEIR_SLIDING_LOG; algorithm++) {
+        struct weir_options o = threads_options(algorithm, 1, WEIR_HOUR);
         struct pair_race p = {.rounds = THREADS_ROUNDS(20000, 5000, 2000)};
         o.max_keys = p.rounds;
         p.w[0] = threads_open(&o);
@@ -191,11 +194,86 @@ static void two_calls_that_take_two_units_crosswise_leave_no_unit_behind(void **
     }
 }
 
+/* ---- places in a queue ---- */
+
+#define TURN_NS WEIR_MICROSECOND
+#define TURNS_MOST 400000
+#define BUCKET_COST 4
+
+/*
+ * A queue of four, and a bucket for two calls at a time. The queue never has more
+ * left than the bucket, so it is charged first, and rolled back when the bucket is
+ * lost to others.
+ */
+struct turns {
+    struct weir *queue;
+    struct weir *bucket;
+    uint64_t calls;
+    uint64_t now;
+    uint64_t allowed;
+    uint64_t spurious;
+    uint64_t *released; /* TURNS_MOST */
+};
+
+static void take_turns(unsigned index, void *arg)
+{
+    struct turns *t = arg;
+    (void)index;
+    for (uint64_t i = 0; i < t->calls; i++) {
+        uint64_t now = threads_add(&t->now, TURN_NS / 2);
+        struct weir_answer a;
+        struct weir_part parts[2];
+        memset(parts, 0, sizeof parts);
+        for (unsigned j = 0; j < 2; j++) {
+            parts[j].limiter = j == 0 ? t->queue : t->bucket;
+            parts[j].ask.key = "key";
+            parts[j].ask.key_len = 3;
+            parts[j].ask.cost = j == 0 ? 1 : BUCKET_COST;
+        }
+        threads_require(weir_check_several_at(parts, 2, now, &a) == 0);
+        if (a.verdict == WEIR_ALLOW) {
+            threads_set(&t->released[threads_add(&t->allowed, 1)], now + a.delay_ns);
+            threads_require(weir_refund_at(t->bucket, "key", 3, BUCKET_COST, now, now, NULL) == 0);
+        }
+        (void)threads_add(&t->spurious, (a.flags & WEIR_FLAG_SPURIOUS) != 0);
+    }
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void no_two_calls_leave_a_queue_at_one_time_whatever_is_rolled_back(void **state)
+{
+    struct weir_options queue = threads_options(WEIR_LEAKY_BUCKET, 4, 4 * TURN_NS);
+    struct weir_options bucket = threads_options(WEIR_TOKEN_BUCKET, 2 * BUCKET_COST, WEIR_HOUR);
+    struct turns t = {.calls = THREADS_ROUNDS(20000, 5000, 2000) / (THREADS_LONG ? 10 : 1)};
+    t.queue = threads_open(&queue);
+    t.bucket = threads_open(&bucket);
+    t.now = THREADS_T0;
+    t.released = calloc(TURNS_MOST, sizeof *t.released);
+    assert_non_null(t.released);
+    threads_run(16, take_turns, &t);
+    qsort(t.released, t.allowed, sizeof *t.released, by_value);
+    for (uint64_t i = 1; i < t.allowed; i++) {
+        assert_true(t.released[i] - t.released[i - 1] >= TURN_NS);
+    }
+    print_message("%llu calls left the queue, %llu were rolled back\n",
+                  (unsigned long long)t.allowed, (unsigned long long)t.spurious);
+    free(t.released);
+    weir_close(t.queue);
+    weir_close(t.bucket);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(several_limits_are_charged_for_allowed_calls_and_no_other),
         cmocka_unit_test(two_calls_that_take_two_units_crosswise_leave_no_unit_behind),
+        cmocka_unit_test(no_two_calls_leave_a_queue_at_one_time_whatever_is_rolled_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,12 +50,12 @@ static uint64_t charge(const struct algo_params *p, uint64_t word, const uint64_
 }
 
 static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *record,
-                       const struct algo_ask *ask, uint64_t charged_at)
+                       const struct algo_ask *ask, const struct algo_charge *charge)
 {
     uint64_t next[WORDS_MAX];
     watch(record);
     memcpy(next, record, p->capacity * sizeof *next);
-    uint64_t after = real->refund(p, word, next, ask, charged_at);
+    uint64_t after = real->refund(p, word, next, ask, charge);
     put(p, record, next);
     return after;
 }

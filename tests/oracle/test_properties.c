@@ -265,7 +265,7 @@ static void a_sweep_does_not_let_a_laggard_into_a_window_that_is_over(void **sta
 
 /* Settles what *op reserved, and does the same by hand in the other limiter. */
 static void settle_both(struct scene *s, size_t i, struct weir *w, struct weir *by_hand,
-                        struct weir_reservation *reservation, uint64_t now)
+                        struct weir_reservation *reservation, uint64_t charged_ns, uint64_t now)
 {
     struct oracle_op op = s->ops[i];
     uint64_t actual = i + 1 < s->trace.n ? s->ops[i + 1].cost : 0;
@@ -275,7 +275,7 @@ static void settle_both(struct scene *s, size_t i, struct weir *w, struct weir *
     op.cost = actual < op.cost ? op.cost - actual : actual > op.cost ? actual - op.cost : 1;
     op.wait_ns = 0;
     op.time_ns = now;
-    op.charged_ns = now;
+    op.charged_ns = charged_ns;
     struct weir_answer b = call(by_hand, &op);
     EXPECT(s, i, same(&a, &b));
 }
@@ -285,6 +285,7 @@ static void settling_is_refund_or_penalty(struct scene *s)
     struct weir *w = open_limiter(s);
     struct weir *by_hand = open_limiter(s);
     uint64_t now = 0;
+    uint64_t last = oracle_last_time(&s->trace.rule); /* no place can be named that ends after it */
     for (size_t i = 0; i < s->trace.n; i++) {
         struct oracle_op *op = &s->ops[i];
         struct weir_reservation reservation;
@@ -298,8 +299,9 @@ static void settling_is_refund_or_penalty(struct scene *s)
         EXPECT(s, i, weir_reserve_at(w, key, strlen(key), op->cost, 1, now, &reservation, &a) == 0);
         struct weir_answer b = call(by_hand, op);
         EXPECT(s, i, same(&a, &b));
-        if (a.verdict == WEIR_ALLOW) {
-            settle_both(s, i, w, by_hand, &reservation, now);
+        uint64_t place = s->trace.rule.algorithm == WEIR_LEAKY_BUCKET ? a.reset_after_ns : 0;
+        if (a.verdict == WEIR_ALLOW && now + place <= last) {
+            settle_both(s, i, w, by_hand, &reservation, now + place, now);
         }
     }
     weir_close(w);

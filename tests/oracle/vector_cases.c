@@ -376,6 +376,34 @@ static void waits_of(FILE *out, struct oracle_rule rule)
             sizeof calls / sizeof calls[0]);
 }
 
+/* A busy bucket gets back what was charged long ago. */
+static void late_refund_of(FILE *out, struct oracle_rule rule)
+{
+    static const struct call calls[] = {
+        {0, ALICE, 3, ORACLE_CHECK, 0, 0},           {500000, ALICE, 1, ORACLE_CHECK, 0, 0},
+        {SECOND, ALICE, 1, ORACLE_CHECK, 0, 0},      {2 * SECOND, ALICE, 2, ORACLE_CHECK, 0, 0},
+        {3 * SECOND, ALICE, 2, ORACLE_CHECK, 0, 0},  {3 * SECOND, ALICE, 2, ORACLE_REFUND, 0, 0},
+        {3 * SECOND, ALICE, 3, ORACLE_REFUND, 0, 0},
+    };
+    rule.max_debt = 0;
+    section(out, "Units of a busy key come back however late.", rule, calls,
+            sizeof calls / sizeof calls[0]);
+}
+
+/* `charged` is when the place ends. */
+static void places_of(FILE *out, struct oracle_rule rule)
+{
+    static const struct call calls[] = {
+        {0, ALICE, 1, ORACLE_CHECK, 0, 0},        {0, ALICE, 2, ORACLE_CHECK, 0, 0},
+        {0, ALICE, 1, ORACLE_REFUND, 0, 500000},  {0, ALICE, 1, ORACLE_REFUND, 0, 1500000},
+        {0, ALICE, 1, ORACLE_REFUND, 0, 1500000}, {200000, ALICE, 1, ORACLE_REFUND, 0, SECOND},
+        {200000, ALICE, 1, ORACLE_CHECK, 0, 0},   {700000, ALICE, 9, ORACLE_REFUND, 0, SECOND},
+        {700000, ALICE, 3, ORACLE_CHECK, 0, 0},
+    };
+    section(out, "The last place in the queue comes back, another one does not.", rule, calls,
+            sizeof calls / sizeof calls[0]);
+}
+
 static void verbs(FILE *out)
 {
     heading(out, "Take up to, refund, penalize, max_wait");
@@ -385,8 +413,10 @@ static void verbs(FILE *out)
         .algorithm = WEIR_LEAKY_BUCKET, .count = 2, .period_ns = SECOND, .queue = 2, .max_debt = 3};
     verbs_of(out, token);
     waits_of(out, token);
+    late_refund_of(out, token);
     verbs_of(out, leaky);
     waits_of(out, leaky);
+    places_of(out, leaky);
     for (int a = WEIR_FIXED_WINDOW; a <= WEIR_SLIDING_LOG; a++) {
         struct oracle_rule rule = {.algorithm = a,
                                    .count = 3,

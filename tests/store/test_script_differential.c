@@ -133,8 +133,32 @@ static void sprinkle(struct oracle_random *g, struct step *s)
     }
 }
 
+/* Lets every other refund name the last place of a queue, where that ends at a whole microsecond. */
+static void name_place(struct oracle_random *g, const struct oracle_rule *r, struct step *s,
+                       struct oracle_key *queue, uint64_t last_ns)
+{
+    struct weir_answer a;
+    if (s->kind == RESET) {
+        oracle_key_finish(queue);
+    }
+    if (r->algorithm != WEIR_LEAKY_BUCKET || s->kind != ASK) {
+        return;
+    }
+    if (s->op.verb == ORACLE_REFUND && queue->known) {
+        uint64_t ends_ns = oracle_last_place_ends(r, queue);
+        bool named = whole(ends_ns) == ends_ns && ends_ns <= last_ns;
+        s->op.charged_ns = named && oracle_once_in(g, 2) ? ends_ns : s->op.charged_ns;
+        if (!named && whole(ends_ns) + WEIR_MICROSECOND == s->op.charged_ns) {
+            s->op.charged_ns += WEIR_MICROSECOND; /* a store would take it for the name */
+        }
+    }
+    oracle_apply(r, queue, &s->op, &a);
+}
+
 static void make_steps(struct oracle_random *g, struct world *w, bool set_back)
 {
+    struct oracle_key queues[ORACLE_KEYS] = {{0}};
+    uint64_t last_ns = oracle_last_time(&w->trace.rule);
     oracle_random_ops(g, &w->trace, CALLS, set_back);
     for (size_t i = 0; i < CALLS; i++) {
         struct step *s = &w->steps[i];
@@ -145,6 +169,7 @@ static void make_steps(struct oracle_random *g, struct world *w, bool set_back)
         if (!set_back) { /* a store forgets a block that is over, a clock set back would see it */
             sprinkle(g, s);
         }
+        name_place(g, &w->trace.rule, s, &queues[s->op.key], last_ns);
     }
 }
 

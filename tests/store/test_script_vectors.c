@@ -98,13 +98,14 @@ static void every_script_answers_every_vector_as_written(void **state)
 }
 
 /* One call at a time that the test chooses. */
-static struct weir_answer ask_at(const struct store_params *p, enum oracle_verb verb,
-                                 uint64_t now_ns, uint64_t charged_ns, uint64_t *stamp_us)
+static struct weir_answer call_at(const struct store_params *p, enum store_verb verb, uint64_t cost,
+                                  uint64_t now_ns, uint64_t time_ns, uint64_t *stamp_us)
 {
-    struct oracle_op op = {.verb = verb, .cost = 1, .charged_ns = charged_ns};
+    struct oracle_op op = {.verb = ORACLE_CHECK, .cost = cost, .wait_ns = time_ns};
     struct store_call call;
     struct weir_answer a;
     store_run_call(p, "alice", &op, &call);
+    call.verb = verb;
     store_run_put(&redis, &scripts.row[0], &call, now_ns);
     store_redis_send(&redis);
     (void)store_redis_next(&redis);
@@ -125,12 +126,38 @@ static void what_was_granted_can_be_given_back_under_its_stamp(void **state)
         o.period_ns = 2 * WEIR_SECOND;
         o.queue = algorithm == WEIR_LEAKY_BUCKET ? 2 : 0;
         assert_int_equal(store_params(&o, &p, NULL), 0);
-        (void)ask_at(&p, ORACLE_CHECK, 10 * WEIR_SECOND, 0, NULL);
-        struct weir_answer a = ask_at(&p, ORACLE_CHECK, 95 * WEIR_SECOND / 10, 0, &stamp_us);
+        (void)call_at(&p, STORE_CHECK, 1, 10 * WEIR_SECOND, 0, NULL);
+        struct weir_answer a = call_at(&p, STORE_CHECK, 1, 95 * WEIR_SECOND / 10, 0, &stamp_us);
         assert_int_equal(a.verdict, WEIR_ALLOW);
-        struct weir_answer b =
-            ask_at(&p, ORACLE_REFUND, 95 * WEIR_SECOND / 10, stamp_us * WEIR_MICROSECOND, NULL);
+        uint64_t place = algorithm == WEIR_LEAKY_BUCKET ? a.reset_after_ns : 0;
+        struct weir_answer b = call_at(&p, STORE_REFUND, 1, 95 * WEIR_SECOND / 10,
+                                       stamp_us * WEIR_MICROSECOND + place, NULL);
         assert_int_equal(b.remaining, a.remaining + 1);
+    }
+}
+
+/* Half a second after a charge of ten to a full bucket five have refilled: the others come back. */
+static void a_roll_back_returns_no_unit_that_has_refilled(void **state)
+{
+    struct weir_options o = WEIR_OPTIONS_INIT;
+    struct store_params p;
+    uint64_t later = 10 * WEIR_SECOND + WEIR_SECOND / 2;
+    o.algorithm = WEIR_TOKEN_BUCKET;
+    o.count = 10;
+    o.period_ns = WEIR_SECOND;
+    assert_int_equal(store_params(&o, &p, NULL), 0);
+    for (uint64_t taken = 0; taken <= 5; taken++) {
+        uint64_t stamp_us;
+        (void)store_redis_do(&redis, "FLUSHALL");
+        struct weir_answer a = call_at(&p, STORE_CHECK, 10, 10 * WEIR_SECOND, 0, &stamp_us);
+        uint64_t full_ns = stamp_us * WEIR_MICROSECOND + a.reset_after_ns;
+        if (taken > 0) {
+            (void)call_at(&p, STORE_CHECK, taken, later, 0, NULL);
+        }
+        a = call_at(&p, STORE_UNDO, 10, later, full_ns, NULL);
+        assert_int_equal(a.remaining, 10 - taken);
+        a = call_at(&p, STORE_UNDO, 10, later + WEIR_SECOND, full_ns, NULL);
+        assert_int_equal(a.remaining, 10); /* a full bucket stays as it is */
     }
 }
 
@@ -139,6 +166,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_script_answers_every_vector_as_written),
         cmocka_unit_test(what_was_granted_can_be_given_back_under_its_stamp),
+        cmocka_unit_test(a_roll_back_returns_no_unit_that_has_refilled),
     };
     store_redis_start(&redis, NULL);
     store_run_scripts(&scripts);

@@ -70,16 +70,13 @@ static void take(const struct oracle_rule *r, struct oracle_key *k, const struct
     set(r, k, v->now, v->level - r->step * (oracle_int)n);
 }
 
-/*
- * First in, first out: what was charged longer ago than a bucket in deepest debt
- * takes to fill is gone, and cannot come back. A full bucket stays as it is.
- */
+/* A bucket holds no more than when it is full, and one that is full stays as it is. */
 static void refund(const struct oracle_rule *r, struct oracle_key *k, const struct oracle_view *v,
                    uint64_t n, uint64_t charged_ns)
 {
-    oracle_int gone_after = to_ns(r, full(r) - deepest(r));
     oracle_int level = v->level + r->step * (oracle_int)n;
-    if (v->now - charged_ns < gone_after && !fresh(r, v)) {
+    (void)charged_ns;
+    if (!fresh(r, v)) {
         set(r, k, v->now, level < full(r) ? level : full(r));
     }
 }
@@ -121,10 +118,23 @@ static uint64_t leaky_delay(const struct oracle_rule *r, const struct oracle_vie
     return to_ns(r, full(r) - v->level);
 }
 
+uint64_t oracle_last_place_ends(const struct oracle_rule *r, const struct oracle_key *k)
+{
+    return to_ns(r, k->time + full(r) - k->level);
+}
+
+static void leaky_refund(const struct oracle_rule *r, struct oracle_key *k,
+                         const struct oracle_view *v, uint64_t n, uint64_t ends_ns)
+{
+    if (oracle_last_place_ends(r, k) == ends_ns) {
+        refund(r, k, v, n, ends_ns);
+    }
+}
+
 const struct oracle_model oracle_token_bucket = {
     as_of, token_fits, fresh, token_delay, chargeable, take, refund,
 };
 
 const struct oracle_model oracle_leaky_bucket = {
-    as_of, leaky_fits, fresh, leaky_delay, chargeable, take, refund,
+    as_of, leaky_fits, fresh, leaky_delay, chargeable, take, leaky_refund,
 };

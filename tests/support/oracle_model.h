@@ -100,6 +100,9 @@ void oracle_refund(const struct oracle_rule *r, struct oracle_key *k, uint64_t u
 void oracle_penalize(const struct oracle_rule *r, struct oracle_key *k, uint64_t units,
                      uint64_t now_ns, struct weir_answer *a);
 
+/* Returns the charged_ns by which a refund names the last place in the queue of a leaky_bucket. */
+uint64_t oracle_last_place_ends(const struct oracle_rule *r, const struct oracle_key *k);
+
 /* stepped_bucket, for one client: the textbook, word for word. */
 struct oracle_stepped {
     bool known;

@@ -175,7 +175,8 @@ struct walk {
     uint64_t last; /* the end of the time line */
     uint64_t now;
     unsigned keys;
-    bool set_back; /* clocks are also put back by more than the slack */
+    bool set_back;                         /* clocks are also put back by more than the slack */
+    struct oracle_key queues[ORACLE_KEYS]; /* leaky_bucket: refunds must name the last place */
 };
 
 static uint64_t clamp(const struct walk *w, oracle_int time)
@@ -315,9 +316,12 @@ static uint64_t random_wait(struct walk *w)
     }
 }
 
-/* Mostly of an earlier call, sometimes of any time. */
-static uint64_t random_charged(struct walk *w, size_t at)
+/* Mostly of an earlier call, sometimes of any time. In a queue, often of the last place. */
+static uint64_t random_charged(struct walk *w, size_t at, const struct oracle_key *queue)
 {
+    if (queue->known && oracle_once_in(w->g, 2)) {
+        return clamp(w, oracle_last_place_ends(&w->trace->rule, queue));
+    }
     if (at != 0 && !oracle_once_in(w->g, 4)) {
         size_t back = oracle_between(w->g, 1, at < 10 ? at : 10);
         return w->trace->ops[at - back].time_ns;
@@ -340,7 +344,11 @@ static struct oracle_op random_op(struct walk *w, size_t at)
         op.wait_ns = random_wait(w);
     }
     if (op.verb == ORACLE_REFUND) {
-        op.charged_ns = random_charged(w, at);
+        op.charged_ns = random_charged(w, at, &w->queues[op.key]);
+    }
+    if (r->algorithm == WEIR_LEAKY_BUCKET) {
+        struct weir_answer a;
+        oracle_apply(r, &w->queues[op.key], &op, &a);
     }
     return op;
 }

@@ -240,7 +240,8 @@ void linear_by_algorithm(const struct linear_model *m, struct linear_state *s,
         break;
     case LINEAR_REFUND:
         if (s->present) {
-            s->word = m->ops->refund(m->params, s->word, s->record, &ask, op->now);
+            struct algo_charge charge = {op->now, m->params->step, 0};
+            s->word = m->ops->refund(m->params, s->word, s->record, &ask, &charge);
         }
         break;
     case LINEAR_PENALIZE:

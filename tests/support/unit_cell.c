@@ -75,7 +75,8 @@ uint64_t unit_cell_charge(struct unit_cell *c, uint64_t units, uint64_t now)
 void unit_cell_refund(struct unit_cell *c, uint64_t units, uint64_t charged_at, uint64_t now)
 {
     struct algo_ask ask = {now, units, 0};
-    c->word = c->ops->refund(&c->params, c->word, c->record, &ask, charged_at);
+    struct algo_charge charge = {charged_at, c->params.step, 0};
+    c->word = c->ops->refund(&c->params, c->word, c->record, &ask, &charge);
 }
 
 uint64_t unit_cell_fresh_in(const struct unit_cell *c, uint64_t now)

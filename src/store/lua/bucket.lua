@@ -126,7 +126,8 @@ end
 -- limit(p, cu, cr): the furthest lead with which a cost of (cu, cr) is allowed that can wait.
 -- delay(p): after how long an allowed call is to act.
 -- lead, save: those above, or others of a state that holds more.
-local function bucket(limit, delay, lead, save)
+-- queue: units are places, of which only the last can come back.
+local function bucket(limit, delay, lead, save, queue)
     local ops = { save = save, wipe = wipe, mark = mark }
 
     function ops.look(p)
@@ -184,14 +185,21 @@ local function bucket(limit, delay, lead, save)
             return n
         end
 
-        -- First in, first out: a charge older than the reach has drained; nothing is left to return.
+        -- A roll-back leaves what was taken since the charge ahead of now: it returns no unit that has
+        -- refilled since.
         function ops.refund(p)
-            local reach = p.reach_r == 0 and p.reach_u or p.reach_u + 1
-            if now - p.wait >= reach or p.u == 0 and p.r == 0 then
+            local least_u, least_r = 0, 0
+            if queue and p.wait ~= now + (p.r == 0 and p.u or p.u + 1) then
+                return false
+            elseif verb == 'undo' and now + p.u >= p.wait then
+                least_u, least_r = now + p.u - p.wait, p.r
+            end
+            local u, r = carry(p.u - least_u, p.r - least_r)
+            if u < 0 or u == 0 and r == 0 then
                 return false
             end
-            if p.cost > quotient(p, p.u, p.r) then
-                p.u, p.r = 0, 0
+            if p.cost > quotient(p, u, r) then
+                p.u, p.r = least_u, least_r
             else
                 local u, r = times(p.cost, p.a, p.b)
                 p.u, p.r = carry(p.u - u, p.r - r)

@@ -12,7 +12,8 @@
 --   and for rare verbs, after look():
 --   save(p)          stores the state
 --   charge(p)        takes what fits of p.cost within quota and debt; says how much
---   refund(p)        gives p.cost back, charged at p.wait; true if that changed the state
+--   refund(p)        gives p.cost back, charged at p.wait (leaky_bucket: the end of its place); true if
+--                    that changed the state
 --   wipe(p)          stores no state, keeps the block
 --   mark(p)          stores p.block, keeps the state
 --

@@ -1,7 +1,9 @@
 -- One call: ARGV is a verb and, for each key, algorithm, quota, debt, a, b, cost and one number more:
--- how long a check may wait, when the units of a refund were charged (FOREVER: just now), until when a
--- block lasts, or with blockfor how long. Behind all of them may be one number for each key (`beyond`):
--- the units that a bucket of a `synced` limit can owe, other than by its debt (store/sync.h).
+-- how long a check may wait, when the units of a refund were charged (FOREVER: just now; leaky_bucket:
+-- when their place ends), until when a block lasts, or with blockfor how long. `undo` is a refund that
+-- adds nothing; for a token bucket its number is when the bucket would have been full after the charge.
+-- After all of them may come one number for each key (`beyond`): the units that a bucket of a `synced`
+-- limit can owe, other than by its debt (store/sync.h).
 -- Several keys are checked all or nothing: look at all, and only if all allow, charge all.
 --
 -- Answers {verdict, blocked, remaining, granted, retry, reset, delay, stamp, limit}: of the limit that

@@ -13,4 +13,4 @@ algorithms['2'] = bucket(
         u, r = carry(p.u - u, p.r - r)
         return r == 0 and u or u + 1
     end,
-    lead, save)
+    lead, save, true)

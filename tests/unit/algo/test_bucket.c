@@ -87,28 +87,73 @@ static void quotas_whose_refill_does_not_fit_are_refused(void **state)
     assert_int_equal(compile(1, WEIR_SECOND, UINT64_MAX, UINT64_MAX, &new_table, &p), WEIR_EQUOTA);
 }
 
-static void a_refund_of_what_has_drained_long_ago_is_nothing(void **state)
+static void a_refund_goes_back_in_time_but_not_before_now(void **state)
 {
     struct unit_cell c = unit_cell(WEIR_TOKEN_BUCKET, 10, WEIR_SECOND, 0);
+    uint64_t later = WEIR_MINUTE + WEIR_SECOND;
     (void)unit_cell_take(&c, 10, WEIR_MINUTE);
-    (void)unit_cell_take(&c, 10, WEIR_MINUTE + WEIR_SECOND);
+    (void)unit_cell_take(&c, 10, later);
     uint64_t word = c.word;
-    unit_cell_refund(&c, 10, WEIR_MINUTE, WEIR_MINUTE + WEIR_SECOND);
-    assert_int_equal(c.word, word); /* a whole reach has passed */
-    unit_cell_refund(&c, 1, WEIR_MINUTE + 1, WEIR_MINUTE + WEIR_SECOND);
-    assert_int_equal(c.word, word - c.params.step);
-    unit_cell_refund(&c, UINT64_MAX, WEIR_MINUTE + WEIR_SECOND, WEIR_MINUTE + WEIR_SECOND);
-    assert_int_equal(unit_cell_fresh_in(&c, WEIR_MINUTE + WEIR_SECOND), 0);
+    unit_cell_refund(&c, 3, WEIR_MINUTE, later);
+    assert_int_equal(c.word, word - 3 * c.params.step);
+    unit_cell_refund(&c, UINT64_MAX, WEIR_MINUTE, later);
+    assert_int_equal(unit_cell_fresh_in(&c, later), 0);
+    word = c.word;
+    unit_cell_refund(&c, 1, WEIR_MINUTE, later);
+    assert_int_equal(c.word, word); /* a full bucket stays as it is */
 }
 
-static void a_debt_is_repaid_last_so_its_refund_counts_for_longer(void **state)
+/*
+ * Half a second after a charge of ten to a full bucket, five of them have
+ * refilled; the others come back, whatever was taken since, and no more.
+ */
+static void a_roll_back_returns_no_unit_that_has_refilled(void **state)
 {
-    struct unit_cell c = unit_cell(WEIR_TOKEN_BUCKET, 10, WEIR_SECOND, 10);
-    assert_int_equal(unit_cell_charge(&c, 20, WEIR_MINUTE), 20);
-    uint64_t later = WEIR_MINUTE + WEIR_SECOND + WEIR_SECOND / 2; /* past the quota, in the debt */
-    uint64_t word = c.word;
-    unit_cell_refund(&c, 5, WEIR_MINUTE, later);
-    assert_int_equal(c.word, word - 5 * c.params.step);
+    for (uint64_t taken = 0; taken <= 5; taken++) {
+        struct unit_cell c = unit_cell(WEIR_TOKEN_BUCKET, 10, WEIR_SECOND, 0);
+        struct unit_cell twin = c;
+        uint64_t later = WEIR_MINUTE + WEIR_SECOND / 2;
+        struct algo_ask ask = {later, 10, 0};
+        (void)unit_cell_take(&c, 10, WEIR_MINUTE);
+        struct algo_charge charge = {WEIR_MINUTE, c.params.step, c.word};
+        if (taken != 0) {
+            assert_int_equal(unit_cell_take(&c, taken, later), WEIR_ALLOW);
+            assert_int_equal(unit_cell_take(&twin, taken, later), WEIR_ALLOW);
+        }
+        c.word = c.ops->refund(&c.params, c.word, c.record, &ask, &charge);
+        assert_int_equal(unit_cell_peek(&c, 1, later).remaining, 10 - taken);
+        assert_int_equal(unit_cell_fresh_in(&c, later), unit_cell_fresh_in(&twin, later));
+    }
+}
+
+/* Whatever others take between a charge and its roll-back: no richer than a twin without it. */
+static void a_roll_back_never_makes_a_key_richer_than_if_it_had_not_been_charged(void **state)
+{
+    uint64_t seed = 12;
+    uint64_t exact = 0;
+    for (int i = 0; i < 20000; i++) {
+        struct unit_cell c = unit_cell(WEIR_TOKEN_BUCKET, 10, WEIR_SECOND, 0);
+        uint64_t now = WEIR_MINUTE;
+        (void)unit_cell_charge(&c, unit_random(&seed) % 8, now);
+        struct unit_cell twin = c;
+        uint64_t units = 1 + unit_random(&seed) % 3;
+        if (unit_cell_take(&c, units, now) != WEIR_ALLOW) {
+            continue;
+        }
+        struct algo_charge charge = {now, c.params.step, c.word};
+        for (uint64_t calls = unit_random(&seed) % 5; calls > 0; calls--) {
+            uint64_t cost = 1 + unit_random(&seed) % 6;
+            now += unit_random(&seed) % 3 * (unit_random(&seed) % (WEIR_SECOND / 3));
+            if (unit_cell_take(&c, cost, now) == WEIR_ALLOW) {
+                assert_int_equal(unit_cell_take(&twin, cost, now), WEIR_ALLOW);
+            }
+        }
+        struct algo_ask ask = {now, units, 0};
+        c.word = c.ops->refund(&c.params, c.word, c.record, &ask, &charge);
+        assert_true(unit_cell_fresh_in(&c, now) >= unit_cell_fresh_in(&twin, now));
+        exact += unit_cell_fresh_in(&c, now) == unit_cell_fresh_in(&twin, now);
+    }
+    assert_true(exact > 10000);
 }
 
 int main(void)
@@ -120,8 +165,9 @@ int main(void)
         cmocka_unit_test(a_live_change_keeps_the_time_unit_or_is_refused),
         cmocka_unit_test(rates_above_one_in_a_nanosecond_are_refused),
         cmocka_unit_test(quotas_whose_refill_does_not_fit_are_refused),
-        cmocka_unit_test(a_debt_is_repaid_last_so_its_refund_counts_for_longer),
-        cmocka_unit_test(a_refund_of_what_has_drained_long_ago_is_nothing),
+        cmocka_unit_test(a_refund_goes_back_in_time_but_not_before_now),
+        cmocka_unit_test(a_roll_back_returns_no_unit_that_has_refilled),
+        cmocka_unit_test(a_roll_back_never_makes_a_key_richer_than_if_it_had_not_been_charged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -245,6 +245,125 @@ static void a_lagging_reservation_is_cancelled_where_it_was_counted(void **state
     }
 }
 
+/* ---- what comes back late ---- */
+
+/*
+ * The units came back when the bucket had long refilled: they are spent a second
+ * time, as many as others had taken meanwhile. From the charge on, the bound holds.
+ */
+static void a_late_cancel_adds_no_more_than_others_took_since_the_charge(void **state)
+{
+    for (uint64_t taken = 0; taken <= 10; taken++) {
+        struct weir *w = unit_limit(WEIR_TOKEN_BUCKET, 10, 10 * WEIR_SECOND);
+        uint64_t later = START + 10 * WEIR_SECOND;
+        struct weir_reservation r = reserve(w, 10, START);
+        assert_int_equal(taken == 0 ? WEIR_ALLOW : unit_check(w, "k", taken, later).verdict,
+                         WEIR_ALLOW);
+        assert_int_equal(weir_cancel_at(w, &r, later, NULL), 0);
+        assert_int_equal(taken + unit_drain(w, "k", later), 10 + taken);
+        weir_close(w);
+    }
+}
+
+static void a_late_cancel_is_exact_if_nothing_was_charged_since(void **state)
+{
+    struct weir *w = unit_limit(WEIR_TOKEN_BUCKET, 10, 10 * WEIR_SECOND);
+    struct weir *twin = unit_limit(WEIR_TOKEN_BUCKET, 10, 10 * WEIR_SECOND);
+    for (uint64_t elapsed = 0; elapsed < 12 * WEIR_SECOND; elapsed += WEIR_SECOND / 3) {
+        struct weir_answer a;
+        assert_int_equal(weir_reset(w, "k", 1) + weir_reset(twin, "k", 1), elapsed == 0 ? 0 : 2);
+        (void)unit_check(w, "k", 3, START);
+        (void)unit_check(twin, "k", 5, START);
+        struct weir_reservation r = reserve(w, 7, START);
+        assert_int_equal(weir_settle_at(w, &r, 2, START + elapsed, &a), 0);
+        struct weir_answer b = unit_peek(twin, "k", 1, START + elapsed);
+        unit_assert_same(&a, &b);
+    }
+    weir_close(w);
+    weir_close(twin);
+}
+
+/* A key that is asked for more than it has, all the time, for a minute. */
+static uint64_t saturate(struct weir *w, uint64_t cost, uint64_t from)
+{
+    uint64_t taken = 0;
+    for (uint64_t now = from; now <= from + WEIR_MINUTE; now += 10 * WEIR_MILLISECOND) {
+        while (unit_check(w, "k", cost, now).verdict == WEIR_ALLOW) {
+            taken += cost;
+        }
+    }
+    return taken;
+}
+
+/* Whatever the burst, and whether or not the key may be in debt. */
+static void unused_units_of_a_busy_key_return_in_full_after_a_minute(void **state)
+{
+    static const uint64_t bursts[] = {100000, 1000, 400};
+    for (unsigned i = 0; i < 6; i++) {
+        struct weir_options o = unit_options(WEIR_TOKEN_BUCKET, 100000, WEIR_MINUTE);
+        struct weir_reservation r;
+        struct weir_answer a;
+        o.burst = bursts[i / 2];
+        o.max_debt = i % 2 == 0 ? WEIR_NO_DEBT : 0;
+        struct weir *w = unit_open(&o);
+        assert_int_equal(weir_reserve_at(w, "k", 1, 300, WEIR_HOUR, START, &r, &a), 0);
+        assert_true(saturate(w, 100, START) >= 99900);
+        uint64_t later = START + WEIR_MINUTE;
+        uint64_t before = unit_peek(w, "k", 1, later).remaining;
+        assert_int_equal(weir_settle_at(w, &r, 50, later, &a), 0);
+        assert_int_equal(a.remaining, before + 250);
+        weir_close(w);
+    }
+}
+
+/* Three wait; the first does not go. Its place is not given away: the others have theirs already. */
+static void a_cancelled_place_in_a_queue_is_free_again_only_while_it_is_the_last(void **state)
+{
+    struct weir *w = unit_limit(WEIR_LEAKY_BUCKET, 10, 10 * WEIR_SECOND);
+    struct weir_reservation first = reserve(w, 1, START);
+    struct weir_reservation second = reserve(w, 1, START);
+    struct weir_reservation third = reserve(w, 1, START);
+    assert_int_equal(weir_cancel_at(w, &first, START, NULL), 0);
+    assert_int_equal(unit_peek(w, "k", 1, START).delay_ns, 3 * WEIR_SECOND);
+    assert_int_equal(weir_cancel_at(w, &third, START, NULL), 0);
+    assert_int_equal(unit_peek(w, "k", 1, START).delay_ns, 2 * WEIR_SECOND);
+    assert_int_equal(weir_cancel_at(w, &second, START, NULL), 0);
+    assert_int_equal(unit_peek(w, "k", 1, START).delay_ns, WEIR_SECOND);
+    weir_close(w);
+}
+
+static void the_unused_end_of_the_last_place_is_free_again(void **state)
+{
+    struct weir *w = unit_limit(WEIR_LEAKY_BUCKET, 10, 10 * WEIR_SECOND);
+    (void)unit_check(w, "k", 1, START);
+    struct weir_reservation r = reserve(w, 5, START);
+    assert_int_equal(weir_settle_at(w, &r, 2, START + WEIR_SECOND / 2, NULL), 0);
+    assert_int_equal(unit_check(w, "k", 1, START).delay_ns, 3 * WEIR_SECOND);
+    weir_close(w);
+}
+
+/* Units go back as the time that they were charged, not at the rate of today. */
+static void a_change_of_the_rate_between_reserve_and_cancel_leaves_no_trace(void **state)
+{
+    static const uint64_t counts[] = {1, 7, 100, 1000};
+    for (unsigned i = 0; i < 8; i++) {
+        int algorithm = i % 2 == 0 ? WEIR_TOKEN_BUCKET : WEIR_LEAKY_BUCKET;
+        struct weir *w = unit_limit(algorithm, 100, WEIR_SECOND);
+        struct weir *twin = unit_limit(algorithm, 100, WEIR_SECOND);
+        struct weir_answer a;
+        (void)unit_check(w, "k", 30, START);
+        (void)unit_check(twin, "k", 30, START);
+        struct weir_reservation r = reserve(w, 50, START);
+        assert_int_equal(weir_change(w, counts[i / 2], 100, NULL), 0);
+        assert_int_equal(weir_change(twin, counts[i / 2], 100, NULL), 0);
+        assert_int_equal(weir_cancel_at(w, &r, START, &a), 0);
+        struct weir_answer b = unit_peek(twin, "k", 1, START);
+        unit_assert_same(&a, &b);
+        weir_close(w);
+        weir_close(twin);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +380,12 @@ int main(void)
         cmocka_unit_test(a_handle_can_be_copied_and_lasts_as_long_as_it_is_told),
         cmocka_unit_test(windows_do_not_get_back_what_an_old_window_was_charged),
         cmocka_unit_test(a_lagging_reservation_is_cancelled_where_it_was_counted),
+        cmocka_unit_test(a_late_cancel_adds_no_more_than_others_took_since_the_charge),
+        cmocka_unit_test(a_late_cancel_is_exact_if_nothing_was_charged_since),
+        cmocka_unit_test(unused_units_of_a_busy_key_return_in_full_after_a_minute),
+        cmocka_unit_test(a_cancelled_place_in_a_queue_is_free_again_only_while_it_is_the_last),
+        cmocka_unit_test(the_unused_end_of_the_last_place_is_free_again),
+        cmocka_unit_test(a_change_of_the_rate_between_reserve_and_cancel_leaves_no_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -216,18 +216,24 @@ static void hashed_keys_work_in_parts(void **state)
     weir_close(w);
 }
 
-static struct weir *full_table(int on_full)
+/* Fills a table with keys, until it has no room for new ones; options.on_full says what those get. */
+static struct weir *open_full(struct weir_options o, uint64_t now)
 {
-    struct weir_options o = unit_options(WEIR_TOKEN_BUCKET, 5, WEIR_HOUR);
     o.max_keys = 1;
-    o.on_full = on_full;
-    struct weir *w = unit_open(&o);
+    struct weir *full = unit_open(&o);
     for (int i = 0; i < 5000; i++) {
         char key[16];
         (void)snprintf(key, sizeof key, "fill %d", i);
-        (void)unit_check(w, key, 1, START);
+        (void)unit_check(full, key, 1, now);
     }
-    return w;
+    return full;
+}
+
+static struct weir *full_table(int on_full)
+{
+    struct weir_options o = unit_options(WEIR_TOKEN_BUCKET, 5, WEIR_HOUR);
+    o.on_full = on_full;
+    return open_full(o, START);
 }
 
 static void a_part_that_a_full_table_did_not_charge_is_told_whichever_part_binds(void **state)
@@ -262,6 +268,45 @@ static void a_full_table_denies_all_without_being_called_a_race(void **state)
     weir_close(w);
 }
 
+/* A clock of which the second reading comes 10 s later; meanwhile another caller has taken nine. */
+struct stall {
+    struct weir *w;
+    uint64_t now;
+    unsigned readings;
+};
+
+static uint64_t stalled_clock(void *arg)
+{
+    struct stall *s = arg;
+    if (s->w != NULL && ++s->readings == 2) {
+        s->now += 10 * WEIR_SECOND;
+        assert_int_equal(unit_check(s->w, "k", 9, s->now).verdict, WEIR_ALLOW);
+    }
+    return s->now;
+}
+
+static void a_thread_that_was_stopped_before_its_roll_back_adds_nothing(void **state)
+{
+    struct stall s = {.now = 1000 * WEIR_SECOND};
+    struct weir_options o = unit_options(WEIR_TOKEN_BUCKET, 10, 10 * WEIR_SECOND);
+    struct weir_answer a;
+    o.flags = 0;
+    o.clock = stalled_clock;
+    o.clock_arg = &s;
+    struct weir *w = unit_open(&o);
+    o.burst = 1000;
+    o.on_full = WEIR_DENY_NEW;
+    struct weir *full = open_full(o, s.now);
+    struct weir_part p[2] = {part(w, "k", 10), part(full, "k", 1)};
+    s.w = w;
+    assert_int_equal(weir_check_several(p, 2, &a), 0);
+    assert_int_equal(a.flags, WEIR_FLAG_FULL);
+    assert_int_equal(s.readings, 2);
+    assert_int_equal(unit_drain(w, "k", s.now), 1); /* ten refilled, nine are taken */
+    weir_close(full);
+    weir_close(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +321,7 @@ int main(void)
         cmocka_unit_test(hashed_keys_work_in_parts),
         cmocka_unit_test(a_part_that_a_full_table_did_not_charge_is_told_whichever_part_binds),
         cmocka_unit_test(a_full_table_denies_all_without_being_called_a_race),
+        cmocka_unit_test(a_thread_that_was_stopped_before_its_roll_back_adds_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,14 +31,19 @@ static void bad_arguments_are_refused_and_change_nothing(void **state)
 
 /* ---- refund ---- */
 
+/* The charged_ns of units that were charged just now, by the answer that they were given. */
+static uint64_t charged(int algorithm, struct weir_answer a, uint64_t now)
+{
+    return algorithm == WEIR_LEAKY_BUCKET ? now + a.reset_after_ns : now;
+}
+
 static void take_and_give_back(struct weir *w, int algorithm)
 {
     uint64_t now = START + 7;
     (void)unit_check(w, "k", 2, now);
     struct weir_answer before = unit_peek(w, "k", 1, now);
-    (void)unit_check(w, "k", 3, now);
-    struct weir_answer a;
-    assert_int_equal(weir_refund_at(w, "k", 1, 3, now, now, &a), 0);
+    struct weir_answer a = unit_check(w, "k", 3, now);
+    assert_int_equal(weir_refund_at(w, "k", 1, 3, charged(algorithm, a, now), now, &a), 0);
     unit_assert_same(&before, &a);
     before = unit_peek(w, "k", 10, now);
     struct weir_answer after = unit_peek(w, "k", 10, now);
@@ -53,9 +58,9 @@ static void a_refund_at_once_is_the_exact_inverse(void **state)
 
 static void give_back_too_much(struct weir *w, int algorithm)
 {
-    (void)unit_check(w, "k", 2, START);
-    struct weir_answer a;
-    assert_int_equal(weir_refund_at(w, "k", 1, UINT64_MAX, START, START, &a), 0);
+    struct weir_answer a = unit_check(w, "k", 2, START);
+    uint64_t at = charged(algorithm, a, START);
+    assert_int_equal(weir_refund_at(w, "k", 1, UINT64_MAX, at, START, &a), 0);
     assert_int_equal(a.remaining, 10);
     assert_int_equal(a.reset_after_ns, 0);
     assert_int_equal(a.granted, 0);
@@ -74,17 +79,38 @@ static void a_refund_never_goes_beyond_a_fresh_key(void **state)
 static void give_back_late(struct weir *w, int algorithm)
 {
     uint64_t later = START + 3 * WEIR_MINUTE;
-    (void)unit_check(w, "k", 5, START);
+    uint64_t at = charged(algorithm, unit_check(w, "k", 5, START), START);
     (void)unit_check(w, "k", 4, later);
     struct weir_answer before = unit_peek(w, "k", 1, later);
     struct weir_answer after;
-    assert_int_equal(weir_refund_at(w, "k", 1, 5, START, later, &after), 0);
-    unit_assert_same(&before, &after);
+    assert_int_equal(weir_refund_at(w, "k", 1, 5, at, later, &after), 0);
+    if (algorithm == WEIR_TOKEN_BUCKET) {
+        assert_int_equal(after.remaining, before.remaining + 4); /* no more than others took */
+    } else {
+        unit_assert_same(&before, &after);
+    }
 }
 
-static void a_refund_into_the_past_does_nothing(void **state)
+static void a_refund_into_the_past_does_nothing_but_for_a_token_bucket(void **state)
 {
     unit_each(10, WEIR_MINUTE, give_back_late);
+}
+
+/* A caller that names no place gets none: others may have been promised theirs. */
+static void a_queue_gives_back_only_the_last_place_and_only_by_its_end(void **state)
+{
+    struct weir *w = unit_limit(WEIR_LEAKY_BUCKET, 10, WEIR_MINUTE);
+    struct weir_answer first = unit_check(w, "k", 2, START);
+    struct weir_answer last = unit_check(w, "k", 3, START);
+    struct weir_answer a;
+    assert_int_equal(weir_refund_at(w, "k", 1, 2, START, START, &a), 0);
+    assert_int_equal(a.remaining, 5);
+    assert_int_equal(weir_refund_at(w, "k", 1, 2, START + first.reset_after_ns, START, &a), 0);
+    assert_int_equal(a.remaining, 5);
+    assert_int_equal(weir_refund_at(w, "k", 1, 3, START + last.reset_after_ns, START, &a), 0);
+    assert_int_equal(a.remaining, 8);
+    assert_int_equal(a.delay_ns, first.reset_after_ns);
+    weir_close(w);
 }
 
 static void fixed_window_forgets_refunds_of_the_window_before(void **state)
@@ -136,9 +162,10 @@ static void repay(struct weir *w, int algorithm)
 {
     struct weir_answer a;
     assert_int_equal(weir_penalize_at(w, "k", 1, 15, START, &a), 0);
-    uint64_t charged = a.granted;
-    for (uint64_t i = 0; i < charged; i++) {
-        assert_int_equal(weir_refund_at(w, "k", 1, 1, START, START, &a), 0);
+    uint64_t units = a.granted;
+    for (uint64_t i = 0; i < units; i++) {
+        uint64_t at = charged(algorithm, a, START);
+        assert_int_equal(weir_refund_at(w, "k", 1, 1, at, START, &a), 0);
     }
     assert_int_equal(a.remaining, 10);
     assert_int_equal(a.reset_after_ns, 0);
@@ -320,7 +347,8 @@ int main(void)
         cmocka_unit_test(bad_arguments_are_refused_and_change_nothing),
         cmocka_unit_test(a_refund_at_once_is_the_exact_inverse),
         cmocka_unit_test(a_refund_never_goes_beyond_a_fresh_key),
-        cmocka_unit_test(a_refund_into_the_past_does_nothing),
+        cmocka_unit_test(a_refund_into_the_past_does_nothing_but_for_a_token_bucket),
+        cmocka_unit_test(a_queue_gives_back_only_the_last_place_and_only_by_its_end),
         cmocka_unit_test(fixed_window_forgets_refunds_of_the_window_before),
         cmocka_unit_test(sliding_window_gives_back_to_the_window_that_was_charged),
         cmocka_unit_test(sliding_log_gives_back_the_newest_exactly_and_else_the_oldest),

@@ -69,8 +69,9 @@ static inline int close_store(void **state)
     return 0;
 }
 
-/* A bucket of `count` that refills in a second. */
-static inline struct store_limit *limit(const char *name, uint64_t count, int mode, int on_failure)
+/* A bucket or a queue of `count` that refills in a second. */
+static inline struct store_limit *limit_of(int algorithm, const char *name, uint64_t count,
+                                           int mode, int on_failure)
 {
     struct weir_error error;
     struct remote_spec spec = {.name = text_of(name),
@@ -79,13 +80,19 @@ static inline struct store_limit *limit(const char *name, uint64_t count, int mo
                                .on_failure = on_failure,
                                .deny_cache_ns = WEIR_SECOND,
                                .sync_ns = 100 * MS};
-    spec.options.algorithm = WEIR_TOKEN_BUCKET;
+    spec.options.algorithm = algorithm;
+    spec.options.queue = algorithm == WEIR_LEAKY_BUCKET ? count - 1 : 0;
     spec.options.count = count;
     spec.options.period_ns = WEIR_SECOND;
     if (store_limit_open(t.shared, &spec, &t.limits[t.limits_count], &error) != 0) {
         fail_msg("%s", error.text);
     }
     return t.limits[t.limits_count++];
+}
+
+static inline struct store_limit *limit(const char *name, uint64_t count, int mode, int on_failure)
+{
+    return limit_of(WEIR_TOKEN_BUCKET, name, count, mode, on_failure);
 }
 
 static inline void hear(void *arg, int error, const struct remote_answer *answer)

@@ -32,7 +32,7 @@ static void in_a_cluster_who_denies_gives_the_others_their_units_back(void **sta
     assert_int_equal(t.answer.answer.limit, 1);
     assert_int_equal(fake.count, 1);
     assert_string_equal(fake.calls[0].arguments,
-                        "1 weir:1:a:t:{ralice} refund 1 10 10 100000 0 3 123456 ");
+                        "1 weir:1:a:t:{ralice} undo 1 10 10 100000 0 3 1123456 ");
 }
 
 static void a_shard_keeps_limits_together_in_a_cluster(void **state)
@@ -117,6 +117,38 @@ static void a_full_local_limit_that_charged_nothing_says_so_and_gets_nothing_bac
     weir_close(w);
 }
 
+/* A queue is told which place comes back: the one that ends when the reply said that it is empty. */
+static void a_place_in_a_queue_is_given_back_by_its_end(void **state)
+{
+    struct remote_part parts[] = {
+        part(limit_of(WEIR_LEAKY_BUCKET, "a", 10, REMOTE_EXACT, REMOTE_FAIL_OPEN), "alice", 3),
+        part(limit("b", 20, REMOTE_EXACT, REMOTE_FAIL_OPEN), "tenant", 1)};
+    assert_int_equal(ask_parts(REMOTE_CHECK, parts, 2, 0, NOW), REMOTE_PENDING);
+    reply(0, WEIR_ALLOW, 7, 0, 0);
+    reply(0, WEIR_DENY, 0, 5000, 0);
+    assert_string_equal(fake.calls[0].arguments,
+                        "1 weir:1:a:l:{ralice} undo 2 10 10 100000 0 3 1123456 ");
+}
+
+static void a_local_queue_gets_its_place_back(void **state)
+{
+    struct weir_options o = WEIR_OPTIONS_INIT;
+    struct weir *w;
+    o.algorithm = WEIR_LEAKY_BUCKET;
+    o.count = 5;
+    o.period_ns = WEIR_SECOND;
+    o.queue = 4;
+    o.flags = WEIR_EXPLICIT_TIME;
+    assert_int_equal(weir_open(&w, &o, NULL), 0);
+    struct remote_part parts[] = {part(limit("a", 10, REMOTE_EXACT, REMOTE_FAIL_OPEN), "alice", 1),
+                                  {.local = w, .queue = true, .key = TEXT("alice"), .cost = 2}};
+    assert_int_equal(ask_parts(REMOTE_CHECK, parts, 2, 0, NOW), REMOTE_PENDING);
+    assert_int_equal(local_remaining(w), 3);
+    reply(0, WEIR_DENY, 0, 5000, 0);
+    assert_int_equal(local_remaining(w), 5);
+    weir_close(w);
+}
+
 static void mixed_modes_give_back_by_their_own_ways(void **state)
 {
     struct remote_part parts[] = {
@@ -149,6 +181,8 @@ int main(void)
         IN_CLUSTER(a_shard_keeps_limits_together_in_a_cluster),
         TEST(local_limits_go_first_and_get_their_units_back),
         TEST(a_full_local_limit_that_charged_nothing_says_so_and_gets_nothing_back),
+        IN_CLUSTER(a_place_in_a_queue_is_given_back_by_its_end),
+        TEST(a_local_queue_gets_its_place_back),
         TEST(mixed_modes_give_back_by_their_own_ways),
         TEST(the_end_answers_what_is_out),
     };
