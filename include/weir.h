@@ -32,6 +32,10 @@
  * down to the most that it could be now; a log is forgotten. A limiter's time line begins a
  * day before it was made (with WEIR_EXPLICIT_TIME, at 0) and lasts decades, for
  * buckets above 400,000 per second at least 3.4 years; outside it is WEIR_ETIME.
+ * On x86-64, where the kernel itself keeps time by the processor's counter, the
+ * limiter's own clock reads that counter too, and CLOCK_BOOTTIME once in a
+ * millisecond: it is within 25 us of CLOCK_BOOTTIME (1 ms if the counter jumps)
+ * and never goes back within a thread.
  *
  * MEMORY is fixed when the limiter is made: about 20.5 bytes for each of
  * max_keys, and for sliding_log 10.24 * (count + 1) more; 16 KB for the threads.

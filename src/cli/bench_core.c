@@ -26,6 +26,8 @@ static double sample_threads2_speedup(struct bench *b, const struct figure *f);
 /* clang-format off */
 const struct figure bench_figures[] = {
     {"clock_ns", LOOP(lap_clock, SUBJECT_HOT, 1, HOT_OPS)},
+    {"clock_read_ns", LOOP(lap_clock_read, SUBJECT_CLOCK, 1, HOT_OPS),
+     .floor = "clock_ns", TARGET(AT_MOST, 0.6)},
     {"hash_cas_ns", LOOP(lap_hash_cas, SUBJECT_HOT, 1, HOT_OPS)},
     {"hot_ns", LOOP(lap_hot, SUBJECT_HOT, 1, HOT_OPS),
      .floor = "hash_cas_ns", TARGET(AT_MOST, 1.5)},

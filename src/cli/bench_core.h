@@ -136,6 +136,7 @@ double bench_sample_threads(struct bench *b, const struct figure *f, unsigned th
 /* ---- bench_figures.c ---- */
 
 void lap_clock(struct lap *lap);
+void lap_clock_read(struct lap *lap);
 void lap_hash_cas(struct lap *lap);
 void lap_line_miss(struct lap *lap);
 void lap_hot(struct lap *lap);

@@ -86,6 +86,16 @@ static struct outcome ask_clock(struct lap *lap, const struct bench_key *key, ui
     return (struct outcome){clock_boot_ns(), 0};
 }
 
+static struct outcome ask_clock_read(struct lap *lap, const struct bench_key *key, uint64_t now_ns,
+                                     uint64_t last)
+{
+    (void)lap;
+    (void)key;
+    (void)now_ns;
+    (void)last;
+    return (struct outcome){clock_now_ns(), 0};
+}
+
 static struct outcome ask_hash_cas(struct lap *lap, const struct bench_key *key, uint64_t now_ns,
                                    uint64_t last)
 {
@@ -124,6 +134,11 @@ static struct outcome ask_striped_map(struct lap *lap, const struct bench_key *k
 void lap_clock(struct lap *lap)
 {
     loop(lap, (struct walk){0}, next_same, ask_clock);
+}
+
+void lap_clock_read(struct lap *lap)
+{
+    loop(lap, (struct walk){0}, next_same, ask_clock_read);
 }
 
 void lap_hash_cas(struct lap *lap)

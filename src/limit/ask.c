@@ -16,7 +16,8 @@ int limiter_now(const struct weir *w, uint64_t *now_ns)
     if (w->explicit_time) {
         return WEIR_EINVAL;
     }
-    *now_ns = w->clock != NULL ? w->clock(w->clock_arg) : limiter_own_now(w);
+    *now_ns =
+        w->clock != NULL ? w->clock(w->clock_arg) : clock_now_ns() + (uint64_t)w->boot_to_unix_ns;
     return 0;
 }
 

@@ -122,12 +122,6 @@ static inline bool limiter_knows(const struct weir *w, const struct algo_params 
     return limiter_line(w, now_ns) <= p->max_time && now_ns <= INT64_MAX;
 }
 
-/* The limiter's time by the system's clock. */
-static inline uint64_t limiter_own_now(const struct weir *w)
-{
-    return clock_boot_ns() + (uint64_t)w->boot_to_unix_ns;
-}
-
 /* The limiter's own time. WEIR_EINVAL with WEIR_EXPLICIT_TIME. */
 int limiter_now(const struct weir *w, uint64_t *now_ns);
 

@@ -1,0 +1,74 @@
+/*
+ * Time by the processor's counter, between readings of the kernel's clock.
+ *
+ * A reading of the kernel's clock together with the counter is a sync. The rate
+ * of the counter is measured between two syncs of one thread. While the last two
+ * rates agree, the time after a sync is its time plus the ticks since then; this
+ * window ends after COUNTER_SPAN_NS worth of ticks, and the next reading is a
+ * sync again. There is no state that threads share.
+ *
+ *   C1  A thread's time never goes back, unless the kernel's clock itself goes
+ *       back by more than COUNTER_SPAN_NS (a process that enters another time
+ *       namespace): then it follows.
+ *   C2  If the counter runs evenly, the time differs from the kernel's by at most
+ *       COUNTER_ERROR_NS.
+ *   C3  If the counter jumps ahead, the time is early by at most COUNTER_SPAN_NS.
+ *       A counter beyond the window, or before its sync, leads to a new sync.
+ *   C4  If the counter loses time and is still inside the window (it stood still
+ *       during a suspend, or goes back by little), the time is late by the loss,
+ *       until the counter has passed the rest of the window.
+ */
+#ifndef WEIR_BASE_COUNTER_H
+#define WEIR_BASE_COUNTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define COUNTER_SPAN_NS UINT64_C(1000000)
+#define COUNTER_ERROR_NS UINT64_C(25000) /* for counters of 1 GHz and faster; see counter.c */
+
+/* One thread's time. All zero is a thread that has read no time yet. */
+struct counter_clock {
+    uint64_t span_ticks; /* the window's length; 0: there is none */
+    uint64_t sync_ticks; /* the counter at the last sync */
+    uint64_t sync_ns;    /* the kernel's clock at the last sync */
+    uint64_t scale;      /* ns per tick, times 2^32; 0: not measured yet */
+    uint64_t last_ns;    /* the time that was returned last */
+};
+
+/* Reads the counter. Only where counter_usable(): elsewhere it may end the process. */
+static inline uint64_t counter_ticks(void)
+{
+#ifdef __x86_64__
+    return __builtin_ia32_rdtsc();
+#else
+    return 0;
+#endif
+}
+
+/*
+ * Returns whether the counter is invariant, this thread may read it, and the
+ * kernel keeps time by it, as the file at `clocksource` says. Only on x86-64.
+ */
+bool counter_usable(const char *clocksource);
+
+/* Returns now_ns, or the time that was returned last if that is a little later (C1). */
+uint64_t counter_forward(struct counter_clock *c, uint64_t now_ns);
+
+/* Notes that the kernel's clock said now_ns between two readings of the counter. Returns the time. */
+uint64_t counter_sync(struct counter_clock *c, uint64_t before, uint64_t now_ns, uint64_t after);
+
+/* Sets *now_ns if the counter is inside the window; false: it is time for a sync. */
+static inline bool counter_read(struct counter_clock *c, uint64_t ticks, uint64_t *now_ns)
+{
+    uint64_t since = ticks - c->sync_ticks;
+    if (__builtin_expect(since >= c->span_ticks, 0)) {
+        return false;
+    }
+    uint64_t ns = c->sync_ns + (since * c->scale >> 32); /* less than COUNTER_SPAN_NS << 32 */
+    c->last_ns = ns > c->last_ns ? ns : c->last_ns;
+    *now_ns = c->last_ns;
+    return true;
+}
+
+#endif
