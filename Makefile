@@ -6,6 +6,8 @@ FUZZ_SECONDS ?= 60
 ARGS ?=
 CTEST_ARGS ?=
 export JOBS
+# What the tests for other machines need: cross compilers from x86-64.
+MACHINES := $(if $(filter x86_64,$(shell uname -m)),machines)
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
@@ -23,7 +25,7 @@ run: build ## start the server with example rules (ARGS=... for its options), un
 	@build/weir serve $(ARGS) </dev/null
 
 test: ## build and run every test; ends with "N passed, N failed"
-	@scripts/setup build test
+	@scripts/setup build test $(MACHINES)
 	@$(call make_preset,release,build,all test-programs)
 	@scripts/run-tests build $(CTEST_ARGS)
 
@@ -41,7 +43,7 @@ test-tsan: ## the tests under ThreadSanitizer
 
 test-long: ## the tests set for hours: 10^9 decisions, long floods, more kills; the server under sanitizers
 	@$(MAKE) test-sanitize CTEST_ARGS='-L server'
-	@scripts/setup build test
+	@scripts/setup build test $(MACHINES)
 	@$(call make_preset,long,build/long,all test-programs)
 	@scripts/run-tests build/long $(CTEST_ARGS)
 
@@ -61,7 +63,7 @@ bench-fleet: build ## measure decisions of a shared store next to redis-benchmar
 	@scripts/setup bench
 	@bench/fleet $(ARGS) </dev/null
 
-lint: ## format, layers, clang -Werror, clang-tidy, shell scripts
+lint: ## format, layers, everything built by clang -Werror, clang-tidy, shell scripts
 	@scripts/setup build test lint
 	@$(call make_preset,clang,build/clang,all test-programs)
 	@scripts/lint build/clang

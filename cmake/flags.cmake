@@ -19,13 +19,19 @@ set(CMAKE_C_FLAGS_CHECKED "-O1 -g -fno-omit-frame-pointer" CACHE STRING "Flags o
 # An empty value agrees with a source file that says `#define _GNU_SOURCE` itself.
 add_compile_options(-D_GNU_SOURCE=)
 
-add_compile_options(-Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla
-                    -Wformat=2 -Wimplicit-fallthrough)
-if(WEIR_WERROR)
-    add_compile_options(-Werror)
-endif()
-if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
-    add_compile_options(-Wbidi-chars=any)
+# Warnings are for those who work on weir. In another project it says nothing of its own, and a warning that the options of
+# that project ask for is never an error.
+if(WEIR_TOP_LEVEL)
+    add_compile_options(-Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla
+                        -Wformat=2 -Wimplicit-fallthrough)
+    if(WEIR_WERROR)
+        add_compile_options(-Werror)
+    endif()
+    if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT CMAKE_C_COMPILER_VERSION VERSION_LESS 12)
+        add_compile_options(-Wbidi-chars=any)
+    endif()
+else()
+    add_compile_options(-Wno-error)
 endif()
 
 # Thread-local statistics are on the hot path: no call to __tls_get_addr from the shared library.

@@ -3,10 +3,35 @@
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/weir")
 
-install(TARGETS libweir_shared libweir_static libweir_rules_shared libweir_rules_static
-    libweir_redis_shared libweir_redis_static EXPORT weirTargets
+install(TARGETS libweir_shared libweir_static EXPORT weirTargets
     LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-install(DIRECTORY include/ DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
+install(FILES include/weir.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+
+install(EXPORT weirTargets NAMESPACE weir:: DESTINATION "${package_dir}")
+configure_package_config_file(cmake/weirConfig.cmake.in cmake/weirConfig.cmake INSTALL_DESTINATION "${package_dir}")
+write_basic_package_version_file(cmake/weirConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/cmake/weirConfig.cmake" "${PROJECT_BINARY_DIR}/cmake/weirConfigVersion.cmake"
+    DESTINATION "${package_dir}")
+
+file(RELATIVE_PATH WEIR_PC_PREFIX "/p/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/p")
+set(packages weir)
+if(NOT WEIR_LIBRARY_ONLY)
+    list(APPEND packages weir-rules weir-redis)
+endif()
+foreach(name IN LISTS packages)
+    configure_file(cmake/${name}.pc.in cmake/${name}.pc @ONLY)
+    install(FILES "${PROJECT_BINARY_DIR}/cmake/${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endforeach()
+
+# All that is not libweir.
+if(WEIR_LIBRARY_ONLY)
+    return()
+endif()
+
+install(TARGETS libweir_rules_shared libweir_rules_static libweir_redis_shared libweir_redis_static
+    EXPORT weirTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(FILES include/weir_rules.h include/weir_fleet.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(TARGETS weir RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(FILES "${PROJECT_BINARY_DIR}/man/weir.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
 install(FILES "${PROJECT_BINARY_DIR}/man/weir.yaml.5" DESTINATION "${CMAKE_INSTALL_MANDIR}/man5")
@@ -26,15 +51,3 @@ foreach(unit weir.service weir.socket)
 endforeach()
 ]])
 install(FILES packaging/weir.yaml DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples")
-
-install(EXPORT weirTargets NAMESPACE weir:: DESTINATION "${package_dir}")
-configure_package_config_file(cmake/weirConfig.cmake.in cmake/weirConfig.cmake INSTALL_DESTINATION "${package_dir}")
-write_basic_package_version_file(cmake/weirConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES "${PROJECT_BINARY_DIR}/cmake/weirConfig.cmake" "${PROJECT_BINARY_DIR}/cmake/weirConfigVersion.cmake"
-    DESTINATION "${package_dir}")
-
-file(RELATIVE_PATH WEIR_PC_PREFIX "/p/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/p")
-foreach(name weir weir-rules weir-redis)
-    configure_file(cmake/${name}.pc.in cmake/${name}.pc @ONLY)
-    install(FILES "${PROJECT_BINARY_DIR}/cmake/${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
-endforeach()

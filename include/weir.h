@@ -107,7 +107,7 @@ extern "C" {
     X(WEIR_ETIME, -4, "the time is outside the limiter's line, or a block ends before it begins")  \
     X(WEIR_ERATE, -5, "the rate is zero or absurd")                                                \
     X(WEIR_EQUOTA, -6, "the quota, burst, queue or debt is too large for the algorithm")           \
-    X(WEIR_ENOTSUP, -7, "the algorithm does not support this call")                                \
+    X(WEIR_ENOTSUP, -7, "the algorithm, or this build of the library, does not support it")        \
     X(WEIR_ENOMEM, -8, "out of memory")                                                            \
     X(WEIR_ENOSPC, -9, "no space left for the file")                                               \
     X(WEIR_EIO, -10, "a system call failed")                                                       \
@@ -178,7 +178,8 @@ enum weir_on_full {
 
 enum weir_hash {
     WEIR_SIPHASH = 0, /* SipHash-1-3-128, randomly keyed: for keys that strangers choose */
-    WEIR_XXH3 = 1     /* XXH3-128 with a random secret: faster, for keys that you choose */
+    WEIR_XXH3 = 1     /* XXH3-128 with a random secret: faster, for keys that you choose; not in
+                         a library that was built without xxhash.h */
 };
 
 /* Where fixed_window's windows begin. */
@@ -265,7 +266,8 @@ struct weir;
  *
  * WEIR_EINVAL (a field that makes no sense), WEIR_ERATE, WEIR_EQUOTA, WEIR_ENOMEM, WEIR_ENOSPC,
  * WEIR_EIO, WEIR_ENOENT (WEIR_MUST_EXIST), WEIR_EACCES, WEIR_EVERSION, WEIR_EDAMAGED,
- * WEIR_EMISMATCH, WEIR_ETIME (the file's time line has run out, or the clock is wrong), WEIR_ECPU.
+ * WEIR_EMISMATCH, WEIR_ETIME (the file's time line has run out, or the clock is wrong), WEIR_ECPU,
+ * WEIR_ENOTSUP (WEIR_XXH3 in a library that was built without xxhash.h).
  */
 WEIR_API int weir_open(struct weir **w, const struct weir_options *options,
                        struct weir_error *error);

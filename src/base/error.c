@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 int fail(struct weir_error *error, int code, const char *format, ...)
 {
@@ -43,12 +42,9 @@ static int code_of_errno(int number)
 
 int fail_errno(struct weir_error *error, const char *what, const char *path)
 {
-    int number = errno;
-    char reason[96];
-    /* The GNU strerror_r may return a constant text instead of filling the buffer. */
-    const char *text = strerror_r(number, reason, sizeof reason);
-    return fail(error, code_of_errno(number), "%s%s%s: %s", path != NULL ? path : "",
-                path != NULL ? ": " : "", what, text);
+    /* %m: the text of errno, in glibc and in musl, whose strerror_r() differ. */
+    return fail(error, code_of_errno(errno), "%s%s%s: %m", path != NULL ? path : "",
+                path != NULL ? ": " : "", what);
 }
 
 const char *weir_strerror(int code)

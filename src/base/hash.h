@@ -9,6 +9,7 @@
 #ifndef WEIR_BASE_HASH_H
 #define WEIR_BASE_HASH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -29,16 +30,16 @@ struct hash_secret {
 /* Fills *secret from the kernel's random source. 0 or WEIR_EIO. */
 int hash_secret_init(struct hash_secret *secret);
 
+/* False in a library that was built without xxhash.h: hash_xxh3() must then not be called. */
+extern const bool hash_has_xxh3;
+
 /* XXH3-128 with secret->xxh3, for keys that are not chosen by strangers. */
 struct hash hash_xxh3(const struct hash_secret *secret, const void *key, size_t len);
 
 static inline uint64_t load_le64(const unsigned char *p)
 {
     uint64_t x;
-    memcpy(&x, p, sizeof x);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    x = __builtin_bswap64(x);
-#endif
+    memcpy(&x, p, sizeof x); /* base/pair.h refuses big-endian machines */
     return x;
 }
 

@@ -1,7 +1,6 @@
 /* What a lock needs of the kernel: sleeping, waking, and whether an owner lives. */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -11,6 +10,10 @@
 
 #include "base/atomic.h"
 #include "base/lock.h"
+
+/* Of the kernel's interface; <linux/futex.h> is not on every compiler's path. */
+#define FUTEX_WAIT 0
+#define FUTEX_WAKE 1
 
 long lock_wait_ns = LOCK_WAIT_NS;
 

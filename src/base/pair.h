@@ -1,13 +1,23 @@
 /*
  * Sixteen bytes that are read and replaced as one: the slot of the key table.
  *
- * The compare-and-swap is __sync on a 128-bit integer: gcc and clang make one
- * lock cmpxchg16b of it (-mcx16), and ThreadSanitizer understands it. A read is
- * one aligned vector load, which processors with AVX perform atomically (Intel
- * and AMD say so); without AVX, under ThreadSanitizer and on other processors
- * the read is a compare-and-swap of zero with zero, which writes back what was
- * there. (ThreadSanitizer's runtime guards 16 bytes by a lock of the process, so
- * its builds are exact among threads, but not among processes.)
+ *             swap                                  load
+ *   x86-64    lock cmpxchg16b                       one vector load, where the processor has AVX (Intel and
+ *                                                   AMD say that it is then atomic); by a swap elsewhere
+ *   aarch64   CASPAL, where the processor has LSE;  LDP and DMB ISHLD, where the processor has LSE2;
+ *             LDAXP, STLXP, DMB ISH elsewhere       by a swap elsewhere
+ *
+ * pair_init() looks at the processor and chooses. A load by a swap replaces zero
+ * by zero, or nothing.
+ *
+ * ORDER. A swap that succeeds is a full barrier on every machine: no access of
+ * its thread passes it, in either direction. A load, and a swap that fails, is an
+ * acquire: no later access of its thread comes before it. tests/models checks the
+ * table's protocol with these under the Arm model.
+ *
+ * ThreadSanitizer does not see assembly. Its builds use __sync on a 128-bit
+ * integer, which its runtime guards by a lock of the process: they are exact
+ * among threads, but not among processes.
  */
 #ifndef WEIR_BASE_PAIR_H
 #define WEIR_BASE_PAIR_H
@@ -15,8 +25,11 @@
 #include "base/atomic.h"
 #include "base/maths.h"
 
-#if !defined(__x86_64__) && !(defined(__aarch64__) && defined(__ARM_FEATURE_ATOMICS))
-#error "weir needs a 16-byte compare-and-swap: x86-64, or aarch64 with -march=armv8.1-a (CASP)"
+#if !defined(__x86_64__) && !defined(__aarch64__)
+#error "weir needs a 16-byte compare-and-swap: x86-64 or aarch64"
+#endif
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "weir needs a little-endian machine: its files have the same bytes everywhere"
 #endif
 
 #if defined(__SANITIZE_THREAD__)
@@ -30,52 +43,130 @@
 #define PAIR_UNDER_TSAN 0
 #endif
 
-#if defined(__x86_64__) && !PAIR_UNDER_TSAN
-#define PAIR_VECTOR_LOAD 1
-#else
-#define PAIR_VECTOR_LOAD 0
-#endif
-
 struct pair {
     uint64_t tag;
     uint64_t word;
 } __attribute__((aligned(16)));
 
-/* False where this processor tears 16-byte vector loads. Set by pair_init(). */
-extern bool pair_vector_load;
+/* What this processor has. Set by pair_init(). */
+extern bool pair_single_load; /* a 16-byte load that does not tear */
+extern bool pair_single_swap; /* aarch64: CASPAL */
 
-/* 0, or WEIR_ECPU if the processor has no 16-byte compare-and-swap. Any thread, any number of times. */
+/* Returns 0, or WEIR_ECPU if the processor has no 16-byte compare-and-swap. Any thread, any number of times. */
 int pair_init(void);
+
+#if defined(__aarch64__) && !PAIR_UNDER_TSAN
+
+/* CASPAL takes its pairs in consecutive registers, of which the first is even. */
+static inline struct pair pair_swap_single(struct pair *p, struct pair seen, struct pair next)
+{
+    register uint64_t tag __asm__("x0") = seen.tag;
+    register uint64_t word __asm__("x1") = seen.word;
+    register uint64_t next_tag __asm__("x2") = next.tag;
+    register uint64_t next_word __asm__("x3") = next.word;
+    __asm__ volatile(".arch_extension lse\n\t"
+                     "caspal %[tag], %[word], %[next_tag], %[next_word], %[p]"
+                     : [tag] "+r"(tag), [word] "+r"(word), [p] "+Q"(*p)
+                     : [next_tag] "r"(next_tag), [next_word] "r"(next_word)
+                     : "memory");
+    return (struct pair){tag, word};
+}
+
+/*
+ * LDAXP alone may tear. Only a store that succeeds proves that both halves were
+ * read at one moment, so a pair that is not `seen` is written back. STLXP lets
+ * later loads pass it; the DMB does not.
+ */
+static inline struct pair pair_swap_exclusive(struct pair *p, struct pair seen, struct pair next)
+{
+    struct pair found;
+    struct pair put;
+    uint32_t failed;
+    __asm__ volatile("1: ldaxp %[tag], %[word], %[p]\n\t"
+                     "cmp %[tag], %[seen_tag]\n\t"
+                     "ccmp %[word], %[seen_word], #0, eq\n\t"
+                     "csel %[put_tag], %[next_tag], %[tag], eq\n\t"
+                     "csel %[put_word], %[next_word], %[word], eq\n\t"
+                     "stlxp %w[failed], %[put_tag], %[put_word], %[p]\n\t"
+                     "cbnz %w[failed], 1b\n\t"
+                     "dmb ish"
+                     : [tag] "=&r"(found.tag), [word] "=&r"(found.word), [put_tag] "=&r"(put.tag),
+                       [put_word] "=&r"(put.word), [failed] "=&r"(failed), [p] "+Q"(*p)
+                     : [seen_tag] "r"(seen.tag), [seen_word] "r"(seen.word),
+                       [next_tag] "r"(next.tag), [next_word] "r"(next.word)
+                     : "cc", "memory");
+    return found;
+}
+
+static inline struct pair pair_swap(struct pair *p, struct pair seen, struct pair next)
+{
+    return __builtin_expect(pair_single_swap, 1) ? pair_swap_single(p, seen, next)
+                                                 : pair_swap_exclusive(p, seen, next);
+}
+
+static inline struct pair pair_load_by_swap(struct pair *p)
+{
+    return pair_swap(p, (struct pair){0, 0}, (struct pair){0, 0});
+}
+
+static inline bool pair_replace(struct pair *p, struct pair seen, struct pair next)
+{
+    struct pair found = pair_swap(p, seen, next);
+    return found.tag == seen.tag && found.word == seen.word;
+}
+
+static inline struct pair pair_load_single(struct pair *p)
+{
+    struct pair found;
+    __asm__ volatile("ldp %[tag], %[word], %[p]\n\t"
+                     "dmb ishld"
+                     : [tag] "=r"(found.tag), [word] "=r"(found.word)
+                     : [p] "Q"(*p)
+                     : "memory");
+    return found;
+}
+
+#else
 
 union pair_bits {
     struct pair pair;
     u128 bits;
 };
 
-static inline struct pair pair_load_by_cas(struct pair *p)
+static inline struct pair pair_load_by_swap(struct pair *p)
 {
     union pair_bits u;
     u.bits = __sync_val_compare_and_swap((u128 *)(void *)p, (u128)0, (u128)0);
     return u.pair;
 }
 
-/* Acquire: pairs with the release of pair_cas(). */
+static inline bool pair_replace(struct pair *p, struct pair seen, struct pair next)
+{
+    union pair_bits a = {.pair = seen};
+    union pair_bits b = {.pair = next};
+    return __sync_bool_compare_and_swap((u128 *)(void *)p, a.bits, b.bits);
+}
+
+static inline struct pair pair_load_single(struct pair *p)
+{
+#if PAIR_UNDER_TSAN
+    return pair_load_by_swap(p);
+#else
+    typedef long long vector __attribute__((vector_size(16)));
+    vector v;
+    /* volatile and "memory": one load, here, not merged with another. */
+    __asm__ volatile("movdqa %1, %0" : "=x"(v) : "m"(*(const vector *)(const void *)p) : "memory");
+    return (struct pair){(uint64_t)v[0], (uint64_t)v[1]};
+#endif
+}
+
+#endif
+
+/* Returns *p. Acquire: pairs with the release of pair_cas(). */
 static inline struct pair pair_load(struct pair *p)
 {
     explore_point(p);
-#if PAIR_VECTOR_LOAD
-    if (__builtin_expect(pair_vector_load, 1)) {
-        typedef long long vector __attribute__((vector_size(16)));
-        vector v;
-        /* volatile and "memory": one load, here, not merged with another. */
-        __asm__ volatile("movdqa %1, %0"
-                         : "=x"(v)
-                         : "m"(*(const vector *)(const void *)p)
-                         : "memory");
-        return (struct pair){(uint64_t)v[0], (uint64_t)v[1]};
-    }
-#endif
-    return pair_load_by_cas(p);
+    return __builtin_expect(pair_single_load, 1) ? pair_load_single(p) : pair_load_by_swap(p);
 }
 
 /* True if *p is `expected`, both halves at one moment. */
@@ -88,10 +179,8 @@ static inline bool pair_is(struct pair *p, struct pair expected)
 /* True if *p was `seen` and is now `next`. Sequentially consistent. */
 static inline bool pair_cas(struct pair *p, struct pair seen, struct pair next)
 {
-    union pair_bits a = {.pair = seen};
-    union pair_bits b = {.pair = next};
     explore_point(p);
-    return __sync_bool_compare_and_swap((u128 *)(void *)p, a.bits, b.bits);
+    return pair_replace(p, seen, next);
 }
 
 #endif

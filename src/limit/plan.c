@@ -71,6 +71,11 @@ static int check_enums(const struct weir_options *o, struct weir_error *error)
                         ranges[i].value, ranges[i].last);
         }
     }
+    if (o->hash == WEIR_XXH3 && !hash_has_xxh3) {
+        return fail(error, WEIR_ENOTSUP,
+                    "hash is WEIR_XXH3, but this library was built without xxhash.h: use "
+                    "WEIR_SIPHASH, or build it with that header");
+    }
     if ((o->flags & ~KNOWN_FLAGS) != 0) {
         return fail(error, WEIR_EINVAL, "flags has unknown bits 0x%x", o->flags & ~KNOWN_FLAGS);
     }

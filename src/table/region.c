@@ -12,6 +12,10 @@
 #include "base/error.h"
 #include "table/region_file.h"
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14; musl 1.2.3 does not know it */
+#endif
+
 /* Large pages pay from a few of them on. */
 #define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
 #define PAGE_BYTES 4096

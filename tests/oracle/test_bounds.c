@@ -17,7 +17,7 @@
 #define RULES 5000
 #define QUOTAS 64
 #define OFFERS UINT64_C(10000000)
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(WEIR_EMULATED)
 #define RULES 4
 #define QUOTAS 8
 #define OFFERS UINT64_C(10000)

@@ -21,7 +21,7 @@
 
 #if defined(WEIR_LONG)
 #define DECISIONS UINT64_C(1000000000)
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(WEIR_EMULATED)
 #define DECISIONS UINT64_C(250000)
 #else
 #define DECISIONS UINT64_C(10000000)

@@ -18,7 +18,7 @@
 
 #if defined(WEIR_LONG)
 #define TRACES 20000
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(WEIR_EMULATED)
 #define TRACES 20
 #else
 #define TRACES 400

@@ -16,7 +16,7 @@
 
 #if defined(WEIR_LONG)
 #define TRACES 200000
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(WEIR_EMULATED)
 #define TRACES 200
 #else
 #define TRACES 20000

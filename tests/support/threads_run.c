@@ -1,7 +1,6 @@
 #include "support/threads_run.h"
 
 #include <limits.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -15,6 +14,10 @@
 #include <cmocka.h>
 
 #include "limit/limiter.h"
+
+/* Of <linux/futex.h>, which a compiler for musl may not have. */
+#define FUTEX_WAIT_PRIVATE (0 | 128)
+#define FUTEX_WAKE_PRIVATE (1 | 128)
 
 /* ---- threads ---- */
 

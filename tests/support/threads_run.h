@@ -28,7 +28,7 @@
 #define THREADS_TSAN 0
 #define THREADS_ASAN 0
 #endif
-#ifdef WEIR_COVERAGE /* counts as slow as asan */
+#if defined(WEIR_COVERAGE) || defined(WEIR_EMULATED) /* as slow as asan */
 #undef THREADS_ASAN
 #define THREADS_ASAN 1
 #endif

@@ -172,7 +172,7 @@ uint64_t unit_random(uint64_t *seed)
 
 uint64_t unit_scale(uint64_t rounds)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(WEIR_EMULATED)
     return rounds / 10 + 1;
 #else
     return rounds;

@@ -49,7 +49,7 @@ struct weir_stats unit_stats(struct weir *w);
 /* A random number; same seed, same numbers. */
 uint64_t unit_random(uint64_t *seed);
 
-/* Fewer rounds under a sanitizer. */
+/* Fewer rounds under a sanitizer or an emulator. */
 uint64_t unit_scale(uint64_t rounds);
 
 /* A folder of the test's own, removed with all that is in it by unit_folder_remove(). */

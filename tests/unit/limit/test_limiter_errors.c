@@ -1,5 +1,6 @@
 /* Options that make no sense: a named error, a text that says what and why, and no limiter. */
 #include "algo/algo.h"
+#include "base/hash.h"
 #include "support/unit_limiter.h"
 
 #include <stdio.h>
@@ -138,6 +139,16 @@ static void bad_enums_are_refused(void **state)
             (void)snprintf(expected, sizeof expected, "expected 0 to %d", enums[i].last);
             assert_refused(&o, WEIR_EINVAL, found, expected);
         }
+    }
+}
+
+static void xxh3_is_refused_by_a_library_without_it(void **state)
+{
+    options.hash = WEIR_XXH3;
+    if (hash_has_xxh3) {
+        weir_close(unit_open(&options));
+    } else {
+        assert_refused(&options, WEIR_ENOTSUP, "hash is WEIR_XXH3", "built without xxhash.h");
     }
 }
 
@@ -402,6 +413,7 @@ int main(void)
         cmocka_unit_test_setup(fields_beyond_the_callers_size_are_defaults, setup),
         cmocka_unit_test_setup(an_unknown_algorithm_is_refused, setup),
         cmocka_unit_test_setup(bad_enums_are_refused, setup),
+        cmocka_unit_test_setup(xxh3_is_refused_by_a_library_without_it, setup),
         cmocka_unit_test_setup(unknown_flags_are_refused, setup),
         cmocka_unit_test_setup(flags_that_contradict_the_memory_are_refused, setup),
         cmocka_unit_test_setup(explicit_time_and_a_clock_exclude_each_other, setup),

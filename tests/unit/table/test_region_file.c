@@ -306,7 +306,9 @@ static void each_parameter_must_agree(void **state)
         assert_refused_untouched(WEIR_EMISMATCH, has, wants);                                      \
     } while (0)
     DIFFERS(algorithm, WEIR_FIXED_WINDOW, "algorithm token_bucket", "expected fixed_window");
-    DIFFERS(hash, WEIR_XXH3, "hash 0", "expected 1");
+    if (hash_has_xxh3) {
+        DIFFERS(hash, WEIR_XXH3, "hash 0", "expected 1");
+    }
     DIFFERS(flags, 0, "explicit time 1", "expected 0");
     DIFFERS(period_ns, WEIR_MINUTE, "period_ns 3600000000000", "expected 60000000000");
     DIFFERS(max_keys, 11, "max_keys 10", "expected 11");

@@ -1,0 +1,146 @@
+# All that stands on libweir: the rules, the store, the fleet, the server and the program. -DWEIR_LIBRARY_ONLY=ON leaves it
+# out. In the tree and after find_package(weir) the libraries are weir::rules (libweir-rules.so), weir::rules_static,
+# weir::redis (libweir-redis.so) and weir::redis_static.
+
+if(NOT WEIR_HAVE_XXHASH)
+    unset(WEIR_HAVE_XXHASH CACHE) # look again when it is installed
+    message(FATAL_ERROR "xxhash.h is missing: run scripts/setup build")
+endif()
+find_path(WEIR_YAML_DIR yaml.h)
+find_library(WEIR_YAML yaml)
+if(NOT WEIR_YAML_DIR OR NOT WEIR_YAML)
+    message(FATAL_ERROR "libyaml is missing: run scripts/setup build")
+endif()
+find_path(WEIR_UV_DIR uv.h)
+find_library(WEIR_UV uv)
+if(NOT WEIR_UV_DIR OR NOT WEIR_UV)
+    message(FATAL_ERROR "libuv is missing: run scripts/setup build")
+endif()
+find_path(WEIR_JANSSON_DIR jansson.h)
+find_library(WEIR_JANSSON jansson)
+if(NOT WEIR_JANSSON_DIR OR NOT WEIR_JANSSON)
+    message(FATAL_ERROR "jansson is missing: run scripts/setup build")
+endif()
+find_path(WEIR_LLHTTP_DIR llhttp.h HINTS /usr/share/include/llhttp)
+find_file(WEIR_LLHTTP_SOURCE llhttp.c HINTS /usr/share/llhttp)
+if(NOT WEIR_LLHTTP_DIR OR NOT WEIR_LLHTTP_SOURCE)
+    message(FATAL_ERROR "llhttp is missing: run scripts/setup build")
+endif()
+
+# The rules, on top of the library's public interface and of src/base.
+file(GLOB_RECURSE WEIR_RULES_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/policy/*.c")
+add_library(weir_rules_objects OBJECT ${WEIR_RULES_SOURCES})
+target_include_directories(weir_rules_objects PUBLIC include src PRIVATE ${WEIR_YAML_DIR})
+
+add_library(weir_rules_internal STATIC $<TARGET_OBJECTS:weir_rules_objects>)
+target_include_directories(weir_rules_internal PUBLIC include src)
+target_link_libraries(weir_rules_internal PUBLIC weir_internal ${WEIR_YAML})
+
+# The HTTP parser of Node, whose package brings it as sources. Strict: what may be read in two ways is refused.
+get_filename_component(WEIR_LLHTTP_SOURCES "${WEIR_LLHTTP_SOURCE}" DIRECTORY)
+add_library(weir_llhttp STATIC "${WEIR_LLHTTP_SOURCES}/api.c" "${WEIR_LLHTTP_SOURCES}/http.c" "${WEIR_LLHTTP_SOURCE}")
+target_include_directories(weir_llhttp SYSTEM PUBLIC "${WEIR_LLHTTP_DIR}")
+target_compile_definitions(weir_llhttp PUBLIC LLHTTP_STRICT_MODE=1)
+target_compile_options(weir_llhttp PRIVATE -w)
+
+# Codecs without I/O, for the server. Part of the program only.
+file(GLOB_RECURSE WEIR_WIRE_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/wire/*.c")
+add_library(weir_wire STATIC ${WEIR_WIRE_SOURCES})
+target_include_directories(weir_wire PUBLIC include src)
+target_link_libraries(weir_wire PUBLIC weir_internal m PRIVATE weir_llhttp)
+
+# Who decides if not this process: the scripts of a shared store.
+file(GLOB_RECURSE WEIR_STORE_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/store/*.c")
+file(GLOB WEIR_LUA CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/store/lua/*.lua")
+foreach(source IN LISTS WEIR_LUA)
+    get_filename_component(name "${source}" NAME_WE)
+    add_custom_command(OUTPUT "lua_${name}.c"
+        COMMAND "${CMAKE_COMMAND}" -D "FROM=${source}" -D "TO=lua_${name}.c" -D "NAME=lua_${name}"
+            -D HEADER=store/lua.h -P "${PROJECT_SOURCE_DIR}/cmake/embed.cmake"
+        DEPENDS "${source}" cmake/embed.cmake COMMENT "Embedding ${name}.lua" VERBATIM)
+    list(APPEND WEIR_STORE_SOURCES "lua_${name}.c")
+endforeach()
+add_library(weir_store_objects OBJECT ${WEIR_STORE_SOURCES})
+target_include_directories(weir_store_objects PUBLIC include src)
+add_library(weir_store STATIC $<TARGET_OBJECTS:weir_store_objects>)
+target_include_directories(weir_store PUBLIC include src)
+target_link_libraries(weir_store PUBLIC weir_wire weir_internal)
+
+# A store's sockets and threads.
+file(GLOB_RECURSE WEIR_FLEET_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/fleet/*.c")
+add_library(weir_fleet_objects OBJECT ${WEIR_FLEET_SOURCES})
+target_include_directories(weir_fleet_objects PUBLIC include src ${WEIR_UV_DIR})
+add_library(weir_fleet STATIC $<TARGET_OBJECTS:weir_fleet_objects>)
+target_include_directories(weir_fleet PUBLIC include src ${WEIR_UV_DIR})
+target_link_libraries(weir_fleet PUBLIC weir_store ${WEIR_UV})
+
+# The rules' library carries its own copy of src/base: what libweir hides stays hidden between the two.
+file(GLOB base_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/base/*.c")
+add_library(weir_base_objects OBJECT ${base_sources})
+target_include_directories(weir_base_objects PUBLIC include src)
+set(rules_objects weir_rules_objects weir_base_objects)
+weir_shared(libweir_rules_shared weir-rules libweir-rules.map ${rules_objects})
+target_link_libraries(libweir_rules_shared PUBLIC libweir_shared PRIVATE ${WEIR_YAML})
+weir_static(libweir_rules_static weir-rules "weir_rules_*" ${rules_objects})
+target_link_libraries(libweir_rules_static INTERFACE libweir_static yaml)
+
+# A fleet's library likewise, with what it takes to check a limit's numbers (src/limit/plan.c) and to speak RESP.
+file(GLOB plan_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/algo/*.c" "${PROJECT_SOURCE_DIR}/src/table/*.c")
+add_library(weir_plan_objects OBJECT ${plan_sources} src/limit/plan.c src/wire/resp.c src/wire/resp_reply.c)
+target_include_directories(weir_plan_objects PUBLIC include src)
+set(redis_objects weir_fleet_objects weir_store_objects weir_plan_objects weir_base_objects)
+weir_shared(libweir_redis_shared weir-redis libweir-redis.map ${redis_objects})
+target_link_libraries(libweir_redis_shared PUBLIC libweir_shared PRIVATE ${WEIR_UV})
+weir_static(libweir_redis_static weir-redis "weir_fleet_*;weir_ring_*" ${redis_objects})
+target_link_libraries(libweir_redis_static INTERFACE libweir_static uv)
+
+add_library(weir::rules ALIAS libweir_rules_shared)
+add_library(weir::rules_static ALIAS libweir_rules_static)
+add_library(weir::redis ALIAS libweir_redis_shared)
+add_library(weir::redis_static ALIAS libweir_redis_static)
+# Found beside it wherever both are installed: a program's own runtime path does not reach this far.
+set_target_properties(libweir_rules_shared PROPERTIES EXPORT_NAME rules INSTALL_RPATH "$ORIGIN")
+set_target_properties(libweir_rules_static PROPERTIES EXPORT_NAME rules_static)
+set_target_properties(libweir_redis_shared PROPERTIES EXPORT_NAME redis INSTALL_RPATH "$ORIGIN")
+set_target_properties(libweir_redis_static PROPERTIES EXPORT_NAME redis_static)
+
+# The server: loops and listeners around the codecs. Part of the program only.
+file(GLOB_RECURSE WEIR_SERVER_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/server/*.c")
+add_custom_command(OUTPUT openapi.c
+    COMMAND "${CMAKE_COMMAND}" -D "FROM=${PROJECT_SOURCE_DIR}/docs/openapi.json" -D TO=openapi.c -D NAME=openapi_json
+        -D HEADER=server/openapi.h -P "${PROJECT_SOURCE_DIR}/cmake/embed.cmake"
+    DEPENDS docs/openapi.json cmake/embed.cmake COMMENT "Embedding docs/openapi.json" VERBATIM)
+add_library(weir_server STATIC ${WEIR_SERVER_SOURCES} openapi.c)
+target_include_directories(weir_server PUBLIC include src ${WEIR_UV_DIR} PRIVATE ${WEIR_JANSSON_DIR})
+target_link_libraries(weir_server PUBLIC weir_wire weir_rules_internal ${WEIR_UV} ${WEIR_JANSSON})
+
+# The program.
+file(GLOB_RECURSE WEIR_CLI_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/*.c")
+list(FILTER WEIR_CLI_SOURCES EXCLUDE REGEX "/main\\.c$")
+add_library(weir_cli STATIC ${WEIR_CLI_SOURCES})
+target_include_directories(weir_cli PUBLIC include src PRIVATE ${WEIR_JANSSON_DIR})
+target_link_libraries(weir_cli PUBLIC weir_server weir_fleet weir_store weir_wire weir_rules_internal weir_internal ${WEIR_JANSSON} m)
+add_executable(weir src/cli/main.c)
+target_link_libraries(weir PRIVATE weir_cli)
+
+# The manual pages, from templates and from the rows that the parsers are made of.
+add_executable(make_manual docs/man/manual.c)
+target_link_libraries(make_manual PRIVATE weir_cli)
+set(WEIR_MAN_PAGES "")
+foreach(page weir.1 weir.yaml.5)
+    add_custom_command(OUTPUT "man/${page}"
+        COMMAND "${CMAKE_COMMAND}" -E make_directory man
+        COMMAND make_manual "${PROJECT_SOURCE_DIR}/docs/man/${page}.in" > "man/${page}"
+        DEPENDS make_manual "docs/man/${page}.in" COMMENT "Making ${page}" VERBATIM)
+    list(APPEND WEIR_MAN_PAGES "${PROJECT_BINARY_DIR}/man/${page}")
+endforeach()
+add_custom_target(manual ALL DEPENDS ${WEIR_MAN_PAGES})
+
+# Includes may only fall down the layers: checked in every build, when a source has changed.
+file(GLOB_RECURSE layered CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.[ch]")
+add_custom_command(OUTPUT layers.stamp
+    COMMAND "${PROJECT_SOURCE_DIR}/scripts/check-layers" "${PROJECT_SOURCE_DIR}"
+    COMMAND "${CMAKE_COMMAND}" -E touch layers.stamp
+    DEPENDS src/LAYERS scripts/check-layers ${layered}
+    COMMENT "Checking the layers" VERBATIM)
+add_custom_target(check-layers ALL DEPENDS layers.stamp)
