@@ -7,22 +7,30 @@
 
 __thread unsigned thread_number;
 
-/* Bit i: number i is taken. The last bit stays clear: that number is shared. */
-static uint64_t taken;
+#define WORD_BITS 64
+
+/* Bit i of all words: number i is taken. The last bit stays clear: that number is shared. */
+static uint64_t taken[THREAD_SLOTS / WORD_BITS];
+static unsigned used; /* one more than the highest number that was ever taken */
 static pthread_key_t exit_key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool have_key;
 
 /*
- * A number that is used again continues the counters of its former owner, who
- * has ended. This release pairs with the acquire in lowest_free(), so the new
+ * A number that is used again continues the counters of its former owner, which
+ * has ended. This release pairs with the acquire in take_in(), so the new
  * owner sees the last counts of the old one.
  */
+static void free_number(unsigned n)
+{
+    (void)__atomic_fetch_and(&taken[n / WORD_BITS], ~(UINT64_C(1) << n % WORD_BITS),
+                             __ATOMIC_RELEASE);
+}
+
 static void give_back(void *value)
 {
-    unsigned n = (unsigned)(uintptr_t)value - 1;
     thread_number = 0;
-    (void)__atomic_fetch_and(&taken, ~(UINT64_C(1) << n), __ATOMIC_RELEASE);
+    free_number((unsigned)(uintptr_t)value - 1);
 }
 
 static void make_key(void)
@@ -30,18 +38,42 @@ static void make_key(void)
     have_key = pthread_key_create(&exit_key, give_back) == 0;
 }
 
+/* The lowest free number of one word, or THREAD_OWN. */
+static unsigned take_in(unsigned word)
+{
+    uint64_t seen = __atomic_load_n(&taken[word], __ATOMIC_RELAXED);
+    while (seen != UINT64_MAX) {
+        unsigned bit = (unsigned)__builtin_ctzll(~seen);
+        if (word * WORD_BITS + bit >= THREAD_OWN) {
+            break;
+        }
+        if (__atomic_compare_exchange_n(&taken[word], &seen, seen | UINT64_C(1) << bit, false,
+                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+            return word * WORD_BITS + bit;
+        }
+    }
+    return THREAD_OWN;
+}
+
 static unsigned lowest_free(void)
 {
-    uint64_t seen = __atomic_load_n(&taken, __ATOMIC_RELAXED);
-    for (;;) {
-        unsigned n = (unsigned)__builtin_ctzll(~seen);
-        if (n >= THREAD_OWN) {
-            return THREAD_OWN;
-        }
-        if (__atomic_compare_exchange_n(&taken, &seen, seen | UINT64_C(1) << n, false,
-                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-            return n;
-        }
+    unsigned n = THREAD_OWN;
+    for (unsigned word = 0; word < THREAD_SLOTS / WORD_BITS && n == THREAD_OWN; word++) {
+        n = take_in(word);
+    }
+    return n;
+}
+
+unsigned thread_slots_used(void)
+{
+    return __atomic_load_n(&used, __ATOMIC_ACQUIRE);
+}
+
+static void note_used(unsigned n)
+{
+    unsigned seen = __atomic_load_n(&used, __ATOMIC_RELAXED);
+    while (seen <= n && !__atomic_compare_exchange_n(&used, &seen, n + 1, false, __ATOMIC_RELEASE,
+                                                     __ATOMIC_RELAXED)) {
     }
 }
 
@@ -52,10 +84,11 @@ unsigned thread_number_take(void)
     if (have_key) {
         n = lowest_free();
         if (n < THREAD_OWN && pthread_setspecific(exit_key, (void *)(uintptr_t)(n + 1)) != 0) {
-            (void)__atomic_fetch_and(&taken, ~(UINT64_C(1) << n), __ATOMIC_RELEASE);
+            free_number(n);
             n = THREAD_OWN;
         }
     }
+    note_used(n); /* before the first count: readers add up what is below */
     thread_number = n + 1;
     return thread_number;
 }
@@ -63,6 +96,9 @@ unsigned thread_number_take(void)
 void thread_after_fork(void)
 {
     unsigned n = thread_number; /* plus one; 0: none */
-    bool own = n != 0 && n - 1 < THREAD_OWN;
-    __atomic_store_n(&taken, own ? UINT64_C(1) << (n - 1) : 0, __ATOMIC_RELEASE);
+    for (unsigned word = 0; word < THREAD_SLOTS / WORD_BITS; word++) {
+        bool own = n != 0 && n - 1 < THREAD_OWN && (n - 1) / WORD_BITS == word;
+        __atomic_store_n(&taken[word], own ? UINT64_C(1) << (n - 1) % WORD_BITS : 0,
+                         __ATOMIC_RELEASE);
+    }
 }

@@ -6,13 +6,16 @@
 #define WEIR_BASE_THREAD_H
 
 /* Numbers 0 to THREAD_OWN - 1 belong to one living thread each; THREAD_OWN is shared by the rest. */
-#define THREAD_OWN 63
+#define THREAD_OWN 511
 #define THREAD_SLOTS (THREAD_OWN + 1)
 
 /* The number plus one; 0 while the thread has none. Use thread_slot(). */
 extern __thread unsigned thread_number __attribute__((visibility("hidden")));
 
 unsigned thread_number_take(void);
+
+/* All numbers that were ever taken are below this one. */
+unsigned thread_slots_used(void);
 
 /* In the child of a fork: the numbers of threads that do not exist here are free again. */
 void thread_after_fork(void);

@@ -4,11 +4,13 @@
  */
 #include "cli/bench_core.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 static double sample_threads2_speedup(struct bench *b, const struct figure *f);
+static double sample_threads256(struct bench *b, const struct figure *f);
 
 #define HOT_OPS 2000000
 #define MISS_OPS 1000000
@@ -30,7 +32,11 @@ const struct figure bench_figures[] = {
      .floor = "clock_ns", TARGET(AT_MOST, 0.6)},
     {"hash_cas_ns", LOOP(lap_hash_cas, SUBJECT_HOT, 1, HOT_OPS)},
     {"hot_ns", LOOP(lap_hot, SUBJECT_HOT, 1, HOT_OPS),
-     .floor = "hash_cas_ns", TARGET(AT_MOST, 1.5)},
+     .floor = "hash_cas_ns", TARGET(AT_MOST, 1.4)},
+    {"hot_hashed_ns", LOOP(lap_hot_hashed, SUBJECT_HOT, 1, HOT_OPS),
+     .floor = "hot_ns", TARGET(AT_MOST, 0.75)},
+    {"threads256_ns", LOOP(lap_hot, SUBJECT_HOT, 1, HOT_OPS),
+     .floor = "hot_ns", TARGET(AT_MOST, 1.1), .sample = sample_threads256},
     {"hot_deny_ns", LOOP(lap_hot, SUBJECT_DENY, 1, HOT_OPS),
      .refused = 1, .floor = "hash_cas_ns"},
     {"hot_clock_ns", LOOP(lap_hot_clock, SUBJECT_CLOCK, 1, HOT_OPS), .floor = "clock_ns"},
@@ -78,6 +84,54 @@ static double sample_threads2_speedup(struct bench *b, const struct figure *f)
     double one = bench_sample_threads(b, f, 1);
     double two = bench_sample_threads(b, f, 2);
     return one < 0 || two < 0 ? -1 : one / two;
+}
+
+/* A thread that has used the limiter and lives on, so that its number stays taken. */
+struct idler {
+    struct bench *bench;
+    const struct figure *figure;
+    pthread_barrier_t *used;
+    pthread_barrier_t *over;
+};
+
+static void *idle(void *arg)
+{
+    struct idler *idler = arg;
+    struct lap lap = {.bench = idler->bench, .n = 1, .key_len = idler->bench->key_len};
+    lap.subject = idler->bench->subject[idler->figure->subject];
+    idler->figure->lap(&lap);
+    (void)pthread_barrier_wait(idler->used);
+    (void)pthread_barrier_wait(idler->over);
+    return NULL;
+}
+
+#define IDLERS 256
+
+/* The cost of a call for a thread that comes when 256 others have used the limiter. */
+static double sample_threads256(struct bench *b, const struct figure *f)
+{
+    pthread_t id[IDLERS];
+    pthread_barrier_t used;
+    pthread_barrier_t over;
+    struct idler idler = {b, f, &used, &over};
+    if (pthread_barrier_init(&used, NULL, IDLERS + 1) != 0 ||
+        pthread_barrier_init(&over, NULL, IDLERS + 1) != 0) {
+        return -1;
+    }
+    for (unsigned i = 0; i < IDLERS; i++) {
+        if (pthread_create(&id[i], NULL, idle, &idler) != 0) {
+            return -1; /* the run ends here, and the threads with it */
+        }
+    }
+    (void)pthread_barrier_wait(&used);
+    double ns = bench_sample(b, f);
+    (void)pthread_barrier_wait(&over);
+    for (unsigned i = 0; i < IDLERS; i++) {
+        (void)pthread_join(id[i], NULL);
+    }
+    (void)pthread_barrier_destroy(&used);
+    (void)pthread_barrier_destroy(&over);
+    return ns;
 }
 
 static int by_value(const void *a, const void *b)

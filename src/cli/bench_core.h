@@ -83,8 +83,9 @@ struct lap {
     uint64_t seed;
     uint64_t first_new; /* this thread's range of new keys */
     size_t key_len;
-    uint64_t sum;     /* out: of all that the answers said */
-    uint64_t refused; /* out: answers that did not allow; an error makes it absurd */
+    struct weir_key hashed; /* lap_hot_hashed(): the key it asks for */
+    uint64_t sum;           /* out: of all that the answers said */
+    uint64_t refused;       /* out: answers that did not allow; an error makes it absurd */
 };
 
 typedef void (*lap_fn)(struct lap *lap);
@@ -140,6 +141,7 @@ void lap_clock_read(struct lap *lap);
 void lap_hash_cas(struct lap *lap);
 void lap_line_miss(struct lap *lap);
 void lap_hot(struct lap *lap);
+void lap_hot_hashed(struct lap *lap);
 void lap_hot_clock(struct lap *lap);
 void lap_known(struct lap *lap);
 void lap_random(struct lap *lap);

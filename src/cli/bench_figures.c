@@ -111,6 +111,16 @@ static struct outcome ask_line(struct lap *lap, const struct bench_key *key, uin
     return (struct outcome){floor_line_read(lap->bench->floors, key, lap->key_len, last), 0};
 }
 
+static struct outcome ask_weir_hashed(struct lap *lap, const struct bench_key *key, uint64_t now_ns,
+                                      uint64_t last)
+{
+    struct weir_answer a;
+    struct weir_question q = {.hashed = &lap->hashed, .cost = 1};
+    (void)key;
+    (void)last;
+    return consume(weir_ask_at(lap->subject.w, &q, now_ns, &a), &a);
+}
+
 static struct outcome ask_mutex_map(struct lap *lap, const struct bench_key *key, uint64_t now_ns,
                                     uint64_t last)
 {
@@ -154,6 +164,13 @@ void lap_line_miss(struct lap *lap)
 void lap_hot(struct lap *lap)
 {
     loop(lap, (struct walk){0}, next_same, ask_weir);
+}
+
+void lap_hot_hashed(struct lap *lap)
+{
+    struct bench_key key = key_of(0);
+    (void)weir_key_init(lap->subject.w, &key, lap->key_len, &lap->hashed);
+    loop(lap, (struct walk){0}, next_same, ask_weir_hashed);
 }
 
 void lap_hot_clock(struct lap *lap)

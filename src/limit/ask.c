@@ -1,13 +1,7 @@
-/*
- * The public questions, their validation, and the short cut of the commonest:
- * weir_check() of a known key of a narrow table, which is hash, find the slot,
- * read it, decide, one compare-and-swap, fill in the answer. It is written for
- * few instructions; whatever it is not made for goes the whole way (decide.c).
- */
+/* The public questions and their validation. They begin with the short cut (shortcut.h) and go the whole way (decide.c)
+   where that does not serve. */
 #include "limit/limiter.h"
 #include "limit/shortcut.h"
-
-#define unlikely(condition) __builtin_expect((condition), 0)
 
 /* ---- time ---- */
 
@@ -61,7 +55,7 @@ int ask_check(const struct weir *w, const struct algo_params *p, const struct we
         return e;
     }
     if (ask->hashed != NULL) {
-        if (ask->hashed->word[2] != w->head->fixed.generation) {
+        if (ask->hashed->word[2] != w->generation) {
             return WEIR_ESTALE;
         }
     } else if (!key_is_valid(ask->key, ask->key_len)) {
@@ -93,72 +87,27 @@ int weir_key_init(const struct weir *w, const void *key, size_t key_len, struct 
         return WEIR_EKEY;
     }
     struct hash h = limiter_hash(w, key, key_len);
-    *out = (struct weir_key){{h.low, h.high, w->head->fixed.generation}};
+    *out = (struct weir_key){{h.low, h.high, w->generation}};
     return 0;
 }
 
 void weir_key_prefetch(const struct weir *w, const struct weir_key *key)
 {
-    if (w != NULL && key != NULL && key->word[2] == w->head->fixed.generation) {
+    if (w != NULL && key != NULL && key->word[2] == w->generation) {
         struct table_key where = table_key(&w->table, (struct hash){key->word[0], key->word[1]});
         __builtin_prefetch(&w->table.lines[where.line], 1);
         __builtin_prefetch(&w->table.lines[table_other_line(&w->table, where.line, where.tag)], 1);
     }
 }
 
-/* ---- check ---- */
-
-/* The same question for everybody else: errors, new keys, other clocks, other tables. */
-static __attribute__((noinline)) int check_whole(struct weir *w, const void *key, size_t key_len,
-                                                 uint64_t cost, uint64_t now_ns,
-                                                 struct weir_answer *answer)
-{
-    struct weir_question ask = {.key = key, .key_len = key_len, .cost = cost};
-    return weir_ask_at(w, &ask, now_ns, answer);
-}
-
-int weir_check_at(struct weir *w, const void *key, size_t key_len, uint64_t cost, uint64_t now_ns,
-                  struct weir_answer *answer)
-{
-    if (unlikely(w == NULL || answer == NULL || cost == 0 || !key_is_valid(key, key_len)) ||
-        unlikely(!w->plain || thread_slot() >= THREAD_OWN)) {
-        return check_whole(w, key, key_len, cost, now_ns, answer);
-    }
-    struct per_thread *own = &w->threads[thread_slot()];
-    if (unlikely(own->version != load_acquire(&w->head->version)) || /* see params_now() */
-        unlikely(!limiter_knows(w, &own->params, now_ns)) ||
-        table_has_blocks(&w->table, limiter_line(w, now_ns))) {
-        return check_whole(w, key, key_len, cost, now_ns, answer);
-    }
-    struct table_key where = table_key(&w->table, hash_sip(&w->secret, key, key_len));
-    struct pair *slot = table_find(&w->table, where);
-    struct algo_ask ask = {limiter_line(w, now_ns), cost, 0};
-    struct shortcut s = {w, &own->params, slot, where.tag, ask, answer};
-    if (unlikely(slot == NULL) || unlikely(!shortcut_take(&s))) {
-        return check_whole(w, key, key_len, cost, now_ns, answer);
-    }
-    count_own(&own->counts.verdict[answer->verdict], 1);
-    return 0;
-}
-
 /* ---- public ---- */
 
-int weir_check(struct weir *w, const void *key, size_t key_len, uint64_t cost,
-               struct weir_answer *answer)
-{
-    uint64_t now_ns;
-    int e = w == NULL ? WEIR_EINVAL : limiter_now(w, &now_ns);
-    return e != 0 ? e : weir_check_at(w, key, key_len, cost, now_ns, answer);
-}
-
-int weir_ask_at(struct weir *w, const struct weir_question *ask, uint64_t now_ns,
-                struct weir_answer *answer)
+/* The whole way: errors, new keys, other modes and tables. */
+static __attribute__((noinline)) int ask_whole(struct weir *w, const struct weir_question *ask,
+                                               uint64_t now_ns, struct weir_answer *answer)
 {
     struct params_place place;
     struct asked q;
-    if (w == NULL || ask == NULL || answer == NULL) {
-        return WEIR_EINVAL;
-    }
     q.params = params_now(w, &place);
     int e = ask_check(w, q.params, ask, now_ns);
     if (e != 0) {
@@ -170,6 +119,63 @@ int weir_ask_at(struct weir *w, const struct weir_question *ask, uint64_t now_ns
         limiter_count(w, answer);
     }
     return 0;
+}
+
+static bool ask_shortly(const struct weir *w, const struct weir_question *ask, uint64_t now_ns,
+                        struct weir_answer *answer)
+{
+    struct per_thread *own = shortcut_begin(w, now_ns);
+    if (own == NULL || ask->mode != WEIR_CHECK || ask->cost == 0 || ask->max_wait_ns != 0 ||
+        ask->reserved != 0) {
+        return false;
+    }
+    const struct weir_key *k = ask->hashed;
+    if (k != NULL) {
+        struct hash hash = {k->word[0], k->word[1]};
+        return k->word[2] == w->generation &&
+               shortcut_check(w, own, hash, ask->cost, now_ns, answer);
+    }
+    return key_is_valid(ask->key, ask->key_len) &&
+           shortcut_check(w, own, limiter_hash(w, ask->key, ask->key_len), ask->cost, now_ns,
+                          answer);
+}
+
+int weir_ask_at(struct weir *w, const struct weir_question *ask, uint64_t now_ns,
+                struct weir_answer *answer)
+{
+    if (w == NULL || ask == NULL || answer == NULL) {
+        return WEIR_EINVAL;
+    }
+    return ask_shortly(w, ask, now_ns, answer) ? 0 : ask_whole(w, ask, now_ns, answer);
+}
+
+static __attribute__((noinline)) int check_whole(struct weir *w, const void *key, size_t key_len,
+                                                 uint64_t cost, uint64_t now_ns,
+                                                 struct weir_answer *answer)
+{
+    struct weir_question ask = {.key = key, .key_len = key_len, .cost = cost};
+    return w == NULL || answer == NULL ? WEIR_EINVAL : ask_whole(w, &ask, now_ns, answer);
+}
+
+/* weir_ask_at() with the question in registers. */
+int weir_check_at(struct weir *w, const void *key, size_t key_len, uint64_t cost, uint64_t now_ns,
+                  struct weir_answer *answer)
+{
+    struct per_thread *own = NULL;
+    if (w != NULL && answer != NULL && cost != 0 && key_is_valid(key, key_len)) {
+        own = shortcut_begin(w, now_ns);
+    }
+    bool done =
+        own != NULL && shortcut_check(w, own, limiter_hash(w, key, key_len), cost, now_ns, answer);
+    return done ? 0 : check_whole(w, key, key_len, cost, now_ns, answer);
+}
+
+int weir_check(struct weir *w, const void *key, size_t key_len, uint64_t cost,
+               struct weir_answer *answer)
+{
+    uint64_t now_ns;
+    int e = w == NULL ? WEIR_EINVAL : limiter_now(w, &now_ns);
+    return e != 0 ? e : weir_check_at(w, key, key_len, cost, now_ns, answer);
 }
 
 int weir_ask(struct weir *w, const struct weir_question *ask, struct weir_answer *answer)

@@ -12,13 +12,7 @@ static inline void fill_answer(const struct weir *w, const struct algo_params *p
                                const uint64_t *record, const struct algo_ask *ask, int verdict,
                                uint64_t granted, struct weir_answer *a)
 {
-    a->verdict = verdict;
-    a->flags = 0;
-    a->quota = p->quota;
-    a->granted = granted;
-    a->retry_after_ns = verdict == WEIR_NEVER ? WEIR_FOREVER : 0;
-    a->limit = 0;
-    a->reserved = 0;
+    answer_begin(p, verdict, granted, a);
     w->ops->describe(p, word, record, ask, a);
 }
 

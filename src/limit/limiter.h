@@ -40,11 +40,11 @@ struct weir {
     struct region_header *head;
     int64_t epoch_ns;
     struct per_thread *threads; /* THREAD_SLOTS of them */
-    bool plain;                 /* narrow, SipHash, windows by the clock: the short cut serves it */
     bool token_bucket;          /* ops is algo_token_bucket */
     bool xxh3;
     bool align_key;
     bool explicit_time;
+    uint64_t generation;
     struct hash_secret secret;
 
     int64_t boot_to_unix_ns; /* the limiter's time is CLOCK_BOOTTIME plus this */
@@ -102,6 +102,20 @@ int params_compile(const struct algo_ops *ops, const struct limit_spec *spec,
                    struct weir_error *error);
 
 /* ---- asking (ask.c, decide.c) ---- */
+
+/* Fills in all of an answer but what the algorithm's describe() does. */
+static inline __attribute__((always_inline)) void answer_begin(const struct algo_params *p,
+                                                               int verdict, uint64_t granted,
+                                                               struct weir_answer *a)
+{
+    a->verdict = verdict;
+    a->flags = 0;
+    a->quota = p->quota;
+    a->granted = granted;
+    a->retry_after_ns = verdict == WEIR_NEVER ? WEIR_FOREVER : 0;
+    a->limit = 0;
+    a->reserved = 0;
+}
 
 static inline __attribute__((always_inline)) struct hash limiter_hash(const struct weir *w,
                                                                       const void *key, size_t len)
@@ -200,7 +214,8 @@ static inline void count_add(uint64_t *p, uint64_t n)
     if (__builtin_expect(thread_slot() < THREAD_OWN, 1)) {
         count_own(p, n);
     } else {
-        (void)__atomic_fetch_add(p, n, __ATOMIC_RELAXED); /* shared by all threads beyond 63 */
+        (void)__atomic_fetch_add(p, n,
+                                 __ATOMIC_RELAXED); /* shared by all threads beyond THREAD_OWN */
     }
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/error.h"
 #include "limit/plan.h"
@@ -293,9 +294,25 @@ static int open_parts(struct weir *w, const struct weir_options *o, const struct
     w->xxh3 = w->head->fixed.hash == WEIR_XXH3;
     w->align_key = w->head->fixed.align == WEIR_ALIGN_KEY;
     w->token_bucket = w->ops == &algo_token_bucket;
-    w->plain = w->table.record_bytes == 0 && !w->xxh3 && !w->align_key;
+    w->generation = w->head->fixed.generation;
     w->secret = w->head->fixed.secret;
     return 0;
+}
+
+#define THREADS_BYTES (THREAD_SLOTS * sizeof(struct per_thread))
+
+/* Of its own mapping, of which only the pages of threads that come are ever touched. */
+static struct per_thread *threads_create(void)
+{
+    void *p = mmap(NULL, THREADS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void threads_destroy(struct per_thread *threads)
+{
+    if (threads != NULL) {
+        (void)munmap(threads, THREADS_BYTES);
+    }
 }
 
 int weir_open(struct weir **out, const struct weir_options *options, struct weir_error *error)
@@ -314,14 +331,13 @@ int weir_open(struct weir **out, const struct weir_options *options, struct weir
         return e;
     }
     struct weir *w = aligned_alloc(64, (sizeof *w + 63) & ~(size_t)63);
-    struct per_thread *threads = aligned_alloc(64, THREAD_SLOTS * sizeof *threads);
+    struct per_thread *threads = threads_create();
     if (w == NULL || threads == NULL) {
         free(w);
-        free(threads);
+        threads_destroy(threads);
         return fail(error, WEIR_ENOMEM, "out of memory for the limiter itself");
     }
     memset(w, 0, sizeof *w);
-    memset(threads, 0, THREAD_SLOTS * sizeof *threads);
     w->threads = threads;
     w->ops = plan.ops;
     e = open_parts(w, &o, &plan, error);
@@ -337,7 +353,7 @@ void weir_close(struct weir *w)
 {
     if (w != NULL) {
         region_close(w->region);
-        free(w->threads);
+        threads_destroy(w->threads);
         free(w);
     }
 }

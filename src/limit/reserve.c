@@ -37,7 +37,7 @@ int weir_reserve_at(struct weir *w, const void *key, size_t key_len, uint64_t es
     limiter_decide(w, &q, answer, &charge);
     limiter_count(w, answer);
     if (answer->verdict == WEIR_ALLOW) {
-        h.generation = w->head->fixed.generation;
+        h.generation = w->generation;
         h.hash = q.hash;
         h.amount = answer->granted; /* 0 where a full table let it through uncharged */
         h.stamp = charge.at;
@@ -88,7 +88,7 @@ int weir_settle_at(struct weir *w, struct weir_reservation *reservation, uint64_
         return WEIR_EINVAL;
     }
     memcpy(&h, reservation, sizeof h);
-    if (h.generation != w->head->fixed.generation) {
+    if (h.generation != w->generation) {
         return WEIR_ESTALE;
     }
     int e = settle(w, &h, actual, now_ns, answer);

@@ -18,7 +18,7 @@ struct part {
 /* One file opened twice is one limiter. */
 static bool same_state(const struct weir *a, const struct weir *b)
 {
-    return a->head->fixed.generation == b->head->fixed.generation;
+    return a->generation == b->generation;
 }
 
 static int read_parts(const struct weir_part *parts, size_t n, uint64_t now_ns, struct part *p)

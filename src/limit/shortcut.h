@@ -1,7 +1,8 @@
 /*
  * The short cut that most decisions take: a CHECK of a known key in a narrow
- * table, without blocks in it. Read the word, decide, swap, fill in the answer,
- * in few instructions. Whatever it is not made for goes the whole way (decide.c).
+ * table, without blocks in force. Read the word, decide, swap, fill in the answer,
+ * in few instructions. Check, ask, batch and throttle all begin here; what the short
+ * cut is not made for goes the whole way (decide.c).
  */
 #ifndef WEIR_LIMIT_SHORTCUT_H
 #define WEIR_LIMIT_SHORTCUT_H
@@ -37,13 +38,7 @@ static inline __attribute__((always_inline)) bool shortcut_decide(const struct s
         return false;
     }
     struct weir_answer *a = s->answer;
-    a->verdict = step.verdict;
-    a->flags = 0;
-    a->quota = p->quota;
-    a->granted = allow ? s->ask.cost : 0;
-    a->retry_after_ns = step.verdict == WEIR_NEVER ? WEIR_FOREVER : 0;
-    a->limit = 0;
-    a->reserved = 0;
+    answer_begin(p, step.verdict, allow ? s->ask.cost : 0, a);
     if (token_bucket && step.verdict != WEIR_NEVER) {
         /* The word after a decision leads now by what is legitimate: no need to look again. */
         token_bucket_describe_lead(p, step.word - bucket_now(p, s->ask.now), &s->ask, a);
@@ -79,6 +74,40 @@ static inline bool shortcut_serves(const struct weir *w, const struct asked *q, 
     struct shortcut s = {w, q->params, slot, q->key.tag, q->ask, answer};
     return slot != NULL && w->table.record_bytes == 0 && q->mode == WEIR_CHECK &&
            q->ask.wait == 0 && !table_has_blocks(&w->table, q->now) && shortcut_take(&s);
+}
+
+/*
+ * Returns what the calling thread has for itself in the limiter if its next check may take the short cut: NULL if the
+ * table is wide, blocks may be in force, the parameters have changed, or the time is outside the line.
+ */
+static inline __attribute__((always_inline)) struct per_thread *shortcut_begin(const struct weir *w,
+                                                                               uint64_t now_ns)
+{
+    unsigned slot = thread_slot();
+    struct per_thread *own = &w->threads[slot];
+    bool ready = slot < THREAD_OWN && w->table.record_bytes == 0 &&
+                 own->version == load_acquire(&w->head->version) && /* see params_now() */
+                 limiter_knows(w, &own->params, now_ns) &&
+                 !table_has_blocks(&w->table, limiter_line(w, now_ns));
+    return __builtin_expect(ready, 1) ? own : NULL;
+}
+
+/* Decides and counts. False: nothing has happened, and the call must go the whole way. */
+static inline __attribute__((always_inline)) bool shortcut_check(const struct weir *w,
+                                                                 struct per_thread *own,
+                                                                 struct hash hash, uint64_t cost,
+                                                                 uint64_t now_ns,
+                                                                 struct weir_answer *answer)
+{
+    struct table_key where = table_key(&w->table, hash);
+    struct pair *slot = table_find(&w->table, where);
+    uint64_t now = key_time(w, where.tag, limiter_line(w, now_ns));
+    struct shortcut s = {w, &own->params, slot, where.tag, {now, cost, 0}, answer};
+    if (__builtin_expect(slot == NULL || !shortcut_take(&s), 0)) {
+        return false;
+    }
+    count_own(&own->counts.verdict[answer->verdict], 1);
+    return true;
 }
 
 #endif

@@ -45,7 +45,7 @@ int weir_stats_read(struct weir *w, struct weir_stats *stats)
     }
     struct weir_stats s;
     memset(&s, 0, sizeof s);
-    for (unsigned i = 0; i < THREAD_SLOTS; i++) {
+    for (unsigned i = 0; i < thread_slots_used(); i++) {
         const struct counts *c = &w->threads[i].counts;
         add(&s.allowed, &c->verdict[WEIR_ALLOW]);
         add(&s.denied, &c->verdict[WEIR_DENY]);

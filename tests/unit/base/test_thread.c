@@ -1,4 +1,4 @@
-/* Numbers for threads: one each for 63 living ones, shared beyond, used again after the end. */
+/* Numbers for threads: one each for THREAD_OWN living ones, shared beyond, used again after the end. */
 #include "base/thread.h"
 #include "support/unit_limiter.h"
 
@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MANY 100
+#define MANY (THREAD_OWN + 37)
 
 struct member {
     unsigned number;
@@ -47,7 +47,7 @@ static void count_owners(const struct member *members, unsigned n, unsigned owne
     }
 }
 
-static void sixty_three_threads_have_numbers_of_their_own_and_the_rest_share(void **state)
+static void threads_have_numbers_of_their_own_while_there_are_any_and_the_rest_share(void **state)
 {
     struct member members[MANY];
     unsigned owners[THREAD_SLOTS];
@@ -155,7 +155,7 @@ static void statistics_are_exact_with_more_threads_than_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sixty_three_threads_have_numbers_of_their_own_and_the_rest_share),
+        cmocka_unit_test(threads_have_numbers_of_their_own_while_there_are_any_and_the_rest_share),
         cmocka_unit_test(numbers_of_threads_that_have_ended_are_used_again),
         cmocka_unit_test(a_forked_child_frees_the_numbers_of_threads_it_does_not_have),
         cmocka_unit_test(statistics_are_exact_with_more_threads_than_numbers),
