@@ -1,10 +1,10 @@
 /* Names of files, and which of them a rule set needs. */
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/hash.h"
 #include "policy/ruleset.h"
 
@@ -184,7 +184,7 @@ void state_settle(struct state *state, struct ruleset *set, const struct ruleset
     each_holder(set, count_holder, &files);
     look.used = text_map_create(&arena, files + 1);
     each_holder(set, keep_holder, &look);
-    DIR *folder = look.used != NULL ? opendir(state->folder) : NULL;
+    DIR *folder = look.used != NULL ? folder_open(state->folder) : NULL;
     for (struct dirent *d; folder != NULL && (d = readdir(folder)) != NULL;) {
         look_at(&look, d->d_name);
     }

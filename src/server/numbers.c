@@ -1,12 +1,12 @@
 #include "server/numbers.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/folder.h"
 
 const char *const protocol_names[PROTOCOLS] = {"resp", "http", "admin"};
 
@@ -121,11 +121,11 @@ static uint64_t resident_bytes(void)
     return second != NULL ? strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
-/* Without the one that counts them. */
+/* Returns the number of open descriptors, without the one that lists them. */
 static uint64_t open_files(void)
 {
     uint64_t n = 0;
-    DIR *folder = opendir("/proc/self/fd");
+    DIR *folder = folder_open("/proc/self/fd");
     if (folder == NULL) {
         return 0;
     }

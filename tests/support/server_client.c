@@ -1,7 +1,6 @@
 #include "support/server_client.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
@@ -13,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "support/threads_run.h"
 
 #define PATIENCE_S 120 /* a server that does not answer is a failure */
@@ -62,7 +62,7 @@ void server_world_stop(struct server_world *w)
 unsigned server_open_files(void)
 {
     unsigned n = 0;
-    DIR *folder = opendir("/proc/self/fd");
+    DIR *folder = folder_open("/proc/self/fd");
     threads_require(folder != NULL);
     while (readdir(folder) != NULL) {
         n++;
