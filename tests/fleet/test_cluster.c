@@ -156,7 +156,9 @@ static void a_replica_is_enough_to_find_the_primaries(void **state)
 {
     char url[64];
     struct crowd_options o = options_for(100);
-    int replica = redis_world_replica_of(&world, redis_world_owner(&world, SLOT));
+    int primary = redis_world_owner(&world, SLOT);
+    assert_true(redis_world_await_replica(&world, primary));
+    int replica = redis_world_replica_of(&world, primary);
     (void)snprintf(url, sizeof url, "redis-cluster://127.0.0.1:1,127.0.0.1:%u",
                    world.node[replica].port);
     o.url = url;
@@ -232,6 +234,7 @@ static void a_killed_primary_is_replaced_by_its_replica(void **state)
 static void the_extra_is_what_was_granted_within_the_lag_and_at_most_the_limit(void **state)
 {
     int old = redis_world_owner(&world, SLOT);
+    assert_true(redis_world_await_replica(&world, old));
     failover_with_lag(&world, old, redis_world_replica_of(&world, old), SLOT);
     start_again(old, SLOT);
 }

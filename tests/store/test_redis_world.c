@@ -95,8 +95,8 @@ static void a_replica_of_a_killed_primary_takes_its_place(void)
 {
     unsigned slot = store_slot(TEXT("a"));
     int old = redis_world_owner(&world, slot);
-    int replica = redis_world_replica_of(&world, old);
     assert_true(redis_world_await_replica(&world, old));
+    int replica = redis_world_replica_of(&world, old);
     uint64_t begin = redis_now_ms();
     redis_node_kill(&world.node[old]);
     assert_int_equal(redis_world_await_owner(&world, slot, old), replica);

@@ -1,8 +1,65 @@
-/* A slot of a Cluster on its way from node to node. */
+/* A slot of a Cluster: its owner, and its way from node to node. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "store/key.h"
 #include "support/redis_world.h"
+
+#define OWNER_MS 60000
+
+/* ---- its owner ---- */
+
+void redis_slot_tag(unsigned slot, char tag[16])
+{
+    unsigned number = 0;
+    do {
+        (void)snprintf(tag, 16, "%u", number++);
+    } while (store_slot(text_of(tag)) != slot);
+}
+
+/* True if the node answers for the slot itself; a node that gives it away says ASK for what it has not. */
+static bool owns(struct redis_node *n, const char *key)
+{
+    const char *reply = redis_node_runs(n) ? redis_node_run(n, "EXISTS %s", key) : NULL;
+    return reply != NULL && (reply[0] != '-' || strncmp(reply, "-ASK ", 5) == 0);
+}
+
+static int owner_now(struct redis_world *w, unsigned slot)
+{
+    char key[16];
+    redis_slot_tag(slot, key);
+    for (unsigned i = 0; i < w->count; i++) {
+        if (owns(&w->node[i], key)) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+int redis_world_await_owner(struct redis_world *w, unsigned slot, int old)
+{
+    uint64_t end = redis_now_ms() + OWNER_MS;
+    int owner;
+    while ((owner = owner_now(w, slot)) < 0 || owner == old) {
+        if (redis_now_ms() > end) {
+            return -1;
+        }
+        redis_look_again_soon();
+    }
+    return owner;
+}
+
+int redis_world_owner(struct redis_world *w, unsigned slot)
+{
+    int owner = redis_world_await_owner(w, slot, -1);
+    if (owner < 0) {
+        redis_world_give_up(w, "no node owns a slot", redis_node_run(&w->node[0], "CLUSTER INFO"));
+    }
+    return owner;
+}
+
+/* ---- its way ---- */
 
 static void must(const struct redis_world *w, const char *what, const char *reply)
 {

@@ -202,6 +202,11 @@ void redis_node_await(struct redis_node *n)
     die("does not answer");
 }
 
+bool redis_node_runs(const struct redis_node *n)
+{
+    return n->pid > 0 && !n->paused;
+}
+
 void redis_node_kill(struct redis_node *n)
 {
     if (n->pid > 0) {

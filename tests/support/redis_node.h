@@ -45,7 +45,8 @@ void redis_node_start(struct redis_node *n);          /* does not wait ... */
 void redis_node_await(struct redis_node *n);          /* ... until it answers */
 void redis_node_show_log(const struct redis_node *n); /* to stderr */
 
-void redis_node_kill(struct redis_node *n); /* -9 */
+bool redis_node_runs(const struct redis_node *n); /* neither killed nor paused */
+void redis_node_kill(struct redis_node *n);       /* -9 */
 void redis_node_pause(struct redis_node *n);
 void redis_node_resume(struct redis_node *n);
 void redis_node_restart_empty(struct redis_node *n); /* kills it first; waits until it answers */

@@ -135,11 +135,6 @@ static int node_at_port(const struct redis_world *w, const char *port)
     return -1;
 }
 
-static bool runs(const struct redis_node *n)
-{
-    return n->pid > 0 && !n->paused;
-}
-
 /* A name of 40 hexadecimal digits, as nodes have. */
 static void make_id(char id[41])
 {
@@ -253,7 +248,7 @@ int redis_world_master(struct redis_world *w)
 {
     int master = -1;
     for (unsigned i = REDIS_SENTINELS; i < w->count && master < 0; i++) {
-        master = runs(&w->node[i]) ? master_by(w, &w->node[i]) : -1;
+        master = redis_node_runs(&w->node[i]) ? master_by(w, &w->node[i]) : -1;
     }
     return master;
 }
@@ -270,11 +265,11 @@ static int agreed_master(struct redis_world *w, int old)
 {
     int master = redis_world_master(w);
     for (unsigned i = REDIS_SENTINELS; i < w->count && master >= 0; i++) {
-        if (runs(&w->node[i]) && master_by(w, &w->node[i]) != master) {
+        if (redis_node_runs(&w->node[i]) && master_by(w, &w->node[i]) != master) {
             master = -1;
         }
     }
-    bool good = master >= 0 && master != old && runs(&w->node[master]);
+    bool good = master >= 0 && master != old && redis_node_runs(&w->node[master]);
     return good && says_master(&w->node[master]) ? master : -1;
 }
 
@@ -328,7 +323,8 @@ int redis_world_replica_of(struct redis_world *w, int primary)
 {
     char line[16];
     for (unsigned i = 0; i < w->count; i++) {
-        const char *reply = runs(&w->node[i]) ? redis_node_run(&w->node[i], "ROLE") : NULL;
+        const char *reply =
+            redis_node_runs(&w->node[i]) ? redis_node_run(&w->node[i], "ROLE") : NULL;
         if (reply != NULL && strncmp(reply, "slave", 5) == 0) {
             redis_line(reply, 2, line, sizeof line);
             if (node_at_port(w, line) == primary) {
@@ -453,54 +449,17 @@ void redis_world_cluster(struct redis_world *w, const struct redis_world_options
     make_url(w, "redis-cluster", 0, w->count - 1, "");
 }
 
-void redis_slot_tag(unsigned slot, char tag[16])
-{
-    unsigned number = 0;
-    do {
-        (void)snprintf(tag, 16, "%u", number++);
-    } while (store_slot(text_of(tag)) != slot);
-}
-
-/* True if the node answers for the slot itself; a node that gives it away says ASK for what it has not. */
-static bool owns(struct redis_node *n, const char *key)
-{
-    const char *reply = runs(n) ? redis_node_run(n, "EXISTS %s", key) : NULL;
-    return reply != NULL && (reply[0] != '-' || strncmp(reply, "-ASK ", 5) == 0);
-}
-
-int redis_world_owner(struct redis_world *w, unsigned slot)
-{
-    char key[16];
-    redis_slot_tag(slot, key);
-    for (unsigned i = 0; i < w->count; i++) {
-        if (owns(&w->node[i], key)) {
-            return (int)i;
-        }
-    }
-    return -1;
-}
-
-int redis_world_await_owner(struct redis_world *w, unsigned slot, int old)
-{
-    uint64_t end = redis_now_ms() + AWAIT_MS;
-    int owner;
-    while ((owner = redis_world_owner(w, slot)) < 0 || owner == old) {
-        if (redis_now_ms() > end) {
-            return -1;
-        }
-        redis_look_again_soon();
-    }
-    return owner;
-}
-
 /* Nodes do not vote for two replicas of one primary within two of their timeouts: it is tried again. */
 int redis_world_promote(struct redis_world *w, int primary)
 {
-    int replica = redis_world_replica_of(w, primary);
     uint64_t end = redis_now_ms() + AWAIT_MS;
     uint64_t again = 0;
-    if (replica < 0) {
-        redis_world_give_up(w, "CLUSTER FAILOVER", "there is no replica");
+    int replica;
+    while ((replica = redis_world_replica_of(w, primary)) < 0) {
+        if (redis_now_ms() > end) {
+            redis_world_give_up(w, "CLUSTER FAILOVER", "there is no replica");
+        }
+        redis_look_again_soon();
     }
     while (!says_master(&w->node[replica])) {
         const char *reply = "";

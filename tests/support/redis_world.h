@@ -47,7 +47,7 @@ void redis_world_give_up(const struct redis_world *w, const char *what, const ch
 /* The replica, of those that run, of a master or primary; -1: none. */
 int redis_world_replica_of(struct redis_world *w, int primary);
 
-/* Waits until it has one that has followed to where the primary is now; false if not within 30 s. */
+/* Waits until it has one that has followed to where the primary is now; false if not within 60 s. */
 bool redis_world_await_replica(struct redis_world *w, int primary);
 
 /* ---- Sentinel ---- */
@@ -56,7 +56,7 @@ bool redis_world_await_replica(struct redis_world *w, int primary);
 int redis_world_master(struct redis_world *w);
 
 /* Waits until the Sentinels agree on another master than node `old`, and that one says so itself.
- * Its number; -1 if that does not happen within 30 s. */
+ * Its number; -1 if that does not happen within 60 s. */
 int redis_world_await_master(struct redis_world *w, int old);
 
 /* Asks the Sentinels for a failover without a fault, and waits for it. The new master. */
@@ -67,10 +67,11 @@ int redis_world_failover(struct redis_world *w);
 /* A text whose slot it is, to be a key or its hash tag. */
 void redis_slot_tag(unsigned slot, char tag[16]);
 
-/* The node that runs and answers for a slot; -1: none. */
+/* Returns the node that runs and answers for a slot. Waits for it, because nodes refuse commands while
+ * they do not agree; ends the program if there is none within 60 s. */
 int redis_world_owner(struct redis_world *w, unsigned slot);
 
-/* Waits until another node than `old` owns the slot, and takes commands for it; -1: not within 30 s. */
+/* Waits until another node than `old` owns the slot, and takes commands for it; -1: not within 60 s. */
 int redis_world_await_owner(struct redis_world *w, unsigned slot, int old);
 
 /* Makes the replica of a primary the primary, by agreement, and waits for it. The new one. */
