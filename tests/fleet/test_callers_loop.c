@@ -114,30 +114,50 @@ static void waiting_is_not_for_a_loop_that_nobody_else_runs(void **state)
     weir_fleet_close(fleet);
 }
 
-/* Whoever waits by the descriptor alone is woken in time: deadlines are not only in the timeout. */
+/* Asks until the store answers: on a busy machine the first answers may come after the deadline. */
+static void await_store(struct weir_fleet *fleet, struct weir_fleet_limit *limit)
+{
+    uint64_t end = clock_monotonic_ns() + 20 * WEIR_SECOND;
+    struct weir_question q = {.key = "first", .key_len = 5, .cost = 1};
+    struct tally t;
+    do {
+        struct weir_answer a;
+        assert_true(clock_monotonic_ns() < end);
+        t = (struct tally){0};
+        int said = weir_fleet_ask(limit, &q, &a, count, &t);
+        assert_in_range(said, 0, 1);
+        if (said == 1) {
+            count(&t, 0, &a);
+            assert_int_equal(weir_fleet_run(fleet), 0);
+            redis_look_again_soon();
+        }
+        run(fleet, &t, 1);
+    } while (t.degraded > 0);
+}
+
+/* A caller that waits by the descriptor alone is woken in time: deadlines are not only in the timeout. */
 static void a_deadline_makes_the_descriptor_readable(void **state)
 {
     struct weir_fleet *fleet =
         fleet_open_at(world.url, WEIR_FLEET_CALLERS_LOOP, 20 * WEIR_MILLISECOND);
-    struct weir_fleet_limit_options o = fleet_hourly("deadline", 10);
+    struct weir_fleet_limit_options o = fleet_hourly("deadline", 1000000);
     o.on_store_failure = WEIR_FLEET_CLOSED;
     struct weir_fleet_limit *limit = fleet_limit_of(fleet, &o);
     struct tally t = {0};
-    ask(limit, "k", &t);
-    run(fleet, &t, 1);
+    await_store(fleet, limit);
     redis_node_pause(&world.node[0]);
     uint64_t begun = clock_monotonic_ns();
     ask(limit, "k", &t);
-    for (int i = 0; t.answered < 2 && i < 1000; i++) {
+    for (int i = 0; t.answered < 1 && i < 1000; i++) {
         struct pollfd p = {weir_fleet_fd(fleet), POLLIN, 0};
         (void)weir_fleet_run(fleet);
-        if (t.answered < 2) {
+        if (t.answered < 1) {
             assert_int_equal(poll(&p, 1, 5000), 1);
         }
     }
     uint64_t took = clock_monotonic_ns() - begun;
     redis_node_resume(&world.node[0]);
-    assert_int_equal(t.answered, 2);
+    assert_int_equal(t.answered, 1);
     assert_int_equal(t.degraded, 1);
     assert_int_equal(t.denied, 1);
     print_message("a deadline of 20 ms: answered after %.2f ms\n", (double)took / 1e6);
