@@ -153,11 +153,7 @@ static unsigned rounds;
 
 static void await_replies(uint64_t n)
 {
-    uint64_t until = threads_get(&scene.replies) + n;
-    for (unsigned i = 0; threads_get(&scene.replies) < until; i++) {
-        threads_require(i < 60000);
-        (void)usleep(1000);
-    }
+    server_program_await_count(&scene.program, &scene.replies, threads_get(&scene.replies) + n);
 }
 
 static void reload(unsigned round)

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -16,9 +17,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "support/threads_run.h"
 
 #define PATIENCE_S 60
+#define LOG_END 2000 /* bytes that are shown of a long log */
 
 extern char **environ;
 
@@ -90,6 +93,33 @@ void server_program_init(struct server_program *p, const char *rules)
     server_program_write_rules(p, rules);
 }
 
+/* Tells the state of its process, as /proc/pid/stat has it, and the end of its log. */
+_Noreturn static void give_up(const struct server_program *p, int line, const char *what)
+{
+    char path[64];
+    char stat[80]; /* its first fields */
+    (void)snprintf(path, sizeof path, "/proc/%ld/stat", (long)p->pid);
+    FILE *f = p->pid > 0 ? fopen(path, "r") : NULL;
+    bool runs = f != NULL && fgets(stat, sizeof stat, f) != NULL;
+    const char *log = server_program_log(p);
+    size_t len = strlen(log);
+    (void)fprintf(stderr, "weir serve: %s\nlog: ...%s", runs ? stat : "does not run",
+                  len > LOG_END ? log + len - LOG_END : log);
+    threads_fail(__FILE__, line, what);
+}
+
+void server_program_await_count(const struct server_program *p, const uint64_t *count,
+                                uint64_t until)
+{
+    uint64_t end_ns = clock_monotonic_ns() + PATIENCE_S * WEIR_SECOND;
+    while (threads_get(count) < until) {
+        if (clock_monotonic_ns() > end_ns) {
+            give_up(p, __LINE__, "a count does not grow");
+        }
+        (void)usleep(1000);
+    }
+}
+
 /* "  resp   127.0.0.1:6380" among the lines that the program prints at its start. */
 static bool read_address(struct server_program *p, int fd)
 {
@@ -98,6 +128,9 @@ static bool read_address(struct server_program *p, int fd)
     bool found = false;
     FILE *out = fdopen(fd, "r");
     threads_require(out != NULL);
+    if (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, PATIENCE_S * 1000) != 1) {
+        give_up(p, __LINE__, "it neither starts nor ends");
+    }
     while (!found && fgets(line, sizeof line, out) != NULL) {
         found = sscanf(line, " resp %63s", address) == 1;
     }
@@ -192,8 +225,11 @@ unsigned server_program_logged(const struct server_program *p, const char *text)
 
 void server_program_await(const struct server_program *p, const char *text, unsigned times)
 {
-    for (unsigned i = 0; server_program_logged(p, text) <= times; i++) {
-        threads_require(i < PATIENCE_S * 100);
+    uint64_t end_ns = clock_monotonic_ns() + PATIENCE_S * WEIR_SECOND;
+    while (server_program_logged(p, text) <= times) {
+        if (clock_monotonic_ns() > end_ns) {
+            give_up(p, __LINE__, text);
+        }
         (void)usleep(10000);
     }
 }

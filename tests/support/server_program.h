@@ -36,6 +36,11 @@ char *server_program_log(const struct server_program *p);
 void server_program_await(const struct server_program *p, const char *text, unsigned times);
 unsigned server_program_logged(const struct server_program *p, const char *text);
 
+/* Waits until other threads have brought a count to `until`; a minute without that ends the test with
+ * the state of the program and the end of its log. */
+void server_program_await_count(const struct server_program *p, const uint64_t *count,
+                                uint64_t until);
+
 /* The value of a metric without labels. */
 double server_program_metric(const struct server_program *p, const char *name);
 
