@@ -134,6 +134,7 @@ static void with_min_replicas_a_silent_lag_ends_by_itself(void **state)
     uint64_t silent_ns = clock_monotonic_ns();
     fault_proxy_set(proxy, &(struct faults){.black_hole = true});
     assert_the_refused_are_not_charged();
+    redis_world_expect_failover(&world);
     redis_node_pause(&world.node[MASTER]);
     uint64_t died_ns = clock_monotonic_ns();
     fault_proxy_set(proxy, &(struct faults){.refuse = true});

@@ -71,6 +71,7 @@ static uint64_t settle(void)
 static void a_killed_master_is_replaced_and_loses_what_was_granted_within_the_lag(void **state)
 {
     start();
+    redis_world_expect_failover(&world);
     redis_node_kill(&world.node[0]);
     uint64_t died_ns = clock_monotonic_ns();
     uint64_t ms = crowd_await_everybody(crowd);
@@ -87,6 +88,7 @@ static void a_killed_master_is_replaced_and_loses_what_was_granted_within_the_la
 static void a_master_that_stood_still_is_not_asked_when_it_goes_on(void **state)
 {
     start();
+    redis_world_expect_failover(&world);
     redis_node_pause(&world.node[0]);
     uint64_t ms = crowd_await_everybody(crowd);
     print_message("  SIGSTOP: the store answers again after %" PRIu64 " ms\n", ms);

@@ -65,6 +65,7 @@ static void the_sentinels_make_the_replica_the_master_and_the_old_one_its_replic
     assert_int_equal(redis_world_master(&world), 0);
     assert_string_equal(redis_node_run(&world.node[0], "SET a 1"), "OK");
     assert_true(redis_world_await_replica(&world, 0));
+    redis_world_expect_failover(&world);
     begin = redis_now_ms();
     redis_node_kill(&world.node[0]);
     assert_int_equal(redis_world_await_master(&world, 0), 1);
@@ -73,6 +74,21 @@ static void the_sentinels_make_the_replica_the_master_and_the_old_one_its_replic
     redis_node_restart_empty(&world.node[0]);
     assert_true(redis_world_await_replica(&world, 1));
     assert_string_equal(redis_node_run(&world.node[0], "GET a"), "1");
+}
+
+/* As on a busy machine. */
+static void a_master_that_stands_still_is_not_replaced_before_a_failover_is_expected(void **state)
+{
+    redis_world_sentinel(&world, &(struct redis_world_options){.down_ms = 200});
+    redis_node_pause(&world.node[0]);
+    uint64_t end = redis_now_ms() + 2000;
+    while (redis_now_ms() < end) {
+        assert_int_equal(redis_world_master(&world), 0);
+        redis_look_again_soon();
+    }
+    redis_node_resume(&world.node[0]);
+    assert_true(redis_world_await_replica(&world, 0));
+    assert_int_equal(redis_world_master(&world), 0);
 }
 
 static void a_slot_moves_with_its_keys(void)
@@ -134,6 +150,8 @@ int main(void)
         cmocka_unit_test_teardown(a_world_ends_with_a_program_that_crashes, stop),
         cmocka_unit_test_teardown(
             the_sentinels_make_the_replica_the_master_and_the_old_one_its_replica, stop),
+        cmocka_unit_test_teardown(
+            a_master_that_stands_still_is_not_replaced_before_a_failover_is_expected, stop),
         cmocka_unit_test_teardown(the_nodes_of_a_cluster_move_slots_and_replace_each_other, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

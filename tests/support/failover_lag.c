@@ -85,6 +85,7 @@ void failover_with_lag(struct redis_world *w, int master, int replica, unsigned 
     cut_off(&w->node[replica], &w->node[master]);
     uint64_t cut_ns = clock_monotonic_ns();
     failover_keys_take_within();
+    redis_world_expect_failover(w);
     redis_node_kill(&w->node[master]);
     uint64_t died_ns = clock_monotonic_ns();
     set_password(&w->node[replica], "");

@@ -12,6 +12,7 @@
 #define AWAIT_MS 60000
 #define AGREE_MS 20000
 #define FAILOVER_MS 8000
+#define CALM_MS 60000 /* down-after-milliseconds where no failover is expected */
 
 void redis_world_give_up(const struct redis_world *w, const char *what, const char *reply)
 {
@@ -150,8 +151,7 @@ static void make_id(char id[41])
 /* ---- Sentinel ---- */
 
 /* The file says whom they will find, so that they need not find them first. */
-static void write_sentinel(const struct redis_world *w, const struct redis_node *n,
-                           const struct redis_world_options *o)
+static void write_sentinel(const struct redis_world *w, const struct redis_node *n)
 {
     char text[2048];
     size_t len = (size_t)snprintf(text, sizeof text,
@@ -160,7 +160,7 @@ static void write_sentinel(const struct redis_world *w, const struct redis_node 
                                   "sentinel down-after-milliseconds " REDIS_MASTER_NAME " %u\n"
                                   "sentinel failover-timeout " REDIS_MASTER_NAME " 3000\n"
                                   "sentinel known-replica " REDIS_MASTER_NAME " 127.0.0.1 %u\n",
-                                  n->port, n->id, w->node[0].port, down_ms(o), w->node[1].port);
+                                  n->port, n->id, w->node[0].port, CALM_MS, w->node[1].port);
     for (unsigned i = REDIS_SENTINELS; i < w->count; i++) {
         const struct redis_node *other = &w->node[i];
         if (other != n) {
@@ -222,7 +222,7 @@ void redis_world_sentinel(struct redis_world *w, const struct redis_world_option
         redis_node_option(n, "--sentinel");
     }
     for (unsigned i = REDIS_SENTINELS; i < w->count; i++) {
-        write_sentinel(w, &w->node[i], o);
+        write_sentinel(w, &w->node[i]);
         redis_node_start(&w->node[i]);
     }
     for (unsigned i = REDIS_SENTINELS; i < w->count; i++) {
@@ -233,7 +233,25 @@ void redis_world_sentinel(struct redis_world *w, const struct redis_world_option
         (void)redis_node_run(&w->node[i], "SENTINEL DEBUG PUBLISH-PERIOD 250 INFO-PERIOD 250 "
                                           "TILT-TRIGGER 20000 MIN-LINK-RECONNECT-PERIOD 1000");
     }
+    w->down_ms = down_ms(o);
     make_url(w, "redis-sentinel", REDIS_SENTINELS, w->count - 1, "/" REDIS_MASTER_NAME);
+}
+
+static void set_down_after(struct redis_world *w, unsigned ms)
+{
+    for (unsigned i = REDIS_SENTINELS; i < w->count; i++) {
+        if (redis_node_runs(&w->node[i])) {
+            (void)redis_node_run(&w->node[i], "SENTINEL SET %s down-after-milliseconds %u",
+                                 REDIS_MASTER_NAME, ms);
+        }
+    }
+}
+
+void redis_world_expect_failover(struct redis_world *w)
+{
+    if (w->down_ms > 0) {
+        set_down_after(w, w->down_ms);
+    }
 }
 
 static int master_by(struct redis_world *w, struct redis_node *sentinel)
@@ -294,6 +312,7 @@ int redis_world_await_master(struct redis_world *w, int old)
     if (master < 0) {
         redis_node_show_log(&w->node[REDIS_SENTINELS]);
     }
+    set_down_after(w, CALM_MS);
     return master;
 }
 

@@ -23,12 +23,13 @@
 struct redis_world {
     char folder[64];
     unsigned count;
+    unsigned down_ms; /* of Sentinels; 0: a world without */
     struct redis_node node[REDIS_NODES_MAX];
     char url[256]; /* as for `store:` */
 };
 
 struct redis_world_options {
-    unsigned down_ms;         /* down-after-milliseconds, cluster-node-timeout; 0: 1000 */
+    unsigned down_ms;         /* redis_world_expect_failover(), cluster-node-timeout; 0: 1000 */
     bool min_replicas;        /* min-replicas-to-write 1, min-replicas-max-lag 2 */
     const char *const *extra; /* options of all nodes but Sentinels, NULL-terminated; may be NULL */
 };
@@ -54,6 +55,11 @@ bool redis_world_await_replica(struct redis_world *w, int primary);
 
 /* Whom a Sentinel that can be asked calls the master; -1: nobody answers. */
 int redis_world_master(struct redis_world *w);
+
+/* From here on the Sentinels take a master for dead that has not answered for down_ms. Before this call, and
+ * after redis_world_await_master(), they wait for a minute: a master that a busy machine keeps from
+ * running is not to be replaced. Does nothing in a world without Sentinels. */
+void redis_world_expect_failover(struct redis_world *w);
 
 /* Waits until the Sentinels agree on another master than node `old`, and that one says so itself.
  * Its number; -1 if that does not happen within 60 s. */
