@@ -184,13 +184,21 @@ static void call_for(uint64_t ns, struct buffer *b)
     }
 }
 
+/* Waits for an answer within the deadline: a busy machine may keep the first ones from it. */
+static void call_until_replied(struct buffer *b)
+{
+    uint64_t end = loop_now() + PATIENCE;
+    do {
+        assert_true(loop_now() < end);
+        call_for(200 * WEIR_MILLISECOND, b);
+    } while (tally.ends[CLIENT_REPLIED] == 0);
+}
+
 static void a_store_that_dies_and_returns_is_found_again(void **state)
 {
     struct buffer b;
     buffer_init(&b, 4096);
-    call_for(200 * WEIR_MILLISECOND, &b);
-    unsigned before = tally.ends[CLIENT_REPLIED];
-    assert_true(before > 0);
+    call_until_replied(&b);
     redis_node_kill(&redis.node[0]);
     call_for(500 * WEIR_MILLISECOND, &b);
     assert_true(loop_until(&loop, all_done, NULL, PATIENCE));
@@ -204,7 +212,7 @@ static void a_store_that_dies_and_returns_is_found_again(void **state)
     print_message("found again after %u ms; %u calls lost\n",
                   (unsigned)((loop_now() - back) / WEIR_MILLISECOND), tally.ends[CLIENT_UNKNOWN]);
     unsigned lost = tally.ends[CLIENT_UNKNOWN];
-    before = tally.ends[CLIENT_REPLIED];
+    unsigned before = tally.ends[CLIENT_REPLIED];
     make_call(&b, PATIENCE);
     assert_true(loop_until(&loop, all_done, NULL, PATIENCE));
     assert_int_equal(tally.ends[CLIENT_REPLIED], before + 1);
