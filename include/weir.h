@@ -38,7 +38,8 @@
  * and never goes back within a thread.
  *
  * MEMORY is fixed when the limiter is made: about 20.5 bytes for each of
- * max_keys, and for sliding_log 10.24 * (count + 1) more; 16 KB for the threads.
+ * max_keys, and for sliding_log 10.24 * (count + 1) more; 32 bytes for each of
+ * max_blocks; 256 bytes for each thread that uses it (up to 512 of them).
  * The limiter allocates nothing afterwards. Keys are not stored; a keyed 128-bit
  * hash of each is.
  *
@@ -46,9 +47,10 @@
  * that weir_close() must be the last call on its limiter, and that none may be
  * called from a signal handler. There is no global lock. A decision on a known
  * key takes none at all, except with sliding_log and WEIR_UP_TO. New keys and
- * the other verbs take one of many lock stripes, and wait for whoever has it. A
+ * the other verbs take one of many lock stripes, and wait for its holder. A
  * process that is stopped inside (SIGSTOP, a debugger) holds its stripe until it
- * goes on or is killed; in weir_open() it holds up other openers of its file.
+ * goes on or is killed; in weir_open() it holds up other openers of its file. A thread
+ * that ends inside a call (pthread_exit, cancellation) releases what it holds.
  *
  * PROCESSES AND FORK.
  *   private memory   a forked child gets its own copy, counts included: both
@@ -58,7 +60,12 @@
  *                    inherited by fork. Survives the processes, a kill at any
  *                    instruction, a copy, and a reboot. Restore one from a
  *                    backup by moving it into place while no process has it open.
- *                    Daemons that close all descriptors must spare the library's.
+ * Processes in different containers (PID and time namespaces) may share a file, and
+ * so may programs with different C libraries. A process that is killed inside a call
+ * leaves its stripe to the next caller that waits 20 ms for it. This rests on record
+ * locks of the kernel (fcntl), which end when a process closes any descriptor of the
+ * file: do not open and close a limiter's file in a process that has it open as a
+ * limiter, and let daemons that close all descriptors spare the library's.
  *
  * Before 1.0 structs may grow with a new minor version; recompile then.
  */
@@ -579,7 +586,7 @@ struct weir_stats {
     uint64_t keys;         /* resident keys; may be one too low per killed process */
     uint64_t capacity;     /* slots */
     uint64_t blocks;       /* blocks, those that are over and not yet replaced included */
-    uint64_t bytes;        /* memory or file; the 16 KB for the threads not included */
+    uint64_t bytes;        /* memory or file; what the threads take not included */
 };
 
 /* WEIR_EINVAL: NULL, or a size below that of the first field or above what this library knows. */
