@@ -65,7 +65,10 @@
  * leaves its stripe to the next caller that waits 20 ms for it. This rests on record
  * locks of the kernel (fcntl), which end when a process closes any descriptor of the
  * file: do not open and close a limiter's file in a process that has it open as a
- * limiter, and let daemons that close all descriptors spare the library's.
+ * limiter, and let children that close all descriptors spare the library's, for
+ * shared memory as well as for files: without them, others cannot tell whether such
+ * a child lives, and may wait for ever for a stripe that it died with. Calls of
+ * weir_open() and weir_close() for files take turns within a process.
  *
  * Before 1.0 structs may grow with a new minor version; recompile then.
  */
@@ -261,7 +264,8 @@ struct weir;
  * Makes a limiter, or opens the one in options->path. A file is made aside and
  * linked into place complete, mode 0600; its space is allocated, so that a full
  * disk is an error here and not a crash later. (On a file system that cannot make
- * files without a name, a kill at that moment leaves a hidden .weir-XXXXXX.) A
+ * files without a name, without /proc, and when a file of weir 0.1 is converted, a kill
+ * at that moment leaves a hidden .weir-XXXXXX.) A
  * file that belongs to another user, or that group or others may use, is refused.
  * Processes that open one file must agree on the parameters, or ask for the change
  * with WEIR_CHANGE (count, burst, queue, max_debt; the rest is fixed with the

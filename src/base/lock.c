@@ -108,7 +108,9 @@ bool lock_try(struct lock *lock, struct lock_owner *owner)
 
 bool lock_take_soon(struct lock *lock, struct lock_owner *owner)
 {
-    return lock_try(lock, owner) || wait_once(lock, owner) || lock_try(lock, owner);
+    return lock_try(lock, owner) || wait_once(lock, owner) ||
+           take_free(lock,
+                     lock_number(owner) << 1 | WAITED); /* a wake may have been meant for others */
 }
 
 void lock_take(struct lock *lock, struct lock_owner *owner)

@@ -10,12 +10,13 @@
  * process takes a record lock of the kernel: byte `number` of the region's descriptor. The kernel drops
  * that lock when the process ends, however it ends, and any process can ask for it. POSIX record locks,
  * because those belong to a process: an inherited descriptor does not keep a dead parent's alive, and a child
- * needs no descriptor of its own. Closing any descriptor of the file drops them too: table/open_file.h.
+ * needs no descriptor of its own. Closing any descriptor of the file drops them too: table/region.h.
  *
  *   L1. A process holds the record lock of its number before a word names it. So the owner that a word
  *       names is dead if the record lock is free.
  *   L2. The owner is tested only after the word stood unchanged for LOCK_WAIT_NS. A process that runs holds a
- *       lock for microseconds; a record lock that was lost by mistake harms nothing that runs.
+ *       lock for microseconds, so one whose record lock was lost by mistake is taken for dead only if it is
+ *       stopped for that long inside.
  *   L3. A dead owner's word is replaced by one compare-and-swap from the word that was tested. Numbers are
  *       not reused, so that word cannot name a living process by then.
  *   L4. A waiter sleeps for LOCK_WAIT_NS at most before it looks again. So a waiter that is killed after it
@@ -60,6 +61,9 @@ extern struct lock_owner lock_private;
  * 0, or WEIR_EIO with errno set.
  */
 int lock_owner_join(struct lock_owner *owner, uint64_t *last, int fd);
+
+/* Takes the record lock of the owner's number again, after a close has dropped it. */
+void lock_owner_renew(const struct lock_owner *owner);
 
 /* Frees a lock, whatever it held. No other thread may be using it. */
 void lock_init(struct lock *lock);

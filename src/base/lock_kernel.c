@@ -12,22 +12,30 @@
 #include "base/lock.h"
 
 /* Of the kernel's interface; <linux/futex.h> is not on every compiler's path. */
-#define FUTEX_WAIT 0
 #define FUTEX_WAKE 1
+#define FUTEX_WAIT_BITSET 9 /* waits until a time, not for a while: signals do not begin it anew */
 
 long lock_wait_ns = LOCK_WAIT_NS;
 
 /* System calls without a wrapper of libc's: none of these is a point of cancellation. */
-static long futex(struct lock *lock, int operation, uint32_t value, const struct timespec *timeout)
+static long futex(struct lock *lock, int operation, uint32_t value, const struct timespec *until)
 {
     /* The kernel compares 32 bits: the low half of the word. That is enough to sleep by. */
-    return syscall(SYS_futex, &lock->word, operation, value, timeout, NULL, 0);
+    return syscall(SYS_futex, &lock->word, operation, value, until, NULL, UINT32_MAX);
 }
 
 bool lock_sleep(struct lock *lock, uint64_t seen)
 {
-    const struct timespec most = {0, lock_wait_ns};
-    return futex(lock, FUTEX_WAIT, (uint32_t)seen, &most) != 0 && errno == ETIMEDOUT;
+    struct timespec until;
+    long result;
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += lock_wait_ns;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    do {
+        result = futex(lock, FUTEX_WAIT_BITSET, (uint32_t)seen, &until);
+    } while (result != 0 && errno == EINTR);
+    return result != 0 && errno == ETIMEDOUT;
 }
 
 void lock_wake(struct lock *lock)
@@ -57,6 +65,9 @@ static struct flock record_of(uint64_t number)
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)number, .l_len = 1};
 }
 
+#define NUMBER_MOST (UINT64_C(1) << 62)
+#define NUMBERS_TRIED 100000
+
 static int set_record(const struct lock_owner *owner, uint64_t number, short type)
 {
     struct flock record = record_of(number);
@@ -75,7 +86,7 @@ static int set_record(const struct lock_owner *owner, uint64_t number, short typ
 static int take_number(struct lock_owner *owner)
 {
     uint64_t number = load_acquire(owner->last) + 1;
-    for (;;) {
+    for (unsigned i = 0; i < NUMBERS_TRIED && number <= NUMBER_MOST; i++) {
         if (set_record(owner, number, F_WRLCK) != 0) {
             if (errno != EAGAIN && errno != EACCES) {
                 return WEIR_EIO;
@@ -94,6 +105,13 @@ static int take_number(struct lock_owner *owner)
         (void)set_record(owner, number, F_UNLCK);
         number = last + 1;
     }
+    errno = EOVERFLOW; /* somebody else's record lock covers them all, or the file is damaged */
+    return WEIR_EIO;
+}
+
+void lock_owner_renew(const struct lock_owner *owner)
+{
+    (void)set_record(owner, load_relaxed(&owner->number), F_WRLCK);
 }
 
 int lock_owner_join(struct lock_owner *owner, uint64_t *last, int fd)
@@ -105,20 +123,26 @@ int lock_owner_join(struct lock_owner *owner, uint64_t *last, int fd)
 }
 
 /*
- * A child of fork has its parent's owner in its memory. Two of its threads may both come here: each number
- * is then the process's, and either will do.
+ * A child of fork has its parent's owner in its memory. Its threads come here one after the other: record locks of one
+ * process do not keep its threads apart, so one could give up a record that another has just taken.
  */
 static void join_again(struct lock_owner *owner, uint64_t process)
 {
+    static struct lock joining;
     if (owner->last == NULL) {
         store_release(&owner->number, process);
-    } else {
+        store_release(&owner->process, process); /* after the number: pairs with lock_number() */
+        return;
+    }
+    lock_take(&joining, &lock_private);
+    if (load_acquire(&owner->process) != process) {
         /* The kernel may be short of memory for a moment; a closed descriptor stays closed. */
         for (unsigned i = 0; take_number(owner) != 0 && errno == ENOLCK && i < 1000; i++) {
             lock_pause(i);
         }
+        store_release(&owner->process, process);
     }
-    store_release(&owner->process, process); /* after the number: pairs with lock_number() */
+    lock_release(&joining);
 }
 
 uint64_t lock_number(struct lock_owner *owner)

@@ -1,5 +1,6 @@
 /* Making, opening and closing limiters. */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,10 @@ static bool keys_will_do(uint64_t has, uint64_t want, unsigned flags)
 static int compare_fixed(const struct region_fixed *has, const struct region_fixed *want,
                          unsigned flags, struct weir_error *error)
 {
+    if (algo_by_id(has->algorithm) == NULL) {
+        return fail(error, WEIR_EDAMAGED, "the file has algorithm %d, which there is not",
+                    has->algorithm);
+    }
     if (has->algorithm != want->algorithm) {
         return fail(error, WEIR_EMISMATCH, "the file has algorithm %s, expected %s",
                     weir_algorithm_name(has->algorithm), weir_algorithm_name(want->algorithm));
@@ -139,26 +144,34 @@ static int examine_params(const struct weir *w, const struct plan *plan, unsigne
     return (flags & WEIR_CHANGE) != 0 ? 0 : compare_spec(&has->spec, want, error);
 }
 
-/* Under head->change: with WEIR_CHANGE, makes the caller's parameters those of the file. */
-static int adopt_locked(struct weir *w, const struct plan *plan, const struct weir_options *o,
-                        struct weir_error *error)
+/*
+ * The parameters that the file will have when it is open: its own, or with WEIR_CHANGE the caller's. *same: they are
+ * its own. Changes nothing.
+ */
+static int find_params(const struct weir *w, const struct plan *plan, const struct weir_options *o,
+                       struct algo_params *next, bool *same, struct weir_error *error)
 {
     const struct region_fixed *f = &w->head->fixed;
     const struct limit_spec *want = &plan->params.spec;
     struct algo_layout layout = {f->shift, f->capacity, true};
-    struct algo_params has;
+    int e = examine_params(w, plan, o->flags, next, error);
+    *same = e == 0 && compare_spec(&next->spec, want, NULL) == 0;
+    return e != 0 || *same ? e : params_compile(w->ops, want, &layout, next, error);
+}
+
+/* Under head->change. Publishes last: a failed call has changed nothing. */
+static int adopt_locked(struct weir *w, const struct plan *plan, const struct weir_options *o,
+                        struct weir_error *error)
+{
     struct algo_params next;
-    /* Not clock_now_ns(), whose branches depend on the time between two instructions: the tests that step through
-       weir_open() need the same instructions each time. */
+    bool same;
+    /* Not clock_now_ns(), whose branches depend on the time between two instructions: the tests that
+       step through weir_open() need the same instructions each time. */
     uint64_t now_ns = clock_boot_ns() + (uint64_t)w->boot_to_unix_ns;
-    int e = examine_params(w, plan, o->flags, &has, error);
-    bool same = e == 0 && compare_spec(&has.spec, want, NULL) == 0;
+    int e = find_params(w, plan, o, &next, &same, error);
+    e = e != 0 ? e : check_life(w, o, &next, now_ns, error);
     if (e == 0 && !same) {
-        e = params_compile(w->ops, want, &layout, &next, error);
-    }
-    e = e != 0 ? e : check_life(w, o, same ? &has : &next, now_ns, error);
-    if (e == 0 && !same) {
-        spec_publish(w->head, &next.spec); /* last: a failed call has changed nothing */
+        spec_publish(w->head, &next.spec);
     }
     return e;
 }
@@ -215,10 +228,13 @@ static int fill(void *arg, struct region *r, struct weir_error *error)
 static int examine(void *arg, struct region *r, struct weir_error *error)
 {
     struct opening *o = arg;
-    struct algo_params has;
+    struct algo_params next;
+    bool same;
     int e = compare_fixed(&r->head->fixed, &o->plan->fixed, o->options->flags, error);
     attach(o->w, r);
-    return e != 0 ? e : examine_params(o->w, o->plan, o->options->flags, &has, error);
+    e = e != 0 ? e : find_params(o->w, o->plan, o->options, &next, &same, error);
+    /* Of the system's clock the anchor is not known yet. */
+    return e != 0 || o->options->clock == NULL ? e : check_life(o->w, o->options, &next, 0, error);
 }
 
 /* A wrong clock must not be anchored: the file would be refused until the next boot. */
@@ -271,17 +287,19 @@ static int open_region(struct weir *w, const struct weir_options *o, const struc
     int e;
     if (o->memory == WEIR_FILE) {
         e = region_open_file(&w->region, o->path, &plan->fixed, o->flags, &hooks, &made, error);
-        name_file(error, o->path, e);
     } else {
         e = region_make_memory(&w->region, &plan->fixed, o->memory == WEIR_SHARED, o->flags, &hooks,
                                error);
     }
-    if (e != 0) {
-        return e;
+    if (e == 0) {
+        attach(w, w->region);
+        set_time(w, o);
+        e = made ? 0 : adopt(w, plan, o, error);
     }
-    attach(w, w->region);
-    set_time(w, o);
-    return made ? 0 : adopt(w, plan, o, error);
+    if (o->memory == WEIR_FILE) {
+        name_file(error, o->path, e);
+    }
+    return e;
 }
 
 static int open_parts(struct weir *w, const struct weir_options *o, const struct plan *plan,
@@ -340,13 +358,16 @@ int weir_open(struct weir **out, const struct weir_options *options, struct weir
     memset(w, 0, sizeof *w);
     w->threads = threads;
     w->ops = plan.ops;
+    int state; /* a thread that was cancelled in here would leave a descriptor with its locks */
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     e = open_parts(w, &o, &plan, error);
     if (e != 0) {
         weir_close(w);
-        return e;
+        w = NULL;
     }
+    (void)pthread_setcancelstate(state, NULL);
     *out = w;
-    return 0;
+    return e;
 }
 
 void weir_close(struct weir *w)

@@ -15,7 +15,7 @@
 /* The file was made, replaced or removed while we looked; look again this often. */
 #define ATTEMPTS 16
 #define ATTEMPTS_ALONE 1000
-/* Where the kernel does not name the boot: after so many, the others that have the file open are of ours. */
+/* Where a boot is not known: after so many, the others that have the file open are of ours. */
 #define ATTEMPTS_UNKNOWN 100
 
 /* Results of one look at a path, beside 0 and errors. */
@@ -60,13 +60,35 @@ void region_close(struct region *r)
     if (r == NULL) {
         return;
     }
-    lock_take(&files_lock, &lock_private);
-    bool last = --r->users == 0;
-    if (last) {
+    bool file = r->identity.inode != 0;
+    if (file) {
+        lock_take(&files_lock, &lock_private);
+    }
+    if (--r->users == 0) {
         delist(r);
         region_destroy(r);
     }
-    lock_release(&files_lock);
+    if (file) {
+        lock_release(&files_lock);
+    }
+}
+
+/*
+ * Gives up a file that was not opened in the end. A child forked meanwhile has the flock too: it ends here for both. If
+ * this process has the file open under another path, the close drops its record lock, which is taken again.
+ */
+static void abandon(struct region *r)
+{
+    struct stat st;
+    struct region *other = NULL;
+    if (r->fd >= 0) {
+        (void)flock(r->fd, LOCK_UN);
+        other = fstat(r->fd, &st) == 0 ? find_open(&st) : NULL;
+    }
+    region_destroy(r);
+    if (other != NULL) {
+        lock_owner_renew(other->owner);
+    }
 }
 
 /* Joins the processes that use the file. */
@@ -191,6 +213,12 @@ static bool is_known(const struct boot_id *id)
     return (id->word[0] | id->word[1]) != 0;
 }
 
+/* An opener without /proc is not told its boot, and leaves an anchor without one. */
+static bool boots_are_known(const struct region *r, const struct region_anchor *now)
+{
+    return is_known(&now->boot) && is_known(&region_anchor(r)->boot);
+}
+
 static bool same_boot(const struct region_anchor *a, const struct region_anchor *now)
 {
     return is_known(&now->boot) && a->boot.word[0] == now->boot.word[0] &&
@@ -255,7 +283,7 @@ static int come_home(struct region *r, const char *path, bool *alone, struct reg
         if (e != 0 || *alone || at_home(r, now)) {
             return e;
         }
-        if (!is_known(&now->boot) && i >= ATTEMPTS_UNKNOWN) {
+        if (!boots_are_known(r, now) && i >= ATTEMPTS_UNKNOWN) {
             return 0;
         }
         (void)flock_retry(r->fd, LOCK_UN);
@@ -272,6 +300,9 @@ static int come_home(struct region *r, const char *path, bool *alone, struct reg
 static int put_in_order(struct region *r, const char *path, const struct region_anchor *now,
                         const struct region_hooks *hooks, struct weir_error *error)
 {
+    if (r->head->last_opener >= UINT64_MAX / 4) {
+        r->head->last_opener = 0; /* damaged; with all locks freed, numbers may begin anew */
+    }
     if (!at_home(r, now) || hooks->always_recover) {
         return recover_file(r, path, now, hooks, error);
     }
@@ -306,17 +337,27 @@ static bool still_there(const char *path, const struct stat *opened)
     return lstat(path, &st) == 0 && st.st_dev == opened->st_dev && st.st_ino == opened->st_ino;
 }
 
-static int convert(const struct region *r, uint64_t size, const char *path, bool alone,
+/* Others may be waiting to do the same: one of them will be alone, and the rest will find the path replaced. */
+static int convert(const struct region *r, const struct stat *st, const char *path, bool alone,
                    const struct region_fixed *wanted, const struct region_hooks *hooks,
                    struct weir_error *error)
 {
-    if (!alone) {
-        return fail(error, WEIR_EVERSION,
-                    "%s: format 1, and another process has it open; it is converted to format %u "
-                    "when no process has",
-                    path, REGION_FORMAT);
+    int e = 0;
+    for (int i = 0; e == 0 && !alone && i < ATTEMPTS_ALONE; i++) {
+        (void)flock_retry(r->fd, LOCK_UN);
+        lock_pause(8);
+        e = lock_file(r->fd, path, &alone, error);
+        if (e == 0 && !still_there(path, st)) {
+            return AGAIN;
+        }
     }
-    int e = format1_convert(r->fd, size, path, wanted, hooks, error);
+    if (e == 0 && !alone) {
+        e = fail(error, WEIR_EVERSION,
+                 "%s: format 1, and another process has it open; it is converted to format %u "
+                 "when no process has",
+                 path, REGION_FORMAT);
+    }
+    e = e != 0 ? e : format1_convert(r->fd, (uint64_t)st->st_size, path, wanted, hooks, error);
     return e != 0 ? e : AGAIN;
 }
 
@@ -326,17 +367,20 @@ static int attach_file(struct region *r, const char *path, const struct region_f
     struct stat st;
     struct region_fixed fixed;
     bool alone = false;
-    int e = lock_file(r->fd, path, &alone, error);
-    if (e == 0 && fstat(r->fd, &st) != 0) {
-        e = fail_errno(error, "cannot stat", path);
+    if (fstat(r->fd, &st) != 0) {
+        return fail_errno(error, "cannot stat", path);
     }
+    if (find_open(&st) != NULL) {
+        return AGAIN; /* renamed to this path just now */
+    }
+    int e = lock_file(r->fd, path, &alone, error);
     e = e != 0 ? e : check_file(&st, path, error);
     if (e == 0 && !still_there(path, &st)) {
         return AGAIN;
     }
     e = e != 0 ? e : check_header(r->fd, (uint64_t)st.st_size, path, &fixed, error);
     if (e == 0 && fixed.version == 1) {
-        return convert(r, (uint64_t)st.st_size, path, alone, wanted, hooks, error);
+        return convert(r, &st, path, alone, wanted, hooks, error);
     }
     e = e != 0 ? e : region_map(r, fixed.total_bytes, MAP_SHARED, r->fd, error);
     e = e != 0 ? e : region_identify(r, path, error);
@@ -404,7 +448,7 @@ static int open_locked(struct region **out, const char *path, const struct regio
             return 0;
         }
         if (r != NULL) {
-            region_destroy(r);
+            abandon(r);
         }
         if (e != AGAIN) {
             return e;

@@ -3,6 +3,7 @@
  * Containers that share a state file: each has a PID namespace of its own, so their processes and threads have the
  * same numbers. And other ways in which a process is not what its number says.
  */
+#include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -10,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,15 +21,17 @@
 
 #define CONTAINERS 2
 #define WORKERS 4
-#define KEYS 8
+#define KEYS (64 / PROCESS_SCALE)
+#define ROUNDS (100 / PROCESS_SCALE)
 
-/* What the workers of all containers write down. */
+/* What the workers of all containers write down, in a file beside the limiter's. */
 struct tally {
     uint64_t admitted[CONTAINERS * WORKERS][8]; /* a line each */
-    uint64_t ended;
+    uint64_t arrived;                           /* containers at the beginning of a round */
 };
 
 struct fleet {
+    const char *dir;
     struct weir_options o;
     struct tally *tally;
     unsigned container;
@@ -36,12 +39,35 @@ struct fleet {
     bool kill;
 };
 
-/* Takes from every key until all deny. All of a log's decisions are made under locks. */
-static void work(void *arg)
+static struct weir_options fleet_limit(const char *dir)
 {
-    struct fleet *f = arg;
-    struct weir *w = process_open(&f->o);
-    uint64_t *mine = f->tally->admitted[f->container * WORKERS + f->worker];
+    struct weir_options o = process_limit(WEIR_SLIDING_LOG, 20000);
+    o.memory = WEIR_FILE;
+    o.path = process_path(dir, "limits");
+    o.max_keys = KEYS;
+    return o;
+}
+
+static struct tally *map_tally(const char *dir)
+{
+    int fd = open(process_path(dir, "tally"), O_RDWR | O_CREAT, 0600);
+    REQUIRE(fd >= 0 && ftruncate(fd, sizeof(struct tally)) == 0);
+    struct tally *t = mmap(NULL, sizeof(struct tally), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    REQUIRE(t != MAP_FAILED);
+    (void)close(fd);
+    return t;
+}
+
+/*
+ * The program of a worker, with addresses of its own as in a container of its own. Takes from every key until all
+ * deny. All of a log's decisions are made under locks.
+ */
+static int work(const char *dir, unsigned place)
+{
+    struct weir_options o = fleet_limit(dir);
+    struct weir *w = process_open(&o);
+    uint64_t *mine = map_tally(dir)->admitted[place];
+    (void)alarm(PROCESS_DEADLINE_S);
     for (bool some = true; some;) {
         some = false;
         for (unsigned i = 0; i < KEYS; i++) {
@@ -52,24 +78,58 @@ static void work(void *arg)
         }
     }
     weir_close(w);
+    return 0;
 }
 
-/* The first process of a namespace: starts workers, and if so told kills one again and again. */
+static void start_work(void *arg)
+{
+    struct fleet *f = arg;
+    char place[16];
+    (void)snprintf(place, sizeof place, "%u", f->container * WORKERS + f->worker);
+    (void)execl("/proc/self/exe", "worker", f->dir, place, NULL);
+    _exit(1);
+}
+
+static void start_workers(struct fleet *f, pid_t pid[WORKERS])
+{
+    for (f->worker = 0; f->worker < WORKERS; f->worker++) {
+        pid[f->worker] = process_start(start_work, f);
+    }
+}
+
+/*
+ * Kills all workers, round after round, in step with the other containers: so workers with the same numbers wait for
+ * each other's locks. None may end in another way than by that signal, or at the end of its work.
+ */
+static void kill_in_step(struct fleet *f)
+{
+    for (unsigned round = 1; round <= ROUNDS; round++) {
+        pid_t pid[WORKERS];
+        start_workers(f, pid);
+        (void)__atomic_fetch_add(&f->tally->arrived, 1, __ATOMIC_ACQ_REL);
+        while (__atomic_load_n(&f->tally->arrived, __ATOMIC_ACQUIRE) < round * CONTAINERS) {
+            (void)sched_yield();
+        }
+        (void)usleep(10000);
+        for (unsigned i = 0; i < WORKERS; i++) {
+            int status = -1;
+            (void)kill(pid[i], SIGKILL);
+            REQUIRE(waitpid(pid[i], &status, 0) == pid[i]);
+            REQUIRE(status == 0 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
+        }
+    }
+}
+
+/* The first process of a namespace. */
 static void run_container(void *arg)
 {
     struct fleet *f = arg;
     pid_t pid[WORKERS];
     bool well = true;
-    for (f->worker = 0; f->worker < WORKERS; f->worker++) {
-        pid[f->worker] = process_start(work, f);
+    if (f->kill) {
+        kill_in_step(f);
     }
-    for (int i = 0; f->kill && i < 40 / PROCESS_SCALE; i++) {
-        (void)usleep(3000);
-        (void)kill(pid[0], SIGKILL);
-        (void)waitpid(pid[0], NULL, 0);
-        f->worker = 0;
-        pid[0] = process_start(work, f);
-    }
+    start_workers(f, pid);
     for (unsigned i = 0; i < WORKERS; i++) {
         well &= process_ended_well(pid[i]);
     }
@@ -117,18 +177,15 @@ static void two_pid_namespaces_share_one_limit_exactly(void **state)
         skip();
     }
     for (int killed = 0; killed < 2; killed++) {
-        uint64_t quota = 4000 / PROCESS_SCALE;
-        struct fleet f = {.o = process_limit(WEIR_SLIDING_LOG, quota), .kill = killed != 0};
-        f.o.memory = WEIR_FILE;
-        f.o.path = process_path(*state, "limits");
-        f.o.max_keys = KEYS;
-        f.tally = process_shared_memory(sizeof *f.tally);
+        struct fleet f = {*state, fleet_limit(*state), map_tally(*state), 0, 0, killed != 0};
+        uint64_t quota = f.o.count;
         uint64_t sum = run_fleet(&f);
         /* Each kill may lose the one call that the worker was in. */
-        uint64_t lost = killed != 0 ? CONTAINERS * 40 : 0;
+        uint64_t lost = killed != 0 ? CONTAINERS * WORKERS * ROUNDS : 0;
         assert_in_range(sum, KEYS * quota - lost, KEYS * quota);
-        process_shared_free(f.tally, sizeof *f.tally);
+        (void)munmap(f.tally, sizeof *f.tally);
         assert_int_equal(unlink(f.o.path), 0);
+        assert_int_equal(unlink(process_path(*state, "tally")), 0);
     }
 }
 
@@ -253,8 +310,11 @@ static void a_time_namespace_does_not_shift_a_shared_limiter(void **state)
     assert_int_equal(status, 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[0], "worker") == 0) {
+        return work(argv[1], (unsigned)atoi(argv[2]));
+    }
 #define TEST(name) cmocka_unit_test_setup_teardown(name, process_dir_make, process_dir_remove)
     const struct CMUnitTest tests[] = {
         TEST(two_pid_namespaces_share_one_limit_exactly),
