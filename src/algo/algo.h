@@ -52,14 +52,16 @@ struct algo_params {
     struct limit_spec spec;
     uint64_t quota;   /* the most that can be taken at once */
     uint64_t step;    /* buckets: the time of one unit, in 2^-shift ns */
-    uint64_t inverse; /* buckets: floor((2^64 - 1) / step), to divide by step without a division */
+    uint64_t inverse; /* of step or, windows, of the period, to divide by it without a division */
     uint64_t span;    /* buckets: quota * step */
     uint64_t reach;   /* buckets: (quota + max_debt) * step, the furthest lead over now */
-    uint64_t max_count;  /* windows: quota + max_debt */
-    uint64_t max_time;   /* the last time, in ns since the epoch, that the words can express */
-    uint64_t capacity;   /* sliding_log: places in the ring */
-    uint32_t shift;      /* buckets: words count in 2^-shift ns */
-    uint32_t count_bits; /* windows: bits of one counter */
+    uint64_t count_mask;   /* windows: the bits of a counter */
+    uint64_t max_count;    /* windows: quota + max_debt */
+    uint64_t max_time;     /* the last time, in ns since the epoch, that the words can express */
+    uint64_t capacity;     /* sliding_log: places in the ring */
+    uint32_t shift;        /* buckets: words count in 2^-shift ns */
+    uint32_t count_bits;   /* windows: bits of one counter */
+    uint32_t period_shift; /* windows: inverse is floor((2^(64 + period_shift) - 1) / period) */
 };
 
 /* What a decision does to the word. */

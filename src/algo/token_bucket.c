@@ -16,8 +16,10 @@ static struct algo_step decide(const struct algo_params *p, uint64_t word, const
 static void describe(const struct algo_params *p, uint64_t word, const uint64_t *record,
                      const struct algo_ask *ask, struct weir_answer *answer)
 {
+    bool pulled;
+    uint64_t base = bucket_base(p, word, bucket_now(p, ask->now), &pulled);
     (void)record;
-    token_bucket_describe(p, word, ask, answer);
+    token_bucket_describe_decided(p, base, ask, answer);
 }
 
 static uint64_t stamp(const struct algo_params *p, uint64_t word, const uint64_t *record,

@@ -3,8 +3,8 @@
  * any interval t it admits at most burst + rate*t, and if more is offered at
  * least 99.99 % of the rate.
  *
- * In a header, because it is the algorithm that most limits use: a decision on
- * a known key inlines it instead of calling through the table of operations.
+ * In a header, as are the other algorithms without a record: a decision on a known
+ * key inlines them (inline.h) instead of calling through the table of operations.
  */
 #ifndef WEIR_ALGO_TOKEN_BUCKET_H
 #define WEIR_ALGO_TOKEN_BUCKET_H
@@ -28,11 +28,12 @@ static inline struct algo_step token_bucket_decide(const struct algo_params *p, 
     return step;
 }
 
-/* What describe() fills in, from the lead of the TAT over now after the decision. */
-static inline void token_bucket_describe_lead(const struct algo_params *p, uint64_t lead,
-                                              const struct algo_ask *ask,
-                                              struct weir_answer *answer)
+/* Describes a word that a decision has just brought up to now. */
+static inline void token_bucket_describe_decided(const struct algo_params *p, uint64_t word,
+                                                 const struct algo_ask *ask,
+                                                 struct weir_answer *answer)
 {
+    uint64_t lead = word - bucket_now(p, ask->now);
     answer->remaining = bucket_free(p, lead);
     answer->reset_after_ns = shift_up(lead, p->shift);
     answer->delay_ns = 0;
@@ -44,14 +45,6 @@ static inline void token_bucket_describe_lead(const struct algo_params *p, uint6
             lead + (answer->granted != 0 ? 0 : ask->cost * p->step); /* a peek: as if */
         answer->delay_ns = shift_up(sub_floor0(after, p->span), p->shift);
     }
-}
-
-static inline void token_bucket_describe(const struct algo_params *p, uint64_t word,
-                                         const struct algo_ask *ask, struct weir_answer *answer)
-{
-    bool pulled;
-    uint64_t now = bucket_now(p, ask->now);
-    token_bucket_describe_lead(p, bucket_base(p, word, now, &pulled) - now, ask, answer);
 }
 
 #endif

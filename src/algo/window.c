@@ -18,7 +18,10 @@ int window_compile(const struct limit_spec *spec, unsigned counters, struct algo
                     spec->count, spec->max_debt, spec->period_ns, most);
     }
     p->quota = spec->count;
+    p->count_mask = most;
     p->max_count = spec->count + spec->max_debt;
+    p->period_shift = bits_for(spec->period_ns) - 2;
+    p->inverse = (uint64_t)((((u128)1 << (64 + p->period_shift)) - 1) / spec->period_ns);
     /* To the end of the window in which the life ends: a window may have begun long before the limiter. */
     p->max_time = (ALGO_LIFE_NS / spec->period_ns + 1) * spec->period_ns - 1;
     return 0;

@@ -21,6 +21,9 @@ static double sample_threads256(struct bench *b, const struct figure *f);
 /* The loop `what` on a subject, `t` threads with n questions each. */
 #define LOOP(what, which, t, n) .lap = (what), .subject = (which), .threads = (t), .ops = (n)
 #define LIVE(what, t, n) LOOP(what, SUBJECT_LIVE, t, n)
+#define ALGO10M(algorithm)                                                                         \
+    LOOP(lap_random, SUBJECT_LIVE + (algorithm)-1, 1, MISS_OPS), .floor = "random10m_ns",          \
+                                                                 TARGET(AT_MOST, 1.15)
 #define FULL(which)                                                                                \
     LOOP(lap_flood, which, 1, MISS_OPS), .sample = sample_flood, .refused = ANY_VERDICT
 #define TARGET(is, number) .relation = (is), .bound = (number)
@@ -43,11 +46,11 @@ const struct figure bench_figures[] = {
     {"algo.token_bucket.hot_ns", LOOP(lap_hot, HOT(WEIR_TOKEN_BUCKET), 1, HOT_OPS),
      .floor = "hash_cas_ns"},
     {"algo.leaky_bucket.hot_ns", LOOP(lap_hot, HOT(WEIR_LEAKY_BUCKET), 1, HOT_OPS),
-     .floor = "hash_cas_ns"},
+     .floor = "algo.token_bucket.hot_ns", TARGET(AT_MOST, 1.15)},
     {"algo.fixed_window.hot_ns", LOOP(lap_hot, HOT(WEIR_FIXED_WINDOW), 1, HOT_OPS),
-     .floor = "hash_cas_ns"},
+     .floor = "algo.token_bucket.hot_ns", TARGET(AT_MOST, 1.15)},
     {"algo.sliding_window.hot_ns", LOOP(lap_hot, HOT(WEIR_SLIDING_WINDOW), 1, HOT_OPS),
-     .floor = "hash_cas_ns"},
+     .floor = "algo.token_bucket.hot_ns", TARGET(AT_MOST, 1.15)},
     {"algo.sliding_log.hot_ns", LOOP(lap_hot, HOT(WEIR_SLIDING_LOG), 1, HOT_OPS),
      .floor = "hash_cas_ns"},
     {"hot2_ns", LIVE(lap_hot, 2, HOT_OPS / 2), .floor = "hot_ns"},
@@ -56,6 +59,9 @@ const struct figure bench_figures[] = {
     {"line_miss_ns", LIVE(lap_line_miss, 1, MISS_OPS)},
     {"random10m_ns", LIVE(lap_random, 1, MISS_OPS),
      .floor = "line_miss_ns", TARGET(AT_MOST, 1.3)},
+    {"algo.leaky_bucket.random10m_ns", ALGO10M(WEIR_LEAKY_BUCKET)},
+    {"algo.fixed_window.random10m_ns", ALGO10M(WEIR_FIXED_WINDOW)},
+    {"algo.sliding_window.random10m_ns", ALGO10M(WEIR_SLIDING_WINDOW)},
     {"random10m_chained_ns", LIVE(lap_random_chained, 1, MISS_OPS), .floor = "line_miss_ns"},
     {"batch10m_ns", LIVE(lap_batch, 1, BATCH_OPS),
      .floor = "random10m_ns", TARGET(AT_MOST, 0.28)},

@@ -60,7 +60,7 @@ static void print_row(unsigned i, const struct result *results)
     if (f->relation != NO_TARGET) {
         (void)snprintf(target, sizeof target, "%s %g", relation_text[f->relation], f->bound);
     }
-    (void)printf("%-28s %9.2f %9.2f %9.2f  %-24s %-8s %s\n", f->name, r->value, r->min, r->max,
+    (void)printf("%-32s %9.2f %9.2f %9.2f  %-31s %-8s %s\n", f->name, r->value, r->min, r->max,
                  against, target,
                  f->relation == NO_TARGET ? ""
                  : met(f, ratio)          ? "yes"
@@ -75,7 +75,7 @@ void bench_print_table(const struct bench *b, const struct result *results)
                  m.cpus, m.system.sysname, m.system.release, m.page_bytes);
     (void)printf("%" PRIu64 " keys of 16 bytes, %u rounds, %u samples disturbed\n\n",
                  b->options.keys, b->options.rounds, b->disturbed);
-    (void)printf("%-28s %9s %9s %9s  %-24s %-8s %s\n", "figure", "median", "min", "max", "ratio",
+    (void)printf("%-32s %9s %9s %9s  %-31s %-8s %s\n", "figure", "median", "min", "max", "ratio",
                  "target", "met");
     for (unsigned i = 0; i < bench_figure_count; i++) {
         print_row(i, results);

@@ -154,6 +154,20 @@ static int64_t ask_range(struct bench *b, struct subject *s, uint64_t first, uin
     return fresh;
 }
 
+/* Opens and fills the same by another algorithm. A sliding_window of 1,000 days counts to 2^29. */
+static int open_live_by(struct bench *b, int algorithm)
+{
+    struct weir_options o = live_options(b, b->options.keys, WEIR_EVICT);
+    int id = SUBJECT_LIVE + algorithm - 1;
+    o.algorithm = algorithm;
+    o.count = UINT64_C(500000000);
+    o.queue = algorithm == WEIR_LEAKY_BUCKET ? o.count - 1 : 0;
+    if (open_subject(b, id, &o, FILL_STEP_NS) != 0) {
+        return -1;
+    }
+    return ask_range(b, &b->subject[id], 0, b->options.keys, WEIR_CHECK) < 0 ? -1 : 0;
+}
+
 /* max_keys leave slots free, and a flood finds them first: three times as many leave hardly any. */
 static int open_full(struct bench *b, int id, int on_full)
 {
@@ -197,6 +211,11 @@ int bench_setup(struct bench *b)
     if (weir_size(&live, &bytes, NULL) != 0 || open_deny(b) != 0 || open_clock(b) != 0 ||
         open_live(b, SUBJECT_LIVE, b->options.keys, WEIR_EVICT) != 0) {
         return -1;
+    }
+    for (int algorithm = WEIR_LEAKY_BUCKET; algorithm <= WEIR_SLIDING_WINDOW; algorithm++) {
+        if (open_live_by(b, algorithm) != 0) {
+            return -1;
+        }
     }
     if (ask_range(b, &b->subject[SUBJECT_LIVE], 0, b->options.keys, WEIR_CHECK) < 0 ||
         open_full(b, SUBJECT_FULL_EVICT, WEIR_EVICT) != 0 ||

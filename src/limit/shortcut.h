@@ -7,7 +7,7 @@
 #ifndef WEIR_LIMIT_SHORTCUT_H
 #define WEIR_LIMIT_SHORTCUT_H
 
-#include "algo/token_bucket.h"
+#include "algo/inline.h"
 #include "limit/limiter.h"
 
 /* A check of a known key under way. */
@@ -21,50 +21,44 @@ struct shortcut {
 };
 
 /*
- * True if the slot still held the key, and was charged or did not have to be.
- * Inlined twice: with token_bucket's own functions, and with those of the table
- * of operations.
+ * Returns true if the slot still held the key, and was charged or did not have to be.
+ * A call that can NEVER fit goes the whole way. `algorithm` is a constant at each use:
+ * the functions of the algorithm that it names are inlined.
  */
 static inline __attribute__((always_inline)) bool shortcut_decide(const struct shortcut *s,
-                                                                  bool token_bucket)
+                                                                  int algorithm)
 {
     const struct algo_params *p = s->params;
     struct pair seen = {s->tag, load_acquire(&s->slot->word)};
-    struct algo_step step = token_bucket ? token_bucket_decide(p, seen.word, &s->ask)
-                                         : s->w->ops->decide(p, seen.word, NULL, &s->ask);
+    struct algo_step step = narrow_decide(algorithm, p, seen.word, &s->ask);
     bool allow = step.verdict == WEIR_ALLOW;
     if (allow ? !pair_cas(s->slot, seen, (struct pair){s->tag, step.word})
-              : step.pulled || !pair_is(s->slot, seen)) {
+              : step.pulled || step.verdict == WEIR_NEVER || !pair_is(s->slot, seen)) {
         return false;
     }
     struct weir_answer *a = s->answer;
     answer_begin(p, step.verdict, allow ? s->ask.cost : 0, a);
-    if (token_bucket && step.verdict != WEIR_NEVER) {
-        /* The word after a decision leads now by what is legitimate: no need to look again. */
-        token_bucket_describe_lead(p, step.word - bucket_now(p, s->ask.now), &s->ask, a);
-    } else {
-        s->w->ops->describe(p, step.word, NULL, &s->ask, a);
-    }
+    narrow_describe_decided(algorithm, p, step.word, &s->ask, a);
     return true;
 }
 
-/* Scalars, not the struct: handing that over would make the other way keep it in memory too. */
-static __attribute__((noinline, unused)) bool shortcut_by_table(const struct weir *w,
-                                                                const struct algo_params *p,
-                                                                struct pair *slot, uint64_t tag,
-                                                                uint64_t now, uint64_t cost,
-                                                                struct weir_answer *answer)
-{
-    struct shortcut s = {w, p, slot, tag, {now, cost, 0}, answer};
-    return shortcut_decide(&s, false);
-}
-
-/* Takes it. False: the slot has changed, or the call must go the whole way. */
+/*
+ * Takes it. False: the slot has changed, or the call must go the whole way. All four are
+ * inlined, and none calls a function that gets the address of *s: so it stays in registers.
+ */
 static inline bool shortcut_take(const struct shortcut *s)
 {
-    return s->w->token_bucket ? shortcut_decide(s, true)
-                              : shortcut_by_table(s->w, s->params, s->slot, s->tag, s->ask.now,
-                                                  s->ask.cost, s->answer);
+    if (s->w->token_bucket) {
+        return shortcut_decide(s, WEIR_TOKEN_BUCKET);
+    }
+    switch (s->params->spec.algorithm) {
+    case WEIR_LEAKY_BUCKET:
+        return shortcut_decide(s, WEIR_LEAKY_BUCKET);
+    case WEIR_FIXED_WINDOW:
+        return shortcut_decide(s, WEIR_FIXED_WINDOW);
+    default:
+        return shortcut_decide(s, WEIR_SLIDING_WINDOW);
+    }
 }
 
 /* The same for any question, if it is one that the short cut is made for. */

@@ -15,6 +15,11 @@ static uint64_t me(void)
 
 struct lock_owner lock_private;
 
+void lock_owner_renew(const struct lock_owner *owner)
+{
+    (void)owner;
+}
+
 int lock_owner_join(struct lock_owner *owner, uint64_t *last, int fd)
 {
     *owner = (struct lock_owner){.last = last, .fd = fd};

@@ -100,7 +100,7 @@ weir_plant_lock(nobody_is_woken
     [[lock_wake(lock)]] [[(void)lock]])
 
 weir_plant_lock(who_waited_forgets_the_others
-    [[lock_number(owner) << 1 | WAITED]] [[lock_number(owner) << 1]])
+    [[mine = lock_number(owner) << 1 | WAITED]] [[mine = lock_number(owner) << 1]])
 
 weir_plant_lock(a_dead_owners_word_is_overwritten
     [[cas_u64(&lock->word, seen, mine)]] [[(store_release(&lock->word, mine), true)]])

@@ -14,7 +14,8 @@ die() { echo "$*" >&2; exit 1; }
 figures='clock_ns clock_read_ns hash_cas_ns line_miss_ns hot_ns hot_deny_ns hot_clock_ns random10m_ns random10m_2t_ns batch10m_ns
 batch10m_2t_ns zipf10m_ns new_key_ns full_flood_ns mutex_map_ns mutex_map_2t_ns striped_map_2t_ns threads2_speedup hot2_ns
 bytes_per_key lost_keys algo.token_bucket.hot_ns algo.leaky_bucket.hot_ns algo.fixed_window.hot_ns
-algo.sliding_window.hot_ns algo.sliding_log.hot_ns'
+algo.sliding_window.hot_ns algo.sliding_log.hot_ns algo.leaky_bucket.random10m_ns algo.fixed_window.random10m_ns
+algo.sliding_window.random10m_ns'
 for f in $figures; do
     awk -v key="\"$f\":" '$1 == key && $2 ~ /^[0-9]+([.][0-9]+)?,$/ { found++ } END { exit found != 1 }' "$dir/result.json" ||
         die "$f is not once a number in the object"
@@ -25,7 +26,10 @@ done
 grep -q '^  "lost_keys": 0[.]000,$' "$dir/result.json" || die "keys were lost"
 
 for target in clock_read_ns/clock_ns hot_ns/hash_cas_ns random10m_ns/line_miss_ns batch10m_ns/random10m_ns full_flood_ns/line_miss_ns \
-    mutex_map_2t_ns/random10m_2t_ns striped_map_2t_ns/batch10m_2t_ns threads2_speedup bytes_per_key lost_keys; do
+    mutex_map_2t_ns/random10m_2t_ns striped_map_2t_ns/batch10m_2t_ns threads2_speedup bytes_per_key lost_keys \
+    algo.leaky_bucket.hot_ns/algo.token_bucket.hot_ns algo.fixed_window.hot_ns/algo.token_bucket.hot_ns \
+    algo.sliding_window.hot_ns/algo.token_bucket.hot_ns algo.leaky_bucket.random10m_ns/random10m_ns \
+    algo.fixed_window.random10m_ns/random10m_ns algo.sliding_window.random10m_ns/random10m_ns; do
     grep -Eq "^    \"$target\": \{\"value\": [0-9.]+, \"(at_most|at_least|exactly)\": [0-9.]+, \"met\": (true|false)\}" \
         "$dir/result.json" || die "no target $target"
 done

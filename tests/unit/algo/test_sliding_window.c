@@ -1,3 +1,4 @@
+#include "algo/sliding_window.h"
 #include "support/unit_cell.h"
 
 #define W WEIR_MINUTE
@@ -23,6 +24,57 @@ static void decisions_follow_the_formula(void **state)
                     assert_int_equal(a.verdict, yes ? WEIR_ALLOW : WEIR_DENY);
                     assert_int_equal(a.remaining >= cost, yes);
                 }
+            }
+        }
+    }
+}
+
+/* x / d without what is tested; rounded up. */
+static uint64_t quotient_up(u128 x, uint64_t d)
+{
+    return (uint64_t)((x + d - 1) / d);
+}
+
+static uint64_t next_random(uint64_t *x)
+{
+    *x = *x * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *x ^ *x >> 29;
+}
+
+/* One state of a limit with this period and the largest quota that it can have. */
+static void compare_with_formula(struct unit_cell *c, uint64_t *random)
+{
+    uint64_t period = c->params.spec.period_ns;
+    uint64_t index = 1 + next_random(random) % 3;
+    uint64_t e = next_random(random) % period;
+    uint64_t now = (index - 1) * period + e;
+    struct sliding_window w = {index, next_random(random) % (c->params.quota + 1),
+                               next_random(random) % (c->params.quota + 1)};
+    uint64_t taken = w.current + quotient_up((u128)w.previous * (period - e), period);
+    uint64_t remaining = sub_floor0(c->params.quota, taken);
+    c->word = sliding_window_pack(&c->params, w);
+    assert_int_equal(unit_cell_peek(c, 1, now).remaining, remaining);
+    assert_int_equal(unit_cell_decide(c, max_u64(1, remaining), now).verdict,
+                     remaining != 0 ? WEIR_ALLOW : WEIR_DENY);
+    if (remaining < c->params.quota) {
+        assert_int_equal(unit_cell_decide(c, remaining + 1, now).verdict, WEIR_DENY);
+    }
+}
+
+/* From products of 20 bits to products of 90. */
+static void large_numbers_follow_the_formula_too(void **state)
+{
+    const uint64_t periods[] = {
+        1000,          WEIR_SECOND,         WEIR_HOUR,        WEIR_DAY,
+        30 * WEIR_DAY, 1000 * WEIR_DAY + 7, ALGO_LIFE_NS / 3, ALGO_LIFE_NS / 2};
+    uint64_t random = 1;
+    for (size_t i = 0; i < sizeof periods / sizeof periods[0]; i++) {
+        struct unit_cell c = unit_cell(WEIR_SLIDING_WINDOW, 1, periods[i], 0);
+        uint64_t most = c.params.count_mask;
+        for (uint64_t quota = most; quota != 0; quota /= 3) {
+            c = unit_cell(WEIR_SLIDING_WINDOW, quota, periods[i], 0);
+            for (unsigned k = 0; k < 500; k++) {
+                compare_with_formula(&c, &random);
             }
         }
     }
@@ -95,6 +147,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decisions_follow_the_formula),
+        cmocka_unit_test(large_numbers_follow_the_formula_too),
         cmocka_unit_test(retry_is_exact_from_every_state),
         cmocka_unit_test(the_estimate_is_0_after_the_window_after_the_last_one),
         cmocka_unit_test(windows_that_were_skipped_count_nothing),
