@@ -126,6 +126,53 @@ static void a_file_of_format_1_that_is_in_use_is_refused_and_untouched(void **st
     free(before);
 }
 
+static void open_it(void *arg)
+{
+    struct weir *w = process_open(arg);
+    require_everything(w, NOW);
+    weir_close(w);
+}
+
+/* A log cannot grow: the caller's change is impossible, and the file stays as it was. */
+static void a_change_that_cannot_be_made_does_not_convert(void **state)
+{
+    struct weir_options o = options_of(*state, WEIR_SLIDING_LOG);
+    struct weir *w;
+    size_t size;
+    lay_out(&o, names[WEIR_SLIDING_LOG]);
+    unsigned char *before = process_read(o.path, &size);
+    o.flags |= WEIR_CHANGE;
+    o.count = 1000;
+    assert_int_equal(weir_open(&w, &o, NULL), WEIR_EQUOTA);
+    assert_true(process_same(o.path, before, size));
+    free(before);
+}
+
+static void hold_exclusively(void *arg)
+{
+    FILE *f = fopen(((struct weir_options *)arg)->path, "r");
+    REQUIRE(f != NULL && flock(fileno(f), LOCK_EX) == 0);
+    (void)usleep(300000);
+    (void)kill(getpid(), SIGKILL);
+}
+
+/* The one that converts dies; of those that waited for it one converts, and all open. */
+static void openers_whose_converter_dies_convert_themselves(void **state)
+{
+    struct weir_options o = options_of(*state, WEIR_SLIDING_LOG);
+    pid_t child[4];
+    lay_out(&o, names[WEIR_SLIDING_LOG]);
+    pid_t first = process_start(hold_exclusively, &o);
+    (void)usleep(100000);
+    for (int i = 0; i < 4; i++) {
+        child[i] = process_start(open_it, &o);
+    }
+    assert_int_equal(waitpid(first, NULL, 0), first);
+    for (int i = 0; i < 4; i++) {
+        assert_true(process_ended_well(child[i]));
+    }
+}
+
 static void damage_to_a_file_of_format_1_is_found(void **state)
 {
     struct weir_options o = options_of(*state, WEIR_SLIDING_LOG);
@@ -145,13 +192,6 @@ static void damage_to_a_file_of_format_1_is_found(void **state)
     assert_int_equal(truncate(o.path, 400), 0);
     assert_int_equal(weir_open(&w, &o, NULL), WEIR_EDAMAGED);
     free(bytes);
-}
-
-static void open_it(void *arg)
-{
-    struct weir *w = process_open(arg);
-    require_everything(w, NOW);
-    weir_close(w);
 }
 
 /* Many at once: one converts, the others wait for it. */
@@ -202,6 +242,8 @@ int main(void)
         TEST(every_key_and_block_of_format_1_is_kept),
         TEST(a_file_of_format_1_goes_on_in_time),
         TEST(a_file_of_format_1_that_is_in_use_is_refused_and_untouched),
+        TEST(a_change_that_cannot_be_made_does_not_convert),
+        TEST(openers_whose_converter_dies_convert_themselves),
         TEST(damage_to_a_file_of_format_1_is_found),
         TEST(openers_that_come_together_find_one_file),
         TEST(a_conversion_that_is_killed_loses_nothing),

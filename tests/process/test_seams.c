@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,6 +195,70 @@ static void live_without_proc(void *arg)
     weir_close(w);
 }
 
+/* Makes the file and keeps it open until it is told to end. */
+static void make_without_proc(void *arg)
+{
+    struct weir_options *o = arg;
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        umount2("/proc", MNT_DETACH) != 0) {
+        _exit(77);
+    }
+    (void)process_open(o);
+    (void)pause();
+}
+
+static void a_file_made_without_proc_is_opened_by_one_with_proc(void **state)
+{
+    struct weir_options o = file_limit(*state, WEIR_TOKEN_BUCKET);
+    int status = 0;
+    pid_t child = process_start(make_without_proc, &o);
+    while (access(o.path, F_OK) != 0 && waitpid(child, &status, WNOHANG) == 0) {
+        (void)usleep(1000);
+    }
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+        skip();
+    }
+    assert_true(process_run(open_beside_another, &o));
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+/* The child of a fork during an open that fails has the descriptor, but not the lock. */
+static uint64_t fork_and_fail(void *arg)
+{
+    pid_t *idle = arg;
+    if (*idle == 0) {
+        *idle = fork();
+        if (*idle == 0) {
+            (void)alarm(PROCESS_DEADLINE_S);
+            (void)pause();
+            _exit(0);
+        }
+    }
+    return UINT64_MAX; /* beyond time: the open fails */
+}
+
+static void a_fork_during_an_open_that_fails_does_not_hold_the_file(void **state)
+{
+    struct weir_options o = file_limit(*state, WEIR_TOKEN_BUCKET);
+    pid_t idle = 0;
+    struct weir *w;
+    uint64_t now = PROCESS_NOW;
+    o.flags = 0;
+    o.clock = clock_of_test;
+    o.clock_arg = &now;
+    weir_close(process_open(&o));
+    struct weir_options failing = o;
+    failing.clock = fork_and_fail;
+    failing.clock_arg = &idle;
+    failing.flags = WEIR_MUST_EXIST;
+    assert_int_equal(weir_open(&w, &failing, NULL), WEIR_ETIME);
+    assert_true(idle > 0);
+    assert_true(process_run(open_beside_another, &o));
+    assert_int_equal(kill(idle, SIGKILL), 0);
+    assert_int_equal(waitpid(idle, NULL, 0), idle);
+}
+
 static void a_file_is_made_and_shared_without_proc(void **state)
 {
     struct weir_options o = file_limit(*state, WEIR_TOKEN_BUCKET);
@@ -275,6 +340,8 @@ int main(void)
         TEST(an_open_that_succeeds_leaves_the_error_alone),
         TEST(a_child_forked_during_an_open_can_open),
         TEST(a_file_is_made_and_shared_without_proc),
+        TEST(a_file_made_without_proc_is_opened_by_one_with_proc),
+        TEST(a_fork_during_an_open_that_fails_does_not_hold_the_file),
         TEST(records_that_do_not_fit_the_log_are_refused),
         TEST(a_time_unit_that_no_bucket_has_is_refused),
         TEST(a_window_of_a_hundred_years_lives_as_long),

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -283,6 +284,64 @@ static void nothing_is_lost_between_processes(void **state)
     assert_int_equal(shared->count, 80000);
 }
 
+static void tick(int number)
+{
+    (void)number;
+}
+
+/* Each signal ends a system call: a wait that began anew would never be over. */
+static void frequent_signals_do_not_hide_that_an_owner_is_dead(void **state)
+{
+    struct sigaction action = {.sa_handler = tick, .sa_flags = SA_RESTART};
+    struct itimerval often = {{0, 2000}, {0, 2000}};
+    struct itimerval never = {{0, 0}, {0, 0}};
+    struct sigaction before;
+    pid_t child = start(take_and_die);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+    lock_take(&shared->lock, &owner);
+    lock_release(&shared->lock);
+    assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+    assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+}
+
+#define JOINERS 4
+static pthread_barrier_t joiners;
+
+static void *join_first(void *arg)
+{
+    (void)pthread_barrier_wait(&joiners);
+    *(uint64_t *)arg = lock_number(&owner);
+    return NULL;
+}
+
+static void join_together(void)
+{
+    pthread_t thread[JOINERS];
+    uint64_t number[JOINERS];
+    (void)pthread_barrier_init(&joiners, NULL, JOINERS);
+    for (int i = 0; i < JOINERS; i++) {
+        (void)pthread_create(&thread[i], NULL, join_first, &number[i]);
+    }
+    for (int i = 0; i < JOINERS; i++) {
+        (void)pthread_join(thread[i], NULL);
+    }
+    for (int i = 0; i < JOINERS; i++) {
+        if (number[i] != owner.number || lock_owner_is_dead(&owner, number[i])) {
+            _exit(1);
+        }
+    }
+}
+
+/* One thread gave up the record lock that another had just taken, in one of thirty children. */
+static void threads_of_a_child_that_lock_together_join_once(void **state)
+{
+    for (uint64_t i = 0; i < unit_scale(500); i++) {
+        assert_ends_well(start(join_together));
+    }
+}
+
 static void making_a_lock_overwrites_whatever_was_there(void **state)
 {
     memset(&lock, 0xa5, sizeof lock);
@@ -305,6 +364,8 @@ int main(void)
         SHARED(a_raw_child_is_a_process_of_its_own),
         SHARED(a_child_without_descriptors_left_can_lock_and_die),
         SHARED(a_wakeup_that_is_lost_is_only_a_delay),
+        SHARED(frequent_signals_do_not_hide_that_an_owner_is_dead),
+        SHARED(threads_of_a_child_that_lock_together_join_once),
         SHARED(nothing_is_lost_between_processes),
         cmocka_unit_test(making_a_lock_overwrites_whatever_was_there),
     };
