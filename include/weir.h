@@ -580,10 +580,10 @@ struct weir_stats {
     uint64_t allowed;
     uint64_t denied; /* blocked and full ones included */
     uint64_t never;
-    uint64_t blocked;   /* denied because of a block */
-    uint64_t spurious;  /* several limits: denied and rolled back after a lost race */
-    uint64_t reclaimed; /* slots of keys as good as new that were used again */
-    uint64_t evicted;   /* keys in use that were forgotten (on_full evict) */
+    uint64_t blocked;      /* denied because of a block */
+    uint64_t spurious;     /* several limits: denied and rolled back after a lost race */
+    uint64_t reclaimed;    /* slots of keys as good as new that were used again */
+    uint64_t evicted;      /* keys in use that were forgotten (on_full evict) */
     uint64_t full_denied;  /* new keys refused (on_full deny), penalties too */
     uint64_t full_allowed; /* new keys let through without a charge (on_full allow) */
     uint64_t moved;        /* keys moved to make room */

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -49,15 +49,15 @@ static ssize_t read_small(const char *path, char *text, size_t bytes)
 
 int64_t clock_boot_offset_ns(void)
 {
+    static const char name[] = "boottime";
     char text[256];
-    long long seconds;
-    long long ns;
-    const char *line = read_small("/proc/self/timens_offsets", text, sizeof text) > 0
-                           ? strstr(text, "boottime")
-                           : NULL;
-    return line != NULL && sscanf(line, "boottime %lld %lld", &seconds, &ns) == 2
-               ? seconds * INT64_C(1000000000) + ns
-               : 0;
+    ssize_t n = read_small("/proc/self/timens_offsets", text, sizeof text);
+    char *at = n > 0 ? strstr(text, name) : NULL;
+    if (at == NULL) {
+        return 0;
+    }
+    int64_t seconds = strtoll(at + sizeof name - 1, &at, 10);
+    return seconds * INT64_C(1000000000) + strtoll(at, NULL, 10);
 }
 
 uint64_t clock_monotonic_ns(void)

@@ -195,7 +195,7 @@ int format1_convert(int fd, uint64_t size, const char *path, const struct region
 {
     struct old o = {NULL, NULL, NULL};
     int e = map_old(fd, size, path, &o, error);
-    if (e == 0) {
+    if (e == 0 && o.lines != NULL) {
         e = build_beside(&o, path, wanted, hooks, error);
         (void)munmap((void *)(uintptr_t)o.head, size);
     }

@@ -175,7 +175,7 @@ int region_make_memory(struct region **out, const struct region_fixed *fixed, bo
     }
     int kind = MAP_ANONYMOUS | (shared ? MAP_SHARED : MAP_PRIVATE);
     int e = region_map(r, fixed->total_bytes, kind, -1, error);
-    e = e != 0 ? e : fill_memory(r, fixed, shared, flags, hooks, error);
+    e = e != 0 || r->head == NULL ? e : fill_memory(r, fixed, shared, flags, hooks, error);
     if (e != 0) {
         region_destroy(r);
         return e;

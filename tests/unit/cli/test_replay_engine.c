@@ -396,9 +396,8 @@ static size_t replay_file(const char *name)
 /* Not skew: there peeks pull states down. */
 static void the_command_reproduces_the_vectors(void **state)
 {
-    static const char *const names[] = {
-        "token_bucket", "leaky_bucket",   "fixed_window", "sliding_window",
-        "sliding_log",  "stepped_bucket"};
+    static const char *const names[] = {"token_bucket",   "leaky_bucket", "fixed_window",
+                                        "sliding_window", "sliding_log",  "stepped_bucket"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         size_t sections = replay_file(names[i]);
         print_message("# %s: %zu sections\n", names[i], sections);
