@@ -130,14 +130,12 @@ static bool ask_shortly(const struct weir *w, const struct weir_question *ask, u
         return false;
     }
     const struct weir_key *k = ask->hashed;
-    if (k != NULL) {
-        struct hash hash = {k->word[0], k->word[1]};
-        return k->word[2] == w->generation &&
-               shortcut_check(w, own, hash, ask->cost, now_ns, answer);
+    if (k != NULL ? k->word[2] != w->generation : !key_is_valid(ask->key, ask->key_len)) {
+        return false;
     }
-    return key_is_valid(ask->key, ask->key_len) &&
-           shortcut_check(w, own, limiter_hash(w, ask->key, ask->key_len), ask->cost, now_ns,
-                          answer);
+    struct hash hash =
+        k != NULL ? (struct hash){k->word[0], k->word[1]} : limiter_hash(w, ask->key, ask->key_len);
+    return shortcut_check(w, own, hash, ask->cost, now_ns, answer);
 }
 
 int weir_ask_at(struct weir *w, const struct weir_question *ask, uint64_t now_ns,
@@ -161,13 +159,19 @@ static __attribute__((noinline)) int check_whole(struct weir *w, const void *key
 int weir_check_at(struct weir *w, const void *key, size_t key_len, uint64_t cost, uint64_t now_ns,
                   struct weir_answer *answer)
 {
-    struct per_thread *own = NULL;
-    if (w != NULL && answer != NULL && cost != 0 && key_is_valid(key, key_len)) {
-        own = shortcut_begin(w, now_ns);
+    if (unlikely(w == NULL || answer == NULL || cost == 0 || !key_is_valid(key, key_len)) ||
+        unlikely(w->xxh3)) {
+        return check_whole(w, key, key_len, cost, now_ns, answer);
     }
-    bool done =
-        own != NULL && shortcut_check(w, own, limiter_hash(w, key, key_len), cost, now_ns, answer);
-    return done ? 0 : check_whole(w, key, key_len, cost, now_ns, answer);
+    struct per_thread *own = shortcut_begin(w, now_ns);
+    if (unlikely(own == NULL)) {
+        return check_whole(w, key, key_len, cost, now_ns, answer);
+    }
+    struct hash hash = hash_sip(&w->secret, key, key_len);
+    if (unlikely(!shortcut_check(w, own, hash, cost, now_ns, answer))) {
+        return check_whole(w, key, key_len, cost, now_ns, answer);
+    }
+    return 0;
 }
 
 int weir_check(struct weir *w, const void *key, size_t key_len, uint64_t cost,

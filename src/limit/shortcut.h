@@ -10,6 +10,8 @@
 #include "algo/inline.h"
 #include "limit/limiter.h"
 
+#define unlikely(condition) __builtin_expect((condition), 0)
+
 /* A check of a known key under way. */
 struct shortcut {
     const struct weir *w;
@@ -37,7 +39,7 @@ static inline __attribute__((always_inline)) bool shortcut_decide(const struct s
         return false;
     }
     struct weir_answer *a = s->answer;
-    answer_begin(p, step.verdict, allow ? s->ask.cost : 0, a);
+    answer_begin(p, allow ? WEIR_ALLOW : WEIR_DENY, allow ? s->ask.cost : 0, a);
     narrow_describe_decided(algorithm, p, step.word, &s->ask, a);
     return true;
 }
@@ -46,7 +48,7 @@ static inline __attribute__((always_inline)) bool shortcut_decide(const struct s
  * Takes it. False: the slot has changed, or the call must go the whole way. All four are
  * inlined, and none calls a function that gets the address of *s: so it stays in registers.
  */
-static inline bool shortcut_take(const struct shortcut *s)
+static inline __attribute__((always_inline)) bool shortcut_take(const struct shortcut *s)
 {
     if (s->w->token_bucket) {
         return shortcut_decide(s, WEIR_TOKEN_BUCKET);
@@ -72,18 +74,21 @@ static inline bool shortcut_serves(const struct weir *w, const struct asked *q, 
 
 /*
  * Returns what the calling thread has for itself in the limiter if its next check may take the short cut: NULL if the
- * table is wide, blocks may be in force, the parameters have changed, or the time is outside the line.
+ * table is wide, keys have windows of their own, blocks may be in force, the parameters have changed, or the time is outside the line.
  */
 static inline __attribute__((always_inline)) struct per_thread *shortcut_begin(const struct weir *w,
                                                                                uint64_t now_ns)
 {
     unsigned slot = thread_slot();
     struct per_thread *own = &w->threads[slot];
-    bool ready = slot < THREAD_OWN && w->table.record_bytes == 0 &&
-                 own->version == load_acquire(&w->head->version) && /* see params_now() */
-                 limiter_knows(w, &own->params, now_ns) &&
-                 !table_has_blocks(&w->table, limiter_line(w, now_ns));
-    return __builtin_expect(ready, 1) ? own : NULL;
+    if (unlikely(slot >= THREAD_OWN) || unlikely(w->table.record_bytes != 0) ||
+        unlikely(w->align_key) ||
+        unlikely(own->version != load_acquire(&w->head->version)) || /* see params_now() */
+        unlikely(!limiter_knows(w, &own->params, now_ns)) ||
+        table_has_blocks(&w->table, limiter_line(w, now_ns))) {
+        return NULL;
+    }
+    return own;
 }
 
 /* Decides and counts. False: nothing has happened, and the call must go the whole way. */
@@ -95,9 +100,9 @@ static inline __attribute__((always_inline)) bool shortcut_check(const struct we
 {
     struct table_key where = table_key(&w->table, hash);
     struct pair *slot = table_find(&w->table, where);
-    uint64_t now = key_time(w, where.tag, limiter_line(w, now_ns));
+    uint64_t now = limiter_line(w, now_ns);
     struct shortcut s = {w, &own->params, slot, where.tag, {now, cost, 0}, answer};
-    if (__builtin_expect(slot == NULL || !shortcut_take(&s), 0)) {
+    if (unlikely(slot == NULL) || unlikely(!shortcut_take(&s))) {
         return false;
     }
     count_own(&own->counts.verdict[answer->verdict], 1);

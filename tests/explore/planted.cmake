@@ -10,16 +10,14 @@ weir_plant(miss_without_lock
 
 weir_plant(load_and_store_instead_of_cas
     [[two checks of one known key are charged both]] 0 limit/ask.c
-    [[    bool done =
-        own != NULL && shortcut_check(w, own, limiter_hash(w, key, key_len), cost, now_ns, answer);
-]] [[    bool done = own != NULL;
-    if (done) {
-        struct algo_ask ask = {limiter_line(w, now_ns), cost, 0};
-        struct pair *slot = table_find(&w->table, table_key(&w->table, limiter_hash(w, key, key_len)));
-        store_release(&slot->word,
-                      w->ops->decide(&own->params, load_acquire(&slot->word), NULL, &ask).word);
-        answer->verdict = WEIR_ALLOW;
+    [[    if (unlikely(!shortcut_check(w, own, hash, cost, now_ns, answer))) {
+        return check_whole(w, key, key_len, cost, now_ns, answer);
     }
+]] [[    struct algo_ask ask = {limiter_line(w, now_ns), cost, 0};
+    struct pair *slot = table_find(&w->table, table_key(&w->table, hash));
+    store_release(&slot->word,
+                  w->ops->decide(&own->params, load_acquire(&slot->word), NULL, &ask).word);
+    answer->verdict = WEIR_ALLOW;
 ]])
 
 weir_plant(mover_without_the_victims_stripe
