@@ -1,7 +1,7 @@
 /*
  * The decision, the whole way: any algorithm, any mode, keys that are known, new,
  * blocked or on the move. A known key of a narrow table is decided without a
- * lock; everything else under the key's stripe. ask.c has the short cut that
+ * lock; everything else under the key's stripe. shortcut.h has the way that
  * most calls take.
  */
 #include "limit/limiter.h"
