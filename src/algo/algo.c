@@ -29,10 +29,40 @@ const struct algo_ops *algo_by_name(const char *name)
     return NULL;
 }
 
-uint64_t algo_pull(const struct algo_ops *ops, const struct algo_params *p, uint64_t word,
-                   const uint64_t *record, uint64_t now)
+struct algo_step algo_decide(const struct algo_ops *ops, const struct algo_params *p, uint64_t word,
+                             const uint64_t *record, const struct algo_ask *ask)
 {
-    struct algo_ask nothing = {now, 0, 0};
-    struct algo_step step = ops->decide(p, word, record, &nothing);
-    return step.pulled ? step.word : word;
+    bool pulled;
+    if (ask->cost > p->quota) {
+        return (struct algo_step){word, WEIR_NEVER, false};
+    }
+    uint64_t base = ops->as_of(p, word, record, ask->now, &pulled);
+    return algo_step(p, base, pulled, ops->fits(p, base, record, ask), ask->cost);
+}
+
+void algo_describe(const struct algo_ops *ops, const struct algo_params *p, uint64_t word,
+                   const uint64_t *record, const struct algo_ask *ask, struct weir_answer *answer)
+{
+    bool pulled;
+    uint64_t base = ops->as_of(p, word, record, ask->now, &pulled);
+    ops->describe(p, base, record, ask, answer);
+}
+
+struct algo_step algo_penalize(const struct algo_ops *ops, const struct algo_params *p,
+                               uint64_t word, const uint64_t *record, const struct algo_ask *ask,
+                               uint64_t *charged)
+{
+    bool pulled;
+    uint64_t base = ops->as_of(p, word, record, ask->now, &pulled);
+    *charged = min_u64(ask->cost, ops->room(p, base, record, ask->now));
+    return algo_step(p, base, pulled, true, *charged);
+}
+
+void algo_owes(const struct algo_ops *ops, const struct algo_params *p, uint64_t word,
+               const uint64_t *record, uint64_t now, struct debt *debt)
+{
+    bool pulled;
+    uint64_t base = ops->as_of(p, word, record, now, &pulled);
+    debt->word = pulled ? base : word;
+    ops->owes(p, debt->word, record, algo_late(now), debt);
 }

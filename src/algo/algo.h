@@ -51,7 +51,7 @@ struct limit_spec {
 struct algo_params {
     struct limit_spec spec;
     uint64_t quota;   /* the most that can be taken at once */
-    uint64_t step;    /* buckets: the time of one unit, in 2^-shift ns */
+    uint64_t step;    /* what a unit adds to the word; buckets: its time, in 2^-shift ns */
     uint64_t inverse; /* of step or, windows, of the period, to divide by it without a division */
     uint64_t span;    /* buckets: quota * step */
     uint64_t reach;   /* buckets: (quota + max_debt) * step, the furthest lead over now */
@@ -110,21 +110,28 @@ struct algo_ops {
     int (*compile)(const struct limit_spec *spec, const struct algo_layout *layout,
                    struct algo_params *params, struct weir_error *error);
 
-    /* May ask->cost be taken? Reads word and record, writes neither. */
-    struct algo_step (*decide)(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                               const struct algo_ask *ask);
+    /*
+     * Returns the word that a call at `now` decides with: what is over has been left behind.
+     * *pulled: the state was from a far future, and the result is what it is pulled down to.
+     */
+    uint64_t (*as_of)(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                      uint64_t now, bool *pulled);
+
+    /* May ask->cost, which is at most the quota, be taken from a word that is as of ask->now? */
+    bool (*fits)(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                 const struct algo_ask *ask);
 
     /*
-     * Fills remaining, reset_after_ns, delay_ns and (for answer->verdict DENY)
-     * retry_after_ns, from the word after the decision. Apart from decide() so
-     * that it can run after the word has been published.
+     * Fills remaining, reset_after_ns, delay_ns and (for answer->verdict DENY) retry_after_ns,
+     * from a word that is as of ask->now, after what was granted has been taken. Apart from
+     * fits() so that it can run after the word has been published.
      */
     void (*describe)(const struct algo_params *p, uint64_t word, const uint64_t *record,
                      const struct algo_ask *ask, struct weir_answer *answer);
 
-    /* The word after taking ask->cost whatever the quota, up to max_debt; *charged is what fitted. */
-    uint64_t (*charge)(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                       const struct algo_ask *ask, uint64_t *charged);
+    /* Returns how many units a penalty can still take, up to max_debt, as of `now`. */
+    uint64_t (*room)(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                     uint64_t now);
 
     /*
      * Returns the word after giving back ask->cost units of *charge. May rewrite
@@ -133,12 +140,8 @@ struct algo_ops {
     uint64_t (*refund)(const struct algo_params *p, uint64_t word, uint64_t *record,
                        const struct algo_ask *ask, const struct algo_charge *charge);
 
-    /*
-     * Fills *debt with what the state owes. Whether it is from a far future, `now` says, as in decide(). The rest
-     * is judged by the slowest clock that is allowed, algo_late(now): a key that is fresh to one
-     * thread must not still bind another.
-     */
-    void (*owes)(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t now,
+    /* Fills debt->owed and debt->fresh_in by a clock that says `late`; see algo_owes(). */
+    void (*owes)(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t late,
                  struct debt *debt);
 
     /*
@@ -168,9 +171,37 @@ static inline uint64_t algo_late(uint64_t now)
     return sub_floor0(now, ALGO_SLACK_NS);
 }
 
-/* Returns the word, or what it is pulled down to if it is from a far future. */
-uint64_t algo_pull(const struct algo_ops *ops, const struct algo_params *p, uint64_t word,
-                   const uint64_t *record, uint64_t now);
+/* A decision on a word that is as of the call's time. */
+static inline struct algo_step algo_step(const struct algo_params *p, uint64_t word, bool pulled,
+                                         bool fits, uint64_t cost)
+{
+    return (struct algo_step){fits ? word + cost * p->step : word, fits ? WEIR_ALLOW : WEIR_DENY,
+                              pulled};
+}
+
+/* May ask->cost be taken? Reads word and record, writes neither. */
+struct algo_step algo_decide(const struct algo_ops *ops, const struct algo_params *p, uint64_t word,
+                             const uint64_t *record, const struct algo_ask *ask);
+
+/* Describes any word as ops->describe() does one that is as of ask->now. */
+void algo_describe(const struct algo_ops *ops, const struct algo_params *p, uint64_t word,
+                   const uint64_t *record, const struct algo_ask *ask, struct weir_answer *answer);
+
+/*
+ * Takes ask->cost whatever the quota, up to max_debt: *charged is what fitted, and the verdict is
+ * ALLOW. Units in a record must be noted before the word is stored.
+ */
+struct algo_step algo_penalize(const struct algo_ops *ops, const struct algo_params *p,
+                               uint64_t word, const uint64_t *record, const struct algo_ask *ask,
+                               uint64_t *charged);
+
+/*
+ * Fills *debt with what the state owes. Whether it is from a far future, `now` says, as in
+ * algo_decide(). The rest is judged by the slowest clock that is allowed, algo_late(now): a key
+ * that is fresh to one thread must not still bind another.
+ */
+void algo_owes(const struct algo_ops *ops, const struct algo_params *p, uint64_t word,
+               const uint64_t *record, uint64_t now, struct debt *debt);
 
 /* Bytes of the record beside the word; 0 for all but sliding_log. */
 static inline uint64_t algo_record_bytes(const struct algo_params *p)

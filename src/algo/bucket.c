@@ -70,17 +70,12 @@ int bucket_compile(const struct limit_spec *spec, uint64_t quota, const char *wh
     return 0;
 }
 
-uint64_t bucket_charge(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                       const struct algo_ask *ask, uint64_t *charged)
+uint64_t bucket_room(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                     uint64_t now)
 {
-    bool pulled;
-    uint64_t now = bucket_now(p, ask->now);
-    uint64_t base = bucket_base(p, word, now, &pulled);
-    /* Within the clocks' slack the base may be past the reach: then nothing more fits. */
-    uint64_t room = sub_floor0(now + p->reach, base) / p->step;
     (void)record;
-    *charged = min_u64(ask->cost, room);
-    return base + *charged * p->step;
+    /* Within the clocks' slack the TAT may be past the reach: then nothing more fits. */
+    return sub_floor0(bucket_now(p, now) + p->reach, word) / p->step;
 }
 
 /*
@@ -95,9 +90,8 @@ uint64_t bucket_refund(const struct algo_params *p, uint64_t word, uint64_t *rec
 {
     bool pulled;
     uint64_t now = bucket_now(p, ask->now);
-    uint64_t base = bucket_base(p, word, now, &pulled);
+    uint64_t base = bucket_as_of(p, word, record, ask->now, &pulled);
     uint64_t least = charge->word == 0 ? now : now + sub_floor0(base, charge->word);
-    (void)record;
     if (base <= least) {
         return word;
     }
@@ -105,13 +99,10 @@ uint64_t bucket_refund(const struct algo_params *p, uint64_t word, uint64_t *rec
     return ask->cost > (base - least) / charge->step ? least : base - ask->cost * charge->step;
 }
 
-void bucket_owes(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t now,
+void bucket_owes(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t late,
                  struct debt *debt)
 {
-    bool pulled;
-    uint64_t base = bucket_base(p, word, bucket_now(p, now), &pulled);
     (void)record;
-    word = pulled ? base : word;
-    uint64_t lead = sub_floor0(word, bucket_now(p, algo_late(now)));
-    *debt = (struct debt){lead, shift_up(lead, p->shift), word};
+    debt->owed = sub_floor0(word, bucket_now(p, late));
+    debt->fresh_in = shift_up((uint64_t)debt->owed, p->shift);
 }

@@ -26,11 +26,11 @@ int bucket_compile(const struct limit_spec *spec, uint64_t quota, const char *wh
                    const struct algo_layout *layout, struct algo_params *p,
                    struct weir_error *error);
 
-uint64_t bucket_charge(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                       const struct algo_ask *ask, uint64_t *charged);
+uint64_t bucket_room(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                     uint64_t now);
 uint64_t bucket_refund(const struct algo_params *p, uint64_t word, uint64_t *record,
                        const struct algo_ask *ask, const struct algo_charge *charge);
-void bucket_owes(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t now,
+void bucket_owes(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t late,
                  struct debt *debt);
 
 /* The time of the call in units of the word. */
@@ -40,19 +40,13 @@ static inline uint64_t bucket_now(const struct algo_params *p, uint64_t now)
 }
 
 /* The TAT as of `now`: never behind it, never further ahead than is legitimate. */
-static inline uint64_t bucket_base(const struct algo_params *p, uint64_t word, uint64_t now,
-                                   bool *pulled)
+static inline uint64_t bucket_as_of(const struct algo_params *p, uint64_t word,
+                                    const uint64_t *record, uint64_t now, bool *pulled)
 {
-    uint64_t furthest = now + p->reach;
-    *pulled = false;
-    if (word <= now) {
-        return now;
-    }
-    if (__builtin_expect(word > furthest + (ALGO_SLACK_NS << p->shift), 0)) {
-        *pulled = true;
-        return furthest;
-    }
-    return word;
+    uint64_t furthest = bucket_now(p, now) + p->reach;
+    (void)record;
+    *pulled = __builtin_expect(word > furthest + (ALGO_SLACK_NS << p->shift), 0);
+    return *pulled ? furthest : max_u64(word, bucket_now(p, now));
 }
 
 /* x / step. The product with the inverse is the quotient or one less, for any x. */
@@ -74,10 +68,20 @@ static inline uint64_t bucket_lead(const struct algo_params *p, uint64_t wait, u
     return wait > most >> p->shift ? most : wait << p->shift;
 }
 
-/* How far beyond the span the caller's patience goes, at most what the debt allows. */
-static inline uint64_t bucket_wait(const struct algo_params *p, uint64_t wait)
+/*
+ * Describes a TAT, of which a call is allowed if it is not after `latest`. The delay is left to the
+ * algorithm.
+ */
+static inline void bucket_describe(const struct algo_params *p, uint64_t word, uint64_t latest,
+                                   uint64_t now, struct weir_answer *answer)
 {
-    return wait == 0 ? 0 : bucket_lead(p, wait, p->reach - p->span);
+    uint64_t lead = word - bucket_now(p, now);
+    answer->remaining = bucket_free(p, lead);
+    answer->reset_after_ns = shift_up(lead, p->shift);
+    answer->delay_ns = 0;
+    if (answer->verdict == WEIR_DENY) {
+        answer->retry_after_ns = shift_up(word - latest, p->shift);
+    }
 }
 
 #endif

@@ -32,9 +32,10 @@ static inline struct fixed_window fixed_window_at_least(const struct algo_params
 }
 
 /* Returns the word of the window that a call at `now` is counted in. */
-static inline uint64_t fixed_window_as_of(const struct algo_params *p, uint64_t word, uint64_t now,
-                                          bool *pulled)
+static inline uint64_t fixed_window_as_of(const struct algo_params *p, uint64_t word,
+                                          const uint64_t *record, uint64_t now, bool *pulled)
 {
+    (void)record;
     *pulled = false;
     if (__builtin_expect(window_holds(p, word >> p->count_bits, now), 1)) {
         return word;
@@ -46,25 +47,18 @@ static inline uint64_t fixed_window_as_of(const struct algo_params *p, uint64_t 
     return fixed_window_pack(p, w);
 }
 
-static inline struct algo_step fixed_window_decide(const struct algo_params *p, uint64_t word,
-                                                   const struct algo_ask *ask)
+static inline bool fixed_window_fits(const struct algo_params *p, uint64_t word,
+                                     const uint64_t *record, const struct algo_ask *ask)
 {
-    struct algo_step step = {word, WEIR_NEVER, false};
-    if (ask->cost > p->quota) {
-        return step;
-    }
-    uint64_t base = fixed_window_as_of(p, word, ask->now, &step.pulled);
-    bool fits = fixed_window_unpack(p, base).count + ask->cost <= p->quota;
-    step.verdict = fits ? WEIR_ALLOW : WEIR_DENY;
-    step.word = fits ? base + ask->cost : base;
-    return step;
+    (void)record;
+    return fixed_window_unpack(p, word).count + ask->cost <= p->quota;
 }
 
-/* Describes a word that a decision has just brought up to now. */
-static inline void fixed_window_describe_decided(const struct algo_params *p, uint64_t word,
-                                                 const struct algo_ask *ask,
-                                                 struct weir_answer *answer)
+static inline void fixed_window_describe(const struct algo_params *p, uint64_t word,
+                                         const uint64_t *record, const struct algo_ask *ask,
+                                         struct weir_answer *answer)
 {
+    (void)record;
     struct fixed_window w = fixed_window_unpack(p, word);
     uint64_t end_after = window_start(p, w.index + 1) - ask->now;
     answer->remaining = sub_floor0(p->quota, w.count);

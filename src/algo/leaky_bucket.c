@@ -6,27 +6,10 @@ static int compile(const struct limit_spec *spec, const struct algo_layout *layo
     return bucket_compile(spec, add_sat(spec->queue, 1), "queue + 1:", layout, p, error);
 }
 
-static struct algo_step decide(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                               const struct algo_ask *ask)
-{
-    (void)record;
-    return leaky_bucket_decide(p, word, ask);
-}
-
-static void describe(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                     const struct algo_ask *ask, struct weir_answer *answer)
-{
-    bool pulled;
-    uint64_t base = bucket_base(p, word, bucket_now(p, ask->now), &pulled);
-    (void)record;
-    leaky_bucket_describe_decided(p, base, ask, answer);
-}
-
 static uint64_t stamp(const struct algo_params *p, uint64_t word, const uint64_t *record,
                       uint64_t now)
 {
-    (void)record;
-    (void)now;
+    (void)record, (void)now;
     return shift_up(word, p->shift);
 }
 
@@ -43,9 +26,10 @@ const struct algo_ops algo_leaky_bucket = {
     .name = "leaky_bucket",
     .waits = true,
     .compile = compile,
-    .decide = decide,
-    .describe = describe,
-    .charge = bucket_charge,
+    .as_of = bucket_as_of,
+    .fits = leaky_bucket_fits,
+    .describe = leaky_bucket_describe,
+    .room = bucket_room,
     .refund = refund,
     .owes = bucket_owes,
     .stamp = stamp,

@@ -13,45 +13,29 @@
  * Returns the latest TAT before the call with which it is still allowed: the queue has
  * room for it, or with a wait, its turn comes soon enough and the debt bears it.
  */
-static inline uint64_t leaky_bucket_latest(const struct algo_params *p, uint64_t now,
-                                           const struct algo_ask *ask)
+static inline uint64_t leaky_bucket_latest(const struct algo_params *p, const struct algo_ask *ask)
 {
     uint64_t cost = ask->cost * p->step;
-    if (ask->wait == 0) {
-        return now + p->span - cost;
-    }
-    return now + bucket_lead(p, ask->wait, p->reach - cost);
+    return bucket_now(p, ask->now) +
+           (ask->wait == 0 ? p->span - cost : bucket_lead(p, ask->wait, p->reach - cost));
 }
 
-static inline struct algo_step leaky_bucket_decide(const struct algo_params *p, uint64_t word,
-                                                   const struct algo_ask *ask)
+static inline bool leaky_bucket_fits(const struct algo_params *p, uint64_t word,
+                                     const uint64_t *record, const struct algo_ask *ask)
 {
-    struct algo_step step = {word, WEIR_NEVER, false};
-    if (ask->cost > p->quota) {
-        return step;
-    }
-    uint64_t now = bucket_now(p, ask->now);
-    uint64_t base = bucket_base(p, word, now, &step.pulled);
-    bool fits = base <= leaky_bucket_latest(p, now, ask);
-    step.verdict = fits ? WEIR_ALLOW : WEIR_DENY;
-    step.word = fits ? base + ask->cost * p->step : base;
-    return step;
+    (void)record;
+    return word <= leaky_bucket_latest(p, ask);
 }
 
-/* Describes a word that a decision has just brought up to now. */
-static inline void leaky_bucket_describe_decided(const struct algo_params *p, uint64_t word,
-                                                 const struct algo_ask *ask,
-                                                 struct weir_answer *answer)
+static inline void leaky_bucket_describe(const struct algo_params *p, uint64_t word,
+                                         const uint64_t *record, const struct algo_ask *ask,
+                                         struct weir_answer *answer)
 {
-    uint64_t now = bucket_now(p, ask->now);
-    uint64_t lead = word - now;
-    answer->remaining = bucket_free(p, lead);
-    answer->reset_after_ns = shift_up(lead, p->shift);
-    answer->delay_ns = 0;
-    if (answer->verdict == WEIR_DENY) {
-        answer->retry_after_ns = shift_up(word - leaky_bucket_latest(p, now, ask), p->shift);
-    } else if (answer->verdict == WEIR_ALLOW) {
+    (void)record;
+    bucket_describe(p, word, leaky_bucket_latest(p, ask), ask->now, answer);
+    if (answer->verdict == WEIR_ALLOW) {
         /* The turn of the units just taken begins where the queue ended before them. */
+        uint64_t lead = word - bucket_now(p, ask->now);
         answer->delay_ns = shift_up(lead - answer->granted * p->step, p->shift);
     }
 }

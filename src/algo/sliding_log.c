@@ -40,6 +40,7 @@ static int compile(const struct limit_spec *spec, const struct algo_layout *layo
                     "max_debt %" PRIu64 ", but a log holds no debt: expected none", spec->max_debt);
     }
     p->quota = spec->count;
+    p->step = 1;
     p->max_time = INT64_MAX - 2 * ALGO_LIFE_NS; /* a note has 63 bits of time */
     p->capacity = layout->fixed ? layout->capacity : spec->count + 1;
     return 0;
@@ -71,38 +72,35 @@ static bool live(const struct algo_params *p, uint64_t word, const uint64_t *rec
 }
 
 /*
- * The word and time to decide with. A log whose newest unit lies in a far
- * future is forgotten: its times cannot be pulled down in one store, and
- * forgetting gives at most one extra count.
+ * A log whose newest unit lies in a far future is forgotten: its times cannot be pulled down in one
+ * store, and forgetting gives at most one extra count.
  */
-struct view {
-    uint64_t word;
-    uint64_t now;
-    bool pulled;
-};
-
-static struct view as_of(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                         uint64_t now)
+static uint64_t as_of(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                      uint64_t now, bool *pulled)
 {
-    struct view v = {word, now, false};
     uint64_t newest;
-    if (admitted(p, word, record, 1, &newest) && newest > now) {
-        v.pulled = newest > now + ALGO_SLACK_NS;
-        v.word = v.pulled ? 0 : word;
-        v.now = v.pulled ? now : newest;
-    }
-    return v;
+    *pulled = admitted(p, word, record, 1, &newest) && newest > now + ALGO_SLACK_NS;
+    return *pulled ? 0 : word;
+}
+
+/* The time under which a call at `now` is noted. */
+static uint64_t time_of(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                        uint64_t now)
+{
+    uint64_t newest;
+    return admitted(p, word, record, 1, &newest) ? max_u64(newest, now) : now;
 }
 
 /* Live units: the smallest n such that the unit before the newest n is not live. */
-static uint64_t count_live(const struct algo_params *p, struct view v, const uint64_t *record)
+static uint64_t count_live(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                           uint64_t now)
 {
     uint64_t low = 0;
     /* All that the ring holds: after a change to a smaller count more than that may be live. */
-    uint64_t high = min_u64(p->capacity - 1, v.word);
+    uint64_t high = min_u64(p->capacity - 1, word);
     while (low < high) {
         uint64_t middle = low + (high - low + 1) / 2;
-        if (live(p, v.word, record, middle, v.now)) {
+        if (live(p, word, record, middle, now)) {
             low = middle;
         } else {
             high = middle - 1;
@@ -111,66 +109,47 @@ static uint64_t count_live(const struct algo_params *p, struct view v, const uin
     return low;
 }
 
-static struct algo_step decide(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                               const struct algo_ask *ask)
+/* Taking n leaves the newest count - n of the present units: the one before them must be gone. */
+static bool fits(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                 const struct algo_ask *ask)
 {
-    struct algo_step step = {word, WEIR_NEVER, false};
-    if (ask->cost > p->quota) {
-        return step;
-    }
-    struct view v = as_of(p, word, record, ask->now);
-    step.pulled = v.pulled;
-    /* Taking n leaves the newest count - n of the present units: the one before them must be gone. */
-    bool fits = ask->cost == 0 || !live(p, v.word, record, p->quota - ask->cost + 1, v.now);
-    step.verdict = fits ? WEIR_ALLOW : WEIR_DENY;
-    step.word = fits ? v.word + ask->cost : v.word;
-    return step;
+    uint64_t now = time_of(p, word, record, ask->now);
+    return ask->cost == 0 || !live(p, word, record, p->quota - ask->cost + 1, now);
+}
+
+/* A full log takes no penalty: no live unit is pushed out. */
+static uint64_t room(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                     uint64_t now)
+{
+    uint64_t alive = count_live(p, word, record, time_of(p, word, record, now));
+    return sub_floor0(p->quota, alive);
 }
 
 static void note(const struct algo_params *p, uint64_t word, uint64_t *record, uint64_t now,
                  uint64_t units)
 {
-    struct view v = as_of(p, word, record, now);
+    uint64_t time = time_of(p, word, record, now);
     for (uint64_t i = 0; i < units; i++) {
-        uint64_t unit = v.word + i;
-        record[unit % p->capacity] = note_of(p, unit, v.now);
+        record[(word + i) % p->capacity] = note_of(p, word + i, time);
     }
-}
-
-static uint64_t newest_gone_in(const struct algo_params *p, struct view v, const uint64_t *record,
-                               uint64_t now)
-{
-    uint64_t time;
-    if (!live(p, v.word, record, 1, v.now) || !admitted(p, v.word, record, 1, &time)) {
-        return 0;
-    }
-    return time + p->spec.period_ns - now;
 }
 
 static void describe(const struct algo_params *p, uint64_t word, const uint64_t *record,
                      const struct algo_ask *ask, struct weir_answer *answer)
 {
-    struct view v = as_of(p, word, record, ask->now);
+    uint64_t now = time_of(p, word, record, ask->now);
+    uint64_t alive = count_live(p, word, record, now);
     uint64_t time;
-    answer->remaining = sub_floor0(p->quota, count_live(p, v, record));
-    answer->reset_after_ns = newest_gone_in(p, v, record, ask->now);
+    answer->remaining = sub_floor0(p->quota, alive);
+    answer->reset_after_ns = 0;
     answer->delay_ns = 0;
+    if (alive != 0 && admitted(p, word, record, 1, &time)) {
+        answer->reset_after_ns = time + p->spec.period_ns - ask->now;
+    }
     if (answer->verdict == WEIR_DENY &&
-        admitted(p, v.word, record, p->quota - ask->cost + 1, &time)) {
+        admitted(p, word, record, p->quota - ask->cost + 1, &time)) {
         answer->retry_after_ns = time + p->spec.period_ns - ask->now;
     }
-}
-
-/*
- * One unit at a time, so that a kill in between leaves a shorter penalty and
- * nothing else. A full log takes none: no live unit is pushed out.
- */
-static uint64_t charge(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                       const struct algo_ask *ask, uint64_t *charged)
-{
-    struct view v = as_of(p, word, record, ask->now);
-    *charged = min_u64(ask->cost, live(p, v.word, record, p->quota, v.now) ? 0 : 1);
-    return v.word + *charged;
 }
 
 /* True if the newest `units` were all admitted at `time`: then taking them out undoes it exactly. */
@@ -189,10 +168,12 @@ static bool newest_are(const struct algo_params *p, uint64_t word, const uint64_
 static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *record,
                        const struct algo_ask *ask, const struct algo_charge *charge)
 {
-    struct view v = as_of(p, word, record, ask->now);
-    uint64_t alive = count_live(p, v, record);
+    bool pulled;
+    uint64_t now = time_of(p, word, record, ask->now);
+    uint64_t alive = count_live(p, word, record, now);
     uint64_t units = min_u64(ask->cost, alive);
-    if (v.pulled || charge->at + p->spec.period_ns <= v.now) {
+    (void)as_of(p, word, record, ask->now, &pulled);
+    if (pulled || charge->at + p->spec.period_ns <= now) {
         return word;
     }
     if (newest_are(p, word, record, units, charge->at)) {
@@ -214,39 +195,25 @@ static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *rec
     return word;
 }
 
-static void owes(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t now,
+static void owes(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t late,
                  struct debt *debt)
 {
-    struct view v = {word, algo_late(now), false};
     uint64_t newest;
-    *debt = (struct debt){0, 0, word};
-    if (!admitted(p, word, record, 1, &newest)) {
-        return;
-    }
-    if (newest > now + ALGO_SLACK_NS) {
-        debt->word = 0;
-        return;
-    }
-    debt->fresh_in = sub_floor0(newest + p->spec.period_ns, v.now);
-    debt->owed = debt->fresh_in != 0 ? count_live(p, v, record) : 0;
-}
-
-static uint64_t stamp(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                      uint64_t now)
-{
-    uint64_t newest;
-    return admitted(p, word, record, 1, &newest) ? max_u64(newest, now) : now;
+    bool any = admitted(p, word, record, 1, &newest);
+    debt->fresh_in = any ? sub_floor0(newest + p->spec.period_ns, late) : 0;
+    debt->owed = debt->fresh_in != 0 ? count_live(p, word, record, late) : 0;
 }
 
 const struct algo_ops algo_sliding_log = {
     .id = WEIR_SLIDING_LOG,
     .name = "sliding_log",
     .compile = compile,
-    .decide = decide,
+    .as_of = as_of,
+    .fits = fits,
     .describe = describe,
-    .charge = charge,
+    .room = room,
     .refund = refund,
     .owes = owes,
-    .stamp = stamp,
+    .stamp = time_of,
     .note = note,
 };

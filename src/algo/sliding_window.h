@@ -48,8 +48,9 @@ static inline struct sliding_window sliding_window_at_least(const struct algo_pa
 
 /* Returns the word of the windows that a call at `now` is counted in. */
 static inline uint64_t sliding_window_as_of(const struct algo_params *p, uint64_t word,
-                                            uint64_t now, bool *pulled)
+                                            const uint64_t *record, uint64_t now, bool *pulled)
 {
+    (void)record;
     *pulled = false;
     if (__builtin_expect(window_holds(p, word >> 2 * p->count_bits, now), 1)) {
         return word;
@@ -85,28 +86,15 @@ static inline uint64_t sliding_window_faded(const struct algo_params *p, struct 
 }
 
 /* Most calls fit even if all of the previous window counts: they need no products. */
-static inline bool sliding_window_fits(const struct algo_params *p, struct sliding_window w,
-                                       const struct algo_ask *ask)
+static inline bool sliding_window_fits(const struct algo_params *p, uint64_t word,
+                                       const uint64_t *record, const struct algo_ask *ask)
 {
+    struct sliding_window w = sliding_window_unpack(p, word);
     uint64_t after = w.current + ask->cost;
+    (void)record;
     return __builtin_expect(after + w.previous <= p->quota, 1) ||
            (after <= p->quota &&
             sliding_window_fading(p, w, ask->now) <= mul_wide(p->quota - after, p->spec.period_ns));
-}
-
-static inline struct algo_step sliding_window_decide(const struct algo_params *p, uint64_t word,
-                                                     const struct algo_ask *ask)
-{
-    struct algo_step step = {word, WEIR_NEVER, false};
-    if (ask->cost > p->quota) {
-        return step;
-    }
-    uint64_t base = sliding_window_as_of(p, word, ask->now, &step.pulled);
-    struct sliding_window w = sliding_window_unpack(p, base);
-    bool fits = sliding_window_fits(p, w, ask);
-    step.verdict = fits ? WEIR_ALLOW : WEIR_DENY;
-    step.word = fits ? base + (ask->cost << p->count_bits) : base;
-    return step;
 }
 
 /* Returns when a call of `cost` that does not fit now will fit, on the limiter's line. */
@@ -123,11 +111,11 @@ static inline uint64_t sliding_window_empty_after(const struct algo_params *p,
     return w.previous != 0 ? window_start(p, w.index + 1) - now : 0;
 }
 
-/* Describes a word that a decision has just brought up to now. */
-static inline void sliding_window_describe_decided(const struct algo_params *p, uint64_t word,
-                                                   const struct algo_ask *ask,
-                                                   struct weir_answer *answer)
+static inline void sliding_window_describe(const struct algo_params *p, uint64_t word,
+                                           const uint64_t *record, const struct algo_ask *ask,
+                                           struct weir_answer *answer)
 {
+    (void)record;
     struct sliding_window w = sliding_window_unpack(p, word);
     uint64_t taken = w.current + w.previous - sliding_window_faded(p, w, ask->now);
     answer->remaining = sub_floor0(p->quota, taken);

@@ -11,38 +11,33 @@
 
 #include "algo/bucket.h"
 
-static inline struct algo_step token_bucket_decide(const struct algo_params *p, uint64_t word,
-                                                   const struct algo_ask *ask)
+/*
+ * Returns the latest TAT before the call with which it is still allowed. The caller's patience goes
+ * beyond the span, as far as the debt bears it. (The TAT itself is compared, not its sum with the
+ * cost: near the end of the time line the sum may not fit.)
+ */
+static inline uint64_t token_bucket_latest(const struct algo_params *p, const struct algo_ask *ask)
 {
-    struct algo_step step = {word, WEIR_NEVER, false};
-    if (ask->cost > p->quota) {
-        return step;
-    }
-    uint64_t now = bucket_now(p, ask->now);
-    uint64_t base = bucket_base(p, word, now, &step.pulled);
-    uint64_t cost = ask->cost * p->step;
-    /* The base is compared, not the sum: near the end of the time line the sum may not fit. */
-    bool fits = base <= now + (p->span - cost) + bucket_wait(p, ask->wait);
-    step.verdict = fits ? WEIR_ALLOW : WEIR_DENY;
-    step.word = fits ? base + cost : base;
-    return step;
+    uint64_t latest = bucket_now(p, ask->now) + (p->span - ask->cost * p->step);
+    return ask->wait == 0 ? latest : latest + bucket_lead(p, ask->wait, p->reach - p->span);
 }
 
-/* Describes a word that a decision has just brought up to now. */
-static inline void token_bucket_describe_decided(const struct algo_params *p, uint64_t word,
-                                                 const struct algo_ask *ask,
-                                                 struct weir_answer *answer)
+static inline bool token_bucket_fits(const struct algo_params *p, uint64_t word,
+                                     const uint64_t *record, const struct algo_ask *ask)
 {
-    uint64_t lead = word - bucket_now(p, ask->now);
-    answer->remaining = bucket_free(p, lead);
-    answer->reset_after_ns = shift_up(lead, p->shift);
-    answer->delay_ns = 0;
-    if (answer->verdict == WEIR_DENY) {
-        uint64_t wait = bucket_wait(p, ask->wait);
-        answer->retry_after_ns = shift_up(lead + ask->cost * p->step - p->span - wait, p->shift);
-    } else if (ask->wait != 0 && answer->verdict == WEIR_ALLOW) {
-        uint64_t after =
-            lead + (answer->granted != 0 ? 0 : ask->cost * p->step); /* a peek: as if */
+    (void)record;
+    return word <= token_bucket_latest(p, ask);
+}
+
+static inline void token_bucket_describe(const struct algo_params *p, uint64_t word,
+                                         const uint64_t *record, const struct algo_ask *ask,
+                                         struct weir_answer *answer)
+{
+    (void)record;
+    bucket_describe(p, word, token_bucket_latest(p, ask), ask->now, answer);
+    if (ask->wait != 0 && answer->verdict == WEIR_ALLOW) {
+        uint64_t after = word - bucket_now(p, ask->now) +
+                         (answer->granted != 0 ? 0 : ask->cost * p->step); /* a peek: as if */
         answer->delay_ns = shift_up(sub_floor0(after, p->span), p->shift);
     }
 }

@@ -18,6 +18,8 @@ int window_compile(const struct limit_spec *spec, unsigned counters, struct algo
                     spec->count, spec->max_debt, spec->period_ns, most);
     }
     p->quota = spec->count;
+    p->step =
+        UINT64_C(1) << p->count_bits * (counters - 1); /* the first counter is the current one */
     p->count_mask = most;
     p->max_count = spec->count + spec->max_debt;
     p->period_shift = bits_for(spec->period_ns) - 2;

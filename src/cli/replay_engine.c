@@ -3,10 +3,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "algo/stepped_bucket.h"
+#include "replay/stepped_bucket.h"
 #include "base/error.h"
 #include "base/maths.h"
-#include "cli/replay_clients.h"
+#include "replay/clients.h"
 #include "limit/plan.h"
 
 struct replay_engine {
@@ -133,17 +133,17 @@ static void check(const struct replay_engine *e, struct replay_client *client,
     const struct algo_params *p = &e->params;
     uint64_t *word = &client->state.limit.word;
     uint64_t *record = client->state.limit.record;
-    struct algo_step step = e->ops->decide(p, *word, record, ask);
+    struct algo_step step = algo_decide(e->ops, p, *word, record, ask);
     bool allow = step.verdict == WEIR_ALLOW;
     if (allow && record != NULL) {
-        e->ops->note(p, *word, record, ask->now, ask->cost);
+        e->ops->note(p, step.word - ask->cost, record, ask->now, ask->cost);
     }
     if (allow || step.pulled) {
         *word = step.word;
     }
     *a = (struct weir_answer){.verdict = step.verdict, .granted = allow ? ask->cost : 0};
     a->retry_after_ns = step.verdict == WEIR_NEVER ? WEIR_FOREVER : 0;
-    e->ops->describe(p, *word, record, ask, a);
+    algo_describe(e->ops, p, *word, record, ask, a);
 }
 
 static int decide_limit(struct replay_engine *e, const struct replay_ask *ask,
@@ -224,8 +224,9 @@ void replay_engine_destroy(struct replay_engine *e)
 struct replay_ask replay_engine_prepare(const struct replay_engine *e,
                                         const struct replay_request *request)
 {
-    struct replay_ask ask = {replay_clients_hash(&e->clients, request->client), request->time,
-                             request->cost};
+    struct replay_ask ask = {
+        replay_clients_hash(&e->clients, request->client.at, request->client.len), request->time,
+        request->cost};
     replay_clients_prefetch(&e->clients, ask.client);
     return ask;
 }

@@ -13,7 +13,7 @@ static inline void fill_answer(const struct weir *w, const struct algo_params *p
                                uint64_t granted, struct weir_answer *a)
 {
     answer_begin(p, verdict, granted, a);
-    w->ops->describe(p, word, record, ask, a);
+    algo_describe(w->ops, p, word, record, ask, a);
 }
 
 /* Lays a block over the answer of a peek. */
@@ -101,9 +101,10 @@ static inline void finish(const struct weir *w, const struct algo_params *p, uin
 
 void limiter_pull(struct weir *w, const struct asked *q, struct pair *slot, struct pair seen)
 {
-    uint64_t *record = table_record(&w->table, slot);
-    uint64_t word = algo_pull(w->ops, q->params, seen.word, record, q->ask.now);
-    if (word != seen.word) {
+    bool pulled;
+    uint64_t word =
+        w->ops->as_of(q->params, seen.word, table_record(&w->table, slot), q->ask.now, &pulled);
+    if (pulled) {
         (void)pair_cas(slot, seen, (struct pair){seen.tag, word});
     }
 }
@@ -126,7 +127,7 @@ static bool decide_slot(struct weir *w, struct pair *slot, uint64_t word, uint64
     const struct asked *q = d->q;
     const struct algo_params *p = q->params;
     struct pair seen = {q->key.tag, word};
-    struct algo_step step = w->ops->decide(p, seen.word, record, &q->ask);
+    struct algo_step step = algo_decide(w->ops, p, seen.word, record, &q->ask);
     bool take = step.verdict == WEIR_ALLOW && q->mode != WEIR_PEEK;
     struct pair next = {seen.tag, take ? step.word : seen.word};
     if (step.pulled) {
@@ -153,7 +154,7 @@ static bool decide_absent(struct weir *w, const struct pending *d, struct patien
     const struct asked *q = d->q;
     const struct algo_params *p = q->params;
     bool wide = w->table.record_bytes != 0;
-    struct algo_step step = w->ops->decide(p, 0, NULL, &q->ask);
+    struct algo_step step = algo_decide(w->ops, p, 0, NULL, &q->ask);
     if (step.verdict != WEIR_ALLOW || q->mode == WEIR_PEEK) {
         finish(w, p, 0, NULL, &q->ask, step.verdict, 0, d);
         return true;
@@ -178,7 +179,7 @@ static uint64_t affordable(const struct weir *w, const struct asked *q, uint64_t
                            const uint64_t *record)
 {
     struct weir_answer a = {.verdict = WEIR_NEVER}; /* only `remaining` is of interest */
-    w->ops->describe(q->params, word, record, &q->ask, &a);
+    algo_describe(w->ops, q->params, word, record, &q->ask, &a);
     return max_u64(1, min_u64(q->ask.cost, a.remaining));
 }
 

@@ -200,7 +200,7 @@ static void debt_of(const void *arg, uint64_t tag, uint64_t word, const uint64_t
 {
     const struct weir *w = arg;
     struct params_place place;
-    w->ops->owes(params_here(w, &place), word, record, key_time(w, tag, now), debt);
+    algo_owes(w->ops, params_here(w, &place), word, record, key_time(w, tag, now), debt);
 }
 
 static void attach(struct weir *w, struct region *r)

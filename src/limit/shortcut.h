@@ -40,7 +40,7 @@ static inline __attribute__((always_inline)) bool shortcut_decide(const struct s
     }
     struct weir_answer *a = s->answer;
     answer_begin(p, allow ? WEIR_ALLOW : WEIR_DENY, allow ? s->ask.cost : 0, a);
-    narrow_describe_decided(algorithm, p, step.word, &s->ask, a);
+    narrow_describe(algorithm, p, step.word, &s->ask, a);
     return true;
 }
 

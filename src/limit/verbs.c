@@ -21,37 +21,23 @@ void limiter_refund(struct weir *w, const struct asked *q, const struct algo_cha
     }
 }
 
-/* One attempt to charge q->ask.cost on a slot. False: it changed. */
-static bool charge_narrow(struct weir *w, const struct asked *q, struct pair *slot,
-                          uint64_t *charged)
+/* One attempt to charge q->ask.cost on a slot. False: it changed, or was pulled down. */
+static bool charge_slot(struct weir *w, const struct asked *q, struct pair *slot, uint64_t *charged)
 {
     struct pair seen = pair_load(slot);
+    uint64_t *record = table_record(&w->table, slot);
     if (seen.tag != q->key.tag) {
         return false;
     }
-    uint64_t word = w->ops->charge(q->params, seen.word, NULL, &q->ask, charged);
-    return pair_cas(slot, seen, (struct pair){seen.tag, word});
-}
-
-/* Unit by unit: each is noted beside the log and then made part of it. */
-static bool charge_wide(struct weir *w, const struct asked *q, struct pair *slot, uint64_t *charged)
-{
-    const struct algo_params *p = q->params;
-    uint64_t *record = table_record(&w->table, slot);
-    uint64_t units = min_u64(q->ask.cost, p->quota);
-    /* A log of a far future is forgotten before anything is noted in places that it uses. */
-    limiter_pull(w, q, slot, pair_load(slot));
-    for (*charged = 0; *charged < units; (*charged)++) {
-        struct pair seen = pair_load(slot);
-        uint64_t one;
-        uint64_t word = w->ops->charge(p, seen.word, record, &q->ask, &one);
-        if (one == 0) {
-            break;
-        }
-        w->ops->note(p, seen.word, record, q->ask.now, 1);
-        (void)pair_cas(slot, seen, (struct pair){seen.tag, word}); /* ours alone: G1, G6 */
+    struct algo_step step = algo_penalize(w->ops, q->params, seen.word, record, &q->ask, charged);
+    if (step.pulled) { /* first: see decide_slot() */
+        limiter_pull(w, q, slot, seen);
+        return false;
     }
-    return true;
+    if (record != NULL) {
+        w->ops->note(q->params, seen.word, record, q->ask.now, *charged);
+    }
+    return pair_cas(slot, seen, (struct pair){seen.tag, step.word});
 }
 
 /* The slot of the key, which is put into the table as a fresh one if need be. */
@@ -68,9 +54,7 @@ int limiter_charge(struct weir *w, const struct asked *q, uint64_t *charged)
     for (;;) {
         lock_take(stripe, w->table.owner);
         struct claim c = find_or_claim(w, q, &patience);
-        bool done =
-            c.slot != NULL && (w->table.record_bytes != 0 ? charge_wide(w, q, c.slot, charged)
-                                                          : charge_narrow(w, q, c.slot, charged));
+        bool done = c.slot != NULL && charge_slot(w, q, c.slot, charged);
         lock_release(stripe);
         if (done) {
             return 0;

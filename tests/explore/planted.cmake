@@ -16,7 +16,7 @@ weir_plant(load_and_store_instead_of_cas
 ]] [[    struct algo_ask ask = {limiter_line(w, now_ns), cost, 0};
     struct pair *slot = table_find(&w->table, table_key(&w->table, hash));
     store_release(&slot->word,
-                  w->ops->decide(&own->params, load_acquire(&slot->word), NULL, &ask).word);
+                  algo_decide(w->ops, &own->params, load_acquire(&slot->word), NULL, &ask).word);
     answer->verdict = WEIR_ALLOW;
 ]])
 

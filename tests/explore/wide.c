@@ -35,18 +35,12 @@ static void put(const struct algo_params *p, uint64_t *record, const uint64_t *n
     }
 }
 
-static struct algo_step decide(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                               const struct algo_ask *ask)
+/* Every question to the algorithm but a refund and a note begins with this one. */
+static uint64_t as_of(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                      uint64_t now, bool *pulled)
 {
     watch(record);
-    return real->decide(p, word, record, ask);
-}
-
-static uint64_t charge(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                       const struct algo_ask *ask, uint64_t *charged)
-{
-    watch(record);
-    return real->charge(p, word, record, ask, charged);
+    return real->as_of(p, word, record, now, pulled);
 }
 
 static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *record,
@@ -58,13 +52,6 @@ static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *rec
     uint64_t after = real->refund(p, word, next, ask, charge);
     put(p, record, next);
     return after;
-}
-
-static void owes(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t now,
-                 struct debt *debt)
-{
-    watch(record);
-    real->owes(p, word, record, now, debt);
 }
 
 static void note(const struct algo_params *p, uint64_t word, uint64_t *record, uint64_t now,
@@ -84,10 +71,8 @@ const struct algo_ops *wide_ops(const struct algo_ops *ops)
     }
     real = ops;
     watched = *ops;
-    watched.decide = decide;
-    watched.charge = charge;
+    watched.as_of = as_of;
     watched.refund = refund;
-    watched.owes = owes;
     watched.note = note;
     return &watched;
 }

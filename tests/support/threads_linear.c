@@ -185,18 +185,18 @@ void linear_by_counter(const struct linear_model *m, struct linear_state *s,
 static void algorithm_take(const struct linear_model *m, struct linear_state *s,
                            const struct algo_ask *ask, bool write, struct weir_answer *told)
 {
-    struct algo_step step = m->ops->decide(m->params, s->word, s->record, ask);
+    struct algo_step step = algo_decide(m->ops, m->params, s->word, s->record, ask);
     told->verdict = step.verdict;
     told->retry_after_ns = step.verdict == WEIR_NEVER ? WEIR_FOREVER : 0;
     if (step.verdict == WEIR_ALLOW && write) {
         if (m->ops->note != NULL) {
-            m->ops->note(m->params, s->word, s->record, ask->now, ask->cost);
+            m->ops->note(m->params, step.word - ask->cost, s->record, ask->now, ask->cost);
         }
         s->word = step.word;
         s->present = 1;
         told->granted = ask->cost;
     }
-    m->ops->describe(m->params, s->word, s->record, ask, told);
+    algo_describe(m->ops, m->params, s->word, s->record, ask, told);
 }
 
 static uint64_t algorithm_left(const struct linear_model *m, const struct linear_state *s,
@@ -204,25 +204,20 @@ static uint64_t algorithm_left(const struct linear_model *m, const struct linear
 {
     struct weir_answer a;
     memset(&a, 0, sizeof a);
-    m->ops->describe(m->params, s->word, s->record, ask, &a);
+    algo_describe(m->ops, m->params, s->word, s->record, ask, &a);
     return a.remaining;
 }
 
-/* sliding_log charges one unit at a time, the others all at once. */
 static void algorithm_charge(const struct linear_model *m, struct linear_state *s,
                              const struct algo_ask *ask, struct weir_answer *told)
 {
-    struct algo_ask part = *ask;
-    uint64_t charged = 1;
-    s->present = 1;
-    for (part.cost = ask->cost; part.cost > 0 && charged > 0; part.cost -= charged) {
-        uint64_t word = m->ops->charge(m->params, s->word, s->record, &part, &charged);
-        if (m->ops->note != NULL && charged != 0) {
-            m->ops->note(m->params, s->word, s->record, part.now, charged);
-        }
-        s->word = word;
-        told->granted += charged;
+    struct algo_step step =
+        algo_penalize(m->ops, m->params, s->word, s->record, ask, &told->granted);
+    if (m->ops->note != NULL) {
+        m->ops->note(m->params, step.word - told->granted, s->record, ask->now, told->granted);
     }
+    s->word = step.word;
+    s->present = 1;
 }
 
 void linear_by_algorithm(const struct linear_model *m, struct linear_state *s,

@@ -31,14 +31,14 @@ struct unit_cell unit_cell(int algorithm, uint64_t quota, uint64_t period_ns, ui
 struct algo_step unit_cell_decide(const struct unit_cell *c, uint64_t cost, uint64_t now)
 {
     struct algo_ask ask = {now, cost, 0};
-    return c->ops->decide(&c->params, c->word, c->record, &ask);
+    return algo_decide(c->ops, &c->params, c->word, c->record, &ask);
 }
 
 int unit_cell_take(struct unit_cell *c, uint64_t cost, uint64_t now)
 {
     struct algo_step step = unit_cell_decide(c, cost, now);
     if (step.verdict == WEIR_ALLOW && c->ops->note != NULL) {
-        c->ops->note(&c->params, c->word, c->record, now, cost);
+        c->ops->note(&c->params, step.word - cost, c->record, now, cost);
     }
     if (step.verdict == WEIR_ALLOW || step.pulled) {
         c->word = step.word;
@@ -52,24 +52,20 @@ struct weir_answer unit_cell_peek(const struct unit_cell *c, uint64_t cost, uint
     struct weir_answer a;
     memset(&a, 0, sizeof a);
     a.verdict = unit_cell_decide(c, cost, now).verdict;
-    c->ops->describe(&c->params, c->word, c->record, &ask, &a);
+    algo_describe(c->ops, &c->params, c->word, c->record, &ask, &a);
     return a;
 }
 
 uint64_t unit_cell_charge(struct unit_cell *c, uint64_t units, uint64_t now)
 {
-    uint64_t total = 0;
-    uint64_t charged = 1;
-    while (total < units && charged != 0) {
-        struct algo_ask ask = {now, c->ops->note != NULL ? 1 : units - total, 0};
-        uint64_t word = c->ops->charge(&c->params, c->word, c->record, &ask, &charged);
-        if (charged != 0 && c->ops->note != NULL) {
-            c->ops->note(&c->params, c->word, c->record, now, 1);
-        }
-        c->word = word;
-        total += charged;
+    struct algo_ask ask = {now, units, 0};
+    uint64_t charged;
+    struct algo_step step = algo_penalize(c->ops, &c->params, c->word, c->record, &ask, &charged);
+    if (c->ops->note != NULL) {
+        c->ops->note(&c->params, step.word - charged, c->record, now, charged);
     }
-    return total;
+    c->word = step.word;
+    return charged;
 }
 
 void unit_cell_refund(struct unit_cell *c, uint64_t units, uint64_t charged_at, uint64_t now)
@@ -83,7 +79,7 @@ uint64_t unit_cell_fresh_in(const struct unit_cell *c, uint64_t now)
 {
     /* What is fresh is judged a second late. */
     struct debt debt;
-    c->ops->owes(&c->params, c->word, c->record, now + ALGO_SLACK_NS, &debt);
+    algo_owes(c->ops, &c->params, c->word, c->record, now + ALGO_SLACK_NS, &debt);
     return debt.fresh_in;
 }
 

@@ -77,7 +77,9 @@ static void a_log_of_the_far_future_is_forgotten(void **state)
 {
     struct unit_cell c = unit_cell(WEIR_SLIDING_LOG, 2, W, 0);
     (void)unit_cell_take(&c, 2, T + WEIR_DAY);
-    assert_int_equal(algo_pull(c.ops, &c.params, c.word, c.record, T), 0);
+    bool pulled;
+    assert_int_equal(c.ops->as_of(&c.params, c.word, c.record, T, &pulled), 0);
+    assert_true(pulled);
     assert_int_equal(unit_cell_take(&c, 2, T), WEIR_ALLOW);
     assert_int_equal(unit_cell_take(&c, 1, T), WEIR_DENY);
 }

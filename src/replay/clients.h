@@ -5,14 +5,14 @@
  * the times of a stream go back, that one may be needed again, and whether it is
  * there would depend on the table's random hash.
  */
-#ifndef WEIR_CLI_REPLAY_CLIENTS_H
-#define WEIR_CLI_REPLAY_CLIENTS_H
+#ifndef WEIR_REPLAY_CLIENTS_H
+#define WEIR_REPLAY_CLIENTS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
-#include "algo/stepped_bucket.h"
 #include "base/hash.h"
-#include "base/text.h"
+#include "replay/stepped_bucket.h"
 
 /* The identity of a client is its hash; an all-zero one is an empty place. */
 struct replay_client {
@@ -38,7 +38,7 @@ int replay_clients_init(struct replay_clients *c);
 void replay_clients_finish(struct replay_clients *c); /* not what state points to */
 
 /* What stands for a name in c, and a hint that its client will be asked for soon. */
-struct hash replay_clients_hash(const struct replay_clients *c, struct text name);
+struct hash replay_clients_hash(const struct replay_clients *c, const void *name, size_t len);
 void replay_clients_prefetch(const struct replay_clients *c, struct hash h);
 
 /*

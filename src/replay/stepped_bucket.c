@@ -1,4 +1,4 @@
-#include "algo/stepped_bucket.h"
+#include "replay/stepped_bucket.h"
 
 #include "base/maths.h"
 

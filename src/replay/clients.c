@@ -1,4 +1,4 @@
-#include "cli/replay_clients.h"
+#include "replay/clients.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -78,9 +78,9 @@ static bool grow(struct replay_clients *c)
     return true;
 }
 
-struct hash replay_clients_hash(const struct replay_clients *c, struct text name)
+struct hash replay_clients_hash(const struct replay_clients *c, const void *name, size_t len)
 {
-    struct hash h = hash_sip(&c->secret, name.at, name.len);
+    struct hash h = hash_sip(&c->secret, name, len);
     h.low |= (h.low | h.high) == 0;
     return h;
 }
