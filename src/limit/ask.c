@@ -107,18 +107,13 @@ static __attribute__((noinline)) int ask_whole(struct weir *w, const struct weir
                                                uint64_t now_ns, struct weir_answer *answer)
 {
     struct params_place place;
-    struct asked q;
-    q.params = params_now(w, &place);
+    struct asked q = {.params = params_now(w, &place), .answer = answer};
     int e = ask_check(w, q.params, ask, now_ns);
-    if (e != 0) {
-        return e;
+    if (e == 0) {
+        asked_from(w, ask, now_ns, &q);
+        shortcut_or_decide(w, &q, table_find(&w->table, q.key));
     }
-    asked_from(w, ask, now_ns, &q);
-    limiter_decide(w, &q, answer, NULL);
-    if (q.mode != WEIR_PEEK) {
-        limiter_count(w, answer);
-    }
-    return 0;
+    return e;
 }
 
 static bool ask_shortly(const struct weir *w, const struct weir_question *ask, uint64_t now_ns,

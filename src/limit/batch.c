@@ -30,17 +30,6 @@ static struct pair *look_second(const struct weir *w, const struct table_key *ke
     return line_pick(&w->table.lines[table_other_line(&w->table, key->line, key->tag)], key->tag);
 }
 
-static void decide_one(struct weir *w, const struct asked *q, struct pair *slot,
-                       struct weir_answer *answer)
-{
-    if (!shortcut_serves(w, q, slot, answer)) {
-        limiter_decide_at(w, q, slot, answer, NULL);
-    }
-    if (q->mode != WEIR_PEEK) {
-        limiter_count(w, answer);
-    }
-}
-
 static void decide_group(struct weir *w, const struct algo_params *p,
                          const struct weir_question *asks, size_t n, uint64_t now_ns,
                          struct weir_answer *answers)
@@ -48,13 +37,15 @@ static void decide_group(struct weir *w, const struct algo_params *p,
     struct group g;
     for (size_t i = 0; i < n; i++) {
         g.q[i].params = p;
+        g.q[i].answer = &answers[i];
+        g.q[i].charge = NULL;
         asked_from(w, &asks[i], now_ns, &g.q[i]);
         __builtin_prefetch(&w->table.lines[g.q[i].key.line], 1);
     }
     look_first(w, &g, n);
     for (size_t i = 0; i < n; i++) {
         struct pair *slot = g.slot[i] != NULL ? g.slot[i] : look_second(w, &g.q[i].key);
-        decide_one(w, &g.q[i], slot, &answers[i]);
+        shortcut_or_decide(w, &g.q[i], slot);
     }
 }
 

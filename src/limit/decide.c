@@ -8,12 +8,17 @@
 
 /* ---- the answer ---- */
 
-static inline void fill_answer(const struct weir *w, const struct algo_params *p, uint64_t word,
-                               const uint64_t *record, const struct algo_ask *ask, int verdict,
-                               uint64_t granted, struct weir_answer *a)
+/* Fills in the answer, and what a refund must know, from the word after the decision. */
+static inline void give(const struct weir *w, const struct asked *q, uint64_t word,
+                        const uint64_t *record, int verdict, uint64_t granted)
 {
-    answer_begin(p, verdict, granted, a);
-    algo_describe(w->ops, p, word, record, ask, a);
+    const struct algo_params *p = q->params;
+    if (q->charge != NULL) {
+        *q->charge =
+            (struct algo_charge){w->ops->stamp(p, word, record, q->ask.now), p->step, word};
+    }
+    answer_begin(p, verdict, granted, q->answer);
+    algo_describe(w->ops, p, word, record, &q->ask, q->answer);
 }
 
 /* Lays a block over the answer of a peek. */
@@ -31,13 +36,12 @@ static void answer_blocked(uint64_t until, uint64_t now, struct weir_answer *a)
 }
 
 /* on_full said no: DENY until a candidate becomes fresh, or ALLOW without a charge. */
-static void answer_full(const struct weir *w, const struct algo_params *p,
-                        const struct algo_ask *ask, uint64_t full_for, struct weir_answer *a)
+static void answer_full(const struct weir *w, const struct asked *q, uint64_t full_for)
 {
-    bool allow = p->spec.on_full == WEIR_ALLOW_NEW;
-    fill_answer(w, p, 0, NULL, ask, WEIR_ALLOW, 0, a);
+    struct weir_answer *a = q->answer;
+    give(w, q, 0, NULL, WEIR_ALLOW, 0);
     a->flags = WEIR_FLAG_FULL;
-    if (!allow) {
+    if (q->params->spec.on_full != WEIR_ALLOW_NEW) {
         a->verdict = WEIR_DENY;
         a->remaining = 0;
         a->delay_ns = 0;
@@ -82,23 +86,6 @@ void limiter_wait(const struct weir *w, struct patience *patience)
     patience->in_way = 0;
 }
 
-/* A decision under way: the question, and where its results go. */
-struct pending {
-    const struct asked *q;
-    struct weir_answer *answer;
-    struct algo_charge *charge; /* may be NULL */
-};
-
-static inline void finish(const struct weir *w, const struct algo_params *p, uint64_t word,
-                          const uint64_t *record, const struct algo_ask *ask, int verdict,
-                          uint64_t granted, const struct pending *d)
-{
-    if (d->charge != NULL) {
-        *d->charge = (struct algo_charge){w->ops->stamp(p, word, record, ask->now), p->step, word};
-    }
-    fill_answer(w, p, word, record, ask, verdict, granted, d->answer);
-}
-
 void limiter_pull(struct weir *w, const struct asked *q, struct pair *slot, struct pair seen)
 {
     bool pulled;
@@ -121,11 +108,10 @@ void limiter_pull(struct weir *w, const struct asked *q, struct pair *slot, stru
  * The word was read by itself, which is quicker than reading the pair. The swap of
  * the pair checks a call that takes; a call that does not take compares the pair.
  */
-static bool decide_slot(struct weir *w, struct pair *slot, uint64_t word, uint64_t *record,
-                        const struct pending *d)
+static bool decide_slot(struct weir *w, const struct asked *q, struct pair *slot, uint64_t word)
 {
-    const struct asked *q = d->q;
     const struct algo_params *p = q->params;
+    uint64_t *record = table_record(&w->table, slot);
     struct pair seen = {q->key.tag, word};
     struct algo_step step = algo_decide(w->ops, p, seen.word, record, &q->ask);
     bool take = step.verdict == WEIR_ALLOW && q->mode != WEIR_PEEK;
@@ -140,7 +126,7 @@ static bool decide_slot(struct weir *w, struct pair *slot, uint64_t word, uint64
     if (take ? !pair_cas(slot, seen, next) : !pair_is(slot, seen)) {
         return false;
     }
-    finish(w, p, next.word, record, &q->ask, step.verdict, take ? q->ask.cost : 0, d);
+    give(w, q, next.word, record, step.verdict, take ? q->ask.cost : 0);
     return true;
 }
 
@@ -149,28 +135,25 @@ static bool decide_slot(struct weir *w, struct pair *slot, uint64_t word, uint64
  * enters it already charged, by one swap; a wide one enters fresh and is then
  * decided on like any other. False: begin again.
  */
-static bool decide_absent(struct weir *w, const struct pending *d, struct patience *patience)
+static bool decide_absent(struct weir *w, const struct asked *q, struct patience *patience)
 {
-    const struct asked *q = d->q;
-    const struct algo_params *p = q->params;
     bool wide = w->table.record_bytes != 0;
-    struct algo_step step = algo_decide(w->ops, p, 0, NULL, &q->ask);
+    struct algo_step step = algo_decide(w->ops, q->params, 0, NULL, &q->ask);
     if (step.verdict != WEIR_ALLOW || q->mode == WEIR_PEEK) {
-        finish(w, p, 0, NULL, &q->ask, step.verdict, 0, d);
+        give(w, q, 0, NULL, step.verdict, 0);
         return true;
     }
     struct claim claim = limiter_claim(w, q, wide ? 0 : step.word, patience);
+    if (claim.slot == NULL && claim.contended) {
+        return false;
+    }
     if (claim.slot == NULL) {
-        if (claim.contended) {
-            return false;
-        }
-        answer_full(w, p, &q->ask, claim.full_for, d->answer);
-        return true;
+        answer_full(w, q, claim.full_for);
+    } else if (wide) {
+        return decide_slot(w, q, claim.slot, 0);
+    } else {
+        give(w, q, step.word, NULL, WEIR_ALLOW, q->ask.cost);
     }
-    if (wide) {
-        return decide_slot(w, claim.slot, 0, table_record(&w->table, claim.slot), d);
-    }
-    finish(w, p, step.word, NULL, &q->ask, WEIR_ALLOW, q->ask.cost, d);
     return true;
 }
 
@@ -187,32 +170,29 @@ static uint64_t affordable(const struct weir *w, const struct asked *q, uint64_t
  * Decides under the stripe. False: begin again. Of UP_TO, `granted` is what the
  * caller may use, also where a full table lets the key through without a charge.
  */
-static bool decide_once(struct weir *w, const struct pending *d, struct patience *patience)
+static bool decide_once(struct weir *w, const struct asked *asked, struct patience *patience)
 {
-    struct asked q = *d->q;
-    struct pending here = {&q, d->answer, d->charge};
+    struct asked q = *asked;
     struct pair *slot = table_find_locked(&w->table, q.key);
-    uint64_t *record = slot != NULL ? table_record(&w->table, slot) : NULL;
     uint64_t word = slot != NULL ? load_acquire(&slot->word) : 0;
     if (q.mode == WEIR_UP_TO) {
-        q.ask.cost = affordable(w, &q, word, record);
+        q.ask.cost = affordable(w, &q, word, slot != NULL ? table_record(&w->table, slot) : NULL);
         q.mode = WEIR_CHECK;
     }
-    bool done = slot != NULL ? decide_slot(w, slot, word, record, &here)
-                             : decide_absent(w, &here, patience);
-    if (done && d->q->mode == WEIR_UP_TO && d->answer->verdict == WEIR_ALLOW) {
-        d->answer->granted = q.ask.cost;
+    bool done = slot != NULL ? decide_slot(w, &q, slot, word) : decide_absent(w, &q, patience);
+    if (done && asked->mode == WEIR_UP_TO && q.answer->verdict == WEIR_ALLOW) {
+        q.answer->granted = q.ask.cost;
     }
     return done;
 }
 
-static __attribute__((noinline)) void decide_locked(struct weir *w, const struct pending *d)
+static __attribute__((noinline)) void decide_locked(struct weir *w, const struct asked *q)
 {
-    struct lock *stripe = table_stripe(&w->table, d->q->key.tag);
+    struct lock *stripe = table_stripe(&w->table, q->key.tag);
     struct patience patience = PATIENCE_INIT;
     for (;;) {
         lock_take(stripe, w->table.owner);
-        bool done = decide_once(w, d, &patience);
+        bool done = decide_once(w, q, &patience);
         lock_release(stripe);
         if (done) {
             return;
@@ -221,60 +201,58 @@ static __attribute__((noinline)) void decide_locked(struct weir *w, const struct
     }
 }
 
+/* Decides for a key that is not blocked, or as if it were not. */
+static void decide(struct weir *w, const struct asked *q, struct pair *slot)
+{
+    /* UP_TO reads before it decides; under the lock that is simple, and it is rare. */
+    if (w->table.record_bytes == 0 && q->mode != WEIR_UP_TO) {
+        while (slot != NULL) {
+            if (decide_slot(w, q, slot, load_acquire(&slot->word))) {
+                return;
+            }
+            slot = table_find(&w->table, q->key);
+        }
+    }
+    decide_locked(w, q);
+}
+
+/* Answers for a key that is blocked until `until`. */
+static void decide_blocked(struct weir *w, const struct asked *q, struct pair *slot, uint64_t until)
+{
+    struct asked peek = *q;
+    peek.ask.cost = q->mode == WEIR_UP_TO ? 1 : q->ask.cost; /* UP_TO has no NEVER */
+    peek.mode = WEIR_PEEK;
+    peek.charge = NULL;
+    decide(w, &peek, slot);
+    answer_blocked(until, q->now, q->answer);
+}
+
 uint64_t limiter_blocked_until(const struct weir *w, const struct asked *q)
 {
     uint64_t until = blocks_until(&w->table.blocks, table_block_tag(&w->table, q->hash));
     return until > q->now ? until : 0;
 }
 
-/* Decides for a key that is not blocked, or as if it were not. */
-static void decide(struct weir *w, struct pair *slot, const struct pending *d)
+void limiter_decide_at(struct weir *w, const struct asked *q, struct pair *slot)
 {
-    /* UP_TO reads before it decides; under the lock that is simple, and it is rare. */
-    if (w->table.record_bytes == 0 && d->q->mode != WEIR_UP_TO) {
-        while (slot != NULL) {
-            if (decide_slot(w, slot, load_acquire(&slot->word), NULL, d)) {
-                return;
-            }
-            slot = table_find(&w->table, d->q->key);
-        }
-    }
-    decide_locked(w, d);
-}
-
-/* True if the key is blocked; then the answer is complete. */
-static bool decide_blocked(struct weir *w, const struct asked *q, struct pair *slot,
-                           struct weir_answer *answer)
-{
-    uint64_t until = limiter_blocked_until(w, q);
-    if (until == 0) {
-        return false;
-    }
-    struct asked peek = *q;
-    peek.ask.cost = q->mode == WEIR_UP_TO ? 1 : q->ask.cost; /* UP_TO has no NEVER */
-    peek.mode = WEIR_PEEK;
-    decide(w, slot, &(struct pending){&peek, answer, NULL});
-    answer_blocked(until, q->now, answer);
-    return true;
-}
-
-void limiter_decide_at(struct weir *w, const struct asked *q, struct pair *slot,
-                       struct weir_answer *answer, struct algo_charge *charge)
-{
-    if (!table_has_blocks(&w->table, q->now) || !decide_blocked(w, q, slot, answer)) {
-        decide(w, slot, &(struct pending){q, answer, charge});
+    uint64_t until = table_has_blocks(&w->table, q->now) ? limiter_blocked_until(w, q) : 0;
+    if (until != 0) {
+        decide_blocked(w, q, slot, until);
+    } else {
+        decide(w, q, slot);
     }
 }
 
-void limiter_decide(struct weir *w, const struct asked *q, struct weir_answer *answer,
-                    struct algo_charge *charge)
+void limiter_decide(struct weir *w, const struct asked *q)
 {
-    limiter_decide_at(w, q, table_find(&w->table, q->key), answer, charge);
+    limiter_decide_at(w, q, table_find(&w->table, q->key));
 }
 
 void limiter_peek(struct weir *w, const struct asked *q, struct weir_answer *answer)
 {
     struct asked look = *q;
     look.mode = WEIR_PEEK;
-    limiter_decide(w, &look, answer, NULL);
+    look.answer = answer;
+    look.charge = NULL;
+    limiter_decide(w, &look);
 }

@@ -53,7 +53,7 @@ struct weir {
     struct region *region;
 };
 
-/* A question after validation: all that the decision needs. */
+/* A question after validation: all that the decision needs, and where its results go. */
 struct asked {
     const struct algo_params *params; /* stays the same until the call returns */
     struct hash hash;
@@ -61,6 +61,8 @@ struct asked {
     struct algo_ask ask; /* now: on the key's own line (see key_time) */
     uint64_t now;        /* on the limiter's line */
     int mode;
+    struct weir_answer *answer;
+    struct algo_charge *charge; /* NULL, or for what a refund must know of the units taken */
 };
 
 /* ---- parameters (change.c) ---- */
@@ -176,16 +178,15 @@ int asked_key(const struct weir *w, const void *key, size_t len, uint64_t now_ns
 int ask_check(const struct weir *w, const struct algo_params *p, const struct weir_question *ask,
               uint64_t now_ns);
 
-/* Makes *q, q->params given, of an *ask that ask_check() has passed. */
+/* Makes *q, whose params, answer and charge are given, of an *ask that ask_check() has passed. */
 void asked_from(const struct weir *w, const struct weir_question *ask, uint64_t now_ns,
                 struct asked *q);
 
-/*
- * Decides, charges, fills *answer; counts only what happens to the table.
- * *charge (may be NULL): what a refund must know of the units that were taken.
- */
-void limiter_decide(struct weir *w, const struct asked *q, struct weir_answer *answer,
-                    struct algo_charge *charge);
+/* Decides, charges, and fills in the results; counts only what happens to the table. */
+void limiter_decide(struct weir *w, const struct asked *q);
+
+/* Decides like limiter_decide(), beginning with a slot in which the key was seen (or NULL). */
+void limiter_decide_at(struct weir *w, const struct asked *q, struct pair *slot);
 
 /* Fills *answer with what a CHECK would be told. Counts nothing. */
 void limiter_peek(struct weir *w, const struct asked *q, struct weir_answer *answer);
@@ -195,10 +196,6 @@ void limiter_peek(struct weir *w, const struct asked *q, struct weir_answer *ans
  * far future. In wide tables under the key's stripe.
  */
 void limiter_pull(struct weir *w, const struct asked *q, struct pair *slot, struct pair seen);
-
-/* Decides like limiter_decide(), beginning with a slot in which the key was seen (or NULL). */
-void limiter_decide_at(struct weir *w, const struct asked *q, struct pair *slot,
-                       struct weir_answer *answer, struct algo_charge *charge);
 
 /* Adds the verdict to this thread's counts. */
 void limiter_count(struct weir *w, const struct weir_answer *answer);
@@ -258,6 +255,9 @@ void limiter_refund(struct weir *w, const struct asked *q, const struct algo_cha
 
 /* Charges q->ask.cost into debt; *charged is what fitted. 0 or WEIR_EFULL. */
 int limiter_charge(struct weir *w, const struct asked *q, uint64_t *charged);
+
+/* Fills *answer (may be NULL) with how the key stands after a verb that granted so much. */
+void limiter_report(struct weir *w, struct asked *q, uint64_t granted, struct weir_answer *answer);
 
 /* The end of the key's block on the limiter's line, 0 if there is none in force. */
 uint64_t limiter_blocked_until(const struct weir *w, const struct asked *q);

@@ -11,28 +11,6 @@
 
 /* ---- files of others ---- */
 
-static int mismatch(struct weir_error *error, const char *what, uint64_t has, uint64_t wanted)
-{
-    return fail(error, WEIR_EMISMATCH, "the file has %s %" PRIu64 ", expected %" PRIu64, what, has,
-                wanted);
-}
-
-/* options.max_debt in words. */
-static const char *debt_text(uint64_t debt, char text[24])
-{
-    (void)snprintf(text, 24, "%" PRIu64, debt);
-    return debt == 0 ? "as much as its quota" : debt == WEIR_NO_DEBT ? "none" : text;
-}
-
-static int compare_debt(uint64_t has, uint64_t want, struct weir_error *error)
-{
-    char a[24];
-    char b[24];
-    return has == want ? 0
-                       : fail(error, WEIR_EMISMATCH, "the file has max_debt %s, expected %s",
-                              debt_text(has, a), debt_text(want, b));
-}
-
 struct field {
     const char *name;
     uint64_t has;
@@ -43,16 +21,11 @@ static int compare(const struct field *fields, size_t n, struct weir_error *erro
 {
     for (size_t i = 0; i < n; i++) {
         if (fields[i].has != fields[i].wanted) {
-            return mismatch(error, fields[i].name, fields[i].has, fields[i].wanted);
+            return fail(error, WEIR_EMISMATCH, "the file has %s %" PRIu64 ", expected %" PRIu64,
+                        fields[i].name, fields[i].has, fields[i].wanted);
         }
     }
     return 0;
-}
-
-/* With WEIR_MORE_KEYS a table that has outgrown what is asked for need not be given up. */
-static bool keys_will_do(uint64_t has, uint64_t want, unsigned flags)
-{
-    return has == want || ((flags & WEIR_MORE_KEYS) != 0 && has > want && has / 8 <= want);
 }
 
 static int compare_fixed(const struct region_fixed *has, const struct region_fixed *want,
@@ -66,55 +39,64 @@ static int compare_fixed(const struct region_fixed *has, const struct region_fix
         return fail(error, WEIR_EMISMATCH, "the file has algorithm %s, expected %s",
                     weir_algorithm_name(has->algorithm), weir_algorithm_name(want->algorithm));
     }
+    uint64_t keys = has->shape.max_keys;
+    uint64_t wanted = want->shape.max_keys;
+    /* A table that has outgrown what is asked for need not be given up. */
+    bool grown = (flags & WEIR_MORE_KEYS) != 0 && keys > wanted && keys / 8 <= wanted;
     const struct field fields[] = {
         {"hash", (uint64_t)has->hash, (uint64_t)want->hash},
         {"align", (uint64_t)has->align, (uint64_t)want->align},
         {"explicit time", has->explicit_time, want->explicit_time},
         {"period_ns", has->period_ns, want->period_ns},
         {"offset_ns", has->offset_ns, want->offset_ns},
+        {"max_keys", grown ? wanted : keys, wanted},
+        {"max_blocks", min_u64(has->shape.max_blocks, want->shape.max_blocks),
+         want->shape.max_blocks},
     };
-    int e = compare(fields, sizeof fields / sizeof fields[0], error);
-    if (e == 0 && !keys_will_do(has->shape.max_keys, want->shape.max_keys, flags)) {
-        e = mismatch(error, "max_keys", has->shape.max_keys, want->shape.max_keys);
-    }
-    if (e == 0 && has->shape.max_blocks < want->shape.max_blocks) {
-        e = mismatch(error, "max_blocks", has->shape.max_blocks, want->shape.max_blocks);
-    }
-    return e;
+    return compare(fields, sizeof fields / sizeof fields[0], error);
+}
+
+/* options.max_debt in words. */
+static const char *debt_text(uint64_t debt, char text[24])
+{
+    (void)snprintf(text, 24, "%" PRIu64, debt);
+    return debt == 0 ? "as much as its quota" : debt == WEIR_NO_DEBT ? "none" : text;
 }
 
 static int compare_spec(const struct limit_spec *has, const struct limit_spec *want,
                         struct weir_error *error)
 {
+    char a[24];
+    char b[24];
     const struct field fields[] = {
         {"count", has->count, want->count},
         {"burst", has->burst, want->burst},
         {"queue", has->queue, want->queue},
     };
     int e = compare(fields, sizeof fields / sizeof fields[0], error);
-    return e != 0 ? e : compare_debt(has->debt_asked, want->debt_asked, error);
+    return e != 0 || has->debt_asked == want->debt_asked
+               ? e
+               : fail(error, WEIR_EMISMATCH, "the file has max_debt %s, expected %s",
+                      debt_text(has->debt_asked, a), debt_text(want->debt_asked, b));
 }
 
 /* ---- time ---- */
-
-static int out_of_time(const struct weir *w, struct weir_error *error)
-{
-    return fail(error, WEIR_ETIME,
-                "the time line that began at %" PRId64 " ns has run out, or the clock is wrong; "
-                "make a new limiter, or set the clock",
-                w->epoch_ns);
-}
 
 /* Can words computed by *p express the caller's time, which is `own_ns` unless it has a clock of its own? */
 static int check_life(const struct weir *w, const struct weir_options *o,
                       const struct algo_params *p, uint64_t own_ns, struct weir_error *error)
 {
     uint64_t now_ns = o->clock != NULL ? o->clock(o->clock_arg) : own_ns;
-    bool explicit_time = (o->flags & WEIR_EXPLICIT_TIME) != 0;
-    return explicit_time || limiter_knows(w, p, now_ns) ? 0 : out_of_time(w, error);
+    if ((o->flags & WEIR_EXPLICIT_TIME) != 0 || limiter_knows(w, p, now_ns)) {
+        return 0;
+    }
+    return fail(error, WEIR_ETIME,
+                "the time line that began at %" PRId64 " ns has run out, or the clock is wrong; "
+                "make a new limiter, or set the clock",
+                w->epoch_ns);
 }
 
-/* ---- files of others, continued ---- */
+/* ---- parameters ---- */
 
 /* Is what the file holds a limit that can be? */
 static bool is_sound(const struct weir *w, struct algo_params *has)
@@ -130,23 +112,9 @@ static bool is_sound(const struct weir *w, struct algo_params *has)
            again.spec.max_debt == has->spec.max_debt;
 }
 
-/* Is the file in itself sound, and the caller's? `has` is what it holds. */
-static int examine_params(const struct weir *w, const struct plan *plan, unsigned flags,
-                          struct algo_params *has, struct weir_error *error)
-{
-    const struct limit_spec *want = &plan->params.spec;
-    if (!is_sound(w, has)) {
-        return fail(error, WEIR_EDAMAGED, "the file's parameters are damaged");
-    }
-    if (has->spec.on_full != want->on_full) {
-        return mismatch(error, "on_full", (uint64_t)has->spec.on_full, (uint64_t)want->on_full);
-    }
-    return (flags & WEIR_CHANGE) != 0 ? 0 : compare_spec(&has->spec, want, error);
-}
-
 /*
- * The parameters that the file will have when it is open: its own, or with WEIR_CHANGE the caller's. *same: they are
- * its own. Changes nothing.
+ * Finds the parameters that the file will have when it is open: its own, or with WEIR_CHANGE the
+ * caller's. *same: they are its own. An error if it is damaged or not the caller's. Changes nothing.
  */
 static int find_params(const struct weir *w, const struct plan *plan, const struct weir_options *o,
                        struct algo_params *next, bool *same, struct weir_error *error)
@@ -154,9 +122,17 @@ static int find_params(const struct weir *w, const struct plan *plan, const stru
     const struct region_fixed *f = &w->head->fixed;
     const struct limit_spec *want = &plan->params.spec;
     struct algo_layout layout = {f->shift, f->capacity, true};
-    int e = examine_params(w, plan, o->flags, next, error);
+    if (!is_sound(w, next)) {
+        return fail(error, WEIR_EDAMAGED, "the file's parameters are damaged");
+    }
+    const struct field on_full = {"on_full", (uint64_t)next->spec.on_full, (uint64_t)want->on_full};
+    int e = compare(&on_full, 1, error);
     *same = e == 0 && compare_spec(&next->spec, want, NULL) == 0;
-    return e != 0 || *same ? e : params_compile(w->ops, want, &layout, next, error);
+    if (e != 0 || *same) {
+        return e;
+    }
+    return (o->flags & WEIR_CHANGE) != 0 ? params_compile(w->ops, want, &layout, next, error)
+                                         : compare_spec(&next->spec, want, error);
 }
 
 /* Under head->change. Publishes last: a failed call has changed nothing. */

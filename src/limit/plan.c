@@ -27,14 +27,10 @@ static int read_options(const struct weir_options *given, struct weir_options *o
         return fail(error, WEIR_EINVAL, "the options are NULL");
     }
     size_t least = offsetof(struct weir_options, period_ns) + sizeof given->period_ns;
-    if (given->size < least) {
+    if (given->size < least || given->size > OPTIONS_SIZE_MOST) {
         return fail(error, WEIR_EINVAL,
                     "options.size is %zu, expected sizeof(struct weir_options): start with "
                     "WEIR_OPTIONS_INIT",
-                    given->size);
-    }
-    if (given->size > OPTIONS_SIZE_MOST) {
-        return fail(error, WEIR_EINVAL, "options.size is %zu, expected sizeof(struct weir_options)",
                     given->size);
     }
     const unsigned char *bytes = (const unsigned char *)given;
@@ -51,15 +47,13 @@ static int read_options(const struct weir_options *given, struct weir_options *o
     return 0;
 }
 
-struct range {
-    const char *name;
-    int value;
-    int last;
-};
-
 static int check_enums(const struct weir_options *o, struct weir_error *error)
 {
-    const struct range ranges[] = {
+    const struct {
+        const char *name;
+        int value;
+        int last;
+    } ranges[] = {
         {"memory", o->memory, WEIR_FILE},
         {"on_full", o->on_full, WEIR_ALLOW_NEW},
         {"hash", o->hash, WEIR_XXH3},
@@ -82,73 +76,72 @@ static int check_enums(const struct weir_options *o, struct weir_error *error)
     return 0;
 }
 
-static int check_place(const struct weir_options *o, struct weir_error *error)
+/* What cannot be said together. */
+static int check_sense(const struct weir_options *o, struct weir_error *error)
 {
     bool file = o->memory == WEIR_FILE;
-    if (file != (o->path != NULL)) {
-        return fail(error, WEIR_EINVAL,
-                    file ? "memory is WEIR_FILE but path is NULL"
-                         : "path is set but memory is not WEIR_FILE");
-    }
-    if (file && o->path[0] == '\0') {
-        return fail(error, WEIR_EINVAL, "path is empty");
-    }
-    if (!file && (o->flags & FILE_FLAGS) != 0) {
-        return fail(error, WEIR_EINVAL,
-                    "WEIR_CHANGE, WEIR_MUST_EXIST, WEIR_RECOVER and WEIR_MORE_KEYS need memory "
-                    "WEIR_FILE");
-    }
-    if (file && (o->flags & (WEIR_PREFAULT | WEIR_HUGE_PAGES)) != 0) {
-        return fail(error, WEIR_EINVAL,
-                    "WEIR_PREFAULT and WEIR_HUGE_PAGES are for private and shared memory");
-    }
-    if ((o->flags & WEIR_EXPLICIT_TIME) != 0 && o->clock != NULL) {
-        return fail(error, WEIR_EINVAL, "WEIR_EXPLICIT_TIME and a clock exclude each other");
+    bool fixed = o->algorithm == WEIR_FIXED_WINDOW;
+    bool windows = fixed || o->algorithm == WEIR_SLIDING_WINDOW;
+    const struct {
+        bool broken;
+        const char *text;
+    } rules[] = {
+        {file && o->path == NULL, "memory is WEIR_FILE but path is NULL"},
+        {!file && o->path != NULL, "path is set but memory is not WEIR_FILE"},
+        {o->path != NULL && o->path[0] == '\0', "path is empty"},
+        {!file && (o->flags & FILE_FLAGS) != 0,
+         "WEIR_CHANGE, WEIR_MUST_EXIST, WEIR_RECOVER and WEIR_MORE_KEYS need memory WEIR_FILE"},
+        {file && (o->flags & (WEIR_PREFAULT | WEIR_HUGE_PAGES)) != 0,
+         "WEIR_PREFAULT and WEIR_HUGE_PAGES are for private and shared memory"},
+        {(o->flags & WEIR_EXPLICIT_TIME) != 0 && o->clock != NULL,
+         "WEIR_EXPLICIT_TIME and a clock exclude each other"},
+        {o->burst != 0 && o->algorithm != WEIR_TOKEN_BUCKET, "burst is for token_bucket only"},
+        {o->queue != 0 && o->algorithm != WEIR_LEAKY_BUCKET, "queue is for leaky_bucket only"},
+        {o->align != WEIR_ALIGN_CLOCK && !fixed, "align is for fixed_window only"},
+        {o->offset_ns != 0 && !windows, "offset_ns is for the window algorithms only"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        if (rules[i].broken) {
+            return fail(error, WEIR_EINVAL, "%s", rules[i].text);
+        }
     }
     return 0;
 }
 
 static int check_numbers(const struct weir_options *o, struct weir_error *error)
 {
-    if (o->count == 0) {
-        return fail(error, WEIR_ERATE, "count is 0, expected at least 1");
-    }
-    if (o->period_ns < PERIOD_LEAST || o->period_ns > ALGO_LIFE_NS) {
-        return fail(error, WEIR_ERATE,
-                    "period_ns is %" PRIu64 ", expected %" PRIu64 " (1 us) to %" PRIu64
-                    " (100 years)",
-                    o->period_ns, PERIOD_LEAST, ALGO_LIFE_NS);
-    }
-    if (o->burst != 0 && o->algorithm != WEIR_TOKEN_BUCKET) {
-        return fail(error, WEIR_EINVAL, "burst is for token_bucket only");
-    }
-    if (o->queue != 0 && o->algorithm != WEIR_LEAKY_BUCKET) {
-        return fail(error, WEIR_EINVAL, "queue is for leaky_bucket only");
-    }
-    bool fixed = o->algorithm == WEIR_FIXED_WINDOW;
-    if (!fixed && o->align != WEIR_ALIGN_CLOCK) {
-        return fail(error, WEIR_EINVAL, "align is for fixed_window only");
-    }
-    if (o->offset_ns != 0 && !fixed && o->algorithm != WEIR_SLIDING_WINDOW) {
-        return fail(error, WEIR_EINVAL, "offset_ns is for the window algorithms only");
-    }
-    if (o->offset_ns >= o->period_ns) {
-        return fail(error, WEIR_EINVAL, "offset_ns is %" PRIu64 ", expected less than the period",
-                    o->offset_ns);
-    }
-    if (o->max_keys > MAX_KEYS_MOST) {
-        return fail(error, WEIR_EINVAL, "max_keys is %" PRIu64 ", expected at most %" PRIu64,
-                    o->max_keys, MAX_KEYS_MOST);
-    }
-    if (o->max_blocks > MAX_KEYS_MOST) {
-        return fail(error, WEIR_EINVAL, "max_blocks is %" PRIu64 ", expected at most %" PRIu64,
-                    o->max_blocks, MAX_KEYS_MOST);
+    const struct {
+        const char *name;
+        uint64_t value;
+        bool fine;
+        int code;
+        const char *expected;
+    } rules[] = {
+        {"count", o->count, o->count != 0, WEIR_ERATE, "at least 1"},
+        {"period_ns", o->period_ns, o->period_ns >= PERIOD_LEAST && o->period_ns <= ALGO_LIFE_NS,
+         WEIR_ERATE, "1000 (1 us) to 3155760000000000000 (100 years)"},
+        {"offset_ns", o->offset_ns, o->offset_ns < o->period_ns, WEIR_EINVAL,
+         "less than the period"},
+        {"max_keys", o->max_keys, o->max_keys <= MAX_KEYS_MOST, WEIR_EINVAL,
+         "at most 1099511627776"},
+        {"max_blocks", o->max_blocks, o->max_blocks <= MAX_KEYS_MOST, WEIR_EINVAL,
+         "at most 1099511627776"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        if (!rules[i].fine) {
+            return fail(error, rules[i].code, "%s is %" PRIu64 ", expected %s", rules[i].name,
+                        rules[i].value, rules[i].expected);
+        }
     }
     return 0;
 }
 
-static uint64_t default_debt(const struct limit_spec *spec)
+/* In units; what the caller asked for, or as much as the quota. */
+static uint64_t first_debt(const struct limit_spec *spec)
 {
+    if (spec->debt_asked != 0) {
+        return spec->debt_asked == WEIR_NO_DEBT ? 0 : spec->debt_asked;
+    }
     switch (spec->algorithm) {
     case WEIR_TOKEN_BUCKET:
         return spec->burst;
@@ -159,14 +152,6 @@ static uint64_t default_debt(const struct limit_spec *spec)
     default:
         return spec->count;
     }
-}
-
-static uint64_t first_debt(const struct limit_spec *spec)
-{
-    if (spec->debt_asked == 0) {
-        return default_debt(spec);
-    }
-    return spec->debt_asked == WEIR_NO_DEBT ? 0 : spec->debt_asked;
 }
 
 int params_compile(const struct algo_ops *ops, const struct limit_spec *spec,
@@ -241,7 +226,7 @@ static int plan_from(const struct weir_options *o, struct plan *plan, struct wei
                     o->algorithm);
     }
     int e = check_enums(o, error);
-    e = e != 0 ? e : check_place(o, error);
+    e = e != 0 ? e : check_sense(o, error);
     e = e != 0 ? e : check_numbers(o, error);
     e = e != 0 ? e : compile_plan(o, plan, error);
     if (e != 0) {

@@ -20,8 +20,9 @@ int weir_reserve_at(struct weir *w, const void *key, size_t key_len, uint64_t es
                     struct weir_answer *answer)
 {
     struct params_place place;
-    struct asked q = {.mode = WEIR_CHECK, .ask = {.cost = estimate, .wait = 0}};
     struct algo_charge charge = {0};
+    struct asked q = {
+        .mode = WEIR_CHECK, .ask.cost = estimate, .answer = answer, .charge = &charge};
     struct handle h = {0};
     if (w == NULL || reservation == NULL || answer == NULL || ttl_ns == 0) {
         return WEIR_EINVAL;
@@ -34,7 +35,7 @@ int weir_reserve_at(struct weir *w, const void *key, size_t key_len, uint64_t es
     if (e != 0) {
         return e;
     }
-    limiter_decide(w, &q, answer, &charge);
+    limiter_decide(w, &q);
     limiter_count(w, answer);
     if (answer->verdict == WEIR_ALLOW) {
         h.generation = w->generation;
@@ -72,10 +73,8 @@ static int settle(struct weir *w, const struct handle *h, uint64_t actual, uint6
         q.ask.cost = actual - h->amount;
         e = limiter_charge(w, &q, &extra);
     }
-    if (e == 0 && answer != NULL) {
-        q.ask.cost = 1;
-        limiter_peek(w, &q, answer);
-        answer->granted = extra;
+    if (e == 0) {
+        limiter_report(w, &q, extra, answer);
     }
     return e;
 }

@@ -32,6 +32,8 @@ static int read_parts(const struct weir_part *parts, size_t n, uint64_t now_ns, 
             return WEIR_EINVAL;
         }
         p[i].q.params = params_now(p[i].w, &p[i].place);
+        p[i].q.answer = &p[i].answer;
+        p[i].q.charge = &p[i].charge;
         int e = ask_check(p[i].w, p[i].q.params, ask, now_ns);
         if (e != 0) {
             return e;
@@ -128,7 +130,7 @@ static void charge(struct part *p, size_t n, struct weir_answer *answer)
     order(p, n, sorted);
     for (size_t i = 0; i < n; i++) {
         struct part *q = &p[sorted[i]];
-        limiter_decide(q->w, &q->q, &q->answer, &q->charge);
+        limiter_decide(q->w, &q->q);
         if (q->answer.verdict != WEIR_ALLOW) {
             give_back(p, sorted, i);
             if ((q->answer.flags & (WEIR_FLAG_FULL | WEIR_FLAG_BLOCKED)) == 0) {

@@ -63,13 +63,23 @@ static inline __attribute__((always_inline)) bool shortcut_take(const struct sho
     }
 }
 
-/* The same for any question, if it is one that the short cut is made for. */
-static inline bool shortcut_serves(const struct weir *w, const struct asked *q, struct pair *slot,
-                                   struct weir_answer *answer)
+/* True if the question is one that the short cut is made for, and took it. */
+static inline bool shortcut_serves(const struct weir *w, const struct asked *q, struct pair *slot)
 {
-    struct shortcut s = {w, q->params, slot, q->key.tag, q->ask, answer};
+    struct shortcut s = {w, q->params, slot, q->key.tag, q->ask, q->answer};
     return slot != NULL && w->table.record_bytes == 0 && q->mode == WEIR_CHECK &&
            q->ask.wait == 0 && !table_has_blocks(&w->table, q->now) && shortcut_take(&s);
+}
+
+/* Decides, beginning with a slot in which the key was seen (or NULL), and counts. */
+static inline void shortcut_or_decide(struct weir *w, const struct asked *q, struct pair *slot)
+{
+    if (!shortcut_serves(w, q, slot)) {
+        limiter_decide_at(w, q, slot);
+    }
+    if (q->mode != WEIR_PEEK) {
+        limiter_count(w, q->answer);
+    }
 }
 
 /*

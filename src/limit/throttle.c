@@ -35,7 +35,7 @@ int weir_throttle_at(struct weir *w, uint64_t interval_ns, uint64_t burst,
 {
     struct params_place place;
     struct algo_params p;
-    struct asked q;
+    struct asked q = {.params = &p, .answer = answer};
     if (w == NULL || ask == NULL || answer == NULL) {
         return WEIR_EINVAL;
     }
@@ -43,22 +43,12 @@ int weir_throttle_at(struct weir *w, uint64_t interval_ns, uint64_t burst,
         return WEIR_ENOTSUP;
     }
     int e = throttle_params(params_now(w, &place), interval_ns, burst, &p);
+    e = e != 0 ? e : ask_check(w, &p, ask, now_ns);
     if (e == 0) {
-        e = ask_check(w, &p, ask, now_ns);
+        asked_from(w, ask, now_ns, &q);
+        shortcut_or_decide(w, &q, table_find(&w->table, q.key));
     }
-    if (e != 0) {
-        return e;
-    }
-    q.params = &p;
-    asked_from(w, ask, now_ns, &q);
-    struct pair *slot = table_find(&w->table, q.key);
-    if (!shortcut_serves(w, &q, slot, answer)) {
-        limiter_decide_at(w, &q, slot, answer, NULL);
-    }
-    if (q.mode != WEIR_PEEK) {
-        limiter_count(w, answer);
-    }
-    return 0;
+    return e;
 }
 
 int weir_throttle(struct weir *w, uint64_t interval_ns, uint64_t burst,

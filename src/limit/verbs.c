@@ -67,6 +67,15 @@ int limiter_charge(struct weir *w, const struct asked *q, uint64_t *charged)
     }
 }
 
+void limiter_report(struct weir *w, struct asked *q, uint64_t granted, struct weir_answer *answer)
+{
+    if (answer != NULL) {
+        q->ask.cost = 1;
+        limiter_peek(w, q, answer);
+        answer->granted = granted;
+    }
+}
+
 /* ---- public ---- */
 
 static int init(const struct weir *w, const void *key, size_t len, uint64_t units, uint64_t now_ns,
@@ -85,15 +94,6 @@ static int init(const struct weir *w, const void *key, size_t len, uint64_t unit
     return asked_key(w, key, len, now_ns, q);
 }
 
-static void peek_one(struct weir *w, struct asked *q, uint64_t granted, struct weir_answer *answer)
-{
-    if (answer != NULL) {
-        q->ask.cost = 1;
-        limiter_peek(w, q, answer);
-        answer->granted = granted;
-    }
-}
-
 int weir_refund_at(struct weir *w, const void *key, size_t key_len, uint64_t units,
                    uint64_t charged_ns, uint64_t now_ns, struct weir_answer *answer)
 {
@@ -109,7 +109,7 @@ int weir_refund_at(struct weir *w, const void *key, size_t key_len, uint64_t uni
     struct algo_charge charge = {key_time(w, q.key.tag, limiter_line(w, charged_ns)),
                                  q.params->step, 0};
     limiter_refund(w, &q, &charge);
-    peek_one(w, &q, 0, answer);
+    limiter_report(w, &q, 0, answer);
     return 0;
 }
 
@@ -130,7 +130,7 @@ int weir_penalize_at(struct weir *w, const void *key, size_t key_len, uint64_t u
     int e = init(w, key, key_len, units, now_ns, &place, &q);
     e = e != 0 ? e : limiter_charge(w, &q, &charged);
     if (e == 0) {
-        peek_one(w, &q, charged, answer);
+        limiter_report(w, &q, charged, answer);
     }
     return e;
 }
