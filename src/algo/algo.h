@@ -1,17 +1,15 @@
 /*
- * The algorithms behind one table of operations. Each is one file of pure
- * functions: state in, time in, decision out; no clock, no lock, no memory of
- * their own. A new algorithm is a new file and a row in algo.c.
+ * The algorithms behind one table of operations. Each is one file of pure functions: state in, time
+ * in, decision out; no clock, no lock, no memory of their own. A new algorithm is a new file and a
+ * row in algo.c.
  *
- * STATE is one 64-bit word, and for sliding_log a record beside it. A word of 0
- * is a fresh key. TIME is nanoseconds on the limiter's line, which begins at its
- * epoch; words are relative to it.
+ * STATE is one 64-bit word, and for sliding_log a record beside it. A word of 0 is a fresh key.
+ * TIME is nanoseconds on the limiter's line, which begins at its epoch; words are relative to it.
  *
- * A state may be ahead of the caller's time. Within ALGO_SLACK_NS that is
- * another thread's or process's clock: the state stands, and the caller decides
- * as if its own time were that later one. Further ahead, a clock has been set
- * back: the state is pulled down to the most that it could legitimately be now
- * (`pulled`), so that no key is locked out for longer than the time to full.
+ * A state may be ahead of the caller's time. Within ALGO_SLACK_NS that is another thread's or
+ * process's clock: the state stands, and the caller decides as if its own time were that later one.
+ * Further ahead, a clock has been set back: the state is pulled down to the most that it could
+ * legitimately be now (`pulled`), so that no key is locked out for longer than the time to full.
  */
 #ifndef WEIR_ALGO_ALGO_H
 #define WEIR_ALGO_ALGO_H
@@ -43,10 +41,9 @@ struct limit_spec {
 };
 
 /*
- * What the algorithms compute with: made from a spec once, immutable, without
- * pointers, so that it can live in a shared header. A live change makes a new
- * one; `shift`, `count_bits` and `capacity` then stay as they are, or words
- * would be misread.
+ * What the algorithms compute with: made from a spec once, immutable, without pointers, so that it
+ * can live in a shared header. A live change makes a new one; `shift`, `count_bits` and `capacity`
+ * then stay as they are, or words would be misread.
  */
 struct algo_params {
     struct limit_spec spec;
@@ -84,9 +81,9 @@ struct algo_charge {
     uint64_t
         step; /* buckets: the time of one unit when it was charged; it may have changed since */
     /*
-     * buckets: the word right after the charge, for a refund that must never
-     * admit more than if the charge had not been: it returns no unit that has
-     * refilled since. 0: units return in full, as far as the bucket is not full.
+     * buckets: the word right after the charge, for a refund that must never admit more than if the
+     * charge had not been: it returns no unit that has refilled since. 0: units return in full, as
+     * far as the bucket is not full.
      */
     uint64_t word;
 };
@@ -104,8 +101,8 @@ struct algo_ops {
     bool waits; /* can charge the future: ask.wait may be used */
 
     /*
-     * Checks every number of the spec and fills *params. 0, WEIR_ERATE or
-     * WEIR_EQUOTA with a text; then *params is undefined.
+     * Checks every number of the spec and fills *params. 0, WEIR_ERATE or WEIR_EQUOTA with a text;
+     * then *params is undefined.
      */
     int (*compile)(const struct limit_spec *spec, const struct algo_layout *layout,
                    struct algo_params *params, struct weir_error *error);
@@ -122,9 +119,9 @@ struct algo_ops {
                  const struct algo_ask *ask);
 
     /*
-     * Fills remaining, reset_after_ns, delay_ns and (for answer->verdict DENY) retry_after_ns,
-     * from a word that is as of ask->now, after what was granted has been taken. Apart from
-     * fits() so that it can run after the word has been published.
+     * Fills remaining, reset_after_ns, delay_ns and (for answer->verdict DENY) retry_after_ns, from
+     * a word that is as of ask->now, after what was granted has been taken. Apart from fits() so
+     * that it can run after the word has been published.
      */
     void (*describe)(const struct algo_params *p, uint64_t word, const uint64_t *record,
                      const struct algo_ask *ask, struct weir_answer *answer);
@@ -134,8 +131,8 @@ struct algo_ops {
                      uint64_t now);
 
     /*
-     * Returns the word after giving back ask->cost units of *charge. May rewrite
-     * the record. docs/ALGORITHMS.md says how much a refund can add.
+     * Returns the word after giving back ask->cost units of *charge. May rewrite the record.
+     * docs/ALGORITHMS.md says how much a refund can add.
      */
     uint64_t (*refund)(const struct algo_params *p, uint64_t word, uint64_t *record,
                        const struct algo_ask *ask, const struct algo_charge *charge);
@@ -145,18 +142,17 @@ struct algo_ops {
                  struct debt *debt);
 
     /*
-     * Returns the time that names the charge just made to a refund. Windows and
-     * the log: the time under which it was counted, `now` or later if the state
-     * (`word`, after the charge) was ahead. leaky_bucket: the end of its place.
+     * Returns the time that names the charge just made to a refund. Windows and the log: the time
+     * under which it was counted, `now` or later if the state (`word`, after the charge) was ahead.
+     * leaky_bucket: the end of its place.
      */
     uint64_t (*stamp)(const struct algo_params *p, uint64_t word, const uint64_t *record,
                       uint64_t now);
 
     /*
-     * sliding_log only, else NULL: notes `units` admitted at `now` in places of
-     * the record that the state `word` does not use. Takes effect when the word
-     * with that many units more is stored; until then a reader of `word` sees no
-     * difference.
+     * sliding_log only, else NULL: notes `units` admitted at `now` in places of the record that the
+     * state `word` does not use. Takes effect when the word with that many units more is stored;
+     * until then a reader of `word` sees no difference.
      */
     void (*note)(const struct algo_params *p, uint64_t word, uint64_t *record, uint64_t now,
                  uint64_t units);

@@ -5,8 +5,8 @@
 #include "base/error.h"
 
 /*
- * A quarter of the word for the lead over now leaves three quarters for time
- * itself; the slack above the reach is below 2^38.
+ * A quarter of the word for the lead over now leaves three quarters for time itself; the slack
+ * above the reach is below 2^38.
  */
 #define LEAD_MAX (UINT64_MAX / 4)
 
@@ -79,11 +79,10 @@ uint64_t bucket_room(const struct algo_params *p, uint64_t word, const uint64_t 
 }
 
 /*
- * Moves the TAT back, at most to `now`. If the bucket was full for a while since
- * the charge, part of the charge has refilled, and is returned a second time; the
- * word does not tell a bucket that was full from one that was busy. A refund that
- * must add nothing leaves all that was taken since the charge ahead of `now`:
- * what it returns has not refilled in either case.
+ * Moves the TAT back, at most to `now`. If the bucket was full for a while since the charge, part
+ * of the charge has refilled, and is returned a second time; the word does not tell a bucket that
+ * was full from one that was busy. A refund that must add nothing leaves all that was taken since
+ * the charge ahead of `now`: what it returns has not refilled in either case.
  */
 uint64_t bucket_refund(const struct algo_params *p, uint64_t word, uint64_t *record,
                        const struct algo_ask *ask, const struct algo_charge *charge)

@@ -1,14 +1,13 @@
 /*
  * What token_bucket and leaky_bucket share: the generic cell rate algorithm.
  *
- * The word is a theoretical arrival time (TAT): when the bucket will be full
- * again if nothing more is taken. A unit moves it forward by `step`; the call
- * fits if the TAT then leads the time by no more than `span`. Nothing refills
- * anything: time passing is the refill, to the last fraction.
+ * The word is a theoretical arrival time (TAT): when the bucket will be full again if nothing more
+ * is taken. A unit moves it forward by `step`; the call fits if the TAT then leads the time by no
+ * more than `span`. Nothing refills anything: time passing is the refill, to the last fraction.
  *
- * The unit of the word is 2^-shift ns. Whole nanoseconds would lose 1 % of
- * 9,999,999 per second by rounding the step up; the shift is chosen so that a
- * step has at least BUCKET_STEP_MIN units, and the loss is at most one in that.
+ * The unit of the word is 2^-shift ns. Whole nanoseconds would lose 1 % of 9,999,999 per second by
+ * rounding the step up; the shift is chosen so that a step has at least BUCKET_STEP_MIN units, and
+ * the loss is at most one in that.
  */
 #ifndef WEIR_ALGO_BUCKET_H
 #define WEIR_ALGO_BUCKET_H

@@ -1,7 +1,7 @@
 /*
- * fixed_window: at most `count` in each aligned period, and exactly that if
- * more is offered. Simple, and famous for its edge: twice the count can pass in
- * a moment across a boundary. Word: index, count.
+ * fixed_window: at most `count` in each aligned period, and exactly that if more is offered.
+ * Simple, and famous for its edge: twice the count can pass in a moment across a boundary. Word:
+ * index, count.
  */
 #ifndef WEIR_ALGO_FIXED_WINDOW_H
 #define WEIR_ALGO_FIXED_WINDOW_H

@@ -1,8 +1,8 @@
 /*
- * leaky_bucket: a queue served at count per period. An allowed call carries the
- * delay after which it is its turn; release times are at least one step apart.
- * `queue` calls can wait after the one that is being served, so the quota is
- * queue + 1. With max_wait the caller's patience replaces the queue's length.
+ * leaky_bucket: a queue served at count per period. An allowed call carries the delay after which
+ * it is its turn; release times are at least one step apart. `queue` calls can wait after the one
+ * that is being served, so the quota is queue + 1. With max_wait the caller's patience replaces the
+ * queue's length.
  */
 #ifndef WEIR_ALGO_LEAKY_BUCKET_H
 #define WEIR_ALGO_LEAKY_BUCKET_H
@@ -10,8 +10,8 @@
 #include "algo/bucket.h"
 
 /*
- * Returns the latest TAT before the call with which it is still allowed: the queue has
- * room for it, or with a wait, its turn comes soon enough and the debt bears it.
+ * Returns the latest TAT before the call with which it is still allowed: the queue has room for it,
+ * or with a wait, its turn comes soon enough and the debt bears it.
  */
 static inline uint64_t leaky_bucket_latest(const struct algo_params *p, const struct algo_ask *ask)
 {

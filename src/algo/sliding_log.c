@@ -1,17 +1,15 @@
 /*
- * sliding_log: remembers when each of the last `count` units was admitted, and
- * so admits at most `count` in any interval of a period's length, exactly.
+ * sliding_log: remembers when each of the last `count` units was admitted, and so admits at most
+ * `count` in any interval of a period's length, exactly.
  *
- * The word is the number of units ever admitted. Unit u is noted in place
- * u mod capacity of the record, as time << 1 | parity of the lap u / capacity.
- * The capacity is one more than the count: notes are written to places that no
- * reader of the present word looks at, and the new word makes them true, so a
- * kill in between changes nothing. A place whose parity is not that of its unit's
+ * The word is the number of units ever admitted. Unit u is noted in place u mod capacity of the
+ * record, as time << 1 | parity of the lap u / capacity. The capacity is one more than the count:
+ * notes are written to places that no reader of the present word looks at, and the new word makes
+ * them true, so a kill in between changes nothing. A place whose parity is not that of its unit's
  * lap is empty: it was written and never committed, or given back.
  *
- * Times in the log never decrease: a call with an older time is noted under the
- * newest one. Live units are therefore the newest ones, and a binary search
- * counts them.
+ * Times in the log never decrease: a call with an older time is noted under the newest one. Live
+ * units are therefore the newest ones, and a binary search counts them.
  */
 #include <inttypes.h>
 
@@ -180,9 +178,9 @@ static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *rec
         return word - units;
     }
     /*
-     * The oldest live ones go, by taking the time of the dead unit behind them:
-     * what remains is newer than the truth, for slower clocks too, so nothing is
-     * admitted too early. Each store leaves the times in order.
+     * The oldest live ones go, by taking the time of the dead unit behind them: what remains is
+     * newer than the truth, for slower clocks too, so nothing is admitted too early. Each store
+     * leaves the times in order.
      */
     uint64_t time = 0;
     bool behind = alive + 1 < p->capacity && admitted(p, word, record, alive + 1, &time);

@@ -8,9 +8,8 @@ static int compile(const struct limit_spec *spec, const struct algo_layout *layo
 }
 
 /*
- * The first moment of a window at which `counted`, what the window before it
- * held, leaves room for `spare` units: the smallest e with
- * counted * (W - e) <= spare * W. It is W itself if spare is 0.
+ * The first moment of a window at which `counted`, what the window before it held, leaves room for
+ * `spare` units: the smallest e with counted * (W - e) <= spare * W. It is W itself if spare is 0.
  */
 static uint64_t room_at(const struct algo_params *p, uint64_t counted, uint64_t spare)
 {

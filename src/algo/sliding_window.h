@@ -1,13 +1,13 @@
 /*
- * sliding_window: two aligned counters; the previous window counts by the share
- * of it that still lies within a period of now. With q = count, W = period and
- * e = time since the current window began, a call of n fits if
+ * sliding_window: two aligned counters; the previous window counts by the share of it that still
+ * lies within a period of now. With q = count, W = period and e = time since the current window
+ * began, a call of n fits if
  *
  *     (current + n) * W + previous * (W - e)  <=  q * W
  *
- * in integers. Divided by W, that is current + n + ceil(previous * (W - e) / W) <= q.
- * In any interval of a period's length it admits at most 2q - 1, and if more is
- * offered at least (q-1)/q of the rate. Word: index, current, previous.
+ * in integers. Divided by W, that is current + n + ceil(previous * (W - e) / W) <= q. In any
+ * interval of a period's length it admits at most 2q - 1, and if more is offered at least (q-1)/q
+ * of the rate. Word: index, current, previous.
  */
 #ifndef WEIR_ALGO_SLIDING_WINDOW_H
 #define WEIR_ALGO_SLIDING_WINDOW_H
@@ -63,8 +63,8 @@ static inline uint64_t sliding_window_as_of(const struct algo_params *p, uint64_
 }
 
 /*
- * Returns the previous window's units, each times how much of that window still
- * counts: W - e. A state ahead of `now` is at e = 0.
+ * Returns the previous window's units, each times how much of that window still counts: W - e. A
+ * state ahead of `now` is at e = 0.
  */
 static inline u128 sliding_window_fading(const struct algo_params *p, struct sliding_window w,
                                          uint64_t now)
@@ -74,9 +74,8 @@ static inline u128 sliding_window_fading(const struct algo_params *p, struct sli
 }
 
 /*
- * Returns how many whole units of the previous window no longer count. The others do,
- * and so does a part of a unit: previous - floor(previous * e / W) is
- * ceil(previous * (W - e) / W).
+ * Returns how many whole units of the previous window no longer count. The others do, and so does a
+ * part of a unit: previous - floor(previous * e / W) is ceil(previous * (W - e) / W).
  */
 static inline uint64_t sliding_window_faded(const struct algo_params *p, struct sliding_window w,
                                             uint64_t now)

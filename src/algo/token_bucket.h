@@ -1,10 +1,9 @@
 /*
- * token_bucket: `burst` tokens, refilled continuously at count per period. In
- * any interval t it admits at most burst + rate*t, and if more is offered at
- * least 99.99 % of the rate.
+ * token_bucket: `burst` tokens, refilled continuously at count per period. In any interval t it
+ * admits at most burst + rate*t, and if more is offered at least 99.99 % of the rate.
  *
- * In a header, as are the other algorithms without a record: a decision on a known
- * key inlines them (inline.h) instead of calling through the table of operations.
+ * In a header, as are the other algorithms without a record: a decision on a known key inlines them
+ * (inline.h) instead of calling through the table of operations.
  */
 #ifndef WEIR_ALGO_TOKEN_BUCKET_H
 #define WEIR_ALGO_TOKEN_BUCKET_H

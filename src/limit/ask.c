@@ -1,5 +1,7 @@
-/* The public questions and their validation. They begin with the short cut (shortcut.h) and go the whole way (decide.c)
-   where that does not serve. */
+/*
+ * The public questions and their validation. They begin with the short cut (shortcut.h) and go the
+ * whole way (decide.c) where that does not serve.
+ */
 #include "limit/limiter.h"
 #include "limit/shortcut.h"
 

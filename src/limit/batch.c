@@ -1,7 +1,7 @@
 /*
- * Many questions at once. Memory is what a decision waits for; here the lines of
- * up to GROUP questions are on their way at the same time. Second lines are
- * fetched only for keys that are not in their first.
+ * Many questions at once. Memory is what a decision waits for; here the lines of up to GROUP
+ * questions are on their way at the same time. Second lines are fetched only for keys that are not
+ * in their first.
  */
 #include "limit/limiter.h"
 #include "limit/shortcut.h"

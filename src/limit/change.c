@@ -12,8 +12,8 @@ _Static_assert(sizeof(struct limit_spec) % sizeof(uint64_t) == 0, "a spec is who
 /* ---- versions ---- */
 
 /*
- * Word by word, because a reader may be copying the place that this version
- * takes over; it will notice by the version and copy again.
+ * Word by word, because a reader may be copying the place that this version takes over; it will
+ * notice by the version and copy again.
  */
 void spec_publish(struct region_header *head, const struct limit_spec *spec)
 {

@@ -1,8 +1,7 @@
 /*
- * The decision, the whole way: any algorithm, any mode, keys that are known, new,
- * blocked or on the move. A known key of a narrow table is decided without a
- * lock; everything else under the key's stripe. shortcut.h has the way that
- * most calls take.
+ * The decision, the whole way: any algorithm, any mode, keys that are known, new, blocked or on the
+ * move. A known key of a narrow table is decided without a lock; everything else under the key's
+ * stripe. shortcut.h has the way that most calls take.
  */
 #include "limit/limiter.h"
 
@@ -97,16 +96,15 @@ void limiter_pull(struct weir *w, const struct asked *q, struct pair *slot, stru
 }
 
 /*
- * Decides on a slot that held the key and `word` a moment ago. False: it has
- * changed, look again. Narrow: with or without the stripe (G1). Wide: under it.
+ * Decides on a slot that held the key and `word` a moment ago. False: it has changed, look again.
+ * Narrow: with or without the stripe (G1). Wide: under it.
  *
- * A state from a far future is pulled down by a swap of its own, whatever the
- * verdict: a retry that was computed from the pulled state comes true only if
- * that state stays. It also keeps a log from noting units in places that the
- * forgotten ones still use.
+ * A state from a far future is pulled down by a swap of its own, whatever the verdict: a retry that
+ * was computed from the pulled state comes true only if that state stays. It also keeps a log from
+ * noting units in places that the forgotten ones still use.
  *
- * The word was read by itself, which is quicker than reading the pair. The swap of
- * the pair checks a call that takes; a call that does not take compares the pair.
+ * The word was read by itself, which is quicker than reading the pair. The swap of the pair checks
+ * a call that takes; a call that does not take compares the pair.
  */
 static bool decide_slot(struct weir *w, const struct asked *q, struct pair *slot, uint64_t word)
 {
@@ -131,9 +129,9 @@ static bool decide_slot(struct weir *w, const struct asked *q, struct pair *slot
 }
 
 /*
- * Decides for a key that is not in the table, under its stripe. A narrow key
- * enters it already charged, by one swap; a wide one enters fresh and is then
- * decided on like any other. False: begin again.
+ * Decides for a key that is not in the table, under its stripe. A narrow key enters it already
+ * charged, by one swap; a wide one enters fresh and is then decided on like any other. False: begin
+ * again.
  */
 static bool decide_absent(struct weir *w, const struct asked *q, struct patience *patience)
 {
@@ -167,8 +165,8 @@ static uint64_t affordable(const struct weir *w, const struct asked *q, uint64_t
 }
 
 /*
- * Decides under the stripe. False: begin again. Of UP_TO, `granted` is what the
- * caller may use, also where a full table lets the key through without a charge.
+ * Decides under the stripe. False: begin again. Of UP_TO, `granted` is what the caller may use,
+ * also where a full table lets the key through without a charge.
  */
 static bool decide_once(struct weir *w, const struct asked *asked, struct patience *patience)
 {

@@ -1,6 +1,4 @@
-/*
- * A limiter: algorithm + table + clock, as one process holds it.
- */
+/* A limiter: algorithm + table + clock, as one process holds it. */
 #ifndef WEIR_LIMIT_LIMITER_H
 #define WEIR_LIMIT_LIMITER_H
 
@@ -22,10 +20,9 @@ struct counts {
 };
 
 /*
- * What one thread has for itself in each limiter: its counts, and its copy of
- * the parameters, which it renews when the header's version has moved on. A
- * decision thus computes with one version from beginning to end, whatever
- * changes meanwhile, and reads no line that another thread writes.
+ * What one thread has for itself in each limiter: its counts, and its copy of the parameters, which
+ * it renews when the header's version has moved on. A decision thus computes with one version from
+ * beginning to end, whatever changes meanwhile, and reads no line that another thread writes.
  */
 struct per_thread {
     uint64_t version; /* of params; 0: none yet */
@@ -75,8 +72,8 @@ struct params_place {
 const struct algo_params *params_renew(const struct weir *w, struct params_place *place);
 
 /*
- * The parameters in force. Call once, at the beginning of a public call: the
- * copy that an earlier call returned is overwritten. *place must live as long.
+ * The parameters in force. Call once, at the beginning of a public call: the copy that an earlier
+ * call returned is overwritten. *place must live as long.
  */
 static inline const struct algo_params *params_now(const struct weir *w, struct params_place *place)
 {
@@ -95,9 +92,8 @@ uint64_t params_read(const struct weir *w, struct algo_params *params, int *e);
 void spec_publish(struct region_header *head, const struct limit_spec *spec);
 
 /*
- * Compiles a spec whose max_debt is yet to be found from debt_asked. A default
- * debt never makes a limit impossible that fits without one; the caller's own
- * is taken at its word.
+ * Compiles a spec whose max_debt is yet to be found from debt_asked. A default debt never makes a
+ * limit impossible that fits without one; the caller's own is taken at its word.
  */
 int params_compile(const struct algo_ops *ops, const struct limit_spec *spec,
                    const struct algo_layout *layout, struct algo_params *params,
@@ -156,8 +152,8 @@ static inline bool key_is_valid(const void *key, size_t len)
 }
 
 /*
- * Fills in what a question is from: time first, then the key. The time must be
- * one that limiter_knows(). Mode and cost are the caller's.
+ * Fills in what a question is from: time first, then the key. The time must be one that
+ * limiter_knows(). Mode and cost are the caller's.
  */
 static inline void asked_time(const struct weir *w, uint64_t now_ns, struct asked *q)
 {
@@ -192,8 +188,8 @@ void limiter_decide_at(struct weir *w, const struct asked *q, struct pair *slot)
 void limiter_peek(struct weir *w, const struct asked *q, struct weir_answer *answer);
 
 /*
- * Stores what the key's state, read as `seen`, is pulled down to if it is from a
- * far future. In wide tables under the key's stripe.
+ * Stores what the key's state, read as `seen`, is pulled down to if it is from a far future. In
+ * wide tables under the key's stripe.
  */
 void limiter_pull(struct weir *w, const struct asked *q, struct pair *slot, struct pair seen);
 
@@ -220,9 +216,9 @@ static inline void count_add(uint64_t *p, uint64_t n)
 void limiter_count_claim(struct weir *w, const struct claim *claim);
 
 /*
- * The patience of somebody who needs a place in the table and finds others in
- * the way: how often to wait for them, and for whom. It ends soon if they do not
- * move at all: a process may be stopped for good with a stripe or marks of its own.
+ * The patience of somebody who needs a place in the table and finds others in the way: how often to
+ * wait for them, and for whom. It ends soon if they do not move at all: a process may be stopped
+ * for good with a stripe or marks of its own.
  */
 struct patience {
     unsigned left;
@@ -236,14 +232,14 @@ struct patience {
     }
 
 /*
- * After a claim that was contended, the stripe given up: waits until whoever was
- * in the way has left its stripe, but not for long.
+ * After a claim that was contended, the stripe given up: waits until whoever was in the way has
+ * left its stripe, but not for long.
  */
 void limiter_wait(const struct weir *w, struct patience *patience);
 
 /*
- * table_claim() under the key's stripe, as on_full says, counted. `contended`
- * only while there is patience left.
+ * table_claim() under the key's stripe, as on_full says, counted. `contended` only while there is
+ * patience left.
  */
 struct claim limiter_claim(struct weir *w, const struct asked *q, uint64_t word,
                            struct patience *patience);

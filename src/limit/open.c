@@ -114,7 +114,8 @@ static bool is_sound(const struct weir *w, struct algo_params *has)
 
 /*
  * Finds the parameters that the file will have when it is open: its own, or with WEIR_CHANGE the
- * caller's. *same: they are its own. An error if it is damaged or not the caller's. Changes nothing.
+ * caller's. *same: they are its own. An error if it is damaged or not the caller's. Changes
+ * nothing.
  */
 static int find_params(const struct weir *w, const struct plan *plan, const struct weir_options *o,
                        struct algo_params *next, bool *same, struct weir_error *error)
@@ -141,8 +142,10 @@ static int adopt_locked(struct weir *w, const struct plan *plan, const struct we
 {
     struct algo_params next;
     bool same;
-    /* Not clock_now_ns(), whose branches depend on the time between two instructions: the tests that
-       step through weir_open() need the same instructions each time. */
+    /*
+     * Not clock_now_ns(), whose branches depend on the time between two instructions: the tests
+     * that step through weir_open() need the same instructions each time.
+     */
     uint64_t now_ns = clock_boot_ns() + (uint64_t)w->boot_to_unix_ns;
     int e = find_params(w, plan, o, &next, &same, error);
     e = e != 0 ? e : check_life(w, o, &next, now_ns, error);

@@ -1,6 +1,6 @@
 /*
- * From what the caller wrote to what will be made: the options checked, defaults
- * filled in, every number computed, and nothing touched yet.
+ * From what the caller wrote to what will be made: the options checked, defaults filled in, every
+ * number computed, and nothing touched yet.
  */
 #ifndef WEIR_LIMIT_PLAN_H
 #define WEIR_LIMIT_PLAN_H
@@ -14,8 +14,8 @@ struct plan {
 };
 
 /*
- * Copies the options that the caller's version of the struct has into *o and
- * makes the plan. WEIR_EINVAL, WEIR_ERATE, WEIR_EQUOTA, WEIR_EIO, with a text.
+ * Copies the options that the caller's version of the struct has into *o and makes the plan.
+ * WEIR_EINVAL, WEIR_ERATE, WEIR_EQUOTA, WEIR_EIO, with a text.
  */
 int plan_make(const struct weir_options *options, struct weir_options *o, struct plan *plan,
               struct weir_error *error);

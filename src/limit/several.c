@@ -1,8 +1,7 @@
 /*
- * Several limits, all or nothing. First every part is read: if one denies, that
- * is the answer and nothing was written. Then they are charged, the scarcest
- * first, because that one is likeliest to have been lost to somebody else; if
- * one was, what has been charged is given back.
+ * Several limits, all or nothing. First every part is read: if one denies, that is the answer and
+ * nothing was written. Then they are charged, the scarcest first, because that one is likeliest to
+ * have been lost to somebody else; if one was, what has been charged is given back.
  */
 #include "limit/limiter.h"
 
@@ -100,8 +99,8 @@ static void order(const struct part *p, size_t n, size_t *sorted)
 }
 
 /*
- * Brings the time of a question up to the limiter's clock, if it has one: the
- * thread may have been stopped since it was charged, and others served meanwhile.
+ * Brings the time of a question up to the limiter's clock, if it has one: the thread may have been
+ * stopped since it was charged, and others served meanwhile.
  */
 static void catch_up(struct part *p)
 {

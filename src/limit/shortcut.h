@@ -1,8 +1,7 @@
 /*
- * The short cut that most decisions take: a CHECK of a known key in a narrow
- * table, without blocks in force. Read the word, decide, swap, fill in the answer,
- * in few instructions. Check, ask, batch and throttle all begin here; what the short
- * cut is not made for goes the whole way (decide.c).
+ * The short cut that most decisions take: a CHECK of a known key in a narrow table, without blocks
+ * in force. Read the word, decide, swap, fill in the answer, in few instructions. Check, ask, batch
+ * and throttle all begin here; what the short cut is not made for goes the whole way (decide.c).
  */
 #ifndef WEIR_LIMIT_SHORTCUT_H
 #define WEIR_LIMIT_SHORTCUT_H
@@ -23,9 +22,9 @@ struct shortcut {
 };
 
 /*
- * Returns true if the slot still held the key, and was charged or did not have to be.
- * A call that can NEVER fit goes the whole way. `algorithm` is a constant at each use:
- * the functions of the algorithm that it names are inlined.
+ * Returns true if the slot still held the key, and was charged or did not have to be. A call that
+ * can NEVER fit goes the whole way. `algorithm` is a constant at each use: the functions of the
+ * algorithm that it names are inlined.
  */
 static inline __attribute__((always_inline)) bool shortcut_decide(const struct shortcut *s,
                                                                   int algorithm)
@@ -45,8 +44,8 @@ static inline __attribute__((always_inline)) bool shortcut_decide(const struct s
 }
 
 /*
- * Takes it. False: the slot has changed, or the call must go the whole way. All four are
- * inlined, and none calls a function that gets the address of *s: so it stays in registers.
+ * Takes it. False: the slot has changed, or the call must go the whole way. All four are inlined,
+ * and none calls a function that gets the address of *s: so it stays in registers.
  */
 static inline __attribute__((always_inline)) bool shortcut_take(const struct shortcut *s)
 {
@@ -83,8 +82,9 @@ static inline void shortcut_or_decide(struct weir *w, const struct asked *q, str
 }
 
 /*
- * Returns what the calling thread has for itself in the limiter if its next check may take the short cut: NULL if the
- * table is wide, keys have windows of their own, blocks may be in force, the parameters have changed, or the time is outside the line.
+ * Returns what the calling thread has for itself in the limiter if its next check may take the
+ * short cut: NULL if the table is wide, keys have windows of their own, blocks may be in force, the
+ * parameters have changed, or the time is outside the line.
  */
 static inline __attribute__((always_inline)) struct per_thread *shortcut_begin(const struct weir *w,
                                                                                uint64_t now_ns)

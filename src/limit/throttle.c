@@ -1,8 +1,7 @@
 /*
- * A bucket whose numbers come with the question. The word is the same TAT on
- * the same line whatever the numbers are: so a key keeps its state when they
- * change, and all that this file does is to decide with other parameters than
- * the limiter's own.
+ * A bucket whose numbers come with the question. The word is the same TAT on the same line whatever
+ * the numbers are: so a key keeps its state when they change, and all that this file does is to
+ * decide with other parameters than the limiter's own.
  */
 #include <inttypes.h>
 
