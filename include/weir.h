@@ -23,13 +23,16 @@
  * a twin that ends in _at and takes the time; the short form reads the
  * limiter's own clock: Unix time when the limiter was made (or its file was
  * first opened in this boot) plus the time since then by CLOCK_BOOTTIME, so
- * that nobody who sets the wall clock moves it. Clocks of different threads or
- * processes may differ by up to a second: that admits nothing extra. A call
- * with an older time never moves a state back. After a larger step back, a key
- * that was ahead of the new time is denied for at most its time to full, debt
- * included, and gains at most one extra burst: the first call that meets its state
- * (a check or peek of the key, a new key that looks for a place, a sweep) pulls it
- * down to the most that it could be now; a log is forgotten. A limiter's time line begins a
+ * that nobody who sets the wall clock moves it. (A machine may begin before its
+ * wall clock is set, with one of 1970. Then the limiter's time begins at the end
+ * of 2025 and goes on from the wall clock once that is set: windows are UTC again,
+ * and what keys owed, blocks and reservations are over as if the time had passed.)
+ * Clocks of different threads or processes may differ by up to a second: that
+ * admits nothing extra. A call with an older time never moves a state back. After a
+ * larger step back, a key that was ahead of the new time is denied for at most its
+ * time to full, debt included, and gains at most one extra burst: the first call that
+ * meets its state (a check or peek of the key, a new key that looks for a place, a sweep)
+ * pulls it down to the most that it could be now; a log is forgotten. A limiter's time line begins a
  * day before it was made (with WEIR_EXPLICIT_TIME, at 0) and lasts decades, for
  * buckets above 400,000 per second at least 3.4 years; outside it is WEIR_ETIME.
  * On x86-64, where the kernel itself keeps time by the processor's counter, the

@@ -9,6 +9,9 @@
 /* Unix time by the wall clock, which somebody may set. Read once to anchor a time line. */
 uint64_t clock_unix_ns(void);
 
+/* The first moment of 2026: a wall clock that says less has not been set since the machine began. */
+#define CLOCK_SET_NS UINT64_C(1767225600000000000)
+
 /* Returns CLOCK_BOOTTIME: nanoseconds since boot, sleep included; nobody can set it. */
 uint64_t clock_boot_ns(void);
 

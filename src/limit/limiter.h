@@ -44,7 +44,8 @@ struct weir {
     uint64_t generation;
     struct hash_secret secret;
 
-    int64_t boot_to_unix_ns; /* the limiter's time is CLOCK_BOOTTIME plus this */
+    uint64_t boot_to_unix_ns; /* the limiter's time is CLOCK_BOOTTIME plus this */
+    uint64_t adrift; /* 1: that was found before the wall clock was set, and changes once it is */
     weir_clock_fn clock;
     void *clock_arg;
     struct region *region;
@@ -135,7 +136,10 @@ static inline bool limiter_knows(const struct weir *w, const struct algo_params 
 }
 
 /* The limiter's own time. WEIR_EINVAL with WEIR_EXPLICIT_TIME. */
-int limiter_now(const struct weir *w, uint64_t *now_ns);
+int limiter_now(struct weir *w, uint64_t *now_ns);
+
+/* Takes the region's anchor for the limiter's time. */
+void limiter_anchor(struct weir *w);
 
 /* The time that a key with this tag sees: its own windows may be shifted. */
 static inline uint64_t key_time(const struct weir *w, uint64_t tag, uint64_t now)

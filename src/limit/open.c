@@ -146,7 +146,7 @@ static int adopt_locked(struct weir *w, const struct plan *plan, const struct we
      * Not clock_now_ns(), whose branches depend on the time between two instructions: the tests
      * that step through weir_open() need the same instructions each time.
      */
-    uint64_t now_ns = clock_boot_ns() + (uint64_t)w->boot_to_unix_ns;
+    uint64_t now_ns = clock_boot_ns() + w->boot_to_unix_ns;
     int e = find_params(w, plan, o, &next, &same, error);
     e = e != 0 ? e : check_life(w, o, &next, now_ns, error);
     if (e == 0 && !same) {
@@ -201,7 +201,9 @@ static int fill(void *arg, struct region *r, struct weir_error *error)
     struct opening *o = arg;
     attach(o->w, r);
     spec_publish(r->head, &o->plan->params.spec);
-    return check_life(o->w, o->options, &o->plan->params, clock_unix_ns(), error);
+    /* Where the wall clock has not been set, time begins at the epoch: region_anchor_now(). */
+    uint64_t now_ns = max_u64(clock_unix_ns(), (uint64_t)o->w->epoch_ns);
+    return check_life(o->w, o->options, &o->plan->params, now_ns, error);
 }
 
 static int examine(void *arg, struct region *r, struct weir_error *error)
@@ -245,13 +247,20 @@ static void name_file(struct weir_error *error, const char *path, int code)
     }
 }
 
-static void set_time(struct weir *w, const struct weir_options *o)
+void limiter_anchor(struct weir *w)
 {
     const struct region_anchor *anchor = region_anchor(w->region);
+    uint64_t offset_ns = (uint64_t)clock_boot_offset_ns();
+    store_relaxed(&w->boot_to_unix_ns, anchor->unix_ns - anchor->boot_ns - offset_ns);
+    store_relaxed(&w->adrift, w->clock == NULL && region_is_adrift(w->region));
+}
+
+static void set_time(struct weir *w, const struct weir_options *o)
+{
     w->explicit_time = w->head->fixed.explicit_time != 0;
-    w->boot_to_unix_ns = (int64_t)(anchor->unix_ns - anchor->boot_ns) - clock_boot_offset_ns();
     w->clock = o->clock;
     w->clock_arg = o->clock_arg;
+    limiter_anchor(w);
     if (!w->explicit_time && w->clock == NULL) {
         clock_choose();
     }

@@ -213,7 +213,8 @@ static int64_t choose_epoch(const struct weir_options *o)
     if ((o->flags & WEIR_EXPLICIT_TIME) != 0) {
         return align_epoch(o, 0);
     }
-    uint64_t now = o->clock != NULL ? o->clock(o->clock_arg) : clock_unix_ns();
+    uint64_t now =
+        o->clock != NULL ? o->clock(o->clock_arg) : max_u64(clock_unix_ns(), CLOCK_SET_NS);
     return align_epoch(o, (int64_t)sub_floor0(min_u64(now, INT64_MAX), EPOCH_LEAD));
 }
 

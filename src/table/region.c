@@ -72,6 +72,22 @@ int region_anchor_now(const struct region_fixed *fixed, struct region_anchor *an
                                              : fail_errno(error, "cannot read the boot id", NULL);
 }
 
+bool region_is_adrift(const struct region *r)
+{
+    int64_t epoch_ns = r->head->fixed.epoch_ns;
+    return epoch_ns > 0 && region_anchor(r)->unix_ns <= (uint64_t)epoch_ns;
+}
+
+void region_anchor_again(struct region *r, uint64_t last_ns)
+{
+    const struct region_anchor *was = region_anchor(r);
+    struct region_anchor now;
+    if (region_is_adrift(r) && region_anchor_now(&r->head->fixed, &now, NULL) == 0 &&
+        now.unix_ns - was->unix_ns > now.boot_ns - was->boot_ns && now.unix_ns <= last_ns) {
+        region_set_anchor(r, &now);
+    }
+}
+
 /* ---- in this process ---- */
 
 struct region *region_create(struct weir_error *error)

@@ -143,4 +143,13 @@ void region_close(struct region *r);
 /* The anchor in force. */
 const struct region_anchor *region_anchor(const struct region *r);
 
+/* True if the wall clock had not been set when the anchor was made: it said less than the epoch. */
+bool region_is_adrift(const struct region *r);
+
+/*
+ * Anchors time anew if it is adrift and the wall clock has been set since, to what lies ahead of the
+ * time line and at most at `last_ns`. Under head->change.
+ */
+void region_anchor_again(struct region *r, uint64_t last_ns);
+
 #endif
