@@ -55,6 +55,8 @@ uint64_t params_read(const struct weir *w, struct algo_params *params, int *e)
     *e = spec.count == 0 || spec.period_ns != f->period_ns
              ? WEIR_ERATE
              : w->ops->compile(&spec, &layout, params, NULL);
+    /* So that a time on the line is Unix time in 63 bits, too. */
+    params->max_time = min_u64(params->max_time, (uint64_t)INT64_MAX - (uint64_t)w->epoch_ns);
     return version;
 }
 

@@ -40,6 +40,7 @@ struct weir {
     bool token_bucket;          /* ops is algo_token_bucket */
     bool xxh3;
     bool align_key;
+    bool plain; /* a narrow table, whose windows do not depend on the key */
     bool explicit_time;
     uint64_t generation;
     struct hash_secret secret;

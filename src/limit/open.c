@@ -299,6 +299,7 @@ static int open_parts(struct weir *w, const struct weir_options *o, const struct
     }
     w->xxh3 = w->head->fixed.hash == WEIR_XXH3;
     w->align_key = w->head->fixed.align == WEIR_ALIGN_KEY;
+    w->plain = w->table.record_bytes == 0 && !w->align_key;
     w->token_bucket = w->ops == &algo_token_bucket;
     w->generation = w->head->fixed.generation;
     w->secret = w->head->fixed.secret;

@@ -82,20 +82,18 @@ static inline void shortcut_or_decide(struct weir *w, const struct asked *q, str
 }
 
 /*
- * Returns what the calling thread has for itself in the limiter if its next check may take the
- * short cut: NULL if the table is wide, keys have windows of their own, blocks may be in force, the
- * parameters have changed, or the time is outside the line.
+ * Returns what the calling thread has for itself in the limiter if its next check may take the short
+ * cut: NULL if the limiter is not plain, blocks may be in force, the parameters have changed (a
+ * thread without a number of its own has none), or the time is outside the line.
  */
 static inline __attribute__((always_inline)) struct per_thread *shortcut_begin(const struct weir *w,
                                                                                uint64_t now_ns)
 {
-    unsigned slot = thread_slot();
-    struct per_thread *own = &w->threads[slot];
-    if (unlikely(slot >= THREAD_OWN) || unlikely(w->table.record_bytes != 0) ||
-        unlikely(w->align_key) ||
+    struct per_thread *own = &w->threads[thread_slot()];
+    uint64_t now = limiter_line(w, now_ns);
+    if (unlikely(!w->plain) ||
         unlikely(own->version != load_acquire(&w->head->version)) || /* see params_now() */
-        unlikely(!limiter_knows(w, &own->params, now_ns)) ||
-        table_has_blocks(&w->table, limiter_line(w, now_ns))) {
+        unlikely(now > own->params.max_time) || table_has_blocks(&w->table, now)) {
         return NULL;
     }
     return own;
