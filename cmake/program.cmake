@@ -27,14 +27,21 @@ if(NOT WEIR_LLHTTP_DIR OR NOT WEIR_LLHTTP_SOURCE)
     message(FATAL_ERROR "llhttp is missing: run scripts/setup build")
 endif()
 
-# The rules, on top of the library's public interface and of src/base.
-file(GLOB_RECURSE WEIR_RULES_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/policy/*.c")
+# What the layers above libweir share. Like src/base, a copy in each library: what one hides stays hidden from the others.
+file(GLOB WEIR_COMMON_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/common/*.c")
+add_library(weir_common_objects OBJECT ${WEIR_COMMON_SOURCES})
+target_include_directories(weir_common_objects PUBLIC include src)
+add_library(weir_common STATIC $<TARGET_OBJECTS:weir_common_objects>)
+target_link_libraries(weir_common PUBLIC weir_internal)
+
+# The rules, on top of the library's public interface, of src/base and src/common.
+file(GLOB_RECURSE WEIR_RULES_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/rules/*.c")
 add_library(weir_rules_objects OBJECT ${WEIR_RULES_SOURCES})
 target_include_directories(weir_rules_objects PUBLIC include src PRIVATE ${WEIR_YAML_DIR})
 
 add_library(weir_rules_internal STATIC $<TARGET_OBJECTS:weir_rules_objects>)
 target_include_directories(weir_rules_internal PUBLIC include src)
-target_link_libraries(weir_rules_internal PUBLIC weir_internal ${WEIR_YAML})
+target_link_libraries(weir_rules_internal PUBLIC weir_common weir_internal ${WEIR_YAML})
 
 # The HTTP parser of Node, whose package brings it as sources. Strict: what may be read in two ways is refused.
 get_filename_component(WEIR_LLHTTP_SOURCES "${WEIR_LLHTTP_SOURCE}" DIRECTORY)
@@ -47,16 +54,17 @@ target_compile_options(weir_llhttp PRIVATE -w)
 file(GLOB_RECURSE WEIR_WIRE_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/wire/*.c")
 add_library(weir_wire STATIC ${WEIR_WIRE_SOURCES})
 target_include_directories(weir_wire PUBLIC include src)
-target_link_libraries(weir_wire PUBLIC weir_internal m PRIVATE weir_llhttp)
+target_link_libraries(weir_wire PUBLIC weir_common weir_internal m PRIVATE weir_llhttp)
 
 # Who decides if not this process: the scripts of a shared store.
-file(GLOB_RECURSE WEIR_STORE_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/store/*.c")
-file(GLOB WEIR_LUA CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/store/lua/*.lua")
+file(GLOB_RECURSE WEIR_STORE_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/redis/*.c"
+    "${PROJECT_SOURCE_DIR}/src/shared/*.c")
+file(GLOB WEIR_LUA CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/shared/lua/*.lua")
 foreach(source IN LISTS WEIR_LUA)
     get_filename_component(name "${source}" NAME_WE)
     add_custom_command(OUTPUT "lua_${name}.c"
         COMMAND "${CMAKE_COMMAND}" -D "FROM=${source}" -D "TO=lua_${name}.c" -D "NAME=lua_${name}"
-            -D HEADER=store/lua.h -P "${PROJECT_SOURCE_DIR}/cmake/embed.cmake"
+            -D HEADER=shared/lua.h -P "${PROJECT_SOURCE_DIR}/cmake/embed.cmake"
         DEPENDS "${source}" cmake/embed.cmake COMMENT "Embedding ${name}.lua" VERBATIM)
     list(APPEND WEIR_STORE_SOURCES "lua_${name}.c")
 endforeach()
@@ -74,11 +82,10 @@ add_library(weir_fleet STATIC $<TARGET_OBJECTS:weir_fleet_objects>)
 target_include_directories(weir_fleet PUBLIC include src ${WEIR_UV_DIR})
 target_link_libraries(weir_fleet PUBLIC weir_store ${WEIR_UV})
 
-# The rules' library carries its own copy of src/base: what libweir hides stays hidden between the two.
 file(GLOB base_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/base/*.c")
 add_library(weir_base_objects OBJECT ${base_sources})
 target_include_directories(weir_base_objects PUBLIC include src)
-set(rules_objects weir_rules_objects weir_base_objects)
+set(rules_objects weir_rules_objects weir_common_objects weir_base_objects)
 weir_shared(libweir_rules_shared weir-rules libweir-rules.map ${rules_objects})
 target_link_libraries(libweir_rules_shared PUBLIC libweir_shared PRIVATE ${WEIR_YAML})
 weir_static(libweir_rules_static weir-rules "weir_rules_*" ${rules_objects})
@@ -88,7 +95,7 @@ target_link_libraries(libweir_rules_static INTERFACE libweir_static yaml)
 file(GLOB plan_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/algo/*.c" "${PROJECT_SOURCE_DIR}/src/table/*.c")
 add_library(weir_plan_objects OBJECT ${plan_sources} src/limit/plan.c src/wire/resp.c src/wire/resp_reply.c)
 target_include_directories(weir_plan_objects PUBLIC include src)
-set(redis_objects weir_fleet_objects weir_store_objects weir_plan_objects weir_base_objects)
+set(redis_objects weir_fleet_objects weir_store_objects weir_plan_objects weir_common_objects weir_base_objects)
 weir_shared(libweir_redis_shared weir-redis libweir-redis.map ${redis_objects})
 target_link_libraries(libweir_redis_shared PUBLIC libweir_shared PRIVATE ${WEIR_UV})
 weir_static(libweir_redis_static weir-redis "weir_fleet_*;weir_ring_*" ${redis_objects})
@@ -108,7 +115,7 @@ set_target_properties(libweir_redis_static PROPERTIES EXPORT_NAME redis_static)
 file(GLOB_RECURSE WEIR_SERVER_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/server/*.c")
 add_custom_command(OUTPUT openapi.c
     COMMAND "${CMAKE_COMMAND}" -D "FROM=${PROJECT_SOURCE_DIR}/docs/openapi.json" -D TO=openapi.c -D NAME=openapi_json
-        -D HEADER=server/openapi.h -P "${PROJECT_SOURCE_DIR}/cmake/embed.cmake"
+        -D HEADER=server/http/openapi.h -P "${PROJECT_SOURCE_DIR}/cmake/embed.cmake"
     DEPENDS docs/openapi.json cmake/embed.cmake COMMENT "Embedding docs/openapi.json" VERBATIM)
 add_library(weir_server STATIC ${WEIR_SERVER_SOURCES} openapi.c)
 target_include_directories(weir_server PUBLIC include src ${WEIR_UV_DIR} PRIVATE ${WEIR_JANSSON_DIR})

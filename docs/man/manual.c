@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "policy/fields.h"
-#include "server/admin.h"
-#include "server/metrics.h"
-#include "server/resp.h"
+#include "rules/file/fields.h"
+#include "server/admin/admin.h"
+#include "server/admin/metrics.h"
+#include "server/resp/resp_commands.h"
 
 #define LINE_MAX_BYTES 4096
 

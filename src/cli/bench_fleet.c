@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "cli/cli.h"
-#include "policy/quantity.h"
+#include "rules/value/quantity.h"
 
 #define RUN_EVERY 256 /* decisions that needed no store, between two looks at the loop */
 

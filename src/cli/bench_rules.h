@@ -10,7 +10,7 @@
 
 #include <weir_rules.h>
 
-#include "policy/ruleset.h"
+#include "rules/compiled/ruleset.h"
 
 #define BENCH_RULES_REQUESTS 4096
 #define BENCH_RULES_ATTRIBUTES 5 /* path, method, ip, user, tier */

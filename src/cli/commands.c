@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "policy/suggest.h"
+#include "rules/value/suggest.h"
 
 static int run_help(int argc, char **argv);
 static int run_version(int argc, char **argv);

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "base/utf8.h"
+#include "common/utf8.h"
 
 #define GRID_BYTES_MAX (16u << 20)
 #define CELL_PLACES_MAX 64 /* a longer cell is cut if it would push others off the line */

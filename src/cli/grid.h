@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "base/buffer.h"
+#include "common/buffer.h"
 
 /* Appends a text; a byte that is not visible is written \xNN. With `lines`, LF and tabs stay. */
 void safe_put(struct buffer *b, struct text text, bool lines);

@@ -9,7 +9,7 @@
 
 #include <weir.h>
 
-#include "base/buffer.h"
+#include "common/buffer.h"
 #include "wire/http_response.h"
 
 #define HTTP_CLIENT_SECRET_MAX 1024

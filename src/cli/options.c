@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "policy/suggest.h"
+#include "rules/value/suggest.h"
 
 void cli_args_init(struct cli_args *args, const struct cli_command *command, int argc, char **argv)
 {

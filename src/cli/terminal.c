@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
+#include "common/buffer.h"
 
 #define ENTER "\33[?1049h\33[?25l\33[2J" /* the other screen, no cursor */
 #define LEAVE "\33[?25h\33[?1049l"

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/text.h"
+#include "common/text.h"
 
 enum terminal_event {
     TERMINAL_TIME,    /* the time is over */

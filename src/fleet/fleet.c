@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "fleet/fleet_thread.h"
 #include "fleet/loop.h"
-#include "fleet/thread.h"
 
 #define DEADLINE_NS (5 * WEIR_MILLISECOND)
 #define DEADLINE_LEAST_NS (100 * WEIR_MICROSECOND)

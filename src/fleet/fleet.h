@@ -1,14 +1,14 @@
 /*
- * A store's sockets, threads and clock: src/store on libuv.
+ * A store's sockets, threads and clock: src/redis and src/shared on libuv.
  *
- *   fleet.c      weir_fleet_open(): options, the process's part
- *   secret.c     the password
- *   ops.c        what rules reach it by: base/remote.h
- *   thread.c     a loop's part: a struct store, its timer, its sockets
- *   socket.c     a link's connection: names, connecting, reading, writing
- *   loop.c       the fleet's own thread, which others reach by a queue, or the caller's loop
- *   limits.c     weir_fleet_limit_..., and asking
- *   ring.c       weir_ring_...
+ *   fleet.c          weir_fleet_open(): options, the process's part
+ *   secret.c         the password
+ *   ops.c            what rules reach it by: common/remote.h
+ *   fleet_thread.c   a loop's part: a struct store, its timer, its sockets
+ *   socket.c         a link's connection: names, connecting, reading, writing
+ *   loop.c           the fleet's own thread, which others reach by a queue, or the caller's loop
+ *   fleet_limits.c   weir_fleet_limit_..., and asking
+ *   ring.c           weir_ring_...
  *
  * A worker of `weir serve` opens a fleet_thread on its own loop.
  */
@@ -22,14 +22,14 @@
 
 #include <weir_fleet.h>
 
-#include "base/remote.h"
-#include "store/breaker.h"
-#include "store/store.h"
+#include "common/remote.h"
+#include "redis/breaker.h"
+#include "shared/store.h"
 
 struct fleet_thread;
 
 struct weir_fleet {
-    struct remote_face face; /* first: base/remote.h */
+    struct remote_face face; /* first: common/remote.h */
     struct store_shared *shared;
     struct store_url url;
     struct breakers *breakers;

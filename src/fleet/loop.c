@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/lock.h"
-#include "fleet/thread.h"
+#include "fleet/fleet_thread.h"
 
 #define WIND_UP_TURNS 4
 

@@ -1,8 +1,8 @@
-/* How rules reach a fleet: base/remote.h. */
+/* How rules reach a fleet: common/remote.h. */
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "fleet/fleet_thread.h"
 #include "fleet/loop.h"
-#include "fleet/thread.h"
 
 static int open_limit(struct weir_fleet *fleet, const struct remote_spec *spec, void **limit,
                       struct weir_error *error)

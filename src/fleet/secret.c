@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "fleet/thread.h"
+#include "fleet/fleet_thread.h"
 
 /* One of the two that there are: its options, and what they are called. */
 struct secret {

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "fleet/thread.h"
+#include "fleet/fleet_thread.h"
 
 #define HOST_MAX 256
 #define READS_MAX 8 /* in one turn, so that one store cannot keep the loop for itself */

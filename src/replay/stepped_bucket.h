@@ -3,8 +3,8 @@
  * times. Its contract is equality with this very arithmetic; it exists to
  * replay recorded streams, and lives in no table.
  */
-#ifndef WEIR_ALGO_STEPPED_BUCKET_H
-#define WEIR_ALGO_STEPPED_BUCKET_H
+#ifndef WEIR_REPLAY_STEPPED_BUCKET_H
+#define WEIR_REPLAY_STEPPED_BUCKET_H
 
 #include <stdbool.h>
 #include <stdint.h>

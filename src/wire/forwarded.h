@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "base/text.h"
+#include "common/text.h"
 
 #define FORWARDED_NODE_MAX 128 /* bytes of a node: longer than any address with a port */
 

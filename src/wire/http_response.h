@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/buffer.h"
-#include "wire/http.h"
+#include "common/buffer.h"
+#include "wire/http_request.h"
 
 #define HTTP_RESPONSE_HEAD_MAX 65536      /* bytes of the status line and the fields */
 #define HTTP_RESPONSE_BODY_MAX (8u << 20) /* bytes of a body */

@@ -5,7 +5,7 @@
 #ifndef WEIR_WIRE_RATELIMIT_H
 #define WEIR_WIRE_RATELIMIT_H
 
-#include "base/buffer.h"
+#include "common/buffer.h"
 
 /* In the order of `server.headers` in the rule file. */
 enum ratelimit_format {

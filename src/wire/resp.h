@@ -19,8 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/buffer.h"
-#include "base/text.h"
+#include "common/buffer.h"
+#include "common/text.h"
 
 #define RESP_ARGS_MAX 128
 #define RESP_INLINE_MAX 4096 /* bytes of an inline command with its line end (Redis: 65536) */

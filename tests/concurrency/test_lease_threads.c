@@ -12,7 +12,8 @@
 #include <cmocka.h>
 
 #include "base/maths.h"
-#include "store/lease.h"
+#include "shared/leased/lease.h"
+#include "shared/script.h"
 #include "support/lease_limit.h"
 
 #define THREADS 4

@@ -9,7 +9,7 @@ weir_plant(miss_without_lock
         if (done) {]] [[        if (done) {]])
 
 weir_plant(load_and_store_instead_of_cas
-    [[two checks of one known key are charged both]] 0 limit/ask.c
+    [[two checks of one known key are charged both]] 0 limit/question.c
     [[    if (unlikely(!shortcut_check(w, own, hash, cost, now_ns, answer))) {
         return check_whole(w, key, key_len, cost, now_ns, answer);
     }

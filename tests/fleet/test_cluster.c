@@ -16,7 +16,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "store/key.h"
+#include "redis/slots.h"
+#include "shared/store_key.h"
 #include "support/failover_lag.h"
 #include "support/failover_ledger.h"
 #include "support/fleet_crowd.h"
@@ -149,7 +150,7 @@ static long long give_places_away(const struct crowd_options *o, const unsigned 
 /* On a busy machine a Cluster may take itself for down for a moment, and say so: then it is tried again. */
 static void a_primary_that_gives_its_place_away_costs_no_answer(void **state)
 {
-    static const unsigned slots[] = {SLOT, STORE_SLOTS / 2};
+    static const unsigned slots[] = {SLOT, SLOTS / 2};
     struct crowd_options o = options_for(PLENTY);
     o.threads = 8;
     add_keys(&o, slots[0], 4);
@@ -177,8 +178,8 @@ static void a_replica_is_enough_to_find_the_primaries(void **state)
                    world.node[replica].port);
     o.url = url;
     add_keys(&o, SLOT, 1);
-    add_keys(&o, STORE_SLOTS / 2, 1);
-    add_keys(&o, STORE_SLOTS - 1, 1);
+    add_keys(&o, SLOTS / 2, 1);
+    add_keys(&o, SLOTS - 1, 1);
     crowd = crowd_start(&o);
     crowd_await_everybody(crowd);
     assert_exact(&o);
@@ -213,8 +214,8 @@ static struct crowd_options start_on_all_primaries(void)
     o.deadline_ns = DEADLINE;
     o.grants = PLENTY;
     add_keys(&o, SLOT, 1);
-    add_keys(&o, STORE_SLOTS / 2, 1);
-    add_keys(&o, STORE_SLOTS - 1, 1);
+    add_keys(&o, SLOTS / 2, 1);
+    add_keys(&o, SLOTS - 1, 1);
     crowd = crowd_start(&o);
     crowd_await_progress(crowd, 500);
     return o;
@@ -231,7 +232,7 @@ static void start_again(int old, unsigned slot)
 static void a_killed_primary_is_replaced_by_its_replica(void **state)
 {
     struct crowd_options o = start_on_all_primaries();
-    int old = redis_world_owner(&world, STORE_SLOTS - 1);
+    int old = redis_world_owner(&world, SLOTS - 1);
     redis_node_kill(&world.node[old]);
     uint64_t died_ns = clock_monotonic_ns();
     uint64_t ms = crowd_await_answer(crowd, 2);
@@ -241,7 +242,7 @@ static void a_killed_primary_is_replaced_by_its_replica(void **state)
     struct ledger l = ledger_of(crowd, 2, died_ns);
     ledger_print(&l, "kill -9");
     assert_true(l.kept > 0 && l.again <= l.lost && l.lost <= l.within);
-    start_again(old, STORE_SLOTS - 1);
+    start_again(old, SLOTS - 1);
 }
 
 /* The same as in test_failover.c, where Sentinels watch. */
@@ -256,7 +257,7 @@ static void the_extra_is_what_was_granted_within_the_lag_and_at_most_the_limit(v
 static void a_primary_that_stood_still_is_not_asked_when_it_goes_on(void **state)
 {
     struct crowd_options o = start_on_all_primaries();
-    int old = redis_world_owner(&world, STORE_SLOTS / 2);
+    int old = redis_world_owner(&world, SLOTS / 2);
     redis_node_pause(&world.node[old]);
     uint64_t ms = crowd_await_answer(crowd, 1);
     print_message("  SIGSTOP: its slots answer again after %" PRIu64 " ms\n", ms);

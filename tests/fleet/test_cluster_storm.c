@@ -17,7 +17,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "store/key.h"
+#include "redis/slots.h"
+#include "shared/store_key.h"
 #include "support/failover_ledger.h"
 #include "support/fleet_crowd.h"
 #include "support/oracle_trace.h"
@@ -29,7 +30,7 @@
 
 static struct redis_world world;
 static struct crowd *crowd;
-static const unsigned slots[] = {1000, STORE_SLOTS / 2, STORE_SLOTS - 1};
+static const unsigned slots[] = {1000, SLOTS / 2, SLOTS - 1};
 
 /* Somebody owns the slot and has a replica: a slot that was moved by hand has a new epoch, by which who
  * was promoted may be made a replica again, so it need not be the one that a fault has led to. */

@@ -5,8 +5,9 @@
  */
 #include <stdlib.h>
 
-#include "store/breaker.h"
-#include "store/client.h"
+#include "redis/breaker.h"
+#include "redis/client.h"
+#include "shared/script.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "policy/csv.h"
+#include "rules/value/csv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

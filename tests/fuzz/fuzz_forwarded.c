@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/log.h"
-#include "server/http.h"
+#include "common/log.h"
+#include "server/http/http_routes.h"
 #include "wire/forwarded.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -12,10 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/log.h"
-#include "server/http.h"
-#include "server/reservations.h"
-#include "server/top.h"
+#include "common/log.h"
+#include "server/admin/top_denied.h"
+#include "server/ask/reservations.h"
+#include "server/http/http_routes.h"
 
 #ifndef FUZZED_PROTOCOL
 #define FUZZED_PROTOCOL protocol_http

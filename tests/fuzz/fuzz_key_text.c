@@ -7,7 +7,7 @@
 
 #include <weir_rules.h>
 
-#include "base/utf8.h"
+#include "common/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

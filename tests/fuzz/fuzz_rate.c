@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "policy/quantity.h"
+#include "rules/value/quantity.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,14 +1,14 @@
 /*
- * What a Cluster says about itself: any reply (store/value.h), read as a map of slots, and as a refusal
+ * What a Cluster says about itself: any reply (redis/value.h), read as a map of slots, and as a refusal
  * that redirects. No byte beyond the input is read (a copy of the exact size); what is said of some
  * bytes is said with more behind them; a map's ranges lie within the slots, and come to an end.
  */
 #include <stdlib.h>
 
-#include "store/key.h"
-#include "store/reply.h"
-#include "store/slots.h"
-#include "store/value.h"
+#include "redis/reply.h"
+#include "redis/slots.h"
+#include "redis/value.h"
+#include "shared/store_key.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -36,7 +36,7 @@ static void read_map(struct text reply)
         return;
     }
     while (slots_next(&r, &range) == 1) {
-        require(range.first <= range.last && range.last < STORE_SLOTS);
+        require(range.first <= range.last && range.last < SLOTS);
         require_host(range.host, range.port);
         require(++count <= reply.len);
     }
@@ -61,7 +61,7 @@ static int read_copy(const uint8_t *data, size_t size, size_t *used)
     }
     struct redirect to;
     if (redirect_read((struct text){copy, size}, &to)) {
-        require(to.slot < STORE_SLOTS);
+        require(to.slot < SLOTS);
         require_host(to.host, to.port);
     }
     int result = value_whole((struct text){copy, size}, used);

@@ -11,9 +11,9 @@
 
 #include <weir_rules.h>
 
-#include "policy/config.h"
-#include "policy/limits.h"
-#include "policy/show.h"
+#include "rules/file/config.h"
+#include "rules/file/limits.h"
+#include "rules/file/show.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -292,7 +292,7 @@ def parameters_are_complete_when_their_version_is_seen(m):
 
 
 def a_reload_and_a_request_see_each_other(m):
-    """policy/gate.c: fetch_add_ordered() and load_ordered() against store_ordered() and load_ordered()."""
+    """rules/live/gate.c: fetch_add_ordered() and load_ordered() against store_ordered() and load_ordered()."""
 
     def enter():
         yield swap("inside", 0, 1, m.lock_how)

@@ -152,9 +152,10 @@ pattern() {
 }
 
 missing=0
-for file in policy/document policy/fields policy/files policy/config policy/limits policy/shared policy/tiers policy/conditions \
-    policy/sections policy/adhoc policy/config_check policy/problems policy/ruleset policy/number policy/quantity policy/csv policy/address policy/path \
-    policy/pattern cli/config cli/config_store; do
+for file in rules/file/document rules/file/fields rules/file/files rules/file/config rules/file/limits rules/file/consistency \
+    rules/file/tiers rules/file/conditions rules/file/sections rules/file/adhoc rules/file/config_check rules/file/problems \
+    rules/compiled/ruleset rules/value/number rules/value/quantity rules/value/csv rules/value/address rules/value/path \
+    rules/value/pattern cli/config/config_command cli/config/config_store; do
     texts "$WEIR_SOURCE_DIR/src/$file.c" >"$dir/texts"
     while IFS= read -r text; do
         if grep -Fxq -e "$text" "$dir/elsewhere"; then continue; fi

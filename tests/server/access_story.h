@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "server/access.h"
-#include "server/worker.h"
+#include "server/net/access.h"
+#include "server/net/worker.h"
 #include "support/server_client.h"
 #include "support/server_http.h"
 

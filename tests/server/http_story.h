@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "support/server_http.h"
-#include "wire/http.h"
+#include "wire/http_request.h"
 
 static const char rules[] =
     "allow: [{path: /healthz}]\n"

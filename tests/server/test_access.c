@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "base/atomic.h"
-#include "base/log.h"
-#include "server/access.h"
+#include "common/log.h"
+#include "server/net/access.h"
 
 static char folder[] = "/tmp/weir-access-XXXXXX";
 static char path[sizeof folder + 8];

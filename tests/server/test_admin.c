@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/log.h"
+#include "common/log.h"
 #include "support/server_admin.h"
 #include "support/server_client.h"
 

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/atomic.h"
-#include "server/access.h"
-#include "server/worker.h"
+#include "server/net/access.h"
+#include "server/net/worker.h"
 #include "support/server_admin.h"
 #include "support/server_client.h"
 #include "support/threads_run.h"

@@ -23,7 +23,7 @@
 
 #include <cmocka.h>
 
-#include "server/worker.h"
+#include "server/net/worker.h"
 #include "support/server_client.h"
 #include "support/server_memory.h"
 #include "support/threads_run.h"

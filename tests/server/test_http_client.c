@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/atomic.h"
-#include "base/log.h"
-#include "server/http.h"
+#include "common/log.h"
+#include "server/http/http_routes.h"
 #include "support/server_http.h"
 
 static const char rules[] = "limits:\n"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "server/metrics.h"
+#include "server/admin/metrics.h"
 #include "support/exposition.h"
 #include "support/server_admin.h"
 #include "support/server_client.h"

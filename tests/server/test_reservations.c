@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "server/reservations.h"
+#include "server/ask/reservations.h"
 #include "support/threads_run.h"
 
 #define NOW (UINT64_C(1800000000) * WEIR_SECOND)

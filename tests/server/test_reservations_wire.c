@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "server/reservations.h"
+#include "server/ask/reservations.h"
 #include "support/server_admin.h"
 #include "support/server_client.h"
 #include "support/server_http.h"

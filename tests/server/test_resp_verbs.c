@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "base/log.h"
-#include "server/access.h"
+#include "common/log.h"
+#include "server/net/access.h"
 #include "support/server_client.h"
 #include "support/threads_run.h"
 

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "base/log.h"
-#include "server/verbs.h"
+#include "common/log.h"
+#include "server/ask/key_verbs.h"
 
 #define NOW (UINT64_C(1800000000) * WEIR_SECOND)
 

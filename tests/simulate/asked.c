@@ -1,7 +1,8 @@
-/* Questions of `leased` at a node, their calls, and who waits for whose: as store/send_lease.c. */
+/* Questions of `leased` at a node, their calls, and who waits for whose: as shared/leased/send_lease.c. */
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "shared/script.h"
 #include "simulate/world.h"
 
 /* Until it is answered. */

@@ -2,8 +2,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "shared/leased/lease_table.h"
+#include "shared/script.h"
 #include "simulate/world.h"
-#include "store/lease_table.h"
 
 #define FEW_NODES 8
 

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "shared/sha.h"
 #include "simulate/fake_inside.h"
-#include "store/sha.h"
 #include "wire/resp.h"
 
 #define SHA_DIGITS ((size_t)2 * SHA1_SIZE)

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/buffer.h"
-#include "base/text.h"
+#include "common/buffer.h"
+#include "common/text.h"
 
 struct fake_redis;
 

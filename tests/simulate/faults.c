@@ -1,6 +1,7 @@
 /* What goes wrong, and the verbs that somebody uses meanwhile. */
 #include <inttypes.h>
 
+#include "shared/script.h"
 #include "simulate/world.h"
 
 static void plan_some(struct world *w, unsigned count, enum event_kind kind)

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "shared/script.h"
 #include "simulate/world.h"
 #include "wire/resp.h"
 
@@ -61,7 +62,7 @@ static void put_on_way(struct world *w, struct message *m, enum event_kind kind,
 }
 
 /* A question that has waited for another's call before has less time than others; and a renewal has
- * more, as in store/send.c. */
+ * more, as in shared/send.c. */
 static uint64_t deadline_of(const struct world *w, const struct message *m)
 {
     uint64_t us = w->plan.deadline_us;
@@ -103,7 +104,7 @@ static const struct script *put_arguments(struct world *w, const struct message 
     }
     struct store_part part = {s->params, store_key_text(&s->key), m->cost, m->time_ns};
     *count = script_put_arguments(b, m->verb, &part, 1);
-    uint64_t beyond = sync_beyond(s->limit, s->params); /* as store/send.c */
+    uint64_t beyond = sync_beyond(s->limit, s->params); /* as shared/send.c */
     *count += beyond != 0 ? script_put_beyond(b, &beyond, 1) : 0;
     return script_for(w->scripts, &part, 1);
 }

@@ -1,7 +1,8 @@
-/* A node: its clock, the questions that it gets, and what it does with calls; as src/store/store.c. */
+/* A node: its clock, the questions that it gets, and what it does with calls; as src/shared/store.c. */
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "shared/script.h"
 #include "simulate/world.h"
 
 #define KEYS 64 /* of a node's tables */

@@ -1,4 +1,4 @@
-# Bugs that the simulator must find. Each row: a name, the mode, and what is replaced by what in src/store.
+# Bugs that the simulator must find. Each row: a name, the mode, and what is replaced by what in src/shared.
 
 weir_plant_fleet(a_lease_lives_from_its_reply LEASED
     [[        take_lease(e, call, reply, &a);]]

@@ -1,3 +1,4 @@
+#include "shared/script.h"
 #include "simulate/simulate.h"
 
 #include <inttypes.h>

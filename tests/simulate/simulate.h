@@ -1,5 +1,5 @@
 /*
- * A fleet in one thread and at its own time: nodes that run the protocol code of src/store (lease.c,
+ * A fleet in one thread and at its own time: nodes that run the protocol code of src/shared (lease.c,
  * sync.c), each by a clock of its own that drifts; a network between them and a store that delays,
  * loses and parts; a store (fake_redis.h) that runs the scripts; and questions. One seed is one run,
  * always the same: everything that happens by chance is drawn from it, and nothing else is asked.

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "base/remote.h"
+#include "common/remote.h"
 #include "simulate/simulate.h"
 
 #ifdef WEIR_LONG

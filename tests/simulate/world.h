@@ -3,11 +3,12 @@
 #define WEIR_TESTS_SIMULATE_WORLD_H
 
 #include "base/maths.h"
+#include "shared/leased/lease_wait.h"
+#include "shared/script.h"
+#include "shared/stores.h"
+#include "shared/synced/sync.h"
 #include "simulate/fake_redis.h"
 #include "simulate/simulate.h"
-#include "store/lease_wait.h"
-#include "store/shared.h"
-#include "store/sync.h"
 #include "support/oracle_trace.h"
 
 enum { NODES_MAX = 1000, SUBJECTS_MAX = 4, LIMITS_MAX = 2, MESSAGE_REPLY = 512 };

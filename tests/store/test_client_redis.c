@@ -10,7 +10,9 @@
 
 #include <cmocka.h>
 
-#include "store/key.h"
+#include "redis/slots.h"
+#include "shared/script.h"
+#include "shared/store_key.h"
 #include "support/client_loop.h"
 #include "support/redis_world.h"
 
@@ -49,7 +51,7 @@ static void make(struct buffer *b, enum store_verb verb, uint64_t deadline)
     uint64_t now = loop_now();
     buffer_take(b, buffer_len(b));
     struct client_call call = {
-        .slot = store_slot(part.key),
+        .slot = cluster_slot(part.key),
         .script = script_for(&loop.scripts, &part, 1),
         .count = script_put_arguments(b, verb, &part, 1),
         .deadline_ns = deadline != 0 ? now + deadline : 0,

@@ -14,7 +14,8 @@
 
 #include <cmocka.h>
 
-#include "store/key.h"
+#include "redis/slots.h"
+#include "shared/store_key.h"
 #include "support/redis_world.h"
 
 static struct redis_world world;
@@ -93,7 +94,7 @@ static void a_master_that_stands_still_is_not_replaced_before_a_failover_is_expe
 
 static void a_slot_moves_with_its_keys(void)
 {
-    unsigned slot = store_slot(TEXT("a"));
+    unsigned slot = cluster_slot(TEXT("a"));
     int from = redis_world_owner(&world, slot);
     int to = (from + 1) % REDIS_PRIMARIES;
     assert_in_range(from, 0, REDIS_PRIMARIES - 1);
@@ -109,7 +110,7 @@ static void a_slot_moves_with_its_keys(void)
 
 static void a_replica_of_a_killed_primary_takes_its_place(void)
 {
-    unsigned slot = store_slot(TEXT("a"));
+    unsigned slot = cluster_slot(TEXT("a"));
     int old = redis_world_owner(&world, slot);
     assert_true(redis_world_await_replica(&world, old));
     int replica = redis_world_replica_of(&world, old);

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "redis/slots.h"
 #include "support/store_run.h"
 
 #define ALGORITHMS 5
@@ -442,7 +443,7 @@ static void slots_are_what_a_cluster_says(void **state)
     store_redis_start(&cluster, options);
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         assert_int_equal(integer(store_redis_do(&cluster, "CLUSTER", "KEYSLOT", keys[i])),
-                         store_slot(text_of(keys[i])));
+                         cluster_slot(text_of(keys[i])));
     }
     store_redis_stop(&cluster);
 }

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "redis/slots.h"
 #include "support/store_run.h"
 
 #define LIMITS 5
@@ -132,7 +133,8 @@ static void the_limits_of_one_tenant_share_a_slot(void **state)
         weir_close(limits[i].local);
         store_key(&limits[i].head, TEXT("acme"), i == 0 ? TEXT("alice") : TEXT("bob"), &keys[i]);
     }
-    assert_int_equal(store_slot(store_key_text(&keys[0])), store_slot(store_key_text(&keys[1])));
+    assert_int_equal(cluster_slot(store_key_text(&keys[0])),
+                     cluster_slot(store_key_text(&keys[1])));
 }
 
 static int load(void **state)

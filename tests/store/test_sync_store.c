@@ -41,7 +41,7 @@ static void the_store_goes_into_debt_and_nobody_admits_until_it_is_paid(void **s
     stop();
 }
 
-/* As store/send.c makes the call. */
+/* As shared/send.c makes the call. */
 static struct weir_answer run_verb(enum store_verb verb, uint64_t cost, uint64_t time_ns,
                                    uint64_t now_ns)
 {

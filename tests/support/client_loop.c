@@ -1,3 +1,4 @@
+#include "shared/script.h"
 #include "support/client_loop.h"
 
 #include <arpa/inet.h>

@@ -5,8 +5,8 @@
 #ifndef WEIR_TESTS_SUPPORT_CLIENT_LOOP_H
 #define WEIR_TESTS_SUPPORT_CLIENT_LOOP_H
 
-#include "store/breaker.h"
-#include "store/client.h"
+#include "redis/breaker.h"
+#include "redis/client.h"
 
 #define LOOP_LINKS 32
 

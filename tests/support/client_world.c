@@ -1,10 +1,12 @@
+#include "shared/script.h"
 #include "support/client_world.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "store/key.h"
+#include "redis/slots.h"
+#include "shared/store_key.h"
 
 /* ---- the driver ---- */
 
@@ -167,7 +169,7 @@ int world_call(struct client_world *w, struct world_call *call, const char *key,
     struct buffer b;
     buffer_init(&b, 1 << 20);
     struct client_call c = {
-        .slot = store_slot(part.key),
+        .slot = cluster_slot(part.key),
         .script = script_for(&w->scripts, &part, 1),
         .count = script_put_arguments(&b, STORE_CHECK, &part, 1),
         .deadline_ns = deadline,

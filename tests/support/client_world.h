@@ -5,9 +5,9 @@
 #ifndef WEIR_TESTS_SUPPORT_CLIENT_WORLD_H
 #define WEIR_TESTS_SUPPORT_CLIENT_WORLD_H
 
-#include "base/buffer.h"
-#include "store/breaker.h"
-#include "store/client.h"
+#include "common/buffer.h"
+#include "redis/breaker.h"
+#include "redis/client.h"
 #include "wire/resp.h"
 
 #define WORLD_SOCKETS 8

@@ -1,5 +1,5 @@
 /*
- * A fleet that decides in memory, and answers when it is told to: what base/remote.h promises, and no
+ * A fleet that decides in memory, and answers when it is told to: what common/remote.h promises, and no
  * more. A limit has `count` units for all keys together, which never come back.
  */
 #ifndef WEIR_TESTS_FAKE_FLEET_H
@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "base/remote.h"
+#include "common/remote.h"
 
 struct fake_limit {
     struct fake_fleet *fleet;

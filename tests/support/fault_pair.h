@@ -7,7 +7,7 @@
 
 #include <poll.h>
 
-#include "base/buffer.h"
+#include "common/buffer.h"
 #include "support/fault_proxy.h"
 
 #define FAULT_PIECES_MAX 256

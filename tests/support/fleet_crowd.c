@@ -7,7 +7,8 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
-#include "store/key.h"
+#include "redis/slots.h"
+#include "shared/store_key.h"
 #include "support/fleet_open.h"
 
 #define PATIENCE_NS (60 * WEIR_SECOND)
@@ -315,14 +316,14 @@ uint64_t crowd_charged(struct crowd *c, unsigned key)
     return c->options.quota - a.remaining;
 }
 
-/* The hash tag of a key is 'r' and its bytes: store/key.h. */
+/* The hash tag of a key is 'r' and its bytes: shared/store_key.h. */
 void crowd_key_in_slot(unsigned slot, unsigned n, char key[16])
 {
     char tag[16] = "r";
     unsigned number = 0;
     for (unsigned found = 0; found <= n; number++) {
         (void)snprintf(tag + 1, sizeof tag - 1, "%u", number);
-        found += store_slot(text_of(tag)) == slot;
+        found += cluster_slot(text_of(tag)) == slot;
     }
     memcpy(key, tag + 1, sizeof tag - 1);
 }

@@ -1,3 +1,4 @@
+#include "shared/script.h"
 #include "support/lease_fleet.h"
 
 #include <inttypes.h>

@@ -7,7 +7,8 @@
 #define WEIR_TESTS_SUPPORT_LEASE_FLEET_H
 
 #include "base/maths.h"
-#include "store/lease.h"
+#include "shared/leased/lease.h"
+#include "shared/script.h"
 #include "support/store_redis.h"
 
 #define FLEET_NODES 16

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "policy/config.h"
-#include "policy/show.h"
+#include "rules/file/config.h"
+#include "rules/file/show.h"
 #include "support/unit_limiter.h"
 
 void loading_message(void *arg, const struct weir_rules_message *message)

@@ -4,8 +4,8 @@
 
 #include <weir_rules.h>
 
-#include "base/text.h"
-#include "policy/problems.h"
+#include "common/text.h"
+#include "rules/file/problems.h"
 
 /* What was told: "line:column: text" and a line end each; a warning begins with "warning: ". */
 struct loading {

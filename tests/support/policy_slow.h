@@ -1,5 +1,5 @@
 /*
- * What src/policy does to addresses, paths and patterns a second time: slow, obvious, and for small
+ * What src/rules/value does to addresses, paths and patterns a second time: slow, obvious, and for small
  * inputs only. For unit tests and fuzz targets alike, so all of it is in this header.
  */
 #ifndef WEIR_TESTS_SUPPORT_POLICY_SLOW_H
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/address.h"
-#include "policy/path.h"
-#include "policy/pattern.h"
+#include "rules/value/address.h"
+#include "rules/value/path.h"
+#include "rules/value/pattern.h"
 
 /* ---- addresses ---- */
 
@@ -115,7 +115,7 @@ static inline bool slow_path_match(struct text pattern, struct text path)
     return false;
 }
 
-/* ---- paths: one pass for each sentence of policy/path.h ---- */
+/* ---- paths: one pass for each sentence of rules/value/path.h ---- */
 
 #define SLOW_ENCODED 256 /* added to a byte that was written %XX */
 

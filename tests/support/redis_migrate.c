@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/key.h"
+#include "redis/slots.h"
+#include "shared/store_key.h"
 #include "support/redis_world.h"
 
 #define OWNER_MS 60000
@@ -15,7 +16,7 @@ void redis_slot_tag(unsigned slot, char tag[16])
     unsigned number = 0;
     do {
         (void)snprintf(tag, 16, "%u", number++);
-    } while (store_slot(text_of(tag)) != slot);
+    } while (cluster_slot(text_of(tag)) != slot);
 }
 
 /* True if the node answers for the slot itself; a node that gives it away says ASK for what it has not. */

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/buffer.h"
+#include "common/buffer.h"
 
 #define REDIS_ARGS_MAX 48
 #define REDIS_ARG_MAX 128

@@ -7,7 +7,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "store/key.h"
+#include "redis/slots.h"
+#include "shared/store_key.h"
 
 #define AWAIT_MS 60000
 #define AGREE_MS 20000
@@ -394,7 +395,7 @@ bool redis_world_await_replica(struct redis_world *w, int primary)
 
 static unsigned first_slot(unsigned primary)
 {
-    return (primary * STORE_SLOTS + REDIS_PRIMARIES - 1) / REDIS_PRIMARIES;
+    return (primary * SLOTS + REDIS_PRIMARIES - 1) / REDIS_PRIMARIES;
 }
 
 /* What a node of a Cluster remembers: with it, it need not be introduced to the others. */

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "server/top.h"
+#include "server/admin/top_denied.h"
 
 void admin_world_write(const struct admin_world *w, const char *rules)
 {

@@ -2,7 +2,7 @@
 #ifndef WEIR_TESTS_SUPPORT_SERVER_ADMIN_H
 #define WEIR_TESTS_SUPPORT_SERVER_ADMIN_H
 
-#include "server/server.h"
+#include "server/net/server.h"
 #include "support/server_http.h"
 
 struct admin_world {

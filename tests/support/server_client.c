@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/folder.h"
+#include "common/folder.h"
 #include "support/threads_run.h"
 
 #define PATIENCE_S 120 /* a server that does not answer is a failure */

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "server/server.h"
+#include "server/net/server.h"
 
 /* ---- the server ---- */
 

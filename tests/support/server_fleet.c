@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "server/fleet.h"
+#include "server/net/server_fleet.h"
 #include "support/threads_run.h"
 
 struct slow_question {

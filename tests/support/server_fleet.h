@@ -8,8 +8,8 @@
 
 #include <pthread.h>
 
-#include "base/remote.h"
-#include "server/worker.h"
+#include "common/remote.h"
+#include "server/net/worker.h"
 #include "support/server_client.h"
 #include "support/server_http.h"
 

@@ -2,7 +2,7 @@
 #ifndef WEIR_TESTS_SERVER_HTTP_H
 #define WEIR_TESTS_SERVER_HTTP_H
 
-#include "server/server.h"
+#include "server/net/server.h"
 
 struct http_server {
     struct server server;

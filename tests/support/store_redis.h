@@ -7,8 +7,8 @@
 
 #include <sys/types.h>
 
-#include "base/buffer.h"
-#include "store/reply.h"
+#include "common/buffer.h"
+#include "redis/reply.h"
 
 struct store_redis {
     char folder[64];

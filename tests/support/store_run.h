@@ -5,8 +5,8 @@
 #ifndef WEIR_TESTS_SUPPORT_STORE_RUN_H
 #define WEIR_TESTS_SUPPORT_STORE_RUN_H
 
-#include "store/key.h"
-#include "store/script.h"
+#include "shared/script.h"
+#include "shared/store_key.h"
 #include "support/oracle_vector.h"
 #include "support/store_redis.h"
 

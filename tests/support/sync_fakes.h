@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "store/sync.h"
+#include "shared/synced/sync.h"
 
 #define MS (1000 * WEIR_MICROSECOND)
 #define S_NS (100 * MS)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "cli/simulate.h"
+#include "cli/simulate/simulate.h"
 
 static inline struct sim_plan default_plan(void)
 {

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/config_store.h"
+#include "cli/config/config_store.h"
 #include "support/loading.h"
 #include "support/unit_limiter.h"
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "cli/metrics_text.h"
+#include "cli/top/metrics_text.h"
 
 static void assert_text(struct text found, const char *expected)
 {

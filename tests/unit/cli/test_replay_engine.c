@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "cli/replay_engine.h"
+#include "cli/replay/replay_engine.h"
 #include "support/oracle_vector.h"
 #include "support/replay_run.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "cli/replay_reader.h"
+#include "cli/replay/replay_reader.h"
 
 /* ---- lines ---- */
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "cli/replay_trace.h"
+#include "cli/replay/replay_trace.h"
 
 static struct replay_event event; /* large */
 

@@ -1,4 +1,4 @@
-#include "cli/serve_watch.h"
+#include "cli/serve/serve_watch.h"
 #include "support/unit_limiter.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "cli/top.h"
+#include "cli/top/top_command.h"
 
 static json_t *read_json(const char *text)
 {

@@ -8,8 +8,8 @@
 #include <ctype.h>
 #include <jansson.h>
 
-#include "server/http.h"
-#include "server/openapi.h"
+#include "server/http/http_routes.h"
+#include "server/http/openapi.h"
 
 static const struct {
     enum server_protocol listener;

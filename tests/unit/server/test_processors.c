@@ -1,4 +1,4 @@
-#include "server/processors.h"
+#include "server/net/processors.h"
 #include "support/unit_limiter.h"
 
 #include <ftw.h>

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/atomic.h"
-#include "server/top.h"
+#include "server/admin/top_denied.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define ROUNDS 100000

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "wire/http.h"
+#include "wire/http_request.h"
 
 static struct http_request request;
 

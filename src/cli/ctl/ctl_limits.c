@@ -1,0 +1,222 @@
+/* weir ctl limits, put, delete. */
+#include <stdlib.h>
+
+#include "cli/ctl/ctl.h"
+#include "rules/file/document.h"
+#include "rules/value/quantity.h"
+
+/* ---- looking ---- */
+
+/* The last two only where a fleet shares a limit. */
+static const struct grid_column columns[] = {
+    {"LIMIT", false},     {"TIER", false},   {"RATE", false}, {"BURST", true},
+    {"ALGORITHM", false}, {"MODE", false},   {"KEYS", true},  {"CAPACITY", true},
+    {"ALLOWED", true},    {"DENIED", true},  {"NEVER", true}, {"EVICTED", true},
+    {"DEGRADED", true},   {"SHARED", false},
+};
+
+#define COLUMNS (sizeof columns / sizeof columns[0])
+
+static bool is_shared(const json_t *limit)
+{
+    return strcmp(ctl_text(limit, "consistency"), "local") != 0;
+}
+
+/* What only the store knows is null. */
+static void put_count(struct grid *g, const json_t *limit, const char *name)
+{
+    if (json_is_null(json_object_get(limit, name))) {
+        grid_put(g, TEXT("-"));
+    } else {
+        grid_put_count(g, ctl_count(limit, name));
+    }
+}
+
+static void put_limit(struct grid *g, const json_t *limit, bool fleet)
+{
+    static const char *const counts[] = {"keys",   "capacity", "allowed",
+                                         "denied", "never",    "evicted"};
+    const char *tier = ctl_text(limit, "tier");
+    bool by_call = json_is_null(json_object_get(limit, "rate"));
+    char text[QUANTITY_MAX];
+    grid_put(g, text_of(ctl_text(limit, "name")));
+    grid_put(g, text_of(tier[0] != 0 ? tier : "-"));
+    grid_put(g, text_of(by_call ? "by call" : ctl_text(limit, "rate")));
+    grid_put(g, text_of(by_call ? "-" : count_print(ctl_count(limit, "burst"), text)));
+    grid_put(g, text_of(ctl_text(limit, "algorithm")));
+    grid_put(g, text_of(ctl_text(limit, "mode")));
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        put_count(g, limit, counts[i]);
+    }
+    if (fleet) {
+        grid_put_count(g, ctl_count(limit, "degraded"));
+        grid_put(g, text_of(is_shared(limit) ? ctl_text(limit, "consistency") : "-"));
+    }
+}
+
+static void print_limits(const json_t *limits)
+{
+    struct grid g;
+    struct buffer out;
+    bool fleet = false;
+    for (size_t i = 0; i < json_array_size(limits); i++) {
+        fleet = fleet || is_shared(json_array_get(limits, i));
+    }
+    grid_init(&g, columns, fleet ? COLUMNS : COLUMNS - 2);
+    buffer_init(&out, CTL_OUTPUT_MAX);
+    for (size_t i = 0; i < json_array_size(limits); i++) {
+        put_limit(&g, json_array_get(limits, i), fleet);
+    }
+    grid_print(&g, &out, 0, 0);
+    ctl_print(&out);
+    buffer_finish(&out);
+    grid_finish(&g);
+}
+
+/* "/v1/limits/" and the name; NULL after a complaint. */
+static const char *target_of(struct buffer *target, struct text name)
+{
+    buffer_init(target, CTL_TARGET_MAX);
+    buffer_put(target, TEXT("/v1/limits/"));
+    http_put_encoded(target, name);
+    buffer_put_char(target, 0);
+    if (target->full) {
+        (void)cli_complain(&cli_ctl, "the name of the limit is too long");
+        return NULL;
+    }
+    return buffer_text(target).at;
+}
+
+static int run_limits(struct ctl *ctl)
+{
+    struct buffer target;
+    json_t *said = NULL;
+    const char *path = target_of(&target, text_of(ctl->count > 0 ? ctl->operands[0] : ""));
+    int code = path == NULL      ? CLI_USAGE
+               : ctl->count == 0 ? admin_get_json(&ctl->client, "/v1/limits", &said)
+                                 : admin_get_json(&ctl->client, path, &said);
+    if (code == CLI_OK && ctl->json) {
+        ctl_print_json(said);
+    } else if (code == CLI_OK) {
+        print_limits(json_object_get(said, "limits"));
+    }
+    json_decref(said);
+    buffer_finish(&target);
+    return code;
+}
+
+/* ---- changing ---- */
+
+/* A whole file, or standard input; false after a complaint. */
+static bool read_file(const char *path, struct buffer *text)
+{
+    bool standard = strcmp(path, "-") == 0;
+    FILE *file = standard ? stdin : fopen(path, "re");
+    if (file == NULL) {
+        (void)cli_complain(&cli_ctl, "%s: cannot be read: %m", path);
+        return false;
+    }
+    for (size_t n = 1; n > 0 && !text->full;) {
+        char *room = buffer_room(text, 4096);
+        n = room != NULL ? fread(room, 1, 4096, file) : 0;
+        buffer_add(text, n);
+    }
+    bool failed = ferror(file) != 0;
+    if (failed || text->full) {
+        (void)cli_complain(&cli_ctl, "%s: %s", path,
+                           failed ? "cannot be read" : "longer than one limit may be, 65536 bytes");
+    }
+    if (!standard) {
+        (void)fclose(file);
+    }
+    return !failed && !text->full;
+}
+
+/* The name that the limit gives itself; empty after a complaint. */
+static struct text name_in(struct arena *arena, const char *path, struct text text)
+{
+    struct problems problems = {.tell = cli_tell_rules};
+    const struct node *limit = document_read(arena, path, text, &problems);
+    const struct node *name =
+        limit != NULL && limit->kind == NODE_MAP ? node_find(limit, "name") : NULL;
+    problems_finish(&problems);
+    if (name != NULL && name->kind == NODE_SCALAR && name->scalar.len > 0) {
+        return name->scalar;
+    }
+    if (limit != NULL) {
+        (void)cli_complain(&cli_ctl,
+                           "%s: expected one limit as in a rule file: name: ..., rate: ...", path);
+    }
+    return (struct text){"", 0};
+}
+
+static int send_limit(const struct ctl *ctl, struct text name, struct text body)
+{
+    struct buffer target;
+    struct http_result result;
+    const char *path = target_of(&target, name);
+    struct http_call call = {"PUT", path, "application/yaml", body};
+    http_result_init(&result);
+    int code = path != NULL ? admin_call(&ctl->client, &call, &result) : CLI_USAGE;
+    if (code == CLI_OK && ctl->json) {
+        json_t *said = json_loadb(result.response.body.at, result.response.body.len, 0, NULL);
+        ctl_print_json(said);
+        json_decref(said);
+    } else if (code == CLI_OK) {
+        ctl_print_line(name, result.response.status == 201 ? "added" : "replaced");
+    }
+    http_result_finish(&result);
+    buffer_finish(&target);
+    return code;
+}
+
+static int run_put(struct ctl *ctl)
+{
+    const char *path = ctl->operands[0];
+    struct arena arena = ARENA_INIT;
+    struct buffer text;
+    int code = CLI_USAGE;
+    buffer_init(&text, HTTP_BODY_MAX);
+    if (read_file(path, &text)) {
+        struct text name = name_in(&arena, path, buffer_text(&text));
+        code = name.len > 0 ? send_limit(ctl, name, buffer_text(&text)) : CLI_USAGE;
+    }
+    arena_finish(&arena);
+    buffer_finish(&text);
+    return code;
+}
+
+static int run_delete(struct ctl *ctl)
+{
+    struct buffer target;
+    struct text name = text_of(ctl->operands[0]);
+    json_t *said = NULL;
+    const char *path = target_of(&target, name);
+    struct http_call call = {.method = "DELETE", .target = path};
+    int code = path != NULL ? admin_call_json(&ctl->client, &call, &said) : CLI_USAGE;
+    if (code == CLI_OK && ctl->json) {
+        ctl_print_json(said);
+    } else if (code == CLI_OK) {
+        ctl_print_line(name, "deleted");
+    }
+    json_decref(said);
+    buffer_finish(&target);
+    return code;
+}
+
+const struct ctl_row ctl_limit_rows[] = {
+    {{"limits [NAME]", "every limit, or one: numbers, mode, keys, decisions"},
+     "limits",
+     0,
+     1,
+     0,
+     run_limits},
+    {{"put FILE|-", "add or replace one limit, written as in a rule file"},
+     "put",
+     1,
+     1,
+     0,
+     run_put},
+    {{"delete NAME", "remove a limit and its keys"}, "delete", 1, 1, 0, run_delete},
+    {{NULL, NULL}, NULL, 0, 0, 0, NULL},
+};

@@ -1,0 +1,61 @@
+/* Decisions as text. By hand: printf() would take most of the time of a replay. */
+#include "cli/replay/replay_command.h"
+
+static char *put(char *at, const char *text)
+{
+    while (*text != 0) {
+        *at++ = *text++;
+    }
+    return at;
+}
+
+static char *put_number(char *at, uint64_t n)
+{
+    char digits[20];
+    size_t i = sizeof digits;
+    do {
+        digits[--i] = (char)('0' + n % 10);
+        n /= 10;
+    } while (n > 0);
+    memcpy(at, digits + i, sizeof digits - i);
+    return at + (sizeof digits - i);
+}
+
+char *replay_print_decimal(char *at, uint64_t value, uint64_t scale)
+{
+    uint64_t rest = value % scale;
+    at = put_number(at, value / scale);
+    if (rest > 0) {
+        *at++ = '.';
+    }
+    for (; rest > 0; rest %= scale) {
+        scale /= 10;
+        *at++ = (char)('0' + rest / scale);
+    }
+    return at;
+}
+
+static char *put_duration(char *at, const char *name, uint64_t value, uint64_t scale)
+{
+    at = put(at, name);
+    return value == REPLAY_NEVER ? put(at, "never") : replay_print_decimal(at, value, scale);
+}
+
+char *replay_print_details(char *at, const struct replay_answer *a, uint64_t scale, bool delay)
+{
+    at = put_number(put(at, " remaining="), a->remaining);
+    at = put_duration(at, " retry=", a->retry, scale);
+    at = put_duration(at, " reset=", a->reset, scale);
+    return delay ? put_duration(at, " delay=", a->delay, scale) : at;
+}
+
+size_t replay_print_answer(char *line, const struct replay_answer *a,
+                           const struct replay_settings *s, uint64_t scale)
+{
+    char *at = put(line, a->allow ? "allow" : "deny");
+    if (s->explain) {
+        at = replay_print_details(at, a, scale, s->algorithm == WEIR_LEAKY_BUCKET);
+    }
+    *at++ = '\n';
+    return (size_t)(at - line);
+}

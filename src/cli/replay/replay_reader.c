@@ -1,0 +1,144 @@
+#include "cli/replay/replay_reader.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "rules/value/quote.h"
+
+/* ---- lines ---- */
+
+enum replay_outcome replay_reader_next(struct replay_reader *r, struct text bytes, bool end,
+                                       size_t *used, struct text *line)
+{
+    size_t left = bytes.len - r->searched;
+    const char *lf = left > 0 ? memchr(bytes.at + r->searched, '\n', left) : NULL;
+    size_t len = lf != NULL ? (size_t)(lf - bytes.at) : bytes.len;
+    bool too_long = r->dropped + len > REPLAY_LINE_MAX + 1; /* there may be a CR */
+    *used = 0;
+    if (lf == NULL && (!end || (len == 0 && r->dropped == 0))) {
+        *used = too_long ? len : 0;
+        r->dropped += *used;
+        r->searched = len - *used;
+        return REPLAY_MORE;
+    }
+    *used = len + (lf != NULL);
+    r->line++;
+    r->dropped = 0;
+    r->searched = 0;
+    len -= len > 0 && bytes.at[len - 1] == '\r';
+    *line = (struct text){bytes.at, len};
+    return too_long || len > REPLAY_LINE_MAX ? REPLAY_TOO_LONG : REPLAY_LINE;
+}
+
+/* ---- words ---- */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* The next word, taken off *rest; empty at the end of the line. */
+static inline struct text next_word(struct text *rest)
+{
+    const char *p = rest->at;
+    const char *end = p + rest->len;
+    while (p < end && is_blank(*p)) {
+        p++;
+    }
+    const char *begin = p;
+    while (p < end && !is_blank(*p)) {
+        p++;
+    }
+    *rest = (struct text){p, (size_t)(end - p)};
+    return (struct text){begin, (size_t)(p - begin)};
+}
+
+bool replay_line_is_blank(struct text line)
+{
+    return next_word(&line).len == 0;
+}
+
+/* True if all of the word is a decimal number below 2^64. */
+static inline bool parse_digits(struct text word, uint64_t *out)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < word.len; i++) {
+        unsigned digit = (unsigned)(unsigned char)word.at[i] - '0';
+        if (digit > 9 || __builtin_mul_overflow(n, 10, &n) ||
+            __builtin_add_overflow(n, digit, &n)) {
+            return false;
+        }
+    }
+    *out = n;
+    return word.len > 0;
+}
+
+/* True if all of the word is a decimal number that an int64_t holds. */
+static inline bool parse_integer(struct text word, int64_t *out)
+{
+    bool negative = word.len > 0 && word.at[0] == '-';
+    uint64_t n;
+    if (!parse_digits(negative ? text_after(word, 1) : word, &n) ||
+        n > (uint64_t)INT64_MAX + negative) {
+        return false;
+    }
+    *out = negative ? (int64_t)(0 - n) : (int64_t)n;
+    return true;
+}
+
+/* ---- what was found ---- */
+
+static int found(struct weir_error *error, struct text word, const char *expected)
+{
+    char quoted[QUOTE_MAX];
+    if (word.len == 0) {
+        return fail(error, WEIR_EINVAL, "found the end of the line, expected %s", expected);
+    }
+    return fail(error, WEIR_EINVAL, "found %s, expected %s", quote(word, quoted), expected);
+}
+
+/* ---- whole lines ---- */
+
+int replay_number_parse(struct text line, const char *what, int64_t *out, struct weir_error *error)
+{
+    char expected[64];
+    struct text word = next_word(&line);
+    struct text more = next_word(&line);
+    (void)snprintf(expected, sizeof expected, "%s, a whole number below 2^63", what);
+    if (!parse_integer(word, out) || *out < 0) {
+        return found(error, word, expected);
+    }
+    if (more.len > 0) {
+        (void)snprintf(expected, sizeof expected, "nothing behind %s", what);
+        return found(error, more, expected);
+    }
+    return 0;
+}
+
+int replay_request_parse(struct text line, struct replay_request *out, struct weir_error *error)
+{
+    struct text command = next_word(&line);
+    if (!text_equal(command, TEXT("request"))) {
+        return found(error, command, "'request CLIENT TIMESTAMP'");
+    }
+    out->client = next_word(&line);
+    if (out->client.len == 0) {
+        return found(error, out->client, "a client");
+    }
+    if (out->client.len > WEIR_KEY_MAX) {
+        return fail(error, WEIR_EINVAL, "found a client of %zu bytes, expected at most %d",
+                    out->client.len, WEIR_KEY_MAX);
+    }
+    struct text time = next_word(&line);
+    if (!parse_integer(time, &out->time)) {
+        return found(error, time, "a timestamp, a 64-bit integer");
+    }
+    struct text cost = next_word(&line);
+    out->cost = 1;
+    if (cost.len > 0 && (!parse_digits(cost, &out->cost) || out->cost == 0)) {
+        return found(error, cost, "a cost, a whole number from 1 up");
+    }
+    struct text more = next_word(&line);
+    return more.len > 0 ? found(error, more, "the end of the line") : 0;
+}

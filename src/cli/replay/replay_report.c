@@ -1,0 +1,75 @@
+/* What a replay says on standard error: complaints, a bar on a terminal, a summary. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/maths.h"
+#include "cli/cli.h"
+#include "cli/replay/replay_command.h"
+
+#define REDRAW_NS (100 * WEIR_MILLISECOND)
+#define BAR_WIDTH 40
+
+static void clear_bar(struct replay *r)
+{
+    if (r->drawn_ns != 0) {
+        (void)fprintf(stderr, "\r\033[K");
+        r->drawn_ns = 0;
+    }
+}
+
+void replay_complain(struct replay *r, uint64_t line, const char *text)
+{
+    clear_bar(r);
+    r->bad++;
+    (void)cli_complain(&cli_replay, "line %" PRIu64 ": %s", line, text);
+}
+
+static void draw(const struct replay *r, uint64_t done, uint64_t total)
+{
+    char bar[BAR_WIDTH + 1];
+    if (total == 0) {
+        (void)fprintf(stderr, "\r%" PRIu64 " requests", r->allowed + r->denied);
+        return;
+    }
+    uint64_t share = mul_div(min_u64(done, total), BAR_WIDTH, total);
+    for (unsigned i = 0; i < BAR_WIDTH; i++) {
+        bar[i] = i < share ? '#' : '.';
+    }
+    bar[BAR_WIDTH] = 0;
+    (void)fprintf(stderr, "\r%s %3" PRIu64 " %%", bar, mul_div(min_u64(done, total), 100, total));
+}
+
+void replay_progress(struct replay *r, uint64_t done, uint64_t total)
+{
+    uint64_t now_ns = r->bar ? clock_boot_ns() : 0;
+    if (now_ns >= r->drawn_ns + REDRAW_NS) {
+        draw(r, done, total);
+        r->drawn_ns = now_ns;
+    }
+}
+
+void replay_report_begin(struct replay *r)
+{
+    /* Decisions that run down the same terminal would tear the bar apart. */
+    r->bar = !r->settings->quiet && isatty(STDERR_FILENO) == 1 && isatty(STDOUT_FILENO) == 0;
+    r->begun_ns = clock_boot_ns();
+}
+
+void replay_report_end(struct replay *r)
+{
+    clear_bar(r);
+    if (r->settings->quiet) {
+        return;
+    }
+    uint64_t took_ns = max_u64(clock_boot_ns() - r->begun_ns, 1);
+    uint64_t requests = r->allowed + r->denied;
+    (void)fprintf(stderr, "weir replay: %" PRIu64 " request%s", requests, requests == 1 ? "" : "s");
+    if (r->clients > 0) {
+        (void)fprintf(stderr, " of %" PRIu64 " client%s", r->clients, r->clients == 1 ? "" : "s");
+    }
+    (void)fprintf(
+        stderr, ", %" PRIu64 " allowed, %" PRIu64 " denied; %.3f s, %" PRIu64 " requests/s\n",
+        r->allowed, r->denied, (double)took_ns / 1e9, mul_div(requests, WEIR_SECOND, took_ns));
+}

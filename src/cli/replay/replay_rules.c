@@ -1,0 +1,214 @@
+/* A trace of attributes through a rule file: who decided on each request. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <weir_rules.h>
+
+#include "base/error.h"
+#include "cli/cli.h"
+#include "cli/replay/replay_command.h"
+#include "cli/replay/replay_trace.h"
+
+struct trace {
+    struct replay *r;
+    struct weir_rules *rules;
+    struct replay_event event;
+    uint64_t first_ns; /* of the first request */
+    bool placed;       /* the rules' line of times is where the trace's times are */
+};
+
+/* ---- the rules, and their times ---- */
+
+static uint64_t first_time(void *arg)
+{
+    const struct trace *t = arg;
+    return t->first_ns;
+}
+
+/* Beyond this, times are a calendar's and no stop-watch's. */
+#define CALENDAR_NS (365 * WEIR_DAY)
+
+static int open_rules(struct trace *t)
+{
+    struct weir_rules_options o = WEIR_RULES_OPTIONS_INIT;
+    struct weir_error error;
+    o.flags = WEIR_EXPLICIT_TIME;
+    o.message = cli_tell_rules;
+    int e = weir_rules_open(&t->rules, t->r->settings->rules, &o, &error);
+    if (e != 0 && e != WEIR_ERULES) {
+        (void)cli_complain(&cli_replay, "%s", error.text);
+    }
+    return e == 0 ? 0 : e == WEIR_ERULES ? CLI_USAGE : CLI_FAILED;
+}
+
+/*
+ * A limit's times reach some years from where they begin, fast limits' less than four: from 0 that
+ * is not enough for Unix times. Then the rules are made as if on the day before the first request.
+ */
+static int place_rules(struct trace *t, struct weir_error *error)
+{
+    struct weir_rules_options o = WEIR_RULES_OPTIONS_INIT;
+    t->placed = true;
+    t->first_ns = t->event.time_ns;
+    if (t->first_ns < CALENDAR_NS) {
+        return 0;
+    }
+    weir_rules_close(t->rules);
+    o.clock = first_time;
+    o.clock_arg = t;
+    return weir_rules_open(&t->rules, t->r->settings->rules, &o, error);
+}
+
+/* ---- deciding ---- */
+
+/* What stands for the limit where none decided: a name that no limit can have. */
+static const char *decider(const struct weir_rules_answer *a)
+{
+    return a->reason == WEIR_RULES_NO_LIMIT  ? "-"
+           : a->reason == WEIR_RULES_ALLOWED ? "(allow-list)"
+           : a->reason == WEIR_RULES_BLOCKED ? "(block-list)"
+                                             : a->limit;
+}
+
+static void print_details(const struct weir_rules_answer *a, uint64_t unit_ns)
+{
+    char text[REPLAY_PRINT_MAX];
+    const struct weir_answer *w = &a->answer;
+    struct replay_answer said = {w->verdict == WEIR_ALLOW, w->remaining, w->retry_after_ns,
+                                 w->reset_after_ns, w->delay_ns};
+    if (a->tier[0] != 0) {
+        (void)printf(" tier=%s", a->tier);
+    }
+    if (a->reason == WEIR_RULES_LIMIT) {
+        *replay_print_details(text, &said, unit_ns, w->delay_ns > 0) = 0;
+        (void)fputs(text, stdout);
+    }
+    if (a->missing > 0) {
+        (void)printf(" missing=%u", a->missing);
+    }
+    if (a->shadow_denied > 0) {
+        (void)printf(" shadow=%s", a->shadow);
+    }
+}
+
+static void print_answer(const struct weir_rules_answer *a, const struct replay_settings *s)
+{
+    (void)fputs(a->answer.verdict == WEIR_ALLOW ? "allow " : "deny ", stdout);
+    (void)fputs(decider(a), stdout);
+    if (s->explain) {
+        print_details(a, s->unit_ns);
+    }
+    (void)fputc('\n', stdout);
+}
+
+static int off_the_line(const struct trace *t, struct weir_error *error)
+{
+    const char *expected = t->first_ns < CALENDAR_NS ? "from 0 to some years later"
+                                                     : "from a day before the first one to some "
+                                                       "years later";
+    return fail(error, WEIR_ETIME, "found a \"time\" that a limit cannot tell, expected %s",
+                expected);
+}
+
+static int decide_event(struct trace *t, struct weir_error *error)
+{
+    struct replay *r = t->r;
+    struct weir_rules_question q = {.attributes = t->event.attributes,
+                                    .attributes_count = t->event.attributes_count,
+                                    .cost = t->event.cost};
+    struct weir_rules_answer a;
+    int e = t->placed ? 0 : place_rules(t, error);
+    e = e != 0 ? e : weir_rules_ask_at(t->rules, &q, t->event.time_ns, &a, error);
+    if (e == 0) {
+        print_answer(&a, r->settings);
+        r->allowed += a.answer.verdict == WEIR_ALLOW;
+        r->denied += a.answer.verdict != WEIR_ALLOW;
+    }
+    return e == WEIR_ETIME ? off_the_line(t, error) : e;
+}
+
+/* 0, or an exit code: nothing can go on. */
+static int take_line(struct trace *t, int outcome, struct text line)
+{
+    struct weir_error error;
+    if (outcome == REPLAY_LINE && replay_line_is_blank(line)) {
+        return 0;
+    }
+    int e = outcome == REPLAY_LINE
+                ? replay_event_parse(&t->event, line, t->r->settings->unit_ns, &error)
+                : fail(&error, WEIR_EINVAL, "found a line of more than %d bytes, expected less",
+                       REPLAY_LINE_MAX);
+    if (e == 0) {
+        e = decide_event(t, &error);
+        replay_event_finish(&t->event);
+    }
+    if (e != 0) {
+        replay_complain(t->r, t->r->input.reader.line, error.text);
+    }
+    return t->rules == NULL ? CLI_FAILED : 0;
+}
+
+/* Whoever asks line by line through a pipe has the answers before the next question. */
+static void before_read(void *arg)
+{
+    (void)arg;
+    (void)fflush(stdout);
+}
+
+static int take_lines(struct trace *t)
+{
+    struct replay_input *in = &t->r->input;
+    struct weir_error error;
+    struct text line;
+    for (;;) {
+        int outcome = replay_input_next(in, &line, &error);
+        if (outcome < 0) {
+            (void)cli_complain(&cli_replay, "%s", error.text);
+            return CLI_FAILED;
+        }
+        int code = outcome == REPLAY_MORE ? 0 : take_line(t, outcome, line);
+        if (outcome == REPLAY_MORE || code != 0) {
+            return code;
+        }
+        if (in->reader.line % 4096 == 0) {
+            if (ferror(stdout) != 0) {
+                return CLI_FAILED; /* main() says so */
+            }
+            replay_progress(t->r, in->taken_bytes, in->size_bytes);
+        }
+    }
+}
+
+/* A table that was too small decides by chance whom it forgets: that must not go unsaid. */
+static int tell_forgotten(void *arg, const struct weir_rules_limit *limit)
+{
+    const struct weir_stats *s = &limit->stats;
+    uint64_t forgotten = s->evicted + s->full_denied + s->full_allowed;
+    (void)arg;
+    if (forgotten > 0) {
+        (void)fprintf(stderr,
+                      "weir replay: limit %s%s%s had no room for %" PRIu64
+                      " keys: raise its max_keys for the same decisions each time\n",
+                      limit->name, limit->tier[0] != 0 ? " tier " : "", limit->tier, forgotten);
+    }
+    return 0;
+}
+
+int replay_rules(struct replay *r)
+{
+    static struct trace t; /* too large for a stack */
+    t = (struct trace){.r = r};
+    int code = open_rules(&t);
+    if (code != 0) {
+        return code;
+    }
+    r->input.before_read = before_read;
+    replay_report_begin(r);
+    code = take_lines(&t);
+    replay_report_end(r);
+    if (t.rules != NULL) {
+        (void)weir_rules_limits(t.rules, tell_forgotten, NULL);
+    }
+    weir_rules_close(t.rules);
+    return code != 0 ? code : r->bad > 0 ? CLI_USAGE : CLI_OK;
+}

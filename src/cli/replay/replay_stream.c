@@ -1,0 +1,277 @@
+/* The classic form: capacity, window, n, and n requests. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "cli/cli.h"
+#include "cli/replay/replay_command.h"
+
+/* ---- the limit ---- */
+
+/* A stepped bucket counts in whole timestamps. */
+static int stepped_from_rate(const struct replay_settings *s, struct replay_limit *limit,
+                             struct weir_error *error)
+{
+    if (s->rate.period_ns % s->unit_ns != 0) {
+        return fail(error, WEIR_EINVAL,
+                    "--rate has a period of %" PRIu64 " ns, expected whole timestamps of %" PRIu64
+                    " ns for a stepped bucket: see --unit",
+                    s->rate.period_ns, s->unit_ns);
+    }
+    if (s->rate.count > INT64_MAX || s->rate.period_ns / s->unit_ns > INT64_MAX) {
+        return fail(error, WEIR_EINVAL,
+                    "--rate is %" PRIu64 " per %" PRIu64 " ns, expected numbers below 2^63",
+                    s->rate.count, s->rate.period_ns);
+    }
+    limit->capacity = (int64_t)s->rate.count;
+    limit->window = (int64_t)(s->rate.period_ns / s->unit_ns);
+    return 0;
+}
+
+int replay_limit_make(const struct replay_settings *s, int64_t capacity, int64_t window,
+                      struct replay_limit *limit, struct weir_error *error)
+{
+    *limit = (struct replay_limit){.algorithm = s->algorithm,
+                                   .capacity = capacity,
+                                   .window = window,
+                                   .count = s->rate.count,
+                                   .period_ns = s->rate.period_ns,
+                                   .burst = s->burst,
+                                   .queue = s->queue,
+                                   .unit_ns = s->unit_ns};
+    if (s->algorithm == 0) {
+        return s->has_rate ? stepped_from_rate(s, limit, error) : 0;
+    }
+    if (s->has_rate) {
+        return 0;
+    }
+    if (capacity == 0 || window == 0) {
+        return fail(error, WEIR_EINVAL, "found a %s of 0, expected at least 1 for %s: see --rate",
+                    capacity == 0 ? "capacity" : "window", weir_algorithm_name(s->algorithm));
+    }
+    limit->count = (uint64_t)capacity;
+    if (__builtin_mul_overflow((uint64_t)window, s->unit_ns, &limit->period_ns)) {
+        return fail(error, WEIR_EINVAL, "found a window of %" PRId64 ", expected at most 100 years",
+                    window);
+    }
+    return 0;
+}
+
+/* ---- the head ---- */
+
+enum { CAPACITY, WINDOW, REQUESTS, HEAD };
+
+/* 0, or an exit code after a complaint. */
+static int read_head_line(struct replay *r, const char *what, int64_t *number)
+{
+    struct weir_error error;
+    struct text line;
+    int outcome = replay_input_next(&r->input, &line, &error);
+    if (outcome < 0) {
+        (void)cli_complain(&cli_replay, "%s", error.text);
+        return CLI_FAILED;
+    }
+    if (outcome == REPLAY_LINE && replay_number_parse(line, what, number, &error) == 0) {
+        return 0;
+    }
+    if (outcome == REPLAY_MORE) {
+        (void)fail(&error, WEIR_EINVAL, "found the end of the input, expected %s", what);
+    } else if (outcome == REPLAY_TOO_LONG) {
+        (void)fail(&error, WEIR_EINVAL, "found a line of more than %d bytes, expected %s",
+                   REPLAY_LINE_MAX, what);
+    }
+    replay_complain(r, r->input.reader.line + (outcome == REPLAY_MORE), error.text);
+    return CLI_USAGE;
+}
+
+static int read_head(struct replay *r, int64_t head[HEAD])
+{
+    static const char *const names[HEAD] = {"the capacity", "the window", "the number of requests"};
+    for (int i = 0; i < HEAD; i++) {
+        int code = read_head_line(r, names[i], &head[i]);
+        if (code != 0) {
+            return code;
+        }
+    }
+    return 0;
+}
+
+/* ---- the requests ---- */
+
+/* Requests that are read ahead of the one that is decided on. */
+#define AHEAD 32
+
+struct pending {
+    struct replay_ask ask;
+    uint64_t line;
+};
+
+struct stream {
+    struct replay *r;
+    struct replay_engine *engine;
+    uint64_t scale;
+    uint64_t n;      /* as promised */
+    uint64_t lines;  /* found */
+    uint64_t blanks; /* empty lines that nothing has followed yet: at the end they do not count */
+    bool out_of_memory;
+    unsigned pending_count;
+    struct pending pending[AHEAD];
+};
+
+static void decide(struct stream *s, const struct pending *p)
+{
+    struct weir_error error;
+    struct replay_answer answer;
+    char text[REPLAY_PRINT_MAX];
+    int e = replay_engine_decide(s->engine, &p->ask, &answer, &error);
+    if (e != 0) {
+        replay_complain(s->r, p->line, error.text);
+        s->out_of_memory = e == WEIR_ENOMEM;
+        return;
+    }
+    size_t n = replay_print_answer(text, &answer, s->r->settings, s->scale);
+    (void)fwrite(text, 1, n, stdout);
+    s->r->allowed += answer.allow;
+    s->r->denied += !answer.allow;
+}
+
+static void decide_pending(struct stream *s)
+{
+    for (unsigned i = 0; i < s->pending_count && !s->out_of_memory; i++) {
+        decide(s, &s->pending[i]);
+    }
+    s->pending_count = 0;
+}
+
+/* Whoever asks line by line through a pipe has the answers before the next question. */
+static void before_read(void *arg)
+{
+    decide_pending(arg);
+    (void)fflush(stdout);
+}
+
+static void refuse_line(struct stream *s, uint64_t line, const char *text)
+{
+    decide_pending(s); /* which may have something to say of earlier lines */
+    replay_complain(s->r, line, text);
+}
+
+/* Counts a line; false if it is one too many. */
+static bool is_expected(struct stream *s)
+{
+    return ++s->lines <= s->n;
+}
+
+static void refuse_blanks(struct stream *s)
+{
+    for (; s->blanks > 0; s->blanks--) {
+        if (is_expected(s)) {
+            refuse_line(s, s->r->input.reader.line - s->blanks,
+                        "found an empty line, expected 'request CLIENT TIMESTAMP'");
+        }
+    }
+}
+
+static void take_request(struct stream *s, struct text line)
+{
+    struct replay_request request;
+    struct weir_error error;
+    uint64_t number = s->r->input.reader.line;
+    if (replay_request_parse(line, &request, &error) != 0) {
+        refuse_line(s, number, error.text);
+        return;
+    }
+    s->pending[s->pending_count++] =
+        (struct pending){replay_engine_prepare(s->engine, &request), number};
+    if (s->pending_count == AHEAD) {
+        decide_pending(s);
+    }
+}
+
+static void take_line(struct stream *s, int outcome, struct text line)
+{
+    struct weir_error error;
+    if (outcome == REPLAY_LINE && replay_line_is_blank(line)) {
+        s->blanks++;
+        return;
+    }
+    refuse_blanks(s);
+    if (!is_expected(s)) {
+        return;
+    }
+    if (outcome == REPLAY_LINE) {
+        take_request(s, line);
+        return;
+    }
+    (void)fail(&error, WEIR_EINVAL,
+               "found a line of more than %d bytes, expected 'request CLIENT TIMESTAMP'",
+               REPLAY_LINE_MAX);
+    refuse_line(s, s->r->input.reader.line, error.text);
+}
+
+static int take_lines(struct stream *s)
+{
+    struct weir_error error;
+    struct text line;
+    for (;;) {
+        int outcome = replay_input_next(&s->r->input, &line, &error);
+        if (outcome < 0) {
+            (void)cli_complain(&cli_replay, "%s", error.text);
+            return CLI_FAILED;
+        }
+        if (outcome == REPLAY_MORE) {
+            decide_pending(s);
+            return s->out_of_memory ? CLI_FAILED : 0;
+        }
+        take_line(s, outcome, line);
+        if (s->out_of_memory) {
+            return CLI_FAILED;
+        }
+        if (s->lines % 65536 == 0) {
+            if (ferror(stdout) != 0) {
+                return CLI_FAILED; /* main() says so */
+            }
+            replay_progress(s->r, s->lines, s->n);
+        }
+    }
+}
+
+static int take_all(struct stream *s)
+{
+    int code = take_lines(s);
+    s->r->clients = replay_engine_clients(s->engine);
+    replay_report_end(s->r);
+    if (code == 0 && s->lines != s->n) {
+        return cli_complain(&cli_replay,
+                            "found %" PRIu64 " line%s of requests, expected %" PRIu64
+                            " as line 3 says",
+                            s->lines, s->lines == 1 ? "" : "s", s->n);
+    }
+    return code != 0 ? code : s->r->bad > 0 ? CLI_USAGE : CLI_OK;
+}
+
+int replay_stream(struct replay *r)
+{
+    int64_t head[HEAD];
+    struct replay_limit limit;
+    struct weir_error error;
+    struct replay_engine *engine;
+    int code = read_head(r, head);
+    if (code != 0) {
+        return code;
+    }
+    if (replay_limit_make(r->settings, head[CAPACITY], head[WINDOW], &limit, &error) != 0 ||
+        replay_engine_create(&engine, &limit, &error) != 0) {
+        return cli_complain(&cli_replay, "%s", error.text);
+    }
+    struct stream s = {.r = r,
+                       .engine = engine,
+                       .scale = replay_engine_scale(engine),
+                       .n = (uint64_t)head[REQUESTS]};
+    r->input.before_read = before_read;
+    r->input.arg = &s;
+    replay_report_begin(r);
+    code = take_all(&s);
+    replay_engine_destroy(engine);
+    return code;
+}

@@ -1,0 +1,223 @@
+#include "cli/replay/replay_trace.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include "base/error.h"
+#include "rules/value/quantity.h"
+#include "rules/value/quote.h"
+
+/* ---- the time, digit by digit ---- */
+
+/* The JSON library reads 12.345 as the nearest binary fraction, so its text is looked up. */
+struct scan {
+    const char *at;
+    const char *end;
+};
+
+static void skip_space(struct scan *s)
+{
+    while (s->at < s->end && strchr(" \t\r\n", *s->at) != NULL && *s->at != 0) {
+        s->at++;
+    }
+}
+
+/* From behind the opening quote to behind the closing one; what stands between. */
+static struct text scan_string(struct scan *s)
+{
+    const char *begin = s->at;
+    while (s->at < s->end && *s->at != '"') {
+        s->at += *s->at == '\\' && s->end - s->at > 1 ? 2 : 1;
+    }
+    struct text inside = {begin, (size_t)(s->at - begin)};
+    s->at += s->at < s->end;
+    return inside;
+}
+
+/* Up to the comma or brace behind a value. */
+static struct text scan_value(struct scan *s)
+{
+    const char *begin = s->at;
+    int depth = 0;
+    while (s->at < s->end && (depth > 0 || (*s->at != ',' && *s->at != '}'))) {
+        char c = *s->at++;
+        depth += (c == '{' || c == '[') - (c == '}' || c == ']');
+        if (c == '"') {
+            (void)scan_string(s);
+        }
+    }
+    return text_trim((struct text){begin, (size_t)(s->at - begin)});
+}
+
+/* How a member of a line that is a JSON object is written; empty if its name has escapes. */
+static struct text find_member(struct text line, const char *name)
+{
+    struct scan s = {line.at, line.at + line.len};
+    skip_space(&s);
+    while (s.at < s.end && *s.at != '}') {
+        s.at++; /* the opening brace, or a comma */
+        skip_space(&s);
+        s.at += s.at < s.end; /* the quote */
+        struct text found = scan_string(&s);
+        skip_space(&s);
+        s.at += s.at < s.end; /* the colon */
+        struct text value = scan_value(&s);
+        if (text_is(found, name)) {
+            return value;
+        }
+    }
+    return TEXT("");
+}
+
+static const char *unit_name(uint64_t unit_ns)
+{
+    return unit_ns == WEIR_SECOND        ? "s"
+           : unit_ns == WEIR_MILLISECOND ? "ms"
+           : unit_ns == WEIR_MICROSECOND ? "us"
+                                         : "ns";
+}
+
+static bool is_plain_number(struct text text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.at[i] != '.' && (text.at[i] < '0' || text.at[i] > '9')) {
+            return false;
+        }
+    }
+    return text.len > 0;
+}
+
+/* A number and its unit are a duration, which is read exactly. */
+static int read_time(const json_t *value, struct text line, uint64_t unit_ns, uint64_t *time_ns,
+                     struct weir_error *error)
+{
+    char quoted[QUOTE_MAX];
+    char number[64];
+    if (value == NULL) {
+        return fail(error, WEIR_EINVAL, "found no \"time\", expected one");
+    }
+    struct text text = find_member(line, "time");
+    if (json_is_string(value)) {
+        text = (struct text){json_string_value(value), json_string_length(value)};
+    }
+    if (!is_plain_number(text) ||
+        (size_t)snprintf(number, sizeof number, "%.*s%s", TEXT_ARGS(text), unit_name(unit_ns)) >=
+            sizeof number ||
+        duration_parse(text_of(number), time_ns, NULL) != 0 || *time_ns > INT64_MAX) {
+        return fail(error, WEIR_EINVAL,
+                    "found a \"time\" of %s, expected a number from 0 up such as 12 or 12.345, in "
+                    "%s and whole nanoseconds",
+                    quote(text, quoted), unit_name(unit_ns));
+    }
+    return 0;
+}
+
+/* ---- the rest ---- */
+
+static int read_cost(const json_t *value, struct text line, uint64_t *cost,
+                     struct weir_error *error)
+{
+    char quoted[QUOTE_MAX];
+    *cost = 0;
+    if (value == NULL || json_is_null(value)) {
+        return 0;
+    }
+    if (!json_is_integer(value) || json_integer_value(value) < 1) {
+        return fail(error, WEIR_EINVAL, "found a \"cost\" of %s, expected a whole number from 1 up",
+                    quote(find_member(line, "cost"), quoted));
+    }
+    *cost = (uint64_t)json_integer_value(value);
+    return 0;
+}
+
+static int refuse_attribute(const char *name, struct text line, struct weir_error *error)
+{
+    char quoted[QUOTE_MAX];
+    char as[QUOTE_MAX];
+    return fail(error, WEIR_EINVAL, "found %s as %s, expected a text or a whole number",
+                quote(find_member(line, name), quoted), quote(text_of(name), as));
+}
+
+static int add_attribute(struct replay_event *e, const char *name, const json_t *value,
+                         struct text line, struct weir_error *error)
+{
+    size_t i = e->attributes_count;
+    if (i == WEIR_RULES_ATTRIBUTES_MAX) {
+        return fail(error, WEIR_EINVAL, "found more than %d attributes, expected fewer",
+                    WEIR_RULES_ATTRIBUTES_MAX);
+    }
+    struct weir_rules_attribute *a = &e->attributes[i];
+    *a = (struct weir_rules_attribute){.name = name, .name_len = strlen(name)};
+    if (json_is_string(value)) {
+        a->value = json_string_value(value);
+        a->value_len = json_string_length(value);
+    } else if (json_is_integer(value)) {
+        int n = snprintf(e->numbers[i], sizeof e->numbers[i], "%" JSON_INTEGER_FORMAT,
+                         json_integer_value(value));
+        a->value = e->numbers[i];
+        a->value_len = (size_t)n;
+    } else {
+        return refuse_attribute(name, line, error);
+    }
+    e->attributes_count++;
+    return 0;
+}
+
+static int read_attributes(struct replay_event *e, struct text line, struct weir_error *error)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(e->object, name, value)
+    {
+        if (strcmp(name, "time") == 0 || json_is_null(value)) {
+            continue;
+        }
+        int failed = add_attribute(e, name, value, line, error);
+        if (failed != 0) {
+            return failed;
+        }
+    }
+    return 0;
+}
+
+/* The reason may quote any bytes of the line. */
+static int refuse_json(json_error_t *why, struct weir_error *error)
+{
+    for (char *c = why->text; *c != 0; c++) {
+        *c = *c >= ' ' && *c < 127 ? *c : '?';
+    }
+    return fail(error, WEIR_EINVAL, "found no JSON object: %.120s, at byte %d; expected one",
+                why->text, why->position);
+}
+
+int replay_event_parse(struct replay_event *e, struct text line, uint64_t unit_ns,
+                       struct weir_error *error)
+{
+    json_error_t why;
+    e->attributes_count = 0;
+    e->object = json_loadb(line.at, line.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+    if (e->object == NULL) {
+        return refuse_json(&why, error);
+    }
+    if (!json_is_object(e->object)) {
+        replay_event_finish(e);
+        return fail(error, WEIR_EINVAL, "found a JSON value that is no object, expected an object");
+    }
+    int failed = read_time(json_object_get(e->object, "time"), line, unit_ns, &e->time_ns, error);
+    failed =
+        failed != 0 ? failed : read_cost(json_object_get(e->object, "cost"), line, &e->cost, error);
+    failed = failed != 0 ? failed : read_attributes(e, line, error);
+    if (failed != 0) {
+        replay_event_finish(e);
+    }
+    return failed;
+}
+
+void replay_event_finish(struct replay_event *e)
+{
+    json_decref(e->object);
+    e->object = NULL;
+}

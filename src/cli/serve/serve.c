@@ -1,0 +1,132 @@
+/* weir serve: the server, from the first argument to the exit code. */
+#include "cli/serve/serve.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <weir_fleet.h>
+
+#include "base/clock.h"
+#include "cli/serve/serve_loop.h"
+#include "cli/serve/serve_sockets.h"
+#include "server/net/server_fleet.h"
+
+const char *const serve_protocol_names[PROTOCOLS] = {"resp", "http", "admin"};
+
+static int run(int argc, char **argv);
+
+const struct cli_command cli_serve =
+    CLI_COMMAND("serve", "", "answer over RESP and HTTP", serve_options, run);
+
+struct serve_run {
+    struct server server;
+    struct notify notify;
+    struct watch watch;
+    struct sockets sockets;
+    int signals;
+};
+
+/* What went wrong, who asked for it, and what to do where that is known. */
+static int complain_start(const struct server *server, const struct serve_settings *settings, int e,
+                          const struct weir_error *error)
+{
+    if (server->failed < 0) {
+        (void)cli_complain(&cli_serve, "%s", error->text);
+    } else {
+        const char *name = serve_protocol_names[server->failed];
+        (void)cli_complain(
+            &cli_serve, "%s (from %s)%s%s%s", error->text, settings->listen_from[server->failed],
+            e == WEIR_EINVAL ? "" : "; choose another with --", e == WEIR_EINVAL ? "" : name,
+            e == WEIR_EINVAL ? "" : " ADDR:PORT, or off");
+    }
+    return e == WEIR_EINVAL ? CLI_USAGE : CLI_FAILED;
+}
+
+/* From the first request to the last. */
+static int serve_rules(struct serve_run *run, const struct serve_settings *settings)
+{
+    struct weir_error error;
+    struct serve_loop loop = {&run->server, &run->notify, &run->watch, run->signals, 0};
+    int e = server_start(&run->server, &error);
+    if (e != 0) {
+        return complain_start(&run->server, settings, e, &error);
+    }
+    serve_announce(&run->server, settings);
+    notify_send(&run->notify, "READY=1\nSTATUS=serving");
+    serve_loop_run(&loop);
+    notify_send(&run->notify, "STOPPING=1\nSTATUS=answering what has arrived");
+    server_stop(&run->server);
+    LOG(LEVEL_INFO, "stopped");
+    return CLI_OK;
+}
+
+static int serve(struct serve_run *run, struct serve_settings *settings)
+{
+    watch_open(&run->watch, settings->no_watch ? NULL : settings->config, true);
+    int code = serve_open_rules(settings, run->server.fleet.fleet, &run->server.rules);
+    if (code != CLI_OK) {
+        return code;
+    }
+    code = serve_take_file(run->server.rules, settings);
+    code = code != CLI_OK ? code : sockets_assign(&run->sockets, settings);
+    code = code != CLI_OK ? code : serve_check_listeners(settings);
+    code = code != CLI_OK ? code : serve_open_access(run->server.rules, settings);
+    memcpy(run->watch.also, settings->secrets.file, sizeof run->watch.also);
+    watch_after(&run->watch, run->server.rules, clock_monotonic_ns());
+    if (code == CLI_OK) {
+        run->server.options = settings->server;
+        code = serve_rules(run, settings);
+    }
+    watch_close(&run->watch);
+    weir_rules_close(run->server.rules);
+    return code;
+}
+
+/* The fleet is there before the rules that name limits of it, and goes after them. */
+static int serve_with_fleet(struct serve_run *run, struct serve_settings *settings)
+{
+    struct weir_fleet *fleet = NULL;
+    int code = serve_open_fleet(settings, &fleet);
+    if (code == CLI_OK) {
+        run->server.fleet = fleet_serve(fleet);
+        code = serve(run, settings);
+    }
+    weir_fleet_close(fleet);
+    return code;
+}
+
+static int start(struct serve_run *run, struct serve_settings *settings)
+{
+    log_init(STDERR_FILENO, (enum log_format)settings->log_format,
+             (enum log_keys)settings->log_keys);
+    log_set_level((enum log_level)settings->log_level);
+    serve_check_environment();
+    run->signals = serve_loop_signals();
+    if (run->signals < 0) {
+        return CLI_FAILED;
+    }
+    notify_open(&run->notify);
+    int code = sockets_take(&run->sockets);
+    code = code == CLI_OK ? serve_with_fleet(run, settings) : code;
+    sockets_close(&run->sockets);
+    notify_close(&run->notify);
+    (void)close(run->signals);
+    return code;
+}
+
+static int run(int argc, char **argv)
+{
+    struct serve_settings settings = {.server = {.connections = 10000,
+                                                 .connections_per_address = 1000,
+                                                 .max_age_ms = SERVER_AGE_MS},
+                                      .log_level = LEVEL_INFO};
+    struct serve_run *all = calloc(1, sizeof *all);
+    int code = serve_read_options(argc, argv, &settings);
+    if (code == CLI_OK) {
+        code = all != NULL ? start(all, &settings) : CLI_FAILED;
+    }
+    serve_finish_settings(&settings);
+    free(all);
+    return code == CLI_HELP ? CLI_OK : code;
+}

@@ -1,0 +1,114 @@
+#include "cli/serve/serve_loop.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/serve/serve.h"
+#include "common/log.h"
+
+int serve_loop_signals(void)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGHUP);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0) {
+        (void)cli_complain(&cli_serve, "signals cannot be waited for: %s", strerror(errno));
+    }
+    return fd;
+}
+
+/* ---- reload ---- */
+
+static void reload(struct serve_loop *l, const char *why)
+{
+    struct weir_error error;
+    LOG(LEVEL_INFO, "reloading", LOG_STRING("why", why));
+    notify_send(l->notify, "RELOADING=1\nMONOTONIC_USEC=%llu\nSTATUS=reloading",
+                (unsigned long long)(clock_monotonic_ns() / 1000));
+    watch_before(l->watch);
+    int e = server_reload(l->server, &error);
+    watch_after(l->watch, l->server->rules, clock_monotonic_ns());
+    if (e == 0) {
+        notify_send(l->notify, "READY=1\nSTATUS=serving");
+    } else {
+        notify_send(l->notify, "READY=1\nSTATUS=serving with the old rules: %s", error.text);
+    }
+}
+
+/* True if it is time to end. */
+static bool take_signal(struct serve_loop *l)
+{
+    struct signalfd_siginfo info;
+    while (read(l->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo == SIGHUP) {
+            reload(l, "SIGHUP");
+        } else {
+            LOG(LEVEL_INFO, "stopping",
+                LOG_STRING("why", info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT"));
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- signs of life ---- */
+
+/* Twice in the time that the manager waits; only if every thread has answered since the last. */
+static void give_sign(struct serve_loop *l, uint64_t now_ns)
+{
+    if (l->notify->watchdog_ns == 0 || now_ns < l->sign_ns) {
+        return;
+    }
+    if (server_answered(l->server)) {
+        notify_send(l->notify, "WATCHDOG=1");
+    } else {
+        LOG(LEVEL_ERROR, "a thread does not answer");
+    }
+    server_ping(l->server);
+    l->sign_ns = now_ns + l->notify->watchdog_ns / 2;
+}
+
+/* ---- the loop ---- */
+
+/* Milliseconds, rounded up, until the next thing that has a time; -1: none has. */
+static int timeout_ms(const struct serve_loop *l, uint64_t now_ns)
+{
+    uint64_t due = watch_due_ns(l->watch);
+    if (l->notify->watchdog_ns != 0 && l->sign_ns < due) {
+        due = l->sign_ns;
+    }
+    if (due == UINT64_MAX) {
+        return -1;
+    }
+    uint64_t ms = due <= now_ns ? 0 : (due - now_ns - 1) / WEIR_MILLISECOND + 1;
+    return ms > 3600000 ? 3600000 : (int)ms;
+}
+
+void serve_loop_run(struct serve_loop *l)
+{
+    server_ping(l->server);
+    l->sign_ns = clock_monotonic_ns() + l->notify->watchdog_ns / 2;
+    for (;;) {
+        struct pollfd fds[] = {{l->signals, POLLIN, 0}, {l->watch->fd, POLLIN, 0}};
+        (void)poll(fds, 2, timeout_ms(l, clock_monotonic_ns()));
+        if (take_signal(l)) {
+            return;
+        }
+        uint64_t now_ns = clock_monotonic_ns();
+        if ((fds[1].revents & POLLIN) != 0 && fds[1].fd == l->watch->fd) {
+            watch_events(l->watch, now_ns);
+        }
+        if (watch_is_new(l->watch, now_ns)) {
+            reload(l, "a file has changed");
+        }
+        give_sign(l, clock_monotonic_ns());
+    }
+}

@@ -1,0 +1,73 @@
+/* The rules of weir serve. */
+#include "cli/serve/serve.h"
+
+#include <sys/resource.h>
+
+#include "server/admin/top_denied.h"
+
+/* What `weir serve` does without a rule file: enough to try it. */
+static const char example_rules[] =
+    "limits:\n"
+    "  - {name: login, when: {method: POST, path: /login}, key: [ip], rate: 5/min, group: "
+    "endpoint}\n"
+    "  - name: search\n"
+    "    when: {path: /search/**}\n"
+    "    key: [user|ip]\n"
+    "    rate: 100/min\n"
+    "    tiers: {by: tier, default: free, free: {}, pro: {rate: 1k/min, burst: 2k}}\n"
+    "    group: endpoint\n"
+    "  - {name: api, when: {path: /**}, key: [user|ip], rate: 1000/day, group: endpoint}\n"
+    "  - {name: everyone, key: [], rate: 50k/s}\n";
+
+/* At the start a person reads it in a terminal, as `weir config check` says it; JSON is for others. */
+static bool for_people;
+
+static void tell(void *arg, const struct weir_rules_message *message)
+{
+    if (for_people) {
+        cli_tell_rules(arg, message);
+    } else {
+        server_log_message(arg, message);
+    }
+}
+
+/* A limit that is kept is an open file. server_start() sees how many are left for connections. */
+static void allow_files(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
+}
+
+/* --state before what the file says. */
+static void choose_state(const char *state, struct weir_rules_options *o)
+{
+    if (state == NULL) {
+        o->flags |= WEIR_RULES_SERVER_STATE;
+    } else if (strcmp(state, "off") != 0) {
+        o->state = state;
+    }
+}
+
+int serve_open_rules(const struct serve_settings *settings, struct weir_fleet *fleet,
+                     struct weir_rules **rules)
+{
+    struct weir_rules_options o = WEIR_RULES_OPTIONS_INIT;
+    struct weir_error error;
+    o.message = tell;
+    choose_state(settings->state, &o);
+    allow_files();
+    o.denied = top_denied;
+    o.fleet = fleet;
+    for_people = settings->log_format == LOG_AS_TEXT;
+    int e = settings->config != NULL ? weir_rules_open(rules, settings->config, &o, &error)
+                                     : weir_rules_open_text(rules, "example", example_rules,
+                                                            sizeof example_rules - 1, &o, &error);
+    for_people = false;
+    if (e == WEIR_ERULES) {
+        return CLI_USAGE; /* everything has been told */
+    }
+    return e == 0 ? CLI_OK : (cli_complain(&cli_serve, "%s", error.text), CLI_FAILED);
+}

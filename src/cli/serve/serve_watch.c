@@ -1,0 +1,326 @@
+#include "cli/serve/serve_watch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/arena.h"
+#include "common/log.h"
+#include "rules/file/files.h"
+
+#define LINKS_MAX 16 /* of links that point to links */
+#define FILE_BYTES_MAX (64u << 20)
+#define EVENTS                                                                                     \
+    (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB |            \
+     IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
+
+/* ---- every file of the rules ---- */
+
+typedef void (*file_fn)(void *arg, const char *path);
+
+static int is_rule_file(const struct dirent *entry)
+{
+    return config_is_rule_file(entry->d_name);
+}
+
+static void each_of_folder(const char *folder, file_fn fn, void *arg)
+{
+    struct dirent **entries;
+    int n = scandir(folder, &entries, is_rule_file, alphasort);
+    for (int i = 0; i < n; i++) {
+        char path[PATH_MAX];
+        (void)snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+        fn(arg, path);
+        free(entries[i]);
+    }
+    if (n >= 0) {
+        free(entries);
+    }
+}
+
+static void each_rule_file(const struct watch *w, file_fn fn, void *arg)
+{
+    struct stat st;
+    if (stat(w->config, &st) == 0 && S_ISDIR(st.st_mode)) {
+        each_of_folder(w->config, fn, arg);
+    } else {
+        fn(arg, w->config);
+    }
+}
+
+struct each {
+    file_fn fn;
+    void *arg;
+};
+
+static void each_named(void *arg, const struct source_file *file)
+{
+    const struct each *each = arg;
+    each->fn(each->arg, file->path);
+}
+
+static void each_other(const struct watch *w, file_fn fn, void *arg)
+{
+    for (size_t i = 0; i < sizeof w->also / sizeof w->also[0]; i++) {
+        if (w->also[i] != NULL) {
+            fn(arg, w->also[i]);
+        }
+    }
+}
+
+static void each_file(const struct watch *w, file_fn fn, void *arg)
+{
+    struct each each = {fn, arg};
+    each_rule_file(w, fn, arg);
+    if (w->rules != NULL) {
+        rules_files(w->rules, each_named, &each);
+    }
+    each_other(w, fn, arg);
+}
+
+/* ---- what they look like, and what they say ---- */
+
+/* Nobody chooses these bytes against us: any fixed key does. */
+static void mix(struct hash *h, const void *at, size_t len)
+{
+    const uint64_t key[2] = {h->low, h->high};
+    *h = siphash128(key, at, len, 1, 3);
+}
+
+static void mix_looks(void *arg, const char *path)
+{
+    struct stat st = {0};
+    bool there = stat(path, &st) == 0;
+    int64_t looks[] = {there,
+                       (int64_t)st.st_dev,
+                       (int64_t)st.st_ino,
+                       st.st_size,
+                       st.st_mtim.tv_sec,
+                       st.st_mtim.tv_nsec,
+                       st.st_ctim.tv_sec,
+                       st.st_ctim.tv_nsec};
+    mix(arg, path, strlen(path));
+    mix(arg, looks, sizeof looks);
+}
+
+static void mix_text(struct hash *h, const char *path, bool there, struct text text)
+{
+    mix(h, path, strlen(path));
+    mix(h, &there, sizeof there);
+    mix(h, there ? text.at : "", there ? text.len : 0);
+}
+
+static void mix_content(void *arg, const char *path)
+{
+    struct arena arena = ARENA_INIT;
+    struct weir_error error;
+    struct text text = {"", 0};
+    bool there = file_read(&arena, path, FILE_BYTES_MAX, &text, &error) == 0;
+    mix_text(arg, path, there, text);
+    arena_finish(&arena);
+}
+
+/* What the rules have read, whatever the file says by now. */
+static void mix_read(void *arg, const struct source_file *file)
+{
+    mix_text(arg, file->path, file->content.at != NULL, file->content);
+}
+
+static struct hash of_files(const struct watch *w, file_fn mixing)
+{
+    struct hash h = {0, 0};
+    each_file(w, mixing, &h);
+    return h;
+}
+
+static bool same(struct hash a, struct hash b)
+{
+    return a.low == b.low && a.high == b.high;
+}
+
+/* ---- folders ---- */
+
+static void watch_folder(struct watch *w, const char *path, size_t len)
+{
+    char folder[PATH_MAX];
+    (void)snprintf(folder, sizeof folder, "%.*s", (int)len, len > 0 ? path : ".");
+    if (len == 0) {
+        folder[0] = '.';
+        folder[1] = '\0';
+    }
+    if (inotify_add_watch(w->fd, folder, EVENTS) < 0) {
+        w->complete = false;
+    }
+}
+
+/* How much of a path is its folder, the slash included: "/etc/" of "/etc/weir.yaml". */
+static size_t folder_len(const char *path, size_t len)
+{
+    while (len > 0 && path[len - 1] != '/') {
+        len--;
+    }
+    return len;
+}
+
+static void watch_way(struct watch *w, const char *path, int links);
+
+/* If the first `len` bytes of a path are a link: its folder, and the way that it leads. */
+static void watch_link(struct watch *w, const char *path, size_t len, int links)
+{
+    char link[PATH_MAX];
+    char to[PATH_MAX];
+    char next[2 * PATH_MAX];
+    (void)snprintf(link, sizeof link, "%.*s", (int)len, path);
+    ssize_t n = readlink(link, to, sizeof to - 1);
+    if (n <= 0) {
+        return;
+    }
+    to[n] = '\0';
+    size_t folder = folder_len(path, len);
+    watch_folder(w, path, folder);
+    (void)snprintf(next, sizeof next, "%.*s%s", to[0] == '/' ? 0 : (int)folder, path, to);
+    watch_way(w, next, links + 1);
+}
+
+/* The folder of the path, and each folder with a link on the way to it. */
+static void watch_way(struct watch *w, const char *path, int links)
+{
+    size_t len = strlen(path);
+    if (links > LINKS_MAX || len >= PATH_MAX) {
+        w->complete = false;
+        return;
+    }
+    watch_folder(w, path, folder_len(path, len));
+    for (size_t i = 1; i <= len; i++) {
+        if ((path[i] == '/' || path[i] == '\0') && path[i - 1] != '/') {
+            watch_link(w, path, i, links);
+        }
+    }
+}
+
+static void watch_file(void *arg, const char *path)
+{
+    watch_way(arg, path, 0);
+}
+
+/* From anew: links may lead elsewhere now, rules name other files. */
+static void watch_again(struct watch *w)
+{
+    struct stat st;
+    if (w->fd >= 0) {
+        (void)close(w->fd);
+        w->fd = -1;
+    }
+    w->complete = false;
+    if (!w->ask_kernel || (w->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) < 0) {
+        return;
+    }
+    w->complete = true;
+    if (stat(w->config, &st) == 0 && S_ISDIR(st.st_mode)) {
+        watch_way(w, w->config, 0);
+        watch_folder(w, w->config, strlen(w->config));
+    }
+    each_file(w, watch_file, w);
+}
+
+/* ---- the outside ---- */
+
+void watch_open(struct watch *w, const char *config, bool ask_kernel)
+{
+    *w = (struct watch){.config = config, .ask_kernel = ask_kernel, .fd = -1};
+    watch_before(w);
+}
+
+void watch_close(struct watch *w)
+{
+    if (w->fd >= 0) {
+        (void)close(w->fd);
+    }
+    w->fd = -1;
+}
+
+void watch_events(struct watch *w, uint64_t now_ns)
+{
+    char events[4096] __attribute__((aligned(8)));
+    while (w->fd >= 0 && read(w->fd, events, sizeof events) > 0) {
+    }
+    w->first_ns = w->first_ns != 0 ? w->first_ns : now_ns;
+    w->last_ns = now_ns;
+}
+
+uint64_t watch_due_ns(const struct watch *w)
+{
+    uint64_t look = w->complete || w->config == NULL ? UINT64_MAX : w->look_ns;
+    if (w->first_ns == 0) {
+        return look;
+    }
+    uint64_t quiet = w->last_ns + WATCH_QUIET_NS;
+    uint64_t most = w->first_ns + WATCH_MOST_NS;
+    uint64_t due = quiet < most ? quiet : most;
+    return due < look ? due : look;
+}
+
+/* Something looks new. */
+static bool has_news(struct watch *w)
+{
+    struct hash content = of_files(w, mix_content);
+    bool news = !same(content, w->content);
+    w->content = content;
+    return news;
+}
+
+bool watch_is_new(struct watch *w, uint64_t now_ns)
+{
+    bool told = w->first_ns != 0;
+    if (now_ns < watch_due_ns(w)) {
+        return false;
+    }
+    w->first_ns = 0;
+    w->look_ns = now_ns + WATCH_LOOK_NS;
+    watch_again(w); /* before looking: what happens from here on is told */
+    struct hash looks = of_files(w, mix_looks);
+    if (same(looks, w->looks)) {
+        return false;
+    }
+    if (!told) { /* seen by chance, perhaps in the middle of a change: again when it is quiet */
+        w->first_ns = now_ns;
+        w->last_ns = now_ns;
+        return false;
+    }
+    w->looks = looks;
+    return has_news(w);
+}
+
+void watch_before(struct watch *w)
+{
+    if (w->config != NULL) {
+        w->before = (struct hash){0, 0};
+        each_rule_file(w, mix_content, &w->before);
+    }
+}
+
+void watch_after(struct watch *w, struct weir_rules *rules, uint64_t now_ns)
+{
+    if (w->config == NULL) {
+        return;
+    }
+    w->rules = rules;
+    w->look_ns = now_ns + WATCH_LOOK_NS;
+    watch_again(w);
+    w->looks = of_files(w, mix_looks);
+    w->content = w->before; /* what was read, as far as anybody knows */
+    rules_files(rules, mix_read, &w->content);
+    each_other(w, mix_content, &w->content);
+    bool known = same(of_files(w, mix_content), w->content);
+    w->first_ns = 0;
+    if (!known) { /* written in the meantime */
+        w->looks = (struct hash){0, 0};
+        w->first_ns = now_ns;
+        w->last_ns = now_ns;
+    }
+}

@@ -1,0 +1,88 @@
+/* A page with the pictures and the tables: one file, no script, nothing from elsewhere. */
+#include <inttypes.h>
+
+#include "cli/simulate/simulate.h"
+
+static const char page_style[] =
+    ":root{color-scheme:light dark}\n"
+    "body{font:15px/1.5 system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;"
+    "max-width:888px;margin:2em auto;padding:0 1em;color:#1f2328;background:#ffffff}\n"
+    "svg{max-width:100%;height:auto}\n"
+    "table{border-collapse:collapse;margin:1em 0;width:100%}\n"
+    "th,td{padding:.3em .8em;text-align:right;border-bottom:1px solid #d1d9e0;"
+    "font-variant-numeric:tabular-nums}\n"
+    "th:first-child,td:first-child{text-align:left}\n"
+    ".over{color:#cf222e;font-weight:600}\n"
+    ".note{color:#59636e;font-size:13px}\n"
+    "@media (prefers-color-scheme:dark){\n"
+    "body{color:#f0f6fc;background:#0d1117}\n"
+    "th,td{border-color:#30363d}\n"
+    ".over{color:#ff7b72}\n"
+    ".note{color:#9198a1}\n"
+    "}\n";
+
+static void put_row(FILE *out, const struct sim_section *s, const struct sim_result *r)
+{
+    char multiple[SIM_TEXT];
+    char wait[SIM_TEXT];
+    (void)fputs("<tr><td>", out);
+    sim_xml_text(out, r->name);
+    (void)fprintf(out,
+                  "</td><td>%" PRIu64 "</td><td>%" PRIu64 "</td><td>%" PRIu64 "</td><td%s>%" PRIu64
+                  " = %s</td><td>%s</td></tr>\n",
+                  r->offered, r->admitted, r->denied,
+                  r->worst > s->plan->rate.count ? " class=\"over\"" : "", r->worst,
+                  sim_multiple(r->worst, s->plan->rate.count, multiple),
+                  sim_time(r->longest_wait_ns, wait));
+}
+
+static void put_bindings(FILE *out, const struct sim_result *r)
+{
+    for (size_t i = 0; i < r->bindings_count; i++) {
+        (void)fputs("<p class=\"note\">", out);
+        sim_xml_text(out, r->name);
+        (void)fputs(": bound by ", out);
+        sim_xml_text(out, r->bindings[i].limit);
+        (void)fprintf(out, ": admitted %" PRIu64 ", denied %" PRIu64 "</p>\n",
+                      r->bindings[i].admitted, r->bindings[i].denied);
+    }
+}
+
+static void put_section(FILE *out, const struct sim_section *s)
+{
+    char period[SIM_TEXT];
+    sim_svg_section(out, s);
+    (void)fputs("<table>\n<tr><th></th><th>offered</th><th>admitted</th><th>denied</th>"
+                "<th>worst</th><th>longest wait</th></tr>\n",
+                out);
+    for (size_t i = 0; i < s->results_count; i++) {
+        put_row(out, s, &s->results[i]);
+    }
+    (void)fputs("</table>\n", out);
+    for (size_t i = 0; i < s->results_count; i++) {
+        put_bindings(out, &s->results[i]);
+    }
+    (void)fprintf(out,
+                  "<p class=\"note\">Worst: the most of one client that was let through in any "
+                  "window of %s, aligned or not, and its ratio to the quota; with a delay, by when "
+                  "it is released. Longest wait: from asking first until it may act, or was told "
+                  "to ask again.%s</p>\n",
+                  sim_time(s->plan->rate.period_ns, period),
+                  s->traffic->costs ? " All in units: a request counts as much as it costs." : "");
+}
+
+void sim_html(FILE *out, const struct sim_section *sections, size_t n)
+{
+    (void)fputs("<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n"
+                "<head>\n<meta charset=\"utf-8\"/>\n"
+                "<meta name=\"viewport\" content=\"width=device-width\"/>\n"
+                "<title>weir simulate, ",
+                out);
+    sim_xml_text(out, sections[0].traffic->name);
+    (void)fprintf(out, "</title>\n<style>\n%s%s</style>\n</head>\n<body>\n", page_style,
+                  sim_svg_style);
+    for (size_t i = 0; i < n; i++) {
+        put_section(out, &sections[i]);
+    }
+    (void)fputs("</body>\n</html>\n", out);
+}

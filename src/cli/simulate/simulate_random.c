@@ -1,0 +1,42 @@
+/*
+ * Chance without floating point, so that a seed means the same traffic on every
+ * machine and with every compiler.
+ */
+#include "cli/simulate/simulate.h"
+
+uint64_t sim_random(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/*
+ * The logarithm to base 2 of x / 2^63, for x in [2^63, 2^64), in 2^-32: squaring
+ * doubles the logarithm, so each square tells one more binary digit.
+ */
+static uint64_t fraction_of_log2(uint64_t x)
+{
+    uint64_t digits = 0;
+    for (int i = 0; i < 32; i++) {
+        unsigned __int128 square = (unsigned __int128)x * x; /* in [2^126, 2^128) */
+        uint64_t carry = (uint64_t)(square >> 127);
+        x = (uint64_t)(square >> (63 + carry));
+        digits = digits << 1 | carry;
+    }
+    return digits;
+}
+
+uint64_t sim_exponential(uint64_t random)
+{
+    const uint64_t ln2 = UINT64_C(2977044472); /* ln 2 in 2^-32 */
+    if (random == UINT64_MAX) {
+        return 0; /* -ln(1) */
+    }
+    uint64_t u = random + 1;
+    unsigned shift = (unsigned)__builtin_clzll(u);
+    uint64_t log2 = ((uint64_t)(63 - shift) << 32) + fraction_of_log2(u << shift);
+    uint64_t minus_log2 = (UINT64_C(64) << 32) - log2;
+    return (uint64_t)((unsigned __int128)minus_log2 * ln2 >> 32);
+}

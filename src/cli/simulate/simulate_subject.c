@@ -1,0 +1,245 @@
+/* Who decides: a limiter of one algorithm, or a rule file. The time is the simulation's. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "cli/cli.h"
+#include "cli/replay/replay_trace.h"
+#include "cli/simulate/simulate.h"
+
+/* Algorithms first, then rule files. */
+size_t sim_subjects(const struct sim_plan *plan)
+{
+    return plan->algorithms_count + plan->rules_count;
+}
+
+static int open_limiter(struct sim_subject *s, int algorithm, uint32_t clients,
+                        struct weir_error *error)
+{
+    struct weir_options o = WEIR_OPTIONS_INIT;
+    uint64_t bytes;
+    o.algorithm = algorithm;
+    o.count = s->plan->rate.count;
+    o.period_ns = s->plan->rate.period_ns;
+    o.burst = algorithm == WEIR_TOKEN_BUCKET ? s->plan->burst : 0;
+    o.max_keys = clients;
+    o.max_debt = WEIR_NO_DEBT;
+    o.flags = WEIR_EXPLICIT_TIME;
+    if (algorithm == WEIR_LEAKY_BUCKET) { /* as many at once as the others, unless told */
+        o.queue = s->plan->queue_given ? s->plan->queue : s->plan->rate.count - 1;
+    }
+    int e = weir_size(&o, &bytes, error);
+    if (e == 0 && bytes > SIM_BYTES_MAX) {
+        e = fail(error, WEIR_EQUOTA, "needs %llu MiB for %u clients, expected at most 1024",
+                 (unsigned long long)(bytes >> 20), clients);
+    }
+    return e != 0 ? e : weir_open(&s->limiter, &o, error);
+}
+
+/* Rules are opened for each run: their warnings would be heard again and again. */
+static void tell_error(void *arg, const struct weir_rules_message *message)
+{
+    if (message->severity == WEIR_RULES_ERROR) {
+        cli_tell_rules(arg, message);
+    }
+}
+
+static int open_rules(struct sim_subject *s, const char *path, struct weir_error *error)
+{
+    struct weir_rules_options o = WEIR_RULES_OPTIONS_INIT;
+    o.flags = WEIR_EXPLICIT_TIME;
+    o.message = tell_error;
+    int e = weir_rules_open(&s->rules, path, &o, error);
+    return e != WEIR_ERULES ? e : fail(error, e, "%s has errors", path);
+}
+
+int sim_subject_open(struct sim_subject *subject, const struct sim_plan *plan, size_t index,
+                     uint32_t clients, struct weir_error *error)
+{
+    *subject = (struct sim_subject){.plan = plan};
+    if (index < plan->algorithms_count) {
+        subject->name = weir_algorithm_name(plan->algorithms[index]);
+        return open_limiter(subject, plan->algorithms[index], clients, error);
+    }
+    subject->name = plan->rules[index - plan->algorithms_count];
+    return open_rules(subject, subject->name, error);
+}
+
+void sim_subject_close(struct sim_subject *subject)
+{
+    weir_close(subject->limiter);
+    weir_rules_close(subject->rules);
+}
+
+/*
+ * Client 258 is user u258 at 198.18.1.2, in the network that is set aside for such
+ * tests; those of a trace that have no room there go on in one that nobody has.
+ */
+struct person {
+    char user[16];
+    char ip[16];
+};
+
+static void make_person(uint32_t client, struct person *p)
+{
+    const uint32_t test_network = 0xc6120000; /* 198.18.0.0/15 */
+    const uint32_t reserved = 0xf0000000;     /* 240.0.0.0/4 */
+    uint32_t ip = client < 1u << 17 ? test_network + client : reserved + client;
+    (void)snprintf(p->user, sizeof p->user, "u%u", client);
+    (void)snprintf(p->ip, sizeof p->ip, "%u.%u.%u.%u", ip >> 24, ip >> 16 & 255, ip >> 8 & 255,
+                   ip & 255);
+}
+
+#define PERSON_ATTRIBUTES 4
+
+/* One that was asked for takes the place of the one that a client has by itself. */
+static size_t put_attribute(struct weir_rules_attribute *with, size_t count,
+                            const struct weir_rules_attribute *one)
+{
+    size_t i = 0;
+    while (i < count && (with[i].name_len != one->name_len ||
+                         memcmp(with[i].name, one->name, one->name_len) != 0)) {
+        i++;
+    }
+    with[i] = *one;
+    return i == count ? count + 1 : count;
+}
+
+static int ask_as_person(struct sim_subject *s, const struct sim_traffic *traffic,
+                         const struct sim_request *r, int mode, struct weir_rules_answer *answer,
+                         struct weir_error *error)
+{
+    struct person p;
+    make_person(r->client, &p);
+    struct weir_rules_attribute with[PERSON_ATTRIBUTES + SIM_ATTRIBUTES_MAX] = {
+        WEIR_RULES_ATTRIBUTE("path", s->plan->path),
+        WEIR_RULES_ATTRIBUTE("method", s->plan->method),
+        WEIR_RULES_ATTRIBUTE("ip", p.ip),
+        WEIR_RULES_ATTRIBUTE("user", p.user),
+    };
+    if (traffic != NULL && traffic->names != NULL) {
+        with[3].value = traffic->names[r->client].at;
+        with[3].value_len = traffic->names[r->client].len;
+    }
+    size_t count = PERSON_ATTRIBUTES;
+    for (size_t i = 0; i < s->plan->attributes_count; i++) {
+        count = put_attribute(with, count, &s->plan->attributes[i]);
+    }
+    struct weir_rules_question q = {
+        .attributes = with,
+        .attributes_count = count,
+        .cost = r->cost,
+        .mode = mode,
+    };
+    uint64_t base_ns = traffic != NULL ? traffic->base_ns : 0;
+    return weir_rules_ask_at(s->rules, &q, base_ns + r->time_ns, answer, error);
+}
+
+/* With the attributes of its line in the trace, and no others. */
+static int ask_as_event(struct sim_subject *s, const struct sim_traffic *traffic,
+                        const struct sim_request *r, int mode, struct weir_rules_answer *answer,
+                        struct weir_error *error)
+{
+    struct replay_event event;
+    int e = replay_event_parse(&event, traffic->events[r->turn], s->plan->unit_ns, error);
+    if (e != 0) {
+        return e;
+    }
+    struct weir_rules_question q = {
+        .attributes = event.attributes,
+        .attributes_count = event.attributes_count,
+        .cost = r->cost,
+        .mode = mode,
+    };
+    e = weir_rules_ask_at(s->rules, &q, traffic->base_ns + r->time_ns, answer, error);
+    replay_event_finish(&event);
+    return e;
+}
+
+static int ask_rules(struct sim_subject *s, const struct sim_traffic *traffic,
+                     const struct sim_request *r, int mode, struct weir_rules_answer *answer,
+                     struct weir_error *error)
+{
+    bool event = traffic != NULL && traffic->events != NULL;
+    return (event ? ask_as_event : ask_as_person)(s, traffic, r, mode, answer, error);
+}
+
+static const char *binding_name(const struct weir_rules_answer *a)
+{
+    static const char *const names[] = {[WEIR_RULES_NO_LIMIT] = "(no limit)",
+                                        [WEIR_RULES_ALLOWED] = "(allow list)",
+                                        [WEIR_RULES_BLOCKED] = "(block list)",
+                                        [WEIR_RULES_MISSING] = "(missing attribute)"};
+    return a->reason == WEIR_RULES_LIMIT ? a->limit : names[a->reason];
+}
+
+/* The last row takes what has no room. */
+static void note_binding(struct sim_subject *s, const struct weir_rules_answer *a, uint64_t cost)
+{
+    const char *name = binding_name(a);
+    size_t i = 0;
+    while (i < s->bindings_count && strcmp(s->bindings[i].limit, name) != 0) {
+        i++;
+    }
+    if (i == SIM_BINDINGS_MAX) {
+        i--;
+        (void)snprintf(s->bindings[i].limit, sizeof s->bindings[i].limit, "(others)");
+    } else if (i == s->bindings_count) {
+        s->bindings_count++;
+        (void)snprintf(s->bindings[i].limit, sizeof s->bindings[i].limit, "%s", name);
+    }
+    *(a->answer.verdict == WEIR_ALLOW ? &s->bindings[i].admitted : &s->bindings[i].denied) += cost;
+}
+
+int sim_subject_ask(struct sim_subject *subject, const struct sim_traffic *traffic,
+                    const struct sim_request *request, struct weir_answer *answer,
+                    struct weir_error *error)
+{
+    if (subject->limiter != NULL) {
+        int e = weir_check_at(subject->limiter, &request->client, sizeof request->client,
+                              request->cost, traffic->base_ns + request->time_ns, answer);
+        return e == 0 ? 0 : fail(error, e, "%s", weir_strerror(e));
+    }
+    struct weir_rules_answer a;
+    int e = ask_rules(subject, traffic, request, WEIR_CHECK, &a, error);
+    if (e == 0) {
+        note_binding(subject, &a, request->cost);
+        *answer = a.answer;
+    }
+    return e;
+}
+
+struct wanted {
+    const struct weir_rules_answer *answer;
+    struct rate *rate;
+};
+
+static int take_rate(void *arg, const struct weir_rules_limit *limit)
+{
+    const struct wanted *w = arg;
+    if (strcmp(limit->name, w->answer->limit) != 0 || strcmp(limit->tier, w->answer->tier) != 0) {
+        return 0;
+    }
+    *w->rate = (struct rate){limit->count, limit->period_ns};
+    return 1;
+}
+
+int sim_rules_rate(const struct sim_plan *plan, const struct sim_traffic *trace, struct rate *rate,
+                   struct weir_error *error)
+{
+    struct sim_subject s = {.name = plan->rules[0], .plan = plan};
+    struct sim_request first = trace != NULL ? trace->requests[0] : (struct sim_request){.cost = 1};
+    struct weir_rules_answer a;
+    int e = open_rules(&s, s.name, error);
+    if (e != 0) {
+        return e;
+    }
+    e = ask_rules(&s, trace, &first, WEIR_PEEK, &a, error);
+    if (e == 0 && weir_rules_limits(s.rules, take_rate, &(struct wanted){&a, rate}) != 1) {
+        e = fail(error, WEIR_EINVAL,
+                 "%s: no limit applies to the first request: say --rate, or ask for another --path",
+                 s.name);
+    }
+    weir_rules_close(s.rules);
+    return e;
+}

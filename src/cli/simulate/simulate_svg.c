@@ -1,0 +1,440 @@
+/*
+ * The picture: for each subject what was offered and admitted over time, and
+ * below how much of it fell into the period that ends at each moment, beside the
+ * quota. Self-contained, light or dark as the reader's screen is. Lengths are
+ * whole tenths of a pixel, so that the same result is the same bytes.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/simulate/simulate.h"
+#include "common/utf8.h"
+
+#define TENTHS 10
+#define LEFT 52
+#define RIGHT 20
+#define WIDE 640   /* the plot, where there is one panel */
+#define NARROW 376 /* where there are two side by side */
+#define HEADING 84
+#define PANEL 240 /* from the top of one panel to the top of the next */
+#define BARS 80
+#define PER_BAR (SIM_BINS / BARS)
+#define BARS_TOP 38
+#define BARS_HEIGHT 60
+#define BARS_BOTTOM (BARS_TOP + BARS_HEIGHT)
+#define CURVE_TOP 126
+#define CURVE_HEIGHT 80
+#define CURVE_BOTTOM (CURVE_TOP + CURVE_HEIGHT)
+#define NAME_MAX_BYTES 36
+#define ABOUT_MAX_BYTES 100
+#define LEGEND 254 /* its width */
+
+const char sim_svg_style[] =
+    ".weir text{font:12px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;"
+    "fill:#59636e}\n"
+    ".weir text.title{font-size:15px;font-weight:600;fill:#1f2328}\n"
+    ".weir text.name{font-size:13px;font-weight:600;fill:#1f2328}\n"
+    ".weir text.over,.weir text.limit{fill:#cf222e}\n"
+    ".weir .strong{font-weight:600}\n"
+    ".weir .end{text-anchor:end}\n"
+    ".weir .middle{text-anchor:middle}\n"
+    ".weir .paper{fill:#ffffff}\n"
+    ".weir .denied{fill:#c3ccd5}\n"
+    ".weir .admitted{fill:#0969da}\n"
+    ".weir .area{fill:#0969da;fill-opacity:.14}\n"
+    ".weir .excess{fill:#cf222e;fill-opacity:.32}\n"
+    ".weir .curve{fill:none;stroke:#0969da;stroke-width:1.6}\n"
+    ".weir .quota{stroke:#cf222e;stroke-dasharray:5 3}\n"
+    ".weir .axis{stroke:#818b98}\n"
+    ".weir .grid{stroke:#d1d9e0;stroke-dasharray:2 3}\n"
+    "@media (prefers-color-scheme:dark){\n"
+    ".weir text{fill:#9198a1}\n"
+    ".weir text.title,.weir text.name{fill:#f0f6fc}\n"
+    ".weir text.over,.weir text.limit{fill:#ff7b72}\n"
+    ".weir .paper{fill:#0d1117}\n"
+    ".weir .denied{fill:#4b545f}\n"
+    ".weir .admitted{fill:#4493f8}\n"
+    ".weir .area{fill:#4493f8;fill-opacity:.2}\n"
+    ".weir .excess{fill:#f85149;fill-opacity:.4}\n"
+    ".weir .curve{stroke:#4493f8}\n"
+    ".weir .quota{stroke:#f85149}\n"
+    ".weir .axis{stroke:#656c76}\n"
+    ".weir .grid{stroke:#30363d}\n"
+    "}\n";
+
+/* ---- text -------------------------------------------------------------- */
+
+void sim_xml_text(FILE *out, const char *text)
+{
+    struct text rest = text_of(text);
+    while (rest.len > 0) {
+        uint32_t c;
+        size_t n = utf8_next(rest, &c);
+        bool good = n > 0 && utf8_visible(c);
+        switch (good ? c : '?') {
+        case '&':
+            (void)fputs("&amp;", out);
+            break;
+        case '<':
+            (void)fputs("&lt;", out);
+            break;
+        case '>':
+            (void)fputs("&gt;", out);
+            break;
+        case '"':
+            (void)fputs("&quot;", out);
+            break;
+        default:
+            (void)fwrite(good ? rest.at : "?", good ? n : 1, 1, out);
+        }
+        rest = text_after(rest, n > 0 ? n : 1);
+    }
+}
+
+static void text_at(FILE *out, int x, int y, const char *class, const char *text)
+{
+    (void)fprintf(out, "<text x=\"%d\" y=\"%d\"", x, y);
+    if (class[0] != 0) {
+        (void)fprintf(out, " class=\"%s\"", class);
+    }
+    (void)fputs(">", out);
+    sim_xml_text(out, text);
+    (void)fputs("</text>\n", out);
+}
+
+/* Of a long path the end: what tells files apart. */
+static void draw_name(FILE *out, int x, int y, const char *class, const char *name)
+{
+    size_t length = strlen(name);
+    char cut[NAME_MAX_BYTES + 8];
+    if (length <= NAME_MAX_BYTES) {
+        text_at(out, x, y, class, name);
+        return;
+    }
+    const char *tail = name + length - NAME_MAX_BYTES;
+    while ((*tail & 0xc0) == 0x80) { /* not into the middle of a character */
+        tail++;
+    }
+    (void)snprintf(cut, sizeof cut, "\xe2\x80\xa6%s", tail);
+    text_at(out, x, y, class, cut);
+}
+
+/* Of a long sentence the beginning: how many bytes. */
+static size_t whole_characters(const char *text)
+{
+    size_t n = strlen(text);
+    if (n > ABOUT_MAX_BYTES) {
+        for (n = ABOUT_MAX_BYTES; (text[n] & 0xc0) == 0x80; n--) {
+        }
+    }
+    return n;
+}
+
+/* ---- lines and areas --------------------------------------------------- */
+
+/* One panel: where it is, and what its heights mean. */
+struct panel {
+    FILE *out;
+    const struct sim_section *section;
+    const struct sim_result *result;
+    int x, y, width;
+    uint64_t bars_top;  /* units that are as high as the bars may be */
+    uint64_t curve_top; /* likewise */
+};
+
+struct scale {
+    uint64_t bars_top;
+    uint64_t curve_top;
+};
+
+static int scaled(uint64_t units, uint64_t top, int height)
+{
+    return (int)((unsigned __int128)units * (unsigned)(height * TENTHS) / top);
+}
+
+/* The left end of one of n equal parts of the plot, in tenths. */
+static int part(const struct panel *p, size_t i, size_t n)
+{
+    return p->x * TENTHS + (int)((size_t)(p->width * TENTHS) * i / n);
+}
+
+static void put(FILE *out, const char *before, int tenths)
+{
+    (void)fprintf(out, tenths % TENTHS == 0 ? "%s%d" : "%s%d.%d", before, tenths / TENTHS,
+                  tenths % TENTHS);
+}
+
+static void line(FILE *out, int x1, int y1, int x2, int y2, const char *class)
+{
+    (void)fprintf(out, "<path class=\"%s\" d=\"", class);
+    put(out, "M", x1);
+    put(out, " ", y1);
+    put(out, "L", x2);
+    put(out, " ", y2);
+    (void)fputs("\"/>\n", out);
+}
+
+static void draw_bars(const struct panel *p, const uint64_t *bins, const char *class)
+{
+    int bottom = (p->y + BARS_BOTTOM) * TENTHS;
+    (void)fprintf(p->out, "<path class=\"%s\" d=\"", class);
+    for (size_t i = 0; i < BARS; i++) {
+        int tall = scaled(sim_total(bins, i * PER_BAR, PER_BAR), p->bars_top, BARS_HEIGHT);
+        if (tall > 0) {
+            int left = part(p, i, BARS);
+            put(p->out, "M", left);
+            put(p->out, " ", bottom);
+            put(p->out, "v-", tall);
+            put(p->out, "h", part(p, i + 1, BARS) - left - TENTHS / 2);
+            put(p->out, "v", tall);
+            (void)fputs("z", p->out);
+        }
+    }
+    (void)fputs("\"/>\n", p->out);
+}
+
+/* The steps of the running count, nowhere below `least`. */
+static void draw_steps(const struct panel *p, uint64_t least, bool closed, const char *class)
+{
+    int bottom = (p->y + CURVE_BOTTOM) * TENTHS;
+    int floor = bottom - scaled(least, p->curve_top, CURVE_HEIGHT);
+    int now = floor;
+    (void)fprintf(p->out, "<path class=\"%s\" d=\"", class);
+    put(p->out, "M", part(p, 0, SIM_BINS));
+    put(p->out, " ", floor);
+    for (size_t i = 0; i < SIM_BINS; i++) {
+        uint64_t units = p->result->running[i] > least ? p->result->running[i] : least;
+        int high = bottom - scaled(units, p->curve_top, CURVE_HEIGHT);
+        if (high != now) {
+            put(p->out, "H", part(p, i, SIM_BINS));
+            put(p->out, "V", high);
+            now = high;
+        }
+    }
+    put(p->out, "H", part(p, SIM_BINS, SIM_BINS));
+    if (closed) {
+        put(p->out, "V", floor);
+        (void)fputs("z", p->out);
+    }
+    (void)fputs("\"/>\n", p->out);
+}
+
+/* ---- one panel --------------------------------------------------------- */
+
+static int x_of_time(const struct panel *p, uint64_t time_ns)
+{
+    return p->x * TENTHS + (int)((unsigned __int128)time_ns * (unsigned)(p->width * TENTHS) /
+                                 p->section->traffic->duration_ns);
+}
+
+static void draw_times(const struct panel *p)
+{
+    uint64_t step = sim_axis_step(p->section);
+    char label[SIM_TEXT];
+    for (uint64_t at = 0; at <= p->section->traffic->duration_ns; at += step) {
+        int x = x_of_time(p, at);
+        line(p->out, x, (p->y + BARS_TOP) * TENTHS, x, (p->y + BARS_BOTTOM) * TENTHS, "grid");
+        line(p->out, x, (p->y + CURVE_TOP) * TENTHS, x, (p->y + CURVE_BOTTOM) * TENTHS, "grid");
+        bool last = at + step > p->section->traffic->duration_ns && at > 0;
+        text_at(p->out, x / TENTHS, p->y + CURVE_BOTTOM + 17, last ? "end" : "middle",
+                sim_time_like(at, step, label));
+    }
+}
+
+static void draw_offered(const struct panel *p)
+{
+    char label[2 * SIM_TEXT];
+    char each[SIM_TEXT];
+    int bottom = p->y + BARS_BOTTOM;
+    (void)snprintf(label, sizeof label, "offered per %s",
+                   sim_time(p->section->traffic->duration_ns / BARS, each));
+    text_at(p->out, p->x, p->y + BARS_TOP - 6, "", label);
+    (void)snprintf(label, sizeof label, "admitted %" PRIu64 " of %" PRIu64, p->result->admitted,
+                   p->result->offered);
+    text_at(p->out, p->x + p->width, p->y + BARS_TOP - 6, "end", label);
+    (void)snprintf(label, sizeof label, "%" PRIu64, p->bars_top);
+    text_at(p->out, p->x - 6, p->y + BARS_TOP + 9, "end", label);
+    text_at(p->out, p->x - 6, bottom, "end", "0");
+    draw_bars(p, p->result->offered_in, "denied");
+    draw_bars(p, p->result->admitted_in, "admitted");
+    line(p->out, p->x * TENTHS, bottom * TENTHS, (p->x + p->width) * TENTHS, bottom * TENTHS,
+         "axis");
+}
+
+/* The number at the top of the curve, above the middle of its highest step. */
+static void draw_peak(const struct panel *p)
+{
+    const uint64_t *running = p->result->running;
+    uint64_t peak = sim_largest(running, 0, SIM_BINS);
+    size_t first = 0;
+    char label[SIM_TEXT];
+    if (peak == 0) {
+        return;
+    }
+    while (running[first] != peak) {
+        first++;
+    }
+    size_t end = first;
+    while (end < SIM_BINS && running[end] == peak) {
+        end++;
+    }
+    (void)snprintf(label, sizeof label, "%" PRIu64, peak);
+    int x = (part(p, first, SIM_BINS) + part(p, end, SIM_BINS)) / 2 / TENTHS;
+    int y = p->y + CURVE_BOTTOM - scaled(peak, p->curve_top, CURVE_HEIGHT) / TENTHS - 4;
+    text_at(p->out, x, y, peak > p->section->plan->rate.count ? "middle strong over" : "middle",
+            label);
+}
+
+static void draw_running(const struct panel *p)
+{
+    uint64_t quota = p->section->plan->rate.count;
+    int bottom = p->y + CURVE_BOTTOM;
+    int limit = bottom * TENTHS - scaled(quota, p->curve_top, CURVE_HEIGHT);
+    char label[2 * SIM_TEXT];
+    char time[SIM_TEXT];
+    bool queue = strcmp(p->result->name, "leaky_bucket") == 0;
+    (void)snprintf(label, sizeof label, "%s in the last %s", queue ? "released" : "admitted",
+                   sim_time(p->section->plan->rate.period_ns, time));
+    text_at(p->out, p->x, p->y + CURVE_TOP - 6, "", label);
+    (void)snprintf(label, sizeof label, "longest wait %s",
+                   sim_time(p->result->longest_wait_ns, time));
+    text_at(p->out, p->x + p->width, p->y + CURVE_TOP - 6, "end", label);
+    draw_steps(p, 0, true, "area");
+    draw_steps(p, quota, true, "excess");
+    draw_steps(p, 0, false, "curve");
+    line(p->out, p->x * TENTHS, limit, (p->x + p->width) * TENTHS, limit, "quota");
+    line(p->out, p->x * TENTHS, bottom * TENTHS, (p->x + p->width) * TENTHS, bottom * TENTHS,
+         "axis");
+    (void)snprintf(label, sizeof label, "%" PRIu64, quota);
+    text_at(p->out, p->x - 6, limit / TENTHS + 4, "end limit", label);
+    if (bottom - limit / TENTHS > 14) {
+        text_at(p->out, p->x - 6, bottom, "end", "0");
+    }
+    draw_peak(p);
+}
+
+static void draw_panel(const struct panel *p)
+{
+    uint64_t quota = p->section->plan->rate.count;
+    char label[SIM_TEXT];
+    char multiple[SIM_TEXT];
+    draw_name(p->out, p->x, p->y + 12, "name", p->result->name);
+    (void)snprintf(label, sizeof label, "worst %s",
+                   sim_multiple(p->result->worst, quota, multiple));
+    text_at(p->out, p->x + p->width, p->y + 12,
+            p->result->worst > quota ? "end strong over" : "end strong", label);
+    draw_times(p);
+    draw_offered(p);
+    draw_running(p);
+}
+
+/* ---- one section ------------------------------------------------------- */
+
+static int plot_width(const struct sim_section *s)
+{
+    return s->results_count > 1 ? NARROW : WIDE;
+}
+
+static int section_width(const struct sim_section *s)
+{
+    return (LEFT + plot_width(s) + RIGHT) * (s->results_count > 1 ? 2 : 1);
+}
+
+static int section_height(const struct sim_section *s)
+{
+    return HEADING + (int)(s->results_count > 1 ? (s->results_count + 1) / 2 : 1) * PANEL;
+}
+
+/* The same for all panels, so that heights can be compared. */
+static struct scale scale_of(const struct sim_section *s)
+{
+    struct scale scale = {1, s->plan->rate.count};
+    for (size_t i = 0; i < s->results_count; i++) {
+        const struct sim_result *r = &s->results[i];
+        for (size_t bar = 0; bar < BARS; bar++) {
+            uint64_t offered = sim_total(r->offered_in, bar * PER_BAR, PER_BAR);
+            scale.bars_top = offered > scale.bars_top ? offered : scale.bars_top;
+        }
+        scale.curve_top = r->worst > scale.curve_top ? r->worst : scale.curve_top;
+    }
+    scale.curve_top += scale.curve_top / 5 + 1; /* room for a number above the curve */
+    return scale;
+}
+
+static void draw_legend(FILE *out, int x, int y)
+{
+    (void)fprintf(out,
+                  "<rect class=\"admitted\" x=\"%d\" y=\"%d\" width=\"11\" height=\"11\"/>\n"
+                  "<rect class=\"denied\" x=\"%d\" y=\"%d\" width=\"11\" height=\"11\"/>\n",
+                  x, y - 10, x + 86, y - 10);
+    text_at(out, x + 16, y, "", "admitted");
+    text_at(out, x + 102, y, "", "denied");
+    line(out, (x + 164) * TENTHS, (y - 4) * TENTHS, (x + 188) * TENTHS, (y - 4) * TENTHS, "quota");
+    text_at(out, x + 194, y, "", "the quota");
+}
+
+static void draw_heading(FILE *out, const struct sim_section *s)
+{
+    char text[512];
+    draw_name(out, LEFT, 24, "title", s->traffic->name);
+    draw_legend(out, section_width(s) - RIGHT - LEGEND, 24);
+    (void)snprintf(text, sizeof text, "%.*s", (int)whole_characters(s->traffic->about),
+                   s->traffic->about);
+    text_at(out, LEFT, 44, "", text);
+    text_at(out, LEFT, 61, "", sim_circumstances(s, text, sizeof text));
+}
+
+static void draw_section(FILE *out, const struct sim_section *s)
+{
+    struct scale scale = scale_of(s);
+    int column = LEFT + plot_width(s) + RIGHT;
+    draw_heading(out, s);
+    for (size_t i = 0; i < s->results_count; i++) {
+        draw_panel(&(struct panel){.out = out,
+                                   .section = s,
+                                   .result = &s->results[i],
+                                   .x = LEFT + (int)(i % 2) * column,
+                                   .y = HEADING + (int)(i / 2) * PANEL,
+                                   .width = plot_width(s),
+                                   .bars_top = scale.bars_top,
+                                   .curve_top = scale.curve_top});
+    }
+}
+
+static void open_svg(FILE *out, int width, int height, const struct sim_section *s, bool style)
+{
+    (void)fprintf(out,
+                  "<svg class=\"weir\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
+                  "width=\"%d\" height=\"%d\" role=\"img\">\n<title>weir simulate, ",
+                  width, height, width, height);
+    sim_xml_text(out, s->traffic->name);
+    (void)fprintf(out, "</title>\n");
+    if (style) {
+        (void)fprintf(out, "<style>\n%s</style>\n", sim_svg_style);
+    }
+    (void)fprintf(out, "<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n", width, height);
+}
+
+void sim_svg_section(FILE *out, const struct sim_section *section)
+{
+    open_svg(out, section_width(section), section_height(section), section, false);
+    draw_section(out, section);
+    (void)fputs("</svg>\n", out);
+}
+
+void sim_svg(FILE *out, const struct sim_section *sections, size_t n)
+{
+    int height = 0;
+    for (size_t i = 0; i < n; i++) {
+        height += section_height(&sections[i]);
+    }
+    open_svg(out, section_width(&sections[0]), height, &sections[0], true);
+    height = 0;
+    for (size_t i = 0; i < n; i++) {
+        (void)fprintf(out, "<g transform=\"translate(0 %d)\">\n", height);
+        draw_section(out, &sections[i]);
+        (void)fputs("</g>\n", out);
+        height += section_height(&sections[i]);
+    }
+    (void)fputs("</svg>\n", out);
+}

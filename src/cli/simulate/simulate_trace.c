@@ -1,0 +1,350 @@
+/*
+ * Traffic from a file, as weir replay reads it: lines `request CLIENT TIME [COST]`,
+ * the three lines of numbers in front may be there or not; or JSON lines with
+ * attributes. Of these the client is the user, else the api_key, else the ip. Empty
+ * lines and lines that begin with # are skipped; if the first line does, it says what
+ * this is.
+ *
+ * Requests are asked in the order of their times: a table of limits may have
+ * forgotten a key that is as good as new, and one from the past would depend on that.
+ * Times keep their place within the window: a whole number of periods is taken off
+ * all of them, so that the run begins at 0. The limits are asked a whole number of
+ * weeks later, so that days and hours keep theirs too.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "cli/replay/replay_input.h"
+#include "cli/replay/replay_trace.h"
+#include "cli/simulate/simulate.h"
+#include "common/utf8.h"
+
+#define NAMES_MAX (UINT64_C(256) << 20)
+#define COST_MAX UINT64_C(1000000000)
+
+struct line {
+    size_t name_at; /* in the traffic's `file` */
+    size_t event_at;
+    size_t event_len; /* 0: a request without attributes */
+    struct text name; /* points there once all are read */
+    __int128 time_ns;
+    uint64_t cost;
+};
+
+struct trace {
+    const struct sim_plan *plan;
+    struct sim_traffic *out;
+    struct line *lines;
+    size_t count;
+    size_t room;
+    size_t names; /* bytes of out->file */
+    size_t names_room;
+    unsigned numbers_seen;
+};
+
+/* Keeps the bytes: where they are. */
+static int keep(struct trace *t, struct text text, size_t *at)
+{
+    if (t->names + text.len > t->names_room) {
+        size_t room = t->names_room * 2 + text.len + 4096;
+        char *more = room > NAMES_MAX ? NULL : realloc(t->out->file, room);
+        if (more == NULL) {
+            return WEIR_ENOMEM;
+        }
+        t->out->file = more;
+        t->names_room = room;
+    }
+    *at = t->names;
+    memcpy(t->out->file + t->names, text.at, text.len);
+    t->names += text.len;
+    return 0;
+}
+
+static int add(struct trace *t, const struct line *line)
+{
+    if (t->count == t->room) {
+        size_t room = t->room * 2 + 64;
+        struct line *more = realloc(t->lines, room * sizeof *more);
+        if (more == NULL) {
+            return WEIR_ENOMEM;
+        }
+        t->lines = more;
+        t->room = room;
+    }
+    t->lines[t->count++] = *line;
+    return 0;
+}
+
+/* A line that was read; event: where the attributes are, or empty. */
+static int add_request(struct trace *t, struct line *line, struct text event,
+                       struct weir_error *error)
+{
+    if (line->cost > COST_MAX) {
+        return fail(error, WEIR_EINVAL, "found a cost of %" PRIu64 ", expected at most %" PRIu64,
+                    line->cost, COST_MAX);
+    }
+    if (t->count == SIM_REQUESTS_MAX) {
+        return fail(error, WEIR_EINVAL, "found more, expected at most %" PRIu64 " requests",
+                    SIM_REQUESTS_MAX);
+    }
+    line->event_len = event.len;
+    if (keep(t, line->name, &line->name_at) != 0 || keep(t, event, &line->event_at) != 0 ||
+        add(t, line) != 0) {
+        return fail(error, WEIR_ENOMEM, "out of memory");
+    }
+    return 0;
+}
+
+static int read_request(struct trace *t, struct text text, struct weir_error *error)
+{
+    struct replay_request request;
+    int e = replay_request_parse(text, &request, error);
+    if (e != 0) {
+        return e;
+    }
+    struct line line = {
+        .name = request.client,
+        .time_ns = (__int128)request.time * (__int128)t->plan->unit_ns,
+        .cost = request.cost,
+    };
+    return add_request(t, &line, TEXT(""), error);
+}
+
+/* Who is asking: the first of these that the event has. */
+static struct text client_of(const struct replay_event *event)
+{
+    static const char *const names[] = {"user", "api_key", "ip"};
+    for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
+        for (size_t i = 0; i < event->attributes_count; i++) {
+            const struct weir_rules_attribute *a = &event->attributes[i];
+            if (text_is((struct text){a->name, a->name_len}, names[n]) && a->value_len > 0) {
+                return (struct text){a->value, a->value_len};
+            }
+        }
+    }
+    return TEXT("-");
+}
+
+static int read_event(struct trace *t, struct text text, struct weir_error *error)
+{
+    struct replay_event event;
+    int e = replay_event_parse(&event, text, t->plan->unit_ns, error);
+    if (e != 0) {
+        return e;
+    }
+    struct line line = {
+        .name = client_of(&event),
+        .time_ns = event.time_ns,
+        .cost = event.cost > 0 ? event.cost : 1,
+    };
+    e = add_request(t, &line, text, error);
+    replay_event_finish(&event);
+    return e;
+}
+
+/* A file's words go to a terminal: nothing that would drive it. */
+static int take_title(struct trace *t, struct text title, struct weir_error *error)
+{
+    if (title.len == 0) {
+        return 0;
+    }
+    t->out->title = strndup(title.at, title.len);
+    if (t->out->title == NULL) {
+        return fail(error, WEIR_ENOMEM, "out of memory");
+    }
+    t->out->about = t->out->title;
+    char *at = t->out->title;
+    while (*at != 0) {
+        uint32_t c;
+        size_t n = utf8_next(text_of(at), &c);
+        bool good = n > 0 && utf8_visible(c);
+        for (size_t i = 0; !good && i < (n > 0 ? n : 1); i++) {
+            at[i] = '?';
+        }
+        at += n > 0 ? n : 1;
+    }
+    return 0;
+}
+
+static int read_line(struct trace *t, uint64_t number, struct text text, struct weir_error *error)
+{
+    int64_t ignored;
+    text = text_trim(text);
+    if (text.len == 0) {
+        return 0;
+    }
+    if (text.at[0] == '#') {
+        return number == 1 ? take_title(t, text_trim(text_after(text, 1)), error) : 0;
+    }
+    /* Capacity, window, n: of the classic form. */
+    if (t->count == 0 && t->numbers_seen < 3 &&
+        replay_number_parse(text, "", &ignored, NULL) == 0) {
+        t->numbers_seen++;
+        return 0;
+    }
+    bool event = text.at[0] == '{';
+    if (t->count > 0 && event != (t->lines[0].event_len > 0)) {
+        return fail(error, WEIR_EINVAL, "found %s, expected %s, as before",
+                    event ? "a JSON object" : "a line", event ? "a line" : "a JSON object");
+    }
+    return event ? read_event(t, text, error) : read_request(t, text, error);
+}
+
+static int read_lines(struct trace *t, struct replay_input *in, struct weir_error *error)
+{
+    struct text line;
+    for (;;) {
+        struct weir_error what;
+        int e = replay_input_next(in, &line, error);
+        if (e < 0 || e == REPLAY_MORE) {
+            return e < 0 ? e : 0;
+        }
+        e = e == REPLAY_TOO_LONG
+                ? fail(&what, WEIR_EINVAL, "found a line of more than %d bytes", REPLAY_LINE_MAX)
+                : read_line(t, in->reader.line, line, &what);
+        if (e != 0) {
+            return fail(error, e, "%.64s:%" PRIu64 ": %.160s", in->name, in->reader.line,
+                        what.text);
+        }
+    }
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct line *x = *(const struct line *const *)a;
+    const struct line *y = *(const struct line *const *)b;
+    size_t shorter = x->name.len < y->name.len ? x->name.len : y->name.len;
+    int order = memcmp(x->name.at, y->name.at, shorter);
+    return order != 0 ? order : (x->name.len > y->name.len) - (x->name.len < y->name.len);
+}
+
+/* Numbers the clients, by the order of their names. */
+static int number_clients(const struct trace *t)
+{
+    struct sim_traffic *out = t->out;
+    const struct line **sorted = malloc(t->count * sizeof *sorted);
+    out->names = malloc(t->count * sizeof *out->names);
+    if (sorted == NULL || out->names == NULL) {
+        free((void *)sorted);
+        return WEIR_ENOMEM;
+    }
+    for (size_t i = 0; i < t->count; i++) {
+        t->lines[i].name.at = out->file + t->lines[i].name_at; /* it moves no more */
+        sorted[i] = &t->lines[i];
+    }
+    qsort((void *)sorted, t->count, sizeof *sorted, by_name);
+    for (size_t i = 0; i < t->count; i++) {
+        if (i == 0 || !text_equal(sorted[i]->name, sorted[i - 1]->name)) {
+            out->names[out->clients++] = sorted[i]->name;
+        }
+        out->requests[sorted[i] - t->lines].client = out->clients - 1;
+    }
+    free((void *)sorted);
+    return 0;
+}
+
+/* In time from the first one on; 0 or WEIR_EINVAL. */
+static int take_times(const struct trace *t, struct weir_error *error)
+{
+    struct sim_traffic *out = t->out;
+    __int128 last = t->lines[0].time_ns;
+    out->first_ns = last;
+    for (size_t i = 1; i < t->count; i++) {
+        __int128 time = t->lines[i].time_ns;
+        out->first_ns = time < out->first_ns ? time : out->first_ns;
+        last = time > last ? time : last;
+    }
+    if (last - out->first_ns > (__int128)SIM_DURATION_MAX) {
+        return fail(error, WEIR_EINVAL, "%s: expected times within 30 years: is --unit right?",
+                    t->plan->trace);
+    }
+    for (size_t i = 0; i < t->count; i++) {
+        out->requests[i].time_ns = (uint64_t)(t->lines[i].time_ns - out->first_ns);
+        out->requests[i].cost = t->lines[i].cost;
+        out->costs |= t->lines[i].cost != 1;
+    }
+    return 0;
+}
+
+static int take_events(const struct trace *t)
+{
+    struct text *events = malloc(t->count * sizeof *events);
+    if (events == NULL) {
+        return WEIR_ENOMEM;
+    }
+    for (size_t i = 0; i < t->count; i++) {
+        events[i] = (struct text){t->out->file + t->lines[i].event_at, t->lines[i].event_len};
+    }
+    t->out->events = events;
+    return 0;
+}
+
+static int fill(struct trace *t, struct weir_error *error)
+{
+    if (t->count == 0) {
+        return fail(error, WEIR_EINVAL,
+                    "%s: found no request, expected lines 'request CLIENT TIME [COST]'",
+                    t->plan->trace);
+    }
+    t->out->count = t->count;
+    t->out->requests = calloc(t->count, sizeof *t->out->requests);
+    if (t->out->requests == NULL || number_clients(t) != 0 ||
+        (t->lines[0].event_len > 0 && take_events(t) != 0)) {
+        return fail(error, WEIR_ENOMEM, "out of memory");
+    }
+    int e = take_times(t, error);
+    if (e == 0) {
+        sim_traffic_sort(t->out);
+    }
+    return e;
+}
+
+/* What is left of a time, also of one before 0, when all whole periods are taken off. */
+static uint64_t rest(__int128 time_ns, uint64_t period_ns)
+{
+    __int128 period = (__int128)period_ns;
+    return (uint64_t)((time_ns % period + period) % period);
+}
+
+void sim_trace_place(struct sim_traffic *trace, uint64_t period_ns)
+{
+    const uint64_t week_ns = 7 * WEIR_DAY;
+    uint64_t shift = rest(trace->first_ns, period_ns);
+    uint64_t last = trace->requests[trace->count - 1].time_ns + shift;
+    trace->duration_ns = (last / period_ns + 1) * period_ns;
+    trace->base_ns = week_ns % period_ns == 0 ? rest(trace->first_ns - shift, week_ns) : 0;
+    for (size_t i = 0; i < trace->count; i++) {
+        trace->requests[i].time_ns += shift;
+    }
+}
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL && slash[1] != 0 ? slash + 1 : path;
+}
+
+int sim_trace_read(const struct sim_plan *plan, struct sim_traffic *out, struct weir_error *error)
+{
+    struct trace t = {.plan = plan, .out = out};
+    struct replay_input in;
+    bool standard = strcmp(plan->trace, "-") == 0;
+    *out = (struct sim_traffic){.name = standard ? "trace" : last_part(plan->trace),
+                                .about = "requests from a file"};
+    int e = replay_input_open(&in, standard ? NULL : plan->trace, error);
+    if (e != 0) {
+        return e;
+    }
+    e = read_lines(&t, &in, error);
+    replay_input_close(&in);
+    if (e == 0) {
+        e = fill(&t, error);
+    }
+    free(t.lines);
+    if (e != 0) {
+        sim_traffic_finish(out);
+    }
+    return e;
+}

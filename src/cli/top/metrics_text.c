@@ -1,0 +1,160 @@
+#include "cli/top/metrics_text.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define NUMBER_MAX 64
+
+static struct text next_line(struct text *rest)
+{
+    const char *end = memchr(rest->at, '\n', rest->len);
+    struct text line = {rest->at, end != NULL ? (size_t)(end - rest->at) : rest->len};
+    *rest = text_after(*rest, line.len + (end != NULL));
+    return line;
+}
+
+static bool read_number(struct text text, double *out)
+{
+    char copy[NUMBER_MAX];
+    char *end;
+    text = text_trim(text);
+    text.len = text.len > 0 && memchr(text.at, ' ', text.len) != NULL /* a time behind it */
+                   ? (size_t)((const char *)memchr(text.at, ' ', text.len) - text.at)
+                   : text.len;
+    if (text.len == 0 || text.len >= sizeof copy) {
+        return false;
+    }
+    memcpy(copy, text.at, text.len);
+    copy[text.len] = 0;
+    *out = strtod(copy, &end);
+    return *end == 0 && !isnan(*out);
+}
+
+/* Bytes up to the '}' that ends the labels; line.len if there is none. */
+static size_t labels_end(struct text line, size_t at)
+{
+    bool quoted = false;
+    for (; at < line.len; at++) {
+        if (quoted && line.at[at] == '\\') {
+            at++;
+        } else if (line.at[at] == '"') {
+            quoted = !quoted;
+        } else if (line.at[at] == '}' && !quoted) {
+            break;
+        }
+    }
+    return at < line.len ? at : line.len;
+}
+
+static bool read_line(struct text line, struct metric *m)
+{
+    size_t n = 0;
+    while (n < line.len && line.at[n] != '{' && line.at[n] != ' ') {
+        n++;
+    }
+    m->name = (struct text){line.at, n};
+    m->labels = (struct text){"", 0};
+    if (n < line.len && line.at[n] == '{') {
+        size_t end = labels_end(line, n + 1);
+        m->labels = (struct text){line.at + n + 1, end - n - 1};
+        n = end < line.len ? end + 1 : end;
+    }
+    return m->name.len > 0 && line.at[0] != '#' && read_number(text_after(line, n), &m->value);
+}
+
+bool metric_next(struct text *rest, struct metric *metric)
+{
+    while (rest->len > 0) {
+        if (read_line(next_line(rest), metric)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Takes `name="value"` and a comma off the front; false at the end, or at what is none. */
+static bool next_label(struct text *rest, struct text *name, struct text *value)
+{
+    const char *equals = rest->len > 0 ? memchr(rest->at, '=', rest->len) : NULL;
+    size_t n = equals != NULL ? (size_t)(equals - rest->at) : 0;
+    if (equals == NULL || rest->len < n + 3 || equals[1] != '"') {
+        return false;
+    }
+    *name = text_trim((struct text){rest->at, n});
+    size_t at = n + 2;
+    while (at < rest->len && rest->at[at] != '"') {
+        at += rest->at[at] == '\\' ? 2 : 1;
+    }
+    if (at >= rest->len) {
+        return false;
+    }
+    *value = (struct text){rest->at + n + 2, at - n - 2};
+    at++;
+    *rest = text_after(*rest, at + (at < rest->len && rest->at[at] == ','));
+    return true;
+}
+
+bool metric_label(const struct metric *metric, const char *name, struct text *value)
+{
+    struct text rest = metric->labels;
+    struct text found;
+    while (next_label(&rest, &found, value)) {
+        if (text_is(found, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- histograms ---- */
+
+void metric_histogram_put(struct metric_histogram *h, double bound, double total)
+{
+    if (h->count < METRIC_BUCKETS_MAX) {
+        h->bounds[h->count] = bound;
+        h->totals[h->count] = total;
+        h->count++;
+    }
+}
+
+void metric_histogram_read(struct metric_histogram *h, const struct metric *metric)
+{
+    struct text bound;
+    char number[NUMBER_MAX];
+    if (metric_label(metric, "le", &bound) && bound.len < sizeof number) {
+        memcpy(number, bound.at, bound.len);
+        number[bound.len] = 0;
+        metric_histogram_put(h, strtod(number, NULL), metric->value);
+    }
+}
+
+/* What came up to a bound since then; all of it if the buckets are others, or began again. */
+static double since(const struct metric_histogram *before, const struct metric_histogram *now,
+                    unsigned i)
+{
+    bool same = before != NULL && before->count == now->count &&
+                before->totals[i] <= now->totals[i] &&
+                before->totals[now->count - 1] <= now->totals[now->count - 1];
+    return same ? now->totals[i] - before->totals[i] : now->totals[i];
+}
+
+double metric_quantile(const struct metric_histogram *before, const struct metric_histogram *now,
+                       double share)
+{
+    double all = now->count > 0 ? since(before, now, now->count - 1) : 0;
+    double below = 0;
+    double from = 0;
+    if (all <= 0) {
+        return -1;
+    }
+    for (unsigned i = 0; i < now->count; i++) {
+        double total = since(before, now, i);
+        if (total >= share * all) {
+            double in = total > below ? (share * all - below) / (total - below) : 1;
+            return isinf(now->bounds[i]) ? from : from + (now->bounds[i] - from) * in;
+        }
+        below = total;
+        from = now->bounds[i];
+    }
+    return from;
+}

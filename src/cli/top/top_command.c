@@ -1,0 +1,255 @@
+/* weir top: a running server, watched. */
+#include "cli/top/top_command.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "cli/grid.h"
+#include "cli/terminal.h"
+#include "rules/value/quantity.h"
+
+#define INTERVAL_LEAST_MS 100
+#define INTERVAL_MOST_MS 3600000
+#define TOP_TIMEOUT_MS 2000 /* of one request: a key is answered after it */
+
+enum { ADMIN, SECRET_FILE, INTERVAL, ONCE, JSON };
+
+static const struct cli_option options[] = {
+    [ADMIN] = {"--admin", "ADDR:PORT",
+               "the server's admin listener, or unix:PATH; default WEIR_ADMIN, " ADMIN_ADDRESS},
+    [SECRET_FILE] = {"--secret-file", "FILE",
+                     "a secret of the server, in its first line; default WEIR_ADMIN_SECRET"},
+    [INTERVAL] = {"--interval", "DURATION", "between two looks, 100ms to 1h; default 1s"},
+    [ONCE] = {"--once", NULL, "print one interval and end, as where there is no terminal"},
+    [JSON] = {"--json", NULL, "print one interval as JSON and end"},
+};
+
+static int run(int argc, char **argv);
+
+const struct cli_command cli_top =
+    CLI_COMMAND("top", "", "watch a running server; q ends it", options, run);
+
+struct asked {
+    const char *admin;
+    const char *secret_file;
+    uint64_t interval_ms;
+    bool once;
+    bool json;
+};
+
+/* ---- arguments ---- */
+
+static int read_interval(const char *value, uint64_t *ms)
+{
+    struct weir_error error = {0};
+    uint64_t ns;
+    if (duration_parse(text_of(value), &ns, &error) != 0) {
+        return cli_complain(&cli_top, "--interval: %s", error.text);
+    }
+    *ms = ns / WEIR_MILLISECOND;
+    return *ms >= INTERVAL_LEAST_MS && *ms <= INTERVAL_MOST_MS
+               ? CLI_OK
+               : cli_complain(&cli_top, "--interval is '%s', expected 100ms to 1h", value);
+}
+
+static int read_option(int row, const char *value, struct asked *asked)
+{
+    switch (row) {
+    case ADMIN:
+        asked->admin = value;
+        return CLI_OK;
+    case SECRET_FILE:
+        asked->secret_file = value;
+        return CLI_OK;
+    case INTERVAL:
+        return read_interval(value, &asked->interval_ms);
+    case ONCE:
+        asked->once = true;
+        return CLI_OK;
+    case JSON:
+        asked->json = true;
+        return CLI_OK;
+    default:
+        return cli_complain(&cli_top, "takes no arguments, found '%s'", value);
+    }
+}
+
+static int read_arguments(int argc, char **argv, struct asked *asked)
+{
+    struct cli_args args;
+    cli_args_init(&args, &cli_top, argc, argv);
+    for (int row; (row = cli_next(&args)) != CLI_END;) {
+        if (row == CLI_HELP || row == CLI_BAD) {
+            return row == CLI_HELP ? CLI_HELP : CLI_USAGE;
+        }
+        int code = read_option(row, args.value, asked);
+        if (code != CLI_OK) {
+            return code;
+        }
+    }
+    return CLI_OK;
+}
+
+/* ---- once ---- */
+
+static void print_report(const struct admin_client *client, const json_t *report, bool json)
+{
+    struct buffer out;
+    if (json) {
+        (void)json_dumpf(report, stdout,
+                         JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(6));
+        (void)putchar('\n');
+        return;
+    }
+    buffer_init(&out, TOP_OUTPUT_MAX);
+    top_view(report, client->peer.address, 0, 0, &out);
+    (void)fwrite(buffer_text(&out).at, 1, buffer_len(&out), stdout);
+    buffer_finish(&out);
+}
+
+static int watch_once(const struct admin_client *client, const struct asked *asked,
+                      const struct top_sample *first, struct buffer *why)
+{
+    struct top_sample second;
+    (void)poll(NULL, 0, (int)asked->interval_ms);
+    int code = top_sample_take(client, &second, why);
+    if (code == CLI_OK) {
+        json_t *report = top_report(first, &second);
+        print_report(client, report, asked->json);
+        json_decref(report);
+    } else {
+        admin_say(client, why);
+    }
+    top_sample_finish(&second);
+    return code;
+}
+
+/* ---- on a terminal ---- */
+
+struct watch {
+    const struct admin_client *client;
+    struct top_sample last;
+    json_t *report;    /* NULL: not yet */
+    struct buffer why; /* the last look failed; empty: it did not */
+};
+
+static bool paint(const struct watch *w)
+{
+    unsigned width;
+    unsigned rows;
+    struct buffer out;
+    buffer_init(&out, TOP_OUTPUT_MAX);
+    terminal_size(&width, &rows);
+    unsigned said = buffer_len(&w->why) > 0;
+    if (said > 0) {
+        buffer_put(&out, safe_cut(buffer_text(&w->why), width));
+        buffer_put_char(&out, '\n');
+    }
+    if (w->report != NULL) {
+        top_view(w->report, w->client->peer.address, width, rows > said + 1 ? rows - said : 1,
+                 &out);
+    } else if (said == 0) {
+        buffer_put(&out, TEXT("looking ...\n"));
+    }
+    bool good = terminal_paint(safe_lines(buffer_text(&out), rows));
+    buffer_finish(&out);
+    return good;
+}
+
+/* A server that is away may come back: what was seen stays, and why it is old is said. */
+static void look(struct watch *w)
+{
+    struct top_sample now;
+    buffer_take(&w->why, buffer_len(&w->why));
+    if (top_sample_take(w->client, &now, &w->why) == CLI_OK) {
+        json_decref(w->report);
+        w->report = top_report(&w->last, &now);
+        top_sample_finish(&w->last);
+        w->last = now;
+    }
+}
+
+/* Until somebody ends it. */
+static void watch(struct watch *w, uint64_t interval_ms)
+{
+    uint64_t next_ms = terminal_now_ms() + interval_ms;
+    bool good = paint(w);
+    while (good) {
+        char key = 0;
+        enum terminal_event event = terminal_wait(next_ms, &key);
+        if (event == TERMINAL_ENDED || (event == TERMINAL_KEY && (key == 'q' || key == 'Q'))) {
+            break;
+        }
+        if (event == TERMINAL_TIME) {
+            look(w);
+            next_ms = terminal_now_ms() + interval_ms;
+        }
+        good = event == TERMINAL_KEY || paint(w);
+    }
+}
+
+static int watch_terminal(const struct admin_client *client, const struct asked *asked,
+                          struct top_sample *first)
+{
+    struct watch w = {.client = client, .last = *first};
+    struct top_sample none = {.at_ms = 0};
+    *first = none;
+    buffer_init(&w.why, TOP_OUTPUT_MAX);
+    w.report = top_report(&none, &w.last); /* since its start, until there are two looks */
+    if (!terminal_open()) {
+        (void)cli_complain(&cli_top, "the terminal cannot be used: %m");
+        return CLI_FAILED;
+    }
+    watch(&w, asked->interval_ms);
+    terminal_close();
+    top_sample_finish(&w.last);
+    json_decref(w.report);
+    buffer_finish(&w.why);
+    return CLI_OK;
+}
+
+/* Who waits for us is told by which signal we ended; Ctrl-C is only another q. */
+static void end_by_signal(void)
+{
+    int number = terminal_signal();
+    if (number != 0 && number != SIGINT) {
+        sigset_t set;
+        (void)signal(number, SIG_DFL);
+        (void)sigemptyset(&set);
+        (void)sigaddset(&set, number);
+        (void)raise(number);
+        (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+    }
+}
+
+/* ---- the command ---- */
+
+static int run(int argc, char **argv)
+{
+    struct asked asked = {.interval_ms = 1000};
+    struct admin_client client;
+    struct top_sample first;
+    struct buffer why;
+    int code = read_arguments(argc, argv, &asked);
+    if (code == CLI_OK) {
+        code = admin_open(&client, &cli_top, asked.admin, asked.secret_file);
+    }
+    if (code != CLI_OK) {
+        return code == CLI_HELP ? CLI_OK : code;
+    }
+    client.peer.timeout_ms = TOP_TIMEOUT_MS;
+    buffer_init(&why, TOP_OUTPUT_MAX);
+    code = top_sample_take(&client, &first, &why);
+    if (code != CLI_OK) {
+        admin_say(&client, &why);
+    } else if (asked.once || asked.json || !terminal_is_there()) {
+        code = watch_once(&client, &asked, &first, &why);
+    } else {
+        code = watch_terminal(&client, &asked, &first);
+    }
+    top_sample_finish(&first);
+    buffer_finish(&why);
+    end_by_signal();
+    return code;
+}

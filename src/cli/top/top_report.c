@@ -1,0 +1,183 @@
+#include "cli/top/top_command.h"
+
+static double number_of(const json_t *object, const char *name)
+{
+    return json_number_value(json_object_get(object, name));
+}
+
+double top_rate(double before, double now, double seconds)
+{
+    double n = now >= before ? now - before : now;
+    return seconds > 0 ? n / seconds : 0;
+}
+
+/* {"resp": 12.5, ...} for the members of a count. */
+static json_t *rates_of(const json_t *before, const json_t *now, double seconds)
+{
+    json_t *all = (json_t *)(uintptr_t)now; /* the iterator only looks */
+    json_t *out = json_object();
+    for (void *at = json_object_iter(all); at != NULL; at = json_object_iter_next(all, at)) {
+        const char *name = json_object_iter_key(at);
+        double value = top_rate(number_of(before, name), number_of(now, name), seconds);
+        (void)json_object_set_new(out, name, json_real(value));
+    }
+    return out;
+}
+
+static const char *text_in(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    return text != NULL ? text : "";
+}
+
+static bool is_same(const json_t *one, const json_t *two)
+{
+    return strcmp(text_in(one, "name"), text_in(two, "name")) == 0 &&
+           strcmp(text_in(one, "tier"), text_in(two, "tier")) == 0 &&
+           strcmp(text_in(one, "rate"), text_in(two, "rate")) == 0;
+}
+
+/*
+ * The same limit, tier and rate in the sample before; NULL if it was not there. Unless rules have
+ * changed it is at the same place.
+ */
+static const json_t *find(const json_t *limits, size_t place, const json_t *limit)
+{
+    if (is_same(json_array_get(limits, place), limit)) {
+        return json_array_get(limits, place);
+    }
+    for (size_t i = 0; i < json_array_size(limits); i++) {
+        if (is_same(json_array_get(limits, i), limit)) {
+            return json_array_get(limits, i);
+        }
+    }
+    return NULL;
+}
+
+static const char *rate_in(const json_t *limit)
+{
+    return json_is_null(json_object_get(limit, "rate")) ? "by call" : text_in(limit, "rate");
+}
+
+/* The share of a table that is in use; null: it has none here. */
+static json_t *fill_of(const json_t *limit)
+{
+    double capacity = number_of(limit, "capacity");
+    if (json_is_null(json_object_get(limit, "capacity"))) {
+        return json_null();
+    }
+    return json_real(capacity > 0 ? number_of(limit, "keys") / capacity : 0.0);
+}
+
+static json_t *rate_of(const json_t *before, const json_t *now, const char *name, double seconds)
+{
+    return json_is_null(json_object_get(now, name))
+               ? json_null()
+               : json_real(top_rate(number_of(before, name), number_of(now, name), seconds));
+}
+
+/* What is null is in the store of a fleet. What a shadow limit would have denied is told apart: it denied nothing. */
+static json_t *report_limit(const json_t *before, const json_t *now, double seconds)
+{
+    bool shadow = strcmp(text_in(now, "mode"), "shadow") == 0;
+    double deny = top_rate(number_of(before, "denied"), number_of(now, "denied"), seconds);
+    double never = top_rate(number_of(before, "never"), number_of(now, "never"), seconds);
+    return json_pack("{ss ss ss ss ss sf sf sf sf sO? sO? so so sf}", "name", text_in(now, "name"),
+                     "tier", text_in(now, "tier"), "rate", rate_in(now), "mode",
+                     text_in(now, "mode"), "consistency", text_in(now, "consistency"), "allow",
+                     top_rate(number_of(before, "allowed"), number_of(now, "allowed"), seconds),
+                     "deny", shadow ? 0.0 : deny, "never", shadow ? 0.0 : never, "shadow",
+                     shadow ? deny + never : 0.0, "keys", json_object_get(now, "keys"), "capacity",
+                     json_object_get(now, "capacity"), "fill", fill_of(now), "evicted",
+                     rate_of(before, now, "evicted", seconds), "degraded",
+                     top_rate(number_of(before, "degraded"), number_of(now, "degraded"), seconds));
+}
+
+static json_t *report_limits(const json_t *before, const json_t *now, double seconds)
+{
+    json_t *out = json_array();
+    for (size_t i = 0; i < json_array_size(now); i++) {
+        const json_t *limit = json_array_get(now, i);
+        (void)json_array_append_new(out, report_limit(find(before, i, limit), limit, seconds));
+    }
+    return out;
+}
+
+static double sum_of(const json_t *limits, const char *name)
+{
+    double sum = 0;
+    for (size_t i = 0; i < json_array_size(limits); i++) {
+        sum += number_of(json_array_get(limits, i), name);
+    }
+    return sum;
+}
+
+/* Those of all limits; "shadow" among them. */
+static json_t *report_decisions(const json_t *limits)
+{
+    static const char *const names[] = {"allow", "deny", "never", "shadow"};
+    json_t *out = json_object();
+    for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
+        (void)json_object_set_new(out, names[n], json_real(sum_of(limits, names[n])));
+    }
+    return out;
+}
+
+json_t *top_quantile(const struct metric_histogram *before, const struct metric_histogram *now,
+                     double share)
+{
+    double value = metric_quantile(before, now, share);
+    return value >= 0 ? json_real(value) : json_null();
+}
+
+static json_t *report_latency(const struct top_sample *before, const struct top_sample *now)
+{
+    json_t *out = json_object();
+    for (unsigned i = 0; i < now->protocols_count; i++) {
+        const struct metric_histogram *then = NULL;
+        for (unsigned j = 0; j < before->protocols_count; j++) {
+            if (strcmp(before->protocols[j].name, now->protocols[i].name) == 0) {
+                then = &before->protocols[j].took;
+            }
+        }
+        (void)json_object_set_new(out, now->protocols[i].name,
+                                  json_pack("{so so}", "p50",
+                                            top_quantile(then, &now->protocols[i].took, 0.5), "p99",
+                                            top_quantile(then, &now->protocols[i].took, 0.99)));
+    }
+    return out;
+}
+
+static json_t *copy(const json_t *object, const char *name)
+{
+    json_t *member = json_object_get(object, name);
+    return member != NULL ? json_incref(member) : json_null();
+}
+
+json_t *top_report(const struct top_sample *before, const struct top_sample *now)
+{
+    static const char *const kept[] = {"version", "state",       "uptime_s",     "generation",
+                                       "mode",    "connections", "memory_bytes", "threads"};
+    double seconds = before->status != NULL ? (double)(now->at_ms - before->at_ms) / 1000
+                                            : number_of(now->status, "uptime_s");
+    json_t *limits = report_limits(before->limits, now->limits, seconds);
+    json_t *out = json_object();
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        (void)json_object_set_new(out, kept[i], copy(now->status, kept[i]));
+    }
+    (void)json_object_set_new(out, "seconds", json_real(seconds));
+    (void)json_object_set_new(out, "decisions_per_second", report_decisions(limits));
+    (void)json_object_set_new(out, "requests_per_second",
+                              rates_of(json_object_get(before->status, "requests"),
+                                       json_object_get(now->status, "requests"), seconds));
+    (void)json_object_set_new(out, "latency_seconds", report_latency(before, now));
+    (void)json_object_set_new(
+        out, "cpu_percent",
+        json_real(100 * top_rate(number_of(before->status, "cpu_seconds"),
+                                 number_of(now->status, "cpu_seconds"), seconds)));
+    (void)json_object_set_new(out, "store",
+                              top_store_report(before, now, seconds, sum_of(limits, "degraded")));
+    (void)json_object_set_new(out, "limits", limits);
+    (void)json_object_set_new(out, "denied", json_incref(now->denied));
+    return out;
+}

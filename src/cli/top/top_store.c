@@ -1,0 +1,76 @@
+/* The store of a fleet, out of the metrics: what it is now, and what it did between two samples. */
+#include "cli/top/top_command.h"
+
+/* ---- a sample ---- */
+
+/* Metrics of one number, and what the sample calls it. */
+static const struct {
+    const char *metric;
+    const char *name;
+} rows[] = {
+    {"weir_store_up", "up"},
+    {"weir_store_connections", "connections"},
+    {"weir_fleet_nodes", "nodes"},
+    {"weir_store_calls_total", "calls"},
+};
+
+/* Without a fleet none of these metrics has a sample. */
+static json_t *store_of(struct top_sample *sample)
+{
+    if (sample->store == NULL) {
+        sample->store = json_pack("{s:{}}", "breakers_open");
+    }
+    return sample->store;
+}
+
+static void put_breaker(json_t *store, const struct metric *m)
+{
+    struct text endpoint;
+    char name[512];
+    json_t *breakers = json_object_get(store, "breakers_open");
+    if (metric_label(m, "endpoint", &endpoint) && endpoint.len < sizeof name) {
+        memcpy(name, endpoint.at, endpoint.len);
+        name[endpoint.len] = 0;
+        (void)json_object_set_new(breakers, name, json_boolean(m->value != 0));
+    }
+}
+
+void top_store_read(struct top_sample *sample, const struct metric *m)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (text_is(m->name, rows[i].metric)) {
+            (void)json_object_set_new(store_of(sample), rows[i].name, json_real(m->value));
+        }
+    }
+    if (text_is(m->name, "weir_breaker_open")) {
+        put_breaker(store_of(sample), m);
+    } else if (text_is(m->name, "weir_store_duration_seconds_bucket")) {
+        metric_histogram_read(&sample->store_took, m);
+    }
+}
+
+/* ---- a report ---- */
+
+static double number_of(const json_t *object, const char *name)
+{
+    return json_number_value(json_object_get(object, name));
+}
+
+json_t *top_store_report(const struct top_sample *before, const struct top_sample *now,
+                         double seconds, double degraded)
+{
+    const struct metric_histogram *then = &before->store_took;
+    const json_t *store = now->store;
+    if (store == NULL) {
+        return json_null();
+    }
+    return json_pack(
+        "{s:b, s:I, s:I, s:f, s:f, s:{s:o, s:o}, s:O}", "up", number_of(store, "up") != 0,
+        "connections", (json_int_t)number_of(store, "connections"), "nodes",
+        (json_int_t)number_of(store, "nodes"), "calls_per_second",
+        top_rate(number_of(before->store, "calls"), number_of(store, "calls"), seconds),
+        "degraded_per_second", degraded, "latency_seconds", "p50",
+        top_quantile(then, &now->store_took, 0.5), "p99",
+        top_quantile(then, &now->store_took, 0.99), "breakers_open",
+        json_object_get(store, "breakers_open"));
+}

@@ -1,0 +1,125 @@
+#include "common/arena.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define BLOCK_BYTES 16384
+#define ALIGN 16
+
+struct arena_block {
+    struct arena_block *next;
+    size_t size;
+    _Alignas(ALIGN) unsigned char bytes[];
+};
+
+static struct arena_block *new_block(struct arena *arena, size_t bytes)
+{
+    struct arena_block *block = calloc(1, sizeof *block + bytes);
+    if (block == NULL) {
+        arena->failed = true;
+        return NULL;
+    }
+    block->size = bytes;
+    return block;
+}
+
+/* A block of its own, behind the newest, whose rest is still of use. */
+static void *take_large(struct arena *arena, size_t bytes)
+{
+    struct arena_block *block = new_block(arena, bytes);
+    if (block == NULL) {
+        return NULL;
+    }
+    if (arena->blocks == NULL) {
+        arena->blocks = block;
+    } else {
+        block->next = arena->blocks->next;
+        arena->blocks->next = block;
+    }
+    return block->bytes;
+}
+
+void *arena_take(struct arena *arena, size_t bytes)
+{
+    if (bytes > SIZE_MAX / 4) {
+        arena->failed = true;
+        return NULL;
+    }
+    bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    if (bytes > arena->left && bytes > BLOCK_BYTES / 4) {
+        return take_large(arena, bytes);
+    }
+    if (arena->blocks == NULL || bytes > arena->left) {
+        struct arena_block *block = new_block(arena, BLOCK_BYTES);
+        if (block == NULL) {
+            return NULL;
+        }
+        block->next = arena->blocks;
+        arena->blocks = block;
+        arena->left = BLOCK_BYTES;
+    }
+    arena->left -= bytes;
+    return arena->blocks->bytes + (arena->blocks->size - arena->left - bytes);
+}
+
+void *arena_array(struct arena *arena, size_t n, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(n, size, &bytes)) {
+        arena->failed = true;
+        return NULL;
+    }
+    return arena_take(arena, bytes);
+}
+
+struct text arena_text(struct arena *arena, struct text text)
+{
+    char *copy = arena_take(arena, text.len + 1);
+    if (copy != NULL && text.len > 0) {
+        memcpy(copy, text.at, text.len);
+    }
+    return (struct text){copy, copy != NULL ? text.len : 0};
+}
+
+const char *arena_format(struct arena *arena, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    int n = vsnprintf(NULL, 0, format, list);
+    va_end(list);
+    char *text = arena_take(arena, (size_t)n + 1);
+    if (text != NULL) {
+        va_start(list, format);
+        (void)vsnprintf(text, (size_t)n + 1, format, list);
+        va_end(list);
+    }
+    return text;
+}
+
+void *arena_append(struct arena *arena, void *array, size_t n, size_t size, const void *item)
+{
+    if ((n & (n - 1)) == 0) { /* 0, 1, 2, 4, ...: full */
+        void *grown = arena_array(arena, n == 0 ? 1 : 2 * n, size);
+        if (grown == NULL) {
+            return NULL;
+        }
+        if (n > 0) {
+            memcpy(grown, array, n * size);
+        }
+        array = grown;
+    }
+    memcpy((char *)array + n * size, item, size);
+    return array;
+}
+
+void arena_finish(struct arena *arena)
+{
+    for (struct arena_block *block = arena->blocks; block != NULL;) {
+        struct arena_block *next = block->next;
+        free(block);
+        block = next;
+    }
+    *arena = (struct arena)ARENA_INIT;
+}

@@ -1,0 +1,415 @@
+/*
+ * A line is put together on the caller's stack and leaves in one write(2): lines
+ * of several threads never mix, and no lock is held while a terminal is slow.
+ * Everything is bounded: a value is cut and marked, and a field that no longer fits
+ * is left out, which the line then says.
+ */
+#include "common/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "common/utf8.h"
+
+#define TAIL_BYTES 80 /* kept for what says that something is missing, and for the line's end */
+#define PATIENCE_MS 100
+#define CUT_MARK "\xe2\x80\xa6"
+
+const char *const log_level_names[LEVELS] = {"audit", "error", "warning", "info", "debug"};
+
+struct line {
+    size_t len;
+    size_t most;
+    bool full;
+    char at[LOG_LINE_BYTES];
+};
+
+#define ESCAPE_BYTES 16
+
+/* Writes what stands for a character, or for a byte that belongs to none (not valid), and returns
+ * its length; 0: the character stands for itself. */
+typedef int (*escape_fn)(uint32_t c, bool valid, char out[ESCAPE_BYTES]);
+
+struct format {
+    void (*begin)(struct line *line, const char *time, const char *level, const char *message);
+    void (*name)(struct line *line, const char *name);
+    void (*value)(struct line *line, struct text value, const char *mark);
+    const char *end;
+};
+
+static struct {
+    uint64_t level;
+    uint64_t lost; /* lines that could not be written */
+    int fd;
+    enum log_format format;
+    enum log_keys keys;
+    bool secret_made;
+    struct hash_secret secret;
+} log_state = {.level = LEVEL_INFO, .fd = STDERR_FILENO};
+
+static void put(struct line *line, const char *at, size_t len)
+{
+    if (line->full || len > line->most - line->len) {
+        line->full = true;
+        return;
+    }
+    memcpy(line->at + line->len, at, len);
+    line->len += len;
+}
+
+static void put_string(struct line *line, const char *string)
+{
+    put(line, string, strlen(string));
+}
+
+/* The next character of *value as it is to be written; it is taken from *value. */
+static size_t next_escaped(struct text *value, escape_fn escape, char out[ESCAPE_BYTES])
+{
+    uint32_t c = 0;
+    size_t n = utf8_next(*value, &c);
+    bool valid = n > 0;
+    if (!valid) {
+        c = (unsigned char)value->at[0];
+        n = 1;
+    }
+    size_t len = (size_t)escape(c, valid, out);
+    if (len == 0) {
+        memcpy(out, value->at, n);
+        len = n;
+    }
+    *value = text_after(*value, n);
+    return len;
+}
+
+/* Cut where it would be longer than a value may be; the mark is that of a value already cut. */
+static void put_escaped(struct line *line, struct text value, const char *mark, escape_fn escape)
+{
+    size_t written = 0;
+    while (value.len > 0) {
+        char out[ESCAPE_BYTES];
+        size_t len = next_escaped(&value, escape, out);
+        if (written + len > LOG_VALUE_BYTES) {
+            mark = CUT_MARK;
+            break;
+        }
+        put(line, out, len);
+        written += len;
+    }
+    put_string(line, mark);
+}
+
+/* \n and its like; 0: there is none. */
+static char short_escape(uint32_t c)
+{
+    return c == '\n'               ? 'n'
+           : c == '\r'             ? 'r'
+           : c == '\t'             ? 't'
+           : c == '"' || c == '\\' ? (char)c
+                                   : '\0';
+}
+
+static int escape_json(uint32_t c, bool valid, char out[ESCAPE_BYTES])
+{
+    char brief = short_escape(c);
+    if (!valid) {
+        return snprintf(out, ESCAPE_BYTES, "\\ufffd");
+    }
+    if (brief != '\0') {
+        return snprintf(out, ESCAPE_BYTES, "\\%c", brief);
+    }
+    if (utf8_visible(c)) {
+        return 0;
+    }
+    if (c < 0x10000) {
+        return snprintf(out, ESCAPE_BYTES, "\\u%04x", c);
+    }
+    return snprintf(out, ESCAPE_BYTES, "\\u%04x\\u%04x", 0xd7c0 + (c >> 10), 0xdc00 + (c & 0x3ff));
+}
+
+static int escape_text(uint32_t c, bool valid, char out[ESCAPE_BYTES])
+{
+    char brief = short_escape(c);
+    if (!valid) {
+        return snprintf(out, ESCAPE_BYTES, "\\x%02x", c);
+    }
+    if (brief != '\0') {
+        return snprintf(out, ESCAPE_BYTES, "\\%c", brief);
+    }
+    return utf8_visible(c) ? 0 : snprintf(out, ESCAPE_BYTES, "\\u{%x}", c);
+}
+
+/* The program's own words, in which quotes may stand. */
+static int escape_message(uint32_t c, bool valid, char out[ESCAPE_BYTES])
+{
+    return c == '"' ? 0 : escape_text(c, valid, out);
+}
+
+/* True if a value ends at the next space, as it stands. */
+static bool is_plain(struct text value)
+{
+    char out[ESCAPE_BYTES];
+    for (size_t i = 0; i < value.len; i++) {
+        if (value.at[i] == ' ' || value.at[i] == '=') {
+            return false;
+        }
+    }
+    for (struct text rest = value; rest.len > 0;) {
+        const char *at = rest.at;
+        size_t len = next_escaped(&rest, escape_text, out);
+        if (len != (size_t)(rest.at - at) || memcmp(out, at, len) != 0) {
+            return false;
+        }
+    }
+    return value.len > 0;
+}
+
+static void text_value(struct line *line, struct text value, const char *mark)
+{
+    const char *quote = is_plain(value) ? "" : "\"";
+    put_string(line, quote);
+    put_escaped(line, value, mark, escape_text);
+    put_string(line, quote);
+}
+
+static void text_begin(struct line *line, const char *time, const char *level, const char *message)
+{
+    put_string(line, time);
+    put_string(line, " ");
+    put_string(line, level);
+    put_string(line, " ");
+    put_escaped(line, text_of(message), "", escape_message);
+}
+
+static void text_name(struct line *line, const char *name)
+{
+    put_string(line, " ");
+    put_string(line, name);
+    put_string(line, "=");
+}
+
+static void json_value(struct line *line, struct text value, const char *mark)
+{
+    put_string(line, "\"");
+    put_escaped(line, value, mark, escape_json);
+    put_string(line, "\"");
+}
+
+static void json_begin(struct line *line, const char *time, const char *level, const char *message)
+{
+    put_string(line, "{\"time\":\"");
+    put_string(line, time);
+    put_string(line, "\",\"level\":\"");
+    put_string(line, level);
+    put_string(line, "\",\"message\":");
+    json_value(line, text_of(message), "");
+}
+
+static void json_name(struct line *line, const char *name)
+{
+    put_string(line, ",");
+    json_value(line, text_of(name), "");
+    put_string(line, ":");
+}
+
+static const struct format formats[] = {
+    [LOG_AS_TEXT] = {text_begin, text_name, text_value, "\n"},
+    [LOG_AS_JSON] = {json_begin, json_name, json_value, "}\n"},
+};
+
+static void put_count(struct line *line, int64_t count)
+{
+    char digits[24];
+    (void)snprintf(digits, sizeof digits, "%" PRId64, count);
+    put_string(line, digits);
+}
+
+/* The beginning of a key, whole characters. */
+static void put_cut_key(struct line *line, const struct format *format, struct text key)
+{
+    size_t n = key.len;
+    if (n > LOG_KEY_BYTES) {
+        for (n = LOG_KEY_BYTES; n > LOG_KEY_BYTES - 4 && (key.at[n] & 0xc0) == 0x80;) {
+            n--;
+        }
+    }
+    format->value(line, (struct text){key.at, n}, n < key.len ? CUT_MARK : "");
+}
+
+/* The same for the same key as long as the process runs, and of no use to anybody else. */
+static void put_hashed_key(struct line *line, const struct format *format, struct text key)
+{
+    char digits[24] = "?";
+    if (log_state.secret_made) {
+        struct hash h = hash_sip(&log_state.secret, key.at, key.len);
+        (void)snprintf(digits, sizeof digits, "#%016" PRIx64, h.low);
+    }
+    format->value(line, text_of(digits), "");
+}
+
+static void put_field(struct line *line, const struct format *format, const struct log_field *field)
+{
+    format->name(line, field->name);
+    switch (field->kind) {
+    case LOG_FIELD_TEXT:
+        format->value(line, field->text, "");
+        break;
+    case LOG_FIELD_COUNT:
+        put_count(line, field->count);
+        break;
+    case LOG_FIELD_KEY:
+        (log_state.keys == LOG_KEYS_HASHED ? put_hashed_key : put_cut_key)(line, format,
+                                                                           field->text);
+        break;
+    }
+}
+
+/* Fields that do not fit are left out as a whole, each; returns how many. */
+static int64_t put_fields(struct line *line, const struct format *format,
+                          const struct log_field *fields, size_t count)
+{
+    int64_t left_out = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t before = line->len;
+        put_field(line, format, &fields[i]);
+        if (line->full) {
+            line->len = before;
+            line->full = false;
+            left_out++;
+        }
+    }
+    return left_out;
+}
+
+static void put_missing(struct line *line, const struct format *format, const char *name,
+                        int64_t count)
+{
+    if (count > 0) {
+        format->name(line, name);
+        put_count(line, count);
+    }
+}
+
+static void write_time(uint64_t unix_ns, char *text, size_t size)
+{
+    struct tm tm;
+    time_t seconds = (time_t)(unix_ns / 1000000000);
+    char day[32];
+    (void)gmtime_r(&seconds, &tm);
+    (void)strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
+    (void)snprintf(text, size, "%s.%03uZ", day, (unsigned)(unix_ns / 1000000 % 1000));
+}
+
+/*
+ * Whether a line can be written: who reads the log must not be able to hold up the server. A pipe
+ * that says yes takes a line as a whole. Who has let lines go lost is not waited for.
+ */
+static bool is_read(bool lost)
+{
+    struct pollfd out = {.fd = log_state.fd, .events = POLLOUT};
+    return poll(&out, 1, lost ? 0 : PATIENCE_MS) != 0;
+}
+
+/* One write; the rest of one that was cut short, which pipes and disks do when they are full. */
+static bool write_line(const struct line *line)
+{
+    for (size_t done = 0; done < line->len;) {
+        ssize_t n = write(log_state.fd, line->at + done, line->len - done);
+        if (n < 0 && errno != EINTR) {
+            return false;
+        }
+        done += n > 0 ? (size_t)n : 0;
+    }
+    return true;
+}
+
+void log_init(int fd, enum log_format format, enum log_keys keys)
+{
+    log_state.fd = fd;
+    log_state.format = format;
+    log_state.keys = keys;
+    log_state.secret_made = log_state.secret_made || hash_secret_init(&log_state.secret) == 0;
+}
+
+void log_set_level(enum log_level level)
+{
+    store_relaxed(&log_state.level, level);
+}
+
+enum log_level log_get_level(void)
+{
+    return (enum log_level)load_relaxed(&log_state.level);
+}
+
+bool log_level_parse(struct text text, enum log_level *level)
+{
+    for (enum log_level i = LEVEL_ERROR; i < LEVELS; i++) {
+        if (text_is(text, log_level_names[i])) {
+            *level = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+void log_event(enum log_level level, const char *message, const struct log_field *fields,
+               size_t count)
+{
+    if (level > log_get_level()) {
+        return;
+    }
+    int number = errno;
+    const struct format *format = &formats[log_state.format];
+    uint64_t lost = load_relaxed(&log_state.lost);
+    struct line line = {.most = LOG_LINE_BYTES - TAIL_BYTES};
+    char time[48];
+    write_time(clock_unix_ns(), time, sizeof time);
+    format->begin(&line, time, log_level_names[level], message);
+    int64_t left_out = put_fields(&line, format, fields, count);
+    line.most = LOG_LINE_BYTES;
+    put_missing(&line, format, "fields_left_out", left_out);
+    put_missing(&line, format, "lines_lost", (int64_t)lost);
+    put_string(&line, format->end);
+    if (is_read(lost > 0) && write_line(&line)) {
+        (void)fetch_sub(&log_state.lost, lost);
+    } else {
+        (void)fetch_add(&log_state.lost, 1);
+    }
+    errno = number;
+}
+
+bool log_limit_due(struct log_limit *limit, uint64_t now_ns, uint64_t *left_out)
+{
+    uint64_t next = load_relaxed(&limit->next_ns);
+    if (now_ns < next || !cas_u64(&limit->next_ns, next, now_ns + LOG_LIMIT_NS)) {
+        (void)fetch_add(&limit->left_out, 1);
+        return false;
+    }
+    *left_out = load_relaxed(&limit->left_out);
+    (void)fetch_sub(&limit->left_out, *left_out);
+    return true;
+}
+
+void log_limited_event(struct log_limit *limit, enum log_level level, const char *message,
+                       const struct log_field *fields, size_t count)
+{
+    struct log_field all[LOG_LIMITED_FIELDS + 1];
+    uint64_t left_out = 0;
+    if (level > log_get_level() || !log_limit_due(limit, clock_boot_ns(), &left_out)) {
+        return;
+    }
+    count = count < LOG_LIMITED_FIELDS ? count : LOG_LIMITED_FIELDS;
+    if (count > 0) {
+        memcpy(all, fields, count * sizeof *fields);
+    }
+    if (left_out > 0) {
+        all[count++] = LOG_COUNT("like_this_left_out", left_out);
+    }
+    log_event(level, message, all, count);
+}

@@ -1,0 +1,89 @@
+/*
+ * The program's log: one line for each event, as text for people or JSON for
+ * machines, written whole. Whatever a stranger chose, it cannot begin a second
+ * line or forge a field: values are escaped. Keys of clients are logged by
+ * LOG_KEY() alone, which cuts or hashes them.
+ *
+ *     LOG(LEVEL_INFO, "rules reloaded", LOG_STRING("file", path), LOG_COUNT("limits", n));
+ *
+ *     2026-11-15T20:54:26.123Z info rules reloaded file=/etc/weir/weir.yaml limits=6
+ *     {"time":"2026-11-15T20:54:26.123Z","level":"info","message":"rules reloaded","file":...}
+ */
+#ifndef WEIR_COMMON_LOG_H
+#define WEIR_COMMON_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/text.h"
+
+#define LOG_KEY_BYTES 32     /* of a key that is cut; a mark follows */
+#define LOG_VALUE_BYTES 1024 /* of any other value, as written; a mark follows */
+#define LOG_LINE_BYTES 4096  /* what a pipe takes as a whole */
+
+/* AUDIT is what somebody with the admin role did: always written. */
+enum log_level { LEVEL_AUDIT, LEVEL_ERROR, LEVEL_WARNING, LEVEL_INFO, LEVEL_DEBUG, LEVELS };
+enum log_format { LOG_AS_TEXT, LOG_AS_JSON };
+enum log_keys { LOG_KEYS_CUT, LOG_KEYS_HASHED };
+
+extern const char *const log_level_names[LEVELS]; /* "audit", "error", "warning", "info", "debug" */
+
+struct log_field {
+    const char *name;
+    enum { LOG_FIELD_TEXT, LOG_FIELD_COUNT, LOG_FIELD_KEY } kind;
+    struct text text;
+    int64_t count;
+};
+
+#define LOG_TEXT(name, text) ((struct log_field){(name), LOG_FIELD_TEXT, (text), 0})
+#define LOG_STRING(name, string) ((struct log_field){(name), LOG_FIELD_TEXT, text_of(string), 0})
+#define LOG_COUNT(name, number)                                                                    \
+    ((struct log_field){(name), LOG_FIELD_COUNT, {"", 0}, (int64_t)(number)})
+#define LOG_KEY(name, text) ((struct log_field){(name), LOG_FIELD_KEY, (text), 0})
+
+/* Before any thread. Without it: text to stderr, level info, keys cut. */
+void log_init(int fd, enum log_format format, enum log_keys keys);
+
+/* From any thread, at any time. */
+void log_set_level(enum log_level level);
+enum log_level log_get_level(void);
+bool log_level_parse(struct text text, enum log_level *level); /* error to debug */
+
+/*
+ * In one write(2). A line that could not be written, or that nobody reads for a moment, is counted,
+ * and the next one says so.
+ */
+void log_event(enum log_level level, const char *message, const struct log_field *fields,
+               size_t count);
+
+#define LOG(level, message, ...)                                                                   \
+    log_event((level), (message), (struct log_field[]){__VA_ARGS__},                               \
+              sizeof((struct log_field[]){__VA_ARGS__}) / sizeof(struct log_field))
+
+/*
+ * For what a stranger can make happen at any rate: a line in a second for each
+ * place, and how many like it were left out before it.
+ *
+ *     static struct log_limit full;
+ *     LOG_LIMITED(&full, LEVEL_WARNING, "connection refused", LOG_STRING("why", "too many"));
+ */
+#define LOG_LIMIT_NS UINT64_C(1000000000)
+#define LOG_LIMITED_FIELDS 8
+
+struct log_limit {
+    uint64_t next_ns; /* since boot */
+    uint64_t left_out;
+};
+
+/* True if it is time for a line; if not, it is counted. */
+bool log_limit_due(struct log_limit *limit, uint64_t now_ns, uint64_t *left_out);
+
+void log_limited_event(struct log_limit *limit, enum log_level level, const char *message,
+                       const struct log_field *fields, size_t count);
+
+#define LOG_LIMITED(limit, level, message, ...)                                                    \
+    log_limited_event((limit), (level), (message), (struct log_field[]){__VA_ARGS__},              \
+                      sizeof((struct log_field[]){__VA_ARGS__}) / sizeof(struct log_field))
+
+#endif

@@ -1,0 +1,73 @@
+/* A stretch of bytes that belongs to somebody else: not terminated, may hold any byte. */
+#ifndef WEIR_COMMON_TEXT_H
+#define WEIR_COMMON_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct text {
+    const char *at;
+    size_t len;
+};
+
+#define TEXT(literal) ((struct text){(literal), sizeof(literal) - 1})
+
+/* For printf: "%.*s" with TEXT_ARGS(t). */
+#define TEXT_ARGS(t) (int)(t).len, (t).at
+
+static inline struct text text_of(const char *string)
+{
+    return (struct text){string, strlen(string)};
+}
+
+static inline bool text_equal(struct text a, struct text b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
+}
+
+static inline bool text_is(struct text a, const char *string)
+{
+    return text_equal(a, text_of(string));
+}
+
+static inline bool text_starts(struct text a, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return a.len >= n && memcmp(a.at, prefix, n) == 0;
+}
+
+/* In upper or lower case; the word itself is given in upper case. */
+static inline bool text_is_word(struct text a, const char *upper)
+{
+    if (a.len != strlen(upper)) {
+        return false;
+    }
+    for (size_t i = 0; i < a.len; i++) {
+        char c = (char)(a.at[i] >= 'a' && a.at[i] <= 'z' ? a.at[i] - 'a' + 'A' : a.at[i]);
+        if (c != upper[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Without its first n bytes. */
+static inline struct text text_after(struct text a, size_t n)
+{
+    return (struct text){a.at + n, a.len - n};
+}
+
+/* Without spaces, tabs and line ends around it. */
+static inline struct text text_trim(struct text a)
+{
+    while (a.len > 0 && strchr(" \t\r\n", a.at[0]) != NULL && a.at[0] != 0) {
+        a = text_after(a, 1);
+    }
+    while (a.len > 0 && strchr(" \t\r\n", a.at[a.len - 1]) != NULL && a.at[a.len - 1] != 0) {
+        a.len--;
+    }
+    return a;
+}
+
+#endif

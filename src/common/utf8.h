@@ -1,0 +1,42 @@
+/* One character of UTF-8 at a time. */
+#ifndef WEIR_COMMON_UTF8_H
+#define WEIR_COMMON_UTF8_H
+
+#include <stdint.h>
+
+#include "common/text.h"
+
+/* The bytes of the character that the text begins with, 1 to 4, and its number; 0 if it is none. */
+static inline size_t utf8_next(struct text text, uint32_t *number)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    unsigned char first = text.len > 0 ? (unsigned char)text.at[0] : 0xff;
+    size_t n = first < 0x80 ? 1 : first < 0xc0 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if (n == 0 || n > text.len || first > 0xf4) {
+        return 0;
+    }
+    uint32_t c = n == 1 ? first : first & (0x7fu >> n);
+    for (size_t i = 1; i < n; i++) {
+        unsigned char more = (unsigned char)text.at[i];
+        if ((more & 0xc0) != 0x80) {
+            return 0;
+        }
+        c = c << 6 | (more & 0x3f);
+    }
+    *number = c;
+    return c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : n;
+}
+
+/*
+ * True if a character shows itself and does nothing else: no control character
+ * (C1 drives terminals too), no line or paragraph end, no byte order mark, no
+ * change of direction.
+ */
+static inline bool utf8_visible(uint32_t c)
+{
+    return c >= 0x20 && !(c >= 0x7f && c < 0xa0) && !(c >= 0x200b && c <= 0x200f) &&
+           !(c >= 0x2028 && c <= 0x202e) && !(c >= 0x2066 && c <= 0x2069) && c != 0xfeff &&
+           c < 0xe0000 && (c & 0xfffe) != 0xfffe;
+}
+
+#endif

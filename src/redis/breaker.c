@@ -1,0 +1,344 @@
+/*
+ * An endpoint's state is one word: 0 closed, k open and k - 1 probes have failed since it opened. What
+ * leads to it are counters that only hint: a race between two threads may open it one failure sooner or
+ * later, never leave it between.
+ *
+ * B1  While it is closed, the time of the next probe is never. The one who opens it, by a swap of the
+ *     state, writes that time, and nobody else before a probe has ended: whoever decides to open it too
+ *     late must not let a second probe begin beside one that is under way.
+ * B2  A probe is taken by a swap of that time for one 10 s later: one taker wins, and should it die,
+ *     the time comes.
+ */
+#include "redis/breaker.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir.h>
+
+#include "base/atomic.h"
+#include "base/maths.h"
+
+enum { IN_A_ROW = 5, AT_LEAST = 20, PARTS = 8, DOUBLINGS = 6 };
+
+#define PART_NS (WEIR_SECOND / PARTS)
+#define PROBE_FIRST (100 * WEIR_MILLISECOND)
+#define PROBE_MOST (5 * WEIR_SECOND)
+#define PROBE_LEASE (10 * WEIR_SECOND)
+
+/*
+ * The last second is eight parts, so what counts is 0.875 to 1 s old at most. A part is one word: which
+ * it is (24 bits), how many went well and how many failed in it (20 bits each, they stop at the end).
+ */
+#define COUNT_BITS 20
+#define COUNT_MOST ((UINT64_C(1) << COUNT_BITS) - 1)
+#define STAMP_MASK ((UINT64_C(1) << 24) - 1)
+
+struct breaker {
+    uint64_t state;
+    uint64_t bad_in_a_row;
+    uint64_t probe_ns;
+    uint64_t parts[PARTS];
+    struct breakers *all;
+    uint64_t calls;   /* 1: they go there */
+    uint64_t well_ns; /* breaker_well() */
+    uint64_t doubted; /* bytes of `doubt`, which is written and read under the lock */
+    char doubt[BREAKER_KEY_MAX];
+    unsigned users; /* under the lock, as the name */
+    char name[BREAKER_NAME_MAX];
+};
+
+struct breakers {
+    uint64_t random;
+    pthread_mutex_t lock; /* of the rows: held for a moment, when links come and go */
+    unsigned count;
+    struct breaker *rows[BREAKERS_MAX];
+};
+
+struct breakers *breakers_create(uint64_t seed)
+{
+    struct breakers *b = calloc(1, sizeof *b);
+    if (b != NULL) {
+        b->random = seed;
+        (void)pthread_mutex_init(&b->lock, NULL);
+    }
+    return b;
+}
+
+void breakers_destroy(struct breakers *b)
+{
+    if (b == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < b->count; i++) {
+        free(b->rows[i]);
+    }
+    (void)pthread_mutex_destroy(&b->lock);
+    free(b);
+}
+
+/* ---- which there are ---- */
+
+static struct breaker *find(const struct breakers *b, const char *endpoint)
+{
+    for (unsigned i = 0; i < b->count; i++) {
+        if (strcmp(b->rows[i]->name, endpoint) == 0) {
+            return b->rows[i];
+        }
+    }
+    return NULL;
+}
+
+/* A new row, or else one that nobody uses. */
+static struct breaker *find_room(struct breakers *b)
+{
+    if (b->count < BREAKERS_MAX) {
+        struct breaker *row = malloc(sizeof *row);
+        if (row != NULL) {
+            b->rows[b->count++] = row;
+        }
+        return row;
+    }
+    for (unsigned i = 0; i < b->count; i++) {
+        if (b->rows[i]->users == 0) {
+            return b->rows[i];
+        }
+    }
+    return NULL;
+}
+
+static struct breaker *make(struct breakers *b, const char *endpoint, size_t len)
+{
+    struct breaker *row = find_room(b);
+    if (row != NULL) {
+        *row = (struct breaker){.all = b, .probe_ns = UINT64_MAX};
+        memcpy(row->name, endpoint, len + 1);
+    }
+    return row;
+}
+
+struct breaker *breaker_find(struct breakers *b, const char *endpoint)
+{
+    size_t len = strlen(endpoint);
+    if (len >= BREAKER_NAME_MAX) {
+        return NULL;
+    }
+    (void)pthread_mutex_lock(&b->lock);
+    struct breaker *row = find(b, endpoint);
+    row = row != NULL ? row : make(b, endpoint, len);
+    if (row != NULL) {
+        row->users++;
+    }
+    (void)pthread_mutex_unlock(&b->lock);
+    return row;
+}
+
+void breaker_leave(struct breaker *b)
+{
+    (void)pthread_mutex_lock(&b->all->lock);
+    b->users--;
+    (void)pthread_mutex_unlock(&b->all->lock);
+}
+
+void breaker_for_calls(struct breaker *b)
+{
+    store_relaxed(&b->calls, 1);
+}
+
+size_t breakers_see(struct breakers *b, struct breaker_seen *seen, size_t most)
+{
+    size_t n = 0;
+    (void)pthread_mutex_lock(&b->lock);
+    for (unsigned i = 0; i < b->count; i++) {
+        const struct breaker *row = b->rows[i];
+        if (row->users == 0) {
+            continue;
+        }
+        if (n < most) {
+            memcpy(seen[n].endpoint, row->name, sizeof row->name);
+            seen[n].open = breaker_is_open(row);
+            seen[n].calls = load_relaxed(&row->calls) != 0;
+        }
+        n++;
+    }
+    (void)pthread_mutex_unlock(&b->lock);
+    return n;
+}
+
+uint64_t breakers_count_open(struct breakers *b)
+{
+    uint64_t n = 0;
+    (void)pthread_mutex_lock(&b->lock);
+    for (unsigned i = 0; i < b->count; i++) {
+        n += b->rows[i]->users != 0 && breaker_is_open(b->rows[i]);
+    }
+    (void)pthread_mutex_unlock(&b->lock);
+    return n;
+}
+
+/* ---- opening ---- */
+
+bool breaker_is_open(const struct breaker *b)
+{
+    return load_acquire(&b->state) != 0;
+}
+
+/* SplitMix64. */
+uint64_t breakers_random(struct breakers *b)
+{
+    uint64_t x = fetch_add(&b->random, UINT64_C(0x9e3779b97f4a7c15));
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+/* A random time up to the most of the probe behind `failed` others. */
+static uint64_t random_part(struct breaker *b, uint64_t failed)
+{
+    uint64_t most = min_u64(PROBE_FIRST << min_u64(failed, DOUBLINGS), PROBE_MOST);
+    return mul_high(breakers_random(b->all), most + 1);
+}
+
+static void open_it(struct breaker *b, uint64_t now_ns)
+{
+    if (cas_u64(&b->state, 0, 1)) { /* B1 */
+        store_release(&b->probe_ns, now_ns + random_part(b, 0));
+    }
+}
+
+/* What this part is with n more; a part of long ago begins anew. */
+static uint64_t added(uint64_t part, uint64_t stamp, uint64_t good, uint64_t bad)
+{
+    bool fresh = part >> 2 * COUNT_BITS == stamp;
+    uint64_t old_good = fresh ? part >> COUNT_BITS & COUNT_MOST : 0;
+    uint64_t old_bad = fresh ? part & COUNT_MOST : 0;
+    return stamp << 2 * COUNT_BITS | min_u64(add_sat(old_good, good), COUNT_MOST) << COUNT_BITS |
+           min_u64(add_sat(old_bad, bad), COUNT_MOST);
+}
+
+static void count(struct breaker *b, uint64_t good, uint64_t bad, uint64_t now_ns)
+{
+    uint64_t stamp = now_ns / PART_NS & STAMP_MASK;
+    uint64_t *part = &b->parts[stamp % PARTS];
+    uint64_t seen;
+    do {
+        seen = load_relaxed(part);
+    } while (!cas_u64(part, seen, added(seen, stamp, good, bad)));
+}
+
+static bool half_failed(const struct breaker *b, uint64_t now_ns)
+{
+    uint64_t stamp = now_ns / PART_NS & STAMP_MASK;
+    uint64_t good = 0;
+    uint64_t bad = 0;
+    for (size_t i = 0; i < PARTS; i++) {
+        uint64_t part = load_relaxed(&b->parts[i]);
+        if (((stamp - (part >> 2 * COUNT_BITS)) & STAMP_MASK) < PARTS) {
+            good += part >> COUNT_BITS & COUNT_MOST;
+            bad += part & COUNT_MOST;
+        }
+    }
+    return good + bad >= AT_LEAST && bad >= good;
+}
+
+void breaker_good(struct breaker *b, uint64_t n, uint64_t now_ns)
+{
+    if (n == 0 || breaker_is_open(b)) {
+        return;
+    }
+    if (load_relaxed(&b->bad_in_a_row) != 0) {
+        store_relaxed(&b->bad_in_a_row, 0);
+    }
+    if (load_relaxed(&b->doubted) != 0) {
+        store_relaxed(&b->doubted, 0);
+    }
+    count(b, n, 0, now_ns);
+}
+
+void breaker_bad(struct breaker *b, uint64_t now_ns)
+{
+    if (breaker_is_open(b)) {
+        return;
+    }
+    count(b, 0, 1, now_ns);
+    if (fetch_add(&b->bad_in_a_row, 1) + 1 >= IN_A_ROW || half_failed(b, now_ns)) {
+        open_it(b, now_ns);
+    }
+}
+
+/* ---- doubts ---- */
+
+void breaker_doubt(struct breaker *b, struct text key)
+{
+    if (load_relaxed(&b->doubted) != 0 || key.len == 0 || key.len > sizeof b->doubt) {
+        return; /* one key is enough */
+    }
+    (void)pthread_mutex_lock(&b->all->lock);
+    memcpy(b->doubt, key.at, key.len);
+    store_relaxed(&b->doubted, key.len);
+    (void)pthread_mutex_unlock(&b->all->lock);
+}
+
+size_t breaker_doubted(struct breaker *b, char key[BREAKER_KEY_MAX])
+{
+    if (load_relaxed(&b->doubted) == 0) {
+        return 0;
+    }
+    (void)pthread_mutex_lock(&b->all->lock);
+    size_t len = load_relaxed(&b->doubted);
+    memcpy(key, b->doubt, len);
+    (void)pthread_mutex_unlock(&b->all->lock);
+    return len;
+}
+
+void breaker_well(struct breaker *b, uint64_t now_ns)
+{
+    store_relaxed(&b->well_ns, now_ns);
+}
+
+uint64_t breaker_well_ns(const struct breaker *b)
+{
+    return load_relaxed(&b->well_ns);
+}
+
+/* ---- probing ---- */
+
+uint64_t breaker_due(const struct breaker *b)
+{
+    return breaker_is_open(b) ? load_relaxed(&b->probe_ns) : UINT64_MAX;
+}
+
+bool breaker_may_probe(struct breaker *b, uint64_t now_ns)
+{
+    if (!breaker_is_open(b)) {
+        return false;
+    }
+    uint64_t due = load_acquire(&b->probe_ns);
+    return now_ns >= due && cas_u64(&b->probe_ns, due, now_ns + PROBE_LEASE); /* B2 */
+}
+
+static void close_it(struct breaker *b)
+{
+    for (size_t i = 0; i < PARTS; i++) {
+        store_relaxed(&b->parts[i], 0);
+    }
+    store_relaxed(&b->bad_in_a_row, 0);
+    store_relaxed(&b->doubted, 0);
+    store_relaxed(&b->probe_ns, UINT64_MAX);
+    store_release(&b->state, 0);
+}
+
+void breaker_probed(struct breaker *b, bool good, uint64_t now_ns)
+{
+    uint64_t state = load_acquire(&b->state);
+    if (state == 0) {
+        return;
+    }
+    if (good) {
+        close_it(b);
+        return;
+    }
+    (void)cas_u64(&b->state, state, state + 1);
+    store_release(&b->probe_ns, now_ns + random_part(b, state));
+}

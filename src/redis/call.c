@@ -1,0 +1,392 @@
+#include "redis/call.h"
+
+#include <stdlib.h>
+
+#include "base/maths.h"
+#include "redis/link.h"
+#include "redis/value.h"
+
+#define KEPT 4096 /* bytes of arguments that a free call keeps */
+#define HOPS_AT_ONCE 4
+#define PAUSE_FIRST WEIR_MILLISECOND
+#define PAUSE_DOUBLINGS 10
+
+/* ---- free calls ---- */
+
+static bool add_chunk(struct client *c)
+{
+    struct call_chunk *chunk = calloc(1, sizeof *chunk);
+    if (chunk == NULL) {
+        return false;
+    }
+    chunk->next = c->chunks;
+    c->chunks = chunk;
+    for (size_t i = 0; i < CALLS_OF_A_CHUNK; i++) {
+        timer_init(&chunk->calls[i].timer, TIMER_CALL);
+        list_put(&c->free, &chunk->calls[i].node);
+    }
+    return true;
+}
+
+static bool keep_arguments(struct call *call, struct text arguments)
+{
+    if (call->size < arguments.len) {
+        size_t size = max_u64(arguments.len, 256);
+        char *bytes = realloc(call->bytes, size);
+        if (bytes == NULL) {
+            return false;
+        }
+        call->bytes = bytes;
+        call->size = size;
+    }
+    memcpy(call->bytes, arguments.at, arguments.len);
+    call->len = arguments.len;
+    return true;
+}
+
+/* The one that was free last: its memory is still near. */
+static struct call *take_free(struct client *c, struct text arguments)
+{
+    if (c->in_flight >= c->in_flight_most || arguments.len > CALL_BYTES_MAX ||
+        (list_is_empty(&c->free) && !add_chunk(c))) {
+        return NULL;
+    }
+    struct call *call = LIST_OF(c->free.next, struct call, node);
+    if (!keep_arguments(call, arguments)) {
+        return NULL;
+    }
+    list_take(&call->node);
+    c->in_flight++;
+    return call;
+}
+
+static void give_free(struct client *c, struct call *call)
+{
+    call->state = CALL_FREE;
+    if (call->size > KEPT) {
+        free(call->bytes);
+        call->bytes = NULL;
+        call->size = 0;
+    }
+    list_put(&c->free, &call->node);
+    c->in_flight--;
+}
+
+/* ---- the end of a call ---- */
+
+static void leave_place(struct call *call)
+{
+    if (call->state == CALL_WAITING) {
+        link_take(call->link, call);
+    } else if (call->state == CALL_SENT) {
+        link_place(call->link, call->place)->arg = NULL;
+    } else {
+        list_take(&call->node);
+    }
+    timer_clear(&call->timer);
+}
+
+/* C1: the only place that calls `done`. The call has left its place. */
+static void finish(struct client *c, struct call *call, enum client_end end,
+                   const struct store_reply *reply, uint64_t now_ns)
+{
+    client_done_fn done = call->done;
+    void *arg = call->arg;
+    uint64_t *count[] = {&c->counts.replies, &c->counts.not_run, &c->counts.unknown};
+    ++*count[end];
+    if (end == CLIENT_REPLIED) {
+        uint64_t took = sub_floor0(now_ns, call->made_ns);
+        c->counts.took.counts[histogram_bucket(took)]++;
+        c->counts.took.sum_ns += took;
+    }
+    give_free(c, call);
+    done(arg, end, reply, now_ns);
+}
+
+void call_end(struct client *c, struct call *call, enum client_end end, uint64_t now_ns)
+{
+    leave_place(call);
+    finish(c, call, end, NULL, now_ns);
+}
+
+void call_lost(struct call *call, uint64_t now_ns)
+{
+    struct client_link *link = call->link;
+    timer_clear(&call->timer);
+    link_bad(link, now_ns);
+    finish(link->client, call, CLIENT_UNKNOWN, NULL, now_ns);
+}
+
+static void expire(struct client *c, struct call *call, uint64_t now_ns)
+{
+    if (call->state == CALL_SENT) {
+        struct client_link *link = call->link;
+        call_end(c, call, CLIENT_UNKNOWN, now_ns);
+        link_bad(link, now_ns);
+    } else {
+        call_end(c, call, CLIENT_NOT_RUN, now_ns);
+    }
+}
+
+/* ---- where it goes ---- */
+
+/* The call is in no list, its timer is set to its deadline or about to be. */
+static void route(struct client *c, struct call *call, const struct store_reply *refusal,
+                  uint64_t now_ns)
+{
+    bool hope = false;
+    struct client_link *link = c->ops->route(c->topology, call->slot, now_ns, &hope);
+    timer_set(&c->timers, &call->timer, call->deadline_ns, now_ns);
+    if (link != NULL && !client_link_is_hopeless(link) && link_has_room(link, call->len)) {
+        link_put(link, call, now_ns);
+    } else if (link == NULL && hope) {
+        call->state = CALL_PARKED;
+        list_put(c->parked.prev, &call->node);
+    } else {
+        timer_clear(&call->timer);
+        finish(c, call, CLIENT_NOT_RUN, refusal, now_ns);
+    }
+}
+
+static void route_all(struct client *c, struct list *calls, uint64_t now_ns)
+{
+    while (!list_is_empty(calls)) {
+        struct call *call = LIST_OF(calls->next, struct call, node);
+        list_take(&call->node);
+        route(c, call, NULL, now_ns);
+    }
+}
+
+void client_reroute(struct client *c, uint64_t now_ns)
+{
+    struct list calls;
+    list_init(&calls);
+    list_move(&calls, &c->parked);
+    route_all(c, &calls, now_ns);
+}
+
+void client_link_reroute(struct client_link *link, uint64_t now_ns)
+{
+    struct list calls;
+    list_init(&calls);
+    list_move(&calls, &link->waiting);
+    link->waiting_bytes = 0;
+    for (struct list *at = calls.next; at != &calls; at = at->next) {
+        LIST_OF(at, struct call, node)->asking = false;
+    }
+    route_all(link->client, &calls, now_ns);
+}
+
+void client_reroute_all(struct client *c, uint64_t now_ns)
+{
+    client_reroute(c, now_ns);
+    for (struct list *at = c->links.next; at != &c->links; at = at->next) {
+        client_link_reroute(LIST_OF(at, struct client_link, node), now_ns);
+    }
+}
+
+/* ---- replies ---- */
+
+/* Behind the number of them. */
+static struct text first_key(const struct call *call)
+{
+    struct text rest = call_arguments(call);
+    (void)value_text(&rest);
+    return value_text(&rest);
+}
+
+static void pause_call(struct client *c, struct call *call, const struct store_reply *reply,
+                       uint64_t now_ns)
+{
+    uint64_t pause = PAUSE_FIRST << min_u64(call->pauses, PAUSE_DOUBLINGS);
+    uint64_t until = add_sat(now_ns, pause);
+    if (until >= call->deadline_ns) {
+        timer_clear(&call->timer);
+        finish(c, call, CLIENT_NOT_RUN, reply, now_ns);
+        return;
+    }
+    call->pauses++;
+    call->hops = 0;
+    call->state = CALL_PAUSED;
+    list_put(c->paused.prev, &call->node);
+    timer_set(&c->timers, &call->timer, until, now_ns);
+    c->counts.resent++;
+}
+
+/*
+ * The text, once: it also loads the script, so calls that were sent before it and come back as this one
+ * need only be sent again behind it. What is unknown a second time goes as text in any case.
+ */
+static void resend_by_text(struct client *c, struct call *call, uint64_t now_ns)
+{
+    struct client_link *link = call->link;
+    uint64_t *loaded = &link->texts[call->script - c->options->scripts->row];
+    bool behind = call->place < *loaded && call->strange == 0;
+    call->how = behind ? SCRIPT_BY_SHA : SCRIPT_BY_TEXT;
+    call->strange++;
+    if (!behind) {
+        *loaded = link->last;
+    }
+    c->counts.resent++;
+    link_put(link, call, now_ns);
+}
+
+static void follow(struct client *c, struct call *call, const struct store_reply *reply,
+                   uint64_t now_ns)
+{
+    struct client_link *to = NULL;
+    enum topology_next next =
+        c->ops->refused(c->topology, call->link, call->slot, reply, now_ns, &to);
+    call->asking = false;
+    call->hops++;
+    if (next == TOPOLOGY_END) {
+        timer_clear(&call->timer);
+        finish(c, call, CLIENT_NOT_RUN, reply, now_ns);
+    } else if (next == TOPOLOGY_PAUSE || call->hops >= HOPS_AT_ONCE) {
+        pause_call(c, call, reply, now_ns);
+    } else if (next == TOPOLOGY_NOW) {
+        c->counts.resent++;
+        route(c, call, reply, now_ns);
+    } else if (client_link_is_hopeless(to) || !link_has_room(to, call->len)) {
+        timer_clear(&call->timer);
+        finish(c, call, CLIENT_NOT_RUN, reply, now_ns);
+    } else {
+        call->asking = true;
+        c->counts.resent++;
+        link_put(to, call, now_ns);
+    }
+}
+
+/* C2 */
+static void refused(struct client *c, struct call *call, const struct store_reply *reply,
+                    uint64_t now_ns)
+{
+    if (store_is_failure(reply->refusal)) {
+        link_refuses(call->link, reply->text, first_key(call), now_ns);
+    }
+    if (now_ns >= call->deadline_ns) {
+        timer_clear(&call->timer);
+        finish(c, call, CLIENT_NOT_RUN, reply, now_ns);
+    } else if (reply->refusal != STORE_NOSCRIPT) {
+        follow(c, call, reply, now_ns);
+    } else if (call->how == SCRIPT_BY_SHA) {
+        resend_by_text(c, call, now_ns);
+    } else {
+        pause_call(c, call, reply, now_ns);
+    }
+}
+
+void call_replied(struct call *call, const struct store_reply *reply, uint64_t now_ns)
+{
+    struct client_link *link = call->link;
+    struct client *c = link->client;
+    if (store_did_not_run(reply->refusal)) {
+        refused(c, call, reply, now_ns);
+        return;
+    }
+    if (store_is_failure(reply->refusal)) {
+        link_refuses(link, reply->text, first_key(call), now_ns);
+    } else if (reply->type == '-') {
+        link->good++;
+        link_complain(link, reply->text); /* C5: the endpoint is there; but somebody should know */
+    } else {
+        link->good++;
+        link->well = true;
+        link_well(link);
+    }
+    timer_clear(&call->timer);
+    finish(c, call, CLIENT_REPLIED, reply, now_ns);
+}
+
+/* ---- calling ---- */
+
+static int find_way(struct client *c, unsigned slot, uint64_t now_ns, struct client_link **link)
+{
+    bool hope = false;
+    *link = c->ops->route(c->topology, slot, now_ns, &hope);
+    if (*link == NULL) {
+        return hope ? 0 : WEIR_EIO;
+    }
+    if (client_link_is_hopeless(*link)) {
+        link_try_probe(*link, now_ns);
+        return WEIR_EIO;
+    }
+    return 0;
+}
+
+static void fill(struct client *c, struct call *call, const struct client_call *from,
+                 uint64_t now_ns)
+{
+    call->how = SCRIPT_BY_SHA;
+    call->asking = false;
+    call->hops = 0;
+    call->pauses = 0;
+    call->strange = 0;
+    call->slot = from->slot;
+    call->count = from->count;
+    call->script = from->script;
+    call->made_ns = now_ns;
+    call->deadline_ns =
+        from->deadline_ns != 0 ? from->deadline_ns : add_sat(now_ns, c->options->deadline_ns);
+}
+
+int client_call(struct client *c, const struct client_call *from, uint64_t now_ns,
+                client_done_fn done, void *arg)
+{
+    struct client_link *link;
+    c->now_ns = now_ns;
+    int e = c->closing ? WEIR_EIO : find_way(c, from->slot, now_ns, &link);
+    if (e != 0) {
+        return e;
+    }
+    if (link != NULL && !link_has_room(link, from->arguments.len)) {
+        return WEIR_EFULL;
+    }
+    struct call *call = take_free(c, from->arguments);
+    if (call == NULL) {
+        return WEIR_EFULL;
+    }
+    fill(c, call, from, now_ns);
+    call->done = done;
+    call->arg = arg;
+    c->counts.calls++;
+    timer_set(&c->timers, &call->timer, call->deadline_ns, now_ns);
+    if (link != NULL) {
+        link_put(link, call, now_ns);
+    } else {
+        call->state = CALL_PARKED;
+        list_put(c->parked.prev, &call->node);
+    }
+    return 0;
+}
+
+/* ---- time, and the end ---- */
+
+void call_tick(struct client *c, struct call *call, uint64_t now_ns)
+{
+    if (call->state == CALL_PAUSED && now_ns < call->deadline_ns) {
+        list_take(&call->node);
+        route(c, call, NULL, now_ns);
+    } else {
+        expire(c, call, now_ns);
+    }
+}
+
+void calls_end(struct client *c, struct list *calls, uint64_t now_ns)
+{
+    while (!list_is_empty(calls)) {
+        call_end(c, LIST_OF(calls->next, struct call, node), CLIENT_NOT_RUN, now_ns);
+    }
+}
+
+void calls_free(struct client *c)
+{
+    while (c->chunks != NULL) {
+        struct call_chunk *chunk = c->chunks;
+        c->chunks = chunk->next;
+        for (size_t i = 0; i < CALLS_OF_A_CHUNK; i++) {
+            free(chunk->calls[i].bytes);
+        }
+        free(chunk);
+    }
+}

@@ -1,0 +1,202 @@
+#include "redis/client.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/maths.h"
+#include "redis/breaker.h"
+#include "redis/link.h"
+
+#define IN_FLIGHT 16384
+#define ROUNDS 4
+
+static const struct topology_ops *const topologies[STORE_CLUSTER + 1] = {
+    [STORE_ALONE] = &topology_alone,
+    [STORE_SENTINEL] = &topology_sentinel,
+    [STORE_CLUSTER] = &topology_cluster,
+};
+
+/* ---- time ---- */
+
+static void reap(struct client *c)
+{
+    c->reap = false;
+    for (struct list *at = c->links.next; at != &c->links;) {
+        struct client_link *link = LIST_OF(at, struct client_link, node);
+        at = at->next;
+        if (link->forgotten) {
+            link_free(link);
+        }
+    }
+}
+
+static void tick_timers(struct client *c, uint64_t now_ns)
+{
+    struct timer *timer;
+    while ((timer = timers_pop(&c->timers, now_ns)) != NULL) {
+        if (timer->kind == TIMER_CALL) {
+            call_tick(c, LIST_OF(timer, struct call, timer), now_ns);
+        } else {
+            link_tick(LIST_OF(timer, struct client_link, timer), now_ns);
+        }
+    }
+}
+
+uint64_t client_tick(struct client *c, uint64_t now_ns)
+{
+    c->now_ns = now_ns;
+    /* Links and the topology may make each other due. */
+    for (int i = 0; i == 0 || (i < ROUNDS && client_due(c) <= now_ns); i++) {
+        tick_timers(c, now_ns);
+        c->topology_due = UINT64_MAX;
+        client_tick_by(c, c->ops->tick(c->topology, now_ns));
+    }
+    if (c->reap) {
+        reap(c);
+    }
+    client_tell_metrics(c);
+    return client_due(c);
+}
+
+void client_tick_by(struct client *c, uint64_t due_ns)
+{
+    c->topology_due = min_u64(c->topology_due, due_ns);
+}
+
+uint64_t client_due(const struct client *c)
+{
+    return min_u64(timers_due(&c->timers), c->topology_due);
+}
+
+/* ---- beginning and end ---- */
+
+int client_create(struct client **out, const struct client_options *options,
+                  const struct client_driver *driver, uint64_t now_ns)
+{
+    struct client *c = topologies[options->url->kind] != NULL ? calloc(1, sizeof *c) : NULL;
+    if (c == NULL) {
+        return WEIR_ENOMEM;
+    }
+    c->options = options;
+    c->driver = *driver;
+    c->ops = topologies[options->url->kind];
+    c->now_ns = now_ns;
+    c->random = breakers_random(options->breakers);
+    c->in_flight_most = options->in_flight != 0 ? options->in_flight : IN_FLIGHT;
+    list_init(&c->links);
+    list_init(&c->free);
+    list_init(&c->paused);
+    list_init(&c->parked);
+    timers_init(&c->timers);
+    int e = c->ops->create(c, now_ns, &c->topology);
+    if (e != 0) {
+        c->topology = NULL;
+        client_destroy(c, now_ns);
+        return e;
+    }
+    c->topology_due = now_ns;
+    *out = c;
+    return 0;
+}
+
+static void end_link(struct client_link *link, uint64_t now_ns)
+{
+    struct client *c = link->client;
+    link_abandon(link);
+    calls_end(c, &link->waiting, now_ns);
+    for (; link_waits(link); link->first++) {
+        struct asked asked = *link_place(link, link->first);
+        if (asked.answer == NULL && asked.arg != NULL) {
+            call_end(c, asked.arg, CLIENT_UNKNOWN, now_ns);
+        }
+    }
+    link_free(link);
+}
+
+void client_destroy(struct client *c, uint64_t now_ns)
+{
+    if (c == NULL) {
+        return;
+    }
+    c->closing = true;
+    c->now_ns = now_ns;
+    calls_end(c, &c->parked, now_ns);
+    calls_end(c, &c->paused, now_ns);
+    while (!list_is_empty(&c->links)) {
+        end_link(LIST_OF(c->links.next, struct client_link, node), now_ns);
+    }
+    if (c->topology != NULL) {
+        c->ops->destroy(c->topology);
+    }
+    client_tell_metrics(c);
+    calls_free(c);
+    free(c);
+}
+
+/* ---- what is known ---- */
+
+unsigned client_in_flight(const struct client *c)
+{
+    return c->in_flight;
+}
+
+const struct client_options *client_options_of(const struct client *c)
+{
+    return c->options;
+}
+
+/* SplitMix64. */
+uint64_t client_random(struct client *c, uint64_t below)
+{
+    c->random += UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t x = c->random;
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return mul_high(x ^ x >> 31, below);
+}
+
+void client_complain(struct client *c, const char *format, ...)
+{
+    va_list list;
+    c->blamed = NULL;
+    va_start(list, format);
+    (void)vsnprintf(c->error, sizeof c->error, format, list);
+    va_end(list);
+    for (char *at = c->error; *at != 0; at++) {
+        *at = *at >= 0x20 && *at < 0x7f ? *at : '?';
+    }
+}
+
+const char *client_last_error(const struct client *c)
+{
+    return c->error;
+}
+
+static void tell(uint64_t *all, uint64_t *mine)
+{
+    if (*mine != 0) {
+        count_shared(all, *mine);
+        *mine = 0;
+    }
+}
+
+/* Together, so that threads rarely meet at the process's counters. */
+void client_tell_metrics(struct client *c)
+{
+    struct client_metrics *all = c->options->metrics;
+    struct client_metrics *mine = &c->counts;
+    tell(&all->calls, &mine->calls);
+    tell(&all->unknown, &mine->unknown);
+    tell(&all->not_run, &mine->not_run);
+    tell(&all->resent, &mine->resent);
+    tell(&all->late, &mine->late);
+    tell(&all->connects, &mine->connects);
+    if (mine->replies != 0) {
+        for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+            tell(&all->took.counts[i], &mine->took.counts[i]);
+        }
+        tell(&all->took.sum_ns, &mine->took.sum_ns);
+        tell(&all->replies, &mine->replies);
+    }
+}

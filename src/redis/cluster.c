@@ -1,0 +1,403 @@
+/*
+ * redis-cluster://: by slots. A link for each primary; the map of slots comes from CLUSTER SLOTS of any
+ * node that answers, and from each MOVED.
+ *
+ * The map is asked for again, by one question at a time, when something says that it is old: MOVED,
+ * CLUSTERDOWN, READONLY, NOREPLICAS, a connection that has ended or cannot be made, a slot that nobody
+ * has. The next question follows 50 ms behind an answer at the earliest, and as long as a primary cannot
+ * be reached, or its breaker is open, in longer and longer steps up to 0.8 s, each time of another node.
+ *
+ * The hosts of the URL are where to begin: before there is a map, and when no node answers. They are
+ * asked, and closed if they turn out to be no primaries; the nodes are known by the names that they give
+ * themselves. A node without slots, such as one that a slot is on its way to (ASK), stays for two
+ * seconds after it was last needed, so that what was sent there is answered.
+ */
+#include <stdlib.h>
+
+#include "base/maths.h"
+#include "redis/slots.h"
+#include "redis/topology.h"
+#include "redis/value.h"
+
+#define GAP_FIRST (50 * WEIR_MILLISECOND)
+#define GAP_DOUBLINGS 4
+#define STAYS (2 * WEIR_SECOND)
+#define NOBODY UINT16_MAX
+
+struct node {
+    struct client_link *link; /* NULL: a free place */
+    unsigned slots;
+    uint64_t needed_ns; /* last, by a map or by a redirection */
+};
+
+struct topology {
+    struct client *client;
+    struct client_link *asked; /* for the map; NULL: nobody */
+    bool known;                /* there is a map */
+    bool stale;
+    bool nobody;    /* was there to be asked */
+    unsigned tries; /* to get a map in which all can be reached */
+    uint64_t ask_ns;
+    uint64_t sweep_ns;
+    size_t count; /* places that were ever taken */
+    struct node nodes[CLIENT_LINKS_MAX];
+    uint16_t owner[SLOTS];
+    uint16_t next[SLOTS]; /* a map that is being read */
+};
+
+/* ---- nodes ---- */
+
+static unsigned free_place(struct topology *t)
+{
+    for (unsigned i = 0; i < t->count; i++) {
+        if (t->nodes[i].link == NULL) {
+            return i;
+        }
+    }
+    return t->count < CLIENT_LINKS_MAX ? (unsigned)t->count++ : NOBODY;
+}
+
+static unsigned place_of(const struct topology *t, const struct client_link *link)
+{
+    unsigned i = 0;
+    while (i < t->count && t->nodes[i].link != link) {
+        i++;
+    }
+    return i < t->count ? i : NOBODY;
+}
+
+/* That of an address, taken in if it is new; an empty host is that of `by`. NOBODY: no room. */
+static unsigned node_at(struct topology *t, struct text host, unsigned port,
+                        const struct client_link *by, uint64_t now_ns)
+{
+    struct text name = host.len > 0 ? host : client_link_host(by);
+    struct client_link *link = client_link_open(t->client, name, port, 0);
+    unsigned place = link != NULL ? place_of(t, link) : NOBODY;
+    if (link != NULL && place == NOBODY) {
+        place = free_place(t);
+        if (place != NOBODY) {
+            t->nodes[place] = (struct node){.link = link};
+        }
+    }
+    if (place != NOBODY) {
+        t->nodes[place].needed_ns = now_ns;
+        t->sweep_ns = min_u64(t->sweep_ns, now_ns + STAYS);
+        client_tick_by(t->client, t->sweep_ns);
+    }
+    return place;
+}
+
+/* Those that are not needed any more are closed. */
+static void sweep(struct topology *t, uint64_t now_ns)
+{
+    t->sweep_ns = UINT64_MAX;
+    for (size_t i = 0; t->known && i < t->count; i++) {
+        struct node *n = &t->nodes[i];
+        if (n->link == NULL || n->slots > 0) {
+            continue;
+        }
+        uint64_t end_ns = n->needed_ns + STAYS;
+        if (now_ns < end_ns) {
+            t->sweep_ns = min_u64(t->sweep_ns, end_ns);
+            continue;
+        }
+        struct client_link *link = n->link;
+        n->link = NULL;
+        client_link_forget(link, now_ns);
+    }
+}
+
+static void want_seeds(struct topology *t, uint64_t now_ns)
+{
+    const struct store_url *url = client_options_of(t->client)->url;
+    for (size_t i = 0; i < url->count; i++) {
+        const struct store_host *h = &url->hosts[i];
+        unsigned place = node_at(t, text_of(h->host), h->port, NULL, now_ns);
+        if (place != NOBODY) {
+            client_link_want(t->nodes[place].link, true, now_ns);
+        }
+    }
+}
+
+static void give_slot(struct topology *t, unsigned slot, unsigned to)
+{
+    unsigned from = t->owner[slot];
+    if (from != NOBODY) {
+        t->nodes[from].slots--;
+    }
+    if (to != NOBODY) {
+        t->nodes[to].slots++;
+    }
+    t->owner[slot] = (uint16_t)to;
+}
+
+/* ---- the map ---- */
+
+static bool read_map(struct topology *t, const struct client_link *by, struct text reply,
+                     uint64_t now_ns)
+{
+    struct slots_reader reader;
+    struct slots_range range;
+    int e = slots_begin(&reader, reply) ? 1 : -1;
+    bool any = false;
+    for (size_t i = 0; i < SLOTS; i++) {
+        t->next[i] = NOBODY;
+    }
+    while (e == 1 && (e = slots_next(&reader, &range)) == 1) {
+        unsigned place =
+            range.host.at != NULL ? node_at(t, range.host, range.port, by, now_ns) : NOBODY;
+        for (unsigned slot = range.first; slot <= range.last; slot++) {
+            t->next[slot] = (uint16_t)place;
+        }
+        any = any || place != NOBODY;
+    }
+    return e == 0 && any;
+}
+
+static bool take_map(struct topology *t, uint64_t now_ns)
+{
+    bool changed = !t->known;
+    for (unsigned slot = 0; slot < SLOTS; slot++) {
+        if (t->owner[slot] != t->next[slot]) {
+            changed = true;
+            give_slot(t, slot, t->next[slot]);
+        }
+    }
+    t->known = true;
+    for (size_t i = 0; i < t->count; i++) {
+        struct node *n = &t->nodes[i];
+        if (n->link != NULL) {
+            client_link_want(n->link, n->slots > 0, now_ns);
+        }
+    }
+    return changed;
+}
+
+static bool all_can_be_reached(const struct topology *t)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        if (t->nodes[i].slots > 0 && client_link_is_hopeless(t->nodes[i].link)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The next question not before: half of a gap, and up to as much by chance. */
+static void set_gap(struct topology *t, uint64_t now_ns)
+{
+    uint64_t gap = GAP_FIRST << min_u64(t->tries, GAP_DOUBLINGS);
+    t->ask_ns = now_ns + gap / 2 + client_random(t->client, gap / 2 + 1);
+    client_tick_by(t->client, t->ask_ns);
+}
+
+static void on_map(void *arg, struct client_link *link, const struct text *reply, uint64_t now_ns)
+{
+    struct topology *t = arg;
+    t->asked = NULL;
+    bool read = reply != NULL && read_map(t, link, *reply, now_ns);
+    if (reply != NULL && !read) {
+        client_complain(t->client, "%s: is no node of a Cluster that has slots",
+                        client_link_name(link));
+    }
+    bool changed = read && take_map(t, now_ns);
+    bool good = read && all_can_be_reached(t);
+    t->stale = t->stale || !good;
+    t->tries = good ? 0 : t->tries + 1;
+    set_gap(t, now_ns);
+    if (changed) {
+        client_reroute_all(t->client, now_ns);
+    } else {
+        client_reroute(t->client, now_ns);
+    }
+}
+
+/* One that answers, beginning anywhere: who does not know the present is not asked twice in a row. */
+static struct client_link *anybody(struct topology *t)
+{
+    size_t begin = (size_t)client_random(t->client, t->count);
+    for (size_t i = 0; i < t->count; i++) {
+        struct client_link *link = t->nodes[(begin + i) % t->count].link;
+        if (link != NULL && client_link_is_ready(link)) {
+            return link;
+        }
+    }
+    return NULL;
+}
+
+/* The map is old: asks for another, now or as soon as it is time and somebody answers. */
+static void refresh(struct topology *t, uint64_t now_ns)
+{
+    static const struct text words[] = {{"CLUSTER", 7}, {"SLOTS", 5}};
+    t->stale = true;
+    if (t->asked != NULL) {
+        return;
+    }
+    client_tick_by(t->client, t->ask_ns);
+    if (now_ns < t->ask_ns) {
+        return;
+    }
+    struct client_link *link = anybody(t);
+    if (link == NULL) {
+        want_seeds(t, now_ns);
+        t->nobody = true;
+        t->ask_ns = now_ns + GAP_FIRST;
+    } else if (client_ask(link, words, 2, on_map, t) == 0) {
+        t->asked = link;
+        t->stale = false;
+    } else {
+        set_gap(t, now_ns);
+    }
+}
+
+/* ---- the client's side ---- */
+
+static int create(struct client *c, uint64_t now_ns, struct topology **out)
+{
+    struct topology *t = calloc(1, sizeof *t);
+    if (t == NULL) {
+        return WEIR_ENOMEM;
+    }
+    t->client = c;
+    t->sweep_ns = UINT64_MAX;
+    for (size_t i = 0; i < SLOTS; i++) {
+        t->owner[i] = NOBODY;
+    }
+    want_seeds(t, now_ns);
+    if (t->count == 0) {
+        free(t);
+        return WEIR_ENOMEM;
+    }
+    t->stale = true;
+    t->nobody = true;
+    *out = t;
+    return 0;
+}
+
+static void destroy(struct topology *t)
+{
+    free(t);
+}
+
+static bool somebody_may_answer(const struct topology *t)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        if (t->nodes[i].link != NULL && !client_link_is_hopeless(t->nodes[i].link)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct client_link *route(struct topology *t, unsigned slot, uint64_t now_ns, bool *hope)
+{
+    unsigned owner = t->owner[slot % SLOTS];
+    if (owner != NOBODY) {
+        return t->nodes[owner].link;
+    }
+    if (t->known) {
+        refresh(t, now_ns);
+    }
+    *hope = t->known ? t->asked != NULL : somebody_may_answer(t);
+    return NULL;
+}
+
+static void greet(struct topology *t, struct client_link *link, uint64_t now_ns)
+{
+    (void)t;
+    (void)link;
+    (void)now_ns;
+}
+
+static void ready(struct topology *t, struct client_link *link, uint64_t now_ns)
+{
+    (void)link;
+    if (t->nobody) {
+        t->nobody = false;
+        t->ask_ns = now_ns;
+    }
+    if (t->stale) {
+        refresh(t, now_ns);
+    }
+}
+
+static void gone(struct topology *t, struct client_link *link, uint64_t now_ns)
+{
+    unsigned place = place_of(t, link);
+    if (place != NOBODY && t->nodes[place].slots > 0) {
+        refresh(t, now_ns);
+    }
+    client_reroute(t->client, now_ns);
+}
+
+static enum topology_next moved(struct topology *t, const struct redirect *to, unsigned place,
+                                uint64_t now_ns)
+{
+    if (t->owner[to->slot] != place) {
+        give_slot(t, to->slot, place);
+        client_link_want(t->nodes[place].link, true, now_ns);
+    }
+    refresh(t, now_ns);
+    return TOPOLOGY_NOW;
+}
+
+static enum topology_next redirected(struct topology *t, const struct client_link *link,
+                                     const struct store_reply *reply, uint64_t now_ns,
+                                     struct client_link **to)
+{
+    struct redirect r;
+    unsigned place = redirect_read(reply->text, &r) ? node_at(t, r.host, r.port, link, now_ns)
+                                                    : (unsigned)NOBODY;
+    if (place == NOBODY) {
+        refresh(t, now_ns);
+        return TOPOLOGY_PAUSE;
+    }
+    if (reply->refusal == STORE_MOVED) {
+        return moved(t, &r, place, now_ns);
+    }
+    *to = t->nodes[place].link;
+    return TOPOLOGY_ASKING;
+}
+
+static enum topology_next refused(struct topology *t, struct client_link *link, unsigned slot,
+                                  const struct store_reply *reply, uint64_t now_ns,
+                                  struct client_link **to)
+{
+    (void)slot;
+    switch (reply->refusal) {
+    case STORE_MOVED:
+    case STORE_ASK:
+        return redirected(t, link, reply, now_ns, to);
+    case STORE_CLUSTERDOWN:
+    case STORE_READONLY:
+    case STORE_MASTERDOWN:
+    case STORE_NOREPLICAS: /* it may be cut off, and not know yet that it is none */
+        refresh(t, now_ns);
+        return TOPOLOGY_PAUSE;
+    default:
+        return TOPOLOGY_PAUSE;
+    }
+}
+
+static uint64_t tick(struct topology *t, uint64_t now_ns)
+{
+    if (now_ns >= t->sweep_ns) {
+        sweep(t, now_ns);
+    }
+    if (t->stale && t->asked == NULL && now_ns >= t->ask_ns) {
+        refresh(t, now_ns);
+    }
+    bool ask = t->stale && t->asked == NULL;
+    return min_u64(ask ? t->ask_ns : UINT64_MAX, t->sweep_ns);
+}
+
+const struct topology_ops topology_cluster = {
+    .create = create,
+    .destroy = destroy,
+    .route = route,
+    .greet = greet,
+    .ready = ready,
+    .gone = gone,
+    .refused = refused,
+    .tick = tick,
+};

@@ -1,0 +1,146 @@
+/*
+ * Whether an endpoint would answer calls: for its breaker, when that is open, and for who has complained of
+ * it and not asked since.
+ *
+ * PING is answered by many a store that refuses every call: one without memory (OOM) or disk (MISCONF), without
+ * its replicas (NOREPLICAS), made a replica itself (READONLY), in a Cluster that is down. A probe that is judged
+ * by it closes a breaker that the next calls open again, over and over. So after refusals a probe is a write
+ * of nothing, SETRANGE key 0 "", to the key of a call that was refused: it needs all that the call needs, in
+ * the same slot, and changes nothing, whether the key is there or not.
+ */
+#include "redis/breaker.h"
+#include "redis/link.h"
+#include "redis/topology.h"
+
+#define LOOK_EVERY WEIR_SECOND
+
+void link_well(struct client_link *link)
+{
+    if (link->complained) {
+        link->complained = false;
+        link->client->error[0] = 0;
+    }
+}
+
+/* 0, or WEIR_E... and `answer` is not called. */
+static int write_nothing(struct client_link *link, struct text key, client_answer_fn answer)
+{
+    struct text words[] = {TEXT("SETRANGE"), key, TEXT("0"), TEXT("")};
+    return client_ask(link, words, 4, answer, NULL);
+}
+
+/* MOVED is such an answer, and WRONGTYPE: what comes behind the question whether anybody may write. So is that
+ * the key's slot is nobody's any more, where a Cluster serves what it can: of the other slots it says nothing,
+ * and as long as no call goes there no other key is doubted. */
+static bool is_willing(const struct text *reply, struct store_reply *out)
+{
+    return store_reply_read(*reply, out) == STORE_REPLY &&
+           (!store_is_failure(out->refusal) ||
+            text_starts(out->text, "CLUSTERDOWN Hash slot not served"));
+}
+
+/* It may have been replaced meanwhile, and while its breaker is open there are no calls to learn that by. */
+static void tell_topology(struct client_link *link, const struct store_reply *refusal,
+                          uint64_t now_ns)
+{
+    struct client *c = link->client;
+    struct client_link *to = NULL;
+    (void)c->ops->refused(c->topology, link, 0, refusal, now_ns, &to);
+}
+
+/* ---- for the breaker ---- */
+
+static void judge(struct client_link *link, bool good, uint64_t now_ns)
+{
+    bool in_time = now_ns - link->probe_ns <= link->client->options->deadline_ns;
+    link->probing = false;
+    breaker_probed(link->breaker, in_time && good, now_ns);
+    if (!link->loaded) {
+        link_load_scripts(link);
+    }
+    link_set_timer(link, now_ns);
+    if (!breaker_is_open(link->breaker)) {
+        client_reroute(link->client, now_ns);
+    }
+}
+
+/* Without a reply, or not probing any more: end() has told the breaker. */
+static void on_pong(void *arg, struct client_link *link, const struct text *reply, uint64_t now_ns)
+{
+    (void)arg;
+    if (reply != NULL && link->probing) {
+        judge(link, text_starts(*reply, "+PONG"), now_ns);
+    }
+}
+
+static void on_written(void *arg, struct client_link *link, const struct text *reply,
+                       uint64_t now_ns)
+{
+    struct store_reply r = {.refusal = STORE_REFUSED_NOT};
+    (void)arg;
+    if (reply == NULL || !link->probing) {
+        return;
+    }
+    bool good = is_willing(reply, &r);
+    if (good) {
+        link_well(link);
+        breaker_well(link->breaker, now_ns);
+    }
+    judge(link, good, now_ns);
+    if (store_is_failure(r.refusal)) {
+        tell_topology(link, &r, now_ns);
+    }
+}
+
+void link_probe(struct client_link *link, uint64_t now_ns)
+{
+    char key[BREAKER_KEY_MAX];
+    size_t len = breaker_doubted(link->breaker, key);
+    link->probe_ns = now_ns;
+    int e = len > 0 ? write_nothing(link, (struct text){key, len}, on_written)
+                    : client_ask(link, &TEXT("PING"), 1, on_pong, NULL);
+    if (e != 0) {
+        link->probing = false;
+        breaker_probed(link->breaker, false, now_ns);
+    }
+}
+
+/* ---- for a complaint ---- */
+
+static void on_looked(void *arg, struct client_link *link, const struct text *reply,
+                      uint64_t now_ns)
+{
+    struct store_reply r;
+    (void)arg;
+    link->looking = false;
+    if (reply != NULL && is_willing(reply, &r)) {
+        link_well(link);
+        breaker_well(link->breaker, now_ns);
+    }
+}
+
+/* What others have heard since counts too. Of what else may be wrong than that calls are refused (rights, say)
+ * nobody knows better without a call. */
+void link_look(struct client_link *link, uint64_t now_ns)
+{
+    char key[BREAKER_KEY_MAX];
+    if (breaker_well_ns(link->breaker) > link->complained_ns) {
+        link_well(link);
+    }
+    if (!link->complained || now_ns < link->look_ns) {
+        return;
+    }
+    link->look_ns = now_ns + LOOK_EVERY;
+    bool idle = !link->looking && !link->probing && !breaker_is_open(link->breaker);
+    size_t len = idle ? breaker_doubted(link->breaker, key) : 0;
+    if (len > 0) {
+        link->looking = write_nothing(link, (struct text){key, len}, on_looked) == 0;
+    }
+}
+
+void link_look_later(struct client_link *link, uint64_t now_ns)
+{
+    link->complained = true;
+    link->complained_ns = now_ns;
+    link->look_ns = now_ns + LOOK_EVERY;
+}

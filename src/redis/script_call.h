@@ -1,0 +1,34 @@
+/* Scripts as a Redis knows them: by their text, or by its hash once they are loaded. */
+#ifndef WEIR_REDIS_SCRIPT_CALL_H
+#define WEIR_REDIS_SCRIPT_CALL_H
+
+#include "common/buffer.h"
+#include "common/text.h"
+
+enum { SCRIPT_COUNT = 9, SCRIPT_SHA = 40 };
+
+struct script {
+    const char *name;
+    struct text text;
+    char sha1[SCRIPT_SHA + 1]; /* of the text */
+};
+
+/* All scripts that a client calls. */
+struct scripts {
+    struct script row[SCRIPT_COUNT];
+    char *memory;
+};
+
+enum script_how { SCRIPT_BY_SHA, SCRIPT_BY_TEXT };
+
+/* SCRIPT LOAD. As always with a buffer, what does not fit sets b->full. */
+void script_put_load(struct buffer *b, const struct script *script);
+
+/*
+ * The first piece of a call: EVALSHA and the script's hash, or EVAL and its text. Behind it come
+ * `count` arguments as bulk strings, which can be kept and sent again behind another head.
+ */
+void script_put_head(struct buffer *b, const struct script *script, enum script_how how,
+                     unsigned count);
+
+#endif

@@ -1,0 +1,418 @@
+/*
+ * redis-sentinel://: whoever the Sentinels call the master, if it says so too (ROLE) before it gets a
+ * call.
+ *
+ * While the master stands, one Sentinel is asked about it, every second. In doubt (the master is not
+ * known, its connection has ended, it was READONLY or had NOREPLICAS, that Sentinel has gone or names
+ * another) all are asked at once, every 100 ms, until a master stands, and takes calls, that one of them
+ * names.
+ *
+ * They are asked, and +switch-master is not subscribed to: a message can be missed (a connection that
+ * breaks, a Sentinel that is cut off), so asking would be needed all the same; and a connection that
+ * has subscribed takes no questions, which makes two for each thread of each node. What it costs: a
+ * master that was replaced while its own connection stayed is used for up to a second more. That can
+ * only be one that the Sentinels do not reach, since Redis ends the connections of clients when it is
+ * made a replica; and such a one stops by itself, with min-replicas-to-write, soon after
+ * min-replicas-max-lag (docs/FLEET.md).
+ *
+ * A Sentinel that is cut off tells of long ago. So of the answers since doubts began those that name
+ * another count against those that name the present one: it is replaced if there are more, and, as long
+ * as its connection stands, only if more than half of all Sentinels say so.
+ */
+#include <stdlib.h>
+
+#include "base/maths.h"
+#include "redis/slots.h"
+#include "redis/topology.h"
+#include "redis/value.h"
+#include "wire/resp.h"
+
+#define ASK_AGAIN WEIR_SECOND
+#define ASK_IN_DOUBT (100 * WEIR_MILLISECOND)
+#define DOUBT_AFTER_REFUSAL WEIR_SECOND
+
+struct watcher {
+    struct client_link *link;
+    struct store_host named; /* since doubts began; port 0: has not said */
+    bool asked;
+};
+
+struct topology {
+    struct client *client;
+    struct watcher watchers[STORE_HOSTS_MAX];
+    size_t count;
+    struct watcher *keeper;     /* who is asked while there is no doubt; NULL: in doubt */
+    struct client_link *master; /* as named, in any state; NULL: not known */
+    bool role_asked;
+    struct client_link *former; /* gets no more calls; its replies are waited for ... */
+    uint64_t former_ns;         /* ... until then; UINT64_MAX: there is none */
+    uint64_t doubt_ns;          /* not settled before */
+    uint64_t ask_ns;
+};
+
+static struct watcher *watcher_of(struct topology *t, const struct client_link *link)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        if (t->watchers[i].link == link) {
+            return &t->watchers[i];
+        }
+    }
+    return NULL;
+}
+
+static bool names(const struct watcher *w, const struct client_link *link)
+{
+    return w->named.port != 0 && link != NULL && w->named.port == client_link_port(link) &&
+           text_is(client_link_host(link), w->named.host);
+}
+
+static bool stands(const struct topology *t)
+{
+    return t->master != NULL && client_link_is_ready(t->master);
+}
+
+/* ---- asking ---- */
+
+static void on_named(void *arg, struct client_link *link, const struct text *reply,
+                     uint64_t now_ns);
+
+static void ask(struct topology *t, struct watcher *w)
+{
+    struct text master = text_of(client_options_of(t->client)->url->master);
+    struct text words[] = {TEXT("SENTINEL"), TEXT("get-master-addr-by-name"), master};
+    if (!w->asked && client_link_is_ready(w->link)) {
+        w->asked = client_ask(w->link, words, 3, on_named, t) == 0;
+    }
+}
+
+/* Not all clients of all nodes at the same time. */
+static void ask_all(struct topology *t, uint64_t now_ns)
+{
+    uint64_t gap = t->keeper != NULL ? ASK_AGAIN : ASK_IN_DOUBT;
+    for (size_t i = 0; i < t->count; i++) {
+        if (t->keeper == NULL || t->keeper == &t->watchers[i]) {
+            ask(t, &t->watchers[i]);
+        }
+    }
+    t->ask_ns = now_ns + gap / 2 + client_random(t->client, gap / 2 + 1);
+    client_tick_by(t->client, t->ask_ns);
+}
+
+static void forget_answers(struct topology *t)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        t->watchers[i].named.port = 0;
+    }
+}
+
+static void begin_to_doubt(struct topology *t, uint64_t now_ns)
+{
+    t->keeper = NULL;
+    for (size_t i = 0; i < t->count; i++) {
+        client_link_want(t->watchers[i].link, true, now_ns);
+    }
+    ask_all(t, now_ns);
+}
+
+static void doubt(struct topology *t, uint64_t now_ns)
+{
+    if (t->keeper != NULL) {
+        forget_answers(t);
+        begin_to_doubt(t, now_ns);
+    }
+}
+
+/* The master stands and takes calls, and a Sentinel names it: that one is enough from now on. */
+static void settle(struct topology *t, uint64_t now_ns)
+{
+    bool good = stands(t) && !client_link_is_hopeless(t->master);
+    if (t->keeper != NULL || !good || now_ns < t->doubt_ns) {
+        return;
+    }
+    for (size_t i = 0; i < t->count && t->keeper == NULL; i++) {
+        bool sure = client_link_is_ready(t->watchers[i].link) && names(&t->watchers[i], t->master);
+        t->keeper = sure ? &t->watchers[i] : NULL;
+    }
+    for (size_t i = 0; i < t->count && t->keeper != NULL; i++) {
+        if (t->keeper != &t->watchers[i]) {
+            client_link_want(t->watchers[i].link, false, now_ns);
+            client_link_drop(t->watchers[i].link, NULL, now_ns);
+        }
+    }
+    t->ask_ns = t->keeper != NULL ? now_ns + ASK_AGAIN : t->ask_ns;
+}
+
+/* ---- whom they name ---- */
+
+static void forget_former(struct topology *t, uint64_t now_ns)
+{
+    struct client_link *link = t->former;
+    t->former = NULL;
+    t->former_ns = UINT64_MAX;
+    if (link != NULL) {
+        client_link_forget(link, now_ns);
+    }
+}
+
+/* What was sent there may still be answered. */
+static void retire(struct topology *t, struct client_link *link, uint64_t now_ns)
+{
+    forget_former(t, now_ns);
+    if (link != NULL) {
+        t->former = link;
+        t->former_ns = add_sat(now_ns, client_options_of(t->client)->deadline_ns);
+        client_tick_by(t->client, t->former_ns);
+        client_link_want(link, false, now_ns);
+        client_link_reroute(link, now_ns);
+    }
+}
+
+static void follow(struct topology *t, const struct store_host *host, uint64_t now_ns)
+{
+    struct client_link *link = client_link_open(t->client, text_of(host->host), host->port, 0);
+    struct client_link *before = t->master;
+    if (link == NULL || watcher_of(t, link) != NULL) {
+        client_complain(t->client, "the Sentinels name %s:%u, which cannot be a master", host->host,
+                        host->port);
+        return;
+    }
+    if (link == t->former) {
+        t->former = NULL;
+        t->former_ns = UINT64_MAX;
+    }
+    t->master = link;
+    t->role_asked = false;
+    client_link_want(link, true, now_ns);
+    retire(t, before, now_ns);
+    client_reroute(t->client, now_ns);
+}
+
+static size_t votes_for(const struct topology *t, const struct store_host *host)
+{
+    size_t votes = 0;
+    for (size_t i = 0; i < t->count; i++) {
+        const struct store_host *named = &t->watchers[i].named;
+        votes += named->port == host->port && text_is(text_of(named->host), host->host);
+    }
+    return votes;
+}
+
+static size_t votes_for_master(const struct topology *t)
+{
+    size_t votes = 0;
+    for (size_t i = 0; i < t->count; i++) {
+        votes += names(&t->watchers[i], t->master);
+    }
+    return votes;
+}
+
+/* Whether the master is replaced by whom a Sentinel names. */
+static void weigh(struct topology *t, const struct watcher *w, uint64_t now_ns)
+{
+    if (w->named.port == 0 || names(w, t->master)) {
+        return;
+    }
+    size_t votes = votes_for(t, &w->named);
+    bool more = votes > votes_for_master(t);
+    if (more && (!stands(t) || 2 * votes > t->count)) {
+        follow(t, &w->named, now_ns);
+    }
+}
+
+/* What was not enough against a master that stood may be so now. */
+static void weigh_all(struct topology *t, uint64_t now_ns)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        weigh(t, &t->watchers[i], now_ns);
+    }
+}
+
+/* False: no address. */
+static bool read_address(struct text reply, struct store_host *host)
+{
+    struct text rest = reply;
+    uint64_t port;
+    if (value_array(&rest) != 2) {
+        return false;
+    }
+    struct text name = value_text(&rest);
+    if (name.len == 0 || name.len > SLOTS_HOST_MAX || !resp_to_u64(value_text(&rest), &port) ||
+        port == 0 || port > 65535) {
+        return false;
+    }
+    memcpy(host->host, name.at, name.len);
+    host->host[name.len] = 0;
+    host->port = (unsigned)port;
+    return true;
+}
+
+static void complain(struct topology *t, const struct client_link *link, struct text reply)
+{
+    bool error = text_starts(reply, "-");
+    struct text said = error ? text_trim(text_after(reply, 1)) : TEXT("knows no master");
+    said.len = min_u64(said.len, 120);
+    if (!stands(t)) {
+        client_complain(t->client, "%s: %.*s '%s'", client_link_name(link), TEXT_ARGS(said),
+                        client_options_of(t->client)->url->master);
+    }
+}
+
+static void on_named(void *arg, struct client_link *link, const struct text *reply, uint64_t now_ns)
+{
+    struct topology *t = arg;
+    struct watcher *w = watcher_of(t, link);
+    struct store_host named = {.port = 0};
+    w->asked = false;
+    if (reply == NULL) {
+        return;
+    }
+    if (!read_address(*reply, &named)) {
+        complain(t, link, *reply);
+        named.port = 0;
+    }
+    w->named = named;
+    if (!names(w, t->master) && t->keeper != NULL) {
+        doubt(t, now_ns);
+        w->named = named;
+    }
+    weigh(t, w, now_ns);
+    settle(t, now_ns);
+}
+
+/* ---- the client's side ---- */
+
+static int create(struct client *c, uint64_t now_ns, struct topology **out)
+{
+    const struct store_url *url = client_options_of(c)->url;
+    struct topology *t = calloc(1, sizeof *t);
+    if (t == NULL) {
+        return WEIR_ENOMEM;
+    }
+    t->client = c;
+    t->former_ns = UINT64_MAX;
+    for (size_t i = 0; i < url->count; i++) {
+        struct client_link *link =
+            client_link_open(c, text_of(url->hosts[i].host), url->hosts[i].port, LINK_CONTROL);
+        if (link == NULL) {
+            free(t);
+            return WEIR_ENOMEM;
+        }
+        if (watcher_of(t, link) == NULL) {
+            t->watchers[t->count++].link = link;
+        }
+    }
+    begin_to_doubt(t, now_ns);
+    *out = t;
+    return 0;
+}
+
+static void destroy(struct topology *t)
+{
+    free(t);
+}
+
+static struct client_link *route(struct topology *t, unsigned slot, uint64_t now_ns, bool *hope)
+{
+    (void)slot;
+    (void)now_ns;
+    *hope = false;
+    for (size_t i = 0; t->master == NULL && i < t->count; i++) {
+        *hope = *hope || !client_link_is_hopeless(t->watchers[i].link);
+    }
+    return t->master;
+}
+
+static void on_role(void *arg, struct client_link *link, const struct text *reply, uint64_t now_ns)
+{
+    struct topology *t = arg;
+    t->role_asked = false;
+    client_link_judge(link, reply, "not a master, whatever a Sentinel says", now_ns);
+}
+
+static void ask_role(struct topology *t, struct client_link *link)
+{
+    if (!t->role_asked) {
+        t->role_asked = client_ask(link, &TEXT("ROLE"), 1, on_role, t) == 0;
+    }
+}
+
+static void greet(struct topology *t, struct client_link *link, uint64_t now_ns)
+{
+    (void)now_ns;
+    if (link == t->master) {
+        ask_role(t, link);
+    }
+}
+
+static void ready(struct topology *t, struct client_link *link, uint64_t now_ns)
+{
+    struct watcher *w = watcher_of(t, link);
+    if (w != NULL) {
+        ask(t, w);
+    } else if (link == t->master) {
+        if (t->keeper == NULL) {
+            ask_all(t, now_ns); /* it may have been replaced while it took its time to answer */
+        }
+        settle(t, now_ns);
+        client_reroute(t->client, now_ns);
+    }
+}
+
+static void gone(struct topology *t, struct client_link *link, uint64_t now_ns)
+{
+    struct watcher *w = watcher_of(t, link);
+    if (w != NULL) {
+        w->named.port = 0;
+    }
+    if (link == t->master || (w != NULL && w == t->keeper)) {
+        doubt(t, now_ns);
+    }
+    if (link == t->master) {
+        t->role_asked = false;
+        weigh_all(t, now_ns);
+    }
+    client_reroute(t->client, now_ns);
+}
+
+static enum topology_next refused(struct topology *t, struct client_link *link, unsigned slot,
+                                  const struct store_reply *reply, uint64_t now_ns,
+                                  struct client_link **to)
+{
+    (void)slot;
+    (void)to;
+    if (reply->refusal == STORE_MOVED || reply->refusal == STORE_ASK) {
+        client_complain(t->client, "%s: is part of a Cluster, expected redis-cluster://",
+                        client_link_name(link));
+        return TOPOLOGY_END;
+    }
+    /* Without replicas it may be cut off from them, together with the one Sentinel that is asked. */
+    bool doubtful = reply->refusal == STORE_READONLY || reply->refusal == STORE_NOREPLICAS;
+    if (doubtful && link == t->master) {
+        t->doubt_ns = now_ns + DOUBT_AFTER_REFUSAL;
+        ask_role(t, link);
+        doubt(t, now_ns);
+    }
+    return TOPOLOGY_PAUSE;
+}
+
+static uint64_t tick(struct topology *t, uint64_t now_ns)
+{
+    if (now_ns >= t->former_ns) {
+        forget_former(t, now_ns);
+    }
+    if (now_ns >= t->ask_ns) {
+        ask_all(t, now_ns);
+    }
+    return min_u64(t->ask_ns, t->former_ns);
+}
+
+const struct topology_ops topology_sentinel = {
+    .create = create,
+    .destroy = destroy,
+    .route = route,
+    .greet = greet,
+    .ready = ready,
+    .gone = gone,
+    .refused = refused,
+    .tick = tick,
+};

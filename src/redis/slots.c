@@ -1,0 +1,150 @@
+#include "redis/slots.h"
+
+#include <string.h>
+
+#include "base/maths.h"
+#include "redis/value.h"
+#include "wire/resp.h"
+
+#define PORT_MAX 65535
+
+static bool is_port(int64_t number)
+{
+    return number > 0 && number <= PORT_MAX;
+}
+
+/* A name or an address; what it is exactly is for the resolver to say. */
+static bool is_host(struct text host)
+{
+    for (size_t i = 0; i < host.len; i++) {
+        if (host.at[i] <= ' ' || host.at[i] > '~' || host.at[i] == '/') {
+            return false;
+        }
+    }
+    return host.len <= SLOTS_HOST_MAX;
+}
+
+/* ---- the slot of a key ---- */
+
+/* CRC16-XMODEM: polynomial 0x1021, from 0, bit by bit. A key is a few dozen bytes. */
+static uint16_t crc16(struct text t)
+{
+    unsigned crc = 0;
+    for (size_t i = 0; i < t.len; i++) {
+        crc ^= (unsigned)(unsigned char)t.at[i] << 8;
+        for (int bit = 0; bit < 8; bit++) {
+            crc = crc << 1 ^ ((crc & 0x8000) != 0 ? 0x1021u : 0);
+        }
+        crc &= 0xffff;
+    }
+    return (uint16_t)crc;
+}
+
+unsigned cluster_slot(struct text key)
+{
+    const char *open = key.len != 0 ? memchr(key.at, '{', key.len) : NULL;
+    if (open != NULL) {
+        struct text rest = {open + 1, key.len - (size_t)(open + 1 - key.at)};
+        const char *close = rest.len != 0 ? memchr(rest.at, '}', rest.len) : NULL;
+        if (close != NULL && close != rest.at) {
+            key = (struct text){rest.at, (size_t)(close - rest.at)};
+        }
+    }
+    return crc16(key) % SLOTS;
+}
+
+/* ---- CLUSTER SLOTS ---- */
+
+bool slots_begin(struct slots_reader *r, struct text reply)
+{
+    r->rest = reply;
+    r->left = value_array(&r->rest);
+    return r->left >= 0;
+}
+
+/* "?" is a node that has no name although nodes should be known by name; nothing is an empty host. */
+static bool read_host(struct text *rest, struct text *host)
+{
+    struct value v;
+    if (!value_next(rest, &v) || (v.type != '$' && v.type != '+' && v.type != '_')) {
+        return false;
+    }
+    *host = v.type == '_' ? (struct text){"", 0} : v.text;
+    if (text_is(*host, "?")) {
+        *host = (struct text){NULL, 0};
+    }
+    return is_host(*host);
+}
+
+/* A node: its host, its port, and what is of no interest. */
+static bool read_node(struct text *rest, struct slots_range *out)
+{
+    int64_t fields = value_array(rest);
+    int64_t port;
+    if (fields < 2 || !read_host(rest, &out->host) || !is_port(port = value_integer(rest))) {
+        return false;
+    }
+    out->port = (unsigned)port;
+    for (int64_t i = 2; i < fields && rest->len > 0; i++) {
+        value_pass(rest);
+    }
+    return true;
+}
+
+int slots_next(struct slots_reader *r, struct slots_range *out)
+{
+    if (r->left <= 0) {
+        return 0;
+    }
+    r->left--;
+    int64_t fields = value_array(&r->rest);
+    int64_t first = value_integer(&r->rest);
+    int64_t last = value_integer(&r->rest);
+    if (fields < 3 || first < 0 || last < first || last >= SLOTS || !read_node(&r->rest, out)) {
+        return -1;
+    }
+    out->first = (unsigned)first;
+    out->last = (unsigned)last;
+    for (int64_t i = 3; i < fields && r->rest.len > 0; i++) { /* replicas */
+        value_pass(&r->rest);
+    }
+    return 1;
+}
+
+/* ---- MOVED, ASK ---- */
+
+static struct text next_word(struct text *rest)
+{
+    const char *space = rest->len != 0 ? memchr(rest->at, ' ', rest->len) : NULL;
+    struct text word = {rest->at, space != NULL ? (size_t)(space - rest->at) : rest->len};
+    *rest = text_after(*rest, space != NULL ? word.len + 1 : word.len);
+    return word;
+}
+
+static size_t last_colon(struct text t)
+{
+    size_t i = t.len;
+    while (i > 0 && t.at[i - 1] != ':') {
+        i--;
+    }
+    return i; /* behind it; 0: none */
+}
+
+bool redirect_read(struct text error, struct redirect *out)
+{
+    struct text rest = error;
+    uint64_t slot;
+    uint64_t port;
+    (void)next_word(&rest);
+    if (!resp_to_u64(next_word(&rest), &slot) || slot >= SLOTS) {
+        return false;
+    }
+    struct text address = next_word(&rest);
+    size_t colon = last_colon(address);
+    if (colon == 0 || !resp_to_u64(text_after(address, colon), &port) ||
+        !is_port((int64_t)min_u64(port, PORT_MAX + 1))) {
+        return false;
+    }
+    *out = (struct redirect){(unsigned)slot, {address.at, colon - 1}, (unsigned)port};
+    return is_host(out->host);
+}

@@ -1,0 +1,47 @@
+/*
+ * Slots of a Cluster: which one a key is in, and what the Cluster says about where they live: the
+ * reply to CLUSTER SLOTS, and the refusals MOVED and ASK. Of bytes, without I/O. An empty host means: the one that has said so.
+ */
+#ifndef WEIR_REDIS_SLOTS_H
+#define WEIR_REDIS_SLOTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/text.h"
+
+#define SLOTS 16384
+#define SLOTS_HOST_MAX 255
+
+/* The slot of a key in a Redis Cluster: CRC16 of it, or of its hash tag if it has one. */
+unsigned cluster_slot(struct text key);
+
+struct slots_reader {
+    struct text rest;
+    int64_t left; /* ranges */
+};
+
+/* Slots that live together at one primary. */
+struct slots_range {
+    unsigned first;
+    unsigned last;
+    struct text host; /* at NULL: nobody knows where */
+    unsigned port;
+};
+
+/* A whole reply (redis/value.h). False: it is not that of CLUSTER SLOTS. */
+bool slots_begin(struct slots_reader *r, struct text reply);
+
+/* The next range: 1. 0: there is none. -1: the reply is damaged. */
+int slots_next(struct slots_reader *r, struct slots_range *out);
+
+/* "MOVED 3999 127.0.0.1:6381", and ASK likewise. IPv6 addresses come without brackets. */
+struct redirect {
+    unsigned slot;
+    struct text host;
+    unsigned port;
+};
+
+bool redirect_read(struct text error, struct redirect *out);
+
+#endif

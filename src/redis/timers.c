@@ -1,0 +1,81 @@
+#include "redis/timers.h"
+
+#include "base/maths.h"
+
+void timers_init(struct timers *t)
+{
+    for (size_t i = 0; i < TIMERS_LISTS; i++) {
+        list_init(&t->by_length[i]);
+    }
+    t->used[0] = 0;
+    t->used[1] = 0;
+}
+
+static struct timer *of(struct list *node)
+{
+    return LIST_OF(node, struct timer, node);
+}
+
+void timer_set(struct timers *t, struct timer *timer, uint64_t due_ns, uint64_t now_ns)
+{
+    list_take(&timer->node);
+    timer->due_ns = due_ns;
+    if (due_ns == UINT64_MAX) {
+        return;
+    }
+    unsigned bits = bits_for(sub_floor0(due_ns, now_ns));
+    struct list *head = &t->by_length[bits];
+    struct list *before = head->prev;
+    while (before != head && of(before)->due_ns > due_ns) {
+        before = before->prev;
+    }
+    list_put(before, &timer->node);
+    t->used[bits / 64] |= UINT64_C(1) << bits % 64;
+}
+
+/* The list whose first is due first; NULL if all are empty. */
+static const struct list *soonest(const struct timers *t)
+{
+    const struct list *best = NULL;
+    for (unsigned word = 0; word < 2; word++) {
+        for (uint64_t left = t->used[word]; left != 0; left &= left - 1) {
+            const struct list *head = &t->by_length[word * 64 + (unsigned)__builtin_ctzll(left)];
+            if (!list_is_empty(head) &&
+                (best == NULL || of(head->next)->due_ns < of(best->next)->due_ns)) {
+                best = head;
+            }
+        }
+    }
+    return best;
+}
+
+/* Lists that have become empty are not looked at again. */
+static void tidy(struct timers *t)
+{
+    for (unsigned word = 0; word < 2; word++) {
+        for (uint64_t left = t->used[word]; left != 0; left &= left - 1) {
+            unsigned bit = (unsigned)__builtin_ctzll(left);
+            if (list_is_empty(&t->by_length[word * 64 + bit])) {
+                t->used[word] &= ~(UINT64_C(1) << bit);
+            }
+        }
+    }
+}
+
+uint64_t timers_due(const struct timers *t)
+{
+    const struct list *head = soonest(t);
+    return head != NULL ? of(head->next)->due_ns : UINT64_MAX;
+}
+
+struct timer *timers_pop(struct timers *t, uint64_t now_ns)
+{
+    const struct list *head = soonest(t);
+    if (head == NULL || of(head->next)->due_ns > now_ns) {
+        tidy(t);
+        return NULL;
+    }
+    struct timer *timer = of(head->next);
+    timer_clear(timer);
+    return timer;
+}

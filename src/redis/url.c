@@ -1,0 +1,191 @@
+#include "redis/url.h"
+
+#include "base/error.h"
+#include "wire/resp.h"
+
+#define DB_MOST 65535
+#define EXPECTED                                                                                   \
+    "redis://host:port[,host:port...][/db], redis-sentinel://host:port,.../mastername or "         \
+    "redis-cluster://host:port,..."
+
+static const struct {
+    const char *scheme;
+    enum store_kind kind;
+    unsigned port;
+} rows[] = {
+    {"redis://", STORE_ALONE, 6379},
+    {"redis-sentinel://", STORE_SENTINEL, 26379},
+    {"redis-cluster://", STORE_CLUSTER, 6379},
+};
+
+/* The front of a text, up to a byte; all of it if there is none. */
+static struct text up_to(struct text t, char c)
+{
+    const char *end = t.len != 0 ? memchr(t.at, c, t.len) : NULL;
+    return (struct text){t.at, end != NULL ? (size_t)(end - t.at) : t.len};
+}
+
+static bool is_made_of(struct text t, const char *others)
+{
+    for (size_t i = 0; i < t.len; i++) {
+        char c = t.at[i];
+        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!word && (c == 0 || strchr(others, c) == NULL)) {
+            return false;
+        }
+    }
+    return t.len > 0;
+}
+
+/* ---- hosts ---- */
+
+static int set_host(struct store_host *h, struct text name, struct weir_error *error)
+{
+    if (name.len == 0 || name.len >= sizeof h->host) {
+        return fail(error, WEIR_EINVAL, "a host has %zu bytes, expected 1 to %zu", name.len,
+                    sizeof h->host - 1);
+    }
+    memcpy(h->host, name.at, name.len);
+    h->host[name.len] = 0;
+    return 0;
+}
+
+static int read_port(struct text t, unsigned *port, struct weir_error *error)
+{
+    uint64_t number;
+    if (t.len == 0) {
+        return 0;
+    }
+    if (t.at[0] != ':') {
+        return fail(error, WEIR_EINVAL, "'%.*s' behind a host, expected ':' and a port",
+                    TEXT_ARGS(t));
+    }
+    t = text_after(t, 1);
+    if (!resp_to_u64(t, &number) || number == 0 || number > 65535) {
+        return fail(error, WEIR_EINVAL, "the port is '%.*s', expected 1 to 65535", TEXT_ARGS(t));
+    }
+    *port = (unsigned)number;
+    return 0;
+}
+
+static int read_host(struct text t, struct store_host *h, struct weir_error *error)
+{
+    struct text name = up_to(t, ':');
+    const char *others = ".-_";
+    struct text rest;
+    if (t.len > 0 && t.at[0] == '[') {
+        name = up_to(text_after(t, 1), ']');
+        if (name.len + 2 > t.len) {
+            return fail(error, WEIR_EINVAL, "the host '%.*s' has no ']'", TEXT_ARGS(t));
+        }
+        rest = text_after(t, name.len + 2);
+        others = ".:%-_";
+    } else {
+        rest = text_after(t, name.len);
+    }
+    if (!is_made_of(name, others)) {
+        return fail(error, WEIR_EINVAL,
+                    "the host is '%.*s', expected a name, an IPv4 address or [an IPv6 address]",
+                    TEXT_ARGS(name));
+    }
+    int e = set_host(h, name, error);
+    return e != 0 ? e : read_port(rest, &h->port, error);
+}
+
+static int read_socket(struct text t, const struct store_url *url, struct store_host *h,
+                       struct weir_error *error)
+{
+    if (url->kind != STORE_ALONE) {
+        return fail(error, WEIR_EINVAL,
+                    "a host is missing before '%.*s'; unix sockets are for redis:// alone",
+                    TEXT_ARGS(t));
+    }
+    if (memchr(t.at, 0, t.len) != NULL) {
+        return fail(error, WEIR_EINVAL, "the path of a unix socket has a zero byte");
+    }
+    h->port = 0;
+    return set_host(h, t, error);
+}
+
+/* Takes one host from the front; what follows it is a comma, '/', or nothing. */
+static int take_host(struct text *rest, unsigned port, struct store_url *url,
+                     struct weir_error *error)
+{
+    if (url->count == STORE_HOSTS_MAX) {
+        return fail(error, WEIR_EINVAL, "more than %d hosts", STORE_HOSTS_MAX);
+    }
+    struct store_host *h = &url->hosts[url->count++];
+    struct text one = up_to(*rest, ',');
+    bool path = one.len > 0 && one.at[0] == '/';
+    one = path ? one : up_to(one, '/');
+    h->port = port;
+    *rest = text_after(*rest, one.len);
+    return path ? read_socket(one, url, h, error) : read_host(one, h, error);
+}
+
+static int read_hosts(struct text *rest, unsigned port, struct store_url *url,
+                      struct weir_error *error)
+{
+    int e = take_host(rest, port, url, error);
+    while (e == 0 && rest->len > 0 && rest->at[0] == ',') {
+        *rest = text_after(*rest, 1);
+        e = take_host(rest, port, url, error);
+    }
+    return e;
+}
+
+/* ---- what follows them ---- */
+
+static int read_tail(struct text t, struct store_url *url, struct weir_error *error)
+{
+    uint64_t db = 0;
+    if (url->kind == STORE_SENTINEL) {
+        if (t.len >= sizeof url->master || !is_made_of(t, ".-_")) {
+            return fail(error, WEIR_EINVAL,
+                        "the master's name is '%.*s', expected 1 to %zu letters, digits, '.', '-' "
+                        "and '_' behind the hosts and '/'",
+                        TEXT_ARGS(t), sizeof url->master - 1);
+        }
+        memcpy(url->master, t.at, t.len);
+        return 0;
+    }
+    if (t.len > 0 && (!resp_to_u64(t, &db) || db > DB_MOST)) {
+        return fail(error, WEIR_EINVAL, "the database is '%.*s', expected 0 to %d", TEXT_ARGS(t),
+                    DB_MOST);
+    }
+    if (url->kind == STORE_CLUSTER && db != 0) {
+        return fail(error, WEIR_EINVAL, "the database is %d, but a Cluster has only 0", (int)db);
+    }
+    url->db = (unsigned)db;
+    return 0;
+}
+
+static int read_rest(struct text rest, unsigned port, struct store_url *url,
+                     struct weir_error *error)
+{
+    int e = read_hosts(&rest, port, url, error);
+    if (e != 0) {
+        return e;
+    }
+    return read_tail(rest.len > 0 ? text_after(rest, 1) : rest, url, error);
+}
+
+int store_url_read(struct text text, struct store_url *url, struct weir_error *error)
+{
+    *url = (struct store_url){0};
+    /* First of all: no message may show what stands before an '@', or in a query. */
+    if (up_to(text, '@').len < text.len || up_to(text, '?').len < text.len) {
+        return fail(error, WEIR_EINVAL,
+                    "the store's URL has an '@' or a '?': users and passwords do not belong there, "
+                    "but into `user` and `password_file`; expected " EXPECTED);
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (text_starts(text, rows[i].scheme)) {
+            url->kind = rows[i].kind;
+            return read_rest(text_after(text, strlen(rows[i].scheme)), rows[i].port, url, error);
+        }
+    }
+    return fail(error, WEIR_EINVAL, "the store's URL is '%.*s'%s, expected " EXPECTED,
+                TEXT_ARGS(text),
+                text_starts(text, "rediss") ? " (there is no TLS to the store)" : "");
+}

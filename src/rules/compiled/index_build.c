@@ -1,0 +1,289 @@
+/* Making an index; how it is laid out is told in rules/compiled/index_parts.h. */
+#include <stdlib.h>
+
+#include <weir.h>
+
+#include "rules/compiled/index.h"
+#include "rules/compiled/index_parts.h"
+#include "rules/value/pattern.h"
+
+static void add_limit(struct index *index, struct list *list, uint32_t limit)
+{
+    if (list->limit == NONE) {
+        list->limit = limit;
+    } else if (list->limit != limit) {
+        uint32_t i = (uint32_t)++index->used.more;
+        index->more[i] = (struct list){limit, list->next};
+        list->next = i;
+    }
+}
+
+static uint32_t add_node(struct index *index)
+{
+    uint32_t i = (uint32_t)index->used.nodes++;
+    index->nodes[i].here.limit = NONE;
+    index->nodes[i].tail.limit = NONE;
+    return i;
+}
+
+static uint32_t add_bytes(struct index *index, struct text t)
+{
+    uint32_t at = (uint32_t)index->used.bytes;
+    memmove(index->bytes + at, t.at, t.len); /* it may be there already */
+    index->used.bytes += t.len;
+    return at;
+}
+
+/* A slot that nobody has: there is always one. */
+static struct slot *free_slot(struct index *index, uint64_t place)
+{
+    size_t group = group_of(index, place);
+    for (;; group = next_group(index, group)) {
+        for (size_t i = group * GROUP; i < (group + 1) * GROUP; i++) {
+            if (index->tags[i] == 0) {
+                index->tags[i] = tag_of(place);
+                return &index->slots[i];
+            }
+        }
+    }
+}
+
+/* The slot of a text; a new one has found.limit == NONE. */
+static struct slot *add_slot(struct index *index, enum kind kind, uint32_t owner, struct text text)
+{
+    uint64_t hash = hash_text(index, text);
+    const struct slot *known = find_slot(index, kind, owner, text, hash);
+    if (known != NULL) {
+        return &index->slots[known - index->slots];
+    }
+    struct slot *s = free_slot(index, place_of(kind, owner, hash));
+    s->kind = kind;
+    s->owner = owner;
+    s->at = add_bytes(index, text);
+    s->len = (uint32_t)text.len;
+    s->found.limit = NONE;
+    return s;
+}
+
+static uint32_t child_by_slot(struct index *index, enum kind kind, uint32_t node, struct text text)
+{
+    struct slot *s = add_slot(index, kind, node, text);
+    if (s->found.limit == NONE) {
+        s->found.limit = add_node(index);
+    }
+    return s->found.limit;
+}
+
+/* The segment is unescaped behind the bytes in use: a slot that takes it finds it in place. */
+static uint32_t child_by_literal(struct index *index, uint32_t node, struct text segment)
+{
+    char *literal = index->bytes + index->used.bytes;
+    size_t len = pattern_literal(segment, literal);
+    index->nodes[node].literal = 1;
+    return child_by_slot(index, LITERAL, node, (struct text){literal, len});
+}
+
+static uint32_t child_by_mixed(struct index *index, uint32_t node, struct text segment)
+{
+    for (uint32_t i = index->nodes[node].mixed; i != 0; i = index->mixed[i].next) {
+        if (text_equal(text_at(index, index->mixed[i].at, index->mixed[i].len), segment)) {
+            return index->mixed[i].child;
+        }
+    }
+    uint32_t i = (uint32_t)++index->used.mixed;
+    index->mixed[i].at = add_bytes(index, segment);
+    index->mixed[i].len = (uint32_t)segment.len;
+    index->mixed[i].child = add_node(index);
+    index->mixed[i].next = index->nodes[node].mixed;
+    index->nodes[node].mixed = i;
+    return index->mixed[i].child;
+}
+
+/* '*' and an extension, whose only dot is its first byte. */
+static bool is_extension(struct text segment)
+{
+    return segment.len > 2 && segment.at[0] == '*' && segment.at[1] == '.' &&
+           memchr(segment.at + 2, '.', segment.len - 2) == NULL &&
+           memchr(segment.at + 2, '*', segment.len - 2) == NULL &&
+           memchr(segment.at + 2, '\\', segment.len - 2) == NULL;
+}
+
+static uint32_t child_by_number(struct index *index, uint32_t *child)
+{
+    if (*child == 0) {
+        *child = add_node(index);
+    }
+    return *child;
+}
+
+static uint32_t child_of(struct index *index, uint32_t node, struct text segment)
+{
+    if (text_is(segment, "**")) {
+        return child_by_number(index, &index->nodes[node].any);
+    }
+    if (text_is(segment, "*")) {
+        return child_by_number(index, &index->nodes[node].star);
+    }
+    if (!pattern_has_wildcard(segment)) {
+        return child_by_literal(index, node, segment);
+    }
+    if (is_extension(segment)) {
+        index->nodes[node].extension = 1;
+        return child_by_slot(index, EXTENSION, node, text_after(segment, 1));
+    }
+    return child_by_mixed(index, node, segment);
+}
+
+static void add_rest(struct index *index, uint32_t node, const struct index_entry *e)
+{
+    uint32_t i = (uint32_t)++index->used.rest;
+    index->rest[i].at = add_bytes(index, e->pattern);
+    index->rest[i].len = (uint32_t)e->pattern.len;
+    index->rest[i].limit = e->limit;
+    index->rest[i].next = index->nodes[node].rest;
+    index->nodes[node].rest = i;
+}
+
+/* Up to the next slash, or the end. */
+static struct text cut_segment(struct text path, size_t at)
+{
+    const char *slash = memchr(path.at + at, '/', path.len - at);
+    size_t end = slash != NULL ? (size_t)(slash - path.at) : path.len;
+    return (struct text){path.at + at, end - at};
+}
+
+/* Where a last '**' is noted: a second one in a row counts as one. */
+static uint32_t node_before_tail(const struct index *index, uint32_t node, uint32_t before_any)
+{
+    return before_any != NONE && index->nodes[before_any].any == node ? before_any : node;
+}
+
+static void add_pattern(struct index *index, const struct index_entry *e)
+{
+    uint32_t node = 0;
+    uint32_t before_any = NONE; /* the node before the first '**' */
+    struct text pattern = e->pattern;
+    index->has_patterns = true;
+    for (size_t at = 1, depth = 0; at < pattern.len; depth++) {
+        struct text segment = cut_segment(pattern, at);
+        bool any = text_is(segment, "**");
+        at += segment.len + 1;
+        if (any && at >= pattern.len) {
+            node = node_before_tail(index, node, before_any);
+            add_limit(index, &index->nodes[node].tail, e->limit);
+            return;
+        }
+        if (depth == INDEX_DEPTH || (any && before_any != NONE)) {
+            add_rest(index, before_any != NONE ? before_any : node, e);
+            return;
+        }
+        before_any = any ? node : before_any;
+        node = child_of(index, node, segment);
+    }
+    add_limit(index, &index->nodes[node].here, e->limit);
+}
+
+/* A path without wildcard is a value, without its escapes; the others' values are as they are. */
+static void add_value(struct index *index, const struct index_entry *e)
+{
+    struct text value = e->pattern;
+    if (e->attribute == INDEX_PATH) {
+        value.at = index->bytes + index->used.bytes;
+        value.len = pattern_literal(e->pattern, index->bytes + index->used.bytes);
+    }
+    add_limit(index, &add_slot(index, VALUE, e->attribute, value)->found, e->limit);
+}
+
+static bool is_pattern(const struct index_entry *e)
+{
+    return e->attribute == INDEX_PATH && pattern_has_wildcard(e->pattern);
+}
+
+/* At most this many of each will be used. */
+static struct amounts amounts_of(const struct index_entry *entries, size_t n)
+{
+    struct amounts a = {.nodes = 1, .more = 1 + n, .mixed = 1, .rest = 1};
+    for (size_t i = 0; i < n; i++) {
+        size_t segments = 1;
+        if (is_pattern(&entries[i])) {
+            for (size_t k = 1; k < entries[i].pattern.len; k++) {
+                segments += entries[i].pattern.at[k] == '/';
+            }
+            segments = segments < INDEX_DEPTH ? segments : INDEX_DEPTH;
+            a.nodes += segments;
+            a.mixed += segments;
+            a.rest++;
+            a.bytes += entries[i].pattern.len; /* for the rest, and ... */
+        }
+        a.slots += segments;
+        a.bytes += entries[i].pattern.len; /* ... for slots or mixed segments */
+    }
+    return a;
+}
+
+/* A table at most half full: hardly any group is, and there is always a free slot. */
+static unsigned shift_for(size_t slots)
+{
+    unsigned bits = 1;
+    while ((size_t)GROUP << bits < 2 * slots) {
+        bits++;
+    }
+    return 64 - bits;
+}
+
+static struct index *allocate(struct amounts a)
+{
+    unsigned shift = shift_for(a.slots);
+    size_t slots = (size_t)GROUP << (64 - shift);
+    struct index *index =
+        calloc(1, sizeof *index + slots * (sizeof(struct slot) + 1) +
+                      a.nodes * sizeof(struct node) + a.more * sizeof(struct list) +
+                      a.mixed * sizeof(struct mixed) + a.rest * sizeof(struct rest) + a.bytes);
+    if (index != NULL) {
+        index->shift = shift;
+        index->slots = (struct slot *)(index + 1);
+        index->nodes = (struct node *)(index->slots + slots);
+        index->more = (struct list *)(index->nodes + a.nodes);
+        index->mixed = (struct mixed *)(index->more + a.more);
+        index->rest = (struct rest *)(index->mixed + a.mixed);
+        index->tags = (unsigned char *)(index->rest + a.rest);
+        index->bytes = (char *)(index->tags + slots);
+    }
+    return index;
+}
+
+int index_create(const struct index_entry *entries, size_t n, struct index **out)
+{
+    *out = NULL;
+    struct amounts amounts = amounts_of(entries, n);
+    if (amounts.bytes >= NONE || amounts.slots >= NONE) {
+        return WEIR_ENOMEM;
+    }
+    struct index *index = allocate(amounts);
+    if (index == NULL) {
+        return WEIR_ENOMEM;
+    }
+    struct hash_secret secret;
+    int e = hash_secret_init(&secret);
+    if (e != 0) {
+        index_destroy(index);
+        return e;
+    }
+    index->secret[0] = secret.sip[0];
+    index->secret[1] = secret.sip[1] | 1;
+    (void)add_node(index);
+    for (size_t i = 0; i < n; i++) {
+        if (is_pattern(&entries[i])) {
+            add_pattern(index, &entries[i]);
+        } else {
+            add_value(index, &entries[i]);
+        }
+    }
+    *out = index;
+    return 0;
+}
+
+void index_destroy(struct index *index)
+{
+    free(index);
+}

@@ -1,0 +1,167 @@
+/*
+ * The key that a limit counts for a request.
+ *
+ * A key of one attribute is its value. Of several parts or alternatives each
+ * part says its length, and which alternative it is: "5:alice3:get",
+ * "user=5:alice". So no two different requests meet in one key: not the user
+ * "1.2.3.4" and the address, not ("ab", "c") and ("a", "bc"). An address is a byte
+ * 4 or 6, then its 4 or 16 bytes: key_text.c shows it as what it is.
+ */
+#include "base/error.h"
+#include "rules/compiled/ruleset.h"
+
+/* The number of the first alternative that is there; NO_ATTRIBUTE if none is. */
+static unsigned present_of(const unsigned char *alternatives, const struct request *request)
+{
+    while (*alternatives != NO_ATTRIBUTE && !request_has(request, *alternatives)) {
+        alternatives++;
+    }
+    return *alternatives;
+}
+
+bool key_is_there(const struct rule *rule, const struct request *request)
+{
+    for (size_t i = 0; i < rule->key_parts; i++) {
+        if ((rule->key_bits[i] & request->present) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct writer {
+    char *to;
+    size_t len;
+    bool full;
+};
+
+static void write_bytes(struct writer *w, const void *from, size_t len)
+{
+    if (len > WEIR_KEY_MAX - w->len) {
+        w->full = true;
+        return;
+    }
+    memcpy(w->to + w->len, from, len);
+    w->len += len;
+}
+
+static void write_number(struct writer *w, size_t number)
+{
+    char digits[20];
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    write_bytes(w, digits + at, sizeof digits - at);
+}
+
+/* The value as it counts: of an address the bits of the client. */
+static struct text value_of(const struct rule *rule, const struct request *request,
+                            unsigned attribute, struct address *cut)
+{
+    if (attribute != NUMBER_IP) {
+        return request->value[attribute];
+    }
+    *cut = request->ip;
+    address_cut(cut, rule->config->ipv4_prefix, rule->config->ipv6_prefix);
+    return (struct text){(const char *)cut->bytes, cut->family == 4 ? 4 : 16};
+}
+
+/* The same as a key has it. */
+static struct text key_value(const struct rule *rule, const struct request *request,
+                             unsigned attribute, char room[1 + 16])
+{
+    struct address cut;
+    struct text value = value_of(rule, request, attribute, &cut);
+    if (attribute != NUMBER_IP) {
+        return value;
+    }
+    room[0] = (char)cut.family;
+    memcpy(room + 1, value.at, value.len);
+    return (struct text){room, 1 + value.len};
+}
+
+static void write_part(struct writer *w, const struct ruleset *set, const struct rule *rule,
+                       const struct request *request, size_t part)
+{
+    char room[1 + 16];
+    const unsigned char *alternatives = rule->key[part];
+    unsigned attribute = present_of(alternatives, request);
+    struct text value = key_value(rule, request, attribute, room);
+    if (alternatives[1] != NO_ATTRIBUTE) {
+        write_bytes(w, set->attributes[attribute].at, set->attributes[attribute].len);
+        write_bytes(w, "=", 1);
+    }
+    write_number(w, value.len);
+    write_bytes(w, ":", 1);
+    write_bytes(w, value.at, value.len);
+}
+
+int key_compose(const struct ruleset *set, const struct rule *rule, const struct request *request,
+                char *to, size_t *len, struct weir_error *error)
+{
+    struct writer w = {.to = to};
+    char room[1 + 16];
+    size_t parts = rule->key_parts;
+    if (parts == 0) {
+        write_bytes(&w, "*", 1);
+    } else if (parts == 1 && rule->key[0][1] == NO_ATTRIBUTE) {
+        struct text value = key_value(rule, request, rule->key[0][0], room);
+        write_bytes(&w, value.at, value.len);
+    } else {
+        for (size_t i = 0; i < parts; i++) {
+            write_part(&w, set, rule, request, i);
+        }
+    }
+    *len = w.len;
+    return w.full ? fail(error, WEIR_EATTRIBUTE,
+                         "the key of limit '%.*s' is longer than %d bytes, lengths included",
+                         TEXT_ARGS(rule->config->name), WEIR_KEY_MAX)
+                  : 0;
+}
+
+/*
+ * As the parts of a key, whatever else is in it: two limits that shard by the same attributes must
+ * come to the same bytes.
+ */
+size_t shard_compose(const struct rule *rule, const struct request *request, char *to)
+{
+    struct writer w = {.to = to};
+    char room[1 + 16];
+    bool one = rule->shard[0] != NO_ATTRIBUTE && rule->shard[1] == NO_ATTRIBUTE;
+    for (const unsigned char *a = rule->shard; *a != NO_ATTRIBUTE; a++) {
+        struct text value = key_value(rule, request, *a, room);
+        if (!one) {
+            write_number(&w, value.len);
+            write_bytes(&w, ":", 1);
+        }
+        write_bytes(&w, value.at, value.len);
+    }
+    return w.len;
+}
+
+/*
+ * An override beats a tier; an unknown tier is the default one. Overrides by
+ * address are by the bits of the client, as keys are.
+ */
+const struct variant *rule_variant(const struct rule *rule, const struct request *request,
+                                   bool *unknown)
+{
+    if (request_has(request, rule->override_attribute)) {
+        struct address cut;
+        int64_t setting = text_map_find(rule->config->overrides.values,
+                                        value_of(rule, request, rule->override_attribute, &cut));
+        if (setting >= 0) {
+            return &rule->variants[rule->override_first + (unsigned)setting];
+        }
+    }
+    if (request_has(request, rule->tier_attribute)) {
+        int64_t tier = text_map_find(rule->tiers, request->value[rule->tier_attribute]);
+        if (tier >= 0) {
+            return &rule->variants[tier];
+        }
+        *unknown = true;
+    }
+    return &rule->variants[rule->variant_default];
+}

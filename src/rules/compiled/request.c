@@ -1,0 +1,165 @@
+/* Attributes of a request: by name to numbers, brought to one form, and looked up. */
+#include "base/error.h"
+#include "rules/compiled/ruleset.h"
+
+#define NAME_MAX_BYTES 256
+
+static int bad(struct weir_error *error, struct text name, const char *what)
+{
+    return fail(error, WEIR_EATTRIBUTE, "%.*s: %s", (int)(name.len > 64 ? 64 : name.len), name.at,
+                what);
+}
+
+/* "header:X-User" is known in lower case. */
+static int64_t find_header(const struct ruleset *set, struct text name)
+{
+    char lower[NAME_MAX_BYTES];
+    if (name.len > sizeof lower) {
+        return -1;
+    }
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.at[i];
+        lower[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    }
+    return text_map_find(set->names, (struct text){lower, name.len});
+}
+
+static int64_t find_name(const struct ruleset *set, struct text name)
+{
+    return text_starts(name, "header:") ? find_header(set, name) : text_map_find(set->names, name);
+}
+
+static void set_value(struct request *request, unsigned number, struct text value)
+{
+    request->value[number] = value;
+    request->present |= UINT64_C(1) << number;
+}
+
+static int set_address(struct request *request, struct text value, struct weir_error *error)
+{
+    struct weir_error why;
+    if (address_parse(value, &request->ip, &why) != 0) {
+        return fail(error, WEIR_EATTRIBUTE, "ip: %.200s", why.text);
+    }
+    size_t len = request->ip.family == 4 ? 4 : 16;
+    set_value(request, NUMBER_IP, (struct text){(const char *)request->ip.bytes, len});
+    return 0;
+}
+
+static int set_path(struct request *request, struct text value, struct weir_error *error)
+{
+    struct weir_error why;
+    size_t len;
+    if (path_normalise(value, request->path, &len, &why) != 0) {
+        return fail(error, WEIR_EATTRIBUTE, "path: %.200s", why.text);
+    }
+    set_value(request, NUMBER_PATH, (struct text){request->path, len});
+    return 0;
+}
+
+/* One value, brought to the form of its attribute. */
+int request_put(const struct ruleset *set, struct request *request, unsigned number,
+                struct text value, struct weir_error *error)
+{
+    if (value.len > WEIR_RULES_VALUE_MAX) {
+        return fail(error, WEIR_EATTRIBUTE, "%.*s: found %zu bytes, expected at most %d",
+                    TEXT_ARGS(set->attributes[number]), value.len, WEIR_RULES_VALUE_MAX);
+    }
+    switch (number) {
+    case NUMBER_PATH:
+        return set_path(request, value, error);
+    case NUMBER_IP:
+        return set_address(request, value, error);
+    case NUMBER_METHOD:
+        if (value.len > METHOD_MAX) {
+            return bad(error, TEXT("method"), "found more than 64 bytes, expected a method");
+        }
+        normal_method(value, request->method);
+        set_value(request, number, (struct text){request->method, value.len});
+        return 0;
+    case NUMBER_HOST:
+        if (value.len > HOST_MAX) {
+            return bad(error, TEXT("host"), "found more than 256 bytes, expected a host");
+        }
+        value.len = normal_host(value, request->host);
+        if (value.len > 0) { /* not just a port */
+            set_value(request, number, (struct text){request->host, value.len});
+        }
+        return 0;
+    default:
+        set_value(request, number, value);
+        return 0;
+    }
+}
+
+static int take(const struct ruleset *set, const struct weir_rules_attribute *from,
+                struct request *request, struct weir_error *error)
+{
+    struct text name = {from->name, from->name_len};
+    if ((from->name == NULL && from->name_len > 0) ||
+        (from->value == NULL && from->value_len > 0)) {
+        return fail(error, WEIR_EINVAL, "an attribute's name or value is NULL");
+    }
+    int64_t number = find_name(set, name);
+    if (number < 0 || from->value_len == 0) {
+        return 0;
+    }
+    if (request_has(request, (unsigned)number)) {
+        return bad(error, name, "found a second value, expected one");
+    }
+    return request_put(set, request, (unsigned)number, (struct text){from->value, from->value_len},
+                       error);
+}
+
+/* The first source present wins. */
+static int derive(const struct ruleset *set, const struct derived *derived, struct request *request,
+                  struct weir_error *error)
+{
+    if (request_has(request, derived->attribute)) {
+        return 0;
+    }
+    for (size_t i = 0; i < derived->config->count; i++) {
+        const struct attribute_source *source = &derived->config->sources[i];
+        unsigned from = derived->source[i];
+        if (!request_has(request, from)) {
+            continue;
+        }
+        struct text value = request->value[from];
+        if (source->kind == FROM_FILE) {
+            int64_t row = text_map_find(source->values, value);
+            value = row < 0 ? TEXT("") : source->answers.at[row];
+        }
+        if (value.len > 0) {
+            return request_put(set, request, derived->attribute, value, error);
+        }
+    }
+    return 0;
+}
+
+int request_derive(const struct ruleset *set, struct request *request, struct weir_error *error)
+{
+    for (size_t i = 0; i < set->derived_count; i++) {
+        int e = derive(set, &set->derived[i], request, error);
+        if (e != 0) {
+            return e;
+        }
+    }
+    return 0;
+}
+
+int request_read(const struct ruleset *set, const struct weir_rules_question *question,
+                 struct request *request, struct weir_error *error)
+{
+    request->present = 0;
+    if (question->attributes_count > WEIR_RULES_ATTRIBUTES_MAX) {
+        return fail(error, WEIR_EINVAL, "found %zu attributes, expected at most %d",
+                    question->attributes_count, WEIR_RULES_ATTRIBUTES_MAX);
+    }
+    for (size_t i = 0; i < question->attributes_count; i++) {
+        int e = take(set, &question->attributes[i], request, error);
+        if (e != 0) {
+            return e;
+        }
+    }
+    return request_derive(set, request, error);
+}

@@ -1,0 +1,371 @@
+/* Compiling: conditions to an index, settings to limiters. Names to numbers, and conditions to tests:
+ * ruleset_tests.c. */
+#include "rules/compiled/ruleset.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "rules/compiled/holder.h"
+#include "rules/compiled/ruleset_tests.h"
+#include "rules/file/limits.h"
+
+/* ---- attributes ---- */
+
+static int compile_derived(struct ruleset *set)
+{
+    const struct config *config = &set->config;
+    set->derived = arena_array(&set->arena, config->attributes_count, sizeof *set->derived);
+    if (set->derived == NULL) {
+        return WEIR_ENOMEM;
+    }
+    for (size_t i = 0; i < config->attributes_count; i++) {
+        const struct attribute_config *from = &config->attributes[i];
+        struct derived *to = &set->derived[set->derived_count++];
+        to->config = from;
+        to->attribute = ruleset_number(set, from->name);
+        for (size_t j = 0; j < from->count; j++) {
+            const struct attribute_source *source = &from->sources[j];
+            to->source[j] = (unsigned char)ruleset_number(
+                set, source->kind == FROM_FILE ? source->by : source->name);
+        }
+    }
+    return 0;
+}
+
+/* ---- the index ---- */
+
+struct entries {
+    struct index_entry *at;
+    size_t count;
+};
+
+static bool all_exact(const struct condition *condition)
+{
+    for (size_t i = 0; i < condition->count; i++) {
+        if (condition->values[i].kind != VALUE_EXACT) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/*
+ * The condition that the index answers: the path if there is one, else any that
+ * names its values one by one; of those the one with the fewest. SIZE_MAX: none.
+ */
+static size_t choose(const struct conditions *when)
+{
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; i < when->count; i++) {
+        enum attribute_kind kind = attribute_kind_of(when->at[i].attribute);
+        if (kind == ATTRIBUTE_PATH) {
+            return i;
+        }
+        if (kind != ATTRIBUTE_IP && all_exact(&when->at[i]) &&
+            (best == SIZE_MAX || when->at[i].count < when->at[best].count)) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* A literal star of a path is written \* in the index, where patterns live. */
+static struct text escaped(struct arena *arena, struct text path)
+{
+    char *to = arena_take(arena, 2 * path.len + 1);
+    size_t len = 0;
+    for (size_t i = 0; to != NULL && i < path.len; i++) {
+        if (path.at[i] == '*' || path.at[i] == '\\') {
+            to[len++] = '\\';
+        }
+        to[len++] = path.at[i];
+    }
+    return (struct text){to, len};
+}
+
+static int add_entries(struct ruleset *set, struct entries *entries, unsigned rule,
+                       const struct condition *condition)
+{
+    unsigned attribute = ruleset_number(set, condition->attribute);
+    for (size_t i = 0; i < condition->count; i++) {
+        struct index_entry entry = {attribute, rule, condition->values[i].text};
+        if (attribute == NUMBER_PATH && condition->values[i].kind == VALUE_EXACT) {
+            entry.pattern = escaped(&set->arena, entry.pattern);
+        }
+        struct index_entry *grown =
+            arena_append(&set->arena, entries->at, entries->count, sizeof entry, &entry);
+        if (grown == NULL || entry.pattern.at == NULL) {
+            return WEIR_ENOMEM;
+        }
+        entries->at = grown;
+        entries->count++;
+    }
+    if (attribute != NUMBER_PATH && attribute < ATTRIBUTES_MAX) {
+        set->indexed |= UINT64_C(1) << attribute;
+    }
+    return 0;
+}
+
+/* ---- rules ---- */
+
+static int compile_key(struct ruleset *set, const struct limit_config *limit, struct rule *rule)
+{
+    rule->key_parts = (unsigned char)limit->key_parts;
+    for (size_t i = 0; i < limit->key_parts; i++) {
+        const struct texts *alternatives = &limit->key[i].alternatives;
+        unsigned char *part = arena_take(&set->arena, alternatives->count + 1);
+        if (part == NULL) {
+            return WEIR_ENOMEM;
+        }
+        for (size_t j = 0; j < alternatives->count; j++) {
+            unsigned number = ruleset_number(set, alternatives->at[j]);
+            part[j] = (unsigned char)number;
+            rule->key_bits[i] |= number < ATTRIBUTES_MAX ? UINT64_C(1) << number : 0;
+        }
+        part[alternatives->count] = NO_ATTRIBUTE;
+        rule->key[i] = part;
+    }
+    return 0;
+}
+
+static int compile_shard(struct ruleset *set, const struct limit_config *limit, struct rule *rule)
+{
+    const struct texts *names = &limit->shard_by;
+    rule->shard = arena_take(&set->arena, names->count + 1);
+    if (rule->shard == NULL) {
+        return WEIR_ENOMEM;
+    }
+    for (size_t i = 0; i < names->count; i++) {
+        rule->shard[i] = (unsigned char)ruleset_number(set, names->at[i]);
+    }
+    rule->shard[names->count] = NO_ATTRIBUTE;
+    return 0;
+}
+
+static int compile_variants(struct ruleset *set, const struct limit_config *limit,
+                            struct rule *rule)
+{
+    const struct overrides *o = &limit->overrides;
+    size_t n = 1 + limit->tiers_count + o->settings_count;
+    rule->variants = arena_array(&set->arena, n, sizeof *rule->variants);
+    rule->tiers = text_map_create(&set->arena, limit->tiers_count);
+    if (rule->variants == NULL || rule->tiers == NULL) {
+        return WEIR_ENOMEM;
+    }
+    rule->variants[0].setting = &limit->base;
+    for (unsigned i = 0; i < limit->tiers_count; i++) {
+        const struct tier *tier = &limit->tiers[i];
+        rule->variants[i + 1].setting = &tier->setting;
+        rule->variants[i + 1].tier = tier->name;
+        (void)text_map_put(rule->tiers, tier->name, i + 1);
+        if (text_equal(tier->name, limit->tier_default)) {
+            rule->variant_default = i + 1;
+        }
+    }
+    rule->override_first = (unsigned)limit->tiers_count + 1;
+    for (size_t i = 0; i < o->settings_count; i++) {
+        rule->variants[rule->override_first + i].setting = &o->settings[i];
+    }
+    rule->variants_count = n;
+    for (size_t i = 0; i < n; i++) {
+        rule->variants[i].window_ns = limit_window_ns(limit, rule->variants[i].setting);
+    }
+    rule->tier_attribute =
+        limit->tier_by.len > 0 ? ruleset_number(set, limit->tier_by) : NO_ATTRIBUTE;
+    rule->override_attribute = o->by.len > 0 ? ruleset_number(set, o->by) : NO_ATTRIBUTE;
+    return 0;
+}
+
+/* Groups have numbers from 1 on; those of shadow limits are others. */
+static unsigned group_number(const struct ruleset *set, const struct limit_config *limit,
+                             size_t rule)
+{
+    for (size_t i = 0; limit->group.len > 0 && i < rule; i++) {
+        const struct limit_config *other = set->rules[i].config;
+        if (other->shadow == limit->shadow && text_equal(other->group, limit->group)) {
+            return set->rules[i].group;
+        }
+    }
+    return limit->group.len > 0 ? (unsigned)rule + 1 : 0;
+}
+
+static int remote_mode_of(int consistency)
+{
+    static const int modes[] = {[CONSISTENCY_LOCAL] = REMOTE_LOCAL,
+                                [CONSISTENCY_EXACT] = REMOTE_EXACT,
+                                [CONSISTENCY_LEASED] = REMOTE_LEASED,
+                                [CONSISTENCY_SYNCED] = REMOTE_SYNCED};
+    return modes[consistency];
+}
+
+static int compile_rule(struct ruleset *set, size_t i, struct entries *entries)
+{
+    const struct limit_config *limit = set->config.limits[i];
+    struct rule *rule = &set->rules[i];
+    size_t indexed = choose(&limit->when);
+    rule->config = limit;
+    rule->shadow = limit->shadow;
+    rule->deny_missing = limit->on_missing == MISSING_DENY;
+    rule->group = group_number(set, limit, i);
+    rule->cost_attribute =
+        limit->cost_attribute.len > 0 ? ruleset_number(set, limit->cost_attribute) : NO_ATTRIBUTE;
+    rule->mode = config_is_shared(&set->config, limit)
+                     ? remote_mode_of(config_consistency(&set->config, limit->consistency))
+                     : REMOTE_LOCAL;
+    set->remote |= rule->mode != REMOTE_LOCAL;
+    int e = compile_key(set, limit, rule);
+    if (e == 0) {
+        e = compile_shard(set, limit, rule);
+    }
+    if (e == 0) {
+        e = compile_variants(set, limit, rule);
+    }
+    if (e == 0) {
+        e = ruleset_tests(set, &limit->when, indexed, &rule->when);
+    }
+    if (e == 0) {
+        e = ruleset_tests(set, &limit->unless, SIZE_MAX, &rule->unless);
+    }
+    if (e == 0 && indexed != SIZE_MAX) {
+        e = add_entries(set, entries, (unsigned)i, &limit->when.at[indexed]);
+    } else {
+        index_found_set(&set->always, (unsigned)i);
+    }
+    return e;
+}
+
+static int compile_rules(struct ruleset *set)
+{
+    struct entries entries = {0};
+    int e = 0;
+    set->rules = arena_array(&set->arena, set->config.limits_count, sizeof *set->rules);
+    set->limits = text_map_create(&set->arena, set->config.limits_count);
+    if (set->rules == NULL || set->limits == NULL) {
+        return WEIR_ENOMEM;
+    }
+    for (size_t i = 0; e == 0 && i < set->config.limits_count; i++) {
+        set->rules_count = i + 1;
+        (void)text_map_put(set->limits, set->config.limits[i]->name, (uint32_t)i);
+        e = compile_rule(set, i, &entries);
+    }
+    return e != 0 ? e : index_create(entries.at, entries.count, &set->index);
+}
+
+static int open_limiters(struct ruleset *set, const struct weir_rules_options *options,
+                         const struct ruleset *old, struct problems *problems,
+                         struct weir_error *error)
+{
+    for (size_t i = 0; i < set->rules_count; i++) {
+        struct rule *rule = &set->rules[i];
+        for (size_t j = 0; j < rule->variants_count; j++) {
+            if (j == 0 && rule->variant_default != 0) {
+                continue; /* with a default tier nobody gets the limit's own numbers */
+            }
+            int e = holder_find(set, options, old, rule, &rule->variants[j], problems, error);
+            if (e != 0 && e != WEIR_ERULES) { /* what a file says is told for all limits */
+                return e;
+            }
+        }
+    }
+    return problems->errors == 0 ? 0 : problems_fail(problems, error);
+}
+
+/* ---- the whole ---- */
+
+static int compile(struct ruleset *set)
+{
+    /* Room for a few more than there may be: ruleset_number() says when they are too many. */
+    set->names = text_map_create(&set->arena, ATTRIBUTES_MAX + 1);
+    set->attributes = arena_array(&set->arena, ATTRIBUTES_MAX, sizeof *set->attributes);
+    if (set->names == NULL || set->attributes == NULL) {
+        return WEIR_ENOMEM;
+    }
+    set->attributes_count = NUMBERS_FIXED;
+    int e = compile_derived(set);
+    if (e == 0) {
+        e = ruleset_list(set, &set->config.allow, &set->allow, &set->allow_count);
+    }
+    if (e == 0) {
+        e = ruleset_list(set, &set->config.block, &set->block, &set->block_count);
+    }
+    return e == 0 ? compile_rules(set) : e;
+}
+
+/* Every attribute that the rules speak of needs a number. */
+static bool numbers_suffice(const struct ruleset *set, struct problems *problems)
+{
+    if (set->attributes_count < ATTRIBUTES_MAX) {
+        return true;
+    }
+    const struct limit_config *last =
+        set->config.limits_count > 0 ? set->config.limits[set->config.limits_count - 1] : NULL;
+    problem(problems, last != NULL ? last->place : (struct place){"rules", 0, 0},
+            "found more than %d different attributes in the rules, sources included, expected "
+            "fewer",
+            ATTRIBUTES_MAX - NUMBERS_FIXED - 1);
+    return false;
+}
+
+int ruleset_create(struct config *config, const struct weir_rules_options *options,
+                   struct state *state, const struct ruleset *old, struct problems *problems,
+                   struct ruleset **out, struct weir_error *error)
+{
+    struct ruleset *set = calloc(1, sizeof *set);
+    if (set == NULL) {
+        config_finish(config);
+        return fail(error, WEIR_ENOMEM, "out of memory for the rules");
+    }
+    set->config = *config;
+    set->state = state;
+    *config = (struct config){0};
+    int e = compile(set);
+    if (e != 0) {
+        (void)fail(error, e, "%s for the rules", weir_strerror(e));
+    } else if (!numbers_suffice(set, problems)) {
+        e = problems_fail(problems, error);
+    } else if (options != NULL) {
+        set->fleet = options->fleet;
+        set->denied = options->denied;
+        set->denied_arg = options->denied_arg;
+        e = open_limiters(set, options, old, problems, error);
+    }
+    if (e != 0) {
+        ruleset_destroy(set);
+        return e;
+    }
+    *out = set;
+    return 0;
+}
+
+const struct rule *ruleset_find(const struct ruleset *set, struct text name)
+{
+    int64_t number = text_map_find(set->limits, name);
+    return number >= 0 ? &set->rules[number] : NULL;
+}
+
+void ruleset_change(struct ruleset *set)
+{
+    for (size_t i = 0; i < set->changes_count; i++) {
+        holder_change(&set->changes[i]);
+    }
+    set->changes_count = 0;
+}
+
+void ruleset_destroy(struct ruleset *set)
+{
+    if (set == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < set->rules_count; i++) {
+        for (size_t j = 0; j < set->rules[i].variants_count; j++) {
+            holder_release(set->rules[i].variants[j].holder);
+        }
+    }
+    for (size_t i = 0; i < set->networks_count; i++) {
+        cidr_set_destroy(set->networks[i]);
+    }
+    index_destroy(set->index);
+    arena_finish(&set->arena);
+    config_finish(&set->config);
+    free(set);
+}

@@ -1,0 +1,152 @@
+#include "rules/compiled/ruleset_tests.h"
+
+#include "base/error.h"
+
+/* Exact values of a condition that are compared one by one rather than looked up. */
+#define FEW_BYTES 64
+
+unsigned ruleset_number(struct ruleset *set, struct text name)
+{
+    enum attribute_kind kind = attribute_kind_of(name);
+    static const unsigned fixed[] = {[ATTRIBUTE_PATH] = NUMBER_PATH,
+                                     [ATTRIBUTE_METHOD] = NUMBER_METHOD,
+                                     [ATTRIBUTE_HOST] = NUMBER_HOST,
+                                     [ATTRIBUTE_IP] = NUMBER_IP};
+    int64_t known = text_map_find(set->names, name);
+    if (known >= 0) {
+        return (unsigned)known;
+    }
+    unsigned number = kind != ATTRIBUTE_PLAIN ? fixed[kind] : set->attributes_count;
+    if (number >= ATTRIBUTES_MAX || text_map_put(set->names, name, number) != -1) {
+        return NO_ATTRIBUTE;
+    }
+    set->attributes[number] = name;
+    set->attributes_count += kind == ATTRIBUTE_PLAIN;
+    return number;
+}
+
+static int add_networks(struct ruleset *set, const struct condition *from, struct test *to)
+{
+    struct cidr *networks = arena_array(&set->arena, from->count, sizeof *networks);
+    if (networks == NULL) {
+        return WEIR_ENOMEM;
+    }
+    for (size_t i = 0; i < from->count; i++) {
+        networks[i] = from->values[i].network;
+    }
+    if (cidr_set_create(networks, from->count, &to->networks) != 0) {
+        return WEIR_ENOMEM;
+    }
+    struct cidr_set **grown = arena_append(&set->arena, set->networks, set->networks_count,
+                                           sizeof to->networks, &to->networks);
+    if (grown == NULL) {
+        cidr_set_destroy(to->networks);
+        return WEIR_ENOMEM;
+    }
+    set->networks = grown;
+    set->networks_count++;
+    return 0;
+}
+
+/* Bytes of the exact values with their lengths and the 0 behind; more than FEW_BYTES: not few. */
+static size_t few_bytes(const struct condition *from)
+{
+    size_t bytes = 1;
+    for (size_t i = 0; i < from->count && bytes <= FEW_BYTES; i++) {
+        bytes += from->values[i].kind == VALUE_EXACT ? 1 + from->values[i].text.len : 0;
+    }
+    return bytes;
+}
+
+/* An empty value is never asked for, and would be taken for the end. */
+static void add_few(unsigned char **at, struct text value)
+{
+    if (value.len > 0) {
+        *(*at)++ = (unsigned char)value.len;
+        memcpy(*at, value.at, value.len);
+        *at += value.len;
+    }
+}
+
+static int compile_test(struct ruleset *set, const struct condition *from, struct test *to)
+{
+    size_t bytes = few_bytes(from);
+    unsigned char *few = NULL;
+    to->attribute = ruleset_number(set, from->attribute);
+    if (to->attribute == NUMBER_IP) {
+        return add_networks(set, from, to);
+    }
+    if (bytes <= FEW_BYTES) {
+        to->few = few = arena_take(&set->arena, bytes);
+    } else {
+        to->exact = text_map_create(&set->arena, from->count);
+    }
+    to->patterns = arena_array(&set->arena, from->count, sizeof *to->patterns);
+    if ((few == NULL && to->exact == NULL) || to->patterns == NULL) {
+        return WEIR_ENOMEM;
+    }
+    for (size_t i = 0; i < from->count; i++) {
+        if (from->values[i].kind != VALUE_EXACT) {
+            to->patterns[to->patterns_count++] = from->values[i].text;
+        } else if (few != NULL) {
+            add_few(&few, from->values[i].text);
+        } else {
+            (void)text_map_put(to->exact, from->values[i].text, 0);
+        }
+    }
+    return 0;
+}
+
+/* The same values of a file, named in many places, are compiled once. */
+static int compile_shared(struct ruleset *set, const struct condition *from, struct test *to)
+{
+    for (size_t i = 0; i < set->shared_count; i++) {
+        const struct shared_test *s = &set->shared[i];
+        if (s->values == from->values &&
+            s->test.attribute == ruleset_number(set, from->attribute)) {
+            *to = s->test;
+            return 0;
+        }
+    }
+    int e = compile_test(set, from, to);
+    struct shared_test own = {from->values, *to};
+    struct shared_test *grown =
+        arena_append(&set->arena, set->shared, set->shared_count, sizeof own, &own);
+    if (e != 0 || grown == NULL) {
+        return WEIR_ENOMEM;
+    }
+    set->shared = grown;
+    set->shared_count++;
+    return 0;
+}
+
+int ruleset_tests(struct ruleset *set, const struct conditions *from, size_t without,
+                  struct tests *to)
+{
+    to->at = arena_array(&set->arena, from->count, sizeof *to->at);
+    if (to->at == NULL) {
+        return WEIR_ENOMEM;
+    }
+    int e = 0;
+    for (size_t i = 0; e == 0 && i < from->count; i++) {
+        if (i != without) {
+            const struct condition *one = &from->at[i];
+            e = (one->shared ? compile_shared : compile_test)(set, one, &to->at[to->count++]);
+        }
+    }
+    return e;
+}
+
+int ruleset_list(struct ruleset *set, const struct list_config *from, struct tests **to,
+                 size_t *count)
+{
+    *to = arena_array(&set->arena, from->count, sizeof **to);
+    if (*to == NULL) {
+        return WEIR_ENOMEM;
+    }
+    int e = 0;
+    for (size_t i = 0; e == 0 && i < from->count; i++) {
+        e = ruleset_tests(set, &from->entries[i], SIZE_MAX, &(*to)[(*count)++]);
+    }
+    return e;
+}

@@ -1,0 +1,196 @@
+/* Names of files, and which of them a rule set needs. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "common/folder.h"
+#include "rules/compiled/ruleset.h"
+
+/* Raised when the same request would give other bytes of a key: normalising, composing. */
+#define KEYS_FORM 1
+
+#define ENDING ".weir"
+#define ENDING_DRAFT ".weir.new"
+/* How libweir calls a file in the making, where the file system cannot make one without a name. */
+#define LEFTOVER ".weir-"
+#define LEFTOVER_LEN (sizeof(LEFTOVER "XXXXXX") - 1)
+
+/* ---- names ---- */
+
+static void mix(struct hash *h, const void *bytes, size_t len)
+{
+    uint64_t key[2] = {h->low, h->high ^ len};
+    *h = siphash128(key, bytes, len, 1, 3);
+}
+
+static void mix_number(struct hash *h, uint64_t number)
+{
+    mix(h, &number, sizeof number);
+}
+
+/* What holder.c compares of the keys' composition. Files do not move between byte orders. */
+static uint64_t meaning_of(const struct limit_config *limit)
+{
+    struct hash h = {KEYS_FORM, 0};
+    mix_number(&h, limit->key_parts);
+    mix_number(&h, limit->ipv4_prefix);
+    mix_number(&h, limit->ipv6_prefix);
+    for (size_t i = 0; i < limit->key_parts; i++) {
+        const struct texts *names = &limit->key[i].alternatives;
+        mix_number(&h, names->count);
+        for (size_t j = 0; j < names->count; j++) {
+            mix(&h, names->at[j].at, names->at[j].len);
+        }
+    }
+    return h.low;
+}
+
+void state_name(const struct rule *rule, const struct variant *variant, char name[STATE_NAME_MAX])
+{
+    const struct setting *setting = variant->setting;
+    struct text limit = rule->config->name;
+    uint64_t meaning = meaning_of(rule->config);
+    if (variant >= &rule->variants[rule->override_first]) {
+        (void)snprintf(name, STATE_NAME_MAX,
+                       "%.*s=%" PRIu64 "-%" PRIu64 "-%" PRIu64 "~%016" PRIx64 ENDING,
+                       TEXT_ARGS(limit), setting->rate.count, setting->rate.period_ns,
+                       setting->burst, meaning);
+    } else {
+        (void)snprintf(name, STATE_NAME_MAX, "%.*s%s%.*s~%016" PRIx64 ENDING, TEXT_ARGS(limit),
+                       variant->tier.len > 0 ? "@" : "", (int)variant->tier.len,
+                       variant->tier.len > 0 ? variant->tier.at : "", meaning);
+    }
+}
+
+static bool ends_with(struct text name, const char *ending)
+{
+    size_t n = strlen(ending);
+    return name.len > n && memcmp(name.at + name.len - n, ending, n) == 0;
+}
+
+/* The limit that a file is of; len 0: of none. */
+static struct text limit_of(struct text name)
+{
+    size_t n = 0;
+    while (n < name.len && strchr("@=~", name.at[n]) == NULL) {
+        n++;
+    }
+    return (struct text){name.at, n < name.len ? n : 0};
+}
+
+/* ---- keeping ---- */
+
+typedef void (*holder_fn)(void *arg, struct holder *holder);
+
+static void each_holder(struct ruleset *set, holder_fn act, void *arg)
+{
+    for (size_t i = 0; i < set->rules_count; i++) {
+        for (size_t j = 0; j < set->rules[i].variants_count; j++) {
+            if (set->rules[i].variants[j].holder != NULL) {
+                act(arg, set->rules[i].variants[j].holder);
+            }
+        }
+    }
+}
+
+static void count_holder(void *arg, struct holder *holder)
+{
+    (void)holder;
+    ++*(size_t *)arg;
+}
+
+/* The folder as it is looked through. */
+struct look {
+    struct state *state;
+    const struct ruleset *set;
+    const struct ruleset *old;
+    struct problems *problems;
+    struct text_map *used; /* names of files */
+    unsigned strangers;
+    char stranger[STATE_NAME_MAX];
+};
+
+static void keep_holder(void *arg, struct holder *holder)
+{
+    struct look *look = arg;
+    state_keep(look->state, &holder->file, look->problems);
+    if (look->used != NULL && holder->file.name[0] != 0 && !holder->file.draft) {
+        (void)text_map_put(look->used, text_of(holder->file.name), 0);
+    }
+}
+
+/* ---- clearing up ---- */
+
+static bool has_limit(const struct ruleset *set, struct text limit)
+{
+    return set != NULL && ruleset_find(set, limit) != NULL;
+}
+
+static void remove_file(const struct look *look, const char *name, bool tell)
+{
+    char path[PATH_MAX];
+    if (!state_path(look->state, name, "", path)) {
+        return;
+    }
+    struct place place = {path, 0, 0};
+    if (unlink(path) != 0 && errno != ENOENT) {
+        warning(look->problems, place, "no longer needed, but cannot be removed: %s",
+                strerror(errno));
+    } else if (tell) {
+        struct text limit = limit_of(text_of(name));
+        warning(look->problems, place,
+                "removed: limit '%.*s' counts no such keys any more, because its key, tiers, "
+                "overrides or consistency have changed",
+                TEXT_ARGS(limit));
+    }
+}
+
+static void look_at(struct look *look, const char *entry)
+{
+    struct text name = text_of(entry);
+    struct text limit = limit_of(name);
+    bool leftover = name.len == LEFTOVER_LEN && text_starts(name, LEFTOVER);
+    if (leftover || ends_with(name, ENDING_DRAFT)) {
+        remove_file(look, entry, false);
+    } else if (!ends_with(name, ENDING) || limit.len == 0 || text_map_find(look->used, name) >= 0) {
+        return;
+    } else if (has_limit(look->set, limit)) {
+        remove_file(look, entry, look->old == NULL);
+    } else if (has_limit(look->old, limit)) {
+        remove_file(look, entry, false);
+    } else if (look->old == NULL && look->strangers++ == 0) {
+        (void)snprintf(look->stranger, sizeof look->stranger, "%s", entry);
+    }
+}
+
+static void tell_strangers(const struct look *look)
+{
+    if (look->strangers > 0) {
+        warning(look->problems, (struct place){look->state->folder, 0, 0},
+                "files of limits that the rules do not have are left alone: %u, such as %s",
+                look->strangers, look->stranger);
+    }
+}
+
+/* Without memory for the names nothing is removed: the next start will see it again. */
+void state_settle(struct state *state, struct ruleset *set, const struct ruleset *old,
+                  struct problems *problems)
+{
+    struct look look = {.state = state, .set = set, .old = old, .problems = problems};
+    struct arena arena = ARENA_INIT;
+    size_t files = 0;
+    each_holder(set, count_holder, &files);
+    look.used = text_map_create(&arena, files + 1);
+    each_holder(set, keep_holder, &look);
+    DIR *folder = look.used != NULL ? folder_open(state->folder) : NULL;
+    for (struct dirent *d; folder != NULL && (d = readdir(folder)) != NULL;) {
+        look_at(&look, d->d_name);
+    }
+    if (folder != NULL) {
+        (void)closedir(folder);
+    }
+    tell_strangers(&look);
+    arena_finish(&arena);
+}

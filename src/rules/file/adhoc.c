@@ -1,0 +1,92 @@
+#include "rules/file/adhoc.h"
+
+#include "rules/file/limits.h"
+
+#define MAX_KEYS 1000000
+
+/* It lends its table: a key may be ahead by a year. */
+#define SPAN (365 * WEIR_DAY)
+
+#define ADHOC(member) offsetof(struct adhoc_config, member)
+
+static const struct field adhoc_fields[] = {
+    {"max_keys", "a count of at least 1, such as 1M", "1M", "keys in use that are never forgotten",
+     field_count, ADHOC(max_keys), NULL},
+    {"on_full", "evict, deny or allow", "evict",
+     "what a new key gets when there is no room: another forgotten, a no, or a free pass",
+     field_choice, ADHOC(on_full), limit_on_full_names},
+    {"consistency", "local", "local",
+     "each node counts for itself, with a store too: the limits are those of the callers",
+     field_choice, ADHOC(consistency), limit_consistency_names},
+};
+
+const struct section section_adhoc = {"adhoc", "Where CL.THROTTLE keeps its keys", adhoc_fields,
+                                      sizeof adhoc_fields / sizeof adhoc_fields[0]};
+
+void adhoc_init(struct adhoc_config *adhoc)
+{
+    *adhoc = (struct adhoc_config){.max_keys = MAX_KEYS, .place = {"rules", 0, 0}};
+}
+
+void adhoc_read(struct reader *r, const struct node *node)
+{
+    struct adhoc_config *adhoc = &r->config->adhoc;
+    struct suggestion s = suggest_begin(node->kind == NODE_SCALAR ? node->scalar : TEXT(""));
+    suggest_offer(&s, "off");
+    adhoc->place = node->place;
+    if (node->kind == NODE_SCALAR && text_is(node->scalar, "off")) {
+        adhoc->off = true;
+    } else if (node->kind != NODE_MAP) {
+        unexpected_word(r, node, "off, or a map of max_keys, on_full and consistency", &s);
+    } else {
+        (void)fields_read(r, &section_adhoc, node, adhoc);
+    }
+}
+
+static void check_name(const struct limit_config *limit, struct problems *problems)
+{
+    if (text_is(limit->name, "adhoc")) {
+        problem(problems, limit->place,
+                "found a limit named 'adhoc', expected another name, or 'adhoc: off' to switch off "
+                "the built-in one");
+    }
+}
+
+void adhoc_check(const struct config *config, struct problems *problems)
+{
+    const struct adhoc_config *adhoc = &config->adhoc;
+    if (adhoc->off) {
+        return;
+    }
+    for (size_t i = 0; i < config->limits_count; i++) {
+        check_name(config->limits[i], problems);
+    }
+    if (adhoc->consistency > CONSISTENCY_LOCAL) {
+        problem(problems, adhoc->place,
+                "adhoc: found consistency %s, expected local: what CL.THROTTLE counts is not "
+                "shared, each node counts for itself",
+                limit_consistency_names[adhoc->consistency]);
+    }
+}
+
+void adhoc_options(uint64_t max_keys, int on_full, struct weir_options *options)
+{
+    *options = (struct weir_options)WEIR_OPTIONS_INIT;
+    options->algorithm = WEIR_TOKEN_BUCKET;
+    options->count = 1;
+    options->period_ns = SPAN;
+    options->max_keys = max_keys;
+    options->on_full = on_full;
+}
+
+uint64_t adhoc_bytes(const struct adhoc_config *adhoc, struct problems *problems)
+{
+    struct weir_options options;
+    struct weir_error error;
+    uint64_t bytes = 0;
+    adhoc_options(adhoc->max_keys, adhoc->on_full, &options);
+    if (!adhoc->off && weir_size(&options, &bytes, &error) != 0) {
+        problem(problems, adhoc->place, "adhoc: %s", error.text);
+    }
+    return bytes;
+}

@@ -1,0 +1,233 @@
+#include "rules/file/conditions.h"
+
+#include "rules/file/named.h"
+#include "rules/value/normal.h"
+#include "rules/value/pattern.h"
+
+/* The condition that is being read. */
+struct reading {
+    struct reader *r;
+    struct condition *out;
+    enum attribute_kind kind;
+    unsigned patterns; /* so far */
+};
+
+static void add(struct reading *c, const struct value *value, struct place place)
+{
+    c->patterns += value->kind == VALUE_PATTERN;
+    if (value->kind == VALUE_PATTERN && c->patterns > CONFIG_PATTERNS_MAX) {
+        if (c->patterns == CONFIG_PATTERNS_MAX + 1) {
+            problem(c->r->problems, place,
+                    "found more than %d values with '*', expected fewer, or values without",
+                    CONFIG_PATTERNS_MAX);
+        }
+        return;
+    }
+    struct value *grown =
+        arena_append(&c->r->source->arena, c->out->values, c->out->count, sizeof *value, value);
+    if (grown != NULL) {
+        c->out->values = grown;
+        c->out->count++;
+    }
+}
+
+static struct text unescaped(struct reading *c, struct text text)
+{
+    char *to = arena_take(&c->r->source->arena, text.len + 1);
+    return (struct text){to, to != NULL ? pattern_literal(text, to) : 0};
+}
+
+static void add_network(struct reading *c, struct text text, struct place place)
+{
+    struct weir_error error;
+    struct value value = {.kind = VALUE_NETWORK};
+    if (cidr_parse(text, &value.network, &error) != 0) {
+        problem(c->r->problems, place, "%s", error.text);
+        return;
+    }
+    add(c, &value, place);
+}
+
+static void add_path(struct reading *c, struct text text, struct place place)
+{
+    struct weir_error error;
+    struct value value = {.kind = VALUE_PATTERN, .text = text};
+    if (path_pattern_check(text, &error) != 0) {
+        problem(c->r->problems, place, "%s", error.text);
+        return;
+    }
+    if (!pattern_has_wildcard(text)) {
+        value.kind = VALUE_EXACT;
+        value.text = unescaped(c, text);
+    }
+    add(c, &value, place);
+}
+
+/* Methods and hosts are brought to the form that those of requests will have. */
+static void add_name(struct reading *c, struct text text, struct place place)
+{
+    struct value value = {.kind = VALUE_PATTERN, .text = text};
+    if (!pattern_has_wildcard(text)) {
+        value.kind = VALUE_EXACT;
+        value.text = unescaped(c, text);
+    }
+    char *to = arena_take(&c->r->source->arena, value.text.len + 1);
+    if (to == NULL) {
+        return;
+    }
+    if (c->kind == ATTRIBUTE_METHOD) {
+        normal_method(value.text, to);
+        value.text.at = to;
+    } else if (c->kind == ATTRIBUTE_HOST) {
+        value.text.len = normal_host(value.text, to);
+        value.text.at = to;
+    }
+    add(c, &value, place);
+}
+
+static void add_value(struct reading *c, struct text text, struct place place)
+{
+    switch (c->kind) {
+    case ATTRIBUTE_IP:
+        add_network(c, text, place);
+        break;
+    case ATTRIBUTE_PATH:
+        add_path(c, text, place);
+        break;
+    default:
+        if (text.len > WEIR_RULES_VALUE_MAX) {
+            problem(c->r->problems, place, "found a value of %zu bytes, expected at most %d",
+                    text.len, WEIR_RULES_VALUE_MAX);
+            return;
+        }
+        add_name(c, text, place);
+        break;
+    }
+}
+
+/* One value in a line; blank lines and lines that begin with # are skipped. */
+static void add_lines(struct reading *c, const char *path, struct text content)
+{
+    unsigned line = 0;
+    if (text_starts(content, "\xef\xbb\xbf")) {
+        content = text_after(content, 3);
+    }
+    while (content.len > 0) {
+        const char *end = memchr(content.at, '\n', content.len);
+        size_t len = end != NULL ? (size_t)(end - content.at) : content.len;
+        struct text value = text_trim((struct text){content.at, len});
+        struct place place = {path, ++line, (unsigned)(value.at - content.at) + 1};
+        if (value.len > 0 && value.at[0] != '#') {
+            add_value(c, value, place);
+        }
+        content = text_after(content, end != NULL ? len + 1 : len);
+    }
+}
+
+/* The values of a file, read unless another condition has done so; NULL after a problem. */
+static const struct named_values *values_of(struct reading *c, const struct node *node)
+{
+    struct text name = text_trim(text_after(node->scalar, strlen("file:")));
+    if (name.len == 0) {
+        unexpected(c->r, node, "file: and a path");
+        return NULL;
+    }
+    struct named_file *file = named_file(c->r, node, name);
+    const struct named_values *v = file != NULL ? named_values_find(file, c->kind) : NULL;
+    if (file == NULL || v != NULL) {
+        return v;
+    }
+    struct condition all = {0};
+    struct reading own = {.r = c->r, .out = &all, .kind = c->kind};
+    add_lines(&own, file->path, file->content);
+    return named_values_keep(c->r, file, c->kind, all.values, all.count);
+}
+
+/* A condition of a file alone shares its values with all others like it. */
+static void add_file(struct reading *c, const struct node *node, bool alone)
+{
+    const struct named_values *v = values_of(c, node);
+    if (v == NULL) {
+        return;
+    }
+    if (alone) {
+        c->out->values = v->values;
+        c->out->count = v->count;
+        c->out->shared = true;
+        return;
+    }
+    for (size_t i = 0; i < v->count; i++) {
+        add(c, &v->values[i], node->place);
+    }
+}
+
+void attribute_suspect(struct reader *r, struct text name, struct place place)
+{
+    static const char *const known[] = {"path", "method", "host", "ip"};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        unsigned distance = suggest_distance(name, known[i]);
+        if (name.len > 2 && distance > 0 && distance <= suggest_limit(name)) {
+            warning(r->problems, place, "found the attribute '%.*s'; did you mean '%s'?",
+                    TEXT_ARGS(name), known[i]);
+        }
+    }
+}
+
+static void read_condition(struct reader *r, const struct node *key, const struct node *node,
+                           struct condition *out)
+{
+    static const char what[] = "a value, a list of values, or file: and a path";
+    struct reading c = {.r = r, .out = out, .kind = attribute_kind_of(key->scalar)};
+    const struct node *const *items;
+    if (!name_is_good(key->scalar)) {
+        unexpected(r, key, NAME_EXPECTED);
+        return;
+    }
+    out->attribute = key->scalar;
+    attribute_suspect(r, key->scalar, key->place);
+    if (node->kind == NODE_LIST && node->count == 0) {
+        unexpected(r, node, "at least one value: an empty list matches nothing");
+        return;
+    }
+    size_t n = scalars_of(r, node, what, &items);
+    out->written.at = arena_array(&r->source->arena, n, sizeof(struct text));
+    for (size_t i = 0; i < n && out->written.at != NULL; i++) {
+        out->written.at[out->written.count++] = items[i]->scalar;
+        if (text_starts(items[i]->scalar, "file:")) {
+            add_file(&c, items[i], n == 1);
+        } else {
+            add_value(&c, items[i]->scalar, items[i]->place);
+        }
+    }
+}
+
+void conditions_read(struct reader *r, const struct node *node, struct conditions *out)
+{
+    if (node->kind != NODE_MAP || node->count == 0) {
+        unexpected(r, node, "a map of attributes and values, such as {path: /login}");
+        return;
+    }
+    out->at = arena_array(&r->source->arena, node->count, sizeof *out->at);
+    for (size_t i = 0; i < node->count && out->at != NULL; i++) {
+        read_condition(r, node->keys[i], node->items[i], &out->at[out->count]);
+        out->count++;
+    }
+}
+
+void list_read(struct reader *r, const struct node *node, struct list_config *out)
+{
+    if (node->kind != NODE_LIST) {
+        unexpected(r, node, "a list of maps, such as [{ip: 10.0.0.0/8}, {path: /healthz}]");
+        return;
+    }
+    for (size_t i = 0; i < node->count; i++) {
+        struct conditions entry = {0};
+        conditions_read(r, node->items[i], &entry);
+        struct conditions *grown =
+            arena_append(&r->source->arena, out->entries, out->count, sizeof entry, &entry);
+        if (grown != NULL) {
+            out->entries = grown;
+            out->count++;
+        }
+    }
+}

@@ -1,0 +1,467 @@
+/* The file as a whole: sections, files of a folder, limits put in one by one. */
+#include "rules/file/config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "rules/file/adhoc.h"
+#include "rules/file/conditions.h"
+#include "rules/file/files.h"
+#include "rules/file/limits.h"
+#include "rules/file/sections.h"
+
+#define MEMORY_DEFAULT UINT64_C(1000000000)
+#define DEADLINE_DEFAULT (5 * WEIR_MILLISECOND)
+
+/* ---- sources ---- */
+
+struct source *source_create(void)
+{
+    struct source *source = calloc(1, sizeof *source);
+    if (source != NULL) {
+        source->references = 1;
+    }
+    return source;
+}
+
+void source_release(struct source *source)
+{
+    if (source != NULL && --source->references == 0) {
+        arena_finish(&source->arena);
+        free(source);
+    }
+}
+
+/* Takes over the caller's reference, also when it fails. */
+static int keep_source(struct config *config, struct source *source)
+{
+    struct source **grown =
+        realloc(config->sources, (config->sources_count + 1) * sizeof(struct source *));
+    if (grown == NULL) {
+        source_release(source);
+        return WEIR_ENOMEM;
+    }
+    config->sources = grown;
+    config->sources[config->sources_count++] = source;
+    return 0;
+}
+
+void config_finish(struct config *config)
+{
+    for (size_t i = 0; i < config->limits_count; i++) {
+        source_release(config->limits[i]->source);
+    }
+    free(config->limits);
+    for (size_t i = 0; i < config->sources_count; i++) {
+        source_release(config->sources[i]);
+    }
+    free(config->sources);
+    *config = (struct config){0};
+}
+
+static void init(struct config *config)
+{
+    *config = (struct config){.fleet = config->fleet};
+    config->server.http = TEXT("127.0.0.1:8080");
+    config->server.resp = TEXT("127.0.0.1:6380");
+    config->server.admin = TEXT("127.0.0.1:8082");
+    config->server.memory = MEMORY_DEFAULT;
+    config->store.deadline_ns = DEADLINE_DEFAULT;
+    config->store.prefix = TEXT("weir");
+    adhoc_init(&config->adhoc);
+}
+
+int config_consistency(const struct config *config, int given)
+{
+    if (given != CONSISTENCY_DEFAULT) {
+        return given;
+    }
+    return config_has_store(config) ? CONSISTENCY_EXACT : CONSISTENCY_LOCAL;
+}
+
+bool config_has_store(const struct config *config)
+{
+    return config->store.url.len > 0 || config->fleet == FLEET_GIVEN;
+}
+
+bool config_is_shared(const struct config *config, const struct limit_config *limit)
+{
+    return config->fleet != FLEET_NONE && config_has_store(config) &&
+           config_consistency(config, limit->consistency) != CONSISTENCY_LOCAL;
+}
+
+/* ---- limits ---- */
+
+static size_t find_limit(const struct config *config, struct text name)
+{
+    size_t i = 0;
+    while (i < config->limits_count && !text_equal(config->limits[i]->name, name)) {
+        i++;
+    }
+    return i;
+}
+
+static int add_limit(struct config *config, struct limit_config *limit)
+{
+    struct limit_config **grown =
+        realloc(config->limits, (config->limits_count + 1) * sizeof(struct limit_config *));
+    if (grown == NULL) {
+        return WEIR_ENOMEM;
+    }
+    config->limits = grown;
+    config->limits[config->limits_count++] = limit;
+    limit->source->references++;
+    return 0;
+}
+
+static void read_limit(struct reader *r, const struct node *node)
+{
+    struct limit_config *limit = limit_read(r, node);
+    if (limit == NULL) {
+        return;
+    }
+    size_t same = find_limit(r->config, limit->name);
+    if (same < r->config->limits_count) {
+        const struct place *first = &r->config->limits[same]->place;
+        problem(r->problems, node->place,
+                "found a second limit '%.*s', expected another name; the first is at %s:%u",
+                TEXT_ARGS(limit->name), first->file, first->line);
+    } else if (r->config->limits_count == CONFIG_LIMITS_MAX) {
+        problem(r->problems, node->place, "found more than %d limits, expected fewer",
+                CONFIG_LIMITS_MAX);
+    } else if (add_limit(r->config, limit) != 0) {
+        r->source->arena.failed = true;
+    }
+}
+
+static void read_limits(struct reader *r, const struct field *f, const struct node *node,
+                        void *target)
+{
+    (void)target;
+    r->config->has_limits = true;
+    if (node->kind != NODE_LIST) {
+        unexpected(r, node, f->expects);
+        return;
+    }
+    for (size_t i = 0; i < node->count; i++) {
+        read_limit(r, node->items[i]);
+    }
+}
+
+/* ---- the top of the file ---- */
+
+static void read_version(struct reader *r, const struct field *f, const struct node *node,
+                         void *target)
+{
+    (void)target;
+    if (node->kind != NODE_SCALAR || !text_is(node->scalar, "1")) {
+        unexpected(r, node, f->expects);
+    }
+}
+
+static void read_allow(struct reader *r, const struct field *f, const struct node *node,
+                       void *target)
+{
+    (void)f;
+    (void)target;
+    list_read(r, node, &r->config->allow);
+}
+
+static void read_block(struct reader *r, const struct field *f, const struct node *node,
+                       void *target)
+{
+    (void)f;
+    (void)target;
+    list_read(r, node, &r->config->block);
+}
+
+/* A section that only one file of a folder may have. */
+static bool first_time(struct reader *r, unsigned section, const struct node *node)
+{
+    if (r->config->seen[section]) {
+        problem(r->problems, node->place,
+                "found this section in a second file, expected it in one file of the folder");
+        return false;
+    }
+    r->config->seen[section] = true;
+    return true;
+}
+
+static void read_server(struct reader *r, const struct field *f, const struct node *node,
+                        void *target)
+{
+    (void)f;
+    (void)target;
+    if (first_time(r, 0, node)) {
+        (void)fields_read(r, &section_server, node, &r->config->server);
+    }
+}
+
+static void read_store(struct reader *r, const struct field *f, const struct node *node,
+                       void *target)
+{
+    (void)f;
+    (void)target;
+    if (first_time(r, 1, node)) {
+        r->config->store_place = node->place;
+        store_read(r, node);
+    }
+}
+
+static void read_attributes(struct reader *r, const struct field *f, const struct node *node,
+                            void *target)
+{
+    (void)f;
+    (void)target;
+    if (first_time(r, 2, node)) {
+        attributes_read(r, node);
+    }
+}
+
+static void read_adhoc(struct reader *r, const struct field *f, const struct node *node,
+                       void *target)
+{
+    (void)f;
+    (void)target;
+    if (first_time(r, 3, node)) {
+        adhoc_read(r, node);
+    }
+}
+
+static const struct field top_fields[] = {
+    {"version", "1", "1", "the version of this format", read_version, 0, NULL},
+    {"server", "a map", "see below", "where weir serve listens and what it may use", read_server, 0,
+     NULL},
+    {"store", "a URL or a map", "none", "the Redis or Valkey that a fleet shares", read_store, 0,
+     NULL},
+    {"adhoc", "off or a map", "see below", "the built-in limit of CL.THROTTLE", read_adhoc, 0,
+     NULL},
+    {"attributes", "a map of names and sources", "none",
+     "where attributes come from that a request does not carry itself", read_attributes, 0, NULL},
+    {"allow", "a list of conditions", "none", "requests that no limit counts", read_allow, 0, NULL},
+    {"block", "a list of conditions", "none", "requests that are refused; beats allow", read_block,
+     0, NULL},
+    {"limits", "a list of limits", "", "the limits, in the order in which groups choose",
+     read_limits, 0, NULL},
+};
+
+const struct section section_top = {"the file", "The file as a whole", top_fields,
+                                    sizeof top_fields / sizeof top_fields[0]};
+
+/* ---- one text ---- */
+
+static int finish_reading(struct config *config, const char *name, struct problems *problems)
+{
+    bool failed = false;
+    for (size_t i = 0; i < config->sources_count; i++) {
+        failed = failed || config->sources[i]->arena.failed;
+    }
+    return failed ? WEIR_ENOMEM : config_check(config, name, problems);
+}
+
+static struct text folder_of(struct arena *arena, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return arena_text(arena, (struct text){path, slash != NULL ? (size_t)(slash - path) + 1 : 0});
+}
+
+/* One text into the config. The name is copied: messages and limits refer to it. */
+static int read_text(struct config *config, const char *name, struct text text,
+                     struct problems *problems)
+{
+    struct source *source = source_create();
+    if (source == NULL || keep_source(config, source) != 0) {
+        return WEIR_ENOMEM;
+    }
+    struct text own = arena_text(&source->arena, text_of(name));
+    struct reader r = {.config = config,
+                       .source = source,
+                       .problems = problems,
+                       .folder = folder_of(&source->arena, name)};
+    if (own.at == NULL || r.folder.at == NULL) {
+        return WEIR_ENOMEM;
+    }
+    if (config->folder.at == NULL) {
+        config->folder = r.folder;
+    }
+    struct node *root = document_read(&source->arena, own.at, text, problems);
+    if (root == NULL) {
+        return source->arena.failed ? WEIR_ENOMEM : 0;
+    }
+    (void)fields_read(&r, &section_top, root, config);
+    return 0;
+}
+
+int config_read_text(struct config *config, const char *name, struct text text,
+                     struct problems *problems)
+{
+    init(config);
+    int e = read_text(config, name, text, problems);
+    return e != 0 ? e : finish_reading(config, name, problems);
+}
+
+/* ---- files and folders ---- */
+
+static int read_file(struct config *config, const char *path, struct problems *problems)
+{
+    struct arena arena = ARENA_INIT;
+    struct weir_error error;
+    struct text text;
+    int e = file_read(&arena, path, DOCUMENT_BYTES_MAX, &text, &error);
+    if (e == 0) {
+        e = read_text(config, path, text, problems);
+    } else if (e != WEIR_ENOMEM) {
+        const char *shown = error.text;
+        size_t n = strlen(path);
+        if (strncmp(shown, path, n) == 0 && strncmp(shown + n, ": ", 2) == 0) {
+            shown += n + 2; /* the message will begin with it */
+        }
+        problem(problems, (struct place){path, 0, 0}, "%s", shown);
+        e = 0;
+    }
+    arena_finish(&arena);
+    return e;
+}
+
+bool config_is_rule_file(const char *name)
+{
+    size_t n = strlen(name);
+    return name[0] != '.' && n > 5 && strcmp(name + n - 5, ".yaml") == 0;
+}
+
+static int is_rule_file(const struct dirent *entry)
+{
+    return config_is_rule_file(entry->d_name);
+}
+
+/* By bytes: the order of limits must not depend on anybody's locale. */
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int read_folder(struct config *config, const char *path, struct problems *problems)
+{
+    struct dirent **entries;
+    struct arena names = ARENA_INIT;
+    int n = scandir(path, &entries, is_rule_file, by_name);
+    int e = 0;
+    if (n < 0 && errno == ENOMEM) {
+        return WEIR_ENOMEM;
+    }
+    if (n <= 0) {
+        problem(problems, (struct place){path, 0, 0}, "found %s, expected a folder of *.yaml",
+                n == 0 ? "no *.yaml in this folder" : "a folder that cannot be read");
+    }
+    for (int i = 0; i < n; i++) {
+        const char *file = arena_format(&names, "%s/%s", path, entries[i]->d_name);
+        if (e == 0) {
+            e = file == NULL ? WEIR_ENOMEM : read_file(config, file, problems);
+        }
+        free(entries[i]);
+    }
+    if (n >= 0) {
+        free(entries);
+    }
+    arena_finish(&names);
+    return e;
+}
+
+int config_read(struct config *config, const char *path, struct problems *problems)
+{
+    struct stat st;
+    init(config);
+    bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    int e = folder ? read_folder(config, path, problems) : read_file(config, path, problems);
+    return e != 0 ? e : finish_reading(config, path, problems);
+}
+
+/* ---- one limit more or less ---- */
+
+int config_share_head(const struct config *config, struct config *head)
+{
+    *head = *config;
+    head->sources = NULL;
+    head->sources_count = 0;
+    head->limits = NULL;
+    head->limits_count = 0;
+    int e = 0;
+    for (size_t i = 0; e == 0 && i < config->sources_count; i++) {
+        config->sources[i]->references++;
+        e = keep_source(head, config->sources[i]);
+    }
+    return e;
+}
+
+/* The same rules, sharing everything, but for the limit at `without`. */
+static int share(const struct config *config, size_t without, struct config *next)
+{
+    int e = config_share_head(config, next);
+    for (size_t i = 0; e == 0 && i < config->limits_count; i++) {
+        e = i == without ? 0 : add_limit(next, config->limits[i]);
+    }
+    return e;
+}
+
+int config_remove(const struct config *config, struct text name, struct config *next)
+{
+    size_t at = find_limit(config, name);
+    *next = (struct config){0};
+    return at == config->limits_count ? WEIR_ENOLIMIT : share(config, at, next);
+}
+
+/* The last limit to where its predecessor was. */
+static void move_last(struct config *config, size_t to)
+{
+    struct limit_config *last = config->limits[config->limits_count - 1];
+    for (size_t i = config->limits_count - 1; i > to; i--) {
+        config->limits[i] = config->limits[i - 1];
+    }
+    config->limits[to] = last;
+}
+
+static int put_limit(const struct config *config, struct source *source, struct text yaml,
+                     struct config *next, struct problems *problems)
+{
+    static const char name[] = "limit";
+    struct reader r = {
+        .config = next, .source = source, .problems = problems, .folder = config->folder};
+    struct node *node = document_read(&source->arena, name, yaml, problems);
+    struct limit_config *limit = node != NULL ? limit_read(&r, node) : NULL;
+    if (limit == NULL || source->arena.failed) {
+        *next = (struct config){0};
+        return source->arena.failed ? WEIR_ENOMEM : WEIR_ERULES;
+    }
+    size_t at = find_limit(config, limit->name);
+    int e = share(config, at, next);
+    if (e == 0 && next->limits_count == CONFIG_LIMITS_MAX) {
+        problem(problems, limit->place, "found more than %d limits, expected fewer",
+                CONFIG_LIMITS_MAX);
+        e = WEIR_ERULES;
+    }
+    if (e == 0) {
+        e = add_limit(next, limit);
+    }
+    if (e == 0) {
+        move_last(next, at);
+        e = finish_reading(next, name, problems);
+    }
+    return e;
+}
+
+int config_put(const struct config *config, struct text yaml, struct config *next,
+               struct problems *problems)
+{
+    struct source *source = source_create();
+    *next = *config;
+    if (source == NULL) {
+        *next = (struct config){0};
+        return WEIR_ENOMEM;
+    }
+    int e = put_limit(config, source, yaml, next, problems);
+    source_release(source);
+    return e;
+}

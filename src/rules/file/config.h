@@ -1,0 +1,284 @@
+/*
+ * A rule file, read and checked: what weir.yaml(5) describes, with every
+ * default filled in. Nothing has been made yet.
+ *
+ * Everything lives in arenas of `struct source`, one for each text that was
+ * read, counted, because limits that are put in one by one come from texts of
+ * their own and may outlive others.
+ */
+#ifndef WEIR_RULES_FILE_CONFIG_H
+#define WEIR_RULES_FILE_CONFIG_H
+
+#include "common/arena.h"
+#include "rules/file/problems.h"
+#include "rules/value/address.h"
+#include "rules/value/quantity.h"
+#include "rules/value/text_map.h"
+
+#define CONFIG_LIMITS_MAX 4096   /* of one rule set */
+#define CONFIG_TIERS_MAX 64      /* of one limit */
+#define CONFIG_RATES_MAX 1024    /* different overrides of one limit */
+#define CONFIG_KEY_PARTS_MAX 8   /* of one key */
+#define CONFIG_ATTRIBUTES_MAX 32 /* under `attributes` */
+#define CONFIG_SOURCES_MAX 8     /* of one attribute */
+#define CONFIG_PATTERNS_MAX 1000 /* values with wildcards of one condition: compared one by one */
+#define CONFIG_FILE_MAX (64u << 20) /* bytes of a file that the rules name */
+
+/* A file that a rule file names. */
+struct source_file {
+    const char *path;
+    struct text content; /* as it was read; at == NULL: it could not be */
+    struct source_file *next;
+};
+
+struct source {
+    struct arena arena;
+    struct source_file *files;
+    unsigned references;
+};
+
+struct source *source_create(void); /* with one reference; NULL: out of memory */
+void source_release(struct source *source);
+
+struct texts {
+    struct text *at;
+    size_t count;
+};
+
+/* ---- what is written in several places ---- */
+
+enum value_kind {
+    VALUE_EXACT,   /* text: normalised as the attribute is */
+    VALUE_PATTERN, /* text: with wildcards */
+    VALUE_NETWORK  /* network */
+};
+
+struct value {
+    enum value_kind kind;
+    struct text text;
+    struct cidr network;
+};
+
+/* One attribute must have one of these values. */
+struct condition {
+    struct text attribute;
+    struct value *values;
+    size_t count;
+    bool shared;          /* with every condition that has the same file's values */
+    struct texts written; /* as the file has it, for `config show` */
+};
+
+/* All of them must hold. */
+struct conditions {
+    struct condition *at;
+    size_t count;
+};
+
+/* ---- limits ---- */
+
+/* What differs between a limit, its tiers and its overrides. */
+struct setting {
+    struct rate rate;
+    uint64_t burst; /* leaky_bucket: the queue; 0 for windows */
+    uint64_t max_keys;
+    uint64_t rows; /* of an overrides' file, if each is one key: what max_keys must hold; else 0 */
+};
+
+struct tier {
+    struct text name;
+    struct setting setting;
+};
+
+/* From the overrides' file: each value of the attribute has one of the settings. */
+struct overrides {
+    struct text by; /* len 0: none */
+    struct text file;
+    struct setting *settings; /* the different ones */
+    size_t settings_count;
+    struct text_map *values; /* -> settings */
+};
+
+struct key_part {
+    struct texts alternatives; /* names of attributes, the first one present counts */
+};
+
+enum on_missing { MISSING_SKIP, MISSING_DENY };
+enum store_failure { FAILURE_LOCAL, FAILURE_OPEN, FAILURE_CLOSED };
+enum consistency {
+    CONSISTENCY_DEFAULT,
+    CONSISTENCY_LOCAL,
+    CONSISTENCY_EXACT,
+    CONSISTENCY_LEASED,
+    CONSISTENCY_SYNCED
+};
+
+struct limit_config {
+    struct source *source; /* holds a reference */
+    struct place place;
+    struct place rate_place;
+    struct place consistency_place;
+    struct place sync_place; /* line 0: not given */
+    struct text name;
+    struct conditions when;
+    struct conditions unless;
+    struct key_part key[CONFIG_KEY_PARTS_MAX];
+    size_t key_parts;
+    int algorithm; /* while it is read, 0: the file names none that there is */
+    struct setting base;
+    struct text group; /* len 0: none */
+    uint64_t cost;     /* 0: the request's */
+    struct text cost_attribute;
+    uint64_t max_blocks; /* 0: by max_keys */
+    int on_full;
+    int on_missing;
+    int on_store_failure;
+    int consistency;
+    struct texts shard_by;  /* attributes of the key */
+    uint64_t deny_cache_ns; /* 0: off */
+    uint64_t sync_ns;
+    int align;
+    uint32_t retry_jitter; /* hundredths of a percent */
+    unsigned ipv4_prefix;
+    unsigned ipv6_prefix;
+    bool shadow;
+    struct text tier_by; /* len 0: no tiers */
+    struct text tier_default;
+    struct tier *tiers;
+    size_t tiers_count;
+    struct overrides overrides;
+};
+
+/* ---- the rest of the file ---- */
+
+enum source_kind { FROM_HEADER, FROM_QUERY, FROM_FILE };
+
+/* Where an attribute comes from if the request does not carry it. */
+struct attribute_source {
+    enum source_kind kind;
+    struct text name;        /* "header:x-user-id", "query:api_key"; FROM_FILE: the file */
+    struct text by;          /* FROM_FILE: the attribute that is looked up */
+    struct text_map *values; /* FROM_FILE: -> answers */
+    struct texts answers;
+    struct text written;
+};
+
+struct attribute_config {
+    struct text name;
+    struct place place;
+    struct attribute_source *sources;
+    size_t count;
+};
+
+struct list_config {
+    struct conditions *entries; /* one of them must hold */
+    size_t count;
+};
+
+enum headers { HEADERS_IETF, HEADERS_X_EPOCH, HEADERS_X_DELTA, HEADERS_OFF };
+
+struct server_config {
+    struct text http; /* "off" or an address */
+    struct text resp;
+    struct text admin;
+    struct text state;
+    struct text check_secrets; /* files; len 0: none */
+    struct text admin_secrets;
+    uint64_t memory;
+    struct cidr *trusted;
+    size_t trusted_count;
+    bool trusted_given; /* else loopback */
+    int headers;
+};
+
+struct store_config {
+    struct text url; /* len 0: none */
+    struct place url_place;
+    struct text password_file;
+    struct text user;
+    struct text sentinel_password_file;
+    struct text sentinel_user;
+    struct text prefix;
+    uint64_t deadline_ns;
+    uint64_t fleet_size; /* 0: auto */
+};
+
+/* The built-in limit of CL.THROTTLE. */
+struct adhoc_config {
+    bool off;
+    uint64_t max_keys;
+    int on_full;
+    int consistency;
+    struct place place;
+};
+
+/* Who decides limits whose consistency is not local. */
+enum config_fleet {
+    FLEET_NONE,    /* this process, whatever the file says */
+    FLEET_AS_FILE, /* a fleet, if the file names a store: for looking at rules */
+    FLEET_GIVEN    /* a fleet, whatever the file names */
+};
+
+struct config {
+    enum config_fleet fleet; /* set before the rest is read */
+    struct source **sources; /* each holds a reference */
+    size_t sources_count;
+    struct server_config server;
+    struct store_config store;
+    struct place store_place;
+    struct adhoc_config adhoc;
+    struct attribute_config *attributes;
+    size_t attributes_count;
+    struct list_config allow;
+    struct list_config block;
+    struct limit_config **limits;
+    size_t limits_count;
+    struct text folder; /* where files are looked for: that of the first file */
+    bool seen[4];       /* server, store, attributes, adhoc: in one file of a folder only */
+    bool has_limits;
+};
+
+/*
+ * A file, or a folder of *.yaml; or a text. 0, WEIR_ERULES after everything
+ * wrong has been told, WEIR_ENOMEM. *config is 0 but for `fleet`, and must be finished in any case.
+ */
+int config_read(struct config *config, const char *path, struct problems *problems);
+int config_read_text(struct config *config, const char *name, struct text text,
+                     struct problems *problems);
+
+/*
+ * *next is *config with one limit more, replaced or removed, sharing the rest.
+ * WEIR_ERULES, WEIR_ENOMEM; WEIR_ENOLIMIT.
+ */
+int config_put(const struct config *config, struct text yaml, struct config *next,
+               struct problems *problems);
+int config_remove(const struct config *config, struct text name, struct config *next);
+
+/* *head gets server, store, adhoc and attributes of *config, and holds what they stand in; no limits. */
+int config_share_head(const struct config *config, struct config *head);
+
+/* True if a folder of rules is read for this file: *.yaml, not hidden. */
+bool config_is_rule_file(const char *name);
+
+/* Warns of what a reload does not change: "server.http has changed: needs restart". */
+void config_compare(const struct config *old, const struct config *next, const char *name,
+                    struct problems *problems);
+
+void config_finish(struct config *config);
+
+/* The options that make the limiter of one setting of a limit. */
+void config_options(const struct limit_config *limit, const struct setting *setting,
+                    struct weir_options *options);
+
+/* A limit's consistency with its default filled in. */
+int config_consistency(const struct config *config, int given);
+
+/* There is a store to share limits by. */
+bool config_has_store(const struct config *config);
+
+/* A fleet decides the limit: it needs no table here. */
+bool config_is_shared(const struct config *config, const struct limit_config *limit);
+
+/* Tells what is wrong with the rules as a whole; `name` is where they are. 0, WEIR_ERULES. */
+int config_check(const struct config *config, const char *name, struct problems *problems);
+
+#endif

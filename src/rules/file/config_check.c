@@ -1,0 +1,80 @@
+/* What is wrong with rules as a whole, each part of which is good. */
+#include "base/maths.h"
+#include "rules/file/adhoc.h"
+#include "rules/file/consistency.h"
+#include "rules/file/limits.h"
+
+static void check_memory(const struct config *config, struct problems *problems, struct place place)
+{
+    char need[QUANTITY_MAX];
+    char have[QUANTITY_MAX];
+    uint64_t sum = adhoc_bytes(&config->adhoc, problems);
+    for (size_t i = 0; i < config->limits_count; i++) {
+        const struct limit_config *limit = config->limits[i];
+        sum = config_is_shared(config, limit) ? sum : add_sat(sum, limit_bytes(limit, problems));
+    }
+    if (sum > config->server.memory) {
+        problem(
+            problems, place,
+            "the limits%s need %s (%llu bytes), but server.memory is %s: expected fewer max_keys, "
+            "or more memory",
+            config->adhoc.off ? "" : " and adhoc", size_print(sum, need), (unsigned long long)sum,
+            size_print(config->server.memory, have));
+    }
+}
+
+static bool first_of_group(const struct config *config, size_t i)
+{
+    const struct limit_config *limit = config->limits[i];
+    for (size_t j = 0; limit->group.len > 0 && j < i; j++) {
+        const struct limit_config *other = config->limits[j];
+        if (!other->shadow && other->when.count == 0 && text_equal(other->group, limit->group)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* More limits that apply to every request than can be decided at once would refuse them all. */
+static void check_always(const struct config *config, struct problems *problems)
+{
+    size_t always = 0;
+    for (size_t i = 0; i < config->limits_count; i++) {
+        const struct limit_config *limit = config->limits[i];
+        bool every = limit->when.count == 0 && limit->unless.count == 0 &&
+                     (limit->key_parts == 0 || limit->on_missing == MISSING_DENY);
+        if (!limit->shadow && every && first_of_group(config, i) &&
+            ++always == WEIR_SEVERAL_MAX + 1) {
+            problem(problems, limit->place,
+                    "found more than %d limits that apply to every request, expected fewer",
+                    WEIR_SEVERAL_MAX);
+        }
+    }
+}
+
+static void check_presence(const struct config *config, struct place place,
+                           struct problems *problems)
+{
+    if (!config->has_limits) {
+        problem(problems, place, "found no 'limits', expected a list of limits");
+    } else if (config->limits_count == 0) {
+        warning(problems, place, "no limit: every request will be allowed");
+    }
+}
+
+int config_check(const struct config *config, const char *name, struct problems *problems)
+{
+    struct place whole = {name, 0, 0};
+    for (size_t i = 0; i < config->limits_count; i++) {
+        shared_check_limit(config, config->limits[i], problems);
+    }
+    adhoc_check(config, problems);
+    check_always(config, problems);
+    if (problems->errors == 0) {
+        check_presence(config, whole, problems);
+    }
+    if (problems->errors == 0) {
+        check_memory(config, problems, whole);
+    }
+    return problems->errors == 0 ? 0 : WEIR_ERULES;
+}

@@ -1,0 +1,119 @@
+#include "rules/file/consistency.h"
+
+#include "rules/file/limits.h"
+#include "rules/value/quote.h"
+
+/* Below, a store has little else to do; above, a window is over before it is told. */
+#define SYNC_MIN WEIR_MILLISECOND
+#define SYNC_MAX WEIR_MINUTE
+
+/* ---- fields ---- */
+
+/* That each is a part of the key is seen when all fields are there. */
+void field_shard(struct reader *r, const struct field *f, const struct node *node, void *target)
+{
+    struct texts *shard = (struct texts *)(void *)((char *)target + f->offset);
+    const struct node *const *items;
+    size_t n = scalars_of(r, node, f->expects, &items);
+    shard->at = arena_array(&r->source->arena, n, sizeof *shard->at);
+    for (size_t i = 0; i < n && shard->at != NULL; i++) {
+        shard->at[shard->count++] = items[i]->scalar;
+    }
+}
+
+void field_deny_cache(struct reader *r, const struct field *f, const struct node *node,
+                      void *target)
+{
+    struct text word = node->kind == NODE_SCALAR ? node->scalar : TEXT("");
+    if (text_is(word, "off") || text_is(word, "0")) {
+        *(uint64_t *)(void *)((char *)target + f->offset) = 0;
+    } else {
+        field_duration(r, f, node, target);
+    }
+}
+
+void field_sync(struct reader *r, const struct field *f, const struct node *node, void *target)
+{
+    const uint64_t *ns = (const uint64_t *)(void *)((char *)target + f->offset);
+    field_duration(r, f, node, target);
+    if (*ns < SYNC_MIN || *ns > SYNC_MAX) {
+        unexpected(r, node, f->expects);
+    }
+}
+
+/* ---- checks ---- */
+
+/* The key has a part that is this attribute and no other. */
+static bool is_part(const struct limit_config *limit, struct text attribute)
+{
+    for (size_t i = 0; i < limit->key_parts; i++) {
+        const struct texts *names = &limit->key[i].alternatives;
+        if (names->count == 1 && text_equal(names->at[0], attribute)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_before(const struct texts *texts, size_t i)
+{
+    size_t j = 0;
+    while (j < i && !text_equal(texts->at[j], texts->at[i])) {
+        j++;
+    }
+    return j < i;
+}
+
+/* A request of one key must always be found in one shard. */
+void shared_check_fields(struct reader *r, const struct node *node,
+                         const struct limit_config *limit)
+{
+    const struct texts *shard = &limit->shard_by;
+    for (size_t i = 0; i < shard->count; i++) {
+        struct place place = node_find(node, "shard_by")->place;
+        char found[QUOTE_MAX];
+        if (!is_part(limit, shard->at[i])) {
+            problem(r->problems, place,
+                    "found %s in shard_by, expected an attribute that is a part of the limit's key "
+                    "by itself, not one of several with | between them",
+                    quote(shard->at[i], found));
+        } else if (is_before(shard, i)) {
+            problem(r->problems, place, "found %s twice in shard_by, expected it once",
+                    quote(shard->at[i], found));
+        }
+    }
+}
+
+/* Which algorithms a consistency can share: what the store's scripts can lend, or add up. */
+static bool can_share(int consistency, int algorithm)
+{
+    bool leased = algorithm == WEIR_TOKEN_BUCKET || algorithm == WEIR_FIXED_WINDOW;
+    return consistency == CONSISTENCY_LEASED   ? leased
+           : consistency == CONSISTENCY_SYNCED ? leased || algorithm == WEIR_SLIDING_WINDOW
+                                               : true;
+}
+
+void shared_check_limit(const struct config *config, const struct limit_config *limit,
+                        struct problems *problems)
+{
+    int mode = limit->consistency;
+    if (mode > CONSISTENCY_LOCAL && !config_has_store(config)) {
+        problem(problems, limit->consistency_place,
+                "limit '%.*s': found consistency %s, but there is no store, expected one or "
+                "'local'",
+                TEXT_ARGS(limit->name), limit_consistency_names[mode]);
+    }
+    if (!can_share(mode, limit->algorithm)) {
+        problem(problems, limit->consistency_place,
+                "limit '%.*s': found consistency %s with %s, expected token_bucket%s "
+                "fixed_window%s",
+                TEXT_ARGS(limit->name), limit_consistency_names[mode],
+                weir_algorithm_name(limit->algorithm), mode == CONSISTENCY_SYNCED ? "," : " or",
+                mode == CONSISTENCY_SYNCED ? " or sliding_window" : "");
+    }
+    if (limit->sync_place.line > 0 && mode != CONSISTENCY_SYNCED) {
+        warning(problems, limit->sync_place,
+                "limit '%.*s': found sync, but only 'consistency: synced' uses it",
+                TEXT_ARGS(limit->name));
+    }
+}

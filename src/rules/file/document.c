@@ -1,0 +1,359 @@
+#include "rules/file/document.h"
+
+#include <yaml.h>
+
+/*
+ * Composed from libyaml's events, not by its yaml_parser_load(): that takes quadratic time for deep
+ * nesting and for many anchors, and leaks when it runs out of memory.
+ */
+
+/* A node that aliases may stand for. */
+struct anchor {
+    const char *name;
+    struct node *node; /* NULL: still being read, or nothing came of it */
+    unsigned nodes;    /* in it, aliases included */
+};
+
+struct reading {
+    yaml_parser_t parser;
+    struct arena *arena;
+    const char *file;
+    struct text text;
+    struct problems *problems;
+    unsigned nodes; /* aliases included */
+    struct anchor *anchors;
+    size_t anchors_count;
+    bool ended;
+    bool stopped; /* after a problem that makes the rest useless */
+};
+
+static struct place place_of(const struct reading *r, yaml_mark_t mark)
+{
+    return (struct place){r->file, (unsigned)mark.line + 1, (unsigned)mark.column + 1};
+}
+
+/* ---- events ---- */
+
+/* libyaml's reader knows bytes only. */
+static struct place place_of_byte(const struct reading *r, size_t offset)
+{
+    struct place place = {r->file, 1, 1};
+    for (size_t i = 0; i < offset && i < r->text.len; i++) {
+        bool end = r->text.at[i] == '\n';
+        place.line += end;
+        place.column = end ? 1 : place.column + 1;
+    }
+    return place;
+}
+
+static void tell_syntax(struct reading *r)
+{
+    const yaml_parser_t *parser = &r->parser;
+    const char *what = parser->problem != NULL ? parser->problem : "unreadable";
+    const char *context = parser->context != NULL ? parser->context : "";
+    if (parser->error == YAML_MEMORY_ERROR || parser->error == YAML_NO_ERROR) {
+        r->arena->failed = true; /* where a copy of a text fails libyaml sets no error at all */
+    } else if (parser->error == YAML_READER_ERROR) {
+        problem(r->problems, place_of_byte(r, parser->problem_offset),
+                "YAML: %s, expected UTF-8 without control characters", what);
+    } else if (context[0] != 0 && parser->context_mark.line != parser->problem_mark.line) {
+        problem(r->problems, place_of(r, parser->problem_mark),
+                "YAML: %s, %s that begins in line %zu, column %zu", what, context,
+                parser->context_mark.line + 1, parser->context_mark.column + 1);
+    } else {
+        problem(r->problems, place_of(r, parser->problem_mark), "YAML: %s%s%s", what,
+                context[0] != 0 ? ", " : "", context);
+    }
+}
+
+/* The next event, to be deleted; false at the end of all reading. */
+static bool next_event(struct reading *r, yaml_event_t *event)
+{
+    if (r->ended || r->stopped) {
+        return false;
+    }
+    if (!yaml_parser_parse(&r->parser, event)) {
+        tell_syntax(r);
+        r->stopped = true;
+    }
+    return !r->stopped;
+}
+
+/* ---- anchors ---- */
+
+static struct anchor *find_anchor(const struct reading *r, const char *name)
+{
+    for (size_t i = r->anchors_count; i > 0; i--) { /* the last of that name counts */
+        if (strcmp(r->anchors[i - 1].name, name) == 0) {
+            return &r->anchors[i - 1];
+        }
+    }
+    return NULL;
+}
+
+static const yaml_char_t *anchor_of(const yaml_event_t *event)
+{
+    switch (event->type) {
+    case YAML_SCALAR_EVENT:
+        return event->data.scalar.anchor;
+    case YAML_SEQUENCE_START_EVENT:
+        return event->data.sequence_start.anchor;
+    case YAML_MAPPING_START_EVENT:
+        return event->data.mapping_start.anchor;
+    default:
+        return NULL;
+    }
+}
+
+/* SIZE_MAX: the node has no anchor. */
+static size_t add_anchor(struct reading *r, const yaml_event_t *event)
+{
+    const yaml_char_t *name = anchor_of(event);
+    if (name == NULL) {
+        return SIZE_MAX;
+    }
+    if (r->anchors_count == DOCUMENT_ANCHORS_MAX) {
+        problem(r->problems, place_of(r, event->start_mark),
+                "found more than %u anchors, expected fewer", DOCUMENT_ANCHORS_MAX);
+        r->stopped = true;
+        return SIZE_MAX;
+    }
+    struct anchor anchor = {.name = arena_text(r->arena, text_of((const char *)name)).at};
+    struct anchor *grown =
+        arena_append(r->arena, r->anchors, r->anchors_count, sizeof anchor, &anchor);
+    if (anchor.name == NULL || grown == NULL) {
+        r->stopped = true;
+        return SIZE_MAX;
+    }
+    r->anchors = grown;
+    return r->anchors_count++;
+}
+
+/* ---- nodes ---- */
+
+static struct node *read_node(struct reading *r, const yaml_event_t *event, unsigned depth);
+
+/* The next node of a list or map into *node, NULL after a problem; false at the end of it. */
+static bool next_node(struct reading *r, unsigned depth, struct node **node)
+{
+    yaml_event_t event;
+    if (!next_event(r, &event)) {
+        return false;
+    }
+    bool more = event.type != YAML_SEQUENCE_END_EVENT && event.type != YAML_MAPPING_END_EVENT;
+    *node = more ? read_node(r, &event, depth) : NULL;
+    yaml_event_delete(&event);
+    return more;
+}
+
+static void read_scalar(struct reading *r, const yaml_event_t *event, struct node *to)
+{
+    struct text text = {(const char *)event->data.scalar.value, event->data.scalar.length};
+    to->kind = NODE_SCALAR;
+    to->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+    to->scalar = arena_text(r->arena, text);
+    if (text.len > 0 && memchr(text.at, 0, text.len) != NULL) {
+        problem(r->problems, to->place, "found a NUL byte in a text, expected none");
+    }
+}
+
+static void read_list(struct reading *r, struct node *to, unsigned depth)
+{
+    struct node *item;
+    to->kind = NODE_LIST;
+    while (next_node(r, depth + 1, &item)) {
+        struct node **grown =
+            item != NULL ? arena_append(r->arena, to->items, to->count, sizeof item, &item) : NULL;
+        if (grown != NULL) {
+            to->items = grown;
+            to->count++;
+        }
+    }
+}
+
+/* False after a problem: a key that is no scalar, or there twice. */
+static bool key_is_good(struct reading *r, const struct node *key, const struct node *map)
+{
+    char found[NODE_FOUND];
+    if (key->kind != NODE_SCALAR) {
+        problem(r->problems, key->place, "found %s as a key, expected a name",
+                node_found(key, found));
+        return false;
+    }
+    for (size_t i = 0; i < map->count; i++) {
+        if (text_equal(map->keys[i]->scalar, key->scalar)) {
+            problem(r->problems, key->place,
+                    "found %s a second time, expected it once; the first is in line %u",
+                    node_found(key, found), map->keys[i]->place.line);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void add_pair(struct reading *r, struct node *map, struct node *key, struct node *value)
+{
+    if (map->count == DOCUMENT_KEYS_MAX) {
+        problem(r->problems, key->place, "found more than %u keys in a map, expected fewer",
+                DOCUMENT_KEYS_MAX);
+        r->stopped = true;
+        return;
+    }
+    struct node **keys = arena_append(r->arena, map->keys, map->count, sizeof key, &key);
+    struct node **items = arena_append(r->arena, map->items, map->count, sizeof value, &value);
+    if (keys != NULL && items != NULL) {
+        map->keys = keys;
+        map->items = items;
+        map->count++;
+    }
+}
+
+static void read_map(struct reading *r, struct node *to, unsigned depth)
+{
+    struct node *key;
+    struct node *value;
+    to->kind = NODE_MAP;
+    while (next_node(r, depth + 1, &key) && next_node(r, depth + 1, &value)) {
+        if (key != NULL && value != NULL && key_is_good(r, key, to)) {
+            add_pair(r, to, key, value);
+        }
+    }
+}
+
+/* Adds n nodes; false after the one problem that they are too many. */
+static bool count_nodes(struct reading *r, unsigned n, struct place place)
+{
+    r->nodes += n;
+    if (r->nodes <= DOCUMENT_NODES_MAX) {
+        return true;
+    }
+    problem(r->problems, place, "found more than %u values, aliases included, expected fewer",
+            DOCUMENT_NODES_MAX);
+    r->stopped = true;
+    return false;
+}
+
+static struct node *read_alias(struct reading *r, const yaml_event_t *event)
+{
+    struct place place = place_of(r, event->start_mark);
+    const struct anchor *anchor = find_anchor(r, (const char *)event->data.alias.anchor);
+    if (anchor == NULL || anchor->node == NULL) {
+        problem(r->problems, place, "found an alias %s, expected one of an anchor before it",
+                anchor == NULL ? "without anchor" : "within its own anchor");
+        return NULL;
+    }
+    return count_nodes(r, anchor->nodes, place) ? anchor->node : NULL;
+}
+
+/* NULL after a problem; the event is the caller's. */
+static struct node *read_node(struct reading *r, const yaml_event_t *event, unsigned depth)
+{
+    struct place place = place_of(r, event->start_mark);
+    if (event->type == YAML_ALIAS_EVENT) {
+        return read_alias(r, event);
+    }
+    if (depth + (event->type != YAML_SCALAR_EVENT) > DOCUMENT_DEPTH_MAX) {
+        problem(r->problems, place, "found more than %u levels, expected a rule file",
+                DOCUMENT_DEPTH_MAX);
+        r->stopped = true;
+        return NULL;
+    }
+    unsigned before = r->nodes;
+    size_t anchor = add_anchor(r, event);
+    struct node *to = arena_take(r->arena, sizeof *to);
+    if (r->stopped || to == NULL || !count_nodes(r, 1, place)) {
+        r->stopped = true;
+        return NULL;
+    }
+    to->place = place;
+    if (event->type == YAML_SCALAR_EVENT) {
+        read_scalar(r, event, to);
+    } else if (event->type == YAML_SEQUENCE_START_EVENT) {
+        read_list(r, to, depth);
+    } else {
+        read_map(r, to, depth);
+    }
+    if (anchor != SIZE_MAX) {
+        r->anchors[anchor].node = to;
+        r->anchors[anchor].nodes = r->nodes - before;
+    }
+    return to;
+}
+
+/* ---- the whole ---- */
+
+static struct node *read_stream(struct reading *r)
+{
+    struct node *root = NULL;
+    unsigned documents = 0;
+    yaml_event_t event;
+    while (next_event(r, &event)) {
+        switch (event.type) {
+        case YAML_DOCUMENT_START_EVENT:
+            if (++documents == 2) {
+                problem(r->problems, place_of(r, event.start_mark),
+                        "found a second document, expected one in a file");
+                r->stopped = true;
+            }
+            break;
+        case YAML_STREAM_END_EVENT:
+            r->ended = true;
+            break;
+        case YAML_STREAM_START_EVENT:
+        case YAML_DOCUMENT_END_EVENT:
+        case YAML_NO_EVENT:
+            break;
+        default:
+            root = read_node(r, &event, 0);
+            break;
+        }
+        yaml_event_delete(&event);
+    }
+    if (documents == 0 && r->ended) {
+        problem(r->problems, (struct place){r->file, 1, 1}, "found nothing, expected rules");
+    }
+    return r->stopped || r->arena->failed ? NULL : root;
+}
+
+struct node *document_read(struct arena *arena, const char *file, struct text text,
+                           struct problems *problems)
+{
+    struct reading r = {.arena = arena, .file = file, .text = text, .problems = problems};
+    const char *input = text.at != NULL ? text.at : ""; /* libyaml insists */
+    if (text.len > DOCUMENT_BYTES_MAX) {
+        problem(problems, (struct place){file, 0, 0}, "found %zu bytes, expected at most %u",
+                text.len, DOCUMENT_BYTES_MAX);
+        return NULL;
+    }
+    if (!yaml_parser_initialize(&r.parser)) {
+        arena->failed = true;
+        return NULL;
+    }
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)input, text.len);
+    struct node *root = read_stream(&r);
+    yaml_parser_delete(&r.parser);
+    return root;
+}
+
+struct node *node_find(const struct node *map, const char *key)
+{
+    for (size_t i = 0; map->kind == NODE_MAP && i < map->count; i++) {
+        if (text_is(map->keys[i]->scalar, key)) {
+            return map->items[i];
+        }
+    }
+    return NULL;
+}
+
+const char *node_found(const struct node *node, char *buffer)
+{
+    if (node->kind != NODE_SCALAR) {
+        static const char *const names[2][2] = {{"a list", "an empty list"},
+                                                {"a map", "an empty map"}};
+        return names[node->kind == NODE_MAP][node->count == 0];
+    }
+    if (node->scalar.len == 0) {
+        return node->quoted ? "an empty text" : "nothing";
+    }
+    return quote(node->scalar, buffer);
+}

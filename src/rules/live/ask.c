@@ -1,0 +1,297 @@
+/* From a question to its answer: lists, limits, shadow limits. */
+#include "rules/live/ask.h"
+
+#include "base/atomic.h"
+#include "base/error.h"
+#include "rules/live/out.h"
+#include "rules/value/quote.h"
+
+void answer_put_name(char *to, struct text name)
+{
+    memcpy(to, name.len > 0 ? name.at : "",
+           name.len); /* at most WEIR_RULES_NAME - 1: name_is_good() */
+    to[name.len] = 0;
+}
+
+/* Makes an answer without a verdict: every way to a decision gives it one, an error does not. */
+static void answer_init(struct weir_rules_answer *answer)
+{
+    memset(&answer->answer, 0, sizeof answer->answer);
+    answer->answer.quota = WEIR_UNLIMITED;
+    answer->answer.remaining = WEIR_UNLIMITED;
+    answer->reason = WEIR_RULES_NO_LIMIT;
+    answer->applied = 0;
+    answer->missing = 0;
+    answer->shadow_denied = 0;
+    answer->limit[0] = 0;
+    answer->tier[0] = 0;
+    answer->shadow[0] = 0;
+    answer->window_ns = 0;
+    answer->retry_jitter = 0;
+    answer->reserved = 0;
+}
+
+static void refuse(struct weir_rules_answer *answer, int reason)
+{
+    answer->reason = reason;
+    answer->answer.verdict = WEIR_NEVER;
+    answer->answer.quota = 0;
+    answer->answer.remaining = 0;
+    answer->answer.retry_after_ns = WEIR_FOREVER;
+}
+
+/* A whole number from 1 up, of the attribute that the limit names. */
+static int read_cost(const struct asking *a, const struct rule *rule, uint64_t *cost)
+{
+    struct text name = rule->config->cost_attribute;
+    if (!request_has(a->request, rule->cost_attribute)) {
+        return fail(a->error, WEIR_EATTRIBUTE, "%.*s: missing, but limit '%.*s' needs it as a cost",
+                    TEXT_ARGS(name), TEXT_ARGS(rule->config->name));
+    }
+    struct text text = a->request->value[rule->cost_attribute];
+    uint64_t number = 0;
+    bool good = text.len > 0 && text.len < 20;
+    for (size_t i = 0; good && i < text.len; i++) {
+        good = text.at[i] >= '0' && text.at[i] <= '9';
+        number = number * 10 + (uint64_t)(text.at[i] - '0');
+    }
+    if (!good || number == 0) {
+        char found[QUOTE_MAX];
+        return fail(a->error, WEIR_EATTRIBUTE,
+                    "%.*s: found %s, expected a whole number from 1 to 9999999999999999999, the "
+                    "cost for limit '%.*s'",
+                    TEXT_ARGS(name), quote(text, found), TEXT_ARGS(rule->config->name));
+    }
+    *cost = number;
+    return 0;
+}
+
+int asking_cost(const struct asking *a, const struct rule *rule, uint64_t *cost)
+{
+    if (rule->cost_attribute != NO_ATTRIBUTE) {
+        return read_cost(a, rule, cost);
+    }
+    *cost = rule->config->cost != 0 ? rule->config->cost : a->question->cost;
+    if (*cost == 0) {
+        *cost = 1;
+    }
+    return 0;
+}
+
+/* The question to the engine for one limit that applies. */
+static int make_part(const struct asking *a, const struct rule *rule, struct weir_part *part,
+                     struct weir_key *key, const struct variant **variant)
+{
+    char bytes[WEIR_KEY_MAX];
+    size_t len;
+    bool unknown = false;
+    *variant = rule_variant(rule, a->request, &unknown);
+    a->tally->tier_unknown += unknown;
+    part->limiter = (*variant)->holder->limiter;
+    part->ask = (struct weir_question){.hashed = key, .mode = a->question->mode};
+    int e = key_compose(a->set, rule, a->request, bytes, &len, a->error);
+    if (e == 0) {
+        e = asking_cost(a, rule, &part->ask.cost);
+    }
+    if (e == 0) {
+        e = weir_key_init(part->limiter, bytes, len, key);
+    }
+    return e;
+}
+
+static int fail_engine(const struct asking *a, int code)
+{
+    return fail(a->error, code, "%s", weir_strerror(code));
+}
+
+/* The limit that bound says no. Its key is made once more: those who pass need not keep theirs. */
+static __attribute__((noinline)) void tell_denied(const struct asking *a, const struct rule *rule,
+                                                  const char *limit)
+{
+    char bytes[WEIR_KEY_MAX];
+    size_t len;
+    if (key_compose(a->set, rule, a->request, bytes, &len, NULL) == 0) {
+        a->set->denied(a->set->denied_arg, limit, bytes, len);
+    }
+}
+
+static void put_bound(const struct asking *a, const struct rule *rule,
+                      const struct variant *variant, struct weir_rules_answer *answer)
+{
+    answer->reason = WEIR_RULES_LIMIT;
+    answer_put_name(answer->limit, rule->config->name);
+    answer_put_name(answer->tier, variant->tier);
+    answer->window_ns = variant->window_ns;
+    answer->retry_jitter = rule->config->retry_jitter;
+    if (answer->answer.verdict != WEIR_ALLOW && a->set->denied != NULL &&
+        a->question->mode == WEIR_CHECK) {
+        tell_denied(a, rule, answer->limit);
+    }
+}
+
+int asking_enforced(const struct asking *a, const struct matches *matches,
+                    struct weir_rules_answer *answer)
+{
+    struct weir_part parts[MATCHES_MAX];
+    struct weir_key keys[MATCHES_MAX];
+    const struct variant *variants[MATCHES_MAX];
+    size_t n = matches->enforced_count;
+    int e = 0;
+    for (size_t i = 0; e == 0 && i < n; i++) {
+        e = make_part(a, matches->enforced[i], &parts[i], &keys[i], &variants[i]);
+    }
+    if (e != 0) {
+        return e;
+    }
+    if (n > 1 && a->question->max_wait_ns != 0) {
+        return fail(a->error, WEIR_ENOTSUP, "%zu limits apply: max_wait needs a single one", n);
+    }
+    if (n == 1) {
+        parts[0].ask.max_wait_ns = a->question->max_wait_ns;
+        e = weir_ask_at(parts[0].limiter, &parts[0].ask, a->now_ns, &answer->answer);
+        answer->answer.limit = 0;
+    } else {
+        e = weir_check_several_at(parts, n, a->now_ns, &answer->answer);
+    }
+    if (e != 0) {
+        return fail_engine(a, e);
+    }
+    uint32_t bound = answer->answer.limit;
+    put_bound(a, matches->enforced[bound], variants[bound], answer);
+    return 0;
+}
+
+/* Each for itself, and whatever it says: the request passes. */
+static void decide_shadow(const struct asking *a, const struct matches *matches,
+                          struct weir_rules_answer *answer)
+{
+    struct asking quiet = *a;
+    quiet.error = NULL;
+    for (size_t i = 0; i < matches->shadow_count; i++) {
+        struct weir_part part;
+        struct weir_key key;
+        struct weir_answer said;
+        const struct variant *variant;
+        int e = make_part(&quiet, matches->shadow[i], &part, &key, &variant);
+        if (e == 0) {
+            e = weir_ask_at(part.limiter, &part.ask, a->now_ns, &said);
+        }
+        if (e != 0) {
+            a->tally->shadow_failed++;
+            continue; /* what only a shadow limit minds is not the request's fault */
+        }
+        if (said.verdict != WEIR_ALLOW) {
+            answer->answer.flags |= WEIR_FLAG_SHADOW;
+            count_shared(&variant->holder->shadow_denied, a->question->mode == WEIR_CHECK);
+            if (answer->shadow_denied++ == 0) {
+                answer_put_name(answer->shadow, matches->shadow[i]->config->name);
+            }
+        }
+    }
+    a->tally->shadow_failed += matches->shadow_dropped;
+    a->tally->shadow_denied += answer->shadow_denied > 0;
+}
+
+/* A limit that a fleet decides; NULL: all of them are decided here. */
+static const struct rule *shared_of(const struct matches *matches)
+{
+    for (size_t i = 0; i < matches->enforced_count; i++) {
+        if (matches->enforced[i]->mode != REMOTE_LOCAL) {
+            return matches->enforced[i];
+        }
+    }
+    for (size_t i = 0; i < matches->shadow_count; i++) {
+        if (matches->shadow[i]->mode != REMOTE_LOCAL) {
+            return matches->shadow[i];
+        }
+    }
+    return NULL;
+}
+
+static __attribute__((noinline)) int decide_shared(const struct asking *a,
+                                                   const struct matches *matches,
+                                                   struct weir_rules_answer *answer)
+{
+    if (a->waiter == NULL) {
+        return fail(a->error, WEIR_ENOTSUP,
+                    "limit '%.*s' is decided by a fleet, which answers later: expected "
+                    "weir_rules_ask_async()",
+                    TEXT_ARGS(shared_of(matches)->config->name));
+    }
+    a->tally->unmatched += matches->enforced_count == 0;
+    return out_ask(a, matches, answer);
+}
+
+static int decide(const struct asking *a, struct weir_rules_answer *answer)
+{
+    struct matches matches;
+    int e = ruleset_match(a->set, a->request, &matches, a->error);
+    if (e != 0) {
+        return e;
+    }
+    answer->applied = (unsigned)matches.enforced_count;
+    answer->missing = matches.missing;
+    a->tally->missing += matches.missing;
+    if (matches.refused != NULL) {
+        refuse(answer, WEIR_RULES_MISSING);
+        answer_put_name(answer->limit, matches.refused->config->name);
+        return 0;
+    }
+    if (a->set->remote && shared_of(&matches) != NULL) {
+        return decide_shared(a, &matches, answer);
+    }
+    if (matches.enforced_count > 0) {
+        e = asking_enforced(a, &matches, answer);
+    } else {
+        answer->answer.verdict = WEIR_ALLOW;
+        a->tally->unmatched++;
+    }
+    if (e == 0 && answer->answer.verdict == WEIR_ALLOW) {
+        decide_shadow(a, &matches, answer);
+    }
+    answer->answer.limit = 0;
+    return e;
+}
+
+static int check_question(const struct weir_rules_question *question, struct weir_error *error)
+{
+    if (question->mode != WEIR_CHECK && question->mode != WEIR_PEEK) {
+        return fail(error, WEIR_EINVAL, "mode is %d, expected WEIR_CHECK or WEIR_PEEK",
+                    question->mode);
+    }
+    if (question->reserved != 0) {
+        return fail(error, WEIR_EINVAL, "reserved is %u, expected 0", question->reserved);
+    }
+    if (question->attributes == NULL && question->attributes_count > 0) {
+        return fail(error, WEIR_EINVAL, "attributes is NULL, but attributes_count is not 0");
+    }
+    return 0;
+}
+
+int ruleset_ask(const struct ruleset *set, const struct weir_rules_question *question,
+                uint64_t now_ns, const struct waiter *waiter, struct weir_rules_answer *answer,
+                struct tally *tally, struct weir_error *error)
+{
+    struct request request;
+    struct asking a = {set, question, &request, now_ns, waiter, tally, error};
+    answer_init(answer);
+    int e = check_question(question, error);
+    if (e == 0) {
+        e = request_read(set, question, &request, error);
+    }
+    if (e != 0) {
+        return e;
+    }
+    if (set->block_count > 0 && list_holds(set->block, set->block_count, &request)) {
+        tally->block_listed++;
+        refuse(answer, WEIR_RULES_BLOCKED);
+        return 0;
+    }
+    if (set->allow_count > 0 && list_holds(set->allow, set->allow_count, &request)) {
+        tally->allow_listed++;
+        answer->answer.verdict = WEIR_ALLOW;
+        answer->reason = WEIR_RULES_ALLOWED;
+        return 0;
+    }
+    return decide(&a, answer);
+}

@@ -1,0 +1,110 @@
+/* One limit by its name: the key from its parts, as a request would have given it. */
+#include "base/atomic.h"
+#include "base/error.h"
+#include "rules/compiled/holder.h"
+
+static int fail_parts(struct weir_error *error, const struct rule *rule, size_t found)
+{
+    return fail(error, WEIR_EKEY, "found %zu parts of a key, expected %zu for limit '%.*s'", found,
+                rule->config->key_parts, TEXT_ARGS(rule->config->name));
+}
+
+/* Each part as the first alternative of its place. */
+static int read_parts(const struct ruleset *set, const struct rule *rule,
+                      const struct weir_rules_key *key, struct request *request,
+                      struct weir_error *error)
+{
+    int e = 0;
+    for (size_t i = 0; e == 0 && i < key->parts_count; i++) {
+        struct text value = {key->parts[i].at, key->parts[i].len};
+        unsigned attribute = rule->key[i][0];
+        if (value.at == NULL || value.len == 0) {
+            return fail(error, WEIR_EKEY, "part %zu of the key is empty", i + 1);
+        }
+        if (request_has(request, attribute)) {
+            return fail(error, WEIR_EINVAL, "limit '%.*s' has the same attribute twice in its key",
+                        TEXT_ARGS(rule->config->name));
+        }
+        e = request_put(set, request, attribute, value, error);
+    }
+    return e;
+}
+
+static int read_tier(const struct ruleset *set, const struct rule *rule,
+                     const struct weir_rules_key *key, struct request *request,
+                     struct weir_error *error)
+{
+    struct text tier = {key->tier.at, key->tier.len};
+    if (tier.len == 0 || rule->tier_attribute == NO_ATTRIBUTE) {
+        return 0;
+    }
+    if (request_has(request, rule->tier_attribute)) {
+        return fail(error, WEIR_EINVAL, "the tier of limit '%.*s' is a part of its key",
+                    TEXT_ARGS(rule->config->name));
+    }
+    return request_put(set, request, rule->tier_attribute, tier, error);
+}
+
+int ruleset_use(const struct ruleset *set, const struct weir_rules_key *key, weir_rules_use_fn fn,
+                void *arg, struct weir_error *error)
+{
+    struct request request = {.present = 0};
+    char bytes[WEIR_KEY_MAX];
+    size_t len;
+    bool unknown = false;
+    struct text name = {key->limit.at, key->limit.len};
+    const struct rule *rule = ruleset_find(set, name);
+    if (rule == NULL) {
+        return fail(error, WEIR_ENOLIMIT, "no limit named '%.*s'",
+                    (int)(name.len < WEIR_RULES_NAME ? name.len : WEIR_RULES_NAME), name.at);
+    }
+    if (key->parts_count != rule->config->key_parts) {
+        return fail_parts(error, rule, key->parts_count);
+    }
+    int e = read_parts(set, rule, key, &request, error);
+    if (e == 0) {
+        e = read_tier(set, rule, key, &request, error);
+    }
+    if (e == 0) {
+        e = request_derive(set, &request, error);
+    }
+    if (e == 0 && !key_is_there(rule, &request)) {
+        e = fail(error, WEIR_EKEY, "a part of the key of limit '%.*s' has no value",
+                 TEXT_ARGS(rule->config->name));
+    }
+    if (e == 0) {
+        e = key_compose(set, rule, &request, bytes, &len, error);
+    }
+    if (e != 0) {
+        return e;
+    }
+    const struct variant *variant = rule_variant(rule, &request, &unknown);
+    char shard[WEIR_KEY_MAX];
+    size_t shard_len = rule->mode != REMOTE_LOCAL ? shard_compose(rule, &request, shard) : 0;
+    struct weir_rules_found found = {.tier = {variant->tier.at, variant->tier.len},
+                                     .cost = rule->config->cost,
+                                     .shadow = rule->shadow,
+                                     .retry_jitter = rule->config->retry_jitter,
+                                     .window_ns = variant->window_ns,
+                                     .limit = variant->holder,
+                                     .remote = variant->holder->remote,
+                                     .shard = {shard_len > 0 ? shard : NULL, shard_len},
+                                     .consistency = rule->mode};
+    return fn(arg, variant->holder->limiter, bytes, len, &found);
+}
+
+void weir_rules_count_shadow(const struct weir_rules_found *found)
+{
+    struct holder *holder = found->limit;
+    count_shared(&holder->shadow_denied, 1);
+}
+
+void weir_rules_limit_keep(void *limit)
+{
+    holder_keep(limit);
+}
+
+void weir_rules_limit_let_go(void *limit)
+{
+    holder_release(limit);
+}

@@ -1,0 +1,125 @@
+#include "base/atomic.h"
+#include "base/lock.h"
+#include "rules/live/live.h"
+
+struct slot *gate_enter(struct weir_rules *r)
+{
+    struct slot *slot = &r->slots[thread_slot()];
+    for (;;) {
+        (void)fetch_add_ordered(&slot->inside, 1); /* G1, with gate_close() */
+        if (__builtin_expect(load_ordered(&r->closed) == 0, 1)) {
+            return slot;
+        }
+        (void)fetch_sub(&slot->inside, 1);
+        for (unsigned attempt = 0; load_ordered(&r->closed) != 0; attempt++) {
+            lock_pause(attempt);
+        }
+    }
+}
+
+void gate_leave(struct slot *slot)
+{
+    (void)fetch_sub(&slot->inside, 1); /* releases to gate_close() what was read and decided */
+}
+
+static void wait_until_empty(const struct weir_rules *r)
+{
+    for (unsigned i = 0; i < THREAD_SLOTS; i++) {
+        for (unsigned attempt = 0; load_ordered(&r->slots[i].inside) != 0; attempt++) {
+            lock_pause(attempt);
+        }
+    }
+}
+
+void gate_close(struct weir_rules *r)
+{
+    store_ordered(&r->closed, 1); /* G1, with gate_enter() */
+    wait_until_empty(r);
+}
+
+void gate_open(struct weir_rules *r)
+{
+    store_ordered(&r->closed, 0);
+}
+
+void gate_switch(struct weir_rules *r, struct ruleset *set)
+{
+    struct ruleset *old = r->set;
+    gate_close(r);
+    ruleset_change(set);
+    r->set = set;
+    gate_open(r);
+    r->generation++;
+    ruleset_destroy(old); /* G2 */
+}
+
+/* ---- fork ---- */
+
+/*
+ * A child has only the thread that forked: nobody else is inside any more, and
+ * no lock may be held by a thread that is not there. So a fork waits for
+ * reloads to end, and the child clears `inside`.
+ */
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct weir_rules *all;
+
+static void before_fork(void)
+{
+    (void)pthread_mutex_lock(&all_lock);
+    for (struct weir_rules *r = all; r != NULL; r = r->next) {
+        (void)pthread_mutex_lock(&r->reload);
+    }
+}
+
+static void after_fork(void)
+{
+    for (struct weir_rules *r = all; r != NULL; r = r->next) {
+        (void)pthread_mutex_unlock(&r->reload);
+    }
+    (void)pthread_mutex_unlock(&all_lock);
+}
+
+static void after_fork_in_child(void)
+{
+    for (struct weir_rules *r = all; r != NULL; r = r->next) {
+        for (unsigned i = 0; i < THREAD_SLOTS; i++) {
+            store_relaxed(&r->slots[i].inside, 0);
+        }
+    }
+    thread_after_fork();
+    after_fork();
+}
+
+/*
+ * Before main(): handlers registered later run before ours, so a program's own,
+ * which may wait for a lock of its own, is not made to wait while we hold ours.
+ */
+static __attribute__((constructor)) void watch_fork(void)
+{
+    (void)pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+void gate_enlist(struct weir_rules *r)
+{
+    (void)pthread_mutex_lock(&all_lock);
+    r->next = all;
+    if (all != NULL) {
+        all->previous = r;
+    }
+    all = r;
+    (void)pthread_mutex_unlock(&all_lock);
+}
+
+void gate_delist(struct weir_rules *r)
+{
+    (void)pthread_mutex_lock(&all_lock);
+    if (r->previous != NULL) {
+        r->previous->next = r->next;
+    } else {
+        all = r->next;
+    }
+    if (r->next != NULL) {
+        r->next->previous = r->previous;
+    }
+    (void)pthread_mutex_unlock(&all_lock);
+}

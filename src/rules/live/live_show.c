@@ -1,0 +1,44 @@
+#include "rules/live/live_show.h"
+
+#include <stdlib.h>
+
+#include "rules/file/show.h"
+#include "rules/live/live.h"
+
+static void show_switched(const struct weir_rules *rules, FILE *out)
+{
+    const char *before = "# switched to shadow by hand: ";
+    if (rules->shadow_all) {
+        (void)fprintf(out, "%sany limit to come", before);
+        before = ", ";
+    }
+    for (size_t i = 0; i < rules->set->rules_count; i++) {
+        const struct rule *rule = &rules->set->rules[i];
+        if (rule->switched) {
+            (void)fprintf(out, "%s%.*s", before, TEXT_ARGS(rule->config->name));
+            before = ", ";
+        }
+    }
+    (void)fputs(before[0] == ',' ? "\n" : "", out);
+}
+
+/* Into memory: whoever reads it slowly must not hold up a reload. */
+int live_show(struct weir_rules *rules, char **text, size_t *len)
+{
+    *text = NULL;
+    FILE *out = open_memstream(text, len);
+    if (out == NULL) {
+        return WEIR_ENOMEM;
+    }
+    (void)pthread_mutex_lock(&rules->reload);
+    config_show(&rules->set->config, NULL, out);
+    show_switched(rules, out);
+    (void)pthread_mutex_unlock(&rules->reload);
+    bool failed = ferror(out) != 0;
+    if (fclose(out) != 0 || failed) {
+        free(*text);
+        *text = NULL;
+        return WEIR_ENOMEM;
+    }
+    return 0;
+}

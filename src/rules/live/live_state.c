@@ -1,0 +1,108 @@
+/* Rules whose limiters live in a folder: which one, by which clock, and who else lives there. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "rules/live/live.h"
+
+/* The folder that the file names, as every file that it names: beside it. False: too long. */
+static bool folder_of_file(const struct config *config, char path[PATH_MAX])
+{
+    struct text name = config->server.state;
+    struct text folder = name.at[0] == '/' ? (struct text){"", 0} : config->folder;
+    int n = snprintf(path, PATH_MAX, "%.*s%.*s", TEXT_ARGS(folder), TEXT_ARGS(name));
+    return n >= 0 && n < PATH_MAX;
+}
+
+int live_open_state(struct weir_rules *r, const struct config *config, struct weir_error *error)
+{
+    char path[PATH_MAX];
+    bool named = (r->options.flags & WEIR_RULES_SERVER_STATE) != 0 && config->server.state.len > 0;
+    const char *folder = r->options.state;
+    if (folder == NULL && !named) {
+        return 0;
+    }
+    if (folder == NULL && !folder_of_file(config, path)) {
+        return fail(error, WEIR_EINVAL, "the path of server.state is too long");
+    }
+    r->options.state = NULL; /* the caller's, who may free it */
+    return state_open(&r->state, folder != NULL ? folder : path, error);
+}
+
+int live_check_process(const struct weir_rules *r, struct weir_error *error)
+{
+    if (r->state != NULL && r->state->process != getpid()) {
+        return fail(error, WEIR_ENOTSUP,
+                    "the rules' state belongs to process %ld, expected that one to change them",
+                    (long)r->state->process);
+    }
+    return 0;
+}
+
+/* ---- time ---- */
+
+static bool is_beyond(struct weir *limiter, uint64_t now_ns)
+{
+    struct weir_question peek = {.key = "x", .key_len = 1, .mode = WEIR_PEEK};
+    struct weir_answer answer;
+    return weir_ask_at(limiter, &peek, now_ns, &answer) == WEIR_ETIME;
+}
+
+/*
+ * A machine whose clock was set back by more than a day, or that boots in 1970: our time would be
+ * before that of the file, and every question an error. The file knows better.
+ */
+void live_follow_clock(struct weir_rules *r, struct weir *limiter, struct problems *problems)
+{
+    uint64_t theirs;
+    uint64_t since = clock_boot_ns() - r->anchor_boot_ns;
+    bool own = r->options.clock == NULL && (r->options.flags & WEIR_EXPLICIT_TIME) == 0;
+    if (!own || r->state == NULL || !is_beyond(limiter, r->anchor_unix_ns + since) ||
+        weir_now(limiter, &theirs) != 0 || theirs - since <= r->anchor_unix_ns) {
+        return;
+    }
+    warning(problems, (struct place){r->state->folder, 0, 0},
+            "the system's clock is %llu s behind the state: going on from there",
+            (unsigned long long)((theirs - since - r->anchor_unix_ns) / WEIR_SECOND));
+    r->anchor_unix_ns = theirs - since;
+}
+
+void live_settle_state(struct weir_rules *r, struct ruleset *set, struct problems *problems)
+{
+    if (r->state == NULL) {
+        return;
+    }
+    state_settle(r->state, set, r->set != set ? r->set : NULL, problems);
+    for (size_t i = 0; i < set->rules_count; i++) {
+        for (size_t j = 0; r->set == set && j < set->rules[i].variants_count; j++) {
+            const struct holder *holder = set->rules[i].variants[j].holder;
+            if (holder != NULL && holder->remote == NULL) {
+                live_follow_clock(r, holder->limiter, problems);
+            }
+        }
+    }
+}
+
+/* ---- others ---- */
+
+int live_open_beside(struct weir_rules *r, const char *name, struct weir_options *o,
+                     struct weir **limiter, struct weir_error *error)
+{
+    struct problems problems = {.tell = r->options.message, .arg = r->options.message_arg};
+    struct state_file file = {0};
+    if (r->state == NULL) {
+        return weir_open(limiter, o, error);
+    }
+    (void)snprintf(file.name, sizeof file.name, "%s.weir", name);
+    (void)pthread_mutex_lock(&r->reload);
+    int e = live_check_process(r, error);
+    e = e != 0 ? e : state_limiter(r->state, o, false, &problems, &file, limiter, error);
+    if (e == 0) {
+        state_keep(r->state, &file, &problems);
+        live_follow_clock(r, *limiter, &problems);
+    }
+    (void)pthread_mutex_unlock(&r->reload);
+    problems_finish(&problems);
+    return e;
+}

@@ -1,0 +1,229 @@
+#include "rules/value/csv.h"
+
+#include "base/error.h"
+
+#define NUMERAL_(number) #number
+#define NUMERAL(number) NUMERAL_(number)
+
+/* A place in the file. */
+struct place {
+    struct text rest;       /* from here to the end of the file */
+    const char *line_begin; /* of the line that this place is in */
+    unsigned line;
+};
+
+/* A row while it is read. */
+struct row {
+    struct csv *csv;
+    struct weir_error *error;
+    struct place here;
+    size_t bytes;  /* of all its fields so far */
+    size_t copied; /* of csv->unquoted */
+};
+
+void csv_init(struct csv *csv, struct text file)
+{
+    csv->rest = text_starts(file, "\xef\xbb\xbf") ? text_after(file, 3) : file;
+    csv->line = 1;
+    csv->fields = 0;
+}
+
+/* ---- places ---- */
+
+/* The next byte, or -1 at the end of the file. */
+static int peek(const struct place *p)
+{
+    return p->rest.len > 0 ? (unsigned char)p->rest.at[0] : -1;
+}
+
+static void step(struct place *p)
+{
+    bool line_end = p->rest.at[0] == '\n';
+    p->rest = text_after(p->rest, 1);
+    if (line_end) {
+        p->line++;
+        p->line_begin = p->rest.at;
+    }
+}
+
+static void skip_blanks(struct place *p)
+{
+    while (peek(p) == ' ' || peek(p) == '\t') {
+        step(p);
+    }
+}
+
+static void skip_line(struct place *p)
+{
+    unsigned line = p->line;
+    while (p->rest.len > 0 && p->line == line) {
+        step(p);
+    }
+}
+
+/* LF, CRLF, the end of the file, also behind a last CR. */
+static bool at_line_end(const struct place *p)
+{
+    bool cr = peek(p) == '\r';
+    return p->rest.len == cr || p->rest.at[cr] == '\n';
+}
+
+static void set_place(struct csv_field *field, const struct place *p)
+{
+    field->line = p->line;
+    field->column = (unsigned)(p->rest.at - p->line_begin) + 1;
+}
+
+/* ---- fields ---- */
+
+/* A bad row: remembers the place, goes on with the line behind it. */
+static int bad(struct row *row, const struct place *at, const char *found, const char *expected)
+{
+    struct csv *csv = row->csv;
+    set_place(&csv->field[0], at);
+    csv->field[0].text = (struct text){at->rest.at, 0};
+    csv->fields = 0;
+    row->here = *at;
+    skip_line(&row->here);
+    return fail(row->error, WEIR_EINVAL, "found %s, expected %s", found, expected);
+}
+
+/* From the present place to the comma or the line end. */
+static int read_plain(struct row *row, struct csv_field *field)
+{
+    struct place *p = &row->here;
+    struct text text = {p->rest.at, 0};
+    for (; peek(p) != ',' && !at_line_end(p); step(p)) {
+        if (peek(p) == '"') {
+            return bad(row, p, "a quote inside a field",
+                       "the whole field in quotes, this one doubled");
+        }
+        if (peek(p) == '\r') {
+            return bad(row, p, "a carriage return inside a line", "LF or CRLF at its end");
+        }
+        text.len++;
+    }
+    field->text = text_trim(text);
+    return 0;
+}
+
+/* Behind the opening quote, up to the closing one: how many bytes, and how many doubled quotes. */
+static int find_quote(struct row *row, const struct place *open, size_t *len, size_t *doubled)
+{
+    struct place *p = &row->here;
+    size_t room = CSV_ROW_MAX - row->bytes;
+    *doubled = 0;
+    for (*len = 0; peek(p) >= 0; step(p)) {
+        if (peek(p) == '"') {
+            step(p);
+            if (peek(p) != '"') {
+                return 0;
+            }
+            ++*len;
+            ++*doubled;
+        }
+        ++*len;
+        if (*len - *doubled > room) {
+            return bad(
+                row, open,
+                "a quote that is not closed within the " NUMERAL(CSV_ROW_MAX) " bytes of a row",
+                "a closing quote");
+        }
+    }
+    return bad(row, open, "a quote that is never closed", "a closing quote");
+}
+
+/* The text with each doubled quote once. */
+static struct text unquote(struct row *row, struct text text)
+{
+    char *to = row->csv->unquoted + row->copied;
+    size_t n = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        to[n++] = text.at[i];
+        i += text.at[i] == '"';
+    }
+    row->copied += n;
+    return (struct text){to, n};
+}
+
+static int read_quoted(struct row *row, struct csv_field *field)
+{
+    struct place open = row->here;
+    size_t len;
+    size_t doubled;
+    step(&row->here);
+    struct text text = {row->here.rest.at, 0};
+    int e = find_quote(row, &open, &len, &doubled);
+    if (e != 0) {
+        return e;
+    }
+    text.len = len;
+    field->text = doubled > 0 ? unquote(row, text) : text;
+    skip_blanks(&row->here);
+    if (peek(&row->here) != ',' && !at_line_end(&row->here)) {
+        return bad(row, &row->here, "text behind a closing quote",
+                   "a comma or the end of the line");
+    }
+    return 0;
+}
+
+/* ---- rows ---- */
+
+static int read_field(struct row *row)
+{
+    struct csv *csv = row->csv;
+    skip_blanks(&row->here);
+    if (csv->fields == CSV_FIELDS_MAX) {
+        return bad(row, &row->here, "more than " NUMERAL(CSV_FIELDS_MAX) " fields",
+                   "fewer commas, or fields with commas in quotes");
+    }
+    struct csv_field *field = &csv->field[csv->fields];
+    struct place begin = row->here;
+    set_place(field, &begin);
+    int e = peek(&begin) == '"' ? read_quoted(row, field) : read_plain(row, field);
+    if (e != 0) {
+        return e;
+    }
+    if (field->text.len > CSV_ROW_MAX - row->bytes) {
+        return bad(row, &begin, "a row of more than " NUMERAL(CSV_ROW_MAX) " bytes",
+                   "shorter fields");
+    }
+    row->bytes += field->text.len;
+    csv->fields++;
+    return 0;
+}
+
+static int read_row(struct row *row)
+{
+    for (;;) {
+        int e = read_field(row);
+        if (e != 0) {
+            return e;
+        }
+        if (peek(&row->here) != ',') {
+            skip_line(&row->here);
+            return 1;
+        }
+        step(&row->here);
+    }
+}
+
+/* A blank line or a comment. */
+static bool is_skipped(struct place p)
+{
+    skip_blanks(&p);
+    return peek(&p) == '#' || at_line_end(&p);
+}
+
+int csv_next(struct csv *csv, struct weir_error *error)
+{
+    struct row row = {.csv = csv, .error = error, .here = {csv->rest, csv->rest.at, csv->line}};
+    csv->fields = 0;
+    while (row.here.rest.len > 0 && is_skipped(row.here)) {
+        skip_line(&row.here);
+    }
+    int result = row.here.rest.len > 0 ? read_row(&row) : 0;
+    csv->rest = row.here.rest;
+    csv->line = row.here.line;
+    return result;
+}

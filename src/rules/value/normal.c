@@ -1,0 +1,101 @@
+#include "rules/value/normal.h"
+
+#include "rules/value/address.h"
+
+enum attribute_kind attribute_kind_of(struct text name)
+{
+    static const struct {
+        const char *name;
+        enum attribute_kind kind;
+    } rows[] = {
+        {"path", ATTRIBUTE_PATH},
+        {"method", ATTRIBUTE_METHOD},
+        {"host", ATTRIBUTE_HOST},
+        {"ip", ATTRIBUTE_IP},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (text_is(name, rows[i].name)) {
+            return rows[i].kind;
+        }
+    }
+    return ATTRIBUTE_PLAIN;
+}
+
+void normal_method(struct text from, char *to)
+{
+    for (size_t i = 0; i < from.len; i++) {
+        char c = from.at[i];
+        to[i] = c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+    }
+}
+
+/* Without ":443"; the colons of an IPv6 address are in brackets, and not a port's. */
+static struct text without_port(struct text host)
+{
+    size_t end = host.len;
+    while (end > 0 && host.at[end - 1] >= '0' && host.at[end - 1] <= '9') {
+        end--;
+    }
+    if (end == 0 || host.at[end - 1] != ':') {
+        return host;
+    }
+    struct text name = {host.at, end - 1};
+    bool bracket = name.len > 0 && name.at[name.len - 1] == ']';
+    bool colons = name.len > 0 && memchr(name.at, ':', name.len) != NULL;
+    return bracket || !colons ? name : host;
+}
+
+static struct text without_dot(struct text host)
+{
+    while (host.len > 1 && host.at[host.len - 1] == '.') {
+        host.len--;
+    }
+    return host;
+}
+
+size_t normal_host(struct text from, char *to)
+{
+    size_t before;
+    do { /* "a:80." too has an end that hides another */
+        before = from.len;
+        from = without_dot(without_port(from));
+    } while (from.len != before);
+    for (size_t i = 0; i < from.len; i++) {
+        char c = from.at[i];
+        to[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    }
+    return from.len;
+}
+
+static size_t address_bytes(const struct address *a, char *to)
+{
+    size_t len = a->family == 4 ? 4 : 16;
+    memcpy(to, a->bytes, len);
+    return len;
+}
+
+int normal_value(enum attribute_kind kind, struct text from, char *to, size_t *len,
+                 struct weir_error *error)
+{
+    struct address address;
+    int e = 0;
+    switch (kind) {
+    case ATTRIBUTE_PATH:
+        return path_normalise(from, to, len, error);
+    case ATTRIBUTE_IP:
+        e = address_parse(from, &address, error);
+        *len = e == 0 ? address_bytes(&address, to) : 0;
+        return e;
+    case ATTRIBUTE_HOST:
+        *len = normal_host(from, to);
+        return 0;
+    case ATTRIBUTE_METHOD:
+        normal_method(from, to);
+        *len = from.len;
+        return 0;
+    default:
+        memcpy(to, from.len > 0 ? from.at : "", from.len);
+        *len = from.len;
+        return 0;
+    }
+}

@@ -1,0 +1,232 @@
+#include "rules/value/number.h"
+
+#include <stdio.h>
+
+#include "base/error.h"
+
+const char number_too_large[] = "it does not fit 64 bits";
+
+bool number_stop(struct reader *r, const char *why, struct text where)
+{
+    r->why = why;
+    r->where = where;
+    return false;
+}
+
+/* ---- what was found, what was expected ---- */
+
+#define SHOWN_MAX 48
+
+/*
+ * In quotes, what is not ASCII as \xNN, the end of a long text cut. Not quote(): a
+ * digit of another alphabet must not look like one of ours.
+ */
+static const char *shown(struct text t, char *buffer)
+{
+    const size_t longest_end = sizeof "\\xNN...'";
+    size_t n = 0;
+    size_t i = 0;
+    buffer[n++] = '\'';
+    for (; i < t.len && n + longest_end <= SHOWN_MAX; i++) {
+        unsigned char c = (unsigned char)t.at[i];
+        if (c >= ' ' && c <= '~') {
+            buffer[n++] = (char)c;
+        } else {
+            n += (size_t)snprintf(buffer + n, SHOWN_MAX - n, "\\x%02x", c);
+        }
+    }
+    (void)snprintf(buffer + n, SHOWN_MAX - n, i < t.len ? "...'" : "'");
+    return buffer;
+}
+
+#define LIST_MAX 64
+
+/* " (k, M, G, T)": the rows that can be used. */
+static const char *listed(const struct unit *rows, char *buffer)
+{
+    size_t n = 0;
+    buffer[0] = 0;
+    for (; rows != NULL && rows->symbol != NULL && n < LIST_MAX; rows++) {
+        if (rows->times != 0 && rows->symbol[0] != 0) {
+            n += (size_t)snprintf(buffer + n, LIST_MAX - n, "%s%s", n == 0 ? " (" : ", ",
+                                  rows->symbol);
+        }
+    }
+    if (n > 0 && n < LIST_MAX) {
+        (void)snprintf(buffer + n, LIST_MAX - n, ")");
+    }
+    return buffer;
+}
+
+int number_refuse(const struct reader *r, struct text text, const char *expected,
+                  struct weir_error *error)
+{
+    char found[SHOWN_MAX];
+    char where[SHOWN_MAX];
+    char units[LIST_MAX];
+    if (text.len == 0) {
+        return fail(error, WEIR_EINVAL, "found nothing, expected %s", expected);
+    }
+    return fail(error, WEIR_EINVAL, "found %s, expected %s; %s%s%s%s", shown(text, found), expected,
+                r->why, r->where.len > 0 ? " " : "", r->where.len > 0 ? shown(r->where, where) : "",
+                listed(r->units, units));
+}
+
+/* ---- fractions ---- */
+
+static u128 common_divisor(u128 a, u128 b)
+{
+    while (b != 0) {
+        u128 rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static void reduce(struct fraction *f)
+{
+    u128 common = common_divisor(f->top, f->bottom);
+    f->top /= common;
+    f->bottom /= common;
+}
+
+bool number_multiply(struct reader *r, struct fraction *f, uint64_t factor)
+{
+    u128 common = common_divisor(f->bottom, factor);
+    f->bottom /= common;
+    if (!__builtin_mul_overflow(f->top, (u128)factor / common, &f->top)) {
+        return true;
+    }
+    return number_stop(r, f->bottom == 1 ? number_too_large : "it has too many digits", TEXT(""));
+}
+
+bool number_to_whole(struct reader *r, const struct fraction *f, const char *why, uint64_t *out)
+{
+    if (f->bottom != 1 || f->top > UINT64_MAX) {
+        return number_stop(r, f->bottom != 1 ? why : number_too_large, TEXT(""));
+    }
+    *out = (uint64_t)f->top;
+    return true;
+}
+
+/* ---- numbers ---- */
+
+bool number_digit_at(struct text t, size_t i)
+{
+    return i < t.len && t.at[i] >= '0' && t.at[i] <= '9';
+}
+
+void number_skip_blanks(struct reader *r)
+{
+    while (r->rest.len > 0 && (r->rest.at[0] == ' ' || r->rest.at[0] == '\t')) {
+        r->rest = text_after(r->rest, 1);
+    }
+}
+
+/* Digits, a single _ between two of them. */
+static struct text take_digits(struct reader *r)
+{
+    struct text all = r->rest;
+    size_t n = 0;
+    while (number_digit_at(all, n) ||
+           (n > 0 && n < all.len && all.at[n] == '_' && number_digit_at(all, n + 1))) {
+        n++;
+    }
+    r->rest = text_after(all, n);
+    return (struct text){all.at, n};
+}
+
+/* Appends digits; `shift` is 1 before the point, 10 behind it. */
+static bool append(struct fraction *f, struct text digits, unsigned shift)
+{
+    for (size_t i = 0; i < digits.len; i++) {
+        if (digits.at[i] == '_') {
+            continue;
+        }
+        if (__builtin_mul_overflow(f->top, (u128)10, &f->top) ||
+            __builtin_add_overflow(f->top, (u128)(digits.at[i] - '0'), &f->top) ||
+            __builtin_mul_overflow(f->bottom, (u128)shift, &f->bottom)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Zeros at the end say nothing, however many. */
+static struct text without_last_zeros(struct text digits)
+{
+    while (digits.len > 0 &&
+           (digits.at[digits.len - 1] == '0' || digits.at[digits.len - 1] == '_')) {
+        digits.len--;
+    }
+    return digits;
+}
+
+bool number_read(struct reader *r, struct fraction *f)
+{
+    *f = (struct fraction){0, 1};
+    if (!number_digit_at(r->rest, 0)) {
+        return NUMBER_MISSING(r, "a number");
+    }
+    if (!append(f, take_digits(r), 1)) {
+        return number_stop(r, number_too_large, TEXT(""));
+    }
+    if (r->rest.len == 0 || r->rest.at[0] != '.') {
+        return true;
+    }
+    r->rest = text_after(r->rest, 1);
+    if (!number_digit_at(r->rest, 0)) {
+        return NUMBER_MISSING(r, "a digit");
+    }
+    if (!append(f, without_last_zeros(take_digits(r)), 10)) {
+        return number_stop(r, "it has too many digits", TEXT(""));
+    }
+    reduce(f);
+    return true;
+}
+
+/* ---- units ---- */
+
+bool number_letter_at(struct text t, size_t i)
+{
+    unsigned char c = i < t.len ? (unsigned char)t.at[i] : 0;
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0x80;
+}
+
+bool number_read_unit(struct reader *r, const struct unit *rows, const struct unit **unit)
+{
+    number_skip_blanks(r);
+    struct text name = {r->rest.at, 0};
+    while (number_letter_at(r->rest, name.len)) {
+        name.len++;
+    }
+    if (name.len == 0) {
+        return NUMBER_MISSING(r, "a unit");
+    }
+    r->rest = text_after(r->rest, name.len);
+    *unit = unit_find(rows, name);
+    if (*unit == NULL) {
+        r->units = rows;
+        return number_stop(r, "unknown unit", name);
+    }
+    return (*unit)->times != 0 ||
+           number_stop(r, "month and year vary in length: use 30day or 365day", TEXT(""));
+}
+
+bool number_read_scaled(struct reader *r, const struct unit *rows, struct fraction *f)
+{
+    const struct unit *unit;
+    if (!number_read(r, f)) {
+        return false;
+    }
+    number_skip_blanks(r);
+    return !number_letter_at(r->rest, 0) ||
+           (number_read_unit(r, rows, &unit) && number_multiply(r, f, unit->times));
+}
+
+bool number_read_end(struct reader *r)
+{
+    number_skip_blanks(r);
+    return r->rest.len == 0 || number_stop(r, "unexpected", r->rest);
+}

@@ -1,0 +1,242 @@
+#include "rules/value/pattern.h"
+
+#include "base/error.h"
+#include "rules/value/hex.h"
+#include "rules/value/path.h"
+#include "rules/value/quote.h"
+
+/* One letter of a pattern: 1 or 2 bytes long. */
+struct letter {
+    char byte;
+    bool wild; /* a star that is not escaped */
+    size_t len;
+};
+
+static struct letter letter_at(struct text pattern, size_t at)
+{
+    char c = pattern.at[at];
+    if (c == '\\' && at + 1 < pattern.len &&
+        (pattern.at[at + 1] == '*' || pattern.at[at + 1] == '\\')) {
+        return (struct letter){pattern.at[at + 1], false, 2};
+    }
+    return (struct letter){c, c == '*', 1};
+}
+
+bool pattern_has_wildcard(struct text pattern)
+{
+    for (size_t at = 0; at < pattern.len;) {
+        struct letter letter = letter_at(pattern, at);
+        if (letter.wild) {
+            return true;
+        }
+        at += letter.len;
+    }
+    return false;
+}
+
+size_t pattern_literal(struct text pattern, char *out)
+{
+    size_t n = 0;
+    for (size_t at = 0; at < pattern.len;) {
+        struct letter letter = letter_at(pattern, at);
+        out[n++] = letter.byte;
+        at += letter.len;
+    }
+    return n;
+}
+
+/* ---- matching ----
+ *
+ * What stands between two wildcards is taken at the first place where it fits: a later place
+ * would leave less to the rest. So only the last wildcard is ever tried again, one place further
+ * on, never the ones before it, and not at all once the text is too short. Segments and '**' go
+ * by the same rule, one level up.
+ */
+
+bool segment_match(struct text pattern, struct text segment)
+{
+    size_t p = 0;
+    size_t s = 0;
+    size_t retry_p = 0; /* behind the last star; 0: there was none */
+    size_t retry_s = 0;
+    while (s < segment.len || p < pattern.len) {
+        struct letter letter = {0};
+        if (p < pattern.len) {
+            letter = letter_at(pattern, p);
+        }
+        if (letter.wild) {
+            retry_p = ++p;
+            retry_s = s;
+        } else if (letter.len > 0 && s < segment.len && letter.byte == segment.at[s]) {
+            p += letter.len;
+            s++;
+        } else if (retry_p > 0 && s < segment.len) {
+            p = retry_p;
+            s = ++retry_s;
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The segment behind the slash at `at`. */
+static struct text segment_at(struct text path, size_t at)
+{
+    const char *first = path.at + at + 1;
+    size_t rest = path.len - at - 1;
+    const char *slash = memchr(first, '/', rest);
+    return (struct text){first, slash == NULL ? rest : (size_t)(slash - first)};
+}
+
+/* "/" has no segments; every other path has one behind each slash. */
+static bool is_root(struct text path)
+{
+    return path.len == 1;
+}
+
+static bool crosses(struct text segment)
+{
+    return segment.len == 2 && segment.at[0] == '*' && segment.at[1] == '*';
+}
+
+bool path_pattern_match(struct text pattern, struct text path)
+{
+    size_t p = is_root(pattern) ? 1 : 0;
+    size_t s = is_root(path) ? 1 : 0;
+    size_t retry_p = 0; /* behind the last '**'; 0: there was none */
+    size_t retry_s = 0;
+    while (s < path.len || p < pattern.len) {
+        struct text want = p < pattern.len ? segment_at(pattern, p) : TEXT("");
+        struct text have = s < path.len ? segment_at(path, s) : TEXT("");
+        if (crosses(want)) {
+            retry_p = p += 1 + want.len;
+            retry_s = s;
+        } else if (p < pattern.len && s < path.len && segment_match(want, have)) {
+            p += 1 + want.len;
+            s += 1 + have.len;
+        } else if (retry_p > 0 && s < path.len) {
+            retry_s += 1 + segment_at(path, retry_s).len;
+            p = retry_p;
+            s = retry_s;
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- checking ---- */
+
+static bool is_encoded(struct text pattern, size_t at)
+{
+    return pattern.at[at] == '%' && at + 2 < pattern.len && hex_value(pattern.at[at + 1]) >= 0 &&
+           hex_value(pattern.at[at + 2]) >= 0;
+}
+
+/* What should have been written: encoded bytes as themselves, but for those to be escaped. */
+static struct text decoded(struct text pattern, char *out)
+{
+    size_t n = 0;
+    for (size_t at = 0; at < pattern.len; at++) {
+        char c = pattern.at[at];
+        if (is_encoded(pattern, at)) {
+            c = (char)(hex_value(pattern.at[at + 1]) << 4 | hex_value(pattern.at[at + 2]));
+            at += 2;
+            if (c == '*' || c == '\\') {
+                out[n++] = '\\';
+            }
+        }
+        out[n++] = c;
+    }
+    return (struct text){out, n};
+}
+
+static int refuse_encoded(struct text pattern, struct weir_error *error)
+{
+    char out[PATH_BYTES_MAX];
+    char found[QUOTE_MAX];
+    char expected[QUOTE_MAX];
+    return fail(error, WEIR_EINVAL,
+                "path pattern %s is percent-encoded, patterns are written decoded, expected %s",
+                quote(pattern, found), quote(decoded(pattern, out), expected));
+}
+
+static bool has_double_star(struct text segment)
+{
+    bool star = false;
+    for (size_t at = 0; at < segment.len;) {
+        struct letter letter = letter_at(segment, at);
+        if (star && letter.wild) {
+            return true;
+        }
+        star = letter.wild;
+        at += letter.len;
+    }
+    return false;
+}
+
+static const char *fault_of_segment(struct text segment)
+{
+    if (segment.len == 0) {
+        return "has an empty segment, expected single slashes and none at the end";
+    }
+    if (text_is(segment, ".") || text_is(segment, "..")) {
+        return "has a dot segment, which no request has once its path is normalised";
+    }
+    if (!crosses(segment) && has_double_star(segment)) {
+        return "has '**' beside other characters, expected it alone between slashes";
+    }
+    return NULL;
+}
+
+static const char *fault_of_byte(char c)
+{
+    switch (c) {
+    case '\0':
+        return "has a NUL byte";
+    case '?':
+        return "has a '?', expected a path without query ('*' is the only wildcard)";
+    case '#':
+        return "has a '#', expected a path without fragment";
+    case ';':
+        return "has a ';', but parameters are cut from the path of a request";
+    default:
+        return NULL;
+    }
+}
+
+static const char *fault_of(struct text pattern)
+{
+    const char *fault = NULL;
+    if (pattern.len == 0 || pattern.at[0] != '/') {
+        return "does not begin with a slash, expected one like /login or /search/**";
+    }
+    if (pattern.len > PATH_BYTES_MAX) {
+        return "is longer than a path can be";
+    }
+    for (size_t i = 0; i < pattern.len && fault == NULL; i++) {
+        fault = fault_of_byte(pattern.at[i]);
+    }
+    for (size_t at = 0; at < pattern.len && !is_root(pattern) && fault == NULL;) {
+        struct text segment = segment_at(pattern, at);
+        fault = fault_of_segment(segment);
+        at += 1 + segment.len;
+    }
+    return fault;
+}
+
+int path_pattern_check(struct text pattern, struct weir_error *error)
+{
+    char found[QUOTE_MAX];
+    const char *fault = fault_of(pattern);
+    if (fault != NULL) {
+        return fail(error, WEIR_EINVAL, "path pattern %s %s", quote(pattern, found), fault);
+    }
+    for (size_t at = 0; at < pattern.len; at++) {
+        if (is_encoded(pattern, at)) {
+            return refuse_encoded(pattern, error);
+        }
+    }
+    return 0;
+}

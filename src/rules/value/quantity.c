@@ -1,0 +1,195 @@
+#include "rules/value/quantity.h"
+
+#include "rules/value/number.h"
+
+/* ---- durations ---- */
+
+/* *ns += f * times. */
+static bool add_part(struct reader *r, struct fraction f, uint64_t times, uint64_t *ns)
+{
+    uint64_t part;
+    if (!number_multiply(r, &f, times) || !number_to_whole(r, &f, "it is finer than 1ns", &part)) {
+        return false;
+    }
+    return !__builtin_add_overflow(*ns, part, ns) || number_stop(r, number_too_large, TEXT(""));
+}
+
+/* "1h30m", up to the end of the text. */
+static bool read_duration(struct reader *r, uint64_t *ns)
+{
+    uint64_t larger = UINT64_MAX;
+    *ns = 0;
+    do {
+        struct fraction f;
+        const struct unit *unit;
+        struct text part = r->rest;
+        if (!number_read(r, &f) || !number_read_unit(r, units_of_time, &unit)) {
+            return false;
+        }
+        if (unit->times >= larger) {
+            return number_stop(r, "larger units come first, each once, not", part);
+        }
+        larger = unit->times;
+        if (!add_part(r, f, unit->times, ns)) {
+            return false;
+        }
+        number_skip_blanks(r);
+    } while (number_digit_at(r->rest, 0));
+    return number_read_end(r);
+}
+
+int duration_parse(struct text text, uint64_t *ns, struct weir_error *error)
+{
+    struct reader r = {.rest = text};
+    uint64_t sum;
+    number_skip_blanks(&r);
+    if (!read_duration(&r, &sum)) {
+        return number_refuse(&r, text, "a duration such as 90s or 1h30m", error);
+    }
+    *ns = sum;
+    return 0;
+}
+
+/* ---- rates ---- */
+
+static bool read_slash(struct reader *r)
+{
+    number_skip_blanks(r);
+    if (r->rest.len == 0 || r->rest.at[0] != '/') {
+        return NUMBER_MISSING(r, "a slash");
+    }
+    r->rest = text_after(r->rest, 1);
+    number_skip_blanks(r);
+    return true;
+}
+
+/* A unit alone is one of it. */
+static bool read_one(struct reader *r, uint64_t *ns)
+{
+    const struct unit *unit;
+    if (!number_read_unit(r, units_of_time, &unit) || !number_read_end(r)) {
+        return false;
+    }
+    *ns = unit->times;
+    return true;
+}
+
+/* True if a number and nothing else is left, which is read then. */
+static bool read_bare(struct reader *r, struct fraction *f)
+{
+    struct reader ahead = *r;
+    if (!number_read(&ahead, f) || !number_read_end(&ahead)) {
+        return false;
+    }
+    *r = ahead;
+    return true;
+}
+
+/* What stands behind the slash. */
+static bool read_period(struct reader *r, uint64_t bare_ns, uint64_t *ns)
+{
+    struct fraction f;
+    *ns = 0;
+    if (r->rest.len == 0) {
+        return NUMBER_MISSING(r, "a period");
+    }
+    if (number_letter_at(r->rest, 0)) {
+        return read_one(r, ns);
+    }
+    if (read_bare(r, &f)) {
+        return bare_ns != 0 ? add_part(r, f, bare_ns, ns) : NUMBER_MISSING(r, "a unit");
+    }
+    return read_duration(r, ns);
+}
+
+/* A count that is not whole is counted over as many periods as make it whole. */
+static bool to_rate(struct reader *r, const struct fraction *count, uint64_t period_ns,
+                    struct rate *rate)
+{
+    if (count->top == 0) {
+        return number_stop(r, "the count is zero", TEXT(""));
+    }
+    if (period_ns == 0) {
+        return number_stop(r, "the period is zero", TEXT(""));
+    }
+    if (count->top > UINT64_MAX || count->bottom > UINT64_MAX / period_ns) {
+        return number_stop(r, number_too_large, TEXT(""));
+    }
+    *rate = (struct rate){(uint64_t)count->top, (uint64_t)count->bottom * period_ns};
+    return true;
+}
+
+int rate_parse(struct text text, uint64_t bare_ns, struct rate *out, struct weir_error *error)
+{
+    struct reader r = {.rest = text};
+    struct fraction count;
+    uint64_t period_ns;
+    number_skip_blanks(&r);
+    if (!number_read_scaled(&r, units_of_count, &count) || !read_slash(&r) ||
+        !read_period(&r, bare_ns, &period_ns) || !to_rate(&r, &count, period_ns, out)) {
+        return number_refuse(&r, text, "a count per period such as 5/min", error);
+    }
+    return 0;
+}
+
+/* ---- counts, sizes, percentages ---- */
+
+static bool read_whole(struct reader *r, const struct unit *rows, const char *why, uint64_t *out)
+{
+    struct fraction f;
+    number_skip_blanks(r);
+    return number_read_scaled(r, rows, &f) && number_read_end(r) &&
+           number_to_whole(r, &f, why, out);
+}
+
+int count_parse(struct text text, uint64_t *count, struct weir_error *error)
+{
+    struct reader r = {.rest = text};
+    if (!read_whole(&r, units_of_count, "it is not whole", count)) {
+        return number_refuse(&r, text, "a whole number such as 100 or 1.5k", error);
+    }
+    return 0;
+}
+
+int size_parse(struct text text, uint64_t *bytes, struct weir_error *error)
+{
+    struct reader r = {.rest = text};
+    if (!read_whole(&r, units_of_size, "it is not a whole number of bytes", bytes)) {
+        return number_refuse(&r, text, "a size such as 512KB or 1.5GiB", error);
+    }
+    return 0;
+}
+
+/* Perhaps a percent sign, then the end. */
+static bool read_sign(struct reader *r)
+{
+    number_skip_blanks(r);
+    if (r->rest.len > 0 && r->rest.at[0] == '%') {
+        r->rest = text_after(r->rest, 1);
+    }
+    return number_read_end(r);
+}
+
+static bool to_hundredths(struct reader *r, const struct fraction *f, uint32_t *hundredths)
+{
+    u128 whole = f->top / f->bottom;
+    if (whole > 100 || (whole == 100 && f->bottom > 1)) {
+        return number_stop(r, "it is more than 100%", TEXT(""));
+    }
+    if (100 % f->bottom != 0) {
+        return number_stop(r, "it is finer than 0.01%", TEXT(""));
+    }
+    *hundredths = (uint32_t)(f->top * (100 / f->bottom));
+    return true;
+}
+
+int percent_parse(struct text text, uint32_t *hundredths, struct weir_error *error)
+{
+    struct reader r = {.rest = text};
+    struct fraction f;
+    number_skip_blanks(&r);
+    if (!number_read(&r, &f) || !read_sign(&r) || !to_hundredths(&r, &f, hundredths)) {
+        return number_refuse(&r, text, "a percentage such as 25% or 12.5%", error);
+    }
+    return 0;
+}

@@ -1,0 +1,85 @@
+#include "rules/value/quantity.h"
+
+#include <stdio.h>
+
+#include "rules/value/units.h"
+
+/* No 64-bit number is longer than 20 digits, so no longer form is ever wanted. */
+#define DIGITS_MAX 22
+
+struct number {
+    char digits[DIGITS_MAX + 1];
+    size_t len;
+    bool has_point;
+    const char *unit;
+};
+
+/* value / times in decimals; false if they are too many, or never end. */
+static bool in_unit(uint64_t value, const struct unit *unit, struct number *n)
+{
+    uint64_t rest = value % unit->times;
+    n->len = (size_t)snprintf(n->digits, sizeof n->digits, "%llu",
+                              (unsigned long long)(value / unit->times));
+    n->has_point = rest > 0;
+    n->unit = unit->symbol;
+    if (n->has_point) {
+        n->digits[n->len++] = '.';
+    }
+    for (; rest > 0 && n->len < DIGITS_MAX; rest %= unit->times) {
+        rest *= 10; /* fits: no unit is larger than 2^60 */
+        n->digits[n->len++] = (char)('0' + rest / unit->times);
+    }
+    n->digits[n->len] = 0;
+    return rest == 0;
+}
+
+/* The unit that takes the fewest bytes of number: 90s, not 1.5min; of two the larger one. */
+static struct number shortest(uint64_t value, const struct unit *unit)
+{
+    struct number best;
+    struct number n;
+    (void)in_unit(value, unit, &best);
+    for (unit++; unit->symbol != NULL && unit->times != 0 && unit->times <= value; unit++) {
+        if (in_unit(value, unit, &n) && (n.len < best.len || (n.len == best.len && !n.has_point))) {
+            best = n;
+        }
+    }
+    return best;
+}
+
+static const char *print(uint64_t value, const struct unit *rows, char *buffer)
+{
+    struct number n = shortest(value, rows);
+    (void)snprintf(buffer, QUANTITY_MAX, "%s%s", n.digits, n.unit);
+    return buffer;
+}
+
+const char *count_print(uint64_t count, char *buffer)
+{
+    return print(count, units_of_count, buffer);
+}
+
+const char *size_print(uint64_t bytes, char *buffer)
+{
+    return print(bytes, units_of_size, buffer);
+}
+
+const char *duration_print(uint64_t ns, char *buffer)
+{
+    if (ns == 0) {
+        (void)snprintf(buffer, QUANTITY_MAX, "0s");
+        return buffer;
+    }
+    return print(ns, units_of_time, buffer);
+}
+
+/* One of a unit is the unit alone: 5/min. */
+const char *rate_print(struct rate rate, char *buffer)
+{
+    struct number count = shortest(rate.count, units_of_count);
+    struct number period = shortest(rate.period_ns, units_of_time);
+    bool one = strcmp(period.digits, "1") == 0;
+    (void)snprintf(buffer, QUANTITY_MAX, "%s%s/%s%s", count.digits, count.unit,
+                   one ? "" : period.digits, period.unit);
+    return buffer;
+}

@@ -1,0 +1,176 @@
+/* What the operators' routes have in common: who may come, replies, the audit log. */
+#include "server/admin/admin.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "base/atomic.h"
+#include "base/error.h"
+
+/* ---- pages of strangers ---- */
+
+static bool changes(const struct exchange *x)
+{
+    return !text_is(x->request->method, "GET") && !text_is(x->request->method, "HEAD");
+}
+
+static struct text value_of(const struct exchange *x, const char *name)
+{
+    const struct http_field *field = http_field(x->request, name);
+    return field != NULL ? text_trim(field->value) : (struct text){"", 0};
+}
+
+/* "127.0.0.1" of "127.0.0.1:8082", "::1" of "[::1]:8082". */
+static struct text host_of(struct text host)
+{
+    const char *end = host.len > 0 && host.at[0] == '[' ? memchr(host.at, ']', host.len) : NULL;
+    if (end != NULL) {
+        return (struct text){host.at + 1, (size_t)(end - host.at) - 1};
+    }
+    const char *colon = host.len > 0 ? memrchr(host.at, ':', host.len) : NULL;
+    host.len = colon != NULL ? (size_t)(colon - host.at) : host.len;
+    return host;
+}
+
+/* Names that nobody else can make point here. */
+static bool is_own_host(const struct exchange *x, struct text host)
+{
+    struct address address;
+    struct text own = host_of(text_of(x->server->options.listen[PROTOCOL_ADMIN]));
+    return text_is_word(host, "LOCALHOST") || address_parse(host, &address, NULL) == 0 ||
+           (host.len > 0 && text_equal(host, own));
+}
+
+/* Asked for by nobody who had to show a secret, over a socket that a browser can open. */
+static bool is_open(const struct exchange *x)
+{
+    struct access *access = x->server->options.access;
+    return x->connection->peer.family != 0 &&
+           !(access_has_secrets(access, ROLE_CHECK) && access_has_secrets(access, ROLE_ADMIN));
+}
+
+/* Browsers tell where a page came from; programs do not. */
+static bool is_foreign(const struct exchange *x)
+{
+    struct text origin = value_of(x, "origin");
+    struct text site = value_of(x, "sec-fetch-site");
+    struct text host = value_of(x, "host");
+    if (site.len > 0 && !text_is(site, "same-origin") && !text_is(site, "none")) {
+        return true;
+    }
+    if (http_field(x->request, "origin") == NULL) {
+        return false;
+    }
+    const char *scheme = memmem(origin.at, origin.len, "://", 3);
+    return scheme == NULL ||
+           !text_equal(text_after(origin, (size_t)(scheme - origin.at) + 3), host);
+}
+
+/* What a form can send without being asked whether it may. */
+static bool is_form(const struct exchange *x)
+{
+    static const char *const types[] = {"APPLICATION/X-WWW-FORM-URLENCODED", "MULTIPART/FORM-DATA",
+                                        "TEXT/PLAIN"};
+    struct text type = value_of(x, "content-type");
+    const char *end = type.len > 0 ? memchr(type.at, ';', type.len) : NULL;
+    type.len = end != NULL ? (size_t)(end - type.at) : type.len;
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if (text_is_word(text_trim(type), types[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool refuse(struct exchange *x, int status, const char *why)
+{
+    count_own(&x->connection->worker->counts.refused_access, 1);
+    http_reply_problem(x, status, why);
+    return false;
+}
+
+bool admin_admits(struct exchange *x)
+{
+    if (is_foreign(x)) {
+        return refuse(x, 403, "found an Origin that is not this server, expected none");
+    }
+    if (is_open(x) && !is_own_host(x, host_of(value_of(x, "host")))) {
+        return refuse(x, 403,
+                      "found a name as Host, expected an IP address, localhost or the host that "
+                      "--admin names: without secrets no other name is trusted");
+    }
+    if (changes(x) && is_form(x)) {
+        return refuse(x, 415,
+                      "found a Content-Type that a form may have, expected application/json or "
+                      "application/yaml");
+    }
+    return true;
+}
+
+/* ---- replies ---- */
+
+void admin_reply_json(struct exchange *x, int status, json_t *json)
+{
+    size_t most = SERVER_OUTPUT_BYTES / 2;
+    char *text = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
+    json_decref(json);
+    if (text == NULL) {
+        http_reply_problem(x, 500, "out of memory");
+    } else if (strlen(text) > most) {
+        http_reply_problem(x, 500, "the list is too long for one reply: ask for one limit");
+    } else {
+        buffer_put(&x->body, text_of(text));
+        http_reply(x, status, "application/json", NULL);
+    }
+    free(text);
+}
+
+/* Puts ,"messages":[...] before the end of the problem. */
+static void put_messages(struct buffer *body, const json_t *messages)
+{
+    char *text = messages != NULL ? json_dumps(messages, JSON_COMPACT) : NULL;
+    if (text != NULL) {
+        body->end--;
+        buffer_put(body, TEXT(",\"messages\":"));
+        buffer_put(body, text_of(text));
+        buffer_put_char(body, '}');
+    }
+    free(text);
+}
+
+void admin_reply_refused(struct exchange *x, int e, const struct weir_error *error,
+                         json_t *messages)
+{
+    struct connection *c = x->connection;
+    if (e != WEIR_ERULES) {
+        http_reply_failure(x, e, error);
+        return;
+    }
+    count_own(&c->worker->counts.bad_requests[c->protocol->kind], 1);
+    http_put_problem(&x->body, 422, error->text);
+    put_messages(&x->body, messages);
+    http_reply(x, 422, "application/problem+json", NULL);
+}
+
+const char *admin_member(struct exchange *x, const json_t *body, const char *name)
+{
+    const char *value = json_string_value(json_object_get(body, name));
+    if (value == NULL) {
+        struct weir_error error;
+        (void)fail(&error, WEIR_EINVAL, "expected an object with \"%s\", a string", name);
+        http_reply_failure(x, WEIR_EINVAL, &error);
+    }
+    return value;
+}
+
+/* ---- the audit log ---- */
+
+void admin_audit(const struct exchange *x, const char *what, struct log_field more)
+{
+    char address[ADDRESS_MAX] = "unix";
+    if (x->connection->peer.family != 0) {
+        (void)address_print(&x->connection->peer, address);
+    }
+    LOG(LEVEL_AUDIT, what, LOG_STRING("address", address), LOG_STRING("role", role_names[x->role]),
+        more);
+}

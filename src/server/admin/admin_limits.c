@@ -1,0 +1,311 @@
+/* Limits: a live view, one put or taken away, all read again, all as a file. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/atomic.h"
+#include "base/error.h"
+#include "rules/file/document.h"
+#include "rules/live/live_show.h"
+#include "server/admin/admin.h"
+
+#define PREFIX "/v1/limits/"
+
+/* ---- the name in the path ---- */
+
+/* False after a reply. The room is WEIR_RULES_NAME bytes. */
+static bool read_name(struct exchange *x, char *room)
+{
+    char decoded[HTTP_HEAD_MAX];
+    struct http_pair pair = {0};
+    struct text rest = x->request->path.len > strlen(PREFIX)
+                           ? text_after(x->request->path, strlen(PREFIX))
+                           : (struct text){"", 0};
+    bool good = http_next_pair(&rest, decoded, &pair) && rest.len == 0 && pair.value.len == 0 &&
+                pair.name.len < WEIR_RULES_NAME && memchr(pair.name.at, 0, pair.name.len) == NULL;
+    if (!good) {
+        http_reply_problem(x, 404, "expected the name of a limit behind " PREFIX);
+        return false;
+    }
+    memcpy(room, pair.name.at, pair.name.len);
+    room[pair.name.len] = 0;
+    return true;
+}
+
+bool admin_is_adhoc(const struct exchange *x, const char *name)
+{
+    return x->server->adhoc != NULL && strcmp(name, SERVER_ADHOC) == 0;
+}
+
+static bool is_there(const struct exchange *x, const char *name)
+{
+    return weir_rules_key_parts(x->server->rules, name, strlen(name)) != WEIR_ENOLIMIT;
+}
+
+/* ---- the live view ---- */
+
+struct listing {
+    const char *only; /* NULL: all */
+    json_t *items;
+};
+
+/* The numbers of a limiter that are told, in this order, and of which limits this node knows them: what is in the store,
+ * and in tables of all limits, is null. */
+#define BY(consistency) (1u << (consistency))
+#define BY_ALL (BY(WEIR_RULES_LOCAL) | BY(WEIR_RULES_EXACT) | BY_KEEPERS)
+#define BY_KEEPERS (BY(WEIR_RULES_LEASED) | BY(WEIR_RULES_SYNCED))
+
+static const struct {
+    const char *name;
+    size_t offset;
+    unsigned known; /* BY(enum weir_rules_consistency) */
+} numbers[] = {
+    {"keys", offsetof(struct weir_stats, keys), BY(WEIR_RULES_LOCAL) | BY_KEEPERS},
+    {"capacity", offsetof(struct weir_stats, capacity), BY(WEIR_RULES_LOCAL)},
+    {"blocks", offsetof(struct weir_stats, blocks), BY(WEIR_RULES_LOCAL)},
+    {"bytes", offsetof(struct weir_stats, bytes), BY(WEIR_RULES_LOCAL)},
+    {"allowed", offsetof(struct weir_stats, allowed), BY_ALL},
+    {"denied", offsetof(struct weir_stats, denied), BY_ALL},
+    {"never", offsetof(struct weir_stats, never), BY_ALL},
+    {"evicted", offsetof(struct weir_stats, evicted), BY(WEIR_RULES_LOCAL)},
+    {"reclaimed", offsetof(struct weir_stats, reclaimed), BY(WEIR_RULES_LOCAL)},
+    {"full_denied", offsetof(struct weir_stats, full_denied), BY(WEIR_RULES_LOCAL)},
+    {"full_allowed", offsetof(struct weir_stats, full_allowed), BY(WEIR_RULES_LOCAL)},
+};
+
+static void put_numbers(json_t *item, const struct weir_stats *stats, int consistency)
+{
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        uint64_t n;
+        memcpy(&n, (const char *)stats + numbers[i].offset, sizeof n);
+        bool known = (numbers[i].known & BY(consistency)) != 0;
+        (void)json_object_set_new(item, numbers[i].name,
+                                  known ? json_integer((json_int_t)n) : json_null());
+    }
+}
+
+static json_t *make_item(const struct weir_rules_limit *limit)
+{
+    static const char *const modes[] = {"local", "exact", "leased", "synced"};
+    uint64_t degraded = limit->degraded[0] + limit->degraded[1] + limit->degraded[2];
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:b, s:s, s:I, s:I, s:s, s:I}", "name", limit->name,
+        "tier", limit->tier, "algorithm", weir_algorithm_name(limit->algorithm), "rate",
+        limit->rate, "count", (json_int_t)limit->count, "period_ms",
+        (json_int_t)(limit->period_ns / WEIR_MILLISECOND), "burst", (json_int_t)limit->burst,
+        "shadow", limit->shadow, "mode", limit->shadow || limit->switched ? "shadow" : "enforce",
+        "missing", (json_int_t)limit->missing, "shadow_denied", (json_int_t)limit->shadow_denied,
+        "consistency", modes[limit->consistency & 3], "degraded", (json_int_t)degraded);
+}
+
+static int list_one(void *arg, const struct weir_rules_limit *limit)
+{
+    struct listing *l = arg;
+    if (l->only != NULL && strcmp(l->only, limit->name) != 0) {
+        return 0;
+    }
+    json_t *item = make_item(limit);
+    if (item == NULL) {
+        return WEIR_ENOMEM;
+    }
+    put_numbers(item, &limit->stats, limit->consistency);
+    return json_array_append_new(l->items, item) == 0 ? 0 : WEIR_ENOMEM;
+}
+
+/* The built-in one: its numbers come with each call. */
+static int list_adhoc(const struct server *server, const struct listing *l)
+{
+    struct weir_stats stats = {.size = sizeof stats};
+    if (server->adhoc == NULL || (l->only != NULL && strcmp(l->only, SERVER_ADHOC) != 0)) {
+        return 0;
+    }
+    json_t *item = json_pack(
+        "{s:s, s:s, s:s, s:n, s:n, s:n, s:n, s:b, s:s, s:I, s:I, s:s, s:I}", "name", SERVER_ADHOC,
+        "tier", "", "algorithm", weir_algorithm_name(WEIR_TOKEN_BUCKET), "rate", "count",
+        "period_ms", "burst", "shadow", 0, "mode",
+        load_relaxed(&server->adhoc_shadow) != 0 ? "shadow" : "enforce", "missing", (json_int_t)0,
+        "shadow_denied", (json_int_t)0, "consistency", "local", "degraded", (json_int_t)0);
+    if (item == NULL) {
+        return WEIR_ENOMEM;
+    }
+    (void)weir_stats_read(server->adhoc, &stats);
+    put_numbers(item, &stats, WEIR_RULES_LOCAL);
+    return json_array_append_new(l->items, item) == 0 ? 0 : WEIR_ENOMEM;
+}
+
+static void reply_limits(struct exchange *x, const char *only, int status)
+{
+    struct listing l = {only, json_array()};
+    int e = weir_rules_limits(x->server->rules, list_one, &l);
+    e = e == 0 ? list_adhoc(x->server, &l) : e;
+    if (e == 0) {
+        admin_reply_json(x, status, json_pack("{s:O}", "limits", l.items));
+    } else {
+        http_reply_problem(x, 500, weir_strerror(e));
+    }
+    json_decref(l.items);
+}
+
+static void reply_unknown(struct exchange *x, const char *name)
+{
+    struct weir_error error;
+    (void)fail(&error, WEIR_ENOLIMIT, "there is no limit named '%.63s'", name);
+    http_reply_failure(x, WEIR_ENOLIMIT, &error);
+}
+
+static void run_list(struct exchange *x)
+{
+    char name[WEIR_RULES_NAME];
+    if (x->request->path.len < strlen(PREFIX)) {
+        reply_limits(x, NULL, 200);
+    } else if (read_name(x, name)) {
+        if (is_there(x, name) || admin_is_adhoc(x, name)) {
+            reply_limits(x, name, 200);
+        } else {
+            reply_unknown(x, name);
+        }
+    }
+}
+
+/* ---- changes ---- */
+
+/* What was said about rules, as a list of strings. */
+static json_t *split_messages(const struct buffer *said)
+{
+    json_t *list = json_array();
+    struct text rest = buffer_text(said);
+    while (rest.len > 0) {
+        size_t n = strnlen(rest.at, rest.len);
+        json_t *one = json_stringn(rest.at, n);
+        (void)json_array_append_new(list, one != NULL ? one : json_string("(not UTF-8)"));
+        rest = text_after(rest, n + (n < rest.len)); /* the last one may have been cut */
+    }
+    return list;
+}
+
+static void begin_listening(struct buffer *said)
+{
+    buffer_init(said, SERVER_REPLY_BYTES / 2);
+    server_listen(said);
+}
+
+static json_t *end_listening(struct buffer *said)
+{
+    server_listen(NULL);
+    json_t *messages = split_messages(said);
+    buffer_finish(said);
+    return messages;
+}
+
+/* A body that calls the limit something else would change another one. */
+static bool names(struct text body, const char *name)
+{
+    struct arena arena = ARENA_INIT;
+    struct problems problems = {0};
+    const struct node *node = document_read(&arena, "limit", body, &problems);
+    const struct node *found =
+        node != NULL && node->kind == NODE_MAP ? node_find(node, "name") : NULL;
+    bool other = node != NULL && node->kind == NODE_MAP &&
+                 (found == NULL || found->kind != NODE_SCALAR || !text_is(found->scalar, name));
+    problems_finish(&problems);
+    arena_finish(&arena);
+    return !other; /* what is no map at all, the rules say better */
+}
+
+static void put_limit(struct exchange *x, const char *name)
+{
+    struct weir_error error = {0};
+    struct buffer said;
+    bool there = is_there(x, name);
+    begin_listening(&said);
+    int e = weir_rules_put(x->server->rules, x->request->body.at, x->request->body.len, &error);
+    json_t *messages = end_listening(&said);
+    if (e == 0) {
+        admin_audit(x, there ? "limit replaced" : "limit added", LOG_STRING("limit", name));
+        reply_limits(x, name, there ? 200 : 201);
+    } else {
+        admin_reply_refused(x, e, &error, messages);
+    }
+    json_decref(messages);
+}
+
+static void run_put(struct exchange *x)
+{
+    char name[WEIR_RULES_NAME];
+    if (!read_name(x, name)) {
+        return;
+    }
+    if (names(x->request->body, name)) {
+        put_limit(x, name);
+    } else {
+        http_reply_problem(x, 400, "expected one limit whose `name` is that of the path");
+    }
+}
+
+static void run_delete(struct exchange *x)
+{
+    char name[WEIR_RULES_NAME];
+    struct weir_error error = {0};
+    if (!read_name(x, name)) {
+        return;
+    }
+    int e = weir_rules_remove(x->server->rules, name, &error);
+    if (e == 0) {
+        admin_audit(x, "limit removed", LOG_STRING("limit", name));
+        http_reply(x, 204, NULL, NULL);
+    } else {
+        admin_reply_refused(x, e, &error, NULL);
+    }
+}
+
+/* ---- all of them ---- */
+
+static uint64_t generation(const struct exchange *x)
+{
+    struct weir_rules_stats stats = {.size = sizeof stats};
+    (void)weir_rules_stats_read(x->server->rules, &stats);
+    return stats.generation;
+}
+
+static void run_reload(struct exchange *x)
+{
+    struct weir_error error = {0};
+    struct buffer said;
+    begin_listening(&said);
+    int e = server_reload(x->server, &error);
+    json_t *messages = end_listening(&said);
+    if (e == 0) {
+        uint64_t now = generation(x);
+        admin_audit(x, "reload", LOG_COUNT("generation", now));
+        admin_reply_json(
+            x, 200, json_pack("{s:I, s:O}", "generation", (json_int_t)now, "messages", messages));
+    } else { /* whatever it was, it was the rules' fault; secrets may be new all the same */
+        admin_audit(x, "reload refused", LOG_COUNT("generation", generation(x)));
+        admin_reply_refused(x, WEIR_ERULES, &error, messages);
+    }
+    json_decref(messages);
+}
+
+static void run_config(struct exchange *x)
+{
+    char *text = NULL;
+    size_t len = 0;
+    if (live_show(x->server->rules, &text, &len) != 0) {
+        http_reply_problem(x, 500, "out of memory");
+        return;
+    }
+    buffer_put(&x->body, (struct text){text, len});
+    http_reply(x, 200, "application/yaml", NULL);
+    free(text);
+}
+
+const struct http_route admin_limits_routes[] = {
+    {"GET", "/v1/limits", HTTP_AT_OR_BELOW, ROLE_CHECK, run_list,
+     "limits, live: all, or one by its name"},
+    {"PUT", "/v1/limits", HTTP_BELOW, ROLE_ADMIN, run_put,
+     "adds or replaces one limit: JSON or YAML"},
+    {"DELETE", "/v1/limits", HTTP_BELOW, ROLE_ADMIN, run_delete, "removes one limit and its keys"},
+    {"POST", "/v1/reload", HTTP_AT, ROLE_ADMIN, run_reload, "reads the rules again"},
+    {"GET", "/v1/config", HTTP_AT, ROLE_CHECK, run_config, "the rules in use, as a file"},
+    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+};

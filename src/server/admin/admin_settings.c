@@ -1,0 +1,141 @@
+/* Switches: how much is logged, and whether limits are enforced. */
+#include <jansson.h>
+
+#include "base/atomic.h"
+#include "base/error.h"
+#include "server/admin/admin.h"
+
+/* ---- the log's level ---- */
+
+static void run_get_level(struct exchange *x)
+{
+    admin_reply_json(x, 200, json_pack("{s:s}", "level", log_level_names[log_get_level()]));
+}
+
+static void set_level(struct exchange *x, const json_t *body)
+{
+    enum log_level level;
+    const char *name = admin_member(x, body, "level");
+    if (name == NULL) {
+        return;
+    }
+    if (json_object_size(body) != 1 || !log_level_parse(text_of(name), &level)) {
+        http_reply_problem(x, 400, "expected {\"level\":...} with error, warning, info or debug");
+        return;
+    }
+    log_set_level(level);
+    admin_audit(x, "log level", LOG_STRING("level", log_level_names[level]));
+    run_get_level(x);
+}
+
+static void run_set_level(struct exchange *x)
+{
+    json_t *body = http_read_json(x);
+    if (body != NULL) {
+        set_level(x, body);
+        json_decref(body);
+    }
+}
+
+/* ---- the kill switch ---- */
+
+static const char *mode_name(int shadow)
+{
+    return shadow != 0 ? "shadow" : "enforce";
+}
+
+struct modes {
+    int all; /* shadow, for limits that were not switched by their name */
+    json_t *limits;
+};
+
+/* Limits that were switched otherwise than all were. */
+static void add_mode(const struct modes *m, const char *limit, int switched)
+{
+    if (switched != m->all) {
+        (void)json_object_set_new(m->limits, limit, json_string(mode_name(switched)));
+    }
+}
+
+static int list_mode(void *arg, const struct weir_rules_limit *limit)
+{
+    add_mode(arg, limit->name, limit->switched);
+    return 0;
+}
+
+static void run_get_mode(struct exchange *x)
+{
+    struct modes m = {weir_rules_shadow_get(x->server->rules, NULL), json_object()};
+    (void)weir_rules_limits(x->server->rules, list_mode, &m);
+    if (x->server->adhoc != NULL) {
+        add_mode(&m, SERVER_ADHOC, load_relaxed(&x->server->adhoc_shadow) != 0);
+    }
+    admin_reply_json(x, 200, json_pack("{s:s, s:o}", "mode", mode_name(m.all), "limits", m.limits));
+}
+
+/* 0 enforce, 1 shadow, -1 something else. */
+static int read_mode(const char *name)
+{
+    return strcmp(name, "shadow") == 0 ? 1 : strcmp(name, "enforce") == 0 ? 0 : -1;
+}
+
+/* NULL: all, the built-in one too. */
+static int switch_limits(struct exchange *x, int on, const char *limit, struct weir_error *error)
+{
+    bool adhoc = limit != NULL && admin_is_adhoc(x, limit);
+    int e = adhoc ? 0 : weir_rules_shadow_set(x->server->rules, limit, on, error);
+    if (e == 0 && (adhoc || limit == NULL)) {
+        store_relaxed(&x->server->adhoc_shadow, (uint64_t)on);
+    }
+    return e;
+}
+
+static void switch_mode(struct exchange *x, int on, const char *limit)
+{
+    struct weir_error error = {0};
+    int e = switch_limits(x, on, limit, &error);
+    if (e != 0) {
+        http_reply_failure(x, e, &error);
+        return;
+    }
+    admin_audit(x, on ? "mode shadow" : "mode enforce",
+                LOG_STRING("limit", limit != NULL ? limit : "(all)"));
+    run_get_mode(x);
+}
+
+static void set_mode(struct exchange *x, const json_t *body)
+{
+    const char *mode = admin_member(x, body, "mode");
+    const json_t *limit = json_object_get(body, "limit");
+    if (mode == NULL) {
+        return;
+    }
+    bool named = json_is_string(limit);
+    if (read_mode(mode) < 0 || json_object_size(body) != (named ? 2 : 1) ||
+        (named && strlen(json_string_value(limit)) != json_string_length(limit))) {
+        http_reply_problem(x, 400,
+                           "expected {\"mode\":\"enforce\"} or {\"mode\":\"shadow\"}, and "
+                           "perhaps \"limit\", its name");
+        return;
+    }
+    switch_mode(x, read_mode(mode), json_string_value(limit));
+}
+
+static void run_set_mode(struct exchange *x)
+{
+    json_t *body = http_read_json(x);
+    if (body != NULL) {
+        set_mode(x, body);
+        json_decref(body);
+    }
+}
+
+const struct http_route admin_settings_routes[] = {
+    {"GET", "/v1/log-level", HTTP_AT, ROLE_CHECK, run_get_level, "how much is logged"},
+    {"PUT", "/v1/log-level", HTTP_AT, ROLE_ADMIN, run_set_level,
+     "error, warning, info or debug, until the next start"},
+    {"GET", "/v1/mode", HTTP_AT, ROLE_CHECK, run_get_mode, "whether limits are enforced"},
+    {"PUT", "/v1/mode", HTTP_AT, ROLE_ADMIN, run_set_mode,
+     "the kill switch: shadow denies nothing, enforce does as the rules say"},
+    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+};

@@ -1,0 +1,158 @@
+/* What is going on: for people, for Prometheus, and who is denied most. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "rules/live/live.h"
+#include "server/admin/admin.h"
+#include "server/admin/metrics.h"
+#include "server/admin/top_denied.h"
+
+/* ---- status ---- */
+
+static json_t *by_protocol(const uint64_t *counts)
+{
+    json_t *all = json_object();
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        (void)json_object_set_new(all, protocol_names[i], json_integer((json_int_t)counts[i]));
+    }
+    return all;
+}
+
+static json_t *decisions(const struct numbers *n)
+{
+    json_int_t allow = 0;
+    json_int_t deny = 0;
+    json_int_t never = 0;
+    for (size_t i = 0; i < n->limits_count; i++) {
+        allow += (json_int_t)n->limits[i].allowed;
+        deny += (json_int_t)n->limits[i].denied;
+        never += (json_int_t)n->limits[i].never;
+    }
+    return json_pack("{s:I, s:I, s:I}", "allow", allow, "deny", deny, "never", never);
+}
+
+/* Where the rules came from; it may change with a reload. */
+static json_t *config_of(struct weir_rules *rules)
+{
+    (void)pthread_mutex_lock(&rules->reload);
+    json_t *path = rules->path != NULL ? json_string(rules->path) : NULL;
+    (void)pthread_mutex_unlock(&rules->reload);
+    return path != NULL ? path : json_null();
+}
+
+static json_t *make_status(const struct exchange *x, const struct numbers *n)
+{
+    static const char *const states[] = {"starting", "ready", "draining"};
+    uint64_t now = clock_unix_ns();
+    uint64_t up_ns = now > n->started_ns ? now - n->started_ns : 0;
+    bool shadow = weir_rules_shadow_get(x->server->rules, NULL) == 1;
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:s, s:o, s:o, s:o, s:I, s:f}", "version",
+                     weir_version(), "state", states[load_acquire(&x->server->state)], "uptime_s",
+                     (json_int_t)(up_ns / WEIR_SECOND), "pid", (json_int_t)getpid(), "threads",
+                     (json_int_t)x->server->threads, "generation", (json_int_t)n->rules.generation,
+                     "config", config_of(x->server->rules), "mode", shadow ? "shadow" : "enforce",
+                     "connections", by_protocol(n->counts.open), "requests",
+                     by_protocol(n->counts.requests), "decisions", decisions(n), "memory_bytes",
+                     (json_int_t)n->process.resident_bytes, "cpu_seconds",
+                     (double)n->process.cpu_ns / 1e9);
+}
+
+static void run_status(struct exchange *x)
+{
+    struct numbers n;
+    if (numbers_read(x->server, &n) == 0) {
+        admin_reply_json(x, 200, make_status(x, &n));
+    } else {
+        http_reply_problem(x, 500, "out of memory");
+    }
+    numbers_finish(&n);
+}
+
+static void run_metrics(struct exchange *x)
+{
+    struct numbers n;
+    if (numbers_read(x->server, &n) == 0) {
+        metrics_put(&x->body, &n);
+        http_reply(x, 200, METRICS_TYPE, NULL);
+    } else {
+        http_reply_problem(x, 500, "out of memory");
+    }
+    numbers_finish(&n);
+}
+
+/* ---- who is denied most ---- */
+
+#define TOP_TOLD 20
+#define KEY_TEXT (4 * TOP_KEY_BYTES + 8)
+
+static json_t *make_item(const struct top_item *item)
+{
+    char text[KEY_TEXT];
+    bool cut = item->key_len > TOP_KEY_BYTES;
+    size_t n =
+        weir_rules_key_text(item->key, cut ? TOP_KEY_BYTES : item->key_len, text, sizeof text - 3);
+    if (cut && (n < 3 || memcmp(text + n - 3, "...", 3) != 0)) {
+        memcpy(text + n, "...", 4);
+    }
+    return json_pack("{s:s, s:s, s:I, s:I}", "limit", item->limit, "key", text, "count",
+                     (json_int_t)item->count, "error", (json_int_t)item->error);
+}
+
+/* How many are asked for; 0 after a reply. */
+static size_t read_many(struct exchange *x)
+{
+    char room[64];
+    struct text query = x->request->query;
+    struct http_pair pair;
+    if (query.len == 0) {
+        return TOP_TOLD;
+    }
+    if (query.len < sizeof room && http_next_pair(&query, room, &pair) && query.len == 0 &&
+        text_is(pair.name, "n") && pair.value.len > 0 && pair.value.len <= 5) {
+        size_t n = 0;
+        for (size_t i = 0; i < pair.value.len; i++) {
+            char c = pair.value.at[i];
+            n = c >= '0' && c <= '9' && n < 100000 ? 10 * n + (size_t)(c - '0') : 100000;
+        }
+        if (n > 0 && n < 100000) {
+            return n;
+        }
+    }
+    http_reply_problem(x, 400, "expected ?n=N, from 1 to 99999");
+    return 0;
+}
+
+static void reply_top(struct exchange *x, size_t most)
+{
+    struct top *tops[SERVER_THREADS_MAX + 1];
+    struct top_item *items;
+    size_t n = 0;
+    for (unsigned i = 0; i < x->server->workers_count; i++) {
+        tops[n++] = x->server->workers[i].top;
+    }
+    int64_t count = top_read(tops, n, &items);
+    json_t *denied = json_array();
+    for (int64_t i = 0; i < count && (size_t)i < most; i++) {
+        (void)json_array_append_new(denied, make_item(&items[i]));
+    }
+    free(items);
+    admin_reply_json(x, 200, json_pack("{s:o}", "denied", denied));
+}
+
+static void run_top(struct exchange *x)
+{
+    size_t most = read_many(x);
+    if (most > 0) {
+        reply_top(x, most);
+    }
+}
+
+const struct http_route admin_status_routes[] = {
+    {"GET", "/metrics", HTTP_AT, ROLE_CHECK, run_metrics, "numbers for Prometheus"},
+    {"GET", "/v1/status", HTTP_AT, ROLE_CHECK, run_status, "the program: state, requests, memory"},
+    {"GET", "/v1/top", HTTP_AT, ROLE_CHECK, run_top, "keys that are denied most: ?n=20"},
+    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+};

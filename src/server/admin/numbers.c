@@ -1,0 +1,179 @@
+#include "server/admin/numbers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "common/folder.h"
+
+const char *const protocol_names[PROTOCOLS] = {"resp", "http", "admin"};
+
+/* ---- threads ---- */
+
+_Static_assert(sizeof(struct worker_counts) % sizeof(uint64_t) == 0, "counts and nothing else");
+
+static void add_counts(const struct worker_counts *from, struct worker_counts *sum)
+{
+    const uint64_t *part = (const uint64_t *)(const void *)from;
+    uint64_t *to = (uint64_t *)(void *)sum;
+    for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) {
+        to[i] += load_relaxed(&part[i]);
+    }
+}
+
+/* ---- limits ---- */
+
+static void add_stats(const struct weir_stats *from, struct limit_numbers *to)
+{
+    to->allowed += from->allowed;
+    to->denied += from->denied;
+    to->never += from->never;
+    to->keys += from->keys;
+    to->capacity += from->capacity;
+    to->blocks += from->blocks;
+    to->bytes += from->bytes;
+    to->evicted += from->evicted;
+    to->reclaimed += from->reclaimed;
+    to->full_denied += from->full_denied;
+    to->full_allowed += from->full_allowed;
+}
+
+/* One more, with room for the next; NULL: no memory. Grows by doubling. */
+static struct limit_numbers *add_limit(struct numbers *n, const char *name)
+{
+    size_t count = n->limits_count;
+    if (n->limits == NULL || (count & (count - 1)) == 0) {
+        struct limit_numbers *more =
+            realloc(n->limits, (count > 0 ? 2 * count : 1) * sizeof *n->limits);
+        if (more == NULL) {
+            return NULL;
+        }
+        n->limits = more;
+    }
+    struct limit_numbers *limit = &n->limits[n->limits_count++];
+    *limit = (struct limit_numbers){0};
+    (void)snprintf(limit->name, sizeof limit->name, "%s", name);
+    return limit;
+}
+
+/* Tiers of one limit follow each other. */
+static int take_limit(void *arg, const struct weir_rules_limit *from)
+{
+    struct numbers *n = arg;
+    struct limit_numbers *limit = n->limits_count > 0 ? &n->limits[n->limits_count - 1] : NULL;
+    if (limit == NULL || strcmp(limit->name, from->name) != 0) {
+        limit = add_limit(n, from->name);
+    }
+    if (limit == NULL) {
+        return WEIR_ENOMEM;
+    }
+    add_stats(&from->stats, limit);
+    limit->missing += from->missing;
+    limit->shadow_denied += from->shadow_denied;
+    limit->remote = limit->remote || from->consistency != WEIR_RULES_LOCAL;
+    limit->remembered += from->remembered;
+    limit->on_store_failure = from->on_store_failure; /* of all its tiers */
+    limit->degraded += from->degraded[from->on_store_failure];
+    return 0;
+}
+
+static int take_adhoc(struct numbers *n)
+{
+    struct weir_stats stats = {.size = sizeof stats};
+    if (n->server->adhoc == NULL || weir_stats_read(n->server->adhoc, &stats) != 0) {
+        return 0;
+    }
+    struct limit_numbers *limit = NULL;
+    for (size_t i = 0; limit == NULL && i < n->limits_count;
+         i++) { /* the rules may have the name */
+        limit = strcmp(n->limits[i].name, SERVER_ADHOC) == 0 ? &n->limits[i] : NULL;
+    }
+    limit = limit != NULL ? limit : add_limit(n, SERVER_ADHOC);
+    if (limit == NULL) {
+        return WEIR_ENOMEM;
+    }
+    add_stats(&stats, limit);
+    return 0;
+}
+
+/* ---- the process ---- */
+
+static uint64_t to_ns(struct timeval t)
+{
+    return (uint64_t)t.tv_sec * WEIR_SECOND + (uint64_t)t.tv_usec * WEIR_MICROSECOND;
+}
+
+/* The second number of the file, in pages. */
+static uint64_t resident_bytes(void)
+{
+    char text[128];
+    char *second = NULL;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (f == NULL) {
+        return 0;
+    }
+    if (fgets(text, sizeof text, f) != NULL) {
+        second = strchr(text, ' ');
+    }
+    (void)fclose(f);
+    return second != NULL ? strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+/* Returns the number of open descriptors, without the one that lists them. */
+static uint64_t open_files(void)
+{
+    uint64_t n = 0;
+    DIR *folder = folder_open("/proc/self/fd");
+    if (folder == NULL) {
+        return 0;
+    }
+    for (const struct dirent *e = readdir(folder); e != NULL; e = readdir(folder)) {
+        n += e->d_name[0] != '.';
+    }
+    (void)closedir(folder);
+    return n > 0 ? n - 1 : 0;
+}
+
+static void read_process(struct process_numbers *p)
+{
+    struct rusage usage;
+    struct rlimit files;
+    if (getrusage(RUSAGE_SELF, &usage) == 0) {
+        p->cpu_ns = to_ns(usage.ru_utime) + to_ns(usage.ru_stime);
+    }
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        p->most_files = files.rlim_cur;
+    }
+    p->resident_bytes = resident_bytes();
+    p->open_files = open_files();
+}
+
+/* ---- all ---- */
+
+int numbers_read(const struct server *server, struct numbers *n)
+{
+    *n = (struct numbers){.server = server, .rules = {.size = sizeof n->rules}};
+    for (unsigned i = 0; i < server->workers_count; i++) {
+        add_counts(&server->workers[i].counts, &n->counts);
+    }
+    n->reloads = load_relaxed(&server->reloads);
+    n->reloads_failed = load_relaxed(&server->reloads_failed);
+    n->loaded_ns = load_relaxed(&server->loaded_ns);
+    n->started_ns = server->started_ns;
+    read_process(&n->process);
+    reservations_count(server->reservations, &n->reservations);
+    if (server->fleet.fleet != NULL) {
+        server->fleet.read(server->fleet.fleet, &n->fleet);
+    }
+    int e = weir_rules_stats_read(server->rules, &n->rules);
+    e = e == 0 ? weir_rules_limits(server->rules, take_limit, n) : e;
+    return e == 0 ? take_adhoc(n) : e;
+}
+
+void numbers_finish(struct numbers *n)
+{
+    free(n->limits);
+    n->limits = NULL;
+}

@@ -1,0 +1,52 @@
+/* What the server has counted, added up over its threads, for operators. */
+#ifndef WEIR_SERVER_ADMIN_NUMBERS_H
+#define WEIR_SERVER_ADMIN_NUMBERS_H
+
+#include "server/ask/reservations.h"
+#include "server/net/server_fleet.h"
+#include "server/net/worker.h"
+
+/* One limit, its tiers and overrides added up. `adhoc` is one too. */
+struct limit_numbers {
+    char name[WEIR_RULES_NAME];
+    uint64_t allowed, denied, never;
+    uint64_t keys, capacity, blocks, bytes;
+    uint64_t evicted, reclaimed, full_denied, full_allowed;
+    uint64_t missing;
+    uint64_t shadow_denied;
+    bool remote; /* a fleet decides it, and then: */
+    int on_store_failure;
+    uint64_t degraded;
+    uint64_t remembered;
+};
+
+/* The program as the system sees it. Times in nanoseconds. */
+struct process_numbers {
+    uint64_t cpu_ns;
+    uint64_t resident_bytes;
+    uint64_t open_files;
+    uint64_t most_files;
+};
+
+struct numbers {
+    const struct server *server;
+    struct worker_counts counts;
+    struct weir_rules_stats rules;
+    struct process_numbers process;
+    struct reservations_counts reservations;
+    struct fleet_numbers fleet;   /* if there is one */
+    struct limit_numbers *limits; /* in the order of the rules, adhoc last */
+    size_t limits_count;
+    uint64_t reloads;
+    uint64_t reloads_failed;
+    uint64_t loaded_ns;
+    uint64_t started_ns;
+};
+
+extern const char *const protocol_names[PROTOCOLS];
+
+/* 0 or WEIR_ENOMEM; numbers_finish() also then. */
+int numbers_read(const struct server *server, struct numbers *n);
+void numbers_finish(struct numbers *n);
+
+#endif

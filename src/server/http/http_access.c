@@ -1,0 +1,137 @@
+/*
+ * Who asks over HTTP: a bearer token, a Basic password, or the field Weir-Secret, for gateways that
+ * hand on their client's Authorization and have a secret of their own.
+ */
+#include "base/atomic.h"
+#include "server/http/http_routes.h"
+
+/* ---- base64 (RFC 4648) ---- */
+
+static int digit_of(char c)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = c != 0 ? strchr(digits, c) : NULL;
+    return at != NULL ? (int)(at - digits) : -1;
+}
+
+/* Into room of ACCESS_BASIC_MAX bytes; false if it is not base64, or too long. */
+#define ACCESS_BASIC_MAX (ACCESS_SECRET_MAX + 64)
+
+static bool decode(struct text text, char *room, struct text *out)
+{
+    unsigned bits = 0;
+    unsigned have = 0;
+    size_t n = 0;
+    for (unsigned pads = 0; pads < 2 && text.len > 0 && text.at[text.len - 1] == '='; pads++) {
+        text.len--;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        int digit = digit_of(text.at[i]);
+        if (digit < 0 || n == ACCESS_BASIC_MAX) {
+            return false;
+        }
+        bits = bits << 6 | (unsigned)digit;
+        have += 6;
+        if (have >= 8) {
+            have -= 8;
+            room[n++] = (char)(bits >> have);
+        }
+    }
+    *out = (struct text){room, n};
+    return true;
+}
+
+/* ---- credentials ---- */
+
+struct credentials {
+    struct text user; /* len 0: none was named */
+    struct text secret;
+    char room[ACCESS_BASIC_MAX];
+};
+
+/* What stands behind "Basic " in any case; false if it begins with something else. */
+static bool after_scheme(struct text value, const char *scheme, struct text *rest)
+{
+    size_t n = strlen(scheme);
+    if (value.len <= n || value.at[n] != ' ' || !text_is_word((struct text){value.at, n}, scheme)) {
+        return false;
+    }
+    *rest = text_trim(text_after(value, n));
+    return true;
+}
+
+static bool read_basic(struct text coded, struct credentials *c)
+{
+    struct text pair;
+    if (!decode(coded, c->room, &pair)) {
+        return false;
+    }
+    const char *colon = pair.len > 0 ? memchr(pair.at, ':', pair.len) : NULL;
+    if (colon == NULL) {
+        return false;
+    }
+    c->user = (struct text){pair.at, (size_t)(colon - pair.at)};
+    c->secret = text_after(pair, c->user.len + 1);
+    return true;
+}
+
+/* False if there are none that could be understood. */
+static bool read_credentials(const struct http_request *r, struct credentials *c)
+{
+    const struct http_field *own = http_field(r, "weir-secret");
+    const struct http_field *field = http_field(r, "authorization");
+    struct text rest;
+    c->user = (struct text){"", 0};
+    if (own != NULL) {
+        c->secret = own->value;
+        return true;
+    }
+    if (field == NULL) {
+        return false;
+    }
+    if (after_scheme(field->value, "BEARER", &rest)) {
+        c->secret = rest;
+        return true;
+    }
+    return after_scheme(field->value, "BASIC", &rest) && read_basic(rest, c);
+}
+
+/* ---- the check ---- */
+
+static void refuse(struct exchange *x, int status, const char *detail)
+{
+    count_own(&x->connection->worker->counts.refused_access, 1);
+    http_reply_problem(x, status, detail);
+}
+
+static void refuse_secret(struct exchange *x)
+{
+    x->close = connection_wrong_secret(x->connection) || x->close;
+    refuse(x, 401, "the secret is not valid, or not for this user");
+}
+
+bool http_may(struct exchange *x, enum role least)
+{
+    struct access *access = x->server->options.access;
+    struct access_pass pass = {0};
+    struct credentials given;
+    enum role asked;
+    x->role = access_role(access, &x->connection->pass);
+    if (x->role >= least) {
+        return true;
+    }
+    if (!read_credentials(x->request, &given)) {
+        refuse(x, 401, "expected 'Authorization: Bearer SECRET', or Basic with it as the password");
+        return false;
+    }
+    if (!access_user(given.user, &asked) || !access_show(access, given.secret, asked, &pass)) {
+        refuse_secret(x);
+        return false;
+    }
+    x->role = pass.role;
+    if (x->role < least) {
+        refuse(x, 403, "the secret is valid, but this needs one of the role admin");
+        return false;
+    }
+    return true;
+}

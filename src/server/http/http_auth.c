@@ -1,0 +1,306 @@
+/*
+ * Questions of gateways: a proxy asks about a request that it holds back, and tells of it in header
+ * fields. Each has its own ones, and many pass on what a client has written into those of others: if
+ * two tell of different requests, one is forged, and the question is refused. Who the client is:
+ * http_client.c.
+ */
+#include <strings.h>
+
+#include "base/error.h"
+#include "server/http/http_routes.h"
+
+#define QUERY_MAX                                                                                  \
+    128 /* parameters; with the fields and four more below WEIR_RULES_ATTRIBUTES_MAX */
+
+/* ---- the request that is asked about ---- */
+
+enum part { METHOD, PATH, QUERY, HOST, PARTS };
+
+struct asked {
+    struct weir_rules_attribute attributes[4 + HTTP_FIELDS_MAX + QUERY_MAX];
+    size_t count;
+    char room[4 * HTTP_HEAD_MAX]; /* names of attributes, decoded queries */
+    size_t used;
+    char address[ADDRESS_MAX];
+    struct {
+        struct text text;
+        const char *from; /* the name of the field; NULL: nobody has told it */
+    } parts[PARTS];
+};
+
+_Static_assert(4 + HTTP_FIELDS_MAX + QUERY_MAX <= WEIR_RULES_ATTRIBUTES_MAX, "too many");
+/* Fields: their bytes and "header:"; the query, decoded and again as names, and "query:". */
+_Static_assert(4 * HTTP_HEAD_MAX >= 3 * HTTP_HEAD_MAX + HTTP_FIELDS_MAX * 7 + QUERY_MAX * 6,
+               "room");
+
+static void put(struct asked *a, struct text name, struct text value)
+{
+    if (value.len > 0) {
+        a->attributes[a->count++] =
+            (struct weir_rules_attribute){name.at, name.len, value.at, value.len};
+    }
+}
+
+static void put_with_prefix(struct asked *a, struct text prefix, struct text name,
+                            struct text value)
+{
+    char *at = a->room + a->used;
+    memcpy(at, prefix.at, prefix.len);
+    memcpy(at + prefix.len, name.at, name.len);
+    a->used += prefix.len + name.len;
+    put(a, (struct text){at, prefix.len + name.len}, value);
+}
+
+static void put_fields(struct asked *a, const struct http_request *r)
+{
+    for (unsigned i = 0; i < r->fields_count; i++) {
+        put_with_prefix(a, TEXT("header:"), r->fields[i].name, r->fields[i].value);
+    }
+}
+
+/* Too many is an error: the one that a limit counts by may be behind them. */
+static int put_query(struct asked *a, struct weir_error *error)
+{
+    struct text rest = a->parts[QUERY].text;
+    struct http_pair pair;
+    for (unsigned n = 0; rest.len > 0; n++) {
+        char *room = a->room + a->used;
+        size_t before = rest.len;
+        if (!http_next_pair(&rest, room, &pair)) {
+            break;
+        }
+        if (n == QUERY_MAX) {
+            return fail(error, WEIR_EATTRIBUTE, "query: found more than %d parameters", QUERY_MAX);
+        }
+        a->used += before - rest.len;
+        put_with_prefix(a, TEXT("query:"), pair.name, pair.value);
+    }
+    return 0;
+}
+
+/* ---- who tells what of it ---- */
+
+/* Names of hosts, in upper or lower case, with or without a port. */
+static bool is_same_host(struct text a, struct text b)
+{
+    size_t n = a.len < b.len ? a.len : b.len;
+    struct text rest = a.len > n ? text_after(a, n) : text_after(b, n);
+    return strncasecmp(a.at, b.at, n) == 0 && (rest.len == 0 || rest.at[0] == ':');
+}
+
+/* A part as `from` tells it; an error if somebody else has told it otherwise. */
+static int take_part(struct asked *a, enum part part, struct text text, const char *from,
+                     struct weir_error *error)
+{
+    struct text before = a->parts[part].text;
+    if (a->parts[part].from == NULL) {
+        a->parts[part].text = text;
+        a->parts[part].from = from;
+        return 0;
+    }
+    if (part == HOST ? is_same_host(before, text) : text_equal(before, text)) {
+        return 0;
+    }
+    return fail(error, WEIR_EATTRIBUTE,
+                "%s and %s tell of different requests: found '%.*s' and '%.*s'",
+                a->parts[part].from, from, (int)(before.len < 64 ? before.len : 64), before.at,
+                (int)(text.len < 64 ? text.len : 64), text.at);
+}
+
+/* Up to `mark` or, if it is not there, all. */
+static struct text before(struct text text, char mark)
+{
+    const char *found = text.len > 0 ? memchr(text.at, mark, text.len) : NULL;
+    return (struct text){text.at, found != NULL ? (size_t)(found - text.at) : text.len};
+}
+
+/* "/search?q=cats", or all of "https://shop.example/search?q=cats". */
+static int take_uri(struct asked *a, struct text uri, const char *from, struct weir_error *error)
+{
+    const char *scheme = uri.len > 0 && uri.at[0] != '/' ? memmem(uri.at, uri.len, "://", 3) : NULL;
+    int e = 0;
+    if (scheme != NULL) {
+        uri = text_after(uri, (size_t)(scheme - uri.at) + 3);
+        struct text host = before(before(uri, '/'), '?');
+        uri = text_after(uri, host.len);
+        e = host.len > 0 ? take_part(a, HOST, host, from, error) : 0;
+    }
+    uri = before(uri, '#');
+    struct text path = before(uri, '?');
+    struct text query = text_after(uri, path.len + (path.len < uri.len));
+    e = e != 0 ? e : take_part(a, PATH, path.len > 0 ? path : TEXT("/"), from, error);
+    return e != 0 ? e : take_part(a, QUERY, query, from, error);
+}
+
+static int take_method(struct asked *a, struct text text, const char *from,
+                       struct weir_error *error)
+{
+    return take_part(a, METHOD, text, from, error);
+}
+
+static int take_host(struct asked *a, struct text text, const char *from, struct weir_error *error)
+{
+    return take_part(a, HOST, text, from, error);
+}
+
+static const struct source {
+    const char *name;
+    int (*take)(struct asked *a, struct text text, const char *from, struct weir_error *error);
+} sources[] = {
+    {"x-forwarded-method", take_method}, /* Traefik, Caddy */
+    {"x-original-method", take_method},  /* nginx, ingress-nginx */
+    {"x-forwarded-uri", take_uri},       /* Traefik, Caddy */
+    {"x-original-uri", take_uri},        /* nginx */
+    {"x-original-url", take_uri},        /* ingress-nginx: with scheme and host */
+    {"x-forwarded-host", take_host},
+};
+
+/* NULL for nearly all fields. */
+static const struct source *source_of(struct text name)
+{
+    if (name.len < 14 || (name.at[0] | 0x20) != 'x') {
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
+        if (http_same_name(name, sources[i].name)) {
+            return &sources[i];
+        }
+    }
+    return NULL;
+}
+
+static int take_fields(struct asked *a, const struct http_request *r, struct weir_error *error)
+{
+    int e = 0;
+    for (unsigned i = 0; i < r->fields_count && e == 0; i++) {
+        const struct source *source = source_of(r->fields[i].name);
+        if (source != NULL && r->fields[i].value.len > 0) {
+            e = source->take(a, r->fields[i].value, source->name, error);
+        }
+    }
+    return e;
+}
+
+/* Envoy asks with the client's own method, and with its path behind ours. */
+static int take_target(struct asked *a, const struct http_request *r, struct weir_error *error)
+{
+    struct text below = text_after(r->target, strlen("/v1/auth"));
+    if (below.len == 0 || below.at[0] != '/') {
+        return 0;
+    }
+    int e = take_uri(a, below, "the path", error);
+    return e != 0 ? e : take_part(a, METHOD, r->method, "the method", error);
+}
+
+/* What nobody has told. */
+static void take_rest(struct asked *a, const struct http_request *r)
+{
+    const struct http_field *host = http_field(r, "host");
+    if (a->parts[METHOD].from == NULL) {
+        a->parts[METHOD].text = r->method;
+    }
+    if (a->parts[PATH].from == NULL) {
+        a->parts[PATH].text = TEXT("/");
+    }
+    if (a->parts[HOST].from == NULL && host != NULL) {
+        a->parts[HOST].text = host->value;
+    }
+}
+
+static int read_asked(const struct exchange *x, struct asked *a, struct weir_error *error)
+{
+    const struct http_request *r = x->request;
+    struct address client;
+    a->count = 0;
+    a->used = 0;
+    memset(a->parts, 0, sizeof a->parts);
+    int e = take_fields(a, r, error);
+    e = e != 0 ? e : take_target(a, r, error);
+    if (e != 0) {
+        return e;
+    }
+    take_rest(a, r);
+    http_find_client(x, &client);
+    put(a, TEXT("method"), a->parts[METHOD].text);
+    put(a, TEXT("path"), a->parts[PATH].text);
+    put(a, TEXT("host"), a->parts[HOST].text);
+    if (client.family != 0) {
+        put(a, TEXT("ip"), text_of(address_print(&client, a->address)));
+    }
+    put_fields(a, r);
+    return put_query(a, error);
+}
+
+/* ---- the route ---- */
+
+/* No for now, and no for ever: who is told the one comes again. */
+static int status_for_proxy(const struct exchange *x, const struct answer *a)
+{
+    static const int by_status[][2] = {{200, 200}, {403, 403}, {422, 403}, {503, 503}};
+    unsigned deny = x->server->options.auth_deny_status;
+    int status = http_status_of_answer(a);
+    for (size_t i = 0; i < sizeof by_status / sizeof by_status[0]; i++) {
+        if (status == by_status[i][0]) {
+            return by_status[i][1];
+        }
+    }
+    return deny != 0 ? (int)deny : 429;
+}
+
+/*
+ * A yes has no body. No proxy looks at it, and nginx and Caddy do not read it either: they close the
+ * connection, where it could be used for the next question.
+ */
+static void reply(struct exchange *x, const struct answer *a)
+{
+    int status = status_for_proxy(x, a);
+    if (status == 200) {
+        http_reply(x, status, NULL, a);
+    } else {
+        http_reply_answer(x, status, a);
+    }
+}
+
+static void reply_asked(struct exchange *x, int e, const struct answer *a,
+                        const struct weir_error *error)
+{
+    if (e != 0) {
+        http_reply_failure(x, e, error);
+    } else {
+        reply(x, a);
+    }
+}
+
+static void put_later(struct deferred *d)
+{
+    struct http_request request;
+    struct exchange x = http_resume(d, &request);
+    struct weir_error error = {0};
+    reply_asked(&x, d->error, &d->answer, &error);
+    http_resumed(&x);
+}
+
+static void run_auth(struct exchange *x)
+{
+    struct later later = {.worker = x->connection->worker};
+    struct asked asked;
+    struct answer a;
+    struct weir_error error = {0};
+    int e = read_asked(x, &asked, &error);
+    if (e == 0) {
+        struct weir_rules_question q = {
+            .attributes = asked.attributes, .attributes_count = asked.count, .mode = WEIR_CHECK};
+        e = answer_ask(x->server->rules, &q, x->now_ns, &later, &a, &error);
+    }
+    if (e == ANSWER_LATER) {
+        http_keep(x, &later, put_later);
+    } else {
+        reply_asked(x, e, &a, &error);
+    }
+}
+
+const struct http_route http_auth_routes[] = {
+    {NULL, "/v1/auth", HTTP_AT_OR_BELOW, ROLE_CHECK, run_auth,
+     "for gateways: 200 lets the request pass"},
+    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+};

@@ -1,0 +1,175 @@
+/*
+ * Who the client is, when a proxy asks for it.
+ *
+ * A field is believed only if who connects to us is a trusted proxy, and then counted from the
+ * right, since every proxy adds behind what it was told: the first address that is not a trusted
+ * proxy's is the client's. What stands left of it anybody can write. A hop without an address
+ * ("unknown", or hidden) ends the way: the proxy behind it is the client.
+ *
+ * There are three fields in use, and a proxy that writes one of them passes on what a client has
+ * written into the others. Which one is the proxy's cannot be seen, so either the operator says it
+ * (options.client_field), or all that are there must tell of the same client; if they do not, one is
+ * forged, and the client is who connected. Whoever forges thus shares one key with all forgers.
+ */
+#include "base/atomic.h"
+#include "common/log.h"
+#include "server/http/http_routes.h"
+#include "wire/forwarded.h"
+
+/* ---- one hop ---- */
+
+static bool read_plain(struct text hop, struct address *a)
+{
+    return address_parse(hop, a, NULL) == 0;
+}
+
+static bool read_forwarded(struct text hop, struct address *a)
+{
+    char room[FORWARDED_NODE_MAX];
+    struct text node;
+    return forwarded_node(hop, room, &node) && address_parse(node, a, NULL) == 0;
+}
+
+static const struct client_row {
+    const char *name;
+    bool (*take)(struct text *list, struct text *hop);
+    bool (*read)(struct text hop, struct address *a);
+} rows[HTTP_CLIENT_FIELDS] = {
+    [HTTP_CLIENT_X_FORWARDED_FOR] = {"x-forwarded-for", forwarded_last_plain, read_plain},
+    [HTTP_CLIENT_FORWARDED] = {"forwarded", forwarded_last, read_forwarded},
+    [HTTP_CLIENT_X_REAL_IP] = {"x-real-ip", forwarded_last_plain, read_plain},
+};
+
+const char *http_client_field_name(unsigned field)
+{
+    return field < HTTP_CLIENT_FIELDS ? rows[field].name : NULL;
+}
+
+/* HTTP_CLIENT_FIELDS if it is none of them. Most fields are none: their first letter tells. */
+static unsigned row_of(struct text name)
+{
+    char first = name.len > 0 ? (char)(name.at[0] | 0x20) : 0;
+    unsigned i = first == 'x' || first == 'f' ? 0 : HTTP_CLIENT_FIELDS;
+    while (i < HTTP_CLIENT_FIELDS && !http_same_name(name, rows[i].name)) {
+        i++;
+    }
+    return i;
+}
+
+/* ---- trust ---- */
+
+static bool is_loopback(const struct address *a)
+{
+    static const uint8_t one[16] = {[15] = 1};
+    return a->family == 4 ? a->bytes[0] == 127 : memcmp(a->bytes, one, sizeof one) == 0;
+}
+
+/* A unix socket's peer is of this machine, and the file's mode says who. */
+static bool is_trusted(const struct server *server, const struct address *a)
+{
+    if (a->family == 0) {
+        return true;
+    }
+    return server->options.trusted != NULL ? cidr_set_has(server->options.trusted, a)
+                                           : is_loopback(a);
+}
+
+/* Counts what is not believed, and says so once: who floods us must not flood the log. */
+static void ignore(const struct exchange *x, uint64_t *told, const char *why)
+{
+    char text[ADDRESS_MAX];
+    count_own(&x->connection->worker->counts.forwarded_ignored, 1);
+    if (load_relaxed(told) == 0 && cas_u64(told, 0, 1)) {
+        const struct address *peer = &x->connection->peer;
+        LOG(LEVEL_WARNING, why,
+            LOG_STRING("from", peer->family != 0 ? address_print(peer, text) : "a unix socket"));
+    }
+}
+
+/* ---- the way back ---- */
+
+/* What a kind of field says. */
+struct told {
+    bool given;
+    bool final; /* the way ended at a client, or where nobody can tell */
+    struct address client;
+};
+
+static void walk(const struct server *server, const struct client_row *row, struct text list,
+                 struct told *told)
+{
+    struct text hop;
+    while (!told->final && row->take(&list, &hop)) {
+        struct address a;
+        if (hop.len == 0) {
+            continue;
+        }
+        if (!row->read(hop, &a)) {
+            told->final = true;
+        } else {
+            told->client = a;
+            told->final = !is_trusted(server, &a);
+        }
+    }
+}
+
+/* Several fields of a name are one long list. True if there is any field that may count. */
+static bool read_fields(const struct exchange *x, struct told *told)
+{
+    const struct http_request *r = x->request;
+    unsigned only = x->server->options.client_field;
+    bool any = false;
+    for (unsigned i = r->fields_count; i-- > 0;) {
+        unsigned row = row_of(r->fields[i].name);
+        if (row == HTTP_CLIENT_FIELDS || (only != 0 && only != row + 1)) {
+            continue;
+        }
+        any = true;
+        told[row].given = true;
+        walk(x->server, &rows[row], r->fields[i].value, &told[row]);
+    }
+    return any;
+}
+
+static bool is_same(const struct address *a, const struct address *b)
+{
+    return a->family == b->family && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
+}
+
+/* A field that tells of trusted proxies alone has nothing against one that goes further. */
+static bool agree(const struct told *told, struct address *client)
+{
+    const struct told *chosen = NULL;
+    for (unsigned i = 0; i < HTTP_CLIENT_FIELDS; i++) {
+        const struct told *t = &told[i];
+        if (!t->given) {
+            continue;
+        }
+        if (chosen == NULL || (t->final && !chosen->final)) {
+            chosen = t;
+        } else if (t->final && !is_same(&t->client, &chosen->client)) {
+            return false;
+        }
+    }
+    *client = chosen->client;
+    return true;
+}
+
+void http_find_client(const struct exchange *x, struct address *client)
+{
+    struct told told[HTTP_CLIENT_FIELDS];
+    *client = x->connection->peer;
+    for (unsigned i = 0; i < HTTP_CLIENT_FIELDS; i++) {
+        told[i] = (struct told){.client = *client};
+    }
+    if (!read_fields(x, told)) {
+        return;
+    }
+    if (!is_trusted(x->server, client)) {
+        ignore(x, &x->server->told_untrusted,
+               "a forwarded field of somebody who is no trusted proxy was ignored");
+    } else if (!agree(told, client)) {
+        ignore(x, &x->server->told_disagreeing,
+               "forwarded fields that name different clients were ignored: see --client-field");
+    }
+}

@@ -1,0 +1,366 @@
+/* Replies: the status line, the fields, and the one answer as JSON. */
+#include <stdio.h>
+#include <time.h>
+
+#include "base/atomic.h"
+#include "common/utf8.h"
+#include "server/http/http_routes.h"
+
+struct status_row {
+    int status;
+    const char *words;
+    const char *type; /* of the problem; NULL: about:blank */
+    const char *title;
+};
+
+#define PROBLEM(name) "https://iana.org/assignments/http-problem-types#" name
+
+static const struct status_row statuses[] = {
+    {200, "OK", NULL, NULL},
+    {201, "Created", NULL, NULL},
+    {204, "No Content", NULL, NULL},
+    {400, "Bad Request", NULL, NULL},
+    {401, "Unauthorized", NULL, NULL},
+    {403, "Forbidden", NULL, NULL},
+    {404, "Not Found", NULL, NULL},
+    {405, "Method Not Allowed", NULL, NULL},
+    {413, "Content Too Large", NULL, NULL},
+    {415, "Unsupported Media Type", NULL, NULL},
+    {422, "Unprocessable Content", NULL, NULL},
+    {429, "Too Many Requests", PROBLEM("quota-exceeded"), "Quota Exceeded"},
+    {431, "Request Header Fields Too Large", NULL, NULL},
+    {500, "Internal Server Error", NULL, NULL},
+    {503, "Service Unavailable", PROBLEM("temporary-reduced-capacity"),
+     "Temporary Reduced Capacity"},
+};
+
+/* A status that an operator has chosen may be none of ours. */
+static const struct status_row *row_of(int status)
+{
+    static const struct status_row other = {0, "Denied", NULL, NULL};
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
+        if (statuses[i].status == status) {
+            return &statuses[i];
+        }
+    }
+    return &other;
+}
+
+/* ---- JSON ---- */
+
+static void put_character(struct buffer *b, struct text c)
+{
+    unsigned char first = (unsigned char)c.at[0];
+    if (first < ' ' || first == 0x7f) {
+        char escaped[8];
+        (void)snprintf(escaped, sizeof escaped, "\\u%04x", first);
+        buffer_put(b, (struct text){escaped, 6});
+        return;
+    }
+    if (first == '"' || first == '\\') {
+        buffer_put_char(b, '\\');
+    }
+    buffer_put(b, c);
+}
+
+/* How many bytes it begins with stand for themselves: nearly always all. */
+static size_t count_plain(struct text text)
+{
+    size_t n = 0;
+    while (n < text.len && text.at[n] >= ' ' && text.at[n] < 0x7f && text.at[n] != '"' &&
+           text.at[n] != '\\') {
+        n++;
+    }
+    return n;
+}
+
+/* A byte that is not UTF-8 (of a value that was cut, for instance) becomes '?'. */
+static void put_string(struct buffer *b, struct text text)
+{
+    uint32_t number;
+    buffer_put_char(b, '"');
+    for (;;) {
+        size_t plain = count_plain(text);
+        buffer_put(b, (struct text){text.at, plain});
+        text = text_after(text, plain);
+        if (text.len == 0) {
+            break;
+        }
+        size_t n = utf8_next(text, &number);
+        put_character(b, n > 0 ? (struct text){text.at, n} : TEXT("?"));
+        text = text_after(text, n > 0 ? n : 1);
+    }
+    buffer_put_char(b, '"');
+}
+
+static void put_flags(struct buffer *b, unsigned flags)
+{
+    const char *between = "";
+    buffer_put_char(b, '[');
+    for (unsigned i = 0; i < ANSWER_FLAGS; i++) {
+        if ((flags >> i & 1) != 0) {
+            buffer_put(b, text_of(between));
+            put_string(b, text_of(answer_flag_names[i]));
+            between = ",";
+        }
+    }
+    buffer_put_char(b, ']');
+}
+
+static void put_members(struct buffer *b, const struct answer *a)
+{
+    buffer_put(b, TEXT("\"verdict\":"));
+    put_string(b, text_of(answer_verdict_names[a->verdict]));
+    buffer_put(b, TEXT(",\"limit\":"));
+    if (a->limit[0] != 0) {
+        put_string(b, text_of(a->limit));
+    } else {
+        buffer_put(b, TEXT("null"));
+    }
+    buffer_put(b, TEXT(",\"quota\":"));
+    buffer_put_u64(b, a->quota);
+    buffer_put(b, TEXT(",\"remaining\":"));
+    buffer_put_i64(b, a->remaining);
+    buffer_put(b, TEXT(",\"retry_after_ms\":"));
+    if (a->retry_after_ms >= 0) {
+        buffer_put_i64(b, a->retry_after_ms);
+    } else {
+        buffer_put(b, TEXT("null"));
+    }
+    buffer_put(b, TEXT(",\"reset_after_ms\":"));
+    buffer_put_u64(b, a->reset_after_ms);
+    buffer_put(b, TEXT(",\"delay_ms\":"));
+    buffer_put_u64(b, a->delay_ms);
+    buffer_put(b, TEXT(",\"flags\":"));
+    put_flags(b, a->flags);
+}
+
+void http_put_answer(struct buffer *body, const struct answer *a)
+{
+    buffer_put_char(body, '{');
+    put_members(body, a);
+    buffer_put_char(body, '}');
+}
+
+/* {"type":...,"title":...,"status":...  and no end yet */
+static void begin_problem(struct buffer *b, int status)
+{
+    const struct status_row *row = row_of(status);
+    buffer_put(b, TEXT("{\"type\":"));
+    put_string(b, text_of(row->type != NULL ? row->type : "about:blank"));
+    buffer_put(b, TEXT(",\"title\":"));
+    put_string(b, text_of(row->title != NULL ? row->title : row->words));
+    buffer_put(b, TEXT(",\"status\":"));
+    buffer_put_i64(b, status);
+}
+
+void http_put_problem(struct buffer *body, int status, const char *detail)
+{
+    begin_problem(body, status);
+    buffer_put(body, TEXT(",\"detail\":"));
+    put_string(body, text_of(detail));
+    buffer_put_char(body, '}');
+}
+
+static void put_denial(struct buffer *b, int status, const struct answer *a)
+{
+    begin_problem(b, status);
+    if (row_of(status)->type != NULL && a->limit[0] != 0) {
+        buffer_put(b, TEXT(",\"violated-policies\":["));
+        put_string(b, text_of(a->limit));
+        buffer_put_char(b, ']');
+    }
+    buffer_put_char(b, ',');
+    put_members(b, a);
+    buffer_put_char(b, '}');
+}
+
+/* ---- header fields ---- */
+
+/* "Sun, 06 Nov 1994 08:49:37 GMT", in no language but its own; written once a second. */
+static void put_date(struct buffer *b, uint64_t now_s)
+{
+    static const char days[7][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+    static const char months[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                       "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    static __thread char text[64];
+    static __thread uint64_t written_s = UINT64_MAX;
+    if (written_s != now_s) {
+        time_t seconds = (time_t)now_s;
+        struct tm t;
+        if (gmtime_r(&seconds, &t) == NULL) {
+            return;
+        }
+        (void)snprintf(text, sizeof text, "Date: %s, %02d %s %04d %02d:%02d:%02d GMT\r\n",
+                       days[t.tm_wday], t.tm_mday, months[t.tm_mon], t.tm_year + 1900, t.tm_hour,
+                       t.tm_min, t.tm_sec);
+        written_s = now_s;
+    }
+    buffer_put(b, text_of(text));
+}
+
+static void put_connection(const struct exchange *x)
+{
+    if (x->allow.len > 0) {
+        buffer_put(x->out, TEXT("Allow: "));
+        buffer_put(x->out, x->allow);
+        buffer_put(x->out, TEXT("\r\n"));
+    }
+    if (x->close) {
+        buffer_put(x->out, TEXT("Connection: close\r\n"));
+    } else if (x->request->old) {
+        buffer_put(x->out, TEXT("Connection: keep-alive\r\n"));
+    }
+}
+
+/* Cheap, and good enough to spread clients: splitmix64, one for each thread. */
+static uint64_t random_number(uint64_t now_ns)
+{
+    static __thread uint64_t state;
+    if (state == 0) {
+        state = now_ns ^ (uint64_t)(uintptr_t)&state;
+    }
+    uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+/* The body says the exact time, and the field perhaps a later one. */
+static void put_retry_after(const struct exchange *x, const struct answer *a)
+{
+    uint64_t ms = (uint64_t)a->retry_after_ms;
+    if (a->retry_jitter > 0) {
+        ms = ratelimit_jitter(ms, a->retry_jitter, random_number(x->now_ns));
+    }
+    ratelimit_put_retry_after(x->out, ms);
+}
+
+/* A limit's numbers, if there is one; for a denial that passes, when to come again. */
+static void put_limit(const struct exchange *x, int status, const struct answer *a)
+{
+    bool later = a->verdict == WEIR_DENY && a->retry_after_ms > 0;
+    if (later && status != 200) {
+        put_retry_after(x, a);
+    }
+    if (a->limit[0] != 0 && a->remaining >= 0) {
+        struct ratelimit r = {.policy = text_of(a->limit),
+                              .quota = a->quota,
+                              .remaining = (uint64_t)a->remaining,
+                              .retry_after_ms = later ? (uint64_t)a->retry_after_ms : 0,
+                              .reset_after_ms = a->reset_after_ms,
+                              .now_s = x->now_ns / WEIR_SECOND,
+                              .window_ns = a->window_ns};
+        ratelimit_put(x->out, (enum ratelimit_format)x->server->options.headers, &r);
+    }
+}
+
+void http_reply(struct exchange *x, int status, const char *type, const struct answer *a)
+{
+    struct buffer *out = x->out;
+    buffer_put(out, TEXT("HTTP/1.1 "));
+    buffer_put_i64(out, status);
+    buffer_put_char(out, ' ');
+    buffer_put(out, text_of(row_of(status)->words));
+    buffer_put(out, TEXT("\r\n"));
+    put_date(out, x->now_ns / WEIR_SECOND);
+    if (type != NULL) {
+        buffer_put(out, TEXT("Content-Type: "));
+        buffer_put(out, text_of(type));
+        buffer_put(out, TEXT("\r\n"));
+    }
+    if (status != 204) {
+        buffer_put(out, TEXT("Content-Length: "));
+        buffer_put_u64(out, buffer_len(&x->body));
+        buffer_put(out, TEXT("\r\n"));
+    }
+    buffer_put(out, TEXT("Cache-Control: no-store\r\n"));
+    if (a != NULL) {
+        put_limit(x, status, a);
+    } else if (status == 503) {
+        ratelimit_put_retry_after(out, SERVER_RETRY_MS);
+    }
+    if (status == 401) {
+        buffer_put(out, TEXT("WWW-Authenticate: Bearer realm=\"weir\"\r\n"
+                             "WWW-Authenticate: Basic realm=\"weir\"\r\n"));
+    }
+    put_connection(x);
+    buffer_put(out, TEXT("\r\n"));
+    if (!text_is(x->request->method, "HEAD")) {
+        buffer_put(out, buffer_text(&x->body));
+    }
+    out->full = out->full || x->body.full;
+}
+
+/* ---- answers and problems ---- */
+
+int http_status_of_answer(const struct answer *a)
+{
+    if (a->reason == WEIR_RULES_BLOCKED) {
+        return 403;
+    }
+    if (a->closed) { /* not the client's fault */
+        return 503;
+    }
+    static const int by_verdict[] = {[WEIR_ALLOW] = 200, [WEIR_DENY] = 429, [WEIR_NEVER] = 422};
+    return by_verdict[a->verdict];
+}
+
+int http_status_of_error(int e)
+{
+    switch (e) {
+    case WEIR_ENOLIMIT:
+        return 404;
+    case WEIR_EINVAL:
+    case WEIR_EKEY:
+    case WEIR_EATTRIBUTE:
+    case WEIR_ENOTSUP:
+        return 400;
+    case WEIR_EFULL: /* places come free with time, */
+    case WEIR_EIO:   /* and a store comes back */
+        return 503;
+    default:
+        return 500;
+    }
+}
+
+const char *http_words_of_error(int e, const struct weir_error *error)
+{
+    return error->text[0] != 0 ? error->text : e == WEIR_EIO ? ANSWER_NO_STORE : weir_strerror(e);
+}
+
+/* Into the object that the body is. */
+static void put_more(struct exchange *x)
+{
+    if (x->more.len > 0) {
+        x->body.end--; /* its '}' */
+        buffer_put(&x->body, x->more);
+        buffer_put_char(&x->body, '}');
+    }
+}
+
+void http_reply_answer(struct exchange *x, int status, const struct answer *a)
+{
+    if (status == 200) {
+        http_put_answer(&x->body, a);
+        put_more(x);
+        http_reply(x, status, "application/json", a);
+    } else {
+        put_denial(&x->body, status, a);
+        put_more(x);
+        http_reply(x, status, "application/problem+json", a);
+    }
+}
+
+void http_reply_problem(struct exchange *x, int status, const char *detail)
+{
+    struct connection *c = x->connection;
+    count_own(&c->worker->counts.bad_requests[c->protocol->kind], 1);
+    http_put_problem(&x->body, status, detail);
+    http_reply(x, status, "application/problem+json", NULL);
+}
+
+void http_reply_failure(struct exchange *x, int e, const struct weir_error *error)
+{
+    http_reply_problem(x, http_status_of_error(e), http_words_of_error(e, error));
+}

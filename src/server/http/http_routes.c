@@ -1,0 +1,265 @@
+/* HTTP: from bytes to rows of routes. */
+#include "server/http/http_routes.h"
+
+#include "base/atomic.h"
+#include "server/admin/admin.h"
+
+/* ---- what an orchestrator asks ---- */
+
+static void reply_word(struct exchange *x, int status, struct text word)
+{
+    buffer_put(&x->body, word);
+    http_reply(x, status, "text/plain; charset=utf-8", NULL);
+}
+
+static void run_healthz(struct exchange *x)
+{
+    reply_word(x, 200, TEXT("ok\n"));
+}
+
+static void run_readyz(struct exchange *x)
+{
+    if (load_acquire(&x->server->state) == SERVER_READY) {
+        reply_word(x, 200, TEXT("ready\n"));
+    } else {
+        reply_word(x, 503, TEXT("not ready\n"));
+    }
+}
+
+static const struct http_route health_routes[] = {
+    {"GET", "/healthz", HTTP_AT, ROLE_NONE, run_healthz, "the program runs"},
+    {"GET", "/readyz", HTTP_AT, ROLE_NONE, run_readyz,
+     "it takes requests: 503 before, and while it ends"},
+    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+};
+
+/* ---- routes ---- */
+
+#define TABLES_MAX 8
+
+/* What each listener has; NULL behind the last. */
+static const struct http_route *const routes[PROTOCOLS][TABLES_MAX] = {
+    [PROTOCOL_HTTP] = {http_check_routes, http_reserve_routes, http_auth_routes, health_routes,
+                       http_openapi_routes},
+    [PROTOCOL_ADMIN] = {admin_status_routes, admin_limits_routes, admin_keys_routes,
+                        admin_settings_routes, health_routes, http_openapi_routes},
+};
+
+const struct http_route *const *http_routes(enum server_protocol listener)
+{
+    return routes[listener];
+}
+
+bool http_leads_to(const struct http_route *route, struct text path)
+{
+    size_t n = strlen(route->path);
+    if (!text_starts(path, route->path)) {
+        return false;
+    }
+    return path.len == n ? route->reach != HTTP_BELOW
+                         : route->reach != HTTP_AT && path.at[n] == '/';
+}
+
+static bool takes(const struct http_route *route, struct text method)
+{
+    return route->method == NULL || text_is(method, route->method) ||
+           (text_is(method, "HEAD") && strcmp(route->method, "GET") == 0);
+}
+
+/* A question that has waited for too long; whether we live is told also then. */
+static bool is_refused(const struct exchange *x, const struct http_route *row)
+{
+    size_t health = sizeof health_routes / sizeof health_routes[0];
+    return worker_is_stale(x->connection->worker, x->request->method.at) &&
+           !(row >= health_routes && row < health_routes + health);
+}
+
+/* The row for the request, or NULL; then `allow` has the methods that the path does take. */
+static const struct http_route *find(const struct exchange *x, struct buffer *allow)
+{
+    const struct http_route *const *tables = routes[x->connection->protocol->kind];
+    for (; *tables != NULL; tables++) {
+        for (const struct http_route *row = *tables; row->path != NULL; row++) {
+            if (!http_leads_to(row, x->request->path)) {
+                continue;
+            }
+            if (takes(row, x->request->method)) {
+                return row;
+            }
+            buffer_put(allow, buffer_len(allow) > 0 ? TEXT(", ") : TEXT(""));
+            buffer_put(allow, text_of(row->method));
+        }
+    }
+    return NULL;
+}
+
+/* Replies if not. */
+static bool admits(struct exchange *x, const struct http_route *row)
+{
+    if (x->connection->protocol->kind == PROTOCOL_ADMIN) { /* no load makes it too late for them */
+        return (row->role == ROLE_NONE || admin_admits(x)) && http_may(x, row->role);
+    }
+    if (is_refused(x, row)) {
+        count_own(&x->connection->worker->counts.overloaded[PROTOCOL_HTTP], 1);
+        http_reply_problem(x, 503, "the request has waited for too long");
+        return false;
+    }
+    return http_may(x, row->role);
+}
+
+static void route(struct exchange *x)
+{
+    struct buffer allow;
+    buffer_init(&allow, 256);
+    const struct http_route *row = find(x, &allow);
+    if (row != NULL) {
+        if (admits(x, row)) {
+            row->run(x);
+        }
+    } else if (buffer_len(&allow) > 0) {
+        x->allow = buffer_text(&allow);
+        http_reply_problem(x, 405, "another method is expected here");
+    } else {
+        http_reply_problem(x, 404, "there is nothing at this path");
+    }
+    buffer_finish(&allow);
+}
+
+/* ---- requests ---- */
+
+static struct exchange begin(struct connection *c, const struct http_request *request)
+{
+    struct exchange x = {.connection = c,
+                         .server = c->worker->server,
+                         .request = request,
+                         .out = &c->worker->replies,
+                         .now_ns = c->worker->now_ns,
+                         .close = !request->keep_alive};
+    buffer_init(&x.body, SERVER_OUTPUT_BYTES);
+    return x;
+}
+
+/* True if the connection is to end behind the reply. */
+static bool answer(struct connection *c, const struct http_request *request)
+{
+    struct exchange x = begin(c, request);
+    count_own(&c->worker->counts.requests[c->protocol->kind], 1);
+    route(&x);
+    buffer_finish(&x.body);
+    return x.close;
+}
+
+void http_keep(struct exchange *x, const struct later *later, deferred_put_fn put)
+{
+    struct deferred_wire *wire = &later->kept->wire;
+    wire->close = x->close;
+    wire->old = x->request->old;
+    wire->head = text_is(x->request->method, "HEAD");
+    deferred_keep(later->kept, x->connection, put);
+}
+
+struct exchange http_resume(const struct deferred *d, struct http_request *request)
+{
+    *request = (struct http_request){.keep_alive = !d->wire.close,
+                                     .old = d->wire.old,
+                                     .method = d->wire.head ? TEXT("HEAD") : TEXT("POST")};
+    return begin(d->connection, request);
+}
+
+void http_resumed(struct exchange *x)
+{
+    buffer_finish(&x->body);
+}
+
+static void complain(struct connection *c, const struct http_request *request)
+{
+    struct exchange x = begin(c, request);
+    x.close = true;
+    http_reply_problem(&x, request->status, request->complaint);
+    buffer_finish(&x.body);
+}
+
+/*
+ * Requests are read from their beginning each time, so a sender of single bytes must not be able to
+ * make us read on each of them: only when a blank line has come, the end of every head and of every
+ * chunked body, or as many bytes as the head has announced, or more than may be. A chunked body can
+ * be made of blank lines: it is looked at so often and no more.
+ */
+static bool worth_reading(struct http_session *s, struct text input)
+{
+    if (s->seen == 0 || input.len >= HTTP_REQUEST_MAX) {
+        return true;
+    }
+    if (s->needed > 0) {
+        return input.len >= s->needed;
+    }
+    if (s->seen < HTTP_HEAD_MAX && input.len >= HTTP_HEAD_MAX) {
+        return true;
+    }
+    struct text news = text_after(input, s->seen > 2 ? s->seen - 2 : 0);
+    s->seen = input.len;
+    return memmem(news.at, news.len, "\n\r\n", 3) != NULL ||
+           memmem(news.at, news.len, "\n\n", 2) != NULL;
+}
+
+/* False, with the request made a bad one, if it has been looked at too often. */
+static bool note_more(struct connection *c, struct http_session *s, struct text input,
+                      struct http_request *request)
+{
+    if (++s->looks > HTTP_LOOKS_MAX) {
+        request->status = 400;
+        request->complaint = "a chunked body in too many pieces";
+        return false;
+    }
+    s->seen = input.len;
+    s->needed = request->needed;
+    if (request->wants_continue && !s->continued) {
+        buffer_put(&c->worker->replies, TEXT("HTTP/1.1 100 Continue\r\n\r\n"));
+        s->continued = true;
+    }
+    return true;
+}
+
+static int64_t consume(struct connection *c, struct text input)
+{
+    struct http_session *s = (struct http_session *)(void *)c->session;
+    struct http_request request;
+    int64_t used = 0;
+    while (input.len > 0 && connection_takes(c) && worth_reading(s, input)) {
+        int got = http_parse(input, &request);
+        if (got == HTTP_MORE && note_more(c, s, input, &request)) {
+            break;
+        }
+        *s = (struct http_session){0};
+        if (got != HTTP_READ) {
+            complain(c, &request);
+            return CONNECTION_CLOSE;
+        }
+        if (answer(c, &request)) {
+            return CONNECTION_CLOSE;
+        }
+        used += (int64_t)request.used;
+        input = text_after(input, request.used);
+    }
+    return used;
+}
+
+#define REFUSAL                                                                                    \
+    "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n"                  \
+    "Connection: close\r\n\r\n"
+
+const struct protocol protocol_http = {
+    .name = "http",
+    .kind = PROTOCOL_HTTP,
+    .refusal = REFUSAL,
+    .session_bytes = sizeof(struct http_session),
+    .consume = consume,
+};
+
+const struct protocol protocol_admin = {
+    .name = "admin",
+    .kind = PROTOCOL_ADMIN,
+    .refusal = REFUSAL,
+    .session_bytes = sizeof(struct http_session),
+    .consume = consume,
+};

@@ -1,0 +1,405 @@
+/*
+ * Secrets are kept as keyed 128-bit hashes (SipHash-2-4, the key is random and
+ * of this process): all of one length, so that comparing one with a guess is a few words whatever
+ * the guess, and every guess is compared with every place of both roles, used or
+ * not. How long that takes depends on the guess's length alone.
+ *
+ * Readers take no lock: the places are read like this (a sequence lock):
+ *
+ *   the writer, under `writing`:   generation odd; places; generation even
+ *   a reader:   generation, again while it is odd; places; again if it has changed
+ *
+ * G1. Places are written with release and read with acquire: who saw a new place sees
+ *     at least the odd number before it, and reads again.
+ * G2. The even number is written with release: who saw it sees all of its places.
+ */
+#include "server/net/access.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/error.h"
+#include "base/lock.h"
+#include "common/log.h"
+
+const char *const role_names[ROLES] = {"none", "check", "admin"};
+
+/* Secrets, line ends, and one byte more, to see that there is more. */
+#define FILE_MAX (ACCESS_SECRETS_MAX * (ACCESS_SECRET_MAX + 2) + 1)
+
+struct place {
+    uint64_t low;
+    uint64_t high;
+    uint64_t used; /* 1 or 0 */
+};
+
+struct access {
+    uint64_t generation; /* even, from 2 on; odd while places are written */
+    struct place places[ROLES][ACCESS_SECRETS_MAX];
+    uint64_t key[2]; /* of the hash */
+    char *file[ROLES];
+    char *text[ROLES];
+    pthread_mutex_t writing;
+};
+
+/* What is read before it counts. */
+struct secrets {
+    struct hash of[ROLES][ACCESS_SECRETS_MAX];
+    unsigned count[ROLES];
+};
+
+/* Never all zero, which is nobody's. */
+static struct hash print_of(const struct access *access, struct text secret)
+{
+    struct hash h = siphash128(access->key, secret.at, secret.len, 2, 4);
+    h.low |= h.low == 0 && h.high == 0;
+    return h;
+}
+
+/* ---- reading ---- */
+
+struct reading {
+    const struct access *access;
+    const char *name; /* of where they come from */
+    enum role role;
+    struct secrets *to;
+};
+
+static int add_secret(const struct reading *r, unsigned line, struct text secret,
+                      struct weir_error *error)
+{
+    unsigned *count = &r->to->count[r->role];
+    if (secret.len > ACCESS_SECRET_MAX) {
+        return fail(error, WEIR_EINVAL, "%s:%u: found a secret of %zu bytes, expected at most %d",
+                    r->name, line, secret.len, ACCESS_SECRET_MAX);
+    }
+    if (memchr(secret.at, 0, secret.len) != NULL) {
+        return fail(error, WEIR_EINVAL, "%s:%u: found a zero byte, expected text", r->name, line);
+    }
+    if (*count == ACCESS_SECRETS_MAX) {
+        return fail(error, WEIR_EINVAL, "%s:%u: found more than %d secrets of the role %s", r->name,
+                    line, ACCESS_SECRETS_MAX, role_names[r->role]);
+    }
+    r->to->of[r->role][(*count)++] = print_of(r->access, secret);
+    return 0;
+}
+
+/* One on each line. None at all is an error: the role would be open. */
+static int read_text(const struct reading *r, struct text text, struct weir_error *error)
+{
+    unsigned before = r->to->count[r->role];
+    int e = 0;
+    for (unsigned line = 1; e == 0 && text.len > 0; line++) {
+        const char *end = memchr(text.at, '\n', text.len);
+        struct text one = {text.at, end != NULL ? (size_t)(end - text.at) : text.len};
+        text = text_after(text, one.len + (end != NULL));
+        one.len -= one.len > 0 && one.at[one.len - 1] == '\r';
+        e = one.len > 0 ? add_secret(r, line, one, error) : 0;
+    }
+    if (e == 0 && r->to->count[r->role] == before) {
+        e = fail(error, WEIR_EINVAL, "%s: found no secret, expected one on each line", r->name);
+    }
+    return e;
+}
+
+static void warn_of_mode(const char *path, const struct stat *st)
+{
+    char mode[8];
+    if ((st->st_mode & (S_IRGRP | S_IROTH)) != 0) {
+        (void)snprintf(mode, sizeof mode, "%04o", st->st_mode & 07777);
+        LOG(LEVEL_WARNING, "a file of secrets can be read by others", LOG_STRING("file", path),
+            LOG_STRING("mode", mode), LOG_STRING("expected", "0600 or 0400"));
+    }
+}
+
+static int read_all(int fd, const char *path, char *bytes, size_t *len, struct weir_error *error)
+{
+    for (*len = 0; *len < FILE_MAX;) {
+        ssize_t n = read(fd, bytes + *len, FILE_MAX - *len);
+        if (n < 0 && errno != EINTR) {
+            return fail_errno(error, "cannot be read", path);
+        }
+        if (n == 0) {
+            return 0;
+        }
+        *len += n > 0 ? (size_t)n : 0;
+    }
+    return fail(error, WEIR_EINVAL, "%s: found %d bytes and more, expected at most %d secrets",
+                path, FILE_MAX, ACCESS_SECRETS_MAX);
+}
+
+static int read_open_file(const struct reading *r, int fd, struct weir_error *error)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0) {
+        return fail_errno(error, "cannot be read", r->name);
+    }
+    if (!S_ISREG(st.st_mode)) { /* it is read again later */
+        return fail(error, WEIR_EACCES, "%s: expected a regular file of secrets", r->name);
+    }
+    size_t len = 0;
+    char *bytes = malloc(FILE_MAX);
+    if (bytes == NULL) {
+        return fail(error, WEIR_ENOMEM, "%s: out of memory", r->name);
+    }
+    int e = read_all(fd, r->name, bytes, &len, error);
+    e = e != 0 ? e : read_text(r, (struct text){bytes, len}, error);
+    if (e == 0) {
+        warn_of_mode(r->name, &st);
+    }
+    explicit_bzero(bytes, FILE_MAX);
+    free(bytes);
+    return e;
+}
+
+static int read_file(const struct reading *r, struct weir_error *error)
+{
+    int fd = open(r->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold us */
+    if (fd < 0) {
+        return fail_errno(error, "cannot be opened", r->name);
+    }
+    int e = read_open_file(r, fd, error);
+    (void)close(fd);
+    return e;
+}
+
+static int read_sources(const struct access *access, struct secrets *to, struct weir_error *error)
+{
+    static const char *const texts[ROLES] = {"", "check secrets of the environment",
+                                             "admin secrets of the environment"};
+    int e = 0;
+    for (int role = ROLE_CHECK; role < ROLES; role++) {
+        struct reading r = {access, access->file[role], (enum role)role, to};
+        if (e == 0 && access->file[role] != NULL) {
+            e = read_file(&r, error);
+        }
+        r.name = texts[role];
+        if (e == 0 && access->text[role] != NULL) {
+            e = read_text(&r, text_of(access->text[role]), error);
+        }
+    }
+    return e;
+}
+
+/* ---- making them count ---- */
+
+static void publish(struct access *access, const struct secrets *from)
+{
+    uint64_t now = load_relaxed(&access->generation);
+    store_relaxed(&access->generation, now + 1);
+    for (int role = ROLE_CHECK; role < ROLES; role++) {
+        for (unsigned i = 0; i < ACCESS_SECRETS_MAX; i++) {
+            struct place *p = &access->places[role][i];
+            store_release(&p->low, from->of[role][i].low); /* G1 */
+            store_release(&p->high, from->of[role][i].high);
+            store_release(&p->used, i < from->count[role]);
+        }
+    }
+    store_release(&access->generation, now + 2); /* G2 */
+}
+
+int access_reload(struct access *access, struct weir_error *error)
+{
+    struct secrets secrets = {.count = {0}};
+    if (access == NULL) {
+        return 0;
+    }
+    (void)pthread_mutex_lock(&access->writing);
+    int e = read_sources(access, &secrets, error);
+    if (e == 0) {
+        publish(access, &secrets);
+    }
+    (void)pthread_mutex_unlock(&access->writing);
+    return e;
+}
+
+static bool copy(const char *from, char **to)
+{
+    *to = from != NULL ? strdup(from) : NULL;
+    return from == NULL || *to != NULL;
+}
+
+int access_open(struct access **out, const struct access_sources *from, struct weir_error *error)
+{
+    struct hash_secret random;
+    struct access *access = calloc(1, sizeof *access);
+    if (access == NULL) {
+        return fail(error, WEIR_ENOMEM, "out of memory for secrets");
+    }
+    (void)pthread_mutex_init(&access->writing, NULL);
+    int e = hash_secret_init(&random) == 0 ? 0 : fail(error, WEIR_EIO, "no random numbers");
+    memcpy(access->key, random.sip, sizeof access->key);
+    for (int role = ROLE_CHECK; e == 0 && role < ROLES; role++) {
+        if (!copy(from->file[role], &access->file[role]) ||
+            !copy(from->text[role], &access->text[role])) {
+            e = fail(error, WEIR_ENOMEM, "out of memory for secrets");
+        }
+    }
+    e = e != 0 ? e : access_reload(access, error);
+    if (e != 0) {
+        access_close(access);
+        return e;
+    }
+    *out = access;
+    return 0;
+}
+
+void access_close(struct access *access)
+{
+    if (access == NULL) {
+        return;
+    }
+    for (int role = ROLE_CHECK; role < ROLES; role++) {
+        free(access->file[role]);
+        if (access->text[role] != NULL) {
+            explicit_bzero(access->text[role], strlen(access->text[role]));
+        }
+        free(access->text[role]);
+    }
+    (void)pthread_mutex_destroy(&access->writing);
+    explicit_bzero(access, sizeof *access);
+    free(access);
+}
+
+/* ---- asking ---- */
+
+/* 1 or 0, without a branch. */
+static uint64_t is_zero(uint64_t x)
+{
+    return ((x | (0 - x)) >> 63) ^ 1;
+}
+
+/* What was found in all places at one moment. */
+struct found {
+    uint64_t matches[ROLES]; /* 1: the print is one of the role's */
+    uint64_t secrets[ROLES]; /* how many there are */
+    uint64_t generation;
+};
+
+static void look_once(const struct access *access, struct hash print, struct found *f)
+{
+    for (int role = ROLE_CHECK; role < ROLES; role++) {
+        for (unsigned i = 0; i < ACCESS_SECRETS_MAX; i++) {
+            const struct place *p = &access->places[role][i];
+            uint64_t used = load_acquire(&p->used);
+            uint64_t other = (load_acquire(&p->low) ^ print.low) | /* G1 */
+                             (load_acquire(&p->high) ^ print.high);
+            f->matches[role] |= used & is_zero(other);
+            f->secrets[role] += used;
+        }
+    }
+}
+
+static struct found look(const struct access *access, struct hash print)
+{
+    for (unsigned attempt = 0;; lock_pause(attempt++)) {
+        struct found f = {.generation = load_acquire(&access->generation)}; /* G2 */
+        if ((f.generation & 1) == 0) {
+            look_once(access, print, &f);
+            if (load_relaxed(&access->generation) == f.generation) {
+                return f;
+            }
+        }
+    }
+}
+
+/* The table at the top of access.h. */
+static enum role role_open(const struct found *f)
+{
+    bool check = f->secrets[ROLE_CHECK] == 0;
+    bool admin = check && f->secrets[ROLE_ADMIN] == 0;
+    return admin ? ROLE_ADMIN : check ? ROLE_CHECK : ROLE_NONE;
+}
+
+static enum role role_given(const struct found *f)
+{
+    return f->matches[ROLE_ADMIN] != 0   ? ROLE_ADMIN
+           : f->matches[ROLE_CHECK] != 0 ? ROLE_CHECK
+                                         : ROLE_NONE;
+}
+
+enum role access_role_open(struct access *access)
+{
+    if (access == NULL) {
+        return ROLE_ADMIN;
+    }
+    struct found f = look(access, (struct hash){0, 0});
+    return role_open(&f);
+}
+
+enum role access_role_of(struct access *access, struct text secret)
+{
+    if (access == NULL) {
+        return ROLE_ADMIN;
+    }
+    struct found f = look(access, print_of(access, secret));
+    return role_given(&f);
+}
+
+bool access_user(struct text user, enum role *asked)
+{
+    static const struct {
+        const char *name;
+        enum role asked;
+    } users[] = {
+        {"", ROLE_NONE}, {"default", ROLE_NONE}, {"check", ROLE_CHECK}, {"admin", ROLE_ADMIN}};
+    for (size_t i = 0; i < sizeof users / sizeof users[0]; i++) {
+        if (text_is(user, users[i].name)) {
+            *asked = users[i].asked;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool access_has_secrets(struct access *access, enum role role)
+{
+    return access != NULL && look(access, (struct hash){0, 0}).secrets[role] > 0;
+}
+
+static enum role at_most(enum role role, enum role asked)
+{
+    return asked != ROLE_NONE && role > asked ? asked : role;
+}
+
+static void fill_pass(const struct found *f, struct hash print, enum role asked,
+                      struct access_pass *pass)
+{
+    enum role given = role_given(f);
+    enum role open = role_open(f);
+    *pass = (struct access_pass){.generation = f->generation,
+                                 .print = print,
+                                 .asked = asked,
+                                 .role = at_most(given > open ? given : open, asked)};
+}
+
+bool access_show(struct access *access, struct text secret, enum role asked,
+                 struct access_pass *pass)
+{
+    struct hash print = print_of(access, secret);
+    struct found f = look(access, print);
+    enum role given = role_given(&f);
+    if (given == ROLE_NONE || given < asked) {
+        return false;
+    }
+    fill_pass(&f, print, asked, pass);
+    return true;
+}
+
+enum role access_role(struct access *access, struct access_pass *pass)
+{
+    if (access == NULL) {
+        return ROLE_ADMIN;
+    }
+    if (load_acquire(&access->generation) != pass->generation) {
+        struct found f = look(access, pass->print);
+        fill_pass(&f, pass->print, pass->asked, pass);
+    }
+    return pass->role;
+}

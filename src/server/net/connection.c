@@ -1,0 +1,447 @@
+#include "server/net/connection.h"
+
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "server/net/peers.h"
+#include "server/net/worker.h"
+
+#define KEEP_BYTES 4096 /* of a connection's buffers while it is idle */
+
+static uint64_t now_ms(const struct connection *c)
+{
+    return uv_now(&c->worker->loop);
+}
+
+/* ---- ending ---- */
+
+/* Replies that the client has yet to fetch, or that wait for the answer to an earlier request. */
+static size_t unsent_of(const struct connection *c)
+{
+    return c->closing ? 0 : buffer_len(&c->output) + buffer_len(&c->backlog) + c->pending.held;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct connection *c = handle->data;
+    struct worker *w = c->worker;
+    if (c->previous != NULL) {
+        c->previous->next = c->next;
+    } else {
+        w->connections = c->next;
+    }
+    if (c->next != NULL) {
+        c->next->previous = c->previous;
+    }
+    if (connection_is_client(c->protocol)) {
+        (void)fetch_sub(&w->server->connections, 1);
+    }
+    if (c->entered) {
+        peers_leave(w->server->peers, &c->peer);
+    }
+    overload_leave(c);
+    count_own(&w->counts.open[c->protocol->kind], UINT64_MAX);
+    buffer_finish(&c->output);
+    buffer_finish(&c->backlog);
+    buffer_finish(&c->input);
+    free(c);
+}
+
+/* Of its input, the beginning of a request. */
+static void note_kept(struct connection *c, size_t bytes)
+{
+    c->worker->kept += bytes - c->kept;
+    c->kept = bytes;
+}
+
+void connection_close(struct connection *c)
+{
+    if (c->closing) {
+        return;
+    }
+    c->worker->unsent -= unsent_of(c); /* nobody will fetch it */
+    note_kept(c, 0);
+    c->closing = true;
+    deferred_abandon(c);
+    if (c->protocol->close != NULL) {
+        c->protocol->close(c);
+    }
+    uv_close(&c->uv.handle, on_closed);
+}
+
+static int file_of(const struct connection *c)
+{
+    uv_os_fd_t fd = -1;
+    return uv_fileno(&c->uv.handle, &fd) == 0 ? fd : -1;
+}
+
+/* ---- writing ---- */
+
+static void go_on(struct connection *c);
+static void serve(struct connection *c, struct text input, bool kept);
+
+static bool has_room(const struct connection *c)
+{
+    return buffer_len(&c->backlog) < SERVER_OUTPUT_BYTES && deferred_has_room(&c->pending) &&
+           ((!c->writing && c->pending.held == 0) ||
+            c->worker->unsent < SERVER_THREAD_OUTPUT_BYTES);
+}
+
+static void on_written(uv_write_t *write, int status);
+
+/* Hands c->output to the loop. */
+static void write_output(struct connection *c)
+{
+    struct text text = buffer_text(&c->output);
+    uv_buf_t buf = {.base = (char *)text.at, .len = text.len};
+    c->writing = true;
+    c->since_ms = now_ms(c);
+    c->unsent = text.len;
+    c->write.data = c;
+    if (uv_write(&c->write, &c->uv.stream, &buf, 1, on_written) != 0) {
+        connection_close(c);
+    }
+}
+
+static void on_written(uv_write_t *write, int status)
+{
+    struct connection *c = write->data;
+    c->writing = false;
+    if (status != 0 || c->closing) {
+        connection_close(c);
+        return;
+    }
+    c->worker->unsent -= buffer_len(&c->output);
+    buffer_take(&c->output, buffer_len(&c->output));
+    c->since_ms = now_ms(c);
+    if (buffer_len(&c->backlog) > 0) {
+        struct buffer sent = c->output;
+        c->output = c->backlog;
+        c->backlog = sent;
+        write_output(c);
+    }
+    buffer_trim(&c->output, KEEP_BYTES);
+    buffer_trim(&c->backlog, KEEP_BYTES);
+    if (buffer_len(&c->input) > 0 && !c->ending && !c->closing) {
+        serve(c, buffer_text(&c->input), true);
+    } else {
+        go_on(c);
+    }
+}
+
+static size_t kept_of(const struct connection *c)
+{
+    return c->kept;
+}
+
+/*
+ * Each connection may keep at least one reply waiting, and the beginning of a request; so many may
+ * be too much together. Who has most goes.
+ */
+static void make_room(struct worker *w, size_t (*has)(const struct connection *c))
+{
+    struct connection *most = w->connections;
+    for (struct connection *c = most; c != NULL; c = c->next) {
+        most = has(c) > has(most) ? c : most;
+    }
+    if (most != NULL) {
+        count_own(&w->counts.timed_out, 1);
+        connection_close(most);
+    }
+}
+
+/* Writes it; what does not go out at once is kept. */
+static void send_text(struct connection *c, struct text text)
+{
+    uv_buf_t buf = {.base = (char *)text.at, .len = text.len};
+    int n = text.len > 0 && !c->writing ? uv_try_write(&c->uv.stream, &buf, 1) : 0;
+    if (n < 0 && n != UV_EAGAIN) {
+        connection_close(c);
+        return;
+    }
+    text = text_after(text, n > 0 ? (size_t)n : 0);
+    if (text.len == 0) {
+        return;
+    }
+    struct buffer *keep = c->writing ? &c->backlog : &c->output;
+    buffer_put(keep, text);
+    if (keep->full) {
+        connection_close(c);
+        return;
+    }
+    c->worker->unsent += text.len;
+    if (!c->writing) {
+        write_output(c);
+    }
+    if (c->worker->unsent > 2 * SERVER_THREAD_OUTPUT_BYTES) {
+        make_room(c->worker, unsent_of);
+    }
+}
+
+static void empty_replies(struct worker *w)
+{
+    buffer_take(&w->replies, buffer_len(&w->replies));
+    w->replies.full = false;
+}
+
+/* Writes the thread's replies. */
+static void flush(struct connection *c)
+{
+    if (c->worker->replies.full) {
+        connection_close(c);
+    } else {
+        send_text(c, buffer_text(&c->worker->replies));
+    }
+}
+
+/* ---- reading ---- */
+
+/*
+ * Each request of a batch took as long as the batch did: all replies go out together. Two looks at
+ * a clock for all of them. Those that are answered later count then.
+ */
+static int64_t consume(struct connection *c, struct text input)
+{
+    struct worker_counts *counts = &c->worker->counts;
+    unsigned kind = c->protocol->kind;
+    uint64_t before = counts->requests[kind] - counts->deferred;
+    c->worker->began_ns = clock_boot_ns();
+    int64_t used = c->protocol->consume(c, input);
+    uint64_t answered = counts->requests[kind] - counts->deferred - before;
+    if (answered > 0) {
+        histogram_add(&counts->took[kind], clock_boot_ns() - c->worker->began_ns, answered);
+    }
+    return used;
+}
+
+/* Decides requests at the front of `input` and answers them. Returns the bytes used. */
+static size_t decide(struct connection *c, struct text input)
+{
+    empty_replies(c->worker);
+    c->worker->split = 0;
+    int64_t used = consume(c, input);
+    if (c->pending.count > 0) {
+        deferred_hold_back(c);
+    }
+    if (used == CONNECTION_CLOSE) {
+        c->ending = true;
+        used = (int64_t)input.len;
+    }
+    c->asked = c->asked || used > 0;
+    flush(c);
+    return (size_t)used;
+}
+
+static void keep_input(struct connection *c)
+{
+    note_kept(c, c->closing ? 0 : buffer_len(&c->input));
+    if (c->worker->kept > SERVER_THREAD_INPUT_BYTES) {
+        make_room(c->worker, kept_of);
+    }
+}
+
+/* Decides what is complete in `input`, as far as there is room for replies, and keeps the rest. */
+static void serve(struct connection *c, struct text input, bool kept)
+{
+    struct text rest = input;
+    size_t used = 1;
+    (void)weir_rules_now(c->worker->server->rules, &c->worker->now_ns);
+    while (rest.len > 0 && used > 0 && has_room(c) && !c->closing) {
+        used = decide(c, rest);
+        rest = text_after(rest, used);
+    }
+    if (rest.len < input.len && !c->writing) {
+        c->since_ms = now_ms(c);
+    }
+    if (kept) {
+        buffer_take(&c->input, input.len - rest.len);
+    } else {
+        buffer_put(&c->input, rest);
+    }
+    buffer_trim(&c->input, KEEP_BYTES);
+    keep_input(c);
+    go_on(c);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t size, uv_buf_t *buf)
+{
+    struct connection *c = handle->data;
+    (void)size;
+    *buf = uv_buf_init(c->worker->read, SERVER_READ_BYTES);
+}
+
+static void take(struct connection *c, struct text text)
+{
+    struct worker *w = c->worker;
+    size_t stale = overload_stale(c, text.len);
+    c->owed -= text.len < c->owed ? text.len : c->owed;
+    if (buffer_len(&c->input) == 0) {
+        c->since_ms = c->writing ? c->since_ms : now_ms(c);
+        w->overload.fresh = text.at + stale;
+        serve(c, text, false);
+    } else {
+        buffer_put(&c->input, text);
+        if (!c->input.full) {
+            struct text all = buffer_text(&c->input);
+            w->overload.fresh = all.at + (stale > 0 ? all.len - text.len + stale : 0);
+            serve(c, all, true);
+        }
+    }
+    w->overload.fresh = NULL;
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct connection *c = stream->data;
+    if (n == UV_EOF && (c->writing || c->pending.count > 0)) { /* all said; it still listens */
+        (void)uv_read_stop(stream);
+        c->reading = false;
+        c->ending = true;
+    } else if (n < 0) {
+        connection_close(c);
+    } else if (n > 0 && !c->leaving) {
+        take(c, (struct text){buf->base, (size_t)n});
+    }
+    if (c->input.full) { /* a request larger than any that could be good, or no memory */
+        connection_close(c);
+    }
+}
+
+static void set_reading(struct connection *c, bool reading)
+{
+    if (c->reading == reading) {
+        return;
+    }
+    c->reading = reading;
+    if (!reading) {
+        (void)uv_read_stop(&c->uv.stream);
+    } else if (uv_read_start(&c->uv.stream, on_alloc, on_read) != 0) {
+        connection_close(c);
+    }
+}
+
+/* The replies are out and no more requests are taken. */
+static void leave(struct connection *c)
+{
+    c->leaving = true;
+    c->since_ms = now_ms(c);
+    buffer_finish(&c->input);
+    note_kept(c, 0);
+    if (shutdown(file_of(c), SHUT_WR) != 0) {
+        connection_close(c);
+        return;
+    }
+    set_reading(c, true);
+}
+
+/*
+ * A connection that was accepted just before the end and has not said anything: its client cannot
+ * know, and would take the end for a failure. Those that have asked before may be closed at any
+ * time, and their clients know that.
+ */
+static bool is_awaited(const struct connection *c)
+{
+    return !c->asked && now_ms(c) - c->worker->stopped_ms < SERVER_FIRST_MS;
+}
+
+/* What is next: more input, or the end. */
+static void go_on(struct connection *c)
+{
+    if (c->closing || c->leaving) {
+        return;
+    }
+    if (c->stopping && c->owed == 0 && has_room(c) && !is_awaited(c)) {
+        c->ending = true;
+    }
+    if (c->ending && !c->writing && c->pending.count == 0) {
+        leave(c);
+    } else {
+        set_reading(c, !c->ending && has_room(c));
+    }
+}
+
+void connection_stop(struct connection *c)
+{
+    int waiting = 0;
+    if (c->closing || c->leaving) {
+        return;
+    }
+    if (ioctl(file_of(c), FIONREAD, &waiting) == 0 && waiting > 0) {
+        c->owed = (size_t)waiting;
+    }
+    c->stopping = true;
+    if (!c->writing) { /* else on_written() comes by */
+        go_on(c);
+    }
+}
+
+/* Slow is who fetches less than a portion of replies in write_ms. */
+static void note_progress(struct connection *c, uint64_t now)
+{
+    size_t unsent = uv_stream_get_write_queue_size(&c->uv.stream);
+    if (c->writing && unsent + SERVER_FLUSH_BYTES <= c->unsent) {
+        c->unsent = unsent;
+        c->since_ms = now;
+    }
+}
+
+void connection_check_time(struct connection *c, uint64_t now)
+{
+    const struct server_options *o = &c->worker->server->options;
+    note_progress(c, now);
+    if (c->pending.count > 0 && !c->writing) { /* it waits for us; answers have their own times */
+        c->since_ms = now;
+    }
+    if (c->stopping && !c->writing) { /* nobody is awaited for ever */
+        go_on(c);
+    }
+    uint64_t limit = c->leaving                  ? SERVER_LINGER_MS
+                     : c->writing                ? o->write_ms
+                     : buffer_len(&c->input) > 0 ? o->request_ms
+                                                 : o->idle_ms;
+    if (!c->closing && now - c->since_ms > limit) {
+        if (!c->leaving) {
+            count_own(&c->worker->counts.timed_out, 1);
+            connection_tell_late(c);
+        }
+        connection_close(c);
+    }
+}
+
+/* ---- answers that came later ---- */
+
+/* Writes what does not wait for anything any more. */
+static void send_answered(struct connection *c)
+{
+    struct worker *w = c->worker;
+    struct text behind;
+    bool more = true;
+    while (more && !c->closing) {
+        empty_replies(w);
+        more = deferred_collect(c, &behind);
+        flush(c);
+        if (behind.len > 0 && !c->closing) {
+            send_text(c, behind);
+        }
+        deferred_release(c);
+    }
+}
+
+void connection_resume(struct connection *c)
+{
+    (void)weir_rules_now(c->worker->server->rules, &c->worker->now_ns);
+    send_answered(c);
+    if (!c->reading && buffer_len(&c->input) > 0 && !c->ending && !c->closing) {
+        serve(c, buffer_text(&c->input), true);
+    } else {
+        go_on(c);
+    }
+}
+
+void connection_begin(struct connection *c)
+{
+    set_reading(c, true);
+}

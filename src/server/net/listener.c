@@ -1,0 +1,137 @@
+/* Addresses to listening sockets. */
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "server/net/worker.h"
+
+#define ADDRESS_MAX_BYTES 256
+
+/* A socket of a server that was killed: nobody is behind it. */
+static bool is_left(const struct sockaddr_un *address)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool left = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof *address) != 0 &&
+                errno == ECONNREFUSED;
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return left;
+}
+
+static int open_unix(const char *path, int *out, struct weir_error *error)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat st;
+    if (strlen(path) >= sizeof address.sun_path) {
+        return fail(error, WEIR_EINVAL, "%s: found %zu bytes, expected a socket path below %zu",
+                    path, strlen(path), sizeof address.sun_path);
+    }
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && is_left(&address)) {
+        (void)unlink(path);
+    }
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
+        int e = fail_errno(error, "cannot be listened on", path);
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        return e;
+    }
+    *out = fd;
+    return 0;
+}
+
+static bool set(int fd, int option)
+{
+    int one = 1;
+    return setsockopt(fd, SOL_SOCKET, option, &one, sizeof one) == 0;
+}
+
+/* A shared port can be bound by those who share it: the first one says so when it has the port. */
+static int bind_tcp(const struct addrinfo *info, enum listener_share share)
+{
+    int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        return -1;
+    }
+    if (!set(fd, SO_REUSEADDR) || (share == LISTENER_MORE && !set(fd, SO_REUSEPORT)) ||
+        bind(fd, info->ai_addr, info->ai_addrlen) != 0 ||
+        (share == LISTENER_FIRST && !set(fd, SO_REUSEPORT))) {
+        int number = errno;
+        (void)close(fd);
+        errno = number;
+        return -1;
+    }
+    return fd;
+}
+
+static bool is_port(const char *port)
+{
+    return port[0] != 0 && strspn(port, "0123456789") == strlen(port) &&
+           strtoul(port, NULL, 10) <= 65535;
+}
+
+/* "127.0.0.1:6380", "[::1]:6380", "localhost:6380" into host and port; false if it is none. */
+static bool split(const char *address, char *host, char *port)
+{
+    const char *colon = strrchr(address, ':');
+    size_t n = colon != NULL ? (size_t)(colon - address) : 0;
+    if (colon == NULL || n >= ADDRESS_MAX_BYTES || strlen(colon + 1) >= 8) {
+        return false;
+    }
+    bool brackets = n >= 2 && address[0] == '[' && address[n - 1] == ']';
+    memcpy(host, address + brackets, n - 2 * (size_t)brackets);
+    host[n - 2 * (size_t)brackets] = 0;
+    memcpy(port, colon + 1, strlen(colon + 1) + 1);
+    return host[0] != 0 && is_port(port);
+}
+
+static int open_tcp(const char *address, enum listener_share share, int *out,
+                    struct weir_error *error)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *found;
+    char host[ADDRESS_MAX_BYTES];
+    char port[8];
+    if (!split(address, host, port)) {
+        return fail(error, WEIR_EINVAL, "found '%s', expected ADDRESS:PORT, unix:PATH or off",
+                    address);
+    }
+    int e = getaddrinfo(host, port, &hints, &found);
+    if (e != 0) {
+        return fail(error, WEIR_EINVAL, "%s: %s", address, gai_strerror(e));
+    }
+    int fd = -1;
+    for (const struct addrinfo *a = found; fd < 0 && a != NULL; a = a->ai_next) {
+        fd = bind_tcp(a, share);
+    }
+    e = fd >= 0 ? 0 : fail_errno(error, "cannot be listened on", address);
+    freeaddrinfo(found);
+    *out = fd;
+    return e;
+}
+
+bool listener_is_unix(const char *address)
+{
+    return strncmp(address, "unix:", 5) == 0;
+}
+
+int listener_open(const char *address, enum listener_share share, int *fd, struct weir_error *error)
+{
+    *fd = -1;
+    if (strcmp(address, "off") == 0) {
+        return 0;
+    }
+    if (listener_is_unix(address)) {
+        return open_unix(address + 5, fd, error);
+    }
+    return open_tcp(address, share, fd, error);
+}

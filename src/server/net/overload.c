@@ -1,0 +1,135 @@
+#include "server/net/overload.h"
+
+#include <poll.h>
+#include <sys/ioctl.h>
+
+#include "server/net/worker.h"
+
+#define LONG_TURN_MS 10 /* of the loop: others have waited, so one more look is cheap */
+
+/* ---- the loop's clock ---- */
+
+/*
+ * Whether there is something to read already. A poll that takes long has slept, or was held up
+ * itself where a process may have only so much of a processor: then its input is not new.
+ */
+static bool has_input(const struct worker *w)
+{
+    struct pollfd fd = {.fd = uv_backend_fd(&w->loop), .events = POLLIN};
+    return poll(&fd, 1, 0) > 0;
+}
+
+void overload_begin(struct worker *w)
+{
+    w->overload.polled_ms = uv_now(&w->loop);
+}
+
+/* The loop has done what there was. It will wait, or look again at once if there is more. */
+void overload_before_poll(struct worker *w)
+{
+    struct overload *o = &w->overload;
+    uint64_t now = uv_now(&w->loop);
+    if (o->asleep_ms != 0) { /* the last poll was for other things than input */
+        o->polled_ms = now;
+    }
+    o->asleep_ms = now;
+    o->waiting = now - o->polled_ms > LONG_TURN_MS && has_input(w);
+}
+
+/* The first input of this poll: it waited here, or in the kernel. */
+static void note_poll(struct overload *o, uint64_t polled)
+{
+    bool slept = polled - o->asleep_ms > 1 && !o->waiting;
+    o->unread_ms = slept ? polled : o->polled_ms;
+    o->polled_ms = polled;
+    o->asleep_ms = 0;
+    o->late_ms = o->late ? polled : o->late_ms;
+    o->late = false;
+    o->turn++;
+}
+
+/* uv_now() is the time of the poll, until this has been called. */
+static uint64_t clock_ms(struct worker *w)
+{
+    if (w->overload.asleep_ms != 0) {
+        note_poll(&w->overload, uv_now(&w->loop));
+    }
+    uv_update_time(&w->loop);
+    return uv_now(&w->loop);
+}
+
+/* ---- connections ---- */
+
+static void set_behind(struct connection *c, bool behind)
+{
+    c->worker->overload.behind += (unsigned)behind - (unsigned)c->place.behind;
+    c->place.behind = behind;
+}
+
+void overload_enter(struct connection *c)
+{
+    c->place.read_ms = uv_now(&c->worker->loop);
+    c->place.turn = c->worker->overload.turn - 1;
+}
+
+void overload_leave(struct connection *c)
+{
+    set_behind(c, false);
+}
+
+/* How long the oldest of what the connection's turn finds can have waited for others. */
+static uint64_t age_of_turn(struct connection *c, uint64_t now)
+{
+    struct overload_place *p = &c->place;
+    const struct overload *o = &c->worker->overload;
+    set_behind(c, p->full);
+    if (!p->behind) {
+        p->arrived_ms = p->read_ms > o->unread_ms ? p->read_ms : o->unread_ms;
+    }
+    bool alone = p->behind && o->behind == 1; /* it waits for itself */
+    return alone || now < p->arrived_ms ? 0 : now - p->arrived_ms;
+}
+
+/* Bytes that the kernel holds for us. */
+static size_t unread_bytes(const struct connection *c)
+{
+    uv_os_fd_t fd = -1;
+    int bytes = 0;
+    bool known = uv_fileno(&c->uv.handle, &fd) == 0 && ioctl(fd, FIONREAD, &bytes) == 0;
+    return known && bytes > 0 ? (size_t)bytes : 0;
+}
+
+/*
+ * How many of the connection's bytes are too old, now that its turn comes with these. Being late
+ * once is a hiccup of the machine: what has waited is answered. Who is late again soon has too much
+ * to do.
+ */
+static size_t stale_of_turn(struct connection *c, size_t bytes, uint64_t now)
+{
+    struct overload *o = &c->worker->overload;
+    uint64_t most = c->worker->server->options.max_age_ms;
+    uint64_t age = age_of_turn(c, now);
+    if (most == 0 || age <= most) {
+        return 0;
+    }
+    o->late = true;
+    if (o->late_ms == 0 || now - o->late_ms > SERVER_HICCUP_MS) {
+        return 0;
+    }
+    return (size_t)((age - most) * (bytes + unread_bytes(c)) / age);
+}
+
+size_t overload_stale(struct connection *c, size_t bytes)
+{
+    struct overload_place *p = &c->place;
+    uint64_t now = clock_ms(c->worker);
+    if (p->turn != c->worker->overload.turn) {
+        p->turn = c->worker->overload.turn;
+        p->stale = stale_of_turn(c, bytes, now);
+    }
+    size_t stale = p->stale < bytes ? p->stale : bytes;
+    p->stale -= stale;
+    p->full = bytes == SERVER_READ_BYTES;
+    p->read_ms = now;
+    return stale;
+}

@@ -1,0 +1,128 @@
+#include "server/net/peers.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+
+#define NOBODY UINT32_MAX
+
+struct peer {
+    struct address address;
+    uint32_t open;
+    uint32_t next; /* in its bucket, or of those that are free */
+};
+
+struct peers {
+    pthread_mutex_t lock;
+    struct hash_secret secret; /* clients choose their addresses: not their bucket */
+    uint32_t most;
+    uint32_t size; /* of both; a connection needs one peer at most */
+    uint32_t free;
+    uint32_t *buckets;
+    struct peer *all;
+};
+
+int peers_create(struct peers **out, unsigned connections, unsigned most, struct weir_error *error)
+{
+    struct peers *p = calloc(1, sizeof *p);
+    *out = p;
+    if (p == NULL || (p->buckets = calloc(connections, sizeof *p->buckets)) == NULL ||
+        (p->all = calloc(connections, sizeof *p->all)) == NULL) {
+        peers_destroy(p);
+        *out = NULL;
+        return fail(error, WEIR_ENOMEM, "out of memory for %u connections", connections);
+    }
+    (void)pthread_mutex_init(&p->lock, NULL);
+    p->most = most;
+    p->size = connections;
+    for (uint32_t i = 0; i < p->size; i++) {
+        p->buckets[i] = NOBODY;
+        p->all[i].next = i + 1 < p->size ? i + 1 : NOBODY;
+    }
+    int e = hash_secret_init(&p->secret);
+    if (e != 0) {
+        peers_destroy(p);
+        *out = NULL;
+        return fail(error, e, "no random numbers: %s", weir_strerror(e));
+    }
+    return 0;
+}
+
+void peers_destroy(struct peers *p)
+{
+    if (p != NULL) {
+        free(p->buckets);
+        free(p->all);
+        free(p);
+    }
+}
+
+static struct address client_of(const struct address *address)
+{
+    struct address client = *address;
+    address_cut(&client, 32, 64);
+    return client;
+}
+
+static uint32_t *bucket_of(struct peers *p, const struct address *client)
+{
+    return &p->buckets[hash_sip(&p->secret, client, sizeof *client).low % p->size];
+}
+
+/* Where the number of the client's peer stands; that number is NOBODY if there is none. */
+static uint32_t *find(struct peers *p, const struct address *client)
+{
+    uint32_t *at = bucket_of(p, client);
+    while (*at != NOBODY && memcmp(&p->all[*at].address, client, sizeof *client) != 0) {
+        at = &p->all[*at].next;
+    }
+    return at;
+}
+
+static bool enter(struct peers *p, const struct address *client)
+{
+    uint32_t *at = find(p, client);
+    if (*at == NOBODY) {
+        if (p->free == NOBODY) { /* more connections than were announced */
+            return false;
+        }
+        *at = p->free;
+        p->free = p->all[*at].next;
+        p->all[*at] = (struct peer){*client, 0, NOBODY};
+    }
+    if (p->all[*at].open == p->most) {
+        return false;
+    }
+    p->all[*at].open++;
+    return true;
+}
+
+static void leave(struct peers *p, const struct address *client)
+{
+    uint32_t *at = find(p, client);
+    if (*at != NOBODY && --p->all[*at].open == 0) {
+        uint32_t gone = *at;
+        *at = p->all[gone].next;
+        p->all[gone].next = p->free;
+        p->free = gone;
+    }
+}
+
+bool peers_enter(struct peers *p, const struct address *address)
+{
+    struct address client = client_of(address);
+    (void)pthread_mutex_lock(&p->lock);
+    bool entered = enter(p, &client);
+    (void)pthread_mutex_unlock(&p->lock);
+    return entered;
+}
+
+void peers_leave(struct peers *p, const struct address *address)
+{
+    struct address client = client_of(address);
+    (void)pthread_mutex_lock(&p->lock);
+    leave(p, &client);
+    (void)pthread_mutex_unlock(&p->lock);
+}

@@ -1,0 +1,145 @@
+#include "server/net/processors.h"
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATH_BYTES 4096
+#define LINE_BYTES 4096
+
+/* The first line of a file; false if there is none. */
+static bool read_line(const char *path, char *line, size_t size)
+{
+    FILE *in = fopen(path, "re");
+    bool got = in != NULL && fgets(line, (int)size, in) != NULL;
+    if (in != NULL) {
+        (void)fclose(in);
+    }
+    return got;
+}
+
+/* A positive number at the start of the text; 0 for "max", -1 and anything else. */
+static uint64_t number_of(const char *text)
+{
+    return text[0] >= '0' && text[0] <= '9' ? strtoull(text, NULL, 10) : 0;
+}
+
+static unsigned rounded_up(uint64_t quota, uint64_t period)
+{
+    uint64_t n = quota > 0 && period > 0 ? (quota - 1) / period + 1 : 0;
+    return n > UINT32_MAX ? 0 : (unsigned)n;
+}
+
+/* cpu.max: "150000 100000" or "max 100000" */
+static unsigned quota_v2(const char *folder)
+{
+    char path[PATH_BYTES + 32];
+    char line[64];
+    (void)snprintf(path, sizeof path, "%s/cpu.max", folder);
+    if (!read_line(path, line, sizeof line)) {
+        return 0;
+    }
+    const char *period = strchr(line, ' ');
+    return rounded_up(number_of(line), period != NULL ? number_of(period + 1) : 0);
+}
+
+static unsigned quota_v1(const char *folder)
+{
+    char path[PATH_BYTES + 32];
+    char quota[64];
+    char period[64];
+    (void)snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
+    if (!read_line(path, quota, sizeof quota)) {
+        return 0;
+    }
+    (void)snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
+    return read_line(path, period, sizeof period) ? rounded_up(number_of(quota), number_of(period))
+                                                  : 0;
+}
+
+static unsigned least(unsigned a, unsigned b)
+{
+    return a == 0 ? b : b == 0 || a < b ? a : b;
+}
+
+/* The smallest of a group and of those above it: each of them holds. */
+static unsigned quota_of(const char *mount, const char *group, unsigned (*quota)(const char *))
+{
+    char folder[PATH_BYTES];
+    unsigned n = 0;
+    int len = snprintf(folder, sizeof folder, "%s%s", mount, group);
+    if (len < 0 || (size_t)len >= sizeof folder) {
+        return 0;
+    }
+    for (;;) {
+        n = least(n, quota(folder));
+        char *slash = strrchr(folder, '/');
+        if (slash == NULL || (size_t)(slash - folder) < strlen(mount)) {
+            return n;
+        }
+        *slash = '\0';
+    }
+}
+
+/* True if a list such as "cpu,cpuacct" has the word. */
+static bool has_word(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = list; at != NULL; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        if (strncmp(at, word, n) == 0 && (at[n] == '\0' || at[n] == ',')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A line of /proc/self/cgroup: "0::/group" of version 2, "4:cpu,cpuacct:/group" of version 1. */
+static unsigned quota_by_line(const char *root, char *line)
+{
+    char mount[PATH_BYTES];
+    char *list = strchr(line, ':');
+    char *group = list != NULL ? strchr(list + 1, ':') : NULL;
+    if (group == NULL) {
+        return 0;
+    }
+    *group++ = '\0';
+    list++;
+    group[strcspn(group, "\n")] = '\0';
+    if (list[0] == '\0') {
+        (void)snprintf(mount, sizeof mount, "%s/sys/fs/cgroup", root);
+        return quota_of(mount, group, quota_v2);
+    }
+    if (!has_word(list, "cpu")) {
+        return 0;
+    }
+    (void)snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/%s", root, list);
+    unsigned n = quota_of(mount, group, quota_v1);
+    (void)snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/cpu", root);
+    return least(n, quota_of(mount, group, quota_v1));
+}
+
+unsigned processors_by_quota(const char *root)
+{
+    char path[PATH_BYTES];
+    char line[LINE_BYTES];
+    unsigned n = 0;
+    (void)snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    FILE *in = fopen(path, "re");
+    while (in != NULL && fgets(line, sizeof line, in) != NULL) {
+        n = least(n, quota_by_line(root, line));
+    }
+    if (in != NULL) {
+        (void)fclose(in);
+    }
+    return n;
+}
+
+unsigned processors_allowed(void)
+{
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return least(n < 1 ? 1 : (unsigned)n, processors_by_quota(""));
+}

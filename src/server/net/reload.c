@@ -1,0 +1,90 @@
+/* The rules again, while requests run. */
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "common/log.h"
+#include "rules/live/live.h"
+#include "server/net/access.h"
+#include "server/net/server.h"
+
+/* Who loads is told everything in its own thread. */
+static __thread struct buffer *listener;
+
+void server_listen(struct buffer *messages)
+{
+    listener = messages;
+}
+
+/* "weir.yaml:3:5: warning: text", and a NUL. */
+static void put_message(struct buffer *out, const struct weir_rules_message *m)
+{
+    buffer_put(out, text_of(m->file));
+    if (m->line > 0) {
+        buffer_put_char(out, ':');
+        buffer_put_u64(out, m->line);
+        buffer_put_char(out, ':');
+        buffer_put_u64(out, m->column);
+    }
+    buffer_put(out, m->severity == WEIR_RULES_ERROR ? TEXT(": ") : TEXT(": warning: "));
+    buffer_put(out, text_of(m->text));
+    buffer_put_char(out, 0);
+}
+
+void server_log_message(void *arg, const struct weir_rules_message *message)
+{
+    enum log_level level = message->severity == WEIR_RULES_ERROR ? LEVEL_ERROR : LEVEL_WARNING;
+    (void)arg;
+    if (listener != NULL) {
+        put_message(listener, message);
+    }
+    if (message->line > 0) {
+        LOG(level, "rules", LOG_STRING("file", message->file), LOG_COUNT("line", message->line),
+            LOG_COUNT("column", message->column), LOG_STRING("problem", message->text));
+    } else {
+        LOG(level, "rules", LOG_STRING("file", message->file),
+            LOG_STRING("problem", message->text));
+    }
+}
+
+static uint64_t generation_of(struct weir_rules *rules)
+{
+    struct weir_rules_stats stats = {.size = sizeof stats};
+    return weir_rules_stats_read(rules, &stats) == 0 ? stats.generation : 0;
+}
+
+static int reload_rules(struct server *server, struct weir_error *error)
+{
+    int e = weir_rules_reload(server->rules, NULL, error);
+    if (e != 0) {
+        (void)fetch_add(&server->reloads_failed, 1);
+        LOG(LEVEL_ERROR, "the old rules stay", LOG_STRING("why", error->text));
+        return e;
+    }
+    (void)fetch_add(&server->reloads, 1);
+    store_relaxed(&server->loaded_ns, clock_unix_ns());
+    LOG(LEVEL_INFO, "rules reloaded", LOG_COUNT("generation", generation_of(server->rules)));
+    return 0;
+}
+
+static int reload_secrets(struct server *server, struct weir_error *error)
+{
+    int e = access_reload(server->options.access, error);
+    if (e != 0) {
+        LOG(LEVEL_ERROR, "the old secrets stay", LOG_STRING("why", error->text));
+    } else if (server->options.access != NULL) {
+        LOG(LEVEL_INFO, "secrets reloaded");
+    }
+    return e;
+}
+
+/* Each for itself: a slip in one file must not keep a secret valid that is to go. */
+int server_reload(struct server *server, struct weir_error *error)
+{
+    struct weir_error of_rules;
+    struct weir_error of_secrets;
+    int secrets = reload_secrets(server, &of_secrets);
+    int rules = reload_rules(server, &of_rules);
+    if (error != NULL && (rules != 0 || secrets != 0)) {
+        *error = rules != 0 ? of_rules : of_secrets;
+    }
+    return rules != 0 ? rules : secrets;
+}

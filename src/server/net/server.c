@@ -1,0 +1,326 @@
+#include "server/net/server.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "rules/file/adhoc.h"
+#include "rules/live/live.h"
+#include "server/admin/top_denied.h"
+#include "server/ask/reservations.h"
+#include "server/net/peers.h"
+#include "server/net/processors.h"
+#include "server/net/worker.h"
+
+/* Files besides connections: standard ones, rules; a loop and its listeners. */
+#define FILES_OF_PROCESS 64
+#define FILES_OF_THREAD 16
+#define FILES_OF_FLEET 64 /* of a thread too: connections to a store, and attempts at one */
+
+static int open_adhoc(struct server *server, struct weir_error *error)
+{
+    struct weir_options o;
+    if (server->options.adhoc_keys == 0) {
+        return 0;
+    }
+    adhoc_options(server->options.adhoc_keys, server->options.adhoc_on_full, &o);
+    o.flags |=
+        WEIR_HUGE_PAGES; /* a request is one read at a random place: see docs/BENCHMARKS.md */
+    return live_open_beside(server->rules, SERVER_ADHOC, &o, &server->adhoc, error);
+}
+
+/* The files of unix sockets. */
+static void remove_sockets(struct server *server)
+{
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        if (server->made_file[i]) {
+            (void)unlink(server->options.listen[i] + 5);
+            server->made_file[i] = false;
+        }
+    }
+}
+
+static void close_sockets(int *sockets)
+{
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        if (sockets[i] >= 0) {
+            (void)close(sockets[i]);
+            sockets[i] = -1;
+        }
+    }
+}
+
+/* The thread whose listener is bound: the first one, or the operators' own. */
+static unsigned first_of(const struct server *server, unsigned protocol)
+{
+    return protocol == PROTOCOL_ADMIN ? server->threads : 0;
+}
+
+static int duplicate(int fd, const char *address, int *out, struct weir_error *error)
+{
+    *out = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return *out >= 0 ? 0 : fail_errno(error, "cannot be listened on", address);
+}
+
+/* The threads share what the caller has opened, each socket by one of them at least. */
+static int share_given(const struct server *server, unsigned number, unsigned protocol, int *out,
+                       struct weir_error *error)
+{
+    const int *fds = server->options.given[protocol].fds;
+    unsigned n = server->options.given[protocol].count;
+    return duplicate(fds[number % n], server->options.listen[protocol], out, error);
+}
+
+static int bind_socket(struct server *server, unsigned protocol, int *fd, struct weir_error *error)
+{
+    const char *given = server->options.listen[protocol];
+    enum listener_share share = protocol == PROTOCOL_ADMIN ? LISTENER_ALONE : LISTENER_FIRST;
+    int e = listener_open(given, share, fd, error);
+    server->made_file[protocol] = e == 0 && listener_is_unix(given);
+    return e;
+}
+
+/* Another thread's share of a port, or of the socket itself. */
+static int share_socket(const struct server *server, unsigned protocol, int first, int *fd,
+                        struct weir_error *error)
+{
+    char address[128];
+    const char *given = server->options.listen[protocol];
+    if (listener_is_unix(given)) {
+        return duplicate(first, given, fd, error);
+    }
+    given = server_address(server, (enum server_protocol)protocol, address, sizeof address);
+    return listener_open(given, LISTENER_MORE, fd, error);
+}
+
+static int open_sockets(struct server *server, unsigned number, const int *first, int *sockets,
+                        struct weir_error *error)
+{
+    int e = 0;
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        sockets[i] = -1;
+    }
+    for (unsigned i = 0; e == 0 && i < PROTOCOLS; i++) {
+        server->failed = (int)i;
+        bool opens = number == first_of(server, i);
+        bool shares = i != PROTOCOL_ADMIN && number < server->threads;
+        if (server->options.given[i].count > 0 && (opens || shares)) {
+            e = share_given(server, number, i, &sockets[i], error);
+        } else if (opens) {
+            e = bind_socket(server, i, &sockets[i], error);
+        } else if (shares && first[i] >= 0) {
+            e = share_socket(server, i, first[i], &sockets[i], error);
+        }
+    }
+    if (e == 0) {
+        server->failed = -1;
+        e = exposure_check(&server->options, sockets, error);
+    }
+    if (e != 0) {
+        close_sockets(sockets);
+    }
+    return e;
+}
+
+static int start_worker(struct server *server, unsigned number, const struct hash_secret *secret,
+                        struct weir_error *error)
+{
+    int sockets[PROTOCOLS];
+    int first[PROTOCOLS] = {-1, -1, -1};
+    struct worker *w = &server->workers[number];
+    for (unsigned i = 0; number > 0 && i < PROTOCOLS; i++) {
+        uv_os_fd_t fd;
+        struct worker *one = &server->workers[0];
+        if (one->listeners[i].open && uv_fileno(&one->listeners[i].uv.handle, &fd) == 0) {
+            first[i] = fd;
+        }
+    }
+    int e = open_sockets(server, number, first, sockets, error);
+    if (e == 0) {
+        server->workers_count = number + 1;
+        e = worker_init(w, server, number, sockets, error);
+    }
+    if (e == 0) {
+        w->top = top_create(secret);
+        e = w->top != NULL ? 0 : fail(error, WEIR_ENOMEM, "out of memory for thread %u", number);
+    }
+    return e;
+}
+
+static void set_default(uint64_t *option, uint64_t value)
+{
+    *option = *option != 0 ? *option : value;
+}
+
+static int count_limiter(void *arg, const struct weir_rules_limit *limit)
+{
+    (void)limit;
+    ++*(unsigned *)arg;
+    return 0;
+}
+
+/* Files of limiters that are kept; for a moment a reload has twice as many. */
+static unsigned limiter_files(struct weir_rules *rules)
+{
+    unsigned n = 0;
+    if (rules->state != NULL) {
+        (void)weir_rules_limits(rules, count_limiter, &n);
+    }
+    return 2 * n;
+}
+
+/*
+ * A connection is a file. There are to be enough, and no more connections than that: they are
+ * refused one by one then, where accept() would fail for all.
+ */
+static void fit_files(struct server_options *o, unsigned threads, bool fleet, unsigned limiters)
+{
+    struct rlimit files;
+    rlim_t each = FILES_OF_THREAD + (fleet ? FILES_OF_FLEET : 0);
+    rlim_t others = FILES_OF_PROCESS + SERVER_ADMIN_CONNECTIONS + threads * each + limiters;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
+        return;
+    }
+    rlim_t wanted = o->connections + others;
+    if (files.rlim_cur < wanted) {
+        files.rlim_cur = files.rlim_max < wanted ? files.rlim_max : wanted;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+        (void)getrlimit(RLIMIT_NOFILE, &files);
+    }
+    if (files.rlim_cur < wanted) {
+        o->connections = files.rlim_cur > others ? (unsigned)(files.rlim_cur - others) : 1;
+    }
+}
+
+static int start_workers(struct server *server, unsigned n, struct weir_error *error)
+{
+    struct hash_secret secret;
+    int e = hash_secret_init(&secret);
+    if (e != 0) {
+        return fail(error, e, "the kernel gives no random bytes");
+    }
+    for (unsigned i = 0; e == 0 && i < n; i++) {
+        e = start_worker(server, i, &secret, error);
+    }
+    for (unsigned i = 0; e == 0 && i < n; i++) {
+        e = worker_start(&server->workers[i], error);
+    }
+    return e;
+}
+
+static unsigned threads_of(const struct server_options *o)
+{
+    unsigned n = o->threads != 0 ? o->threads : processors_allowed();
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        n = o->given[i].count > n ? o->given[i].count : n;
+    }
+    return n > SERVER_THREADS_MAX ? SERVER_THREADS_MAX : n;
+}
+
+int server_start(struct server *server, struct weir_error *error)
+{
+    unsigned n = threads_of(&server->options);
+    server->failed = -1;
+    set_default(&server->options.idle_ms, SERVER_IDLE_MS);
+    set_default(&server->options.request_ms, SERVER_REQUEST_MS);
+    set_default(&server->options.write_ms, SERVER_WRITE_MS);
+    server->threads = n;
+    n += strcmp(server->options.listen[PROTOCOL_ADMIN], "off") != 0;
+    fit_files(&server->options, n, server->fleet.fleet != NULL, limiter_files(server->rules));
+    server->started_ns = clock_unix_ns();
+    server->loaded_ns = server->started_ns;
+    server->workers = calloc(n, sizeof *server->workers);
+    if (server->workers == NULL) {
+        return fail(error, WEIR_ENOMEM, "out of memory for %u threads", n);
+    }
+    int e = open_adhoc(server, error);
+    e = e != 0 ? e : reservations_create(&server->reservations, RESERVATIONS_MAX, error);
+    if (e == 0 && server->options.connections_per_address != 0) {
+        e = peers_create(&server->peers, server->options.connections,
+                         server->options.connections_per_address, error);
+    }
+    e = e == 0 ? start_workers(server, n, error) : e;
+    if (e != 0) {
+        server_stop(server);
+        return e;
+    }
+    store_release(&server->state, SERVER_READY);
+    return 0;
+}
+
+void server_ping(struct server *server)
+{
+    store_relaxed(&server->pings, load_relaxed(&server->pings) + 1);
+    for (unsigned i = 0; i < server->workers_count; i++) {
+        worker_ping(&server->workers[i]);
+    }
+}
+
+bool server_answered(const struct server *server)
+{
+    bool all = true;
+    for (unsigned i = 0; i < server->workers_count; i++) {
+        all = all && load_acquire(&server->workers[i].answered) == server->pings;
+    }
+    return all;
+}
+
+static void stop_workers(struct worker *workers, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        worker_stop(&workers[i]);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        worker_finish(&workers[i]);
+    }
+}
+
+void server_stop(struct server *server)
+{
+    unsigned n = server->workers_count;
+    unsigned clients = n < server->threads ? n : server->threads;
+    store_release(&server->state, SERVER_DRAINING);
+    remove_sockets(server); /* while they are ours: the next server may take the path at once */
+    stop_workers(server->workers, clients);
+    stop_workers(server->workers + clients, n - clients); /* it has told that the others end */
+    for (unsigned i = 0; i < n; i++) { /* the operators' thread has read all of them */
+        top_destroy(server->workers[i].top);
+    }
+    free(server->workers);
+    weir_close(server->adhoc);
+    peers_destroy(server->peers);
+    reservations_destroy(server->reservations);
+    server->reservations = NULL;
+    server->peers = NULL;
+    server->workers = NULL;
+    server->workers_count = 0;
+    server->adhoc = NULL;
+}
+
+const char *server_address(const struct server *server, enum server_protocol protocol, char *text,
+                           size_t size)
+{
+    struct worker *w = &server->workers[first_of(server, protocol)];
+    const char *given = server->options.listen[protocol];
+    struct sockaddr_storage bound;
+    int length = sizeof bound;
+    char host[64] = "";
+    if (listener_is_unix(given) || strcmp(given, "off") == 0 || !w->listeners[protocol].open ||
+        uv_tcp_getsockname(&w->listeners[protocol].uv.tcp, (struct sockaddr *)&bound, &length) !=
+            0) {
+        (void)snprintf(text, size, "%s", given);
+        return text;
+    }
+    bool six = bound.ss_family == AF_INET6;
+    (void)(six ? uv_ip6_name((const struct sockaddr_in6 *)&bound, host, sizeof host)
+               : uv_ip4_name((const struct sockaddr_in *)&bound, host, sizeof host));
+    unsigned port = ntohs(six ? ((const struct sockaddr_in6 *)&bound)->sin6_port
+                              : ((const struct sockaddr_in *)&bound)->sin_port);
+    (void)snprintf(text, size, six ? "[%s]:%u" : "%s:%u", host, port);
+    return text;
+}

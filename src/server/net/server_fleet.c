@@ -1,0 +1,142 @@
+#include "server/net/server_fleet.h"
+
+#include "base/atomic.h"
+#include "common/log.h"
+#include "fleet/fleet_thread.h"
+
+/* ---- a place on a loop ---- */
+
+static int open_thread(struct weir_fleet *fleet, uv_loop_t *loop, void **where,
+                       struct weir_error *error)
+{
+    struct fleet_thread *t = NULL;
+    int e = fleet_thread_open(&t, fleet, loop, error);
+    *where = t;
+    return e;
+}
+
+static void close_thread(void *where)
+{
+    fleet_thread_close(where);
+}
+
+/* A store that is there needs no longer, and one that is away takes nothing back. */
+#define LEAVE_MS 100
+
+static uint64_t leave(struct weir_fleet *fleet, void *where)
+{
+    uint64_t ms = fleet->options.deadline_ns / WEIR_MILLISECOND + 1;
+    store_shared_stop(fleet->shared);
+    fleet_thread_happened(where);
+    return ms < LEAVE_MS ? ms : LEAVE_MS;
+}
+
+/* ---- numbers ---- */
+
+static void read_histogram(const struct histogram *from, struct histogram *to)
+{
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        to->counts[i] = load_relaxed(&from->counts[i]);
+    }
+    to->sum_ns = load_relaxed(&from->sum_ns);
+}
+
+/* True: somewhere calls are worth it. Sentinels that answer, without a master, are no store. */
+static bool read_endpoints(const struct weir_fleet *fleet, struct fleet_numbers *n)
+{
+    struct breaker_seen seen[FLEET_ENDPOINTS];
+    size_t count = fleet_endpoints(fleet, seen, FLEET_ENDPOINTS);
+    bool worth = false;
+    n->endpoints_count = count < FLEET_ENDPOINTS ? count : FLEET_ENDPOINTS;
+    for (size_t i = 0; i < n->endpoints_count; i++) {
+        memcpy(n->endpoints[i].name, seen[i].endpoint, sizeof n->endpoints[i].name);
+        n->endpoints[i].open = seen[i].open;
+        worth = worth || (seen[i].calls && !seen[i].open);
+    }
+    return worth;
+}
+
+static void read_numbers(const struct weir_fleet *fleet, struct fleet_numbers *n)
+{
+    const struct client_metrics *m = &fleet->metrics;
+    n->links = load_relaxed(&m->up);
+    n->nodes = store_fleet_size(fleet->shared);
+    n->calls = load_relaxed(&m->calls);
+    n->replies = load_relaxed(&m->replies);
+    n->unknown = load_relaxed(&m->unknown);
+    n->not_run = load_relaxed(&m->not_run);
+    n->resent = load_relaxed(&m->resent);
+    n->late = load_relaxed(&m->late);
+    n->connects = load_relaxed(&m->connects);
+    n->refunds_lost = store_refunds_lost(fleet->shared);
+    store_sync_counts(fleet->shared, &n->synced);
+    read_histogram(&m->took, &n->took);
+    bool worth = read_endpoints(fleet, n);
+    n->up = n->links > 0 && worth;
+    n->why.text[0] = 0;
+    (void)weir_fleet_trouble(fleet, &n->why);
+}
+
+_Static_assert(sizeof((struct breaker_seen){0}.endpoint) ==
+                   sizeof((struct fleet_endpoint_numbers){0}.name),
+               "one name");
+
+struct server_fleet fleet_serve(struct weir_fleet *fleet)
+{
+    return (struct server_fleet){fleet, open_thread, close_thread, leave, read_numbers};
+}
+
+/* ---- the log ---- */
+
+/* Who reads it wants to know once, and by then for how many endpoints. */
+static void tell(const struct fleet_numbers *n)
+{
+    uint64_t open = 0;
+    for (size_t i = 0; i < n->endpoints_count; i++) {
+        open += n->endpoints[i].open;
+    }
+    if (n->up != 0) {
+        LOG(LEVEL_INFO, "the store is there", LOG_COUNT("connections", n->links),
+            LOG_COUNT("nodes", n->nodes));
+    } else {
+        LOG(LEVEL_WARNING, "the store is away: on_store_failure decides",
+            LOG_STRING("why", n->why.text[0] != 0 ? n->why.text : "no reply in time"),
+            LOG_COUNT("connections", n->links), LOG_COUNT("endpoints", n->endpoints_count),
+            LOG_COUNT("breakers_open", open));
+    }
+}
+
+/* A store that is there may still refuse calls: for want of a permission or a disk, or part of it is
+ * away. Said again only when it says something else, and not all the time if that comes and goes. */
+#define LOOKS_APART 30
+
+static void tell_refusals(struct server *server, const struct fleet_numbers *n)
+{
+    bool is_new = n->why.text[0] != 0 && strcmp(n->why.text, server->store_why.text) != 0;
+    if (server->store_quiet > 0) {
+        server->store_quiet--;
+    } else if (server->store_up && is_new) {
+        server->store_quiet = LOOKS_APART;
+        server->store_why = n->why;
+        LOG(LEVEL_WARNING, "the store does not answer all calls: on_store_failure decides those",
+            LOG_STRING("why", n->why.text));
+    }
+}
+
+void fleet_watch(struct server *server)
+{
+    static struct fleet_numbers n; /* large; of the one thread that looks */
+    if (server->fleet.fleet == NULL || load_relaxed(&server->state) == SERVER_DRAINING) {
+        return;
+    }
+    n.endpoints_count = 0;
+    server->fleet.read(server->fleet.fleet, &n);
+    bool up = n.up != 0;
+    if (!server->store_told || server->store_up != up) {
+        server->store_told = true;
+        server->store_up = up;
+        server->store_why = up ? server->store_why : n.why;
+        tell(&n);
+    }
+    tell_refusals(server, &n);
+}

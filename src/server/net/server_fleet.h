@@ -1,0 +1,36 @@
+/* The store of a fleet, as a server sees it. */
+#ifndef WEIR_SERVER_NET_SERVER_FLEET_H
+#define WEIR_SERVER_NET_SERVER_FLEET_H
+
+#include "common/histogram.h"
+#include "server/net/server.h"
+#include "shared/synced/sync.h"
+
+#define FLEET_ENDPOINTS 64 /* that are told of */
+
+struct fleet_endpoint_numbers {
+    char name[300]; /* host:port */
+    uint64_t open;  /* 1: its breaker is */
+};
+
+struct fleet_numbers {
+    uint64_t up; /* 1: there is a connection, and an endpoint that is worth asking */
+    uint64_t links;
+    uint64_t nodes;
+    uint64_t calls, replies, unknown, not_run, resent, late;
+    uint64_t connects;
+    uint64_t refunds_lost;
+    struct sync_counts synced;
+    struct weir_error why; /* what is wrong; text "": nothing is known to be */
+    struct histogram took;
+    struct fleet_endpoint_numbers endpoints[FLEET_ENDPOINTS];
+    size_t endpoints_count;
+};
+
+/* How a server uses this fleet, which fleet_open_bare() has made. */
+struct server_fleet fleet_serve(struct weir_fleet *fleet);
+
+/* Says in the log when the store has gone or come back. By one thread, every now and then. */
+void fleet_watch(struct server *server);
+
+#endif

@@ -1,0 +1,296 @@
+#include "server/net/worker.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/error.h"
+#include "server/admin/top_denied.h"
+#include "server/net/server_fleet.h"
+
+#define STOP_TICK_MS 20
+
+static const struct protocol *const protocols[PROTOCOLS] = {
+    [PROTOCOL_RESP] = &protocol_resp,
+    [PROTOCOL_HTTP] = &protocol_http,
+    [PROTOCOL_ADMIN] = &protocol_admin,
+};
+
+/* ---- connections ---- */
+
+static void accept_one(struct worker *w, unsigned protocol)
+{
+    bool taken = connection_accept(w, &w->listeners[protocol].uv.stream, protocols[protocol]);
+    w->listeners[protocol].stalled = !taken;
+    count_own(&w->counts.accepted[protocol], taken);
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    struct worker *w = listener->data;
+    for (unsigned i = 0; status == 0 && i < PROTOCOLS; i++) {
+        if (listener == &w->listeners[i].uv.stream) {
+            accept_one(w, i);
+        }
+    }
+}
+
+static void close_handle(uv_handle_t *handle)
+{
+    if (handle->type != UV_UNKNOWN_HANDLE && !uv_is_closing(handle)) {
+        uv_close(handle, NULL);
+    }
+}
+
+static void close_listeners(struct worker *w)
+{
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        if (w->listeners[i].open) {
+            close_handle(&w->listeners[i].uv.handle);
+        }
+        w->listeners[i].stalled = false;
+    }
+}
+
+static void check_connections(struct worker *w, uint64_t now_ms)
+{
+    bool late = w->stopping && now_ms - w->stopped_ms > SERVER_DRAIN_MS;
+    for (struct connection *c = w->connections; c != NULL; c = c->next) {
+        if (late) {
+            connection_close(c);
+        } else {
+            connection_check_time(c, now_ms);
+        }
+    }
+}
+
+/* The last: nobody asks any more. Questions of clients that did not wait are answered now. */
+static void close_last(struct worker *w)
+{
+    close_handle((uv_handle_t *)&w->tick);
+    close_handle((uv_handle_t *)&w->after_poll);
+    close_handle((uv_handle_t *)&w->before_sleep);
+    close_handle((uv_handle_t *)&w->awake);
+    if (w->where != NULL) {
+        w->server->fleet.close(w->where);
+        w->where = NULL;
+    }
+}
+
+/* The last of the clients' threads lets the fleet give back what it has taken in advance. */
+static bool has_left_fleet(struct worker *w)
+{
+    struct server *server = w->server;
+    if (w->where == NULL || w->number >= server->threads) {
+        return true;
+    }
+    if (w->leave_ms == 0) {
+        bool last = fetch_add(&server->drained, 1) + 1 == server->threads;
+        w->leave_ms =
+            uv_now(&w->loop) + (last ? server->fleet.leave(server->fleet.fleet, w->where) : 0);
+    }
+    return uv_now(&w->loop) >= w->leave_ms;
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct worker *w = timer->data;
+    check_connections(w, uv_now(&w->loop));
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        if (w->listeners[i].stalled) {
+            accept_one(w, i);
+        }
+    }
+    if (w->number == 0) {
+        fleet_watch(w->server);
+    }
+    if (w->stopping && w->connections == NULL && has_left_fleet(w)) {
+        close_last(w);
+    }
+}
+
+static void on_before_poll(uv_prepare_t *prepare)
+{
+    overload_before_poll(prepare->data);
+}
+
+static void on_after_poll(uv_check_t *check)
+{
+    deferred_flush(check->data);
+}
+
+static void on_before_sleep(uv_prepare_t *prepare)
+{
+    deferred_flush(prepare->data);
+}
+
+static void on_ping(uv_async_t *async)
+{
+    struct worker *w = async->data;
+    store_release(&w->answered, load_relaxed(&w->server->pings));
+}
+
+/* No new connections; those that are here end as soon as their replies are out. */
+static void on_stop(uv_async_t *async)
+{
+    struct worker *w = async->data;
+    w->stopping = true;
+    w->stopped_ms = uv_now(&w->loop);
+    close_listeners(w);
+    for (struct connection *c = w->connections; c != NULL; c = c->next) {
+        connection_stop(c);
+    }
+    close_handle((uv_handle_t *)&w->stop);
+    close_handle((uv_handle_t *)&w->ping);
+    close_handle((uv_handle_t *)&w->before_poll);
+    (void)uv_timer_start(&w->tick, on_tick, 0, STOP_TICK_MS);
+}
+
+/* ---- making ---- */
+
+/* Takes over the socket. */
+static int listen_on(struct worker *w, unsigned protocol, int fd)
+{
+    bool pipe = listener_is_unix(w->server->options.listen[protocol]);
+    int e = pipe ? uv_pipe_init(&w->loop, &w->listeners[protocol].uv.pipe, 0)
+                 : uv_tcp_init(&w->loop, &w->listeners[protocol].uv.tcp);
+    if (e != 0) {
+        (void)close(fd);
+        return e;
+    }
+    w->listeners[protocol].open = true;
+    w->listeners[protocol].uv.handle.data = w;
+    e = pipe ? uv_pipe_open(&w->listeners[protocol].uv.pipe, fd)
+             : uv_tcp_open(&w->listeners[protocol].uv.tcp, fd);
+    if (e != 0) {
+        (void)close(fd);
+        return e;
+    }
+    return uv_listen(&w->listeners[protocol].uv.stream, 511, on_connection);
+}
+
+/* A second, or a part of the shortest time that is to be watched. */
+static uint64_t tick_ms(const struct server_options *o)
+{
+    uint64_t least = o->idle_ms < o->request_ms ? o->idle_ms : o->request_ms;
+    least = o->write_ms < least ? o->write_ms : least;
+    return least < 4 ? 1 : least / 4 < 1000 ? least / 4 : 1000;
+}
+
+/*
+ * A fleet gives its answers when the loop has polled, and before it sleeps. Handles of a kind are called
+ * in the reverse order of their start: ours behind the fleet's in the one case, and before it in the
+ * other, so that questions which come up when replies have gone are sent before the loop sleeps.
+ * Answers that come later than that keep it awake (deferred.c).
+ */
+static int open_fleet(struct worker *w, struct weir_error *error)
+{
+    struct server_fleet *fleet = &w->server->fleet;
+    if (fleet->fleet == NULL) {
+        return 0;
+    }
+    (void)uv_check_init(&w->loop, &w->after_poll); /* these cannot fail */
+    (void)uv_prepare_init(&w->loop, &w->before_sleep);
+    (void)uv_idle_init(&w->loop, &w->awake);
+    w->after_poll.data = w;
+    w->before_sleep.data = w;
+    (void)uv_check_start(&w->after_poll, on_after_poll);
+    int e = fleet->open(fleet->fleet, &w->loop, &w->where, error);
+    (void)uv_prepare_start(&w->before_sleep, on_before_sleep);
+    return e;
+}
+
+static int open_handles(struct worker *w)
+{
+    int e = uv_async_init(&w->loop, &w->stop, on_stop);
+    w->stop.data = w;
+    if (e == 0) {
+        e = uv_async_init(&w->loop, &w->ping, on_ping);
+        w->ping.data = w;
+    }
+    if (e == 0) {
+        e = uv_timer_init(&w->loop, &w->tick);
+        w->tick.data = w;
+    }
+    if (e == 0) {
+        e = uv_prepare_init(&w->loop, &w->before_poll);
+        w->before_poll.data = w;
+    }
+    if (e == 0) {
+        overload_begin(w);
+        e = uv_prepare_start(&w->before_poll, on_before_poll);
+    }
+    uint64_t ms = tick_ms(&w->server->options);
+    return e == 0 ? uv_timer_start(&w->tick, on_tick, ms, ms) : e;
+}
+
+int worker_init(struct worker *w, struct server *server, unsigned number, const int *sockets,
+                struct weir_error *error)
+{
+    w->server = server;
+    w->number = number;
+    buffer_init(&w->replies, /* an operator may ask about thousands of limits */
+                number < server->threads ? SERVER_REPLY_BYTES : SERVER_OUTPUT_BYTES);
+    int e = uv_loop_init(&w->loop);
+    w->made = e == 0;
+    e = e == 0 ? open_handles(w) : e;
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        if (sockets[i] >= 0 && e == 0) {
+            e = listen_on(w, i, sockets[i]);
+        } else if (sockets[i] >= 0) {
+            (void)close(sockets[i]);
+        }
+    }
+    return e == 0 ? open_fleet(w, error) : fail(error, WEIR_EIO, "listening: %s", uv_strerror(e));
+}
+
+static void run(void *arg)
+{
+    struct worker *w = arg;
+    sigset_t
+        all; /* signals are the other threads' business; SIGPIPE comes as an error of a write */
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, NULL);
+    top_use(w->top);
+    (void)uv_run(&w->loop, UV_RUN_DEFAULT); /* until on_stop() and on_tick() have closed all */
+}
+
+int worker_start(struct worker *w, struct weir_error *error)
+{
+    int e = uv_thread_create(&w->thread, run, w);
+    w->started = e == 0;
+    return e == 0 ? 0 : fail(error, WEIR_EIO, "thread: %s", uv_strerror(e));
+}
+
+void worker_ping(struct worker *w)
+{
+    if (w->started) {
+        (void)uv_async_send(&w->ping);
+    }
+}
+
+void worker_stop(struct worker *w)
+{
+    if (w->started) {
+        (void)uv_async_send(&w->stop);
+    }
+}
+
+void worker_finish(struct worker *w)
+{
+    if (w->started) {
+        (void)uv_thread_join(&w->thread);
+    } else if (w->made && uv_loop_alive(&w->loop)) { /* it never ran */
+        close_listeners(w);
+        close_last(w);
+        close_handle((uv_handle_t *)&w->stop);
+        close_handle((uv_handle_t *)&w->ping);
+        close_handle((uv_handle_t *)&w->before_poll);
+        (void)uv_run(&w->loop, UV_RUN_DEFAULT);
+    }
+    if (w->made) {
+        (void)uv_loop_close(&w->loop);
+    }
+    deferred_finish(w);
+    buffer_finish(&w->replies);
+}

@@ -1,0 +1,256 @@
+/* RESP: from requests to rows of commands. */
+#include "server/resp/resp_commands.h"
+
+#include "base/atomic.h"
+
+static const struct resp_limits limits = {
+    .args_max = RESP_ARGS_MAX, .bulk_max = 16384, .request_max = 81920};
+
+static const struct command_row *find_in(const struct command_row *rows, struct text name)
+{
+    for (; rows->name != NULL; rows++) {
+        if (text_is_word(name, rows->name)) {
+            return rows;
+        }
+    }
+    return NULL;
+}
+
+const struct command_row *const resp_commands[] = {
+    resp_limit_commands, resp_reserve_commands, resp_connection_commands, resp_verb_commands, NULL};
+
+const struct command_row *resp_find_command(struct text name)
+{
+    const struct command_row *row = NULL;
+    for (size_t i = 0; row == NULL && resp_commands[i] != NULL; i++) {
+        row = find_in(resp_commands[i], name);
+    }
+    return row;
+}
+
+static void tell_unknown(struct command *c)
+{
+    struct text name = c->argv[0];
+    resp_put_errorf(c->out, "ERR unknown command '%.*s', with args beginning with: %s%.*s%s",
+                    (int)(name.len > 128 ? 128 : name.len), name.at, c->argc > 1 ? "'" : "",
+                    c->argc > 1 ? (int)(c->argv[1].len > 64 ? 64 : c->argv[1].len) : 0,
+                    c->argc > 1 ? c->argv[1].at : "", c->argc > 1 ? "' " : "");
+}
+
+static void tell_arguments(struct command *c, const struct command_row *row)
+{
+    char name[32];
+    size_t n = 0;
+    for (; row->name[n] != 0 && n + 1 < sizeof name; n++) {
+        char u = row->name[n];
+        name[n] = u >= 'A' && u <= 'Z' ? (char)(u - 'A' + 'a') : u;
+    }
+    name[n] = 0;
+    resp_put_errorf(c->out, "ERR wrong number of arguments for '%s' command", name);
+}
+
+static void run(struct command *c, const struct command_row *row)
+{
+    struct worker_counts *counts = &c->connection->worker->counts;
+    if (row == NULL) {
+        count_own(&counts->bad_requests[PROTOCOL_RESP], 1);
+        tell_unknown(c);
+    } else if (c->argc < row->args_min || (row->args_max != 0 && c->argc > row->args_max)) {
+        count_own(&counts->bad_requests[PROTOCOL_RESP], 1);
+        tell_arguments(c, row);
+    } else if (c->server->options.access == NULL || !resp_refuse(c, row)) {
+        row->run(c);
+    }
+}
+
+/* ---- pipelines ---- */
+
+#define AHEAD 16     /* requests that are read before the first of them is decided */
+#define AHEAD_ARGS 6 /* of each: who has more is read alone */
+
+/* A request that has been read, and whose memory is on its way. */
+struct planned {
+    const struct command_row *row;
+    size_t used;
+    unsigned argc;
+    bool hashed;
+    struct text argv[AHEAD_ARGS];
+    struct weir_key key;
+};
+
+static struct command begin(struct connection *connection)
+{
+    struct worker *w = connection->worker;
+    struct resp_session *session = (struct resp_session *)(void *)connection->session;
+    return (struct command){.connection = connection,
+                            .session = session,
+                            .server = w->server,
+                            .out = &w->replies,
+                            .now_ns = w->now_ns,
+                            .proto = session->proto == 3 ? 3 : 2};
+}
+
+void resp_keep(struct command *c, const struct later *later, deferred_put_fn put)
+{
+    later->kept->wire.proto = c->proto;
+    deferred_keep(later->kept, c->connection, put);
+}
+
+/* By the protocol of its time: HELLO may have changed it behind the command. */
+struct command resp_resume(const struct deferred *d)
+{
+    struct command c = begin(d->connection);
+    c.proto = d->wire.proto;
+    return c;
+}
+
+/* True if the connection is to end behind the reply. */
+static bool answer(struct connection *connection, const struct command_row *row, unsigned argc,
+                   const struct text *argv, const struct weir_key *hashed)
+{
+    struct command c = begin(connection);
+    c.argc = argc;
+    c.argv = argv;
+    c.hashed = hashed;
+    if (argc > 0) {
+        count_own(&connection->worker->counts.requests[PROTOCOL_RESP], 1);
+        run(&c, row);
+    }
+    return c.close;
+}
+
+/* ---- overload ---- */
+
+/* Commands that limit. Who only shakes hands is answered however late. */
+static bool may_refuse(struct text name)
+{
+    return find_in(resp_limit_commands, name) != NULL ||
+           find_in(resp_reserve_commands, name) != NULL;
+}
+
+/* Refuses requests that have waited for too long, with as little work as can be. Bytes used. */
+static int64_t refuse_stale(struct connection *c, struct text input)
+{
+    struct worker *w = c->worker;
+    struct resp_request request;
+    const char *complaint;
+    int64_t used = 0;
+    uint64_t n = 0;
+    while (worker_is_stale(w, input.at) && connection_takes(c) &&
+           resp_parse(input, &limits, &request, &complaint) == RESP_REQUEST && request.argc > 0 &&
+           may_refuse(request.argv[0])) {
+        resp_put_error(&w->replies, TEXT("OVERLOAD it has waited for too long"));
+        used += (int64_t)request.used;
+        input = text_after(input, request.used);
+        n++;
+    }
+    count_own(&w->counts.requests[PROTOCOL_RESP], n);
+    count_own(&w->counts.overloaded[PROTOCOL_RESP], n);
+    return used;
+}
+
+/* `before` is the request before it, NULL if there is none: a pipeline often repeats a command. */
+static void plan(const struct server *server, const struct resp_request *request,
+                 const struct planned *before, struct planned *p)
+{
+    p->argc = request->argc;
+    p->used = request->used;
+    p->hashed = false;
+    p->row = NULL;
+    if (request->argc > 0) {
+        memcpy(p->argv, request->argv, request->argc * sizeof p->argv[0]);
+        bool again = before != NULL && before->argc > 0 && text_equal(before->argv[0], p->argv[0]);
+        p->row = again ? before->row : resp_find_command(p->argv[0]);
+        p->hashed = p->row != NULL && resp_look_ahead(server, p->row, p->argc, p->argv, &p->key);
+    }
+}
+
+/*
+ * Reads up to AHEAD requests from the front of the input. It ends at one that has to be read alone,
+ * and if that is the first one, *got is what was said of it: incomplete, bad, with many arguments,
+ * or typed as a line (its arguments are in *request, where the next would overwrite them).
+ */
+static unsigned read_ahead(const struct worker *w, struct text input, struct resp_request *request,
+                           struct planned *plans, int *got, const char **complaint)
+{
+    struct resp_limits bounds = limits;
+    unsigned n = 0;
+    bounds.inline_commands = w->server->options.inline_commands;
+    for (; n < AHEAD && input.len > 0; n++) {
+        if (n > 0 && worker_is_stale(w, input.at)) { /* for refuse_stale() to look at */
+            break;
+        }
+        *got = resp_parse(input, &bounds, request, complaint);
+        if (*got != RESP_REQUEST || request->argc > AHEAD_ARGS || input.at[0] != '*') {
+            break;
+        }
+        plan(w->server, request, n > 0 ? &plans[n - 1] : NULL, &plans[n]);
+        input = text_after(input, request->used);
+    }
+    return n;
+}
+
+/* Answers what was read ahead, as far as there is room. Bytes used, or CONNECTION_CLOSE. */
+static int64_t answer_planned(struct connection *c, const struct planned *plans, unsigned n)
+{
+    int64_t used = 0;
+    for (unsigned i = 0; i < n && connection_takes(c); i++) {
+        const struct planned *p = &plans[i];
+        if (answer(c, p->row, p->argc, p->argv, p->hashed ? &p->key : NULL)) {
+            return CONNECTION_CLOSE;
+        }
+        used += (int64_t)p->used;
+    }
+    return used;
+}
+
+/* Answers one request that was not read ahead. Bytes used, 0 if incomplete, CONNECTION_CLOSE. */
+static int64_t answer_alone(struct connection *c, const struct resp_request *request, int got,
+                            const char *complaint)
+{
+    if (got == RESP_MORE) {
+        return 0;
+    }
+    if (got == RESP_BAD) {
+        count_own(&c->worker->counts.bad_requests[PROTOCOL_RESP], 1);
+        resp_put_errorf(&c->worker->replies, "ERR %s", complaint);
+        return CONNECTION_CLOSE;
+    }
+    const struct command_row *row = request->argc > 0 ? resp_find_command(request->argv[0]) : NULL;
+    return answer(c, row, request->argc, request->argv, NULL) ? CONNECTION_CLOSE
+                                                              : (int64_t)request->used;
+}
+
+static int64_t consume(struct connection *c, struct text input)
+{
+    struct resp_request request;
+    struct planned plans[AHEAD];
+    const char *complaint = NULL;
+    int64_t used = 0;
+    while (input.len > 0 && connection_takes(c)) {
+        int64_t refused = worker_is_stale(c->worker, input.at) ? refuse_stale(c, input) : 0;
+        if (refused > 0) {
+            used += refused;
+            input = text_after(input, (size_t)refused);
+            continue;
+        }
+        int got = RESP_MORE;
+        unsigned n = read_ahead(c->worker, input, &request, plans, &got, &complaint);
+        int64_t more =
+            n > 0 ? answer_planned(c, plans, n) : answer_alone(c, &request, got, complaint);
+        if (more <= 0) {
+            return more == CONNECTION_CLOSE ? CONNECTION_CLOSE : used;
+        }
+        used += more;
+        input = text_after(input, (size_t)more);
+    }
+    return used;
+}
+
+const struct protocol protocol_resp = {
+    .name = "resp",
+    .kind = PROTOCOL_RESP,
+    .refusal = "-ERR max number of clients reached\r\n",
+    .session_bytes = sizeof(struct resp_session),
+    .consume = consume,
+};

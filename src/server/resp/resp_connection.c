@@ -1,0 +1,320 @@
+/* What clients of Redis say before and between the commands that they came for. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "server/resp/resp_commands.h"
+
+static void ok(struct command *c)
+{
+    resp_put_simple(c->out, TEXT("OK"));
+}
+
+static void run_ping(struct command *c)
+{
+    if (c->argc == 2) {
+        resp_put_bulk(c->out, c->argv[1]);
+    } else {
+        resp_put_simple(c->out, TEXT("PONG"));
+    }
+}
+
+static void run_echo(struct command *c)
+{
+    resp_put_bulk(c->out, c->argv[1]);
+}
+
+static void run_quit(struct command *c)
+{
+    ok(c);
+    c->close = true;
+}
+
+static void run_reset(struct command *c)
+{
+    c->session->proto = 2;
+    c->session->name[0] = 0;
+    c->connection->pass = (struct access_pass){0};
+    resp_put_simple(c->out, TEXT("RESET"));
+}
+
+static void run_select(struct command *c)
+{
+    int64_t number;
+    if (!resp_to_i64(c->argv[1], &number)) {
+        resp_put_error(c->out, TEXT("ERR value is not an integer or out of range"));
+    } else if (number != 0) {
+        resp_put_error(c->out, TEXT("ERR DB index is out of range"));
+    } else {
+        ok(c);
+    }
+}
+
+/* Names stand in lists, between spaces. False after an error. */
+static bool check_name(struct command *c, struct text name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        if (name.at[i] < '!' || name.at[i] > '~') {
+            resp_put_error(c->out, TEXT("ERR Client names cannot contain spaces, newlines or "
+                                        "special characters."));
+            return false;
+        }
+    }
+    return true;
+}
+
+static void set_name(struct command *c, struct text name)
+{
+    size_t n = name.len < sizeof c->session->name ? name.len : sizeof c->session->name - 1;
+    memcpy(c->session->name, name.at, n);
+    c->session->name[n] = 0;
+}
+
+static uint64_t session_id(struct command *c)
+{
+    static uint64_t last;
+    if (c->session->id == 0) {
+        c->session->id = fetch_add(&last, 1) + 1;
+    }
+    return c->session->id;
+}
+
+static void put_greeting(struct command *c)
+{
+    resp_put_map(c->out, c->proto, 7);
+    resp_put_bulk(c->out, TEXT("server"));
+    resp_put_bulk(c->out, TEXT("weir"));
+    resp_put_bulk(c->out, TEXT("version"));
+    resp_put_bulk(c->out, text_of(weir_version()));
+    resp_put_bulk(c->out, TEXT("proto"));
+    resp_put_integer(c->out, c->proto);
+    resp_put_bulk(c->out, TEXT("id"));
+    resp_put_integer(c->out, (int64_t)session_id(c));
+    resp_put_bulk(c->out, TEXT("mode"));
+    resp_put_bulk(c->out, TEXT("standalone"));
+    resp_put_bulk(c->out, TEXT("role"));
+    resp_put_bulk(c->out, TEXT("master"));
+    resp_put_bulk(c->out, TEXT("modules"));
+    resp_put_array(c->out, 0);
+}
+
+/* What stands behind HELLO's version. */
+struct hello {
+    struct text user;
+    struct text secret;
+    struct text name; /* at NULL: none, here and in user */
+};
+
+/* False after an error. */
+static bool read_hello(struct command *c, struct hello *h)
+{
+    for (unsigned i = 2; i < c->argc;) {
+        if (text_is_word(c->argv[i], "AUTH") && i + 2 < c->argc) {
+            h->user = c->argv[i + 1];
+            h->secret = c->argv[i + 2];
+            i += 3;
+        } else if (text_is_word(c->argv[i], "SETNAME") && i + 1 < c->argc) {
+            h->name = c->argv[i + 1];
+            i += 2;
+        } else {
+            resp_put_errorf(c->out, "ERR Syntax error in HELLO option '%.*s'",
+                            (int)(c->argv[i].len > 64 ? 64 : c->argv[i].len), c->argv[i].at);
+            return false;
+        }
+    }
+    return h->name.at == NULL || check_name(c, h->name);
+}
+
+/* HELLO [protover [AUTH username password] [SETNAME name]]: all of it or nothing. */
+static void run_hello(struct command *c)
+{
+    int64_t proto = c->proto;
+    struct hello h = {.user = {NULL, 0}};
+    if (c->argc > 1 && (!resp_to_i64(c->argv[1], &proto) || (proto != 2 && proto != 3))) {
+        resp_put_error(c->out, TEXT("NOPROTO unsupported protocol version"));
+        return;
+    }
+    if (!read_hello(c, &h) || (h.user.at != NULL && !resp_authenticate(c, h.user, h.secret))) {
+        return;
+    }
+    if (access_role(c->server->options.access, &c->connection->pass) == ROLE_NONE) {
+        count_own(&c->connection->worker->counts.refused_access, 1);
+        resp_put_error(c->out, TEXT("NOAUTH HELLO must be called with the client already "
+                                    "authenticated, otherwise the HELLO <proto> AUTH <user> <pass> "
+                                    "option can be used to authenticate the client and select the "
+                                    "RESP protocol version at the same time"));
+        return;
+    }
+    if (h.name.at != NULL) {
+        set_name(c, h.name);
+    }
+    c->session->proto = (int)proto;
+    c->proto = (int)proto;
+    put_greeting(c);
+}
+
+static void put_client(struct command *c)
+{
+    char text[256];
+    char peer[ADDRESS_MAX] = "unix";
+    if (c->connection->peer.family != 0) {
+        (void)address_print(&c->connection->peer, peer);
+    }
+    int n = snprintf(text, sizeof text, "id=%" PRIu64 " addr=%s name=%s resp=%d\n", session_id(c),
+                     peer, c->session->name, c->proto);
+    resp_put_verbatim(c->out, c->proto, (struct text){text, (size_t)n});
+}
+
+static void run_client(struct command *c)
+{
+    struct text what = c->argv[1];
+    if (text_is_word(what, "ID")) {
+        resp_put_integer(c->out, (int64_t)session_id(c));
+    } else if (text_is_word(what, "GETNAME")) {
+        if (c->session->name[0] != 0) {
+            resp_put_bulk(c->out, text_of(c->session->name));
+        } else {
+            resp_put_null(c->out, c->proto);
+        }
+    } else if (text_is_word(what, "SETNAME") && c->argc == 3) {
+        if (check_name(c, c->argv[2])) {
+            set_name(c, c->argv[2]);
+            ok(c);
+        }
+    } else if (text_is_word(what, "INFO") || text_is_word(what, "LIST")) {
+        put_client(c);
+    } else if (text_is_word(what, "SETINFO") || text_is_word(what, "NO-EVICT") ||
+               text_is_word(what, "NO-TOUCH")) {
+        ok(c);
+    } else {
+        resp_put_errorf(c->out, "ERR unknown subcommand '%.*s'. Try CLIENT INFO.",
+                        (int)(what.len > 64 ? 64 : what.len), what.at);
+    }
+}
+
+static size_t count_commands(void)
+{
+    size_t n = 0;
+    for (size_t i = 0; resp_commands[i] != NULL; i++) {
+        for (const struct command_row *row = resp_commands[i]; row->name != NULL; row++) {
+            n++;
+        }
+    }
+    return n;
+}
+
+static void put_command(struct command *c, const struct command_row *row)
+{
+    resp_put_array(c->out, 6);
+    resp_put_bulk(c->out, text_of(row->name));
+    resp_put_integer(c->out, row->args_max == row->args_min ? (int64_t)row->args_min
+                                                            : -(int64_t)row->args_min);
+    resp_put_array(c->out, 0);
+    resp_put_integer(c->out, 0);
+    resp_put_integer(c->out, 0);
+    resp_put_integer(c->out, 0);
+}
+
+static void put_docs(struct command *c, const struct command_row *row)
+{
+    resp_put_bulk(c->out, text_of(row->name));
+    resp_put_map(c->out, c->proto, 2);
+    resp_put_bulk(c->out, TEXT("summary"));
+    resp_put_bulk(c->out, text_of(row->summary));
+    resp_put_bulk(c->out, TEXT("group"));
+    resp_put_bulk(c->out, TEXT("weir"));
+}
+
+static void put_all(struct command *c,
+                    void (*put)(struct command *c, const struct command_row *row))
+{
+    for (size_t i = 0; resp_commands[i] != NULL; i++) {
+        for (const struct command_row *row = resp_commands[i]; row->name != NULL; row++) {
+            put(c, row);
+        }
+    }
+}
+
+/* COMMAND INFO name ...: those; of what there is not, null. */
+static void put_named(struct command *c)
+{
+    resp_put_array(c->out, c->argc - 2);
+    for (unsigned i = 2; i < c->argc; i++) {
+        const struct command_row *row = resp_find_command(c->argv[i]);
+        if (row != NULL) {
+            put_command(c, row);
+        } else {
+            resp_put_null(c->out, c->proto);
+        }
+    }
+}
+
+static void run_command(struct command *c)
+{
+    size_t n = count_commands();
+    bool info = c->argc > 1 && text_is_word(c->argv[1], "INFO");
+    if (c->argc > 1 && text_is_word(c->argv[1], "COUNT")) {
+        resp_put_integer(c->out, (int64_t)n);
+    } else if (c->argc > 1 && text_is_word(c->argv[1], "DOCS")) {
+        resp_put_map(c->out, c->proto, n);
+        put_all(c, put_docs);
+    } else if (info && c->argc > 2) {
+        put_named(c);
+    } else if (info || c->argc == 1) {
+        resp_put_array(c->out, n);
+        put_all(c, put_command);
+    } else {
+        resp_put_error(c->out, TEXT("ERR unknown subcommand. Try COMMAND DOCS."));
+    }
+}
+
+static void run_info(struct command *c)
+{
+    char text[512];
+    uint64_t now = clock_unix_ns(); /* set back by somebody, perhaps */
+    uint64_t started = c->server->started_ns;
+    uint64_t up = now > started ? (now - started) / WEIR_SECOND : 0;
+    int n = snprintf(text, sizeof text,
+                     "# Server\r\nweir_version:%s\r\nredis_mode:standalone\r\n"
+                     "uptime_in_seconds:%" PRIu64 "\r\n# Clients\r\nconnected_clients:%" PRIu64
+                     "\r\n# Persistence\r\nloading:0\r\n# Replication\r\nrole:master\r\n",
+                     weir_version(), up, load_relaxed(&c->server->connections));
+    resp_put_verbatim(c->out, c->proto, (struct text){text, (size_t)n});
+}
+
+/* Tools ask for settings of Redis that mean nothing here: the answer is that they are empty. */
+static void run_config(struct command *c)
+{
+    if (!text_is_word(c->argv[1], "GET")) {
+        resp_put_error(c->out, TEXT("ERR unknown subcommand. Try CONFIG GET."));
+        return;
+    }
+    resp_put_map(c->out, c->proto, c->argc - 2);
+    for (unsigned i = 2; i < c->argc; i++) {
+        resp_put_bulk(c->out, c->argv[i]);
+        resp_put_bulk(c->out, TEXT(""));
+    }
+}
+
+static void run_cluster(struct command *c)
+{
+    resp_put_error(c->out, TEXT("ERR This instance has cluster support disabled"));
+}
+
+const struct command_row resp_connection_commands[] = {
+    {"PING", 1, 2, ROLE_CHECK, run_ping, "Answers PONG"},
+    {"ECHO", 2, 2, ROLE_CHECK, run_echo, "Answers its argument"},
+    {"HELLO", 1, 0, ROLE_NONE, run_hello,
+     "[2|3 [AUTH user secret] [SETNAME name]]: chooses the protocol"},
+    {"AUTH", 2, 3, ROLE_NONE, resp_run_auth, "[user] secret: says who one is"},
+    {"SELECT", 2, 2, ROLE_CHECK, run_select, "There is database 0 only"},
+    {"CLIENT", 2, 0, ROLE_CHECK, run_client, "About this connection"},
+    {"COMMAND", 1, 0, ROLE_CHECK, run_command, "Lists the commands"},
+    {"INFO", 1, 0, ROLE_CHECK, run_info, "About the server"},
+    {"CONFIG", 2, 0, ROLE_CHECK, run_config, "Answers CONFIG GET for tools"},
+    {"CLUSTER", 2, 0, ROLE_CHECK, run_cluster, "There is no cluster"},
+    {"QUIT", 1, 0, ROLE_NONE, run_quit, "Ends the connection"},
+    {"RESET", 1, 1, ROLE_NONE, run_reset, "Begins the connection anew"},
+    {NULL, 0, 0, ROLE_NONE, NULL, NULL},
+};

@@ -1,0 +1,175 @@
+/* The commands that limit. */
+#include "base/atomic.h"
+#include "server/admin/top_denied.h"
+#include "server/resp/resp_commands.h"
+
+/* ---- WEIR.CHECK and WEIR.PEEK ---- */
+
+static void check(struct command *c, int mode)
+{
+    struct later later = {.worker = c->connection->worker};
+    struct weir_error error = {0};
+    struct answer a;
+    struct resp_key k;
+    if (!resp_read_key(c, 1u << RESP_COST | 1u << RESP_MAXWAIT | 1u << RESP_TIER, &k)) {
+        return;
+    }
+    struct direct d = {.key = k.key,
+                       .cost = k.options.number[RESP_COST],
+                       .max_wait_ns = k.options.number[RESP_MAXWAIT] * WEIR_MILLISECOND,
+                       .mode = mode};
+    int e = answer_check(c->server->rules, &d, c->now_ns, &later, &a, &error);
+    resp_put_result(c, e, &a, &later, &error);
+}
+
+static void run_check(struct command *c)
+{
+    check(c, WEIR_CHECK);
+}
+
+static void run_peek(struct command *c)
+{
+    check(c, WEIR_PEEK);
+}
+
+/* ---- WEIR.ASK ---- */
+
+/* WEIR.ASK attribute value ... [COST n] [MAXWAIT ms]; attributes are lower case, options not. */
+static void run_ask(struct command *c)
+{
+    struct weir_rules_attribute with[RESP_ARGS_MAX / 2];
+    struct weir_rules_question q = {.attributes = with};
+    struct resp_options o = {.given = 0};
+    struct later later = {.worker = c->connection->worker};
+    struct weir_error error = {0};
+    struct answer a;
+    unsigned i = 1;
+    for (; i + 1 < c->argc && !text_is(c->argv[i], "COST") && !text_is(c->argv[i], "MAXWAIT");
+         i += 2) {
+        with[q.attributes_count++] = (struct weir_rules_attribute){
+            c->argv[i].at, c->argv[i].len, c->argv[i + 1].at, c->argv[i + 1].len};
+    }
+    if (!resp_read_options(c, i, 1u << RESP_COST | 1u << RESP_MAXWAIT, &o)) {
+        return;
+    }
+    q.cost = o.number[RESP_COST];
+    q.max_wait_ns = o.number[RESP_MAXWAIT] * WEIR_MILLISECOND;
+    int e = answer_ask(c->server->rules, &q, c->now_ns, &later, &a, &error);
+    resp_put_result(c, e, &a, &later, &error);
+}
+
+/* ---- CL.THROTTLE ---- */
+
+/* As redis-cell rounds: up by milliseconds, what is below one dropped. */
+static int64_t cell_seconds(uint64_t ns)
+{
+    return (int64_t)(ns / WEIR_SECOND + (ns / WEIR_MILLISECOND % 1000 > 0));
+}
+
+static void cell_error(struct command *c, const char *text)
+{
+    resp_put_errorf(c->out, "Cell error: Store error: %s", text);
+}
+
+static bool cell_number(struct command *c, unsigned i, int64_t *number)
+{
+    if (!resp_to_i64(c->argv[i], number)) {
+        resp_put_errorf(c->out, "Cell error: Store error: Couldn't parse as integer: %.*s",
+                        (int)(c->argv[i].len > 64 ? 64 : c->argv[i].len), c->argv[i].at);
+        return false;
+    }
+    return true;
+}
+
+static void put_cell(struct command *c, const struct weir_answer *a, bool limited)
+{
+    int64_t retry = -1;
+    if (limited && a->verdict == WEIR_DENY) {
+        retry = cell_seconds(a->retry_after_ns);
+        retry = retry > 0 ? retry : 1; /* "not now, retry after 0" would be a loop */
+    }
+    int64_t reply[] = {limited, (int64_t)a->quota, (int64_t)a->remaining, retry,
+                       cell_seconds(a->reset_after_ns)};
+    resp_put_integers(c->out, reply, sizeof reply / sizeof reply[0]);
+}
+
+/* The time of one unit; 0: none. Divides by 64 bits where that is enough, which is nearly always. */
+static unsigned __int128 cell_interval(uint64_t count, uint64_t period)
+{
+    if (count == 0) {
+        return 0;
+    }
+    return period <= UINT64_MAX / WEIR_SECOND ? period * WEIR_SECOND / count
+                                              : (unsigned __int128)period * WEIR_SECOND / count;
+}
+
+/* CL.THROTTLE key max_burst count period [quantity] */
+static void run_throttle(struct command *c)
+{
+    int64_t burst;
+    int64_t count;
+    int64_t period;
+    int64_t quantity = 1;
+    struct weir_answer a;
+    if (c->server->adhoc == NULL) {
+        resp_put_error(c->out, TEXT("NOLIMIT CL.THROTTLE is switched off (adhoc: off)"));
+        return;
+    }
+    if (!cell_number(c, 2, &burst) || !cell_number(c, 3, &count) || !cell_number(c, 4, &period) ||
+        (c->argc == 6 && !cell_number(c, 5, &quantity))) {
+        return;
+    }
+    if (burst < 0 || count < 0 || period < 0 || quantity < 0) {
+        cell_error(c, "Negative numbers are not supported");
+        return;
+    }
+    unsigned __int128 interval = cell_interval((uint64_t)count, (uint64_t)period);
+    if (interval == 0) {
+        cell_error(c, "Zero rates are not supported");
+        return;
+    }
+    struct weir_question q = {.key = c->argv[1].at,
+                              .key_len = c->argv[1].len,
+                              .hashed = c->hashed,
+                              .cost = (uint64_t)quantity,
+                              .mode = quantity == 0 ? WEIR_PEEK : WEIR_CHECK};
+    int e = interval > UINT64_MAX ? WEIR_EQUOTA
+                                  : weir_throttle_at(c->server->adhoc, (uint64_t)interval,
+                                                     (uint64_t)burst + 1, &q, c->now_ns, &a);
+    if (e == WEIR_EQUOTA) {
+        cell_error(c, "the burst takes longer than a year to refill");
+    } else if (e == WEIR_EKEY) {
+        resp_put_errorf(c->out, "BADKEY %s", weir_strerror(e));
+    } else if (e != 0) {
+        cell_error(c, weir_strerror(e));
+    } else {
+        bool limited = a.verdict != WEIR_ALLOW && load_relaxed(&c->server->adhoc_shadow) == 0;
+        if (limited && q.mode != WEIR_PEEK) {
+            top_denied(NULL, SERVER_ADHOC, q.key, q.key_len);
+        }
+        put_cell(c, &a, limited);
+    }
+}
+
+bool resp_look_ahead(const struct server *server, const struct command_row *row, unsigned argc,
+                     const struct text *argv, struct weir_key *key)
+{
+    if (row->run != run_throttle || argc < 2 || server->adhoc == NULL ||
+        weir_key_init(server->adhoc, argv[1].at, argv[1].len, key) != 0) {
+        return false;
+    }
+    weir_key_prefetch(server->adhoc, key);
+    return true;
+}
+
+const struct command_row resp_limit_commands[] = {
+    {"CL.THROTTLE", 5, 6, ROLE_CHECK, run_throttle,
+     "key max_burst count period [quantity]: as redis-cell"},
+    {"WEIR.CHECK", 2, 0, ROLE_CHECK, run_check,
+     "limit key ... [COST n] [TIER t] [MAXWAIT ms]: takes units"},
+    {"WEIR.PEEK", 2, 0, ROLE_CHECK, run_peek,
+     "limit key ... [COST n] [TIER t]: what WEIR.CHECK would say"},
+    {"WEIR.ASK", 1, 0, ROLE_CHECK, run_ask,
+     "attribute value ... [COST n] [MAXWAIT ms]: rules are matched"},
+    {NULL, 0, 0, ROLE_NONE, NULL, NULL},
+};

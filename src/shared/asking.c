@@ -1,0 +1,457 @@
+#include "shared/asking.h"
+
+#include <stdlib.h>
+
+#include "base/atomic.h"
+#include "base/maths.h"
+
+/* ---- making ---- */
+
+static size_t bytes_of(const struct remote_question *q)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < q->n; i++) {
+        bytes += q->parts[i].key.len + q->parts[i].shard.len;
+    }
+    return bytes;
+}
+
+static struct text copy(char **at, struct text text)
+{
+    if (text.at == NULL) {
+        return text;
+    }
+    struct text to = {*at, text.len};
+    memcpy(*at, text.at, text.len);
+    *at += text.len;
+    return to;
+}
+
+static enum group_kind kind_of(const struct piece *p, int verb, uint64_t time_ns)
+{
+    if (p->limit == NULL) {
+        return GROUP_LOCAL;
+    }
+    bool plain = asking_is_plain(verb, time_ns);
+    int mode = store_limit_mode(p->limit);
+    return plain && mode == REMOTE_LEASED   ? GROUP_LEASED
+           : plain && mode == REMOTE_SYNCED ? GROUP_SYNCED
+                                            : GROUP_EXACT;
+}
+
+/* Where the store keeps it; without a Cluster all keys live together. */
+static unsigned slot_of(const struct asking *a, const struct piece *p)
+{
+    struct store_key key;
+    if (p->limit == NULL || !a->store->cluster) {
+        return 0;
+    }
+    store_key(&p->limit->head, p->shard, p->key, &key);
+    return cluster_slot(store_key_text(&key));
+}
+
+/* The group that the piece may join, or a new one. */
+static void put_in_group(struct asking *a, struct piece *p)
+{
+    enum group_kind kind = kind_of(p, a->verb, a->time_ns);
+    unsigned slot = slot_of(a, p);
+    bool alone = kind == GROUP_SYNCED || kind == GROUP_LEASED;
+    for (p->group = 0; !alone && p->group < a->groups_count; p->group++) {
+        if (a->groups[p->group].kind == kind && a->groups[p->group].slot == slot) {
+            return;
+        }
+    }
+    p->group = a->groups_count++;
+    a->groups[p->group] =
+        (struct group){.asking = a, .kind = kind, .slot = slot, .piece = (unsigned)(p - a->pieces)};
+}
+
+static void put_piece(struct asking *a, const struct remote_part *part, char **at)
+{
+    struct piece *p = &a->pieces[a->pieces_count++];
+    *p = (struct piece){.limit = part->limit,
+                        .local = part->local,
+                        .queue = part->queue,
+                        .shard = copy(at, part->shard),
+                        .key = copy(at, part->key),
+                        .cost = part->cost};
+    if (p->limit != NULL) {
+        store_limit_hold(p->limit);
+        p->numbers = store_limit_numbers(p->limit);
+        p->queue = p->numbers->params.algorithm == WEIR_LEAKY_BUCKET;
+        p->hash = known_hash(a->store->shared->known, p->limit->id, p->key);
+    }
+    put_in_group(a, p);
+}
+
+struct asking *asking_create(struct store *s, const struct remote_question *q, remote_done_fn done,
+                             void *arg)
+{
+    size_t each = sizeof(struct piece) + sizeof(struct group);
+    struct asking *a = malloc(sizeof *a + q->n * each + bytes_of(q));
+    if (a == NULL) {
+        return NULL;
+    }
+    *a = (struct asking){.store = s,
+                         .verb = q->verb,
+                         .time_ns = q->time_ns,
+                         .now_ns = q->now_ns,
+                         .done = done,
+                         .arg = arg};
+    a->pieces = (struct piece *)(void *)(a + 1);
+    a->groups = (struct group *)(void *)(a->pieces + q->n);
+    char *at = (char *)(a->groups + q->n);
+    for (size_t i = 0; i < q->n; i++) {
+        put_piece(a, &q->parts[i], &at);
+    }
+    return a;
+}
+
+void asking_destroy(struct asking *a)
+{
+    for (unsigned i = 0; i < a->pieces_count; i++) {
+        store_limit_release(a->pieces[i].limit);
+    }
+    free(a);
+}
+
+/* ---- which answer binds ---- */
+
+/* As weir_check_several(): NEVER before DENY before ALLOW; then the latest retry, or least remaining. */
+static bool binds(const struct weir_answer *a, const struct weir_answer *before)
+{
+    if (a->verdict != before->verdict) {
+        return a->verdict > before->verdict;
+    }
+    return a->verdict == WEIR_ALLOW ? a->remaining < before->remaining
+                                    : a->retry_after_ns > before->retry_after_ns;
+}
+
+/* Joins `a` to the answers so far (`first`: there is none). As weir_check_several(), an answer that
+   allows tells the longest delay, and whether a full table let a part through uncharged. */
+static void join(struct weir_answer *sum, const struct weir_answer *a, bool first)
+{
+    uint64_t delay_ns = first ? a->delay_ns : max_u64(sum->delay_ns, a->delay_ns);
+    unsigned flags = (first ? 0 : sum->flags) | a->flags;
+    if (first || binds(a, sum)) {
+        *sum = *a;
+    }
+    bool allowed = sum->verdict == WEIR_ALLOW;
+    sum->flags |= flags & (REMOTE_DEGRADED | (allowed ? WEIR_FLAG_FULL : 0));
+    sum->delay_ns = allowed ? delay_ns : 0;
+}
+
+/* ---- groups ---- */
+
+static struct remote_part part_of(const struct piece *p)
+{
+    return (struct remote_part){.limit = p->limit,
+                                .local = p->local,
+                                .queue = p->queue,
+                                .shard = p->shard,
+                                .key = p->key,
+                                .cost = p->cost};
+}
+
+/* The first piece from `i` on that is in the group; pieces_count: none. */
+static unsigned next_piece(const struct group *g, unsigned i)
+{
+    const struct asking *a = g->asking;
+    unsigned number = (unsigned)(g - a->groups);
+    while (i < a->pieces_count && a->pieces[i].group != number) {
+        i++;
+    }
+    return i;
+}
+
+#define FOR_PIECES(i, g)                                                                           \
+    for (unsigned i = next_piece(g, 0); i < (g)->asking->pieces_count; i = next_piece(g, i + 1))
+
+static void settle(struct group *g, bool charged)
+{
+    g->answered = true;
+    g->charged = charged && g->error == 0 && g->answer.verdict == WEIR_ALLOW;
+}
+
+static void fail_pieces(struct group *g, uint64_t now_ns)
+{
+    struct asking *a = g->asking;
+    bool first = true;
+    FOR_PIECES(i, g)
+    {
+        struct remote_part part = part_of(&a->pieces[i]);
+        struct weir_answer answer;
+        part_failed(a->pieces[i].limit, &part, a->pieces[i].hash, a->verb, now_ns, &answer);
+        answer.limit = i;
+        join(&g->answer, &answer, first);
+        first = false;
+    }
+}
+
+/* Nothing that it charged here is given back: it was this node's own part of the limit. */
+static void fail_group(struct group *g, uint64_t now_ns)
+{
+    if (g->asking->verb <= REMOTE_UP_TO) {
+        fail_pieces(g, now_ns);
+    } else {
+        g->error = WEIR_EIO;
+    }
+    settle(g, false);
+}
+
+static void ask_local(struct group *g)
+{
+    struct asking *a = g->asking;
+    struct weir_part parts[WEIR_SEVERAL_MAX];
+    unsigned index[WEIR_SEVERAL_MAX] = {0};
+    size_t n = 0;
+    FOR_PIECES(i, g)
+    {
+        const struct piece *p = &a->pieces[i];
+        index[n] = i;
+        parts[n++] = (struct weir_part){
+            .limiter = p->local,
+            .ask = {.key = p->key.at, .key_len = p->key.len, .cost = p->cost, .mode = a->verb}};
+    }
+    parts[0].ask.max_wait_ns = a->time_ns;
+    g->error = n == 1 ? weir_ask_at(parts[0].limiter, &parts[0].ask, a->now_ns, &g->answer)
+                      : weir_check_several_at(parts, n, a->now_ns, &g->answer);
+    g->answer.limit = index[n == 1 || g->error != 0 ? 0 : g->answer.limit];
+    /* Where a full table charged nothing, nothing is given back: a refund would be units of others. */
+    settle(g, a->verb == REMOTE_CHECK && (g->answer.flags & WEIR_FLAG_FULL) == 0);
+}
+
+static void ask_synced(struct group *g, uint64_t now_ns)
+{
+    const struct piece *p = &g->asking->pieces[g->piece];
+    struct remote_part part = {.shard = p->shard, .key = p->key, .cost = p->cost};
+    if ((part_synced(p->limit, &part, p->hash, now_ns, &g->answer) & SYNC_ANSWERED) == 0) {
+        fail_group(g, now_ns);
+        return;
+    }
+    g->answer.limit = g->piece;
+    settle(g, true);
+}
+
+static bool remembered(struct group *g, uint64_t now_ns)
+{
+    const struct asking *a = g->asking;
+    if (a->looked || !asking_is_plain(a->verb, a->time_ns)) {
+        return false;
+    }
+    FOR_PIECES(i, g)
+    {
+        const struct piece *p = &a->pieces[i];
+        if (part_denied(p->limit, p->numbers, p->hash, p->cost, now_ns, &g->answer)) {
+            g->answer.limit = i;
+            settle(g, false);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What lease_ask() has said. */
+static void take_said(struct group *g, unsigned said, struct lease_call *call, uint64_t now_ns)
+{
+    if ((said & LEASE_ANSWERED) != 0) {
+        g->answer.limit = g->piece;
+        settle(g, true);
+    }
+    if (said == (LEASE_ANSWERED | LEASE_SEND)) {
+        send_lease(g->asking->store, call, now_ns);
+    } else if (!g->answered && send_leased(g, said, call, now_ns) != 0) {
+        fail_group(g, now_ns);
+    }
+}
+
+static void ask_leased(struct group *g, uint64_t now_ns)
+{
+    struct lease_call call;
+    const struct piece *p = &g->asking->pieces[g->piece];
+    if (remembered(g, now_ns)) {
+        return;
+    }
+    unsigned said = lease_ask(p->limit->shared->leases, p->limit, p->shard, p->key, p->cost, now_ns,
+                              &g->answer, &call);
+    take_said(g, said, &call, now_ns);
+}
+
+static void ask_exact(struct group *g, uint64_t now_ns)
+{
+    if (!remembered(g, now_ns) && send_group(g, now_ns) != 0) {
+        fail_group(g, now_ns);
+    }
+}
+
+static void ask_group(struct group *g, uint64_t now_ns)
+{
+    switch (g->kind) {
+    case GROUP_LOCAL:
+        ask_local(g);
+        break;
+    case GROUP_SYNCED:
+        ask_synced(g, now_ns);
+        break;
+    case GROUP_LEASED:
+        ask_leased(g, now_ns);
+        break;
+    default:
+        ask_exact(g, now_ns);
+        break;
+    }
+    g->asking->pending += !g->answered;
+}
+
+/* Whoever is denied already need not ask the others. */
+static bool is_decided(const struct group *g, int verb)
+{
+    return g->answered &&
+           (g->error != 0 || (verb == REMOTE_CHECK && g->answer.verdict != WEIR_ALLOW));
+}
+
+bool asking_start(struct asking *a, uint64_t now_ns)
+{
+    bool decided = false;
+    for (unsigned kind = 0; kind < GROUP_KINDS; kind++) {
+        for (unsigned i = 0; i < a->groups_count && !decided; i++) {
+            if (a->groups[i].kind == (enum group_kind)kind) {
+                ask_group(&a->groups[i], now_ns);
+                decided = is_decided(&a->groups[i], a->verb);
+            }
+        }
+    }
+    return a->pending == 0;
+}
+
+bool asking_wait(struct asking *a, unsigned said, struct lease_call *call, uint64_t now_ns)
+{
+    take_said(&a->groups[0], said, call, now_ns);
+    a->pending += !a->groups[0].answered;
+    return a->pending == 0;
+}
+
+/* ---- the end ---- */
+
+/*
+ * Returns the time by which a refund knows the charge of piece i, made at
+ * `time_ns`. For a leaky_bucket that is the end of its place. The reply says it
+ * only of the piece that binds; places of other pieces are not given back.
+ */
+static uint64_t charge_ns(const struct group *g, unsigned i, uint64_t time_ns)
+{
+    bool place = g->asking->pieces[i].queue && g->answer.limit == i;
+    return place ? time_ns + g->answer.reset_after_ns : time_ns;
+}
+
+/*
+ * Returns the time by which an UNDO knows the charge of piece i. For a token bucket
+ * that is when the bucket would have been full after the charge. The reply says it
+ * only of the piece that binds; for others it is the earliest that this can be.
+ */
+static uint64_t undo_ns(const struct group *g, unsigned i)
+{
+    const struct piece *p = &g->asking->pieces[i];
+    uint64_t time_ns = g->stamp_us * WEIR_MICROSECOND;
+    if (p->numbers == NULL || p->numbers->params.algorithm != WEIR_TOKEN_BUCKET) {
+        return charge_ns(g, i, time_ns);
+    }
+    return time_ns + (g->answer.limit == i ? g->answer.reset_after_ns
+                                           : p->cost * p->numbers->params.a * WEIR_MICROSECOND);
+}
+
+static void give_back(struct group *g, uint64_t now_ns)
+{
+    const struct asking *a = g->asking;
+    FOR_PIECES(i, g)
+    {
+        const struct piece *p = &a->pieces[i];
+        switch (g->kind) {
+        case GROUP_LOCAL:
+            (void)weir_refund_at(p->local, p->key.at, p->key.len, p->cost,
+                                 charge_ns(g, i, a->now_ns), a->now_ns, NULL);
+            break;
+        case GROUP_SYNCED:
+            sync_refund(p->limit->shared->syncs, p->limit, p->shard, p->key, p->cost, now_ns);
+            break;
+        case GROUP_LEASED:
+            if (!lease_refund(p->limit->shared->leases, p->limit, p->shard, p->key, p->cost,
+                              now_ns)) {
+                send_undo(a->store, p, undo_ns(g, i), now_ns);
+            }
+            break;
+        default:
+            send_undo(a->store, p, undo_ns(g, i), now_ns);
+            break;
+        }
+    }
+}
+
+/* Those that passed count as such; of a denied question only who denied it. */
+static void count(const struct asking *a, const struct weir_answer *answer)
+{
+    if (a->verb != REMOTE_CHECK && a->verb != REMOTE_UP_TO) {
+        return;
+    }
+    for (unsigned i = 0; i < a->pieces_count; i++) {
+        struct store_limit *limit = a->pieces[i].limit;
+        if (limit != NULL && (answer->verdict == WEIR_ALLOW || answer->limit == i)) {
+            part_count(limit, answer->verdict);
+        }
+    }
+}
+
+int asking_finish(struct asking *a, uint64_t now_ns, struct remote_answer *out)
+{
+    int error = 0;
+    bool first = true;
+    *out = (struct remote_answer){.found = 0};
+    for (unsigned i = 0; i < a->groups_count; i++) {
+        struct group *g = &a->groups[i];
+        if (g->answered && g->error == 0) {
+            join(&out->answer, &g->answer, first);
+            out->stamp = charge_ns(g, g->answer.limit, g->stamp_us * WEIR_MICROSECOND);
+            out->found = g->found;
+            first = false;
+        }
+        error = g->error != 0 ? g->error : error;
+    }
+    bool denied = error != 0 || out->answer.verdict != WEIR_ALLOW;
+    for (unsigned i = 0; denied && a->groups_count > 1 && i < a->groups_count; i++) {
+        if (a->groups[i].charged) {
+            give_back(&a->groups[i], now_ns);
+        }
+    }
+    if (error == 0) {
+        count(a, &out->answer);
+    }
+    return error;
+}
+
+static void finish_group(struct group *g, uint64_t now_ns)
+{
+    struct asking *a = g->asking;
+    if (--a->pending > 0) {
+        return;
+    }
+    struct remote_answer answer;
+    remote_done_fn done = a->done;
+    void *arg = a->arg;
+    int error = asking_finish(a, now_ns, &answer);
+    asking_destroy(a);
+    if (done != NULL) {
+        done(arg, error, &answer);
+    }
+}
+
+void group_answered(struct group *g, uint64_t now_ns)
+{
+    settle(g, g->asking->verb == REMOTE_CHECK);
+    finish_group(g, now_ns);
+}
+
+void group_failed(struct group *g, uint64_t now_ns)
+{
+    fail_group(g, now_ns);
+    finish_group(g, now_ns);
+}

@@ -1,0 +1,207 @@
+#include "shared/fallback.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/atomic.h"
+#include "base/maths.h"
+
+#define RETRY_NS WEIR_SECOND  /* of what cannot be decided here: by then the store may be back */
+#define OUTAGE_NS WEIR_SECOND /* not asked for longer: the store was back in between */
+
+struct fallback {
+    pthread_rwlock_t lock; /* held for writing while `limiter` is changed */
+    struct weir *limiter;  /* NULL: none was needed yet, or it could not be made */
+    uint64_t nodes;        /* that it is for */
+    const struct store_numbers *numbers;
+    struct weir_options part; /* that the limiter was made of */
+    uint64_t round;           /* known_once(): the outage, of all in this process */
+    uint64_t since_ns;        /* when it began */
+    uint64_t asked_ns;        /* last */
+};
+
+struct fallback *fallback_create(void)
+{
+    struct fallback *f = calloc(1, sizeof *f);
+    if (f != NULL) {
+        (void)pthread_rwlock_init(&f->lock, NULL);
+    }
+    return f;
+}
+
+void fallback_destroy(struct fallback *f)
+{
+    if (f != NULL) {
+        weir_close(f->limiter);
+        (void)pthread_rwlock_destroy(&f->lock);
+        free(f);
+    }
+}
+
+/* ---- a node's part ---- */
+
+static uint64_t share(uint64_t burst, uint64_t nodes)
+{
+    return burst / nodes > 0 ? burst / nodes : 1;
+}
+
+static bool set_period(struct weir_options *o, unsigned __int128 period_ns)
+{
+    o->period_ns = (uint64_t)period_ns;
+    return period_ns == o->period_ns;
+}
+
+/* b units per b N period / count, rounded up. */
+static bool divide_window(const struct weir_options *whole, uint64_t nodes, struct weir_options *o)
+{
+    o->count = share(whole->count, nodes);
+    o->offset_ns = 0;
+    o->align = 0;
+    unsigned __int128 units = (unsigned __int128)o->count * nodes;
+    if (units > UINT64_MAX) {
+        return false;
+    }
+    unsigned __int128 all = units * whole->period_ns;
+    return set_period(o, all / whole->count + (all % whole->count != 0));
+}
+
+static bool divide_bucket(const struct weir_options *whole, uint64_t nodes, struct weir_options *o)
+{
+    if (whole->algorithm == WEIR_LEAKY_BUCKET) {
+        o->queue = share(whole->queue + 1, nodes) - 1;
+    } else {
+        o->burst = share(whole->burst != 0 ? whole->burst : whole->count, nodes);
+    }
+    return set_period(o, (unsigned __int128)whole->period_ns * nodes);
+}
+
+bool fallback_options(const struct weir_options *whole, uint64_t nodes, struct weir_options *part)
+{
+    bool bucket = whole->algorithm == WEIR_TOKEN_BUCKET || whole->algorithm == WEIR_LEAKY_BUCKET;
+    *part = *whole;
+    part->memory = WEIR_PRIVATE;
+    part->path = NULL;
+    part->flags = WEIR_EXPLICIT_TIME;
+    part->clock = NULL;
+    part->max_debt = WEIR_NO_DEBT;
+    return bucket ? divide_bucket(whole, nodes, part) : divide_window(whole, nodes, part);
+}
+
+/* ---- the limiter, and outages ---- */
+
+static bool fits(const struct fallback *f, const struct store_numbers *numbers, uint64_t nodes)
+{
+    return f->round != 0 && f->nodes == nodes && f->numbers == numbers;
+}
+
+static bool is_new_outage(const struct fallback *f, uint64_t now_ns)
+{
+    uint64_t asked_ns = load_relaxed(&f->asked_ns);
+    return now_ns > asked_ns && now_ns - asked_ns > OUTAGE_NS;
+}
+
+/* Another number of nodes, or other numbers: begins afresh. */
+static void remake(struct fallback *f, const struct store_numbers *numbers, uint64_t nodes)
+{
+    weir_close(f->limiter);
+    f->limiter = NULL;
+    if (fallback_options(&numbers->options, nodes, &f->part) &&
+        weir_open(&f->limiter, &f->part, NULL) != 0) {
+        f->limiter = NULL;
+    }
+    f->nodes = nodes;
+    f->numbers = numbers;
+}
+
+/* What keys have here was right in another outage: each goes on with what is known of it now. */
+static void begin(struct fallback *f, const struct store_numbers *numbers, uint64_t nodes,
+                  uint64_t now_ns)
+{
+    static uint64_t rounds;
+    (void)pthread_rwlock_wrlock(&f->lock);
+    bool fit = fits(f, numbers, nodes);
+    if (!fit) {
+        remake(f, numbers, nodes);
+    }
+    if (!fit || is_new_outage(f, now_ns)) {
+        f->round = fetch_add(&rounds, 1) + 1;
+        f->since_ns = now_ns;
+        store_relaxed(&f->asked_ns, now_ns);
+    }
+    (void)pthread_rwlock_unlock(&f->lock);
+}
+
+/* ---- asking ---- */
+
+struct seed {
+    const struct fallback *fallback;
+    struct text key;
+    uint64_t now_ns;
+};
+
+/* Units that have come since the outage began: a bucket's one by one, a window's all at its end. */
+static uint64_t come_since(const struct fallback *f, uint64_t now_ns)
+{
+    const struct weir_options *o = &f->part;
+    bool bucket = o->algorithm == WEIR_TOKEN_BUCKET || o->algorithm == WEIR_LEAKY_BUCKET;
+    uint64_t ns = now_ns > f->since_ns ? now_ns - f->since_ns : 0;
+    return bucket ? mul_div(ns, o->count, o->period_ns) : ns >= o->period_ns ? UINT64_MAX : 0;
+}
+
+/*
+ * A key had what the store said last, or nothing, when the outage began. That it is told to here may
+ * come long after: a table that has forgotten it meanwhile must not take its units away.
+ */
+static void sow(void *arg, uint64_t remaining)
+{
+    const struct seed *s = arg;
+    struct weir_answer a;
+    struct weir_question peek = {
+        .key = s->key.at, .key_len = s->key.len, .cost = 1, .mode = WEIR_PEEK};
+    uint64_t wanted = remaining == KNOWN_NOT ? 0 : remaining;
+    wanted = add_sat(wanted, come_since(s->fallback, s->now_ns));
+    if (weir_ask_at(s->fallback->limiter, &peek, s->now_ns, &a) == 0 && a.remaining > wanted) {
+        (void)weir_penalize_at(s->fallback->limiter, s->key.at, s->key.len, a.remaining - wanted,
+                               s->now_ns, NULL);
+    }
+}
+
+static void deny(const struct store_params *params, struct weir_answer *answer)
+{
+    *answer = (struct weir_answer){.verdict = WEIR_DENY,
+                                   .quota = params->quota,
+                                   .retry_after_ns = RETRY_NS,
+                                   .reset_after_ns = RETRY_NS};
+}
+
+static int mode_of(int verb)
+{
+    return verb == REMOTE_PEEK ? WEIR_PEEK : verb == REMOTE_UP_TO ? WEIR_UP_TO : WEIR_CHECK;
+}
+
+void fallback_ask(struct fallback *f, struct store_limit *limit, struct known *known,
+                  struct hash hash, const struct remote_part *part, int verb, uint64_t now_ns,
+                  struct weir_answer *answer)
+{
+    const struct store_numbers *numbers = store_limit_numbers(limit);
+    uint64_t nodes = store_fleet_size(limit->shared);
+    struct weir_question q = {
+        .key = part->key.at, .key_len = part->key.len, .cost = part->cost, .mode = mode_of(verb)};
+    (void)pthread_rwlock_rdlock(&f->lock);
+    while (!fits(f, numbers, nodes) || is_new_outage(f, now_ns)) {
+        (void)pthread_rwlock_unlock(&f->lock);
+        begin(f, numbers, nodes, now_ns);
+        (void)pthread_rwlock_rdlock(&f->lock);
+    }
+    store_relaxed(&f->asked_ns, now_ns);
+    struct seed seed = {f, part->key, now_ns};
+    int e = WEIR_ENOMEM;
+    if (f->limiter != NULL) {
+        known_once(known, hash, f->round, now_ns, sow, &seed);
+        e = weir_ask_at(f->limiter, &q, now_ns, answer);
+    }
+    (void)pthread_rwlock_unlock(&f->lock);
+    if (e != 0 || (answer->verdict == WEIR_NEVER && part->cost <= numbers->params.quota)) {
+        deny(&numbers->params, answer);
+    }
+}

@@ -1,0 +1,71 @@
+#include "shared/leased/lease_size.h"
+
+#include "base/maths.h"
+
+enum {
+    HORIZON = 4,    /* a lease is for this part of a life */
+    QUESTIONS = 4,  /* that are to be expected of it at least: else each is asked */
+    FIRST = 32,     /* as many questions at most for the first lease, ... */
+    GROWTH = 8,     /* ... and as many times the last one for the next */
+    SHARE = 4,      /* of a bucket, for all leases: lua/leased_bucket.lua */
+    SHARE_LEAST = 8 /* units of a node's share that are worth a lease */
+};
+
+#define WORTH_LEAST_US UINT64_C(50000)
+#define MEASURED_LEAST WEIR_MILLISECOND
+#define PAUSE_PART 64
+#define PAUSE_MOST (20 * WEIR_MILLISECOND)
+
+/* Until a bucket is full, or the length of a window. */
+static uint64_t span_us(const struct store_params *p)
+{
+    if (p->algorithm == WEIR_FIXED_WINDOW) {
+        return p->a;
+    }
+    return p->a * p->quota + mul_div(p->b, p->quota, STORE_PARTS);
+}
+
+bool lease_is_worth(const struct store_params *params, uint64_t nodes)
+{
+    uint64_t each = params->quota / (nodes != 0 ? nodes : 1);
+    return each >= SHARE * SHARE_LEAST && span_us(params) >= WORTH_LEAST_US;
+}
+
+/*
+ * What the next quarter of a life will ask for, if it is as the time since the last measurement. A
+ * rise counts at once, a fall by half: one quiet moment does not end a lease.
+ */
+static uint64_t measure(struct lease_entry *e, uint64_t now_ns)
+{
+    uint64_t horizon_ns = (e->life_ns != 0 ? e->life_ns : LEASE_LIFE_NS) / HORIZON;
+    uint64_t took_ns = max_u64(sub_floor0(now_ns, e->since_ns), MEASURED_LEAST);
+    uint64_t now = mul_div(e->asked, horizon_ns, took_ns);
+    e->demand = now > e->demand ? now : (now + e->demand) / 2;
+    e->asked = 0;
+    e->since_ns = now_ns;
+    return e->demand;
+}
+
+/* Growth is bounded, so that a few questions in one microsecond do not take all there is. */
+uint64_t lease_want(struct lease_entry *e, const struct store_params *p, uint64_t cost,
+                    uint64_t now_ns)
+{
+    uint64_t each = max_u64(cost, 1);
+    bool first = e->asked <= cost && e->demand == 0; /* nobody knows whether another will come */
+    uint64_t demand = first ? 0 : measure(e, now_ns);
+    if (demand / QUESTIONS < each) {
+        return 0;
+    }
+    uint64_t most = max_u64(GROWTH * e->size, each > p->quota / FIRST ? p->quota : FIRST * each);
+    return min_u64(min_u64(demand, most), p->quota);
+}
+
+uint64_t lease_pause(const struct store_limit *limit, const struct store_params *p, unsigned flags,
+                     uint64_t retry_ns)
+{
+    uint64_t least_ns = min_u64(span_us(p) * (WEIR_MICROSECOND / 8) / (PAUSE_PART / 8), PAUSE_MOST);
+    if ((flags & WEIR_FLAG_BLOCKED) != 0) {
+        return least_ns; /* a block may end at any time, by somebody's word */
+    }
+    return min_u64(max_u64(retry_ns, least_ns), max_u64(limit->deny_cache_ns, least_ns));
+}

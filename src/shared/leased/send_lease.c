@@ -1,0 +1,151 @@
+/* Calls of leases, and the groups that wait for them. */
+#include <stdlib.h>
+
+#include "base/maths.h"
+#include "shared/asking.h"
+
+/* A call, until it has ended. */
+struct flight {
+    struct lease_flight lease;
+    struct store *store;
+};
+
+static struct group *group_of(struct lease_question *q)
+{
+    return q != NULL ? LIST_OF(q, struct group, lease) : NULL;
+}
+
+/* ---- their end ---- */
+
+static void tell(struct list *ended, uint64_t now_ns)
+{
+    struct lease_question *q;
+    while ((q = lease_question_next(ended)) != NULL) {
+        struct group *g = group_of(q);
+        if (q->state == LEASE_DECIDED) {
+            g->answer.limit = g->piece;
+            group_answered(g, now_ns);
+        } else {
+            group_failed(g, now_ns);
+        }
+    }
+}
+
+/* What the store has said to the group whose call it was. */
+static void note(struct group *g, const struct store_reply *reply, uint64_t now_ns)
+{
+    const struct piece *p = &g->asking->pieces[g->piece];
+    g->answer.limit = g->piece;
+    g->stamp_us = lease_stamp(reply);
+    part_note(p->limit, p->hash, p->cost, true, &g->answer, now_ns);
+}
+
+static bool end_call(struct leases *leases, const struct lease_call *call, enum client_end end,
+                     const struct store_reply *reply, uint64_t now_ns, struct weir_answer *answer)
+{
+    if (end == CLIENT_REPLIED) {
+        return lease_reply(leases, call, reply, now_ns, answer) == 0;
+    }
+    if (end == CLIENT_NOT_RUN) {
+        lease_unsent(leases, call, now_ns);
+    } else {
+        lease_lost(leases, call, now_ns);
+    }
+    return false;
+}
+
+/* Who asked first hears first; everybody is decided before anybody hears (lease_flight_end()). */
+static void on_lease(void *arg, enum client_end end, const struct store_reply *reply,
+                     uint64_t now_ns)
+{
+    struct flight *f = arg;
+    struct store *s = f->store;
+    struct group *g = group_of(f->lease.question);
+    struct list ended;
+    list_init(&ended);
+    bool replied = end_call(s->shared->leases, &f->lease.call, end, reply, now_ns,
+                            g != NULL ? &g->answer : NULL);
+    lease_flight_end(&s->waits, &f->lease, replied, now_ns, &ended);
+    free(f);
+    if (g != NULL && replied) {
+        note(g, reply, now_ns);
+        group_answered(g, now_ns);
+    } else if (g != NULL) {
+        group_failed(g, now_ns);
+    }
+    tell(&ended, now_ns);
+}
+
+void send_lease_tick(struct store *s, uint64_t now_ns)
+{
+    struct list ended;
+    list_init(&ended);
+    lease_waits_tick(&s->waits, now_ns, &ended);
+    tell(&ended, now_ns);
+}
+
+/* ---- sending ---- */
+
+static int put(struct store *s, const struct lease_call *call, uint64_t deadline_ns,
+               uint64_t now_ns, struct flight *f)
+{
+    unsigned count;
+    if (f == NULL) {
+        return WEIR_ENOMEM;
+    }
+    if (deadline_ns <= now_ns) {
+        return WEIR_EIO; /* who has waited too long */
+    }
+    lease_put_arguments(call, send_fresh(s), &count);
+    return send_call(s, send_slot(s, &call->key), lease_script(&s->shared->scripts, call), count,
+                     deadline_ns, now_ns, on_lease, f);
+}
+
+/* lease_send_fn */
+static int send_for(void *arg, struct lease_question *q, const struct lease_call *call,
+                    uint64_t now_ns)
+{
+    struct store *s = arg;
+    struct flight *f = malloc(sizeof *f);
+    int e = put(s, call, q != NULL ? q->deadline_ns : send_unawaited(s, now_ns), now_ns, f);
+    if (e != 0) {
+        free(f);
+        lease_unsent(s->shared->leases, call, now_ns);
+        return e;
+    }
+    f->store = s;
+    lease_flight_begin(&s->waits, &f->lease, q, call);
+    return 0;
+}
+
+void send_lease_init(struct store *s)
+{
+    lease_waits_init(&s->waits, s->shared->leases, send_for, s);
+}
+
+void send_lease(struct store *s, const struct lease_call *call, uint64_t now_ns)
+{
+    (void)send_for(s, NULL, call, now_ns);
+}
+
+unsigned send_left(struct store *s, unsigned most, uint64_t now_ns)
+{
+    struct lease_call call;
+    unsigned n = 0;
+    for (; n < most && shared_take(s->shared, &call); n++) {
+        send_lease(s, &call, now_ns);
+    }
+    return n;
+}
+
+int send_leased(struct group *g, unsigned said, struct lease_call *call, uint64_t now_ns)
+{
+    struct store *s = g->asking->store;
+    const struct piece *p = &g->asking->pieces[g->piece];
+    lease_question_init(&g->lease, p->limit, p->shard, p->key, p->cost,
+                        add_sat(now_ns, s->options.deadline_ns), &g->answer);
+    if (said == LEASE_WAIT) {
+        (void)send_left(s, SHARED_LEFT_MAX, now_ns); /* it may be among these */
+    }
+    return lease_waits_take(&s->waits, &g->lease, said, call, now_ns);
+}

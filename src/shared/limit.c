@@ -1,0 +1,175 @@
+/* Limits of a process: what they are made of, and who still holds them. */
+#include <stdlib.h>
+
+#include "base/atomic.h"
+#include "base/error.h"
+#include "shared/stores.h"
+
+static const char *const mode_names[] = {"local", "exact", "leased", "synced"};
+
+#define BIT(algorithm) (1u << (algorithm))
+
+/* What a mode can do. */
+static const unsigned mode_algorithms[] = {
+    [REMOTE_LOCAL] = 0,
+    [REMOTE_EXACT] = ~0u,
+    [REMOTE_LEASED] = BIT(WEIR_TOKEN_BUCKET) | BIT(WEIR_FIXED_WINDOW),
+    [REMOTE_SYNCED] = BIT(WEIR_TOKEN_BUCKET) | BIT(WEIR_FIXED_WINDOW) | BIT(WEIR_SLIDING_WINDOW),
+};
+
+static int check_mode(const struct remote_spec *spec, struct weir_error *error)
+{
+    if (spec->mode <= REMOTE_LOCAL || spec->mode > REMOTE_SYNCED) {
+        return fail(error, WEIR_EINVAL, "consistency is %d, expected exact, leased or synced",
+                    spec->mode);
+    }
+    if (spec->on_failure < 0 || spec->on_failure >= REMOTE_FAILURES) {
+        return fail(error, WEIR_EINVAL, "on_store_failure is %d, expected local, open or closed",
+                    spec->on_failure);
+    }
+    const char *name =
+        weir_algorithm_name(spec->options.algorithm); /* NULL: store_params() says so */
+    if (name != NULL && (mode_algorithms[spec->mode] & BIT(spec->options.algorithm)) == 0) {
+        return fail(error, WEIR_EINVAL, "%s cannot be %s", name, mode_names[spec->mode]);
+    }
+    return 0;
+}
+
+/* By the numbers alone, whoever is there just now: or limits would come and go between leased and exact with
+ * nodes. What a state means does not depend on it (store_params_lease()). */
+static int mode_of(const struct store_shared *s, int mode, const struct store_params *params)
+{
+    uint64_t nodes = s->options.fleet_size != 0 ? s->options.fleet_size : 1;
+    return mode == REMOTE_LEASED && !lease_is_worth(params, nodes) ? REMOTE_EXACT : mode;
+}
+
+static int fill(struct store_limit *limit, const struct remote_spec *spec, struct weir_error *error)
+{
+    struct store_numbers *numbers = limit->numbers;
+    int e = store_params(&spec->options, &numbers->params, error);
+    if (e != 0) {
+        return e;
+    }
+    if (spec->mode == REMOTE_LEASED) {
+        store_params_lease(&numbers->params);
+    }
+    numbers->options = spec->options;
+    limit->mode = mode_of(limit->shared, spec->mode, &numbers->params);
+    limit->on_failure = spec->on_failure;
+    limit->deny_cache_ns = spec->deny_cache_ns;
+    limit->sync_ns = spec->sync_ns;
+    limit->id = fetch_add(&limit->shared->limits, 1) + 1;
+    return store_key_head(limit->shared->options.prefix, spec->name, &numbers->params, &limit->head,
+                          error);
+}
+
+static void end(struct store_limit *limit)
+{
+    for (struct store_numbers *n = limit->all; n != NULL;) {
+        struct store_numbers *older = n->older;
+        free(n);
+        n = older;
+    }
+    fallback_destroy(limit->fallback);
+    free(limit);
+}
+
+int store_limit_open(struct store_shared *s, const struct remote_spec *spec,
+                     struct store_limit **out, struct weir_error *error)
+{
+    struct store_limit *limit = calloc(1, sizeof *limit);
+    int e = check_mode(spec, error);
+    if (limit != NULL) {
+        limit->shared = s;
+        limit->references = 1;
+        limit->numbers = calloc(1, sizeof *limit->numbers);
+        limit->all = limit->numbers;
+        limit->fallback = spec->on_failure == REMOTE_FAIL_LOCAL ? fallback_create() : NULL;
+    }
+    if (e == 0 && (limit == NULL || limit->numbers == NULL ||
+                   (spec->on_failure == REMOTE_FAIL_LOCAL && limit->fallback == NULL))) {
+        (void)fail(error, WEIR_ENOMEM, "out of memory for limit '%.*s'", TEXT_ARGS(spec->name));
+        e = WEIR_ENOMEM;
+    }
+    e = e == 0 ? fill(limit, spec, error) : e;
+    if (e != 0) {
+        if (limit != NULL) {
+            end(limit);
+        }
+        return e;
+    }
+    *out = limit;
+    return 0;
+}
+
+static struct store_numbers *find_numbers(const struct store_limit *limit,
+                                          const struct weir_options *options)
+{
+    struct store_numbers *n = limit->all;
+    while (n != NULL &&
+           (n->options.count != options->count || n->options.period_ns != options->period_ns ||
+            n->options.burst != options->burst || n->options.queue != options->queue ||
+            n->options.max_debt != options->max_debt)) {
+        n = n->older;
+    }
+    return n;
+}
+
+static int make_numbers(struct store_limit *limit, const struct weir_options *options,
+                        struct store_numbers **out, struct weir_error *error)
+{
+    const struct store_params *old = &limit->numbers->params;
+    struct store_numbers *numbers = calloc(1, sizeof *numbers);
+    if (numbers == NULL) {
+        return fail(error, WEIR_ENOMEM, "out of memory for a limit");
+    }
+    int e = store_params(options, &numbers->params, error);
+    if (e == 0 && old->leased) {
+        store_params_lease(&numbers->params);
+    }
+    if (e == 0 && strcmp(numbers->params.kind, old->kind) != 0) {
+        e = fail(error, WEIR_ENOTSUP, "its keys would mean something else");
+    }
+    if (e != 0) {
+        free(numbers);
+        return e;
+    }
+    numbers->options = *options;
+    numbers->older = limit->all;
+    limit->all = numbers;
+    *out = numbers;
+    return 0;
+}
+
+int store_limit_change(struct store_limit *limit, const struct weir_options *options,
+                       struct weir_error *error)
+{
+    struct store_numbers *numbers = find_numbers(limit, options);
+    int e = numbers == NULL ? make_numbers(limit, options, &numbers, error) : 0;
+    if (e != 0 || numbers == NULL) {
+        return e;
+    }
+    if (numbers->params.leased) {
+        int mode = mode_of(limit->shared, REMOTE_LEASED, &numbers->params);
+        __atomic_store_n(&limit->mode, mode, __ATOMIC_RELAXED); /* store_limit_mode() */
+    }
+    __atomic_store_n(&limit->numbers, numbers, __ATOMIC_RELEASE); /* store_limit_numbers() */
+    return 0;
+}
+
+const struct store_numbers *store_limit_numbers(const struct store_limit *limit)
+{
+    return __atomic_load_n(&limit->numbers, __ATOMIC_ACQUIRE);
+}
+
+void store_limit_hold(struct store_limit *limit)
+{
+    (void)fetch_add(&limit->references, 1);
+}
+
+void store_limit_release(struct store_limit *limit)
+{
+    if (limit != NULL && fetch_sub(&limit->references, 1) == 1) {
+        end(limit);
+    }
+}

@@ -1,0 +1,93 @@
+/* One limit and one key: what is remembered, and what if the store does not answer. */
+#include "base/atomic.h"
+#include "shared/asking.h"
+
+#define CLOSED_RETRY_NS WEIR_SECOND
+
+/* As of a key that was never asked for: with nothing left a client would stop, and of several limits this one
+ * would seem to bind. */
+static void answer_open(const struct store_params *params, const struct remote_part *part,
+                        struct weir_answer *answer)
+{
+    uint64_t cost = part->cost < params->quota ? part->cost : params->quota;
+    *answer = (struct weir_answer){.verdict = WEIR_ALLOW,
+                                   .quota = params->quota,
+                                   .remaining = params->quota - cost,
+                                   .granted = part->cost};
+}
+
+static void answer_closed(const struct store_params *params, struct weir_answer *answer)
+{
+    *answer = (struct weir_answer){.verdict = WEIR_DENY,
+                                   .flags = REMOTE_CLOSED,
+                                   .quota = params->quota,
+                                   .retry_after_ns = CLOSED_RETRY_NS,
+                                   .reset_after_ns = CLOSED_RETRY_NS};
+}
+
+static void answer_never(const struct store_params *params, struct weir_answer *answer)
+{
+    *answer = (struct weir_answer){
+        .verdict = WEIR_NEVER, .quota = params->quota, .retry_after_ns = WEIR_FOREVER};
+}
+
+void part_failed(struct store_limit *limit, const struct remote_part *part, struct hash hash,
+                 int verb, uint64_t now_ns, struct weir_answer *answer)
+{
+    const struct store_params *params = &store_limit_numbers(limit)->params;
+    if (part->cost > params->quota && verb != REMOTE_UP_TO) {
+        answer_never(params, answer); /* whoever decides */
+    } else if (limit->on_failure == REMOTE_FAIL_LOCAL) {
+        fallback_ask(limit->fallback, limit, limit->shared->known, hash, part, verb, now_ns,
+                     answer);
+    } else if (limit->on_failure == REMOTE_FAIL_OPEN) {
+        answer_open(params, part, answer);
+    } else {
+        answer_closed(params, answer);
+    }
+    answer->flags |= REMOTE_DEGRADED;
+    count_shared(&limit->counts.degraded[limit->on_failure], verb != REMOTE_PEEK);
+    count_shared(&limit->shared->degraded, verb != REMOTE_PEEK);
+}
+
+bool part_denied(struct store_limit *limit, const struct store_numbers *numbers, struct hash hash,
+                 uint64_t cost, uint64_t now_ns, struct weir_answer *answer)
+{
+    if (limit->deny_cache_ns == 0 ||
+        !known_denial(limit->shared->known, hash, &numbers->params, cost, now_ns, answer)) {
+        return false;
+    }
+    count_shared(&limit->counts.remembered, 1);
+    return true;
+}
+
+void part_note(struct store_limit *limit, struct hash hash, uint64_t cost, bool plain,
+               const struct weir_answer *answer, uint64_t now_ns)
+{
+    struct known *known = limit->shared->known;
+    if (limit->on_failure == REMOTE_FAIL_LOCAL) {
+        known_remaining(known, hash, answer->remaining, now_ns);
+    }
+    if (plain && answer->verdict == WEIR_DENY) {
+        known_denied(known, hash, cost, answer, limit->deny_cache_ns, now_ns);
+    }
+}
+
+int part_synced(struct store_limit *limit, const struct remote_part *part, struct hash hash,
+                uint64_t now_ns, struct weir_answer *answer)
+{
+    int said =
+        sync_ask(limit->shared->syncs, limit, part->shard, part->key, part->cost, now_ns, answer);
+    if ((said & SYNC_LAST) != 0 && limit->on_failure == REMOTE_FAIL_LOCAL) {
+        known_remaining(limit->shared->known, hash, answer->remaining, now_ns);
+    }
+    return said;
+}
+
+void part_count(struct store_limit *limit, int verdict)
+{
+    struct remote_counts *c = &limit->counts;
+    uint64_t *const counters[] = {
+        [WEIR_ALLOW] = &c->allowed, [WEIR_DENY] = &c->denied, [WEIR_NEVER] = &c->never};
+    count_shared(counters[verdict], 1);
+}

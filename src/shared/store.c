@@ -1,0 +1,259 @@
+#include "shared/store.h"
+
+#include <stdlib.h>
+
+#include "base/maths.h"
+#include "shared/asking.h"
+
+#define ARGUMENTS_MAX (1u << 18) /* of one call: WEIR_SEVERAL_MAX keys */
+#define SENDS_MAX 256            /* of one tick: the rest in the next */
+
+int store_create(struct store **out, struct store_shared *shared,
+                 const struct client_options *options, const struct client_driver *driver,
+                 uint64_t now_ns)
+{
+    struct store *s = calloc(1, sizeof *s);
+    if (s == NULL) {
+        return WEIR_ENOMEM;
+    }
+    s->options = *options;
+    s->options.scripts = &shared->scripts;
+    s->shared = shared;
+    s->cluster = options->url->kind == STORE_CLUSTER;
+    buffer_init(&s->arguments, ARGUMENTS_MAX);
+    send_lease_init(s);
+    int e = client_create(&s->client, &s->options, driver, now_ns);
+    if (e != 0) {
+        free(s);
+        return e;
+    }
+    *out = s;
+    return 0;
+}
+
+bool store_is_idle(const struct store *s)
+{
+    return client_in_flight(s->client) == 0;
+}
+
+const char *store_last_error(const struct store *s)
+{
+    return client_last_error(s->client);
+}
+
+void store_destroy(struct store *s, uint64_t now_ns)
+{
+    if (s != NULL) {
+        s->closing = true;
+        client_destroy(s->client, now_ns);
+        buffer_finish(&s->arguments);
+        free(s);
+    }
+}
+
+/* ---- asking ---- */
+
+static int check(const struct remote_question *q)
+{
+    bool many = q->verb == REMOTE_CHECK || q->verb == REMOTE_PEEK;
+    bool units = q->verb <= REMOTE_PENALIZE && q->verb != REMOTE_PEEK;
+    if (q->n == 0 || q->n > WEIR_SEVERAL_MAX || (q->n > 1 && (!many || q->time_ns != 0))) {
+        return WEIR_EINVAL;
+    }
+    for (size_t i = 0; i < q->n; i++) {
+        const struct remote_part *p = &q->parts[i];
+        if (p->key.len == 0 || p->key.len > WEIR_KEY_MAX) {
+            return WEIR_EKEY;
+        }
+        if (units && p->cost == 0) {
+            return WEIR_ECOST;
+        }
+        if (p->limit == NULL && (p->local == NULL || q->verb > REMOTE_UP_TO)) {
+            return WEIR_EINVAL;
+        }
+    }
+    return 0;
+}
+
+/* Waiting is for buckets. */
+static int check_wait(const struct remote_question *q)
+{
+    const struct store_limit *limit = q->parts[0].limit;
+    if (q->time_ns == 0 || q->verb > REMOTE_UP_TO || limit == NULL) {
+        return 0;
+    }
+    int algorithm = store_limit_numbers(limit)->params.algorithm;
+    return q->verb == REMOTE_UP_TO                                            ? WEIR_EINVAL
+           : algorithm == WEIR_TOKEN_BUCKET || algorithm == WEIR_LEAKY_BUCKET ? 0
+                                                                              : WEIR_ENOTSUP;
+}
+
+/* One plain question to a leased or synced limit, or one that memory denies. What is to be sent comes
+ * in *call: LEASE_SEND. What is due sooner than anybody knows: *due. */
+static unsigned ask_one(const struct remote_question *q, uint64_t now_ns,
+                        struct weir_answer *answer, struct lease_call *call, bool only_here,
+                        bool *due)
+{
+    const struct remote_part *p = &q->parts[0];
+    struct store_limit *limit = p->limit;
+    struct store_shared *shared = limit->shared;
+    struct hash hash = known_hash(shared->known, limit->id, p->key);
+    int mode = store_limit_mode(limit);
+    *due = false;
+    if (mode != REMOTE_SYNCED &&
+        part_denied(limit, store_limit_numbers(limit), hash, p->cost, now_ns, answer)) {
+        return LEASE_ANSWERED;
+    }
+    if (mode == REMOTE_LEASED) {
+        return (only_here ? lease_ask_here : lease_ask)(shared->leases, limit, p->shard, p->key,
+                                                        p->cost, now_ns, answer, call);
+    }
+    if (mode == REMOTE_SYNCED) {
+        int said = part_synced(limit, p, hash, now_ns, answer);
+        if ((said & SYNC_ANSWERED) == 0) {
+            part_failed(limit, p, hash, q->verb, now_ns, answer);
+        }
+        *due = (said & SYNC_DUE) != 0;
+        return LEASE_ANSWERED;
+    }
+    return 0;
+}
+
+static bool is_one(const struct remote_question *q)
+{
+    return q->n == 1 && q->parts[0].limit != NULL && asking_is_plain(q->verb, q->time_ns);
+}
+
+static int answered(const struct remote_question *q, struct remote_answer *answer)
+{
+    answer->answer.limit = 0;
+    answer->stamp = 0;
+    answer->found = 0;
+    if (q->verb != REMOTE_PEEK) {
+        part_count(q->parts[0].limit, answer->answer.verdict);
+    }
+    return REMOTE_ANSWERED;
+}
+
+int store_ask_here(const struct remote_question *q, uint64_t now_ns, struct remote_answer *answer)
+{
+    struct lease_call call;
+    int e = check(q);
+    e = e == 0 ? check_wait(q) : e;
+    if (e != 0) {
+        return e;
+    }
+    if (!is_one(q)) {
+        return REMOTE_PENDING;
+    }
+    struct store_shared *shared = ((struct store_limit *)q->parts[0].limit)->shared;
+    bool due;
+    unsigned said = ask_one(q, now_ns, &answer->answer, &call, true, &due);
+    bool done = (said & LEASE_ANSWERED) != 0;
+    if ((said & LEASE_SEND) != 0) {
+        due = shared_leave(shared, &call);
+        if (!due) {
+            lease_unsent(shared->leases, &call, now_ns); /* a store will make it again */
+        }
+    }
+    if (due && shared->options.wake != NULL) {
+        shared->options.wake(shared->options.wake_arg);
+    }
+    return done ? answered(q, answer) : REMOTE_PENDING;
+}
+
+int store_ask_failed(const struct remote_question *q, uint64_t now_ns, struct remote_answer *answer)
+{
+    const struct remote_part *p = &q->parts[0];
+    struct store_limit *limit = p->limit;
+    if (q->n != 1 || limit == NULL || q->verb > REMOTE_UP_TO) {
+        return WEIR_EFULL;
+    }
+    part_failed(limit, p, known_hash(limit->shared->known, limit->id, p->key), q->verb, now_ns,
+                &answer->answer);
+    return answered(q, answer);
+}
+
+/* What has begun is answered, or will be. */
+static int begun(struct asking *a, bool complete, uint64_t now_ns, struct remote_answer *answer)
+{
+    if (!complete) {
+        return REMOTE_PENDING;
+    }
+    int e = asking_finish(a, now_ns, answer);
+    asking_destroy(a);
+    return e != 0 ? e : REMOTE_ANSWERED;
+}
+
+/* One plain question: at once if it can be, else 0 and what to wait for is in *call (LEASE_SEND). */
+static unsigned try_one(struct store *s, const struct remote_question *q, uint64_t now_ns,
+                        struct remote_answer *answer, struct lease_call *call)
+{
+    bool due; /* this store's tick follows anyway */
+    unsigned said = ask_one(q, now_ns, &answer->answer, call, false, &due);
+    if (said == (LEASE_ANSWERED | LEASE_SEND)) {
+        send_lease(s, call, now_ns);
+    }
+    return said;
+}
+
+int store_ask(struct store *s, const struct remote_question *q, uint64_t now_ns,
+              struct remote_answer *answer, remote_done_fn done, void *arg)
+{
+    struct lease_call call;
+    bool one = is_one(q);
+    int e = check(q);
+    e = e == 0 ? check_wait(q) : e;
+    if (e != 0) {
+        return e;
+    }
+    unsigned said = one ? try_one(s, q, now_ns, answer, &call) : 0;
+    if ((said & LEASE_ANSWERED) != 0) {
+        return answered(q, answer);
+    }
+    struct asking *a = asking_create(s, q, done, arg);
+    if (a == NULL) {
+        if ((said & LEASE_SEND) != 0) {
+            lease_unsent(s->shared->leases, &call, now_ns);
+        }
+        return WEIR_ENOMEM;
+    }
+    a->looked = one;
+    bool complete = said != 0 ? asking_wait(a, said, &call, now_ns) : asking_start(a, now_ns);
+    return begun(a, complete, now_ns, answer);
+}
+
+/* ---- what nobody asks for ---- */
+
+/* How many were sent; SENDS_MAX: there may be more. */
+static unsigned send_what_is_due(struct store *s, uint64_t now_ns)
+{
+    struct store_shared *shared = s->shared;
+    struct lease_call lease;
+    struct sync_call sync;
+    unsigned n = send_left(s, SENDS_MAX, now_ns);
+    for (; n < SENDS_MAX && lease_next(shared->leases, now_ns, &lease); n++) {
+        send_lease(s, &lease, now_ns);
+    }
+    for (; n < SENDS_MAX && sync_next(shared->syncs, now_ns, &sync); n++) {
+        (void)send_sync(s, &sync, now_ns);
+    }
+    if (members_take_beat(&shared->members, now_ns)) {
+        send_beat(s, now_ns);
+    }
+    return n;
+}
+
+uint64_t store_tick(struct store *s, uint64_t now_ns)
+{
+    unsigned sent = send_what_is_due(s, now_ns);
+    send_lease_tick(s, now_ns);
+    uint64_t due_ns = client_tick(s->client, now_ns);
+    if (sent == SENDS_MAX) {
+        return now_ns;
+    }
+    due_ns = min_u64(due_ns, lease_due(s->shared->leases));
+    due_ns = min_u64(due_ns, lease_waits_due(&s->waits));
+    due_ns = min_u64(due_ns, sync_due(s->shared->syncs));
+    return min_u64(due_ns, members_due(&s->shared->members));
+}

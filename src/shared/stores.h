@@ -1,0 +1,41 @@
+/* What the stores of a process share. */
+#ifndef WEIR_SHARED_STORES_H
+#define WEIR_SHARED_STORES_H
+
+#include <pthread.h>
+
+#include "base/hash.h"
+#include "shared/fallback.h"
+#include "shared/known.h"
+#include "shared/leased/lease.h"
+#include "shared/members.h"
+#include "shared/store.h"
+#include "shared/synced/sync.h"
+
+#define SHARED_KNOWN_KEYS 65536
+#define SHARED_LEASES 65536
+#define SHARED_SYNCS 65536
+#define SHARED_LEFT_MAX 1024
+
+struct store_shared {
+    struct store_shared_options options;
+    char prefix[STORE_PREFIX_MAX + 1];
+    struct scripts scripts;
+    struct known *known;
+    struct leases *leases;
+    struct syncs *syncs;
+    struct members members;
+    uint64_t limits; /* that were opened so far: their ids */
+    pthread_mutex_t lock;
+    struct lease_call
+        *left;             /* by store_ask_here(), under the lock, to be sent by somebody's tick */
+    uint64_t left_count;   /* read without it */
+    uint64_t degraded;     /* answers of all limits that the store has not given */
+    uint64_t refunds_lost; /* store_refunds_lost() */
+};
+
+/* A call that a question of another thread has made. False: there is no room for it. */
+bool shared_leave(struct store_shared *s, const struct lease_call *call);
+bool shared_take(struct store_shared *s, struct lease_call *call);
+
+#endif

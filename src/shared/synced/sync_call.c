@@ -1,0 +1,47 @@
+/* What an exchange says to the store: lua/sync.lua. */
+#include "base/maths.h"
+#include "shared/script.h"
+#include "shared/synced/sync.h"
+#include "wire/resp.h"
+
+const struct script *sync_script(const struct scripts *s, const struct sync_call *call)
+{
+    return &s->row[store_limit_numbers(call->limit)->params.algorithm];
+}
+
+static void put_number(struct buffer *b, int64_t number)
+{
+    char digits[24];
+    struct buffer text = {.at = digits, .size = sizeof digits, .most = sizeof digits};
+    buffer_put_i64(&text, number);
+    resp_put_bulk(b, buffer_text(&text));
+}
+
+/* Where the clock was set back, what a node knew tells a debt from the step. */
+static uint64_t beyond(const struct sync_call *call, const struct store_params *p)
+{
+    uint64_t most = sync_beyond(call->limit, p);
+    return call->set_back ? min_u64(call->owed, most) : most;
+}
+
+void sync_put_arguments(const struct sync_call *call, struct buffer *b, unsigned *count)
+{
+    const struct store_params *p = &store_limit_numbers(call->limit)->params;
+    const int64_t numbers[] = {
+        p->algorithm,
+        (int64_t)p->quota,
+        (int64_t)(p->max_debt + beyond(call, p)),
+        (int64_t)p->a,
+        (int64_t)script_offset(p, store_key_text(&call->key)),
+        call->delta,
+        call->window,
+        call->set_back ? -1 : call->extra,
+    };
+    put_number(b, 1);
+    resp_put_bulk(b, store_key_text(&call->key));
+    resp_put_bulk(b, TEXT("sync"));
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        put_number(b, numbers[i]);
+    }
+    *count = 3 + sizeof numbers / sizeof numbers[0];
+}

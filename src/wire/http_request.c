@@ -1,0 +1,358 @@
+#include "wire/http_request.h"
+
+#include <llhttp.h> /* has an HTTP_REQUEST of its own */
+
+/* ---- the lines of the head, before llhttp sees them ---- */
+
+static int bad(struct http_request *r, int status, const char *complaint)
+{
+    r->status = status;
+    r->complaint = complaint;
+    return HTTP_BAD;
+}
+
+/* "GET / HTTP/1.1": two spaces, where llhttp takes more. */
+static bool has_two_spaces(struct text line)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < line.len; i++) {
+        n += line.at[i] == ' ' || line.at[i] == '\t';
+    }
+    return n == 2;
+}
+
+/* One line with its LF at line.at[line.len]. */
+static int check_line(struct http_request *r, struct text line, bool first)
+{
+    if (line.len == 0 || line.at[line.len - 1] != '\r') {
+        return bad(r, 400, "a line ends without CR LF");
+    }
+    if (memchr(line.at, '\r', line.len - 1) != NULL || memchr(line.at, 0, line.len) != NULL) {
+        return bad(r, 400, "CR or NUL inside a line");
+    }
+    if (first && !has_two_spaces(line)) {
+        return bad(r, 400, "not an HTTP/1.1 request");
+    }
+    if (!first && (line.at[0] == ' ' || line.at[0] == '\t')) {
+        return bad(r, 400, "a folded line");
+    }
+    if (!first && line.at[0] == ':') { /* llhttp would give its value to the field before */
+        return bad(r, 400, "a field without a name");
+    }
+    return HTTP_READ;
+}
+
+/* Whether all of the head is there, and each line of it good. */
+static int check_lines(struct http_request *r, struct text input)
+{
+    size_t bound = input.len < HTTP_HEAD_MAX ? input.len : HTTP_HEAD_MAX;
+    size_t at = 0;
+    for (unsigned lines = 0;; lines++) {
+        const char *end = memchr(input.at + at, '\n', bound - at);
+        if (end == NULL) {
+            break;
+        }
+        struct text line = {input.at + at, (size_t)(end - input.at) - at};
+        int got = check_line(r, line, lines == 0);
+        if (got == HTTP_BAD) {
+            return got;
+        }
+        at += line.len + 1;
+        if (line.len == 1) {
+            return HTTP_READ;
+        }
+        if (lines > HTTP_FIELDS_MAX) {
+            return bad(r, 431, "more than 64 header fields");
+        }
+    }
+    if (bound == HTTP_HEAD_MAX) {
+        return bad(r, 431, "more than 16384 bytes of header fields");
+    }
+    return HTTP_MORE;
+}
+
+/* ---- what llhttp finds ---- */
+
+struct reading {
+    llhttp_t llhttp;
+    struct http_request *out;
+    size_t body;
+    bool in_body;
+    bool complete;
+};
+
+static struct reading *reading_of(llhttp_t *llhttp)
+{
+    return llhttp->data;
+}
+
+static int on_url(llhttp_t *llhttp, const char *at, size_t len)
+{
+    reading_of(llhttp)->out->target = (struct text){at, len};
+    return 0;
+}
+
+static int on_method(llhttp_t *llhttp, const char *at, size_t len)
+{
+    reading_of(llhttp)->out->method = (struct text){at, len};
+    return 0;
+}
+
+static int refuse(llhttp_t *llhttp, int status, const char *complaint)
+{
+    (void)bad(reading_of(llhttp)->out, status, complaint);
+    return -1;
+}
+
+static int on_field(llhttp_t *llhttp, const char *at, size_t len)
+{
+    struct http_request *out = reading_of(llhttp)->out;
+    if (reading_of(llhttp)->in_body) {
+        return refuse(llhttp, 400, "fields behind the body");
+    }
+    if (out->fields_count == HTTP_FIELDS_MAX) {
+        return refuse(llhttp, 431, "more than 64 header fields");
+    }
+    out->fields[out->fields_count++] = (struct http_field){{at, len}, {"", 0}};
+    return 0;
+}
+
+static int on_value(llhttp_t *llhttp, const char *at, size_t len)
+{
+    struct http_request *out = reading_of(llhttp)->out;
+    out->fields[out->fields_count - 1].value = text_trim((struct text){at, len});
+    return 0;
+}
+
+static unsigned count_fields(const struct http_request *r, const char *lower)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < r->fields_count; i++) {
+        n += http_same_name(r->fields[i].name, lower);
+    }
+    return n;
+}
+
+/* llhttp refuses most of this too; here it is said once, in one place. */
+static int check_head(llhttp_t *llhttp)
+{
+    struct http_request *r = reading_of(llhttp)->out;
+    const struct http_field *coding = http_field(r, "transfer-encoding");
+    if (llhttp->http_major != 1) {
+        return refuse(llhttp, 400, "expected HTTP/1.1");
+    }
+    if (count_fields(r, "host") > 1 || (llhttp->http_minor > 0 && http_field(r, "host") == NULL)) {
+        return refuse(llhttp, 400, "expected one Host");
+    }
+    if (count_fields(r, "content-length") + count_fields(r, "transfer-encoding") > 1) {
+        return refuse(llhttp, 400, "expected one Content-Length or Transfer-Encoding");
+    }
+    if (coding != NULL && (!text_is_word(coding->value, "CHUNKED") || llhttp->http_minor == 0)) {
+        return refuse(llhttp, 400, "expected no transfer coding but chunked");
+    }
+    if (llhttp->content_length > HTTP_BODY_MAX) {
+        return refuse(llhttp, 413, "more than 262144 bytes of body");
+    }
+    return 0;
+}
+
+static int on_head(llhttp_t *llhttp)
+{
+    struct http_request *r = reading_of(llhttp)->out;
+    const struct http_field *expect = http_field(r, "expect");
+    reading_of(llhttp)->in_body = true;
+    r->old = llhttp->http_minor == 0;
+    r->wants_continue = expect != NULL && text_is_word(expect->value, "100-CONTINUE") && !r->old;
+    return check_head(llhttp);
+}
+
+static int on_extension(llhttp_t *llhttp, const char *at, size_t len)
+{
+    (void)at;
+    (void)len;
+    return refuse(llhttp, 400, "an extension of a chunk");
+}
+
+static const char chunked_too_long[] = "more than 65536 bytes of a chunked body";
+
+static int on_chunk(llhttp_t *llhttp)
+{
+    struct reading *r = reading_of(llhttp);
+    return llhttp->content_length > HTTP_CHUNKED_MAX - r->body
+               ? refuse(llhttp, 413, chunked_too_long)
+               : 0;
+}
+
+/* A body in one piece stays where it is. */
+static int on_body(llhttp_t *llhttp, const char *at, size_t len)
+{
+    struct reading *r = reading_of(llhttp);
+    if ((llhttp->flags & F_CHUNKED) == 0) {
+        r->out->body = (struct text){at, len};
+        return 0;
+    }
+    if (len > HTTP_CHUNKED_MAX - r->body) {
+        return refuse(llhttp, 413, chunked_too_long);
+    }
+    memcpy(r->out->chunked + r->body, at, len);
+    r->body += len;
+    r->out->body = (struct text){r->out->chunked, r->body};
+    return 0;
+}
+
+static int on_complete(llhttp_t *llhttp)
+{
+    reading_of(llhttp)->complete = true;
+    reading_of(llhttp)->out->keep_alive = llhttp_should_keep_alive(llhttp) != 0;
+    return HPE_PAUSED;
+}
+
+static const llhttp_settings_t settings = {.on_url = on_url,
+                                           .on_method = on_method,
+                                           .on_header_field = on_field,
+                                           .on_header_value = on_value,
+                                           .on_headers_complete = on_head,
+                                           .on_chunk_extension_name = on_extension,
+                                           .on_chunk_header = on_chunk,
+                                           .on_body = on_body,
+                                           .on_message_complete = on_complete};
+
+/* ---- one request ---- */
+
+static void split_target(struct http_request *r)
+{
+    const char *mark = r->target.len > 0 ? memchr(r->target.at, '?', r->target.len) : NULL;
+    r->path = r->target;
+    r->query = (struct text){"", 0};
+    if (mark != NULL) {
+        r->path.len = (size_t)(mark - r->target.at);
+        r->query = text_after(r->target, r->path.len + 1);
+    }
+}
+
+/* The head is all there. */
+static int read_request(struct text input, struct http_request *out)
+{
+    struct reading r = {.out = out};
+    llhttp_init(&r.llhttp, HTTP_REQUEST, &settings);
+    r.llhttp.data = &r;
+    (void)llhttp_execute(&r.llhttp, input.at, input.len);
+    if (r.complete) {
+        out->used = (size_t)(llhttp_get_error_pos(&r.llhttp) - input.at);
+        split_target(out);
+        return HTTP_READ;
+    }
+    if (out->status != 0) {
+        return HTTP_BAD;
+    }
+    if (llhttp_get_errno(&r.llhttp) != HPE_OK || !r.in_body) {
+        return bad(out, 400, "not an HTTP/1.1 request");
+    }
+    bool chunked = (r.llhttp.flags & F_CHUNKED) != 0;
+    out->needed = chunked ? 0 : input.len + (size_t)r.llhttp.content_length;
+    return HTTP_MORE;
+}
+
+static void clear(struct http_request *r)
+{
+    r->method = r->target = r->path = r->query = r->body = (struct text){"", 0};
+    r->fields_count = 0;
+    r->keep_alive = r->old = r->wants_continue = false;
+    r->used = r->needed = 0;
+    r->status = 0;
+    r->complaint = NULL;
+}
+
+int http_parse(struct text input, struct http_request *out)
+{
+    clear(out);
+    input.len = input.len < HTTP_REQUEST_MAX ? input.len : HTTP_REQUEST_MAX;
+    size_t empty = input.len >= 2 && memcmp(input.at, "\r\n", 2) == 0 ? 2 : 0;
+    int got = check_lines(out, text_after(input, empty));
+    if (got == HTTP_READ) {
+        got = read_request(text_after(input, empty), out);
+    }
+    if (got == HTTP_MORE && out->needed == 0 && input.len >= HTTP_HEAD_MAX + HTTP_CHUNKED_MAX) {
+        return bad(out, 413, chunked_too_long);
+    }
+    out->used += got == HTTP_READ ? empty : 0;
+    out->needed += out->needed > 0 ? empty : 0;
+    return got;
+}
+
+/* ---- fields and queries ---- */
+
+bool http_same_name(struct text name, const char *lower)
+{
+    if (name.len != strlen(lower)) {
+        return false;
+    }
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.at[i];
+        if ((c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c) != lower[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+const struct http_field *http_field(const struct http_request *request, const char *lower)
+{
+    for (unsigned i = 0; i < request->fields_count; i++) {
+        if (http_same_name(request->fields[i].name, lower)) {
+            return &request->fields[i];
+        }
+    }
+    return NULL;
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* A '%' without two digits stands for itself. */
+static struct text decode(struct text from, char *room)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < from.len; i++) {
+        char c = from.at[i];
+        if (c == '%' && from.len - i > 2 && hex_digit(from.at[i + 1]) >= 0 &&
+            hex_digit(from.at[i + 2]) >= 0) {
+            c = (char)(hex_digit(from.at[i + 1]) * 16 + hex_digit(from.at[i + 2]));
+            i += 2;
+        } else if (c == '+') {
+            c = ' ';
+        }
+        room[n++] = c;
+    }
+    return (struct text){room, n};
+}
+
+/* Up to `mark`, which is taken too; all if there is none. */
+static struct text cut(struct text *from, char mark)
+{
+    const char *found = from->len > 0 ? memchr(from->at, mark, from->len) : NULL;
+    struct text part = {from->at, found != NULL ? (size_t)(found - from->at) : from->len};
+    *from = text_after(*from, part.len + (found != NULL));
+    return part;
+}
+
+bool http_next_pair(struct text *query, char *room, struct http_pair *pair)
+{
+    struct text part = {"", 0};
+    while (part.len == 0 && query->len > 0) {
+        part = cut(query, '&');
+    }
+    if (part.len == 0) {
+        return false;
+    }
+    struct text name = cut(&part, '=');
+    pair->name = decode(name, room);
+    pair->value = decode(part, room + name.len);
+    return true;
+}

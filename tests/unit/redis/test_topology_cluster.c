@@ -1,0 +1,408 @@
+/*
+ * Where slots live, as a Cluster says: redis/cluster.c. Socket 0 is the host of the URL, "a:1", which is
+ * a primary too; the others follow in the order in which they are named.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "redis/slots.h"
+#include "shared/store_key.h"
+#include "support/client_world.h"
+
+#define ANSWER ":7\r\n"
+#define HALF (SLOTS / 2)
+
+static struct client_world world;
+static struct client_world *w = &world;
+static struct breakers *breakers;
+
+/* Keys of the lower and of the upper half of the slots. */
+static const char *low;
+static const char *high;
+
+static int begin(void **state)
+{
+    static char names[2][8];
+    char name[8];
+    for (unsigned i = 0; i < 100; i++) {
+        (void)snprintf(name, sizeof name, "k%u", i);
+        memcpy(names[cluster_slot(text_of(name)) / HALF], name, sizeof name);
+    }
+    low = names[0];
+    high = names[1];
+    breakers = breakers_create(1);
+    world_start(w, "redis-cluster://a:1", breakers);
+    return 0;
+}
+
+static int finish(void **state)
+{
+    world_stop(w);
+    breakers_destroy(breakers);
+    return 0;
+}
+
+/* "*3 first last node" for each, of host "a". */
+static size_t put_range(char *out, size_t size, unsigned first, unsigned last, const char *host,
+                        unsigned port)
+{
+    return (size_t)snprintf(out, size,
+                            "*3\r\n:%u\r\n:%u\r\n*3\r\n$%zu\r\n%s\r\n:%u\r\n$2\r\nid\r\n", first,
+                            last, strlen(host), host, port);
+}
+
+static bool is_asked(unsigned i)
+{
+    world_flush(w, i);
+    const char *line = world_heard(w, i);
+    assert_true(line[0] == 0 || strcmp(line, "CLUSTER SLOTS") == 0);
+    return line[0] != 0;
+}
+
+/* Before a link that is silent is closed. */
+static void await_question(unsigned i)
+{
+    unsigned ms = 0;
+    while (!is_asked(i)) {
+        assert_true(ms++ < 1000);
+        world_pass(w, 1 * WORLD_MS);
+    }
+}
+
+/* The map that a node gives, asked for it: the lower half at one port, the upper half at another. */
+static void says_map(unsigned i, const char *host, unsigned lower, unsigned upper)
+{
+    char reply[256] = "*2\r\n";
+    size_t len = 4;
+    len += put_range(reply + len, sizeof reply - len, 0, HALF - 1, host, lower);
+    (void)put_range(reply + len, sizeof reply - len, HALF, SLOTS - 1, host, upper);
+    world_say(w, i, reply);
+    world_tick(w);
+}
+
+/* Nodes a:1 and a:2, sockets 0 and 1, all connected. */
+static void know_two(void)
+{
+    world_greet(w, 0);
+    assert_true(is_asked(0));
+    says_map(0, "a", 1, 2);
+    world_greet(w, 1);
+    assert_int_equal(w->sockets[1].port, 2);
+}
+
+static void send_to(struct world_call *call, const char *key, unsigned i, uint64_t deadline_ms)
+{
+    assert_int_equal(world_call(w, call, key, w->now + deadline_ms * WORLD_MS), 0);
+    world_flush(w, i);
+    assert_memory_equal(world_heard(w, i), "EVALSHA", 7);
+}
+
+static void answers(unsigned i, struct world_call *call)
+{
+    world_say(w, i, ANSWER);
+    assert_int_equal(call->done, 1);
+    assert_int_equal(call->end, CLIENT_REPLIED);
+}
+
+static void refuse(unsigned i, const char *word, const char *key, const char *where)
+{
+    char line[128];
+    (void)snprintf(line, sizeof line, "-%s %u %s\r\n", word, cluster_slot(text_of(key)), where);
+    world_say(w, i, line);
+}
+
+/* ---- */
+
+static void calls_go_to_the_primary_of_their_slot(void **state)
+{
+    struct world_call a;
+    struct world_call b;
+    struct world_call early;
+    assert_int_equal(world_call(w, &early, high, 0), 0); /* before anything is known */
+    know_two();
+    world_flush(w, 1);
+    assert_memory_equal(world_heard(w, 1), "EVALSHA", 7);
+    answers(1, &early);
+    send_to(&a, low, 0, 5);
+    send_to(&b, high, 1, 5);
+    answers(0, &a);
+    answers(1, &b);
+}
+
+static void an_empty_host_is_the_one_that_was_asked(void **state)
+{
+    struct world_call a;
+    world_greet(w, 0);
+    assert_true(is_asked(0));
+    says_map(0, "", 1, 2);
+    assert_int_equal(w->count, 2);
+    assert_string_equal(w->sockets[1].host, "a");
+    world_greet(w, 1);
+    send_to(&a, low, 0, 5);
+    refuse(0, "MOVED", low, ":2");
+    world_flush(w, 1);
+    assert_memory_equal(world_heard(w, 1), "EVALSHA", 7);
+    answers(1, &a);
+    assert_int_equal(w->count, 2);
+}
+
+static void moved_leads_to_a_node_that_was_not_known_and_to_one_question_for_the_map(void **state)
+{
+    struct world_call a[50];
+    know_two();
+    for (unsigned i = 0; i < 50; i++) {
+        send_to(&a[i], low, 0, 100);
+    }
+    world_pass(w, 60 * WORLD_MS);
+    for (unsigned i = 0; i < 50; i++) {
+        refuse(0, "MOVED", low, "b:3");
+    }
+    assert_int_equal(w->count, 3);
+    assert_int_equal(w->sockets[2].port, 3);
+    world_greet(w, 2);
+    world_flush(w, 2);
+    for (unsigned i = 0; i < 50; i++) {
+        assert_memory_equal(world_heard(w, 2), "EVALSHA", 7);
+        answers(2, &a[i]);
+    }
+    unsigned asked = is_asked(0);
+    asked += is_asked(1);
+    asked += is_asked(2);
+    assert_int_equal(asked, 1);
+}
+
+static void ask_is_followed_behind_asking_and_changes_nothing(void **state)
+{
+    struct world_call a;
+    struct world_call b;
+    know_two();
+    send_to(&a, low, 0, 100);
+    refuse(0, "ASK", low, "a:2");
+    world_flush(w, 1);
+    assert_string_equal(world_heard(w, 1), "ASKING");
+    assert_memory_equal(world_heard(w, 1), "EVALSHA", 7);
+    world_say(w, 1, "+OK\r\n");
+    answers(1, &a);
+    send_to(&b, low, 0, 100);
+    answers(0, &b);
+    assert_false(is_asked(0) || is_asked(1));
+}
+
+static void tryagain_and_clusterdown_pause_a_call_within_its_deadline(void **state)
+{
+    struct world_call a;
+    know_two();
+    send_to(&a, low, 0, 5);
+    world_say(w, 0, "-TRYAGAIN Multiple keys request during rehashing of slot\r\n");
+    world_flush(w, 0);
+    assert_string_equal(world_heard(w, 0), "");
+    world_pass(w, 1 * WORLD_MS);
+    world_flush(w, 0);
+    assert_memory_equal(world_heard(w, 0), "EVALSHA", 7);
+    world_say(w, 0, "-CLUSTERDOWN The cluster is down\r\n");
+    world_pass(w, 2 * WORLD_MS);
+    world_flush(w, 0);
+    assert_memory_equal(world_heard(w, 0), "EVALSHA", 7);
+    world_say(w, 0, "-CLUSTERDOWN The cluster is down\r\n");
+    assert_int_equal(a.done, 1);
+    assert_int_equal(a.end, CLIENT_NOT_RUN);
+}
+
+/* Two nodes that each call the other the owner: not for ever as fast as the network is. */
+static void nodes_that_send_a_call_to_and_fro_get_pauses(void **state)
+{
+    struct world_call a;
+    know_two();
+    send_to(&a, low, 0, 100);
+    for (unsigned i = 0; i < 3; i++) {
+        unsigned at = i % 2;
+        refuse(at, "MOVED", low, at == 0 ? "a:2" : "a:1");
+        world_flush(w, 1 - at);
+        const char *line = world_heard(w, 1 - at);
+        line = strcmp(line, "CLUSTER SLOTS") == 0 ? world_heard(w, 1 - at) : line;
+        assert_memory_equal(line, "EVALSHA", 7);
+    }
+    unsigned wakes = w->sockets[0].wakes;
+    refuse(1, "MOVED", low, "a:1");
+    assert_int_equal(w->sockets[0].wakes, wakes);
+    world_pass(w, 1 * WORLD_MS);
+    world_flush(w, 0);
+    const char *line = world_heard(w, 0);
+    while (strcmp(line, "CLUSTER SLOTS") == 0) {
+        says_map(0, "a", 1, 2);
+        line = world_heard(w, 0);
+    }
+    assert_memory_equal(line, "EVALSHA", 7);
+    answers(0, &a);
+}
+
+static void a_primary_that_is_lost_is_asked_about_until_another_has_its_slots(void **state)
+{
+    struct world_call a;
+    struct world_call b;
+    know_two();
+    world_pass(w, 100 * WORLD_MS);
+    send_to(&a, high, 1, 100);
+    world_down(w, 1);
+    assert_int_equal(a.end, CLIENT_UNKNOWN); /* and not sent again, wherever to */
+    assert_true(is_asked(0));
+    world_down(w, 1); /* the next attempt */
+    says_map(0, "a", 1, 2);
+    assert_int_equal(world_call(w, &b, high, 0), WEIR_EIO);
+    await_question(0);
+    says_map(0, "a", 1, 3);
+    assert_int_equal(w->sockets[2].port, 3);
+    world_greet(w, 2);
+    send_to(&b, high, 2, 5);
+    answers(2, &b);
+}
+
+#define NOREPLICAS "-NOREPLICAS Not enough good replicas to write.\r\n"
+
+/* Who is asked for the map, of two nodes; the second refuses what it is asked besides. */
+static unsigned await_question_of_two(void)
+{
+    for (unsigned ms = 0; ms < 2000; ms++) {
+        if (is_asked(0)) {
+            return 0;
+        }
+        world_flush(w, 1);
+        const char *line = world_heard(w, 1);
+        if (strcmp(line, "CLUSTER SLOTS") == 0) {
+            return 1;
+        }
+        if (line[0] != 0) {
+            world_say(w, 1, NOREPLICAS);
+        }
+        world_pass(w, 1 * WORLD_MS);
+    }
+    fail();
+    return 0;
+}
+
+/* It is cut off from its replica, and no call goes there any more; then the others have chosen. */
+static void a_primary_without_replicas_is_asked_about_until_another_has_its_slots(void **state)
+{
+    struct world_call calls[5];
+    know_two();
+    world_pass(w, 100 * WORLD_MS);
+    for (unsigned i = 0; i < 5; i++) {
+        send_to(&calls[i], high, 1, 1);
+    }
+    for (unsigned i = 0; i < 5; i++) {
+        world_say(w, 1, NOREPLICAS);
+        assert_int_equal(calls[i].end, CLIENT_NOT_RUN);
+    }
+    assert_int_equal(world_call(w, &calls[0], high, 0), WEIR_EIO);
+    for (unsigned i = 0; i < 5; i++) {
+        says_map(await_question_of_two(), "a", 1, 2);
+    }
+    says_map(await_question_of_two(), "a", 1, 3);
+    assert_int_equal(w->sockets[2].port, 3);
+}
+
+static void nodes_that_leave_are_closed_when_their_replies_have_had_time(void **state)
+{
+    struct world_call a;
+    struct world_call b;
+    know_two();
+    world_pass(w, 100 * WORLD_MS);
+    send_to(&a, high, 1, 100);
+    send_to(&b, low, 0, 100);
+    refuse(0, "MOVED", low, "a:3");
+    assert_true(is_asked(0));
+    says_map(0, "a", 3, 3);
+    answers(1, &a);
+    assert_int_equal(w->sockets[0].state, WORLD_UP);
+    world_greet(w, 2);
+    world_flush(w, 2);
+    assert_memory_equal(world_heard(w, 2), "EVALSHA", 7);
+    answers(2, &b);
+    world_pass(w, 3000 * WORLD_MS);
+    assert_int_equal(w->sockets[0].state, WORLD_CLOSED);
+    assert_int_equal(w->sockets[1].state, WORLD_CLOSED);
+    assert_int_equal(w->sockets[2].state, WORLD_UP);
+    assert_int_equal(w->sockets[1].attempts, 1);
+}
+
+static void what_is_no_map_changes_nothing_and_is_asked_again(void **state)
+{
+    static const char *const bad[] = {"-ERR This instance has cluster support disabled\r\n",
+                                      "*0\r\n", "*1\r\n:1\r\n", "+OK\r\n"};
+    world_greet(w, 0);
+    for (unsigned i = 0; i < 4; i++) {
+        await_question(0);
+        world_say(w, 0, bad[i]);
+        assert_string_equal(client_last_error(w->client),
+                            "a:1: is no node of a Cluster that has slots");
+    }
+    await_question(0);
+    says_map(0, "a", 1, 1);
+    assert_int_equal(w->sockets[0].state, WORLD_UP);
+}
+
+static void a_slot_that_nobody_has_is_refused_at_once(void **state)
+{
+    char reply[128] = "*1\r\n";
+    struct world_call a;
+    world_greet(w, 0);
+    assert_true(is_asked(0));
+    (void)put_range(reply + 4, sizeof reply - 4, 0, HALF - 1, "a", 1);
+    world_say(w, 0, reply);
+    assert_int_equal(world_call(w, &a, high, 0), WEIR_EIO);
+    world_pass(w, 100 * WORLD_MS);
+    assert_int_equal(world_call(w, &a, high, 0), 0); /* somebody is being asked */
+    assert_true(is_asked(0));
+    says_map(0, "a", 1, 1);
+    world_flush(w, 0);
+    assert_memory_equal(world_heard(w, 0), "EVALSHA", 7);
+    answers(0, &a);
+}
+
+/* a:1, of the URL, has left the Cluster; then the only node ends, and a:1 knows where to. */
+static void when_no_node_answers_the_hosts_of_the_url_are_asked_again(void **state)
+{
+    world_greet(w, 0);
+    assert_true(is_asked(0));
+    says_map(0, "a", 2, 2);
+    world_greet(w, 1);
+    world_pass(w, 3000 * WORLD_MS);
+    assert_int_equal(w->sockets[0].state, WORLD_CLOSED);
+    world_down(w, 1);
+    world_pass(w, 60 * WORLD_MS);
+    unsigned seed = 0; /* a new link of the same name */
+    assert_int_equal(w->sockets[seed].port, 1);
+    assert_int_equal(w->sockets[seed].state, WORLD_CONNECTING);
+    world_greet(w, seed);
+    assert_true(is_asked(seed));
+    says_map(seed, "a", 1, 1);
+    struct world_call a;
+    send_to(&a, low, seed, 5);
+    answers(seed, &a);
+}
+
+int main(void)
+{
+#define IN_WORLD(name) cmocka_unit_test_setup_teardown(name, begin, finish)
+    const struct CMUnitTest tests[] = {
+        IN_WORLD(calls_go_to_the_primary_of_their_slot),
+        IN_WORLD(an_empty_host_is_the_one_that_was_asked),
+        IN_WORLD(moved_leads_to_a_node_that_was_not_known_and_to_one_question_for_the_map),
+        IN_WORLD(ask_is_followed_behind_asking_and_changes_nothing),
+        IN_WORLD(tryagain_and_clusterdown_pause_a_call_within_its_deadline),
+        IN_WORLD(nodes_that_send_a_call_to_and_fro_get_pauses),
+        IN_WORLD(a_primary_that_is_lost_is_asked_about_until_another_has_its_slots),
+        IN_WORLD(a_primary_without_replicas_is_asked_about_until_another_has_its_slots),
+        IN_WORLD(nodes_that_leave_are_closed_when_their_replies_have_had_time),
+        IN_WORLD(what_is_no_map_changes_nothing_and_is_asked_again),
+        IN_WORLD(a_slot_that_nobody_has_is_refused_at_once),
+        IN_WORLD(when_no_node_answers_the_hosts_of_the_url_are_asked_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

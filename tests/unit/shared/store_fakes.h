@@ -1,0 +1,302 @@
+/*
+ * What a store stands on, in the test's hands: calls wait here until the test says how they end; leases
+ * and exchanges say what the test tells them to. These take the place of the real ones in the program
+ * that includes this.
+ */
+#ifndef WEIR_TESTS_UNIT_STORE_FAKES_H
+#define WEIR_TESTS_UNIT_STORE_FAKES_H
+
+#include <string.h>
+
+#include "shared/leased/lease.h"
+#include "shared/synced/sync.h"
+
+#define FAKE_CALLS_MAX 64
+
+struct fake_call {
+    char arguments[4096];
+    const char *script;
+    unsigned slot;
+    client_done_fn done;
+    void *arg;
+};
+
+static struct {
+    struct fake_call calls[FAKE_CALLS_MAX];
+    unsigned count;
+    int refuse; /* what client_call() says */
+    unsigned lease_says;
+    uint64_t lease_id; /* of the calls that it makes, which are for a lease; 0: they are not */
+    int lease_error;
+    struct weir_answer lease_answer;
+    struct weir_answer sync_answer;
+    int sync_says;
+    unsigned leases_lost, leases_replied, lease_refunds, lease_forgets, sync_refunds, sync_hurries;
+    unsigned lease_due, sync_due; /* calls that come by themselves */
+} fake;
+
+/* ---- the client ---- */
+
+int client_create(struct client **c, const struct client_options *options,
+                  const struct client_driver *driver, uint64_t now_ns)
+{
+    *c = (struct client *)(void *)&fake;
+    return 0;
+}
+
+__attribute__((unused)) static void fake_end(unsigned i, enum client_end end,
+                                             const struct store_reply *reply, uint64_t now_ns)
+{
+    struct fake_call call = fake.calls[i];
+    fake.count--;
+    memmove(&fake.calls[i], &fake.calls[i + 1], (fake.count - i) * sizeof fake.calls[0]);
+    call.done(call.arg, end, reply, now_ns);
+}
+
+void client_destroy(struct client *c, uint64_t now_ns)
+{
+    while (fake.count > 0) {
+        fake_end(0, CLIENT_UNKNOWN, NULL, now_ns);
+    }
+}
+
+unsigned client_in_flight(const struct client *c)
+{
+    return fake.count;
+}
+
+const char *client_last_error(const struct client *c)
+{
+    return "";
+}
+
+int client_call(struct client *c, const struct client_call *call, uint64_t now_ns,
+                client_done_fn done, void *arg)
+{
+    if (fake.refuse != 0) {
+        return fake.refuse;
+    }
+    struct fake_call *f = &fake.calls[fake.count++];
+    *f = (struct fake_call){
+        .script = call->script->name, .slot = call->slot, .done = done, .arg = arg};
+    size_t n = 0; /* the arguments one behind the other, with spaces */
+    for (struct text rest = call->arguments; rest.len > 0;) {
+        size_t len = 0;
+        size_t i = 1;
+        for (; rest.at[i] != '\r'; i++) {
+            len = len * 10 + (size_t)(rest.at[i] - '0');
+        }
+        memcpy(f->arguments + n, rest.at + i + 2, len);
+        n += len;
+        f->arguments[n++] = ' ';
+        rest = text_after(rest, i + 2 + len + 2);
+    }
+    return 0;
+}
+
+uint64_t client_tick(struct client *c, uint64_t now_ns)
+{
+    return UINT64_MAX;
+}
+
+/* An answer of a script. */
+__attribute__((unused)) static struct store_reply fake_reply(int verdict, int64_t remaining,
+                                                             int64_t retry_us, int64_t limit)
+{
+    return (struct store_reply){.type = ':',
+                                .n = 9,
+                                .integers = {verdict, 0, remaining, verdict == WEIR_ALLOW, retry_us,
+                                             1000000, 0, 123456, limit}};
+}
+
+/* ---- leases ---- */
+
+int leases_create(struct leases **l, uint64_t keys)
+{
+    *l = (struct leases *)(void *)&fake;
+    return 0;
+}
+
+void leases_destroy(struct leases *l)
+{
+}
+
+bool lease_is_worth(const struct store_params *params, uint64_t nodes)
+{
+    return params->quota >= 100;
+}
+
+unsigned lease_ask(struct leases *l, struct store_limit *limit, struct text shard, struct text key,
+                   uint64_t cost, uint64_t now_ns, struct weir_answer *answer,
+                   struct lease_call *call)
+{
+    *answer = fake.lease_answer;
+    *call = (struct lease_call){.limit = limit,
+                                .cost = cost,
+                                .id = fake.lease_id,
+                                .want = fake.lease_id,
+                                .made_ns = now_ns};
+    if ((fake.lease_says & LEASE_SEND) != 0) {
+        store_limit_hold(limit);
+    }
+    return fake.lease_says;
+}
+
+unsigned lease_ask_here(struct leases *l, struct store_limit *limit, struct text shard,
+                        struct text key, uint64_t cost, uint64_t now_ns, struct weir_answer *answer,
+                        struct lease_call *call)
+{
+    bool answers = (fake.lease_says & LEASE_ANSWERED) != 0;
+    return answers ? lease_ask(l, limit, shard, key, cost, now_ns, answer, call) : 0;
+}
+
+unsigned lease_ask_again(struct leases *l, struct store_limit *limit, struct text shard,
+                         struct text key, uint64_t cost, uint64_t now_ns,
+                         struct weir_answer *answer, struct lease_call *call)
+{
+    return lease_ask(l, limit, shard, key, cost, now_ns, answer, call);
+}
+
+void lease_alone(struct store_limit *limit, struct text shard, struct text key, uint64_t cost,
+                 uint64_t now_ns, struct lease_call *call)
+{
+    *call = (struct lease_call){.limit = limit, .cost = cost};
+    store_limit_hold(limit);
+}
+
+bool lease_refund(struct leases *l, const struct store_limit *limit, struct text shard,
+                  struct text key, uint64_t units, uint64_t now_ns)
+{
+    fake.lease_refunds += (unsigned)units;
+    return true;
+}
+
+const struct script *lease_script(const struct scripts *s, const struct lease_call *call)
+{
+    return &s->row[1];
+}
+
+void lease_put_arguments(const struct lease_call *call, struct buffer *b, unsigned *count)
+{
+    buffer_put(b, TEXT("$5\r\nlease\r\n"));
+    *count = 1;
+}
+
+int lease_reply(struct leases *l, const struct lease_call *call, const struct store_reply *reply,
+                uint64_t now_ns, struct weir_answer *answer)
+{
+    fake.leases_replied++;
+    if (answer != NULL) {
+        *answer = fake.lease_answer;
+    }
+    store_limit_release(call->limit);
+    return fake.lease_error;
+}
+
+void lease_lost(struct leases *l, const struct lease_call *call, uint64_t now_ns)
+{
+    fake.leases_lost++;
+    store_limit_release(call->limit);
+}
+
+void lease_unsent(struct leases *l, const struct lease_call *call, uint64_t now_ns)
+{
+    lease_lost(l, call, now_ns);
+}
+
+uint64_t lease_stamp(const struct store_reply *reply)
+{
+    return 0;
+}
+
+bool lease_next(struct leases *l, uint64_t now_ns, struct lease_call *call)
+{
+    return false;
+}
+
+uint64_t lease_due(const struct leases *l)
+{
+    return UINT64_MAX;
+}
+
+void lease_stop(struct leases *l)
+{
+}
+
+void lease_forget(struct leases *l, const struct store_limit *limit, struct text shard,
+                  struct text key)
+{
+    fake.lease_forgets++;
+}
+
+/* ---- exchanges ---- */
+
+int syncs_create(struct syncs **y, uint64_t keys)
+{
+    *y = (struct syncs *)(void *)&fake;
+    return 0;
+}
+
+void syncs_destroy(struct syncs *y)
+{
+}
+
+int sync_ask(struct syncs *y, struct store_limit *limit, struct text shard, struct text key,
+             uint64_t cost, uint64_t now_ns, struct weir_answer *answer)
+{
+    *answer = fake.sync_answer;
+    return fake.sync_says;
+}
+
+void sync_hurry(struct syncs *y, const struct store_limit *limit, struct text shard,
+                struct text key)
+{
+    fake.sync_hurries++;
+}
+
+void sync_refund(struct syncs *y, struct store_limit *limit, struct text shard, struct text key,
+                 uint64_t units, uint64_t now_ns)
+{
+    fake.sync_refunds += (unsigned)units;
+}
+
+bool sync_next(struct syncs *y, uint64_t now_ns, struct sync_call *call)
+{
+    return false;
+}
+
+uint64_t sync_due(const struct syncs *y)
+{
+    return UINT64_MAX;
+}
+
+const struct script *sync_script(const struct scripts *s, const struct sync_call *call)
+{
+    return &s->row[1];
+}
+
+void sync_put_arguments(const struct sync_call *call, struct buffer *b, unsigned *count)
+{
+    *count = 0;
+}
+
+int sync_reply(struct syncs *y, const struct sync_call *call, const struct store_reply *reply,
+               uint64_t now_ns)
+{
+    return 0;
+}
+
+void sync_lost(struct syncs *y, const struct sync_call *call, uint64_t now_ns)
+{
+}
+
+void sync_stop(struct syncs *y)
+{
+}
+
+void sync_counts(const struct syncs *y, struct sync_counts *counts)
+{
+    *counts = (struct sync_counts){0};
+}
+
+#endif

@@ -1,0 +1,258 @@
+/* Calls of scripts as bytes, and what comes back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shared/script.h"
+
+static struct scripts scripts;
+
+static const struct store_params bucket = {
+    .algorithm = WEIR_TOKEN_BUCKET, .quota = 150, .max_debt = 150, .a = 600000, .kind = "t"};
+static const struct store_params log_of_5 = {
+    .algorithm = WEIR_SLIDING_LOG, .quota = 5, .a = 1000000, .kind = "g"};
+
+static const char *find(struct text in, const char *what)
+{
+    return memmem(in.at, in.len, what, strlen(what));
+}
+
+/* ---- calls ---- */
+
+static void assert_call(enum store_verb verb, const struct store_part *parts, size_t n,
+                        const char *behind_the_sha)
+{
+    struct buffer b;
+    buffer_init(&b, 1 << 20);
+    const struct script *script = script_for(&scripts, parts, n);
+    script_put_call(&b, script, SCRIPT_BY_SHA, verb, parts, n);
+    struct text got = buffer_text(&b);
+    const char *sha = find(got, script->sha1);
+    assert_non_null(sha);
+    got = text_after(got, (size_t)(sha + SCRIPT_SHA + 2 - got.at));
+    if (!text_is(got, behind_the_sha)) {
+        fail_msg("got %.*s", TEXT_ARGS(got));
+    }
+    buffer_finish(&b);
+}
+
+static void a_call_is_a_verb_and_seven_numbers_for_each_key(void **state)
+{
+    struct store_part parts[] = {{&bucket, TEXT("k"), 2, 1500}, {&log_of_5, TEXT("j"), 1, 0}};
+    assert_call(STORE_CHECK, parts, 1,
+                "$1\r\n1\r\n$1\r\nk\r\n$5\r\ncheck\r\n"
+                "$1\r\n1\r\n$3\r\n150\r\n$3\r\n150\r\n$6\r\n600000\r\n$1\r\n0\r\n$1\r\n2\r\n"
+                "$1\r\n2\r\n");
+    assert_call(STORE_PEEK, parts, 2,
+                "$1\r\n2\r\n$1\r\nk\r\n$1\r\nj\r\n$4\r\npeek\r\n"
+                "$1\r\n1\r\n$3\r\n150\r\n$3\r\n150\r\n$6\r\n600000\r\n$1\r\n0\r\n$1\r\n2\r\n"
+                "$1\r\n2\r\n"
+                "$1\r\n5\r\n$1\r\n5\r\n$1\r\n0\r\n$7\r\n1000000\r\n$1\r\n0\r\n$1\r\n1\r\n"
+                "$1\r\n0\r\n");
+}
+
+static void numbers_beyond_doubles_become_the_largest_that_is_exact(void **state)
+{
+    struct store_part part = {&log_of_5, TEXT("k"), UINT64_MAX, WEIR_FOREVER};
+    assert_call(STORE_BLOCK, &part, 1,
+                "$1\r\n1\r\n$1\r\nk\r\n$5\r\nblock\r\n"
+                "$1\r\n5\r\n$1\r\n5\r\n$1\r\n0\r\n$7\r\n1000000\r\n$1\r\n0\r\n"
+                "$16\r\n9007199254740992\r\n$16\r\n9007199254740992\r\n");
+}
+
+static void the_text_can_take_the_place_of_the_name(void **state)
+{
+    struct store_part part = {&bucket, TEXT("k"), 1, 0};
+    struct buffer b;
+    buffer_init(&b, 1 << 20);
+    const struct script *script = script_for(&scripts, &part, 1);
+    assert_string_equal(script->name, "token_bucket");
+    script_put_call(&b, script, SCRIPT_BY_TEXT, STORE_RESET, &part, 1);
+    assert_true(text_starts(buffer_text(&b), "*12\r\n$4\r\nEVAL\r\n$"));
+    assert_true(buffer_len(&b) > script->text.len);
+    buffer_finish(&b);
+}
+
+static void limits_of_one_algorithm_are_a_call_of_its_script(void **state)
+{
+    struct store_part parts[] = {
+        {&log_of_5, TEXT("a"), 1, 0}, {&log_of_5, TEXT("b"), 1, 0}, {&bucket, TEXT("c"), 1, 0}};
+    assert_string_equal(script_for(&scripts, parts, 2)->name, "sliding_log");
+    assert_string_equal(script_for(&scripts, parts, 3)->name, "several");
+}
+
+/* A fleet's time is the store's: there is no other clock in what the program sends. */
+static void every_script_begins_with_the_stores_clock(void **state)
+{
+    for (size_t i = 0; i < SCRIPT_COUNT; i++) {
+        struct text text = scripts.row[i].text;
+        const char *time = find(text, "redis.call('TIME')");
+        const char *next = find(text, "redis.call('");
+        assert_non_null(time);
+        assert_ptr_equal(time, next);
+    }
+}
+
+static void each_key_has_windows_of_its_own_that_every_node_agrees_on(void **state)
+{
+    struct store_params p = {
+        .algorithm = WEIR_FIXED_WINDOW, .align_key = true, .quota = 5, .a = 60000000, .kind = "f"};
+    struct store_part parts[] = {{&p, TEXT("alice"), 1, 0}, {&p, TEXT("bob"), 1, 0}};
+    struct buffer b[3];
+    for (size_t i = 0; i < 3; i++) {
+        buffer_init(&b[i], 1 << 20);
+        script_put_call(&b[i], script_for(&scripts, parts, 1), SCRIPT_BY_SHA, STORE_CHECK,
+                        &parts[i % 2], 1);
+    }
+    assert_true(text_equal(buffer_text(&b[0]), buffer_text(&b[2])));
+    assert_null(find(buffer_text(&b[0]), "60000000\r\n$1\r\n0\r\n"));
+    for (size_t i = 0; i < 3; i++) {
+        buffer_finish(&b[i]);
+    }
+}
+
+/* ---- replies ---- */
+
+static struct store_reply read_all(const char *bytes)
+{
+    struct store_reply r;
+    struct text input = text_of(bytes);
+    for (size_t i = 0; i < input.len; i++) { /* every beginning of it wants more */
+        assert_int_equal(store_reply_read((struct text){bytes, i}, &r), STORE_MORE);
+    }
+    assert_int_equal(store_reply_read(input, &r), STORE_REPLY);
+    assert_int_equal(r.used, input.len);
+    return r;
+}
+
+static void an_answer_is_nine_numbers(void **state)
+{
+    struct store_part part = {&bucket, TEXT("k"), 2, 0};
+    struct store_reply r =
+        read_all("*9\r\n:2\r\n:1\r\n:0\r\n:0\r\n:-1\r\n:1500\r\n:0\r\n:1786400000123456\r\n:0\r\n");
+    struct weir_answer a;
+    uint64_t stamp;
+    assert_int_equal(script_answer(&r, &part, 1, &a, &stamp), 0);
+    assert_int_equal(a.verdict, WEIR_DENY);
+    assert_int_equal(a.flags, WEIR_FLAG_BLOCKED);
+    assert_int_equal(a.quota, 150);
+    assert_true(a.retry_after_ns == WEIR_FOREVER);
+    assert_int_equal(a.reset_after_ns, 1500000);
+    assert_int_equal(stamp, UINT64_C(1786400000123456));
+}
+
+static void numbers_that_no_script_answers_are_no_answer(void **state)
+{
+    static const char *const bad[] = {
+        ":1\r\n",
+        "$2\r\nOK\r\n",
+        "*8\r\n:1\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n",
+        "*9\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n",  /* no verdict */
+        "*9\r\n:4\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n",  /* no such verdict */
+        "*9\r\n:1\r\n:0\r\n:-1\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n", /* remaining < 0 */
+        "*9\r\n:1\r\n:0\r\n:0\r\n:0\r\n:-2\r\n:0\r\n:0\r\n:0\r\n:0\r\n", /* retry < -1 */
+        "*9\r\n:1\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:1\r\n",  /* no such limit */
+        "*9\r\n:1\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:9223372036854775807\r\n:0\r\n:0\r\n",
+    };
+    struct store_part part = {&bucket, TEXT("k"), 2, 0};
+    struct weir_answer a;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct store_reply r = read_all(bad[i]);
+        assert_int_equal(script_answer(&r, &part, 1, &a, NULL), WEIR_EIO);
+    }
+}
+
+static void a_verb_is_done_or_not(void **state)
+{
+    struct store_reply yes = read_all(":1\r\n");
+    struct store_reply no = read_all(":0\r\n");
+    struct store_reply odd = read_all(":2\r\n");
+    assert_int_equal(script_done(&yes, STORE_RESET), 1);
+    assert_int_equal(script_done(&no, STORE_UNBLOCK), 0);
+    assert_int_equal(script_done(&yes, STORE_BLOCK), 0);
+    assert_int_equal(script_done(&no, STORE_BLOCK), WEIR_ETIME);
+    assert_int_equal(script_done(&odd, STORE_RESET), WEIR_EIO);
+}
+
+static void errors_are_known_by_their_first_word(void **state)
+{
+    static const struct {
+        const char *line;
+        enum store_refusal refusal;
+        bool ran;
+    } errors[] = {
+        {"-NOSCRIPT No matching script. Please use EVAL.\r\n", STORE_NOSCRIPT, false},
+        {"-MOVED 3999 127.0.0.1:6381\r\n", STORE_MOVED, false},
+        {"-ASK 3999 127.0.0.1:6381\r\n", STORE_ASK, false},
+        {"-TRYAGAIN Multiple keys request during rehashing of slot\r\n", STORE_TRYAGAIN, false},
+        {"-CLUSTERDOWN Hash slot not served\r\n", STORE_CLUSTERDOWN, false},
+        {"-LOADING Redis is loading the dataset in memory\r\n", STORE_LOADING, false},
+        {"-READONLY You can't write against a read only replica.\r\n", STORE_READONLY, false},
+        {"-BUSY Redis is busy running a script.\r\n", STORE_BUSY, false},
+        {"-OOM command not allowed when used memory > 'maxmemory'.\r\n", STORE_OOM, false},
+        {"-MASTERDOWN Link with MASTER is down\r\n", STORE_MASTERDOWN, false},
+        {"-NOREPLICAS Not enough good replicas to write.\r\n", STORE_NOREPLICAS, false},
+        {"-ERR unknown command\r\n", STORE_REFUSED, true},
+        {"-MOVEDX 1\r\n", STORE_REFUSED, true},
+        {"-\r\n", STORE_REFUSED, true},
+    };
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        struct store_reply r = read_all(errors[i].line);
+        assert_int_equal(r.type, '-');
+        assert_int_equal(r.refusal, errors[i].refusal);
+        assert_int_equal(store_did_not_run(r.refusal), !errors[i].ran);
+    }
+}
+
+static void what_is_no_reply_is_refused(void **state)
+{
+    static const char *const bad[] = {
+        "\r\n",         "hello\r\n",    ":x\r\n",  ":1\rx",   "*17\r\n",
+        "*2\r\n+a\r\n", "*1\r\n*0\r\n", "*-2\r\n", "$-2\r\n", "$65537\r\n",
+        "$1\r\nab\r\n", "_x\r\n",       "$1x\r\n", "*x\r\n",  "*1\r\n:\r\n",
+    };
+    struct store_reply r;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(store_reply_read(text_of(bad[i]), &r), STORE_BAD);
+    }
+    assert_int_equal(read_all("$-1\r\n").type, '_');
+    assert_int_equal(read_all("*-1\r\n").type, '_');
+    assert_int_equal(read_all("_\r\n").type, '_');
+}
+
+static void a_line_without_an_end_is_not_waited_for_for_ever(void **state)
+{
+    size_t n = STORE_TEXT_MAX + 2;
+    char *line = malloc(n);
+    memset(line, 'x', n);
+    struct store_reply r;
+    assert_int_equal(store_reply_read((struct text){line, n}, &r), STORE_BAD);
+    free(line);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_call_is_a_verb_and_seven_numbers_for_each_key),
+        cmocka_unit_test(numbers_beyond_doubles_become_the_largest_that_is_exact),
+        cmocka_unit_test(the_text_can_take_the_place_of_the_name),
+        cmocka_unit_test(limits_of_one_algorithm_are_a_call_of_its_script),
+        cmocka_unit_test(every_script_begins_with_the_stores_clock),
+        cmocka_unit_test(each_key_has_windows_of_its_own_that_every_node_agrees_on),
+        cmocka_unit_test(an_answer_is_nine_numbers),
+        cmocka_unit_test(numbers_that_no_script_answers_are_no_answer),
+        cmocka_unit_test(a_verb_is_done_or_not),
+        cmocka_unit_test(errors_are_known_by_their_first_word),
+        cmocka_unit_test(what_is_no_reply_is_refused),
+        cmocka_unit_test(a_line_without_an_end_is_not_waited_for_for_ever),
+    };
+    assert_int_equal(scripts_init(&scripts, NULL), 0);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    scripts_finish(&scripts);
+    return failed;
+}
