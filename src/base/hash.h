@@ -43,6 +43,13 @@ static inline uint64_t load_le64(const unsigned char *p)
     return x;
 }
 
+static inline uint32_t load_le32(const unsigned char *p)
+{
+    uint32_t x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
 static inline uint64_t rotate_left(uint64_t x, unsigned n)
 {
     return x << n | x >> (64 - n);
@@ -87,9 +94,8 @@ static inline __attribute__((always_inline)) uint64_t sip_finish(struct sip_stat
 }
 
 /*
- * The bytes after the last whole word, and the length in the top byte. `p` is
- * where they begin; of a key of eight bytes and more they are read together
- * with some before them.
+ * The bytes after the last whole word, which begin at `p`, and the length in the top byte. Loads
+ * overlap: with bytes before `p` in a key of more than eight, with each other in a shorter one.
  */
 static inline uint64_t sip_tail(const unsigned char *p, size_t len)
 {
@@ -101,32 +107,11 @@ static inline uint64_t sip_tail(const unsigned char *p, size_t len)
     if (len > 8) {
         return m | load_le64(p + left - 8) >> 8 * (8 - left);
     }
-    switch (len & 7) {
-    case 7:
-        m |= (uint64_t)p[6] << 48;
-        __attribute__((fallthrough));
-    case 6:
-        m |= (uint64_t)p[5] << 40;
-        __attribute__((fallthrough));
-    case 5:
-        m |= (uint64_t)p[4] << 32;
-        __attribute__((fallthrough));
-    case 4:
-        m |= (uint64_t)p[3] << 24;
-        __attribute__((fallthrough));
-    case 3:
-        m |= (uint64_t)p[2] << 16;
-        __attribute__((fallthrough));
-    case 2:
-        m |= (uint64_t)p[1] << 8;
-        __attribute__((fallthrough));
-    case 1:
-        m |= (uint64_t)p[0];
-        break;
-    default:
-        break;
+    if (left >= 4) {
+        return m | load_le32(p) | (uint64_t)load_le32(p + left - 4) << 8 * (left - 4);
     }
-    return m;
+    return m | p[0] | (uint64_t)p[left / 2] << 8 * (left / 2) |
+           (uint64_t)p[left - 1] << 8 * (left - 1);
 }
 
 /* SipHash-c-d-128. The rounds are arguments so that the published 2-4 vectors can test it. */
