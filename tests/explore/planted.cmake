@@ -101,10 +101,11 @@ weir_plant_lock(who_waited_forgets_the_others
     [[mine = lock_number(owner) << 1 | WAITED]] [[mine = lock_number(owner) << 1]])
 
 weir_plant_lock(a_dead_owners_word_is_overwritten
-    [[cas_u64(&lock->word, seen, mine)]] [[(store_release(&lock->word, mine), true)]])
+    [[take_word(lock, seen, mine)]] [[(store_release(&lock->word, mine), true)]])
 
 weir_plant_lock(the_living_count_as_dead
     [[lock_owner_is_dead(owner, seen >> 1)]] [[true]])
 
 weir_plant_lock(the_word_is_taken_without_a_swap
-    [[cas_u64(&lock->word, 0, mine)]] [[load_acquire(&lock->word) == 0 && (store_release(&lock->word, mine), true)]])
+    [[!cas_u64(&lock->word, seen, mine)]]
+    [[load_acquire(&lock->word) != seen || (store_release(&lock->word, mine), false)]])
