@@ -47,8 +47,8 @@ static inline uint64_t counter_ticks(void)
 }
 
 /*
- * Returns whether the counter is invariant, this thread may read it, and the
- * kernel keeps time by it, as the file at `clocksource` says. Only on x86-64.
+ * Returns whether the counter is invariant, this thread may read it, and the kernel, which names
+ * another clock source when it finds the counter unstable, keeps time by it. Only on x86-64.
  */
 bool counter_usable(const char *clocksource);
 
