@@ -9,8 +9,7 @@
  *   B1. A block stays in its place until it is removed or over, so a lookup without a lock cannot miss it.
  *   B2. The reach of the home line, and the end of the last block, cover a block before it is there.
  *   B3. Blocks are changed under `lock`, one compare-and-swap each. A kill in between leaves a reach, an end or
- *       a count that is too large, which costs time and changes no answer. (A count that is too small by
- *       one lets one block more in.)
+ *       a count that is too large, which costs time and changes no answer.
  *
  * Blocks take at most two thirds of the places, so there is always one, and it is near.
  */

@@ -47,12 +47,6 @@ static void add_node(struct search *s, uint64_t line, uint64_t tag, unsigned fro
     }
 }
 
-static bool undo(struct pair *from, struct pair leaving, struct pair was)
-{
-    (void)pair_cas(from, leaving, was);
-    return false;
-}
-
 /* Moves the resident `tag` from its slot into some empty slot of `to`, under its stripe. */
 static bool move_locked(const struct table *t, struct pair *from, uint64_t tag, struct line *to)
 {
@@ -74,7 +68,8 @@ static bool move_locked(const struct table *t, struct pair *from, uint64_t tag, 
             return true;
         }
     }
-    return undo(from, leaving, was);
+    (void)pair_cas(from, leaving, was);
+    return false;
 }
 
 static bool move(const struct table *t, struct pair *from, uint64_t tag, struct line *to,
@@ -127,8 +122,7 @@ static bool visit(const struct table *t, struct search *s, unsigned at, uint64_t
         if ((tag & TAG_MARKS) != 0) {
             claim->contended = true;
             claim->in_way = tag;
-        }
-        if ((tag & TAG_MARKS) == 0 && s->node[at].depth < MOVES_MAX) {
+        } else if (s->node[at].depth < MOVES_MAX) {
             add_node(s, table_other_line(t, line, tag), tag, at, i);
         }
     }

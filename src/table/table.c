@@ -196,43 +196,30 @@ static void repair_slot(const struct table *t, uint64_t line, struct pair *slot)
 }
 
 /*
- * The pages of a copy, or of an image after a power cut, are of different
- * moments: a resident may be in its old and in its new place. Words only grow
- * by charges, so the larger is the later.
+ * The pages of a copy, or of an image after a power cut, are of different moments: a resident may be
+ * in its old and in its new place. Words only grow by charges, so the larger is the later. Counts
+ * the slot if it stays; if another one does, that one comes later.
  */
-static void drop_older(struct pair *a, struct pair *b)
-{
-    if (b != NULL && b != a) {
-        struct pair pa = pair_load(a);
-        struct pair pb = pair_load(b);
-        set_marked(pa.word < pb.word ? a : b, (struct pair){0, 0});
-    }
-}
-
 static void single_slot(const struct table *t, uint64_t line, struct pair *slot)
 {
-    uint64_t tag = load_relaxed(&slot->tag);
-    if (tag != 0) {
-        drop_older(slot, line_find(&t->lines[line], tag));
+    struct pair seen = pair_load(slot);
+    uint64_t lines[2] = {line, table_other_line(t, line, seen.tag)};
+    for (unsigned i = 0; i < 2 * LINE_SLOTS && seen.tag != 0; i++) {
+        struct pair *other = &t->lines[lines[i / LINE_SLOTS]].slot[i % LINE_SLOTS];
+        struct pair twin = pair_load(other);
+        if (other != slot && twin.tag == seen.tag) {
+            bool later = seen.word < twin.word;
+            set_marked(later ? slot : other, (struct pair){0, 0});
+            seen.tag = later ? 0 : seen.tag;
+        }
     }
-    tag = load_relaxed(&slot->tag);
-    if (tag != 0) {
-        drop_older(slot, line_find(&t->lines[table_other_line(t, line, tag)], tag));
-    }
-}
-
-static void count_slot(const struct table *t, uint64_t line, struct pair *slot)
-{
-    uint64_t tag = load_relaxed(&slot->tag);
-    (void)line;
-    t->counts->keys += tag != 0;
+    t->counts->keys += seen.tag != 0;
 }
 
 void table_recover(const struct table *t)
 {
     for_each_slot(t, repair_slot);
-    for_each_slot(t, single_slot);
     t->counts->keys = 0;
-    for_each_slot(t, count_slot);
+    for_each_slot(t, single_slot);
     blocks_recover(&t->blocks);
 }

@@ -194,16 +194,13 @@ static inline uint64_t *table_record(const struct table *t, const struct pair *s
  */
 static inline struct pair *line_find(struct line *line, uint64_t tag)
 {
-    if (load_relaxed(&line->slot[0].tag) == tag) {
-        return &line->slot[0];
+#pragma GCC unroll 4
+    for (unsigned i = 0; i < LINE_SLOTS; i++) {
+        if (load_relaxed(&line->slot[i].tag) == tag) {
+            return &line->slot[i];
+        }
     }
-    if (load_relaxed(&line->slot[1].tag) == tag) {
-        return &line->slot[1];
-    }
-    if (load_relaxed(&line->slot[2].tag) == tag) {
-        return &line->slot[2];
-    }
-    return load_relaxed(&line->slot[3].tag) == tag ? &line->slot[3] : NULL;
+    return NULL;
 }
 
 /*
@@ -212,10 +209,11 @@ static inline struct pair *line_find(struct line *line, uint64_t tag)
  */
 static inline struct pair *line_pick(struct line *line, uint64_t tag)
 {
-    unsigned hits = (unsigned)(load_relaxed(&line->slot[0].tag) == tag) |
-                    (unsigned)(load_relaxed(&line->slot[1].tag) == tag) << 1 |
-                    (unsigned)(load_relaxed(&line->slot[2].tag) == tag) << 2 |
-                    (unsigned)(load_relaxed(&line->slot[3].tag) == tag) << 3;
+    unsigned hits = 0;
+#pragma GCC unroll 4
+    for (unsigned i = 0; i < LINE_SLOTS; i++) {
+        hits |= (unsigned)(load_relaxed(&line->slot[i].tag) == tag) << i;
+    }
     return hits != 0 ? &line->slot[__builtin_ctz(hits)] : NULL;
 }
 

@@ -56,9 +56,7 @@ weir_plant(record_copied_after_it_is_published
 
 weir_plant(marked_slots_are_taken
     [[a sweep by a clock far ahead does not touch what is being moved]] 0 table/claim.c
-    [[    if ((tag & TAG_MARKS) != 0) {
-        repair_dead(]] [[    if ((tag & TAG_HASH & TAG_MARKS) != 0) {
-        repair_dead(]])
+    [[(tag & TAG_MARKS) == 0 && t->record_bytes == 0]] [[t->record_bytes == 0]])
 
 weir_plant(a_far_future_is_pulled_down_without_a_swap
     [[a state of a far future that is swept while it is checked is charged once]] 0 table/claim.c
