@@ -33,8 +33,8 @@ uint64_t clock_boot_ns(void)
 }
 
 /*
- * Reads a small file of the kernel's as text, "" where it is missing or may not be read.
- * 0, or WEIR_EIO with errno set.
+ * Reads a small file of the kernel's as text, "" where it is missing or may not be read. 0, or
+ * WEIR_EIO with errno set.
  */
 static int read_small(const char *path, char *text, size_t bytes)
 {

@@ -6,10 +6,10 @@
 #include "base/maths.h"
 
 /*
- * COUNTER_ERROR_NS. A sync takes the time for that of its second reading of the
- * counter, so it is late by at most READING_TICKS, 8 us at 1 GHz. Two syncs are at
- * least BASELINE_NS apart, so the rate between them is wrong by at most 8/500,
- * which makes 16 us in a window. Usual are 30 ns and 60 ns.
+ * COUNTER_ERROR_NS. A sync takes the time for that of its second reading of the counter, so it is
+ * late by at most READING_TICKS, 8 us at 1 GHz. Two syncs are at least BASELINE_NS apart, so the
+ * rate between them is wrong by at most 8/500, which makes 16 us in a window. Usual are 30 ns and
+ * 60 ns.
  */
 #define READING_TICKS 8192
 #define BASELINE_NS (COUNTER_SPAN_NS / 2)

@@ -1,22 +1,19 @@
 /*
  * Time by the processor's counter, between readings of the kernel's clock.
  *
- * A reading of the kernel's clock together with the counter is a sync. The rate
- * of the counter is measured between two syncs of one thread. While the last two
- * rates agree, the time after a sync is its time plus the ticks since then; this
- * window ends after COUNTER_SPAN_NS worth of ticks, and the next reading is a
- * sync again. There is no state that threads share.
+ * A reading of the kernel's clock together with the counter is a sync. The rate of the counter is
+ * measured between two syncs of one thread. While the last two rates agree, the time after a sync
+ * is its time plus the ticks since then; this window ends after COUNTER_SPAN_NS worth of ticks, and
+ * the next reading is a sync again. There is no state that threads share.
  *
- *   C1  A thread's time never goes back, unless the kernel's clock itself goes
- *       back by more than COUNTER_SPAN_NS (a process that enters another time
- *       namespace): then it follows.
- *   C2  If the counter runs evenly, the time differs from the kernel's by at most
- *       COUNTER_ERROR_NS.
- *   C3  If the counter jumps ahead, the time is early by at most COUNTER_SPAN_NS.
- *       A counter beyond the window, or before its sync, leads to a new sync.
- *   C4  If the counter loses time and is still inside the window (it stood still
- *       during a suspend, or goes back by little), the time is late by the loss,
- *       until the counter has passed the rest of the window.
+ *   C1  A thread's time never goes back, unless the kernel's clock itself goes back by more than
+ *       COUNTER_SPAN_NS (a process that enters another time namespace): then it follows.
+ *   C2  If the counter runs evenly, the time differs from the kernel's by at most COUNTER_ERROR_NS.
+ *   C3  If the counter jumps ahead, the time is early by at most COUNTER_SPAN_NS. A counter beyond
+ *       the window, or before its sync, leads to a new sync.
+ *   C4  If the counter loses time and is still inside the window (it stood still during a suspend,
+ *       or goes back by little), the time is late by the loss, until the counter has passed the
+ *       rest of the window.
  */
 #ifndef WEIR_BASE_COUNTER_H
 #define WEIR_BASE_COUNTER_H

@@ -12,19 +12,11 @@
 
 int hash_secret_init(struct hash_secret *secret)
 {
-    unsigned char *p = (unsigned char *)secret;
-    size_t left = sizeof *secret;
-    while (left > 0) {
-        ssize_t got = getrandom(p, left, 0);
-        if (got < 0 && errno != EINTR) {
-            return WEIR_EIO;
-        }
-        if (got > 0) {
-            p += got;
-            left -= (size_t)got;
-        }
-    }
-    return 0;
+    ssize_t got;
+    do {
+        got = getrandom(secret, sizeof *secret, 0); /* all of it: less than 256 bytes */
+    } while (got < 0 && errno == EINTR);
+    return got == (ssize_t)sizeof *secret ? 0 : WEIR_EIO;
 }
 
 #ifdef WEIR_HAVE_XXHASH

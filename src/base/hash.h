@@ -1,10 +1,10 @@
 /*
- * The keyed hash that stands for a key. 128 bits: two keys of one limiter are
- * told apart by it alone, so it must not be steerable by whoever chooses keys.
+ * The keyed hash that stands for a key. 128 bits: two keys of one limiter are told apart by it
+ * alone, so it must not be steerable by whoever chooses keys.
  *
- * SipHash-1-3 with 128 bits of output (Aumasson and Bernstein; the variant with
- * one compression and three finalisation rounds, as in the standard hash maps
- * of several languages). Inline: it is half of a decision's time.
+ * SipHash-1-3 with 128 bits of output (Aumasson and Bernstein; the variant with one compression and
+ * three finalisation rounds, as in the standard hash maps of several languages). Inline: it is half
+ * of a decision's time.
  */
 #ifndef WEIR_BASE_HASH_H
 #define WEIR_BASE_HASH_H
@@ -59,38 +59,29 @@ struct sip_state {
     uint64_t v0, v1, v2, v3;
 };
 
-static inline __attribute__((always_inline)) void sip_round(struct sip_state *s)
+static inline __attribute__((always_inline)) void sip_rounds(struct sip_state *s, int rounds)
 {
-    s->v0 += s->v1;
-    s->v1 = rotate_left(s->v1, 13) ^ s->v0;
-    s->v0 = rotate_left(s->v0, 32);
-    s->v2 += s->v3;
-    s->v3 = rotate_left(s->v3, 16) ^ s->v2;
-    s->v0 += s->v3;
-    s->v3 = rotate_left(s->v3, 21) ^ s->v0;
-    s->v2 += s->v1;
-    s->v1 = rotate_left(s->v1, 17) ^ s->v2;
-    s->v2 = rotate_left(s->v2, 32);
+#pragma GCC unroll 4
+    for (int i = 0; i < rounds; i++) {
+        s->v0 += s->v1;
+        s->v1 = rotate_left(s->v1, 13) ^ s->v0;
+        s->v0 = rotate_left(s->v0, 32);
+        s->v2 += s->v3;
+        s->v3 = rotate_left(s->v3, 16) ^ s->v2;
+        s->v0 += s->v3;
+        s->v3 = rotate_left(s->v3, 21) ^ s->v0;
+        s->v2 += s->v1;
+        s->v1 = rotate_left(s->v1, 17) ^ s->v2;
+        s->v2 = rotate_left(s->v2, 32);
+    }
 }
 
 static inline __attribute__((always_inline)) void sip_word(struct sip_state *s, uint64_t m,
                                                            int rounds)
 {
     s->v3 ^= m;
-#pragma GCC unroll 4
-    for (int i = 0; i < rounds; i++) {
-        sip_round(s);
-    }
+    sip_rounds(s, rounds);
     s->v0 ^= m;
-}
-
-static inline __attribute__((always_inline)) uint64_t sip_finish(struct sip_state *s, int rounds)
-{
-#pragma GCC unroll 4
-    for (int i = 0; i < rounds; i++) {
-        sip_round(s);
-    }
-    return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
 }
 
 /*
@@ -132,11 +123,11 @@ static inline __attribute__((always_inline)) struct hash siphash128(const uint64
     }
     sip_word(&s, sip_tail(p, len), c);
     s.v2 ^= 0xee;
-    struct hash h;
-    h.low = sip_finish(&s, d);
+    sip_rounds(&s, d);
+    uint64_t low = s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
     s.v1 ^= 0xdd;
-    h.high = sip_finish(&s, d);
-    return h;
+    sip_rounds(&s, d);
+    return (struct hash){low, s.v0 ^ s.v1 ^ s.v2 ^ s.v3};
 }
 
 static inline __attribute__((always_inline)) struct hash hash_sip(const struct hash_secret *secret,

@@ -80,29 +80,27 @@ static int set_record(const struct lock_owner *owner, uint64_t number, short typ
 }
 
 /*
- * Takes the record lock of a number first, and the number only if it is still above the last one: so no number is
- * given out twice, although a process may die between the two, and a call that fails changes nothing.
+ * Takes the record lock of a number first, and the number only if it is still above the last one:
+ * so no number is given out twice, although a process may die between the two, and a call that
+ * fails changes nothing.
  */
 static int take_number(struct lock_owner *owner)
 {
     uint64_t number = load_acquire(owner->last) + 1;
     for (unsigned i = 0; i < NUMBERS_TRIED && number <= NUMBER_MOST; i++) {
-        if (set_record(owner, number, F_WRLCK) != 0) {
-            if (errno != EAGAIN && errno != EACCES) {
-                return WEIR_EIO;
+        uint64_t last = number;
+        if (set_record(owner, number, F_WRLCK) == 0) {
+            do {
+                last = load_acquire(owner->last);
+            } while (last < number && !cas_u64(owner->last, last, number));
+            if (last < number) {
+                store_release(&owner->number, number);
+                return 0;
             }
-            number++;
-            continue;
+            (void)set_record(owner, number, F_UNLCK);
+        } else if (errno != EAGAIN && errno != EACCES) {
+            return WEIR_EIO;
         }
-        uint64_t last = load_acquire(owner->last);
-        while (last < number && !cas_u64(owner->last, last, number)) {
-            last = load_acquire(owner->last);
-        }
-        if (last < number) {
-            store_release(&owner->number, number);
-            return 0;
-        }
-        (void)set_record(owner, number, F_UNLCK);
         number = last + 1;
     }
     errno = EOVERFLOW; /* somebody else's record lock covers them all, or the file is damaged */
@@ -123,8 +121,9 @@ int lock_owner_join(struct lock_owner *owner, uint64_t *last, int fd)
 }
 
 /*
- * A child of fork has its parent's owner in its memory. Its threads come here one after the other: record locks of one
- * process do not keep its threads apart, so one could give up a record that another has just taken.
+ * A child of fork has its parent's owner in its memory. Its threads come here one after the other:
+ * record locks of one process do not keep its threads apart, so one could give up a record that
+ * another has just taken.
  */
 static void join_again(struct lock_owner *owner, uint64_t process)
 {

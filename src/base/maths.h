@@ -1,6 +1,6 @@
 /*
- * Integer arithmetic that cannot overflow. Products go through 128 bits; sums
- * saturate. Nothing in weir decides with floating point.
+ * Integer arithmetic that cannot overflow. Products go through 128 bits; sums saturate. Nothing in
+ * weir decides with floating point.
  */
 #ifndef WEIR_BASE_MATHS_H
 #define WEIR_BASE_MATHS_H

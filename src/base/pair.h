@@ -7,17 +7,15 @@
  *   aarch64   CASPAL, where the processor has LSE;  LDP and DMB ISHLD, where the processor has LSE2;
  *             LDAXP, STLXP, DMB ISH elsewhere       by a swap elsewhere
  *
- * pair_init() looks at the processor and chooses. A load by a swap replaces zero
- * by zero, or nothing.
+ * pair_init() looks at the processor and chooses. A load by a swap replaces zero by zero, or
+ * nothing.
  *
- * ORDER. A swap that succeeds is a full barrier on every machine: no access of
- * its thread passes it, in either direction. A load, and a swap that fails, is an
- * acquire: no later access of its thread comes before it. tests/models checks the
- * table's protocol with these under the Arm model.
+ * ORDER. A swap that succeeds is a full barrier on every machine: no access of its thread passes
+ * it, in either direction. A load, and a swap that fails, is an acquire: no later access of its
+ * thread comes before it. tests/models checks the table's protocol with these under the Arm model.
  *
- * ThreadSanitizer does not see assembly. Its builds use __sync on a 128-bit
- * integer, which its runtime guards by a lock of the process: they are exact
- * among threads, but not among processes.
+ * ThreadSanitizer does not see assembly. Its builds use __sync on a 128-bit integer, which its
+ * runtime guards by a lock of the process: they are exact among threads, but not among processes.
  */
 #ifndef WEIR_BASE_PAIR_H
 #define WEIR_BASE_PAIR_H
@@ -32,14 +30,12 @@
 #error "weir needs a little-endian machine: its files have the same bytes everywhere"
 #endif
 
-#if defined(__SANITIZE_THREAD__)
-#define PAIR_UNDER_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define PAIR_UNDER_TSAN 1
+#ifndef __has_feature
+#define __has_feature(x) 0
 #endif
-#endif
-#ifndef PAIR_UNDER_TSAN
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#define PAIR_UNDER_TSAN 1
+#else
 #define PAIR_UNDER_TSAN 0
 #endif
 
@@ -79,9 +75,8 @@ static inline struct pair pair_swap_single(struct pair *p, struct pair seen, str
 }
 
 /*
- * LDAXP alone may tear. Only a store that succeeds proves that both halves were
- * read at one moment, so a pair that is not `seen` is written back. STLXP lets
- * later loads pass it; the DMB does not.
+ * LDAXP alone may tear. Only a store that succeeds proves that both halves were read at one moment,
+ * so a pair that is not `seen` is written back. STLXP lets later loads pass it; the DMB does not.
  */
 static inline struct pair pair_swap_exclusive(struct pair *p, struct pair seen, struct pair next)
 {

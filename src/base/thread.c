@@ -14,7 +14,8 @@ static bool have_key;
 
 /*
  * A number that is used again continues the counters of its former owner, which has ended. This
- * release pairs with the acquire in take_lowest(), so the new owner sees the last counts of the old.
+ * release pairs with the acquire in take_lowest(), so the new owner sees the last counts of the
+ * old.
  */
 static void free_number(unsigned n)
 {

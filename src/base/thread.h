@@ -1,6 +1,6 @@
 /*
- * A small number for each living thread, so that it can have counters of its
- * own: count without a locked instruction, add up when somebody asks.
+ * A small number for each living thread, so that it can have counters of its own: count without a
+ * locked instruction, add up when somebody asks.
  */
 #ifndef WEIR_BASE_THREAD_H
 #define WEIR_BASE_THREAD_H

@@ -1,6 +1,6 @@
 /*
- * Finding a place for a new key: an empty slot, the slot of a key as good as
- * fresh, room made by moving residents, and at last the policy for full tables.
+ * Finding a place for a new key: an empty slot, the slot of a key as good as fresh, room made by
+ * moving residents, and at last the policy for full tables.
  */
 #include "table/table.h"
 
@@ -17,17 +17,10 @@ struct pick {
     struct debt debt;
 };
 
-/* The i-th of the slots in which the key may be. */
-static struct pair *candidate(const struct table *t, struct table_key key, unsigned i)
-{
-    uint64_t line = i < LINE_SLOTS ? key.line : table_other_line(t, key.line, key.tag);
-    return &t->lines[line].slot[i % LINE_SLOTS];
-}
-
 static struct pair *take_empty(const struct table *t, struct table_key key, uint64_t word)
 {
-    for (unsigned i = 0; i < 2 * LINE_SLOTS; i++) {
-        struct pair *slot = candidate(t, key, i);
+    for (unsigned i = 0; i < CANDIDATES; i++) {
+        struct pair *slot = table_candidate(t, key, i);
         if (load_relaxed(&slot->tag) == 0 &&
             pair_cas(slot, (struct pair){0, 0}, (struct pair){key.tag, word})) {
             (void)fetch_add(&t->counts->keys, 1);
@@ -38,9 +31,9 @@ static struct pair *take_empty(const struct table *t, struct table_key key, uint
 }
 
 /*
- * Finds out what the owner owes, and pulls its state down if that is from a far
- * future. False: the state has changed. In wide tables the caller holds the
- * owner's stripe, which guards the record (G6).
+ * Finds out what the owner owes, and pulls its state down if that is from a far future. False: the
+ * state has changed. In wide tables the caller holds the owner's stripe, which guards the record
+ * (G6).
  */
 static bool ask_debt(const struct table *t, struct pick *pick, uint64_t now)
 {
@@ -62,8 +55,8 @@ static bool owes_less(const struct debt *a, const struct debt *b)
 
 /*
  * Finds out what the slot's owner owes. False: the slot is empty, its owner has just changed, or
- * another thread is in the way. A marked slot is on the move, unless its mover died: then its stripe
- * can be had.
+ * another thread is in the way. A marked slot is on the move, unless its mover died: then its
+ * stripe can be had.
  */
 static bool appraise(const struct table *t, struct pair *slot, uint64_t now, uint64_t held_tag,
                      struct pick *pick)
@@ -80,7 +73,7 @@ static bool appraise(const struct table *t, struct pair *slot, uint64_t now, uin
     if (!table_enter_try(t, tag, held_tag)) {
         return false;
     }
-    table_repair(t, tag, (uint64_t)(slot - &t->lines[0].slot[0]) / LINE_SLOTS);
+    (void)table_find_locked(t, (struct table_key){tag, table_slot_number(t, slot) / LINE_SLOTS});
     pick->seen = pair_load(slot); /* the owner may have changed before we had its stripe */
     bool done = pick->seen.tag == tag && ask_debt(t, pick, now);
     table_leave(t, tag, held_tag);
@@ -88,8 +81,8 @@ static bool appraise(const struct table *t, struct pair *slot, uint64_t now, uin
 }
 
 /*
- * Returns the candidate that owes least; one that is fresh owes less than any other.
- * Notes when the first of all will be fresh.
+ * Returns the candidate that owes least; one that is fresh owes less than any other. Notes when the
+ * first of all will be fresh.
  */
 static struct pick pick_victim(const struct table *t, struct table_key key, uint64_t now,
                                struct claim *claim)
@@ -98,9 +91,9 @@ static struct pick pick_victim(const struct table *t, struct table_key key, uint
     claim->full_for = UINT64_MAX;
     claim->contended = false;
     claim->in_way = 0;
-    for (unsigned i = 0; i < 2 * LINE_SLOTS; i++) {
+    for (unsigned i = 0; i < CANDIDATES; i++) {
         struct pick p;
-        if (!appraise(t, candidate(t, key, i), now, key.tag, &p)) {
+        if (!appraise(t, table_candidate(t, key, i), now, key.tag, &p)) {
             claim->contended = true; /* emptied just now, on the move, or its stripe is taken */
             claim->in_way = p.seen.tag;
             continue;
@@ -114,10 +107,10 @@ static struct pick pick_victim(const struct table *t, struct table_key key, uint
 }
 
 /*
- * One swap from the old owner to `next`: a kill leaves either the one or the
- * other. A narrow word names its time, so an owner that has come back since it
- * was appraised does not look the same. A log's word is a mere count: there the
- * owner is appraised again under its stripe, and must not owe more.
+ * One swap from the old owner to `next`: a kill leaves either the one or the other. A narrow word
+ * names its time, so an owner that has come back since it was appraised does not look the same. A
+ * log's word is a mere count: there the owner is appraised again under its stripe, and must not owe
+ * more.
  */
 static bool swap_out(const struct table *t, const struct pick *pick, struct pair next, uint64_t now,
                      uint64_t held_tag)
@@ -198,8 +191,9 @@ struct claim table_claim(const struct table *t, struct table_key key, uint64_t w
     return c;
 }
 
-static bool sweep_slot(const struct table *t, uint64_t line, struct pair *slot, uint64_t now)
+static bool sweep_slot(const struct table *t, uint64_t i, uint64_t now)
 {
+    struct pair *slot = table_slot(t, i);
     uint64_t tag = load_relaxed(&slot->tag);
     struct lock *stripe = table_stripe(t, tag);
     if ((tag & TAG_MARKS) == 0) {
@@ -207,7 +201,7 @@ static bool sweep_slot(const struct table *t, uint64_t line, struct pair *slot, 
     }
     /* A sweep holds no stripe, so it can wait (G4): that is how a mover is found to be dead. */
     if (lock_take_soon(stripe, t->owner)) {
-        table_repair(t, tag, line);
+        (void)table_find_locked(t, (struct table_key){tag, i / LINE_SLOTS});
         lock_release(stripe);
     }
     return false;
@@ -217,13 +211,12 @@ uint64_t table_sweep(const struct table *t, uint64_t lines, uint64_t now)
 {
     uint64_t freed = 0;
     lines = min_u64(lines, t->all);
-    uint64_t first = fetch_add(&t->counts->sweep_line, lines) % t->all;
-    if (first + lines >= t->all) { /* once a round */
+    uint64_t line = fetch_add(&t->counts->sweep_line, lines) % t->all;
+    if (line + lines >= t->all) { /* once a round */
         freed += blocks_sweep(&t->blocks, now);
     }
     for (uint64_t i = 0; i < lines * LINE_SLOTS; i++) {
-        uint64_t line = (first + i / LINE_SLOTS) % t->all;
-        freed += sweep_slot(t, line, &t->lines[line].slot[i % LINE_SLOTS], now);
+        freed += sweep_slot(t, (line * LINE_SLOTS + i) % (t->all * LINE_SLOTS), now);
     }
     return freed;
 }

@@ -46,7 +46,7 @@ static uint64_t count_blocks(const struct table *old)
 {
     uint64_t blocks = 0;
     for (uint64_t i = 0; i < old->all * LINE_SLOTS; i++) {
-        blocks += (old->lines[i / LINE_SLOTS].slot[i % LINE_SLOTS].tag & TAG_BLOCK) != 0;
+        blocks += (table_slot(old, i)->tag & TAG_BLOCK) != 0;
     }
     return blocks;
 }
@@ -55,12 +55,12 @@ static uint64_t count_blocks(const struct table *old)
 static void copy_slots(const struct table *old, const struct table *t)
 {
     for (uint64_t i = 0; i < t->all * LINE_SLOTS; i++) {
-        uint64_t line = i / LINE_SLOTS;
-        struct pair slot = old->lines[line].slot[i % LINE_SLOTS];
+        struct pair slot = *table_slot(old, i);
         if ((slot.tag & TAG_BLOCK) == 0) {
-            t->lines[line].slot[i % LINE_SLOTS] = slot;
+            *table_slot(t, i) = slot;
         } else if (slot.word != 0) {
-            (void)blocks_set(&t->blocks, table_block_tag_at(t, slot.tag, line), slot.word, 0);
+            uint64_t tag = table_block_tag_at(t, slot.tag, i / LINE_SLOTS);
+            (void)blocks_set(&t->blocks, tag, slot.word, 0);
         }
     }
     memcpy(t->records, old->records, t->all * LINE_SLOTS * t->record_bytes);

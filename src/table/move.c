@@ -1,7 +1,6 @@
 /*
- * Making room: moving residents to their other lines, breadth first, at most
- * MOVES_MAX in a row. Two-choice tables of four-slot lines hold 90 % of their
- * slots this way; ours are filled to 78 %.
+ * Making room: moving residents to their other lines, breadth first, at most MOVES_MAX in a row.
+ * Two-choice tables of four-slot lines hold 90 % of their slots this way; ours are filled to 78 %.
  *
  * One move, under the resident's stripe (G2), with the swap that makes each step:
  *
@@ -79,7 +78,7 @@ static bool move(const struct table *t, struct pair *from, uint64_t tag, struct 
         return false;
     }
     /* First what a dead mover left: a second r* would leave no way to tell which is current. */
-    table_repair(t, tag, (uint64_t)(to - t->lines));
+    (void)table_find_locked(t, (struct table_key){tag, (uint64_t)(to - t->lines)});
     bool done = move_locked(t, from, tag, to);
     table_leave(t, tag, held_tag);
     return done;

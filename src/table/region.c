@@ -62,8 +62,8 @@ void region_set_anchor(struct region *r, const struct region_anchor *anchor)
 }
 
 /*
- * Time goes on from the wall clock, but not before the epoch: a machine that
- * boots in 1970 would otherwise stand still there.
+ * Time goes on from the wall clock, but not before the epoch: a machine that boots in 1970 would
+ * otherwise stand still there.
  */
 int region_anchor_now(const struct region_fixed *fixed, struct region_anchor *anchor,
                       struct weir_error *error)

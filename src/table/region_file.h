@@ -76,8 +76,8 @@ uint64_t format1_widen(struct region_fixed *f);
 
 /*
  * Puts a file of the present format, with all keys and blocks, in the place of the file of format 1
- * that fd is and that has the widened header *old. The caller has the flock of fd exclusively.
- * 0, or an error that leaves the file as it was.
+ * that fd is and that has the widened header *old. The caller has the flock of fd exclusively. 0,
+ * or an error that leaves the file as it was.
  */
 int format1_convert(int fd, const struct region_fixed *old, const struct file_opening *o);
 

@@ -31,16 +31,16 @@ weir_plant(mover_without_the_victims_stripe
 
 weir_plant(mover_does_not_repair_first
     [[who moves a key that a dead mover left half moved does not bring back its past]] 1 table/move.c
-    [[    table_repair(t, tag, (uint64_t)(to - t->lines));
+    [[    (void)table_find_locked(t, (struct table_key){tag, (uint64_t)(to - t->lines)});
 ]] "")
 
 weir_plant(repair_always_clears_the_original
     [[a key that is checked while it is moved is charged exactly once]] 1 table/table.c
-    [[    if (seen.clean != NULL) {]] [[    if (seen.leaving != NULL) {]])
+    [[    if (clean != NULL) {]] [[    if (leaving != NULL) {]])
 
 weir_plant(repair_always_keeps_the_original
     [[a key that is checked while it is moved is charged exactly once]] 1 table/table.c
-    [[    if (seen.clean != NULL) {]] [[    if (seen.clean == seen.leaving) {]])
+    [[    if (clean != NULL) {]] [[    if (clean == leaving) {]])
 
 weir_plant(record_copied_after_it_is_published
     [[log: a key that is checked while it is moved keeps its record]] 1 table/move.c
