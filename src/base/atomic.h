@@ -1,8 +1,8 @@
 /*
- * Every atomic access of weir goes through this header, for three reasons: the ordering is written
- * on the operation (ThreadSanitizer cannot see fences), each call site reads as a sentence, and the
- * explorer (tests/explore) builds the same sources with WEIR_EXPLORE, where each access first hands
- * control to a scheduler that may run somebody else or kill the caller there.
+ * Every atomic access of weir, so that the ordering is written on the operation (ThreadSanitizer
+ * cannot see fences), and that the explorer (tests/explore) can build the same sources with
+ * WEIR_EXPLORE, where each access hands control to a scheduler that may run another thread or kill
+ * the caller there.
  */
 #ifndef WEIR_BASE_ATOMIC_H
 #define WEIR_BASE_ATOMIC_H

@@ -11,15 +11,14 @@ uint64_t clock_unix_ns(void);
 uint64_t clock_boot_ns(void);
 
 /*
- * What the time namespace of this process adds to CLOCK_BOOTTIME: a container may have an offset of
- * its own, and has the boot id of its host all the same. Reads /proc; 0 where that is missing.
+ * What the time namespace of this process, which may be a container's, adds to CLOCK_BOOTTIME.
+ * Reads /proc; 0 where that is missing.
  */
 int64_t clock_boot_offset_ns(void);
 
 /*
- * Returns the same time at less than half the cost, where clock_choose() found a counter that can
- * be used: within COUNTER_ERROR_NS, and never going back within a thread (counter.h). Elsewhere it
- * reads CLOCK_BOOTTIME.
+ * Returns the same time at less than half the cost where clock_choose() found a usable counter:
+ * within COUNTER_ERROR_NS, and never going back within a thread (counter.h).
  */
 uint64_t clock_now_ns(void);
 

@@ -5,6 +5,11 @@
 
 #include "base/maths.h"
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#define INVARIANT_TSC (1u << 8) /* EDX of leaf 0x80000007 */
+#endif
+
 /*
  * COUNTER_ERROR_NS. A sync takes the time for that of its second reading of the counter, so it is
  * late by at most READING_TICKS, 8 us at 1 GHz. Two syncs are at least BASELINE_NS apart, so the
@@ -52,38 +57,19 @@ uint64_t counter_sync(struct counter_clock *c, uint64_t before, uint64_t now_ns,
     return counter_forward(c, now_ns);
 }
 
-#ifdef __x86_64__
-
-#include <cpuid.h>
-
-#define INVARIANT_TSC (1u << 8) /* EDX of leaf 0x80000007 */
-
-static bool is_invariant(void)
+bool counter_usable(const char *clocksource)
 {
+#ifdef __x86_64__
     unsigned a;
     unsigned b;
     unsigned c;
     unsigned d = 0;
-    return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & INVARIANT_TSC) != 0;
-}
-
-static bool may_be_read(void)
-{
     int mode = 0;
-    return prctl(PR_GET_TSC, &mode) == 0 && mode == PR_TSC_ENABLE;
-}
-
-bool counter_usable(const char *clocksource)
-{
-    return is_invariant() && may_be_read() && strcmp(clocksource, "tsc\n") == 0;
-}
-
+    bool invariant = __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & INVARIANT_TSC) != 0;
+    bool readable = prctl(PR_GET_TSC, &mode) == 0 && mode == PR_TSC_ENABLE;
+    return invariant && readable && strcmp(clocksource, "tsc\n") == 0;
 #else
-
-bool counter_usable(const char *clocksource)
-{
     (void)clocksource;
     return false;
-}
-
 #endif
+}

@@ -47,35 +47,32 @@ int fail_errno(struct weir_error *error, const char *what, const char *path)
                 path != NULL ? ": " : "", what);
 }
 
-struct error_row {
+#define ROW(name, value, text) {value, #name, text},
+static const struct {
     int code;
     const char *name;
     const char *text;
-};
+} rows[] = {{0, "WEIR_E?", "unknown weir error code"}, /* if no other fits */
+            {WEIR_OK, "WEIR_OK", "success"},
+            WEIR_ERRORS(ROW)};
 
-static const struct error_row *find(int code)
+static size_t row_of(int code)
 {
-#define ROW(name, value, text) {value, #name, text},
-    static const struct error_row rows[] = {
-        {0, "WEIR_E?", "unknown weir error code"}, /* if no other fits */
-        {WEIR_OK, "WEIR_OK", "success"},
-        WEIR_ERRORS(ROW)};
-#undef ROW
     size_t i = sizeof rows / sizeof rows[0] - 1;
     while (i > 0 && rows[i].code != code) {
         i--;
     }
-    return &rows[i];
+    return i;
 }
 
 const char *weir_strerror(int code)
 {
-    return find(code)->text;
+    return rows[row_of(code)].text;
 }
 
 const char *weir_errname(int code)
 {
-    return find(code)->name;
+    return rows[row_of(code)].name;
 }
 
 #define TEXT_(x) #x

@@ -8,6 +8,9 @@
 #ifdef WEIR_HAVE_XXHASH
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+const bool hash_has_xxh3 = true;
+#else
+const bool hash_has_xxh3 = false;
 #endif
 
 int hash_secret_init(struct hash_secret *secret)
@@ -19,24 +22,13 @@ int hash_secret_init(struct hash_secret *secret)
     return got == (ssize_t)sizeof *secret ? 0 : WEIR_EIO;
 }
 
-#ifdef WEIR_HAVE_XXHASH
-
-const bool hash_has_xxh3 = true;
-
 struct hash hash_xxh3(const struct hash_secret *secret, const void *key, size_t len)
 {
+#ifdef WEIR_HAVE_XXHASH
     XXH128_hash_t h = XXH3_128bits_withSecret(key, len, secret->xxh3, sizeof secret->xxh3);
     return (struct hash){h.low64, h.high64};
-}
-
 #else
-
-const bool hash_has_xxh3 = false;
-
-struct hash hash_xxh3(const struct hash_secret *secret, const void *key, size_t len)
-{
     (void)secret, (void)key, (void)len;
     __builtin_trap(); /* weir_open() refuses WEIR_XXH3 in such a build */
-}
-
 #endif
+}

@@ -1,10 +1,10 @@
 /*
  * The keyed hash that stands for a key. 128 bits: two keys of one limiter are told apart by it
- * alone, so it must not be steerable by whoever chooses keys.
+ * alone, so whoever chooses keys must not be able to steer it.
  *
- * SipHash-1-3 with 128 bits of output (Aumasson and Bernstein; the variant with one compression and
- * three finalisation rounds, as in the standard hash maps of several languages). Inline: it is half
- * of a decision's time.
+ * SipHash-1-3 with 128 bits of output (Aumasson and Bernstein; one compression and three
+ * finalisation rounds, as in several languages' hash maps). Inline: it is half of a decision's
+ * time.
  */
 #ifndef WEIR_BASE_HASH_H
 #define WEIR_BASE_HASH_H

@@ -1,4 +1,4 @@
-/* The protocol of the lock's word; lock.h has the essay, lock_kernel.c what it asks of the kernel. */
+/* The protocol of the lock's word. lock.h has the essay. */
 #include "base/lock.h"
 
 #include <pthread.h>

@@ -64,20 +64,21 @@ static struct pair *place_at(const struct blocks *b, uint64_t i)
     return &b->lines[i / BLOCK_LINE_PLACES].block[i % BLOCK_LINE_PLACES];
 }
 
-/* Frees the places of blocks that are over, and counts the rest. */
-static void drop_over(const struct blocks *b, uint64_t now)
+/* Frees the places of blocks that are over, and counts the rest. Returns how many were freed. */
+static uint64_t drop_over(const struct blocks *b, uint64_t now)
 {
     uint64_t left = 0;
+    uint64_t freed = 0;
     for (uint64_t i = 0; i < b->line_count * BLOCK_LINE_PLACES; i++) {
         struct pair *place = place_at(b, i);
-        bool used = load_relaxed(&place->tag) != 0;
-        if (used && load_relaxed(&place->word) <= now) {
+        if (load_relaxed(&place->tag) != 0 && load_relaxed(&place->word) <= now) {
             write_place(place, (struct pair){0, 0});
-            used = false;
+            freed++;
         }
-        left += used;
+        left += load_relaxed(&place->tag) != 0;
     }
     store_relaxed(&b->counts->count, left);
+    return freed;
 }
 
 static void raise(uint64_t *word, uint64_t least)
@@ -99,7 +100,7 @@ static struct pair *claim_place(const struct blocks *b, uint64_t tag, uint64_t n
 {
     uint64_t *count = &b->counts->count;
     if (load_relaxed(count) >= b->max) {
-        drop_over(b, now);
+        (void)drop_over(b, now);
     }
     if (load_relaxed(count) >= b->max) {
         return NULL;
@@ -131,9 +132,7 @@ uint64_t blocks_sweep(const struct blocks *b, uint64_t now)
         return 0;
     }
     lock_take(&b->counts->lock, b->owner);
-    uint64_t before = load_relaxed(&b->counts->count);
-    drop_over(b, now);
-    uint64_t freed = sub_floor0(before, load_relaxed(&b->counts->count));
+    uint64_t freed = drop_over(b, now);
     lock_release(&b->counts->lock);
     return freed;
 }
@@ -167,7 +166,7 @@ int blocks_clear(const struct blocks *b, uint64_t tag)
 
 /* ---- recovery ---- */
 
-/* The pages of a torn copy are of different moments: a place may be half written, a reach too small. */
+/* Pages of a torn copy are of different moments: a place may be half written, a reach too small. */
 static void repair_place(const struct blocks *b, struct pair *place)
 {
     struct pair seen = pair_load(place);
@@ -195,6 +194,6 @@ void blocks_recover(const struct blocks *b)
             write_place(place_at(b, i), (struct pair){0, 0});
         }
     }
-    drop_over(b, 0);
+    (void)drop_over(b, 0);
     store_relaxed(&b->counts->last_end, find_last_end(b, UINT64_MAX));
 }

@@ -6,7 +6,7 @@
 
 #include <weir.h>
 
-/* Rounds before giving up because others are in the way. The caller lets them run and comes back. */
+/* Rounds before giving up because others are in the way: the caller lets them run. */
 #define ROUNDS 8
 /* A search reads up to 170 lines: less than one more line a call. */
 #define SEARCH_PAUSE 256
@@ -32,8 +32,7 @@ static struct pair *take_empty(const struct table *t, struct table_key key, uint
 
 /*
  * Finds out what the owner owes, and pulls its state down if that is from a far future. False: the
- * state has changed. In wide tables the caller holds the owner's stripe, which guards the record
- * (G6).
+ * state has changed. In wide tables the caller holds the owner's stripe (G6).
  */
 static bool ask_debt(const struct table *t, struct pick *pick, uint64_t now)
 {
@@ -80,10 +79,7 @@ static bool appraise(const struct table *t, struct pair *slot, uint64_t now, uin
     return done;
 }
 
-/*
- * Returns the candidate that owes least; one that is fresh owes less than any other. Notes when the
- * first of all will be fresh.
- */
+/* Returns the candidate that owes least: a fresh one if there is. Notes when the first will be. */
 static struct pick pick_victim(const struct table *t, struct table_key key, uint64_t now,
                                struct claim *claim)
 {
@@ -173,7 +169,7 @@ struct claim table_claim(const struct table *t, struct table_key key, uint64_t w
         }
         struct pick victim = pick_victim(t, key, now, &c);
         bool fresh = victim.slot != NULL && victim.debt.fresh_in == 0;
-        /* Others in the way may be about to leave a place. That costs time, not a resident its state. */
+        /* Waiting for those in the way costs time; not waiting may cost a resident its state. */
         if (!fresh && (make_room(t, key, now, &c) || (c.contended && (how & CLAIM_HASTY) == 0))) {
             continue;
         }

@@ -107,12 +107,9 @@ int format1_convert(int fd, const struct region_fixed *old, const struct file_op
     if (bytes == MAP_FAILED) {
         return fail_errno(o->error, "cannot map", o->path);
     }
-    int e = WEIR_ENOMEM;
     struct region *r = region_create(o->error);
-    if (r != NULL) {
-        e = build(r, old, bytes, o);
-        region_destroy(r);
-    }
+    int e = r == NULL ? WEIR_ENOMEM : build(r, old, bytes, o);
+    region_destroy(r);
     (void)munmap(bytes, old->total_bytes);
     return e;
 }

@@ -22,10 +22,10 @@
 
 struct node {
     uint64_t line;
-    uint64_t tag;        /* the resident that would move into `line` ... */
-    unsigned short from; /* ... from the line of this node ... */
-    unsigned char slot;  /* ... where it has this slot */
-    unsigned char depth;
+    uint64_t tag;  /* the resident that would move into `line` ... */
+    unsigned from; /* ... from the line of this node ... */
+    unsigned slot; /* ... where it has this slot */
+    unsigned depth;
 };
 
 struct search {
@@ -36,13 +36,8 @@ struct search {
 static void add_node(struct search *s, uint64_t line, uint64_t tag, unsigned from, unsigned slot)
 {
     if (s->count < NODES_MAX) {
-        s->node[s->count++] = (struct node){
-            line,
-            tag,
-            (unsigned short)from,
-            (unsigned char)slot,
-            (unsigned char)(tag == 0 ? 0 : s->node[from].depth + 1),
-        };
+        unsigned depth = tag == 0 ? 0 : s->node[from].depth + 1;
+        s->node[s->count++] = (struct node){line, tag, from, slot, depth};
     }
 }
 

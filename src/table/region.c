@@ -94,6 +94,9 @@ struct region *region_create(struct weir_error *error)
 
 void region_destroy(struct region *r)
 {
+    if (r == NULL) {
+        return;
+    }
     if (r->head != NULL) {
         (void)munmap(r->head, r->bytes);
     }
@@ -180,10 +183,7 @@ int region_make_memory(struct region **out, const struct region_fixed *fixed, bo
                        unsigned flags, const struct region_hooks *hooks, struct weir_error *error)
 {
     struct region *r = region_create(error);
-    if (r == NULL) {
-        return WEIR_ENOMEM;
-    }
-    int e = map_memory(r, fixed->total_bytes, shared, flags, error);
+    int e = r == NULL ? WEIR_ENOMEM : map_memory(r, fixed->total_bytes, shared, flags, error);
     e = e != 0 ? e : region_fill(r, fixed, hooks, error);
     if (e != 0) {
         region_destroy(r);

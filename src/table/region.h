@@ -1,18 +1,17 @@
 /*
- * Where a table lives: private memory, shared memory or a file, always with the same header in
- * front.
+ * Where a table lives: private memory, shared memory or a file, always after the same header.
  *
  * A FILE is made aside and linked into place complete. Every opener holds a shared flock for as
  * long as it has the file open. Within one boot nothing has to be put right on open: locks inside
  * the file survive their owners (base/lock.h). An opener that gets the flock exclusively is alone,
  * so every lock in the file is a dead process's: it frees them all. In another boot, or in a copy,
- * it also repairs what was being moved and re-anchors time. It does the same again if it is killed
- * in between, because the new anchor, which names boot and file, is committed last.
+ * it also repairs what was being moved and re-anchors time. The new anchor, which names boot and
+ * file, is committed last: if the opener is killed before, the next one does it all again.
  *
  * ONE REGION PER FILE AND PROCESS. Closing any descriptor of a file drops the record locks by which
  * others see that the process lives. So a file that is opened twice is one region with one
- * descriptor, closed with the last of its users. (A program that itself opens and closes the file
- * of a limiter that it has open loses those locks; weir.h says so.)
+ * descriptor, closed with the last of its users. (A program that opens and closes the file itself
+ * loses those locks; weir.h says so.)
  */
 #ifndef WEIR_TABLE_REGION_H
 #define WEIR_TABLE_REGION_H

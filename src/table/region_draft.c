@@ -12,7 +12,7 @@
 
 #define HANDLE_BYTES 128
 
-/* The directory of `path`, with its slash; "./" if it has none. path is shorter than PATH_MAX - 2. */
+/* The directory of `path`, which is shorter than PATH_MAX - 2, with "./" at its end. */
 static void directory_of(const char *path, char directory[PATH_MAX])
 {
     const char *slash = strrchr(path, '/');
@@ -25,18 +25,16 @@ static void directory_of(const char *path, char directory[PATH_MAX])
  * Without a name if the file system can (O_TMPFILE) and /proc is there to link it by; else with a
  * hidden one beside its place, which a kill at the wrong moment leaves there.
  */
-static int open_draft(struct draft *d, const char *path)
+static int open_draft(struct draft *d)
 {
-    char directory[PATH_MAX];
-    directory_of(path, directory);
     d->name[0] = '\0';
     if (!d->replaces && access("/proc/self/fd", F_OK) == 0) {
-        int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        int fd = open(d->directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
         if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) {
             return fd;
         }
     }
-    (void)snprintf(d->name, sizeof d->name, "%s.weir-XXXXXX", directory);
+    (void)snprintf(d->name, sizeof d->name, "%s.weir-XXXXXX", d->directory);
     int fd = mkostemp(d->name, O_CLOEXEC);
     if (fd < 0) {
         d->name[0] = '\0';
@@ -55,25 +53,14 @@ int region_allocate(const struct region *r, const struct file_opening *o)
 int draft_begin(struct draft *d, struct region *r, const struct file_opening *o, uint64_t bytes)
 {
     struct stat st;
-    r->fd = open_draft(d, o->path);
+    directory_of(o->path, d->directory);
+    r->fd = open_draft(d);
     if (r->fd < 0) {
         return fail_errno(o->error, "cannot make a file in this directory", o->path);
     }
     int e = region_map(r, bytes, MAP_SHARED, o->error);
     e = e != 0 ? e : region_allocate(r, o);
     return e != 0 ? e : region_identify(r, &st, o);
-}
-
-/* Syncs the name itself; a file system that cannot sync directories keeps its own order. */
-static void sync_directory(const char *path)
-{
-    char directory[PATH_MAX];
-    directory_of(path, directory);
-    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)fsync(fd);
-        (void)close(fd);
-    }
 }
 
 static int give_place(const struct draft *d, int fd, const char *path)
@@ -99,8 +86,10 @@ int draft_end(struct draft *d, const struct region *r, const struct file_opening
         e = errno == EEXIST ? AGAIN
                             : fail_errno(o->error, "cannot link the new file into place", o->path);
     }
-    if (e == 0) {
-        sync_directory(o->path);
+    int directory = e != 0 ? -1 : open(d->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory >= 0) {
+        (void)fsync(directory); /* a file system that cannot do it keeps its own order */
+        (void)close(directory);
     }
     if (d->name[0] != '\0' && (e != 0 || !d->replaces)) {
         (void)unlink(d->name);

@@ -1,4 +1,4 @@
-/* Opening files: what is checked, who may put one in order, and which ones this process has open. */
+/* Opening files: checking them, putting them in order, and which ones this process has open. */
 #include "table/region_file.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 /* ---- the files of this process ---- */
 
-/* Held while a region is opened or closed. In a forked child, a parent's thread that held it is dead. */
+/* Held while a file is opened or a region closed. */
 static struct lock files_lock;
 static struct region *files;
 
@@ -62,7 +62,7 @@ static void abandon(struct region *r)
 {
     struct stat st;
     struct region *other = NULL;
-    if (r->fd >= 0) {
+    if (r != NULL && r->fd >= 0) {
         (void)flock(r->fd, LOCK_UN);
         other = fstat(r->fd, &st) == 0 ? find_open(&st) : NULL;
     }
@@ -342,36 +342,28 @@ static int look(struct region *r, const struct file_opening *o)
     return make_file(r, o);
 }
 
-static int open_locked(struct region **out, const struct file_opening *o)
+static int open_once(struct region **out, const struct file_opening *o)
 {
-    *o->made = false;
-    for (int i = 0; i < ATTEMPTS; i++) {
-        struct stat st;
-        struct region *r = lstat(o->path, &st) == 0 ? find_open(&st) : NULL;
-        if (r != NULL) { /* this process has it open already */
-            int e = o->hooks->examine(o->hooks->arg, r, o->error);
-            if (e == 0) {
-                r->users++;
-                *out = r;
-            }
-            return e;
-        }
-        r = region_create(o->error);
-        int e = r == NULL ? WEIR_ENOMEM : look(r, o);
+    struct stat st;
+    struct region *r = lstat(o->path, &st) == 0 ? find_open(&st) : NULL;
+    if (r != NULL) { /* this process has it open already */
+        int e = o->hooks->examine(o->hooks->arg, r, o->error);
         if (e == 0) {
-            r->next = files;
-            files = r; /* one store, so that a child forked in between has a sound list */
+            r->users++;
             *out = r;
-            return 0;
         }
-        if (r != NULL) {
-            abandon(r);
-        }
-        if (e != AGAIN) {
-            return e;
-        }
+        return e;
     }
-    return fail(o->error, WEIR_EIO, "%s: keeps appearing and disappearing", o->path);
+    r = region_create(o->error);
+    int e = r == NULL ? WEIR_ENOMEM : look(r, o);
+    if (e != 0) {
+        abandon(r);
+        return e;
+    }
+    r->next = files;
+    files = r; /* one store, so that a child forked in between has a sound list */
+    *out = r;
+    return 0;
 }
 
 int region_open_file(struct region **out, const char *path, const struct region_fixed *fixed,
@@ -379,11 +371,15 @@ int region_open_file(struct region **out, const char *path, const struct region_
                      struct weir_error *error)
 {
     const struct file_opening o = {path, fixed, flags, hooks, made, error};
+    int e = AGAIN;
     if (strlen(path) + 3 > PATH_MAX) {
         return fail(error, WEIR_EINVAL, "the path is too long");
     }
+    *made = false;
     lock_take(&files_lock, &lock_private);
-    int e = open_locked(out, &o);
+    for (int i = 0; e == AGAIN && i < ATTEMPTS; i++) {
+        e = open_once(out, &o);
+    }
     lock_release(&files_lock);
-    return e;
+    return e != AGAIN ? e : fail(error, WEIR_EIO, "%s: keeps appearing and disappearing", path);
 }

@@ -41,14 +41,15 @@ int region_map(struct region *r, uint64_t bytes, int flags, struct weir_error *e
 int region_fill(struct region *r, const struct region_fixed *fixed,
                 const struct region_hooks *hooks, struct weir_error *error);
 
-/* Joins the processes that use the region and have their record locks on r->fd. path may be NULL. */
+/* Joins the processes that have their record locks on r->fd. path: for the error, or NULL. */
 int region_join(struct region *r, const char *path, struct weir_error *error);
 
 /* ---- new files (region_draft.c) ---- */
 
 /* A file on its way to its path. */
 struct draft {
-    bool replaces;            /* the file that is there, which takes a name to rename from */
+    bool replaces; /* the file that is there, which takes a name to rename from */
+    char directory[PATH_MAX];
     char name[PATH_MAX + 16]; /* empty: it has none, and a kill leaves nothing behind */
 };
 

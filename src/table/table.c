@@ -157,9 +157,9 @@ static void repair_slot(const struct table *t, uint64_t i)
 }
 
 /*
- * The pages of a copy, or of an image after a power cut, are of different moments: a resident may be
- * in its old and in its new place. Words only grow by charges, so the larger is the later. True if
- * this slot is the one that stays; if another one does, that one comes later.
+ * The pages of a copy, or of an image after a power cut, are of different moments: a resident may
+ * be in its old and in its new place. Words only grow by charges, so the larger is the later. True
+ * if this slot is the one that stays; if another one does, that one comes later.
  */
 static bool keep_slot(const struct table *t, uint64_t i)
 {
