@@ -45,10 +45,7 @@ static struct pair *find(const struct blocks *b, uint64_t tag)
 uint64_t blocks_until(const struct blocks *b, uint64_t tag)
 {
     struct pair *place = find(b, tag);
-    if (place == NULL) {
-        return 0;
-    }
-    struct pair seen = pair_load(place);
+    struct pair seen = place != NULL ? pair_load(place) : (struct pair){0, 0};
     return seen.tag == tag ? seen.word : 0;
 }
 

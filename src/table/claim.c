@@ -4,8 +4,6 @@
  */
 #include "table/table.h"
 
-#include <weir.h>
-
 /* Rounds before giving up because others are in the way: the caller lets them run. */
 #define ROUNDS 8
 /* A search reads up to 170 lines: less than one more line a call. */
@@ -118,9 +116,8 @@ static bool swap_out(const struct table *t, const struct pick *pick, struct pair
     if (!table_enter_try(t, pick->seen.tag, held_tag)) {
         return false;
     }
-    bool done = pair_is(pick->slot, pick->seen);
-    done = done && ask_debt(t, &again, now) && !owes_less(&pick->debt, &again.debt) &&
-           pair_cas(pick->slot, again.seen, next);
+    bool done = pair_is(pick->slot, pick->seen) && ask_debt(t, &again, now) &&
+                !owes_less(&pick->debt, &again.debt) && pair_cas(pick->slot, again.seen, next);
     table_leave(t, pick->seen.tag, held_tag);
     return done;
 }

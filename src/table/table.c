@@ -1,10 +1,6 @@
 /* Layout, lookup, recovery. table.h has the essay. */
 #include "table/table.h"
 
-#include <string.h>
-
-#include <weir.h>
-
 /* 25/32 of the slots for max_keys keys: 20.48 bytes a key. */
 #define FILL_KEYS 25
 #define FILL_SLOTS 32

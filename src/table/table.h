@@ -138,11 +138,8 @@ static inline uint64_t table_other_line(const struct table *t, uint64_t line, ui
 
 static inline struct table_key table_key(const struct table *t, struct hash h)
 {
-    struct table_key key;
     uint64_t tag = h.high & TAG_HASH;
-    key.tag = tag != 0 ? tag : TAG_HASH;
-    key.line = mul_high(h.low, t->all);
-    return key;
+    return (struct table_key){tag != 0 ? tag : TAG_HASH, mul_high(h.low, t->all)};
 }
 
 /*
