@@ -184,7 +184,7 @@ int region_make_memory(struct region **out, const struct region_fixed *fixed, bo
 {
     struct region *r = region_create(error);
     int e = r == NULL ? WEIR_ENOMEM : map_memory(r, fixed->total_bytes, shared, flags, error);
-    e = e != 0 ? e : region_fill(r, fixed, hooks, error);
+    e = e != 0 || r->head == NULL ? e : region_fill(r, fixed, hooks, error);
     if (e != 0) {
         region_destroy(r);
         return e;
