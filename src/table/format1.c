@@ -79,12 +79,12 @@ static void copy_header(const struct header1 *old, struct region *r)
 static int build(struct region *r, const struct region_fixed *fixed, unsigned char *old,
                  const struct file_opening *o)
 {
+    static struct table_counts none; /* the old table's are not looked at */
     struct draft d = {.replaces = true};
-    struct table_counts unused;
     struct table from;
     struct table to;
     struct region_fixed next = *fixed;
-    table_attach(&from, &fixed->shape, old + FORMAT1_HEADER_BYTES, &unused, NULL, NULL, NULL);
+    table_attach(&from, &fixed->shape, old + FORMAT1_HEADER_BYTES, &none, NULL, NULL, NULL);
     next.shape =
         table_shape(fixed->shape.max_keys, max_u64(o->fixed->shape.max_blocks, count_blocks(&from)),
                     fixed->shape.record_bytes);
