@@ -1,9 +1,8 @@
 /*
- * Every atomic access of weir goes through this header, for three reasons: the
- * ordering is written on the operation (ThreadSanitizer cannot see fences),
- * each call site reads as a sentence, and the explorer (tests/explore) builds
- * the same sources with WEIR_EXPLORE, where each access first hands control to
- * a scheduler that may run somebody else or kill the caller there.
+ * Every atomic access of weir, so that the ordering is written on the operation (ThreadSanitizer
+ * cannot see fences), and that the explorer (tests/explore) can build the same sources with
+ * WEIR_EXPLORE, where each access hands control to a scheduler that may run another thread or kill
+ * the caller there.
  */
 #ifndef WEIR_BASE_ATOMIC_H
 #define WEIR_BASE_ATOMIC_H
@@ -70,8 +69,8 @@ static inline uint64_t fetch_sub(uint64_t *p, uint64_t value)
 }
 
 /*
- * In one order with all others of this kind: for "I say that I am in, then look
- * whether you are" on both sides, where one of two must see the other.
+ * In one order with all others of this kind: for "I say that I am in, then look whether you are" on
+ * both sides, where one of two must see the other.
  */
 static inline uint64_t fetch_add_ordered(uint64_t *p, uint64_t value)
 {
@@ -98,8 +97,8 @@ static inline bool cas_u64(uint64_t *p, uint64_t seen, uint64_t next)
 }
 
 /*
- * A counter with one writer and any number of readers: the writer needs no
- * locked instruction, the reader sees a value that was true a moment ago.
+ * A counter with one writer and any number of readers: the writer needs no locked instruction, the
+ * reader sees a value that was true a moment ago.
  */
 static inline void count_own(uint64_t *p, uint64_t n)
 {

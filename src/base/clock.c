@@ -32,27 +32,32 @@ uint64_t clock_boot_ns(void)
     return read_clock(CLOCK_BOOTTIME);
 }
 
-/* Reads a small file of /proc as text. Its length, 0 where there is none, or -1 with errno set. */
-static ssize_t read_small(const char *path, char *text, size_t bytes)
+/*
+ * Reads a small file of the kernel's as text, "" where it is missing or may not be read. 0, or
+ * WEIR_EIO with errno set.
+ */
+static int read_small(const char *path, char *text, size_t bytes)
 {
+    ssize_t n = 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return errno == ENOENT || errno == EACCES ? 0 : -1;
+    if (fd >= 0) {
+        n = read(fd, text, bytes - 1);
+        int number = errno;
+        (void)close(fd);
+        errno = number;
+    } else if (errno != ENOENT && errno != EACCES) {
+        n = -1;
     }
-    ssize_t n = read(fd, text, bytes - 1);
-    int number = errno;
-    (void)close(fd);
-    errno = number;
     text[n > 0 ? n : 0] = '\0';
-    return n;
+    return n < 0 ? WEIR_EIO : 0;
 }
 
 int64_t clock_boot_offset_ns(void)
 {
     static const char name[] = "boottime";
     char text[256];
-    ssize_t n = read_small("/proc/self/timens_offsets", text, sizeof text);
-    char *at = n > 0 ? strstr(text, name) : NULL;
+    (void)read_small("/proc/self/timens_offsets", text, sizeof text);
+    char *at = strstr(text, name);
     if (at == NULL) {
         return 0;
     }
@@ -67,9 +72,10 @@ uint64_t clock_monotonic_ns(void)
 
 void clock_choose(void)
 {
-    store_relaxed(
-        &use_counter,
-        counter_usable("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
+    static const char path[] = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    char source[16];
+    (void)read_small(path, source, sizeof source);
+    store_relaxed(&use_counter, counter_usable(source));
 }
 
 static __attribute__((noinline)) uint64_t sync_own(void)
@@ -93,25 +99,18 @@ uint64_t clock_now_ns(void)
     return sync_own();
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 int clock_boot_id(struct boot_id *id)
 {
+    static const char digits[] = "0123456789abcdef";
     char text[64];
     *id = (struct boot_id){{0, 0}};
-    ssize_t n = read_small("/proc/sys/kernel/random/boot_id", text, sizeof text);
-    for (ssize_t i = 0; i < n; i++) {
-        int digit = hex_digit(text[i]);
-        if (digit >= 0) {
+    int e = read_small("/proc/sys/kernel/random/boot_id", text, sizeof text);
+    for (const char *p = text; *p != '\0'; p++) {
+        const char *digit = strchr(digits, *p);
+        if (digit != NULL) {
             id->word[0] = id->word[0] << 4 | id->word[1] >> 60;
-            id->word[1] = id->word[1] << 4 | (uint64_t)digit;
+            id->word[1] = id->word[1] << 4 | (uint64_t)(digit - digits);
         }
     }
-    return n < 0 ? WEIR_EIO : 0;
+    return e;
 }

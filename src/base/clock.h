@@ -1,6 +1,4 @@
-/*
- * Reads clocks; no other file does. Everybody else is given the time.
- */
+/* Reads clocks; no other file does. Everybody else is given the time. */
 #ifndef WEIR_BASE_CLOCK_H
 #define WEIR_BASE_CLOCK_H
 
@@ -16,21 +14,20 @@ uint64_t clock_unix_ns(void);
 uint64_t clock_boot_ns(void);
 
 /*
- * What the time namespace of this process adds to CLOCK_BOOTTIME: a container may have an offset of its own, and
- * has the boot id of its host all the same. Reads /proc; 0 where that is missing.
+ * What the time namespace of this process, which may be a container's, adds to CLOCK_BOOTTIME.
+ * Reads /proc; 0 where that is missing.
  */
 int64_t clock_boot_offset_ns(void);
 
 /*
- * Returns the same time at less than half the cost, where clock_choose() found a
- * counter that can be used: within COUNTER_ERROR_NS, and never going back within
- * a thread (counter.h). Elsewhere it reads CLOCK_BOOTTIME.
+ * Returns the same time at less than half the cost where clock_choose() found a usable counter:
+ * within COUNTER_ERROR_NS, and never going back within a thread (counter.h).
  */
 uint64_t clock_now_ns(void);
 
 /*
- * Decides for all threads whether clock_now_ns() uses the counter. weir_open()
- * calls it, because a program may be forbidden later to open the file that says so.
+ * Decides for all threads whether clock_now_ns() uses the counter. weir_open() calls it, because a
+ * program may be forbidden later to open the file that says so.
  */
 void clock_choose(void);
 

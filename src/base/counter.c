@@ -1,17 +1,20 @@
 #include "base/counter.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "base/maths.h"
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#define INVARIANT_TSC (1u << 8) /* EDX of leaf 0x80000007 */
+#endif
+
 /*
- * COUNTER_ERROR_NS. A sync takes the time for that of its second reading of the
- * counter, so it is late by at most READING_TICKS, 8 us at 1 GHz. Two syncs are at
- * least BASELINE_NS apart, so the rate between them is wrong by at most 8/500,
- * which makes 16 us in a window. Usual are 30 ns and 60 ns.
+ * COUNTER_ERROR_NS. A sync takes the time for that of its second reading of the counter, so it is
+ * late by at most READING_TICKS, 8 us at 1 GHz. Two syncs are at least BASELINE_NS apart, so the
+ * rate between them is wrong by at most 8/500, which makes 16 us in a window. Usual are 30 ns and
+ * 60 ns.
  */
 #define READING_TICKS 8192
 #define BASELINE_NS (COUNTER_SPAN_NS / 2)
@@ -54,51 +57,19 @@ uint64_t counter_sync(struct counter_clock *c, uint64_t before, uint64_t now_ns,
     return counter_forward(c, now_ns);
 }
 
-#ifdef __x86_64__
-
-#include <cpuid.h>
-
-#define INVARIANT_TSC (1u << 8) /* EDX of leaf 0x80000007 */
-
-static bool is_invariant(void)
+bool counter_usable(const char *clocksource)
 {
+#ifdef __x86_64__
     unsigned a;
     unsigned b;
     unsigned c;
     unsigned d = 0;
-    return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & INVARIANT_TSC) != 0;
-}
-
-static bool may_be_read(void)
-{
     int mode = 0;
-    return prctl(PR_GET_TSC, &mode) == 0 && mode == PR_TSC_ENABLE;
-}
-
-/* A kernel that has found the counter unstable names another source. */
-static bool keeps_time(const char *clocksource)
-{
-    char text[8] = "";
-    int fd = open(clocksource, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return false;
-    }
-    ssize_t n = read(fd, text, sizeof text);
-    (void)close(fd);
-    return n == 4 && memcmp(text, "tsc\n", 4) == 0;
-}
-
-bool counter_usable(const char *clocksource)
-{
-    return is_invariant() && may_be_read() && keeps_time(clocksource);
-}
-
+    bool invariant = __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & INVARIANT_TSC) != 0;
+    bool readable = prctl(PR_GET_TSC, &mode) == 0 && mode == PR_TSC_ENABLE;
+    return invariant && readable && strcmp(clocksource, "tsc\n") == 0;
 #else
-
-bool counter_usable(const char *clocksource)
-{
     (void)clocksource;
     return false;
-}
-
 #endif
+}

@@ -1,22 +1,18 @@
 /*
  * Time by the processor's counter, between readings of the kernel's clock.
  *
- * A reading of the kernel's clock together with the counter is a sync. The rate
- * of the counter is measured between two syncs of one thread. While the last two
- * rates agree, the time after a sync is its time plus the ticks since then; this
- * window ends after COUNTER_SPAN_NS worth of ticks, and the next reading is a
- * sync again. There is no state that threads share.
+ * A reading of the kernel's clock together with the counter is a sync. The rate of the counter is
+ * measured between two syncs of one thread. While the last two rates agree, the time after a sync
+ * is its time plus the ticks since then, for COUNTER_SPAN_NS worth of ticks: the window. Then the
+ * next reading is a sync again. Threads share no state.
  *
- *   C1  A thread's time never goes back, unless the kernel's clock itself goes
- *       back by more than COUNTER_SPAN_NS (a process that enters another time
- *       namespace): then it follows.
- *   C2  If the counter runs evenly, the time differs from the kernel's by at most
- *       COUNTER_ERROR_NS.
- *   C3  If the counter jumps ahead, the time is early by at most COUNTER_SPAN_NS.
- *       A counter beyond the window, or before its sync, leads to a new sync.
- *   C4  If the counter loses time and is still inside the window (it stood still
- *       during a suspend, or goes back by little), the time is late by the loss,
- *       until the counter has passed the rest of the window.
+ *   C1  A thread's time never goes back, unless the kernel's clock itself goes back by more than
+ *       COUNTER_SPAN_NS (a process that enters another time namespace): then it follows.
+ *   C2  If the counter runs evenly, the time is within COUNTER_ERROR_NS of the kernel's.
+ *   C3  If the counter jumps ahead, the time is early by at most COUNTER_SPAN_NS. A counter beyond
+ *       the window, or before its sync, leads to a new sync.
+ *   C4  If the counter loses time and is still inside the window (it stood still during a suspend,
+ *       or goes back by little), the time is late by the loss until the window ends.
  */
 #ifndef WEIR_BASE_COUNTER_H
 #define WEIR_BASE_COUNTER_H
@@ -47,15 +43,15 @@ static inline uint64_t counter_ticks(void)
 }
 
 /*
- * Returns whether the counter is invariant, this thread may read it, and the
- * kernel keeps time by it, as the file at `clocksource` says. Only on x86-64.
+ * Returns whether the counter is invariant, this thread may read it, and the kernel, which names
+ * another clock source when it finds the counter unstable, keeps time by it. Only on x86-64.
  */
 bool counter_usable(const char *clocksource);
 
 /* Returns now_ns, or the time that was returned last if that is a little later (C1). */
 uint64_t counter_forward(struct counter_clock *c, uint64_t now_ns);
 
-/* Notes that the kernel's clock said now_ns between two readings of the counter. Returns the time. */
+/* Notes that the kernel's clock said now_ns between two readings. Returns the time. */
 uint64_t counter_sync(struct counter_clock *c, uint64_t before, uint64_t now_ns, uint64_t after);
 
 /* Sets *now_ns if the counter is inside the window; false: it is time for a sync. */

@@ -1,16 +1,12 @@
-/*
- * What a key's state owes: the answer of an algorithm to the table, which asks it
- * of owners whose slot a new key could have.
- */
+/* What a key's state owes: an algorithm's answer to the table, which compares owners of slots. */
 #ifndef WEIR_BASE_DEBT_H
 #define WEIR_BASE_DEBT_H
 
 #include "base/maths.h"
 
 /*
- * `owed` grows with the share of the quota that is taken; its unit is the
- * algorithm's own (units, units times the period, time), because all keys of a
- * limiter have the same quota. For weir_throttle(), where the quota comes with the
+ * `owed` grows with the share of the quota that is taken; its unit is the algorithm's own, because
+ * all keys of a limiter have the same quota. For weir_throttle(), where the quota comes with the
  * question, the unit is time, as for every bucket.
  */
 struct debt {

@@ -47,34 +47,32 @@ int fail_errno(struct weir_error *error, const char *what, const char *path)
                 path != NULL ? ": " : "", what);
 }
 
+#define ROW(name, value, text) {value, #name, text},
+static const struct {
+    int code;
+    const char *name;
+    const char *text;
+} rows[] = {{0, "WEIR_E?", "unknown weir error code"}, /* if no other fits */
+            {WEIR_OK, "WEIR_OK", "success"},
+            WEIR_ERRORS(ROW)};
+
+static size_t row_of(int code)
+{
+    size_t i = sizeof rows / sizeof rows[0] - 1;
+    while (i > 0 && rows[i].code != code) {
+        i--;
+    }
+    return i;
+}
+
 const char *weir_strerror(int code)
 {
-#define CASE(name, value, text)                                                                    \
-    case value:                                                                                    \
-        return text;
-    switch (code) {
-    case WEIR_OK:
-        return "success";
-        WEIR_ERRORS(CASE)
-    default:
-        return "unknown weir error code";
-    }
-#undef CASE
+    return rows[row_of(code)].text;
 }
 
 const char *weir_errname(int code)
 {
-#define CASE(name, value, text)                                                                    \
-    case value:                                                                                    \
-        return #name;
-    switch (code) {
-    case WEIR_OK:
-        return "WEIR_OK";
-        WEIR_ERRORS(CASE)
-    default:
-        return "WEIR_E?";
-    }
-#undef CASE
+    return rows[row_of(code)].name;
 }
 
 #define TEXT_(x) #x

@@ -4,10 +4,7 @@
 
 #include <weir.h>
 
-/*
- * Writes code and text to *error (may be NULL) and returns code, so that a
- * check reads: return fail(error, WEIR_ERATE, "count is 0, expected ...").
- */
+/* Writes code and text to *error, unless that is NULL, and returns code. */
 int fail(struct weir_error *error, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -1,10 +1,10 @@
 /*
- * The keyed hash that stands for a key. 128 bits: two keys of one limiter are
- * told apart by it alone, so it must not be steerable by whoever chooses keys.
+ * The keyed hash that stands for a key. 128 bits: two keys of one limiter are told apart by it
+ * alone, so whoever chooses keys must not be able to steer it.
  *
- * SipHash-1-3 with 128 bits of output (Aumasson and Bernstein; the variant with
- * one compression and three finalisation rounds, as in the standard hash maps
- * of several languages). Inline: it is half of a decision's time.
+ * SipHash-1-3 with 128 bits of output (Aumasson and Bernstein; one compression and three
+ * finalisation rounds, as in several languages' hash maps). Inline: it is half of a decision's
+ * time.
  */
 #ifndef WEIR_BASE_HASH_H
 #define WEIR_BASE_HASH_H
@@ -43,6 +43,13 @@ static inline uint64_t load_le64(const unsigned char *p)
     return x;
 }
 
+static inline uint32_t load_le32(const unsigned char *p)
+{
+    uint32_t x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
 static inline uint64_t rotate_left(uint64_t x, unsigned n)
 {
     return x << n | x >> (64 - n);
@@ -52,44 +59,34 @@ struct sip_state {
     uint64_t v0, v1, v2, v3;
 };
 
-static inline __attribute__((always_inline)) void sip_round(struct sip_state *s)
+static inline __attribute__((always_inline)) void sip_rounds(struct sip_state *s, int rounds)
 {
-    s->v0 += s->v1;
-    s->v1 = rotate_left(s->v1, 13) ^ s->v0;
-    s->v0 = rotate_left(s->v0, 32);
-    s->v2 += s->v3;
-    s->v3 = rotate_left(s->v3, 16) ^ s->v2;
-    s->v0 += s->v3;
-    s->v3 = rotate_left(s->v3, 21) ^ s->v0;
-    s->v2 += s->v1;
-    s->v1 = rotate_left(s->v1, 17) ^ s->v2;
-    s->v2 = rotate_left(s->v2, 32);
+#pragma GCC unroll 4
+    for (int i = 0; i < rounds; i++) {
+        s->v0 += s->v1;
+        s->v1 = rotate_left(s->v1, 13) ^ s->v0;
+        s->v0 = rotate_left(s->v0, 32);
+        s->v2 += s->v3;
+        s->v3 = rotate_left(s->v3, 16) ^ s->v2;
+        s->v0 += s->v3;
+        s->v3 = rotate_left(s->v3, 21) ^ s->v0;
+        s->v2 += s->v1;
+        s->v1 = rotate_left(s->v1, 17) ^ s->v2;
+        s->v2 = rotate_left(s->v2, 32);
+    }
 }
 
 static inline __attribute__((always_inline)) void sip_word(struct sip_state *s, uint64_t m,
                                                            int rounds)
 {
     s->v3 ^= m;
-#pragma GCC unroll 4
-    for (int i = 0; i < rounds; i++) {
-        sip_round(s);
-    }
+    sip_rounds(s, rounds);
     s->v0 ^= m;
 }
 
-static inline __attribute__((always_inline)) uint64_t sip_finish(struct sip_state *s, int rounds)
-{
-#pragma GCC unroll 4
-    for (int i = 0; i < rounds; i++) {
-        sip_round(s);
-    }
-    return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
-}
-
 /*
- * The bytes after the last whole word, and the length in the top byte. `p` is
- * where they begin; of a key of eight bytes and more they are read together
- * with some before them.
+ * The bytes after the last whole word, which begin at `p`, and the length in the top byte. Loads
+ * overlap: with bytes before `p` in a key of more than eight, with each other in a shorter one.
  */
 static inline uint64_t sip_tail(const unsigned char *p, size_t len)
 {
@@ -101,32 +98,11 @@ static inline uint64_t sip_tail(const unsigned char *p, size_t len)
     if (len > 8) {
         return m | load_le64(p + left - 8) >> 8 * (8 - left);
     }
-    switch (len & 7) {
-    case 7:
-        m |= (uint64_t)p[6] << 48;
-        __attribute__((fallthrough));
-    case 6:
-        m |= (uint64_t)p[5] << 40;
-        __attribute__((fallthrough));
-    case 5:
-        m |= (uint64_t)p[4] << 32;
-        __attribute__((fallthrough));
-    case 4:
-        m |= (uint64_t)p[3] << 24;
-        __attribute__((fallthrough));
-    case 3:
-        m |= (uint64_t)p[2] << 16;
-        __attribute__((fallthrough));
-    case 2:
-        m |= (uint64_t)p[1] << 8;
-        __attribute__((fallthrough));
-    case 1:
-        m |= (uint64_t)p[0];
-        break;
-    default:
-        break;
+    if (left >= 4) {
+        return m | load_le32(p) | (uint64_t)load_le32(p + left - 4) << 8 * (left - 4);
     }
-    return m;
+    return m | p[0] | (uint64_t)p[left / 2] << 8 * (left / 2) |
+           (uint64_t)p[left - 1] << 8 * (left - 1);
 }
 
 /* SipHash-c-d-128. The rounds are arguments so that the published 2-4 vectors can test it. */
@@ -147,11 +123,11 @@ static inline __attribute__((always_inline)) struct hash siphash128(const uint64
     }
     sip_word(&s, sip_tail(p, len), c);
     s.v2 ^= 0xee;
-    struct hash h;
-    h.low = sip_finish(&s, d);
+    sip_rounds(&s, d);
+    uint64_t low = s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
     s.v1 ^= 0xdd;
-    h.high = sip_finish(&s, d);
-    return h;
+    sip_rounds(&s, d);
+    return (struct hash){low, s.v0 ^ s.v1 ^ s.v2 ^ s.v3};
 }
 
 static inline __attribute__((always_inline)) struct hash hash_sip(const struct hash_secret *secret,

@@ -1,4 +1,4 @@
-/* The protocol of the lock's word; lock.h has the essay, lock_kernel.c what it asks of the kernel. */
+/* The protocol of the lock's word. lock.h has the essay. */
 #include "base/lock.h"
 
 #include <pthread.h>
@@ -33,24 +33,12 @@ static __attribute__((constructor(1000))) void make_key(void)
     have_key = pthread_key_create(&exit_key, release_all) == 0;
 }
 
-static void hold(struct lock *lock)
-{
-    if (!watched && have_key) {
-        watched = pthread_setspecific(exit_key, held) == 0;
-    }
-    for (unsigned i = 0; i < HELD_MAX; i++) {
-        if (held[i] == NULL) {
-            held[i] = lock;
-            return;
-        }
-    }
-}
-
-static void let_go(const struct lock *lock)
+/* Replaces `from` by `to` among the locks that this thread holds; NULL stands for none. */
+static void note_held(const struct lock *from, struct lock *to)
 {
     for (unsigned i = 0; i < HELD_MAX; i++) {
-        if (held[i] == lock) {
-            held[i] = NULL;
+        if (held[i] == from) {
+            held[i] = to;
             return;
         }
     }
@@ -63,26 +51,17 @@ void lock_init(struct lock *lock)
     store_relaxed(&lock->word, 0);
 }
 
-/* The release of a word of 0 pairs with this acquire. */
-static bool take_free(struct lock *lock, uint64_t mine)
+/* True if the word was `seen` and is now `mine`. Pairs with the release of lock_release(). */
+static bool take_word(struct lock *lock, uint64_t seen, uint64_t mine)
 {
-    bool done = cas_u64(&lock->word, 0, mine);
-    if (done) {
-        hold(lock);
+    if (!cas_u64(&lock->word, seen, mine)) {
+        return false;
     }
-    return done;
-}
-
-/* L2, L3. */
-static bool take_from_dead(struct lock *lock, struct lock_owner *owner, uint64_t seen,
-                           uint64_t mine)
-{
-    bool done = load_acquire(&lock->word) == seen && lock_owner_is_dead(owner, seen >> 1) &&
-                cas_u64(&lock->word, seen, mine);
-    if (done) {
-        hold(lock);
+    if (!watched && have_key) {
+        watched = pthread_setspecific(exit_key, held) == 0;
     }
-    return done;
+    note_held(NULL, lock);
+    return true;
 }
 
 /* Says that somebody waits, sleeps once, and looks. True if the lock is now ours. */
@@ -92,25 +71,26 @@ static bool wait_once(struct lock *lock, struct lock_owner *owner)
     uint64_t mine = lock_number(owner) << 1 | WAITED;
     uint64_t seen = load_acquire(&lock->word);
     if (seen == 0) {
-        return take_free(lock, mine);
+        return take_word(lock, 0, mine);
     }
     if ((seen & WAITED) == 0 && !cas_u64(&lock->word, seen, seen | WAITED)) {
         return false;
     }
     seen |= WAITED;
-    return lock_sleep(lock, seen) && take_from_dead(lock, owner, seen, mine);
+    return lock_sleep(lock, seen) && load_acquire(&lock->word) == seen &&       /* L2 */
+           lock_owner_is_dead(owner, seen >> 1) && take_word(lock, seen, mine); /* L3 */
 }
 
 bool lock_try(struct lock *lock, struct lock_owner *owner)
 {
-    return take_free(lock, lock_number(owner) << 1);
+    return take_word(lock, 0, lock_number(owner) << 1);
 }
 
 bool lock_take_soon(struct lock *lock, struct lock_owner *owner)
 {
+    /* At last once more, because a wake may have been meant for others. */
     return lock_try(lock, owner) || wait_once(lock, owner) ||
-           take_free(lock,
-                     lock_number(owner) << 1 | WAITED); /* a wake may have been meant for others */
+           take_word(lock, 0, lock_number(owner) << 1 | WAITED);
 }
 
 void lock_take(struct lock *lock, struct lock_owner *owner)
@@ -123,7 +103,7 @@ void lock_take(struct lock *lock, struct lock_owner *owner)
 
 void lock_release(struct lock *lock)
 {
-    let_go(lock);
+    note_held(lock, NULL);
     if ((exchange_u64(&lock->word, 0) & WAITED) != 0) {
         lock_wake(lock);
     }

@@ -1,31 +1,32 @@
 /*
- * A lock that survives its owner. It works between threads, processes, containers with PID namespaces of
- * their own and programs with different C libraries: the shared memory holds one word of ours and nothing
- * of any libc's.
+ * A lock that survives its owner. It works between threads, processes, containers with PID
+ * namespaces of their own and programs with different C libraries: the shared memory holds one word
+ * of ours and nothing of any libc's.
  *
- * WORD. 0: free. Otherwise twice the number of the process that holds it, plus 1 if others may be asleep.
+ * WORD. 0: free. Otherwise twice the number of the process that holds it, plus 1 if others may be
+ * asleep.
  *
- * NUMBERS. A process takes a number in each region that it shares (a file, or memory inherited by fork), and
- * a forked child takes another before its first lock. No number is given out twice. With its number a
- * process takes a record lock of the kernel: byte `number` of the region's descriptor. The kernel drops
- * that lock when the process ends, however it ends, and any process can ask for it. POSIX record locks,
- * because those belong to a process: an inherited descriptor does not keep a dead parent's alive, and a child
- * needs no descriptor of its own. Closing any descriptor of the file drops them too: table/region.h.
+ * NUMBERS. A process takes a number in each region that it shares (a file, or memory inherited by
+ * fork), and a forked child takes another before its first lock. No number is given out twice. With
+ * its number a process takes a record lock of the kernel: byte `number` of the region's descriptor.
+ * The kernel drops it when the process ends, however it ends. POSIX record locks belong to a
+ * process: an inherited descriptor does not keep a dead parent's alive, and a child needs no
+ * descriptor of its own. Closing any descriptor of the file drops them too: table/region.h.
  *
- *   L1. A process holds the record lock of its number before a word names it. So the owner that a word
- *       names is dead if the record lock is free.
- *   L2. The owner is tested only after the word stood unchanged for LOCK_WAIT_NS. A process that runs holds a
- *       lock for microseconds, so one whose record lock was lost by mistake is taken for dead only if it is
- *       stopped for that long inside.
- *   L3. A dead owner's word is replaced by one compare-and-swap from the word that was tested. Numbers are
- *       not reused, so that word cannot name a living process by then.
- *   L4. A waiter sleeps for LOCK_WAIT_NS at most before it looks again. So a waiter that is killed after it
- *       was woken delays the others, but does not leave them asleep.
+ *   L1. A process holds the record lock of its number before a word names it. So the owner that a
+ *       word names is dead if the record lock is free.
+ *   L2. The owner is tested only after the word stood unchanged for LOCK_WAIT_NS. A process that
+ *       runs holds a lock for microseconds, so one whose record lock was lost by mistake is taken
+ *       for dead only if it is stopped for that long inside.
+ *   L3. A dead owner's word is replaced by one compare-and-swap from the word that was tested.
+ *       Numbers are not reused, so that word cannot name a living process by then.
+ *   L4. A waiter sleeps for LOCK_WAIT_NS at most before it looks again. So a waiter that is killed
+ *       after it was woken delays the others, but does not leave them asleep.
  *
- * The next owner is not told that the last one died: the table is written so that the holder of the lock can
- * repair, by looking, what a dead owner left (table/move.c). In private memory any number but the
- * process's own belongs to an ancestor, whose threads do not exist here: such an owner is dead.
- * A thread that ends while it holds locks (pthread_exit, cancellation) releases them as it ends.
+ * The next owner is not told that the last one died: the holder of a lock repairs, by looking, what
+ * a dead owner left (table/move.c). In private memory any number but the process's own belongs to
+ * an ancestor, whose threads do not exist here: such an owner is dead. A thread that ends while it
+ * holds locks (pthread_exit, cancellation) releases them as it ends.
  */
 #ifndef WEIR_BASE_LOCK_H
 #define WEIR_BASE_LOCK_H
@@ -56,10 +57,7 @@ struct lock_owner {
 /* The owner of locks in memory that only this process has. */
 extern struct lock_owner lock_private;
 
-/*
- * Takes a number and its record lock. Forked children do it again by themselves, before their first lock.
- * 0, or WEIR_EIO with errno set.
- */
+/* Takes a number and its record lock, as forked children will again. 0, or WEIR_EIO with errno. */
 int lock_owner_join(struct lock_owner *owner, uint64_t *last, int fd);
 
 /* Takes the record lock of the owner's number again, after a close has dropped it. */
@@ -78,10 +76,7 @@ bool lock_take_soon(struct lock *lock, struct lock_owner *owner);
 
 void lock_release(struct lock *lock);
 
-/*
- * Lets others run, between two attempts at something that they are in the way
- * of: the first few times by giving up the processor, then for 0.2 ms.
- */
+/* Lets others run between two attempts: the first few times by sched_yield(), then for 0.2 ms. */
 void lock_pause(unsigned attempt);
 
 /* ---- between lock.c and lock_kernel.c; the explorer has its own of the latter ---- */

@@ -9,6 +9,7 @@
 #include <weir.h>
 
 #include "base/atomic.h"
+#include "base/clock.h"
 #include "base/lock.h"
 
 /* Of the kernel's interface; <linux/futex.h> is not on every compiler's path. */
@@ -26,12 +27,9 @@ static long futex(struct lock *lock, int operation, uint32_t value, const struct
 
 bool lock_sleep(struct lock *lock, uint64_t seen)
 {
-    struct timespec until;
+    uint64_t until_ns = clock_monotonic_ns() + (uint64_t)lock_wait_ns;
+    struct timespec until = {(time_t)(until_ns / WEIR_SECOND), (long)(until_ns % WEIR_SECOND)};
     long result;
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += lock_wait_ns;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
     do {
         result = futex(lock, FUTEX_WAIT_BITSET, (uint32_t)seen, &until);
     } while (result != 0 && errno == EINTR);
@@ -80,29 +78,27 @@ static int set_record(const struct lock_owner *owner, uint64_t number, short typ
 }
 
 /*
- * Takes the record lock of a number first, and the number only if it is still above the last one: so no number is
- * given out twice, although a process may die between the two, and a call that fails changes nothing.
+ * Takes the record lock of a number first, and the number only if it is still above the last one:
+ * no number is given out twice, even if a process dies in between, and a failed call changes
+ * nothing.
  */
 static int take_number(struct lock_owner *owner)
 {
     uint64_t number = load_acquire(owner->last) + 1;
     for (unsigned i = 0; i < NUMBERS_TRIED && number <= NUMBER_MOST; i++) {
-        if (set_record(owner, number, F_WRLCK) != 0) {
-            if (errno != EAGAIN && errno != EACCES) {
-                return WEIR_EIO;
+        uint64_t last = number;
+        if (set_record(owner, number, F_WRLCK) == 0) {
+            do {
+                last = load_acquire(owner->last);
+            } while (last < number && !cas_u64(owner->last, last, number));
+            if (last < number) {
+                store_release(&owner->number, number);
+                return 0;
             }
-            number++;
-            continue;
+            (void)set_record(owner, number, F_UNLCK);
+        } else if (errno != EAGAIN && errno != EACCES) {
+            return WEIR_EIO;
         }
-        uint64_t last = load_acquire(owner->last);
-        while (last < number && !cas_u64(owner->last, last, number)) {
-            last = load_acquire(owner->last);
-        }
-        if (last < number) {
-            store_release(&owner->number, number);
-            return 0;
-        }
-        (void)set_record(owner, number, F_UNLCK);
         number = last + 1;
     }
     errno = EOVERFLOW; /* somebody else's record lock covers them all, or the file is damaged */
@@ -123,8 +119,8 @@ int lock_owner_join(struct lock_owner *owner, uint64_t *last, int fd)
 }
 
 /*
- * A child of fork has its parent's owner in its memory. Its threads come here one after the other: record locks of one
- * process do not keep its threads apart, so one could give up a record that another has just taken.
+ * A child of fork has its parent's owner in its memory. Its threads come here one after the other:
+ * they share record locks, so one could give up a record that another has just taken.
  */
 static void join_again(struct lock_owner *owner, uint64_t process)
 {

@@ -1,7 +1,4 @@
-/*
- * Integer arithmetic that cannot overflow. Products go through 128 bits; sums
- * saturate. Nothing in weir decides with floating point.
- */
+/* Integer arithmetic that cannot overflow: products go through 128 bits, sums saturate. */
 #ifndef WEIR_BASE_MATHS_H
 #define WEIR_BASE_MATHS_H
 

@@ -11,17 +11,10 @@
 bool pair_single_load;
 bool pair_single_swap;
 
-/* Every caller of pair_init() stores the same values; relaxed is enough. */
-static void choose(bool single_load, bool single_swap)
-{
-    __atomic_store_n(&pair_single_load, single_load, __ATOMIC_RELAXED);
-    __atomic_store_n(&pair_single_swap, single_swap, __ATOMIC_RELAXED);
-}
-
-#ifdef __x86_64__
-
+/* Every call stores the same values; relaxed is enough. */
 int pair_init(void)
 {
+#ifdef __x86_64__
     unsigned a;
     unsigned b;
     unsigned c = 0;
@@ -29,17 +22,14 @@ int pair_init(void)
     if (!__get_cpuid(1, &a, &b, &c, &d) || (c & bit_CMPXCHG16B) == 0) {
         return WEIR_ECPU;
     }
-    choose((c & bit_AVX) != 0, true);
+    bool load = (c & bit_AVX) != 0;
+    bool swap = true;
+#else
+    unsigned long has = getauxval(AT_HWCAP);
+    bool load = (has & HWCAP_USCAT) != 0;
+    bool swap = (has & HWCAP_ATOMICS) != 0; /* every aarch64 has LDAXP and STLXP */
+#endif
+    __atomic_store_n(&pair_single_load, load, __ATOMIC_RELAXED);
+    __atomic_store_n(&pair_single_swap, swap, __ATOMIC_RELAXED);
     return 0;
 }
-
-#else
-
-int pair_init(void)
-{
-    unsigned long has = getauxval(AT_HWCAP);
-    choose((has & HWCAP_USCAT) != 0, (has & HWCAP_ATOMICS) != 0);
-    return 0; /* every aarch64 has LDAXP and STLXP */
-}
-
-#endif

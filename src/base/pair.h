@@ -1,23 +1,21 @@
 /*
- * Sixteen bytes that are read and replaced as one: the slot of the key table.
+ * Sixteen bytes that are read and replaced as one: the slot of the key table. pair_init() looks at
+ * the processor and chooses:
  *
- *             swap                                  load
- *   x86-64    lock cmpxchg16b                       one vector load, where the processor has AVX (Intel and
- *                                                   AMD say that it is then atomic); by a swap elsewhere
- *   aarch64   CASPAL, where the processor has LSE;  LDP and DMB ISHLD, where the processor has LSE2;
- *             LDAXP, STLXP, DMB ISH elsewhere       by a swap elsewhere
+ *             swap                              load
+ *   x86-64    lock cmpxchg16b                   with AVX one vector load, which Intel and AMD say
+ *                                               is then atomic; otherwise a swap
+ *   aarch64   with LSE CASPAL; otherwise        with LSE2 LDP and DMB ISHLD; otherwise a swap
+ *             LDAXP, STLXP, DMB ISH
  *
- * pair_init() looks at the processor and chooses. A load by a swap replaces zero
- * by zero, or nothing.
+ * A load by a swap replaces zero by zero, or nothing.
  *
- * ORDER. A swap that succeeds is a full barrier on every machine: no access of
- * its thread passes it, in either direction. A load, and a swap that fails, is an
- * acquire: no later access of its thread comes before it. tests/models checks the
- * table's protocol with these under the Arm model.
+ * ORDER. A swap that succeeds is a full barrier on every machine: no access of its thread passes
+ * it, in either direction. A load, and a swap that fails, is an acquire: no later access of its
+ * thread comes before it. tests/models checks the table's protocol with these under the Arm model.
  *
- * ThreadSanitizer does not see assembly. Its builds use __sync on a 128-bit
- * integer, which its runtime guards by a lock of the process: they are exact
- * among threads, but not among processes.
+ * ThreadSanitizer does not see assembly. Its builds use __sync on a 128-bit integer, which its
+ * runtime guards by a lock of the process: they are exact among threads, but not among processes.
  */
 #ifndef WEIR_BASE_PAIR_H
 #define WEIR_BASE_PAIR_H
@@ -32,14 +30,12 @@
 #error "weir needs a little-endian machine: its files have the same bytes everywhere"
 #endif
 
-#if defined(__SANITIZE_THREAD__)
-#define PAIR_UNDER_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define PAIR_UNDER_TSAN 1
+#ifndef __has_feature
+#define __has_feature(x) 0
 #endif
-#endif
-#ifndef PAIR_UNDER_TSAN
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#define PAIR_UNDER_TSAN 1
+#else
 #define PAIR_UNDER_TSAN 0
 #endif
 
@@ -52,10 +48,10 @@ struct pair {
 extern bool pair_single_load; /* a 16-byte load that does not tear */
 extern bool pair_single_swap; /* aarch64: CASPAL */
 
-/* Returns 0, or WEIR_ECPU if the processor has no 16-byte compare-and-swap. Any thread, any number of times. */
+/* 0, or WEIR_ECPU without a 16-byte compare-and-swap. Any thread, any number of times. */
 int pair_init(void);
 
-/* Reads one of the above: another thread may be in pair_init(), which stores what is there already. */
+/* Reads one of the above, which another thread in pair_init() may store again. */
 static inline bool pair_has(const bool *what)
 {
     return __atomic_load_n(what, __ATOMIC_RELAXED);
@@ -79,9 +75,8 @@ static inline struct pair pair_swap_single(struct pair *p, struct pair seen, str
 }
 
 /*
- * LDAXP alone may tear. Only a store that succeeds proves that both halves were
- * read at one moment, so a pair that is not `seen` is written back. STLXP lets
- * later loads pass it; the DMB does not.
+ * LDAXP alone may tear. Only a store that succeeds proves that both halves were read at one moment,
+ * so a pair that is not `seen` is written back. STLXP lets later loads pass it; the DMB does not.
  */
 static inline struct pair pair_swap_exclusive(struct pair *p, struct pair seen, struct pair next)
 {

@@ -1,6 +1,6 @@
 /*
- * A number for this process that a forked child does not share, whichever system call made the child.
- * Numbers grow along a line of descent: no ancestor ever had the number of its descendant.
+ * A number for this process that a forked child does not share, whichever system call made the
+ * child. Numbers grow along a line of descent: no ancestor ever had the number of its descendant.
  */
 #ifndef WEIR_BASE_PROCESS_H
 #define WEIR_BASE_PROCESS_H

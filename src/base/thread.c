@@ -1,30 +1,25 @@
 #include "base/thread.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
-
-#include "base/atomic.h"
 
 __thread unsigned thread_number;
 
-#define WORD_BITS 64
-
-/* Bit i of all words: number i is taken. The last bit stays clear: that number is shared. */
-static uint64_t taken[THREAD_SLOTS / WORD_BITS];
-static unsigned used; /* one more than the highest number that was ever taken */
+static bool taken[THREAD_OWN]; /* by number */
+static unsigned used;          /* one more than the highest number that was ever taken */
 static pthread_key_t exit_key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool have_key;
 
 /*
- * A number that is used again continues the counters of its former owner, which
- * has ended. This release pairs with the acquire in take_in(), so the new
- * owner sees the last counts of the old one.
+ * A number that is used again continues the counters of its former owner, which has ended. This
+ * release pairs with the acquire in take_lowest(), so the new owner sees the last counts of the
+ * old.
  */
 static void free_number(unsigned n)
 {
-    (void)__atomic_fetch_and(&taken[n / WORD_BITS], ~(UINT64_C(1) << n % WORD_BITS),
-                             __ATOMIC_RELEASE);
+    __atomic_store_n(&taken[n], false, __ATOMIC_RELEASE);
 }
 
 static void give_back(void *value)
@@ -38,28 +33,13 @@ static void make_key(void)
     have_key = pthread_key_create(&exit_key, give_back) == 0;
 }
 
-/* The lowest free number of one word, or THREAD_OWN. */
-static unsigned take_in(unsigned word)
+/* Returns the lowest free number, or THREAD_OWN. */
+static unsigned take_lowest(void)
 {
-    uint64_t seen = __atomic_load_n(&taken[word], __ATOMIC_RELAXED);
-    while (seen != UINT64_MAX) {
-        unsigned bit = (unsigned)__builtin_ctzll(~seen);
-        if (word * WORD_BITS + bit >= THREAD_OWN) {
-            break;
-        }
-        if (__atomic_compare_exchange_n(&taken[word], &seen, seen | UINT64_C(1) << bit, false,
-                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-            return word * WORD_BITS + bit;
-        }
-    }
-    return THREAD_OWN;
-}
-
-static unsigned lowest_free(void)
-{
-    unsigned n = THREAD_OWN;
-    for (unsigned word = 0; word < THREAD_SLOTS / WORD_BITS && n == THREAD_OWN; word++) {
-        n = take_in(word);
+    unsigned n = 0;
+    while (n < THREAD_OWN && (__atomic_load_n(&taken[n], __ATOMIC_RELAXED) ||
+                              __atomic_exchange_n(&taken[n], true, __ATOMIC_ACQUIRE))) {
+        n++;
     }
     return n;
 }
@@ -82,7 +62,7 @@ unsigned thread_number_take(void)
     unsigned n = THREAD_OWN;
     (void)pthread_once(&once, make_key);
     if (have_key) {
-        n = lowest_free();
+        n = take_lowest();
         if (n < THREAD_OWN && pthread_setspecific(exit_key, (void *)(uintptr_t)(n + 1)) != 0) {
             free_number(n);
             n = THREAD_OWN;
@@ -95,10 +75,7 @@ unsigned thread_number_take(void)
 
 void thread_after_fork(void)
 {
-    unsigned n = thread_number; /* plus one; 0: none */
-    for (unsigned word = 0; word < THREAD_SLOTS / WORD_BITS; word++) {
-        bool own = n != 0 && n - 1 < THREAD_OWN && (n - 1) / WORD_BITS == word;
-        __atomic_store_n(&taken[word], own ? UINT64_C(1) << (n - 1) % WORD_BITS : 0,
-                         __ATOMIC_RELEASE);
+    for (unsigned n = 0; n < THREAD_OWN; n++) {
+        __atomic_store_n(&taken[n], n + 1 == thread_number, __ATOMIC_RELEASE);
     }
 }

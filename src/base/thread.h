@@ -1,11 +1,8 @@
-/*
- * A small number for each living thread, so that it can have counters of its
- * own: count without a locked instruction, add up when somebody asks.
- */
+/* A small number for each living thread, so that it can have counters of its own. */
 #ifndef WEIR_BASE_THREAD_H
 #define WEIR_BASE_THREAD_H
 
-/* Numbers 0 to THREAD_OWN - 1 belong to one living thread each; THREAD_OWN is shared by the rest. */
+/* Numbers below THREAD_OWN belong to one living thread each; the rest share THREAD_OWN. */
 #define THREAD_OWN 511
 #define THREAD_SLOTS (THREAD_OWN + 1)
 

@@ -18,35 +18,34 @@ uint64_t blocks_home(const struct blocks *b, uint64_t tag)
     return mul_high(tag * UINT64_C(0xd6e8feb86659fd93), b->line_count);
 }
 
-static struct block_line *line_after(const struct blocks *b, uint64_t home, uint64_t steps)
+/*
+ * Returns the first place with this tag in line `home` and `reach` lines after it, or NULL. A free
+ * place has the tag 0.
+ */
+static struct pair *search(const struct blocks *b, uint64_t home, uint64_t reach, uint64_t tag)
 {
-    uint64_t line = home + steps;
-    return &b->lines[line < b->line_count ? line : line - b->line_count];
-}
-
-/* The place of the block, or NULL. */
-static struct pair *find(const struct blocks *b, uint64_t tag)
-{
-    uint64_t home = blocks_home(b, tag);
-    uint64_t reach = min_u64(load_acquire(&b->lines[home].reach), b->line_count - 1);
-    for (uint64_t steps = 0; steps <= reach; steps++) {
-        struct block_line *line = line_after(b, home, steps);
+    for (uint64_t line = home; line <= home + reach; line++) {
+        struct pair *block = b->lines[line < b->line_count ? line : line - b->line_count].block;
         for (unsigned i = 0; i < BLOCK_LINE_PLACES; i++) {
-            if (load_relaxed(&line->block[i].tag) == tag) {
-                return &line->block[i];
+            if (load_relaxed(&block[i].tag) == tag) {
+                return &block[i];
             }
         }
     }
     return NULL;
 }
 
+static struct pair *find(const struct blocks *b, uint64_t tag)
+{
+    uint64_t home = blocks_home(b, tag);
+    uint64_t reach = load_acquire(&b->lines[home].reach);
+    return search(b, home, min_u64(reach, b->line_count - 1), tag);
+}
+
 uint64_t blocks_until(const struct blocks *b, uint64_t tag)
 {
     struct pair *place = find(b, tag);
-    if (place == NULL) {
-        return 0;
-    }
-    struct pair seen = pair_load(place);
+    struct pair seen = place != NULL ? pair_load(place) : (struct pair){0, 0};
     return seen.tag == tag ? seen.word : 0;
 }
 
@@ -62,20 +61,21 @@ static struct pair *place_at(const struct blocks *b, uint64_t i)
     return &b->lines[i / BLOCK_LINE_PLACES].block[i % BLOCK_LINE_PLACES];
 }
 
-/* Frees the places of blocks that are over, and counts the rest. */
-static void drop_over(const struct blocks *b, uint64_t now)
+/* Frees the places of blocks that are over, and counts the rest. Returns how many were freed. */
+static uint64_t drop_over(const struct blocks *b, uint64_t now)
 {
     uint64_t left = 0;
+    uint64_t freed = 0;
     for (uint64_t i = 0; i < b->line_count * BLOCK_LINE_PLACES; i++) {
         struct pair *place = place_at(b, i);
-        bool used = load_relaxed(&place->tag) != 0;
-        if (used && load_relaxed(&place->word) <= now) {
+        if (load_relaxed(&place->tag) != 0 && load_relaxed(&place->word) <= now) {
             write_place(place, (struct pair){0, 0});
-            used = false;
+            freed++;
         }
-        left += used;
+        left += load_relaxed(&place->tag) != 0;
     }
     store_relaxed(&b->counts->count, left);
+    return freed;
 }
 
 static void raise(uint64_t *word, uint64_t least)
@@ -83,57 +83,44 @@ static void raise(uint64_t *word, uint64_t least)
     store_ordered(word, max_u64(load_relaxed(word), least));
 }
 
-/* A free place, in the home line or near it. NULL only if a count that a kill left has let too many in. */
-static struct pair *free_place(const struct blocks *b, uint64_t home, uint64_t *steps)
+/* Makes the reach of the tag's home line cover the place. */
+static void cover(const struct blocks *b, uint64_t tag, const struct pair *place)
 {
-    for (*steps = 0; *steps < b->line_count; ++*steps) {
-        struct block_line *line = line_after(b, home, *steps);
-        for (unsigned i = 0; i < BLOCK_LINE_PLACES; i++) {
-            if (load_relaxed(&line->block[i].tag) == 0) {
-                return &line->block[i];
-            }
-        }
-    }
-    return NULL;
-}
-
-static int insert(const struct blocks *b, uint64_t tag, uint64_t until)
-{
-    uint64_t steps;
     uint64_t home = blocks_home(b, tag);
-    struct pair *place = free_place(b, home, &steps);
-    if (place == NULL) {
-        return WEIR_EFULL;
-    }
-    raise(&b->lines[home].reach, steps); /* B2 */
-    write_place(place, (struct pair){tag, until});
-    store_relaxed(&b->counts->count, load_relaxed(&b->counts->count) + 1);
-    return 0;
+    size_t offset = (size_t)((const char *)place - (const char *)b->lines);
+    uint64_t line = offset / sizeof(struct block_line);
+    raise(&b->lines[home].reach, line >= home ? line - home : line + b->line_count - home);
 }
 
-static int set_locked(const struct blocks *b, uint64_t tag, uint64_t until, uint64_t now)
+/* Returns a place for a new block, counted and covered (B2); NULL if max_blocks are in force. */
+static struct pair *claim_place(const struct blocks *b, uint64_t tag, uint64_t now)
 {
-    struct pair *place = find(b, tag);
-    if (place == NULL && load_relaxed(&b->counts->count) >= b->max) {
-        drop_over(b, now);
-        if (load_relaxed(&b->counts->count) >= b->max) {
-            return WEIR_EFULL;
-        }
+    uint64_t *count = &b->counts->count;
+    if (load_relaxed(count) >= b->max) {
+        (void)drop_over(b, now);
     }
-    raise(&b->counts->last_end, until); /* B2 */
-    if (place == NULL) {
-        return insert(b, tag, until);
+    if (load_relaxed(count) >= b->max) {
+        return NULL;
     }
-    write_place(place, (struct pair){tag, until});
-    return 0;
+    struct pair *place = search(b, blocks_home(b, tag), b->line_count - 1, 0);
+    if (place != NULL) { /* always: blocks take two thirds of the places */
+        store_relaxed(count, load_relaxed(count) + 1);
+        cover(b, tag, place);
+    }
+    return place;
 }
 
 int blocks_set(const struct blocks *b, uint64_t tag, uint64_t until, uint64_t now)
 {
     lock_take(&b->counts->lock, b->owner);
-    int e = set_locked(b, tag, until, now);
+    struct pair *old = find(b, tag);
+    struct pair *place = old != NULL ? old : claim_place(b, tag, now);
+    if (place != NULL) {
+        raise(&b->counts->last_end, until); /* B2 */
+        write_place(place, (struct pair){tag, until});
+    }
     lock_release(&b->counts->lock);
-    return e;
+    return place != NULL ? 0 : WEIR_EFULL;
 }
 
 uint64_t blocks_sweep(const struct blocks *b, uint64_t now)
@@ -142,9 +129,7 @@ uint64_t blocks_sweep(const struct blocks *b, uint64_t now)
         return 0;
     }
     lock_take(&b->counts->lock, b->owner);
-    uint64_t before = load_relaxed(&b->counts->count);
-    drop_over(b, now);
-    uint64_t freed = sub_floor0(before, load_relaxed(&b->counts->count));
+    uint64_t freed = drop_over(b, now);
     lock_release(&b->counts->lock);
     return freed;
 }
@@ -178,25 +163,14 @@ int blocks_clear(const struct blocks *b, uint64_t tag)
 
 /* ---- recovery ---- */
 
-/* The pages of a torn copy are of different moments: a place may be half written, a reach too small. */
-static void repair_place(const struct blocks *b, uint64_t i)
+/* Pages of a torn copy are of different moments: a place may be half written, a reach too small. */
+static void repair_place(const struct blocks *b, struct pair *place)
 {
-    struct pair seen = pair_load(place_at(b, i));
+    struct pair seen = pair_load(place);
     if (seen.tag == 0 || seen.word == 0) {
-        write_place(place_at(b, i), (struct pair){0, 0});
-        return;
-    }
-    uint64_t home = blocks_home(b, seen.tag);
-    uint64_t line = i / BLOCK_LINE_PLACES;
-    raise(&b->lines[home].reach, line >= home ? line - home : line + b->line_count - home);
-}
-
-/* Of two places with one tag, lookups find the first. */
-static void drop_second(const struct blocks *b, uint64_t i)
-{
-    uint64_t tag = load_relaxed(&place_at(b, i)->tag);
-    if (tag != 0 && find(b, tag) != place_at(b, i)) {
-        write_place(place_at(b, i), (struct pair){0, 0});
+        write_place(place, (struct pair){0, 0});
+    } else {
+        cover(b, seen.tag, place);
     }
 }
 
@@ -208,11 +182,15 @@ void blocks_recover(const struct blocks *b)
         store_relaxed(&b->lines[i].reach, 0);
     }
     for (uint64_t i = 0; i < places; i++) {
-        repair_place(b, i);
+        repair_place(b, place_at(b, i));
     }
     for (uint64_t i = 0; i < places; i++) {
-        drop_second(b, i);
+        uint64_t tag = load_relaxed(&place_at(b, i)->tag);
+        if (tag != 0 &&
+            find(b, tag) != place_at(b, i)) { /* of two with one tag, the first counts */
+            write_place(place_at(b, i), (struct pair){0, 0});
+        }
     }
-    drop_over(b, 0);
+    (void)drop_over(b, 0);
     store_relaxed(&b->counts->last_end, find_last_end(b, UINT64_MAX));
 }

@@ -1,18 +1,18 @@
 /*
- * Blocks: keys that are denied until a time, whatever their quota. A table of their own, so that blocks
- * and keys never compete for a place.
+ * Blocks: keys that are denied until a time, whatever their quota. They have a table of their own,
+ * so that blocks and keys never compete for a place.
  *
- * A line is 64 bytes: its reach and three blocks, each a tag and the time at which it ends. A block's home is
- * one line; if that is full it goes to the next line with a free place. The reach of a line says how many
- * lines further any of its blocks has ever gone, so a lookup reads the home line and as many after it.
+ * A line is 64 bytes: its reach and three blocks, each a tag and the time at which it ends. A
+ * block's home is one line; if that is full it goes to the next line with a free place. The reach
+ * of a line says how many lines further any of its blocks has ever gone, so a lookup reads the home
+ * line and as many after it. Blocks take at most two thirds of the places: a free one is near.
  *
- *   B1. A block stays in its place until it is removed or over, so a lookup without a lock cannot miss it.
- *   B2. The reach of the home line, and the end of the last block, cover a block before it is there.
- *   B3. Blocks are changed under `lock`, one compare-and-swap each. A kill in between leaves a reach, an end or
- *       a count that is too large, which costs time and changes no answer. (A count that is too small by
- *       one lets one block more in.)
- *
- * Blocks take at most two thirds of the places, so there is always one, and it is near.
+ *   B1. A block stays in its place until it is removed or over, so a lookup without a lock cannot
+ *       miss it.
+ *   B2. The reach of the home line, and the end of the last block, cover a block before it is
+ *       there.
+ *   B3. Blocks are changed under `lock`, one compare-and-swap each. A kill in between leaves a
+ *       reach, an end or a count that is too large, which costs time and changes no answer.
  */
 #ifndef WEIR_TABLE_BLOCKS_H
 #define WEIR_TABLE_BLOCKS_H
@@ -31,7 +31,7 @@ struct block_line {
 } __attribute__((aligned(64)));
 
 struct block_counts {
-    /* Every decision reads it: no block is in force at or after this time. May be late, never early. */
+    /* Every decision reads it: no block is in force from then on. May be late, never early. */
     uint64_t last_end __attribute__((aligned(64)));
     struct lock lock;
     uint64_t count; /* places in use, those of blocks that are over included */

@@ -1,12 +1,10 @@
 /*
- * Finding a place for a new key: an empty slot, the slot of a key as good as
- * fresh, room made by moving residents, and at last the policy for full tables.
+ * Finding a place for a new key: an empty slot, the slot of a key as good as fresh, room made by
+ * moving residents, and at last the policy for full tables.
  */
 #include "table/table.h"
 
-#include <weir.h>
-
-/* Rounds before giving up because others are in the way. The caller lets them run and comes back. */
+/* Rounds before giving up because others are in the way: the caller lets them run. */
 #define ROUNDS 8
 /* A search reads up to 170 lines: less than one more line a call. */
 #define SEARCH_PAUSE 256
@@ -17,11 +15,12 @@ struct pick {
     struct debt debt;
 };
 
-static struct pair *take_empty(const struct table *t, struct line *line, struct pair next)
+static struct pair *take_empty(const struct table *t, struct table_key key, uint64_t word)
 {
-    for (unsigned i = 0; i < LINE_SLOTS; i++) {
-        struct pair *slot = &line->slot[i];
-        if (load_relaxed(&slot->tag) == 0 && pair_cas(slot, (struct pair){0, 0}, next)) {
+    for (unsigned i = 0; i < CANDIDATES; i++) {
+        struct pair *slot = table_candidate(t, key, i);
+        if (load_relaxed(&slot->tag) == 0 &&
+            pair_cas(slot, (struct pair){0, 0}, (struct pair){key.tag, word})) {
             (void)fetch_add(&t->counts->keys, 1);
             return slot;
         }
@@ -29,25 +28,9 @@ static struct pair *take_empty(const struct table *t, struct line *line, struct 
     return NULL;
 }
 
-static uint64_t line_of(const struct table *t, const struct pair *slot)
-{
-    return (uint64_t)(slot - &t->lines[0].slot[0]) / LINE_SLOTS;
-}
-
-/* A marked slot is on the move, unless its mover died: then its stripe can be had. */
-static void repair_dead(const struct table *t, const struct pair *slot, uint64_t tag,
-                        uint64_t held_tag)
-{
-    if (table_enter_try(t, tag, held_tag)) {
-        table_repair(t, tag, line_of(t, slot));
-        table_leave(t, tag, held_tag);
-    }
-}
-
 /*
- * Finds out what the owner owes, and pulls its state down if that is from a far
- * future. False: the state has changed. In wide tables the caller holds the
- * owner's stripe, which guards the record (G6).
+ * Finds out what the owner owes, and pulls its state down if that is from a far future. False: the
+ * state has changed. In wide tables the caller holds the owner's stripe (G6).
  */
 static bool ask_debt(const struct table *t, struct pick *pick, uint64_t now)
 {
@@ -68,8 +51,9 @@ static bool owes_less(const struct debt *a, const struct debt *b)
 }
 
 /*
- * Finds out what the slot's owner owes. False: the slot is empty, its owner has
- * just changed, or another thread is in the way.
+ * Finds out what the slot's owner owes. False: the slot is empty, its owner has just changed, or
+ * another thread is in the way. A marked slot is on the move, unless its mover died: then its
+ * stripe can be had.
  */
 static bool appraise(const struct table *t, struct pair *slot, uint64_t now, uint64_t held_tag,
                      struct pick *pick)
@@ -77,41 +61,33 @@ static bool appraise(const struct table *t, struct pair *slot, uint64_t now, uin
     pick->slot = slot;
     pick->seen = pair_load(slot);
     uint64_t tag = pick->seen.tag;
-    if ((tag & TAG_MARKS) != 0) {
-        repair_dead(t, slot, tag, held_tag);
-        return false;
-    }
     if (tag == 0) {
         return false;
     }
-    if (t->record_bytes == 0) {
+    if ((tag & TAG_MARKS) == 0 && t->record_bytes == 0) {
         return ask_debt(t, pick, now);
     }
     if (!table_enter_try(t, tag, held_tag)) {
         return false;
     }
-    table_repair(t, tag, line_of(t, slot));
+    (void)table_find_locked(t, (struct table_key){tag, table_slot_number(t, slot) / LINE_SLOTS});
     pick->seen = pair_load(slot); /* the owner may have changed before we had its stripe */
     bool done = pick->seen.tag == tag && ask_debt(t, pick, now);
     table_leave(t, tag, held_tag);
     return done;
 }
 
-/*
- * Returns the candidate that owes least; one that is fresh owes less than any other.
- * Notes when the first of all will be fresh.
- */
+/* Returns the candidate that owes least: a fresh one if there is. Notes when the first will be. */
 static struct pick pick_victim(const struct table *t, struct table_key key, uint64_t now,
                                struct claim *claim)
 {
     struct pick best = {.slot = NULL};
-    uint64_t lines[2] = {key.line, table_other_line(t, key.line, key.tag)};
     claim->full_for = UINT64_MAX;
     claim->contended = false;
     claim->in_way = 0;
-    for (unsigned i = 0; i < 2 * LINE_SLOTS; i++) {
+    for (unsigned i = 0; i < CANDIDATES; i++) {
         struct pick p;
-        if (!appraise(t, &t->lines[lines[i / LINE_SLOTS]].slot[i % LINE_SLOTS], now, key.tag, &p)) {
+        if (!appraise(t, table_candidate(t, key, i), now, key.tag, &p)) {
             claim->contended = true; /* emptied just now, on the move, or its stripe is taken */
             claim->in_way = p.seen.tag;
             continue;
@@ -125,10 +101,10 @@ static struct pick pick_victim(const struct table *t, struct table_key key, uint
 }
 
 /*
- * One swap from the old owner to `next`: a kill leaves either the one or the
- * other. A narrow word names its time, so an owner that has come back since it
- * was appraised does not look the same. A log's word is a mere count: there the
- * owner is appraised again under its stripe, and must not owe more.
+ * One swap from the old owner to `next`: a kill leaves either the one or the other. A narrow word
+ * names its time, so an owner that has come back since it was appraised does not look the same. A
+ * log's word is a mere count: there the owner is appraised again under its stripe, and must not owe
+ * more.
  */
 static bool swap_out(const struct table *t, const struct pick *pick, struct pair next, uint64_t now,
                      uint64_t held_tag)
@@ -140,9 +116,8 @@ static bool swap_out(const struct table *t, const struct pick *pick, struct pair
     if (!table_enter_try(t, pick->seen.tag, held_tag)) {
         return false;
     }
-    bool done = pair_is(pick->slot, pick->seen);
-    done = done && ask_debt(t, &again, now) && !owes_less(&pick->debt, &again.debt) &&
-           pair_cas(pick->slot, again.seen, next);
+    bool done = pair_is(pick->slot, pick->seen) && ask_debt(t, &again, now) &&
+                !owes_less(&pick->debt, &again.debt) && pair_cas(pick->slot, again.seen, next);
     table_leave(t, pick->seen.tag, held_tag);
     return done;
 }
@@ -162,24 +137,15 @@ bool table_reclaim(const struct table *t, struct pair *slot, uint64_t now, uint6
 }
 
 /*
- * A table with max_keys residents may hold keys as good as fresh, so it is
- * searched like any other; but when a search has found nothing, the next ones
- * are left out: a flood against a table full of debtors costs a few line reads
- * a call, not a search.
+ * A table with max_keys residents may hold keys as good as fresh, so it is searched like any other;
+ * but when a search has found nothing, the next ones are left out: a flood against a table full of
+ * debtors costs a few line reads a call, not a search.
  */
-static bool may_search(const struct table *t)
-{
-    uint64_t pause = load_relaxed(&t->counts->search_pause);
-    if (pause == 0 || table_keys(t) < t->max_keys) {
-        return true;
-    }
-    store_relaxed(&t->counts->search_pause, pause - 1);
-    return false;
-}
-
 static bool make_room(const struct table *t, struct table_key key, uint64_t now, struct claim *c)
 {
-    if (!may_search(t)) {
+    uint64_t pause = load_relaxed(&t->counts->search_pause);
+    if (pause != 0 && table_keys(t) >= t->max_keys) {
+        store_relaxed(&t->counts->search_pause, pause - 1);
         return false;
     }
     bool made = table_make_room(t, key, now, c);
@@ -189,43 +155,25 @@ static bool make_room(const struct table *t, struct table_key key, uint64_t now,
     return made;
 }
 
-/*
- * Others in the way may be about to leave the very place we need. That costs us
- * time, not a resident its state.
- */
-static bool should_wait(const struct claim *c, unsigned how)
-{
-    return c->contended && (how & CLAIM_HASTY) == 0;
-}
-
-static struct pair *take_any_empty(const struct table *t, struct table_key key, struct pair next)
-{
-    struct pair *slot = take_empty(t, &t->lines[key.line], next);
-    if (slot == NULL) {
-        slot = take_empty(t, &t->lines[table_other_line(t, key.line, key.tag)], next);
-    }
-    return slot;
-}
-
 struct claim table_claim(const struct table *t, struct table_key key, uint64_t word, uint64_t now,
                          unsigned how)
 {
     struct claim c = {.full_for = UINT64_MAX};
-    struct pair next = {key.tag, word};
     for (unsigned round = 0; round < ROUNDS; round++) {
-        c.slot = take_any_empty(t, key, next);
+        c.slot = take_empty(t, key, word);
         if (c.slot != NULL) {
             return c;
         }
         struct pick victim = pick_victim(t, key, now, &c);
         bool fresh = victim.slot != NULL && victim.debt.fresh_in == 0;
-        if (!fresh && (make_room(t, key, now, &c) || should_wait(&c, how))) {
+        /* Waiting for those in the way costs time; not waiting may cost a resident its state. */
+        if (!fresh && (make_room(t, key, now, &c) || (c.contended && (how & CLAIM_HASTY) == 0))) {
             continue;
         }
         if (!fresh && ((how & CLAIM_EVICT) == 0 || victim.slot == NULL)) {
             return c;
         }
-        if (swap_out(t, &victim, next, now, key.tag)) {
+        if (swap_out(t, &victim, (struct pair){key.tag, word}, now, key.tag)) {
             c.slot = victim.slot;
             c.reclaimed += fresh;
             c.evicted += !fresh;
@@ -236,43 +184,32 @@ struct claim table_claim(const struct table *t, struct table_key key, uint64_t w
     return c;
 }
 
-/*
- * A marked slot is being moved, or its mover died. A sweep holds no stripe, so it can wait for this one (G4), which is
- * how a dead owner is found out.
- */
-static void repair_or_wait(const struct table *t, uint64_t tag, uint64_t line)
+static bool sweep_slot(const struct table *t, uint64_t i, uint64_t now)
 {
+    struct pair *slot = table_slot(t, i);
+    uint64_t tag = load_relaxed(&slot->tag);
     struct lock *stripe = table_stripe(t, tag);
+    if ((tag & TAG_MARKS) == 0) {
+        return tag != 0 && table_reclaim(t, slot, now, 0);
+    }
+    /* A sweep holds no stripe, so it can wait (G4): that is how a mover is found to be dead. */
     if (lock_take_soon(stripe, t->owner)) {
-        table_repair(t, tag, line);
+        (void)table_find_locked(t, (struct table_key){tag, i / LINE_SLOTS});
         lock_release(stripe);
     }
-}
-
-static void sweep_line(const struct table *t, uint64_t line, uint64_t now, uint64_t *freed)
-{
-    for (unsigned i = 0; i < LINE_SLOTS; i++) {
-        struct pair *slot = &t->lines[line].slot[i];
-        uint64_t tag = load_relaxed(&slot->tag);
-        if ((tag & TAG_MARKS) != 0) {
-            repair_or_wait(t, tag, line);
-        } else {
-            *freed += tag != 0 && table_reclaim(t, slot, now, 0);
-        }
-    }
+    return false;
 }
 
 uint64_t table_sweep(const struct table *t, uint64_t lines, uint64_t now)
 {
-    uint64_t all = t->all;
     uint64_t freed = 0;
-    lines = min_u64(lines, all);
-    uint64_t line = fetch_add(&t->counts->sweep_line, lines) % all;
-    if (line + lines >= all) { /* once a round */
+    lines = min_u64(lines, t->all);
+    uint64_t line = fetch_add(&t->counts->sweep_line, lines) % t->all;
+    if (line + lines >= t->all) { /* once a round */
         freed += blocks_sweep(&t->blocks, now);
     }
-    for (uint64_t i = 0; i < lines; i++) {
-        sweep_line(t, (line + i) % all, now, &freed);
+    for (uint64_t i = 0; i < lines * LINE_SLOTS; i++) {
+        freed += sweep_slot(t, (line * LINE_SLOTS + i) % (t->all * LINE_SLOTS), now);
     }
     return freed;
 }

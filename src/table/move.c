@@ -1,7 +1,6 @@
 /*
- * Making room: moving residents to their other lines, breadth first, at most
- * MOVES_MAX in a row. Two-choice tables of four-slot lines hold 90 % of their
- * slots this way; ours are filled to 78 %.
+ * Making room: moving residents to their other lines, breadth first, at most MOVES_MAX in a row.
+ * Two-choice tables of four-slot lines hold 90 % of their slots this way; ours are filled to 78 %.
  *
  * One move, under the resident's stripe (G2), with the swap that makes each step:
  *
@@ -23,10 +22,10 @@
 
 struct node {
     uint64_t line;
-    uint64_t tag;        /* the resident that would move into `line` ... */
-    unsigned short from; /* ... from the line of this node ... */
-    unsigned char slot;  /* ... where it has this slot */
-    unsigned char depth;
+    uint64_t tag;  /* the resident that would move into `line` ... */
+    unsigned from; /* ... from the line of this node ... */
+    unsigned slot; /* ... where it has this slot */
+    unsigned depth;
 };
 
 struct search {
@@ -37,20 +36,9 @@ struct search {
 static void add_node(struct search *s, uint64_t line, uint64_t tag, unsigned from, unsigned slot)
 {
     if (s->count < NODES_MAX) {
-        s->node[s->count++] = (struct node){
-            line,
-            tag,
-            (unsigned short)from,
-            (unsigned char)slot,
-            (unsigned char)(tag == 0 ? 0 : s->node[from].depth + 1),
-        };
+        unsigned depth = tag == 0 ? 0 : s->node[from].depth + 1;
+        s->node[s->count++] = (struct node){line, tag, from, slot, depth};
     }
-}
-
-static bool undo(struct pair *from, struct pair leaving, struct pair was)
-{
-    (void)pair_cas(from, leaving, was);
-    return false;
 }
 
 /* Moves the resident `tag` from its slot into some empty slot of `to`, under its stripe. */
@@ -74,7 +62,8 @@ static bool move_locked(const struct table *t, struct pair *from, uint64_t tag, 
             return true;
         }
     }
-    return undo(from, leaving, was);
+    (void)pair_cas(from, leaving, was);
+    return false;
 }
 
 static bool move(const struct table *t, struct pair *from, uint64_t tag, struct line *to,
@@ -84,7 +73,7 @@ static bool move(const struct table *t, struct pair *from, uint64_t tag, struct 
         return false;
     }
     /* First what a dead mover left: a second r* would leave no way to tell which is current. */
-    table_repair(t, tag, (uint64_t)(to - t->lines));
+    (void)table_find_locked(t, (struct table_key){tag, (uint64_t)(to - t->lines)});
     bool done = move_locked(t, from, tag, to);
     table_leave(t, tag, held_tag);
     return done;
@@ -127,8 +116,7 @@ static bool visit(const struct table *t, struct search *s, unsigned at, uint64_t
         if ((tag & TAG_MARKS) != 0) {
             claim->contended = true;
             claim->in_way = tag;
-        }
-        if ((tag & TAG_MARKS) == 0 && s->node[at].depth < MOVES_MAX) {
+        } else if (s->node[at].depth < MOVES_MAX) {
             add_node(s, table_other_line(t, line, tag), tag, at, i);
         }
     }

@@ -27,18 +27,23 @@ uint64_t region_check(const void *fixed, size_t bytes)
     return siphash128(key, fixed, bytes - sizeof(uint64_t), 1, 3).low;
 }
 
-int region_fixed_finish(struct region_fixed *fixed, struct weir_error *error)
+void region_fixed_seal(struct region_fixed *fixed)
 {
     memcpy(fixed->magic, REGION_MAGIC, sizeof fixed->magic);
     fixed->version = REGION_FORMAT;
     fixed->header_bytes = (uint32_t)REGION_HEADER_BYTES;
     fixed->total_bytes = add_sat(REGION_HEADER_BYTES, table_bytes(&fixed->shape));
+    fixed->check = region_check(fixed, sizeof *fixed);
+}
+
+int region_fixed_finish(struct region_fixed *fixed, struct weir_error *error)
+{
     struct hash_secret seed;
     if (hash_secret_init(&fixed->secret) != 0 || hash_secret_init(&seed) != 0) {
         return fail_errno(error, "getrandom", NULL);
     }
     fixed->generation = seed.sip[0] | 1;
-    fixed->check = region_check(fixed, sizeof *fixed);
+    region_fixed_seal(fixed);
     return 0;
 }
 
@@ -57,8 +62,8 @@ void region_set_anchor(struct region *r, const struct region_anchor *anchor)
 }
 
 /*
- * Time goes on from the wall clock, but not before the epoch: a machine that
- * boots in 1970 would otherwise stand still there.
+ * Time goes on from the wall clock, but not before the epoch: a machine that boots in 1970 would
+ * otherwise stand still there.
  */
 int region_anchor_now(const struct region_fixed *fixed, struct region_anchor *anchor,
                       struct weir_error *error)
@@ -105,6 +110,9 @@ struct region *region_create(struct weir_error *error)
 
 void region_destroy(struct region *r)
 {
+    if (r == NULL) {
+        return;
+    }
     if (r->head != NULL) {
         (void)munmap(r->head, r->bytes);
     }
@@ -114,13 +122,13 @@ void region_destroy(struct region *r)
     free(r);
 }
 
-int region_map(struct region *r, uint64_t bytes, int flags, int fd, struct weir_error *error)
+int region_map(struct region *r, uint64_t bytes, int flags, struct weir_error *error)
 {
     if (bytes > (uint64_t)PTRDIFF_MAX) {
         return fail(error, WEIR_ENOMEM, "the table would take more memory than there can be");
     }
     char what[64];
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, r->fd, 0);
     if (p == MAP_FAILED) {
         (void)snprintf(what, sizeof what, "cannot map %" PRIu64 " bytes", bytes);
         return fail_errno(error, what, NULL);
@@ -131,18 +139,29 @@ int region_map(struct region *r, uint64_t bytes, int flags, int fd, struct weir_
     return 0;
 }
 
-/* ---- memory ---- */
+int region_fill(struct region *r, const struct region_fixed *fixed,
+                const struct region_hooks *hooks, struct weir_error *error)
+{
+    struct region_anchor anchor;
+    r->head->fixed = *fixed;
+    int e = hooks->fill(hooks->arg, r, error);
+    e = e != 0 ? e : region_anchor_now(fixed, &anchor, error);
+    if (e == 0) {
+        region_set_anchor(r, &anchor);
+    }
+    return e;
+}
 
-/* Users of shared memory have their record locks on an empty file without a name. */
-static int join_memory(struct region *r, struct weir_error *error)
+int region_join(struct region *r, const char *path, struct weir_error *error)
 {
     r->owner = &r->own;
-    r->fd = memfd_create("weir", MFD_CLOEXEC);
     if (r->fd < 0 || lock_owner_join(r->owner, &r->head->last_opener, r->fd) != 0) {
-        return fail_errno(error, "cannot take a record lock", NULL);
+        return fail_errno(error, "cannot take a record lock", path);
     }
     return 0;
 }
+
+/* ---- memory ---- */
 
 static int touch_all(struct region *r, struct weir_error *error)
 {
@@ -159,25 +178,19 @@ static int touch_all(struct region *r, struct weir_error *error)
     return 0;
 }
 
-static int fill_memory(struct region *r, const struct region_fixed *fixed, bool shared,
-                       unsigned flags, const struct region_hooks *hooks, struct weir_error *error)
+static int map_memory(struct region *r, uint64_t bytes, bool shared, unsigned flags,
+                      struct weir_error *error)
 {
-    struct region_anchor anchor;
-    int e = 0;
-    if ((flags & WEIR_HUGE_PAGES) != 0 && r->bytes >= 2 * HUGE_PAGE_BYTES) {
+    int e = region_map(r, bytes, MAP_ANONYMOUS | (shared ? MAP_SHARED : MAP_PRIVATE), error);
+    if (e == 0 && (flags & WEIR_HUGE_PAGES) != 0 && r->bytes >= 2 * HUGE_PAGE_BYTES) {
         (void)madvise(r->head, r->bytes, MADV_HUGEPAGE); /* a wish; small pages work too */
     }
-    if ((flags & WEIR_PREFAULT) != 0) {
+    if (e == 0 && (flags & WEIR_PREFAULT) != 0) {
         e = touch_all(r, error);
     }
-    r->head->fixed = *fixed;
     if (e == 0 && shared) {
-        e = join_memory(r, error);
-    }
-    e = e != 0 ? e : region_anchor_now(fixed, &anchor, error);
-    e = e != 0 ? e : hooks->fill(hooks->arg, r, error);
-    if (e == 0) {
-        region_set_anchor(r, &anchor);
+        r->fd = memfd_create("weir", MFD_CLOEXEC); /* empty: only for the record locks */
+        e = region_join(r, NULL, error);
     }
     return e;
 }
@@ -186,12 +199,8 @@ int region_make_memory(struct region **out, const struct region_fixed *fixed, bo
                        unsigned flags, const struct region_hooks *hooks, struct weir_error *error)
 {
     struct region *r = region_create(error);
-    if (r == NULL) {
-        return WEIR_ENOMEM;
-    }
-    int kind = MAP_ANONYMOUS | (shared ? MAP_SHARED : MAP_PRIVATE);
-    int e = region_map(r, fixed->total_bytes, kind, -1, error);
-    e = e != 0 || r->head == NULL ? e : fill_memory(r, fixed, shared, flags, hooks, error);
+    int e = r == NULL ? WEIR_ENOMEM : map_memory(r, fixed->total_bytes, shared, flags, error);
+    e = e != 0 || r->head == NULL ? e : region_fill(r, fixed, hooks, error);
     if (e != 0) {
         region_destroy(r);
         return e;

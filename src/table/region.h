@@ -1,19 +1,17 @@
 /*
- * Where a table lives: private memory, shared memory or a file, always with the
- * same header in front.
+ * Where a table lives: private memory, shared memory or a file, always after the same header.
  *
- * A FILE is made aside and linked into place complete. Every opener holds a
- * shared flock for as long as it has the file open. Within one boot nothing has to be
- * put right on open: locks inside the file survive their owners (base/lock.h). An
- * opener that gets the flock exclusively is alone, so every lock in the file is a dead
- * process's: it frees them all. In another boot, or in a copy, it also repairs what was
- * being moved and re-anchors time. It does the same again if it is killed in between,
- * because the new anchor, which names boot and file, is committed last.
+ * A FILE is made aside and linked into place complete. Every opener holds a shared flock for as
+ * long as it has the file open. Within one boot nothing has to be put right on open: locks inside
+ * the file survive their owners (base/lock.h). An opener that gets the flock exclusively is alone,
+ * so every lock in the file is a dead process's: it frees them all. In another boot, or in a copy,
+ * it also repairs what was being moved and re-anchors time. The new anchor, which names boot and
+ * file, is committed last: if the opener is killed before, the next one does it all again.
  *
- * ONE REGION PER FILE AND PROCESS. Closing any descriptor of a file drops the record locks
- * by which others see that the process lives. So a file that is opened twice is one region with one
- * descriptor, closed with the last of its users. (A program that itself opens and closes
- * the file of a limiter that it has open loses those locks; weir.h says so.)
+ * ONE REGION PER FILE AND PROCESS. Closing any descriptor of a file drops the record locks by which
+ * others see that the process lives. So a file that is opened twice is one region with one
+ * descriptor, closed with the last of its users. (A program that opens and closes the file itself
+ * loses those locks; weir.h says so.)
  */
 #ifndef WEIR_TABLE_REGION_H
 #define WEIR_TABLE_REGION_H
@@ -50,8 +48,8 @@ struct region_fixed {
 };
 
 /*
- * Which file this is. A file system may give a new file the inode number of a removed one; the
- * time of birth and the kernel's handle of the file, which has a generation, tell them apart.
+ * Which file this is. A file system may give a new file the inode number of a removed one; the time
+ * of birth and the kernel's handle of the file, which has a generation, tell them apart.
  */
 struct region_identity {
     uint64_t device;
@@ -83,8 +81,8 @@ struct region_header {
     uint64_t last_opener;   /* the last number that was given to a process (base/lock.h) */
     struct lock change;     /* serialises changes of the limit */
     /*
-     * spec[version % REGION_VERSIONS] is in force. Written before the version
-     * is stored, and not again for REGION_VERSIONS - 1 changes.
+     * spec[version % REGION_VERSIONS] is in force. Written before the version is stored, and not
+     * again for REGION_VERSIONS - 1 changes.
      */
     uint64_t version __attribute__((aligned(64)));
     struct region_spec spec[REGION_VERSIONS];
@@ -130,8 +128,8 @@ int region_make_memory(struct region **r, const struct region_fixed *fixed, bool
                        unsigned flags, const struct region_hooks *hooks, struct weir_error *error);
 
 /*
- * Opens the file, or makes it from *fixed. *made tells which. An existing file
- * is validated in itself but not compared with *fixed: that is the caller's.
+ * Opens the file, or makes it from *fixed. *made tells which. An existing file is validated in
+ * itself but not compared with *fixed: that is the caller's.
  */
 int region_open_file(struct region **r, const char *path, const struct region_fixed *fixed,
                      unsigned flags, const struct region_hooks *hooks, bool *made,

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -13,7 +12,7 @@
 
 #define HANDLE_BYTES 128
 
-/* The directory of `path`, with its slash; "./" if it has none. path is shorter than PATH_MAX - 2. */
+/* The directory of `path`, which is shorter than PATH_MAX - 2, with "./" at its end. */
 static void directory_of(const char *path, char directory[PATH_MAX])
 {
     const char *slash = strrchr(path, '/');
@@ -26,94 +25,76 @@ static void directory_of(const char *path, char directory[PATH_MAX])
  * Without a name if the file system can (O_TMPFILE) and /proc is there to link it by; else with a
  * hidden one beside its place, which a kill at the wrong moment leaves there.
  */
-int draft_open(struct draft *d, bool named)
+static int open_draft(struct draft *d)
 {
-    char directory[PATH_MAX];
-    int fd = -1;
-    directory_of(d->path, directory);
     d->name[0] = '\0';
-    if (!named && access("/proc/self/fd", F_OK) == 0) {
-        fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (!d->replaces && access("/proc/self/fd", F_OK) == 0) {
+        int fd = open(d->directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
         if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) {
             return fd;
         }
     }
-    (void)snprintf(d->name, sizeof d->name, "%s.weir-XXXXXX", directory);
-    fd = mkostemp(d->name, O_CLOEXEC);
+    (void)snprintf(d->name, sizeof d->name, "%s.weir-XXXXXX", d->directory);
+    int fd = mkostemp(d->name, O_CLOEXEC);
     if (fd < 0) {
         d->name[0] = '\0';
     }
     return fd;
 }
 
-/* Without real blocks a full disk would be a SIGBUS at some later store. */
-int region_allocate(int fd, uint64_t bytes, const char *path, struct weir_error *error)
+int region_allocate(const struct region *r, const struct file_opening *o)
 {
-    if (bytes > (uint64_t)PTRDIFF_MAX) {
-        return fail(error, WEIR_ENOMEM, "the table would take more memory than there can be");
-    }
-    int number;
     do {
-        number = posix_fallocate(fd, 0, (off_t)bytes);
-    } while (number == EINTR);
-    errno = number;
-    return number == 0 ? 0 : fail_errno(error, "cannot allocate the file's space", path);
+        errno = posix_fallocate(r->fd, 0, (off_t)r->bytes);
+    } while (errno == EINTR);
+    return errno == 0 ? 0 : fail_errno(o->error, "cannot allocate the file's space", o->path);
 }
 
-int draft_map(struct region *r, uint64_t bytes, const char *path, struct weir_error *error)
+int draft_begin(struct draft *d, struct region *r, const struct file_opening *o, uint64_t bytes)
 {
-    int e = region_allocate(r->fd, bytes, path, error);
-    e = e != 0 ? e : region_map(r, bytes, MAP_SHARED, r->fd, error);
-    return e != 0 ? e : region_identify(r, path, error);
-}
-
-/* The name itself; a file system that cannot sync directories keeps its own order. */
-static void sync_directory(const char *path)
-{
-    char directory[PATH_MAX];
-    directory_of(path, directory);
-    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)fsync(fd);
-        (void)close(fd);
+    struct stat st;
+    directory_of(o->path, d->directory);
+    r->fd = open_draft(d);
+    if (r->fd < 0) {
+        return fail_errno(o->error, "cannot make a file in this directory", o->path);
     }
+    int e = region_map(r, bytes, MAP_SHARED, o->error);
+    e = e != 0 ? e : region_allocate(r, o);
+    return e != 0 ? e : region_identify(r, &st, o);
 }
 
-static int give_place(const struct draft *d, int fd, bool replace)
+static int give_place(const struct draft *d, int fd, const char *path)
 {
     char self[32];
-    if (replace) {
-        return rename(d->name, d->path);
+    if (d->replaces) {
+        return rename(d->name, path);
     }
     if (d->name[0] != '\0') {
-        return link(d->name, d->path);
+        return link(d->name, path);
     }
     (void)snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
-    return linkat(AT_FDCWD, self, AT_FDCWD, d->path, AT_SYMLINK_FOLLOW);
+    return linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
 }
 
-/* Without the first sync a power cut may leave the name and lose what it names. */
-int draft_place(struct draft *d, int fd, bool replace, struct weir_error *error)
+int draft_end(struct draft *d, const struct region *r, const struct file_opening *o, int e)
 {
-    if (fsync(fd) != 0) {
-        return fail_errno(error, "cannot sync the new file", d->path);
+    /* Without this sync a power cut may leave the name and lose what it names. */
+    if (e == 0 && fsync(r->fd) != 0) {
+        e = fail_errno(o->error, "cannot sync the new file", o->path);
     }
-    if (give_place(d, fd, replace) != 0) {
-        return errno == EEXIST ? 1
-                               : fail_errno(error, "cannot link the new file into place", d->path);
+    if (e == 0 && give_place(d, r->fd, o->path) != 0) {
+        e = errno == EEXIST ? AGAIN
+                            : fail_errno(o->error, "cannot link the new file into place", o->path);
     }
-    if (replace) {
-        d->name[0] = '\0';
+    int directory = e != 0 ? -1 : open(d->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory >= 0) {
+        (void)fsync(directory); /* a file system that cannot do it keeps its own order */
+        (void)close(directory);
     }
-    sync_directory(d->path);
-    return 0;
-}
-
-void draft_discard(const struct draft *d)
-{
-    if (d->name[0] != '\0') {
+    if (d->name[0] != '\0' && (e != 0 || !d->replaces)) {
         (void)unlink(d->name);
     }
+    return e;
 }
 
 /* ---- identity ---- */
@@ -146,13 +127,12 @@ static uint64_t handle_of(int fd)
     return siphash128(key, &h, sizeof(struct file_handle) + h.handle.handle_bytes, 1, 3).low;
 }
 
-int region_identify(struct region *r, const char *path, struct weir_error *error)
+int region_identify(struct region *r, struct stat *st, const struct file_opening *o)
 {
-    struct stat st;
-    if (fstat(r->fd, &st) != 0) {
-        return fail_errno(error, "cannot stat", path);
+    if (fstat(r->fd, st) != 0) {
+        return fail_errno(o->error, "cannot stat", o->path);
     }
-    r->identity = (struct region_identity){(uint64_t)st.st_dev, (uint64_t)st.st_ino, born_ns(r->fd),
-                                           handle_of(r->fd)};
+    r->identity = (struct region_identity){(uint64_t)st->st_dev, (uint64_t)st->st_ino,
+                                           born_ns(r->fd), handle_of(r->fd)};
     return 0;
 }

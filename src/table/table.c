@@ -1,10 +1,6 @@
 /* Layout, lookup, recovery. table.h has the essay. */
 #include "table/table.h"
 
-#include <string.h>
-
-#include <weir.h>
-
 /* 25/32 of the slots for max_keys keys: 20.48 bytes a key. */
 #define FILL_KEYS 25
 #define FILL_SLOTS 32
@@ -15,24 +11,19 @@
 /* About what a core has to itself. */
 #define CACHE_BYTES (UINT64_C(512) << 10)
 
-static uint64_t power_of_two_up(uint64_t x)
-{
-    return x <= 1 ? 1 : UINT64_C(1) << bits_for(x - 1);
-}
-
 struct table_shape table_shape(uint64_t max_keys, uint64_t max_blocks, uint64_t record_bytes)
 {
-    struct table_shape shape;
     uint64_t slots = mul_div_up(max_keys, FILL_SLOTS, FILL_KEYS);
     uint64_t lines = add_sat(slots, LINE_SLOTS - 1) / LINE_SLOTS + LINES_SPARE;
-    lines = max_u64(lines, LINES_MIN);
-    shape.max_keys = max_keys;
-    shape.lines = lines + (lines & 1);
-    shape.stripes = power_of_two_up(min_u64(shape.lines / 8, STRIPES_MAX));
-    shape.record_bytes = record_bytes;
-    shape.max_blocks = max_blocks;
-    shape.block_lines = blocks_lines(max_blocks);
-    return shape;
+    lines = max_u64(lines + (lines & 1), LINES_MIN);
+    return (struct table_shape){
+        .max_keys = max_keys,
+        .lines = lines,
+        .stripes = UINT64_C(1) << bits_for(min_u64(lines / 8, STRIPES_MAX) - 1), /* rounded up */
+        .record_bytes = record_bytes,
+        .max_blocks = max_blocks,
+        .block_lines = blocks_lines(max_blocks),
+    };
 }
 
 uint64_t table_bytes(const struct table_shape *shape)
@@ -91,68 +82,44 @@ void table_leave(const struct table *t, uint64_t tag, uint64_t held_tag)
     }
 }
 
-/* All slots of a key, by mark. */
-struct sightings {
-    struct pair *clean;
-    struct pair *leaving;
-    struct pair *arriving;
-};
-
-static void look(struct line *line, uint64_t clean, struct sightings *seen)
-{
-    for (unsigned i = 0; i < LINE_SLOTS; i++) {
-        struct pair *slot = &line->slot[i];
-        uint64_t tag = load_relaxed(&slot->tag);
-        if (tag == clean) {
-            seen->clean = slot;
-        } else if (tag == (clean | TAG_LEAVING)) {
-            seen->leaving = slot;
-        } else if (tag == (clean | TAG_ARRIVING)) {
-            seen->arriving = slot;
-        }
-    }
-}
-
 /* Under the stripe lock nobody else touches a marked slot: this swap cannot fail. */
 static void set_marked(struct pair *slot, struct pair next)
 {
     (void)pair_cas(slot, pair_load(slot), next);
 }
 
-static struct pair *look_and_repair(const struct table *t, uint64_t clean, uint64_t line)
-{
-    struct sightings seen = {NULL, NULL, NULL};
-    look(&t->lines[line], clean, &seen);
-    look(&t->lines[table_other_line(t, line, clean)], clean, &seen);
-    if (seen.arriving != NULL) {
-        set_marked(seen.arriving, (struct pair){0, 0});
-    }
-    if (seen.leaving == NULL) {
-        return seen.clean;
-    }
-    if (seen.clean != NULL) {
-        set_marked(seen.leaving, (struct pair){0, 0});
-        return seen.clean;
-    }
-    set_marked(seen.leaving, (struct pair){clean, pair_load(seen.leaving).word});
-    return seen.leaving;
-}
-
-void table_repair(const struct table *t, uint64_t tag, uint64_t line)
-{
-    (void)look_and_repair(t, tag & ~TAG_MARKS, line);
-}
-
 struct pair *table_find_locked(const struct table *t, struct table_key key)
 {
-    return look_and_repair(t, key.tag, key.line);
+    struct pair *seen[TAG_MARKS + 1] = {NULL}; /* by the marks of its tag */
+    key.tag &= ~TAG_MARKS;
+    for (unsigned i = 0; i < CANDIDATES; i++) {
+        struct pair *slot = table_candidate(t, key, i);
+        uint64_t marks = load_relaxed(&slot->tag) ^ key.tag;
+        if (marks <= TAG_MARKS) {
+            seen[marks] = slot;
+        }
+    }
+    struct pair *clean = seen[0];
+    struct pair *leaving = seen[TAG_LEAVING];
+    if (seen[TAG_ARRIVING] != NULL) {
+        set_marked(seen[TAG_ARRIVING], (struct pair){0, 0});
+    }
+    if (leaving == NULL) {
+        return clean;
+    }
+    if (clean != NULL) {
+        set_marked(leaving, (struct pair){0, 0});
+        return clean;
+    }
+    set_marked(leaving, (struct pair){key.tag, pair_load(leaving).word});
+    return leaving;
 }
 
 bool table_remove(const struct table *t, struct pair *slot, struct pair seen)
 {
     /*
-     * A kill between the two may leave `keys` too low: then a claim searches a full table for room in vain.
-     * table_recover() counts again.
+     * A kill between the two may leave `keys` too low: then a claim searches a full table for room
+     * in vain. table_recover() counts again.
      */
     (void)fetch_sub(&t->counts->keys, 1);
     if (!pair_cas(slot, seen, (struct pair){0, 0})) {
@@ -168,20 +135,10 @@ uint64_t table_keys(const struct table *t)
     return keys > INT64_MAX ? 0 : keys;
 }
 
-typedef void (*slot_fn)(const struct table *t, uint64_t line, struct pair *slot);
-
-static void for_each_slot(const struct table *t, slot_fn act)
-{
-    for (uint64_t i = 0; i < t->all; i++) {
-        for (unsigned j = 0; j < LINE_SLOTS; j++) {
-            act(t, i, &t->lines[i].slot[j]);
-        }
-    }
-}
-
 /* No step of a move leaves a word without a tag, or both marks; a damaged file may have them. */
-static void repair_slot(const struct table *t, uint64_t line, struct pair *slot)
+static void repair_slot(const struct table *t, uint64_t i)
 {
+    struct pair *slot = table_slot(t, i);
     struct pair seen = pair_load(slot);
     if ((seen.tag & ~TAG_MARKS & ~TAG_HASH) != 0 ||
         ((seen.tag & TAG_HASH) == 0 && (seen.tag | seen.word) != 0)) {
@@ -191,48 +148,40 @@ static void repair_slot(const struct table *t, uint64_t line, struct pair *slot)
     }
     seen = pair_load(slot);
     if ((seen.tag & TAG_MARKS) != 0) {
-        table_repair(t, seen.tag, line);
+        (void)table_find_locked(t, (struct table_key){seen.tag, i / LINE_SLOTS});
     }
 }
 
 /*
- * The pages of a copy, or of an image after a power cut, are of different
- * moments: a resident may be in its old and in its new place. Words only grow
- * by charges, so the larger is the later.
+ * The pages of a copy, or of an image after a power cut, are of different moments: a resident may
+ * be in its old and in its new place. Words only grow by charges, so the larger is the later. True
+ * if this slot is the one that stays; if another one does, that one comes later.
  */
-static void drop_older(struct pair *a, struct pair *b)
+static bool keep_slot(const struct table *t, uint64_t i)
 {
-    if (b != NULL && b != a) {
-        struct pair pa = pair_load(a);
-        struct pair pb = pair_load(b);
-        set_marked(pa.word < pb.word ? a : b, (struct pair){0, 0});
+    struct pair *slot = table_slot(t, i);
+    struct pair seen = pair_load(slot);
+    for (unsigned j = 0; j < CANDIDATES && seen.tag != 0; j++) {
+        struct pair *other = table_candidate(t, (struct table_key){seen.tag, i / LINE_SLOTS}, j);
+        struct pair twin = pair_load(other);
+        if (other != slot && twin.tag == seen.tag) {
+            bool later = seen.word < twin.word;
+            set_marked(later ? slot : other, (struct pair){0, 0});
+            seen.tag = later ? 0 : seen.tag;
+        }
     }
-}
-
-static void single_slot(const struct table *t, uint64_t line, struct pair *slot)
-{
-    uint64_t tag = load_relaxed(&slot->tag);
-    if (tag != 0) {
-        drop_older(slot, line_find(&t->lines[line], tag));
-    }
-    tag = load_relaxed(&slot->tag);
-    if (tag != 0) {
-        drop_older(slot, line_find(&t->lines[table_other_line(t, line, tag)], tag));
-    }
-}
-
-static void count_slot(const struct table *t, uint64_t line, struct pair *slot)
-{
-    uint64_t tag = load_relaxed(&slot->tag);
-    (void)line;
-    t->counts->keys += tag != 0;
+    return seen.tag != 0;
 }
 
 void table_recover(const struct table *t)
 {
-    for_each_slot(t, repair_slot);
-    for_each_slot(t, single_slot);
+    uint64_t slots = t->all * LINE_SLOTS;
+    for (uint64_t i = 0; i < slots; i++) {
+        repair_slot(t, i);
+    }
     t->counts->keys = 0;
-    for_each_slot(t, count_slot);
+    for (uint64_t i = 0; i < slots; i++) {
+        t->counts->keys += keep_slot(t, i);
+    }
     blocks_recover(&t->blocks);
 }

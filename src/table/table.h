@@ -1,44 +1,42 @@
 /*
- * The key table: a fixed number of slots, found by a keyed hash, changed by one
- * 16-byte compare-and-swap each. The same bytes serve in private memory, shared
- * memory and a file: no pointers inside, nothing allocated after creation.
+ * The key table: a fixed number of slots, found by a keyed hash, changed by one 16-byte
+ * compare-and-swap each. It has no pointers inside and allocates nothing after its creation, so the
+ * same bytes serve in private memory, shared memory and a file.
  *
- * SLOTS. A line is 64 bytes, four slots of 16: a tag and a word. The tag is 61
- * bits of the key's hash and three marks; 0 is an empty slot. The word is the
- * algorithm's. A key may be in one of two lines, one in each half of the table,
- * and either line can be computed from the other and the tag, so residents can
- * be moved without knowing their keys. Two keys are confused only if tag and
- * line agree: below 2^-64 per resident key.
+ * SLOTS. A line is 64 bytes, four slots of 16: a tag and a word. The tag is 61 bits of the key's
+ * hash and three marks; 0 is an empty slot. The word is the algorithm's. A key may be in one of two
+ * lines, one in each half of the table. Either line can be computed from the other and the tag, so
+ * residents can be moved without knowing their keys. Two keys are confused only if tag and line
+ * agree: below 2^-64 per resident key.
  *
  * STATES OF A KEY r (as marks on its tag, in the one or two slots it is in):
  *
- *     absent                                 no slot
- *     r                                      one slot; the only state between calls
- *     r*                                     being moved away from this slot
- *     r* and r^                              ... r^ is the copy, not yet complete
- *     r* and r                               ... the copy is complete
+ *     absent        no slot
+ *     r             one slot; the only state between calls
+ *     r*            being moved away from this slot
+ *     r* and r^     ... r^ is the copy, not yet complete
+ *     r* and r      ... the copy is complete
  *
  * WHO MAY DO WHAT.
- *   G1. Any thread, without a lock, may change the word of a slot that holds r
- *       unmarked, by a compare-and-swap of tag and word together. A slot that
- *       changed hands is therefore never charged for its former owner. (Wide
- *       tables, whose keys have records, change words only under r's stripe.) Calls
- *       on r do so, and claims and sweeps that pull r down from a far future.
- *   G2. r appears, and is moved, only under the lock of r's stripe. A miss counts
- *       only under that lock; so a key never exists twice.
- *   G3. r disappears under r's stripe lock, or, in narrow tables, by one
- *       compare-and-swap from its unmarked state when another key replaces it.
- *       Whoever believed to know r's slot then fails its own compare-and-swap.
- *   G4. A thread waits for at most one stripe lock, its own key's, and holds no
- *       other while it waits. Further stripes are only tried: no lock order, no
- *       deadlock.
- *   G5. Under r's lock a marked r belongs to a dead thread. Repair: with r* and
- *       r present, clear r*; else clear r^ and unmark r*. A kill at any point of
- *       a move thus leaves neither two of r nor none.
+ *   G1. Any thread, without a lock, may change the word of a slot that holds r unmarked, by a
+ *       compare-and-swap of tag and word together. A slot that changed hands is therefore never
+ *       charged for its former owner. (Wide tables, whose keys have records, change words only
+ *       under r's stripe.) Calls on r do so, and claims and sweeps that pull r down from a far
+ *       future.
+ *   G2. r appears, and is moved, only under the lock of r's stripe. A miss counts only under that
+ *       lock; so a key never exists twice.
+ *   G3. r disappears under r's stripe lock, or, in narrow tables, by one compare-and-swap from its
+ *       unmarked state when another key replaces it. A thread that believed to know r's slot then
+ *       fails its own compare-and-swap.
+ *   G4. A thread waits for at most one stripe lock, its own key's, and holds no other while it
+ *       waits. Further stripes are only tried: no lock order, no deadlock.
+ *   G5. Under r's lock a marked r belongs to a dead thread. Repair: with r* and r present, clear
+ *       r*; else clear r^ and unmark r*. A kill at any point of a move leaves neither two of r nor
+ *       none.
  *   G6. The record of slot i is guarded by the stripe of the key in slot i.
  *
- * Ordering: every slot change is a sequentially consistent compare-and-swap, and
- * slot reads are acquire; nothing else is published through memory.
+ * Ordering: every slot change is a sequentially consistent compare-and-swap, and slot reads are
+ * acquire; nothing else is published through memory.
  */
 #ifndef WEIR_TABLE_TABLE_H
 #define WEIR_TABLE_TABLE_H
@@ -111,14 +109,14 @@ struct table_key {
     uint64_t line; /* the first of its two lines */
 };
 
-/* The shape for max_keys keys and max_blocks blocks, and the bytes that lines, locks, blocks and records take. */
+/* The shape for max_keys keys and max_blocks blocks, and the bytes that such a table takes. */
 struct table_shape table_shape(uint64_t max_keys, uint64_t max_blocks, uint64_t record_bytes);
 uint64_t table_bytes(const struct table_shape *shape); /* UINT64_MAX: more than there can be */
 
 /* Resident entries. A kill can leave the counter one too low; it is never taken for huge. */
 uint64_t table_keys(const struct table *t);
 
-/* Lays the table over memory of table_bytes(), aligned to 64. Touches nothing. Zeroed memory is an empty table. */
+/* Lays the table over memory, aligned to 64, without touching it. Zeroes are an empty table. */
 void table_attach(struct table *t, const struct table_shape *shape, void *memory,
                   struct table_counts *counts, struct lock_owner *owner, table_debt_fn debt_of,
                   const void *debt_arg);
@@ -140,16 +138,13 @@ static inline uint64_t table_other_line(const struct table *t, uint64_t line, ui
 
 static inline struct table_key table_key(const struct table *t, struct hash h)
 {
-    struct table_key key;
     uint64_t tag = h.high & TAG_HASH;
-    key.tag = tag != 0 ? tag : TAG_HASH;
-    key.line = mul_high(h.low, t->all);
-    return key;
+    return (struct table_key){tag != 0 ? tag : TAG_HASH, mul_high(h.low, t->all)};
 }
 
 /*
- * A block's tag is 64 bits: the hash bits of a key's tag, and three of the lower one of its two lines. A file of
- * format 1 has blocks in the key table, and knows no more of them than that.
+ * A block's tag: the hash bits of a key's tag, and three of the lower one of its two lines. A file
+ * of format 1 has blocks in the key table, and knows no more of them than that.
  */
 static inline uint64_t table_block_tag_at(const struct table *t, uint64_t tag, uint64_t line)
 {
@@ -178,51 +173,50 @@ static inline struct lock *table_stripe(const struct table *t, uint64_t tag)
     return &t->stripes[tag >> 8 & t->stripe_mask];
 }
 
+static inline struct pair *table_slot(const struct table *t, uint64_t i)
+{
+    return &t->lines[i / LINE_SLOTS].slot[i % LINE_SLOTS];
+}
+
+/* The number of a slot: the inverse of table_slot(). */
+static inline uint64_t table_slot_number(const struct table *t, const struct pair *slot)
+{
+    return (uint64_t)(slot - &t->lines[0].slot[0]);
+}
+
 static inline uint64_t *table_record(const struct table *t, const struct pair *slot)
 {
-    if (t->record_bytes == 0) {
-        return NULL;
-    }
-    uint64_t i = (uint64_t)(slot - &t->lines[0].slot[0]);
-    return (uint64_t *)(void *)(t->records + i * t->record_bytes);
+    unsigned char *record = t->records + table_slot_number(t, slot) * t->record_bytes;
+    return t->record_bytes == 0 ? NULL : (uint64_t *)(void *)record;
 }
 
 /*
- * The slot with this very tag in a line, or NULL. Branches, not arithmetic: for
- * a key that is asked often the processor foresees which slot it is and goes on
- * before the line has been compared.
+ * The slot with this very tag in a line, or NULL. Branches, not arithmetic: the processor foresees
+ * the slot of a key that is asked often, and goes on before the line has been compared.
  */
 static inline struct pair *line_find(struct line *line, uint64_t tag)
 {
-    if (load_relaxed(&line->slot[0].tag) == tag) {
-        return &line->slot[0];
+#pragma GCC unroll 4
+    for (unsigned i = 0; i < LINE_SLOTS; i++) {
+        if (load_relaxed(&line->slot[i].tag) == tag) {
+            return &line->slot[i];
+        }
     }
-    if (load_relaxed(&line->slot[1].tag) == tag) {
-        return &line->slot[1];
-    }
-    if (load_relaxed(&line->slot[2].tag) == tag) {
-        return &line->slot[2];
-    }
-    return load_relaxed(&line->slot[3].tag) == tag ? &line->slot[3] : NULL;
+    return NULL;
 }
 
-/*
- * The same by arithmetic: for keys that come at random, where no foresight helps
- * and a wrong guess costs more than the four compares.
- */
+/* The same by arithmetic: for random keys a wrong guess costs more than four compares. */
 static inline struct pair *line_pick(struct line *line, uint64_t tag)
 {
-    unsigned hits = (unsigned)(load_relaxed(&line->slot[0].tag) == tag) |
-                    (unsigned)(load_relaxed(&line->slot[1].tag) == tag) << 1 |
-                    (unsigned)(load_relaxed(&line->slot[2].tag) == tag) << 2 |
-                    (unsigned)(load_relaxed(&line->slot[3].tag) == tag) << 3;
+    unsigned hits = 0;
+#pragma GCC unroll 4
+    for (unsigned i = 0; i < LINE_SLOTS; i++) {
+        hits |= (unsigned)(load_relaxed(&line->slot[i].tag) == tag) << i;
+    }
     return hits != 0 ? &line->slot[__builtin_ctz(hits)] : NULL;
 }
 
-/*
- * The slot of a key in its unmarked state, without a lock. NULL proves nothing:
- * the key may be on the move; look again under its stripe.
- */
+/* The slot of an unmarked key, without a lock. NULL proves nothing: it may be on the move. */
 static inline struct pair *table_find(const struct table *t, struct table_key key)
 {
     struct line *first = &t->lines[key.line];
@@ -238,7 +232,10 @@ static inline struct pair *table_find(const struct table *t, struct table_key ke
                         : line_find(&t->lines[table_other_line(t, key.line, key.tag)], key.tag);
 }
 
-/* The same under the key's stripe lock, repairing what a dead thread left. NULL: absent. */
+/*
+ * The same under the key's stripe lock. Repairs what a dead thread left (G5); key.tag may have its
+ * marks. NULL: absent.
+ */
 struct pair *table_find_locked(const struct table *t, struct table_key key);
 
 /* How table_claim() is to find a place. */
@@ -257,32 +254,29 @@ struct claim {
 };
 
 /*
- * Puts an absent key into the table with `word`. Call under the key's stripe
- * lock, after table_find_locked() said NULL. `how`: CLAIM_EVICT, forget the
- * candidate that owes least rather than fail; CLAIM_HASTY, do not wait any longer
- * for others who are in the way, who may be stopped for good. Candidates that are
- * from a far future are pulled down. In wide tables the record of the slot is the
- * caller's to fill.
+ * Puts an absent key into the table with `word`. Call under the key's stripe lock, after
+ * table_find_locked() said NULL. `how`: CLAIM_EVICT, forget the candidate that owes least rather
+ * than fail; CLAIM_HASTY, do not wait for others who are in the way, who may be stopped for good.
+ * Candidates that are from a far future are pulled down. The caller fills the slot's record.
  */
 struct claim table_claim(const struct table *t, struct table_key key, uint64_t word, uint64_t now,
                          unsigned how);
 
-/* Takes a key that was seen as `seen` out of its slot, under its stripe lock. False if it changed. */
+/* Takes a key out of its slot, under its stripe lock. False if it is not as `seen` any more. */
 bool table_remove(const struct table *t, struct pair *slot, struct pair seen);
 
 /*
- * Frees slots that are as good as fresh in up to `lines` lines, from where the last
- * sweep ended, and pulls down states that are from a far future; after the last line, frees blocks that are over.
- * Returns how many were freed.
+ * Frees slots that are as good as fresh in up to `lines` lines, from where the last sweep ended,
+ * and pulls down states that are from a far future; after the last line, frees blocks that are
+ * over. Returns how many were freed.
  */
 uint64_t table_sweep(const struct table *t, uint64_t lines, uint64_t now);
 
 /* ---- between the table's own files ---- */
 
 /*
- * Moves residents until one of the key's lines has an empty slot (which somebody
- * else may take). False if that failed; claim->contended tells whether because
- * others were in the way. Adds to claim->moved and ->reclaimed.
+ * Moves residents until one of the key's lines has an empty slot (which another thread may take).
+ * False if that failed. Adds to claim->moved and ->reclaimed; sets ->contended and ->in_way.
  */
 bool table_make_room(const struct table *t, struct table_key key, uint64_t now,
                      struct claim *claim);
@@ -290,13 +284,15 @@ bool table_make_room(const struct table *t, struct table_key key, uint64_t now,
 /* True if the slot's owner is as good as fresh and was taken out; the slot is now empty. */
 bool table_reclaim(const struct table *t, struct pair *slot, uint64_t now, uint64_t held_tag);
 
-/* Repairs the marks of the key (G5), whose stripe the caller holds. */
-void table_repair(const struct table *t, uint64_t tag, uint64_t line);
+/* The i-th of the CANDIDATES slots in which a key may be. */
+#define CANDIDATES (2 * LINE_SLOTS)
+static inline struct pair *table_candidate(const struct table *t, struct table_key key, unsigned i)
+{
+    uint64_t line = i < LINE_SLOTS ? key.line : table_other_line(t, key.line, key.tag);
+    return &t->lines[line].slot[i % LINE_SLOTS];
+}
 
-/*
- * Locks the stripe of `tag` unless it is the stripe of `held_tag`, which the
- * caller holds already. table_leave() mirrors it.
- */
+/* Tries to lock the stripe of `tag`, unless the caller holds it for `held_tag` already. */
 bool table_enter_try(const struct table *t, uint64_t tag, uint64_t held_tag);
 void table_leave(const struct table *t, uint64_t tag, uint64_t held_tag);
 

@@ -31,16 +31,16 @@ weir_plant(mover_without_the_victims_stripe
 
 weir_plant(mover_does_not_repair_first
     [[who moves a key that a dead mover left half moved does not bring back its past]] 1 table/move.c
-    [[    table_repair(t, tag, (uint64_t)(to - t->lines));
+    [[    (void)table_find_locked(t, (struct table_key){tag, (uint64_t)(to - t->lines)});
 ]] "")
 
 weir_plant(repair_always_clears_the_original
     [[a key that is checked while it is moved is charged exactly once]] 1 table/table.c
-    [[    if (seen.clean != NULL) {]] [[    if (seen.leaving != NULL) {]])
+    [[    if (clean != NULL) {]] [[    if (leaving != NULL) {]])
 
 weir_plant(repair_always_keeps_the_original
     [[a key that is checked while it is moved is charged exactly once]] 1 table/table.c
-    [[    if (seen.clean != NULL) {]] [[    if (seen.clean == seen.leaving) {]])
+    [[    if (clean != NULL) {]] [[    if (clean == leaving) {]])
 
 weir_plant(record_copied_after_it_is_published
     [[log: a key that is checked while it is moved keeps its record]] 1 table/move.c
@@ -56,9 +56,7 @@ weir_plant(record_copied_after_it_is_published
 
 weir_plant(marked_slots_are_taken
     [[a sweep by a clock far ahead does not touch what is being moved]] 0 table/claim.c
-    [[    if ((tag & TAG_MARKS) != 0) {
-        repair_dead(]] [[    if ((tag & TAG_HASH & TAG_MARKS) != 0) {
-        repair_dead(]])
+    [[(tag & TAG_MARKS) == 0 && t->record_bytes == 0]] [[t->record_bytes == 0]])
 
 weir_plant(a_far_future_is_pulled_down_without_a_swap
     [[a state of a far future that is swept while it is checked is charged once]] 0 table/claim.c
@@ -101,10 +99,11 @@ weir_plant_lock(who_waited_forgets_the_others
     [[mine = lock_number(owner) << 1 | WAITED]] [[mine = lock_number(owner) << 1]])
 
 weir_plant_lock(a_dead_owners_word_is_overwritten
-    [[cas_u64(&lock->word, seen, mine)]] [[(store_release(&lock->word, mine), true)]])
+    [[take_word(lock, seen, mine)]] [[(store_release(&lock->word, mine), true)]])
 
 weir_plant_lock(the_living_count_as_dead
     [[lock_owner_is_dead(owner, seen >> 1)]] [[true]])
 
 weir_plant_lock(the_word_is_taken_without_a_swap
-    [[cas_u64(&lock->word, 0, mine)]] [[load_acquire(&lock->word) == 0 && (store_release(&lock->word, mine), true)]])
+    [[!cas_u64(&lock->word, seen, mine)]]
+    [[load_acquire(&lock->word) != seen || (store_release(&lock->word, mine), false)]])
