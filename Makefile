@@ -53,7 +53,7 @@ fuzz: ## run each fuzz target for FUZZ_SECONDS (60)
 	@scripts/fuzz build/fuzz $(FUZZ_SECONDS)
 
 bench: build ## measure the engine next to its floors (ARGS=--json for one object)
-	@build/weir bench core $(ARGS) </dev/null
+	@build/weir-bench core $(ARGS) </dev/null
 
 bench-server: build ## measure the server next to Redis and nginx (ARGS=--quick for a smoke test)
 	@scripts/setup bench

@@ -130,6 +130,12 @@ target_link_libraries(weir_cli PUBLIC weir_server weir_fleet weir_store weir_wir
 add_executable(weir src/cli/main.c)
 target_link_libraries(weir PRIVATE weir_cli)
 
+# The benchmarks: a program of their own, which is not installed.
+file(GLOB WEIR_BENCH_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/program/*.c")
+add_executable(weir-bench ${WEIR_BENCH_SOURCES})
+target_include_directories(weir-bench PRIVATE bench/program)
+target_link_libraries(weir-bench PRIVATE weir_cli)
+
 # The manual pages, from templates and from the rows that the parsers are made of.
 add_executable(make_manual docs/man/manual.c)
 target_link_libraries(make_manual PRIVATE weir_cli)

@@ -1,6 +1,5 @@
 /*
- * The subcommands of the program `weir`: one file each, one row in
- * commands.c each.
+ * The subcommands of the program `weir`: one folder or file each, one row in program.c each.
  * Options are rows too: parsing, --help and the manual page are made from them.
  */
 #ifndef WEIR_CLI_CLI_H
@@ -30,7 +29,7 @@ struct cli_word {
 };
 
 struct cli_command {
-    const char *name;     /* "bench rules": one or two words */
+    const char *name;     /* "config show": one or two words */
     const char *operands; /* "[FILE]", "" */
     const char *summary;  /* one line, without a full stop */
     const struct cli_option *options;
@@ -48,13 +47,16 @@ struct cli_command {
         name, operands, summary, NULL, 0, run, NULL                                                \
     }
 
-/* The row of each subcommand, defined in its file, listed in commands.c. */
-extern const struct cli_command cli_bench_core, cli_bench_fleet, cli_bench_load, cli_bench_rules,
-    cli_config_check, cli_config_show, cli_ctl, cli_demo, cli_help, cli_replay, cli_simulate,
-    cli_serve, cli_top, cli_version;
+/* The row of each subcommand, defined in its file, listed in program.c. */
+extern const struct cli_command cli_bench_load, cli_config_check, cli_config_show, cli_ctl,
+    cli_demo, cli_help, cli_replay, cli_simulate, cli_serve, cli_top, cli_version;
 
-/* All of them, NULL behind the last. */
+/* The program's name and its commands, NULL behind the last: program.c, and bench/program has its own. */
+extern const char *const cli_program;
 extern const struct cli_command *const cli_commands[];
+
+/* What main() does, whatever the commands are. */
+int cli_main(int argc, char **argv);
 
 /* Prints the list of commands. */
 void cli_list(FILE *out);

@@ -13,27 +13,20 @@ const struct cli_command cli_help = CLI_PLAIN_COMMAND(
 const struct cli_command cli_version =
     CLI_PLAIN_COMMAND("version", "", "print the version", run_version);
 
-/* In the order in which help and the manual list them. */
-const struct cli_command *const cli_commands[] = {
-    &cli_serve,      &cli_ctl,          &cli_top,         &cli_demo,       &cli_replay,
-    &cli_simulate,   &cli_config_check, &cli_config_show, &cli_bench_core, &cli_bench_rules,
-    &cli_bench_load, &cli_bench_fleet,  &cli_version,     &cli_help,       NULL,
-};
-
 static void list_one(FILE *out, const struct cli_command *command)
 {
     char left[64];
     (void)snprintf(left, sizeof left, "%s %s", command->name, command->operands);
-    (void)fprintf(out, "  weir %-22s %s\n", left, command->summary);
+    (void)fprintf(out, "  %s %-22s %s\n", cli_program, left, command->summary);
 }
 
 void cli_list(FILE *out)
 {
-    (void)fprintf(out, "weir %s: rate limiting\n\n", weir_version());
+    (void)fprintf(out, "%s %s: rate limiting\n\n", cli_program, weir_version());
     for (size_t i = 0; cli_commands[i] != NULL; i++) {
         list_one(out, cli_commands[i]);
     }
-    (void)fprintf(out, "\n'weir COMMAND --help' lists the options of one.\n");
+    (void)fprintf(out, "\n'%s COMMAND --help' lists the options of one.\n", cli_program);
 }
 
 /* For commands without options and operands: CLI_END, or what to return. */
@@ -115,9 +108,9 @@ static int list_second_words(const char *first, const char *found)
         const char *name = cli_commands[i]->name;
         if (strncmp(name, first, length) == 0 && name[length] == ' ') {
             if (listed == 0) {
-                (void)fprintf(stderr, "weir %s: expected ", first);
+                (void)fprintf(stderr, "%s %s: expected ", cli_program, first);
             }
-            (void)fprintf(stderr, "%s'weir %s'", listed > 0 ? " or " : "", name);
+            (void)fprintf(stderr, "%s'%s %s'", listed > 0 ? " or " : "", cli_program, name);
             listed++;
         }
     }
@@ -150,11 +143,11 @@ static int unknown(int argc, char **argv)
             nearest = name;
         }
     }
-    (void)fprintf(stderr, "weir: unknown command '%s'; ", argv[0]);
+    (void)fprintf(stderr, "%s: unknown command '%s'; ", cli_program, argv[0]);
     if (nearest != NULL) {
         (void)fprintf(stderr, "did you mean '%s'?\n", nearest);
     } else {
-        (void)fprintf(stderr, "'weir help' lists them\n");
+        (void)fprintf(stderr, "'%s help' lists them\n", cli_program);
     }
     return CLI_USAGE;
 }
@@ -168,4 +161,25 @@ int cli_dispatch(int argc, char **argv)
         }
     }
     return unknown(argc, argv);
+}
+
+int cli_main(int argc, char **argv)
+{
+    static char help[] = "help";
+    static char version[] = "version";
+    if (argc < 2) {
+        cli_list(stderr);
+        return CLI_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        argv[1] = help;
+    } else if (strcmp(argv[1], "--version") == 0) {
+        argv[1] = version;
+    }
+    int code = cli_dispatch(argc - 1, argv + 1);
+    if (fflush(stdout) != 0 || ferror(stdout) != 0) {
+        (void)fprintf(stderr, "%s: cannot write the output\n", cli_program);
+        return CLI_FAILED;
+    }
+    return code;
 }

@@ -15,7 +15,7 @@ int cli_complain(const struct cli_command *command, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    (void)fprintf(stderr, "weir %s: ", command->name);
+    (void)fprintf(stderr, "%s %s: ", cli_program, command->name);
     (void)vfprintf(stderr, format, list);
     (void)fputc('\n', stderr);
     va_end(list);

@@ -1,15 +1,15 @@
 #!/bin/sh
-# `weir bench core --json` prints one object with every figure of docs/BENCHMARKS.md as a number, each target with its
+# `weir-bench core --json` prints one object with every figure of docs/BENCHMARKS.md as a number, each target with its
 # verdict, and no key lost; the table has a row for each; scripts/bench-table makes Markdown of it; bad arguments are
 # refused. Times are not judged here: the run is a smoke test.
 set -eu
 export LC_ALL=C
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-weir=$WEIR_BUILD_DIR/weir
+bench=$WEIR_BUILD_DIR/weir-bench
 die() { echo "$*" >&2; exit 1; }
 
-"$weir" bench core --quick --keys 20000 --json >"$dir/result.json"
+"$bench" core --quick --keys 20000 --json >"$dir/result.json"
 
 figures='clock_ns clock_read_ns hash_cas_ns line_miss_ns hot_ns hot_deny_ns hot_clock_ns random10m_ns random10m_2t_ns batch10m_ns
 batch10m_2t_ns zipf10m_ns new_key_ns full_flood_ns mutex_map_ns mutex_map_2t_ns striped_map_2t_ns threads2_speedup hot2_ns
@@ -49,8 +49,8 @@ if grep -q old "$dir/page.md"; then die "the old table is still there"; fi
 for bad in '' 'cores' 'core --rounds 4' 'core --rounds' 'core --keys 1' 'core --keys 10x' 'core --fast'; do
     rc=0
     # shellcheck disable=SC2086  # words on purpose
-    "$weir" bench $bad >/dev/null 2>"$dir/error" || rc=$?
-    [ "$rc" = 2 ] || die "weir bench $bad: exit $rc instead of 2"
-    grep -q '^weir bench' "$dir/error" || die "weir bench $bad: no word of what is wrong"
+    "$bench" $bad >/dev/null 2>"$dir/error" || rc=$?
+    [ "$rc" = 2 ] || die "weir-bench $bad: exit $rc instead of 2"
+    grep -q '^weir-bench' "$dir/error" || die "weir-bench $bad: no word of what is wrong"
 done
 echo "$(echo "$figures" | wc -w) figures"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# weir bench fleet and bench/fleet: the modes decide through a real store, redis-benchmark makes the same call, a table and
+# weir-bench fleet and bench/fleet: the modes decide through a real store, redis-benchmark makes the same call, a table and
 # one object come of it, nothing is left behind. Times are not judged here.
 # test-timeout: 180
 # test-labels: nosan
@@ -11,10 +11,10 @@ done
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export TMPDIR="$dir"
-weir="$WEIR_BUILD_DIR/weir"
+bench="$WEIR_BUILD_DIR/weir-bench"
 die() { echo "$*" >&2; cat "$dir/out" "$dir/err" >&2; exit 1; }
 
-timeout 120 "$WEIR_SOURCE_DIR/bench/fleet" --weir "$weir" --quick --out "$dir/result.json" </dev/null >"$dir/out" 2>"$dir/err" ||
+timeout 120 "$WEIR_SOURCE_DIR/bench/fleet" --bench "$bench" --quick --out "$dir/result.json" </dev/null >"$dir/out" 2>"$dir/err" ||
     die "bench/fleet: exit $?"
 python3 - "$dir/result.json" <<'END' || die "not the object that was expected"
 import json, sys
@@ -31,7 +31,7 @@ grep -q '^| .exact_16_per_s. | [0-9.]* |' "$dir/table.md" || die "not in the Mar
 refused() { # exit code and words that are expected; arguments
     code=$1 words=$2 rc=0
     shift 2
-    timeout 20 "$weir" bench fleet "$@" </dev/null >"$dir/out" 2>"$dir/err" || rc=$?
+    timeout 20 "$bench" fleet "$@" </dev/null >"$dir/out" 2>"$dir/err" || rc=$?
     [ "$rc" = "$code" ] || die "$*: exit $rc instead of $code"
     grep -q -e "$words" "$dir/err" || die "$*: no word of '$words'"
 }

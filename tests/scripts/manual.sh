@@ -17,7 +17,7 @@ options=0
 done
 options=$(plain "$page1" | grep -c '^.B --')
 [ "$options" -ge 20 ] || die "only $options options in weir.1"
-for command in replay simulate 'config check' 'config show' 'bench core' 'bench rules'; do
+for command in replay simulate 'config check' 'config show' 'bench load'; do
     plain "$page1" | grep -q "^.SS weir $command" || die "weir $command is not in weir.1"
 done
 

@@ -1,5 +1,5 @@
 /* The load generator against a server: a real one, and one that stops for a moment. */
-#include "cli/load/bench_load.h"
+#include "cli/load/load.h"
 #include "support/server_client.h"
 #include "support/unit_limiter.h"
 

@@ -1,5 +1,5 @@
 /* The load generator in parts: its requests, what it makes of replies, its histogram. */
-#include "cli/load/bench_load.h"
+#include "cli/load/load.h"
 #include "support/unit_limiter.h"
 
 #include <stdio.h>

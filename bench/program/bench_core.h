@@ -1,0 +1,199 @@
+/*
+ * weir-bench core: the figures of the engine, each next to its floor.
+ *
+ *   bench.c           arguments
+ *   bench_core.c      the figures as rows, and the rounds that measure them in turn
+ *   bench_loop.h      the loop that every figure and every floor is measured by
+ *   bench_figures.c   what is asked in that loop
+ *   bench_floor.c     the least that any limiter of this kind must do
+ *   bench_rivals.c    the limiters that one would write instead
+ *   bench_tables.c    limiters, their keys, and what these take of memory
+ *   bench_zipf.c      skewed keys
+ *   bench_measure.c   threads and time
+ *   bench_machine.c   what the kernel tells about the machine and about us
+ *   bench_report.c    the table and the JSON object
+ */
+#ifndef WEIR_BENCH_CORE_H
+#define WEIR_BENCH_CORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/utsname.h>
+
+#include <weir.h>
+
+#define BENCH_ALGORITHMS 5
+#define BENCH_NARROW 4 /* algorithms without a record: all but sliding_log, which is the last */
+#define BENCH_ROUNDS_MIN 5
+#define BENCH_ROUNDS_MAX 99
+#define BENCH_KEYS_MIN 1000
+#define BENCH_KEYS_MAX UINT64_C(100000000)
+
+struct bench_options {
+    uint64_t keys;
+    unsigned rounds;
+    unsigned ease; /* every loop is this many times shorter */
+    bool json;
+    bool huge; /* tables, floors and rivals all on large pages */
+};
+
+/* A limiter, and the time line that its questions are asked on. */
+struct subject {
+    struct weir *w;
+    uint64_t now_ns;
+    uint64_t step_ns; /* from one question to the next */
+};
+
+enum subject_id {
+    SUBJECT_HOT, /* and the BENCH_ALGORITHMS - 1 behind it: one known key, always allowed */
+    SUBJECT_DENY = SUBJECT_HOT + BENCH_ALGORITHMS, /* one key that has nothing left */
+    SUBJECT_CLOCK,                                 /* asked by its own clock */
+    SUBJECT_LIVE, /* and the BENCH_NARROW - 1 after it: options.keys keys, none as good as fresh */
+    SUBJECT_FULL_EVICT = SUBJECT_LIVE + BENCH_NARROW, /* every slot taken by an indebted key */
+    SUBJECT_FULL_DENY,
+    SUBJECT_FRESH, /* empty at the beginning of a round, then filled */
+    SUBJECTS
+};
+
+struct floors;
+struct rival;
+
+struct bench {
+    struct bench_options options;
+    struct subject subject[SUBJECTS];
+    struct floors *floors;
+    struct rival *mutex_map;
+    struct rival *striped_map;
+    uint32_t *zipf;   /* key numbers in the order they are asked for */
+    uint64_t zipf_n;  /* a power of two */
+    uint64_t new_key; /* the next number that was never a key of the full tables */
+    uint64_t samples; /* so that each sample takes other random keys */
+    size_t key_len;   /* 16; a run-time value so that no hash is specialised for it */
+    double bytes_per_key;
+    unsigned disturbed; /* samples during which something else ran on our processors */
+    volatile uint64_t sink;
+};
+
+/* One thread's share of a sample. */
+struct lap {
+    struct bench *bench;
+    struct subject subject; /* a copy; the time of the first question */
+    unsigned thread;
+    uint64_t n;
+    uint64_t seed;
+    uint64_t first_new; /* this thread's range of new keys */
+    size_t key_len;
+    struct weir_key hashed; /* lap_hot_hashed(): the key it asks for */
+    uint64_t sum;           /* out: of all that the answers said */
+    uint64_t refused;       /* out: answers that did not allow; an error makes it absurd */
+};
+
+typedef void (*lap_fn)(struct lap *lap);
+
+/* figure.refused: answers may allow and refuse; the sample's own function checks them. */
+#define ANY_VERDICT UINT64_MAX
+
+/* How a figure is to be judged. */
+enum relation { NO_TARGET, AT_MOST, AT_LEAST, EXACTLY };
+
+struct figure {
+    const char *name;
+    double (*sample)(struct bench *b, const struct figure *f); /* NULL: bench_sample() */
+    lap_fn lap;
+    int subject;
+    unsigned threads;
+    uint64_t ops;      /* of each thread */
+    uint64_t refused;  /* 0: every answer must allow; 1: none may */
+    bool sleeps;       /* its threads wait asleep: time is by the wall */
+    bool cold;         /* no warm-up: each key may be asked for once */
+    bool worst;        /* not the median counts, but the worst round */
+    const char *floor; /* the figure it is divided by; NULL: by 1 */
+    enum relation relation;
+    double bound;
+};
+
+extern const struct figure bench_figures[];
+extern const unsigned bench_figure_count;
+
+struct result {
+    double value; /* the median, or the worst */
+    double min;
+    double max;
+};
+
+/* ---- bench_core.c ---- */
+
+/* Measures everything. 0, or -1 after saying why on stderr. */
+int bench_core(const struct bench_options *options);
+
+/* ---- bench_measure.c ---- */
+
+/* ns per decision of one sample of f; below 0 if an answer was not as expected. */
+double bench_sample(struct bench *b, const struct figure *f);
+
+/* The same with another number of threads. */
+double bench_sample_threads(struct bench *b, const struct figure *f, unsigned threads);
+
+/* ---- bench_figures.c ---- */
+
+void lap_clock(struct lap *lap);
+void lap_clock_read(struct lap *lap);
+void lap_hash_cas(struct lap *lap);
+void lap_line_miss(struct lap *lap);
+void lap_hot(struct lap *lap);
+void lap_hot_hashed(struct lap *lap);
+void lap_hot_clock(struct lap *lap);
+void lap_known(struct lap *lap);
+void lap_random(struct lap *lap);
+void lap_random_chained(struct lap *lap);
+void lap_batch(struct lap *lap);
+void lap_zipf(struct lap *lap);
+void lap_count(struct lap *lap);
+void lap_flood(struct lap *lap);
+void lap_mutex_map(struct lap *lap);
+void lap_striped_map(struct lap *lap);
+
+/* ---- bench_tables.c ---- */
+
+/* Opens and fills everything that lives for the whole run. 0 or -1. */
+int bench_setup(struct bench *b);
+void bench_finish(struct bench *b);
+
+/* Memory the way a private limiter maps it, all of it touched. NULL if there is none. */
+void *bench_map(uint64_t bytes, bool huge);
+
+/* new_key_ns: fills a new table up to max_keys; notes bytes_per_key on the way. */
+double sample_new_key(struct bench *b, const struct figure *f);
+double sample_flood(struct bench *b, const struct figure *f);
+double sample_bytes_per_key(struct bench *b, const struct figure *f);
+double sample_lost_keys(struct bench *b, const struct figure *f);
+
+/* ---- bench_zipf.c ---- */
+
+/* Fills b->zipf. 0 or -1. */
+int bench_make_zipf(struct bench *b);
+
+/* ---- bench_machine.c ---- */
+
+struct machine {
+    char cpu[128];
+    struct utsname system;
+    int cpus;        /* that we may use */
+    long page_bytes; /* of most of our memory, now */
+};
+
+void bench_read_machine(struct machine *m);
+
+/* Our resident memory, the kernel's page tables for it included. */
+uint64_t bench_resident_bytes(void);
+
+/* How long a processor has been busy or taken away since boot, in ticks; 0 if unknown or cpu < 0. */
+uint64_t bench_busy_ns(int cpu);
+
+/* ---- bench_report.c ---- */
+
+void bench_print_table(const struct bench *b, const struct result *results);
+void bench_print_json(const struct bench *b, const struct result *results);
+
+#endif

@@ -1,0 +1,321 @@
+/* weir-bench fleet: decisions of one process through libweir-redis, and what they cost the store. */
+#include <poll.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <weir_fleet.h>
+
+#include "base/clock.h"
+#include "cli/cli.h"
+#include "rules/value/quantity.h"
+
+#define RUN_EVERY 256 /* decisions that needed no store, between two looks at the loop */
+
+enum { STORE, CONSISTENCY, IN_FLIGHT, KEYS, RATE, BURST, DEADLINE, DURATION, JSON };
+
+static const struct cli_option options[] = {
+    [STORE] = {"--store", "URL", "where the store is; else redis://127.0.0.1:6379"},
+    [CONSISTENCY] = {"--consistency", "HOW", "exact, leased or synced, else exact"},
+    [IN_FLIGHT] = {"--in-flight", "N", "questions that wait at once: 1 to 4096, else 64"},
+    [KEYS] = {"--keys", "N", "different keys, in turn: up to 100M, else 1"},
+    [RATE] = {"--rate", "N/PERIOD", "of the limit, a token_bucket; else 1000000/s"},
+    [BURST] = {"--burst", "N", "of the limit; else its rate's count"},
+    [DEADLINE] = {"--deadline", "TIME", "of a decision; else 1s: the store is to be measured"},
+    [DURATION] = {"--duration", "TIME", "how long questions are asked; else 3s"},
+    [JSON] = {"--json", NULL, "one object instead of a table"},
+};
+
+static int run(int argc, char **argv);
+
+const struct cli_command bench_fleet_command =
+    CLI_COMMAND("fleet", "", "measure decisions that a store is asked for", options, run);
+
+static const char *const modes[] = {
+    [WEIR_FLEET_EXACT] = "exact", [WEIR_FLEET_LEASED] = "leased", [WEIR_FLEET_SYNCED] = "synced"};
+
+struct asked {
+    struct weir_fleet_options fleet;
+    struct weir_fleet_limit_options limit;
+    uint64_t in_flight;
+    uint64_t keys;
+    uint64_t duration_ns;
+    bool json;
+};
+
+/* ---- arguments ---- */
+
+static int read_count(const struct cli_args *args, int row, uint64_t max, uint64_t *out)
+{
+    if (count_parse(text_of(args->value), out, NULL) != 0 || *out < 1 || *out > max) {
+        return cli_complain(args->command, "%s is '%s', expected a whole number from 1 to %llu",
+                            options[row].name, args->value, (unsigned long long)max);
+    }
+    return CLI_OK;
+}
+
+static int read_time(const struct cli_args *args, int row, uint64_t *ns)
+{
+    if (duration_parse(text_of(args->value), ns, NULL) != 0 || *ns == 0 || *ns > WEIR_HOUR) {
+        return cli_complain(args->command, "%s is '%s', expected a time such as 3s or 200ms",
+                            options[row].name, args->value);
+    }
+    return CLI_OK;
+}
+
+static int read_rate(const struct cli_args *args, struct weir_options *o)
+{
+    struct rate rate;
+    if (rate_parse(text_of(args->value), 0, &rate, NULL) != 0) {
+        return cli_complain(args->command, "--rate is '%s', expected a rate such as 1000000/s",
+                            args->value);
+    }
+    o->count = rate.count;
+    o->period_ns = rate.period_ns;
+    return CLI_OK;
+}
+
+static int read_mode(const struct cli_args *args, int *mode)
+{
+    for (*mode = WEIR_FLEET_EXACT; *mode <= WEIR_FLEET_SYNCED; (*mode)++) {
+        if (strcmp(args->value, modes[*mode]) == 0) {
+            return CLI_OK;
+        }
+    }
+    return cli_complain(args->command, "--consistency is '%s', expected exact, leased or synced",
+                        args->value);
+}
+
+static int read_option(const struct cli_args *args, int row, struct asked *a)
+{
+    switch (row) {
+    case STORE:
+        a->fleet.url = args->value;
+        return CLI_OK;
+    case CONSISTENCY:
+        return read_mode(args, &a->limit.consistency);
+    case IN_FLIGHT:
+        return read_count(args, row, 4096, &a->in_flight);
+    case KEYS:
+        return read_count(args, row, 100000000, &a->keys);
+    case RATE:
+        return read_rate(args, &a->limit.limit);
+    case BURST:
+        return read_count(args, row, UINT64_C(1) << 40, &a->limit.limit.burst);
+    case DEADLINE:
+        return read_time(args, row, &a->fleet.deadline_ns);
+    case DURATION:
+        return read_time(args, row, &a->duration_ns);
+    case JSON:
+        a->json = true;
+        return CLI_OK;
+    default:
+        return cli_complain(args->command, "takes no arguments, found '%s'", args->value);
+    }
+}
+
+/* ---- asking ---- */
+
+struct asking {
+    struct weir_fleet *fleet;
+    struct weir_fleet_limit *limit;
+    uint64_t keys;
+    uint64_t next; /* key */
+    uint64_t waiting;
+    uint64_t decisions;
+    uint64_t verdicts[WEIR_NEVER + 1];
+    uint64_t degraded;
+    int error;
+};
+
+static void note(struct asking *a, const struct weir_answer *answer)
+{
+    a->decisions++;
+    a->verdicts[answer->verdict]++;
+    a->degraded += (answer->flags & WEIR_FLAG_DEGRADED) != 0;
+}
+
+static void on_answer(void *arg, int error, const struct weir_answer *answer)
+{
+    struct asking *a = arg;
+    a->waiting--;
+    a->error = error != 0 ? error : a->error;
+    if (error == 0) {
+        note(a, answer);
+    }
+}
+
+static void ask(struct asking *a)
+{
+    char key[32];
+    int len = snprintf(key, sizeof key, "key:%llu", (unsigned long long)a->next);
+    struct weir_question q = {.key = key, .key_len = (size_t)len, .cost = 1, .mode = WEIR_CHECK};
+    struct weir_answer answer;
+    a->next = a->next + 1 < a->keys ? a->next + 1 : 0;
+    int said = weir_fleet_ask(a->limit, &q, &answer, on_answer, a);
+    if (said == 1) {
+        note(a, &answer);
+    } else if (said == 0) {
+        a->waiting++;
+    } else {
+        a->error = said;
+    }
+}
+
+static void wait_for_answers(const struct asking *a)
+{
+    struct pollfd p = {.fd = weir_fleet_fd(a->fleet), .events = POLLIN};
+    (void)poll(&p, 1, weir_fleet_timeout_ms(a->fleet));
+}
+
+/* As many as may wait, then their answers. Those that need no store come at once. */
+static void ask_until(struct asking *a, uint64_t in_flight, uint64_t until_ns)
+{
+    while (a->error == 0 && clock_boot_ns() < until_ns) {
+        for (unsigned i = 0; i < RUN_EVERY && a->waiting < in_flight && a->error == 0; i++) {
+            ask(a);
+        }
+        (void)weir_fleet_run(a->fleet);
+        if (a->waiting >= in_flight) {
+            wait_for_answers(a);
+            (void)weir_fleet_run(a->fleet);
+        }
+    }
+}
+
+static void drain(struct asking *a)
+{
+    while (a->waiting > 0) {
+        (void)weir_fleet_run(a->fleet);
+        if (a->waiting > 0) {
+            wait_for_answers(a);
+        }
+    }
+}
+
+/* ---- the report ---- */
+
+struct measured {
+    double seconds;
+    double cpu_s;
+    uint64_t calls;
+};
+
+static void report(const struct asked *asked, const struct asking *a, const struct measured *m)
+{
+    double n = (double)(a->decisions > 0 ? a->decisions : 1);
+    const char *form = asked->json ? "{\"consistency\":\"%s\",\"in_flight\":%llu,\"keys\":%llu,"
+                                     "\"decisions\":%llu,\"per_second\":%.0f,\"cpu_ns\":%.1f,"
+                                     "\"calls\":%llu,\"calls_per_1000\":%.3f,\"allowed\":%llu,"
+                                     "\"denied\":%llu,\"degraded\":%llu}\n"
+                                   : "%s, %llu in flight, %llu keys\n"
+                                     "%llu decisions, %.0f per second, %.1f ns of CPU each\n"
+                                     "%llu calls to the store, %.3f per 1,000 decisions\n"
+                                     "%llu allowed, %llu denied, %llu degraded\n";
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    (void)printf(form, modes[weir_fleet_limit_consistency(a->limit)],
+                 (unsigned long long)asked->in_flight, (unsigned long long)asked->keys,
+                 (unsigned long long)a->decisions, n / m->seconds, m->cpu_s * 1e9 / n,
+                 (unsigned long long)m->calls, (double)m->calls * 1000 / n,
+                 (unsigned long long)a->verdicts[WEIR_ALLOW],
+                 (unsigned long long)a->verdicts[WEIR_DENY], (unsigned long long)a->degraded);
+#pragma GCC diagnostic pop
+}
+
+static uint64_t calls_of(struct weir_fleet *fleet)
+{
+    struct weir_fleet_stats stats = {.size = sizeof stats};
+    return weir_fleet_stats_read(fleet, &stats) == 0 ? stats.calls : 0;
+}
+
+static double cpu_s(void)
+{
+    struct timespec t = {0, 0};
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* The connection is made, the scripts are there, and the store answers. */
+static int warm_up(struct asking *a)
+{
+    uint64_t until_ns = clock_boot_ns() + 2 * WEIR_SECOND;
+    do {
+        a->degraded = 0;
+        ask(a);
+        drain(a);
+    } while (a->degraded > 0 && a->error == 0 && clock_boot_ns() < until_ns);
+    if (a->degraded > 0) {
+        (void)fprintf(stderr, "weir-bench fleet: the store does not answer\n");
+        return CLI_FAILED;
+    }
+    return CLI_OK;
+}
+
+static int measure(const struct asked *asked, struct asking *a)
+{
+    int code = warm_up(a);
+    if (code != CLI_OK) {
+        return code;
+    }
+    uint64_t calls = calls_of(a->fleet);
+    double cpu = cpu_s();
+    uint64_t began_ns = clock_boot_ns();
+    a->decisions = 0;
+    memset(a->verdicts, 0, sizeof a->verdicts);
+    ask_until(a, asked->in_flight, began_ns + asked->duration_ns);
+    drain(a);
+    if (a->error != 0) {
+        (void)fprintf(stderr, "weir-bench fleet: %s\n", weir_strerror(a->error));
+        return CLI_FAILED;
+    }
+    struct measured m = {(double)(clock_boot_ns() - began_ns) / 1e9, cpu_s() - cpu,
+                         calls_of(a->fleet) - calls};
+    report(asked, a, &m);
+    return CLI_OK;
+}
+
+static int run_with(const struct asked *asked)
+{
+    struct weir_error error;
+    struct asking a = {.keys = asked->keys};
+    int e = weir_fleet_open(&a.fleet, &asked->fleet, &error);
+    e = e == 0 ? weir_fleet_limit_open(&a.limit, a.fleet, &asked->limit, &error) : e;
+    int code = CLI_FAILED;
+    if (e != 0) {
+        (void)fprintf(stderr, "weir-bench fleet: %s\n", error.text);
+    } else {
+        code = measure(asked, &a);
+    }
+    weir_fleet_limit_close(a.limit);
+    weir_fleet_close(a.fleet);
+    return code;
+}
+
+static int run(int argc, char **argv)
+{
+    struct asked asked = {.fleet = WEIR_FLEET_OPTIONS_INIT,
+                          .limit = WEIR_FLEET_LIMIT_OPTIONS_INIT,
+                          .in_flight = 64,
+                          .keys = 1,
+                          .duration_ns = 3 * WEIR_SECOND};
+    struct cli_args args;
+    asked.fleet.url = "redis://127.0.0.1:6379";
+    asked.fleet.flags = WEIR_FLEET_CALLERS_LOOP;
+    asked.fleet.deadline_ns = WEIR_SECOND;
+    asked.limit.name = "bench";
+    asked.limit.consistency = WEIR_FLEET_EXACT;
+    asked.limit.limit.algorithm = WEIR_TOKEN_BUCKET;
+    asked.limit.limit.count = 1000000;
+    asked.limit.limit.period_ns = WEIR_SECOND;
+    cli_args_init(&args, &bench_fleet_command, argc, argv);
+    for (int row; (row = cli_next(&args)) != CLI_END;) {
+        if (row == CLI_HELP) {
+            return CLI_OK;
+        }
+        int code = row == CLI_BAD ? CLI_USAGE : read_option(&args, row, &asked);
+        if (code != CLI_OK) {
+            return code;
+        }
+    }
+    return run_with(&asked);
+}

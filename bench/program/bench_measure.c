@@ -1,0 +1,212 @@
+/*
+ * Threads and time.
+ *
+ * A decision that never sleeps costs the CPU time of its thread: what other
+ * programs steal of the machine does not count. For two threads the slower one's
+ * CPU time, divided by the decisions of both, is the time per decision overall.
+ *
+ * A thread that waits for a mutex may be asleep meanwhile, and its CPU time would
+ * make it look faster than it is. Such figures take the time by the wall, but only
+ * in a sample during which nobody else ran on our processors; after TRIES disturbed
+ * ones the CPU time has to do, which flatters the rival and never weir.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/atomic.h"
+#include "bench_core.h"
+
+#define THREADS_MAX 2
+#define TRIES 4
+/* Disturbed: other programs, or the hypervisor for others, had more than 1/20 of a processor. */
+#define OTHERS_SHARE 20
+/* What /proc/stat counts in. */
+#define TICK_NS UINT64_C(10000000)
+/* Preempted more often than the kernel's own housekeeping does, which takes microseconds. */
+#define SWITCHES_ALLOWED 2
+/* This share of a lap is run before the clock starts, so that caches are as the loop leaves them. */
+#define WARM_UP 32
+
+struct racer {
+    struct lap lap;
+    lap_fn run;
+    bool cold;
+    uint64_t *waiting; /* threads that are not ready yet */
+    int cpu;           /* to stay on; -1: anywhere */
+    uint64_t began_ns;
+    uint64_t ended_ns;
+    uint64_t cpu_ns;
+    long switches;
+    uint64_t others_ns; /* what others had of the thread's processor meanwhile, if it has one */
+};
+
+static uint64_t read_ns(clockid_t id)
+{
+    struct timespec t = {0, 0};
+    (void)clock_gettime(id, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+static long involuntary_switches(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
+
+/* The index-th processor that we may use, or -1 if there are fewer. */
+static int allowed_cpu(unsigned index)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) {
+        return -1;
+    }
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (CPU_ISSET(cpu, &set) && index-- == 0) {
+            return (int)cpu;
+        }
+    }
+    return -1;
+}
+
+static void stay_on(int cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET((unsigned)cpu, &set);
+    (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+/* New keys are new once only: the warm-up takes its own from the front of the range. */
+static void warm_up(struct racer *r)
+{
+    struct lap lap = r->lap;
+    lap.n = lap.n / WARM_UP;
+    r->run(&lap);
+    r->lap.sum += lap.sum;
+    r->lap.first_new += lap.n;
+    r->lap.subject.now_ns += lap.n * lap.subject.step_ns;
+}
+
+static void *race(void *arg)
+{
+    struct racer *r = arg;
+    if (r->cpu >= 0) {
+        stay_on(r->cpu);
+    }
+    if (!r->cold) {
+        warm_up(r);
+    }
+    (void)fetch_sub(r->waiting, 1);
+    while (load_acquire(r->waiting) != 0) {
+    }
+    long switches = involuntary_switches();
+    uint64_t busy_ns = bench_busy_ns(r->cpu);
+    r->began_ns = read_ns(CLOCK_MONOTONIC);
+    uint64_t cpu_ns = read_ns(CLOCK_THREAD_CPUTIME_ID);
+    r->run(&r->lap);
+    r->cpu_ns = read_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+    r->ended_ns = read_ns(CLOCK_MONOTONIC);
+    r->switches = involuntary_switches() - switches;
+    busy_ns = bench_busy_ns(r->cpu) - busy_ns;
+    r->others_ns = busy_ns > r->cpu_ns ? busy_ns - r->cpu_ns : 0;
+    return NULL;
+}
+
+static void prepare(struct bench *b, const struct figure *f, unsigned threads, struct racer *racer)
+{
+    for (unsigned i = 0; i < threads; i++) {
+        struct lap *lap = &racer[i].lap;
+        *lap = (struct lap){.bench = b, .thread = i, .key_len = b->key_len};
+        lap->n = f->ops / b->options.ease;
+        lap->subject = b->subject[f->subject];
+        lap->seed = ++b->samples * UINT64_C(0x9e3779b97f4a7c15);
+        lap->first_new = b->new_key;
+        b->new_key += 2 * lap->n;
+        racer[i].run = f->lap;
+        racer[i].cold = f->cold;
+        racer[i].cpu = threads > 1 ? allowed_cpu(i) : -1;
+    }
+    b->subject[f->subject].now_ns += 2 * racer[0].lap.n * racer[0].lap.subject.step_ns;
+}
+
+/* 0, or -1 if a thread could not be made. */
+static int run_all(struct racer *racer, unsigned threads)
+{
+    uint64_t waiting = threads;
+    pthread_t id[THREADS_MAX];
+    unsigned made = 0;
+    for (; made < threads; made++) {
+        racer[made].waiting = &waiting;
+        if (pthread_create(&id[made], NULL, race, &racer[made]) != 0) {
+            break;
+        }
+    }
+    (void)fetch_sub(&waiting, threads - made);
+    for (unsigned i = 0; i < made; i++) {
+        (void)pthread_join(id[i], NULL);
+    }
+    return made == threads ? 0 : -1;
+}
+
+struct timing {
+    uint64_t wall_ns; /* from the first start to the last end */
+    uint64_t cpu_ns;  /* of the slowest thread */
+    bool disturbed;
+};
+
+static struct timing timing(const struct racer *racer, unsigned threads)
+{
+    struct timing t = {0, 0, false};
+    uint64_t began_ns = UINT64_MAX;
+    uint64_t ended_ns = 0;
+    for (unsigned i = 0; i < threads; i++) {
+        began_ns = racer[i].began_ns < began_ns ? racer[i].began_ns : began_ns;
+        ended_ns = racer[i].ended_ns > ended_ns ? racer[i].ended_ns : ended_ns;
+        t.cpu_ns = racer[i].cpu_ns > t.cpu_ns ? racer[i].cpu_ns : t.cpu_ns;
+    }
+    t.wall_ns = ended_ns - began_ns;
+    for (unsigned i = 0; i < threads; i++) {
+        t.disturbed = t.disturbed || racer[i].switches > SWITCHES_ALLOWED ||
+                      racer[i].others_ns > t.wall_ns / OTHERS_SHARE + TICK_NS;
+    }
+    return t;
+}
+
+static int check_answers(struct bench *b, const struct figure *f, const struct racer *racer,
+                         unsigned threads)
+{
+    for (unsigned i = 0; i < threads; i++) {
+        b->sink += racer[i].lap.sum;
+        if (f->refused != ANY_VERDICT && racer[i].lap.refused != f->refused * racer[i].lap.n) {
+            (void)fprintf(stderr, "weir-bench: %s: answers were not all '%s'\n", f->name,
+                          f->refused == 0 ? "allow" : "deny");
+            return -1;
+        }
+    }
+    return 0;
+}
+
+double bench_sample_threads(struct bench *b, const struct figure *f, unsigned threads)
+{
+    struct timing t = {0, 0, true};
+    for (unsigned i = 0; t.disturbed && i < (threads > 1 ? TRIES : 1); i++) {
+        struct racer racer[THREADS_MAX] = {0};
+        prepare(b, f, threads, racer);
+        if (run_all(racer, threads) != 0 || check_answers(b, f, racer, threads) != 0) {
+            return -1;
+        }
+        t = timing(racer, threads);
+    }
+    b->disturbed += t.disturbed;
+    uint64_t ns = f->sleeps && !t.disturbed ? t.wall_ns : t.cpu_ns;
+    uint64_t n = f->ops / b->options.ease * threads;
+    return (double)ns / (double)n;
+}
+
+double bench_sample(struct bench *b, const struct figure *f)
+{
+    return bench_sample_threads(b, f, f->threads);
+}

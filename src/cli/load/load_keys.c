@@ -1,0 +1,17 @@
+#include "base/maths.h"
+#include "cli/load/load.h"
+#include "cli/simulate/simulate.h"
+
+const char *const load_order_names[LOAD_ORDERS] = {"uniform", "zipf", "sequential"};
+
+uint64_t load_next_key(struct load_keys *keys)
+{
+    switch (keys->order) {
+    case LOAD_SEQUENTIAL:
+        return keys->next++ % keys->count;
+    case LOAD_ZIPF:
+        return keys->zipf[keys->next++ & (keys->zipf_n - 1)];
+    default:
+        return mul_high(sim_random(&keys->random), keys->count);
+    }
+}

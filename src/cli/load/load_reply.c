@@ -1,0 +1,161 @@
+/*
+ * Replies, read as little as possible: where one ends, and what it says in one
+ * word. The generator must be faster than the server that it drives.
+ */
+#include "cli/load/load.h"
+
+/* ---- RESP ---- */
+
+/* One line of a reply: its type, its number, where it ends. */
+struct line {
+    char type;
+    int64_t number; /* as far as there are digits */
+    struct text text;
+    size_t end; /* behind CR LF */
+};
+
+/* False if it is not all there. */
+static bool read_line(struct text input, size_t at, struct line *line)
+{
+    size_t i = at + 1;
+    bool digits = true;
+    int64_t number = 0;
+    bool negative = i < input.len && input.at[i] == '-';
+    for (i += negative; i < input.len && input.at[i] != '\r'; i++) {
+        unsigned digit = (unsigned)(unsigned char)input.at[i] - '0';
+        digits = digits && digit <= 9 && number < INT32_MAX;
+        number = digits ? number * 10 + digit : number;
+    }
+    if (i + 1 >= input.len) {
+        return false;
+    }
+    line->type = input.at[at];
+    line->number = negative ? -number : number;
+    line->text = (struct text){input.at + at + 1, i - at - 1};
+    line->end = i + 2;
+    return true;
+}
+
+static enum load_verdict verdict_of_word(struct text word)
+{
+    return text_is(word, "allow")                            ? LOAD_ALLOWED
+           : text_is(word, "deny") || text_is(word, "never") ? LOAD_DENIED
+                                                             : LOAD_OTHER;
+}
+
+/* An array says in its first value whether it was a yes: 0 or "allow". */
+static enum load_verdict judge(const struct line *line, struct text value, bool inside)
+{
+    if (line->type == '-') {
+        return text_starts(line->text, "OVERLOAD") ? LOAD_REFUSED : LOAD_ERROR;
+    }
+    if (!inside) {
+        return LOAD_OTHER;
+    }
+    if (line->type == ':') {
+        return line->number == 0 ? LOAD_ALLOWED : LOAD_DENIED;
+    }
+    return line->type == '$' ? verdict_of_word(value) : LOAD_OTHER;
+}
+
+static int64_t read_resp(struct text input, enum load_verdict *verdict)
+{
+    int64_t values = 1; /* still to come */
+    size_t at = 0;
+    bool inside = false;
+    bool judged = false;
+    *verdict = LOAD_OTHER;
+    while (values > 0) {
+        struct line line;
+        if (at >= input.len || !read_line(input, at, &line)) {
+            return 0;
+        }
+        struct text value = {input.at + line.end, 0};
+        values--;
+        at = line.end;
+        if (line.type == '*' || line.type == '%') {
+            values += line.number > 0 ? line.number * (line.type == '%' ? 2 : 1) : 0;
+            inside = true;
+            continue;
+        }
+        if (line.type == '$' && line.number >= 0) {
+            value.len = (size_t)line.number;
+            at += value.len + 2;
+        } else if (strchr("+-:_#,$", line.type) == NULL) {
+            return LOAD_BROKEN;
+        }
+        if (at > input.len) {
+            return 0;
+        }
+        *verdict = judged ? *verdict : judge(&line, value, inside);
+        judged = true;
+    }
+    return (int64_t)at;
+}
+
+/* ---- HTTP ---- */
+
+/* The value of Content-Length; -1: none. */
+static int64_t content_length(struct text head)
+{
+    static const char name[] = "content-length:";
+    const size_t n = sizeof name - 1;
+    for (const char *at = head.at; at != NULL; at = memchr(at, '\n', head.len)) {
+        at += at == head.at ? 0 : 1;
+        head = text_after(head, (size_t)(at - head.at));
+        if (head.len > n && (at[0] | 0x20) == 'c' && strncasecmp(at, name, n) == 0) {
+            int64_t number = 0;
+            size_t i = n + (at[n] == ' ');
+            for (; i < head.len && at[i] >= '0' && at[i] <= '9' && number < INT32_MAX; i++) {
+                number = number * 10 + (at[i] - '0');
+            }
+            return number;
+        }
+        if (head.len == 0) {
+            break;
+        }
+    }
+    return -1;
+}
+
+static enum load_verdict verdict_of_status(int status)
+{
+    switch (status) {
+    case 200:
+        return LOAD_ALLOWED;
+    case 403:
+    case 422:
+    case 429:
+        return LOAD_DENIED;
+    case 503:
+        return LOAD_REFUSED;
+    default:
+        return LOAD_ERROR;
+    }
+}
+
+static int64_t read_http(struct text input, enum load_verdict *verdict)
+{
+    static const char begin[] = "HTTP/1.";
+    const char *blank = memmem(input.at, input.len, "\r\n\r\n", 4);
+    if (input.len >= sizeof begin - 1 && !text_starts(input, begin)) {
+        return LOAD_BROKEN;
+    }
+    if (blank == NULL) {
+        return 0;
+    }
+    struct text head = {input.at, (size_t)(blank - input.at) + 2};
+    int64_t length = content_length(head);
+    if (length < 0 || head.len < sizeof "HTTP/1.1 200" - 1) {
+        return LOAD_BROKEN; /* chunked, or until the connection ends: not what is measured here */
+    }
+    int status = (head.at[9] - '0') * 100 + (head.at[10] - '0') * 10 + (head.at[11] - '0');
+    *verdict = verdict_of_status(status);
+    size_t all = head.len + 2 + (size_t)length;
+    return all <= input.len ? (int64_t)all : 0;
+}
+
+int64_t load_read_reply(enum load_wire wire, struct text input, enum load_verdict *verdict)
+{
+    return wire == LOAD_RESP ? read_resp(input, verdict) : read_http(input, verdict);
+}

@@ -1,0 +1,9 @@
+/* The commands of `weir`, in the order in which help and the manual list them. */
+#include "cli/cli.h"
+
+const char *const cli_program = "weir";
+
+const struct cli_command *const cli_commands[] = {
+    &cli_serve,        &cli_ctl,         &cli_top,        &cli_demo,    &cli_replay, &cli_simulate,
+    &cli_config_check, &cli_config_show, &cli_bench_load, &cli_version, &cli_help,   NULL,
+};
