@@ -123,6 +123,7 @@ static int find_params(const struct weir *w, const struct plan *plan, const stru
     const struct region_fixed *f = &w->head->fixed;
     const struct limit_spec *want = &plan->params.spec;
     struct algo_layout layout = {f->shift, f->capacity, true};
+    *same = false;
     if (!is_sound(w, next)) {
         return fail(error, WEIR_EDAMAGED, "the file's parameters are damaged");
     }
