@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,15 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#if __has_include(<execinfo.h>) /* musl has none */
+#include <execinfo.h>
+#else
+#define backtrace(frames, most) ((void)(frames), (void)(most), 0)
+#define backtrace_symbols_fd(frames, count, fd) ((void)(frames), (void)(count), (void)(fd))
+#endif
+
+#define FRAMES_MAX 32
 
 static bool in_child;
 
@@ -177,13 +187,33 @@ void process_shared_free(void *p, size_t bytes)
     (void)munmap(p, bytes);
 }
 
+/* Tells where the child hangs, and ends it: by the second alarm, if telling hangs too. */
+static void on_deadline(int number)
+{
+    static const char what[] = "a child hangs, here:\n";
+    void *frames[FRAMES_MAX];
+    (void)alarm(10);
+    (void)!write(STDERR_FILENO, what, sizeof what - 1);
+    backtrace_symbols_fd(frames, backtrace(frames, FRAMES_MAX), STDERR_FILENO);
+    (void)raise(number);
+}
+
+static void set_deadline(void)
+{
+    struct sigaction action = {.sa_handler = on_deadline, .sa_flags = SA_NODEFER | SA_RESETHAND};
+    (void)sigaction(SIGALRM, &action, NULL);
+    (void)alarm(PROCESS_DEADLINE_S);
+}
+
 pid_t process_start(void (*fn)(void *arg), void *arg)
 {
+    void *frame;
+    (void)backtrace(&frame, 1); /* the first call allocates, which a signal handler must not */
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
         in_child = true;
-        (void)alarm(PROCESS_DEADLINE_S);
+        set_deadline();
         fn(arg);
         _exit(0);
     }

@@ -63,7 +63,10 @@ bool process_same(const char *path, const void *data, size_t bytes);
 void *process_shared_memory(size_t bytes);
 void process_shared_free(void *p, size_t bytes);
 
-/* Starts fn(arg) in a child that dies after PROCESS_DEADLINE_S. fn may return or _exit(). */
+/*
+ * Starts fn(arg) in a child. After PROCESS_DEADLINE_S it tells where it hangs, and dies by SIGALRM. fn may return
+ * or _exit().
+ */
 pid_t process_start(void (*fn)(void *arg), void *arg);
 
 /* Waits for it. True if it exited with 0; else says how it ended. */

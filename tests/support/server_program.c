@@ -177,12 +177,28 @@ int server_program_spawn(struct server_program *p)
     return ends[0];
 }
 
+/* Returns the status with which the program ends. */
+static int await_end(const struct server_program *p)
+{
+    int status = 0;
+    uint64_t end_ns = clock_monotonic_ns() + PATIENCE_S * WEIR_SECOND;
+    pid_t ended;
+    while ((ended = waitpid(p->pid, &status, WNOHANG)) == 0) {
+        if (clock_monotonic_ns() > end_ns) {
+            give_up(p, __LINE__, "it does not end");
+        }
+        (void)usleep(1000);
+    }
+    threads_require(ended == p->pid);
+    return status;
+}
+
 bool server_program_start(struct server_program *p)
 {
     if (read_address(p, server_program_spawn(p))) {
         return true;
     }
-    threads_require(waitpid(p->pid, NULL, 0) == p->pid);
+    (void)await_end(p);
     running = running == p->pid ? 0 : running;
     p->pid = 0;
     return false;
@@ -190,10 +206,9 @@ bool server_program_start(struct server_program *p)
 
 void server_program_signal(struct server_program *p, int number)
 {
-    int status = 0;
     threads_require(p->pid > 0 && kill(p->pid, number) == 0);
     if (number == SIGKILL || number == SIGTERM) {
-        threads_require(waitpid(p->pid, &status, 0) == p->pid);
+        int status = await_end(p);
         threads_require(number == SIGKILL || status == 0);
         running = running == p->pid ? 0 : running;
         p->pid = 0;
