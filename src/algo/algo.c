@@ -33,10 +33,10 @@ struct algo_step algo_decide(const struct algo_ops *ops, const struct algo_param
                              const uint64_t *record, const struct algo_ask *ask)
 {
     bool pulled;
-    if (ask->cost > p->quota) {
-        return (struct algo_step){word, WEIR_NEVER, false};
-    }
     uint64_t base = ops->as_of(p, word, record, ask->now, &pulled);
+    if (ask->cost > p->quota) {
+        return (struct algo_step){word, base, WEIR_NEVER, false};
+    }
     return algo_step(p, base, pulled, ops->fits(p, base, record, ask), ask->cost);
 }
 

@@ -64,6 +64,7 @@ struct algo_params {
 /* What a decision does to the word. */
 struct algo_step {
     uint64_t word; /* the state afterwards */
+    uint64_t base; /* the state that was decided on: as of the call's time */
     int verdict;
     bool pulled; /* the state was from a far future; `word` begins with what it is pulled down to */
 };
@@ -171,8 +172,8 @@ static inline uint64_t algo_late(uint64_t now)
 static inline struct algo_step algo_step(const struct algo_params *p, uint64_t word, bool pulled,
                                          bool fits, uint64_t cost)
 {
-    return (struct algo_step){fits ? word + cost * p->step : word, fits ? WEIR_ALLOW : WEIR_DENY,
-                              pulled};
+    return (struct algo_step){fits ? word + cost * p->step : word, word,
+                              fits ? WEIR_ALLOW : WEIR_DENY, pulled};
 }
 
 /* May ask->cost be taken? Reads word and record, writes neither. */

@@ -18,7 +18,7 @@ static inline __attribute__((always_inline)) struct algo_step narrow_decide(
     bool pulled;
     bool fits;
     if (ask->cost > p->quota) {
-        return (struct algo_step){word, WEIR_NEVER, false};
+        return (struct algo_step){word, word, WEIR_NEVER, false};
     }
     switch (algorithm) {
     case WEIR_FIXED_WINDOW:

@@ -50,8 +50,8 @@ static uint64_t note_of(const struct algo_params *p, uint64_t unit, uint64_t tim
 }
 
 /* When unit `word - back` was admitted; false if there is none or its place is empty. */
-static bool admitted(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                     uint64_t back, uint64_t *time)
+static inline bool admitted(const struct algo_params *p, uint64_t word, const uint64_t *record,
+                            uint64_t back, uint64_t *time)
 {
     if (back > word) {
         return false;
@@ -135,15 +135,14 @@ static void note(const struct algo_params *p, uint64_t word, uint64_t *record, u
 static void describe(const struct algo_params *p, uint64_t word, const uint64_t *record,
                      const struct algo_ask *ask, struct weir_answer *answer)
 {
-    uint64_t now = time_of(p, word, record, ask->now);
-    uint64_t alive = count_live(p, word, record, now);
+    uint64_t newest;
     uint64_t time;
+    bool any = admitted(p, word, record, 1, &newest);
+    uint64_t now = any ? max_u64(newest, ask->now) : ask->now;
+    uint64_t alive = any ? count_live(p, word, record, now) : 0;
     answer->remaining = sub_floor0(p->quota, alive);
-    answer->reset_after_ns = 0;
+    answer->reset_after_ns = alive != 0 ? newest + p->spec.period_ns - ask->now : 0;
     answer->delay_ns = 0;
-    if (alive != 0 && admitted(p, word, record, 1, &time)) {
-        answer->reset_after_ns = time + p->spec.period_ns - ask->now;
-    }
     if (answer->verdict == WEIR_DENY &&
         admitted(p, word, record, p->quota - ask->cost + 1, &time)) {
         answer->retry_after_ns = time + p->spec.period_ns - ask->now;

@@ -7,7 +7,7 @@
 
 /* ---- the answer ---- */
 
-/* Fills in the answer, and what a refund must know, from the word after the decision. */
+/* Fills in the answer, and what a refund must know, from the word after the decision, as of now. */
 static inline void give(const struct weir *w, const struct asked *q, uint64_t word,
                         const uint64_t *record, int verdict, uint64_t granted)
 {
@@ -17,7 +17,7 @@ static inline void give(const struct weir *w, const struct asked *q, uint64_t wo
             (struct algo_charge){w->ops->stamp(p, word, record, q->ask.now), p->step, word};
     }
     answer_begin(p, verdict, granted, q->answer);
-    algo_describe(w->ops, p, word, record, &q->ask, q->answer);
+    w->ops->describe(p, word, record, &q->ask, q->answer);
 }
 
 /* Lays a block over the answer of a peek. */
@@ -35,10 +35,11 @@ static void answer_blocked(uint64_t until, uint64_t now, struct weir_answer *a)
 }
 
 /* on_full said no: DENY until a candidate becomes fresh, or ALLOW without a charge. */
-static void answer_full(const struct weir *w, const struct asked *q, uint64_t full_for)
+static void answer_full(const struct weir *w, const struct asked *q, uint64_t base,
+                        uint64_t full_for)
 {
     struct weir_answer *a = q->answer;
-    give(w, q, 0, NULL, WEIR_ALLOW, 0);
+    give(w, q, base, NULL, WEIR_ALLOW, 0);
     a->flags = WEIR_FLAG_FULL;
     if (q->params->spec.on_full != WEIR_ALLOW_NEW) {
         a->verdict = WEIR_DENY;
@@ -124,7 +125,7 @@ static bool decide_slot(struct weir *w, const struct asked *q, struct pair *slot
     if (take ? !pair_cas(slot, seen, next) : !pair_is(slot, seen)) {
         return false;
     }
-    give(w, q, next.word, record, step.verdict, take ? q->ask.cost : 0);
+    give(w, q, take ? step.word : step.base, record, step.verdict, take ? q->ask.cost : 0);
     return true;
 }
 
@@ -138,7 +139,7 @@ static bool decide_absent(struct weir *w, const struct asked *q, struct patience
     bool wide = w->table.record_bytes != 0;
     struct algo_step step = algo_decide(w->ops, q->params, 0, NULL, &q->ask);
     if (step.verdict != WEIR_ALLOW || q->mode == WEIR_PEEK) {
-        give(w, q, 0, NULL, step.verdict, 0);
+        give(w, q, step.base, NULL, step.verdict, 0);
         return true;
     }
     struct claim claim = limiter_claim(w, q, wide ? 0 : step.word, patience);
@@ -146,7 +147,7 @@ static bool decide_absent(struct weir *w, const struct asked *q, struct patience
         return false;
     }
     if (claim.slot == NULL) {
-        answer_full(w, q, claim.full_for);
+        answer_full(w, q, step.base, claim.full_for);
     } else if (wide) {
         return decide_slot(w, q, claim.slot, 0);
     } else {

@@ -17,8 +17,9 @@ struct pick {
 
 static struct pair *take_empty(const struct table *t, struct table_key key, uint64_t word)
 {
+    struct key_lines lines = table_key_lines(t, key);
     for (unsigned i = 0; i < CANDIDATES; i++) {
-        struct pair *slot = table_candidate(t, key, i);
+        struct pair *slot = key_slot(&lines, i);
         if (load_relaxed(&slot->tag) == 0 &&
             pair_cas(slot, (struct pair){0, 0}, (struct pair){key.tag, word})) {
             (void)fetch_add(&t->counts->keys, 1);
@@ -82,12 +83,13 @@ static struct pick pick_victim(const struct table *t, struct table_key key, uint
                                struct claim *claim)
 {
     struct pick best = {.slot = NULL};
+    struct key_lines lines = table_key_lines(t, key);
     claim->full_for = UINT64_MAX;
     claim->contended = false;
     claim->in_way = 0;
     for (unsigned i = 0; i < CANDIDATES; i++) {
         struct pick p;
-        if (!appraise(t, table_candidate(t, key, i), now, key.tag, &p)) {
+        if (!appraise(t, key_slot(&lines, i), now, key.tag, &p)) {
             claim->contended = true; /* emptied just now, on the move, or its stripe is taken */
             claim->in_way = p.seen.tag;
             continue;

@@ -92,8 +92,9 @@ struct pair *table_find_locked(const struct table *t, struct table_key key)
 {
     struct pair *seen[TAG_MARKS + 1] = {NULL}; /* by the marks of its tag */
     key.tag &= ~TAG_MARKS;
+    struct key_lines lines = table_key_lines(t, key);
     for (unsigned i = 0; i < CANDIDATES; i++) {
-        struct pair *slot = table_candidate(t, key, i);
+        struct pair *slot = key_slot(&lines, i);
         uint64_t marks = load_relaxed(&slot->tag) ^ key.tag;
         if (marks <= TAG_MARKS) {
             seen[marks] = slot;
@@ -161,8 +162,9 @@ static bool keep_slot(const struct table *t, uint64_t i)
 {
     struct pair *slot = table_slot(t, i);
     struct pair seen = pair_load(slot);
+    struct key_lines lines = table_key_lines(t, (struct table_key){seen.tag, i / LINE_SLOTS});
     for (unsigned j = 0; j < CANDIDATES && seen.tag != 0; j++) {
-        struct pair *other = table_candidate(t, (struct table_key){seen.tag, i / LINE_SLOTS}, j);
+        struct pair *other = key_slot(&lines, j);
         struct pair twin = pair_load(other);
         if (other != slot && twin.tag == seen.tag) {
             bool later = seen.word < twin.word;

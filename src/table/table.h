@@ -284,12 +284,21 @@ bool table_make_room(const struct table *t, struct table_key key, uint64_t now,
 /* True if the slot's owner is as good as fresh and was taken out; the slot is now empty. */
 bool table_reclaim(const struct table *t, struct pair *slot, uint64_t now, uint64_t held_tag);
 
-/* The i-th of the CANDIDATES slots in which a key may be. */
+/* The two lines in which a key may be, and the i-th of their CANDIDATES slots. */
 #define CANDIDATES (2 * LINE_SLOTS)
-static inline struct pair *table_candidate(const struct table *t, struct table_key key, unsigned i)
+struct key_lines {
+    struct line *line[2];
+};
+
+static inline struct key_lines table_key_lines(const struct table *t, struct table_key key)
 {
-    uint64_t line = i < LINE_SLOTS ? key.line : table_other_line(t, key.line, key.tag);
-    return &t->lines[line].slot[i % LINE_SLOTS];
+    uint64_t other = table_other_line(t, key.line, key.tag);
+    return (struct key_lines){{&t->lines[key.line], &t->lines[other]}};
+}
+
+static inline struct pair *key_slot(const struct key_lines *c, unsigned i)
+{
+    return &c->line[i / LINE_SLOTS]->slot[i % LINE_SLOTS];
 }
 
 /* Tries to lock the stripe of `tag`, unless the caller holds it for `held_tag` already. */
