@@ -101,7 +101,7 @@ int params_compile(const struct algo_ops *ops, const struct limit_spec *spec,
                    const struct algo_layout *layout, struct algo_params *params,
                    struct weir_error *error);
 
-/* ---- asking (ask.c, decide.c) ---- */
+/* ---- asking (question.c, decide.c) ---- */
 
 /* Fills in all of an answer but what the algorithm's describe() does. */
 static inline __attribute__((always_inline)) void answer_begin(const struct algo_params *p,
