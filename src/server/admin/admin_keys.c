@@ -1,11 +1,11 @@
 /* Keys: looked at, and changed by the verbs that RESP has too. */
 #include <inttypes.h>
-#include <jansson.h>
+#include <stdio.h>
 
 #include "base/error.h"
-#include "rules/file/config.h"
 #include "server/admin/admin.h"
 #include "server/ask/key_verbs.h"
+#include "server/http/http_question.h"
 
 /* ---- looking ---- */
 
@@ -58,14 +58,11 @@ static int read_query(struct text query, struct asked *a, struct weir_error *err
     return e;
 }
 
-/* The answer, and one member more. */
 static void reply_inspected(struct exchange *x, const struct answer *a, int64_t blocked_ms)
 {
-    http_put_answer(&x->body, a);
-    x->body.end--;
-    buffer_put(&x->body, TEXT(",\"blocked_ms\":"));
-    buffer_put_i64(&x->body, blocked_ms);
-    buffer_put_char(&x->body, '}');
+    char more[40];
+    (void)snprintf(more, sizeof more, ",\"blocked_ms\":%" PRId64, blocked_ms);
+    http_put_answer(&x->body, a, text_of(more));
     http_reply(x, 200, "application/json", NULL);
 }
 
@@ -112,127 +109,38 @@ static void run_inspect(struct exchange *x)
 
 /* ---- changing ---- */
 
-struct change {
-    struct verb_call call;
-    struct weir_rules_value parts[CONFIG_KEY_PARTS_MAX];
-};
-
-static int read_text(const json_t *value, const char *name, struct weir_rules_value *out,
-                     struct weir_error *error)
+static int read_change(const json_t *body, enum verb verb, struct http_question *q,
+                       struct verb_call *call, struct weir_error *error)
 {
-    if (!json_is_string(value)) {
-        return fail(error, WEIR_EINVAL, "%s: expected a string", name);
+    const struct verb_row *row = &verb_rows[verb];
+    unsigned members = 1u << HTTP_LIMIT | 1u << HTTP_KEY | 1u << HTTP_TIER |
+                       (row->units ? 1u << HTTP_UNITS : 0) | (row->time ? 1u << HTTP_FOR : 0);
+    int e = http_read_question(body, members, 1u << HTTP_LIMIT, q, error);
+    if (e == 0) {
+        *call = (struct verb_call){
+            .verb = verb, .key = http_key_of(q), .units = q->units, .for_ms = q->for_ms};
     }
-    *out = (struct weir_rules_value){json_string_value(value), json_string_length(value)};
-    return 0;
-}
-
-static int read_count(const json_t *value, const char *name, uint64_t *out,
-                      struct weir_error *error)
-{
-    json_int_t n = json_is_integer(value) ? json_integer_value(value) : 0;
-    if (n < 1) {
-        return fail(error, WEIR_EINVAL, "%s: expected a whole number from 1 to %" PRId64, name,
-                    INT64_MAX);
-    }
-    *out = (uint64_t)n;
-    return 0;
-}
-
-static int read_limit(const json_t *value, struct change *c, struct weir_error *error)
-{
-    return read_text(value, "limit", &c->call.key.limit, error);
-}
-
-static int read_tier(const json_t *value, struct change *c, struct weir_error *error)
-{
-    return read_text(value, "tier", &c->call.key.tier, error);
-}
-
-static int read_key(const json_t *value, struct change *c, struct weir_error *error)
-{
-    size_t n = json_is_array(value) ? json_array_size(value) : 1;
-    int e = 0;
-    if (n > CONFIG_KEY_PARTS_MAX) {
-        return fail(error, WEIR_EINVAL, "key: expected at most %d parts", CONFIG_KEY_PARTS_MAX);
-    }
-    for (size_t i = 0; e == 0 && i < n; i++) {
-        const json_t *part = json_is_array(value) ? json_array_get(value, i) : value;
-        e = read_text(part, "key", &c->parts[i], error);
-    }
-    c->call.key.parts_count = n;
     return e;
 }
 
-static int read_units(const json_t *value, struct change *c, struct weir_error *error)
-{
-    return verb_rows[c->call.verb].units
-               ? read_count(value, "units", &c->call.units, error)
-               : fail(error, WEIR_EINVAL, "found units, which belong to refund and penalize");
-}
-
-/* null: without end. */
-static int read_time(const json_t *value, struct change *c, struct weir_error *error)
-{
-    if (!verb_rows[c->call.verb].time) {
-        return fail(error, WEIR_EINVAL, "found for_ms, which belongs to block");
-    }
-    return json_is_null(value) ? 0 : read_count(value, "for_ms", &c->call.for_ms, error);
-}
-
-static const struct {
-    const char *name;
-    int (*read)(const json_t *value, struct change *c, struct weir_error *error);
-} members[] = {
-    {"limit", read_limit}, {"key", read_key},     {"tier", read_tier},
-    {"units", read_units}, {"for_ms", read_time},
-};
-
-static int read_member(const char *name, const json_t *value, struct change *c,
-                       struct weir_error *error)
-{
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
-        if (strcmp(members[i].name, name) == 0) {
-            return members[i].read(value, c, error);
-        }
-    }
-    return fail(error, WEIR_EINVAL, "found '%.64s', expected limit, key, tier, units or for_ms",
-                name);
-}
-
-static int read_change(json_t *body, enum verb verb, struct change *c, struct weir_error *error)
-{
-    c->call = (struct verb_call){
-        .verb = verb, .key = {.parts = c->parts}, .units = 1, .for_ms = VERB_FOREVER};
-    if (!json_is_object(body)) {
-        return fail(error, WEIR_EINVAL, "expected an object");
-    }
-    for (void *at = json_object_iter(body); at != NULL; at = json_object_iter_next(body, at)) {
-        int e = read_member(json_object_iter_key(at), json_object_iter_value(at), c, error);
-        if (e != 0) {
-            return e;
-        }
-    }
-    return c->call.key.limit.at != NULL ? 0 : fail(error, WEIR_EINVAL, "limit: expected its name");
-}
-
-static void change(struct exchange *x, enum verb verb, json_t *body)
+static void change(struct exchange *x, enum verb verb, const json_t *body)
 {
     struct later later = {.worker = x->connection->worker};
     struct weir_error error = {0};
     struct actor by = {&x->connection->peer, x->role};
-    struct change c;
+    struct http_question q;
+    struct verb_call call;
     struct answer a;
-    int e = read_change(body, verb, &c, &error);
+    int e = read_change(body, verb, &q, &call, &error);
     if (e == 0) {
-        e = verb_run(x->server, &c.call, &by, x->now_ns, &later, &a, &error);
+        e = verb_run(x->server, &call, &by, x->now_ns, &later, &a, &error);
     }
     if (e == ANSWER_LATER) {
         http_keep(x, &later, put_inspected_later);
     } else if (e != 0) {
         http_reply_failure(x, e, &error);
     } else {
-        inspect(x, &c.call.key);
+        inspect(x, &call.key);
     }
 }
 

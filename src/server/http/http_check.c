@@ -129,7 +129,7 @@ static void put_item(struct buffer *body, int e, const struct answer *a,
                      const struct weir_error *error)
 {
     if (e == 0) {
-        http_put_answer(body, a);
+        http_put_answer(body, a, (struct text){NULL, 0});
     } else {
         http_put_problem(body, http_status_of_error(e), http_words_of_error(e, error));
     }

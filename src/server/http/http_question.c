@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "server/ask/key_verbs.h"
 #include "server/ask/reservations.h"
 
 /* ---- members ---- */
@@ -139,6 +140,16 @@ static int read_actual(const json_t *value, struct http_question *q, struct weir
     return read_count(value, "actual", 0, INT64_MAX, &q->actual, error);
 }
 
+static int read_units(const json_t *value, struct http_question *q, struct weir_error *error)
+{
+    return read_count(value, "units", 1, INT64_MAX, &q->units, error);
+}
+
+static int read_for(const json_t *value, struct http_question *q, struct weir_error *error)
+{
+    return json_is_null(value) ? 0 : read_count(value, "for_ms", 1, INT64_MAX, &q->for_ms, error);
+}
+
 static const struct {
     const char *name;
     int (*read)(const json_t *value, struct http_question *q, struct weir_error *error);
@@ -152,6 +163,8 @@ static const struct {
     [HTTP_TTL] = {"ttl_ms", read_ttl},
     [HTTP_RESERVATION] = {"reservation", read_reservation},
     [HTTP_ACTUAL] = {"actual", read_actual},
+    [HTTP_UNITS] = {"units", read_units},
+    [HTTP_FOR] = {"for_ms", read_for},
 };
 
 /* "limit, key or tier" */
@@ -192,6 +205,8 @@ int http_read_question(const json_t *object, unsigned allowed, unsigned needed,
     q->max_wait_ms = 0;
     q->ttl_ms = 0;
     q->actual = 0;
+    q->units = 1;
+    q->for_ms = VERB_FOREVER;
     q->given = 0;
     q->tier = (struct text){"", 0};
     if (!json_is_object(object)) {

@@ -17,6 +17,8 @@ enum http_member {
     HTTP_TTL,
     HTTP_RESERVATION,
     HTTP_ACTUAL,
+    HTTP_UNITS,
+    HTTP_FOR,
     HTTP_MEMBERS
 };
 
@@ -31,6 +33,8 @@ struct http_question {
     uint64_t ttl_ms;
     struct text reservation;
     uint64_t actual;
+    uint64_t units;  /* 1 if it is not given */
+    uint64_t for_ms; /* VERB_FOREVER if it is null or not given */
     struct weir_rules_attribute attributes[WEIR_RULES_ATTRIBUTES_MAX];
     size_t attributes_count;
     unsigned given; /* 1 << member */

@@ -135,10 +135,11 @@ static void put_members(struct buffer *b, const struct answer *a)
     put_flags(b, a->flags);
 }
 
-void http_put_answer(struct buffer *body, const struct answer *a)
+void http_put_answer(struct buffer *body, const struct answer *a, struct text more)
 {
     buffer_put_char(body, '{');
     put_members(body, a);
+    buffer_put(body, more);
     buffer_put_char(body, '}');
 }
 
@@ -162,7 +163,7 @@ void http_put_problem(struct buffer *body, int status, const char *detail)
     buffer_put_char(body, '}');
 }
 
-static void put_denial(struct buffer *b, int status, const struct answer *a)
+static void put_denial(struct buffer *b, int status, const struct answer *a, struct text more)
 {
     begin_problem(b, status);
     if (row_of(status)->type != NULL && a->limit[0] != 0) {
@@ -172,6 +173,7 @@ static void put_denial(struct buffer *b, int status, const struct answer *a)
     }
     buffer_put_char(b, ',');
     put_members(b, a);
+    buffer_put(b, more);
     buffer_put_char(b, '}');
 }
 
@@ -329,25 +331,13 @@ const char *http_words_of_error(int e, const struct weir_error *error)
     return error->text[0] != 0 ? error->text : e == WEIR_EIO ? ANSWER_NO_STORE : weir_strerror(e);
 }
 
-/* Into the object that the body is. */
-static void put_more(struct exchange *x)
-{
-    if (x->more.len > 0) {
-        x->body.end--; /* its '}' */
-        buffer_put(&x->body, x->more);
-        buffer_put_char(&x->body, '}');
-    }
-}
-
 void http_reply_answer(struct exchange *x, int status, const struct answer *a)
 {
     if (status == 200) {
-        http_put_answer(&x->body, a);
-        put_more(x);
+        http_put_answer(&x->body, a, x->more);
         http_reply(x, status, "application/json", a);
     } else {
-        put_denial(&x->body, status, a);
-        put_more(x);
+        put_denial(&x->body, status, a, x->more);
         http_reply(x, status, "application/problem+json", a);
     }
 }

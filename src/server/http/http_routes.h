@@ -101,8 +101,11 @@ int http_status_of_answer(const struct answer *a);
 int http_status_of_error(int e);
 const char *http_words_of_error(int e, const struct weir_error *error);
 
-/* {"verdict":"allow",...}; {"title":...,"status":...,"detail":...} */
-void http_put_answer(struct buffer *body, const struct answer *a);
+/*
+ * Put {"verdict":"allow",...}, with `more` members at its end (",\"name\":1"; may be none), and
+ * {"title":...,"status":...,"detail":...}.
+ */
+void http_put_answer(struct buffer *body, const struct answer *a, struct text more);
 void http_put_problem(struct buffer *body, int status, const char *detail);
 
 #endif
