@@ -134,8 +134,7 @@ static void put_operators(void)
 /* And the other one. */
 static void put_clients(void)
 {
-    put_routes(http_check_routes, false);
-    put_routes(http_reserve_routes, false);
+    put_routes(http_operation_routes, false);
 }
 
 static void put_metrics(void)

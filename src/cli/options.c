@@ -32,7 +32,7 @@ static void print_words(const struct cli_command *command)
 
 static void print_help(const struct cli_command *command)
 {
-    (void)printf("usage: weir %s%s%s%s\n\n%s.\n", command->name,
+    (void)printf("usage: %s %s%s%s%s\n\n%s.\n", cli_program, command->name,
                  command->options_count > 0 ? " [options]" : "",
                  command->operands[0] != 0 ? " " : "", command->operands, command->summary);
     print_words(command);
@@ -59,8 +59,8 @@ static int unknown(const struct cli_args *args, struct text name)
         (void)cli_complain(args->command, "unknown option '%.*s'; did you mean '%s'?",
                            TEXT_ARGS(name), nearest);
     } else {
-        (void)cli_complain(args->command, "unknown option '%.*s'; 'weir %s --help' lists them",
-                           TEXT_ARGS(name), args->command->name);
+        (void)cli_complain(args->command, "unknown option '%.*s'; '%s %s --help' lists them",
+                           TEXT_ARGS(name), cli_program, args->command->name);
     }
     return CLI_BAD;
 }

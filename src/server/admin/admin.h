@@ -46,7 +46,7 @@
 #define WEIR_SERVER_ADMIN_ADMIN_H
 
 #include "common/log.h"
-#include "server/http/http_routes.h"
+#include "server/http/http_json.h"
 
 /* NULL behind the last path. */
 extern const struct http_route admin_status_routes[];   /* what is going on */

@@ -31,6 +31,8 @@ struct answer {
     bool closed;           /* denied by `on_store_failure: closed`, not for want of units */
     uint64_t window_ns;    /* for headers alone: these two as in struct weir_rules_answer */
     unsigned retry_jitter; /* hundredths of a percent */
+    int64_t blocked_ms;    /* of operations on one key: how long it is blocked; -1: without end */
+    char reservation[33];  /* of a reservation: its id; "": none was made */
 };
 
 /* One limit by its name and the parts of its key. */

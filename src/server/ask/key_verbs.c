@@ -106,6 +106,20 @@ static int peek(struct weir *limiter, const void *key, size_t key_len,
     return e;
 }
 
+/* An answer tells the longer of the block and the empty quota; here the block alone is asked for. */
+static int64_t blocked_ms(struct weir *limiter, const void *key, size_t key_len, uint64_t now_ns)
+{
+    struct params_place place;
+    struct asked q = {.params = params_now(limiter, &place), .mode = WEIR_PEEK};
+    if (asked_key(limiter, key, key_len, now_ns, &q) != 0) {
+        return 0;
+    }
+    uint64_t until = limiter_blocked_until(limiter, &q);
+    uint64_t ns = until > q.now ? until - q.now : 0;
+    return until == UINT64_MAX ? -1
+                               : (int64_t)(ns / WEIR_MILLISECOND + (ns % WEIR_MILLISECOND != 0));
+}
+
 static int do_found(void *arg, struct weir *limiter, const void *key, size_t key_len,
                     const struct weir_rules_found *found)
 {
@@ -114,6 +128,7 @@ static int do_found(void *arg, struct weir *limiter, const void *key, size_t key
         return verb_begin(d->call, d->by, key, key_len, found, d->now_ns, d->later);
     }
     int e = change(limiter, key, key_len, d);
+    d->answer->blocked_ms = blocked_ms(limiter, key, key_len, d->now_ns);
     return e < 0 ? e : peek(limiter, key, key_len, &d->call->key, found, d->now_ns, d->answer);
 }
 
@@ -158,20 +173,6 @@ struct looking {
     struct answer *answer;
     int64_t *blocked_ms;
 };
-
-/* An answer tells the longer of the block and the empty quota; here the block alone is asked for. */
-static int64_t blocked_ms(struct weir *limiter, const void *key, size_t key_len, uint64_t now_ns)
-{
-    struct params_place place;
-    struct asked q = {.params = params_now(limiter, &place), .mode = WEIR_PEEK};
-    if (asked_key(limiter, key, key_len, now_ns, &q) != 0) {
-        return 0;
-    }
-    uint64_t until = limiter_blocked_until(limiter, &q);
-    uint64_t ns = until > q.now ? until - q.now : 0;
-    return until == UINT64_MAX ? -1
-                               : (int64_t)(ns / WEIR_MILLISECOND + (ns % WEIR_MILLISECOND != 0));
-}
 
 static int look_found(void *arg, struct weir *limiter, const void *key, size_t key_len,
                       const struct weir_rules_found *found)

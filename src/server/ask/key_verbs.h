@@ -40,7 +40,7 @@ struct actor {
  * The built-in limit's numbers come with each call: a key of it can be looked at (no quota, only
  * when it is as good as new), reset, blocked and unblocked, but units mean nothing (WEIR_ENOTSUP).
  *
- * *answer is a peek of 1 afterwards. 0, ANSWER_LATER, or WEIR_E... with the reason and nothing changed:
+ * *answer is a peek of 1 afterwards, with blocked_ms. 0, ANSWER_LATER, or WEIR_E... with the reason and nothing changed:
  * WEIR_EINVAL, WEIR_ENOLIMIT, WEIR_EKEY, WEIR_EATTRIBUTE, WEIR_EFULL (no room for a new key);
  * of a limit that a fleet decides WEIR_EIO: without its store nobody can do it.
  */
@@ -51,9 +51,6 @@ int verb_run(struct server *server, const struct verb_call *call, const struct a
 int verb_inspect(struct server *server, const struct weir_rules_key *key, uint64_t now_ns,
                  struct later *later, struct answer *answer, int64_t *blocked_ms,
                  struct weir_error *error);
-
-/* The same number of an answer to either of the two that came later. */
-int64_t verb_blocked_ms(const struct deferred *d);
 
 /* How many parts the key of a limit has, the built-in one's too; or WEIR_ENOLIMIT. */
 int verb_key_parts(struct server *server, struct text limit);

@@ -32,7 +32,7 @@ void reservations_destroy(struct reservations *r); /* NULL is allowed */
 
 /*
  * Takes `cost` units (0: the limit's own, else 1). On ALLOW *id is the reservation's, else "".
- * 0; ANSWER_LATER, and the id will be in later->kept->wire; RESERVATION_FULL, WEIR_E... with the reason:
+ * 0; ANSWER_LATER, and the id will be in later->kept->answer; RESERVATION_FULL, WEIR_E... with the reason:
  * then nothing was taken.
  */
 int reservation_make(struct reservations *r, struct weir_rules *rules,

@@ -105,7 +105,8 @@ static void on_taken(struct deferred *d, int error, const struct remote_answer *
         charged = held_is_charged(&answer->answer);
         note(w->held, answer->stamp);
     }
-    reservation_made(&w->asked, charged, error == 0 && d->answer.verdict == WEIR_ALLOW, d->wire.id);
+    reservation_made(&w->asked, charged, error == 0 && d->answer.verdict == WEIR_ALLOW,
+                     d->answer.reservation);
     deferred_answered(d);
 }
 

@@ -11,7 +11,6 @@
 struct verb_later {
     struct verb_audit audit; /* of a change */
     uint64_t now_ns;
-    int64_t blocked_ms;
 };
 
 uint64_t verb_for_ns(const struct verb_call *call)
@@ -20,22 +19,16 @@ uint64_t verb_for_ns(const struct verb_call *call)
     return ms > UINT64_MAX / WEIR_MILLISECOND ? WEIR_FOREVER : ms * WEIR_MILLISECOND;
 }
 
-int64_t verb_blocked_ms(const struct deferred *d)
-{
-    return ((const struct verb_later *)d->data)->blocked_ms;
-}
-
 /* ---- looking ---- */
 
 static void on_block(struct deferred *d, int error, const struct remote_answer *answer)
 {
-    struct verb_later *v = d->data;
     d->error = error;
     if (error == 0 && (answer->answer.flags & WEIR_FLAG_BLOCKED) != 0) {
         uint64_t ns = answer->answer.retry_after_ns;
-        v->blocked_ms = ns == WEIR_FOREVER
-                            ? -1
-                            : (int64_t)(ns / WEIR_MILLISECOND + (ns % WEIR_MILLISECOND != 0));
+        d->answer.blocked_ms =
+            ns == WEIR_FOREVER ? -1
+                               : (int64_t)(ns / WEIR_MILLISECOND + (ns % WEIR_MILLISECOND != 0));
     }
     deferred_answered(d);
 }
@@ -51,6 +44,7 @@ static void on_look(struct deferred *d, int error, const struct remote_answer *a
     }
     answer_from_limit(&answer->answer, (struct weir_rules_value){q->limit, strlen(q->limit)},
                       &q->found, &d->answer);
+    d->answer.blocked_ms = 0;
     if ((answer->answer.flags & WEIR_FLAG_BLOCKED) != 0) {
         struct later_call call = {.verb = REMOTE_PEEK, .now_ns = v->now_ns};
         later_ask_again(d, &call, on_block);

@@ -143,7 +143,7 @@ static int take_host(struct asked *a, struct text text, const char *from, struct
     return take_part(a, HOST, text, from, error);
 }
 
-static const struct source {
+static const struct auth_source {
     const char *name;
     int (*take)(struct asked *a, struct text text, const char *from, struct weir_error *error);
 } sources[] = {
@@ -156,7 +156,7 @@ static const struct source {
 };
 
 /* NULL for nearly all fields. */
-static const struct source *source_of(struct text name)
+static const struct auth_source *source_of(struct text name)
 {
     if (name.len < 14 || (name.at[0] | 0x20) != 'x') {
         return NULL;
@@ -173,7 +173,7 @@ static int take_fields(struct asked *a, const struct http_request *r, struct wei
 {
     int e = 0;
     for (unsigned i = 0; i < r->fields_count && e == 0; i++) {
-        const struct source *source = source_of(r->fields[i].name);
+        const struct auth_source *source = source_of(r->fields[i].name);
         if (source != NULL && r->fields[i].value.len > 0) {
             e = source->take(a, r->fields[i].value, source->name, error);
         }

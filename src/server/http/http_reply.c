@@ -4,6 +4,7 @@
 
 #include "base/atomic.h"
 #include "common/utf8.h"
+#include "server/ask/reservations.h"
 #include "server/http/http_routes.h"
 
 struct status_row {
@@ -312,6 +313,7 @@ int http_status_of_error(int e)
 {
     switch (e) {
     case WEIR_ENOLIMIT:
+    case RESERVATION_NONE:
         return 404;
     case WEIR_EINVAL:
     case WEIR_EKEY:
@@ -319,7 +321,8 @@ int http_status_of_error(int e)
     case WEIR_ENOTSUP:
         return 400;
     case WEIR_EFULL: /* places come free with time, */
-    case WEIR_EIO:   /* and a store comes back */
+    case RESERVATION_FULL:
+    case WEIR_EIO: /* and a store comes back */
         return 503;
     default:
         return 500;

@@ -39,8 +39,7 @@ static const struct http_route health_routes[] = {
 
 /* What each listener has; NULL behind the last. */
 static const struct http_route *const routes[PROTOCOLS][TABLES_MAX] = {
-    [PROTOCOL_HTTP] = {http_check_routes, http_reserve_routes, http_auth_routes, health_routes,
-                       http_openapi_routes},
+    [PROTOCOL_HTTP] = {http_operation_routes, http_auth_routes, health_routes, http_openapi_routes},
     [PROTOCOL_ADMIN] = {admin_status_routes, admin_limits_routes, admin_keys_routes,
                         admin_settings_routes, health_routes, http_openapi_routes},
 };

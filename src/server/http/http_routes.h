@@ -2,7 +2,7 @@
 #ifndef WEIR_SERVER_HTTP_HTTP_ROUTES_H
 #define WEIR_SERVER_HTTP_HTTP_ROUTES_H
 
-#include "server/ask/answer.h"
+#include "server/ask/operations.h"
 #include "server/net/connection.h"
 #include "server/net/worker.h"
 #include "wire/http_request.h"
@@ -46,9 +46,14 @@ struct http_route {
 bool http_may(struct exchange *x, enum role least); /* http_access.c */
 
 /* NULL behind the last path. */
-extern const struct http_route http_check_routes[];   /* http_check.c: questions as JSON */
-extern const struct http_route http_reserve_routes[]; /* http_reserve.c: units in advance */
-extern const struct http_route http_auth_routes[];    /* http_auth.c: questions of gateways */
+extern const struct http_route http_operation_routes[]; /* http_operations.c: as JSON */
+extern const struct http_route http_auth_routes[];      /* http_auth.c: questions of gateways */
+
+/* Runs the operation that the last part of the path names, with the body's members. */
+void http_run_operation(struct exchange *x);
+
+/* Runs an operation on a request that was read already. */
+void http_run_ask(struct exchange *x, enum operation operation, const struct ask *ask);
 
 /* ---- the client behind a proxy (http_client.c) ---- */
 
@@ -71,9 +76,6 @@ bool http_leads_to(const struct http_route *route, struct text path);
 
 /* The tables of a listener, NULL behind the last. */
 const struct http_route *const *http_routes(enum server_protocol listener);
-
-/* The body as JSON, to be freed by json_decref(); NULL after a 400 (http_check.c). */
-struct json_t *http_read_json(struct exchange *x);
 
 /* ---- replies (http_reply.c) ---- */
 

@@ -35,12 +35,12 @@ typedef void (*deferred_put_fn)(struct deferred *d);
 
 /* The little that a reply needs of its request. */
 struct deferred_wire {
-    int proto;   /* RESP */
-    int mode;    /* WEIR_CHECK, WEIR_PEEK */
-    bool close;  /* HTTP: the connection ends behind it */
-    bool old;    /* HTTP/1.0 that was to be kept open */
-    bool head;   /* HEAD: no body */
-    char id[33]; /* of a reservation; "": none */
+    int proto;          /* RESP */
+    int mode;           /* WEIR_CHECK, WEIR_PEEK */
+    unsigned operation; /* enum operation */
+    bool close;         /* HTTP: the connection ends behind it */
+    bool old;           /* HTTP/1.0 that was to be kept open */
+    bool head;          /* HEAD: no body */
 };
 
 struct deferred {

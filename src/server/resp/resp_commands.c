@@ -16,8 +16,8 @@ static const struct command_row *find_in(const struct command_row *rows, struct 
     return NULL;
 }
 
-const struct command_row *const resp_commands[] = {
-    resp_limit_commands, resp_reserve_commands, resp_connection_commands, resp_verb_commands, NULL};
+const struct command_row *const resp_commands[] = {resp_limit_commands, resp_connection_commands,
+                                                   resp_key_commands, NULL};
 
 const struct command_row *resp_find_command(struct text name)
 {
@@ -59,6 +59,7 @@ static void run(struct command *c, const struct command_row *row)
         count_own(&counts->bad_requests[PROTOCOL_RESP], 1);
         tell_arguments(c, row);
     } else if (c->server->options.access == NULL || !resp_refuse(c, row)) {
+        c->row = row;
         row->run(c);
     }
 }
@@ -124,8 +125,7 @@ static bool answer(struct connection *connection, const struct command_row *row,
 /* Commands that limit. Who only shakes hands is answered however late. */
 static bool may_refuse(struct text name)
 {
-    return find_in(resp_limit_commands, name) != NULL ||
-           find_in(resp_reserve_commands, name) != NULL;
+    return find_in(resp_limit_commands, name) != NULL;
 }
 
 /* Refuses requests that have waited for too long, with as little work as can be. Bytes used. */

@@ -1,64 +1,7 @@
-/* The commands that limit. */
+/* CL.THROTTLE, as redis-cell has it: the numbers of the limit come with each call. */
 #include "base/atomic.h"
 #include "server/admin/top_denied.h"
 #include "server/resp/resp_commands.h"
-
-/* ---- WEIR.CHECK and WEIR.PEEK ---- */
-
-static void check(struct command *c, int mode)
-{
-    struct later later = {.worker = c->connection->worker};
-    struct weir_error error = {0};
-    struct answer a;
-    struct resp_key k;
-    if (!resp_read_key(c, 1u << RESP_COST | 1u << RESP_MAXWAIT | 1u << RESP_TIER, &k)) {
-        return;
-    }
-    struct direct d = {.key = k.key,
-                       .cost = k.options.number[RESP_COST],
-                       .max_wait_ns = k.options.number[RESP_MAXWAIT] * WEIR_MILLISECOND,
-                       .mode = mode};
-    int e = answer_check(c->server->rules, &d, c->now_ns, &later, &a, &error);
-    resp_put_result(c, e, &a, &later, &error);
-}
-
-static void run_check(struct command *c)
-{
-    check(c, WEIR_CHECK);
-}
-
-static void run_peek(struct command *c)
-{
-    check(c, WEIR_PEEK);
-}
-
-/* ---- WEIR.ASK ---- */
-
-/* WEIR.ASK attribute value ... [COST n] [MAXWAIT ms]; attributes are lower case, options not. */
-static void run_ask(struct command *c)
-{
-    struct weir_rules_attribute with[RESP_ARGS_MAX / 2];
-    struct weir_rules_question q = {.attributes = with};
-    struct resp_options o = {.given = 0};
-    struct later later = {.worker = c->connection->worker};
-    struct weir_error error = {0};
-    struct answer a;
-    unsigned i = 1;
-    for (; i + 1 < c->argc && !text_is(c->argv[i], "COST") && !text_is(c->argv[i], "MAXWAIT");
-         i += 2) {
-        with[q.attributes_count++] = (struct weir_rules_attribute){
-            c->argv[i].at, c->argv[i].len, c->argv[i + 1].at, c->argv[i + 1].len};
-    }
-    if (!resp_read_options(c, i, 1u << RESP_COST | 1u << RESP_MAXWAIT, &o)) {
-        return;
-    }
-    q.cost = o.number[RESP_COST];
-    q.max_wait_ns = o.number[RESP_MAXWAIT] * WEIR_MILLISECOND;
-    int e = answer_ask(c->server->rules, &q, c->now_ns, &later, &a, &error);
-    resp_put_result(c, e, &a, &later, &error);
-}
-
-/* ---- CL.THROTTLE ---- */
 
 /* As redis-cell rounds: up by milliseconds, what is below one dropped. */
 static int64_t cell_seconds(uint64_t ns)
@@ -104,7 +47,7 @@ static unsigned __int128 cell_interval(uint64_t count, uint64_t period)
 }
 
 /* CL.THROTTLE key max_burst count period [quantity] */
-static void run_throttle(struct command *c)
+void resp_run_throttle(struct command *c)
 {
     int64_t burst;
     int64_t count;
@@ -154,22 +97,10 @@ static void run_throttle(struct command *c)
 bool resp_look_ahead(const struct server *server, const struct command_row *row, unsigned argc,
                      const struct text *argv, struct weir_key *key)
 {
-    if (row->run != run_throttle || argc < 2 || server->adhoc == NULL ||
+    if (row->run != resp_run_throttle || argc < 2 || server->adhoc == NULL ||
         weir_key_init(server->adhoc, argv[1].at, argv[1].len, key) != 0) {
         return false;
     }
     weir_key_prefetch(server->adhoc, key);
     return true;
 }
-
-const struct command_row resp_limit_commands[] = {
-    {"CL.THROTTLE", 5, 6, ROLE_CHECK, run_throttle,
-     "key max_burst count period [quantity]: as redis-cell"},
-    {"WEIR.CHECK", 2, 0, ROLE_CHECK, run_check,
-     "limit key ... [COST n] [TIER t] [MAXWAIT ms]: takes units"},
-    {"WEIR.PEEK", 2, 0, ROLE_CHECK, run_peek,
-     "limit key ... [COST n] [TIER t]: what WEIR.CHECK would say"},
-    {"WEIR.ASK", 1, 0, ROLE_CHECK, run_ask,
-     "attribute value ... [COST n] [MAXWAIT ms]: rules are matched"},
-    {NULL, 0, 0, ROLE_NONE, NULL, NULL},
-};

@@ -1,0 +1,112 @@
+/*
+ * What can be asked of the server, in no protocol's words: one request (struct ask), and the
+ * operations as rows. A protocol reads the members that a row names into a struct ask, runs the
+ * operation and writes the answer. Names, bounds, roles and what is needed come from the rows.
+ */
+#ifndef WEIR_SERVER_ASK_OPERATIONS_H
+#define WEIR_SERVER_ASK_OPERATIONS_H
+
+#include "rules/file/config.h"
+#include "server/ask/key_verbs.h"
+
+/* ---- one request ---- */
+
+enum ask_member {
+    ASK_LIMIT,
+    ASK_KEY,
+    ASK_TIER,
+    ASK_COST,
+    ASK_MAX_WAIT,
+    ASK_ATTRIBUTES,
+    ASK_TTL,
+    ASK_RESERVATION,
+    ASK_ACTUAL,
+    ASK_UNITS,
+    ASK_FOR,
+    ASK_MEMBERS
+};
+
+#define ASK_BIT(member) (1u << (member))
+
+/* The value of ASK_FOR that stands for a block without end. */
+#define ASK_FOREVER VERB_FOREVER
+
+enum ask_kind { ASK_TEXT, ASK_NUMBER, ASK_PARTS, ASK_PAIRS };
+
+struct ask_member_row {
+    const char *name; /* "max_wait_ms" */
+    enum ask_kind kind;
+    uint64_t least; /* of a number ... */
+    uint64_t most;
+    uint64_t absent; /* ... and its value if it is not given */
+    bool endless;    /* ASK_FOREVER is allowed too: null, "forever" */
+};
+
+extern const struct ask_member_row ask_members[ASK_MEMBERS];
+
+/* Texts belong to the request. */
+struct ask {
+    struct text text[ASK_MEMBERS]; /* by member: limit, tier, reservation */
+    uint64_t number[ASK_MEMBERS];
+    struct weir_rules_value parts[CONFIG_KEY_PARTS_MAX];
+    size_t parts_count;
+    struct weir_rules_attribute attributes[WEIR_RULES_ATTRIBUTES_MAX];
+    size_t attributes_count;
+    unsigned given; /* ASK_BIT() of each member that was there */
+};
+
+/* Sets every member to what it is if it is not given. */
+void ask_init(struct ask *ask);
+
+/* ---- operations ---- */
+
+enum operation {
+    OPERATION_CHECK,
+    OPERATION_PEEK,
+    OPERATION_RESERVE,
+    OPERATION_SETTLE,
+    OPERATION_CANCEL,
+    OPERATION_INSPECT,
+    OPERATION_REFUND, /* from here on in the order of enum verb */
+    OPERATION_PENALIZE,
+    OPERATION_BLOCK,
+    OPERATION_UNBLOCK,
+    OPERATION_RESET,
+    OPERATIONS
+};
+
+/* What an answer tells besides its eight members. */
+enum operation_extra { EXTRA_NONE, EXTRA_RESERVATION, EXTRA_BLOCKED };
+
+/* Who asks, when, and who gets an answer that comes later. */
+struct asker {
+    struct server *server;
+    struct actor by;
+    uint64_t now_ns;
+    struct later *later; /* NULL: no limit that a fleet decides can be asked */
+};
+
+struct operation_row {
+    const char *name; /* "check" */
+    unsigned members; /* ASK_BIT()s that it takes ... */
+    unsigned needed;  /* ... and must have */
+    enum role role;
+    enum operation_extra extra;
+    bool decides; /* whether the request may pass is what was asked: a denial is told as one */
+    int (*run)(const struct asker *asker, enum operation operation, const struct ask *ask,
+               struct answer *answer, struct weir_error *error);
+};
+
+extern const struct operation_row operation_rows[OPERATIONS];
+
+/* Returns the operation of that name, or OPERATIONS. */
+enum operation operation_by_name(struct text name);
+
+/*
+ * Runs it. Members outside the row's are ignored, and those that it needs must be there. Returns 0,
+ * ANSWER_LATER, RESERVATION_FULL, RESERVATION_NONE, or WEIR_E... with the reason in *error.
+ */
+int operation_run(const struct asker *asker, enum operation operation, const struct ask *ask,
+                  struct answer *answer, struct weir_error *error);
+
+#endif

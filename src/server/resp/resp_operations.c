@@ -1,0 +1,347 @@
+/* Operations as commands: their arguments, and one answer. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "server/ask/reservations.h"
+#include "server/resp/resp_commands.h"
+
+/* ---- one answer ---- */
+
+static struct text flags_text(unsigned flags, char *text)
+{
+    size_t n = 0;
+    for (unsigned i = 0; i < ANSWER_FLAGS; i++) {
+        if ((flags >> i & 1) != 0) {
+            size_t len = strlen(answer_flag_names[i]);
+            if (n > 0) {
+                text[n++] = ',';
+            }
+            memcpy(text + n, answer_flag_names[i], len);
+            n += len;
+        }
+    }
+    return (struct text){text, n};
+}
+
+static void put_name(struct command *c, const char *name)
+{
+    if (c->proto == 3) {
+        resp_put_bulk(c->out, text_of(name));
+    }
+}
+
+/* RESP2: an array of the eight values; RESP3: a map with their names. `more` members follow. */
+static void put_answer(struct command *c, const struct answer *a, unsigned more)
+{
+    char flags[32];
+    if (c->proto == 3) {
+        resp_put_map(c->out, 3, 8 + more);
+    } else {
+        resp_put_array(c->out, 8 + more);
+    }
+    put_name(c, "verdict");
+    resp_put_bulk(c->out, text_of(answer_verdict_names[a->verdict]));
+    put_name(c, "limit");
+    if (a->limit[0] != 0) {
+        resp_put_bulk(c->out, text_of(a->limit));
+    } else {
+        resp_put_null(c->out, c->proto);
+    }
+    put_name(c, "quota");
+    resp_put_integer(c->out, a->quota > INT64_MAX ? INT64_MAX : (int64_t)a->quota);
+    put_name(c, "remaining");
+    resp_put_integer(c->out, a->remaining);
+    put_name(c, "retry_after_ms");
+    resp_put_integer(c->out, a->retry_after_ms);
+    put_name(c, "reset_after_ms");
+    resp_put_integer(c->out, (int64_t)a->reset_after_ms);
+    put_name(c, "delay_ms");
+    resp_put_integer(c->out, (int64_t)a->delay_ms);
+    put_name(c, "flags");
+    resp_put_bulk(c->out, flags_text(a->flags, flags));
+}
+
+static void put_failure(struct command *c, int e, const struct weir_error *error)
+{
+    const char *text = error->text[0] != 0 ? error->text : weir_strerror(e);
+    switch (e) {
+    case WEIR_ENOLIMIT:
+        resp_put_errorf(c->out, "NOLIMIT %s", text);
+        break;
+    case WEIR_EKEY:
+    case WEIR_EATTRIBUTE:
+        resp_put_errorf(c->out, "BADKEY %s", text);
+        break;
+    case RESERVATION_NONE:
+        resp_put_errorf(c->out, "NORESERVATION %s", text);
+        break;
+    case RESERVATION_FULL:
+        resp_put_errorf(c->out, "OVERLOAD %s", text);
+        break;
+    case WEIR_EIO:
+        resp_put_errorf(c->out, "UNAVAILABLE %s", error->text[0] != 0 ? text : ANSWER_NO_STORE);
+        break;
+    default:
+        resp_put_errorf(c->out, "ERR %s", text);
+        break;
+    }
+}
+
+static void put_result(struct command *c, enum operation operation, int e, const struct answer *a,
+                       const struct weir_error *error)
+{
+    bool reserved = operation_rows[operation].extra == EXTRA_RESERVATION;
+    if (e != 0) {
+        put_failure(c, e, error);
+        return;
+    }
+    put_answer(c, a, reserved);
+    if (reserved) {
+        put_name(c, "reservation");
+        if (a->reservation[0] != 0) {
+            resp_put_bulk(c->out, text_of(a->reservation));
+        } else {
+            resp_put_null(c->out, c->proto);
+        }
+    }
+}
+
+static void put_later(struct deferred *d)
+{
+    struct command c = resp_resume(d);
+    struct weir_error error = {0};
+    put_result(&c, d->wire.operation, d->error, &d->answer, &error);
+}
+
+/* ---- options after the key ---- */
+
+static const struct {
+    const char *name;
+    const char *value; /* as errors call it */
+} options[ASK_MEMBERS] = {
+    [ASK_COST] = {"COST", "n"},   [ASK_MAX_WAIT] = {"MAXWAIT", "ms"}, [ASK_TIER] = {"TIER", "t"},
+    [ASK_UNITS] = {"UNITS", "n"}, [ASK_FOR] = {"FOR", "ms|forever"},  [ASK_TTL] = {"TTL", "ms"},
+};
+
+/* In the order in which errors list them. */
+static const enum ask_member listed[] = {ASK_COST,  ASK_MAX_WAIT, ASK_TIER,
+                                         ASK_UNITS, ASK_FOR,      ASK_TTL};
+#define LISTED (sizeof listed / sizeof listed[0])
+
+static bool read_value(enum ask_member member, struct text value, struct ask *ask)
+{
+    const struct ask_member_row *row = &ask_members[member];
+    uint64_t *number = &ask->number[member];
+    ask->given |= ASK_BIT(member);
+    if (row->kind == ASK_TEXT) {
+        ask->text[member] = value;
+        return true;
+    }
+    if (row->endless && text_is_word(value, "FOREVER")) {
+        *number = ASK_FOREVER;
+        return true;
+    }
+    return resp_to_u64(value, number) && *number >= row->least && *number <= row->most;
+}
+
+/* Writes "COST n, MAXWAIT ms or TIER t". */
+static void put_expected(unsigned allowed, char *text, size_t size)
+{
+    size_t n = 0;
+    unsigned left = 0;
+    text[0] = 0;
+    for (size_t i = 0; i < LISTED; i++) {
+        left += (allowed & ASK_BIT(listed[i])) != 0;
+    }
+    for (size_t i = 0; i < LISTED && n < size; i++) {
+        if ((allowed & ASK_BIT(listed[i])) != 0) {
+            const char *before = n == 0 ? "" : left == 1 ? " or " : ", ";
+            n += (size_t)snprintf(text + n, size - n, "%s%s %s", before, options[listed[i]].name,
+                                  options[listed[i]].value);
+            left--;
+        }
+    }
+}
+
+static bool complain(struct command *c, struct text found, unsigned allowed)
+{
+    char expected[96];
+    put_expected(allowed, expected, sizeof expected);
+    resp_put_errorf(c->out, "ERR syntax error at '%.*s', expected %s",
+                    (int)(found.len > 64 ? 64 : found.len), found.at, expected);
+    return false;
+}
+
+/* Complains of a wrong value of a known option. */
+static bool complain_value(struct command *c, enum ask_member member, struct text found)
+{
+    const struct ask_member_row *row = &ask_members[member];
+    resp_put_errorf(
+        c->out, "ERR %s: found '%.*s', expected a whole number from %" PRIu64 " to %" PRIu64 "%s",
+        options[member].name, (int)(found.len > 64 ? 64 : found.len), found.at, row->least,
+        row->most, row->endless ? ", or FOREVER" : "");
+    return false;
+}
+
+/* Reads options from argv[i] on, in any order. False after an error. */
+static bool read_options(struct command *c, unsigned i, unsigned allowed, struct ask *ask)
+{
+    for (; i < c->argc; i += 2) {
+        unsigned member = 0;
+        while (member < ASK_MEMBERS &&
+               ((allowed & ASK_BIT(member)) == 0 || options[member].name == NULL ||
+                !text_is_word(c->argv[i], options[member].name))) {
+            member++;
+        }
+        if (member == ASK_MEMBERS || i + 1 >= c->argc) {
+            return complain(c, c->argv[i], allowed);
+        }
+        if (!read_value((enum ask_member)member, c->argv[i + 1], ask)) {
+            return complain_value(c, (enum ask_member)member, c->argv[i + 1]);
+        }
+    }
+    return true;
+}
+
+/* ---- arguments ---- */
+
+/* Reads "limit key [key ...]" and options. False after an error. */
+static bool read_key(struct command *c, const struct operation_row *row, struct ask *ask)
+{
+    struct text limit = c->argv[1];
+    int n = verb_key_parts(c->server, limit);
+    if (n < 0) {
+        resp_put_errorf(c->out, "NOLIMIT no limit named '%.*s'",
+                        (int)(limit.len > 64 ? 64 : limit.len), limit.at);
+        return false;
+    }
+    if (c->argc < 2 + (unsigned)n) {
+        resp_put_errorf(c->out, "BADKEY found %u parts of a key, expected %d", c->argc - 2, n);
+        return false;
+    }
+    ask->text[ASK_LIMIT] = limit;
+    ask->given |= ASK_BIT(ASK_LIMIT) | ASK_BIT(ASK_KEY);
+    for (; ask->parts_count < (size_t)n; ask->parts_count++) {
+        struct text part = c->argv[2 + ask->parts_count];
+        ask->parts[ask->parts_count] = (struct weir_rules_value){part.at, part.len};
+    }
+    if (!read_options(c, 2 + (unsigned)n, row->members, ask)) {
+        return false;
+    }
+    unsigned missing =
+        row->members & ~ask->given & (ASK_BIT(ASK_UNITS) | ASK_BIT(ASK_FOR)); /* no defaults here */
+    if (missing != 0) {
+        unsigned member = (unsigned)__builtin_ctz(missing);
+        resp_put_errorf(c->out, "ERR expected %s %s behind the key", options[member].name,
+                        options[member].value);
+    }
+    return missing == 0;
+}
+
+/* Reads "attribute value ..." and options; attributes are lower case, options are not. */
+static bool read_attributes(struct command *c, struct ask *ask)
+{
+    unsigned i = 1;
+    for (; i + 1 < c->argc && !text_is(c->argv[i], "COST") && !text_is(c->argv[i], "MAXWAIT");
+         i += 2) {
+        ask->attributes[ask->attributes_count++] = (struct weir_rules_attribute){
+            c->argv[i].at, c->argv[i].len, c->argv[i + 1].at, c->argv[i + 1].len};
+    }
+    ask->given |= ASK_BIT(ASK_ATTRIBUTES);
+    return read_options(c, i, ASK_BIT(ASK_COST) | ASK_BIT(ASK_MAX_WAIT), ask);
+}
+
+/* Reads "reservation" and, to settle, "actual". */
+static bool read_reservation(struct command *c, struct ask *ask)
+{
+    ask->text[ASK_RESERVATION] = c->argv[1];
+    ask->given |= ASK_BIT(ASK_RESERVATION);
+    if (c->argc > 2 && !read_value(ASK_ACTUAL, c->argv[2], ask)) {
+        resp_put_errorf(c->out, "ERR found '%.*s', expected how many units were used",
+                        (int)(c->argv[2].len > 64 ? 64 : c->argv[2].len), c->argv[2].at);
+        return false;
+    }
+    return true;
+}
+
+/* ---- commands ---- */
+
+static void run_ask(struct command *c, const struct ask *ask)
+{
+    struct later later = {.worker = c->connection->worker};
+    struct asker asker = {
+        c->server,
+        {&c->connection->peer, access_role(c->server->options.access, &c->connection->pass)},
+        c->now_ns,
+        &later};
+    enum operation operation = c->row->operation;
+    struct weir_error error;
+    struct answer a;
+    int e = operation_run(&asker, operation, ask, &a, &error);
+    if (e == ANSWER_LATER) {
+        later.kept->wire.operation = operation;
+        resp_keep(c, &later, put_later);
+    } else {
+        put_result(c, operation, e, &a, &error);
+    }
+}
+
+static void run_by_key(struct command *c)
+{
+    struct ask ask;
+    ask_init(&ask);
+    if (read_key(c, &operation_rows[c->row->operation], &ask)) {
+        run_ask(c, &ask);
+    }
+}
+
+static void run_by_attributes(struct command *c)
+{
+    struct ask ask;
+    ask_init(&ask);
+    if (read_attributes(c, &ask)) {
+        run_ask(c, &ask);
+    }
+}
+
+static void run_by_reservation(struct command *c)
+{
+    struct ask ask;
+    ask_init(&ask);
+    if (read_reservation(c, &ask)) {
+        run_ask(c, &ask);
+    }
+}
+
+const struct command_row resp_limit_commands[] = {
+    {"CL.THROTTLE", 5, 6, ROLE_CHECK, resp_run_throttle,
+     "key max_burst count period [quantity]: as redis-cell", 0},
+    {"WEIR.CHECK", 2, 0, ROLE_CHECK, run_by_key,
+     "limit key ... [COST n] [TIER t] [MAXWAIT ms]: takes units", OPERATION_CHECK},
+    {"WEIR.PEEK", 2, 0, ROLE_CHECK, run_by_key,
+     "limit key ... [COST n] [TIER t]: what WEIR.CHECK would say", OPERATION_PEEK},
+    {"WEIR.ASK", 1, 0, ROLE_CHECK, run_by_attributes,
+     "attribute value ... [COST n] [MAXWAIT ms]: rules are matched", OPERATION_CHECK},
+    {"WEIR.RESERVE", 2, 0, ROLE_CHECK, run_by_key,
+     "limit key ... [COST n] [TTL ms] [TIER t]: takes units that are settled later",
+     OPERATION_RESERVE},
+    {"WEIR.SETTLE", 3, 3, ROLE_CHECK, run_by_reservation,
+     "reservation actual: replaces its estimate by what was used", OPERATION_SETTLE},
+    {"WEIR.CANCEL", 2, 2, ROLE_CHECK, run_by_reservation, "reservation: gives its units back",
+     OPERATION_CANCEL},
+    {NULL, 0, 0, ROLE_NONE, NULL, NULL, 0},
+};
+
+const struct command_row resp_key_commands[] = {
+    {"WEIR.REFUND", 2, 0, ROLE_ADMIN, run_by_key,
+     "limit key ... UNITS n [TIER t]: gives units back", OPERATION_REFUND},
+    {"WEIR.PENALIZE", 2, 0, ROLE_ADMIN, run_by_key,
+     "limit key ... UNITS n [TIER t]: takes units, into debt", OPERATION_PENALIZE},
+    {"WEIR.BLOCK", 2, 0, ROLE_ADMIN, run_by_key,
+     "limit key ... FOR ms|forever [TIER t]: denies the key", OPERATION_BLOCK},
+    {"WEIR.UNBLOCK", 2, 0, ROLE_ADMIN, run_by_key, "limit key ... [TIER t]: ends a block",
+     OPERATION_UNBLOCK},
+    {"WEIR.RESET", 2, 0, ROLE_ADMIN, run_by_key,
+     "limit key ... [TIER t]: forgets what the key has used", OPERATION_RESET},
+    {NULL, 0, 0, ROLE_NONE, NULL, NULL, 0},
+};
