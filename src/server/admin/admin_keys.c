@@ -1,4 +1,4 @@
-/* Keys: looked at, and changed by the verbs that RESP has too. */
+/* Routes about keys: inspecting one, and changing it by the verbs that RESP has too. */
 #include <inttypes.h>
 #include <jansson.h>
 
@@ -9,7 +9,7 @@
 
 /* ---- looking ---- */
 
-/* Of a query, decoded into `room`. */
+/* The key that a query names, decoded into `room`. */
 struct asked {
     struct weir_rules_key key;
     struct weir_rules_value parts[CONFIG_KEY_PARTS_MAX];
@@ -58,7 +58,7 @@ static int read_query(struct text query, struct asked *a, struct weir_error *err
     return e;
 }
 
-/* The answer, and one member more. */
+/* Replies with the answer and the member "blocked_ms". */
 static void reply_inspected(struct exchange *x, const struct answer *a, int64_t blocked_ms)
 {
     http_put_answer(&x->body, a);
@@ -171,7 +171,7 @@ static int read_units(const json_t *value, struct change *c, struct weir_error *
                : fail(error, WEIR_EINVAL, "found units, which belong to refund and penalize");
 }
 
-/* null: without end. */
+/* Reads for_ms; null means without end, which is the default. */
 static int read_time(const json_t *value, struct change *c, struct weir_error *error)
 {
     if (!verb_rows[c->call.verb].time) {

@@ -8,7 +8,7 @@
     (1u << HTTP_LIMIT | 1u << HTTP_KEY | 1u << HTTP_TIER | 1u << HTTP_COST | 1u << HTTP_MAX_WAIT | \
      1u << HTTP_ATTRIBUTES)
 
-/* Either a limit with its key and tier, or attributes. */
+/* Checks that the question has either a limit with its key and tier, or attributes. */
 static int check_shape(const struct http_question *q, struct weir_error *error)
 {
     bool by_name = (q->given & (1u << HTTP_LIMIT)) != 0;
@@ -61,7 +61,7 @@ static int ask(const struct exchange *x, const json_t *object, int mode, struct 
 
 /* ---- routes ---- */
 
-/* Bytes of a key may be any, so "\u0000" is allowed. */
+/* "\u0000" is allowed, because a key may contain any bytes. */
 json_t *http_read_json(struct exchange *x)
 {
     struct text body = x->request->body;
@@ -135,7 +135,7 @@ static void put_item(struct buffer *body, int e, const struct answer *a,
     }
 }
 
-/* Behind what the batch has by now. */
+/* Appends a part's answer, and the text after it, to the body of its batch. */
 static void put_part_later(struct deferred *part)
 {
     struct buffer *body = &part->batch->body;
@@ -157,7 +157,8 @@ static void put_batch_later(struct deferred *batch)
     http_resumed(&x);
 }
 
-/* The answers that are not there yet, if any, are parts of `batch`. NULL: no fleet decides. */
+/* Answers each question. Those whose answers come later become parts of `batch`, which is NULL if
+ * there is no fleet. */
 static void answer_each(struct exchange *x, const json_t *questions, struct deferred *batch)
 {
     struct later later = {.worker = x->connection->worker};
@@ -177,7 +178,8 @@ static void answer_each(struct exchange *x, const json_t *questions, struct defe
     buffer_put(&x->body, TEXT("]}"));
 }
 
-/* One after the other, each for itself: not all or nothing. */
+/* Answers the questions of a batch one after the other. Each is decided on its own:
+ * not all or nothing. */
 static void answer_batch(struct exchange *x, const json_t *questions)
 {
     struct later later = {.worker = x->connection->worker};

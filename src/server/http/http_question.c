@@ -1,4 +1,4 @@
-/* Questions as JSON: their members, whatever is asked. */
+/* Reads the members of questions in JSON, for all routes. */
 #include "server/http/http_question.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 /* ---- members ---- */
 
-/* What a value is, for a message; numbers as they are. */
+/* Describes a value for a message: its kind, or the number itself. */
 static const char *describe(const json_t *value, char *room, size_t size)
 {
     static const char *const kinds[] = {
@@ -154,7 +154,7 @@ static const struct {
     [HTTP_ACTUAL] = {"actual", read_actual},
 };
 
-/* "limit, key or tier" */
+/* Lists members for a message: "limit, key or tier". */
 static void list_members(unsigned of, char *text, size_t size)
 {
     size_t n = 0;

@@ -1,4 +1,4 @@
-/* Units taken in advance: /v1/reserve, /v1/settle, /v1/cancel. */
+/* Reservations, units taken in advance: /v1/reserve, /v1/settle, /v1/cancel. */
 #include <stdio.h>
 
 #include "server/ask/reservations.h"
@@ -74,7 +74,8 @@ static void run_reserve(struct exchange *x)
     json_decref(body);
 }
 
-/* The answer is about the key as it is now: 200, whether or not it could take more. */
+/* Replies with the state of the key after settling: 200, whether or not more
+ * units could be taken. */
 static void reply_settled(struct exchange *x, int e, const struct answer *a,
                           const struct weir_error *error)
 {

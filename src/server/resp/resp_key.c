@@ -1,4 +1,5 @@
-/* What the commands about a limit have in common: its key, options behind that, one answer. */
+/* What the commands about a limit have in common: reading its key and options,
+ * putting the answer. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -6,7 +7,7 @@
 #include "server/ask/reservations.h"
 #include "server/resp/resp_commands.h"
 
-/* ---- one answer ---- */
+/* ---- the answer ---- */
 
 static struct text flags_text(unsigned flags, char *text)
 {
@@ -100,16 +101,16 @@ void resp_put_result(struct command *c, int e, const struct answer *a, const str
     }
 }
 
-/* ---- options behind the key ---- */
+/* ---- options after the key ---- */
 
 #define MS_MAX (INT64_MAX / 1000000)
 
 static const struct {
     const char *name;
-    const char *value; /* as errors call it */
+    const char *value; /* name of its value in error messages */
     uint64_t least;
     uint64_t most;
-    const char *word; /* stands for UINT64_MAX; NULL: none does */
+    const char *word; /* a word that means UINT64_MAX; NULL: there is none */
 } rows[RESP_OPTIONS] = {
     [RESP_COST] = {"COST", "n", 1, UINT64_MAX, NULL},
     [RESP_MAXWAIT] = {"MAXWAIT", "ms", 0, MS_MAX, NULL},
@@ -133,7 +134,7 @@ static bool read_value(unsigned row, struct text value, struct resp_options *o)
            o->number[row] <= rows[row].most;
 }
 
-/* "COST n, MAXWAIT ms or TIER t" */
+/* Lists options for a message: "COST n, MAXWAIT ms or TIER t". */
 static void put_expected(unsigned allowed, char *text, size_t size)
 {
     size_t n = 0;
@@ -159,7 +160,7 @@ static bool complain(struct command *c, struct text found, unsigned allowed)
     return false;
 }
 
-/* A known option with a wrong value. */
+/* Reports a known option with a wrong value. */
 static bool complain_value(struct command *c, unsigned row, struct text found)
 {
     char word[16] = "";

@@ -1,4 +1,4 @@
-/* Units taken in advance: WEIR.RESERVE, WEIR.SETTLE, WEIR.CANCEL. */
+/* Reservations, units taken in advance: WEIR.RESERVE, WEIR.SETTLE, WEIR.CANCEL. */
 #include "server/ask/reservations.h"
 #include "server/resp/resp_commands.h"
 
@@ -36,7 +36,7 @@ static void put_reserved_later(struct deferred *d)
     put_reserved(&c, d->error, &d->answer, d->wire.id, &error);
 }
 
-/* limit key [key ...] [COST n] [TTL ms] [TIER t] */
+/* WEIR.RESERVE limit key [key ...] [COST n] [TTL ms] [TIER t] */
 static void run_reserve(struct command *c)
 {
     struct later later = {.worker = c->connection->worker};
@@ -72,7 +72,7 @@ static void settle(struct command *c, uint64_t actual)
     }
 }
 
-/* id actual */
+/* WEIR.SETTLE id actual */
 static void run_settle(struct command *c)
 {
     uint64_t actual;

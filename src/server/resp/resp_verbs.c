@@ -1,8 +1,8 @@
-/* What operators do to one key. */
+/* The commands by which operators change one key: WEIR.REFUND, WEIR.BLOCK and others. */
 #include "server/ask/key_verbs.h"
 #include "server/resp/resp_commands.h"
 
-/* limit key [key ...] and the option that the verb needs, [TIER t] */
+/* Runs WEIR.VERB limit key [key ...], with the option that the verb needs, and [TIER t]. */
 static void run_verb(struct command *c, enum verb verb)
 {
     const struct verb_row *row = &verb_rows[verb];
