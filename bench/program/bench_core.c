@@ -1,6 +1,6 @@
 /*
- * The figures, and the rounds. Each round measures every figure once, in turn, so
- * that a slow minute of the machine falls on figures and floors alike.
+ * The figures, and the rounds. Each round measures every figure once, in turn, so that a slow
+ * minute of the machine affects figures and floors alike.
  */
 #include "bench_core.h"
 
@@ -14,11 +14,11 @@ static double sample_threads256(struct bench *b, const struct figure *f);
 
 #define HOT_OPS 2000000
 #define MISS_OPS 1000000
-/* Whole batches, and still whole after a quick run's division. */
+/* A whole number of batches, also after a quick run has divided it. */
 #define BATCH_OPS 2048000
 #define HOT(algorithm) (SUBJECT_HOT + (algorithm)-1)
 
-/* The loop `what` on a subject, `t` threads with n questions each. */
+/* Runs the loop `what` on a subject, with `t` threads of n questions each. */
 #define LOOP(what, which, t, n) .lap = (what), .subject = (which), .threads = (t), .ops = (n)
 #define LIVE(what, t, n) LOOP(what, SUBJECT_LIVE, t, n)
 #define ALGO10M(algorithm)                                                                         \
@@ -84,7 +84,10 @@ const struct figure bench_figures[] = {
 #define FIGURES (sizeof bench_figures / sizeof bench_figures[0])
 const unsigned bench_figure_count = FIGURES;
 
-/* Two threads with keys of their own against one, all of which stay in the caches. */
+/*
+ * Compares two threads with one. Each thread has its own keys, and all of them stay in the
+ * caches.
+ */
 static double sample_threads2_speedup(struct bench *b, const struct figure *f)
 {
     double one = bench_sample_threads(b, f, 1);
@@ -92,7 +95,7 @@ static double sample_threads2_speedup(struct bench *b, const struct figure *f)
     return one < 0 || two < 0 ? -1 : one / two;
 }
 
-/* A thread that has used the limiter and lives on, so that its number stays taken. */
+/* A thread that has used the limiter and stays alive, so that its thread number stays taken. */
 struct idler {
     struct bench *bench;
     const struct figure *figure;
@@ -113,7 +116,7 @@ static void *idle(void *arg)
 
 #define IDLERS 256
 
-/* The cost of a call for a thread that comes when 256 others have used the limiter. */
+/* Measures a call by a thread that starts after 256 others have used the limiter. */
 static double sample_threads256(struct bench *b, const struct figure *f)
 {
     pthread_t id[IDLERS];
@@ -126,7 +129,7 @@ static double sample_threads256(struct bench *b, const struct figure *f)
     }
     for (unsigned i = 0; i < IDLERS; i++) {
         if (pthread_create(&id[i], NULL, idle, &idler) != 0) {
-            return -1; /* the run ends here, and the threads with it */
+            return -1; /* the process ends now, and its threads with it */
         }
     }
     (void)pthread_barrier_wait(&used);

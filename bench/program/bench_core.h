@@ -1,17 +1,17 @@
 /*
  * weir-bench core: the figures of the engine, each next to its floor.
  *
- *   bench.c           arguments
- *   bench_core.c      the figures as rows, and the rounds that measure them in turn
- *   bench_loop.h      the loop that every figure and every floor is measured by
- *   bench_figures.c   what is asked in that loop
- *   bench_floor.c     the least that any limiter of this kind must do
- *   bench_rivals.c    the limiters that one would write instead
- *   bench_tables.c    limiters, their keys, and what these take of memory
- *   bench_zipf.c      skewed keys
- *   bench_measure.c   threads and time
- *   bench_machine.c   what the kernel tells about the machine and about us
- *   bench_report.c    the table and the JSON object
+ *   bench_core_command.c  arguments
+ *   bench_core.c          the figures as rows, and the rounds that measure them in turn
+ *   bench_loop.h          the loop that measures every figure and every floor
+ *   bench_figures.c       what is asked in that loop
+ *   bench_floor.c         the least work that any limiter of this kind must do
+ *   bench_rivals.c        the limiters that one would write instead
+ *   bench_tables.c        limiters, their keys, and the memory that these take
+ *   bench_zipf.c          skewed keys
+ *   bench_measure.c       threads and time
+ *   bench_machine.c       what the kernel reports about the machine and this process
+ *   bench_report.c        the table and the JSON object
  */
 #ifndef WEIR_BENCH_CORE_H
 #define WEIR_BENCH_CORE_H
@@ -33,12 +33,12 @@
 struct bench_options {
     uint64_t keys;
     unsigned rounds;
-    unsigned ease; /* every loop is this many times shorter */
+    unsigned ease; /* divides the length of every loop */
     bool json;
     bool huge; /* tables, floors and rivals all on large pages */
 };
 
-/* A limiter, and the time line that its questions are asked on. */
+/* A limiter, and the times at which it is asked. */
 struct subject {
     struct weir *w;
     uint64_t now_ns;
@@ -46,10 +46,11 @@ struct subject {
 };
 
 enum subject_id {
-    SUBJECT_HOT, /* and the BENCH_ALGORITHMS - 1 behind it: one known key, always allowed */
+    SUBJECT_HOT, /* and the BENCH_ALGORITHMS - 1 after it: one known key, always allowed */
     SUBJECT_DENY = SUBJECT_HOT + BENCH_ALGORITHMS, /* one key that has nothing left */
-    SUBJECT_CLOCK,                                 /* asked by its own clock */
-    SUBJECT_LIVE, /* and the BENCH_NARROW - 1 after it: options.keys keys, none as good as fresh */
+    SUBJECT_CLOCK,                                 /* reads the time from its own clock */
+    /* This and the BENCH_NARROW - 1 after it: options.keys keys, none of them as good as fresh. */
+    SUBJECT_LIVE,
     SUBJECT_FULL_EVICT = SUBJECT_LIVE + BENCH_NARROW, /* every slot taken by an indebted key */
     SUBJECT_FULL_DENY,
     SUBJECT_FRESH, /* empty at the beginning of a round, then filled */
@@ -65,36 +66,37 @@ struct bench {
     struct floors *floors;
     struct rival *mutex_map;
     struct rival *striped_map;
-    uint32_t *zipf;   /* key numbers in the order they are asked for */
+    uint32_t *zipf;   /* key numbers in the order in which they are asked */
     uint64_t zipf_n;  /* a power of two */
     uint64_t new_key; /* the next number that was never a key of the full tables */
-    uint64_t samples; /* so that each sample takes other random keys */
-    size_t key_len;   /* 16; a run-time value so that no hash is specialised for it */
+    uint64_t samples; /* counts samples, so that each one takes other random keys */
+    /* 16; a run-time value, so that the compiler cannot specialise a hash for it */
+    size_t key_len;
     double bytes_per_key;
-    unsigned disturbed; /* samples during which something else ran on our processors */
+    unsigned disturbed; /* samples during which another program ran on our processors */
     volatile uint64_t sink;
 };
 
 /* One thread's share of a sample. */
 struct lap {
     struct bench *bench;
-    struct subject subject; /* a copy; the time of the first question */
+    struct subject subject; /* a copy, with the time of the first question */
     unsigned thread;
     uint64_t n;
     uint64_t seed;
     uint64_t first_new; /* this thread's range of new keys */
     size_t key_len;
-    struct weir_key hashed; /* lap_hot_hashed(): the key it asks for */
-    uint64_t sum;           /* out: of all that the answers said */
-    uint64_t refused;       /* out: answers that did not allow; an error makes it absurd */
+    struct weir_key hashed; /* the key that lap_hot_hashed() asks for */
+    uint64_t sum;           /* out: sum of all the answers' fields */
+    uint64_t refused;       /* out: answers that did not allow; absurdly large after an error */
 };
 
 typedef void (*lap_fn)(struct lap *lap);
 
-/* figure.refused: answers may allow and refuse; the sample's own function checks them. */
+/* figure.refused: some answers may allow and others refuse; the figure's sample() checks them. */
 #define ANY_VERDICT UINT64_MAX
 
-/* How a figure is to be judged. */
+/* How a figure is compared with its bound. */
 enum relation { NO_TARGET, AT_MOST, AT_LEAST, EXACTLY };
 
 struct figure {
@@ -103,12 +105,12 @@ struct figure {
     lap_fn lap;
     int subject;
     unsigned threads;
-    uint64_t ops;      /* of each thread */
+    uint64_t ops;      /* decisions of each thread */
     uint64_t refused;  /* 0: every answer must allow; 1: none may */
-    bool sleeps;       /* its threads wait asleep: time is by the wall */
-    bool cold;         /* no warm-up: each key may be asked for once */
-    bool worst;        /* not the median counts, but the worst round */
-    const char *floor; /* the figure it is divided by; NULL: by 1 */
+    bool sleeps;       /* its threads sleep while they wait: use wall time */
+    bool cold;         /* no warm-up: each key may be asked only once */
+    bool worst;        /* report the worst round instead of the median */
+    const char *floor; /* the figure that it is divided by; NULL: none */
     enum relation relation;
     double bound;
 };
@@ -117,22 +119,22 @@ extern const struct figure bench_figures[];
 extern const unsigned bench_figure_count;
 
 struct result {
-    double value; /* the median, or the worst */
+    double value; /* the median, or the worst round */
     double min;
     double max;
 };
 
 /* ---- bench_core.c ---- */
 
-/* Measures everything. 0, or -1 after saying why on stderr. */
+/* Measures all figures. Returns 0, or -1 after a message on stderr. */
 int bench_core(const struct bench_options *options);
 
 /* ---- bench_measure.c ---- */
 
-/* ns per decision of one sample of f; below 0 if an answer was not as expected. */
+/* Measures f once. Returns the ns per decision, below 0 if an answer was not as expected. */
 double bench_sample(struct bench *b, const struct figure *f);
 
-/* The same with another number of threads. */
+/* Does the same with another number of threads. */
 double bench_sample_threads(struct bench *b, const struct figure *f, unsigned threads);
 
 /* ---- bench_figures.c ---- */
@@ -156,14 +158,14 @@ void lap_striped_map(struct lap *lap);
 
 /* ---- bench_tables.c ---- */
 
-/* Opens and fills everything that lives for the whole run. 0 or -1. */
+/* Opens and fills everything that lives for the whole run. Returns 0 or -1. */
 int bench_setup(struct bench *b);
 void bench_finish(struct bench *b);
 
-/* Memory the way a private limiter maps it, all of it touched. NULL if there is none. */
+/* Maps memory as a private limiter does, and touches all of it. Returns NULL if there is none. */
 void *bench_map(uint64_t bytes, bool huge);
 
-/* new_key_ns: fills a new table up to max_keys; notes bytes_per_key on the way. */
+/* For new_key_ns: fills a new table up to max_keys, and sets bytes_per_key. */
 double sample_new_key(struct bench *b, const struct figure *f);
 double sample_flood(struct bench *b, const struct figure *f);
 double sample_bytes_per_key(struct bench *b, const struct figure *f);
@@ -171,7 +173,7 @@ double sample_lost_keys(struct bench *b, const struct figure *f);
 
 /* ---- bench_zipf.c ---- */
 
-/* Fills b->zipf. 0 or -1. */
+/* Fills b->zipf. Returns 0 or -1. */
 int bench_make_zipf(struct bench *b);
 
 /* ---- bench_machine.c ---- */
@@ -179,16 +181,19 @@ int bench_make_zipf(struct bench *b);
 struct machine {
     char cpu[128];
     struct utsname system;
-    int cpus;        /* that we may use */
-    long page_bytes; /* of most of our memory, now */
+    int cpus;        /* processors that this process may use */
+    long page_bytes; /* page size of most of this process's memory, now */
 };
 
 void bench_read_machine(struct machine *m);
 
-/* Our resident memory, the kernel's page tables for it included. */
+/* Returns the resident memory of this process, including the kernel's page tables for it. */
 uint64_t bench_resident_bytes(void);
 
-/* How long a processor has been busy or taken away since boot, in ticks; 0 if unknown or cpu < 0. */
+/*
+ * Returns how long a processor has been busy or taken away by the hypervisor since boot, in ns
+ * with the resolution of a tick; 0 if unknown or cpu < 0.
+ */
 uint64_t bench_busy_ns(int cpu);
 
 /* ---- bench_report.c ---- */

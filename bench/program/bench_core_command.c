@@ -1,4 +1,7 @@
-/* weir-bench core: what the engine costs. The measuring is in bench_core.h and behind it. */
+/*
+ * weir-bench core: measures what the engine costs. bench_core.h lists the files that do the
+ * measuring.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -29,7 +32,7 @@ static int run(int argc, char **argv);
 const struct cli_command bench_core_command =
     CLI_COMMAND("core", "", "measure the engine next to its floors", options, run);
 
-/* 0, or CLI_USAGE after a complaint if the value is not a whole number from min to max. */
+/* Reads a whole number from min to max. Returns 0, or CLI_USAGE after a message. */
 static int read_number(const struct cli_args *args, int row, uint64_t min, uint64_t max,
                        uint64_t *number)
 {

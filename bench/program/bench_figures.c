@@ -1,4 +1,4 @@
-/* What each figure asks: which keys, of whom. The loop is bench_loop.h. */
+/* What each figure asks: which keys, and of which limiter. The loop is in bench_loop.h. */
 #include <weir.h>
 
 #include "base/clock.h"
@@ -7,10 +7,10 @@
 #include "bench_rivals.h"
 
 #define BATCH 32
-/* Keys that each thread knows: their lines stay in its cache. */
+/* Keys of each thread in lap_known(): their lines stay in its cache. */
 #define KNOWN 256
 
-/* ---- which key next ---- */
+/* ---- the next key ---- */
 
 static uint64_t next_same(struct walk *walk, uint64_t last)
 {
@@ -37,7 +37,7 @@ static uint64_t next_random(struct walk *walk, uint64_t last)
     return mul_high(walk->x, walk->span);
 }
 
-/* Not before the last answer is there. */
+/* The next key depends on the last answer, so the processor cannot start on it earlier. */
 static uint64_t next_chained(struct walk *walk, uint64_t last)
 {
     walk->x = walk->x * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -55,7 +55,7 @@ static struct walk random_walk(const struct lap *lap)
     return (struct walk){lap->seed, 0, lap->bench->options.keys, NULL};
 }
 
-/* ---- of whom ---- */
+/* ---- what is asked ---- */
 
 static struct outcome ask_weir(struct lap *lap, const struct bench_key *key, uint64_t now_ns,
                                uint64_t last)
@@ -199,7 +199,7 @@ void lap_zipf(struct lap *lap)
     loop(lap, walk, next_listed, ask_weir);
 }
 
-/* All keys in order, each once. */
+/* Asks for all keys in order, each once. */
 void lap_count(struct lap *lap)
 {
     loop(lap, (struct walk){0}, next_counted, ask_weir);
@@ -220,7 +220,10 @@ void lap_striped_map(struct lap *lap)
     loop(lap, random_walk(lap), next_random, ask_striped_map);
 }
 
-/* The same keys as lap_random(), 32 to a call: the one figure that cannot have the loop. */
+/*
+ * Asks for the same keys as lap_random(), 32 in each call. The only figure that cannot use
+ * loop().
+ */
 void lap_batch(struct lap *lap)
 {
     struct walk walk = random_walk(lap);

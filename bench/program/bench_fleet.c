@@ -1,4 +1,7 @@
-/* weir-bench fleet: decisions of one process through libweir-redis, and what they cost the store. */
+/*
+ * weir-bench fleet: measures decisions of one process through libweir-redis, and their cost to
+ * the store.
+ */
 #include <poll.h>
 #include <stdlib.h>
 #include <time.h>
@@ -9,7 +12,7 @@
 #include "cli/cli.h"
 #include "rules/value/quantity.h"
 
-#define RUN_EVERY 256 /* decisions that needed no store, between two looks at the loop */
+#define RUN_EVERY 256 /* most questions between two runs of the loop */
 
 enum { STORE, CONSISTENCY, IN_FLIGHT, KEYS, RATE, BURST, DEADLINE, DURATION, JSON };
 
@@ -119,7 +122,7 @@ struct asking {
     struct weir_fleet *fleet;
     struct weir_fleet_limit *limit;
     uint64_t keys;
-    uint64_t next; /* key */
+    uint64_t next; /* number of the next key */
     uint64_t waiting;
     uint64_t decisions;
     uint64_t verdicts[WEIR_NEVER + 1];
@@ -167,7 +170,10 @@ static void wait_for_answers(const struct asking *a)
     (void)poll(&p, 1, weir_fleet_timeout_ms(a->fleet));
 }
 
-/* As many as may wait, then their answers. Those that need no store come at once. */
+/*
+ * Asks as many questions as may be in flight, then takes their answers. Questions that need no
+ * store are answered at once.
+ */
 static void ask_until(struct asking *a, uint64_t in_flight, uint64_t until_ns)
 {
     while (a->error == 0 && clock_boot_ns() < until_ns) {
@@ -235,7 +241,10 @@ static double cpu_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* The connection is made, the scripts are there, and the store answers. */
+/*
+ * Asks until the connection is open, the scripts are loaded and the store answers; at most 2 s.
+ * Returns CLI_OK, or CLI_FAILED after a message.
+ */
 static int warm_up(struct asking *a)
 {
     uint64_t until_ns = clock_boot_ns() + 2 * WEIR_SECOND;

@@ -5,7 +5,7 @@
 
 #include "bench_core.h"
 
-/* Numbers without a pattern, one in each line, so that the next address cannot be guessed. */
+/* Writes a pseudo-random number into each line, so that the next address cannot be predicted. */
 static void scatter(struct floors *f)
 {
     uint64_t x = 1;

@@ -1,8 +1,7 @@
 /*
- * The loop. Figures and floors are measured by the same one: the next key
- * number, its 16 bytes, one call that is not inlined, the whole answer consumed,
- * time stepped on. `next` and `ask` are constants at each use, so what the
- * compiler makes of it is a plain loop without indirect calls.
+ * The loop by which figures and floors are all measured: the next key number, its 16 bytes, one
+ * call that is not inlined, the whole answer consumed, the time advanced. `next` and `ask` are
+ * constants at each use, so the compiler makes a plain loop of it, without indirect calls.
  */
 #ifndef WEIR_BENCH_LOOP_H
 #define WEIR_BENCH_LOOP_H
@@ -14,13 +13,16 @@ struct bench_key {
     uint64_t word[2];
 };
 
-/* Numbers are spread over the first word, as a session id or an address would be by its bytes. */
+/*
+ * Returns the key of a number. The number is spread over the bytes of the first word, as the
+ * bytes of a session id or an address would be.
+ */
 static inline struct bench_key key_of(uint64_t number)
 {
     return (struct bench_key){{number * UINT64_C(0x9e3779b97f4a7c15), number}};
 }
 
-/* Which key comes next. */
+/* State from which the next key is chosen. */
 struct walk {
     uint64_t x;
     uint64_t base;
@@ -31,14 +33,14 @@ struct walk {
 typedef uint64_t (*next_fn)(struct walk *walk, uint64_t last);
 
 struct outcome {
-    uint64_t sum;     /* of the answer's fields */
-    uint64_t refused; /* 0 if it was allowed, 1 if not; absurd if the call failed */
+    uint64_t sum;     /* sum of the answer's fields */
+    uint64_t refused; /* 0: allowed, 1: not; absurdly large if the call failed */
 };
 
 typedef struct outcome (*ask_fn)(struct lap *lap, const struct bench_key *key, uint64_t now_ns,
                                  uint64_t last);
 
-/* Every field that a caller would look at is read. */
+/* Reads every field that a caller would read. */
 static inline struct outcome consume(int e, const struct weir_answer *a)
 {
     uint64_t sum = a->remaining + a->retry_after_ns + a->reset_after_ns + a->delay_ns + a->granted +

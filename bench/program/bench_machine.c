@@ -1,4 +1,4 @@
-/* What the kernel tells about the machine and about us. */
+/* Reads what the kernel reports about the machine and about this process. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "bench_core.h"
 
-/* The rest of the first line of a file that begins with `name`; "" if there is none. */
+/* Copies the rest of the first line that begins with `name`; "" if there is none. */
 static void read_line(const char *path, const char *name, char *out, size_t size)
 {
     char line[512];
@@ -25,7 +25,7 @@ static void read_line(const char *path, const char *name, char *out, size_t size
     }
 }
 
-/* "<name>   123 kB" in a file of /proc, in bytes. */
+/* Reads "<name>   123 kB" from a file of /proc. Returns bytes. */
 static uint64_t read_bytes(const char *path, const char *name)
 {
     char text[64];
@@ -58,7 +58,10 @@ uint64_t bench_busy_ns(int cpu)
     return ticks * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
-/* Tables, floors and rivals are nearly all of our memory: which pages they are on, all are. */
+/*
+ * Returns the page size of most of the memory. Tables, floors and rivals are nearly all of it
+ * and are on the same kind of pages.
+ */
 static long page_bytes(void)
 {
     uint64_t huge = read_bytes("/proc/self/smaps_rollup", "AnonHugePages:");
@@ -72,7 +75,7 @@ void bench_read_machine(struct machine *m)
     char text[sizeof m->cpu];
     memset(m, 0, sizeof *m);
     read_line("/proc/cpuinfo", "model name", text, sizeof text);
-    text[strcspn(text, "\"\\")] = '\0'; /* it goes into a JSON string */
+    text[strcspn(text, "\"\\")] = '\0'; /* the text goes into a JSON string */
     const char *colon = strchr(text, ':');
     (void)snprintf(m->cpu, sizeof m->cpu, "%s", colon != NULL ? colon + 2 : "unknown");
     (void)uname(&m->system);

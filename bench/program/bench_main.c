@@ -1,4 +1,4 @@
-/* weir-bench: what the engine, the rules and the calls of a fleet cost on this machine. */
+/* weir-bench: measures what the engine, the rules and the calls of a fleet cost on this machine. */
 #include "cli/cli.h"
 
 extern const struct cli_command bench_core_command, bench_fleet_command, bench_rules_command;

@@ -1,18 +1,18 @@
 /*
- * Threads and time.
+ * Runs the threads of a sample and measures their time.
  *
- * A decision that never sleeps costs the CPU time of its thread: what other
- * programs steal of the machine does not count. For two threads the slower one's
- * CPU time, divided by the decisions of both, is the time per decision overall.
+ * A decision that never sleeps costs the CPU time of its thread, so the time that other programs
+ * take from the machine does not count. For two threads, the slower one's CPU time divided by
+ * the decisions of both is the overall time per decision.
  *
- * A thread that waits for a mutex may be asleep meanwhile, and its CPU time would
- * make it look faster than it is. Such figures take the time by the wall, but only
- * in a sample during which nobody else ran on our processors; after TRIES disturbed
- * ones the CPU time has to do, which flatters the rival and never weir.
+ * A thread that waits for a mutex may sleep meanwhile, and its CPU time would make it look
+ * faster than it is. Such figures use wall time, but only from a sample during which no other
+ * program ran on our processors. After TRIES disturbed samples the CPU time is used instead,
+ * which favours the rival and never weir.
  *
- * Other programs also take caches and the processor's clock rate away, which CPU time
- * does not show. So a sample of one thread is cut into SLICES, and the slice that a
- * quarter of them are not slower than stands for all: for figures and floors alike.
+ * Other programs also take caches and the processor's clock rate away, which CPU time does not
+ * show. So a sample of one thread is cut into SLICES, and their lower quartile stands for all of
+ * them. This is the same for figures and floors.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -26,13 +26,22 @@
 
 #define THREADS_MAX 2
 #define TRIES 4
-/* Disturbed: other programs, or the hypervisor for others, had more than 1/20 of a processor. */
+/*
+ * A sample is disturbed if other programs, or the hypervisor for other guests, had more than
+ * 1/20 of a processor.
+ */
 #define OTHERS_SHARE 20
-/* What /proc/stat counts in. */
+/* The unit in which /proc/stat counts. */
 #define TICK_NS UINT64_C(10000000)
-/* Preempted more often than the kernel's own housekeeping does, which takes microseconds. */
+/*
+ * A sample is also disturbed if a thread was preempted more often than this. The kernel's own
+ * housekeeping preempts it less often, and only for microseconds.
+ */
 #define SWITCHES_ALLOWED 2
-/* This share of a lap is run before the clock starts, so that caches are as the loop leaves them. */
+/*
+ * 1/32 of a lap is run before the clock starts, so that the caches are in the state that the
+ * loop leaves them in.
+ */
 #define WARM_UP 32
 #define SLICES 32
 
@@ -40,13 +49,13 @@ struct racer {
     struct lap lap;
     lap_fn run;
     bool cold;
-    uint64_t *waiting; /* threads that are not ready yet */
-    int cpu;           /* to stay on; -1: anywhere */
+    uint64_t *waiting; /* number of threads that are not ready yet */
+    int cpu;           /* the processor to stay on; -1: any */
     uint64_t began_ns;
     uint64_t ended_ns;
     uint64_t cpu_ns;
     long switches;
-    uint64_t others_ns; /* what others had of the thread's processor meanwhile, if it has one */
+    uint64_t others_ns; /* time that others used of the thread's processor, if it stays on one */
 };
 
 static uint64_t read_ns(clockid_t id)
@@ -62,7 +71,7 @@ static long involuntary_switches(void)
     return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
-/* The index-th processor that we may use, or -1 if there are fewer. */
+/* Returns the index-th processor that this process may use, or -1 if there are fewer. */
 static int allowed_cpu(unsigned index)
 {
     cpu_set_t set;
@@ -85,7 +94,10 @@ static void stay_on(int cpu)
     (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
-/* New keys are new once only: the warm-up takes its own from the front of the range. */
+/*
+ * Runs part of the lap before it is measured. A key is new only once, so the warm-up takes its
+ * new keys from the front of the range.
+ */
 static void warm_up(struct racer *r)
 {
     struct lap lap = r->lap;
@@ -103,7 +115,10 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Runs the lap in slices, each with random keys of its own. Returns the CPU time of all, see above. */
+/*
+ * Runs the lap in slices, each with random keys of its own. Returns the CPU time of the whole
+ * lap, extrapolated from the lower quartile of the slices.
+ */
 static uint64_t run_slices(struct racer *r, unsigned slices)
 {
     uint64_t took_ns[SLICES];
@@ -164,7 +179,7 @@ static void prepare(struct bench *b, const struct figure *f, unsigned threads, s
     b->subject[f->subject].now_ns += 2 * racer[0].lap.n * racer[0].lap.subject.step_ns;
 }
 
-/* 0, or -1 if a thread could not be made. */
+/* Runs all threads. Returns 0, or -1 if a thread could not be created. */
 static int run_all(struct racer *racer, unsigned threads)
 {
     uint64_t waiting = threads;

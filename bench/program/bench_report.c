@@ -1,4 +1,4 @@
-/* The table and the JSON object. */
+/* Prints the results as a table or a JSON object. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -12,21 +12,24 @@
 #define STRIPES 1024
 #define KEY_BYTES 16
 #define BURST 1e9
-#define RATE_PER_NS (1e9 / (1000.0 * 86400e9)) /* as SUBJECT_LIVE */
+#define RATE_PER_NS (1e9 / (1000.0 * 86400e9)) /* same as SUBJECT_LIVE */
 
 struct bucket {
     double tokens;
     uint64_t last_ns;
 };
 
-/* What the striped map stores: no larger than a cache line. */
+/* An entry of the striped map, not larger than a cache line. */
 struct entry {
     unsigned char key[KEY_BYTES];
     uint64_t len; /* 0: empty */
     struct bucket bucket;
 };
 
-/* What the locked map stores: each bucket has a mutex, so that the map's is held only to find it. */
+/*
+ * An entry of the mutex map. Each bucket has a mutex, so that the map's mutex is held only to
+ * find it.
+ */
 struct locked_entry {
     struct entry entry;
     pthread_mutex_t lock;
@@ -42,7 +45,7 @@ struct rival {
     struct map map[STRIPES];
     unsigned maps;
     size_t entry_bytes;
-    uint64_t slots; /* of each map; a power of two */
+    uint64_t slots; /* in each map; a power of two */
     unsigned char *memory;
     size_t bytes;
 };
@@ -89,7 +92,7 @@ void rival_destroy(struct rival *r)
     free(r);
 }
 
-/* The key's entry, or the empty one where it belongs; NULL if the map is full. */
+/* Returns the key's entry, or the empty one where it belongs; NULL if the map is full. */
 static inline struct entry *find(const struct rival *r, const struct map *map, uint64_t hash,
                                  const void *key, size_t len)
 {
@@ -110,7 +113,7 @@ static void insert(struct entry *e, const void *key, size_t len, uint64_t now_ns
     e->bucket = (struct bucket){BURST, now_ns};
 }
 
-/* The textbook token bucket: refill by the time that has passed, then take. */
+/* The textbook token bucket: refills by the time that has passed, then takes a token. */
 static inline void take(struct bucket *b, uint64_t now_ns, struct weir_answer *a)
 {
     if (now_ns > b->last_ns) {

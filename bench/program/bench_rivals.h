@@ -1,8 +1,9 @@
 /*
- * What one would write instead of weir: a hash map from the key's bytes to a
- * token bucket, made safe by mutexes in the two usual ways. Same hash, same keys,
- * memory mapped the same way; open addressing with the key in the entry, so that
- * neither is slow for want of care. They cannot grow, evict or be shared.
+ * What one would write instead of weir: a hash map from the key's bytes to a token bucket, made
+ * thread-safe by mutexes in the two usual ways. They use the same hash, the same keys, and
+ * memory that is mapped the same way; they use open addressing with the key in the entry, so
+ * that neither is slow because of a careless implementation. They cannot grow, evict or be
+ * shared.
  */
 #ifndef WEIR_BENCH_RIVALS_H
 #define WEIR_BENCH_RIVALS_H
@@ -15,15 +16,15 @@
 
 struct rival;
 
-/* Room for max_keys keys of up to 16 bytes. NULL if there is no memory. */
+/* Create a map with room for max_keys keys of up to 16 bytes. Return NULL if out of memory. */
 struct rival *mutex_map_create(uint64_t max_keys, bool huge);
 struct rival *striped_map_create(uint64_t max_keys, bool huge);
 void rival_destroy(struct rival *r);
 
 /*
- * May the key take 1 unit? 0, or -1 if there is no room for it.
- * mutex_map: one lock around the map, and one in each bucket.
- * striped_map: 1,024 maps with a lock each, which also guards their buckets.
+ * Take 1 unit for the key if the bucket has it. Return 0, or -1 if there is no room for the key.
+ * mutex_map has one lock around the map, and one in each bucket. striped_map is 1,024 maps with
+ * a lock each, which also guards their buckets.
  */
 int mutex_map_check(struct rival *r, const void *key, size_t len, uint64_t now_ns,
                     struct weir_answer *answer);

@@ -11,7 +11,7 @@
 #define ROUNDS 9
 #define OPS UINT64_C(200000)
 #define QUICK_OPS UINT64_C(8192)
-#define WARM_UP 8 /* this share of a sample is run before the clock starts */
+#define WARM_UP 8 /* 1/8 of a sample is run before the clock starts */
 #define SMALL 10
 #define LARGE 1000
 #define TARGET 2.0
@@ -41,7 +41,10 @@ struct asked {
     uint64_t ops;
 };
 
-/* With one glob in ten limits, ten limits cannot have all kinds: there are several such worlds. */
+/*
+ * One limit in ten is a glob, so ten limits cannot have all kinds of globs: there is one small
+ * world for each kind.
+ */
 struct worlds {
     struct bench_world small[BENCH_RULES_GLOBS];
     struct bench_world large;
@@ -53,7 +56,7 @@ struct rules_figure {
     const char *name;
     uint64_t (*lap)(struct bench_world *world, uint64_t n);
     bool large;
-    const char *floor; /* the figure that it is divided by */
+    const char *floor; /* the figure that it is divided by; NULL: none */
 };
 
 static const struct rules_figure figures[] = {
@@ -74,7 +77,7 @@ static uint64_t cpu_ns(void)
     return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
 
-/* CPU time of n requests of one world; 0 after an error. */
+/* Returns the CPU time of n requests of one world; 0 after an error. */
 static uint64_t time_world(const struct rules_figure *f, struct bench_world *world, uint64_t n)
 {
     if (f->lap(world, n / WARM_UP) == 0) {
@@ -86,7 +89,7 @@ static uint64_t time_world(const struct rules_figure *f, struct bench_world *wor
     return sum != 0 ? ns : 0;
 }
 
-/* ns per request; 0 after an error. */
+/* Returns the ns per request; 0 after an error. */
 static double sample(const struct rules_figure *f, struct worlds *worlds, uint64_t ops)
 {
     if (f->large) {
@@ -117,7 +120,10 @@ static struct result summarise(double *samples, unsigned n)
     return (struct result){(samples[(n - 1) / 2] + samples[n / 2]) / 2, samples[0], samples[n - 1]};
 }
 
-/* Each round measures every figure once, in turn: a slow minute falls on all of them alike. */
+/*
+ * Each round measures every figure once, in turn, so that a slow minute affects all of them
+ * alike.
+ */
 static int measure(const struct asked *asked, struct worlds *worlds, struct result *results)
 {
     static double samples[FIGURES][BENCH_ROUNDS_MAX];
@@ -148,7 +154,7 @@ static double ratio_of(size_t i, const struct result *results)
     return 0;
 }
 
-/* The one figure that has a target. */
+/* Only this figure has a target. */
 static bool has_target(size_t i)
 {
     return strcmp(figures[i].name, "match1000_ns") == 0;

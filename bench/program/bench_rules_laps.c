@@ -1,7 +1,7 @@
-/* What `weir-bench rules` measures. The whole of what is found is consumed. */
+/* The operations that `weir-bench rules` measures. Each consumes its whole result. */
 #include "bench_rules.h"
 
-/* Puts a request together as request_read() leaves it: in the caches. */
+/* Builds a request as request_read() leaves it, with its bytes in the caches. */
 static void bring(const struct bench_world *world, const struct bench_request *from,
                   struct request *to)
 {
@@ -61,7 +61,7 @@ uint64_t bench_ask(struct bench_world *world, uint64_t n)
     uint64_t sum = 0;
     for (uint64_t i = 0; i < n; i++) {
         struct weir_rules_question q = question_number(world, i);
-        world->now_ns += 10 * WEIR_MICROSECOND; /* slower than any limit */
+        world->now_ns += 10 * WEIR_MICROSECOND; /* slower than every limit's rate */
         if (weir_rules_ask_at(world->rules, &q, world->now_ns, &answer, NULL) != 0 ||
             answer.answer.verdict != WEIR_ALLOW) {
             return 0;

@@ -1,8 +1,8 @@
 /*
- * Rule sets as a service with many endpoints would have them. The first limit
- * is everybody's; of ten limits one is a glob, the others name a path, some of
- * them with a method, an exception or tiers. A request is made for one limit,
- * so that it matches it, or for none.
+ * Makes rule sets as a service with many endpoints would have them. The first limit applies to
+ * every request. One limit in ten is a glob; the others name a path, some of them with a method,
+ * an exception or tiers. A request is made either for one limit, so that it matches that limit,
+ * or for none.
  */
 #include "bench_rules.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* How many of a hundred requests are for no limit. */
+/* Percentage of requests that are made for no limit. */
 #define STRANGERS 10
 
 static const char *const nouns[] = {"accounts", "orders", "invoices", "users", "carts", "search"};
@@ -27,11 +27,14 @@ static bool is_glob(unsigned limit)
     return limit % 10 == 9;
 }
 
-/* The path of a limit, and with other words for its wildcards that of a request. */
+/*
+ * Writes the path of a limit or, with other words in place of the wildcards, that of a request
+ * for it.
+ */
 static void write_path(char *to, size_t size, unsigned i, unsigned glob, const char *star,
                        const char *two_stars)
 {
-    if (!is_glob(i) && i % 10 == 8) { /* inside the next limit, if that is of kind 0 */
+    if (!is_glob(i) && i % 10 == 8) { /* matches the next limit too, if that is of kind 0 */
         (void)snprintf(to, size, "/v1/area-%u/report", i + 1);
         return;
     }
@@ -82,7 +85,7 @@ static void print_limit(FILE *out, unsigned i, unsigned glob)
     }
 }
 
-/* To be freed. */
+/* Returns the text of a rule file, which the caller frees; NULL if out of memory. */
 static char *print_rules(unsigned limits, unsigned glob, size_t *len)
 {
     char *text = NULL;
@@ -104,7 +107,7 @@ static struct weir_rules_attribute attribute(const char *name, const char *at, s
     return (struct weir_rules_attribute){name, strlen(name), at, len};
 }
 
-/* Puts a text at *at and moves that behind it; the length. */
+/* Copies a text to *at and moves *at past it. Returns the length. */
 static uint8_t put(char **at, const char *text)
 {
     size_t len = strlen(text);
@@ -151,7 +154,10 @@ static void make_request(unsigned limits, unsigned glob, uint64_t *seed, struct 
     q->attributes[4] = attribute("ip", q->ip, (size_t)ip_len);
 }
 
-/* What request_read() makes of it: the texts are in their one form already. */
+/*
+ * Fills in what request_read() derives, and checks that the path is in normal form already and
+ * that not too many limits match.
+ */
 static int read_request(struct bench_world *world, const struct bench_question *from,
                         struct bench_request *r)
 {

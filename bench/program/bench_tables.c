@@ -1,4 +1,4 @@
-/* Limiters, their keys, and what these take of memory. */
+/* Opens and fills the limiters, and measures their memory and lost keys. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,9 +49,8 @@ static int open_subject(struct bench *b, int id, struct weir_options *o, uint64_
 }
 
 /*
- * One unit comes back every 86 ms, and a key may take 10^9: with a nanosecond from
- * one question to the next, every key that was asked for once stays in debt for the
- * whole run, and none runs dry.
+ * One unit comes back every 86 ms, and a key may take 10^9. With a nanosecond between questions,
+ * every key that was asked once stays in debt for the whole run, and none runs out of units.
  */
 static struct weir_options live_options(const struct bench *b, uint64_t max_keys, int on_full)
 {
@@ -77,7 +76,10 @@ static void close_subject(struct bench *b, int id)
     b->subject[id].w = NULL;
 }
 
-/* 1,000 per ms, half of which are taken; asked so fast that this stays so, all allowed. */
+/*
+ * 1,000 per ms, half of which are taken. Questions come at a rate that keeps it so; all are
+ * allowed.
+ */
 static int open_hot(struct bench *b, int algorithm)
 {
     bool bucket = algorithm == WEIR_TOKEN_BUCKET || algorithm == WEIR_LEAKY_BUCKET;
@@ -98,7 +100,7 @@ static int open_hot(struct bench *b, int algorithm)
     return weir_check_at(s->w, &key, b->key_len, bucket ? 500 : 1, s->now_ns, &a);
 }
 
-/* 10 a day, all taken. */
+/* 10 per day, all taken. */
 static int open_deny(struct bench *b)
 {
     struct weir_options o = WEIR_OPTIONS_INIT;
@@ -116,7 +118,7 @@ static int open_deny(struct bench *b)
     return weir_check_at(s->w, &key, b->key_len, 10, s->now_ns, &a);
 }
 
-/* More in real time than can be asked for. */
+/* A rate in real time that is higher than questions can be asked. */
 static int open_clock(struct bench *b)
 {
     struct weir_options o = WEIR_OPTIONS_INIT;
@@ -129,7 +131,10 @@ static int open_clock(struct bench *b)
 
 /* ---- keys ---- */
 
-/* Keys first to first + n - 1, asked in batches. Returns how many are as good as fresh, -1 on error. */
+/*
+ * Asks for the keys first to first + n - 1 in batches. Returns how many of them are as good as
+ * fresh, -1 on error.
+ */
 static int64_t ask_range(struct bench *b, struct subject *s, uint64_t first, uint64_t n, int mode)
 {
     struct weir_answer answers[BATCH];
@@ -154,7 +159,10 @@ static int64_t ask_range(struct bench *b, struct subject *s, uint64_t first, uin
     return fresh;
 }
 
-/* Opens and fills the same by another algorithm. A sliding_window of 1,000 days counts to 2^29. */
+/*
+ * Opens and fills the same table with another algorithm. The count is 500 million, because a
+ * sliding_window of 1,000 days counts only to 2^29.
+ */
 static int open_live_by(struct bench *b, int algorithm)
 {
     struct weir_options o = live_options(b, b->options.keys, WEIR_EVICT);
@@ -168,7 +176,10 @@ static int open_live_by(struct bench *b, int algorithm)
     return ask_range(b, &b->subject[id], 0, b->options.keys, WEIR_CHECK) < 0 ? -1 : 0;
 }
 
-/* max_keys leave slots free, and a flood finds them first: three times as many leave hardly any. */
+/*
+ * Opens and fills a full table. max_keys keys leave slots free, which a flood would find first;
+ * three times as many keys leave hardly any.
+ */
 static int open_full(struct bench *b, int id, int on_full)
 {
     uint64_t keys = 3 * b->options.keys;
@@ -242,7 +253,7 @@ void bench_finish(struct bench *b)
     free(b->zipf);
 }
 
-/* ---- figures that are not loops over a standing table ---- */
+/* ---- figures that are not loops over an existing table ---- */
 
 double sample_new_key(struct bench *b, const struct figure *f)
 {
@@ -266,14 +277,17 @@ double sample_bytes_per_key(struct bench *b, const struct figure *f)
     return b->bytes_per_key;
 }
 
-/* New keys for which the table had no place. */
+/* Returns the number of new keys for which the table had no free slot. */
 static uint64_t turned_away(struct weir *w)
 {
     struct weir_stats stats = {.size = sizeof stats};
     return weir_stats_read(w, &stats) == 0 ? stats.evicted + stats.full_denied : 0;
 }
 
-/* A flood, and a check that the table was full: 99 of 100 keys must have found it so. */
+/*
+ * Measures a flood, and checks that the table was full: at least 99 of 100 keys must have found
+ * it so.
+ */
 double sample_flood(struct bench *b, const struct figure *f)
 {
     struct weir *w = b->subject[f->subject].w;
@@ -287,7 +301,7 @@ double sample_flood(struct bench *b, const struct figure *f)
     return ns;
 }
 
-/* Keys lost by a table of its own that is given exactly max_keys of them; -1 on error. */
+/* Returns the keys lost by a new table that is given exactly max_keys keys; -1 on error. */
 static int64_t lose(struct bench *b, uint64_t max_keys)
 {
     int64_t fresh = -1;
@@ -301,7 +315,10 @@ static int64_t lose(struct bench *b, uint64_t max_keys)
     return fresh;
 }
 
-/* The largest is the table that new_key_ns has just filled. Small ones are tried up to 50 times. */
+/*
+ * Returns the keys lost by tables of several sizes. The largest is the table that new_key_ns has
+ * just filled. Small ones are tried up to 50 times.
+ */
 double sample_lost_keys(struct bench *b, const struct figure *f)
 {
     static const uint64_t sizes[] = {1, 10, 64, 1000, 100000};

@@ -1,4 +1,4 @@
-/* Keys of which few are asked often: the list of the load generator. */
+/* Skewed keys, of which a few are asked often. The list is made by the load generator's code. */
 #include "bench_core.h"
 #include "cli/load/load_zipf.h"
 
@@ -8,7 +8,7 @@ int bench_make_zipf(struct bench *b)
 {
     uint64_t n = ZIPF_DRAWS;
     while (n > ZIPF_DRAWS / b->options.ease) {
-        n /= 2; /* a power of two, for the list is gone round by a mask */
+        n /= 2; /* stays a power of two, because the list is indexed by a mask */
     }
     b->zipf = zipf_list(n, b->options.keys);
     b->zipf_n = n;

@@ -79,7 +79,7 @@ int admin_open(struct admin_client *c, const struct cli_command *command, const 
     return read_secret(c, secret_file);
 }
 
-/* ---- what went wrong ---- */
+/* ---- explaining errors ---- */
 
 static void put(struct buffer *out, const char *text)
 {
@@ -110,7 +110,7 @@ void admin_tell_messages(const json_t *messages)
     buffer_finish(&out);
 }
 
-/* A refusal of rules says where they are wrong. */
+/* Prints the messages of an answer that refuses rules: they say where the rules are wrong. */
 static void tell_refusal(struct text body)
 {
     json_t *problem = json_loadb(body.at, body.len, 0, NULL);
@@ -118,7 +118,10 @@ static void tell_refusal(struct text body)
     json_decref(problem);
 }
 
-/* The detail of a problem, else its title; false if the body is none. */
+/*
+ * Writes the detail of a problem, or its title without one. Returns false if the body is not a
+ * problem.
+ */
 static bool put_problem(struct buffer *out, struct text body)
 {
     json_t *problem = json_loadb(body.at, body.len, 0, NULL);
@@ -167,7 +170,7 @@ void admin_say(const struct admin_client *c, const struct buffer *text)
 
 /* ---- calls ---- */
 
-/* Bad input is the caller's; everything else did not succeed. */
+/* Returns CLI_USAGE for bad input, CLI_FAILED for every other failure. */
 static int code_of_status(int status)
 {
     return status == 400 || status == 413 ? CLI_USAGE : CLI_FAILED;

@@ -1,4 +1,4 @@
-/* The commands, and which one is meant. */
+/* Lists the commands, and finds and runs the one that the arguments name. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ void cli_list(FILE *out)
     (void)fprintf(out, "\n'%s COMMAND --help' lists the options of one.\n", cli_program);
 }
 
-/* For commands without options and operands: CLI_END, or what to return. */
+/* For commands without options and operands. Returns CLI_END, or the exit code. */
 static int only_the_name(const struct cli_command *command, int argc, char **argv)
 {
     struct cli_args args;
@@ -70,7 +70,7 @@ static int run_version(int argc, char **argv)
     return code;
 }
 
-/* How many of the words name this command: 0 if they do not. */
+/* Returns how many of the words are the name of this command; 0 if they are not. */
 static int words_of(const struct cli_command *command, int argc, char **argv)
 {
     const char *second = strchr(command->name, ' ');
@@ -84,7 +84,7 @@ static int words_of(const struct cli_command *command, int argc, char **argv)
     return argc > 1 && strcmp(second + 1, argv[1]) == 0 ? 2 : 0;
 }
 
-/* "weir config --help": the commands that begin with this word. */
+/* For "weir config --help": lists the commands that begin with this word. Returns their number. */
 static int list_group(const char *first)
 {
     size_t length = strlen(first);
@@ -99,7 +99,10 @@ static int list_group(const char *first)
     return listed;
 }
 
-/* "config" alone, or with a second word that there is not: the names that begin with it. */
+/*
+ * For "config" alone or with an unknown second word: prints which names begin with it. Returns
+ * their number.
+ */
 static int list_second_words(const char *first, const char *found)
 {
     size_t length = strlen(first);

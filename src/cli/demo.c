@@ -1,6 +1,6 @@
 /*
- * weir demo: a second and a half of traffic, made up and replayed at explicit times
- * through each algorithm, so that their characters can be seen side by side.
+ * weir demo: replays a second and a half of invented traffic at explicit times through each
+ * algorithm, so that their behaviour can be compared side by side.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ const struct cli_command cli_demo = CLI_PLAIN_COMMAND("demo", "", "show limiting
 #define TICK_NS (25 * WEIR_MILLISECOND)
 #define TICKS 60
 
-/* Offered per tick: steady, a burst across the one-second edge, silence, steady. */
+/* Returns the requests per tick: steady, a burst across the one-second edge, silence, steady. */
 static unsigned offered(unsigned tick)
 {
     if (tick >= 36 && tick < 44) {
@@ -67,7 +67,7 @@ static int run_one(int algorithm)
     return CLI_OK;
 }
 
-/* The real clock: a key that is asked until it is told when to come back. */
+/* With the real clock: asks for one key until the answer is deny, with the time to retry. */
 static int run_live(void)
 {
     struct weir_options o = WEIR_OPTIONS_INIT;

@@ -5,9 +5,9 @@
 #include "common/utf8.h"
 
 #define GRID_BYTES_MAX (16u << 20)
-#define CELL_PLACES_MAX 64 /* a longer cell is cut if it would push others off the line */
+#define CELL_PLACES_MAX 64 /* a longer cell is cut, except in the last column */
 
-/* ---- harmless text ---- */
+/* ---- safe text ---- */
 
 static void put_escaped(struct buffer *b, char byte)
 {
@@ -102,7 +102,7 @@ void grid_put_count(struct grid *g, uint64_t number)
     grid_put(g, text_of(text));
 }
 
-/* Takes the next cell off the front. */
+/* Takes the next cell from *rest. */
 static struct text next_cell(struct text *rest)
 {
     struct text cell = {rest->at, strnlen(rest->at, rest->len)};

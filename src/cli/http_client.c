@@ -24,7 +24,7 @@ static uint64_t now_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* Waits for a socket; false, with errno, when the time is over. */
+/* Waits for a socket. Returns false, with errno, when the time is over. */
 static bool wait_for(int fd, short events, uint64_t until_ms)
 {
     for (;;) {
@@ -43,7 +43,7 @@ static bool wait_for(int fd, short events, uint64_t until_ms)
 
 /* ---- connecting ---- */
 
-/* A socket, or -1 with errno. */
+/* Returns a connected socket, or -1 with errno. */
 static int connect_to(const struct sockaddr *address, socklen_t size, uint64_t until_ms)
 {
     int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -129,7 +129,10 @@ static bool is_unix(const char *address)
 
 /* ---- the request ---- */
 
-/* A line end in it would begin a field of its own. */
+/*
+ * Checks that the secret has printable ASCII only: a line end in it would begin another header
+ * field.
+ */
 static int check_secret(const char *secret, struct weir_error *error)
 {
     size_t n = strlen(secret);
@@ -180,8 +183,8 @@ static void put_request(struct buffer *b, const struct http_peer *peer,
 }
 
 /*
- * All of it, or as much as the server takes: one that refuses a request does not read it to its
- * end, and its answer says why. False, with errno, when the time is over.
+ * Sends all bytes, or as many as the server takes: a server that refuses a request does not read
+ * it to its end, and its answer says why. Returns false, with errno, when the time is over.
  */
 static bool send_all(int fd, struct text bytes, uint64_t until_ms)
 {
@@ -202,7 +205,7 @@ static bool send_all(int fd, struct text bytes, uint64_t until_ms)
 
 /* ---- the answer ---- */
 
-/* Bytes that came, 0 at the end, -1 with errno. */
+/* Returns the number of bytes received, 0 at the end, -1 with errno. */
 static ssize_t receive(int fd, struct buffer *input, uint64_t until_ms)
 {
     char *room = buffer_room(input, READ_BYTES);

@@ -1,6 +1,6 @@
 /*
- * A small HTTP/1.1 client that blocks, for commands that talk to a server: one
- * connection for each request, a deadline for all of it, bounds on what comes back.
+ * A small blocking HTTP/1.1 client for commands that talk to a server. It opens one connection
+ * for each request, has one deadline for the whole call, and bounds the size of the answer.
  */
 #ifndef WEIR_CLI_HTTP_CLIENT_H
 #define WEIR_CLI_HTTP_CLIENT_H
@@ -17,32 +17,33 @@
 struct http_peer {
     const char *address; /* "127.0.0.1:8082", "[::1]:8082", "localhost:8082", "unix:PATH" */
     const char *secret;  /* sent as a bearer token; NULL: none */
-    uint64_t timeout_ms; /* from the call to the whole answer */
+    uint64_t timeout_ms; /* for the whole call, until the answer is complete */
 };
 
 struct http_call {
     const char *method;
     const char *target; /* "/v1/limits", encoded */
-    const char *type;   /* of the body; NULL: there is none */
+    const char *type;   /* content type of the body; NULL: no body */
     struct text body;
 };
 
 struct http_result {
     struct http_response response;
-    struct buffer input; /* its bytes */
+    struct buffer input; /* bytes that the response points into */
 };
 
 void http_result_init(struct http_result *r);
 void http_result_finish(struct http_result *r);
 
 /*
- * 0 and the response, whatever its status; WEIR_EINVAL: an address or a secret that cannot be;
- * WEIR_EIO: no connection, no answer in time, or none that is HTTP.
+ * Sends a request and reads the response. Returns 0, whatever the response's status;
+ * WEIR_EINVAL: an address or a secret that is not valid; WEIR_EIO: no connection, no complete
+ * answer in time, or an answer that is not HTTP.
  */
 int http_call(const struct http_peer *peer, const struct http_call *call,
               struct http_result *result, struct weir_error *error);
 
-/* Appends a text to a target, encoded: letters, digits and "-._~" stand for themselves. */
+/* Appends a percent-encoded text to a target. Letters, digits and "-._~" are not encoded. */
 void http_put_encoded(struct buffer *target, struct text text);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reading arguments by the rows of a command. */
+/* Reads arguments by the rows of a command, and prints its help. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -11,17 +11,17 @@
 
 #include "common/buffer.h"
 
-#define ENTER "\33[?1049h\33[?25l\33[2J" /* the other screen, no cursor */
+#define ENTER "\33[?1049h\33[?25l\33[2J" /* alternate screen, no cursor */
 #define LEAVE "\33[?25h\33[?1049l"
 #define PAINT_MAX (1u << 20)
 
-/* Signals know no arguments: one terminal for each process. */
+/* Static, because signal handlers have no arguments: a process has one terminal. */
 static struct termios saved;
-static volatile sig_atomic_t painted; /* the terminal is ours */
+static volatile sig_atomic_t painted; /* the terminal is in use and must be restored */
 static volatile sig_atomic_t ended_by;
 static volatile sig_atomic_t resized;
 static volatile sig_atomic_t stopped;
-static sigset_t before; /* the signals that were blocked */
+static sigset_t before; /* the signal mask before */
 
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 static const int fatal[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
@@ -43,7 +43,7 @@ static bool put_all(struct text text)
     return true;
 }
 
-/* Only what a signal handler may call. */
+/* Restores the terminal. It calls only functions that a signal handler may call. */
 static void give_back(void)
 {
     if (painted) {
@@ -85,11 +85,11 @@ static void on_stop(int number)
     stopped = 1;
 }
 
-/* Our own defect: the terminal first, then as if nobody had caught it. */
+/* A bug in this program: restores the terminal, then lets the signal end the process as usual. */
 static void on_fatal(int number)
 {
     give_back();
-    (void)raise(number); /* SA_RESETHAND: by default now */
+    (void)raise(number); /* SA_RESETHAND: the default action now applies */
 }
 
 static void handle(int number, void (*handler)(int), int flags)
@@ -163,7 +163,7 @@ static void suspend(void)
     resized = 1;
 }
 
-/* What has happened, if something has. */
+/* Sets *event and returns true if a signal has arrived that the caller must know of. */
 static bool look(enum terminal_event *event)
 {
     if (stopped) {
@@ -211,7 +211,7 @@ void terminal_size(unsigned *columns, unsigned *rows)
     *rows = known ? size.ws_row : 24;
 }
 
-/* Each line cleared behind its end, the rest of the screen too: nothing flickers. */
+/* Clears the rest of each line and then the rest of the screen, so that nothing flickers. */
 bool terminal_paint(struct text lines)
 {
     struct buffer out;

@@ -1,7 +1,7 @@
 /*
- * The terminal while a program paints on all of it: another screen, keys without
- * Enter, no cursor. However the program ends, short of SIGKILL, the terminal is
- * given back as it was. Signals come in only while terminal_wait() waits, so none is missed.
+ * The terminal while a program paints on its whole screen: alternate screen, keys without Enter,
+ * no cursor. However the program ends, except by SIGKILL, the terminal is restored. Signals are
+ * delivered only while terminal_wait() waits, so none is missed.
  */
 #ifndef WEIR_CLI_TERMINAL_H
 #define WEIR_CLI_TERMINAL_H
@@ -12,30 +12,33 @@
 #include "common/text.h"
 
 enum terminal_event {
-    TERMINAL_TIME,    /* the time is over */
-    TERMINAL_KEY,     /* one was pressed */
+    TERMINAL_TIME,    /* until_ms has passed */
+    TERMINAL_KEY,     /* a key was pressed */
     TERMINAL_RESIZED, /* paint again */
-    TERMINAL_ENDED    /* by a signal, or nobody is there any more */
+    TERMINAL_ENDED    /* a signal came, or the terminal is gone */
 };
 
-/* True if both standard input and output are one. */
+/* Returns true if standard input and output are both a terminal. */
 bool terminal_is_there(void);
 
-bool terminal_open(void); /* false, with errno: nothing was changed */
+bool terminal_open(void); /* false, with errno: the terminal cannot be used */
 void terminal_close(void);
 
-/* Suspends the program when it was asked to (Ctrl-Z), and comes back. */
+/*
+ * Waits for an event, at most until until_ms. On Ctrl-Z it suspends the program, and continues
+ * after it is resumed.
+ */
 enum terminal_event terminal_wait(uint64_t until_ms, char *key);
 
-/* The clock of until_ms. */
+/* Returns the time now, on the clock of until_ms. */
 uint64_t terminal_now_ms(void);
 
 void terminal_size(unsigned *columns, unsigned *rows);
 
-/* Paints lines from the top; what was there before is gone. */
+/* Paints lines from the top, in place of the previous content. Returns false if writing failed. */
 bool terminal_paint(struct text lines);
 
-/* The signal that ended it, 0 if none did. */
+/* Returns the signal that ended the program, 0 if there was none. */
 int terminal_signal(void);
 
 #endif

@@ -25,7 +25,7 @@ static struct arena_block *new_block(struct arena *arena, size_t bytes)
     return block;
 }
 
-/* A block of its own, behind the newest, whose rest is still of use. */
+/* Makes a block of its own, second in the list: the rest of the newest block stays in use. */
 static void *take_large(struct arena *arena, size_t bytes)
 {
     struct arena_block *block = new_block(arena, bytes);
@@ -100,7 +100,7 @@ const char *arena_format(struct arena *arena, const char *format, ...)
 
 void *arena_append(struct arena *arena, void *array, size_t n, size_t size, const void *item)
 {
-    if ((n & (n - 1)) == 0) { /* 0, 1, 2, 4, ...: full */
+    if ((n & (n - 1)) == 0) { /* 0, 1, 2, 4, ...: the array is full */
         void *grown = arena_array(arena, n == 0 ? 1 : 2 * n, size);
         if (grown == NULL) {
             return NULL;

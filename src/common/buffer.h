@@ -1,7 +1,7 @@
 /*
- * Bytes on their way: put in behind, taken out in front. Grows to a bound and no
- * further; what does not fit sets `full` and is dropped as a whole, so that a
- * long chain of puts needs one check at its end.
+ * A queue of bytes: appended at the end, taken from the front. It grows up to a bound. Bytes that
+ * do not fit set `full` and are dropped as a whole, so that a long chain of puts needs one check at
+ * its end.
  */
 #ifndef WEIR_COMMON_BUFFER_H
 #define WEIR_COMMON_BUFFER_H
@@ -13,11 +13,11 @@
 
 struct buffer {
     char *at;
-    size_t begin; /* the first byte that counts */
+    size_t begin; /* offset of the first byte in use */
     size_t end;
     size_t size; /* allocated */
-    size_t most; /* bytes that may count at once */
-    bool full;   /* something did not fit, or there was no memory */
+    size_t most; /* bytes that may be in use at once */
+    bool full;   /* some bytes did not fit, or there was no memory */
 };
 
 void buffer_init(struct buffer *b, size_t most);
@@ -33,17 +33,19 @@ static inline size_t buffer_len(const struct buffer *b)
     return b->end - b->begin;
 }
 
-/* Makes room for n more bytes behind the end, moving what counts to the front first; NULL and full
- * if there is none. */
+/*
+ * Makes room for n more bytes after the end, moving the bytes in use to the front if needed.
+ * Returns NULL and sets `full` if there is no room.
+ */
 char *buffer_room(struct buffer *b, size_t n);
 
-/* n bytes that were written into the room now count. */
+/* Appends n bytes that were written into the room. */
 static inline void buffer_add(struct buffer *b, size_t n)
 {
     b->end += n;
 }
 
-/* The first n bytes no longer count. */
+/* Removes the first n bytes. */
 static inline void buffer_take(struct buffer *b, size_t n)
 {
     b->begin += n;
@@ -62,7 +64,7 @@ static inline void buffer_put_char(struct buffer *b, char c)
     buffer_put(b, (struct text){&c, 1});
 }
 
-/* Gives memory back when nothing counts and it has grown beyond `keep` bytes. */
+/* Frees the memory if the buffer is empty and has grown beyond `keep` bytes. */
 void buffer_trim(struct buffer *b, size_t keep);
 
 #endif

@@ -1,4 +1,4 @@
-/* Listing a folder while other threads open and close descriptors. */
+/* Lists a folder while other threads open and close descriptors. */
 #ifndef WEIR_COMMON_FOLDER_H
 #define WEIR_COMMON_FOLDER_H
 

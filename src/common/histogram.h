@@ -1,6 +1,6 @@
 /*
- * How long things took, in buckets that double: written by one thread without
- * a locked instruction, read by any.
+ * A histogram of durations, in buckets that double: written by one thread without a locked
+ * instruction, read by any.
  */
 #ifndef WEIR_COMMON_HISTOGRAM_H
 #define WEIR_COMMON_HISTOGRAM_H
@@ -9,8 +9,10 @@
 
 #include "base/atomic.h"
 
-/* Bucket i counts what took up to 2^(HISTOGRAM_FIRST + i) ns, the last one everything above:
- * 256 ns, 512 ns, ... 2.1 s. */
+/*
+ * Bucket i counts durations up to 2^(HISTOGRAM_FIRST + i) ns: 256 ns, 512 ns, ... 2.1 s. The last
+ * one counts everything above.
+ */
 #define HISTOGRAM_FIRST 8
 #define HISTOGRAM_BUCKETS 25
 
@@ -26,7 +28,7 @@ static inline unsigned histogram_bucket(uint64_t ns)
     return i < HISTOGRAM_BUCKETS ? i : HISTOGRAM_BUCKETS - 1;
 }
 
-/* n things that took ns each. */
+/* Adds n events that took ns each. */
 static inline void histogram_add(struct histogram *h, uint64_t ns, uint64_t n)
 {
     count_own(&h->counts[histogram_bucket(ns)], n);

@@ -1,8 +1,7 @@
 /*
- * A line is put together on the caller's stack and leaves in one write(2): lines
- * of several threads never mix, and no lock is held while a terminal is slow.
- * Everything is bounded: a value is cut and marked, and a field that no longer fits
- * is left out, which the line then says.
+ * A line is composed on the caller's stack and written by one write(2): lines of several threads
+ * never mix, and no lock is held while a terminal is slow. Everything is bounded: a long value is
+ * cut and marked, and a field that does not fit is left out, which the line then says.
  */
 #include "common/log.h"
 
@@ -18,7 +17,7 @@
 #include "base/hash.h"
 #include "common/utf8.h"
 
-#define TAIL_BYTES 80 /* kept for what says that something is missing, and for the line's end */
+#define TAIL_BYTES 80 /* reserved for the fields that report omissions, and for the line's end */
 #define PATIENCE_MS 100
 #define CUT_MARK "\xe2\x80\xa6"
 
@@ -33,8 +32,10 @@ struct line {
 
 #define ESCAPE_BYTES 16
 
-/* Writes what stands for a character, or for a byte that belongs to none (not valid), and returns
- * its length; 0: the character stands for itself. */
+/*
+ * Writes the escape of a character, or of a byte that belongs to none (not valid), and returns its
+ * length. Returns 0 if the character needs no escape.
+ */
 typedef int (*escape_fn)(uint32_t c, bool valid, char out[ESCAPE_BYTES]);
 
 struct format {
@@ -69,7 +70,7 @@ static void put_string(struct line *line, const char *string)
     put(line, string, strlen(string));
 }
 
-/* The next character of *value as it is to be written; it is taken from *value. */
+/* Takes the next character off *value and writes it, escaped if needed; returns its length. */
 static size_t next_escaped(struct text *value, escape_fn escape, char out[ESCAPE_BYTES])
 {
     uint32_t c = 0;
@@ -88,7 +89,10 @@ static size_t next_escaped(struct text *value, escape_fn escape, char out[ESCAPE
     return len;
 }
 
-/* Cut where it would be longer than a value may be; the mark is that of a value already cut. */
+/*
+ * Writes a value, cut where it would be longer than a value may be. `mark` follows a value that has
+ * been cut already.
+ */
 static void put_escaped(struct line *line, struct text value, const char *mark, escape_fn escape)
 {
     size_t written = 0;
@@ -105,7 +109,7 @@ static void put_escaped(struct line *line, struct text value, const char *mark, 
     put_string(line, mark);
 }
 
-/* \n and its like; 0: there is none. */
+/* Returns the letter of a short escape such as \n; 0: there is none. */
 static char short_escape(uint32_t c)
 {
     return c == '\n'               ? 'n'
@@ -145,13 +149,13 @@ static int escape_text(uint32_t c, bool valid, char out[ESCAPE_BYTES])
     return utf8_visible(c) ? 0 : snprintf(out, ESCAPE_BYTES, "\\u{%x}", c);
 }
 
-/* The program's own words, in which quotes may stand. */
+/* Escapes the program's own words, which may contain quotes. */
 static int escape_message(uint32_t c, bool valid, char out[ESCAPE_BYTES])
 {
     return c == '"' ? 0 : escape_text(c, valid, out);
 }
 
-/* True if a value ends at the next space, as it stands. */
+/* True if a value needs no quotes: it has no space, no '=' and nothing to escape. */
 static bool is_plain(struct text value)
 {
     char out[ESCAPE_BYTES];
@@ -230,7 +234,7 @@ static void put_count(struct line *line, int64_t count)
     put_string(line, digits);
 }
 
-/* The beginning of a key, whole characters. */
+/* Writes the beginning of a key, in whole characters. */
 static void put_cut_key(struct line *line, const struct format *format, struct text key)
 {
     size_t n = key.len;
@@ -242,7 +246,10 @@ static void put_cut_key(struct line *line, const struct format *format, struct t
     format->value(line, (struct text){key.at, n}, n < key.len ? CUT_MARK : "");
 }
 
-/* The same for the same key as long as the process runs, and of no use to anybody else. */
+/*
+ * Writes a hash that is the same for the same key as long as the process runs, and that other
+ * processes cannot compute.
+ */
 static void put_hashed_key(struct line *line, const struct format *format, struct text key)
 {
     char digits[24] = "?";
@@ -270,7 +277,7 @@ static void put_field(struct line *line, const struct format *format, const stru
     }
 }
 
-/* Fields that do not fit are left out as a whole, each; returns how many. */
+/* Writes the fields. One that does not fit is left out as a whole; returns how many were. */
 static int64_t put_fields(struct line *line, const struct format *format,
                           const struct log_field *fields, size_t count)
 {
@@ -307,8 +314,9 @@ static void write_time(uint64_t unix_ns, char *text, size_t size)
 }
 
 /*
- * Whether a line can be written: who reads the log must not be able to hold up the server. A pipe
- * that says yes takes a line as a whole. Who has let lines go lost is not waited for.
+ * True if a line can be written. A slow reader of the log must not delay the server, so this waits
+ * for at most PATIENCE_MS, and not at all while lines are being lost. A pipe that is ready takes a
+ * line as a whole.
  */
 static bool is_read(bool lost)
 {
@@ -316,7 +324,10 @@ static bool is_read(bool lost)
     return poll(&out, 1, lost ? 0 : PATIENCE_MS) != 0;
 }
 
-/* One write; the rest of one that was cut short, which pipes and disks do when they are full. */
+/*
+ * Writes the line at once. If a write is cut short, which happens with full pipes and disks, writes
+ * the rest.
+ */
 static bool write_line(const struct line *line)
 {
     for (size_t done = 0; done < line->len;) {

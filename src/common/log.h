@@ -1,8 +1,7 @@
 /*
- * The program's log: one line for each event, as text for people or JSON for
- * machines, written whole. Whatever a stranger chose, it cannot begin a second
- * line or forge a field: values are escaped. Keys of clients are logged by
- * LOG_KEY() alone, which cuts or hashes them.
+ * The program's log: one line for each event, as text for people or JSON for machines, written as a
+ * whole. Values are escaped, so that a value chosen by a client cannot begin a second line or forge
+ * a field. Keys of clients are logged only by LOG_KEY(), which cuts or hashes them.
  *
  *     LOG(LEVEL_INFO, "rules reloaded", LOG_STRING("file", path), LOG_COUNT("limits", n));
  *
@@ -18,11 +17,11 @@
 
 #include "common/text.h"
 
-#define LOG_KEY_BYTES 32     /* of a key that is cut; a mark follows */
-#define LOG_VALUE_BYTES 1024 /* of any other value, as written; a mark follows */
-#define LOG_LINE_BYTES 4096  /* what a pipe takes as a whole */
+#define LOG_KEY_BYTES 32     /* bytes of a key that is cut; a mark follows */
+#define LOG_VALUE_BYTES 1024 /* bytes of any other value as written; a mark follows */
+#define LOG_LINE_BYTES 4096  /* a pipe takes this many as a whole */
 
-/* AUDIT is what somebody with the admin role did: always written. */
+/* AUDIT is for actions of users with the admin role: always written. */
 enum log_level { LEVEL_AUDIT, LEVEL_ERROR, LEVEL_WARNING, LEVEL_INFO, LEVEL_DEBUG, LEVELS };
 enum log_format { LOG_AS_TEXT, LOG_AS_JSON };
 enum log_keys { LOG_KEYS_CUT, LOG_KEYS_HASHED };
@@ -42,17 +41,17 @@ struct log_field {
     ((struct log_field){(name), LOG_FIELD_COUNT, {"", 0}, (int64_t)(number)})
 #define LOG_KEY(name, text) ((struct log_field){(name), LOG_FIELD_KEY, (text), 0})
 
-/* Before any thread. Without it: text to stderr, level info, keys cut. */
+/* Called before any thread is started. Without it: text to stderr, level info, keys cut. */
 void log_init(int fd, enum log_format format, enum log_keys keys);
 
-/* From any thread, at any time. */
+/* May be called from any thread, at any time. */
 void log_set_level(enum log_level level);
 enum log_level log_get_level(void);
 bool log_level_parse(struct text text, enum log_level *level); /* error to debug */
 
 /*
- * In one write(2). A line that could not be written, or that nobody reads for a moment, is counted,
- * and the next one says so.
+ * Writes a line in one write(2). A line that could not be written, or for which the descriptor was
+ * not ready in time, is counted as lost, and the next line says so.
  */
 void log_event(enum log_level level, const char *message, const struct log_field *fields,
                size_t count);
@@ -62,8 +61,8 @@ void log_event(enum log_level level, const char *message, const struct log_field
               sizeof((struct log_field[]){__VA_ARGS__}) / sizeof(struct log_field))
 
 /*
- * For what a stranger can make happen at any rate: a line in a second for each
- * place, and how many like it were left out before it.
+ * For events that clients can cause at any rate: one line per second for each place in the code,
+ * with the number of lines like it that were left out before it.
  *
  *     static struct log_limit full;
  *     LOG_LIMITED(&full, LEVEL_WARNING, "connection refused", LOG_STRING("why", "too many"));
@@ -76,7 +75,10 @@ struct log_limit {
     uint64_t left_out;
 };
 
-/* True if it is time for a line; if not, it is counted. */
+/*
+ * True if it is time for a line, and *left_out is how many were left out; otherwise counts the line
+ * as left out.
+ */
 bool log_limit_due(struct log_limit *limit, uint64_t now_ns, uint64_t *left_out);
 
 void log_limited_event(struct log_limit *limit, enum log_level level, const char *message,

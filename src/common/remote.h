@@ -1,15 +1,17 @@
 /*
- * How rules (libweir-rules) hand limits to somebody else who decides them (libweir-redis): the two
- * libraries know each other by this alone. Whoever opens rules may give them a fleet, whose first
- * member is a table of functions.
+ * The interface by which rules (libweir-rules) pass limits to a fleet that decides them
+ * (libweir-redis). The two libraries use nothing else of each other. The caller that opens rules
+ * may give them a fleet, whose first member is a table of functions.
  *
- * R1  A limit is opened when rules that name it are loaded, held by whoever still has a question out,
- *     and released; the last release ends it. hold and release may be called from any thread.
- * R2  ask() never waits, and never calls `done` itself: it answers at once (REMOTE_ANSWERED), or will
- *     call `done` exactly once, later, on the thread of `where` (REMOTE_PENDING). It copies what it
- *     needs: keys, parts, the question. It holds the remote limits of its parts until then.
- * R3  Parts without `limit` are decided here, by their `local`; the caller keeps those limiters alive
- *     until the answer.
+ * R1  A limit is opened when rules that name it are loaded, held while a question about it is
+ *     pending, and released; the last release ends it. hold and release may be called from any
+ *     thread.
+ * R2  ask() never waits, and never calls `done` itself: it answers at once (REMOTE_ANSWERED), or
+ *     `done` will be called exactly once, later, on the thread of `where` (REMOTE_PENDING). It
+ *     copies what it needs: keys, parts, the question. It holds the remote limits of its parts
+ *     until then.
+ * R3  Parts without `limit` are decided here, by their `local`; the caller keeps those limiters
+ *     alive until the answer.
  */
 #ifndef WEIR_COMMON_REMOTE_H
 #define WEIR_COMMON_REMOTE_H
@@ -21,23 +23,23 @@
 
 #include "common/text.h"
 
-/* `consistency:`, in the order of weir_fleet.h. */
+/* The values of `consistency`, in the order of weir_fleet.h. */
 enum remote_mode { REMOTE_LOCAL, REMOTE_EXACT, REMOTE_LEASED, REMOTE_SYNCED };
 
-/* `on_store_failure:` */
+/* The values of `on_store_failure`. */
 enum remote_failure { REMOTE_FAIL_LOCAL, REMOTE_FAIL_OPEN, REMOTE_FAIL_CLOSED, REMOTE_FAILURES };
 
-/* What there is to decide. */
+/* A limit to be decided. */
 struct remote_spec {
-    struct text name;            /* of the limit, and of its tier or rate: one for each state */
-    struct weir_options options; /* as for weir_open(); the local one's memory is not meant */
+    struct text name;            /* of the limit with its tier or rate: one name for each state */
+    struct weir_options options; /* as for weir_open(); its options of memory are ignored */
     int mode;                    /* enum remote_mode, not LOCAL */
     int on_failure;              /* enum remote_failure */
-    uint64_t deny_cache_ns;      /* remembers who was denied for min(retry, this); 0: not */
-    uint64_t sync_ns;            /* SYNCED: between two exchanges */
+    uint64_t deny_cache_ns;      /* denials are remembered for min(retry, this); 0: not at all */
+    uint64_t sync_ns;            /* SYNCED: time between two exchanges */
 };
 
-/* The order of enum store_verb. */
+/* In the order of enum store_verb. */
 enum remote_verb {
     REMOTE_CHECK,
     REMOTE_PEEK,
@@ -49,12 +51,12 @@ enum remote_verb {
     REMOTE_RESET
 };
 
-/* One limit of a question, and one key of it. */
+/* One limit of a question, with its key. */
 struct remote_part {
     void *limit;        /* as open() made it; NULL: decided here */
-    struct weir *local; /* then by this */
+    struct weir *local; /* decides it if `limit` is NULL */
     bool queue;         /* `local` is a leaky_bucket: its units are places in a queue */
-    struct text shard;  /* at NULL: the key itself */
+    struct text shard;  /* at NULL: shard by the key itself */
     struct text key;    /* 1 to WEIR_KEY_MAX bytes */
     uint64_t cost;
 };
@@ -72,31 +74,35 @@ struct remote_question {
 struct remote_answer {
     struct weir_answer
         answer;     /* answer.limit: the part that bound. CHECK, PEEK, UP_TO, REFUND, PENALIZE */
-    uint64_t stamp; /* for a REFUND of what was granted */
-    int found;      /* UNBLOCK, RESET: 1 if there was something */
+    uint64_t stamp; /* identifies the charge in a later REFUND */
+    int found;      /* UNBLOCK, RESET: 1 if there was something to remove */
 };
 
-/* A flag of weir_answer.flags: the store has not given this answer. */
+/* A flag of weir_answer.flags: the answer does not come from the store. */
 #define REMOTE_DEGRADED 0x200u /* = WEIR_FLAG_DEGRADED */
-/* And beside it: `on_store_failure: closed` has denied it, not a want of units. Whoever tells a client
- * says so (HTTP: 503 instead of 429). */
+/*
+ * Set together with it: the denial is due to `on_store_failure: closed`, not to a lack of units.
+ * Servers tell their clients so (HTTP: 503 instead of 429).
+ */
 #define REMOTE_CLOSED 0x400u /* = WEIR_FLAG_CLOSED */
 
-/* error: 0, or WEIR_E... and nothing is known to have happened (WEIR_EIO: the store is not there, for
- * verbs that have no answer without it). */
+/*
+ * error is 0, or WEIR_E... if nothing is known to have happened (WEIR_EIO: the store is not
+ * available, for verbs that have no answer without it).
+ */
 typedef void (*remote_done_fn)(void *arg, int error, const struct remote_answer *answer);
 
 enum { REMOTE_PENDING = 0, REMOTE_ANSWERED = 1 };
 
-/* Of one limit, since it was opened. */
+/* The counts of one limit since it was opened. */
 struct remote_counts {
-    int mode; /* enum remote_mode: that by which it is decided, EXACT where leases are not worth it */
-    uint64_t keys; /* that are kept here, by LEASED and SYNCED, now; the others are the store's */
+    int mode;      /* enum remote_mode in effect: EXACT where leases are not worth it */
+    uint64_t keys; /* keys held here now, by LEASED and SYNCED; the others are in the store */
     uint64_t allowed;
     uint64_t denied;
     uint64_t never;
-    uint64_t degraded[REMOTE_FAILURES]; /* answers that the store has not given, by policy */
-    uint64_t remembered;                /* denials out of memory */
+    uint64_t degraded[REMOTE_FAILURES]; /* answers that did not come from the store, by policy */
+    uint64_t remembered;                /* denials answered from memory */
 };
 
 struct weir_fleet;
@@ -106,15 +112,15 @@ struct remote_ops {
                 struct weir_error *error);
     void (*hold)(void *limit);
     void (*release)(void *limit);
-    /* New numbers (count, burst, queue) for the limit's later questions; what open() would refuse. */
+    /* Sets new numbers (count, burst, queue) for later questions. Returns the errors of open(). */
     int (*change)(void *limit, const struct weir_options *options, struct weir_error *error);
     void (*counts)(const void *limit, struct remote_counts *counts);
-    /* `where` is a thread of the fleet (fleet/fleet.h); NULL: its own. */
+    /* `where` is a thread of the fleet (fleet/fleet.h); NULL: the fleet's own. */
     int (*ask)(struct weir_fleet *fleet, void *where, const struct remote_question *question,
                struct remote_answer *answer, remote_done_fn done, void *arg);
 };
 
-/* What a struct weir_fleet begins with. */
+/* The beginning of every struct weir_fleet. */
 struct remote_face {
     const struct remote_ops *ops;
 };

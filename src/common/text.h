@@ -1,4 +1,4 @@
-/* A stretch of bytes that belongs to somebody else: not terminated, may hold any byte. */
+/* A range of bytes that another object owns: not terminated, may hold any byte. */
 #ifndef WEIR_COMMON_TEXT_H
 #define WEIR_COMMON_TEXT_H
 
@@ -37,7 +37,7 @@ static inline bool text_starts(struct text a, const char *prefix)
     return a.len >= n && memcmp(a.at, prefix, n) == 0;
 }
 
-/* In upper or lower case; the word itself is given in upper case. */
+/* Compares in upper or lower case; the word itself is given in upper case. */
 static inline bool text_is_word(struct text a, const char *upper)
 {
     if (a.len != strlen(upper)) {
@@ -52,13 +52,13 @@ static inline bool text_is_word(struct text a, const char *upper)
     return true;
 }
 
-/* Without its first n bytes. */
+/* Returns the text without its first n bytes. */
 static inline struct text text_after(struct text a, size_t n)
 {
     return (struct text){a.at + n, a.len - n};
 }
 
-/* Without spaces, tabs and line ends around it. */
+/* Returns the text without spaces, tabs and line ends around it. */
 static inline struct text text_trim(struct text a)
 {
     while (a.len > 0 && strchr(" \t\r\n", a.at[0]) != NULL && a.at[0] != 0) {

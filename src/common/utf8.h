@@ -1,4 +1,4 @@
-/* One character of UTF-8 at a time. */
+/* Decodes UTF-8, one character at a time. */
 #ifndef WEIR_COMMON_UTF8_H
 #define WEIR_COMMON_UTF8_H
 
@@ -6,7 +6,10 @@
 
 #include "common/text.h"
 
-/* The bytes of the character that the text begins with, 1 to 4, and its number; 0 if it is none. */
+/*
+ * Returns the length in bytes, 1 to 4, of the character that the text begins with, and sets *number
+ * to its code point; 0 if the bytes are invalid.
+ */
 static inline size_t utf8_next(struct text text, uint32_t *number)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -28,9 +31,8 @@ static inline size_t utf8_next(struct text text, uint32_t *number)
 }
 
 /*
- * True if a character shows itself and does nothing else: no control character
- * (C1 drives terminals too), no line or paragraph end, no byte order mark, no
- * change of direction.
+ * True if a character shows itself and has no other effect: it is no control character (those of C1
+ * control terminals too), line or paragraph end, byte order mark, or change of direction.
  */
 static inline bool utf8_visible(uint32_t c)
 {

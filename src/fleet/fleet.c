@@ -1,4 +1,5 @@
-/* A fleet as a process has it: what all its threads share, and how rules reach it. */
+/* The part of a fleet that all threads of the process share, and the public calls that open, close
+ * and observe it. */
 #include "fleet/fleet.h"
 
 #include <stdlib.h>
@@ -53,7 +54,7 @@ static int check_options(const struct weir_fleet_options *o, struct weir_error *
     return e != 0 ? e : fleet_secrets_check(o, error);
 }
 
-/* True: there was nothing to copy, or it is copied. */
+/* Copies a string that may be NULL. Returns false if there is no memory. */
 static bool copy_text(const char *from, const char **to)
 {
     *to = from == NULL ? NULL : strdup(from);
@@ -100,7 +101,7 @@ static void free_options(struct weir_fleet_options *o)
     free((char *)o->prefix);
 }
 
-/* ---- what threads share ---- */
+/* ---- threads ---- */
 
 static void wake_one(void *arg)
 {
@@ -154,7 +155,8 @@ static int make_shared(struct weir_fleet *f, struct weir_error *error)
                          weir_strerror(e));
 }
 
-/* That the secrets can be had is looked at once, so that a wrong path is told at once; and whom they are for. */
+/* Reads the secrets once when the fleet is opened, so that a wrong path is reported at once, and
+ * checks that a Sentinel password is only given with redis-sentinel://. */
 static int look_at_secrets(const struct weir_fleet *f, struct weir_error *error)
 {
     char room[FLEET_SECRET_BYTES];
@@ -224,8 +226,8 @@ int weir_fleet_open(struct weir_fleet **fleet, const struct weir_fleet_options *
     return e;
 }
 
-/* In a child of fork() the loop's descriptors are the parent's too, and its thread is not there: what
- * would be closed is not ours. */
+/* Does nothing in a child of fork(): there the descriptors of the loop are shared with the parent,
+ * and its thread does not exist. */
 void weir_fleet_close(struct weir_fleet *fleet)
 {
     if (fleet == NULL || fleet->process != getpid()) {
@@ -235,7 +237,7 @@ void weir_fleet_close(struct weir_fleet *fleet)
     free_fleet(fleet);
 }
 
-/* ---- looking at it ---- */
+/* ---- statistics ---- */
 
 int weir_fleet_stats_read(struct weir_fleet *fleet, struct weir_fleet_stats *stats)
 {

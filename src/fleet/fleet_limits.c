@@ -1,4 +1,4 @@
-/* weir_fleet_limit_..., and asking. */
+/* The limits of a fleet: weir_fleet_limit_..., and the calls that ask and change them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,7 +95,7 @@ int weir_fleet_limit_consistency(const struct weir_fleet_limit *limit)
 
 /* ---- asking ---- */
 
-/* From the caller's function to the store's. */
+/* Carries the caller's callback while the store has the question. */
 struct relay {
     weir_fleet_done_fn done;
     void *arg;
@@ -108,7 +108,7 @@ static void pass_on(void *arg, int error, const struct remote_answer *answer)
     r.done(r.arg, error, error == 0 ? &answer->answer : NULL);
 }
 
-/* REMOTE_..., or WEIR_E... */
+/* Asks a question. Returns REMOTE_ANSWERED, REMOTE_PENDING or WEIR_E... */
 static int ask(struct weir_fleet_limit *limit, const struct remote_question *q,
                struct remote_answer *answer, weir_fleet_done_fn done, void *arg)
 {
@@ -153,7 +153,7 @@ int weir_fleet_ask(struct weir_fleet_limit *limit, const struct weir_question *q
     }
     const struct remote_part part = {
         .limit = limit->store, .key = {question->key, question->key_len}, .cost = question->cost};
-    const struct remote_question q = {.verb = question->mode, /* the same order */
+    const struct remote_question q = {.verb = question->mode, /* both enums have the same order */
                                       .parts = &part,
                                       .n = 1,
                                       .time_ns = question->max_wait_ns};

@@ -11,9 +11,11 @@
 #include "base/error.h"
 #include "base/maths.h"
 
-/* Answers make questions, and questions answers: after so many rounds the loop has its turn. */
+/* Answers lead to new questions, and questions to answers: after so many rounds the loop gets its
+ * turn. */
 #define ROUNDS_MAX 8
-/* How long a close may wait for the store. What a key has to give back may be behind a call that is out. */
+/* How long a close may wait for the store. What a key has to give back may have to wait for a call
+ * that is under way. */
 #define LEAVE_NS (100 * WEIR_MILLISECOND)
 
 /* ---- handles ---- */
@@ -76,7 +78,8 @@ static void on_timer(uv_poll_t *poll, int status, int events)
     }
 }
 
-/* What is set to an earlier time stays: it will be set again then. */
+/* Sets the timer. If it is already set to an earlier time it stays: it will be set again at that
+ * time. */
 static void set_timer(struct fleet_thread *t, uint64_t due_ns)
 {
     if (due_ns >= t->timer_ns) {
@@ -93,7 +96,8 @@ static void set_timer(struct fleet_thread *t, uint64_t due_ns)
 
 /* ---- turns ---- */
 
-/* The store ticks first: what it then wants to be connected or sent is done in the same round. */
+/* Takes one round. The store ticks first, so that the connections and bytes that it then wants are
+ * handled in the same round. */
 static uint64_t take_round(struct fleet_thread *t, uint64_t now_ns)
 {
     t->happened = false;
@@ -102,8 +106,9 @@ static uint64_t take_round(struct fleet_thread *t, uint64_t now_ns)
     return min_u64(due, fleet_sockets_tick(t, now_ns));
 }
 
-/* Written down only when it changes, for whoever asks: weir_fleet_trouble(). What a store has said has no
- * reason of ours: that is another endpoint's. */
+/* Records the store's error for weir_fleet_trouble(), only if it has changed. `reason` is added
+ * only to "no connection": beside an error that a store has replied, it would be about another
+ * endpoint. */
 static void note_trouble(struct fleet_thread *t)
 {
     char now[512];
@@ -179,7 +184,7 @@ int fleet_thread_ask(struct fleet_thread *t, const struct remote_question *quest
     return store_ask(t->store, question, clock_boot_ns(), answer, done, arg);
 }
 
-/* ---- making and ending one ---- */
+/* ---- opening and closing a thread ---- */
 
 static int open_timer(struct fleet_thread *t)
 {
@@ -196,7 +201,7 @@ static int open_timer(struct fleet_thread *t)
     return uv_poll_start(t->timer, UV_READABLE, on_timer);
 }
 
-/* prepare and check cannot fail. */
+/* Opens the handles. uv_prepare_... and uv_check_... cannot fail. */
 static int open_handles(struct fleet_thread *t)
 {
     int e = uv_async_init(t->loop, &t->wake, on_wake);
@@ -286,7 +291,7 @@ void fleet_thread_close(struct fleet_thread *t)
     uint64_t now_ns = clock_boot_ns();
     store_destroy(t->store, now_ns);
     t->store = NULL;
-    fleet_sockets_work(t, now_ns); /* all are closed: takes them off the list */
+    fleet_sockets_work(t, now_ns); /* all sockets are closed: this takes them off the list */
     fleet_sockets_sweep(t);
     close_handles(t);
 }

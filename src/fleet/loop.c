@@ -21,25 +21,27 @@ struct message {
     struct remote_question question;
     remote_done_fn done;
     void *arg;
-    bool waits; /* on the stack of somebody who waits, not on the heap */
+    bool waits; /* on the stack of a thread in fleet_loop_wait(), not on the heap */
 };
 
 struct fleet_loop {
     uv_loop_t uv;
     struct fleet_thread *thread;
     bool callers;
-    pthread_t id; /* else */
+    pthread_t id; /* of the fleet's own thread, if not `callers` */
     struct message *queue;
     uint64_t queued;
     uint64_t stop;
     uv_sem_t ended;
-    bool lingers;    /* a resolver of names still holds the loop, which frees itself then, ... */
-    uint64_t let_go; /* ... but not before whoever closed it has looked at it for the last time */
+    /* A name lookup still holds the loop. A thread then frees it after the lookup ... */
+    bool lingers;
+    /* ... but not before the closing thread has set this and uses the loop no more. */
+    uint64_t let_go;
 };
 
 /* ---- the queue ---- */
 
-/* True: it was empty. */
+/* Pushes a message. Returns true if the queue was empty. */
 static bool push(struct fleet_loop *l, struct message *m)
 {
     struct message *top = __atomic_load_n(&l->queue, __ATOMIC_RELAXED);
@@ -50,7 +52,7 @@ static bool push(struct fleet_loop *l, struct message *m)
     return top == NULL;
 }
 
-/* All, the oldest first. */
+/* Takes all messages, and returns them with the oldest first. */
 static struct message *take(struct fleet_loop *l)
 {
     struct message *m = __atomic_exchange_n(&l->queue, NULL, __ATOMIC_ACQUIRE);
@@ -84,7 +86,8 @@ static struct text copy_text(char **at, struct text text)
     return to;
 }
 
-/* With copies of all texts; holds the limits. */
+/* Returns a message with copies of all texts, which holds the limits of its parts; NULL: no
+ * memory. */
 static struct message *message_copy(const struct remote_question *q)
 {
     struct message *m = malloc(sizeof *m + q->n * sizeof(struct remote_part) + bytes_of(q));
@@ -114,7 +117,8 @@ static void message_free(struct message *m)
     free(m);
 }
 
-/* On the loop's thread. `done` of one who waits may let go of the message. */
+/* Asks the question of a message, on the loop's thread. After `done` a message with `waits` may no
+ * longer exist. */
 static void ask_message(struct fleet_loop *l, struct message *m)
 {
     struct remote_answer answer;
@@ -145,7 +149,7 @@ static void on_woken(struct fleet_thread *t)
     }
 }
 
-/* ---- asking ---- */
+/* ---- asking without waiting ---- */
 
 static bool is_here(const struct fleet_loop *l)
 {
@@ -204,8 +208,9 @@ struct waiter {
     uint32_t answered;
 };
 
-/* From the store on nothing of *w may be touched; the address alone is for the kernel, and a wake that
- * meets somebody else's word there is one that he has to expect anyway. */
+/* Passes the answer to the waiting thread. After the atomic store nothing of *w may be touched,
+ * because the thread may have returned. Only the address is given to the kernel; if another futex
+ * is there by then, its waiter gets a spurious wake-up, which it has to expect anyway. */
 static void on_answer(void *arg, int error, const struct remote_answer *answer)
 {
     struct waiter *w = arg;
@@ -242,7 +247,7 @@ int fleet_loop_wait(struct fleet_loop *l, const struct remote_question *q,
 
 /* ---- running ---- */
 
-/* Until fleet_thread_leave() has come to its end. True: the loop is closed. */
+/* Runs the loop until fleet_thread_leave() has finished. Returns true if the loop is closed. */
 static bool run_to_the_end(struct fleet_loop *l)
 {
     (void)uv_run(&l->uv, UV_RUN_DEFAULT);
@@ -252,6 +257,8 @@ static bool run_to_the_end(struct fleet_loop *l)
     return uv_loop_close(&l->uv) == 0;
 }
 
+/* Runs the loop until the last name lookup has ended, closes it, waits for `let_go` and frees
+ * it. */
 static void *linger(void *arg)
 {
     struct fleet_loop *l = arg;
@@ -273,7 +280,7 @@ static void *run_own(void *arg)
     return lingers ? linger(l) : NULL;
 }
 
-/* Signals are for the program's own threads. */
+/* Starts a thread with all signals blocked: they are for the program's own threads. */
 static int start_thread(pthread_t *id, void *(*run)(void *), void *arg)
 {
     sigset_t all, before;
@@ -287,8 +294,9 @@ static int start_thread(pthread_t *id, void *(*run)(void *), void *arg)
     return e;
 }
 
-/* A wake that is still on its way may show `stop` to the loop before ours is sent. It ends all the same only
- * behind fleet_remove_thread(), which needs the lock: until then there is somebody to wake. */
+/* Tells the fleet's own thread to stop. An earlier wake-up may let the loop see `stop` before ours
+ * is sent. But the loop ends only after fleet_remove_thread(), which needs the lock, so `wake`
+ * still exists when we send to it. */
 static void stop_own(struct fleet_loop *l)
 {
     struct fleet_thread *t = l->thread;

@@ -1,17 +1,18 @@
 /*
- * Which node a key belongs to. Rendezvous hashing (Thaler and Ravishankar: every node bids for a key,
- * the highest bid wins) over slots instead of keys: a key hashes to one of 2^17 slots, and who wins a
- * slot is written down once, in weir_ring_open(). So a lookup is a hash and one load, and a node that
- * leaves only gives up the slots that it had won; those of the others have the same highest bid as
- * before.
+ * Finds the node that a key belongs to. This is rendezvous hashing (Thaler and Ravishankar: every
+ * node bids for a key, the highest bid wins) over slots instead of keys: a key hashes to one of
+ * 2^17 slots, and the winner of each slot is computed once, in weir_ring_open(). So a lookup is a
+ * hash and one load, and a node that leaves only gives up the slots that it had won; the other
+ * slots have the same highest bid as before.
  *
- * A node wins about 2^17/N slots: binomial, so its share has a standard deviation of sqrt(N/2^17) of
- * itself: 2.8 % with 100 nodes, where 25 % too much is nine of them away; 8.7 % with 1,000. The
- * classic circle needs some 500 points for each node to come near, and a search in them.
+ * A node wins about 2^17/N slots. The number is binomial, so its standard deviation is sqrt(N/2^17)
+ * of the node's share: 2.8 % with 100 nodes, where a share that is 25 % too large is nine standard
+ * deviations away; 8.7 % with 1,000. The classic circle needs some 500 points for each node to come
+ * near, and a search in them.
  *
- * Bids depend on the name of the node and the slot alone, and equal bids on the names: the order of
- * the nodes does not matter. The hash has no secret, since all programs must agree: whoever may choose
- * keys can choose their node.
+ * Bids depend only on the name of the node and the slot, and equal bids are decided by the names:
+ * the order of the nodes does not matter. The hash has no secret, since all programs must agree. So
+ * anyone who can choose keys can choose their node.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ struct weir_ring {
     uint16_t owner[SLOTS];
 };
 
-/* Part of the format: other numbers would send every key elsewhere. */
+/* The seeds are part of the format: other numbers would send every key elsewhere. */
 static const uint64_t key_seed[2] = {0x776569722072696eULL, 0x67206b6579732031ULL};
 static const uint64_t node_seed[2] = {0x776569722072696eULL, 0x67206e6f64657331ULL};
 
@@ -41,7 +42,8 @@ struct bidder {
     uint64_t hash;
 };
 
-/* splitmix64's finish: every bit of a slot and a node reaches every bit of the bid. */
+/* Returns the bid of a node for a slot: the finish of splitmix64, in which every bit of the slot
+ * and the node reaches every bit of the bid. */
 static uint64_t bid(uint64_t node, uint64_t slot)
 {
     uint64_t x = node + slot * 0x9e3779b97f4a7c15ULL;
@@ -72,7 +74,8 @@ static int check_names(const char *const *nodes, size_t count, struct weir_error
     return 0;
 }
 
-/* In the order of their names, so that of two equal bids the same wins everywhere. */
+/* Sorts the nodes by name, so that of two equal bids the same one wins everywhere. Fails if two
+ * have the same name. */
 static int sort_bidders(const char *const *nodes, size_t count, struct bidder *bidders,
                         struct weir_error *error)
 {

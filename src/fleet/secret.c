@@ -1,4 +1,5 @@
-/* Passwords: copied or read from their files, looked at for a moment, wiped. */
+/* Passwords of the store and of the Sentinels: from the options, wiped when the fleet is closed, or
+ * from files, read for each connection and wiped after use. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "base/error.h"
 #include "fleet/fleet_thread.h"
 
-/* One of the two that there are: its options, and what they are called. */
+/* The options of one of the two passwords, and the prefix of their names. */
 struct secret {
     const char *prefix;
     const char *user;
@@ -47,12 +48,13 @@ int fleet_secrets_check(const struct weir_fleet_options *o, struct weir_error *e
     return e != 0 ? e : check(&sentinel, error);
 }
 
-/* Up to `most` bytes of the file; -1 and errno. */
+/* Reads up to `most` bytes of a file. Returns their number; -1 with errno on failure. */
 static ssize_t read_file(const char *path, char *room, size_t most)
 {
     size_t n = 0;
     ssize_t got;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* nobody waits for a pipe's writer */
+    /* O_NONBLOCK: opening a pipe must not wait for its writer. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         return -1;
     }

@@ -1,9 +1,9 @@
 /*
- * A link's connection. Sockets are plain descriptors that libuv watches, not its streams: bytes go
- * from the client's buffer to the kernel and nowhere between, a partial write needs no copy, and the
+ * The connection of a link. Sockets are plain descriptors that libuv watches, not its streams:
+ * bytes go straight from the client's buffer to the kernel, a partial write needs no copy, and the
  * next address of a name can be tried at once, by the same code for TCP and unix sockets.
  *
- *     NEW -> RESOLVING -> CONNECTING -> UP        and from everywhere to CLOSED, once
+ *     NEW -> RESOLVING -> CONNECTING -> UP        and from each of them to CLOSED, once
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,13 +20,13 @@
 #include "fleet/fleet_thread.h"
 
 #define HOST_MAX 256
-#define READS_MAX 8 /* in one turn, so that one store cannot keep the loop for itself */
+#define READS_MAX 8 /* reads in one turn, so that one store cannot occupy the loop */
 
 enum state { NEW, RESOLVING, CONNECTING, UP, CLOSED };
 
 struct fleet_socket {
     struct fleet_thread *thread;
-    struct client_link *link; /* NULL: nobody wants it any more */
+    struct client_link *link; /* NULL: the socket is closed */
     struct fleet_socket *next, **from;
     struct fleet_socket *next_listed;
     bool listed;
@@ -34,26 +34,28 @@ struct fleet_socket {
     enum state state;
     int fd;
     uv_poll_t *poll;
-    uint64_t give_up_ns; /* until UP: the whole attempt, ... */
-    uint64_t step_ns;    /* ... and this address */
+    uint64_t give_up_ns; /* until UP: end of the whole attempt ... */
+    uint64_t step_ns;    /* ... and of the attempt with this address */
     char host[HOST_MAX];
     unsigned port;
-    struct lookup *lookup;      /* of its names, under way */
-    struct addrinfo *addresses; /* found; given back by uv_freeaddrinfo() */
-    struct addrinfo *address;   /* the next to be tried */
+    struct lookup *lookup;      /* pending lookup of its host */
+    struct addrinfo *addresses; /* result of the lookup; freed by uv_freeaddrinfo() */
+    struct addrinfo *address;   /* next address to try */
 };
 
-/* Of names. Lives until libuv's thread is done with it, which nobody can hurry. */
+/* A lookup of a host name. It lives until libuv's thread is done with it, which cannot be
+ * hastened. */
 struct lookup {
     uv_getaddrinfo_t request;
     struct fleet_thread *thread;
-    struct fleet_socket *socket; /* NULL: gone */
+    struct fleet_socket *socket; /* NULL: the socket is closed */
 };
 
 static void connect_next(struct fleet_socket *s, uint64_t now_ns);
 
-/* ---- what a socket holds ---- */
+/* ---- listing and closing ---- */
 
+/* Lists the socket for the next fleet_sockets_work(). */
 static void list(struct fleet_socket *s)
 {
     if (!s->listed) {
@@ -76,7 +78,8 @@ static void close_descriptor(struct fleet_socket *s)
     s->blocked = false;
 }
 
-/* It stays in memory until the next turn: somebody below may be about to look at it. */
+/* Closes the socket. It stays in memory until the end of the turn, because callers up the stack may
+ * still look at it. */
 static void close_socket(struct fleet_socket *s)
 {
     close_descriptor(s);
@@ -111,7 +114,7 @@ static void end(struct fleet_socket *s, uint64_t now_ns)
     client_down(link, now_ns);
 }
 
-/* ---- bytes ---- */
+/* ---- reading and writing ---- */
 
 static void on_event(uv_poll_t *poll, int status, int events);
 
@@ -199,7 +202,8 @@ static void connected(struct fleet_socket *s, uint64_t now_ns)
     }
 }
 
-/* Beside an error there may be bytes that came before it. */
+/* Handles an event of the descriptor. Even with an error there may be bytes that came before it, so
+ * it is read first. */
 static void on_event(uv_poll_t *poll, int status, int events)
 {
     struct fleet_socket *s = poll->data;
@@ -222,7 +226,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
     }
 }
 
-/* True: under way, or there. */
+/* Begins to connect to an address. Returns true if the connection is under way or made. */
 static bool connect_to(struct fleet_socket *s, const struct sockaddr *address, socklen_t size,
                        uint64_t now_ns)
 {
@@ -264,7 +268,7 @@ static uint64_t count_addresses(const struct addrinfo *a)
     return n;
 }
 
-/* The addresses that are left share the time that is left. */
+/* Tries the next address. The remaining addresses share the remaining time equally. */
 static void connect_next(struct fleet_socket *s, uint64_t now_ns)
 {
     close_descriptor(s);
@@ -299,7 +303,7 @@ static void on_names(uv_getaddrinfo_t *request, int status, struct addrinfo *fou
     free(lookup);
 }
 
-/* True: under way. */
+/* Begins to look up the host. Returns true if the lookup is under way. */
 static bool resolve(struct fleet_socket *s)
 {
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -332,7 +336,7 @@ static bool connect_unix(struct fleet_socket *s, uint64_t now_ns)
     return connect_to(s, (struct sockaddr *)&address, sizeof address, now_ns);
 }
 
-/* Addresses need nobody to resolve them; names go to libuv's threads. */
+/* Begins to connect. Addresses are used directly; names are resolved by libuv's threads. */
 static bool begin(struct fleet_socket *s, uint64_t now_ns)
 {
     struct sockaddr_in four;
@@ -357,7 +361,7 @@ static void drive_connect(void *arg, struct client_link *link, struct text host,
     struct fleet_socket *s = calloc(1, sizeof *s);
     client_link_set_data(link, s);
     if (s == NULL) {
-        return; /* the client gives up what does not come up */
+        return; /* the client gives up a connection that does not come up */
     }
     s->thread = t;
     s->link = link;
@@ -423,7 +427,8 @@ void fleet_sockets_work(struct fleet_thread *t, uint64_t now_ns)
     }
 }
 
-/* One whose time is over; any of them may close others. */
+/* Returns a socket whose time is over, or NULL and in *due the time when the next one's is. The
+ * search starts afresh each time, because ending one socket may close others. */
 static struct fleet_socket *overdue(const struct fleet_thread *t, uint64_t now_ns, uint64_t *due)
 {
     *due = UINT64_MAX;
@@ -455,7 +460,7 @@ uint64_t fleet_sockets_tick(struct fleet_thread *t, uint64_t now_ns)
     return due;
 }
 
-/* One that is still listed has to wait for fleet_sockets_work(). */
+/* Frees closed sockets. One that is still listed has to wait for fleet_sockets_work(). */
 void fleet_sockets_sweep(struct fleet_thread *t)
 {
     struct fleet_socket **from = &t->closed;

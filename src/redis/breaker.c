@@ -1,13 +1,15 @@
 /*
- * An endpoint's state is one word: 0 closed, k open and k - 1 probes have failed since it opened. What
- * leads to it are counters that only hint: a race between two threads may open it one failure sooner or
- * later, never leave it between.
+ * Circuit breakers, one for each endpoint. The state of a breaker is one word: 0 is closed; k > 0
+ * is open, and k - 1 probes have failed since it opened. The counters that lead to opening are only
+ * approximate: a race between two threads may open the breaker one failure sooner or later, but
+ * never leaves it in between.
  *
- * B1  While it is closed, the time of the next probe is never. The one who opens it, by a swap of the
- *     state, writes that time, and nobody else before a probe has ended: whoever decides to open it too
- *     late must not let a second probe begin beside one that is under way.
- * B2  A probe is taken by a swap of that time for one 10 s later: one taker wins, and should it die,
- *     the time comes.
+ * B1  While the breaker is closed, the time of the next probe is UINT64_MAX. Only the thread that
+ *     opens it, by a swap of the state, sets that time; after that only the beginning and the end
+ *     of a probe change it. A thread that decides too late to open the breaker must not set it, or
+ *     a second probe could begin beside one that is under way.
+ * B2  A thread takes the probe by swapping that time for one 10 s later. Only one thread wins the
+ *     swap, and if it never reports a result, the next probe is due at that later time.
  */
 #include "redis/breaker.h"
 
@@ -28,8 +30,9 @@ enum { IN_A_ROW = 5, AT_LEAST = 20, PARTS = 8, DOUBLINGS = 6 };
 #define PROBE_LEASE (10 * WEIR_SECOND)
 
 /*
- * The last second is eight parts, so what counts is 0.875 to 1 s old at most. A part is one word: which
- * it is (24 bits), how many went well and how many failed in it (20 bits each, they stop at the end).
+ * The last second is counted in eight parts, so the counts cover the last 0.875 to 1 s. A part is
+ * one word: its number (24 bits), and how many calls went well and how many failed in it (20 bits
+ * each; they saturate).
  */
 #define COUNT_BITS 20
 #define COUNT_MOST ((UINT64_C(1) << COUNT_BITS) - 1)
@@ -41,17 +44,17 @@ struct breaker {
     uint64_t probe_ns;
     uint64_t parts[PARTS];
     struct breakers *all;
-    uint64_t calls;   /* 1: they go there */
-    uint64_t well_ns; /* breaker_well() */
-    uint64_t doubted; /* bytes of `doubt`, which is written and read under the lock */
+    uint64_t calls;   /* 1: the endpoint takes calls; 0: it is a Sentinel */
+    uint64_t well_ns; /* time of the last breaker_well() */
+    uint64_t doubted; /* length of `doubt`; `doubt` is written and read under the lock */
     char doubt[BREAKER_KEY_MAX];
-    unsigned users; /* under the lock, as the name */
+    unsigned users; /* links that use it; guarded by the lock, as is the name */
     char name[BREAKER_NAME_MAX];
 };
 
 struct breakers {
     uint64_t random;
-    pthread_mutex_t lock; /* of the rows: held for a moment, when links come and go */
+    pthread_mutex_t lock; /* guards the rows, their users, names and doubts; held briefly */
     unsigned count;
     struct breaker *rows[BREAKERS_MAX];
 };
@@ -78,7 +81,7 @@ void breakers_destroy(struct breakers *b)
     free(b);
 }
 
-/* ---- which there are ---- */
+/* ---- finding ---- */
 
 static struct breaker *find(const struct breakers *b, const char *endpoint)
 {
@@ -90,7 +93,8 @@ static struct breaker *find(const struct breakers *b, const char *endpoint)
     return NULL;
 }
 
-/* A new row, or else one that nobody uses. */
+/* Returns a new row or, if there are BREAKERS_MAX, one that is not in use. NULL: all are in use, or
+ * no memory. */
 static struct breaker *find_room(struct breakers *b)
 {
     if (b->count < BREAKERS_MAX) {
@@ -193,7 +197,8 @@ uint64_t breakers_random(struct breakers *b)
     return x ^ x >> 31;
 }
 
-/* A random time up to the most of the probe behind `failed` others. */
+/* Returns a random delay for the next probe after `failed` probes have failed: at most 100 ms,
+ * doubled for each of them up to 5 s. */
 static uint64_t random_part(struct breaker *b, uint64_t failed)
 {
     uint64_t most = min_u64(PROBE_FIRST << min_u64(failed, DOUBLINGS), PROBE_MOST);
@@ -207,7 +212,7 @@ static void open_it(struct breaker *b, uint64_t now_ns)
     }
 }
 
-/* What this part is with n more; a part of long ago begins anew. */
+/* Returns the part with the counts added; a part of an earlier second starts from zero. */
 static uint64_t added(uint64_t part, uint64_t stamp, uint64_t good, uint64_t bad)
 {
     bool fresh = part >> 2 * COUNT_BITS == stamp;
@@ -267,7 +272,7 @@ void breaker_bad(struct breaker *b, uint64_t now_ns)
     }
 }
 
-/* ---- doubts ---- */
+/* ---- doubted keys ---- */
 
 void breaker_doubt(struct breaker *b, struct text key)
 {

@@ -1,6 +1,7 @@
 /*
- * Whether an endpoint is worth asking: client.h C5. Of a process; every field is atomic, so that the
- * clients of all threads share what they learn.
+ * Circuit breakers: whether calls should be sent to an endpoint (client.h C5). The breakers belong
+ * to the process, and the clients of all threads share what they learn: the fields are atomic, or
+ * guarded by a lock that is held briefly.
  */
 #ifndef WEIR_REDIS_BREAKER_H
 #define WEIR_REDIS_BREAKER_H
@@ -11,53 +12,59 @@
 
 #include "common/text.h"
 
-#define BREAKERS_MAX 1024 /* endpoints of a process at once */
+#define BREAKERS_MAX 1024 /* endpoints that a process uses at the same time */
 #define BREAKER_NAME_MAX 300
 #define BREAKER_KEY_MAX 512
 
 struct breakers;
 struct breaker;
 
-struct breakers *breakers_create(uint64_t seed); /* of the jitter; NULL: no memory */
+struct breakers *breakers_create(uint64_t seed); /* seed: for the jitter; NULL: no memory */
 void breakers_destroy(struct breakers *b);
 
-/* For the jitter of others. From any thread. */
+/* Returns a random number, also for the jitter of others. May be called from any thread. */
 uint64_t breakers_random(struct breakers *b);
 
 /*
- * That of an endpoint, made if it is new; names of up to 299 bytes. NULL: too many. Its finder uses it
- * until breaker_leave(); what nobody uses is known on, until its place is needed: stores whose
- * addresses change never run out of places. From any thread, both.
+ * breaker_find() returns the breaker of an endpoint, and creates it if it is new. NULL: the name
+ * has more than 299 bytes, BREAKERS_MAX are in use, or no memory. The caller uses the breaker until
+ * breaker_leave(). A breaker that is no longer in use keeps its state until its row is needed for
+ * another endpoint, so stores whose addresses change never run out of rows. Both may be called from
+ * any thread.
  */
 struct breaker *breaker_find(struct breakers *b, const char *endpoint);
 void breaker_leave(struct breaker *b);
 
-/* Calls go there; others are only asked where (Sentinels). */
+/* Notes that the endpoint takes calls. Other endpoints (Sentinels) only answer questions. */
 void breaker_for_calls(struct breaker *b);
 
 bool breaker_is_open(const struct breaker *b);
 
 /*
- * Open: true if it is time for a probe, and nobody else makes one; then breaker_probed() must follow.
- * Who has not said so after 10 s has died on the way, and another may try.
+ * Returns true if the breaker is open, a probe is due, and no other thread makes one; then
+ * breaker_probed() must follow. If it has not followed after 10 s, the probe counts as lost, and
+ * another thread may make one.
  */
 bool breaker_may_probe(struct breaker *b, uint64_t now_ns);
 uint64_t breaker_due(const struct breaker *b); /* the next probe; UINT64_MAX: closed */
 void breaker_probed(struct breaker *b, bool good, uint64_t now_ns);
 
-/* n calls went well; a call or a connection failed. Of an open breaker nothing changes: what was under
- * way when it opened must not close it. */
+/* Count n calls that went well, and one call or connection that failed. On an open breaker they do
+ * nothing: calls that were under way when it opened must not close it. */
 void breaker_good(struct breaker *b, uint64_t n, uint64_t now_ns);
 void breaker_bad(struct breaker *b, uint64_t now_ns);
 
 /*
- * Calls are refused there (store_is_failure()), this key's for one: a probe must find out whether such a call
- * would be. Until breaker_good() of a closed one, or until it is closed. The key's length; 0: no doubt.
+ * breaker_doubt() notes that the endpoint refuses calls (store_is_failure()), for example one with
+ * this key: the next probe must find out whether such a call would still be refused. The key is
+ * kept until breaker_good() is called on a closed breaker, or until an open one closes.
+ * breaker_doubted() copies the key and returns its length; 0: there is none.
  */
 void breaker_doubt(struct breaker *b, struct text key);
 size_t breaker_doubted(struct breaker *b, char key[BREAKER_KEY_MAX]);
 
-/* A call was answered there, or would be; when that was known last. */
+/* breaker_well() notes that a call was answered by the endpoint, or would be; breaker_well_ns()
+ * returns when that was last noted. */
 void breaker_well(struct breaker *b, uint64_t now_ns);
 uint64_t breaker_well_ns(const struct breaker *b);
 
@@ -66,10 +73,11 @@ uint64_t breaker_well_ns(const struct breaker *b);
 struct breaker_seen {
     char endpoint[BREAKER_NAME_MAX]; /* host:port */
     bool open;
-    bool calls; /* go there */
+    bool calls; /* calls go there */
 };
 
-/* Those that are in use, up to `most`; how many there are. From any thread. */
+/* breakers_see() copies up to `most` of the breakers that are in use and returns how many are. Both
+ * may be called from any thread. */
 size_t breakers_see(struct breakers *b, struct breaker_seen *seen, size_t most);
 uint64_t breakers_count_open(struct breakers *b);
 

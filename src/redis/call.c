@@ -44,7 +44,8 @@ static bool keep_arguments(struct call *call, struct text arguments)
     return true;
 }
 
-/* The one that was free last: its memory is still near. */
+/* Returns a free call with a copy of the arguments; NULL: a bound is reached, or no memory. The
+ * call that was freed last is taken first, because its memory is likely to be in the cache. */
 static struct call *take_free(struct client *c, struct text arguments)
 {
     if (c->in_flight >= c->in_flight_most || arguments.len > CALL_BYTES_MAX ||
@@ -86,7 +87,8 @@ static void leave_place(struct call *call)
     timer_clear(&call->timer);
 }
 
-/* C1: the only place that calls `done`. The call has left its place. */
+/* Ends the call. C1: this is the only function that calls `done`. The call must have left its list
+ * or place, and its timer must be cleared. */
 static void finish(struct client *c, struct call *call, enum client_end end,
                    const struct store_reply *reply, uint64_t now_ns)
 {
@@ -128,9 +130,10 @@ static void expire(struct client *c, struct call *call, uint64_t now_ns)
     }
 }
 
-/* ---- where it goes ---- */
+/* ---- routing ---- */
 
-/* The call is in no list, its timer is set to its deadline or about to be. */
+/* Gives the call to the link of its slot, parks it if that link will be known soon, or ends it
+ * NOT_RUN with `refusal`. The call must be in no list. Its timer is set to its deadline here. */
 static void route(struct client *c, struct call *call, const struct store_reply *refusal,
                   uint64_t now_ns)
 {
@@ -187,7 +190,7 @@ void client_reroute_all(struct client *c, uint64_t now_ns)
 
 /* ---- replies ---- */
 
-/* Behind the number of them. */
+/* Returns the first key, which follows the number of keys. */
 static struct text first_key(const struct call *call)
 {
     struct text rest = call_arguments(call);
@@ -214,8 +217,9 @@ static void pause_call(struct client *c, struct call *call, const struct store_r
 }
 
 /*
- * The text, once: it also loads the script, so calls that were sent before it and come back as this one
- * need only be sent again behind it. What is unknown a second time goes as text in any case.
+ * Sends the call again after NOSCRIPT. The first such call goes as text (EVAL), which also loads
+ * the script; calls that were sent before it and are refused likewise only need to be sent by hash
+ * again, after it. A call that is refused a second time goes as text in any case.
  */
 static void resend_by_text(struct client *c, struct call *call, uint64_t now_ns)
 {
@@ -257,7 +261,7 @@ static void follow(struct client *c, struct call *call, const struct store_reply
     }
 }
 
-/* C2 */
+/* Handles a reply that proves that the call did not run: sends it again or ends it (C2). */
 static void refused(struct client *c, struct call *call, const struct store_reply *reply,
                     uint64_t now_ns)
 {
@@ -288,7 +292,7 @@ void call_replied(struct call *call, const struct store_reply *reply, uint64_t n
         link_refuses(link, reply->text, first_key(call), now_ns);
     } else if (reply->type == '-') {
         link->good++;
-        link_complain(link, reply->text); /* C5: the endpoint is there; but somebody should know */
+        link_complain(link, reply->text); /* C5: not a failure of the endpoint, but reported */
     } else {
         link->good++;
         link->well = true;
@@ -360,7 +364,7 @@ int client_call(struct client *c, const struct client_call *from, uint64_t now_n
     return 0;
 }
 
-/* ---- time, and the end ---- */
+/* ---- deadlines and freeing ---- */
 
 void call_tick(struct client *c, struct call *call, uint64_t now_ns)
 {

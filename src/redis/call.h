@@ -1,4 +1,4 @@
-/* A client and its calls, as client.c, call.c and link.c see them. */
+/* The structs of a client and its calls, for the files of this folder that implement a client. */
 #ifndef WEIR_REDIS_CALL_H
 #define WEIR_REDIS_CALL_H
 
@@ -11,23 +11,23 @@ enum { TIMER_CALL, TIMER_LINK };
 
 enum call_state {
     CALL_FREE,
-    CALL_WAITING, /* for its turn on call.link */
-    CALL_SENT,    /* there, at call.place */
+    CALL_WAITING, /* waits for its turn on call.link */
+    CALL_SENT,    /* sent on call.link, at call.place */
     CALL_PAUSED,  /* refused; its timer says when it goes on */
-    CALL_PARKED   /* nobody knows where to */
+    CALL_PARKED   /* waits until the link of its slot is known */
 };
 
 struct call {
-    struct list node; /* of the free, waiting, paused or parked ones */
+    struct list node; /* in the list of free, waiting, paused or parked calls */
     struct timer timer;
     enum call_state state;
     enum script_how how;
     bool asking;
-    unsigned hops;    /* that it has made from endpoint to endpoint */
-    unsigned pauses;  /* and pauses */
-    unsigned strange; /* times that its script was not known */
+    unsigned hops;    /* redirections since the last pause */
+    unsigned pauses;  /* pauses so far */
+    unsigned strange; /* NOSCRIPT replies to calls by hash */
     unsigned slot;
-    unsigned count; /* arguments */
+    unsigned count; /* number of arguments */
     struct client_link *link;
     uint64_t place;
     const struct script *script;
@@ -37,7 +37,7 @@ struct call {
     void *arg;
     size_t len;
     size_t size;
-    char *bytes; /* its arguments; kept for the next call */
+    char *bytes; /* the arguments; the memory is kept for the next call */
 };
 
 #define CALL_BYTES_MAX 65536
@@ -54,10 +54,10 @@ struct client {
     const struct topology_ops *ops;
     struct topology *topology;
     uint64_t topology_due;
-    uint64_t now_ns; /* the last that was heard */
+    uint64_t now_ns; /* the latest time that the client was given */
     uint64_t random;
     bool closing;
-    bool reap; /* some link is forgotten */
+    bool reap; /* a forgotten link must be freed */
 
     struct list links;
     size_t link_count;
@@ -70,12 +70,12 @@ struct client {
     unsigned in_flight_most;
     struct call_chunk *chunks;
 
-    struct client_metrics counts; /* not yet told to options->metrics */
+    struct client_metrics counts; /* not yet added to options->metrics */
     char error[256];
-    const struct client_link *blamed; /* whom the error is about; NULL: nobody alone */
+    const struct client_link *blamed; /* the link that the error is about; NULL: no single one */
 };
 
-/* The bytes of a call on the wire behind its script's name. */
+/* Returns the bytes of the call that follow its head (script_put_head()). */
 static inline struct text call_arguments(const struct call *call)
 {
     return (struct text){call->bytes, call->len};
@@ -85,9 +85,9 @@ static inline struct text call_arguments(const struct call *call)
 
 void call_replied(struct call *call, const struct store_reply *reply, uint64_t now_ns);
 void call_lost(struct call *call, uint64_t now_ns); /* it was sent, and the connection has ended */
-void call_tick(struct client *c, struct call *call, uint64_t now_ns); /* its timer */
+void call_tick(struct client *c, struct call *call, uint64_t now_ns); /* its timer is due */
 void call_end(struct client *c, struct call *call, enum client_end end, uint64_t now_ns);
-void calls_end(struct client *c, struct list *calls, uint64_t now_ns); /* all NOT_RUN */
+void calls_end(struct client *c, struct list *calls, uint64_t now_ns); /* ends all as NOT_RUN */
 void calls_free(struct client *c);
 
 /* ---- client.c ---- */

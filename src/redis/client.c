@@ -134,7 +134,7 @@ void client_destroy(struct client *c, uint64_t now_ns)
     free(c);
 }
 
-/* ---- what is known ---- */
+/* ---- state and metrics ---- */
 
 unsigned client_in_flight(const struct client *c)
 {
@@ -181,7 +181,8 @@ static void tell(uint64_t *all, uint64_t *mine)
     }
 }
 
-/* Together, so that threads rarely meet at the process's counters. */
+/* Adds the client's counts to the metrics of the process, many at a time, so that threads rarely
+ * contend for them. */
 void client_tell_metrics(struct client *c)
 {
     struct client_metrics *all = c->options->metrics;

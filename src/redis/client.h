@@ -1,35 +1,39 @@
 /*
- * Calls to a store, their way and their replies; without a socket and without a clock. A client
- * belongs to one thread. Who owns the loop is its driver: it makes connections when asked to, moves
- * bytes, and tells the time (any monotonic line, in ns).
+ * A client of a store: calls, their routes and their replies, without a socket and without a clock.
+ * A client belongs to one thread. Its driver, which owns the loop, makes connections when asked to,
+ * moves bytes, and supplies the time (any monotonic clock, in ns).
  *
- *   client.c    beginning, end, time, what is counted
- *   call.c      a call: its place, its deadline, what may be sent again
+ *   client.c    creating and destroying a client, time, metrics
+ *   call.c      a call: its place, its deadline, when it may be sent again
  *   link.c      one connection: when it is made, and when it has ended
- *   probe.c     whether calls would be answered there
- *   link_io.c   what is sent on it, and what comes back, in order
- *   greeting.c  how it begins: AUTH, SELECT, SCRIPT LOAD
- *   timers.c    what is due when
- *   breaker.c   whether an endpoint is worth asking
- *   topology.h  which endpoint a slot lives at: alone, by Sentinel, in a Cluster
+ *   probe.c     whether an endpoint would answer calls
+ *   link_io.c   sending on a connection, and matching replies to requests, in order
+ *   greeting.c  how a connection begins: AUTH, SELECT, SCRIPT LOAD
+ *   timers.c    timers of calls and links
+ *   breaker.c   whether calls should be sent to an endpoint
+ *   topology.h  which endpoint serves a slot: a single store, by Sentinel, in a Cluster
  *
- * C1  A call ends once, by its deadline, whatever the store does: CLIENT_REPLIED, CLIENT_NOT_RUN
- *     (nothing has happened: it was never sent, or was refused by a reply that proves so), or
- *     CLIENT_UNKNOWN (it was sent, and no reply has come in time, or the connection has ended).
- * C2  A call is sent again only after a reply that proves that it did not run (store_did_not_run(); for
- *     all but NOSCRIPT, MOVED and ASK after a pause that begins with 1 ms), and only within its
- *     deadline. Bytes that were given to the driver count as sent.
+ * C1  A call ends exactly once, by its deadline, whatever the store does: CLIENT_REPLIED,
+ *     CLIENT_NOT_RUN (nothing has happened: it was never sent, or it was refused by a reply that
+ *     proves that it did not run), or CLIENT_UNKNOWN (it was sent, and no reply has come in time,
+ *     or the connection has ended).
+ * C2  A call is sent again only after a reply that proves that it did not run
+ *     (store_did_not_run()), and only within its deadline. After NOSCRIPT, MOVED and ASK it is sent
+ *     again at once; after other refusals, and when those repeat, after a pause that begins with
+ *     1 ms. Bytes that were given to the driver count as sent.
  * C3  Everything is bounded: calls in flight, bytes waiting for a link, one connection attempt at a
  *     time for each endpoint. Beyond the bounds a call is refused at once.
- * C4  A reply that comes after its call's deadline is read and dropped; the connection is alive. A
- *     link that has said nothing for 10 deadlines (at least 100 ms) while calls wait is closed.
- * C5  A breaker for each endpoint and process (struct breakers: atomics): open after 5 failures in a
- *     row, or half of at least 20 within a second. Failures are calls that ended UNKNOWN, connections
- *     that could not be made or ended with calls waiting, and BUSY, LOADING, OOM, CLUSTERDOWN,
- *     MASTERDOWN, READONLY, NOREPLICAS, MISCONF; not NOSCRIPT, MOVED, ASK, TRYAGAIN. Open: calls are
- *     refused at once. One probe at a time in the whole process, after a random part of 100 ms, 200 ms,
- *     ... 5 s: a connection if there is none, then PING; after refusals a write of nothing (probe.c).
- *     Its success closes the breaker.
+ * C4  A reply that comes after its call's deadline is read and dropped; it shows that the
+ *     connection is alive. A link that has received nothing for 10 deadlines (at least 100 ms)
+ *     while replies are pending is closed.
+ * C5  There is a breaker for each endpoint and process (struct breakers). It opens after 5 failures
+ *     in a row, or when at least half of 20 or more results within a second are failures.
+ *     Failures are calls that ended UNKNOWN, connections that could not be made or ended with
+ *     replies pending, and the refusals BUSY, LOADING, OOM, CLUSTERDOWN, MASTERDOWN, READONLY,
+ *     NOREPLICAS, MISCONF; not NOSCRIPT, MOVED, ASK, TRYAGAIN. While it is open, calls are refused
+ *     at once. One probe at a time is made in the whole process, after a random part of 100 ms,
+ *     200 ms, ... 5 s: a connection if there is none, then PING; after refusals an empty write
+ *     (probe.c). A successful probe closes the breaker.
  */
 #ifndef WEIR_REDIS_CLIENT_H
 #define WEIR_REDIS_CLIENT_H
@@ -47,38 +51,42 @@
 
 struct client;
 struct client_link;
-struct breakers; /* of a process; redis/breaker.h */
+struct breakers; /* one for each process; redis/breaker.h */
 
-/* Outlives the client, as all that it names. */
+/* The options, and everything that they point to, must outlive the client. */
 struct client_options {
     const struct store_url *url;
     const struct scripts *scripts;
     struct text user; /* empty: none */
-    const struct text
-        *password; /* looked at within client_up() alone, so that a secret that changes is
-                                    read again for each connection; NULL or empty: none */
+    /* Read only within client_up(), so that a secret that changes is read again for each
+     * connection. NULL or empty: none. */
+    const struct text *password;
     struct text sentinel_user; /* the same for Sentinels */
     const struct text *sentinel_password;
-    uint64_t deadline_ns; /* of a call that says none */
+    uint64_t deadline_ns; /* default for calls without a deadline */
     unsigned in_flight;   /* most calls; 0: 16384 */
     struct breakers *breakers;
     struct client_metrics *metrics; /* of the process; atomics */
 };
 
-/* What the loop does for a client. None of them may call the client back from within. */
+/* What the loop does for a client. None of these functions may call the client, except
+ * client_link_data() and client_link_set_data(). */
 struct client_driver {
     void *arg;
-    /* Begin to connect; then client_up() or client_down() once. host "/..." is a unix socket. *data is
-     * the driver's, of this link. */
+    /* Begins to connect; then client_up() or client_down() follows, once. If neither does, the
+     * client gives up after 10 deadlines (at least 1 s). A host that begins with '/' is the path
+     * of a unix socket. The driver may keep a pointer of its own for the link:
+     * client_link_set_data(). */
     void (*connect)(void *arg, struct client_link *link, struct text host, unsigned port);
-    /* There is something to send: client_outgoing() before the loop sleeps again, so that the calls of
-     * one turn go out together. */
+    /* The link has something to send: the driver must call client_outgoing() before the loop sleeps
+     * again, so that the calls of one turn go out together. */
     void (*wake)(void *arg, struct client_link *link);
-    /* Close it, whatever state it is in; no client_down() follows. */
+    /* Closes the connection, whatever state it is in; no client_down() follows. */
     void (*close)(void *arg, struct client_link *link);
 };
 
-/* 0 or WEIR_ENOMEM. client_destroy() ends every call (UNKNOWN or NOT_RUN) and closes every link. */
+/* client_create() returns 0 or WEIR_ENOMEM. client_destroy() ends every call (UNKNOWN or NOT_RUN)
+ * and closes every link. */
 int client_create(struct client **c, const struct client_options *options,
                   const struct client_driver *driver, uint64_t now_ns);
 void client_destroy(struct client *c, uint64_t now_ns);
@@ -88,9 +96,9 @@ void client_destroy(struct client *c, uint64_t now_ns);
 enum client_end { CLIENT_REPLIED, CLIENT_NOT_RUN, CLIENT_UNKNOWN };
 
 /*
- * reply: what the store said; of NOT_RUN the refusal, or NULL; of UNKNOWN NULL. An error that is none
- * of the known ones (WRONGTYPE, of a damaged state) is a reply. Never called from within client_call();
- * it may make calls.
+ * Called when a call has ended. reply: for REPLIED what the store said, for NOT_RUN the refusal or
+ * NULL, for UNKNOWN NULL. An error of no known kind (such as WRONGTYPE, for a damaged state) counts
+ * as a reply. The function is never called from within client_call(); it may make calls.
  */
 typedef void (*client_done_fn)(void *arg, enum client_end end, const struct store_reply *reply,
                                uint64_t now_ns);
@@ -98,14 +106,14 @@ typedef void (*client_done_fn)(void *arg, enum client_end end, const struct stor
 struct client_call {
     unsigned slot; /* cluster_slot() of its keys */
     const struct script *script;
-    struct text
-        arguments;  /* script_put_arguments(): number of keys, keys, arguments, as bulk strings */
-    unsigned count; /* how many */
-    uint64_t deadline_ns; /* on the line of now_ns; 0: now + options.deadline_ns */
+    /* Number of keys, keys and arguments, as bulk strings: script_put_arguments(). */
+    struct text arguments;
+    unsigned count;       /* bulk strings in `arguments` */
+    uint64_t deadline_ns; /* on the clock of now_ns; 0: now + options.deadline_ns */
 };
 
-/* 0: `done` will be called, once. Otherwise nothing happens: WEIR_EIO (a breaker is open, no way to
- * the store), WEIR_EFULL (a bound). */
+/* Returns 0, and `done` will be called once. Otherwise nothing happens: WEIR_EIO (a breaker is
+ * open, or there is no route to the store), WEIR_EFULL (a bound is reached). */
 int client_call(struct client *c, const struct client_call *call, uint64_t now_ns,
                 client_done_fn done, void *arg);
 
@@ -115,30 +123,33 @@ unsigned client_in_flight(const struct client *c); /* calls that have not ended 
 
 void *client_link_data(const struct client_link *link);
 void client_link_set_data(struct client_link *link, void *data);
-/* A Sentinel is at its end: another password, another reason. */
+/* Returns true for a link to a Sentinel, which has its own password. */
 bool client_link_is_sentinel(const struct client_link *link);
 
-/* What the link has to send, empty if nothing; client_sent() takes it from the front, then there may be
- * more. It lives until anything else is done with the client, and counts as sent. */
+/* client_outgoing() returns the bytes that the link has to send, empty if there are none; they
+ * count as sent, and are valid until the next call of any function of the client. client_sent()
+ * removes bytes from the front; after that there may be more. */
 struct text client_outgoing(struct client_link *link);
 void client_sent(struct client_link *link, size_t bytes);
 
 void client_up(struct client_link *link, uint64_t now_ns);
-/* False: the client has closed the link (driver.close): that was not what a store says, or there is
- * something wrong with it. */
+/* Passes received bytes to the client. Returns false if the link is closed (driver.close): the
+ * bytes were not a reply of a store, or the link has failed. */
 bool client_received(struct client_link *link, struct text bytes, uint64_t now_ns);
-void client_down(struct client_link *link, uint64_t now_ns); /* could not be made, or has ended */
+/* The connection could not be made, or has ended. */
+void client_down(struct client_link *link, uint64_t now_ns);
 
-/* Deadlines, probes, refreshing. Returns the next time at which something is due; UINT64_MAX: nothing.
- * Call it then, and after every other call that may have changed it. */
+/* client_tick() handles deadlines, probes and refreshing. Returns the next time at which something
+ * is due; UINT64_MAX: nothing is. Call it at that time, and after every other call that may have
+ * changed that time. client_due() only returns that time. */
 uint64_t client_tick(struct client *c, uint64_t now_ns);
 uint64_t client_due(const struct client *c);
 
-/* ---- what happened ---- */
+/* ---- errors and metrics ---- */
 
-/* Why there is no store, in words for a log, without secrets ("127.0.0.1:6379: AUTH: WRONGPASS ..."); ""
- * since it last was there. The text is the same as long as the reason is: say it if it is another one
- * than the last that was said. */
+/* Returns why the store is not available, as text for a log, without secrets ("127.0.0.1:6379:
+ * AUTH: WRONGPASS ..."); "" once it is available again. The text stays the same as long as the
+ * reason does: log it only if it differs from the one logged last. */
 const char *client_last_error(const struct client *c);
 
 struct client_metrics {
@@ -147,10 +158,10 @@ struct client_metrics {
     uint64_t unknown; /* ended without a reply */
     uint64_t not_run;
     uint64_t resent;
-    uint64_t late;         /* replies behind their deadline */
+    uint64_t late;         /* replies after their deadline */
     uint64_t connects;     /* attempts */
-    uint64_t up;           /* links that stand now, and that calls go to */
-    struct histogram took; /* of replies */
+    uint64_t up;           /* links that are ready for calls now */
+    struct histogram took; /* time from a call to its reply */
 };
 
 #endif

@@ -1,16 +1,17 @@
 /*
- * redis-cluster://: by slots. A link for each primary; the map of slots comes from CLUSTER SLOTS of any
- * node that answers, and from each MOVED.
+ * Topology of redis-cluster://. There is a link for each primary. The map from slots to primaries
+ * comes from the reply of any node to CLUSTER SLOTS, and from each MOVED.
  *
- * The map is asked for again, by one question at a time, when something says that it is old: MOVED,
- * CLUSTERDOWN, READONLY, NOREPLICAS, a connection that has ended or cannot be made, a slot that nobody
- * has. The next question follows 50 ms behind an answer at the earliest, and as long as a primary cannot
- * be reached, or its breaker is open, in longer and longer steps up to 0.8 s, each time of another node.
+ * The map is asked for again when something shows that it is old: MOVED, CLUSTERDOWN, MASTERDOWN,
+ * READONLY, NOREPLICAS, a connection that has ended or cannot be made, a slot without a primary.
+ * Only one question is pending at a time. The next one follows 25 to 50 ms after an answer at the
+ * earliest. As long as a primary cannot be reached, or its breaker is open, the question is
+ * repeated at intervals that grow up to 0.8 s, each time to a node chosen at random.
  *
- * The hosts of the URL are where to begin: before there is a map, and when no node answers. They are
- * asked, and closed if they turn out to be no primaries; the nodes are known by the names that they give
- * themselves. A node without slots, such as one that a slot is on its way to (ASK), stays for two
- * seconds after it was last needed, so that what was sent there is answered.
+ * The hosts of the URL are used to begin: before there is a map, and when no node answers. They are
+ * asked, and closed if they turn out not to be primaries. The nodes are known by the names that the
+ * Cluster gives them. A node without slots, such as one that a slot is migrating to (ASK), is kept
+ * for two seconds after it was last needed, so that calls that were sent there are answered.
  */
 #include <stdlib.h>
 
@@ -25,21 +26,21 @@
 #define NOBODY UINT16_MAX
 
 struct node {
-    struct client_link *link; /* NULL: a free place */
+    struct client_link *link; /* NULL: this entry is free */
     unsigned slots;
-    uint64_t needed_ns; /* last, by a map or by a redirection */
+    uint64_t needed_ns; /* when a map or a redirection last named it */
 };
 
 struct topology {
     struct client *client;
-    struct client_link *asked; /* for the map; NULL: nobody */
+    struct client_link *asked; /* node that was asked for the map; NULL: no question pending */
     bool known;                /* there is a map */
     bool stale;
-    bool nobody;    /* was there to be asked */
-    unsigned tries; /* to get a map in which all can be reached */
+    bool nobody;    /* no node was ready when the map was last needed */
+    unsigned tries; /* answers in a row without a map whose primaries can all be reached */
     uint64_t ask_ns;
     uint64_t sweep_ns;
-    size_t count; /* places that were ever taken */
+    size_t count; /* entries of `nodes` that were ever used */
     struct node nodes[CLIENT_LINKS_MAX];
     uint16_t owner[SLOTS];
     uint16_t next[SLOTS]; /* a map that is being read */
@@ -66,7 +67,9 @@ static unsigned place_of(const struct topology *t, const struct client_link *lin
     return i < t->count ? i : NOBODY;
 }
 
-/* That of an address, taken in if it is new; an empty host is that of `by`. NOBODY: no room. */
+/* Returns the index of the node at an address, adding it if it is new; an empty host means the host
+ * of `by`. Notes that the node is needed now. NOBODY: there is no room, or client_link_open() has
+ * failed. */
 static unsigned node_at(struct topology *t, struct text host, unsigned port,
                         const struct client_link *by, uint64_t now_ns)
 {
@@ -87,7 +90,7 @@ static unsigned node_at(struct topology *t, struct text host, unsigned port,
     return place;
 }
 
-/* Those that are not needed any more are closed. */
+/* Closes the nodes without slots that were not needed for 2 s. */
 static void sweep(struct topology *t, uint64_t now_ns)
 {
     t->sweep_ns = UINT64_MAX;
@@ -183,7 +186,8 @@ static bool all_can_be_reached(const struct topology *t)
     return true;
 }
 
-/* The next question not before: half of a gap, and up to as much by chance. */
+/* Sets the time before which the map is not asked for again: after half of the gap, and a random
+ * part of the other half. */
 static void set_gap(struct topology *t, uint64_t now_ns)
 {
     uint64_t gap = GAP_FIRST << min_u64(t->tries, GAP_DOUBLINGS);
@@ -212,7 +216,8 @@ static void on_map(void *arg, struct client_link *link, const struct text *reply
     }
 }
 
-/* One that answers, beginning anywhere: who does not know the present is not asked twice in a row. */
+/* Returns a link that is ready, or NULL. The search begins at a random node, so that a node with an
+ * old map is not asked every time. */
 static struct client_link *anybody(struct topology *t)
 {
     size_t begin = (size_t)client_random(t->client, t->count);
@@ -225,7 +230,8 @@ static struct client_link *anybody(struct topology *t)
     return NULL;
 }
 
-/* The map is old: asks for another, now or as soon as it is time and somebody answers. */
+/* Marks the map as old and asks a node for a new one: now, or as soon as the gap has passed and a
+ * node is ready. */
 static void refresh(struct topology *t, uint64_t now_ns)
 {
     static const struct text words[] = {{"CLUSTER", 7}, {"SLOTS", 5}};
@@ -250,7 +256,7 @@ static void refresh(struct topology *t, uint64_t now_ns)
     }
 }
 
-/* ---- the client's side ---- */
+/* ---- topology_ops ---- */
 
 static int create(struct client *c, uint64_t now_ns, struct topology **out)
 {
@@ -371,7 +377,7 @@ static enum topology_next refused(struct topology *t, struct client_link *link, 
     case STORE_CLUSTERDOWN:
     case STORE_READONLY:
     case STORE_MASTERDOWN:
-    case STORE_NOREPLICAS: /* it may be cut off, and not know yet that it is none */
+    case STORE_NOREPLICAS: /* it may be cut off, and no longer the primary without knowing it */
         refresh(t, now_ns);
         return TOPOLOGY_PAUSE;
     default:

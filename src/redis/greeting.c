@@ -1,6 +1,7 @@
 /*
- * How a connection begins. Passwords go to the store and nowhere else: of a refusal, what the store
- * said is told, never what it was told (link_said(): some quote that).
+ * How a connection begins: AUTH, SELECT, SCRIPT LOAD. Passwords are sent to the store and shown
+ * nowhere: a message about a refusal contains the reply of the store, never the request, and
+ * link_said() removes the request where the reply quotes it.
  */
 #include <stdio.h>
 
@@ -13,7 +14,8 @@ bool client_link_is_sentinel(const struct client_link *link)
     return (link->flags & LINK_CONTROL) != 0;
 }
 
-/* What an operator has to do about it, where that is not told by what was refused. */
+/* Returns the beginning of a message that says which option a Sentinel's refusal is about; "" for a
+ * store, because there the message names the refused command. */
 static const char *advice(const struct client_link *link, struct text said)
 {
     if (!client_link_is_sentinel(link)) {
@@ -24,7 +26,7 @@ static const char *advice(const struct client_link *link, struct text said)
                                             : "the Sentinel: ";
 }
 
-/* A reply that must not be an error. `arg` names what was asked. */
+/* Handles a reply that must not be an error. `arg` names the command. */
 static void on_welcome(void *arg, struct client_link *link, const struct text *reply,
                        uint64_t now_ns)
 {
@@ -79,7 +81,8 @@ void link_greet(struct client_link *link, uint64_t now_ns)
     if (link->life != life) {
         return;
     }
-    /* Something must be answered before calls: what asks for a password refuses all of them. */
+    /* At least one question must be answered before calls are sent: a store that requires a
+     * password refuses every command. */
     if (e == 0 && link->greeting == 0) {
         e = client_ask(link, &TEXT("PING"), 1, on_welcome, name_ping);
     }
@@ -88,7 +91,7 @@ void link_greet(struct client_link *link, uint64_t now_ns)
     }
 }
 
-/* A script that could not be loaded is sent as a text when it is called. */
+/* Ignores the reply: a script that could not be loaded is sent as text when it is called. */
 static void on_loaded(void *arg, struct client_link *link, const struct text *reply,
                       uint64_t now_ns)
 {

@@ -15,11 +15,12 @@
 #define BACKOFF_FIRST (10 * WEIR_MILLISECOND)
 #define BACKOFF_MOST WEIR_SECOND
 #define BACKOFF_DOUBLINGS 7
-#define LOOK_AGAIN (100 * WEIR_MILLISECOND) /* whether somebody else has closed a breaker */
+#define LOOK_AGAIN (100 * WEIR_MILLISECOND) /* another thread may close an open breaker */
 
 static void end(struct client_link *link, bool failure, uint64_t now_ns);
 
-/* One more that stands, or (UINT64_MAX) one less: of those that calls go to. */
+/* Adds n to the metric of links that are ready for calls; UINT64_MAX subtracts one. Links to
+ * Sentinels are not counted. */
 static void count_up(const struct client_link *link, uint64_t n)
 {
     if ((link->flags & LINK_CONTROL) == 0) {
@@ -27,7 +28,7 @@ static void count_up(const struct client_link *link, uint64_t n)
     }
 }
 
-/* ---- what there is ---- */
+/* ---- opening and freeing ---- */
 
 static void name_it(struct client_link *link)
 {
@@ -77,7 +78,8 @@ struct client_link *client_link_open(struct client *c, struct text host, unsigne
             return link;
         }
     }
-    /* Hosts are also what others say of themselves: a name with a zero byte would never be found again. */
+    /* Host names also come from replies of stores and Sentinels. One with a zero byte would never
+     * be found again, because it is compared as a C string. */
     bool fits = host.len > 0 && host.len < sizeof((struct client_link *)0)->host &&
                 memchr(host.at, 0, host.len) == NULL;
     return fits && c->link_count < CLIENT_LINKS_MAX ? create(c, host, port, flags) : NULL;
@@ -95,9 +97,10 @@ void link_free(struct client_link *link)
     free(link);
 }
 
-/* ---- when something is due ---- */
+/* ---- timers ---- */
 
-/* The next look at an open breaker: also at somebody else's probe. */
+/* Returns when to check an open breaker again: when a probe is due, but at the latest after
+ * LOOK_AGAIN, because a probe of another thread may close it. */
 static uint64_t breaker_look(const struct client_link *link, uint64_t now_ns)
 {
     uint64_t due = min_u64(breaker_due(link->breaker), now_ns + LOOK_AGAIN);
@@ -176,7 +179,7 @@ void link_bad(struct client_link *link, uint64_t now_ns)
     }
 }
 
-/* ---- its life ---- */
+/* ---- connecting ---- */
 
 static void tick_idle(struct client_link *link, uint64_t now_ns)
 {
@@ -247,7 +250,8 @@ void link_ready(struct client_link *link, uint64_t now_ns)
         link->complained = false;
     }
     if (link->probing) {
-        link_probe(link, now_ns); /* alone: a store that has scripts to compile answers late */
+        /* No scripts are loaded before it: a store that compiles them would answer late. */
+        link_probe(link, now_ns);
     } else {
         link_load_scripts(link);
     }
@@ -261,7 +265,7 @@ void link_ready(struct client_link *link, uint64_t now_ns)
     }
 }
 
-/* ---- its end ---- */
+/* ---- ending ---- */
 
 static void set_retry(struct client_link *link, bool stood, uint64_t now_ns)
 {
@@ -290,7 +294,8 @@ static void end_asked(struct client_link *link, uint64_t now_ns)
 static void forget_bytes(struct client_link *link)
 {
     if (link->out.at != NULL) {
-        explicit_bzero(link->out.at + link->out.begin, buffer_len(&link->out)); /* as link_io.c */
+        /* A password may be in it. */
+        explicit_bzero(link->out.at + link->out.begin, buffer_len(&link->out));
     }
     buffer_take(&link->out, buffer_len(&link->out));
     buffer_take(&link->in, buffer_len(&link->in));
@@ -310,7 +315,8 @@ static void tell_breaker(struct client_link *link, bool failure, uint64_t now_ns
     }
 }
 
-/* The connection is no more. */
+/* Cleans up after the connection has ended: tells the breaker and the topology, ends the calls that
+ * were sent, and routes the waiting ones again. */
 static void end(struct client_link *link, bool failure, uint64_t now_ns)
 {
     struct client *c = link->client;
@@ -338,7 +344,7 @@ static void blame(struct client_link *link, struct text why)
     link->client->blamed = link;
 }
 
-/* Nobody needs it any more: what is wrong with it is nothing to complain of. */
+/* Clears the client's error if it is about this link, which is no longer needed. */
 static void excuse(const struct client_link *link)
 {
     if (link->client->blamed == link) {
@@ -366,8 +372,9 @@ static void close_it(struct client_link *link)
 
 struct text link_said(struct text error)
 {
-    /* behind them: the arguments of an unknown command; the key of a state that is none (lua/common.lua); which of
-     * our scripts it was, which would make many reasons of one */
+    /* The error is cut off where one of these begins. They are followed by the arguments of an
+     * unknown command; by the key that holds something else than a state (lua/common.lua); by the
+     * name of the script, which would turn one reason into many. */
     static const char *const ends[] = {", with args", " of this limit is in ", " script: "};
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         const char *at = memmem(error.at, error.len, ends[i], strlen(ends[i]));
@@ -416,7 +423,8 @@ void client_link_drop(struct client_link *link, const char *why, uint64_t now_ns
         blame(link, text_of(why));
     }
     close_it(link);
-    /* Who has answered is there, though nobody wants it: as a probe that is what was asked. */
+    /* A probe that got at least one reply on this connection has succeeded: the endpoint answers,
+     * although the link is not wanted. */
     if (link->probing && link->state >= LINK_GREETING && link->first != link->began) {
         link->probing = false;
         breaker_probed(link->breaker, true, now_ns);

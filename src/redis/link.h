@@ -1,11 +1,11 @@
 /*
- * One endpoint of a client, and its connection if it has one. What topologies see of it is in
- * topology.h, what drivers see in client.h.
+ * One endpoint of a client, and its connection if it has one. The interface for topologies is in
+ * topology.h, that for drivers in client.h.
  *
- * Calls come in order: they wait (in `waiting`, as arguments), are put into `out` when the driver asks
- * for bytes, and from then on count as sent, with a place in `asked`, in the order of the replies. A
- * call that ends while it waits is just taken out; one that ends when it was sent leaves its place
- * empty, and the reply to it is dropped.
+ * Calls are handled in order. They wait in `waiting`, as arguments, and are put into `out` when the
+ * driver asks for bytes; from then on they count as sent, and have a place in `asked`, in the order
+ * of the replies. A call that ends while it waits is just taken out; one that ends after it was
+ * sent leaves its place empty, and the reply to it is dropped.
  */
 #ifndef WEIR_REDIS_LINK_H
 #define WEIR_REDIS_LINK_H
@@ -16,14 +16,14 @@
 
 enum link_state { LINK_IDLE, LINK_CONNECTING, LINK_GREETING, LINK_READY };
 
-/* Something was sent, and a reply is to come. */
+/* A place: something was sent, and its reply is pending. */
 struct asked {
-    client_answer_fn answer; /* NULL: of a call */
-    void *arg;               /* then the call; NULL: it has ended */
+    client_answer_fn answer; /* NULL: the reply is for a call */
+    void *arg;               /* for a call: the struct call; NULL: it has ended */
 };
 
 struct client_link {
-    struct list node; /* of client.links */
+    struct list node; /* in client.links */
     struct client *client;
     void *data; /* the driver's */
     char host[256];
@@ -35,32 +35,39 @@ struct client_link {
     enum link_state state;
     bool wanted;
     bool woken;      /* the driver knows that there is something to send */
-    bool probing;    /* the breaker waits for what becomes of this */
-    bool complained; /* about refusals of calls, ... */
-    bool looking;    /* (probe.c, as the two times) */
-    bool loaded;     /* its scripts were */
+    bool probing;    /* this link makes the breaker's probe */
+    bool complained; /* a call got an error; cleared when calls succeed again */
+    bool looking;    /* a check of link_look() is pending */
+    bool loaded;     /* the scripts were sent on this connection */
     bool forgotten;  /* freed by the next client_tick() */
-    uint64_t life;   /* counts connections: who calls others can see that one has ended meanwhile */
-    unsigned greeting; /* questions before calls that are not answered */
-    unsigned tries;    /* since it last stood for a while; link_ended() */
-    uint64_t retry_ns; /* IDLE: not before */
+    /* Number of connections that have ended. A caller compares it before and after a call of
+     * another function, to see whether the connection has ended meanwhile. */
+    uint64_t life;
+    unsigned greeting; /* GREETING: questions that are not answered yet */
+    /* Since a connection last lasted for 1 s: 2 for each failed attempt, 1 for each connection that
+     * ended sooner (set_retry() in link.c). */
+    unsigned tries;
+    uint64_t retry_ns; /* IDLE: no attempt before this time */
     uint64_t up_ns;
-    uint64_t quiet_ns;      /* since when nothing was heard that was waited for */
+    uint64_t quiet_ns;      /* start of the present silence, while replies are pending */
     uint64_t probe_ns;      /* when a probe was sent */
-    uint64_t complained_ns; /* ... last then; */
-    uint64_t look_ns;       /* the next look whether they still are */
+    uint64_t complained_ns; /* time of the last such error */
+    uint64_t look_ns;       /* time of the next link_look() */
     struct timer timer;
 
     struct buffer out;
     struct buffer in; /* the beginning of a reply */
     struct asked *asked;
-    uint64_t asked_size;  /* a power of two, or 0 */
-    uint64_t first, last; /* places that are taken: asked[place % asked_size]. They go on counting
-                             from connection to connection */
-    uint64_t began;       /* the first place of this connection */
-    uint64_t good;        /* replies that the breaker has not been told of */
-    bool well;            /* and one of them was no error */
-    uint64_t texts[SCRIPT_COUNT]; /* calls sent before this place find the script loaded again */
+    uint64_t asked_size; /* a power of two, or 0 */
+    /* Places that are taken: asked[place % asked_size]. The numbers continue from one connection to
+     * the next. */
+    uint64_t first, last;
+    uint64_t began; /* the first place of this connection */
+    uint64_t good;  /* replies that were no failure, not yet told to the breaker */
+    bool well;      /* one of them was not an error */
+    /* For each script, `last` when its text was last sent again. A call at an earlier place finds
+     * the script loaded if it is sent again (resend_by_text() in call.c). */
+    uint64_t texts[SCRIPT_COUNT];
 
     struct list waiting;
     size_t waiting_bytes;
@@ -68,40 +75,42 @@ struct client_link {
 
 /* ---- link.c ---- */
 
-void link_free(struct client_link *link); /* idle, without calls */
-/* The driver closes it; the client forgets all that was asked, without a word. */
+void link_free(struct client_link *link); /* must be idle and without calls */
+/* Closes the connection through the driver, without calling the functions that wait for replies. */
 void link_abandon(struct client_link *link);
-void link_tick(struct client_link *link, uint64_t now_ns); /* its timer */
+void link_tick(struct client_link *link, uint64_t now_ns); /* its timer is due */
 void link_set_timer(struct client_link *link, uint64_t now_ns);
-void link_bad(struct client_link *link, uint64_t now_ns); /* a failure for its breaker */
+void link_bad(struct client_link *link, uint64_t now_ns); /* reports a failure to its breaker */
 void link_ready(struct client_link *link, uint64_t now_ns);
-/* Calls are refused there, in its own words. */
+/* Records that the link answers calls with this error, for client_last_error(). */
 void link_complain(struct client_link *link, struct text error);
-/* As a failure, this key's for one. */
+/* The same, and reports a failure to the breaker, with the key of a refused call. */
 void link_refuses(struct client_link *link, struct text error, struct text key, uint64_t now_ns);
-/* As much of an error as may be shown: not the arguments of a command that is not known there, which
- * may be a password, or somebody's key. */
+/* Returns the part of an error that may be shown. It leaves out the arguments of an unknown
+ * command, which may contain a password or a key. */
 struct text link_said(struct text error);
-/* Takes the time to make a probe, if it is that time. */
+/* Begins a probe of the open breaker, if one is due. */
 void link_try_probe(struct client_link *link, uint64_t now_ns);
 
-/* It is closed, as a failure; why, for client_last_error(). */
+/* Closes the connection as a failure; the reason is for client_last_error(). */
 void link_fail(struct client_link *link, uint64_t now_ns, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* ---- probe.c ---- */
 
-void link_probe(struct client_link *link, uint64_t now_ns); /* link->probing; it is READY */
-void link_look(struct client_link *link, uint64_t now_ns);  /* link->complained; it is READY */
+/* Both need a link that is READY: link_probe() one whose `probing` is set, link_look() one whose
+ * `complained` is set. */
+void link_probe(struct client_link *link, uint64_t now_ns);
+void link_look(struct client_link *link, uint64_t now_ns);
 void link_look_later(struct client_link *link, uint64_t now_ns);
-void link_well(struct client_link *link); /* calls are answered again */
+void link_well(struct client_link *link); /* calls succeed again: clears the complaint */
 
 /* ---- link_io.c ---- */
 
 void link_wake(struct client_link *link);
 bool link_has_room(const struct client_link *link, size_t bytes); /* for one more call */
 void link_put(struct client_link *link, struct call *call, uint64_t now_ns);
-void link_take(struct client_link *link, struct call *call); /* one that waits */
+void link_take(struct client_link *link, struct call *call); /* takes a call out of `waiting` */
 
 static inline bool link_waits(const struct client_link *link)
 {

@@ -10,9 +10,9 @@
 #define OUT_MOST ((size_t)4 << 20)
 #define WAITING_MOST ((size_t)16 << 20)
 #define KEPT ((size_t)256 << 10)
-#define QUESTIONS 64 /* places beyond those of calls */
+#define QUESTIONS 64 /* places for questions, in addition to those for calls */
 
-/* ---- places ---- */
+/* ---- places of pending replies ---- */
 
 static bool grow(struct client_link *link)
 {
@@ -46,7 +46,8 @@ static void take_place(struct client_link *link, client_answer_fn answer, void *
         link->quiet_ns = c->now_ns;
     }
     *link_place(link, link->last++) = (struct asked){answer, arg};
-    /* While it is complained of, the timer is set to the next look, which is later than silence is. */
+    /* While `complained` is set, the timer is set to the next look, which may be later than the end
+     * of the allowed silence. */
     if (link->state == LINK_READY && (link->timer.due_ns == UINT64_MAX || link->complained)) {
         link_set_timer(link, c->now_ns);
     }
@@ -186,12 +187,12 @@ static void dispatch(struct client_link *link, struct asked asked, const struct 
     }
 }
 
-/* One reply from the front of the input: STORE_REPLY, STORE_MORE or STORE_BAD. */
+/* Takes one reply from the front of the input. Returns STORE_REPLY, STORE_MORE or STORE_BAD. */
 static int take_reply(struct client_link *link, struct text input, size_t *used, uint64_t now_ns)
 {
     struct store_reply reply;
     if (!link_waits(link)) {
-        return STORE_BAD; /* nobody has asked for it */
+        return STORE_BAD; /* a reply without a request */
     }
     struct asked asked = *link_place(link, link->first);
     int e = asked.answer == NULL ? store_reply_read(input, &reply) : value_whole(input, used);
@@ -203,7 +204,8 @@ static int take_reply(struct client_link *link, struct text input, size_t *used,
     return e;
 }
 
-/* All whole replies; what is left of the input, or false if the link has ended. */
+/* Takes all complete replies and leaves the rest in *input. Returns false if the connection has
+ * ended. */
 static bool take_replies(struct client_link *link, struct text *input, uint64_t now_ns)
 {
     uint64_t life = link->life;

@@ -1,4 +1,5 @@
-/* A ring of nodes within larger things, with a head that is no thing. */
+/* An intrusive doubly linked list. Nodes are members of larger structs and form a ring with a head,
+ * which is a node alone. */
 #ifndef WEIR_REDIS_LIST_H
 #define WEIR_REDIS_LIST_H
 
@@ -10,7 +11,7 @@ struct list {
     struct list *prev;
 };
 
-/* The thing of `type` whose `member` the node is. */
+/* The struct of `type` whose `member` is the node. */
 #define LIST_OF(node, type, member)                                                                \
     ((type *)(void *)((char *)(void *)(node)-offsetof(type, member)))
 
@@ -25,7 +26,7 @@ static inline bool list_is_empty(const struct list *head)
     return head->next == head;
 }
 
-/* Behind `where`; behind head->prev is the end. */
+/* Inserts a node after `where`; after head->prev is the end of the list. */
 static inline void list_put(struct list *where, struct list *node)
 {
     node->prev = where;
@@ -34,7 +35,7 @@ static inline void list_put(struct list *where, struct list *node)
     where->next = node;
 }
 
-/* Also if it is in none: then it is a ring of its own. */
+/* Removes a node from its list. A node that is in no list is a ring of its own, and stays one. */
 static inline void list_take(struct list *node)
 {
     node->prev->next = node->next;
@@ -42,7 +43,7 @@ static inline void list_take(struct list *node)
     list_init(node);
 }
 
-/* All of `from` goes to the end of `to`. */
+/* Moves all nodes of `from` to the end of `to`. */
 static inline void list_move(struct list *to, struct list *from)
 {
     if (!list_is_empty(from)) {

@@ -1,12 +1,13 @@
 /*
- * Whether an endpoint would answer calls: for its breaker, when that is open, and for who has complained of
- * it and not asked since.
+ * Finds out whether an endpoint would answer calls: for its breaker while that is open, and for a
+ * link that has recorded an error and got no call since.
  *
- * PING is answered by many a store that refuses every call: one without memory (OOM) or disk (MISCONF), without
- * its replicas (NOREPLICAS), made a replica itself (READONLY), in a Cluster that is down. A probe that is judged
- * by it closes a breaker that the next calls open again, over and over. So after refusals a probe is a write
- * of nothing, SETRANGE key 0 "", to the key of a call that was refused: it needs all that the call needs, in
- * the same slot, and changes nothing, whether the key is there or not.
+ * Many a store that refuses every call still answers PING: one without memory (OOM) or disk
+ * (MISCONF), without its replicas (NOREPLICAS), made a replica itself (READONLY), or in a Cluster
+ * that is down. A probe by PING would close the breaker, and the next calls would open it again,
+ * over and over. So after refusals a probe is an empty write, SETRANGE key 0 "", to the key of a
+ * call that was refused: it needs all that the call needs, in the same slot, and changes nothing,
+ * whether the key exists or not.
  */
 #include "redis/breaker.h"
 #include "redis/link.h"
@@ -22,16 +23,18 @@ void link_well(struct client_link *link)
     }
 }
 
-/* 0, or WEIR_E... and `answer` is not called. */
+/* Sends an empty write to the key. Returns 0; or WEIR_E..., and `answer` is not called. */
 static int write_nothing(struct client_link *link, struct text key, client_answer_fn answer)
 {
     struct text words[] = {TEXT("SETRANGE"), key, TEXT("0"), TEXT("")};
     return client_ask(link, words, 4, answer, NULL);
 }
 
-/* MOVED is such an answer, and WRONGTYPE: what comes behind the question whether anybody may write. So is that
- * the key's slot is nobody's any more, where a Cluster serves what it can: of the other slots it says nothing,
- * and as long as no call goes there no other key is doubted. */
+/* Returns true if the reply to an empty write does not show that the endpoint refuses calls. MOVED
+ * counts as willing, because calls of that slot go elsewhere, and so does WRONGTYPE, because the
+ * store only replies so after it has checked that writes are permitted. "CLUSTERDOWN Hash slot not
+ * served" also counts, for a Cluster that serves the slots that it can: it says nothing about other
+ * slots, and as long as no call is sent there, no other key can become the doubted one. */
 static bool is_willing(const struct text *reply, struct store_reply *out)
 {
     return store_reply_read(*reply, out) == STORE_REPLY &&
@@ -39,7 +42,8 @@ static bool is_willing(const struct text *reply, struct store_reply *out)
             text_starts(out->text, "CLUSTERDOWN Hash slot not served"));
 }
 
-/* It may have been replaced meanwhile, and while its breaker is open there are no calls to learn that by. */
+/* Passes the refusal to the topology: the endpoint may have been replaced, and while its breaker is
+ * open there are no calls whose refusals would show it. */
 static void tell_topology(struct client_link *link, const struct store_reply *refusal,
                           uint64_t now_ns)
 {
@@ -48,7 +52,7 @@ static void tell_topology(struct client_link *link, const struct store_reply *re
     (void)c->ops->refused(c->topology, link, 0, refusal, now_ns, &to);
 }
 
-/* ---- for the breaker ---- */
+/* ---- probes of the breaker ---- */
 
 static void judge(struct client_link *link, bool good, uint64_t now_ns)
 {
@@ -64,7 +68,8 @@ static void judge(struct client_link *link, bool good, uint64_t now_ns)
     }
 }
 
-/* Without a reply, or not probing any more: end() has told the breaker. */
+/* Handles the reply to PING. If there is no reply, or the link is not probing any more, end() has
+ * told the breaker. */
 static void on_pong(void *arg, struct client_link *link, const struct text *reply, uint64_t now_ns)
 {
     (void)arg;
@@ -105,7 +110,7 @@ void link_probe(struct client_link *link, uint64_t now_ns)
     }
 }
 
-/* ---- for a complaint ---- */
+/* ---- checks after an error ---- */
 
 static void on_looked(void *arg, struct client_link *link, const struct text *reply,
                       uint64_t now_ns)
@@ -119,8 +124,9 @@ static void on_looked(void *arg, struct client_link *link, const struct text *re
     }
 }
 
-/* What others have heard since counts too. Of what else may be wrong than that calls are refused (rights, say)
- * nobody knows better without a call. */
+/* Checks whether calls would be answered again. A success that another thread has noted since the
+ * error counts too. The empty write only tests refusals of all calls; other errors (missing
+ * permissions, for example) are cleared only by a call. */
 void link_look(struct client_link *link, uint64_t now_ns)
 {
     char key[BREAKER_KEY_MAX];

@@ -54,7 +54,7 @@ struct cursor {
     size_t at;
 };
 
-/* A type and the line behind it. */
+/* Reads a type and the rest of its line. */
 static int read_line(struct cursor *c, char *type, struct text *line)
 {
     struct text rest = text_after(c->input, c->at);

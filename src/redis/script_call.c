@@ -4,7 +4,7 @@
 
 #include "wire/resp.h"
 
-enum { CALL_HEAD = 2 }; /* EVALSHA and a hash */
+enum { CALL_HEAD = 2 }; /* the command, and the hash or the text */
 
 void script_put_load(struct buffer *b, const struct script *script)
 {

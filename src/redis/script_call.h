@@ -1,4 +1,4 @@
-/* Scripts as a Redis knows them: by their text, or by its hash once they are loaded. */
+/* Scripts as a Redis knows them: by their text, or by the hash of it once they are loaded. */
 #ifndef WEIR_REDIS_SCRIPT_CALL_H
 #define WEIR_REDIS_SCRIPT_CALL_H
 
@@ -21,12 +21,13 @@ struct scripts {
 
 enum script_how { SCRIPT_BY_SHA, SCRIPT_BY_TEXT };
 
-/* SCRIPT LOAD. As always with a buffer, what does not fit sets b->full. */
+/* Puts SCRIPT LOAD into the buffer. As always with a buffer, bytes that do not fit set b->full. */
 void script_put_load(struct buffer *b, const struct script *script);
 
 /*
- * The first piece of a call: EVALSHA and the script's hash, or EVAL and its text. Behind it come
- * `count` arguments as bulk strings, which can be kept and sent again behind another head.
+ * Puts the head of a call into the buffer: EVALSHA and the script's hash, or EVAL and its text.
+ * `count` arguments must follow as bulk strings; they can be kept and sent again after another
+ * head.
  */
 void script_put_head(struct buffer *b, const struct script *script, enum script_how how,
                      unsigned count);

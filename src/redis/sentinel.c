@@ -1,23 +1,25 @@
 /*
- * redis-sentinel://: whoever the Sentinels call the master, if it says so too (ROLE) before it gets a
- * call.
+ * Topology of redis-sentinel://. Calls go to the node that the Sentinels name as the master, after
+ * that node has confirmed it (ROLE).
  *
- * While the master stands, one Sentinel is asked about it, every second. In doubt (the master is not
- * known, its connection has ended, it was READONLY or had NOREPLICAS, that Sentinel has gone or names
- * another) all are asked at once, every 100 ms, until a master stands, and takes calls, that one of them
- * names.
+ * While the master is connected, one Sentinel is asked about it every 0.5 to 1 s. In doubt (the
+ * master is not known, its connection has ended, it has replied READONLY or NOREPLICAS, that
+ * Sentinel's connection has ended, or that Sentinel names another master) all Sentinels are asked
+ * at once, every 50 to 100 ms, until a master is connected, takes calls, and is named by one of
+ * them.
  *
- * They are asked, and +switch-master is not subscribed to: a message can be missed (a connection that
- * breaks, a Sentinel that is cut off), so asking would be needed all the same; and a connection that
- * has subscribed takes no questions, which makes two for each thread of each node. What it costs: a
- * master that was replaced while its own connection stayed is used for up to a second more. That can
- * only be one that the Sentinels do not reach, since Redis ends the connections of clients when it is
- * made a replica; and such a one stops by itself, with min-replicas-to-write, soon after
- * min-replicas-max-lag (docs/FLEET.md).
+ * The Sentinels are polled; +switch-master is not subscribed to. A message can be missed (a
+ * connection breaks, a Sentinel is cut off), so polling would be needed all the same; and a
+ * connection that has subscribed takes no questions, so each thread of each node would need two.
+ * The cost of polling: a master that was replaced while its own connection stayed open is used for
+ * up to a second more. That can only happen to a master that the Sentinels do not reach, since
+ * Redis ends the connections of clients when it is made a replica; and such a master stops by
+ * itself, with min-replicas-to-write, soon after min-replicas-max-lag (docs/FLEET.md).
  *
- * A Sentinel that is cut off tells of long ago. So of the answers since doubts began those that name
- * another count against those that name the present one: it is replaced if there are more, and, as long
- * as its connection stands, only if more than half of all Sentinels say so.
+ * A Sentinel that is cut off may name an old master. So answers are votes: of the answers since the
+ * doubt began, those that name another master count against those that name the present one. The
+ * present master is replaced if the other has more votes and, as long as its connection stands,
+ * only if more than half of all Sentinels name the other.
  */
 #include <stdlib.h>
 
@@ -33,7 +35,7 @@
 
 struct watcher {
     struct client_link *link;
-    struct store_host named; /* since doubts began; port 0: has not said */
+    struct store_host named; /* its answer since the doubt began; port 0: none yet */
     bool asked;
 };
 
@@ -41,12 +43,12 @@ struct topology {
     struct client *client;
     struct watcher watchers[STORE_HOSTS_MAX];
     size_t count;
-    struct watcher *keeper;     /* who is asked while there is no doubt; NULL: in doubt */
-    struct client_link *master; /* as named, in any state; NULL: not known */
+    struct watcher *keeper;     /* the only one that is asked; NULL: in doubt, all are asked */
+    struct client_link *master; /* named by the Sentinels; link in any state; NULL: not known */
     bool role_asked;
-    struct client_link *former; /* gets no more calls; its replies are waited for ... */
-    uint64_t former_ns;         /* ... until then; UINT64_MAX: there is none */
-    uint64_t doubt_ns;          /* not settled before */
+    struct client_link *former; /* previous master: gets no more calls, kept for its replies ... */
+    uint64_t former_ns;         /* ... until this time; UINT64_MAX: there is none */
+    uint64_t doubt_ns;          /* the doubt lasts at least until then */
     uint64_t ask_ns;
 };
 
@@ -71,7 +73,7 @@ static bool stands(const struct topology *t)
     return t->master != NULL && client_link_is_ready(t->master);
 }
 
-/* ---- asking ---- */
+/* ---- asking the Sentinels ---- */
 
 static void on_named(void *arg, struct client_link *link, const struct text *reply,
                      uint64_t now_ns);
@@ -85,7 +87,8 @@ static void ask(struct topology *t, struct watcher *w)
     }
 }
 
-/* Not all clients of all nodes at the same time. */
+/* Asks the keeper, or in doubt all Sentinels, and sets the time of the next question. That time is
+ * random, so that the clients of all nodes do not ask at the same time. */
 static void ask_all(struct topology *t, uint64_t now_ns)
 {
     uint64_t gap = t->keeper != NULL ? ASK_AGAIN : ASK_IN_DOUBT;
@@ -122,7 +125,8 @@ static void doubt(struct topology *t, uint64_t now_ns)
     }
 }
 
-/* The master stands and takes calls, and a Sentinel names it: that one is enough from now on. */
+/* Ends the doubt if the master is connected and takes calls, and a Sentinel names it: that Sentinel
+ * alone is asked from now on. */
 static void settle(struct topology *t, uint64_t now_ns)
 {
     bool good = stands(t) && !client_link_is_hopeless(t->master);
@@ -142,7 +146,7 @@ static void settle(struct topology *t, uint64_t now_ns)
     t->ask_ns = t->keeper != NULL ? now_ns + ASK_AGAIN : t->ask_ns;
 }
 
-/* ---- whom they name ---- */
+/* ---- following their answers ---- */
 
 static void forget_former(struct topology *t, uint64_t now_ns)
 {
@@ -154,7 +158,8 @@ static void forget_former(struct topology *t, uint64_t now_ns)
     }
 }
 
-/* What was sent there may still be answered. */
+/* Stops sending calls to a former master. Its connection is kept for one deadline more, so that
+ * calls that were sent there may still be answered. */
 static void retire(struct topology *t, struct client_link *link, uint64_t now_ns)
 {
     forget_former(t, now_ns);
@@ -206,7 +211,7 @@ static size_t votes_for_master(const struct topology *t)
     return votes;
 }
 
-/* Whether the master is replaced by whom a Sentinel names. */
+/* Replaces the master by the one that this Sentinel names, if the votes are enough. */
 static void weigh(struct topology *t, const struct watcher *w, uint64_t now_ns)
 {
     if (w->named.port == 0 || names(w, t->master)) {
@@ -219,7 +224,8 @@ static void weigh(struct topology *t, const struct watcher *w, uint64_t now_ns)
     }
 }
 
-/* What was not enough against a master that stood may be so now. */
+/* Counts all votes again. Votes that were not enough against a connected master may be enough after
+ * its connection has ended. */
 static void weigh_all(struct topology *t, uint64_t now_ns)
 {
     for (size_t i = 0; i < t->count; i++) {
@@ -227,7 +233,7 @@ static void weigh_all(struct topology *t, uint64_t now_ns)
     }
 }
 
-/* False: no address. */
+/* Reads the reply to get-master-addr-by-name. Returns false if it is not an address. */
 static bool read_address(struct text reply, struct store_host *host)
 {
     struct text rest = reply;
@@ -279,7 +285,7 @@ static void on_named(void *arg, struct client_link *link, const struct text *rep
     settle(t, now_ns);
 }
 
-/* ---- the client's side ---- */
+/* ---- topology_ops ---- */
 
 static int create(struct client *c, uint64_t now_ns, struct topology **out)
 {
@@ -351,7 +357,7 @@ static void ready(struct topology *t, struct client_link *link, uint64_t now_ns)
         ask(t, w);
     } else if (link == t->master) {
         if (t->keeper == NULL) {
-            ask_all(t, now_ns); /* it may have been replaced while it took its time to answer */
+            ask_all(t, now_ns); /* the master may have been replaced while it was greeted */
         }
         settle(t, now_ns);
         client_reroute(t->client, now_ns);
@@ -385,7 +391,8 @@ static enum topology_next refused(struct topology *t, struct client_link *link, 
                         client_link_name(link));
         return TOPOLOGY_END;
     }
-    /* Without replicas it may be cut off from them, together with the one Sentinel that is asked. */
+    /* A master without replicas may be cut off from them, together with the one Sentinel that is
+     * asked. */
     bool doubtful = reply->refusal == STORE_READONLY || reply->refusal == STORE_NOREPLICAS;
     if (doubtful && link == t->master) {
         t->doubt_ns = now_ns + DOUBT_AFTER_REFUSAL;

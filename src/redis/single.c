@@ -1,6 +1,7 @@
 /*
- * redis://: one store. Of several hosts the first that is a master; the others are asked again when it
- * has gone. As long as there is none all of them are tried, each by its own backoff and breaker.
+ * Topology of redis://: a single store. If the URL has several hosts, the first one that answers as
+ * a master is used; the others are tried again when its connection has ended. As long as no master
+ * is known all hosts are tried, each with its own backoff and breaker.
  */
 #include <stdlib.h>
 
@@ -11,7 +12,7 @@ struct topology {
     struct client_link *links[STORE_HOSTS_MAX];
     size_t count;
     struct client_link *master; /* NULL: not known */
-    bool asked;                 /* whether it still is one */
+    bool asked;                 /* ROLE was asked again; the answer is pending */
 };
 
 static void want_all(struct topology *t, uint64_t now_ns)
@@ -72,7 +73,7 @@ static struct client_link *route(struct topology *t, unsigned slot, uint64_t now
     return t->master;
 }
 
-/* ---- which is the master ---- */
+/* ---- finding the master ---- */
 
 static void on_role(void *arg, struct client_link *link, const struct text *reply, uint64_t now_ns)
 {
@@ -115,7 +116,8 @@ static void gone(struct topology *t, struct client_link *link, uint64_t now_ns)
     client_reroute(t->client, now_ns);
 }
 
-/* The question goes behind the calls that were sent: they are answered before it leads to an end. */
+/* Asks the master for its role again. The question follows the calls that were sent, so they are
+ * answered before its answer can close the connection. */
 static void ask_role_again(struct topology *t, struct client_link *link)
 {
     if (t->count > 1 && t->master == link && !t->asked) {

@@ -13,7 +13,7 @@ static bool is_port(int64_t number)
     return number > 0 && number <= PORT_MAX;
 }
 
-/* A name or an address; what it is exactly is for the resolver to say. */
+/* Returns true if this may be a name or an address; the resolver decides what it is. */
 static bool is_host(struct text host)
 {
     for (size_t i = 0; i < host.len; i++) {
@@ -62,7 +62,8 @@ bool slots_begin(struct slots_reader *r, struct text reply)
     return r->left >= 0;
 }
 
-/* "?" is a node that has no name although nodes should be known by name; nothing is an empty host. */
+/* Reads a host. A null reply is an empty host. "?" means that the node has no name although nodes
+ * should be known by name; then host->at is NULL. */
 static bool read_host(struct text *rest, struct text *host)
 {
     struct value v;
@@ -76,7 +77,7 @@ static bool read_host(struct text *rest, struct text *host)
     return is_host(*host);
 }
 
-/* A node: its host, its port, and what is of no interest. */
+/* Reads a node: its host and its port; skips its other fields. */
 static bool read_node(struct text *rest, struct slots_range *out)
 {
     int64_t fields = value_array(rest);
@@ -127,7 +128,7 @@ static size_t last_colon(struct text t)
     while (i > 0 && t.at[i - 1] != ':') {
         i--;
     }
-    return i; /* behind it; 0: none */
+    return i; /* index after the colon; 0: none */
 }
 
 bool redirect_read(struct text error, struct redirect *out)

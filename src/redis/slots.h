@@ -1,6 +1,7 @@
 /*
- * Slots of a Cluster: which one a key is in, and what the Cluster says about where they live: the
- * reply to CLUSTER SLOTS, and the refusals MOVED and ASK. Of bytes, without I/O. An empty host means: the one that has said so.
+ * The slots of a Cluster: which slot a key is in, and what the Cluster says about the nodes that
+ * serve them: the reply to CLUSTER SLOTS, and the refusals MOVED and ASK. The functions work on
+ * bytes, without I/O. An empty host means the host of the node that sent the reply.
  */
 #ifndef WEIR_REDIS_SLOTS_H
 #define WEIR_REDIS_SLOTS_H
@@ -18,21 +19,21 @@ unsigned cluster_slot(struct text key);
 
 struct slots_reader {
     struct text rest;
-    int64_t left; /* ranges */
+    int64_t left; /* ranges that are not read yet */
 };
 
-/* Slots that live together at one primary. */
+/* A range of slots that one primary serves. */
 struct slots_range {
     unsigned first;
     unsigned last;
-    struct text host; /* at NULL: nobody knows where */
+    struct text host; /* host.at is NULL: not known */
     unsigned port;
 };
 
-/* A whole reply (redis/value.h). False: it is not that of CLUSTER SLOTS. */
+/* Begins to read a whole reply (redis/value.h). Returns false if it is not one of CLUSTER SLOTS. */
 bool slots_begin(struct slots_reader *r, struct text reply);
 
-/* The next range: 1. 0: there is none. -1: the reply is damaged. */
+/* Reads the next range. Returns 1; 0: there is none; -1: the reply is damaged. */
 int slots_next(struct slots_reader *r, struct slots_range *out);
 
 /* "MOVED 3999 127.0.0.1:6381", and ASK likewise. IPv6 addresses come without brackets. */

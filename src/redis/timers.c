@@ -33,7 +33,7 @@ void timer_set(struct timers *t, struct timer *timer, uint64_t due_ns, uint64_t 
     t->used[bits / 64] |= UINT64_C(1) << bits % 64;
 }
 
-/* The list whose first is due first; NULL if all are empty. */
+/* Returns the list whose first timer is due first; NULL if all are empty. */
 static const struct list *soonest(const struct timers *t)
 {
     const struct list *best = NULL;
@@ -49,7 +49,7 @@ static const struct list *soonest(const struct timers *t)
     return best;
 }
 
-/* Lists that have become empty are not looked at again. */
+/* Clears the `used` bits of lists that have become empty. */
 static void tidy(struct timers *t)
 {
     for (unsigned word = 0; word < 2; word++) {

@@ -1,7 +1,8 @@
 /*
- * What is due when. Calls have few different deadlines, so what is due after about the same time, within
- * a factor of two, shares a list in order of time: a new one nearly always belongs at its end. Setting
- * and clearing cost a few ns; of lengths that are mixed within a list a walk, in a right order still.
+ * Timers in order of their due times. Calls have few different deadlines, so timers with about the
+ * same length, within a factor of two, share a list that is sorted by time: a new one nearly always
+ * belongs at its end. Setting and clearing cost a few ns. If different lengths are mixed within a
+ * list, setting walks back through it to keep it sorted.
  */
 #ifndef WEIR_REDIS_TIMERS_H
 #define WEIR_REDIS_TIMERS_H
@@ -13,14 +14,14 @@
 #define TIMERS_LISTS 65
 
 struct timers {
-    struct list by_length[TIMERS_LISTS]; /* bits of the length */
+    struct list by_length[TIMERS_LISTS]; /* index: number of bits of the length */
     uint64_t used[2];                    /* a bit for each list that may hold something */
 };
 
 struct timer {
     struct list node;
     uint64_t due_ns;
-    int kind; /* the owner's */
+    int kind; /* chosen by the owner */
 };
 
 void timers_init(struct timers *t);
@@ -32,7 +33,7 @@ static inline void timer_init(struct timer *timer, int kind)
     timer->kind = kind;
 }
 
-/* Set before or not. UINT64_MAX: clear it. */
+/* Sets a timer, whether it was set before or not. UINT64_MAX clears it. */
 void timer_set(struct timers *t, struct timer *timer, uint64_t due_ns, uint64_t now_ns);
 
 static inline void timer_clear(struct timer *timer)
@@ -41,9 +42,9 @@ static inline void timer_clear(struct timer *timer)
     timer->due_ns = UINT64_MAX;
 }
 
-uint64_t timers_due(const struct timers *t); /* UINT64_MAX: nothing is */
+uint64_t timers_due(const struct timers *t); /* first due time; UINT64_MAX: no timer is set */
 
-/* One that is due by now, cleared; NULL: none. */
+/* Clears and returns a timer that is due by now_ns; NULL: none. */
 struct timer *timers_pop(struct timers *t, uint64_t now_ns);
 
 #endif

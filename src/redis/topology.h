@@ -1,17 +1,20 @@
 /*
- * Which endpoint a slot lives at: single (single.c), by Sentinel, in a Cluster. One for each client, by
- * its store_url.kind; of the client's thread. It never sees a call: it says where calls of a slot go,
- * and what to do when one was refused. Everything else (places, deadlines, resending, breakers) is the
- * client's.
+ * A topology knows which endpoint serves a slot: a single store (single.c), a master named by
+ * Sentinels (sentinel.c), or a node of a Cluster (cluster.c). Each client has one, chosen by its
+ * store_url.kind, and uses it on its own thread. A topology never sees a call: it says where calls
+ * of a slot go, and what to do when one was refused. Everything else (places, deadlines, resending,
+ * breakers) is done by the client.
  *
- * A topology opens links, says which of them it wants to stand, and asks them things. A link that is
- * wanted is connected, and again after it has ended, by its backoff and its endpoint's breaker: within
- * client_tick(), or, as a probe that is due, within client_call().
+ * A topology opens links, says which of them it wants to be connected, and asks them questions. A
+ * link that is wanted is connected, and connected again after it has ended, as its backoff and the
+ * breaker of its endpoint permit: within client_tick() or, as a probe that is due, within
+ * client_call().
  *
  *     IDLE --want--> CONNECTING --client_up()--> GREETING --all answered--> READY --> IDLE
  *                         \__________________________\______ failed ________________/
  *
- * GREETING: AUTH, SELECT and what greet() asks; calls are sent only when all of it has been answered.
+ * GREETING: AUTH, SELECT and the questions of greet(). Calls are sent only when all of them have
+ * been answered.
  */
 #ifndef WEIR_REDIS_TOPOLOGY_H
 #define WEIR_REDIS_TOPOLOGY_H
@@ -22,37 +25,42 @@ struct topology; /* each kind has its own */
 
 enum topology_next {
     TOPOLOGY_PAUSE,  /* route the call again after a pause */
-    TOPOLOGY_NOW,    /* route it again at once; after the fourth time with a pause */
-    TOPOLOGY_ASKING, /* send it to *to, behind ASKING */
-    TOPOLOGY_END     /* it is in vain */
+    TOPOLOGY_NOW,    /* route it again at once; every fourth redirection in a row pauses first */
+    TOPOLOGY_ASKING, /* send it to *to, after ASKING */
+    TOPOLOGY_END     /* end the call: no endpoint will take it */
 };
 
 struct topology_ops {
-    /* 0 or WEIR_ENOMEM. Opens the links that it begins with; the client frees all links after destroy. */
+    /* Returns 0 or WEIR_ENOMEM. Opens the links that the topology begins with. The client frees all
+     * links before destroy(). */
     int (*create)(struct client *c, uint64_t now_ns, struct topology **t);
     void (*destroy)(struct topology *t);
 
     /*
-     * Where calls of this slot go: a link in any state. NULL: *hope says whether somebody is about to
-     * know. Then the call is kept, up to its deadline, for client_reroute(); without hope it is refused.
+     * Returns the link that calls of this slot go to, in any state. If it returns NULL, *hope says
+     * whether the link may be known soon: then the call is kept, up to its deadline, for
+     * client_reroute(); without hope it is refused.
      */
     struct client_link *(*route)(struct topology *t, unsigned slot, uint64_t now_ns, bool *hope);
 
-    /* The connection stands: client_ask() what must be answered before calls. */
+    /* The connection is made: ask with client_ask() what must be answered before calls. */
     void (*greet)(struct topology *t, struct client_link *link, uint64_t now_ns);
-    /* It is ready. Calls that wait for it go out without further ado. */
+    /* The link is ready. Calls that wait for it are sent without further action. */
     void (*ready)(struct topology *t, struct client_link *link, uint64_t now_ns);
-    /* It could not be made, or has ended: its calls have, too. What still waits for it is routed again
-     * behind this. May be called within client_link_drop(). */
+    /* The connection could not be made, or has ended; the calls that were sent on it have ended.
+     * Calls that still wait for it are routed again after this function. May be called within
+     * client_link_drop(). */
     void (*gone)(struct topology *t, struct client_link *link, uint64_t now_ns);
 
-    /* A call of this slot was refused there (never NOSCRIPT: that is the client's); or a probe, of no slot,
-     * for which nothing follows from what is returned. */
+    /* A call of this slot was refused by the link, but never with NOSCRIPT, which the client
+     * handles. It is also called for a refused probe, which has no slot (0) and ignores the
+     * result. */
     enum topology_next (*refused)(struct topology *t, struct client_link *link, unsigned slot,
                                   const struct store_reply *reply, uint64_t now_ns,
                                   struct client_link **to);
 
-    /* Own times: asking again, giving up. Returns the next one; UINT64_MAX: none. */
+    /* Handles the topology's own times: asking again, giving up. Returns the next one; UINT64_MAX:
+     * none. */
     uint64_t (*tick)(struct topology *t, uint64_t now_ns);
 };
 
@@ -63,34 +71,39 @@ extern const struct topology_ops topology_cluster;
 /* ---- links ---- */
 
 enum {
-    LINK_CONTROL =
-        1 /* a Sentinel, for questions only: its own AUTH, no SELECT, no scripts, no calls */
+    /* a Sentinel, for questions only: its own AUTH, no SELECT, no scripts, no calls */
+    LINK_CONTROL = 1
 };
 
-/* That of the endpoint, opened if it is new (flags then count). NULL: no memory, CLIENT_LINKS_MAX, or
- * no host's name: empty, too long, or with a zero byte. */
+/* Returns the link of an endpoint, and opens it if it is new; only then are the flags used. NULL:
+ * no memory, CLIENT_LINKS_MAX links, no breaker left (breaker.h), or not a host name: empty, too
+ * long, or with a zero byte. */
 #define CLIENT_LINKS_MAX 1024
 struct client_link *client_link_open(struct client *c, struct text host, unsigned port,
                                      unsigned flags);
 
-/* Wanted links stand, or are being connected. One that is not wanted stays until it ends, or is dropped. */
+/* Sets whether the link is wanted: wanted links are connected, or are being connected. A link that
+ * is not wanted stays until its connection ends or is dropped. */
 void client_link_want(struct client_link *link, bool wanted, uint64_t now_ns);
 
-/* Ends the connection; no failure of the endpoint (it is merely not the right one). Calls that were sent
- * end UNKNOWN; what waits is routed again. `why` (for client_last_error(); NULL: nothing to say) and no
- * secret. If it is wanted it comes again, with a backoff. */
+/* Closes the connection. That is not a failure of the endpoint, which is merely not the right one;
+ * but calls that were sent end UNKNOWN, and each of them counts as a failure (client.h C5). Waiting
+ * calls are routed again. `why` is for client_last_error() and contains no secret; NULL: there is
+ * nothing to report. A link that is wanted is connected again, with a backoff. */
 void client_link_drop(struct client_link *link, const char *why, uint64_t now_ns);
 
-/* By its reply to ROLE (greeting.c): dropped if it is no master, as `otherwise` says, or asks for a
- * password. Who may not ask for the role is believed, until a call is READONLY. */
+/* Judges a link by its reply to ROLE (greeting.c): drops it with the reason `otherwise` if it is
+ * not a master, and also if it asks for a password. A link that may not ask for the role (an error)
+ * is taken for a master, until a call is refused with READONLY. */
 void client_link_judge(struct client_link *link, const struct text *reply, const char *otherwise,
                        uint64_t now_ns);
 
-/* It is not needed any more: dropped, and freed in the next client_tick(). */
+/* Drops a link that is no longer needed; the next client_tick() frees it. */
 void client_link_forget(struct client_link *link, uint64_t now_ns);
 
 bool client_link_is_ready(const struct client_link *link);
-/* Calls given to it now would be refused: its breaker is open, or it failed and waits for the next try. */
+/* Returns true if calls given to the link now would be refused: it is forgotten, its breaker is
+ * open, or it has failed and waits for the next attempt. */
 bool client_link_is_hopeless(const struct client_link *link);
 struct text client_link_host(const struct client_link *link);
 unsigned client_link_port(const struct client_link *link);
@@ -98,31 +111,34 @@ const char *client_link_name(const struct client_link *link); /* host:port, or t
 
 /* ---- questions ---- */
 
-/* A whole reply, for redis/value.h or store_reply_read(); NULL: the connection ended without one. It may
- * drop links, and ask. `arg` of the topology outlives its questions. */
+/* Receives a whole reply, for redis/value.h or store_reply_read(); NULL: the connection ended
+ * without one. It may drop links and ask questions. `arg` must outlive the question. */
 typedef void (*client_answer_fn)(void *arg, struct client_link *link, const struct text *reply,
                                  uint64_t now_ns);
 
-/* 0, or WEIR_EIO (not READY nor GREETING) or WEIR_EFULL, and `answer` is not called. Time does not end a
- * question; a link that is silent for long is closed (client.h C4), and ends it. */
+/* Sends a question. Returns 0; or, without calling `answer`, WEIR_EIO (the link is neither READY
+ * nor GREETING) or WEIR_EFULL. A question has no deadline of its own; a link that is silent for
+ * long is closed (client.h C4), which ends the question. */
 int client_ask(struct client_link *link, const struct text *words, size_t n,
                client_answer_fn answer, void *arg);
 
 /* ---- calls ---- */
 
-/* Something new is known: calls that were kept are routed again; those that wait for a link; all that
- * are not sent. */
+/* Route calls again because something new is known: client_reroute() those that were kept without a
+ * link, client_link_reroute() those that wait for this link, client_reroute_all() all that are not
+ * sent. */
 void client_reroute(struct client *c, uint64_t now_ns);
 void client_link_reroute(struct client_link *link, uint64_t now_ns);
 void client_reroute_all(struct client *c, uint64_t now_ns);
 
-/* tick() is to be called by then, not only when it last said. */
+/* Makes sure that tick() is called at due_ns at the latest, even if it last returned a later
+ * time. */
 void client_tick_by(struct client *c, uint64_t due_ns);
 
 const struct client_options *client_options_of(const struct client *c);
 uint64_t client_random(struct client *c, uint64_t below); /* for jitter; 0 if below is 0 */
 
-/* What is wrong, for client_last_error(); without secrets. */
+/* Sets the text of client_last_error(); it must contain no secrets. */
 void client_complain(struct client *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -18,7 +18,7 @@ static const struct {
     {"redis-cluster://", STORE_CLUSTER, 6379},
 };
 
-/* The front of a text, up to a byte; all of it if there is none. */
+/* Returns the text up to the first byte c; all of it if there is none. */
 static struct text up_to(struct text t, char c)
 {
     const char *end = t.len != 0 ? memchr(t.at, c, t.len) : NULL;
@@ -134,7 +134,7 @@ static int read_hosts(struct text *rest, unsigned port, struct store_url *url,
     return e;
 }
 
-/* ---- what follows them ---- */
+/* ---- master name and database ---- */
 
 static int read_tail(struct text t, struct store_url *url, struct weir_error *error)
 {
@@ -173,7 +173,8 @@ static int read_rest(struct text rest, unsigned port, struct store_url *url,
 int store_url_read(struct text text, struct store_url *url, struct weir_error *error)
 {
     *url = (struct store_url){0};
-    /* First of all: no message may show what stands before an '@', or in a query. */
+    /* This check comes first, because no message may show what stands before an '@' or in a
+     * query. */
     if (up_to(text, '@').len < text.len || up_to(text, '?').len < text.len) {
         return fail(error, WEIR_EINVAL,
                     "the store's URL has an '@' or a '?': users and passwords do not belong there, "

@@ -1,12 +1,13 @@
-/* Where the store is:
+/*
+ * The URL of a store:
  *
- *     redis://host:port[,host:port...][/db]        the first that answers as a master
- *     redis-sentinel://host:port,.../mastername    whoever the Sentinels call the master
- *     redis-cluster://host:port,...                by slots; the hosts are where to begin
+ *     redis://host:port[,host:port...][/db]        the first host that answers as a master
+ *     redis-sentinel://host:port,.../mastername    the node that the Sentinels name as the master
+ *     redis-cluster://host:port,...                by slots; the hosts are those to ask first
  *
- * host is a name, an IPv4 address, [an IPv6 address], or for redis:// an absolute path of a unix socket
- * (redis:///run/redis.sock). Ports are 6379, of Sentinels 26379, unless said. user:password@ is refused:
- * secrets have files.
+ * host is a name, an IPv4 address, [an IPv6 address], or for redis:// the absolute path of a unix
+ * socket (redis:///run/redis.sock). The default port is 6379, for Sentinels 26379. user:password@
+ * is refused: secrets are read from files or options.
  */
 #ifndef WEIR_REDIS_URL_H
 #define WEIR_REDIS_URL_H
@@ -20,7 +21,7 @@
 enum store_kind { STORE_ALONE, STORE_SENTINEL, STORE_CLUSTER };
 
 struct store_host {
-    char host[256]; /* begins with '/': a unix socket */
+    char host[256]; /* path of a unix socket if it begins with '/' */
     unsigned port;
 };
 
@@ -32,7 +33,8 @@ struct store_url {
     char master[64];
 };
 
-/* 0, or WEIR_EINVAL with what was found and what was expected; never with a secret in it. */
+/* Returns 0, or WEIR_EINVAL with a message that says what was found and what was expected; the
+ * message never contains a secret. */
 int store_url_read(struct text text, struct store_url *url, struct weir_error *error);
 
 #endif

@@ -3,7 +3,8 @@
 #include "redis/reply.h"
 #include "wire/resp.h"
 
-/* One value from the front; of an array, its head. */
+/* Reads one value from the front: the line of it; for an array or a bulk string that is its
+ * length. */
 static int read_one(struct text input, size_t *used, struct value *out)
 {
     const char *end = input.len != 0 ? memchr(input.at, '\r', input.len) : NULL;
@@ -33,7 +34,7 @@ static int read_one(struct text input, size_t *used, struct value *out)
     }
 }
 
-/* The bytes of a text; a length of -1 is nothing, also of an array. */
+/* Reads the bytes of a bulk string. A length of -1 is a null value, for arrays too. */
 static int finish_one(struct text input, size_t *used, struct value *out)
 {
     if (out->type != '$' && out->type != '*') {

@@ -10,8 +10,9 @@
 #define LARGE_PAGE ((uintptr_t)2 << 20)
 
 /*
- * Clients come in no order, so nearly each request is a miss in memory; on pages of 2 MB it is not
- * also one in the tables of pages. A wish: what the kernel makes of it does not matter.
+ * Allocates places, on pages of 2 MB if possible. Clients come in no order, so nearly every
+ * request is a cache miss; with large pages it is not a TLB miss as well. This is only a hint:
+ * the kernel may ignore it.
  */
 static struct replay_client *allocate(uint64_t places)
 {
@@ -49,7 +50,7 @@ static bool is_empty(const struct replay_client *place)
     return (place->hash.low | place->hash.high) == 0;
 }
 
-/* Where the client is, or would be. */
+/* Returns the client's place, or the empty place where it would be. */
 static struct replay_client *find(struct replay_client *places, uint64_t mask, struct hash h)
 {
     uint64_t i = h.low & mask;

@@ -1,9 +1,8 @@
 /*
- * The clients of a replay and what is known of each: a map that grows with
- * them and forgets none. A limiter's own table will not do here: it is made for a
- * number of keys, and puts a new key in the place of one that is as good as new. If
- * the times of a stream go back, that one may be needed again, and whether it is
- * there would depend on the table's random hash.
+ * The clients of a replay and the state of each: a map that grows with them and forgets none. A
+ * limiter's own table is not suitable. It is made for a fixed number of keys, and replaces a key
+ * that is as good as new by a new key. If the times of a stream go back, the replaced key may be
+ * needed again, and whether it is still there would depend on the table's random hash.
  */
 #ifndef WEIR_REPLAY_CLIENTS_H
 #define WEIR_REPLAY_CLIENTS_H
@@ -14,14 +13,14 @@
 #include "base/hash.h"
 #include "replay/stepped_bucket.h"
 
-/* The identity of a client is its hash; an all-zero one is an empty place. */
+/* A client is identified by its hash; an all-zero hash is an empty place. */
 struct replay_client {
     struct hash hash;
     union {
         struct stepped_bucket bucket;
         struct {
             uint64_t word;
-            uint64_t *record; /* sliding_log; the client's own, or NULL */
+            uint64_t *record; /* for sliding_log, owned by the client; otherwise NULL */
         } limit;
     } state;
 };
@@ -33,17 +32,20 @@ struct replay_clients {
     uint64_t count;
 };
 
-/* 0, WEIR_ENOMEM or WEIR_EIO. */
+/* Returns 0, WEIR_ENOMEM or WEIR_EIO. */
 int replay_clients_init(struct replay_clients *c);
-void replay_clients_finish(struct replay_clients *c); /* not what state points to */
+void replay_clients_finish(struct replay_clients *c); /* does not free what states point to */
 
-/* What stands for a name in c, and a hint that its client will be asked for soon. */
+/*
+ * Return the hash that stands for a name in c, and start to fetch the client of a hash from
+ * memory.
+ */
 struct hash replay_clients_hash(const struct replay_clients *c, const void *name, size_t len);
 void replay_clients_prefetch(const struct replay_clients *c, struct hash h);
 
 /*
- * The client. A new one (c->count is then one more) has a zero state. Valid until the next call.
- * NULL: out of memory.
+ * Returns the client of a hash, valid until the next call; NULL: out of memory. A new client has
+ * a zero state, and c->count is then one more.
  */
 struct replay_client *replay_clients_get(struct replay_clients *c, struct hash h);
 

@@ -23,7 +23,7 @@ static void refill(struct stepped_bucket *b, int64_t capacity, int64_t window, i
         b->last = time;
         return;
     }
-    /* Here tokens < capacity, so both products are small and last stays below time. */
+    /* Here tokens < capacity, so both results fit in an int64_t and last does not exceed time. */
     b->tokens += (int64_t)tokens;
     b->last += (int64_t)(tokens * window / capacity);
 }

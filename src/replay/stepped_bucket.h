@@ -1,7 +1,7 @@
 /*
- * stepped_bucket: the textbook's refill in whole steps, over explicit integer
- * times. Its contract is equality with this very arithmetic; it exists to
- * replay recorded streams, and lives in no table.
+ * stepped_bucket: the textbook algorithm that refills in whole steps, over explicit integer
+ * times. Its contract is to give exactly the results of this arithmetic. It exists to replay
+ * recorded streams and is not used in tables.
  */
 #ifndef WEIR_REPLAY_STEPPED_BUCKET_H
 #define WEIR_REPLAY_STEPPED_BUCKET_H
@@ -14,10 +14,13 @@ struct stepped_bucket {
     int64_t last;
 };
 
-/* A client starts full at the time of its first request. */
+/* Returns a full bucket, as of the time of the client's first request. */
 struct stepped_bucket stepped_bucket_start(int64_t capacity, int64_t time);
 
-/* Refills as of `time`, then takes one token if there is one. capacity, window >= 0. */
+/*
+ * Refills as of `time`, then takes one token and returns true if there is one. capacity, window
+ * >= 0.
+ */
 bool stepped_bucket_take(struct stepped_bucket *b, int64_t capacity, int64_t window, int64_t time);
 
 #endif

@@ -39,7 +39,7 @@ static enum group_kind kind_of(const struct piece *p, int verb, uint64_t time_ns
                                             : GROUP_EXACT;
 }
 
-/* Where the store keeps it; without a Cluster all keys live together. */
+/* Returns the slot of the piece's key; 0 without a Cluster, where all keys are together. */
 static unsigned slot_of(const struct asking *a, const struct piece *p)
 {
     struct store_key key;
@@ -50,7 +50,7 @@ static unsigned slot_of(const struct asking *a, const struct piece *p)
     return cluster_slot(store_key_text(&key));
 }
 
-/* The group that the piece may join, or a new one. */
+/* Puts the piece into a group that it may join, or into a new one. */
 static void put_in_group(struct asking *a, struct piece *p)
 {
     enum group_kind kind = kind_of(p, a->verb, a->time_ns);
@@ -117,7 +117,8 @@ void asking_destroy(struct asking *a)
 
 /* ---- which answer binds ---- */
 
-/* As weir_check_several(): NEVER before DENY before ALLOW; then the latest retry, or least remaining. */
+/* Returns whether answer `a` binds rather than `before`, as in weir_check_several(): NEVER before
+ * DENY before ALLOW; then the latest retry, or the least remaining. */
 static bool binds(const struct weir_answer *a, const struct weir_answer *before)
 {
     if (a->verdict != before->verdict) {
@@ -127,8 +128,9 @@ static bool binds(const struct weir_answer *a, const struct weir_answer *before)
                                     : a->retry_after_ns > before->retry_after_ns;
 }
 
-/* Joins `a` to the answers so far (`first`: there is none). As weir_check_several(), an answer that
-   allows tells the longest delay, and whether a full table let a part through uncharged. */
+/* Joins `a` to the answers so far (`first`: there is none). As in weir_check_several(), an ALLOW
+ * has the longest delay of all parts, and WEIR_FLAG_FULL if a full table let a part through
+ * uncharged. */
 static void join(struct weir_answer *sum, const struct weir_answer *a, bool first)
 {
     uint64_t delay_ns = first ? a->delay_ns : max_u64(sum->delay_ns, a->delay_ns);
@@ -153,7 +155,7 @@ static struct remote_part part_of(const struct piece *p)
                                 .cost = p->cost};
 }
 
-/* The first piece from `i` on that is in the group; pieces_count: none. */
+/* Returns the first piece from `i` on that is in the group, or pieces_count if there is none. */
 static unsigned next_piece(const struct group *g, unsigned i)
 {
     const struct asking *a = g->asking;
@@ -188,7 +190,8 @@ static void fail_pieces(struct group *g, uint64_t now_ns)
     }
 }
 
-/* Nothing that it charged here is given back: it was this node's own part of the limit. */
+/* Answers the group by on_failure, or with WEIR_EIO. Units that are charged here are not given
+ * back: they are from this node's own part of the limit. */
 static void fail_group(struct group *g, uint64_t now_ns)
 {
     if (g->asking->verb <= REMOTE_UP_TO) {
@@ -217,7 +220,8 @@ static void ask_local(struct group *g)
     g->error = n == 1 ? weir_ask_at(parts[0].limiter, &parts[0].ask, a->now_ns, &g->answer)
                       : weir_check_several_at(parts, n, a->now_ns, &g->answer);
     g->answer.limit = index[n == 1 || g->error != 0 ? 0 : g->answer.limit];
-    /* Where a full table charged nothing, nothing is given back: a refund would be units of others. */
+    /* If a full table charged nothing, nothing is given back: a refund would return units that
+     * other questions were charged. */
     settle(g, a->verb == REMOTE_CHECK && (g->answer.flags & WEIR_FLAG_FULL) == 0);
 }
 
@@ -251,7 +255,7 @@ static bool remembered(struct group *g, uint64_t now_ns)
     return false;
 }
 
-/* What lease_ask() has said. */
+/* Does what lease_ask() has said: takes the answer, sends the call, or waits. */
 static void take_said(struct group *g, unsigned said, struct lease_call *call, uint64_t now_ns)
 {
     if ((said & LEASE_ANSWERED) != 0) {
@@ -303,7 +307,7 @@ static void ask_group(struct group *g, uint64_t now_ns)
     g->asking->pending += !g->answered;
 }
 
-/* Whoever is denied already need not ask the others. */
+/* Returns whether the group's result decides the question: other groups need not be asked then. */
 static bool is_decided(const struct group *g, int verb)
 {
     return g->answered &&
@@ -387,7 +391,8 @@ static void give_back(struct group *g, uint64_t now_ns)
     }
 }
 
-/* Those that passed count as such; of a denied question only who denied it. */
+/* Counts the verdict: for all limits of an allowed question, but only for the limit that denied a
+ * denied one. */
 static void count(const struct asking *a, const struct weir_answer *answer)
 {
     if (a->verb != REMOTE_CHECK && a->verb != REMOTE_UP_TO) {

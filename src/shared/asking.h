@@ -1,6 +1,7 @@
 /*
- * A question on its way. Its parts are in groups, each of which has one answer: all that are decided
- * here, all exact ones of one slot, and each leased or synced one for itself.
+ * A question that is being answered. Its parts are in groups, each of which has one answer: all
+ * parts that are decided here are a group, all exact parts of one slot are a group, and each leased
+ * or synced part is a group of its own.
  */
 #ifndef WEIR_SHARED_ASKING_H
 #define WEIR_SHARED_ASKING_H
@@ -14,7 +15,7 @@ struct store {
     struct client *client;
     struct client_options options; /* the client's */
     struct buffer arguments;       /* of the call that is being made */
-    bool cluster;                  /* keys of different slots live apart */
+    bool cluster;                  /* keys of different slots are on different endpoints */
     bool closing;
     struct lease_waits waits;
 };
@@ -31,53 +32,55 @@ struct piece {
     unsigned group;
 };
 
-/* The order in which groups are asked: what costs nothing first. */
+/* The kinds of groups, in the order in which they are asked: those that need no call first. */
 enum group_kind { GROUP_LOCAL, GROUP_SYNCED, GROUP_LEASED, GROUP_EXACT, GROUP_KINDS };
 
 struct group {
     struct asking *asking;
     enum group_kind kind;
     unsigned slot;
-    unsigned piece; /* its first */
+    unsigned piece; /* index of its first piece */
     bool answered;
-    bool charged;              /* and can be given back */
-    int error;                 /* of verbs that have no answer without the store */
+    bool charged;              /* its units were charged and can be given back */
+    int error;                 /* 0, or WEIR_E...: then it has no answer */
     struct weir_answer answer; /* .limit: the piece that binds */
     uint64_t stamp_us;
-    int found;
-    struct lease_question lease; /* GROUP_LEASED that is not answered */
+    int found;                   /* remote_answer.found */
+    struct lease_question lease; /* of a GROUP_LEASED that is not answered */
 };
 
 struct asking {
     struct store *store;
     int verb;
     uint64_t time_ns;
-    uint64_t now_ns; /* for what is decided here */
+    uint64_t now_ns; /* time for parts that are decided here */
     remote_done_fn done;
     void *arg;
-    bool looked;      /* memory does not deny it */
-    unsigned pending; /* groups that are asked and not answered */
+    bool looked;      /* the memory of denials was searched and does not deny it */
+    unsigned pending; /* number of groups that were asked and are not answered */
     unsigned pieces_count;
     unsigned groups_count;
     struct piece *pieces;
     struct group *groups;
 };
 
-/* A copy of the question with its limits held; NULL: no memory. */
+/* Copies a question, and holds its limits. Returns NULL if there is no memory. */
 struct asking *asking_create(struct store *s, const struct remote_question *q, remote_done_fn done,
                              void *arg);
 void asking_destroy(struct asking *a);
 
-/* Asks what has to be asked. True: everything is answered already. */
+/* Asks groups until one has an error or denies a CHECK. Returns true if no answer is pending. */
 bool asking_start(struct asking *a, uint64_t now_ns);
 
-/* The same for one part of which lease_ask() has said what is to be done. */
+/* The same for a question of one part for which lease_ask() has returned `said` and *call. */
 bool asking_wait(struct asking *a, unsigned said, struct lease_call *call, uint64_t now_ns);
 
-/* Of all groups; gives back what a denied question was charged. Error or 0. */
+/* Makes the question's answer out of those of all groups, and gives back what a denied question was
+ * charged. Returns 0, or the error of a group. */
 int asking_finish(struct asking *a, uint64_t now_ns, struct remote_answer *out);
 
-/* CHECK that does not wait: what memory, leases and exchanges can answer. */
+/* Returns whether the question is a CHECK without max_wait, which remembered denials, leases and
+ * synced counts can answer. */
 static inline bool asking_is_plain(int verb, uint64_t time_ns)
 {
     return verb == REMOTE_CHECK && time_ns == 0;
@@ -85,20 +88,21 @@ static inline bool asking_is_plain(int verb, uint64_t time_ns)
 
 /* ---- one part (part.c) ---- */
 
-/* The limit's policy decides, since the store has not. */
+/* Answers by the limit's on_failure, because the store has not answered. */
 void part_failed(struct store_limit *limit, const struct remote_part *part, struct hash hash,
                  int verb, uint64_t now_ns, struct weir_answer *answer);
 
-/* A DENY of this very question is remembered. */
+/* Returns true, with a DENY in *answer, if a remembered denial answers this question. */
 bool part_denied(struct store_limit *limit, const struct store_numbers *numbers, struct hash hash,
                  uint64_t cost, uint64_t now_ns, struct weir_answer *answer);
 
-/* What a store has said of a key is remembered. */
+/* Remembers what the store has said of a key. `plain`: asking_is_plain(), so that a DENY may be
+ * used again. */
 void part_note(struct store_limit *limit, struct hash hash, uint64_t cost, bool plain,
                const struct weir_answer *answer, uint64_t now_ns);
 
-/* A question of a synced limit, as sync_ask(). If it is not decided, what is known to be left of the key
- * is noted for part_failed(). */
+/* Asks a synced limit, and returns what sync_ask() returns. If the question is not decided, the
+ * units that are known to be left are noted for part_failed(). */
 int part_synced(struct store_limit *limit, const struct remote_part *part, struct hash hash,
                 uint64_t now_ns, struct weir_answer *answer);
 
@@ -106,17 +110,20 @@ void part_count(struct store_limit *limit, int verdict);
 
 /* ---- calls (send.c) ---- */
 
-/* 0, or WEIR_E...: it will not be made. */
+/* Send the call of a group, of an exchange, of the heartbeat, and of an UNDO. The first two return
+ * 0, or WEIR_E... if the call will not be made. */
 int send_group(struct group *g, uint64_t now_ns);
 int send_sync(struct store *s, const struct sync_call *call, uint64_t now_ns);
 void send_beat(struct store *s, uint64_t now_ns);
 void send_undo(struct store *s, const struct piece *piece, uint64_t undo_ns, uint64_t now_ns);
 
-/* For who makes a call: room for its arguments; and the call, when `count` of them are there. */
+/* Make a call: send_fresh() returns the emptied buffer for its arguments, and send_call() makes the
+ * call when `count` arguments are in the buffer. */
 struct buffer *send_fresh(struct store *s);
 int send_call(struct store *s, unsigned slot, const struct script *script, unsigned count,
               uint64_t deadline_ns, uint64_t now_ns, client_done_fn done, void *arg);
-uint64_t send_unawaited(const struct store *s, uint64_t now_ns); /* its deadline, if nobody waits */
+/* Returns the deadline of a call that no question waits for. */
+uint64_t send_unawaited(const struct store *s, uint64_t now_ns);
 
 static inline unsigned send_slot(const struct store *s, const struct store_key *key)
 {
@@ -127,25 +134,25 @@ static inline unsigned send_slot(const struct store *s, const struct store_key *
 
 void send_lease_init(struct store *s);
 
-/* One that no question waits for. */
+/* Sends a call that no question waits for. */
 void send_lease(struct store *s, const struct lease_call *call, uint64_t now_ns);
 
-/* What lease_ask() has said of a group that is not answered: its call, or waiting for another's. 0,
- * or WEIR_E...: there will be no answer. */
+/* Does what lease_ask() has said for a group that is not answered: sends its call, or lets it wait
+ * for another's. Returns 0, or WEIR_E... if there will be no answer. */
 int send_leased(struct group *g, unsigned said, struct lease_call *call, uint64_t now_ns);
 
-/* Calls that store_ask_here() has left. How many, `most` at most. */
+/* Sends calls that store_ask_here() has left, at most `most`. Returns how many. */
 unsigned send_left(struct store *s, unsigned most, uint64_t now_ns);
 
-/* Questions whose deadline is here, and which wait for another's call. */
+/* Fails the questions that wait for another's call and whose deadline is here. */
 void send_lease_tick(struct store *s, uint64_t now_ns);
 
 /* ---- answers of groups (asking.c) ---- */
 
-/* The group has its answer, or its error. The last one answers the question. */
+/* Notes that the group has its answer or its error. The last pending group answers the question. */
 void group_answered(struct group *g, uint64_t now_ns);
 
-/* It has none from the store: by on_failure of each part. */
+/* The same for a group that has no answer from the store: on_failure of each part decides. */
 void group_failed(struct group *g, uint64_t now_ns);
 
 #endif

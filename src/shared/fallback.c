@@ -6,18 +6,18 @@
 #include "base/atomic.h"
 #include "base/maths.h"
 
-#define RETRY_NS WEIR_SECOND  /* of what cannot be decided here: by then the store may be back */
-#define OUTAGE_NS WEIR_SECOND /* not asked for longer: the store was back in between */
+#define RETRY_NS WEIR_SECOND  /* retry if this node cannot decide: the store may be back by then */
+#define OUTAGE_NS WEIR_SECOND /* a longer time without a question means that the store was back */
 
 struct fallback {
     pthread_rwlock_t lock; /* held for writing while `limiter` is changed */
     struct weir *limiter;  /* NULL: none was needed yet, or it could not be made */
-    uint64_t nodes;        /* that it is for */
+    uint64_t nodes;        /* number of nodes that the limiter is for */
     const struct store_numbers *numbers;
-    struct weir_options part; /* that the limiter was made of */
-    uint64_t round;           /* known_once(): the outage, of all in this process */
-    uint64_t since_ns;        /* when it began */
-    uint64_t asked_ns;        /* last */
+    struct weir_options part; /* options that the limiter was made of */
+    uint64_t round;           /* of known_once(): number of the outage, unique in this process */
+    uint64_t since_ns;        /* when the outage began */
+    uint64_t asked_ns;        /* when the last question came */
 };
 
 struct fallback *fallback_create(void)
@@ -51,7 +51,7 @@ static bool set_period(struct weir_options *o, unsigned __int128 period_ns)
     return period_ns == o->period_ns;
 }
 
-/* b units per b N period / count, rounded up. */
+/* Gives a node b = o->count units per b N period / count, rounded up to whole ns. */
 static bool divide_window(const struct weir_options *whole, uint64_t nodes, struct weir_options *o)
 {
     o->count = share(whole->count, nodes);
@@ -100,7 +100,7 @@ static bool is_new_outage(const struct fallback *f, uint64_t now_ns)
     return now_ns > asked_ns && now_ns - asked_ns > OUTAGE_NS;
 }
 
-/* Another number of nodes, or other numbers: begins afresh. */
+/* Makes a fresh limiter, for another number of nodes or for other numbers. */
 static void remake(struct fallback *f, const struct store_numbers *numbers, uint64_t nodes)
 {
     weir_close(f->limiter);
@@ -113,7 +113,9 @@ static void remake(struct fallback *f, const struct store_numbers *numbers, uint
     f->numbers = numbers;
 }
 
-/* What keys have here was right in another outage: each goes on with what is known of it now. */
+/* Begins a new round, for a new outage, other numbers or another number of nodes, unless another
+ * thread has done so. The states of keys in the limiter are from an earlier outage: in the new
+ * round each key begins with what is known of it now. */
 static void begin(struct fallback *f, const struct store_numbers *numbers, uint64_t nodes,
                   uint64_t now_ns)
 {
@@ -139,7 +141,8 @@ struct seed {
     uint64_t now_ns;
 };
 
-/* Units that have come since the outage began: a bucket's one by one, a window's all at its end. */
+/* Returns the units that have refilled since the outage began: those of a bucket one by one, those
+ * of a window all at its end. */
 static uint64_t come_since(const struct fallback *f, uint64_t now_ns)
 {
     const struct weir_options *o = &f->part;
@@ -149,8 +152,9 @@ static uint64_t come_since(const struct fallback *f, uint64_t now_ns)
 }
 
 /*
- * A key had what the store said last, or nothing, when the outage began. That it is told to here may
- * come long after: a table that has forgotten it meanwhile must not take its units away.
+ * Sets a key to what the store last said remained, or to nothing, plus what has refilled since the
+ * outage began. The refilled units count because this may be called long after that, also for a key
+ * that the table of known keys has forgotten meanwhile: the key must not lose its units.
  */
 static void sow(void *arg, uint64_t remaining)
 {

@@ -1,14 +1,16 @@
 /*
- * `on_store_failure: local`: this node's part of a limit while the store is away. Of N nodes each gets
- * rate/N, exactly, and a burst of max(1, floor(B/N)). A key that is new here begins with what the store
- * last said remained, or with nothing. Nothing of it is told to the store afterwards.
+ * `on_store_failure: local`: this node decides by its own part of a limit while the store is away.
+ * Each of N nodes gets exactly rate/N, and a burst of max(1, floor(B/N)). A key that is new here
+ * begins with what the store last said remained, or with nothing. The store is not told of these
+ * decisions afterwards.
  *
  *   buckets   count per N periods; burst, or queue + 1, as above
- *   windows   b = max(1, floor(count/N)) per b N period / count: the same rate, in shorter windows if
- *             the count is not a multiple of N. Rounded up to whole ns
+ *   windows   b = max(1, floor(count/N)) per b N period / count, rounded up to whole ns: the same
+ *             rate, in shorter windows if the count is not a multiple of N
  *
- * So all nodes together admit at most N max(1, floor(B/N)) + R t in any time t: never more than the limit
- * itself unless there are more nodes than units.
+ * So all nodes together admit at most N max(1, floor(B/N)) + R t in any time t (fixed_window: twice
+ * that burst, at the edge of a window): never more than the limit itself unless there are more
+ * nodes than units.
  */
 #ifndef WEIR_SHARED_FALLBACK_H
 #define WEIR_SHARED_FALLBACK_H
@@ -19,16 +21,17 @@
 
 struct fallback;
 
-struct fallback *fallback_create(
-    void); /* NULL: no memory. Makes its table when it is first needed */
+/* Returns NULL if there is no memory. The table is made when it is first needed. */
+struct fallback *fallback_create(void);
 void fallback_destroy(struct fallback *f);
 
-/* What a node of `nodes` gets. False: that cannot be expressed (the period would be too long). */
+/* Sets *part to what one of `nodes` nodes gets. Returns false if that cannot be expressed (the
+ * period would be too long). */
 bool fallback_options(const struct weir_options *whole, uint64_t nodes, struct weir_options *part);
 
 /*
- * CHECK, PEEK or UP_TO. `hash` is known_hash() of the key. What this node may never let in, but the fleet
- * might, is a DENY.
+ * Answers CHECK, PEEK or UP_TO. `hash` is known_hash() of the key. A cost that this node can never
+ * allow, but the fleet can, gets DENY instead of NEVER.
  */
 void fallback_ask(struct fallback *f, struct store_limit *limit, struct known *known,
                   struct hash hash, const struct remote_part *part, int verb, uint64_t now_ns,

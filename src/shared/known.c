@@ -9,14 +9,14 @@
 #define STRIPES 256
 
 struct entry {
-    struct hash key; /* both 0: none */
+    struct hash key; /* both 0: the entry is empty */
     uint64_t used_ns;
     uint64_t denied_cost; /* 0: not denied */
     uint64_t denied_until_ns;
     uint64_t retry_at_ns;
     uint64_t reset_at_ns;
     uint64_t denied_remaining;
-    uint64_t remaining; /* KNOWN_NOT */
+    uint64_t remaining; /* or KNOWN_NOT */
     uint64_t round;     /* 0: none yet */
 };
 
@@ -27,7 +27,7 @@ struct stripe {
 struct known {
     struct hash_secret secret;
     struct entry (*sets)[WAYS];
-    uint64_t mask; /* sets - 1 */
+    uint64_t mask; /* number of sets - 1 */
     struct stripe stripes[STRIPES];
 };
 
@@ -70,12 +70,12 @@ void known_destroy(struct known *k)
 struct hash known_hash(const struct known *k, uint64_t limit, struct text key)
 {
     struct hash h = hash_sip(&k->secret, key.at, key.len);
-    h.low += limit * UINT64_C(0x9e3779b97f4a7c15); /* the limits' keys lie apart */
-    h.high |= 1;                                   /* both 0 is an empty place */
+    h.low += limit * UINT64_C(0x9e3779b97f4a7c15); /* keeps equal keys of limits apart */
+    h.high |= 1;                                   /* both 0 would be an empty entry */
     return h;
 }
 
-/* ---- places ---- */
+/* ---- entries ---- */
 
 static pthread_mutex_t *lock_of(struct known *k, struct hash key)
 {
@@ -93,7 +93,8 @@ static struct entry *find(struct known *k, struct hash key)
     return NULL;
 }
 
-/* Its place, or that of the one in its set that has not been used for longest. */
+/* Returns the key's entry. If it has none, that of its set which has not been used for longest
+ * becomes its own. */
 static struct entry *make(struct known *k, struct hash key, uint64_t now_ns)
 {
     struct entry *e = find(k, key);
@@ -111,7 +112,8 @@ static struct entry *make(struct known *k, struct hash key, uint64_t now_ns)
 
 /* ---- denials ---- */
 
-/* How much later a higher cost is due; false: that is not known. */
+/* Sets *ns to how much later a cost that is higher by `more` would be allowed. Returns false if
+ * that is not known. */
 static bool later(const struct store_params *p, uint64_t more, uint64_t *ns)
 {
     *ns = 0;
@@ -167,7 +169,7 @@ void known_denied(struct known *k, struct hash key, uint64_t cost, const struct 
 {
     uint64_t keep_ns = min_u64(answer->retry_after_ns, deny_cache_ns);
     if (keep_ns == 0 || (answer->flags & WEIR_FLAG_BLOCKED) != 0) {
-        return; /* a block may end at any time, by somebody's word */
+        return; /* an UNBLOCK may end a block at any time */
     }
     pthread_mutex_t *lock = lock_of(k, key);
     (void)pthread_mutex_lock(lock);
@@ -199,7 +201,7 @@ void known_remaining(struct known *k, struct hash key, uint64_t remaining, uint6
     (void)pthread_mutex_lock(lock);
     struct entry *e = make(k, key, now_ns);
     e->remaining = remaining;
-    e->round = 0; /* the store knows better than a fallback that was used in between */
+    e->round = 0; /* the store's number replaces that of a fallback used in between */
     (void)pthread_mutex_unlock(lock);
 }
 

@@ -1,4 +1,4 @@
-/* Limits of a process: what they are made of, and who still holds them. */
+/* The limits of a process: opens and changes them, and counts their references. */
 #include <stdlib.h>
 
 #include "base/atomic.h"
@@ -9,7 +9,7 @@ static const char *const mode_names[] = {"local", "exact", "leased", "synced"};
 
 #define BIT(algorithm) (1u << (algorithm))
 
-/* What a mode can do. */
+/* The algorithms that each mode supports. */
 static const unsigned mode_algorithms[] = {
     [REMOTE_LOCAL] = 0,
     [REMOTE_EXACT] = ~0u,
@@ -28,15 +28,16 @@ static int check_mode(const struct remote_spec *spec, struct weir_error *error)
                     spec->on_failure);
     }
     const char *name =
-        weir_algorithm_name(spec->options.algorithm); /* NULL: store_params() says so */
+        weir_algorithm_name(spec->options.algorithm); /* NULL: store_params() will refuse it */
     if (name != NULL && (mode_algorithms[spec->mode] & BIT(spec->options.algorithm)) == 0) {
         return fail(error, WEIR_EINVAL, "%s cannot be %s", name, mode_names[spec->mode]);
     }
     return 0;
 }
 
-/* By the numbers alone, whoever is there just now: or limits would come and go between leased and exact with
- * nodes. What a state means does not depend on it (store_params_lease()). */
+/* Returns the mode in which a limit acts. It depends on its numbers and the configured fleet_size,
+ * not on the nodes that are alive now: otherwise limits would change between leased and exact as
+ * nodes come and go. What a state means does not depend on the mode (store_params_lease()). */
 static int mode_of(const struct store_shared *s, int mode, const struct store_params *params)
 {
     uint64_t nodes = s->options.fleet_size != 0 ? s->options.fleet_size : 1;

@@ -58,7 +58,7 @@ static const struct row {
     int algorithm;
     int (*express)(const struct plan *plan, struct store_params *p, struct weir_error *error);
     char letter;
-    bool windows; /* the state counts windows: of another length or offset it means nothing */
+    bool windows; /* the state counts windows: it means nothing with another length or offset */
 } rows[] = {
     {WEIR_TOKEN_BUCKET, bucket, 't', false}, {WEIR_LEAKY_BUCKET, bucket, 'l', false},
     {WEIR_FIXED_WINDOW, window, 'f', true},  {WEIR_SLIDING_WINDOW, window, 's', true},
@@ -74,7 +74,7 @@ static const struct row *row_of(int algorithm)
     return row;
 }
 
-/* Seconds where it can be: a kind is part of every key, and each byte of it counts. */
+/* Writes a time, in seconds where possible: a kind is part of every key, so it should be short. */
 static size_t name_time(char *at, size_t size, char before, uint64_t us)
 {
     bool seconds = us % 1000000 == 0;
@@ -121,7 +121,7 @@ int store_params(const struct weir_options *options, struct store_params *params
     return e;
 }
 
-/* A bucket's state becomes another one, with marks; a window's stays what it is. */
+/* A bucket's state becomes one of another kind, with marks; a window's state stays as it is. */
 void store_params_lease(struct store_params *params)
 {
     params->leased = true;

@@ -1,6 +1,6 @@
 /*
- * What a script needs to know of a limit, and whether scripts can express the limit at all: their
- * numbers are doubles, exact below 2^53, and their clock ticks in microseconds.
+ * The numbers of a limit that a script needs, and whether scripts can express the limit at all:
+ * their numbers are doubles, exact below 2^53, and their clock ticks in microseconds.
  *
  *   buckets   any rate that the local code takes. The time of a unit is the local one, rounded as
  *             there, in us and 1/128000 us (2^-7 ns). Where that has a remainder, quota plus debt
@@ -16,10 +16,10 @@
 
 #include <weir.h>
 
-/* Of a microsecond. A multiple of what src/algo counts in. */
+/* Parts of a microsecond in which times are counted: a multiple of those of src/algo. */
 #define STORE_PARTS 128000u
 
-/* Doubles are exact up to here; to the scripts also "for ever". */
+/* Doubles are exact up to this number. As a time, scripts take it for "for ever". */
 #define STORE_MOST (UINT64_C(1) << 53)
 
 struct store_params {
@@ -28,22 +28,24 @@ struct store_params {
     bool leased; /* store_params_lease() */
     uint64_t quota;
     uint64_t max_debt;
-    uint64_t a;    /* buckets: whole us of a unit's time; else the period in us */
-    uint64_t b;    /* buckets: the remainder of it in 1/STORE_PARTS us; windows: the offset in us */
-    char kind[48]; /* what a state means: part of its key, so that nobody reads another's */
+    uint64_t a;    /* buckets: whole us of a unit's time; others: the period in us */
+    uint64_t b;    /* buckets: its remainder in 1/STORE_PARTS us; windows: the offset in us */
+    char kind[48]; /* what a state means: part of its key, so that no state is misread */
 };
 
 /*
- * Checks what weir_open() would check, and the above. 0; as weir_open() for the options, WEIR_ERATE
- * or WEIR_EQUOTA with a text for what no script can express; then *params is undefined.
+ * Checks what weir_open() would check, and the above. Returns 0; an error of weir_open() for the
+ * options; or WEIR_ERATE or WEIR_EQUOTA, with a text, for what no script can express. After an
+ * error *params is undefined.
  */
 int store_params(const struct weir_options *options, struct store_params *params,
                  struct weir_error *error);
 
 /*
- * The limit is configured as `leased` (token_bucket, fixed_window): its state knows of leases. Whether
- * leases are taken out is another matter (lease_is_worth()), on which nodes may differ: all share the
- * state, and each verb of the scripts heeds what is outstanding in it.
+ * Sets the parameters for a limit that is configured as `leased` (token_bucket, fixed_window): its
+ * state knows of leases. Whether leases are taken is another question (lease_is_worth()), on which
+ * nodes may differ: all share the state, and each verb of the scripts respects what is outstanding
+ * in it.
  */
 void store_params_lease(struct store_params *params);
 

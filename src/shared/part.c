@@ -1,11 +1,11 @@
-/* One limit and one key: what is remembered, and what if the store does not answer. */
+/* One limit and one key: what is remembered of them, and the answer if the store gives none. */
 #include "base/atomic.h"
 #include "shared/asking.h"
 
 #define CLOSED_RETRY_NS WEIR_SECOND
 
-/* As of a key that was never asked for: with nothing left a client would stop, and of several limits this one
- * would seem to bind. */
+/* Allows, as for a key that was never asked for: if nothing remained, a client would stop, and this
+ * limit would seem to be the one of several that binds. */
 static void answer_open(const struct store_params *params, const struct remote_part *part,
                         struct weir_answer *answer)
 {
@@ -36,7 +36,7 @@ void part_failed(struct store_limit *limit, const struct remote_part *part, stru
 {
     const struct store_params *params = &store_limit_numbers(limit)->params;
     if (part->cost > params->quota && verb != REMOTE_UP_TO) {
-        answer_never(params, answer); /* whoever decides */
+        answer_never(params, answer); /* the same by every policy */
     } else if (limit->on_failure == REMOTE_FAIL_LOCAL) {
         fallback_ask(limit->fallback, limit, limit->shared->known, hash, part, verb, now_ns,
                      answer);

@@ -22,8 +22,8 @@ enum {
 #define EVERYWHERE (PIECE(common) | PIECE(decide))
 #define BUCKETS (EVERYWHERE | PIECE(bucket))
 
-/* The first is for several algorithms; then by enum weir_algorithm; then by name; the last does not
- * decide. */
+/* The first script is for several algorithms. The next are in the order of enum weir_algorithm,
+ * then the leased ones, known by SCRIPT_LEASED_... The last does not decide. */
 static const struct {
     const char *name;
     unsigned pieces; /* besides the clock */
@@ -99,7 +99,8 @@ const struct script *script_members(const struct scripts *s)
     return &s->row[SCRIPT_COUNT - 1];
 }
 
-/* By whose operations a state is kept: scripts know them by this number, and so do rows. */
+/* Returns the number of the operations that read and write a state: it names them in the scripts,
+ * and is the index of their script in rows[]. */
 static unsigned keeper_of(const struct store_params *p)
 {
     bool own = p->leased && p->algorithm == WEIR_TOKEN_BUCKET;
@@ -147,8 +148,8 @@ static void put_number(struct buffer *b, uint64_t number)
 }
 
 /*
- * Microseconds, rounded up: a wait of less than one is still a wait, a block lasts to its end. What
- * was charged is stamped in whole ones.
+ * Returns microseconds, rounded up: a wait of less than one is still a wait, and a block lasts to
+ * its end. The times of charges are whole microseconds already.
  */
 static uint64_t microseconds(uint64_t ns)
 {

@@ -1,18 +1,19 @@
 /*
- * The scripts by which a store decides, and their calls as bytes: no I/O, no state, no clock. The
- * time of a decision is the store's own: no argument carries one.
+ * The scripts by which a store decides, and their calls as bytes. There is no I/O, no state and no
+ * clock here: a decision is made at the store's own time, which no argument carries.
  *
  *     struct scripts s;
  *     scripts_init(&s, NULL);
  *     script_put_load(&b, script);                      // once for each connection
  *     const struct script *script = script_for(&s, &part, 1);
  *     script_put_call(&b, script, SCRIPT_BY_SHA, STORE_CHECK, &part, 1);
- *     ... store_reply_read(): STORE_NOSCRIPT -> script_put_call(SCRIPT_BY_TEXT), which also loads it
+ *     ... store_reply_read(): STORE_NOSCRIPT -> script_put_call(SCRIPT_BY_TEXT), which loads it too
  *     script_answer(&reply, &part, 1, &answer, &stamp_us);
  *
- * A script is put together of pieces (src/shared/lua/): the clock, what is common, its algorithms,
- * and the decision. Several limits of one algorithm are a call of its script; of several algorithms,
- * of the script that has them all. Their keys must be in one slot (shared/store_key.h), and differ.
+ * A script is put together from pieces (src/shared/lua/): the clock, the common part, its
+ * algorithms, and the decision. Several limits of one algorithm are asked by one call of its
+ * script; limits of several algorithms by one call of the script that has all algorithms. The keys
+ * of a call must be in one slot (shared/store_key.h), and differ.
  */
 #ifndef WEIR_SHARED_SCRIPT_H
 #define WEIR_SHARED_SCRIPT_H
@@ -30,8 +31,8 @@
 enum { SCRIPT_LEASED_BUCKET = 6, SCRIPT_LEASED_WINDOW };
 
 /*
- * Puts the scripts together. `clock` is NULL; only a test, which must say what time it is, gives
- * another first piece than lua/clock.lua. WEIR_ENOMEM. End with scripts_finish().
+ * Puts the scripts together. `clock` is NULL; only a test, which must set the time, gives another
+ * first piece than lua/clock.lua. Returns 0 or WEIR_ENOMEM. scripts_finish() frees the scripts.
  */
 int scripts_init(struct scripts *s, const struct text *clock);
 void scripts_finish(struct scripts *s);
@@ -46,8 +47,8 @@ enum store_verb {
     STORE_UNBLOCK,
     STORE_RESET,
     STORE_UNDO,      /* a REFUND that returns no unit which has refilled since */
-    STORE_BLOCK_FOR, /* as BLOCK, and the store's own clock says when that ends */
-    STORE_LEASE      /* script_put_lease() alone */
+    STORE_BLOCK_FOR, /* a BLOCK for a time that counts by the store's own clock */
+    STORE_LEASE      /* only for script_put_lease() */
 };
 
 /* One limit and one key of it. */
@@ -55,43 +56,46 @@ struct store_part {
     const struct store_params *params;
     struct text key; /* store_key() */
     uint64_t cost;
-    uint64_t time_ns; /* CHECK, PEEK: max_wait. REFUND: charged at (leaky_bucket:
+    uint64_t time_ns; /* CHECK, PEEK: max_wait. REFUND: when it was charged (leaky_bucket:
                          when its place ends); WEIR_FOREVER: just now.
                          UNDO: the same; token_bucket: when it would be full after the charge.
-                         BLOCK: until. BLOCK_FOR: how long. Else 0 */
+                         BLOCK: its end. BLOCK_FOR: its length. Other verbs: 0 */
 };
 
-/* The heartbeat of a node: shared/members.h. */
+/* Returns the script of a node's heartbeat: shared/members.h. */
 const struct script *script_members(const struct scripts *s);
 
-/* n at least 1; more than one only with CHECK and PEEK, and at most WEIR_SEVERAL_MAX. */
+/* Returns the script for a call with these parts. n is at least 1; it is more than 1 only for CHECK
+ * and PEEK, and at most WEIR_SEVERAL_MAX. */
 const struct script *script_for(const struct scripts *s, const struct store_part *parts, size_t n);
 
-/* The `b` of a key: of windows by the key, each begins somewhere of its own, the same for every node. */
+/* Returns the `b` of a key. If windows are aligned by key (align_key), each key has an offset of
+ * its own, which is the same on every node. */
 uint64_t script_offset(const struct store_params *p, struct text key);
 
 /*
- * The arguments of a call, behind script_put_head(): number of keys, keys, verb, numbers. Returns how
- * many there are.
+ * Puts the arguments of a call, which follow script_put_head(): number of keys, keys, verb,
+ * numbers. Returns how many there are.
  */
 unsigned script_put_arguments(struct buffer *b, enum store_verb verb,
                               const struct store_part *parts, size_t n);
 
 /*
- * Behind them, one number for each of the n parts: the units that a bucket may owe besides its quota and
- * max_debt (sync_beyond()). One that leads further than all that, by more than a second, is taken for one
- * of a clock that was set back. Returns n, to be added to `count`.
+ * Puts, after these arguments, one number for each of the n parts: the units that a bucket may owe
+ * besides its quota and max_debt (sync_beyond()). If a bucket leads further than all that, by more
+ * than a second, the store's clock is taken to have been set back. Returns n, to be added to the
+ * number of arguments.
  */
 unsigned script_put_beyond(struct buffer *b, const uint64_t *beyond, size_t n);
 
-/* Both, without that. */
+/* Puts a whole call: script_put_head() and script_put_arguments(), without script_put_beyond(). */
 void script_put_call(struct buffer *b, const struct script *script, enum script_how how,
                      enum store_verb verb, const struct store_part *parts, size_t n);
 
 /*
- * Of `leased` (shared/leased/lease.h): the script, and the arguments of its verb LEASE, which are those of a
- * CHECK and behind them the five numbers that lua/lease.lua names. Its answer is that of a CHECK, and
- * behind it four numbers.
+ * For `leased` (shared/leased/lease.h): the script, and the arguments of its verb LEASE, which are
+ * those of a CHECK followed by the five numbers that lua/lease.lua names. Its answer is that of a
+ * CHECK followed by four numbers.
  */
 enum {
     SCRIPT_LEASE_NUMBERS = 5,
@@ -104,16 +108,17 @@ unsigned script_put_lease(struct buffer *b, const struct store_part *part,
                           const uint64_t numbers[SCRIPT_LEASE_NUMBERS]);
 
 /*
- * The answer out of the reply to CHECK, PEEK, UP_TO, REFUND or PENALIZE. *stamp_us (may be NULL):
- * the time to give to a REFUND of what was granted; of a leaky_bucket, reset_after_ns must be added to
- * it. WEIR_EIO: not such a reply.
+ * Reads the answer out of the reply to CHECK, PEEK, UP_TO, REFUND or PENALIZE. *stamp_us (may be
+ * NULL) is the time to give to a REFUND of what was granted; for a leaky_bucket, reset_after_ns
+ * must be added to it. Returns 0, or WEIR_EIO if it is not such a reply.
  */
 int script_answer(const struct store_reply *reply, const struct store_part *parts, size_t n,
                   struct weir_answer *answer, uint64_t *stamp_us);
 
 /*
- * Of the reply to BLOCK: 0, or WEIR_ETIME if its end is not after the store's time. Of UNBLOCK and
- * RESET: 1 if there was something, 0 if not. WEIR_EIO: not such a reply.
+ * Reads the reply to BLOCK, BLOCK_FOR, UNBLOCK or RESET. Returns for a block 0, or WEIR_ETIME if
+ * its end is not after the store's time; for UNBLOCK and RESET 1 if there was something, 0 if not;
+ * WEIR_EIO if it is not such a reply.
  */
 int script_done(const struct store_reply *reply, enum store_verb verb);
 

@@ -1,11 +1,11 @@
-/* Calls that questions, exchanges and the heartbeat make; those of leases are in send_lease.c. */
+/* Sends the calls of questions, exchanges and heartbeats; those of leases are in send_lease.c. */
 #include <stdlib.h>
 
 #include "base/atomic.h"
 #include "shared/asking.h"
 #include "shared/script.h"
 
-#define UNAWAITED_NS (100 * WEIR_MILLISECOND) /* calls that no question waits for */
+#define UNAWAITED_NS (100 * WEIR_MILLISECOND) /* least time for calls that no question waits for */
 
 uint64_t send_unawaited(const struct store *s, uint64_t now_ns)
 {
@@ -36,7 +36,7 @@ struct buffer *send_fresh(struct store *s)
 
 /* ---- a group: one call of a script for all of its parts ---- */
 
-/* remote_verb -> store_verb: blocks end by the store's clock. */
+/* Returns the store_verb. BLOCK becomes BLOCK_FOR, so that it ends by the store's clock. */
 static enum store_verb verb_of(int verb)
 {
     return verb == REMOTE_BLOCK ? STORE_BLOCK_FOR : (enum store_verb)verb;
@@ -47,7 +47,8 @@ static uint64_t time_of(const struct asking *a)
     return a->verb == REMOTE_REFUND && a->time_ns == 0 ? WEIR_FOREVER : a->time_ns;
 }
 
-/* The group's parts; index[]: which pieces they are. */
+/* Sets parts[] to the group's parts and index[] to the pieces that they are. Returns how many there
+ * are. If `keys` is NULL, the parts have the limit's keys instead of the store's. */
 static size_t parts_of(const struct group *g, struct store_part *parts, struct store_key *keys,
                        unsigned *index)
 {
@@ -70,7 +71,7 @@ static size_t parts_of(const struct group *g, struct store_part *parts, struct s
     return n;
 }
 
-/* Whatever was known of the key, somebody has changed it by hand. */
+/* Forgets what is known of the key, because a verb such as BLOCK or REFUND has changed it. */
 static void forget(const struct piece *p)
 {
     struct store_shared *shared = p->limit->shared;
@@ -82,7 +83,7 @@ static void forget(const struct piece *p)
     }
 }
 
-/* 0, or WEIR_EIO: that is no answer to such a call. */
+/* Reads the reply to the group's call. Returns 0, or WEIR_EIO if it is no answer to such a call. */
 static int read_reply(struct group *g, const struct store_reply *reply, uint64_t now_ns)
 {
     struct asking *a = g->asking;
@@ -120,7 +121,8 @@ static void on_group(void *arg, enum client_end end, const struct store_reply *r
     }
 }
 
-/* What the verbs must know of debts, behind the arguments of the n pieces; where there are none, nothing. */
+/* Puts the debts that the verbs must know of (script_put_beyond()) after the arguments of the n
+ * pieces, or nothing if there can be none. Returns how many arguments were put. */
 static unsigned put_beyond(struct buffer *b, const struct piece *pieces, const unsigned *index,
                            size_t n)
 {
@@ -176,7 +178,7 @@ void send_undo(struct store *s, const struct piece *p, uint64_t undo_ns, uint64_
 
 /* ---- exchanges ---- */
 
-/* One that has not ended. */
+/* An exchange that has not ended. */
 struct exchange {
     struct store *store;
     struct sync_call call;

@@ -29,7 +29,7 @@ static uint32_t right(uint32_t x, unsigned n)
     return left(x, 32 - n);
 }
 
-/* The text in blocks, then a 1 bit, zeros, and the length in bits: the same for both. */
+/* Compresses the text in blocks, then a 1 bit, zeros, and the length in bits: the same for both. */
 static void digest(struct text text, compress_fn compress, uint32_t *state)
 {
     const unsigned char *at = (const unsigned char *)text.at;

@@ -5,8 +5,8 @@
 #include "base/maths.h"
 #include "shared/asking.h"
 
-#define ARGUMENTS_MAX (1u << 18) /* of one call: WEIR_SEVERAL_MAX keys */
-#define SENDS_MAX 256            /* of one tick: the rest in the next */
+#define ARGUMENTS_MAX (1u << 18) /* bytes of one call, which may have WEIR_SEVERAL_MAX keys */
+#define SENDS_MAX 256            /* calls of one tick; the rest is sent by the next */
 
 int store_create(struct store **out, struct store_shared *shared,
                  const struct client_options *options, const struct client_driver *driver,
@@ -75,7 +75,7 @@ static int check(const struct remote_question *q)
     return 0;
 }
 
-/* Waiting is for buckets. */
+/* Checks max_wait, which only buckets support. */
 static int check_wait(const struct remote_question *q)
 {
     const struct store_limit *limit = q->parts[0].limit;
@@ -88,8 +88,9 @@ static int check_wait(const struct remote_question *q)
                                                                               : WEIR_ENOTSUP;
 }
 
-/* One plain question to a leased or synced limit, or one that memory denies. What is to be sent comes
- * in *call: LEASE_SEND. What is due sooner than anybody knows: *due. */
+/* Asks a plain question of one limit without sending anything: out of memory, a lease or a synced
+ * count. Returns what lease_ask() returns: with LEASE_SEND, *call is to be sent. 0: a store must be
+ * asked. *due: an exchange has become due, earlier than sync_due() said before. */
 static unsigned ask_one(const struct remote_question *q, uint64_t now_ns,
                         struct weir_answer *answer, struct lease_call *call, bool only_here,
                         bool *due)
@@ -153,7 +154,7 @@ int store_ask_here(const struct remote_question *q, uint64_t now_ns, struct remo
     if ((said & LEASE_SEND) != 0) {
         due = shared_leave(shared, &call);
         if (!due) {
-            lease_unsent(shared->leases, &call, now_ns); /* a store will make it again */
+            lease_unsent(shared->leases, &call, now_ns); /* a store's tick will make it again */
         }
     }
     if (due && shared->options.wake != NULL) {
@@ -174,7 +175,8 @@ int store_ask_failed(const struct remote_question *q, uint64_t now_ns, struct re
     return answered(q, answer);
 }
 
-/* What has begun is answered, or will be. */
+/* Returns what has become of a question that was begun: its answer or error if it is complete,
+ * otherwise REMOTE_PENDING. */
 static int begun(struct asking *a, bool complete, uint64_t now_ns, struct remote_answer *answer)
 {
     if (!complete) {
@@ -185,11 +187,13 @@ static int begun(struct asking *a, bool complete, uint64_t now_ns, struct remote
     return e != 0 ? e : REMOTE_ANSWERED;
 }
 
-/* One plain question: at once if it can be, else 0 and what to wait for is in *call (LEASE_SEND). */
+/* Asks a plain question of one limit, and sends the renewal that comes with an answer. Returns what
+ * ask_one() returns: without LEASE_ANSWERED, *call is the call to send (LEASE_SEND) or to wait for
+ * (LEASE_WAIT), or there is none (0). */
 static unsigned try_one(struct store *s, const struct remote_question *q, uint64_t now_ns,
                         struct remote_answer *answer, struct lease_call *call)
 {
-    bool due; /* this store's tick follows anyway */
+    bool due; /* not used: this store's tick follows anyway */
     unsigned said = ask_one(q, now_ns, &answer->answer, call, false, &due);
     if (said == (LEASE_ANSWERED | LEASE_SEND)) {
         send_lease(s, call, now_ns);
@@ -223,9 +227,9 @@ int store_ask(struct store *s, const struct remote_question *q, uint64_t now_ns,
     return begun(a, complete, now_ns, answer);
 }
 
-/* ---- what nobody asks for ---- */
+/* ---- work that is due without a question ---- */
 
-/* How many were sent; SENDS_MAX: there may be more. */
+/* Sends the calls that are due. Returns how many were sent; SENDS_MAX: there may be more. */
 static unsigned send_what_is_due(struct store *s, uint64_t now_ns)
 {
     struct store_shared *shared = s->shared;

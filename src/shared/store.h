@@ -1,43 +1,46 @@
 /*
- * Who decides: this process, or a Redis that a fleet shares; and what if that one fails.
+ * Decides questions about limits in this process or in a store, a Redis that a fleet shares; and
+ * answers them if the store fails.
  *
- * A question goes in, and an answer comes back: at once where no store is needed, or else by a
- * callback, exactly once, by its deadline. Nothing here waits, opens a socket or reads a clock.
+ * Each question gets an answer: at once where no store is needed, otherwise by a callback, exactly
+ * once, by its deadline. Nothing here waits, opens a socket or reads a clock.
  *
- *   store.c      a question, and what is done when nobody asks
+ *   store.c      a question; and the work that is due without one
  *   asking.c     its parts, by the mode of their limits; several limits; giving back what was taken
- *   part.c       one limit and one key: what is remembered, and what if the store fails
- *   send.c       the calls of all these; send_lease.c: those of leases, and who waits for them
+ *   part.c       one limit and one key: what is remembered, and the answer if the store fails
+ *   send.c       sends the calls; send_lease.c: those of leases, and questions that wait for them
  *   limit.c      limits
  *   stores.c     what the stores of a process share
- *   ../redis/client.h   calls and their way (of one thread)
+ *   ../redis/client.h   the client that makes the calls (of one thread)
  *   script.h     the calls of `exact`
- *   lease.h      `leased`: units taken in advance, spent here; lease_wait.h: until they are here
- *   sync.h       `synced`: everybody counts, and tells the others every now and then
- *   known.h      what the process remembers of keys: who was denied, how much there was
+ *   lease.h      `leased`: units taken in advance and spent here; lease_wait.h: waiting for them
+ *   sync.h       `synced`: each node counts, and exchanges its counts with the store regularly
+ *   known.h      what the process remembers of keys: denials, and how much remained
  *   fallback.h   `on_store_failure: local`
  *   members.h    how many nodes the fleet has
- *   store_key.h, params.h; ../redis/reply.h, value.h, slots.h, url.h   what all of these say and read
+ *   store_key.h, params.h; ../redis/reply.h, value.h, slots.h, url.h   formats that these use
  *
- * A struct store belongs to one thread. A struct store_shared belongs to the process, and limits to it:
- * they are used by all threads at once.
+ * A struct store belongs to one thread. A struct store_shared belongs to the process, and so do its
+ * limits: all threads use them at once.
  *
  * S1  Every question is answered once, by its deadline, whatever the store does.
- * S2  A charge happens at most once per limit and question: client.h C2. Sent and no reply: on_failure
- *     decides, and the charge, should it have happened, stays.
- * S3  An answer that the store has not given carries REMOTE_DEGRADED, also if it is an ALLOW of `open`
- *     or a DENY of `closed`, and is counted unless it is a PEEK. An answer out of a lease, of a synced count or of the
- *     memory of denials is the store's.
+ * S2  A charge happens at most once per limit and question: client.h C2. If a call was sent and no
+ *     reply came, on_failure decides, and the charge stays if it has happened.
+ * S3  An answer that the store has not given carries REMOTE_DEGRADED, also if it is an ALLOW of
+ *     `open` or a DENY of `closed`, and is counted unless it is a PEEK. An answer out of a lease,
+ *     of a synced count or of the memory of denials counts as the store's.
  * S4  Everything is bounded.
- * S5  Several parts: those in one slot, all `exact`, are one call, all or nothing. Others are charged
- *     side by side; if one denies, the others get their units back by an UNDO that nobody waits for:
- *     never an admission too much, but units that a denied question holds until then, and until they
- *     refill if this process dies. (A token bucket that is decided here or `synced` may admit a second
- *     time what it has refilled while the question was out, at most the units that came back.) A place
- *     in a queue (leaky_bucket) comes back if it is the last, and its part the one that binds in its
- *     call. The answer is that of the part that binds, as weir_check_several().
- * S6  PEEK, UP_TO, max_wait, REFUND, PENALIZE, BLOCK, UNBLOCK and RESET go straight to the store, in
- *     every mode. Without it PEEK is answered as CHECK would be (degraded); the others are WEIR_EIO.
+ * S5  Several parts: `exact` parts in one slot are one call, all or nothing. Other parts are
+ *     charged independently; if one denies, the others get their units back by an UNDO that no
+ *     question waits for. So too much is never admitted, but a denied question holds units until
+ *     then, or until they refill if this process dies. (A token bucket that is decided here or
+ *     `synced` may admit a second time what it has refilled while the question was out, at most the
+ *     units that came back.) A place in a queue (leaky_bucket) comes back only if it is the last
+ *     place and its part is the one that binds in its call. The answer is that of the part that
+ *     binds, as in weir_check_several().
+ * S6  PEEK, UP_TO, max_wait, REFUND, PENALIZE, BLOCK, UNBLOCK and RESET go straight to the store,
+ *     in every mode. Without the store, CHECK, PEEK and UP_TO are answered by on_failure
+ *     (degraded); the others return WEIR_EIO.
  */
 #ifndef WEIR_SHARED_STORE_H
 #define WEIR_SHARED_STORE_H
@@ -57,29 +60,30 @@ struct store;
 struct store_shared;
 
 /*
- * One limit, of all threads. Counted: the last release ends it. One that a reload has dropped is held by its
- * leases until they are given back, and by its synced keys until they are as good as new: so memory grows
- * with reloads to another period, but only as far as these tables do, SHARED_LEASES and SHARED_SYNCS keys of
- * all limits (measured, 200 keys each of two synced limits: 4.7 MB more after 30 such reloads, 5.0 MB after 300).
+ * One limit, used by all threads. It is reference-counted: the last release destroys it. A limit
+ * that a reload has dropped is held by its leases until they are given back, and by its synced keys
+ * until they are as good as new. So memory grows with reloads to another period, but only as far as
+ * these tables do: SHARED_LEASES and SHARED_SYNCS keys of all limits (measured with 200 keys in
+ * each of two synced limits: 4.7 MB more after 30 such reloads, 5.0 MB after 300).
  */
 struct store_limit {
     struct store_shared *shared;
     uint64_t references;
-    int mode;       /* enum remote_mode, read by store_limit_mode(): LEASED that is too small for
-                       leases acts as EXACT, until its numbers change */
+    int mode;       /* enum remote_mode, read by store_limit_mode(): a LEASED limit that is too
+                       small for leases has EXACT here until its numbers change */
     int on_failure; /* enum remote_failure */
     uint64_t deny_cache_ns;
     uint64_t sync_ns;
-    uint64_t id; /* of the process: what the tables below know it by */
+    uint64_t id; /* unique in the process: identifies the limit in the tables of keys */
     struct store_key_head head;
     struct fallback *fallback;     /* NULL: on_failure is not local */
-    struct store_numbers *numbers; /* what changes; read by store_limit_numbers() */
-    struct store_numbers *all;     /* that it has had */
+    struct store_numbers *numbers; /* the current ones; read by store_limit_numbers() */
+    struct store_numbers *all;     /* list of all that it has had */
     struct remote_counts counts;   /* atomics */
 };
 
-/* A version of a limit's numbers. Never changed; they live as long as the limit does, and numbers that
- * come back are those that they were. */
+/* A version of a limit's numbers. It is never changed and lives as long as the limit does; a change
+ * back to earlier numbers uses their version again. */
 struct store_numbers {
     struct store_params params;
     struct weir_options options;
@@ -88,22 +92,23 @@ struct store_numbers {
 
 struct store_shared_options {
     struct text prefix;
-    uint64_t fleet_size; /* 0: by heartbeat */
+    uint64_t fleet_size; /* number of nodes; 0: counted by heartbeat */
     uint64_t deadline_ns;
-    uint64_t known_keys;      /* that are remembered at once; 0: 65536 */
-    uint64_t node;            /* who we are among the nodes: random */
-    const struct text *clock; /* of scripts; NULL; else see scripts_init() */
-    /* store_ask_here() has left something to send or to exchange: some thread is to call store_tick() soon. May be
-     * NULL; from any thread, must not wait. */
+    uint64_t known_keys;      /* keys that are remembered at once; 0: 65536 */
+    uint64_t node;            /* a random number that identifies this node in the fleet */
+    const struct text *clock; /* of the scripts; NULL except in tests: scripts_init() */
+    /* Called when store_ask_here() has left a call to send, or an exchange has become due: some
+     * thread must call store_tick() soon. It may be called from any thread and must not wait. May
+     * be NULL. */
     void (*wake)(void *arg);
     void *wake_arg;
 };
 
 int store_shared_create(struct store_shared **s, const struct store_shared_options *options);
-void store_shared_destroy(struct store_shared *s); /* no limit, no store is left */
+void store_shared_destroy(struct store_shared *s); /* only when no limit and no store is left */
 
-/* From now on leases are returned and counts are told: tick until nothing is due and store_is_idle(), for
- * a moment at most; then destroy the stores. */
+/* Begins to return all leases and to tell all counts. The caller then calls store_tick() until
+ * nothing is due and store_is_idle(), for a short time at most, and destroys the stores. */
 void store_shared_stop(struct store_shared *s);
 
 int store_limit_open(struct store_shared *s, const struct remote_spec *spec,
@@ -112,7 +117,7 @@ int store_limit_change(struct store_limit *limit, const struct weir_options *opt
                        struct weir_error *error);
 void store_limit_hold(struct store_limit *limit);
 void store_limit_release(struct store_limit *limit);
-/* The same for a key that is kept here, which is counted. */
+/* Hold and release a limit for a key that this process keeps, and count the key. */
 static inline void store_limit_keep_key(struct store_limit *limit)
 {
     count_shared(&limit->counts.keys, 1);
@@ -132,44 +137,48 @@ static inline int store_limit_mode(const struct store_limit *limit)
     return __atomic_load_n(&limit->mode, __ATOMIC_RELAXED); /* either is right while it changes */
 }
 
-/* The nodes of the fleet, at least 1: as given, or as seen in the last 10 s. */
+/* Returns the number of nodes in the fleet, at least 1: fleet_size if given, otherwise the nodes
+ * seen in the last 10 s. */
 uint64_t store_fleet_size(const struct store_shared *s);
 
 int store_create(struct store **s, struct store_shared *shared,
                  const struct client_options *options, const struct client_driver *driver,
                  uint64_t now_ns);
-bool store_is_idle(const struct store *s);           /* no call of it is out */
+bool store_is_idle(const struct store *s);           /* no call is out */
 const char *store_last_error(const struct store *s); /* client_last_error() */
-/* Questions that are out are answered, by on_failure. */
+/* Destroys a store. Questions that are out are answered by on_failure. */
 void store_destroy(struct store *s, uint64_t now_ns);
 
-/* As remote_ops.ask. `now_ns` is on the client's line. WEIR_E...: nothing has happened. */
+/* Asks a question, as remote_ops.ask. `now_ns` is the time of the client's clock. Returns
+ * REMOTE_ANSWERED, REMOTE_PENDING, or WEIR_E... if nothing has happened. */
 int store_ask(struct store *s, const struct remote_question *question, uint64_t now_ns,
               struct remote_answer *answer, remote_done_fn done, void *arg);
 
 /*
- * What can be decided without any thread's store: out of a lease, a synced count, or a remembered
- * denial. From any thread. REMOTE_ANSWERED, or REMOTE_PENDING: ask a store. What a lease then still
- * needs to send is left for the next store_tick() of any store.
+ * Answers what can be decided without any thread's store: out of a lease, a synced count, or a
+ * remembered denial. May be called from any thread. Returns REMOTE_ANSWERED, REMOTE_PENDING if a
+ * store must be asked, or WEIR_E... for a wrong question. A call that a lease still needs is left
+ * for the next store_tick() of any store.
  */
 int store_ask_here(const struct remote_question *question, uint64_t now_ns,
                    struct remote_answer *answer);
 
 /*
- * The answer without the store, by on_failure, where there is no way to ask it: from any thread.
- * REMOTE_ANSWERED for CHECK, PEEK and UP_TO of one limit, else WEIR_EFULL.
+ * Answers by on_failure, when the store cannot be asked. May be called from any thread. Returns
+ * REMOTE_ANSWERED for CHECK, PEEK and UP_TO of one limit, otherwise WEIR_EFULL.
  */
 int store_ask_failed(const struct remote_question *question, uint64_t now_ns,
                      struct remote_answer *answer);
 
-/* Answers that the store has not given, of all limits. */
+/* Returns the number of answers, of all limits, that the store has not given. */
 uint64_t store_degraded(const struct store_shared *s);
-/* What a denied question was charged, and could not be given back (S5). */
+/* Returns the number of charges of denied questions that could not be given back (S5). */
 uint64_t store_refunds_lost(const struct store_shared *s);
 struct sync_counts; /* shared/synced/sync.h */
 void store_sync_counts(const struct store_shared *s, struct sync_counts *counts);
 
-/* Calls client_tick(), leases, exchanges, the heartbeat. Returns when it wants to be called again. */
+/* Does what is due: leases, exchanges, the heartbeat, client_tick(). Returns the time at which it
+ * must be called again. */
 uint64_t store_tick(struct store *s, uint64_t now_ns);
 
 #endif

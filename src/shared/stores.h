@@ -25,16 +25,17 @@ struct store_shared {
     struct leases *leases;
     struct syncs *syncs;
     struct members members;
-    uint64_t limits; /* that were opened so far: their ids */
+    uint64_t limits; /* number of limits opened so far: gives their ids */
     pthread_mutex_t lock;
-    struct lease_call
-        *left;             /* by store_ask_here(), under the lock, to be sent by somebody's tick */
-    uint64_t left_count;   /* read without it */
-    uint64_t degraded;     /* answers of all limits that the store has not given */
-    uint64_t refunds_lost; /* store_refunds_lost() */
+    struct lease_call *left; /* calls that store_ask_here() has left for a tick; under the lock */
+    uint64_t left_count;     /* read without the lock */
+    uint64_t degraded;       /* answers of all limits that the store has not given */
+    uint64_t refunds_lost;   /* store_refunds_lost() */
 };
 
-/* A call that a question of another thread has made. False: there is no room for it. */
+/* shared_leave() leaves a call, made without a store, for the tick of any store; it returns false
+ * if there is no room. shared_take() takes one of these calls; it returns false if there is
+ * none. */
 bool shared_leave(struct store_shared *s, const struct lease_call *call);
 bool shared_take(struct store_shared *s, struct lease_call *call);
 

@@ -2,7 +2,7 @@
 
 /* ---- from the right: one hop ---- */
 
-/* Cuts the list at a comma, or before its beginning. */
+/* Cuts the last hop off the list, at a comma, or all of the list if there is none. */
 static void cut(struct text *list, const char *comma, struct text *hop)
 {
     size_t at = comma != NULL ? (size_t)(comma - list->at) : 0;
@@ -19,7 +19,9 @@ bool forwarded_last_plain(struct text *list, struct text *hop)
     return true;
 }
 
-/* Is the quote at `i` one of the text, behind a backslash that is none itself? */
+/*
+ * True if the quote at `i` is part of the text: it follows a backslash that is not escaped itself.
+ */
 static bool is_escaped(struct text list, size_t i)
 {
     size_t slashes = 0;
@@ -29,7 +31,7 @@ static bool is_escaped(struct text list, size_t i)
     return slashes % 2 == 1;
 }
 
-/* The last comma outside of quotes. */
+/* Returns the last comma outside of quotes. */
 static const char *last_comma(struct text list)
 {
     bool quoted = false;
@@ -65,7 +67,7 @@ static bool is_bare(char c)
     return is_token(c) || c == ':' || c == '[' || c == ']';
 }
 
-/* What it begins with of such characters. */
+/* Takes the characters that fit from the beginning. */
 static struct text take_while(struct text *from, bool (*fits)(char c))
 {
     size_t n = 0;
@@ -77,7 +79,7 @@ static struct text take_while(struct text *from, bool (*fits)(char c))
     return taken;
 }
 
-/* Behind the first quote to behind the last; the value has its backslashes still. */
+/* Takes a quoted string. The value is without its quotes, but still has its backslashes. */
 static bool take_quoted(struct text *from, struct text *value)
 {
     size_t n = 1;
@@ -111,7 +113,7 @@ static bool take_character(struct text *from, char c)
     return true;
 }
 
-/* "for=192.0.2.1", with nothing or a semicolon behind it. */
+/* Takes "for=192.0.2.1", which must end the hop or be followed by a semicolon. */
 static bool take_pair(struct text *hop, struct text *name, struct text *value)
 {
     *name = take_while(hop, is_token);
@@ -119,7 +121,7 @@ static bool take_pair(struct text *hop, struct text *name, struct text *value)
            (take_character(hop, ';') || hop->len == 0);
 }
 
-/* Without its backslashes and a hidden port. */
+/* Copies the value without its backslashes and without a hidden port. */
 static bool copy_node(struct text value, char *room, struct text *node)
 {
     size_t n = 0;

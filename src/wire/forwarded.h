@@ -1,10 +1,11 @@
 /*
- * Lists of hops that proxies write into header fields, without I/O: X-Forwarded-For
- * ("203.0.113.7, 10.0.0.1") and Forwarded of RFC 7239 (for="[2001:db8::1]:4711";proto=https).
+ * Lists of hops that proxies write into header fields, without I/O: X-Forwarded-For ("203.0.113.7,
+ * 10.0.0.1") and Forwarded of RFC 7239 (for="[2001:db8::1]:4711";proto=https).
  *
- * They are read from the right, one hop at a time. Each proxy adds behind what it was told, so the
- * last hop is written by the proxy that asks, and what stands before it by anybody: read from the
- * left, one quote that never ends would swallow the hop that can be believed.
+ * They are read from the right, one hop at a time. Each proxy appends to what it received, so the
+ * last hop was written by the proxy that sent the request, while anyone may have written those
+ * before it. If the list were read from the left, a quote that is never closed would swallow the
+ * hop that can be trusted.
  */
 #ifndef WEIR_WIRE_FORWARDED_H
 #define WEIR_WIRE_FORWARDED_H
@@ -13,20 +14,22 @@
 
 #include "common/text.h"
 
-#define FORWARDED_NODE_MAX 128 /* bytes of a node: longer than any address with a port */
+#define FORWARDED_NODE_MAX 128 /* bytes of a node: more than any address with a port */
 
 /*
- * Takes the last hop off the list, without spaces around it; it may be empty. False if there is no
- * more. Where quotes never end, or begin, the rest is one hop, and none that forwarded_node() takes.
+ * Takes the last hop off the list, without spaces around it; it may be empty. Returns false if
+ * there is none. If a quote is never closed, or never opened, the rest is one hop, which
+ * forwarded_node() refuses.
  */
 bool forwarded_last_plain(struct text *list, struct text *hop); /* X-Forwarded-For */
 bool forwarded_last(struct text *list, struct text *hop);       /* Forwarded */
 
 /*
- * Whom a hop of Forwarded came from: the value of its `for`, without quotes, and without a port that
- * is hidden ("203.0.113.7:_web"), written into `room` of FORWARDED_NODE_MAX bytes. It may be an
- * address, "unknown" or hidden ("_gazonk"). Brackets and colons are taken without quotes too, as
- * many a proxy writes them. False if there is none, or two, or the hop is no hop.
+ * Finds the node that a hop of Forwarded came from: the value of its `for`, without quotes, and
+ * without a hidden port ("203.0.113.7:_web"), written into `room` of FORWARDED_NODE_MAX bytes. It
+ * may be an address, "unknown" or hidden ("_gazonk"). Brackets and colons are accepted without
+ * quotes too, because many proxies write them so. Returns false if there is no `for`, or two, or
+ * the hop is malformed.
  */
 bool forwarded_node(struct text hop, char *room, struct text *node);
 

@@ -1,8 +1,8 @@
 #include "wire/http_request.h"
 
-#include <llhttp.h> /* has an HTTP_REQUEST of its own */
+#include <llhttp.h> /* defines an HTTP_REQUEST of its own */
 
-/* ---- the lines of the head, before llhttp sees them ---- */
+/* ---- checks of the head's lines, before llhttp reads them ---- */
 
 static int bad(struct http_request *r, int status, const char *complaint)
 {
@@ -11,7 +11,7 @@ static int bad(struct http_request *r, int status, const char *complaint)
     return HTTP_BAD;
 }
 
-/* "GET / HTTP/1.1": two spaces, where llhttp takes more. */
+/* True if a line like "GET / HTTP/1.1" has exactly two blanks; llhttp accepts more. */
 static bool has_two_spaces(struct text line)
 {
     unsigned n = 0;
@@ -21,7 +21,7 @@ static bool has_two_spaces(struct text line)
     return n == 2;
 }
 
-/* One line with its LF at line.at[line.len]. */
+/* Checks one line, which has its LF at line.at[line.len]. */
 static int check_line(struct http_request *r, struct text line, bool first)
 {
     if (line.len == 0 || line.at[line.len - 1] != '\r') {
@@ -36,13 +36,13 @@ static int check_line(struct http_request *r, struct text line, bool first)
     if (!first && (line.at[0] == ' ' || line.at[0] == '\t')) {
         return bad(r, 400, "a folded line");
     }
-    if (!first && line.at[0] == ':') { /* llhttp would give its value to the field before */
+    if (!first && line.at[0] == ':') { /* llhttp would append its value to the previous field */
         return bad(r, 400, "a field without a name");
     }
     return HTTP_READ;
 }
 
-/* Whether all of the head is there, and each line of it good. */
+/* Checks that the head is complete, and each of its lines good. */
 static int check_lines(struct http_request *r, struct text input)
 {
     size_t bound = input.len < HTTP_HEAD_MAX ? input.len : HTTP_HEAD_MAX;
@@ -71,7 +71,7 @@ static int check_lines(struct http_request *r, struct text input)
     return HTTP_MORE;
 }
 
-/* ---- what llhttp finds ---- */
+/* ---- callbacks of llhttp ---- */
 
 struct reading {
     llhttp_t llhttp;
@@ -133,7 +133,7 @@ static unsigned count_fields(const struct http_request *r, const char *lower)
     return n;
 }
 
-/* llhttp refuses most of this too; here it is said once, in one place. */
+/* Checks the head as a whole. llhttp refuses most of this too; here all of it is in one place. */
 static int check_head(llhttp_t *llhttp)
 {
     struct http_request *r = reading_of(llhttp)->out;
@@ -183,7 +183,7 @@ static int on_chunk(llhttp_t *llhttp)
                : 0;
 }
 
-/* A body in one piece stays where it is. */
+/* A body in one piece is not copied. */
 static int on_body(llhttp_t *llhttp, const char *at, size_t len)
 {
     struct reading *r = reading_of(llhttp);
@@ -230,7 +230,7 @@ static void split_target(struct http_request *r)
     }
 }
 
-/* The head is all there. */
+/* Reads a request whose head is complete. */
 static int read_request(struct text input, struct http_request *out)
 {
     struct reading r = {.out = out};
@@ -315,7 +315,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* A '%' without two digits stands for itself. */
+/* Decodes %XX and '+'. A '%' without two digits stands for itself. */
 static struct text decode(struct text from, char *room)
 {
     size_t n = 0;
@@ -333,7 +333,7 @@ static struct text decode(struct text from, char *room)
     return (struct text){room, n};
 }
 
-/* Up to `mark`, which is taken too; all if there is none. */
+/* Takes the text up to `mark`, and the mark; everything if there is no mark. */
 static struct text cut(struct text *from, char mark)
 {
     const char *found = from->len > 0 ? memchr(from->at, mark, from->len) : NULL;

@@ -5,7 +5,7 @@
 struct reading {
     llhttp_t llhttp;
     struct http_response *out;
-    struct text field; /* the name of the one being read */
+    struct text field; /* name of the field being read */
     bool in_body;
     bool complete;
 };
@@ -51,7 +51,7 @@ static int on_head(llhttp_t *llhttp)
 static int on_body(llhttp_t *llhttp, const char *at, size_t len)
 {
     struct reading *r = reading_of(llhttp);
-    if ((llhttp->flags & F_CHUNKED) == 0) { /* in one piece: it stays where it is */
+    if ((llhttp->flags & F_CHUNKED) == 0) { /* a body in one piece is not copied */
         r->out->body = (struct text){at, len};
         return len > HTTP_RESPONSE_BODY_MAX ? refuse(llhttp, "the answer is longer than 8 MiB") : 0;
     }
@@ -97,7 +97,7 @@ static int bad(struct http_response *out, const char *complaint)
     return HTTP_BAD;
 }
 
-/* Not all of it is there yet. */
+/* Handles an incomplete response. */
 static int more(const struct reading *r, struct text input, bool ended)
 {
     struct http_response *out = r->out;

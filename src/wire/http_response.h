@@ -1,7 +1,7 @@
 /*
- * HTTP/1.1 responses as bytes, without I/O, on llhttp: what a client of ours reads. As with
- * requests nothing is remembered between calls; the caller keeps the bytes and asks again, and
- * response->needed says from how many bytes on that is of use.
+ * Reads HTTP/1.1 responses from bytes, without I/O, with llhttp, for our own clients. As with
+ * requests nothing is remembered between calls: the caller keeps the bytes and calls again.
+ * response->needed is the number of bytes from which on that is useful.
  */
 #ifndef WEIR_WIRE_HTTP_RESPONSE_H
 #define WEIR_WIRE_HTTP_RESPONSE_H
@@ -14,14 +14,16 @@
 
 #define HTTP_RESPONSE_HEAD_MAX 65536      /* bytes of the status line and the fields */
 #define HTTP_RESPONSE_BODY_MAX (8u << 20) /* bytes of a body */
-/* Of both, with the framing of chunks: one that takes more than its data is not worth reading. */
+/*
+ * Bytes of both, with the framing of chunks. Framing that is larger than its data is not accepted.
+ */
 #define HTTP_RESPONSE_MAX (HTTP_RESPONSE_HEAD_MAX + 2 * HTTP_RESPONSE_BODY_MAX)
 
 struct http_response {
     int status;
     struct text type; /* Content-Type; empty: none */
     struct text body;
-    size_t needed;         /* HTTP_MORE: fewer bytes than these are not all of it; 0: not known */
+    size_t needed;         /* HTTP_MORE: the response has at least this many bytes; 0: not known */
     const char *complaint; /* HTTP_BAD */
     struct buffer joined;  /* the body, if it came in chunks */
 };
@@ -30,9 +32,10 @@ void http_response_init(struct http_response *r);
 void http_response_finish(struct http_response *r);
 
 /*
- * Reads one response from the start of the input; `ended` says that no more will come. HTTP_READ:
- * *out points into the input (a chunked body: into itself). HTTP_MORE: never said when `ended`, nor
- * of HTTP_RESPONSE_MAX bytes. HTTP_BAD: out->complaint says why.
+ * Reads one response from the start of the input; `ended` means that no more bytes will come.
+ * HTTP_READ: *out points into the input (a chunked body: into *out). HTTP_MORE: the response is
+ * incomplete; not returned if `ended`, or for HTTP_RESPONSE_MAX bytes. HTTP_BAD: out->complaint
+ * says why.
  */
 int http_response_parse(struct text input, bool ended, struct http_response *out);
 

@@ -2,10 +2,10 @@
 
 #include "base/maths.h"
 
-#define INTEGER_MAX UINT64_C(999999999999999) /* of RFC 9651 */
-#define NEVER_MS (UINT64_MAX / 1000000)       /* 64 bits of nanoseconds: no time at all */
+#define INTEGER_MAX UINT64_C(999999999999999) /* the largest Integer of RFC 9651 */
+#define NEVER_MS (UINT64_MAX / 1000000)       /* 64 bits of nanoseconds: never */
 
-/* Rounded up: whoever waits that long has waited long enough. */
+/* Rounds up, so that a client that waits this long has waited long enough. */
 static uint64_t seconds(uint64_t ms)
 {
     return ms / 1000 + (ms % 1000 != 0);
@@ -35,7 +35,7 @@ static void put_string(struct buffer *b, struct text text)
     buffer_put_char(b, '"');
 }
 
-/* t is the time after which it is of use to come again, so never later than Retry-After. */
+/* t is the time after which another request is useful, so it is never later than Retry-After. */
 static void put_ietf(struct buffer *b, const struct ratelimit *r)
 {
     uint64_t wait_ms = r->retry_after_ms > 0 ? r->retry_after_ms : r->reset_after_ms;

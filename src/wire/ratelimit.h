@@ -1,6 +1,6 @@
 /*
- * The header fields that tell a client how much is left, as rows of formats: there are several in
- * use, and the draft that is to replace them changes its form with every few revisions.
+ * Writes the header fields that tell a client how much is left. Formats are rows of a table:
+ * several are in use, and the draft that is to replace them changes its form every few revisions.
  */
 #ifndef WEIR_WIRE_RATELIMIT_H
 #define WEIR_WIRE_RATELIMIT_H
@@ -20,22 +20,23 @@ struct ratelimit {
     struct text policy; /* the name of the limit */
     uint64_t quota;
     uint64_t remaining;
-    uint64_t retry_after_ms; /* 0: it was let in, or never will be */
+    uint64_t retry_after_ms; /* 0: it was allowed, or never will be */
     uint64_t reset_after_ms;
     uint64_t now_s;     /* Unix time */
-    uint64_t window_ns; /* that the quota is for; 0: not known */
+    uint64_t window_ns; /* the time that the quota is for; 0: not known */
 };
 
-/* Whole lines. What is longer than an Integer of RFC 9651 is cut to the largest one. */
+/* Writes whole lines. Numbers above the largest Integer of RFC 9651 are replaced by it. */
 void ratelimit_put(struct buffer *b, enum ratelimit_format format, const struct ratelimit *r);
 
 /*
- * A wait that is longer by 0 to `jitter` hundredths of a percent, never shorter: clients that were
- * told at once do not all come back at once. `random` is any number.
+ * Returns a wait that is longer by 0 to `jitter` hundredths of a percent, never shorter, so that
+ * clients that were denied at the same time do not all come back at the same time. `random` is any
+ * number.
  */
 uint64_t ratelimit_jitter(uint64_t ms, unsigned jitter, uint64_t random);
 
-/* "Retry-After: 3": whole seconds, rounded up, at least 1. */
+/* Writes "Retry-After: 3": whole seconds, rounded up, at least 1. */
 void ratelimit_put_retry_after(struct buffer *b, uint64_t ms);
 
 #endif

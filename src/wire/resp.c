@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#define COUNT_MAX 32 /* characters of a count; Redis waits for 65536 */
+#define COUNT_MAX 32 /* characters of a count; Redis accepts up to 65536 */
 
 #define TOO_BIG "Protocol error: too big request"
 #define NO_LINE_END "Protocol error: expected CR LF behind a bulk string"
@@ -10,7 +10,7 @@
 #define UNBALANCED "Protocol error: unbalanced quotes in request"
 #define HTTP "Protocol error: this is HTTP, and RESP is spoken here"
 
-/* What is said of a count. */
+/* Messages about a wrong count. */
 struct count_words {
     const char *too_long;
     const char *invalid;
@@ -84,7 +84,7 @@ static int bad(const char *why, const char **complaint)
     return RESP_BAD;
 }
 
-/* "expected '$', got 'x'". */
+/* Reports "expected '$', got 'x'". */
 static int __attribute__((noinline, cold))
 bad_byte(char expected, char got, const char *hint, struct resp_request *out,
          const char **complaint)
@@ -106,7 +106,7 @@ bad_count(int64_t count, const struct resp_limits *limits, const struct count_wo
     return bad(stranger ? words->unauthenticated : words->invalid, complaint);
 }
 
-/* Any count: incomplete, negative, long, wrong. */
+/* Reads any count: also incomplete, negative, long and wrong ones. */
 static int __attribute__((noinline))
 read_rare_count(const char **at, const char *end, const struct count_words *words, int64_t *count,
                 const char **complaint)
@@ -134,8 +134,8 @@ static inline bool is_line_end(const char *at)
 }
 
 /*
- * Reads a count and its line end; *at is behind the '*' or '$', and then behind the line. One or
- * two digits, which is nearly every count that there is, are read here.
+ * Reads a count and its line end. *at is after the '*' or '$', and then after the line. One or two
+ * digits, which nearly every count has, are read here.
  */
 static inline int read_count(const char **at, const char *end, const struct count_words *words,
                              int64_t *count, const char **complaint)
@@ -155,7 +155,7 @@ static inline int read_count(const char **at, const char *end, const struct coun
             return RESP_REQUEST;
         }
     }
-    /* Through copies: what the hot path holds in registers stays there. */
+    /* Copies are passed, so that the values of the hot path stay in registers. */
     int64_t rare = 0;
     int e = read_rare_count(&p, end, words, &rare, complaint);
     *at = p;
@@ -221,7 +221,7 @@ static unsigned hex_digit(char c)
     return found == NULL ? 16 : (unsigned)(found - digits);
 }
 
-/* Takes what stands behind a backslash within double quotes. */
+/* Takes the characters after a backslash within double quotes, and returns what they stand for. */
 static char unescape(struct text *rest)
 {
     static const char names[] = "nrtba";
@@ -237,7 +237,7 @@ static char unescape(struct text *rest)
     return found == NULL ? c : values[found - names];
 }
 
-/* Copies up to the closing quote, which must end the word; false if it does not. */
+/* Copies up to the closing quote, which must end the word; returns false if it does not. */
 static bool copy_quoted(struct text *rest, char **to)
 {
     char quote = rest->at[0];
@@ -260,7 +260,7 @@ static bool copy_quoted(struct text *rest, char **to)
     return rest->len == 0 || is_blank(rest->at[0]);
 }
 
-/* Copies a word, which may have quotes in it; never longer than what it was written as. */
+/* Copies a word, which may have quotes in it. The copy is never longer than the word as written. */
 static bool copy_word(struct text *rest, char **to)
 {
     while (rest->len > 0 && !is_blank(rest->at[0])) {
@@ -320,7 +320,10 @@ static int parse_inline(struct text input, const struct resp_limits *limits,
     return RESP_REQUEST;
 }
 
-/* What does not begin with '*'. An empty line passes also where inline commands do not. */
+/*
+ * Parses input that does not begin with '*'. An empty line is accepted even if inline commands are
+ * off.
+ */
 static int parse_line(struct text input, const struct resp_limits *limits, struct resp_request *out,
                       const char **complaint)
 {

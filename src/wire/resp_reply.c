@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define INTEGER_BYTES 23 /* of a reply, at most: ':', '-', 19 digits, CR LF */
+#define INTEGER_BYTES 23 /* of a reply at most: ':', '-', 19 digits, CR LF */
 
 /*
- * Room for all of a reply; NULL if it does not fit, or something before it did not. What
- * buffer_room() says, without the call where there is room already.
+ * Returns room for a whole reply; NULL if it does not fit, or an earlier one did not. Does the same
+ * as buffer_room(), without the call if there is room already.
  */
 static inline char *room(struct buffer *b, size_t n)
 {
@@ -26,7 +26,7 @@ static inline void end_line(char *at)
     at[1] = '\n';
 }
 
-/* Most numbers of replies are short: no division for those. */
+/* Counts the decimal digits. Most numbers of replies are short and need no division. */
 static inline size_t digits_of(uint64_t number)
 {
     size_t n = 1;
@@ -37,7 +37,9 @@ static inline size_t digits_of(uint64_t number)
     return n + (number >= 10) + (number >= 100);
 }
 
-/* A type, a number, CR LF: all of an integer, the beginning of what has a length. */
+/*
+ * Length of a type, a number and CR LF: a whole integer, or the beginning of a value with a length.
+ */
 static inline size_t head_len(uint64_t number)
 {
     return 1 + digits_of(number) + 2;
@@ -102,7 +104,9 @@ void resp_put_integer(struct buffer *b, int64_t number)
     }
 }
 
-/* What n integers take: exactly, where the end of the buffer is near; else the most they could. */
+/*
+ * Returns the room for n integers: exactly if the buffer's bound is near, otherwise their maximum.
+ */
 static size_t integers_room(const struct buffer *b, const int64_t *numbers, size_t n)
 {
     size_t most = INTEGER_BYTES * (n + 1);
@@ -129,7 +133,7 @@ void resp_put_integers(struct buffer *b, const int64_t *numbers, size_t n)
     buffer_add(b, (size_t)(at - begin));
 }
 
-/* <type><length of mark and text> CR LF <mark><text> CR LF. */
+/* Writes <type><length of mark and text> CR LF <mark><text> CR LF. */
 static void put_blob(struct buffer *b, char type, struct text mark, struct text text)
 {
     size_t content = mark.len + text.len;
@@ -212,7 +216,7 @@ void resp_put_bool(struct buffer *b, int proto, bool value)
     }
 }
 
-/* The fewest digits that read back as the same number. */
+/* Prints the fewest digits, from 15 on, that read back as the same number. */
 static struct text print_double(double number, char *into, size_t size)
 {
     if (isnan(number)) {

@@ -1,4 +1,4 @@
-/* A fleet whose store is away, comes, goes, hangs, or cannot be found. */
+/* Tests a fleet whose store is absent, appears, disappears, hangs, or cannot be found. */
 #include <netdb.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static struct weir_answer check(struct weir_fleet_limit *limit, const char *key)
     return a;
 }
 
-/* One for each policy, all at one store. */
+/* One limit for each policy, all at one store. */
 struct policies {
     struct weir_fleet *fleet;
     struct weir_fleet_limit *limit[3];
@@ -105,7 +105,7 @@ static void *keep_asking(void *arg)
     return NULL;
 }
 
-/* Asks all the while something happens to the store; how it was comes back. */
+/* Keeps asking while something happens to the store. Returns what was counted. */
 static struct stream stream_through(struct policies *p, void (*happens)(const struct stream *))
 {
     struct stream s = {.limit = p->limit[WEIR_FLEET_OPEN]};
@@ -165,7 +165,7 @@ static void a_store_that_hangs_leaves_nobody_waiting(void **state)
     close_policies(&p);
 }
 
-/* ---- what local goes on with ---- */
+/* ---- the state with which local continues ---- */
 
 static struct weir_answer check_until(struct weir_fleet_limit *limit, unsigned flags)
 {
@@ -179,8 +179,8 @@ static struct weir_answer check_until(struct weir_fleet_limit *limit, unsigned f
     return a;
 }
 
-/* Of 100,000 nearly all is left, and this node's part of it is thousands; a key that began with nothing would have
- * what refills alone, 28 a second. */
+/* Nearly all of the 100,000 units are left, and this node's part of them is thousands. A key that
+ * began with nothing would only have what refills, 28 a second. */
 static void local_goes_on_with_what_remained_in_every_mode(void **state)
 {
     static const char *const name[] = {[WEIR_FLEET_EXACT] = "exactly",
@@ -197,7 +197,7 @@ static void local_goes_on_with_what_remained_in_every_mode(void **state)
     }
     uint64_t calls = fleet_stats_of(fleet).calls;
     while (fleet_stats_of(fleet).calls <
-           calls + 3) { /* an exchange of the synced one is among them */
+           calls + 3) { /* one of them is an exchange of the synced limit */
         (void)check(limit[WEIR_FLEET_SYNCED], "k");
         redis_look_again_soon();
     }
@@ -206,7 +206,7 @@ static void local_goes_on_with_what_remained_in_every_mode(void **state)
         struct weir_answer a = check_until(limit[mode], WEIR_FLAG_DEGRADED);
         assert_int_equal(a.verdict, WEIR_ALLOW);
         assert_in_range(a.remaining, 2000,
-                        100000); /* of this node's part: a few were seen lately */
+                        100000); /* this node's part: few nodes were seen lately */
         weir_fleet_limit_close(limit[mode]);
     }
     weir_fleet_close(fleet);
@@ -223,7 +223,7 @@ static int by_size(const void *a, const void *b)
 
 static void deadlines_are_kept_to_a_fraction_of_a_millisecond(void **state)
 {
-    enum { N = 4 }; /* the fifth opens the breaker */
+    enum { N = 4 }; /* the fifth failure opens the breaker */
     static const uint64_t deadlines[] = {WEIR_MILLISECOND, 3 * WEIR_MILLISECOND,
                                          5 * WEIR_MILLISECOND};
     for (size_t d = 0; d < sizeof deadlines / sizeof deadlines[0]; d++) {
@@ -288,12 +288,13 @@ static void closing_answers_each_question_that_is_out_once(void **state)
 static void an_address_where_nobody_answers_costs_a_deadline_at_most(void **state)
 {
     static const char *const urls[] = {
-        "redis://192.0.2.1:6379",            /* for documentation: a black hole, or unreachable */
-        "redis://no-such-host.invalid:6379", /* no address */
+        "redis://192.0.2.1:6379",            /* reserved for documentation: a black hole, or
+                                              * unreachable */
+        "redis://no-such-host.invalid:6379", /* no such name */
         "redis://127.0.0.1:1",               /* refused */
-        "redis:///no/such/socket",           /* not there */
+        "redis:///no/such/socket",           /* no such file */
         "redis://no-such-host.invalid,127.0.0.1:1",
-        "redis-sentinel://127.0.0.1:1/master", /* nobody to ask */
+        "redis-sentinel://127.0.0.1:1/master", /* no Sentinel to ask */
         "redis-cluster://127.0.0.1:1",
     };
     for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
@@ -311,7 +312,7 @@ static void an_address_where_nobody_answers_costs_a_deadline_at_most(void **stat
     }
 }
 
-/* The smallest of systems do not know the name. */
+/* Returns false on very small systems, which do not know the name. */
 static bool has_localhost(void)
 {
     struct addrinfo *found = NULL;

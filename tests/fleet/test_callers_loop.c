@@ -1,4 +1,4 @@
-/* A fleet on the caller's loop: one thread, poll(), and weir_fleet_run(). */
+/* Tests a fleet on the caller's loop: one thread, poll(), and weir_fleet_run(). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 
 struct tally {
     unsigned answered, allowed, denied, degraded, errors;
-    bool inside; /* weir_fleet_run() */
+    bool inside; /* weir_fleet_run() is running */
     bool outside;
 };
 
@@ -42,7 +42,7 @@ static void ask(struct weir_fleet_limit *limit, const char *key, struct tally *t
     assert_int_equal(weir_fleet_ask(limit, &q, &a, count, t), 0);
 }
 
-/* As fleet_run_until(), but knows when callbacks may come. */
+/* Works like fleet_run_until(), but records when callbacks may come. */
 static void run(struct weir_fleet *fleet, struct tally *t, unsigned until)
 {
     uint64_t end = clock_monotonic_ns() + 20 * WEIR_SECOND;
@@ -75,7 +75,7 @@ static void questions_are_answered_within_run_and_totals_are_exact(void **state)
     weir_fleet_close(fleet);
 }
 
-/* In place of the C library's: how often the fleet writes. */
+/* Replaces the C library's send() to count how often the fleet writes. */
 static unsigned writes;
 
 __attribute__((visibility("default"))) ssize_t send(int fd, const void *bytes, size_t n, int flags)
@@ -91,14 +91,14 @@ static void questions_of_one_turn_leave_in_one_write(void **state)
     struct weir_fleet_limit *limit = fleet_limit_of(fleet, &o);
     struct tally t = {0};
     ask(limit, "k", &t);
-    run(fleet, &t, 1); /* the connection stands */
+    run(fleet, &t, 1); /* the connection is open */
     unsigned before = writes;
     for (int i = 0; i < 50; i++) {
         ask(limit, "k", &t);
     }
     assert_int_equal(writes, before);
     run(fleet, &t, 51);
-    assert_in_range(writes - before, 1, 3); /* a heartbeat may come between */
+    assert_in_range(writes - before, 1, 3); /* a heartbeat may come in between */
     weir_fleet_limit_close(limit);
     weir_fleet_close(fleet);
 }
@@ -135,7 +135,8 @@ static void await_store(struct weir_fleet *fleet, struct weir_fleet_limit *limit
     } while (t.degraded > 0);
 }
 
-/* A caller that waits by the descriptor alone is woken in time: deadlines are not only in the timeout. */
+/* A caller that waits only for the descriptor is woken in time: deadlines are not only in the
+ * timeout. */
 static void a_deadline_makes_the_descriptor_readable(void **state)
 {
     struct weir_fleet *fleet =

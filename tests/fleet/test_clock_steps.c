@@ -1,8 +1,9 @@
 // test-labels: nosan
 /*
- * The store's clock is set: forward by d, at most min(B, R d) more pass than otherwise; back, by however
- * much, nobody is kept out for longer than a bucket takes to fill, and the second that clocks may differ.
- * With a real Redis whose wall clock the test has in its hands (tests/preload/clock_step.c).
+ * Tests steps of the store's clock. Forward by d: at most min(B, R d) more pass than otherwise.
+ * Back, by any amount: no key is locked out for longer than a bucket takes to fill, plus the second
+ * that clocks may differ. The store is a real Redis whose wall clock the test controls
+ * (tests/preload/clock_step.c).
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -76,7 +77,7 @@ static bool passes(struct weir_fleet_limit *limit)
     return a.verdict == WEIR_ALLOW;
 }
 
-/* How many pass until one does not. */
+/* Returns how many pass until one is denied. */
 static uint64_t take_all(struct weir_fleet_limit *limit)
 {
     uint64_t n = 0;
@@ -93,7 +94,7 @@ static uint64_t set_forward(const char *name, int64_t us)
     uint64_t began_ns = clock_boot_ns();
     __atomic_fetch_add(step_us, us, __ATOMIC_SEQ_CST);
     uint64_t taken = take_all(limit);
-    uint64_t came = (clock_boot_ns() - began_ns) * RATE / WEIR_SECOND + 1; /* by itself */
+    uint64_t came = (clock_boot_ns() - began_ns) * RATE / WEIR_SECOND + 1; /* refilled meanwhile */
     weir_fleet_limit_close(limit);
     return taken > came ? taken - came : 0;
 }
@@ -133,12 +134,12 @@ static void back_locks_out_for_one_time_to_full_at_most(void **state)
         uint64_t ns = locked_out_ns(name, steps[i]);
         printf("set back by %lld ms: locked out for %llu ms\n", (long long)steps[i] / 1000,
                (unsigned long long)(ns / WEIR_MILLISECOND));
-        /* and half a second for a machine that has others to serve */
+        /* and half a second for a busy machine */
         assert_true(ns < BURST * WEIR_SECOND / RATE + SLACK_NS + WEIR_SECOND / 2);
     }
 }
 
-/* The longest time in which none passes, of `for_ns` in which one asks again and again. */
+/* Asks again and again for `for_ns`. Returns the longest time in which none passed. */
 static uint64_t longest_without_ns(struct weir_fleet_limit *limit, uint64_t for_ns)
 {
     uint64_t longest = 0;
@@ -169,14 +170,14 @@ static void back_locks_out_for_no_longer_where_units_are_leased_or_synced(void *
         (void)snprintf(name, sizeof name, "gap%u", i);
         struct weir_fleet_limit *limit = open_kind(name, cases[i].consistency, RATE);
         (void)take_all(limit);
-        (void)longest_without_ns(limit, WEIR_SECOND / 2); /* so that the store has heard of it */
+        (void)longest_without_ns(limit, WEIR_SECOND / 2); /* so that the store knows of them */
         __atomic_fetch_sub(step_us, cases[i].back_us, __ATOMIC_SEQ_CST);
         uint64_t ns = longest_without_ns(limit, 4 * WEIR_SECOND);
         weir_fleet_limit_close(limit);
         printf("%s, set back by %lld ms: locked out for %llu ms\n",
                cases[i].consistency == WEIR_FLEET_LEASED ? "leased" : "synced",
                (long long)cases[i].back_us / 1000, (unsigned long long)(ns / WEIR_MILLISECOND));
-        assert_true(ns > WEIR_SECOND / 2); /* it was set back, and that was seen */
+        assert_true(ns > WEIR_SECOND / 2); /* the step back had an effect */
         assert_true(ns < WEIR_SECOND + SLACK_NS + WEIR_SECOND / 2);
     }
 }

@@ -1,8 +1,8 @@
 /*
  * test-timeout: 300
  *
- * A fleet whose store is a Cluster of six nodes: slots that move while everybody asks, primaries that
- * change, die and stand still.
+ * Tests a fleet whose store is a Cluster of six nodes: slots move while the fleet asks, and
+ * primaries change, die and hang.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -30,7 +30,7 @@
 static struct redis_world world;
 static struct crowd *crowd;
 
-/* Keys of one slot, or one of a slot of each primary. */
+/* Options without keys; add_keys() adds keys of a slot. */
 static struct crowd_options options_for(uint64_t quota)
 {
     return (struct crowd_options){.url = world.url, .nodes = 2, .threads = 2, .quota = quota};
@@ -38,7 +38,7 @@ static struct crowd_options options_for(uint64_t quota)
 
 static void add_keys(struct crowd_options *o, unsigned slot, unsigned count)
 {
-    static unsigned used; /* by tests before: everyone has keys of his own */
+    static unsigned used; /* by earlier tests: each test has its own keys */
     for (unsigned i = 0; i < count; i++) {
         crowd_key_in_slot(slot, used++, o->keys[o->key_count++]);
     }
@@ -63,7 +63,7 @@ static void print_tally(const char *what)
                   t.slowest_ns / WEIR_MILLISECOND);
 }
 
-/* Nothing was lost on the way, or taken twice. */
+/* Checks that no unit was lost, or charged twice. */
 static void assert_exact(const struct crowd_options *o)
 {
     struct crowd_tally t = crowd_tally(crowd);
@@ -75,14 +75,14 @@ static void assert_exact(const struct crowd_options *o)
     assert_int_equal(t.unknown, 0);
 }
 
-/* ---- slots on their way ---- */
+/* ---- slots that move ---- */
 
 static bool all_is_taken(const struct crowd_options *o)
 {
     return crowd_tally(crowd).admitted >= o->quota * o->key_count;
 }
 
-/* Key by key: calls meet a slot in every state. */
+/* Moves the slot key by key, so that calls meet it in every state. */
 static void move_slowly(int from, int to)
 {
     redis_world_migrate_begin(&world, SLOT, from, to);
@@ -130,7 +130,8 @@ static long long map_questions(void)
     return n;
 }
 
-/* A third of all slots at once, and another third: whatever is under way there is MOVED. */
+/* Promotes the replicas of two primaries, which have a third of all slots each. Calls in flight
+ * there are MOVED. Returns how often the map was asked for. */
 static long long give_places_away(const struct crowd_options *o, const unsigned slots[2])
 {
     crowd = crowd_start(o);
@@ -147,7 +148,8 @@ static long long give_places_away(const struct crowd_options *o, const unsigned 
     return asked;
 }
 
-/* On a busy machine a Cluster may take itself for down for a moment, and say so: then it is tried again. */
+/* On a busy machine a Cluster may consider itself down for a moment, and say so; then the test
+ * tries again. */
 static void a_primary_that_gives_its_place_away_costs_no_answer(void **state)
 {
     static const unsigned slots[] = {SLOT, SLOTS / 2};
@@ -164,7 +166,7 @@ static void a_primary_that_gives_its_place_away_costs_no_answer(void **state)
         asked = give_places_away(&o, slots);
     }
     assert_exact(&o);
-    assert_in_range(asked, 1, 100); /* and not once for each call that was MOVED */
+    assert_in_range(asked, 1, 100); /* not once for each call that was MOVED */
 }
 
 static void a_replica_is_enough_to_find_the_primaries(void **state)
@@ -187,7 +189,7 @@ static void a_replica_is_enough_to_find_the_primaries(void **state)
 
 /* ---- primaries that fail ---- */
 
-/* As support/fleet_crowd.h says. */
+/* Checks the bounds of support/fleet_crowd.h. */
 static void assert_bounds(const struct crowd_options *o, const char *what)
 {
     crowd_await_progress(crowd, 500);
@@ -221,7 +223,7 @@ static struct crowd_options start_on_all_primaries(void)
     return o;
 }
 
-/* As the replica of who has taken its place. */
+/* Restarts a node as the replica of the one that has replaced it. */
 static void start_again(int old, unsigned slot)
 {
     redis_node_restart_empty(&world.node[old]);
@@ -245,7 +247,7 @@ static void a_killed_primary_is_replaced_by_its_replica(void **state)
     start_again(old, SLOTS - 1);
 }
 
-/* The same as in test_failover.c, where Sentinels watch. */
+/* The same as in test_failover.c, where Sentinels are used. */
 static void the_extra_is_what_was_granted_within_the_lag_and_at_most_the_limit(void **state)
 {
     int old = redis_world_owner(&world, SLOT);

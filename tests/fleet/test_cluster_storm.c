@@ -2,10 +2,10 @@
  * test-labels: long
  * test-timeout: 1800
  *
- * One Cluster, and one fault after the other, by chance: primaries that die, stand still and give their
- * place away, slots that move, while a fleet asks. Whatever happens, nothing is charged that was neither
- * admitted nor left without a reply, no answer takes ten deadlines, and a primary that is replaced takes
- * no more with it than it has granted within the lag.
+ * Tests one Cluster with one random fault after the other: primaries die, hang and hand over, slots
+ * move, while a fleet asks. In every case the charged units were admitted or their replies lost, no
+ * answer takes ten deadlines, and a primary that is replaced loses no more than it has granted
+ * within the lag.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -32,8 +32,9 @@ static struct redis_world world;
 static struct crowd *crowd;
 static const unsigned slots[] = {1000, SLOTS / 2, SLOTS - 1};
 
-/* Somebody owns the slot and has a replica: a slot that was moved by hand has a new epoch, by which who
- * was promoted may be made a replica again, so it need not be the one that a fault has led to. */
+/* Waits until the slot has an owner with a replica. Moving a slot by hand creates a new epoch, by
+ * which a promoted node may be made a replica again, so the owner need not be the one that the
+ * fault led to. */
 static void await_pair(unsigned slot)
 {
     uint64_t end = redis_now_ms() + 60000;
@@ -43,7 +44,7 @@ static void await_pair(unsigned slot)
     } while (redis_world_replica_of(&world, redis_world_owner(&world, slot)) < 0);
 }
 
-/* When a primary has granted its last; 0: none has gone. */
+/* When a primary granted its last unit; 0: no primary was replaced. */
 static uint64_t died_ns;
 
 static void kill_primary(unsigned slot)
@@ -69,7 +70,7 @@ static void promote_replica(unsigned slot)
     (void)redis_world_promote(&world, redis_world_owner(&world, slot));
 }
 
-/* To the owner of another slot, and back. */
+/* Moves the slot to the owner of another slot, and back. */
 static void move_slot(unsigned slot)
 {
     int from = redis_world_owner(&world, slot);

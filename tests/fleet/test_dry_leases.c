@@ -1,5 +1,5 @@
-/* Questions of a key whose lease is dry, on the caller's loop: one of them asks the store, and the
- * others wait for what it says. */
+/* Tests questions about a key whose lease is dry, on the caller's loop: one of them asks the store,
+ * and the others wait for its reply. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,11 +21,11 @@
 
 static struct redis_world world;
 static struct fault_proxy *proxy;
-static char proxied[64]; /* its URL */
+static char proxied[64]; /* URL of the proxy */
 
 struct tally {
     unsigned answered, allowed, denied, degraded, errors;
-    uint64_t last; /* remaining */
+    uint64_t last; /* `remaining` of the last answer */
 };
 
 struct node {
@@ -49,7 +49,7 @@ static void count(void *arg, int error, const struct weir_answer *answer)
     }
 }
 
-/* True: answered at once. */
+/* Returns true if the question was answered at once. */
 static bool ask(struct node *n, uint64_t cost)
 {
     struct weir_question q = {.key = "hot", .key_len = 3, .cost = cost};
@@ -68,7 +68,7 @@ static void run(struct node *n)
     assert_true(fleet_run_until(n->fleet, &n->tally.answered, n->asked));
 }
 
-/* A bucket that gains nothing meanwhile. */
+/* Opens a node with a bucket that does not refill during the test. */
 static void open_node(struct node *n, const char *url, const char *name, int policy)
 {
     uint64_t deadline_ns = policy == WEIR_FLEET_OPEN ? DEADLINE_NS : 0;
@@ -84,7 +84,7 @@ static void open_node(struct node *n, const char *url, const char *name, int pol
         n->asked = 0;
         (void)ask(n, 1);
         run(n);
-    } while (n->tally.degraded > 0); /* until the connection stands */
+    } while (n->tally.degraded > 0); /* until the connection is open */
 }
 
 static void close_node(struct node *n)
@@ -93,12 +93,12 @@ static void close_node(struct node *n)
     weir_fleet_close(n->fleet);
 }
 
-/* Spends the lease that it has, while its loop does not run: a renewal is on its way then, and the
- * last question waits. */
+/* Spends the node's lease while its loop does not run. Then a renewal is pending, and the last
+ * question waits. */
 static void run_dry(struct node *n)
 {
     (void)ask(n, 1);
-    run(n); /* now the node knows that it is asked for more */
+    run(n); /* now the node expects more questions */
     while (ask(n, 1)) {
     }
     assert_int_equal(n->asked, n->tally.answered + 1);
@@ -109,9 +109,10 @@ static uint64_t calls_of(struct node *n)
     return fleet_stats_of(n->fleet).calls;
 }
 
-/* ---- one call ---- */
+/* ---- with one call ---- */
 
-/* By a slow way: nobody is then thought to be late because this process stood still for a moment. */
+/* Opens a node with a slow connection, so that a short stall of this process does not make a call
+ * look late. */
 static void open_slow_node(struct node *n, const char *name)
 {
     fault_proxy_set(proxy, &(struct faults){.delay_us = 10000});
@@ -130,7 +131,7 @@ static void questions_of_one_turn_make_a_call_or_two_and_share_what_comes(void *
     run(&n);
     assert_int_equal(n.tally.allowed, n.asked);
     assert_int_equal(n.tally.degraded, 0);
-    /* the renewal, the next at half of what it brought, a heartbeat */
+    /* the renewal, the next one at half of what it brought, a heartbeat */
     assert_in_range(calls_of(&n) - before, 1, 4);
     close_node(&n);
 }
@@ -161,7 +162,7 @@ static void what_others_have_taken_is_denied_to_all_who_wait_by_one_call(void **
     open_slow_node(&here, "taken");
     open_node(&there, world.url, "taken", WEIR_FLEET_CLOSED);
     run_dry(&here);
-    (void)ask(&there, there.tally.last - 1000); /* but for what here may hold */
+    (void)ask(&there, there.tally.last - 1000); /* except for the units that `here` may hold */
     run(&there);
     while (there.tally.denied == 0) {
         (void)ask(&there, 10);
@@ -175,13 +176,13 @@ static void what_others_have_taken_is_denied_to_all_who_wait_by_one_call(void **
     run(&here);
     assert_int_equal(here.tally.answered, answered + AT_ONCE);
     assert_int_equal(here.tally.degraded + here.tally.errors, 0);
-    assert_in_range(here.tally.denied, AT_ONCE - 9, AT_ONCE); /* less than ten are left */
+    assert_in_range(here.tally.denied, AT_ONCE - 9, AT_ONCE); /* fewer than ten are left */
     assert_in_range(calls_of(&here) - before, 1, 4);
     close_node(&there);
     close_node(&here);
 }
 
-/* ---- no call ---- */
+/* ---- without a call ---- */
 
 static void be_silent(void)
 {
@@ -221,7 +222,7 @@ static void all_who_wait_are_answered_by_their_policy(const char *name, void (*b
     while (n.asked < n.tally.answered + AT_ONCE) {
         (void)ask(&n, 1);
     }
-    (void)weir_fleet_run(n.fleet); /* what is to be sent is */
+    (void)weir_fleet_run(n.fleet); /* sends what is queued */
     during();
     run(&n);
     uint64_t took = clock_monotonic_ns() - begun;
@@ -266,7 +267,8 @@ static void note_block(void *arg, int error, const struct weir_answer *answer)
     ++*(unsigned *)arg;
 }
 
-/* Who asked before it may have what was granted before it; nobody has what is left of that. */
+/* Questions from before the block may get units that were granted before it. No later question may
+ * get the rest of them. */
 static void a_block_behind_those_who_wait_holds_for_all_who_come_after_it(void **state)
 {
     struct node n;

@@ -1,8 +1,8 @@
 /*
  * test-timeout: 300
  *
- * What a failover by Sentinels lets through beyond a limit. In a Cluster: test_cluster.c. What
- * min-replicas-to-write makes of it: test_min_replicas.c.
+ * Tests how much a failover by Sentinels admits beyond a limit. The same in a Cluster is in
+ * test_cluster.c; the effect of min-replicas-to-write is in test_min_replicas.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 // test-timeout: 300
 /*
- * What the network and Redis do to a fleet, one row each, under questions that keep coming: all of them
- * are answered, in time and once; the store admits no more than it should; what it has not admitted is
- * marked; and it goes on by itself when the fault is over.
+ * Tests the faults of the network and of Redis, one row each, under continuous questions: all of
+ * them are answered, in time and once; the store admits no more than it should; answers without the
+ * store are marked; and the fleet recovers by itself when the fault is over.
  */
 #include <arpa/inet.h>
 #include <malloc.h>
@@ -26,7 +26,7 @@
 #define FAULT_MS 600 /* several deadlines */
 #define NODES 4
 
-/* Limits: who decides without the store, and how much there is. */
+/* The limits: the policy without the store, and the quota. */
 enum { WIDE, CLOSED, LOCAL, OPEN };
 
 static const struct {
@@ -147,7 +147,7 @@ static void be_a_master(void)
 
 static int busy;
 
-/* Its reply comes only when somebody kills the script: nobody waits for it. */
+/* Its reply comes only when the script is killed, so the test does not wait for it. */
 static void be_busy(void)
 {
     static const char loop[] = "*3\r\n$4\r\nEVAL\r\n$17\r\nwhile true do end\r\n$1\r\n0\r\n";
@@ -170,7 +170,8 @@ static void nothing(void)
 {
 }
 
-/* Whether answers are degraded. A connection may be there again before anybody asks. */
+/* Whether answers become degraded. After a reset the connection may be back before the next
+ * question. */
 enum harm { NONE, PERHAPS, SOME };
 
 static const struct fault {
@@ -178,7 +179,7 @@ static const struct fault {
     void (*begin)(void);
     void (*end)(void);
     enum harm harm;
-    unsigned lost; /* full limits more, because the store has forgotten */
+    unsigned lost; /* how many full limits more may be admitted, because the store has forgotten */
 } faults[] = {
     {"late now and then", be_late_now_and_then, heal, NONE, 0},
     {"in small pieces", send_in_pieces, heal, NONE, 0},
@@ -242,7 +243,7 @@ static uint64_t degraded(const struct traffic *t)
     return n;
 }
 
-/* What was admitted, next to what may have been. */
+/* Checks that no more was admitted than the bounds allow. */
 static void check_admitted(const struct traffic *t, const struct fault *f)
 {
     for (unsigned i = CLOSED; i <= OPEN; i++) {
@@ -253,7 +254,8 @@ static void check_admitted(const struct traffic *t, const struct fault *f)
     assert_in_range(t->count[LOCAL].degraded, 0, limits[LOCAL].quota / NODES);
 }
 
-/* Each question was charged at most once: what the store counted was asked for, and admitted or lost. */
+/* Checks that each question was charged at most once: the units that the store counted were asked
+ * for, and were admitted or their replies lost. */
 static void check_charged(struct traffic *t, const struct fault *f)
 {
     int64_t charged = traffic_charged(t, WIDE, limits[WIDE].quota);
@@ -263,7 +265,7 @@ static void check_charged(struct traffic *t, const struct fault *f)
     }
 }
 
-/* How many answers were degraded while it lasted. */
+/* Runs one fault. Returns how many answers were degraded while it lasted. */
 static uint64_t suffer(const struct fault *f)
 {
     static unsigned number;
@@ -294,7 +296,7 @@ static uint64_t suffer(const struct fault *f)
     return during;
 }
 
-/* A busy machine may be late by itself: what is harmless is so at least now and then. */
+/* A busy machine may delay answers by itself, so a harmless fault is tried several times. */
 static void suffer_as_told(const struct fault *f)
 {
     uint64_t during = suffer(f);
@@ -325,7 +327,7 @@ static void whatever_happens_every_question_is_answered_and_the_store_comes_back
     }
 }
 
-/* Heap bytes in use after one more fault, when all is answered again. */
+/* Returns the heap bytes in use after one more fault, when everything is answered again. */
 static size_t used_after_fault(struct traffic *t)
 {
     reset_and_refuse();
@@ -336,13 +338,13 @@ static size_t used_after_fault(struct traffic *t)
     return mallinfo2().uordblks;
 }
 
-#define FIRST_LAPS 4 /* in which buffers find their size */
+#define FIRST_LAPS 4 /* in these, buffers reach their size */
 #define CALM_LAPS 6
 #define LAPS_MOST 40
 
 /*
- * A burst of questions, after the machine has held up the test, makes buffers larger for good. So they may
- * grow now and then; but a leak grows in any six faults in a row.
+ * When the machine has delayed the test, a burst of questions makes buffers larger for good. So
+ * memory may grow now and then; but a leak would grow within any six faults in a row.
  */
 static void faults_that_come_again_and_again_cost_no_memory(void **state)
 {

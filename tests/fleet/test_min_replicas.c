@@ -1,8 +1,9 @@
 // test-labels: long
 // test-timeout: 600
 /*
- * What min-replicas-to-write 1 and min-replicas-max-lag 2 of a master make of a failover, and what they do
- * not: the setting is Redis' own, counts in whole seconds, and needs a machine that has time for it.
+ * Tests the effect of min-replicas-to-write 1 and min-replicas-max-lag 2 of a master on a failover,
+ * and its limits: the setting is Redis' own, counts in whole seconds, and needs a machine that is
+ * not too busy.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -47,7 +48,8 @@ static void set_failover_timeout(unsigned ms)
     }
 }
 
-/* The replica follows through a proxy; Sentinels would put that right after a failover-timeout. */
+/* Lets the replica follow through a proxy. Sentinels would correct that after a failover-
+ * timeout. */
 static void put_proxy_between(void)
 {
     proxy = fault_proxy_start(world.node[MASTER].port);
@@ -70,7 +72,7 @@ static void start_crowd(void)
     crowd_await_progress(crowd, 500);
 }
 
-/* Until so many more were answered without the store. */
+/* Waits until that many more questions were answered without the store. */
 static void await_degraded(uint64_t n)
 {
     uint64_t end_ms = redis_now_ms() + 20000;
@@ -92,7 +94,7 @@ static void await_refusal(void)
     await_degraded(10);
 }
 
-/* What the master keeps of the crowd's key. */
+/* Reads the master's state of the crowd's key. */
 static void read_state(char state[64])
 {
     char key[64];
@@ -102,8 +104,8 @@ static void read_state(char state[64])
     assert_true(state[0] != 0);
 }
 
-/* A master that was kept from running can take its replica for lost, and find a word of it then: what
- * counts is a time in which it grants nothing. */
+/* A master that was kept from running may consider its replica lost, and then read a message from
+ * it. So this waits for a period in which the master grants nothing. */
 static void assert_the_refused_are_not_charged(void)
 {
     char before[64];
@@ -120,10 +122,11 @@ static void assert_the_refused_are_not_charged(void)
 }
 
 /*
- * The network swallows all between master and replica, and nobody is told. The master finds out by what it
- * does not hear, looks once a second, and counts in whole seconds: so it takes up to two seconds more than
- * the setting says. What it has granted until then is lost with it. The new master has no replica, and
- * takes nothing, until the old one has become it.
+ * The network drops everything between master and replica without closing the connection. The
+ * master notices by the missing messages, checks once a second, and counts in whole seconds, so it
+ * takes up to two seconds more than the setting says. The units that it has granted until then are
+ * lost with it. The new master has no replica, and accepts nothing, until the old one has become
+ * its replica.
  */
 static void with_min_replicas_a_silent_lag_ends_by_itself(void **state)
 {
@@ -139,7 +142,7 @@ static void with_min_replicas_a_silent_lag_ends_by_itself(void **state)
     uint64_t died_ns = clock_monotonic_ns();
     fault_proxy_set(proxy, &(struct faults){.refuse = true});
     fault_proxy_reset(proxy);
-    set_failover_timeout(3000); /* one that was given up is begun again after two of these */
+    set_failover_timeout(3000); /* a failover that was given up is retried after two of these */
     assert_int_equal(redis_world_await_master(&world, MASTER), REPLICA);
     redis_node_resume(&world.node[MASTER]);
     uint64_t ms = crowd_await_answer(crowd, 0);
@@ -154,17 +157,18 @@ static void with_min_replicas_a_silent_lag_ends_by_itself(void **state)
     assert_true(l.last_lost_ns <= silent_ns + MAX_LAG_NS + 2 * WEIR_SECOND + SLACK_NS);
     assert_true(l.again <= l.lost && l.lost <= l.within);
     assert_in_range(l.last, l.by_old,
-                    l.by_old + crowd_tally(crowd).unknown); /* charged once each */
+                    l.by_old + crowd_tally(crowd).unknown); /* each charged once */
 }
 
-/* What counts is when a replica was heard last, not what it has heard: here the setting ends nothing. */
+/* The setting considers when a replica was last heard, not what it has received: here it does not
+ * stop the master. */
 static void with_min_replicas_a_replica_that_only_talks_is_good_enough(void **state)
 {
     redis_world_sentinel(&world, &(struct redis_world_options){.min_replicas = true});
     put_proxy_between();
     start_crowd();
     fault_proxy_set(proxy, &(struct faults){.to_client = FAULT_HOLD});
-    crowd_await_progress(crowd, 500); /* what was on its way has come */
+    crowd_await_progress(crowd, 500); /* the bytes in flight have arrived */
     uint64_t until_ms = redis_now_ms() + 10000;
     struct redis_node *n = &world.node[REPLICA];
     long long heard = redis_node_info(n, "replication", "slave_repl_offset");

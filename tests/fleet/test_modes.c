@@ -1,4 +1,5 @@
-/* Leased and synced limits through the library: decided on the asker's thread, within their bounds. */
+/* Tests leased and synced limits through the library: they are decided on the caller's thread,
+ * within their bounds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +27,7 @@ static struct weir_fleet_limit *open_limit(struct weir_fleet *fleet, int consist
     return limit;
 }
 
-/* ---- how much ---- */
+/* ---- how much is admitted ---- */
 
 #define THREADS 4
 
@@ -64,7 +65,7 @@ static uint64_t ask_by_threads(struct weir_fleet_limit *const *limits, unsigned 
     return allowed;
 }
 
-/* A bucket that gains less than one unit meanwhile. */
+/* The bucket gains less than one unit during the test. */
 static void leases_never_admit_more_than_the_limit(void **state)
 {
     struct weir_fleet *fleet[2];
@@ -144,7 +145,7 @@ static bool hears_of_it(struct weir_fleet_limit *limit, const char *key, uint64_
     return false;
 }
 
-/* The first question about a key comes from another thread than the one that exchanges. */
+/* The first question about a key comes from a thread other than the one that exchanges. */
 static void what_one_node_admits_the_other_hears(void **state)
 {
     struct weir_fleet *fleet[2] = {fleet_open_at(world.url, 0, 0), fleet_open_at(world.url, 0, 0)};

@@ -1,6 +1,7 @@
 // test-labels: notsan
-// notsan: descriptors that a loop has left behind are used again, which it takes for a race.
-/* Names of stores: the resolver is the test's, may hang, and knows several addresses. */
+// notsan: descriptors that an abandoned loop has used are reused, which tsan takes for a race.
+/* Tests host names of stores. The test replaces the resolver, which may hang, and which knows
+ * several addresses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +23,7 @@
 
 static struct redis_world world;
 static sem_t go_on;
-static uint64_t asked; /* of slow.test */
+static uint64_t asked; /* how often slow.test was looked up */
 
 typedef int (*resolve_fn)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 
@@ -34,8 +35,8 @@ static resolve_fn real(void)
     return fn;
 }
 
-/* In place of the C library's, for libuv too: slow.test hangs; two.test has two addresses, at the first of
- * which nobody listens. */
+/* Replaces the C library's function, for libuv too: slow.test hangs; two.test has two addresses,
+ * and there is no listener at the first. */
 __attribute__((visibility("default"))) int getaddrinfo(const char *node, const char *service,
                                                        const struct addrinfo *hints,
                                                        struct addrinfo **found)
@@ -122,7 +123,7 @@ static void the_callers_loop_does_not_wait_for_it_either(void **state)
     weir_fleet_close(fleet);
 }
 
-/* What was left behind by the two above ends with the resolver's answers. */
+/* The threads left behind by the two tests above end with the resolver's answers. */
 static void what_waits_for_the_resolver_ends_with_its_answer(void **state)
 {
     uint64_t end = clock_monotonic_ns() + 20 * WEIR_SECOND;

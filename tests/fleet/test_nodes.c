@@ -1,6 +1,6 @@
 /*
- * Eight processes of `weir serve`, four connections to each, one key, one Redis: together they let
- * through what the limit says, neither more nor less.
+ * Tests eight processes of `weir serve` with four connections to each, one key and one Redis:
+ * together they admit exactly the limit.
  */
 // test-timeout: 600
 #include <setjmp.h>
@@ -24,8 +24,8 @@
 #define EACH 80 /* of 32: 2560 */
 #define DEPTH 16
 
-/* What refills in the seconds of a test is less than a unit. The deadline is out of the way: nobody is
- * to be degraded on a busy machine. */
+/* Less than a unit refills in the seconds of a test. The deadline is long, so that no answer is
+ * degraded on a busy machine. */
 static const char rules[] =
     "store: {url: 'redis://overridden', deadline: 10s}\n"
     "limits:\n"
@@ -143,7 +143,7 @@ static void metrics_of_a_node_know_the_store_and_the_others(void **state)
 {
     assert_true(weir_nodes_metric(&nodes, 0, "weir_store_up") == 1);
     for (int i = 0; i < 1000 && weir_nodes_metric(&nodes, 0, "weir_fleet_nodes") < 2; i++) {
-        usleep(10000); /* it hears of the others with its next heartbeat */
+        usleep(10000); /* it learns of the others with its next heartbeat */
     }
     assert_true(weir_nodes_metric(&nodes, 0, "weir_fleet_nodes") >= 2);
     assert_true(weir_nodes_metric(&nodes, 0, "weir_store_duration_seconds_count") > 0);

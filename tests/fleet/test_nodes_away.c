@@ -1,6 +1,7 @@
 /*
- * `weir serve` without its store: held, killed, back with nothing. Every request is answered, in time, and
- * says who has decided; the server neither grows nor hangs, and goes on by itself.
+ * Tests `weir serve` without its store: paused, killed, restarted empty. Every request is answered,
+ * in time, and says whether the store decided; the server neither grows nor hangs, and recovers by
+ * itself.
  */
 // test-timeout: 300
 #include <setjmp.h>
@@ -41,7 +42,7 @@ static int begin(void **state)
     return 0;
 }
 
-/* A test that failed may have left the store held or dead. */
+/* Restores the store, which a failed test may have left paused or dead. */
 static int have_store(void **state)
 {
     redis_node_resume(&world.node[0]);
@@ -62,10 +63,10 @@ static int end(void **state)
 
 struct crowd {
     const char *limit;
-    const char *verdict; /* that all of them are to get, ... */
+    const char *verdict; /* the verdict that all requests must get */
     uint64_t rounds;
-    uint64_t wrong;      /* ... and how many did not */
-    uint64_t slowest_ms; /* without the waits for a processor */
+    uint64_t wrong;      /* number of requests with another answer */
+    uint64_t slowest_ms; /* without the time spent waiting for a processor */
 };
 
 static void take_replies(struct crowd *all, struct server_client *c)
@@ -79,7 +80,7 @@ static void take_replies(struct crowd *all, struct server_client *c)
     }
 }
 
-/* How long the calling thread, and those of the node, have waited for a processor. */
+/* Returns how long the calling thread and those of the node have waited for a processor. */
 static uint64_t starved_ms(unsigned node)
 {
     return (run_delay_ns() + run_delay_of_process_ns(nodes.pid[node])) / WEIR_MILLISECOND;
@@ -108,7 +109,7 @@ static void ask(unsigned index, void *arg)
     server_disconnect(&c);
 }
 
-/* Everybody is answered, so and degraded, within ten deadlines. */
+/* Checks that every request gets this verdict, degraded, within ten deadlines. */
 static void assert_degraded(const char *limit, const char *verdict, uint64_t rounds)
 {
     struct crowd all = {.limit = limit, .verdict = verdict, .rounds = rounds};
@@ -189,7 +190,7 @@ static void await_log(const char *text, unsigned n)
     }
 }
 
-/* Until the last that it tells of the store is that it is there. */
+/* Waits until the last log line about the store says that it is there. */
 static void await_calm(void)
 {
     bool calm = false;
@@ -222,7 +223,7 @@ static void the_log_tells_once_that_the_store_has_gone_or_come_back(void **state
     assert_int_equal(count_in_log(0, "the store is there"), there + 1);
 }
 
-/* It answers PING. */
+/* The store still answers PING. */
 static void a_store_that_refuses_every_call_is_away_and_stays_so(void **state)
 {
     await_calm();
@@ -235,7 +236,7 @@ static void a_store_that_refuses_every_call_is_away_and_stays_so(void **state)
         assert_degraded("shut", "['deny' 'shut'", 1);
         redis_look_again_soon();
     }
-    for (uint64_t began = redis_now_ms(); redis_now_ms() - began < 2500;) { /* two looks */
+    for (uint64_t began = redis_now_ms(); redis_now_ms() - began < 2500;) { /* two checks */
         assert_int_equal(weir_nodes_metric(&nodes, 0, "weir_store_up"), 0);
         redis_look_again_soon();
     }

@@ -1,6 +1,6 @@
 /*
- * Nodes of `weir serve` at every kind of store: a Redis alone, one that Sentinels know, a Cluster. One
- * limit, and two at once: as many pass as should.
+ * Tests nodes of `weir serve` with every kind of store: a single Redis, one with Sentinels, a
+ * Cluster. With one limit and with two at once, exactly the limit passes.
  */
 // test-timeout: 300
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /*
- * `weir serve` reads its rules again, by SIGHUP and by `weir ctl reload`, while questions are out to the
- * store: one limit stays, one changes, one comes and goes. Every question is answered once and in order, and
- * what stays counts on as if nothing had happened.
+ * Tests that `weir serve` can reload its rules, by SIGHUP and by `weir ctl reload`, while questions
+ * to the store are pending: one limit stays, one changes, one comes and goes. Every question is
+ * answered once and in order, and the limit that stays counts on without interruption.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -65,10 +65,10 @@ static int end(void **state)
 static const char *const limits[] = {"kept", "changed", "gone"};
 
 struct crowd {
-    uint64_t done;     /* with reloading */
-    uint64_t allowed;  /* by `kept` */
-    uint64_t asked;    /* of it */
-    uint64_t no_limit; /* `gone` was */
+    uint64_t done;     /* reloading has ended */
+    uint64_t allowed;  /* admitted by `kept` */
+    uint64_t asked;    /* questions about `kept` */
+    uint64_t no_limit; /* answers while `gone` did not exist */
 };
 
 static void take_reply(struct crowd *all, const char *limit, const char *reply)
@@ -104,7 +104,7 @@ static void ask_on(unsigned node, struct crowd *all)
             take_reply(all, limits[k % 3], server_reply(&c));
         }
     }
-    threads_require(strcmp(server_ask(&c, "PING"), "+PONG") == 0); /* and nothing is left over */
+    threads_require(strcmp(server_ask(&c, "PING"), "+PONG") == 0); /* no reply is left over */
     server_disconnect(&c);
 }
 
@@ -121,7 +121,7 @@ static void await_metric(unsigned node, const char *series, double least)
     }
 }
 
-/* Not before questions wait for the store since the last one. */
+/* Reloads only when questions have waited for the store since the last reload. */
 static void reload_all(struct crowd *all)
 {
     char command[400];

@@ -1,4 +1,4 @@
-/* What a fleet and its limits may be opened with, and its secrets. */
+/* Tests the options of a fleet and its limits, and their secrets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -175,7 +175,7 @@ static const char *as_admin(const char *command)
     return redis_node_do(&world.node[0], words, n);
 }
 
-/* Whether the store lets such a fleet in. */
+/* Returns whether the store lets such a fleet in. */
 static bool gets_in(struct weir_fleet_options o)
 {
     o.deadline_ns = FLEET_PATIENT_NS;
@@ -197,7 +197,7 @@ static void write_file(const char *path, const char *text)
     (void)fclose(f);
 }
 
-/* The last one: from here on the test itself is not let in. */
+/* This must be the last test: from here on the test itself has no access. */
 static void a_password_or_the_first_line_of_its_file_opens_the_store(void **state)
 {
     char path[200];
@@ -220,7 +220,7 @@ static void a_password_or_the_first_line_of_its_file_opens_the_store(void **stat
     (void)unlink(path);
 }
 
-/* Asks until it does. */
+/* Asks until the fleet reports this reason. */
 static void assert_says(struct weir_fleet *fleet, struct weir_fleet_limit *limit, const char *why)
 {
     struct weir_error error = {0};

@@ -1,8 +1,9 @@
 // test-labels: long
 // test-timeout: 600
 /*
- * A store that is gone for a minute, at 10,000 questions per second: what that costs. Answers come as late
- * as a bare timer of the same length in the same process would, and threads, files and memory stay.
+ * Tests the cost of a store that is gone for a minute, at 10,000 questions per second. Answers are
+ * no later than a bare timer of the same length in the same process, plus one deadline; threads,
+ * files and memory do not grow.
  */
 #include <dirent.h>
 #include <malloc.h>
@@ -30,7 +31,7 @@
 
 static struct redis_world world;
 
-/* ---- how long things took ---- */
+/* ---- durations ---- */
 
 #define SAMPLES_MAX 1000000
 
@@ -131,7 +132,7 @@ static void ask(struct asker *a, uint64_t number)
     }
 }
 
-/* Without a pause in between: the loop is turned as a server's is. */
+/* Asks for that long. It does not wait in poll(), but runs the loop every 100 us. */
 static void ask_for(struct asker *a, uint64_t ns)
 {
     uint64_t began_ns = clock_boot_ns();
@@ -145,7 +146,7 @@ static void ask_for(struct asker *a, uint64_t ns)
     }
 }
 
-/* ---- what it costs ---- */
+/* ---- the cost ---- */
 
 static unsigned entries(const char *path)
 {
@@ -216,7 +217,7 @@ static void a_minute_without_the_store_costs_nothing_but_its_answers(void **stat
     assert_true(a.longest_ns < 10 * DEADLINE_NS + timer_ns);
     assert_true(answer_ns <= timer_ns + DEADLINE_NS);
     assert_int_equal(early.threads, late.threads);
-    assert_in_range(late.files, 0, early.files + 1); /* a probe may be on its way */
+    assert_in_range(late.files, 0, early.files + 1); /* a probe may be in progress */
     assert_true(late.bytes < early.bytes + 65536);
     weir_fleet_limit_close(a.limit);
     weir_fleet_close(a.fleet);

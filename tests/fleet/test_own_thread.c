@@ -1,4 +1,5 @@
-/* A fleet with a thread of its own, at a real Redis: who asks, from where, and what comes back. */
+/* Tests a fleet with a thread of its own and a real Redis: questions from different threads, and
+ * their answers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +18,7 @@
 #include "support/fleet_open.h"
 #include "support/redis_alone.h"
 
-/* ---- answers that come later ---- */
+/* ---- later answers ---- */
 
 struct inbox {
     sem_t came;
@@ -141,7 +142,7 @@ static void verbs_reach_the_store(void **state)
     (void)sem_wait(&in.came);
     assert_int_equal(check(limit, "k", 1).verdict, WEIR_ALLOW);
     assert_int_equal(check(limit, "k", 1).verdict, WEIR_DENY);
-    assert_int_equal(weir_fleet_reset(limit, "k", 1, NULL, NULL), 0); /* nobody wants to know */
+    assert_int_equal(weir_fleet_reset(limit, "k", 1, NULL, NULL), 0); /* no callback */
     assert_int_equal(weir_fleet_reset(limit, "k", 1, note, &in), 0);
     (void)sem_wait(&in.came);
     assert_int_equal(check(limit, "k", 10).verdict, WEIR_ALLOW);
@@ -194,7 +195,7 @@ static void bad_questions_are_refused_at_once(void **state)
     assert_int_equal(weir_fleet_fd(fleet), WEIR_ENOTSUP);
     assert_int_equal(weir_fleet_run(fleet), WEIR_ENOTSUP);
     assert_int_equal(weir_fleet_timeout_ms(fleet), -1);
-    assert_int_equal(check(limit, "k", 1).remaining, 9); /* none of them has cost anything */
+    assert_int_equal(check(limit, "k", 1).remaining, 9); /* refused questions are free */
     assert_int_equal(in.count, 0);
     weir_fleet_limit_close(window);
     weir_fleet_limit_close(limit);
@@ -223,7 +224,7 @@ static void *keep_asking(void *arg)
     return NULL;
 }
 
-/* Of `fleets` fleets with `threads` threads each. */
+/* Asks in `fleets` fleets with `threads` threads each. Returns how many were allowed. */
 static unsigned ask_by_threads(unsigned fleets, unsigned threads)
 {
     struct weir_fleet *fleet[4];
@@ -281,7 +282,7 @@ static void processes_and_threads_admit_exactly_the_limit(void **state)
     assert_int_equal(total, QUOTA);
 }
 
-/* ---- the rules of callbacks, and of fork ---- */
+/* ---- the rules for callbacks and fork ---- */
 
 struct nested {
     struct inbox in;
@@ -398,7 +399,7 @@ static void the_statistics_know_the_calls(void **state)
     assert_int_equal(s.up, 1);
     assert_in_range(s.nodes, 1, 64);
     assert_in_range(s.calls, 4,
-                    100); /* counters are told a moment later; the heartbeat counts too */
+                    100); /* counters are updated a moment later; the heartbeat counts too */
     assert_int_equal(s.unknown, 0);
     assert_int_equal(s.degraded, 0);
     assert_int_equal(s.breakers_open, 0);
@@ -408,7 +409,7 @@ static void the_statistics_know_the_calls(void **state)
     weir_fleet_close(fleet);
 }
 
-/* Which may end the loop before the wake of the close itself is sent. */
+/* That wake may end the loop before the wake of the close itself is sent. */
 static void a_fleet_may_be_closed_while_a_wake_is_on_its_way(void **state)
 {
     for (int i = 0; i < 200; i++) {

@@ -1,6 +1,7 @@
 /*
- * A store that answers PING and refuses calls: it is not there, steadily, and what is told says why, until it
- * takes calls again. Each row is a real redis-server that is brought to it.
+ * Tests a store that answers PING but refuses calls: it steadily counts as away, and the reported
+ * error says why, until it accepts calls again. Each row brings a real redis-server into such a
+ * state.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +19,7 @@
 #include "support/redis_alone.h"
 
 #define DEADLINE_NS (50 * WEIR_MILLISECOND)
-#define STEADY_NS (300 * WEIR_MILLISECOND) /* three times the first probe's most */
+#define STEADY_NS (300 * WEIR_MILLISECOND) /* three times the maximum of the first probe */
 #define PATIENCE_NS (20 * WEIR_SECOND)
 
 static void say_ok(const char *command)
@@ -29,7 +30,7 @@ static void say_ok(const char *command)
     }
 }
 
-/* A dump that cannot be written, because a folder has its name. */
+/* Makes Redis unable to write its dump, because a folder has that name. */
 static void break_disk(char path[200])
 {
     static const char *const save[] = {"CONFIG", "SET", "save", "3600 1"};
@@ -114,7 +115,7 @@ static void a_store_that_refuses_calls_is_away_until_it_takes_them(void **state)
     weir_fleet_close(fleet);
 }
 
-/* The probe writes to the key of a call: it must not make one, nor change what there is. */
+/* The probe writes to the key of a call: it must neither create the key nor change its value. */
 static void what_finds_out_writes_nothing(void **state)
 {
     struct redis_node *n = &world.node[0];

@@ -1,4 +1,5 @@
-/* The ring: who owns a key, how even the shares are, and what moves when a node comes or goes. */
+/* Tests the ring: which node owns a key, how even the shares are, and which keys move when a node
+ * comes or goes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +17,7 @@
 #define KEYS 200000
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define NODES_MAX 200
-#define FEW 1 /* numbers of nodes and keys: it is about 30 times as slow */
+#define FEW 1 /* fewer nodes and keys, because sanitized code is about 30 times as slow */
 #else
 #define NODES_MAX 1000
 #define FEW 0
@@ -54,7 +55,7 @@ static size_t find(const struct weir_ring *ring, unsigned key)
     return weir_ring_find(ring, text, (size_t)n);
 }
 
-/* The heaviest node's keys, in 1/1000 of an even share. */
+/* Returns the number of keys of the heaviest node, in 1/1000 of an even share. */
 static uint64_t heaviest(const struct weir_ring *ring, size_t nodes, unsigned keys)
 {
     static uint64_t held[NODES_MAX];
@@ -102,7 +103,7 @@ static void many_nodes_all_have_keys(void **state)
     weir_ring_close(ring);
 }
 
-/* `count` nodes, and the same without the one at `gone`. */
+/* Compares `count` nodes with the same ones without the node at `gone`. */
 static void only_its_keys_move(size_t count, size_t gone)
 {
     const char *fewer[NODES_MAX];
@@ -174,7 +175,8 @@ static void the_order_of_the_names_does_not_matter(void **state)
     weir_ring_close(b);
 }
 
-/* Programs of other versions and machines must agree: what a change of the hash would break. */
+/* Programs of other versions and machines must agree on these. A change of the hash would break
+ * them. */
 static void the_owners_of_these_keys_are_part_of_the_format(void **state)
 {
     static const char *const nodes[] = {"a", "b", "c", "d", "e"};
@@ -231,7 +233,7 @@ static void one_node_has_every_key(void **state)
     weir_ring_close(ring);
 }
 
-/* Who has more nodes waits no longer, but for memory. */
+/* A lookup takes no longer with more nodes, except for memory access. */
 static void a_lookup_takes_as_long_with_any_number_of_nodes(void **state)
 {
     static const size_t counts[] = {2, 100, NODES_MAX};

@@ -1,4 +1,4 @@
-/* Rules whose limits a fleet decides: the two libraries together, at a real Redis. */
+/* Tests rules whose limits a fleet decides: both libraries together, with a real Redis. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static const char text[] =
 struct inbox {
     sem_t came;
     unsigned answered, allowed, denied, errors;
-    char limit[64]; /* that bound last */
+    char limit[64]; /* the limit of the last answer */
 };
 
 static void note(void *arg, int error, const struct weir_rules_answer *answer)
@@ -92,7 +92,7 @@ static void rules_of_two_nodes_share_what_their_fleet_decides(void **state)
     }
 }
 
-/* Their limits live until then. */
+/* Their limits live until these questions are answered. */
 static void questions_that_are_out_when_rules_and_fleet_close_are_answered(void **state)
 {
     enum { N = 50 };

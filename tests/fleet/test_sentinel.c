@@ -1,8 +1,8 @@
 /*
  * test-timeout: 300
  *
- * A fleet whose store is a master with a replica and three Sentinels, and what becomes of its count when
- * the master dies, stands still, or gives its place away.
+ * Tests a fleet whose store is a master with a replica and three Sentinels, and its count when the
+ * master dies, hangs, or hands over.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -50,7 +50,8 @@ static int stop(void **state)
     return 0;
 }
 
-/* Ends the load. The bounds of support/fleet_crowd.h; how many units the store has forgotten. */
+/* Ends the load and checks the bounds of support/fleet_crowd.h. Returns how many units the store
+ * has forgotten. */
 static uint64_t settle(void)
 {
     crowd_await_progress(crowd, 500);
@@ -67,7 +68,7 @@ static uint64_t settle(void)
     return lost;
 }
 
-/* As far behind as the replica is: at other lags see test_failover.c. */
+/* The lag is the replica's natural one; for other lags see test_failover.c. */
 static void a_killed_master_is_replaced_and_loses_what_was_granted_within_the_lag(void **state)
 {
     start();
@@ -81,10 +82,11 @@ static void a_killed_master_is_replaced_and_loses_what_was_granted_within_the_la
     struct ledger l = ledger_of(crowd, 0, died_ns);
     ledger_print(&l, "kill -9");
     assert_true(lost <= l.lost && l.again <= l.lost && l.lost <= l.within);
-    assert_true(l.kept > 0); /* it did not begin anew */
+    assert_true(l.kept > 0); /* it did not start from zero */
 }
 
-/* The old master goes on, and does not know yet that it is none; nobody may ask it any more. */
+/* The old master continues, and does not know yet that it was replaced. It must not be asked any
+ * more. */
 static void a_master_that_stood_still_is_not_asked_when_it_goes_on(void **state)
 {
     start();
@@ -107,7 +109,7 @@ static void a_master_that_gives_its_place_away_is_followed(void **state)
     (void)settle();
 }
 
-/* The first in the list do not answer, in three ways: paused, dead, and then one alone is left. */
+/* The first Sentinel in the list is paused and the second is dead, so only one answers. */
 static void any_sentinel_is_enough(void **state)
 {
     start();

@@ -1,4 +1,4 @@
-/* Sentinels that have a password of their own, which is not the store's. */
+/* Tests Sentinels that have a password of their own, different from the store's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static void say_ok(struct redis_node *n, const char *command)
     }
 }
 
-/* The last command of each shuts the test itself out. */
+/* The last command for each Sentinel removes the test's own access. */
 static int start(void **state)
 {
     redis_world_sentinel(&world, NULL);

@@ -1,11 +1,12 @@
-/* Questions of `leased` at a node, their calls, and who waits for whose: as shared/leased/send_lease.c. */
+/* Questions of `leased` at a node, their calls, and which question waits for which call; modelled
+ * on shared/leased/send_lease.c. */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "shared/script.h"
 #include "simulate/world.h"
 
-/* Until it is answered. */
+/* A question, until it is answered. */
 struct asked {
     struct lease_question lease;
     struct weir_answer answer;
@@ -26,7 +27,7 @@ static struct asked *asked_of(struct lease_question *q)
 
 /* ---- ends of questions ---- */
 
-/* I1. Timers fire late, and who stands still hears nothing. */
+/* Checks I1. Timers fire late, and a paused node hears nothing. */
 static void check_time(struct world *w, const struct asked *a)
 {
     const struct node *node = &w->nodes[a->node];
@@ -37,7 +38,8 @@ static void check_time(struct world *w, const struct asked *a)
     }
 }
 
-/* m: the call that has decided it; NULL: what another one has brought. */
+/* Ends a question. m is the call that has decided it; NULL: it was decided by what another call
+ * brought. */
 static void end(struct world *w, struct asked *a, bool decided, const struct message *m)
 {
     w->open--;

@@ -1,7 +1,8 @@
 /*
- * I2 and I5: what was admitted, in every interval there is. For a bucket that is exact: with x the most
- * that any interval which ends now has admitted beyond its R t, an admission of n makes x become
- * max(0, x - R dt) + n, and x <= B must hold. Times are in 1/128000 us, as in the scripts.
+ * Checks I2 and I5: what was admitted, in every possible interval. For a bucket this is exact: let
+ * x be the most that any interval which ends now has admitted beyond its R t. Then an admission of
+ * n makes x become max(0, x - R dt) + n, and x <= B must hold. Times are in 1/128000 us, as in the
+ * scripts.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 
 #define EPOCHS_MAX 256
 
-/* ---- noting ---- */
+/* ---- recording ---- */
 
 void admit(struct world *w, unsigned subject, unsigned node, uint64_t units, uint64_t at_us,
            uint64_t store_at_us)
@@ -60,8 +61,8 @@ static int by_time(const void *a, const void *b)
 /* ---- buckets ---- */
 
 /*
- * Intervals by when they begin: those that begin within a lease's life after a fault may see what was
- * outstanding before it besides a full bucket, others may not.
+ * Intervals by their beginning: those that begin within a lease's life after a fault may see the
+ * units that were outstanding before it in addition to a full bucket, others may not.
  */
 struct epoch {
     i128 x;
@@ -88,7 +89,8 @@ static void ledger_pass(struct ledger *l, i128 amount)
     }
 }
 
-/* Intervals that begin at this very moment have it, too: it is taken from them when time goes on. */
+/* Intervals that begin at this very moment get the credit too; it is taken from them when time
+ * passes. */
 static void ledger_credit(struct ledger *l, i128 amount)
 {
     for (size_t i = 0; i < l->n; i++) {
@@ -115,7 +117,7 @@ static void ledger_begin(struct ledger *l, i128 more)
     }
 }
 
-/* Units beyond the bound, 0: none. */
+/* Returns the units beyond the bound; 0 if there are none. */
 static uint64_t ledger_take(struct ledger *l, uint64_t units)
 {
     i128 over = 0;
@@ -127,7 +129,7 @@ static uint64_t ledger_take(struct ledger *l, uint64_t units)
     return (uint64_t)((over + l->unit - 1) / l->unit);
 }
 
-/* What the store's clock gives by being set ahead, in time: at most `all`. */
+/* Returns what a step of the store's clock ahead gives, as time: at most `all`. */
 static i128 step_gives(int64_t step_us, i128 all)
 {
     i128 d = step_us > 0 ? (i128)step_us * STORE_PARTS : 0;
@@ -136,16 +138,17 @@ static i128 step_gives(int64_t step_us, i128 all)
 
 struct walk {
     const struct subject *s;
-    i128 whole;  /* a limit, and what a fleet admits besides: what a step gives at most */
-    bool leased; /* or nobody holds what the store has given up */
+    i128 whole;  /* a limit plus what a fleet admits on top: the most that a step gives */
+    bool leased; /* otherwise no node holds units that the store has given up */
     struct ledger ledger;
-    size_t next; /* of the extras */
-    i128 behind; /* now */
-    size_t over; /* extras whose time behind is over */
+    size_t next; /* index of the next extra */
+    i128 behind; /* what is granted now after faults */
+    size_t over; /* number of extras whose time after the fault is over */
 };
 
-/* To intervals in which the fault lies; and to those which begin within a lease's life after it: what
- * the store gave up too early can still be spent, and has refilled for less than the step. */
+/* Return what a fault adds: to intervals that contain it, and to those that begin within a lease's
+ * life after it. There, units that the store gave up too early can still be spent, and have
+ * refilled for less than the step. */
 static i128 extra_within(const struct walk *k, const struct extra *e)
 {
     return e->kind == EXTRA_STEP ? step_gives(e->step_us, k->whole)
@@ -160,7 +163,7 @@ static i128 extra_behind(const struct walk *k, const struct extra *e)
                                                 : 0;
 }
 
-/* Extras are in the order of time, and so are the ends of what lies behind them. */
+/* Extras are in the order of time, and so are the ends of their after-effects. */
 static void walk_to(struct walk *k, uint64_t at_us)
 {
     const struct subject *s = k->s;
@@ -187,7 +190,7 @@ static void walk_to(struct walk *k, uint64_t at_us)
     ledger_to(&k->ledger, at_us);
 }
 
-/* `slack` is a time in which a bucket may refill besides, in parts. */
+/* `slack` is an additional time in which a bucket may refill, in parts. */
 void check_bucket(struct world *w, const struct subject *s, uint64_t more, i128 slack)
 {
     static struct walk k;
@@ -222,11 +225,12 @@ int64_t window_of(const struct store_params *p, uint64_t store_at_us)
 }
 
 /*
- * A window by the store's clock as it was set: set back, it goes through the same ones once more. What
- * was counted before then counts in the window that it is in afterwards: these two are one.
+ * A window by the store's clock and its setting. A clock that is set back passes through the same
+ * windows again. Units that were counted before then count in the window in which the clock is
+ * afterwards: these two windows are one.
  */
 struct window_id {
-    int64_t setting; /* the store's clock less the time */
+    int64_t setting; /* the store's clock minus world time */
     int64_t window;
 };
 
@@ -250,8 +254,8 @@ static bool is_same(struct window_id a, struct window_id b, int64_t apart)
     return a.setting == b.setting && llabs(a.window - b.window) <= apart;
 }
 
-/* What data that was lost, or units that came back, give to the window of an admission. Of what nobody
- * told it is not known in which one it was. */
+/* Returns what lost data, or units that came back, add to the window of an admission. For units
+ * that were never reported the window is unknown. */
 static uint64_t window_extra(const struct subject *s, const struct admission *a, uint64_t more)
 {
     const struct store_params *p = s->params;
@@ -271,8 +275,9 @@ static uint64_t window_extra(const struct subject *s, const struct admission *a,
     return sum;
 }
 
-/* By a lease of a window that the store's clock has left, until it was to end: but not in the one in which
- * that lease still counts. Or by what a node has heard by another clock. */
+/* Returns whether the units came from a lease of a window that the store's clock has left, before
+ * that lease was to end, except in the window in which the lease still counts; or, in `synced`,
+ * from what a node knew by another clock. */
 static bool is_of_other_time(const struct world *w, const struct subject *s,
                              const struct admission *a)
 {
@@ -290,8 +295,8 @@ static bool is_of_other_time(const struct world *w, const struct subject *s,
     return false;
 }
 
-/* All that windows have admitted together beyond what each of them may: of each step, one limit. What
- * was lost or given back before it may be spent after it. */
+/* Returns what all windows together may admit beyond their own bounds: one limit for each step.
+ * What was lost or given back before a step may be spent after it. */
 static uint64_t beyond_all(const struct subject *s, uint64_t more)
 {
     uint64_t sum = 0;
@@ -315,7 +320,7 @@ static int by_window(const void *a, const void *b)
     return x->at_us < y->at_us ? -1 : x->at_us > y->at_us;
 }
 
-/* How far an admission is from the nearer edge of its window. */
+/* Returns how far an admission is from the nearer edge of its window. */
 static uint64_t from_edge(const struct store_params *p, uint64_t store_at_us)
 {
     uint64_t since = (uint64_t)((int64_t)store_at_us - window_of(p, store_at_us) * (int64_t)p->a -
@@ -334,15 +339,16 @@ static void sort_by_window(const struct subject *s)
     qsort(s->admissions, s->admitted_n, sizeof s->admissions[0], by_window);
 }
 
-/* Of one window. */
+/* The sum of one window. */
 struct window_sum {
     const struct admission *first;
     uint64_t units;
-    uint64_t other; /* of them, admitted by another time than the window's */
+    uint64_t other; /* of these, admitted by another time than the window's */
     uint64_t beyond;
 };
 
-/* Admissions within `unsure_us` of an edge are left out: nobody can say whose they are. */
+/* Leaves out admissions within `unsure_us` of an edge, because their window cannot be
+ * determined. */
 void check_windows(struct world *w, const struct subject *s, uint64_t more, uint64_t unsure_us)
 {
     const struct store_params *p = s->params;

@@ -1,4 +1,4 @@
-/* I2, I3, I4, I7 of `leased`. */
+/* Checks I2, I3, I4 and I7 of `leased`. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -8,11 +8,12 @@
 
 #define FEW_NODES 8
 
-#define USE_PAUSE_US UINT64_C(30000) /* after a denial a node asks again that late: lease_pause() */
+#define USE_PAUSE_US UINT64_C(30000) /* until a node asks again after a denial: lease_pause() */
 
 /* ---- I3 ---- */
 
-/* Of a bucket: "full at[:remainder][;mark,units,leases]...": the units whose mark is yet to come. */
+/* Reads the state of a bucket, "full at[:remainder][;mark,units,leases]...". Returns the units
+ * whose mark is in the future. */
 static uint64_t read_marks(const char *text, uint64_t now_us)
 {
     char *end;
@@ -28,7 +29,7 @@ static uint64_t read_marks(const char *text, uint64_t now_us)
     return units;
 }
 
-/* What a node could spend of a lease now. */
+/* Returns how much of a lease the node could spend now. */
 static uint64_t spendable(const struct world *w, unsigned n, const struct subject *s)
 {
     struct leases *l = w->nodes[n].leases;
@@ -46,7 +47,8 @@ static uint64_t spendable(const struct world *w, unsigned n, const struct subjec
     return units;
 }
 
-/* What the store knows to be outstanding: of a bucket. Of a window, what was taken from it. */
+/* Returns the outstanding units that the store knows of for a bucket; for a window, the units taken
+ * from it. */
 static uint64_t outstanding(struct world *w, const struct subject *s)
 {
     char copy[1024];
@@ -65,7 +67,7 @@ static uint64_t outstanding(struct world *w, const struct subject *s)
     return now && colon != NULL ? strtoull(colon + 1, NULL, 10) : 0;
 }
 
-/* As the store itself says, in the reply to a call. */
+/* Checks the level that the store itself gives in its reply to a call. */
 void check_level(struct world *w, const struct message *m)
 {
     const struct subject *s = &w->subjects[m->subject];
@@ -83,7 +85,7 @@ void check_level(struct world *w, const struct message *m)
     }
 }
 
-/* Of all nodes where these are few, else of the one. */
+/* Checks all nodes if there are few, otherwise only this one. */
 void check_spendable(struct world *w, unsigned subject, unsigned node)
 {
     const struct subject *s = &w->subjects[subject];
@@ -103,7 +105,7 @@ void check_spendable(struct world *w, unsigned subject, unsigned node)
     }
 }
 
-/* ---- I4: what is admitted at least ---- */
+/* ---- I4: the least that is admitted ---- */
 
 static uint64_t admitted_by(const struct subject *s, uint64_t at_us)
 {
@@ -132,7 +134,7 @@ static void check_use_of_bucket(struct world *w, const struct subject *s, uint64
 static void check_use_of_windows(struct world *w, const struct subject *s, uint64_t unused)
 {
     int64_t first =
-        window_of(s->params, w->epoch_us) + 1; /* the first and the last are not whole */
+        window_of(s->params, w->epoch_us) + 1; /* the first and the last window are not complete */
     int64_t last = window_of(s->params, w->epoch_us + w->plan.length_us) - 1;
     for (int64_t window = first; window <= last; window++) {
         uint64_t sum = 0;
@@ -150,7 +152,7 @@ static void check_use_of_windows(struct world *w, const struct subject *s, uint6
     }
 }
 
-/* Besides N q: what comes in while calls and questions are on their way. */
+/* Apart from N q, the units that refill while calls and questions are in flight may stay unused. */
 static void check_use(struct world *w, const struct subject *s)
 {
     const struct plan *p = &w->plan;
@@ -173,7 +175,7 @@ static void check_use(struct world *w, const struct subject *s)
 
 /* ---- I7 ---- */
 
-/* How long after a block what was leased before may still be spent. */
+/* Returns until when units that were leased before a block may still be spent. */
 static uint64_t held_until_us(const struct world *w, const struct subject *s, uint64_t from_us)
 {
     if (s->limit->mode != REMOTE_LEASED) {

@@ -1,29 +1,31 @@
 /*
- * I5 and I6 of `synced`.
+ * Checks I5 and I6 of `synced`.
  *
- * Let p(j) be the last exchange that told node j of room, and i the node whose p is the latest. Node i
- * has seen to it that what was told until p(i) and what it admitted itself is within the limit. What
- * another node j has admitted and p(i) does not know came after the making of p(j), and before the end
- * of the exchange behind it. So the fleet admits at most L + the sum over the other nodes of what each
- * admits in such a span: in a window, or beyond R t in any time t. Which node i is, nobody knows: the
- * one with the least is left out.
+ * Let p(j) be the last exchange that told node j of room, and i the node whose p is the latest.
+ * Node i ensures that the units reported until p(i) plus those it admitted itself are within the
+ * limit. Units that another node j has admitted and p(i) does not know of were admitted after p(j)
+ * was made, and before the end of the next exchange. So the fleet admits at most L plus the sum,
+ * over the other nodes, of what each admits in such a span: in a window, or beyond R t in any time
+ * t. Which node i is cannot be known, so the one with the least is left out.
  *
- * Buckets are checked at every admission besides, and with no slack at all. Let x be the level of one
- * bucket that is asked for all that was admitted, when it was (check_bound.c). The store's state is never
- * less than such a bucket of the units that it was told (sync_view.h), and a node's view never less than
- * that of those units and its own. Units that are left out of a bucket make it lower by as many, no more.
- * So a node that admits has x <= B + what others have admitted, and its last answered exchange, when it
- * ran, did not know of. A refund lowers x when it runs, down to nothing at most: as the state, which is
- * the more careful the less of it is told. What a dead node has not told is taken from both sides. When
- * data is lost, x begins anew: all that is admitted later is told later. A clock that is set ahead makes x
- * less, as the state, and what a node knows not less than that; one that is set back makes the state more,
- * until that is cut to a full bucket.
+ * Buckets are also checked at every admission, without any slack. Let x be the level of one bucket
+ * that is asked for all admitted units at the times of their admissions (check_bound.c). The
+ * store's state is never less than such a bucket of the units that it was told (sync_view.h), and a
+ * node's view is never less than such a bucket of those units and its own. Units that are left out
+ * of a bucket lower it by as many units at most. So for a node that admits, x <= B + the units that
+ * others have admitted and of which its last answered exchange did not know when it ran. A refund
+ * lowers x when it runs, at most to zero, like the state, which is the more careful the less of the
+ * refund is reported. The units that a dead node has not reported are subtracted from both sides.
+ * When data is lost, x starts again from zero: everything that is admitted later is reported later.
+ * A clock that is set ahead lowers x, like the state, and a node's view is not less than that. One
+ * that is set back raises the state, until that is cut to a full bucket.
  *
- * Of windows in the same way: what a node has admitted in a window, by the store's time, and what its last
- * exchange, if it ran in that window, knew of others, is at most the quota, also at the window's edges
- * (V2 of sync_view.h). So the window admits at most the quota and what others had not told then. When the
- * store's clock was set, it is another window; what is admitted by who has not heard of that is looked at
- * in the end, in check_bound.c.
+ * Windows are checked in the same way: the units that a node has admitted in a window, by the
+ * store's time, plus those of others that its last exchange knew of, if it ran in that window, are
+ * at most the quota, also at the window's edges (V2 of sync_view.h). So the window admits at most
+ * the quota plus what others had not reported then. A step of the store's clock begins another
+ * window; admissions by a node that has not heard of the step are checked at the end, in
+ * check_bound.c.
  */
 #include <inttypes.h>
 
@@ -54,7 +56,7 @@ static void level_to_now(struct world *w, struct subject *s)
     s->level_us = w->now_us;
 }
 
-/* What came before is another matter: intervals and windows are looked at from here on. */
+/* Starts again: intervals and windows are checked from here on. */
 void level_lost(struct world *w, unsigned subject)
 {
     struct subject *s = &w->subjects[subject];
@@ -120,7 +122,7 @@ static void window_ran(const struct world *w, struct subject *s, struct told *t,
     struct in_window *all = now_in(w, s, &s->all);
     struct in_window *here = now_in(w, s, &t->here);
     bool same = m->made.window == here->window && m->made.losses == here->losses &&
-                !m->made.unaware; /* or it is told as of a window that is over, and dropped */
+                !m->made.unaware; /* or the window is over, and it is dropped */
     uint64_t known = same ? m->made.admitted : 0;
     uint64_t fresh = sub_floor0(known, here->ran);
     here->ran += fresh;
@@ -146,8 +148,9 @@ static void window_take(struct world *w, struct subject *s, unsigned node, struc
 
 /* ---- both ---- */
 
-/* What a clock that was set back adds cannot be told from a debt: when a node has said that it was, both
- * are cut to a full bucket, as of now; or as of when somebody saw that no debt is so large. */
+/* What a clock that was set back adds cannot be told from a debt. When a node has reported the
+ * step, both are cut to a full bucket, as of now, or as of the moment at which a node saw that no
+ * debt can be so large. */
 static void forgive(struct world *w, const struct message *m)
 {
     struct subject *s = &w->subjects[m->subject];
@@ -161,7 +164,8 @@ static void forgive(struct world *w, const struct message *m)
     }
 }
 
-/* Those of a life that is over are not looked for: the store then knows more than is counted. */
+/* Exchanges of a life that is over are not counted: the store then knows more than the simulator
+ * counts. */
 void level_ran(struct world *w, struct message *m)
 {
     struct subject *s = &w->subjects[m->subject];
@@ -204,9 +208,9 @@ void level_take(struct world *w, unsigned subject, unsigned node, uint64_t units
     }
 }
 
-/* ---- all, in the end ---- */
+/* ---- everything, at the end ---- */
 
-/* A node that was started anew knows as little as a new one: each of its lives counts. */
+/* A node that was restarted knows as little as a new one, so each of its lives counts. */
 static uint64_t others_admit(const struct world *w, unsigned subject)
 {
     uint64_t sum = 0;
@@ -220,7 +224,8 @@ static uint64_t others_admit(const struct world *w, unsigned subject)
     return sum - least;
 }
 
-/* How long a node may go on by what it knows; by its own clock, which is why the bucket gets a slack. */
+/* Returns how long a node may continue with what it knows. The node measures that by its own clock,
+ * so the check of the bucket has some slack. */
 static uint64_t stale_us(const struct world *w)
 {
     return SYNC_DEGRADED_AFTER * w->plan.sync_us + w->plan.deadline_us;

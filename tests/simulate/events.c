@@ -1,4 +1,4 @@
-/* What happens next: a heap by time, and by order of making where times are the same. */
+/* The queue of events: a heap by time, and by order of creation for equal times. */
 #include <stdlib.h>
 
 #include "simulate/world.h"

@@ -148,7 +148,7 @@ static void do_getrange(struct fake_redis *r, const struct text *argv, size_t ar
                           : (struct text){value.at + first, (size_t)(last - first) + 1});
 }
 
-/* Makes the value at least `len` bytes long, and hands out its bytes. */
+/* Makes the value at least `len` bytes long, and returns its bytes. */
 static char *extend(struct fake_entry *e, size_t len)
 {
     size_t had = buffer_len(&e->value);
@@ -289,9 +289,9 @@ static void do_persist(struct fake_redis *r, const struct text *argv, size_t arg
 static const struct command {
     const char *name;
     void (*run)(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b);
-    size_t least; /* arguments, with the name */
+    size_t least; /* number of arguments, including the name */
     size_t most;
-    size_t keys; /* how many of those behind the name are keys */
+    size_t keys; /* how many arguments after the name are keys */
     bool in_scripts;
 } commands[] = {
     {"TIME", do_time, 1, 1, 0, true},

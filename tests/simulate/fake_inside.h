@@ -1,4 +1,4 @@
-/* What the parts of the fake Redis know of each other. */
+/* What the parts of the fake Redis share. */
 #ifndef WEIR_TESTS_SIMULATE_FAKE_INSIDE_H
 #define WEIR_TESTS_SIMULATE_FAKE_INSIDE_H
 
@@ -12,8 +12,8 @@ struct fake_entry {
     struct fake_entry *next;
     struct text key;
     struct buffer value;
-    int64_t end_ms; /* of the store's time; -1: none */
-    char bytes[];   /* of the key */
+    int64_t end_ms; /* when it expires, in the store's time; -1: never */
+    char bytes[];   /* bytes of the key */
 };
 
 struct fake_redis {
@@ -24,7 +24,7 @@ struct fake_redis {
     struct buffer scratch; /* the reply to a command of a script */
     bool only_declared;
     bool in_script;
-    const struct text *keys; /* that a script has declared */
+    const struct text *keys; /* the keys that a script has declared */
     size_t keys_n;
 };
 
@@ -35,8 +35,8 @@ static inline int64_t fake_now_ms(const struct fake_redis *r)
 
 /* ---- fake_keys.c ---- */
 
-struct fake_entry *fake_find(struct fake_redis *r, struct text key); /* NULL: none, or over */
-struct fake_entry *fake_make(struct fake_redis *r, struct text key); /* found or new */
+struct fake_entry *fake_find(struct fake_redis *r, struct text key); /* NULL: absent or expired */
+struct fake_entry *fake_make(struct fake_redis *r, struct text key); /* finds it or makes it */
 bool fake_remove(struct fake_redis *r, struct text key);
 
 /* ---- fake_commands.c ---- */

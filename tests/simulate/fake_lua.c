@@ -1,4 +1,4 @@
-/* Scripts: EVAL, EVALSHA, SCRIPT LOAD; and what redis.call() gives to and takes from them. */
+/* Scripts of the fake: EVAL, EVALSHA, SCRIPT LOAD, and the conversions of redis.call(). */
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
@@ -13,14 +13,14 @@
 
 #define SHA_DIGITS ((size_t)2 * SHA1_SIZE)
 
-static char address; /* of the fake, in the registry of its Lua */
+static char address; /* its address is the key of the fake in Lua's registry */
 
 /* ---- memory ---- */
 
 #define SMALL ((size_t)16)
 #define SMALLS 16u
 
-/* What Lua gave back, by its size: a script makes and leaves thousands of small things. */
+/* Blocks that Lua has freed, by size: a script makes and drops thousands of small objects. */
 static struct free_block {
     struct free_block *next;
 } * blocks[SMALLS];
@@ -90,7 +90,7 @@ static void push_line(lua_State *lua, struct cursor *c, const char *field)
     c->at = end + 2;
 }
 
-/* All of it is there: it is our own. */
+/* The reply is complete, because the fake itself made it. */
 static void push_reply(lua_State *lua, struct cursor *c)
 {
     char type = *c->at++;
@@ -140,7 +140,7 @@ static int raise(lua_State *lua, const char *text)
     return lua_error(lua);
 }
 
-/* Numbers become text in the place of the argument; the text lives as long as that. */
+/* Replaces a number argument by its text, which lives as long as the argument. */
 static bool argument(lua_State *lua, int i, struct text *out)
 {
     char digits[64];
@@ -254,7 +254,7 @@ void fake_lua_start(struct fake_redis *r)
     if (r->lua == NULL) {
         abort();
     }
-    (void)lua_gc(r->lua, LUA_GCSETPAUSE, 1000); /* a run is short: time is dearer than memory */
+    (void)lua_gc(r->lua, LUA_GCSETPAUSE, 1000); /* a run is short: speed matters more than memory */
     open_libraries(r->lua);
     luaL_register(r->lua, "redis", functions);
     lua_pop(r->lua, 1);
@@ -272,7 +272,7 @@ void fake_lua_stop(struct fake_redis *r)
 
 /* ---- texts ---- */
 
-/* A script by its name, on the stack; or nil. */
+/* Pushes the script with this SHA-1 on the stack. Returns false if there is none. */
 static bool push_script(lua_State *lua, struct text sha)
 {
     lua_pushlstring(lua, sha.at, sha.len);
@@ -284,7 +284,7 @@ static bool push_script(lua_State *lua, struct text sha)
     return true;
 }
 
-/* Compiles a text under its name. False: it does not compile. */
+/* Compiles a text and stores it under its SHA-1. Returns false if it does not compile. */
 static bool load(struct fake_redis *r, struct text text, char sha[], struct buffer *b)
 {
     unsigned char hash[SHA1_SIZE];
@@ -343,7 +343,7 @@ static void put_table(lua_State *lua, struct buffer *b)
     if (put_field(lua, "err", resp_put_error, b) || put_field(lua, "ok", resp_put_simple, b)) {
         return;
     }
-    for (;; n++) { /* up to the first nil, whatever # says */
+    for (;; n++) { /* up to the first nil, independent of # */
         lua_rawgeti(lua, -1, n + 1);
         bool end = lua_isnil(lua, -1);
         lua_pop(lua, 1);
@@ -362,7 +362,7 @@ static void put_table(lua_State *lua, struct buffer *b)
 static int64_t whole(lua_Number n)
 {
     bool fits = n > -9223372036854775808.0 && n < 9223372036854775808.0;
-    return fits ? (int64_t)n : INT64_MIN; /* as x86 converts what does not fit */
+    return fits ? (int64_t)n : INT64_MIN; /* as x86 converts a number that does not fit */
 }
 
 static void put_value(lua_State *lua, struct buffer *b)
@@ -404,13 +404,13 @@ static void set_list(lua_State *lua, const char *name, const struct text *list, 
     lua_rawset(lua, LUA_GLOBALSINDEX);
 }
 
-/* The script is on the stack. */
+/* Runs the script on top of the stack. */
 static void run(struct fake_redis *r, const char *sha, struct buffer *b)
 {
     r->in_script = true;
     if (lua_pcall(r->lua, 0, 1, 0) == 0) {
         put_value(r->lua, b);
-    } else if (lua_istable(r->lua, -1)) { /* of a command */
+    } else if (lua_istable(r->lua, -1)) { /* the error of a command */
         put_table(r->lua, b);
     } else {
         resp_put_errorf(b, "ERR %s script: %s, on @user_script.", lua_tostring(r->lua, -1), sha);

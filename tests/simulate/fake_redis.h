@@ -1,11 +1,11 @@
 /*
- * A Redis of the test's own, in its memory and at its time: strings with an end, and scripts in a real
- * Lua 5.1, for what weir's scripts use and little more. Requests are RESP arguments, replies are RESP.
+ * A fake Redis in the test's memory and time: strings with an expiry, and scripts in a real Lua
+ * 5.1, for what weir's scripts use and little more. Requests are RESP arguments, replies are RESP.
  *
- * Faithful where it matters to a script: Lua numbers reach commands by %.17g, and replies cut to whole
- * ones; all commands of a script see one millisecond, a key is gone when its end is in the past;
- * undefined globals are errors. test_fake_redis.c asks a real redis-server the same; the vectors and
- * the differential test of tests/store run through this one too.
+ * It is faithful where it matters to a script: Lua numbers are passed to commands as %.17g, and are
+ * cut to whole numbers in replies; all commands of a script see the same millisecond; a key is gone
+ * when its expiry is in the past; undefined globals are errors. test_fake_redis.c compares it with
+ * a real redis-server; the vectors and the differential test of tests/store also run with it.
  */
 #ifndef WEIR_TESTS_SIMULATE_FAKE_REDIS_H
 #define WEIR_TESTS_SIMULATE_FAKE_REDIS_H
@@ -21,21 +21,22 @@ struct fake_redis;
 struct fake_redis *fake_redis_create(void);
 void fake_redis_destroy(struct fake_redis *r);
 
-/* What TIME says from now on. It may be set back. */
+/* Sets the time of TIME. It may be set back. */
 void fake_redis_set_time(struct fake_redis *r, uint64_t now_us);
 
-/* A script that touches a key which is not among its KEYS fails, as it might in a Cluster. */
+/* With `only`, a script that accesses a key which is not among its KEYS fails, as it might in a
+ * Cluster. */
 void fake_redis_only_declared(struct fake_redis *r, bool only);
 
-/* All keys are gone; and the scripts, as after a restart. */
+/* Removes all keys; fake_redis_restart() also removes the scripts, as a restart would. */
 void fake_redis_flush(struct fake_redis *r);
 void fake_redis_restart(struct fake_redis *r);
 
-/* One request; its reply is put behind what is in `reply`. */
+/* Runs one request and appends its reply to `reply`. */
 void fake_redis_request(struct fake_redis *r, const struct text *argv, size_t argc,
                         struct buffer *reply);
 
-/* The value of a key; at NULL if there is none. */
+/* Returns the value of a key; `at` is NULL if there is none. */
 struct text fake_redis_value(struct fake_redis *r, struct text key);
 
 #endif

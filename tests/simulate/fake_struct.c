@@ -27,7 +27,7 @@ static size_t digits(const char **at, size_t otherwise)
     return n;
 }
 
-/* False at the end. */
+/* Reads the next field. Returns false at the end. */
 static bool next_field(lua_State *lua, struct format *f, struct field *out)
 {
     while (*f->at == '<' || *f->at == '>' || *f->at == ' ') {

@@ -1,4 +1,4 @@
-/* What goes wrong, and the verbs that somebody uses meanwhile. */
+/* The faults, and the verbs that are used meanwhile. */
 #include <inttypes.h>
 
 #include "shared/script.h"
@@ -22,14 +22,14 @@ void faults_plan(struct world *w)
     plan_some(w, w->plan.verbs, EVENT_VERB);
 }
 
-/* Not beyond the end of all faults. */
+/* Returns a time that is not after the end of all faults. */
 static uint64_t until(struct world *w, uint64_t most_us)
 {
     uint64_t at_us = w->now_us + oracle_magnitude(&w->random, 1, most_us);
     return min_u64(at_us, max_u64(w->plan.faults_until_us, w->now_us + 1));
 }
 
-/* Half of them end in good order first: what they hold goes back. */
+/* Half of the nodes first end in good order and give back what they hold. */
 static void death(struct world *w, unsigned n)
 {
     struct node *node = &w->nodes[n];
@@ -104,7 +104,7 @@ static void step(struct world *w)
     w->step_us += step_us;
 }
 
-/* Blocks are only checked by a clock that is not set, and with data that is not lost. */
+/* Blocks are only checked if the clock is not set and no data is lost. */
 static void verb(struct world *w, unsigned n)
 {
     static const enum store_verb all[] = {STORE_RESET,   STORE_REFUND, STORE_PENALIZE,

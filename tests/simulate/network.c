@@ -1,4 +1,4 @@
-/* The way of a call to the store and back, and what the store does with it. */
+/* The path of a call to the store and back, and its execution in the store. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ void message_release(struct message *m)
     }
 }
 
-/* ---- the way ---- */
+/* ---- the path ---- */
 
 static bool faulty(const struct world *w)
 {
@@ -43,7 +43,7 @@ static uint64_t way_us(struct world *w)
     return faulty(w) && world_once_in(w, p->slow_in) ? us + world_between(w, 0, p->slow_us) : us;
 }
 
-/* A parted node's messages are lost, or held until the end of it. */
+/* Messages of a node that is cut off are lost, or held until the end of the partition. */
 static void put_on_way(struct world *w, struct message *m, enum event_kind kind, int cut)
 {
     const struct node *n = &w->nodes[m->node];
@@ -61,8 +61,8 @@ static void put_on_way(struct world *w, struct message *m, enum event_kind kind,
     event_put(w, at_us, kind, m->node, m);
 }
 
-/* A question that has waited for another's call before has less time than others; and a renewal has
- * more, as in shared/send.c. */
+/* A question that has already waited for another's call has less time than others, and a renewal
+ * has more, as in shared/send.c. */
 static uint64_t deadline_of(const struct world *w, const struct message *m)
 {
     uint64_t us = w->plan.deadline_us;
@@ -76,7 +76,7 @@ static uint64_t deadline_of(const struct world *w, const struct message *m)
 bool message_send(struct world *w, struct message *m)
 {
     if (faulty(w) && world_once_in(w, w->plan.refuse_in) && m->kind == MESSAGE_LEASE) {
-        /* as if a breaker were open */
+        /* like an open breaker */
         m->references++;
         message_release(m);
         return false;
@@ -104,7 +104,7 @@ static const struct script *put_arguments(struct world *w, const struct message 
     }
     struct store_part part = {s->params, store_key_text(&s->key), m->cost, m->time_ns};
     *count = script_put_arguments(b, m->verb, &part, 1);
-    uint64_t beyond = sync_beyond(s->limit, s->params); /* as shared/send.c */
+    uint64_t beyond = sync_beyond(s->limit, s->params); /* as in shared/send.c */
     *count += beyond != 0 ? script_put_beyond(b, &beyond, 1) : 0;
     return script_for(w->scripts, &part, 1);
 }
@@ -147,7 +147,7 @@ static void trace_execution(struct world *w, const struct message *m)
     world_trace(w, "       state %.*s", TEXT_ARGS(value));
 }
 
-/* What was asked for besides the limit's own, and blocks. */
+/* Records what a verb adds to the limit, and blocks. */
 static void verb_ran(struct world *w, const struct message *m)
 {
     struct subject *s = &w->subjects[m->subject];
@@ -155,7 +155,7 @@ static void verb_ran(struct world *w, const struct message *m)
         return;
     }
     if (m->verb == STORE_RESET) {
-        /* in `synced` as if what was told were lost */
+        /* in `synced` as if the reported units were lost */
         bool synced = w->options->mode == REMOTE_SYNCED;
         extra_put(w, m->subject, synced ? EXTRA_LOST : EXTRA_GIVEN, s->params->quota, 0);
     } else if (m->verb == STORE_REFUND) {
@@ -200,7 +200,8 @@ void network_arrive(struct world *w, struct message *m)
 
 /* ---- back at the node ---- */
 
-/* True if it concerns a node that still lives and waits. A node that stands still hears it later. */
+/* Returns true if the message concerns a node that is alive and waits for it. A paused node gets it
+ * later. */
 static bool concerns(struct world *w, struct message *m, enum event_kind kind)
 {
     const struct node *n = &w->nodes[m->node];

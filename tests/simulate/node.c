@@ -1,11 +1,11 @@
-/* A node: its clock, the questions that it gets, and what it does with calls; as src/shared/store.c. */
+/* A node: its clock, the questions that it gets, and its calls; modelled on src/shared/store.c. */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "shared/script.h"
 #include "simulate/world.h"
 
-#define KEYS 64 /* of a node's tables */
+#define KEYS 64 /* in each of a node's tables */
 #define MILLION 1000000
 
 /* ---- its clock ---- */
@@ -39,7 +39,7 @@ static uint64_t now_ns(const struct world *w, unsigned n)
 
 /* ---- its life ---- */
 
-/* A node alone admits no more than the quota of a window; but a bucket refills. */
+/* A single node admits no more than the quota of a window; but a bucket refills. */
 uint64_t at_once(const struct world *w, unsigned subject, uint64_t units)
 {
     const struct store_params *p = w->subjects[subject].params;
@@ -69,7 +69,7 @@ void node_start(struct world *w, unsigned n)
     }
 }
 
-/* Calls in flight are those of a node that is gone; they are only let go of. */
+/* Releases the calls in flight of a node that is gone. */
 static void let_go(struct world *w, unsigned n)
 {
     for (size_t i = 0; i < w->heap_n; i++) {
@@ -93,7 +93,7 @@ void node_stop(struct world *w, unsigned n)
     let_go(w, n);
     bool synced = w->options->mode == REMOTE_SYNCED && !w->over;
     for (unsigned i = 0; synced && i < w->plan.subjects; i++) {
-        struct told *t = &node->told[i]; /* what it has not told is lost with it */
+        struct told *t = &node->told[i]; /* what it has not reported is lost with it */
         uint64_t most = at_once(w, i, t->most);
         t->least = node->life == 1 ? most : min_u64(t->least, most);
         if (t->admitted > t->told) {
@@ -162,7 +162,7 @@ static void ask_synced(struct world *w, unsigned n, unsigned subject, uint64_t c
     const struct subject *s = &w->subjects[subject];
     struct told *t = &w->nodes[n].told[subject];
     struct weir_answer a = {0};
-    bool counts = cost <= s->params->quota; /* or nobody need know anything to deny it */
+    bool counts = cost <= s->params->quota; /* otherwise it is denied without any knowledge */
     if ((sync_ask(w->nodes[n].syncs, s->limit, (struct text){NULL, 0}, text_of(s->name), cost,
                   now_ns(w, n), &a) &
          SYNC_ANSWERED) == 0) {
@@ -229,7 +229,7 @@ void node_verb(struct world *w, unsigned n, unsigned subject, enum store_verb ve
     node_pump(w, n);
 }
 
-/* ---- calls that nobody's question made ---- */
+/* ---- calls that no question has made ---- */
 
 unsigned subject_of(const struct world *w, const struct store_key *key)
 {
@@ -255,7 +255,8 @@ static void send_sync(struct world *w, unsigned n, const struct sync_call *call)
     message_send(w, m);
 }
 
-/* Schedules a tick, if none comes early enough. What is due now would have been taken. */
+/* Schedules a tick, unless one comes early enough. Nothing may be due now, because it would have
+ * been taken. */
 static void schedule(struct world *w, unsigned n)
 {
     struct node *node = &w->nodes[n];
@@ -294,7 +295,7 @@ void node_tick(struct world *w, unsigned n)
 {
     struct node *node = &w->nodes[n];
     if (!node->up || w->now_us < node->tick_us) {
-        return; /* an earlier one took its place, or another life */
+        return; /* an earlier tick has replaced it, or the node has restarted */
     }
     node->tick_us = NEVER_US;
     if (node->paused_us > w->now_us) {
@@ -359,7 +360,7 @@ void node_replied(struct world *w, struct message *m)
     node_pump(w, m->node);
 }
 
-/* A question is then answered by on_store_failure: closed. */
+/* The question is then answered by on_store_failure: closed. */
 void node_lost(struct world *w, struct message *m)
 {
     TRACE(w, "node %u: no reply to its call of %" PRIu64, m->node, m->made_us);

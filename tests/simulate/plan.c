@@ -1,12 +1,12 @@
-/* What is drawn from a seed: a fleet, its limits, its network, its questions and its faults. */
+/* Draws a run from a seed: a fleet, its limits, its network, its questions and its faults. */
 #include <inttypes.h>
 
 #include "simulate/world.h"
 
-/* ppm: within the 1 % and the 1/128 that the protocols allow for */
+/* ppm: within the 1 % and the 1/128 that the protocols allow */
 #define DRIFT_MOST(mode) ((mode) == REMOTE_LEASED ? 9900u : 7500u)
 
-/* ---- how large ---- */
+/* ---- sizes ---- */
 
 static void draw_size(struct oracle_random *g, struct plan *p)
 {
@@ -28,8 +28,8 @@ static uint64_t at_least_1(uint64_t n)
     return n > 0 ? n : 1;
 }
 
-/* Of the units that will be offered in the run, so that some runs are far within their limit and
- * others far beyond. */
+/* Draws a limit in proportion to the units that will be offered, so that some runs are far within
+ * their limit and others far beyond. */
 static void draw_limit(struct oracle_random *g, int mode, const struct plan *p, uint64_t offered,
                        struct weir_options *o)
 {
@@ -43,7 +43,7 @@ static void draw_limit(struct oracle_random *g, int mode, const struct plan *p, 
         o->burst = at_least_1(capacity * parts / 11);
         o->count = at_least_1(capacity - o->burst);
         o->period_ns = p->length_us * 1000;
-        if (oracle_once_in(g, 2)) { /* a rate that is round, in the place of one that is not */
+        if (oracle_once_in(g, 2)) { /* a round rate instead of an odd one */
             o->count = at_least_1(mul_div(o->count, SECOND_US, p->length_us));
             o->period_ns = WEIR_SECOND;
         }
@@ -51,7 +51,7 @@ static void draw_limit(struct oracle_random *g, int mode, const struct plan *p, 
         o->count = at_least_1(capacity / parts);
         o->period_ns = at_least_1(p->length_us / parts) * 1000;
     }
-    if (!p->calm && oracle_once_in(g, 10)) { /* tiny */
+    if (!p->calm && oracle_once_in(g, 10)) { /* a tiny limit */
         o->burst = o->burst != 0 ? oracle_between(g, 1, 20) : 0;
         o->count = o->burst != 0 ? o->count : oracle_between(g, 1, 20);
     }
@@ -99,7 +99,7 @@ static void draw_network(struct oracle_random *g, int mode, struct plan *p)
     p->delay_us = oracle_magnitude(g, 20, 5000);
     p->jitter_us = oracle_magnitude(g, 1, 5000);
     p->late_us = oracle_once_in(g, 3) ? oracle_magnitude(g, 1, 20000) : 100;
-    /* What comes on its usual way comes in time; the drift of a node's clock is the reason for 1/8. */
+    /* Messages with the usual delay arrive in time; the 1/8 is for the drift of a node's clock. */
     uint64_t usual = 2 * (p->delay_us + p->jitter_us);
     p->deadline_us = usual + usual / 8 + oracle_magnitude(g, 1000, 5 * SECOND_US);
     p->drift_ppm = draw_drift(g, mode);
@@ -139,7 +139,7 @@ void plan_draw(struct oracle_random *g, int mode, struct plan *p)
     draw_size(g, p);
     draw_network(g, mode, p);
     draw_faults(g, p);
-    if (p->calm) { /* few, who ask often: many times in the way to the store and back */
+    if (p->calm) { /* few nodes that ask often: many times during a round trip to the store */
         p->nodes = (unsigned)oracle_between(g, 1, 4);
         p->subjects = 1;
         p->limits = 1;
@@ -152,7 +152,7 @@ void plan_draw(struct oracle_random *g, int mode, struct plan *p)
     }
 }
 
-/* ---- in words ---- */
+/* ---- as text ---- */
 
 void plan_describe(const struct plan *p, char *text, size_t size)
 {

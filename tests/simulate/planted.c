@@ -1,6 +1,6 @@
 /*
- * The simulator with one bug planted in the protocol: PLANTED names it, MODE is whose protocol that is.
- * Passes only if a seed finds it. By hand: SEED[-LAST].
+ * Runs the simulator with one planted bug in the protocol: PLANTED is its name, MODE the protocol.
+ * Passes only if a seed finds the bug. By hand: SEED[-LAST].
  */
 #include "simulate/test_run.h"
 

@@ -7,7 +7,7 @@
 
 #include "simulate/world.h"
 
-/* ---- failure, trace ---- */
+/* ---- failures and the trace ---- */
 
 __attribute__((format(printf, 3, 0))) static void fail(struct world *w, uint64_t at_us,
                                                        const char *format, va_list args)
@@ -57,14 +57,14 @@ static void write_trace(const struct world *w)
     }
 }
 
-/* ---- what lives as long as the process ---- */
+/* ---- state that lives as long as the process ---- */
 
 static struct store_shared *shared;
-static uint64_t secret; /* of the tables of keys that are made next */
+static uint64_t secret; /* for the next tables of keys */
 
 int __wrap_hash_secret_init(struct hash_secret *out);
 
-/* Random numbers are the seed's alone. */
+/* All random numbers come from the seed. */
 int __wrap_hash_secret_init(struct hash_secret *out)
 {
     *out = (struct hash_secret){.sip = {secret, ~secret}};
@@ -238,7 +238,8 @@ static uint64_t filled_us(const struct store_params *p, uint64_t times)
     return (uint64_t)((i128)(p->quota + p->max_debt) * unit_parts(p) * times / STORE_PARTS) + 1;
 }
 
-/* The life of a lease: as long as the bucket takes to fill, and an eighth more (leased_bucket.lua). */
+/* Returns the life of a lease: the time in which the bucket fills, plus an eighth
+ * (leased_bucket.lua). */
 static uint64_t life_us(const struct store_params *p)
 {
     uint64_t full_us = (uint64_t)((i128)p->quota * unit_parts(p) / STORE_PARTS);
@@ -246,26 +247,26 @@ static uint64_t life_us(const struct store_params *p)
     return life + life / 8;
 }
 
-/* From now until a key is as good as new, at the latest. Of a clock that was set back it keeps up to a
- * second besides, and what lies further ahead is brought down to a full one by the next who asks. A debt
- * of `synced` is at most what sync.c lets it be. */
+/* Returns the time from now until a key is fresh, at the latest. A clock that was set back adds up
+ * to a second, and a state further ahead is pulled down to a full one by the next question. The
+ * debt of `synced` is at most what sync.c allows. */
 static uint64_t new_after_us(const struct world *w, const struct subject *s)
 {
     const struct store_params *p = s->params;
     uint64_t slack_us = w->plan.steps > 0 ? SECOND_US : 0;
-    slack_us += w->plan.verbs > 0 ? BLOCK_MOST_US
-                                  : 0; /* of which a node may have heard, or that was late */
+    slack_us += w->plan.verbs > 0 ? BLOCK_MOST_US : 0; /* a block that was heard of, or came late */
     if (w->options->mode == REMOTE_SYNCED) {
         uint64_t told_us = 20 * w->plan.sync_us + 2 * w->plan.deadline_us;
         uint64_t times = 1 + 2 * max_u64(w->plan.nodes, 8);
         return told_us + slack_us + (is_bucket(p) ? filled_us(p, times) : 3 * p->a);
     }
     uint64_t calls_us = 2 * (w->plan.delay_us + w->plan.jitter_us) + w->plan.slow_us +
-                        w->plan.late_us + w->plan.deadline_us; /* who waits asks late */
+                        w->plan.late_us + w->plan.deadline_us; /* questions that waited */
     return calls_us + slack_us + (is_bucket(p) ? filled_us(p, 1) + life_us(p) : p->a);
 }
 
-/* A key is locked out from when it is first asked for after its clock was set back: not earlier. */
+/* A key is locked out from its first question after the clock was set back, not earlier. So this
+ * asks once. */
 static void look_once(struct world *w, unsigned subject)
 {
     unsigned n = (unsigned)world_between(w, 0, w->plan.nodes - 1);
@@ -328,7 +329,7 @@ static void happen(struct world *w, const struct event *e)
         end_of_demand(w);
         break;
     case EVENT_PROBE:
-        probe(w, e->node); /* its subject */
+        probe(w, e->node); /* here the index of the subject */
         break;
     default:
         fault_happens(w, e);

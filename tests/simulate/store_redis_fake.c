@@ -1,6 +1,7 @@
 /*
- * The redis-server of the tests of scripts (support/store_redis.h), replaced by the fake: linked before
- * the support library, whose own is then not taken. So those tests say whether the fake is faithful.
+ * Replaces the redis-server of the script tests (support/store_redis.h) by the fake. It is linked
+ * before the support library, whose own version is then not used. So those tests show whether the
+ * fake is faithful.
  */
 #include "support/store_redis.h"
 

@@ -1,6 +1,6 @@
 /*
- * The fake beside a real redis-server: the same scripts to both, one after the other, on the same keys.
- * What they reply must be the same bytes; of an error, the same beginning.
+ * Compares the fake with a real redis-server: both run the same scripts, one after the other, on
+ * the same keys. Their replies must be the same bytes; errors must begin in the same way.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 #include "wire/resp.h"
 
 static const char *const scripts[] = {
-    /* numbers on their way out: cut to whole ones */
+    /* numbers in replies: cut to whole numbers */
     "return {1, 3.99, -3.99, 0.5, 2^53, -2^53, 2^53 - 1, 1e15 + 0.9}",
     "return {1/0, -1/0, 0/0, 1e19, -1e19, 2^63, -2^63}",
     "return {true, false, 'text', 1, nil, 2}",
@@ -30,7 +30,7 @@ static const char *const scripts[] = {
     "return redis.status_reply('FINE')",
     "return redis.error_reply('OOPS not today')",
     "return {ok = 'yes', 5}",
-    /* numbers on their way into a command */
+    /* numbers as arguments of a command */
     "redis.call('SET', KEYS[1], 1786400000123456) return redis.call('GET', KEYS[1])",
     "redis.call('SET', KEYS[1], 2^53 - 1) return redis.call('GET', KEYS[1])",
     "redis.call('SET', KEYS[1], 0.1 + 0.2) return redis.call('GET', KEYS[1])",
@@ -57,7 +57,7 @@ static const char *const scripts[] = {
     "return redis.call('GET', KEYS[1], 'x')",
     "return redis.call('NOSUCH', KEYS[1])",
     "return redis.call('EVAL', 'return 1', 0)",
-    /* ends of keys */
+    /* expiry of keys */
     "redis.call('SET', KEYS[1], 'x', 'PX', 100000) local left = redis.call('PTTL', KEYS[1]) "
     "return left > 99000 and left <= 100000",
     "redis.call('SET', KEYS[1], 'y', 'KEEPTTL') return redis.call('PTTL', KEYS[1]) > 90000",
@@ -91,7 +91,7 @@ static const char *const scripts[] = {
     "return {struct.unpack('>I2', 'abcdef', 3)}",
     "return {struct.unpack('>i2', struct.pack('>i2', -2))}",
     "return struct.unpack('>I7', 'abc')",
-    /* what scripts may not do, and mistakes */
+    /* forbidden actions and mistakes */
     "return nosuchname",
     "nosuchname = 1",
     "return nosuch.field",
@@ -118,7 +118,8 @@ static void make_request(const char *script, struct text argv[6])
     argv[5] = TEXT("8");
 }
 
-/* Replies come in forms that store_reply_read() need not know: a mark shows where they end. */
+/* Asks the real server. Replies come in forms that store_reply_read() does not know, so a mark
+ * shows where they end. */
 static void ask_real(const struct text argv[6])
 {
     resp_put_array(&redis.out, 6);
@@ -144,7 +145,8 @@ static struct text read_until_mark(char *bytes, size_t size)
     }
 }
 
-/* Of an error, what the fake has of it, without the name and the line of the script at its end. */
+/* Compares two replies. Of an error only the fake's text counts, without the name and the line of
+ * the script at its end. */
 static bool same(struct text real, struct text made)
 {
     if (made.len > 0 && made.at[0] == '-') {
@@ -187,7 +189,7 @@ static void ask(const char *script, struct buffer *reply)
     fake_redis_request(fake, argv, 6, reply);
 }
 
-/* What a real server cannot be made to show without waiting. */
+/* A real server could show this only after real waiting. */
 static void keys_of_the_fake_end_by_its_time(void **state)
 {
     struct buffer b;

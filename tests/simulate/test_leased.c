@@ -1,5 +1,6 @@
 /*
- * Fleets whose limits are leased, run by the simulator (simulate.h), seed after seed. By hand: SEED[-LAST].
+ * Tests fleets with leased limits in the simulator (simulate.h), seed by seed. By hand:
+ * SEED[-LAST].
  */
 #include "simulate/test_run.h"
 

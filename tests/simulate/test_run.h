@@ -1,4 +1,5 @@
-/* What test_leased.c and test_synced.c have in common: seeds by the thousand, and one by hand. */
+/* What test_leased.c and test_synced.c share: they run thousands of seeds, or single ones by
+ * hand. */
 #ifndef WEIR_TESTS_SIMULATE_TEST_RUN_H
 #define WEIR_TESTS_SIMULATE_TEST_RUN_H
 
@@ -48,7 +49,7 @@ static inline void run_seeds(int mode)
                   SEEDS, sum.nodes, sum.questions, sum.here, sum.calls, sum.leases, sum.waited,
                   sum.faults);
     if (mode == REMOTE_LEASED) {
-        assert_true(sum.waited > SEEDS); /* or that is not what was tested */
+        assert_true(sum.waited > SEEDS); /* otherwise the test has not covered waiting */
     }
 }
 
@@ -64,7 +65,7 @@ static inline void run_twice(int mode)
     }
 }
 
-/* SEED[-LAST] */
+/* Runs the seeds SEED[-LAST] of the command line. */
 static inline int run_by_hand(int mode, char **argv)
 {
     char *end;

@@ -1,4 +1,4 @@
-/* What the parts of the simulator know of each other; simulate.h says what it is. */
+/* What the parts of the simulator share; simulate.h describes the simulator. */
 #ifndef WEIR_TESTS_SIMULATE_WORLD_H
 #define WEIR_TESTS_SIMULATE_WORLD_H
 
@@ -16,7 +16,7 @@ enum { NODES_MAX = 1000, SUBJECTS_MAX = 4, LIMITS_MAX = 2, MESSAGE_REPLY = 512 }
 #define SECOND_US UINT64_C(1000000)
 #define NEVER_US UINT64_MAX
 #define BLOCK_MOST_US (3 * SECOND_US)
-#define LEASE_LIFE_US (2 * SECOND_US + SECOND_US / 4) /* the longest: lua/leased_bucket.lua */
+#define LEASE_LIFE_US (2 * SECOND_US + SECOND_US / 4) /* the longest life: lua/leased_bucket.lua */
 
 /* ---- what is drawn from a seed: plan.c ---- */
 
@@ -34,20 +34,20 @@ struct plan {
     unsigned limits;
     unsigned subjects;
     struct weir_options limit[LIMITS_MAX];
-    bool calm;          /* nothing fails, everybody asks for more: I4 */
-    uint64_t length_us; /* of the time in which questions come */
+    bool calm;          /* nothing fails, and all nodes ask for more than there is: I4 */
+    uint64_t length_us; /* the time in which questions come */
     uint64_t faults_until_us;
-    uint64_t gap_us; /* between two questions of one node, on average */
+    uint64_t gap_us; /* average time between two questions of one node */
     unsigned burst;
     uint64_t cost_most;
     enum demand demand;
-    uint64_t wave_us;  /* DEMAND_WAVES: they ask in the first third of it */
-    uint64_t delay_us; /* of the network, each way: at least this, ... */
+    uint64_t wave_us;  /* DEMAND_WAVES: nodes ask in the first third of each wave */
+    uint64_t delay_us; /* minimum delay of the network, each way */
     uint64_t jitter_us;
-    uint64_t slow_us;   /* ... and once in a while up to this more */
-    unsigned slow_in;   /* once in; 0: never */
-    unsigned lose_in;   /* once in, each way */
-    unsigned refuse_in; /* once in: a call is not even sent */
+    uint64_t slow_us;   /* occasional additional delay, at most */
+    unsigned slow_in;   /* one message in this many is slow; 0: none */
+    unsigned lose_in;   /* one message in this many is lost, each way */
+    unsigned refuse_in; /* one call in this many is not even sent */
     uint64_t deadline_us;
     uint64_t late_us; /* timers fire up to this late */
     unsigned drift_ppm;
@@ -63,21 +63,21 @@ struct plan {
 void plan_draw(struct oracle_random *g, int mode, struct plan *plan);
 void plan_describe(const struct plan *plan, char *text, size_t size);
 
-/* ---- subjects: a limit and a key of it ---- */
+/* ---- subjects: a limit and one of its keys ---- */
 
 struct admission {
-    uint64_t at_us;    /* of the decision: here, or in the store */
-    uint64_t store_us; /* then, by the store's clock */
+    uint64_t at_us;    /* time of the decision, at the node or in the store */
+    uint64_t store_us; /* the store's clock at that time */
     uint64_t units;
     unsigned node;
-    bool unaware;    /* synced: the node has not heard how the store's clock is set now */
-    int64_t setting; /* whose window it is in: check_windows() */
+    bool unaware;    /* synced: the node has not heard of the last step of the store's clock */
+    int64_t setting; /* setting and number of its window: check_windows() */
     int64_t window;
 };
 
 enum extra_kind { EXTRA_LOST, EXTRA_STEP, EXTRA_GIVEN };
 
-/* More than the limit, and why. */
+/* Units that may be admitted beyond the limit, and the reason. */
 struct extra {
     uint64_t at_us;
     uint64_t store_us;
@@ -86,25 +86,26 @@ struct extra {
     enum extra_kind kind;
 };
 
-/* Of the store's time. */
+/* A block, in world time. */
 struct blocked {
     uint64_t from_us;
     uint64_t to_us;
 };
 
-/* Of one window, by the store's time: units admitted, and those in exchanges that the store ran in it. */
+/* One window, by the store's time: the units admitted, and those in exchanges that the store ran in
+ * it. */
 struct in_window {
     int64_t window;
-    unsigned losses; /* since the last of which it counts */
+    unsigned losses; /* value of subject.losses since which it counts */
     uint64_t admitted;
     uint64_t ran;
-    bool unaware; /* some was admitted by another clock: see is_unaware() */
+    bool unaware; /* some were admitted by another clock: see is_unaware() */
 };
 
 struct subject {
     struct in_window all; /* synced windows: of all nodes */
     unsigned losses; /* how often the store lost or forgot what it was told, or its clock was set */
-    bool stepped;    /* its clock was set */
+    bool stepped;    /* the store's clock was set */
     struct store_limit *limit;
     const struct store_params *params;
     char name[16];
@@ -116,13 +117,12 @@ struct subject {
     size_t extras_n;
     struct blocked blocks[16];
     size_t blocks_n;
-    /* `synced`, of buckets: check_synced.c */
+    /* `synced` buckets: see check_synced.c */
     i128 level;
-    i128
-        cut; /* what it would be without the debt that it had when the store's clock was set back */
+    i128 cut; /* `level` without the debt from before a step back of the store's clock */
     uint64_t level_us;
     uint64_t ran;   /* units of all nodes, in exchanges that the store has run */
-    uint64_t gone;  /* units that nobody will tell: their node died */
+    uint64_t gone;  /* units that will never be reported, because their node died */
     uint64_t q;     /* the largest lease */
     bool uncertain; /* data was lost, or the store's clock was set */
     uint64_t offered;
@@ -131,27 +131,27 @@ struct subject {
 
 /* ---- nodes ---- */
 
-/* Of one node and one subject, in `synced`. */
+/* The state of one node and one subject, in `synced`. */
 struct told {
-    struct in_window here;         /* windows: units of this node, in this life ... */
-    struct in_window made;         /* ... when the exchange in flight was first made */
+    struct in_window here;         /* windows: units of this node, in this life */
+    struct in_window made;         /* the same when the exchange in flight was first made */
     struct in_window known_window; /* units of others that the last answered exchange knew of */
     uint64_t admitted;             /* units, in this life */
-    uint64_t told;                 /* of them, in exchanges that were answered */
-    uint64_t ran;                  /* of them, in exchanges that the store has run */
+    uint64_t told;                 /* those of them in exchanges that were answered */
+    uint64_t ran;                  /* those of them in exchanges that the store has run */
     uint64_t heard;                /* units of others that the last answered exchange knew of */
     uint64_t known;                /* `admitted` when the last answered exchange was first made */
-    uint64_t flight;               /* `admitted` when the one in flight was first made */
-    bool again;                    /* that one was lost, and is to be made again */
-    uint64_t most;       /* ever admitted between the making of one and the end of the next */
-    uint64_t waits_us;   /* since when units wait to be told, and no exchange was answered */
-    uint64_t blocked_us; /* a block was heard that lasts until then, by the store's time */
-    int64_t setting_us;  /* how the store's clock was set when the last answered exchange ran */
-    uint64_t past;       /* the sum of `most` of its earlier lives: each counts as a node ... */
-    uint64_t least;      /* ... and the least of them */
+    uint64_t flight;               /* `admitted` when the exchange in flight was first made */
+    bool again;                    /* the exchange was lost, and has to be made again */
+    uint64_t most;       /* most ever admitted from the making of one to the end of the next */
+    uint64_t waits_us;   /* since when units wait to be reported without an answered exchange */
+    uint64_t blocked_us; /* end of a block that the node has heard of, by the store's time */
+    int64_t setting_us;  /* setting of the store's clock when the last answered exchange ran */
+    uint64_t past;       /* sum of `most` of its earlier lives: each life counts as a node */
+    uint64_t least;      /* the least of them */
 };
 
-/* For callbacks: whose they are. */
+/* Tells a callback which node it belongs to. */
 struct home {
     struct world *world;
     unsigned node;
@@ -160,13 +160,13 @@ struct home {
 struct node {
     unsigned life; /* how often it was started */
     bool up;
-    bool ending;        /* in good order */
+    bool ending;        /* it ends in good order */
     uint64_t offset_ns; /* its clock at world time 0 */
     int drift_ppm;
     uint64_t tick_us;
-    uint64_t paused_us; /* until */
-    uint64_t cut_us;    /* parted from the store until; */
-    int cut;            /* enum cut */
+    uint64_t paused_us; /* it is paused until then */
+    uint64_t cut_us;    /* it is cut off from the store until then */
+    int cut;            /* flags of enum cut */
     struct leases *leases;
     struct lease_waits waits;
     struct home home;
@@ -194,8 +194,8 @@ struct message {
     uint64_t made_us;
     uint64_t executed_us;
     uint64_t executed_store_us;
-    uint64_t admitted; /* synced: by this node, when the exchange was first made */
-    uint64_t others;   /* ... and what the store knew of others when it ran */
+    uint64_t admitted; /* synced: units of this node when the exchange was first made */
+    uint64_t others;   /* synced: units of others that the store knew of when it ran */
     struct in_window made;
     struct in_window heard;
     enum store_verb verb; /* MESSAGE_EXACT */
@@ -241,8 +241,8 @@ struct world {
     struct oracle_random random;
     struct plan plan;
     uint64_t now_us;
-    uint64_t epoch_us; /* of the store's clock at world time 0 */
-    int64_t step_us;   /* how far it is set */
+    uint64_t epoch_us; /* the store's clock at world time 0 */
+    int64_t step_us;   /* how far the store's clock was set */
     struct fake_redis *redis;
     const struct scripts *scripts;
     struct store_limit *limits[LIMITS_MAX];
@@ -252,20 +252,20 @@ struct world {
     size_t heap_n;
     size_t heap_room;
     uint64_t seq;
-    uint64_t open;        /* questions that wait */
-    uint64_t most_way_us; /* there and back, of those that were heard */
-    uint64_t end_us;      /* of the run */
+    uint64_t open;        /* number of questions that wait */
+    uint64_t most_way_us; /* longest round trip of a call whose reply was heard */
+    uint64_t end_us;      /* end of the run */
     bool over;
     struct buffer arguments;
     struct buffer request;
     struct buffer reply;
-    char (*lines)[160]; /* the last of the trace */
+    char (*lines)[160]; /* the last lines of the trace */
     size_t lines_n;
 };
 
 enum { TRACE_LINES = 60 };
 
-/* Notes a violation, the first one; the run ends. */
+/* Records the first violation; the run then ends. */
 void world_fail(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void world_fail_at(struct world *w, uint64_t at_us, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -292,7 +292,7 @@ static inline bool world_once_in(struct world *w, uint64_t n)
     return n != 0 && oracle_once_in(&w->random, n);
 }
 
-/* What the store's clock says at a world time, as it is set now. */
+/* Returns the store's clock at a world time, with its present setting. */
 static inline uint64_t store_us(const struct world *w, uint64_t at_us)
 {
     return (uint64_t)((int64_t)(w->epoch_us + at_us) + w->step_us);
@@ -306,40 +306,41 @@ bool event_next(struct world *w, struct event *out);
 
 /* ---- asked.c: questions of `leased` ---- */
 
-void asked_begin(struct world *w, unsigned node); /* a node's life */
+void asked_begin(struct world *w, unsigned node); /* at the start of a node's life */
 void asked_leased(struct world *w, unsigned node, unsigned subject, uint64_t cost, bool probe);
 void asked_replied(struct world *w, struct message *m, const struct store_reply *reply);
 void asked_lost(struct world *w, struct message *m);
 void asked_tick(struct world *w, unsigned node);
-void asked_next(struct world *w, unsigned node); /* calls that nobody's question has made */
+void asked_next(struct world *w, unsigned node); /* sends calls that no question has made */
 
 /* ---- node.c ---- */
 
 unsigned subject_of(const struct world *w, const struct store_key *key);
-/* The answer to a question. m: the call by which the store decided it; NULL: decided here, now. */
+/* Handles the answer to a question. m is the call by which the store decided it; NULL: the node
+ * decided it now. */
 void answered(struct world *w, unsigned node, unsigned subject, uint64_t cost,
               const struct weir_answer *a, const struct message *m, bool probe);
 void ask_exact(struct world *w, unsigned node, unsigned subject, uint64_t cost, bool probe);
 
 void node_start(struct world *w, unsigned n);
 uint64_t at_once(const struct world *w, unsigned subject, uint64_t units);
-void node_stop(struct world *w, unsigned n); /* it dies: what it knows is gone */
+void node_stop(struct world *w, unsigned n); /* the node dies: what it knows is gone */
 uint64_t node_ns(const struct world *w, unsigned n, uint64_t at_us);
-uint64_t node_us(const struct world *w, unsigned n, uint64_t ns); /* the first at which it is ns */
+uint64_t node_us(const struct world *w, unsigned n, uint64_t ns); /* first time at that ns */
 void node_ask(struct world *w, unsigned n, unsigned subject, uint64_t cost, bool probe);
 void node_verb(struct world *w, unsigned n, unsigned subject, enum store_verb verb, uint64_t cost,
                uint64_t time_ns);
 void node_tick(struct world *w, unsigned n);
 void node_replied(struct world *w, struct message *m);
 void node_lost(struct world *w, struct message *m);
-/* Tells what it has to, and when it wants to be called again. */
+/* Sends what is due, and schedules the next tick. */
 void node_pump(struct world *w, unsigned n);
 
 /* ---- network.c ---- */
 
 struct message *message_make(struct world *w, enum message_kind kind, unsigned node,
                              unsigned subject);
-bool message_send(struct world *w, struct message *m); /* false: refused, and m is gone */
+bool message_send(struct world *w, struct message *m); /* false: it was refused, and m is freed */
 void message_release(struct message *m);
 void network_arrive(struct world *w, struct message *m);
 void network_reply(struct world *w, struct message *m);
@@ -367,14 +368,14 @@ void level_step(struct world *w, unsigned subject, int64_t step_us);
 bool is_unaware(const struct world *w, unsigned subject, unsigned node);
 void level_ran(struct world *w, struct message *m);
 void level_made(struct world *w, struct message *m);
-void check_told(struct world *w, unsigned subject); /* when nothing is left to tell: I6 */
+void check_told(struct world *w, unsigned subject); /* called when nothing is left to report: I6 */
 
-/* I2: `more` units, and the refill of a time of `slack` parts, besides the limit's own. */
+/* Checks I2 with `more` units, and the refill of a time of `slack` parts, on top of the limit. */
 void check_bucket(struct world *w, const struct subject *s, uint64_t more, i128 slack);
 void check_windows(struct world *w, const struct subject *s, uint64_t more, uint64_t unsure_us);
 int64_t window_of(const struct store_params *p, uint64_t store_at_us);
 
-/* The time of one unit, in STORE_PARTS of a microsecond. */
+/* Returns the time of one unit, in STORE_PARTS of a microsecond. */
 static inline i128 unit_parts(const struct store_params *p)
 {
     return (i128)p->a * STORE_PARTS + p->b;

@@ -1,4 +1,5 @@
-/* Nodes that exchange with a real redis-server, by its scripts, at times that the test chooses. */
+/* Nodes that exchange with a real redis-server, through its scripts, at times that the test
+ * chooses. */
 #ifndef WEIR_TESTS_STORE_SYNC_FLEET_H
 #define WEIR_TESTS_STORE_SYNC_FLEET_H
 
@@ -23,17 +24,17 @@ static struct scripts scripts;
 
 struct node {
     struct syncs *syncs;
-    uint64_t ahead_ns; /* of its clock ... */
-    int64_t drift_ppm; /* ... which also runs slow or fast */
-    /* A call on its way: when it runs and ends, on the true line. */
+    uint64_t ahead_ns; /* offset of its clock */
+    int64_t drift_ppm; /* drift of its clock */
+    /* A call in flight: when it runs and ends, in true time. */
     struct sync_call call;
     struct store_reply reply;
     bool out, ran, lost_there, lost_back, again;
     uint64_t runs_ns, ends_ns;
-    /* What was offered here; when the last exchange was made that was heard of; the most between that
-     * and hearing of the next. */
+    /* Units offered to this node: in total, when the current call was made, when the last answered
+     * exchange was made, and the maximum between that and the next reply. */
     uint64_t offered, offered_at_call, offered_at_known, unheard;
-    bool busy; /* somebody asks, for a while */
+    bool busy; /* the node is being asked, for a while */
     uint64_t until_ns;
 };
 
@@ -54,7 +55,7 @@ static inline void start(unsigned n)
     memset(nodes, 0, sizeof nodes);
     for (unsigned i = 0; i < n; i++) {
         assert_int_equal(syncs_create(&nodes[i].syncs, 64), 0);
-        nodes[i].ahead_ns = (i * 977 + 1) * WEIR_SECOND; /* nobody's clock is another's */
+        nodes[i].ahead_ns = (i * 977 + 1) * WEIR_SECOND; /* all clocks differ */
     }
 }
 
@@ -94,7 +95,7 @@ static inline void run_script(const struct sync_call *call, uint64_t now_ns,
     buffer_finish(&arguments);
 }
 
-/* What the store has, as `exact` would see it. */
+/* Returns the store's state, as `exact` would see it. */
 static inline struct weir_answer peek(uint64_t now_ns)
 {
     struct store_key key;
@@ -124,7 +125,7 @@ static inline int64_t units_of(const struct sync_call *call)
     return call->delta + (fake.numbers.params.algorithm == WEIR_TOKEN_BUCKET ? 0 : call->extra);
 }
 
-/* At once, with nothing on the way. */
+/* Makes an exchange at once, without delays. Returns its units. */
 static inline int64_t exchange(struct node *n, uint64_t now_ns)
 {
     struct sync_call call;

@@ -1,4 +1,5 @@
-/* A client at a real Redis: many calls at once, scripts that are gone, a store that dies and returns. */
+/* Tests a client with a real Redis: many calls at once, missing scripts, a store that dies and
+ * returns. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +26,7 @@ static struct breakers *breakers;
 static struct {
     unsigned made, done, refused;
     unsigned ends[3];
-    int64_t remaining; /* as the last reply said */
+    int64_t remaining; /* as in the last reply */
 } tally;
 
 static void on_done(void *arg, enum client_end end, const struct store_reply *reply,
@@ -41,7 +42,7 @@ static void on_done(void *arg, enum client_end end, const struct store_reply *re
     tally.done++;
 }
 
-/* A bucket of a million that gets one in 100 s: what was taken can be counted. */
+/* A bucket of a million that gains one unit in 100 s, so that the units taken can be counted. */
 #define QUOTA 1000000
 static struct store_params params;
 
@@ -104,7 +105,7 @@ static int begin(void **state)
     return begin_with(0);
 }
 
-/* No silence of a busy machine ends a connection. */
+/* With this deadline a stall of a busy machine does not end a connection. */
 static int begin_patiently(void **state)
 {
     return begin_with(PATIENCE);
@@ -118,7 +119,7 @@ static int finish(void **state)
     return 0;
 }
 
-/* What the store has taken from the bucket. */
+/* Returns how many units the store has taken from the bucket. */
 static unsigned charged(struct buffer *b)
 {
     make(b, STORE_PEEK, PATIENCE);
@@ -160,7 +161,7 @@ static void scripts_that_were_flushed_are_loaded_again(void **state)
 {
     struct buffer b;
     buffer_init(&b, 4096);
-    assert_int_equal(charged(&b), 0); /* its answer is behind the loading of scripts */
+    assert_int_equal(charged(&b), 0); /* its answer comes after the scripts are loaded */
     for (unsigned i = 0; i < 20; i++) {
         assert_string_equal(redis_node_run(&redis.node[0], "SCRIPT FLUSH"), "OK");
         for (unsigned k = 0; k < 50; k++) {
@@ -169,12 +170,12 @@ static void scripts_that_were_flushed_are_loaded_again(void **state)
         assert_true(loop_until(&loop, all_done, NULL, PATIENCE));
     }
     assert_int_equal(tally.ends[CLIENT_REPLIED], 1000);
-    assert_int_equal(loop.metrics.resent, 1000); /* once each */
+    assert_int_equal(loop.metrics.resent, 1000); /* each once */
     assert_int_equal(charged(&b), 1000);
     buffer_finish(&b);
 }
 
-/* Calls with deadlines of 5 ms go on and on; each is answered, most of them in the end again well. */
+/* Keeps making calls with deadlines of 5 ms for that long. */
 static void call_for(uint64_t ns, struct buffer *b)
 {
     uint64_t end = loop_now() + ns;
@@ -186,7 +187,7 @@ static void call_for(uint64_t ns, struct buffer *b)
     }
 }
 
-/* Waits for an answer within the deadline: a busy machine may keep the first ones from it. */
+/* Calls until one is answered within its deadline: a busy machine may delay the first ones. */
 static void call_until_replied(struct buffer *b)
 {
     uint64_t end = loop_now() + PATIENCE;
@@ -205,7 +206,7 @@ static void a_store_that_dies_and_returns_is_found_again(void **state)
     call_for(500 * WEIR_MILLISECOND, &b);
     assert_true(loop_until(&loop, all_done, NULL, PATIENCE));
     assert_true(tally.ends[CLIENT_UNKNOWN] + tally.ends[CLIENT_NOT_RUN] > 0);
-    assert_true(tally.refused > 0); /* the breaker, or no connection: at once */
+    assert_true(tally.refused > 0); /* at once: breaker open, or no connection */
     assert_true(breaker_is_open(breaker_find(breakers, endpoint)));
     redis_node_start(&redis.node[0]);
     redis_node_await(&redis.node[0]);
@@ -237,7 +238,7 @@ static void a_store_that_hangs_leaves_nobody_waiting(void **state)
     make_call(&b, PATIENCE);
     assert_true(loop_until(&loop, all_done, NULL, PATIENCE));
     assert_int_equal(tally.ends[CLIENT_REPLIED], 1);
-    assert_in_range(charged(&b), 1, 1 + tally.ends[CLIENT_UNKNOWN]); /* it may have run those */
+    assert_in_range(charged(&b), 1, 1 + tally.ends[CLIENT_UNKNOWN]); /* these may have run */
     buffer_finish(&b);
 }
 

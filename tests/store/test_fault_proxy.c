@@ -1,5 +1,5 @@
 /*
- * The fault proxy does what it says, seen from both sides of a connection through it.
+ * Tests the fault proxy from both ends of a connection through it.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,8 +18,8 @@
 #include "support/fault_proxy.h"
 #include "support/redis_node.h"
 
-#define SOON_MS 10000 /* for what happens */
-#define NEVER_MS 50   /* for what does not */
+#define SOON_MS 10000 /* for events that must happen */
+#define NEVER_MS 50   /* for events that must not happen */
 
 static struct fault_proxy *proxy;
 static int listener;
@@ -68,7 +68,7 @@ static void say(int fd, const char *text)
     assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
 }
 
-/* Reads that many bytes, in however many pieces, and compares them. */
+/* Reads that many bytes, in any number of pieces, and compares them. */
 static void hears(int fd, const char *text)
 {
     char got[4096];
@@ -96,7 +96,7 @@ static void hears_the_end(int fd, int error)
     assert_true(error == 0 || errno == error);
 }
 
-/* Also makes sure that the proxy has dealt, and counted, with all that came before. */
+/* Also waits until the proxy has handled and counted everything that came before. */
 static void set(struct faults faults)
 {
     fault_proxy_set(proxy, &faults);
@@ -226,7 +226,7 @@ static void a_black_hole_neither_takes_nor_refuses_connections(void **state)
     hears_nothing(server);
     set((struct faults){0});
     hears(server, "ping");
-    assert_true(happens(fd, POLLOUT, SOON_MS)); /* by the kernel's own second try */
+    assert_true(happens(fd, POLLOUT, SOON_MS)); /* by the kernel's own second attempt */
     int other = accept(listener, NULL, NULL);
     say(fd, "hello");
     hears(other, "hello");
@@ -266,7 +266,7 @@ static void new_connections_are_led_elsewhere(void **state)
     (void)close(other);
     (void)close(fd);
     fd = dial(0);
-    hears_the_end(fd, ECONNRESET); /* nobody listens there any more */
+    hears_the_end(fd, ECONNRESET); /* there is no listener any more */
     (void)close(fd);
 }
 

@@ -1,7 +1,7 @@
 /*
- * `leased` with several nodes and a real redis-server, at times of the test's own: what the fleet
- * admits is never more than the limit, whatever is lost, late or comes twice; and not much less
- * where more is asked for.
+ * Tests `leased` with several nodes and a real redis-server, at times that the test sets: the fleet
+ * never admits more than the limit, whatever is lost, late or duplicated, and not much less if more
+ * is asked for.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -47,7 +47,7 @@ static struct weir_options window(uint64_t count, uint64_t period_ns)
 
 /* ---- never more ---- */
 
-/* Bursts and pauses, cheap and dear questions, nodes that die and nodes that end. */
+/* Makes bursts and pauses, cheap and expensive questions, and nodes that die. */
 static void run_randomly(struct fleet *f, unsigned steps, uint64_t step_us)
 {
     for (unsigned i = 0; i < steps; i++) {
@@ -154,7 +154,7 @@ static void a_clock_that_is_set_back_gives_nothing(void **state)
 
 /* ---- not much less ---- */
 
-/* Every node asks for more than there is, all the time. */
+/* Every node asks for more than there is, all the time. Returns how many units were admitted. */
 static uint64_t saturate(const struct weir_options *o, unsigned nodes, uint64_t for_us)
 {
     fleet_start(&fleet, &redis, o, nodes, 7);
@@ -197,7 +197,7 @@ static void a_saturated_window_is_used_up_but_for_the_leases(void **state)
     }
 }
 
-/* A node that asks a million times a second, of a limit that just allows it. */
+/* A node asks a million times a second, under a limit that just allows it. */
 static void a_busy_key_costs_a_call_for_many_thousand_decisions(void **state)
 {
     const struct weir_options o = bucket(1000000, WEIR_SECOND, 1000000);

@@ -1,6 +1,6 @@
 /*
- * The state of a leased key in a real redis-server: every verb heeds what is outstanding, what is
- * lost or set back costs no more than it may, and a key stays small.
+ * Tests the state of a leased key in a real redis-server: every verb respects what is outstanding,
+ * lost data and clock steps cost no more than they may, and a key stays small.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -84,7 +84,7 @@ static void a_bucket_fills_only_to_what_is_not_outstanding(void **state)
     assert_int_equal(room(), 899);
     fleet_pass(&fleet, 999999);
     assert_int_equal(room(), 900);
-    struct lease b = lease(0, 0, a.mark, 100, 30, 0); /* 70 were spent */
+    struct lease b = lease(0, 0, a.mark, 100, 30, 0); /* 70 units were spent */
     assert_int_equal(b.kept, 1);
     assert_int_equal(b.mark, 0);
     assert_int_equal(room(), 930);
@@ -96,7 +96,7 @@ static void an_expired_lease_counts_as_spent_when_it_ended(void **state)
 {
     begin(WEIR_TOKEN_BUCKET, 1000, WEIR_SECOND, 1);
     struct lease a = lease(0, 100, 0, 0, 0, 0);
-    fleet_pass(&fleet, 1000000 + 40000); /* 40 ms behind its end */
+    fleet_pass(&fleet, 1000000 + 40000); /* 40 ms after its end */
     assert_int_equal(room(), 940);
     struct lease b = lease(0, 0, a.mark, 100, 100, 0);
     assert_int_equal(b.kept, 0);
@@ -114,7 +114,7 @@ static void what_is_kept_goes_on_under_the_new_mark(void **state)
     assert_int_equal(b.kept, 1);
     assert_int_equal(b.granted, 80);
     assert_true(b.mark > a.mark);
-    fleet_pass(&fleet, 500000); /* the old one is over */
+    fleet_pass(&fleet, 500000); /* the old lease is over */
     assert_int_equal(room(), 880);
     struct lease c = lease(0, 0, b.mark, 120, 120, 0);
     assert_int_equal(c.kept, 1);
@@ -146,7 +146,7 @@ static void the_share_of_a_lease_shrinks_with_their_number(void **state)
     assert_int_equal(room(), 1000 - 250 - 125 - 83);
 }
 
-/* As good as 1,000 nodes: their leases are under ten marks, and a value of some hundred bytes. */
+/* Like 1,000 nodes: their leases share ten marks, and the value has some hundred bytes. */
 static void a_key_stays_small_with_a_thousand_leases(void **state)
 {
     begin(WEIR_TOKEN_BUCKET, 1000000, WEIR_SECOND, 1);
@@ -207,7 +207,7 @@ static void a_block_is_heeded_and_leaves_the_leases_alone(void **state)
     begin(WEIR_TOKEN_BUCKET, 1000, WEIR_SECOND, 1);
 }
 
-/* Or whoever renews in time could go on for as long as the block lasts. */
+/* Otherwise a node that renews in time could continue for as long as the block lasts. */
 static void a_block_ends_a_lease_that_would_be_renewed(void **state)
 {
     for (int algorithm = WEIR_TOKEN_BUCKET; algorithm <= WEIR_FIXED_WINDOW; algorithm += 2) {
@@ -281,7 +281,7 @@ static void a_quota_that_is_lowered_below_what_is_outstanding_waits_for_it(void 
     assert_int_equal(room(), 100);
 }
 
-/* Without leases it is a token bucket, whatever is asked; with any verb, at any time. */
+/* Without leases it is a token bucket, with any verb, at any time. */
 static void without_leases_it_decides_as_an_exact_bucket(void **state)
 {
     static const enum store_verb verbs[] = {STORE_CHECK, STORE_CHECK,  STORE_PEEK,
@@ -315,7 +315,7 @@ static void lost_data_is_worth_one_full_limit_and_old_marks_nothing(void **state
         begin(algorithm, 10000, 1000 * WEIR_SECOND, 4);
         for (unsigned round = 0; round < 2; round++) {
             for (unsigned i = 0; i < 40000; i++) {
-                if (round == 0 && i == 5000) { /* in the middle of things */
+                if (round == 0 && i == 5000) { /* in the middle of the run */
                     (void)store_redis_do(&redis, "FLUSHDB");
                 }
                 (void)fleet_ask(&fleet, i % 4, 1);
@@ -323,7 +323,7 @@ static void lost_data_is_worth_one_full_limit_and_old_marks_nothing(void **state
                     fleet_pass(&fleet, 10000);
                 }
             }
-            fleet_pass(&fleet, 1100000); /* denials are forgotten */
+            fleet_pass(&fleet, 1100000); /* so that denials are forgotten */
         }
         assert_true(fleet.admitted > 14000);
         assert_true(fleet.admitted <= 20000 + 100);
@@ -338,20 +338,21 @@ static void a_clock_that_is_set_back_holds_leases_no_longer_than_they_live(void 
     (void)lease(0, 250, 0, 0, 0, 0);
     fleet.now_us -= 3600 * UINT64_C(1000000);
     assert_int_equal(fleet_verb(&fleet, STORE_CHECK, 1, 0).verdict, WEIR_DENY); /* locked out */
-    fleet_pass(&fleet, 1999000); /* no longer than the time to full, debt included */
+    fleet_pass(&fleet, 1999000); /* no longer than the time to full, including debt */
     assert_int_equal(room(), 999);
 }
 
-/* By a little more than the second that clocks may differ: some marks are too far away then, others not. */
+/* The step is a little more than the second that clocks may differ: some marks are then too far
+ * ahead, others not. */
 static void a_clock_that_is_set_back_a_little_loses_no_lease(void **state)
 {
     begin(WEIR_TOKEN_BUCKET, 1000, WEIR_SECOND, 1);
     for (unsigned i = 0; i < 5; i++) {
         assert_int_equal(lease(0, 10, 0, 0, 0, 0).granted, 10);
-        fleet_pass(&fleet, 125000); /* each under a mark of its own */
+        fleet_pass(&fleet, 125000); /* each lease has its own mark */
     }
     fleet.now_us -= 1350000;
-    assert_int_equal(fleet_act(&fleet, STORE_RESET, 0), 1); /* full, but for what is outstanding */
+    assert_int_equal(fleet_act(&fleet, STORE_RESET, 0), 1); /* except what is outstanding */
     assert_int_equal(room(), 950);
     assert_int_equal(fleet_verb(&fleet, STORE_CHECK, 1, 0).verdict, WEIR_ALLOW);
     assert_int_equal(room(), 949);

@@ -1,5 +1,5 @@
 /*
- * The worlds that other tests stand on do what they say: failover, slots that move, and an end.
+ * Tests the worlds that other tests use: failover, slots that move, and cleanup.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -34,7 +34,7 @@ static void a_node_is_paused_killed_and_started_again_empty(void **state)
     assert_null(redis_node_run(n, "GET a"));
 }
 
-/* The child is the test program that crashes; it tells of its world first. */
+/* The child is the test program that crashes. It first sends its world to the parent. */
 static void a_world_ends_with_a_program_that_crashes(void **state)
 {
     int tell[2];
@@ -77,7 +77,7 @@ static void the_sentinels_make_the_replica_the_master_and_the_old_one_its_replic
     assert_string_equal(redis_node_run(&world.node[0], "GET a"), "1");
 }
 
-/* As on a busy machine. */
+/* Like a master on a busy machine. */
 static void a_master_that_stands_still_is_not_replaced_before_a_failover_is_expected(void **state)
 {
     redis_world_sentinel(&world, &(struct redis_world_options){.down_ms = 200});

@@ -1,6 +1,7 @@
 /*
- * The scripts beside the local code: random calls, the same to both, at whole microseconds. Every
- * answer must be equal; a store's times are whole microseconds, so the local ones are rounded up.
+ * Compares the scripts with the local code: both get the same random calls, at whole microseconds.
+ * Every answer must be equal; a store's times are whole microseconds, so the local ones are rounded
+ * up.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -14,7 +15,7 @@
 
 #include "support/store_run.h"
 
-#define CALLS 2000 /* of one trace, in one pipeline */
+#define CALLS 2000 /* in one trace, sent as one pipeline */
 
 #ifdef WEIR_LONG
 #define TRACES 300
@@ -37,7 +38,7 @@ static uint64_t whole(uint64_t ns)
 
 enum { ASK, BLOCK, UNBLOCK, RESET };
 
-/* A call of the oracle's, or one that it does not have, on the same key and at the same time. */
+/* A call of the oracle, or one that it does not have, on the same key and at the same time. */
 struct step {
     int kind;
     uint64_t until_ns;
@@ -108,7 +109,7 @@ static void compare(struct world *w, size_t i, uint64_t of)
     }
 }
 
-/* Now and then a verb in the place of a call. A block is far from over or soon over. */
+/* Sometimes replaces a call by a verb. A block ends soon, much later, or never. */
 static void sprinkle(struct oracle_random *g, struct step *s)
 {
     switch (oracle_between(g, 0, 60)) {
@@ -133,7 +134,7 @@ static void sprinkle(struct oracle_random *g, struct step *s)
     }
 }
 
-/* Lets every other refund name the last place of a queue, where that ends at a whole microsecond. */
+/* Lets every other refund name the last place of a queue, if that ends at a whole microsecond. */
 static void name_place(struct oracle_random *g, const struct oracle_rule *r, struct step *s,
                        struct oracle_key *queue, uint64_t last_ns)
 {
@@ -149,7 +150,7 @@ static void name_place(struct oracle_random *g, const struct oracle_rule *r, str
         bool named = whole(ends_ns) == ends_ns && ends_ns <= last_ns;
         s->op.charged_ns = named && oracle_once_in(g, 2) ? ends_ns : s->op.charged_ns;
         if (!named && whole(ends_ns) + WEIR_MICROSECOND == s->op.charged_ns) {
-            s->op.charged_ns += WEIR_MICROSECOND; /* a store would take it for the name */
+            s->op.charged_ns += WEIR_MICROSECOND; /* a store would take it for that name */
         }
     }
     oracle_apply(r, queue, &s->op, &a);
@@ -166,7 +167,7 @@ static void make_steps(struct oracle_random *g, struct world *w, bool set_back)
         s->op.time_ns = whole(s->op.time_ns);
         s->op.charged_ns = whole(s->op.charged_ns);
         s->op.wait_ns = s->op.wait_ns == UINT64_MAX ? UINT64_MAX : whole(s->op.wait_ns);
-        if (!set_back) { /* a store forgets a block that is over, a clock set back would see it */
+        if (!set_back) { /* only a store forgets a block that is over */
             sprinkle(g, s);
         }
         name_place(g, &w->trace.rule, s, &queues[s->op.key], last_ns);
@@ -175,7 +176,7 @@ static void make_steps(struct oracle_random *g, struct world *w, bool set_back)
 
 typedef void (*make_fn)(struct oracle_random *g, struct world *w, bool set_back);
 
-/* False if the store cannot express the rule. */
+/* Runs one trace. Returns false if the store cannot express the rule. */
 static bool run_made(const struct oracle_rule *rule, uint64_t of, bool set_back, make_fn make)
 {
     struct oracle_random g = {of};
@@ -210,7 +211,7 @@ static bool run(const struct oracle_rule *rule, uint64_t of, bool set_back)
 
 /* ---- many ---- */
 
-/* A rule as a store can have it: the windows in whole microseconds. */
+/* Returns a rule that a store can express: windows in whole microseconds. */
 static struct oracle_rule random_rule(struct oracle_random *g, int algorithm)
 {
     struct oracle_rule r;
@@ -233,7 +234,7 @@ static void compare_many(int algorithm, bool set_back)
         struct oracle_rule rule = random_rule(&g, algorithm);
         done += run(&rule, oracle_next(&g), set_back);
     }
-    assert_int_equal(done, TRACES); /* what cannot be expressed is rare */
+    assert_int_equal(done, TRACES); /* rules that cannot be expressed are rare */
 }
 
 static void any_rule_decides_as_it_does_locally(void **state)
@@ -255,7 +256,7 @@ static void also_when_clocks_are_set_back(void **state)
 static void rules_at_the_edge_of_what_can_be_expressed(void **state)
 {
     const uint64_t year = UINT64_C(31557600) * WEIR_SECOND;
-    const uint64_t most = UINT64_C(1) << 52; /* of quota times remainder, and of a quota */
+    const uint64_t most = UINT64_C(1) << 52; /* maximum of quota times remainder, and of a quota */
     const struct oracle_rule rules[] = {
         {.algorithm = WEIR_TOKEN_BUCKET, .count = 1, .period_ns = WEIR_DAY, .burst = 1},
         {.algorithm = WEIR_TOKEN_BUCKET, .count = 1, .period_ns = 36 * year, .burst = 1},
@@ -310,8 +311,8 @@ static void rules_at_the_edge_of_what_can_be_expressed(void **state)
 }
 
 /*
- * All is taken, and then looked at whenever the next unit lacks as little of its time as it can at a
- * whole microsecond: there a quotient of doubles says that it has come.
+ * Takes everything, and then peeks whenever the next unit lacks as little time as possible at a
+ * whole microsecond: there a quotient of doubles would say that it has arrived.
  */
 static void make_near_misses(struct oracle_random *g, struct world *w, bool set_back)
 {
@@ -339,7 +340,8 @@ static void a_unit_that_has_nearly_come_has_not_come(void **state)
     assert_true(run_made(&rule, 0, false, make_near_misses));
 }
 
-/* A server for each test: what one that fails has not read would confuse the next. */
+/* Starts a server for each test, because replies that a failed test has not read would confuse the
+ * next. */
 static int start(void **state)
 {
     store_redis_start(&redis, NULL);

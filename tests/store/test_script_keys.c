@@ -1,6 +1,6 @@
 /*
- * What the scripts leave behind in a real redis-server, by its own clock: what is written and what
- * is not, for how long, how large; blocks; and what happens to strangers' values.
+ * Tests what the scripts leave in a real redis-server, by its own clock: what is written and what
+ * is not, for how long, and how large; blocks; and values that weir did not write.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static struct scripts scripts;
 
 /* ---- asking ---- */
 
-/* A limit that nothing comes back to while a test runs. */
+/* Returns a limit that does not refill while a test runs. */
 static struct store_params limit_of(int algorithm, uint64_t count)
 {
     struct weir_options o = WEIR_OPTIONS_INIT;
@@ -145,7 +145,7 @@ static void a_denied_call_and_a_peek_write_nothing(void **state)
     }
 }
 
-/* Every verb that writes, on every algorithm: the key lives at least until it is as good as new. */
+/* Runs every verb that writes on every algorithm: the key lives at least until it is fresh. */
 static void whatever_is_written_has_an_end_and_not_too_soon(void **state)
 {
     static const struct {
@@ -168,7 +168,7 @@ static void whatever_is_written_has_an_end_and_not_too_soon(void **state)
             assert_int_equal(keys_without_an_end(), 0);
             uint64_t reset_ns = ask(&p, STORE_PEEK, 1, 0).reset_after_ns;
             int64_t left_ms = integer(store_redis_do(&redis, "PTTL", name));
-            if (left_ms >= 0) { /* later than the peek, so a second of reserve has begun to melt */
+            if (left_ms >= 0) { /* read after the peek, so a part of the spare second has passed */
                 assert_true((uint64_t)left_ms * WEIR_MILLISECOND + WEIR_SECOND / 2 >= reset_ns);
             } else {
                 assert_int_equal(reset_ns, 0);
@@ -178,7 +178,7 @@ static void whatever_is_written_has_an_end_and_not_too_soon(void **state)
     }
 }
 
-/* As when its first charge is long ago. */
+/* The first charge of the key is long ago. */
 static void each_charge_moves_the_end(void **state)
 {
     for (int algorithm = 1; algorithm <= ALGORITHMS; algorithm++) {
@@ -218,8 +218,8 @@ static void an_endless_block_is_kept_for_a_century(void **state)
 #define MANY 1000
 
 /*
- * What MANY keys take together, each with its value and its place in the table of keys. (The whole
- * of used_memory would be that of connections' buffers too, which come and go.)
+ * Returns the memory of MANY keys, each with its value and its place in the table of keys.
+ * (used_memory as a whole would include the buffers of connections, which come and go.)
  */
 static uint64_t memory_of(void (*put)(const struct store_params *p, const char *name),
                           const struct store_params *p)
@@ -253,7 +253,8 @@ static void put_check(const struct store_params *p, const char *name)
                     1);
 }
 
-/* What anybody would write: a short string with a time to live, under a key of the same length. */
+/* Writes the usual alternative: a short string with a time to live, under a key of the same
+ * length. */
 static void put_plain(const struct store_params *p, const char *name)
 {
     struct store_key key;
@@ -332,7 +333,8 @@ static void an_unblocked_key_still_knows_what_it_took(void **state)
     }
 }
 
-/* Also of logs, whose ring is then laid out anew. A bucket keeps the time until it is full. */
+/* This holds for logs too, whose ring is then laid out anew. A bucket keeps the time until it is
+ * full. */
 static void a_larger_quota_keeps_what_was_taken(void **state)
 {
     static const uint64_t left[] = {0, 3, 3, 4, 4, 4};
@@ -349,7 +351,7 @@ static void a_larger_quota_keeps_what_was_taken(void **state)
     }
 }
 
-/* Refunds of another time free the oldest places, so that the next units go round the ring. */
+/* Refunds for another time free the oldest places, so that the next units wrap around the ring. */
 static void a_log_that_has_gone_round_fits_a_larger_one(void **state)
 {
     struct store_params p = limit_of(WEIR_SLIDING_LOG, QUOTA);
@@ -379,7 +381,7 @@ static void a_script_that_was_forgotten_is_sent_as_text_once(void **state)
     assert_int_equal(ask(&p, STORE_CHECK, 1, 0).remaining, QUOTA - 2);
 }
 
-/* By name: not as an accident of the script. */
+/* Requires a refusal by the script itself, not an accidental Lua error. */
 static void check_refused(const struct store_params *p, const char *key, const char *value)
 {
     (void)store_redis_do(&redis, "SET", key, value);
@@ -409,7 +411,7 @@ static void a_value_that_is_not_ours_is_an_error_and_stays(void **state)
     }
 }
 
-/* A store without memory or without enough replicas says so before anything was written. */
+/* A store without memory or without enough replicas refuses before anything is written. */
 static void a_store_that_cannot_write_refuses_the_whole_call(void **state)
 {
     struct store_params p = limit_of(WEIR_TOKEN_BUCKET, QUOTA);

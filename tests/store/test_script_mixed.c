@@ -1,7 +1,7 @@
 /*
- * Nodes that do not agree on a limit, as while a change is rolled out: they share the states, and to
- * who knows a small bucket the state of a large one looks as if a clock had been set back. Keys must
- * not get more by that than the largest bucket gives.
+ * Tests nodes that do not agree on a limit, as while a change is rolled out. They share the states,
+ * and for a node that knows a small bucket the state of a large one looks as if a clock had been
+ * set back. Keys must not get more from that than the largest bucket gives.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -28,7 +28,7 @@ struct kind {
     const char *name;
     int algorithm;
     uint64_t per_second;
-    bool leased, no_debt, faster; /* faster: the smaller buckets fill more quickly, too */
+    bool leased, no_debt, faster; /* faster: the smaller buckets also fill more quickly */
 };
 
 static const struct kind kinds[] = {
@@ -91,7 +91,7 @@ static struct weir_answer ask(const struct store_params *p, uint64_t cost, uint6
 
 /* ---- what the largest bucket gives ---- */
 
-/* All that was let in, by whomever, in one bucket. Times in parts of a microsecond. */
+/* All admissions, by any node, in one bucket. Times are in parts of a microsecond. */
 struct total {
     uint64_t full_at;
 };
@@ -114,7 +114,7 @@ struct question {
     unsigned node;
 };
 
-/* Bursts of questions, in which now one and now another node is asked most, and pauses. */
+/* Makes bursts of questions, mostly to one node that changes, and pauses. */
 static struct question next_question(struct oracle_random *g, const struct question *last)
 {
     struct question q = *last;
@@ -176,7 +176,7 @@ static void keys_get_no_more_than_the_largest_bucket_gives(void **state)
 
 /* ---- leases ---- */
 
-#define LEASE_MOST_US UINT64_C(2250000) /* no lease lives longer: lua/leased_bucket.lua */
+#define LEASE_MOST_US UINT64_C(2250000) /* no lease lives longer: see lua/leased_bucket.lua */
 
 /* What a node holds: the lease of its last call. */
 struct holder {
@@ -206,7 +206,7 @@ static const struct store_reply *call_lease(const struct holder *h, uint64_t cos
     return store_redis_next(&redis);
 }
 
-/* Units that are spent now: of the question, by the store or out of the lease. */
+/* Returns the units of the question that are spent now, from the store or from the lease. */
 static uint64_t ask_holder(struct holder *h, uint64_t cost, uint64_t want, uint64_t now_us)
 {
     if (now_us >= h->ends_us) {
@@ -227,8 +227,8 @@ static uint64_t ask_holder(struct holder *h, uint64_t cost, uint64_t want, uint6
     return x[0] == WEIR_ALLOW ? cost : 0;
 }
 
-/* The smaller bucket takes marks that it cannot have made for those of a clock that was set back, so a
- * lease of the larger one may count as spent sooner than it is. */
+/* The smaller bucket takes marks that it cannot have made for those of a clock that was set back,
+ * so a lease of the larger one may count as spent too early. */
 static void so_it_is_with_leases_but_for_what_refills_while_they_live(void **state)
 {
     const struct kind kind = {"leased", WEIR_TOKEN_BUCKET, 100, .leased = true};
@@ -274,7 +274,7 @@ static void what_a_lease_gives_back_is_there_for_who_knows_a_larger_bucket(void 
     assert_int_equal(ask(&large, 189, now_us).verdict, WEIR_ALLOW);
 }
 
-/* What is outstanding stays so; but not what the larger bucket had spent before. */
+/* Outstanding units stay so, but not those that the larger bucket had spent before. */
 static void a_reset_by_who_knows_a_small_bucket_is_one_of_the_larger(void **state)
 {
     struct holder large = {.params = params_of(&leased, LARGEST)};
@@ -297,7 +297,7 @@ static void a_reset_by_who_knows_a_small_bucket_is_one_of_the_larger(void **stat
     assert_int_equal(ask(&large.params, LARGEST - large.held, now_us).verdict, WEIR_ALLOW);
 }
 
-/* ---- and it ends ---- */
+/* ---- the time until it ends ---- */
 
 static void who_knows_the_smaller_bucket_is_let_in_within_its_time_to_full(void **state)
 {
@@ -315,7 +315,7 @@ static void who_knows_the_smaller_bucket_is_let_in_within_its_time_to_full(void 
         assert_int_equal(ask(&small, 1, now_us - 1).verdict, WEIR_DENY);
         assert_int_equal(ask(&small, 1, now_us).verdict, WEIR_ALLOW);
         assert_true(now_us - since_us <= full_us + parts(&small, 1) / STORE_PARTS + 1);
-        /* ... and goes on at its rate, whether the larger node is there or not. */
+        /* It continues at its rate, with or without the larger node. */
         a = ask(&small, 1, now_us);
         assert_int_equal(a.verdict, WEIR_DENY);
         assert_true(a.retry_after_ns / WEIR_MICROSECOND <= parts(&small, 1) / STORE_PARTS + 1);
@@ -356,7 +356,7 @@ static void a_state_is_met_once(void **state)
     for (unsigned i = 1; i <= 10; i++) {
         assert_int_equal(ask(&small, 1, 1000000000 + i).verdict, WEIR_DENY);
     }
-    /* Only the clock of the test was written. */
+    /* Only the test's clock was written. */
     assert_int_equal(store_redis_do(&redis, "EVAL", changes, "0")->integers[0], before + 10);
 }
 

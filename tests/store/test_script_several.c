@@ -1,6 +1,6 @@
 /*
- * Several limits in one call of a script, beside weir_check_several_at(): all or nothing, and the
- * answer names the same limit that binds.
+ * Compares several limits in one call of a script with weir_check_several_at(): all or nothing, and
+ * the answer names the same limit.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -41,7 +41,8 @@ static void open_limit(struct limit *l, int algorithm, uint64_t count)
     assert_int_equal(store_key_head(TEXT("t"), text_of(name), &l->params, &l->head, NULL), 0);
 }
 
-/* A call on some of the limits, each with a key of its own and all in the slot of the tenant. */
+/* A call on some of the limits. Each has its own key, and all keys are in the slot of the
+ * tenant. */
 struct call {
     struct weir_part local[LIMITS];
     struct store_part store[LIMITS];
@@ -96,7 +97,7 @@ static void compare_call(const struct call *c, size_t i)
     }
 }
 
-/* Whoever is charged for a call that another limit denies would soon answer differently. */
+/* A limit that was charged for a call that another limit denies would soon answer differently. */
 static void several_limits_are_charged_together_or_not_at_all(void **state)
 {
     static struct call calls[CALLS];

@@ -1,4 +1,4 @@
-/* The shared decision vectors through every script, in a real redis-server. */
+/* Runs the shared decision vectors through every script, in a real redis-server. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 #include "support/store_run.h"
 
 #define FOLDER WEIR_SOURCE_DIR "/tests/vectors"
-#define LINES_MAX 2000 /* of one section: they go out at once */
+#define LINES_MAX 2000 /* of one section: they are sent at once */
 
 static struct store_redis redis;
 static struct scripts scripts;
@@ -39,7 +39,7 @@ static void read_answers(const char *name, const struct oracle_vector *v,
     }
 }
 
-/* A section through one script, in one pipeline. */
+/* Runs a section through one script, in one pipeline. */
 static void replay(const char *name, const struct oracle_vector *v, const struct script *script,
                    const struct store_params *params)
 {
@@ -97,7 +97,7 @@ static void every_script_answers_every_vector_as_written(void **state)
     assert_true(lines > 1000);
 }
 
-/* One call at a time that the test chooses. */
+/* Makes one call at a time that the test chooses. */
 static struct weir_answer call_at(const struct store_params *p, enum store_verb verb, uint64_t cost,
                                   uint64_t now_ns, uint64_t time_ns, uint64_t *stamp_us)
 {
@@ -113,7 +113,8 @@ static struct weir_answer call_at(const struct store_params *p, enum store_verb 
     return a;
 }
 
-/* Also if a clock is behind: then units are counted in the window of those that are ahead. */
+/* This also holds if a clock is behind: then units are counted in the window of the clocks that are
+ * ahead. */
 static void what_was_granted_can_be_given_back_under_its_stamp(void **state)
 {
     (void)store_redis_do(&redis, "FLUSHALL");
@@ -136,7 +137,8 @@ static void what_was_granted_can_be_given_back_under_its_stamp(void **state)
     }
 }
 
-/* Half a second after a charge of ten to a full bucket five have refilled: the others come back. */
+/* Half a second after a charge of ten to a full bucket, five have refilled; the other five come
+ * back. */
 static void a_roll_back_returns_no_unit_that_has_refilled(void **state)
 {
     struct weir_options o = WEIR_OPTIONS_INIT;

@@ -1,6 +1,6 @@
 /*
- * Random schedules: one seed is one run: who asks when, what gets lost on the way there or back, how far clocks are
- * apart.
+ * Tests random schedules. A seed determines a run: which nodes ask when, which calls and replies
+ * are lost, how far clocks differ.
  */
 #include "store/sync_fleet.h"
 
@@ -22,9 +22,9 @@ struct run {
     unsigned loss_percent;
     uint64_t length_ns;
     uint64_t admitted;
-    uint64_t told_twice;             /* units of calls that ran, and whose reply was lost */
-    uint64_t in_window[WINDOWS_MAX]; /* admitted, by the store's time */
-    i128 full_at;                    /* of one bucket that all had asked: 1/128 ns */
+    uint64_t told_twice;             /* units of calls that ran but whose reply was lost */
+    uint64_t in_window[WINDOWS_MAX]; /* units admitted, by the store's time */
+    i128 full_at;                    /* when one bucket for all nodes would be full, in 1/128 ns */
     i128 furthest;                   /* its largest lead */
     uint64_t degraded;
 };
@@ -88,7 +88,7 @@ static void send(struct run *r, struct node *n, uint64_t now_ns)
     n->ends_ns = n->lost_there || n->lost_back ? now_ns + DEADLINE_NS
                                                : n->runs_ns + oracle_between(&r->random, 0, 8 * MS);
     if (!n->again) {
-        n->offered_at_call = n->offered; /* which it tells of */
+        n->offered_at_call = n->offered; /* what this call reports */
     }
 }
 
@@ -117,7 +117,8 @@ static void arrive(struct run *r, struct node *n, uint64_t now_ns)
     n->offered_at_known = n->offered_at_call;
 }
 
-/* A round trip takes whole ticks; so a call that comes back within one is none. */
+/* A call that is sent in one tick can arrive in the next at the earliest, so that no round trip is
+ * shorter than a tick. */
 static void run(struct run *r, uint64_t from_ns)
 {
     for (uint64_t now_ns = from_ns; now_ns < from_ns + r->length_ns; now_ns += TICK_NS) {
@@ -133,7 +134,8 @@ static void run(struct run *r, uint64_t from_ns)
     }
 }
 
-/* The sum over all nodes but the least of min(most, offered within an exchange and its reply). */
+/* Returns the sum of min(most, units offered between an exchange and the next reply) over all nodes
+ * except the one with the least. */
 static uint64_t excess(uint64_t most)
 {
     uint64_t sum = 0;
@@ -151,7 +153,7 @@ static void check_bound(const struct run *r)
     const struct store_params *p = &fake.numbers.params;
     uint64_t most = p->quota + excess(p->quota);
     if (p->algorithm == WEIR_TOKEN_BUCKET) {
-        /* On top of what refills; a node alone admits what refills within 5 S, too. */
+        /* This comes on top of what refills; a single node also admits what refills within 5 S. */
         uint64_t refill = (uint64_t)((i128)(7 * S_NS) * 128 / step_ticks()) + 1;
         most = p->quota + excess(p->quota + refill);
         if (r->furthest > (i128)most * step_ticks()) {
@@ -200,14 +202,14 @@ static void whatever_is_lost_the_fleet_admits_no_more_than_the_bound(void **stat
     assert_true(degraded > 0);
 }
 
-/* What the store has counted in a window that does not end. */
+/* Returns what the store has counted in a window that does not end. */
 static uint64_t counted(void)
 {
     struct text value = state_of_key();
     return strtoull((const char *)memchr(value.at, ':', value.len) + 1, NULL, 10);
 }
 
-/* Told by all, with nothing lost any more. */
+/* Lets all nodes report everything, without further losses. */
 static void tell_everything(struct run *r, uint64_t now_ns)
 {
     r->loss_percent = 0;
@@ -239,7 +241,7 @@ static void units_are_never_lost_and_counted_twice_only_with_a_lost_reply(void *
     assert_true(twice > 0);
 }
 
-/* A bucket's state is never behind that of one bucket which all had asked. */
+/* A bucket's state is never behind that of a single bucket for all nodes. */
 static void a_bucket_in_the_store_leads_at_least_as_far_as_one_that_all_had_asked(void **state)
 {
     for (uint64_t seed = 3; seed <= SEEDS / 3; seed += 3) {

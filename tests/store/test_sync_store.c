@@ -1,4 +1,4 @@
-/* What exchanges do to the state of a key, and what `exact` and the other verbs see of it. */
+/* Tests what exchanges do to the state of a key, and what `exact` and the other verbs see of it. */
 #include "store/sync_fleet.h"
 
 static void what_two_nodes_tell_is_what_exact_sees(void **state)
@@ -17,7 +17,7 @@ static void what_two_nodes_tell_is_what_exact_sees(void **state)
         assert_int_equal(fake_ask(nodes[0].syncs, l, KEY, 1, nodes[0].ahead_ns).remaining, 69);
         assert_int_equal(exchange(&nodes[0], S_NS), 1);
         uint64_t left = fake_ask(nodes[0].syncs, l, KEY, 1, S_NS + nodes[0].ahead_ns).remaining;
-        assert_int_equal(left, 43); /* does not know of the other's last */
+        assert_int_equal(left, 43); /* it does not know of the other's last unit */
         stop();
     }
 }
@@ -41,7 +41,7 @@ static void the_store_goes_into_debt_and_nobody_admits_until_it_is_paid(void **s
     stop();
 }
 
-/* As shared/send.c makes the call. */
+/* Makes the call like shared/send.c. */
 static struct weir_answer run_verb(enum store_verb verb, uint64_t cost, uint64_t time_ns,
                                    uint64_t now_ns)
 {
@@ -64,7 +64,8 @@ static struct weir_answer run_verb(enum store_verb verb, uint64_t cost, uint64_t
     return a;
 }
 
-/* 60 units of a bucket of 10, which by itself owes 20 at the most: that is 6 s, and no clock's fault. */
+/* 60 units of a bucket of 10, which on its own owes 20 at most. That is a lead of 6 s, and not the
+ * error of a clock. */
 static void verbs_forgive_no_debt_but_what_they_give_back(void **state)
 {
     struct store_limit *l = fake_limit(&fake, WEIR_TOKEN_BUCKET, 10, WEIR_SECOND, 10);
@@ -77,10 +78,10 @@ static void verbs_forgive_no_debt_but_what_they_give_back(void **state)
         enum store_verb verb;
         uint64_t cost, time_ns, left_ms;
     } steps[] = {
-        {STORE_CHECK, 1, WEIR_SECOND, 6000}, /* would wait, and is denied */
+        {STORE_CHECK, 1, WEIR_SECOND, 6000}, /* it would wait, but is denied */
         {STORE_UP_TO, 5, 0, 6000},
         {STORE_PEEK, 1, WEIR_SECOND, 6000},
-        {STORE_PENALIZE, 3, 0, 6000}, /* finds no room */
+        {STORE_PENALIZE, 3, 0, 6000}, /* no room is left */
         {STORE_REFUND, 3, WEIR_FOREVER, 5700},
         {STORE_REFUND, 10, WEIR_FOREVER, 4700},
     };
@@ -88,13 +89,14 @@ static void verbs_forgive_no_debt_but_what_they_give_back(void **state)
         struct weir_answer a = run_verb(steps[i].verb, steps[i].cost, steps[i].time_ns, 0);
         assert_int_equal(a.reset_after_ns, steps[i].left_ms * MS);
         assert_int_equal(a.granted, 0);
-        a = run_verb(STORE_PEEK, 1, 0, 0); /* and that is what the store has */
+        a = run_verb(STORE_PEEK, 1, 0, 0); /* the stored state is the same */
         assert_int_equal(a.reset_after_ns, steps[i].left_ms * MS);
     }
     stop();
 }
 
-/* The other side of it: (1 + 1 + 2 * 8) times to full of 1 s, and a second, is all that is believed. */
+/* The opposite case: a lead of up to (1 + 1 + 2 * 8) times to full of 1 s, plus a second, is
+ * accepted. */
 static void verbs_bring_a_bucket_of_another_time_down_as_exchanges_do(void **state)
 {
     (void)fake_limit(&fake, WEIR_TOKEN_BUCKET, 10, WEIR_SECOND, 10);
@@ -165,7 +167,8 @@ static void verbs_go_straight_to_the_state_and_are_heard_of(void **state)
     stop();
 }
 
-/* Late units of a sliding window count in the previous one; those of a fixed one for nothing. */
+/* Late units of a sliding window count in the previous window; those of a fixed window are
+ * dropped. */
 static void a_delta_of_a_window_that_is_over_counts_there_or_is_dropped(void **state)
 {
     for (int algorithm = WEIR_FIXED_WINDOW; algorithm <= WEIR_SLIDING_WINDOW; algorithm++) {
@@ -207,13 +210,14 @@ static void a_store_whose_clock_was_set_back_goes_on(void **state)
                 assert_int_equal(sync_reply(nodes[0].syncs, &call, &reply, here_ns), 0);
             }
         }
-        /* One burst more at the most; what was taken in an hour's time counts for one time to full. */
+        /* At most one burst more; units taken an hour ahead count for one time to full. */
         assert_in_range(admitted, algorithm == WEIR_TOKEN_BUCKET ? 590 : 520, 620);
         stop();
     }
 }
 
-/* Also if it was by less than what a fleet could owe. The second is how far clocks may differ. */
+/* This holds even for a step that is smaller than what a fleet could owe. The second is how far
+ * clocks may differ. */
 static void a_clock_that_was_set_back_locks_a_bucket_out_for_one_time_to_full_and_a_second(
     void **state)
 {
@@ -242,8 +246,8 @@ static void a_clock_that_was_set_back_locks_a_bucket_out_for_one_time_to_full_an
     }
 }
 
-/* While a change is rolled out: to the other node's eyes the bucket has long been full, and what it then
- * tells of a unit is less than that, or that it comes back. */
+/* This happens while a change is rolled out: from the other node's view the bucket has long been
+ * full, and it reports for a unit less than a unit, or a return. */
 static void what_a_node_of_a_small_burst_tells_is_counted_by_who_knows_a_larger_one(void **state)
 {
     struct fake_limit other;
@@ -274,7 +278,7 @@ static void what_a_node_of_a_small_burst_tells_is_counted_by_who_knows_a_larger_
     assert_int_equal(other.limit.references, 0);
 }
 
-/* A bucket that is smaller than the rate times S still gives its rate. */
+/* A bucket that is smaller than the rate times S still admits its full rate. */
 static void a_small_burst_does_not_cost_its_rate(void **state)
 {
     struct store_limit *l = fake_limit(&fake, WEIR_TOKEN_BUCKET, 1000, WEIR_SECOND, 2);
@@ -288,7 +292,7 @@ static void a_small_burst_does_not_cost_its_rate(void **state)
     stop();
 }
 
-/* One node at a million a second: each millisecond a thousand of them. */
+/* One node at a million decisions a second: a thousand each millisecond. */
 static void a_million_decisions_are_a_dozen_calls(void **state)
 {
     struct store_limit *l = fake_limit(&fake, WEIR_TOKEN_BUCKET, 1000000, WEIR_SECOND, 1000000);
@@ -313,7 +317,7 @@ static void a_million_decisions_are_a_dozen_calls(void **state)
     stop();
 }
 
-/* The state is that of `exact`: a plain number where the rate has no remainder. */
+/* The state is that of `exact`: a plain number if the rate has no remainder. */
 static void a_synced_bucket_is_no_larger_than_an_exact_one(void **state)
 {
     struct store_limit *l = fake_limit(&fake, WEIR_TOKEN_BUCKET, 1000, WEIR_SECOND, 100);

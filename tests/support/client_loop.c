@@ -68,7 +68,7 @@ static void on_connect(void *arg, struct client_link *link, struct text host, un
 
 static void on_wake(void *arg, struct client_link *link)
 {
-    assert(find(arg, link) != NULL); /* all are looked at in every turn */
+    assert(find(arg, link) != NULL); /* each turn looks at all links */
 }
 
 static void drop(struct loop_link *at)
@@ -91,7 +91,7 @@ static void end(struct loop_link *at)
     client_down(link, loop_now());
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and end ---- */
 
 void loop_start(struct client_loop *l, const char *url, uint64_t deadline_ns,
                 struct breakers *breakers)

@@ -10,7 +10,7 @@
 
 /* ---- the driver ---- */
 
-/* A link that was forgotten and one that came later may have the same address. */
+/* A link that was freed and a later one may have the same address. */
 static struct world_socket *socket_of(struct client_world *w, struct client_link *link)
 {
     struct world_socket *known = client_link_data(link);
@@ -25,19 +25,19 @@ static struct world_socket *socket_of(struct client_world *w, struct client_link
     return s;
 }
 
-/* A link to where another one led, that was forgotten, takes its place. */
+/* A new link to the same host and port takes over the socket of a link that was freed. */
 static void take_over(struct client_world *w, struct client_link *link, struct text host,
                       unsigned port)
 {
     for (unsigned i = 0; i < w->count; i++) {
         struct world_socket *s = &w->sockets[i];
         bool same = text_is(host, s->host) && s->port == port;
-        bool fresh = client_link_data(link) == NULL; /* its memory may be that of the other */
+        bool fresh = client_link_data(link) == NULL; /* its memory may be the other's */
         if (fresh && same && s->state == WORLD_CLOSED) {
             s->link = link;
             client_link_set_data(link, s);
         } else if (s->link == link && !same) {
-            s->link = NULL; /* an address of memory that was used before */
+            s->link = NULL; /* the new link reuses the address of that link */
         }
     }
 }
@@ -73,7 +73,7 @@ static void on_close(void *arg, struct client_link *link)
     buffer_take(&s->sent, buffer_len(&s->sent));
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and end ---- */
 
 void world_prepare(struct client_world *w, const char *url, struct breakers *breakers)
 {

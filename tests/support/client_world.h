@@ -1,6 +1,6 @@
 /*
- * A client whose loop is a test: connections are bytes in memory, and time passes when it is told to.
- * Sockets are numbered in the order in which their links first connected.
+ * A store client whose loop is the test: connections are bytes in memory, and time passes when the
+ * test says so. Sockets are numbered in the order in which their links first connected.
  */
 #ifndef WEIR_TESTS_SUPPORT_CLIENT_WORLD_H
 #define WEIR_TESTS_SUPPORT_CLIENT_WORLD_H
@@ -22,12 +22,12 @@ struct world_socket {
     struct client_link *link;
     enum world_state state;
     unsigned attempts;
-    unsigned closed; /* by the client */
+    unsigned closed; /* how often the client closed it */
     bool woken;
     unsigned wakes;
     char host[256];
     unsigned port;
-    struct buffer sent; /* what the client has sent and nobody has read */
+    struct buffer sent; /* bytes that the client has sent and the test has not read */
 };
 
 struct client_world {
@@ -43,10 +43,10 @@ struct client_world {
     bool inside; /* a function of the driver is running, or `done` must not be called */
 };
 
-/* A call and what became of it. */
+/* A call and its outcome. */
 struct world_call {
     struct client_world *world;
-    unsigned done; /* times */
+    unsigned done; /* how often `done` was called */
     enum client_end end;
     bool has_reply;
     char type;
@@ -55,31 +55,32 @@ struct world_call {
     uint64_t at;
 };
 
-/* `breakers` may be shared by worlds; NULL: its own, then freed by it. */
+/* Starts a world. Worlds may share `breakers`; with NULL the client makes and frees its own. */
 void world_start(struct client_world *w, const char *url, struct breakers *breakers);
 void world_prepare(struct client_world *w, const char *url, struct breakers *breakers);
-void world_create(struct client_world *w); /* behind world_prepare() and changes of options */
+void world_create(struct client_world *w); /* after world_prepare() and changes of options */
 void world_stop(struct client_world *w);
 
-/* client_tick() now; at each time that is due on the way. */
+/* world_tick() calls client_tick() now. world_pass() lets time pass and calls it at each time that
+ * is due on the way. */
 void world_tick(struct client_world *w);
 void world_pass(struct client_world *w, uint64_t ns);
 
-/* client_call() for the key; what it returned. deadline 0: the usual one. */
+/* Calls client_call() for the key and returns its result. deadline 0 means the usual one. */
 int world_call(struct client_world *w, struct world_call *call, const char *key, uint64_t deadline);
 
-/* The connection is made and its greeting (of a store without a password) is answered. */
+/* Completes the connection and answers the greeting of a client without a password. */
 void world_greet(struct client_world *w, unsigned i);
 void world_up(struct client_world *w, unsigned i);
 bool world_say(struct client_world *w, unsigned i, const char *bytes);
 bool world_say_bytes(struct client_world *w, unsigned i, struct text bytes);
 void world_down(struct client_world *w, unsigned i);
-/* What the client has to send is sent. */
+/* Moves the bytes that the client has to send into `sent`. */
 void world_flush(struct client_world *w, unsigned i);
-/* The next command that was sent, as words parted by spaces; "" if there is none. Scripts' texts and
- * hashes are cut to their first 8 bytes. */
+/* Returns the next command that the client sent, as words separated by spaces; "" if there is none.
+ * Words of more than 32 bytes (texts and hashes of scripts) are cut to their first 8. */
 const char *world_heard(struct client_world *w, unsigned i);
-/* Only the first word; passes over n. */
+/* Skips the next n commands, which must have been sent. */
 void world_pass_over(struct client_world *w, unsigned i, unsigned n);
 
 #endif

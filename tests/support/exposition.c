@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the reader is. */
+/* The state of the reader. */
 struct reading {
     struct exposition *e;
     char family[128];
     char type[32];
-    char helped[128];    /* the metric whose HELP came last */
-    char seen[512][128]; /* metrics that had their TYPE */
-    char group[256];     /* of buckets: the labels without le */
-    double bound, count; /* of the bucket before */
-    bool closed;         /* +Inf has come */
+    char helped[128];    /* the metric of the last HELP */
+    char seen[512][128]; /* metrics whose TYPE has been read */
+    char group[256];     /* for buckets: the labels without le */
+    double bound, count; /* of the previous bucket */
+    bool closed;         /* +Inf has been read */
 };
 
 __attribute__((format(printf, 2, 3))) static bool complain(struct exposition *e, const char *format,
@@ -29,7 +29,7 @@ __attribute__((format(printf, 2, 3))) static bool complain(struct exposition *e,
     return false;
 }
 
-/* [a-zA-Z_:][a-zA-Z0-9_:]*, labels without the colon. */
+/* Matches [a-zA-Z_:][a-zA-Z0-9_:]*; labels without the colon. */
 static size_t name_length(const char *at, bool label)
 {
     size_t n = 0;
@@ -65,7 +65,7 @@ static bool read_help(struct reading *r, const char *line)
     return true;
 }
 
-/* To OpenMetrics a counter's name is the one without _total. */
+/* For OpenMetrics the name of a counter is the one without _total. */
 static bool same_family(const char *a, const char *b)
 {
     size_t n = strlen(a) - (ends_with(a, "_total") ? 6 : 0);
@@ -104,7 +104,8 @@ static bool read_type(struct reading *r, const char *line)
 
 /* ---- samples ---- */
 
-/* Behind the labels; NULL after a complaint. *le gets the bound of a bucket, if there is one. */
+/* Returns the position after the labels; NULL after a complaint. *le gets the bound of a bucket, if
+ * there is one. */
 static const char *read_labels(struct reading *r, const char *at, char *others, char *le)
 {
     size_t used = 0;
@@ -149,7 +150,7 @@ static bool read_value(struct reading *r, const char *at, double *value)
     return *end == 0 ? true : complain(r->e, "a bad value: '%s'", at);
 }
 
-/* Buckets in order, and closed by +Inf; then _sum, then _count with the same number. */
+/* Buckets must be in order and end with +Inf; then come _sum, and _count with the same number. */
 static bool check_histogram(struct reading *r, const char *suffix, const char *others,
                             const char *le, double value)
 {

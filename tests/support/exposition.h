@@ -1,6 +1,6 @@
 /*
- * A strict reader of the Prometheus text format 0.0.4, for tests: what it does not complain about,
- * nobody else does.
+ * A strict reader of the Prometheus text format 0.0.4, for tests. A text that it accepts is
+ * accepted by every other reader.
  */
 #ifndef WEIR_TESTS_SUPPORT_EXPOSITION_H
 #define WEIR_TESTS_SUPPORT_EXPOSITION_H
@@ -12,7 +12,7 @@
 
 struct exposition_sample {
     char series[256]; /* "name{a="b"}" as written */
-    char family[128]; /* its metric */
+    char family[128]; /* name of its metric */
     double value;
 };
 
@@ -24,14 +24,15 @@ struct exposition {
 };
 
 /*
- * True, or what is wrong in complaint: HELP and TYPE before the samples of each metric, once, and
- * all samples of it together; names and labels by the grammar, escapes closed; no series twice;
- * counters end in _total and are not negative; buckets of a histogram cumulative in ascending
- * order, +Inf the last and equal to _count.
+ * Returns true, or false with the reason in `complaint`. Checks: HELP and TYPE come before the
+ * samples of each metric, once, and all its samples are together; names and labels follow the
+ * grammar, and escapes are complete; no series occurs twice; counters end in _total and are not
+ * negative; the buckets of a histogram are cumulative and in ascending order, +Inf is the last and
+ * equals _count.
  */
 bool exposition_read(struct exposition *e, const char *text);
 
-/* NULL: there is none. */
+/* Returns NULL if there is no such series. */
 const struct exposition_sample *exposition_find(const struct exposition *e, const char *series);
 
 #endif

@@ -16,12 +16,12 @@
 #include "support/fleet_open.h"
 #include "support/redis_node.h"
 
-#define QUIET_NS (400 * WEIR_MILLISECOND) /* some exchanges of a synced limit */
+#define QUIET_NS (400 * WEIR_MILLISECOND) /* several exchanges of a synced limit */
 #define PATIENCE_NS (20 * WEIR_SECOND)
 
 static struct weir_fleet *fleet;
 
-/* ---- limits that do not refill, and what happens to their keys ---- */
+/* ---- limits that do not refill, and the history of their keys ---- */
 
 #define SMALL 100
 #define LARGE 1000 /* enough for leases */
@@ -47,9 +47,9 @@ static const struct kind {
 
 static const struct history {
     const char *name;
-    unsigned before; /* percent of the limit that are taken before the lag ... */
-    unsigned within; /* ... and within it ... */
-    unsigned anew;   /* ... and once more, behind a reset */
+    unsigned before; /* percent of the limit taken before the lag */
+    unsigned within; /* within the lag */
+    unsigned anew;   /* within the lag, after a reset */
 } histories[] = {
     {"nothing within the lag", 40, 0, 0},
     {"a part within the lag", 40, 30, 0},
@@ -63,16 +63,16 @@ struct key {
     const struct history *history;
     struct weir_fleet_limit *limit;
     char name[16];
-    uint64_t admitted; /* in all */
-    uint64_t granted;  /* by the store, within the lag, at most */
-    uint64_t last_ns;  /* when one was admitted last */
-    uint64_t unsure;   /* answers without the store: each may have been charged all the same */
-    bool degraded;     /* the last was such */
+    uint64_t admitted; /* in total */
+    uint64_t granted;  /* upper bound of the units that the store granted within the lag */
+    uint64_t last_ns;  /* time of the last admission */
+    uint64_t unsure;   /* degraded answers: each may have been charged all the same */
+    bool degraded;     /* the last answer was degraded */
 };
 
 static struct weir_fleet_limit *limits[KINDS];
 static struct key keys[KINDS * HISTORIES];
-static char spare[16]; /* another of that slot */
+static char spare[16]; /* another key of that slot */
 #define KEYS (sizeof keys / sizeof keys[0])
 
 static struct weir_fleet_limit *open_limit(const struct kind *kind)
@@ -156,7 +156,7 @@ static void reset(struct key *k)
     await_done(&w);
 }
 
-/* What the store says is gone. */
+/* Asks the store how many units are used. */
 static uint64_t charged(struct key *k)
 {
     struct waiting w = {0};
@@ -171,15 +171,15 @@ static uint64_t charged(struct key *k)
     return k->kind->quota - w.answer.remaining;
 }
 
-/* What a machine that is busy may do to one that has its units: no answer of the store in time, no
- * exchange for too long. */
+/* Returns true for a denial that a busy machine may cause although units are left: the store did
+ * not answer in time, or there was no exchange for too long. */
 static bool may_ask_again(const struct key *k)
 {
     return k->degraded || k->kind->consistency == WEIR_FLEET_SYNCED;
 }
 
-/* Takes so much of it, and that is there; only leases may refuse a few, which another lease still holds.
- * How much it got. */
+/* Takes that share of the limit, which must be available; only leases may refuse a few units that
+ * another lease still holds. Returns how many units it got. */
 static uint64_t take_part(struct key *k, unsigned percent)
 {
     uint64_t units = k->kind->quota * percent / 100;
@@ -201,7 +201,7 @@ static uint64_t take_part(struct key *k, unsigned percent)
     return got;
 }
 
-/* `synced` tells the store a moment later. */
+/* Waits until the store knows: `synced` tells it a moment later. */
 static void await_told(struct key *k, uint64_t units)
 {
     uint64_t end_ns = clock_monotonic_ns() + PATIENCE_NS;
@@ -221,7 +221,7 @@ void failover_keys_take_before(void)
     }
 }
 
-/* Leases are granted in advance: one of them may be out, and is at most a quarter. */
+/* Leases are granted in advance: one lease of at most a quarter of the quota may be out. */
 static void take_some_within(void)
 {
     for (unsigned i = 0; i < KEYS; i++) {
@@ -255,7 +255,7 @@ void failover_keys_take_within(void)
     take_anew_within();
 }
 
-/* All that there is, of every key: until none has admitted anything for a while. */
+/* Takes all that is left of every key, until none has admitted anything for a while. */
 void failover_keys_take_the_rest(void)
 {
     uint64_t began_ns = clock_monotonic_ns();
@@ -290,7 +290,7 @@ static uint64_t budget_of(const struct key *k)
     return k->kind->quota * (k->history->anew > 0 ? 2 : 1);
 }
 
-/* Of `exact` the bound is met to the unit, if the store has answered all of it in time. */
+/* For `exact` the bound is met to the unit, if the store has answered every request in time. */
 static void judge(const struct key *k)
 {
     uint64_t budget = budget_of(k);
@@ -300,7 +300,7 @@ static void judge(const struct key *k)
         assert_in_range(k->admitted, most - k->unsure, most);
     }
     if (k->history->within == 100) {
-        assert_true(k->admitted > budget); /* a loss that can be seen */
+        assert_true(k->admitted > budget); /* the loss is visible */
     }
 }
 

@@ -13,8 +13,8 @@
 #include "support/failover_keys.h"
 #include "support/failover_ledger.h"
 
-#define DEADLINE (50 * WEIR_MILLISECOND) /* of the crowd: far less than a failover takes */
-#define CROWDED 100                      /* its key: the hundredth of the slot */
+#define DEADLINE (50 * WEIR_MILLISECOND) /* of the crowd: much shorter than a failover */
+#define CROWDED 100                      /* number of its key in the slot */
 
 static struct crowd *crowd;
 
@@ -32,7 +32,7 @@ static void start_crowd(const char *url, unsigned slot)
     crowd_await_progress(crowd, 200);
 }
 
-/* How many of the old master's were asked, or answered, since then. */
+/* Returns how many grants of the old master were asked and answered at or after these times. */
 static uint64_t granted_since(uint64_t asked_ns, uint64_t answered_ns, uint64_t died_ns)
 {
     size_t count;
@@ -45,8 +45,9 @@ static uint64_t granted_since(uint64_t asked_ns, uint64_t answered_ns, uint64_t 
     return n;
 }
 
-/* Lost is what was granted within the lag, neither more nor less (but for what the new master may have
- * granted first, unheard); charged, what the new master granted. */
+/* The lost units must be those granted within the lag, neither more nor fewer (except units that
+ * the new master may have granted first without a reply), and the charged units must be those that
+ * the new master knew of or granted. */
 static void judge_crowd(uint64_t before_cut_ns, uint64_t cut_ns, uint64_t died_ns)
 {
     crowd_halt(crowd);
@@ -66,9 +67,9 @@ static void set_password(struct redis_node *replica, const char *password)
     assert_string_equal(redis_node_do(replica, words, 4), "OK");
 }
 
-/* Its connection is ended, and it does not get another: it comes with a password where there is none. (A
- * process that is stopped would go on with what waits for it in a buffer of the system, and Sentinels
- * would not choose it for a while.) */
+/* Closes the replica's connection and prevents a new one: the replica then sends a password to a
+ * master without one. (A stopped process would later read what waits in the kernel's buffer, and
+ * Sentinels would not choose it for a while.) */
 static void cut_off(struct redis_node *replica, struct redis_node *master)
 {
     set_password(replica, "wrong");

@@ -12,7 +12,7 @@ static void die(const char *what, uint64_t unit)
     exit(1);
 }
 
-struct page { /* the grants of one master, by unit */
+struct page { /* the grants of one master, sorted by unit */
     struct crowd_grant *at;
     size_t count;
 };
@@ -53,7 +53,7 @@ static bool holds(const struct page *p, uint64_t unit)
     return bsearch(&g, p->at, p->count, sizeof p->at[0], by_unit) != NULL;
 }
 
-/* Of what the old master granted up to `kept`, the last: nothing that is lost ran before it was asked. */
+/* Returns when the last unit up to `kept` was asked for: no lost unit ran before that. */
 static uint64_t heard_ns(const struct page *old, uint64_t kept, uint64_t died_ns)
 {
     uint64_t ns = old->count > 0 ? old->at[0].asked_ns : died_ns;

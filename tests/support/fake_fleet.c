@@ -110,7 +110,7 @@ static uint64_t charge_of(const struct remote_question *q, size_t i)
     return q->verb == REMOTE_CHECK ? q->parts[i].cost : 0;
 }
 
-/* The local parts, each for itself: enough for tests of one. */
+/* Decides each local part on its own: enough for tests with one. */
 static int decide_local(const struct remote_question *q, struct weir_answer *a)
 {
     for (size_t i = 0; i < q->n; i++) {
@@ -143,7 +143,8 @@ static void fill(const struct fake_limit *l, size_t i, int verdict, struct weir_
                               .retry_after_ns = verdict == WEIR_ALLOW ? 0 : WEIR_SECOND};
 }
 
-/* All or nothing, under the lock; local parts last, so that they are charged only if all fits. */
+/* Decides all or nothing, under the lock. Local parts come last, so that they are charged only if
+ * everything else fits. */
 static int decide(const struct remote_question *q, struct remote_answer *said)
 {
     *said = (struct remote_answer){.answer = {.verdict = WEIR_ALLOW}};
@@ -200,7 +201,7 @@ static void tell(struct fake_fleet *f, const struct remote_question *q)
     }
 }
 
-/* As R2: copies what it needs. */
+/* Copies what it needs (R2). */
 static void put_out(struct fake_fleet *f, const struct remote_question *q, void *where,
                     remote_done_fn done, void *arg)
 {

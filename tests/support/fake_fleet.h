@@ -1,6 +1,7 @@
 /*
- * A fleet that decides in memory, and answers when it is told to: what common/remote.h promises, and no
- * more. A limit has `count` units for all keys together, which never come back.
+ * A fleet that decides in memory and answers when the test tells it to. It keeps the promises of
+ * common/remote.h and no others. A limit has `count` units for all keys together, which never
+ * refill.
  */
 #ifndef WEIR_TESTS_FAKE_FLEET_H
 #define WEIR_TESTS_FAKE_FLEET_H
@@ -33,19 +34,19 @@ struct fake_question {
 struct fake_fleet {
     struct remote_face face;
     pthread_mutex_t lock;
-    struct fake_limit *limits; /* that are open, the newest first */
-    struct fake_question *out; /* the oldest first */
-    unsigned opened;           /* limits, ever */
-    unsigned asked;            /* questions, ever */
-    bool at_once;              /* answers in ask() */
-    int ask_error;             /* what ask() returns instead; 0: nothing */
+    struct fake_limit *limits; /* open limits, the newest first */
+    struct fake_question *out; /* pending questions, the oldest first */
+    unsigned opened;           /* number of limits ever opened */
+    unsigned asked;            /* number of questions ever asked */
+    bool at_once;              /* answer within ask() */
+    int ask_error;             /* error that ask() returns; 0: none */
     uint64_t most; /* open() and change() refuse a higher count with WEIR_ERATE; 0: none */
     struct remote_question last;    /* without its parts */
     char told[4][2 * WEIR_KEY_MAX]; /* the last question's parts: "limit shard key cost" */
 };
 
 void fake_init(struct fake_fleet *f);
-/* Fails the test if a limit is still open, or a question out. */
+/* Fails the test if a limit is still open or a question is still pending. */
 void fake_finish(struct fake_fleet *f);
 
 static inline struct weir_fleet *fake_of(struct fake_fleet *f)
@@ -56,7 +57,8 @@ static inline struct weir_fleet *fake_of(struct fake_fleet *f)
 struct fake_limit *fake_find(struct fake_fleet *f, const char *name);
 unsigned fake_out(struct fake_fleet *f);
 
-/* Answers the oldest question, or the newest. False: none is out. error: instead of an answer. */
+/* Answer the oldest question, or the newest, or fail the oldest with `error`. They return false if
+ * no question is pending. */
 bool fake_answer(struct fake_fleet *f);
 bool fake_answer_newest(struct fake_fleet *f);
 bool fake_fail(struct fake_fleet *f, int error);

@@ -10,7 +10,6 @@
 #define HELD_MAX ((size_t)1 << 20) /* bytes of one direction */
 #define PIECE_MAX 65536
 
-/* Without a word of farewell: RST. */
 void fault_close_hard(int fd)
 {
     struct linger now = {.l_onoff = 1, .l_linger = 0};
@@ -86,7 +85,7 @@ static void drop_all(struct fault_rules *r, struct fault_way *w, size_t more)
     w->count = 0;
 }
 
-/* False: the connection has broken. */
+/* Reads bytes from one side. Returns false if the connection has broken. */
 static bool take_in(struct fault_rules *r, struct fault_pair *c, int way, uint64_t now_ns)
 {
     struct fault_way *w = &c->way[way];
@@ -131,7 +130,8 @@ static bool send_piece(struct fault_rules *r, struct fault_way *w, int way)
     return true;
 }
 
-/* One piece, or one slice of it: the next one goes in the next round, as a packet of its own. */
+/* Sends one piece, or one slice of it. The next one is sent in the next round, so that it is a
+ * packet of its own. */
 static bool pass_on(struct fault_rules *r, struct fault_pair *c, int way, uint64_t now_ns)
 {
     struct fault_way *w = &c->way[way];
@@ -169,7 +169,6 @@ static bool can_send(const struct fault_rules *r, const struct fault_pair *c, in
     return flow_of(r, c, way) == FAULT_FLOW && w->count > 0 && w->pieces[w->first].due_ns <= now_ns;
 }
 
-/* The poll slots of a pair: its client, then its server. */
 void fault_pair_watch(const struct fault_rules *r, const struct fault_pair *c, uint64_t now_ns,
                       struct pollfd *fds)
 {
@@ -182,7 +181,7 @@ void fault_pair_watch(const struct fault_rules *r, const struct fault_pair *c, u
         fds[1].events |= POLLOUT;
     }
     for (int i = 0; i < 2; i++) {
-        fds[i].fd = fds[i].events == 0 ? -1 : fds[i].fd; /* or POLLHUP would never let it sleep */
+        fds[i].fd = fds[i].events == 0 ? -1 : fds[i].fd; /* or POLLHUP would end each poll() */
     }
 }
 

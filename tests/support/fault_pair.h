@@ -1,6 +1,6 @@
 /*
- * A connection through a fault proxy (support/fault_proxy.h): what comes in on one side waits, and
- * leaves on the other as the faults say.
+ * A connection through a fault proxy (support/fault_proxy.h): bytes that come in on one side wait,
+ * and leave on the other side as the faults say.
  */
 #ifndef WEIR_TESTS_SUPPORT_FAULT_PAIR_H
 #define WEIR_TESTS_SUPPORT_FAULT_PAIR_H
@@ -12,7 +12,7 @@
 
 #define FAULT_PIECES_MAX 256
 
-/* Bytes that came together, and when they may leave. */
+/* Bytes that arrived together, and when they may leave. */
 struct fault_piece {
     uint64_t due_ns;
     size_t len;
@@ -26,43 +26,45 @@ struct fault_way {
     struct fault_piece pieces[FAULT_PIECES_MAX]; /* a ring */
     unsigned first;
     unsigned count;
-    bool ended; /* `from` has said that nothing more comes */
-    bool told;  /* and `to` knows */
-    bool dead;  /* something was dropped: nothing moves any more */
+    bool ended; /* `from` has closed its sending side */
+    bool told;  /* `to` has been told so */
+    bool dead;  /* bytes were dropped: nothing moves any more */
 };
 
 enum { FAULT_TO_SERVER, FAULT_TO_CLIENT };
 
 struct fault_pair {
     int client;
-    int server; /* -1: there is none (half open) */
+    int server; /* -1: no server (half open) */
     bool connecting;
     struct fault_way way[2];
 };
 
-/* What all connections of a proxy go by. Of the proxy's thread; the counts are atomic. */
+/* The rules for all connections of a proxy. Only the proxy's thread uses them; the counts are
+ * atomic. */
 struct fault_rules {
     struct faults now;
     uint64_t random;
     struct fault_counts counts;
 };
 
-/* server -1: there is none. NULL: no memory. */
+/* Returns NULL if there is no memory. server -1 means that there is no server. */
 struct fault_pair *fault_pair_create(int client, int server);
 void fault_pair_destroy(struct fault_pair *c, bool hard);
 
-/* The two places of the pair for poll(): its client, then its server. */
+/* Fills in the two entries of the pair for poll(): its client, then its server. */
 void fault_pair_watch(const struct fault_rules *r, const struct fault_pair *c, uint64_t now_ns,
                       struct pollfd *fds);
-/* After poll(). False: it has broken. */
+/* Moves bytes after poll(). Returns false if the connection has broken. */
 bool fault_pair_serve(struct fault_rules *r, struct fault_pair *c, const struct pollfd *fds,
                       uint64_t now_ns);
-/* When the next piece leaves; UINT64_MAX: none waits for its time. */
+/* Returns when the next piece leaves; UINT64_MAX if none is waiting for its time. */
 uint64_t fault_pair_due(const struct fault_rules *r, const struct fault_pair *c);
-/* Both sides know that the other has ended, or nobody is behind the client. */
+/* Returns true if both sides know that the other has ended; without a server, if the client has
+ * ended. */
 bool fault_pair_is_over(const struct fault_pair *c);
 
-/* Without a word of farewell: RST. -1: nothing. */
+/* Closes the socket with RST. Does nothing if fd is -1. */
 void fault_close_hard(int fd);
 
 #endif

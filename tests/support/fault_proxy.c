@@ -21,22 +21,22 @@ struct fault_proxy {
     int listener;
     int wake;
     unsigned port;
-    int filler; /* holds the only place of the queue of a black hole; -1 */
+    int filler; /* occupies the only place in the queue of a black hole; -1: none */
     unsigned filler_port;
 
     pthread_mutex_t lock;
     pthread_cond_t heard;
-    uint64_t asked; /* changes that were asked for, and those that are in force */
+    uint64_t asked; /* number of requested changes, and of those in force */
     uint64_t done;
     unsigned target;
     struct faults faults;
     bool reset;
     bool stop;
 
-    /* the thread's own */
+    /* only used by the thread */
     struct fault_rules rules;
     unsigned now_target;
-    bool changed; /* every connection must be looked at by the new rules */
+    bool changed; /* every connection must be examined under the new rules */
     struct fault_pair *pairs[PAIRS_MAX];
     size_t n;
 };
@@ -90,7 +90,7 @@ static int connect_to_target(const struct fault_proxy *p)
 {
     struct sockaddr_in address = loopback(p->now_target);
     int fd = open_socket();
-    (void)connect(fd, (struct sockaddr *)&address, sizeof address); /* how it went: POLLOUT */
+    (void)connect(fd, (struct sockaddr *)&address, sizeof address); /* POLLOUT reports the result */
     return fd;
 }
 
@@ -128,7 +128,8 @@ static uint64_t next_due(const struct fault_proxy *p)
     return due_ns;
 }
 
-/* The kernel itself completes connections up to the length of the queue: a queue of one, and taken. */
+/* The kernel itself completes connections up to the length of the queue. So the queue gets one
+ * place, and a connection of our own takes it. */
 static void open_black_hole(struct fault_proxy *p)
 {
     struct sockaddr_in address = loopback(p->port);
@@ -145,7 +146,7 @@ static void close_black_hole(struct fault_proxy *p)
     (void)listen(p->listener, SOMAXCONN);
 }
 
-/* False: the end. */
+/* Applies the requested changes. Returns false if the thread is to stop. */
 static bool hear(struct fault_proxy *p)
 {
     uint64_t wakes;
@@ -183,7 +184,7 @@ static void wait_for_something(struct fault_proxy *p, struct pollfd *fds)
     for (size_t i = 0; i < p->n; i++) {
         fault_pair_watch(&p->rules, p->pairs[i], now_ns, &fds[2 + 2 * i]);
     }
-    uint64_t wait_ns = due_ns > now_ns ? due_ns - now_ns : UINT64_MAX; /* else by POLLOUT */
+    uint64_t wait_ns = due_ns > now_ns ? due_ns - now_ns : UINT64_MAX; /* or POLLOUT wakes it */
     wait_ns = p->changed ? 0 : wait_ns;
     p->changed = false;
     struct timespec wait = {(time_t)(wait_ns / 1000000000), (long)(wait_ns % 1000000000)};
@@ -197,7 +198,7 @@ static void *work(void *arg)
     for (;;) {
         wait_for_something(p, fds);
         uint64_t now_ns = clock_ns();
-        for (size_t i = p->n; i-- > 0;) { /* from behind: an end moves the last into the gap */
+        for (size_t i = p->n; i-- > 0;) { /* backwards: end_pair() moves the last one here */
             bool good = fault_pair_serve(&p->rules, p->pairs[i], &fds[2 + 2 * i], now_ns);
             if (!good || fault_pair_is_over(p->pairs[i])) {
                 end_pair(p, i, !good);
@@ -239,7 +240,8 @@ struct fault_proxy *fault_proxy_start(unsigned port)
     return p;
 }
 
-/* With the lock, which is given back when the thread has heard. */
+/* Call it with the lock held. It waits until the thread has applied the change, and releases the
+ * lock. */
 static void tell(struct fault_proxy *p)
 {
     uint64_t one = 1;

@@ -1,14 +1,15 @@
 /*
- * A TCP proxy of the test's own, in a thread, that does to connections what networks do. It listens on
- * a port of 127.0.0.1 and connects to another one. What it does can be changed at any time, from any
- * thread; it holds for bytes that have not been passed on yet, and for connections to come.
+ * A TCP proxy in a thread of the test that imitates the faults of networks. It listens on a port of
+ * 127.0.0.1 and connects to another one. The faults can be changed at any time, from any thread; a
+ * change applies to bytes that have not been passed on yet, and to new connections.
  *
- *     delay, jitter   each piece leaves that much later than it came (and up to jitter more); the order stays
- *     slice           so many bytes at a time, each in a packet of its own
- *     HOLD            nothing moves in that direction; when it is lifted, all of it comes late
- *     DROP            what comes is lost, and so is all that follows on this connection, for good
- *     half open       connections are accepted, and nobody is there: DROP both ways, nothing is ever closed
- *     black hole      HOLD both ways, and new connections are neither accepted nor refused
+ *     delay, jitter   each piece leaves that much later (and up to jitter more), in order
+ *     slice           at most that many bytes at a time, each slice in its own packet
+ *     HOLD            nothing moves in that direction; when it is lifted, all bytes arrive late
+ *     DROP            bytes are lost, and so are all later ones on this connection, for good
+ *     half open       connections are accepted, but there is no server: DROP in both directions,
+ *                     and nothing is ever closed
+ *     black hole      HOLD in both directions; new connections are neither accepted nor refused
  *     refuse          new connections are reset
  */
 #ifndef WEIR_TESTS_SUPPORT_FAULT_PROXY_H
@@ -23,7 +24,7 @@ enum fault_flow { FAULT_FLOW, FAULT_HOLD, FAULT_DROP };
 struct faults {
     uint64_t delay_us;
     uint64_t jitter_us;
-    size_t slice; /* 0: as it comes */
+    size_t slice; /* 0: bytes are not split */
     enum fault_flow to_server;
     enum fault_flow to_client;
     bool half_open;
@@ -35,22 +36,22 @@ struct fault_counts {
     uint64_t accepted; /* connections, since it was started */
     uint64_t open;     /* now */
     uint64_t to_server;
-    uint64_t to_client; /* bytes passed on */
+    uint64_t to_client; /* bytes passed on, in each direction */
     uint64_t dropped;   /* bytes */
 };
 
 struct fault_proxy;
 
-/* In front of 127.0.0.1:port; without faults. Whatever goes wrong ends the program. */
+/* Starts a proxy without faults in front of 127.0.0.1:port. Any error ends the program. */
 struct fault_proxy *fault_proxy_start(unsigned port);
-void fault_proxy_stop(struct fault_proxy *p); /* resets what is open */
+void fault_proxy_stop(struct fault_proxy *p); /* resets open connections */
 
 unsigned fault_proxy_port(const struct fault_proxy *p);
 
-/* These return when the proxy's thread acts by them. */
+/* These return when the change is in force in the proxy's thread. */
 void fault_proxy_set(struct fault_proxy *p, const struct faults *faults); /* NULL: none */
-void fault_proxy_reset(struct fault_proxy *p);                            /* all that are open */
-void fault_proxy_lead_to(struct fault_proxy *p, unsigned port);           /* new connections */
+void fault_proxy_reset(struct fault_proxy *p);                            /* all open connections */
+void fault_proxy_lead_to(struct fault_proxy *p, unsigned port);           /* for new connections */
 
 struct fault_counts fault_proxy_counts(struct fault_proxy *p);
 

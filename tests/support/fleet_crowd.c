@@ -19,14 +19,14 @@ struct crowd_thread {
     struct crowd *crowd;
     pthread_t id;
     unsigned node;
-    unsigned first; /* key */
+    unsigned first; /* index of its first key */
     uint64_t answered_ns;
 };
 
-/* Written by all threads, read by the test: relaxed counters. */
+/* All threads write it and the test reads it: relaxed counters. */
 struct crowd_key {
     uint64_t admitted;
-    uint64_t answered_ns; /* when the latest question was asked that the store has answered */
+    uint64_t answered_ns; /* when the latest question that the store has answered was asked */
 };
 
 struct crowd {
@@ -37,9 +37,9 @@ struct crowd {
     unsigned thread_count;
     uint64_t halt;
     struct crowd_key keys[CROWD_KEYS_MAX];
-    struct crowd_tally tally; /* but unknown and resent */
+    struct crowd_tally tally; /* except unknown and resent */
     struct crowd_grant *grants;
-    uint64_t granted; /* places of them that are taken */
+    uint64_t granted; /* how many of its places are taken */
 };
 
 static void die(const char *what)
@@ -121,7 +121,7 @@ static void open_node(struct crowd *c, unsigned i)
     o.name = "crowd";
     o.limit.algorithm = WEIR_TOKEN_BUCKET;
     o.limit.count = 1;
-    o.limit.period_ns = UINT64_C(1000000000000000000) / c->options.quota; /* full in 31 years */
+    o.limit.period_ns = UINT64_C(1000000000000000000) / c->options.quota; /* full after 31 years */
     o.limit.burst = c->options.quota;
     o.on_store_failure = WEIR_FLEET_CLOSED;
     o.deny_cache_ns = 1;
@@ -200,7 +200,7 @@ void crowd_end(struct crowd *c)
     free(c);
 }
 
-/* ---- looking at it ---- */
+/* ---- inspection ---- */
 
 struct crowd_tally crowd_tally(struct crowd *c)
 {
@@ -227,7 +227,7 @@ const struct crowd_grant *crowd_grants(const struct crowd *c, size_t *count)
     return c->grants;
 }
 
-/* Until *answered_ns is behind begin_ns. */
+/* Waits until *answered_ns is after begin_ns. */
 static void await_since(const uint64_t *answered_ns, uint64_t begin_ns)
 {
     while (load_relaxed(answered_ns) <= begin_ns) {

@@ -49,7 +49,7 @@ static void ask(struct traffic *t, unsigned i)
         note(t, i, asked_ns, &a);
     } else if (said != 0) {
         free(q);
-        t->twice++; /* never refused: on_store_failure decides */
+        t->twice++; /* must not happen: on_store_failure decides */
     }
 }
 
@@ -65,7 +65,7 @@ static void tick(struct traffic *t)
 {
     uint64_t now_ns = clock_boot_ns();
     if (t->next_ns == 0 || t->next_ns + 100 * WEIR_MILLISECOND < now_ns) {
-        t->next_ns = now_ns; /* the test itself was held up: no catching up */
+        t->next_ns = now_ns; /* the test itself was delayed: it does not catch up */
     }
     if (now_ns < t->next_ns) {
         turn(t, 1);

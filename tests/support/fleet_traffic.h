@@ -1,7 +1,7 @@
 /*
- * Questions that keep coming, whatever happens to the store: one each millisecond to each of several
- * limits, through a fleet on the test's own loop. Every answer is seen: how late it came, and what it
- * said.
+ * Questions that keep coming, whatever happens to the store: one per millisecond to each of several
+ * limits, through a fleet on the test's own loop. Each answer is recorded: how late it came, and
+ * what it said.
  */
 #ifndef WEIR_TESTS_SUPPORT_FLEET_TRAFFIC_H
 #define WEIR_TESTS_SUPPORT_FLEET_TRAFFIC_H
@@ -29,20 +29,21 @@ struct traffic {
     struct traffic_count count[TRAFFIC_LIMITS];
     uint64_t longest_ns; /* from a question to its answer */
     uint64_t next_ns;
-    uint64_t twice; /* answers that nobody waited for any more */
+    uint64_t twice; /* second answers, answers with an error, and refused questions: must stay 0 */
 };
 
-/* Asks for so long, then returns; questions may still be out. */
+/* Asks for that long, then returns; questions may still be pending. */
 void traffic_run(struct traffic *t, unsigned ms);
 
-/* Asks until every limit has been answered by the store again, and returns after how many ms since
- * the call; -1: not within 20 s. */
+/* Asks until the store has answered for every limit again. Returns how many ms that took; -1 after
+ * 20 s. */
 int traffic_until_good(struct traffic *t);
 
-/* Asks no more and waits for what is out; false: something is never answered (10 s). */
+/* Stops asking and waits for the pending answers. Returns false if one is missing after 10 s. */
 bool traffic_drain(struct traffic *t);
 
-/* Units of limit i that the store has charged: by a peek; -1: it does not answer. */
+/* Peeks how many units of limit i the store has charged. Returns -1 if the store does not
+ * answer. */
 int64_t traffic_charged(struct traffic *t, unsigned i, uint64_t quota);
 
 #endif

@@ -15,7 +15,7 @@
 #define NO_SHARD ((struct text){NULL, 0})
 #define THE_KEY TEXT("alice")
 
-/* ---- made and ended ---- */
+/* ---- start and end ---- */
 
 void fleet_start(struct fleet *f, struct store_redis *redis, const struct weir_options *options,
                  unsigned nodes, uint64_t seed)
@@ -56,7 +56,7 @@ void fleet_stop(struct fleet *f)
     for (unsigned i = 0; i < f->nodes; i++) {
         leases_destroy(f->node[i].leases);
     }
-    assert_int_equal(f->limit.references, 1); /* whoever held it has let go */
+    assert_int_equal(f->limit.references, 1); /* all other references are released */
     free(f->waiting);
     scripts_finish(&f->scripts);
 }
@@ -72,7 +72,7 @@ static bool happens(struct fleet *f, unsigned thousandths)
     return fleet_random(f, 1000) < thousandths;
 }
 
-/* A node's clock goes faster or slower from the beginning on. */
+/* A node's clock runs faster or slower from the beginning. */
 static uint64_t node_now(const struct fleet *f, const struct fleet_node *n)
 {
     int64_t passed_ns = (int64_t)((f->now_us - BEGIN_US) * WEIR_MICROSECOND);
@@ -141,7 +141,8 @@ struct store_reply fleet_run(struct fleet *f, const struct lease_call *call)
     return reply;
 }
 
-/* Who waits for an answer is admitted by what the store said, as of when it said so. */
+/* A waiting request is decided by the store's reply, as of the time of that reply. Returns whether
+ * it was admitted. */
 static bool decided(struct fleet *f, const struct lease_call *call, const struct store_reply *reply)
 {
     bool yes = call->cost != 0 && reply->integers[0] == WEIR_ALLOW;
@@ -192,7 +193,7 @@ static bool send(struct fleet *f, unsigned node, const struct lease_call *call)
         return false;
     }
     struct store_reply reply = fleet_run(f, call);
-    if (happens(f, t->unanswered)) { /* and if it was admitted, nobody knows */
+    if (happens(f, t->unanswered)) { /* the node does not know whether it was admitted */
         f->unanswered += call->cost;
         wait_for(f, node, call, NULL, f->now_us + 1 + fleet_random(f, t->late_us));
         return false;
@@ -249,7 +250,7 @@ bool fleet_ask(struct fleet *f, unsigned node, uint64_t cost)
     f->asked += cost;
     unsigned said =
         lease_ask(n->leases, &f->limit, NO_SHARD, THE_KEY, cost, node_now(f, n), &answer, &call);
-    if (said == LEASE_WAIT) { /* nobody waits here: the call that is out may be one that is lost */
+    if (said == LEASE_WAIT) { /* requests do not wait here: that call may be lost */
         lease_alone(&f->limit, NO_SHARD, THE_KEY, cost, node_now(f, n), &call);
         said = LEASE_SEND;
     }

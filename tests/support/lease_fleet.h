@@ -1,7 +1,7 @@
 /*
- * Nodes that lease units of one key from a redis-server, at times that the test chooses. What they
- * admit is measured exactly, as of the moment at which it is: against the limit of any stretch of
- * time (a bucket), or of each window.
+ * Nodes that lease units of one key from a redis-server, at times that the test chooses. The units
+ * that they admit are measured exactly, at the time of each admission: against the limit of any
+ * stretch of time (a bucket), or of each window.
  */
 #ifndef WEIR_TESTS_SUPPORT_LEASE_FLEET_H
 #define WEIR_TESTS_SUPPORT_LEASE_FLEET_H
@@ -16,26 +16,26 @@
 
 struct fleet_node {
     struct leases *leases;
-    uint64_t ahead_ns;   /* of its clock */
-    int64_t drift_parts; /* its clock goes faster by this many millionths */
+    uint64_t ahead_ns;   /* offset of its clock */
+    int64_t drift_parts; /* drift of its clock, in millionths; positive is faster */
     bool dead;
 };
 
-/* A call whose reply has not arrived yet, or will arrive again. */
+/* A call whose reply has not arrived yet, or will arrive a second time. */
 struct fleet_waiting {
     unsigned node;
     struct lease_call call;
     struct store_reply reply;
     uint64_t at_us;
-    bool lost; /* the node is told so */
+    bool lost; /* the node is told that the call was lost */
 };
 
-/* What happens to calls, in thousandths. */
+/* Probability of each fault of a call, in thousandths. */
 struct fleet_trouble {
-    unsigned lost;       /* before they arrive */
-    unsigned unanswered; /* after they ran */
-    unsigned late;       /* by up to late_us */
-    unsigned twice;      /* replies */
+    unsigned lost;       /* lost before it reaches the store */
+    unsigned unanswered; /* executed, but its reply is lost */
+    unsigned late;       /* the reply is late by up to late_us */
+    unsigned twice;      /* the reply arrives twice */
     unsigned unsent;
     uint64_t late_us;
 };
@@ -54,33 +54,35 @@ struct fleet {
     struct fleet_waiting *waiting;
     unsigned waiting_count;
 
-    /* measured */
+    /* measurements */
     uint64_t calls, asked, admitted, denied, unanswered;
-    u128 full_parts; /* when a bucket of what was admitted is full again, in parts of a us */
-    uint64_t window, in_window; /* the last one, and what was admitted in it */
-    uint64_t excess;            /* units beyond the limit, the most at any time */
+    u128 full_parts; /* when a bucket of the admitted units is full again, in parts of a us */
+    uint64_t window, in_window; /* the last window, and the units admitted in it */
+    uint64_t excess;            /* units beyond the limit, the maximum at any time */
 };
 
-/* The options are those of the limit. A redis-server with its scripts is the caller's. */
+/* Starts the nodes. `options` are those of the limit. The caller owns the redis-server; this
+ * empties it and loads the scripts. */
 void fleet_start(struct fleet *f, struct store_redis *redis, const struct weir_options *options,
                  unsigned nodes, uint64_t seed);
 void fleet_stop(struct fleet *f);
 
 uint64_t fleet_random(struct fleet *f, uint64_t below);
 
-/* Time passes: replies arrive, nodes look after their leases. */
+/* Lets time pass: replies arrive, and nodes renew and return their leases. */
 void fleet_pass(struct fleet *f, uint64_t us);
 
-/* A question at a node; true if it was admitted at once or by the store's reply at once. */
+/* Asks a node. Returns true if it was admitted at once, by the node or by the store's immediate
+ * reply. */
 bool fleet_ask(struct fleet *f, unsigned node, uint64_t cost);
 
-/* The node ends, giving all back. */
+/* Ends the node, which gives back all its units. */
 void fleet_end_node(struct fleet *f, unsigned node);
 
-/* A call runs in the store, now; its reply. */
+/* Runs a call in the store now. Returns its reply. */
 struct store_reply fleet_run(struct fleet *f, const struct lease_call *call);
 
-/* A verb of the store, straight. */
+/* Sends a verb directly to the store. */
 struct weir_answer fleet_verb(struct fleet *f, enum store_verb verb, uint64_t cost,
                               uint64_t time_ns);
 int fleet_act(struct fleet *f, enum store_verb verb, uint64_t time_ns);

@@ -1,6 +1,6 @@
 /*
- * A limit without a store, for programs that test leases alone: these take the place of the real
- * ones in the program that includes this.
+ * A limit without a store, for programs that test leases alone: these functions replace the real
+ * ones in the program that includes this header.
  */
 #ifndef WEIR_TESTS_SUPPORT_LEASE_LIMIT_H
 #define WEIR_TESTS_SUPPORT_LEASE_LIMIT_H

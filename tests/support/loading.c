@@ -30,7 +30,8 @@ static struct weir_rules_options listening(void)
     return options;
 }
 
-/* Errors, and only errors, keep the rules from being made; the first is in *error too. */
+/* Requires that errors, and only errors, keep the rules from being made, and that *error has the
+ * first. */
 static const char *end(int e, struct weir_rules *rules, const struct weir_error *error)
 {
     assert_int_equal(e, last.errors > 0 ? WEIR_ERULES : 0);

@@ -1,4 +1,5 @@
-/* Rules loaded from a text or a file: what was told of them, and what `weir config show` prints. */
+/* Loads rules from a text or a file, collects the messages, and returns what `weir config show`
+ * prints. */
 #ifndef WEIR_TESTS_SUPPORT_LOADING_H
 #define WEIR_TESTS_SUPPORT_LOADING_H
 
@@ -7,7 +8,7 @@
 #include "common/text.h"
 #include "rules/file/problems.h"
 
-/* What was told: "line:column: text" and a line end each; a warning begins with "warning: ". */
+/* The messages: "line:column: text" and a line end each; a warning begins with "warning: ". */
 struct loading {
     char told[8192];
     size_t len;
@@ -18,22 +19,24 @@ struct loading {
 /* For struct weir_rules_options.message and struct problems.tell; arg is a struct loading. */
 void loading_message(void *arg, const struct weir_rules_message *message);
 
-/* What is told of a text, by weir_rules_open_text(); "" if nothing. Valid until the next call. */
+/* Return the messages of weir_rules_open_text() for a text; "" if there are none. Valid until the
+ * next call. */
 const char *loading_told(struct text yaml);
 const char *loading_told_of(const char *yaml);
 
-/* The same of a file or folder. */
+/* The same for a file or folder. */
 const char *loading_told_file(const char *path);
 
-/* What `weir config show` prints of a text, to be freed; the test fails if the text has errors. */
+/* Return what `weir config show` prints for a text, to be freed. The test fails if the text has
+ * errors. */
 char *loading_show(struct text yaml);
 char *loading_show_of(const char *yaml);
 char *loading_show_file(const char *path);
 
-/* True if one of the lines is this one, blanks before it aside. */
+/* Returns true if one of the lines is this one, apart from leading blanks. */
 bool loading_has_line(const char *shown, const char *line);
 
-/* A text file in a folder of unit_folder(). */
+/* Writes a text file into a folder of unit_folder(). */
 void loading_write(const char *folder, const char *name, const char *content);
 
 #endif

@@ -1,11 +1,11 @@
-/* Random rules over few values, so that most requests match something, and not everything. */
+/* Makes random rules over few values, so that most requests match something, but not everything. */
 #include "support/matching_world.h"
 
 #include <string.h>
 
 #define PICK(g, list) (list)[oracle_between((g), 0, sizeof(list) / sizeof(list)[0] - 1)]
 
-/* Two of them are too long to be compared one by one. */
+/* These two are too long to be compared one by one. */
 #define LONG_1 "a-user-with-a-name-that-is-hard-to-type-0001"
 #define LONG_2 "a-user-with-a-name-that-is-hard-to-type-0002"
 
@@ -121,7 +121,7 @@ static void random_value(struct oracle_random *g, int attribute, char *to)
 
 /* ---- rules ---- */
 
-/* The path is what most rules are about. */
+/* Most rules are about the path. */
 static int random_attribute(struct oracle_random *g)
 {
     return oracle_once_in(g, 3) ? M_PATH : (int)oracle_between(g, 0, M_ATTRIBUTES - 1);
@@ -202,7 +202,7 @@ static void random_limit(struct oracle_random *g, struct matching_limit *limit)
     limit->overrides = oracle_once_in(g, 5);
 }
 
-/* Rare ones, or everything would be on a list. */
+/* Lists are rare, because otherwise every request would be on one. */
 static void random_list(struct oracle_random *g, struct matching_list *list)
 {
     list->n = oracle_once_in(g, 3) ? (unsigned)oracle_between(g, 1, M_LIST) : 0;

@@ -1,6 +1,6 @@
 /*
- * Which limits apply, and what they answer: every limit is looked at, in order, and
- * every sentence of the manual is one line here.
+ * Decides which limits apply, and what they answer: looks at every limit in order, and has one line
+ * for every sentence of the manual.
  */
 #include <string.h>
 
@@ -24,14 +24,14 @@ static bool name_matches(const char *p, const char *p_end, const char *t, const 
     return t < t_end && *p == *t && name_matches(p + 1, p_end, t + 1, t_end);
 }
 
-/* Where the segment that begins behind the slash at p ends. */
+/* Returns the end of the segment that begins after the slash at p. */
 static const char *segment_end(const char *p)
 {
     const char *slash = strchr(p + 1, '/');
     return slash != NULL ? slash : p + strlen(p);
 }
 
-/* Both are "" or begin with a slash: segments are left. */
+/* Matches the remaining segments. Both are "" or begin with a slash. */
 static bool segments_match(const char *p, const char *t)
 {
     if (*p == 0) {
@@ -106,7 +106,7 @@ static bool condition_holds(const struct matching_condition *c, const struct mat
     return false;
 }
 
-/* Keys are ANDed. */
+/* The keys of a condition are ANDed. */
 static bool all_hold(const struct matching_conditions *c, const struct matching_request *r)
 {
     for (unsigned i = 0; i < c->n; i++) {
@@ -143,7 +143,7 @@ struct match {
     unsigned burst;
 };
 
-/* The first attribute present; -1: none. */
+/* Returns the first alternative that the request has; -1 if there is none. */
 static int alternative(const struct matching_part *part, const struct matching_request *r)
 {
     for (unsigned i = 0; i < part->n; i++) {
@@ -177,7 +177,7 @@ static int print_cut(char *to, size_t size, const struct matching_limit *l,
     return (int)len;
 }
 
-/* The tier that counts; -1: the limit's own numbers. */
+/* Returns the tier that applies; -1 means the limit's own numbers. */
 static int tier_of(const struct matching_limit *l, const struct matching_request *r, bool *unknown)
 {
     *unknown = false;
@@ -193,7 +193,7 @@ static int tier_of(const struct matching_limit *l, const struct matching_request
     return l->tier_default;
 }
 
-/* The row of a value; NULL if it has none. */
+/* Returns the row of a value; NULL if there is none. */
 static const struct matching_row *row_of(const struct matching_row *rows, const char *value)
 {
     for (unsigned i = 0; i < M_ROWS; i++) {
@@ -204,7 +204,7 @@ static const struct matching_row *row_of(const struct matching_row *rows, const 
     return NULL;
 }
 
-/* Limit, tier, and each part with the name of the attribute that was taken. */
+/* Writes limit, tier, and each part with the name of the attribute that was used. */
 static void print_key(char *to, size_t size, const struct match *m,
                       const struct matching_request *r)
 {
@@ -265,7 +265,8 @@ static void name_limit(const struct match *m, struct matching_answer *a)
     a->reason = WEIR_RULES_LIMIT;
 }
 
-/* All or none are charged. The first that has nothing left binds, else the one with the least. */
+/* Charges all limits or none. The first one that has nothing left decides; otherwise the one with
+ * the least remaining. */
 static void decide(const struct match *matches, unsigned n, bool peek, struct matching_answer *a)
 {
     const struct match *binding = NULL;
@@ -293,7 +294,7 @@ static void decide(const struct match *matches, unsigned n, bool peek, struct ma
     }
 }
 
-/* Each for itself; they never deny. */
+/* Shadow limits are decided separately, and never deny. */
 static void decide_shadow(const struct match *m, bool peek, struct matching_answer *a)
 {
     if (m->count->used < m->burst) {
@@ -303,7 +304,7 @@ static void decide_shadow(const struct match *m, bool peek, struct matching_answ
     }
 }
 
-/* Only the first of a group that applies counts; shadow limits have groups of their own. */
+/* Only the first matching limit of a group counts. Shadow limits have groups of their own. */
 struct groups {
     bool taken[2][4];
 };
@@ -326,7 +327,7 @@ static void ask_limits(const struct matching_world *world, const struct matching
         if (!counts(l, r, &groups)) {
             continue;
         }
-        if (!key_present(l, r)) { /* as if it were not there, unless it denies */
+        if (!key_present(l, r)) { /* the limit is ignored, unless on_missing is deny */
             a->missing++;
             if (l->deny_missing && !l->shadow && a->reason != WEIR_RULES_MISSING) {
                 a->reason = WEIR_RULES_MISSING;
@@ -360,7 +361,7 @@ static void ask_limits(const struct matching_world *world, const struct matching
     state->shadow_denied += a->shadow_denied > 0;
 }
 
-/* The first source present wins; what the request carries itself is never replaced. */
+/* The first source that is present wins. A tier that the request carries is never replaced. */
 static void derive_tier(struct matching_request *r)
 {
     const struct matching_row *row = NULL;

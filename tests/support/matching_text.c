@@ -1,4 +1,5 @@
-/* The rule file as text, and requests in the many ways that clients and attackers write them. */
+/* Writes the rule file as text, and requests in the many notations that clients and attackers
+ * use. */
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <stdlib.h>
@@ -71,7 +72,7 @@ static void print_v6(char *to, size_t size, const struct matching_address *a, un
     }
 }
 
-/* An IPv4 address, on its own or inside an IPv6 one. */
+/* Prints an IPv4 address, on its own or inside an IPv6 one. */
 static void print_v4(char *to, size_t size, const struct matching_address *a, unsigned spelling)
 {
     char dotted[32];
@@ -139,7 +140,7 @@ static void print_network(FILE *out, const struct matching_value *v)
     }
 }
 
-/* Methods and hosts in either case. */
+/* Prints methods and hosts in either case. */
 static void print_value(FILE *out, int attribute, const struct matching_value *v)
 {
     bool other_case = v->spelling % 2 == 0;
@@ -255,7 +256,7 @@ void matching_print(FILE *out, const struct matching_world *world)
 
 /* ---- requests ---- */
 
-/* Takes bits of the spelling one by one. */
+/* Takes the bits of the spelling one by one. */
 struct choices {
     uint64_t bits;
 };
@@ -271,7 +272,7 @@ static size_t add(char *to, size_t len, const char *text)
     return len + (size_t)snprintf(to + len, M_SPELLED - len, "%s", text);
 }
 
-/* One letter, as it is or encoded. */
+/* Adds one letter, plain or encoded. */
 static size_t add_letter(char *to, size_t len, char letter, struct choices *c)
 {
     char encoded[4];
@@ -283,14 +284,14 @@ static size_t add_letter(char *to, size_t len, char letter, struct choices *c)
 static void spell_path(char *to, const char *path, uint64_t spelling)
 {
     struct choices c = {spelling};
-    bool dots = choose(&c, 2); /* with dot segments an encoded slash is refused */
+    bool dots = choose(&c, 2); /* a path with dot segments and an encoded slash would be refused */
     size_t len = choose(&c, 8) ? add(to, 0, "http://host.example") : 0;
     for (const char *p = path; *p != 0; p++) {
         if (*p != '/') {
             len = add_letter(to, len, *p, &c);
             continue;
         }
-        /* Parameters end at a slash that is written as one. */
+        /* Parameters end only at a slash that is not encoded. */
         if (p > path && !dots && choose(&c, 6)) {
             len = add(to, len, choose(&c, 2) ? "%2F" : "%2f");
         } else {
@@ -346,7 +347,8 @@ static void add_attribute(struct matching_spelled *out, const char *name)
         (struct weir_rules_attribute){name, strlen(name), value, strlen(value)};
 }
 
-/* What is missing is left out or empty; there may be one of which no rule speaks; in any order. */
+/* A missing attribute is left out or empty. There may be an attribute that no rule names. The order
+ * varies. */
 void matching_spell(const struct matching_request *request, struct matching_spelled *out)
 {
     struct choices c = {~request->spelling};

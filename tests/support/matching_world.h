@@ -1,7 +1,7 @@
 /*
- * Random rule files and requests, as their maker thinks of them, and what must
- * come of them by the sentences of weir.yaml(5), word for word and without any cleverness. Shares
- * nothing with src/ but the constants of the public headers.
+ * Random rule files and requests, as their generator represents them, and the answers that they
+ * must get according to the sentences of weir.yaml(5), taken literally. Shares nothing with src/
+ * but the constants of the public headers.
  */
 #ifndef WEIR_TESTS_MATCHING_WORLD_H
 #define WEIR_TESTS_MATCHING_WORLD_H
@@ -32,7 +32,7 @@ struct matching_value {
     char pattern[M_TEXT];
     struct matching_address network;
     unsigned prefix;
-    unsigned spelling; /* which of several ways it is written in the file */
+    unsigned spelling; /* which of several notations the file uses */
 };
 
 struct matching_condition {
@@ -66,7 +66,7 @@ struct matching_limit {
     unsigned group; /* 0: none */
     bool shadow;
     bool deny_missing;
-    unsigned ipv4_prefix; /* 0: not written */
+    unsigned ipv4_prefix; /* 0: not in the file */
     unsigned ipv6_prefix;
     int tier_by;
     int tier_default; /* -1: none */
@@ -82,16 +82,16 @@ struct matching_list {
 
 struct matching_request {
     bool has[M_ATTRIBUTES];
-    char value[M_ATTRIBUTES][M_TEXT]; /* in the one form that counts; not of M_IP */
+    char value[M_ATTRIBUTES][M_TEXT]; /* normalised; unused for M_IP */
     struct matching_address ip;
-    bool has_header; /* X-Tier */
+    bool has_header; /* the header X-Tier */
     char header[M_TEXT];
     uint64_t spelling;
     bool peek;
 };
 
 struct matching_world {
-    bool derives; /* the tier of a request without one: from the header, else from a file by user */
+    bool derives; /* a request without a tier gets one from the header, or from a file by user */
     unsigned limits_n;
     struct matching_limit limits[M_LIMITS];
     struct matching_list block;
@@ -121,10 +121,10 @@ void matching_make(struct oracle_random *g, struct matching_world *world);
 /* Writes the files that the rules name into a folder. */
 void matching_write_files(const char *folder);
 
-/* The rule file. */
+/* Writes the rule file. */
 void matching_print(FILE *out, const struct matching_world *world);
 
-/* The attributes of a request as they are asked, in one of many spellings. */
+/* The attributes of a request as they are sent, in one of many notations. */
 #define M_SPELLED 512
 struct matching_spelled {
     unsigned n;
@@ -136,7 +136,7 @@ void matching_print_request(FILE *out, const struct matching_request *request);
 
 /* ---- matching_naive.c ---- */
 
-/* What has been taken of one key of one limit. */
+/* The units taken of one key of one limit. */
 struct matching_count {
     char key[512];
     unsigned used;
@@ -148,12 +148,12 @@ struct matching_state {
     uint64_t unmatched, allow_listed, block_listed, missing, tier_unknown, shadow_denied;
 };
 
-/* The fields that are compared. Every limit is a token bucket that does not refill in time. */
+/* The fields that are compared. Each limit is a token bucket that does not refill during a test. */
 struct matching_answer {
     int verdict;
     int reason;
     unsigned applied, missing, shadow_denied;
-    uint64_t remaining; /* where a limit decided */
+    uint64_t remaining; /* if a limit decided */
     char limit[WEIR_RULES_NAME];
     char tier[WEIR_RULES_NAME];
     char shadow[WEIR_RULES_NAME];

@@ -26,8 +26,8 @@ static uint64_t to_ns(const struct oracle_rule *r, oracle_int scaled_time)
 }
 
 /*
- * A caller whose time is before the level's sees it as it would have been then:
- * lower. Lower than debt and slack explain, and a clock has been set back.
+ * A caller whose time is before the level's sees the level of that time, which is lower. If it is
+ * lower than debt and slack can explain, a clock has been set back.
  */
 static struct oracle_view as_of(const struct oracle_rule *r, const struct oracle_key *k,
                                 oracle_int now)
@@ -70,7 +70,7 @@ static void take(const struct oracle_rule *r, struct oracle_key *k, const struct
     set(r, k, v->now, v->level - r->step * (oracle_int)n);
 }
 
-/* A bucket holds no more than when it is full, and one that is full stays as it is. */
+/* A bucket is never more than full, and one that is full stays as it is. */
 static void refund(const struct oracle_rule *r, struct oracle_key *k, const struct oracle_view *v,
                    uint64_t n, uint64_t charged_ns)
 {

@@ -1,6 +1,6 @@
 /*
- * sliding_log: the times of all units admitted, oldest first. It has room for
- * one more than the quota; what falls out was dead or is about to be given back.
+ * sliding_log: the times of all admitted units, oldest first. There is room for one more than the
+ * quota; a unit that is pushed out no longer counts, or is about to be given back.
  */
 #include "support/oracle_model.h"
 
@@ -12,14 +12,14 @@ static oracle_int end_of(const struct oracle_rule *r, uint64_t admitted_ns)
     return (oracle_int)admitted_ns + r->period_ns;
 }
 
-/* v->current: the units that still count. */
+/* Sets v->current to the number of units that still count. */
 static struct oracle_view as_of(const struct oracle_rule *r, const struct oracle_key *k,
                                 oracle_int now)
 {
     struct oracle_view v = {.now = now};
     oracle_int newest = k->units != 0 ? (oracle_int)k->times[k->units - 1] : -1;
     if (newest > now + ORACLE_SLACK_NS) {
-        v.pulled = true; /* forgotten: nothing counts */
+        v.pulled = true; /* the log is forgotten: nothing counts */
         return v;
     }
     v.now = newest > now ? newest : now;
@@ -51,7 +51,7 @@ static uint64_t no_delay(const struct oracle_rule *r, const struct oracle_view *
     return 0;
 }
 
-/* No debt. */
+/* A log has no debt. */
 static oracle_int chargeable(const struct oracle_rule *r, const struct oracle_view *v)
 {
     return v->current < r->quota ? r->quota - v->current : 0;
@@ -101,10 +101,9 @@ static bool newest_are(const struct oracle_key *k, size_t n, uint64_t time)
 }
 
 /*
- * Takes n of the `live` newest out, the oldest first. They are put to where the
- * newest dead unit is, so that to a slower clock, which may see that one count
- * again, no more is free than before. Where none is remembered they just go, and
- * with them all that is older.
+ * Removes n of the `live` newest units, the oldest of them first. They get the time of the newest
+ * dead unit, so that a slower clock, for which that unit may count again, finds no more free than
+ * before. If no dead unit is remembered they are dropped, together with all older units.
  */
 static void take_out_oldest(const struct oracle_rule *r, struct oracle_key *k, size_t live,
                             size_t n)
@@ -119,7 +118,8 @@ static void take_out_oldest(const struct oracle_rule *r, struct oracle_key *k, s
     }
 }
 
-/* The newest go if they are the ones meant; else the oldest that count: that admits no more. */
+/* Removes the newest units if they are the refunded ones; otherwise the oldest that count, which
+ * never admits more. */
 static void refund(const struct oracle_rule *r, struct oracle_key *k, const struct oracle_view *v,
                    uint64_t n, uint64_t charged_ns)
 {

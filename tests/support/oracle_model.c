@@ -68,11 +68,11 @@ void oracle_key_finish(struct oracle_key *k)
 
 /* ---- searches ---- */
 
-/* A question that is answered no up to some moment, and yes from then on. */
+/* A question whose answer is no up to some moment, and yes from then on. */
 struct moment {
     const struct oracle_rule *rule;
     const struct oracle_key *key;
-    bool fresh; /* "is it as good as new?"; else "does this cost fit?" */
+    bool fresh; /* true: "is the key fresh?"; false: "does this cost fit?" */
     uint64_t cost;
     uint64_t wait_ns;
 };
@@ -84,7 +84,7 @@ static bool has_come(const struct moment *m, oracle_int now)
     return m->fresh ? model->fresh(m->rule, &v) : model->fits(m->rule, &v, m->cost, m->wait_ns);
 }
 
-/* The least d such that the moment has come at now + d. */
+/* Returns the least d such that the answer is yes at now + d. */
 static uint64_t until(const struct moment *m, oracle_int now)
 {
     oracle_int no = -1;
@@ -104,7 +104,7 @@ static uint64_t until(const struct moment *m, oracle_int now)
     return (uint64_t)yes;
 }
 
-/* The largest n that fits. */
+/* Returns the largest n that fits. */
 static uint64_t largest(const struct oracle_rule *r, const struct oracle_view *v)
 {
     uint64_t yes = 0;
@@ -122,7 +122,7 @@ static uint64_t largest(const struct oracle_rule *r, const struct oracle_view *v
 
 /* ---- the calls ---- */
 
-/* Remaining and reset, as the key is now; retry, if the call was denied. */
+/* Fills in remaining and reset from the key's present state, and retry if the call was denied. */
 static void describe(const struct oracle_rule *r, const struct oracle_key *k, uint64_t cost,
                      uint64_t wait_ns, uint64_t now_ns, struct weir_answer *a)
 {
@@ -136,10 +136,9 @@ static void describe(const struct oracle_rule *r, const struct oracle_key *k, ui
 }
 
 /*
- * A state from beyond the slack is pulled down before anything else. The caller
- * says whether that is kept (`k` itself) or only looked at (a copy, for a cost
- * that can never fit): the times of a log are not copied, and a log is pulled by
- * forgetting them.
+ * Pulls a state from beyond the slack down, before anything else. The caller decides whether that
+ * is kept (`k` itself) or only looked at (a copy, for a cost that can never fit). A copy shares the
+ * times of a log; that is safe because a log is pulled down by forgetting them.
  */
 static void pull(const struct oracle_rule *r, struct oracle_key *k, uint64_t now_ns)
 {
@@ -178,7 +177,7 @@ void oracle_ask(const struct oracle_rule *r, struct oracle_key *k, int mode, uin
         model_of(r)->take(r, k, &v, cost);
         looked_at = *k;
     } else if (a->verdict != WEIR_NEVER) {
-        pull(r, k, now_ns); /* the one thing that a denied or peeked call may write */
+        pull(r, k, now_ns); /* the only thing that a denied or peeked call may write */
         looked_at = *k;
     } else {
         pull(r, &looked_at, now_ns);

@@ -1,12 +1,12 @@
 /*
- * The oracle: what each algorithm must answer, slow and obvious, in exact
+ * The oracle: the right answer of each algorithm, computed slowly and obviously in exact
  * arithmetic. It shares nothing with src/ but the constants of weir.h.
  *
- * A model says only three things about a key: how its state looks at a time,
- * whether n units fit into that, and what taking them does. All else is found
- * by search from these: `remaining` is the largest n that fits, `retry_after`
- * the first later moment at which the call fits, `reset_after` the first at
- * which nothing is left to forget. There is no formula here to be wrong twice.
+ * A model defines only three things about a key: its state at a given time, whether n units fit
+ * into that, and the effect of taking them. Everything else is found by search from these:
+ * `remaining` is the largest n that fits, `retry_after` the first later moment at which the call
+ * fits, `reset_after` the first at which nothing is left to forget. So the oracle does not repeat
+ * the formulas of the library, and cannot repeat their errors.
  */
 #ifndef WEIR_TESTS_ORACLE_MODEL_H
 #define WEIR_TESTS_ORACLE_MODEL_H
@@ -44,24 +44,24 @@ struct oracle_rule {
  */
 struct oracle_key {
     bool known;
-    oracle_int time;  /* buckets: when `level` was right */
+    oracle_int time;  /* buckets: the time at which `level` was right */
     oracle_int level; /* buckets: what may be taken, in steps of 2^-shift ns; negative is debt */
     oracle_int window;
     uint64_t current;
     uint64_t previous;
-    uint64_t *times; /* the log: one entry for each unit admitted */
+    uint64_t *times; /* the log: one entry for each admitted unit */
     size_t units;
     size_t room;
 };
 
-/* How a key looks at some time. */
+/* The state of a key at some time. */
 struct oracle_view {
-    oracle_int now; /* the caller's time, or the state's if that is within the slack ahead */
+    oracle_int now; /* the caller's time, or the state's if that is ahead within the slack */
     oracle_int level;
     oracle_int window;
     uint64_t current;
     uint64_t previous;
-    bool pulled; /* the state was from beyond the slack */
+    bool pulled; /* the state was ahead by more than the slack */
 };
 
 struct oracle_model {
@@ -70,11 +70,11 @@ struct oracle_model {
     bool (*fits)(const struct oracle_rule *r, const struct oracle_view *v, oracle_int n,
                  uint64_t wait_ns);
     bool (*fresh)(const struct oracle_rule *r, const struct oracle_view *v);
-    /* How long after an admission of n out of *v the caller is to act. */
+    /* Returns how long after an admission of n units from *v the caller has to wait. */
     uint64_t (*delay)(const struct oracle_rule *r, const struct oracle_view *v, uint64_t n);
-    /* The most that penalize may charge. */
+    /* Returns the most that penalize may charge. */
     oracle_int (*chargeable)(const struct oracle_rule *r, const struct oracle_view *v);
-    /* Makes *v less n units the key's state. n may be 0. */
+    /* Stores *v less n units as the key's state. n may be 0. */
     void (*take)(const struct oracle_rule *r, struct oracle_key *k, const struct oracle_view *v,
                  uint64_t n);
     void (*refund)(const struct oracle_rule *r, struct oracle_key *k, const struct oracle_view *v,
@@ -84,15 +84,15 @@ struct oracle_model {
 extern const struct oracle_model oracle_token_bucket, oracle_leaky_bucket, oracle_fixed_window,
     oracle_sliding_window, oracle_sliding_log;
 
-/* Fills in what follows from the first fields. burst 0 is count, as in weir.h. */
+/* Fills in the derived fields. burst 0 means count, as in weir.h. */
 void oracle_rule_init(struct oracle_rule *r);
 
-/* The options that make a limiter with this rule, at the caller's times. */
+/* Returns the options of a limiter with this rule and explicit times. */
 struct weir_options oracle_options(const struct oracle_rule *r);
 
 void oracle_key_finish(struct oracle_key *k);
 
-/* Each answers as weir_ask_at(), weir_refund_at() and weir_penalize_at() must. */
+/* Answer as weir_ask_at(), weir_refund_at() and weir_penalize_at() must. */
 void oracle_ask(const struct oracle_rule *r, struct oracle_key *k, int mode, uint64_t cost,
                 uint64_t wait_ns, uint64_t now_ns, struct weir_answer *a);
 void oracle_refund(const struct oracle_rule *r, struct oracle_key *k, uint64_t units,
@@ -103,7 +103,7 @@ void oracle_penalize(const struct oracle_rule *r, struct oracle_key *k, uint64_t
 /* Returns the charged_ns by which a refund names the last place in the queue of a leaky_bucket. */
 uint64_t oracle_last_place_ends(const struct oracle_rule *r, const struct oracle_key *k);
 
-/* stepped_bucket, for one client: the textbook, word for word. */
+/* stepped_bucket for one client: the textbook algorithm, word for word. */
 struct oracle_stepped {
     bool known;
     oracle_int tokens;
@@ -117,7 +117,7 @@ static inline oracle_int oracle_div_up(oracle_int a, oracle_int b)
     return (a + b - 1) / b;
 }
 
-/* floor(a / b) for b > 0, also of negative a. */
+/* floor(a / b) for b > 0; a may be negative. */
 static inline oracle_int oracle_div_down(oracle_int a, oracle_int b)
 {
     return a >= 0 ? a / b : -oracle_div_up(-a, b);

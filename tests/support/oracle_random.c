@@ -1,15 +1,14 @@
 /*
- * Random rules and calls. Uniform numbers would miss nearly everything of
- * interest, so these lean towards edges: multiples of a unit's time and of the
- * period and their neighbours, the slack and its neighbours, the quota and one
- * more, a period after an earlier call.
+ * Generates random rules and calls. Uniform numbers would miss nearly all interesting cases, so
+ * these lean towards edges: multiples of a unit's time and of the period and their neighbours, the
+ * slack and its neighbours, the quota and one more, a period after an earlier call.
  */
 #include "support/oracle_trace.h"
 
 #define YEAR (UINT64_C(36525) * WEIR_DAY / 100)
 #define SLACK ((uint64_t)ORACLE_SLACK_NS)
 
-/* splitmix64: any seed will do, and the whole state is one word that can be printed. */
+/* splitmix64: works with any seed, and its whole state is one word that can be printed. */
 uint64_t oracle_next(struct oracle_random *g)
 {
     uint64_t z = g->state += UINT64_C(0x9E3779B97F4A7C15);
@@ -53,8 +52,8 @@ struct rate {
 };
 
 static const struct rate notable[] = {
-    {1, 100 * YEAR}, /* no bucket can hold it */
-    {1, 36 * YEAR},  /* just about */
+    {1, 100 * YEAR}, /* too long for any bucket */
+    {1, 36 * YEAR},  /* just fits */
     {1, WEIR_DAY},
     {1, WEIR_SECOND},
     {2, WEIR_SECOND},
@@ -69,7 +68,7 @@ static const struct rate notable[] = {
     {1000000000, WEIR_SECOND},
     {1, WEIR_MICROSECOND},
     {1000, WEIR_MICROSECOND},
-    {UINT64_C(1800000000000000), 100 * YEAR}, /* its time unit: 73 years in 64 bits */
+    {UINT64_C(1800000000000000), 100 * YEAR}, /* in its time unit 64 bits are 73 years */
 };
 
 static struct rate random_rate(struct oracle_random *g)
@@ -84,7 +83,7 @@ static struct rate random_rate(struct oracle_random *g)
     return r;
 }
 
-/* Small ones fill up and empty again within a trace. */
+/* Small amounts fill up and empty again within a trace. */
 static uint64_t random_amount(struct oracle_random *g, uint64_t most)
 {
     return oracle_once_in(g, 4) ? oracle_magnitude(g, 1, most)
@@ -175,7 +174,7 @@ struct walk {
     uint64_t last; /* the end of the time line */
     uint64_t now;
     unsigned keys;
-    bool set_back;                         /* clocks are also put back by more than the slack */
+    bool set_back;                         /* clocks are also set back by more than the slack */
     struct oracle_key queues[ORACLE_KEYS]; /* leaky_bucket: refunds must name the last place */
 };
 
@@ -184,7 +183,7 @@ static uint64_t clamp(const struct walk *w, oracle_int time)
     return time < 0 ? 0 : time > w->last ? w->last : (uint64_t)time;
 }
 
-/* A stretch of time that means something under the rule. */
+/* Returns a duration that is significant under the rule. */
 static uint64_t stretch(const struct walk *w)
 {
     const struct oracle_rule *r = &w->trace->rule;
@@ -212,7 +211,7 @@ static int wobble(struct oracle_random *g)
     return (int)oracle_between(g, 0, 2) - 1;
 }
 
-/* A window's edge, or a period after an earlier call, to the nanosecond or beside it. */
+/* Returns a window's edge, or a period after an earlier call. */
 static oracle_int edge(const struct walk *w, size_t at)
 {
     const struct oracle_rule *r = &w->trace->rule;
@@ -225,7 +224,8 @@ static oracle_int edge(const struct walk *w, size_t at)
     return window * period + r->offset_ns;
 }
 
-/* `now` never goes back here, not by the one of a wobble either: with shown() that adds up. */
+/* Advances `now`. Without set_back it never goes back, not even by the nanosecond of a wobble,
+ * because that would add to the difference of shown(). */
 static void pass_time(struct walk *w, size_t at)
 {
     oracle_int then = w->now;
@@ -251,7 +251,7 @@ static void pass_time(struct walk *w, size_t at)
     }
 }
 
-/* What this caller's clock shows: `now`, or up to the slack less. */
+/* Returns what this caller's clock shows: `now`, or up to the slack less. */
 static uint64_t shown(const struct walk *w)
 {
     if (!oracle_once_in(w->g, 6)) {
@@ -316,7 +316,8 @@ static uint64_t random_wait(struct walk *w)
     }
 }
 
-/* Mostly of an earlier call, sometimes of any time. In a queue, often of the last place. */
+/* Returns mostly the time of an earlier call, sometimes any time. For a queue it is often the last
+ * place. */
 static uint64_t random_charged(struct walk *w, size_t at, const struct oracle_key *queue)
 {
     if (queue->known && oracle_once_in(w->g, 2)) {

@@ -1,4 +1,4 @@
-/* Delta debugging: leave out what is not needed, then make the numbers small. */
+/* Delta debugging: removes calls that are not needed, then makes the numbers small. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ static bool fails(const struct oracle_trace *t, oracle_run_fn run)
     return run(t, &d) && d.at < t->n;
 }
 
-/* What comes after the failure is not needed. */
+/* Removes the calls after the failure. */
 static void cut(struct oracle_trace *t, oracle_run_fn run)
 {
     struct oracle_difference d;
@@ -31,7 +31,7 @@ static struct oracle_trace copy_of(const struct oracle_trace *t)
     return copy;
 }
 
-/* Makes *changed, a copy, the trace if it fails too; ends the copy. */
+/* Replaces the trace by *changed, a copy, if that fails too. Frees the copy. */
 static bool adopt_if_failing(struct oracle_trace *t, struct oracle_trace *changed,
                              oracle_run_fn run)
 {
@@ -44,7 +44,7 @@ static bool adopt_if_failing(struct oracle_trace *t, struct oracle_trace *change
     return failing;
 }
 
-/* Leaves n calls out if the trace still fails without them. */
+/* Removes n calls if the trace still fails without them. */
 static bool leave_out(struct oracle_trace *t, size_t at, size_t n, oracle_run_fn run)
 {
     struct oracle_trace less = copy_of(t);
@@ -64,7 +64,7 @@ static void leave_out_all(struct oracle_trace *t, oracle_run_fn run)
     }
 }
 
-/* Tries smaller and smaller changes of *number, downwards. */
+/* Lowers *number by smaller and smaller amounts while the trace still fails. */
 static bool lower(struct oracle_trace *t, uint64_t *number, uint64_t least, oracle_run_fn run)
 {
     bool any = false;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* How many of the answers are also put to the library itself. */
+/* One in this many answers is also checked by peeks of the library. */
 #define PROBE_ONE_IN 4
 
 const char *const oracle_key_names[ORACLE_KEYS] = {"alice", "bob", "carol", "dave", "erin"};
@@ -30,7 +30,7 @@ static void end(struct run *run)
     }
 }
 
-/* Keeps the first difference. */
+/* Records the first difference. */
 static void differ(struct run *run, size_t at, const char *what, const struct weir_answer *library,
                    const struct weir_answer *oracle)
 {
@@ -110,9 +110,10 @@ void oracle_apply(const struct oracle_rule *r, struct oracle_key *k, const struc
     }
 }
 
-/* ---- the library's own opinion ---- */
+/* ---- checks by the library itself ---- */
 
-/* The verdict of a peek; -1 if the time line has ended. The oracle peeks too: both may pull down. */
+/* Returns the verdict of a peek; -1 after the end of the time line. The oracle peeks too, because
+ * both may pull a state down. */
 static int peeked(struct run *run, const struct oracle_op *op, uint64_t cost, uint64_t time_ns,
                   uint64_t wait_ns)
 {
@@ -151,9 +152,8 @@ static void probe_remaining(struct run *run, size_t at, const struct weir_answer
 }
 
 /*
- * P4 needs no probe of its own: after a peek or a denial the oracle has not
- * changed, but for a state from beyond the slack, and the library must go on to
- * answer like it.
+ * P4 needs no check of its own: after a peek or a denial the oracle has not changed, except for a
+ * state from beyond the slack, and the library must continue to answer like it.
  */
 static void probe(struct run *run, size_t at, const struct weir_answer *a)
 {
@@ -200,7 +200,7 @@ static bool can_batch(const struct oracle_op *op)
     return op->verb <= ORACLE_UP_TO;
 }
 
-/* The number of questions from `at` on that can go into one batch. */
+/* Returns the number of questions from `at` on that can go into one batch. */
 static size_t batch_at(const struct oracle_trace *t, size_t at)
 {
     size_t n = 0;

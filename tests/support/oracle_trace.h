@@ -1,6 +1,6 @@
 /*
- * A trace: a rule and the calls made under it. Run through the library and the
- * oracle side by side; made at random; made smaller while it still fails.
+ * A trace: a rule and the calls made under it. Traces are generated at random, run through the
+ * library and the oracle side by side, and made smaller while they still fail.
  */
 #ifndef WEIR_TESTS_ORACLE_TRACE_H
 #define WEIR_TESTS_ORACLE_TRACE_H
@@ -29,7 +29,7 @@ struct oracle_trace {
     size_t n;
 };
 
-/* Where the library and the oracle first differ; `at` is trace.n if nowhere. */
+/* The first call for which the library and the oracle differ; `at` is trace.n if there is none. */
 struct oracle_difference {
     size_t at;
     const char *what;
@@ -37,19 +37,18 @@ struct oracle_difference {
     struct weir_answer oracle;
 };
 
-/* One call of the library: 0 or a WEIR_E...; and of the oracle. */
+/* Make one call: of the library (returns 0 or a WEIR_E...), and of the oracle. */
 int oracle_call(struct weir *w, const char *key, const struct oracle_op *op, struct weir_answer *a);
 void oracle_apply(const struct oracle_rule *r, struct oracle_key *k, const struct oracle_op *op,
                   struct weir_answer *a);
 
 /*
- * Runs the trace with a new limiter. Besides comparing each answer, asks the
- * library's own opinion on some of them: P3, P4 and `remaining`. False if the
- * rule cannot be opened.
+ * Runs the trace with a new limiter. Besides comparing each answer, checks some answers with
+ * further calls of the library: P3, P4 and `remaining`. Returns false if the rule cannot be opened.
  */
 bool oracle_run(const struct oracle_trace *t, struct oracle_difference *d);
 
-/* Consecutive questions with one time go through weir_ask_batch_at(). */
+/* The same, but consecutive questions with one time go through weir_ask_batch_at(). */
 bool oracle_run_batched(const struct oracle_trace *t, struct oracle_difference *d);
 
 /* ---- oracle_random.c ---- */
@@ -60,30 +59,30 @@ struct oracle_random {
 
 uint64_t oracle_next(struct oracle_random *g);
 
-/* Uniform in [low, high]; and with every magnitude in between equally likely. */
+/* Return a number in [low, high]: uniform, or with every magnitude equally likely. */
 uint64_t oracle_between(struct oracle_random *g, uint64_t low, uint64_t high);
 uint64_t oracle_magnitude(struct oracle_random *g, uint64_t low, uint64_t high);
 
-/* True once in n. */
+/* Returns true once in n calls. */
 bool oracle_once_in(struct oracle_random *g, uint64_t n);
 
-/* A rule that can be opened. */
+/* Returns a rule that can be opened. */
 struct oracle_rule oracle_random_rule(struct oracle_random *g, int algorithm);
 
 /*
- * Fills t->ops[0 .. n) with calls that make sense for t->rule. Clocks differ by
- * up to the slack; with set_back they are also put back by more than that.
+ * Fills t->ops[0 .. n) with calls that make sense for t->rule. Clocks differ by up to the slack;
+ * with set_back they are also set back by more than that.
  */
 void oracle_random_ops(struct oracle_random *g, struct oracle_trace *t, size_t n, bool set_back);
 
-/* The last time that a limiter with this rule takes, 0 if it cannot be opened. */
+/* Returns the last time that a limiter with this rule accepts; 0 if it cannot be opened. */
 uint64_t oracle_last_time(const struct oracle_rule *r);
 
 /* ---- oracle_shrink.c ---- */
 
 typedef bool (*oracle_run_fn)(const struct oracle_trace *t, struct oracle_difference *d);
 
-/* Makes a trace smaller, in place, that fails when run by `run`. */
+/* Makes a trace that fails when run by `run` smaller, in place, so that it still fails. */
 void oracle_shrink(struct oracle_trace *t, oracle_run_fn run);
 
 /* Prints the trace as a vector with the oracle's answers, and where the library differs. */

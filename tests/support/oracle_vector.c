@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const verdict_names[] = {"allow", "deny", "never"}; /* from WEIR_ALLOW on */
+static const char *const verdict_names[] = {"allow", "deny", "never"}; /* indexed from WEIR_ALLOW */
 static const char *const verb_names[] = {"check", "peek", "upto", "refund", "penalize"};
 
 /* ---- printing ---- */
@@ -120,7 +120,7 @@ struct setting {
     uint64_t scale;
 };
 
-/* name=value, with one of the names. */
+/* Parses name=value for one of the names. */
 static bool set(const struct setting *settings, size_t n, char *word)
 {
     char *value = strchr(word, '=');
@@ -138,7 +138,7 @@ static bool set(const struct setting *settings, size_t n, char *word)
     return false;
 }
 
-/* The unit scales what comes with it, so it is looked for first. */
+/* Looks for the unit first, because it scales the other values of the line. */
 static enum oracle_unit unit_of(const char *line)
 {
     return strstr(line, " unit=us") != NULL ? ORACLE_US : ORACLE_NS;
@@ -193,7 +193,7 @@ static bool parse_key(const char *word, struct oracle_vector *v, unsigned *key)
     return false;
 }
 
-/* What stands between the cost and the arrow. */
+/* Parses a word between the cost and the arrow. */
 static bool parse_how(char *word, enum oracle_unit unit, struct oracle_op *op)
 {
     const struct setting settings[] = {
@@ -250,7 +250,7 @@ static bool parse_call(char *line, struct oracle_vector *v, struct oracle_op *op
     return parse_expected(arrow + 4, v->stepped, e);
 }
 
-/* The next line with something on it; false at the end. */
+/* Reads the next line that is neither empty nor a comment. Returns false at the end. */
 static bool next_line(struct oracle_reader *reader)
 {
     if (reader->held) {

@@ -9,7 +9,7 @@
 /* Nanoseconds in the unit of a vector's times. */
 enum oracle_unit { ORACLE_NS = 1, ORACLE_US = 1000 };
 
-/* What a line promises; times in the vector's unit, rounded up. */
+/* The expected answer of a line; times in the vector's unit, rounded up. */
 struct oracle_expected {
     int verdict;
     uint64_t remaining;
@@ -22,7 +22,7 @@ struct oracle_expected {
 struct oracle_vector {
     struct oracle_trace trace;
     enum oracle_unit unit;
-    bool stepped; /* stepped_bucket: only op.key, op.time_ns (an int64_t) and verdict count */
+    bool stepped; /* stepped_bucket: only op.key, op.time_ns (an int64_t) and verdict are used */
     int64_t capacity;
     int64_t window;
     char keys[ORACLE_KEYS][64];
@@ -30,19 +30,20 @@ struct oracle_vector {
     size_t room;
 };
 
-/* Reads section after section. */
+/* Reads the sections of a file one after the other. */
 struct oracle_reader {
     FILE *in;
     char line[512];
     unsigned number;
-    bool held; /* `line` is the next section's first */
+    bool held; /* `line` is the first line of the next section */
 };
 
-/* 1 and *v (end it with oracle_vector_finish()); 0 at the end; -1 at a bad line, reader->number. */
+/* Returns 1 and *v (free it with oracle_vector_finish()); 0 at the end; -1 at a bad line, whose
+ * number is in reader->number. */
 int oracle_vector_read(struct oracle_reader *reader, struct oracle_vector *v);
 void oracle_vector_finish(struct oracle_vector *v);
 
-/* The same values as *a says, in the unit. */
+/* Returns the values of *a in the unit. */
 struct oracle_expected oracle_expect(const struct weir_answer *a, enum oracle_unit unit);
 
 /* Prints a section with the oracle's answers. */

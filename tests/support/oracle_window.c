@@ -28,7 +28,7 @@ static struct oracle_view as_of(const struct oracle_rule *r, const struct oracle
     v.current = k->current;
     v.previous = k->previous;
     if (k->window > v.window && start_of(r, k->window) > now + ORACLE_SLACK_NS) {
-        v.pulled = true; /* counted in this window from now on */
+        v.pulled = true; /* counted in the caller's window from now on */
     } else if (k->window > v.window) {
         v.window = k->window;
         v.now = start_of(r, k->window);
@@ -98,7 +98,8 @@ static void fixed_refund(const struct oracle_rule *r, struct oracle_key *k,
 
 /* ---- sliding_window ---- */
 
-/* In units times the period: the previous window counts by what of it is less than a period ago. */
+/* Returns units times the period. The previous window counts by the share of it that is less than a
+ * period ago. */
 static oracle_int estimate(const struct oracle_rule *r, const struct oracle_view *v)
 {
     oracle_int elapsed = v->now - start_of(r, v->window);

@@ -1,4 +1,4 @@
-/* Rules with a fleet that answers when it is told to, and what they said last. */
+/* Rules on a fake fleet that answers when the test says so, and the last answer they gave. */
 #ifndef WEIR_TESTS_OUT_WORLD_H
 #define WEIR_TESTS_OUT_WORLD_H
 
@@ -11,29 +11,29 @@ struct out_world {
     unsigned done;
     int error;
     struct weir_rules_answer answer;
-    char denied[200]; /* "limit key", of the last one */
+    char denied[200]; /* "limit key" of the last denial */
     unsigned denials;
-    unsigned done_before_denial; /* of the last one */
+    unsigned done_before_denial; /* value of `done` at the last denial */
 };
 
 void faked_begin(struct out_world *w, const char *yaml);
 void faked_end(struct out_world *w);
 
-/* What faked_begin() opens rules with. */
+/* Returns the options with which faked_begin() opens rules. */
 struct weir_rules_options faked_options(struct out_world *w);
 
-/* weir_rules_done_fn: into the world. */
+/* weir_rules_done_fn: stores the answer in the world. */
 void faked_hear(void *arg, int error, const struct weir_rules_answer *answer);
 
-/* 1: the answer is in the world; 0: it is out. Fails the test on an error. */
+/* Return 1 if the answer is in the world, 0 if it is pending. An error fails the test. */
 int faked_ask_with(struct out_world *w, const char *words, struct weir_rules_question q);
 int faked_ask(struct out_world *w, const char *words);
 
-/* Returns the error of such a question, which must leave the answer without a verdict. */
+/* Returns the error of such a question. Requires that the answer has no verdict. */
 int faked_refusal(struct out_world *w, const char *words, struct weir_rules_question q,
                   struct weir_error *error);
 
-/* Asked, and answered by the fleet, with nothing left out. */
+/* Asks and lets the fleet answer. Requires that no question is left pending. */
 const struct weir_rules_answer *faked_settle(struct out_world *w, const char *words);
 
 struct weir_rules_stats faked_stats(const struct out_world *w);

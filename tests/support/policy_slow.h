@@ -1,6 +1,7 @@
 /*
- * What src/rules/value does to addresses, paths and patterns a second time: slow, obvious, and for small
- * inputs only. For unit tests and fuzz targets alike, so all of it is in this header.
+ * A second implementation of what src/rules/value does with addresses, paths and patterns: slow,
+ * obvious, and for small inputs only. Unit tests and fuzz targets use it, so all of it is in this
+ * header.
  */
 #ifndef WEIR_TESTS_SUPPORT_POLICY_SLOW_H
 #define WEIR_TESTS_SUPPORT_POLICY_SLOW_H
@@ -16,7 +17,8 @@
 
 /* ---- addresses ---- */
 
-/* The address by inet_pton(), IPv4 taken out of IPv6; false if it is none. */
+/* Parses an address with inet_pton() and unwraps IPv4 inside IPv6. Returns false if it is no
+ * address. */
 static inline bool slow_address(const char *string, struct address *a)
 {
     static const char *const prefixes[] = {"::ffff:0.0.0.0", "64:ff9b::"};
@@ -51,7 +53,7 @@ static inline bool slow_bit(const struct address *a, unsigned i)
     return a->bytes[i / 8] >> (7 - i % 8) & 1;
 }
 
-/* Bit for bit. */
+/* Compares bit by bit. */
 static inline bool slow_in_network(const struct cidr *c, const struct address *a)
 {
     for (unsigned i = 0; i < c->prefix; i++) {
@@ -80,7 +82,7 @@ static inline bool slow_segment_match(struct text p, struct text s)
            slow_segment_match(text_after(p, 1), text_after(s, 1));
 }
 
-/* Cuts "/segment" off; false at the end. */
+/* Cuts "/segment" off. Returns false at the end. */
 static inline bool slow_cut_segment(struct text *path, struct text *segment)
 {
     size_t n = 1;
@@ -117,7 +119,7 @@ static inline bool slow_path_match(struct text pattern, struct text path)
 
 /* ---- paths: one pass for each sentence of rules/value/path.h ---- */
 
-#define SLOW_ENCODED 256 /* added to a byte that was written %XX */
+#define SLOW_ENCODED 256 /* added to a byte that was written as %XX */
 
 struct slow_path {
     unsigned at[PATH_BYTES_MAX + 1];
@@ -140,7 +142,7 @@ static inline void slow_decode(struct text in, struct slow_path *out)
     }
 }
 
-/* From one of two marks to the next; `at` moves behind it. */
+/* Returns the part up to the next of two marks, and moves `at` behind that mark. */
 static inline struct slow_path slow_split(const struct slow_path *in, size_t *at, unsigned mark,
                                           unsigned other)
 {
@@ -152,7 +154,7 @@ static inline struct slow_path slow_split(const struct slow_path *in, size_t *at
     return part;
 }
 
-/* "." or "..", and the end or any semicolon: 1 or 2; otherwise 0. */
+/* Returns 1 for "." and 2 for "..", followed by the end or any semicolon; otherwise 0. */
 static inline unsigned slow_dots(const struct slow_path *in, bool *semicolon)
 {
     unsigned dots = 0;
@@ -163,7 +165,7 @@ static inline unsigned slow_dots(const struct slow_path *in, bool *semicolon)
     return dots <= 2 && (dots == in->len || *semicolon) ? dots : 0;
 }
 
-/* True if the path may not be used. */
+/* Returns true if the path must be refused. */
 static inline bool slow_refused(const struct slow_path *in)
 {
     bool encoded_slash = false;
@@ -202,7 +204,8 @@ static inline void slow_append(const struct slow_path *segment, char *out, size_
     }
 }
 
-/* As path_normalise() for what begins with a slash and has neither query nor fragment. */
+/* Works like path_normalise() for a path that begins with a slash and has neither query nor
+ * fragment. */
 static inline bool slow_normalise(struct text in, char *out, size_t *out_len)
 {
     struct slow_path path;

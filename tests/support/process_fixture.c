@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#if __has_include(<execinfo.h>) /* musl has none */
+#if __has_include(<execinfo.h>) /* musl does not have it */
 #include <execinfo.h>
 #else
 #define backtrace(frames, most) ((void)(frames), (void)(most), 0)
@@ -187,7 +187,7 @@ void process_shared_free(void *p, size_t bytes)
     (void)munmap(p, bytes);
 }
 
-/* Tells where the child hangs, and ends it: by the second alarm, if telling hangs too. */
+/* Prints where the child hangs, and ends it. If printing hangs too, the second alarm ends it. */
 static void on_deadline(int number)
 {
     static const char what[] = "a child hangs, here:\n";
@@ -240,7 +240,7 @@ bool process_run(void (*fn)(void *arg), void *arg)
     return process_ended_well(process_start(fn, arg));
 }
 
-/* ---- chance ---- */
+/* ---- random numbers ---- */
 
 uint64_t process_seed(void)
 {

@@ -8,7 +8,8 @@
 void image_take(struct image *i, const char *path)
 {
     i->bytes = process_read(path, &i->size);
-    /* Slots are swapped as 16-byte pairs: they must lie as they will in a mapping. */
+    /* Slots are swapped as 16-byte pairs, so they need the alignment that they have in a
+     * mapping. */
     void *aligned = aligned_alloc(4096, (i->size + 4095) & ~(size_t)4095);
     REQUIRE(aligned != NULL);
     memcpy(aligned, i->bytes, i->size);

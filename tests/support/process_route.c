@@ -7,12 +7,12 @@
 
 #define PLACES 65536 /* a power of two, more than a call has different instructions */
 
-/* What the hops cost, in units of a breakpoint; a step under a hypervisor. */
+/* The costs of hops, in units of a breakpoint; STEP_COST is that under a hypervisor. */
 #define STEP_COST 4
 #define RUN_COST 1
 #define TURNS_COST 1
 
-/* When each place was last seen. */
+/* When each place was last passed. */
 struct seen {
     uint64_t place; /* 0: none */
     unsigned last;
@@ -21,18 +21,18 @@ struct seen {
 struct routes {
     const uint64_t *place;
     unsigned n;
-    unsigned *cost;  /* of the cheapest way to k ... */
-    unsigned *from;  /* ... whose last hop begins here */
-    unsigned *first; /* the first turn of the instruction that k is a turn of; mostly k */
+    unsigned *cost;  /* cost of the cheapest route to k */
+    unsigned *from;  /* where the last hop of that route begins */
+    unsigned *first; /* first turn of the instruction of which k is a turn; mostly k */
     unsigned *after; /* the instruction after it; mostly k + 1 */
     struct seen *seen;
-    unsigned *cheap; /* stops from which later ones are dearer: both rise */
+    unsigned *cheap; /* stops that are cheaper than all later ones, in order */
     unsigned cheaps;
 };
 
 /* ---- planning ---- */
 
-/* Notes that the place is passed at k. The first stop after it was last passed. */
+/* Records that the place is passed at k. Returns the first stop after it was last passed. */
 static unsigned see(struct seen *seen, uint64_t place, unsigned k)
 {
     uint64_t i = place % PLACES;
@@ -44,7 +44,7 @@ static unsigned see(struct seen *seen, uint64_t place, unsigned k)
     return since;
 }
 
-/* The cheapest stop from `since` on. */
+/* Returns the cheapest stop from `since` on. */
 static unsigned cheapest_since(const struct routes *r, unsigned since)
 {
     unsigned low = 0;
@@ -76,7 +76,7 @@ static void take_if_cheaper(struct routes *r, unsigned k, unsigned from, unsigne
     }
 }
 
-/* movs and stos with a rep before them, in all sizes: rcx is the number of turns to go. */
+/* Matches movs and stos with a rep prefix, in all sizes: rcx is the number of turns left. */
 static bool is_string(uint64_t place)
 {
     const unsigned char *code = (const unsigned char *)(uintptr_t)place;
@@ -99,7 +99,7 @@ static void find_turns(struct routes *r)
     }
 }
 
-/* The cheapest way to k, when those to all before it are known. */
+/* Finds the cheapest route to k; those to all before it are known. */
 static void find_way(struct routes *r, unsigned k, bool (*can_stop)(uint64_t place))
 {
     unsigned since = see(r->seen, r->place[k], k);
@@ -147,7 +147,7 @@ void routes_destroy(struct routes *r)
     free(r);
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 bool route_is_turn(const struct routes *r, unsigned k)
 {
@@ -175,7 +175,7 @@ static struct hop last_hop(const struct routes *r, unsigned k)
 unsigned route_to(const struct routes *r, unsigned k, struct hop *hops, unsigned max)
 {
     unsigned n = 0;
-    for (; k > 0; k = r->from[k]) { /* backwards; steps in a row are one hop */
+    for (; k > 0; k = r->from[k]) { /* backwards; consecutive steps are one hop */
         struct hop hop = last_hop(r, k);
         if (n > 0 && hop.kind == HOP_STEP && hops[n - 1].kind == HOP_STEP) {
             hops[n - 1].count++;

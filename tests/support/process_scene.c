@@ -31,7 +31,7 @@ static void look_at(const struct scene *s, struct weir_answer *world)
 
 void scene_freeze(struct scene *s)
 {
-    lock_wait_ns = 200000; /* somebody dies inside in most of the runs to come */
+    lock_wait_ns = 200000; /* most runs leave a lock with a dead owner */
     s->image = malloc(s->w->region->bytes);
     REQUIRE(s->image != NULL);
     memcpy(s->image, s->w->region->head, s->w->region->bytes);
@@ -67,7 +67,7 @@ const void *scene_watched(void *arg, size_t *bytes)
     return s->w->region->head;
 }
 
-/* ---- what a survivor demands ---- */
+/* ---- what a survivor requires ---- */
 
 static bool same(const struct weir_answer *a, const struct weir_answer *b)
 {
@@ -86,7 +86,7 @@ static bool is_world(const struct scene *s, const struct weir_answer *seen, unsi
     return true;
 }
 
-/* Keys but `own` as before; own somewhere between the two worlds. */
+/* Returns true if all keys but `own` are as before, and own is between the two worlds. */
 static bool is_between(const struct scene *s, const struct weir_answer *seen)
 {
     uint64_t a = s->world[0][0].remaining;
@@ -123,7 +123,8 @@ static void require_table_sound(struct scene *s)
     REQUIRE(stats.keys + 1 >= taken && stats.keys <= taken + 1);
 }
 
-/* The table goes on working: what was left of `own` can be had exactly, and strangers get in. */
+/* Requires that the table still works: exactly what was left of `own` is granted, and new keys are
+ * admitted. */
 static void require_usable(struct scene *s, uint64_t left)
 {
     uint64_t got = 0;
@@ -171,7 +172,7 @@ static unsigned free_in_line(const struct weir *w, uint64_t line)
     return n;
 }
 
-/* Fills a line with keys whose first line it is. */
+/* Fills a line with keys for which it is the first line. */
 static void fill_line(struct scene *s, uint64_t line, unsigned *last)
 {
     for (unsigned n = free_in_line(s->w, line); n > 0; n--) {

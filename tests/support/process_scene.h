@@ -1,6 +1,6 @@
 /*
- * A limiter in a known state, one call on it, and the two worlds that a kill may
- * leave: the one before the call and the one after it. Nothing else.
+ * A limiter in a known state, one call on it, and the only two worlds that a kill may leave: the
+ * one before the call and the one after it.
  */
 #ifndef WEIR_TESTS_PROCESS_SCENE_H
 #define WEIR_TESTS_PROCESS_SCENE_H
@@ -18,12 +18,12 @@
 
 struct scene {
     struct weir *w;
-    void (*call)(struct weir *w, unsigned key); /* on the key `own` */
+    void (*call)(struct weir *w, unsigned key); /* called with the key `own` */
     unsigned own;
     unsigned key[SCENE_KEYS]; /* all keys that matter, `own` included */
     unsigned keys;
     uint64_t now;
-    bool partial;         /* the call works unit by unit: anything in between is right too */
+    bool partial;         /* works unit by unit: a state between the two is valid too */
     unsigned char *image; /* all bytes of the limiter before the call */
     struct weir_answer world[2][SCENE_KEYS];
 };
@@ -33,11 +33,12 @@ void scene_init(struct scene *s, struct weir *w, void (*call)(struct weir *, uns
                 unsigned own);
 void scene_add(struct scene *s, unsigned key);
 
-/* When all is set up: remembers the bytes, tries the call, remembers its effect, undoes it. */
+/* Call it when the setup is complete: it saves the bytes, tries the call, records its effect and
+ * undoes it. */
 void scene_freeze(struct scene *s);
 void scene_finish(struct scene *s); /* closes the limiter */
 
-/* For struct step_plan. */
+/* Functions for struct step_plan. */
 void scene_prepare(void *scene);
 void scene_act(void *scene);
 void scene_verify(void *scene);
@@ -46,19 +47,18 @@ const void *scene_watched(void *scene, size_t *bytes);
 /* Steps through the scene's call, and finishes the scene. */
 void scene_step(struct scene *s, const char *name, uint64_t *random);
 
-/* Finding keys by where they live. */
+/* Functions that find keys by where they are stored. */
 struct table_key scene_place(const struct weir *w, unsigned key);
 unsigned scene_key_in_line(const struct weir *w, uint64_t line, unsigned after);
 unsigned scene_slots_of(const struct weir *w, uint64_t tag, bool marked);
 
 /*
- * Takes a unit for so many keys that `own`, which is not put in, finds
- * both its lines full, and with depth 2 also all lines that their residents
- * could move to. Adds all of them to the scene.
+ * Takes a unit for as many keys as it needs to fill both lines of `own`, which is not inserted, and
+ * with depth 2 also all lines to which their residents could move. Adds these keys to the scene.
  */
 void scene_crowd(struct scene *s, unsigned depth);
 
-/* The same until there is no empty slot at all. */
+/* The same until no slot is empty. */
 void scene_fill(struct scene *s);
 
 #endif

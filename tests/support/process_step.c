@@ -14,25 +14,26 @@
 
 #ifdef __x86_64__
 
-/* A victim that takes this long hangs, and a survivor that takes the rest. */
+/* A victim that takes longer than the first hangs; a survivor that takes longer than the second
+ * hangs. */
 #define VICTIM_S 45
 #define VERIFY_S 60
-/* The clock's code goes another way once in a while; nothing does so each time. */
+/* The clock's code sometimes takes another path, but not this many times in a row. */
 #define ATTEMPTS 20
 
-/* What walks have in common. */
+/* What all walks have in common. */
 struct trace {
     unsigned n;
     struct stand *stand;
     uint64_t *place;
     uint16_t *steady; /* bit i: register i was the same in all walks */
-    bool *chosen;     /* to be killed there */
+    bool *chosen;     /* kill a victim there */
 };
 
 static const struct step_plan *plan;
 static struct victim_board *board;
 static unsigned kill_at; /* 0: a walk */
-static int mother;       /* the line to her */
+static int mother;       /* the socket to the mother process */
 
 /* ---- victims ---- */
 
@@ -58,8 +59,8 @@ static _Noreturn void be_a_victim(void)
 }
 
 /*
- * All victims are children of one process that does nothing else: what they
- * inherit, above all the allocator's lists, is the same for each of them.
+ * All victims are children of one process that does nothing else, so that each inherits the same
+ * state, above all the allocator's lists.
  */
 static _Noreturn void be_the_mother(int line)
 {
@@ -78,11 +79,11 @@ static _Noreturn void be_the_mother(int line)
     _exit(0);
 }
 
-/* She ends when the test closes its end of the line. */
+/* Starts the mother process. It ends when the test closes its end of the socket. */
 static pid_t start_mother(void)
 {
     int line[2];
-    (void)malloc_trim(0); /* what is not there need not be copied for each victim */
+    (void)malloc_trim(0); /* memory that is returned need not be copied for each victim */
     fflush(NULL);
     REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, line) == 0);
     pid_t pid = fork();
@@ -96,7 +97,8 @@ static pid_t start_mother(void)
     return pid;
 }
 
-/* Who was to be killed may also get to the end of the call, by another way than the walker's. */
+/* A victim that was to be killed may also reach the end of the call, by another path than the
+ * walker's. */
 static void require_victim_ended(int status)
 {
     bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
@@ -104,7 +106,7 @@ static void require_victim_ended(int status)
     REQUIRE((killed && !board->walk) || (ended && board->done));
 }
 
-/* Runs one victim, and then the survivor. */
+/* Runs one victim, and then the survivor's check. */
 static void run_victim(unsigned k)
 {
     int status = 0;
@@ -122,7 +124,7 @@ static void run_victim(unsigned k)
     (void)alarm(0);
 }
 
-/* Another attempt, unless there were too many. */
+/* Allows another attempt, unless there were too many. */
 static void try_again(unsigned *attempts)
 {
     if (++*attempts == ATTEMPTS) {
@@ -142,7 +144,7 @@ static bool same_way(const struct trace *t)
     return same;
 }
 
-/* One bit for each register that is the same. */
+/* Returns one bit for each register that is the same. */
 static uint16_t same_registers(const struct stand *a, const struct stand *b)
 {
     unsigned same = 0;
@@ -152,7 +154,7 @@ static uint16_t same_registers(const struct stand *a, const struct stand *b)
     return (uint16_t)same;
 }
 
-/* Forgets the registers that were not the same. */
+/* Clears the bits of registers that were not the same. */
 static void compare_registers(struct trace *t)
 {
     for (unsigned k = 0; k <= t->n; k++) {
@@ -171,9 +173,9 @@ static void take_walk(struct trace *t)
 }
 
 /*
- * The way that two walks have gone. Code that reads the clock begins again when
- * that ticks meanwhile, which is likely when it is stepped: the shortest walk is
- * the one without.
+ * Finds a path that two walks have taken. Code that reads the clock begins again if the clock ticks
+ * meanwhile, which is likely when it is stepped. The shortest walk is one without such a
+ * repetition.
  */
 static void find_way(struct trace *t)
 {
@@ -215,7 +217,8 @@ static bool died_there(const struct trace *t, unsigned k)
            (t->steady[k] & ~same_registers(&board->death, &t->stand[k])) == 0;
 }
 
-/* What had seemed steady may have been a clock's seconds: another walk knows better. */
+/* A register that seemed steady may have held the seconds of a clock: another walk corrects
+ * that. */
 static void kill_there(struct trace *t, const struct routes *routes, unsigned k)
 {
     unsigned attempts = 0;
@@ -260,7 +263,8 @@ static void choose(struct trace *t, const struct routes *routes, uint64_t *rando
     }
 }
 
-/* What there was, and how much of it was killed: [1] turns, but the first, of strings, [0] the rest. */
+/* How many instructions there were, and how many of them were killed: [1] turns of string
+ * instructions except the first, [0] the rest. */
 struct tally {
     unsigned all[2];
     unsigned killed[2];
@@ -293,7 +297,8 @@ static void print_tally(const struct tally *tally, double steady)
     printf(", known by %.1f registers\n", steady);
 }
 
-/* How many registers are steady, over all instructions. Few would recognise nothing. */
+/* Returns the average number of steady registers over all instructions. With few of them a place
+ * could not be recognised. */
 static double steady_registers(const struct trace *t)
 {
     uint64_t sum = 0;

@@ -17,7 +17,7 @@
 #define HANDLER_BYTES (1 << 16)
 #define SEGMENTS 64
 
-/* ---- code that may be written ---- */
+/* ---- makes code writable ---- */
 
 static struct segment {
     uintptr_t begin;
@@ -57,12 +57,13 @@ bool victim_can_stop(uint64_t place)
     return false;
 }
 
-/* ---- both kinds ---- */
+/* ---- both kinds of victim ---- */
 
 static const struct step_plan *plan;
 static struct victim_board *board;
 
-/* Not the flags, nor r11, into which system calls put them: the trap flag is among them. */
+/* The flags are left out, and so is r11, into which system calls copy them: the trap flag is among
+ * them. */
 static const int noted[STAND_REGISTERS] = {REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RSI,
                                            REG_RDI, REG_RBP, REG_RSP, REG_R8,  REG_R9,
                                            REG_R10, REG_R12, REG_R13, REG_R14, REG_R15};
@@ -77,16 +78,16 @@ static void note_stand(const greg_t *r, struct stand *s)
 
 static void make_the_call(void)
 {
-    __asm__ volatile("int3" ::: "memory"); /* here it begins */
+    __asm__ volatile("int3" ::: "memory"); /* the call begins here */
     plan->act(plan->arg);
     board->done = true;
     _exit(0);
 }
 
 /*
- * With a stack and registers that are the same for each victim, wherever the test
- * stands. The handler has a stack of its own: on the victim's it would leave
- * bytes where the call will look at memory that it has not set.
+ * Starts the call with a stack and registers that are the same for each victim, independent of the
+ * test's own. The handler has a separate stack: on the victim's stack it would leave bytes where
+ * the call later reads memory that it has not set.
  */
 static _Noreturn void begin(void (*on_trap)(int, siginfo_t *, void *))
 {
@@ -110,9 +111,9 @@ static _Noreturn void begin(void (*on_trap)(int, siginfo_t *, void *))
 /* ---- the walker ---- */
 
 static struct sight {
-    unsigned char *memory; /* as it was after the last instruction */
+    unsigned char *memory; /* contents after the last instruction */
     void *robust[2];
-    bool call; /* the instruction that comes next is a system call */
+    bool call; /* the next instruction is a system call */
 } sight;
 
 /* The kernel's view of the locks that the victim holds or is about to hold. */
@@ -125,7 +126,7 @@ static void read_robust(void *robust[2])
     robust[1] = head[2];
 }
 
-/* True if a survivor could see a difference since the last look. */
+/* Returns true if a survivor could see a difference since the last call. */
 static bool look(const unsigned char *next)
 {
     size_t bytes = 0;
@@ -178,14 +179,14 @@ _Noreturn void victim_walk(const struct step_plan *steps, struct victim_board *s
     begin(on_step);
 }
 
-/* ---- who hops ---- */
+/* ---- the victim that hops ---- */
 
 static struct {
-    unsigned next; /* hop */
+    unsigned next; /* index of the next hop */
     unsigned steps;
     unsigned char hidden; /* the byte under the breakpoint */
-    greg_t turns;         /* that the string instruction has still to make */
-    greg_t string;        /* its place */
+    greg_t turns;         /* turns that the string instruction still has to make */
+    greg_t string;        /* its address */
 } way;
 
 static void set_breakpoint(const struct hop *hop)
@@ -211,7 +212,7 @@ static void start_hop(greg_t *r, const struct hop *hop)
     set_breakpoint(hop);
 }
 
-/* False if it goes on. */
+/* Ends a hop or one of its steps. Returns false if the hop continues. */
 static bool end_hop(greg_t *r, const struct hop *hop)
 {
     if (hop->kind == HOP_STEP) {
@@ -226,7 +227,7 @@ static bool end_hop(greg_t *r, const struct hop *hop)
     return true;
 }
 
-/* At the beginning, and at the end of each hop or of a step of it. */
+/* Runs at the beginning, and at the end of each hop or of one of its steps. */
 static void on_stop(int number, siginfo_t *info, void *context)
 {
     ucontext_t *u = context;

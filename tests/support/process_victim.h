@@ -1,11 +1,10 @@
 /*
- * The one who is killed: a fork of the test that makes one call, and is stopped
- * after each instruction of it (a walker, who tells the way and lives), or hops
- * to one instruction and dies there.
+ * The process that is killed: a fork of the test that makes one call. A walker is stopped after
+ * each instruction of the call, records the path and lives; other victims hop to one instruction
+ * and die there.
  *
- * It stops itself, by the processor's trap flag and by breakpoints in its own
- * copy of the code. (A tracer would do the same with two switches of process for
- * each stop.)
+ * A victim stops itself, by the processor's trap flag and by breakpoints in its own copy of the
+ * code. (A tracer would do the same with two process switches for each stop.)
  */
 #ifndef WEIR_TESTS_PROCESS_VICTIM_H
 #define WEIR_TESTS_PROCESS_VICTIM_H
@@ -19,31 +18,33 @@
 #define VICTIM_INSTRUCTIONS 1000000
 #define VICTIM_HOPS 8192
 
-/* Where a victim stands: its registers, and the place of the instruction that comes next. */
+/* Where a victim stands: its registers, and the address of its next instruction. */
 #define STAND_REGISTERS 15
 struct stand {
     uint64_t place;
     uint64_t registers[STAND_REGISTERS];
 };
 
-/* What victim and test tell each other. What each of many victims needs comes first: in few pages. */
+/* What victim and test tell each other. Members that each of many victims needs come first, so that
+ * they are in few pages. */
 struct victim_board {
-    bool walk;          /* else hop and die */
+    bool walk;          /* true: walk; false: hop and die */
     bool done;          /* the call has ended */
-    struct stand death; /* of who was killed */
+    struct stand death; /* where the victim was killed */
     unsigned hops;
     struct hop hop[VICTIM_HOPS];
-    void *memory;   /* for a walker: as large as what is watched */
-    unsigned count; /* of its stands: before the call, after the first instruction, ... */
+    void *memory;   /* for a walker: as large as the watched memory */
+    unsigned count; /* of a walker's stands: before the call, after the first instruction, ... */
     struct stand way[VICTIM_INSTRUCTIONS];
-    bool changed[VICTIM_INSTRUCTIONS]; /* since the stand before, what survivors can see */
+    bool changed[VICTIM_INSTRUCTIONS]; /* what survivors see differs from the stand before */
 };
 
-/* In the test, once: lets victims set breakpoints. victim_can_stop() tells where. */
+/* victim_open_code() is called once in the test and lets victims set breakpoints. victim_can_stop()
+ * returns where they may be. */
 void victim_open_code(void);
 bool victim_can_stop(uint64_t place);
 
-/* In the child: makes the call, and ends. */
+/* In the child: make the call, and end. */
 _Noreturn void victim_walk(const struct step_plan *plan, struct victim_board *board);
 _Noreturn void victim_hop_and_die(const struct step_plan *plan, struct victim_board *board);
 

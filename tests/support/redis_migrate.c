@@ -1,4 +1,4 @@
-/* A slot of a Cluster: its owner, and its way from node to node. */
+/* A slot of a Cluster: finds its owner, and moves it from node to node. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,8 @@ void redis_slot_tag(unsigned slot, char tag[16])
     } while (cluster_slot(text_of(tag)) != slot);
 }
 
-/* True if the node answers for the slot itself; a node that gives it away says ASK for what it has not. */
+/* Returns true if the node answers for the slot itself. A node that is giving the slot away says
+ * ASK for keys that it does not have. */
 static bool owns(struct redis_node *n, const char *key)
 {
     const char *reply = redis_node_runs(n) ? redis_node_run(n, "EXISTS %s", key) : NULL;
@@ -60,7 +61,7 @@ int redis_world_owner(struct redis_world *w, unsigned slot)
     return owner;
 }
 
-/* ---- its way ---- */
+/* ---- its migration ---- */
 
 static void must(const struct redis_world *w, const char *what, const char *reply)
 {

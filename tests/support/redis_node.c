@@ -52,8 +52,9 @@ static struct sockaddr_in loopback(unsigned port)
 }
 
 /*
- * Bound by a socket that does not listen: with SO_REUSEADDR, which redis-server has too, both may have
- * the port, and whoever looks for a free one as here does not get it. -1: it is not free.
+ * Binds a socket that does not listen. Both it and redis-server use SO_REUSEADDR, so both may have
+ * the port, and another search for a free port by this function does not get it. Returns -1 if the
+ * port is not free.
  */
 static int hold_port(unsigned port)
 {
@@ -71,7 +72,8 @@ static int hold_port(unsigned port)
     return fd;
 }
 
-/* Below the range of the system's own choice, or a connection of somebody could take it. */
+/* The port is below the range from which the system chooses, because otherwise some connection
+ * could take it. */
 unsigned redis_hold_port(int *held)
 {
     for (int i = 0; i < 1000; i++) {
@@ -90,7 +92,7 @@ unsigned redis_hold_port(int *held)
     return 0;
 }
 
-/* ---- what it is started with ---- */
+/* ---- its command line ---- */
 
 void redis_node_option(struct redis_node *n, const char *format, ...)
 {
@@ -217,7 +219,8 @@ void redis_node_kill(struct redis_node *n)
     n->paused = false;
 }
 
-/* Not before it stands still: a reply on its way would be taken for one of the held process. */
+/* Returns when the process has stopped: otherwise a reply that is on its way could be taken for one
+ * of the stopped process. */
 void redis_node_pause(struct redis_node *n)
 {
     int status;
@@ -287,7 +290,7 @@ static bool read_more(struct exchange *x)
     return n > 0;
 }
 
-/* Up to CR LF, without it. */
+/* Reads up to CR LF, without it. */
 static bool read_line(struct exchange *x, char *line, size_t size)
 {
     for (;;) {

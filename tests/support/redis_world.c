@@ -13,7 +13,7 @@
 #define AWAIT_MS 60000
 #define AGREE_MS 20000
 #define FAILOVER_MS 8000
-#define CALM_MS 60000 /* down-after-milliseconds where no failover is expected */
+#define CALM_MS 60000 /* down-after-milliseconds while no failover is expected */
 
 void redis_world_give_up(const struct redis_world *w, const char *what, const char *reply)
 {
@@ -22,7 +22,7 @@ void redis_world_give_up(const struct redis_world *w, const char *what, const ch
     exit(1);
 }
 
-/* ---- its beginning and its end ---- */
+/* ---- start and end ---- */
 
 static struct redis_world *to_remove;
 
@@ -76,7 +76,7 @@ static void put_option(struct redis_node *n, const char *name, const char *value
     redis_node_option(n, "%s", value);
 }
 
-/* A replica follows at once, and nothing is written to a disk. */
+/* Replicas follow at once, and nothing is written to disk. */
 static void put_common_options(struct redis_node *n, const struct redis_world_options *o)
 {
     char port[16];
@@ -107,7 +107,7 @@ static void start_all(struct redis_world *w)
     }
 }
 
-/* "scheme://host:port,..." of nodes first to last. */
+/* Makes "scheme://host:port,..." from the nodes first to last. */
 static void make_url(struct redis_world *w, const char *scheme, unsigned first, unsigned last,
                      const char *end)
 {
@@ -137,7 +137,7 @@ static int node_at_port(const struct redis_world *w, const char *port)
     return -1;
 }
 
-/* A name of 40 hexadecimal digits, as nodes have. */
+/* Makes a node id: 40 hexadecimal digits. */
 static void make_id(char id[41])
 {
     unsigned char random[20];
@@ -151,7 +151,8 @@ static void make_id(char id[41])
 
 /* ---- Sentinel ---- */
 
-/* The file says whom they will find, so that they need not find them first. */
+/* Writes the file of a Sentinel. It names the replica and the other Sentinels, so that the Sentinel
+ * need not discover them. */
 static void write_sentinel(const struct redis_world *w, const struct redis_node *n)
 {
     char text[2048];
@@ -182,7 +183,7 @@ static bool sentinel_sees(struct redis_node *n, const char *field, const char *v
     return reply != NULL && strstr(reply, search) != NULL;
 }
 
-/* All connections stand, and the replica is known to follow. */
+/* Returns true if all connections are open and the Sentinel knows that the replica follows. */
 static bool sentinel_is_ready(struct redis_node *n)
 {
     const char *reply = redis_node_run(n, "SENTINEL REPLICAS %s", REDIS_MASTER_NAME);
@@ -229,8 +230,9 @@ void redis_world_sentinel(struct redis_world *w, const struct redis_world_option
     for (unsigned i = REDIS_SENTINELS; i < w->count; i++) {
         redis_node_await(&w->node[i]);
         await_sentinel(w, &w->node[i]);
-        /* A master that comes back is made a replica after four of these, and one look at it. And who was
-         * kept from running for a while, on a busy machine, is not to look on for half a minute. */
+        /* A master that comes back is made a replica after four of these periods and one look at
+         * it. A Sentinel that a busy machine kept from running for a while must not stay in TILT
+         * mode for half a minute. */
         (void)redis_node_run(&w->node[i], "SENTINEL DEBUG PUBLISH-PERIOD 250 INFO-PERIOD 250 "
                                           "TILT-TRIGGER 20000 MIN-LINK-RECONNECT-PERIOD 1000");
     }
@@ -279,7 +281,7 @@ static bool says_master(struct redis_node *n)
     return strcmp(role, "master") == 0;
 }
 
-/* All Sentinels that run say the same, and it is not `old`. */
+/* Returns the master that all running Sentinels name, if it is not `old`; otherwise -1. */
 static int agreed_master(struct redis_world *w, int old)
 {
     int master = redis_world_master(w);
@@ -302,7 +304,7 @@ static int await_master(struct redis_world *w, int old, uint64_t within_ms)
     return master;
 }
 
-/* Sentinels that cannot agree on who of them leads, again and again, are told to begin. */
+/* If the Sentinels repeatedly fail to elect a leader, one of them is told to start the failover. */
 int redis_world_await_master(struct redis_world *w, int old)
 {
     int master = await_master(w, old, AGREE_MS);
@@ -317,7 +319,7 @@ int redis_world_await_master(struct redis_world *w, int old)
     return master;
 }
 
-/* A failover that was begun may be given up by the Sentinel: then it is asked once more. */
+/* A Sentinel may give up a failover that it has begun; then it is asked again. */
 int redis_world_failover(struct redis_world *w)
 {
     int old = redis_world_master(w);
@@ -362,7 +364,8 @@ static bool has_replica(struct redis_world *w, int primary)
            redis_world_replica_of(w, primary) >= 0;
 }
 
-/* By what the replica says itself: it tells its primary once a second only. */
+/* Reads the offset from the replica itself, because the replica reports it to its primary only once
+ * a second. */
 static bool has_followed(struct redis_world *w, int primary, long long offset)
 {
     int replica = redis_world_replica_of(w, primary);
@@ -370,7 +373,8 @@ static bool has_followed(struct redis_world *w, int primary, long long offset)
            redis_node_info(&w->node[replica], "replication", "slave_repl_offset") >= offset;
 }
 
-/* Something is sent that it must have received: one may be called online and get nothing for a second. */
+/* Sends a message that the replica must have received, because a replica may be called online and
+ * get nothing for a second. */
 bool redis_world_await_replica(struct redis_world *w, int primary)
 {
     uint64_t end = redis_now_ms() + AWAIT_MS;
@@ -398,7 +402,8 @@ static unsigned first_slot(unsigned primary)
     return (primary * SLOTS + REDIS_PRIMARIES - 1) / REDIS_PRIMARIES;
 }
 
-/* What a node of a Cluster remembers: with it, it need not be introduced to the others. */
+/* Writes nodes.conf, the memory of a Cluster node, so that the nodes need not be introduced to each
+ * other. */
 static void write_nodes(const struct redis_world *w, const struct redis_node *self)
 {
     char text[4096];
@@ -459,7 +464,7 @@ void redis_world_cluster(struct redis_world *w, const struct redis_world_options
         redis_node_option(n, "--cluster-node-timeout");
         redis_node_option(n, "%u", down_ms(o));
         put_option(n, "cluster-replica-validity-factor", "0");
-        put_option(n, "cluster-allow-replica-migration", "no"); /* each keeps its own */
+        put_option(n, "cluster-allow-replica-migration", "no"); /* each primary keeps its replica */
     }
     for (unsigned i = 0; i < w->count; i++) {
         write_nodes(w, &w->node[i]);
@@ -469,7 +474,8 @@ void redis_world_cluster(struct redis_world *w, const struct redis_world_options
     make_url(w, "redis-cluster", 0, w->count - 1, "");
 }
 
-/* Nodes do not vote for two replicas of one primary within two of their timeouts: it is tried again. */
+/* Nodes do not vote for two replicas of one primary within two of their timeouts, so this tries
+ * again. */
 int redis_world_promote(struct redis_world *w, int primary)
 {
     uint64_t end = redis_now_ms() + AWAIT_MS;

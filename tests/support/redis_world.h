@@ -3,10 +3,11 @@
  *
  *     redis_world_alone      node 0
  *     redis_world_sentinel   node 0 a master, 1 its replica, 2 to 4 three Sentinels (quorum 2)
- *     redis_world_cluster    nodes 0 to 2 primaries with a third of the slots each, 3 to 5 their replicas
+ *     redis_world_cluster    nodes 0 to 2 primaries with a third of the slots each, 3 to 5 their
+ *                            replicas
  *
- * They answer, and know each other, when the function returns. Everything ends with redis_world_stop(),
- * with the program, and with a crash of it (support/redis_node.h).
+ * They answer, and know each other, when the function returns. Everything ends with
+ * redis_world_stop(), with the program, and with a crash of it (support/redis_node.h).
  *
  * A world is used by one thread at a time.
  */
@@ -17,19 +18,19 @@
 
 #define REDIS_NODES_MAX 8
 #define REDIS_MASTER_NAME "weir"
-#define REDIS_SENTINELS 2 /* the first of three */
-#define REDIS_PRIMARIES 3 /* of a Cluster; each with one replica */
+#define REDIS_SENTINELS 2 /* index of the first of three */
+#define REDIS_PRIMARIES 3 /* of a Cluster; each has one replica */
 
 struct redis_world {
     char folder[64];
     unsigned count;
-    unsigned down_ms; /* of Sentinels; 0: a world without */
+    unsigned down_ms; /* for Sentinels; 0 in a world without them */
     struct redis_node node[REDIS_NODES_MAX];
-    char url[256]; /* as for `store:` */
+    char url[256]; /* as in `store:` */
 };
 
 struct redis_world_options {
-    unsigned down_ms;         /* redis_world_expect_failover(), cluster-node-timeout; 0: 1000 */
+    unsigned down_ms;         /* before a failover, and cluster-node-timeout; 0: 1000 */
     bool min_replicas;        /* min-replicas-to-write 1, min-replicas-max-lag 2 */
     const char *const *extra; /* options of all nodes but Sentinels, NULL-terminated; may be NULL */
 };
@@ -40,60 +41,63 @@ void redis_world_sentinel(struct redis_world *w, const struct redis_world_option
 void redis_world_cluster(struct redis_world *w, const struct redis_world_options *o);
 void redis_world_stop(struct redis_world *w);
 
-/* Ends the program, and the world with it, with a word about a reply that is not as it must be. */
+/* Ends the program, and the world with it, and prints the reply that is wrong. */
 void redis_world_give_up(const struct redis_world *w, const char *what, const char *reply);
 
 /* ---- replicas ---- */
 
-/* The replica, of those that run, of a master or primary; -1: none. */
+/* Returns the running replica of a master or primary; -1 if there is none. */
 int redis_world_replica_of(struct redis_world *w, int primary);
 
-/* Waits until it has one that has followed to where the primary is now; false if not within 60 s. */
+/* Waits until the node has a replica that has followed to the primary's present offset. Returns
+ * false after 60 s. */
 bool redis_world_await_replica(struct redis_world *w, int primary);
 
 /* ---- Sentinel ---- */
 
-/* Whom a Sentinel that can be asked calls the master; -1: nobody answers. */
+/* Returns the master according to the first Sentinel that answers; -1 if none answers. */
 int redis_world_master(struct redis_world *w);
 
-/* From here on the Sentinels take a master for dead that has not answered for down_ms. Before this call, and
- * after redis_world_await_master(), they wait for a minute: a master that a busy machine keeps from
- * running is not to be replaced. Does nothing in a world without Sentinels. */
+/* From here on the Sentinels declare a master dead if it has not answered for down_ms. Before this
+ * call, and after redis_world_await_master(), they wait for a minute, so that they do not replace a
+ * master that a busy machine keeps from running. Does nothing in a world without Sentinels. */
 void redis_world_expect_failover(struct redis_world *w);
 
-/* Waits until the Sentinels agree on another master than node `old`, and that one says so itself.
- * Its number; -1 if that does not happen within 60 s. */
+/* Waits until the Sentinels agree on another master than node `old`, and that node says so itself.
+ * Returns its number; -1 after 60 s. */
 int redis_world_await_master(struct redis_world *w, int old);
 
-/* Asks the Sentinels for a failover without a fault, and waits for it. The new master. */
+/* Asks the Sentinels for a failover without a fault, and waits for it. Returns the new master. */
 int redis_world_failover(struct redis_world *w);
 
 /* ---- Cluster ---- */
 
-/* A text whose slot it is, to be a key or its hash tag. */
+/* Finds a text that is in the slot, to be used as a key or as its hash tag. */
 void redis_slot_tag(unsigned slot, char tag[16]);
 
-/* Returns the node that runs and answers for a slot. Waits for it, because nodes refuse commands while
- * they do not agree; ends the program if there is none within 60 s. */
+/* Returns the running node that answers for a slot. Waits for it, because nodes refuse commands
+ * while they do not agree. Ends the program if there is none within 60 s. */
 int redis_world_owner(struct redis_world *w, unsigned slot);
 
-/* Waits until another node than `old` owns the slot, and takes commands for it; -1: not within 60 s. */
+/* Waits until another node than `old` owns the slot and accepts commands for it. Returns -1 after
+ * 60 s. */
 int redis_world_await_owner(struct redis_world *w, unsigned slot, int old);
 
-/* Makes the replica of a primary the primary, by agreement, and waits for it. The new one. */
+/* Makes the replica of a primary the primary, with its agreement, and waits for it. Returns the new
+ * primary. */
 int redis_world_promote(struct redis_world *w, int primary);
 
 /*
- * A slot on its way, step by step, while others use it: begin (from here on ASK and TRYAGAIN), keys
- * (moves up to `most`, says how many are left), end (from here on MOVED). What a node refuses fails
- * the test program.
+ * Move a slot step by step, while clients use it: begin (from here on ASK and TRYAGAIN), keys
+ * (moves up to `most`, returns how many are left), end (from here on MOVED). A refusal by a node
+ * fails the test program.
  */
 void redis_world_migrate_begin(struct redis_world *w, unsigned slot, int from, int to);
 unsigned redis_world_migrate_keys(struct redis_world *w, unsigned slot, int from, int to,
                                   unsigned most);
 void redis_world_migrate_end(struct redis_world *w, unsigned slot, int from, int to);
 
-/* All of it at once. */
+/* Moves the slot in one call. */
 void redis_world_migrate(struct redis_world *w, unsigned slot, int from, int to);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "cli/cli.h"
 
-/* A descriptor of this process, turned to a file of ours for a while. */
+/* A descriptor of this process that is temporarily redirected to a file. */
 struct turned {
     int fd;
     int before;

@@ -13,13 +13,13 @@ struct replay_result {
 };
 
 /*
- * words: what stands behind `weir replay`, between blanks; `input` becomes standard
- * input. End the result with replay_result_finish().
+ * `words` are the arguments of `weir replay`, separated by blanks; `input` becomes standard input.
+ * Free the result with replay_result_finish().
  */
 struct replay_result replay_run(const char *words, const char *input, size_t input_len);
 void replay_result_finish(struct replay_result *r);
 
-/* Runs and compares all three; --quiet is added. */
+/* Runs with --quiet added, and compares all three results. */
 void replay_expect(const char *words, const char *input, int code, const char *out,
                    const char *err);
 

@@ -37,14 +37,14 @@ const char *rules_complaint(const char *yaml)
     return e == 0 ? NULL : error.text;
 }
 
-/* Who wants to know later. */
+/* Where and to which function the answer goes. */
 struct later {
     void *where;
     weir_rules_done_fn done;
     void *arg;
 };
 
-/* Asks with a copy of the words cut into pieces. */
+/* Splits a copy of the words into attributes, and asks with them. */
 static int ask_with(struct weir_rules *rules, uint64_t now_ns, const char *words,
                     struct weir_rules_question q, const struct later *later,
                     struct weir_rules_answer *a, struct weir_error *error)
@@ -111,7 +111,7 @@ struct weir_rules_answer rules_ask_cost(struct weir_rules *rules, uint64_t now_n
 
 int rules_refusal(struct weir_rules *rules, const char *words, struct weir_error *error)
 {
-    struct weir_rules_answer a = {.answer = {.verdict = WEIR_ALLOW}}; /* of an earlier call */
+    struct weir_rules_answer a = {.answer = {.verdict = WEIR_ALLOW}}; /* left by an earlier call */
     *error = (struct weir_error){0};
     int e = ask(rules, RULES_T0, words, (struct weir_rules_question){0}, &a, error);
     assert_true(e >= 0 || a.answer.verdict == 0);

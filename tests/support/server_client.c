@@ -15,7 +15,7 @@
 #include "common/folder.h"
 #include "support/threads_run.h"
 
-#define PATIENCE_S 120 /* a server that does not answer is a failure */
+#define PATIENCE_S 120 /* a server that does not answer for this long has failed */
 
 /* ---- the server ---- */
 
@@ -24,7 +24,7 @@ static uint64_t stand_still(void *arg)
     return threads_get(arg);
 }
 
-/* Near the system's clock, which the server's own limit is laid out for. */
+/* Returns a time near the system's clock, because the server's own limit is set up for that. */
 static uint64_t midnight(void)
 {
     return (uint64_t)time(NULL) * WEIR_SECOND / WEIR_DAY * WEIR_DAY;
@@ -89,7 +89,7 @@ static int connect_tcp(const char *address)
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     to.sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int one = 1; /* pieces of a request go out as they are */
+    int one = 1; /* the pieces of a request are sent separately */
     threads_require(fd >= 0 && connect(fd, (const struct sockaddr *)&to, sizeof to) == 0);
     threads_require(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) == 0);
     return fd;
@@ -173,7 +173,7 @@ static void make_room(struct server_client *c)
     }
 }
 
-/* More bytes. 1; 0 at the end; -1 after a reset. */
+/* Receives more bytes. Returns 1; 0 at the end; -1 after a reset. */
 static int hear(struct server_client *c)
 {
     make_room(c);
@@ -186,7 +186,8 @@ static int hear(struct server_client *c)
     return n > 0;
 }
 
-/* A printer of replies: `at` moves on; false if there are not enough bytes. */
+/* Prints replies as text: `at` moves on. The functions return false if there are not enough
+ * bytes. */
 struct print {
     const char *at, *end;
     char *to;
@@ -231,7 +232,7 @@ static bool print_bulk(struct print *p, long n)
     return true;
 }
 
-/* strtol() would want the end of a string. */
+/* strtol() would need a terminated string. */
 static long number(const char *at, const char *end)
 {
     long n = 0;

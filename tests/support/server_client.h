@@ -1,6 +1,6 @@
 /*
- * A server in this process, with a clock that stands still, and a client that
- * blocks. May be used by any thread: what goes wrong ends the program.
+ * A server in this process with a clock that the test sets, and a client that blocks. Any thread
+ * may use them; an error ends the program.
  */
 #ifndef WEIR_TESTS_SUPPORT_SERVER_CLIENT_H
 #define WEIR_TESTS_SUPPORT_SERVER_CLIENT_H
@@ -19,21 +19,21 @@ struct server_world {
     char address[128]; /* of RESP */
 };
 
-/* Options of a server that listens for RESP on a free port of the loopback. */
+/* Returns the options of a server that listens for RESP on a free port of the loopback. */
 struct server_options server_world_options(void);
 
 void server_world_start(struct server_world *w, const char *rules,
                         const struct server_options *options);
 void server_world_stop(struct server_world *w);
 
-/* Files that this process has open. */
+/* Returns how many files this process has open. */
 unsigned server_open_files(void);
 
 /* ---- the client ---- */
 
 struct server_client {
     int fd;
-    char *at; /* what has arrived and not been read as a reply */
+    char *at; /* received bytes that have not been read as a reply */
     size_t begin, end, size;
     char reply[4096];
 };
@@ -42,20 +42,21 @@ struct server_client {
 void server_connect(struct server_client *c, const char *address);
 void server_disconnect(struct server_client *c);
 
-/* Bytes as they are. False if the server has closed the connection. */
+/* Sends raw bytes. Returns false if the server has closed the connection. */
 bool server_send(struct server_client *c, const char *bytes, size_t len);
 
-/* Words separated by spaces, as an array of bulk strings; "''" is an empty one. */
+/* Sends words that are separated by spaces as an array of bulk strings; "''" is an empty one. */
 bool server_say(struct server_client *c, const char *words);
 size_t server_pack(const char *words, char *bytes, size_t size);
 
 /*
- * The next reply: +PONG, -ERR text, 12, 'bulk', null, [1 'two'], {'key' 1, 'other' 2}; "end" where
- * the server has closed, "reset" where it has done so in anger. Valid until the next call.
+ * Returns the next reply: +PONG, -ERR text, 12, 'bulk', null, [1 'two'], {'key' 1, 'other' 2};
+ * "end" if the server has closed the connection, "reset" if it has reset it. Valid until the next
+ * call.
  */
 const char *server_reply(struct server_client *c);
 
-/* Says it and waits for the reply. */
+/* Sends the words and returns the reply. */
 const char *server_ask(struct server_client *c, const char *words);
 
 #endif

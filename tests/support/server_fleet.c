@@ -28,7 +28,7 @@ static struct slow_fleet *slow_of(struct weir_fleet *fleet)
     return (struct slow_fleet *)(void *)fleet;
 }
 
-/* ---- limits: one count of references ---- */
+/* ---- limits: a single count of references ---- */
 
 static int open_limit(struct weir_fleet *fleet, const struct remote_spec *spec, void **limit,
                       struct weir_error *error)
@@ -124,7 +124,7 @@ static const struct remote_ops ops = {open_limit, hold, release, change, counts,
 
 /* ---- answers ---- */
 
-/* One of the place's questions, by chance; NULL: it has none. */
+/* Takes one of the place's questions at random; NULL if it has none. */
 static struct slow_question *take(struct slow_fleet *f, const struct slow_place *place)
 {
     uint64_t n = 0;
@@ -232,7 +232,7 @@ void slow_start(struct slow_scene *s, const char *rules, const struct server_opt
     (void)server_address(&s->server, PROTOCOL_ADMIN, s->admin.address, sizeof s->admin.address);
 }
 
-/* Every question has been answered, every limit let go. */
+/* Requires that every question was answered and every limit released. */
 void slow_stop(struct slow_scene *s)
 {
     server_stop(&s->server);

@@ -63,7 +63,7 @@ void http_send(int fd, const char *text, size_t len)
     }
 }
 
-/* One byte more; false at the end of the connection. */
+/* Receives one more byte. Returns false at the end of the connection. */
 static bool receive_byte(int fd, struct http_answer *a, size_t *n)
 {
     assert_true(*n + 1 < sizeof a->text);

@@ -14,7 +14,7 @@ void http_server_start(struct http_server *s, const char *rules,
                        const struct server_options *options);
 void http_server_stop(struct http_server *s);
 
-int http_connect(const struct http_server *s); /* a socket; fails the test */
+int http_connect(const struct http_server *s); /* returns a socket; fails the test if it cannot */
 void http_send(int fd, const char *text, size_t len);
 
 struct http_answer {
@@ -23,17 +23,17 @@ struct http_answer {
     const char *body;   /* in it */
 };
 
-/* The next answer; false if the server has ended the connection instead. */
+/* Reads the next answer. Returns false if the server has closed the connection instead. */
 bool http_receive(int fd, struct http_answer *a);
 
-/* One request on a connection of its own: "POST /v1/check", fields ("A: b\r\n"), a body. */
+/* Sends one request on a connection of its own: "POST /v1/check", fields ("A: b\r\n"), a body. */
 void http_ask(const struct http_server *s, const char *line, const char *fields, const char *body,
               struct http_answer *a);
 
-/* The seconds of its Retry-After; 0: none. */
+/* Returns the seconds of Retry-After; 0 if there is none. */
 unsigned long http_retry_after(const struct http_answer *a);
 
-/* Whether the head has this line. */
+/* Returns whether the head has this line. */
 bool http_has_line(const struct http_answer *a, const char *line);
 
 #endif

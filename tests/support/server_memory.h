@@ -1,4 +1,4 @@
-/* How much memory this process has, and that strangers did not make it grow. */
+/* Measures the memory of this process, and checks that clients did not make it grow. */
 #ifndef WEIR_TESTS_SUPPORT_SERVER_MEMORY_H
 #define WEIR_TESTS_SUPPORT_SERVER_MEMORY_H
 
@@ -6,7 +6,7 @@
 
 size_t server_resident_bytes(void);
 
-/* Not judged under a sanitizer, whose memory is its own. */
+/* Does not judge under a sanitizer, which uses memory of its own. */
 void server_assert_grown_less(size_t before, size_t bytes);
 
 #endif

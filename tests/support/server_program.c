@@ -21,11 +21,11 @@
 #include "support/threads_run.h"
 
 #define PATIENCE_S 60
-#define LOG_END 2000 /* bytes that are shown of a long log */
+#define LOG_END 2000 /* how many bytes of a long log are shown */
 
 extern char **environ;
 
-/* ---- whatever ends the test ends the program too ---- */
+/* ---- the program ends whenever the test ends ---- */
 
 static pid_t running;
 
@@ -53,7 +53,7 @@ static void guard(void)
         (void)signal(SIGINT, kill_and_die);
         (void)signal(SIGABRT, kill_and_die);
     }
-    kill_running(); /* of a test that failed before its end */
+    kill_running(); /* left from a test that failed before its end */
     running = 0;
 }
 
@@ -77,12 +77,13 @@ void server_program_write_rules(const struct server_program *p, const char *rule
 void server_program_init(struct server_program *p, const char *rules)
 {
     const char *base = getenv("TMPDIR");
-    /* State that changes all the time keeps a disk busy, and a busy disk keeps others waiting. */
+    /* State that changes all the time keeps a disk busy, and others would wait for it. */
     base = base == NULL && access("/dev/shm", W_OK) == 0 ? "/dev/shm" : base;
     char path[512];
     unsigned number = (unsigned)getpid();
     *p = (struct server_program){.pid = 0};
-    /* An address of our own: while the server is away, its port must not become somebody else's. */
+    /* The address is unique to this test: while the server is down, no other process may take its
+     * port. */
     (void)snprintf(p->address, sizeof p->address, "127.77.%u.%u:0", number >> 8 & 255,
                    number & 255);
     guard();
@@ -93,7 +94,7 @@ void server_program_init(struct server_program *p, const char *rules)
     server_program_write_rules(p, rules);
 }
 
-/* Tells the state of its process, as /proc/pid/stat has it, and the end of its log. */
+/* Prints the state of the process, as in /proc/pid/stat, and the end of its log. */
 _Noreturn static void give_up(const struct server_program *p, int line, const char *what)
 {
     char path[64];
@@ -120,7 +121,7 @@ void server_program_await_count(const struct server_program *p, const uint64_t *
     }
 }
 
-/* "  resp   127.0.0.1:6380" among the lines that the program prints at its start. */
+/* Finds "  resp   127.0.0.1:6380" among the lines that the program prints at its start. */
 static bool read_address(struct server_program *p, int fd)
 {
     char line[256];
@@ -134,14 +135,14 @@ static bool read_address(struct server_program *p, int fd)
     while (!found && fgets(line, sizeof line, out) != NULL) {
         found = sscanf(line, " resp %63s", address) == 1;
     }
-    if (found && strcmp(address, p->address) != 0) { /* clients read it while others restart */
+    if (found && strcmp(address, p->address) != 0) { /* clients read it during restarts */
         memcpy(p->address, address, sizeof address);
     }
     (void)fclose(out);
     return found;
 }
 
-/* A pipe that only the program has: it closes with it. */
+/* Makes a pipe that only the program inherits, so that it closes with the program. */
 static void open_pipe(int ends[2])
 {
     threads_require(pipe2(ends, O_CLOEXEC) == 0);
@@ -177,7 +178,7 @@ int server_program_spawn(struct server_program *p)
     return ends[0];
 }
 
-/* Returns the status with which the program ends. */
+/* Waits for the program to end. Returns its status. */
 static int await_end(const struct server_program *p)
 {
     int status = 0;

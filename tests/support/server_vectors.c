@@ -13,7 +13,8 @@
 const char *const server_vector_verdicts[WEIR_NEVER + 1] = {
     [WEIR_ALLOW] = "allow", [WEIR_DENY] = "deny", [WEIR_NEVER] = "never"};
 
-/* Rules know neither debt nor offsets, and MAXWAIT is in milliseconds. */
+/* Returns whether a section can be sent: rules have no offsets (nor debt, which these files do not
+ * use), the calls must be checks and peeks with a cost, and MAXWAIT is in milliseconds. */
 static bool can_be_sent(const struct oracle_vector *v)
 {
     const struct oracle_rule *r = &v->trace.rule;
@@ -51,7 +52,7 @@ uint64_t server_vector_ms(const struct oracle_vector *v, uint64_t time)
     return (time + per_ms - 1) / per_ms;
 }
 
-/* How many calls were sent. */
+/* Sends the sections of a file. Returns how many calls were sent. */
 static size_t send_file(struct server_world *w, const char *name, unsigned *number,
                         server_vector_fn send, void *arg)
 {
@@ -67,7 +68,7 @@ static size_t send_file(struct server_world *w, const char *name, unsigned *numb
         if (!can_be_sent(&v)) {
             continue;
         }
-        threads_set(&w->now_ns, 0); /* where its time line begins */
+        threads_set(&w->now_ns, 0); /* where the section's time line begins */
         load(w, &v.trace.rule, ++*number);
         (void)snprintf(limit, sizeof limit, "v%u", *number);
         for (size_t i = 0; i < v.trace.n; i++, sent++) {

@@ -46,7 +46,7 @@ int state_world_try(struct state_world *w, const char *yaml)
     w->error = (struct weir_error){0};
     assert_null(w->rules);
     int e = weir_rules_open_text(&w->rules, "test", yaml, strlen(yaml), &o, &w->error);
-    memset(folder, 'x', strlen(folder)); /* it was copied */
+    memset(folder, 'x', strlen(folder)); /* weir_rules_open_text() has copied it */
     return e;
 }
 

@@ -1,6 +1,6 @@
 /*
- * A redis-server of the test's own: a process, a folder, a unix socket, one connection. It dies with
- * the test. What goes wrong ends the test program; without a redis-server it is skipped.
+ * A redis-server of the test: a process, a folder, a unix socket, one connection. It dies with the
+ * test. An error ends the test program; the test is skipped if there is no redis-server.
  */
 #ifndef WEIR_TESTS_SUPPORT_STORE_REDIS_H
 #define WEIR_TESTS_SUPPORT_STORE_REDIS_H
@@ -14,9 +14,9 @@ struct store_redis {
     char folder[64];
     pid_t pid;
     int fd;
-    struct buffer out; /* calls that wait to be sent */
+    struct buffer out; /* calls that have not been sent yet */
     struct buffer in;
-    struct store_reply reply; /* the last, and its bytes at the front of `in` */
+    struct store_reply reply; /* the last reply, whose bytes are at the front of `in` */
     size_t used;
 };
 
@@ -24,16 +24,17 @@ struct store_redis {
 void store_redis_start(struct store_redis *r, const char *const *extra);
 void store_redis_stop(struct store_redis *r);
 
-/* Puts a command behind those that wait; the arguments are strings and end with NULL. */
+/* Queues a command; the arguments are strings and end with NULL. */
 void store_redis_put(struct store_redis *r, ...) __attribute__((sentinel));
 
-/* Sends what waits. Not more than some thousand calls at once, or both sides wait to be read. */
+/* Sends the queued calls. With more than some thousand calls at once both sides would wait for the
+ * other to read. */
 void store_redis_send(struct store_redis *r);
 
-/* The next reply, which lives until the next call. */
+/* Returns the next reply, which is valid until the next call. */
 const struct store_reply *store_redis_next(struct store_redis *r);
 
-/* One command, its reply. */
+/* Sends one command and returns its reply. */
 #define store_redis_do(r, ...)                                                                     \
     (store_redis_put((r), __VA_ARGS__, (const char *)0), store_redis_send(r), store_redis_next(r))
 

@@ -9,7 +9,7 @@
 
 void store_run_scripts(struct scripts *s)
 {
-    /* Times stand still while real ones pass: nothing may be cleaned up meanwhile. */
+    /* The script's time stands still while real time passes: keys must not expire meanwhile. */
     static const struct text clock = TEXT("local now = tonumber(redis.call('GET', 'now'))\n"
                                           "local KEEP_MS = 3600000\n");
     assert_int_equal(scripts_init(s, &clock), 0);
@@ -60,7 +60,7 @@ void store_run_put(struct store_redis *r, const struct script *script,
 
 void store_run_answer(struct store_redis *r, const struct store_call *call, struct weir_answer *a)
 {
-    assert_int_equal(store_redis_next(r)->type, '+'); /* OK, the clock */
+    assert_int_equal(store_redis_next(r)->type, '+'); /* OK from setting the clock */
     const struct store_reply *reply = store_redis_next(r);
     if (script_answer(reply, &call->part, 1, a, NULL) != 0) {
         fail_msg("not an answer, but %c with %zu numbers: %.*s", reply->type, reply->n,
@@ -72,7 +72,7 @@ const char *store_run_difference(const struct weir_answer *local, const struct w
 {
     struct oracle_expected a = oracle_expect(local, ORACLE_US);
     struct oracle_expected b = oracle_expect(store, ORACLE_US);
-    bool endless = local->reset_after_ns == WEIR_FOREVER; /* its rounding wraps */
+    bool endless = local->reset_after_ns == WEIR_FOREVER; /* rounding it up overflows */
     return a.verdict != b.verdict             ? "verdict"
            : a.remaining != b.remaining       ? "remaining"
            : a.retry != b.retry               ? "retry"

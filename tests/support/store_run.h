@@ -1,6 +1,6 @@
 /*
- * A limit decided by the scripts of a redis-server at times that the test chooses, to be compared
- * with the same limit decided locally.
+ * Decides a limit with the scripts of a redis-server, at times that the test chooses, so that the
+ * answers can be compared with those of a local limiter.
  */
 #ifndef WEIR_TESTS_SUPPORT_STORE_RUN_H
 #define WEIR_TESTS_SUPPORT_STORE_RUN_H
@@ -10,12 +10,12 @@
 #include "support/oracle_vector.h"
 #include "support/store_redis.h"
 
-/* The scripts with a clock that the test sets: SET now <us>. */
+/* Makes the scripts with a clock that the test sets: SET now <us>. */
 void store_run_scripts(struct scripts *s);
 void store_run_load(struct store_redis *r, const struct scripts *s);
 void store_run_clock(struct store_redis *r, uint64_t now_ns);
 
-/* The call of an oracle's operation; `name` is the key. */
+/* The call for an operation of the oracle; `name` is the key. */
 struct store_call {
     enum store_verb verb;
     struct store_part part;
@@ -24,17 +24,17 @@ struct store_call {
 void store_run_call(const struct store_params *params, const char *name, const struct oracle_op *op,
                     struct store_call *call);
 
-/* Puts the time and the call behind what waits. Two replies will come. */
+/* Queues the time and the call. Two replies will come. */
 void store_run_put(struct store_redis *r, const struct script *script,
                    const struct store_call *call, uint64_t now_ns);
 
-/* Reads them; the test fails if it is not an answer. */
+/* Reads both replies. The test fails if the second is not an answer. */
 void store_run_answer(struct store_redis *r, const struct store_call *call, struct weir_answer *a);
 
-/* What differs, in microseconds rounded up, or NULL. */
+/* Returns what differs, in microseconds rounded up, or NULL. */
 const char *store_run_difference(const struct weir_answer *local, const struct weir_answer *store);
 
-/* Both as a line each, to stderr. */
+/* Prints each answer as a line to stderr. */
 void store_run_print(const struct weir_answer *local, const struct weir_answer *store);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * What exchanges stand on, in the test's hands: a limit that nobody opened, whose references are
- * counted. These take the place of the real ones in the program that includes this.
+ * What exchanges depend on, under the test's control: a limit that is not open anywhere, whose
+ * references are counted. These functions replace the real ones in the program that includes this
+ * header.
  */
 #ifndef WEIR_TESTS_SUPPORT_SYNC_FAKES_H
 #define WEIR_TESTS_SUPPORT_SYNC_FAKES_H
@@ -44,7 +45,7 @@ struct fake_limit {
     struct store_numbers numbers;
 };
 
-/* `burst` of buckets; 0: count. */
+/* `burst` is that of buckets; 0 means count. */
 static inline struct store_limit *fake_limit(struct fake_limit *f, int algorithm, uint64_t count,
                                              uint64_t period_ns, uint64_t burst)
 {
@@ -76,7 +77,7 @@ static inline struct weir_answer fake_ask(struct syncs *y, struct store_limit *l
     return a;
 }
 
-/* How many of `n` single ones are admitted. */
+/* Returns how many of `n` requests of cost 1 are admitted. */
 static inline uint64_t fake_admit(struct syncs *y, struct store_limit *limit, const char *key,
                                   uint64_t n, uint64_t now_ns)
 {

@@ -7,13 +7,14 @@
 
 /* ---- the search ---- */
 
-/* Where a search stood: how far each thread had come, and the state then. */
+/* A position of the search: how far each thread has come, and the state there. */
 struct place {
     unsigned next[LINEAR_THREADS];
     struct linear_state state;
 };
 
-/* Places from which there is no way; entries of earlier searches have another generation. */
+/* Positions from which the search has failed. Entries of earlier searches have another
+ * generation. */
 #define MEMO_SIZE 4096
 static struct {
     uint64_t generation;
@@ -31,7 +32,8 @@ static uint64_t place_hash(const struct place *p)
     return h >> 52;
 }
 
-/* True if we have been here; else remembers it, as long as there is a place to note it in. */
+/* Returns true if the search has been here. Otherwise it records the position, as long as there is
+ * room for it. */
 static bool been_here(const struct place *p)
 {
     uint64_t at = place_hash(p);
@@ -48,7 +50,8 @@ static bool been_here(const struct place *p)
     return false;
 }
 
-/* The first return among the calls that have not had their turn: nobody invoked later may be next. */
+/* Returns the first return among the calls that are not yet ordered: a call that was invoked later
+ * cannot be next. */
 static uint64_t first_return(const struct linear_history *h, const struct place *p)
 {
     uint64_t first = UINT64_MAX;

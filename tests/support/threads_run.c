@@ -15,7 +15,7 @@
 
 #include "limit/limiter.h"
 
-/* Of <linux/futex.h>, which a compiler for musl may not have. */
+/* From <linux/futex.h>, which a compiler for musl may lack. */
 #define FUTEX_WAIT_PRIVATE (0 | 128)
 #define FUTEX_WAKE_PRIVATE (1 | 128)
 
@@ -31,8 +31,8 @@ struct start {
 };
 
 /*
- * Threads that do little are packed onto one processor by some schedulers, and
- * then they do not race at all: each gets the next of those that we may use.
+ * Some schedulers pack threads that do little onto one processor, and then they do not race at all.
+ * So each thread gets the next of the allowed processors.
  */
 static void spread(unsigned index)
 {
@@ -83,8 +83,8 @@ void threads_pause(void)
 }
 
 /*
- * Spinning lets two cores leave together. Who has to wait for longer sleeps: on
- * a busy machine a sleeper is woken at once, a spinner has used up its share.
+ * Spinning lets two cores leave together. A thread that has to wait longer sleeps: on a busy
+ * machine a sleeper is woken at once, while a spinner has used up its share of the processor.
  */
 static void wait_for_round(struct threads_barrier *b, uint32_t round)
 {

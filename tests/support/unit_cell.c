@@ -77,7 +77,7 @@ void unit_cell_refund(struct unit_cell *c, uint64_t units, uint64_t charged_at, 
 
 uint64_t unit_cell_fresh_in(const struct unit_cell *c, uint64_t now)
 {
-    /* What is fresh is judged a second late. */
+    /* Freshness is judged a second late. */
     struct debt debt;
     algo_owes(c->ops, &c->params, c->word, c->record, now + ALGO_SLACK_NS, &debt);
     return debt.fresh_in;

@@ -16,19 +16,20 @@ struct unit_cell {
 
 struct limit_spec unit_spec(int algorithm, uint64_t quota, uint64_t period_ns, uint64_t max_debt);
 
-/* A fresh cell; compile must succeed. `quota` at once, full again after `period_ns`. */
+/* Returns a fresh cell, which admits `quota` at once and is full again after `period_ns`. compile()
+ * must succeed. */
 struct unit_cell unit_cell(int algorithm, uint64_t quota, uint64_t period_ns, uint64_t max_debt);
 
-/* Decides, notes and stores as a limiter does. */
+/* Decides, notes and stores as a limiter does. Returns the verdict. */
 int unit_cell_take(struct unit_cell *c, uint64_t cost, uint64_t now);
 
-/* Decides and changes nothing. */
+/* Decides without changing anything. */
 struct algo_step unit_cell_decide(const struct unit_cell *c, uint64_t cost, uint64_t now);
 
-/* What a peek for `cost` would be told. */
+/* Returns the answer to a peek for `cost`. */
 struct weir_answer unit_cell_peek(const struct unit_cell *c, uint64_t cost, uint64_t now);
 
-/* Charges unit by unit; returns what was charged. */
+/* Charges up to `units`. Returns how many were charged. */
 uint64_t unit_cell_charge(struct unit_cell *c, uint64_t units, uint64_t now);
 
 void unit_cell_refund(struct unit_cell *c, uint64_t units, uint64_t charged_at, uint64_t now);

@@ -15,20 +15,20 @@ struct unit_table {
 struct unit_table *unit_table_make(uint64_t max_keys, uint64_t record_bytes);
 void unit_table_free(struct unit_table *t);
 
-/* The n-th of endlessly many keys. */
+/* Returns the n-th key of an endless sequence. */
 struct table_key unit_table_key(const struct unit_table *t, uint64_t n);
 
-/* Claims under the key's stripe, as a limiter does; the key must be absent. */
+/* Claims a slot under the key's stripe, as a limiter does; the key must be absent. */
 struct claim unit_table_claim(struct unit_table *t, struct table_key key, uint64_t word,
                               uint64_t now, bool evict);
 
-/* The key's word, under its stripe; false if it is absent. */
+/* Reads the key's word under its stripe. Returns false if the key is absent. */
 bool unit_table_word(struct unit_table *t, struct table_key key, uint64_t *word);
 
-/* How many slots hold the key, whatever its marks. */
+/* Returns how many slots hold the key, with or without marks. */
 unsigned unit_table_copies(const struct unit_table *t, struct table_key key);
 
-/* Slots in use, counted by looking. */
+/* Counts the slots in use. */
 uint64_t unit_table_used(const struct unit_table *t);
 
 #endif

@@ -35,7 +35,7 @@ void weir_nodes_write_rules(const struct weir_nodes *n, const char *rules)
     threads_require(f != NULL && fputs(rules, f) >= 0 && fclose(f) == 0);
 }
 
-/* ---- one of them ---- */
+/* ---- one node ---- */
 
 _Noreturn static void become(const struct weir_nodes *n, unsigned node, const char *url)
 {
@@ -80,7 +80,7 @@ static int open_unix(const char *path)
     return fd;
 }
 
-/* The number behind "\nSERIES " in /metrics. */
+/* Finds the number after "\nSERIES " in /metrics. */
 double weir_nodes_metric(const struct weir_nodes *n, unsigned node, const char *series)
 {
     static const char ask[] =
@@ -109,7 +109,8 @@ static bool runs(const struct weir_nodes *n, unsigned node)
     return waitpid(n->pid[node], NULL, WNOHANG) == 0;
 }
 
-/* Every thread of it has its connection: two for clients, one for operators. */
+/* Waits until every thread of the node has its connection: two for clients, one for the admin
+ * listener. */
 static void await(const struct weir_nodes *n, unsigned node)
 {
     for (unsigned tries = 0; tries < 6000; tries++) {
@@ -124,7 +125,7 @@ static void await(const struct weir_nodes *n, unsigned node)
     threads_fail(__FILE__, __LINE__, "a node is not ready");
 }
 
-/* ---- all of them ---- */
+/* ---- all nodes ---- */
 
 void weir_nodes_start(struct weir_nodes *n, unsigned count, const char *rules, const char *url)
 {

@@ -1,4 +1,4 @@
-/* weir config check, weir config show: a rule file, read as the program would. */
+/* weir config check, weir config show: read a rule file as the server would. */
 #include <stdio.h>
 
 #include "cli/cli.h"
@@ -27,7 +27,7 @@ void cli_tell_rules(void *arg, const struct weir_rules_message *message)
     }
 }
 
-/* The single operand; NULL after a complaint or --help, with the exit code in *code. */
+/* Returns the single operand; NULL after a message or --help, with the exit code in *code. */
 static const char *read_operand(const struct cli_command *command, int argc, char **argv, int *code)
 {
     struct cli_args args;
@@ -51,7 +51,10 @@ static const char *read_operand(const struct cli_command *command, int argc, cha
     return file;
 }
 
-/* The rules compiled, without limiters: whatever weir_rules_open() would refuse is told. */
+/*
+ * Compiles the rules without making limiters, and reports everything that weir_rules_open()
+ * would refuse. Returns the exit code.
+ */
 static int read_rules(const struct cli_command *command, const char *path, struct ruleset **set)
 {
     struct problems problems = {.tell = cli_tell_rules};

@@ -7,17 +7,20 @@
 #include "shared/leased/lease.h"
 #include "shared/synced/sync.h"
 
-/* What `fleet_size: auto` may come to: for a bound that grows with it. */
+/* The number of nodes assumed for `fleet_size: auto`, for a bound that grows with it. */
 #define NODES_LIKELY 10
 
-/* ---- the different numbers of a limit ---- */
+/* ---- the settings of a limit: its own, its tiers', its overrides' ---- */
 
 static size_t settings_count(const struct limit_config *limit)
 {
     return 1 + limit->tiers_count + limit->overrides.settings_count;
 }
 
-/* NULL: nobody gets it, because there is a default tier. *tier has len 0 where it is none. */
+/*
+ * Returns a setting of the limit; NULL for the limit's own one if there is a default tier,
+ * because then no request uses it. *tier is the setting's tier, empty if it has none.
+ */
 static const struct setting *setting_at(const struct limit_config *limit, size_t i,
                                         struct text *tier)
 {
@@ -70,7 +73,10 @@ static void check_url(const struct config *config, struct problems *problems)
     }
 }
 
-/* Of each limit of its own: this one looks as if it were shared, and is not. */
+/*
+ * Warns that ad hoc limits (CL.THROTTLE) are not shared. With a store in the file, they may be
+ * expected to be.
+ */
 static void check_adhoc(const struct config *config, struct problems *problems)
 {
     if (!config->adhoc.off && config->adhoc.consistency == CONSISTENCY_DEFAULT) {
@@ -133,7 +139,10 @@ int config_check_store(const struct config *config, struct problems *problems)
     return problems->errors == 0 ? 0 : WEIR_ERULES;
 }
 
-/* As store_limit_open() decides it: nodes that have not been told their number must agree too. */
+/*
+ * Decides as store_limit_open() does. Without a fleet_size it assumes one node, so that all
+ * nodes decide the same although they do not know their number.
+ */
 static bool is_too_small(const struct config *config, const struct store_params *params)
 {
     uint64_t nodes = config->store.fleet_size != 0 ? config->store.fleet_size : 1;

@@ -1,13 +1,19 @@
-/* What only the store's side knows to be wrong with a rule file, for `weir config`. */
+/* Checks of a rule file that need knowledge of the store, for `weir config`. */
 #ifndef WEIR_CLI_CONFIG_CONFIG_STORE_H
 #define WEIR_CLI_CONFIG_CONFIG_STORE_H
 
 #include "rules/file/show.h"
 
-/* Tells what `weir serve` would refuse, and what may not be meant. 0, WEIR_ERULES. */
+/*
+ * Reports what `weir serve` would refuse, and warns of what may not be intended. Returns 0, or
+ * WEIR_ERULES if there are errors.
+ */
 int config_check_store(const struct config *config, struct problems *problems);
 
-/* For config_show(): where leases are not worth it. */
+/*
+ * Writes a note for config_show() if some rates of a leased limit are too small for leases.
+ * Returns true if there is a note.
+ */
 bool config_note_store(const struct config *config, const struct limit_config *limit,
                        char to[SHOW_NOTE_MAX]);
 

@@ -1,4 +1,4 @@
-/* weir ctl: tells a running server what to do, and asks it how it is. */
+/* weir ctl: sends commands and questions to a running server. */
 #include "cli/ctl/ctl.h"
 
 #include <limits.h>
@@ -51,7 +51,7 @@ static const struct cli_word *word_at(size_t i)
     return row != NULL ? &row->word : NULL;
 }
 
-/* How many of the operands name this row: 0 if they do not. */
+/* Returns how many of the operands are the name of this row; 0 if they are not. */
 static int words_of(const struct ctl_row *row, const struct ctl *ctl)
 {
     const char *second = strchr(row->name, ' ');
@@ -76,7 +76,7 @@ static const struct ctl_row *find(struct ctl *ctl)
     return NULL;
 }
 
-/* "limts", "key gett", "key": what was meant, as far as that can be said. */
+/* Prints that the command is unknown ("limts", "key gett", "key") and suggests the nearest one. */
 static int unknown(const struct ctl *ctl)
 {
     char said[128];
@@ -127,7 +127,7 @@ static void read_option(int row, const char *value, struct given *given, struct 
         ctl->units = value;
         break;
     default:
-        ctl->operands[ctl->count++] = (char *)(uintptr_t)value; /* one of argv */
+        ctl->operands[ctl->count++] = (char *)(uintptr_t)value; /* an element of argv */
         break;
     }
 }
@@ -195,7 +195,7 @@ static int run(int argc, char **argv)
     return code;
 }
 
-/* ---- what several of them need ---- */
+/* ---- shared functions ---- */
 
 void ctl_print_json(const json_t *value)
 {

@@ -1,4 +1,4 @@
-/* weir ctl: its commands as rows, and what they share. */
+/* weir ctl: its commands as rows, and functions that they share. */
 #ifndef WEIR_CLI_CTL_CTL_H
 #define WEIR_CLI_CTL_CTL_H
 
@@ -8,10 +8,10 @@
 struct ctl {
     struct admin_client client;
     bool json;
-    const char *tier;  /* options, as they were given; NULL: not */
+    const char *tier;  /* options as given; NULL: not given */
     const char *until; /* --for */
     const char *units;
-    char **operands; /* behind the words of the command */
+    char **operands; /* the words after the command's name */
     int count;
 };
 
@@ -23,13 +23,13 @@ struct ctl {
 struct ctl_row {
     struct cli_word word; /* "key get LIMIT KEY...": for help and the manual */
     const char *name;     /* "key get" */
-    int least;            /* operands */
-    int most;             /* 0: any; -1: none */
-    unsigned takes;       /* CTL_... */
+    int least;            /* fewest operands */
+    int most;             /* most operands; 0: any number; -1: none */
+    unsigned takes;       /* options it takes: CTL_... */
     int (*run)(struct ctl *ctl);
 };
 
-/* Without a name behind the last. */
+/* Each list ends with a row that has no name. */
 extern const struct ctl_row ctl_limit_rows[];  /* ctl_limits.c */
 extern const struct ctl_row ctl_key_rows[];    /* ctl_keys.c */
 extern const struct ctl_row ctl_server_rows[]; /* ctl_server.c */
@@ -37,22 +37,26 @@ extern const struct ctl_row ctl_server_rows[]; /* ctl_server.c */
 #define CTL_TARGET_MAX 65536 /* bytes of a request's target */
 #define CTL_OUTPUT_MAX (64u << 20)
 
-/* ---- what several of them need (ctl.c) ---- */
+/* ---- shared functions (ctl.c) ---- */
 
-/* Prints what the server said as JSON of ASCII; nothing if it said nothing. */
+/* Prints the server's answer as JSON in ASCII; prints nothing for NULL. */
 void ctl_print_json(const json_t *value);
 
-/* Prints a harmless text. */
+/* Prints a text that is already safe for a terminal. */
 void ctl_print(const struct buffer *text);
 
-/* A line of it: "search: replaced". */
+/* Prints a line such as "search: replaced". The name is made safe for a terminal. */
 void ctl_print_line(struct text name, const char *what);
 
-/* A member that is a text, or a whole number, else "" and 0. */
+/* Return a member that is a string or a whole number above 0; otherwise "" or 0. */
 const char *ctl_text(const json_t *object, const char *name);
 uint64_t ctl_count(const json_t *object, const char *name);
 
-/* Sends an object; takes it over. CLI_OK and what the server said (may be NULL). */
+/*
+ * Sends a JSON object, and takes ownership of it. Returns CLI_OK and sets *out to the server's
+ * answer (NULL if it is empty), or an exit code after a message. A NULL body means out of
+ * memory.
+ */
 int ctl_send_json(const struct ctl *ctl, const char *method, const char *target, json_t *body,
                   json_t **out);
 

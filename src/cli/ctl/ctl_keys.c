@@ -1,8 +1,8 @@
-/* weir ctl key ...: one key of one limit. */
+/* weir ctl key ...: shows and changes one key of one limit. */
 #include "cli/ctl/ctl.h"
 #include "rules/value/quantity.h"
 
-/* ---- looking ---- */
+/* ---- showing ---- */
 
 static void put_parameter(struct buffer *target, const char *name, const char *value)
 {
@@ -22,7 +22,10 @@ static void put_target(struct buffer *target, const struct ctl *ctl)
     buffer_put_char(target, 0);
 }
 
-/* Long ones in whole seconds, rounded up: who waits for minutes does not count milliseconds. */
+/*
+ * Prints a duration. From 10 s on it is rounded up to whole seconds, because milliseconds do not
+ * matter there.
+ */
 static void print_duration(const char *what, uint64_t ms)
 {
     char text[QUANTITY_MAX];
@@ -62,7 +65,7 @@ static void print_key(const json_t *said)
     const json_t *retry = json_object_get(said, "retry_after_ms");
     json_int_t blocked = json_integer_value(json_object_get(said, "blocked_ms"));
     print_text("verdict", ctl_text(said, "verdict"));
-    if (json_integer_value(json_object_get(said, "remaining")) >= 0) { /* adhoc has none */
+    if (json_integer_value(json_object_get(said, "remaining")) >= 0) { /* an adhoc limit has none */
         (void)printf("%-10s %llu of %llu\n", "remaining",
                      (unsigned long long)ctl_count(said, "remaining"),
                      (unsigned long long)ctl_count(said, "quota"));
@@ -103,7 +106,7 @@ static int run_get(struct ctl *ctl)
 
 /* ---- changing ---- */
 
-/* JSON carries text alone; NULL after a complaint. */
+/* Returns the value as a JSON string, which must be UTF-8; NULL after a message. */
 static json_t *text_or_complain(const char *value, const char *what)
 {
     json_t *text = json_string(value);
@@ -126,7 +129,7 @@ static json_t *key_of(const struct ctl *ctl)
     return key;
 }
 
-/* {"limit":...,"key":[...],"tier":...}; NULL after a complaint. */
+/* Returns {"limit":...,"key":[...],"tier":...}; NULL after a message. */
 static json_t *question_of(const struct ctl *ctl)
 {
     json_t *limit = text_or_complain(ctl->operands[0], "limit");
@@ -146,7 +149,7 @@ static json_t *question_of(const struct ctl *ctl)
     return body;
 }
 
-/* "search alice: not blocked" */
+/* Prints a line such as "search alice: not blocked". */
 static void say_done(const struct ctl *ctl, const char *done)
 {
     struct buffer name;
@@ -159,7 +162,7 @@ static void say_done(const struct ctl *ctl, const char *done)
     buffer_finish(&name);
 }
 
-/* Sends {"limit","key",...} and says what was done. */
+/* Sends {"limit","key",...} and prints what was done. */
 static int change(struct ctl *ctl, const char *target, json_t *body, const char *done)
 {
     json_t *said = NULL;
@@ -186,7 +189,10 @@ static int run_unblock(struct ctl *ctl)
     return change(ctl, "/v1/keys/unblock", question_of(ctl), "not blocked");
 }
 
-/* A block without an end has no for_ms. CLI_USAGE after a complaint. */
+/*
+ * Reads --for into *ms; 0: forever, which is sent without for_ms. Returns CLI_OK, or CLI_USAGE
+ * after a message.
+ */
 static int read_until(const struct ctl *ctl, uint64_t *ms)
 {
     struct weir_error error = {0};

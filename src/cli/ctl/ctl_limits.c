@@ -1,13 +1,13 @@
-/* weir ctl limits, put, delete. */
+/* weir ctl limits, put, delete: shows, adds, replaces and removes limits. */
 #include <stdlib.h>
 
 #include "cli/ctl/ctl.h"
 #include "rules/file/document.h"
 #include "rules/value/quantity.h"
 
-/* ---- looking ---- */
+/* ---- showing ---- */
 
-/* The last two only where a fleet shares a limit. */
+/* The last two columns are shown only if a fleet shares a limit. */
 static const struct grid_column columns[] = {
     {"LIMIT", false},     {"TIER", false},   {"RATE", false}, {"BURST", true},
     {"ALGORITHM", false}, {"MODE", false},   {"KEYS", true},  {"CAPACITY", true},
@@ -22,7 +22,7 @@ static bool is_shared(const json_t *limit)
     return strcmp(ctl_text(limit, "consistency"), "local") != 0;
 }
 
-/* What only the store knows is null. */
+/* Puts a count, or "-" for null: then only the store knows it. */
 static void put_count(struct grid *g, const json_t *limit, const char *name)
 {
     if (json_is_null(json_object_get(limit, name))) {
@@ -73,7 +73,7 @@ static void print_limits(const json_t *limits)
     grid_finish(&g);
 }
 
-/* "/v1/limits/" and the name; NULL after a complaint. */
+/* Returns "/v1/limits/" followed by the encoded name; NULL after a message. */
 static const char *target_of(struct buffer *target, struct text name)
 {
     buffer_init(target, CTL_TARGET_MAX);
@@ -107,7 +107,7 @@ static int run_limits(struct ctl *ctl)
 
 /* ---- changing ---- */
 
-/* A whole file, or standard input; false after a complaint. */
+/* Reads a whole file, or standard input for "-". Returns false after a message. */
 static bool read_file(const char *path, struct buffer *text)
 {
     bool standard = strcmp(path, "-") == 0;
@@ -132,7 +132,7 @@ static bool read_file(const char *path, struct buffer *text)
     return !failed && !text->full;
 }
 
-/* The name that the limit gives itself; empty after a complaint. */
+/* Returns the name in the limit's own text; empty after a message. */
 static struct text name_in(struct arena *arena, const char *path, struct text text)
 {
     struct problems problems = {.tell = cli_tell_rules};

@@ -89,7 +89,10 @@ static void print_mode(const json_t *said)
     }
 }
 
-/* The kill switch: with `shadow` nothing is denied any more, and everything is still counted. */
+/*
+ * The kill switch: with `shadow`, the server denies nothing any more but still counts
+ * everything.
+ */
 static int run_mode(struct ctl *ctl)
 {
     json_t *said = NULL;
@@ -107,7 +110,7 @@ static int run_mode(struct ctl *ctl)
     return code == CLI_OK ? print_said(ctl, said, print_mode) : code;
 }
 
-/* ---- how it is ---- */
+/* ---- status ---- */
 
 static void put_pair(struct grid *g, const char *name, struct text value)
 {
@@ -115,11 +118,11 @@ static void put_pair(struct grid *g, const char *name, struct text value)
     grid_put(g, value);
 }
 
-/* A number, a text, or the members of an object: "resp 12, http 3". */
+/* Writes a number, a string, or the members of an object: "resp 12, http 3". */
 static void put_value(struct buffer *out, const json_t *value)
 {
     char number[32];
-    json_t *all = (json_t *)(uintptr_t)value; /* the iterator only looks */
+    json_t *all = (json_t *)(uintptr_t)value; /* the iterator does not change it */
     if (json_is_string(value)) {
         buffer_put(out, (struct text){json_string_value(value), json_string_length(value)});
     } else if (json_is_integer(value)) {
@@ -157,7 +160,7 @@ static void put_special(struct grid *g, const char *name, const json_t *value, b
 static void print_status(const json_t *said)
 {
     static const struct grid_column columns[] = {{NULL, false}, {NULL, false}};
-    json_t *all = (json_t *)(uintptr_t)said; /* the iterator only looks */
+    json_t *all = (json_t *)(uintptr_t)said; /* the iterator does not change it */
     struct grid g;
     struct buffer out;
     grid_init(&g, columns, 2);
@@ -184,7 +187,10 @@ static int run_status(struct ctl *ctl)
     return code == CLI_OK ? print_said(ctl, said, print_status) : code;
 }
 
-/* For those who start and watch servers: needs no secret, whatever the server does. */
+/*
+ * For programs that start and supervise servers. It needs no secret, whatever the server's
+ * settings.
+ */
 static int run_ready(struct ctl *ctl)
 {
     struct http_result result;

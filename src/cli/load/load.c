@@ -1,4 +1,4 @@
-/* weir bench load: arguments. What is measured and how is in bench_load.h. */
+/* weir bench load: arguments. load.h explains what is measured and how. */
 #include "cli/load/load.h"
 
 #include "base/error.h"
@@ -52,7 +52,7 @@ static int run(int argc, char **argv);
 const struct cli_command cli_bench_load = CLI_COMMAND(
     "bench load", "[WORD ...]", "send requests on schedule and measure the wait", options, run);
 
-/* What is asked when no words are given. */
+/* The request if no words are given. */
 static const char *const default_resp[] = {"CL.THROTTLE", "{key}", "99", "1000", "60"};
 static const char *const default_http[] = {"GET",
                                            "/v1/auth",
@@ -73,7 +73,7 @@ struct asked {
 
 /* ---- values ---- */
 
-/* CLI_OK, or CLI_USAGE after a complaint if it is not a whole number from min to max. */
+/* Reads a whole number from min to max. Returns CLI_OK, or CLI_USAGE after a message. */
 static int read_count(const struct cli_args *args, int row, uint64_t min, uint64_t max,
                       uint64_t *out)
 {
@@ -115,7 +115,10 @@ static int read_rate(const struct cli_args *args, double *rate)
     return code;
 }
 
-/* Which of the words it is. */
+/*
+ * Sets *which to the index of the value among the words. Returns CLI_OK, or CLI_USAGE after a
+ * message.
+ */
 static int read_word(const struct cli_args *args, int row, const char *const *words, unsigned n,
                      unsigned *which)
 {
@@ -229,7 +232,7 @@ static int read_arguments(int argc, char **argv, struct asked *asked)
     return CLI_OK;
 }
 
-/* ---- what goes with what ---- */
+/* ---- defaults and combinations ---- */
 
 static void set_defaults(struct asked *asked)
 {
@@ -265,7 +268,7 @@ static int check(struct asked *asked)
 
 static int load(struct asked *asked)
 {
-    static struct load_result result; /* large */
+    static struct load_result result; /* too large for the stack */
     struct load_plan *p = &asked->plan;
     struct weir_error error;
     if (load_request_make(&p->request, p->wire, asked->words, asked->words_count, asked->body,

@@ -1,26 +1,26 @@
 /*
- * weir bench load: what clients of a server wait.
+ * weir bench load: measures how long clients of a server wait.
  *
- * Open loop: requests have a schedule, which does not know how the server fares.
- * A request that is due while every connection is busy is sent late, and its
- * latency counts from the time at which it should have been sent: a server that
- * stops for a moment delays everybody who came in that moment, and a generator
- * that waits politely would have seen one slow request instead ("coordinated
- * omission"). What is due and never sent or answered counts with the time that it
- * has waited so far.
+ * Open loop: requests have a schedule that does not depend on the server. A request that is due
+ * while every connection is busy is sent late, and its latency counts from the time at which it
+ * should have been sent. A server that stops for a moment delays every request that is due in
+ * that moment; a generator that waited for the server would see one slow request instead
+ * ("coordinated omission"). A request that is due but never sent or answered counts with the
+ * time that it has waited so far.
  *
- * Closed loop (rate 0): each connection sends `depth` requests, waits for all of
- * the replies, and sends again. Tells the capacity, not the latency.
+ * Closed loop (rate 0): each connection sends `depth` requests, waits for all the replies, and
+ * sends again. This measures the capacity, not the latency.
  *
- *   bench_load.c             arguments
- *   bench_load_request.c     a request with places for keys -> bytes, once
- *   bench_load_reply.c       where a reply ends, and whether it says yes
- *   bench_load_latency.c     a histogram with a bounded error
- *   bench_load_keys.c        which key is next
- *   bench_load_connection.c  requests in flight on one connection
- *   bench_load_generator.c   the schedule and the connections of a thread, on epoll
- *   bench_load_run.c         threads, and their results as one
- *   bench_load_report.c      the table and the JSON object
+ *   load.c             arguments
+ *   load_request.c     builds the request's bytes once, with places for keys
+ *   load_reply.c       finds where a reply ends, and whether it allows
+ *   load_latency.c     a histogram with a bounded error
+ *   load_keys.c        chooses the next key
+ *   load_zipf.c        skewed keys
+ *   load_connection.c  requests in flight on one connection
+ *   load_generator.c   the schedule and the connections of a thread, on epoll
+ *   load_run.c         starts the threads and adds up their results
+ *   load_report.c      the table and the JSON object
  */
 #ifndef WEIR_CLI_LOAD_LOAD_H
 #define WEIR_CLI_LOAD_LOAD_H
@@ -36,10 +36,10 @@
 
 enum load_wire { LOAD_RESP, LOAD_HTTP };
 
-#define LOAD_KEY_BYTES 16 /* "key:000000000042": always, so that a request keeps its length */
+#define LOAD_KEY_BYTES 16 /* "key:000000000042": fixed, so that a request keeps its length */
 #define LOAD_KEY_PLACES 8
 
-/* One request, made once; each time it is sent only the keys in it are written anew. */
+/* One request, built once. Each time it is sent, only the keys in it are overwritten. */
 struct load_request {
     char *bytes;
     size_t len;
@@ -48,8 +48,9 @@ struct load_request {
 };
 
 /*
- * From words, in which {key} stands for a key. RESP: a command and its arguments. HTTP: a method, a
- * target, and any number of fields "Name: value"; `body` may be NULL. 0 or WEIR_E...
+ * Builds a request from words, in which {key} stands for a key. RESP: a command and its
+ * arguments. HTTP: a method, a target, and any number of fields "Name: value"; `body` may be
+ * NULL. Returns 0 or WEIR_E...
  */
 int load_request_make(struct load_request *request, enum load_wire wire, const char *const *words,
                       unsigned words_count, const char *body, struct weir_error *error);
@@ -64,22 +65,28 @@ enum load_verdict {
     LOAD_ALLOWED,
     LOAD_DENIED,
     LOAD_REFUSED, /* -OVERLOAD, 503: too busy to decide */
-    LOAD_OTHER,   /* good, and says neither: PONG, a value */
+    LOAD_OTHER,   /* success, but neither allows nor denies: PONG, a value */
     LOAD_ERROR,   /* -ERR, 400, ... */
     LOAD_VERDICTS
 };
 
 #define LOAD_BROKEN INT64_C(-1)
 
-/* Bytes of the reply that the input begins with; 0: not all there; LOAD_BROKEN: not a reply. */
+/*
+ * Returns the length of the reply at the start of the input; 0: incomplete; LOAD_BROKEN: not a
+ * reply.
+ */
 int64_t load_read_reply(enum load_wire wire, struct text input, enum load_verdict *verdict);
 
 /* ---- latency ---- */
 
-/* From 128 ns on, LOAD_SUB buckets for each doubling: what is told is at most 1/128 too large. */
+/*
+ * From 128 ns on, there are LOAD_SUB buckets for each doubling: a reported time is at most 1/128
+ * too large.
+ */
 #define LOAD_SUB_BITS 7
 #define LOAD_SUB (1u << LOAD_SUB_BITS)
-#define LOAD_BITS_MAX 42 /* 2^42 ns is more than an hour; what is above counts as that */
+#define LOAD_BITS_MAX 42 /* 2^42 ns is more than an hour; longer times count as that */
 #define LOAD_BUCKETS ((LOAD_BITS_MAX - LOAD_SUB_BITS + 1) * LOAD_SUB)
 
 struct load_latency {
@@ -92,7 +99,7 @@ struct load_latency {
 void load_latency_add(struct load_latency *l, uint64_t ns);
 void load_latency_merge(struct load_latency *into, const struct load_latency *from);
 
-/* The least time within which at least share (0 to 1) of all were done. */
+/* Returns the shortest time within which at least share (0 to 1) of all requests were done. */
 uint64_t load_latency_at(const struct load_latency *l, double share);
 
 /* ---- keys ---- */
@@ -104,10 +111,10 @@ extern const char *const load_order_names[LOAD_ORDERS];
 struct load_keys {
     enum load_order order;
     uint64_t count;
-    uint64_t next;        /* sequential */
-    uint64_t random;      /* state */
-    const uint32_t *zipf; /* a list of draws that all threads share, ... */
-    uint64_t zipf_n;      /* ... a power of two of them */
+    uint64_t next;        /* next number of a sequential order, or next draw */
+    uint64_t random;      /* state of the generator */
+    const uint32_t *zipf; /* list of draws, shared by all threads */
+    uint64_t zipf_n;      /* their number, a power of two */
 };
 
 uint64_t load_next_key(struct load_keys *keys);
@@ -118,42 +125,42 @@ uint64_t load_next_key(struct load_keys *keys);
 #define LOAD_DEPTH_MAX 4096
 #define LOAD_THREADS_MAX 16
 #define LOAD_KEYS_MAX UINT64_C(100000000)
-#define LOAD_GRACE_NS UINT64_C(1000000000) /* for the last replies */
+#define LOAD_GRACE_NS UINT64_C(1000000000) /* time to wait for the last replies */
 
 struct load_plan {
     enum load_wire wire;
     const char *address; /* "ADDRESS:PORT", "unix:PATH" */
     struct load_request request;
-    unsigned connections; /* of all threads */
-    unsigned depth;       /* requests without a reply, of each connection */
+    unsigned connections; /* of all threads together */
+    unsigned depth;       /* most requests in flight on each connection */
     unsigned threads;
-    double rate; /* requests a second, of all threads; 0: closed loop */
+    double rate; /* requests per second of all threads; 0: closed loop */
     bool poisson;
     uint64_t keys;
     enum load_order order;
-    uint64_t duration_ns; /* behind the warm-up */
-    uint64_t warmup_ns;   /* requests due in it are sent and not counted */
-    uint64_t requests;    /* 0: as many as there are in that time */
-    uint64_t within_ns;   /* replies in time */
+    uint64_t duration_ns; /* after the warm-up */
+    uint64_t warmup_ns;   /* requests that are due in it are sent but not counted */
+    uint64_t requests;    /* most requests; 0: only the time ends the run */
+    uint64_t within_ns;   /* replies within this time count as in time */
     uint64_t seed;
-    bool spin; /* never sleep: the server is not charged for waking us up */
+    bool spin; /* never sleep, so that the server does not pay for waking this thread */
 };
 
 struct load_result {
     struct load_latency latency;
     uint64_t verdicts[LOAD_VERDICTS];
-    uint64_t within;     /* replies, neither refused nor errors, that came in plan.within_ns */
-    uint64_t lost;       /* sent, and no reply: the connection ended, or time was up */
-    uint64_t unsent;     /* due, and every connection busy until the end */
+    uint64_t within;     /* replies within plan.within_ns that are neither refused nor errors */
+    uint64_t lost;       /* sent without a reply: the connection or the time ended */
+    uint64_t unsent;     /* due, but every connection was busy until the end */
     uint64_t elapsed_ns; /* from the first counted request to the last reply */
 };
 
-/* 0 or WEIR_E... with the reason. */
+/* Runs the plan. Returns 0, or WEIR_E... and sets *error. */
 int load_run(const struct load_plan *plan, struct load_result *result, struct weir_error *error);
 
 /* ---- the report ---- */
 
-/* Replies of any kind. */
+/* Returns the number of replies of any kind. */
 uint64_t load_replies(const struct load_result *result);
 
 void load_print_table(const struct load_plan *plan, const struct load_result *result);

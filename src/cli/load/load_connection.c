@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 
-/* ---- where to ---- */
+/* ---- the address ---- */
 
 static int parse_unix(const char *path, struct load_target *target, struct weir_error *error)
 {

@@ -1,27 +1,30 @@
-/* A connection of the load generator: requests that are out, and when they should have been sent. */
+/*
+ * A connection of the load generator: its requests in flight, and when each should have been
+ * sent.
+ */
 #ifndef WEIR_CLI_LOAD_LOAD_CONNECTION_H
 #define WEIR_CLI_LOAD_LOAD_CONNECTION_H
 
 #include "cli/load/load.h"
 
-#define LOAD_INPUT_BYTES 65536 /* a reply fits into it */
+#define LOAD_INPUT_BYTES 65536 /* largest reply */
 
 struct load_connection {
-    int fd;             /* -1: it could not be opened again */
-    unsigned depth;     /* of the ring and of `out` */
-    unsigned oldest;    /* place in the ring of the request that is answered next */
+    int fd;             /* -1: could not be opened again */
+    unsigned depth;     /* size of the ring and of `out`, in requests */
+    unsigned oldest;    /* index in the ring of the request that is answered next */
     unsigned in_flight; /* requests in the ring */
-    uint64_t *due_ns;   /* the ring */
+    uint64_t *due_ns;   /* the ring: when each request was due */
     char *out;          /* depth copies of the request */
-    size_t sent;        /* of out */
-    size_t made;        /* of out: up to here they are to be sent */
+    size_t sent;        /* bytes of `out` that are sent */
+    size_t made;        /* bytes of `out` that are to be sent */
     char *in;
     size_t in_len;
-    bool wants_write; /* the network is full, the poll tells when it is not */
-    bool touched;     /* has something to be sent now */
+    bool wants_write; /* the socket's buffer is full; epoll tells when it is not */
+    bool touched;     /* is in the generator's list of connections to send on */
 };
 
-/* Where to connect to; 0 or WEIR_E... */
+/* The address to connect to. */
 struct load_target {
     int family;
     unsigned len;
@@ -29,27 +32,30 @@ struct load_target {
 };
 int load_target_parse(const char *text, struct load_target *target, struct weir_error *error);
 
-/* 0 or -1 with errno set; load_connection_finish() also then. */
+/* Return 0, or -1 with errno set. load_connection_finish() must be called in both cases. */
 int load_connection_init(struct load_connection *c, const struct load_request *request,
                          unsigned depth);
 int load_connection_open(struct load_connection *c, const struct load_target *target);
 void load_connection_close(struct load_connection *c);
 void load_connection_finish(struct load_connection *c);
 
-/* Whether one more request may be put. */
+/* Returns true if there is room for one more request. */
 static inline bool load_connection_has_room(const struct load_connection *c, size_t request_len)
 {
     return c->fd >= 0 && c->in_flight < c->depth && c->made < c->depth * request_len;
 }
 
-/* Puts a request that is due at a time. There is room. */
+/* Adds a request that is due at this time. The connection must have room. */
 void load_connection_put(struct load_connection *c, const struct load_request *request,
                          uint64_t key, uint64_t due_ns);
 
-/* Sends what has been put, as far as the network takes it. False if the connection has ended. */
+/*
+ * Sends the added requests, as far as the socket takes them. Returns false if the connection has
+ * ended.
+ */
 bool load_connection_send(struct load_connection *c);
 
-/* Takes the time at which the request that is answered next was due. */
+/* Removes the oldest request in flight, and returns the time at which it was due. */
 uint64_t load_connection_take(struct load_connection *c);
 
 #endif

@@ -26,7 +26,7 @@ static void step_schedule(struct generator *g)
     g->due_ns = g->begin_ns + (uint64_t)g->due;
 }
 
-/* No more requests are to be made. */
+/* Returns true if no more requests are to be made. */
 static bool is_done(const struct generator *g, uint64_t now_ns)
 {
     return g->made == g->limit || now_ns >= g->end_ns || (g->gap_ns > 0 && g->due_ns >= g->end_ns);
@@ -64,7 +64,7 @@ static void note_lost(struct generator *g, struct load_connection *c, uint64_t n
     }
 }
 
-/* What was due before the end and had to wait for a connection until then. */
+/* Counts the requests that were due before the end but found no free connection. */
 static void note_unsent(struct generator *g, uint64_t now_ns)
 {
     while (g->gap_ns > 0 && g->due_ns < g->end_ns && g->due_ns <= now_ns && g->made < g->limit) {
@@ -96,7 +96,7 @@ static bool open_one(struct generator *g, struct load_connection *c)
     return true;
 }
 
-/* It has ended: what was in flight is lost, and another takes its place. */
+/* Replaces a connection that has ended. Its requests in flight are lost. */
 static void reopen(struct generator *g, struct load_connection *c, uint64_t now_ns)
 {
     note_lost(g, c, now_ns);
@@ -141,7 +141,7 @@ static void send_touched(struct generator *g, uint64_t now_ns)
 
 /* ---- making requests ---- */
 
-/* The next connection in turn that has room; NULL: none. */
+/* Returns the next connection in turn that has room; NULL: none. */
 static struct load_connection *find_room(struct generator *g)
 {
     for (unsigned i = 0; i < g->count && g->in_flight < (uint64_t)g->count * g->plan->depth; i++) {
@@ -154,7 +154,10 @@ static struct load_connection *find_room(struct generator *g)
     return NULL;
 }
 
-/* All that are due. False if some are, and every connection is busy. */
+/*
+ * Adds all requests that are due. Returns false if some are still due and every connection is
+ * busy.
+ */
 static bool put_due(struct generator *g, uint64_t now_ns)
 {
     while (g->due_ns <= now_ns && !is_done(g, now_ns)) {
@@ -168,7 +171,7 @@ static bool put_due(struct generator *g, uint64_t now_ns)
     return true;
 }
 
-/* Closed loop: a whole batch, once all replies are there. */
+/* In a closed loop, adds a whole batch. Call it when all replies have arrived. */
 static void put_batch(struct generator *g, struct load_connection *c, uint64_t now_ns)
 {
     for (unsigned i = 0; i < g->plan->depth && c->fd >= 0 && !is_done(g, now_ns); i++) {
@@ -185,7 +188,7 @@ static void put_all_batches(struct generator *g, uint64_t now_ns)
 
 /* ---- taking replies ---- */
 
-/* False if what has come is not a reply. */
+/* Reads the replies that have arrived. Returns false if the bytes are not a reply. */
 static bool take_replies(struct generator *g, struct load_connection *c, uint64_t now_ns)
 {
     struct text rest = {c->in, c->in_len};
@@ -203,7 +206,7 @@ static bool take_replies(struct generator *g, struct load_connection *c, uint64_
         rest = text_after(rest, (size_t)used);
     }
     if (rest.len == LOAD_INPUT_BYTES || (rest.len > 0 && c->in_flight == 0)) {
-        return false; /* too long, or nobody has asked for it */
+        return false; /* too long, or a reply without a request */
     }
     memmove(c->in, rest.at, rest.len);
     c->in_len = rest.len;
@@ -233,7 +236,7 @@ static void receive(struct generator *g, struct load_connection *c)
 
 /* ---- the loop ---- */
 
-/* Until something is due, has come or is over. */
+/* Waits until an event arrives or until_ns is reached. Returns the number of events. */
 static int wait_for_events(struct generator *g, struct epoll_event *events, uint64_t until_ns)
 {
     uint64_t now_ns = clock_boot_ns();

@@ -6,11 +6,12 @@ static unsigned bucket_of(uint64_t ns)
         return (unsigned)ns;
     }
     unsigned shift = 63 - LOAD_SUB_BITS - (unsigned)__builtin_clzll(ns);
-    unsigned i = shift * LOAD_SUB + (unsigned)(ns >> shift); /* the latter has its top bit set */
+    /* ns >> shift is in [LOAD_SUB, 2 * LOAD_SUB), so the buckets continue without a gap. */
+    unsigned i = shift * LOAD_SUB + (unsigned)(ns >> shift);
     return i < LOAD_BUCKETS ? i : LOAD_BUCKETS - 1;
 }
 
-/* The largest time that a bucket counts. */
+/* Returns the largest time that the bucket counts. */
 static uint64_t top_of(unsigned bucket)
 {
     if (bucket < LOAD_SUB) {

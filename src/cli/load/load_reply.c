@@ -1,6 +1,6 @@
 /*
- * Replies, read as little as possible: where one ends, and what it says in one
- * word. The generator must be faster than the server that it drives.
+ * Reads replies, with as little work as possible: only where a reply ends and whether it allows.
+ * The generator must be faster than the server that it drives.
  */
 #include "cli/load/load.h"
 
@@ -9,12 +9,12 @@
 /* One line of a reply: its type, its number, where it ends. */
 struct line {
     char type;
-    int64_t number; /* as far as there are digits */
+    int64_t number; /* value of the digits it begins with */
     struct text text;
-    size_t end; /* behind CR LF */
+    size_t end; /* after CR LF */
 };
 
-/* False if it is not all there. */
+/* Reads the line that begins at `at`. Returns false if it is incomplete. */
 static bool read_line(struct text input, size_t at, struct line *line)
 {
     size_t i = at + 1;
@@ -43,7 +43,7 @@ static enum load_verdict verdict_of_word(struct text word)
                                                              : LOAD_OTHER;
 }
 
-/* An array says in its first value whether it was a yes: 0 or "allow". */
+/* Returns the verdict of a value. The first value of an array decides: 0 or "allow" allows. */
 static enum load_verdict judge(const struct line *line, struct text value, bool inside)
 {
     if (line->type == '-') {
@@ -60,7 +60,7 @@ static enum load_verdict judge(const struct line *line, struct text value, bool 
 
 static int64_t read_resp(struct text input, enum load_verdict *verdict)
 {
-    int64_t values = 1; /* still to come */
+    int64_t values = 1; /* values that are still to come */
     size_t at = 0;
     bool inside = false;
     bool judged = false;
@@ -95,7 +95,7 @@ static int64_t read_resp(struct text input, enum load_verdict *verdict)
 
 /* ---- HTTP ---- */
 
-/* The value of Content-Length; -1: none. */
+/* Returns the value of Content-Length; -1: there is none. */
 static int64_t content_length(struct text head)
 {
     static const char name[] = "content-length:";
@@ -147,7 +147,7 @@ static int64_t read_http(struct text input, enum load_verdict *verdict)
     struct text head = {input.at, (size_t)(blank - input.at) + 2};
     int64_t length = content_length(head);
     if (length < 0 || head.len < sizeof "HTTP/1.1 200" - 1) {
-        return LOAD_BROKEN; /* chunked, or until the connection ends: not what is measured here */
+        return LOAD_BROKEN; /* chunked, or ended by closing the connection: not supported here */
     }
     int status = (head.at[9] - '0') * 100 + (head.at[10] - '0') * 10 + (head.at[11] - '0');
     *verdict = verdict_of_status(status);

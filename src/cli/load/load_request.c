@@ -9,7 +9,7 @@
 
 static const char key_zero[LOAD_KEY_BYTES + 1] = "key:000000000000";
 
-/* Bytes of a text with its places filled. */
+/* Returns the length of the text once its places are filled with keys. */
 static size_t filled_len(const char *text)
 {
     size_t len = strlen(text);
@@ -19,7 +19,10 @@ static size_t filled_len(const char *text)
     return len;
 }
 
-/* Puts the text, and notes where its keys are. False if there are too many. */
+/*
+ * Appends the text with keys in its places, and notes where they are. Returns false if there are
+ * too many.
+ */
 static bool put_filled(struct buffer *b, struct load_request *r, const char *text)
 {
     const char *place;
@@ -109,7 +112,7 @@ int load_request_make(struct load_request *request, enum load_wire wire, const c
         return fail(error, WEIR_EINVAL, "expected a request of at most %d bytes and %d keys",
                     REQUEST_MAX, LOAD_KEY_PLACES);
     }
-    request->bytes = b.at; /* nothing was taken out in front, so it begins there */
+    request->bytes = b.at; /* no bytes were consumed, so the memory begins at b.at */
     request->len = buffer_len(&b);
     return 0;
 }

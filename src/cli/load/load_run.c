@@ -1,4 +1,4 @@
-/* All of a run: threads, and what they found, added up. */
+/* Runs the load: starts the threads and adds up their results. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,12 +13,12 @@
 
 static void *run_thread(void *arg)
 {
-    (void)prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul); /* sleep as short as asked for */
+    (void)prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul); /* do not sleep longer than asked */
     generator_run(arg);
     return NULL;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole run ---- */
 
 static void add_result(struct load_result *to, const struct generator *g)
 {

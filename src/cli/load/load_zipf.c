@@ -1,13 +1,13 @@
 /*
- * Skewed keys: Zipf, s = 0.99. The order is made before anything is measured, so
- * that drawing a key costs the loop one read from a list.
+ * Skewed keys: Zipf, s = 0.99. All draws are made before anything is measured, so that a key
+ * costs the measured loop one read from a list.
  */
 #include <stdlib.h>
 
 #include "base/maths.h"
 #include "cli/load/load_zipf.h"
 
-/* (1 - x)^0.99 for 0 <= x <= 1/2, by its binomial series. */
+/* Returns (1 - x)^0.99 for 0 <= x <= 1/2, by its binomial series. */
 static double power_099(double x)
 {
     double term = 1;
@@ -19,7 +19,7 @@ static double power_099(double x)
     return sum;
 }
 
-/* The weight of rank k is k^-0.99; this makes that of rank k + 1 of it. */
+/* The weight of rank k is k^-0.99. Returns the weight of rank k + 1 from that of rank k. */
 static double next_weight(double weight, uint64_t k)
 {
     return weight * power_099(1 / (double)(k + 1));
@@ -36,7 +36,10 @@ static double total_weight(uint64_t ranks)
     return total;
 }
 
-/* n evenly spaced points of the cumulative distribution: every rank has its exact share. */
+/*
+ * Takes n evenly spaced points of the cumulative distribution, so that every rank has its exact
+ * share.
+ */
 static void draw(uint32_t *list, uint64_t n, uint64_t ranks)
 {
     double total = total_weight(ranks);

@@ -4,7 +4,10 @@
 
 #include <stdint.h>
 
-/* n draws from 0 to ranks - 1, each with its exact share, shuffled. NULL if there is no memory. */
+/*
+ * Returns n draws from 0 to ranks - 1 in random order, in which each rank has its exact share;
+ * NULL if out of memory. The caller frees them.
+ */
 uint32_t *zipf_list(uint64_t n, uint64_t ranks);
 
 #endif

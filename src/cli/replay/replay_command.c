@@ -1,4 +1,4 @@
-/* weir replay: a recorded stream of requests, decided again. Deterministic, by its own times. */
+/* weir replay: decides a recorded stream of requests again, deterministically, at its own times. */
 #include "cli/replay/replay_command.h"
 
 #include "cli/cli.h"
@@ -24,13 +24,16 @@ static int run(int argc, char **argv);
 const struct cli_command cli_replay =
     CLI_COMMAND("replay", "[FILE]", "decide a recorded stream of requests again", options, run);
 
-/* What was written, before it is understood: the unit may stand behind what counts in it. */
+/*
+ * The options' words, before they are parsed: --unit may come after an option that depends on
+ * it.
+ */
 struct words {
     const char *given[sizeof options / sizeof options[0]]; /* NULL: not given */
     const char *operand;
 };
 
-/* 0, CLI_HELP, or CLI_USAGE after a complaint. */
+/* Returns 0, CLI_HELP, or CLI_USAGE after a message. */
 static int read_words(struct words *w, int argc, char **argv)
 {
     struct cli_args args;
@@ -97,7 +100,7 @@ static int read_algorithm(const char *word, int *algorithm)
     return *algorithm != 0 || strcmp(word, "stepped_bucket") == 0 ? 0 : unknown_algorithm(word);
 }
 
-/* A count for one algorithm only. */
+/* Reads a count that only one algorithm takes. */
 static int read_count(const struct words *w, int row, int algorithm, uint64_t least,
                       const struct replay_settings *s, uint64_t *count)
 {
@@ -126,7 +129,7 @@ static int read_rate(const char *word, struct replay_settings *s)
     return 0;
 }
 
-/* A rule file says itself what a limit is. */
+/* Refuses options that describe a limit, because the rule file describes the limits. */
 static int check_rules(const struct words *w)
 {
     for (int row = ALGORITHM; row <= QUEUE; row++) {
@@ -138,7 +141,7 @@ static int check_rules(const struct words *w)
     return 0;
 }
 
-/* 0, or CLI_USAGE after a complaint. */
+/* Parses the words into settings. Returns 0, or CLI_USAGE after a message. */
 static int understand(const struct words *w, struct replay_settings *s)
 {
     int code = 0;

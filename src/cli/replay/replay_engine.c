@@ -12,16 +12,16 @@
 struct replay_engine {
     struct replay_limit limit;
     struct replay_clients clients;
-    /* Not for stepped_bucket. */
+    /* Not used by stepped_bucket: */
     const struct algo_ops *ops;
     struct algo_params params;
-    i128 epoch_ns; /* where the line of times that the states can express begins */
+    i128 epoch_ns; /* earliest time that the states can express */
     bool has_epoch;
 };
 
 /* ---- stepped_bucket ---- */
 
-/* The first time, from last on, at which `tokens` have come back; less now. */
+/* Returns how long after `now` it takes until `tokens` have come back since `last`. */
 static uint64_t wait_for(const struct replay_limit *l, i128 tokens, int64_t last, int64_t now)
 {
     if (tokens <= 0) {
@@ -31,7 +31,10 @@ static uint64_t wait_for(const struct replay_limit *l, i128 tokens, int64_t last
         return REPLAY_NEVER;
     }
     i128 at = last + (tokens * l->window + l->capacity - 1) / l->capacity;
-    /* Never before now. With several tokens a tick it may be now, for `last` is a whole tick. */
+    /*
+     * Not negative. If several tokens come back per tick, it may be 0, because `last` is a whole
+     * tick.
+     */
     return at > INT64_MAX ? REPLAY_NEVER : (uint64_t)(at - now);
 }
 
@@ -75,9 +78,9 @@ static i128 floor_div(i128 a, i128 b)
 }
 
 /*
- * States are words relative to an epoch and reach only so far: at a million per second less
- * than five years. The stream says where its times are by its first request, which is put in the
- * middle. Windows keep beginning at multiples of their period since 0.
+ * Chooses the epoch. States are words relative to it and have a limited range: at a million per
+ * second, less than five years. The stream's first request shows where its times are, and is put
+ * in the middle of the range. Windows still begin at multiples of their period since 0.
  */
 static void choose_epoch(struct replay_engine *e, i128 first_ns)
 {
@@ -126,7 +129,7 @@ static struct replay_client *get_client(struct replay_engine *e, struct hash has
     return client;
 }
 
-/* What weir_check_at() does, without a table. */
+/* Does what weir_check_at() does, without a table. */
 static void check(const struct replay_engine *e, struct replay_client *client,
                   const struct algo_ask *ask, struct weir_answer *a)
 {
@@ -175,7 +178,7 @@ static int plan_limit(struct replay_engine *e, struct weir_error *error)
     o.period_ns = e->limit.period_ns;
     o.burst = e->limit.burst;
     o.queue = e->limit.queue;
-    o.max_keys = 1; /* there will be no table */
+    o.max_keys = 1; /* no table will be made */
     o.flags = WEIR_EXPLICIT_TIME;
     int failed = plan_make(&o, &filled, &plan, error);
     if (failed == 0) {
@@ -185,7 +188,7 @@ static int plan_limit(struct replay_engine *e, struct weir_error *error)
     return failed;
 }
 
-/* ---- either ---- */
+/* ---- both ---- */
 
 int replay_engine_create(struct replay_engine **out, const struct replay_limit *limit,
                          struct weir_error *error)

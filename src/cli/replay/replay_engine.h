@@ -1,6 +1,6 @@
 /*
- * Who decides in a replay: stepped buckets, or any algorithm of the library,
- * with the library's own arithmetic and at the stream's own times.
+ * Decides the requests of a replay: with stepped buckets, or with any algorithm of the library,
+ * by the library's own arithmetic and at the stream's own times.
  */
 #ifndef WEIR_CLI_REPLAY_REPLAY_ENGINE_H
 #define WEIR_CLI_REPLAY_REPLAY_ENGINE_H
@@ -17,20 +17,20 @@ struct replay_limit {
     int algorithm;      /* enum weir_algorithm; 0: stepped_bucket */
     int64_t capacity;   /* stepped_bucket */
     int64_t window;     /* stepped_bucket, in units of the timestamps */
-    uint64_t count;     /* the others, as in struct weir_options */
+    uint64_t count;     /* other algorithms, as in struct weir_options */
     uint64_t period_ns; /* " */
     uint64_t burst;     /* " */
     uint64_t queue;     /* " */
-    uint64_t unit_ns;   /* of the timestamps */
+    uint64_t unit_ns;   /* unit of the timestamps */
 };
 
-/* There is no such time. */
+/* Stands for a time that never comes. */
 #define REPLAY_NEVER UINT64_MAX
 
 struct replay_answer {
     bool allow;
     uint64_t remaining;
-    /* In 1/replay_engine_scale() of the timestamps' unit. */
+    /* In units of 1/replay_engine_scale() of the timestamps' unit: */
     uint64_t retry;
     uint64_t reset;
     uint64_t delay;
@@ -38,12 +38,12 @@ struct replay_answer {
 
 struct replay_engine;
 
-/* 0, or WEIR_E... as weir_open() with a text. */
+/* Creates an engine. Returns 0, or WEIR_E... as weir_open() does, with a text. */
 int replay_engine_create(struct replay_engine **out, const struct replay_limit *limit,
                          struct weir_error *error);
 void replay_engine_destroy(struct replay_engine *e);
 
-/* A request on its way to the decision; needs nothing of the line that it was read from. */
+/* A request that is ready to be decided. It does not point into the line that it was read from. */
 struct replay_ask {
     struct hash client;
     int64_t time;
@@ -51,15 +51,15 @@ struct replay_ask {
 };
 
 /*
- * Made some requests before it is decided on, so that the client's state is fetched from memory
- * meanwhile: it is most of a large replay's time.
+ * Hashes the client and starts to fetch its state from memory. Call it some requests before
+ * replay_engine_decide(): fetching takes most of the time of a large replay.
  */
 struct replay_ask replay_engine_prepare(const struct replay_engine *e,
                                         const struct replay_request *request);
 
 /*
- * 0; WEIR_EINVAL or WEIR_ETIME for a request that cannot be decided, with "found ...,
- * expected ..."; nothing has changed then. WEIR_ENOMEM.
+ * Decides a request. Returns 0; WEIR_EINVAL or WEIR_ETIME, with "found ..., expected ...", for a
+ * request that cannot be decided, and then nothing has changed; or WEIR_ENOMEM.
  */
 int replay_engine_decide(struct replay_engine *e, const struct replay_ask *ask,
                          struct replay_answer *answer, struct weir_error *error);

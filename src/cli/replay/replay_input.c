@@ -43,7 +43,7 @@ void replay_input_close(struct replay_input *in)
     }
 }
 
-/* Moves what is left to the front and reads behind it. */
+/* Moves the bytes that are left to the front and reads more after them. */
 static int refill(struct replay_input *in, struct weir_error *error)
 {
     if (in->before_read != NULL) {

@@ -1,4 +1,4 @@
-/* Decisions as text. By hand: printf() would take most of the time of a replay. */
+/* Writes decisions as text without printf(), which would take most of a replay's time. */
 #include "cli/replay/replay_command.h"
 
 static char *put(char *at, const char *text)

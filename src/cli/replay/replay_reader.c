@@ -38,7 +38,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-/* The next word, taken off *rest; empty at the end of the line. */
+/* Takes the next word from *rest and returns it; empty at the end of the line. */
 static inline struct text next_word(struct text *rest)
 {
     const char *p = rest->at;
@@ -59,7 +59,7 @@ bool replay_line_is_blank(struct text line)
     return next_word(&line).len == 0;
 }
 
-/* True if all of the word is a decimal number below 2^64. */
+/* Returns true if the whole word is a decimal number below 2^64. */
 static inline bool parse_digits(struct text word, uint64_t *out)
 {
     uint64_t n = 0;
@@ -74,7 +74,7 @@ static inline bool parse_digits(struct text word, uint64_t *out)
     return word.len > 0;
 }
 
-/* True if all of the word is a decimal number that an int64_t holds. */
+/* Returns true if the whole word is a decimal number that fits in an int64_t. */
 static inline bool parse_integer(struct text word, int64_t *out)
 {
     bool negative = word.len > 0 && word.at[0] == '-';
@@ -87,7 +87,7 @@ static inline bool parse_integer(struct text word, int64_t *out)
     return true;
 }
 
-/* ---- what was found ---- */
+/* ---- errors ---- */
 
 static int found(struct weir_error *error, struct text word, const char *expected)
 {

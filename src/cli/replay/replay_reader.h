@@ -1,13 +1,13 @@
 /*
- * The lines of a command stream, from bytes that come in pieces of any size. Pure:
- * no I/O, no allocation, and what it says does not depend on where the pieces end.
+ * Splits a command stream into lines, from bytes that arrive in pieces of any size. Pure: it
+ * does no I/O and no allocation, and the result does not depend on where the pieces end.
  *
- *     CAPACITY                            a whole number from 0 up
+ *     CAPACITY                         a whole number from 0 up
  *     WINDOW
- *     N                                   how many lines follow
- *     request CLIENT TIMESTAMP [COST]     words between blanks or tabs
+ *     N                                how many lines follow
+ *     request CLIENT TIMESTAMP [COST]  words between blanks or tabs
  *
- * Lines end with LF or CRLF, the last one perhaps with nothing.
+ * Lines end with LF or CRLF; the last one may lack its line end.
  */
 #ifndef WEIR_CLI_REPLAY_REPLAY_READER_H
 #define WEIR_CLI_REPLAY_REPLAY_READER_H
@@ -19,26 +19,29 @@
 
 #include "common/text.h"
 
-/* The longest line, its end not counted. A buffer of two bytes more holds any line that is read. */
+/*
+ * The longest line, without its line end. A buffer of two bytes more holds any line that is
+ * read.
+ */
 #define REPLAY_LINE_MAX 65536
 
-/* Zero to begin with. */
+/* Initialise it to zero. */
 struct replay_reader {
-    uint64_t line;    /* number of the line that was last taken, from 1 */
-    uint64_t dropped; /* bytes of a line without end so far that are gone */
-    size_t searched;  /* bytes of the next line that were seen before and hold no end */
+    uint64_t line;    /* number of the last line taken, from 1 */
+    uint64_t dropped; /* discarded bytes of a line whose end has not been found yet */
+    size_t searched;  /* bytes of the next line that were searched and have no line end */
 };
 
 enum replay_outcome {
-    REPLAY_MORE,    /* no whole line is left; once `end` is true: no line at all */
-    REPLAY_LINE,    /* *line, without its end */
-    REPLAY_TOO_LONG /* a line of more than REPLAY_LINE_MAX bytes is over */
+    REPLAY_MORE,    /* no complete line is left; if `end` is true: no line at all */
+    REPLAY_LINE,    /* *line is set, without its line end */
+    REPLAY_TOO_LONG /* a line of more than REPLAY_LINE_MAX bytes has ended */
 };
 
 /*
- * Takes the next line off `bytes`, which begin where the last call's *used ended;
- * `end`: nothing follows them. *used are done with, for REPLAY_MORE too: a line
- * that is too long is not kept until it ends.
+ * Takes the next line from `bytes`, which begin where the last call's *used ended; `end`: no
+ * bytes follow them. The caller drops *used bytes, also after REPLAY_MORE: a line that is too
+ * long is not kept until it ends.
  */
 enum replay_outcome replay_reader_next(struct replay_reader *r, struct text bytes, bool end,
                                        size_t *used, struct text *line);
@@ -49,10 +52,10 @@ struct replay_request {
     uint64_t cost; /* 1 unless the line says otherwise */
 };
 
-/* Nothing but blanks and tabs. */
+/* Returns true if the line has nothing but blanks and tabs. */
 bool replay_line_is_blank(struct text line);
 
-/* Both: 0, or WEIR_EINVAL with "found ..., expected ..."; then *out is undefined. */
+/* Both return 0, or WEIR_EINVAL with "found ..., expected ..."; then *out is undefined. */
 int replay_number_parse(struct text line, const char *what, int64_t *out, struct weir_error *error);
 int replay_request_parse(struct text line, struct replay_request *out, struct weir_error *error);
 

@@ -1,4 +1,7 @@
-/* What a replay says on standard error: complaints, a bar on a terminal, a summary. */
+/*
+ * Writes a replay's messages to standard error: complaints, a progress bar on a terminal, a
+ * summary.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -52,7 +55,7 @@ void replay_progress(struct replay *r, uint64_t done, uint64_t total)
 
 void replay_report_begin(struct replay *r)
 {
-    /* Decisions that run down the same terminal would tear the bar apart. */
+    /* No bar if the decisions go to a terminal too: they would break it up. */
     r->bar = !r->settings->quiet && isatty(STDERR_FILENO) == 1 && isatty(STDOUT_FILENO) == 0;
     r->begun_ns = clock_boot_ns();
 }

@@ -1,4 +1,7 @@
-/* A trace of attributes through a rule file: who decided on each request. */
+/*
+ * Replays a trace of attributes through a rule file, and prints which limit decided each
+ * request.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -13,8 +16,8 @@ struct trace {
     struct replay *r;
     struct weir_rules *rules;
     struct replay_event event;
-    uint64_t first_ns; /* of the first request */
-    bool placed;       /* the rules' line of times is where the trace's times are */
+    uint64_t first_ns; /* time of the first request */
+    bool placed;       /* place_rules() has been called */
 };
 
 /* ---- the rules, and their times ---- */
@@ -25,7 +28,7 @@ static uint64_t first_time(void *arg)
     return t->first_ns;
 }
 
-/* Beyond this, times are a calendar's and no stop-watch's. */
+/* Times from here on count as calendar times (Unix times), not as times since a start. */
 #define CALENDAR_NS (365 * WEIR_DAY)
 
 static int open_rules(struct trace *t)
@@ -42,8 +45,10 @@ static int open_rules(struct trace *t)
 }
 
 /*
- * A limit's times reach some years from where they begin, fast limits' less than four: from 0 that
- * is not enough for Unix times. Then the rules are made as if on the day before the first request.
+ * Moves the limits' times to where the trace's times are. A limit's times cover some years from
+ * where they begin; those of fast limits less than four. From 0, that does not reach Unix times.
+ * For those the rules are opened again with a clock that gives the first request's time, so that
+ * the limits' times begin a day before it.
  */
 static int place_rules(struct trace *t, struct weir_error *error)
 {
@@ -61,7 +66,7 @@ static int place_rules(struct trace *t, struct weir_error *error)
 
 /* ---- deciding ---- */
 
-/* What stands for the limit where none decided: a name that no limit can have. */
+/* Returns the name of the limit that decided or, if none did, a word that no limit can be named. */
 static const char *decider(const struct weir_rules_answer *a)
 {
     return a->reason == WEIR_RULES_NO_LIMIT  ? "-"
@@ -127,7 +132,7 @@ static int decide_event(struct trace *t, struct weir_error *error)
     return e == WEIR_ETIME ? off_the_line(t, error) : e;
 }
 
-/* 0, or an exit code: nothing can go on. */
+/* Decides one line. Returns 0, or an exit code if the replay cannot go on. */
 static int take_line(struct trace *t, int outcome, struct text line)
 {
     struct weir_error error;
@@ -148,7 +153,10 @@ static int take_line(struct trace *t, int outcome, struct text line)
     return t->rules == NULL ? CLI_FAILED : 0;
 }
 
-/* Whoever asks line by line through a pipe has the answers before the next question. */
+/*
+ * Flushes the answers, so that a program that writes line by line through a pipe gets them
+ * before it has to write the next line.
+ */
 static void before_read(void *arg)
 {
     (void)arg;
@@ -172,14 +180,17 @@ static int take_lines(struct trace *t)
         }
         if (in->reader.line % 4096 == 0) {
             if (ferror(stdout) != 0) {
-                return CLI_FAILED; /* main() says so */
+                return CLI_FAILED; /* main() reports it */
             }
             replay_progress(t->r, in->taken_bytes, in->size_bytes);
         }
     }
 }
 
-/* A table that was too small decides by chance whom it forgets: that must not go unsaid. */
+/*
+ * Warns that a table was too small: which keys it forgot depends on chance, and so do the
+ * decisions.
+ */
 static int tell_forgotten(void *arg, const struct weir_rules_limit *limit)
 {
     const struct weir_stats *s = &limit->stats;

@@ -1,4 +1,4 @@
-/* The classic form: capacity, window, n, and n requests. */
+/* Replays the classic form: capacity, window, n, and n requests. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -8,7 +8,10 @@
 
 /* ---- the limit ---- */
 
-/* A stepped bucket counts in whole timestamps. */
+/*
+ * Sets capacity and window from --rate. A stepped bucket counts in whole timestamps, so the
+ * period must be a multiple of the unit.
+ */
 static int stepped_from_rate(const struct replay_settings *s, struct replay_limit *limit,
                              struct weir_error *error)
 {
@@ -61,7 +64,7 @@ int replay_limit_make(const struct replay_settings *s, int64_t capacity, int64_t
 
 enum { CAPACITY, WINDOW, REQUESTS, HEAD };
 
-/* 0, or an exit code after a complaint. */
+/* Reads one number of the head. Returns 0, or an exit code after a message. */
 static int read_head_line(struct replay *r, const char *what, int64_t *number)
 {
     struct weir_error error;
@@ -98,7 +101,7 @@ static int read_head(struct replay *r, int64_t head[HEAD])
 
 /* ---- the requests ---- */
 
-/* Requests that are read ahead of the one that is decided on. */
+/* How many requests are read ahead of the one that is decided. */
 #define AHEAD 32
 
 struct pending {
@@ -110,9 +113,9 @@ struct stream {
     struct replay *r;
     struct replay_engine *engine;
     uint64_t scale;
-    uint64_t n;      /* as promised */
-    uint64_t lines;  /* found */
-    uint64_t blanks; /* empty lines that nothing has followed yet: at the end they do not count */
+    uint64_t n;      /* number of requests that the head announces */
+    uint64_t lines;  /* lines found so far */
+    uint64_t blanks; /* empty lines at the end so far; they count only if another line follows */
     bool out_of_memory;
     unsigned pending_count;
     struct pending pending[AHEAD];
@@ -143,7 +146,10 @@ static void decide_pending(struct stream *s)
     s->pending_count = 0;
 }
 
-/* Whoever asks line by line through a pipe has the answers before the next question. */
+/*
+ * Decides and flushes what was read, so that a program that writes line by line through a pipe
+ * gets the answers before it has to write the next line.
+ */
 static void before_read(void *arg)
 {
     decide_pending(arg);
@@ -152,11 +158,11 @@ static void before_read(void *arg)
 
 static void refuse_line(struct stream *s, uint64_t line, const char *text)
 {
-    decide_pending(s); /* which may have something to say of earlier lines */
+    decide_pending(s); /* first, because it may print errors of earlier lines */
     replay_complain(s->r, line, text);
 }
 
-/* Counts a line; false if it is one too many. */
+/* Counts a line. Returns false if there are more lines than announced. */
 static bool is_expected(struct stream *s)
 {
     return ++s->lines <= s->n;
@@ -229,7 +235,7 @@ static int take_lines(struct stream *s)
         }
         if (s->lines % 65536 == 0) {
             if (ferror(stdout) != 0) {
-                return CLI_FAILED; /* main() says so */
+                return CLI_FAILED; /* main() reports it */
             }
             replay_progress(s->r, s->lines, s->n);
         }

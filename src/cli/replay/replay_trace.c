@@ -12,7 +12,10 @@
 
 /* ---- the time, digit by digit ---- */
 
-/* The JSON library reads 12.345 as the nearest binary fraction, so its text is looked up. */
+/*
+ * A position in the text of a line. The JSON library reads 12.345 as the nearest binary
+ * fraction, so the exact digits are taken from the text.
+ */
 struct scan {
     const char *at;
     const char *end;
@@ -25,7 +28,7 @@ static void skip_space(struct scan *s)
     }
 }
 
-/* From behind the opening quote to behind the closing one; what stands between. */
+/* Reads from after the opening quote to after the closing one. Returns the text between them. */
 static struct text scan_string(struct scan *s)
 {
     const char *begin = s->at;
@@ -37,7 +40,7 @@ static struct text scan_string(struct scan *s)
     return inside;
 }
 
-/* Up to the comma or brace behind a value. */
+/* Reads a value, up to the comma or brace after it. */
 static struct text scan_value(struct scan *s)
 {
     const char *begin = s->at;
@@ -52,7 +55,10 @@ static struct text scan_value(struct scan *s)
     return text_trim((struct text){begin, (size_t)(s->at - begin)});
 }
 
-/* How a member of a line that is a JSON object is written; empty if its name has escapes. */
+/*
+ * Returns the text of a member's value in a line that is a JSON object; empty if its name is
+ * written with escapes.
+ */
 static struct text find_member(struct text line, const char *name)
 {
     struct scan s = {line.at, line.at + line.len};
@@ -90,7 +96,7 @@ static bool is_plain_number(struct text text)
     return text.len > 0;
 }
 
-/* A number and its unit are a duration, which is read exactly. */
+/* Reads the time. The number followed by its unit is parsed as a duration, which is exact. */
 static int read_time(const json_t *value, struct text line, uint64_t unit_ns, uint64_t *time_ns,
                      struct weir_error *error)
 {
@@ -183,7 +189,10 @@ static int read_attributes(struct replay_event *e, struct text line, struct weir
     return 0;
 }
 
-/* The reason may quote any bytes of the line. */
+/*
+ * Reports the JSON library's error. It may quote any bytes of the line, so they are made
+ * printable.
+ */
 static int refuse_json(json_error_t *why, struct weir_error *error)
 {
     for (char *c = why->text; *c != 0; c++) {

@@ -1,11 +1,11 @@
 /*
- * One line of a trace of attributes: a JSON object with
+ * Reads one line of a trace of attributes: a JSON object with
  *
- *     time    a number in the unit of the replay, from 0 up; decimals count exactly (12.345, no
- *             exponent), down to a nanosecond
- *     cost    a whole number from 1 up; may be left out
+ *     time   a number in the unit of the replay, from 0 up; decimals are read exactly (12.345, no
+ *            exponent), down to a nanosecond
+ *     cost   a whole number from 1 up; optional
  *
- * and any other attributes, as texts or whole numbers; null is as good as nothing.
+ * and any other attributes, as strings or whole numbers. A member that is null counts as absent.
  */
 #ifndef WEIR_CLI_REPLAY_REPLAY_TRACE_H
 #define WEIR_CLI_REPLAY_REPLAY_TRACE_H
@@ -20,16 +20,16 @@ struct json_t;
 
 struct replay_event {
     uint64_t time_ns;
-    uint64_t cost; /* 0: not said */
+    uint64_t cost; /* 0: not given */
     size_t attributes_count;
     struct weir_rules_attribute attributes[WEIR_RULES_ATTRIBUTES_MAX];
-    char numbers[WEIR_RULES_ATTRIBUTES_MAX][24]; /* those that are numbers, as text */
-    struct json_t *object;                       /* what the attributes point into */
+    char numbers[WEIR_RULES_ATTRIBUTES_MAX][24]; /* attributes that are numbers, as text */
+    struct json_t *object;                       /* memory that the attributes point into */
 };
 
 /*
- * 0, and the event is to be ended with replay_event_finish(); or WEIR_EINVAL with "found ...,
- * expected ..."
+ * Parses a line. Returns 0, and then the caller calls replay_event_finish(); or WEIR_EINVAL with
+ * "found ..., expected ...".
  */
 int replay_event_parse(struct replay_event *e, struct text line, uint64_t unit_ns,
                        struct weir_error *error);

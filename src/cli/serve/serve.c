@@ -27,7 +27,10 @@ struct serve_run {
     int signals;
 };
 
-/* What went wrong, who asked for it, and what to do where that is known. */
+/*
+ * Prints what went wrong, which setting asked for it, and what to do if that is known. Returns
+ * the exit code.
+ */
 static int complain_start(const struct server *server, const struct serve_settings *settings, int e,
                           const struct weir_error *error)
 {
@@ -43,7 +46,7 @@ static int complain_start(const struct server *server, const struct serve_settin
     return e == WEIR_EINVAL ? CLI_USAGE : CLI_FAILED;
 }
 
-/* From the first request to the last. */
+/* Starts the server, runs the loop, and stops the server. Returns the exit code. */
 static int serve_rules(struct serve_run *run, const struct serve_settings *settings)
 {
     struct weir_error error;
@@ -83,7 +86,7 @@ static int serve(struct serve_run *run, struct serve_settings *settings)
     return code;
 }
 
-/* The fleet is there before the rules that name limits of it, and goes after them. */
+/* Opens the fleet before the rules, because rules name limits of it, and closes it after them. */
 static int serve_with_fleet(struct serve_run *run, struct serve_settings *settings)
 {
     struct weir_fleet *fleet = NULL;

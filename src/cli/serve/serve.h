@@ -1,16 +1,16 @@
 /*
- * weir serve, in parts:
+ * weir serve. Its files:
  *
  *   serve.c          from the first argument to the exit code
- *   serve_options.c  what is asked for: flags, then WEIR_... variables, then the rule file
- *   serve_fleet.c    the store that a fleet shares
- *   serve_rules.c    the rules: opened, or an example
- *   serve_access.c   the secrets
- *   serve_announce.c where it listens, and what to try
- *   serve_sockets.c  sockets that the service manager has opened
- *   serve_notify.c   what the service manager is told
- *   serve_watch.c    whether the files of the rules have changed
- *   serve_loop.c     the first thread: signals, changed files, signs of life
+ *   serve_options.c  reads the settings: flags, then WEIR_... variables, then the rule file
+ *   serve_fleet.c    opens the store that a fleet shares
+ *   serve_rules.c    opens the rules, or an example
+ *   serve_access.c   reads the secrets
+ *   serve_announce.c prints where it listens, and what to try
+ *   serve_sockets.c  takes sockets that the service manager has opened
+ *   serve_notify.c   sends messages to the service manager
+ *   serve_watch.c    notices when the files of the rules have changed
+ *   serve_loop.c     the first thread: signals, changed files, watchdog messages
  */
 #ifndef WEIR_CLI_SERVE_SERVE_H
 #define WEIR_CLI_SERVE_SERVE_H
@@ -21,25 +21,28 @@
 #include "server/net/server.h"
 
 struct serve_settings {
-    const char *config; /* NULL: the example */
-    const char *state;  /* the folder; "off": in memory; NULL: as the rule file says */
-    const char *store;  /* the URL; "off": none; NULL: as the rule file says */
+    const char *config; /* NULL: use the example */
+    const char *state;  /* folder; "off": keep state in memory; NULL: as the rule file says */
+    const char *store;  /* URL; "off": no store; NULL: as the rule file says */
     struct server_options server;
     int log_format; /* enum log_format */
     int log_keys;
     int log_level;
     bool no_watch;
-    /* Who said where to listen, for errors: "--http", "WEIR_HTTP", "server.http", "the default". */
+    /*
+     * The source of each address, for errors: "--http", "WEIR_HTTP", "server.http", "the
+     * default".
+     */
     const char *listen_from[PROTOCOLS];
-    const char *store_from; /* "--store" or "WEIR_STORE"; NULL: the file */
+    const char *store_from; /* "--store" or "WEIR_STORE"; NULL: the rule file */
     struct access_sources secrets;
-    char *secrets_path[ROLES];    /* secrets.file[], where the file says it */
-    struct cidr_set *trusted;     /* server.trusted */
-    char address[PROTOCOLS][256]; /* server.listen[], where the file says it */
+    char *secrets_path[ROLES];    /* memory of secrets.file[] if the rule file names it */
+    struct cidr_set *trusted;     /* memory of server.trusted */
+    char address[PROTOCOLS][256]; /* memory of server.listen[] if the rule file names it */
 };
 
 extern const char *const serve_protocol_names[PROTOCOLS]; /* "resp", "http", "admin" */
-/* The rows of its options: a flag each, and a variable WEIR_... of the same name. */
+/* The rows of the options. Each is a flag, and a variable WEIR_... of the same name. */
 enum serve_option {
     SERVE_CONFIG,
     SERVE_RESP,
@@ -66,33 +69,48 @@ enum serve_option {
 
 extern const struct cli_option serve_options[SERVE_OPTIONS];
 
-/* Flags and the environment. CLI_OK, CLI_USAGE after a complaint, CLI_HELP. */
+/* Reads flags and the environment. Returns CLI_OK, CLI_HELP, or CLI_USAGE after a message. */
 int serve_read_options(int argc, char **argv, struct serve_settings *settings);
 
-/* What the rule file says and nobody before it. CLI_OK, or an exit code after a complaint. */
+/*
+ * Takes from the rule file the settings that neither a flag nor a variable gives. Returns
+ * CLI_OK, or an exit code after a message.
+ */
 int serve_take_file(const struct weir_rules *rules, struct serve_settings *settings);
 
-/* That there is a listener, and no two at one address, where they would take turns. As above. */
+/*
+ * Checks that there is a listener, and that no two have the same address, where each would get
+ * only some of the connections. Returns CLI_OK, or an exit code after a message.
+ */
 int serve_check_listeners(const struct serve_settings *settings);
 
-/* The secrets of the flags, the environment, or the rule file, into server.access. As above. */
+/*
+ * Reads the secrets that flags, environment or rule file name into server.access. Returns
+ * CLI_OK, or an exit code after a message.
+ */
 int serve_open_access(const struct weir_rules *rules, struct serve_settings *settings);
 
 void serve_finish_settings(struct serve_settings *settings);
 
-/* Tells of WEIR_... variables that look like a slip of the keyboard. */
+/* Warns about WEIR_... variables that look like a misspelt name. */
 void serve_check_environment(void);
 
 void serve_announce(const struct server *server, const struct serve_settings *settings);
 
-/* NULL where no store is named. CLI_OK, or an exit code after a complaint. */
+/*
+ * Opens the store; *fleet is NULL if none is named. Returns CLI_OK, or an exit code after a
+ * message.
+ */
 int serve_open_fleet(const struct serve_settings *settings, struct weir_fleet **fleet);
 
-/* CLI_OK, or an exit code after everything has been told. */
+/* Opens the rules. Returns CLI_OK, or an exit code after all errors have been printed. */
 int serve_open_rules(const struct serve_settings *settings, struct weir_fleet *fleet,
                      struct weir_rules **rules);
 
-/* A file that the rule file names, beside it; to be freed. NULL: no memory. (serve_access.c) */
+/*
+ * Returns the path of a file that the rule file names, relative to the rule file's folder. The
+ * caller frees it. NULL: out of memory. Defined in serve_access.c.
+ */
 char *serve_beside_config(const struct serve_settings *settings, struct text path);
 
 #endif

@@ -1,4 +1,4 @@
-/* Who may do what: the secrets of weir serve. */
+/* Reads the secrets of weir serve, which decide what a client may do. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,10 @@
 #include "cli/serve/serve.h"
 #include "rules/live/live.h"
 
-/* The folder that the rules came from, with its '/'. */
+/*
+ * Returns the folder that the rules come from, without the '/' after it; empty if the path has
+ * none.
+ */
 static struct text folder_of(const char *config)
 {
     struct stat st;
@@ -38,7 +41,10 @@ static int take_path(struct serve_settings *s, enum role role, struct text path)
     return CLI_OK;
 }
 
-/* A flag counts before a variable, a variable before the file. */
+/*
+ * Chooses the source of a role's secrets: the flag, otherwise the variable, otherwise the rule
+ * file.
+ */
 static int choose(struct serve_settings *s, enum role role, struct text of_file)
 {
     if (s->secrets.file[role] != NULL) {

@@ -1,4 +1,4 @@
-/* What weir serve says when it is ready: where it listens and, of the example, what to try. */
+/* Prints where weir serve listens once it is ready and, with the example rules, what to try. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -71,8 +71,9 @@ void serve_announce(const struct server *server, const struct serve_settings *se
         LOG_COUNT("threads", n), LOG_STRING("resp", at[PROTOCOL_RESP]),
         LOG_STRING("http", at[PROTOCOL_HTTP]), LOG_STRING("admin", at[PROTOCOL_ADMIN]),
         LOG_STRING("state", server->rules->state != NULL ? server->rules->state->folder : "off"),
-        LOG_STRING("store", store));           /* no secrets: store_url_read() takes none */
-    if (settings->log_format == LOG_AS_JSON) { /* whoever reads the log has been told */
+        /* The URL contains no secrets: store_url_read() refuses them. */
+        LOG_STRING("store", store));
+    if (settings->log_format == LOG_AS_JSON) { /* the log line above says it */
         return;
     }
     (void)printf("weir %s serves %s with %u thread%s\n", weir_version(),

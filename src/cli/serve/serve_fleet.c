@@ -1,6 +1,6 @@
 /*
- * The store of weir serve. The rules cannot be opened without it, so the rule file is looked at twice:
- * here only for its section `store`, and whatever is wrong with it is told the second time.
+ * Opens the store of weir serve. The rules cannot be opened without it, so the rule file is read
+ * twice: here only for its section `store`. All its errors are reported by the second reading.
  */
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 #include "fleet/fleet.h"
 #include "rules/file/config.h"
 
-/* The fleet's options, with texts of their own. */
+/* The fleet's options, in memory of their own. */
 struct wanted {
     char *url;
     char *user;
@@ -18,10 +18,10 @@ struct wanted {
     char *sentinel_password_file;
     uint64_t deadline_ns;
     uint64_t fleet_size;
-    bool failed; /* no memory */
+    bool failed; /* out of memory */
 };
 
-/* NULL for an empty one. */
+/* Returns a copy of the text, or NULL for an empty one. */
 static char *copy(struct wanted *w, struct text text)
 {
     char *copied = text.len > 0 ? strndup(text.at, text.len) : NULL;
@@ -64,7 +64,10 @@ static void finish(struct wanted *w)
     free(w->sentinel_password_file);
 }
 
-/* Who has named it is named: neither the other two nor the rest of `store` is wrong. */
+/*
+ * Checks the URL. The message names its source (--store, WEIR_STORE or the rule file), so that
+ * the user does not look for the error in another place.
+ */
 static int check_url(const struct serve_settings *s, const char *url)
 {
     struct weir_error error = {0};

@@ -43,7 +43,7 @@ static void reload(struct serve_loop *l, const char *why)
     }
 }
 
-/* True if it is time to end. */
+/* Handles the pending signals. Returns true if the server is to stop. */
 static bool take_signal(struct serve_loop *l)
 {
     struct signalfd_siginfo info;
@@ -59,9 +59,12 @@ static bool take_signal(struct serve_loop *l)
     return false;
 }
 
-/* ---- signs of life ---- */
+/* ---- watchdog ---- */
 
-/* Twice in the time that the manager waits; only if every thread has answered since the last. */
+/*
+ * Sends a watchdog message if one is due. They are due twice in the time that the service
+ * manager waits, and are sent only if every thread has answered the last ping.
+ */
 static void give_sign(struct serve_loop *l, uint64_t now_ns)
 {
     if (l->notify->watchdog_ns == 0 || now_ns < l->sign_ns) {
@@ -78,7 +81,10 @@ static void give_sign(struct serve_loop *l, uint64_t now_ns)
 
 /* ---- the loop ---- */
 
-/* Milliseconds, rounded up, until the next thing that has a time; -1: none has. */
+/*
+ * Returns the milliseconds, rounded up, until the next thing is due, at most an hour; -1:
+ * nothing is.
+ */
 static int timeout_ms(const struct serve_loop *l, uint64_t now_ns)
 {
     uint64_t due = watch_due_ns(l->watch);

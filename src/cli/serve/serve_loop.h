@@ -1,4 +1,4 @@
-/* What the first thread of weir serve does: signals, changed files, signs of life. */
+/* The loop of weir serve's first thread: signals, changed files, watchdog messages. */
 #ifndef WEIR_CLI_SERVE_SERVE_LOOP_H
 #define WEIR_CLI_SERVE_SERVE_LOOP_H
 
@@ -13,14 +13,16 @@ struct serve_loop {
     struct notify *notify;
     struct watch *watch;
     int signals;      /* a signalfd */
-    uint64_t sign_ns; /* when the service manager is to get the next sign of life */
+    uint64_t sign_ns; /* when the service manager is due the next watchdog message */
 };
 
-/* Blocks the signals that are waited for: before any thread, they inherit it. The descriptor, or
- * -1 after a complaint. */
+/*
+ * Blocks the signals that the loop waits for. Call it before any thread starts, because threads
+ * inherit the mask. Returns the signalfd, or -1 after a message.
+ */
 int serve_loop_signals(void);
 
-/* Returns when it is time to end. */
+/* Runs until the server is to stop. */
 void serve_loop_run(struct serve_loop *loop);
 
 #endif

@@ -11,7 +11,10 @@
 
 #define MESSAGE_BYTES 2048
 
-/* A path, or with '@' a name that no folder has; anything else (vsock:) is not for us. */
+/*
+ * Sets n->to from a path, or from '@' and an abstract name. Returns false for any other address,
+ * such as vsock:, which is not supported.
+ */
 static bool address_of(const char *name, struct notify *n)
 {
     size_t len = strlen(name);
@@ -25,7 +28,7 @@ static bool address_of(const char *name, struct notify *n)
     return true;
 }
 
-/* For this process, or for whoever reads it. */
+/* Returns the watchdog's time in ns; 0 if there is none, or if pid names another process. */
 static uint64_t watchdog_of(const char *usec, const char *pid)
 {
     if (usec == NULL || (pid != NULL && strtol(pid, NULL, 10) != (long)getpid())) {

@@ -1,6 +1,6 @@
 /*
- * What weir serve is asked for. Each row of options has the variable WEIR_... of
- * the same name; a flag counts before a variable, a variable before the rule file.
+ * Reads the settings of weir serve. Each option has a variable WEIR_... of the same name. A flag
+ * takes precedence over a variable, and a variable over the rule file.
  */
 #include "cli/serve/serve.h"
 
@@ -46,22 +46,22 @@ _Static_assert(LEVEL_ERROR == 1 && LEVEL_DEBUG == 4, "levels[] begins with LEVEL
 
 struct row;
 
-/* Who said what. */
+/* The value of an option, and where it comes from. */
 struct given {
-    const char *value; /* NULL: nobody; "" for a switch */
+    const char *value; /* NULL: not given; "" for a switch */
     const char *from;  /* "--threads", "WEIR_THREADS" */
 };
 
-/* Into the settings' member `to`; CLI_OK, or CLI_USAGE after a complaint. */
+/* Reads the value into the settings' member `to`. Returns CLI_OK, or CLI_USAGE after a message. */
 typedef int (*read_fn)(const struct row *row, const struct given *given, void *to);
 
 struct row {
     read_fn read;
-    size_t offset; /* of the member of struct serve_settings */
+    size_t offset; /* of the member in struct serve_settings */
     uint64_t least;
     uint64_t most;
     const char *const *choices;
-    int first; /* the number of choices[0]; of secrets the role */
+    int first; /* value of choices[0]; for secrets, the role */
 };
 
 static int read_string(const struct row *row, const struct given *given, void *to)
@@ -71,7 +71,7 @@ static int read_string(const struct row *row, const struct given *given, void *t
     return CLI_OK;
 }
 
-/* For members of 64 bits. */
+/* Reads a number into a member of 64 bits. */
 static int read_wide(const struct row *row, const struct given *given, void *to)
 {
     uint64_t number;
@@ -126,7 +126,7 @@ static int read_client_field(const struct row *row, const struct given *given, v
                         given->from, given->value);
 }
 
-/* A flag is there or not; a variable says which. */
+/* Reads a switch: a flag means on; a variable says on or off. */
 static int read_switch(const struct row *row, const struct given *given, void *to)
 {
     static const char *const words[] = {"off", "on", "0", "1", "no", "yes", "false", "true"};
@@ -144,7 +144,7 @@ static int read_switch(const struct row *row, const struct given *given, void *t
     return cli_complain(&cli_serve, "%s is '%s', expected on or off", given->from, given->value);
 }
 
-/* A flag names a file; a variable holds the secrets themselves, and no file could hold less. */
+/* Reads the source of secrets: a flag names a file, a variable contains the secrets themselves. */
 static int read_secrets(const struct row *row, const struct given *given, void *to)
 {
     struct access_sources *secrets = to;
@@ -210,7 +210,7 @@ static int read_flags(int argc, char **argv, struct given *given)
     return CLI_OK;
 }
 
-/* An empty variable is none: that is how a container file takes one back. */
+/* An empty variable counts as not set: this is how a container file unsets one. */
 static void read_variables(struct given *given)
 {
     for (int row = 0; row < SERVE_OPTIONS; row++) {
@@ -239,7 +239,7 @@ int serve_read_options(int argc, char **argv, struct serve_settings *settings)
     return code;
 }
 
-/* ---- variables that nobody reads ---- */
+/* ---- misspelt variables ---- */
 
 static void check_variable(struct text name)
 {
@@ -268,7 +268,7 @@ void serve_check_environment(void)
     }
 }
 
-/* ---- the file ---- */
+/* ---- the rule file ---- */
 
 static int take_address(struct serve_settings *s, enum server_protocol protocol, struct text from,
                         const char *name, const char *otherwise)
@@ -315,7 +315,7 @@ int serve_take_file(const struct weir_rules *rules, struct serve_settings *s)
                : take_address(s, PROTOCOL_ADMIN, from->admin, "server.admin", "127.0.0.1:8082");
 }
 
-/* Port 0 is another one each time. */
+/* Returns true if both listeners have the same address. Port 0 is a different port each time. */
 static bool is_one_address(const char *a, const char *b)
 {
     size_t n = strlen(a);

@@ -1,11 +1,11 @@
-/* The rules of weir serve. */
+/* Opens the rules of weir serve. */
 #include "cli/serve/serve.h"
 
 #include <sys/resource.h>
 
 #include "server/admin/top_denied.h"
 
-/* What `weir serve` does without a rule file: enough to try it. */
+/* The rules of `weir serve` without a rule file: enough to try it. */
 static const char example_rules[] =
     "limits:\n"
     "  - {name: login, when: {method: POST, path: /login}, key: [ip], rate: 5/min, group: "
@@ -19,7 +19,10 @@ static const char example_rules[] =
     "  - {name: api, when: {path: /**}, key: [user|ip], rate: 1000/day, group: endpoint}\n"
     "  - {name: everyone, key: [], rate: 50k/s}\n";
 
-/* At the start a person reads it in a terminal, as `weir config check` says it; JSON is for others. */
+/*
+ * True at the start with a text log: messages are then printed as `weir config check` prints
+ * them, for a person at a terminal. Otherwise they go to the log.
+ */
 static bool for_people;
 
 static void tell(void *arg, const struct weir_rules_message *message)
@@ -31,7 +34,10 @@ static void tell(void *arg, const struct weir_rules_message *message)
     }
 }
 
-/* A limit that is kept is an open file. server_start() sees how many are left for connections. */
+/*
+ * Raises the limit of open files, because each limit with state on disk is an open file.
+ * server_start() checks how many are left for connections.
+ */
 static void allow_files(void)
 {
     struct rlimit files;
@@ -41,7 +47,7 @@ static void allow_files(void)
     }
 }
 
-/* --state before what the file says. */
+/* Sets where the state is kept: --state takes precedence over the rule file. */
 static void choose_state(const char *state, struct weir_rules_options *o)
 {
     if (state == NULL) {
@@ -67,7 +73,7 @@ int serve_open_rules(const struct serve_settings *settings, struct weir_fleet *f
                                                             sizeof example_rules - 1, &o, &error);
     for_people = false;
     if (e == WEIR_ERULES) {
-        return CLI_USAGE; /* everything has been told */
+        return CLI_USAGE; /* all errors have been printed */
     }
     return e == 0 ? CLI_OK : (cli_complain(&cli_serve, "%s", error.text), CLI_FAILED);
 }

@@ -77,7 +77,7 @@ static int take_one(struct socket_given *s, int fd)
 
 /* ---- all of them ---- */
 
-/* The part of "resp:http:admin" before the next colon; *names is what is behind it. */
+/* Copies the part of "resp:http:admin" before the next colon, and moves *names past that colon. */
 static void take_name(const char **names, char *name, size_t size)
 {
     size_t n = strcspn(*names, ":");
@@ -121,7 +121,7 @@ int sockets_take(struct sockets *sockets)
     return code;
 }
 
-/* ---- whose ---- */
+/* ---- which listener a socket belongs to ---- */
 
 static const char *port_of(const char *address)
 {
@@ -129,7 +129,7 @@ static const char *port_of(const char *address)
     return strncmp(address, "unix:", 5) == 0 || colon == NULL ? NULL : colon;
 }
 
-/* Sockets of any address with the port of the listener, or with its path. */
+/* Returns true if the socket has the listener's address or path, or its port at any address. */
 static bool is_at(const struct socket_given *s, const char *listen)
 {
     const char *port = port_of(s->address);
@@ -138,7 +138,7 @@ static bool is_at(const struct socket_given *s, const char *listen)
            (port != NULL && wanted != NULL && strcmp(port, wanted) == 0);
 }
 
-/* PROTOCOLS: nobody's. */
+/* Returns the listener that the socket belongs to; PROTOCOLS: none. */
 static unsigned owner_of(const struct socket_given *s, const char *const *listen)
 {
     unsigned i = 0;

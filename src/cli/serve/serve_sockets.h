@@ -1,9 +1,9 @@
 /*
- * Sockets that somebody else has opened: sd_listen_fds(3), without its library.
- * Whoever holds them keeps them over a restart, so that no connection is refused.
+ * Sockets that the service manager has opened: sd_listen_fds(3), without its library. The
+ * service manager keeps them open during a restart, so that no connection is refused.
  *
- * A socket belongs to the listener of its name (LISTEN_FDNAMES: resp, http,
- * admin), else to the one whose port or path it has. It replaces the address.
+ * A socket belongs to the listener of its name (LISTEN_FDNAMES: resp, http, admin), or if the
+ * name is none of these, to the listener whose port or path it has. It replaces the address.
  */
 #ifndef WEIR_CLI_SERVE_SERVE_SOCKETS_H
 #define WEIR_CLI_SERVE_SERVE_SOCKETS_H
@@ -21,17 +21,21 @@ struct socket_given {
 struct sockets {
     struct socket_given at[SOCKETS_MAX];
     unsigned count;
-    int fds[PROTOCOLS][SERVER_THREADS_MAX]; /* by listener: what the server is given */
+    int fds[PROTOCOLS][SERVER_THREADS_MAX]; /* by listener: passed to the server */
     char address[PROTOCOLS][128];
 };
 
 /*
- * Takes them, and LISTEN_... out of the environment; none are there if those are for another
- * process. CLI_OK, or CLI_USAGE after a complaint.
+ * Takes the sockets, and removes LISTEN_... from the environment. If the variables are meant for
+ * another process, it takes no socket and leaves them. Returns CLI_OK, or CLI_USAGE after a
+ * message.
  */
 int sockets_take(struct sockets *sockets);
 
-/* Gives each to the listener that it belongs to, once it is known where those would be. */
+/*
+ * Assigns each socket to its listener. Call it once the listeners' addresses are known. Returns
+ * CLI_OK, or CLI_USAGE after a message.
+ */
 int sockets_assign(struct sockets *sockets, struct serve_settings *settings);
 
 void sockets_close(struct sockets *sockets);

@@ -13,7 +13,7 @@
 #include "common/log.h"
 #include "rules/file/files.h"
 
-#define LINKS_MAX 16 /* of links that point to links */
+#define LINKS_MAX 16 /* longest chain of links */
 #define FILE_BYTES_MAX (64u << 20)
 #define EVENTS                                                                                     \
     (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB |            \
@@ -83,9 +83,9 @@ static void each_file(const struct watch *w, file_fn fn, void *arg)
     each_other(w, fn, arg);
 }
 
-/* ---- what they look like, and what they say ---- */
+/* ---- metadata and content of the files ---- */
 
-/* Nobody chooses these bytes against us: any fixed key does. */
+/* Adds bytes to the hash. They do not come from an attacker, so any fixed key is good enough. */
 static void mix(struct hash *h, const void *at, size_t len)
 {
     const uint64_t key[2] = {h->low, h->high};
@@ -125,7 +125,7 @@ static void mix_content(void *arg, const char *path)
     arena_finish(&arena);
 }
 
-/* What the rules have read, whatever the file says by now. */
+/* Adds the bytes that the rules have read, whatever the file contains by now. */
 static void mix_read(void *arg, const struct source_file *file)
 {
     mix_text(arg, file->path, file->content.at != NULL, file->content);
@@ -158,7 +158,10 @@ static void watch_folder(struct watch *w, const char *path, size_t len)
     }
 }
 
-/* How much of a path is its folder, the slash included: "/etc/" of "/etc/weir.yaml". */
+/*
+ * Returns the length of the folder in a path, with the slash: that of "/etc/" in
+ * "/etc/weir.yaml".
+ */
 static size_t folder_len(const char *path, size_t len)
 {
     while (len > 0 && path[len - 1] != '/') {
@@ -169,7 +172,10 @@ static size_t folder_len(const char *path, size_t len)
 
 static void watch_way(struct watch *w, const char *path, int links);
 
-/* If the first `len` bytes of a path are a link: its folder, and the way that it leads. */
+/*
+ * If the first `len` bytes of a path are a symbolic link, watches its folder and the path that
+ * it leads to.
+ */
 static void watch_link(struct watch *w, const char *path, size_t len, int links)
 {
     char link[PATH_MAX];
@@ -187,7 +193,7 @@ static void watch_link(struct watch *w, const char *path, size_t len, int links)
     watch_way(w, next, links + 1);
 }
 
-/* The folder of the path, and each folder with a link on the way to it. */
+/* Watches the folder of the path, and each folder with a link on the way to it. */
 static void watch_way(struct watch *w, const char *path, int links)
 {
     size_t len = strlen(path);
@@ -208,7 +214,7 @@ static void watch_file(void *arg, const char *path)
     watch_way(arg, path, 0);
 }
 
-/* From anew: links may lead elsewhere now, rules name other files. */
+/* Watches all folders anew, because links may lead elsewhere now and rules may name other files. */
 static void watch_again(struct watch *w)
 {
     struct stat st;
@@ -228,7 +234,7 @@ static void watch_again(struct watch *w)
     each_file(w, watch_file, w);
 }
 
-/* ---- the outside ---- */
+/* ---- public functions ---- */
 
 void watch_open(struct watch *w, const char *config, bool ask_kernel)
 {
@@ -265,7 +271,7 @@ uint64_t watch_due_ns(const struct watch *w)
     return due < look ? due : look;
 }
 
-/* Something looks new. */
+/* Reads the files, whose metadata has changed. Returns true if their bytes are new. */
 static bool has_news(struct watch *w)
 {
     struct hash content = of_files(w, mix_content);
@@ -282,12 +288,16 @@ bool watch_is_new(struct watch *w, uint64_t now_ns)
     }
     w->first_ns = 0;
     w->look_ns = now_ns + WATCH_LOOK_NS;
-    watch_again(w); /* before looking: what happens from here on is told */
+    watch_again(w); /* first, so that later changes cause an event */
     struct hash looks = of_files(w, mix_looks);
     if (same(looks, w->looks)) {
         return false;
     }
-    if (!told) { /* seen by chance, perhaps in the middle of a change: again when it is quiet */
+    /*
+     * Found without an event, perhaps in the middle of a change: examine it again when it is
+     * quiet.
+     */
+    if (!told) {
         w->first_ns = now_ns;
         w->last_ns = now_ns;
         return false;
@@ -313,12 +323,12 @@ void watch_after(struct watch *w, struct weir_rules *rules, uint64_t now_ns)
     w->look_ns = now_ns + WATCH_LOOK_NS;
     watch_again(w);
     w->looks = of_files(w, mix_looks);
-    w->content = w->before; /* what was read, as far as anybody knows */
+    w->content = w->before; /* the rule files' bytes before they were read */
     rules_files(rules, mix_read, &w->content);
     each_other(w, mix_content, &w->content);
     bool known = same(of_files(w, mix_content), w->content);
     w->first_ns = 0;
-    if (!known) { /* written in the meantime */
+    if (!known) { /* a file was written in the meantime */
         w->looks = (struct hash){0, 0};
         w->first_ns = now_ns;
         w->last_ns = now_ns;

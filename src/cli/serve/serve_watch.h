@@ -1,13 +1,13 @@
 /*
- * Notices when the rules on disk have become others.
+ * Notices when the rules on disk have changed.
  *
- * Folders are watched, not files: editors write a new file and rename it, and
- * Kubernetes swaps a symbolic link beside it. So each folder counts that can give
- * the path another meaning: that of the file, and that of each link on the way.
- * Something happened there; when it has been quiet for a moment, the files are
- * looked at, and only if one of them looks new, read: the same bytes are no news.
+ * Folders are watched, not files, because editors write a new file and rename it, and Kubernetes
+ * swaps a symbolic link next to it. So every folder is watched that can change what the path
+ * means: that of the file, and that of each link on the way. After an event, and when nothing
+ * more has happened for a moment, the files' metadata is compared; only if it differs are the
+ * files read. Files with the same bytes as before are not new.
  *
- * Where the kernel cannot watch, the files are looked at every two seconds.
+ * Where the kernel cannot watch, the files are examined every two seconds.
  */
 #ifndef WEIR_CLI_SERVE_SERVE_WATCH_H
 #define WEIR_CLI_SERVE_SERVE_WATCH_H
@@ -18,42 +18,45 @@
 #include "rules/live/live.h"
 #include "server/net/access.h"
 
-#define WATCH_QUIET_NS (100 * WEIR_MILLISECOND) /* that long nothing has happened, ... */
-#define WATCH_MOST_NS WEIR_SECOND               /* ... or that long something has */
-#define WATCH_LOOK_NS (2 * WEIR_SECOND)         /* without the kernel's help */
+#define WATCH_QUIET_NS (100 * WEIR_MILLISECOND) /* examine after this long without an event, ... */
+#define WATCH_MOST_NS WEIR_SECOND               /* ... or this long after the first event */
+#define WATCH_LOOK_NS (2 * WEIR_SECOND)         /* interval without the kernel's help */
 
 struct watch {
     struct weir_rules *rules; /* NULL: not read yet */
     const char *config;       /* NULL: nothing is watched */
-    const char *also[ROLES];  /* files that are read with the rules: secrets; NULL: none */
+    const char *also[ROLES];  /* files of secrets, which are read with the rules; NULL: none */
     bool ask_kernel;
     bool complete;       /* the kernel watches every folder */
-    int fd;              /* readable: call watch_events(); -1: never */
-    uint64_t first_ns;   /* of what has happened and was not looked at; 0: nothing has */
-    uint64_t last_ns;    /* likewise */
-    uint64_t look_ns;    /* when to look without being told */
-    struct hash looks;   /* sizes, times and places of the files */
-    struct hash content; /* their bytes */
-    struct hash before;  /* those of the rule files alone, when they were about to be read */
+    int fd;              /* call watch_events() when readable; -1: never */
+    uint64_t first_ns;   /* time of the first event since the files were examined; 0: none */
+    uint64_t last_ns;    /* time of the last such event */
+    uint64_t look_ns;    /* when to examine the files without an event */
+    struct hash looks;   /* hash of the files' sizes, times and identities */
+    struct hash content; /* hash of their bytes */
+    struct hash before;  /* hash of the rule files' bytes alone, before they were read */
 };
 
 /*
- * Before the rules are read for the first time; config NULL: nothing is watched. With ask_kernel
- * false the files are looked at from time to time.
+ * Call it before the rules are read for the first time. config NULL: nothing is watched. With
+ * ask_kernel false, the files are examined at intervals.
  */
 void watch_open(struct watch *watch, const char *config, bool ask_kernel);
 void watch_close(struct watch *watch);
 
-/* The descriptor is readable. */
+/* Reads the events. Call it when the descriptor is readable. */
 void watch_events(struct watch *watch, uint64_t now_ns);
 
-/* When watch_is_new() is to be called next; UINT64_MAX: not before something happens. */
+/* Returns when to call watch_is_new() next; UINT64_MAX: not before an event. */
 uint64_t watch_due_ns(const struct watch *watch);
 
-/* True if the files have other bytes than those that were read last, or tried. */
+/* Returns true if the files' bytes differ from those that were read last, successfully or not. */
 bool watch_is_new(struct watch *watch, uint64_t now_ns);
 
-/* The rules are about to be read; and they have been, or not: what is there now is known. */
+/*
+ * Call watch_before() before the rules are read and watch_after() afterwards, also if reading
+ * failed: the present bytes then count as known.
+ */
 void watch_before(struct watch *watch);
 void watch_after(struct watch *watch, struct weir_rules *rules, uint64_t now_ns);
 

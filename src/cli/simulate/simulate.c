@@ -1,4 +1,4 @@
-/* weir simulate: the command. Reads what was asked for into a struct sim_plan. */
+/* weir simulate: the command. Reads the options into a struct sim_plan. */
 #include "cli/simulate/simulate.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 static int run(int argc, char **argv);
 
-/* One word of a list; returns CLI_USAGE after complaining. */
+/* Reads one word of a list. Returns CLI_OK, or CLI_USAGE after a message. */
 typedef int (*word_fn)(struct sim_plan *plan, struct text word);
 
 enum option {
@@ -62,7 +62,7 @@ _Static_assert(sizeof rows / sizeof rows[0] == OPTIONS, "a row for each option")
 const struct cli_command cli_simulate = CLI_COMMAND(
     "simulate", "", "show what algorithms or rule files do to a shape of traffic", rows, run);
 
-/* Complains about a word that is not one of the names. */
+/* Prints that a word is not one of the names, with the nearest name. Returns CLI_USAGE. */
 static int unknown_word(const char *what, struct text word, const char *(*name_of)(size_t))
 {
     const char *nearest = NULL;
@@ -150,7 +150,7 @@ static int read_list(struct sim_plan *plan, const char *value, word_fn read_word
     }
 }
 
-/* The complaint of one of rules/value/quantity.h's readers, or nothing. */
+/* Prints the error of a reader of rules/value/quantity.h, if e is one. Returns the exit code. */
 static int checked(enum option o, int e, const struct weir_error *error)
 {
     return e == 0 ? CLI_OK : cli_complain(&cli_simulate, "%s: %s", rows[o].name, error->text);
@@ -300,12 +300,12 @@ static int read_option(struct sim_plan *plan, enum option o, const char *value)
     return CLI_OK;
 }
 
-/* What says nothing without something else, or contradicts it. */
+/* Refuses options that need another one which is missing, or that exclude each other. */
 static int check_combination(const struct sim_plan *plan, uint32_t given)
 {
     static const struct {
         enum option option, other;
-        bool needs; /* else: excludes */
+        bool needs; /* false: excludes */
     } pairs[] = {
         {TRACE, SHAPE, false},    {TRACE, CLIENTS, false}, {TRACE, LOAD, false},
         {TRACE, DURATION, false}, {TRACE, SEED, false},    {UNIT, TRACE, true},
@@ -334,7 +334,11 @@ static int check_combination(const struct sim_plan *plan, uint32_t given)
     return CLI_OK;
 }
 
-/* The one with the famous edge first, beside those that mend it. */
+/*
+ * Selects all algorithms if neither algorithms nor rules are given. fixed_window, which can
+ * admit twice the quota around a window's edge, comes first; next to it are the algorithms that
+ * avoid this.
+ */
 static void default_algorithms(struct sim_plan *plan)
 {
     static const int all[] = {WEIR_FIXED_WINDOW, WEIR_SLIDING_WINDOW, WEIR_SLIDING_LOG,
@@ -372,7 +376,7 @@ int sim_plan_settle(struct sim_plan *plan, const struct sim_traffic *trace)
     return CLI_OK;
 }
 
-/* CLI_END, or what to return. */
+/* Returns CLI_END if the plan is to be run, otherwise the exit code. */
 static int read_plan(int argc, char **argv, struct sim_plan *plan)
 {
     struct cli_args args;

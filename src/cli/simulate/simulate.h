@@ -1,18 +1,19 @@
 /*
- * weir simulate, in parts:
+ * weir simulate. Its files:
  *
- *   simulate.c          the command: options, defaults, what goes with what
- *   simulate_report.c   each traffic against each subject, shown
- *   simulate_traffic.c  the shapes: who asks when
- *   simulate_random.c   exponential gaps in integers
+ *   simulate.c          the command: options, defaults, which options exclude or need each other
+ *   simulate_report.c   runs each traffic against each subject and shows the results
+ *   simulate_traffic.c  the shapes of traffic: at which times each client sends requests
+ *   simulate_random.c   exponentially distributed gaps, computed in integers
  *   simulate_trace.c    traffic from a file
- *   simulate_subject.c  who decides: an algorithm or a rule file
- *   simulate_run.c      one traffic against one subject
+ *   simulate_subject.c  the subjects that decide: an algorithm or a rule file
+ *   simulate_run.c      runs one traffic against one subject
  *   simulate_window.c   the most that was admitted in any window
- *   simulate_quantity.c times and multiples, as they are shown
- *   simulate_table.c, simulate_chart.c, simulate_svg.c, simulate_html.c  the result
+ *   simulate_quantity.c formats times and multiples for display
+ *   simulate_table.c, simulate_chart.c, simulate_svg.c, simulate_html.c  show the result
  *
- * No clock, no floating point: the same arguments give the same bytes on every machine.
+ * It reads no clock and uses no floating point: the same arguments give the same bytes on every
+ * machine.
  */
 #ifndef WEIR_CLI_SIMULATE_SIMULATE_H
 #define WEIR_CLI_SIMULATE_SIMULATE_H
@@ -26,13 +27,16 @@
 
 #include "rules/value/quantity.h"
 
-/* The most requests of one run, retries included. */
+/* The largest number of requests in one run, retries included. */
 #define SIM_REQUESTS_MAX UINT64_C(5000000)
 #define SIM_CLIENTS_MAX 100000u
 #define SIM_DURATION_MAX (30 * 365 * WEIR_DAY)
-/* Of the limiters of one run: a sliding_log is as large as its quota times its clients. */
+/* Largest size of the limiters of one run, in bytes: a sliding_log needs quota times clients. */
 #define SIM_BYTES_MAX (UINT64_C(1) << 30)
-/* Results are kept in this many equal parts of the duration: many divisors, for all charts. */
+/*
+ * Results are kept in this many equal parts of the duration. 240 has many divisors, so each
+ * chart can group the parts evenly.
+ */
 #define SIM_BINS 240
 #define SIM_SUBJECTS_MAX 16
 #define SIM_SHAPES_MAX 8
@@ -43,56 +47,71 @@
 struct sim_request {
     uint64_t time_ns;
     uint64_t cost;
-    uint32_t client; /* from 0 */
-    uint32_t turn;   /* of two at the same time the lower one asks first */
+    uint32_t client; /* numbered from 0 */
+    uint32_t turn;   /* among requests at the same time, the lowest turn asks first */
 };
 
 struct sim_traffic {
-    const char *name; /* of the shape, or the trace's file */
+    const char *name; /* name of the shape, or of the trace's file */
     const char *about;
     struct sim_request *requests; /* in the order in which they are asked */
     size_t count;
     uint32_t clients;
-    uint64_t duration_ns; /* from 0 on */
-    uint64_t base_ns;     /* what 0 is for the limits: a week's multiple off the trace's own time */
-    __int128 first_ns;    /* a trace's own time of its first request */
-    bool come_back;       /* who is denied asks again when told to */
-    bool costs;           /* some cost more than 1 */
-    struct text *names;   /* of the clients of a trace; NULL: they are numbered */
-    struct text *events; /* JSON lines, by the requests' turns; NULL: the trace has no attributes */
-    char *file;          /* where names and events are */
-    char *title;         /* where `about` is, if a trace has one */
+    uint64_t duration_ns; /* the traffic covers [0, duration_ns) */
+    /*
+     * Time that the limits see when the simulation is at 0. It differs from the trace's own time
+     * by a whole number of weeks, or is 0 if a week is not a whole number of periods.
+     */
+    uint64_t base_ns;
+    __int128 first_ns;  /* the first request's time as the trace gives it */
+    bool come_back;     /* a denied client asks again after its retry time */
+    bool costs;         /* some requests have a cost other than 1 */
+    struct text *names; /* names of a trace's clients; NULL: clients are numbered */
+    /* JSON lines, indexed by the requests' turns; NULL: the trace has no attributes. */
+    struct text *events;
+    char *file;  /* memory that names and events point into */
+    char *title; /* memory that `about` points to, if the trace has a title */
 };
 
 struct sim_plan;
 
-/* A shape by its row; NULL behind the last. */
+/* Return the name and the description of the shape in this row; NULL after the last row. */
 const char *sim_shape_name(size_t row);
 const char *sim_shape_about(size_t row);
 
-/* 0, WEIR_ENOMEM, or WEIR_EINVAL and in *error that there would be too many. */
+/*
+ * Fill *out with the traffic of a shape, or of the plan's trace. Return 0, or WEIR_E... and say
+ * why in *error: WEIR_ENOMEM, or WEIR_EINVAL for too many requests or a line that cannot be
+ * read.
+ */
 int sim_traffic_make(const struct sim_plan *plan, size_t shape, struct sim_traffic *out,
                      struct weir_error *error);
 int sim_trace_read(const struct sim_plan *plan, struct sim_traffic *out, struct weir_error *error);
-/* Begins the trace with a window of the period, and ends it with one. */
+/*
+ * Shifts the trace's times so that time 0 is the start of a window of this period, and sets the
+ * duration so that it ends with a whole window.
+ */
 void sim_trace_place(struct sim_traffic *trace, uint64_t period_ns);
-void sim_traffic_sort(struct sim_traffic *traffic); /* by time, else as they are */
+void sim_traffic_sort(struct sim_traffic *traffic); /* by time; equal times keep their order */
 void sim_traffic_finish(struct sim_traffic *traffic);
 
-/* The next of a stream of well mixed 64-bit numbers (splitmix64). */
+/* Returns the next of a stream of well mixed 64-bit numbers (splitmix64). */
 uint64_t sim_random(uint64_t *state);
-/* -ln(u) for u = (random + 1) / 2^64, in 2^-32: exponentially distributed, mean 1. */
+/*
+ * Returns -ln(u) for u = (random + 1) / 2^64, in units of 2^-32: exponentially distributed with
+ * mean 1.
+ */
 uint64_t sim_exponential(uint64_t random);
 
-/* ---- what was asked for ------------------------------------------------ */
+/* ---- the plan: what the options ask for ---------------------------------- */
 
 struct sim_plan {
     size_t shapes[SIM_SHAPES_MAX];
     size_t shapes_count;
     const char *trace;
-    uint64_t unit_ns; /* of the trace's times */
+    uint64_t unit_ns; /* unit of the trace's times */
     struct rate rate;
-    uint64_t burst; /* 0: the count */
+    uint64_t burst; /* 0: the rate's count */
     uint64_t queue;
     bool queue_given;
     int algorithms[SIM_SUBJECTS_MAX];
@@ -112,33 +131,37 @@ struct sim_plan {
     bool ascii;
 };
 
-/* The defaults that depend on others; trace may be NULL. CLI_OK, or CLI_USAGE after a word. */
+/*
+ * Fills in the defaults that depend on other options; trace may be NULL. Returns CLI_OK, or
+ * CLI_USAGE after a message.
+ */
 int sim_plan_settle(struct sim_plan *plan, const struct sim_traffic *trace);
 
-/* Runs, shows and draws it: the command's exit code. */
+/* Runs the simulation, then prints and draws the results. Returns the command's exit code. */
 int sim_report(struct sim_plan *plan);
 
-/* ---- who decides ------------------------------------------------------- */
+/* ---- subjects: what decides ---------------------------------------------- */
 
 /* What one limit of a rule file did in a run. */
 struct sim_binding {
     char limit[WEIR_RULES_NAME];
-    uint64_t admitted; /* units: it was the scarcest */
-    uint64_t denied;   /* units: it said no */
+    uint64_t admitted; /* units admitted while it was the scarcest limit */
+    uint64_t denied;   /* units that it denied */
 };
 
 #define SIM_BINDINGS_MAX 16
 
 struct sim_subject {
     const char *name;
-    struct weir *limiter; /* an algorithm, or ... */
+    struct weir *limiter; /* set for an algorithm; NULL for a rule file */
     struct weir_rules *rules;
     const struct sim_plan *plan;
-    struct sim_binding bindings[SIM_BINDINGS_MAX]; /* rules: by the order of their first word */
+    /* The limits of a rule file, in the order in which each first decided a request. */
+    struct sim_binding bindings[SIM_BINDINGS_MAX];
     size_t bindings_count;
 };
 
-/* Fresh, for as many clients as there are. 0, or WEIR_E... and *error. */
+/* Opens a fresh subject for this number of clients. Returns 0, or WEIR_E... and sets *error. */
 int sim_subject_open(struct sim_subject *subject, const struct sim_plan *plan, size_t index,
                      uint32_t clients, struct weir_error *error);
 int sim_subject_ask(struct sim_subject *subject, const struct sim_traffic *traffic,
@@ -147,28 +170,31 @@ int sim_subject_ask(struct sim_subject *subject, const struct sim_traffic *traff
 void sim_subject_close(struct sim_subject *subject);
 size_t sim_subjects(const struct sim_plan *plan);
 
-/* The rate of the limit of the first rule file that binds the first request. trace may be NULL. */
+/*
+ * Finds the rate of the limit that binds the first request under the first rule file. trace may
+ * be NULL. Returns 0, or WEIR_E... and sets *error.
+ */
 int sim_rules_rate(const struct sim_plan *plan, const struct sim_traffic *trace, struct rate *rate,
                    struct weir_error *error);
 
-/* ---- what came of it --------------------------------------------------- */
+/* ---- results ------------------------------------------------------------- */
 
 /*
- * All in units: a request counts as much as it costs. A request that is admitted
- * with a delay is counted as admitted when it was asked, and in windows when it
- * is released.
+ * All numbers are in units: a request counts as much as it costs. A request that is admitted
+ * with a delay counts as admitted at the time when it was asked, but in windows at the time when
+ * it is released.
  */
 struct sim_result {
     const char *name;
     uint64_t offered; /* admitted + denied; retries count each time */
     uint64_t admitted;
     uint64_t denied;
-    uint64_t never; /* of the denied: can never fit */
+    uint64_t never; /* part of `denied`: larger than the limit can ever grant */
     uint64_t offered_in[SIM_BINS];
     uint64_t admitted_in[SIM_BINS];
-    uint64_t running[SIM_BINS]; /* one client's in the last period, the highest in each part */
-    uint64_t worst;             /* one client's in any period: the highest of all */
-    uint64_t longest_wait_ns;   /* until it may act, or may ask again; from when it first asked */
+    uint64_t running[SIM_BINS]; /* most units of one client within the last period, for each part */
+    uint64_t worst;             /* most units of one client within any period of the run */
+    uint64_t longest_wait_ns;   /* from the first question until it may act, or may ask again */
     struct sim_binding bindings[SIM_BINDINGS_MAX];
     size_t bindings_count;
 };
@@ -183,16 +209,16 @@ struct sim_release {
 };
 
 /*
- * Fills worst and running: for each client the units released in (t - period, t],
- * for every t. Sorts the releases.
+ * Fills worst and running: for each client, the units released in (t - period, t], for every t.
+ * Sorts the releases.
  */
 void sim_windows(struct sim_release *releases, size_t n, uint64_t period_ns, uint64_t duration_ns,
                  struct sim_result *result);
 
-/* The part of the duration that a time is in. */
+/* Returns the part of the duration, below SIM_BINS, that contains the time. */
 size_t sim_bin(uint64_t time_ns, uint64_t duration_ns);
 
-/* One traffic and what each subject made of it. */
+/* One traffic and each subject's result with it. */
 struct sim_section {
     const struct sim_plan *plan;
     const struct sim_traffic *traffic;
@@ -200,18 +226,24 @@ struct sim_section {
     size_t results_count;
 };
 
-/* ---- showing it -------------------------------------------------------- */
+/* ---- output -------------------------------------------------------------- */
 
 #define SIM_TEXT 96
 
-/* "1.5 s": at most two decimals; in the unit that suits it, or that suits `like_ns`. */
+/*
+ * Format a time such as "1.5 s", with at most two decimals, in the unit that suits ns or
+ * like_ns. The buffer has SIM_TEXT bytes.
+ */
 const char *sim_time(uint64_t ns, char *buffer);
 const char *sim_time_like(uint64_t ns, uint64_t like_ns, char *buffer);
-/* "2.00x" */
+/* Formats part / whole as "2.00x". The buffer has SIM_TEXT bytes. */
 const char *sim_multiple(uint64_t part, uint64_t whole, char *buffer);
-/* "100/min for each of 3 clients, 150 % of it offered during 4 min" */
+/* Describes the run: "quota 100/min for each of 3 clients, load 150 %, 4 min". */
 const char *sim_circumstances(const struct sim_section *section, char *buffer, size_t size);
-/* Where the time axis has marks: at each end of a window, or fewer. The number of steps. */
+/*
+ * Returns the distance in ns between two marks on the time axis: one period, or the whole
+ * duration if that is shorter; 2, 5, 10, 20, 50 ... periods if there would be more than 8 marks.
+ */
 uint64_t sim_axis_step(const struct sim_section *section);
 uint64_t sim_largest(const uint64_t *bins, size_t first, size_t n);
 uint64_t sim_total(const uint64_t *bins, size_t first, size_t n);
@@ -223,9 +255,9 @@ void sim_table(FILE *out, const struct sim_section *section);
 
 void sim_svg(FILE *out, const struct sim_section *sections, size_t n);
 void sim_html(FILE *out, const struct sim_section *sections, size_t n);
-void sim_svg_section(FILE *out, const struct sim_section *section); /* without the style */
+void sim_svg_section(FILE *out, const struct sim_section *section); /* without the style sheet */
 extern const char sim_svg_style[];
-/* Text of a file's name or a trace as it may stand in XML. */
+/* Writes text that comes from a file's name or a trace, escaped for XML. */
 void sim_xml_text(FILE *out, const char *text);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The chart for a terminal: one column for each part of the time, admitted in
- * solid blocks from below, denied in light ones on top of them.
+ * Draws the chart for a terminal: one column for each part of the time, with admitted units as
+ * solid blocks from below and denied units as light ones on top of them.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define EIGHTHS (ROWS * 8)
 
 static const struct look {
-    const char *level[9]; /* admitted: eighths of a cell */
+    const char *level[9]; /* for admitted units, by eighths of a cell */
     const char *denied;
     const char *wall, *corner, *floor, *mark;
     const char *admitted_on, *denied_on, *off;
@@ -40,7 +40,7 @@ static bool says_utf8(const char *value)
            strstr(value, "UTF8") != NULL || strstr(value, "utf-8") != NULL;
 }
 
-/* As setlocale() would find it, without changing anybody's locale. */
+/* Reads the environment in the order of setlocale(), without changing the process's locale. */
 static bool locale_is_utf8(void)
 {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
@@ -65,7 +65,7 @@ enum sim_style sim_terminal_style(bool ascii, bool terminal)
     return plain ? SIM_BLOCKS : SIM_COLOUR;
 }
 
-/* In eighths of a row, rounded; something is never drawn as nothing. */
+/* Returns the height in eighths of a row, rounded, but at least 1 for a number above 0. */
 static unsigned height(uint64_t units, uint64_t top)
 {
     uint64_t eighths = (uint64_t)(((unsigned __int128)units * EIGHTHS * 2 / top + 1) / 2);
@@ -77,12 +77,12 @@ static unsigned in_cell(unsigned tall, unsigned row)
     return tall <= row * 8 ? 0 : tall >= row * 8 + 8 ? 8 : tall - row * 8;
 }
 
-/* A cell with something admitted in it shows that, any other one what was denied. */
+/* Draws admitted units if the cell contains any, otherwise denied ones. */
 static void draw_cell(FILE *out, const struct look *look, unsigned admitted, unsigned offered,
                       bool halves)
 {
     if (halves && admitted > 0 && admitted < 4 && offered > admitted) {
-        admitted = 0; /* no eighths in ASCII */
+        admitted = 0; /* ASCII has no eighths: less than half a cell shows as denied */
     }
     if (admitted > 0) {
         (void)fprintf(out, "%s%s%s", look->admitted_on, look->level[admitted], look->off);
@@ -117,7 +117,7 @@ static void draw_row(FILE *out, const struct look *look, const struct sim_result
     (void)fputc('\n', out);
 }
 
-/* The column in front of which a time is. */
+/* Returns the column that contains this time. */
 static size_t column_of(uint64_t time_ns, uint64_t duration_ns)
 {
     return (size_t)((unsigned __int128)time_ns * COLUMNS / duration_ns);
@@ -136,7 +136,7 @@ static void draw_floor(FILE *out, const struct look *look, const struct sim_sect
     (void)fputc('\n', out);
 }
 
-/* Under the mark, centred; left out where there is no room. */
+/* Prints the label of each mark centred under it, and leaves out a label that has no room. */
 static void draw_times(FILE *out, const struct sim_section *s)
 {
     char line[COLUMNS + SIM_TEXT];

@@ -1,4 +1,7 @@
-/* A page with the pictures and the tables: one file, no script, nothing from elsewhere. */
+/*
+ * Writes an HTML page with the pictures and the tables: one file, no script, no external
+ * resources.
+ */
 #include <inttypes.h>
 
 #include "cli/simulate/simulate.h"

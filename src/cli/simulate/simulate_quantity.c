@@ -1,4 +1,4 @@
-/* Numbers as all the charts and tables show them. */
+/* Formats the numbers for all charts and tables. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,10 @@ static const struct {
 
 #define UNITS (sizeof units / sizeof units[0])
 
-/* The largest that it is a multiple of, or at least twice: "1 min", "90 s", "2.5 min". */
+/*
+ * Returns the largest unit of which the time is a multiple, or at least twice the size: "1 min",
+ * "90 s", "2.5 min".
+ */
 static size_t unit_of(uint64_t ns)
 {
     size_t best = 0;

@@ -1,6 +1,6 @@
 /*
- * Chance without floating point, so that a seed means the same traffic on every
- * machine and with every compiler.
+ * Random numbers without floating point, so that a seed gives the same traffic on every machine
+ * and with every compiler.
  */
 #include "cli/simulate/simulate.h"
 
@@ -13,8 +13,8 @@ uint64_t sim_random(uint64_t *state)
 }
 
 /*
- * The logarithm to base 2 of x / 2^63, for x in [2^63, 2^64), in 2^-32: squaring
- * doubles the logarithm, so each square tells one more binary digit.
+ * Returns the logarithm to base 2 of x / 2^63, for x in [2^63, 2^64), in units of 2^-32.
+ * Squaring doubles the logarithm, so each square yields one more binary digit.
  */
 static uint64_t fraction_of_log2(uint64_t x)
 {

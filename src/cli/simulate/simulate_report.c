@@ -1,4 +1,4 @@
-/* Each traffic against each subject, shown on the terminal and drawn into a file. */
+/* Runs each traffic against each subject, prints the results and draws them into a file. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,10 @@ struct report {
     size_t count;
 };
 
-/* A default algorithm that cannot hold such a quota is left out, and it is said why. */
+/*
+ * Runs one subject. An algorithm that is compared by default, but cannot hold such a quota, is
+ * left out after a message that says why: *left_out is true and the code is CLI_OK.
+ */
 static int run_subject(const struct sim_plan *plan, const struct sim_traffic *traffic, size_t i,
                        struct sim_result *result, bool *left_out)
 {
@@ -31,7 +34,7 @@ static int run_subject(const struct sim_plan *plan, const struct sim_traffic *tr
     if (e == 0) {
         return CLI_OK;
     }
-    /* The errors of rules name their file themselves. */
+    /* Errors of a rule file already contain the file's name. */
     (void)cli_complain(&cli_simulate, "%s%s%s", i < plan->algorithms_count ? subject.name : "",
                        i < plan->algorithms_count ? ": " : "", error.text);
     return *left_out ? CLI_OK : CLI_USAGE;
@@ -52,7 +55,7 @@ static int run_section(const struct sim_plan *plan, const struct sim_traffic *tr
     return CLI_OK;
 }
 
-/* The traffic of one section: of a shape, or what was read before. */
+/* Makes the traffic of one section from its shape. A trace has been read before. */
 static int make_traffic(const struct report *report, size_t i, struct sim_traffic *traffic)
 {
     struct weir_error error = {0};
@@ -82,7 +85,10 @@ static int run_all(struct report *report)
     return code;
 }
 
-/* A rate may come from the rules and the trace, and the trace is placed by the rate. */
+/*
+ * Reads the trace, fills in the plan's defaults, then places the trace. The order matters: the
+ * default rate may come from the rules and the trace, and the trace is placed by the rate.
+ */
 static int settle(struct report *report, struct sim_plan *plan)
 {
     struct sim_traffic *trace = plan->trace != NULL ? &report->traffic[0] : NULL;

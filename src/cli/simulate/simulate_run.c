@@ -1,14 +1,17 @@
-/* One traffic against one subject. */
+/* Runs one traffic against one subject. */
 #include <stdlib.h>
 
 #include "base/error.h"
 #include "cli/simulate/simulate.h"
 
-/* Who was denied and comes back: a heap, the earliest first, of those the one who waits longest. */
+/*
+ * A client that asks, for the first time or again. Denied ones wait in a heap, ordered by the
+ * time when they ask again; of equal times, the one that has asked first comes first.
+ */
 struct caller {
-    struct sim_request request; /* its time: when it asks again */
-    uint64_t first_ns;          /* when it asked first */
-    uint64_t turn;              /* no two are alike: the order is the same on every machine */
+    struct sim_request request; /* its time is when the client asks, or asks again */
+    uint64_t first_ns;          /* time of the first question */
+    uint64_t turn;              /* unique, so that the order is the same on every machine */
 };
 
 struct run {
@@ -30,7 +33,7 @@ static bool before(const struct caller *a, const struct caller *b)
                                                     : a->turn < b->turn;
 }
 
-/* Room for one more of `size` bytes: 0 or WEIR_ENOMEM. */
+/* Makes room for one more element of `size` bytes. Returns 0 or WEIR_ENOMEM. */
 static int reserve(void **array, size_t count, size_t *room, size_t size)
 {
     if (count < *room) {
@@ -144,7 +147,10 @@ static int ask(struct run *run, const struct caller *caller, struct weir_error *
     return e == 0 ? 0 : fail(error, e, "out of memory");
 }
 
-/* New callers in the order of the traffic, between them those who come back. */
+/*
+ * Asks the requests of the traffic in their order, and in between those that come back. At the
+ * same time a returning request goes first.
+ */
 static int ask_all(struct run *run, struct weir_error *error)
 {
     const struct sim_traffic *t = run->traffic;

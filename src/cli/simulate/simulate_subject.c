@@ -1,4 +1,7 @@
-/* Who decides: a limiter of one algorithm, or a rule file. The time is the simulation's. */
+/*
+ * The subjects that decide: a limiter of one algorithm, or a rule file. The simulation supplies
+ * the time.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +10,7 @@
 #include "cli/replay/replay_trace.h"
 #include "cli/simulate/simulate.h"
 
-/* Algorithms first, then rule files. */
+/* Returns the number of subjects. Their indexes count the algorithms first, then the rule files. */
 size_t sim_subjects(const struct sim_plan *plan)
 {
     return plan->algorithms_count + plan->rules_count;
@@ -25,7 +28,7 @@ static int open_limiter(struct sim_subject *s, int algorithm, uint32_t clients,
     o.max_keys = clients;
     o.max_debt = WEIR_NO_DEBT;
     o.flags = WEIR_EXPLICIT_TIME;
-    if (algorithm == WEIR_LEAKY_BUCKET) { /* as many at once as the others, unless told */
+    if (algorithm == WEIR_LEAKY_BUCKET) { /* by default, as many at once as the others admit */
         o.queue = s->plan->queue_given ? s->plan->queue : s->plan->rate.count - 1;
     }
     int e = weir_size(&o, &bytes, error);
@@ -36,7 +39,7 @@ static int open_limiter(struct sim_subject *s, int algorithm, uint32_t clients,
     return e != 0 ? e : weir_open(&s->limiter, &o, error);
 }
 
-/* Rules are opened for each run: their warnings would be heard again and again. */
+/* Shows errors only: rules are opened again for each run, which would repeat their warnings. */
 static void tell_error(void *arg, const struct weir_rules_message *message)
 {
     if (message->severity == WEIR_RULES_ERROR) {
@@ -72,8 +75,9 @@ void sim_subject_close(struct sim_subject *subject)
 }
 
 /*
- * Client 258 is user u258 at 198.18.1.2, in the network that is set aside for such
- * tests; those of a trace that have no room there go on in one that nobody has.
+ * The identity of a simulated client. Client 258 is user u258 at 198.18.1.2, in the network that
+ * is reserved for benchmark tests; clients of a trace that do not fit there get addresses in
+ * 240.0.0.0/4, which is not in use.
  */
 struct person {
     char user[16];
@@ -92,7 +96,7 @@ static void make_person(uint32_t client, struct person *p)
 
 #define PERSON_ATTRIBUTES 4
 
-/* One that was asked for takes the place of the one that a client has by itself. */
+/* Adds an attribute, or replaces the one of the same name. Returns the new number of attributes. */
 static size_t put_attribute(struct weir_rules_attribute *with, size_t count,
                             const struct weir_rules_attribute *one)
 {
@@ -135,7 +139,7 @@ static int ask_as_person(struct sim_subject *s, const struct sim_traffic *traffi
     return weir_rules_ask_at(s->rules, &q, base_ns + r->time_ns, answer, error);
 }
 
-/* With the attributes of its line in the trace, and no others. */
+/* Asks with the attributes of the request's line in the trace, and no others. */
 static int ask_as_event(struct sim_subject *s, const struct sim_traffic *traffic,
                         const struct sim_request *r, int mode, struct weir_rules_answer *answer,
                         struct weir_error *error)
@@ -173,7 +177,10 @@ static const char *binding_name(const struct weir_rules_answer *a)
     return a->reason == WEIR_RULES_LIMIT ? a->limit : names[a->reason];
 }
 
-/* The last row takes what has no room. */
+/*
+ * Adds the cost to the row of the limit that decided. When all rows are taken, the last one is
+ * renamed to "(others)" and counts every further limit.
+ */
 static void note_binding(struct sim_subject *s, const struct weir_rules_answer *a, uint64_t cost)
 {
     const char *name = binding_name(a);

@@ -1,8 +1,8 @@
 /*
- * The picture: for each subject what was offered and admitted over time, and
- * below how much of it fell into the period that ends at each moment, beside the
- * quota. Self-contained, light or dark as the reader's screen is. Lengths are
- * whole tenths of a pixel, so that the same result is the same bytes.
+ * Draws the picture: for each subject, the units offered and admitted over time, and below them
+ * the units within the period that ends at each moment, next to the quota. The file is
+ * self-contained and follows the reader's light or dark colour scheme. Lengths are whole tenths
+ * of a pixel, so that the same result gives the same bytes.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 #define TENTHS 10
 #define LEFT 52
 #define RIGHT 20
-#define WIDE 640   /* the plot, where there is one panel */
-#define NARROW 376 /* where there are two side by side */
+#define WIDE 640   /* width of the plot if there is one panel */
+#define NARROW 376 /* width if two panels are side by side */
 #define HEADING 84
 #define PANEL 240 /* from the top of one panel to the top of the next */
 #define BARS 80
@@ -102,7 +102,7 @@ static void text_at(FILE *out, int x, int y, const char *class, const char *text
     (void)fputs("</text>\n", out);
 }
 
-/* Of a long path the end: what tells files apart. */
+/* Draws a name. Only the end of a long path is shown, because it distinguishes files. */
 static void draw_name(FILE *out, int x, int y, const char *class, const char *name)
 {
     size_t length = strlen(name);
@@ -112,14 +112,14 @@ static void draw_name(FILE *out, int x, int y, const char *class, const char *na
         return;
     }
     const char *tail = name + length - NAME_MAX_BYTES;
-    while ((*tail & 0xc0) == 0x80) { /* not into the middle of a character */
+    while ((*tail & 0xc0) == 0x80) { /* do not cut a character in two */
         tail++;
     }
     (void)snprintf(cut, sizeof cut, "\xe2\x80\xa6%s", tail);
     text_at(out, x, y, class, cut);
 }
 
-/* Of a long sentence the beginning: how many bytes. */
+/* Returns how many bytes of a text to show: whole characters, at most ABOUT_MAX_BYTES. */
 static size_t whole_characters(const char *text)
 {
     size_t n = strlen(text);
@@ -132,14 +132,14 @@ static size_t whole_characters(const char *text)
 
 /* ---- lines and areas --------------------------------------------------- */
 
-/* One panel: where it is, and what its heights mean. */
+/* One panel: its position, and the scale of its heights. */
 struct panel {
     FILE *out;
     const struct sim_section *section;
     const struct sim_result *result;
     int x, y, width;
-    uint64_t bars_top;  /* units that are as high as the bars may be */
-    uint64_t curve_top; /* likewise */
+    uint64_t bars_top;  /* units that reach the full height of the bars */
+    uint64_t curve_top; /* units that reach the full height of the curve */
 };
 
 struct scale {
@@ -152,7 +152,7 @@ static int scaled(uint64_t units, uint64_t top, int height)
     return (int)((unsigned __int128)units * (unsigned)(height * TENTHS) / top);
 }
 
-/* The left end of one of n equal parts of the plot, in tenths. */
+/* Returns the left end of part i of n equal parts of the plot, in tenths of a pixel. */
 static int part(const struct panel *p, size_t i, size_t n)
 {
     return p->x * TENTHS + (int)((size_t)(p->width * TENTHS) * i / n);
@@ -193,7 +193,7 @@ static void draw_bars(const struct panel *p, const uint64_t *bins, const char *c
     (void)fputs("\"/>\n", p->out);
 }
 
-/* The steps of the running count, nowhere below `least`. */
+/* Draws the steps of the running count, but nowhere below `least`. */
 static void draw_steps(const struct panel *p, uint64_t least, bool closed, const char *class)
 {
     int bottom = (p->y + CURVE_BOTTOM) * TENTHS;
@@ -261,7 +261,7 @@ static void draw_offered(const struct panel *p)
          "axis");
 }
 
-/* The number at the top of the curve, above the middle of its highest step. */
+/* Writes the highest value above the middle of the curve's first highest step. */
 static void draw_peak(const struct panel *p)
 {
     const uint64_t *running = p->result->running;
@@ -345,7 +345,7 @@ static int section_height(const struct sim_section *s)
     return HEADING + (int)(s->results_count > 1 ? (s->results_count + 1) / 2 : 1) * PANEL;
 }
 
-/* The same for all panels, so that heights can be compared. */
+/* Returns one scale for all panels, so that heights can be compared. */
 static struct scale scale_of(const struct sim_section *s)
 {
     struct scale scale = {1, s->plan->rate.count};

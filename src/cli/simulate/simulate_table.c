@@ -1,4 +1,4 @@
-/* The table behind the charts, and what its columns mean. */
+/* Prints the table under the charts, and explains its columns. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static int name_width(const struct sim_section *s)
     return width;
 }
 
-/* A rule file's limits: who bound, how often. */
+/* Prints how much each limit of a rule file admitted and denied, and how much can never fit. */
 static void print_bindings(FILE *out, const struct sim_result *r)
 {
     for (size_t i = 0; i < r->bindings_count; i++) {

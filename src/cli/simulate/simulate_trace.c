@@ -1,15 +1,16 @@
 /*
- * Traffic from a file, as weir replay reads it: lines `request CLIENT TIME [COST]`,
- * the three lines of numbers in front may be there or not; or JSON lines with
- * attributes. Of these the client is the user, else the api_key, else the ip. Empty
- * lines and lines that begin with # are skipped; if the first line does, it says what
- * this is.
+ * Reads traffic from a file in the formats of weir replay: lines `request CLIENT TIME [COST]`,
+ * with or without the three lines of numbers in front of them; or JSON lines with attributes.
+ * The client of a JSON line is its user, or if it has none its api_key, its ip, or "-". Empty
+ * lines and lines that begin with # are skipped, but if the first line begins with #, it is the
+ * trace's title.
  *
- * Requests are asked in the order of their times: a table of limits may have
- * forgotten a key that is as good as new, and one from the past would depend on that.
- * Times keep their place within the window: a whole number of periods is taken off
- * all of them, so that the run begins at 0. The limits are asked a whole number of
- * weeks later, so that days and hours keep theirs too.
+ * Requests are asked in the order of their times. The table of a limit may have forgotten a key
+ * that is as good as new, and the answer to a request from the past would depend on that. Times
+ * keep their place within the window: a whole number of periods is subtracted from all of them,
+ * so that the run begins in the window that starts at 0. The limits see times that differ from
+ * the trace's own by a whole number of weeks, so that days of the week and hours are kept too
+ * (unless a week is not a whole number of periods).
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -25,10 +26,10 @@
 #define COST_MAX UINT64_C(1000000000)
 
 struct line {
-    size_t name_at; /* in the traffic's `file` */
+    size_t name_at; /* offset in the traffic's `file` */
     size_t event_at;
     size_t event_len; /* 0: a request without attributes */
-    struct text name; /* points there once all are read */
+    struct text name; /* points into `file` once all lines are read */
     __int128 time_ns;
     uint64_t cost;
 };
@@ -39,12 +40,15 @@ struct trace {
     struct line *lines;
     size_t count;
     size_t room;
-    size_t names; /* bytes of out->file */
+    size_t names; /* bytes used in out->file */
     size_t names_room;
     unsigned numbers_seen;
 };
 
-/* Keeps the bytes: where they are. */
+/*
+ * Copies the bytes to the end of out->file and sets *at to their offset. Returns 0 or
+ * WEIR_ENOMEM.
+ */
 static int keep(struct trace *t, struct text text, size_t *at)
 {
     if (t->names + text.len > t->names_room) {
@@ -77,7 +81,7 @@ static int add(struct trace *t, const struct line *line)
     return 0;
 }
 
-/* A line that was read; event: where the attributes are, or empty. */
+/* Adds a request that was read. event: the line that has the attributes, or empty. */
 static int add_request(struct trace *t, struct line *line, struct text event,
                        struct weir_error *error)
 {
@@ -112,7 +116,7 @@ static int read_request(struct trace *t, struct text text, struct weir_error *er
     return add_request(t, &line, TEXT(""), error);
 }
 
-/* Who is asking: the first of these that the event has. */
+/* Returns the name of the client: the first of these attributes that the event has, or "-". */
 static struct text client_of(const struct replay_event *event)
 {
     static const char *const names[] = {"user", "api_key", "ip"};
@@ -144,7 +148,7 @@ static int read_event(struct trace *t, struct text text, struct weir_error *erro
     return e;
 }
 
-/* A file's words go to a terminal: nothing that would drive it. */
+/* Keeps the title. It will be printed on a terminal, so every invisible character becomes '?'. */
 static int take_title(struct trace *t, struct text title, struct weir_error *error)
 {
     if (title.len == 0) {
@@ -178,7 +182,7 @@ static int read_line(struct trace *t, uint64_t number, struct text text, struct 
     if (text.at[0] == '#') {
         return number == 1 ? take_title(t, text_trim(text_after(text, 1)), error) : 0;
     }
-    /* Capacity, window, n: of the classic form. */
+    /* Skips the capacity, the window and n, with which the classic form begins. */
     if (t->count == 0 && t->numbers_seen < 3 &&
         replay_number_parse(text, "", &ignored, NULL) == 0) {
         t->numbers_seen++;
@@ -220,7 +224,7 @@ static int by_name(const void *a, const void *b)
     return order != 0 ? order : (x->name.len > y->name.len) - (x->name.len < y->name.len);
 }
 
-/* Numbers the clients, by the order of their names. */
+/* Numbers the clients in the order of their names. */
 static int number_clients(const struct trace *t)
 {
     struct sim_traffic *out = t->out;
@@ -231,7 +235,8 @@ static int number_clients(const struct trace *t)
         return WEIR_ENOMEM;
     }
     for (size_t i = 0; i < t->count; i++) {
-        t->lines[i].name.at = out->file + t->lines[i].name_at; /* it moves no more */
+        /* From here on the file's memory does not move. */
+        t->lines[i].name.at = out->file + t->lines[i].name_at;
         sorted[i] = &t->lines[i];
     }
     qsort((void *)sorted, t->count, sizeof *sorted, by_name);
@@ -245,7 +250,7 @@ static int number_clients(const struct trace *t)
     return 0;
 }
 
-/* In time from the first one on; 0 or WEIR_EINVAL. */
+/* Sets the requests' times, relative to the earliest one, and costs. Returns 0 or WEIR_EINVAL. */
 static int take_times(const struct trace *t, struct weir_error *error)
 {
     struct sim_traffic *out = t->out;
@@ -301,7 +306,7 @@ static int fill(struct trace *t, struct weir_error *error)
     return e;
 }
 
-/* What is left of a time, also of one before 0, when all whole periods are taken off. */
+/* Returns the time modulo the period. The result is not negative, even for a time before 0. */
 static uint64_t rest(__int128 time_ns, uint64_t period_ns)
 {
     __int128 period = (__int128)period_ns;

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "cli/simulate/simulate.h"
 
-/* Collects the requests of one client after the other. */
+/* Collects the requests, one client after the other. */
 struct maker {
     const struct sim_plan *plan;
     struct sim_traffic *traffic;
@@ -38,7 +38,7 @@ static void add(struct maker *m, uint64_t time_ns)
         (struct sim_request){.time_ns = time_ns, .cost = 1, .client = m->client};
 }
 
-/* What one client asks for in one period, rounded; at least 1. */
+/* Returns the requests of one client in `times` periods, rounded; at least 1. */
 static uint64_t per_period(const struct sim_plan *plan, uint64_t times)
 {
     unsigned __int128 n = (unsigned __int128)plan->rate.count * plan->load * times + 50;
@@ -46,7 +46,7 @@ static uint64_t per_period(const struct sim_plan *plan, uint64_t times)
     return whole > 0 ? whole : 1;
 }
 
-/* n requests, evenly from `begin` on for `width`. */
+/* Adds n requests, evenly spaced over `width` from `begin` on. */
 static void crowd(struct maker *m, uint64_t begin_ns, uint64_t width_ns, uint64_t n)
 {
     for (uint64_t i = 0; i < n && m->error == 0; i++) {
@@ -54,7 +54,7 @@ static void crowd(struct maker *m, uint64_t begin_ns, uint64_t width_ns, uint64_
     }
 }
 
-/* Every 100 * period / (count * load), clients in turn. */
+/* Each client asks every 100 * period / (count * load), and the clients take turns. */
 static void steady(struct maker *m)
 {
     const struct sim_plan *p = m->plan;
@@ -91,8 +91,9 @@ static void poisson(struct maker *m)
     unsigned __int128 step = (unsigned __int128)p->rate.period_ns * 100;
     unsigned __int128 divisor = (unsigned __int128)p->rate.count * p->load << 32;
     uint64_t who = p->seed + m->client * UINT64_C(0xd1342543de82ef95);
-    uint64_t state = sim_random(&who); /* neighbouring seeds and clients are strangers */
-    unsigned __int128 exact = 0;       /* the time in 1 / divisor: no rounding adds up */
+    uint64_t state = sim_random(&who); /* mixed, so that neighbouring seeds and clients differ */
+    /* The time in units of 1 / divisor, so that rounding errors do not add up. */
+    unsigned __int128 exact = 0;
     while (m->error == 0) {
         exact += step * sim_exponential(sim_random(&state));
         if (exact / divisor >= p->duration_ns) {
@@ -102,7 +103,7 @@ static void poisson(struct maker *m)
     }
 }
 
-/* Around the ends of the first window, the third, and so on. */
+/* Crowds just before and just after the ends of the first window, the third, and so on. */
 static void edge(struct maker *m)
 {
     uint64_t w = m->plan->rate.period_ns;
@@ -168,7 +169,7 @@ void sim_traffic_sort(struct sim_traffic *traffic)
     }
 }
 
-/* On average: a quick answer before anything is made. */
+/* Estimates, before any request is made, whether the average number is far too large. */
 static bool too_many(const struct sim_plan *p)
 {
     unsigned __int128 all = (unsigned __int128)p->rate.count * p->load;

@@ -1,7 +1,7 @@
 /*
- * How much was admitted in any window of a period's length: exactly, for every
- * moment, aligned to nothing. A unit released at r counts in (t - period, t] for
- * all t in [r, r + period), so only these moments change the count.
+ * Computes how much was admitted in any window of a period's length: exactly, for every moment,
+ * not only for aligned windows. A unit released at r counts in (t - period, t] for all t in [r,
+ * r + period), so the count changes only at r and r + period.
  */
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ static int in_order(const void *a, const void *b)
     return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
-/* The count was `units` from `from` on and until before `to`. */
+/* Records that the count was `units` in [from, to). */
 static void note(struct sim_result *result, uint64_t duration_ns, uint64_t units, uint64_t from_ns,
                  uint64_t to_ns)
 {
@@ -37,7 +37,7 @@ static void note(struct sim_result *result, uint64_t duration_ns, uint64_t units
     }
 }
 
-/* One client's. What leaves a window at a moment leaves before what comes at that moment. */
+/* Follows one client's count. At the same moment, units leave the window before others enter it. */
 static void slide(const struct sim_release *r, size_t n, uint64_t period_ns, uint64_t duration_ns,
                   struct sim_result *result)
 {

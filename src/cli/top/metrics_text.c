@@ -18,7 +18,7 @@ static bool read_number(struct text text, double *out)
     char copy[NUMBER_MAX];
     char *end;
     text = text_trim(text);
-    text.len = text.len > 0 && memchr(text.at, ' ', text.len) != NULL /* a time behind it */
+    text.len = text.len > 0 && memchr(text.at, ' ', text.len) != NULL /* a timestamp follows */
                    ? (size_t)((const char *)memchr(text.at, ' ', text.len) - text.at)
                    : text.len;
     if (text.len == 0 || text.len >= sizeof copy) {
@@ -30,7 +30,7 @@ static bool read_number(struct text text, double *out)
     return *end == 0 && !isnan(*out);
 }
 
-/* Bytes up to the '}' that ends the labels; line.len if there is none. */
+/* Returns the offset of the '}' that ends the labels; line.len if there is none. */
 static size_t labels_end(struct text line, size_t at)
 {
     bool quoted = false;
@@ -72,7 +72,10 @@ bool metric_next(struct text *rest, struct metric *metric)
     return false;
 }
 
-/* Takes `name="value"` and a comma off the front; false at the end, or at what is none. */
+/*
+ * Takes `name="value"` and a comma from *rest. Returns false at the end, or if it is not a
+ * label.
+ */
 static bool next_label(struct text *rest, struct text *name, struct text *value)
 {
     const char *equals = rest->len > 0 ? memchr(rest->at, '=', rest->len) : NULL;
@@ -128,7 +131,10 @@ void metric_histogram_read(struct metric_histogram *h, const struct metric *metr
     }
 }
 
-/* What came up to a bound since then; all of it if the buckets are others, or began again. */
+/*
+ * Returns the number of values up to bound i since `before`. All values count if the buckets are
+ * different ones, or the counts have started again.
+ */
 static double since(const struct metric_histogram *before, const struct metric_histogram *now,
                     unsigned i)
 {

@@ -1,4 +1,4 @@
-/* Prometheus text, line by line: as much of it as a program needs that reads its own. */
+/* Reads Prometheus text line by line: only as much of the format as weir itself writes. */
 #ifndef WEIR_CLI_TOP_METRICS_TEXT_H
 #define WEIR_CLI_TOP_METRICS_TEXT_H
 
@@ -9,14 +9,17 @@
 
 struct metric {
     struct text name;
-    struct text labels; /* between the braces; empty: none */
+    struct text labels; /* text between the braces; empty: none */
     double value;
 };
 
-/* Takes the next sample off the front; comments and what cannot be read are passed over. */
+/*
+ * Takes the next sample from *rest. Comments and lines that cannot be read are skipped. Returns
+ * false at the end.
+ */
 bool metric_next(struct text *rest, struct metric *metric);
 
-/* The value of a label as it is written, escapes and all; false if there is none. */
+/* Finds the value of a label, with its escapes as written. Returns false if there is none. */
 bool metric_label(const struct metric *metric, const char *name, struct text *value);
 
 /* ---- histograms ---- */
@@ -26,18 +29,19 @@ bool metric_label(const struct metric *metric, const char *name, struct text *va
 struct metric_histogram {
     unsigned count;
     double bounds[METRIC_BUCKETS_MAX]; /* ascending; the last one may be infinite */
-    double totals[METRIC_BUCKETS_MAX]; /* up to the bound */
+    double totals[METRIC_BUCKETS_MAX]; /* number of values up to the bound */
 };
 
-/* Puts the sample of a bucket behind the others; more than fit are left out. */
+/* Appends a bucket. It is dropped if there are METRIC_BUCKETS_MAX already. */
 void metric_histogram_put(struct metric_histogram *h, double bound, double total);
 
-/* The same of a sample whose label `le` is the bound; others are passed over. */
+/* Appends the bucket of a sample whose label `le` is the bound. Other samples are ignored. */
 void metric_histogram_read(struct metric_histogram *h, const struct metric *metric);
 
 /*
- * The value below which a share (0 to 1) of what came between two samples lies, as far as buckets
- * tell; negative if nothing came. `before` may be NULL.
+ * Returns the value below which a share (0 to 1) of the values between two samples lies,
+ * interpolated within a bucket; negative if there were none. `before` may be NULL: then all
+ * values count.
  */
 double metric_quantile(const struct metric_histogram *before, const struct metric_histogram *now,
                        double share);

@@ -1,4 +1,4 @@
-/* weir top: a running server, watched. */
+/* weir top: watches a running server. */
 #include "cli/top/top_command.h"
 
 #include <poll.h>
@@ -11,7 +11,7 @@
 
 #define INTERVAL_LEAST_MS 100
 #define INTERVAL_MOST_MS 3600000
-#define TOP_TIMEOUT_MS 2000 /* of one request: a key is answered after it */
+#define TOP_TIMEOUT_MS 2000 /* for one request; a pressed key may have to wait for it */
 
 enum { ADMIN, SECRET_FILE, INTERVAL, ONCE, JSON };
 
@@ -130,8 +130,8 @@ static int watch_once(const struct admin_client *client, const struct asked *ask
 struct watch {
     const struct admin_client *client;
     struct top_sample last;
-    json_t *report;    /* NULL: not yet */
-    struct buffer why; /* the last look failed; empty: it did not */
+    json_t *report;    /* NULL: none yet */
+    struct buffer why; /* why the last sample failed; empty: it did not */
 };
 
 static bool paint(const struct watch *w)
@@ -157,7 +157,10 @@ static bool paint(const struct watch *w)
     return good;
 }
 
-/* A server that is away may come back: what was seen stays, and why it is old is said. */
+/*
+ * Takes a sample. If that fails, the last report stays on the screen with the reason, because
+ * the server may come back.
+ */
 static void look(struct watch *w)
 {
     struct top_sample now;
@@ -170,7 +173,7 @@ static void look(struct watch *w)
     }
 }
 
-/* Until somebody ends it. */
+/* Runs until the user or a signal ends it. */
 static void watch(struct watch *w, uint64_t interval_ms)
 {
     uint64_t next_ms = terminal_now_ms() + interval_ms;
@@ -196,7 +199,8 @@ static int watch_terminal(const struct admin_client *client, const struct asked 
     struct top_sample none = {.at_ms = 0};
     *first = none;
     buffer_init(&w.why, TOP_OUTPUT_MAX);
-    w.report = top_report(&none, &w.last); /* since its start, until there are two looks */
+    /* This report covers the time since the server's start, until there are two samples. */
+    w.report = top_report(&none, &w.last);
     if (!terminal_open()) {
         (void)cli_complain(&cli_top, "the terminal cannot be used: %m");
         return CLI_FAILED;
@@ -209,7 +213,7 @@ static int watch_terminal(const struct admin_client *client, const struct asked 
     return CLI_OK;
 }
 
-/* Who waits for us is told by which signal we ended; Ctrl-C is only another q. */
+/* Ends the process by the signal that it received, so that its parent sees it. Ctrl-C is like q. */
 static void end_by_signal(void)
 {
     int number = terminal_signal();

@@ -1,11 +1,11 @@
 /*
- * weir top: two samples of a server become a report, a report becomes lines.
+ * weir top: makes a report of two samples of a server, and lines of text of a report.
  *
- *   top_sample.c  what the admin listener says now
- *   top_report.c  what happened between two samples, as JSON
- *   top_store.c   the store of a fleet in both
- *   top_view.c    a report as lines for people
- *   top.c         the command, the loop
+ *   top_sample.c   what the admin listener says now
+ *   top_report.c   what happened between two samples, as JSON
+ *   top_store.c    the store of a fleet, in samples and reports
+ *   top_view.c     a report as lines for people
+ *   top_command.c  the command and its loop
  */
 #ifndef WEIR_CLI_TOP_TOP_COMMAND_H
 #define WEIR_CLI_TOP_TOP_COMMAND_H
@@ -18,47 +18,56 @@
 #define TOP_OUTPUT_MAX (1u << 20)
 
 struct top_sample {
-    uint64_t at_ms; /* of our clock */
+    uint64_t at_ms; /* by this process's clock */
     json_t *status; /* /v1/status */
     json_t *limits; /* /v1/limits: the list */
     json_t *denied; /* /v1/top: the list */
     struct {
         char name[32];
         struct metric_histogram took;
-    } protocols[TOP_PROTOCOLS_MAX]; /* of /metrics */
+    } protocols[TOP_PROTOCOLS_MAX]; /* from /metrics */
     unsigned protocols_count;
-    json_t *store; /* of /metrics; NULL: there is no fleet */
+    json_t *store; /* from /metrics; NULL: there is no fleet */
     struct metric_histogram store_took;
 };
 
 /*
- * Asks the server. CLI_OK; else an exit code, what went wrong in `why`, and *sample is empty.
- * top_sample_finish() in both cases.
+ * Takes a sample of the server. Returns CLI_OK, or an exit code; then *sample is empty and `why`
+ * says what went wrong. Call top_sample_finish() in both cases.
  */
 int top_sample_take(const struct admin_client *client, struct top_sample *sample,
                     struct buffer *why);
 void top_sample_finish(struct top_sample *sample);
 
-/* Takes the durations and the store out of a text of metrics. */
+/* Reads the durations and the store from a text of metrics. */
 void top_sample_read_metrics(struct top_sample *sample, struct text metrics);
 
-/* The caller's; NULL: no memory. `before` may be an empty sample: then it is since the start. */
+/*
+ * Returns a report, which the caller owns; NULL: out of memory. If `before` is an empty sample,
+ * the report covers the time since the server's start.
+ */
 json_t *top_report(const struct top_sample *before, const struct top_sample *now);
 
-/* A count for each second; a count that went back began again, with its server. */
+/*
+ * Returns the increase per second. A count that is lower than before has started again from 0,
+ * because its server was restarted.
+ */
 double top_rate(double before, double now, double seconds);
-/* metric_quantile(), null if nothing came. */
+/* Returns metric_quantile() as JSON, null if there were no values. */
 json_t *top_quantile(const struct metric_histogram *before, const struct metric_histogram *now,
                      double share);
 
 /* ---- top_store.c ---- */
 
 void top_store_read(struct top_sample *sample, const struct metric *m);
-/* `degraded`: of all limits, for each second. null: there is no fleet. */
+/*
+ * Returns the report of the store; null: there is no fleet. `degraded`: degraded decisions of
+ * all limits per second.
+ */
 json_t *top_store_report(const struct top_sample *before, const struct top_sample *now,
                          double seconds, double degraded);
 
-/* Lines of at most `width` places and at most `rows` of them; 0: as many as there are. */
+/* Writes the report as at most `rows` lines of at most `width` columns; 0: no maximum. */
 void top_view(const json_t *report, const char *address, unsigned width, unsigned rows,
               struct buffer *out);
 

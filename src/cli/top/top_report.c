@@ -11,10 +11,10 @@ double top_rate(double before, double now, double seconds)
     return seconds > 0 ? n / seconds : 0;
 }
 
-/* {"resp": 12.5, ...} for the members of a count. */
+/* Returns {"resp": 12.5, ...}: the rate of each member of an object of counts. */
 static json_t *rates_of(const json_t *before, const json_t *now, double seconds)
 {
-    json_t *all = (json_t *)(uintptr_t)now; /* the iterator only looks */
+    json_t *all = (json_t *)(uintptr_t)now; /* the iterator does not change it */
     json_t *out = json_object();
     for (void *at = json_object_iter(all); at != NULL; at = json_object_iter_next(all, at)) {
         const char *name = json_object_iter_key(at);
@@ -38,8 +38,8 @@ static bool is_same(const json_t *one, const json_t *two)
 }
 
 /*
- * The same limit, tier and rate in the sample before; NULL if it was not there. Unless rules have
- * changed it is at the same place.
+ * Returns the same limit, tier and rate in the earlier sample; NULL if it was not there. Unless
+ * the rules have changed, it is at the same place.
  */
 static const json_t *find(const json_t *limits, size_t place, const json_t *limit)
 {
@@ -59,7 +59,7 @@ static const char *rate_in(const json_t *limit)
     return json_is_null(json_object_get(limit, "rate")) ? "by call" : text_in(limit, "rate");
 }
 
-/* The share of a table that is in use; null: it has none here. */
+/* Returns the share of a table that is in use; null: the limit has no table on this server. */
 static json_t *fill_of(const json_t *limit)
 {
     double capacity = number_of(limit, "capacity");
@@ -76,7 +76,10 @@ static json_t *rate_of(const json_t *before, const json_t *now, const char *name
                : json_real(top_rate(number_of(before, name), number_of(now, name), seconds));
 }
 
-/* What is null is in the store of a fleet. What a shadow limit would have denied is told apart: it denied nothing. */
+/*
+ * Reports one limit. A member is null if its value is in the store of a fleet. What a shadow
+ * limit would have denied is reported as "shadow", because the limit denied nothing.
+ */
 static json_t *report_limit(const json_t *before, const json_t *now, double seconds)
 {
     bool shadow = strcmp(text_in(now, "mode"), "shadow") == 0;
@@ -112,7 +115,7 @@ static double sum_of(const json_t *limits, const char *name)
     return sum;
 }
 
-/* Those of all limits; "shadow" among them. */
+/* Adds up the decisions of all limits, "shadow" included. */
 static json_t *report_decisions(const json_t *limits)
 {
     static const char *const names[] = {"allow", "deny", "never", "shadow"};

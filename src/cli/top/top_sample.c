@@ -75,7 +75,7 @@ static int fetch_json(const struct admin_client *client, const char *target, jso
     return code;
 }
 
-/* The list that is a member of what the server says. */
+/* Fetches the list that is a member of the server's answer. */
 static int fetch_list(const struct admin_client *client, const char *target, const char *member,
                       json_t **out, struct buffer *why)
 {

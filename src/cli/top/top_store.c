@@ -1,9 +1,12 @@
-/* The store of a fleet, out of the metrics: what it is now, and what it did between two samples. */
+/*
+ * Reads the store of a fleet from the metrics: its present state, and what it did between two
+ * samples.
+ */
 #include "cli/top/top_command.h"
 
 /* ---- a sample ---- */
 
-/* Metrics of one number, and what the sample calls it. */
+/* Metrics of one number, and their names in the sample. */
 static const struct {
     const char *metric;
     const char *name;
@@ -14,7 +17,10 @@ static const struct {
     {"weir_store_calls_total", "calls"},
 };
 
-/* Without a fleet none of these metrics has a sample. */
+/*
+ * Returns the sample's store, and makes it at the first call. Without a fleet it is never
+ * called, because none of these metrics has a sample.
+ */
 static json_t *store_of(struct top_sample *sample)
 {
     if (sample->store == NULL) {

@@ -19,7 +19,7 @@ static void put_text(struct buffer *line, const json_t *object, const char *name
     safe_put(line, (struct text){json_string_value(value), json_string_length(value)}, false);
 }
 
-/* 0.25, 12, 1234, 1.2M: three places that matter are enough to watch. */
+/* Writes a number as 0.25, 12, 1234 or 1200k: a few significant digits are enough to watch. */
 static void put_number(struct buffer *line, double n)
 {
     static const char units[] = " kMGT";
@@ -35,10 +35,10 @@ static void put_number(struct buffer *line, double n)
     buffer_put(line, unit > 0 ? (struct text){&units[unit], 1} : TEXT(""));
 }
 
-/* "resp 12  http 3" */
+/* Writes the members of an object of numbers: "  resp 12  http 3". */
 static void put_members(struct buffer *line, const json_t *object)
 {
-    json_t *all = (json_t *)(uintptr_t)object; /* the iterator only looks */
+    json_t *all = (json_t *)(uintptr_t)object; /* the iterator does not change it */
     for (void *at = json_object_iter(all); at != NULL; at = json_object_iter_next(all, at)) {
         put(line, "  ");
         safe_put(line, text_of(json_object_iter_key(at)), false);
@@ -123,7 +123,7 @@ static void put_machine(struct buffer *line, const json_t *report, const char *a
     put(line, text);
 }
 
-/* "breakers open 2 of 6: 10.0.0.5:6379, 10.0.0.6:6379"; nothing where all are closed. */
+/* Writes "breakers open 2 of 6: 10.0.0.5:6379, 10.0.0.6:6379", or nothing if all are closed. */
 static void put_breakers(struct buffer *line, json_t *breakers)
 {
     char text[64];
@@ -172,7 +172,7 @@ static void put_store(struct buffer *line, const json_t *report, const char *add
 static void (*const head[])(struct buffer *line, const json_t *report, const char *address) = {
     put_title, put_decisions, put_requests, put_latency, put_machine, put_store};
 
-/* The last of them is where there is a fleet. */
+/* Returns the number of head lines. The last one, put_store, is shown only if there is a fleet. */
 static size_t head_lines(const json_t *report)
 {
     bool fleet = json_is_object(json_object_get(report, "store"));
@@ -197,7 +197,7 @@ static void grid_put_number(struct grid *g, double number)
     buffer_finish(&text);
 }
 
-/* What is in the store of a fleet is null. */
+/* Puts a number, or "-" for null: then its value is in the store of a fleet. */
 static void grid_put_known(struct grid *g, const json_t *number)
 {
     if (json_is_null(number)) {
@@ -244,7 +244,7 @@ static double traffic(const json_t *limit)
     return sum;
 }
 
-/* A limit and its place in the rule file, which decides where there is no difference. */
+/* A limit and its place in the rule file, which orders limits with the same traffic. */
 struct ranked {
     const json_t *limit;
     double traffic;
@@ -261,7 +261,7 @@ static int by_traffic(const void *a, const void *b)
     return one->place < two->place ? -1 : one->place > two->place;
 }
 
-/* The busiest first. */
+/* Puts the limits, the busiest first. */
 static void fill_limits(struct grid *g, const json_t *limits, bool fleet)
 {
     size_t n = json_array_size(limits);
@@ -289,7 +289,7 @@ static void fill_denied(struct grid *g, const json_t *denied)
     }
 }
 
-/* The last one only where there is a fleet. */
+/* The last column is shown only if there is a fleet. */
 static const struct grid_column limit_columns[] = {
     {"LIMIT", false},  {"TIER", false},  {"RATE", false},   {"MODE", false},
     {"ALLOW/S", true}, {"DENY/S", true}, {"NEVER/S", true}, {"SHADOW/S", true},
@@ -298,7 +298,7 @@ static const struct grid_column limit_columns[] = {
 static const struct grid_column denied_columns[] = {
     {"DENIED", true}, {"LIMIT", false}, {"KEY", false}};
 
-/* ---- the whole ---- */
+/* ---- the whole view ---- */
 
 static void put_head(const json_t *report, const char *address, unsigned width, struct buffer *out)
 {
@@ -312,7 +312,7 @@ static void put_head(const json_t *report, const char *address, unsigned width, 
     }
 }
 
-/* Of the rows below the head, the limits get what the denied keys leave, and at least half. */
+/* The limits get those rows below the head that the denied keys leave free, and at least half. */
 void top_view(const json_t *report, const char *address, unsigned width, unsigned rows,
               struct buffer *out)
 {

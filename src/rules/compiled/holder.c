@@ -11,7 +11,7 @@ void holder_release(struct holder *holder)
 {
     if (holder != NULL && fetch_sub(&holder->references, 1) == 1) {
         weir_close(holder->limiter);
-        if (holder->file.made) { /* by a load that failed: the folder is there still */
+        if (holder->file.made) { /* by a load that failed; the folder is still open */
             state_discard(holder->state, &holder->file);
         }
         if (holder->remote != NULL) {
@@ -39,7 +39,7 @@ static bool same_texts(const struct texts *a, const struct texts *b)
     return true;
 }
 
-/* The same bytes for the same client, in a table of the same shape. */
+/* True if the same client has the same bytes as its key, in a table of the same shape. */
 static bool same_keys(const struct limit_config *a, const struct limit_config *b)
 {
     if (a->algorithm != b->algorithm || a->on_full != b->on_full || a->align != b->align ||
@@ -60,7 +60,10 @@ static bool same_numbers(const struct setting *a, const struct setting *b)
     return a->rate.count == b->rate.count && a->burst == b->burst;
 }
 
-/* Overrides by the row need room for their rows, not far too much; others what was asked for. */
+/*
+ * True if the old table's size fits. Overrides with one key per row need room for their rows, but
+ * not far too much; others need exactly what was asked for.
+ */
 static bool has_room(const struct setting *old, const struct setting *wanted)
 {
     bool fits = old->max_keys >= wanted->rows && old->max_keys / 8 <= wanted->max_keys;
@@ -68,9 +71,9 @@ static bool has_room(const struct setting *old, const struct setting *wanted)
 }
 
 /*
- * Which variant of the old limit this one was: a tier by its name, the limit's
- * own by having none. A row of overrides has no name but its numbers: a key whose
- * numbers change moves to other ones, and starts afresh.
+ * Finds the variant of the old limit that this one was: a tier by its name, the limit's own by
+ * having no name. A row of overrides is known only by its numbers: a key whose numbers change moves
+ * to another limiter, and starts afresh.
  */
 static struct holder *find_holder(const struct rule *old, const struct rule *rule,
                                   const struct variant *variant)
@@ -89,7 +92,7 @@ static struct holder *find_holder(const struct rule *old, const struct rule *rul
     return NULL;
 }
 
-/* The same policies: what a limit of the fleet cannot be told later. */
+/* True if the sharing policies are the same. A limit of the fleet cannot change them later. */
 static bool same_sharing(const struct rule *a, const struct rule *b)
 {
     const struct limit_config *x = a->config;
@@ -100,7 +103,10 @@ static bool same_sharing(const struct rule *a, const struct rule *b)
              x->sync_ns == y->sync_ns));
 }
 
-/* Nodes share what has the same name. Names of limits and tiers have none of the characters between. */
+/*
+ * Makes the name that nodes share a limit by. Names of limits and tiers do not contain the
+ * separators '/' and '='.
+ */
 static struct text remote_name(const struct rule *rule, const struct variant *variant,
                                char name[STATE_NAME_MAX])
 {
@@ -129,13 +135,17 @@ static int open_at_fleet(struct weir_fleet *fleet, const struct rule *rule,
 }
 
 /*
- * A limit of the fleet keeps all numbers that it has had, 350 bytes each: somebody may still be deciding by
- * them. So that reloads do not make it grow for ever (some 90 KB at most), it is made anew after so many of
- * them: its keys' state is in the store, and the new one goes on with it.
+ * A limit of the fleet keeps all numbers that it has had, 350 bytes each, because a thread may
+ * still be deciding by them. So that reloads do not make it grow for ever (it takes some 90 KB at
+ * most), it is made anew after this many changes: the state of its keys is in the store, and the
+ * new one continues with it.
  */
 #define CHANGES_MAX 256
 
-/* Of a limit of the fleet: what can be opened with new numbers can be changed to them. */
+/*
+ * True if the limiter can change to the variant's numbers. A limit of the fleet can if it can be
+ * opened with them.
+ */
 static bool can_change(const struct ruleset *set, const struct holder *holder,
                        const struct rule *rule, const struct variant *variant)
 {
@@ -154,7 +164,10 @@ static bool can_change(const struct ruleset *set, const struct holder *holder,
     return true;
 }
 
-/* 1: the old limiter becomes what the variant wants; 0: it cannot; WEIR_ENOMEM. */
+/*
+ * Takes over the old limiter for the variant, and lists a change if its numbers differ. Returns 1,
+ * 0 if it cannot become what the variant needs, or WEIR_ENOMEM.
+ */
 static int take_over(struct ruleset *set, struct holder *holder, const struct rule *rule,
                      struct variant *variant)
 {
@@ -185,18 +198,18 @@ void holder_change(const struct change *change)
         struct weir_options o;
         config_options(change->limit, wanted, &o);
         if (holder->ops->change(holder->remote, &o, NULL) != 0) {
-            return; /* out of memory: the old numbers stay, and the next reload sees them */
+            return; /* out of memory: the old numbers stay; the next reload tries again */
         }
         holder->changes++;
     } else {
-        /* Cannot fail: weir_change_check() has said so, and nobody else changes it. */
+        /* Cannot fail: weir_change_check() has succeeded, and no other thread changes it. */
         (void)weir_change(holder->limiter, wanted->rate.count, wanted->burst, NULL);
     }
     holder->setting.rate = wanted->rate;
     holder->setting.burst = wanted->burst;
 }
 
-/* The rules in force have the file, and their limiter is not to be taken over. */
+/* True if the rules in force use the file, with a limiter that is not taken over. */
 static bool is_busy(const struct rule *old, const char *name)
 {
     for (size_t i = 0; old != NULL && i < old->variants_count; i++) {
@@ -208,7 +221,7 @@ static bool is_busy(const struct rule *old, const char *name)
     return false;
 }
 
-/* Where there is a folder for the state, a limiter lives there. */
+/* Opens a local limiter: in a file if there is a folder for the state, otherwise in memory. */
 static int open_limiter(struct ruleset *set, const struct rule *old, const struct rule *rule,
                         const struct variant *variant, struct weir_options *o,
                         struct problems *problems, struct holder *holder, struct weir_error *error)
@@ -225,7 +238,10 @@ static int open_limiter(struct ruleset *set, const struct rule *old, const struc
                          &holder->limiter, error);
 }
 
-/* What the fleet will not decide is the rule file's fault, and told where that says it. */
+/*
+ * Reports a limit that the fleet refuses as a problem of the rule file, at the place that causes
+ * it.
+ */
 static int tell_refused(const struct rule *rule, const struct variant *variant, int e,
                         const struct weir_error *why, struct problems *problems)
 {

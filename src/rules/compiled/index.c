@@ -1,4 +1,4 @@
-/* Finding in an index; how it is laid out is told in rules/compiled/index_parts.h. */
+/* Finds limits in an index; index_parts.h describes its layout. */
 #include "rules/compiled/index.h"
 
 #include "rules/compiled/index_parts.h"
@@ -32,14 +32,14 @@ void index_find_value(const struct index *index, unsigned attribute, struct text
 
 /* ---- segments ----
  *
- * Cut and hashed by words of eight bytes, up to 16 bytes without a branch on
- * the length: that of the next segment is hard to foretell, and a wrong guess
- * takes longer than all the rest.
+ * Segments are cut and hashed by words of eight bytes, up to 16 bytes without a branch on the
+ * length: the length of the next segment is hard to predict, and a misprediction takes longer than
+ * all the rest.
  */
 
 #define WORD 8
 
-/* Where a walk stands: before segment `i`, which begins at byte `at`. */
+/* A position of a walk: before segment `i`, which begins at byte `at`. */
 struct position {
     uint32_t i;
     uint32_t at;
@@ -51,7 +51,7 @@ struct segment {
     uint32_t len;
 };
 
-/* As far as the walk has come; the last one is for all that are deeper. */
+/* The segments that a walk has reached. The last entry is reused for all that are deeper. */
 struct walk {
     const struct index *index;
     struct text path;
@@ -60,7 +60,7 @@ struct walk {
     struct segment segments[INDEX_DEPTH + 1];
 };
 
-/* Eight bytes from `at` on, 0 for those behind the end; the path has at least eight. */
+/* Returns eight bytes from `at` on, with 0 for those after the end. The path has at least eight. */
 static inline uint64_t load_within(struct text path, size_t at)
 {
     size_t from = min_u64(at, path.len - WORD);
@@ -69,13 +69,16 @@ static inline uint64_t load_within(struct text path, size_t at)
     return beyond < WORD ? word >> 8 * beyond : 0;
 }
 
-/* The first n bytes of a word, all of them from 8 on. */
+/* Returns the first n bytes of a word; all of them if n is 8 or more. */
 static inline uint64_t keep_bytes(uint64_t word, size_t n)
 {
     return n == 0 ? 0 : word & UINT64_MAX >> (64 - 8 * min_u64(n, WORD));
 }
 
-/* Bytes before the first slash; 8 if there is none. The lowest bit set is the slash's, exactly. */
+/*
+ * Returns the number of bytes before the first slash, 8 if there is none. The lowest bit that
+ * zero_bytes() sets is always that of a slash.
+ */
 static inline size_t slash_in(uint64_t word)
 {
     uint64_t slashes = zero_bytes(word ^ '/' * EACH_BYTE);
@@ -126,7 +129,7 @@ static inline const struct segment *segment_at(struct walk *w, struct position p
 
 static void visit(struct walk *w, uint32_t number, struct position p);
 
-/* What follows the last dot, and the dot; empty if there is none. */
+/* Returns the last dot and what follows it; empty if there is none. */
 static struct text extension_of(struct text segment)
 {
     const char *dot = memrchr(segment.at, '.', segment.len);
@@ -161,7 +164,7 @@ static void visit_extension(struct walk *w, uint32_t number, struct text text, s
     }
 }
 
-/* Visits the children of a node to which the segment at p leads; returns what is behind it. */
+/* Visits the children of a node that match the segment at p; returns the position after it. */
 static inline struct position step(struct walk *w, uint32_t number, struct position p)
 {
     const struct node *node = &w->index->nodes[number];
@@ -193,7 +196,7 @@ static void compare_rest(struct walk *w, uint32_t first)
     }
 }
 
-/* The segments before p have led to this node. */
+/* Visits a node that the segments before p have led to. */
 static void visit(struct walk *w, uint32_t number, struct position p)
 {
     const struct node *node = &w->index->nodes[number];
@@ -231,7 +234,7 @@ void index_find_path(const struct index *index, struct text path, struct index_f
 {
     find_value(index, INDEX_PATH, path, hash_path(index, path), found);
     if (index->has_patterns) {
-        struct walk w; /* not cleared: its segments take longer to clear than to walk */
+        struct walk w; /* not cleared: that would take longer than the walk */
         w.index = index;
         w.path = path;
         w.found = found;

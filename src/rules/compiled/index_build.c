@@ -1,4 +1,4 @@
-/* Making an index; how it is laid out is told in rules/compiled/index_parts.h. */
+/* Builds an index; index_parts.h describes its layout. */
 #include <stdlib.h>
 
 #include <weir.h>
@@ -29,12 +29,12 @@ static uint32_t add_node(struct index *index)
 static uint32_t add_bytes(struct index *index, struct text t)
 {
     uint32_t at = (uint32_t)index->used.bytes;
-    memmove(index->bytes + at, t.at, t.len); /* it may be there already */
+    memmove(index->bytes + at, t.at, t.len); /* the text may already be there */
     index->used.bytes += t.len;
     return at;
 }
 
-/* A slot that nobody has: there is always one. */
+/* Takes a free slot; there always is one. */
 static struct slot *free_slot(struct index *index, uint64_t place)
 {
     size_t group = group_of(index, place);
@@ -48,7 +48,7 @@ static struct slot *free_slot(struct index *index, uint64_t place)
     }
 }
 
-/* The slot of a text; a new one has found.limit == NONE. */
+/* Returns the slot of a text; a new one has found.limit == NONE. */
 static struct slot *add_slot(struct index *index, enum kind kind, uint32_t owner, struct text text)
 {
     uint64_t hash = hash_text(index, text);
@@ -74,7 +74,10 @@ static uint32_t child_by_slot(struct index *index, enum kind kind, uint32_t node
     return s->found.limit;
 }
 
-/* The segment is unescaped behind the bytes in use: a slot that takes it finds it in place. */
+/*
+ * Unescapes the segment into the free bytes after those in use, where a new slot keeps it without a
+ * copy.
+ */
 static uint32_t child_by_literal(struct index *index, uint32_t node, struct text segment)
 {
     char *literal = index->bytes + index->used.bytes;
@@ -99,7 +102,7 @@ static uint32_t child_by_mixed(struct index *index, uint32_t node, struct text s
     return index->mixed[i].child;
 }
 
-/* '*' and an extension, whose only dot is its first byte. */
+/* True for '*' followed by an extension, which begins with its only dot. */
 static bool is_extension(struct text segment)
 {
     return segment.len > 2 && segment.at[0] == '*' && segment.at[1] == '.' &&
@@ -144,7 +147,7 @@ static void add_rest(struct index *index, uint32_t node, const struct index_entr
     index->nodes[node].rest = i;
 }
 
-/* Up to the next slash, or the end. */
+/* Returns the segment at `at`, up to the next slash or the end. */
 static struct text cut_segment(struct text path, size_t at)
 {
     const char *slash = memchr(path.at + at, '/', path.len - at);
@@ -152,7 +155,7 @@ static struct text cut_segment(struct text path, size_t at)
     return (struct text){path.at + at, end - at};
 }
 
-/* Where a last '**' is noted: a second one in a row counts as one. */
+/* Returns the node at which a last '**' is noted. Two in a row count as one. */
 static uint32_t node_before_tail(const struct index *index, uint32_t node, uint32_t before_any)
 {
     return before_any != NONE && index->nodes[before_any].any == node ? before_any : node;
@@ -183,7 +186,7 @@ static void add_pattern(struct index *index, const struct index_entry *e)
     add_limit(index, &index->nodes[node].here, e->limit);
 }
 
-/* A path without wildcard is a value, without its escapes; the others' values are as they are. */
+/* Adds a path without wildcard, with its escapes removed, or another attribute's value as it is. */
 static void add_value(struct index *index, const struct index_entry *e)
 {
     struct text value = e->pattern;
@@ -199,7 +202,7 @@ static bool is_pattern(const struct index_entry *e)
     return e->attribute == INDEX_PATH && pattern_has_wildcard(e->pattern);
 }
 
-/* At most this many of each will be used. */
+/* Returns how many of each may be used at most. */
 static struct amounts amounts_of(const struct index_entry *entries, size_t n)
 {
     struct amounts a = {.nodes = 1, .more = 1 + n, .mixed = 1, .rest = 1};
@@ -221,7 +224,10 @@ static struct amounts amounts_of(const struct index_entry *entries, size_t n)
     return a;
 }
 
-/* A table at most half full: hardly any group is, and there is always a free slot. */
+/*
+ * Returns the shift for a table that is at most half full: hardly any group is full, and there
+ * always is a free slot.
+ */
 static unsigned shift_for(size_t slots)
 {
     unsigned bits = 1;

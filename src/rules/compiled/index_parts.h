@@ -1,21 +1,20 @@
 /*
- * One hash table and one tree, in one piece of memory.
+ * The layout of an index: one hash table and one tree, in one piece of memory.
  *
- * The table holds every value of every attribute, paths without wildcard among
- * them, so most rules cost one probe. Patterns are a tree by segments: from a
- * node lead literal segments (in the hash table too, so a thousand siblings cost
- * one probe), segments of the form '*.jpg' (in the table, by what follows the last
- * dot), one '*', a list of other mixed segments, and one '**'. A pattern that
- * ends in '**' is noted at the node before it.
+ * The table holds every value of every attribute, including paths without wildcard, so most rules
+ * cost one probe. Patterns form a tree by segments. The children of a node are: literal segments
+ * (in the hash table too, so a thousand siblings cost one probe), segments of the form '*.jpg' (in
+ * the table, by what follows the last dot), one '*', a list of other mixed segments, and one '**'.
+ * A pattern that ends in '**' is noted at the node before it.
  *
- * Behind a '**' that is not the last segment the walk goes on from every later
- * segment. A second such '**', and what lies deeper than INDEX_DEPTH, is not followed:
- * these patterns are compared as a whole, once, at the node before their first
- * '**'. So no path makes the walk long: it visits each node at most once, the nodes
- * behind a '**' at most once for each segment, and the stack is bounded by INDEX_DEPTH.
+ * After a '**' that is not the last segment the walk goes on from every later segment. A second
+ * such '**', and segments deeper than INDEX_DEPTH, are not followed: these patterns are compared as
+ * a whole, once, at the node before their first '**', or where they get too deep. So no path makes
+ * the walk long: it visits each node at most once, the nodes after a '**' at most once for each
+ * segment, and the stack is bounded by INDEX_DEPTH.
  *
- * The table is only ever asked by strangers, never filled by them: no choice of
- * paths makes a probe longer than the rules have made it.
+ * Requests only look up in the table; only the rules fill it. So no choice of paths makes a probe
+ * longer than the rules have made it.
  */
 #ifndef WEIR_RULES_COMPILED_INDEX_PARTS_H
 #define WEIR_RULES_COMPILED_INDEX_PARTS_H
@@ -31,23 +30,23 @@
 #define NONE UINT32_MAX
 #define SPREAD UINT64_C(0x9e3779b97f4a7c15) /* 2^64 / golden ratio: spreads neighbouring owners */
 
-/* The first limit in place, the others in index.more. Nearly all lists have one. */
+/* A list of limits: the first is here, the others in index.more. Nearly all lists have one. */
 struct list {
     uint32_t limit; /* NONE: empty */
     uint32_t next;  /* 0: no more */
 };
 
-/* What a slot of the table says about. */
+/* What a slot of the table holds. */
 enum kind {
-    VALUE,    /* owner: an attribute; found: limits */
-    LITERAL,  /* owner: a node, whose child by this segment is found */
-    EXTENSION /* owner: a node, whose child by '*' and this is found */
+    VALUE,    /* owner is an attribute; found: limits */
+    LITERAL,  /* owner is a node; found: its child by this segment */
+    EXTENSION /* owner is a node; found: its child by '*' and this text */
 };
 
 struct slot {
     uint32_t kind;
     uint32_t owner;
-    uint32_t at; /* the text, in index.bytes */
+    uint32_t at; /* offset of the text in index.bytes */
     uint32_t len;
     struct list found; /* LITERAL, EXTENSION: .limit is the child */
 };
@@ -57,10 +56,10 @@ struct node {
     struct list tail;   /* patterns of which only '**' is left */
     uint32_t rest;      /* patterns to be compared as a whole; 0: none */
     uint32_t mixed;     /* children by segments such as 'a*b'; 0: none */
-    uint32_t star;      /* child by '*'; 0: none, the root is nobody's child */
-    uint32_t any;       /* child by '**', 0: none */
-    uint32_t literal;   /* there are children in the table, of this kind ... */
-    uint32_t extension; /* ... and of this */
+    uint32_t star;      /* child by '*'; 0: none, as the root is never a child */
+    uint32_t any;       /* child by '**'; 0: none */
+    uint32_t literal;   /* 1 if it has children of this kind in the table ... */
+    uint32_t extension; /* ... and 1 if of this kind */
 };
 
 struct mixed {
@@ -75,7 +74,7 @@ struct rest {
     uint32_t next;
 };
 
-/* How many of each there are, or may become. Those named by a number begin at 1. */
+/* How many of each there are, or may become. more, mixed and rest begin at 1: 0 is "none". */
 struct amounts {
     size_t slots, nodes, more, mixed, rest, bytes;
 };
@@ -96,16 +95,16 @@ struct index {
 
 /* ---- the table ---- */
 
-/* Both halves of the product, one upon the other. */
+/* Returns the two halves of the product, combined by exclusive or. */
 static inline uint64_t fold(uint64_t x, uint64_t by)
 {
     return x * by ^ mul_high(x, by);
 }
 
 /*
- * Segments are short and there are several in a path: a quick hash does, with a
- * random secret. Nobody can fill the table with texts that meet, see above.
- * It takes eight bytes at a time, and 0 for those behind the end; at least 16.
+ * Segments are short and a path has several, so a quick hash with a random secret is enough;
+ * requests cannot fill the table with colliding texts (see above). It takes eight bytes at a time,
+ * at least 16, with 0 for those after the end.
  */
 static inline uint64_t hash_begin(const struct index *index, size_t len)
 {
@@ -137,14 +136,18 @@ static inline struct text text_at(const struct index *index, uint32_t at, uint32
 }
 
 /*
- * Slots are in groups of eight, whose tags are compared at once: that nothing is found, the
- * usual case, is seen in one word of memory that is near, without a loop to guess the end of.
+ * Slots are in groups of eight, whose tags are compared at once. That nothing is found, the usual
+ * case, is seen from one word of memory, which is in a near cache, without a loop whose end the
+ * processor has to predict.
  */
 #define GROUP 8
 #define EACH_BYTE UINT64_C(0x0101010101010101)
 #define EACH_TOP UINT64_C(0x8080808080808080)
 
-/* One text may have many owners: the top bits of this say which group, the low ones are the tag. */
+/*
+ * Mixes kind and owner into the hash, because one text may have many owners. The top bits of the
+ * result are the group, the low ones the tag.
+ */
 static inline uint64_t place_of(enum kind kind, uint32_t owner, uint64_t hash)
 {
     return hash + ((uint64_t)owner << 2 | kind) * SPREAD;
@@ -165,13 +168,13 @@ static inline size_t next_group(const struct index *index, size_t group)
     return (group + 1) & (((size_t)1 << (64 - index->shift)) - 1);
 }
 
-/* The top bits of the bytes that are 0, and perhaps of some behind one. */
+/* Returns the top bits of the bytes that are 0, and perhaps of some bytes above one of them. */
 static inline uint64_t zero_bytes(uint64_t word)
 {
     return (word - EACH_BYTE) & ~word & EACH_TOP;
 }
 
-/* NULL if there is none. */
+/* Returns the slot of a text, NULL if there is none. */
 static inline const struct slot *find_slot(const struct index *index, enum kind kind,
                                            uint32_t owner, struct text text, uint64_t hash)
 {
@@ -187,7 +190,7 @@ static inline const struct slot *find_slot(const struct index *index, enum kind 
             }
         }
         if ((~tags & EACH_TOP) != 0) {
-            return NULL; /* it would be in the free one */
+            return NULL; /* the text would be in the free slot */
         }
     }
 }

@@ -1,16 +1,16 @@
 /*
- * The key that a limit counts for a request.
+ * Composes the key that a limit counts for a request.
  *
- * A key of one attribute is its value. Of several parts or alternatives each
- * part says its length, and which alternative it is: "5:alice3:get",
- * "user=5:alice". So no two different requests meet in one key: not the user
- * "1.2.3.4" and the address, not ("ab", "c") and ("a", "bc"). An address is a byte
- * 4 or 6, then its 4 or 16 bytes: key_text.c shows it as what it is.
+ * A key of one attribute is its value. In a key with several parts or alternatives each part states
+ * its length and, if it has alternatives, which one it is: "5:alice3:get", "user=5:alice". So no
+ * two different requests have the same key: not the user "1.2.3.4" and the address, not ("ab", "c")
+ * and ("a", "bc"). An address is a byte 4 or 6, then its 4 or 16 bytes: key_text.c shows it as an
+ * address.
  */
 #include "base/error.h"
 #include "rules/compiled/ruleset.h"
 
-/* The number of the first alternative that is there; NO_ATTRIBUTE if none is. */
+/* Returns the number of the first alternative that is present; NO_ATTRIBUTE if none is. */
 static unsigned present_of(const unsigned char *alternatives, const struct request *request)
 {
     while (*alternatives != NO_ATTRIBUTE && !request_has(request, *alternatives)) {
@@ -56,7 +56,7 @@ static void write_number(struct writer *w, size_t number)
     write_bytes(w, digits + at, sizeof digits - at);
 }
 
-/* The value as it counts: of an address the bits of the client. */
+/* Returns the value that is counted: for an address, only the bits that identify the client. */
 static struct text value_of(const struct rule *rule, const struct request *request,
                             unsigned attribute, struct address *cut)
 {
@@ -68,7 +68,7 @@ static struct text value_of(const struct rule *rule, const struct request *reque
     return (struct text){(const char *)cut->bytes, cut->family == 4 ? 4 : 16};
 }
 
-/* The same as a key has it. */
+/* Returns the same value as it is written into a key. */
 static struct text key_value(const struct rule *rule, const struct request *request,
                              unsigned attribute, char room[1 + 16])
 {
@@ -122,8 +122,8 @@ int key_compose(const struct ruleset *set, const struct rule *rule, const struct
 }
 
 /*
- * As the parts of a key, whatever else is in it: two limits that shard by the same attributes must
- * come to the same bytes.
+ * Composes the values as the parts of a key, without anything else that is in the key: two limits
+ * that shard by the same attributes must get the same bytes.
  */
 size_t shard_compose(const struct rule *rule, const struct request *request, char *to)
 {
@@ -142,8 +142,8 @@ size_t shard_compose(const struct rule *rule, const struct request *request, cha
 }
 
 /*
- * An override beats a tier; an unknown tier is the default one. Overrides by
- * address are by the bits of the client, as keys are.
+ * An override takes precedence over a tier; an unknown tier means the default one. Overrides by
+ * address use the bits that identify the client, as keys do.
  */
 const struct variant *rule_variant(const struct rule *rule, const struct request *request,
                                    bool *unknown)

@@ -1,14 +1,17 @@
-/* The bytes of a key as text for people: the way back from key.c. */
+/* Turns the bytes of a key that key.c composed into text for people. */
 #include "common/utf8.h"
 #include "rules/compiled/ruleset.h"
 #include "rules/file/fields.h"
 
 struct part {
-    struct text name; /* len 0: it has no alternatives */
+    struct text name; /* len 0: the part has no alternatives */
     struct text value;
 };
 
-/* "12:" at the beginning of *rest, no longer than what follows; 0: something else. */
+/*
+ * Takes "12:" from the beginning of *rest and returns the length, which is at most that of what
+ * follows. Returns 0 if *rest begins with anything else.
+ */
 static size_t take_length(struct text *rest)
 {
     size_t length = 0;
@@ -24,7 +27,7 @@ static size_t take_length(struct text *rest)
     return length;
 }
 
-/* "user=5:alice" or "5:alice". */
+/* Takes "user=5:alice" or "5:alice" from the beginning of *rest. */
 static bool take_part(struct text *rest, struct part *part)
 {
     const char *end =
@@ -42,8 +45,8 @@ static bool take_part(struct text *rest, struct part *part)
 }
 
 /*
- * The parts of a key of several; 0: it is one value as it stands. (A value may be written like
- * a key of parts. Then it is shown as one.)
+ * Splits a key of several parts and returns their number; 0: the key is one value. (A value may
+ * look like a key of parts. Then it is shown as one.)
  */
 static size_t split(struct text key, struct part parts[CONFIG_KEY_PARTS_MAX])
 {
@@ -61,13 +64,13 @@ static size_t split(struct text key, struct part parts[CONFIG_KEY_PARTS_MAX])
 
 struct text_writer {
     char *to;
-    size_t room; /* without the 0 */
+    size_t room; /* without the NUL byte */
     size_t len;
-    size_t safe; /* up to here it may be cut, with the mark behind */
+    size_t safe; /* the text may be cut here, with room for CUT */
     bool full;
 };
 
-/* All of it or nothing. */
+/* Writes all of the bytes or none. */
 static void put(struct text_writer *w, const char *from, size_t len)
 {
     if (w->full || len > w->room - w->len) {

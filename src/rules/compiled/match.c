@@ -1,4 +1,4 @@
-/* Which limits apply to a request. */
+/* Finds the limits that apply to a request. */
 #include "base/atomic.h"
 #include "base/error.h"
 #include "rules/compiled/ruleset.h"
@@ -67,9 +67,9 @@ static bool has_group(const struct rule *const *list, size_t n, unsigned group)
 }
 
 /*
- * Of a group the first counts. What the rules enforce and what they call shadow do not
- * hide each other, their groups have other numbers; what is switched to shadow by hand
- * keeps its place, so both lists count.
+ * Only the first matching limit of a group applies. Enforced limits and shadow limits of the rule
+ * file do not hide each other, because their groups have different numbers. A limit that is
+ * switched to shadow by hand keeps its place in its group, so both lists are searched.
  */
 static bool group_taken(const struct matches *matches, unsigned group)
 {
@@ -77,7 +77,7 @@ static bool group_taken(const struct matches *matches, unsigned group)
                           has_group(matches->shadow, matches->shadow_count, group));
 }
 
-/* Set without limiters: for looking at rules only. */
+/* Counts a missing key. A set that is only for looking at rules has no holders. */
 static void count_missing(const struct rule *rule, const struct request *request)
 {
     bool unknown;
@@ -107,7 +107,7 @@ static int consider(const struct rule *rule, const struct request *request, stru
         return 0;
     }
     if (*count == MATCHES_MAX && shadow) {
-        matches->shadow_dropped++; /* whatever a shadow limit lacks, the request passes */
+        matches->shadow_dropped++; /* a shadow limit that is left out does not stop the request */
         return 0;
     }
     if (*count == MATCHES_MAX) {

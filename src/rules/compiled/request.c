@@ -1,4 +1,4 @@
-/* Attributes of a request: by name to numbers, brought to one form, and looked up. */
+/* Reads the attributes of a request: finds their numbers, normalises them, and derives others. */
 #include "base/error.h"
 #include "rules/compiled/ruleset.h"
 
@@ -10,7 +10,7 @@ static int bad(struct weir_error *error, struct text name, const char *what)
                 what);
 }
 
-/* "header:X-User" is known in lower case. */
+/* Finds "header:X-User" in lower case, as the names of headers are stored. */
 static int64_t find_header(const struct ruleset *set, struct text name)
 {
     char lower[NAME_MAX_BYTES];
@@ -57,7 +57,6 @@ static int set_path(struct request *request, struct text value, struct weir_erro
     return 0;
 }
 
-/* One value, brought to the form of its attribute. */
 int request_put(const struct ruleset *set, struct request *request, unsigned number,
                 struct text value, struct weir_error *error)
 {
@@ -82,7 +81,7 @@ int request_put(const struct ruleset *set, struct request *request, unsigned num
             return bad(error, TEXT("host"), "found more than 256 bytes, expected a host");
         }
         value.len = normal_host(value, request->host);
-        if (value.len > 0) { /* not just a port */
+        if (value.len > 0) { /* a host, not only a port */
             set_value(request, number, (struct text){request->host, value.len});
         }
         return 0;
@@ -111,7 +110,10 @@ static int take(const struct ruleset *set, const struct weir_rules_attribute *fr
                        error);
 }
 
-/* The first source present wins. */
+/*
+ * Sets a derived attribute that the request does not have. The first source that gives a value
+ * wins.
+ */
 static int derive(const struct ruleset *set, const struct derived *derived, struct request *request,
                   struct weir_error *error)
 {

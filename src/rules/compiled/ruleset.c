@@ -1,5 +1,7 @@
-/* Compiling: conditions to an index, settings to limiters. Names to numbers, and conditions to tests:
- * ruleset_tests.c. */
+/*
+ * Compiles rules: puts conditions into the index and opens a limiter for each setting.
+ * ruleset_tests.c turns names into numbers and conditions into tests.
+ */
 #include "rules/compiled/ruleset.h"
 
 #include <stdlib.h>
@@ -50,8 +52,8 @@ static bool all_exact(const struct condition *condition)
 }
 
 /*
- * The condition that the index answers: the path if there is one, else any that
- * names its values one by one; of those the one with the fewest. SIZE_MAX: none.
+ * Returns the condition that the index answers: the path if there is one; otherwise, of the
+ * conditions that list exact values, the one with the fewest. SIZE_MAX: none.
  */
 static size_t choose(const struct conditions *when)
 {
@@ -69,7 +71,7 @@ static size_t choose(const struct conditions *when)
     return best;
 }
 
-/* A literal star of a path is written \* in the index, where patterns live. */
+/* Writes a literal star of a path as \*, because the index holds patterns. */
 static struct text escaped(struct arena *arena, struct text path)
 {
     char *to = arena_take(arena, 2 * path.len + 1);
@@ -176,7 +178,10 @@ static int compile_variants(struct ruleset *set, const struct limit_config *limi
     return 0;
 }
 
-/* Groups have numbers from 1 on; those of shadow limits are others. */
+/*
+ * Returns the number of the limit's group, from 1 on; 0: none. Shadow limits have groups of their
+ * own.
+ */
 static unsigned group_number(const struct ruleset *set, const struct limit_config *limit,
                              size_t rule)
 {
@@ -259,10 +264,10 @@ static int open_limiters(struct ruleset *set, const struct weir_rules_options *o
         struct rule *rule = &set->rules[i];
         for (size_t j = 0; j < rule->variants_count; j++) {
             if (j == 0 && rule->variant_default != 0) {
-                continue; /* with a default tier nobody gets the limit's own numbers */
+                continue; /* with a default tier no request uses the limit's own numbers */
             }
             int e = holder_find(set, options, old, rule, &rule->variants[j], problems, error);
-            if (e != 0 && e != WEIR_ERULES) { /* what a file says is told for all limits */
+            if (e != 0 && e != WEIR_ERULES) { /* problems of the file are reported for all limits */
                 return e;
             }
         }
@@ -274,7 +279,7 @@ static int open_limiters(struct ruleset *set, const struct weir_rules_options *o
 
 static int compile(struct ruleset *set)
 {
-    /* Room for a few more than there may be: ruleset_number() says when they are too many. */
+    /* Room for one more than allowed: ruleset_number() finds out when there are too many. */
     set->names = text_map_create(&set->arena, ATTRIBUTES_MAX + 1);
     set->attributes = arena_array(&set->arena, ATTRIBUTES_MAX, sizeof *set->attributes);
     if (set->names == NULL || set->attributes == NULL) {
@@ -291,7 +296,7 @@ static int compile(struct ruleset *set)
     return e == 0 ? compile_rules(set) : e;
 }
 
-/* Every attribute that the rules speak of needs a number. */
+/* Reports that the rules use more attributes than there are numbers, and returns false. */
 static bool numbers_suffice(const struct ruleset *set, struct problems *problems)
 {
     if (set->attributes_count < ATTRIBUTES_MAX) {

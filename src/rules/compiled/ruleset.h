@@ -1,7 +1,7 @@
 /*
- * Rules compiled for asking: immutable once made (but for what mode.c switches while
- * nobody asks), read by any number of threads without a lock, nothing allocated. What
- * is asked goes this way:
+ * Rules compiled for asking. They are immutable once made, except for what mode.c switches while no
+ * thread asks. Any number of threads read them without a lock, and asking allocates no memory
+ * unless a fleet decides. A question goes this way:
  *
  *   request.c   attributes -> values by number, normalised, looked up
  *   match.c     values -> the limits that apply
@@ -18,16 +18,16 @@
 #include "rules/file/config.h"
 #include "rules/value/normal.h"
 
-/* Attributes have numbers, those of a request are bits of a word. */
+/* Attributes have numbers; those that a request has are the bits of a word. */
 #define ATTRIBUTES_MAX 64
 #define NO_ATTRIBUTE ATTRIBUTES_MAX
 enum { NUMBER_PATH = INDEX_PATH, NUMBER_METHOD, NUMBER_HOST, NUMBER_IP, NUMBERS_FIXED };
 
-/* One condition: the attribute has one of these values. */
+/* A condition: the attribute has one of these values. */
 struct test {
     unsigned attribute;
-    const unsigned char *few; /* exact values if they are few: lengths and bytes, 0 behind; */
-    struct text_map *exact;   /* else they are here */
+    const unsigned char *few; /* exact values if they are few: lengths and bytes, then a 0; */
+    struct text_map *exact;   /* otherwise NULL, and they are here */
     struct text *patterns;
     size_t patterns_count;
     struct cidr_set *networks;
@@ -39,24 +39,27 @@ struct tests {
 };
 
 /*
- * A limiter of the engine, or of a fleet, shared by the rule sets that have it (a reload hands it on)
- * and by the questions about it that are out. Whoever lets it go last ends it, on whatever thread:
- * it is in no rule set then, and its file, if it has one, has been settled.
+ * A limiter of the engine or of a fleet. It is shared by the rule sets that have it (a reload hands
+ * it on) and by the pending questions about it. The last release ends it, on any thread: by then no
+ * rule set has it, and its file, if it has one, has been settled.
  */
 struct holder {
     struct weir *limiter;         /* NULL: remote */
     void *remote;                 /* a limit of the fleet; NULL: decided here */
-    const struct remote_ops *ops; /* its */
-    struct setting setting;       /* what it does now */
+    const struct remote_ops *ops; /* its functions */
+    struct setting setting;       /* the numbers that it has now */
     uint64_t references;
-    uint64_t missing; /* written by whoever asks, rarely */
+    uint64_t missing; /* counted by the threads that ask; rare */
     uint64_t shadow_denied;
-    unsigned changes; /* of a limit of the fleet, to other numbers */
+    unsigned changes; /* how often a limit of the fleet has changed its numbers */
     struct state_file file;
     const struct state *state; /* NULL: in memory */
 };
 
-/* What a limit counts with: its own numbers, those of a tier, or of its overrides. */
+/*
+ * The limiter and numbers that a request counts with: the limit's own, those of a tier, or of its
+ * overrides.
+ */
 struct variant {
     struct holder *holder; /* NULL: never used */
     const struct setting *setting;
@@ -64,23 +67,25 @@ struct variant {
     uint64_t window_ns;
 };
 
-/* What matching reads comes first: the rules of a large set are in no near cache. */
+/*
+ * Members that matching reads come first: the rules of a large set do not fit into the near caches.
+ */
 struct rule {
-    struct tests when; /* without the condition that the index has answered */
+    struct tests when; /* without the condition that the index answers */
     struct tests unless;
-    unsigned group;    /* 0: none; limits that the rules call shadow have groups of their own */
-    bool shadow;       /* decided as one: by the rules, or switched */
-    bool switched;     /* to shadow, by hand */
+    unsigned group;    /* 0: none; shadow limits of the rule file have groups of their own */
+    bool shadow;       /* decided as a shadow limit: by the rules, or switched */
+    bool switched;     /* to shadow by hand */
     bool deny_missing; /* on_missing: deny */
     unsigned char key_parts;
-    uint64_t key_bits[CONFIG_KEY_PARTS_MAX]; /* the alternatives, one of which must be present */
+    uint64_t key_bits[CONFIG_KEY_PARTS_MAX]; /* alternatives, one of which must be present */
     const struct limit_config *config;
     unsigned cost_attribute;
-    int mode;                                 /* enum remote_mode: who decides */
-    unsigned char *key[CONFIG_KEY_PARTS_MAX]; /* alternatives, NO_ATTRIBUTE behind */
-    unsigned char *shard;                     /* attributes, NO_ATTRIBUTE behind */
+    int mode;                                 /* enum remote_mode: what decides it */
+    unsigned char *key[CONFIG_KEY_PARTS_MAX]; /* alternatives, then NO_ATTRIBUTE */
+    unsigned char *shard;                     /* attributes, then NO_ATTRIBUTE */
     unsigned tier_attribute;
-    struct text_map *tiers; /* -> variants */
+    struct text_map *tiers; /* name -> number in variants */
     unsigned variant_default;
     unsigned override_attribute;
     unsigned override_first; /* the first variant of the overrides */
@@ -88,14 +93,14 @@ struct rule {
     size_t variants_count;
 };
 
-/* An attribute that can be derived. */
+/* An attribute that is derived if the request does not have it. */
 struct derived {
     unsigned attribute;
     const struct attribute_config *config;
-    unsigned char source[CONFIG_SOURCES_MAX]; /* the number of the header or of `by` */
+    unsigned char source[CONFIG_SOURCES_MAX]; /* number of the header, the query or `by` */
 };
 
-/* A number of a limiter to be changed when the rules are switched. */
+/* New numbers of a limiter, which it gets when the rules are switched. */
 struct change {
     struct holder *holder;
     struct setting setting;
@@ -109,11 +114,11 @@ struct shared_test {
 
 struct ruleset {
     struct config config; /* owned */
-    struct state *state;  /* where limiters live; NULL: in memory */
+    struct state *state;  /* the folder of the limiters; NULL: they are in memory */
     struct weir_fleet *fleet;
-    bool remote;            /* a limit is decided by the fleet */
-    struct arena arena;     /* of all below */
-    struct text_map *names; /* -> numbers of attributes */
+    bool remote;            /* the fleet decides at least one of the limits */
+    struct arena arena;     /* memory of the members below, except index and networks */
+    struct text_map *names; /* name -> number of the attribute */
     struct text *attributes;
     unsigned attributes_count;
     struct derived *derived;
@@ -124,32 +129,32 @@ struct ruleset {
     size_t block_count;
     struct rule *rules;
     size_t rules_count;
-    struct text_map *limits; /* names -> rules */
+    struct text_map *limits; /* name -> number in rules */
     struct index *index;
-    uint64_t indexed;          /* attributes besides the path to ask the index */
-    struct index_found always; /* rules that the index does not know */
+    uint64_t indexed;          /* attributes other than the path that the index has values of */
+    struct index_found always; /* rules without an entry in the index */
     struct change *changes;
     size_t changes_count;
     struct cidr_set **networks; /* to be destroyed */
     size_t networks_count;
-    struct shared_test *shared; /* while it is compiled: of conditions that are `shared` */
+    struct shared_test *shared; /* while compiling: tests of conditions that are `shared` */
     size_t shared_count;
-    weir_rules_denied_fn denied; /* NULL: nobody */
+    weir_rules_denied_fn denied; /* may be NULL */
     void *denied_arg;
 };
 
 /*
- * Compiles *config (taken over, also when it fails). Limiters of `old` (may be
- * NULL) that fit are shared; what is to be changed in them is listed in
- * changes, and not done. Without options no limiter is made: for looking at
- * rules, not for asking. state (may be NULL) is where limiters live; state_settle() is the
- * caller's. 0, WEIR_ERULES, WEIR_ENOMEM and what weir_open() says.
+ * Compiles *config, which is taken over, also if this fails. Limiters of `old` (may be NULL) that
+ * fit are shared. Changes to them are listed in `changes` but not made. Without options no limiter
+ * is made: such a set is for looking at rules, not for asking. state (may be NULL) is the folder of
+ * the limiters; the caller calls state_settle(). Returns 0, WEIR_ERULES, WEIR_ENOMEM or an error of
+ * weir_open().
  */
 int ruleset_create(struct config *config, const struct weir_rules_options *options,
                    struct state *state, const struct ruleset *old, struct problems *problems,
                    struct ruleset **out, struct weir_error *error);
 
-/* Applies the changes. Nobody may be deciding by the old or the new rules. */
+/* Applies the changes. No thread may be deciding by the old or the new rules. */
 void ruleset_change(struct ruleset *set);
 
 void ruleset_destroy(struct ruleset *set);
@@ -168,7 +173,10 @@ struct request {
     char method[METHOD_MAX];
 };
 
-/* 0; WEIR_EATTRIBUTE, WEIR_EINVAL with what was found. */
+/*
+ * Reads the attributes of a question. Returns 0, or WEIR_EATTRIBUTE or WEIR_EINVAL with what was
+ * found in *error.
+ */
 int request_read(const struct ruleset *set, const struct weir_rules_question *question,
                  struct request *request, struct weir_error *error);
 
@@ -177,11 +185,14 @@ static inline bool request_has(const struct request *request, unsigned attribute
     return attribute < ATTRIBUTES_MAX && (request->present >> attribute & 1) != 0;
 }
 
-/* One value for one attribute, brought to its form; 0 or WEIR_EATTRIBUTE. */
+/* Sets one attribute to a value, normalised. Returns 0 or WEIR_EATTRIBUTE. */
 int request_put(const struct ruleset *set, struct request *request, unsigned attribute,
                 struct text value, struct weir_error *error);
 
-/* Fills in what can be looked up from what is there. */
+/*
+ * Sets the attributes that can be derived from those that are present. Returns 0 or
+ * WEIR_EATTRIBUTE.
+ */
 int request_derive(const struct ruleset *set, struct request *request, struct weir_error *error);
 
 /* ---- matching ---- */
@@ -193,51 +204,62 @@ struct matches {
     const struct rule *shadow[MATCHES_MAX];
     size_t enforced_count;
     size_t shadow_count;
-    const struct rule *refused; /* on_missing: deny, and the key is missing */
-    unsigned missing;           /* left out because the key is missing */
+    const struct rule *refused; /* on_missing: deny, and its key is missing */
+    unsigned missing;           /* limits left out because their key is missing */
     unsigned shadow_dropped;    /* shadow limits beyond MATCHES_MAX */
 };
 
 bool tests_hold(const struct tests *tests, const struct request *request);
 
-/* One of the entries of a list holds. */
+/* True if at least one of the entries of a list holds. */
 bool list_holds(const struct tests *entries, size_t n, const struct request *request);
 
-/* 0; WEIR_EINVAL: more limits apply than can be decided at once. */
+/*
+ * Finds the limits that apply. Returns 0, or WEIR_EINVAL if they are more than can be decided at
+ * once.
+ */
 int ruleset_match(const struct ruleset *set, const struct request *request, struct matches *matches,
                   struct weir_error *error);
 
 /* ---- keys ---- */
 
-/* True if every part has an attribute that is present. */
+/* True if every part of the key has an attribute that is present. */
 bool key_is_there(const struct rule *rule, const struct request *request);
 
-/* The key's bytes into `to` (WEIR_KEY_MAX); 0 or WEIR_EATTRIBUTE: it is too long. */
+/*
+ * Writes the key's bytes into `to` (WEIR_KEY_MAX). Returns 0, or WEIR_EATTRIBUTE if it is too long.
+ */
 int key_compose(const struct ruleset *set, const struct rule *rule, const struct request *request,
                 char *to, size_t *len, struct weir_error *error);
 
-/* `shard_by`: its bytes into `to` (WEIR_KEY_MAX), of a request whose key fits; 0: by the key itself. */
+/*
+ * Writes the bytes that `shard_by` gives into `to` (WEIR_KEY_MAX), for a request whose key fits.
+ * Returns their number, 0 if the limit shards by its whole key.
+ */
 size_t shard_compose(const struct rule *rule, const struct request *request, char *to);
 
-/* The variant that counts for a request; *unknown is set if its tier is not one of the limit's. */
+/*
+ * Returns the variant that a request counts with. Sets *unknown if the request's tier is not one of
+ * the limit's.
+ */
 const struct variant *rule_variant(const struct rule *rule, const struct request *request,
                                    bool *unknown);
 
 /* ---- asking ---- */
 
-/* What one question adds to the statistics. */
+/* The counts that one question adds to the statistics. */
 struct tally {
     unsigned unmatched, allow_listed, block_listed, missing, tier_unknown, shadow_denied,
         shadow_failed;
 };
 
-/* The rule of a limit by its name, NULL if there is none. */
+/* Returns the rule of a limit by its name, NULL if there is none. */
 const struct rule *ruleset_find(const struct ruleset *set, struct text name);
 
 int ruleset_use(const struct ruleset *set, const struct weir_rules_key *key, weir_rules_use_fn fn,
                 void *arg, struct weir_error *error);
 
-/* Who waits for an answer that comes later. */
+/* The caller that waits for an answer that comes later. */
 struct waiter {
     struct weir_rules *rules;
     void *where; /* common/remote.h */
@@ -245,10 +267,15 @@ struct waiter {
     void *arg;
 };
 
-/* A question that is out: waiter->done will be called, *answer and *tally are no longer needed. */
+/*
+ * The question is pending: waiter->done will be called; *answer and *tally are not used any more.
+ */
 #define RULESET_OUT 1
 
-/* 0, WEIR_E..., RULESET_OUT. Without a waiter (NULL) limits of a fleet are WEIR_ENOTSUP. */
+/*
+ * Answers a question. Returns 0, WEIR_E... or RULESET_OUT. Without a waiter (NULL), limits of a
+ * fleet are WEIR_ENOTSUP.
+ */
 int ruleset_ask(const struct ruleset *set, const struct weir_rules_question *question,
                 uint64_t now_ns, const struct waiter *waiter, struct weir_rules_answer *answer,
                 struct tally *tally, struct weir_error *error);

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-/* Exact values of a condition that are compared one by one rather than looked up. */
+/* Exact values of a condition that take no more bytes are compared one by one, not looked up. */
 #define FEW_BYTES 64
 
 unsigned ruleset_number(struct ruleset *set, struct text name)
@@ -48,7 +48,10 @@ static int add_networks(struct ruleset *set, const struct condition *from, struc
     return 0;
 }
 
-/* Bytes of the exact values with their lengths and the 0 behind; more than FEW_BYTES: not few. */
+/*
+ * Returns the bytes that the exact values take with their lengths and the final 0; more than
+ * FEW_BYTES if they are not few.
+ */
 static size_t few_bytes(const struct condition *from)
 {
     size_t bytes = 1;
@@ -58,7 +61,9 @@ static size_t few_bytes(const struct condition *from)
     return bytes;
 }
 
-/* An empty value is never asked for, and would be taken for the end. */
+/*
+ * Appends a value. An empty one is left out: no request has it, and its length would end the list.
+ */
 static void add_few(unsigned char **at, struct text value)
 {
     if (value.len > 0) {
@@ -97,7 +102,7 @@ static int compile_test(struct ruleset *set, const struct condition *from, struc
     return 0;
 }
 
-/* The same values of a file, named in many places, are compiled once. */
+/* Compiles the values of a file once, even if many conditions name the file. */
 static int compile_shared(struct ruleset *set, const struct condition *from, struct test *to)
 {
     for (size_t i = 0; i < set->shared_count; i++) {

@@ -1,4 +1,4 @@
-/* The folder: whose it is, and that one process has it. */
+/* The folder of the state: checks its owner, and locks it for one process. */
 #include "rules/compiled/state.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-/* A server that was killed a moment ago may still be on its way out. */
+/* A server that was killed a moment ago may still hold the lock while it exits. */
 #define LOCK_ATTEMPTS 50
 #define LOCK_PAUSE_US 20000
 
@@ -64,7 +64,10 @@ static bool lock_now(int fd)
     return false;
 }
 
-/* Who has the folder says so in the file; a number that was never written is 0. */
+/*
+ * Returns the number of the process that holds the folder, which it wrote into the file; 0 if it
+ * has not.
+ */
 static long read_owner(int fd)
 {
     char text[24] = "";
@@ -75,7 +78,7 @@ static void write_owner(int fd)
 {
     char text[24];
     int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-    /* For people only: a full disk is found out by the limiters. */
+    /* For people only: if the disk is full, the limiters will report it. */
     if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n) {
         return;
     }

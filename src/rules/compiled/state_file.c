@@ -1,4 +1,4 @@
-/* One limiter's file: opened, made, moved aside, replaced. */
+/* One limiter's file: opens it, makes it, moves it aside, replaces it. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,13 +8,13 @@
 #include "base/error.h"
 #include "rules/compiled/state.h"
 
-/* How many unusable files of one name are kept, for somebody to look at. */
+/* How many unusable files of one name are kept for inspection. */
 #define BAD_MAX 4
 
-/* What to do about a file that weir_open() refused. */
+/* What to do with a file that weir_open() refused. */
 enum fate {
-    FATE_FAIL,   /* it is not the file's fault: do not start */
-    FATE_ASIDE,  /* nobody can use it */
+    FATE_FAIL,   /* the file is not the reason: do not start */
+    FATE_ASIDE,  /* the file is unusable */
     FATE_REPLACE /* the rules have changed */
 };
 
@@ -36,7 +36,7 @@ static enum fate fate_of(int e)
     return FATE_FAIL;
 }
 
-/* What weir_open() said, without the path that it begins with. */
+/* Returns the message of weir_open() without the path that it begins with. */
 static const char *reason(const struct weir_error *error, const char *path)
 {
     size_t n = strlen(path);
@@ -51,7 +51,10 @@ static bool earlier(const struct timespec *a, const struct timespec *b)
     return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
 }
 
-/* A name for a bad file: one that is free, else that of the one moved aside first. */
+/*
+ * Chooses a name for a bad file: a free one, or that of the file moved aside first, which is
+ * removed.
+ */
 static int choose_aside(const char *path, char aside[PATH_MAX])
 {
     struct timespec oldest = {0};

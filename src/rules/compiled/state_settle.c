@@ -1,4 +1,4 @@
-/* Names of files, and which of them a rule set needs. */
+/* Names the files of the limiters, and removes those that a rule set no longer needs. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,12 +8,16 @@
 #include "common/folder.h"
 #include "rules/compiled/ruleset.h"
 
-/* Raised when the same request would give other bytes of a key: normalising, composing. */
+/*
+ * To be raised when the same request would give other bytes of a key, by normalising or composing.
+ */
 #define KEYS_FORM 1
 
 #define ENDING ".weir"
 #define ENDING_DRAFT ".weir.new"
-/* How libweir calls a file in the making, where the file system cannot make one without a name. */
+/*
+ * How libweir names a file while it makes it, on file systems that cannot make one without a name.
+ */
 #define LEFTOVER ".weir-"
 #define LEFTOVER_LEN (sizeof(LEFTOVER "XXXXXX") - 1)
 
@@ -30,7 +34,10 @@ static void mix_number(struct hash *h, uint64_t number)
     mix(h, &number, sizeof number);
 }
 
-/* What holder.c compares of the keys' composition. Files do not move between byte orders. */
+/*
+ * Returns a hash of what holder.c compares of the keys' composition. It depends on the byte order;
+ * files do not move between byte orders.
+ */
 static uint64_t meaning_of(const struct limit_config *limit)
 {
     struct hash h = {KEYS_FORM, 0};
@@ -70,7 +77,7 @@ static bool ends_with(struct text name, const char *ending)
     return name.len > n && memcmp(name.at + name.len - n, ending, n) == 0;
 }
 
-/* The limit that a file is of; len 0: of none. */
+/* Returns the name of the limit that a file belongs to; len 0: none. */
 static struct text limit_of(struct text name)
 {
     size_t n = 0;
@@ -101,13 +108,13 @@ static void count_holder(void *arg, struct holder *holder)
     ++*(size_t *)arg;
 }
 
-/* The folder as it is looked through. */
+/* The state of looking through the folder. */
 struct look {
     struct state *state;
     const struct ruleset *set;
     const struct ruleset *old;
     struct problems *problems;
-    struct text_map *used; /* names of files */
+    struct text_map *used; /* names of the files that the rules use */
     unsigned strangers;
     char stranger[STATE_NAME_MAX];
 };
@@ -174,7 +181,7 @@ static void tell_strangers(const struct look *look)
     }
 }
 
-/* Without memory for the names nothing is removed: the next start will see it again. */
+/* Without memory for the names no file is removed; the next start will try again. */
 void state_settle(struct state *state, struct ruleset *set, const struct ruleset *old,
                   struct problems *problems)
 {

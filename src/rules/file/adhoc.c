@@ -4,7 +4,7 @@
 
 #define MAX_KEYS 1000000
 
-/* It lends its table: a key may be ahead by a year. */
+/* The period of the limiter whose table CL.THROTTLE uses: a key's state may lie a year ahead. */
 #define SPAN (365 * WEIR_DAY)
 
 #define ADHOC(member) offsetof(struct adhoc_config, member)

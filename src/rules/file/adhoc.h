@@ -1,4 +1,4 @@
-/* The built-in limit `adhoc`, where CL.THROTTLE keeps its keys: one table for any numbers. */
+/* The built-in limit `adhoc`, in which CL.THROTTLE keeps its keys: one table for any numbers. */
 #ifndef WEIR_RULES_FILE_ADHOC_H
 #define WEIR_RULES_FILE_ADHOC_H
 
@@ -6,16 +6,16 @@
 
 void adhoc_init(struct adhoc_config *adhoc);
 
-/* `off`, or a map. */
+/* Reads `off` or a map. */
 void adhoc_read(struct reader *r, const struct node *node);
 
-/* Tells of a limit of the same name, and of a consistency without a store. */
+/* Reports a limit of the same name, and a consistency other than local. */
 void adhoc_check(const struct config *config, struct problems *problems);
 
-/* The options that make its limiter: what `weir serve` opens. */
+/* Sets the options for its limiter, which `weir serve` opens. */
 void adhoc_options(uint64_t max_keys, int on_full, struct weir_options *options);
 
-/* Bytes of its table, 0 if it is off; a size that cannot be made is told. */
+/* Returns the bytes of its table, 0 if it is off. Reports a size that is impossible. */
 uint64_t adhoc_bytes(const struct adhoc_config *adhoc, struct problems *problems);
 
 #endif

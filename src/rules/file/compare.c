@@ -1,4 +1,4 @@
-/* What has changed in a rule file that only a restart takes over. */
+/* Finds changes in a rule file that only a restart applies. */
 #include "rules/file/config.h"
 
 struct compared {

@@ -9,7 +9,7 @@ struct reading {
     struct reader *r;
     struct condition *out;
     enum attribute_kind kind;
-    unsigned patterns; /* so far */
+    unsigned patterns; /* their number so far */
 };
 
 static void add(struct reading *c, const struct value *value, struct place place)
@@ -63,7 +63,7 @@ static void add_path(struct reading *c, struct text text, struct place place)
     add(c, &value, place);
 }
 
-/* Methods and hosts are brought to the form that those of requests will have. */
+/* Adds a value, with methods and hosts normalised as those of requests are. */
 static void add_name(struct reading *c, struct text text, struct place place)
 {
     struct value value = {.kind = VALUE_PATTERN, .text = text};
@@ -105,7 +105,7 @@ static void add_value(struct reading *c, struct text text, struct place place)
     }
 }
 
-/* One value in a line; blank lines and lines that begin with # are skipped. */
+/* Adds a value for each line; blank lines and lines that begin with # are skipped. */
 static void add_lines(struct reading *c, const char *path, struct text content)
 {
     unsigned line = 0;
@@ -124,7 +124,10 @@ static void add_lines(struct reading *c, const char *path, struct text content)
     }
 }
 
-/* The values of a file, read unless another condition has done so; NULL after a problem. */
+/*
+ * Returns the values of a file, which is read unless another condition has read it; NULL after a
+ * problem.
+ */
 static const struct named_values *values_of(struct reading *c, const struct node *node)
 {
     struct text name = text_trim(text_after(node->scalar, strlen("file:")));
@@ -143,7 +146,10 @@ static const struct named_values *values_of(struct reading *c, const struct node
     return named_values_keep(c->r, file, c->kind, all.values, all.count);
 }
 
-/* A condition of a file alone shares its values with all others like it. */
+/*
+ * Adds the values of a file. If the condition has no other values (`alone`), it shares those of the
+ * file with all such conditions.
+ */
 static void add_file(struct reading *c, const struct node *node, bool alone)
 {
     const struct named_values *v = values_of(c, node);

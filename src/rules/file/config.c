@@ -1,4 +1,4 @@
-/* The file as a whole: sections, files of a folder, limits put in one by one. */
+/* Reads a whole configuration: the sections of a file, the files of a folder, single limits. */
 #include "rules/file/config.h"
 
 #include <dirent.h>
@@ -35,7 +35,7 @@ void source_release(struct source *source)
     }
 }
 
-/* Takes over the caller's reference, also when it fails. */
+/* Takes over the caller's reference, also if it fails. */
 static int keep_source(struct config *config, struct source *source)
 {
     struct source **grown =
@@ -178,7 +178,7 @@ static void read_block(struct reader *r, const struct field *f, const struct nod
     list_read(r, node, &r->config->block);
 }
 
-/* A section that only one file of a folder may have. */
+/* Reports a section that only one file of a folder may have, and returns false the second time. */
 static bool first_time(struct reader *r, unsigned section, const struct node *node)
 {
     if (r->config->seen[section]) {
@@ -268,7 +268,7 @@ static struct text folder_of(struct arena *arena, const char *path)
     return arena_text(arena, (struct text){path, slash != NULL ? (size_t)(slash - path) + 1 : 0});
 }
 
-/* One text into the config. The name is copied: messages and limits refer to it. */
+/* Reads one text into the config. The name is copied, because messages and limits refer to it. */
 static int read_text(struct config *config, const char *name, struct text text,
                      struct problems *problems)
 {
@@ -317,7 +317,7 @@ static int read_file(struct config *config, const char *path, struct problems *p
         const char *shown = error.text;
         size_t n = strlen(path);
         if (strncmp(shown, path, n) == 0 && strncmp(shown + n, ": ", 2) == 0) {
-            shown += n + 2; /* the message will begin with it */
+            shown += n + 2; /* the message will begin with the path */
         }
         problem(problems, (struct place){path, 0, 0}, "%s", shown);
         e = 0;
@@ -337,7 +337,7 @@ static int is_rule_file(const struct dirent *entry)
     return config_is_rule_file(entry->d_name);
 }
 
-/* By bytes: the order of limits must not depend on anybody's locale. */
+/* Compares bytes, because the order of limits must not depend on the locale. */
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);
@@ -396,7 +396,7 @@ int config_share_head(const struct config *config, struct config *head)
     return e;
 }
 
-/* The same rules, sharing everything, but for the limit at `without`. */
+/* Makes *next the same rules, sharing everything, without the limit at `without`. */
 static int share(const struct config *config, size_t without, struct config *next)
 {
     int e = config_share_head(config, next);
@@ -413,7 +413,7 @@ int config_remove(const struct config *config, struct text name, struct config *
     return at == config->limits_count ? WEIR_ENOLIMIT : share(config, at, next);
 }
 
-/* The last limit to where its predecessor was. */
+/* Moves the last limit to `to`, where the limit that it replaces was. */
 static void move_last(struct config *config, size_t to)
 {
     struct limit_config *last = config->limits[config->limits_count - 1];

@@ -1,10 +1,10 @@
 /*
- * A rule file, read and checked: what weir.yaml(5) describes, with every
- * default filled in. Nothing has been made yet.
+ * A rule file after reading and checking: what weir.yaml(5) describes, with every default filled
+ * in. No limiter has been made yet.
  *
- * Everything lives in arenas of `struct source`, one for each text that was
- * read, counted, because limits that are put in one by one come from texts of
- * their own and may outlive others.
+ * Everything is allocated in the arenas of `struct source`. There is one source for each text that
+ * was read. Sources are counted by reference, because limits that are put in one by one come from
+ * texts of their own and may outlive others.
  */
 #ifndef WEIR_RULES_FILE_CONFIG_H
 #define WEIR_RULES_FILE_CONFIG_H
@@ -21,13 +21,13 @@
 #define CONFIG_KEY_PARTS_MAX 8   /* of one key */
 #define CONFIG_ATTRIBUTES_MAX 32 /* under `attributes` */
 #define CONFIG_SOURCES_MAX 8     /* of one attribute */
-#define CONFIG_PATTERNS_MAX 1000 /* values with wildcards of one condition: compared one by one */
+#define CONFIG_PATTERNS_MAX 1000 /* values with wildcards in one condition: compared one by one */
 #define CONFIG_FILE_MAX (64u << 20) /* bytes of a file that the rules name */
 
 /* A file that a rule file names. */
 struct source_file {
     const char *path;
-    struct text content; /* as it was read; at == NULL: it could not be */
+    struct text content; /* what was read; at == NULL: reading failed */
     struct source_file *next;
 };
 
@@ -48,7 +48,7 @@ struct texts {
 /* ---- what is written in several places ---- */
 
 enum value_kind {
-    VALUE_EXACT,   /* text: normalised as the attribute is */
+    VALUE_EXACT,   /* text: normalised as values of requests are */
     VALUE_PATTERN, /* text: with wildcards */
     VALUE_NETWORK  /* network */
 };
@@ -59,16 +59,16 @@ struct value {
     struct cidr network;
 };
 
-/* One attribute must have one of these values. */
+/* A test that one attribute has one of these values. */
 struct condition {
     struct text attribute;
     struct value *values;
     size_t count;
-    bool shared;          /* with every condition that has the same file's values */
-    struct texts written; /* as the file has it, for `config show` */
+    bool shared;          /* values belong to all conditions that name the same file */
+    struct texts written; /* the values as in the file, for `config show` */
 };
 
-/* All of them must hold. */
+/* All of the conditions must hold. */
 struct conditions {
     struct condition *at;
     size_t count;
@@ -76,12 +76,12 @@ struct conditions {
 
 /* ---- limits ---- */
 
-/* What differs between a limit, its tiers and its overrides. */
+/* The numbers in which a limit, its tiers and its overrides differ. */
 struct setting {
     struct rate rate;
     uint64_t burst; /* leaky_bucket: the queue; 0 for windows */
     uint64_t max_keys;
-    uint64_t rows; /* of an overrides' file, if each is one key: what max_keys must hold; else 0 */
+    uint64_t rows; /* overrides whose rows are one key each: rows that max_keys must hold; else 0 */
 };
 
 struct tier {
@@ -89,17 +89,17 @@ struct tier {
     struct setting setting;
 };
 
-/* From the overrides' file: each value of the attribute has one of the settings. */
+/* The content of the overrides' file: each value of the attribute has one of the settings. */
 struct overrides {
-    struct text by; /* len 0: none */
+    struct text by; /* attribute that is looked up; len 0: none */
     struct text file;
     struct setting *settings; /* the different ones */
     size_t settings_count;
-    struct text_map *values; /* -> settings */
+    struct text_map *values; /* value -> number in settings */
 };
 
 struct key_part {
-    struct texts alternatives; /* names of attributes, the first one present counts */
+    struct texts alternatives; /* names of attributes; the first that is present is used */
 };
 
 enum on_missing { MISSING_SKIP, MISSING_DENY };
@@ -123,12 +123,12 @@ struct limit_config {
     struct conditions unless;
     struct key_part key[CONFIG_KEY_PARTS_MAX];
     size_t key_parts;
-    int algorithm; /* while it is read, 0: the file names none that there is */
+    int algorithm; /* 0 only while it is read: the name is unknown */
     struct setting base;
     struct text group; /* len 0: none */
-    uint64_t cost;     /* 0: the request's */
+    uint64_t cost;     /* 0: the request's own */
     struct text cost_attribute;
-    uint64_t max_blocks; /* 0: by max_keys */
+    uint64_t max_blocks; /* 0: derived from max_keys */
     int on_full;
     int on_missing;
     int on_store_failure;
@@ -152,12 +152,12 @@ struct limit_config {
 
 enum source_kind { FROM_HEADER, FROM_QUERY, FROM_FILE };
 
-/* Where an attribute comes from if the request does not carry it. */
+/* A place where an attribute's value is taken from if the request does not carry it. */
 struct attribute_source {
     enum source_kind kind;
     struct text name;        /* "header:x-user-id", "query:api_key"; FROM_FILE: the file */
     struct text by;          /* FROM_FILE: the attribute that is looked up */
-    struct text_map *values; /* FROM_FILE: -> answers */
+    struct text_map *values; /* FROM_FILE: value -> number in answers */
     struct texts answers;
     struct text written;
 };
@@ -181,12 +181,12 @@ struct server_config {
     struct text resp;
     struct text admin;
     struct text state;
-    struct text check_secrets; /* files; len 0: none */
+    struct text check_secrets; /* path of a file; len 0: none */
     struct text admin_secrets;
     uint64_t memory;
     struct cidr *trusted;
     size_t trusted_count;
-    bool trusted_given; /* else loopback */
+    bool trusted_given; /* false: loopback only */
     int headers;
 };
 
@@ -211,15 +211,15 @@ struct adhoc_config {
     struct place place;
 };
 
-/* Who decides limits whose consistency is not local. */
+/* What decides limits whose consistency is not local. */
 enum config_fleet {
     FLEET_NONE,    /* this process, whatever the file says */
-    FLEET_AS_FILE, /* a fleet, if the file names a store: for looking at rules */
+    FLEET_AS_FILE, /* a fleet, if the file names a store: for showing rules */
     FLEET_GIVEN    /* a fleet, whatever the file names */
 };
 
 struct config {
-    enum config_fleet fleet; /* set before the rest is read */
+    enum config_fleet fleet; /* set before reading */
     struct source **sources; /* each holds a reference */
     size_t sources_count;
     struct server_config server;
@@ -232,53 +232,58 @@ struct config {
     struct list_config block;
     struct limit_config **limits;
     size_t limits_count;
-    struct text folder; /* where files are looked for: that of the first file */
-    bool seen[4];       /* server, store, attributes, adhoc: in one file of a folder only */
+    struct text folder; /* folder of the first file; relative paths start there */
+    bool seen[4];       /* which of server, store, attributes, adhoc were read: each only once */
     bool has_limits;
 };
 
 /*
- * A file, or a folder of *.yaml; or a text. 0, WEIR_ERULES after everything
- * wrong has been told, WEIR_ENOMEM. *config is 0 but for `fleet`, and must be finished in any case.
+ * Reads a file or a folder of *.yaml; or a text. Returns 0, WEIR_ERULES after adding all problems
+ * to *problems, or WEIR_ENOMEM. *config must be 0 except for `fleet`, and must be finished in any
+ * case.
  */
 int config_read(struct config *config, const char *path, struct problems *problems);
 int config_read_text(struct config *config, const char *name, struct text text,
                      struct problems *problems);
 
 /*
- * *next is *config with one limit more, replaced or removed, sharing the rest.
- * WEIR_ERULES, WEIR_ENOMEM; WEIR_ENOLIMIT.
+ * Makes *next from *config with one limit added, replaced or removed; the rest is shared.
+ * config_put() returns 0, WEIR_ERULES or WEIR_ENOMEM; config_remove() 0, WEIR_ENOLIMIT or
+ * WEIR_ENOMEM.
  */
 int config_put(const struct config *config, struct text yaml, struct config *next,
                struct problems *problems);
 int config_remove(const struct config *config, struct text name, struct config *next);
 
-/* *head gets server, store, adhoc and attributes of *config, and holds what they stand in; no limits. */
+/*
+ * Copies server, store, adhoc, attributes and lists of *config into *head, without the limits, and
+ * takes references to the sources that hold them.
+ */
 int config_share_head(const struct config *config, struct config *head);
 
-/* True if a folder of rules is read for this file: *.yaml, not hidden. */
+/* True if a file of this name in a folder of rules is read: *.yaml, not hidden. */
 bool config_is_rule_file(const char *name);
 
-/* Warns of what a reload does not change: "server.http has changed: needs restart". */
+/* Warns of changes that a reload does not apply: "server.http has changed: needs restart". */
 void config_compare(const struct config *old, const struct config *next, const char *name,
                     struct problems *problems);
 
 void config_finish(struct config *config);
 
-/* The options that make the limiter of one setting of a limit. */
+/* Sets the options for the limiter of one setting of a limit. */
 void config_options(const struct limit_config *limit, const struct setting *setting,
                     struct weir_options *options);
 
-/* A limit's consistency with its default filled in. */
+/* Returns a limit's consistency with the default filled in. */
 int config_consistency(const struct config *config, int given);
 
-/* There is a store to share limits by. */
+/* True if there is a store that limits can be shared by. */
 bool config_has_store(const struct config *config);
 
-/* A fleet decides the limit: it needs no table here. */
+/* True if a fleet decides the limit: then it needs no table here. */
 bool config_is_shared(const struct config *config, const struct limit_config *limit);
 
-/* Tells what is wrong with the rules as a whole; `name` is where they are. 0, WEIR_ERULES. */
+/* Reports problems of the rules as a whole; `name` is their path. Returns 0 or WEIR_ERULES. */
 int config_check(const struct config *config, const char *name, struct problems *problems);
 
 #endif

@@ -1,4 +1,4 @@
-/* What is wrong with rules as a whole, each part of which is good. */
+/* Checks rules as a whole, after each part has been found good. */
 #include "base/maths.h"
 #include "rules/file/adhoc.h"
 #include "rules/file/consistency.h"
@@ -35,7 +35,7 @@ static bool first_of_group(const struct config *config, size_t i)
     return true;
 }
 
-/* More limits that apply to every request than can be decided at once would refuse them all. */
+/* Reports more limits for every request than can be decided at once: every request would fail. */
 static void check_always(const struct config *config, struct problems *problems)
 {
     size_t always = 0;

@@ -3,13 +3,16 @@
 #include "rules/file/limits.h"
 #include "rules/value/quote.h"
 
-/* Below, a store has little else to do; above, a window is over before it is told. */
+/*
+ * Exchanges that are more frequent would leave a store little time for anything else; with less
+ * frequent ones, windows would end before a node hears of them.
+ */
 #define SYNC_MIN WEIR_MILLISECOND
 #define SYNC_MAX WEIR_MINUTE
 
 /* ---- fields ---- */
 
-/* That each is a part of the key is seen when all fields are there. */
+/* Reads the names. That each is a part of the key is checked when all fields have been read. */
 void field_shard(struct reader *r, const struct field *f, const struct node *node, void *target)
 {
     struct texts *shard = (struct texts *)(void *)((char *)target + f->offset);
@@ -43,7 +46,7 @@ void field_sync(struct reader *r, const struct field *f, const struct node *node
 
 /* ---- checks ---- */
 
-/* The key has a part that is this attribute and no other. */
+/* True if the key has a part that is this attribute without alternatives. */
 static bool is_part(const struct limit_config *limit, struct text attribute)
 {
     for (size_t i = 0; i < limit->key_parts; i++) {
@@ -64,7 +67,7 @@ static bool is_before(const struct texts *texts, size_t i)
     return j < i;
 }
 
-/* A request of one key must always be found in one shard. */
+/* Checks shard_by: all requests of one key must go to the same shard. */
 void shared_check_fields(struct reader *r, const struct node *node,
                          const struct limit_config *limit)
 {
@@ -84,7 +87,10 @@ void shared_check_fields(struct reader *r, const struct node *node,
     }
 }
 
-/* Which algorithms a consistency can share: what the store's scripts can lend, or add up. */
+/*
+ * True if the consistency can share the algorithm: leased needs a script that lends, synced one
+ * that adds up.
+ */
 static bool can_share(int consistency, int algorithm)
 {
     bool leased = algorithm == WEIR_TOKEN_BUCKET || algorithm == WEIR_FIXED_WINDOW;

@@ -3,15 +3,15 @@
 #include <yaml.h>
 
 /*
- * Composed from libyaml's events, not by its yaml_parser_load(): that takes quadratic time for deep
- * nesting and for many anchors, and leaks when it runs out of memory.
+ * Nodes are composed from libyaml's events, not by its yaml_parser_load(): that takes quadratic
+ * time for deep nesting and for many anchors, and leaks when it runs out of memory.
  */
 
-/* A node that aliases may stand for. */
+/* A node that aliases may refer to. */
 struct anchor {
     const char *name;
-    struct node *node; /* NULL: still being read, or nothing came of it */
-    unsigned nodes;    /* in it, aliases included */
+    struct node *node; /* NULL while it is being read, and if that failed */
+    unsigned nodes;    /* number of nodes in it, including those of aliases */
 };
 
 struct reading {
@@ -20,11 +20,11 @@ struct reading {
     const char *file;
     struct text text;
     struct problems *problems;
-    unsigned nodes; /* aliases included */
+    unsigned nodes; /* number of nodes so far, including those of aliases */
     struct anchor *anchors;
     size_t anchors_count;
     bool ended;
-    bool stopped; /* after a problem that makes the rest useless */
+    bool stopped; /* after a problem that makes further reading useless */
 };
 
 static struct place place_of(const struct reading *r, yaml_mark_t mark)
@@ -34,7 +34,7 @@ static struct place place_of(const struct reading *r, yaml_mark_t mark)
 
 /* ---- events ---- */
 
-/* libyaml's reader knows bytes only. */
+/* Turns an offset into line and column, because errors of libyaml's reader only have an offset. */
 static struct place place_of_byte(const struct reading *r, size_t offset)
 {
     struct place place = {r->file, 1, 1};
@@ -52,7 +52,7 @@ static void tell_syntax(struct reading *r)
     const char *what = parser->problem != NULL ? parser->problem : "unreadable";
     const char *context = parser->context != NULL ? parser->context : "";
     if (parser->error == YAML_MEMORY_ERROR || parser->error == YAML_NO_ERROR) {
-        r->arena->failed = true; /* where a copy of a text fails libyaml sets no error at all */
+        r->arena->failed = true; /* libyaml sets no error if it fails to copy a text */
     } else if (parser->error == YAML_READER_ERROR) {
         problem(r->problems, place_of_byte(r, parser->problem_offset),
                 "YAML: %s, expected UTF-8 without control characters", what);
@@ -66,7 +66,10 @@ static void tell_syntax(struct reading *r)
     }
 }
 
-/* The next event, to be deleted; false at the end of all reading. */
+/*
+ * Reads the next event, which the caller must delete. Returns false at the end of the stream and
+ * after a problem that stops reading.
+ */
 static bool next_event(struct reading *r, yaml_event_t *event)
 {
     if (r->ended || r->stopped) {
@@ -83,7 +86,7 @@ static bool next_event(struct reading *r, yaml_event_t *event)
 
 static struct anchor *find_anchor(const struct reading *r, const char *name)
 {
-    for (size_t i = r->anchors_count; i > 0; i--) { /* the last of that name counts */
+    for (size_t i = r->anchors_count; i > 0; i--) { /* the last one of that name is used */
         if (strcmp(r->anchors[i - 1].name, name) == 0) {
             return &r->anchors[i - 1];
         }
@@ -105,7 +108,7 @@ static const yaml_char_t *anchor_of(const yaml_event_t *event)
     }
 }
 
-/* SIZE_MAX: the node has no anchor. */
+/* Returns the number of the node's anchor, or SIZE_MAX if it has none or after a problem. */
 static size_t add_anchor(struct reading *r, const yaml_event_t *event)
 {
     const yaml_char_t *name = anchor_of(event);
@@ -133,7 +136,7 @@ static size_t add_anchor(struct reading *r, const yaml_event_t *event)
 
 static struct node *read_node(struct reading *r, const yaml_event_t *event, unsigned depth);
 
-/* The next node of a list or map into *node, NULL after a problem; false at the end of it. */
+/* Reads the next node of a list or map into *node, NULL after a problem; false at its end. */
 static bool next_node(struct reading *r, unsigned depth, struct node **node)
 {
     yaml_event_t event;
@@ -171,7 +174,7 @@ static void read_list(struct reading *r, struct node *to, unsigned depth)
     }
 }
 
-/* False after a problem: a key that is no scalar, or there twice. */
+/* Reports a key that is no scalar or that the map already has, and returns false. */
 static bool key_is_good(struct reading *r, const struct node *key, const struct node *map)
 {
     char found[NODE_FOUND];
@@ -220,7 +223,7 @@ static void read_map(struct reading *r, struct node *to, unsigned depth)
     }
 }
 
-/* Adds n nodes; false after the one problem that they are too many. */
+/* Adds n to the number of nodes. Returns false after reporting that there are too many. */
 static bool count_nodes(struct reading *r, unsigned n, struct place place)
 {
     r->nodes += n;
@@ -245,7 +248,7 @@ static struct node *read_alias(struct reading *r, const yaml_event_t *event)
     return count_nodes(r, anchor->nodes, place) ? anchor->node : NULL;
 }
 
-/* NULL after a problem; the event is the caller's. */
+/* Returns NULL after a problem. The event stays the caller's. */
 static struct node *read_node(struct reading *r, const yaml_event_t *event, unsigned depth)
 {
     struct place place = place_of(r, event->start_mark);
@@ -319,7 +322,7 @@ struct node *document_read(struct arena *arena, const char *file, struct text te
                            struct problems *problems)
 {
     struct reading r = {.arena = arena, .file = file, .text = text, .problems = problems};
-    const char *input = text.at != NULL ? text.at : ""; /* libyaml insists */
+    const char *input = text.at != NULL ? text.at : ""; /* libyaml does not accept NULL */
     if (text.len > DOCUMENT_BYTES_MAX) {
         problem(problems, (struct place){file, 0, 0}, "found %zu bytes, expected at most %u",
                 text.len, DOCUMENT_BYTES_MAX);

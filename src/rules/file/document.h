@@ -1,6 +1,6 @@
 /*
- * A YAML text as a tree of scalars, lists and maps, each with the place where it
- * stands. Keys of a map are unique. Anchors and aliases work; what they expand to is bounded.
+ * A YAML text as a tree of scalars, lists and maps, each with its place in the text. Keys of a map
+ * are unique. Anchors and aliases work; what they expand to is bounded.
  */
 #ifndef WEIR_RULES_FILE_DOCUMENT_H
 #define WEIR_RULES_FILE_DOCUMENT_H
@@ -17,26 +17,32 @@ struct node {
     enum node_kind kind;
     bool quoted; /* a scalar in quotes or a block */
     struct place place;
-    struct text scalar;  /* terminated behind its length */
-    size_t count;        /* of items, or of pairs */
+    struct text scalar;  /* followed by a NUL byte */
+    size_t count;        /* number of items or of pairs */
     struct node **items; /* map: the values */
     struct node **keys;  /* map: scalars */
 };
 
 #define DOCUMENT_BYTES_MAX (16u << 20)
 #define DOCUMENT_NODES_MAX 1000000u
-#define DOCUMENT_KEYS_MAX 4096u /* of one map: each is compared with all before it */
+#define DOCUMENT_KEYS_MAX 4096u /* in one map: each is compared with all before it */
 #define DOCUMENT_DEPTH_MAX 16u
 #define DOCUMENT_ANCHORS_MAX 1000u
 
-/* Everything is allocated in the arena. NULL after a problem has been told. */
+/*
+ * Reads a text; everything is allocated in the arena. Returns NULL after a problem has been
+ * reported, or out of memory (arena->failed).
+ */
 struct node *document_read(struct arena *arena, const char *file, struct text text,
                            struct problems *problems);
 
-/* The value of a key, NULL if there is none. */
+/* Returns the value of a key, NULL if there is none. */
 struct node *node_find(const struct node *map, const char *key);
 
-/* For messages: "'text'", "a list", "a map", "nothing"; buffer of NODE_FOUND bytes. */
+/*
+ * Describes a node for messages: "'text'", "a list", "a map", "nothing". buffer has NODE_FOUND
+ * bytes.
+ */
 #define NODE_FOUND QUOTE_MAX
 const char *node_found(const struct node *node, char *buffer);
 

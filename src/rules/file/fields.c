@@ -130,7 +130,7 @@ void field_name(struct reader *r, const struct field *f, const struct node *node
     *(struct text *)at(target, f) = node->scalar;
 }
 
-/* Every quantity: a scalar, a parser that says what it expects. */
+/* Reports the error of a quantity's parser, which says what it expects. True if there was one. */
 static bool quantity_failed(struct reader *r, const struct node *node, int e,
                             const struct weir_error *error)
 {
@@ -195,7 +195,7 @@ void field_percent(struct reader *r, const struct field *f, const struct node *n
     }
 }
 
-/* The periods that the engine takes; the rest depends on the algorithm. */
+/* The periods that the engine accepts; further limits depend on the algorithm. */
 #define PERIOD_MIN_NS WEIR_MICROSECOND
 #define PERIOD_MAX_NS (36525 * WEIR_DAY)
 
@@ -214,7 +214,10 @@ void field_rate(struct reader *r, const struct field *f, const struct node *node
     *(struct rate *)at(target, f) = rate;
 }
 
-/* Which of the words (NULL behind the last) the node is; -1 after a problem. An empty one is none. */
+/*
+ * Returns the number of the word that the node is; -1 after a problem. NULL ends the words. An
+ * empty scalar matches no word.
+ */
 static int word_number(struct reader *r, const struct node *node, const char *const *words,
                        const char *what)
 {

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-/* What fstat() said may have changed by the time it is read: up to `size` bytes count. */
+/* Reads up to `size` bytes: the file's size may have changed since fstat(). */
 static int read_all(int fd, const char *path, char *to, size_t size, size_t *got,
                     struct weir_error *error)
 {

@@ -16,7 +16,7 @@ const char *const limit_align_names[] = {"clock", "key", NULL};
 _Static_assert(WEIR_EVICT == 0 && WEIR_DENY_NEW == 1 && WEIR_ALLOW_NEW == 2, "order of the names");
 _Static_assert(WEIR_ALIGN_CLOCK == 0 && WEIR_ALIGN_KEY == 1, "order of the names");
 
-/* While it is read: the limit and what becomes its base setting. */
+/* A limit while it is read, and the numbers that become its base setting. */
 struct limit_reading {
     struct limit_config limit;
     struct numbers numbers;
@@ -50,10 +50,10 @@ static void read_algorithm(struct reader *r, const struct field *f, const struct
         suggest_offer(&s, name);
     }
     unexpected_word(r, node, f->expects, &s);
-    l->limit.algorithm = 0; /* nothing more is said of what goes with it */
+    l->limit.algorithm = 0; /* suppresses checks that depend on the algorithm */
 }
 
-/* 1 to most; whatever else is told by what the field expects. */
+/* Reads a number from 1 to `most`. Anything else is a problem that names what the field expects. */
 static void read_number(struct reader *r, const struct field *f, const struct node *node,
                         uint64_t most, uint64_t *out)
 {
@@ -83,7 +83,7 @@ static void read_cost(struct reader *r, const struct field *f, const struct node
     }
 }
 
-/* "user|ip": into part; false after a problem. */
+/* Reads names with | between them, such as "user|ip", into *out; false after a problem. */
 static bool read_alternatives(struct reader *r, const struct node *node, struct texts *out)
 {
     struct text rest = node->scalar;
@@ -221,7 +221,7 @@ static void require_fields(struct reader *r, const struct node *node)
     }
 }
 
-/* The most that a request may take at once. */
+/* Returns the most units that a request may take at once. */
 static uint64_t quota_of(const struct limit_config *limit, const struct setting *setting)
 {
     switch (limit->algorithm) {
@@ -234,7 +234,7 @@ static uint64_t quota_of(const struct limit_config *limit, const struct setting 
     }
 }
 
-/* For windows and the log the quota is the count: then this is their period. */
+/* The quota of windows and of the log is the count, so the result is their period. */
 uint64_t limit_window_ns(const struct limit_config *limit, const struct setting *setting)
 {
     return mul_div_up(quota_of(limit, setting), setting->rate.period_ns, setting->rate.count);
@@ -324,7 +324,7 @@ static void init(struct reader *r, const struct node *node, struct limit_reading
     l->numbers.queue = NO_QUEUE;
 }
 
-/* The limit's own numbers are known: now what stands on them. */
+/* Reads tiers and overrides, which need the limit's own numbers to be complete. */
 static void read_rest(struct reader *r, const struct node *node, struct limit_reading *l)
 {
     const struct node *tiers = node_find(node, "tiers");
@@ -340,7 +340,7 @@ static void read_rest(struct reader *r, const struct node *node, struct limit_re
     }
 }
 
-/* Of one of the limit's fields; the limit's own if it is not there. */
+/* Returns the place of one of the limit's fields, or of the limit if it does not have the field. */
 static struct place place_of(const struct node *limit, const char *field)
 {
     const struct node *value = node_find(limit, field);

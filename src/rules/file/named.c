@@ -2,7 +2,10 @@
 
 #include "rules/file/files.h"
 
-/* From the folder of the rule file, terminated. NULL: out of memory. */
+/*
+ * Returns the terminated path, relative paths starting at the rule file's folder. NULL: out of
+ * memory.
+ */
 static const char *path_from(struct reader *r, struct text text)
 {
     bool absolute = text.len > 0 && text.at[0] == '/';
@@ -10,7 +13,7 @@ static const char *path_from(struct reader *r, struct text text)
                         r->folder.at, TEXT_ARGS(text));
 }
 
-/* For who watches the files of the rules. */
+/* Adds the file to the source's list, for callers that watch the files of the rules. */
 static void note(struct reader *r, const char *path, struct text content)
 {
     struct source_file *file = arena_take(&r->source->arena, sizeof *file);

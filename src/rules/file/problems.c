@@ -10,7 +10,7 @@
 
 struct problem_record {
     int severity;
-    unsigned file_order; /* the first record with this file */
+    unsigned file_order; /* number of the first record with this file */
     unsigned order;
     unsigned line;
     unsigned column;
@@ -54,7 +54,7 @@ static void note_first(struct problems *problems, struct place place, const char
     }
 }
 
-/* A message is one line, whatever a file or its name holds. */
+/* Formats a message as one line, whatever bytes a file or its name holds. */
 static void format_line(char *to, size_t size, const char *format, va_list list)
     __attribute__((format(printf, 3, 0)));
 
@@ -66,7 +66,7 @@ static void format_line(char *to, size_t size, const char *format, va_list list)
     }
 }
 
-/* Without memory for it, it is told at once, out of order. */
+/* Keeps a message. If there is no memory for it, it is reported at once, out of order. */
 static void record(struct problems *problems, int severity, struct place place, const char *format,
                    va_list list) __attribute__((format(printf, 4, 0)));
 

@@ -1,10 +1,10 @@
-/* What is wrong with a rule file: collected while it is read, told in its order. */
+/* Problems of a rule file: collected while it is read, then reported in the order of the file. */
 #ifndef WEIR_RULES_FILE_PROBLEMS_H
 #define WEIR_RULES_FILE_PROBLEMS_H
 
 #include <weir_rules.h>
 
-/* Where something stands. */
+/* A place in a file. */
 struct place {
     const char *file;
     unsigned line;
@@ -23,7 +23,7 @@ struct problems {
     struct weir_error first; /* "file:line:column: text" of the first error, once finished */
 };
 
-/* More than these are counted, not told: a wrong file should not fill a disk. */
+/* Further problems are counted but not reported: a wrong file should not fill a disk. */
 #define PROBLEMS_TOLD 100
 
 void problem(struct problems *problems, struct place place, const char *format, ...)
@@ -32,12 +32,15 @@ void warning(struct problems *problems, struct place place, const char *format, 
     __attribute__((format(printf, 3, 4)));
 
 /*
- * Tells what was collected: file by file, as they first had a problem, in the
- * order of lines. Frees it; more may follow, for another call.
+ * Reports what was collected: files in the order of their first problems, each in the order of its
+ * lines. Then frees it; more problems may be added and finished by another call.
  */
 void problems_finish(struct problems *problems);
 
-/* Finishes, and copies the first error into *error (may be NULL); returns WEIR_ERULES. */
+/*
+ * Calls problems_finish(), and copies the first error into *error (may be NULL); returns
+ * WEIR_ERULES.
+ */
 int problems_fail(struct problems *problems, struct weir_error *error);
 
 #endif

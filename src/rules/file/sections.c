@@ -92,7 +92,7 @@ const struct section section_server = {"server", "What `weir serve` listens on a
 
 /* ---- store ---- */
 
-/* What may hold a password is not shown. */
+/* Reports a wrong URL without showing it if it may hold a password. */
 static void refuse_url(struct reader *r, const struct field *f, const struct node *node,
                        struct text url)
 {
@@ -121,7 +121,9 @@ static void read_url(struct reader *r, const struct field *f, const struct node 
     field_text(r, f, node, target);
 }
 
-/* As weir_fleet_open(): below, no network answers; above, clients have gone. */
+/*
+ * The same limits as in weir_fleet_open(): no network answers faster, and no client waits longer.
+ */
 #define DEADLINE_MIN (100 * WEIR_MICROSECOND)
 #define DEADLINE_MAX (10 * WEIR_SECOND)
 #define FLEET_SIZE_MAX 1000000
@@ -188,7 +190,7 @@ void store_read(struct reader *r, const struct node *node)
 
 #define SOURCE_EXPECTED "header:NAME, query:NAME or 'file:PATH by ATTRIBUTE'"
 
-/* Header names are the same in any case. */
+/* Returns the text in lower case: names of headers are the same in any case. */
 static struct text lower(struct reader *r, struct text text)
 {
     char *to = arena_take(&r->source->arena, text.len + 1);
@@ -199,7 +201,7 @@ static struct text lower(struct reader *r, struct text text)
     return (struct text){to, to != NULL ? text.len : 0};
 }
 
-/* "file:PATH by ATTRIBUTE" into name and by; false if it is not that. */
+/* Splits "file:PATH by ATTRIBUTE" into name and by; false if the text has another form. */
 static bool split_lookup(struct text text, struct attribute_source *out)
 {
     struct text rest = text_after(text, strlen("file:"));
@@ -213,7 +215,7 @@ static bool split_lookup(struct text text, struct attribute_source *out)
     return false;
 }
 
-/* False after a problem. */
+/* Reads one source of an attribute; false after a problem. */
 static bool read_source(struct reader *r, const struct node *node, struct text attribute,
                         struct attribute_source *out)
 {
@@ -262,7 +264,10 @@ static void read_attribute(struct reader *r, const struct node *key, const struc
     }
 }
 
-/* True if all that this attribute is looked up by stands before `done`, or is given by requests. */
+/*
+ * True if no attribute from `done` on is needed to look this one up. The attributes before `done`
+ * are known, and requests give the others.
+ */
 static bool is_ready(const struct config *config, size_t done, const struct attribute_config *a)
 {
     for (size_t i = 0; i < a->count; i++) {
@@ -276,7 +281,7 @@ static bool is_ready(const struct config *config, size_t done, const struct attr
     return true;
 }
 
-/* Into an order in which each can be looked up by those before it. */
+/* Sorts the attributes so that each is looked up only by those before it. */
 static void sort_attributes(struct reader *r)
 {
     struct config *config = r->config;

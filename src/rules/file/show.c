@@ -22,7 +22,7 @@ static bool is_plain(struct text text)
     return text.len > 0;
 }
 
-/* All characters can stand between single quotes. */
+/* True if all characters may appear between single quotes. */
 static bool is_visible(struct text text)
 {
     while (text.len > 0) {
@@ -36,7 +36,7 @@ static bool is_visible(struct text text)
     return true;
 }
 
-/* Between double quotes. A text of a YAML file is UTF-8. */
+/* Writes the text as it must appear between double quotes. Texts of a YAML file are UTF-8. */
 static void put_escaped(FILE *out, struct text text)
 {
     while (text.len > 0) {
@@ -55,7 +55,7 @@ static void put_escaped(FILE *out, struct text text)
     }
 }
 
-/* Quoted as far as needed. */
+/* Writes the text as a YAML scalar, with quotes only if it needs them. */
 static void put_scalar(FILE *out, struct text text)
 {
     if (is_plain(text)) {
@@ -93,7 +93,7 @@ static void put_list(FILE *out, const struct texts *texts)
     (void)fputc(']', out);
 }
 
-/* For people: three digits and a unit, behind the exact number. */
+/* Writes the exact number and, for people, the same with three digits and a unit. */
 static void put_bytes(uint64_t bytes, FILE *out)
 {
     static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB"};
@@ -141,7 +141,7 @@ static void show_server(const struct server_config *server, FILE *out)
     (void)fprintf(out, "  headers: %s\n", section_headers_names[server->headers]);
 }
 
-/* Where the hosts begin: behind "//", and behind what stands before an '@'. */
+/* Returns where the hosts begin: after "//" and after the last '@', if there is one. */
 static size_t hosts_at(struct text url)
 {
     size_t scheme = 0;
@@ -155,7 +155,10 @@ static size_t hosts_at(struct text url)
     return at > scheme + 2 ? at : scheme + 2;
 }
 
-/* "redis://user:secret@host/0?password=secret" without the user, the secret and the query. */
+/*
+ * Writes the URL without its query, and with three stars for its user and password:
+ * "redis://user:secret@host/0?password=secret" loses both secrets.
+ */
 static void show_url(struct arena *arena, struct text url, FILE *out)
 {
     size_t hosts = hosts_at(url);
@@ -258,7 +261,10 @@ static void show_numbers(const struct limit_config *limit, const struct setting 
     }
 }
 
-/* Behind a line. What the store keeps takes nothing here. */
+/*
+ * Writes the size of the setting's table as a comment that ends a line. Limits in the store have no
+ * table here.
+ */
 static void show_bytes(const struct config *config, const struct limit_config *limit,
                        const struct setting *setting, FILE *out)
 {
@@ -314,7 +320,7 @@ static void show_overrides(const struct config *config, const struct limit_confi
         return;
     }
     only.tiers_count = 0;
-    only.tier_default = TEXT("-"); /* without the limit's own table */
+    only.tier_default = TEXT("-"); /* do not count the limit's own table */
     (void)fprintf(out, "    overrides: {by: %.*s, file: ", TEXT_ARGS(o->by));
     put_scalar(out, o->file);
     (void)fprintf(out, "} # %zu values, %zu different rates", text_map_count(o->values),
@@ -326,7 +332,9 @@ static void show_overrides(const struct config *config, const struct limit_confi
     (void)fputc('\n', out);
 }
 
-/* How nodes share it; what only then means something, only then. */
+/*
+ * Writes how nodes share the limit. Keys that only matter to shared limits are left out of others.
+ */
 static void show_sharing(const struct config *config, const struct limit_config *limit,
                          show_note_fn note, FILE *out)
 {

@@ -17,7 +17,7 @@ struct setting setting_of(int algorithm, const struct numbers *numbers, const st
     bool own_rate = base == NULL || numbers->rate.count != 0;
     struct setting s = {.rate = own_rate ? numbers->rate : base->rate,
                         .max_keys = given(numbers->max_keys, base != NULL ? base->max_keys : 0)};
-    if (algorithm == WEIR_TOKEN_BUCKET) { /* the burst belongs to the rate: a new rate, a new one */
+    if (algorithm == WEIR_TOKEN_BUCKET) { /* a new rate without a burst gets a new burst */
         s.burst = given(numbers->burst, own_rate ? s.rate.count : base->burst);
     } else if (algorithm == WEIR_LEAKY_BUCKET) {
         s.burst = numbers->queue != NO_QUEUE ? numbers->queue : base != NULL ? base->burst : 0;
@@ -150,7 +150,7 @@ void tiers_read(struct reader *r, const struct node *node, struct limit_config *
 
 /* ---- tables of values ---- */
 
-/* At most one row for each line end, and one more. */
+/* Returns an upper bound of the number of rows: the number of line ends plus one. */
 static size_t count_lines(struct text content)
 {
     size_t n = 1;
@@ -165,8 +165,8 @@ struct table {
     const char *path;
     struct csv csv;
     struct text_map *values;
-    enum attribute_kind kind;         /* of the values */
-    const struct limit_config *limit; /* of overrides, whose addresses are cut as its keys are */
+    enum attribute_kind kind;         /* kind of the values' attribute */
+    const struct limit_config *limit; /* overrides: whose prefixes addresses are cut to */
     size_t rows;
     char normal[NORMAL_BYTES(CSV_ROW_MAX)];
 };
@@ -176,7 +176,10 @@ static struct place place_of(const struct table *t, unsigned field)
     return (struct place){t->path, t->csv.field[field].line, t->csv.field[field].column};
 }
 
-/* NULL after a problem. The table is large: on the heap of the arena. */
+/*
+ * Opens the file as a table, which is large and therefore in the arena. Returns NULL after a
+ * problem or out of memory.
+ */
 static struct table *table_open(struct reader *r, const struct node *node, struct text file,
                                 struct text by)
 {
@@ -194,7 +197,10 @@ static struct table *table_open(struct reader *r, const struct node *node, struc
     return t->values != NULL ? t : NULL;
 }
 
-/* The next good row with `least` to `most` fields: true. Tells of the bad ones. */
+/*
+ * Reads the next good row, one with `least` to `most` fields; false at the end of the file. Reports
+ * the bad rows before it.
+ */
 static bool table_next(struct table *t, unsigned least, unsigned most, const char *what)
 {
     struct weir_error error;
@@ -217,7 +223,7 @@ static bool table_next(struct table *t, unsigned least, unsigned most, const cha
     }
 }
 
-/* Zeroes the bits of an address behind its prefix. */
+/* Zeroes the bits of an address that follow its prefix. */
 static void cut_bytes(char *bytes, size_t len, unsigned prefix)
 {
     for (size_t i = 0; i < len; i++) {
@@ -228,7 +234,7 @@ static void cut_bytes(char *bytes, size_t len, unsigned prefix)
     }
 }
 
-/* The value as that of a request will be. */
+/* Adds the row's value, normalised as the values of requests are. */
 static void table_put(struct table *t, unsigned number)
 {
     struct weir_error error;
@@ -273,7 +279,10 @@ static bool same_setting(const struct setting *a, const struct setting *b)
            a->burst == b->burst;
 }
 
-/* The number of this setting among the different ones; -1 after a problem. */
+/*
+ * Returns the number of this setting among the different ones, adding it if it is new; -1 after a
+ * problem.
+ */
 static int setting_number(struct table *t, struct overrides *o, const struct setting *setting)
 {
     for (size_t i = 0; i < o->settings_count; i++) {
@@ -321,7 +330,10 @@ static void read_row(struct table *t, struct limit_config *limit, uint64_t *keys
     }
 }
 
-/* Twice as many, at least 64, in powers of two: a few rows more, and the table can stay. */
+/*
+ * Returns twice the number of rows, at least 64, as a power of two: the table can stay when a few
+ * rows are added.
+ */
 static uint64_t room_for(uint64_t rows)
 {
     uint64_t room = 64;
@@ -332,8 +344,8 @@ static uint64_t room_for(uint64_t rows)
 }
 
 /*
- * Where the key is the very value that was looked up, each row is one key;
- * else nobody knows, and the limit's own number counts.
+ * Sets max_keys of each setting. If the key is the very value that is looked up, each row is one
+ * key. Otherwise the number of keys is unknown, and the limit's own max_keys is used.
  */
 static void size_tables(struct limit_config *limit, const uint64_t *keys)
 {
@@ -346,7 +358,7 @@ static void size_tables(struct limit_config *limit, const uint64_t *keys)
     }
 }
 
-/* A first row that says "rate" names the columns. */
+/* True for a first row that names the columns: its second field is "rate". */
 static bool names_columns(const struct table *t)
 {
     return t->rows == 1 && text_is(t->csv.field[1].text, "rate");
@@ -366,7 +378,7 @@ void overrides_read(struct reader *r, const struct node *node, struct limit_conf
         return;
     }
     if (asked.by.len == 0 || asked.file.len == 0) {
-        return; /* told already */
+        return; /* already reported */
     }
     struct table *t = table_open(r, node_find(node, "file"), asked.file, asked.by);
     uint64_t *keys = arena_array(&r->source->arena, CONFIG_RATES_MAX, sizeof *keys);
@@ -399,7 +411,7 @@ void lookup_read(struct reader *r, const struct node *node, struct text attribut
     out->values = t->values;
     while (table_next(t, 2, 2, "value,answer")) {
         if (t->rows == 1 && text_equal(t->csv.field[1].text, attribute)) {
-            continue; /* a first row that names the columns */
+            continue; /* this first row names the columns */
         }
         struct text answer = arena_text(arena, t->csv.field[1].text);
         struct text *grown =

@@ -1,4 +1,4 @@
-/* From a question to its answer: lists, limits, shadow limits. */
+/* Answers a question: block and allow lists, then the limits, then the shadow limits. */
 #include "rules/live/ask.h"
 
 #include "base/atomic.h"
@@ -13,7 +13,7 @@ void answer_put_name(char *to, struct text name)
     to[name.len] = 0;
 }
 
-/* Makes an answer without a verdict: every way to a decision gives it one, an error does not. */
+/* Makes an answer without a verdict: every decision sets one, an error does not. */
 static void answer_init(struct weir_rules_answer *answer)
 {
     memset(&answer->answer, 0, sizeof answer->answer);
@@ -40,7 +40,7 @@ static void refuse(struct weir_rules_answer *answer, int reason)
     answer->answer.retry_after_ns = WEIR_FOREVER;
 }
 
-/* A whole number from 1 up, of the attribute that the limit names. */
+/* Reads the cost, a whole number of at least 1, from the attribute that the limit names. */
 static int read_cost(const struct asking *a, const struct rule *rule, uint64_t *cost)
 {
     struct text name = rule->config->cost_attribute;
@@ -78,7 +78,7 @@ int asking_cost(const struct asking *a, const struct rule *rule, uint64_t *cost)
     return 0;
 }
 
-/* The question to the engine for one limit that applies. */
+/* Makes the question to the engine for one limit that applies. */
 static int make_part(const struct asking *a, const struct rule *rule, struct weir_part *part,
                      struct weir_key *key, const struct variant **variant)
 {
@@ -104,7 +104,10 @@ static int fail_engine(const struct asking *a, int code)
     return fail(a->error, code, "%s", weir_strerror(code));
 }
 
-/* The limit that bound says no. Its key is made once more: those who pass need not keep theirs. */
+/*
+ * Reports a denial by the limit that bound. The key is composed again, so that requests that pass
+ * need not keep theirs.
+ */
 static __attribute__((noinline)) void tell_denied(const struct asking *a, const struct rule *rule,
                                                   const char *limit)
 {
@@ -161,7 +164,7 @@ int asking_enforced(const struct asking *a, const struct matches *matches,
     return 0;
 }
 
-/* Each for itself, and whatever it says: the request passes. */
+/* Asks each shadow limit by itself. The request passes whatever they answer. */
 static void decide_shadow(const struct asking *a, const struct matches *matches,
                           struct weir_rules_answer *answer)
 {
@@ -178,7 +181,7 @@ static void decide_shadow(const struct asking *a, const struct matches *matches,
         }
         if (e != 0) {
             a->tally->shadow_failed++;
-            continue; /* what only a shadow limit minds is not the request's fault */
+            continue; /* an error that only a shadow limit has does not fail the request */
         }
         if (said.verdict != WEIR_ALLOW) {
             answer->answer.flags |= WEIR_FLAG_SHADOW;
@@ -192,7 +195,7 @@ static void decide_shadow(const struct asking *a, const struct matches *matches,
     a->tally->shadow_denied += answer->shadow_denied > 0;
 }
 
-/* A limit that a fleet decides; NULL: all of them are decided here. */
+/* Returns a limit that a fleet decides, NULL if all of them are decided here. */
 static const struct rule *shared_of(const struct matches *matches)
 {
     for (size_t i = 0; i < matches->enforced_count; i++) {

@@ -1,4 +1,4 @@
-/* One question on its way: what ask.c and out.c have in common. */
+/* A question while it is answered: what ask.c and out.c share. */
 #ifndef WEIR_RULES_LIVE_ASK_H
 #define WEIR_RULES_LIVE_ASK_H
 
@@ -9,19 +9,22 @@ struct asking {
     const struct weir_rules_question *question;
     const struct request *request;
     uint64_t now_ns;
-    const struct waiter *waiter; /* NULL: nobody waits */
+    const struct waiter *waiter; /* NULL: the answer is needed at once */
     struct tally *tally;
     struct weir_error *error;
 };
 
-/* What the request costs at one limit; 0, WEIR_EATTRIBUTE. */
+/* Sets *cost to the units that the request takes from one limit. Returns 0 or WEIR_EATTRIBUTE. */
 int asking_cost(const struct asking *a, const struct rule *rule, uint64_t *cost);
 
-/* All enforced limits, at least one and all decided here: charged together, and the one that bound. */
+/*
+ * Decides all enforced limits, at least one and all of them local. They are charged together; the
+ * answer names the one that bound.
+ */
 int asking_enforced(const struct asking *a, const struct matches *matches,
                     struct weir_rules_answer *answer);
 
-/* Of a limit or a tier, into an array of WEIR_RULES_NAME. */
+/* Copies the name of a limit or a tier into an array of WEIR_RULES_NAME bytes. */
 void answer_put_name(char *to, struct text name);
 
 #endif

@@ -1,4 +1,7 @@
-/* One limit by its name: the key from its parts, as a request would have given it. */
+/*
+ * Uses one limit by its name: the key is composed from its parts as a request would have given
+ * them.
+ */
 #include "base/atomic.h"
 #include "base/error.h"
 #include "rules/compiled/holder.h"
@@ -9,7 +12,7 @@ static int fail_parts(struct weir_error *error, const struct rule *rule, size_t 
                 rule->config->key_parts, TEXT_ARGS(rule->config->name));
 }
 
-/* Each part as the first alternative of its place. */
+/* Sets each part of the key as the value of the part's first alternative. */
 static int read_parts(const struct ruleset *set, const struct rule *rule,
                       const struct weir_rules_key *key, struct request *request,
                       struct weir_error *error)

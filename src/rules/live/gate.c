@@ -19,7 +19,7 @@ struct slot *gate_enter(struct weir_rules *r)
 
 void gate_leave(struct slot *slot)
 {
-    (void)fetch_sub(&slot->inside, 1); /* releases to gate_close() what was read and decided */
+    (void)fetch_sub(&slot->inside, 1); /* releases what was read and decided to gate_close() */
 }
 
 static void wait_until_empty(const struct weir_rules *r)
@@ -56,9 +56,9 @@ void gate_switch(struct weir_rules *r, struct ruleset *set)
 /* ---- fork ---- */
 
 /*
- * A child has only the thread that forked: nobody else is inside any more, and
- * no lock may be held by a thread that is not there. So a fork waits for
- * reloads to end, and the child clears `inside`.
+ * A child has only the thread that forked: no other thread is inside the gate any more, and no lock
+ * may be held by a thread that does not exist in the child. So a fork waits for reloads to end, and
+ * the child clears `inside`.
  */
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weir_rules *all;
@@ -91,8 +91,8 @@ static void after_fork_in_child(void)
 }
 
 /*
- * Before main(): handlers registered later run before ours, so a program's own,
- * which may wait for a lock of its own, is not made to wait while we hold ours.
+ * Runs before main(). Handlers that are registered later run before ours. So a program's own
+ * handler, which may wait for a lock of its own, does not wait while we hold our locks.
  */
 static __attribute__((constructor)) void watch_fork(void)
 {

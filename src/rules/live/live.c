@@ -1,4 +1,4 @@
-/* Rules are opened, reloaded, changed and closed. */
+/* Opens, reloads, changes and closes rules. */
 #include <stdlib.h>
 
 #include "base/atomic.h"
@@ -8,12 +8,12 @@
 
 /* ---- opening ---- */
 
-/* Copies what the caller's version of the struct has; the rest is zero, the default. */
+/* Copies the members that the caller's version of the struct has; the others are 0, the default. */
 static int read_options(const struct weir_rules_options *given, struct weir_rules_options *options,
                         struct weir_error *error)
 {
     static const struct weir_rules_options plain = WEIR_RULES_OPTIONS_INIT;
-    size_t least = offsetof(struct weir_rules_options, denied); /* of the first version */
+    size_t least = offsetof(struct weir_rules_options, denied); /* size of the first version */
     *options = plain;
     if (given == NULL) {
         return 0;
@@ -44,7 +44,7 @@ static int check_options(const struct weir_rules_options *options, struct weir_e
     return 0;
 }
 
-/* So that report() can see whether anybody has said what is wrong. */
+/* Clears *error, so that report() can see whether a message has been set. */
 static struct weir_error *clear(struct weir_error *error)
 {
     if (error != NULL) {
@@ -59,8 +59,8 @@ static struct problems problems_of(const struct weir_rules_options *options)
 }
 
 /*
- * Tells what was collected, and what config_read() and its like returned. With no
- * lock held: whoever is told may call any function.
+ * Reports the collected problems, and sets *error from what config_read() and similar functions
+ * returned. Called without a lock, because the message function may call any function.
  */
 static int report(int e, struct problems *problems, struct weir_error *error)
 {
@@ -74,7 +74,7 @@ static int report(int e, struct problems *problems, struct weir_error *error)
     return e;
 }
 
-/* Where rules come from: a path, or a text with a name. */
+/* The origin of rules: a path, or a text with a name. */
 struct origin {
     const char *path;
     struct text text;
@@ -95,8 +95,9 @@ static uint64_t time_of_rules(void *arg)
 }
 
 /*
- * Limiters that are made later live on the rules' own line of time, wherever the system's clock has
- * been set since: one that began in the rules' future could answer nothing.
+ * Returns the options for limiters that are made now. Later limiters use the rules' own time line,
+ * even if the system's clock has been set since: a limiter that began in the rules' future could
+ * not answer.
  */
 static struct weir_rules_options options_now(struct weir_rules *r)
 {
@@ -109,8 +110,8 @@ static struct weir_rules_options options_now(struct weir_rules *r)
 }
 
 /*
- * The rules that are to follow those in force, or to be the first. *error is set, if at all, by
- * live_open_state() and ruleset_create() only.
+ * Loads the first rules, or those that will replace the rules in force. *error is set, if at all,
+ * by live_open_state() and ruleset_create() only.
  */
 static int load(struct weir_rules *r, const struct origin *from, struct problems *problems,
                 struct ruleset **set, struct weir_error *error)
@@ -230,7 +231,10 @@ void rules_keep(struct weir_rules *r)
     (void)fetch_add(&r->references, 1);
 }
 
-/* Who has just gone on with another question may still be on the way out of the gate. */
+/*
+ * Closes the gate before it frees the rules: a thread that has just passed on another question may
+ * still be leaving the gate.
+ */
 void rules_release(struct weir_rules *r)
 {
     if (fetch_sub(&r->references, 1) == 1) {
@@ -241,7 +245,7 @@ void rules_release(struct weir_rules *r)
 
 /* ---- switching ---- */
 
-/* Under `reload`. */
+/* Loads new rules and switches to them. The caller holds `reload`. */
 static int reload_from(struct weir_rules *rules, const struct origin *from,
                        struct problems *problems, struct weir_error *error)
 {
@@ -300,7 +304,10 @@ int weir_rules_reload_text(struct weir_rules *rules, const char *name, const cha
     return reload(rules, (struct origin){name, {text, text_len}, true}, error);
 }
 
-/* From a config that was made from the present one, or an error. Under `reload`. */
+/*
+ * Switches to *next, which was made from the present config; e is the error of making it, or 0.
+ * Takes over *next in any case. The caller holds `reload`.
+ */
 static int switch_config(struct weir_rules *rules, int e, struct config *next,
                          struct problems *problems, struct weir_error *error)
 {

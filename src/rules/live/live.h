@@ -1,20 +1,20 @@
 /*
  * Rules in use: asked by any number of threads, switched by one.
  *
- * The gate. Who asks says so in a word of its own line (`inside`), then looks
- * whether the gate is closed; who switches closes the gate, then looks whether
- * somebody is inside. Both in one order (G1: of two that meet, at least one
- * sees the other). Who finds the gate closed steps back and waits until it is
- * open. When nobody is inside, nobody reads the rules or decides by them: numbers
- * of shared limiters are changed, the pointer is switched, the old rules are
- * freed at once (G2), and the gate opens. So every request sees one rule set with
- * all of its numbers (G3), and asking costs two uncontended atomic additions.
+ * The gate. A thread that asks first adds to a word on a cache line of its own (`inside`), then
+ * looks whether the gate is closed. A thread that switches first closes the gate, then looks
+ * whether a thread is inside. Both do so in sequentially consistent order (G1: if the two meet, at
+ * least one sees the other). A thread that finds the gate closed steps back and waits until it is
+ * open. When no thread is inside, none reads the rules or decides by them. Then the numbers of
+ * shared limiters are changed, the pointer is switched, the gate opens, and the old rules are freed
+ * at once (G2). So every request sees one rule set with all of its numbers (G3), and asking costs
+ * two uncontended atomic additions.
  *
- * Waiting is for decisions only, no I/O happens inside; preparing a reload,
- * which reads files and makes tables, happens before the gate closes.
+ * The gate waits for decisions only, because no I/O happens inside. A reload prepares the new
+ * rules, which reads files and makes tables, before it closes the gate.
  *
- * One lock, `reload`: one reload at a time; limits and statistics are read under
- * it. weir_rules_ask() takes none.
+ * There is one lock, `reload`: it allows one reload at a time, and limits and statistics are read
+ * under it. weir_rules_ask() takes no lock.
  */
 #ifndef WEIR_RULES_LIVE_LIVE_H
 #define WEIR_RULES_LIVE_LIVE_H
@@ -24,7 +24,7 @@
 #include "base/thread.h"
 #include "rules/compiled/ruleset.h"
 
-/* What one thread writes: on lines of its own. */
+/* Counters that one thread writes, on cache lines of its own. */
 struct slot {
     uint64_t inside;
     uint64_t asked;
@@ -40,75 +40,94 @@ struct slot {
 
 struct weir_rules {
     struct slot slots[THREAD_SLOTS];
-    uint64_t closed;     /* the gate */
-    struct ruleset *set; /* changes only while the gate is closed and nobody is inside */
-    struct state *state; /* where limiters live; NULL: in memory */
+    uint64_t closed;     /* 1 while the gate is closed */
+    struct ruleset *set; /* changes only while the gate is closed and no thread is inside */
+    struct state *state; /* the folder of the limiters; NULL: they are in memory */
     pthread_mutex_t reload;
     struct weir_rules_options options;
-    struct config started;  /* its head: what a restart would change is told against it */
-    struct config rejected; /* what the last reload refused: its files are worth watching too */
-    char *path;             /* where the rules came from; NULL: a text */
+    struct config started;  /* without limits; a reload warns of differences from it */
+    struct config rejected; /* what the last load refused; its files are watched too */
+    char *path;             /* the file or folder of the rules; NULL: a text */
     uint64_t anchor_unix_ns;
     uint64_t anchor_boot_ns;
     uint64_t generation;
-    uint64_t references;     /* the owner's, and one for each question that is out */
-    bool ended;              /* by weir_rules_close(); changes as `set` does */
-    bool shadow_all;         /* new limits are switched to shadow too; under `reload` */
-    struct weir_rules *next; /* of all that are open, for fork() */
+    uint64_t references;     /* the owner's, and one for each pending question */
+    bool ended;              /* set by weir_rules_close(); changes as `set` does */
+    bool shadow_all;         /* new limits are switched to shadow too; protected by `reload` */
+    struct weir_rules *next; /* list of all open rules, for fork() */
     struct weir_rules *previous;
 };
 
 /*
- * Calls fn with each file that the rules name, those that were refused last included. Some may
- * come twice. fn must not call the same rules.
+ * Calls fn with each file that the rules name, including those of the rules that were refused last.
+ * Some files may come twice. fn must not call the same rules.
  */
 typedef void (*rules_file_fn)(void *arg, const struct source_file *file);
 void rules_files(struct weir_rules *r, rules_file_fn fn, void *arg);
 
 /* ---- the gate (gate.c) ---- */
 
-/* Between the two the rule set and its numbers stay as they are. Not to be nested. */
+/* Between enter and leave the rule set and its numbers do not change. Must not be nested. */
 struct slot *gate_enter(struct weir_rules *r);
 void gate_leave(struct slot *slot);
 
-/* Under `reload`. Between the two nobody is inside. */
+/*
+ * Between close and open no thread is inside. The caller holds `reload`, or is closing the rules.
+ */
 void gate_close(struct weir_rules *r);
 void gate_open(struct weir_rules *r);
 
-/* Under `reload`. Takes over the set. */
+/*
+ * Makes `set` the rules in force, taking it over, and frees the old one. The caller holds `reload`.
+ */
 void gate_switch(struct weir_rules *r, struct ruleset *set);
 
-/* Rules that a fork must know of. */
+/* Add and remove rules that fork() must prepare. */
 void gate_enlist(struct weir_rules *r);
 void gate_delist(struct weir_rules *r);
 
-/* Without its owner, rules end with the last question that is out. Not inside the gate. */
+/*
+ * Take and release a reference. After weir_rules_close() the rules are freed with their last
+ * pending question. The last release must not happen inside the gate, which it closes.
+ */
 void rules_keep(struct weir_rules *r);
 void rules_release(struct weir_rules *r);
 
-/* Inside the gate: what a question, or a part of its way, adds to the statistics. */
+/* Adds the counts of a question, or of one of its stages, to the statistics. Inside the gate. */
 void rules_count(struct weir_rules *r, struct slot *slot, const struct tally *tally, bool bad);
 
 /* ---- the kill switch (mode.c) ---- */
 
-/* Under `reload`: what is switched stays so in a set that is about to take over. */
+/*
+ * Copies to the next set, which is about to take over, which limits are switched. The caller holds
+ * `reload`.
+ */
 void mode_carry(const struct weir_rules *r, struct ruleset *next);
 
 /* ---- limiters that outlive us (live_state.c) ---- */
 
-/* Opens the folder that the options, or else *config, name; none: nothing to do. */
+/*
+ * Opens the folder that the options name or, if they name none and WEIR_RULES_SERVER_STATE is set,
+ * that of *config. Does nothing if there is no folder.
+ */
 int live_open_state(struct weir_rules *r, const struct config *config, struct weir_error *error);
 
-/* WEIR_ENOTSUP in a child of the process that opened the folder. */
+/* Returns WEIR_ENOTSUP in a child of the process that opened the folder, otherwise 0. */
 int live_check_process(const struct weir_rules *r, struct weir_error *error);
 
-/* *set is about to be switched to, or is r->set and the first. */
+/* Settles the files of *set, which is about to be switched to, or is r->set, the first. */
 void live_settle_state(struct weir_rules *r, struct ruleset *set, struct problems *problems);
 
-/* Sets our clock forward to where a limiter's time line can express it. Before anybody asks. */
+/*
+ * Sets the rules' clock forward if it is before the limiter's time line. Called before any
+ * question.
+ */
 void live_follow_clock(struct weir_rules *r, struct weir *limiter, struct problems *problems);
 
-/* A limiter that is not of the rules, in the file `name`.weir of their folder if they have one. */
+/*
+ * Opens a limiter that is not of the rules, in the file `name`.weir of their folder if they have
+ * one.
+ */
 int live_open_beside(struct weir_rules *r, const char *name, struct weir_options *o,
                      struct weir **limiter, struct weir_error *error);
 

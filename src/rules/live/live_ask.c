@@ -1,10 +1,13 @@
-/* Questions to rules in use, and what they count. */
+/* Asks rules in use, and counts the answers. */
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "rules/live/live.h"
 
-/* The last slot is shared by the threads beyond the others. */
+/*
+ * Adds to a counter of the slot. The last slot is shared by all threads that have no slot of their
+ * own.
+ */
 static void count(struct weir_rules *rules, struct slot *slot, uint64_t *counter, uint64_t n)
 {
     if (n == 0) {

@@ -1,4 +1,4 @@
-/* The files behind the rules, for who watches them. */
+/* Lists the files that the rules name, for callers that watch them. */
 #include "rules/live/live.h"
 
 static void list_files(const struct source *source, rules_file_fn fn, void *arg)

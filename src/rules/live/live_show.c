@@ -22,7 +22,7 @@ static void show_switched(const struct weir_rules *rules, FILE *out)
     (void)fputs(before[0] == ',' ? "\n" : "", out);
 }
 
-/* Into memory: whoever reads it slowly must not hold up a reload. */
+/* Writes into memory first: a slow reader of the text must not delay a reload. */
 int live_show(struct weir_rules *rules, char **text, size_t *len)
 {
     *text = NULL;

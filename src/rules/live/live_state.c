@@ -1,4 +1,7 @@
-/* Rules whose limiters live in a folder: which one, by which clock, and who else lives there. */
+/*
+ * Rules whose limiters live in a folder: finds the folder, follows the files' clock, opens limiters
+ * that are not of the rules.
+ */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -6,7 +9,10 @@
 #include "base/error.h"
 #include "rules/live/live.h"
 
-/* The folder that the file names, as every file that it names: beside it. False: too long. */
+/*
+ * Sets path to the folder that the rule file names; relative paths start beside the rule file, as
+ * for every file that it names. False: too long.
+ */
 static bool folder_of_file(const struct config *config, char path[PATH_MAX])
 {
     struct text name = config->server.state;
@@ -26,7 +32,7 @@ int live_open_state(struct weir_rules *r, const struct config *config, struct we
     if (folder == NULL && !folder_of_file(config, path)) {
         return fail(error, WEIR_EINVAL, "the path of server.state is too long");
     }
-    r->options.state = NULL; /* the caller's, who may free it */
+    r->options.state = NULL; /* owned by the caller, who may free it */
     return state_open(&r->state, folder != NULL ? folder : path, error);
 }
 
@@ -50,8 +56,9 @@ static bool is_beyond(struct weir *limiter, uint64_t now_ns)
 }
 
 /*
- * A machine whose clock was set back by more than a day, or that boots in 1970: our time would be
- * before that of the file, and every question an error. The file knows better.
+ * If the machine's clock was set back by more than a day, or the machine boots in 1970, our time
+ * would be before that of the file, and every question would be an error. The file's time is
+ * better.
  */
 void live_follow_clock(struct weir_rules *r, struct weir *limiter, struct problems *problems)
 {

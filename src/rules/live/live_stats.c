@@ -1,4 +1,4 @@
-/* Looking at rules in use. */
+/* Reads the statistics of rules in use. */
 #include "base/atomic.h"
 #include "rules/live/live.h"
 

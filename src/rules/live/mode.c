@@ -1,8 +1,7 @@
 /*
- * The kill switch: limits that the rules enforce are decided as shadow limits until
- * they are switched back. The flag is written while nobody is inside the gate, so
- * every request is decided by one mode or the other (G3 of live.h), and asking reads no
- * more than it did.
+ * The kill switch: enforced limits are decided as shadow limits until they are switched back. The
+ * flag is written while no thread is inside the gate, so every request is decided by one mode or
+ * the other (G3 of live.h), and asking reads nothing more than before.
  */
 #include "base/error.h"
 #include "rules/live/live.h"
@@ -22,7 +21,9 @@ void mode_carry(const struct weir_rules *r, struct ruleset *next)
     }
 }
 
-/* Under `reload`. NULL: all, and those to come. */
+/*
+ * Switches one limit; NULL: all limits, and those that are added later. The caller holds `reload`.
+ */
 static int switch_limit(struct weir_rules *rules, const char *limit, bool on)
 {
     struct ruleset *set = rules->set;

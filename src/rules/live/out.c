@@ -7,16 +7,16 @@
 #include "rules/compiled/holder.h"
 #include "rules/live/live.h"
 
-/* Names and keys of most questions. */
+/* Enough for the names and keys of most questions. */
 #define BYTES_FEW 256
 
-/* Bytes of a question: they may move while it is made. */
+/* A range of the question's bytes, by offset: the bytes may move while the question is made. */
 struct piece {
     uint32_t at;
     uint32_t len;
 };
 
-/* One limit, as of when it was asked: the rules may be others since. */
+/* One limit as it was when it was asked; the rules may have been replaced since. */
 struct out_part {
     struct out *of;
     struct holder *holder;
@@ -29,7 +29,7 @@ struct out_part {
     unsigned retry_jitter;
     bool tier_unknown;
     bool queue;  /* remote_part.queue */
-    int error;   /* shadow: why it could not be asked */
+    int error;   /* shadow: the error, 0 if it was asked */
     int verdict; /* shadow: enum weir_verdict */
 };
 
@@ -44,8 +44,8 @@ struct out {
     bool kept;     /* O2 */
     bool failed;   /* out of memory for bytes */
     unsigned shadow_dropped;
-    size_t enforced; /* parts that the fleet is asked for together */
-    size_t shadow;   /* parts behind them */
+    size_t enforced; /* parts that are asked of the fleet together */
+    size_t shadow;   /* parts after them */
     struct weir_rules_answer answer;
     char *bytes;
     size_t bytes_len;
@@ -174,7 +174,7 @@ static int make_parts(const struct asking *a, const struct matches *matches, str
 
 /* ---- keeping ---- */
 
-/* O2. Inside the gate, by whoever is counted in `left`. */
+/* Takes the references of O2. The caller is inside the gate and is counted in `left`. */
 static void keep(struct out *o)
 {
     if (o->kept) {
@@ -198,7 +198,10 @@ static void let_go(struct out *o)
     rules_release(o->waiter.rules);
 }
 
-/* True if nothing is left to come: o is ours (O1). Otherwise it is no longer. */
+/*
+ * Subtracts n from `left`. True if nothing is left: then o belongs to the caller (O1). Otherwise
+ * the caller must not use o any more.
+ */
 static bool count_down(struct out *o, uint64_t n)
 {
     return fetch_sub(&o->left, n) == n;
@@ -235,7 +238,7 @@ static int ask_here(const struct out *o, const struct out_part *part, struct wei
 
 /* ---- the second stage: shadow limits ---- */
 
-/* All have answered. */
+/* Adds the answers of the shadow limits, all of which have answered. */
 static int end_shadow(struct out *o, struct tally *tally)
 {
     for (size_t i = 0; i < o->shadow; i++) {
@@ -273,7 +276,7 @@ static void shadow_done(void *arg, int error, const struct remote_answer *said)
     }
 }
 
-/* True if it is answered. */
+/* Asks one shadow limit. Returns true if it has been answered. */
 static bool ask_shadow(struct out *o, struct out_part *part)
 {
     struct remote_answer said;
@@ -320,7 +323,10 @@ static void tell_denied(const struct out *o, const struct out_part *bound)
     }
 }
 
-/* They have answered: who bound. */
+/*
+ * Continues after the enforced limits have answered: names the limit that bound, then asks the
+ * shadow limits.
+ */
 static int end_enforced(struct out *o, struct tally *tally)
 {
     if (o->error != 0) {
@@ -373,7 +379,7 @@ static int begin_enforced(struct out *o, struct tally *tally)
 
 /* ---- the whole ---- */
 
-/* Something has answered, and was the last: on its thread. */
+/* Continues a question on the thread of its last outstanding answer. */
 static void resume(struct out *o, int (*go_on)(struct out *o, struct tally *tally))
 {
     struct weir_rules *rules = o->waiter.rules;
@@ -407,7 +413,7 @@ static int begin(const struct asking *a, const struct matches *matches, struct o
     if (o->enforced > 0) {
         return begin_enforced(o, a->tally);
     }
-    if (matches->enforced_count > 0) { /* all of them decided here */
+    if (matches->enforced_count > 0) { /* all of them are decided here */
         e = asking_enforced(a, matches, &o->answer);
         o->answer.answer.limit = 0;
     } else {

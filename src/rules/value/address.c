@@ -14,7 +14,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* ---- reading: each takes what it can from *at and says if that was sound ---- */
+/* ---- reading: each takes what it can from *at and returns whether that was valid ---- */
 
 static bool read_byte(const char **at, const char *end, uint8_t *byte)
 {
@@ -42,7 +42,7 @@ static bool read_ipv4(const char **at, const char *end, uint8_t *bytes)
     return true;
 }
 
-/* Up to four hexadecimal digits; how many there were. */
+/* Reads up to four hexadecimal digits; returns how many there were. */
 static int read_group(const char **at, const char *end, unsigned *group)
 {
     int digits = 0;
@@ -58,8 +58,8 @@ static int read_group(const char **at, const char *end, unsigned *group)
 }
 
 /*
- * The bytes written out: their number, and in *gap how many of them stand before "::"
- * (-1: there is none). -1 if it is no address.
+ * Reads the bytes that are written out and returns their number, or -1 if it is no address. Sets
+ * *gap to how many of them come before "::", -1 if there is none.
  */
 static int read_groups(const char **at, const char *end, uint8_t *bytes, int *gap)
 {
@@ -73,7 +73,7 @@ static int read_groups(const char **at, const char *end, uint8_t *bytes, int *ga
         const char *first = *at;
         unsigned group;
         if (read_group(at, end, &group) == 0) {
-            return n == *gap ? n : -1; /* nothing need follow "::" */
+            return n == *gap ? n : -1; /* nothing has to follow "::" */
         }
         if (*at < end && **at == '.') {
             *at = first;
@@ -99,7 +99,7 @@ static bool read_ipv6(const char **at, const char *end, uint8_t *bytes)
     int gap;
     int n = read_groups(at, end, written, &gap);
     if (n < 0 || (gap < 0) != (n == 16)) {
-        return false; /* too few, or "::" for no group at all */
+        return false; /* too few groups, or "::" that stands for no group */
     }
     size_t before = (size_t)(gap < 0 ? n : gap);
     size_t after = (size_t)n - before;
@@ -109,7 +109,10 @@ static bool read_ipv6(const char **at, const char *end, uint8_t *bytes)
     return true;
 }
 
-/* "%eth0": the name of an interface of the machine that wrote it, nothing of the client's. */
+/*
+ * Skips "%eth0": the name of an interface of the machine that wrote it, which is no part of the
+ * client's address.
+ */
 static bool skip_zone(const char **at, const char *end)
 {
     if (*at == end || **at != '%') {
@@ -137,7 +140,7 @@ static bool skip_port(const char **at, const char *end)
     return *at > first && port <= 65535;
 }
 
-/* The family by the first mark that can only be one of them; 0 for neither. */
+/* Returns the family by the first '.' or ':'; 0 for neither. */
 static uint8_t family_of(struct text text)
 {
     for (size_t i = 0; i < text.len && i < 5; i++) {
@@ -151,7 +154,7 @@ static uint8_t family_of(struct text text)
     return 0;
 }
 
-/* As written: without the IPv4 in mapped addresses taken out. */
+/* Reads an address as it is written, without turning mapped addresses into IPv4. */
 static bool read_plain(struct text text, struct address *out)
 {
     const char *at = text.at;
@@ -210,7 +213,7 @@ static void take_ipv4_out(struct address *a)
 
 /* ---- addresses ---- */
 
-/* A byte of two digits or more that begins with 0: the one mistake that needs explaining. */
+/* True if a byte of two digits or more begins with 0: the one mistake that needs an explanation. */
 static bool has_leading_zero(struct text text)
 {
     for (size_t i = 0; i + 1 < text.len; i++) {
@@ -268,7 +271,10 @@ static unsigned group_at(const struct address *a, int i)
     return (unsigned)(a->bytes[2 * i] << 8 | a->bytes[2 * i + 1]);
 }
 
-/* RFC 5952: the first of the longest runs of zero groups, if it has at least two. */
+/*
+ * Returns the first of the longest runs of zero groups, if it has at least two (RFC 5952);
+ * otherwise -1.
+ */
 static int longest_zeros(const struct address *a, int *length)
 {
     int best = -1;
@@ -313,7 +319,7 @@ const char *address_print(const struct address *a, char *buffer)
 
 /* ---- networks ---- */
 
-/* The number behind the slash; -1 if it is none, or more than `most`. */
+/* Reads the number after the slash; -1 if it is no number, or more than `most`. */
 static int read_prefix(struct text text, int most)
 {
     int prefix = 0;
@@ -339,7 +345,10 @@ static int refuse_network(struct text text, struct weir_error *error)
                 quote(text, found));
 }
 
-/* A network as it will be kept: IPv4 in IPv6 is IPv4, as its clients are. */
+/*
+ * Brings a network to the form that is kept: IPv4 in IPv6 becomes IPv4, as the addresses of clients
+ * do.
+ */
 static void settle(struct cidr *c)
 {
     address_cut(&c->network, c->prefix, c->prefix);

@@ -1,10 +1,10 @@
 /*
- * Addresses by bits, not by text, so that one client is one client however its
- * address is written.
+ * Addresses are compared by their bits, not by their text, so that one client is one client however
+ * its address is written.
  *
- * IPv4-mapped (::ffff:a.b.c.d, in any spelling) and NAT64 (64:ff9b::/96, RFC 6052)
- * addresses are the IPv4 address inside: cut to a /64 all of them would be one
- * client. Everything else with colons is IPv6.
+ * IPv4-mapped (::ffff:a.b.c.d, in any spelling) and NAT64 (64:ff9b::/96, RFC 6052) addresses are
+ * treated as the IPv4 address inside: cut to a /64 all of them would be one client. Everything else
+ * with colons is IPv6.
  */
 #ifndef WEIR_RULES_VALUE_ADDRESS_H
 #define WEIR_RULES_VALUE_ADDRESS_H
@@ -22,17 +22,18 @@ struct address {
 };
 
 /*
- * "203.0.113.7", "203.0.113.7:443", "2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:443",
- * "fe80::1%eth0" (the zone is dropped). Strict: four decimal bytes without leading zeros (octal
- * to some, decimal to others), no spaces, no hex. What inet_pton() takes is taken, with the same
- * bits. 0, or WEIR_EINVAL with what was found; *out is written on success only.
+ * Reads "203.0.113.7", "203.0.113.7:443", "2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:443" or
+ * "fe80::1%eth0" (the zone is dropped). Strict: four decimal bytes without leading zeros (octal to
+ * some, decimal to others), no spaces, no hex. Everything that inet_pton() accepts is accepted,
+ * with the same bits. Returns 0, or WEIR_EINVAL with what was found; *out is written on success
+ * only.
  */
 int address_parse(struct text text, struct address *out, struct weir_error *error);
 
-/* Zeroes the bits behind the prefix of the address's own family. */
+/* Zeroes the bits that follow the prefix of the address's own family. */
 void address_cut(struct address *a, unsigned ipv4_prefix, unsigned ipv6_prefix);
 
-/* "203.0.113.7" or the RFC 5952 form; buffer of ADDRESS_MAX bytes. */
+/* Writes "203.0.113.7" or the RFC 5952 form into a buffer of ADDRESS_MAX bytes, and returns it. */
 #define ADDRESS_MAX 48
 const char *address_print(const struct address *a, char *buffer);
 
@@ -42,17 +43,17 @@ struct cidr {
 };
 
 /*
- * "10.0.0.0/8", "2001:db8::/32", a bare address (/32, /128); no port, brackets or zone. Bits set
- * behind the prefix are an error that shows the network meant ("10.0.0.1/8" has bits set behind
- * its prefix, expected 10.0.0.0/8). ::ffff:0:0/96 and longer, and the NAT64 prefix and longer
- * become IPv4; a shorter IPv6 prefix never contains IPv4 clients.
+ * Reads "10.0.0.0/8", "2001:db8::/32" or a bare address (/32, /128); no port, brackets or zone.
+ * Bits set after the prefix are an error that shows the network that was meant (for "10.0.0.1/8":
+ * expected 10.0.0.0/8). ::ffff:0:0/96 and the NAT64 prefix, and longer prefixes within them, become
+ * IPv4; a shorter IPv6 prefix never contains IPv4 clients.
  */
 int cidr_parse(struct text text, struct cidr *out, struct weir_error *error);
 
 #define CIDR_MAX (ADDRESS_MAX + 4)
-const char *cidr_print(const struct cidr *c, char *buffer); /* CIDR_MAX bytes */
+const char *cidr_print(const struct cidr *c, char *buffer); /* buffer of CIDR_MAX bytes */
 
-/* Many networks, asked by a search over sorted disjoint ranges: log n. Immutable once made. */
+/* A set of many networks. A lookup searches sorted disjoint ranges: log n. Immutable once made. */
 struct cidr_set;
 int cidr_set_create(const struct cidr *cidrs, size_t n, struct cidr_set **out); /* 0, WEIR_ENOMEM */
 bool cidr_set_has(const struct cidr_set *set, const struct address *a);

@@ -1,8 +1,8 @@
 /*
- * Sets of networks. A network is a range of numbers; sorted, and joined where they
- * overlap or touch, ranges are disjoint: the only one that can hold an address is the last
- * that begins at or below it. IPv4 and IPv6 are apart, so that the common search
- * is one over 4-byte numbers, first bytes only: 16 to a cache line.
+ * Sets of networks. A network is a range of numbers. The ranges are sorted, and joined where they
+ * overlap or touch, so that they are disjoint: the only range that can hold an address is the last
+ * one that begins at or below it. IPv4 and IPv6 are kept apart, so that the common search reads an
+ * array of 4-byte numbers, only the beginnings of ranges: 16 to a cache line.
  */
 #include <stdlib.h>
 
@@ -47,7 +47,7 @@ static int compare(const void *left, const void *right)
     return (a->first > b->first) - (a->first < b->first);
 }
 
-/* In place; how many are left. */
+/* Sorts and joins ranges in place; returns how many are left. */
 static size_t sort_and_join(struct range *ranges, size_t n)
 {
     size_t kept = 0;
@@ -127,7 +127,7 @@ done:
     return e;
 }
 
-/* The two searches halve what is left without a branch that could be guessed wrong. */
+/* The two searches halve what is left, without a branch that the processor could mispredict. */
 
 static bool has_ipv4(const struct cidr_set *set, uint32_t x)
 {

@@ -30,7 +30,7 @@ void csv_init(struct csv *csv, struct text file)
 
 /* ---- places ---- */
 
-/* The next byte, or -1 at the end of the file. */
+/* Returns the next byte, or -1 at the end of the file. */
 static int peek(const struct place *p)
 {
     return p->rest.len > 0 ? (unsigned char)p->rest.at[0] : -1;
@@ -61,7 +61,7 @@ static void skip_line(struct place *p)
     }
 }
 
-/* LF, CRLF, the end of the file, also behind a last CR. */
+/* True at LF, CRLF, the end of the file, or a CR that ends the file. */
 static bool at_line_end(const struct place *p)
 {
     bool cr = peek(p) == '\r';
@@ -76,7 +76,7 @@ static void set_place(struct csv_field *field, const struct place *p)
 
 /* ---- fields ---- */
 
-/* A bad row: remembers the place, goes on with the line behind it. */
+/* Reports a bad row: stores the place, and continues with the line after it. */
 static int bad(struct row *row, const struct place *at, const char *found, const char *expected)
 {
     struct csv *csv = row->csv;
@@ -88,7 +88,7 @@ static int bad(struct row *row, const struct place *at, const char *found, const
     return fail(row->error, WEIR_EINVAL, "found %s, expected %s", found, expected);
 }
 
-/* From the present place to the comma or the line end. */
+/* Reads from the present place to the comma or the line end. */
 static int read_plain(struct row *row, struct csv_field *field)
 {
     struct place *p = &row->here;
@@ -107,7 +107,10 @@ static int read_plain(struct row *row, struct csv_field *field)
     return 0;
 }
 
-/* Behind the opening quote, up to the closing one: how many bytes, and how many doubled quotes. */
+/*
+ * Finds the closing quote, starting after the opening one. Sets *len to the bytes between them, and
+ * *doubled to the doubled quotes among them.
+ */
 static int find_quote(struct row *row, const struct place *open, size_t *len, size_t *doubled)
 {
     struct place *p = &row->here;
@@ -133,7 +136,7 @@ static int find_quote(struct row *row, const struct place *open, size_t *len, si
     return bad(row, open, "a quote that is never closed", "a closing quote");
 }
 
-/* The text with each doubled quote once. */
+/* Copies the text with each doubled quote once. */
 static struct text unquote(struct row *row, struct text text)
 {
     char *to = row->csv->unquoted + row->copied;
@@ -208,7 +211,7 @@ static int read_row(struct row *row)
     }
 }
 
-/* A blank line or a comment. */
+/* True for a blank line or a comment. */
 static bool is_skipped(struct place p)
 {
     skip_blanks(&p);

@@ -1,9 +1,8 @@
 /*
- * Rows of comma-separated fields (RFC 4180), from memory: quoted fields with
- * doubled quotes and commas or line ends inside, LF or CRLF, a missing final line end,
- * a leading byte order mark. Besides: blank lines and lines that begin with # (blanks
- * may stand before it) are skipped, spaces and tabs around fields are trimmed, outside
- * of the quotes. No allocation.
+ * Reads rows of comma-separated fields (RFC 4180) from memory: quoted fields with doubled quotes
+ * and commas or line ends inside, LF or CRLF, a missing final line end, a leading byte order mark.
+ * In addition, blank lines and lines that begin with # (blanks may come before it) are skipped, and
+ * spaces and tabs around fields, outside of the quotes, are trimmed. Nothing is allocated.
  */
 #ifndef WEIR_RULES_VALUE_CSV_H
 #define WEIR_RULES_VALUE_CSV_H
@@ -15,28 +14,28 @@
 #include "common/text.h"
 
 #define CSV_FIELDS_MAX 8
-#define CSV_ROW_MAX 16384 /* bytes of one row, unquoted: of all its fields together */
+#define CSV_ROW_MAX 16384 /* bytes of one row: of all its fields together, unquoted */
 
 struct csv_field {
     struct text text;
     unsigned line;   /* from 1; of the field's first byte or quote, */
-    unsigned column; /* in bytes from 1, a byte order mark not counted */
+    unsigned column; /* in bytes from 1, without a byte order mark */
 };
 
 struct csv {
-    struct text rest; /* begins with a line */
+    struct text rest; /* begins at the start of a line */
     unsigned line;    /* of the next byte */
     unsigned fields;  /* 0 after a bad row */
     struct csv_field field[CSV_FIELDS_MAX];
-    char unquoted[CSV_ROW_MAX]; /* where fields with doubled quotes live until the next row */
+    char unquoted[CSV_ROW_MAX]; /* holds fields with doubled quotes until the next row */
 };
 
 void csv_init(struct csv *csv, struct text file);
 
 /*
- * The next row into csv->field: 1; 0 at the end; WEIR_EINVAL for a bad row, with *error
- * (may be NULL) and its place in field[0].line/.column. After a bad row the next call goes
- * on with the line behind that place. Fields lie in the file or in csv->unquoted, may be
+ * Reads the next row into csv->field. Returns 1; 0 at the end; WEIR_EINVAL for a bad row, with
+ * *error (may be NULL) and its place in field[0].line/.column. After a bad row the next call
+ * continues with the line after that place. Fields lie in the file or in csv->unquoted, may be
  * empty and may hold any byte.
  */
 int csv_next(struct csv *csv, struct weir_error *error);

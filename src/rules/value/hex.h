@@ -1,8 +1,8 @@
-/* Hexadecimal digits, as they stand in addresses and behind a percent sign. */
+/* Hexadecimal digits, in addresses and after a percent sign. */
 #ifndef WEIR_RULES_VALUE_HEX_H
 #define WEIR_RULES_VALUE_HEX_H
 
-/* 0 to 15, or -1. */
+/* Returns 0 to 15, or -1. */
 static inline int hex_value(char c)
 {
     if (c >= '0' && c <= '9') {

@@ -29,7 +29,7 @@ void normal_method(struct text from, char *to)
     }
 }
 
-/* Without ":443"; the colons of an IPv6 address are in brackets, and not a port's. */
+/* Cuts ":443". The colons of an IPv6 address are in brackets, and do not begin a port. */
 static struct text without_port(struct text host)
 {
     size_t end = host.len;
@@ -56,7 +56,7 @@ static struct text without_dot(struct text host)
 size_t normal_host(struct text from, char *to)
 {
     size_t before;
-    do { /* "a:80." too has an end that hides another */
+    do { /* repeated, because "a:80." has one end after the other */
         before = from.len;
         from = without_dot(without_port(from));
     } while (from.len != before);

@@ -1,10 +1,10 @@
-/* Attributes that can be written in several ways, brought to one. */
+/* Normalises attributes that can be written in several ways. */
 #ifndef WEIR_RULES_VALUE_NORMAL_H
 #define WEIR_RULES_VALUE_NORMAL_H
 
 #include "rules/value/path.h"
 
-/* What a value of an attribute is, by the attribute's name. */
+/* The kind of an attribute's values, determined by the attribute's name. */
 enum attribute_kind {
     ATTRIBUTE_PLAIN,
     ATTRIBUTE_PATH,
@@ -16,22 +16,22 @@ enum attribute_kind {
 enum attribute_kind attribute_kind_of(struct text name);
 
 /*
- * A value of that kind in its one form: a path as rules/value/path.h says, an address as its 4 or 16
- * bytes, a method and a host as below, anything else as it is. `to` has
- * NORMAL_BYTES(from.len) bytes. 0, or WEIR_EINVAL with what was found.
+ * Writes a value of that kind in its normal form: a path as described in rules/value/path.h, an
+ * address as its 4 or 16 bytes, a method and a host as below, anything else as it is. `to` has
+ * NORMAL_BYTES(from.len) bytes. Returns 0, or WEIR_EINVAL with what was found.
  */
 #define NORMAL_BYTES(len) ((len) > PATH_BYTES_MAX ? (len) : PATH_BYTES_MAX)
 int normal_value(enum attribute_kind kind, struct text from, char *to, size_t *len,
                  struct weir_error *error);
 
 /*
- * A method in upper case: servers that take "get" for GET must not count it as
- * another one. to has from.len bytes.
+ * Writes a method in upper case: some servers take "get" for GET, so it must not count as another
+ * method. `to` has from.len bytes.
  */
 void normal_method(struct text from, char *to);
 
 /*
- * A host in lower case, without its port and without the dot of the root; its
+ * Writes a host in lower case, without its port and without the dot of the root; returns its
  * length. `to` has from.len bytes.
  */
 size_t normal_host(struct text from, char *to);

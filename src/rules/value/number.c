@@ -18,8 +18,8 @@ bool number_stop(struct reader *r, const char *why, struct text where)
 #define SHOWN_MAX 48
 
 /*
- * In quotes, what is not ASCII as \xNN, the end of a long text cut. Not quote(): a
- * digit of another alphabet must not look like one of ours.
+ * Writes the text in quotes, with bytes that are not printable ASCII as \xNN, and cuts a long text.
+ * quote() is not used here: a digit of another alphabet must not look like one of ours.
  */
 static const char *shown(struct text t, char *buffer)
 {
@@ -41,7 +41,7 @@ static const char *shown(struct text t, char *buffer)
 
 #define LIST_MAX 64
 
-/* " (k, M, G, T)": the rows that can be used. */
+/* Writes " (k, M, G, T)": the symbols of the units that can be used. */
 static const char *listed(const struct unit *rows, char *buffer)
 {
     size_t n = 0;
@@ -124,7 +124,7 @@ void number_skip_blanks(struct reader *r)
     }
 }
 
-/* Digits, a single _ between two of them. */
+/* Takes digits, which may have a single _ between two of them. */
 static struct text take_digits(struct reader *r)
 {
     struct text all = r->rest;
@@ -137,7 +137,7 @@ static struct text take_digits(struct reader *r)
     return (struct text){all.at, n};
 }
 
-/* Appends digits; `shift` is 1 before the point, 10 behind it. */
+/* Appends digits; `shift` is 1 before the point, 10 after it. */
 static bool append(struct fraction *f, struct text digits, unsigned shift)
 {
     for (size_t i = 0; i < digits.len; i++) {
@@ -153,7 +153,9 @@ static bool append(struct fraction *f, struct text digits, unsigned shift)
     return true;
 }
 
-/* Zeros at the end say nothing, however many. */
+/*
+ * Removes zeros at the end of the decimals, which do not change the number, however many there are.
+ */
 static struct text without_last_zeros(struct text digits)
 {
     while (digits.len > 0 &&

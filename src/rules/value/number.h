@@ -1,9 +1,9 @@
 /*
- * The parts that quantities are read from: exact decimal numbers, units, the error at the end.
+ * The parts that quantities are read from: exact decimal numbers, units, the end with its error.
  *
- * A number is a fraction of two 128-bit integers until its unit is known: 1.5 is
- * 3/2, and 3/2 of an hour is a whole number of ns. Readers return false after
- * noting why in the reader; number_refuse() makes the error from it.
+ * A number is a fraction of two 128-bit integers until its unit is known: 1.5 is 3/2, and 3/2 of an
+ * hour is a whole number of ns. The functions that read return false after they have set the reason
+ * in the reader; number_refuse() makes the error from it.
  */
 #ifndef WEIR_RULES_VALUE_NUMBER_H
 #define WEIR_RULES_VALUE_NUMBER_H
@@ -19,10 +19,10 @@
 
 struct fraction {
     u128 top;
-    u128 bottom; /* at least 1; nothing divides both */
+    u128 bottom; /* at least 1; has no common divisor with top */
 };
 
-/* What is left to read, and why reading stopped before the end. */
+/* The text that is left to read, and the reason why reading stopped before its end. */
 struct reader {
     struct text rest;
     const char *why;
@@ -30,34 +30,34 @@ struct reader {
     const struct unit *units; /* the rows in which a unit was not found, or NULL */
 };
 
-/* Notes why reading stopped; false. */
+/* Sets the reason why reading stopped; returns false. */
 bool number_stop(struct reader *r, const char *why, struct text where);
 
-/* The same at the present place: "a unit is missing", or "a unit is missing at 'x'". */
+/* Does the same for the present place: "a unit is missing", or "a unit is missing at 'x'". */
 #define NUMBER_MISSING(r, what)                                                                    \
     number_stop(r, (r)->rest.len > 0 ? what " is missing at" : what " is missing", (r)->rest)
 
-/* "found 'text', expected ...; why": WEIR_EINVAL. */
+/* Sets the error "found 'text', expected ...; why"; returns WEIR_EINVAL. */
 int number_refuse(const struct reader *r, struct text text, const char *expected,
                   struct weir_error *error);
 
 bool number_digit_at(struct text t, size_t i);  /* '0'..'9', whatever the locale */
-bool number_letter_at(struct text t, size_t i); /* what names of units are made of */
+bool number_letter_at(struct text t, size_t i); /* a letter that names of units may have */
 void number_skip_blanks(struct reader *r);      /* spaces and tabs */
 
-/* "1", "1.5", "1_000", "007" is 7. */
+/* Reads a number: "1", "1.5", "1_000"; "007" is 7. */
 bool number_read(struct reader *r, struct fraction *f);
-/* One of these, which must be there and have a length. Blanks may stand before it. */
+/* Reads one of the units, which must be present and have a fixed length; blanks may precede it. */
 bool number_read_unit(struct reader *r, const struct unit *rows, const struct unit **unit);
-/* Both, but the unit may be left out. */
+/* Reads a number and a unit, which may be left out. */
 bool number_read_scaled(struct reader *r, const struct unit *rows, struct fraction *f);
-/* Nothing but blanks. */
+/* True if nothing but blanks is left. */
 bool number_read_end(struct reader *r);
 
 bool number_multiply(struct reader *r, struct fraction *f, uint64_t factor);
-/* The fraction as 64 bits; `why` if it is not whole. */
+/* Sets *out to the fraction as 64 bits; `why` is the reason if it is not whole. */
 bool number_to_whole(struct reader *r, const struct fraction *f, const char *why, uint64_t *out);
 
-extern const char number_too_large[]; /* why, if 64 bits are not enough */
+extern const char number_too_large[]; /* the reason if 64 bits are not enough */
 
 #endif

@@ -4,7 +4,7 @@
 #include "rules/value/hex.h"
 #include "rules/value/quote.h"
 
-/* ---- one scan for the paths that are clean as they come ---- */
+/* ---- one scan for paths that need no change ---- */
 
 enum kind { PLAIN, SLASH, END, OTHER };
 
@@ -17,7 +17,7 @@ static enum kind kind_at(struct text in, size_t i)
     return i < in.len ? (enum kind)kinds[(unsigned char)in.at[i]] : END;
 }
 
-/* True if a segment can begin behind this slash: not '//', and no dots that may mean something. */
+/* True if a plain segment begins after this slash: not '//', and no dot segment. */
 static bool clean_slash(struct text in, size_t slash)
 {
     size_t i = slash + 1;
@@ -27,7 +27,7 @@ static bool clean_slash(struct text in, size_t slash)
     return kind_at(in, i) == PLAIN;
 }
 
-/* The length of the path if nothing but a query is to be cut, otherwise 0. */
+/* Returns the length of the path if it only has to lose its query, otherwise 0. */
 static size_t clean_length(struct text in)
 {
     enum kind kind;
@@ -61,7 +61,7 @@ static bool is_in_scheme(char c)
     return is_letter(c) || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
 }
 
-/* Behind "scheme://host", or all of it. */
+/* Returns what follows "scheme://host"; all of it if there is no scheme. */
 static struct text without_host(struct text in)
 {
     size_t i = 0;
@@ -88,9 +88,10 @@ static struct text without_query(struct text in)
 
 /* ---- piece by piece ----
  *
- * A piece is what lies between two of: a slash, an encoded slash, a semicolon, the ends. Each
- * is decoded behind what is kept, looked at, and kept or dropped; what is dropped with '..' goes
- * by moving the end back. Nothing is written beyond what has been read, plus a first slash.
+ * A piece lies between two of: a slash, an encoded slash, a semicolon, the ends. Each is decoded
+ * into the bytes after those that are kept, looked at, and kept or dropped. A '..' drops the last
+ * kept segment by moving the end back. No more bytes are written than have been read, plus a first
+ * slash.
  */
 
 enum mark { MARK_SLASH, MARK_ENCODED_SLASH, MARK_SEMICOLON, MARK_END };
@@ -101,14 +102,14 @@ struct cleaner {
     char *out;
     size_t kept;        /* "/a/b", without a last slash */
     size_t piece;       /* length of the piece at out + kept + 1 */
-    enum mark before;   /* what stands before the piece */
-    enum mark after;    /* and behind it */
+    enum mark before;   /* what comes before the piece */
+    enum mark after;    /* and after it */
     bool in_parameters; /* from a semicolon to the next slash that is not encoded */
-    bool encoded_slash; /* in all of the path */
+    bool encoded_slash; /* anywhere in the path so far */
     bool dots;
 };
 
-/* A byte, decoded; *encoded if it was not written as itself. */
+/* Returns the next byte, decoded; sets *encoded if it was percent-encoded. */
 static char next_byte(struct cleaner *c, bool *encoded)
 {
     const char *p = c->in.at + c->at;
@@ -157,7 +158,10 @@ static int read_piece(struct cleaner *c, struct weir_error *error)
     return 0;
 }
 
-/* How many dots the piece is made of, at most two and before any semicolon; 0 if it is more. */
+/*
+ * Returns how many dots the piece consists of, one or two, before a semicolon if there is one; 0 if
+ * it has anything else. Sets *parameters if a semicolon follows the dots.
+ */
 static unsigned count_dots(const struct cleaner *c, bool *parameters)
 {
     const char *piece = c->out + c->kept + 1;

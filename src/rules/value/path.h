@@ -1,16 +1,17 @@
 /*
- * Request paths, so that one resource is one path, however it is written, and
- * nothing that reaches a limited resource looks like another one:
+ * Normalises request paths, so that one resource is one path however it is written, and no path
+ * that reaches a limited resource looks like another one:
  *
- *   - "http://host/x" (absolute form) is its path; "?query" and "#fragment" are cut
- *   - percent-encoding is decoded once: %2F is '/', a % without two hex digits is itself
+ *   - "http://host/x" (absolute form) becomes its path; "?query" and "#fragment" are cut
+ *   - percent-encoding is decoded once: %2F is '/'; a % without two hex digits is itself
  *   - ";parameters" of a segment are cut (servlet containers do so before they route); an encoded
  *     semicolon is a character of the name
- *   - '//' is '/', '.' and '..' segments, also encoded ones, are resolved (above the root: to it)
- *   - a trailing slash is cut, an empty path is "/", a missing first slash is added
+ *   - '//' becomes '/'; '.' and '..' segments, also encoded ones, are resolved (above the root: to
+ *   it)
+ *   - a trailing slash is cut, an empty path becomes "/", a missing first slash is added
  *   - case is kept; bytes above 127 are kept as they are
  *
- * Refused, because servers disagree on what they mean and only an attack writes
+ * Some paths are refused, because servers disagree on what they mean and only an attack writes
  * them: a NUL byte; dot segments that carry parameters ('/..;/', '/..%3B/'); dot segments in a path
  * with an encoded slash. The last are not only those between encoded slashes ('%2F..%2F'):
  * '/a%2Fb/../login' is '/login' to a server to which a%2Fb is one name, and '/a/login' to others.
@@ -25,17 +26,18 @@
 #define PATH_BYTES_MAX 4096
 
 /*
- * The decoded, normalised path into out (PATH_BYTES_MAX bytes, *out_len set, not terminated); in
- * may not overlap out. 0; WEIR_EINVAL with what was found: too long (before decoding, without host
- * and query), NUL, ambiguous. A path that needs no change, or only loses its query, is recognised
- * by one scan and copied. What is in out after an error means nothing.
+ * Writes the decoded, normalised path into out (PATH_BYTES_MAX bytes, *out_len set, not
+ * terminated); in may not overlap out. Returns 0, or WEIR_EINVAL with what was found: too long
+ * (before decoding, without host and query), NUL, ambiguous. A path that needs no change, or only
+ * loses its query, is recognised by one scan and copied. After an error the content of out is
+ * undefined.
  */
 int path_normalise(struct text in, char *out, size_t *out_len, struct weir_error *error);
 
 /*
- * The canonical spelling of a normalised path: bytes other than unreserved characters, '/' and
- * !$&'()*+,:=@ are written %XX. path_normalise() of it gives the same path again, unless it has
- * become too long. Its length (out: 3 * PATH_BYTES_MAX).
+ * Writes the canonical spelling of a normalised path into out (3 * PATH_BYTES_MAX bytes) and
+ * returns its length: bytes other than unreserved characters, '/' and !$&'()*+,:=@ are written as
+ * %XX. path_normalise() turns it into the same path again, unless it has become too long.
  */
 size_t path_encode(struct text path, char *out);
 

@@ -47,17 +47,17 @@ size_t pattern_literal(struct text pattern, char *out)
 
 /* ---- matching ----
  *
- * What stands between two wildcards is taken at the first place where it fits: a later place
- * would leave less to the rest. So only the last wildcard is ever tried again, one place further
- * on, never the ones before it, and not at all once the text is too short. Segments and '**' go
- * by the same rule, one level up.
+ * The text between two wildcards is matched at the first place where it fits: a later place would
+ * leave less for the rest. So only the last wildcard is ever tried again, one place further on,
+ * never the ones before it, and not at all once the text is too short. Segments and '**' follow the
+ * same rule, one level up.
  */
 
 bool segment_match(struct text pattern, struct text segment)
 {
     size_t p = 0;
     size_t s = 0;
-    size_t retry_p = 0; /* behind the last star; 0: there was none */
+    size_t retry_p = 0; /* position after the last star; 0: there was none */
     size_t retry_s = 0;
     while (s < segment.len || p < pattern.len) {
         struct letter letter = {0};
@@ -80,7 +80,7 @@ bool segment_match(struct text pattern, struct text segment)
     return true;
 }
 
-/* The segment behind the slash at `at`. */
+/* Returns the segment after the slash at `at`. */
 static struct text segment_at(struct text path, size_t at)
 {
     const char *first = path.at + at + 1;
@@ -89,7 +89,7 @@ static struct text segment_at(struct text path, size_t at)
     return (struct text){first, slash == NULL ? rest : (size_t)(slash - first)};
 }
 
-/* "/" has no segments; every other path has one behind each slash. */
+/* "/" has no segments; every other path has one after each slash. */
 static bool is_root(struct text path)
 {
     return path.len == 1;
@@ -104,7 +104,7 @@ bool path_pattern_match(struct text pattern, struct text path)
 {
     size_t p = is_root(pattern) ? 1 : 0;
     size_t s = is_root(path) ? 1 : 0;
-    size_t retry_p = 0; /* behind the last '**'; 0: there was none */
+    size_t retry_p = 0; /* position after the last '**'; 0: there was none */
     size_t retry_s = 0;
     while (s < path.len || p < pattern.len) {
         struct text want = p < pattern.len ? segment_at(pattern, p) : TEXT("");
@@ -134,7 +134,10 @@ static bool is_encoded(struct text pattern, size_t at)
            hex_value(pattern.at[at + 2]) >= 0;
 }
 
-/* What should have been written: encoded bytes as themselves, but for those to be escaped. */
+/*
+ * Returns the pattern as it should have been written: encoded bytes decoded, and escaped where a
+ * pattern needs it.
+ */
 static struct text decoded(struct text pattern, char *out)
 {
     size_t n = 0;

@@ -1,9 +1,9 @@
 /*
- * Patterns. A path pattern: '*' stays within a segment; '**' crosses segments, none, one or many,
- * and must be a segment of its own, so that one behind '/x' also matches '/x' itself. A name
- * pattern (every other attribute): '*' matches any bytes. No other wildcard; '\*' is a star, '\\'
- * a backslash, a backslash before anything else is itself. Matching takes at most pattern length x
- * text length steps, whatever the pattern.
+ * Patterns. In a path pattern '*' stays within a segment; '**' crosses segments (none, one or many)
+ * and must be a segment of its own, so that a '**' segment after '/x' also matches '/x' itself. In
+ * a name pattern (for every other attribute) '*' matches any bytes. There is no other wildcard;
+ * '\*' is a star, '\\' a backslash, and a backslash before anything else is itself. Matching takes
+ * at most pattern length x text length steps, whatever the pattern.
  */
 #ifndef WEIR_RULES_VALUE_PATTERN_H
 #define WEIR_RULES_VALUE_PATTERN_H
@@ -14,27 +14,29 @@
 
 #include "common/text.h"
 
-/* True if the text has a wildcard: everything else is compared as is (after pattern_literal()). */
+/*
+ * True if the text has a wildcard. Other texts are compared byte by byte, after pattern_literal().
+ */
 bool pattern_has_wildcard(struct text pattern);
 
 /*
- * The text with '\*' and '\\' unescaped, into out (pattern.len bytes); its length. For patterns
- * without wildcard.
+ * Writes the text with '\*' and '\\' unescaped into out (pattern.len bytes) and returns its length.
+ * For patterns without wildcard.
  */
 size_t pattern_literal(struct text pattern, char *out);
 
 /*
- * Checks a path pattern, so that it can match a normalised path (rules/value/path.h): begins with '/',
- * '**' alone in its segment, no '//', no dot segments, no '?', '#' or ';', no NUL, no trailing
- * slash, at most PATH_BYTES_MAX bytes, no percent-encoding (patterns are written decoded: the error
- * shows the decoded form). 0 or WEIR_EINVAL.
+ * Checks that a path pattern can match a normalised path (rules/value/path.h): it begins with '/'
+ * and has at most PATH_BYTES_MAX bytes; '**' is alone in its segment; there is no '//', dot
+ * segment, '?', '#', ';', NUL, trailing slash or percent-encoding (patterns are written decoded:
+ * the error shows the decoded form). Returns 0 or WEIR_EINVAL.
  */
 int path_pattern_check(struct text pattern, struct weir_error *error);
 
-/* A checked pattern, a normalised path. */
+/* Matches a checked pattern with a normalised path. */
 bool path_pattern_match(struct text pattern, struct text path);
 
-/* '*' only; for one segment, and for names. */
+/* Matches a pattern in which only '*' is a wildcard, with one segment or a name. */
 bool segment_match(struct text pattern, struct text segment);
 
 #endif

@@ -4,7 +4,7 @@
 
 /* ---- durations ---- */
 
-/* *ns += f * times. */
+/* Adds f * times to *ns. */
 static bool add_part(struct reader *r, struct fraction f, uint64_t times, uint64_t *ns)
 {
     uint64_t part;
@@ -14,7 +14,7 @@ static bool add_part(struct reader *r, struct fraction f, uint64_t times, uint64
     return !__builtin_add_overflow(*ns, part, ns) || number_stop(r, number_too_large, TEXT(""));
 }
 
-/* "1h30m", up to the end of the text. */
+/* Reads a duration such as "1h30m" up to the end of the text. */
 static bool read_duration(struct reader *r, uint64_t *ns)
 {
     uint64_t larger = UINT64_MAX;
@@ -63,7 +63,7 @@ static bool read_slash(struct reader *r)
     return true;
 }
 
-/* A unit alone is one of it. */
+/* Reads a unit alone, which means one of it. */
 static bool read_one(struct reader *r, uint64_t *ns)
 {
     const struct unit *unit;
@@ -74,7 +74,7 @@ static bool read_one(struct reader *r, uint64_t *ns)
     return true;
 }
 
-/* True if a number and nothing else is left, which is read then. */
+/* Reads a number if nothing else is left, and returns true; otherwise reads nothing. */
 static bool read_bare(struct reader *r, struct fraction *f)
 {
     struct reader ahead = *r;
@@ -85,7 +85,7 @@ static bool read_bare(struct reader *r, struct fraction *f)
     return true;
 }
 
-/* What stands behind the slash. */
+/* Reads the period after the slash. */
 static bool read_period(struct reader *r, uint64_t bare_ns, uint64_t *ns)
 {
     struct fraction f;
@@ -102,7 +102,7 @@ static bool read_period(struct reader *r, uint64_t bare_ns, uint64_t *ns)
     return read_duration(r, ns);
 }
 
-/* A count that is not whole is counted over as many periods as make it whole. */
+/* Makes a rate. A count that is not whole is turned into a whole count over more periods. */
 static bool to_rate(struct reader *r, const struct fraction *count, uint64_t period_ns,
                     struct rate *rate)
 {
@@ -160,7 +160,7 @@ int size_parse(struct text text, uint64_t *bytes, struct weir_error *error)
     return 0;
 }
 
-/* Perhaps a percent sign, then the end. */
+/* Reads an optional percent sign and the end. */
 static bool read_sign(struct reader *r)
 {
     number_skip_blanks(r);

@@ -1,15 +1,14 @@
 /*
- * Numbers with units, as people write them: rates, durations, counts, sizes,
- * percentages. Exact: decimals are fractions, never floating point.
+ * Reads and prints numbers with units, as people write them: rates, durations, counts, sizes,
+ * percentages. They are exact: decimals are fractions, never floating point.
  *
- * Each reads the whole text and returns 0, or WEIR_EINVAL and in *error (may be
- * NULL) what was found and what was expected. *out is written on success only.
+ * Each parser reads the whole text and returns 0, or WEIR_EINVAL and in *error (may be NULL) what
+ * was found and what was expected. *out is written on success only.
  *
- * A number is up to 38 decimal digits, perhaps with a point between two of them and with
- * single underscores between digits: 1_000.5. It has no sign and no exponent; zeros at
- * its beginning and at the end of its decimals change nothing, however many. Spaces and
- * tabs may stand between the parts and around the whole. Upper and lower case of units
- * differ: 1M is a million, 1m a minute.
+ * A number has up to 38 decimal digits. It may have a point between two of them, and single
+ * underscores between digits: 1_000.5. It has no sign and no exponent; zeros at its beginning and
+ * at the end of its decimals change nothing, however many. Spaces and tabs may stand between the
+ * parts and around the whole. Upper and lower case of units differ: 1M is a million, 1m a minute.
  */
 #ifndef WEIR_RULES_VALUE_QUANTITY_H
 #define WEIR_RULES_VALUE_QUANTITY_H
@@ -26,36 +25,41 @@ struct rate {
 };
 
 /*
- * "5/min", "0.5/s", "1k/min", "1.5M/day", "20/90s", "3/1h30m", "100 / min": a count as
- * count_parse() reads it, a slash, a duration or a unit of time alone, which is one of it.
- * A decimal count becomes the smallest whole count with a longer period: 0.5/s
- * is 1 per 2 s, 1.5/s is 3 per 2 s, 2.0/s is 2 per 1 s; a whole count is kept: 2/2s
- * is not 1/s. Month and year are refused with a hint (their length varies).
- * Zero and what does not fit 64 bits are errors.
- * A bare number behind the slash ("3/10") is an error unless bare_ns is not 0: then it
- * counts in bare_ns (weir replay: the unit of its timestamps).
+ * Reads "5/min", "0.5/s", "1k/min", "1.5M/day", "20/90s", "3/1h30m" or "100 / min": a count as
+ * count_parse() reads it, a slash, and a duration or a unit of time alone, which means one of it. A
+ * decimal count becomes the smallest whole count with a longer period: 0.5/s is 1 per 2 s, 1.5/s is
+ * 3 per 2 s, 2.0/s is 2 per 1 s; a whole count is kept: 2/2s is not 1/s. Month and year are refused
+ * with a hint, because their length varies. Zero and numbers that do not fit 64 bits are errors. A
+ * bare number after the slash ("3/10") is an error if bare_ns is 0; otherwise it counts in units of
+ * bare_ns (weir replay: the unit of its timestamps).
  */
 int rate_parse(struct text text, uint64_t bare_ns, struct rate *out, struct weir_error *error);
 
 /*
- * "5ms", "90s", "1h30m", "0.5s", "1 day": numbers with units, larger units first, each
- * once. ns, us, ms, s, m or min, h, d or day, w or week, and their long names.
- * A whole number of ns in the end; 0 needs a unit too.
+ * Reads "5ms", "90s", "1h30m", "0.5s" or "1 day": numbers with units, larger units first, each
+ * once. The units are ns, us, ms, s, m or min, h, d or day, w or week, and their long names. The
+ * sum must be a whole number of ns; 0 needs a unit too.
  */
 int duration_parse(struct text text, uint64_t *ns, struct weir_error *error);
 
-/* "100", "1k", "1.5M", "2G", "3T" (powers of 1000), "1_000_000"; whole in the end, at least 0. */
+/*
+ * Reads "100", "1k", "1.5M", "2G", "3T" (powers of 1000) or "1_000_000". The result must be whole;
+ * it may be 0.
+ */
 int count_parse(struct text text, uint64_t *count, struct weir_error *error);
 
-/* "64", "64B", "512KB", "1GB", "1.5GiB", up to T: KB = 1000, KiB = 1024; whole bytes in the end. */
+/*
+ * Reads "64", "64B", "512KB", "1GB" or "1.5GiB", up to T: KB = 1000, KiB = 1024. The result must be
+ * whole bytes.
+ */
 int size_parse(struct text text, uint64_t *bytes, struct weir_error *error);
 
-/* "0".."100", "25%", "12.5%" in hundredths of a percent (0..10000). */
+/* Reads "0".."100", "25%" or "12.5%" as hundredths of a percent (0..10000). */
 int percent_parse(struct text text, uint32_t *hundredths, struct weir_error *error);
 
 /*
- * Back to text that reads back as the same value, in the unit that takes the fewest
- * digits: 90s, 1.5s, 1day, 64KiB, 5/min, 1M/day. Buffers of QUANTITY_MAX bytes.
+ * Print a value as text that reads back as the same value, in the unit that takes the fewest
+ * digits: 90s, 1.5s, 1day, 64KiB, 5/min, 1M/day. Buffers have QUANTITY_MAX bytes.
  */
 #define QUANTITY_MAX 64
 const char *rate_print(struct rate rate, char *buffer);

@@ -4,7 +4,7 @@
 
 #include "rules/value/units.h"
 
-/* No 64-bit number is longer than 20 digits, so no longer form is ever wanted. */
+/* No 64-bit number is longer than 20 digits, so a longer form is never the shortest. */
 #define DIGITS_MAX 22
 
 struct number {
@@ -14,7 +14,7 @@ struct number {
     const char *unit;
 };
 
-/* value / times in decimals; false if they are too many, or never end. */
+/* Writes value / times in decimals; false if they are too many, or never end. */
 static bool in_unit(uint64_t value, const struct unit *unit, struct number *n)
 {
     uint64_t rest = value % unit->times;
@@ -33,7 +33,10 @@ static bool in_unit(uint64_t value, const struct unit *unit, struct number *n)
     return rest == 0;
 }
 
-/* The unit that takes the fewest bytes of number: 90s, not 1.5min; of two the larger one. */
+/*
+ * Returns the value in the unit that takes the fewest bytes of number: 90s, not 1.5min. If two take
+ * as many, the larger one is used.
+ */
 static struct number shortest(uint64_t value, const struct unit *unit)
 {
     struct number best;
@@ -73,7 +76,7 @@ const char *duration_print(uint64_t ns, char *buffer)
     return print(ns, units_of_time, buffer);
 }
 
-/* One of a unit is the unit alone: 5/min. */
+/* One of a unit is printed as the unit alone: 5/min. */
 const char *rate_print(struct rate rate, char *buffer)
 {
     struct number count = shortest(rate.count, units_of_count);

@@ -2,7 +2,9 @@
 
 #include "common/utf8.h"
 
-/* Room behind it for one more character or escape, the quote, "..." and the end. */
+/*
+ * After this position there is room for one more character or escape, the quote, "..." and the end.
+ */
 #define LAST (QUOTE_MAX - 4 - 5)
 
 static size_t put_escape(char *to, unsigned char c)

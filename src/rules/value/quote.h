@@ -1,6 +1,6 @@
 /*
- * What was found, for an error text. A value of a request is anybody's bytes: an
- * error that ends on a terminal or in a log must not carry its control characters.
+ * Quotes values for error texts. The values of a request are chosen by its sender: an error that is
+ * shown on a terminal or in a log must not contain their control characters.
  */
 #ifndef WEIR_RULES_VALUE_QUOTE_H
 #define WEIR_RULES_VALUE_QUOTE_H
@@ -10,8 +10,8 @@
 #define QUOTE_MAX 80
 
 /*
- * The text between single quotes, bytes that do not belong to a visible character as
- * \xNN, a long text cut and ended by '...; buffer of QUOTE_MAX bytes, which is returned.
+ * Writes the text between single quotes into a buffer of QUOTE_MAX bytes, and returns the buffer.
+ * Bytes that do not belong to a visible character become \xNN; a long text is cut and ended by '...
  */
 const char *quote(struct text text, char *buffer);
 

@@ -7,7 +7,7 @@ static unsigned smaller(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* Optimal string alignment, three rows at a time. */
+/* Computes the optimal string alignment distance, keeping three rows at a time. */
 unsigned suggest_distance(struct text a, const char *b)
 {
     unsigned rows[3][WORD_MAX + 1];

@@ -1,27 +1,30 @@
-/* What somebody probably meant to write. */
+/* Finds the word that was probably meant. */
 #ifndef WEIR_RULES_VALUE_SUGGEST_H
 #define WEIR_RULES_VALUE_SUGGEST_H
 
 #include "common/text.h"
 
 /*
- * The number of letters to insert, delete, change or swap with a neighbour; at
- * most SUGGEST_FAR, also for words too long to be misspelt.
+ * Returns the number of letters to insert, delete, change or swap with a neighbour; SUGGEST_FAR for
+ * words that are too long to be misspelt.
  */
 #define SUGGEST_FAR 255
 unsigned suggest_distance(struct text a, const char *b);
 
-/* A third of the word may be wrong, at least a letter: "brust" is "burst", "ttl" not "tiers". */
+/*
+ * Returns how many letters may be wrong: a third of the word, at least one. "brust" is near
+ * "burst", "ttl" is not near "tiers".
+ */
 static inline unsigned suggest_limit(struct text word)
 {
     return word.len < 3 ? 1 : (unsigned)word.len / 3;
 }
 
-/* The nearest of the words that were offered so far, NULL if none is near. */
+/* The nearest of the words that were offered so far; NULL if none is near. */
 struct suggestion {
     struct text word; /* what was written */
     const char *nearest;
-    unsigned distance; /* of it; at first, one more than near */
+    unsigned distance; /* of `nearest`; at first, one more than is near */
 };
 
 static inline struct suggestion suggest_begin(struct text word)
@@ -29,7 +32,7 @@ static inline struct suggestion suggest_begin(struct text word)
     return (struct suggestion){word, NULL, suggest_limit(word) + 1};
 }
 
-/* Of two that are as near the first counts. */
+/* Offers a word. If two words are equally near, the first is kept. */
 void suggest_offer(struct suggestion *s, const char *known);
 
 #endif

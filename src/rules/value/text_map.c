@@ -33,7 +33,9 @@ struct text_map *text_map_create(struct arena *arena, size_t n)
     return map->places != NULL ? map : NULL;
 }
 
-/* Where the text is, or the free place where it belongs: one in three is free. */
+/*
+ * Returns the place of the text, or the free place where it belongs. At least one in three is free.
+ */
 static struct place_taken *find(const struct text_map *map, struct text text)
 {
     uint64_t i = hash_sip(&map->secret, text.at, text.len).low;

@@ -3,7 +3,7 @@
 #define KI (UINT64_C(1) << 10)
 #define NS_PER_S UINT64_C(1000000000)
 
-/* us is also written with one of the two letters that Unicode has for micro. */
+/* us may also be written with either of the two letters that Unicode has for micro. */
 const struct unit units_of_time[] = {
     {1, "ns", "ns nsec nanosecond nanoseconds"},
     {1000, "us", "us \xc2\xb5s \xce\xbcs usec microsecond microseconds"},
@@ -27,7 +27,7 @@ const struct unit units_of_count[] = {
     {0, NULL, NULL},
 };
 
-/* No K, M and G: half of the world reads them as 1024. */
+/* K, M and G are missing on purpose: many people read them as powers of 1024. */
 const struct unit units_of_size[] = {
     {1, "", "B"},
     {1000, "KB", "KB kB"},

@@ -7,16 +7,16 @@
 #include "common/text.h"
 
 struct unit {
-    uint64_t times;     /* how many of the smallest; 0: known, but of no fixed length */
-    const char *symbol; /* as printed; NULL behind the last row */
-    const char *names;  /* as read, a space between two; the symbol is one of them */
+    uint64_t times;     /* number of smallest units; 0: known, but without a fixed length */
+    const char *symbol; /* as printed; NULL after the last row */
+    const char *names;  /* as read, separated by spaces; the symbol is one of them */
 };
 
 extern const struct unit units_of_time[];  /* in ns */
-extern const struct unit units_of_count[]; /* the first row is no unit at all */
-extern const struct unit units_of_size[];  /* in bytes, likewise */
+extern const struct unit units_of_count[]; /* the first row stands for no unit */
+extern const struct unit units_of_size[];  /* in bytes; the first row stands for no unit */
 
-/* The row that has this name, or NULL. Upper and lower case differ. */
+/* Returns the row that has this name, or NULL. Upper and lower case differ. */
 const struct unit *unit_find(const struct unit *rows, struct text name);
 
 #endif

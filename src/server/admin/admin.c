@@ -1,4 +1,4 @@
-/* What the operators' routes have in common: who may come, replies, the audit log. */
+/* What the operators' routes have in common: protection from web pages, replies, the audit log. */
 #include "server/admin/admin.h"
 
 #include <jansson.h>
@@ -7,7 +7,7 @@
 #include "base/atomic.h"
 #include "base/error.h"
 
-/* ---- pages of strangers ---- */
+/* ---- foreign web pages ---- */
 
 static bool changes(const struct exchange *x)
 {
@@ -20,7 +20,7 @@ static struct text value_of(const struct exchange *x, const char *name)
     return field != NULL ? text_trim(field->value) : (struct text){"", 0};
 }
 
-/* "127.0.0.1" of "127.0.0.1:8082", "::1" of "[::1]:8082". */
+/* Returns the host of a Host field: "127.0.0.1" of "127.0.0.1:8082", "::1" of "[::1]:8082". */
 static struct text host_of(struct text host)
 {
     const char *end = host.len > 0 && host.at[0] == '[' ? memchr(host.at, ']', host.len) : NULL;
@@ -32,7 +32,7 @@ static struct text host_of(struct text host)
     return host;
 }
 
-/* Names that nobody else can make point here. */
+/* Returns whether an attacker cannot have made this host name point here. */
 static bool is_own_host(const struct exchange *x, struct text host)
 {
     struct address address;
@@ -41,7 +41,7 @@ static bool is_own_host(const struct exchange *x, struct text host)
            (host.len > 0 && text_equal(host, own));
 }
 
-/* Asked for by nobody who had to show a secret, over a socket that a browser can open. */
+/* Returns whether some role needs no secret, on a socket that a browser can connect to. */
 static bool is_open(const struct exchange *x)
 {
     struct access *access = x->server->options.access;
@@ -49,7 +49,8 @@ static bool is_open(const struct exchange *x)
            !(access_has_secrets(access, ROLE_CHECK) && access_has_secrets(access, ROLE_ADMIN));
 }
 
-/* Browsers tell where a page came from; programs do not. */
+/* Returns whether a page of another origin made the request. Browsers send these fields,
+ * other programs do not. */
 static bool is_foreign(const struct exchange *x)
 {
     struct text origin = value_of(x, "origin");
@@ -66,7 +67,7 @@ static bool is_foreign(const struct exchange *x)
            !text_equal(text_after(origin, (size_t)(scheme - origin.at) + 3), host);
 }
 
-/* What a form can send without being asked whether it may. */
+/* Returns whether the body has a type that a form can send without a CORS preflight. */
 static bool is_form(const struct exchange *x)
 {
     static const char *const types[] = {"APPLICATION/X-WWW-FORM-URLENCODED", "MULTIPART/FORM-DATA",

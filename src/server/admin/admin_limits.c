@@ -1,4 +1,5 @@
-/* Limits: a live view, one put or taken away, all read again, all as a file. */
+/* Routes about limits: a live view, adding, replacing and removing one, reloading
+ * all, all as a file. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,8 @@
 
 /* ---- the name in the path ---- */
 
-/* False after a reply. The room is WEIR_RULES_NAME bytes. */
+/* Reads the limit's name from the path into `room`, of WEIR_RULES_NAME bytes. Returns
+ * false after a reply. */
 static bool read_name(struct exchange *x, char *room)
 {
     char decoded[HTTP_HEAD_MAX];
@@ -45,12 +47,13 @@ static bool is_there(const struct exchange *x, const char *name)
 /* ---- the live view ---- */
 
 struct listing {
-    const char *only; /* NULL: all */
+    const char *only; /* name of the limit to list; NULL: all */
     json_t *items;
 };
 
-/* The numbers of a limiter that are told, in this order, and of which limits this node knows them: what is in the store,
- * and in tables of all limits, is null. */
+/* The numbers of a limiter that are reported, in this order, and for which kinds of limits this
+ * node knows them. Others are null: what is in the store, and what is in tables that all leased
+ * or synced limits share. */
 #define BY(consistency) (1u << (consistency))
 #define BY_ALL (BY(WEIR_RULES_LOCAL) | BY(WEIR_RULES_EXACT) | BY_KEEPERS)
 #define BY_KEEPERS (BY(WEIR_RULES_LEASED) | BY(WEIR_RULES_SYNCED))
@@ -112,7 +115,7 @@ static int list_one(void *arg, const struct weir_rules_limit *limit)
     return json_array_append_new(l->items, item) == 0 ? 0 : WEIR_ENOMEM;
 }
 
-/* The built-in one: its numbers come with each call. */
+/* Lists the built-in limit. Its rate is null, because it comes with each call. */
 static int list_adhoc(const struct server *server, const struct listing *l)
 {
     struct weir_stats stats = {.size = sizeof stats};
@@ -169,7 +172,7 @@ static void run_list(struct exchange *x)
 
 /* ---- changes ---- */
 
-/* What was said about rules, as a list of strings. */
+/* Returns the messages about rules as a list of strings. */
 static json_t *split_messages(const struct buffer *said)
 {
     json_t *list = json_array();
@@ -178,7 +181,7 @@ static json_t *split_messages(const struct buffer *said)
         size_t n = strnlen(rest.at, rest.len);
         json_t *one = json_stringn(rest.at, n);
         (void)json_array_append_new(list, one != NULL ? one : json_string("(not UTF-8)"));
-        rest = text_after(rest, n + (n < rest.len)); /* the last one may have been cut */
+        rest = text_after(rest, n + (n < rest.len)); /* the last may lack its NUL */
     }
     return list;
 }
@@ -197,7 +200,8 @@ static json_t *end_listening(struct buffer *said)
     return messages;
 }
 
-/* A body that calls the limit something else would change another one. */
+/* Returns false if the body is a map whose `name` is not this one: it would
+ * change another limit. */
 static bool names(struct text body, const char *name)
 {
     struct arena arena = ARENA_INIT;
@@ -209,7 +213,7 @@ static bool names(struct text body, const char *name)
                  (found == NULL || found->kind != NODE_SCALAR || !text_is(found->scalar, name));
     problems_finish(&problems);
     arena_finish(&arena);
-    return !other; /* what is no map at all, the rules say better */
+    return !other; /* if it is not a map at all, the rules give a better message */
 }
 
 static void put_limit(struct exchange *x, const char *name)
@@ -279,7 +283,7 @@ static void run_reload(struct exchange *x)
         admin_audit(x, "reload", LOG_COUNT("generation", now));
         admin_reply_json(
             x, 200, json_pack("{s:I, s:O}", "generation", (json_int_t)now, "messages", messages));
-    } else { /* whatever it was, it was the rules' fault; secrets may be new all the same */
+    } else { /* also if only the secrets failed: then the rules are new */
         admin_audit(x, "reload refused", LOG_COUNT("generation", generation(x)));
         admin_reply_refused(x, WEIR_ERULES, &error, messages);
     }

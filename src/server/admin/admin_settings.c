@@ -1,4 +1,4 @@
-/* Switches: how much is logged, and whether limits are enforced. */
+/* Routes for settings: the log's level, and the kill switch, by which limits stop denying. */
 #include <jansson.h>
 
 #include "base/atomic.h"
@@ -45,11 +45,11 @@ static const char *mode_name(int shadow)
 }
 
 struct modes {
-    int all; /* shadow, for limits that were not switched by their name */
+    int all; /* 1: shadow, for limits that were not switched by their name */
     json_t *limits;
 };
 
-/* Limits that were switched otherwise than all were. */
+/* Adds a limit that was switched to another mode than the general one. */
 static void add_mode(const struct modes *m, const char *limit, int switched)
 {
     if (switched != m->all) {
@@ -73,13 +73,13 @@ static void run_get_mode(struct exchange *x)
     admin_reply_json(x, 200, json_pack("{s:s, s:o}", "mode", mode_name(m.all), "limits", m.limits));
 }
 
-/* 0 enforce, 1 shadow, -1 something else. */
+/* Returns 0 for enforce, 1 for shadow, -1 for anything else. */
 static int read_mode(const char *name)
 {
     return strcmp(name, "shadow") == 0 ? 1 : strcmp(name, "enforce") == 0 ? 0 : -1;
 }
 
-/* NULL: all, the built-in one too. */
+/* Switches a limit; if `limit` is NULL, all of them, with the built-in one. */
 static int switch_limits(struct exchange *x, int on, const char *limit, struct weir_error *error)
 {
     bool adhoc = limit != NULL && admin_is_adhoc(x, limit);

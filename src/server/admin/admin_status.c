@@ -1,4 +1,5 @@
-/* What is going on: for people, for Prometheus, and who is denied most. */
+/* Routes about the state of the server: its status, metrics for Prometheus,
+ * the keys denied most. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -34,7 +35,7 @@ static json_t *decisions(const struct numbers *n)
     return json_pack("{s:I, s:I, s:I}", "allow", allow, "deny", deny, "never", never);
 }
 
-/* Where the rules came from; it may change with a reload. */
+/* Returns the path of the rules, or null; a reload may change it. */
 static json_t *config_of(struct weir_rules *rules)
 {
     (void)pthread_mutex_lock(&rules->reload);
@@ -83,7 +84,7 @@ static void run_metrics(struct exchange *x)
     numbers_finish(&n);
 }
 
-/* ---- who is denied most ---- */
+/* ---- keys that are denied most ---- */
 
 #define TOP_TOLD 20
 #define KEY_TEXT (4 * TOP_KEY_BYTES + 8)
@@ -101,7 +102,7 @@ static json_t *make_item(const struct top_item *item)
                      (json_int_t)item->count, "error", (json_int_t)item->error);
 }
 
-/* How many are asked for; 0 after a reply. */
+/* Returns how many items are asked for; 0 after a reply. */
 static size_t read_many(struct exchange *x)
 {
     char room[64];

@@ -3,19 +3,20 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* What a row is about. */
+/* Where the numbers of a row are, and which label they get. */
 enum scope {
     OF_LIMIT,    /* offsets in struct limit_numbers; label limit */
     OF_PROTOCOL, /* offsets of arrays in struct worker_counts; label protocol */
-    OF_TIMES,    /* likewise, of histograms */
+    OF_TIMES,    /* the array of histograms in struct worker_counts; label protocol */
     OF_ALL,      /* offsets in struct numbers */
-    /* These only where there is a fleet: */
-    OF_REMOTE,      /* as OF_LIMIT, of limits that it decides */
-    OF_FAILURE,     /* likewise, the series is that of the limit's on_store_failure */
+    /* Only with a fleet: */
+    OF_REMOTE,      /* as OF_LIMIT, for limits that the fleet decides */
+    OF_FAILURE,     /* as OF_REMOTE, but only the series of the limit's on_store_failure */
     OF_STORE,       /* as OF_ALL */
-    OF_STORE_TIMES, /* an offset in struct numbers, of a histogram */
+    OF_STORE_TIMES, /* the store's histogram in struct numbers */
     OF_ENDPOINT,    /* offsets in struct fleet_endpoint_numbers; label endpoint */
-    OF_VERSION      /* 1 with the version */
+    /* Always: */
+    OF_VERSION /* the number 1, with the version as label */
 };
 
 #define SERIES_MAX 4
@@ -25,12 +26,12 @@ struct metric {
     const char *type;
     const char *help;
     enum scope scope;
-    bool seconds;      /* from nanoseconds */
-    const char *label; /* of the series; NULL: one, without */
+    bool seconds;      /* nanoseconds are printed as seconds */
+    const char *label; /* distinguishes the series; NULL: one series without it */
     struct {
         const char *value;
         size_t offset;
-    } series[SERIES_MAX]; /* up to a value that is NULL; without a label the first counts */
+    } series[SERIES_MAX]; /* ended by a value that is NULL; without a label only the first */
 };
 
 #define LIMIT(field) offsetof(struct limit_numbers, field)
@@ -250,7 +251,7 @@ static void put_string(struct buffer *out, const char *text)
     buffer_put(out, text_of(text));
 }
 
-/* A label's value: whatever it holds, it ends where it should. */
+/* Puts name="value", with quotes, backslashes and line ends escaped. */
 static void put_label(struct buffer *out, const char *name, const char *value)
 {
     put_string(out, name);
@@ -276,7 +277,7 @@ static void put_number(struct buffer *out, uint64_t number, bool seconds)
     put_string(out, text);
 }
 
-/* name{scope="of",label="value"} number: labels whose name is NULL are left out. */
+/* One line, name{scope="of",label="value"} number. A label whose name is NULL is left out. */
 struct sample {
     const char *suffix;
     const char *scope, *of;
@@ -323,7 +324,7 @@ static void put_one(struct buffer *out, const struct metric *m, unsigned i, cons
                                 .seconds = m->seconds});
 }
 
-/* All series of a row about one thing. */
+/* Puts all series of a row for one limit, protocol, endpoint or the server. */
 static void put_series(struct buffer *out, const struct metric *m, const char *scope,
                        const char *of, const void *base)
 {
@@ -332,7 +333,7 @@ static void put_series(struct buffer *out, const struct metric *m, const char *s
     }
 }
 
-/* The last bucket counts what is above all bounds. */
+/* Puts a histogram. The last bucket (+Inf) counts the times above all bounds. */
 static void put_times(struct buffer *out, const struct metric *m, const char *protocol,
                       const struct histogram *h)
 {

@@ -40,7 +40,7 @@ static void add_stats(const struct weir_stats *from, struct limit_numbers *to)
     to->full_allowed += from->full_allowed;
 }
 
-/* One more, with room for the next; NULL: no memory. Grows by doubling. */
+/* Appends a limit; the array grows by doubling. Returns NULL if out of memory. */
 static struct limit_numbers *add_limit(struct numbers *n, const char *name)
 {
     size_t count = n->limits_count;
@@ -58,7 +58,7 @@ static struct limit_numbers *add_limit(struct numbers *n, const char *name)
     return limit;
 }
 
-/* Tiers of one limit follow each other. */
+/* Adds the numbers of one limiter to those of its limit. The tiers of a limit follow each other. */
 static int take_limit(void *arg, const struct weir_rules_limit *from)
 {
     struct numbers *n = arg;
@@ -74,7 +74,7 @@ static int take_limit(void *arg, const struct weir_rules_limit *from)
     limit->shadow_denied += from->shadow_denied;
     limit->remote = limit->remote || from->consistency != WEIR_RULES_LOCAL;
     limit->remembered += from->remembered;
-    limit->on_store_failure = from->on_store_failure; /* of all its tiers */
+    limit->on_store_failure = from->on_store_failure; /* the same for all its tiers */
     limit->degraded += from->degraded[from->on_store_failure];
     return 0;
 }
@@ -87,7 +87,7 @@ static int take_adhoc(struct numbers *n)
     }
     struct limit_numbers *limit = NULL;
     for (size_t i = 0; limit == NULL && i < n->limits_count;
-         i++) { /* the rules may have the name */
+         i++) { /* the rules may use this name */
         limit = strcmp(n->limits[i].name, SERVER_ADHOC) == 0 ? &n->limits[i] : NULL;
     }
     limit = limit != NULL ? limit : add_limit(n, SERVER_ADHOC);
@@ -105,7 +105,7 @@ static uint64_t to_ns(struct timeval t)
     return (uint64_t)t.tv_sec * WEIR_SECOND + (uint64_t)t.tv_usec * WEIR_MICROSECOND;
 }
 
-/* The second number of the file, in pages. */
+/* Returns the resident memory: the second number of /proc/self/statm, which counts pages. */
 static uint64_t resident_bytes(void)
 {
     char text[128];

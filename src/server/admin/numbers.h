@@ -1,4 +1,4 @@
-/* What the server has counted, added up over its threads, for operators. */
+/* Reads what the server has counted, added up over its threads, for operators. */
 #ifndef WEIR_SERVER_ADMIN_NUMBERS_H
 #define WEIR_SERVER_ADMIN_NUMBERS_H
 
@@ -6,7 +6,7 @@
 #include "server/net/server_fleet.h"
 #include "server/net/worker.h"
 
-/* One limit, its tiers and overrides added up. `adhoc` is one too. */
+/* The numbers of one limit, its tiers and overrides added up. The built-in limit is one too. */
 struct limit_numbers {
     char name[WEIR_RULES_NAME];
     uint64_t allowed, denied, never;
@@ -14,13 +14,13 @@ struct limit_numbers {
     uint64_t evicted, reclaimed, full_denied, full_allowed;
     uint64_t missing;
     uint64_t shadow_denied;
-    bool remote; /* a fleet decides it, and then: */
+    bool remote; /* a fleet decides it; the rest is for such limits only */
     int on_store_failure;
     uint64_t degraded;
     uint64_t remembered;
 };
 
-/* The program as the system sees it. Times in nanoseconds. */
+/* The resources that the process uses. */
 struct process_numbers {
     uint64_t cpu_ns;
     uint64_t resident_bytes;
@@ -34,7 +34,7 @@ struct numbers {
     struct weir_rules_stats rules;
     struct process_numbers process;
     struct reservations_counts reservations;
-    struct fleet_numbers fleet;   /* if there is one */
+    struct fleet_numbers fleet;   /* zero without a fleet */
     struct limit_numbers *limits; /* in the order of the rules, adhoc last */
     size_t limits_count;
     uint64_t reloads;
@@ -45,7 +45,7 @@ struct numbers {
 
 extern const char *const protocol_names[PROTOCOLS];
 
-/* 0 or WEIR_ENOMEM; numbers_finish() also then. */
+/* Returns 0 or WEIR_E...; numbers_finish() must be called in either case. */
 int numbers_read(const struct server *server, struct numbers *n);
 void numbers_finish(struct numbers *n);
 

@@ -10,7 +10,8 @@
 #define NAME_WORDS (TOP_NAME_BYTES / 8)
 #define KEY_WORDS (TOP_KEY_BYTES / 8)
 
-/* What a place holds besides its key's id and count. Of name and key, words that are needed. */
+/* What a place holds besides its key's id and count. Only the words that name and
+ * key need are written. */
 struct label {
     uint64_t number; /* odd while the place changes */
     uint64_t error;
@@ -21,7 +22,7 @@ struct label {
 };
 
 struct set {
-    uint64_t ids[TOP_WAYS]; /* of a limit and a key; 0: free */
+    uint64_t ids[TOP_WAYS]; /* hash of a limit and a key; 0: the place is free */
     uint64_t counts[TOP_WAYS];
     struct label labels[TOP_WAYS];
 };
@@ -53,7 +54,8 @@ static unsigned set_of(uint64_t id)
 
 /* ---- counting ---- */
 
-/* A limit's name is an operator's: a plain hash will do. The key is a stranger's. */
+/* Hashes a limit's name and a key; never 0. Operators choose the names, so a plain hash is enough
+ * for them; clients choose the keys, so theirs is keyed. */
 static uint64_t id_of(const struct top *t, const char *limit, size_t limit_len, const void *key,
                       size_t key_len)
 {
@@ -68,7 +70,7 @@ static uint64_t id_of(const struct top *t, const char *limit, size_t limit_len, 
     return id != 0 ? id : 1;
 }
 
-/* Puts len bytes into words, as many as they take; the last one is filled up with zeros. */
+/* Stores len bytes as words; the last word is filled up with zeros. */
 static void put_words(uint64_t *to, const void *from, size_t len)
 {
     for (size_t i = 0; i < len; i += 8) {
@@ -95,7 +97,7 @@ struct denied {
     size_t key_len;
 };
 
-/* G1, G2. A free place has a count of 0. */
+/* Gives the place with the lowest count to another key (G1, G2). A free place has a count of 0. */
 static void take_place(struct set *s, const struct denied *d)
 {
     unsigned i = lowest_of(s);
@@ -151,7 +153,7 @@ static void take_words(const uint64_t *from, uint64_t *to, size_t words)
     }
 }
 
-/* G1, G2. A count that grows meanwhile is no harm. */
+/* Reads a place (G1, G2). It does no harm if the count grows meanwhile. */
 static void read_place(const struct set *s, unsigned way, struct top_item *item)
 {
     const struct label *l = &s->labels[way];
@@ -171,22 +173,22 @@ static void read_place(const struct set *s, unsigned way, struct top_item *item)
     } while ((before & 1) != 0 || load_acquire(&l->number) != before);
     memset(item->limit, 0, sizeof item->limit);
     memcpy(item->limit, name, name_len);
-    memset(item->key, 0, sizeof item->key); /* words behind the key may be an older one's */
+    memset(item->key, 0, sizeof item->key); /* words after the key may be of an older key */
     memcpy(item->key, key, item->key_len < TOP_KEY_BYTES ? item->key_len : TOP_KEY_BYTES);
 }
 
-/* Items on their way: the sketch that they are of. */
+/* An item before merging, and the number of its sketch. */
 struct found {
     struct top_item item;
     size_t sketch;
 };
 
-/* What a key that a sketch does not tell of may have been counted in it at most. */
+/* For each set of a sketch: at most how often a key that is not in it may have been denied. */
 struct lost {
     uint64_t sets[TOP_SETS];
 };
 
-/* One sketch, behind the n items that there are. */
+/* Reads a sketch into found[], which has room for TOP_KEYS items. Returns how many there are. */
 static size_t read_one(const struct top *t, size_t sketch, struct found *found, struct lost *lost)
 {
     size_t n = 0;
@@ -203,7 +205,8 @@ static size_t read_one(const struct top *t, size_t sketch, struct found *found, 
     return n;
 }
 
-/* A key may have moved while its sketch was read, and be there twice: the higher count is newer. */
+/* Orders by id, then by sketch, then by falling count. A key may have moved while its sketch was
+ * read, and be there twice; the higher count is newer, and merge_key() uses the first. */
 static int by_id(const void *a, const void *b)
 {
     const struct found *x = a;
@@ -231,7 +234,8 @@ static int by_count(const void *a, const void *b)
     return order != 0 ? order : memcmp(x->key, y->key, sizeof x->key);
 }
 
-/* One key: found[0..n). Every sketch that does not tell of it may have counted it. */
+/* Adds up the items of one key, found[0..n). A sketch without the key may have counted it up to the
+ * lowest count of its set; that much is added to both count and error. */
 static void merge_key(const struct found *found, size_t n, const struct lost *lost, size_t sketches,
                       struct top_item *sum)
 {
@@ -271,7 +275,7 @@ static size_t merge(struct found *found, size_t n, const struct lost *lost, size
 
 int64_t top_read(struct top *const *tops, size_t count, struct top_item **items)
 {
-    struct found *found = calloc(count * TOP_KEYS + 1, sizeof *found); /* one to be overwritten */
+    struct found *found = calloc(count * TOP_KEYS + 1, sizeof *found); /* + 1: never of size 0 */
     struct lost *lost = calloc(count + 1, sizeof *lost);
     size_t n = 0;
     *items = calloc(count * TOP_KEYS + 1, sizeof **items);

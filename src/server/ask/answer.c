@@ -17,13 +17,14 @@ static uint64_t to_ms(uint64_t ns)
     return ns / MS + (ns % MS != 0);
 }
 
-/* Numbers on the wire have a sign. */
+/* Limits a number to INT64_MAX, because numbers on the wire are signed. */
 static int64_t to_signed(uint64_t n)
 {
     return n > INT64_MAX ? INT64_MAX : (int64_t)n;
 }
 
-/* "Not now, try again at once" would be a loop. */
+/* Returns retry_after_ms. For a denial it is at least 1: with 0 the client
+ * would retry in a loop. */
 static int64_t retry_ms(const struct weir_answer *from)
 {
     if (from->verdict == WEIR_ALLOW) {
@@ -79,7 +80,7 @@ static void on_rules(void *arg, int error, const struct weir_rules_answer *answe
     deferred_answered(d);
 }
 
-/* 1: *answer is there; 0: it comes later. */
+/* Returns 1 if *answer is there, 0 if it comes later, or WEIR_E... */
 static int ask_fleet(struct weir_rules *rules, const struct weir_rules_question *question,
                      uint64_t now_ns, struct later *later, struct weir_rules_answer *answer,
                      struct weir_error *error)
@@ -121,7 +122,7 @@ void answer_from_limit(const struct weir_answer *from, struct weir_rules_value l
     to->window_ns = found->window_ns;
     to->retry_jitter = found->retry_jitter;
     to->reason = WEIR_RULES_LIMIT;
-    memcpy(to->limit, limit.at, limit.len); /* it was found, so it is short enough */
+    memcpy(to->limit, limit.at, limit.len); /* the limit exists, so its name fits */
     to->limit[limit.len] = 0;
     if (from->verdict == WEIR_DENY && from->retry_after_ns == WEIR_FOREVER) {
         to->verdict = WEIR_NEVER;
@@ -168,7 +169,7 @@ static void on_checked(struct deferred *d, int error, const struct remote_answer
     deferred_answered(d);
 }
 
-/* By the fleet's store: 0 if it knows already. */
+/* Asks the fleet. Returns 0 if the answer is there at once, ANSWER_LATER, or WEIR_E... */
 static int check_remote(const struct checking *c, const struct weir_question *q,
                         const struct weir_rules_found *found, struct weir_answer *a)
 {

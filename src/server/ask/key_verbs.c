@@ -80,7 +80,8 @@ static int change(struct weir *limiter, const void *key, size_t key_len, const s
     }
 }
 
-/* Those of the table that the built-in limit borrows are nobody's. */
+/* Removes the quota from an answer of the built-in limit: the numbers that its table was opened
+ * with are not those of any caller. */
 static void hide_numbers(const struct weir_answer *from, struct answer *answer)
 {
     bool blocked = (from->flags & WEIR_FLAG_BLOCKED) != 0;
@@ -106,7 +107,10 @@ static int peek(struct weir *limiter, const void *key, size_t key_len,
     return e;
 }
 
-/* An answer tells the longer of the block and the empty quota; here the block alone is asked for. */
+/*
+ * Returns how long the key is still blocked. An answer has the longer of the block and the time
+ * until there are units, so this asks for the block alone.
+ */
 static int64_t blocked_ms(struct weir *limiter, const void *key, size_t key_len, uint64_t now_ns)
 {
     struct params_place place;

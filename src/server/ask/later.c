@@ -23,14 +23,14 @@ void later_finish(struct later_question *q)
     buffer_finish(&q->bytes);
 }
 
-/* Copies what only lives as long as the request. False: no memory. */
+/* Copies what only lives as long as the request. Returns false if out of memory. */
 static bool remember(struct later_question *q, struct weir_rules_value limit, const void *key,
                      size_t key_len, const struct weir_rules_found *found)
 {
     q->found = *found;
     q->found.tier = (struct weir_rules_value){NULL, 0};
     q->shard_len = found->shard.len;
-    memcpy(q->limit, limit.at, limit.len); /* it was found, so it is short enough */
+    memcpy(q->limit, limit.at, limit.len); /* the limit exists, so its name fits */
     q->limit[limit.len] = 0;
     q->bytes.most = SIZE_MAX;
     q->bytes.full = false;

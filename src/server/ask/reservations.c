@@ -1,13 +1,13 @@
 /*
- * Entries hang in short lists of 64 shards, each with a lock of its own, by bits of their id. Ids
- * are random, so nobody can choose a shard or a list.
+ * Reservations, in short lists of 64 shards. Each shard has a lock of its own; bits of an entry's
+ * id choose its shard and its list. Ids are random, so clients cannot choose a shard or a list.
  *
- * Who takes an entry off its list owns it: settling happens outside the lock, and whoever comes
- * second finds nothing. The number of entries is one atomic count that is raised before an entry is
- * made, so the bound is exact whatever the shards hold.
+ * The thread that takes an entry off its list owns it. Settling therefore happens outside the lock,
+ * and a second thread that looks for the entry finds nothing. The number of entries is one atomic
+ * count that is raised before an entry is made, so the bound is exact whatever the shards hold.
  *
- * What is too old is dropped when somebody comes by: each new entry cleans its own list, and a full
- * table cleans a shard that knows to have something old.
+ * There is no timer for expired entries: each new entry removes the expired ones of its own list,
+ * and when the table is full, a shard that may hold expired entries is cleaned.
  */
 #include "server/ask/reservations.h"
 
@@ -29,9 +29,9 @@ struct entry {
     struct id id;
     struct weir_reservation handle;
     uint64_t expires_ns;
-    size_t size;       /* of all of it */
-    bool uncharged;    /* a shadow limit would have denied it: there is nothing to settle */
-    struct held *held; /* what a fleet's store has given; NULL: `handle` is meant */
+    size_t size;       /* bytes of the entry, with its key and `held` */
+    bool uncharged;    /* nothing was charged in a way that can be settled (held_is_charged()) */
+    struct held *held; /* for a limit that a fleet decides; NULL: `handle` is used */
     unsigned short limit_len;
     unsigned short tier_len;
     unsigned short parts_count;
@@ -41,7 +41,7 @@ struct entry {
 
 struct shard {
     pthread_mutex_t lock;
-    uint64_t oldest_ns; /* nothing in it expires before */
+    uint64_t oldest_ns; /* no entry of the shard expires before this time */
     struct entry *lists[LISTS];
 } __attribute__((aligned(64)));
 
@@ -115,7 +115,8 @@ static void forget(struct reservations *r, struct entry *e)
     free(e);
 }
 
-/* Under the shard's lock. The earliest end of what stays in the list. */
+/* Removes expired entries from a list; the caller holds the shard's lock. Returns the earliest
+ * expiry of the entries that stay. */
 static uint64_t clean_list(struct reservations *r, struct entry **at, uint64_t now_ns)
 {
     uint64_t oldest = UINT64_MAX;
@@ -133,7 +134,7 @@ static uint64_t clean_list(struct reservations *r, struct entry **at, uint64_t n
     return oldest;
 }
 
-/* Cleans one shard that may hold something old; false if there is none. */
+/* Cleans one shard that may hold expired entries; returns false if there is none. */
 static bool clean_some(struct reservations *r, uint64_t now_ns)
 {
     for (unsigned i = 0; i < SHARDS; i++) {
@@ -152,7 +153,7 @@ static bool clean_some(struct reservations *r, uint64_t now_ns)
     return false;
 }
 
-/* Adds to a count that must not exceed `most`; false if it would. */
+/* Adds `by` to a count that must not exceed `most`; returns false if it would. */
 static bool raise_to(uint64_t *count, uint64_t by, uint64_t most)
 {
     uint64_t seen;
@@ -165,7 +166,7 @@ static bool raise_to(uint64_t *count, uint64_t by, uint64_t most)
     return true;
 }
 
-/* Takes room for an entry of this size, or none. */
+/* Takes room for an entry of this size; returns false, and takes none, if there is not enough. */
 static bool take_room(struct reservations *r, size_t size)
 {
     if (!raise_to(&r->open, 1, r->most)) {
@@ -178,7 +179,7 @@ static bool take_room(struct reservations *r, size_t size)
     return true;
 }
 
-/* An entry that remembers the key, in no list yet. NULL after an error. */
+/* Allocates an entry with room for the key, in no list yet. Returns NULL after an error. */
 static struct entry *create(struct reservations *r, const struct weir_rules_key *key,
                             const struct later *later, uint64_t now_ns, int *e,
                             struct weir_error *error)
@@ -239,7 +240,7 @@ static struct weir_rules_value piece(const char **at, size_t len)
     return value;
 }
 
-/* `parts` are CONFIG_KEY_PARTS_MAX. */
+/* Returns the key that remember() has stored; `parts` has room for CONFIG_KEY_PARTS_MAX. */
 static struct weir_rules_key recall(const struct entry *e, struct weir_rules_value *parts)
 {
     const char *at = e->bytes;
@@ -252,7 +253,7 @@ static struct weir_rules_key recall(const struct entry *e, struct weir_rules_val
     return key;
 }
 
-/* No key that a limit takes is longer; longer ones could not be remembered either. */
+/* Refuses keys longer than any limit takes; their lengths would not fit in an entry either. */
 static int check_key(const struct weir_rules_key *key, struct weir_error *error)
 {
     bool good = key->parts_count <= CONFIG_KEY_PARTS_MAX && key->limit.len < WEIR_RULES_NAME &&
@@ -321,7 +322,8 @@ static void put(struct reservations *r, struct entry *e, uint64_t now_ns)
     (void)pthread_mutex_unlock(&shard->lock);
 }
 
-/* The answer is there: it is a reservation, or nothing. */
+/* Ends reservation_make(), or its later part: enters the reservation if it was made,
+ * otherwise frees the entry. */
 static void conclude(struct reservations *r, struct entry *e, bool made, uint64_t now_ns,
                      char id[RESERVATION_ID])
 {
@@ -330,7 +332,7 @@ static void conclude(struct reservations *r, struct entry *e, bool made, uint64_
         forget(r, e);
         return;
     }
-    id_print(e->id, id); /* before anybody else can have it and end it */
+    id_print(e->id, id); /* before put(): from then on another thread may end the entry */
     put(r, e, now_ns);
     (void)fetch_add(&r->counts.made, 1);
 }
@@ -370,7 +372,7 @@ int reservation_make(struct reservations *r, struct weir_rules *rules,
 
 /* ---- ending one ---- */
 
-/* Off its list: it is the caller's. NULL: there is none. */
+/* Takes an entry off its list; the caller owns it then. Returns NULL if there is none. */
 static struct entry *take(struct reservations *r, struct id id)
 {
     struct shard *shard = shard_of(r, id);
@@ -413,12 +415,13 @@ static int settle_found(void *arg, struct weir *limiter, const void *key, size_t
     return e;
 }
 
-/* What a failure means for who wants to settle; the entry is no longer theirs. */
+/* Ends a failed settle: puts the entry back if the client may try again, otherwise frees it.
+ * Returns the result for the client. */
 static int fail_settle(struct reservations *r, struct entry *entry, int e, uint64_t now_ns,
                        struct weir_error *error)
 {
     if (e == WEIR_EFULL || e == WEIR_ETIME || e == WEIR_EIO || e == WEIR_ENOMEM) {
-        put(r, entry, now_ns); /* it can be tried again */
+        put(r, entry, now_ns); /* the client can try again */
         return e;
     }
     (void)fetch_add(e == WEIR_EEXPIRED ? &r->counts.expired : &r->counts.lost, 1);

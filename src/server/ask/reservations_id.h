@@ -1,4 +1,4 @@
-/* What a reservation is known by: 128 random bits, as 32 hex digits. */
+/* The id of a reservation: 128 random bits, written as 32 hex digits. */
 #ifndef WEIR_SERVER_ASK_RESERVATIONS_ID_H
 #define WEIR_SERVER_ASK_RESERVATIONS_ID_H
 
@@ -11,7 +11,7 @@ struct id {
     uint64_t word[2];
 };
 
-void id_print(struct id id, char *text); /* RESERVATION_ID bytes */
+void id_print(struct id id, char *text); /* writes RESERVATION_ID bytes */
 bool id_parse(struct text text, struct id *id);
 bool id_random(struct id *id);
 

@@ -8,12 +8,12 @@
 
 struct held {
     struct weir_rules_found found;
-    bool kept; /* found.limit */
+    bool kept; /* found.limit is held, and must be let go */
     uint64_t cost;
     uint64_t stamp;
     size_t key_len;
     size_t shard_len;
-    char bytes[]; /* the shard, the key */
+    char bytes[]; /* the shard, then the key */
 };
 
 size_t held_size(size_t parts_len)
@@ -54,7 +54,8 @@ static struct held *create(const void *key, size_t key_len, const struct weir_ru
     return h;
 }
 
-/* What the store has given; while the limit is there for sure. */
+/* Notes the stamp of a charge and holds the limit. Must be called while the
+ * limit certainly exists. */
 static void note(struct held *h, uint64_t stamp)
 {
     h->stamp = stamp;
@@ -62,7 +63,7 @@ static void note(struct held *h, uint64_t stamp)
     weir_rules_limit_keep(h->found.limit);
 }
 
-/* ---- questions that are out ---- */
+/* ---- pending questions ---- */
 
 struct waiting {
     struct held_asked asked;
@@ -145,7 +146,8 @@ static void on_settled(struct deferred *d, int error, const struct remote_answer
     deferred_answered(d);
 }
 
-/* What makes `actual` of what was charged. */
+/* Returns the call that corrects the charge to `actual`: a refund, a penalty, or a peek if there is
+ * nothing to correct. */
 static struct later_call difference(const struct held *h, bool charged, uint64_t actual)
 {
     if (charged && actual < h->cost) {

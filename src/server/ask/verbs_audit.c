@@ -3,7 +3,7 @@
 #include "common/log.h"
 #include "server/ask/verbs_later.h"
 
-/* "alice", "tenant,alice" */
+/* Writes the parts of a key: "alice", "tenant,alice"; cut if they are too long. */
 static void join_parts(const struct weir_rules_key *key, struct verb_audit *a)
 {
     size_t most = sizeof a->key;

@@ -1,6 +1,8 @@
 /*
- * A change is asked for; if the store has made it, it is told in the log, and the key is looked at. A
- * block hides the quota and the quota a block: how long that lasts is asked for by a peek of nothing.
+ * Verbs on keys in a fleet's store. The store is asked for a change; when it has made it, the
+ * change is logged and the key inspected by a peek of 1 unit. The answer has the longer of the
+ * block and the time until there are units; so if the key is blocked, a peek of 0 units asks for
+ * the block alone.
  */
 #include "server/ask/verbs_later.h"
 
@@ -9,7 +11,7 @@
 #include "server/net/deferred.h"
 
 struct verb_later {
-    struct verb_audit audit; /* of a change */
+    struct verb_audit audit; /* only for a change */
     uint64_t now_ns;
 };
 
@@ -112,10 +114,10 @@ int verb_begin(const struct verb_call *call, const struct actor *by, const void 
         v->now_ns = now_ns;
     }
     int e = begin(later, call->key.limit, key, key_len, found, v, &asked, on_change, &answer);
-    return e == 0 ? WEIR_EIO : e; /* nobody but the store can have done it */
+    return e == 0 ? WEIR_EIO : e; /* only the store could have made the change */
 }
 
-/* Without its store a key is told of by whoever decides instead: nothing of blocks. */
+/* An answer that is there at once was given without the store, and says nothing about blocks. */
 int verb_look(const struct weir_rules_key *of, const void *key, size_t key_len,
               const struct weir_rules_found *found, uint64_t now_ns, struct later *later,
               struct answer *told)

@@ -1,6 +1,7 @@
 /*
- * Who asks over HTTP: a bearer token, a Basic password, or the field Weir-Secret, for gateways that
- * hand on their client's Authorization and have a secret of their own.
+ * Access over HTTP. A client shows its secret as a bearer token, as a Basic password, or in the
+ * field Weir-Secret, which is for gateways that pass on their client's Authorization and have a
+ * secret of their own.
  */
 #include "base/atomic.h"
 #include "server/http/http_routes.h"
@@ -14,7 +15,8 @@ static int digit_of(char c)
     return at != NULL ? (int)(at - digits) : -1;
 }
 
-/* Into room of ACCESS_BASIC_MAX bytes; false if it is not base64, or too long. */
+/* Decodes into `room`, of ACCESS_BASIC_MAX bytes; returns false if it is not
+ * base64, or too long. */
 #define ACCESS_BASIC_MAX (ACCESS_SECRET_MAX + 64)
 
 static bool decode(struct text text, char *room, struct text *out)
@@ -44,12 +46,13 @@ static bool decode(struct text text, char *room, struct text *out)
 /* ---- credentials ---- */
 
 struct credentials {
-    struct text user; /* len 0: none was named */
+    struct text user; /* len 0: none was given */
     struct text secret;
     char room[ACCESS_BASIC_MAX];
 };
 
-/* What stands behind "Basic " in any case; false if it begins with something else. */
+/* Finds the text after a scheme such as "Basic ", in upper or lower case; returns false if the
+ * value begins with something else. */
 static bool after_scheme(struct text value, const char *scheme, struct text *rest)
 {
     size_t n = strlen(scheme);
@@ -75,7 +78,7 @@ static bool read_basic(struct text coded, struct credentials *c)
     return true;
 }
 
-/* False if there are none that could be understood. */
+/* Returns false if there are none, or none that could be understood. */
 static bool read_credentials(const struct http_request *r, struct credentials *c)
 {
     const struct http_field *own = http_field(r, "weir-secret");

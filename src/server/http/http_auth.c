@@ -1,8 +1,8 @@
 /*
- * Questions of gateways: a proxy asks about a request that it holds back, and tells of it in header
- * fields. Each has its own ones, and many pass on what a client has written into those of others: if
- * two tell of different requests, one is forged, and the question is refused. Who the client is:
- * http_client.c.
+ * Questions from gateways: a proxy asks about a request that it holds back, and describes that
+ * request in header fields. Each kind of proxy has its own fields, and many pass on what a client
+ * has written into the fields of other proxies. If two fields describe different requests, one of
+ * them is forged, and the question is refused. http_client_address.c finds the client's address.
  */
 #include <strings.h>
 
@@ -10,7 +10,7 @@
 #include "server/http/http_routes.h"
 
 #define QUERY_MAX                                                                                  \
-    128 /* parameters; with the fields and four more below WEIR_RULES_ATTRIBUTES_MAX */
+    128 /* parameters; with the fields and four more at most WEIR_RULES_ATTRIBUTES_MAX */
 
 /* ---- the request that is asked about ---- */
 
@@ -24,12 +24,13 @@ struct asked {
     char address[ADDRESS_MAX];
     struct {
         struct text text;
-        const char *from; /* the name of the field; NULL: nobody has told it */
+        const char *from; /* name of the field it was found in; NULL: none */
     } parts[PARTS];
 };
 
 _Static_assert(4 + HTTP_FIELDS_MAX + QUERY_MAX <= WEIR_RULES_ATTRIBUTES_MAX, "too many");
-/* Fields: their bytes and "header:"; the query, decoded and again as names, and "query:". */
+/* asked.room holds the names of fields, each with "header:"; the decoded query; and the names of
+ * its parameters once more, each with "query:". */
 _Static_assert(4 * HTTP_HEAD_MAX >= 3 * HTTP_HEAD_MAX + HTTP_FIELDS_MAX * 7 + QUERY_MAX * 6,
                "room");
 
@@ -58,7 +59,8 @@ static void put_fields(struct asked *a, const struct http_request *r)
     }
 }
 
-/* Too many is an error: the one that a limit counts by may be behind them. */
+/* Puts the parameters of the query. Too many are an error, because a limit's key may need one of
+ * those that would be left out. */
 static int put_query(struct asked *a, struct weir_error *error)
 {
     struct text rest = a->parts[QUERY].text;
@@ -78,9 +80,9 @@ static int put_query(struct asked *a, struct weir_error *error)
     return 0;
 }
 
-/* ---- who tells what of it ---- */
+/* ---- the fields that describe it ---- */
 
-/* Names of hosts, in upper or lower case, with or without a port. */
+/* Compares names of hosts: in upper or lower case, with or without a port. */
 static bool is_same_host(struct text a, struct text b)
 {
     size_t n = a.len < b.len ? a.len : b.len;
@@ -88,7 +90,8 @@ static bool is_same_host(struct text a, struct text b)
     return strncasecmp(a.at, b.at, n) == 0 && (rest.len == 0 || rest.at[0] == ':');
 }
 
-/* A part as `from` tells it; an error if somebody else has told it otherwise. */
+/* Takes a part of the request from the field `from`. It is an error if another field had
+ * a different value. */
 static int take_part(struct asked *a, enum part part, struct text text, const char *from,
                      struct weir_error *error)
 {
@@ -107,14 +110,15 @@ static int take_part(struct asked *a, enum part part, struct text text, const ch
                 (int)(text.len < 64 ? text.len : 64), text.at);
 }
 
-/* Up to `mark` or, if it is not there, all. */
+/* Returns the text before `mark`, or all of it if there is no mark. */
 static struct text before(struct text text, char mark)
 {
     const char *found = text.len > 0 ? memchr(text.at, mark, text.len) : NULL;
     return (struct text){text.at, found != NULL ? (size_t)(found - text.at) : text.len};
 }
 
-/* "/search?q=cats", or all of "https://shop.example/search?q=cats". */
+/* Takes path and query of "/search?q=cats", and also the host of
+ * "https://shop.example/search?q=cats". */
 static int take_uri(struct asked *a, struct text uri, const char *from, struct weir_error *error)
 {
     const char *scheme = uri.len > 0 && uri.at[0] != '/' ? memmem(uri.at, uri.len, "://", 3) : NULL;
@@ -155,7 +159,7 @@ static const struct auth_source {
     {"x-forwarded-host", take_host},
 };
 
-/* NULL for nearly all fields. */
+/* Returns the row of a field, or NULL, as for nearly all fields. */
 static const struct auth_source *source_of(struct text name)
 {
     if (name.len < 14 || (name.at[0] | 0x20) != 'x') {
@@ -181,7 +185,8 @@ static int take_fields(struct asked *a, const struct http_request *r, struct wei
     return e;
 }
 
-/* Envoy asks with the client's own method, and with its path behind ours. */
+/* Takes path and method from the request itself: Envoy asks with the client's method, and appends
+ * the client's path to ours. */
 static int take_target(struct asked *a, const struct http_request *r, struct weir_error *error)
 {
     struct text below = text_after(r->target, strlen("/v1/auth"));
@@ -192,7 +197,7 @@ static int take_target(struct asked *a, const struct http_request *r, struct wei
     return e != 0 ? e : take_part(a, METHOD, r->method, "the method", error);
 }
 
-/* What nobody has told. */
+/* Fills in the parts that no field has given. */
 static void take_rest(struct asked *a, const struct http_request *r)
 {
     const struct http_field *host = http_field(r, "host");
@@ -233,7 +238,8 @@ static int read_asked(const struct exchange *x, struct asked *a, struct weir_err
 
 /* ---- the route ---- */
 
-/* No for now, and no for ever: who is told the one comes again. */
+/* Returns the status for a proxy. A denial for now and one for ever differ, because the client
+ * may retry after the former: NEVER (422) becomes 403. */
 static int status_for_proxy(const struct exchange *x, const struct answer *a)
 {
     static const int by_status[][2] = {{200, 200}, {403, 403}, {422, 403}, {503, 503}};
@@ -248,8 +254,8 @@ static int status_for_proxy(const struct exchange *x, const struct answer *a)
 }
 
 /*
- * A yes has no body. No proxy looks at it, and nginx and Caddy do not read it either: they close the
- * connection, where it could be used for the next question.
+ * Replies to a proxy. A 200 has no body: no proxy uses it, and nginx and Caddy do not even read
+ * it. With a body they would close the connection, which could be used for the next question.
  */
 static void reply(struct exchange *x, const struct answer *a)
 {

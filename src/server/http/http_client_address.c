@@ -1,15 +1,17 @@
 /*
- * Who the client is, when a proxy asks for it.
+ * Finds the client's address when a proxy asks on the client's behalf.
  *
- * A field is believed only if who connects to us is a trusted proxy, and then counted from the
- * right, since every proxy adds behind what it was told: the first address that is not a trusted
- * proxy's is the client's. What stands left of it anybody can write. A hop without an address
- * ("unknown", or hidden) ends the way: the proxy behind it is the client.
+ * A field is believed only if the peer of the connection is a trusted proxy. Its list is then
+ * read from the right, because every proxy appends an address to the list that it got: the first
+ * address that is not a trusted proxy's is the client's. Anybody can write what is left of it. A
+ * hop without an address ("unknown", or hidden) ends the search: the proxy that added it counts
+ * as the client.
  *
- * There are three fields in use, and a proxy that writes one of them passes on what a client has
- * written into the others. Which one is the proxy's cannot be seen, so either the operator says it
- * (options.client_field), or all that are there must tell of the same client; if they do not, one is
- * forged, and the client is who connected. Whoever forges thus shares one key with all forgers.
+ * Three fields are in use, and a proxy that writes one of them passes on what a client has
+ * written into the others. The server cannot see which one is the proxy's. So either the operator
+ * names it (options.client_field), or all fields that are present must give the same client. If
+ * they do not, one of them is forged, and the peer counts as the client. All clients that forge
+ * fields behind one proxy therefore share one key.
  */
 #include "base/atomic.h"
 #include "common/log.h"
@@ -45,7 +47,8 @@ const char *http_client_field_name(unsigned field)
     return field < HTTP_CLIENT_FIELDS ? rows[field].name : NULL;
 }
 
-/* HTTP_CLIENT_FIELDS if it is none of them. Most fields are none: their first letter tells. */
+/* Returns the row of a field, or HTTP_CLIENT_FIELDS if there is none. Most fields have none,
+ * which their first letter shows. */
 static unsigned row_of(struct text name)
 {
     char first = name.len > 0 ? (char)(name.at[0] | 0x20) : 0;
@@ -64,7 +67,8 @@ static bool is_loopback(const struct address *a)
     return a->family == 4 ? a->bytes[0] == 127 : memcmp(a->bytes, one, sizeof one) == 0;
 }
 
-/* A unix socket's peer is of this machine, and the file's mode says who. */
+/* Returns whether a peer or hop is a trusted proxy. The peer of a unix socket is trusted: it is
+ * on this machine, and the mode of the socket's file decides who can connect. */
 static bool is_trusted(const struct server *server, const struct address *a)
 {
     if (a->family == 0) {
@@ -74,7 +78,8 @@ static bool is_trusted(const struct server *server, const struct address *a)
                                            : is_loopback(a);
 }
 
-/* Counts what is not believed, and says so once: who floods us must not flood the log. */
+/* Counts fields that are not believed, and logs that only once: a client that floods the server
+ * must not flood the log. */
 static void ignore(const struct exchange *x, uint64_t *told, const char *why)
 {
     char text[ADDRESS_MAX];
@@ -86,12 +91,12 @@ static void ignore(const struct exchange *x, uint64_t *told, const char *why)
     }
 }
 
-/* ---- the way back ---- */
+/* ---- from the last hop back to the client ---- */
 
-/* What a kind of field says. */
+/* What the fields of one kind say. */
 struct told {
     bool given;
-    bool final; /* the way ended at a client, or where nobody can tell */
+    bool final; /* the search ended, at a client or at a hop without an address */
     struct address client;
 };
 
@@ -113,7 +118,8 @@ static void walk(const struct server *server, const struct client_row *row, stru
     }
 }
 
-/* Several fields of a name are one long list. True if there is any field that may count. */
+/* Reads the fields; several with one name are one long list. Returns true if there is any
+ * field that may count. */
 static bool read_fields(const struct exchange *x, struct told *told)
 {
     const struct http_request *r = x->request;
@@ -136,7 +142,8 @@ static bool is_same(const struct address *a, const struct address *b)
     return a->family == b->family && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
 }
 
-/* A field that tells of trusted proxies alone has nothing against one that goes further. */
+/* Chooses the client and returns true if the fields agree. A field that names only trusted
+ * proxies does not contradict one that goes further. */
 static bool agree(const struct told *told, struct address *client)
 {
     const struct told *chosen = NULL;

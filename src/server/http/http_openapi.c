@@ -1,4 +1,4 @@
-/* The description of both HTTP listeners, served by each. */
+/* Serves the OpenAPI document, which describes both HTTP listeners, on each of them. */
 #include "server/http/http_routes.h"
 #include "server/http/openapi.h"
 

@@ -1,4 +1,4 @@
-/* Replies: the status line, the fields, and the one answer as JSON. */
+/* Writes replies: the status line, the header fields, and an answer or a problem as JSON. */
 #include <stdio.h>
 #include <time.h>
 
@@ -10,7 +10,7 @@
 struct status_row {
     int status;
     const char *words;
-    const char *type; /* of the problem; NULL: about:blank */
+    const char *type; /* type of the problem; NULL: about:blank */
     const char *title;
 };
 
@@ -35,7 +35,7 @@ static const struct status_row statuses[] = {
      "Temporary Reduced Capacity"},
 };
 
-/* A status that an operator has chosen may be none of ours. */
+/* Returns the row of a status, or a general one: operators may choose the status of denials. */
 static const struct status_row *row_of(int status)
 {
     static const struct status_row other = {0, "Denied", NULL, NULL};
@@ -64,7 +64,7 @@ static void put_character(struct buffer *b, struct text c)
     buffer_put(b, c);
 }
 
-/* How many bytes it begins with stand for themselves: nearly always all. */
+/* Returns how many bytes at the beginning need no escape: nearly always all. */
 static size_t count_plain(struct text text)
 {
     size_t n = 0;
@@ -75,7 +75,8 @@ static size_t count_plain(struct text text)
     return n;
 }
 
-/* A byte that is not UTF-8 (of a value that was cut, for instance) becomes '?'. */
+/* Puts a JSON string. A byte that is not UTF-8 (in a value that was cut, for
+ * instance) becomes '?'. */
 static void put_string(struct buffer *b, struct text text)
 {
     uint32_t number;
@@ -144,7 +145,7 @@ void http_put_answer(struct buffer *body, const struct answer *a, struct text mo
     buffer_put_char(body, '}');
 }
 
-/* {"type":...,"title":...,"status":...  and no end yet */
+/* Puts {"type":...,"title":...,"status":... without the end of the object. */
 static void begin_problem(struct buffer *b, int status)
 {
     const struct status_row *row = row_of(status);
@@ -180,7 +181,8 @@ static void put_denial(struct buffer *b, int status, const struct answer *a, str
 
 /* ---- header fields ---- */
 
-/* "Sun, 06 Nov 1994 08:49:37 GMT", in no language but its own; written once a second. */
+/* Puts the Date field, "Sun, 06 Nov 1994 08:49:37 GMT", whatever the locale. Each thread
+ * formats it once a second. */
 static void put_date(struct buffer *b, uint64_t now_s)
 {
     static const char days[7][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
@@ -216,7 +218,8 @@ static void put_connection(const struct exchange *x)
     }
 }
 
-/* Cheap, and good enough to spread clients: splitmix64, one for each thread. */
+/* Returns a random number (splitmix64, one state per thread): cheap, and good enough
+ * to spread clients. */
 static uint64_t random_number(uint64_t now_ns)
 {
     static __thread uint64_t state;
@@ -229,7 +232,7 @@ static uint64_t random_number(uint64_t now_ns)
     return z ^ z >> 31;
 }
 
-/* The body says the exact time, and the field perhaps a later one. */
+/* Puts Retry-After. With jitter it may be later than the exact time, which the body has. */
 static void put_retry_after(const struct exchange *x, const struct answer *a)
 {
     uint64_t ms = (uint64_t)a->retry_after_ms;
@@ -239,7 +242,8 @@ static void put_retry_after(const struct exchange *x, const struct answer *a)
     ratelimit_put_retry_after(x->out, ms);
 }
 
-/* A limit's numbers, if there is one; for a denial that passes, when to come again. */
+/* Puts the numbers of the limit, if there is one, and Retry-After for a denial
+ * that ends with time. */
 static void put_limit(const struct exchange *x, int status, const struct answer *a)
 {
     bool later = a->verdict == WEIR_DENY && a->retry_after_ms > 0;
@@ -320,9 +324,9 @@ int http_status_of_error(int e)
     case WEIR_EATTRIBUTE:
     case WEIR_ENOTSUP:
         return 400;
-    case WEIR_EFULL: /* places come free with time, */
+    case WEIR_EFULL: /* slots become free with time, */
     case RESERVATION_FULL:
-    case WEIR_EIO: /* and a store comes back */
+    case WEIR_EIO: /* and the store comes back */
         return 503;
     default:
         return 500;

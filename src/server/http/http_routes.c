@@ -1,10 +1,10 @@
-/* HTTP: from bytes to rows of routes. */
+/* HTTP: parses requests, finds the route of each, and runs it. */
 #include "server/http/http_routes.h"
 
 #include "base/atomic.h"
 #include "server/admin/admin.h"
 
-/* ---- what an orchestrator asks ---- */
+/* ---- health checks, for orchestrators ---- */
 
 static void reply_word(struct exchange *x, int status, struct text word)
 {
@@ -37,7 +37,7 @@ static const struct http_route health_routes[] = {
 
 #define TABLES_MAX 8
 
-/* What each listener has; NULL behind the last. */
+/* The tables of each listener; NULL after the last. */
 static const struct http_route *const routes[PROTOCOLS][TABLES_MAX] = {
     [PROTOCOL_HTTP] = {http_operation_routes, http_auth_routes, health_routes, http_openapi_routes},
     [PROTOCOL_ADMIN] = {admin_status_routes, admin_limits_routes, admin_keys_routes,
@@ -65,7 +65,8 @@ static bool takes(const struct http_route *route, struct text method)
            (text_is(method, "HEAD") && strcmp(route->method, "GET") == 0);
 }
 
-/* A question that has waited for too long; whether we live is told also then. */
+/* Returns whether to refuse a request because it has waited for too long. Health checks
+ * are always answered. */
 static bool is_refused(const struct exchange *x, const struct http_route *row)
 {
     size_t health = sizeof health_routes / sizeof health_routes[0];
@@ -73,7 +74,8 @@ static bool is_refused(const struct exchange *x, const struct http_route *row)
            !(row >= health_routes && row < health_routes + health);
 }
 
-/* The row for the request, or NULL; then `allow` has the methods that the path does take. */
+/* Returns the row for the request, or NULL; then `allow` has the methods that
+ * the path does take. */
 static const struct http_route *find(const struct exchange *x, struct buffer *allow)
 {
     const struct http_route *const *tables = routes[x->connection->protocol->kind];
@@ -92,10 +94,10 @@ static const struct http_route *find(const struct exchange *x, struct buffer *al
     return NULL;
 }
 
-/* Replies if not. */
+/* Returns whether the request may run; replies if not. */
 static bool admits(struct exchange *x, const struct http_route *row)
 {
-    if (x->connection->protocol->kind == PROTOCOL_ADMIN) { /* no load makes it too late for them */
+    if (x->connection->protocol->kind == PROTOCOL_ADMIN) { /* never refused as stale */
         return (row->role == ROLE_NONE || admin_admits(x)) && http_may(x, row->role);
     }
     if (is_refused(x, row)) {
@@ -138,7 +140,7 @@ static struct exchange begin(struct connection *c, const struct http_request *re
     return x;
 }
 
-/* True if the connection is to end behind the reply. */
+/* Answers a request. Returns true if the connection is to end after the reply. */
 static bool answer(struct connection *c, const struct http_request *request)
 {
     struct exchange x = begin(c, request);
@@ -179,10 +181,11 @@ static void complain(struct connection *c, const struct http_request *request)
 }
 
 /*
- * Requests are read from their beginning each time, so a sender of single bytes must not be able to
- * make us read on each of them: only when a blank line has come, the end of every head and of every
- * chunked body, or as many bytes as the head has announced, or more than may be. A chunked body can
- * be made of blank lines: it is looked at so often and no more.
+ * Returns whether to parse the input. An incomplete request is parsed from its beginning each
+ * time, so a client that sends single bytes must not cause that for each of them. It is parsed
+ * when a blank line has come (every head and every chunked body ends with one), when as many
+ * bytes have come as the head has announced, or when there are more bytes than allowed. A chunked
+ * body may contain many blank lines; note_more() bounds how often it is parsed.
  */
 static bool worth_reading(struct http_session *s, struct text input)
 {
@@ -201,7 +204,8 @@ static bool worth_reading(struct http_session *s, struct text input)
            memmem(news.at, news.len, "\n\n", 2) != NULL;
 }
 
-/* False, with the request made a bad one, if it has been looked at too often. */
+/* Notes that the request is incomplete. Returns false, with an error in *request, if it has
+ * been parsed too often. */
 static bool note_more(struct connection *c, struct http_session *s, struct text input,
                       struct http_request *request)
 {

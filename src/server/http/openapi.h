@@ -1,10 +1,10 @@
-/* docs/openapi.json, put into the program by the build. */
+/* The text of docs/openapi.json, which the build puts into the program. */
 #ifndef WEIR_SERVER_HTTP_OPENAPI_H
 #define WEIR_SERVER_HTTP_OPENAPI_H
 
 #include <stddef.h>
 
-extern const char openapi_json[]; /* terminated behind its size */
+extern const char openapi_json[]; /* followed by a NUL, which the size does not count */
 extern const size_t openapi_json_size;
 
 #endif

@@ -1,17 +1,17 @@
 /*
- * Secrets are kept as keyed 128-bit hashes (SipHash-2-4, the key is random and
- * of this process): all of one length, so that comparing one with a guess is a few words whatever
- * the guess, and every guess is compared with every place of both roles, used or
- * not. How long that takes depends on the guess's length alone.
+ * Secrets are kept as keyed 128-bit hashes (SipHash-2-4, with a random key of this process). All
+ * have the same length, so comparing one with a guess compares a few words whatever the guess, and
+ * every guess is compared with every place of both roles, used or not. How long that takes depends
+ * only on the length of the guess.
  *
- * Readers take no lock: the places are read like this (a sequence lock):
+ * Readers take no lock. The places are guarded by a sequence lock:
  *
- *   the writer, under `writing`:   generation odd; places; generation even
- *   a reader:   generation, again while it is odd; places; again if it has changed
+ *   the writer, holding `writing`:  makes generation odd; writes places; makes generation even
+ *   a reader:  reads generation, again while it is odd; reads places; again if it has changed
  *
- * G1. Places are written with release and read with acquire: who saw a new place sees
+ * G1. Places are written with release and read with acquire: a reader that saw a new place sees
  *     at least the odd number before it, and reads again.
- * G2. The even number is written with release: who saw it sees all of its places.
+ * G2. The even number is written with release: a reader that saw it sees all of its places.
  */
 #include "server/net/access.h"
 
@@ -30,7 +30,7 @@
 
 const char *const role_names[ROLES] = {"none", "check", "admin"};
 
-/* Secrets, line ends, and one byte more, to see that there is more. */
+/* All secrets with their line ends, and one byte more, which shows that a file is too long. */
 #define FILE_MAX (ACCESS_SECRETS_MAX * (ACCESS_SECRET_MAX + 2) + 1)
 
 struct place {
@@ -42,19 +42,19 @@ struct place {
 struct access {
     uint64_t generation; /* even, from 2 on; odd while places are written */
     struct place places[ROLES][ACCESS_SECRETS_MAX];
-    uint64_t key[2]; /* of the hash */
+    uint64_t key[2]; /* key of the hash */
     char *file[ROLES];
     char *text[ROLES];
     pthread_mutex_t writing;
 };
 
-/* What is read before it counts. */
+/* Secrets that have been read but are not valid yet. */
 struct secrets {
     struct hash of[ROLES][ACCESS_SECRETS_MAX];
     unsigned count[ROLES];
 };
 
-/* Never all zero, which is nobody's. */
+/* Returns the hash of a secret; never all zero, which means no secret. */
 static struct hash print_of(const struct access *access, struct text secret)
 {
     struct hash h = siphash128(access->key, secret.at, secret.len, 2, 4);
@@ -66,7 +66,7 @@ static struct hash print_of(const struct access *access, struct text secret)
 
 struct reading {
     const struct access *access;
-    const char *name; /* of where they come from */
+    const char *name; /* where the secrets come from, for messages */
     enum role role;
     struct secrets *to;
 };
@@ -90,7 +90,8 @@ static int add_secret(const struct reading *r, unsigned line, struct text secret
     return 0;
 }
 
-/* One on each line. None at all is an error: the role would be open. */
+/* Reads one secret from each line. A text without any is an error, because the
+ * role would be open. */
 static int read_text(const struct reading *r, struct text text, struct weir_error *error)
 {
     unsigned before = r->to->count[r->role];
@@ -140,7 +141,7 @@ static int read_open_file(const struct reading *r, int fd, struct weir_error *er
     if (fstat(fd, &st) != 0) {
         return fail_errno(error, "cannot be read", r->name);
     }
-    if (!S_ISREG(st.st_mode)) { /* it is read again later */
+    if (!S_ISREG(st.st_mode)) { /* access_reload() must be able to read it again */
         return fail(error, WEIR_EACCES, "%s: expected a regular file of secrets", r->name);
     }
     size_t len = 0;
@@ -160,7 +161,7 @@ static int read_open_file(const struct reading *r, int fd, struct weir_error *er
 
 static int read_file(const struct reading *r, struct weir_error *error)
 {
-    int fd = open(r->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold us */
+    int fd = open(r->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a pipe must not block */
     if (fd < 0) {
         return fail_errno(error, "cannot be opened", r->name);
     }
@@ -187,7 +188,7 @@ static int read_sources(const struct access *access, struct secrets *to, struct 
     return e;
 }
 
-/* ---- making them count ---- */
+/* ---- publishing ---- */
 
 static void publish(struct access *access, const struct secrets *from)
 {
@@ -269,16 +270,16 @@ void access_close(struct access *access)
 
 /* ---- asking ---- */
 
-/* 1 or 0, without a branch. */
+/* Returns 1 if x is 0, otherwise 0, without a branch. */
 static uint64_t is_zero(uint64_t x)
 {
     return ((x | (0 - x)) >> 63) ^ 1;
 }
 
-/* What was found in all places at one moment. */
+/* A consistent view of all places, compared with one hash. */
 struct found {
-    uint64_t matches[ROLES]; /* 1: the print is one of the role's */
-    uint64_t secrets[ROLES]; /* how many there are */
+    uint64_t matches[ROLES]; /* 1: the hash is that of a secret of the role */
+    uint64_t secrets[ROLES]; /* number of secrets of the role */
     uint64_t generation;
 };
 
@@ -309,7 +310,7 @@ static struct found look(const struct access *access, struct hash print)
     }
 }
 
-/* The table at the top of access.h. */
+/* Returns the role without a secret, by the table at the top of access.h. */
 static enum role role_open(const struct found *f)
 {
     bool check = f->secrets[ROLE_CHECK] == 0;

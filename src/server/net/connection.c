@@ -9,7 +9,7 @@
 #include "server/net/peers.h"
 #include "server/net/worker.h"
 
-#define KEEP_BYTES 4096 /* of a connection's buffers while it is idle */
+#define KEEP_BYTES 4096 /* larger buffers of a connection are freed when they are empty */
 
 static uint64_t now_ms(const struct connection *c)
 {
@@ -18,7 +18,8 @@ static uint64_t now_ms(const struct connection *c)
 
 /* ---- ending ---- */
 
-/* Replies that the client has yet to fetch, or that wait for the answer to an earlier request. */
+/* Returns the bytes of replies that the client has not fetched yet, or that wait for the answer
+ * to an earlier request. */
 static size_t unsent_of(const struct connection *c)
 {
     return c->closing ? 0 : buffer_len(&c->output) + buffer_len(&c->backlog) + c->pending.held;
@@ -50,7 +51,7 @@ static void on_closed(uv_handle_t *handle)
     free(c);
 }
 
-/* Of its input, the beginning of a request. */
+/* Notes how many bytes of incomplete requests the connection keeps. */
 static void note_kept(struct connection *c, size_t bytes)
 {
     c->worker->kept += bytes - c->kept;
@@ -62,7 +63,7 @@ void connection_close(struct connection *c)
     if (c->closing) {
         return;
     }
-    c->worker->unsent -= unsent_of(c); /* nobody will fetch it */
+    c->worker->unsent -= unsent_of(c); /* these replies will not be sent */
     note_kept(c, 0);
     c->closing = true;
     deferred_abandon(c);
@@ -138,8 +139,9 @@ static size_t kept_of(const struct connection *c)
 }
 
 /*
- * Each connection may keep at least one reply waiting, and the beginning of a request; so many may
- * be too much together. Who has most goes.
+ * Closes the connection of the thread that keeps the most bytes, by the measure `has`. Each
+ * connection may keep at least one reply and the beginning of a request; those of many connections
+ * together may be too much.
  */
 static void make_room(struct worker *w, size_t (*has)(const struct connection *c))
 {
@@ -153,7 +155,7 @@ static void make_room(struct worker *w, size_t (*has)(const struct connection *c
     }
 }
 
-/* Writes it; what does not go out at once is kept. */
+/* Writes the text; keeps the part that could not be written at once. */
 static void send_text(struct connection *c, struct text text)
 {
     uv_buf_t buf = {.base = (char *)text.at, .len = text.len};
@@ -187,7 +189,7 @@ static void empty_replies(struct worker *w)
     w->replies.full = false;
 }
 
-/* Writes the thread's replies. */
+/* Writes the thread's replies; closes the connection if they did not fit. */
 static void flush(struct connection *c)
 {
     if (c->worker->replies.full) {
@@ -200,8 +202,9 @@ static void flush(struct connection *c)
 /* ---- reading ---- */
 
 /*
- * Each request of a batch took as long as the batch did: all replies go out together. Two looks at
- * a clock for all of them. Those that are answered later count then.
+ * Lets the protocol consume a batch of requests, and measures how long that takes. Each request of
+ * the batch counts with the time of the whole batch, because all replies go out together; so two
+ * readings of the clock are enough. Requests that are answered later are measured then.
  */
 static int64_t consume(struct connection *c, struct text input)
 {
@@ -296,7 +299,7 @@ static void take(struct connection *c, struct text text)
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct connection *c = stream->data;
-    if (n == UV_EOF && (c->writing || c->pending.count > 0)) { /* all said; it still listens */
+    if (n == UV_EOF && (c->writing || c->pending.count > 0)) { /* the client may still read */
         (void)uv_read_stop(stream);
         c->reading = false;
         c->ending = true;
@@ -305,7 +308,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     } else if (n > 0 && !c->leaving) {
         take(c, (struct text){buf->base, (size_t)n});
     }
-    if (c->input.full) { /* a request larger than any that could be good, or no memory */
+    if (c->input.full) { /* a request larger than the bound, or no memory */
         connection_close(c);
     }
 }
@@ -323,7 +326,8 @@ static void set_reading(struct connection *c, bool reading)
     }
 }
 
-/* The replies are out and no more requests are taken. */
+/* Shuts the connection down for writing, when the replies are out and no more
+ * requests are taken. */
 static void leave(struct connection *c)
 {
     c->leaving = true;
@@ -338,16 +342,16 @@ static void leave(struct connection *c)
 }
 
 /*
- * A connection that was accepted just before the end and has not said anything: its client cannot
- * know, and would take the end for a failure. Those that have asked before may be closed at any
- * time, and their clients know that.
+ * Returns whether to wait for a first request. A connection may have been accepted just before the
+ * server stopped: its client cannot know, and would take the end of the connection for a failure.
+ * Clients that have sent requests before expect that the connection may be closed at any time.
  */
 static bool is_awaited(const struct connection *c)
 {
     return !c->asked && now_ms(c) - c->worker->stopped_ms < SERVER_FIRST_MS;
 }
 
-/* What is next: more input, or the end. */
+/* Decides what comes next: read more, pause reading, or end the connection. */
 static void go_on(struct connection *c)
 {
     if (c->closing || c->leaving) {
@@ -373,12 +377,13 @@ void connection_stop(struct connection *c)
         c->owed = (size_t)waiting;
     }
     c->stopping = true;
-    if (!c->writing) { /* else on_written() comes by */
+    if (!c->writing) { /* otherwise on_written() calls go_on() */
         go_on(c);
     }
 }
 
-/* Slow is who fetches less than a portion of replies in write_ms. */
+/* Restarts the time for writing when the client has fetched another SERVER_FLUSH_BYTES. A client
+ * that fetches less than that in write_ms is too slow. */
 static void note_progress(struct connection *c, uint64_t now)
 {
     size_t unsent = uv_stream_get_write_queue_size(&c->uv.stream);
@@ -392,10 +397,10 @@ void connection_check_time(struct connection *c, uint64_t now)
 {
     const struct server_options *o = &c->worker->server->options;
     note_progress(c, now);
-    if (c->pending.count > 0 && !c->writing) { /* it waits for us; answers have their own times */
+    if (c->pending.count > 0 && !c->writing) { /* answers have their own deadlines */
         c->since_ms = now;
     }
-    if (c->stopping && !c->writing) { /* nobody is awaited for ever */
+    if (c->stopping && !c->writing) { /* waiting for a first request has an end */
         go_on(c);
     }
     uint64_t limit = c->leaving                  ? SERVER_LINGER_MS
@@ -413,7 +418,7 @@ void connection_check_time(struct connection *c, uint64_t now)
 
 /* ---- answers that came later ---- */
 
-/* Writes what does not wait for anything any more. */
+/* Writes the replies that need not wait any more. */
 static void send_answered(struct connection *c)
 {
     struct worker *w = c->worker;

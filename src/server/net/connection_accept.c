@@ -1,4 +1,4 @@
-/* How a connection begins: accepted, or refused. */
+/* Accepts or refuses new connections. */
 #include <stdlib.h>
 
 #include "base/atomic.h"
@@ -21,7 +21,8 @@ static void note_peer(struct connection *c)
     (void)address_parse(text_of(text), &c->peer, NULL);
 }
 
-/* In the thread's list, with a handle that is to be closed. NULL: no memory. */
+/* Creates a connection in the thread's list. Its handle is open, so it must be ended by
+ * connection_close(). Returns NULL if out of memory. */
 static struct connection *create(struct worker *w, const struct protocol *protocol, bool tcp)
 {
     struct connection *c = calloc(1, sizeof *c + protocol->session_bytes);
@@ -57,7 +58,8 @@ static void refuse(struct connection *c, uint64_t *count)
     connection_close(c);
 }
 
-/* False if its address has as many connections as it may. */
+/* Counts the connection for its address. Returns false if that has as many
+ * connections as it may. */
 static bool enter(struct connection *c)
 {
     struct peers *peers = c->worker->server->peers;

@@ -1,6 +1,6 @@
 /*
- * What the log says of connections. A stranger can make each of these happen at any
- * rate: a line in a second for each kind, with the count of the others.
+ * Logs what happens to connections. Clients can cause each of these events at any rate,
+ * so each kind is logged once a second, with the number of those left out.
  */
 #include "common/log.h"
 #include "server/net/worker.h"
@@ -23,7 +23,8 @@ void connection_tell_refused(const struct connection *c, enum connection_refusal
                 LOG_STRING("address", print_peer(c, peer)));
 }
 
-/* Waiting in silence is nobody's fault; the rest is slow, or an attack. */
+/* An idle client has done nothing wrong and is logged at debug level; a slow
+ * one may be an attack. */
 void connection_tell_late(const struct connection *c)
 {
     static struct log_limit limits[2];

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "server/net/worker.h"
 
-/* ---- one of them ---- */
+/* ---- creating and destroying ---- */
 
 struct deferred *deferred_batch(struct worker *w)
 {
@@ -53,7 +53,7 @@ static void take(struct deferred *d, deferred_put_fn put)
 
 /* ---- keeping a place ---- */
 
-/* Bytes of `from` behind `at` go to the end of `to`. */
+/* Moves the bytes of `from` after `at` to the end of `to`. Returns how many. */
 static size_t move_tail(struct buffer *from, size_t at, struct buffer *to)
 {
     struct text tail = text_after(buffer_text(from), at);
@@ -77,7 +77,7 @@ void deferred_keep(struct deferred *d, struct connection *c, deferred_put_fn put
     take(d, put);
     d->connection = c;
     if (list->last == NULL) {
-        c->worker->split = buffer_len(&c->worker->replies); /* what is before this one goes out */
+        c->worker->split = buffer_len(&c->worker->replies); /* earlier replies need not wait */
         list->first = d;
     } else {
         deferred_hold_back(c);
@@ -126,7 +126,7 @@ static void enlist(struct connection *c)
     list->next = w->ready;
     if (w->ready != NULL) {
         w->ready->pending.previous = &list->next;
-    } else { /* it may be about to sleep: then it looks for input, and comes by at once */
+    } else { /* the loop may be about to sleep: this makes it poll and flush without waiting */
         (void)uv_idle_start(&w->awake, stay_awake);
     }
     list->previous = &w->ready;
@@ -183,7 +183,8 @@ static struct deferred *pop(struct deferred_list *list)
     return d;
 }
 
-/* Its reply, and what has waited for it. False if that is large: it is written from where it is. */
+/* Puts the reply of d and the replies that have waited for it. Returns false if the latter are
+ * large: then they stay in d->behind and are written from there. */
 static bool put_one(struct connection *c, struct deferred *d, uint64_t now_ns)
 {
     struct worker *w = c->worker;
@@ -225,9 +226,10 @@ void deferred_release(struct connection *c)
     }
 }
 
-/* ---- ends ---- */
+/* ---- ending ---- */
 
-/* What is answered goes; what is out is nobody's, and goes when its answer comes. */
+/* Frees answered entries. Pending ones lose their connection, and are freed when
+ * their answer comes. */
 void deferred_abandon(struct connection *c)
 {
     struct deferred_list *list = &c->pending;

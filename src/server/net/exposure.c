@@ -1,6 +1,7 @@
 /*
- * What others can reach needs a secret. Sockets are asked for their address, whoever has bound
- * them: a name may mean any address, and a socket may have been handed over.
+ * Checks that a listener which other machines can reach needs a secret. The address is read from
+ * the socket itself, because a host name may mean any address, and a socket may come from the
+ * caller.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -11,7 +12,7 @@
 #include "server/net/access.h"
 #include "server/net/worker.h"
 
-/* How secrets of a role are given. */
+/* The option and the variable that give the secrets of a role, for messages. */
 static const struct {
     const char *option;
     const char *variable;
@@ -20,14 +21,14 @@ static const struct {
     [ROLE_ADMIN] = {"--admin-secrets", "WEIR_ADMIN_SECRETS"},
 };
 
-/* The roles that a listener is for: one without secrets would be open, or useless. */
+/* The roles that use a listener. Without secrets, a role would be open or could not be used. */
 static const struct {
     const char *name;
     bool has[ROLES];
 } listeners[PROTOCOLS] = {
     [PROTOCOL_RESP] = {"resp", {[ROLE_CHECK] = true}},
     [PROTOCOL_HTTP] = {"http", {[ROLE_CHECK] = true}},
-    [PROTOCOL_ADMIN] = {"admin", {[ROLE_CHECK] = true, [ROLE_ADMIN] = true}}, /* it tells of keys */
+    [PROTOCOL_ADMIN] = {"admin", {[ROLE_CHECK] = true, [ROLE_ADMIN] = true}}, /* it shows keys */
 };
 
 static bool is_loopback_six(const struct in6_addr *a)
@@ -35,7 +36,7 @@ static bool is_loopback_six(const struct in6_addr *a)
     return IN6_IS_ADDR_LOOPBACK(a) || (IN6_IS_ADDR_V4MAPPED(a) && a->s6_addr[12] == 127);
 }
 
-/* Only this machine can connect to it. *text is its address. */
+/* Returns whether only this machine can connect to the socket. Writes its address into `text`. */
 static bool is_local(int fd, char *text, size_t size)
 {
     struct sockaddr_storage bound = {.ss_family = AF_UNSPEC};
@@ -60,7 +61,7 @@ static bool is_local(int fd, char *text, size_t size)
     return bound.ss_family == AF_UNIX;
 }
 
-/* ROLE_NONE: none is missing. */
+/* Returns a role of the listener that has no secrets; ROLE_NONE if there is none. */
 static enum role missing_of(const struct server_options *o, unsigned protocol)
 {
     for (enum role role = ROLE_ADMIN; role > ROLE_NONE; role--) {

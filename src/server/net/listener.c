@@ -1,4 +1,4 @@
-/* Addresses to listening sockets. */
+/* Opens and binds sockets for the addresses to listen on. */
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #define ADDRESS_MAX_BYTES 256
 
-/* A socket of a server that was killed: nobody is behind it. */
+/* Returns true if no process listens on this socket, because its server was killed. */
 static bool is_left(const struct sockaddr_un *address)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -55,7 +55,9 @@ static bool set(int fd, int option)
     return setsockopt(fd, SOL_SOCKET, option, &one, sizeof one) == 0;
 }
 
-/* A shared port can be bound by those who share it: the first one says so when it has the port. */
+/* Binds a socket. With SO_REUSEPORT, bind() succeeds although another socket that has it too uses
+ * the port. So the first socket sets it after bind(), which fails if another server has the port,
+ * and the others set it before. */
 static int bind_tcp(const struct addrinfo *info, enum listener_share share)
 {
     int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -79,7 +81,8 @@ static bool is_port(const char *port)
            strtoul(port, NULL, 10) <= 65535;
 }
 
-/* "127.0.0.1:6380", "[::1]:6380", "localhost:6380" into host and port; false if it is none. */
+/* "127.0.0.1:6380", "[::1]:6380", "localhost:6380" into host and port; false if
+ * it has another form. */
 static bool split(const char *address, char *host, char *port)
 {
     const char *colon = strrchr(address, ':');

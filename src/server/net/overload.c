@@ -5,13 +5,13 @@
 
 #include "server/net/worker.h"
 
-#define LONG_TURN_MS 10 /* of the loop: others have waited, so one more look is cheap */
+#define LONG_TURN_MS 10 /* after such a turn of the loop, one more poll() costs little */
 
 /* ---- the loop's clock ---- */
 
 /*
- * Whether there is something to read already. A poll that takes long has slept, or was held up
- * itself where a process may have only so much of a processor: then its input is not new.
+ * Returns whether there is input already. A poll that takes long may have slept; or the process was
+ * paused in it, because it has a processor quota: then the input is not new.
  */
 static bool has_input(const struct worker *w)
 {
@@ -24,19 +24,21 @@ void overload_begin(struct worker *w)
     w->overload.polled_ms = uv_now(&w->loop);
 }
 
-/* The loop has done what there was. It will wait, or look again at once if there is more. */
+/* Called when the loop has handled its events. It will now wait, or go on at once
+ * if there are more. */
 void overload_before_poll(struct worker *w)
 {
     struct overload *o = &w->overload;
     uint64_t now = uv_now(&w->loop);
-    if (o->asleep_ms != 0) { /* the last poll was for other things than input */
+    if (o->asleep_ms != 0) { /* the last poll brought no input */
         o->polled_ms = now;
     }
     o->asleep_ms = now;
     o->waiting = now - o->polled_ms > LONG_TURN_MS && has_input(w);
 }
 
-/* The first input of this poll: it waited here, or in the kernel. */
+/* Begins a turn, at the first input after a poll. If the loop slept, the input is new; otherwise
+ * it may have arrived at any time since the poll before. */
 static void note_poll(struct overload *o, uint64_t polled)
 {
     bool slept = polled - o->asleep_ms > 1 && !o->waiting;
@@ -48,7 +50,7 @@ static void note_poll(struct overload *o, uint64_t polled)
     o->turn++;
 }
 
-/* uv_now() is the time of the poll, until this has been called. */
+/* Returns the present time. Before the first call in a turn, uv_now() is the time of the poll. */
 static uint64_t clock_ms(struct worker *w)
 {
     if (w->overload.asleep_ms != 0) {
@@ -77,7 +79,8 @@ void overload_leave(struct connection *c)
     set_behind(c, false);
 }
 
-/* How long the oldest of what the connection's turn finds can have waited for others. */
+/* Returns how long the oldest input of the connection can have waited because of
+ * other connections. */
 static uint64_t age_of_turn(struct connection *c, uint64_t now)
 {
     struct overload_place *p = &c->place;
@@ -86,11 +89,11 @@ static uint64_t age_of_turn(struct connection *c, uint64_t now)
     if (!p->behind) {
         p->arrived_ms = p->read_ms > o->unread_ms ? p->read_ms : o->unread_ms;
     }
-    bool alone = p->behind && o->behind == 1; /* it waits for itself */
+    bool alone = p->behind && o->behind == 1; /* it waits for its own pipeline only */
     return alone || now < p->arrived_ms ? 0 : now - p->arrived_ms;
 }
 
-/* Bytes that the kernel holds for us. */
+/* Returns how many bytes the kernel holds for the connection. */
 static size_t unread_bytes(const struct connection *c)
 {
     uv_os_fd_t fd = -1;
@@ -100,9 +103,9 @@ static size_t unread_bytes(const struct connection *c)
 }
 
 /*
- * How many of the connection's bytes are too old, now that its turn comes with these. Being late
- * once is a hiccup of the machine: what has waited is answered. Who is late again soon has too much
- * to do.
+ * Returns how many bytes of the connection are too old, when its turn begins with a read of
+ * `bytes`. If input is late once, the machine has paused: it is answered. If it is late again
+ * within SERVER_HICCUP_MS, there is too much to do.
  */
 static size_t stale_of_turn(struct connection *c, size_t bytes, uint64_t now)
 {

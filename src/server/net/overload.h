@@ -1,17 +1,19 @@
 /*
- * How old input is, and which of it is refused.
+ * Estimates how old input is, and finds the input that is refused because it is too old.
  *
- * A server that gets more than it can do must not work off a queue whose answers
- * come too late for anybody. Input that may have waited for longer than max_age_ms
- * is refused instead of decided (worker_is_stale()), which costs less, until
+ * A server that gets more requests than it can decide must not work through a queue
+ * whose answers come too late to be of use. Input that may have waited for longer than
+ * max_age_ms is refused instead of decided (worker_is_stale()), which costs less, until
  * the queue is gone.
  *
- * How long it can have waited: in each turn of the loop every connection is read
- * to its end, or nearly; so since the turn before, and who was not read to the
- * end has waited since it was. Of what lies there when its turn comes, as much
- * is too old as would be if it had come evenly. A single pause is not overload:
- * it has to be late again within a second. Who waits only behind its own
- * pipeline, with nobody else behind, is not refused.
+ * The age is an upper bound. In each turn of the loop every connection is read to its
+ * end, or nearly so; hence its input has arrived since the turn before. Input of a
+ * connection that was not read to its end may have arrived since the last turn in which
+ * it was. The bytes that are found when its turn comes are assumed to have arrived
+ * evenly over that time: the share of them that would be older than max_age_ms is
+ * refused. A single pause is not overload: input has to be late again within
+ * SERVER_HICCUP_MS. If only one connection was not read to its end, it waits for nothing but
+ * its own pipeline, and is not refused.
  */
 #ifndef WEIR_SERVER_NET_OVERLOAD_H
 #define WEIR_SERVER_NET_OVERLOAD_H
@@ -23,40 +25,42 @@
 struct connection;
 struct worker;
 
-/* What a thread knows of its loop. */
+/* What a thread knows about its loop. Times are of the loop's clock, in milliseconds. */
 struct overload {
-    uint64_t asleep_ms; /* when the loop began to wait for input, and ... */
-    uint64_t polled_ms; /* ... when it got some */
-    uint64_t unread_ms; /* not before this did arrive what the loop has got now */
-    bool waiting;       /* there was input before the loop began to wait */
+    uint64_t asleep_ms; /* when the loop began to wait for input; 0 once it has got some */
+    uint64_t polled_ms; /* when it last got some */
+    uint64_t unread_ms; /* earliest time at which this turn's input can have arrived */
+    bool waiting;       /* there was input already when the loop began to wait */
     bool late;          /* in this turn of the loop some input was too old */
-    uint64_t late_ms;   /* the end of the last such turn; 0: none */
-    uint32_t turn;      /* of the loop */
+    uint64_t late_ms;   /* end of the last turn with late input; 0: none */
+    uint32_t turn;      /* number of this turn of the loop */
     unsigned behind;    /* connections that were not read to their end in their last turn */
-    const char *fresh;  /* requests before this are stale; NULL: none is */
+    const char *fresh;  /* requests that begin before this byte are stale; NULL: none */
 };
 
-/* And of a connection. */
+/* What it knows about one connection. */
 struct overload_place {
-    uint64_t arrived_ms; /* not before this did arrive what is read in this turn */
+    uint64_t arrived_ms; /* earliest time at which the input of this turn can have arrived */
     uint64_t read_ms;    /* when it was last read */
-    size_t stale;        /* bytes that are yet to be read in this turn and are too old */
-    uint32_t turn;
-    bool full;   /* the last read may not have got all */
-    bool behind; /* that was the last of its turn */
+    size_t stale;        /* bytes too old and still to be read in this turn */
+    uint32_t turn;       /* number of the turn in which it was last read */
+    bool full;           /* the last read filled the buffer: there may be more input */
+    bool behind;         /* its last turn ended with such a read */
 };
 
-/* Before the first turn, and before the loop waits for input each time. */
+/* overload_begin() is called before the first turn, overload_before_poll() each time before the
+ * loop waits for input. */
 void overload_begin(struct worker *w);
 void overload_before_poll(struct worker *w);
 
-/* A new connection. */
+/* Initialises the place of a new connection. */
 void overload_enter(struct connection *c);
 
-/* So many bytes have been read from a connection: the first ones, as many as this, are too old. */
+/* Called when `bytes` have been read from a connection. Returns how many of them, counted from the
+ * first, are too old. */
 size_t overload_stale(struct connection *c, size_t bytes);
 
-/* The connection ends: nobody waits for it. */
+/* Called when a connection ends: it is no longer counted as behind. */
 void overload_leave(struct connection *c);
 
 #endif

@@ -11,14 +11,14 @@
 struct peer {
     struct address address;
     uint32_t open;
-    uint32_t next; /* in its bucket, or of those that are free */
+    uint32_t next; /* in its bucket, or in the list of free ones; NOBODY: the last */
 };
 
 struct peers {
     pthread_mutex_t lock;
-    struct hash_secret secret; /* clients choose their addresses: not their bucket */
+    struct hash_secret secret; /* clients can choose their addresses, but not their bucket */
     uint32_t most;
-    uint32_t size; /* of both; a connection needs one peer at most */
+    uint32_t size; /* length of both arrays: a connection needs one peer at most */
     uint32_t free;
     uint32_t *buckets;
     struct peer *all;
@@ -71,7 +71,8 @@ static uint32_t *bucket_of(struct peers *p, const struct address *client)
     return &p->buckets[hash_sip(&p->secret, client, sizeof *client).low % p->size];
 }
 
-/* Where the number of the client's peer stands; that number is NOBODY if there is none. */
+/* Returns the link that holds the index of the client's peer; the index is
+ * NOBODY if there is none. */
 static uint32_t *find(struct peers *p, const struct address *client)
 {
     uint32_t *at = bucket_of(p, client);
@@ -85,7 +86,7 @@ static bool enter(struct peers *p, const struct address *client)
 {
     uint32_t *at = find(p, client);
     if (*at == NOBODY) {
-        if (p->free == NOBODY) { /* more connections than were announced */
+        if (p->free == NOBODY) { /* more connections than peers_create() was told */
             return false;
         }
         *at = p->free;

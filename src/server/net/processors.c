@@ -10,7 +10,7 @@
 #define PATH_BYTES 4096
 #define LINE_BYTES 4096
 
-/* The first line of a file; false if there is none. */
+/* Reads the first line of a file; returns false if there is none. */
 static bool read_line(const char *path, char *line, size_t size)
 {
     FILE *in = fopen(path, "re");
@@ -21,7 +21,7 @@ static bool read_line(const char *path, char *line, size_t size)
     return got;
 }
 
-/* A positive number at the start of the text; 0 for "max", -1 and anything else. */
+/* Returns the number at the start of the text; 0 for "max", -1 and anything else. */
 static uint64_t number_of(const char *text)
 {
     return text[0] >= '0' && text[0] <= '9' ? strtoull(text, NULL, 10) : 0;
@@ -33,7 +33,7 @@ static unsigned rounded_up(uint64_t quota, uint64_t period)
     return n > UINT32_MAX ? 0 : (unsigned)n;
 }
 
-/* cpu.max: "150000 100000" or "max 100000" */
+/* Reads cpu.max: "150000 100000" or "max 100000". */
 static unsigned quota_v2(const char *folder)
 {
     char path[PATH_BYTES + 32];
@@ -65,7 +65,7 @@ static unsigned least(unsigned a, unsigned b)
     return a == 0 ? b : b == 0 || a < b ? a : b;
 }
 
-/* The smallest of a group and of those above it: each of them holds. */
+/* Returns the smallest quota of a group and the groups above it, because all of them apply. */
 static unsigned quota_of(const char *mount, const char *group, unsigned (*quota)(const char *))
 {
     char folder[PATH_BYTES];
@@ -84,7 +84,7 @@ static unsigned quota_of(const char *mount, const char *group, unsigned (*quota)
     }
 }
 
-/* True if a list such as "cpu,cpuacct" has the word. */
+/* Returns true if a list such as "cpu,cpuacct" has the word. */
 static bool has_word(const char *list, const char *word)
 {
     size_t n = strlen(word);
@@ -96,7 +96,8 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* A line of /proc/self/cgroup: "0::/group" of version 2, "4:cpu,cpuacct:/group" of version 1. */
+/* Returns the quota by a line of /proc/self/cgroup: "0::/group" in version 2,
+ * "4:cpu,cpuacct:/group" in version 1. */
 static unsigned quota_by_line(const char *root, char *line)
 {
     char mount[PATH_BYTES];

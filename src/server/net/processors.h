@@ -2,12 +2,14 @@
 #ifndef WEIR_SERVER_NET_PROCESSORS_H
 #define WEIR_SERVER_NET_PROCESSORS_H
 
-/* By the affinity of this thread and the quota of its control groups; at least 1. */
+/* Returns the number allowed by this thread's affinity and its control groups'
+ * quota; at least 1. */
 unsigned processors_allowed(void);
 
 /*
- * By the quota alone, of version 1 and 2: its processors, rounded up; 0: there is none.
- * `root` stands before /proc and /sys; "" but for tests.
+ * Returns the number allowed by the quota alone, of control groups version 1 or 2, rounded up to
+ * whole processors; 0 if there is no quota. `root` is put before /proc and /sys; it is "" except in
+ * tests.
  */
 unsigned processors_by_quota(const char *root);
 

@@ -1,4 +1,4 @@
-/* The rules again, while requests run. */
+/* Reads the rules and the secrets again, while requests are answered. */
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "common/log.h"
@@ -6,7 +6,8 @@
 #include "server/net/access.h"
 #include "server/net/server.h"
 
-/* Who loads is told everything in its own thread. */
+/* Where this thread's messages about rules go besides the log: they come in the
+ * thread that loads. */
 static __thread struct buffer *listener;
 
 void server_listen(struct buffer *messages)
@@ -14,7 +15,7 @@ void server_listen(struct buffer *messages)
     listener = messages;
 }
 
-/* "weir.yaml:3:5: warning: text", and a NUL. */
+/* Puts "weir.yaml:3:5: warning: text" and a NUL. */
 static void put_message(struct buffer *out, const struct weir_rules_message *m)
 {
     buffer_put(out, text_of(m->file));
@@ -76,7 +77,8 @@ static int reload_secrets(struct server *server, struct weir_error *error)
     return e;
 }
 
-/* Each for itself: a slip in one file must not keep a secret valid that is to go. */
+/* Rules and secrets are reloaded independently: an error in the rules must not keep a secret
+ * valid that has been removed. */
 int server_reload(struct server *server, struct weir_error *error)
 {
     struct weir_error of_rules;

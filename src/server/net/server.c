@@ -17,10 +17,12 @@
 #include "server/net/processors.h"
 #include "server/net/worker.h"
 
-/* Files besides connections: standard ones, rules; a loop and its listeners. */
+/* File descriptors besides the clients' connections: of the process (standard streams,
+ * rules), and of each thread (its loop and listeners; with a fleet, connections to the store
+ * and attempts at one). */
 #define FILES_OF_PROCESS 64
 #define FILES_OF_THREAD 16
-#define FILES_OF_FLEET 64 /* of a thread too: connections to a store, and attempts at one */
+#define FILES_OF_FLEET 64
 
 static int open_adhoc(struct server *server, struct weir_error *error)
 {
@@ -30,11 +32,11 @@ static int open_adhoc(struct server *server, struct weir_error *error)
     }
     adhoc_options(server->options.adhoc_keys, server->options.adhoc_on_full, &o);
     o.flags |=
-        WEIR_HUGE_PAGES; /* a request is one read at a random place: see docs/BENCHMARKS.md */
+        WEIR_HUGE_PAGES; /* a request reads one random place in memory: see docs/BENCHMARKS.md */
     return live_open_beside(server->rules, SERVER_ADHOC, &o, &server->adhoc, error);
 }
 
-/* The files of unix sockets. */
+/* Removes the files of unix sockets. */
 static void remove_sockets(struct server *server)
 {
     for (unsigned i = 0; i < PROTOCOLS; i++) {
@@ -55,7 +57,7 @@ static void close_sockets(int *sockets)
     }
 }
 
-/* The thread whose listener is bound: the first one, or the operators' own. */
+/* Returns the thread whose listener is bound first: thread 0, or the operators' thread. */
 static unsigned first_of(const struct server *server, unsigned protocol)
 {
     return protocol == PROTOCOL_ADMIN ? server->threads : 0;
@@ -67,7 +69,8 @@ static int duplicate(int fd, const char *address, int *out, struct weir_error *e
     return *out >= 0 ? 0 : fail_errno(error, "cannot be listened on", address);
 }
 
-/* The threads share what the caller has opened, each socket by one of them at least. */
+/* Gives a thread its share of the sockets that the caller has opened. There are at least as many
+ * threads as sockets (threads_of(), up to SERVER_THREADS_MAX), so that each socket has a thread. */
 static int share_given(const struct server *server, unsigned number, unsigned protocol, int *out,
                        struct weir_error *error)
 {
@@ -85,7 +88,7 @@ static int bind_socket(struct server *server, unsigned protocol, int *fd, struct
     return e;
 }
 
-/* Another thread's share of a port, or of the socket itself. */
+/* Opens another thread's share: one more socket on a port, or a duplicate of a unix socket. */
 static int share_socket(const struct server *server, unsigned protocol, int first, int *fd,
                         struct weir_error *error)
 {
@@ -164,7 +167,8 @@ static int count_limiter(void *arg, const struct weir_rules_limit *limit)
     return 0;
 }
 
-/* Files of limiters that are kept; for a moment a reload has twice as many. */
+/* Returns how many files the limiters of a state folder need at most. A reload has twice their
+ * number open for a moment. */
 static unsigned limiter_files(struct weir_rules *rules)
 {
     unsigned n = 0;
@@ -175,8 +179,9 @@ static unsigned limiter_files(struct weir_rules *rules)
 }
 
 /*
- * A connection is a file. There are to be enough, and no more connections than that: they are
- * refused one by one then, where accept() would fail for all.
+ * Raises RLIMIT_NOFILE as needed, because a connection is a file. If it cannot be raised enough,
+ * lowers the bound on connections: connections beyond the bound are refused one by one, whereas
+ * without descriptors accept() would fail for all of them.
  */
 static void fit_files(struct server_options *o, unsigned threads, bool fleet, unsigned limiters)
 {
@@ -285,10 +290,10 @@ void server_stop(struct server *server)
     unsigned n = server->workers_count;
     unsigned clients = n < server->threads ? n : server->threads;
     store_release(&server->state, SERVER_DRAINING);
-    remove_sockets(server); /* while they are ours: the next server may take the path at once */
+    remove_sockets(server); /* before the listeners close: then another server may take the paths */
     stop_workers(server->workers, clients);
-    stop_workers(server->workers + clients, n - clients); /* it has told that the others end */
-    for (unsigned i = 0; i < n; i++) { /* the operators' thread has read all of them */
+    stop_workers(server->workers + clients, n - clients); /* until here it answers "draining" */
+    for (unsigned i = 0; i < n; i++) { /* the operators' thread has read those of all threads */
         top_destroy(server->workers[i].top);
     }
     free(server->workers);

@@ -1,22 +1,22 @@
 /*
- * weir serve: threads, each with an event loop of its own and its own share of
- * every listening socket; tables are shared and lock-free, so a request is
- * read, decided and answered by the thread that accepted its connection.
+ * weir serve. Each thread has an event loop of its own and its own share of
+ * every listening socket. Tables are shared and lock-free, so the thread that
+ * accepted a connection reads, decides and answers the requests on it.
  *
- * The operators' listener has a thread of its own, which answers while the others are busy and
- * does what takes long, such as reading files.
+ * The operators' listener has a thread of its own. It answers while the other threads are busy, and
+ * it does the slow work, such as reading files.
  *
  *   listener.c    addresses -> listening sockets
- *   processors.c  how many threads there is room for
- *   reload.c      the rules again
- *   worker.c      a thread, its loop, its connections' clock
+ *   processors.c  how many threads can run at the same time
+ *   reload.c      reads the rules and the secrets again
+ *   worker.c      a thread, its loop, the timer that checks its connections
  *   connection.c  bytes in, bytes out, bounds; knows no protocol
- *   overload.c    which input is too old to be decided
+ *   overload.c    finds input that is too old to be decided
  *   server_fleet.c  the store that a fleet shares: a place on each loop, numbers, the log
- *   deferred.c    answers that come later keep their place
+ *   deferred.c    keeps replies in order when an answer comes later
  *   ../resp, ../http   one protocol each: bytes -> questions -> bytes
- *   ../ask        what these have in common: one answer on every wire, verbs, reservations
- *   ../admin      what operators ask and change, metrics.c what their machines do
+ *   ../ask        what both protocols share: one form of answer, verbs on keys, reservations
+ *   ../admin      the operators' routes; metrics.c serves Prometheus
  */
 #ifndef WEIR_SERVER_NET_SERVER_H
 #define WEIR_SERVER_NET_SERVER_H
@@ -31,28 +31,29 @@
 #include "common/text.h"
 #include "rules/value/address.h"
 
-/* Bounds. Whatever a stranger sends, this is all that it can take. */
+/* Bounds on the memory and time that clients can take, whatever they send. */
 #define SERVER_THREADS_MAX 64
-#define SERVER_READ_BYTES 16384         /* one read, shared by the connections of a thread */
-#define SERVER_REQUEST_BYTES 278528     /* one request that has not arrived as a whole yet */
-#define SERVER_FLUSH_BYTES 65536        /* replies that are written before more are made */
-#define SERVER_REPLY_BYTES (1u << 20)   /* one reply, behind those */
-#define SERVER_OUTPUT_BYTES (16u << 20) /* replies that a client has not fetched yet, ... */
+#define SERVER_READ_BYTES 16384         /* buffer for one read, shared by a thread's connections */
+#define SERVER_REQUEST_BYTES 278528     /* one request that has not arrived completely */
+#define SERVER_FLUSH_BYTES 65536        /* replies that are written before more are composed */
+#define SERVER_REPLY_BYTES (1u << 20)   /* one reply, in addition to those */
+#define SERVER_OUTPUT_BYTES (16u << 20) /* replies that one client has not fetched yet */
 #define SERVER_THREAD_OUTPUT_BYTES                                                                 \
-    (64u << 20) /* ... and of a thread, before the one with most is cut off: twice this */
-#define SERVER_THREAD_INPUT_BYTES (64u << 20) /* incomplete requests of a thread, likewise */
-#define SERVER_IDLE_MS 300000                 /* a connection that says nothing */
-#define SERVER_REQUEST_MS 10000               /* a request that has begun and does not end */
-#define SERVER_WRITE_MS 10000                 /* replies that nobody fetches */
-#define SERVER_LINGER_MS 1000                 /* between the last reply and the client's own end */
-#define SERVER_AGE_MS 50                      /* input under overload */
-#define SERVER_HICCUP_MS 1000                 /* late twice within this is overload */
-#define SERVER_RETRY_MS 1000                  /* when to come again, after 503 */
-#define SERVER_FIRST_MS 500                   /* server_stop() waits for a first request */
-#define SERVER_DRAIN_MS 5000                  /* server_stop() */
-#define SERVER_ADMIN_CONNECTIONS 64           /* of operators, besides those of clients */
+    (64u << 20) /* the same for a thread; beyond twice this the connection with most is closed */
+/* Incomplete requests of a thread; beyond this the connection with most is closed. */
+#define SERVER_THREAD_INPUT_BYTES (64u << 20)
+#define SERVER_IDLE_MS 300000       /* default: a connection may be silent this long */
+#define SERVER_REQUEST_MS 10000     /* default: a request must end this soon */
+#define SERVER_WRITE_MS 10000       /* default: a client may fetch no replies this long */
+#define SERVER_LINGER_MS 1000       /* from the last reply until the client closes */
+#define SERVER_AGE_MS 50            /* age at which input is refused under overload */
+#define SERVER_HICCUP_MS 1000       /* input late twice within this time is overload */
+#define SERVER_RETRY_MS 1000        /* Retry-After of a 503 */
+#define SERVER_FIRST_MS 500         /* server_stop() waits this long for first requests */
+#define SERVER_DRAIN_MS 5000        /* server_stop() closes connections after this */
+#define SERVER_ADMIN_CONNECTIONS 64 /* for operators, in addition to those of clients */
 
-/* The built-in limit, of calls that bring their numbers along (CL.THROTTLE). */
+/* The name of the built-in limit, whose calls carry their own rate and burst (CL.THROTTLE). */
 #define SERVER_ADHOC "adhoc"
 
 enum server_state { SERVER_STARTING, SERVER_READY, SERVER_DRAINING };
@@ -61,26 +62,26 @@ enum server_protocol { PROTOCOL_RESP, PROTOCOL_HTTP, PROTOCOL_ADMIN, PROTOCOLS }
 
 struct server_options {
     const char *listen[PROTOCOLS]; /* "ADDRESS:PORT", "unix:PATH", "off" */
-    unsigned threads;              /* 0: as many as there are processors for us */
-    unsigned connections;          /* of all threads; fewer if there are not as many files */
+    unsigned threads;              /* 0: as many as processors_allowed() says */
+    unsigned connections;          /* most clients of all threads; lowered to fit RLIMIT_NOFILE */
     bool inline_commands;
-    uint64_t adhoc_keys; /* of CL.THROTTLE; 0: off */
+    uint64_t adhoc_keys; /* capacity for CL.THROTTLE; 0: off */
     int adhoc_on_full;   /* enum weir_on_full */
-    uint64_t idle_ms;    /* these three: 0 is SERVER_IDLE_MS, ... */
+    uint64_t idle_ms;    /* 0 in these three: SERVER_IDLE_MS, _REQUEST_MS, _WRITE_MS */
     uint64_t request_ms;
     uint64_t write_ms;
-    int headers;                    /* enum ratelimit_format: in HTTP answers */
-    unsigned auth_deny_status;      /* of /v1/auth; 0: 429 */
-    const struct cidr_set *trusted; /* proxies that tell who the client is; NULL: loopback */
-    unsigned client_field;          /* the only one they do so by, + 1 (http.h); 0: any of them */
-    struct access *access;          /* who may do what; NULL: everybody everything */
-    bool insecure;                  /* listen beyond loopback without secrets */
+    int headers;                    /* enum ratelimit_format, for HTTP replies */
+    unsigned auth_deny_status;      /* status of a denial at /v1/auth; 0: 429 */
+    const struct cidr_set *trusted; /* proxies whose client fields are believed; NULL: loopback */
+    unsigned client_field;          /* enum http_client_field + 1, the only one read; 0: any */
+    struct access *access;          /* secrets and roles; NULL: every client may do everything */
+    bool insecure;                  /* allows listening beyond loopback without secrets */
     struct {
-        const int *fds; /* the caller's, listening already; the address is for show then */
+        const int *fds; /* sockets of the caller, already bound; listen[] is only shown then */
         unsigned count;
     } given[PROTOCOLS];
-    unsigned connections_per_address; /* 0: as many as there may be */
-    uint64_t max_age_ms; /* older input is refused when there is too much of it; 0: never */
+    unsigned connections_per_address; /* 0: no bound for one address */
+    uint64_t max_age_ms;              /* under overload, older input is refused; 0: never */
 };
 
 struct worker;
@@ -89,20 +90,22 @@ struct reservations;
 struct fleet_numbers;
 
 /*
- * A fleet, whose store decides limits of the rules. It is the one that they were opened with; all
- * NULL: none. How it gets a place on a thread's loop is said here: fleet_serve() fills it in for a
- * real one, a test may have its own.
+ * A fleet, whose store decides limits of the rules. It must be the fleet that the rules were opened
+ * with; all members are NULL if there is none. The functions give it a place on a thread's loop:
+ * fleet_serve() fills them in for a real fleet, and a test may provide its own.
  */
 struct server_fleet {
     struct weir_fleet *fleet;
-    /* Before the loop runs; *where is for remote_ops.ask. 0 or WEIR_E... */
+    /* Called before the loop runs. *where is for remote_ops.ask. Returns 0 or WEIR_E... */
     int (*open)(struct weir_fleet *fleet, uv_loop_t *loop, void **where, struct weir_error *error);
-    /* On the loop's thread, or when it does not run: what is out is answered; then `where` goes. */
+    /* Answers all pending questions, then frees `where`. Called on the loop's thread, or when the
+     * loop does not run. */
     void (*close)(void *where);
-    /* Likewise, and before it: nothing is taken in advance any more, and what has been is given back,
-     * in so many milliseconds. */
+    /* Called on the same thread, before close(). From now on the fleet takes no units in advance,
+     * and it gives back those it has; returns how many milliseconds that may take. */
     uint64_t (*leave)(struct weir_fleet *fleet, void *where);
-    void (*read)(const struct weir_fleet *fleet, struct fleet_numbers *numbers); /* fleet.h */
+    /* Reads the numbers for metrics and the log (server_fleet.h). */
+    void (*read)(const struct weir_fleet *fleet, struct fleet_numbers *numbers);
 };
 
 struct server {
@@ -110,57 +113,63 @@ struct server {
     struct weir_rules *rules;
     struct server_fleet fleet;
     struct weir *adhoc;    /* NULL: off */
-    uint64_t adhoc_shadow; /* 1: it denies nothing, by the kill switch */
+    uint64_t adhoc_shadow; /* 1: `adhoc` denies nothing, because of the kill switch */
     struct reservations *reservations;
     struct peers *peers; /* NULL: no bound for one address */
     struct worker *workers;
-    unsigned workers_count;    /* with the operators' own */
-    unsigned threads;          /* those that answer clients: the first ones */
-    bool made_file[PROTOCOLS]; /* of a unix socket: it goes with us */
+    unsigned workers_count;    /* including the operators' thread */
+    unsigned threads;          /* workers that answer clients: the first ones of the array */
+    bool made_file[PROTOCOLS]; /* the file of a unix socket, which server_stop() removes */
     uint64_t state;            /* enum server_state */
-    uint64_t connections;      /* of clients, open now */
+    uint64_t connections;      /* open connections of clients */
     uint64_t started_ns;
-    uint64_t told_untrusted;   /* 1: it has been logged that such fields are ignored */
-    uint64_t told_disagreeing; /* likewise */
-    uint64_t drained;          /* threads that have answered everything and end */
-    bool store_told;           /* these three: what the log has said of the store (fleet.c) */
+    uint64_t told_untrusted;   /* 1: it was logged that fields of untrusted peers are ignored */
+    uint64_t told_disagreeing; /* 1: it was logged that fields which disagree are ignored */
+    uint64_t drained;          /* clients' threads that have answered everything and end */
+    bool store_told;           /* these three: what was logged about the store (server_fleet.c) */
     bool store_up;
     struct weir_error store_why;
-    unsigned store_quiet; /* looks until it may be told again what it refuses */
-    uint64_t pings;       /* signs of life that were asked for */
-    uint64_t reloads;     /* that succeeded, and ... */
+    unsigned store_quiet; /* calls of fleet_watch() until a refusal may be logged again */
+    uint64_t pings;       /* number of server_ping() calls */
+    uint64_t reloads;     /* successful reloads of the rules */
     uint64_t reloads_failed;
-    uint64_t loaded_ns; /* when the present rules were read: Unix time */
-    int failed;         /* server_start(): the listener that could not be opened, or -1 */
+    uint64_t loaded_ns; /* Unix time at which the present rules were read */
+    int failed;         /* after server_start(): the listener that could not be opened, or -1 */
 };
 
 /*
- * Binds, starts the threads, returns when they listen. *server is the caller's;
- * its options and rules are given. 0, or WEIR_E... and nothing is left behind.
+ * Binds the sockets, starts the threads, and returns when they listen. *server belongs to the
+ * caller, who has set its options, rules and fleet. Returns 0; or WEIR_E..., with everything
+ * undone.
  */
 int server_start(struct server *server, struct weir_error *error);
 
 /*
- * Reads the rules and the secrets again, and says in the log what came of it. 0, or
- * WEIR_E... and the old ones stay; *error may be NULL. From any thread.
+ * Reads the rules and the secrets again, and logs the result. Each of the two is replaced only if
+ * it could be read. Returns 0, or WEIR_E... if either stays as it was; error may be NULL. May be
+ * called from any thread.
  */
 int server_reload(struct server *server, struct weir_error *error);
 
 /*
- * weir_rules_options.message of rules that a server uses: into the log. What is said to a thread
- * between server_listen(messages) and server_listen(NULL) is also put there, with a NUL behind each.
+ * Logs a message about rules. It is to be weir_rules_options.message of the rules that a server
+ * uses. Between server_listen(messages) and server_listen(NULL), messages of the calling thread
+ * are also appended to that buffer, each followed by a NUL.
  */
 void server_log_message(void *arg, const struct weir_rules_message *message);
 void server_listen(struct buffer *messages);
 
-/* Asks every thread for a sign of life; and whether all have given it since. Not while stopping. */
+/* Asks every thread for a sign of life. server_answered() returns whether all have given it since.
+ * Must not be called while the server stops. */
 void server_ping(struct server *server);
 bool server_answered(const struct server *server);
 
-/* Stops accepting, lets what has arrived be answered, ends the threads: in SERVER_DRAIN_MS. */
+/* Stops accepting, answers what has arrived, and ends the threads. Connections that are not done
+ * after SERVER_DRAIN_MS are closed. */
 void server_stop(struct server *server);
 
-/* The address that a listener was really bound to ("127.0.0.1:6380"); "off". */
+/* Returns the address that a listener was really bound to ("127.0.0.1:6380"),
+ * or "off", in `text`. */
 const char *server_address(const struct server *server, enum server_protocol protocol, char *text,
                            size_t size);
 

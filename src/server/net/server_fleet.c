@@ -20,7 +20,8 @@ static void close_thread(void *where)
     fleet_thread_close(where);
 }
 
-/* A store that is there needs no longer, and one that is away takes nothing back. */
+/* The longest time for giving units back: a store that answers needs less, and one that is away
+ * takes nothing back. */
 #define LEAVE_MS 100
 
 static uint64_t leave(struct weir_fleet *fleet, void *where)
@@ -41,7 +42,8 @@ static void read_histogram(const struct histogram *from, struct histogram *to)
     to->sum_ns = load_relaxed(&from->sum_ns);
 }
 
-/* True: somewhere calls are worth it. Sentinels that answer, without a master, are no store. */
+/* Reads the endpoints. Returns true if at least one is worth calling. Sentinels that answer are
+ * not a store while there is no master. */
 static bool read_endpoints(const struct weir_fleet *fleet, struct fleet_numbers *n)
 {
     struct breaker_seen seen[FLEET_ENDPOINTS];
@@ -88,7 +90,7 @@ struct server_fleet fleet_serve(struct weir_fleet *fleet)
 
 /* ---- the log ---- */
 
-/* Who reads it wants to know once, and by then for how many endpoints. */
+/* Logs once that the store is there, or that it is away, with its endpoints and open breakers. */
 static void tell(const struct fleet_numbers *n)
 {
     uint64_t open = 0;
@@ -106,8 +108,9 @@ static void tell(const struct fleet_numbers *n)
     }
 }
 
-/* A store that is there may still refuse calls: for want of a permission or a disk, or part of it is
- * away. Said again only when it says something else, and not all the time if that comes and goes. */
+/* How many calls of fleet_watch() lie between two warnings about refused calls. A store that is
+ * there may still refuse calls: a permission or disk space is missing, or a part of it is away. The
+ * warning is repeated only when the reason changes, and not more often than this. */
 #define LOOKS_APART 30
 
 static void tell_refusals(struct server *server, const struct fleet_numbers *n)
@@ -125,7 +128,7 @@ static void tell_refusals(struct server *server, const struct fleet_numbers *n)
 
 void fleet_watch(struct server *server)
 {
-    static struct fleet_numbers n; /* large; of the one thread that looks */
+    static struct fleet_numbers n; /* large; used by one thread only */
     if (server->fleet.fleet == NULL || load_relaxed(&server->state) == SERVER_DRAINING) {
         return;
     }

@@ -6,11 +6,11 @@
 #include "server/net/server.h"
 #include "shared/synced/sync.h"
 
-#define FLEET_ENDPOINTS 64 /* that are told of */
+#define FLEET_ENDPOINTS 64 /* most endpoints that are reported */
 
 struct fleet_endpoint_numbers {
     char name[300]; /* host:port */
-    uint64_t open;  /* 1: its breaker is */
+    uint64_t open;  /* 1: its breaker is open */
 };
 
 struct fleet_numbers {
@@ -21,16 +21,16 @@ struct fleet_numbers {
     uint64_t connects;
     uint64_t refunds_lost;
     struct sync_counts synced;
-    struct weir_error why; /* what is wrong; text "": nothing is known to be */
+    struct weir_error why; /* what is wrong with the store; text "": no known trouble */
     struct histogram took;
     struct fleet_endpoint_numbers endpoints[FLEET_ENDPOINTS];
     size_t endpoints_count;
 };
 
-/* How a server uses this fleet, which fleet_open_bare() has made. */
+/* Returns the functions by which a server uses this fleet, which fleet_open_bare() has made. */
 struct server_fleet fleet_serve(struct weir_fleet *fleet);
 
-/* Says in the log when the store has gone or come back. By one thread, every now and then. */
+/* Logs when the store has gone away or come back. One thread calls it at regular intervals. */
 void fleet_watch(struct server *server);
 
 #endif

@@ -64,7 +64,8 @@ static void check_connections(struct worker *w, uint64_t now_ms)
     }
 }
 
-/* The last: nobody asks any more. Questions of clients that did not wait are answered now. */
+/* Closes the last handles, when no connection is left. Closing the fleet's place answers the
+ * questions of clients that did not wait. */
 static void close_last(struct worker *w)
 {
     close_handle((uv_handle_t *)&w->tick);
@@ -77,7 +78,8 @@ static void close_last(struct worker *w)
     }
 }
 
-/* The last of the clients' threads lets the fleet give back what it has taken in advance. */
+/* Returns whether the fleet's place may be closed. The last of the clients' threads that drains
+ * lets the fleet give back the units that it has taken in advance, and waits until leave_ms. */
 static bool has_left_fleet(struct worker *w)
 {
     struct server *server = w->server;
@@ -130,7 +132,7 @@ static void on_ping(uv_async_t *async)
     store_release(&w->answered, load_relaxed(&w->server->pings));
 }
 
-/* No new connections; those that are here end as soon as their replies are out. */
+/* Closes the listeners; the connections end as soon as their replies are out. */
 static void on_stop(uv_async_t *async)
 {
     struct worker *w = async->data;
@@ -148,7 +150,7 @@ static void on_stop(uv_async_t *async)
 
 /* ---- making ---- */
 
-/* Takes over the socket. */
+/* Listens on a socket and takes it over, also on error. */
 static int listen_on(struct worker *w, unsigned protocol, int fd)
 {
     bool pipe = listener_is_unix(w->server->options.listen[protocol]);
@@ -169,7 +171,7 @@ static int listen_on(struct worker *w, unsigned protocol, int fd)
     return uv_listen(&w->listeners[protocol].uv.stream, 511, on_connection);
 }
 
-/* A second, or a part of the shortest time that is to be watched. */
+/* Returns the timer's interval: a quarter of the shortest timeout, from 1 ms to a second. */
 static uint64_t tick_ms(const struct server_options *o)
 {
     uint64_t least = o->idle_ms < o->request_ms ? o->idle_ms : o->request_ms;
@@ -178,10 +180,12 @@ static uint64_t tick_ms(const struct server_options *o)
 }
 
 /*
- * A fleet gives its answers when the loop has polled, and before it sleeps. Handles of a kind are called
- * in the reverse order of their start: ours behind the fleet's in the one case, and before it in the
- * other, so that questions which come up when replies have gone are sent before the loop sleeps.
- * Answers that come later than that keep it awake (deferred.c).
+ * Opens the fleet's place on the loop. A fleet gives its answers after the loop has polled, and
+ * before it sleeps. Handles of one kind are called in the reverse order of their start. Our check
+ * handle is started before the fleet's, so it runs after it and writes the answers. Our prepare
+ * handle is started after the fleet's, so it runs before it: questions that arise when replies
+ * have been written are sent before the loop sleeps. Answers that come later than that keep the
+ * loop awake (deferred.c).
  */
 static int open_fleet(struct worker *w, struct weir_error *error)
 {
@@ -229,7 +233,7 @@ int worker_init(struct worker *w, struct server *server, unsigned number, const 
 {
     w->server = server;
     w->number = number;
-    buffer_init(&w->replies, /* an operator may ask about thousands of limits */
+    buffer_init(&w->replies, /* operators' replies may list thousands of limits */
                 number < server->threads ? SERVER_REPLY_BYTES : SERVER_OUTPUT_BYTES);
     int e = uv_loop_init(&w->loop);
     w->made = e == 0;
@@ -247,8 +251,7 @@ int worker_init(struct worker *w, struct server *server, unsigned number, const 
 static void run(void *arg)
 {
     struct worker *w = arg;
-    sigset_t
-        all; /* signals are the other threads' business; SIGPIPE comes as an error of a write */
+    sigset_t all; /* other threads handle signals; instead of SIGPIPE a write returns an error */
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, NULL);
     top_use(w->top);

@@ -1,4 +1,4 @@
-/* A thread of the server. */
+/* A thread of the server: its event loop, its listeners and its connections. */
 #ifndef WEIR_SERVER_NET_WORKER_H
 #define WEIR_SERVER_NET_WORKER_H
 
@@ -6,33 +6,33 @@
 #include "server/net/connection.h"
 #include "server/net/overload.h"
 
-/* Counted by one thread, read by the metrics. */
+/* Counters that one thread writes and the metrics read. Every member is made of uint64_t. */
 struct worker_counts {
     uint64_t accepted[PROTOCOLS];
-    uint64_t refused; /* connections beyond the bound */
+    uint64_t refused; /* connections beyond the bound of the server */
     uint64_t timed_out;
     uint64_t requests[PROTOCOLS];
     uint64_t bad_requests[PROTOCOLS];
-    uint64_t overloaded[PROTOCOLS];   /* refused because their input had become too old */
+    uint64_t overloaded[PROTOCOLS];   /* requests refused because their input was too old */
     uint64_t refused_address;         /* connections beyond the bound of one address */
     uint64_t refused_access;          /* wrong secrets, and requests without the role */
-    uint64_t forwarded_ignored;       /* fields about the client from somebody who is not trusted */
-    struct histogram took[PROTOCOLS]; /* from a request's bytes to its reply's */
-    uint64_t open[PROTOCOLS];         /* connections, now */
+    uint64_t forwarded_ignored;       /* requests whose fields about the client were not believed */
+    struct histogram took[PROTOCOLS]; /* from reading a request to composing its reply */
+    uint64_t open[PROTOCOLS];         /* connections that are open now */
     uint64_t deferred;                /* requests whose answer came, or will come, later */
-    uint64_t abandoned;               /* of them those whose client did not wait */
+    uint64_t abandoned;               /* deferred requests whose client closed before the answer */
 };
 
 struct worker {
     struct server *server;
     unsigned number;
     uv_thread_t thread;
-    bool made; /* the loop is there */
-    bool started;
+    bool made;    /* the loop was initialised */
+    bool started; /* the thread runs */
     uv_loop_t loop;
     uv_async_t stop;
     uv_async_t ping;
-    uint64_t answered; /* the last ping that the loop has seen */
+    uint64_t answered; /* the last of server->pings that the loop has seen */
     uv_timer_t tick;
     uv_prepare_t before_poll;
     struct {
@@ -43,67 +43,68 @@ struct worker {
             uv_pipe_t pipe;
         } uv;
         bool open;
-        bool stalled; /* a connection waits for memory */
+        bool stalled; /* a new connection waits until there is memory for it */
     } listeners[PROTOCOLS];
     struct connection *connections;
     bool stopping;
-    uint64_t stopped_ms; /* since when */
-    size_t unsent;       /* replies of all connections that are not out yet */
-    size_t kept;         /* requests of all connections that have not arrived as a whole */
+    uint64_t stopped_ms; /* when `stopping` was set */
+    size_t unsent;       /* bytes of replies of all connections that are not out yet */
+    size_t kept;         /* bytes of incomplete requests of all connections */
     struct overload overload;
-    uint64_t now_ns;       /* of the batch of requests being decided */
-    uint64_t began_ns;     /* when it was begun, on another line */
-    struct buffer replies; /* to it */
-    size_t split;          /* what is behind this of them waits for the last deferred */
-    void *where;           /* the fleet's thread here (common/remote.h); NULL: no fleet */
-    struct deferred *spare;
-    struct connection *ready; /* those that have answers to write */
+    uint64_t now_ns;          /* time of the rules for the batch of requests being decided */
+    uint64_t began_ns;        /* when that batch was begun, by clock_boot_ns() */
+    struct buffer replies;    /* replies to that batch */
+    size_t split;             /* replies from this byte on wait for the last deferred one */
+    void *where;              /* the fleet's place on this loop (common/remote.h); NULL: no fleet */
+    struct deferred *spare;   /* for the next question to the fleet; may be NULL */
+    struct connection *ready; /* list of connections that have answers to write */
     uv_check_t after_poll;
     uv_prepare_t before_sleep;
-    uv_idle_t awake;   /* running: the loop must not sleep, there are answers to write */
-    uint64_t leave_ms; /* while stopping: when the fleet has got its moment; 0: not asked yet */
+    uv_idle_t awake;   /* active while there are answers to write: the loop must not sleep */
+    uint64_t leave_ms; /* while stopping: until when the fleet may give back; 0: not asked yet */
     struct worker_counts counts;
-    struct top *top; /* whom it denies most (top.h); server_stop() ends it */
+    struct top *top; /* keys it denies most (top_denied.h); server_stop() frees it */
     char read[SERVER_READ_BYTES];
 };
 
-/* Whether one more request may be answered before what is there is written. */
+/* Returns whether one more request may be answered before the present replies are written. */
 static inline bool connection_takes(const struct connection *c)
 {
     return buffer_len(&c->worker->replies) < SERVER_FLUSH_BYTES && deferred_has_room(&c->pending);
 }
 
-/* Whether a request that begins here has waited for too long. */
+/* Returns whether the request that begins at this byte has waited for too long. */
 static inline bool worker_is_stale(const struct worker *worker, const char *request)
 {
     return __builtin_expect(worker->overload.fresh != NULL && request < worker->overload.fresh, 0);
 }
 
-/* Opens the loop and its handles, for sockets that listener_open() has made: they are the worker's
- * now. 0 or WEIR_E...; worker_finish() also then. */
+/* Opens the loop and its handles. Takes over the sockets (by protocol, -1: none), also on error.
+ * Returns 0 or WEIR_E...; worker_finish() must be called in either case. */
 int worker_init(struct worker *worker, struct server *server, unsigned number, const int *sockets,
                 struct weir_error *error);
 int worker_start(struct worker *worker, struct weir_error *error);
-void worker_ping(struct worker *worker);   /* asks for a sign of life; from another thread */
-void worker_stop(struct worker *worker);   /* asks it to end; from another thread */
-void worker_finish(struct worker *worker); /* waits until it has ended */
+void worker_ping(struct worker *worker);   /* asks for a sign of life; call from another thread */
+void worker_stop(struct worker *worker);   /* asks the thread to end; call from another thread */
+void worker_finish(struct worker *worker); /* waits until it has ended, then frees its memory */
 
 /*
- * How a port is bound: by one socket, or by one for each thread. The first of those makes sure that
- * nobody else has the port: a second server there would quietly take half of the connections.
+ * How a port is bound: by one socket (ALONE), or by one for each thread (FIRST, then MORE).
+ * Binding the first one fails if another server has the port; that server would otherwise
+ * silently take half of the connections.
  */
 enum listener_share { LISTENER_ALONE, LISTENER_FIRST, LISTENER_MORE };
 
-/* "unix:PATH" */
+/* Returns whether the address has the form "unix:PATH". */
 bool listener_is_unix(const char *address);
 
-/* A bound socket, or -1: off. 0 or WEIR_E... */
+/* Opens and binds a socket; *fd is -1 if the address is "off". Returns 0 or WEIR_E... */
 int listener_open(const char *address, enum listener_share share, int *fd,
                   struct weir_error *error);
 
 /*
- * Refuses sockets (by protocol, -1: none) that others than this machine can connect to without a
- * secret, unless that is what the options say. 0 or WEIR_EINVAL.
+ * Checks that no socket (by protocol, -1: none) accepts connections from other machines without a
+ * secret, unless options.insecure allows it. Returns 0 or WEIR_EINVAL.
  */
 int exposure_check(const struct server_options *o, const int *sockets, struct weir_error *error);
 

@@ -1,4 +1,5 @@
-/* Who asks over RESP: AUTH, and HELLO with AUTH. In the words of Redis, which clients know. */
+/* Access over RESP: AUTH, and HELLO with AUTH. Errors have the texts of Redis,
+ * which clients know. */
 #include "base/atomic.h"
 #include "server/resp/resp_commands.h"
 
@@ -26,7 +27,7 @@ bool resp_authenticate(struct command *c, struct text user, struct text secret)
     if (!access_user(user, &asked)) {
         return refuse_secret(c);
     }
-    if (access == NULL) { /* everybody has every role, as Redis's default user without a password */
+    if (access == NULL) { /* every client has every role, as in Redis without a password */
         return true;
     }
     return access_show(access, secret, asked, &c->connection->pass) || refuse_secret(c);

@@ -1,4 +1,4 @@
-/* RESP: from requests to rows of commands. */
+/* RESP: parses requests, finds the command of each, and runs it. */
 #include "server/resp/resp_commands.h"
 
 #include "base/atomic.h"
@@ -67,9 +67,9 @@ static void run(struct command *c, const struct command_row *row)
 /* ---- pipelines ---- */
 
 #define AHEAD 16     /* requests that are read before the first of them is decided */
-#define AHEAD_ARGS 6 /* of each: who has more is read alone */
+#define AHEAD_ARGS 6 /* a request with more arguments is read alone */
 
-/* A request that has been read, and whose memory is on its way. */
+/* A request that has been read, and whose memory is being fetched. */
 struct planned {
     const struct command_row *row;
     size_t used;
@@ -97,7 +97,7 @@ void resp_keep(struct command *c, const struct later *later, deferred_put_fn put
     deferred_keep(later->kept, c->connection, put);
 }
 
-/* By the protocol of its time: HELLO may have changed it behind the command. */
+/* Uses the protocol version of the time of the request: HELLO may have changed it since. */
 struct command resp_resume(const struct deferred *d)
 {
     struct command c = begin(d->connection);
@@ -105,7 +105,7 @@ struct command resp_resume(const struct deferred *d)
     return c;
 }
 
-/* True if the connection is to end behind the reply. */
+/* Answers a request. Returns true if the connection is to end after the reply. */
 static bool answer(struct connection *connection, const struct command_row *row, unsigned argc,
                    const struct text *argv, const struct weir_key *hashed)
 {
@@ -122,13 +122,15 @@ static bool answer(struct connection *connection, const struct command_row *row,
 
 /* ---- overload ---- */
 
-/* Commands that limit. Who only shakes hands is answered however late. */
+/* Returns whether a stale command is refused: those that ask limits are. Others, such as HELLO
+ * and PING, are answered however late. */
 static bool may_refuse(struct text name)
 {
     return find_in(resp_limit_commands, name) != NULL;
 }
 
-/* Refuses requests that have waited for too long, with as little work as can be. Bytes used. */
+/* Refuses requests that have waited for too long, with as little work as possible.
+ * Returns the bytes used. */
 static int64_t refuse_stale(struct connection *c, struct text input)
 {
     struct worker *w = c->worker;
@@ -149,7 +151,8 @@ static int64_t refuse_stale(struct connection *c, struct text input)
     return used;
 }
 
-/* `before` is the request before it, NULL if there is none: a pipeline often repeats a command. */
+/* Fills in *p. `before` is the request before it, or NULL: a pipeline often repeats a command,
+ * which then need not be looked up. */
 static void plan(const struct server *server, const struct resp_request *request,
                  const struct planned *before, struct planned *p)
 {
@@ -166,9 +169,10 @@ static void plan(const struct server *server, const struct resp_request *request
 }
 
 /*
- * Reads up to AHEAD requests from the front of the input. It ends at one that has to be read alone,
- * and if that is the first one, *got is what was said of it: incomplete, bad, with many arguments,
- * or typed as a line (its arguments are in *request, where the next would overwrite them).
+ * Reads up to AHEAD requests from the front of the input and returns how many. It stops at a
+ * request that has to be read alone: one that is incomplete, bad, has many arguments, or was
+ * typed as a line (its arguments are in *request, where the next request would overwrite them).
+ * If that is the first one, *got is the parser's result for it.
  */
 static unsigned read_ahead(const struct worker *w, struct text input, struct resp_request *request,
                            struct planned *plans, int *got, const char **complaint)
@@ -177,7 +181,7 @@ static unsigned read_ahead(const struct worker *w, struct text input, struct res
     unsigned n = 0;
     bounds.inline_commands = w->server->options.inline_commands;
     for (; n < AHEAD && input.len > 0; n++) {
-        if (n > 0 && worker_is_stale(w, input.at)) { /* for refuse_stale() to look at */
+        if (n > 0 && worker_is_stale(w, input.at)) { /* refuse_stale() looks at it */
             break;
         }
         *got = resp_parse(input, &bounds, request, complaint);
@@ -190,7 +194,8 @@ static unsigned read_ahead(const struct worker *w, struct text input, struct res
     return n;
 }
 
-/* Answers what was read ahead, as far as there is room. Bytes used, or CONNECTION_CLOSE. */
+/* Answers requests that were read ahead, as far as there is room. Returns the bytes used,
+ * or CONNECTION_CLOSE. */
 static int64_t answer_planned(struct connection *c, const struct planned *plans, unsigned n)
 {
     int64_t used = 0;
@@ -204,7 +209,8 @@ static int64_t answer_planned(struct connection *c, const struct planned *plans,
     return used;
 }
 
-/* Answers one request that was not read ahead. Bytes used, 0 if incomplete, CONNECTION_CLOSE. */
+/* Answers one request that was not read ahead. Returns the bytes used, 0 if it is incomplete,
+ * or CONNECTION_CLOSE. */
 static int64_t answer_alone(struct connection *c, const struct resp_request *request, int got,
                             const char *complaint)
 {

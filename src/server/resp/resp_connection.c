@@ -1,4 +1,5 @@
-/* What clients of Redis say before and between the commands that they came for. */
+/* The general commands of Redis that client libraries send: HELLO, PING,
+ * CLIENT, INFO and others. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -51,7 +52,8 @@ static void run_select(struct command *c)
     }
 }
 
-/* Names stand in lists, between spaces. False after an error. */
+/* Checks a client's name. CLIENT LIST separates names by spaces, so a name has none. Returns
+ * false after an error reply. */
 static bool check_name(struct command *c, struct text name)
 {
     for (size_t i = 0; i < name.len; i++) {
@@ -99,14 +101,14 @@ static void put_greeting(struct command *c)
     resp_put_array(c->out, 0);
 }
 
-/* What stands behind HELLO's version. */
+/* The arguments of HELLO after the version. */
 struct hello {
     struct text user;
     struct text secret;
-    struct text name; /* at NULL: none, here and in user */
+    struct text name; /* `at` is NULL if there is none, here and in `user` */
 };
 
-/* False after an error. */
+/* Returns false after an error reply. */
 static bool read_hello(struct command *c, struct hello *h)
 {
     for (unsigned i = 2; i < c->argc;) {
@@ -126,7 +128,7 @@ static bool read_hello(struct command *c, struct hello *h)
     return h->name.at == NULL || check_name(c, h->name);
 }
 
-/* HELLO [protover [AUTH username password] [SETNAME name]]: all of it or nothing. */
+/* Runs HELLO [protover [AUTH username password] [SETNAME name]]. An error changes nothing. */
 static void run_hello(struct command *c)
 {
     int64_t proto = c->proto;
@@ -236,7 +238,7 @@ static void put_all(struct command *c,
     }
 }
 
-/* COMMAND INFO name ...: those; of what there is not, null. */
+/* Answers COMMAND INFO name ... with the rows of these names, and null for unknown ones. */
 static void put_named(struct command *c)
 {
     resp_put_array(c->out, c->argc - 2);
@@ -272,7 +274,7 @@ static void run_command(struct command *c)
 static void run_info(struct command *c)
 {
     char text[512];
-    uint64_t now = clock_unix_ns(); /* set back by somebody, perhaps */
+    uint64_t now = clock_unix_ns(); /* the clock may have been set back since the start */
     uint64_t started = c->server->started_ns;
     uint64_t up = now > started ? (now - started) / WEIR_SECOND : 0;
     int n = snprintf(text, sizeof text,
@@ -283,7 +285,7 @@ static void run_info(struct command *c)
     resp_put_verbatim(c->out, c->proto, (struct text){text, (size_t)n});
 }
 
-/* Tools ask for settings of Redis that mean nothing here: the answer is that they are empty. */
+/* Answers CONFIG GET with empty values: tools ask for settings of Redis that do not exist here. */
 static void run_config(struct command *c)
 {
     if (!text_is_word(c->argv[1], "GET")) {

@@ -3,7 +3,7 @@
 #include "server/admin/top_denied.h"
 #include "server/resp/resp_commands.h"
 
-/* As redis-cell rounds: up by milliseconds, what is below one dropped. */
+/* Rounds up to seconds as redis-cell does: what is left below a millisecond is dropped first. */
 static int64_t cell_seconds(uint64_t ns)
 {
     return (int64_t)(ns / WEIR_SECOND + (ns / WEIR_MILLISECOND % 1000 > 0));
@@ -29,14 +29,15 @@ static void put_cell(struct command *c, const struct weir_answer *a, bool limite
     int64_t retry = -1;
     if (limited && a->verdict == WEIR_DENY) {
         retry = cell_seconds(a->retry_after_ns);
-        retry = retry > 0 ? retry : 1; /* "not now, retry after 0" would be a loop */
+        retry = retry > 0 ? retry : 1; /* with 0 the client would retry in a loop */
     }
     int64_t reply[] = {limited, (int64_t)a->quota, (int64_t)a->remaining, retry,
                        cell_seconds(a->reset_after_ns)};
     resp_put_integers(c->out, reply, sizeof reply / sizeof reply[0]);
 }
 
-/* The time of one unit; 0: none. Divides by 64 bits where that is enough, which is nearly always. */
+/* Returns the nanoseconds of one unit; 0 if the rate is zero or too high for that. Divides in 64
+ * bits where that is enough, which is nearly always. */
 static unsigned __int128 cell_interval(uint64_t count, uint64_t period)
 {
     if (count == 0) {

@@ -6,7 +6,7 @@
 #include "shared/leased/lease_size.h"
 
 #define RETRY_LEAST WEIR_MICROSECOND
-#define LINGER_NS (10 * WEIR_MILLISECOND) /* behind a denial, while the next answer is on its way */
+#define LINGER_NS (10 * WEIR_MILLISECOND) /* a denial lasts this much longer while a call is out */
 
 static uint64_t until(uint64_t at_ns, uint64_t now_ns)
 {
@@ -28,8 +28,9 @@ static void answer_from_lease(const struct lease_entry *e, uint64_t cost, uint64
 }
 
 /*
- * The store has denied as much, a moment ago. And when that moment is over, one question goes there
- * again: the others are denied until its answer is here, or all that come meanwhile would go too.
+ * Returns whether the store has denied this cost, or a lower one, a moment ago. When that moment is
+ * over, one question goes to the store again; the others are denied until its answer is here (for
+ * at most LINGER_NS), because otherwise all that come meanwhile would go to the store, too.
  */
 static bool is_denied(const struct lease_entry *e, uint64_t cost, uint64_t now_ns)
 {
@@ -38,7 +39,8 @@ static bool is_denied(const struct lease_entry *e, uint64_t cost, uint64_t now_n
            now_ns < add_sat(e->denied_until_ns, linger);
 }
 
-/* Sooner than the store said, or than it will be asked again, nobody is let in here. */
+/* Answers DENY out of memory. The retry is the later of what the store said and when it will be
+ * asked again, because no question is allowed here before both. */
 static void answer_from_denial(const struct lease_entry *e, uint64_t now_ns,
                                struct weir_answer *answer)
 {
@@ -69,7 +71,9 @@ static unsigned spend(struct leases *l, struct lease_stripe *s, struct lease_ent
     return lease_renew(l, s, e, now_ns, call) ? LEASE_ANSWERED | LEASE_SEND : LEASE_ANSWERED;
 }
 
-/* L6. More than the quota is never allowed: no reason to give back what is there. */
+/* Makes the key's call for a question that goes to the store (L6). Returns false if the question
+ * must use another way: a call is out, no lease is to be taken or settled, or the cost is more than
+ * the quota, which is never allowed and so no reason to give back the units that are here. */
 static bool ask_store(struct leases *l, struct lease_stripe *s, struct lease_entry *e,
                       uint64_t cost, uint64_t now_ns, struct lease_call *call)
 {
@@ -85,7 +89,8 @@ static bool ask_store(struct leases *l, struct lease_stripe *s, struct lease_ent
     return true;
 }
 
-/* L8. What is to be dropped when it comes is worth no waiting. */
+/* Returns whether the question is to wait for the call that is out (L8). Units that will be dropped
+ * when they come are not worth waiting for. */
 static bool is_to_wait(const struct leases *l, const struct lease_entry *e, uint64_t cost)
 {
     return e->flight != 0 && e->brings && !e->drop && cost <= lease_params(e)->quota &&
@@ -96,7 +101,7 @@ static unsigned ask(struct leases *l, struct store_limit *limit, struct text sha
                     uint64_t cost, bool counts, uint64_t now_ns, struct weir_answer *answer,
                     struct lease_call *call, bool only_here)
 {
-    bool goes = call != NULL && !only_here; /* to the store, if it must */
+    bool goes = call != NULL && !only_here; /* the question may go to the store */
     struct hash h = lease_hash(l, limit->id, shard, key);
     const uint64_t hash[2] = {h.low, h.high};
     struct lease_stripe *s = lease_lock(l, hash, &now_ns);
@@ -159,7 +164,7 @@ void lease_alone(struct store_limit *limit, struct text shard, struct text key, 
     lease_call_plain(limit, shard, key, hash, cost, now_ns, call);
 }
 
-/* ---- looking after them ---- */
+/* ---- looking after leases ---- */
 
 static void end_lease(struct lease_entry *e)
 {
@@ -171,7 +176,8 @@ static void end_lease(struct lease_entry *e)
     e->renew_ns = UINT64_MAX;
 }
 
-/* L5. True: *call is to be sent. An entry of which nothing is out, and nothing was asked, goes. */
+/* Looks after an entry (L5). Returns true if *call is to be sent. An entry of which nothing is
+ * outstanding is removed if it was not asked for during LEASE_LIFE_NS, or if leases are stopped. */
 static bool look_after(struct leases *l, struct lease_stripe *s, struct lease_entry *e,
                        uint64_t now_ns, struct lease_call *call)
 {
@@ -190,11 +196,11 @@ static bool look_after(struct leases *l, struct lease_stripe *s, struct lease_en
         return false;
     }
     if (e->mark == 0) {
-        return false; /* spent until it expires; there is nobody to tell */
+        return false; /* its units are spent until they expire, and cannot be settled (L2) */
     }
     bool idle = idle_ns >= e->life_ns / 2 || (now_ns >= e->renew_ns && idle_ns >= e->life_ns / 4);
     if (idle && e->left == 0 && lease_params(e)->algorithm == WEIR_FIXED_WINDOW) {
-        end_lease(e); /* a window knows that it was taken, and need not know that it was spent */
+        end_lease(e); /* the window has counted the units; whether they were spent is no matter */
         return false;
     }
     if (e->drop || stopping || idle) {
@@ -229,7 +235,7 @@ static bool next_of(struct leases *l, struct lease_stripe *s, uint64_t now_ns,
 
 bool lease_next(struct leases *l, uint64_t now_ns, struct lease_call *call)
 {
-    uint64_t from = load_relaxed(&l->turn); /* by any thread; nobody need be exact about it */
+    uint64_t from = load_relaxed(&l->turn); /* a hint, which any thread may change */
     for (uint64_t i = 0; i < LEASE_STRIPES; i++) {
         uint64_t at = (from + i) % LEASE_STRIPES;
         if (load_relaxed(&l->stripe[at].due_ns) > now_ns) {

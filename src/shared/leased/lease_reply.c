@@ -1,16 +1,16 @@
-/* What comes back of a lease's call: a reply, nothing, or that it was never sent. */
+/* Ends a lease's call: with a reply, without one, or because it was never sent. */
 #include "base/atomic.h"
 #include "base/maths.h"
 #include "shared/leased/lease_call.h"
 #include "shared/leased/lease_size.h"
 #include "shared/script.h"
 
-#define DRIFT_PART 100u /* of a life, that clocks may drift apart (L1) */
+#define DRIFT_PART 100u /* clocks may drift apart by 1/DRIFT_PART of a life (L1) */
 #define UNSENT_NS (10 * WEIR_MILLISECOND)
 
 enum { AT_GRANTED = SCRIPT_ANSWER_COUNT, AT_MARK, AT_LIFE, AT_KEPT };
 
-/* Units that are the node's under the new mark. */
+/* Returns the units that the node holds under the new mark. */
 static uint64_t held_now(const struct lease_call *call, const struct store_reply *reply)
 {
     bool kept = reply->integers[AT_KEPT] != 0 && call->lease != 0;
@@ -53,7 +53,8 @@ static void note_denial(struct lease_entry *e, uint64_t cost, uint64_t retry_ns,
     e->retry_at_ns = add_sat(now_ns, retry_ns);
 }
 
-/* A store that has nothing left would deny the next question: as good as a denial of it. */
+/* Notes what the store has answered. A store that has nothing left would deny the next question, so
+ * this is noted like a denial of cost 1. */
 static void note_answer(struct lease_entry *e, const struct lease_call *call,
                         const struct weir_answer *a, uint64_t now_ns)
 {
@@ -69,7 +70,7 @@ static void note_answer(struct lease_entry *e, const struct lease_call *call,
     }
 }
 
-/* L1: from when the call was made. */
+/* Sets the times of a new lease, which count from when the call was made (L1). */
 static void begin(struct lease_entry *e, const struct lease_call *call, uint64_t life_us)
 {
     uint64_t life_ns = life_us * WEIR_MICROSECOND;
@@ -81,9 +82,10 @@ static void begin(struct lease_entry *e, const struct lease_call *call, uint64_t
 }
 
 /*
- * Units that were kept while the call was on its way are the new lease's, if the store says so. If
- * it does not, or was not told of them (L2: nobody knows their mark), they end here: what they were
- * taken under ends sooner than the new lease.
+ * Takes over what the reply grants. Units that were kept while the call was out belong to the new
+ * lease if the store says so. If it does not, or grants a lease without having been told of them
+ * (L2: their mark is not known), they are given up here, because the lease under which they were
+ * taken ends sooner than the new one.
  */
 static void take_lease(struct lease_entry *e, const struct lease_call *call,
                        const struct store_reply *reply, const struct weir_answer *a)
@@ -101,7 +103,7 @@ static void take_lease(struct lease_entry *e, const struct lease_call *call,
         e->size = call->want;
         begin(e, call, (uint64_t)reply->integers[AT_LIFE]);
     }
-    /* A store that has no more is asked when there is none left here, either. */
+    /* If the store has no more units, it is asked only when none are left here, either. */
     e->renew_below = granted != 0 && a->remaining != 0 ? e->left / 2 + 1 : 0;
 }
 
@@ -113,7 +115,8 @@ static void land(struct leases *l, struct lease_stripe *s, struct lease_entry *e
     }
 }
 
-/* Its entry, if the call is the one that the entry waits for (L3); plain calls wait for nothing. */
+/* Returns the call's entry if the entry waits for this call (L3), or NULL. No entry waits for a
+ * plain call. */
 static struct lease_entry *waiting(const struct lease_stripe *s, const struct lease_call *call)
 {
     struct lease_entry *e = lease_find(s, call->hash);
@@ -152,7 +155,8 @@ uint64_t lease_stamp(const struct store_reply *reply)
     return (uint64_t)reply->integers[SCRIPT_ANSWER_STAMP];
 }
 
-/* What it kept may be spent until its old end, which is the sooner one; but is settled no more. */
+/* The units that the call kept may be spent until the end of the old lease, which is before that of
+ * the new one; but they are not settled any more (L2). */
 void lease_lost(struct leases *l, const struct lease_call *call, uint64_t now_ns)
 {
     struct lease_stripe *s = lease_lock(l, call->hash, &now_ns);
@@ -176,10 +180,10 @@ void lease_unsent(struct leases *l, const struct lease_call *call, uint64_t now_
             e->held = call->held;
             e->left += call->back;
         }
-        e->renew_below = e->left / 2; /* not at once again: there is no way to the store */
+        e->renew_below = e->left / 2; /* not again at once: the store cannot be reached */
         e->renew_ns = max_u64(e->renew_ns, now_ns + UNSENT_NS);
         land(l, s, e);
-        e->drop = e->drop || call->drop; /* it is tried again by the next look */
+        e->drop = e->drop || call->drop; /* the next look tries again */
     }
     lease_unlock(s);
     store_limit_release(call->limit);

@@ -3,12 +3,12 @@
 #include "base/maths.h"
 
 enum {
-    HORIZON = 4,    /* a lease is for this part of a life */
-    QUESTIONS = 4,  /* that are to be expected of it at least: else each is asked */
-    FIRST = 32,     /* as many questions at most for the first lease, ... */
-    GROWTH = 8,     /* ... and as many times the last one for the next */
-    SHARE = 4,      /* of a bucket, for all leases: lua/leased_bucket.lua */
-    SHARE_LEAST = 8 /* units of a node's share that are worth a lease */
+    HORIZON = 4,    /* a lease is for 1/HORIZON of a life */
+    QUESTIONS = 4,  /* least questions expected of a lease; otherwise each goes to the store */
+    FIRST = 32,     /* a first lease is for at most this many questions, ... */
+    GROWTH = 8,     /* ... and the next for at most this many times the last one */
+    SHARE = 4,      /* all leases hold at most 1/SHARE of a bucket: lua/leased_bucket.lua */
+    SHARE_LEAST = 8 /* least units of a node's share that are worth a lease */
 };
 
 #define WORTH_LEAST_US UINT64_C(50000)
@@ -16,7 +16,7 @@ enum {
 #define PAUSE_PART 64
 #define PAUSE_MOST (20 * WEIR_MILLISECOND)
 
-/* Until a bucket is full, or the length of a window. */
+/* Returns the time in which an empty bucket fills, or the length of a window, in us. */
 static uint64_t span_us(const struct store_params *p)
 {
     if (p->algorithm == WEIR_FIXED_WINDOW) {
@@ -32,8 +32,9 @@ bool lease_is_worth(const struct store_params *params, uint64_t nodes)
 }
 
 /*
- * What the next quarter of a life will ask for, if it is as the time since the last measurement. A
- * rise counts at once, a fall by half: one quiet moment does not end a lease.
+ * Returns the units that the next quarter of a life will ask for if the demand stays as it was
+ * since the last measurement. A rise counts at once, a fall only by half, so that one quiet moment
+ * does not end a lease.
  */
 static uint64_t measure(struct lease_entry *e, uint64_t now_ns)
 {
@@ -51,7 +52,7 @@ uint64_t lease_want(struct lease_entry *e, const struct store_params *p, uint64_
                     uint64_t now_ns)
 {
     uint64_t each = max_u64(cost, 1);
-    bool first = e->asked <= cost && e->demand == 0; /* nobody knows whether another will come */
+    bool first = e->asked <= cost && e->demand == 0; /* another question may never come */
     uint64_t demand = first ? 0 : measure(e, now_ns);
     if (demand / QUESTIONS < each) {
         return 0;
@@ -65,7 +66,7 @@ uint64_t lease_pause(const struct store_limit *limit, const struct store_params 
 {
     uint64_t least_ns = min_u64(span_us(p) * (WEIR_MICROSECOND / 8) / (PAUSE_PART / 8), PAUSE_MOST);
     if ((flags & WEIR_FLAG_BLOCKED) != 0) {
-        return least_ns; /* a block may end at any time, by somebody's word */
+        return least_ns; /* an UNBLOCK may end a block at any time */
     }
     return min_u64(max_u64(retry_ns, least_ns), max_u64(limit->deny_cache_ns, least_ns));
 }

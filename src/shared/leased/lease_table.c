@@ -7,7 +7,7 @@
 
 enum { KEYS_USUAL = 65536, EVICT_TRIES = 8 };
 
-/* ---- made and ended ---- */
+/* ---- creating and destroying ---- */
 
 static uint64_t power_of_two(uint64_t least)
 {
@@ -82,10 +82,10 @@ struct hash lease_hash(const struct leases *l, uint64_t limit, struct text shard
     struct hash h = hash_sip(&l->secret, key.at, key.len);
     if (shard.at != NULL) {
         struct hash also = hash_sip(&l->secret, shard.at, shard.len);
-        h.low += 3 * also.high; /* not the same the other way round */
+        h.low += 3 * also.high; /* another hash if shard and key are exchanged */
         h.high += 5 * also.low + 1;
     }
-    h.low += limit * UINT64_C(0x9e3779b97f4a7c15); /* the limits' keys lie apart */
+    h.low += limit * UINT64_C(0x9e3779b97f4a7c15); /* keeps equal keys of limits apart */
     return h;
 }
 
@@ -129,7 +129,7 @@ struct lease_entry *lease_find(const struct lease_stripe *s, const uint64_t hash
     return e;
 }
 
-/* ---- coming and going ---- */
+/* ---- adding and removing ---- */
 
 void lease_remove(struct lease_stripe *s, struct lease_entry *e)
 {
@@ -145,7 +145,8 @@ void lease_remove(struct lease_stripe *s, struct lease_entry *e)
     s->gone = e;
 }
 
-/* Of those that have waited longest for a look, the first that nothing is out of. */
+/* Removes one entry of which nothing is outstanding: the first such of the EVICT_TRIES that have
+ * waited longest for a look. Returns false if there is none. */
 static bool make_room(struct lease_stripe *s)
 {
     struct list *at = s->look.next;
@@ -189,7 +190,7 @@ struct lease_entry *lease_make(struct lease_stripe *s, const uint64_t hash[2],
     return e;
 }
 
-/* ---- rows ---- */
+/* ---- lists ---- */
 
 void lease_look_later(struct lease_stripe *s, struct lease_entry *e, uint64_t now_ns)
 {

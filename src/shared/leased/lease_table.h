@@ -1,10 +1,11 @@
 /*
- * The keys that `leased` knows (lease.h): entries of their own memory in stripes, each behind a
- * lock. All but create, destroy and due is for who has locked the stripe.
+ * The table of the keys that `leased` knows (lease.h): separately allocated entries in stripes,
+ * each of which has a lock. The caller of a function that takes a stripe or an entry has locked the
+ * stripe.
  *
- * Every entry stands in its stripe's row of those to be looked after, in the order of their times:
- * each look puts it behind the others, for the same while later. Those for which a call is to be
- * made at once stand in a second row too.
+ * Every entry is in its stripe's list `look`, in the order of look_ns: each look moves it to the
+ * end, to be looked at again LEASE_LOOK_NS later. Entries that need a call at once are also in the
+ * list `ready`.
  */
 #ifndef WEIR_SHARED_LEASED_LEASE_TABLE_H
 #define WEIR_SHARED_LEASED_LEASE_TABLE_H
@@ -22,41 +23,41 @@ enum { LEASE_STRIPES = 64 };
 #define LEASE_LOOK_NS (125 * WEIR_MILLISECOND)
 
 struct lease_entry {
-    struct lease_entry *next; /* of its chain */
+    struct lease_entry *next; /* in its chain */
     struct list look;
     struct list ready;
     uint64_t hash[2];
     struct store_limit *limit; /* held */
-    uint64_t look_ns;          /* when it is to be looked after */
+    uint64_t look_ns;          /* when it is to be looked at */
 
     /* the lease */
-    uint64_t left; /* units to be spent, while now < expires_ns */
-    uint64_t held; /* units to be settled, `left` among them ... */
-    uint64_t mark; /* ... under this; 0: nothing is to be settled, or nobody knows under what */
-    uint64_t expires_ns;  /* here */
-    uint64_t over_ns;     /* from then on it is over at the store, too */
-    uint64_t life_ns;     /* by which use, demand and idleness are measured */
-    uint64_t flight;      /* id of the call that is on its way; 0: none */
-    bool brings;          /* ... which may bring units */
-    uint64_t renew_below; /* renewed when less than this is left, ... */
+    uint64_t left; /* units that may be spent while now < expires_ns */
+    uint64_t held; /* units to be settled, including `left`, ... */
+    uint64_t mark; /* ... under this mark; 0: nothing is to be settled, or the mark is not known */
+    uint64_t expires_ns;  /* when it ends here (L1) */
+    uint64_t over_ns;     /* when it is over at the store, too */
+    uint64_t life_ns;     /* life by which use, demand and idleness are measured */
+    uint64_t flight;      /* id of the call that is out; 0: none */
+    bool brings;          /* ... and that call may bring units */
+    uint64_t renew_below; /* the lease is renewed when less than this is left, ... */
     uint64_t renew_ns;    /* ... or at this time */
-    bool drop;            /* to be returned, and not to be spent */
+    bool drop;            /* the units are to be returned, and not to be spent */
 
     /* what the store said last */
     uint64_t quota;
     uint64_t rest;
     uint64_t reset_at_ns;
-    uint64_t denied_cost; /* 0: none was */
+    uint64_t denied_cost; /* 0: nothing was denied */
     uint64_t denied_until_ns;
     uint64_t retry_at_ns;
     unsigned denied_flags;
 
     /* the demand */
-    uint64_t asked;    /* units since ... */
-    uint64_t since_ns; /* ... then */
-    uint64_t used_ns;  /* the last question */
-    uint64_t demand;   /* units in a quarter of a life, as it was */
-    uint64_t size;     /* that was wanted for the last lease */
+    uint64_t asked;    /* units asked for since ... */
+    uint64_t since_ns; /* ... this time */
+    uint64_t used_ns;  /* when the last question came */
+    uint64_t demand;   /* units in a quarter of a life, as last measured */
+    uint64_t size;     /* units that were wanted for the last lease */
 
     size_t key_len;
     char key[];
@@ -70,40 +71,42 @@ struct lease_stripe {
     uint64_t most;
     struct list look;
     struct list ready;
-    uint64_t calls;           /* ids given */
-    uint64_t now_ns;          /* the latest time that was seen: threads may be late by a little */
-    uint64_t due_ns;          /* of the rows, read by everybody */
-    struct lease_entry *gone; /* to be freed outside of the lock */
+    uint64_t calls;           /* number of ids given to calls */
+    uint64_t now_ns;          /* the latest time seen: a thread's time may be a little older */
+    uint64_t due_ns;          /* when an entry of the lists is due; read without the lock */
+    struct lease_entry *gone; /* removed entries, to be freed without the lock */
 } __attribute__((aligned(64)));
 
 struct leases {
     struct lease_stripe stripe[LEASE_STRIPES];
     struct hash_secret secret;
-    uint64_t turn; /* at which stripe lease_next() goes on */
+    uint64_t turn; /* stripe at which lease_next() goes on */
     uint64_t stopping;
 };
 
 struct hash lease_hash(const struct leases *l, uint64_t limit, struct text shard, struct text key);
 
-/* Locks; the time becomes the stripe's. Unlocks, and ends what was taken away meanwhile. */
+/* lease_lock() locks the hash's stripe, and sets *now_ns to the latest time that the stripe has
+ * seen, *now_ns included. lease_unlock() unlocks the stripe, and frees the entries removed
+ * meanwhile. */
 struct lease_stripe *lease_lock(struct leases *l, const uint64_t hash[2], uint64_t *now_ns);
 void lease_unlock(struct lease_stripe *s);
 
 struct lease_entry *lease_find(const struct lease_stripe *s, const uint64_t hash[2]);
 
-/* NULL: there is no room, or no memory. */
+/* Adds an entry for the key. Returns NULL if there is no room or no memory. */
 struct lease_entry *lease_make(struct lease_stripe *s, const uint64_t hash[2],
                                struct store_limit *limit, struct text shard, struct text key,
                                uint64_t now_ns);
 void lease_remove(struct lease_stripe *s, struct lease_entry *e);
 
-/* Something of it is not settled, or on its way. */
+/* Returns whether the entry has units left, a lease to settle, or a call that is out. */
 static inline bool lease_is_out(const struct lease_entry *e)
 {
     return e->left != 0 || e->mark != 0 || e->flight != 0;
 }
 
-/* Units that may be spent now. */
+/* Returns the units that may be spent now. */
 static inline uint64_t lease_to_spend(const struct lease_entry *e, uint64_t now_ns)
 {
     return now_ns < e->expires_ns && !e->drop ? e->left : 0;

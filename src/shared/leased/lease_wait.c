@@ -2,10 +2,10 @@
 
 #include "base/maths.h"
 
-#define TOOK_PART 8                        /* what calls took is forgotten by this part with each */
-#define LATE 8                             /* times as long as that is late ... */
-#define LATE_LEAST (10 * WEIR_MILLISECOND) /* ... but: a process stands still now and then */
-#define ROUNDS 3 /* as long as that: the call that is out, one of its own, and some */
+#define TOOK_PART 8                        /* took_ns decays by 1/TOOK_PART with each call */
+#define LATE 8                             /* a call is late after this many times took_ns, ... */
+#define LATE_LEAST (10 * WEIR_MILLISECOND) /* ... but not before this: a process may pause */
+#define ROUNDS 3 /* times took_ns: the call that is out, a call of its own, and a reserve */
 
 void lease_waits_init(struct lease_waits *w, struct leases *leases, lease_send_fn send, void *arg)
 {
@@ -70,7 +70,7 @@ void lease_question_init(struct lease_question *q, struct store_limit *limit, st
     timer_init(&q->timer, 0);
 }
 
-/* W3, W5 */
+/* Returns whether the question may wait for the call (W3, W5). */
 static bool may_wait(const struct lease_waits *w, const struct lease_flight *f,
                      const struct lease_question *q, uint64_t now_ns)
 {
@@ -119,7 +119,7 @@ int lease_waits_take(struct lease_waits *w, struct lease_question *q, unsigned s
 
 /* ---- the end of a call ---- */
 
-/* True: it needs nobody any more. `helps`: W2. */
+/* Asks the question again. Returns true if it has ended: decided, or failed. `helps`: W2. */
 static bool ask_again(struct lease_waits *w, struct lease_question *q, bool helps, uint64_t now_ns)
 {
     struct lease_call call;

@@ -1,10 +1,10 @@
-/* Calls of leases, and the groups that wait for them. */
+/* Sends the calls of leases, and answers the groups that wait for them. */
 #include <stdlib.h>
 
 #include "base/maths.h"
 #include "shared/asking.h"
 
-/* A call, until it has ended. */
+/* A call that has not ended. */
 struct flight {
     struct lease_flight lease;
     struct store *store;
@@ -15,7 +15,7 @@ static struct group *group_of(struct lease_question *q)
     return q != NULL ? LIST_OF(q, struct group, lease) : NULL;
 }
 
-/* ---- their end ---- */
+/* ---- the end of calls ---- */
 
 static void tell(struct list *ended, uint64_t now_ns)
 {
@@ -31,7 +31,7 @@ static void tell(struct list *ended, uint64_t now_ns)
     }
 }
 
-/* What the store has said to the group whose call it was. */
+/* Notes what the store has answered to the group that made the call. */
 static void note(struct group *g, const struct store_reply *reply, uint64_t now_ns)
 {
     const struct piece *p = &g->asking->pieces[g->piece];
@@ -54,7 +54,8 @@ static bool end_call(struct leases *leases, const struct lease_call *call, enum 
     return false;
 }
 
-/* Who asked first hears first; everybody is decided before anybody hears (lease_flight_end()). */
+/* Ends a call. The group that made it is told first, then those that waited, in their order; all
+ * are decided before the first is told (lease_flight_end()). */
 static void on_lease(void *arg, enum client_end end, const struct store_reply *reply,
                      uint64_t now_ns)
 {
@@ -94,7 +95,7 @@ static int put(struct store *s, const struct lease_call *call, uint64_t deadline
         return WEIR_ENOMEM;
     }
     if (deadline_ns <= now_ns) {
-        return WEIR_EIO; /* who has waited too long */
+        return WEIR_EIO; /* the question has waited too long */
     }
     lease_put_arguments(call, send_fresh(s), &count);
     return send_call(s, send_slot(s, &call->key), lease_script(&s->shared->scripts, call), count,
@@ -145,7 +146,7 @@ int send_leased(struct group *g, unsigned said, struct lease_call *call, uint64_
     lease_question_init(&g->lease, p->limit, p->shard, p->key, p->cost,
                         add_sat(now_ns, s->options.deadline_ns), &g->answer);
     if (said == LEASE_WAIT) {
-        (void)send_left(s, SHARED_LEFT_MAX, now_ns); /* it may be among these */
+        (void)send_left(s, SHARED_LEFT_MAX, now_ns); /* the call to wait for may be one of these */
     }
     return lease_waits_take(&s->waits, &g->lease, said, call, now_ns);
 }

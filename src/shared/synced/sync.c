@@ -6,15 +6,15 @@
 #include "shared/script.h"
 #include "shared/synced/sync_table.h"
 
-#define LOOKS 16u /* at keys of a full stripe, for an idle one */
+#define LOOKS 16u /* keys of a full stripe that are examined to find an idle one */
 
 struct syncs {
     struct sync_table table;
     struct hash_secret secret;
     uint64_t stopping;
-    uint64_t cursor;    /* the stripe to begin with, so that none waits for ever */
-    uint64_t silent_ns; /* since when exchanges are made and none is answered; 0: it is */
-    uint64_t made_ns;   /* the last of them */
+    uint64_t cursor;    /* the stripe at which sync_next() begins, so that none waits for ever */
+    uint64_t silent_ns; /* since when exchanges were made and none was answered; 0: one was */
+    uint64_t made_ns;   /* when the last exchange was made */
     struct sync_counts counts;
 };
 
@@ -52,7 +52,8 @@ void syncs_seed(struct syncs *y, uint64_t seed)
 
 /* ---- keys ---- */
 
-/* Keyed by the limit, and by what the key is sharded by: so no two of them meet. */
+/* Hashes a key with a secret that depends on the limit and the shard, so that equal keys of
+ * different limits or shards have different hashes. */
 static struct hash hash_of(const struct syncs *y, const struct store_limit *limit,
                            struct text shard, struct text key)
 {
@@ -70,7 +71,7 @@ static const struct store_params *params_of(const struct store_limit *limit)
     return &store_limit_numbers(limit)->params;
 }
 
-/* Something to tell, or somebody to hear for. */
+/* Returns whether an exchange is needed: there are units to tell, or questions since the last. */
 static bool is_wanted(const struct sync_key *k)
 {
     return k->used || k->again || !sync_delta_is_empty(&k->view.next);
@@ -81,7 +82,9 @@ static uint64_t degraded_after(const struct sync_key *k, uint64_t now_ns)
     return add_sat(now_ns, SYNC_DEGRADED_AFTER * k->limit->sync_ns);
 }
 
-/* When the next exchange may be. After one that was sent again, what it left behind has waited. */
+/* Returns the earliest time of the next exchange: S after the last call if that must be sent again,
+ * otherwise S after the last call that was not a repetition. So the units that were admitted during
+ * repetitions, and have waited since then, do not wait for another S. */
 static uint64_t next_ns(const struct syncs *y, const struct sync_key *k, uint64_t now_ns)
 {
     bool first = k->made_ns == 0 || (load_relaxed(&y->stopping) != 0 && !k->again);
@@ -89,8 +92,8 @@ static uint64_t next_ns(const struct syncs *y, const struct sync_key *k, uint64_
     return first ? now_ns : max_u64(now_ns, add_sat(from_ns, k->limit->sync_ns));
 }
 
-/* An idle key is looked at once more when it is to be forgotten: a state that is not as good as new is
- * kept, or who asks seldom would find a new one each time. */
+/* Returns when an idle key may be forgotten: 10 S after its last use, but not before it is as good
+ * as new, because a client that asks seldom would otherwise find a new key each time (Y6). */
 static uint64_t idle_ns(struct sync_key *k, uint64_t now_ns)
 {
     uint64_t new_ns = add_sat(now_ns, sync_view_reset(&k->view, params_of(k->limit), now_ns));
@@ -105,7 +108,8 @@ static void count_dropped(struct syncs *y, struct sync_key *k)
     }
 }
 
-/* Takes a key out. The limit is released without the lock: that may be its end. */
+/* Removes and frees a key. Returns its limit, which the caller releases after it has unlocked the
+ * stripe, because the last release destroys the limit. */
 static struct store_limit *forget(struct syncs *y, struct sync_stripe *s, struct sync_key *k)
 {
     struct store_limit *limit = k->limit;
@@ -115,7 +119,8 @@ static struct store_limit *forget(struct syncs *y, struct sync_stripe *s, struct
     return limit;
 }
 
-/* Makes room in a full stripe: by the key that is as good as new the soonest. NULL: nobody is idle. */
+/* Makes room in a full stripe: of LOOKS keys, forgets the idle one that will be as good as new
+ * soonest. Returns its limit, as forget(), or NULL if none of them is idle. */
 static struct store_limit *forget_idle(struct syncs *y, struct sync_stripe *s, uint64_t now_ns)
 {
     struct sync_key *best = NULL;
@@ -152,12 +157,12 @@ static struct sync_key *add(struct syncs *y, struct sync_stripe *s, struct hash 
 
 /* ---- questions ---- */
 
-/* Notes that somebody asks, so that the key is exchanged. SYNC_DUE, or 0. */
+/* Notes a question, so that the key is exchanged. Returns SYNC_DUE if it was idle, otherwise 0. */
 static int touch(struct syncs *y, struct sync_stripe *s, struct sync_key *k, uint64_t now_ns)
 {
     bool idle = !k->in_flight && !is_wanted(k);
     if (idle) {
-        if (!k->lost) { /* nobody wanted an answer meanwhile; else Y5 goes on */
+        if (!k->lost) { /* no exchange was wanted while it was idle; after a loss Y5 goes on */
             k->degraded_ns = max_u64(k->degraded_ns, degraded_after(k, now_ns));
         }
         sync_stripe_schedule(s, k, next_ns(y, k, now_ns));
@@ -167,7 +172,8 @@ static int touch(struct syncs *y, struct sync_stripe *s, struct sync_key *k, uin
     return idle ? SYNC_DUE : 0;
 }
 
-/* For who decides instead: SYNC_LAST, or 0. */
+/* Sets answer->remaining for the fallback that decides a degraded key. Returns SYNC_LAST, or 0 if
+ * this was said already or nothing was heard of the key. */
 static int tell_last(struct sync_key *k, const struct store_params *p, uint64_t now_ns,
                      struct weir_answer *answer)
 {
@@ -178,7 +184,8 @@ static int tell_last(struct sync_key *k, const struct store_params *p, uint64_t 
     return SYNC_LAST;
 }
 
-/* Y5, of the node. What has nothing to tell is not sent again: that it was lost says nothing later. */
+/* Returns whether the whole node is degraded (Y5). An exchange that has nothing to tell is not sent
+ * again, so its loss counts only until 5 S after the last exchange was made. */
 static bool is_silent(const struct syncs *y, const struct sync_key *k, uint64_t now_ns)
 {
     uint64_t since_ns = load_relaxed(&y->silent_ns);
@@ -210,7 +217,7 @@ int sync_ask(struct syncs *y, struct store_limit *limit, struct text shard, stru
     struct sync_key *k = sync_stripe_find(&y->table, s, hash);
     if (k == NULL && cost > p->quota) {
         lock_release(&s->lock);
-        sync_view_never(p, answer); /* no key is worth noting for that */
+        sync_view_never(p, answer); /* no key is added for such a question */
         return SYNC_ANSWERED;
     }
     if (k == NULL && s->keys == y->table.most) {
@@ -302,7 +309,9 @@ static void note_made(struct syncs *y, const struct sync_call *call, uint64_t no
     count_shared(&y->counts.exchanges, 1);
 }
 
-/* The first of a stripe that is due. Idle ones on the way are forgotten, one at a time. */
+/* Makes the call of the first key of a stripe that is due and needs an exchange. Returns false if
+ * there is none, or if an idle key was forgotten on the way: *gone is then its limit, to be
+ * released without the lock before the search goes on. */
 static bool next_of(struct syncs *y, struct sync_stripe *s, uint64_t now_ns, struct sync_call *call,
                     struct store_limit **gone)
 {
@@ -361,7 +370,7 @@ uint64_t sync_due(const struct syncs *y)
     return due_ns;
 }
 
-/* ---- exchanges: their end ---- */
+/* ---- exchanges: replies and losses ---- */
 
 enum { AT_NOW, AT_X, AT_Y, AT_Z, AT_BLOCK, AT_DROPPED, REPLY_COUNT };
 
@@ -388,7 +397,7 @@ static bool read_reply(const struct store_reply *reply, struct sync_heard *heard
     return true;
 }
 
-/* It is no longer in flight; when it is looked at next. */
+/* Notes that the key's call has ended, and schedules when the key is looked at next. */
 static void land(struct syncs *y, struct sync_stripe *s, struct sync_key *k, uint64_t now_ns)
 {
     k->in_flight = false;
@@ -398,7 +407,8 @@ static void land(struct syncs *y, struct sync_stripe *s, struct sync_key *k, uin
     sync_stripe_schedule(s, k, due_ns);
 }
 
-/* Y3. A delta that gives back is not told again: twice would be too much. */
+/* Notes that the key's call had no reply (Y3). A delta that gives units back is not told again,
+ * because counting it twice would give back too much. */
 static void lose(struct syncs *y, struct sync_key *k)
 {
     struct sync_delta *d = &k->flight;
@@ -415,7 +425,7 @@ static void lose(struct syncs *y, struct sync_key *k)
     k->lost = true;
 }
 
-/* What has become of a call; heard NULL: nothing is known. */
+/* Ends a call with its reply, or with heard NULL if there was none. Releases the call's limit. */
 static void end_call(struct syncs *y, const struct sync_call *call, const struct sync_heard *heard,
                      uint64_t now_ns)
 {
@@ -455,7 +465,7 @@ void sync_lost(struct syncs *y, const struct sync_call *call, uint64_t now_ns)
     end_call(y, call, NULL, now_ns);
 }
 
-/* ---- the end, and what happened ---- */
+/* ---- stopping, counts ---- */
 
 void sync_stop(struct syncs *y)
 {

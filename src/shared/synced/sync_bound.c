@@ -5,7 +5,7 @@
 
 #define NODES_LEAST 8u /* see Y2 */
 
-/* Units at `times` times the limit's rate within `us`. */
+/* Returns the units that `times` times the limit's rate offers within `us`. */
 static u128 offered(const struct store_params *p, u128 us, uint64_t times)
 {
     if (p->algorithm == WEIR_TOKEN_BUCKET) {
@@ -23,7 +23,7 @@ uint64_t sync_bound(const struct store_params *params, uint64_t nodes, uint64_t 
     u128 units = offered(params, us, times);
     u128 most = all * params->quota; /* L each */
     units = units < most ? units : most;
-    /* Divided last: a part of a unit for each of many nodes is some units together. */
+    /* The division comes last: fractions of a unit on each of many nodes add up to whole units. */
     u128 bound = params->quota + units * (all - 1) / all;
     return bound > UINT64_MAX ? UINT64_MAX : (uint64_t)bound;
 }
@@ -42,7 +42,7 @@ uint64_t sync_beyond(const struct store_limit *limit, const struct store_params 
     }
     uint64_t nodes = max_u64(store_fleet_size(limit->shared), NODES_LEAST);
     uint64_t most = STORE_MOST / 2 / max_u64(p->b, 1);
-    uint64_t longest = STORE_MOST / 2 / max_u64(p->a, 1); /* the time of all this in us, too */
+    uint64_t longest = STORE_MOST / 2 / max_u64(p->a, 1); /* so that the time in us fits, too */
     u128 beyond = mul_wide(p->quota, 2 * nodes);
     most = min_u64(most, max_u64(longest, p->quota + p->max_debt)) - p->quota - p->max_debt;
     return beyond < most ? (uint64_t)beyond : most;

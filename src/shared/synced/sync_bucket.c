@@ -1,4 +1,5 @@
-/* token_bucket, as algo/token_bucket.h: in 1/128 ns, STORE_PARTS of a microsecond, in 128 bits. */
+/* token_bucket of `synced`: as algo/token_bucket.h. Times are in 1/128 ns (STORE_PARTS of them are
+ * a microsecond), in 128 bits. */
 #include "shared/synced/sync_rows.h"
 
 #define TICKS 128u
@@ -19,7 +20,8 @@ static i128 ticks_of(uint64_t ns)
     return (i128)ns * TICKS;
 }
 
-/* The node's line by which the bucket drains: since the last exchange it is a little slow (V1). */
+/* Returns the time by which the bucket drains: the node's time, which since the last exchange is
+ * slowed by 1/128 (V1). */
 static i128 slow_now(const struct sync_view *v, uint64_t now_ns)
 {
     return ticks_of(now_ns - (sub_floor0(now_ns, v->heard_ns) >> SYNC_DRIFT));
@@ -45,7 +47,8 @@ static uint64_t quotient(i128 a, i128 b)
     return small ? (uint64_t)a / (uint64_t)b : (uint64_t)(a / b);
 }
 
-/* A script multiplies the units of one delta by b, and that must stay below 2^53. */
+/* Returns the most units of one delta: a script multiplies them by b, and the product must stay
+ * below 2^53. */
 static int64_t most_units(const struct store_params *p)
 {
     return (int64_t)(STORE_MOST / 2 / max_u64(p->b, 1));
@@ -83,7 +86,7 @@ static void bucket_describe(const struct sync_view *v, const struct store_params
 static uint64_t bucket_refund(struct sync_view *v, const struct store_params *p, uint64_t units)
 {
     i128 time = (i128)units * step_of(p);
-    v->full_at -= time; /* what lies behind now is nothing */
+    v->full_at -= time; /* a full_at before now means no lead */
     v->next.full_at -= time;
     return units;
 }
@@ -106,10 +109,12 @@ static void bucket_hear(struct sync_view *v, const struct store_params *p,
     }
 }
 
-/* Rounded up to whole us, so that a state whose rate has no remainder stays a plain number. */
+/* Expresses a delta for a call. Its lead is rounded up to whole us, so that a state whose rate has
+ * no remainder stays a plain number. */
 static void bucket_tell(const struct sync_delta *d, uint64_t now_ns, struct sync_told *told)
 {
-    /* It has drained since then by this clock, which may be fast: one tick of each ns is 1/128. */
+    /* The delta has drained since since_ns by this clock, which may be fast by 1/128: one tick for
+     * each ns is added. */
     i128 lead = d->full_at - ticks_of(now_ns) + sub_floor0(now_ns, d->since_ns);
     i128 most = (i128)(STORE_MOST / 4);
     i128 us = lead / STORE_PARTS + (lead % STORE_PARTS > 0);
@@ -117,7 +122,7 @@ static void bucket_tell(const struct sync_delta *d, uint64_t now_ns, struct sync
     *told = (struct sync_told){d->units, (int64_t)us, 0};
 }
 
-/* A bucket goes on by itself. */
+/* Does nothing: full_at is a time, so a bucket is always up to date. */
 static void bucket_age(struct sync_view *v, const struct store_params *p, uint64_t now_ns)
 {
     (void)v;

@@ -1,4 +1,4 @@
-/* What an exchange says to the store: lua/sync.lua. */
+/* The script and the arguments of an exchange: lua/sync.lua. */
 #include "base/maths.h"
 #include "shared/script.h"
 #include "shared/synced/sync.h"
@@ -17,7 +17,9 @@ static void put_number(struct buffer *b, int64_t number)
     resp_put_bulk(b, buffer_text(&text));
 }
 
-/* Where the clock was set back, what a node knew tells a debt from the step. */
+/* Returns the units that the key may owe beyond quota and max_debt. If the store's clock was set
+ * back, these are only the units that the node knew of before: any further lead comes from the
+ * clock. */
 static uint64_t beyond(const struct sync_call *call, const struct store_params *p)
 {
     uint64_t most = sync_beyond(call->limit, p);

@@ -159,7 +159,7 @@ static void sink(struct sync_stripe *s, size_t place, struct sync_key *k)
     put_at(s, place, k);
 }
 
-/* To where its time belongs: up, or else down. */
+/* Moves a key up or down from `place` to where its due time belongs. */
 static void settle(struct sync_stripe *s, size_t place, struct sync_key *k)
 {
     rise(s, place, k);

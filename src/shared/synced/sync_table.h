@@ -1,7 +1,8 @@
 /*
- * The keys that a node counts, and which of them is due first. Stripes by hash, each with a lock, a
- * table of chains and a heap by time; a stripe's earliest time can be read without its lock. Everything
- * is made at the beginning but the keys themselves.
+ * The table of the keys that a node counts, and which of them is due first. A key's hash chooses
+ * its stripe. Each stripe has a lock, a table of chains and a heap ordered by due time; its
+ * earliest due time can be read without the lock. sync_table_init() allocates everything except the
+ * keys.
  */
 #ifndef WEIR_SHARED_SYNCED_SYNC_TABLE_H
 #define WEIR_SHARED_SYNCED_SYNC_TABLE_H
@@ -16,29 +17,29 @@ struct sync_key {
     struct hash hash;
     struct store_limit *limit; /* held */
     struct sync_view view;
-    struct sync_delta flight; /* told by a call that has no reply yet */
+    struct sync_delta flight; /* told by the last call */
     bool in_flight;           /* the call is out; then the key is in no heap */
-    bool again;               /* the call was lost, and there is something to tell */
-    bool lost;                /* the last call was */
+    bool again;               /* the call was lost, and `flight` must be sent again */
+    bool lost;                /* the last call was lost */
     bool used;                /* asked for since the last call was made */
-    bool hurry;               /* the next call is to follow that one at once */
-    bool left;                /* SYNC_LAST was said, and no exchange answered since */
+    bool hurry;               /* another call must follow the one in flight at once */
+    bool left;                /* SYNC_LAST was returned, and no exchange was answered since */
     uint64_t used_ns;
-    uint64_t made_ns;     /* the last call; 0: none */
-    uint64_t told_ns;     /* the last that was not sent again: it told all that there was */
-    uint64_t degraded_ns; /* from then on */
+    uint64_t made_ns;     /* when the last call was made; 0: never */
+    uint64_t told_ns;     /* the same for the last that was no repetition: it told all units */
+    uint64_t degraded_ns; /* from this time on the key is degraded (Y5) */
     uint64_t due_ns;
-    size_t place;    /* in the heap */
-    size_t tail_len; /* of the store's key, behind the limit's head */
+    size_t place;    /* index in the heap */
+    size_t tail_len; /* bytes of the store's key after the limit's head */
     char tail[];
 };
 
 struct sync_stripe {
     struct lock lock;
     uint64_t due_ns; /* of heap[0], or UINT64_MAX; read without the lock */
-    uint64_t keys;   /* likewise */
+    uint64_t keys;   /* number of keys; read without the lock */
     size_t in_heap;
-    size_t hand; /* where the next look for an idle key begins */
+    size_t hand; /* where the next search for an idle key begins */
     struct sync_key **heap;
     struct sync_key **chains;
 };
@@ -46,12 +47,12 @@ struct sync_stripe {
 struct sync_table {
     struct sync_stripe *stripes;
     unsigned stripe_bits;
-    size_t most;       /* keys of a stripe */
-    size_t chain_mask; /* chains of a stripe, less 1 */
+    size_t most;       /* most keys of a stripe */
+    size_t chain_mask; /* number of chains of a stripe, less 1 */
 };
 
 int sync_table_init(struct sync_table *t, uint64_t keys);
-void sync_table_finish(struct sync_table *t); /* releases the limits */
+void sync_table_finish(struct sync_table *t); /* frees the keys, releases their limits */
 
 static inline size_t sync_table_stripes(const struct sync_table *t)
 {
@@ -60,18 +61,20 @@ static inline size_t sync_table_stripes(const struct sync_table *t)
 
 struct sync_stripe *sync_stripe_of(struct sync_table *t, struct hash hash);
 
-/* With the stripe's lock held. */
+/* Returns the key with this hash, or NULL. This and all below need the stripe's lock. */
 struct sync_key *sync_stripe_find(const struct sync_table *t, struct sync_stripe *s,
                                   struct hash hash);
 
-/* A new key, zeroed but for its hash and tail, in no heap. NULL: no room, no memory. */
+/* Adds a key that is zeroed except for its hash and tail, and in no heap. Returns NULL if there is
+ * no room or no memory. */
 struct sync_key *sync_stripe_add(const struct sync_table *t, struct sync_stripe *s,
                                  struct hash hash, struct text tail);
 
-/* Takes it out of everything; free() is the caller's. */
+/* Removes the key from the chain and the heap. The caller frees it. */
 void sync_stripe_remove(const struct sync_table *t, struct sync_stripe *s, struct sync_key *k);
 
-/* Puts a key into the heap, moves it there, takes it out. */
+/* sync_stripe_schedule() puts a key into the heap, or moves it there by its new due time.
+ * sync_stripe_unschedule() takes it out. */
 void sync_stripe_schedule(struct sync_stripe *s, struct sync_key *k, uint64_t due_ns);
 void sync_stripe_unschedule(struct sync_stripe *s, struct sync_key *k);
 

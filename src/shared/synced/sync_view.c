@@ -41,7 +41,8 @@ static uint64_t blocked_ns(const struct sync_view *v, uint64_t now_ns)
     return sync_ns_of_us(left);
 }
 
-/* As decide.lua: a block denies, and lasts at least as long as the quota would. */
+/* Makes the answer that of a blocked key, as decide.lua does: DENY unless it is NEVER; retry and
+ * reset are not before the end of the block. */
 static void block(uint64_t left_ns, struct weir_answer *answer)
 {
     answer->flags |= WEIR_FLAG_BLOCKED;

@@ -1,4 +1,4 @@
-/* fixed_window and sliding_window, as in algo/: by the store's time, in microseconds. */
+/* fixed_window and sliding_window of `synced`: as in algo/, but by the store's time, in us. */
 #include "shared/synced/sync_rows.h"
 
 static int64_t window_at(const struct sync_view *v, const struct store_params *p, uint64_t us)
@@ -14,15 +14,17 @@ static uint64_t begin_of(const struct sync_view *v, const struct store_params *p
     return us < 0 ? 0 : (uint64_t)us;
 }
 
-/* It may be the store's still. That is so of more than one before the latest only if a round trip is
- * longer than a window. */
+/* Returns whether `window` may not be over yet at the store. That can be true of more than one
+ * window before the latest only if a round trip is longer than a window. */
 static bool is_perhaps(const struct sync_view *v, const struct store_params *p, int64_t window,
                        uint64_t now_ns)
 {
     return v->known && sync_earliest_us(v, now_ns) < begin_of(v, p, window + 1);
 }
 
-/* Back, if the node was ahead of the store: what it has admitted was before now, so it counts now. */
+/* Moves the untold delta to `window`, and drops units of windows that are over. If `window` is an
+ * earlier one, the node was ahead of the store: all units were admitted before now, so they count
+ * in `window`. */
 static void delta_to_window(struct sync_view *v, const struct store_params *p, int64_t window,
                             uint64_t now_ns)
 {
@@ -46,8 +48,9 @@ static void delta_to_window(struct sync_view *v, const struct store_params *p, i
     d->window = window;
 }
 
-/* Of a window that lies before the one known (a clock was set back), everything is kept. Of several that
- * are perhaps not over, the fullest is the previous one: who fits into that fits into each. */
+/* Moves the view to `window`. If that lies before the known window (a clock was set back), the
+ * counts are kept. If several windows may not be over yet, `previous` becomes the count of the
+ * fullest: a cost that fits into that one fits into each. */
 static void view_to_window(struct sync_view *v, const struct store_params *p, int64_t window,
                            uint64_t now_ns)
 {
@@ -79,7 +82,7 @@ static void window_age(struct sync_view *v, const struct store_params *p, uint64
     }
 }
 
-/* The window before is perhaps not over. */
+/* Returns whether the window before the view's may not be over yet. */
 static bool in_doubt(const struct sync_view *v, const struct store_params *p, uint64_t now_ns)
 {
     return is_perhaps(v, p, v->window - 1, now_ns);
@@ -105,8 +108,8 @@ static uint64_t window_refund(struct sync_view *v, const struct store_params *p,
     return n;
 }
 
-/* The store's window is that of its time, or one that its clock was in before it was set back by up to
- * a second; whatever else the number says. */
+/* Returns the window that the store has told: that of its time, or one that its clock was in before
+ * it was set back by up to a second. A number outside this range is moved into it. */
 static int64_t heard_window(const struct sync_view *v, const struct store_params *p,
                             const struct sync_heard *heard)
 {
@@ -132,7 +135,7 @@ static void window_hear(struct sync_view *v, const struct store_params *p,
     v->mine = same ? mine : 0;
     v->doubtful = same ? doubtful : 0;
     if (before == SYNC_NO_WINDOW && v->next.units > 0) {
-        v->doubtful = (uint64_t)v->next.units; /* of this window or the one before */
+        v->doubtful = (uint64_t)v->next.units; /* taken in this window or in the one before */
     }
     v->current = (uint64_t)sync_max((i128)v->current + v->next.units, 0);
     v->previous = (uint64_t)sync_max((i128)v->previous + v->next.older, 0);
@@ -145,12 +148,13 @@ static void window_tell(const struct sync_delta *d, uint64_t now_ns, struct sync
     *told = (struct sync_told){d->units, d->window, d->older};
 }
 
-/* How long, by the earlier time, until the window `after` windows from the current one begins. */
+/* Returns the time, by the earliest time of the store, until the window begins that is `after`
+ * windows after the current one. */
 static uint64_t until_ns(const struct sync_view *v, const struct store_params *p, int64_t after,
                          uint64_t now_ns)
 {
     if (!v->known) {
-        return sync_ns_of_us(p->a); /* within that */
+        return sync_ns_of_us(p->a); /* no window is known yet: a whole one */
     }
     uint64_t begin_us = begin_of(v, p, v->window + after);
     return sync_ns_of_us(sub_floor0(begin_us, sync_earliest_us(v, now_ns)));
@@ -176,9 +180,9 @@ static bool fixed_fits(const struct sync_view *v, const struct store_params *p, 
 static void fixed_describe(const struct sync_view *v, const struct store_params *p, uint64_t cost,
                            uint64_t now_ns, struct weir_answer *answer)
 {
-    bool next = v->current + cost > p->quota; /* else this window begins, and then it fits */
+    bool next = v->current + cost > p->quota; /* false: it fits once this window has surely begun */
     answer->remaining = fixed_room(v, p, now_ns);
-    /* What may not be over is not as good as new. */
+    /* While the previous window may not be over and has a count, the key is not as good as new. */
     answer->reset_after_ns = v->current != 0    ? until_ns(v, p, 1, now_ns)
                              : v->previous != 0 ? until_ns(v, p, 0, now_ns)
                                                 : 0;
@@ -200,7 +204,7 @@ const struct sync_row sync_fixed_window = {
 
 /* ---- sliding_window ---- */
 
-/* The part of the previous window that still counts. */
+/* Returns the part of the previous window that still counts, in us. */
 static uint64_t weight(const struct sync_view *v, const struct store_params *p, uint64_t now_ns)
 {
     if (!v->known) {
@@ -218,7 +222,8 @@ static bool sliding_fits(const struct sync_view *v, const struct store_params *p
            mul_wide(v->previous, weight(v, p, now_ns)) <= mul_wide(p->quota - after, p->a);
 }
 
-/* As algo/sliding_window.c. */
+/* Returns the time after the beginning of a window, in us, at which `counted` units of the window
+ * before weigh at most `spare`, as in algo/sliding_window.c. */
 static uint64_t room_at_us(const struct store_params *p, uint64_t counted, uint64_t spare)
 {
     return counted <= spare ? 0 : p->a - mul_div(spare, p->a, counted);
@@ -228,7 +233,7 @@ static uint64_t sliding_retry_ns(const struct sync_view *v, const struct store_p
                                  uint64_t cost, uint64_t now_ns)
 {
     uint64_t passed_ns = sync_ns_of_us(p->a - weight(v, p, now_ns));
-    uint64_t begins_ns = until_ns(v, p, 0, now_ns); /* 0, but for a window that is yet to come */
+    uint64_t begins_ns = until_ns(v, p, 0, now_ns); /* 0 if the window has begun */
     if (v->current + cost <= p->quota) {
         uint64_t us = room_at_us(p, v->previous, p->quota - v->current - cost);
         if (us < p->a) {

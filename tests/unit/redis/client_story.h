@@ -1,4 +1,5 @@
-/* What the tests of calls share: one client of one store, in a world of memory (support/client_world.h). */
+/* What the tests of calls share: one client of one store, on connections in memory
+ * (support/client_world.h). */
 #ifndef WEIR_TESTS_UNIT_STORE_CLIENT_STORY_H
 #define WEIR_TESTS_UNIT_STORE_CLIENT_STORY_H
 
@@ -44,7 +45,7 @@ static inline void assert_waits(const struct world_call *call)
     assert_int_equal(call->done, 0);
 }
 
-/* A call that is sent; the greeting is over. */
+/* Makes a call and sends it; the greeting is over. */
 static inline void send_call(struct world_call *call, const char *key)
 {
     assert_int_equal(world_call(w, call, key, 0), 0);

@@ -1,4 +1,4 @@
-/* Whether an endpoint is worth asking: C5 of redis/client.h, by itself. */
+/* Tests the breaker alone: C5 of redis/client.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,8 @@ static void five_failures_in_a_row_open_it(void **state)
     assert_true(breaker_is_open(b));
 }
 
-/* Never more than four in a row: `good` of them well, then one badly. */
+/* Alternates `good_each` successes and one failure, so that there are never five failures in a
+ * row. */
 static bool opens_at(unsigned bad, unsigned good_each, uint64_t step)
 {
     uint64_t now = 1000 * MS;
@@ -102,7 +103,7 @@ static void a_probe_comes_after_a_random_part_that_doubles_up_to_five_seconds(vo
             most_seen = wait > most_seen ? wait : most_seen;
         }
         assert_true(most_seen <= most[k] * MS);
-        assert_true(most_seen > most[k] * MS * 9 / 10); /* all of the time, */
+        assert_true(most_seen > most[k] * MS * 9 / 10); /* over the whole interval */
         assert_true(least_seen < most[k] * MS / 10);    /* from its beginning */
     }
 }
@@ -136,7 +137,7 @@ static void only_a_good_probe_closes_it(void **state)
     assert_true(breaker_may_probe(b, breaker_due(b)));
     breaker_probed(b, true, 1);
     assert_false(breaker_is_open(b));
-    fail_times(4, 1); /* and what was before is forgotten */
+    fail_times(4, 1); /* earlier failures are forgotten */
     assert_false(breaker_is_open(b));
 }
 
@@ -162,7 +163,7 @@ static void those_that_calls_go_to_are_told_apart(void **state)
     assert_true(!seen[0].calls && seen[1].calls);
 }
 
-/* A store in containers has another address after each of their restarts. */
+/* A store in containers gets another address after each restart. */
 static void addresses_that_come_and_go_do_not_use_the_places_up(void **state)
 {
     struct breaker_seen seen[2];
@@ -182,7 +183,7 @@ static void addresses_that_come_and_go_do_not_use_the_places_up(void **state)
     assert_string_equal(seen[0].endpoint, "one:1");
     assert_ptr_equal(breaker_find(all, "one:1"), b);
     assert_true(breaker_is_open(b));
-    assert_true(breaker_is_open(breaker_find(all, "host3071:1"))); /* what was learnt stays */
+    assert_true(breaker_is_open(breaker_find(all, "host3071:1"))); /* what was learnt is kept */
 }
 
 static void endpoints_and_names_have_a_most(void **state)
@@ -206,7 +207,7 @@ enum { THREADS = 8 };
 static uint64_t probes;
 static uint64_t probing;
 
-/* Time stands: a probe is always due, and nobody can seem to have died in one. */
+/* Time stands still: a probe is always due, and no prober can appear to have died. */
 static void probe_and_fail(unsigned me, void *arg)
 {
     unsigned rounds = (unsigned)THREADS_ROUNDS(4000, 2000, 1000);
@@ -216,7 +217,7 @@ static void probe_and_fail(unsigned me, void *arg)
         struct breaker *other = breaker_find(all, name);
         threads_require(other != NULL);
         if (i >= 100) {
-            breaker_leave(other); /* each thread uses each once */
+            breaker_leave(other); /* each thread holds each once */
         }
         breaker_bad(b, 0);
         if (breaker_may_probe(b, 5001 * MS)) {

@@ -1,8 +1,8 @@
-/* The way of a call, and C1 and C2 of redis/client.h. C3 and C4 are in test_client_bounds.c, the greeting in
- * test_client_greeting.c, breakers in test_client_breaker.c. */
+/* Tests the path of a call, and C1 and C2 of redis/client.h. C3 and C4 are in test_client_bounds.c,
+ * the greeting in test_client_greeting.c, breakers in test_client_breaker.c. */
 #include "unit/redis/client_story.h"
 
-/* ---- the way of a call ---- */
+/* ---- the path of a call ---- */
 
 static void a_call_is_answered_by_its_reply(void **state)
 {
@@ -88,7 +88,7 @@ static void an_error_of_no_known_kind_is_a_reply(void **state)
     assert_string_equal(client_last_error(w->client), "");
 }
 
-/* Of a Redis whose commands were renamed. */
+/* These errors come from a Redis whose commands were renamed. */
 static void a_refusal_that_quotes_what_was_said_is_told_without_that(void **state)
 {
     struct world_call a;
@@ -185,11 +185,11 @@ static void a_call_that_was_never_sent_ends_at_its_deadline_not_run(void **state
     assert_ended(&before, CLIENT_NOT_RUN);
     world_greet(w, 0);
     assert_int_equal(world_call(w, &a, "alice", 0),
-                     0); /* and here the loop never came to sending */
+                     0); /* and the loop did not get to sending this one */
     world_pass(w, WORLD_DEADLINE);
     assert_ended(&a, CLIENT_NOT_RUN);
     world_flush(w, 0);
-    assert_heard(""); /* nor will it ever be */
+    assert_heard(""); /* and it is never sent later */
 }
 
 static void deadlines_of_any_length_are_kept(void **state)
@@ -214,7 +214,7 @@ static void what_was_given_to_the_loop_counts_as_sent(void **state)
     world_greet(w, 0);
     assert_int_equal(world_call(w, &sent, "alice", 0), 0);
     struct text out = client_outgoing(w->sockets[0].link);
-    client_sent(w->sockets[0].link, out.len / 2); /* half of it has left */
+    client_sent(w->sockets[0].link, out.len / 2); /* half of it was sent */
     assert_int_equal(world_call(w, &never, "bob", 0), 0);
     world_down(w, 0);
     assert_ended(&sent, CLIENT_UNKNOWN);
@@ -322,7 +322,7 @@ static void what_may_pass_is_asked_again_after_pauses_that_double(void **state)
         }
         world_flush(w, 0);
         assert_waits(&a);
-        world_say(w, 0, refusals[i]); /* the next pause would be longer than there is time */
+        world_say(w, 0, refusals[i]); /* the next pause would exceed the deadline */
         assert_ended(&a, CLIENT_NOT_RUN);
         assert_true(a.has_reply);
         assert_true(store_did_not_run(a.refusal));

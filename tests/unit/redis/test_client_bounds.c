@@ -1,4 +1,4 @@
-/* C3 and C4 of redis/client.h: what may wait, and what comes late or never. */
+/* Tests C3 and C4 of redis/client.h: how much may wait, and replies that come late or never. */
 #include "unit/redis/client_story.h"
 
 /* ---- C3: bounds ---- */
@@ -23,7 +23,8 @@ static void calls_beyond_the_bound_are_refused_and_nothing_happens(void **state)
     assert_int_equal(w->metrics.calls, 9);
 }
 
-/* Replies that are still to come take places: who asks too fast for that waits, and is not sent. */
+/* Outstanding replies take places: a caller that asks too fast waits, and its calls are not
+ * sent. */
 static void replies_that_are_owed_are_bounded_too(void **state)
 {
     struct world_call a[40];
@@ -136,7 +137,7 @@ static void a_link_that_is_silent_while_calls_wait_is_closed(void **state)
 {
     struct world_call a;
     world_greet(w, 0);
-    world_pass(w, 10000 * WORLD_MS); /* silence alone is no fault */
+    world_pass(w, 10000 * WORLD_MS); /* silence alone is not a failure */
     assert_int_equal(w->sockets[0].closed, 0);
     send_call(&a, "alice");
     world_pass(w, 100 * WORLD_MS - 1);

@@ -1,4 +1,5 @@
-/* C5 of redis/client.h: what calls and connections tell a breaker, and what an open one does to them. */
+/* Tests C5 of redis/client.h: what calls and connections report to a breaker, and how an open
+ * breaker affects them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +32,7 @@ static int finish(void **state)
     return 0;
 }
 
-/* The greeting is over; n calls are sent, and not answered in time. */
+/* Sends n calls after the greeting, which are not answered in time. */
 static void lose_calls(unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
@@ -64,7 +65,7 @@ static void five_unknown_calls_open_it_and_calls_are_refused_at_once(void **stat
     world_greet(w, 0);
     lose_calls(4);
     assert_false(breaker_is_open(one));
-    pay_late(4); /* late replies are no success */
+    pay_late(4); /* late replies do not count as success */
     lose_calls(1);
     assert_true(breaker_is_open(one));
     assert_int_equal(world_call(w, &a, "k", 0), WEIR_EIO);
@@ -99,7 +100,7 @@ static void refusals_that_speak_of_the_endpoint_are_failures(void **state)
         if (breaker_is_open(one) != rows[i].opens) {
             fail_msg("%s", rows[i].said);
         }
-        world_pass(w, 2 * WORLD_MS); /* an open one ends what has made a pause */
+        world_pass(w, 2 * WORLD_MS); /* an open breaker ends calls that are pausing */
         for (unsigned k = 0; rows[i].opens && k < 5; k++) {
             assert_int_equal(calls[k].done, 1);
             assert_int_equal(calls[k].end, rows[i].end);
@@ -217,10 +218,10 @@ static void a_probe_makes_a_connection_if_there_is_none(void **state)
     world_up(w, 0);
     world_say(w, 0, "+PONG\r\n");
     world_flush(w, 0);
-    assert_true(breaker_is_open(one)); /* that was the greeting */
+    assert_true(breaker_is_open(one)); /* that was only the greeting */
     world_pass_over(w, 0, 1);
     assert_string_equal(world_heard(w, 0), "PING");
-    assert_string_equal(world_heard(w, 0), ""); /* scripts, which take their time, come behind it */
+    assert_string_equal(world_heard(w, 0), ""); /* slow scripts follow the probe */
     world_say(w, 0, "+PONG\r\n");
     assert_false(breaker_is_open(one));
     world_flush(w, 0);
@@ -238,7 +239,7 @@ static void a_store_that_is_away_is_probed_less_and_less_often(void **state)
     assert_true(w->sockets[0].attempts < 5 + 60);
 }
 
-/* ---- several threads, as several clients with the same breakers ---- */
+/* ---- several threads, as several clients with shared breakers ---- */
 
 static unsigned connecting(struct client_world *of, unsigned n)
 {
@@ -355,7 +356,7 @@ static void of_several_hosts_the_first_that_is_a_master_is_used(void **state)
     world_up(v, 1);
     assert_string_equal(world_heard(v, 1), "ROLE");
     world_say(v, 1, MASTER);
-    assert_int_equal(v->sockets[2].state, WORLD_CLOSED); /* is not needed */
+    assert_int_equal(v->sockets[2].state, WORLD_CLOSED); /* not needed */
     world_flush(v, 1);
     world_pass_over(v, 1, SCRIPT_COUNT);
     assert_true(strncmp(world_heard(v, 1), "EVALSHA ", 8) == 0);
@@ -366,7 +367,7 @@ static void of_several_hosts_the_first_that_is_a_master_is_used(void **state)
     assert_int_equal(a.end, CLIENT_REPLIED);
     world_down(v, 1);
     world_pass(v, 100 * WORLD_MS);
-    assert_int_equal(v->sockets[0].state, WORLD_CONNECTING); /* all are asked again */
+    assert_int_equal(v->sockets[0].state, WORLD_CONNECTING); /* all hosts are asked again */
     assert_int_equal(v->sockets[2].state, WORLD_CONNECTING);
     world_stop(v);
 }

@@ -1,4 +1,4 @@
-/* What a connection says first: password, user, database; and what is told of a refusal. */
+/* Tests what a connection sends first (password, user, database), and how refusals are reported. */
 #include "unit/redis/client_story.h"
 
 /* ---- the greeting ---- */
@@ -42,7 +42,7 @@ static void a_wrong_password_is_a_failure_with_a_reason_and_without_the_secret(v
     assert_false(world_say(w, 0, "-WRONGPASS invalid\x01 pair\r\n"));
     assert_ended(&a, CLIENT_NOT_RUN);
     assert_string_equal(client_last_error(w->client), "one:1: AUTH: WRONGPASS invalid? pair");
-    world_pass(w, 2000 * WORLD_MS); /* others are not made, the breaker is open */
+    world_pass(w, 2000 * WORLD_MS); /* the client has tried again */
     assert_true(w->sockets[0].attempts > 1);
 }
 

@@ -1,4 +1,5 @@
-/* A store that is there but refuses calls: what finds out that it takes them again, and what is said of it. */
+/* Tests a store that is reachable but refuses calls: how the client finds out that it accepts them
+ * again, and which error it reports. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,14 +45,14 @@ static void answer_calls(struct client_world *of, unsigned n, const char *key, c
         world_pass_over(of, 0, 1);
         world_say(of, 0, reply);
     }
-    world_pass(of, WORLD_DEADLINE); /* nothing makes a pause any more */
+    world_pass(of, WORLD_DEADLINE); /* no call is pausing any more */
     world_flush(of, 0);
     while (world_heard(of, 0)[0] != 0) {
-        world_say(of, 0, reply); /* what was sent again */
+        world_say(of, 0, reply); /* replies to calls that were sent again */
     }
 }
 
-/* What one of the two sends to find out. */
+/* Returns the probe that this client sends. */
 static const char *probe_of(struct client_world *of)
 {
     uint64_t start = of->now;
@@ -138,14 +139,14 @@ static void after_it_took_calls_silence_is_probed_by_ping_again(void **state)
 static void who_has_no_calls_hears_from_others_that_all_is_well(void **state)
 {
     answer_calls(w, 1, "k", "-OOM x\r\n");
-    answer_calls(other, 1, "k", "-NOPERM x\r\n"); /* tells nothing of that */
+    answer_calls(other, 1, "k", "-NOPERM x\r\n"); /* says nothing about that */
     world_pass(w, 900 * WORLD_MS);
     assert_string_equal(client_last_error(w->client), "one:1: OOM x");
     other->now = w->now;
     answer_calls(other, 1, "k", ":1\r\n");
     world_pass(w, 2000 * WORLD_MS);
     assert_string_equal(client_last_error(w->client), "");
-    assert_false(w->sockets[0].woken); /* nor does it ask any more */
+    assert_false(w->sockets[0].woken); /* and it does not ask any more */
 }
 
 static void who_has_no_calls_finds_out_itself_if_nobody_has_any(void **state)

@@ -1,7 +1,8 @@
 /*
- * C1 and C2 under thousands of random schedules: delays, cuts, resets, silence, refusals, scripts that
- * are gone, masters that change, slots that move. The store counts what it runs: each call ends once and in time, runs at most once, not at
- * all if it ended NOT_RUN, and exactly once if it was answered.
+ * Tests C1 and C2 under thousands of random schedules: delays, cuts, resets, silence, refusals,
+ * missing scripts, changing masters, moving slots. The store counts what it runs: each call ends
+ * once and in time, runs at most once, not at all if it ended NOT_RUN, and exactly once if it was
+ * answered.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,18 +34,19 @@ struct record {
 
 /* The store's side of a connection. */
 struct peer {
-    unsigned attempt; /* which connection; 0: none */
+    unsigned attempt; /* number of the connection; 0: none */
     bool loaded;
     bool replica;
     bool asking;
-    bool blocked;     /* there is more to send: nobody is woken for it */
-    bool mute;        /* answers nothing, until it is reset */
-    const char *mood; /* a refusal of all calls; NULL: none */
+    bool blocked;     /* the client has more to send, but gets no wake for it */
+    bool mute;        /* answers nothing until it is reset */
+    const char *mood; /* a refusal for all calls; NULL: none */
     struct buffer in;
     struct buffer out;
 };
 
-/* Of a Cluster of two: who has all slots, and whether they are on their way to the other. */
+/* A Cluster of two nodes: which one has all slots, and whether they are being moved to the
+ * other. */
 static struct {
     bool is;
     unsigned owner;
@@ -90,7 +92,7 @@ static void on_done(void *arg, enum client_end end, const struct store_reply *re
     r->end = end;
     r->at = now_ns;
     require(end != CLIENT_REPLIED || (reply != NULL && reply->type == ':'));
-    require(end != CLIENT_REPLIED || reply->integers[0] == r - records); /* its own */
+    require(end != CLIENT_REPLIED || reply->integers[0] == r - records); /* its own reply */
     require(end != CLIENT_UNKNOWN || reply == NULL);
     require(end != CLIENT_NOT_RUN || reply == NULL || store_did_not_run(reply->refusal));
     if (r->child) {
@@ -140,7 +142,7 @@ static unsigned number_of(const struct peer *p)
     return (unsigned)(w->sockets[p - peers].host[0] - 'a');
 }
 
-/* True: the slot is not, or not any more, there. */
+/* Returns true if the slot is not, or no longer, at this node. */
 static bool redirected(struct peer *p, struct text key, unsigned id)
 {
     char line[64];
@@ -160,7 +162,7 @@ static bool redirected(struct peer *p, struct text key, unsigned id)
 static void say_slots(struct peer *p)
 {
     char line[200];
-    unsigned who = one_in(10) ? 1 - cluster.owner : cluster.owner; /* or what was true before */
+    unsigned who = one_in(10) ? 1 - cluster.owner : cluster.owner; /* or outdated */
     (void)snprintf(line, sizeof line,
                    "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$1\r\n%c\r\n:%u\r\n$2\r\nid\r\n", 'a' + who,
                    who + 1);
@@ -187,7 +189,7 @@ static void run_script(struct peer *p, const struct resp_request *request, bool 
     }
 }
 
-/* A probe: refused as a call would be, and nothing runs. */
+/* Answers a probe: it is refused like a call, and nothing runs. */
 static void write_nothing(struct peer *p, const struct resp_request *request)
 {
     unsigned id = (unsigned)strtoul(request->argv[1].at, NULL, 10);
@@ -234,7 +236,8 @@ static void serve_whole(struct peer *p)
     }
 }
 
-/* The client has closed it, or it is reset: some of what was under way still arrives, and runs. */
+/* Ends a connection that the client has closed or that is reset. Some of the bytes under way still
+ * arrive, and run. */
 static void end_peer(struct peer *p)
 {
     size_t cut = below(buffer_len(&p->in) + 1);
@@ -249,7 +252,7 @@ static void end_peer(struct peer *p)
     p->asking = false;
 }
 
-/* ---- what happens ---- */
+/* ---- events ---- */
 
 static void change_mood(struct peer *p)
 {
@@ -274,7 +277,7 @@ static void answer_some(unsigned i, struct peer *p)
     struct text out = buffer_text(&p->out);
     out.len = one_in(2) ? out.len : below(out.len + 1);
     if (out.len > 0) {
-        char *copy = malloc(out.len); /* so that a byte too far is noticed */
+        char *copy = malloc(out.len); /* so that a read beyond the end is noticed */
         memcpy(copy, out.at, out.len);
         bool open = world_say_bytes(w, i, (struct text){copy, out.len});
         free(copy);
@@ -386,7 +389,7 @@ static void run(struct client_world *world)
         step();
     }
     world_pass(w, seed % 5 == 0 ? 0 : 100 * WORLD_MS);
-    for (unsigned i = 0; i < HOSTS; i++) { /* whatever is under way arrives */
+    for (unsigned i = 0; i < HOSTS; i++) { /* everything under way arrives */
         peers[i].mute = false;
         serve_whole(&peers[i]);
     }

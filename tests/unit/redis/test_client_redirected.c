@@ -1,4 +1,4 @@
-/* Calls that follow their slot through a Cluster: C2 of redis/client.h. */
+/* Tests calls that follow their slot through a Cluster: C2 of redis/client.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static struct client_world *w = &world;
 static struct breakers *breakers;
 static struct world_call call;
 
-/* The map is known: all slots are at a. */
+/* Sets up a known map, with all slots at a, and sends a call. */
 static int begin(void **state)
 {
     breakers = breakers_create(1);
@@ -117,7 +117,8 @@ static void a_script_that_is_not_known_there_goes_as_text_behind_asking(void **s
     assert_answered();
 }
 
-/* Several keys of a slot that moves: until all are there, TRYAGAIN; then ASK. */
+/* For several keys of a slot that is moving the node says TRYAGAIN until all have been moved, then
+ * ASK. */
 static void after_many_pauses_a_call_still_follows(void **state)
 {
     for (unsigned i = 0; i < 5; i++) {
@@ -134,7 +135,7 @@ static void after_many_pauses_a_call_still_follows(void **state)
     assert_answered();
 }
 
-/* Each says that the other has it: a call must not fly back and forth as fast as it can. */
+/* Each node says that the other has the slot: a call must not go back and forth without pauses. */
 static void a_call_that_is_sent_back_and_forth_makes_pauses(void **state)
 {
     unsigned at = A;

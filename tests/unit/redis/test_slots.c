@@ -1,4 +1,4 @@
-/* What a Cluster says about where its slots live: CLUSTER SLOTS, MOVED, ASK. */
+/* Tests the parsing of what a Cluster says about where its slots are: CLUSTER SLOTS, MOVED, ASK. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,8 @@ static void assert_range(const struct slots_range *r, unsigned first, unsigned l
     assert_memory_equal(r->host.at, host, strlen(host));
 }
 
-/* With two ranges; of the first the primary, a replica, and metadata as Redis 7 sends it. */
+/* There are two ranges. The first has a primary and a replica; the second has metadata as Redis 7
+ * sends it. */
 static void each_range_names_its_primary(void **state)
 {
     static const char reply[] =

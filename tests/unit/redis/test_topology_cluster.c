@@ -1,6 +1,7 @@
 /*
- * Where slots live, as a Cluster says: redis/cluster.c. Socket 0 is the host of the URL, "a:1", which is
- * a primary too; the others follow in the order in which they are named.
+ * Tests how the client learns from a Cluster where slots are: redis/cluster.c. Socket 0 is the host
+ * of the URL, "a:1", which is a primary too; the others follow in the order in which they are
+ * named.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +23,7 @@ static struct client_world world;
 static struct client_world *w = &world;
 static struct breakers *breakers;
 
-/* Keys of the lower and of the upper half of the slots. */
+/* Keys in the lower and in the upper half of the slots. */
 static const char *low;
 static const char *high;
 
@@ -48,7 +49,7 @@ static int finish(void **state)
     return 0;
 }
 
-/* "*3 first last node" for each, of host "a". */
+/* Writes "*3 first last node" for one range. */
 static size_t put_range(char *out, size_t size, unsigned first, unsigned last, const char *host,
                         unsigned port)
 {
@@ -65,7 +66,7 @@ static bool is_asked(unsigned i)
     return line[0] != 0;
 }
 
-/* Before a link that is silent is closed. */
+/* Waits for the question; gives up before a silent link would be closed. */
 static void await_question(unsigned i)
 {
     unsigned ms = 0;
@@ -75,7 +76,8 @@ static void await_question(unsigned i)
     }
 }
 
-/* The map that a node gives, asked for it: the lower half at one port, the upper half at another. */
+/* Answers the question for the map: the lower half of the slots is at one port, the upper half at
+ * another. */
 static void says_map(unsigned i, const char *host, unsigned lower, unsigned upper)
 {
     char reply[256] = "*2\r\n";
@@ -86,7 +88,7 @@ static void says_map(unsigned i, const char *host, unsigned lower, unsigned uppe
     world_tick(w);
 }
 
-/* Nodes a:1 and a:2, sockets 0 and 1, all connected. */
+/* Sets up nodes a:1 and a:2, which are sockets 0 and 1, both connected. */
 static void know_two(void)
 {
     world_greet(w, 0);
@@ -124,7 +126,7 @@ static void calls_go_to_the_primary_of_their_slot(void **state)
     struct world_call a;
     struct world_call b;
     struct world_call early;
-    assert_int_equal(world_call(w, &early, high, 0), 0); /* before anything is known */
+    assert_int_equal(world_call(w, &early, high, 0), 0); /* before any map is known */
     know_two();
     world_flush(w, 1);
     assert_memory_equal(world_heard(w, 1), "EVALSHA", 7);
@@ -214,7 +216,8 @@ static void tryagain_and_clusterdown_pause_a_call_within_its_deadline(void **sta
     assert_int_equal(a.end, CLIENT_NOT_RUN);
 }
 
-/* Two nodes that each call the other the owner: not for ever as fast as the network is. */
+/* Two nodes each name the other as the owner: the call must not go back and forth at the speed of
+ * the network. */
 static void nodes_that_send_a_call_to_and_fro_get_pauses(void **state)
 {
     struct world_call a;
@@ -250,7 +253,7 @@ static void a_primary_that_is_lost_is_asked_about_until_another_has_its_slots(vo
     world_pass(w, 100 * WORLD_MS);
     send_to(&a, high, 1, 100);
     world_down(w, 1);
-    assert_int_equal(a.end, CLIENT_UNKNOWN); /* and not sent again, wherever to */
+    assert_int_equal(a.end, CLIENT_UNKNOWN); /* and it is not sent again anywhere */
     assert_true(is_asked(0));
     world_down(w, 1); /* the next attempt */
     says_map(0, "a", 1, 2);
@@ -265,7 +268,7 @@ static void a_primary_that_is_lost_is_asked_about_until_another_has_its_slots(vo
 
 #define NOREPLICAS "-NOREPLICAS Not enough good replicas to write.\r\n"
 
-/* Who is asked for the map, of two nodes; the second refuses what it is asked besides. */
+/* Returns which of two nodes is asked for the map. The second node refuses all other commands. */
 static unsigned await_question_of_two(void)
 {
     for (unsigned ms = 0; ms < 2000; ms++) {
@@ -286,7 +289,8 @@ static unsigned await_question_of_two(void)
     return 0;
 }
 
-/* It is cut off from its replica, and no call goes there any more; then the others have chosen. */
+/* The primary is cut off from its replica and gets no calls any more; then the others choose
+ * another. */
 static void a_primary_without_replicas_is_asked_about_until_another_has_its_slots(void **state)
 {
     struct world_call calls[5];
@@ -357,7 +361,7 @@ static void a_slot_that_nobody_has_is_refused_at_once(void **state)
     world_say(w, 0, reply);
     assert_int_equal(world_call(w, &a, high, 0), WEIR_EIO);
     world_pass(w, 100 * WORLD_MS);
-    assert_int_equal(world_call(w, &a, high, 0), 0); /* somebody is being asked */
+    assert_int_equal(world_call(w, &a, high, 0), 0); /* a node is being asked for the map */
     assert_true(is_asked(0));
     says_map(0, "a", 1, 1);
     world_flush(w, 0);
@@ -365,7 +369,8 @@ static void a_slot_that_nobody_has_is_refused_at_once(void **state)
     answers(0, &a);
 }
 
-/* a:1, of the URL, has left the Cluster; then the only node ends, and a:1 knows where to. */
+/* a:1, the host of the URL, has left the Cluster. Then the only node ends, and a:1 knows the new
+ * owner. */
 static void when_no_node_answers_the_hosts_of_the_url_are_asked_again(void **state)
 {
     world_greet(w, 0);

@@ -1,6 +1,6 @@
 /*
- * Who the master is, as Sentinels say: redis/sentinel.c. Sockets 0 to 2 are the Sentinels; those of
- * masters follow, in the order in which they are named.
+ * Tests how Sentinels determine the master: redis/sentinel.c. Sockets 0 to 2 are the Sentinels;
+ * those of masters follow, in the order in which they are named.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 #define MASTER "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"
 #define REPLICA "*5\r\n$5\r\nslave\r\n$1\r\na\r\n:1\r\n$9\r\nconnected\r\n:0\r\n"
 #define ANSWER ":7\r\n"
-#define FIRST 3 /* the first master's socket */
+#define FIRST 3 /* socket of the first master */
 #define SECOND 4
 
 static struct client_world world;
@@ -38,7 +38,7 @@ static int finish(void **state)
     return 0;
 }
 
-/* A connection to a Sentinel stands. */
+/* Completes the connection to a Sentinel. */
 static void sentinel_up(unsigned i)
 {
     world_up(w, i);
@@ -47,7 +47,7 @@ static void sentinel_up(unsigned i)
     world_flush(w, i);
 }
 
-/* Again, behind the pause that follows a connection that was let go. */
+/* Completes it again, after the pause that follows a closed connection. */
 static void sentinel_comes_back(unsigned i)
 {
     world_pass(w, 10 * WORLD_MS);
@@ -62,7 +62,7 @@ static bool is_asked(unsigned i)
     return line[0] != 0;
 }
 
-/* It names the node at this port of host "a"; 0: it knows none. */
+/* Answers with the node at this port of host "a"; 0: the Sentinel knows none. */
 static void names(unsigned i, unsigned port)
 {
     char reply[64] = "*-1\r\n";
@@ -88,7 +88,7 @@ static void up_as(unsigned i, const char *role)
     }
 }
 
-/* All is well: the Sentinel 0 is kept. */
+/* Reaches the normal state: the client keeps the connection to Sentinel 0. */
 static void settle(void)
 {
     sentinel_up(0);
@@ -98,7 +98,7 @@ static void settle(void)
     assert_int_equal(w->sockets[FIRST].port, 1001);
 }
 
-/* Whether a call goes there, and is answered. */
+/* Requires that a call goes there and is answered. */
 static void assert_master_is(unsigned i)
 {
     struct world_call a;
@@ -124,7 +124,7 @@ static void a_sentinel_that_stands_is_no_store(void **state)
 static void the_first_sentinel_that_answers_is_enough_and_the_others_are_let_go(void **state)
 {
     struct world_call a;
-    assert_int_equal(world_call(w, &a, "alice", 0), 0); /* while nobody knows */
+    assert_int_equal(world_call(w, &a, "alice", 0), 0); /* while no master is known */
     sentinel_up(1);
     names(1, 1001);
     up_as(FIRST, MASTER);
@@ -161,7 +161,7 @@ static void whoever_is_named_must_be_a_master(void **state)
     up_as(FIRST, REPLICA);
     assert_int_equal(w->sockets[FIRST].state, WORLD_CLOSED);
     assert_non_null(strstr(client_last_error(w->client), "a:1001: not a master"));
-    world_pass(w, 100 * WORLD_MS); /* it is tried again, in case that it becomes one */
+    world_pass(w, 100 * WORLD_MS); /* it is tried again, because it may become one */
     up_as(FIRST, MASTER);
     assert_master_is(FIRST);
 }
@@ -177,7 +177,7 @@ static void a_master_that_has_gone_is_replaced_by_what_any_sentinel_says(void **
     assert_master_is(SECOND);
 }
 
-/* Sentinels 1 and 2 are cut off and tell of long ago; who says so is outvoted by who does not. */
+/* Sentinels 1 and 2 are cut off and give an old answer; they outvote the one that does not. */
 static void a_master_that_has_gone_is_not_replaced_if_more_sentinels_name_it_than_another(
     void **state)
 {
@@ -211,7 +211,8 @@ static void a_master_that_stands_is_replaced_only_if_most_sentinels_say_so(void 
     assert_master_is(SECOND);
 }
 
-/* What was not sent goes to the new one; the old connection ends when its replies have had their time. */
+/* Calls that were not sent go to the new master. The old connection is closed when its replies have
+ * had their time. */
 static void the_replies_of_a_master_that_was_replaced_still_count(void **state)
 {
     struct world_call sent;
@@ -247,9 +248,9 @@ static void a_readonly_master_is_doubted_and_the_call_goes_to_the_next(void **st
     world_flush(w, FIRST);
     (void)world_heard(w, FIRST); /* the call */
     assert_string_equal(world_heard(w, FIRST), "ROLE");
-    names(0, 1002); /* alone, against a master that stands ... */
+    names(0, 1002); /* a single Sentinel, while the master still stands */
     assert_int_equal(w->count, 4);
-    world_say(w, FIRST, REPLICA); /* ... which is none any more */
+    world_say(w, FIRST, REPLICA); /* the master says that it is a replica now */
     assert_int_equal(w->sockets[FIRST].state, WORLD_CLOSED);
     world_tick(w);
     up_as(SECOND, MASTER);
@@ -263,7 +264,7 @@ static void a_readonly_master_is_doubted_and_the_call_goes_to_the_next(void **st
 
 #define NOREPLICAS "-NOREPLICAS Not enough good replicas to write.\r\n"
 
-/* All that the first master is asked, by calls or by the client itself. */
+/* Refuses everything that the first master is asked, by calls or by the client itself. */
 static void refuse(void)
 {
     world_flush(w, FIRST);
@@ -283,7 +284,8 @@ static void refuse_calls(unsigned n)
     }
 }
 
-/* It is cut off from its replica, together with the Sentinel that is asked; two others have chosen. */
+/* The master is cut off from its replica, together with the Sentinel that is asked. Two other
+ * Sentinels have chosen another. */
 static void a_master_without_replicas_is_replaced_if_most_sentinels_say_so(void **state)
 {
     settle();
@@ -323,7 +325,7 @@ static void a_master_that_refuses_is_doubted_as_long_as_it_does(void **state)
     assert_master_is(SECOND);
 }
 
-/* Calls of another thread were refused, none of this one. */
+/* Calls of another thread were refused, but none of this one. */
 static void a_probe_that_is_refused_makes_the_sentinels_be_asked(void **state)
 {
     static struct client_world other;

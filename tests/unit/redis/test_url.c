@@ -1,4 +1,4 @@
-/* Where a store is, as a URL says it. */
+/* Tests the parsing of a store's URL. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Replies of any kind as a row of values, and what is due when. */
+/* Tests replies of any kind as a sequence of values, and the timers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,4 @@
-/* The node's side of `leased` with replies of the test's own, for the programs that include
- * this. */
+/* The node's side of `leased` with replies that the test makes up. */
 #ifndef WEIR_TESTS_UNIT_LEASE_REPLIES_H
 #define WEIR_TESTS_UNIT_LEASE_REPLIES_H
 
@@ -53,7 +52,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     leases_destroy(leases);
-    return limit.references == 1 ? 0 : -1; /* whoever held it has let go */
+    return limit.references == 1 ? 0 : -1; /* all other references are released */
 }
 
 /* ---- asking and answering ---- */
@@ -94,7 +93,7 @@ __attribute__((unused)) static void deny(const struct lease_call *to, uint64_t r
     reply(to, &r);
 }
 
-/* Asks until a lease is asked for, and grants it. */
+/* Asks until the node requests a lease, and grants it. */
 __attribute__((unused)) static void have_lease(uint64_t units)
 {
     while (ask(1) == LEASE_SEND && call.want == 0) {
@@ -106,7 +105,7 @@ __attribute__((unused)) static void have_lease(uint64_t units)
     grant(&call, units);
 }
 
-/* How much can be spent without a word to the store; renewals are lost. */
+/* Returns how many units can be spent without the store; renewals are lost. */
 __attribute__((unused)) static uint64_t spendable(void)
 {
     uint64_t units = 0;

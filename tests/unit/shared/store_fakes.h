@@ -1,7 +1,7 @@
 /*
- * What a store stands on, in the test's hands: calls wait here until the test says how they end; leases
- * and exchanges say what the test tells them to. These take the place of the real ones in the program
- * that includes this.
+ * What a store depends on, under the test's control: calls wait here until the test ends them;
+ * leases and exchanges answer as the test tells them to. These functions replace the real ones in
+ * the program that includes this header.
  */
 #ifndef WEIR_TESTS_UNIT_STORE_FAKES_H
 #define WEIR_TESTS_UNIT_STORE_FAKES_H
@@ -24,15 +24,15 @@ struct fake_call {
 static struct {
     struct fake_call calls[FAKE_CALLS_MAX];
     unsigned count;
-    int refuse; /* what client_call() says */
+    int refuse; /* error that client_call() returns; 0: none */
     unsigned lease_says;
-    uint64_t lease_id; /* of the calls that it makes, which are for a lease; 0: they are not */
+    uint64_t lease_id; /* lease id of the calls it makes; 0: they are not for a lease */
     int lease_error;
     struct weir_answer lease_answer;
     struct weir_answer sync_answer;
     int sync_says;
     unsigned leases_lost, leases_replied, lease_refunds, lease_forgets, sync_refunds, sync_hurries;
-    unsigned lease_due, sync_due; /* calls that come by themselves */
+    unsigned lease_due, sync_due; /* calls that become due on their own */
 } fake;
 
 /* ---- the client ---- */
@@ -79,7 +79,7 @@ int client_call(struct client *c, const struct client_call *call, uint64_t now_n
     struct fake_call *f = &fake.calls[fake.count++];
     *f = (struct fake_call){
         .script = call->script->name, .slot = call->slot, .done = done, .arg = arg};
-    size_t n = 0; /* the arguments one behind the other, with spaces */
+    size_t n = 0; /* the arguments one after the other, separated by spaces */
     for (struct text rest = call->arguments; rest.len > 0;) {
         size_t len = 0;
         size_t i = 1;
@@ -99,7 +99,7 @@ uint64_t client_tick(struct client *c, uint64_t now_ns)
     return UINT64_MAX;
 }
 
-/* An answer of a script. */
+/* Returns an answer of a script. */
 __attribute__((unused)) static struct store_reply fake_reply(int verdict, int64_t remaining,
                                                              int64_t retry_us, int64_t limit)
 {

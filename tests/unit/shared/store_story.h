@@ -1,4 +1,5 @@
-/* A store with calls, leases and exchanges in the test's hands (store_fakes.h), and questions to it. */
+/* A store whose calls, leases and exchanges the test controls (store_fakes.h), and questions to
+ * it. */
 #ifndef WEIR_TESTS_UNIT_STORE_STORY_H
 #define WEIR_TESTS_UNIT_STORE_STORY_H
 
@@ -62,14 +63,14 @@ static inline int close_store(void **state)
 {
     store_destroy(t.store, NOW);
     for (unsigned i = 0; i < t.limits_count; i++) {
-        assert_int_equal(t.limits[i]->references, 1); /* nobody holds it any more */
+        assert_int_equal(t.limits[i]->references, 1); /* all other references are released */
         store_limit_release(t.limits[i]);
     }
     store_shared_destroy(t.shared);
     return 0;
 }
 
-/* A bucket or a queue of `count` that refills in a second. */
+/* Opens a bucket or a queue of `count` that refills in a second. */
 static inline struct store_limit *limit_of(int algorithm, const char *name, uint64_t count,
                                            int mode, int on_failure)
 {

@@ -1,5 +1,5 @@
-/* What the tests of exchanges share: one node, at times that the test chooses, and a store that says what the
- * test makes it say. */
+/* What the tests of exchanges share: one node, at times that the test chooses, and a store whose
+ * replies the test makes up. */
 #ifndef WEIR_TESTS_UNIT_STORE_SYNC_STORY_H
 #define WEIR_TESTS_UNIT_STORE_SYNC_STORY_H
 
@@ -10,7 +10,7 @@
 #include "support/sync_fakes.h"
 
 #define T0 (1000 * WEIR_SECOND)
-#define STORE_US UINT64_C(1700000000000000) /* a whole second; what the store says at T0 */
+#define STORE_US UINT64_C(1700000000000000) /* a whole second; the store's time at T0 */
 #define RTT (2 * MS)
 
 static struct syncs *node;
@@ -49,7 +49,7 @@ static inline void none(uint64_t now_ns)
     assert_false(sync_next(node, now_ns, &c));
 }
 
-/* The store says this, at its time of `at_ns` here. */
+/* Delivers this reply, which the store made at the local time at_ns. */
 static inline int say(const struct sync_call *c, uint64_t at_ns, int64_t x, int64_t y, int64_t z,
                       uint64_t now_ns)
 {
@@ -68,7 +68,7 @@ static inline struct store_limit *window(int algorithm)
     return fake_limit(&fake, algorithm, 10, WEIR_SECOND, 0);
 }
 
-#define WINDOW ((int64_t)(STORE_US / 1000000)) /* that of T0 */
+#define WINDOW ((int64_t)(STORE_US / 1000000)) /* the window of T0 */
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, done)
 

@@ -1,4 +1,4 @@
-/* A node's part of a limit: rate/N exactly, burst max(1, floor(B/N)). */
+/* Tests a node's part of a limit: exactly rate/N, and a burst of max(1, floor(B/N)). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,8 @@ static struct weir_options divide(const struct weir_options *o, uint64_t nodes)
     return part;
 }
 
-/* count/period of the part is that of the whole by N; rounded up to ns, so never more. */
+/* Checks that count/period of the part is that of the whole divided by N. The period is rounded up
+ * to ns, so the rate is never higher. */
 static void assert_rate(const struct weir_options *o, const struct weir_options *part,
                         uint64_t nodes)
 {

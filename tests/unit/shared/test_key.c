@@ -1,4 +1,5 @@
-/* Where a key lies in the store: no two keys in one place, and the slot is the subject's alone. */
+/* Tests where a key lies in the store: no two keys have the same place, and the slot depends only
+ * on the subject. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,7 +70,7 @@ static void a_closing_brace_does_not_cut_the_hash_tag(void **state)
     assert_int_equal(cluster_slot(store_key_text(&a)), cluster_slot(store_key_text(&c)));
 }
 
-/* All short keys of the bytes that mean something somewhere, with and without a shard. */
+/* Tries all short keys of the bytes that have a special meaning, with and without a shard. */
 static void no_two_keys_share_a_place(void **state)
 {
     static const char bytes[] = {'{', '}', ':', 'r', 'h', '\0', '\r', '\n', '\xff', 'a'};
@@ -136,7 +137,7 @@ static void names_that_would_move_keys_are_refused(void **state)
     assert_int_equal(store_key_head(TEXT(""), limit, &p, &head, &error), 0);
 }
 
-/* The longest of everything at once: nothing is written beyond its place. */
+/* Uses the maximum of every length at once: nothing is written out of bounds. */
 static void the_longest_key_fits(void **state)
 {
     char x[256];
@@ -153,7 +154,7 @@ static void the_longest_key_fits(void **state)
     assert_int_equal(out.len, 64 + 3 + 256 + 1 + 47 + 2 + 65 + 1 + 65);
 }
 
-/* From the specification of Redis Cluster and its source. */
+/* The values are from the specification of Redis Cluster and its source. */
 static void slots_are_those_of_redis(void **state)
 {
     static const struct {
@@ -180,7 +181,7 @@ static void assert_digest(const unsigned char *bytes, size_t n, const char *expe
     assert_string_equal(digits, expected);
 }
 
-/* FIPS 180-4's examples, and lengths around the end of a block. */
+/* The examples of FIPS 180-4, and lengths around the end of a block. */
 static void digests_are_the_published_ones(void **state)
 {
     unsigned char one[SHA1_SIZE];

@@ -1,4 +1,4 @@
-/* What a process remembers of keys that a store decides. */
+/* Tests what a process remembers of keys that a store decides. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static int close_known(void **state)
     return 0;
 }
 
-/* 10 units, one each 100 ms. */
+/* 10 units, one every 100 ms. */
 static const struct store_params bucket = {
     .algorithm = WEIR_TOKEN_BUCKET, .quota = 10, .a = 100000};
 static const struct store_params sliding = {
@@ -84,10 +84,10 @@ static void lower_costs_are_asked_and_higher_ones_wait_for_the_units_more(void *
     assert_false(denied("a", &bucket, 2, NOW, &a));
     assert_true(denied("a", &bucket, 5, NOW, &a));
     assert_int_equal(a.retry_after_ns, 300 * MS);
-    assert_false(denied("a", &bucket, 11, NOW, &a)); /* that is NEVER */
+    assert_false(denied("a", &bucket, 11, NOW, &a)); /* the verdict would be NEVER */
     deny("w", 3, 100 * MS, WEIR_SECOND);
     assert_true(denied("w", &sliding, 3, NOW, &a));
-    assert_false(denied("w", &sliding, 4, NOW, &a)); /* when, only the store knows */
+    assert_false(denied("w", &sliding, 4, NOW, &a)); /* only the store knows when it would fit */
 }
 
 static void blocks_are_not_remembered_and_what_is_forgotten_is_asked(void **state)
@@ -125,7 +125,7 @@ static void an_outage_begins_once_for_each_key_with_what_there_was(void **state)
     assert_true(heard == KNOWN_NOT);
     known_once(known, key("a"), 1, NOW, hear, NULL);
     assert_int_equal(calls, 1);
-    known_remaining(known, key("a"), 4, NOW); /* the store was there in between */
+    known_remaining(known, key("a"), 4, NOW); /* the store was available in between */
     known_once(known, key("a"), 1, NOW, hear, NULL);
     assert_int_equal(calls, 2);
     assert_int_equal(heard, 4);

@@ -1,4 +1,4 @@
-/* How large leases are, how long they are kept, and when the store is asked: L4 to L7 of
+/* Tests how large leases are, how long they are kept, and when the store is asked: L4 to L7 of
  * shared/leased/lease.h. */
 #include "lease_replies.h"
 
@@ -22,7 +22,7 @@ static void a_lease_is_renewed_before_it_is_dry_by_one_call(void **state)
     assert_int_equal(renewal.cost, 0);
     assert_int_equal(renewal.keep, 16);
     grant(&renewal, 100);
-    assert_int_equal(ask(1), LEASE_ANSWERED); /* what was spent meanwhile is the new lease's */
+    assert_int_equal(ask(1), LEASE_ANSWERED); /* the new lease pays for units spent meanwhile */
     assert_int_equal(answer.remaining, 500 + 99);
 }
 
@@ -48,7 +48,7 @@ static void questions_wait_for_the_one_call_that_is_on_its_way_or_ask_alone(void
 static void a_size_follows_the_demand(void **state)
 {
     have_lease(30);
-    assert_int_equal(call.want, 32); /* the first one is careful */
+    assert_int_equal(call.want, 32); /* the first lease is small */
     uint64_t wanted[4];
     for (unsigned i = 0; i < 4; i++) {
         do {
@@ -58,7 +58,7 @@ static void a_size_follows_the_demand(void **state)
         grant(&call, 100);
     }
     assert_int_equal(wanted[0], 8 * 32);
-    assert_true(wanted[1] <= 1000 && wanted[1] > wanted[0]); /* the quota */
+    assert_true(wanted[1] <= 1000 && wanted[1] > wanted[0]); /* at most the quota */
     for (unsigned i = 0; i < 400; i++) {                     /* now 50 a second: 25 */
         now += 20 * MS;
         if ((ask(1) & LEASE_SEND) != 0) {
@@ -73,7 +73,7 @@ static void a_question_that_is_tried_here_before_it_goes_to_the_store_counts_onc
 {
     assert_int_equal(lease_ask_here(leases, &limit, NO_SHARD, ALICE, 1, now, &answer, &call), 0);
     assert_int_equal(ask(1), LEASE_SEND);
-    assert_int_equal(call.want, 0); /* nobody knows whether another will come */
+    assert_int_equal(call.want, 0); /* a second question may never come */
     lease_unsent(leases, &call, now);
 }
 
@@ -143,7 +143,7 @@ static void a_lease_in_use_is_carried_on_before_it_expires(void **state)
     assert_true(left > 1);
     struct store_reply r = reply_of(WEIR_ALLOW, 500, 0, 0, MARK + 5, LIFE_US, true);
     reply(&call, &r);
-    now = made + LIFE_US * 1000 + 10; /* the old one is over */
+    now = made + LIFE_US * 1000 + 10; /* the old lease has expired */
     assert_int_equal(ask(left) & LEASE_ANSWERED, LEASE_ANSWERED);
     assert_int_equal(answer.verdict, WEIR_ALLOW);
 }
@@ -151,7 +151,7 @@ static void a_lease_in_use_is_carried_on_before_it_expires(void **state)
 static void a_node_that_ends_returns_everything(void **state)
 {
     have_lease(20);
-    for (unsigned i = 0; i < 3; i++) { /* and another key, whose call is on its way */
+    for (unsigned i = 0; i < 3; i++) { /* another key, whose call is in flight */
         (void)lease_ask(leases, &limit, NO_SHARD, TEXT("bob"), 1, now, &answer, &call);
         if (call.want == 0) {
             lease_unsent(leases, &call, now);
@@ -170,7 +170,7 @@ static void a_node_that_ends_returns_everything(void **state)
     grant(&bobs, 8);
     assert_true(lease_next(leases, now, &next));
     assert_int_equal(next.back, 8);
-    lease_unsent(leases, &next, now); /* no way to the store: it is not tried for ever */
+    lease_unsent(leases, &next, now); /* not sent: it is not tried forever */
     assert_false(lease_next(leases, now, &next));
     assert_int_equal(ask(1), LEASE_SEND);
     assert_int_equal(call.want, 0);
@@ -185,7 +185,7 @@ static void a_key_that_somebody_changed_returns_its_lease_at_once(void **state)
     assert_int_equal(lease_due(leases), 0);
     assert_true(lease_next(leases, now, &next));
     assert_int_equal(next.back, 20);
-    lease_forget(leases, &limit, NO_SHARD, ALICE); /* also what is granted meanwhile */
+    lease_forget(leases, &limit, NO_SHARD, ALICE); /* also drops what is granted meanwhile */
     struct store_reply r = reply_of(WEIR_ALLOW, 500, 0, 0, 0, 0, true);
     reply(&next, &r);
     assert_int_equal(ask(1), LEASE_SEND);
@@ -207,7 +207,7 @@ static void a_lease_that_could_not_be_returned_is_not_spent_on_a_changed_key(voi
     lease_forget(leases, &limit, NO_SHARD, ALICE);
     assert_true(lease_next(leases, now, &next));
     lease_unsent(leases, &next, now);
-    assert_false(lease_next(leases, now, &next)); /* not at once again */
+    assert_false(lease_next(leases, now, &next)); /* not again at once */
     assert_int_equal(ask(1), LEASE_SEND);
     assert_int_equal(call.back, 20);
     lease_unsent(leases, &call, now);
@@ -223,7 +223,7 @@ static void units_that_nobody_used_come_back_to_the_lease(void **state)
     have_lease(10);
     assert_int_equal(ask(4), LEASE_ANSWERED);
     assert_true(lease_refund(leases, &limit, NO_SHARD, ALICE, 4, now));
-    assert_false(lease_refund(leases, &limit, NO_SHARD, ALICE, 1, now)); /* nothing is spent */
+    assert_false(lease_refund(leases, &limit, NO_SHARD, ALICE, 1, now)); /* no unit is spent */
     assert_int_equal(spendable(), 10);
     now += LIFE_US * 1000;
     assert_false(lease_refund(leases, &limit, NO_SHARD, ALICE, 1, now));
@@ -269,7 +269,7 @@ static void a_denial_stands_for_its_cost_until_its_retry_or_the_cache_ends(void 
     assert_int_equal(answer.verdict, WEIR_DENY);
     assert_int_equal(answer.retry_after_ns, MS);
     assert_int_equal(ask(6), LEASE_ANSWERED);
-    assert_int_equal(ask(4), LEASE_SEND); /* a cheaper one may fit */
+    assert_int_equal(ask(4), LEASE_SEND); /* a cheaper request may fit */
     lease_unsent(leases, &call, now);
     now += MS;
     assert_int_equal(ask(5), LEASE_SEND);
@@ -285,13 +285,13 @@ static void a_short_denial_stands_until_there_is_something_to_find(void **state)
 {
     assert_int_equal(ask(1), LEASE_SEND);
     deny(&call, 1000);
-    now += WEIR_SECOND / 64 - 1; /* of a bucket that fills in a second */
+    now += WEIR_SECOND / 64 - 1; /* for a bucket that fills in a second */
     assert_int_equal(ask(1), LEASE_ANSWERED);
     assert_int_equal(answer.verdict, WEIR_DENY);
     now += 1;
     assert_int_equal(ask(1), LEASE_SEND);
     struct lease_call first = call;
-    assert_int_equal(ask(1), LEASE_ANSWERED); /* until its answer is here */
+    assert_int_equal(ask(1), LEASE_ANSWERED); /* until that call is answered */
     assert_int_equal(answer.verdict, WEIR_DENY);
     assert_true(answer.retry_after_ns > 0);
     struct store_reply r = reply_of(WEIR_ALLOW, 100, 0, 0, 0, 0, false);

@@ -1,4 +1,4 @@
-/* What a lease may be spent for, and when no more: L1 to L3 of shared/leased/lease.h. */
+/* Tests what a lease may be spent on, and until when: L1 to L3 of shared/leased/lease.h. */
 #include "lease_replies.h"
 #include "shared/script.h"
 
@@ -12,7 +12,7 @@ static void a_lease_lives_from_when_its_call_was_made_less_one_in_a_hundred(void
     assert_int_equal(ask(1), LEASE_SEND);
     assert_true(call.want >= 20);
     uint64_t made = now;
-    now += 900 * MS; /* the reply takes its time */
+    now += 900 * MS; /* the reply is slow */
     grant(&call, 20);
     now = made + LIFE_US * 990 - 1;
     assert_int_equal(ask(1) & LEASE_ANSWERED, LEASE_ANSWERED);
@@ -47,7 +47,7 @@ static void what_a_lost_call_may_have_settled_is_not_settled_again(void **state)
     assert_int_equal(call.back, 0);
     assert_int_equal(call.keep, 5);
     lease_lost(leases, &call, now);
-    assert_int_equal(spendable(), 5); /* they are this node's, by the old mark or by the new one */
+    assert_int_equal(spendable(), 5); /* the node owns them, under the old mark or the new one */
     assert_int_equal(ask(1), LEASE_SEND);
     assert_int_equal(call.lease, 0);
     assert_int_equal(call.held, 0);
@@ -74,7 +74,7 @@ static void a_call_that_was_not_sent_changes_nothing(void **state)
         (void)ask(1);
     }
     lease_unsent(leases, &call, now);
-    assert_int_equal(ask(7), LEASE_SEND); /* more than is left: all of it goes back */
+    assert_int_equal(ask(7), LEASE_SEND); /* more than is left: all of it is given back */
     assert_int_equal(call.lease, MARK);
     assert_int_equal(call.held, 10);
     assert_int_equal(call.back, 4);
@@ -128,11 +128,11 @@ static void what_is_no_lease_is_an_error_and_grants_nothing(void **state)
         struct store_reply r = reply_of(WEIR_ALLOW, 500, 0, 5, MARK, LIFE_US, false);
         r.n = i == 0 ? SCRIPT_ANSWER_COUNT : r.n;
         r.type = i == 1 ? '$' : r.type;
-        r.integers[9] = i == 2 ? 100000 : r.integers[9]; /* more than was wanted */
+        r.integers[9] = i == 2 ? 100000 : r.integers[9]; /* more than was requested */
         r.integers[12] = i == 3 ? 2 : r.integers[12];
         r.integers[11] = i == 4 ? -1 : r.integers[11];
         r.integers[0] = i == 5 ? WEIR_NEVER + 1 : r.integers[0];
-        r.integers[10] = i == 6 ? 0 : r.integers[10]; /* under no mark */
+        r.integers[10] = i == 6 ? 0 : r.integers[10]; /* without a mark */
         while (ask(1) == LEASE_SEND && call.want == 0) {
             lease_lost(leases, &call, now);
         }

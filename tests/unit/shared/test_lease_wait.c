@@ -1,5 +1,5 @@
-/* Questions that wait for a call which is out (lease_wait.h), with calls and replies in the test's
- * hands. */
+/* Tests questions that wait for a call in flight (lease_wait.h). The test controls calls and
+ * replies. */
 #include <stdlib.h>
 
 #include "lease_replies.h"
@@ -13,13 +13,13 @@ static struct lease_waits waits;
 static struct lease_flight *out[MOST]; /* in the order in which they were sent */
 static unsigned sent;
 static uint64_t deadline;
-static unsigned refused; /* the next ones */
+static unsigned refused; /* how many of the next calls cannot be sent */
 
-/* A question, and its end. */
+/* A question, and how it ended. */
 static struct asked {
     struct lease_question lease;
     struct weir_answer answer;
-    unsigned turn; /* when it ended among the others; 0: not yet */
+    unsigned turn; /* position at which it ended among the others; 0: not yet */
 } asked[MOST];
 static unsigned asked_count;
 static unsigned turns;
@@ -46,7 +46,7 @@ static void hear(struct list *ended)
     }
 }
 
-/* The i-th call has ended: with a reply, or without. */
+/* Ends the i-th call, with a reply or without. */
 static void land(unsigned i, const struct store_reply *r)
 {
     struct lease_flight *f = out[i];
@@ -127,7 +127,7 @@ static bool is_denied(const struct asked *a)
     return a->turn != 0 && a->lease.state == LEASE_DECIDED && a->answer.verdict == WEIR_DENY;
 }
 
-/* The key is known to be asked for, and has nothing left. Nothing is out. */
+/* Makes the key one that is in demand and has nothing left. No call is in flight. */
 static void be_dry(void)
 {
     (void)put(1);
@@ -159,7 +159,7 @@ static int begin(void **state)
     return 0;
 }
 
-/* What is still out is lost, and nobody waits any more. */
+/* Loses the calls in flight, and requires that no question waits any more. */
 static int end(void **state)
 {
     for (unsigned i = 0; i < sent; i++) {
@@ -182,7 +182,7 @@ static void nobody_waits_before_it_is_known_how_long_calls_take(void **state)
     assert_true(waits.took_ns > 0);
 }
 
-/* ---- what waiting is for ---- */
+/* ---- what waiting achieves ---- */
 
 static void questions_of_a_dry_key_make_one_call_and_share_what_it_brings(void **state)
 {
@@ -195,7 +195,7 @@ static void questions_of_a_dry_key_make_one_call_and_share_what_it_brings(void *
     land_with(0, 30, 500);
     for (unsigned i = 0; i < 20; i++) {
         assert_true(is_allowed(&asked[i]));
-        assert_int_equal(asked[i].answer.granted, i == 0 ? 0 : 1); /* the reply's own is 0 here */
+        assert_int_equal(asked[i].answer.granted, i == 0 ? 0 : 1); /* 0 in the first reply */
         assert_true(i < 1 || asked[i].turn > asked[i - 1].turn);
     }
     assert_int_equal(asked[19].answer.remaining, 500 + 11);
@@ -209,11 +209,11 @@ static void who_finds_nothing_left_makes_the_next_call_and_the_rest_wait_for_tha
     }
     land_with(0, 3, 0 + 500);
     assert_true(is_allowed(&asked[3]) && asked[4].turn == 0);
-    assert_int_equal(sent, 2); /* the renewal at half: the rest wait for that one */
+    assert_int_equal(sent, 2); /* the renewal at half: the rest wait for it */
     assert_int_equal(waits.count, 6);
     assert_null(out[1]->question);
     land_with(1, 0, 500);
-    assert_int_equal(sent, 3); /* it has brought nothing: the next in the row asks, and no other */
+    assert_int_equal(sent, 3); /* it brought nothing: only the next in the row asks */
     assert_ptr_equal(out[2]->question, &asked[4].lease);
     assert_int_equal(waits.count, 5);
     land_with(2, 5, 500);
@@ -230,7 +230,7 @@ static void what_the_store_denies_is_denied_to_all_who_cost_as_much(void **state
     land_denied(0, 3000);
     assert_true(is_denied(&asked[1]) && is_denied(&asked[2]));
     assert_in_range(asked[1].answer.retry_after_ns, 3 * MS,
-                    20 * MS); /* or until it is asked again */
+                    20 * MS); /* or until the store is asked again */
     assert_int_equal(asked[1].answer.remaining, 0);
     assert_int_equal(less->turn, 0);
     assert_int_equal(sent, 2);
@@ -252,7 +252,7 @@ static void other_keys_do_not_wait(void **state)
     (void)put(1);
     (void)put_of(BOB, 1);
     (void)put_of(BOB, 1);
-    assert_int_equal(sent, 3); /* bob's first one brings nothing: nobody knew that another comes */
+    assert_int_equal(sent, 3); /* bob's first call wants no lease: one question is not a demand */
     assert_int_equal(waits.count, 0);
     (void)put_of(BOB, 1);
     assert_int_equal(waits.count, 1);
@@ -262,7 +262,7 @@ static void other_keys_do_not_wait(void **state)
     assert_true(is_allowed(&asked[3]));
 }
 
-/* ---- when it is not ---- */
+/* ---- when questions do not wait ---- */
 
 static void a_call_that_was_of_no_use_is_the_last_that_is_waited_for(void **state)
 {
@@ -270,7 +270,7 @@ static void a_call_that_was_of_no_use_is_the_last_that_is_waited_for(void **stat
         (void)put(10);
     }
     assert_int_equal(sent, 1);
-    land_with(0, 7, 500); /* less than one of them needs */
+    land_with(0, 7, 500); /* less than one question needs */
     assert_int_equal(sent, 6);
     assert_int_equal(waits.count, 0);
 }
@@ -278,9 +278,9 @@ static void a_call_that_was_of_no_use_is_the_last_that_is_waited_for(void **stat
 static void nobody_waits_for_what_brings_nothing(void **state)
 {
     (void)put(1);
-    (void)put(1001); /* more than the quota: never */
+    (void)put(1001); /* more than the quota: NEVER */
     assert_int_equal(sent, 2);
-    lease_forget(leases, &limit, NO_SHARD, ALICE); /* what comes is dropped */
+    lease_forget(leases, &limit, NO_SHARD, ALICE); /* what the call brings is dropped */
     (void)put(1);
     assert_int_equal(sent, 3);
     lease_stop(leases);
@@ -329,7 +329,7 @@ static void who_still_waits_at_its_deadline_has_failed_and_is_never_charged(void
     assert_int_equal(a->lease.state, LEASE_FAILED);
     assert_int_equal(a->turn, 1);
     assert_int_equal(sent, 1);
-    land_with(0, 30, 500); /* late */
+    land_with(0, 30, 500); /* too late */
     assert_int_equal(a->turn, 1);
     assert_int_equal(spendable(), 30);
 }
@@ -373,7 +373,7 @@ static void nobody_waits_for_a_call_that_is_late(void **state)
     waits.took_ns = MS;
     (void)put_of(BOB, 1);
     (void)put_of(BOB, 1);
-    now += 10 * MS - 1; /* half of the time that the next one has */
+    now += 10 * MS - 1; /* half of the next question's time */
     (void)put_of(BOB, 1);
     assert_int_equal(waits.count, 2);
     now++;

@@ -1,4 +1,4 @@
-/* Which limits a store can express, and the numbers that its scripts get. */
+/* Tests which limits a store can express, and the numbers that its scripts get. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +45,7 @@ static void a_buckets_unit_is_whole_microseconds_where_it_can_be(void **state)
     assert_int_equal(p.a, 600000);
     assert_int_equal(p.b, 0);
     assert_int_equal(p.quota, 100);
-    assert_int_equal(p.max_debt, 100); /* the default of the library */
+    assert_int_equal(p.max_debt, 100); /* the library's default */
     o = limit(WEIR_TOKEN_BUCKET, 1, WEIR_DAY);
     assert_int_equal(express(&o).a, UINT64_C(86400000000));
 }
@@ -59,7 +59,7 @@ static void elsewhere_it_is_rounded_as_the_local_one(void **state)
     o = limit(WEIR_LEAKY_BUCKET, 3, WEIR_SECOND);
     p = express(&o);
     assert_int_equal(p.a, 333333);
-    /* a third of a us, up to the next quarter of a nanosecond: 333.5 ns */
+    /* a third of a us, rounded up to the next quarter of a nanosecond: 333.5 ns */
     assert_int_equal(p.b, 42688);
     assert_int_equal(p.quota, 1);
 }
@@ -90,7 +90,7 @@ static void windows_and_logs_are_whole_microseconds(void **state)
     refused(&o, WEIR_ERATE, "a window of 1500 ns");
     o = limit(WEIR_SLIDING_WINDOW, 5, 1001);
     refused(&o, WEIR_ERATE, "expected multiples of 1000 ns");
-    o = limit(WEIR_TOKEN_BUCKET, 5, 1001); /* a bucket has no edges to be at */
+    o = limit(WEIR_TOKEN_BUCKET, 5, 1001); /* a bucket has no window edges */
     (void)express(&o);
 }
 

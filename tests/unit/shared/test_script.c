@@ -1,4 +1,4 @@
-/* Calls of scripts as bytes, and what comes back. */
+/* Tests calls of scripts as bytes, and the parsing of their replies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -86,7 +86,7 @@ static void limits_of_one_algorithm_are_a_call_of_its_script(void **state)
     assert_string_equal(script_for(&scripts, parts, 3)->name, "several");
 }
 
-/* A fleet's time is the store's: there is no other clock in what the program sends. */
+/* A fleet's time is the store's: the program sends no other clock. */
 static void every_script_begins_with_the_stores_clock(void **state)
 {
     for (size_t i = 0; i < SCRIPT_COUNT; i++) {
@@ -122,7 +122,7 @@ static struct store_reply read_all(const char *bytes)
 {
     struct store_reply r;
     struct text input = text_of(bytes);
-    for (size_t i = 0; i < input.len; i++) { /* every beginning of it wants more */
+    for (size_t i = 0; i < input.len; i++) { /* every prefix needs more bytes */
         assert_int_equal(store_reply_read((struct text){bytes, i}, &r), STORE_MORE);
     }
     assert_int_equal(store_reply_read(input, &r), STORE_REPLY);

@@ -1,4 +1,5 @@
-/* Who decides about one limit, and what if the store does not. Several limits: test_store_several.c. */
+/* Tests who decides about one limit, and what happens without the store. Several limits are in
+ * test_store_several.c. */
 #include "unit/shared/store_story.h"
 
 /* ---- one limit ---- */
@@ -67,7 +68,7 @@ static void local_goes_on_with_this_nodes_part_of_what_remained(void **state)
     reply(0, WEIR_ALLOW, 3, 0, 0);
     fake.refuse = WEIR_EIO;
     unsigned allowed = 0;
-    for (unsigned i = 0; i < 10; i++) { /* floor(10/2), and no more than 3 remained */
+    for (unsigned i = 0; i < 10; i++) { /* floor(10/2), but only 3 remained */
         assert_int_equal(ask(l, 1, NOW), REMOTE_ANSWERED);
         allowed += t.answer.answer.verdict == WEIR_ALLOW;
         assert_int_equal(t.answer.answer.flags, REMOTE_DEGRADED);
@@ -78,7 +79,7 @@ static void local_goes_on_with_this_nodes_part_of_what_remained(void **state)
         assert_int_equal(ask(l, 1, now), REMOTE_ANSWERED);
         allowed += t.answer.answer.verdict == WEIR_ALLOW;
     }
-    assert_int_equal(allowed, 50); /* 10 per second, by two nodes */
+    assert_int_equal(allowed, 50); /* 10 per second, divided by two nodes */
 }
 
 static void a_denial_is_remembered_and_answers_without_a_call(void **state)
@@ -92,7 +93,7 @@ static void a_denial_is_remembered_and_answers_without_a_call(void **state)
     assert_int_equal(t.answer.answer.flags, 0);
     assert_int_equal(l->counts.remembered, 1);
     assert_int_equal(l->counts.denied, 2);
-    assert_int_equal(ask(l, 1, NOW + 30 * MS), REMOTE_PENDING); /* may pass */
+    assert_int_equal(ask(l, 1, NOW + 30 * MS), REMOTE_PENDING); /* this cost may pass */
     struct remote_part p = part(l, "alice", 2);
     assert_int_equal(ask_parts(REMOTE_RESET, &p, 1, 0, NOW), REMOTE_PENDING);
     struct store_reply one = {.type = ':', .n = 1, .integers = {1}};
@@ -118,7 +119,7 @@ static void verbs_go_to_the_store_and_fail_without_it(void **state)
     fake_end(0, CLIENT_REPLIED, &one, NOW);
     assert_int_equal(fake.sync_hurries, 1);
     assert_int_equal(ask_parts(REMOTE_REFUND, &p, 1, 0, NOW), REMOTE_PENDING);
-    assert_non_null(strstr(fake.calls[0].arguments, " 9007199254740992 ")); /* just now */
+    assert_non_null(strstr(fake.calls[0].arguments, " 9007199254740992 ")); /* now */
     fake_end(0, CLIENT_UNKNOWN, NULL, NOW);
     assert_int_equal(t.error, WEIR_EIO);
     fake.refuse = WEIR_EIO;
@@ -127,8 +128,8 @@ static void verbs_go_to_the_store_and_fail_without_it(void **state)
     assert_int_equal(t.answer.answer.flags, REMOTE_DEGRADED);
 }
 
-/* Or they would take what a fleet owes for an error of a clock: 1,000 units and as many of debt are all
- * that `exact` has. 16,000 more: twice the quota of each of 8 nodes. */
+/* Without them the scripts would take a fleet's debt for an error of a clock: `exact` allows 1,000
+ * units and as many of debt. 16,000 more are twice the quota of each of 8 nodes. */
 static void verbs_know_of_the_debts_that_synced_limits_have(void **state)
 {
     struct remote_part parts[] = {
@@ -202,12 +203,12 @@ static void another_thread_leaves_what_is_to_be_sent_for_a_tick(void **state)
     assert_int_equal(store_ask_here(&q, NOW, &t.answer), REMOTE_ANSWERED);
     assert_int_equal(fake.count, 0);
     (void)store_tick(t.store, NOW);
-    assert_int_equal(fake.count, 2); /* and a heartbeat */
+    assert_int_equal(fake.count, 2); /* plus a heartbeat */
     assert_string_equal(fake.calls[0].arguments, "lease ");
     assert_string_equal(fake.calls[1].script, "members");
     fake.lease_says = LEASE_SEND;
     assert_int_equal(store_ask_here(&q, NOW, &t.answer), REMOTE_PENDING);
-    assert_int_equal(fake.leases_lost, 0); /* none was made */
+    assert_int_equal(fake.leases_lost, 0); /* no call was made */
 }
 
 static void an_exchange_that_is_overdue_is_a_failure(void **state)

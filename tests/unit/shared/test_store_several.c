@@ -1,4 +1,4 @@
-/* Questions of several limits: in one call, or side by side; S5 of shared/store.h. */
+/* Tests questions about several limits, in one call or in parallel: S5 of shared/store.h. */
 #include "unit/shared/store_story.h"
 
 static void limits_in_one_place_are_one_call(void **state)
@@ -78,7 +78,7 @@ static void local_limits_go_first_and_get_their_units_back(void **state)
     reply(0, WEIR_DENY, 0, 5000, 0);
     assert_int_equal(t.answer.answer.limit, 0);
     assert_int_equal(local_remaining(w), 5);
-    parts[1].cost = 6; /* the local one says NEVER: nobody else is asked */
+    parts[1].cost = 6; /* the local limit says NEVER: the store is not asked */
     assert_int_equal(ask_parts(REMOTE_CHECK, parts, 2, 0, NOW), REMOTE_ANSWERED);
     assert_int_equal(t.answer.answer.verdict, WEIR_NEVER);
     assert_int_equal(t.answer.answer.limit, 1);
@@ -86,7 +86,7 @@ static void local_limits_go_first_and_get_their_units_back(void **state)
     weir_close(w);
 }
 
-/* Fills a small table with other keys; `again` forgets them. */
+/* Fills a small table with other keys; with `again` it resets them. */
 static void fill(struct weir *w, bool again)
 {
     struct weir_answer a;
@@ -110,14 +110,15 @@ static void a_full_local_limit_that_charged_nothing_says_so_and_gets_nothing_bac
 
     assert_int_equal(ask_parts(REMOTE_CHECK, parts, 2, 0, NOW), REMOTE_PENDING);
     fill(w, true);
-    assert_int_equal(weir_check_at(w, "alice", 5, 2, NOW, &a), 0); /* by somebody else */
+    assert_int_equal(weir_check_at(w, "alice", 5, 2, NOW, &a), 0); /* by another caller */
     reply(0, WEIR_DENY, 0, 5000, 0);
     assert_int_equal(t.answer.answer.flags, 0);
     assert_int_equal(local_remaining(w), 3);
     weir_close(w);
 }
 
-/* A queue is told which place comes back: the one that ends when the reply said that it is empty. */
+/* A refund tells a queue which place is returned: the one that ends when, according to the reply,
+ * the queue is empty. */
 static void a_place_in_a_queue_is_given_back_by_its_end(void **state)
 {
     struct remote_part parts[] = {

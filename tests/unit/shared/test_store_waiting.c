@@ -1,12 +1,13 @@
-/* Questions of a dry key that wait for the call that is out for another: shared/leased/lease_wait.h. */
+/* Tests questions about a dry key that wait for another question's call in flight:
+ * shared/leased/lease_wait.h. */
 #include "unit/shared/store_story.h"
 
-/* Questions by number; the order in which they are answered. */
+/* Questions by number, and the order in which they are answered. */
 static struct {
     unsigned order[8];
     unsigned count;
     struct weir_answer answer[8];
-    struct store_limit *again; /* who hears asks again of this */
+    struct store_limit *again; /* the first callback asks again about this limit */
 } row;
 
 static void hear_in_row(void *arg, int error, const struct remote_answer *answer)
@@ -19,7 +20,7 @@ static void hear_in_row(void *arg, int error, const struct remote_answer *answer
         struct remote_part p = part(row.again, "alice", 1);
         struct remote_question q = {.verb = REMOTE_CHECK, .parts = &p, .n = 1};
         row.again = NULL;
-        fake.lease_says = LEASE_WAIT; /* of what the others need nothing is left */
+        fake.lease_says = LEASE_WAIT; /* nothing is left for the new question */
         assert_int_equal(store_ask(t.store, &q, NOW, &t.answer, hear_in_row, (void *)(uintptr_t)7),
                          REMOTE_PENDING);
     }
@@ -32,7 +33,7 @@ static void ask_in_row(unsigned i, const struct remote_part *parts, size_t n)
                      REMOTE_PENDING);
 }
 
-/* Number 0 makes the call, and `n` - 1 wait for it. */
+/* Question 0 makes the call, and the other `n` - 1 wait for it. */
 static struct store_limit *have_row(unsigned n, int on_failure)
 {
     memset(&row, 0, sizeof row);
@@ -59,7 +60,7 @@ static void who_waits_is_decided_before_anybody_hears_and_hears_in_order(void **
         assert_int_equal(row.answer[i].remaining, 42);
         assert_int_equal(row.answer[i].flags, 0);
     }
-    assert_int_equal(fake.count, 1); /* the one who asked in between: there is nobody to wait for */
+    assert_int_equal(fake.count, 1); /* for the question asked in between: nothing to wait for */
     assert_int_equal(t.limits[0]->counts.allowed, 4);
 }
 
@@ -70,7 +71,7 @@ static void who_waits_fails_with_the_call_by_its_policy(void **state)
     assert_int_equal(row.count, 4);
     assert_int_equal(row.answer[3].flags, REMOTE_DEGRADED);
     assert_int_equal(l->counts.degraded[REMOTE_FAIL_OPEN], 4);
-    assert_int_equal(fake.leases_lost, 1); /* and nothing else was ever out */
+    assert_int_equal(fake.leases_lost, 1); /* no other call was ever in flight */
 }
 
 static void who_still_waits_at_its_deadline_is_answered_by_its_policy(void **state)

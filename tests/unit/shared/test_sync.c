@@ -1,6 +1,7 @@
 /*
- * Each rule of shared/synced/sync.h is a test: those of windows (Y4) are in test_sync_windows.c, those of keys that come and
- * go (Y6, Y7) in test_sync_keys.c; what real scripts say is in tests/store/test_sync_store.c.
+ * Tests each rule of shared/synced/sync.h, except those of windows (Y4), which are in
+ * test_sync_windows.c, and those of keys that come and go (Y6, Y7), which are in test_sync_keys.c.
+ * What real scripts answer is in tests/store/test_sync_store.c.
  */
 #include "unit/shared/sync_story.h"
 
@@ -13,7 +14,7 @@ static void a_decision_counts_what_was_heard_and_what_was_admitted_since(void **
     struct sync_call c = next(T0);
     assert_int_equal(c.delta, 3);
     assert_int_equal(fake_ask(node, l, "k", 2, T0 + MS).remaining, 5);
-    /* Others have taken 4: the lead is 7 units of 100 ms, our last 2 come on top. */
+    /* Other nodes have taken 4: the lead is 7 units of 100 ms, and our last 2 come on top. */
     assert_int_equal(say(&c, T0 + MS, 700000, 0, 0, T0 + RTT), 0);
     struct weir_answer a = fake_ask(node, l, "k", 2, T0 + RTT);
     assert_int_equal(a.verdict, WEIR_DENY);
@@ -26,7 +27,7 @@ static void a_decision_counts_what_was_heard_and_what_was_admitted_since(void **
     assert_int_equal(a.quota, 10);
     assert_int_equal(a.flags, 0);
     assert_int_equal(next(T0 + S_NS).delta, 3);
-    store_limit_release(l); /* that call's */
+    store_limit_release(l); /* the reference of that call */
 }
 
 static void a_cost_that_never_fits_is_no_key(void **state)
@@ -101,7 +102,7 @@ static void a_lost_exchange_is_sent_again_with_its_own_delta(void **state)
     c = next(T0 + 4 * S_NS);
     assert_int_equal(c.delta, 3);
     assert_int_equal(say(&c, T0, 300000, 0, 0, T0 + 4 * S_NS + RTT), 0);
-    c = next(T0 + 4 * S_NS + RTT); /* has waited long enough */
+    c = next(T0 + 4 * S_NS + RTT); /* it has waited long enough */
     assert_int_equal(c.delta, 3);
     assert_int_equal(say(&c, T0, 300000, 0, 0, T0 + 5 * S_NS), 0);
     struct sync_counts n;
@@ -111,7 +112,7 @@ static void a_lost_exchange_is_sent_again_with_its_own_delta(void **state)
     assert_int_equal(n.dropped, 0);
 }
 
-/* The units were spread over the time since the last exchange, and have drained in part. */
+/* The units were spread over the time since the last exchange, and have partly drained. */
 static void a_bucket_tells_how_far_its_units_lead_by_themselves(void **state)
 {
     struct store_limit *l = bucket();
@@ -123,7 +124,8 @@ static void a_bucket_tells_how_far_its_units_lead_by_themselves(void **state)
     (void)fake_ask(node, l, "k", 1, T0 + 70 * MS);
     c = next(T0 + S_NS);
     assert_int_equal(c.delta, 2);
-    /* Full again at 10 ms + 2 units = 210 ms, and 1/128 of the 90 ms for clocks that drift. */
+    /* The bucket is full again at 10 ms + 2 units = 210 ms, plus 1/128 of the 90 ms for clocks that
+     * drift. */
     assert_int_equal(c.window, 110704);
     assert_int_equal(c.extra, 0);
     assert_int_equal(say(&c, T0, 0, 0, 0, T0 + S_NS), 0);
@@ -181,7 +183,7 @@ static void five_s_without_an_answer_are_degraded_until_there_is_one(void **stat
     assert_int_equal(say(&c, T0 + 50 * S_NS, 100000, 0, 0, T0 + 50 * S_NS), 0);
     assert_int_equal(fake_ask(node, l, "k", 1, T0 + 50 * S_NS).remaining, 7);
     c = next(T0 + 51 * S_NS);
-    assert_int_equal(c.delta, 2); /* what was degraded is not told */
+    assert_int_equal(c.delta, 2); /* units of degraded answers are not reported */
     struct sync_counts n;
     sync_counts(node, &n);
     assert_int_equal(n.degraded, 2);
@@ -200,7 +202,7 @@ static void who_decides_instead_is_told_once_what_a_key_had(void **state)
     int e = sync_ask(node, l, NO_SHARD, TEXT("k"), 1, T0 + 5 * S_NS, &a);
     assert_int_equal(e, SYNC_DEGRADED | SYNC_LAST);
     assert_int_equal(a.remaining,
-                     had + 4); /* of 10 per s, 5 S, a little less for clocks that drift */
+                     had + 4); /* 10 per s for 5 S, a little less for clocks that drift */
     e = sync_ask(node, l, NO_SHARD, TEXT("k"), 1, T0 + 6 * S_NS, &a);
     assert_int_equal(e, SYNC_DEGRADED);
     assert_int_equal(say(&c, T0 + 6 * S_NS, 400000, 0, 0, T0 + 6 * S_NS), 0);
@@ -240,7 +242,8 @@ static void who_sleeps_is_told_once_that_a_key_has_become_due(void **state)
     sync_lost(node, &c, T0);
 }
 
-/* Of any store that speaks so: a question is answered, with no more than there is. */
+/* For any store that replies in this format: a question is answered, with no more than the
+ * quota. */
 static void whatever_numbers_a_store_says_a_decision_is_one(void **state)
 {
     static const int algorithms[] = {WEIR_TOKEN_BUCKET, WEIR_FIXED_WINDOW, WEIR_SLIDING_WINDOW};
@@ -269,7 +272,7 @@ static void whatever_numbers_a_store_says_a_decision_is_one(void **state)
     }
 }
 
-/* Else a node that is cut off would admit each new key up to the limit. */
+/* Otherwise a node that is cut off would admit each new key up to the limit. */
 static void a_node_that_hears_nothing_is_degraded_also_for_keys_that_are_new(void **state)
 {
     struct store_limit *l = bucket();
@@ -279,8 +282,8 @@ static void a_node_that_hears_nothing_is_degraded_also_for_keys_that_are_new(voi
     sync_lost(node, &lost, T0 + MS);
     assert_int_equal(fake_ask(node, l, "b", 1, T0 + 5 * S_NS - 1).verdict, WEIR_ALLOW);
     int e = sync_ask(node, l, NO_SHARD, TEXT("c"), 1, T0 + 5 * S_NS, &a);
-    assert_int_equal(e, SYNC_DEGRADED | SYNC_DUE); /* and it is exchanged at once */
-    for (unsigned i = 0; i < 3; i++) {             /* a, b and c */
+    assert_int_equal(e, SYNC_DEGRADED | SYNC_DUE); /* and the key is exchanged at once */
+    for (unsigned i = 0; i < 3; i++) {             /* for a, b and c */
         struct sync_call c = next(T0 + 5 * S_NS);
         assert_int_equal(say(&c, T0 + 5 * S_NS, 0, 0, 0, T0 + 5 * S_NS), 0);
     }
@@ -296,12 +299,12 @@ static void what_was_lost_long_ago_does_not_degrade_who_is_new(void **state)
     assert_int_equal(say(&c, T0, 100000, 0, 0, T0), 0);
     assert_int_equal(fake_ask(node, l, "a", 10, T0 + MS).verdict, WEIR_DENY);
     c = next(T0 + S_NS);
-    assert_int_equal(c.delta, 0); /* so that nobody sends it again */
+    assert_int_equal(c.delta, 0); /* so that it is not sent again */
     sync_lost(node, &c, T0 + S_NS + MS);
     assert_int_equal(fake_ask(node, l, "b", 1, T0 + 7 * S_NS).verdict, WEIR_ALLOW);
 }
 
-/* One of them answers: the others are degraded each by itself. */
+/* The store answers for one key: the others become degraded each on its own. */
 static void a_node_that_hears_of_one_key_is_not_degraded_for_others(void **state)
 {
     struct store_limit *l = bucket();
@@ -321,10 +324,10 @@ static void a_key_that_was_idle_is_not_degraded_by_that(void **state)
     struct sync_call c = next(T0);
     assert_int_equal(say(&c, T0, 100000, 0, 0, T0), 0);
     assert_int_equal(fake_ask(node, l, "k", 1, T0 + 7 * S_NS).verdict, WEIR_ALLOW);
-    assert_int_equal(sync_due(node), T0 + 7 * S_NS); /* and is exchanged at once */
+    assert_int_equal(sync_due(node), T0 + 7 * S_NS); /* and the key is exchanged at once */
 }
 
-/* Also if the exchange had nothing to tell, and nobody asked for a while. */
+/* This holds even if the exchange had nothing to report and the key was not asked for a while. */
 static void a_key_is_degraded_until_an_exchange_is_answered(void **state)
 {
     struct store_limit *l = bucket();

@@ -1,4 +1,5 @@
-/* Y6 and Y7 of shared/synced/sync.h: which keys are exchanged, when, and which are forgotten. */
+/* Tests Y6 and Y7 of shared/synced/sync.h: which keys are exchanged, when, and which are
+ * forgotten. */
 #include "unit/shared/sync_story.h"
 
 /* ---- Y6, Y7 ---- */
@@ -11,7 +12,7 @@ static void a_key_is_exchanged_while_it_is_used_and_then_forgotten(void **state)
     struct sync_call c = next(T0);
     assert_int_equal(say(&c, T0, 1000000, 0, 0, T0), 0);
     assert_int_equal(fake_ask(node, l, "k", 1, T0 + MS).verdict, WEIR_DENY);
-    c = next(T0 + S_NS); /* nothing to tell, but somebody asks */
+    c = next(T0 + S_NS); /* nothing to report, but the key is in use */
     assert_int_equal(c.delta, 0);
     assert_int_equal(say(&c, T0 + S_NS, 800000, 0, 0, T0 + S_NS), 0);
     assert_int_equal(sync_due(node), T0 + MS + 10 * S_NS);
@@ -25,14 +26,14 @@ static void a_key_is_exchanged_while_it_is_used_and_then_forgotten(void **state)
     assert_int_equal(sync_due(node), UINT64_MAX);
 }
 
-/* Or who asks every 11 S would always find a new one. */
+/* Otherwise a caller that asks every 11 S would always find a fresh key. */
 static void an_idle_key_is_kept_until_it_is_as_good_as_new(void **state)
 {
     struct store_limit *l = bucket();
     struct sync_counts n;
     assert_int_equal(fake_ask(node, l, "k", 1, T0).verdict, WEIR_ALLOW);
     struct sync_call c = next(T0);
-    assert_int_equal(say(&c, T0, 30 * 1000000, 0, 0, T0), 0); /* the others have taken far more */
+    assert_int_equal(say(&c, T0, 30 * 1000000, 0, 0, T0), 0); /* others have taken more */
     none(T0 + 11 * S_NS);
     assert_int_equal(fake_ask(node, l, "k", 1, T0 + 11 * S_NS).verdict, WEIR_DENY);
     c = next(T0 + 11 * S_NS);
@@ -66,7 +67,7 @@ static void a_full_table_forgets_who_is_idle_and_else_says_so(void **state)
     assert_int_equal(n.full, 2);
     assert_int_equal(n.keys, 8);
     unsigned due = 0;
-    while (sync_next(node, T0, &c)) { /* nobody's units were forgotten */
+    while (sync_next(node, T0, &c)) { /* no key's units were forgotten */
         assert_int_equal(c.delta, 1);
         sync_lost(node, &c, T0);
         due++;
@@ -103,7 +104,7 @@ static void a_key_that_was_changed_by_hand_is_exchanged_at_once(void **state)
     sync_hurry(node, l, NO_SHARD, TEXT("k"));
     sync_hurry(node, l, NO_SHARD, TEXT("nobody"));
     c = next(T0 + MS);
-    sync_hurry(node, l, NO_SHARD, TEXT("k")); /* once more, while that is on its way */
+    sync_hurry(node, l, NO_SHARD, TEXT("k")); /* again, while that call is in flight */
     assert_int_equal(say(&c, T0, 1000000, 0, 0, T0 + RTT), 0);
     c = next(T0 + RTT);
     assert_int_equal(say(&c, T0, 0, 0, 0, T0 + 2 * RTT), 0);

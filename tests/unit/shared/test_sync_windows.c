@@ -1,4 +1,5 @@
-/* Y4 of shared/synced/sync.h: windows are the store's, and a node knows them from hearsay. */
+/* Tests Y4 of shared/synced/sync.h: windows are the store's, and a node knows them only from its
+ * replies. */
 #include "unit/shared/sync_story.h"
 
 /* ---- Y4 ---- */
@@ -30,13 +31,13 @@ static void a_node_that_has_heard_nothing_leaves_the_window_to_the_store(void **
     }
 }
 
-/* The clock here is anywhere: T0 is in the middle of one of its own seconds or not. */
+/* The local clock is unrelated to the store's: T0 may be anywhere within a second of it. */
 static void windows_begin_by_the_stores_time(void **state)
 {
     struct store_limit *l = window(WEIR_FIXED_WINDOW);
     assert_int_equal(fake_admit(node, l, "k", 20, T0), 10);
     struct sync_call c = next(T0);
-    uint64_t late = 990 * MS; /* of the store's second */
+    uint64_t late = 990 * MS; /* within the store's second */
     assert_int_equal(say(&c, T0 + late, WINDOW, 10, 0, T0), 0);
     assert_int_equal(fake_admit(node, l, "k", 20, T0 + 9 * MS), 0);
     assert_int_equal(fake_admit(node, l, "k", 20, T0 + 11 * MS), 10);
@@ -51,10 +52,10 @@ static void a_call_in_doubt_about_its_window_must_fit_into_both(void **state)
     struct store_limit *l = window(WEIR_FIXED_WINDOW);
     assert_int_equal(fake_admit(node, l, "k", 1, T0), 1);
     struct sync_call c = next(T0);
-    /* Made at T0 and heard 20 ms later, it ran 10 ms before the window's end: which is between 10 and
-     * 30 ms from T0. 8 are taken by all. */
+    /* The exchange was made at T0 and answered 20 ms later. It ran 10 ms before the window's end,
+     * which is therefore between 10 and 30 ms after T0. All nodes together have taken 8. */
     assert_int_equal(say(&c, T0 + 990 * MS, WINDOW, 8, 0, T0 + 20 * MS), 0);
-    /* Nor is it as good as new before that, and could be forgotten. */
+    /* The key is not fresh before that either, or it could be forgotten. */
     uint64_t reset_ns = fake_ask(node, l, "k", 11, T0 + 20 * MS).reset_after_ns;
     assert_in_range(reset_ns, 10 * MS, 11 * MS);
     assert_int_equal(fake_admit(node, l, "k", 20, T0 + 20 * MS), 2);
@@ -62,7 +63,7 @@ static void a_call_in_doubt_about_its_window_must_fit_into_both(void **state)
     struct weir_answer a = fake_ask(node, l, "k", 1, T0 + 29 * MS);
     assert_int_equal(a.remaining, 0);
     assert_in_range(a.retry_after_ns, MS, 2 * MS);
-    /* Told under the later one. */
+    /* The units are reported under the later window. */
     assert_int_equal(fake_admit(node, l, "k", 20, T0 + 31 * MS), 8);
     c = next(T0 + S_NS);
     assert_int_equal(c.window, WINDOW + 1);
@@ -70,7 +71,8 @@ static void a_call_in_doubt_about_its_window_must_fit_into_both(void **state)
     sync_lost(node, &c, T0 + S_NS);
 }
 
-/* Windows of 10 ms, and a round trip of 35: it may be the one that was heard of, or one of three others. */
+/* With windows of 10 ms and a round trip of 35 ms, the present window may be the reported one or
+ * one of three others. */
 static void a_round_trip_of_several_windows_makes_a_call_fit_into_each(void **state)
 {
     for (int algorithm = WEIR_FIXED_WINDOW; algorithm <= WEIR_SLIDING_WINDOW; algorithm++) {
@@ -82,7 +84,7 @@ static void a_round_trip_of_several_windows_makes_a_call_fit_into_each(void **st
         assert_int_equal(say(&c, T0, heard, 5, 0, T0 + 35 * MS), 0);
         assert_int_equal(fake_admit(node, l, "k", 20, T0 + 35 * MS), 2);
         assert_int_equal(fake_admit(node, l, "k", 20, T0 + 42 * MS), 0);
-        /* And what was admitted then is told, as long as its window may not be over. */
+        /* Units admitted then are reported, as long as their window may not be over. */
         sync_hurry(node, l, NO_SHARD, TEXT("k"));
         c = next(T0 + 42 * MS);
         assert_int_equal(c.window, heard + 4);
@@ -103,7 +105,7 @@ static void a_sliding_windows_older_part_is_told_beside(void **state)
     struct sync_call c = next(T0);
     assert_int_equal(say(&c, T0 + 950 * MS, WINDOW, 1, 0, T0), 0);
     assert_int_equal(fake_admit(node, l, "k", 3, T0 + MS), 3);
-    struct weir_answer a = fake_ask(node, l, "k", 2, T0 + 60 * MS); /* 10 ms into the next */
+    struct weir_answer a = fake_ask(node, l, "k", 2, T0 + 60 * MS); /* 10 ms into the next window */
     assert_int_equal(a.verdict, WEIR_ALLOW);
     assert_int_equal(a.remaining, 4); /* 10 - 2 - 4 * 0.99..., rounded up */
     c = next(T0 + S_NS);
@@ -132,7 +134,7 @@ static void units_of_windows_that_nobody_knows_are_dropped_and_counted(void **st
     assert_int_equal(n.dropped, 4);
 }
 
-/* Of a key that was new: they may be of the window before. */
+/* For a new key: the units may belong to the window before. */
 static void units_admitted_before_the_window_was_known_count_in_both(void **state)
 {
     struct store_limit *l = window(WEIR_FIXED_WINDOW);
@@ -144,7 +146,7 @@ static void units_admitted_before_the_window_was_known_count_in_both(void **stat
     assert_int_equal(fake_admit(node, l, "k", 20, T0 + 16 * MS), 1);
 }
 
-/* After some time without an exchange it was in doubt, and went ahead. */
+/* After some time without an exchange the node was in doubt about the window, and went ahead. */
 static void a_node_that_was_ahead_of_the_store_comes_back_with_its_units(void **state)
 {
     struct store_limit *l = window(WEIR_FIXED_WINDOW);
@@ -155,13 +157,13 @@ static void a_node_that_was_ahead_of_the_store_comes_back_with_its_units(void **
     c = next(T0 + 495 * MS);
     assert_int_equal(c.window, WINDOW);
     assert_int_equal(fake_admit(node, l, "k", 4, T0 + 495 * MS), 4);
-    assert_int_equal(fake_admit(node, l, "k", 2, T0 + 497 * MS), 2); /* of the next, perhaps */
+    assert_int_equal(fake_admit(node, l, "k", 2, T0 + 497 * MS), 2); /* perhaps the next */
     assert_int_equal(say(&c, T0 + 995 * MS, WINDOW, 2, 0, T0 + 497 * MS), 0);
     assert_int_equal(fake_ask(node, l, "k", 3, T0 + 497 * MS).remaining, 2);
     assert_int_equal(fake_admit(node, l, "k", 20, T0 + 497 * MS), 2);
 }
 
-/* An exchange ran at an unknown time between its making and its reply, and clocks drift by 1/128. */
+/* An exchange ran at an unknown time between its call and its reply, and clocks drift by 1/128. */
 static void what_was_taken_drains_late_rather_than_early(void **state)
 {
     struct store_limit *l = bucket();
@@ -179,7 +181,7 @@ static void what_was_taken_drains_late_rather_than_early(void **state)
     a = fake_ask(node, l, "k", 5, T0 + 50 * MS);
     assert_int_equal(a.remaining, 4);
     assert_int_equal(a.retry_after_ns, 100 * MS);
-    syncs_destroy(node); /* before the second limit */
+    syncs_destroy(node); /* before the second limit ends */
     assert_int_equal(syncs_create(&node, 1), 0);
 }
 
