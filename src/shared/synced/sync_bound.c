@@ -37,7 +37,7 @@ bool sync_is_loose(const struct store_params *params, uint64_t nodes, uint64_t s
 
 uint64_t sync_beyond(const struct store_limit *limit, const struct store_params *p)
 {
-    if (limit->mode != REMOTE_SYNCED || p->algorithm != WEIR_TOKEN_BUCKET) {
+    if (store_limit_mode(limit) != REMOTE_SYNCED || p->algorithm != WEIR_TOKEN_BUCKET) {
         return 0;
     }
     uint64_t nodes = max_u64(store_fleet_size(limit->shared), NODES_LEAST);
