@@ -72,7 +72,7 @@ static void finish(struct exchange *x, enum operation operation, int e, const st
                    const struct answer *a, const struct weir_error *error)
 {
     if (e == ANSWER_LATER) {
-        later->kept->wire.operation = operation;
+        x->operation = operation;
         http_keep(x, later, put_later);
     } else {
         reply(x, operation, e, a, error);

@@ -153,6 +153,7 @@ static bool answer(struct connection *c, const struct http_request *request)
 void http_keep(struct exchange *x, const struct later *later, deferred_put_fn put)
 {
     struct deferred_wire *wire = &later->kept->wire;
+    wire->operation = x->operation;
     wire->close = x->close;
     wire->old = x->request->old;
     wire->head = text_is(x->request->method, "HEAD");

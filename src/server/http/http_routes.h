@@ -24,9 +24,10 @@ struct exchange {
     const struct http_request *request;
     struct buffer *out;
     uint64_t now_ns;
-    enum role role;     /* the client's */
-    bool close;         /* end the connection after the reply */
-    struct text allow;  /* for a 405: the methods that the path takes; len 0 otherwise */
+    enum role role;           /* the client's */
+    bool close;               /* end the connection after the reply */
+    enum operation operation; /* which one is answered later */
+    struct text allow;        /* for a 405: the methods that the path takes; len 0 otherwise */
     struct text more;   /* further members of an answer, ",\"reservation\":null"; may be empty */
     struct buffer body; /* body of the reply */
 };

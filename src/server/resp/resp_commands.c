@@ -94,6 +94,7 @@ static struct command begin(struct connection *connection)
 void resp_keep(struct command *c, const struct later *later, deferred_put_fn put)
 {
     later->kept->wire.proto = c->proto;
+    later->kept->wire.operation = c->row->operation;
     deferred_keep(later->kept, c->connection, put);
 }
 

@@ -279,7 +279,6 @@ static void run_ask(struct command *c, const struct ask *ask)
     struct answer a;
     int e = operation_run(&asker, operation, ask, &a, &error);
     if (e == ANSWER_LATER) {
-        later.kept->wire.operation = operation;
         resp_keep(c, &later, put_later);
     } else {
         put_result(c, operation, e, &a, &error);
