@@ -49,6 +49,7 @@ struct racer {
     struct lap lap;
     lap_fn run;
     bool cold;
+    unsigned slices;
     uint64_t *waiting; /* number of threads that are not ready yet */
     int cpu;           /* the processor to stay on; -1: any */
     uint64_t began_ns;
@@ -154,7 +155,7 @@ static void *race(void *arg)
     long switches = involuntary_switches();
     uint64_t busy_ns = bench_busy_ns(r->cpu);
     r->began_ns = read_ns(CLOCK_MONOTONIC);
-    r->cpu_ns = run_slices(r, r->cpu < 0 && !r->cold && r->lap.n >= SLICES * SLICES ? SLICES : 1);
+    r->cpu_ns = run_slices(r, r->slices);
     r->ended_ns = read_ns(CLOCK_MONOTONIC);
     r->switches = involuntary_switches() - switches;
     busy_ns = bench_busy_ns(r->cpu) - busy_ns;
@@ -174,6 +175,9 @@ static void prepare(struct bench *b, const struct figure *f, unsigned threads, s
         b->new_key += 2 * lap->n;
         racer[i].run = f->lap;
         racer[i].cold = f->cold;
+        /* A figure that compares samples of one and of two threads takes both whole. */
+        bool whole = f->sample != NULL || threads > 1 || f->cold || lap->n < SLICES * SLICES;
+        racer[i].slices = whole ? 1 : SLICES;
         racer[i].cpu = threads > 1 ? allowed_cpu(i) : -1;
     }
     b->subject[f->subject].now_ns += 2 * racer[0].lap.n * racer[0].lap.subject.step_ns;
