@@ -585,7 +585,7 @@ struct weir_stats {
     uint64_t never;
     uint64_t blocked;      /* denied because of a block */
     uint64_t spurious;     /* several limits: denied and rolled back after a lost race */
-    uint64_t reclaimed;    /* slots of keys as good as new that were used again */
+    uint64_t reclaimed;    /* slots whose key owed nothing any more and that a new key took over */
     uint64_t evicted;      /* keys in use that were forgotten (on_full evict) */
     uint64_t full_denied;  /* new keys refused (on_full deny), penalties too */
     uint64_t full_allowed; /* new keys let through without a charge (on_full allow) */

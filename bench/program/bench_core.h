@@ -49,7 +49,7 @@ enum subject_id {
     SUBJECT_HOT, /* and the BENCH_ALGORITHMS - 1 after it: one known key, always allowed */
     SUBJECT_DENY = SUBJECT_HOT + BENCH_ALGORITHMS, /* one key that has nothing left */
     SUBJECT_CLOCK,                                 /* reads the time from its own clock */
-    /* This and the BENCH_NARROW - 1 after it: options.keys keys, none of them as good as fresh. */
+    /* BENCH_NARROW limiters begin here; each has options.keys keys, all of which owe units. */
     SUBJECT_LIVE,
     SUBJECT_FULL_EVICT = SUBJECT_LIVE + BENCH_NARROW, /* every slot taken by an indebted key */
     SUBJECT_FULL_DENY,

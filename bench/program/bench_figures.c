@@ -1,4 +1,4 @@
-/* What each figure asks: which keys, and of which limiter. The loop is in bench_loop.h. */
+/* The laps of each figure: which keys they ask for, and which limiter. bench_loop.h has the loop. */
 #include <weir.h>
 
 #include "base/clock.h"

@@ -41,9 +41,9 @@ struct limit_spec {
 };
 
 /*
- * What the algorithms compute with: made from a spec once, immutable, without pointers, so that it
- * can live in a shared header. A live change makes a new one; `shift`, `count_bits` and `capacity`
- * then stay as they are, or words would be misread.
+ * The numbers that the algorithms compute with. They are made from a spec and do not change; each
+ * thread has a copy. A live change makes new ones, in which `shift`, `count_bits` and `capacity`
+ * stay as they are, because words would be misread otherwise.
  */
 struct algo_params {
     struct limit_spec spec;

@@ -177,8 +177,8 @@ static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *rec
         return word - units;
     }
     /*
-     * The oldest live ones go, by taking the time of the dead unit behind them: what remains is
-     * newer than the truth, for slower clocks too, so nothing is admitted too early. Each store
+     * Removes the oldest live units: each takes the time of the dead unit before it. What remains
+     * is newer than the truth, for slower clocks too, so nothing is admitted too early. Each store
      * leaves the times in order.
      */
     uint64_t time = 0;

@@ -1,5 +1,5 @@
 /*
- * What the two window algorithms share: a word made of a window's index and one or two counters.
+ * The two window algorithms share a word that is made of a window's index and one or two counters.
  * The index takes as many bits as a hundred years of windows need, whatever the quota, so that a
  * changed quota never misreads a word and no stale window is ever taken for the current one. Index
  * 0 is "never": the first window of the time line has index 1.

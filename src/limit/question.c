@@ -12,7 +12,10 @@ static __attribute__((noinline)) void anchor_again(struct weir *w)
 {
     struct params_place place;
     uint64_t last_ns = (uint64_t)w->epoch_ns + params_now(w, &place)->max_time;
-    if (clock_unix_ns() >= CLOCK_SET_NS || !region_is_adrift(w->region)) {
+    uint64_t wall_ns = clock_unix_ns();
+    uint64_t line_ns = clock_boot_ns() + load_relaxed(&w->boot_to_unix_ns);
+    bool is_set = wall_ns > line_ns && wall_ns <= last_ns;
+    if (is_set || !region_is_adrift(w->region)) {
         lock_take(&w->head->change, w->region->owner);
         region_anchor_again(w->region, last_ns);
         limiter_anchor(w);

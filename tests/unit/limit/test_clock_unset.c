@@ -16,11 +16,13 @@
 /* The wall clock of this process; what runs since boot stays the kernel's. */
 static uint64_t wall_ns;
 static uint64_t wall_set_at_ns;
+static unsigned wall_reads;
 
 int clock_gettime(clockid_t id, struct timespec *t)
 {
     int e = (int)syscall(SYS_clock_gettime, id == CLOCK_REALTIME ? CLOCK_BOOTTIME : id, t);
     if (e == 0 && id == CLOCK_REALTIME) {
+        wall_reads++;
         uint64_t ns = (uint64_t)t->tv_sec * WEIR_SECOND + (uint64_t)t->tv_nsec;
         ns = wall_ns + ns - wall_set_at_ns;
         t->tv_sec = (time_t)(ns / WEIR_SECOND);
@@ -129,6 +131,24 @@ static void every_algorithm_goes_on_when_the_clock_is_set(void **state)
     }
 }
 
+/* A clock that is set beyond the life of the words is looked at by each call, and no more. */
+static void a_clock_beyond_the_line_costs_one_look_a_call(void **state)
+{
+    struct weir_options o = minute(WEIR_TOKEN_BUCKET);
+    struct weir_answer a;
+    o.count = UINT64_C(600000000);
+    set_wall(UNSET);
+    struct weir *w = open_it(&o);
+    set_wall(SET + 20 * 365 * WEIR_DAY);
+    wall_reads = 0;
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(weir_check(w, "k", 1, 1, &a), 0);
+        assert_int_equal(a.verdict, WEIR_ALLOW);
+    }
+    assert_int_equal(wall_reads, 100);
+    weir_close(w);
+}
+
 /* One line for all that have the file open, whoever notices first. */
 static void openers_of_a_file_go_on_together(void **state)
 {
@@ -181,6 +201,7 @@ int main(void)
         cmocka_unit_test(windows_are_utc_once_the_clock_is_set),
         cmocka_unit_test(a_clock_that_is_set_again_moves_nothing),
         cmocka_unit_test(every_algorithm_goes_on_when_the_clock_is_set),
+        cmocka_unit_test(a_clock_beyond_the_line_costs_one_look_a_call),
         cmocka_unit_test(openers_of_a_file_go_on_together),
         cmocka_unit_test(a_clock_of_the_callers_may_say_1970),
     };
