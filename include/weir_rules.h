@@ -309,7 +309,7 @@ WEIR_API int weir_rules_ask_async(struct weir_rules *rules, void *where,
                                   void *arg, struct weir_error *error);
 
 /* The most questions that may be out at once; more are WEIR_ENOMEM. */
-#define WEIR_RULES_OUT_MAX 1000000
+#define WEIR_RULES_PENDING_MAX 1000000
 
 /* options.fleet. */
 WEIR_API struct weir_fleet *weir_rules_fleet(struct weir_rules *rules);
@@ -347,18 +347,15 @@ struct weir_rules_found {
     int shadow;                   /* the limit never denies: by the rules, or switched */
     unsigned retry_jitter;        /* these two as in struct weir_rules_answer */
     uint64_t window_ns;
-    void *limit; /* for weir_rules_count_shadow() */
-    /* A limit that a fleet decides; there is no limiter then. For who knows the fleet's insides: */
-    void *remote;                  /* NULL: decided here */
-    struct weir_rules_value shard; /* `shard_by`; at NULL: the key itself */
-    int consistency;               /* enum weir_rules_consistency, as the rules say it */
+    void *limit;     /* for weir_rules_count_shadow() */
+    int consistency; /* enum weir_rules_consistency, as the rules say it */
     unsigned reserved;
 };
 
 /*
  * What to do with the limiter and the key that were found: any call of weir.h
  * that decides or looks, but none that closes or keeps the limiter, which is NULL if
- * found->remote is not. What it returns, weir_rules_use() returns.
+ * a fleet decides the limit. What it returns, weir_rules_use() returns.
  */
 typedef int (*weir_rules_use_fn)(void *arg, struct weir *limiter, const void *key, size_t key_len,
                                  const struct weir_rules_found *found);

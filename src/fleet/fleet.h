@@ -57,7 +57,7 @@ void fleet_thread_close(struct fleet_thread *t);
 
 /* Like remote_ops.ask. Must be called on the loop's thread. */
 int fleet_thread_ask(struct fleet_thread *t, const struct remote_question *question,
-                     struct remote_answer *answer, remote_done_fn done, void *arg);
+                     struct remote_answer *answer);
 
 /* ---- for metrics ---- */
 

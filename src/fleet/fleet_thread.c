@@ -178,10 +178,10 @@ static void on_wake(uv_async_t *handle)
 }
 
 int fleet_thread_ask(struct fleet_thread *t, const struct remote_question *question,
-                     struct remote_answer *answer, remote_done_fn done, void *arg)
+                     struct remote_answer *answer)
 {
     fleet_thread_happened(t);
-    return store_ask(t->store, question, clock_boot_ns(), answer, done, arg);
+    return store_ask(t->store, question, clock_boot_ns(), answer);
 }
 
 /* ---- opening and closing a thread ---- */

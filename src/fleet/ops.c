@@ -42,17 +42,17 @@ static void counts(const void *limit, struct remote_counts *out)
     }
 }
 
-static int ask(struct weir_fleet *fleet, void *where, const struct remote_question *question,
-               struct remote_answer *answer, remote_done_fn done, void *arg)
+static int ask(struct weir_fleet *fleet, void *where, struct remote_question *question,
+               struct remote_answer *answer)
 {
     if (where != NULL) {
-        return fleet_thread_ask(where, question, answer, done, arg);
+        return fleet_thread_ask(where, question, answer);
     }
     if (fleet->loop == NULL) {
         return WEIR_EINVAL;
     }
     int e = fleet_loop_try(fleet->loop, question, answer);
-    return e != REMOTE_PENDING ? e : fleet_loop_send(fleet->loop, question, answer, done, arg);
+    return e != REMOTE_PENDING ? e : fleet_loop_send(fleet->loop, question, answer);
 }
 
 const struct remote_ops fleet_ops = {
@@ -61,5 +61,6 @@ const struct remote_ops fleet_ops = {
     .release = release,
     .change = change,
     .counts = counts,
+    .bytes = store_question_bytes,
     .ask = ask,
 };

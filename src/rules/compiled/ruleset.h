@@ -256,13 +256,11 @@ struct tally {
 /* Returns the rule of a limit by its name, NULL if there is none. */
 const struct rule *ruleset_find(const struct ruleset *set, struct text name);
 
-int ruleset_use(const struct ruleset *set, const struct weir_rules_key *key, weir_rules_use_fn fn,
-                void *arg, struct weir_error *error);
-
 /* The caller that waits for an answer that comes later. */
 struct waiter {
     struct weir_rules *rules;
-    void *where; /* common/remote.h */
+    void *where;          /* common/remote.h */
+    struct arena *memory; /* for the question until `done` is called; NULL: it makes its own */
     weir_rules_done_fn done;
     void *arg;
 };
@@ -270,10 +268,10 @@ struct waiter {
 /*
  * The question is pending: waiter->done will be called; *answer and *tally are not used any more.
  */
-#define RULESET_OUT 1
+#define RULESET_PENDING 1
 
 /*
- * Answers a question. Returns 0, WEIR_E... or RULESET_OUT. Without a waiter (NULL), limits of a
+ * Answers a question. Returns 0, WEIR_E... or RULESET_PENDING. Without a waiter (NULL), limits of a
  * fleet are WEIR_ENOTSUP.
  */
 int ruleset_ask(const struct ruleset *set, const struct weir_rules_question *question,

@@ -3,10 +3,11 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
-#include "rules/live/out.h"
+#include "rules/live/ask_shared.h"
 #include "rules/value/quote.h"
 
-void answer_put_name(char *to, struct text name)
+/* Copies the name of a limit or a tier into an array of WEIR_RULES_NAME bytes. */
+static void put_name(char *to, struct text name)
 {
     memcpy(to, name.len > 0 ? name.at : "",
            name.len); /* at most WEIR_RULES_NAME - 1: name_is_good() */
@@ -118,14 +119,31 @@ static __attribute__((noinline)) void tell_denied(const struct asking *a, const 
     }
 }
 
+void answer_put_bound(struct weir_rules_answer *answer, struct text limit, struct text tier,
+                      uint64_t window_ns, unsigned retry_jitter)
+{
+    answer->reason = WEIR_RULES_LIMIT;
+    put_name(answer->limit, limit);
+    put_name(answer->tier, tier);
+    answer->window_ns = window_ns;
+    answer->retry_jitter = retry_jitter;
+}
+
+void answer_put_shadow(struct weir_rules_answer *answer, struct text limit, struct holder *holder,
+                       bool counts)
+{
+    answer->answer.flags |= WEIR_FLAG_SHADOW;
+    count_shared(&holder->shadow_denied, counts);
+    if (answer->shadow_denied++ == 0) {
+        put_name(answer->shadow, limit);
+    }
+}
+
 static void put_bound(const struct asking *a, const struct rule *rule,
                       const struct variant *variant, struct weir_rules_answer *answer)
 {
-    answer->reason = WEIR_RULES_LIMIT;
-    answer_put_name(answer->limit, rule->config->name);
-    answer_put_name(answer->tier, variant->tier);
-    answer->window_ns = variant->window_ns;
-    answer->retry_jitter = rule->config->retry_jitter;
+    answer_put_bound(answer, rule->config->name, variant->tier, variant->window_ns,
+                     rule->config->retry_jitter);
     if (answer->answer.verdict != WEIR_ALLOW && a->set->denied != NULL &&
         a->question->mode == WEIR_CHECK) {
         tell_denied(a, rule, answer->limit);
@@ -184,11 +202,8 @@ static void decide_shadow(const struct asking *a, const struct matches *matches,
             continue; /* an error that only a shadow limit has does not fail the request */
         }
         if (said.verdict != WEIR_ALLOW) {
-            answer->answer.flags |= WEIR_FLAG_SHADOW;
-            count_shared(&variant->holder->shadow_denied, a->question->mode == WEIR_CHECK);
-            if (answer->shadow_denied++ == 0) {
-                answer_put_name(answer->shadow, matches->shadow[i]->config->name);
-            }
+            answer_put_shadow(answer, matches->shadow[i]->config->name, variant->holder,
+                              a->question->mode == WEIR_CHECK);
         }
     }
     a->tally->shadow_failed += matches->shadow_dropped;
@@ -222,7 +237,7 @@ static __attribute__((noinline)) int decide_shared(const struct asking *a,
                     TEXT_ARGS(shared_of(matches)->config->name));
     }
     a->tally->unmatched += matches->enforced_count == 0;
-    return out_ask(a, matches, answer);
+    return ask_shared(a, matches, answer);
 }
 
 static int decide(const struct asking *a, struct weir_rules_answer *answer)
@@ -237,7 +252,7 @@ static int decide(const struct asking *a, struct weir_rules_answer *answer)
     a->tally->missing += matches.missing;
     if (matches.refused != NULL) {
         refuse(answer, WEIR_RULES_MISSING);
-        answer_put_name(answer->limit, matches.refused->config->name);
+        put_name(answer->limit, matches.refused->config->name);
         return 0;
     }
     if (a->set->remote && shared_of(&matches) != NULL) {

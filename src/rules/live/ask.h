@@ -1,4 +1,4 @@
-/* A question while it is answered: what ask.c and out.c share. */
+/* A question while it is answered: what ask.c and ask_shared.c share. */
 #ifndef WEIR_RULES_LIVE_ASK_H
 #define WEIR_RULES_LIVE_ASK_H
 
@@ -24,7 +24,13 @@ int asking_cost(const struct asking *a, const struct rule *rule, uint64_t *cost)
 int asking_enforced(const struct asking *a, const struct matches *matches,
                     struct weir_rules_answer *answer);
 
-/* Copies the name of a limit or a tier into an array of WEIR_RULES_NAME bytes. */
-void answer_put_name(char *to, struct text name);
+/* Puts the limit that bound into the answer. */
+void answer_put_bound(struct weir_rules_answer *answer, struct text limit, struct text tier,
+                      uint64_t window_ns, unsigned retry_jitter);
+
+/* Puts a shadow limit that would have denied into the answer, and counts it if the question takes
+ * units. */
+void answer_put_shadow(struct weir_rules_answer *answer, struct text limit, struct holder *holder,
+                       bool counts);
 
 #endif

@@ -54,44 +54,24 @@ int weir_rules_ask_at(struct weir_rules *rules, const struct weir_rules_question
     return ask(rules, question, now_ns, NULL, answer, error);
 }
 
+int rules_ask_in(struct weir_rules *rules, void *where, struct arena *memory,
+                 const struct weir_rules_question *question, uint64_t now_ns,
+                 struct weir_rules_answer *answer, weir_rules_done_fn done, void *arg,
+                 struct weir_error *error)
+{
+    struct waiter waiter = {rules, where, memory, done, arg};
+    int e = ask(rules, question, now_ns, &waiter, answer, error);
+    return e == 0 ? 1 : e == RULESET_PENDING ? 0 : e;
+}
+
 int weir_rules_ask_async(struct weir_rules *rules, void *where,
                          const struct weir_rules_question *question, uint64_t now_ns,
                          struct weir_rules_answer *answer, weir_rules_done_fn done, void *arg,
                          struct weir_error *error)
 {
-    struct waiter waiter = {rules, where, done, arg};
-    if (done == NULL) {
-        return fail(error, WEIR_EINVAL, "there is no function to call with the answer");
-    }
-    int e = ask(rules, question, now_ns, &waiter, answer, error);
-    return e == 0 ? 1 : e == RULESET_OUT ? 0 : e;
-}
-
-int weir_rules_key_parts(struct weir_rules *rules, const char *limit, size_t limit_len)
-{
-    if (rules == NULL || limit == NULL) {
-        return WEIR_EINVAL;
-    }
-    struct slot *slot = gate_enter(rules);
-    const struct rule *rule = ruleset_find(rules->set, (struct text){limit, limit_len});
-    int parts = rule != NULL ? (int)rule->config->key_parts : WEIR_ENOLIMIT;
-    gate_leave(slot);
-    return parts;
-}
-
-int weir_rules_use(struct weir_rules *rules, const struct weir_rules_key *key, weir_rules_use_fn fn,
-                   void *arg, struct weir_error *error)
-{
-    if (rules == NULL || key == NULL || fn == NULL ||
-        (key->limit.at == NULL && key->limit.len > 0) ||
-        (key->tier.at == NULL && key->tier.len > 0) ||
-        (key->parts == NULL && key->parts_count > 0)) {
-        return fail(error, WEIR_EINVAL, "the rules, the key or the function is NULL");
-    }
-    struct slot *slot = gate_enter(rules);
-    int e = ruleset_use(rules->set, key, fn, arg, error);
-    gate_leave(slot);
-    return e;
+    return done == NULL
+               ? fail(error, WEIR_EINVAL, "there is no function to call with the answer")
+               : rules_ask_in(rules, where, NULL, question, now_ns, answer, done, arg, error);
 }
 
 static uint64_t now(const struct weir_rules *rules)

@@ -1,6 +1,8 @@
 #include "server/ask/operations.h"
 
 #include "base/error.h"
+#include "server/ask/audit.h"
+#include "server/ask/key_ask.h"
 #include "server/ask/reservations.h"
 
 #define MS_MAX (INT64_MAX / WEIR_MILLISECOND)
@@ -56,72 +58,160 @@ static int check_shape(const struct ask *ask, struct weir_error *error)
     return 0;
 }
 
-static int run_check(const struct asker *asker, enum operation operation, const struct ask *ask,
+static int on_checked(struct key_ask *k, int error, const struct remote_answer *said)
+{
+    if (error == 0) {
+        key_answer(k, &said->answer);
+    }
+    if (error == 0 && k->verb != REMOTE_PEEK) {
+        key_note(k, &said->answer);
+    }
+    return error;
+}
+
+struct check {
+    int verb;
+    uint64_t cost; /* 0: the limit's own */
+    uint64_t max_wait_ns;
+};
+
+static int begin_check(struct key_ask *k)
+{
+    const struct check *c = k->data;
+    uint64_t cost = c->cost != 0 ? c->cost : key_own_cost(k);
+    return key_ask(k, c->verb, cost, c->max_wait_ns, on_checked);
+}
+
+static int run_check(struct asker *asker, enum operation operation, const struct ask *ask,
                      struct answer *answer, struct weir_error *error)
 {
-    int mode = operation == OPERATION_PEEK ? WEIR_PEEK : WEIR_CHECK;
-    uint64_t max_wait_ns = ask->number[ASK_MAX_WAIT] * WEIR_MILLISECOND;
+    struct check check = {.verb = operation_rows[operation].verb,
+                          .cost = ask->number[ASK_COST],
+                          .max_wait_ns = ask->number[ASK_MAX_WAIT] * WEIR_MILLISECOND};
     int e = check_shape(ask, error);
     if (e != 0) {
         return e;
     }
     if ((ask->given & ASK_BIT(ASK_LIMIT)) != 0) {
-        struct direct direct = {.key = key_of(ask),
-                                .cost = ask->number[ASK_COST],
-                                .max_wait_ns = max_wait_ns,
-                                .mode = mode};
-        return answer_check(asker->server->rules, &direct, asker->now_ns, asker->later, answer,
-                            error);
+        struct weir_rules_key key = key_of(ask);
+        return key_begin(asker, &key, begin_check, &check, sizeof check, answer, error);
     }
     struct weir_rules_question question = {.attributes = ask->attributes,
                                            .attributes_count = ask->attributes_count,
-                                           .cost = ask->number[ASK_COST],
-                                           .max_wait_ns = max_wait_ns,
-                                           .mode = mode};
-    return answer_ask(asker->server->rules, &question, asker->now_ns, asker->later, answer, error);
+                                           .cost = check.cost,
+                                           .max_wait_ns = check.max_wait_ns,
+                                           .mode =
+                                               check.verb == REMOTE_PEEK ? WEIR_PEEK : WEIR_CHECK};
+    return answer_ask(asker, &question, answer, error);
 }
 
 /* ---- reservations ---- */
 
-static int run_reserve(const struct asker *asker, enum operation operation, const struct ask *ask,
+static int run_reserve(struct asker *asker, enum operation operation, const struct ask *ask,
                        struct answer *answer, struct weir_error *error)
 {
     struct weir_rules_key key = key_of(ask);
     (void)operation;
-    return reservation_make(asker->server->reservations, asker->server->rules, &key,
-                            ask->number[ASK_COST], ask->number[ASK_TTL], asker->now_ns,
-                            asker->later, answer, answer->reservation, error);
+    return reservation_make(asker, &key, ask->number[ASK_COST], ask->number[ASK_TTL], answer,
+                            error);
 }
 
 /* A reservation that is cancelled has used nothing. */
-static int run_settle(const struct asker *asker, enum operation operation, const struct ask *ask,
+static int run_settle(struct asker *asker, enum operation operation, const struct ask *ask,
                       struct answer *answer, struct weir_error *error)
 {
     uint64_t actual = operation == OPERATION_CANCEL ? 0 : ask->number[ASK_ACTUAL];
-    return reservation_settle(asker->server->reservations, asker->server->rules,
-                              ask->text[ASK_RESERVATION], actual, asker->now_ns, asker->later,
-                              answer, error);
+    return reservation_settle(asker, ask->text[ASK_RESERVATION], actual, answer, error);
 }
 
-/* ---- one key ---- */
+/* ---- one key: inspecting it, and changing it ---- */
 
-static int run_inspect(const struct asker *asker, enum operation operation, const struct ask *ask,
+static int on_block(struct key_ask *k, int error, const struct remote_answer *said)
+{
+    if (error == 0 && (said->answer.flags & WEIR_FLAG_BLOCKED) != 0) {
+        uint64_t ns = said->answer.retry_after_ns;
+        k->answer->blocked_ms =
+            ns == WEIR_FOREVER ? -1
+                               : (int64_t)(ns / WEIR_MILLISECOND + (ns % WEIR_MILLISECOND != 0));
+    }
+    return error;
+}
+
+/* Removes the quota from an answer of the built-in limit: the numbers that its table was opened
+ * with are not those of any caller. */
+static void hide_numbers(const struct weir_answer *from, struct answer *answer)
+{
+    bool blocked = (from->flags & WEIR_FLAG_BLOCKED) != 0;
+    answer->verdict = blocked ? answer->verdict : WEIR_ALLOW;
+    answer->retry_after_ms = blocked ? answer->retry_after_ms : 0;
+    answer->quota = 0;
+    answer->remaining = -1;
+}
+
+/* The answer has the longer of the block and the time until there are units: if the key is blocked,
+ * a peek of 0 units asks for the block alone. */
+static int on_looked(struct key_ask *k, int error, const struct remote_answer *said)
+{
+    if (error != 0) {
+        return error;
+    }
+    key_answer(k, &said->answer);
+    k->answer->blocked_ms = 0;
+    if (k->found.told.limit == NULL) { /* the built-in one */
+        hide_numbers(&said->answer, k->answer);
+    }
+    return (said->answer.flags & WEIR_FLAG_BLOCKED) != 0 ? key_ask(k, REMOTE_PEEK, 0, 0, on_block)
+                                                         : 0;
+}
+
+static int begin_look(struct key_ask *k)
+{
+    return key_ask(k, REMOTE_PEEK, 1, 0, on_looked);
+}
+
+static int run_inspect(struct asker *asker, enum operation operation, const struct ask *ask,
                        struct answer *answer, struct weir_error *error)
 {
     struct weir_rules_key key = key_of(ask);
     (void)operation;
-    return verb_inspect(asker->server, &key, asker->now_ns, asker->later, answer,
-                        &answer->blocked_ms, error);
+    return key_begin_any(asker, &key, begin_look, NULL, 0, answer, error);
 }
 
-static int run_verb(const struct asker *asker, enum operation operation, const struct ask *ask,
-                    struct answer *answer, struct weir_error *error)
+static int on_changed(struct key_ask *k, int error, const struct remote_answer *said)
 {
-    struct verb_call call = {.verb = (enum verb)(operation - OPERATION_REFUND),
-                             .key = key_of(ask),
-                             .units = ask->number[ASK_UNITS],
-                             .for_ms = ask->number[ASK_FOR]};
-    return verb_run(asker->server, &call, &asker->by, asker->now_ns, asker->later, answer, error);
+    (void)said;
+    if (error != 0) {
+        return error;
+    }
+    audit_tell(k->data);
+    return begin_look(k);
+}
+
+static int begin_change(struct key_ask *k)
+{
+    const struct audit *a = k->data;
+    const struct operation_row *row = &operation_rows[a->operation];
+    bool units = (row->members & ASK_BIT(ASK_UNITS)) != 0;
+    uint64_t for_ns =
+        a->for_ms > UINT64_MAX / WEIR_MILLISECOND ? WEIR_FOREVER : a->for_ms * WEIR_MILLISECOND;
+    bool timed = (row->members & ASK_BIT(ASK_FOR)) != 0;
+    return key_ask(k, row->verb, units ? a->units : 0, timed ? for_ns : 0, on_changed);
+}
+
+/* The answer is that of a peek of 1 unit after the change. */
+static int run_change(struct asker *asker, enum operation operation, const struct ask *ask,
+                      struct answer *answer, struct weir_error *error)
+{
+    struct weir_rules_key key = key_of(ask);
+    const struct operation_row *row = &operation_rows[operation];
+    struct audit audit;
+    if ((row->members & ASK_BIT(ASK_UNITS)) != 0 &&
+        server_is_adhoc(asker->server, ask->text[ASK_LIMIT])) {
+        return fail(error, WEIR_ENOTSUP, "%s: each call of '%s' says what a unit is worth",
+                    row->name, SERVER_ADHOC);
+    }
+    audit_init(&audit, operation, ask, &asker->by);
+    return key_begin_any(asker, &key, begin_change, &audit, sizeof audit, answer, error);
 }
 
 /* ---- rows ---- */
@@ -134,20 +224,25 @@ static int run_verb(const struct asker *asker, enum operation operation, const s
 #define NAMED ASK_BIT(ASK_LIMIT)
 
 const struct operation_row operation_rows[OPERATIONS] = {
-    [OPERATION_CHECK] = {"check", CHECK, 0, ROLE_CHECK, EXTRA_NONE, true, run_check},
-    [OPERATION_PEEK] = {"peek", CHECK, 0, ROLE_CHECK, EXTRA_NONE, false, run_check},
+    [OPERATION_CHECK] = {"check", CHECK, 0, ROLE_CHECK, EXTRA_NONE, true, REMOTE_CHECK, run_check},
+    [OPERATION_PEEK] = {"peek", CHECK, 0, ROLE_CHECK, EXTRA_NONE, false, REMOTE_PEEK, run_check},
     [OPERATION_RESERVE] = {"reserve", RESERVE, NAMED, ROLE_CHECK, EXTRA_RESERVATION, true,
-                           run_reserve},
+                           REMOTE_CHECK, run_reserve},
     [OPERATION_SETTLE] = {"settle", ID | ASK_BIT(ASK_ACTUAL), ID | ASK_BIT(ASK_ACTUAL), ROLE_CHECK,
-                          EXTRA_NONE, false, run_settle},
-    [OPERATION_CANCEL] = {"cancel", ID, ID, ROLE_CHECK, EXTRA_NONE, false, run_settle},
-    [OPERATION_INSPECT] = {"inspect", KEY, NAMED, ROLE_CHECK, EXTRA_BLOCKED, false, run_inspect},
-    [OPERATION_REFUND] = {"refund", UNITS, NAMED, ROLE_ADMIN, EXTRA_BLOCKED, false, run_verb},
-    [OPERATION_PENALIZE] = {"penalize", UNITS, NAMED, ROLE_ADMIN, EXTRA_BLOCKED, false, run_verb},
+                          EXTRA_NONE, false, REMOTE_PEEK, run_settle},
+    [OPERATION_CANCEL] = {"cancel", ID, ID, ROLE_CHECK, EXTRA_NONE, false, REMOTE_PEEK, run_settle},
+    [OPERATION_INSPECT] = {"inspect", KEY, NAMED, ROLE_CHECK, EXTRA_BLOCKED, false, REMOTE_PEEK,
+                           run_inspect},
+    [OPERATION_REFUND] = {"refund", UNITS, NAMED, ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_REFUND,
+                          run_change},
+    [OPERATION_PENALIZE] = {"penalize", UNITS, NAMED, ROLE_ADMIN, EXTRA_BLOCKED, false,
+                            REMOTE_PENALIZE, run_change},
     [OPERATION_BLOCK] = {"block", KEY | ASK_BIT(ASK_FOR), NAMED, ROLE_ADMIN, EXTRA_BLOCKED, false,
-                         run_verb},
-    [OPERATION_UNBLOCK] = {"unblock", KEY, NAMED, ROLE_ADMIN, EXTRA_BLOCKED, false, run_verb},
-    [OPERATION_RESET] = {"reset", KEY, NAMED, ROLE_ADMIN, EXTRA_BLOCKED, false, run_verb},
+                         REMOTE_BLOCK, run_change},
+    [OPERATION_UNBLOCK] = {"unblock", KEY, NAMED, ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_UNBLOCK,
+                           run_change},
+    [OPERATION_RESET] = {"reset", KEY, NAMED, ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_RESET,
+                         run_change},
 };
 
 enum operation operation_by_name(struct text name)
@@ -159,7 +254,7 @@ enum operation operation_by_name(struct text name)
     return (enum operation)i;
 }
 
-int operation_run(const struct asker *asker, enum operation operation, const struct ask *ask,
+int operation_run(struct asker *asker, enum operation operation, const struct ask *ask,
                   struct answer *answer, struct weir_error *error)
 {
     error->text[0] = 0;

@@ -7,7 +7,7 @@
 #define WEIR_SERVER_ASK_OPERATIONS_H
 
 #include "rules/file/config.h"
-#include "server/ask/key_verbs.h"
+#include "server/ask/answer.h"
 
 /* ---- one request ---- */
 
@@ -29,7 +29,7 @@ enum ask_member {
 #define ASK_BIT(member) (1u << (member))
 
 /* The value of ASK_FOR that stands for a block without end. */
-#define ASK_FOREVER VERB_FOREVER
+#define ASK_FOREVER UINT64_MAX
 
 enum ask_kind { ASK_TEXT, ASK_NUMBER, ASK_PARTS, ASK_PAIRS };
 
@@ -67,7 +67,7 @@ enum operation {
     OPERATION_SETTLE,
     OPERATION_CANCEL,
     OPERATION_INSPECT,
-    OPERATION_REFUND, /* from here on in the order of enum verb */
+    OPERATION_REFUND, /* from here on: changes of one key */
     OPERATION_PENALIZE,
     OPERATION_BLOCK,
     OPERATION_UNBLOCK,
@@ -78,14 +78,6 @@ enum operation {
 /* What an answer tells besides its eight members. */
 enum operation_extra { EXTRA_NONE, EXTRA_RESERVATION, EXTRA_BLOCKED };
 
-/* Who asks, when, and who gets an answer that comes later. */
-struct asker {
-    struct server *server;
-    struct actor by;
-    uint64_t now_ns;
-    struct later *later; /* NULL: no limit that a fleet decides can be asked */
-};
-
 struct operation_row {
     const char *name; /* "check" */
     unsigned members; /* ASK_BIT()s that it takes ... */
@@ -93,7 +85,8 @@ struct operation_row {
     enum role role;
     enum operation_extra extra;
     bool decides; /* whether the request may pass is what was asked: a denial is told as one */
-    int (*run)(const struct asker *asker, enum operation operation, const struct ask *ask,
+    int verb;     /* enum remote_verb, for `run` */
+    int (*run)(struct asker *asker, enum operation operation, const struct ask *ask,
                struct answer *answer, struct weir_error *error);
 };
 
@@ -106,7 +99,7 @@ enum operation operation_by_name(struct text name);
  * Runs it. Members outside the row's are ignored, and those that it needs must be there. Returns 0,
  * ANSWER_LATER, RESERVATION_FULL, RESERVATION_NONE, or WEIR_E... with the reason in *error.
  */
-int operation_run(const struct asker *asker, enum operation operation, const struct ask *ask,
+int operation_run(struct asker *asker, enum operation operation, const struct ask *ask,
                   struct answer *answer, struct weir_error *error);
 
 #endif

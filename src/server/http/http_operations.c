@@ -43,49 +43,27 @@ static void reply(struct exchange *x, enum operation operation, int e, const str
     }
 }
 
-static void put_later(struct deferred *d)
+static void put_later(struct pending *p)
 {
     struct http_request request;
-    struct exchange x = http_resume(d, &request);
+    struct exchange x = http_resume(p, &request);
     struct weir_error error = {0};
-    reply(&x, d->wire.operation, d->error, &d->answer, &error);
+    reply(&x, p->wire.operation, p->error, &p->answer, &error);
     http_resumed(&x);
-}
-
-static int run_ask(struct exchange *x, enum operation operation, const struct ask *ask,
-                   struct later *later, struct answer *a, struct weir_error *error)
-{
-    struct asker asker = {x->server, {&x->connection->peer, x->role}, x->now_ns, later};
-    return operation_run(&asker, operation, ask, a, error);
-}
-
-/* Runs an operation whose members are those of a JSON object. */
-static int run_object(struct exchange *x, enum operation operation, const json_t *object,
-                      struct later *later, struct answer *a, struct weir_error *error)
-{
-    struct ask ask;
-    int e = http_read_ask(object, &operation_rows[operation], &ask, error);
-    return e != 0 ? e : run_ask(x, operation, &ask, later, a, error);
-}
-
-static void finish(struct exchange *x, enum operation operation, int e, const struct later *later,
-                   const struct answer *a, const struct weir_error *error)
-{
-    if (e == ANSWER_LATER) {
-        x->operation = operation;
-        http_keep(x, later, put_later);
-    } else {
-        reply(x, operation, e, a, error);
-    }
 }
 
 void http_run_ask(struct exchange *x, enum operation operation, const struct ask *ask)
 {
-    struct later later = {.worker = x->connection->worker};
+    struct asker asker = http_asker(x);
     struct weir_error error;
     struct answer a;
-    int e = run_ask(x, operation, ask, &later, &a, &error);
-    finish(x, operation, e, &later, &a, &error);
+    int e = operation_run(&asker, operation, ask, &a, &error);
+    if (e == ANSWER_LATER) {
+        x->operation = operation;
+        http_keep(x, asker.pending, put_later);
+    } else {
+        reply(x, operation, e, &a, &error);
+    }
 }
 
 void http_run_operation(struct exchange *x)
@@ -93,15 +71,19 @@ void http_run_operation(struct exchange *x)
     struct text path = x->request->path;
     const char *slash = memrchr(path.at, '/', path.len);
     enum operation operation = operation_by_name(text_after(path, (size_t)(slash + 1 - path.at)));
-    struct later later = {.worker = x->connection->worker};
     struct weir_error error;
-    struct answer a;
+    struct ask ask;
     json_t *body = http_read_json(x);
-    if (body != NULL) {
-        int e = run_object(x, operation, body, &later, &a, &error);
-        finish(x, operation, e, &later, &a, &error);
-        json_decref(body);
+    if (body == NULL) {
+        return;
     }
+    int e = http_read_ask(body, &operation_rows[operation], &ask, &error);
+    if (e != 0) {
+        http_reply_failure(x, e, &error);
+    } else {
+        http_run_ask(x, operation, &ask);
+    }
+    json_decref(body);
 }
 
 /* ---- batches ---- */
@@ -116,8 +98,8 @@ static void put_item(struct buffer *body, int e, const struct answer *a,
     }
 }
 
-/* Behind what the batch has by now. */
-static void put_part_later(struct deferred *part)
+/* Puts the answer after what the batch has by now. */
+static void put_part_later(struct pending *part)
 {
     struct buffer *body = &part->batch->body;
     struct weir_error error = {0};
@@ -125,11 +107,11 @@ static void put_part_later(struct deferred *part)
     buffer_put(body, buffer_text(&part->body));
 }
 
-static void put_batch_later(struct deferred *batch)
+static void put_batch_later(struct pending *batch)
 {
     struct http_request request;
     struct exchange x = http_resume(batch, &request);
-    for (struct deferred *part = batch->parts; part != NULL; part = part->next) {
+    for (struct pending *part = batch->parts; part != NULL; part = part->next) {
         part->put(part);
     }
     buffer_put(&x.body, buffer_text(&batch->body));
@@ -138,19 +120,23 @@ static void put_batch_later(struct deferred *batch)
     http_resumed(&x);
 }
 
-/* The answers that are not there yet, if any, are parts of `batch`. NULL: no fleet decides. */
-static void answer_each(struct exchange *x, const json_t *questions, struct deferred *batch)
+/* Answers each question. The answers that come later are parts of `batch`; NULL: no fleet
+ * decides. */
+static void answer_each(struct exchange *x, const json_t *questions, struct pending *batch)
 {
-    struct later later = {.worker = x->connection->worker};
+    struct asker asker = http_asker(x);
+    asker.worker = batch != NULL ? asker.worker : NULL;
     buffer_put(&x->body, TEXT("{\"results\":["));
     for (size_t i = 0; i < json_array_size(questions); i++) {
+        struct ask ask;
         struct answer a;
         struct weir_error error;
-        int e = run_object(x, OPERATION_CHECK, json_array_get(questions, i),
-                           batch != NULL ? &later : NULL, &a, &error);
+        const json_t *question = json_array_get(questions, i);
+        int e = http_read_ask(question, &operation_rows[OPERATION_CHECK], &ask, &error);
+        e = e != 0 ? e : operation_run(&asker, OPERATION_CHECK, &ask, &a, &error);
         buffer_put(&x->body, i > 0 ? TEXT(",") : TEXT(""));
         if (e == ANSWER_LATER) {
-            deferred_keep_part(later.kept, batch, &x->body, put_part_later);
+            pending_keep_part(asker.pending, batch, &x->body, put_part_later);
         } else {
             put_item(&x->body, e, &a, &error);
         }
@@ -158,25 +144,23 @@ static void answer_each(struct exchange *x, const json_t *questions, struct defe
     buffer_put(&x->body, TEXT("]}"));
 }
 
-/* One after the other, each for itself: not all or nothing. */
+/* Answers the questions one after the other, each by itself: not all or nothing. */
 static void answer_batch(struct exchange *x, const json_t *questions)
 {
-    struct later later = {.worker = x->connection->worker};
-    if (later.worker->where != NULL) {
-        later.kept = deferred_batch(later.worker);
-        if (later.kept == NULL) {
-            http_reply_problem(x, 500, "out of memory");
-            return;
-        }
-    }
-    answer_each(x, questions, later.kept);
-    if (later.kept != NULL && later.kept->parts != NULL) {
-        deferred_end_parts(later.kept, &x->body);
-        http_keep(x, &later, put_batch_later);
+    struct worker *w = x->connection->worker;
+    struct pending *batch = w->where != NULL ? pending_batch(w) : NULL;
+    if (batch == NULL && w->where != NULL) {
+        http_reply_problem(x, 500, "out of memory");
         return;
     }
-    if (later.kept != NULL) {
-        deferred_destroy(later.kept);
+    answer_each(x, questions, batch);
+    if (batch != NULL && batch->parts != NULL) {
+        pending_end_parts(batch, &x->body);
+        http_keep(x, batch, put_batch_later);
+        return;
+    }
+    if (batch != NULL) {
+        pending_destroy(batch);
     }
     http_reply(x, 200, "application/json", NULL);
 }

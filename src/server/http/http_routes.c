@@ -150,22 +150,22 @@ static bool answer(struct connection *c, const struct http_request *request)
     return x.close;
 }
 
-void http_keep(struct exchange *x, const struct later *later, deferred_put_fn put)
+void http_keep(struct exchange *x, struct pending *p, pending_put_fn put)
 {
-    struct deferred_wire *wire = &later->kept->wire;
+    struct pending_wire *wire = &p->wire;
     wire->operation = x->operation;
     wire->close = x->close;
     wire->old = x->request->old;
     wire->head = text_is(x->request->method, "HEAD");
-    deferred_keep(later->kept, x->connection, put);
+    pending_keep(p, x->connection, put);
 }
 
-struct exchange http_resume(const struct deferred *d, struct http_request *request)
+struct exchange http_resume(const struct pending *p, struct http_request *request)
 {
-    *request = (struct http_request){.keep_alive = !d->wire.close,
-                                     .old = d->wire.old,
-                                     .method = d->wire.head ? TEXT("HEAD") : TEXT("POST")};
-    return begin(d->connection, request);
+    *request = (struct http_request){.keep_alive = !p->wire.close,
+                                     .old = p->wire.old,
+                                     .method = p->wire.head ? TEXT("HEAD") : TEXT("POST")};
+    return begin(p->connection, request);
 }
 
 void http_resumed(struct exchange *x)

@@ -92,11 +92,20 @@ void http_reply_problem(struct exchange *x, int status, const char *detail);
 
 /* ---- answers that come later (http_routes.c) ---- */
 
+/* Returns who asks, for operation_run(). */
+static inline struct asker http_asker(const struct exchange *x)
+{
+    return (struct asker){.server = x->server,
+                          .worker = x->connection->worker,
+                          .by = {&x->connection->peer, x->role},
+                          .now_ns = x->now_ns};
+}
+
 /* Lets `put` reply when the answer has come. `put` must begin with http_resume(). */
-void http_keep(struct exchange *x, const struct later *later, deferred_put_fn put);
+void http_keep(struct exchange *x, struct pending *p, pending_put_fn put);
 
 /* Returns an exchange with what was kept of the request. `put` must end with http_resumed(). */
-struct exchange http_resume(const struct deferred *d, struct http_request *request);
+struct exchange http_resume(const struct pending *p, struct http_request *request);
 void http_resumed(struct exchange *x);
 
 /* Replies with the problem for an error WEIR_E... */

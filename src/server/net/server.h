@@ -13,7 +13,7 @@
  *   connection.c  bytes in, bytes out, bounds; knows no protocol
  *   overload.c    finds input that is too old to be decided
  *   server_fleet.c  the store that a fleet shares: a place on each loop, numbers, the log
- *   deferred.c    keeps replies in order when an answer comes later
+ *   pending.c     keeps replies in order when an answer comes later
  *   ../resp, ../http   one protocol each: bytes -> questions -> bytes
  *   ../ask        what both protocols share: one form of answer, verbs on keys, reservations
  *   ../admin      the operators' routes; metrics.c serves Prometheus
@@ -172,5 +172,11 @@ void server_stop(struct server *server);
  * or "off", in `text`. */
 const char *server_address(const struct server *server, enum server_protocol protocol, char *text,
                            size_t size);
+
+/* Returns whether this is the name of the built-in limit, which gets its rate with each call. */
+static inline bool server_is_adhoc(const struct server *server, struct text limit)
+{
+    return server->adhoc != NULL && text_is(limit, SERVER_ADHOC);
+}
 
 #endif

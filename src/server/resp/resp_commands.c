@@ -91,18 +91,18 @@ static struct command begin(struct connection *connection)
                             .proto = session->proto == 3 ? 3 : 2};
 }
 
-void resp_keep(struct command *c, const struct later *later, deferred_put_fn put)
+void resp_keep(struct command *c, struct pending *p, pending_put_fn put)
 {
-    later->kept->wire.proto = c->proto;
-    later->kept->wire.operation = c->row->operation;
-    deferred_keep(later->kept, c->connection, put);
+    p->wire.proto = c->proto;
+    p->wire.operation = c->row->operation;
+    pending_keep(p, c->connection, put);
 }
 
 /* Uses the protocol version of the time of the request: HELLO may have changed it since. */
-struct command resp_resume(const struct deferred *d)
+struct command resp_resume(const struct pending *p)
 {
-    struct command c = begin(d->connection);
-    c.proto = d->wire.proto;
+    struct command c = begin(p->connection);
+    c.proto = p->wire.proto;
     return c;
 }
 

@@ -50,8 +50,8 @@ bool resp_refuse(struct command *c, const struct command_row *row);
 /* ---- answers that come later (resp_commands.c) ---- */
 
 /* Lets `put` reply when the answer has come. `put` must begin with resp_resume(). */
-void resp_keep(struct command *c, const struct later *later, deferred_put_fn put);
-struct command resp_resume(const struct deferred *d); /* without arguments */
+void resp_keep(struct command *c, struct pending *p, pending_put_fn put);
+struct command resp_resume(const struct pending *p); /* without arguments */
 
 /* Tables of commands; `name` is NULL after the last row. */
 extern const struct command_row

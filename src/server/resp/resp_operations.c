@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "server/ask/key_ask.h"
 #include "server/ask/reservations.h"
 #include "server/resp/resp_commands.h"
 
@@ -106,11 +107,11 @@ static void put_result(struct command *c, enum operation operation, int e, const
     }
 }
 
-static void put_later(struct deferred *d)
+static void put_later(struct pending *p)
 {
-    struct command c = resp_resume(d);
+    struct command c = resp_resume(p);
     struct weir_error error = {0};
-    put_result(&c, d->wire.operation, d->error, &d->answer, &error);
+    put_result(&c, p->wire.operation, p->error, &p->answer, &error);
 }
 
 /* ---- options after the key ---- */
@@ -209,7 +210,7 @@ static bool read_options(struct command *c, unsigned i, unsigned allowed, struct
 static bool read_key(struct command *c, const struct operation_row *row, struct ask *ask)
 {
     struct text limit = c->argv[1];
-    int n = verb_key_parts(c->server, limit);
+    int n = key_parts(c->server, limit);
     if (n < 0) {
         resp_put_errorf(c->out, "NOLIMIT no limit named '%.*s'",
                         (int)(limit.len > 64 ? 64 : limit.len), limit.at);
@@ -232,7 +233,7 @@ static bool read_key(struct command *c, const struct operation_row *row, struct 
         row->members & ~ask->given & (ASK_BIT(ASK_UNITS) | ASK_BIT(ASK_FOR)); /* no defaults here */
     if (missing != 0) {
         unsigned member = (unsigned)__builtin_ctz(missing);
-        resp_put_errorf(c->out, "ERR expected %s %s behind the key", options[member].name,
+        resp_put_errorf(c->out, "ERR expected %s %s after the key", options[member].name,
                         options[member].value);
     }
     return missing == 0;
@@ -268,18 +269,17 @@ static bool read_reservation(struct command *c, struct ask *ask)
 
 static void run_ask(struct command *c, const struct ask *ask)
 {
-    struct later later = {.worker = c->connection->worker};
     struct asker asker = {
-        c->server,
-        {&c->connection->peer, access_role(c->server->options.access, &c->connection->pass)},
-        c->now_ns,
-        &later};
+        .server = c->server,
+        .worker = c->connection->worker,
+        .by = {&c->connection->peer, access_role(c->server->options.access, &c->connection->pass)},
+        .now_ns = c->now_ns};
     enum operation operation = c->row->operation;
     struct weir_error error;
     struct answer a;
     int e = operation_run(&asker, operation, ask, &a, &error);
     if (e == ANSWER_LATER) {
-        resp_keep(c, &later, put_later);
+        resp_keep(c, asker.pending, put_later);
     } else {
         put_result(c, operation, e, &a, &error);
     }
