@@ -1,6 +1,8 @@
 #include "server/ask/operations.h"
 
+#include "base/atomic.h"
 #include "base/error.h"
+#include "server/admin/top_denied.h"
 #include "server/ask/audit.h"
 #include "server/ask/key_ask.h"
 #include "server/ask/reservations.h"
@@ -8,17 +10,34 @@
 #define MS_MAX (INT64_MAX / WEIR_MILLISECOND)
 
 const struct ask_member_row ask_members[ASK_MEMBERS] = {
-    [ASK_LIMIT] = {.name = "limit", .kind = ASK_TEXT},
-    [ASK_KEY] = {.name = "key", .kind = ASK_PARTS},
-    [ASK_TIER] = {.name = "tier", .kind = ASK_TEXT},
-    [ASK_COST] = {"cost", ASK_NUMBER, .least = 1, .most = UINT64_MAX},
-    [ASK_MAX_WAIT] = {"max_wait_ms", ASK_NUMBER, .most = MS_MAX},
-    [ASK_ATTRIBUTES] = {.name = "attributes", .kind = ASK_PAIRS},
-    [ASK_TTL] = {"ttl_ms", ASK_NUMBER, 1, RESERVATION_TTL_MAX_MS, .absent = RESERVATION_TTL_MS},
-    [ASK_RESERVATION] = {.name = "reservation", .kind = ASK_TEXT},
-    [ASK_ACTUAL] = {"actual", ASK_NUMBER, .most = INT64_MAX},
-    [ASK_UNITS] = {"units", ASK_NUMBER, 1, INT64_MAX, .absent = 1},
-    [ASK_FOR] = {"for_ms", ASK_NUMBER, 1, MS_MAX, .absent = ASK_FOREVER, .endless = true},
+    [ASK_LIMIT] = {.name = "limit", .kind = ASK_TEXT, .about = "the name of a limit"},
+    [ASK_KEY] = {.name = "key",
+                 .kind = ASK_PARTS,
+                 .about = "as many parts as the limit's key has; one part may stand alone"},
+    [ASK_TIER] = {.name = "tier",
+                  .kind = ASK_TEXT,
+                  .about = "for limits with tiers; default: the limit's default tier"},
+    [ASK_COST] = {"cost", ASK_NUMBER, .least = 1, .most = UINT64_MAX,
+                  .about = "units; default: the limit's own cost, otherwise 1"},
+    [ASK_MAX_WAIT] = {"max_wait_ms", ASK_NUMBER, .most = MS_MAX,
+                      .about = "also allow what fits within this time; delay_ms says when"},
+    [ASK_ATTRIBUTES] = {.name = "attributes",
+                        .kind = ASK_PAIRS,
+                        .about = "attributes of the request, which the rules match"},
+    [ASK_TTL] = {"ttl_ms", ASK_NUMBER, 1, RESERVATION_TTL_MAX_MS, .absent = RESERVATION_TTL_MS,
+                 .about = "how long it can be settled; after that the estimate stays charged"},
+    [ASK_RESERVATION] = {.name = "reservation",
+                         .kind = ASK_TEXT,
+                         .about = "the id of a reservation"},
+    [ASK_ACTUAL] = {"actual", ASK_NUMBER, .most = INT64_MAX, .about = "units that were used"},
+    [ASK_UNITS] = {"units", ASK_NUMBER, 1, INT64_MAX, .absent = 1, .about = "units"},
+    [ASK_FOR] = {"for_ms", ASK_NUMBER, 1, MS_MAX, .absent = ASK_FOREVER, .endless = true,
+                 .about = "null or absent: until it is unblocked"},
+    [ASK_BURST] = {"burst", ASK_NUMBER, .most = INT64_MAX,
+                   .about = "units beyond the first that may be taken at once"},
+    [ASK_COUNT] = {"count", ASK_NUMBER, 1, INT64_MAX, .absent = 1,
+                   .about = "units that come back each period"},
+    [ASK_PERIOD] = {"period_ms", ASK_NUMBER, 1, MS_MAX, .absent = 1, .about = "the period"},
 };
 
 void ask_init(struct ask *ask)
@@ -103,6 +122,56 @@ static int run_check(struct asker *asker, enum operation operation, const struct
                                            .mode =
                                                check.verb == REMOTE_PEEK ? WEIR_PEEK : WEIR_CHECK};
     return answer_ask(asker, &question, answer, error);
+}
+
+/* ---- throttle: a rate that comes with the question ---- */
+
+int throttle_ask(struct server *server, const struct throttle *t, uint64_t now_ns,
+                 struct weir_answer *answer, bool *shadow)
+{
+    if (server->adhoc == NULL) {
+        return WEIR_ENOLIMIT;
+    }
+    if (t->interval_ns == 0) {
+        return WEIR_ERATE;
+    }
+    struct weir_question q = {.key = t->key.at,
+                              .key_len = t->key.len,
+                              .hashed = t->hashed,
+                              .cost = t->cost,
+                              .mode = t->cost == 0 ? WEIR_PEEK : WEIR_CHECK};
+    int e = weir_throttle_at(server->adhoc, t->interval_ns, t->burst + 1, &q, now_ns, answer);
+    *shadow = load_relaxed(&server->adhoc_shadow) != 0;
+    if (e == 0 && answer->verdict != WEIR_ALLOW && !*shadow && t->cost != 0) {
+        top_denied(NULL, SERVER_ADHOC, t->key.at, t->key.len);
+    }
+    return e;
+}
+
+static int run_throttle(struct asker *asker, enum operation operation, const struct ask *ask,
+                        struct answer *answer, struct weir_error *error)
+{
+    uint64_t period_ns = ask->number[ASK_PERIOD] * WEIR_MILLISECOND;
+    struct throttle t = {.key = {ask->parts[0].at, ask->parts[0].len},
+                         .interval_ns = period_ns / ask->number[ASK_COUNT],
+                         .burst = ask->number[ASK_BURST],
+                         .cost = ask->number[ASK_COST] != 0 ? ask->number[ASK_COST] : 1};
+    struct weir_answer a;
+    struct weir_rules_found found = {.window_ns = period_ns};
+    bool shadow = false;
+    (void)operation;
+    if (ask->parts_count != 1) {
+        return fail(error, WEIR_EKEY, "found %zu parts of a key, expected 1", ask->parts_count);
+    }
+    int e = throttle_ask(asker->server, &t, asker->now_ns, &a, &shadow);
+    found.shadow = shadow;
+    if (e == 0) {
+        answer_from_limit(&a, (struct weir_rules_value){SERVER_ADHOC, strlen(SERVER_ADHOC)}, &found,
+                          answer);
+    } else if (e == WEIR_ENOLIMIT) {
+        (void)fail(error, e, "the built-in limit is switched off (adhoc: off)");
+    }
+    return e;
 }
 
 /* ---- reservations ---- */
@@ -217,32 +286,49 @@ static int run_change(struct asker *asker, enum operation operation, const struc
 /* ---- rows ---- */
 
 #define KEY (ASK_BIT(ASK_LIMIT) | ASK_BIT(ASK_KEY) | ASK_BIT(ASK_TIER))
-#define CHECK (KEY | ASK_BIT(ASK_COST) | ASK_BIT(ASK_MAX_WAIT) | ASK_BIT(ASK_ATTRIBUTES))
-#define RESERVE (KEY | ASK_BIT(ASK_COST) | ASK_BIT(ASK_TTL))
-#define UNITS (KEY | ASK_BIT(ASK_UNITS))
+#define COST (ASK_BIT(ASK_COST) | ASK_BIT(ASK_MAX_WAIT))
+#define RATE (ASK_BIT(ASK_COUNT) | ASK_BIT(ASK_PERIOD))
 #define ID ASK_BIT(ASK_RESERVATION)
 #define NAMED ASK_BIT(ASK_LIMIT)
+#define CLIENTS (BY_COMMAND | BY_CLIENTS)
+#define OPERATORS (BY_COMMAND | BY_OPERATORS)
 
 const struct operation_row operation_rows[OPERATIONS] = {
-    [OPERATION_CHECK] = {"check", CHECK, 0, ROLE_CHECK, EXTRA_NONE, true, REMOTE_CHECK, run_check},
-    [OPERATION_PEEK] = {"peek", CHECK, 0, ROLE_CHECK, EXTRA_NONE, false, REMOTE_PEEK, run_check},
-    [OPERATION_RESERVE] = {"reserve", RESERVE, NAMED, ROLE_CHECK, EXTRA_RESERVATION, true,
-                           REMOTE_CHECK, run_reserve},
-    [OPERATION_SETTLE] = {"settle", ID | ASK_BIT(ASK_ACTUAL), ID | ASK_BIT(ASK_ACTUAL), ROLE_CHECK,
+    [OPERATION_CHECK] = {"check", "asks whether this may pass now, and takes units",
+                         KEY | COST | ASK_BIT(ASK_ATTRIBUTES), 0, CLIENTS, ROLE_CHECK, EXTRA_NONE,
+                         true, REMOTE_CHECK, run_check},
+    [OPERATION_PEEK] = {"peek", "tells what a check would say, and takes nothing",
+                        KEY | COST | ASK_BIT(ASK_ATTRIBUTES), 0, CLIENTS, ROLE_CHECK, EXTRA_NONE,
+                        false, REMOTE_PEEK, run_check},
+    [OPERATION_ASK] = {"ask", "checks a request by its attributes, which the rules match",
+                       COST | ASK_BIT(ASK_ATTRIBUTES), ASK_BIT(ASK_ATTRIBUTES), BY_COMMAND,
+                       ROLE_CHECK, EXTRA_NONE, true, REMOTE_CHECK, run_check},
+    [OPERATION_THROTTLE] = {"throttle", "checks a key at a rate that comes with the question",
+                            ASK_BIT(ASK_KEY) | ASK_BIT(ASK_BURST) | RATE | ASK_BIT(ASK_COST),
+                            ASK_BIT(ASK_KEY) | RATE, BY_CLIENTS, ROLE_CHECK, EXTRA_NONE, true,
+                            REMOTE_CHECK, run_throttle},
+    [OPERATION_RESERVE] = {"reserve", "takes units that are settled later",
+                           KEY | ASK_BIT(ASK_COST) | ASK_BIT(ASK_TTL), NAMED, CLIENTS, ROLE_CHECK,
+                           EXTRA_RESERVATION, true, REMOTE_CHECK, run_reserve},
+    [OPERATION_SETTLE] = {"settle", "replaces the units of a reservation by what was used",
+                          ID | ASK_BIT(ASK_ACTUAL), ID | ASK_BIT(ASK_ACTUAL), CLIENTS, ROLE_CHECK,
                           EXTRA_NONE, false, REMOTE_PEEK, run_settle},
-    [OPERATION_CANCEL] = {"cancel", ID, ID, ROLE_CHECK, EXTRA_NONE, false, REMOTE_PEEK, run_settle},
-    [OPERATION_INSPECT] = {"inspect", KEY, NAMED, ROLE_CHECK, EXTRA_BLOCKED, false, REMOTE_PEEK,
-                           run_inspect},
-    [OPERATION_REFUND] = {"refund", UNITS, NAMED, ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_REFUND,
-                          run_change},
-    [OPERATION_PENALIZE] = {"penalize", UNITS, NAMED, ROLE_ADMIN, EXTRA_BLOCKED, false,
-                            REMOTE_PENALIZE, run_change},
-    [OPERATION_BLOCK] = {"block", KEY | ASK_BIT(ASK_FOR), NAMED, ROLE_ADMIN, EXTRA_BLOCKED, false,
+    [OPERATION_CANCEL] = {"cancel", "gives the units of a reservation back", ID, ID, CLIENTS,
+                          ROLE_CHECK, EXTRA_NONE, false, REMOTE_PEEK, run_settle},
+    [OPERATION_INSPECT] = {"inspect", "tells what a check of 1 unit would say, and the block", KEY,
+                           NAMED, 0, ROLE_CHECK, EXTRA_BLOCKED, false, REMOTE_PEEK, run_inspect},
+    [OPERATION_REFUND] = {"refund", "gives units back", KEY | ASK_BIT(ASK_UNITS), NAMED, OPERATORS,
+                          ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_REFUND, run_change},
+    [OPERATION_PENALIZE] = {"penalize", "takes units, into debt if need be",
+                            KEY | ASK_BIT(ASK_UNITS), NAMED, OPERATORS, ROLE_ADMIN, EXTRA_BLOCKED,
+                            false, REMOTE_PENALIZE, run_change},
+    [OPERATION_BLOCK] = {"block", "denies the key, for a time or until it is unblocked",
+                         KEY | ASK_BIT(ASK_FOR), NAMED, OPERATORS, ROLE_ADMIN, EXTRA_BLOCKED, false,
                          REMOTE_BLOCK, run_change},
-    [OPERATION_UNBLOCK] = {"unblock", KEY, NAMED, ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_UNBLOCK,
-                           run_change},
-    [OPERATION_RESET] = {"reset", KEY, NAMED, ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_RESET,
-                         run_change},
+    [OPERATION_UNBLOCK] = {"unblock", "ends a block", KEY, NAMED, OPERATORS, ROLE_ADMIN,
+                           EXTRA_BLOCKED, false, REMOTE_UNBLOCK, run_change},
+    [OPERATION_RESET] = {"reset", "forgets what the key has used", KEY, NAMED, OPERATORS,
+                         ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_RESET, run_change},
 };
 
 enum operation operation_by_name(struct text name)

@@ -182,16 +182,33 @@ static void run_batch(struct exchange *x)
     json_decref(body);
 }
 
-const struct http_route http_operation_routes[] = {
-    {"POST", "/v1/check", HTTP_AT, ROLE_CHECK, http_run_operation,
-     "may this pass now? Takes units"},
-    {"POST", "/v1/peek", HTTP_AT, ROLE_CHECK, http_run_operation,
-     "what /v1/check would say; always 200"},
-    {"POST", "/v1/check/batch", HTTP_AT, ROLE_CHECK, run_batch, "up to 1000 of them; always 200"},
-    {"POST", "/v1/reserve", HTTP_AT, ROLE_CHECK, http_run_operation,
-     "takes units that are settled later"},
-    {"POST", "/v1/settle", HTTP_AT, ROLE_CHECK, http_run_operation,
-     "replaces them by what was used"},
-    {"POST", "/v1/cancel", HTTP_AT, ROLE_CHECK, http_run_operation, "gives them back"},
-    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
-};
+/* ---- routes, as the rows of operations say ---- */
+
+#define PATH_BYTES 32
+
+struct http_route http_operation_routes[OPERATIONS + 2];
+struct http_route http_key_routes[OPERATIONS + 1];
+
+/* Adds the routes of the operations that are reached in this way. Returns where the next goes. */
+static struct http_route *add_routes(unsigned reach, const char *folder, char (*paths)[PATH_BYTES],
+                                     struct http_route *to)
+{
+    for (unsigned i = 0; i < OPERATIONS; i++) {
+        const struct operation_row *row = &operation_rows[i];
+        if ((row->reach & reach) != 0) {
+            (void)snprintf(paths[i], PATH_BYTES, "%s%s", folder, row->name);
+            *to++ = (struct http_route){"POST",    paths[i],           HTTP_AT,
+                                        row->role, http_run_operation, row->summary};
+        }
+    }
+    return to;
+}
+
+void http_make_routes(void)
+{
+    static char paths[OPERATIONS][PATH_BYTES];
+    struct http_route *to = add_routes(BY_CLIENTS, "/v1/", paths, http_operation_routes);
+    *to = (struct http_route){"POST",     "/v1/check/batch", HTTP_AT,
+                              ROLE_CHECK, run_batch,         "asks up to 1000 checks; always 200"};
+    (void)add_routes(BY_OPERATORS, "/v1/keys/", paths, http_key_routes);
+}

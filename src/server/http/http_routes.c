@@ -1,6 +1,8 @@
 /* HTTP: parses requests, finds the route of each, and runs it. */
 #include "server/http/http_routes.h"
 
+#include <pthread.h>
+
 #include "base/atomic.h"
 #include "server/admin/admin.h"
 
@@ -41,11 +43,13 @@ static const struct http_route health_routes[] = {
 static const struct http_route *const routes[PROTOCOLS][TABLES_MAX] = {
     [PROTOCOL_HTTP] = {http_operation_routes, http_auth_routes, health_routes, http_openapi_routes},
     [PROTOCOL_ADMIN] = {admin_status_routes, admin_limits_routes, admin_keys_routes,
-                        admin_settings_routes, health_routes, http_openapi_routes},
+                        http_key_routes, admin_settings_routes, health_routes, http_openapi_routes},
 };
 
 const struct http_route *const *http_routes(enum server_protocol listener)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, http_make_routes);
     return routes[listener];
 }
 
@@ -78,7 +82,7 @@ static bool is_refused(const struct exchange *x, const struct http_route *row)
  * the path does take. */
 static const struct http_route *find(const struct exchange *x, struct buffer *allow)
 {
-    const struct http_route *const *tables = routes[x->connection->protocol->kind];
+    const struct http_route *const *tables = http_routes(x->connection->protocol->kind);
     for (; *tables != NULL; tables++) {
         for (const struct http_route *row = *tables; row->path != NULL; row++) {
             if (!http_leads_to(row, x->request->path)) {
