@@ -63,7 +63,7 @@ bench-fleet: build ## measure decisions of a shared store next to redis-benchmar
 	@scripts/setup bench
 	@bench/fleet $(ARGS) </dev/null
 
-lint: ## format, layers, everything built by clang -Werror, clang-tidy, shell scripts
+lint: ## format, layers, pictures, everything built by clang -Werror, clang-tidy, shell scripts
 	@scripts/setup build test lint
 	@$(call make_preset,clang,build/clang,all test-programs)
 	@scripts/lint build/clang
