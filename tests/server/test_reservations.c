@@ -121,7 +121,7 @@ static struct reservations_counts counts(void)
 
 static int64_t remaining(const char *limit)
 {
-    struct asker asker = {.server = &server, .now_ns = NOW};
+    struct asker asker = {.server = &server, .by.role = ROLE_CHECK, .now_ns = NOW};
     struct weir_error error = {0};
     struct answer a;
     struct ask ask;

@@ -78,6 +78,22 @@ static int run_at(enum operation operation, const struct ask *ask, const struct 
     return operation_run(&asker, operation, ask, a, error);
 }
 
+static void no_operation_runs_without_the_role_that_it_needs(void **state)
+{
+    struct ask ask = ask_of("api");
+    for (unsigned i = 0; i < OPERATIONS; i++) {
+        for (unsigned role = 0; role < (unsigned)operation_rows[i].role; role++) {
+            struct asker asker = {
+                .server = &server, .by = {&unix_peer, (enum role)role}, .now_ns = NOW};
+            struct answer a;
+            struct weir_error error = {0};
+            assert_int_equal(operation_run(&asker, (enum operation)i, &ask, &a, &error),
+                             WEIR_EACCES);
+            assert_non_null(strstr(error.text, operation_rows[i].name));
+        }
+    }
+}
+
 static struct answer did_at(enum operation operation, uint64_t amount, uint64_t now_ns)
 {
     struct ask ask = ask_of("api");
@@ -236,6 +252,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(looking_tells_the_block_and_changes_nothing, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_shadow_limit_answers_that_it_would_have_denied, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(no_operation_runs_without_the_role_that_it_needs, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_tier_has_keys_of_its_own, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_done_says_why_and_changes_nothing, set_up,

@@ -345,6 +345,10 @@ enum operation operation_by_name(struct text name)
 int operation_run(struct asker *asker, enum operation operation, const struct ask *ask,
                   struct answer *answer, struct weir_error *error)
 {
+    const struct operation_row *row = &operation_rows[operation];
     error->text[0] = 0;
-    return operation_rows[operation].run(asker, operation, ask, answer, error);
+    return asker->by.role < row->role
+               ? fail(error, WEIR_EACCES, "%s: found the role %s, expected %s", row->name,
+                      role_names[asker->by.role], role_names[row->role])
+               : row->run(asker, operation, ask, answer, error);
 }

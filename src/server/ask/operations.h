@@ -124,7 +124,9 @@ int throttle_ask(struct server *server, const struct throttle *t, uint64_t now_n
                  struct weir_answer *answer, bool *shadow);
 
 /*
- * Runs it. Members outside the row's are ignored, and those that it needs must be there. Returns 0,
+ * Runs it, if the client's role allows it (otherwise WEIR_EACCES; protocols that have an answer of
+ * their own for that check the role first). Members outside the row's are ignored; those that it
+ * needs must be there, and numbers must be within the bounds of their rows. Returns 0,
  * ANSWER_LATER, RESERVATION_FULL, RESERVATION_NONE, or WEIR_E... with the reason in *error.
  */
 int operation_run(struct asker *asker, enum operation operation, const struct ask *ask,

@@ -60,10 +60,13 @@ enum server_state { SERVER_STARTING, SERVER_READY, SERVER_DRAINING };
 
 enum server_protocol { PROTOCOL_RESP, PROTOCOL_HTTP, PROTOCOL_ADMIN, PROTOCOLS };
 
+struct protocol;
+
 struct server_options {
-    const char *listen[PROTOCOLS]; /* "ADDRESS:PORT", "unix:PATH", "off" */
-    unsigned threads;              /* 0: as many as processors_allowed() says */
-    unsigned connections;          /* most clients of all threads; lowered to fit RLIMIT_NOFILE */
+    const char *listen[PROTOCOLS];            /* "ADDRESS:PORT", "unix:PATH", "off" */
+    const struct protocol *speaks[PROTOCOLS]; /* what is spoken there; NULL: what its name says */
+    unsigned threads;                         /* 0: as many as processors_allowed() says */
+    unsigned connections; /* most clients of all threads; lowered to fit RLIMIT_NOFILE */
     bool inline_commands;
     uint64_t adhoc_keys; /* capacity for CL.THROTTLE; 0: off */
     int adhoc_on_full;   /* enum weir_on_full */

@@ -20,7 +20,9 @@ static const struct protocol *const protocols[PROTOCOLS] = {
 
 static void accept_one(struct worker *w, unsigned protocol)
 {
-    bool taken = connection_accept(w, &w->listeners[protocol].uv.stream, protocols[protocol]);
+    const struct protocol *speaks = w->server->options.speaks[protocol];
+    bool taken = connection_accept(w, &w->listeners[protocol].uv.stream,
+                                   speaks != NULL ? speaks : protocols[protocol]);
     w->listeners[protocol].stalled = !taken;
     count_own(&w->counts.accepted[protocol], taken);
 }
