@@ -2,7 +2,28 @@
 #ifndef WEIR_RULES_LIVE_ASK_H
 #define WEIR_RULES_LIVE_ASK_H
 
-#include "rules/compiled/ruleset.h"
+#include "rules/live/live.h"
+
+/* The caller that waits for an answer that comes later. */
+struct waiter {
+    struct weir_rules *rules;
+    void *where;          /* common/remote.h */
+    struct arena *memory; /* for the question until `done` is called; NULL: it makes its own */
+    weir_rules_done_fn done;
+    void *arg;
+};
+
+/* The counts that one question adds to the statistics. */
+struct tally {
+    unsigned unmatched, allow_listed, block_listed, missing, tier_unknown, shadow_denied,
+        shadow_failed;
+};
+
+/* Adds the counts of a question, or of one of its stages, to the statistics. Inside the gate. */
+void rules_count(struct weir_rules *r, struct slot *slot, const struct tally *tally, bool bad);
+
+/* The question is pending: waiter->done will be called; its answer and tally are not used. */
+#define RULES_PENDING 1
 
 struct asking {
     const struct ruleset *set;

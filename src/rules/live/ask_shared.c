@@ -259,7 +259,7 @@ static int begin_shadow(struct shared_ask *s, struct tally *tally)
     if (answered < s->shadow) {
         keep(s);
     }
-    return count_down(s, 1 + answered) ? end_shadow(s, tally) : RULESET_PENDING;
+    return count_down(s, 1 + answered) ? end_shadow(s, tally) : RULES_PENDING;
 }
 
 /* ---- the first stage: enforced limits ---- */
@@ -316,7 +316,7 @@ static int begin_enforced(struct shared_ask *s, struct tally *tally)
     int e = ask_fleet(&s->parts[0], s->enforced, s->max_wait_ns, &said, enforced_done, s);
     if (e == REMOTE_PENDING) {
         keep(s);
-        return count_down(s, 1) ? end_enforced(s, tally) : RULESET_PENDING;
+        return count_down(s, 1) ? end_enforced(s, tally) : RULES_PENDING;
     }
     take_enforced(s, e == REMOTE_ANSWERED ? 0 : e, &said);
     return end_enforced(s, tally);
@@ -331,9 +331,9 @@ static void resume(struct shared_ask *s, int (*go_on)(struct shared_ask *s, stru
     struct tally tally = {0};
     struct slot *slot = gate_enter(rules);
     int e = go_on(s, &tally);
-    rules_count(rules, slot, &tally, e != RULESET_PENDING && s->error != 0);
+    rules_count(rules, slot, &tally, e != RULES_PENDING && s->error != 0);
     gate_leave(slot);
-    if (e != RULESET_PENDING) {
+    if (e != RULES_PENDING) {
         struct arena own = s->own; /* `done` may end the asker's memory */
         let_go(s);                 /* O3 */
         s->waiter.done(s->waiter.arg, s->error, s->error == 0 ? &s->answer : NULL);
@@ -382,7 +382,7 @@ int ask_shared(const struct asking *a, const struct matches *matches,
     }
     s->answer = *answer;
     int e = begin(a, matches, s);
-    if (e == RULESET_PENDING) {
+    if (e == RULES_PENDING) {
         return e;
     }
     if (e == 0 && s->error != 0) {

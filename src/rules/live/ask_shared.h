@@ -23,7 +23,7 @@
 
 #include "rules/live/ask.h"
 
-/* Returns 0, WEIR_E..., or RULESET_PENDING. Inside the gate. */
+/* Returns 0, WEIR_E..., or RULES_PENDING. Inside the gate. */
 int ask_shared(const struct asking *a, const struct matches *matches,
                struct weir_rules_answer *answer);
 

@@ -93,9 +93,6 @@ void gate_delist(struct weir_rules *r);
 void rules_keep(struct weir_rules *r);
 void rules_release(struct weir_rules *r);
 
-/* Adds the counts of a question, or of one of its stages, to the statistics. Inside the gate. */
-void rules_count(struct weir_rules *r, struct slot *slot, const struct tally *tally, bool bad);
-
 /*
  * weir_rules_ask_async() with memory of the caller, who frees it when `done` is called or a result
  * other than 0 is returned. memory NULL: the question has its own.
