@@ -16,11 +16,12 @@ struct arena_block {
 
 static struct arena_block *new_block(struct arena *arena, size_t bytes)
 {
-    struct arena_block *block = calloc(1, sizeof *block + bytes);
+    struct arena_block *block = malloc(sizeof *block + bytes);
     if (block == NULL) {
         arena->failed = true;
         return NULL;
     }
+    block->next = NULL;
     block->size = bytes;
     return block;
 }
@@ -37,7 +38,7 @@ static void *take_large(struct arena *arena, size_t bytes)
     return block->bytes;
 }
 
-void *arena_take(struct arena *arena, size_t bytes)
+void *arena_room(struct arena *arena, size_t bytes)
 {
     if (bytes > SIZE_MAX / 4) {
         arena->failed = true;
@@ -62,6 +63,12 @@ void *arena_take(struct arena *arena, size_t bytes)
     return arena->blocks->bytes + (arena->blocks->size - arena->left - bytes);
 }
 
+void *arena_take(struct arena *arena, size_t bytes)
+{
+    void *room = arena_room(arena, bytes);
+    return room != NULL ? memset(room, 0, bytes) : NULL;
+}
+
 void *arena_array(struct arena *arena, size_t n, size_t size)
 {
     size_t bytes;
@@ -74,9 +81,12 @@ void *arena_array(struct arena *arena, size_t n, size_t size)
 
 struct text arena_text(struct arena *arena, struct text text)
 {
-    char *copy = arena_take(arena, text.len + 1);
+    char *copy = arena_room(arena, text.len + 1);
     if (copy != NULL && text.len > 0) {
         memcpy(copy, text.at, text.len);
+    }
+    if (copy != NULL) {
+        copy[text.len] = 0;
     }
     return (struct text){copy, copy != NULL ? text.len : 0};
 }
@@ -137,13 +147,11 @@ struct arena_mark arena_mark(const struct arena *arena)
 
 void arena_rewind(struct arena *arena, struct arena_mark mark)
 {
-    struct arena_block *block = mark.block;
-    bool newest = arena->blocks == block;
-    size_t used = block->size - (newest ? arena->left : 0);
-    free_but(arena, block);
-    memset(block->bytes + (block->size - mark.left), 0, used - (block->size - mark.left));
-    block->next = NULL;
-    arena->blocks = block;
+    if (arena->blocks != mark.block || mark.block->next != NULL) {
+        free_but(arena, mark.block);
+        mark.block->next = NULL;
+        arena->blocks = mark.block;
+    }
     arena->left = mark.left;
     arena->failed = false;
 }

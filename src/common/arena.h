@@ -25,7 +25,8 @@ struct arena {
         NULL, 0, 0, false                                                                          \
     }
 
-/* Returns zeroed memory, aligned for every type; NULL when out of memory. */
+/* Returns memory that is aligned for every type; NULL when out of memory. arena_take() zeroes it. */
+void *arena_room(struct arena *arena, size_t bytes);
 void *arena_take(struct arena *arena, size_t bytes);
 
 /* Returns room for n elements; NULL also if n * size overflows. */
