@@ -29,17 +29,6 @@ const struct algo_ops *algo_by_name(const char *name)
     return NULL;
 }
 
-struct algo_step algo_decide(const struct algo_ops *ops, const struct algo_params *p, uint64_t word,
-                             const uint64_t *record, const struct algo_ask *ask)
-{
-    bool pulled;
-    uint64_t base = ops->as_of(p, word, record, ask->now, &pulled);
-    if (ask->cost > p->quota) {
-        return (struct algo_step){word, base, WEIR_NEVER, false};
-    }
-    return algo_step(p, base, pulled, ops->fits(p, base, record, ask), ask->cost);
-}
-
 void algo_describe(const struct algo_ops *ops, const struct algo_params *p, uint64_t word,
                    const uint64_t *record, const struct algo_ask *ask, struct weir_answer *answer)
 {
@@ -55,7 +44,7 @@ struct algo_step algo_penalize(const struct algo_ops *ops, const struct algo_par
     bool pulled;
     uint64_t base = ops->as_of(p, word, record, ask->now, &pulled);
     *charged = min_u64(ask->cost, ops->room(p, base, record, ask->now));
-    return algo_step(p, base, pulled, true, *charged);
+    return (struct algo_step){base + *charged * p->step, base, WEIR_ALLOW, pulled};
 }
 
 void algo_owes(const struct algo_ops *ops, const struct algo_params *p, uint64_t word,
@@ -64,5 +53,5 @@ void algo_owes(const struct algo_ops *ops, const struct algo_params *p, uint64_t
     bool pulled;
     uint64_t base = ops->as_of(p, word, record, now, &pulled);
     debt->word = pulled ? base : word;
-    ops->owes(p, debt->word, record, algo_late(now), debt);
+    ops->owes(p, debt->word, record, sub_floor0(now, ALGO_SLACK_NS), debt);
 }

@@ -5,12 +5,12 @@
 #include "base/error.h"
 
 /*
- * A quarter of the word for the lead over now leaves three quarters for time itself; the slack
- * above the reach is below 2^38.
+ * A quarter of the word is for the lead over now, which leaves three quarters for the time. The
+ * slack above the reach is below 2^38.
  */
 #define LEAD_MAX (UINT64_MAX / 4)
 
-/* The smallest shift that keeps the rounding of a step below one in BUCKET_STEP_MIN. */
+/* Returns the smallest shift that keeps the rounding of a step below one in BUCKET_STEP_MIN. */
 static uint32_t choose_shift(const struct limit_spec *spec)
 {
     uint32_t shift = BUCKET_SHIFT_MIN;
@@ -31,7 +31,8 @@ static int check_rate(const struct limit_spec *spec, const struct algo_layout *l
                     spec->count, spec->period_ns);
     }
     if (layout->fixed && layout->shift > BUCKET_SHIFT_MAX) {
-        return fail(error, WEIR_ERATE, "a time unit of 2^-%u ns, expected at most 2^-%u",
+        return fail(error, WEIR_ERATE,
+                    "the file has a time unit of 2^-%u ns, expected at most 2^-%u",
                     (unsigned)layout->shift, BUCKET_SHIFT_MAX);
     }
     if (layout->fixed && choose_shift(spec) > layout->shift) {
@@ -74,15 +75,15 @@ uint64_t bucket_room(const struct algo_params *p, uint64_t word, const uint64_t 
                      uint64_t now)
 {
     (void)record;
-    /* Within the clocks' slack the TAT may be past the reach: then nothing more fits. */
+    /* Within the slack of clocks the TAT may be past the reach. Then nothing more fits. */
     return sub_floor0(bucket_now(p, now) + p->reach, word) / p->step;
 }
 
 /*
- * Moves the TAT back, at most to `now`. If the bucket was full for a while since the charge, part
- * of the charge has refilled, and is returned a second time; the word does not tell a bucket that
- * was full from one that was busy. A refund that must add nothing leaves all that was taken since
- * the charge ahead of `now`: what it returns has not refilled in either case.
+ * Moves the TAT back, at most to `now`. If the bucket was full for a while since the charge, a part
+ * of the charge has refilled and is returned a second time: the word does not tell a bucket that
+ * was full from one that was busy. A refund that must add nothing (charge->word is set) leaves all
+ * that was taken since the charge ahead of `now`, so that it returns no unit that has refilled.
  */
 uint64_t bucket_refund(const struct algo_params *p, uint64_t word, uint64_t *record,
                        const struct algo_ask *ask, const struct algo_charge *charge)
@@ -94,7 +95,7 @@ uint64_t bucket_refund(const struct algo_params *p, uint64_t word, uint64_t *rec
     if (base <= least) {
         return word;
     }
-    /* cost * step may not fit, but the quotient does: compare before multiplying. */
+    /* Divides first, because cost * step may not fit in 64 bits. */
     return ask->cost > (base - least) / charge->step ? least : base - ask->cost * charge->step;
 }
 

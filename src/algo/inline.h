@@ -1,64 +1,28 @@
 /*
- * Decisions on words without a record, inlined: where `algorithm` is a constant, nothing is called.
- * The table of operations (algo.h) has the same functions.
+ * The functions with which a decision on a known key without a record is made. The rows of the
+ * algorithms (algo.h) name the same functions; but these rows are constants in the file that uses
+ * them, so that the compiler resolves narrow_ops[algorithm] and inlines the functions.
  */
 #ifndef WEIR_ALGO_INLINE_H
 #define WEIR_ALGO_INLINE_H
 
-#include "algo/fixed_window.h"
 #include "algo/leaky_bucket.h"
-#include "algo/sliding_window.h"
 #include "algo/token_bucket.h"
+#include "algo/window.h"
 
-/* Decides as algo_decide() does. */
-static inline __attribute__((always_inline)) struct algo_step narrow_decide(
-    int algorithm, const struct algo_params *p, uint64_t word, const struct algo_ask *ask)
-{
-    uint64_t base;
-    bool pulled;
-    bool fits;
-    if (ask->cost > p->quota) {
-        return (struct algo_step){word, word, WEIR_NEVER, false};
-    }
-    switch (algorithm) {
-    case WEIR_FIXED_WINDOW:
-        base = fixed_window_as_of(p, word, NULL, ask->now, &pulled);
-        fits = fixed_window_fits(p, base, NULL, ask);
-        break;
-    case WEIR_SLIDING_WINDOW:
-        base = sliding_window_as_of(p, word, NULL, ask->now, &pulled);
-        fits = sliding_window_fits(p, base, NULL, ask);
-        break;
-    default:
-        base = bucket_as_of(p, word, NULL, ask->now, &pulled);
-        fits = algorithm == WEIR_LEAKY_BUCKET ? leaky_bucket_fits(p, base, NULL, ask)
-                                              : token_bucket_fits(p, base, NULL, ask);
-        break;
-    }
-    return algo_step(p, base, pulled, fits, ask->cost);
-}
-
-/* Describes the word of a decision that was made at ask->now. */
-static inline __attribute__((always_inline)) void narrow_describe(int algorithm,
-                                                                  const struct algo_params *p,
-                                                                  uint64_t word,
-                                                                  const struct algo_ask *ask,
-                                                                  struct weir_answer *answer)
-{
-    switch (algorithm) {
-    case WEIR_LEAKY_BUCKET:
-        leaky_bucket_describe(p, word, NULL, ask, answer);
-        break;
-    case WEIR_FIXED_WINDOW:
-        fixed_window_describe(p, word, NULL, ask, answer);
-        break;
-    case WEIR_SLIDING_WINDOW:
-        sliding_window_describe(p, word, NULL, ask, answer);
-        break;
-    default:
-        token_bucket_describe(p, word, NULL, ask, answer);
-        break;
-    }
-}
+static const struct algo_ops narrow_ops[] = {
+    [WEIR_TOKEN_BUCKET] = {.as_of = bucket_as_of,
+                           .fits = token_bucket_fits,
+                           .describe = token_bucket_describe},
+    [WEIR_LEAKY_BUCKET] = {.as_of = bucket_as_of,
+                           .fits = leaky_bucket_fits,
+                           .describe = leaky_bucket_describe},
+    [WEIR_FIXED_WINDOW] = {.as_of = window_as_of,
+                           .fits = fixed_window_fits,
+                           .describe = fixed_window_describe},
+    [WEIR_SLIDING_WINDOW] = {.as_of = window_as_of,
+                             .fits = sliding_window_fits,
+                             .describe = sliding_window_describe},
+};
 
 #endif

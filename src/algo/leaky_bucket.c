@@ -13,7 +13,7 @@ static uint64_t stamp(const struct algo_params *p, uint64_t word, const uint64_t
     return shift_up(word, p->shift);
 }
 
-/* A place that another one follows stays taken: the other one's turn has been promised already. */
+/* Only the last place of the queue is given back: later calls have been told their turns. */
 static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *record,
                        const struct algo_ask *ask, const struct algo_charge *charge)
 {

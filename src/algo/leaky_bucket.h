@@ -1,8 +1,8 @@
 /*
- * leaky_bucket: a queue served at count per period. An allowed call carries the delay after which
- * it is its turn; release times are at least one step apart. `queue` calls can wait after the one
- * that is being served, so the quota is queue + 1. With max_wait the caller's patience replaces the
- * queue's length.
+ * leaky_bucket: a queue that is served at count per period. An allowed call carries the delay after
+ * which it is its turn; turns are at least one step apart. `queue` calls can wait behind the one
+ * that is being served, so the quota is queue + 1. If the caller gives a wait, it replaces the
+ * length of the queue.
  */
 #ifndef WEIR_ALGO_LEAKY_BUCKET_H
 #define WEIR_ALGO_LEAKY_BUCKET_H
@@ -10,8 +10,8 @@
 #include "algo/bucket.h"
 
 /*
- * Returns the latest TAT before the call with which it is still allowed: the queue has room for it,
- * or with a wait, its turn comes soon enough and the debt bears it.
+ * Returns the latest TAT before the call with which the call is allowed: the queue has room for it
+ * or, with a wait, its turn comes soon enough and the debt allows it.
  */
 static inline uint64_t leaky_bucket_latest(const struct algo_params *p, const struct algo_ask *ask)
 {
@@ -34,7 +34,7 @@ static inline void leaky_bucket_describe(const struct algo_params *p, uint64_t w
     (void)record;
     bucket_describe(p, word, leaky_bucket_latest(p, ask), ask->now, answer);
     if (answer->verdict == WEIR_ALLOW) {
-        /* The turn of the units just taken begins where the queue ended before them. */
+        /* The turn of the granted units begins where the queue ended before them. */
         uint64_t lead = word - bucket_now(p, ask->now);
         answer->delay_ns = shift_up(lead - answer->granted * p->step, p->shift);
     }

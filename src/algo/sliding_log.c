@@ -5,11 +5,11 @@
  * The word is the number of units ever admitted. Unit u is noted in place u mod capacity of the
  * record, as time << 1 | parity of the lap u / capacity. The capacity is one more than the count:
  * notes are written to places that no reader of the present word looks at, and the new word makes
- * them true, so a kill in between changes nothing. A place whose parity is not that of its unit's
- * lap is empty: it was written and never committed, or given back.
+ * them valid, so a kill in between changes nothing. A place whose parity is not that of its unit's
+ * lap is empty: its note was never made valid, or was given back.
  *
- * Times in the log never decrease: a call with an older time is noted under the newest one. Live
- * units are therefore the newest ones, and a binary search counts them.
+ * Times in the log never decrease: a call with an older time is noted under the newest one.
+ * Therefore the live units are the newest ones, and a binary search counts them.
  */
 #include <inttypes.h>
 
@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "base/maths.h"
 
-/* More would be a record of half a megabyte for each key. */
+/* This count makes a record of half a megabyte for each key. */
 #define COUNT_MAX 65535
 
 static int compile(const struct limit_spec *spec, const struct algo_layout *layout,
@@ -25,8 +25,9 @@ static int compile(const struct limit_spec *spec, const struct algo_layout *layo
 {
     uint64_t most = layout->fixed ? layout->capacity - 1 : COUNT_MAX;
     if (most - 1 >= COUNT_MAX) {
-        return fail(error, WEIR_EQUOTA, "a log of %" PRIu64 " places, expected 2 to %d",
-                    layout->capacity, COUNT_MAX + 1);
+        return fail(error, WEIR_EQUOTA,
+                    "the file has a log of %" PRIu64 " places, expected 2 to %d", layout->capacity,
+                    COUNT_MAX + 1);
     }
     if (spec->count > most) {
         return fail(error, WEIR_EQUOTA,
@@ -35,11 +36,11 @@ static int compile(const struct limit_spec *spec, const struct algo_layout *layo
     }
     if (spec->max_debt != 0) {
         return fail(error, WEIR_EQUOTA,
-                    "max_debt %" PRIu64 ", but a log holds no debt: expected none", spec->max_debt);
+                    "max_debt is %" PRIu64 ", expected none: a log holds no debt", spec->max_debt);
     }
     p->quota = spec->count;
     p->step = 1;
-    p->max_time = INT64_MAX - 2 * ALGO_LIFE_NS; /* a note has 63 bits of time */
+    p->max_time = INT64_MAX - 2 * ALGO_LIFE_NS; /* a note has 63 bits for the time */
     p->capacity = layout->fixed ? layout->capacity : spec->count + 1;
     return 0;
 }
@@ -49,7 +50,7 @@ static uint64_t note_of(const struct algo_params *p, uint64_t unit, uint64_t tim
     return time << 1 | (unit / p->capacity & 1);
 }
 
-/* When unit `word - back` was admitted; false if there is none or its place is empty. */
+/* Sets *time to when unit `word - back` was admitted. False if there is no such note. */
 static inline bool admitted(const struct algo_params *p, uint64_t word, const uint64_t *record,
                             uint64_t back, uint64_t *time)
 {
@@ -70,8 +71,8 @@ static bool live(const struct algo_params *p, uint64_t word, const uint64_t *rec
 }
 
 /*
- * A log whose newest unit lies in a far future is forgotten: its times cannot be pulled down in one
- * store, and forgetting gives at most one extra count.
+ * A log whose newest unit is in a far future is forgotten. Its times cannot be pulled down in one
+ * store, and forgetting them admits at most one extra count.
  */
 static uint64_t as_of(const struct algo_params *p, uint64_t word, const uint64_t *record,
                       uint64_t now, bool *pulled)
@@ -81,7 +82,7 @@ static uint64_t as_of(const struct algo_params *p, uint64_t word, const uint64_t
     return *pulled ? 0 : word;
 }
 
-/* The time under which a call at `now` is noted. */
+/* Returns the time under which a call at `now` is noted. */
 static uint64_t time_of(const struct algo_params *p, uint64_t word, const uint64_t *record,
                         uint64_t now)
 {
@@ -89,12 +90,12 @@ static uint64_t time_of(const struct algo_params *p, uint64_t word, const uint64
     return admitted(p, word, record, 1, &newest) ? max_u64(newest, now) : now;
 }
 
-/* Live units: the smallest n such that the unit before the newest n is not live. */
+/* Returns the smallest n such that the unit before the newest n is not live. */
 static uint64_t count_live(const struct algo_params *p, uint64_t word, const uint64_t *record,
                            uint64_t now)
 {
     uint64_t low = 0;
-    /* All that the ring holds: after a change to a smaller count more than that may be live. */
+    /* After a change to a smaller count more units than that may be live: search the whole ring. */
     uint64_t high = min_u64(p->capacity - 1, word);
     while (low < high) {
         uint64_t middle = low + (high - low + 1) / 2;
@@ -107,7 +108,7 @@ static uint64_t count_live(const struct algo_params *p, uint64_t word, const uin
     return low;
 }
 
-/* Taking n leaves the newest count - n of the present units: the one before them must be gone. */
+/* After n more units, the newest count - n of the present ones count. The next older must be over. */
 static bool fits(const struct algo_params *p, uint64_t word, const uint64_t *record,
                  const struct algo_ask *ask)
 {
@@ -115,7 +116,7 @@ static bool fits(const struct algo_params *p, uint64_t word, const uint64_t *rec
     return ask->cost == 0 || !live(p, word, record, p->quota - ask->cost + 1, now);
 }
 
-/* A full log takes no penalty: no live unit is pushed out. */
+/* A full log takes no penalty, because that would push a live unit out. */
 static uint64_t room(const struct algo_params *p, uint64_t word, const uint64_t *record,
                      uint64_t now)
 {
@@ -149,7 +150,7 @@ static void describe(const struct algo_params *p, uint64_t word, const uint64_t 
     }
 }
 
-/* True if the newest `units` were all admitted at `time`: then taking them out undoes it exactly. */
+/* Returns whether the newest `units` were all admitted at `time`, so that a refund is exact. */
 static bool newest_are(const struct algo_params *p, uint64_t word, const uint64_t *record,
                        uint64_t units, uint64_t time)
 {
@@ -177,9 +178,9 @@ static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *rec
         return word - units;
     }
     /*
-     * Removes the oldest live units: each takes the time of the dead unit before it. What remains
-     * is newer than the truth, for slower clocks too, so nothing is admitted too early. Each store
-     * leaves the times in order.
+     * Removes the oldest live units: each gets the time of the dead unit before it. The remaining
+     * times are newer than the true ones, also for slower clocks, so that nothing is admitted too
+     * early. Each store leaves the times in order.
      */
     uint64_t time = 0;
     bool behind = alive + 1 < p->capacity && admitted(p, word, record, alive + 1, &time);

@@ -10,7 +10,7 @@ static uint64_t stamp(const struct algo_params *p, uint64_t word, const uint64_t
                       uint64_t now)
 {
     (void)p, (void)word, (void)record;
-    return now; /* a TAT has no window to belong to */
+    return now; /* a refund of a TAT needs no time */
 }
 
 const struct algo_ops algo_token_bucket = {

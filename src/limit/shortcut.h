@@ -22,24 +22,26 @@ struct shortcut {
 };
 
 /*
- * Returns true if the slot still held the key, and was charged or did not have to be. A call that
- * can NEVER fit goes the whole way. `algorithm` is a constant at each use: the functions of the
- * algorithm that it names are inlined.
+ * Returns true if the slot still held the key and was charged, or did not have to be. A call that
+ * can NEVER fit goes the whole way. `algorithm` is a constant at each use, so that the functions of
+ * the algorithm are inlined.
  */
 static inline __attribute__((always_inline)) bool shortcut_decide(const struct shortcut *s,
                                                                   int algorithm)
 {
     const struct algo_params *p = s->params;
-    struct pair seen = {s->tag, load_acquire(&s->slot->word)};
-    struct algo_step step = narrow_decide(algorithm, p, seen.word, &s->ask);
-    bool allow = step.verdict == WEIR_ALLOW;
-    if (allow ? !pair_cas(s->slot, seen, (struct pair){s->tag, step.word})
-              : step.pulled || step.verdict == WEIR_NEVER || !pair_is(s->slot, seen)) {
+    if (unlikely(s->ask.cost > p->quota)) {
         return false;
     }
-    struct weir_answer *a = s->answer;
-    answer_begin(p, allow ? WEIR_ALLOW : WEIR_DENY, allow ? s->ask.cost : 0, a);
-    narrow_describe(algorithm, p, step.word, &s->ask, a);
+    struct pair seen = {s->tag, load_acquire(&s->slot->word)};
+    struct algo_step step = algo_decide(&narrow_ops[algorithm], p, seen.word, NULL, &s->ask);
+    bool allow = step.verdict == WEIR_ALLOW;
+    if (allow ? !pair_cas(s->slot, seen, (struct pair){s->tag, step.word})
+              : step.pulled || !pair_is(s->slot, seen)) {
+        return false;
+    }
+    answer_begin(p, allow ? WEIR_ALLOW : WEIR_DENY, allow ? s->ask.cost : 0, s->answer);
+    narrow_ops[algorithm].describe(p, step.word, NULL, &s->ask, s->answer);
     return true;
 }
 

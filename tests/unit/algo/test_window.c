@@ -4,10 +4,12 @@
 static int compile(uint64_t count, uint64_t debt, uint64_t period, unsigned counters,
                    struct algo_params *p)
 {
-    struct limit_spec spec = unit_spec(WEIR_FIXED_WINDOW, count, period, debt);
+    int algorithm = counters == 1 ? WEIR_FIXED_WINDOW : WEIR_SLIDING_WINDOW;
+    struct limit_spec spec = unit_spec(algorithm, count, period, debt);
+    struct algo_layout layout = {0, 0, false};
     memset(p, 0, sizeof *p);
     p->spec = spec;
-    return window_compile(&spec, counters, p, NULL);
+    return algo_by_id(algorithm)->compile(&spec, &layout, p, NULL);
 }
 
 /* A hundred years of windows, two more, and the counters fit into one word. */
