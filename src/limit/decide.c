@@ -1,13 +1,13 @@
 /*
- * The decision, the whole way: any algorithm, any mode, keys that are known, new, blocked or on the
- * move. A known key of a narrow table is decided without a lock; everything else under the key's
- * stripe. shortcut.h has the way that most calls take.
+ * The decision, the whole way: any algorithm, any mode, and keys that are known, new, blocked or
+ * being moved. A known key of a narrow table is decided without a lock, everything else under the
+ * key's stripe. Most calls take the short cut instead (shortcut.h).
  */
 #include "limit/limiter.h"
 
 /* ---- the answer ---- */
 
-/* Fills in the answer, and what a refund must know, from the word after the decision, as of now. */
+/* Fills in the answer, and what a refund must know, from the word after the decision. */
 static inline void give(const struct weir *w, const struct asked *q, uint64_t word,
                         const uint64_t *record, int verdict, uint64_t granted)
 {
@@ -20,7 +20,7 @@ static inline void give(const struct weir *w, const struct asked *q, uint64_t wo
     w->ops->describe(p, word, record, &q->ask, q->answer);
 }
 
-/* Lays a block over the answer of a peek. */
+/* Changes the answer of a peek to that of a blocked key. */
 static void answer_blocked(uint64_t until, uint64_t now, struct weir_answer *a)
 {
     uint64_t left = until == UINT64_MAX ? WEIR_FOREVER : until - now;
@@ -34,7 +34,7 @@ static void answer_blocked(uint64_t until, uint64_t now, struct weir_answer *a)
     a->reset_after_ns = max_u64(left, a->reset_after_ns);
 }
 
-/* on_full said no: DENY until a candidate becomes fresh, or ALLOW without a charge. */
+/* Answers for a key that found no place: DENY until a candidate is fresh, or an uncharged ALLOW. */
 static void answer_full(const struct weir *w, const struct asked *q, uint64_t base,
                         uint64_t full_for)
 {
@@ -57,13 +57,18 @@ struct claim limiter_claim(struct weir *w, const struct asked *q, uint64_t word,
     bool evict = q->params->spec.on_full == WEIR_EVICT;
     unsigned how = (evict ? CLAIM_EVICT : 0) | (patience->left == 0 ? CLAIM_HASTY : 0);
     struct claim claim = table_claim(&w->table, q->key, word, q->now, how);
-    limiter_count_claim(w, &claim);
+    if ((claim.reclaimed | claim.evicted | claim.moved) != 0) {
+        struct counts *c = limiter_counts(w);
+        count_add(&c->reclaimed, claim.reclaimed);
+        count_add(&c->evicted, claim.evicted);
+        count_add(&c->moved, claim.moved);
+    }
     claim.contended = claim.contended && patience->left != 0;
     patience->in_way = claim.in_way;
     return claim;
 }
 
-/* True if the stripe could be had for a moment. Waiting is also how a dead owner is found out. */
+/* Returns whether the stripe could be taken for a moment. Waiting also finds a dead owner. */
 static bool comes_free(const struct weir *w, struct lock *stripe)
 {
     bool had = lock_take_soon(stripe, w->table.owner);
@@ -97,15 +102,15 @@ void limiter_pull(struct weir *w, const struct asked *q, struct pair *slot, stru
 }
 
 /*
- * Decides on a slot that held the key and `word` a moment ago. False: it has changed, look again.
- * Narrow: with or without the stripe (G1). Wide: under it.
+ * Decides on a slot that held the key and `word` a moment ago. Returns false if it has changed, and
+ * the caller must look again. In wide tables the caller holds the stripe (G1).
  *
- * A state from a far future is pulled down by a swap of its own, whatever the verdict: a retry that
- * was computed from the pulled state comes true only if that state stays. It also keeps a log from
- * noting units in places that the forgotten ones still use.
+ * A state from a far future is pulled down by a swap of its own, whatever the verdict: a retry time
+ * that was computed from the pulled state is right only if that state stays. It also keeps a log
+ * from noting units in places that the forgotten ones still use.
  *
- * The word was read by itself, which is quicker than reading the pair. The swap of the pair checks
- * a call that takes; a call that does not take compares the pair.
+ * The word was read alone, which is quicker than reading the pair. If the call takes units, the
+ * swap of the pair checks the tag; otherwise the pair is compared.
  */
 static bool decide_slot(struct weir *w, const struct asked *q, struct pair *slot, uint64_t word)
 {
@@ -131,8 +136,8 @@ static bool decide_slot(struct weir *w, const struct asked *q, struct pair *slot
 
 /*
  * Decides for a key that is not in the table, under its stripe. A narrow key enters it already
- * charged, by one swap; a wide one enters fresh and is then decided on like any other. False: begin
- * again.
+ * charged, by one swap; a wide one enters fresh and is then decided on like any other. Returns
+ * false if the caller must begin again.
  */
 static bool decide_absent(struct weir *w, const struct asked *q, struct patience *patience)
 {
@@ -156,18 +161,18 @@ static bool decide_absent(struct weir *w, const struct asked *q, struct patience
     return true;
 }
 
-/* What UP_TO takes of its cost: what there is, or 1 so that the refusal says when. */
+/* Returns how much of its cost UP_TO takes: what remains, or 1 so that a denial has a retry time. */
 static uint64_t affordable(const struct weir *w, const struct asked *q, uint64_t word,
                            const uint64_t *record)
 {
-    struct weir_answer a = {.verdict = WEIR_NEVER}; /* only `remaining` is of interest */
+    struct weir_answer a = {.verdict = WEIR_NEVER}; /* only `remaining` is used */
     algo_describe(w->ops, q->params, word, record, &q->ask, &a);
     return max_u64(1, min_u64(q->ask.cost, a.remaining));
 }
 
 /*
- * Decides under the stripe. False: begin again. Of UP_TO, `granted` is what the caller may use,
- * also where a full table lets the key through without a charge.
+ * Decides under the stripe. Returns false if the caller must begin again. For UP_TO, `granted` is
+ * what the caller may use, also if a full table lets the key through without a charge.
  */
 static bool decide_once(struct weir *w, const struct asked *asked, struct patience *patience)
 {
@@ -188,7 +193,7 @@ static bool decide_once(struct weir *w, const struct asked *asked, struct patien
 static __attribute__((noinline)) void decide_locked(struct weir *w, const struct asked *q)
 {
     struct lock *stripe = table_stripe(&w->table, q->key.tag);
-    struct patience patience = PATIENCE_INIT;
+    struct patience patience = {PATIENCE, 0};
     for (;;) {
         lock_take(stripe, w->table.owner);
         bool done = decide_once(w, q, &patience);
@@ -200,10 +205,10 @@ static __attribute__((noinline)) void decide_locked(struct weir *w, const struct
     }
 }
 
-/* Decides for a key that is not blocked, or as if it were not. */
+/* Decides whether or not the key is blocked. */
 static void decide(struct weir *w, const struct asked *q, struct pair *slot)
 {
-    /* UP_TO reads before it decides; under the lock that is simple, and it is rare. */
+    /* UP_TO reads before it decides. It is rare, so it takes the lock, which makes that simple. */
     if (w->table.record_bytes == 0 && q->mode != WEIR_UP_TO) {
         while (slot != NULL) {
             if (decide_slot(w, q, slot, load_acquire(&slot->word))) {

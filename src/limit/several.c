@@ -1,23 +1,24 @@
 /*
- * Several limits, all or nothing. First every part is read: if one denies, that is the answer and
- * nothing was written. Then they are charged, the scarcest first, because that one is likeliest to
- * have been lost to somebody else; if one was, what has been charged is given back.
+ * Several limits, all or nothing. First every part is read; if one denies, that is the answer and
+ * nothing was written. Then all are charged, the scarcest first, because another call is likeliest
+ * to have taken its last units. If that happened, what has been charged is given back.
  */
 #include "limit/limiter.h"
 
 struct part {
     struct weir *w;
-    struct params_place place;
+    struct algo_params copy;
     struct asked q;
     struct weir_answer answer;
     struct algo_charge charge;
     uint32_t index;
 };
 
-/* One file opened twice is one limiter. */
-static bool same_state(const struct weir *a, const struct weir *b)
+/* Returns whether both parts charge the same key. A file that is opened twice is one limiter. */
+static bool same_state(const struct part *a, const struct part *b)
 {
-    return a->generation == b->generation;
+    return a->w->generation == b->w->generation && a->q.key.tag == b->q.key.tag &&
+           a->q.key.line == b->q.key.line;
 }
 
 static int read_parts(const struct weir_part *parts, size_t n, uint64_t now_ns, struct part *p)
@@ -30,25 +31,21 @@ static int read_parts(const struct weir_part *parts, size_t n, uint64_t now_ns, 
             ask->max_wait_ns != 0) {
             return WEIR_EINVAL;
         }
-        p[i].q.params = params_now(p[i].w, &p[i].place);
+        p[i].q.params = params_now(p[i].w, &p[i].copy);
         p[i].q.answer = &p[i].answer;
         p[i].q.charge = &p[i].charge;
-        int e = ask_check(p[i].w, p[i].q.params, ask, now_ns);
+        int e = asked_make(p[i].w, ask, now_ns, &p[i].q);
+        for (size_t j = 0; j < i && e == 0; j++) {
+            e = same_state(&p[j], &p[i]) ? WEIR_EINVAL : 0; /* their order would decide */
+        }
         if (e != 0) {
             return e;
-        }
-        asked_from(p[i].w, ask, now_ns, &p[i].q);
-        for (size_t j = 0; j < i; j++) {
-            if (same_state(p[j].w, p[i].w) && p[j].q.key.tag == p[i].q.key.tag &&
-                p[j].q.key.line == p[i].q.key.line) {
-                return WEIR_EINVAL; /* the same state twice: their order would decide */
-            }
         }
     }
     return 0;
 }
 
-/* True if a binds more than b. Of equals the earlier binds. */
+/* Returns whether a binds more than b. Of equal ones the earlier binds. */
 static bool binds_more(const struct weir_answer *a, const struct weir_answer *b)
 {
     if (a->verdict != b->verdict) {
@@ -75,18 +72,16 @@ static void give_answer(const struct part *p, struct weir_answer *answer)
     answer->limit = p->index;
 }
 
-/* Adds to an answer that allows what any part says: the longest delay, and that it was not charged. */
+/* Adds to an answer that allows: the longest delay, and whether any part was not charged. */
 static void give_all(const struct part *p, size_t n, struct weir_answer *answer)
 {
     for (size_t i = 0; i < n; i++) {
         answer->flags |= p[i].answer.flags & WEIR_FLAG_FULL;
-        if (p[i].answer.delay_ns > answer->delay_ns) {
-            answer->delay_ns = p[i].answer.delay_ns;
-        }
+        answer->delay_ns = max_u64(answer->delay_ns, p[i].answer.delay_ns);
     }
 }
 
-/* Scarcest first, by insertion: there are few. */
+/* Sorts by what remains, the scarcest part first. By insertion, because there are few parts. */
 static void order(const struct part *p, size_t n, size_t *sorted)
 {
     for (size_t i = 0; i < n; i++) {
@@ -99,16 +94,15 @@ static void order(const struct part *p, size_t n, size_t *sorted)
 }
 
 /*
- * Brings the time of a question up to the limiter's clock, if it has one: the thread may have been
- * stopped since it was charged, and others served meanwhile.
+ * Brings the time of a question up to the limiter's clock, if it has one. The thread may have been
+ * stopped since the charge while others were served.
  */
 static void catch_up(struct part *p)
 {
     uint64_t now_ns;
     if (limiter_now(p->w, &now_ns) == 0 && limiter_knows(p->w, p->q.params, now_ns) &&
         limiter_line(p->w, now_ns) > p->q.now) {
-        asked_time(p->w, now_ns, &p->q);
-        asked_hash(p->w, p->q.hash, &p->q);
+        asked_about(p->w, p->q.hash, now_ns, &p->q);
     }
 }
 
@@ -179,9 +173,6 @@ int weir_check_several_at(const struct weir_part *parts, size_t n, uint64_t now_
 int weir_check_several(const struct weir_part *parts, size_t n, struct weir_answer *answer)
 {
     uint64_t now_ns;
-    if (parts == NULL || n == 0 || parts[0].limiter == NULL) {
-        return WEIR_EINVAL;
-    }
-    int e = limiter_now(parts[0].limiter, &now_ns);
+    int e = parts == NULL || n == 0 ? WEIR_EINVAL : limiter_now(parts[0].limiter, &now_ns);
     return e != 0 ? e : weir_check_several_at(parts, n, now_ns, answer);
 }

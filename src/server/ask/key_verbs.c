@@ -113,9 +113,9 @@ static int peek(struct weir *limiter, const void *key, size_t key_len,
  */
 static int64_t blocked_ms(struct weir *limiter, const void *key, size_t key_len, uint64_t now_ns)
 {
-    struct params_place place;
-    struct asked q = {.params = params_now(limiter, &place), .mode = WEIR_PEEK};
-    if (asked_key(limiter, key, key_len, now_ns, &q) != 0) {
+    struct algo_params copy;
+    struct asked q;
+    if (asked_key(limiter, key, key_len, 1, now_ns, &copy, &q) != 0) {
         return 0;
     }
     uint64_t until = limiter_blocked_until(limiter, &q);
