@@ -3,7 +3,8 @@
  * a time to a decision; they have no clock, no lock and no memory of their own. A new algorithm is a
  * new file and a row in algo.c.
  *
- * STATE is one 64-bit word, and for sliding_log a record beside it. A word of 0 is a fresh key.
+ * STATE is one 64-bit word, and for sliding_log a record beside it. A word of 0 is a fresh key. A
+ * state is said to be "as of" a time if as_of() has brought its word to that time.
  * TIME is nanoseconds on the limiter's time line, which begins at its epoch. Words are relative to
  * the epoch too.
  *
@@ -43,24 +44,29 @@ struct limit_spec {
 
 /*
  * The numbers with which the algorithms compute. They are made from a spec and do not change; each
- * thread has a copy. A live change makes new ones, in which `shift`, `count_bits` and `capacity`
+ * thread has a copy. A live change makes new ones, in which `shift` and `capacity`
  * keep their values, because words would be misread otherwise.
  */
 struct algo_params {
     struct limit_spec spec;
-    uint64_t quota;        /* the most units that can be taken at once */
-    uint64_t step;         /* what a unit adds to the word; buckets: its time, in 2^-shift ns */
-    uint64_t inverse;      /* of step, or of the period for windows: replaces a division */
-    uint64_t span;         /* buckets: quota * step */
-    uint64_t reach;        /* buckets: (quota + max_debt) * step, the furthest lead over now */
-    uint64_t count_mask;   /* windows: the bits of a counter */
-    uint64_t max_count;    /* windows: quota + max_debt */
-    uint64_t max_time;     /* the last time, in ns since the epoch, that words can express */
-    uint64_t capacity;     /* sliding_log: places in the ring */
-    uint32_t shift;        /* buckets: words count in 2^-shift ns */
-    uint32_t count_bits;   /* windows: bits of one counter */
-    uint32_t index_shift;  /* windows: bits of all counters, below the index */
-    uint32_t period_shift; /* windows: inverse is floor((2^(64 + period_shift) - 1) / period) */
+    uint64_t quota;         /* the most units that can be taken at once */
+    uint64_t step;          /* what a unit adds to the word; buckets: its time, in 2^-shift ns */
+    uint64_t inverse;       /* of step, or of the period for windows: replaces a division */
+    uint64_t span;          /* buckets: quota * step */
+    uint64_t reach;         /* buckets: (quota + max_debt) * step, the furthest lead over now */
+    uint64_t count_mask;    /* windows: the bits of a counter */
+    uint64_t max_count;     /* windows: quota + max_debt */
+    uint64_t max_time;      /* the last time, in ns since the epoch, that words can express */
+    uint64_t capacity;      /* sliding_log: places in the ring */
+    uint32_t shift;         /* buckets: words count in 2^-shift ns */
+    uint32_t previous_bits; /* windows: bits of the previous count, the lowest of a word */
+    uint32_t index_shift;   /* windows: bits of all counts, below the index */
+    uint32_t period_shift;  /* windows: inverse is floor((2^(64 + period_shift) - 1) / period) */
+};
+
+struct algo_state {
+    uint64_t word;
+    uint64_t *record; /* sliding_log only; otherwise nobody reads it */
 };
 
 /* The effect of a decision on the word. */
@@ -109,34 +115,31 @@ struct algo_ops {
      * Returns the word with which a call at `now` decides. Sets *pulled if the state was from a far
      * future and the result is what it is pulled down to.
      */
-    uint64_t (*as_of)(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                      uint64_t now, bool *pulled);
+    uint64_t (*as_of)(const struct algo_params *p, struct algo_state s, uint64_t now, bool *pulled);
 
     /* Returns whether ask->cost, at most the quota, may be taken from a word as of ask->now. */
-    bool (*fits)(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                 const struct algo_ask *ask);
+    bool (*fits)(const struct algo_params *p, struct algo_state s, const struct algo_ask *ask);
 
     /*
      * Fills remaining, reset_after_ns, delay_ns and, for answer->verdict DENY, retry_after_ns, from
      * a word as of ask->now after the granted units were taken. This is apart from fits() so that
      * it can run after the word has been published.
      */
-    void (*describe)(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                     const struct algo_ask *ask, struct weir_answer *answer);
+    void (*describe)(const struct algo_params *p, struct algo_state s, const struct algo_ask *ask,
+                     struct weir_answer *answer);
 
     /* Returns how many units a penalty can still take, up to max_debt, as of `now`. */
-    uint64_t (*room)(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                     uint64_t now);
+    uint64_t (*room)(const struct algo_params *p, struct algo_state s, uint64_t now);
 
     /*
      * Returns the word after giving back ask->cost units of *charge. May rewrite the record.
      * docs/ALGORITHMS.md says how much a refund can add.
      */
-    uint64_t (*refund)(const struct algo_params *p, uint64_t word, uint64_t *record,
-                       const struct algo_ask *ask, const struct algo_charge *charge);
+    uint64_t (*refund)(const struct algo_params *p, struct algo_state s, const struct algo_ask *ask,
+                       const struct algo_charge *charge);
 
     /* Fills debt->owed and debt->fresh_in for a clock that says `late`; see algo_owes(). */
-    void (*owes)(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t late,
+    void (*owes)(const struct algo_params *p, struct algo_state s, uint64_t late,
                  struct debt *debt);
 
     /*
@@ -144,16 +147,14 @@ struct algo_ops {
      * the time under which the charge was counted, which is `now`, or later if the state was ahead.
      * leaky_bucket: the end of the charge's place in the queue.
      */
-    uint64_t (*stamp)(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                      uint64_t now);
+    uint64_t (*stamp)(const struct algo_params *p, struct algo_state s, uint64_t now);
 
     /*
      * sliding_log only, otherwise NULL. Notes `units` admitted at `now` in places of the record
      * that the state `word` does not use. The notes take effect when the word with that many units
      * more is stored; until then a reader of `word` sees no difference.
      */
-    void (*note)(const struct algo_params *p, uint64_t word, uint64_t *record, uint64_t now,
-                 uint64_t units);
+    void (*note)(const struct algo_params *p, struct algo_state s, uint64_t now, uint64_t units);
 };
 
 /* Return NULL if there is no such algorithm. */
@@ -165,39 +166,38 @@ const struct algo_ops *algo_by_name(const char *name);
  * constant, the compiler inlines its functions.
  */
 static inline __attribute__((always_inline)) struct algo_step algo_decide(
-    const struct algo_ops *ops, const struct algo_params *p, uint64_t word, const uint64_t *record,
+    const struct algo_ops *ops, const struct algo_params *p, struct algo_state s,
     const struct algo_ask *ask)
 {
     bool pulled;
-    uint64_t base = ops->as_of(p, word, record, ask->now, &pulled);
+    struct algo_state base = {ops->as_of(p, s, ask->now, &pulled), s.record};
     if (ask->cost > p->quota) {
-        return (struct algo_step){word, base, WEIR_NEVER, false};
+        return (struct algo_step){s.word, base.word, WEIR_NEVER, false};
     }
-    if (!ops->fits(p, base, record, ask)) {
-        return (struct algo_step){base, base, WEIR_DENY, pulled};
+    if (!ops->fits(p, base, ask)) {
+        return (struct algo_step){base.word, base.word, WEIR_DENY, pulled};
     }
-    return (struct algo_step){base + ask->cost * p->step, base, WEIR_ALLOW, pulled};
+    return (struct algo_step){base.word + ask->cost * p->step, base.word, WEIR_ALLOW, pulled};
 }
 
 /* Describes any word, as ops->describe() describes one that is as of ask->now. */
-void algo_describe(const struct algo_ops *ops, const struct algo_params *p, uint64_t word,
-                   const uint64_t *record, const struct algo_ask *ask, struct weir_answer *answer);
+void algo_describe(const struct algo_ops *ops, const struct algo_params *p, struct algo_state s,
+                   const struct algo_ask *ask, struct weir_answer *answer);
 
 /*
  * Takes up to ask->cost units whatever the quota, as far as max_debt allows; *charged is how many.
  * The verdict is ALLOW. Units of a record must be noted before the word is stored.
  */
 struct algo_step algo_penalize(const struct algo_ops *ops, const struct algo_params *p,
-                               uint64_t word, const uint64_t *record, const struct algo_ask *ask,
-                               uint64_t *charged);
+                               struct algo_state s, const struct algo_ask *ask, uint64_t *charged);
 
 /*
  * Fills *debt with what the state owes. `now` tells whether it is from a far future, as in
  * algo_decide(). The rest is judged by the slowest clock that is allowed, ALGO_SLACK_NS before
  * `now`: a key that is fresh to one thread must not still bind another.
  */
-void algo_owes(const struct algo_ops *ops, const struct algo_params *p, uint64_t word,
-               const uint64_t *record, uint64_t now, struct debt *debt);
+void algo_owes(const struct algo_ops *ops, const struct algo_params *p, struct algo_state s,
+               uint64_t now, struct debt *debt);
 
 /* Returns the bytes of the record beside the word; 0 for all algorithms but sliding_log. */
 static inline uint64_t algo_record_bytes(const struct algo_params *p)

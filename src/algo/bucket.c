@@ -44,7 +44,8 @@ static int check_rate(const struct limit_spec *spec, const struct algo_layout *l
     return 0;
 }
 
-int bucket_compile(const struct limit_spec *spec, uint64_t quota, const char *what,
+/* Fills everything but the spec. An error calls the quota by the name `what`. */
+static int compile(const struct limit_spec *spec, uint64_t quota, const char *what,
                    const struct algo_layout *layout, struct algo_params *p,
                    struct weir_error *error)
 {
@@ -71,12 +72,22 @@ int bucket_compile(const struct limit_spec *spec, uint64_t quota, const char *wh
     return 0;
 }
 
-uint64_t bucket_room(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                     uint64_t now)
+static int compile_token_bucket(const struct limit_spec *spec, const struct algo_layout *layout,
+                                struct algo_params *p, struct weir_error *error)
 {
-    (void)record;
+    return compile(spec, spec->burst, "burst", layout, p, error);
+}
+
+static int compile_leaky_bucket(const struct limit_spec *spec, const struct algo_layout *layout,
+                                struct algo_params *p, struct weir_error *error)
+{
+    return compile(spec, add_sat(spec->queue, 1), "queue + 1:", layout, p, error);
+}
+
+static uint64_t room(const struct algo_params *p, struct algo_state s, uint64_t now)
+{
     /* Within the slack of clocks the TAT may be past the reach. Then nothing more fits. */
-    return sub_floor0(bucket_now(p, now) + p->reach, word) / p->step;
+    return sub_floor0(bucket_now(p, now) + p->reach, s.word) / p->step;
 }
 
 /*
@@ -85,24 +96,70 @@ uint64_t bucket_room(const struct algo_params *p, uint64_t word, const uint64_t 
  * was full from one that was busy. A refund that must add nothing (charge->word is set) leaves all
  * that was taken since the charge ahead of `now`, so that it returns no unit that has refilled.
  */
-uint64_t bucket_refund(const struct algo_params *p, uint64_t word, uint64_t *record,
-                       const struct algo_ask *ask, const struct algo_charge *charge)
+static uint64_t refund(const struct algo_params *p, struct algo_state s, const struct algo_ask *ask,
+                       const struct algo_charge *charge)
 {
     bool pulled;
     uint64_t now = bucket_now(p, ask->now);
-    uint64_t base = bucket_as_of(p, word, record, ask->now, &pulled);
+    uint64_t base = bucket_as_of(p, s, ask->now, &pulled);
     uint64_t least = charge->word == 0 ? now : now + sub_floor0(base, charge->word);
     if (base <= least) {
-        return word;
+        return s.word;
     }
     /* Divides first, because cost * step may not fit in 64 bits. */
     return ask->cost > (base - least) / charge->step ? least : base - ask->cost * charge->step;
 }
 
-void bucket_owes(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t late,
-                 struct debt *debt)
+/* leaky_bucket: returns the end of the queue, which names its last place. */
+static uint64_t queue_end(const struct algo_params *p, struct algo_state s, uint64_t now)
 {
-    (void)record;
-    debt->owed = sub_floor0(word, bucket_now(p, late));
+    (void)now;
+    return shift_up(s.word, p->shift);
+}
+
+/* Only the last place of the queue is given back: later calls have been told their turns. */
+static uint64_t refund_last(const struct algo_params *p, struct algo_state s,
+                            const struct algo_ask *ask, const struct algo_charge *charge)
+{
+    return queue_end(p, s, ask->now) == charge->at ? refund(p, s, ask, charge) : s.word;
+}
+
+static void owes(const struct algo_params *p, struct algo_state s, uint64_t late, struct debt *debt)
+{
+    debt->owed = sub_floor0(s.word, bucket_now(p, late));
     debt->fresh_in = shift_up((uint64_t)debt->owed, p->shift);
 }
+
+static uint64_t stamp_now(const struct algo_params *p, struct algo_state s, uint64_t now)
+{
+    (void)p, (void)s;
+    return now; /* a refund of tokens needs no time */
+}
+
+const struct algo_ops algo_token_bucket = {
+    .id = WEIR_TOKEN_BUCKET,
+    .name = "token_bucket",
+    .waits = true,
+    .compile = compile_token_bucket,
+    .as_of = bucket_as_of,
+    .fits = token_bucket_fits,
+    .describe = token_bucket_describe,
+    .room = room,
+    .refund = refund,
+    .owes = owes,
+    .stamp = stamp_now,
+};
+
+const struct algo_ops algo_leaky_bucket = {
+    .id = WEIR_LEAKY_BUCKET,
+    .name = "leaky_bucket",
+    .waits = true,
+    .compile = compile_leaky_bucket,
+    .as_of = bucket_as_of,
+    .fits = leaky_bucket_fits,
+    .describe = leaky_bucket_describe,
+    .room = room,
+    .refund = refund_last,
+    .owes = owes,
+    .stamp = queue_end,
+};

@@ -6,8 +6,7 @@
 #ifndef WEIR_ALGO_INLINE_H
 #define WEIR_ALGO_INLINE_H
 
-#include "algo/leaky_bucket.h"
-#include "algo/token_bucket.h"
+#include "algo/bucket.h"
 #include "algo/window.h"
 
 static const struct algo_ops narrow_ops[] = {

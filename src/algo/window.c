@@ -11,9 +11,8 @@ static int compile(const struct limit_spec *spec, const struct algo_layout *layo
     unsigned index_bits = bits_for(ALGO_LIFE_NS / spec->period_ns + 2);
     unsigned counters = spec->algorithm == WEIR_SLIDING_WINDOW ? 2 : 1;
     (void)layout;
-    p->count_bits = (64 - index_bits) / counters;
-    p->index_shift = p->count_bits * counters;
-    uint64_t most = (UINT64_C(1) << p->count_bits) - 1;
+    unsigned count_bits = (64 - index_bits) / counters;
+    uint64_t most = (UINT64_C(1) << count_bits) - 1;
     if (spec->count > most || spec->max_debt > most - spec->count) {
         return fail(error, WEIR_EQUOTA,
                     "count %" PRIu64 " plus debt %" PRIu64 " is too large for windows of %" PRIu64
@@ -21,7 +20,9 @@ static int compile(const struct limit_spec *spec, const struct algo_layout *layo
                     spec->count, spec->max_debt, spec->period_ns, most);
     }
     p->quota = spec->count;
-    p->step = UINT64_C(1) << (p->index_shift - p->count_bits);
+    p->previous_bits = count_bits * (counters - 1);
+    p->index_shift = count_bits * counters;
+    p->step = UINT64_C(1) << p->previous_bits;
     p->count_mask = most;
     p->max_count = spec->count + spec->max_debt;
     p->period_shift = bits_for(spec->period_ns) - 2;
@@ -54,43 +55,38 @@ uint64_t sliding_window_fits_at(const struct algo_params *p, struct windows w, u
     return window_start(p, w.index + 1) + room_at(p, w.current, p->quota - cost);
 }
 
-static uint64_t room(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                     uint64_t now)
+static uint64_t room(const struct algo_params *p, struct algo_state s, uint64_t now)
 {
-    (void)record, (void)now;
-    return sub_floor0(p->max_count, window_unpack(p, word).current);
+    (void)now;
+    return sub_floor0(p->max_count, window_unpack(p, s.word).current);
 }
 
-static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *record,
-                       const struct algo_ask *ask, const struct algo_charge *charge)
+static uint64_t refund(const struct algo_params *p, struct algo_state s, const struct algo_ask *ask,
+                       const struct algo_charge *charge)
 {
     bool pulled;
-    uint64_t base = window_as_of(p, word, record, ask->now, &pulled);
+    uint64_t base = window_as_of(p, s, ask->now, &pulled);
     struct windows w = window_unpack(p, base);
     uint64_t index = window_index(p, charge->at);
     if (index == w.index) {
         return base - min_u64(w.current, ask->cost) * p->step;
     }
     bool previous = index + 1 == w.index && window_slides(p);
-    return previous ? base - min_u64(w.previous, ask->cost) : word;
+    return previous ? base - min_u64(w.previous, ask->cost) : s.word;
 }
 
-static void owes(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t late,
-                 struct debt *debt)
+static void owes(const struct algo_params *p, struct algo_state s, uint64_t late, struct debt *debt)
 {
-    struct windows w = window_at_least(p, word, window_index(p, late));
-    (void)record;
+    struct windows w = window_at_least(p, s.word, window_index(p, late));
     debt->owed = mul_wide(w.current, p->spec.period_ns) + window_fading(p, w, late);
     /* Empty windows that are ahead still keep slower clocks out of the window before them. */
     uint64_t ahead = sub_floor0(window_start(p, w.index), late);
     debt->fresh_in = max_u64(ahead, window_empty_after(p, w, late));
 }
 
-static uint64_t stamp(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                      uint64_t now)
+static uint64_t stamp(const struct algo_params *p, struct algo_state s, uint64_t now)
 {
-    (void)record;
-    return max_u64(now, window_start(p, window_unpack(p, word).index));
+    return max_u64(now, window_start(p, window_unpack(p, s.word).index));
 }
 
 const struct algo_ops algo_fixed_window = {

@@ -72,8 +72,7 @@ static inline uint64_t window_index_of(const struct algo_params *p, uint64_t wor
 /* `step` is a unit of the current count; the bits below it are the previous one. */
 static inline struct windows window_unpack(const struct algo_params *p, uint64_t word)
 {
-    return (struct windows){window_index_of(p, word),
-                            word >> (p->index_shift - p->count_bits) & p->count_mask,
+    return (struct windows){window_index_of(p, word), word >> p->previous_bits & p->count_mask,
                             word & (p->step - 1)};
 }
 
@@ -95,17 +94,17 @@ static inline struct windows window_at_least(const struct algo_params *p, uint64
 }
 
 /* Returns the word of the windows in which a call at `now` is counted. */
-static inline uint64_t window_as_of(const struct algo_params *p, uint64_t word,
-                                    const uint64_t *record, uint64_t now, bool *pulled)
+static inline uint64_t window_as_of(const struct algo_params *p, struct algo_state s, uint64_t now,
+                                    bool *pulled)
 {
-    (void)record;
     *pulled = false;
-    /* Most calls are in the window of the word. To test that takes less than to find a window. */
-    if (__builtin_expect(now - window_start(p, window_index_of(p, word)) < p->spec.period_ns, 1)) {
-        return word;
+    /* Most calls are in the window of the s.word. To test that takes less than to find a window. */
+    if (__builtin_expect(now - window_start(p, window_index_of(p, s.word)) < p->spec.period_ns,
+                         1)) {
+        return s.word;
     }
     uint64_t index = window_index(p, now);
-    struct windows w = window_at_least(p, word, index);
+    struct windows w = window_at_least(p, s.word, index);
     *pulled = window_start(p, w.index) > now + ALGO_SLACK_NS;
     w.index = *pulled ? index : w.index;
     return window_pack(p, w);
@@ -121,20 +120,17 @@ static inline u128 window_fading(const struct algo_params *p, struct windows w, 
     return mul_wide(w.previous, min_u64(counts, p->spec.period_ns));
 }
 
-static inline bool fixed_window_fits(const struct algo_params *p, uint64_t word,
-                                     const uint64_t *record, const struct algo_ask *ask)
+static inline bool fixed_window_fits(const struct algo_params *p, struct algo_state s,
+                                     const struct algo_ask *ask)
 {
-    (void)record;
-    return (word & p->count_mask) + ask->cost <= p->quota;
+    return (s.word & p->count_mask) + ask->cost <= p->quota;
 }
 
-static inline void fixed_window_describe(const struct algo_params *p, uint64_t word,
-                                         const uint64_t *record, const struct algo_ask *ask,
-                                         struct weir_answer *answer)
+static inline void fixed_window_describe(const struct algo_params *p, struct algo_state s,
+                                         const struct algo_ask *ask, struct weir_answer *answer)
 {
-    (void)record;
-    uint64_t count = word & p->count_mask;
-    uint64_t ends_after = window_start(p, window_index_of(p, word) + 1) - ask->now;
+    uint64_t count = s.word & p->count_mask;
+    uint64_t ends_after = window_start(p, window_index_of(p, s.word) + 1) - ask->now;
     answer->remaining = sub_floor0(p->quota, count);
     answer->reset_after_ns = count == 0 ? 0 : ends_after;
     answer->delay_ns = 0;
@@ -144,12 +140,11 @@ static inline void fixed_window_describe(const struct algo_params *p, uint64_t w
 }
 
 /* Most calls fit even if all of the previous window counts; they need no products. */
-static inline bool sliding_window_fits(const struct algo_params *p, uint64_t word,
-                                       const uint64_t *record, const struct algo_ask *ask)
+static inline bool sliding_window_fits(const struct algo_params *p, struct algo_state s,
+                                       const struct algo_ask *ask)
 {
-    struct windows w = window_unpack(p, word);
+    struct windows w = window_unpack(p, s.word);
     uint64_t after = w.current + ask->cost;
-    (void)record;
     return __builtin_expect(after + w.previous <= p->quota, 1) ||
            (after <= p->quota &&
             window_fading(p, w, ask->now) <= mul_wide(p->quota - after, p->spec.period_ns));
@@ -172,12 +167,10 @@ uint64_t sliding_window_fits_at(const struct algo_params *p, struct windows w, u
  * Of the previous window, the units that have faded as a whole do not count:
  * previous - floor(previous * e / W) is ceil(previous * (W - e) / W).
  */
-static inline void sliding_window_describe(const struct algo_params *p, uint64_t word,
-                                           const uint64_t *record, const struct algo_ask *ask,
-                                           struct weir_answer *answer)
+static inline void sliding_window_describe(const struct algo_params *p, struct algo_state s,
+                                           const struct algo_ask *ask, struct weir_answer *answer)
 {
-    (void)record;
-    struct windows w = window_unpack(p, word);
+    struct windows w = window_unpack(p, s.word);
     uint64_t elapsed = sub_floor0(ask->now, window_start(p, w.index));
     uint64_t faded = window_periods(p, mul_wide(w.previous, elapsed));
     answer->remaining = sub_floor0(p->quota, w.current + w.previous - faded);

@@ -7,17 +7,16 @@
 
 /* ---- the answer ---- */
 
-/* Fills in the answer, and what a refund must know, from the word after the decision. */
-static inline void give(const struct weir *w, const struct asked *q, uint64_t word,
-                        const uint64_t *record, int verdict, uint64_t granted)
+/* Fills in the answer, and what a refund must know, from the state after the decision. */
+static inline void give(const struct weir *w, const struct asked *q, struct algo_state s,
+                        int verdict, uint64_t granted)
 {
     const struct algo_params *p = q->params;
     if (q->charge != NULL) {
-        *q->charge =
-            (struct algo_charge){w->ops->stamp(p, word, record, q->ask.now), p->step, word};
+        *q->charge = (struct algo_charge){w->ops->stamp(p, s, q->ask.now), p->step, s.word};
     }
     answer_begin(p, verdict, granted, q->answer);
-    w->ops->describe(p, word, record, &q->ask, q->answer);
+    w->ops->describe(p, s, &q->ask, q->answer);
 }
 
 /* Changes the answer of a peek to that of a blocked key. */
@@ -39,7 +38,7 @@ static void answer_full(const struct weir *w, const struct asked *q, uint64_t ba
                         uint64_t full_for)
 {
     struct weir_answer *a = q->answer;
-    give(w, q, base, NULL, WEIR_ALLOW, 0);
+    give(w, q, (struct algo_state){base, NULL}, WEIR_ALLOW, 0);
     a->flags = WEIR_FLAG_FULL;
     if (q->params->spec.on_full != WEIR_ALLOW_NEW) {
         a->verdict = WEIR_DENY;
@@ -91,16 +90,6 @@ void limiter_wait(const struct weir *w, struct patience *patience)
     patience->in_way = 0;
 }
 
-void limiter_pull(struct weir *w, const struct asked *q, struct pair *slot, struct pair seen)
-{
-    bool pulled;
-    uint64_t word =
-        w->ops->as_of(q->params, seen.word, table_record(&w->table, slot), q->ask.now, &pulled);
-    if (pulled) {
-        (void)pair_cas(slot, seen, (struct pair){seen.tag, word});
-    }
-}
-
 /*
  * Decides on a slot that held the key and `word` a moment ago. Returns false if it has changed, and
  * the caller must look again. In wide tables the caller holds the stripe (G1).
@@ -114,23 +103,22 @@ void limiter_pull(struct weir *w, const struct asked *q, struct pair *slot, stru
  */
 static bool decide_slot(struct weir *w, const struct asked *q, struct pair *slot, uint64_t word)
 {
-    const struct algo_params *p = q->params;
-    uint64_t *record = table_record(&w->table, slot);
-    struct pair seen = {q->key.tag, word};
-    struct algo_step step = algo_decide(w->ops, p, seen.word, record, &q->ask);
+    struct algo_state s = state_of(w, slot, word);
+    struct algo_step step = algo_decide(w->ops, q->params, s, &q->ask);
     bool take = step.verdict == WEIR_ALLOW && q->mode != WEIR_PEEK;
-    struct pair next = {seen.tag, take ? step.word : seen.word};
+    struct pair seen = {q->key.tag, word};
     if (step.pulled) {
-        limiter_pull(w, q, slot, seen);
+        (void)pair_cas(slot, seen, (struct pair){seen.tag, step.base});
         return false;
     }
-    if (record != NULL && take) {
-        w->ops->note(p, seen.word, record, q->ask.now, q->ask.cost);
+    if (s.record != NULL && take) {
+        w->ops->note(q->params, s, q->ask.now, q->ask.cost);
     }
-    if (take ? !pair_cas(slot, seen, next) : !pair_is(slot, seen)) {
+    if (take ? !pair_cas(slot, seen, (struct pair){seen.tag, step.word}) : !pair_is(slot, seen)) {
         return false;
     }
-    give(w, q, take ? step.word : step.base, record, step.verdict, take ? q->ask.cost : 0);
+    s.word = take ? step.word : step.base;
+    give(w, q, s, step.verdict, take ? q->ask.cost : 0);
     return true;
 }
 
@@ -142,9 +130,11 @@ static bool decide_slot(struct weir *w, const struct asked *q, struct pair *slot
 static bool decide_absent(struct weir *w, const struct asked *q, struct patience *patience)
 {
     bool wide = w->table.record_bytes != 0;
-    struct algo_step step = algo_decide(w->ops, q->params, 0, NULL, &q->ask);
+    struct algo_state s = {0, NULL};
+    struct algo_step step = algo_decide(w->ops, q->params, s, &q->ask);
+    s.word = step.base;
     if (step.verdict != WEIR_ALLOW || q->mode == WEIR_PEEK) {
-        give(w, q, step.base, NULL, step.verdict, 0);
+        give(w, q, s, step.verdict, 0);
         return true;
     }
     struct claim claim = limiter_claim(w, q, wide ? 0 : step.word, patience);
@@ -156,17 +146,17 @@ static bool decide_absent(struct weir *w, const struct asked *q, struct patience
     } else if (wide) {
         return decide_slot(w, q, claim.slot, 0);
     } else {
-        give(w, q, step.word, NULL, WEIR_ALLOW, q->ask.cost);
+        s.word = step.word;
+        give(w, q, s, WEIR_ALLOW, q->ask.cost);
     }
     return true;
 }
 
 /* Returns how much of its cost UP_TO takes: what remains, or 1 so that a denial has a retry time. */
-static uint64_t affordable(const struct weir *w, const struct asked *q, uint64_t word,
-                           const uint64_t *record)
+static uint64_t affordable(const struct weir *w, const struct asked *q, struct algo_state s)
 {
     struct weir_answer a = {.verdict = WEIR_NEVER}; /* only `remaining` is used */
-    algo_describe(w->ops, q->params, word, record, &q->ask, &a);
+    algo_describe(w->ops, q->params, s, &q->ask, &a);
     return max_u64(1, min_u64(q->ask.cost, a.remaining));
 }
 
@@ -180,7 +170,8 @@ static bool decide_once(struct weir *w, const struct asked *asked, struct patien
     struct pair *slot = table_find_locked(&w->table, q.key);
     uint64_t word = slot != NULL ? load_acquire(&slot->word) : 0;
     if (q.mode == WEIR_UP_TO) {
-        q.ask.cost = affordable(w, &q, word, slot != NULL ? table_record(&w->table, slot) : NULL);
+        struct algo_state fresh = {0, NULL};
+        q.ask.cost = affordable(w, &q, slot != NULL ? state_of(w, slot, word) : fresh);
         q.mode = WEIR_CHECK;
     }
     bool done = slot != NULL ? decide_slot(w, &q, slot, word) : decide_absent(w, &q, patience);

@@ -104,6 +104,13 @@ int params_compile(const struct algo_ops *ops, const struct limit_spec *spec,
 
 /* ---- asking (question.c, decide.c) ---- */
 
+/* Returns the state of a slot in which `word` was read. */
+static inline struct algo_state state_of(const struct weir *w, const struct pair *slot,
+                                         uint64_t word)
+{
+    return (struct algo_state){word, table_record(&w->table, slot)};
+}
+
 /* Fills in all of an answer except what the algorithm's describe() fills in. */
 static inline __attribute__((always_inline)) void answer_begin(const struct algo_params *p,
                                                                int verdict, uint64_t granted,
@@ -196,12 +203,6 @@ void limiter_decide_at(struct weir *w, const struct asked *q, struct pair *slot)
 
 /* Fills *answer with what a CHECK would be told. Counts nothing. */
 void limiter_peek(struct weir *w, const struct asked *q, struct weir_answer *answer);
-
-/*
- * If the key's state, read as `seen`, is from a far future, stores what it is pulled down to. In
- * wide tables the caller holds the key's stripe.
- */
-void limiter_pull(struct weir *w, const struct asked *q, struct pair *slot, struct pair seen);
 
 /* Adds the verdict to this thread's counts. */
 void limiter_count(struct weir *w, const struct weir_answer *answer);

@@ -166,15 +166,15 @@ static int adopt(const struct opening *o)
  * Fills *debt with what the owner of a slot owes. Computes with the parameters with which the
  * public call began, so that it does not see others halfway.
  */
-static void debt_of(const void *arg, uint64_t tag, uint64_t word, const uint64_t *record,
-                    uint64_t now, struct debt *debt)
+static void debt_of(const void *arg, uint64_t tag, uint64_t word, uint64_t *record, uint64_t now,
+                    struct debt *debt)
 {
     const struct weir *w = arg;
     struct algo_params copy;
     unsigned slot = thread_slot();
     const struct algo_params *p =
         slot < THREAD_OWN ? &w->threads[slot].params : params_renew(w, &copy);
-    algo_owes(w->ops, p, word, record, key_time(w, tag, now), debt);
+    algo_owes(w->ops, p, (struct algo_state){word, record}, key_time(w, tag, now), debt);
 }
 
 static void attach(struct weir *w, struct region *r)

@@ -34,14 +34,16 @@ static inline __attribute__((always_inline)) bool shortcut_decide(const struct s
         return false;
     }
     struct pair seen = {s->tag, load_acquire(&s->slot->word)};
-    struct algo_step step = algo_decide(&narrow_ops[algorithm], p, seen.word, NULL, &s->ask);
+    struct algo_state state = {seen.word, NULL};
+    struct algo_step step = algo_decide(&narrow_ops[algorithm], p, state, &s->ask);
     bool allow = step.verdict == WEIR_ALLOW;
     if (allow ? !pair_cas(s->slot, seen, (struct pair){s->tag, step.word})
               : step.pulled || !pair_is(s->slot, seen)) {
         return false;
     }
     answer_begin(p, allow ? WEIR_ALLOW : WEIR_DENY, allow ? s->ask.cost : 0, s->answer);
-    narrow_ops[algorithm].describe(p, step.word, NULL, &s->ask, s->answer);
+    state.word = step.word;
+    narrow_ops[algorithm].describe(p, state, &s->ask, s->answer);
     return true;
 }
 

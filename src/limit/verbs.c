@@ -9,8 +9,7 @@ static bool refund_slot(struct weir *w, const struct asked *q, const struct algo
     if (seen.tag != q->key.tag) {
         return false;
     }
-    uint64_t *record = table_record(&w->table, slot);
-    uint64_t word = w->ops->refund(q->params, seen.word, record, &q->ask, charge);
+    uint64_t word = w->ops->refund(q->params, state_of(w, slot, seen.word), &q->ask, charge);
     return pair_cas(slot, seen, (struct pair){seen.tag, word});
 }
 
@@ -31,17 +30,17 @@ void limiter_refund(struct weir *w, const struct asked *q, const struct algo_cha
 static bool charge_slot(struct weir *w, const struct asked *q, struct pair *slot, uint64_t *charged)
 {
     struct pair seen = pair_load(slot);
-    uint64_t *record = table_record(&w->table, slot);
     if (seen.tag != q->key.tag) {
         return false;
     }
-    struct algo_step step = algo_penalize(w->ops, q->params, seen.word, record, &q->ask, charged);
+    struct algo_state s = state_of(w, slot, seen.word);
+    struct algo_step step = algo_penalize(w->ops, q->params, s, &q->ask, charged);
     if (step.pulled) { /* see decide_slot() */
-        limiter_pull(w, q, slot, seen);
+        (void)pair_cas(slot, seen, (struct pair){seen.tag, step.base});
         return false;
     }
-    if (record != NULL) {
-        w->ops->note(q->params, seen.word, record, q->ask.now, *charged);
+    if (s.record != NULL) {
+        w->ops->note(q->params, s, q->ask.now, *charged);
     }
     return pair_cas(slot, seen, (struct pair){seen.tag, step.word});
 }

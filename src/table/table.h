@@ -82,7 +82,7 @@ struct table_shape {
 };
 
 /* Fills *debt with what a slot's owner owes at the caller's time. */
-typedef void (*table_debt_fn)(const void *arg, uint64_t tag, uint64_t word, const uint64_t *record,
+typedef void (*table_debt_fn)(const void *arg, uint64_t tag, uint64_t word, uint64_t *record,
                               uint64_t now, struct debt *debt);
 
 /* A table as one process sees it. Made by table_attach(); read-only afterwards. */

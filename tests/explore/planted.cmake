@@ -20,7 +20,8 @@ weir_plant(load_and_store_instead_of_cas
         return check_whole(w, key, key_len, cost, now_ns, answer);
     }
     store_release(&slot->word,
-                  algo_decide(w->ops, &own->params, load_acquire(&slot->word), NULL, &ask).word);
+                  algo_decide(w->ops, &own->params,
+                              (struct algo_state){load_acquire(&slot->word), NULL}, &ask).word);
     answer->verdict = WEIR_ALLOW;
 ]])
 

@@ -131,8 +131,9 @@ static void far_futures_are_pulled_and_near_ones_stand(void **state)
         assert_false(unit_cell_decide(&c, 1, T + WEIR_DAY - ALGO_SLACK_NS).pulled);
         assert_true(unit_cell_decide(&c, 1, T).pulled);
         bool again;
-        uint64_t pulled = c.ops->as_of(&c.params, c.word, c.record, T, &again);
-        assert_int_equal(c.ops->as_of(&c.params, pulled, c.record, T, &again), pulled);
+        uint64_t pulled = c.ops->as_of(&c.params, (struct algo_state){c.word, c.record}, T, &again);
+        assert_int_equal(c.ops->as_of(&c.params, (struct algo_state){pulled, c.record}, T, &again),
+                         pulled);
         assert_false(again);
         (void)unit_cell_take(&c, 1, T);
         assert_false(unit_cell_decide(&c, 1, T).pulled);
