@@ -16,14 +16,9 @@
 #ifndef WEIR_ALGO_ALGO_H
 #define WEIR_ALGO_ALGO_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <weir.h>
 
 #include "base/debt.h"
-#include "base/maths.h"
 
 #define ALGO_SLACK_NS UINT64_C(1000000000)
 

@@ -1,7 +1,4 @@
 #include "algo/bucket.h"
-
-#include <inttypes.h>
-
 #include "base/error.h"
 
 /*

@@ -11,11 +11,8 @@
  * Times in the log never decrease: a call with an older time is noted under the newest one.
  * Therefore the live units are the newest ones, and a binary search counts them.
  */
-#include <inttypes.h>
-
 #include "algo/algo.h"
 #include "base/error.h"
-#include "base/maths.h"
 
 /* This count makes a record of half a megabyte for each key. */
 #define COUNT_MAX 65535

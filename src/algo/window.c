@@ -1,7 +1,4 @@
 #include "algo/window.h"
-
-#include <inttypes.h>
-
 #include "base/error.h"
 
 static int compile(const struct limit_spec *spec, const struct algo_layout *layout,

@@ -90,6 +90,15 @@ void limiter_wait(const struct weir *w, struct patience *patience)
     patience->in_way = 0;
 }
 
+/* Decides on a state. *units is how much an ALLOW takes. */
+static inline struct algo_step decide_state(const struct weir *w, const struct asked *q,
+                                            struct algo_state s, uint64_t *units)
+{
+    *units = q->ask.cost;
+    return q->mode == ASKED_PENALTY ? algo_penalize(w->ops, q->params, s, &q->ask, units)
+                                    : algo_decide(w->ops, q->params, s, &q->ask);
+}
+
 /*
  * Decides on a slot that held the key and `word` a moment ago. Returns false if it has changed, and
  * the caller must look again. In wide tables the caller holds the stripe (G1).
@@ -104,7 +113,8 @@ void limiter_wait(const struct weir *w, struct patience *patience)
 static bool decide_slot(struct weir *w, const struct asked *q, struct pair *slot, uint64_t word)
 {
     struct algo_state s = state_of(w, slot, word);
-    struct algo_step step = algo_decide(w->ops, q->params, s, &q->ask);
+    uint64_t units;
+    struct algo_step step = decide_state(w, q, s, &units);
     bool take = step.verdict == WEIR_ALLOW && q->mode != WEIR_PEEK;
     struct pair seen = {q->key.tag, word};
     if (step.pulled) {
@@ -112,13 +122,13 @@ static bool decide_slot(struct weir *w, const struct asked *q, struct pair *slot
         return false;
     }
     if (s.record != NULL && take) {
-        w->ops->note(q->params, s, q->ask.now, q->ask.cost);
+        w->ops->note(q->params, s, q->ask.now, units);
     }
     if (take ? !pair_cas(slot, seen, (struct pair){seen.tag, step.word}) : !pair_is(slot, seen)) {
         return false;
     }
     s.word = take ? step.word : step.base;
-    give(w, q, s, step.verdict, take ? q->ask.cost : 0);
+    give(w, q, s, step.verdict, take ? units : 0);
     return true;
 }
 
@@ -131,7 +141,8 @@ static bool decide_absent(struct weir *w, const struct asked *q, struct patience
 {
     bool wide = w->table.record_bytes != 0;
     struct algo_state s = {0, NULL};
-    struct algo_step step = algo_decide(w->ops, q->params, s, &q->ask);
+    uint64_t units;
+    struct algo_step step = decide_state(w, q, s, &units);
     s.word = step.base;
     if (step.verdict != WEIR_ALLOW || q->mode == WEIR_PEEK) {
         give(w, q, s, step.verdict, 0);
@@ -147,7 +158,7 @@ static bool decide_absent(struct weir *w, const struct asked *q, struct patience
         return decide_slot(w, q, claim.slot, 0);
     } else {
         s.word = step.word;
-        give(w, q, s, WEIR_ALLOW, q->ask.cost);
+        give(w, q, s, WEIR_ALLOW, units);
     }
     return true;
 }
@@ -199,8 +210,8 @@ static __attribute__((noinline)) void decide_locked(struct weir *w, const struct
 /* Decides whether or not the key is blocked. */
 static void decide(struct weir *w, const struct asked *q, struct pair *slot)
 {
-    /* UP_TO reads before it decides. It is rare, so it takes the lock, which makes that simple. */
-    if (w->table.record_bytes == 0 && q->mode != WEIR_UP_TO) {
+    /* UP_TO reads before it decides, which is simple under the lock. Both modes are rare. */
+    if (w->table.record_bytes == 0 && q->mode < WEIR_UP_TO) {
         while (slot != NULL) {
             if (decide_slot(w, q, slot, load_acquire(&slot->word))) {
                 return;
@@ -236,6 +247,21 @@ void limiter_decide_at(struct weir *w, const struct asked *q, struct pair *slot)
     } else {
         decide(w, q, slot);
     }
+}
+
+int limiter_charge(struct weir *w, const struct asked *q, uint64_t *charged)
+{
+    struct weir_answer answer;
+    struct asked penalty = *q;
+    penalty.mode = ASKED_PENALTY;
+    penalty.answer = &answer;
+    decide(w, &penalty, NULL);
+    *charged = answer.granted;
+    if ((answer.flags & WEIR_FLAG_FULL) != 0) {
+        count_add(&limiter_counts(w)->full_denied, 1);
+        return WEIR_EFULL;
+    }
+    return 0;
 }
 
 void limiter_decide(struct weir *w, const struct asked *q)

@@ -2,15 +2,9 @@
 #ifndef WEIR_LIMIT_LIMITER_H
 #define WEIR_LIMIT_LIMITER_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include <weir.h>
-
 #include "algo/algo.h"
 #include "base/thread.h"
 #include "table/region.h"
-#include "table/table.h"
 
 /* What one thread counts. The fields are the first ones of struct weir_stats. */
 struct counts {
@@ -52,6 +46,9 @@ struct weir {
     struct region *region;
 };
 
+/* Besides the modes of questions: charge whatever the quota, up to max_debt. */
+enum { ASKED_PENALTY = WEIR_UP_TO + 1 };
+
 /* A valid question: all that the decision needs, and the places for its results. */
 struct asked {
     const struct algo_params *params; /* stay the same until the call returns */
@@ -59,7 +56,7 @@ struct asked {
     struct table_key key;
     struct algo_ask ask; /* its time is that of the key (see key_time()) */
     uint64_t now;        /* on the limiter's time line */
-    int mode;
+    int mode;            /* enum weir_mode, or ASKED_PENALTY */
     struct weir_answer *answer;
     struct algo_charge *charge; /* what a refund must know of the units taken; may be NULL */
 };
@@ -95,8 +92,8 @@ static inline struct algo_layout layout_of(const struct weir *w)
 }
 
 /*
- * Compiles a spec after finding its max_debt from debt_asked. A default debt is made smaller until
- * it fits, so that it never makes a limit impossible. A debt that the caller asked for is not.
+ * Compiles a spec with the max_debt that debt_asked means. The default is as much as the quota, or
+ * half of it and so on until it fits, so that a default never makes a limit impossible.
  */
 int params_compile(const struct algo_ops *ops, const struct limit_spec *spec,
                    const struct algo_layout *layout, struct algo_params *params,
@@ -158,10 +155,8 @@ void limiter_anchor(struct weir *w);
 /* Returns the time that a key with this tag sees, because its windows may be shifted. */
 static inline uint64_t key_time(const struct weir *w, uint64_t tag, uint64_t now)
 {
-    if (__builtin_expect(w->align_key, 0)) {
-        return now + mul_high(tag & TAG_HASH, w->head->fixed.period_ns);
-    }
-    return now;
+    bool shifted = __builtin_expect(w->align_key, 0);
+    return shifted ? now + mul_high(tag & TAG_HASH, w->head->fixed.period_ns) : now;
 }
 
 static inline bool key_is_valid(const void *key, size_t len)
@@ -200,6 +195,9 @@ void limiter_decide(struct weir *w, const struct asked *q);
 
 /* Does the same, beginning with a slot in which the key was seen. The slot may be NULL. */
 void limiter_decide_at(struct weir *w, const struct asked *q, struct pair *slot);
+
+/* Charges q->ask.cost into debt; *charged is how much fitted. Returns 0 or WEIR_EFULL. */
+int limiter_charge(struct weir *w, const struct asked *q, uint64_t *charged);
 
 /* Fills *answer with what a CHECK would be told. Counts nothing. */
 void limiter_peek(struct weir *w, const struct asked *q, struct weir_answer *answer);
@@ -252,9 +250,6 @@ struct claim limiter_claim(struct weir *w, const struct asked *q, uint64_t word,
 
 /* Gives q->ask.cost units of *charge back. */
 void limiter_refund(struct weir *w, const struct asked *q, const struct algo_charge *charge);
-
-/* Charges q->ask.cost into debt; *charged is how much fitted. Returns 0 or WEIR_EFULL. */
-int limiter_charge(struct weir *w, const struct asked *q, uint64_t *charged);
 
 /* Fills *answer with the key's state after a verb that granted so much. *answer may be NULL. */
 void limiter_report(struct weir *w, struct asked *q, uint64_t granted, struct weir_answer *answer);

@@ -1,5 +1,4 @@
 /* Making, opening and closing limiters. */
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -205,19 +204,23 @@ static int examine(const struct region_opening *r, struct region *region)
     return e != 0 || o->options->clock == NULL ? e : check_life(o, &next, 0);
 }
 
-/* A wrong clock must not be anchored: the file would be refused until the next boot. */
 static int recover(const struct region_opening *r, struct region *region,
                    const struct region_anchor *anchor)
 {
     const struct opening *o = r->arg;
     struct algo_params has;
-    int e;
+    int e = 0;
     attach(o->w, region);
-    (void)params_read(o->w, &has, &e); /* examine() has seen it succeed */
-    e = check_life(o, &has, anchor->unix_ns);
+    if (anchor != NULL) {
+        /* A wrong clock must not be anchored: the file would be refused until the next boot. */
+        (void)params_read(o->w, &has, &e); /* examine() has seen it succeed */
+        e = check_life(o, &has, anchor->unix_ns);
+    }
     if (e == 0) {
         table_init_locks(&o->w->table);
         lock_init(&region->head->change);
+    }
+    if (e == 0 && anchor != NULL) {
         table_recover(&o->w->table);
     }
     return e;

@@ -1,6 +1,5 @@
 #include "limit/plan.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -136,43 +135,31 @@ static int check_numbers(const struct weir_options *o, struct weir_error *error)
     return 0;
 }
 
-/* Returns the debt that the caller asked for, or the default: as much as the quota. */
-static uint64_t first_debt(const struct limit_spec *spec)
+static int compile(const struct algo_ops *ops, const struct limit_spec *spec,
+                   const struct algo_layout *layout, struct algo_params *params,
+                   struct weir_error *error)
 {
-    if (spec->debt_asked != 0) {
-        return spec->debt_asked == WEIR_NO_DEBT ? 0 : spec->debt_asked;
-    }
-    switch (spec->algorithm) {
-    case WEIR_TOKEN_BUCKET:
-        return spec->burst;
-    case WEIR_LEAKY_BUCKET:
-        return add_sat(spec->queue, 1);
-    case WEIR_SLIDING_LOG:
-        return 0;
-    default:
-        return spec->count;
-    }
+    memset(params, 0, sizeof *params);
+    params->spec = *spec;
+    return ops->compile(spec, layout, params, error);
 }
 
 int params_compile(const struct algo_ops *ops, const struct limit_spec *spec,
                    const struct algo_layout *layout, struct algo_params *params,
                    struct weir_error *error)
 {
-    struct weir_error why; /* *error is written only when the last attempt has failed */
     struct limit_spec full = *spec;
-    full.max_debt = first_debt(spec);
-    for (;;) {
-        memset(params, 0, sizeof *params);
-        params->spec = full;
-        int e = ops->compile(&full, layout, params, &why);
-        if (e != WEIR_EQUOTA || spec->debt_asked != 0 || full.max_debt == 0) {
-            if (e != 0 && error != NULL) {
-                *error = why;
-            }
-            return e;
-        }
-        full.max_debt /= 2;
+    full.max_debt = spec->debt_asked == WEIR_NO_DEBT ? 0 : spec->debt_asked;
+    int e = compile(ops, &full, layout, params, error);
+    if (e != 0 || spec->debt_asked != 0 || spec->algorithm == WEIR_SLIDING_LOG) {
+        return e;
     }
+    uint64_t debt = params->quota;
+    do {
+        full.max_debt = debt;
+        debt /= 2;
+    } while (compile(ops, &full, layout, params, NULL) != 0); /* 0 has been seen to compile */
+    return 0;
 }
 
 static struct limit_spec spec_of(const struct weir_options *o)

@@ -2,7 +2,6 @@
  * The public questions and their validation. They try the short cut first (shortcut.h), and go the
  * whole way (decide.c) where it does not serve.
  */
-#include "limit/limiter.h"
 #include "limit/shortcut.h"
 
 /* ---- time ---- */
@@ -46,7 +45,8 @@ int weir_now(struct weir *w, uint64_t *now_ns)
 
 /* ---- validation ---- */
 
-static int check_mode(const struct weir *w, const struct weir_question *ask)
+int ask_check(const struct weir *w, const struct algo_params *p, const struct weir_question *ask,
+              uint64_t now_ns)
 {
     if (ask->mode < WEIR_CHECK || ask->mode > WEIR_UP_TO || ask->reserved != 0 ||
         (ask->mode == WEIR_UP_TO && ask->max_wait_ns != 0)) {
@@ -55,15 +55,8 @@ static int check_mode(const struct weir *w, const struct weir_question *ask)
     if (ask->cost == 0 && ask->mode != WEIR_PEEK) {
         return WEIR_ECOST;
     }
-    return ask->max_wait_ns != 0 && !w->ops->waits ? WEIR_ENOTSUP : 0;
-}
-
-int ask_check(const struct weir *w, const struct algo_params *p, const struct weir_question *ask,
-              uint64_t now_ns)
-{
-    int e = check_mode(w, ask);
-    if (e != 0) {
-        return e;
+    if (ask->max_wait_ns != 0 && !w->ops->waits) {
+        return WEIR_ENOTSUP;
     }
     if (ask->hashed == NULL && !key_is_valid(ask->key, ask->key_len)) {
         return WEIR_EKEY;

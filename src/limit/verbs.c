@@ -26,52 +26,6 @@ void limiter_refund(struct weir *w, const struct asked *q, const struct algo_cha
     }
 }
 
-/* Charges q->ask.cost on a slot. Returns false if it has changed or was pulled down. */
-static bool charge_slot(struct weir *w, const struct asked *q, struct pair *slot, uint64_t *charged)
-{
-    struct pair seen = pair_load(slot);
-    if (seen.tag != q->key.tag) {
-        return false;
-    }
-    struct algo_state s = state_of(w, slot, seen.word);
-    struct algo_step step = algo_penalize(w->ops, q->params, s, &q->ask, charged);
-    if (step.pulled) { /* see decide_slot() */
-        (void)pair_cas(slot, seen, (struct pair){seen.tag, step.base});
-        return false;
-    }
-    if (s.record != NULL) {
-        w->ops->note(q->params, s, q->ask.now, *charged);
-    }
-    return pair_cas(slot, seen, (struct pair){seen.tag, step.word});
-}
-
-/* Finds the slot of the key. An absent key is put into the table as a fresh one. */
-static struct claim find_or_claim(struct weir *w, const struct asked *q, struct patience *patience)
-{
-    struct claim c = {.slot = table_find_locked(&w->table, q->key)};
-    return c.slot != NULL ? c : limiter_claim(w, q, 0, patience);
-}
-
-int limiter_charge(struct weir *w, const struct asked *q, uint64_t *charged)
-{
-    struct lock *stripe = table_stripe(&w->table, q->key.tag);
-    struct patience patience = {PATIENCE, 0};
-    for (;;) {
-        lock_take(stripe, w->table.owner);
-        struct claim c = find_or_claim(w, q, &patience);
-        bool done = c.slot != NULL && charge_slot(w, q, c.slot, charged);
-        lock_release(stripe);
-        if (done) {
-            return 0;
-        }
-        if (c.slot == NULL && !c.contended) {
-            count_add(&limiter_counts(w)->full_denied, 1);
-            return WEIR_EFULL;
-        }
-        limiter_wait(w, &patience);
-    }
-}
-
 void limiter_report(struct weir *w, struct asked *q, uint64_t granted, struct weir_answer *answer)
 {
     if (answer != NULL) {

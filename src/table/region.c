@@ -1,8 +1,5 @@
 /* The header, the anchor, and regions of memory. Files are in region_file.c. */
-#include "table/region.h"
-
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -18,13 +18,9 @@
 #ifndef WEIR_TABLE_REGION_H
 #define WEIR_TABLE_REGION_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include <weir.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "table/table.h"
 
 /* What is fixed when a limiter is made. Openers compare it; a checksum protects it. */
@@ -120,8 +116,8 @@ struct region_opening {
     int (*examine)(const struct region_opening *o, struct region *r);
 
     /*
-     * Repairs a region of another boot, or a copy, that no other process uses. The region will get
-     * the anchor. An error must leave the region as it was.
+     * Frees the locks of a region that no other process uses. With an anchor, which the region will
+     * get, also repairs it: it is a copy, or of another boot. An error leaves the region as it was.
      */
     int (*recover)(const struct region_opening *o, struct region *r,
                    const struct region_anchor *anchor);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -245,11 +244,7 @@ static int put_in_order(struct region *r, const struct region_opening *o,
         r->head->last_opener = 0; /* damaged; all locks will be free, so numbers may begin again */
     }
     if (at_home(r, now) && (o->flags & WEIR_RECOVER) == 0) {
-        struct table t;
-        table_attach(&t, &r->head->fixed.shape, r->body, &r->head->counts, r->owner, NULL, NULL);
-        table_init_locks(&t);
-        lock_init(&r->head->change);
-        return 0;
+        return o->recover(o, r, NULL);
     }
     /* A copy made in this boot keeps its time line; after a boot the wall clock gives a new one. */
     struct region_anchor next = same_boot(old, now) ? *old : *now;
