@@ -15,14 +15,20 @@ const struct algo_ops *algo_by_id(int id)
     return id > 0 && id < (int)COUNT ? algorithms[id] : NULL;
 }
 
-const struct algo_ops *algo_by_name(const char *name)
+const char *weir_algorithm_name(int algorithm)
 {
-    for (size_t i = 1; i < COUNT; i++) {
+    const struct algo_ops *ops = algo_by_id(algorithm);
+    return ops != NULL ? ops->name : NULL;
+}
+
+int weir_algorithm_by_name(const char *name)
+{
+    for (size_t i = 1; i < COUNT && name != NULL; i++) {
         if (strcmp(algorithms[i]->name, name) == 0) {
-            return algorithms[i];
+            return algorithms[i]->id;
         }
     }
-    return NULL;
+    return 0;
 }
 
 void algo_describe(const struct algo_ops *ops, const struct algo_params *p, struct algo_state s,

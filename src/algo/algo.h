@@ -1,12 +1,12 @@
 /*
  * The algorithms, behind one table of operations. Each is a file of pure functions from a state and
- * a time to a decision; they have no clock, no lock and no memory of their own. A new algorithm is a
- * new file and a row in algo.c.
+ * a time to a decision; they have no clock, no lock and no memory of their own. A new algorithm is
+ * a new file and a row in algo.c.
  *
  * STATE is one 64-bit word, and for sliding_log a record beside it. A word of 0 is a fresh key. A
- * state is said to be "as of" a time if as_of() has brought its word to that time.
- * TIME is nanoseconds on the limiter's time line, which begins at its epoch. Words are relative to
- * the epoch too.
+ * state is said to be "as of" a time if as_of() has brought its word to that time. TIME is
+ * nanoseconds on the limiter's time line, which begins at its epoch. Words are relative to the
+ * epoch too.
  *
  * A state may be ahead of the caller's time. Up to ALGO_SLACK_NS, the reason is another clock, of
  * another thread or process: the state stands, and the caller decides as if its own time were the
@@ -54,7 +54,7 @@ struct algo_params {
     uint64_t max_time;      /* the last time, in ns since the epoch, that words can express */
     uint64_t capacity;      /* sliding_log: places in the ring */
     uint32_t shift;         /* buckets: words count in 2^-shift ns */
-    uint32_t previous_bits; /* windows: bits of the previous count, the lowest of a word */
+    uint32_t previous_bits; /* windows: bits of the previous count; 0 for fixed_window */
     uint32_t index_shift;   /* windows: bits of all counts, below the index */
     uint32_t period_shift;  /* windows: inverse is floor((2^(64 + period_shift) - 1) / period) */
 };
@@ -152,17 +152,15 @@ struct algo_ops {
     void (*note)(const struct algo_params *p, struct algo_state s, uint64_t now, uint64_t units);
 };
 
-/* Return NULL if there is no such algorithm. */
+/* Returns NULL if there is no such algorithm. */
 const struct algo_ops *algo_by_id(int id);
-const struct algo_ops *algo_by_name(const char *name);
 
 /*
  * Decides whether ask->cost may be taken. Reads word and record and writes neither. If *ops is a
  * constant, the compiler inlines its functions.
  */
-static inline __attribute__((always_inline)) struct algo_step algo_decide(
-    const struct algo_ops *ops, const struct algo_params *p, struct algo_state s,
-    const struct algo_ask *ask)
+ALWAYS_INLINE struct algo_step algo_decide(const struct algo_ops *ops, const struct algo_params *p,
+                                           struct algo_state s, const struct algo_ask *ask)
 {
     bool pulled;
     struct algo_state base = {ops->as_of(p, s, ask->now, &pulled), s.record};

@@ -41,11 +41,11 @@ static int check_rate(const struct limit_spec *spec, const struct algo_layout *l
     return 0;
 }
 
-/* Fills everything but the spec. An error calls the quota by the name `what`. */
-static int compile(const struct limit_spec *spec, uint64_t quota, const char *what,
-                   const struct algo_layout *layout, struct algo_params *p,
-                   struct weir_error *error)
+static int compile(const struct limit_spec *spec, const struct algo_layout *layout,
+                   struct algo_params *p, struct weir_error *error)
 {
+    bool leaky = spec->algorithm == WEIR_LEAKY_BUCKET;
+    uint64_t quota = leaky ? add_sat(spec->queue, 1) : spec->burst;
     int e = check_rate(spec, layout, error);
     if (e != 0) {
         return e;
@@ -58,8 +58,8 @@ static int compile(const struct limit_spec *spec, uint64_t quota, const char *wh
                     "%s %" PRIu64 " plus debt %" PRIu64 " at %" PRIu64 " per %" PRIu64
                     " ns takes longer to refill than a bucket can hold (%" PRIu64
                     " ns), expected at most %" PRIu64 " units",
-                    what, quota, spec->max_debt, spec->count, spec->period_ns, LEAD_MAX >> p->shift,
-                    most);
+                    leaky ? "queue + 1:" : "burst", quota, spec->max_debt, spec->count,
+                    spec->period_ns, LEAD_MAX >> p->shift, most);
     }
     p->quota = quota;
     p->inverse = UINT64_MAX / p->step;
@@ -67,18 +67,6 @@ static int compile(const struct limit_spec *spec, uint64_t quota, const char *wh
     p->reach = (quota + spec->max_debt) * p->step;
     p->max_time = (UINT64_MAX - p->reach - (ALGO_SLACK_NS << BUCKET_SHIFT_MAX)) >> p->shift;
     return 0;
-}
-
-static int compile_token_bucket(const struct limit_spec *spec, const struct algo_layout *layout,
-                                struct algo_params *p, struct weir_error *error)
-{
-    return compile(spec, spec->burst, "burst", layout, p, error);
-}
-
-static int compile_leaky_bucket(const struct limit_spec *spec, const struct algo_layout *layout,
-                                struct algo_params *p, struct weir_error *error)
-{
-    return compile(spec, add_sat(spec->queue, 1), "queue + 1:", layout, p, error);
 }
 
 static uint64_t room(const struct algo_params *p, struct algo_state s, uint64_t now)
@@ -137,7 +125,7 @@ const struct algo_ops algo_token_bucket = {
     .id = WEIR_TOKEN_BUCKET,
     .name = "token_bucket",
     .waits = true,
-    .compile = compile_token_bucket,
+    .compile = compile,
     .as_of = bucket_as_of,
     .fits = token_bucket_fits,
     .describe = token_bucket_describe,
@@ -151,7 +139,7 @@ const struct algo_ops algo_leaky_bucket = {
     .id = WEIR_LEAKY_BUCKET,
     .name = "leaky_bucket",
     .waits = true,
-    .compile = compile_leaky_bucket,
+    .compile = compile,
     .as_of = bucket_as_of,
     .fits = leaky_bucket_fits,
     .describe = leaky_bucket_describe,

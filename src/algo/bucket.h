@@ -19,7 +19,7 @@
  * loss is then at most one in that number.
  *
  * The functions that decide are in a header, as those of the windows, because the short cut of a
- * decision inlines them (inline.h).
+ * decision inlines them (limit/shortcut.h).
  */
 #ifndef WEIR_ALGO_BUCKET_H
 #define WEIR_ALGO_BUCKET_H
@@ -46,13 +46,6 @@ static inline uint64_t bucket_as_of(const struct algo_params *p, struct algo_sta
     return *pulled ? furthest : max_u64(s.word, bucket_now(p, now));
 }
 
-/* Returns x / step. For any x, the product with the inverse is the quotient or one less. */
-static inline uint64_t bucket_units(const struct algo_params *p, uint64_t x)
-{
-    uint64_t units = mul_high(x, p->inverse);
-    return units + (x - units * p->step >= p->step);
-}
-
 /* Returns a wait in ns as a lead in units of the word, at most `most`. */
 static inline uint64_t bucket_lead(const struct algo_params *p, uint64_t wait, uint64_t most)
 {
@@ -64,7 +57,9 @@ static inline void bucket_describe(const struct algo_params *p, uint64_t word, u
                                    uint64_t now, struct weir_answer *answer)
 {
     uint64_t lead = word - bucket_now(p, now);
-    answer->remaining = bucket_units(p, sub_floor0(p->span, lead));
+    uint64_t left = sub_floor0(p->span, lead);
+    uint64_t units = mul_high(left, p->inverse); /* left / step, or one less */
+    answer->remaining = units + (left - units * p->step >= p->step);
     answer->reset_after_ns = shift_up(lead, p->shift);
     answer->delay_ns = 0;
     if (answer->verdict == WEIR_DENY) {

@@ -101,7 +101,7 @@ static uint64_t count_live(const struct algo_params *p, struct algo_state s, uin
     return low;
 }
 
-/* After n more units, the newest count - n of the present ones count. The next older must be over. */
+/* After n more units, the newest count - n of the present ones still fit. The next must be over. */
 static bool fits(const struct algo_params *p, struct algo_state s, const struct algo_ask *ask)
 {
     uint64_t now = time_of(p, s, ask->now);

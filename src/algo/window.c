@@ -30,9 +30,9 @@ static int compile(const struct limit_spec *spec, const struct algo_layout *layo
 }
 
 /*
- * Returns the first moment of a window at which `counted`, the units of the window before it, leaves
- * room for `spare` units: the smallest e with counted * (W - e) <= spare * W. If spare is 0, that is
- * W itself.
+ * Returns the first moment of a window at which `counted`, the units of the window before it,
+ * leaves room for `spare` units: the smallest e with counted * (W - e) <= spare * W. If spare is 0,
+ * that is W itself.
  */
 static uint64_t room_at(const struct algo_params *p, uint64_t counted, uint64_t spare)
 {
@@ -68,7 +68,7 @@ static uint64_t refund(const struct algo_params *p, struct algo_state s, const s
     if (index == w.index) {
         return base - min_u64(w.current, ask->cost) * p->step;
     }
-    bool previous = index + 1 == w.index && window_slides(p);
+    bool previous = index + 1 == w.index && p->previous_bits != 0;
     return previous ? base - min_u64(w.previous, ask->cost) : s.word;
 }
 

@@ -59,20 +59,10 @@ static inline uint64_t window_start(const struct algo_params *p, uint64_t index)
     return (index - 1) * p->spec.period_ns;
 }
 
-static inline bool window_slides(const struct algo_params *p)
-{
-    return p->spec.algorithm == WEIR_SLIDING_WINDOW;
-}
-
-static inline uint64_t window_index_of(const struct algo_params *p, uint64_t word)
-{
-    return word >> p->index_shift;
-}
-
 /* `step` is a unit of the current count; the bits below it are the previous one. */
 static inline struct windows window_unpack(const struct algo_params *p, uint64_t word)
 {
-    return (struct windows){window_index_of(p, word), word >> p->previous_bits & p->count_mask,
+    return (struct windows){word >> p->index_shift, word >> p->previous_bits & p->count_mask,
                             word & (p->step - 1)};
 }
 
@@ -87,7 +77,7 @@ static inline struct windows window_at_least(const struct algo_params *p, uint64
 {
     struct windows w = window_unpack(p, word);
     if (w.index < index) {
-        bool fades = w.index + 1 == index && window_slides(p);
+        bool fades = w.index + 1 == index && p->previous_bits != 0;
         return (struct windows){index, 0, fades ? w.current : 0};
     }
     return w;
@@ -99,7 +89,7 @@ static inline uint64_t window_as_of(const struct algo_params *p, struct algo_sta
 {
     *pulled = false;
     /* Most calls are in the window of the s.word. To test that takes less than to find a window. */
-    if (__builtin_expect(now - window_start(p, window_index_of(p, s.word)) < p->spec.period_ns,
+    if (__builtin_expect(now - window_start(p, window_unpack(p, s.word).index) < p->spec.period_ns,
                          1)) {
         return s.word;
     }
@@ -130,7 +120,7 @@ static inline void fixed_window_describe(const struct algo_params *p, struct alg
                                          const struct algo_ask *ask, struct weir_answer *answer)
 {
     uint64_t count = s.word & p->count_mask;
-    uint64_t ends_after = window_start(p, window_index_of(p, s.word) + 1) - ask->now;
+    uint64_t ends_after = window_start(p, window_unpack(p, s.word).index + 1) - ask->now;
     answer->remaining = sub_floor0(p->quota, count);
     answer->reset_after_ns = count == 0 ? 0 : ends_after;
     answer->delay_ns = 0;
@@ -155,7 +145,7 @@ static inline uint64_t window_empty_after(const struct algo_params *p, struct wi
                                           uint64_t now)
 {
     if (w.current != 0) {
-        return window_start(p, w.index + (window_slides(p) ? 2 : 1)) - now;
+        return window_start(p, w.index + (p->previous_bits != 0 ? 2 : 1)) - now;
     }
     return w.previous != 0 ? window_start(p, w.index + 1) - now : 0;
 }

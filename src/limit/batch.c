@@ -11,12 +11,6 @@ struct group {
     struct pair *slot[GROUP]; /* where the key was seen; NULL: in its second line, or nowhere */
 };
 
-/* Returns the key's second line. */
-static struct line *other_line(const struct weir *w, const struct table_key *key)
-{
-    return &w->table.lines[table_other_line(&w->table, key->line, key->tag)];
-}
-
 static void decide_group(struct weir *w, const struct algo_params *p,
                          const struct weir_question *asks, size_t n, uint64_t now_ns,
                          struct weir_answer *answers)
@@ -34,12 +28,12 @@ static void decide_group(struct weir *w, const struct algo_params *p,
     for (size_t i = 0; i < n; i++) {
         slot[i] = line_pick(&w->table.lines[q[i].key.line], q[i].key.tag);
         if (slot[i] == NULL) {
-            __builtin_prefetch(other_line(w, &q[i].key), 1);
+            __builtin_prefetch(table_second(&w->table, q[i].key), 1);
         }
     }
     for (size_t i = 0; i < n; i++) {
         if (slot[i] == NULL) {
-            slot[i] = line_pick(other_line(w, &q[i].key), q[i].key.tag);
+            slot[i] = line_pick(table_second(&w->table, q[i].key), q[i].key.tag);
         }
         shortcut_or_decide(w, &q[i], slot[i]);
     }

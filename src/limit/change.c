@@ -89,9 +89,10 @@ static int compile_change(const struct weir *w, uint64_t count, uint64_t burst_o
     return params_compile(w->ops, &spec, &layout, next, error);
 }
 
-static int check_change(const struct weir *w, uint64_t count, uint64_t burst_or_queue,
-                        struct weir_error *error)
+int weir_change_check(struct weir *w, uint64_t count, uint64_t burst_or_queue,
+                      struct weir_error *error)
 {
+    struct algo_params next;
     if (w == NULL) {
         return fail(error, WEIR_EINVAL, "the limiter is NULL");
     }
@@ -102,26 +103,18 @@ static int check_change(const struct weir *w, uint64_t count, uint64_t burst_or_
     if (burst_or_queue != 0 && id != WEIR_TOKEN_BUCKET && id != WEIR_LEAKY_BUCKET) {
         return fail(error, WEIR_EINVAL, "%s has neither burst nor queue, expected 0", w->ops->name);
     }
-    return 0;
-}
-
-int weir_change_check(struct weir *w, uint64_t count, uint64_t burst_or_queue,
-                      struct weir_error *error)
-{
-    struct algo_params next;
-    int e = check_change(w, count, burst_or_queue, error);
-    return e != 0 ? e : compile_change(w, count, burst_or_queue, &next, error);
+    return compile_change(w, count, burst_or_queue, &next, error);
 }
 
 int weir_change(struct weir *w, uint64_t count, uint64_t burst_or_queue, struct weir_error *error)
 {
     struct algo_params next;
-    int e = check_change(w, count, burst_or_queue, error);
+    int e = weir_change_check(w, count, burst_or_queue, error);
     if (e != 0) {
         return e;
     }
     lock_take(&w->head->change, w->region->owner);
-    e = compile_change(w, count, burst_or_queue, &next, error);
+    e = compile_change(w, count, burst_or_queue, &next, error); /* others may have changed it */
     if (e == 0) {
         spec_publish(w->head, &next.spec);
     }

@@ -19,20 +19,6 @@ static inline void give(const struct weir *w, const struct asked *q, struct algo
     w->ops->describe(p, s, &q->ask, q->answer);
 }
 
-/* Changes the answer of a peek to that of a blocked key. */
-static void answer_blocked(uint64_t until, uint64_t now, struct weir_answer *a)
-{
-    uint64_t left = until == UINT64_MAX ? WEIR_FOREVER : until - now;
-    a->flags |= WEIR_FLAG_BLOCKED;
-    a->remaining = 0;
-    a->delay_ns = 0;
-    if (a->verdict != WEIR_NEVER) {
-        a->verdict = WEIR_DENY;
-        a->retry_after_ns = max_u64(left, a->retry_after_ns);
-    }
-    a->reset_after_ns = max_u64(left, a->reset_after_ns);
-}
-
 /* Answers for a key that found no place: DENY until a candidate is fresh, or an uncharged ALLOW. */
 static void answer_full(const struct weir *w, const struct asked *q, uint64_t base,
                         uint64_t full_for)
@@ -50,8 +36,22 @@ static void answer_full(const struct weir *w, const struct asked *q, uint64_t ba
 
 /* ---- deciding ---- */
 
-struct claim limiter_claim(struct weir *w, const struct asked *q, uint64_t word,
-                           struct patience *patience)
+/*
+ * The patience of a call that needs a place in the table while other threads are in its way. It
+ * ends sooner if they do not move at all, because a process may be stopped for good while it holds
+ * a stripe or marks.
+ */
+struct patience {
+    unsigned left;   /* how often to wait; begins with PATIENCE */
+    uint64_t in_way; /* the tag that was in the way of the last claim */
+};
+
+#define PATIENCE 1000
+#define PATIENCE_STOPPED 100 /* the cost of a wait in vain: ten of them, some 0.1 s, end it */
+
+/* Claims a place as on_full demands, and counts. `contended` only while there is patience left. */
+static struct claim claim_place(struct weir *w, const struct asked *q, uint64_t word,
+                                struct patience *patience)
 {
     bool evict = q->params->spec.on_full == WEIR_EVICT;
     unsigned how = (evict ? CLAIM_EVICT : 0) | (patience->left == 0 ? CLAIM_HASTY : 0);
@@ -67,23 +67,16 @@ struct claim limiter_claim(struct weir *w, const struct asked *q, uint64_t word,
     return claim;
 }
 
-/* Returns whether the stripe could be taken for a moment. Waiting also finds a dead owner. */
-static bool comes_free(const struct weir *w, struct lock *stripe)
-{
-    bool had = lock_take_soon(stripe, w->table.owner);
-    if (had) {
-        lock_release(stripe);
-    }
-    return had;
-}
-
-void limiter_wait(const struct weir *w, struct patience *patience)
+/* Waits, but not for long, until the thread in the way has left its stripe. Holds no stripe. */
+static void wait_for_room(const struct weir *w, struct patience *patience)
 {
     struct lock *stripe = table_stripe(&w->table, patience->in_way);
     unsigned cost = 1;
     if (patience->in_way == 0) {
         lock_pause(0);
-    } else if (!comes_free(w, stripe)) {
+    } else if (lock_take_soon(stripe, w->table.owner)) { /* waiting also finds a dead owner */
+        lock_release(stripe);
+    } else {
         cost = PATIENCE_STOPPED;
     }
     patience->left -= (unsigned)min_u64(cost, patience->left);
@@ -148,7 +141,7 @@ static bool decide_absent(struct weir *w, const struct asked *q, struct patience
         give(w, q, s, step.verdict, 0);
         return true;
     }
-    struct claim claim = limiter_claim(w, q, wide ? 0 : step.word, patience);
+    struct claim claim = claim_place(w, q, wide ? 0 : step.word, patience);
     if (claim.slot == NULL && claim.contended) {
         return false;
     }
@@ -163,7 +156,7 @@ static bool decide_absent(struct weir *w, const struct asked *q, struct patience
     return true;
 }
 
-/* Returns how much of its cost UP_TO takes: what remains, or 1 so that a denial has a retry time. */
+/* Returns how much of its cost UP_TO takes: what remains, or 1 so that a denial has a retry. */
 static uint64_t affordable(const struct weir *w, const struct asked *q, struct algo_state s)
 {
     struct weir_answer a = {.verdict = WEIR_NEVER}; /* only `remaining` is used */
@@ -203,14 +196,14 @@ static __attribute__((noinline)) void decide_locked(struct weir *w, const struct
         if (done) {
             return;
         }
-        limiter_wait(w, &patience);
+        wait_for_room(w, &patience);
     }
 }
 
-/* Decides whether or not the key is blocked. */
+/* Decides as if the key were not blocked. */
 static void decide(struct weir *w, const struct asked *q, struct pair *slot)
 {
-    /* UP_TO reads before it decides, which is simple under the lock. Both modes are rare. */
+    /* UP_TO and penalties are rare. They take the lock, because UP_TO reads before it decides. */
     if (w->table.record_bytes == 0 && q->mode < WEIR_UP_TO) {
         while (slot != NULL) {
             if (decide_slot(w, q, slot, load_acquire(&slot->word))) {
@@ -222,15 +215,24 @@ static void decide(struct weir *w, const struct asked *q, struct pair *slot)
     decide_locked(w, q);
 }
 
-/* Answers for a key that is blocked until `until`. */
+/* Answers for a key that is blocked until `until`: as a peek, but denied. */
 static void decide_blocked(struct weir *w, const struct asked *q, struct pair *slot, uint64_t until)
 {
+    struct weir_answer *a = q->answer;
+    uint64_t left = until == UINT64_MAX ? WEIR_FOREVER : until - q->now;
     struct asked peek = *q;
     peek.ask.cost = q->mode == WEIR_UP_TO ? 1 : q->ask.cost; /* UP_TO has no NEVER */
     peek.mode = WEIR_PEEK;
     peek.charge = NULL;
     decide(w, &peek, slot);
-    answer_blocked(until, q->now, q->answer);
+    a->flags |= WEIR_FLAG_BLOCKED;
+    a->remaining = 0;
+    a->delay_ns = 0;
+    a->reset_after_ns = max_u64(left, a->reset_after_ns);
+    if (a->verdict != WEIR_NEVER) {
+        a->verdict = WEIR_DENY;
+        a->retry_after_ns = max_u64(left, a->retry_after_ns);
+    }
 }
 
 uint64_t limiter_blocked_until(const struct weir *w, const struct asked *q)

@@ -109,9 +109,8 @@ static inline struct algo_state state_of(const struct weir *w, const struct pair
 }
 
 /* Fills in all of an answer except what the algorithm's describe() fills in. */
-static inline __attribute__((always_inline)) void answer_begin(const struct algo_params *p,
-                                                               int verdict, uint64_t granted,
-                                                               struct weir_answer *a)
+ALWAYS_INLINE void answer_begin(const struct algo_params *p, int verdict, uint64_t granted,
+                                struct weir_answer *a)
 {
     a->verdict = verdict;
     a->flags = 0;
@@ -122,8 +121,7 @@ static inline __attribute__((always_inline)) void answer_begin(const struct algo
     a->reserved = 0;
 }
 
-static inline __attribute__((always_inline)) struct hash limiter_hash(const struct weir *w,
-                                                                      const void *key, size_t len)
+ALWAYS_INLINE struct hash limiter_hash(const struct weir *w, const void *key, size_t len)
 {
     return __builtin_expect(w->xxh3, 0) ? hash_xxh3(&w->secret, key, len)
                                         : hash_sip(&w->secret, key, len);
@@ -219,32 +217,6 @@ static inline void count_add(uint64_t *p, uint64_t n)
         (void)__atomic_fetch_add(p, n, __ATOMIC_RELAXED);
     }
 }
-
-/*
- * The patience of a call that needs a place in the table while other threads are in its way. It
- * ends sooner if they do not move at all, because a process may be stopped for good while it holds
- * a stripe or marks.
- */
-struct patience {
-    unsigned left;   /* how often to wait; begins with PATIENCE */
-    uint64_t in_way; /* the tag that was in the way of the last claim */
-};
-
-#define PATIENCE 1000
-#define PATIENCE_STOPPED 100 /* the cost of a wait in vain: ten of them, some 0.1 s, end it */
-
-/*
- * Waits, but not for long, until the thread that was in the way of a contended claim has left its
- * stripe. The caller holds no stripe.
- */
-void limiter_wait(const struct weir *w, struct patience *patience);
-
-/*
- * Calls table_claim() under the key's stripe as on_full demands, and counts its effects. The claim
- * is `contended` only while there is patience left.
- */
-struct claim limiter_claim(struct weir *w, const struct asked *q, uint64_t word,
-                           struct patience *patience);
 
 /* ---- verbs (verbs.c) ---- */
 

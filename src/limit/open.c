@@ -226,13 +226,14 @@ static int recover(const struct region_opening *r, struct region *region,
     return e;
 }
 
-/* Puts the path before an error of the functions above, which do not know it. */
+/* Puts the path before the text of an error. A long path is cut. */
 static void name_file(struct weir_error *error, const char *path)
 {
     char text[sizeof error->text];
-    if (error != NULL && strncmp(error->text, path, strlen(path)) != 0) {
+    if (error != NULL) {
         memcpy(text, error->text, sizeof text);
-        (void)snprintf(error->text, sizeof error->text, "%.120s: %.120s", path, text);
+        int room = (int)(sizeof text - sizeof ": " - strnlen(text, 200));
+        (void)snprintf(error->text, sizeof error->text, "%.*s: %.200s", room, path, text);
     }
 }
 
@@ -347,16 +348,4 @@ void weir_close(struct weir *w)
         (void)munmap(w->threads, THREADS_BYTES);
     }
     free(w);
-}
-
-const char *weir_algorithm_name(int algorithm)
-{
-    const struct algo_ops *ops = algo_by_id(algorithm);
-    return ops != NULL ? ops->name : NULL;
-}
-
-int weir_algorithm_by_name(const char *name)
-{
-    const struct algo_ops *ops = name != NULL ? algo_by_name(name) : NULL;
-    return ops != NULL ? ops->id : 0;
 }

@@ -162,20 +162,6 @@ int params_compile(const struct algo_ops *ops, const struct limit_spec *spec,
     return 0;
 }
 
-static struct limit_spec spec_of(const struct weir_options *o)
-{
-    bool defaulted = o->algorithm == WEIR_TOKEN_BUCKET && o->burst == 0;
-    return (struct limit_spec){
-        .algorithm = o->algorithm,
-        .on_full = o->on_full,
-        .count = o->count,
-        .period_ns = o->period_ns,
-        .burst = defaulted ? o->count : o->burst,
-        .queue = o->queue,
-        .debt_asked = o->max_debt,
-    };
-}
-
 /* Windows: returns the latest multiple of the period, plus offset, that is not after `start`. */
 static int64_t align_epoch(const struct weir_options *o, int64_t start)
 {
@@ -219,7 +205,15 @@ int plan_make(const struct weir_options *options, struct weir_options *o, struct
     }
     memset(plan, 0, sizeof *plan);
     plan->ops = algo_by_id(o->algorithm);
-    struct limit_spec spec = spec_of(o);
+    const struct limit_spec spec = {
+        .algorithm = o->algorithm,
+        .on_full = o->on_full,
+        .count = o->count,
+        .period_ns = o->period_ns,
+        .burst = o->algorithm == WEIR_TOKEN_BUCKET && o->burst == 0 ? o->count : o->burst,
+        .queue = o->queue,
+        .debt_asked = o->max_debt,
+    };
     e = params_compile(plan->ops, &spec, &none, &plan->params, error);
     if (e != 0) {
         return e;

@@ -117,7 +117,7 @@ void weir_key_prefetch(const struct weir *w, const struct weir_key *key)
     if (w != NULL && key != NULL && key->word[2] == w->generation) {
         struct table_key where = table_key(&w->table, key_hash(key));
         __builtin_prefetch(&w->table.lines[where.line], 1);
-        __builtin_prefetch(&w->table.lines[table_other_line(&w->table, where.line, where.tag)], 1);
+        __builtin_prefetch(table_second(&w->table, where), 1);
     }
 }
 

@@ -55,7 +55,11 @@ static bool binds_more(const struct weir_answer *a, const struct weir_answer *b)
                                     : a->retry_after_ns > b->retry_after_ns;
 }
 
-static const struct part *binding(const struct part *p, size_t n)
+/*
+ * Gives the answer of the part that binds. To one that allows, adds the longest delay, and whether
+ * a full table let any part through without a charge.
+ */
+static void give_binding(const struct part *p, size_t n, struct weir_answer *answer)
 {
     const struct part *worst = &p[0];
     for (size_t i = 1; i < n; i++) {
@@ -63,19 +67,9 @@ static const struct part *binding(const struct part *p, size_t n)
             worst = &p[i];
         }
     }
-    return worst;
-}
-
-static void give_answer(const struct part *p, struct weir_answer *answer)
-{
-    *answer = p->answer;
-    answer->limit = p->index;
-}
-
-/* Adds to an answer that allows: the longest delay, and whether any part was not charged. */
-static void give_all(const struct part *p, size_t n, struct weir_answer *answer)
-{
-    for (size_t i = 0; i < n; i++) {
+    *answer = worst->answer;
+    answer->limit = worst->index;
+    for (size_t i = 0; i < n && answer->verdict == WEIR_ALLOW; i++) {
         answer->flags |= p[i].answer.flags & WEIR_FLAG_FULL;
         answer->delay_ns = max_u64(answer->delay_ns, p[i].answer.delay_ns);
     }
@@ -130,15 +124,15 @@ static void charge(struct part *p, size_t n, struct weir_answer *answer)
                 q->answer.flags |= WEIR_FLAG_SPURIOUS;
             }
             limiter_count(q->w, &q->answer);
-            give_answer(q, answer);
+            *answer = q->answer;
+            answer->limit = q->index;
             return;
         }
     }
     for (size_t i = 0; i < n; i++) {
         limiter_count(p[i].w, &p[i].answer);
     }
-    give_answer(binding(p, n), answer);
-    give_all(p, n, answer);
+    give_binding(p, n, answer);
 }
 
 int weir_check_several_at(const struct weir_part *parts, size_t n, uint64_t now_ns,
@@ -155,17 +149,11 @@ int weir_check_several_at(const struct weir_part *parts, size_t n, uint64_t now_
     for (size_t i = 0; i < n; i++) {
         limiter_peek(p[i].w, &p[i].q, &p[i].answer);
     }
-    const struct part *worst = binding(p, n);
-    if (parts[0].ask.mode == WEIR_PEEK) {
-        give_answer(worst, answer);
-        if (answer->verdict == WEIR_ALLOW) {
-            give_all(p, n, answer);
-        }
-    } else if (worst->answer.verdict != WEIR_ALLOW) {
-        limiter_count(worst->w, &worst->answer);
-        give_answer(worst, answer);
-    } else {
+    give_binding(p, n, answer);
+    if (parts[0].ask.mode == WEIR_CHECK && answer->verdict == WEIR_ALLOW) {
         charge(p, n, answer);
+    } else if (parts[0].ask.mode == WEIR_CHECK) {
+        limiter_count(p[answer->limit].w, answer);
     }
     return 0;
 }

@@ -6,18 +6,37 @@
 #ifndef WEIR_LIMIT_SHORTCUT_H
 #define WEIR_LIMIT_SHORTCUT_H
 
-#include "algo/inline.h"
+#include "algo/bucket.h"
+#include "algo/window.h"
 #include "limit/limiter.h"
 
 #define unlikely(condition) __builtin_expect((condition), 0)
+
+/*
+ * The functions with which the short cut decides. The rows of the algorithms name the same ones.
+ * But these rows are constants that the compiler sees, so that it inlines the functions.
+ */
+static const struct algo_ops narrow_ops[] = {
+    [WEIR_TOKEN_BUCKET] = {.as_of = bucket_as_of,
+                           .fits = token_bucket_fits,
+                           .describe = token_bucket_describe},
+    [WEIR_LEAKY_BUCKET] = {.as_of = bucket_as_of,
+                           .fits = leaky_bucket_fits,
+                           .describe = leaky_bucket_describe},
+    [WEIR_FIXED_WINDOW] = {.as_of = window_as_of,
+                           .fits = fixed_window_fits,
+                           .describe = fixed_window_describe},
+    [WEIR_SLIDING_WINDOW] = {.as_of = window_as_of,
+                             .fits = sliding_window_fits,
+                             .describe = sliding_window_describe},
+};
 
 /*
  * Returns true if the slot still held the key and was charged, or did not have to be. A call that
  * can NEVER fit goes the whole way. `algorithm` is a constant at each use, so that the functions of
  * the algorithm are inlined.
  */
-static inline __attribute__((always_inline)) bool shortcut_decide(const struct asked *q,
-                                                                  struct pair *slot, int algorithm)
+ALWAYS_INLINE bool shortcut_decide(const struct asked *q, struct pair *slot, int algorithm)
 {
     const struct algo_params *p = q->params;
     if (unlikely(q->ask.cost > p->quota)) {
@@ -41,9 +60,7 @@ static inline __attribute__((always_inline)) bool shortcut_decide(const struct a
  * Decides by the limiter's algorithm. All four are inlined, and none passes the address of *q to a
  * function that is not, so *q stays in registers.
  */
-static inline __attribute__((always_inline)) bool shortcut_take(const struct weir *w,
-                                                                const struct asked *q,
-                                                                struct pair *slot)
+ALWAYS_INLINE bool shortcut_take(const struct weir *w, const struct asked *q, struct pair *slot)
 {
     if (w->token_bucket) {
         return shortcut_decide(q, slot, WEIR_TOKEN_BUCKET);
@@ -72,12 +89,11 @@ static inline void shortcut_or_decide(struct weir *w, const struct asked *q, str
 }
 
 /*
- * Returns the calling thread's part of the limiter if its next check may take the short cut. Returns
- * NULL if the limiter is not plain, blocks may be in force, the parameters have changed (a thread
- * without a number of its own has none), or the time is outside the time line.
+ * Returns the calling thread's part of the limiter if its next check may take the short cut.
+ * Returns NULL if the limiter is not plain, blocks may be in force, the parameters have changed (a
+ * thread without a number of its own has none), or the time is outside the time line.
  */
-static inline __attribute__((always_inline)) struct per_thread *shortcut_begin(const struct weir *w,
-                                                                               uint64_t now_ns)
+ALWAYS_INLINE struct per_thread *shortcut_begin(const struct weir *w, uint64_t now_ns)
 {
     struct per_thread *own = &w->threads[thread_slot()];
     uint64_t now = limiter_line(w, now_ns);
@@ -90,11 +106,8 @@ static inline __attribute__((always_inline)) struct per_thread *shortcut_begin(c
 }
 
 /* Decides and counts. False if nothing has happened and the call must go the whole way. */
-static inline __attribute__((always_inline)) bool shortcut_check(const struct weir *w,
-                                                                 struct per_thread *own,
-                                                                 struct hash hash, uint64_t cost,
-                                                                 uint64_t now_ns,
-                                                                 struct weir_answer *answer)
+ALWAYS_INLINE bool shortcut_check(const struct weir *w, struct per_thread *own, struct hash hash,
+                                  uint64_t cost, uint64_t now_ns, struct weir_answer *answer)
 {
     struct table_key where = table_key(&w->table, hash);
     struct pair *slot = table_find(&w->table, where);

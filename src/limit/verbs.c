@@ -1,4 +1,4 @@
-/* Refund, penalize, block, unblock, reset. They take locks, because none of them is called often. */
+/* Refund, penalize, block, unblock, reset. They are not called often, so they take locks. */
 #include "limit/limiter.h"
 
 /* Gives back on a slot that held the key. Returns false if it has changed. */

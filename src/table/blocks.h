@@ -2,14 +2,16 @@
  * Blocks: keys that are denied until a time, whatever their quota. They have a table of their own,
  * so that blocks and keys never compete for a place.
  *
- * A line is 64 bytes: its reach and three blocks, each a tag and the time at which it ends. The home
- * of a block is one line; if that is full, the block goes to the next line with a free place. The
- * reach of a line says how many lines further any of its blocks has ever gone, so a lookup reads the
- * home line and as many after it. Blocks take at most two thirds of the places: a free one is near.
+ * A line is 64 bytes: its reach and three blocks, each a tag and the time at which it ends. The
+ * home of a block is one line; if that is full, the block goes to the next line with a free place.
+ * The reach of a line says how many lines further any of its blocks has ever gone, so a lookup
+ * reads the home line and as many after it. Blocks take at most two thirds of the places: a free
+ * one is near.
  *
  *   B1. A block stays in its place until it is removed or over. So a lookup without a lock cannot
  *       miss it.
- *   B2. The reach of the home line and the end of the last block cover a block before it is written.
+ *   B2. The reach of the home line and the end of the last block cover a block before it is
+ *       written.
  *   B3. Blocks are changed under `lock`, by one compare-and-swap each. A kill in between leaves a
  *       reach, an end or a count that is too large, which costs time and changes no answer.
  */

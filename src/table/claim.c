@@ -101,8 +101,8 @@ static struct pick pick_victim(const struct table *t, struct table_key key, uint
 }
 
 /*
- * Replaces the old owner by `next` in one swap, so that a kill leaves either the one or the other. A
- * narrow word contains a time, so the word of an owner that was used since it was appraised has
+ * Replaces the old owner by `next` in one swap, so that a kill leaves either the one or the other.
+ * A narrow word contains a time, so the word of an owner that was used since it was appraised has
  * changed. The word of a log is a count, which may be the same again: so the owner of a log is
  * appraised again under its stripe, and must not owe more.
  */

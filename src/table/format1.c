@@ -105,7 +105,7 @@ int format1_convert(int fd, const struct region_fixed *old, const struct region_
 {
     void *bytes = mmap(NULL, old->total_bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (bytes == MAP_FAILED) {
-        return fail_errno(o->error, "cannot map", o->path);
+        return fail_errno(o->error, "cannot map", NULL);
     }
     struct region *r = region_create(o->error);
     int e = r == NULL ? WEIR_ENOMEM : build(r, old, bytes, o);

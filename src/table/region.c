@@ -150,7 +150,7 @@ int region_join(struct region *r, const struct region_opening *o)
 {
     r->owner = &r->own;
     if (r->fd < 0 || lock_owner_join(r->owner, &r->head->last_opener, r->fd) != 0) {
-        return fail_errno(o->error, "cannot take a record lock", o->path);
+        return fail_errno(o->error, "cannot take a record lock", NULL);
     }
     return 0;
 }

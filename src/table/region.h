@@ -106,8 +106,8 @@ struct region_opening {
     bool shared;                      /* of memory */
     unsigned flags;                   /* options.flags */
     bool made;                        /* result: the region is new */
-    struct weir_error *error;
-    void *arg; /* for the functions below */
+    struct weir_error *error;         /* its text does not name the file */
+    void *arg;                        /* for the functions below */
 
     /* Writes the first version of the limit into a new region. */
     int (*fill)(const struct region_opening *o, struct region *r);

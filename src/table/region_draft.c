@@ -47,7 +47,7 @@ int region_allocate(const struct region *r, const struct region_opening *o)
     do {
         errno = posix_fallocate(r->fd, 0, (off_t)r->bytes);
     } while (errno == EINTR);
-    return errno == 0 ? 0 : fail_errno(o->error, "cannot allocate the file's space", o->path);
+    return errno == 0 ? 0 : fail_errno(o->error, "cannot allocate the file's space", NULL);
 }
 
 int draft_begin(struct draft *d, struct region *r, const struct region_opening *o, uint64_t bytes)
@@ -56,7 +56,7 @@ int draft_begin(struct draft *d, struct region *r, const struct region_opening *
     directory_of(o->path, d->directory);
     r->fd = open_draft(d);
     if (r->fd < 0) {
-        return fail_errno(o->error, "cannot make a file in this directory", o->path);
+        return fail_errno(o->error, "cannot make a file in this directory", NULL);
     }
     int e = region_map(r, bytes, MAP_SHARED, o->error);
     e = e != 0 ? e : region_allocate(r, o);
@@ -80,11 +80,11 @@ int draft_end(struct draft *d, const struct region *r, const struct region_openi
 {
     /* Without this sync a power cut may leave the name and lose the contents. */
     if (e == 0 && fsync(r->fd) != 0) {
-        e = fail_errno(o->error, "cannot sync the new file", o->path);
+        e = fail_errno(o->error, "cannot sync the new file", NULL);
     }
     if (e == 0 && give_place(d, r->fd, o->path) != 0) {
         e = errno == EEXIST ? AGAIN
-                            : fail_errno(o->error, "cannot link the new file into place", o->path);
+                            : fail_errno(o->error, "cannot link the new file into place", NULL);
     }
     int directory = e != 0 ? -1 : open(d->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory >= 0) {
@@ -131,7 +131,7 @@ static uint64_t handle_of(int fd)
 int region_identify(struct region *r, struct stat *st, const struct region_opening *o)
 {
     if (fstat(r->fd, st) != 0) {
-        return fail_errno(o->error, "cannot stat", o->path);
+        return fail_errno(o->error, "cannot stat", NULL);
     }
     r->identity = (struct region_identity){(uint64_t)st->st_dev, (uint64_t)st->st_ino,
                                            born_ns(r->fd), handle_of(r->fd)};

@@ -84,7 +84,7 @@ static int flock_retry(int fd, int operation)
 
 static int lock_shared(const struct region *r, const struct region_opening *o)
 {
-    return flock_retry(r->fd, LOCK_SH) == 0 ? 0 : fail_errno(o->error, "cannot lock", o->path);
+    return flock_retry(r->fd, LOCK_SH) == 0 ? 0 : fail_errno(o->error, "cannot lock", NULL);
 }
 
 /* Takes a lock on the file. Sets *alone if no other process has one. */
@@ -122,14 +122,14 @@ static int make_file(struct region *r, struct region_opening *o)
 static int check_file(const struct stat *st, const struct region_opening *o)
 {
     if (!S_ISREG(st->st_mode)) {
-        return fail(o->error, WEIR_EACCES, "%s: is not a regular file", o->path);
+        return fail(o->error, WEIR_EACCES, "is not a regular file");
     }
     if (st->st_uid != geteuid()) {
-        return fail(o->error, WEIR_EACCES, "%s: belongs to user %u, expected %u", o->path,
-                    (unsigned)st->st_uid, (unsigned)geteuid());
+        return fail(o->error, WEIR_EACCES, "belongs to user %u, expected %u", (unsigned)st->st_uid,
+                    (unsigned)geteuid());
     }
     if ((st->st_mode & 077) != 0) {
-        return fail(o->error, WEIR_EACCES, "%s: mode is %04o, expected no more than 0600", o->path,
+        return fail(o->error, WEIR_EACCES, "mode is %04o, expected no more than 0600",
                     (unsigned)(st->st_mode & 07777));
     }
     return 0;
@@ -156,24 +156,24 @@ static int check_header(int fd, uint64_t size, const struct region_opening *o,
 {
     ssize_t got = pread(fd, f, sizeof *f, 0);
     if (got < 0) {
-        return fail_errno(o->error, "cannot read", o->path);
+        return fail_errno(o->error, "cannot read", NULL);
     }
     if ((size_t)got < sizeof f->magic || memcmp(f->magic, REGION_MAGIC, sizeof f->magic) != 0) {
-        return fail(o->error, WEIR_EDAMAGED, "%s: is not a weir file", o->path);
+        return fail(o->error, WEIR_EDAMAGED, "is not a weir file");
     }
     if ((size_t)got < sizeof *f) {
-        return fail(o->error, WEIR_EDAMAGED, "%s: is cut short: it has %zd bytes", o->path, got);
+        return fail(o->error, WEIR_EDAMAGED, "is cut short: it has %zd bytes", got);
     }
     if (f->version != 1 && f->version != REGION_FORMAT) {
-        return fail(o->error, WEIR_EVERSION, "%s: has format %u, expected %u", o->path,
-                    (unsigned)f->version, REGION_FORMAT);
+        return fail(o->error, WEIR_EVERSION, "has format %u, expected %u", (unsigned)f->version,
+                    REGION_FORMAT);
     }
     if (!is_sound(f)) {
-        return fail(o->error, WEIR_EDAMAGED, "%s: the header is damaged", o->path);
+        return fail(o->error, WEIR_EDAMAGED, "the header is damaged");
     }
     if (size != f->total_bytes) {
-        return fail(o->error, WEIR_EDAMAGED, "%s: has %" PRIu64 " bytes, expected %" PRIu64,
-                    o->path, size, f->total_bytes);
+        return fail(o->error, WEIR_EDAMAGED, "has %" PRIu64 " bytes, expected %" PRIu64, size,
+                    f->total_bytes);
     }
     return 0;
 }
@@ -231,8 +231,7 @@ static int come_home(const struct region *r, const struct region_opening *o, boo
             return e;
         }
     }
-    return fail(o->error, WEIR_EIO, "%s: is in use by a process of another boot or machine",
-                o->path);
+    return fail(o->error, WEIR_EIO, "is in use by a process of another boot or machine");
 }
 
 /* Frees all locks, and recovers a file that is not at home. No other process has the file open. */
@@ -248,7 +247,7 @@ static int put_in_order(struct region *r, const struct region_opening *o,
     }
     /* A copy made in this boot keeps its time line; after a boot the wall clock gives a new one. */
     struct region_anchor next = same_boot(old, now) ? *old : *now;
-    /* A copy may be sparse. On some file systems this writes into the holes, so we must be alone. */
+    /* A copy may be sparse. On some file systems this writes into the holes: we must be alone. */
     int e = region_allocate(r, o);
     e = e != 0 ? e : o->recover(o, r, &next);
     if (e == 0) {
@@ -289,9 +288,9 @@ static int convert(const struct region *r, const struct region_opening *o, bool 
     }
     if (!alone) {
         return fail(o->error, WEIR_EVERSION,
-                    "%s: has format 1 and is open in another process; it can be converted to "
-                    "format %u when no process has it open",
-                    o->path, REGION_FORMAT);
+                    "has format 1 and is open in another process; it can be converted to format "
+                    "%u when no process has it open",
+                    REGION_FORMAT);
     }
     int e = format1_convert(r->fd, fixed, o);
     return e != 0 ? e : AGAIN;
@@ -327,13 +326,13 @@ static int look(struct region *r, struct region_opening *o)
         return attach_file(r, o);
     }
     if (errno == ELOOP) {
-        return fail(o->error, WEIR_EACCES, "%s: is a symbolic link", o->path);
+        return fail(o->error, WEIR_EACCES, "is a symbolic link");
     }
     if (errno != ENOENT) {
-        return fail_errno(o->error, "cannot open", o->path);
+        return fail_errno(o->error, "cannot open", NULL);
     }
     if ((o->flags & WEIR_MUST_EXIST) != 0) {
-        return fail(o->error, WEIR_ENOENT, "%s: does not exist", o->path);
+        return fail(o->error, WEIR_ENOENT, "does not exist");
     }
     return make_file(r, o);
 }
@@ -375,6 +374,5 @@ int region_open_file(struct region_opening *o, struct region **out)
         e = open_once(o, out);
     }
     lock_release(&files_lock);
-    return e != AGAIN ? e
-                      : fail(o->error, WEIR_EIO, "%s: keeps appearing and disappearing", o->path);
+    return e != AGAIN ? e : fail(o->error, WEIR_EIO, "keeps appearing and disappearing");
 }

@@ -45,7 +45,7 @@ struct draft {
     char name[PATH_MAX + 16]; /* empty if it has none; then a kill leaves nothing behind */
 };
 
-/* Makes the file with all its space and maps it. The caller calls draft_end() after an error too. */
+/* Makes the file with all its space and maps it. draft_end() must follow, also after an error. */
 int draft_begin(struct draft *d, struct region *r, const struct region_opening *o, uint64_t bytes);
 
 /*

@@ -4,10 +4,10 @@
  * bytes serve in private memory, in shared memory and in a file.
  *
  * SLOTS. A line is 64 bytes, four slots of 16: a tag and a word. The tag is 61 bits of the key's
- * hash and three marks; a tag of 0 is an empty slot. The word belongs to the algorithm. A key may be
- * in one of two lines, one in each half of the table. Either line can be computed from the other and
- * the tag, so residents can be moved without knowing their keys. Two keys are confused only if tag
- * and line agree: the chance is below 2^-64 for each resident key.
+ * hash and three marks; a tag of 0 is an empty slot. The word belongs to the algorithm. A key may
+ * be in one of two lines, one in each half of the table. Either line can be computed from the other
+ * and the tag, so residents can be moved without knowing their keys. Two keys are confused only if
+ * tag and line agree: the chance is below 2^-64 for each resident key.
  *
  * STATES OF A KEY r (as marks on its tag, in the one or two slots that hold it):
  *
@@ -24,11 +24,11 @@
  *       future. (In wide tables, whose keys have records, words change only under r's stripe.)
  *   G2. r appears, and is moved, only under the lock of r's stripe. A miss counts only under that
  *       lock. So a key never exists twice.
- *   G3. r disappears under the lock of r's stripe or, in narrow tables, by one compare-and-swap from
- *       its unmarked state when another key replaces it. The compare-and-swap of a thread that still
- *       takes the slot for r's then fails.
- *   G4. A thread waits for at most one stripe lock, that of its own key, and holds no other while it
- *       waits. Further stripes are only tried. So there is no lock order and no deadlock.
+ *   G3. r disappears under the lock of r's stripe or, in narrow tables, by one compare-and-swap
+ *       from its unmarked state when another key replaces it. The compare-and-swap of a thread that
+ *       still takes the slot for r's then fails.
+ *   G4. A thread waits for at most one stripe lock, that of its own key, and holds no other while
+ *       it waits. Further stripes are only tried. So there is no lock order and no deadlock.
  *   G5. Under r's lock a marked r belongs to a dead thread. Repair: if r* and r are present, clear
  *       r*; otherwise clear r^ and unmark r*. A kill at any point of a move leaves exactly one r.
  *   G6. The record of a slot is guarded by the stripe of the key in it.
@@ -116,7 +116,7 @@ void table_attach(struct table *t, const struct table_shape *shape, void *memory
 /* Frees all locks. No other process may be using the table. */
 void table_init_locks(const struct table *t);
 
-/* Repairs what dead processes left, and counts the keys. No other process may be using the table. */
+/* Repairs what dead processes left, and counts the keys. No other process may be using it. */
 void table_recover(const struct table *t);
 
 static inline uint64_t table_other_line(const struct table *t, uint64_t line, uint64_t tag)
@@ -126,6 +126,12 @@ static inline uint64_t table_other_line(const struct table *t, uint64_t line, ui
     uint64_t base = line < t->half ? t->half : 0;
     uint64_t place = line < t->half ? line : line - t->half;
     return base + (g >= place ? g - place : g + t->half - place);
+}
+
+/* Returns the second of the key's lines. */
+static inline struct line *table_second(const struct table *t, struct table_key key)
+{
+    return &t->lines[table_other_line(t, key.line, key.tag)];
 }
 
 static inline struct table_key table_key(const struct table *t, struct hash h)
@@ -208,20 +214,19 @@ static inline struct pair *line_pick(struct line *line, uint64_t tag)
     return hits != 0 ? &line->slot[__builtin_ctz(hits)] : NULL;
 }
 
-/* Returns the slot of an unmarked key, without a lock. NULL proves nothing: the key may be moving. */
+/* Returns the slot of an unmarked key, without a lock. NULL proves nothing: it may be moving. */
 static inline struct pair *table_find(const struct table *t, struct table_key key)
 {
     struct line *first = &t->lines[key.line];
     if (t->far) {
         /* One key in seven is in its second line. The prefetch avoids waiting twice. */
-        struct line *second = &t->lines[table_other_line(t, key.line, key.tag)];
+        struct line *second = table_second(t, key);
         __builtin_prefetch(second);
         struct pair *slot = line_pick(first, key.tag);
         return slot != NULL ? slot : line_pick(second, key.tag);
     }
     struct pair *slot = line_find(first, key.tag);
-    return slot != NULL ? slot
-                        : line_find(&t->lines[table_other_line(t, key.line, key.tag)], key.tag);
+    return slot != NULL ? slot : line_find(table_second(t, key), key.tag);
 }
 
 /*
@@ -257,9 +262,9 @@ struct claim table_claim(const struct table *t, struct table_key key, uint64_t w
 bool table_remove(const struct table *t, struct pair *slot, struct pair seen);
 
 /*
- * Sweeps up to `lines` lines, from where the last sweep ended: frees slots whose keys are as good as
- * fresh, and pulls down states that are from a far future. After the last line of the table, frees
- * blocks that are over. Returns how many slots and blocks were freed.
+ * Sweeps up to `lines` lines, from where the last sweep ended: frees slots whose keys are as good
+ * as fresh, and pulls down states that are from a far future. After the last line of the table,
+ * frees blocks that are over. Returns how many slots and blocks were freed.
  */
 uint64_t table_sweep(const struct table *t, uint64_t lines, uint64_t now);
 
