@@ -136,17 +136,17 @@ static void check(const struct replay_engine *e, struct replay_client *client,
     const struct algo_params *p = &e->params;
     uint64_t *word = &client->state.limit.word;
     uint64_t *record = client->state.limit.record;
-    struct algo_step step = algo_decide(e->ops, p, *word, record, ask);
+    struct algo_step step = algo_decide(e->ops, p, (struct algo_state){*word, record}, ask);
     bool allow = step.verdict == WEIR_ALLOW;
     if (allow && record != NULL) {
-        e->ops->note(p, step.word - ask->cost, record, ask->now, ask->cost);
+        e->ops->note(p, (struct algo_state){step.base, record}, ask->now, ask->cost);
     }
     if (allow || step.pulled) {
         *word = step.word;
     }
     *a = (struct weir_answer){.verdict = step.verdict, .granted = allow ? ask->cost : 0};
     a->retry_after_ns = step.verdict == WEIR_NEVER ? WEIR_FOREVER : 0;
-    algo_describe(e->ops, p, *word, record, ask, a);
+    algo_describe(e->ops, p, (struct algo_state){*word, record}, ask, a);
 }
 
 static int decide_limit(struct replay_engine *e, const struct replay_ask *ask,

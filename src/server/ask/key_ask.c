@@ -24,9 +24,9 @@ int key_parts(struct server *server, struct text limit)
  */
 static int peek_block(const struct key_ask *k, struct weir_answer *a)
 {
-    struct params_place place;
-    struct asked q = {.params = params_now(k->limiter, &place), .mode = WEIR_PEEK};
-    int e = asked_key(k->limiter, k->key.at, k->key.len, k->now_ns, &q);
+    struct algo_params copy;
+    struct asked q;
+    int e = asked_key(k->limiter, k->key.at, k->key.len, 1, k->now_ns, &copy, &q);
     if (e != 0) {
         return e;
     }
