@@ -42,10 +42,10 @@ static int check_line(struct http_request *r, struct text line, bool first)
     return HTTP_READ;
 }
 
-/* Checks that the head is complete, and each of its lines good. */
-static int check_lines(struct http_request *r, struct text input)
+/* Checks that the head is complete, and each of its lines good. The head may have `most` bytes. */
+static int check_lines(struct http_request *r, struct text input, size_t most)
 {
-    size_t bound = input.len < HTTP_HEAD_MAX ? input.len : HTTP_HEAD_MAX;
+    size_t bound = input.len < most ? input.len : most;
     size_t at = 0;
     for (unsigned lines = 0;; lines++) {
         const char *end = memchr(input.at + at, '\n', bound - at);
@@ -65,7 +65,7 @@ static int check_lines(struct http_request *r, struct text input)
             return bad(r, 431, "more than 64 header fields");
         }
     }
-    if (bound == HTTP_HEAD_MAX) {
+    if (bound == most) {
         return bad(r, 431, "more than 16384 bytes of header fields");
     }
     return HTTP_MORE;
@@ -268,7 +268,7 @@ int http_parse(struct text input, struct http_request *out)
     clear(out);
     input.len = input.len < HTTP_REQUEST_MAX ? input.len : HTTP_REQUEST_MAX;
     size_t empty = input.len >= 2 && memcmp(input.at, "\r\n", 2) == 0 ? 2 : 0;
-    int got = check_lines(out, text_after(input, empty));
+    int got = check_lines(out, text_after(input, empty), HTTP_HEAD_MAX - empty);
     if (got == HTTP_READ) {
         got = read_request(text_after(input, empty), out);
     }

@@ -251,6 +251,21 @@ static void chunks_that_never_end_are_refused_within_the_bound(void **state)
     assert_int_equal(request.status, 413);
 }
 
+static void an_empty_line_before_the_largest_request_counts_as_part_of_its_head(void **state)
+{
+    static char text[HTTP_REQUEST_MAX + 2];
+    static const char begin[] = "\r\nPOST / HTTP/1.1\r\nHost: x\r\nContent-Length: 262144\r\na: ";
+    for (size_t spare = 0; spare <= 2; spare++) {
+        size_t head = HTTP_HEAD_MAX + 2 - spare; /* with the empty line */
+        memset(text, 'b', sizeof text);
+        memcpy(text, begin, sizeof begin - 1);
+        memcpy(text + head - 4, "\r\n\r\n", 4);
+        struct text whole = {text, head + HTTP_BODY_MAX};
+        assert_int_equal(http_parse(whole, &request), spare == 2 ? HTTP_READ : HTTP_BAD);
+        assert_int_equal(request.status, spare == 2 ? 0 : 431);
+    }
+}
+
 static void a_query_is_taken_apart_and_decoded(void **state)
 {
     static const char *const expected[][2] = {{"a", "b c"},  {"api_key", "x=y"}, {"empty", ""},
@@ -282,6 +297,7 @@ int main(void)
         cmocka_unit_test(a_head_that_never_ends_is_refused_at_16_kilobytes),
         cmocka_unit_test(a_body_that_is_announced_too_large_is_refused_before_it_comes),
         cmocka_unit_test(chunks_that_never_end_are_refused_within_the_bound),
+        cmocka_unit_test(an_empty_line_before_the_largest_request_counts_as_part_of_its_head),
         cmocka_unit_test(a_query_is_taken_apart_and_decoded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
