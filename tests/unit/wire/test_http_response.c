@@ -105,9 +105,11 @@ static void an_answer_without_an_end_is_not_read_for_ever(void **state)
     memcpy(text, "HTTP/1.1 200 OK\r\nA: ", 20);
     struct text head = {text, HTTP_RESPONSE_HEAD_MAX};
     assert_int_equal(http_response_parse(head, false, &response), HTTP_BAD);
+    assert_string_equal(response.complaint, "the head of the answer is longer than 64 KiB");
     memcpy(text, "HTTP/1.1 200 OK\r\n\r\n", 19);
     struct text body = {text, HTTP_RESPONSE_MAX};
     assert_int_equal(http_response_parse(body, false, &response), HTTP_BAD);
+    assert_string_equal(response.complaint, "the answer is longer than 8 MiB");
     memcpy(text, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFF\r\n", 55);
     assert_int_equal(http_response_parse(body, false, &response), HTTP_BAD);
     free(text);
