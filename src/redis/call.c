@@ -111,14 +111,6 @@ void call_end(struct client *c, struct call *call, enum client_end end, uint64_t
     finish(c, call, end, NULL, now_ns);
 }
 
-void call_lost(struct call *call, uint64_t now_ns)
-{
-    struct client_link *link = call->link;
-    timer_clear(&call->timer);
-    link_bad(link, now_ns);
-    finish(link->client, call, CLIENT_UNKNOWN, NULL, now_ns);
-}
-
 static void expire(struct client *c, struct call *call, uint64_t now_ns)
 {
     if (call->state == CALL_SENT) {

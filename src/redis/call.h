@@ -84,7 +84,6 @@ static inline struct text call_arguments(const struct call *call)
 /* ---- call.c ---- */
 
 void call_replied(struct call *call, const struct store_reply *reply, uint64_t now_ns);
-void call_lost(struct call *call, uint64_t now_ns); /* it was sent, and the connection has ended */
 void call_tick(struct client *c, struct call *call, uint64_t now_ns); /* its timer is due */
 void call_end(struct client *c, struct call *call, enum client_end end, uint64_t now_ns);
 void calls_end(struct client *c, struct list *calls, uint64_t now_ns); /* ends all as NOT_RUN */

@@ -28,8 +28,9 @@
  *     while replies are pending is closed.
  * C5  There is a breaker for each endpoint and process (struct breakers). It opens after 5 failures
  *     in a row, or when at least half of 20 or more results within a second are failures.
- *     Failures are calls that ended UNKNOWN, connections that could not be made or ended with
- *     replies pending, and the refusals BUSY, LOADING, OOM, CLUSTERDOWN, MASTERDOWN, READONLY,
+ *     Failures are calls that ended UNKNOWN (except because the client itself has closed the
+ *     connection: client_link_drop()), connections that could not be made or ended with replies
+ *     pending, and the refusals BUSY, LOADING, OOM, CLUSTERDOWN, MASTERDOWN, READONLY,
  *     NOREPLICAS, MISCONF; not NOSCRIPT, MOVED, ASK, TRYAGAIN. While it is open, calls are refused
  *     at once. One probe at a time is made in the whole process, after a random part of 100 ms,
  *     200 ms, ... 5 s: a connection if there is none, then PING; after refusals an empty write

@@ -279,14 +279,17 @@ static void set_retry(struct client_link *link, bool stood, uint64_t now_ns)
     }
 }
 
-static void end_asked(struct client_link *link, uint64_t now_ns)
+static void end_asked(struct client_link *link, bool failure, uint64_t now_ns)
 {
     while (link_waits(link)) {
         struct asked asked = *link_place(link, link->first++);
         if (asked.answer != NULL) {
             asked.answer(asked.arg, link, NULL, now_ns);
         } else if (asked.arg != NULL) {
-            call_lost(asked.arg, now_ns);
+            if (failure) {
+                link_bad(link, now_ns);
+            }
+            call_end(link->client, asked.arg, CLIENT_UNKNOWN, now_ns);
         }
     }
 }
@@ -329,7 +332,7 @@ static void end(struct client_link *link, bool failure, uint64_t now_ns)
     set_retry(link, stood, now_ns);
     tell_breaker(link, failure, now_ns);
     forget_bytes(link);
-    end_asked(link, now_ns);
+    end_asked(link, failure, now_ns);
     c->ops->gone(c->topology, link, now_ns);
     if (link->state == LINK_IDLE) {
         link_set_timer(link, now_ns);

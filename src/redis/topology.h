@@ -86,9 +86,8 @@ struct client_link *client_link_open(struct client *c, struct text host, unsigne
  * is not wanted stays until its connection ends or is dropped. */
 void client_link_want(struct client_link *link, bool wanted, uint64_t now_ns);
 
-/* Closes the connection. That is not a failure of the endpoint, which is merely not the right one;
- * but calls that were sent end UNKNOWN, and each of them counts as a failure (client.h C5). Waiting
- * calls are routed again. `why` is for client_last_error() and contains no secret; NULL: there is
+/* Closes the connection. That is not a failure of the endpoint, which is merely not the right one.
+ * Calls that were sent end UNKNOWN; waiting calls are routed again. `why` is for client_last_error() and contains no secret; NULL: there is
  * nothing to report. A link that is wanted is connected again, with a backoff. */
 void client_link_drop(struct client_link *link, const char *why, uint64_t now_ns);
 

@@ -421,6 +421,35 @@ static void a_master_that_has_become_a_replica_is_left(void **state)
     world_stop(v);
 }
 
+static void calls_lost_because_the_client_closed_the_connection_are_no_failures(void **state)
+{
+    enum { CALLS = 6 };
+    struct client_world several;
+    struct client_world *v = &several;
+    struct breaker *first = breaker_find(breakers, "one:11");
+    world_start(v, "redis://one:11,two:22", breakers);
+    world_up(v, 0);
+    world_say(v, 0, MASTER);
+    world_flush(v, 0);
+    for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
+        world_say(v, 0, "+OK\r\n");
+    }
+    assert_int_equal(world_call(v, &calls[0], "k", 0), 0);
+    world_flush(v, 0);
+    world_say(v, 0, "-READONLY x\r\n");
+    for (unsigned i = 1; i < CALLS; i++) { /* they follow the question ROLE */
+        assert_int_equal(world_call(v, &calls[i], "k", 0), 0);
+    }
+    world_flush(v, 0);
+    assert_false(world_say(v, 0, REPLICA));
+    for (unsigned i = 1; i < CALLS; i++) {
+        assert_int_equal(calls[i].done, 1);
+        assert_int_equal(calls[i].end, CLIENT_UNKNOWN);
+    }
+    assert_false(breaker_is_open(first));
+    world_stop(v);
+}
+
 static void a_replica_that_was_away_is_no_longer_when_it_says_so(void **state)
 {
     struct client_world several;
@@ -479,6 +508,7 @@ int main(void)
         STORY(of_several_hosts_the_first_that_is_a_master_is_used),
         STORY(of_several_hosts_one_that_asks_for_a_password_is_no_master),
         STORY(a_master_that_has_become_a_replica_is_left),
+        STORY(calls_lost_because_the_client_closed_the_connection_are_no_failures),
         STORY(a_replica_that_was_away_is_no_longer_when_it_says_so),
         STORY(without_any_host_calls_are_refused),
     };
