@@ -30,26 +30,30 @@ static int write_nothing(struct client_link *link, struct text key, client_answe
     return client_ask(link, words, 4, answer, NULL);
 }
 
-/* Returns true if the reply to an empty write does not show that the endpoint refuses calls. MOVED
- * counts as willing, because calls of that slot go elsewhere, and so does WRONGTYPE, because the
- * store only replies so after it has checked that writes are permitted. "CLUSTERDOWN Hash slot not
- * served" also counts, for a Cluster that serves the slots that it can: it says nothing about other
- * slots, and as long as no call is sent there, no other key can become the doubted one. */
-static bool is_willing(const struct text *reply, struct store_reply *out)
-{
-    return store_reply_read(*reply, out) == STORE_REPLY &&
-           (!store_is_failure(out->refusal) ||
-            text_starts(out->text, "CLUSTERDOWN Hash slot not served"));
-}
-
-/* Passes the refusal to the topology: the endpoint may have been replaced, and while its breaker is
- * open there are no calls whose refusals would show it. */
-static void tell_topology(struct client_link *link, const struct store_reply *refusal,
-                          uint64_t now_ns)
+/*
+ * Returns true if the reply to an empty write does not show that the endpoint refuses calls. A
+ * refusal is passed to the topology: the endpoint may have been replaced, and without calls no
+ * other reply would show it. The topology also knows whether a call would end with this refusal
+ * (MOVED from a store that should not be in a Cluster) or go elsewhere (MOVED within a Cluster).
+ * WRONGTYPE counts as willing, because the store only replies so after it has checked that writes
+ * are permitted. "CLUSTERDOWN Hash slot not served" also counts, for a Cluster that serves the
+ * slots that it can: it says nothing about other slots, and as long as no call is sent there, no
+ * other key can become the doubted one.
+ */
+static bool is_willing(struct client_link *link, struct text reply, uint64_t now_ns)
 {
     struct client *c = link->client;
     struct client_link *to = NULL;
-    (void)c->ops->refused(c->topology, link, 0, refusal, now_ns, &to);
+    struct store_reply r;
+    if (store_reply_read(reply, &r) != STORE_REPLY) {
+        return false;
+    }
+    if (r.refusal <= STORE_REFUSED) {
+        return true;
+    }
+    bool ends = c->ops->refused(c->topology, link, 0, &r, now_ns, &to) == TOPOLOGY_END;
+    return !ends && (!store_is_failure(r.refusal) ||
+                     text_starts(r.text, "CLUSTERDOWN Hash slot not served"));
 }
 
 /* ---- probes of the breaker ---- */
@@ -81,20 +85,16 @@ static void on_pong(void *arg, struct client_link *link, const struct text *repl
 static void on_written(void *arg, struct client_link *link, const struct text *reply,
                        uint64_t now_ns)
 {
-    struct store_reply r = {.refusal = STORE_REFUSED_NOT};
     (void)arg;
     if (reply == NULL || !link->probing) {
         return;
     }
-    bool good = is_willing(reply, &r);
+    bool good = is_willing(link, *reply, now_ns);
     if (good) {
         link_well(link);
         breaker_well(link->breaker, now_ns);
     }
     judge(link, good, now_ns);
-    if (store_is_failure(r.refusal)) {
-        tell_topology(link, &r, now_ns);
-    }
 }
 
 void link_probe(struct client_link *link, uint64_t now_ns)
@@ -115,10 +115,9 @@ void link_probe(struct client_link *link, uint64_t now_ns)
 static void on_looked(void *arg, struct client_link *link, const struct text *reply,
                       uint64_t now_ns)
 {
-    struct store_reply r;
     (void)arg;
     link->looking = false;
-    if (reply != NULL && is_willing(reply, &r)) {
+    if (reply != NULL && is_willing(link, *reply, now_ns)) {
         link_well(link);
         breaker_well(link->breaker, now_ns);
     }

@@ -53,8 +53,8 @@ struct topology_ops {
     void (*gone)(struct topology *t, struct client_link *link, uint64_t now_ns);
 
     /* A call of this slot was refused by the link, but never with NOSCRIPT, which the client
-     * handles. It is also called for a refused probe, which has no slot (0) and ignores the
-     * result. */
+     * handles. It is also called for a refused probe, which has no slot (0); of the result only
+     * TOPOLOGY_END matters then. It does not close the link. */
     enum topology_next (*refused)(struct topology *t, struct client_link *link, unsigned slot,
                                   const struct store_reply *reply, uint64_t now_ns,
                                   struct client_link **to);

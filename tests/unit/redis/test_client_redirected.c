@@ -117,6 +117,31 @@ static void a_script_that_is_not_known_there_goes_as_text_behind_asking(void **s
     assert_answered();
 }
 
+static void a_probe_that_is_redirected_closes_the_breaker_and_its_slot_follows(void **state)
+{
+    static struct world_call others[5];
+    struct breaker *a = breaker_find(breakers, "a:1");
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(world_call(w, &others[i], "k", w->now + WORLD_MS), 0);
+    }
+    world_flush(w, A);
+    world_pass_over(w, A, 5);
+    for (unsigned i = 0; i < 5; i++) {
+        world_say(w, A, "-OOM x\r\n");
+    }
+    assert_true(breaker_is_open(a));
+    for (const char *line = ""; strcmp(line, "SETRANGE k 0 ") != 0; line = world_heard(w, A)) {
+        assert_string_equal(line, "");
+        world_pass(w, WORLD_MS);
+        world_flush(w, A);
+    }
+    world_say(w, A, "-MOVED 7629 b:2\r\n");
+    assert_false(breaker_is_open(a));
+    greet_b();
+    assert_int_equal(world_call(w, &others[4], "k", 0), 0);
+    assert_heard(B, "EVALSHA ");
+}
+
 /* For several keys of a slot that is moving the node says TRYAGAIN until all have been moved, then
  * ASK. */
 static void after_many_pauses_a_call_still_follows(void **state)
@@ -171,6 +196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         STORY(a_call_follows_a_slot_that_has_moved_and_so_do_others),
         STORY(a_call_is_asked_elsewhere_behind_asking_and_others_are_not),
+        STORY(a_probe_that_is_redirected_closes_the_breaker_and_its_slot_follows),
         STORY(a_script_that_is_not_known_there_goes_as_text_behind_asking),
         STORY(after_many_pauses_a_call_still_follows),
         STORY(a_call_that_is_sent_back_and_forth_makes_pauses),
