@@ -1,10 +1,8 @@
-#include "redis/call.h"
+#include "redis/link.h"
 
 #include <stdlib.h>
 
 #include "base/maths.h"
-#include "redis/link.h"
-#include "redis/value.h"
 
 #define KEPT 4096 /* bytes of arguments that a free call keeps */
 #define HOPS_AT_ONCE 4

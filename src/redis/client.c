@@ -50,7 +50,9 @@ uint64_t client_tick(struct client *c, uint64_t now_ns)
     for (int i = 0; i == 0 || (i < ROUNDS && client_due(c) <= now_ns); i++) {
         tick_timers(c, now_ns);
         c->topology_due = UINT64_MAX;
-        client_tick_by(c, c->ops->tick(c->topology, now_ns));
+        if (c->ops->tick != NULL) {
+            client_tick_by(c, c->ops->tick(c->topology, now_ns));
+        }
     }
     if (c->reap) {
         reap(c);
@@ -82,18 +84,16 @@ int client_create(struct client **out, const struct client_options *options,
     c->driver = *driver;
     c->ops = topologies[options->url->kind];
     c->now_ns = now_ns;
-    c->random = breakers_random(options->breakers);
     c->in_flight_most = options->in_flight != 0 ? options->in_flight : IN_FLIGHT;
     list_init(&c->links);
     list_init(&c->free);
     list_init(&c->paused);
     list_init(&c->parked);
     timers_init(&c->timers);
-    int e = c->ops->create(c, now_ns, &c->topology);
-    if (e != 0) {
-        c->topology = NULL;
+    c->topology = calloc(1, c->ops->size);
+    if (c->topology == NULL || c->ops->create(c->topology, c, now_ns) != 0) {
         client_destroy(c, now_ns);
-        return e;
+        return WEIR_ENOMEM;
     }
     c->topology_due = now_ns;
     *out = c;
@@ -126,9 +126,7 @@ void client_destroy(struct client *c, uint64_t now_ns)
     while (!list_is_empty(&c->links)) {
         end_link(LIST_OF(c->links.next, struct client_link, node), now_ns);
     }
-    if (c->topology != NULL) {
-        c->ops->destroy(c->topology);
-    }
+    free(c->topology);
     client_tell_metrics(c);
     calls_free(c);
     free(c);
@@ -141,19 +139,14 @@ unsigned client_in_flight(const struct client *c)
     return c->in_flight;
 }
 
-const struct client_options *client_options_of(const struct client *c)
-{
-    return c->options;
-}
-
-/* SplitMix64. */
 uint64_t client_random(struct client *c, uint64_t below)
 {
-    c->random += UINT64_C(0x9e3779b97f4a7c15);
-    uint64_t x = c->random;
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return mul_high(x ^ x >> 31, below);
+    return mul_high(breakers_random(c->options->breakers), below);
+}
+
+uint64_t client_jitter(struct client *c, uint64_t now_ns, uint64_t gap_ns)
+{
+    return now_ns + gap_ns / 2 + client_random(c, gap_ns / 2 + 1);
 }
 
 void client_complain(struct client *c, const char *format, ...)
@@ -166,6 +159,16 @@ void client_complain(struct client *c, const char *format, ...)
     for (char *at = c->error; *at != 0; at++) {
         *at = *at >= 0x20 && *at < 0x7f ? *at : '?';
     }
+}
+
+bool client_link_is_of_cluster(const struct client_link *link, const struct store_reply *reply)
+{
+    bool is = reply->refusal == STORE_MOVED || reply->refusal == STORE_ASK;
+    if (is) {
+        client_complain(link->client, "%s: is part of a Cluster, expected redis-cluster://",
+                        link->name);
+    }
+    return is;
 }
 
 const char *client_last_error(const struct client *c)

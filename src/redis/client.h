@@ -6,9 +6,9 @@
  *   client.c    creating and destroying a client, time, metrics
  *   call.c      a call: its place, its deadline, when it may be sent again
  *   link.c      one connection: when it is made, and when it has ended
- *   probe.c     whether an endpoint would answer calls
  *   link_io.c   sending on a connection, and matching replies to requests, in order
- *   greeting.c  how a connection begins: AUTH, SELECT, SCRIPT LOAD
+ *   questions.c what a client asks on its own account: the greeting, the role, probes
+ *   reply.c     replies as bytes
  *   timers.c    timers of calls and links
  *   breaker.c   whether calls should be sent to an endpoint
  *   topology.h  which endpoint serves a slot: a single store, by Sentinel, in a Cluster
@@ -34,7 +34,7 @@
  *     NOREPLICAS, MISCONF; not NOSCRIPT, MOVED, ASK, TRYAGAIN. While it is open, calls are refused
  *     at once. One probe at a time is made in the whole process, after a random part of 100 ms,
  *     200 ms, ... 5 s: a connection if there is none, then PING; after refusals an empty write
- *     (probe.c). A successful probe closes the breaker.
+ *     (questions.c). A successful probe closes the breaker.
  */
 #ifndef WEIR_REDIS_CLIENT_H
 #define WEIR_REDIS_CLIENT_H

@@ -13,12 +13,9 @@
  * Cluster gives them. A node without slots, such as one that a slot is migrating to (ASK), is kept
  * for two seconds after it was last needed, so that calls that were sent there are answered.
  */
-#include <stdlib.h>
-
 #include "base/maths.h"
+#include "redis/link.h"
 #include "redis/slots.h"
-#include "redis/topology.h"
-#include "redis/value.h"
 
 #define GAP_FIRST (50 * WEIR_MILLISECOND)
 #define GAP_DOUBLINGS 4
@@ -73,8 +70,8 @@ static unsigned place_of(const struct topology *t, const struct client_link *lin
 static unsigned node_at(struct topology *t, struct text host, unsigned port,
                         const struct client_link *by, uint64_t now_ns)
 {
-    struct text name = host.len > 0 ? host : client_link_host(by);
-    struct client_link *link = client_link_open(t->client, name, port, 0);
+    struct text name = host.len > 0 ? host : text_of(by->host);
+    struct client_link *link = client_link_open(t->client, name, port, false);
     unsigned place = link != NULL ? place_of(t, link) : NOBODY;
     if (link != NULL && place == NOBODY) {
         place = free_place(t);
@@ -112,7 +109,7 @@ static void sweep(struct topology *t, uint64_t now_ns)
 
 static void want_seeds(struct topology *t, uint64_t now_ns)
 {
-    const struct store_url *url = client_options_of(t->client)->url;
+    const struct store_url *url = t->client->options->url;
     for (size_t i = 0; i < url->count; i++) {
         const struct store_host *h = &url->hosts[i];
         unsigned place = node_at(t, text_of(h->host), h->port, NULL, now_ns);
@@ -186,12 +183,11 @@ static bool all_can_be_reached(const struct topology *t)
     return true;
 }
 
-/* Sets the time before which the map is not asked for again: after half of the gap, and a random
- * part of the other half. */
+/* Sets the time before which the map is not asked for again. */
 static void set_gap(struct topology *t, uint64_t now_ns)
 {
     uint64_t gap = GAP_FIRST << min_u64(t->tries, GAP_DOUBLINGS);
-    t->ask_ns = now_ns + gap / 2 + client_random(t->client, gap / 2 + 1);
+    t->ask_ns = client_jitter(t->client, now_ns, gap);
     client_tick_by(t->client, t->ask_ns);
 }
 
@@ -201,8 +197,7 @@ static void on_map(void *arg, struct client_link *link, const struct text *reply
     t->asked = NULL;
     bool read = reply != NULL && read_map(t, link, *reply, now_ns);
     if (reply != NULL && !read) {
-        client_complain(t->client, "%s: is no node of a Cluster that has slots",
-                        client_link_name(link));
+        client_complain(t->client, "%s: is no node of a Cluster that has slots", link->name);
     }
     bool changed = read && take_map(t, now_ns);
     bool good = read && all_can_be_reached(t);
@@ -223,7 +218,7 @@ static struct client_link *anybody(struct topology *t)
     size_t begin = (size_t)client_random(t->client, t->count);
     for (size_t i = 0; i < t->count; i++) {
         struct client_link *link = t->nodes[(begin + i) % t->count].link;
-        if (link != NULL && client_link_is_ready(link)) {
+        if (link != NULL && link->state == LINK_READY) {
             return link;
         }
     }
@@ -258,41 +253,17 @@ static void refresh(struct topology *t, uint64_t now_ns)
 
 /* ---- topology_ops ---- */
 
-static int create(struct client *c, uint64_t now_ns, struct topology **out)
+static int create(struct topology *t, struct client *c, uint64_t now_ns)
 {
-    struct topology *t = calloc(1, sizeof *t);
-    if (t == NULL) {
-        return WEIR_ENOMEM;
-    }
     t->client = c;
     t->sweep_ns = UINT64_MAX;
+    t->stale = true;
+    t->nobody = true;
     for (size_t i = 0; i < SLOTS; i++) {
         t->owner[i] = NOBODY;
     }
     want_seeds(t, now_ns);
-    if (t->count == 0) {
-        free(t);
-        return WEIR_ENOMEM;
-    }
-    t->stale = true;
-    t->nobody = true;
-    *out = t;
-    return 0;
-}
-
-static void destroy(struct topology *t)
-{
-    free(t);
-}
-
-static bool somebody_may_answer(const struct topology *t)
-{
-    for (size_t i = 0; i < t->count; i++) {
-        if (t->nodes[i].link != NULL && !client_link_is_hopeless(t->nodes[i].link)) {
-            return true;
-        }
-    }
-    return false;
+    return t->count > 0 ? 0 : WEIR_ENOMEM;
 }
 
 static struct client_link *route(struct topology *t, unsigned slot, uint64_t now_ns, bool *hope)
@@ -304,15 +275,8 @@ static struct client_link *route(struct topology *t, unsigned slot, uint64_t now
     if (t->known) {
         refresh(t, now_ns);
     }
-    *hope = t->known ? t->asked != NULL : somebody_may_answer(t);
+    *hope = t->known ? t->asked != NULL : !client_is_hopeless(t->client);
     return NULL;
-}
-
-static void greet(struct topology *t, struct client_link *link, uint64_t now_ns)
-{
-    (void)t;
-    (void)link;
-    (void)now_ns;
 }
 
 static void ready(struct topology *t, struct client_link *link, uint64_t now_ns)
@@ -398,10 +362,9 @@ static uint64_t tick(struct topology *t, uint64_t now_ns)
 }
 
 const struct topology_ops topology_cluster = {
+    .size = sizeof(struct topology),
     .create = create,
-    .destroy = destroy,
     .route = route,
-    .greet = greet,
     .ready = ready,
     .gone = gone,
     .refused = refused,

@@ -7,7 +7,6 @@
 
 #include "base/maths.h"
 #include "redis/breaker.h"
-#include "redis/value.h"
 
 #define OUT_MOST ((size_t)4 << 20)
 #define IN_MOST (2 * VALUE_BYTES_MAX)
@@ -23,7 +22,7 @@ static void end(struct client_link *link, bool failure, uint64_t now_ns);
  * Sentinels are not counted. */
 static void count_up(const struct client_link *link, uint64_t n)
 {
-    if ((link->flags & LINK_CONTROL) == 0) {
+    if (!link->sentinel) {
         count_shared(&link->client->options->metrics->up, n);
     }
 }
@@ -41,7 +40,7 @@ static void name_it(struct client_link *link)
     }
 }
 
-static struct client_link *create(struct client *c, struct text host, unsigned port, unsigned flags)
+static struct client_link *create(struct client *c, struct text host, unsigned port, bool sentinel)
 {
     struct client_link *link = calloc(1, sizeof *link);
     if (link == NULL) {
@@ -50,14 +49,14 @@ static struct client_link *create(struct client *c, struct text host, unsigned p
     memcpy(link->host, host.at, host.len);
     link->client = c;
     link->port = port;
-    link->flags = flags;
+    link->sentinel = sentinel;
     name_it(link);
     link->breaker = breaker_find(c->options->breakers, link->name);
     if (link->breaker == NULL) {
         free(link);
         return NULL;
     }
-    if ((flags & LINK_CONTROL) == 0) {
+    if (!sentinel) {
         breaker_for_calls(link->breaker);
     }
     timer_init(&link->timer, TIMER_LINK);
@@ -70,7 +69,7 @@ static struct client_link *create(struct client *c, struct text host, unsigned p
 }
 
 struct client_link *client_link_open(struct client *c, struct text host, unsigned port,
-                                     unsigned flags)
+                                     bool sentinel)
 {
     for (struct list *at = c->links.next; at != &c->links; at = at->next) {
         struct client_link *link = LIST_OF(at, struct client_link, node);
@@ -82,7 +81,7 @@ struct client_link *client_link_open(struct client *c, struct text host, unsigne
      * be found again, because it is compared as a C string. */
     bool fits = host.len > 0 && host.len < sizeof((struct client_link *)0)->host &&
                 memchr(host.at, 0, host.len) == NULL;
-    return fits && c->link_count < CLIENT_LINKS_MAX ? create(c, host, port, flags) : NULL;
+    return fits && c->link_count < CLIENT_LINKS_MAX ? create(c, host, port, sentinel) : NULL;
 }
 
 void link_free(struct client_link *link)
@@ -169,10 +168,15 @@ void link_try_probe(struct client_link *link, uint64_t now_ns)
     }
 }
 
-void link_bad(struct client_link *link, uint64_t now_ns)
+void link_tell_good(struct client_link *link, uint64_t now_ns)
 {
     breaker_good(link->breaker, link->good, now_ns);
     link->good = 0;
+}
+
+void link_bad(struct client_link *link, uint64_t now_ns)
+{
+    link_tell_good(link, now_ns);
     breaker_bad(link->breaker, now_ns);
     if (link->state == LINK_READY && breaker_is_open(link->breaker)) {
         link_set_timer(link, now_ns);
@@ -245,7 +249,7 @@ void link_ready(struct client_link *link, uint64_t now_ns)
     link->up_ns = now_ns;
     link->quiet_ns = now_ns;
     count_up(link, 1);
-    if ((link->flags & LINK_CONTROL) == 0) {
+    if (!link->sentinel) {
         c->error[0] = 0;
         link->complained = false;
     }
@@ -399,8 +403,7 @@ void link_complain(struct client_link *link, struct text error)
 void link_refuses(struct client_link *link, struct text error, struct text key, uint64_t now_ns)
 {
     link_complain(link, error);
-    breaker_good(link->breaker, link->good, now_ns);
-    link->good = 0;
+    link_tell_good(link, now_ns);
     breaker_doubt(link->breaker, key);
     link_bad(link, now_ns);
 }
@@ -473,30 +476,25 @@ void client_link_want(struct client_link *link, bool wanted, uint64_t now_ns)
     }
 }
 
-bool client_link_is_ready(const struct client_link *link)
-{
-    return link->state == LINK_READY;
-}
-
 bool client_link_is_hopeless(const struct client_link *link)
 {
     return link->forgotten || breaker_is_open(link->breaker) ||
            (link->state == LINK_IDLE && link->tries >= 2);
 }
 
-struct text client_link_host(const struct client_link *link)
+bool client_is_hopeless(const struct client *c)
 {
-    return text_of(link->host);
+    for (const struct list *at = c->links.next; at != &c->links; at = at->next) {
+        if (!client_link_is_hopeless(LIST_OF(at, struct client_link, node))) {
+            return false;
+        }
+    }
+    return true;
 }
 
-unsigned client_link_port(const struct client_link *link)
+bool client_link_is_sentinel(const struct client_link *link)
 {
-    return link->port;
-}
-
-const char *client_link_name(const struct client_link *link)
-{
-    return link->name;
+    return link->sentinel;
 }
 
 void *client_link_data(const struct client_link *link)

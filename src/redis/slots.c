@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/maths.h"
-#include "redis/value.h"
+#include "redis/reply.h"
 #include "wire/resp.h"
 
 #define PORT_MAX 65535
@@ -66,7 +66,7 @@ bool slots_begin(struct slots_reader *r, struct text reply)
  * should be known by name; then host->at is NULL. */
 static bool read_host(struct text *rest, struct text *host)
 {
-    struct value v;
+    struct store_value v;
     if (!value_next(rest, &v) || (v.type != '$' && v.type != '+' && v.type != '_')) {
         return false;
     }
@@ -114,14 +114,6 @@ int slots_next(struct slots_reader *r, struct slots_range *out)
 
 /* ---- MOVED, ASK ---- */
 
-static struct text next_word(struct text *rest)
-{
-    const char *space = rest->len != 0 ? memchr(rest->at, ' ', rest->len) : NULL;
-    struct text word = {rest->at, space != NULL ? (size_t)(space - rest->at) : rest->len};
-    *rest = text_after(*rest, space != NULL ? word.len + 1 : word.len);
-    return word;
-}
-
 static size_t last_colon(struct text t)
 {
     size_t i = t.len;
@@ -136,11 +128,11 @@ bool redirect_read(struct text error, struct redirect *out)
     struct text rest = error;
     uint64_t slot;
     uint64_t port;
-    (void)next_word(&rest);
-    if (!resp_to_u64(next_word(&rest), &slot) || slot >= SLOTS) {
+    (void)text_cut(&rest, ' ');
+    if (!resp_to_u64(text_cut(&rest, ' '), &slot) || slot >= SLOTS) {
         return false;
     }
-    struct text address = next_word(&rest);
+    struct text address = text_cut(&rest, ' ');
     size_t colon = last_colon(address);
     if (colon == 0 || !resp_to_u64(text_after(address, colon), &port) ||
         !is_port((int64_t)min_u64(port, PORT_MAX + 1))) {

@@ -18,13 +18,6 @@ static const struct {
     {"redis-cluster://", STORE_CLUSTER, 6379},
 };
 
-/* Returns the text up to the first byte c; all of it if there is none. */
-static struct text up_to(struct text t, char c)
-{
-    const char *end = t.len != 0 ? memchr(t.at, c, t.len) : NULL;
-    return (struct text){t.at, end != NULL ? (size_t)(end - t.at) : t.len};
-}
-
 static bool is_made_of(struct text t, const char *others)
 {
     for (size_t i = 0; i < t.len; i++) {
@@ -70,11 +63,11 @@ static int read_port(struct text t, unsigned *port, struct weir_error *error)
 
 static int read_host(struct text t, struct store_host *h, struct weir_error *error)
 {
-    struct text name = up_to(t, ':');
+    struct text name = text_before(t, ':');
     const char *others = ".-_";
     struct text rest;
     if (t.len > 0 && t.at[0] == '[') {
-        name = up_to(text_after(t, 1), ']');
+        name = text_before(text_after(t, 1), ']');
         if (name.len + 2 > t.len) {
             return fail(error, WEIR_EINVAL, "the host '%.*s' has no ']'", TEXT_ARGS(t));
         }
@@ -115,9 +108,9 @@ static int take_host(struct text *rest, unsigned port, struct store_url *url,
         return fail(error, WEIR_EINVAL, "more than %d hosts", STORE_HOSTS_MAX);
     }
     struct store_host *h = &url->hosts[url->count++];
-    struct text one = up_to(*rest, ',');
+    struct text one = text_before(*rest, ',');
     bool path = one.len > 0 && one.at[0] == '/';
-    one = path ? one : up_to(one, '/');
+    one = path ? one : text_before(one, '/');
     h->port = port;
     *rest = text_after(*rest, one.len);
     return path ? read_socket(one, url, h, error) : read_host(one, h, error);
@@ -175,7 +168,7 @@ int store_url_read(struct text text, struct store_url *url, struct weir_error *e
     *url = (struct store_url){0};
     /* This check comes first, because no message may show what stands before an '@' or in a
      * query. */
-    if (up_to(text, '@').len < text.len || up_to(text, '?').len < text.len) {
+    if (text_before(text, '@').len < text.len || text_before(text, '?').len < text.len) {
         return fail(error, WEIR_EINVAL,
                     "the store's URL has an '@' or a '?': users and passwords do not belong there, "
                     "but into `user` and `password_file`; expected " EXPECTED);

@@ -221,13 +221,8 @@ static const llhttp_settings_t settings = {.on_url = on_url,
 
 static void split_target(struct http_request *r)
 {
-    const char *mark = r->target.len > 0 ? memchr(r->target.at, '?', r->target.len) : NULL;
-    r->path = r->target;
-    r->query = (struct text){"", 0};
-    if (mark != NULL) {
-        r->path.len = (size_t)(mark - r->target.at);
-        r->query = text_after(r->target, r->path.len + 1);
-    }
+    r->query = r->target;
+    r->path = text_cut(&r->query, '?');
 }
 
 /* Reads a request whose head is complete. */
@@ -333,25 +328,16 @@ static struct text decode(struct text from, char *room)
     return (struct text){room, n};
 }
 
-/* Takes the text up to `mark`, and the mark; everything if there is no mark. */
-static struct text cut(struct text *from, char mark)
-{
-    const char *found = from->len > 0 ? memchr(from->at, mark, from->len) : NULL;
-    struct text part = {from->at, found != NULL ? (size_t)(found - from->at) : from->len};
-    *from = text_after(*from, part.len + (found != NULL));
-    return part;
-}
-
 bool http_next_pair(struct text *query, char *room, struct http_pair *pair)
 {
     struct text part = {"", 0};
     while (part.len == 0 && query->len > 0) {
-        part = cut(query, '&');
+        part = text_cut(query, '&');
     }
     if (part.len == 0) {
         return false;
     }
-    struct text name = cut(&part, '=');
+    struct text name = text_cut(&part, '=');
     pair->name = decode(name, room);
     pair->value = decode(part, room + name.len);
     return true;

@@ -7,7 +7,6 @@
 
 #include "redis/reply.h"
 #include "redis/slots.h"
-#include "redis/value.h"
 #include "shared/store_key.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -44,7 +43,7 @@ static void read_map(struct text reply)
 
 static void read_values(struct text reply)
 {
-    struct value v;
+    struct store_value v;
     size_t left = reply.len;
     while (value_next(&reply, &v)) {
         require(reply.len < left && v.text.len <= left);

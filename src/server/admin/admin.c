@@ -72,11 +72,9 @@ static bool is_form(const struct exchange *x)
 {
     static const char *const types[] = {"APPLICATION/X-WWW-FORM-URLENCODED", "MULTIPART/FORM-DATA",
                                         "TEXT/PLAIN"};
-    struct text type = value_of(x, "content-type");
-    const char *end = type.len > 0 ? memchr(type.at, ';', type.len) : NULL;
-    type.len = end != NULL ? (size_t)(end - type.at) : type.len;
+    struct text type = text_trim(text_before(value_of(x, "content-type"), ';'));
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if (text_is_word(text_trim(type), types[i])) {
+        if (text_is_word(type, types[i])) {
             return true;
         }
     }

@@ -69,13 +69,9 @@ static bool read_basic(struct text coded, struct credentials *c)
     if (!decode(coded, c->room, &pair)) {
         return false;
     }
-    const char *colon = pair.len > 0 ? memchr(pair.at, ':', pair.len) : NULL;
-    if (colon == NULL) {
-        return false;
-    }
-    c->user = (struct text){pair.at, (size_t)(colon - pair.at)};
-    c->secret = text_after(pair, c->user.len + 1);
-    return true;
+    c->secret = pair;
+    c->user = text_cut(&c->secret, ':');
+    return c->user.len < pair.len;
 }
 
 /* Returns false if there are none, or none that could be understood. */

@@ -110,13 +110,6 @@ static int take_part(struct asked *a, enum part part, struct text text, const ch
                 (int)(text.len < 64 ? text.len : 64), text.at);
 }
 
-/* Returns the text before `mark`, or all of it if there is no mark. */
-static struct text before(struct text text, char mark)
-{
-    const char *found = text.len > 0 ? memchr(text.at, mark, text.len) : NULL;
-    return (struct text){text.at, found != NULL ? (size_t)(found - text.at) : text.len};
-}
-
 /* Takes path and query of "/search?q=cats", and also the host of
  * "https://shop.example/search?q=cats". */
 static int take_uri(struct asked *a, struct text uri, const char *from, struct weir_error *error)
@@ -125,13 +118,12 @@ static int take_uri(struct asked *a, struct text uri, const char *from, struct w
     int e = 0;
     if (scheme != NULL) {
         uri = text_after(uri, (size_t)(scheme - uri.at) + 3);
-        struct text host = before(before(uri, '/'), '?');
+        struct text host = text_before(text_before(uri, '/'), '?');
         uri = text_after(uri, host.len);
         e = host.len > 0 ? take_part(a, HOST, host, from, error) : 0;
     }
-    uri = before(uri, '#');
-    struct text path = before(uri, '?');
-    struct text query = text_after(uri, path.len + (path.len < uri.len));
+    struct text query = text_before(uri, '#');
+    struct text path = text_cut(&query, '?');
     e = e != 0 ? e : take_part(a, PATH, path.len > 0 ? path : TEXT("/"), from, error);
     return e != 0 ? e : take_part(a, QUERY, query, from, error);
 }

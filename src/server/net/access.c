@@ -97,9 +97,7 @@ static int read_text(const struct reading *r, struct text text, struct weir_erro
     unsigned before = r->to->count[r->role];
     int e = 0;
     for (unsigned line = 1; e == 0 && text.len > 0; line++) {
-        const char *end = memchr(text.at, '\n', text.len);
-        struct text one = {text.at, end != NULL ? (size_t)(end - text.at) : text.len};
-        text = text_after(text, one.len + (end != NULL));
+        struct text one = text_cut(&text, '\n');
         one.len -= one.len > 0 && one.at[one.len - 1] == '\r';
         e = one.len > 0 ? add_secret(r, line, one, error) : 0;
     }

@@ -10,7 +10,6 @@
 
 #include "redis/reply.h"
 #include "redis/timers.h"
-#include "redis/value.h"
 
 #define SLOTS                                                                                      \
     "*2\r\n*3\r\n:0\r\n:5460\r\n*3\r\n$9\r\n127.0.0.1\r\n:7000\r\n$2\r\nid\r\n"                    \
@@ -72,7 +71,7 @@ static void values_are_read_one_after_the_other(void **state)
     value_pass(&rest);
     value_pass(&rest);
     assert_int_equal(rest.len, 0);
-    struct value v;
+    struct store_value v;
     assert_false(value_next(&rest, &v));
     assert_int_equal(value_integer(&rest), -1);
     assert_int_equal(value_text(&rest).len, 0);
