@@ -82,11 +82,10 @@ static void leave_place(struct call *call)
     } else {
         list_take(&call->node);
     }
-    timer_clear(&call->timer);
 }
 
 /* Ends the call. C1: this is the only function that calls `done`. The call must have left its list
- * or place, and its timer must be cleared. */
+ * or place. */
 static void finish(struct client *c, struct call *call, enum client_end end,
                    const struct store_reply *reply, uint64_t now_ns)
 {
@@ -94,6 +93,7 @@ static void finish(struct client *c, struct call *call, enum client_end end,
     void *arg = call->arg;
     uint64_t *count[] = {&c->counts.replies, &c->counts.not_run, &c->counts.unknown};
     ++*count[end];
+    timer_clear(&call->timer);
     if (end == CLIENT_REPLIED) {
         uint64_t took = sub_floor0(now_ns, call->made_ns);
         c->counts.took.counts[histogram_bucket(took)]++;
@@ -129,6 +129,7 @@ static void route(struct client *c, struct call *call, const struct store_reply 
 {
     bool hope = false;
     struct client_link *link = c->ops->route(c->topology, call->slot, now_ns, &hope);
+    call->asking = false;
     timer_set(&c->timers, &call->timer, call->deadline_ns, now_ns);
     if (link != NULL && !client_link_is_hopeless(link) && link_has_room(link, call->len)) {
         link_put(link, call, now_ns);
@@ -136,15 +137,17 @@ static void route(struct client *c, struct call *call, const struct store_reply 
         call->state = CALL_PARKED;
         list_put(c->parked.prev, &call->node);
     } else {
-        timer_clear(&call->timer);
         finish(c, call, CLIENT_NOT_RUN, refusal, now_ns);
     }
 }
 
-static void route_all(struct client *c, struct list *calls, uint64_t now_ns)
+static void route_all(struct client *c, struct list *from, uint64_t now_ns)
 {
-    while (!list_is_empty(calls)) {
-        struct call *call = LIST_OF(calls->next, struct call, node);
+    struct list calls;
+    list_init(&calls);
+    list_move(&calls, from); /* some may return to `from` */
+    while (!list_is_empty(&calls)) {
+        struct call *call = LIST_OF(calls.next, struct call, node);
         list_take(&call->node);
         route(c, call, NULL, now_ns);
     }
@@ -152,22 +155,13 @@ static void route_all(struct client *c, struct list *calls, uint64_t now_ns)
 
 void client_reroute(struct client *c, uint64_t now_ns)
 {
-    struct list calls;
-    list_init(&calls);
-    list_move(&calls, &c->parked);
-    route_all(c, &calls, now_ns);
+    route_all(c, &c->parked, now_ns);
 }
 
 void client_link_reroute(struct client_link *link, uint64_t now_ns)
 {
-    struct list calls;
-    list_init(&calls);
-    list_move(&calls, &link->waiting);
     link->waiting_bytes = 0;
-    for (struct list *at = calls.next; at != &calls; at = at->next) {
-        LIST_OF(at, struct call, node)->asking = false;
-    }
-    route_all(link->client, &calls, now_ns);
+    route_all(link->client, &link->waiting, now_ns);
 }
 
 void client_reroute_all(struct client *c, uint64_t now_ns)
@@ -194,7 +188,6 @@ static void pause_call(struct client *c, struct call *call, const struct store_r
     uint64_t pause = PAUSE_FIRST << min_u64(call->pauses, PAUSE_DOUBLINGS);
     uint64_t until = add_sat(now_ns, pause);
     if (until >= call->deadline_ns) {
-        timer_clear(&call->timer);
         finish(c, call, CLIENT_NOT_RUN, reply, now_ns);
         return;
     }
@@ -231,10 +224,8 @@ static void follow(struct client *c, struct call *call, const struct store_reply
     struct client_link *to = NULL;
     enum topology_next next =
         c->ops->refused(c->topology, call->link, call->slot, reply, now_ns, &to);
-    call->asking = false;
     call->hops++;
     if (next == TOPOLOGY_END) {
-        timer_clear(&call->timer);
         finish(c, call, CLIENT_NOT_RUN, reply, now_ns);
     } else if (next == TOPOLOGY_PAUSE || call->hops >= HOPS_AT_ONCE) {
         pause_call(c, call, reply, now_ns);
@@ -242,7 +233,6 @@ static void follow(struct client *c, struct call *call, const struct store_reply
         c->counts.resent++;
         route(c, call, reply, now_ns);
     } else if (client_link_is_hopeless(to) || !link_has_room(to, call->len)) {
-        timer_clear(&call->timer);
         finish(c, call, CLIENT_NOT_RUN, reply, now_ns);
     } else {
         call->asking = true;
@@ -259,7 +249,6 @@ static void refused(struct client *c, struct call *call, const struct store_repl
         link_refuses(call->link, reply->text, first_key(call), now_ns);
     }
     if (now_ns >= call->deadline_ns) {
-        timer_clear(&call->timer);
         finish(c, call, CLIENT_NOT_RUN, reply, now_ns);
     } else if (reply->refusal != STORE_NOSCRIPT) {
         follow(c, call, reply, now_ns);
@@ -288,7 +277,6 @@ void call_replied(struct call *call, const struct store_reply *reply, uint64_t n
         link->well = true;
         link_well(link);
     }
-    timer_clear(&call->timer);
     finish(c, call, CLIENT_REPLIED, reply, now_ns);
 }
 

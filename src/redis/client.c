@@ -176,31 +176,18 @@ const char *client_last_error(const struct client *c)
     return c->error;
 }
 
-static void tell(uint64_t *all, uint64_t *mine)
-{
-    if (*mine != 0) {
-        count_shared(all, *mine);
-        *mine = 0;
-    }
-}
+_Static_assert(sizeof(struct client_metrics) % sizeof(uint64_t) == 0, "counts and nothing else");
 
 /* Adds the client's counts to the metrics of the process, many at a time, so that threads rarely
  * contend for them. */
 void client_tell_metrics(struct client *c)
 {
-    struct client_metrics *all = c->options->metrics;
-    struct client_metrics *mine = &c->counts;
-    tell(&all->calls, &mine->calls);
-    tell(&all->unknown, &mine->unknown);
-    tell(&all->not_run, &mine->not_run);
-    tell(&all->resent, &mine->resent);
-    tell(&all->late, &mine->late);
-    tell(&all->connects, &mine->connects);
-    if (mine->replies != 0) {
-        for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
-            tell(&all->took.counts[i], &mine->took.counts[i]);
+    uint64_t *all = (uint64_t *)(void *)c->options->metrics;
+    uint64_t *mine = (uint64_t *)(void *)&c->counts;
+    for (size_t i = 0; i < sizeof c->counts / sizeof *mine; i++) {
+        if (mine[i] != 0) {
+            count_shared(&all[i], mine[i]);
+            mine[i] = 0;
         }
-        tell(&all->took.sum_ns, &mine->took.sum_ns);
-        tell(&all->replies, &mine->replies);
     }
 }

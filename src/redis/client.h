@@ -153,6 +153,7 @@ uint64_t client_due(const struct client *c);
  * reason does: log it only if it differs from the one logged last. */
 const char *client_last_error(const struct client *c);
 
+/* Every member is made of uint64_t. */
 struct client_metrics {
     uint64_t calls;
     uint64_t replies;

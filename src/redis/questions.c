@@ -45,10 +45,6 @@ static void on_welcome(void *arg, struct client_link *link, const struct text *r
     }
 }
 
-static char *const name_auth = "AUTH";
-static char *const name_select = "SELECT";
-static char *const name_ping = "PING";
-
 static int authenticate(struct client_link *link)
 {
     const struct client_options *o = link->client->options;
@@ -62,7 +58,7 @@ static int authenticate(struct client_link *link)
     if (user.len == 0) {
         words[1] = *password;
     }
-    return client_ask(link, words, user.len == 0 ? 2 : 3, on_welcome, name_auth);
+    return client_ask(link, words, user.len == 0 ? 2 : 3, on_welcome, "AUTH");
 }
 
 static int choose_db(struct client_link *link)
@@ -74,7 +70,7 @@ static int choose_db(struct client_link *link)
     }
     (void)snprintf(digits, sizeof digits, "%u", db);
     struct text words[] = {TEXT("SELECT"), text_of(digits)};
-    return client_ask(link, words, 2, on_welcome, name_select);
+    return client_ask(link, words, 2, on_welcome, "SELECT");
 }
 
 void link_greet(struct client_link *link, uint64_t now_ns)
@@ -92,7 +88,7 @@ void link_greet(struct client_link *link, uint64_t now_ns)
     /* At least one question must be answered before calls are sent: a store that requires a
      * password refuses every command. */
     if (e == 0 && link->greeting == 0) {
-        e = client_ask(link, &TEXT("PING"), 1, on_welcome, name_ping);
+        e = client_ask(link, &TEXT("PING"), 1, on_welcome, "PING");
     }
     if (e != 0) {
         link_fail(link, now_ns, "no memory for a greeting");

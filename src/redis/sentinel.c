@@ -58,10 +58,14 @@ static struct watcher *watcher_of(struct topology *t, const struct client_link *
     return NULL;
 }
 
+static bool is_at(const struct store_host *named, const char *host, unsigned port)
+{
+    return named->port == port && strcmp(named->host, host) == 0;
+}
+
 static bool names(const struct watcher *w, const struct client_link *link)
 {
-    return w->named.port != 0 && link != NULL && w->named.port == link->port &&
-           strcmp(link->host, w->named.host) == 0;
+    return link != NULL && is_at(&w->named, link->host, link->port);
 }
 
 static bool stands(const struct topology *t)
@@ -186,21 +190,11 @@ static void follow(struct topology *t, const struct store_host *host, uint64_t n
     client_reroute(t->client, now_ns);
 }
 
-static size_t votes_for(const struct topology *t, const struct store_host *host)
+static size_t votes_for(const struct topology *t, const char *host, unsigned port)
 {
     size_t votes = 0;
     for (size_t i = 0; i < t->count; i++) {
-        const struct store_host *named = &t->watchers[i].named;
-        votes += named->port == host->port && text_is(text_of(named->host), host->host);
-    }
-    return votes;
-}
-
-static size_t votes_for_master(const struct topology *t)
-{
-    size_t votes = 0;
-    for (size_t i = 0; i < t->count; i++) {
-        votes += names(&t->watchers[i], t->master);
+        votes += is_at(&t->watchers[i].named, host, port);
     }
     return votes;
 }
@@ -211,8 +205,8 @@ static void weigh(struct topology *t, const struct watcher *w, uint64_t now_ns)
     if (w->named.port == 0 || names(w, t->master)) {
         return;
     }
-    size_t votes = votes_for(t, &w->named);
-    bool more = votes > votes_for_master(t);
+    size_t votes = votes_for(t, w->named.host, w->named.port);
+    bool more = t->master == NULL || votes > votes_for(t, t->master->host, t->master->port);
     if (more && (!stands(t) || 2 * votes > t->count)) {
         follow(t, &w->named, now_ns);
     }
@@ -310,8 +304,7 @@ static struct client_link *route(struct topology *t, unsigned slot, uint64_t now
 
 static void ask_role(struct client_link *link)
 {
-    static char *const otherwise = "not a master, although a Sentinel names it";
-    client_link_ask_role(link, otherwise);
+    client_link_ask_role(link, "not a master, although a Sentinel names it");
 }
 
 static void greet(struct topology *t, struct client_link *link, uint64_t now_ns)

@@ -58,13 +58,11 @@ static struct client_link *route(struct topology *t, unsigned slot, uint64_t now
 
 /* ---- finding the master ---- */
 
-static char *const not_a_master = "not a master";
-
 static void greet(struct topology *t, struct client_link *link, uint64_t now_ns)
 {
     (void)now_ns;
     if (t->count > 1) {
-        client_link_ask_role(link, not_a_master);
+        client_link_ask_role(link, "not a master");
     }
 }
 
@@ -106,7 +104,7 @@ static enum topology_next refused(struct topology *t, struct client_link *link, 
     if (reply->refusal == STORE_READONLY && t->count > 1 && t->master == link) {
         /* The question follows the calls that were sent, so they are answered before its answer
          * can close the connection. */
-        client_link_ask_role(link, not_a_master);
+        client_link_ask_role(link, "not a master");
     }
     return TOPOLOGY_PAUSE;
 }

@@ -42,15 +42,11 @@ static uint16_t crc16(struct text t)
 
 unsigned cluster_slot(struct text key)
 {
-    const char *open = key.len != 0 ? memchr(key.at, '{', key.len) : NULL;
-    if (open != NULL) {
-        struct text rest = {open + 1, key.len - (size_t)(open + 1 - key.at)};
-        const char *close = rest.len != 0 ? memchr(rest.at, '}', rest.len) : NULL;
-        if (close != NULL && close != rest.at) {
-            key = (struct text){rest.at, (size_t)(close - rest.at)};
-        }
-    }
-    return crc16(key) % SLOTS;
+    struct text rest = key;
+    (void)text_cut(&rest, '{');
+    struct text tag = text_before(rest, '}');
+    bool tagged = tag.len > 0 && tag.len < rest.len;
+    return crc16(tagged ? tag : key) % SLOTS;
 }
 
 /* ---- CLUSTER SLOTS ---- */
@@ -114,15 +110,6 @@ int slots_next(struct slots_reader *r, struct slots_range *out)
 
 /* ---- MOVED, ASK ---- */
 
-static size_t last_colon(struct text t)
-{
-    size_t i = t.len;
-    while (i > 0 && t.at[i - 1] != ':') {
-        i--;
-    }
-    return i; /* index after the colon; 0: none */
-}
-
 bool redirect_read(struct text error, struct redirect *out)
 {
     struct text rest = error;
@@ -133,11 +120,12 @@ bool redirect_read(struct text error, struct redirect *out)
         return false;
     }
     struct text address = text_cut(&rest, ' ');
-    size_t colon = last_colon(address);
-    if (colon == 0 || !resp_to_u64(text_after(address, colon), &port) ||
+    const char *colon = address.len > 0 ? memrchr(address.at, ':', address.len) : NULL;
+    size_t len = colon != NULL ? (size_t)(colon - address.at) : 0;
+    if (colon == NULL || !resp_to_u64(text_after(address, len + 1), &port) ||
         !is_port((int64_t)min_u64(port, PORT_MAX + 1))) {
         return false;
     }
-    *out = (struct redirect){(unsigned)slot, {address.at, colon - 1}, (unsigned)port};
+    *out = (struct redirect){(unsigned)slot, {address.at, len}, (unsigned)port};
     return is_host(out->host);
 }
