@@ -28,9 +28,9 @@ static json_t *decisions(const struct numbers *n)
     json_int_t deny = 0;
     json_int_t never = 0;
     for (size_t i = 0; i < n->limits_count; i++) {
-        allow += (json_int_t)n->limits[i].allowed;
-        deny += (json_int_t)n->limits[i].denied;
-        never += (json_int_t)n->limits[i].never;
+        allow += (json_int_t)n->limits[i].stats.allowed;
+        deny += (json_int_t)n->limits[i].stats.denied;
+        never += (json_int_t)n->limits[i].stats.never;
     }
     return json_pack("{s:I, s:I, s:I}", "allow", allow, "deny", deny, "never", never);
 }

@@ -10,34 +10,24 @@
 
 const char *const protocol_names[PROTOCOLS] = {"resp", "http", "admin"};
 
-/* ---- threads ---- */
+/* ---- threads and limits ---- */
 
 _Static_assert(sizeof(struct worker_counts) % sizeof(uint64_t) == 0, "counts and nothing else");
 
-static void add_counts(const struct worker_counts *from, struct worker_counts *sum)
+/* Adds the numbers of `from` to those of `sum`, both made of uint64_t. */
+static void add_words(const void *from, void *sum, size_t bytes)
 {
-    const uint64_t *part = (const uint64_t *)(const void *)from;
-    uint64_t *to = (uint64_t *)(void *)sum;
-    for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) {
+    const uint64_t *part = from;
+    uint64_t *to = sum;
+    for (size_t i = 0; i < bytes / sizeof *to; i++) {
         to[i] += load_relaxed(&part[i]);
     }
 }
 
-/* ---- limits ---- */
-
 static void add_stats(const struct weir_stats *from, struct limit_numbers *to)
 {
-    to->allowed += from->allowed;
-    to->denied += from->denied;
-    to->never += from->never;
-    to->keys += from->keys;
-    to->capacity += from->capacity;
-    to->blocks += from->blocks;
-    to->bytes += from->bytes;
-    to->evicted += from->evicted;
-    to->reclaimed += from->reclaimed;
-    to->full_denied += from->full_denied;
-    to->full_allowed += from->full_allowed;
+    add_words(&from->allowed, &to->stats.allowed,
+              sizeof *from - offsetof(struct weir_stats, allowed));
 }
 
 /* Appends a limit; the array grows by doubling. Returns NULL if out of memory. */
@@ -156,7 +146,7 @@ int numbers_read(const struct server *server, struct numbers *n)
 {
     *n = (struct numbers){.server = server, .rules = {.size = sizeof n->rules}};
     for (unsigned i = 0; i < server->workers_count; i++) {
-        add_counts(&server->workers[i].counts, &n->counts);
+        add_words(&server->workers[i].counts, &n->counts, sizeof n->counts);
     }
     n->reloads = load_relaxed(&server->reloads);
     n->reloads_failed = load_relaxed(&server->reloads_failed);

@@ -9,9 +9,7 @@
 /* The numbers of one limit, its tiers and overrides added up. The built-in limit is one too. */
 struct limit_numbers {
     char name[WEIR_RULES_NAME];
-    uint64_t allowed, denied, never;
-    uint64_t keys, capacity, blocks, bytes;
-    uint64_t evicted, reclaimed, full_denied, full_allowed;
+    struct weir_stats stats;
     uint64_t missing;
     uint64_t shadow_denied;
     bool remote; /* a fleet decides it; the rest is for such limits only */
