@@ -47,4 +47,8 @@ extern const char *const protocol_names[PROTOCOLS];
 int numbers_read(const struct server *server, struct numbers *n);
 void numbers_finish(struct numbers *n);
 
+/* Like weir_rules_limits(), with the built-in limit as the last one. Its `rate` is NULL, because
+ * that comes with each call. */
+int numbers_limits(const struct server *server, weir_rules_limit_fn fn, void *arg);
+
 #endif
