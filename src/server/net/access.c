@@ -323,24 +323,6 @@ static enum role role_given(const struct found *f)
                                          : ROLE_NONE;
 }
 
-enum role access_role_open(struct access *access)
-{
-    if (access == NULL) {
-        return ROLE_ADMIN;
-    }
-    struct found f = look(access, (struct hash){0, 0});
-    return role_open(&f);
-}
-
-enum role access_role_of(struct access *access, struct text secret)
-{
-    if (access == NULL) {
-        return ROLE_ADMIN;
-    }
-    struct found f = look(access, print_of(access, secret));
-    return role_given(&f);
-}
-
 bool access_user(struct text user, enum role *asked)
 {
     static const struct {

@@ -92,7 +92,7 @@ static int bind_socket(struct server *server, unsigned protocol, int *fd, struct
 static int share_socket(const struct server *server, unsigned protocol, int first, int *fd,
                         struct weir_error *error)
 {
-    char address[128];
+    char address[SERVER_ADDRESS_MAX];
     const char *given = server->options.listen[protocol];
     if (listener_is_unix(given)) {
         return duplicate(first, given, fd, error);
@@ -314,18 +314,11 @@ const char *server_address(const struct server *server, enum server_protocol pro
     const char *given = server->options.listen[protocol];
     struct sockaddr_storage bound;
     int length = sizeof bound;
-    char host[64] = "";
     if (listener_is_unix(given) || strcmp(given, "off") == 0 || !w->listeners[protocol].open ||
         uv_tcp_getsockname(&w->listeners[protocol].uv.tcp, (struct sockaddr *)&bound, &length) !=
-            0) {
+            0 ||
+        !listener_print(&bound, text, size)) {
         (void)snprintf(text, size, "%s", given);
-        return text;
     }
-    bool six = bound.ss_family == AF_INET6;
-    (void)(six ? uv_ip6_name((const struct sockaddr_in6 *)&bound, host, sizeof host)
-               : uv_ip4_name((const struct sockaddr_in *)&bound, host, sizeof host));
-    unsigned port = ntohs(six ? ((const struct sockaddr_in6 *)&bound)->sin6_port
-                              : ((const struct sockaddr_in *)&bound)->sin_port);
-    (void)snprintf(text, size, six ? "[%s]:%u" : "%s:%u", host, port);
     return text;
 }
