@@ -73,6 +73,15 @@ static inline struct text text_cut(struct text *rest, char c)
     return part;
 }
 
+/* Returns the value of a hexadecimal digit; 16 if it is none. */
+static inline unsigned text_hex_digit(char c)
+{
+    char lower = (char)(c | 0x20);
+    return c >= '0' && c <= '9'           ? (unsigned)(c - '0')
+           : lower >= 'a' && lower <= 'f' ? (unsigned)(lower - 'a') + 10
+                                          : 16;
+}
+
 /* Returns the text without spaces, tabs and line ends around it. */
 static inline struct text text_trim(struct text a)
 {

@@ -54,51 +54,47 @@ static int check_options(const struct weir_fleet_options *o, struct weir_error *
     return e != 0 ? e : fleet_secrets_check(o, error);
 }
 
-/* Copies a string that may be NULL. Returns false if there is no memory. */
-static bool copy_text(const char *from, const char **to)
+/* The options that are strings. */
+#define STRING(field) offsetof(struct weir_fleet_options, field)
+static const size_t strings[] = {
+    STRING(url),           STRING(user),
+    STRING(password),      STRING(password_file),
+    STRING(sentinel_user), STRING(sentinel_password),
+    STRING(prefix),        STRING(sentinel_password_file),
+};
+
+static char **string_at(struct weir_fleet_options *o, size_t i)
 {
-    *to = from == NULL ? NULL : strdup(from);
-    return from == NULL || *to != NULL;
+    return (char **)(void *)((char *)o + strings[i]);
 }
 
 static int copy_options(struct weir_fleet *f, const struct weir_fleet_options *o,
                         struct weir_error *error)
 {
-    f->options = (struct weir_fleet_options){
-        .size = o->size,
-        .flags = o->flags,
-        .deadline_ns = o->deadline_ns != 0 ? o->deadline_ns : DEADLINE_NS,
-        .fleet_size = o->fleet_size,
-    };
-    bool copied = copy_text(o->url, &f->options.url);
-    copied &= copy_text(o->user, &f->options.user);
-    copied &= copy_text(o->password, &f->options.password);
-    copied &= copy_text(o->password_file, &f->options.password_file);
-    copied &= copy_text(o->sentinel_user, &f->options.sentinel_user);
-    copied &= copy_text(o->sentinel_password, &f->options.sentinel_password);
-    copied &= copy_text(o->sentinel_password_file, &f->options.sentinel_password_file);
-    copied &= copy_text(o->prefix != NULL ? o->prefix : "weir", &f->options.prefix);
+    bool copied = true;
+    f->options = *o;
+    f->options.deadline_ns = o->deadline_ns != 0 ? o->deadline_ns : DEADLINE_NS;
+    f->options.prefix = o->prefix != NULL ? o->prefix : "weir";
+    for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++) {
+        char **string = string_at(&f->options, i);
+        if (*string != NULL) {
+            *string = strdup(*string);
+            copied = copied && *string != NULL;
+        }
+    }
     return copied ? 0 : fail(error, WEIR_ENOMEM, "no memory for a fleet");
 }
 
-static void free_secret(const char *secret)
-{
-    if (secret != NULL) {
-        explicit_bzero((char *)secret, strlen(secret));
-    }
-    free((char *)secret);
-}
-
+/* Frees the strings, and wipes them, because two of them are passwords. */
 static void free_options(struct weir_fleet_options *o)
 {
-    free_secret(o->password);
-    free_secret(o->sentinel_password);
-    free((char *)o->url);
-    free((char *)o->user);
-    free((char *)o->password_file);
-    free((char *)o->sentinel_user);
-    free((char *)o->sentinel_password_file);
-    free((char *)o->prefix);
+    for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++) {
+        char *string = *string_at(o, i);
+        if (string != NULL) {
+            explicit_bzero(string, strlen(string));
+        }
+        free(string);
+    }
 }
 
 /* ---- threads ---- */

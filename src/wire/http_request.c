@@ -301,24 +301,15 @@ const struct http_field *http_field(const struct http_request *request, const ch
     return NULL;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Decodes %XX and '+'. A '%' without two digits stands for itself. */
 static struct text decode(struct text from, char *room)
 {
     size_t n = 0;
     for (size_t i = 0; i < from.len; i++) {
         char c = from.at[i];
-        if (c == '%' && from.len - i > 2 && hex_digit(from.at[i + 1]) >= 0 &&
-            hex_digit(from.at[i + 2]) >= 0) {
-            c = (char)(hex_digit(from.at[i + 1]) * 16 + hex_digit(from.at[i + 2]));
+        if (c == '%' && from.len - i > 2 &&
+            (text_hex_digit(from.at[i + 1]) | text_hex_digit(from.at[i + 2])) < 16) {
+            c = (char)(text_hex_digit(from.at[i + 1]) * 16 + text_hex_digit(from.at[i + 2]));
             i += 2;
         } else if (c == '+') {
             c = ' ';

@@ -165,8 +165,8 @@ static void what_is_no_file_of_secrets_is_refused_with_the_reason(void **state)
     memset(long_one, 'x', ACCESS_SECRET_MAX + 1);
     memset(too_many, '\n', sizeof too_many);
     expect_refusal("/nowhere/secrets", NULL, WEIR_ENOENT, "/nowhere/secrets");
-    expect_refusal(folder, NULL, WEIR_EACCES, "expected a regular file");
-    expect_refusal("/dev/null", NULL, WEIR_EACCES, "expected a regular file");
+    expect_refusal(folder, NULL, WEIR_EACCES, "expected a file");
+    expect_refusal("/dev/null", NULL, WEIR_EACCES, "expected a file");
     expect_refusal(NULL, "", WEIR_EINVAL, "found no secret"); /* else the role would be open */
     expect_refusal(NULL, "\n\r\n", WEIR_EINVAL, "found no secret");
     expect_refusal(NULL, long_one, WEIR_EINVAL, ":1: found a secret of 1025 bytes");
@@ -175,7 +175,7 @@ static void what_is_no_file_of_secrets_is_refused_with_the_reason(void **state)
     write_bytes("a\nb\0c\n", 6, 0600);
     expect_refusal(path, NULL, WEIR_EINVAL, "secrets:2: found a zero byte");
     write_bytes(too_many, sizeof too_many, 0600);
-    expect_refusal(path, NULL, WEIR_EINVAL, "expected at most 32 secrets");
+    expect_refusal(path, NULL, WEIR_EINVAL, "bytes, expected at most 32832");
     long_one[ACCESS_SECRET_MAX] = 0;
     struct access *access = open_texts(NULL, long_one); /* as long as may be */
     assert_int_equal(role_of(access, long_one), ROLE_ADMIN);
