@@ -37,7 +37,7 @@ static int check_numbers(const struct weir_fleet_options *o, struct weir_error *
 static int check_options(const struct weir_fleet_options *o, struct weir_error *error)
 {
     if (o == NULL) {
-        return fail(error, WEIR_EINVAL, "the options are NULL");
+        return fail(error, WEIR_EINVAL, "options is NULL, expected struct weir_fleet_options");
     }
     if (o->size != sizeof *o) {
         return fail(error, WEIR_EINVAL,
@@ -45,10 +45,12 @@ static int check_options(const struct weir_fleet_options *o, struct weir_error *
                     o->size, sizeof *o);
     }
     if ((o->flags & ~WEIR_FLEET_CALLERS_LOOP) != 0 || o->reserved != 0) {
-        return fail(error, WEIR_EINVAL, "flags 0x%x, reserved %u: unknown", o->flags, o->reserved);
+        return fail(error, WEIR_EINVAL,
+                    "found flags 0x%x and reserved %u, expected known flags and 0", o->flags,
+                    o->reserved);
     }
     if (o->url == NULL) {
-        return fail(error, WEIR_EINVAL, "there is no url, expected redis://host:port or the like");
+        return fail(error, WEIR_EINVAL, "url is NULL, expected for example redis://host:port");
     }
     int e = check_numbers(o, error);
     return e != 0 ? e : fleet_secrets_check(o, error);
@@ -134,7 +136,7 @@ static int make_shared(struct weir_fleet *f, struct weir_error *error)
     struct hash_secret random;
     int e = hash_secret_init(&random);
     if (e != 0) {
-        return fail(error, e, "no random numbers");
+        return fail(error, e, "the kernel gives no random numbers");
     }
     const struct store_shared_options options = {
         .prefix = text_of(f->options.prefix),
@@ -162,7 +164,7 @@ static int look_at_secrets(const struct weir_fleet *f, struct weir_error *error)
     explicit_bzero(room, sizeof room);
     if (e == 0 && secret.len > 0 && f->url.kind != STORE_SENTINEL) {
         e = fail(error, WEIR_EINVAL,
-                 "there is a password of Sentinels, but the URL is not redis-sentinel://");
+                 "found a password for Sentinels, expected a URL with redis-sentinel://");
     }
     return e;
 }
@@ -208,7 +210,7 @@ int weir_fleet_open(struct weir_fleet **fleet, const struct weir_fleet_options *
                     struct weir_error *error)
 {
     if (fleet == NULL) {
-        return fail(error, WEIR_EINVAL, "fleet is NULL, expected where to put it");
+        return fail(error, WEIR_EINVAL, "fleet is NULL, expected the address of a pointer");
     }
     int e = fleet_open_bare(fleet, options, error);
     if (e != 0) {

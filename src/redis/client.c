@@ -165,7 +165,8 @@ bool client_link_is_of_cluster(const struct client_link *link, const struct stor
 {
     bool is = reply->refusal == STORE_MOVED || reply->refusal == STORE_ASK;
     if (is) {
-        client_complain(link->client, "%s: is part of a Cluster, expected redis-cluster://",
+        client_complain(link->client,
+                        "%s: is a node of a Cluster, expected a URL with redis-cluster://",
                         link->name);
     }
     return is;

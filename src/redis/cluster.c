@@ -197,7 +197,8 @@ static void on_map(void *arg, struct client_link *link, const struct text *reply
     t->asked = NULL;
     bool read = reply != NULL && read_map(t, link, *reply, now_ns);
     if (reply != NULL && !read) {
-        client_complain(t->client, "%s: is no node of a Cluster that has slots", link->name);
+        client_complain(t->client, "%s: names no primary with slots, expected a node of a Cluster",
+                        link->name);
     }
     bool changed = read && take_map(t, now_ns);
     bool good = read && all_can_be_reached(t);

@@ -203,7 +203,8 @@ static void tick_idle(struct client_link *link, uint64_t now_ns)
 static void tick_ready(struct client_link *link, uint64_t now_ns)
 {
     if (link_waits(link) && now_ns >= link->quiet_ns + silence(link->client)) {
-        link_fail(link, now_ns, "silent, while calls wait for replies");
+        link_fail(link, now_ns, "silent for %llu ms while replies are pending",
+                  (unsigned long long)(silence(link->client) / WEIR_MILLISECOND));
         return;
     }
     if (breaker_is_open(link->breaker)) {

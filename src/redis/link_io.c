@@ -219,7 +219,7 @@ static bool take_replies(struct client_link *link, struct text *input, uint64_t 
         *input = text_after(*input, used);
     }
     if (e == STORE_BAD) {
-        link_fail(link, now_ns, "what it says is no reply of a Redis");
+        link_fail(link, now_ns, "sent bytes that are not a reply of a Redis");
         return false;
     }
     return true;
@@ -243,7 +243,7 @@ static bool receive(struct client_link *link, struct text bytes, uint64_t now_ns
         buffer_trim(in, KEPT);
     }
     if (in->full) {
-        link_fail(link, now_ns, "a reply is too long, or there is no memory for it");
+        link_fail(link, now_ns, "sent a reply that is too long, or there is no memory for it");
         return false;
     }
     return true;

@@ -29,9 +29,11 @@ static const char *advice(const struct client_link *link, struct text said)
     if (!link->sentinel) {
         return "";
     }
-    return text_starts(said, "NOAUTH")      ? "the Sentinel wants sentinel_password_file: "
-           : text_starts(said, "WRONGPASS") ? "the Sentinel refuses sentinel_password_file: "
-                                            : "the Sentinel: ";
+    return text_starts(said, "NOAUTH")
+               ? "the Sentinel requires a password in sentinel_password_file: "
+           : text_starts(said, "WRONGPASS")
+               ? "the Sentinel refuses the password of sentinel_password_file: "
+               : "the Sentinel: ";
 }
 
 /* Handles a reply that must not be an error. `arg` names the command. */
@@ -91,7 +93,7 @@ void link_greet(struct client_link *link, uint64_t now_ns)
         e = client_ask(link, &TEXT("PING"), 1, on_welcome, "PING");
     }
     if (e != 0) {
-        link_fail(link, now_ns, "no memory for a greeting");
+        link_fail(link, now_ns, "no memory to send the greeting");
     }
 }
 
@@ -115,7 +117,7 @@ static void on_role(void *arg, struct client_link *link, const struct text *repl
 {
     link->role_asked = false;
     if (reply != NULL && text_starts(*reply, "-NOAUTH")) {
-        client_link_drop(link, "it asks for a password", now_ns);
+        client_link_drop(link, "requires a password", now_ns);
         return;
     }
     if (reply == NULL || text_starts(*reply, "-")) {

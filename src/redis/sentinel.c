@@ -176,8 +176,10 @@ static void follow(struct topology *t, const struct store_host *host, uint64_t n
     struct client_link *link = client_link_open(t->client, text_of(host->host), host->port, false);
     struct client_link *before = t->master;
     if (link == NULL || watcher_of(t, link) != NULL) {
-        client_complain(t->client, "the Sentinels name %s:%u, which cannot be a master", host->host,
-                        host->port);
+        client_complain(
+            t->client,
+            "the Sentinels name %s:%u as the master, but it is a Sentinel or not a valid address",
+            host->host, host->port);
         return;
     }
     if (link == t->former) {
@@ -243,7 +245,7 @@ static bool read_address(struct text reply, struct store_host *host)
 static void complain(struct topology *t, const struct client_link *link, struct text reply)
 {
     bool error = text_starts(reply, "-");
-    struct text said = error ? text_trim(text_after(reply, 1)) : TEXT("knows no master");
+    struct text said = error ? text_trim(text_after(reply, 1)) : TEXT("knows no master named");
     said.len = min_u64(said.len, 120);
     if (!stands(t)) {
         client_complain(t->client, "%s: %.*s '%s'", link->name, TEXT_ARGS(said),
@@ -304,7 +306,7 @@ static struct client_link *route(struct topology *t, unsigned slot, uint64_t now
 
 static void ask_role(struct client_link *link)
 {
-    client_link_ask_role(link, "not a master, although a Sentinel names it");
+    client_link_ask_role(link, "is not a master, although a Sentinel names it");
 }
 
 static void greet(struct topology *t, struct client_link *link, uint64_t now_ns)

@@ -62,7 +62,7 @@ static void greet(struct topology *t, struct client_link *link, uint64_t now_ns)
 {
     (void)now_ns;
     if (t->count > 1) {
-        client_link_ask_role(link, "not a master");
+        client_link_ask_role(link, "is not a master");
     }
 }
 
@@ -104,7 +104,7 @@ static enum topology_next refused(struct topology *t, struct client_link *link, 
     if (reply->refusal == STORE_READONLY && t->count > 1 && t->master == link) {
         /* The question follows the calls that were sent, so they are answered before its answer
          * can close the connection. */
-        client_link_ask_role(link, "not a master");
+        client_link_ask_role(link, "is not a master");
     }
     return TOPOLOGY_PAUSE;
 }

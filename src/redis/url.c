@@ -50,7 +50,7 @@ static int read_port(struct text t, unsigned *port, struct weir_error *error)
         return 0;
     }
     if (t.at[0] != ':') {
-        return fail(error, WEIR_EINVAL, "'%.*s' behind a host, expected ':' and a port",
+        return fail(error, WEIR_EINVAL, "found '%.*s' after a host, expected ':' and a port",
                     TEXT_ARGS(t));
     }
     t = text_after(t, 1);
@@ -69,7 +69,8 @@ static int read_host(struct text t, struct store_host *h, struct weir_error *err
     if (t.len > 0 && t.at[0] == '[') {
         name = text_before(text_after(t, 1), ']');
         if (name.len + 2 > t.len) {
-            return fail(error, WEIR_EINVAL, "the host '%.*s' has no ']'", TEXT_ARGS(t));
+            return fail(error, WEIR_EINVAL,
+                        "the host is '%.*s', expected ']' after an IPv6 address", TEXT_ARGS(t));
         }
         rest = text_after(t, name.len + 2);
         others = ".:%-_";
@@ -90,11 +91,11 @@ static int read_socket(struct text t, const struct store_url *url, struct store_
 {
     if (url->kind != STORE_ALONE) {
         return fail(error, WEIR_EINVAL,
-                    "a host is missing before '%.*s'; unix sockets are for redis:// alone",
+                    "found '%.*s', expected a host; only redis:// supports unix sockets",
                     TEXT_ARGS(t));
     }
     if (memchr(t.at, 0, t.len) != NULL) {
-        return fail(error, WEIR_EINVAL, "the path of a unix socket has a zero byte");
+        return fail(error, WEIR_EINVAL, "found a zero byte in the path of a unix socket");
     }
     h->port = 0;
     return set_host(h, t, error);
@@ -105,7 +106,8 @@ static int take_host(struct text *rest, unsigned port, struct store_url *url,
                      struct weir_error *error)
 {
     if (url->count == STORE_HOSTS_MAX) {
-        return fail(error, WEIR_EINVAL, "more than %d hosts", STORE_HOSTS_MAX);
+        return fail(error, WEIR_EINVAL, "found more than %d hosts, which is the maximum",
+                    STORE_HOSTS_MAX);
     }
     struct store_host *h = &url->hosts[url->count++];
     struct text one = text_before(*rest, ',');
@@ -136,7 +138,7 @@ static int read_tail(struct text t, struct store_url *url, struct weir_error *er
         if (t.len >= sizeof url->master || !is_made_of(t, ".-_")) {
             return fail(error, WEIR_EINVAL,
                         "the master's name is '%.*s', expected 1 to %zu letters, digits, '.', '-' "
-                        "and '_' behind the hosts and '/'",
+                        "and '_' after the hosts and '/'",
                         TEXT_ARGS(t), sizeof url->master - 1);
         }
         memcpy(url->master, t.at, t.len);
@@ -147,7 +149,8 @@ static int read_tail(struct text t, struct store_url *url, struct weir_error *er
                     DB_MOST);
     }
     if (url->kind == STORE_CLUSTER && db != 0) {
-        return fail(error, WEIR_EINVAL, "the database is %d, but a Cluster has only 0", (int)db);
+        return fail(error, WEIR_EINVAL, "the database is %d, expected 0, the only one of a Cluster",
+                    (int)db);
     }
     url->db = (unsigned)db;
     return 0;
@@ -170,8 +173,8 @@ int store_url_read(struct text text, struct store_url *url, struct weir_error *e
      * query. */
     if (text_before(text, '@').len < text.len || text_before(text, '?').len < text.len) {
         return fail(error, WEIR_EINVAL,
-                    "the store's URL has an '@' or a '?': users and passwords do not belong there, "
-                    "but into `user` and `password_file`; expected " EXPECTED);
+                    "the store's URL has an '@' or a '?'; set `user` and `password_file` instead, "
+                    "and give the URL as " EXPECTED);
     }
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (text_starts(text, rows[i].scheme)) {
@@ -180,6 +183,5 @@ int store_url_read(struct text text, struct store_url *url, struct weir_error *e
         }
     }
     return fail(error, WEIR_EINVAL, "the store's URL is '%.*s'%s, expected " EXPECTED,
-                TEXT_ARGS(text),
-                text_starts(text, "rediss") ? " (there is no TLS to the store)" : "");
+                TEXT_ARGS(text), text_starts(text, "rediss") ? " (TLS is not supported)" : "");
 }

@@ -25,19 +25,19 @@ static bool has_two_spaces(struct text line)
 static int check_line(struct http_request *r, struct text line, bool first)
 {
     if (line.len == 0 || line.at[line.len - 1] != '\r') {
-        return bad(r, 400, "a line ends without CR LF");
+        return bad(r, 400, "found a line that does not end with CR LF");
     }
     if (memchr(line.at, '\r', line.len - 1) != NULL || memchr(line.at, 0, line.len) != NULL) {
-        return bad(r, 400, "CR or NUL inside a line");
+        return bad(r, 400, "found CR or NUL inside a line");
     }
     if (first && !has_two_spaces(line)) {
-        return bad(r, 400, "not an HTTP/1.1 request");
+        return bad(r, 400, "expected an HTTP/1.1 request");
     }
     if (!first && (line.at[0] == ' ' || line.at[0] == '\t')) {
-        return bad(r, 400, "a folded line");
+        return bad(r, 400, "found a header field that is folded over two lines");
     }
     if (!first && line.at[0] == ':') { /* llhttp would append its value to the previous field */
-        return bad(r, 400, "a field without a name");
+        return bad(r, 400, "found a header field without a name");
     }
     return HTTP_READ;
 }
@@ -62,11 +62,11 @@ static int check_lines(struct http_request *r, struct text input, size_t most)
             return HTTP_READ;
         }
         if (lines > HTTP_FIELDS_MAX) {
-            return bad(r, 431, "more than 64 header fields");
+            return bad(r, 431, "found more than 64 header fields");
         }
     }
     if (bound == most) {
-        return bad(r, 431, "more than 16384 bytes of header fields");
+        return bad(r, 431, "found a head of more than 16384 bytes");
     }
     return HTTP_MORE;
 }
@@ -108,10 +108,10 @@ static int on_field(llhttp_t *llhttp, const char *at, size_t len)
 {
     struct http_request *out = reading_of(llhttp)->out;
     if (reading_of(llhttp)->in_body) {
-        return refuse(llhttp, 400, "fields behind the body");
+        return refuse(llhttp, 400, "found trailer fields after the body, expected none");
     }
     if (out->fields_count == HTTP_FIELDS_MAX) {
-        return refuse(llhttp, 431, "more than 64 header fields");
+        return refuse(llhttp, 431, "found more than 64 header fields");
     }
     out->fields[out->fields_count++] = (struct http_field){{at, len}, {"", 0}};
     return 0;
@@ -142,16 +142,16 @@ static int check_head(llhttp_t *llhttp)
         return refuse(llhttp, 400, "expected HTTP/1.1");
     }
     if (count_fields(r, "host") > 1 || (llhttp->http_minor > 0 && http_field(r, "host") == NULL)) {
-        return refuse(llhttp, 400, "expected one Host");
+        return refuse(llhttp, 400, "expected exactly one Host field");
     }
     if (count_fields(r, "content-length") + count_fields(r, "transfer-encoding") > 1) {
         return refuse(llhttp, 400, "expected one Content-Length or Transfer-Encoding");
     }
     if (coding != NULL && (!text_is_word(coding->value, "CHUNKED") || llhttp->http_minor == 0)) {
-        return refuse(llhttp, 400, "expected no transfer coding but chunked");
+        return refuse(llhttp, 400, "found a transfer coding, expected none or chunked");
     }
     if (llhttp->content_length > HTTP_BODY_MAX) {
-        return refuse(llhttp, 413, "more than 262144 bytes of body");
+        return refuse(llhttp, 413, "found a body of more than 262144 bytes");
     }
     return 0;
 }
@@ -170,10 +170,10 @@ static int on_extension(llhttp_t *llhttp, const char *at, size_t len)
 {
     (void)at;
     (void)len;
-    return refuse(llhttp, 400, "an extension of a chunk");
+    return refuse(llhttp, 400, "found a chunk extension, expected none");
 }
 
-static const char chunked_too_long[] = "more than 65536 bytes of a chunked body";
+static const char chunked_too_long[] = "found a chunked body of more than 65536 bytes";
 
 static int on_chunk(llhttp_t *llhttp)
 {
@@ -241,7 +241,7 @@ static int read_request(struct text input, struct http_request *out)
         return HTTP_BAD;
     }
     if (llhttp_get_errno(&r.llhttp) != HPE_OK || !r.in_body) {
-        return bad(out, 400, "not an HTTP/1.1 request");
+        return bad(out, 400, "expected an HTTP/1.1 request");
     }
     bool chunked = (r.llhttp.flags & F_CHUNKED) != 0;
     out->needed = chunked ? 0 : input.len + (size_t)r.llhttp.content_length;

@@ -109,7 +109,7 @@ static int more(const struct reading *r, struct text input, bool ended)
     }
     if (ended) {
         return bad(out, input.len == 0 ? "the connection ended without an answer"
-                                       : "the connection ended within the answer");
+                                       : "the connection ended in the middle of the answer");
     }
     if (r->in_body && (r->llhttp.flags & F_CONTENT_LENGTH) != 0) {
         out->needed = input.len + (size_t)r->llhttp.content_length;

@@ -5,10 +5,10 @@
 #define COUNT_MAX 32 /* characters of a count; Redis accepts up to 65536 */
 
 #define TOO_BIG "Protocol error: too big request"
-#define NO_LINE_END "Protocol error: expected CR LF behind a bulk string"
+#define NO_LINE_END "Protocol error: expected CR LF after a bulk string"
 #define TOO_BIG_INLINE "Protocol error: too big inline request"
 #define UNBALANCED "Protocol error: unbalanced quotes in request"
-#define HTTP "Protocol error: this is HTTP, and RESP is spoken here"
+#define HTTP "Protocol error: found an HTTP request, expected RESP"
 
 /* Messages about a wrong count. */
 struct count_words {

@@ -141,7 +141,7 @@ static void a_file_and_a_text_add_up_to_the_bound(void **state)
     assert_int_equal(role_of(access, "t30"), ROLE_CHECK);
     write_file("of-the-file\nanother\n");
     assert_int_equal(access_reload(access, &error), WEIR_EINVAL);
-    assert_string_equal(error.text, "check secrets of the environment:31: found more than 32 "
+    assert_string_equal(error.text, "WEIR_CHECK_SECRETS:31: found more than 32 "
                                     "secrets of the role check");
     access_close(access);
 }

@@ -174,7 +174,7 @@ static void two_that_tell_of_different_requests_are_refused(void **state)
     begin(NULL);
     for (size_t i = 0; i < sizeof forged / sizeof forged[0]; i++) {
         assert_status(auth(forged[i]), 400);
-        assert_non_null(strstr(a.body, "tell of different requests"));
+        assert_non_null(strstr(a.body, "describe different requests"));
     }
     assert_status(ask("GET /v1/auth/ip", "X-Forwarded-Uri: /free\r\n"), 400); /* Envoy */
     assert_status(ask("POST /v1/auth/method", "X-Forwarded-Method: GET\r\n"), 400);

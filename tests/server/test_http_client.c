@@ -231,7 +231,7 @@ static void who_is_not_trusted_cannot_say_who_the_client_is(void **state)
     http_ask(server, "GET /v1/auth", "", "", &a);
     assert_int_equal(ignored(), sizeof fields / sizeof fields[0]);
     end();
-    assert_int_equal(log_end(log, "no trusted proxy"), 1);
+    assert_int_equal(log_end(log, "not a trusted proxy"), 1);
     cidr_set_destroy(trusted);
 }
 

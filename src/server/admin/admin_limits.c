@@ -26,7 +26,7 @@ static bool read_name(struct exchange *x, char *room)
     bool good = http_next_pair(&rest, decoded, &pair) && rest.len == 0 && pair.value.len == 0 &&
                 pair.name.len < WEIR_RULES_NAME && memchr(pair.name.at, 0, pair.name.len) == NULL;
     if (!good) {
-        http_reply_problem(x, 404, "expected the name of a limit behind " PREFIX);
+        http_reply_problem(x, 404, "expected the name of a limit after " PREFIX);
         return false;
     }
     memcpy(room, pair.name.at, pair.name.len);
@@ -226,7 +226,7 @@ static void run_put(struct exchange *x)
     if (names(x->request->body, name)) {
         put_limit(x, name);
     } else {
-        http_reply_problem(x, 400, "expected one limit whose `name` is that of the path");
+        http_reply_problem(x, 400, "expected one limit whose `name` is the name in the path");
     }
 }
 

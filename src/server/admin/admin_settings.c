@@ -114,8 +114,8 @@ static void set_mode(struct exchange *x, const json_t *body)
     if (read_mode(mode) < 0 || json_object_size(body) != (named ? 2 : 1) ||
         (named && strlen(json_string_value(limit)) != json_string_length(limit))) {
         http_reply_problem(x, 400,
-                           "expected {\"mode\":\"enforce\"} or {\"mode\":\"shadow\"}, and "
-                           "perhaps \"limit\", its name");
+                           "expected {\"mode\":\"enforce\"} or {\"mode\":\"shadow\"}, "
+                           "optionally with \"limit\" and its name");
         return;
     }
     switch_mode(x, read_mode(mode), json_string_value(limit));

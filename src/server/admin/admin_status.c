@@ -146,7 +146,7 @@ static void run_top(struct exchange *x)
 }
 
 const struct http_route admin_status_routes[] = {
-    {"GET", "/metrics", HTTP_AT, ROLE_CHECK, run_metrics, "numbers for Prometheus"},
+    {"GET", "/metrics", HTTP_AT, ROLE_CHECK, run_metrics, "metrics for Prometheus"},
     {"GET", "/v1/status", HTTP_AT, ROLE_CHECK, run_status, "the program: state, requests, memory"},
     {"GET", "/v1/top", HTTP_AT, ROLE_CHECK, run_top, "keys that are denied most: ?n=20"},
     {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},

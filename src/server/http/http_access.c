@@ -120,7 +120,8 @@ bool http_may(struct exchange *x, enum role least)
         return true;
     }
     if (!read_credentials(x->request, &given)) {
-        refuse(x, 401, "expected 'Authorization: Bearer SECRET', or Basic with it as the password");
+        refuse(x, 401,
+               "expected 'Authorization: Bearer SECRET', or Basic with the secret as the password");
         return false;
     }
     if (!access_user(given.user, &asked) || !access_show(access, given.secret, asked, &pass)) {
@@ -129,7 +130,7 @@ bool http_may(struct exchange *x, enum role least)
     }
     x->role = pass.role;
     if (x->role < least) {
-        refuse(x, 403, "the secret is valid, but this needs one of the role admin");
+        refuse(x, 403, "the secret is valid, but this request needs one of the role admin");
         return false;
     }
     return true;

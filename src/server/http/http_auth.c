@@ -105,7 +105,7 @@ static int take_part(struct asked *a, enum part part, struct text text, const ch
         return 0;
     }
     return fail(error, WEIR_EATTRIBUTE,
-                "%s and %s tell of different requests: found '%.*s' and '%.*s'",
+                "%s and %s describe different requests: found '%.*s' and '%.*s'",
                 a->parts[part].from, from, (int)(before.len < 64 ? before.len : 64), before.at,
                 (int)(text.len < 64 ? text.len : 64), text.at);
 }

@@ -174,7 +174,7 @@ void http_find_client(const struct exchange *x, struct address *client)
     }
     if (!is_trusted(x->server, client)) {
         ignore(x, &x->server->told_untrusted,
-               "a forwarded field of somebody who is no trusted proxy was ignored");
+               "a forwarded field was ignored because the peer is not a trusted proxy");
     } else if (!agree(told, client)) {
         ignore(x, &x->server->told_disagreeing,
                "forwarded fields that name different clients were ignored: see --client-field");

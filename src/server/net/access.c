@@ -132,8 +132,7 @@ static int read_file(const struct reading *r, struct weir_error *error)
 
 static int read_sources(const struct access *access, struct secrets *to, struct weir_error *error)
 {
-    static const char *const texts[ROLES] = {"", "check secrets of the environment",
-                                             "admin secrets of the environment"};
+    static const char *const texts[ROLES] = {"", "WEIR_CHECK_SECRETS", "WEIR_ADMIN_SECRETS"};
     int e = 0;
     for (int role = ROLE_CHECK; role < ROLES; role++) {
         struct reading r = {access, access->file[role], (enum role)role, to};
@@ -194,7 +193,9 @@ int access_open(struct access **out, const struct access_sources *from, struct w
         return fail(error, WEIR_ENOMEM, "out of memory for secrets");
     }
     (void)pthread_mutex_init(&access->writing, NULL);
-    int e = hash_secret_init(&random) == 0 ? 0 : fail(error, WEIR_EIO, "no random numbers");
+    int e = hash_secret_init(&random) == 0
+                ? 0
+                : fail(error, WEIR_EIO, "the kernel gives no random numbers");
     memcpy(access->key, random.sip, sizeof access->key);
     for (int role = ROLE_CHECK; e == 0 && role < ROLES; role++) {
         if (!copy(from->file[role], &access->file[role]) ||

@@ -33,8 +33,9 @@ static int open_unix(const char *path, int *out, struct weir_error *error)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct stat st;
     if (strlen(path) >= sizeof address.sun_path) {
-        return fail(error, WEIR_EINVAL, "%s: found %zu bytes, expected a socket path below %zu",
-                    path, strlen(path), sizeof address.sun_path);
+        return fail(error, WEIR_EINVAL,
+                    "%s: found %zu bytes, expected a socket path of fewer than %zu", path,
+                    strlen(path), sizeof address.sun_path);
     }
     memcpy(address.sun_path, path, strlen(path) + 1);
     if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && is_left(&address)) {
@@ -216,11 +217,12 @@ int exposure_check(const struct server_options *o, const int *sockets, struct we
         enum role missing = missing_of(o, i);
         if (sockets[i] >= 0 && missing != ROLE_NONE &&
             !is_local(sockets[i], address, sizeof address)) {
-            return fail(error, WEIR_EINVAL,
-                        "%s is to listen on %s, beyond this machine, and there are no %s secrets: "
-                        "give %s FILE or %s, listen on 127.0.0.1, or say --insecure",
-                        listeners[i].name, address, role_names[missing], secrets[missing].option,
-                        secrets[missing].variable);
+            return fail(
+                error, WEIR_EINVAL,
+                "%s would listen on %s, which other machines can reach, without %s secrets: "
+                "give %s FILE or set %s, listen on 127.0.0.1, or use --insecure",
+                listeners[i].name, address, role_names[missing], secrets[missing].option,
+                secrets[missing].variable);
         }
     }
     return 0;

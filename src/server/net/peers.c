@@ -45,7 +45,7 @@ int peers_create(struct peers **out, unsigned connections, unsigned most, struct
     if (e != 0) {
         peers_destroy(p);
         *out = NULL;
-        return fail(error, e, "no random numbers: %s", weir_strerror(e));
+        return fail(error, e, "the kernel gives no random numbers: %s", weir_strerror(e));
     }
     return 0;
 }

@@ -207,7 +207,7 @@ static int start_workers(struct server *server, unsigned n, struct weir_error *e
     struct hash_secret secret;
     int e = hash_secret_init(&secret);
     if (e != 0) {
-        return fail(error, e, "the kernel gives no random bytes");
+        return fail(error, e, "the kernel gives no random numbers");
     }
     for (unsigned i = 0; e == 0 && i < n; i++) {
         e = start_worker(server, i, &secret, error);

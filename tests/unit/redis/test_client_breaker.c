@@ -352,7 +352,7 @@ static void of_several_hosts_the_first_that_is_a_master_is_used(void **state)
     world_up(v, 0);
     assert_string_equal(world_heard(v, 0), "ROLE");
     assert_false(world_say(v, 0, REPLICA));
-    assert_non_null(strstr(client_last_error(v->client), "one:11: not a master"));
+    assert_non_null(strstr(client_last_error(v->client), "one:11: is not a master"));
     world_up(v, 1);
     assert_string_equal(world_heard(v, 1), "ROLE");
     world_say(v, 1, MASTER);
@@ -380,7 +380,7 @@ static void of_several_hosts_one_that_asks_for_a_password_is_no_master(void **st
     world_up(v, 0);
     assert_string_equal(world_heard(v, 0), "ROLE");
     assert_false(world_say(v, 0, "-NOAUTH Authentication required.\r\n"));
-    assert_string_equal(client_last_error(v->client), "one:11: it asks for a password");
+    assert_string_equal(client_last_error(v->client), "one:11: requires a password");
     assert_int_equal(v->metrics.up, 0);
     world_stop(v);
 }

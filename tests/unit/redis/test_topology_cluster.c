@@ -344,7 +344,7 @@ static void what_is_no_map_changes_nothing_and_is_asked_again(void **state)
         await_question(0);
         world_say(w, 0, bad[i]);
         assert_string_equal(client_last_error(w->client),
-                            "a:1: is no node of a Cluster that has slots");
+                            "a:1: names no primary with slots, expected a node of a Cluster");
     }
     await_question(0);
     says_map(0, "a", 1, 1);

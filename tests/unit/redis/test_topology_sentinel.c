@@ -160,7 +160,7 @@ static void whoever_is_named_must_be_a_master(void **state)
     names(0, 1001);
     up_as(FIRST, REPLICA);
     assert_int_equal(w->sockets[FIRST].state, WORLD_CLOSED);
-    assert_non_null(strstr(client_last_error(w->client), "a:1001: not a master"));
+    assert_non_null(strstr(client_last_error(w->client), "a:1001: is not a master"));
     world_pass(w, 100 * WORLD_MS); /* it is tried again, because it may become one */
     up_as(FIRST, MASTER);
     assert_master_is(FIRST);
@@ -355,7 +355,7 @@ static void a_name_that_no_sentinel_knows_is_told(void **state)
 {
     sentinel_up(0);
     names(0, 0);
-    assert_string_equal(client_last_error(w->client), "s:1: knows no master 'm'");
+    assert_string_equal(client_last_error(w->client), "s:1: knows no master named 'm'");
     world_pass(w, 100 * WORLD_MS);
     assert_true(is_asked(0));
     world_say(w, 0, "-NOAUTH Authentication required.\r\n");
@@ -401,7 +401,7 @@ static void a_sentinel_that_names_itself_is_not_believed(void **state)
     sentinel_up(0);
     assert_true(is_asked(0));
     world_say(w, 0, "*2\r\n$1\r\ns\r\n$1\r\n2\r\n");
-    assert_non_null(strstr(client_last_error(w->client), "cannot be a master"));
+    assert_non_null(strstr(client_last_error(w->client), "s:2 as the master, but it is a Sentinel"));
 }
 
 int main(void)

@@ -51,8 +51,9 @@ static void every_beginning_is_waited_for_and_an_end_within_it_is_told(void **st
         assert_int_equal(http_response_parse((struct text){text, n}, false, &response), HTTP_MORE);
         assert_true(response.needed == 0 || response.needed == strlen(text));
         assert_int_equal(http_response_parse((struct text){text, n}, true, &response), HTTP_BAD);
-        assert_string_equal(response.complaint, n == 0 ? "the connection ended without an answer"
-                                                       : "the connection ended within the answer");
+        assert_string_equal(response.complaint,
+                            n == 0 ? "the connection ended without an answer"
+                                   : "the connection ended in the middle of the answer");
     }
     assert_int_equal(parse(text, false), HTTP_READ);
 }

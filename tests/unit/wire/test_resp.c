@@ -251,11 +251,11 @@ static const struct {
     {TEXT("*1\r\n\0"), "Protocol error: expected '$', got '\\x00'"},
     {TEXT("*1\r\n\xff"), "Protocol error: expected '$', got '\\xff'"},
     {TEXT("*2\r\n$4\r\nECHO\r\nx"), "Protocol error: expected '$', got 'x'"},
-    {TEXT("*1\r\n$4\r\nPING$4"), "Protocol error: expected CR LF behind a bulk string"},
-    {TEXT("*1\r\n$4\r\nPINGS\r"), "Protocol error: expected CR LF behind a bulk string"},
-    {TEXT("*1\r\n$4\r\nPING\r\r"), "Protocol error: expected CR LF behind a bulk string"},
-    {TEXT("*1\r\n$4\r\nPING\n\n"), "Protocol error: expected CR LF behind a bulk string"},
-    {TEXT("*1\r\n$5\r\nPING\r\n*"), "Protocol error: expected CR LF behind a bulk string"},
+    {TEXT("*1\r\n$4\r\nPING$4"), "Protocol error: expected CR LF after a bulk string"},
+    {TEXT("*1\r\n$4\r\nPINGS\r"), "Protocol error: expected CR LF after a bulk string"},
+    {TEXT("*1\r\n$4\r\nPING\r\r"), "Protocol error: expected CR LF after a bulk string"},
+    {TEXT("*1\r\n$4\r\nPING\n\n"), "Protocol error: expected CR LF after a bulk string"},
+    {TEXT("*1\r\n$5\r\nPING\r\n*"), "Protocol error: expected CR LF after a bulk string"},
 };
 
 static void a_bomb_is_refused_as_soon_as_its_line_is_there(void **state)
