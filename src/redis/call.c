@@ -114,7 +114,7 @@ static void expire(struct client *c, struct call *call, uint64_t now_ns)
     if (call->state == CALL_SENT) {
         struct client_link *link = call->link;
         call_end(c, call, CLIENT_UNKNOWN, now_ns);
-        link_bad(link, now_ns);
+        link_note_failure(link, now_ns);
     } else {
         call_end(c, call, CLIENT_NOT_RUN, now_ns);
     }
@@ -275,7 +275,7 @@ void call_replied(struct call *call, const struct store_reply *reply, uint64_t n
     } else {
         link->good++;
         link->well = true;
-        link_well(link);
+        link_clear_complaint(link);
     }
     finish(c, call, CLIENT_REPLIED, reply, now_ns);
 }

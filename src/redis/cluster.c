@@ -20,7 +20,7 @@
 #define GAP_FIRST (50 * WEIR_MILLISECOND)
 #define GAP_DOUBLINGS 4
 #define STAYS (2 * WEIR_SECOND)
-#define NOBODY UINT16_MAX
+#define NO_NODE UINT16_MAX
 
 struct node {
     struct client_link *link; /* NULL: this entry is free */
@@ -33,8 +33,8 @@ struct topology {
     struct client_link *asked; /* node that was asked for the map; NULL: no question pending */
     bool known;                /* there is a map */
     bool stale;
-    bool nobody;    /* no node was ready when the map was last needed */
-    unsigned tries; /* answers in a row without a map whose primaries can all be reached */
+    bool none_ready; /* no node was ready when the map was last needed */
+    unsigned tries;  /* answers in a row without a map whose primaries can all be reached */
     uint64_t ask_ns;
     uint64_t sweep_ns;
     size_t count; /* entries of `nodes` that were ever used */
@@ -52,7 +52,7 @@ static unsigned free_place(struct topology *t)
             return i;
         }
     }
-    return t->count < CLIENT_LINKS_MAX ? (unsigned)t->count++ : NOBODY;
+    return t->count < CLIENT_LINKS_MAX ? (unsigned)t->count++ : NO_NODE;
 }
 
 static unsigned place_of(const struct topology *t, const struct client_link *link)
@@ -61,25 +61,25 @@ static unsigned place_of(const struct topology *t, const struct client_link *lin
     while (i < t->count && t->nodes[i].link != link) {
         i++;
     }
-    return i < t->count ? i : NOBODY;
+    return i < t->count ? i : NO_NODE;
 }
 
 /* Returns the index of the node at an address, adding it if it is new; an empty host means the host
- * of `by`. Notes that the node is needed now. NOBODY: there is no room, or client_link_open() has
+ * of `by`. Notes that the node is needed now. NO_NODE: there is no room, or client_link_open() has
  * failed. */
 static unsigned node_at(struct topology *t, struct text host, unsigned port,
                         const struct client_link *by, uint64_t now_ns)
 {
     struct text name = host.len > 0 ? host : text_of(by->host);
     struct client_link *link = client_link_open(t->client, name, port, false);
-    unsigned place = link != NULL ? place_of(t, link) : NOBODY;
-    if (link != NULL && place == NOBODY) {
+    unsigned place = link != NULL ? place_of(t, link) : NO_NODE;
+    if (link != NULL && place == NO_NODE) {
         place = free_place(t);
-        if (place != NOBODY) {
+        if (place != NO_NODE) {
             t->nodes[place] = (struct node){.link = link};
         }
     }
-    if (place != NOBODY) {
+    if (place != NO_NODE) {
         t->nodes[place].needed_ns = now_ns;
         t->sweep_ns = min_u64(t->sweep_ns, now_ns + STAYS);
         client_tick_by(t->client, t->sweep_ns);
@@ -113,7 +113,7 @@ static void want_seeds(struct topology *t, uint64_t now_ns)
     for (size_t i = 0; i < url->count; i++) {
         const struct store_host *h = &url->hosts[i];
         unsigned place = node_at(t, text_of(h->host), h->port, NULL, now_ns);
-        if (place != NOBODY) {
+        if (place != NO_NODE) {
             client_link_want(t->nodes[place].link, true, now_ns);
         }
     }
@@ -122,10 +122,10 @@ static void want_seeds(struct topology *t, uint64_t now_ns)
 static void give_slot(struct topology *t, unsigned slot, unsigned to)
 {
     unsigned from = t->owner[slot];
-    if (from != NOBODY) {
+    if (from != NO_NODE) {
         t->nodes[from].slots--;
     }
-    if (to != NOBODY) {
+    if (to != NO_NODE) {
         t->nodes[to].slots++;
     }
     t->owner[slot] = (uint16_t)to;
@@ -141,15 +141,15 @@ static bool read_map(struct topology *t, const struct client_link *by, struct te
     int e = slots_begin(&reader, reply) ? 1 : -1;
     bool any = false;
     for (size_t i = 0; i < SLOTS; i++) {
-        t->next[i] = NOBODY;
+        t->next[i] = NO_NODE;
     }
     while (e == 1 && (e = slots_next(&reader, &range)) == 1) {
         unsigned place =
-            range.host.at != NULL ? node_at(t, range.host, range.port, by, now_ns) : NOBODY;
+            range.host.at != NULL ? node_at(t, range.host, range.port, by, now_ns) : NO_NODE;
         for (unsigned slot = range.first; slot <= range.last; slot++) {
             t->next[slot] = (uint16_t)place;
         }
-        any = any || place != NOBODY;
+        any = any || place != NO_NODE;
     }
     return e == 0 && any;
 }
@@ -214,7 +214,7 @@ static void on_map(void *arg, struct client_link *link, const struct text *reply
 
 /* Returns a link that is ready, or NULL. The search begins at a random node, so that a node with an
  * old map is not asked every time. */
-static struct client_link *anybody(struct topology *t)
+static struct client_link *any_ready(struct topology *t)
 {
     size_t begin = (size_t)client_random(t->client, t->count);
     for (size_t i = 0; i < t->count; i++) {
@@ -239,10 +239,10 @@ static void refresh(struct topology *t, uint64_t now_ns)
     if (now_ns < t->ask_ns) {
         return;
     }
-    struct client_link *link = anybody(t);
+    struct client_link *link = any_ready(t);
     if (link == NULL) {
         want_seeds(t, now_ns);
-        t->nobody = true;
+        t->none_ready = true;
         t->ask_ns = now_ns + GAP_FIRST;
     } else if (client_ask(link, words, 2, on_map, t) == 0) {
         t->asked = link;
@@ -259,9 +259,9 @@ static int create(struct topology *t, struct client *c, uint64_t now_ns)
     t->client = c;
     t->sweep_ns = UINT64_MAX;
     t->stale = true;
-    t->nobody = true;
+    t->none_ready = true;
     for (size_t i = 0; i < SLOTS; i++) {
-        t->owner[i] = NOBODY;
+        t->owner[i] = NO_NODE;
     }
     want_seeds(t, now_ns);
     return t->count > 0 ? 0 : WEIR_ENOMEM;
@@ -270,7 +270,7 @@ static int create(struct topology *t, struct client *c, uint64_t now_ns)
 static struct client_link *route(struct topology *t, unsigned slot, uint64_t now_ns, bool *hope)
 {
     unsigned owner = t->owner[slot % SLOTS];
-    if (owner != NOBODY) {
+    if (owner != NO_NODE) {
         return t->nodes[owner].link;
     }
     if (t->known) {
@@ -283,8 +283,8 @@ static struct client_link *route(struct topology *t, unsigned slot, uint64_t now
 static void ready(struct topology *t, struct client_link *link, uint64_t now_ns)
 {
     (void)link;
-    if (t->nobody) {
-        t->nobody = false;
+    if (t->none_ready) {
+        t->none_ready = false;
         t->ask_ns = now_ns;
     }
     if (t->stale) {
@@ -295,7 +295,7 @@ static void ready(struct topology *t, struct client_link *link, uint64_t now_ns)
 static void gone(struct topology *t, struct client_link *link, uint64_t now_ns)
 {
     unsigned place = place_of(t, link);
-    if (place != NOBODY && t->nodes[place].slots > 0) {
+    if (place != NO_NODE && t->nodes[place].slots > 0) {
         refresh(t, now_ns);
     }
     client_reroute(t->client, now_ns);
@@ -318,8 +318,8 @@ static enum topology_next redirected(struct topology *t, const struct client_lin
 {
     struct redirect r;
     unsigned place = redirect_read(reply->text, &r) ? node_at(t, r.host, r.port, link, now_ns)
-                                                    : (unsigned)NOBODY;
-    if (place == NOBODY) {
+                                                    : (unsigned)NO_NODE;
+    if (place == NO_NODE) {
         refresh(t, now_ns);
         return TOPOLOGY_PAUSE;
     }

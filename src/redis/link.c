@@ -128,7 +128,7 @@ static uint64_t due_when_ready(const struct client_link *link, uint64_t now_ns)
 {
     uint64_t due = link_waits(link) ? link->quiet_ns + silence(link->client) : UINT64_MAX;
     bool look = !link->probing && breaker_is_open(link->breaker);
-    due = link->complained ? min_u64(due, link->look_ns) : due;
+    due = link->complained ? min_u64(due, link->recheck_ns) : due;
     return look ? min_u64(due, breaker_look(link, now_ns)) : due;
 }
 
@@ -168,15 +168,15 @@ void link_try_probe(struct client_link *link, uint64_t now_ns)
     }
 }
 
-void link_tell_good(struct client_link *link, uint64_t now_ns)
+void link_note_successes(struct client_link *link, uint64_t now_ns)
 {
     breaker_good(link->breaker, link->good, now_ns);
     link->good = 0;
 }
 
-void link_bad(struct client_link *link, uint64_t now_ns)
+void link_note_failure(struct client_link *link, uint64_t now_ns)
 {
-    link_tell_good(link, now_ns);
+    link_note_successes(link, now_ns);
     breaker_bad(link->breaker, now_ns);
     if (link->state == LINK_READY && breaker_is_open(link->breaker)) {
         link_set_timer(link, now_ns);
@@ -211,7 +211,7 @@ static void tick_ready(struct client_link *link, uint64_t now_ns)
         link_try_probe(link, now_ns);
     }
     if (link->complained) {
-        link_look(link, now_ns);
+        link_recheck(link, now_ns);
     }
     link_set_timer(link, now_ns);
 }
@@ -292,7 +292,7 @@ static void end_asked(struct client_link *link, bool failure, uint64_t now_ns)
             asked.answer(asked.arg, link, NULL, now_ns);
         } else if (asked.arg != NULL) {
             if (failure) {
-                link_bad(link, now_ns);
+                link_note_failure(link, now_ns);
             }
             call_end(link->client, asked.arg, CLIENT_UNKNOWN, now_ns);
         }
@@ -319,7 +319,7 @@ static void tell_breaker(struct client_link *link, bool failure, uint64_t now_ns
         link->probing = false;
         breaker_probed(link->breaker, false, now_ns);
     } else if (failure) {
-        link_bad(link, now_ns);
+        link_note_failure(link, now_ns);
     }
 }
 
@@ -378,7 +378,7 @@ static void close_it(struct client_link *link)
     link->client->driver.close(link->client->driver.arg, link);
 }
 
-struct text link_said(struct text error)
+struct text link_shown_error(struct text error)
 {
     /* The error is cut off where one of these begins. They are followed by the arguments of an
      * unknown command; by the key that holds something else than a state (lua/common.lua); by the
@@ -393,8 +393,8 @@ struct text link_said(struct text error)
 
 void link_complain(struct client_link *link, struct text error)
 {
-    struct text said = link_said(error);
-    link_look_later(link, link->client->now_ns);
+    struct text said = link_shown_error(error);
+    link_recheck_later(link, link->client->now_ns);
     blame(link, said);
     if (link->state == LINK_READY) {
         link_set_timer(link, link->client->now_ns);
@@ -404,9 +404,9 @@ void link_complain(struct client_link *link, struct text error)
 void link_refuses(struct client_link *link, struct text error, struct text key, uint64_t now_ns)
 {
     link_complain(link, error);
-    link_tell_good(link, now_ns);
+    link_note_successes(link, now_ns);
     breaker_doubt(link->breaker, key);
-    link_bad(link, now_ns);
+    link_note_failure(link, now_ns);
 }
 
 void link_fail(struct client_link *link, uint64_t now_ns, const char *format, ...)

@@ -112,7 +112,7 @@ struct client_link {
     bool woken;      /* the driver knows that there is something to send */
     bool probing;    /* this link makes the breaker's probe */
     bool complained; /* a call got an error; cleared when calls succeed again */
-    bool looking;    /* a check of link_look() is pending */
+    bool rechecking; /* a check of link_recheck() is pending */
     bool role_asked; /* ROLE was asked; the answer is pending */
     bool loaded;     /* the scripts were sent on this connection */
     bool forgotten;  /* freed by the next client_tick() */
@@ -128,7 +128,7 @@ struct client_link {
     uint64_t quiet_ns;      /* start of the present silence, while replies are pending */
     uint64_t probe_ns;      /* when a probe was sent */
     uint64_t complained_ns; /* time of the last such error */
-    uint64_t look_ns;       /* time of the next link_look() */
+    uint64_t recheck_ns;    /* time of the next link_recheck() */
     struct timer timer;
 
     struct buffer out;
@@ -169,8 +169,8 @@ void link_abandon(struct client_link *link);
 void link_tick(struct client_link *link, uint64_t now_ns); /* its timer is due */
 void link_set_timer(struct client_link *link, uint64_t now_ns);
 /* Report to the breaker of the link: replies that were no failure, and a failure. */
-void link_tell_good(struct client_link *link, uint64_t now_ns);
-void link_bad(struct client_link *link, uint64_t now_ns);
+void link_note_successes(struct client_link *link, uint64_t now_ns);
+void link_note_failure(struct client_link *link, uint64_t now_ns);
 void link_ready(struct client_link *link, uint64_t now_ns);
 /* Records that the link answers calls with this error, for client_last_error(). */
 void link_complain(struct client_link *link, struct text error);
@@ -178,7 +178,7 @@ void link_complain(struct client_link *link, struct text error);
 void link_refuses(struct client_link *link, struct text error, struct text key, uint64_t now_ns);
 /* Returns the part of an error that may be shown. It leaves out the arguments of an unknown
  * command, which may contain a password or a key. */
-struct text link_said(struct text error);
+struct text link_shown_error(struct text error);
 /* Begins a probe of the open breaker, if one is due. */
 void link_try_probe(struct client_link *link, uint64_t now_ns);
 
@@ -190,12 +190,12 @@ void link_fail(struct client_link *link, uint64_t now_ns, const char *format, ..
 
 void link_greet(struct client_link *link, uint64_t now_ns);
 void link_load_scripts(struct client_link *link);
-/* Both need a link that is READY: link_probe() one whose `probing` is set, link_look() one whose
+/* Both need a link that is READY: link_probe() one whose `probing` is set, link_recheck() one whose
  * `complained` is set. */
 void link_probe(struct client_link *link, uint64_t now_ns);
-void link_look(struct client_link *link, uint64_t now_ns);
-void link_look_later(struct client_link *link, uint64_t now_ns);
-void link_well(struct client_link *link); /* calls succeed again: clears the complaint */
+void link_recheck(struct client_link *link, uint64_t now_ns);
+void link_recheck_later(struct client_link *link, uint64_t now_ns);
+void link_clear_complaint(struct client_link *link); /* calls succeed again: clears the complaint */
 
 /* ---- link_io.c ---- */
 

@@ -259,7 +259,7 @@ bool client_received(struct client_link *link, struct text bytes, uint64_t now_n
     link->quiet_ns = now_ns;
     bool open = receive(link, bytes, now_ns);
     if (open) {
-        link_tell_good(link, now_ns);
+        link_note_successes(link, now_ns);
     }
     if (open && link->well) {
         breaker_well(link->breaker, now_ns);

@@ -3,7 +3,7 @@
  * node, and whether the endpoint would answer calls.
  *
  * Passwords are sent to the store and shown nowhere: a message about a refusal contains the reply
- * of the store, never the request, and link_said() removes the request where the reply quotes it.
+ * of the store, never the request, and link_shown_error() removes the request where the reply quotes it.
  *
  * Whether calls would be answered is asked for the breaker while that is open, and for a link that
  * has recorded an error and got no call since. Many a store that refuses every call still answers
@@ -18,7 +18,7 @@
 #include "redis/breaker.h"
 #include "redis/link.h"
 
-#define LOOK_EVERY WEIR_SECOND
+#define RECHECK_EVERY WEIR_SECOND
 
 /* ---- the greeting: AUTH, SELECT, SCRIPT LOAD ---- */
 
@@ -41,7 +41,7 @@ static void on_welcome(void *arg, struct client_link *link, const struct text *r
                        uint64_t now_ns)
 {
     if (reply != NULL && text_starts(*reply, "-")) {
-        struct text said = link_said(text_after(*reply, 1));
+        struct text said = link_shown_error(text_after(*reply, 1));
         link_fail(link, now_ns, "%s%s: %.*s", advice(link, said), (const char *)arg,
                   TEXT_ARGS(said));
     }
@@ -138,7 +138,7 @@ void client_link_ask_role(struct client_link *link, char *otherwise)
 
 /* ---- probes ---- */
 
-void link_well(struct client_link *link)
+void link_clear_complaint(struct client_link *link)
 {
     if (link->complained) {
         link->complained = false;
@@ -212,7 +212,7 @@ static void on_written(void *arg, struct client_link *link, const struct text *r
     }
     bool good = is_willing(link, *reply, now_ns);
     if (good) {
-        link_well(link);
+        link_clear_complaint(link);
         breaker_well(link->breaker, now_ns);
     }
     judge(link, good, now_ns);
@@ -233,13 +233,13 @@ void link_probe(struct client_link *link, uint64_t now_ns)
 
 /* ---- checks after an error ---- */
 
-static void on_looked(void *arg, struct client_link *link, const struct text *reply,
-                      uint64_t now_ns)
+static void on_rechecked(void *arg, struct client_link *link, const struct text *reply,
+                         uint64_t now_ns)
 {
     (void)arg;
-    link->looking = false;
+    link->rechecking = false;
     if (reply != NULL && is_willing(link, *reply, now_ns)) {
-        link_well(link);
+        link_clear_complaint(link);
         breaker_well(link->breaker, now_ns);
     }
 }
@@ -247,26 +247,26 @@ static void on_looked(void *arg, struct client_link *link, const struct text *re
 /* Checks whether calls would be answered again. A success that another thread has noted since the
  * error counts too. The empty write only tests refusals of all calls; other errors (missing
  * permissions, for example) are cleared only by a call. */
-void link_look(struct client_link *link, uint64_t now_ns)
+void link_recheck(struct client_link *link, uint64_t now_ns)
 {
     char key[BREAKER_KEY_MAX];
     if (breaker_well_ns(link->breaker) > link->complained_ns) {
-        link_well(link);
+        link_clear_complaint(link);
     }
-    if (!link->complained || now_ns < link->look_ns) {
+    if (!link->complained || now_ns < link->recheck_ns) {
         return;
     }
-    link->look_ns = now_ns + LOOK_EVERY;
-    bool idle = !link->looking && !link->probing && !breaker_is_open(link->breaker);
+    link->recheck_ns = now_ns + RECHECK_EVERY;
+    bool idle = !link->rechecking && !link->probing && !breaker_is_open(link->breaker);
     size_t len = idle ? breaker_doubted(link->breaker, key) : 0;
     if (len > 0) {
-        link->looking = write_nothing(link, (struct text){key, len}, on_looked) == 0;
+        link->rechecking = write_nothing(link, (struct text){key, len}, on_rechecked) == 0;
     }
 }
 
-void link_look_later(struct client_link *link, uint64_t now_ns)
+void link_recheck_later(struct client_link *link, uint64_t now_ns)
 {
     link->complained = true;
     link->complained_ns = now_ns;
-    link->look_ns = now_ns + LOOK_EVERY;
+    link->recheck_ns = now_ns + RECHECK_EVERY;
 }
