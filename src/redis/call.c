@@ -222,8 +222,7 @@ static void follow(struct client *c, struct call *call, const struct store_reply
                    uint64_t now_ns)
 {
     struct client_link *to = NULL;
-    enum topology_next next =
-        c->ops->refused(c->topology, call->link, call->slot, reply, now_ns, &to);
+    enum topology_next next = c->ops->refused(c->topology, call->link, reply, now_ns, &to);
     call->hops++;
     if (next == TOPOLOGY_END) {
         finish(c, call, CLIENT_NOT_RUN, reply, now_ns);

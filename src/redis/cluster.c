@@ -330,11 +330,10 @@ static enum topology_next redirected(struct topology *t, const struct client_lin
     return TOPOLOGY_ASKING;
 }
 
-static enum topology_next refused(struct topology *t, struct client_link *link, unsigned slot,
+static enum topology_next refused(struct topology *t, struct client_link *link,
                                   const struct store_reply *reply, uint64_t now_ns,
                                   struct client_link **to)
 {
-    (void)slot;
     switch (reply->refusal) {
     case STORE_MOVED:
     case STORE_ASK:

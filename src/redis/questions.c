@@ -82,7 +82,7 @@ void link_greet(struct client_link *link, uint64_t now_ns)
     int e = authenticate(link);
     e = e != 0 || link->sentinel ? e : choose_db(link);
     if (e == 0 && c->ops->greet != NULL) {
-        c->ops->greet(c->topology, link, now_ns);
+        c->ops->greet(c->topology, link);
     }
     if (link->life != life) {
         return;
@@ -154,14 +154,14 @@ static int write_nothing(struct client_link *link, struct text key, client_answe
 }
 
 /*
- * Returns true if the reply to an empty write does not show that the endpoint refuses calls. A
- * refusal is passed to the topology: the endpoint may have been replaced, and without calls no
- * other reply would show it. The topology also knows whether a call would end with this refusal
- * (MOVED from a store that should not be in a Cluster) or go elsewhere (MOVED within a Cluster).
- * WRONGTYPE counts as willing, because the store only replies so after it has checked that writes
- * are permitted. "CLUSTERDOWN Hash slot not served" also counts, for a Cluster that serves the
- * slots that it can: it says nothing about other slots, and as long as no call is sent there, no
- * other key can become the doubted one.
+ * Returns true if the reply to an empty write does not show that the endpoint refuses calls; then
+ * the complaint is over. A refusal is passed to the topology: the endpoint may have been replaced,
+ * and without calls no other reply would show it. The topology also knows whether a call would end
+ * with this refusal (MOVED from a store that should not be in a Cluster) or go elsewhere (MOVED
+ * within a Cluster). WRONGTYPE counts as willing, because the store only replies so after it has
+ * checked that writes are permitted. "CLUSTERDOWN Hash slot not served" also counts, for a Cluster
+ * that serves the slots that it can: it says nothing about other slots, and as long as no call is
+ * sent there, no other key can become the doubted one.
  */
 static bool is_willing(struct client_link *link, struct text reply, uint64_t now_ns)
 {
@@ -171,12 +171,15 @@ static bool is_willing(struct client_link *link, struct text reply, uint64_t now
     if (store_reply_read(reply, &r) != STORE_REPLY) {
         return false;
     }
-    if (r.refusal <= STORE_REFUSED) {
-        return true;
+    bool refused = r.refusal > STORE_REFUSED;
+    bool ends = refused && c->ops->refused(c->topology, link, &r, now_ns, &to) == TOPOLOGY_END;
+    if (ends ||
+        (store_is_failure(r.refusal) && !text_starts(r.text, "CLUSTERDOWN Hash slot not served"))) {
+        return false;
     }
-    bool ends = c->ops->refused(c->topology, link, 0, &r, now_ns, &to) == TOPOLOGY_END;
-    return !ends && (!store_is_failure(r.refusal) ||
-                     text_starts(r.text, "CLUSTERDOWN Hash slot not served"));
+    link_clear_complaint(link);
+    breaker_well(link->breaker, now_ns);
+    return true;
 }
 
 static void judge(struct client_link *link, bool good, uint64_t now_ns)
@@ -207,15 +210,9 @@ static void on_written(void *arg, struct client_link *link, const struct text *r
                        uint64_t now_ns)
 {
     (void)arg;
-    if (reply == NULL || !link->probing) {
-        return;
+    if (reply != NULL && link->probing) {
+        judge(link, is_willing(link, *reply, now_ns), now_ns);
     }
-    bool good = is_willing(link, *reply, now_ns);
-    if (good) {
-        link_clear_complaint(link);
-        breaker_well(link->breaker, now_ns);
-    }
-    judge(link, good, now_ns);
 }
 
 void link_probe(struct client_link *link, uint64_t now_ns)
@@ -238,9 +235,8 @@ static void on_rechecked(void *arg, struct client_link *link, const struct text 
 {
     (void)arg;
     link->rechecking = false;
-    if (reply != NULL && is_willing(link, *reply, now_ns)) {
-        link_clear_complaint(link);
-        breaker_well(link->breaker, now_ns);
+    if (reply != NULL) {
+        (void)is_willing(link, *reply, now_ns);
     }
 }
 

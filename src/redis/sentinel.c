@@ -309,9 +309,8 @@ static void ask_role(struct client_link *link)
     client_link_ask_role(link, "is not a master, although a Sentinel names it");
 }
 
-static void greet(struct topology *t, struct client_link *link, uint64_t now_ns)
+static void greet(struct topology *t, struct client_link *link)
 {
-    (void)now_ns;
     if (link == t->master) {
         ask_role(link);
     }
@@ -346,11 +345,10 @@ static void gone(struct topology *t, struct client_link *link, uint64_t now_ns)
     client_reroute(t->client, now_ns);
 }
 
-static enum topology_next refused(struct topology *t, struct client_link *link, unsigned slot,
+static enum topology_next refused(struct topology *t, struct client_link *link,
                                   const struct store_reply *reply, uint64_t now_ns,
                                   struct client_link **to)
 {
-    (void)slot;
     (void)to;
     if (client_link_is_of_cluster(link, reply)) {
         return TOPOLOGY_END;

@@ -58,9 +58,8 @@ static struct client_link *route(struct topology *t, unsigned slot, uint64_t now
 
 /* ---- finding the master ---- */
 
-static void greet(struct topology *t, struct client_link *link, uint64_t now_ns)
+static void greet(struct topology *t, struct client_link *link)
 {
-    (void)now_ns;
     if (t->count > 1) {
         client_link_ask_role(link, "is not a master");
     }
@@ -91,11 +90,10 @@ static void gone(struct topology *t, struct client_link *link, uint64_t now_ns)
     client_reroute(t->client, now_ns);
 }
 
-static enum topology_next refused(struct topology *t, struct client_link *link, unsigned slot,
+static enum topology_next refused(struct topology *t, struct client_link *link,
                                   const struct store_reply *reply, uint64_t now_ns,
                                   struct client_link **to)
 {
-    (void)slot;
     (void)now_ns;
     (void)to;
     if (client_link_is_of_cluster(link, reply)) {

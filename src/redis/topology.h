@@ -44,7 +44,7 @@ struct topology_ops {
 
     /* The connection is made: ask with client_ask() what must be answered before calls. May be
      * NULL. */
-    void (*greet)(struct topology *t, struct client_link *link, uint64_t now_ns);
+    void (*greet)(struct topology *t, struct client_link *link);
     /* The link is ready. Calls that wait for it are sent without further action. */
     void (*ready)(struct topology *t, struct client_link *link, uint64_t now_ns);
     /* The connection could not be made, or has ended; the calls that were sent on it have ended.
@@ -52,10 +52,10 @@ struct topology_ops {
      * client_link_drop(). */
     void (*gone)(struct topology *t, struct client_link *link, uint64_t now_ns);
 
-    /* A call of this slot was refused by the link, but never with NOSCRIPT, which the client
-     * handles. It is also called for a refused probe, which has no slot (0); of the result only
-     * TOPOLOGY_END matters then. It does not close the link. */
-    enum topology_next (*refused)(struct topology *t, struct client_link *link, unsigned slot,
+    /* A call was refused by the link, but never with NOSCRIPT, which the client handles. It is also
+     * called for a refused probe; of the result only TOPOLOGY_END matters then. It does not close
+     * the link. */
+    enum topology_next (*refused)(struct topology *t, struct client_link *link,
                                   const struct store_reply *reply, uint64_t now_ns,
                                   struct client_link **to);
 

@@ -7,22 +7,20 @@
 enum scope {
     OF_LIMIT,    /* offsets in struct limit_numbers; label limit */
     OF_PROTOCOL, /* offsets of arrays in struct worker_counts; label protocol */
-    OF_TIMES,    /* the array of histograms in struct worker_counts; label protocol */
     OF_ALL,      /* offsets in struct numbers */
+    OF_VERSION,  /* the number 1, with the version as label */
     /* Only with a fleet: */
-    OF_REMOTE,      /* as OF_LIMIT, for limits that the fleet decides */
-    OF_FAILURE,     /* as OF_REMOTE, but only the series of the limit's on_store_failure */
-    OF_STORE,       /* as OF_ALL */
-    OF_STORE_TIMES, /* the store's histogram in struct numbers */
-    OF_ENDPOINT,    /* offsets in struct fleet_endpoint_numbers; label endpoint */
-    /* Always: */
-    OF_VERSION /* the number 1, with the version as label */
+    OF_REMOTE,  /* as OF_LIMIT, for limits that the fleet decides */
+    OF_FAILURE, /* as OF_REMOTE, but only the series of the limit's on_store_failure */
+    OF_STORE,   /* as OF_ALL */
+    OF_ENDPOINT /* offsets in struct fleet_endpoint_numbers; label endpoint */
 };
 
 #define SERIES_MAX 4
 
 struct metric {
-    const char *name; /* ..._total is a counter, ..._seconds is printed from nanoseconds */
+    /* ..._total is a counter, ..._duration_seconds a histogram; ..._seconds... is counted in ns. */
+    const char *name;
     enum scope scope;
     const char *help;
     const char *label; /* distinguishes the series; NULL: one series without it */
@@ -113,7 +111,7 @@ static const struct metric metrics[] = {
         "Attempts to connect to the store."),
     ONE("weir_breaker_open", OF_ENDPOINT, ENDPOINT(open),
         "1 if the breaker of an endpoint is open, so that no calls are sent to it, otherwise 0."),
-    ONE("weir_store_duration_seconds", OF_STORE_TIMES, ALL(fleet.took),
+    ONE("weir_store_duration_seconds", OF_STORE, ALL(fleet.took),
         "Time from a call of the store to its reply."),
     ONE("weir_store_calls_total", OF_STORE, ALL(fleet.calls), "Calls of the store."),
     SERIES("weir_store_ended_total", OF_STORE,
@@ -133,7 +131,7 @@ static const struct metric metrics[] = {
         "Requests that waited for the store and whose client closed the connection before the "
         "answer."),
     /* requests */
-    ONE("weir_decision_duration_seconds", OF_TIMES, COUNT(took),
+    ONE("weir_decision_duration_seconds", OF_PROTOCOL, COUNT(took),
         "Time from the arrival of a request to the end of its reply. Each of several requests that "
         "arrive together counts with the time of all of them."),
     ONE("weir_requests_total", OF_PROTOCOL, COUNT(requests), "Requests that were received."),
@@ -184,13 +182,14 @@ static const struct metric metrics[] = {
 
 #define METRICS (sizeof metrics / sizeof metrics[0])
 
+static bool is_histogram(const struct metric *m)
+{
+    return strstr(m->name, "_duration_seconds") != NULL;
+}
+
 static const char *type_of(const struct metric *m)
 {
-    size_t len = strlen(m->name);
-    if (m->scope == OF_TIMES || m->scope == OF_STORE_TIMES) {
-        return "histogram";
-    }
-    return len > 6 && strcmp(m->name + len - 6, "_total") == 0 ? "counter" : "gauge";
+    return is_histogram(m) ? "histogram" : strstr(m->name, "_total") != NULL ? "counter" : "gauge";
 }
 
 const char *metrics_name(size_t i, const char **type, const char **help)
@@ -264,95 +263,84 @@ static void put_sample(struct buffer *out, const struct metric *m, const struct 
     put_number(out, s->number, s->seconds);
 }
 
-static uint64_t number_at(const void *base, size_t offset)
+/* Puts one series of a row, whose number is in the struct at `base`. */
+static void put_one(struct buffer *out, const struct metric *m, unsigned i, struct sample s,
+                    const char *base)
 {
-    uint64_t n;
-    memcpy(&n, (const char *)base + offset, sizeof n);
-    return n;
-}
-
-static void put_one(struct buffer *out, const struct metric *m, unsigned i, const char *scope,
-                    const char *of, const void *base)
-{
-    put_sample(out, m,
-               &(struct sample){.scope = scope,
-                                .of = of,
-                                .label = m->label,
-                                .value = m->series[i].value,
-                                .number = number_at(base, m->series[i].offset),
-                                .seconds = strstr(m->name, "_seconds") != NULL});
-}
-
-/* Puts all series of a row for one limit, protocol, endpoint or the server. */
-static void put_series(struct buffer *out, const struct metric *m, const char *scope,
-                       const char *of, const void *base)
-{
-    for (unsigned i = 0; i < SERIES_MAX && (i == 0 || m->series[i].value != NULL); i++) {
-        put_one(out, m, i, scope, of, base);
-    }
+    memcpy(&s.number, base + m->series[i].offset, sizeof s.number);
+    s.label = m->label;
+    s.value = m->series[i].value;
+    s.seconds = strstr(m->name, "_seconds") != NULL;
+    put_sample(out, m, &s);
 }
 
 /* Puts a histogram. The last bucket (+Inf) counts the times above all bounds. */
-static void put_times(struct buffer *out, const struct metric *m, const char *protocol,
+static void put_times(struct buffer *out, const struct metric *m, struct sample s,
                       const struct histogram *h)
 {
-    uint64_t sum = 0;
-    const char *scope = protocol != NULL ? "protocol" : NULL;
-    struct sample s = {.suffix = "_bucket", .scope = scope, .of = protocol, .label = "le"};
+    struct sample sum = s;
+    s.suffix = "_bucket";
+    s.label = "le";
     for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
         char bound[32] = "+Inf";
         if (i + 1 < HISTOGRAM_BUCKETS) {
             uint64_t ns = UINT64_C(1) << (HISTOGRAM_FIRST + i);
             (void)snprintf(bound, sizeof bound, "%.10g", (double)ns / 1e9);
         }
-        sum += h->counts[i];
+        s.number += h->counts[i];
         s.value = bound;
-        s.number = sum;
         put_sample(out, m, &s);
     }
-    s = (struct sample){
-        .suffix = "_sum", .scope = scope, .of = protocol, .number = h->sum_ns, .seconds = true};
+    sum.suffix = "_sum";
+    sum.number = h->sum_ns;
+    sum.seconds = true;
+    put_sample(out, m, &sum);
+    s.suffix = "_count";
+    s.label = NULL;
     put_sample(out, m, &s);
-    s = (struct sample){.suffix = "_count", .scope = scope, .of = protocol, .number = sum};
-    put_sample(out, m, &s);
+}
+
+/* Puts all series of a row for one limit, protocol, endpoint or the server. */
+static void put_series(struct buffer *out, const struct metric *m, struct sample s,
+                       const char *base)
+{
+    if (is_histogram(m)) {
+        put_times(out, m, s, (const struct histogram *)(const void *)(base + m->series[0].offset));
+        return;
+    }
+    for (unsigned i = 0; i < SERIES_MAX && (i == 0 || m->series[i].value != NULL); i++) {
+        put_one(out, m, i, s, base);
+    }
 }
 
 static void put_limits(struct buffer *out, const struct metric *m, const struct numbers *n)
 {
     for (size_t i = 0; i < n->limits_count; i++) {
         const struct limit_numbers *limit = &n->limits[i];
+        struct sample s = {.scope = "limit", .of = limit->name};
         if (m->scope == OF_FAILURE && limit->remote) {
-            put_one(out, m, (unsigned)limit->on_store_failure, "limit", limit->name, limit);
+            put_one(out, m, (unsigned)limit->on_store_failure, s, (const char *)limit);
         } else if (m->scope == OF_LIMIT || (m->scope == OF_REMOTE && limit->remote)) {
-            put_series(out, m, "limit", limit->name, limit);
+            put_series(out, m, s, (const char *)limit);
         }
-    }
-}
-
-static void put_store(struct buffer *out, const struct metric *m, const struct numbers *n)
-{
-    if (n->server->fleet.fleet == NULL) {
-        return;
-    }
-    if (m->scope == OF_STORE_TIMES) {
-        put_times(out, m, NULL, &n->fleet.took);
-    } else if (m->scope == OF_STORE) {
-        put_series(out, m, NULL, NULL, n);
-    }
-    for (size_t i = 0; m->scope == OF_ENDPOINT && i < n->fleet.endpoints_count; i++) {
-        put_series(out, m, "endpoint", n->fleet.endpoints[i].name, &n->fleet.endpoints[i]);
     }
 }
 
 static void put_protocols(struct buffer *out, const struct metric *m, const struct numbers *n)
 {
+    size_t each = is_histogram(m) ? sizeof(struct histogram) : sizeof(uint64_t);
     for (unsigned p = 0; p < PROTOCOLS; p++) {
-        const char *base = (const char *)&n->counts;
-        if (m->scope == OF_TIMES) {
-            put_times(out, m, protocol_names[p], &n->counts.took[p]);
-        } else {
-            put_series(out, m, "protocol", protocol_names[p], base + p * sizeof(uint64_t));
-        }
+        struct sample s = {.scope = "protocol", .of = protocol_names[p]};
+        put_series(out, m, s, (const char *)&n->counts + p * each);
+    }
+}
+
+static void put_endpoints(struct buffer *out, const struct metric *m, const struct numbers *n)
+{
+    for (size_t i = 0; i < n->fleet.endpoints_count; i++) {
+        const struct fleet_endpoint_numbers *endpoint = &n->fleet.endpoints[i];
+        struct sample s = {.scope = "endpoint", .of = endpoint->name};
+        put_series(out, m, s, (const char *)endpoint);
     }
 }
 
@@ -368,22 +356,22 @@ static void put_metric(struct buffer *out, const struct metric *m, const struct 
     case OF_FAILURE:
         put_limits(out, m, n);
         break;
-    case OF_STORE:
-    case OF_STORE_TIMES:
-    case OF_ENDPOINT:
-        put_store(out, m, n);
-        break;
     case OF_PROTOCOL:
-    case OF_TIMES:
         put_protocols(out, m, n);
+        break;
+    case OF_ENDPOINT:
+        put_endpoints(out, m, n);
         break;
     case OF_VERSION:
         put_sample(out, m,
                    &(struct sample){.label = "version", .value = weir_version(), .number = 1});
         break;
     case OF_ALL:
+    case OF_STORE:
     default:
-        put_series(out, m, NULL, NULL, n);
+        if (m->scope == OF_ALL || n->server->fleet.fleet != NULL) {
+            put_series(out, m, (struct sample){0}, (const char *)n);
+        }
         break;
     }
 }
