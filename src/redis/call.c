@@ -4,72 +4,9 @@
 
 #include "base/maths.h"
 
-#define KEPT 4096 /* bytes of arguments that a free call keeps */
 #define HOPS_AT_ONCE 4
 #define PAUSE_FIRST WEIR_MILLISECOND
 #define PAUSE_DOUBLINGS 10
-
-/* ---- free calls ---- */
-
-static bool add_chunk(struct client *c)
-{
-    struct call_chunk *chunk = calloc(1, sizeof *chunk);
-    if (chunk == NULL) {
-        return false;
-    }
-    chunk->next = c->chunks;
-    c->chunks = chunk;
-    for (size_t i = 0; i < CALLS_OF_A_CHUNK; i++) {
-        timer_init(&chunk->calls[i].timer, TIMER_CALL);
-        list_put(&c->free, &chunk->calls[i].node);
-    }
-    return true;
-}
-
-static bool keep_arguments(struct call *call, struct text arguments)
-{
-    if (call->size < arguments.len) {
-        size_t size = max_u64(arguments.len, 256);
-        char *bytes = realloc(call->bytes, size);
-        if (bytes == NULL) {
-            return false;
-        }
-        call->bytes = bytes;
-        call->size = size;
-    }
-    memcpy(call->bytes, arguments.at, arguments.len);
-    call->len = arguments.len;
-    return true;
-}
-
-/* Returns a free call with a copy of the arguments; NULL: a bound is reached, or no memory. The
- * call that was freed last is taken first, because its memory is likely to be in the cache. */
-static struct call *take_free(struct client *c, struct text arguments)
-{
-    if (c->in_flight >= c->in_flight_most || arguments.len > CALL_BYTES_MAX ||
-        (list_is_empty(&c->free) && !add_chunk(c))) {
-        return NULL;
-    }
-    struct call *call = LIST_OF(c->free.next, struct call, node);
-    if (!keep_arguments(call, arguments)) {
-        return NULL;
-    }
-    list_take(&call->node);
-    c->in_flight++;
-    return call;
-}
-
-static void give_free(struct client *c, struct call *call)
-{
-    call->state = CALL_FREE;
-    if (call->size > KEPT) {
-        free(call->bytes);
-        call->bytes = NULL;
-        call->size = 0;
-    }
-    list_put(&c->free, &call->node);
-    c->in_flight--;
-}
 
 /* ---- the end of a call ---- */
 
@@ -99,7 +36,8 @@ static void finish(struct client *c, struct call *call, enum client_end end,
         c->counts.took.counts[histogram_bucket(took)]++;
         c->counts.took.sum_ns += took;
     }
-    give_free(c, call);
+    free(call);
+    c->in_flight--;
     done(arg, end, reply, now_ns);
 }
 
@@ -295,20 +233,27 @@ static int find_way(struct client *c, unsigned slot, uint64_t now_ns, struct cli
     return 0;
 }
 
-static void fill(struct client *c, struct call *call, const struct client_call *from,
-                 uint64_t now_ns)
+/* Returns a new call with a copy of the arguments; NULL: a bound is reached, or no memory. */
+static struct call *make_call(struct client *c, const struct client_call *from, uint64_t now_ns)
 {
-    call->how = SCRIPT_BY_SHA;
-    call->asking = false;
-    call->hops = 0;
-    call->pauses = 0;
-    call->strange = 0;
-    call->slot = from->slot;
-    call->count = from->count;
-    call->script = from->script;
-    call->made_ns = now_ns;
-    call->deadline_ns =
-        from->deadline_ns != 0 ? from->deadline_ns : add_sat(now_ns, c->options->deadline_ns);
+    bool fits = c->in_flight < c->in_flight_most && from->arguments.len <= CALL_BYTES_MAX;
+    struct call *call = fits ? malloc(sizeof *call + from->arguments.len) : NULL;
+    if (call == NULL) {
+        return NULL;
+    }
+    *call = (struct call){
+        .how = SCRIPT_BY_SHA,
+        .slot = from->slot,
+        .count = from->count,
+        .script = from->script,
+        .made_ns = now_ns,
+        .deadline_ns =
+            from->deadline_ns != 0 ? from->deadline_ns : add_sat(now_ns, c->options->deadline_ns),
+        .len = from->arguments.len,
+    };
+    timer_init(&call->timer, TIMER_CALL);
+    memcpy(call->bytes, from->arguments.at, call->len);
+    return call;
 }
 
 int client_call(struct client *c, const struct client_call *from, uint64_t now_ns,
@@ -320,16 +265,14 @@ int client_call(struct client *c, const struct client_call *from, uint64_t now_n
     if (e != 0) {
         return e;
     }
-    if (link != NULL && !link_has_room(link, from->arguments.len)) {
-        return WEIR_EFULL;
-    }
-    struct call *call = take_free(c, from->arguments);
+    bool room = link == NULL || link_has_room(link, from->arguments.len);
+    struct call *call = room ? make_call(c, from, now_ns) : NULL;
     if (call == NULL) {
         return WEIR_EFULL;
     }
-    fill(c, call, from, now_ns);
     call->done = done;
     call->arg = arg;
+    c->in_flight++;
     c->counts.calls++;
     timer_set(&c->timers, &call->timer, call->deadline_ns, now_ns);
     if (link != NULL) {
@@ -341,7 +284,7 @@ int client_call(struct client *c, const struct client_call *from, uint64_t now_n
     return 0;
 }
 
-/* ---- deadlines and freeing ---- */
+/* ---- deadlines ---- */
 
 void call_tick(struct client *c, struct call *call, uint64_t now_ns)
 {
@@ -357,17 +300,5 @@ void calls_end(struct client *c, struct list *calls, uint64_t now_ns)
 {
     while (!list_is_empty(calls)) {
         call_end(c, LIST_OF(calls->next, struct call, node), CLIENT_NOT_RUN, now_ns);
-    }
-}
-
-void calls_free(struct client *c)
-{
-    while (c->chunks != NULL) {
-        struct call_chunk *chunk = c->chunks;
-        c->chunks = chunk->next;
-        for (size_t i = 0; i < CALLS_OF_A_CHUNK; i++) {
-            free(chunk->calls[i].bytes);
-        }
-        free(chunk);
     }
 }

@@ -86,7 +86,6 @@ int client_create(struct client **out, const struct client_options *options,
     c->now_ns = now_ns;
     c->in_flight_most = options->in_flight != 0 ? options->in_flight : IN_FLIGHT;
     list_init(&c->links);
-    list_init(&c->free);
     list_init(&c->paused);
     list_init(&c->parked);
     timers_init(&c->timers);
@@ -128,7 +127,6 @@ void client_destroy(struct client *c, uint64_t now_ns)
     }
     free(c->topology);
     client_tell_metrics(c);
-    calls_free(c);
     free(c);
 }
 

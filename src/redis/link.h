@@ -19,7 +19,6 @@
 enum { TIMER_CALL, TIMER_LINK };
 
 enum call_state {
-    CALL_FREE,
     CALL_WAITING, /* waits for its turn on call.link */
     CALL_SENT,    /* sent on call.link, at call.place */
     CALL_PAUSED,  /* refused; its timer says when it goes on */
@@ -27,7 +26,7 @@ enum call_state {
 };
 
 struct call {
-    struct list node; /* in the list of free, waiting, paused or parked calls */
+    struct list node; /* in the list of waiting, paused or parked calls */
     struct timer timer;
     enum call_state state;
     enum script_how how;
@@ -45,17 +44,10 @@ struct call {
     client_done_fn done;
     void *arg;
     size_t len;
-    size_t size;
-    char *bytes; /* the arguments; the memory is kept for the next call */
+    char bytes[]; /* the arguments */
 };
 
 #define CALL_BYTES_MAX 65536
-#define CALLS_OF_A_CHUNK 64
-
-struct call_chunk {
-    struct call_chunk *next;
-    struct call calls[CALLS_OF_A_CHUNK];
-};
 
 struct client {
     const struct client_options *options;
@@ -71,12 +63,10 @@ struct client {
     size_t link_count;
 
     struct timers timers;
-    struct list free;
     struct list paused;
     struct list parked;
     unsigned in_flight;
     unsigned in_flight_most;
-    struct call_chunk *chunks;
 
     struct client_metrics counts; /* not yet added to options->metrics */
     char error[256];
@@ -155,7 +145,6 @@ void call_replied(struct call *call, const struct store_reply *reply, uint64_t n
 void call_tick(struct client *c, struct call *call, uint64_t now_ns); /* its timer is due */
 void call_end(struct client *c, struct call *call, enum client_end end, uint64_t now_ns);
 void calls_end(struct client *c, struct list *calls, uint64_t now_ns); /* ends all as NOT_RUN */
-void calls_free(struct client *c);
 
 /* ---- client.c ---- */
 
