@@ -24,7 +24,6 @@
 #include "base/maths.h"
 #include "redis/link.h"
 #include "redis/slots.h"
-#include "wire/resp.h"
 
 #define ASK_AGAIN WEIR_SECOND
 #define ASK_IN_DOUBT (100 * WEIR_MILLISECOND)
@@ -227,18 +226,14 @@ static void weigh_all(struct topology *t, uint64_t now_ns)
 static bool read_address(struct text reply, struct store_host *host)
 {
     struct text rest = reply;
-    uint64_t port;
-    if (value_array(&rest) != 2) {
-        return false;
-    }
+    bool two = value_array(&rest) == 2;
     struct text name = value_text(&rest);
-    if (name.len == 0 || name.len > SLOTS_HOST_MAX || !resp_to_u64(value_text(&rest), &port) ||
-        port == 0 || port > 65535) {
+    if (!two || name.len == 0 || name.len > SLOTS_HOST_MAX ||
+        !store_port_read(value_text(&rest), &host->port)) {
         return false;
     }
     memcpy(host->host, name.at, name.len);
     host->host[name.len] = 0;
-    host->port = (unsigned)port;
     return true;
 }
 

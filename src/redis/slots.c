@@ -2,16 +2,11 @@
 
 #include <string.h>
 
-#include "base/maths.h"
 #include "redis/reply.h"
+#include "redis/url.h"
 #include "wire/resp.h"
 
 #define PORT_MAX 65535
-
-static bool is_port(int64_t number)
-{
-    return number > 0 && number <= PORT_MAX;
-}
 
 /* Returns true if this may be a name or an address; the resolver decides what it is. */
 static bool is_host(struct text host)
@@ -78,7 +73,8 @@ static bool read_node(struct text *rest, struct slots_range *out)
 {
     int64_t fields = value_array(rest);
     int64_t port;
-    if (fields < 2 || !read_host(rest, &out->host) || !is_port(port = value_integer(rest))) {
+    if (fields < 2 || !read_host(rest, &out->host) || (port = value_integer(rest)) <= 0 ||
+        port > PORT_MAX) {
         return false;
     }
     out->port = (unsigned)port;
@@ -114,7 +110,7 @@ bool redirect_read(struct text error, struct redirect *out)
 {
     struct text rest = error;
     uint64_t slot;
-    uint64_t port;
+    unsigned port;
     (void)text_cut(&rest, ' ');
     if (!resp_to_u64(text_cut(&rest, ' '), &slot) || slot >= SLOTS) {
         return false;
@@ -122,10 +118,9 @@ bool redirect_read(struct text error, struct redirect *out)
     struct text address = text_cut(&rest, ' ');
     const char *colon = address.len > 0 ? memrchr(address.at, ':', address.len) : NULL;
     size_t len = colon != NULL ? (size_t)(colon - address.at) : 0;
-    if (colon == NULL || !resp_to_u64(text_after(address, len + 1), &port) ||
-        !is_port((int64_t)min_u64(port, PORT_MAX + 1))) {
+    if (colon == NULL || !store_port_read(text_after(address, len + 1), &port)) {
         return false;
     }
-    *out = (struct redirect){(unsigned)slot, {address.at, len}, (unsigned)port};
+    *out = (struct redirect){(unsigned)slot, {address.at, len}, port};
     return is_host(out->host);
 }

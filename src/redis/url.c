@@ -43,9 +43,16 @@ static int set_host(struct store_host *h, struct text name, struct weir_error *e
     return 0;
 }
 
-static int read_port(struct text t, unsigned *port, struct weir_error *error)
+bool store_port_read(struct text text, unsigned *port)
 {
     uint64_t number;
+    bool good = resp_to_u64(text, &number) && number > 0 && number <= 65535;
+    *port = good ? (unsigned)number : 0;
+    return good;
+}
+
+static int read_port(struct text t, unsigned *port, struct weir_error *error)
+{
     if (t.len == 0) {
         return 0;
     }
@@ -54,11 +61,9 @@ static int read_port(struct text t, unsigned *port, struct weir_error *error)
                     TEXT_ARGS(t));
     }
     t = text_after(t, 1);
-    if (!resp_to_u64(t, &number) || number == 0 || number > 65535) {
-        return fail(error, WEIR_EINVAL, "the port is '%.*s', expected 1 to 65535", TEXT_ARGS(t));
-    }
-    *port = (unsigned)number;
-    return 0;
+    return store_port_read(t, port)
+               ? 0
+               : fail(error, WEIR_EINVAL, "the port is '%.*s', expected 1 to 65535", TEXT_ARGS(t));
 }
 
 static int read_host(struct text t, struct store_host *h, struct weir_error *error)

@@ -1,6 +1,7 @@
 #include "wire/http_request.h"
 
 #include <llhttp.h> /* defines an HTTP_REQUEST of its own */
+#include <strings.h>
 
 /* ---- checks of the head's lines, before llhttp reads them ---- */
 
@@ -279,16 +280,7 @@ int http_parse(struct text input, struct http_request *out)
 
 bool http_same_name(struct text name, const char *lower)
 {
-    if (name.len != strlen(lower)) {
-        return false;
-    }
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.at[i];
-        if ((c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c) != lower[i]) {
-            return false;
-        }
-    }
-    return true;
+    return name.len == strlen(lower) && strncasecmp(name.at, lower, name.len) == 0;
 }
 
 const struct http_field *http_field(const struct http_request *request, const char *lower)

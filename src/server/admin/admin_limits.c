@@ -248,13 +248,6 @@ static void run_delete(struct exchange *x)
 
 /* ---- all of them ---- */
 
-static uint64_t generation(const struct exchange *x)
-{
-    struct weir_rules_stats stats = {.size = sizeof stats};
-    (void)weir_rules_stats_read(x->server->rules, &stats);
-    return stats.generation;
-}
-
 static void run_reload(struct exchange *x)
 {
     struct weir_error error = {0};
@@ -263,12 +256,12 @@ static void run_reload(struct exchange *x)
     int e = server_reload(x->server, &error);
     json_t *messages = end_listening(&said);
     if (e == 0) {
-        uint64_t now = generation(x);
+        uint64_t now = server_generation(x->server);
         admin_audit(x, "reload", LOG_COUNT("generation", now));
         admin_reply_json(
             x, 200, json_pack("{s:I, s:O}", "generation", (json_int_t)now, "messages", messages));
     } else { /* also if only the secrets failed: then the rules are new */
-        admin_audit(x, "reload refused", LOG_COUNT("generation", generation(x)));
+        admin_audit(x, "reload refused", LOG_COUNT("generation", server_generation(x->server)));
         admin_reply_refused(x, WEIR_ERULES, &error, messages);
     }
     json_decref(messages);

@@ -152,6 +152,9 @@ int server_start(struct server *server, struct weir_error *error);
  */
 int server_reload(struct server *server, struct weir_error *error);
 
+/* Returns the number of changes of the rules. */
+uint64_t server_generation(const struct server *server);
+
 /*
  * Logs a message about rules. It is to be weir_rules_options.message of the rules that a server
  * uses. Between server_listen(messages) and server_listen(NULL), messages of the calling thread
