@@ -346,12 +346,6 @@ static void end(struct client_link *link, bool failure, uint64_t now_ns)
     client_tell_metrics(c);
 }
 
-static void blame(struct client_link *link, struct text why)
-{
-    client_complain(link->client, "%s: %.*s", link->name, TEXT_ARGS(why));
-    link->client->blamed = link;
-}
-
 /* Clears the client's error if it is about this link, which is no longer needed. */
 static void excuse(const struct client_link *link)
 {
@@ -368,7 +362,7 @@ void client_down(struct client_link *link, uint64_t now_ns)
         return;
     }
     if (link->state != LINK_READY) {
-        blame(link, TEXT("no connection"));
+        link_blame(link, TEXT("no connection"));
     }
     end(link, link->state != LINK_READY || link_waits(link), now_ns);
 }
@@ -378,37 +372,6 @@ static void close_it(struct client_link *link)
     link->client->driver.close(link->client->driver.arg, link);
 }
 
-struct text link_shown_error(struct text error)
-{
-    /* The error is cut off where one of these begins. They are followed by the arguments of an
-     * unknown command; by the key that holds something else than a state (lua/common.lua); by the
-     * name of the script, which would turn one reason into many. */
-    static const char *const ends[] = {", with args", " of this limit is in ", " script: "};
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        const char *at = memmem(error.at, error.len, ends[i], strlen(ends[i]));
-        error.len = at != NULL ? (size_t)(at - error.at) : error.len;
-    }
-    return text_trim((struct text){error.at, min_u64(error.len, 120)});
-}
-
-void link_complain(struct client_link *link, struct text error)
-{
-    struct text said = link_shown_error(error);
-    link_recheck_later(link, link->client->now_ns);
-    blame(link, said);
-    if (link->state == LINK_READY) {
-        link_set_timer(link, link->client->now_ns);
-    }
-}
-
-void link_refuses(struct client_link *link, struct text error, struct text key, uint64_t now_ns)
-{
-    link_complain(link, error);
-    link_note_successes(link, now_ns);
-    breaker_doubt(link->breaker, key);
-    link_note_failure(link, now_ns);
-}
-
 void link_fail(struct client_link *link, uint64_t now_ns, const char *format, ...)
 {
     char why[200];
@@ -416,7 +379,7 @@ void link_fail(struct client_link *link, uint64_t now_ns, const char *format, ..
     va_start(list, format);
     (void)vsnprintf(why, sizeof why, format, list);
     va_end(list);
-    blame(link, text_of(why));
+    link_blame(link, text_of(why));
     close_it(link);
     end(link, true, now_ns);
 }
@@ -427,7 +390,7 @@ void client_link_drop(struct client_link *link, const char *why, uint64_t now_ns
         return;
     }
     if (why != NULL) {
-        blame(link, text_of(why));
+        link_blame(link, text_of(why));
     }
     close_it(link);
     /* A probe that got at least one reply on this connection has succeeded: the endpoint answers,

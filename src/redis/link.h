@@ -161,13 +161,6 @@ void link_set_timer(struct client_link *link, uint64_t now_ns);
 void link_note_successes(struct client_link *link, uint64_t now_ns);
 void link_note_failure(struct client_link *link, uint64_t now_ns);
 void link_ready(struct client_link *link, uint64_t now_ns);
-/* Records that the link answers calls with this error, for client_last_error(). */
-void link_complain(struct client_link *link, struct text error);
-/* The same, and reports a failure to the breaker, with the key of a refused call. */
-void link_refuses(struct client_link *link, struct text error, struct text key, uint64_t now_ns);
-/* Returns the part of an error that may be shown. It leaves out the arguments of an unknown
- * command, which may contain a password or a key. */
-struct text link_shown_error(struct text error);
 /* Begins a probe of the open breaker, if one is due. */
 void link_try_probe(struct client_link *link, uint64_t now_ns);
 
@@ -183,8 +176,16 @@ void link_load_scripts(struct client_link *link);
  * `complained` is set. */
 void link_probe(struct client_link *link, uint64_t now_ns);
 void link_recheck(struct client_link *link, uint64_t now_ns);
-void link_recheck_later(struct client_link *link, uint64_t now_ns);
-void link_clear_complaint(struct client_link *link); /* calls succeed again: clears the complaint */
+/* Sets client_last_error() to the reason why this link does not work. */
+void link_blame(struct client_link *link, struct text why);
+/* Records that the link answers calls with this error, for client_last_error(). */
+void link_complain(struct client_link *link, struct text error);
+/* The same, and reports a failure to the breaker, with the key of a refused call. */
+void link_refuses(struct client_link *link, struct text error, struct text key, uint64_t now_ns);
+/* Returns the part of an error that may be shown. It leaves out the arguments of an unknown
+ * command, which may contain a password or a key. */
+struct text link_shown_error(struct text error);
+void link_clear_complaint(struct client_link *link); /* calls succeed again */
 
 /* ---- link_io.c ---- */
 

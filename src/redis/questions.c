@@ -1,6 +1,6 @@
 /*
- * What a client asks an endpoint on its own account: the greeting of a connection, the role of a
- * node, and whether the endpoint would answer calls.
+ * What a client asks an endpoint on its own account (the greeting of a connection, the role of a
+ * node, and whether the endpoint would answer calls), and what it reports as the error of one.
  *
  * Passwords are sent to the store and shown nowhere: a message about a refusal contains the reply
  * of the store, never the request, and link_shown_error() removes the request where the reply quotes it.
@@ -15,10 +15,60 @@
  */
 #include <stdio.h>
 
+#include "base/maths.h"
 #include "redis/breaker.h"
 #include "redis/link.h"
 
 #define RECHECK_EVERY WEIR_SECOND
+
+/* ---- errors that are reported ---- */
+
+void link_blame(struct client_link *link, struct text why)
+{
+    client_complain(link->client, "%s: %.*s", link->name, TEXT_ARGS(why));
+    link->client->blamed = link;
+}
+
+struct text link_shown_error(struct text error)
+{
+    /* The error is cut off where one of these begins. They are followed by the arguments of an
+     * unknown command; by the key that holds something else than a state (lua/common.lua); by the
+     * name of the script, which would turn one reason into many. */
+    static const char *const ends[] = {", with args", " of this limit is in ", " script: "};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        const char *at = memmem(error.at, error.len, ends[i], strlen(ends[i]));
+        error.len = at != NULL ? (size_t)(at - error.at) : error.len;
+    }
+    return text_trim((struct text){error.at, min_u64(error.len, 120)});
+}
+
+void link_complain(struct client_link *link, struct text error)
+{
+    uint64_t now_ns = link->client->now_ns;
+    link_blame(link, link_shown_error(error));
+    link->complained = true;
+    link->complained_ns = now_ns;
+    link->recheck_ns = now_ns + RECHECK_EVERY;
+    if (link->state == LINK_READY) {
+        link_set_timer(link, now_ns);
+    }
+}
+
+void link_refuses(struct client_link *link, struct text error, struct text key, uint64_t now_ns)
+{
+    link_complain(link, error);
+    link_note_successes(link, now_ns);
+    breaker_doubt(link->breaker, key);
+    link_note_failure(link, now_ns);
+}
+
+void link_clear_complaint(struct client_link *link)
+{
+    if (link->complained) {
+        link->complained = false;
+        link->client->error[0] = 0;
+    }
+}
 
 /* ---- the greeting: AUTH, SELECT, SCRIPT LOAD ---- */
 
@@ -138,14 +188,6 @@ void client_link_ask_role(struct client_link *link, char *otherwise)
 
 /* ---- probes ---- */
 
-void link_clear_complaint(struct client_link *link)
-{
-    if (link->complained) {
-        link->complained = false;
-        link->client->error[0] = 0;
-    }
-}
-
 /* Sends an empty write to the key. Returns 0; or WEIR_E..., and `answer` is not called. */
 static int write_nothing(struct client_link *link, struct text key, client_answer_fn answer)
 {
@@ -258,11 +300,4 @@ void link_recheck(struct client_link *link, uint64_t now_ns)
     if (len > 0) {
         link->rechecking = write_nothing(link, (struct text){key, len}, on_rechecked) == 0;
     }
-}
-
-void link_recheck_later(struct client_link *link, uint64_t now_ns)
-{
-    link->complained = true;
-    link->complained_ns = now_ns;
-    link->recheck_ns = now_ns + RECHECK_EVERY;
 }
