@@ -85,9 +85,7 @@ static void route_all(struct client *c, struct list *from, uint64_t now_ns)
     list_init(&calls);
     list_move(&calls, from); /* some may return to `from` */
     while (!list_is_empty(&calls)) {
-        struct call *call = LIST_OF(calls.next, struct call, node);
-        list_take(&call->node);
-        route(c, call, NULL, now_ns);
+        route(c, LIST_OF(list_pop(&calls), struct call, node), NULL, now_ns);
     }
 }
 
@@ -299,6 +297,6 @@ void call_tick(struct client *c, struct call *call, uint64_t now_ns)
 void calls_end(struct client *c, struct list *calls, uint64_t now_ns)
 {
     while (!list_is_empty(calls)) {
-        call_end(c, LIST_OF(calls->next, struct call, node), CLIENT_NOT_RUN, now_ns);
+        finish(c, LIST_OF(list_pop(calls), struct call, node), CLIENT_NOT_RUN, NULL, now_ns);
     }
 }

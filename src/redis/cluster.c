@@ -70,7 +70,7 @@ static unsigned place_of(const struct topology *t, const struct client_link *lin
 static unsigned node_at(struct topology *t, struct text host, unsigned port,
                         const struct client_link *by, uint64_t now_ns)
 {
-    struct text name = host.len > 0 ? host : text_of(by->host);
+    struct text name = host.len == 0 && by != NULL ? text_of(by->host) : host;
     struct client_link *link = client_link_open(t->client, name, port, false);
     unsigned place = link != NULL ? place_of(t, link) : NO_NODE;
     if (link != NULL && place == NO_NODE) {
