@@ -25,7 +25,6 @@
 struct node {
     struct client_link *link; /* NULL: this entry is free */
     unsigned slots;
-    uint64_t needed_ns; /* when a map or a redirection last named it */
 };
 
 struct topology {
@@ -36,7 +35,6 @@ struct topology {
     bool none_ready; /* no node was ready when the map was last needed */
     unsigned tries;  /* answers in a row without a map whose primaries can all be reached */
     uint64_t ask_ns;
-    uint64_t sweep_ns;
     size_t count; /* entries of `nodes` that were ever used */
     struct node nodes[CLIENT_LINKS_MAX];
     uint16_t owner[SLOTS];
@@ -65,8 +63,8 @@ static unsigned place_of(const struct topology *t, const struct client_link *lin
 }
 
 /* Returns the index of the node at an address, adding it if it is new; an empty host means the host
- * of `by`. Notes that the node is needed now. NO_NODE: there is no room, or client_link_open() has
- * failed. */
+ * of `by`. A node without slots stays for two seconds from now on. NO_NODE: there is no room, or
+ * client_link_open() has failed. */
 static unsigned node_at(struct topology *t, struct text host, unsigned port,
                         const struct client_link *by, uint64_t now_ns)
 {
@@ -79,32 +77,10 @@ static unsigned node_at(struct topology *t, struct text host, unsigned port,
             t->nodes[place] = (struct node){.link = link};
         }
     }
-    if (place != NO_NODE) {
-        t->nodes[place].needed_ns = now_ns;
-        t->sweep_ns = min_u64(t->sweep_ns, now_ns + STAYS);
-        client_tick_by(t->client, t->sweep_ns);
+    if (place != NO_NODE && t->known && t->nodes[place].slots == 0) {
+        client_link_retire(link, now_ns + STAYS, now_ns);
     }
     return place;
-}
-
-/* Closes the nodes without slots that were not needed for 2 s. */
-static void sweep(struct topology *t, uint64_t now_ns)
-{
-    t->sweep_ns = UINT64_MAX;
-    for (size_t i = 0; t->known && i < t->count; i++) {
-        struct node *n = &t->nodes[i];
-        if (n->link == NULL || n->slots > 0) {
-            continue;
-        }
-        uint64_t end_ns = n->needed_ns + STAYS;
-        if (now_ns < end_ns) {
-            t->sweep_ns = min_u64(t->sweep_ns, end_ns);
-            continue;
-        }
-        struct client_link *link = n->link;
-        n->link = NULL;
-        client_link_forget(link, now_ns);
-    }
 }
 
 static void want_seeds(struct topology *t, uint64_t now_ns)
@@ -117,6 +93,16 @@ static void want_seeds(struct topology *t, uint64_t now_ns)
             client_link_want(t->nodes[place].link, true, now_ns);
         }
     }
+}
+
+/* Wants a node that has slots. One without is closed, but only after a while. */
+static void want_node(const struct topology *t, unsigned place, uint64_t now_ns)
+{
+    struct client_link *link = t->nodes[place].link;
+    bool needed = t->nodes[place].slots > 0;
+    client_link_want(link, needed, now_ns);
+    client_link_retire(link, needed ? UINT64_MAX : min_u64(link->retire_ns, now_ns + STAYS),
+                       now_ns);
 }
 
 static void give_slot(struct topology *t, unsigned slot, unsigned to)
@@ -165,9 +151,8 @@ static bool take_map(struct topology *t, uint64_t now_ns)
     }
     t->known = true;
     for (size_t i = 0; i < t->count; i++) {
-        struct node *n = &t->nodes[i];
-        if (n->link != NULL) {
-            client_link_want(n->link, n->slots > 0, now_ns);
+        if (t->nodes[i].link != NULL) {
+            want_node(t, (unsigned)i, now_ns);
         }
     }
     return changed;
@@ -257,7 +242,6 @@ static void refresh(struct topology *t, uint64_t now_ns)
 static int create(struct topology *t, struct client *c, uint64_t now_ns)
 {
     t->client = c;
-    t->sweep_ns = UINT64_MAX;
     t->stale = true;
     t->none_ready = true;
     for (size_t i = 0; i < SLOTS; i++) {
@@ -301,12 +285,20 @@ static void gone(struct topology *t, struct client_link *link, uint64_t now_ns)
     client_reroute(t->client, now_ns);
 }
 
+static void forgot(struct topology *t, const struct client_link *link)
+{
+    unsigned place = place_of(t, link);
+    if (place != NO_NODE) {
+        t->nodes[place].link = NULL;
+    }
+}
+
 static enum topology_next moved(struct topology *t, const struct redirect *to, unsigned place,
                                 uint64_t now_ns)
 {
     if (t->owner[to->slot] != place) {
         give_slot(t, to->slot, place);
-        client_link_want(t->nodes[place].link, true, now_ns);
+        want_node(t, place, now_ns);
     }
     refresh(t, now_ns);
     return TOPOLOGY_NOW;
@@ -351,14 +343,10 @@ static enum topology_next refused(struct topology *t, struct client_link *link,
 
 static uint64_t tick(struct topology *t, uint64_t now_ns)
 {
-    if (now_ns >= t->sweep_ns) {
-        sweep(t, now_ns);
-    }
     if (t->stale && t->asked == NULL && now_ns >= t->ask_ns) {
         refresh(t, now_ns);
     }
-    bool ask = t->stale && t->asked == NULL;
-    return min_u64(ask ? t->ask_ns : UINT64_MAX, t->sweep_ns);
+    return t->stale && t->asked == NULL ? t->ask_ns : UINT64_MAX;
 }
 
 const struct topology_ops topology_cluster = {
@@ -367,6 +355,7 @@ const struct topology_ops topology_cluster = {
     .route = route,
     .ready = ready,
     .gone = gone,
+    .forgot = forgot,
     .refused = refused,
     .tick = tick,
 };

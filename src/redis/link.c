@@ -27,6 +27,15 @@ static void count_up(const struct client_link *link, uint64_t n)
     }
 }
 
+/* Clears the client's error if it is about this link, which is no longer needed. */
+static void excuse(const struct client_link *link)
+{
+    if (link->client->blamed == link) {
+        link->client->error[0] = 0;
+        link->client->blamed = NULL;
+    }
+}
+
 /* ---- opening and freeing ---- */
 
 static void name_it(struct client_link *link)
@@ -59,6 +68,7 @@ static struct client_link *create(struct client *c, struct text host, unsigned p
     if (!sentinel) {
         breaker_for_calls(link->breaker);
     }
+    link->retire_ns = UINT64_MAX;
     timer_init(&link->timer, TIMER_LINK);
     buffer_init(&link->out, OUT_MOST);
     buffer_init(&link->in, IN_MOST);
@@ -140,7 +150,13 @@ void link_set_timer(struct client_link *link, uint64_t now_ns)
     } else if (link->state == LINK_READY) {
         due = due_when_ready(link, now_ns);
     }
-    timer_set(&link->client->timers, &link->timer, due, now_ns);
+    timer_set(&link->client->timers, &link->timer, min_u64(due, link->retire_ns), now_ns);
+}
+
+void client_link_retire(struct client_link *link, uint64_t until_ns, uint64_t now_ns)
+{
+    link->retire_ns = until_ns;
+    link_set_timer(link, now_ns);
 }
 
 /* ---- probing ---- */
@@ -216,8 +232,28 @@ static void tick_ready(struct client_link *link, uint64_t now_ns)
     link_set_timer(link, now_ns);
 }
 
+/* Drops a link whose time is over; the end of client_tick() frees it. */
+static void forget(struct client_link *link, uint64_t now_ns)
+{
+    struct client *c = link->client;
+    link->forgotten = true;
+    link->wanted = false;
+    link->retire_ns = UINT64_MAX;
+    if (c->ops->forgot != NULL) {
+        c->ops->forgot(c->topology, link);
+    }
+    client_link_drop(link, NULL, now_ns);
+    excuse(link);
+    client_link_reroute(link, now_ns);
+    c->reap = true;
+}
+
 void link_tick(struct client_link *link, uint64_t now_ns)
 {
+    if (now_ns >= link->retire_ns) {
+        forget(link, now_ns);
+        return;
+    }
     switch (link->state) {
     case LINK_IDLE:
         tick_idle(link, now_ns);
@@ -346,15 +382,6 @@ static void end(struct client_link *link, bool failure, uint64_t now_ns)
     client_tell_metrics(c);
 }
 
-/* Clears the client's error if it is about this link, which is no longer needed. */
-static void excuse(const struct client_link *link)
-{
-    if (link->client->blamed == link) {
-        link->client->error[0] = 0;
-        link->client->blamed = NULL;
-    }
-}
-
 void client_down(struct client_link *link, uint64_t now_ns)
 {
     link->client->now_ns = now_ns;
@@ -400,16 +427,6 @@ void client_link_drop(struct client_link *link, const char *why, uint64_t now_ns
         breaker_probed(link->breaker, true, now_ns);
     }
     end(link, false, now_ns);
-}
-
-void client_link_forget(struct client_link *link, uint64_t now_ns)
-{
-    link->forgotten = true;
-    link->wanted = false;
-    client_link_drop(link, NULL, now_ns);
-    excuse(link);
-    client_link_reroute(link, now_ns);
-    link->client->reap = true;
 }
 
 void link_abandon(struct client_link *link)

@@ -113,7 +113,8 @@ struct client_link {
     /* Since a connection last lasted for 1 s: 2 for each failed attempt, 1 for each connection that
      * ended sooner (set_retry() in link.c). */
     unsigned tries;
-    uint64_t retry_ns; /* IDLE: no attempt before this time */
+    uint64_t retry_ns;  /* IDLE: no attempt before this time */
+    uint64_t retire_ns; /* client_link_retire(): when it is forgotten */
     uint64_t up_ns;
     uint64_t quiet_ns;      /* start of the present silence, while replies are pending */
     uint64_t probe_ns;      /* when a probe was sent */

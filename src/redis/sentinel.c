@@ -41,8 +41,6 @@ struct topology {
     size_t count;
     struct watcher *keeper;     /* the only one that is asked; NULL: in doubt, all are asked */
     struct client_link *master; /* named by the Sentinels; link in any state; NULL: not known */
-    struct client_link *former; /* previous master: gets no more calls, kept for its replies ... */
-    uint64_t former_ns;         /* ... until this time; UINT64_MAX: there is none */
     uint64_t doubt_ns;          /* the doubt lasts at least until then */
     uint64_t ask_ns;
 };
@@ -146,28 +144,13 @@ static void settle(struct topology *t, uint64_t now_ns)
 
 /* ---- following their answers ---- */
 
-static void forget_former(struct topology *t, uint64_t now_ns)
-{
-    struct client_link *link = t->former;
-    t->former = NULL;
-    t->former_ns = UINT64_MAX;
-    if (link != NULL) {
-        client_link_forget(link, now_ns);
-    }
-}
-
 /* Stops sending calls to a former master. Its connection is kept for one deadline more, so that
  * calls that were sent there may still be answered. */
 static void retire(struct topology *t, struct client_link *link, uint64_t now_ns)
 {
-    forget_former(t, now_ns);
-    if (link != NULL) {
-        t->former = link;
-        t->former_ns = add_sat(now_ns, t->client->options->deadline_ns);
-        client_tick_by(t->client, t->former_ns);
-        client_link_want(link, false, now_ns);
-        client_link_reroute(link, now_ns);
-    }
+    client_link_retire(link, add_sat(now_ns, t->client->options->deadline_ns), now_ns);
+    client_link_want(link, false, now_ns);
+    client_link_reroute(link, now_ns);
 }
 
 static void follow(struct topology *t, const struct store_host *host, uint64_t now_ns)
@@ -181,13 +164,12 @@ static void follow(struct topology *t, const struct store_host *host, uint64_t n
             host->host, host->port);
         return;
     }
-    if (link == t->former) {
-        t->former = NULL;
-        t->former_ns = UINT64_MAX;
-    }
     t->master = link;
+    client_link_retire(link, UINT64_MAX, now_ns); /* it may be a former master */
     client_link_want(link, true, now_ns);
-    retire(t, before, now_ns);
+    if (before != NULL) {
+        retire(t, before, now_ns);
+    }
     client_reroute(t->client, now_ns);
 }
 
@@ -276,7 +258,6 @@ static int create(struct topology *t, struct client *c, uint64_t now_ns)
 {
     const struct store_url *url = c->options->url;
     t->client = c;
-    t->former_ns = UINT64_MAX;
     for (size_t i = 0; i < url->count; i++) {
         struct client_link *link =
             client_link_open(c, text_of(url->hosts[i].host), url->hosts[i].port, true);
@@ -361,13 +342,10 @@ static enum topology_next refused(struct topology *t, struct client_link *link,
 
 static uint64_t tick(struct topology *t, uint64_t now_ns)
 {
-    if (now_ns >= t->former_ns) {
-        forget_former(t, now_ns);
-    }
     if (now_ns >= t->ask_ns) {
         ask_all(t, now_ns);
     }
-    return min_u64(t->ask_ns, t->former_ns);
+    return t->ask_ns;
 }
 
 const struct topology_ops topology_sentinel = {

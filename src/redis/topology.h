@@ -52,6 +52,9 @@ struct topology_ops {
      * client_link_drop(). */
     void (*gone)(struct topology *t, struct client_link *link, uint64_t now_ns);
 
+    /* The link is about to be freed. May be NULL. */
+    void (*forgot)(struct topology *t, const struct client_link *link);
+
     /* A call was refused by the link, but never with NOSCRIPT, which the client handles. It is also
      * called for a refused probe; of the result only TOPOLOGY_END matters then. It does not close
      * the link. */
@@ -91,8 +94,9 @@ void client_link_drop(struct client_link *link, const char *why, uint64_t now_ns
  * error) is taken for a master, until a call is refused with READONLY. */
 void client_link_ask_role(struct client_link *link, char *otherwise);
 
-/* Drops a link that is no longer needed; the next client_tick() frees it. */
-void client_link_forget(struct client_link *link, uint64_t now_ns);
+/* Lets the link stay until that time, for replies that are pending. Then it is dropped and, after
+ * forgot(), freed. UINT64_MAX: it stays. */
+void client_link_retire(struct client_link *link, uint64_t until_ns, uint64_t now_ns);
 
 /* Returns true if calls given to the link now would be refused: it is forgotten, its breaker is
  * open, or it has failed and waits for the next attempt. */
