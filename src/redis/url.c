@@ -106,30 +106,26 @@ static int read_socket(struct text t, const struct store_url *url, struct store_
     return set_host(h, t, error);
 }
 
-/* Takes one host from the front; what follows it is a comma, '/', or nothing. */
-static int take_host(struct text *rest, unsigned port, struct store_url *url,
-                     struct weir_error *error)
-{
-    if (url->count == STORE_HOSTS_MAX) {
-        return fail(error, WEIR_EINVAL, "found more than %d hosts, which is the maximum",
-                    STORE_HOSTS_MAX);
-    }
-    struct store_host *h = &url->hosts[url->count++];
-    struct text one = text_before(*rest, ',');
-    bool path = one.len > 0 && one.at[0] == '/';
-    one = path ? one : text_before(one, '/');
-    h->port = port;
-    *rest = text_after(*rest, one.len);
-    return path ? read_socket(one, url, h, error) : read_host(one, h, error);
-}
-
-static int read_hosts(struct text *rest, unsigned port, struct store_url *url,
+/* Takes the hosts and the commas between them from the front. */
+static int take_hosts(struct text *rest, unsigned port, struct store_url *url,
                       struct weir_error *error)
 {
-    int e = take_host(rest, port, url, error);
-    while (e == 0 && rest->len > 0 && rest->at[0] == ',') {
-        *rest = text_after(*rest, 1);
-        e = take_host(rest, port, url, error);
+    bool more = true;
+    int e = 0;
+    while (e == 0 && more) {
+        if (url->count == STORE_HOSTS_MAX) {
+            return fail(error, WEIR_EINVAL, "found more than %d hosts, which is the maximum",
+                        STORE_HOSTS_MAX);
+        }
+        struct store_host *h = &url->hosts[url->count++];
+        struct text one = text_before(*rest, ',');
+        bool path = one.len > 0 && one.at[0] == '/';
+        one = path ? one : text_before(one, '/');
+        *rest = text_after(*rest, one.len);
+        more = rest->len > 0 && rest->at[0] == ',';
+        *rest = text_after(*rest, more);
+        h->port = port;
+        e = path ? read_socket(one, url, h, error) : read_host(one, h, error);
     }
     return e;
 }
@@ -161,16 +157,6 @@ static int read_tail(struct text t, struct store_url *url, struct weir_error *er
     return 0;
 }
 
-static int read_rest(struct text rest, unsigned port, struct store_url *url,
-                     struct weir_error *error)
-{
-    int e = read_hosts(&rest, port, url, error);
-    if (e != 0) {
-        return e;
-    }
-    return read_tail(rest.len > 0 ? text_after(rest, 1) : rest, url, error);
-}
-
 int store_url_read(struct text text, struct store_url *url, struct weir_error *error)
 {
     *url = (struct store_url){0};
@@ -183,8 +169,10 @@ int store_url_read(struct text text, struct store_url *url, struct weir_error *e
     }
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (text_starts(text, rows[i].scheme)) {
+            struct text rest = text_after(text, strlen(rows[i].scheme));
             url->kind = rows[i].kind;
-            return read_rest(text_after(text, strlen(rows[i].scheme)), rows[i].port, url, error);
+            int e = take_hosts(&rest, rows[i].port, url, error);
+            return e != 0 ? e : read_tail(text_after(rest, rest.len > 0), url, error);
         }
     }
     return fail(error, WEIR_EINVAL, "the store's URL is '%.*s'%s, expected " EXPECTED,

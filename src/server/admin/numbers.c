@@ -24,22 +24,18 @@ static void add_words(const void *from, void *sum, size_t bytes)
     }
 }
 
-/* Appends a limit; the array grows by doubling. Returns NULL if out of memory. */
+/* Appends a limit. Returns NULL if out of memory. */
 static struct limit_numbers *add_limit(struct numbers *n, const char *name)
 {
-    size_t count = n->limits_count;
-    if (n->limits == NULL || (count & (count - 1)) == 0) {
-        struct limit_numbers *more =
-            realloc(n->limits, (count > 0 ? 2 * count : 1) * sizeof *n->limits);
-        if (more == NULL) {
-            return NULL;
-        }
-        n->limits = more;
+    struct limit_numbers limit = {.missing = 0};
+    (void)snprintf(limit.name, sizeof limit.name, "%s", name);
+    struct limit_numbers *all =
+        arena_append(&n->arena, n->limits, n->limits_count, sizeof limit, &limit);
+    if (all == NULL) {
+        return NULL;
     }
-    struct limit_numbers *limit = &n->limits[n->limits_count++];
-    *limit = (struct limit_numbers){0};
-    (void)snprintf(limit->name, sizeof limit->name, "%s", name);
-    return limit;
+    n->limits = all;
+    return &n->limits[n->limits_count++];
 }
 
 /* Returns the entry of a limit. The tiers of a limit follow each other; only the built-in limit may
@@ -169,6 +165,5 @@ int numbers_read(const struct server *server, struct numbers *n)
 
 void numbers_finish(struct numbers *n)
 {
-    free(n->limits);
-    n->limits = NULL;
+    arena_finish(&n->arena);
 }

@@ -2,6 +2,7 @@
 #ifndef WEIR_SERVER_ADMIN_NUMBERS_H
 #define WEIR_SERVER_ADMIN_NUMBERS_H
 
+#include "common/arena.h"
 #include "server/ask/reservations.h"
 #include "server/net/server_fleet.h"
 #include "server/net/worker.h"
@@ -33,6 +34,7 @@ struct numbers {
     struct process_numbers process;
     struct reservations_counts reservations;
     struct fleet_numbers fleet;   /* zero without a fleet */
+    struct arena arena;           /* holds the limits */
     struct limit_numbers *limits; /* in the order of the rules, adhoc last */
     size_t limits_count;
     uint64_t reloads;

@@ -27,12 +27,13 @@ struct peers {
 int peers_create(struct peers **out, unsigned connections, unsigned most, struct weir_error *error)
 {
     struct peers *p = calloc(1, sizeof *p);
-    *out = p;
-    if (p == NULL || (p->buckets = calloc(connections, sizeof *p->buckets)) == NULL ||
-        (p->all = calloc(connections, sizeof *p->all)) == NULL) {
+    bool made = p != NULL && (p->buckets = calloc(connections, sizeof *p->buckets)) != NULL &&
+                (p->all = calloc(connections, sizeof *p->all)) != NULL;
+    int e = made ? hash_secret_init(&p->secret) : WEIR_ENOMEM;
+    *out = e == 0 ? p : NULL;
+    if (e != 0) {
         peers_destroy(p);
-        *out = NULL;
-        return fail(error, WEIR_ENOMEM, "out of memory for %u connections", connections);
+        return fail(error, e, "the table of %u connections: %s", connections, weir_strerror(e));
     }
     (void)pthread_mutex_init(&p->lock, NULL);
     p->most = most;
@@ -40,12 +41,6 @@ int peers_create(struct peers **out, unsigned connections, unsigned most, struct
     for (uint32_t i = 0; i < p->size; i++) {
         p->buckets[i] = NO_PEER;
         p->all[i].next = i + 1 < p->size ? i + 1 : NO_PEER;
-    }
-    int e = hash_secret_init(&p->secret);
-    if (e != 0) {
-        peers_destroy(p);
-        *out = NULL;
-        return fail(error, e, "the kernel gives no random numbers: %s", weir_strerror(e));
     }
     return 0;
 }
