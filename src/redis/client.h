@@ -3,8 +3,7 @@
  * A client belongs to one thread. Its driver, which owns the loop, makes connections when asked to,
  * moves bytes, and supplies the time (any monotonic clock, in ns).
  *
- *   client.c    creating and destroying a client, time, metrics
- *   call.c      a call: its place, its deadline, when it may be sent again
+ *   client.c    a client and its calls: their routes, deadlines, when they may be sent again
  *   link.c      one connection: when it is made, and when it has ended
  *   link_io.c   sending on a connection, and matching replies to requests, in order
  *   questions.c what a client asks on its own account: the greeting, the role, probes

@@ -133,22 +133,17 @@ struct client_link {
     uint64_t good;  /* replies that were no failure, not yet told to the breaker */
     bool well;      /* one of them was not an error */
     /* For each script, `last` when its text was last sent again. A call at an earlier place finds
-     * the script loaded if it is sent again (resend_by_text() in call.c). */
+     * the script loaded if it is sent again (resend_by_text() in client.c). */
     uint64_t texts[SCRIPT_COUNT];
 
     struct list waiting;
     size_t waiting_bytes;
 };
 
-/* ---- call.c ---- */
-
-void call_replied(struct call *call, const struct store_reply *reply, uint64_t now_ns);
-void call_tick(struct client *c, struct call *call, uint64_t now_ns); /* its timer is due */
-void call_end(struct client *c, struct call *call, enum client_end end, uint64_t now_ns);
-void calls_end(struct client *c, struct list *calls, uint64_t now_ns); /* ends all as NOT_RUN */
-
 /* ---- client.c ---- */
 
+void call_replied(struct call *call, const struct store_reply *reply, uint64_t now_ns);
+void call_end(struct client *c, struct call *call, enum client_end end, uint64_t now_ns);
 void client_tell_metrics(struct client *c);
 
 /* ---- link.c ---- */
