@@ -3,14 +3,14 @@
  * A client belongs to one thread. Its driver, which owns the loop, makes connections when asked to,
  * moves bytes, and supplies the time (any monotonic clock, in ns).
  *
- *   client.c    a client and its calls: their routes, deadlines, when they may be sent again
- *   link.c      one connection: when it is made, and when it has ended
- *   link_io.c   sending on a connection, and matching replies to requests, in order
- *   questions.c what a client asks on its own account: the greeting, the role, probes
- *   reply.c     replies as bytes
- *   timers.c    timers of calls and links
- *   breaker.c   whether calls should be sent to an endpoint
- *   topology.h  which endpoint serves a slot: a single store, by Sentinel, in a Cluster
+ *   client.c     a client and its calls: their routes, deadlines, when they may be sent again
+ *   link.c       one connection: when it is made, and when it has ended
+ *   link_io.c    sending on a connection, and matching replies to requests, in order
+ *   questions.c  what a client asks on its own account: the greeting, the role, probes
+ *   reply.c      replies as bytes
+ *   timers.c     timers of calls and links
+ *   breaker.c    whether calls should be sent to an endpoint
+ *   topology.h   which endpoint serves a slot: a single store, by Sentinel, in a Cluster
  *
  * C1  A call ends exactly once, by its deadline, whatever the store does: CLIENT_REPLIED,
  *     CLIENT_NOT_RUN (nothing has happened: it was never sent, or it was refused by a reply that

@@ -3,7 +3,8 @@
  * node, and whether the endpoint would answer calls), and what it reports as the error of one.
  *
  * Passwords are sent to the store and shown nowhere: a message about a refusal contains the reply
- * of the store, never the request, and link_shown_error() removes the request where the reply quotes it.
+ * of the store, never the request, and link_shown_error() removes the request where the reply
+ * quotes it.
  *
  * Whether calls would be answered is asked for the breaker while that is open, and for a link that
  * has recorded an error and got no call since. Many a store that refuses every call still answers

@@ -85,8 +85,9 @@ struct client_link *client_link_open(struct client *c, struct text host, unsigne
 void client_link_want(struct client_link *link, bool wanted, uint64_t now_ns);
 
 /* Closes the connection. That is not a failure of the endpoint, which is merely not the right one.
- * Calls that were sent end UNKNOWN; waiting calls are routed again. `why` is for client_last_error() and contains no secret; NULL: there is
- * nothing to report. A link that is wanted is connected again, with a backoff. */
+ * Calls that were sent end UNKNOWN; waiting calls are routed again. `why` is for
+ * client_last_error() and contains no secret; NULL: there is nothing to report. A link that is
+ * wanted is connected again, with a backoff. */
 void client_link_drop(struct client_link *link, const char *why, uint64_t now_ns);
 
 /* Asks a link for its role, unless that answer is pending. Drops it with the reason `otherwise` if

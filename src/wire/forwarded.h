@@ -18,8 +18,8 @@
 
 /*
  * Takes the last hop off the list, without spaces around it; it may be empty. Returns false if
- * there is none. In Forwarded, a comma within quotes does not end a hop. If a quote is never closed, or never opened, the rest is one hop, which
- * forwarded_node() refuses.
+ * there is none. With `quotes`, for Forwarded, a comma within quotes does not end a hop; if a quote
+ * is never closed, or never opened, the rest is one hop, which forwarded_node() refuses.
  */
 bool forwarded_last(struct text *list, bool quotes, struct text *hop);
 

@@ -51,7 +51,7 @@ struct http_request {
 };
 
 /*
- * Reads one request from the start of the input. An empty line before it counts as part of its head.
+ * Reads one request from the start of the input. An empty line before it is part of its head.
  *
  * HTTP_READ: *out is set and points into the input (a chunked body: into *out). HTTP_MORE: the
  * input is the beginning of a request; never returned for HTTP_REQUEST_MAX bytes. HTTP_BAD: the

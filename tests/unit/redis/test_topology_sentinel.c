@@ -401,7 +401,8 @@ static void a_sentinel_that_names_itself_is_not_believed(void **state)
     sentinel_up(0);
     assert_true(is_asked(0));
     world_say(w, 0, "*2\r\n$1\r\ns\r\n$1\r\n2\r\n");
-    assert_non_null(strstr(client_last_error(w->client), "s:2 as the master, but it is a Sentinel"));
+    assert_non_null(
+        strstr(client_last_error(w->client), "s:2 as the master, but it is a Sentinel"));
 }
 
 int main(void)
