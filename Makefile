@@ -15,7 +15,7 @@ MAKEFLAGS += --no-print-directory
 make_preset = mkdir -p build; cmake --preset $(1) >build/configure-$(1).log 2>&1 </dev/null || { cat build/configure-$(1).log; exit 1; }; \
 	cmake --build $(2) -j $(JOBS) --target $(3)
 
-.PHONY: build run test test-sanitize test-asan test-tsan test-long fuzz bench bench-server bench-fleet lint format coverage install clean help
+.PHONY: build run test test-sanitize test-asan test-tsan test-long fuzz bench bench-server bench-fleet lint format coverage openapi install clean help
 
 build: ## build the library and the program (build/weir)
 	@scripts/setup build
@@ -63,7 +63,7 @@ bench-fleet: build ## measure decisions of a shared store next to redis-benchmar
 	@scripts/setup bench
 	@bench/fleet $(ARGS) </dev/null
 
-lint: ## format, layers, everything built by clang -Werror, clang-tidy, shell scripts
+lint: ## format, layers, pictures, everything built by clang -Werror, clang-tidy, shell scripts
 	@scripts/setup build test lint
 	@$(call make_preset,clang,build/clang,all test-programs)
 	@scripts/lint build/clang
@@ -78,6 +78,9 @@ coverage: ## which lines the tests reach (build/coverage/report.txt)
 	@scripts/run-tests build/coverage -LE '^nosan$$' $(CTEST_ARGS)
 	@gcovr -r . -f src/ --object-directory build/coverage --exclude-throw-branches -o build/coverage/report.txt
 	@tail -n 4 build/coverage/report.txt
+
+openapi: build ## write docs/openapi.json anew, after operations or openapi_base.json have changed
+	@build/make_manual --openapi >docs/openapi.json
 
 install: build ## install below PREFIX (/usr/local); DESTDIR is respected
 	@cmake --install build --prefix "$(PREFIX)"

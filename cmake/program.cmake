@@ -114,9 +114,9 @@ set_target_properties(libweir_redis_static PROPERTIES EXPORT_NAME redis_static)
 # The server: loops and listeners around the codecs. Part of the program only.
 file(GLOB_RECURSE WEIR_SERVER_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/server/*.c")
 add_custom_command(OUTPUT openapi.c
-    COMMAND "${CMAKE_COMMAND}" -D "FROM=${PROJECT_SOURCE_DIR}/docs/openapi.json" -D TO=openapi.c -D NAME=openapi_json
+    COMMAND "${CMAKE_COMMAND}" -D "FROM=${PROJECT_SOURCE_DIR}/src/server/http/openapi_base.json" -D TO=openapi.c -D NAME=openapi_json
         -D HEADER=server/http/openapi.h -P "${PROJECT_SOURCE_DIR}/cmake/embed.cmake"
-    DEPENDS docs/openapi.json cmake/embed.cmake COMMENT "Embedding docs/openapi.json" VERBATIM)
+    DEPENDS src/server/http/openapi_base.json cmake/embed.cmake COMMENT "Embedding openapi_base.json" VERBATIM)
 add_library(weir_server STATIC ${WEIR_SERVER_SOURCES} openapi.c)
 target_include_directories(weir_server PUBLIC include src ${WEIR_UV_DIR} PRIVATE ${WEIR_JANSSON_DIR})
 target_link_libraries(weir_server PUBLIC weir_wire weir_rules_internal ${WEIR_UV} ${WEIR_JANSSON})

@@ -13,14 +13,14 @@ static int try_login(struct weir *logins, const char *address)
 {
     struct weir_answer a;
     int e = weir_check(logins, address, strlen(address), 1, &a);
-    if (e != 0) { /* no decision was made: bad input, never "denied" */
+    if (e != 0) { /* an error, for example bad input: nothing was decided */
         fprintf(stderr, "%s: %s\n", address, weir_strerror(e));
         return e;
     }
     if (a.verdict == WEIR_ALLOW) {
         printf("%-12s allowed, %" PRIu64 " of %" PRIu64 " left\n", address, a.remaining, a.quota);
     } else {
-        /* Retry-After is in whole seconds: round up, or the client comes back too early. */
+        /* Retry-After is in whole seconds: round up, or the client retries too early. */
         uint64_t seconds = (a.retry_after_ns + WEIR_SECOND - 1) / WEIR_SECOND;
         printf("%-12s denied, Retry-After: %" PRIu64 "\n", address, seconds);
     }
@@ -44,7 +44,7 @@ int main(void)
         e = try_login(logins, "203.0.113.7");
     }
     if (e == 0) {
-        e = try_login(logins, "198.51.100.9"); /* another key, another budget */
+        e = try_login(logins, "198.51.100.9"); /* another key has its own quota */
     }
     weir_close(logins);
     return e != 0;

@@ -1,10 +1,10 @@
 /*
- * A fleet on the program's own loop: one thread, poll(), no waiting.
+ * A fleet on the program's own event loop: one thread with poll(), which never waits for an answer.
  *
  *     fleet_loop redis://127.0.0.1:6379
  *
- * Requests come in over a pipe here (a byte each); each is a question, and the answers come by a callback within
- * weir_fleet_run(). Exits with 1 if a request is left without an answer.
+ * Requests come through a pipe, one byte each. The program asks a question for each, and weir_fleet_run() calls
+ * on_answer() with the answers. Exits with 1 if a request gets no answer.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ static void on_requests(struct program *p, int from)
         struct weir_question q = {.key = "alice", .key_len = 5, .cost = 1};
         struct weir_answer a;
         int e = weir_fleet_ask(p->limit, &q, &a, on_answer, p);
-        if (e != 0) { /* complete already, or refused: on_answer() will not be called */
+        if (e != 0) { /* answered already, or an error: on_answer() will not be called */
             on_answer(p, e < 0 ? e : 0, &a);
         }
     }
@@ -52,7 +52,7 @@ static int open_fleet(struct program *p, const char *url)
     struct weir_error error;
     f.url = url;
     f.flags = WEIR_FLEET_CALLERS_LOOP;
-    f.deadline_ns = WEIR_SECOND; /* for a busy machine; 5 ms is usual */
+    f.deadline_ns = WEIR_SECOND; /* for a busy machine; the default is 5 ms */
     l.name = "example loop";
     l.limit.algorithm = WEIR_TOKEN_BUCKET;
     l.limit.count = QUOTA;

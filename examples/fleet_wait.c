@@ -1,10 +1,10 @@
 /*
- * Two nodes of a fleet share one limit through Redis: together they are admitted what one would be.
+ * Two nodes of a fleet share one limit through Redis: together they admit as much as one node would.
  *
  *     fleet_wait redis://127.0.0.1:6379
  *
- * A fleet has a thread of its own, which speaks with the store; weir_fleet_check() waits for the answer, from
- * any thread. Exits with 1 if the total is off by a single one although the store answered.
+ * Each fleet has its own thread, which talks to the store; weir_fleet_check() waits for the answer and may be
+ * called from any thread. Exits with 1 if the store answered and the total is not exact.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -30,13 +30,13 @@ static int open_node(struct node *n, const char *url)
     struct weir_fleet_limit_options l = WEIR_FLEET_LIMIT_OPTIONS_INIT;
     struct weir_error error;
     f.url = url;
-    f.deadline_ns = WEIR_SECOND; /* for a busy machine; 5 ms is usual */
-    l.name = "example";          /* all nodes that say the same name share the limit */
+    f.deadline_ns = WEIR_SECOND; /* for a busy machine; the default is 5 ms */
+    l.name = "example";          /* all nodes with this name share the limit */
     l.limit.algorithm = WEIR_TOKEN_BUCKET;
     l.limit.count = QUOTA;
     l.limit.period_ns = WEIR_DAY;
-    l.on_store_failure = WEIR_FLEET_CLOSED; /* no store, no service; see also LOCAL and OPEN */
-    l.deny_cache_ns = 1;                    /* every question goes to the store here */
+    l.on_store_failure = WEIR_FLEET_CLOSED; /* deny without the store; see also LOCAL and OPEN */
+    l.deny_cache_ns = 1;                    /* every question goes to the store */
     if (weir_fleet_open(&n->fleet, &f, &error) != 0) {
         fprintf(stderr, "%s\n", error.text);
         return -1;
@@ -59,7 +59,7 @@ static void *serve(void *arg)
         }
         n->allowed += a.verdict == WEIR_ALLOW;
         n->denied += a.verdict == WEIR_DENY;
-        n->degraded += (a.flags & WEIR_FLAG_DEGRADED) != 0; /* not the store's answer */
+        n->degraded += (a.flags & WEIR_FLAG_DEGRADED) != 0; /* the answer is not from the store */
     }
     return NULL;
 }

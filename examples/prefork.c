@@ -1,6 +1,6 @@
 /*
  * A pre-forking server: the parent makes the limiter in shared memory before
- * fork(), the workers inherit it, and all of them draw on one quota.
+ * fork(), the workers inherit it, and all of them share one quota.
  */
 // test-labels: notsan
 #define _POSIX_C_SOURCE 200809L
@@ -15,7 +15,7 @@
 #define CALLS 5000
 #define QUOTA 8000
 
-/* What a worker does: serves CALLS requests, reports how many it let through. */
+/* A worker: decides CALLS requests and reports how many were allowed. */
 static int work(struct weir *limiter, uint64_t now_ns, int report)
 {
     uint64_t allowed = 0;
@@ -43,7 +43,7 @@ static int start_workers(struct weir *limiter, uint64_t now_ns, int report)
     return 0;
 }
 
-/* True if every worker ended well and reported; *total is what they let through. */
+/* Returns 1 if every worker succeeded and reported; *total is what they allowed. */
 static int add_up(int reports, uint64_t *total)
 {
     int well = 1;
@@ -52,7 +52,7 @@ static int add_up(int reports, uint64_t *total)
         uint64_t allowed = 0;
         well &= wait(&status) > 0 && status == 0;
         well = well && read(reports, &allowed, sizeof allowed) == (ssize_t)sizeof allowed;
-        printf("a worker let %4" PRIu64 " of %d through\n", allowed, CALLS);
+        printf("a worker allowed %4" PRIu64 " of %d\n", allowed, CALLS);
         *total += allowed;
     }
     return well;
@@ -67,19 +67,19 @@ int main(void)
     uint64_t total = 0;
     int reports[2];
     o.algorithm = WEIR_SLIDING_WINDOW;
-    o.memory = WEIR_SHARED; /* WEIR_PRIVATE would give each worker a quota of its own */
+    o.memory = WEIR_SHARED; /* with WEIR_PRIVATE each worker would have its own quota */
     o.count = QUOTA;
     o.period_ns = WEIR_MINUTE;
     if (weir_open(&limiter, &o, &error) != 0) {
         fprintf(stderr, "%s\n", error.text);
         return 1;
     }
-    /* One time for all of them, so that the total is a known number; see threads.c. */
+    /* All workers use the same time, so that the total is a known number; see threads.c. */
     if (weir_now(limiter, &now_ns) != 0 || pipe(reports) != 0 ||
         start_workers(limiter, now_ns, reports[1]) != 0) {
         return 1;
     }
-    close(reports[1]); /* so that a worker that died is an end of file and not a wait */
+    close(reports[1]); /* so that read() ends if a worker has died */
     int well = add_up(reports[0], &total);
     weir_close(limiter);
     printf("together %" PRIu64 "; the quota is %d\n", total, QUOTA);

@@ -1,8 +1,8 @@
 /*
- * Work whose cost is known only afterwards: tokens of a language model. Reserve
- * what the answer may cost at most, then settle what it did cost; cancel if it
- * was never made. Times are the caller's here, so that the output is always the
- * same; the calls without _at read the clock.
+ * Costs that are known only afterwards, such as the tokens of a language model.
+ * Reserve the most that an answer may cost, then settle what it did cost; cancel
+ * if there was no answer. The example passes its own times, so that the output is
+ * always the same; the calls without _at read the clock.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <weir.h>
 
 #define USER "alice", 5
-#define TTL (2 * WEIR_MINUTE) /* a request that hangs longer stays charged with its estimate */
+#define TTL (2 * WEIR_MINUTE) /* after that, a request stays charged with its estimate */
 
 static int failed;
 
@@ -68,7 +68,7 @@ int main(void)
     o.count = 60000; /* tokens per minute: one each millisecond */
     o.period_ns = WEIR_MINUTE;
     o.burst = 10000;
-    o.max_debt = 20000; /* how far an answer may overrun */
+    o.max_debt = 20000; /* how much an answer may exceed its estimate */
     o.flags = WEIR_EXPLICIT_TIME;
     if (weir_open(&tokens, &o, &error) != 0) {
         fprintf(stderr, "%s\n", error.text);

@@ -1,4 +1,4 @@
-/* Limits from a rule file: who may search how often is written down, not programmed. */
+/* Limits from a rule file instead of code. */
 #include <stdio.h>
 #include <weir_rules.h>
 
@@ -41,7 +41,7 @@ int main(void)
         fprintf(stderr, "%s\n", error.text);
         return 1;
     }
-    /* One client, however it writes its address and the path. */
+    /* This is one client, with different spellings of its address and the path. */
     denied += ask(rules, "/search/cats", "203.0.113.7", "");
     denied += ask(rules, "/search/dogs", "::ffff:203.0.113.7", "");
     denied += ask(rules, "//search/./", "203.0.113.7", "");

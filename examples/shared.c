@@ -1,6 +1,6 @@
 /*
- * Two processes that know nothing of each other but a path share one limit, and
- * the file remembers it when both are gone.
+ * Processes that have only a path in common share one limit. Its state is in a
+ * file, so it remains when they have ended.
  */
 // test-labels: notsan
 #define _POSIX_C_SOURCE 200809L
@@ -27,12 +27,12 @@ static struct weir *open_limit(const char *path, uint64_t count)
     o.max_keys = 1000;
     if (weir_open(&w, &o, &error) != 0) {
         printf("%s: %s\n", weir_errname(error.code), error.text);
-        fflush(stdout); /* a child leaves by _exit() */
+        fflush(stdout); /* a child ends by _exit() */
     }
     return w; /* NULL after an error */
 }
 
-/* Opens the limit as any program would, asks `calls` times; how often it was allowed, -1 on error. */
+/* Opens the limit and asks `calls` times. Returns how often it was allowed, or -1 on error. */
 static int ask(const char *path, int calls)
 {
     struct weir *w = open_limit(path, QUOTA);
@@ -49,7 +49,7 @@ static int ask(const char *path, int calls)
     return w != NULL ? allowed : -1;
 }
 
-/* The same in a process of its own. */
+/* The same in another process. */
 static int ask_in_child(const char *path, int calls)
 {
     int status;
@@ -71,7 +71,7 @@ static int show(const char *path)
     if (first != 6 || second != QUOTA - 6 || third != 0) {
         return 1;
     }
-    printf("a program that thinks the limit is another one is told so:\n  ");
+    printf("a program with other numbers for the limit gets an error:\n  ");
     struct weir *w = open_limit(path, QUOTA + 1);
     weir_close(w);
     return w != NULL;

@@ -1,6 +1,6 @@
 /*
- * Many threads, one limiter, no lock of your own: together they are admitted
- * exactly what one would be. Exits with 1 if the total is off by a single one.
+ * Many threads use one limiter without a lock: together they are allowed exactly
+ * what one thread would be. Exits with 1 if the total is not exact.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -22,9 +22,9 @@ struct worker {
 };
 
 /*
- * Every thread asks with the same time, so that nothing refills meanwhile and
- * the total is a known number. In a server call weir_check(), which reads the
- * clock, or read the time once for each request and pass it on.
+ * Every thread asks with the same time, so that nothing refills and the total is
+ * a known number. A server calls weir_check(), which reads the clock, or reads the
+ * time once for each request and passes it on.
  */
 static void *work(void *arg)
 {

@@ -1,5 +1,5 @@
 /*
- * weir in a fleet: limits that many nodes share, decided by a Redis or Valkey. Needs weir.h, libweir and
+ * Limits that the nodes of a fleet share, decided by a Redis or Valkey. Needs weir.h, libweir and
  * libweir-redis.
  *
  *     struct weir_fleet *fleet;
@@ -21,17 +21,17 @@
  *
  * All nodes that use the same store, prefix and name share the limit; they must give it the same numbers.
  *
- * LOOPS. By default the fleet has a thread of its own, and every function may be called from any thread.
- * With WEIR_FLEET_CALLERS_LOOP it has none: one thread, the caller's, calls everything. It waits until
+ * LOOPS. By default the fleet has its own thread, and every function may be called from any thread.
+ * With WEIR_FLEET_CALLERS_LOOP it has none: one thread of the program calls all functions. It waits until
  * weir_fleet_fd() is readable or weir_fleet_timeout_ms() has passed, then calls weir_fleet_run(), which
- * never waits and calls the callbacks; weir_fleet_check() is WEIR_ENOTSUP there.
+ * never waits and calls the callbacks. weir_fleet_check() returns WEIR_ENOTSUP then.
  *
  * ANSWERS. Every question is answered once, by the deadline. If the store cannot be asked, or does not
- * answer in time, on_store_failure decides, and the answer carries WEIR_FLAG_DEGRADED. A call that was
- * sent is never sent again unless the store has proved that it did not run: a unit is charged at most
- * once for a question.
+ * answer in time, on_store_failure decides, and the answer has WEIR_FLAG_DEGRADED. A call that was sent is
+ * never sent again unless the store has proved that it did not run: a unit is charged at most once for a
+ * question.
  *
- * FORK. A fleet does not follow into a child: there only weir_fleet_close() may be called.
+ * FORK. A child process cannot use the fleet: it may only call weir_fleet_close().
  */
 #ifndef WEIR_FLEET_H
 #define WEIR_FLEET_H
@@ -42,9 +42,9 @@
 extern "C" {
 #endif
 
-/* answer.flags: the store has not given this answer. */
+/* answer.flags: the answer does not come from the store. */
 #define WEIR_FLAG_DEGRADED 0x200u
-/* With it: denied because on_store_failure is WEIR_FLEET_CLOSED, not because units are missing. */
+/* Set together with it: denied because of WEIR_FLEET_CLOSED, not because units are missing. */
 #define WEIR_FLAG_CLOSED 0x400u
 
 struct weir_fleet;
@@ -62,11 +62,11 @@ struct weir_fleet_options {
                                   redis-cluster://host:port,...; required */
     const char *user;     /* NULL: none */
     const char *password; /* NULL: none. Copied, and never shown */
-    const char *password_file; /* its first line instead; read again for every connection */
-    const char *prefix;        /* what every key in the store begins with; NULL: "weir" */
+    const char *password_file; /* its first line is the password; read for every connection */
+    const char *prefix;        /* every key in the store begins with it; NULL: "weir" */
     uint64_t deadline_ns;      /* of a decision; 0: 5 ms */
-    uint64_t fleet_size;       /* nodes that share the limits while the store is away; 0: as seen */
-    /* For the Sentinels of redis-sentinel:// alone, as the three above for the store; NULL: none */
+    uint64_t fleet_size;       /* nodes, for WEIR_FLEET_LOCAL; 0: as counted in the store */
+    /* Used only for the Sentinels of redis-sentinel://; NULL: none */
     const char *sentinel_user;
     const char *sentinel_password;
     const char *sentinel_password_file;
@@ -77,19 +77,20 @@ struct weir_fleet_options {
         sizeof(struct weir_fleet_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                      \
     }
 
-/* Does not wait for the store: that it is away is no error. WEIR_EINVAL (with what was found),
- * WEIR_ENOMEM, WEIR_EIO (the password file; no thread). */
+/* Opens a fleet. Does not wait for the store, and succeeds if it is unavailable. Returns 0, WEIR_EINVAL
+ * (*error says what was found), WEIR_ENOMEM, or WEIR_EIO (the password file; no thread). */
 WEIR_API int weir_fleet_open(struct weir_fleet **fleet, const struct weir_fleet_options *options,
                              struct weir_error *error);
 
-/* Answers what is out, if not by the store within 100 ms, by on_store_failure; gives unused leases back,
- * ends. All its limits must be closed, and nobody else may be asking; not from within a callback, whose
- * thread it waits for. NULL is allowed. */
+/* Closes a fleet. Pending questions are answered by the store within 100 ms, otherwise by
+ * on_store_failure; unused leases are returned. All limits must be closed before, and no other thread may
+ * use the fleet. Must not be called from a callback, because it waits for that thread. NULL is allowed. */
 WEIR_API void weir_fleet_close(struct weir_fleet *fleet);
 
-/* WEIR_FLEET_CALLERS_LOOP. fd: for poll(), readable when there is something to do. timeout: in how many
- * ms weir_fleet_run() wants to be called at the latest; -1: only by the fd. Without that flag they are
- * WEIR_ENOTSUP, -1 and WEIR_ENOTSUP. */
+/* For WEIR_FLEET_CALLERS_LOOP. weir_fleet_fd() returns a descriptor for poll(), readable when there is
+ * work. weir_fleet_timeout_ms() returns after how many ms weir_fleet_run() must be called at the latest;
+ * -1: only when the descriptor is readable. Without that flag they return WEIR_ENOTSUP, -1 and
+ * WEIR_ENOTSUP. */
 WEIR_API int weir_fleet_fd(const struct weir_fleet *fleet);
 WEIR_API int weir_fleet_timeout_ms(const struct weir_fleet *fleet);
 WEIR_API int weir_fleet_run(struct weir_fleet *fleet);
@@ -115,10 +116,10 @@ struct weir_fleet_limit_options {
     const char *name; /* required; shared by all nodes */
     struct weir_options
         limit;            /* algorithm, count, period_ns, burst, queue, max_debt, align, offset_ns;
-                                  max_keys: of what `local` remembers */
+                                  max_keys: capacity for WEIR_FLEET_LOCAL */
     int consistency;      /* enum weir_fleet_consistency; 0: EXACT */
     int on_store_failure; /* enum weir_fleet_failure */
-    uint64_t deny_cache_ns; /* a denial is remembered for min(retry, this); 0: 1 s; 1: not */
+    uint64_t deny_cache_ns; /* denials are remembered for min(retry, this); 0: 1 s; 1: off */
     uint64_t sync_ns;       /* 0: 100 ms */
 };
 
@@ -127,37 +128,40 @@ struct weir_fleet_limit_options {
         sizeof(struct weir_fleet_limit_options), 0, WEIR_OPTIONS_INIT, 0, 0, 0, 0                  \
     }
 
-/* WEIR_EINVAL, WEIR_ERATE, WEIR_EQUOTA, ... with what was found: as weir_open(), and what no script can
- * express; an algorithm that the consistency cannot. */
+/* Opens a limit. Returns 0 or an error of weir_open(); WEIR_EINVAL, WEIR_ERATE or WEIR_EQUOTA also for
+ * numbers that a script cannot express, and for algorithms that the consistency does not support. *error
+ * says what was found. */
 WEIR_API int weir_fleet_limit_open(struct weir_fleet_limit **limit, struct weir_fleet *fleet,
                                    const struct weir_fleet_limit_options *options,
                                    struct weir_error *error);
 WEIR_API void weir_fleet_limit_close(struct weir_fleet_limit *limit);
 
-/* WEIR_FLEET_EXACT where leases were asked for but the limit is too small for them. */
+/* Returns the consistency in effect: WEIR_FLEET_EXACT if the limit is too small for leases. */
 WEIR_API int weir_fleet_limit_consistency(const struct weir_fleet_limit *limit);
 
 /* ---- asking ------------------------------------------------------------ */
 
-/* error: 0, or WEIR_EIO: the store is not there, for what only it can do. Must not wait; may ask again,
- * must not close the fleet. On the fleet's thread, or within weir_fleet_run(). */
+/* Called with an answer. error: 0, or WEIR_EIO if the operation needs the store, which is unavailable.
+ * Called on the fleet's thread, or within weir_fleet_run(). Must not wait and must not close the fleet;
+ * may ask again. */
 typedef void (*weir_fleet_done_fn)(void *arg, int error, const struct weir_answer *answer);
 
 /*
- * 1: *answer is complete, `done` will not be called. 0: it will, once, with the answer. Or as
- * weir_ask(): nothing has happened. question->hashed must be NULL.
+ * Asks a question. Returns 1 if *answer is complete: `done` will not be called. Returns 0 if `done` will
+ * be called once with the answer. Otherwise returns an error as weir_ask(), and nothing has happened.
+ * question->hashed must be NULL.
  */
 WEIR_API int weir_fleet_ask(struct weir_fleet_limit *limit, const struct weir_question *question,
                             struct weir_answer *answer, weir_fleet_done_fn done, void *arg);
 
-/* The same, and waits. */
+/* Asks, and waits for the answer. */
 WEIR_API int weir_fleet_check(struct weir_fleet_limit *limit, const void *key, size_t key_len,
                               uint64_t cost, struct weir_answer *answer);
 
-/* What weir.h has by the same names; these too are answered by `done` (NULL: nobody wants to know).
- * 0, or WEIR_E... and `done` is not called. block: for so long; WEIR_FOREVER. The answers to block, unblock
- * and reset have no verdict. refund: of units that were charged just now, so it does nothing for a
- * leaky_bucket. */
+/* As the functions of weir.h with these names. They return 0, and `done` (may be NULL) gets the answer, or
+ * WEIR_E..., and `done` is not called. A block lasts for_ns, which may be WEIR_FOREVER. The answers to
+ * block, unblock and reset have no verdict. A refund is for units that were charged just now, so it does
+ * nothing for a leaky_bucket. */
 WEIR_API int weir_fleet_refund(struct weir_fleet_limit *limit, const void *key, size_t key_len,
                                uint64_t units, weir_fleet_done_fn done, void *arg);
 WEIR_API int weir_fleet_penalize(struct weir_fleet_limit *limit, const void *key, size_t key_len,
@@ -169,41 +173,42 @@ WEIR_API int weir_fleet_unblock(struct weir_fleet_limit *limit, const void *key,
 WEIR_API int weir_fleet_reset(struct weir_fleet_limit *limit, const void *key, size_t key_len,
                               weir_fleet_done_fn done, void *arg);
 
-/* ---- looking at it ----------------------------------------------------- */
+/* ---- statistics -------------------------------------------------------- */
 
 struct weir_fleet_stats {
     size_t size;      /* in: sizeof(struct weir_fleet_stats) */
-    uint64_t up;      /* connections to the store that stand */
+    uint64_t up;      /* connections to the store */
     uint64_t nodes;   /* of the fleet */
     uint64_t calls;   /* to the store */
-    uint64_t unknown; /* of them without a reply */
+    uint64_t unknown; /* calls that got no reply */
     uint64_t resent;
-    uint64_t degraded; /* answers that the store has not given */
+    uint64_t degraded; /* answers that did not come from the store */
     uint64_t breakers_open;
 };
 
 WEIR_API int weir_fleet_stats_read(struct weir_fleet *fleet, struct weir_fleet_stats *stats);
 
-/* 0, or WEIR_EIO: why the store is not there is in *error, for a person, without secrets
- * ("10.0.0.5:6379: no connection (Connection refused)"). WEIR_EINVAL: NULL. */
+/* Returns 0 if the store is available, or WEIR_EIO: *error says why it is not, without secrets
+ * ("10.0.0.5:6379: no connection (Connection refused)"). WEIR_EINVAL: an argument is NULL. */
 WEIR_API int weir_fleet_trouble(const struct weir_fleet *fleet, struct weir_error *error);
 
 /* ---- a ring ------------------------------------------------------------ */
 
 /*
- * Which node a key belongs to, for programs that route requests themselves: when a node leaves, only its
- * keys move, and when one comes, only to it. Up to 1,000 nodes; with up to 100, the heaviest has at most
- * 1.25 times its share of keys. Nodes are known by their names: every program that has the same names, in
- * any order, agrees, on any machine. Keys have no secret: who may choose keys can choose their node.
- * 256 KB, made in about 0.2 ms for each node; a lookup takes some 20 ns. It never changes: for other
- * nodes, make another.
+ * Says which node a key belongs to, for programs that route requests themselves. When a node leaves, only
+ * its keys move; when a node is added, keys move only to it. There may be up to 1,000 nodes; with up to 100,
+ * the heaviest has at most 1.25 times its share of keys. Nodes are identified by their names: all programs
+ * with the same names, in any order, on any machine, agree. The hash has no secret: a client that can choose
+ * keys can choose their node. A ring takes 256 KB, and about 0.2 ms for each node to make; a lookup takes
+ * some 20 ns. A ring never changes: for other nodes, make another.
  */
 struct weir_ring;
 
-/* Names have 1 to 1,024 bytes, no two alike. WEIR_EINVAL (with what was found), WEIR_ENOMEM. */
+/* Makes a ring. Names have 1 to 1,024 bytes and must differ. Returns 0, WEIR_EINVAL (*error says what was
+ * found) or WEIR_ENOMEM. */
 WEIR_API int weir_ring_open(struct weir_ring **ring, const char *const *nodes, size_t count,
                             struct weir_error *error);
-/* The index in `nodes`. Any bytes, also none. From any thread. */
+/* Returns an index in `nodes`. A key is any bytes, also none. May be called from any thread. */
 WEIR_API size_t weir_ring_find(const struct weir_ring *ring, const void *key, size_t key_len);
 WEIR_API void weir_ring_close(struct weir_ring *ring); /* NULL is allowed */
 

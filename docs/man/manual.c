@@ -5,7 +5,9 @@
  *
  *     make_manual docs/man/weir.yaml.5.in >weir.yaml.5
  */
+#include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -169,8 +171,8 @@ static void put_resp(const struct command_row *row)
 
 static void put_all_resp(void)
 {
-    for (size_t i = 0; resp_commands[i] != NULL; i++) {
-        for (const struct command_row *row = resp_commands[i]; row->name != NULL; row++) {
+    for (const struct command_row *const *table = resp_commands(); *table != NULL; table++) {
+        for (const struct command_row *row = *table; row->name != NULL; row++) {
             put_resp(row);
         }
     }
@@ -210,6 +212,12 @@ static int fill_in(const char *line)
 int main(int argc, char **argv)
 {
     char line[LINE_MAX_BYTES];
+    if (argc == 2 && strcmp(argv[1], "--openapi") == 0) {
+        char *text = http_openapi(JSON_INDENT(1));
+        (void)puts(text != NULL ? text : "");
+        free(text);
+        return text != NULL ? 0 : 1;
+    }
     FILE *in = argc == 2 ? fopen(argv[1], "r") : NULL;
     if (in == NULL) {
         (void)fprintf(stderr, "usage: make_manual TEMPLATE >PAGE\n");

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define BLOCK_BYTES 16384
+#define BLOCK_BYTES 16384 /* if the arena names no size */
 #define ALIGN 16
 
 struct arena_block {
@@ -32,12 +32,8 @@ static void *take_large(struct arena *arena, size_t bytes)
     if (block == NULL) {
         return NULL;
     }
-    if (arena->blocks == NULL) {
-        arena->blocks = block;
-    } else {
-        block->next = arena->blocks->next;
-        arena->blocks->next = block;
-    }
+    block->next = arena->blocks->next;
+    arena->blocks->next = block;
     return block->bytes;
 }
 
@@ -47,18 +43,20 @@ void *arena_take(struct arena *arena, size_t bytes)
         arena->failed = true;
         return NULL;
     }
+    size_t usual = arena->block_bytes != 0 ? arena->block_bytes : BLOCK_BYTES;
     bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
-    if (bytes > arena->left && bytes > BLOCK_BYTES / 4) {
+    if (bytes > arena->left && bytes > usual / 4 && arena->blocks != NULL) {
         return take_large(arena, bytes);
     }
     if (arena->blocks == NULL || bytes > arena->left) {
-        struct arena_block *block = new_block(arena, BLOCK_BYTES);
+        size_t size = bytes > usual ? bytes : usual;
+        struct arena_block *block = new_block(arena, size);
         if (block == NULL) {
             return NULL;
         }
         block->next = arena->blocks;
         arena->blocks = block;
-        arena->left = BLOCK_BYTES;
+        arena->left = size;
     }
     arena->left -= bytes;
     return arena->blocks->bytes + (arena->blocks->size - arena->left - bytes);
@@ -114,12 +112,38 @@ void *arena_append(struct arena *arena, void *array, size_t n, size_t size, cons
     return array;
 }
 
-void arena_finish(struct arena *arena)
+/* Frees all blocks but one, which may be NULL. */
+static void free_but(struct arena *arena, const struct arena_block *kept)
 {
     for (struct arena_block *block = arena->blocks; block != NULL;) {
         struct arena_block *next = block->next;
-        free(block);
+        if (block != kept) {
+            free(block);
+        }
         block = next;
     }
+}
+
+void arena_finish(struct arena *arena)
+{
+    free_but(arena, NULL);
     *arena = (struct arena)ARENA_INIT;
+}
+
+struct arena_mark arena_mark(const struct arena *arena)
+{
+    return (struct arena_mark){arena->blocks, arena->left};
+}
+
+void arena_rewind(struct arena *arena, struct arena_mark mark)
+{
+    struct arena_block *block = mark.block;
+    bool newest = arena->blocks == block;
+    size_t used = block->size - (newest ? arena->left : 0);
+    free_but(arena, block);
+    memset(block->bytes + (block->size - mark.left), 0, used - (block->size - mark.left));
+    block->next = NULL;
+    arena->blocks = block;
+    arena->left = mark.left;
+    arena->failed = false;
 }

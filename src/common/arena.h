@@ -15,13 +15,14 @@ struct arena_block;
 
 struct arena {
     struct arena_block *blocks;
-    size_t left; /* bytes left in the newest block */
-    bool failed; /* some call returned NULL */
+    size_t left;        /* bytes left in the newest block */
+    size_t block_bytes; /* size of a block, without its head; 0: 16384 */
+    bool failed;        /* some call returned NULL */
 };
 
 #define ARENA_INIT                                                                                 \
     {                                                                                              \
-        NULL, 0, false                                                                             \
+        NULL, 0, 0, false                                                                          \
     }
 
 /* Returns zeroed memory, aligned for every type; NULL when out of memory. */
@@ -45,5 +46,15 @@ void *arena_append(struct arena *arena, void *array, size_t n, size_t size, cons
 
 /* Frees everything; the arena is empty again. */
 void arena_finish(struct arena *arena);
+
+/* A place to go back to: arena_rewind() frees what was taken since arena_mark(), which is called
+ * while the arena has one block. */
+struct arena_mark {
+    struct arena_block *block;
+    size_t left;
+};
+
+struct arena_mark arena_mark(const struct arena *arena);
+void arena_rewind(struct arena *arena, struct arena_mark mark);
 
 #endif

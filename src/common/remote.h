@@ -3,15 +3,17 @@
  * (libweir-redis). The two libraries use nothing else of each other. The caller that opens rules
  * may give them a fleet, whose first member is a table of functions.
  *
- * R1  A limit is opened when rules that name it are loaded, held while a question about it is
- *     pending, and released; the last release ends it. hold and release may be called from any
- *     thread.
+ * R1  A limit is opened when rules that name it are loaded, held by the asker while a question
+ *     about it is pending, and released; the last release ends it. hold and release may be called
+ *     from any thread.
  * R2  ask() never waits, and never calls `done` itself: it answers at once (REMOTE_ANSWERED), or
- *     `done` will be called exactly once, later, on the thread of `where` (REMOTE_PENDING). It
- *     copies what it needs: keys, parts, the question. It holds the remote limits of its parts
- *     until then.
- * R3  Parts without `limit` are decided here, by their `local`; the caller keeps those limiters
- *     alive until the answer.
+ *     `done` will be called exactly once, later, on the thread of `where` (REMOTE_PENDING).
+ * R3  The question, its memory, its parts, their texts, limits and limiters belong to the caller,
+ *     who keeps them alive and unchanged until the answer; the fleet allocates and copies nothing.
+ *     So a question is one object, allocated once by whoever asks first, from the connection down
+ *     to the store: each layer puts its part of the state into it, and frees nothing. It ends in
+ *     one place, where `done` of that first caller is called.
+ * R4  Parts without `limit` are decided here, by their `local`.
  */
 #ifndef WEIR_COMMON_REMOTE_H
 #define WEIR_COMMON_REMOTE_H
@@ -61,16 +63,6 @@ struct remote_part {
     uint64_t cost;
 };
 
-struct remote_question {
-    int verb; /* enum remote_verb */
-    const struct remote_part *parts;
-    size_t n; /* 1; up to WEIR_SEVERAL_MAX for CHECK and PEEK, none twice */
-    uint64_t
-        time_ns;     /* CHECK, PEEK: max_wait. REFUND: `stamp` of the charge, 0: unknown. BLOCK: its
-                         end, counted from now; WEIR_FOREVER */
-    uint64_t now_ns; /* for parts that are decided here */
-};
-
 struct remote_answer {
     struct weir_answer
         answer;     /* answer.limit: the part that bound. CHECK, PEEK, UP_TO, REFUND, PENALIZE */
@@ -91,6 +83,20 @@ struct remote_answer {
  * available, for verbs that have no answer without it).
  */
 typedef void (*remote_done_fn)(void *arg, int error, const struct remote_answer *answer);
+
+struct remote_question {
+    int verb; /* enum remote_verb */
+    const struct remote_part *parts;
+    size_t n; /* 1; up to WEIR_SEVERAL_MAX for CHECK and PEEK, none twice */
+    /* CHECK, PEEK: max_wait. REFUND: `stamp` of the charge, 0: unknown. BLOCK: its end, counted
+     * from now; WEIR_FOREVER */
+    uint64_t time_ns;
+    uint64_t now_ns; /* for parts that are decided here */
+    remote_done_fn done;
+    void *arg;
+    void *memory; /* remote_ops.bytes, for the fleet while the question is pending */
+    struct remote_question *next; /* for the fleet */
+};
 
 enum { REMOTE_PENDING = 0, REMOTE_ANSWERED = 1 };
 
@@ -115,9 +121,11 @@ struct remote_ops {
     /* Sets new numbers (count, burst, queue) for later questions. Returns the errors of open(). */
     int (*change)(void *limit, const struct weir_options *options, struct weir_error *error);
     void (*counts)(const void *limit, struct remote_counts *counts);
+    /* Returns how much memory a question with n parts needs, aligned as by malloc(). */
+    size_t (*bytes)(size_t n);
     /* `where` is a thread of the fleet (fleet/fleet.h); NULL: the fleet's own. */
-    int (*ask)(struct weir_fleet *fleet, void *where, const struct remote_question *question,
-               struct remote_answer *answer, remote_done_fn done, void *arg);
+    int (*ask)(struct weir_fleet *fleet, void *where, struct remote_question *question,
+               struct remote_answer *answer);
 };
 
 /* The beginning of every struct weir_fleet. */

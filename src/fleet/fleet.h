@@ -3,8 +3,8 @@
  *
  *   fleet.c          weir_fleet_open(): options, and the part that the process shares
  *   secret.c         the passwords
- *   ops.c            the functions that rules use: common/remote.h
- *   fleet_thread.c   the part of one loop: a struct store, its timer, its sockets
+ *   fleet_thread.c   the part of one loop: a struct store, its timer, its sockets; and the functions
+ *                    by which rules ask it: common/remote.h
  *   socket.c         the connection of a link: names, connecting, reading, writing
  *   loop.c           the fleet's own thread, which others reach by a queue, or the caller's loop
  *   fleet_limits.c   weir_fleet_limit_..., and the calls that ask and change them
@@ -57,7 +57,7 @@ void fleet_thread_close(struct fleet_thread *t);
 
 /* Like remote_ops.ask. Must be called on the loop's thread. */
 int fleet_thread_ask(struct fleet_thread *t, const struct remote_question *question,
-                     struct remote_answer *answer, remote_done_fn done, void *arg);
+                     struct remote_answer *answer);
 
 /* ---- for metrics ---- */
 

@@ -95,38 +95,72 @@ int weir_fleet_limit_consistency(const struct weir_fleet_limit *limit)
 
 /* ---- asking ---- */
 
-/* Carries the caller's callback while the store has the question. */
-struct relay {
-    weir_fleet_done_fn done;
+/* A question of a public call that the loop has to answer. It holds the limit, which the caller may
+ * close meanwhile. */
+struct asked {
+    _Alignas(16) char memory[STORE_QUESTION_BYTES];
+    struct remote_question question;
+    struct remote_part part;
+    weir_fleet_done_fn done; /* NULL: nobody wants the answer */
     void *arg;
+    char key[];
 };
 
-static void pass_on(void *arg, int error, const struct remote_answer *answer)
+static void destroy(struct asked *a)
 {
-    struct relay r = *(struct relay *)arg;
-    free(arg);
-    r.done(r.arg, error, error == 0 ? &answer->answer : NULL);
+    store_limit_release(a->part.limit);
+    free(a);
 }
 
-/* Asks a question. Returns REMOTE_ANSWERED, REMOTE_PENDING or WEIR_E... */
+static void on_answer(void *arg, int error, const struct remote_answer *answer)
+{
+    struct asked *a = arg;
+    weir_fleet_done_fn done = a->done;
+    void *done_arg = a->arg;
+    destroy(a);
+    if (done != NULL) {
+        done(done_arg, error, error == 0 ? &answer->answer : NULL);
+    }
+}
+
+static struct asked *create(const struct remote_question *q, weir_fleet_done_fn done, void *arg)
+{
+    const struct remote_part *part = &q->parts[0];
+    struct asked *a = malloc(sizeof *a + part->key.len);
+    if (a != NULL) {
+        memcpy(a->key, part->key.at, part->key.len);
+        store_limit_hold(part->limit);
+        a->part = *part;
+        a->part.key.at = a->key;
+        a->done = done;
+        a->arg = arg;
+        a->question = *q;
+        a->question.parts = &a->part;
+        a->question.done = on_answer;
+        a->question.arg = a;
+        a->question.memory = a->memory;
+    }
+    return a;
+}
+
+/* Asks a question about one key. Returns REMOTE_ANSWERED, REMOTE_PENDING or WEIR_E... */
 static int ask(struct weir_fleet_limit *limit, const struct remote_question *q,
                struct remote_answer *answer, weir_fleet_done_fn done, void *arg)
 {
-    struct relay *r = NULL;
+    if (q->parts[0].key.len > WEIR_KEY_MAX) {
+        return WEIR_EKEY;
+    }
     int e = fleet_loop_try(limit->fleet->loop, q, answer);
     if (e != REMOTE_PENDING) {
         return e;
     }
-    if (done != NULL) {
-        r = malloc(sizeof *r);
-        if (r == NULL) {
-            return WEIR_ENOMEM;
-        }
-        *r = (struct relay){done, arg};
+    struct asked *a = create(q, done, arg);
+    if (a == NULL) {
+        return WEIR_ENOMEM;
     }
-    e = fleet_loop_send(limit->fleet->loop, q, answer, r != NULL ? pass_on : NULL, r);
+    e = fleet_loop_send(limit->fleet->loop, &a->question, answer);
     if (e != REMOTE_PENDING) {
-        free(r);
+        destroy(a);
     }
     return e;
 }
@@ -172,7 +206,7 @@ int weir_fleet_check(struct weir_fleet_limit *limit, const void *key, size_t key
         return WEIR_EINVAL;
     }
     const struct remote_part part = {.limit = limit->store, .key = {key, key_len}, .cost = cost};
-    const struct remote_question q = {.verb = REMOTE_CHECK, .parts = &part, .n = 1};
+    struct remote_question q = {.verb = REMOTE_CHECK, .parts = &part, .n = 1};
     struct remote_answer got;
     int e = key != NULL ? fleet_loop_wait(limit->fleet->loop, &q, &got) : WEIR_EKEY;
     if (e != REMOTE_ANSWERED) {

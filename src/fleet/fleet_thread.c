@@ -7,9 +7,11 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/maths.h"
+#include "fleet/loop.h"
 
 /* Answers lead to new questions, and questions to answers: after so many rounds the loop gets its
  * turn. */
@@ -178,10 +180,10 @@ static void on_wake(uv_async_t *handle)
 }
 
 int fleet_thread_ask(struct fleet_thread *t, const struct remote_question *question,
-                     struct remote_answer *answer, remote_done_fn done, void *arg)
+                     struct remote_answer *answer)
 {
     fleet_thread_happened(t);
-    return store_ask(t->store, question, clock_boot_ns(), answer, done, arg);
+    return store_ask(t->store, question, clock_boot_ns(), answer);
 }
 
 /* ---- opening and closing a thread ---- */
@@ -295,3 +297,66 @@ void fleet_thread_close(struct fleet_thread *t)
     fleet_sockets_sweep(t);
     close_handles(t);
 }
+
+/* ---- how rules reach a fleet: common/remote.h ---- */
+
+static int open_limit(struct weir_fleet *fleet, const struct remote_spec *spec, void **limit,
+                      struct weir_error *error)
+{
+    struct store_limit *made = NULL;
+    int e = store_limit_open(fleet->shared, spec, &made, error);
+    *limit = made;
+    return e;
+}
+
+static void hold(void *limit)
+{
+    store_limit_hold(limit);
+}
+
+static void release(void *limit)
+{
+    store_limit_release(limit);
+}
+
+static int change(void *limit, const struct weir_options *options, struct weir_error *error)
+{
+    return store_limit_change(limit, options, error);
+}
+
+static void counts(const void *limit, struct remote_counts *out)
+{
+    const struct remote_counts *c = &((const struct store_limit *)limit)->counts;
+    out->mode = store_limit_mode(limit);
+    out->keys = load_relaxed(&c->keys);
+    out->allowed = load_relaxed(&c->allowed);
+    out->denied = load_relaxed(&c->denied);
+    out->never = load_relaxed(&c->never);
+    out->remembered = load_relaxed(&c->remembered);
+    for (int i = 0; i < REMOTE_FAILURES; i++) {
+        out->degraded[i] = load_relaxed(&c->degraded[i]);
+    }
+}
+
+static int ask(struct weir_fleet *fleet, void *where, struct remote_question *question,
+               struct remote_answer *answer)
+{
+    if (where != NULL) {
+        return fleet_thread_ask(where, question, answer);
+    }
+    if (fleet->loop == NULL) {
+        return WEIR_EINVAL;
+    }
+    int e = fleet_loop_try(fleet->loop, question, answer);
+    return e != REMOTE_PENDING ? e : fleet_loop_send(fleet->loop, question, answer);
+}
+
+const struct remote_ops fleet_ops = {
+    .open = open_limit,
+    .hold = hold,
+    .release = release,
+    .change = change,
+    .counts = counts,
+    .bytes = store_question_bytes,
+    .ask = ask,
+};

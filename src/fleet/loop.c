@@ -16,20 +16,12 @@
 
 #define WIND_UP_TURNS 4
 
-struct message {
-    struct message *next;
-    struct remote_question question;
-    remote_done_fn done;
-    void *arg;
-    bool waits; /* on the stack of a thread in fleet_loop_wait(), not on the heap */
-};
-
 struct fleet_loop {
     uv_loop_t uv;
     struct fleet_thread *thread;
     bool callers;
     pthread_t id; /* of the fleet's own thread, if not `callers` */
-    struct message *queue;
+    struct remote_question *queue;
     uint64_t queued;
     uint64_t stop;
     uv_sem_t ended;
@@ -41,108 +33,44 @@ struct fleet_loop {
 
 /* ---- the queue ---- */
 
-/* Pushes a message. Returns true if the queue was empty. */
-static bool push(struct fleet_loop *l, struct message *m)
+/* Pushes a question. Returns true if the queue was empty. */
+static bool push(struct fleet_loop *l, struct remote_question *q)
 {
-    struct message *top = __atomic_load_n(&l->queue, __ATOMIC_RELAXED);
+    struct remote_question *top = __atomic_load_n(&l->queue, __ATOMIC_RELAXED);
     do {
-        m->next = top;
+        q->next = top;
     } while (
-        !__atomic_compare_exchange_n(&l->queue, &top, m, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+        !__atomic_compare_exchange_n(&l->queue, &top, q, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
     return top == NULL;
 }
 
-/* Takes all messages, and returns them with the oldest first. */
-static struct message *take(struct fleet_loop *l)
+/* Takes all questions, and returns them with the oldest first. */
+static struct remote_question *take(struct fleet_loop *l)
 {
-    struct message *m = __atomic_exchange_n(&l->queue, NULL, __ATOMIC_ACQUIRE);
-    struct message *turned = NULL;
-    while (m != NULL) {
-        struct message *next = m->next;
-        m->next = turned;
-        turned = m;
-        m = next;
+    struct remote_question *q = __atomic_exchange_n(&l->queue, NULL, __ATOMIC_ACQUIRE);
+    struct remote_question *turned = NULL;
+    while (q != NULL) {
+        struct remote_question *next = q->next;
+        q->next = turned;
+        turned = q;
+        q = next;
     }
     return turned;
-}
-
-static size_t bytes_of(const struct remote_question *q)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < q->n; i++) {
-        bytes += q->parts[i].key.len + q->parts[i].shard.len;
-    }
-    return bytes;
-}
-
-static struct text copy_text(char **at, struct text text)
-{
-    if (text.at == NULL || text.len == 0) {
-        return text;
-    }
-    struct text to = {*at, text.len};
-    memcpy(*at, text.at, text.len);
-    *at += text.len;
-    return to;
-}
-
-/* Returns a message with copies of all texts, which holds the limits of its parts; NULL: no
- * memory. */
-static struct message *message_copy(const struct remote_question *q)
-{
-    struct message *m = malloc(sizeof *m + q->n * sizeof(struct remote_part) + bytes_of(q));
-    if (m == NULL) {
-        return NULL;
-    }
-    struct remote_part *parts = (struct remote_part *)(void *)(m + 1);
-    char *at = (char *)(parts + q->n);
-    for (size_t i = 0; i < q->n; i++) {
-        parts[i] = q->parts[i];
-        parts[i].shard = copy_text(&at, q->parts[i].shard);
-        parts[i].key = copy_text(&at, q->parts[i].key);
-        if (parts[i].limit != NULL) {
-            store_limit_hold(parts[i].limit);
-        }
-    }
-    m->question = *q;
-    m->question.parts = parts;
-    return m;
-}
-
-static void message_free(struct message *m)
-{
-    for (size_t i = 0; i < m->question.n; i++) {
-        store_limit_release(m->question.parts[i].limit);
-    }
-    free(m);
-}
-
-/* Asks the question of a message, on the loop's thread. After `done` a message with `waits` may no
- * longer exist. */
-static void ask_message(struct fleet_loop *l, struct message *m)
-{
-    struct remote_answer answer;
-    remote_done_fn done = m->done;
-    void *arg = m->arg;
-    struct message *own = m->waits ? NULL : m;
-    int e = fleet_thread_ask(l->thread, &m->question, &answer, done, arg);
-    if (own != NULL) {
-        message_free(own);
-    }
-    if (e != REMOTE_PENDING && done != NULL) {
-        done(arg, e == REMOTE_ANSWERED ? 0 : e, &answer);
-    }
 }
 
 static void on_woken(struct fleet_thread *t)
 {
     struct fleet_loop *l = t->loop->data;
-    struct message *m = take(l);
-    while (m != NULL) {
-        struct message *next = m->next;
+    struct remote_question *q = take(l);
+    while (q != NULL) {
+        struct remote_question *next = q->next;
+        struct remote_answer answer;
         (void)fetch_sub(&l->queued, 1);
-        ask_message(l, m);
-        m = next;
+        int e = fleet_thread_ask(t, q, &answer);
+        if (e != REMOTE_PENDING) {
+            q->done(q->arg, e == REMOTE_ANSWERED ? 0 : e, &answer);
+        }
+        q = next;
     }
     if (load_acquire(&l->stop) != 0 && t->leave_ns == UINT64_MAX) {
         fleet_thread_leave(t);
@@ -165,44 +93,29 @@ static bool queue_has_room(struct fleet_loop *l)
     return false;
 }
 
-static void post(struct fleet_loop *l, struct message *m)
-{
-    if (push(l, m)) {
-        (void)uv_async_send(&l->thread->wake);
-    }
-}
-
 int fleet_loop_try(struct fleet_loop *l, const struct remote_question *q,
                    struct remote_answer *answer)
 {
     return is_here(l) ? REMOTE_PENDING : store_ask_here(q, clock_boot_ns(), answer);
 }
 
-int fleet_loop_send(struct fleet_loop *l, const struct remote_question *q,
-                    struct remote_answer *answer, remote_done_fn done, void *arg)
+int fleet_loop_send(struct fleet_loop *l, struct remote_question *q, struct remote_answer *answer)
 {
     if (is_here(l)) {
-        return fleet_thread_ask(l->thread, q, answer, done, arg);
+        return fleet_thread_ask(l->thread, q, answer);
     }
     if (!queue_has_room(l)) {
         return store_ask_failed(q, clock_boot_ns(), answer);
     }
-    struct message *m = message_copy(q);
-    if (m == NULL) {
-        (void)fetch_sub(&l->queued, 1);
-        return WEIR_ENOMEM;
+    if (push(l, q)) {
+        (void)uv_async_send(&l->thread->wake);
     }
-    m->done = done;
-    m->arg = arg;
-    m->waits = false;
-    post(l, m);
     return REMOTE_PENDING;
 }
 
 /* ---- waiting ---- */
 
 struct waiter {
-    struct message message;
     struct remote_answer *answer;
     int error;
     uint32_t answered;
@@ -223,9 +136,9 @@ static void on_answer(void *arg, int error, const struct remote_answer *answer)
     (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-int fleet_loop_wait(struct fleet_loop *l, const struct remote_question *q,
-                    struct remote_answer *answer)
+int fleet_loop_wait(struct fleet_loop *l, struct remote_question *q, struct remote_answer *answer)
 {
+    _Alignas(16) char memory[STORE_QUESTION_BYTES];
     struct waiter w = {.answer = answer, .answered = 0};
     if (is_here(l)) {
         return WEIR_ENOTSUP;
@@ -234,11 +147,13 @@ int fleet_loop_wait(struct fleet_loop *l, const struct remote_question *q,
     if (e != REMOTE_PENDING) {
         return e;
     }
-    if (!queue_has_room(l)) {
-        return store_ask_failed(q, clock_boot_ns(), answer);
+    q->done = on_answer;
+    q->arg = &w;
+    q->memory = memory;
+    e = fleet_loop_send(l, q, answer);
+    if (e != REMOTE_PENDING) {
+        return e;
     }
-    w.message = (struct message){.question = *q, .done = on_answer, .arg = &w, .waits = true};
-    post(l, &w.message);
     while (__atomic_load_n(&w.answered, __ATOMIC_ACQUIRE) == 0) {
         (void)syscall(SYS_futex, &w.answered, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
     }

@@ -2,16 +2,16 @@
  * A loop that belongs to the fleet. It either has a thread of its own, which other threads reach
  * through a queue, or is run by the caller (WEIR_FLEET_CALLERS_LOOP).
  *
- * The queue is a stack of messages. Any thread pushes with one compare-and-swap; the loop's thread
+ * The queue is a stack of questions. Any thread pushes with one compare-and-swap; the loop's thread
  * takes the whole stack and reverses it. A thread that finds the queue empty wakes the loop:
- * uv_async_send() makes one write to an eventfd for all messages that come until the loop looks.
+ * uv_async_send() makes one write to an eventfd for all questions that come until the loop looks.
  *
- * Q1  A message that is in the queue is asked, and its `done` called once, before the loop ends:
+ * Q1  A question that is in the queue is asked, and its `done` called once, before the loop ends:
  *     the loop ends only after it has taken the queue, and callers may not ask after they have
  *     called weir_fleet_close().
- * Q2  At most FLEET_QUEUE_MAX messages wait. Beyond that the asker gets an answer without the
+ * Q2  At most FLEET_QUEUE_MAX questions wait. Beyond that the asker gets an answer without the
  *     store.
- * Q3  push() releases and take() acquires: the loop sees a message as it was written.
+ * Q3  push() releases and take() acquires: the loop sees a question as it was written.
  */
 #ifndef WEIR_FLEET_LOOP_H
 #define WEIR_FLEET_LOOP_H
@@ -28,17 +28,17 @@ void fleet_loop_close(struct fleet_loop *loop); /* NULL is allowed */
 /*
  * remote_ops.ask in two steps, from any thread (for the caller's loop: from the caller's thread).
  * fleet_loop_try() decides what can be decided on the asker's thread; after REMOTE_PENDING,
- * fleet_loop_send() gives the question to the loop. Both return REMOTE_ANSWERED, REMOTE_PENDING or
- * WEIR_E...
+ * fleet_loop_send() gives the question, which needs its memory from then on, to the loop. Both
+ * return REMOTE_ANSWERED, REMOTE_PENDING or WEIR_E...
  */
 int fleet_loop_try(struct fleet_loop *loop, const struct remote_question *question,
                    struct remote_answer *answer);
-int fleet_loop_send(struct fleet_loop *loop, const struct remote_question *question,
-                    struct remote_answer *answer, remote_done_fn done, void *arg);
+int fleet_loop_send(struct fleet_loop *loop, struct remote_question *question,
+                    struct remote_answer *answer);
 
-/* Does both steps, and waits for the answer. Returns REMOTE_ANSWERED or WEIR_E...; WEIR_ENOTSUP on
+/* Does both steps, and waits for the answer. Needs no memory. Returns REMOTE_ANSWERED or WEIR_E...; WEIR_ENOTSUP on
  * the loop's own thread, and for a caller's loop. */
-int fleet_loop_wait(struct fleet_loop *loop, const struct remote_question *question,
+int fleet_loop_wait(struct fleet_loop *loop, struct remote_question *question,
                     struct remote_answer *answer);
 
 #endif

@@ -1,42 +1,28 @@
 #include "shared/asking.h"
 
-#include <stdlib.h>
-
 #include "base/atomic.h"
 #include "base/maths.h"
 
 /* ---- making ---- */
 
-static size_t bytes_of(const struct remote_question *q)
+#define BYTES(n) (sizeof(struct asking) + (n) * (sizeof(struct piece) + sizeof(struct group)))
+
+_Static_assert(BYTES(1) <= STORE_QUESTION_BYTES, "the memory of a question with one part");
+
+size_t store_question_bytes(size_t n)
 {
-    size_t bytes = 0;
-    for (size_t i = 0; i < q->n; i++) {
-        bytes += q->parts[i].key.len + q->parts[i].shard.len;
-    }
-    return bytes;
+    return BYTES(n);
 }
 
-static struct text copy(char **at, struct text text)
-{
-    if (text.at == NULL) {
-        return text;
-    }
-    struct text to = {*at, text.len};
-    memcpy(*at, text.at, text.len);
-    *at += text.len;
-    return to;
-}
-
-static enum group_kind kind_of(const struct piece *p, int verb, uint64_t time_ns)
+static enum group_kind kind_of(const struct piece *p, const struct remote_question *q)
 {
     if (p->limit == NULL) {
         return GROUP_LOCAL;
     }
-    bool plain = asking_is_plain(verb, time_ns);
-    int mode = store_limit_mode(p->limit);
-    return plain && mode == REMOTE_LEASED   ? GROUP_LEASED
-           : plain && mode == REMOTE_SYNCED ? GROUP_SYNCED
-                                            : GROUP_EXACT;
+    int mode = asking_is_plain(q) ? store_limit_mode(p->limit) : REMOTE_EXACT;
+    return mode == REMOTE_LEASED   ? GROUP_LEASED
+           : mode == REMOTE_SYNCED ? GROUP_SYNCED
+                                   : GROUP_EXACT;
 }
 
 /* Returns the slot of the piece's key; 0 without a Cluster, where all keys are together. */
@@ -46,14 +32,14 @@ static unsigned slot_of(const struct asking *a, const struct piece *p)
     if (p->limit == NULL || !a->store->cluster) {
         return 0;
     }
-    store_key(&p->limit->head, p->shard, p->key, &key);
+    store_key(&p->limit->head, p->part->shard, p->part->key, &key);
     return cluster_slot(store_key_text(&key));
 }
 
 /* Puts the piece into a group that it may join, or into a new one. */
 static void put_in_group(struct asking *a, struct piece *p)
 {
-    enum group_kind kind = kind_of(p, a->verb, a->time_ns);
+    enum group_kind kind = kind_of(p, a->question);
     unsigned slot = slot_of(a, p);
     bool alone = kind == GROUP_SYNCED || kind == GROUP_LEASED;
     for (p->group = 0; !alone && p->group < a->groups_count; p->group++) {
@@ -66,53 +52,28 @@ static void put_in_group(struct asking *a, struct piece *p)
         (struct group){.asking = a, .kind = kind, .slot = slot, .piece = (unsigned)(p - a->pieces)};
 }
 
-static void put_piece(struct asking *a, const struct remote_part *part, char **at)
+static void put_piece(struct asking *a, const struct remote_part *part)
 {
     struct piece *p = &a->pieces[a->pieces_count++];
-    *p = (struct piece){.limit = part->limit,
-                        .local = part->local,
-                        .queue = part->queue,
-                        .shard = copy(at, part->shard),
-                        .key = copy(at, part->key),
-                        .cost = part->cost};
+    *p = (struct piece){.part = part, .limit = part->limit, .queue = part->queue};
     if (p->limit != NULL) {
-        store_limit_hold(p->limit);
         p->numbers = store_limit_numbers(p->limit);
         p->queue = p->numbers->params.algorithm == WEIR_LEAKY_BUCKET;
-        p->hash = known_hash(a->store->shared->known, p->limit->id, p->key);
+        p->hash = known_hash(a->store->shared->known, p->limit->id, part->key);
     }
     put_in_group(a, p);
 }
 
-struct asking *asking_create(struct store *s, const struct remote_question *q, remote_done_fn done,
-                             void *arg)
+struct asking *asking_init(struct store *s, const struct remote_question *q)
 {
-    size_t each = sizeof(struct piece) + sizeof(struct group);
-    struct asking *a = malloc(sizeof *a + q->n * each + bytes_of(q));
-    if (a == NULL) {
-        return NULL;
-    }
-    *a = (struct asking){.store = s,
-                         .verb = q->verb,
-                         .time_ns = q->time_ns,
-                         .now_ns = q->now_ns,
-                         .done = done,
-                         .arg = arg};
+    struct asking *a = q->memory;
+    *a = (struct asking){.store = s, .question = q};
     a->pieces = (struct piece *)(void *)(a + 1);
     a->groups = (struct group *)(void *)(a->pieces + q->n);
-    char *at = (char *)(a->groups + q->n);
     for (size_t i = 0; i < q->n; i++) {
-        put_piece(a, &q->parts[i], &at);
+        put_piece(a, &q->parts[i]);
     }
     return a;
-}
-
-void asking_destroy(struct asking *a)
-{
-    for (unsigned i = 0; i < a->pieces_count; i++) {
-        store_limit_release(a->pieces[i].limit);
-    }
-    free(a);
 }
 
 /* ---- which answer binds ---- */
@@ -145,16 +106,6 @@ static void join(struct weir_answer *sum, const struct weir_answer *a, bool firs
 
 /* ---- groups ---- */
 
-static struct remote_part part_of(const struct piece *p)
-{
-    return (struct remote_part){.limit = p->limit,
-                                .local = p->local,
-                                .queue = p->queue,
-                                .shard = p->shard,
-                                .key = p->key,
-                                .cost = p->cost};
-}
-
 /* Returns the first piece from `i` on that is in the group, or pieces_count if there is none. */
 static unsigned next_piece(const struct group *g, unsigned i)
 {
@@ -181,9 +132,9 @@ static void fail_pieces(struct group *g, uint64_t now_ns)
     bool first = true;
     FOR_PIECES(i, g)
     {
-        struct remote_part part = part_of(&a->pieces[i]);
+        const struct piece *p = &a->pieces[i];
         struct weir_answer answer;
-        part_failed(a->pieces[i].limit, &part, a->pieces[i].hash, a->verb, now_ns, &answer);
+        part_failed(p->limit, p->part, p->hash, a->question->verb, now_ns, &answer);
         answer.limit = i;
         join(&g->answer, &answer, first);
         first = false;
@@ -194,7 +145,7 @@ static void fail_pieces(struct group *g, uint64_t now_ns)
  * back: they are from this node's own part of the limit. */
 static void fail_group(struct group *g, uint64_t now_ns)
 {
-    if (g->asking->verb <= REMOTE_UP_TO) {
+    if (g->asking->question->verb <= REMOTE_UP_TO) {
         fail_pieces(g, now_ns);
     } else {
         g->error = WEIR_EIO;
@@ -204,32 +155,32 @@ static void fail_group(struct group *g, uint64_t now_ns)
 
 static void ask_local(struct group *g)
 {
-    struct asking *a = g->asking;
+    const struct asking *a = g->asking;
+    const struct remote_question *q = a->question;
     struct weir_part parts[WEIR_SEVERAL_MAX];
     unsigned index[WEIR_SEVERAL_MAX] = {0};
     size_t n = 0;
     FOR_PIECES(i, g)
     {
-        const struct piece *p = &a->pieces[i];
+        const struct remote_part *p = a->pieces[i].part;
         index[n] = i;
         parts[n++] = (struct weir_part){
             .limiter = p->local,
-            .ask = {.key = p->key.at, .key_len = p->key.len, .cost = p->cost, .mode = a->verb}};
+            .ask = {.key = p->key.at, .key_len = p->key.len, .cost = p->cost, .mode = q->verb}};
     }
-    parts[0].ask.max_wait_ns = a->time_ns;
-    g->error = n == 1 ? weir_ask_at(parts[0].limiter, &parts[0].ask, a->now_ns, &g->answer)
-                      : weir_check_several_at(parts, n, a->now_ns, &g->answer);
+    parts[0].ask.max_wait_ns = q->time_ns;
+    g->error = n == 1 ? weir_ask_at(parts[0].limiter, &parts[0].ask, q->now_ns, &g->answer)
+                      : weir_check_several_at(parts, n, q->now_ns, &g->answer);
     g->answer.limit = index[n == 1 || g->error != 0 ? 0 : g->answer.limit];
     /* If a full table charged nothing, nothing is given back: a refund would return units that
      * other questions were charged. */
-    settle(g, a->verb == REMOTE_CHECK && (g->answer.flags & WEIR_FLAG_FULL) == 0);
+    settle(g, q->verb == REMOTE_CHECK && (g->answer.flags & WEIR_FLAG_FULL) == 0);
 }
 
 static void ask_synced(struct group *g, uint64_t now_ns)
 {
     const struct piece *p = &g->asking->pieces[g->piece];
-    struct remote_part part = {.shard = p->shard, .key = p->key, .cost = p->cost};
-    if ((part_synced(p->limit, &part, p->hash, now_ns, &g->answer) & SYNC_ANSWERED) == 0) {
+    if ((part_synced(p->limit, p->part, p->hash, now_ns, &g->answer) & SYNC_ANSWERED) == 0) {
         fail_group(g, now_ns);
         return;
     }
@@ -240,13 +191,13 @@ static void ask_synced(struct group *g, uint64_t now_ns)
 static bool remembered(struct group *g, uint64_t now_ns)
 {
     const struct asking *a = g->asking;
-    if (a->looked || !asking_is_plain(a->verb, a->time_ns)) {
+    if (a->looked || !asking_is_plain(a->question)) {
         return false;
     }
     FOR_PIECES(i, g)
     {
         const struct piece *p = &a->pieces[i];
-        if (part_denied(p->limit, p->numbers, p->hash, p->cost, now_ns, &g->answer)) {
+        if (part_denied(p->limit, p->numbers, p->hash, p->part->cost, now_ns, &g->answer)) {
             g->answer.limit = i;
             settle(g, false);
             return true;
@@ -276,8 +227,8 @@ static void ask_leased(struct group *g, uint64_t now_ns)
     if (remembered(g, now_ns)) {
         return;
     }
-    unsigned said = lease_ask(p->limit->shared->leases, p->limit, p->shard, p->key, p->cost, now_ns,
-                              &g->answer, &call);
+    unsigned said = lease_ask(p->limit->shared->leases, p->limit, p->part->shard, p->part->key,
+                              p->part->cost, now_ns, &g->answer, &call);
     take_said(g, said, &call, now_ns);
 }
 
@@ -321,7 +272,7 @@ bool asking_start(struct asking *a, uint64_t now_ns)
         for (unsigned i = 0; i < a->groups_count && !decided; i++) {
             if (a->groups[i].kind == (enum group_kind)kind) {
                 ask_group(&a->groups[i], now_ns);
-                decided = is_decided(&a->groups[i], a->verb);
+                decided = is_decided(&a->groups[i], a->question->verb);
             }
         }
     }
@@ -360,8 +311,9 @@ static uint64_t undo_ns(const struct group *g, unsigned i)
     if (p->numbers == NULL || p->numbers->params.algorithm != WEIR_TOKEN_BUCKET) {
         return charge_ns(g, i, time_ns);
     }
-    return time_ns + (g->answer.limit == i ? g->answer.reset_after_ns
-                                           : p->cost * p->numbers->params.a * WEIR_MICROSECOND);
+    return time_ns + (g->answer.limit == i
+                          ? g->answer.reset_after_ns
+                          : p->part->cost * p->numbers->params.a * WEIR_MICROSECOND);
 }
 
 static void give_back(struct group *g, uint64_t now_ns)
@@ -370,16 +322,18 @@ static void give_back(struct group *g, uint64_t now_ns)
     FOR_PIECES(i, g)
     {
         const struct piece *p = &a->pieces[i];
+        const struct remote_part *of = p->part;
+        uint64_t asked_ns = a->question->now_ns;
         switch (g->kind) {
         case GROUP_LOCAL:
-            (void)weir_refund_at(p->local, p->key.at, p->key.len, p->cost,
-                                 charge_ns(g, i, a->now_ns), a->now_ns, NULL);
+            (void)weir_refund_at(of->local, of->key.at, of->key.len, of->cost,
+                                 charge_ns(g, i, asked_ns), asked_ns, NULL);
             break;
         case GROUP_SYNCED:
-            sync_refund(p->limit->shared->syncs, p->limit, p->shard, p->key, p->cost, now_ns);
+            sync_refund(p->limit->shared->syncs, p->limit, of->shard, of->key, of->cost, now_ns);
             break;
         case GROUP_LEASED:
-            if (!lease_refund(p->limit->shared->leases, p->limit, p->shard, p->key, p->cost,
+            if (!lease_refund(p->limit->shared->leases, p->limit, of->shard, of->key, of->cost,
                               now_ns)) {
                 send_undo(a->store, p, undo_ns(g, i), now_ns);
             }
@@ -395,7 +349,7 @@ static void give_back(struct group *g, uint64_t now_ns)
  * denied one. */
 static void count(const struct asking *a, const struct weir_answer *answer)
 {
-    if (a->verb != REMOTE_CHECK && a->verb != REMOTE_UP_TO) {
+    if (a->question->verb != REMOTE_CHECK && a->question->verb != REMOTE_UP_TO) {
         return;
     }
     for (unsigned i = 0; i < a->pieces_count; i++) {
@@ -440,18 +394,14 @@ static void finish_group(struct group *g, uint64_t now_ns)
         return;
     }
     struct remote_answer answer;
-    remote_done_fn done = a->done;
-    void *arg = a->arg;
+    const struct remote_question *q = a->question;
     int error = asking_finish(a, now_ns, &answer);
-    asking_destroy(a);
-    if (done != NULL) {
-        done(arg, error, &answer);
-    }
+    q->done(q->arg, error, &answer); /* the question, and `a` in it, may end by this */
 }
 
 void group_answered(struct group *g, uint64_t now_ns)
 {
-    settle(g, g->asking->verb == REMOTE_CHECK);
+    settle(g, g->asking->question->verb == REMOTE_CHECK);
     finish_group(g, now_ns);
 }
 

@@ -20,15 +20,13 @@ struct store {
     struct lease_waits waits;
 };
 
+/* One part of a question, and what was found out about it. */
 struct piece {
-    struct store_limit *limit; /* held; NULL: decided here */
+    const struct remote_part *part;
+    struct store_limit *limit; /* part->limit; NULL: decided here */
     const struct store_numbers *numbers;
-    struct weir *local;
-    bool queue; /* a leaky_bucket */
-    struct text shard;
-    struct text key;
     struct hash hash; /* known_hash() */
-    uint64_t cost;
+    bool queue;       /* a leaky_bucket */
     unsigned group;
 };
 
@@ -49,13 +47,10 @@ struct group {
     struct lease_question lease; /* of a GROUP_LEASED that is not answered */
 };
 
+/* The store's part of a pending question, in the question's memory. */
 struct asking {
     struct store *store;
-    int verb;
-    uint64_t time_ns;
-    uint64_t now_ns; /* time for parts that are decided here */
-    remote_done_fn done;
-    void *arg;
+    const struct remote_question *question;
     bool looked;      /* the memory of denials was searched and does not deny it */
     unsigned pending; /* number of groups that were asked and are not answered */
     unsigned pieces_count;
@@ -64,10 +59,7 @@ struct asking {
     struct group *groups;
 };
 
-/* Copies a question, and holds its limits. Returns NULL if there is no memory. */
-struct asking *asking_create(struct store *s, const struct remote_question *q, remote_done_fn done,
-                             void *arg);
-void asking_destroy(struct asking *a);
+struct asking *asking_init(struct store *s, const struct remote_question *q);
 
 /* Asks groups until one has an error or denies a CHECK. Returns true if no answer is pending. */
 bool asking_start(struct asking *a, uint64_t now_ns);
@@ -81,9 +73,9 @@ int asking_finish(struct asking *a, uint64_t now_ns, struct remote_answer *out);
 
 /* Returns whether the question is a CHECK without max_wait, which remembered denials, leases and
  * synced counts can answer. */
-static inline bool asking_is_plain(int verb, uint64_t time_ns)
+static inline bool asking_is_plain(const struct remote_question *q)
 {
-    return verb == REMOTE_CHECK && time_ns == 0;
+    return q->verb == REMOTE_CHECK && q->time_ns == 0;
 }
 
 /* ---- one part (part.c) ---- */

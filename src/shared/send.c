@@ -42,9 +42,9 @@ static enum store_verb verb_of(int verb)
     return verb == REMOTE_BLOCK ? STORE_BLOCK_FOR : (enum store_verb)verb;
 }
 
-static uint64_t time_of(const struct asking *a)
+static uint64_t time_of(const struct remote_question *q)
 {
-    return a->verb == REMOTE_REFUND && a->time_ns == 0 ? WEIR_FOREVER : a->time_ns;
+    return q->verb == REMOTE_REFUND && q->time_ns == 0 ? WEIR_FOREVER : q->time_ns;
 }
 
 /* Sets parts[] to the group's parts and index[] to the pieces that they are. Returns how many there
@@ -60,12 +60,13 @@ static size_t parts_of(const struct group *g, struct store_part *parts, struct s
             continue;
         }
         if (keys != NULL) {
-            store_key(&p->limit->head, p->shard, p->key, &keys[n]);
+            store_key(&p->limit->head, p->part->shard, p->part->key, &keys[n]);
         }
-        parts[n] = (struct store_part){.params = &p->numbers->params,
-                                       .key = keys != NULL ? store_key_text(&keys[n]) : p->key,
-                                       .cost = p->cost,
-                                       .time_ns = time_of(a)};
+        parts[n] =
+            (struct store_part){.params = &p->numbers->params,
+                                .key = keys != NULL ? store_key_text(&keys[n]) : p->part->key,
+                                .cost = p->part->cost,
+                                .time_ns = time_of(a->question)};
         index[n++] = i;
     }
     return n;
@@ -77,9 +78,9 @@ static void forget(const struct piece *p)
     struct store_shared *shared = p->limit->shared;
     known_forget(shared->known, p->hash);
     if (p->numbers->params.leased) {
-        lease_forget(shared->leases, p->limit, p->shard, p->key);
+        lease_forget(shared->leases, p->limit, p->part->shard, p->part->key);
     } else if (store_limit_mode(p->limit) == REMOTE_SYNCED) {
-        sync_hurry(shared->syncs, p->limit, p->shard, p->key);
+        sync_hurry(shared->syncs, p->limit, p->part->shard, p->part->key);
     }
 }
 
@@ -91,11 +92,12 @@ static int read_reply(struct group *g, const struct store_reply *reply, uint64_t
     unsigned index[WEIR_SEVERAL_MAX];
     size_t n = parts_of(g, parts, NULL, index);
     struct piece *first = &a->pieces[index[0]];
-    if (a->verb > REMOTE_UP_TO) {
+    int verb = a->question->verb;
+    if (verb > REMOTE_UP_TO) {
         forget(first);
     }
-    if (a->verb >= REMOTE_BLOCK) {
-        int said = script_done(reply, verb_of(a->verb));
+    if (verb >= REMOTE_BLOCK) {
+        int said = script_done(reply, verb_of(verb));
         g->found = said > 0;
         g->error = said == WEIR_ETIME ? said : 0;
         return said < 0 && said != WEIR_ETIME ? said : 0;
@@ -104,7 +106,7 @@ static int read_reply(struct group *g, const struct store_reply *reply, uint64_t
     if (e == 0) {
         g->answer.limit = index[g->answer.limit];
         const struct piece *p = &a->pieces[g->answer.limit];
-        part_note(p->limit, p->hash, p->cost, asking_is_plain(a->verb, a->time_ns), &g->answer,
+        part_note(p->limit, p->hash, p->part->cost, asking_is_plain(a->question), &g->answer,
                   now_ns);
     }
     return e;
@@ -143,7 +145,8 @@ int send_group(struct group *g, uint64_t now_ns)
     struct store_key keys[WEIR_SEVERAL_MAX];
     unsigned index[WEIR_SEVERAL_MAX];
     size_t n = parts_of(g, parts, keys, index);
-    unsigned count = script_put_arguments(send_fresh(s), verb_of(g->asking->verb), parts, n);
+    unsigned count =
+        script_put_arguments(send_fresh(s), verb_of(g->asking->question->verb), parts, n);
     count += put_beyond(&s->arguments, g->asking->pieces, index, n);
     return send_call(s, g->slot, script_for(&s->shared->scripts, parts, n), count, 0, now_ns,
                      on_group, g);
@@ -162,10 +165,10 @@ static void on_undo(void *arg, enum client_end end, const struct store_reply *re
 void send_undo(struct store *s, const struct piece *p, uint64_t undo_ns, uint64_t now_ns)
 {
     struct store_key key;
-    store_key(&p->limit->head, p->shard, p->key, &key);
+    store_key(&p->limit->head, p->part->shard, p->part->key, &key);
     struct store_part part = {.params = &p->numbers->params,
                               .key = store_key_text(&key),
-                              .cost = p->cost,
+                              .cost = p->part->cost,
                               .time_ns = undo_ns};
     unsigned slot = s->cluster ? cluster_slot(part.key) : 0;
     unsigned count = script_put_arguments(send_fresh(s), STORE_UNDO, &part, 1);

@@ -122,7 +122,7 @@ static unsigned ask_one(const struct remote_question *q, uint64_t now_ns,
 
 static bool is_one(const struct remote_question *q)
 {
-    return q->n == 1 && q->parts[0].limit != NULL && asking_is_plain(q->verb, q->time_ns);
+    return q->n == 1 && q->parts[0].limit != NULL && asking_is_plain(q);
 }
 
 static int answered(const struct remote_question *q, struct remote_answer *answer)
@@ -175,18 +175,6 @@ int store_ask_failed(const struct remote_question *q, uint64_t now_ns, struct re
     return answered(q, answer);
 }
 
-/* Returns what has become of a question that was begun: its answer or error if it is complete,
- * otherwise REMOTE_PENDING. */
-static int begun(struct asking *a, bool complete, uint64_t now_ns, struct remote_answer *answer)
-{
-    if (!complete) {
-        return REMOTE_PENDING;
-    }
-    int e = asking_finish(a, now_ns, answer);
-    asking_destroy(a);
-    return e != 0 ? e : REMOTE_ANSWERED;
-}
-
 /* Asks a plain question of one limit, and sends the renewal that comes with an answer. Returns what
  * ask_one() returns: without LEASE_ANSWERED, *call is the call to send (LEASE_SEND) or to wait for
  * (LEASE_WAIT), or there is none (0). */
@@ -202,7 +190,7 @@ static unsigned try_one(struct store *s, const struct remote_question *q, uint64
 }
 
 int store_ask(struct store *s, const struct remote_question *q, uint64_t now_ns,
-              struct remote_answer *answer, remote_done_fn done, void *arg)
+              struct remote_answer *answer)
 {
     struct lease_call call;
     bool one = is_one(q);
@@ -215,16 +203,14 @@ int store_ask(struct store *s, const struct remote_question *q, uint64_t now_ns,
     if ((said & LEASE_ANSWERED) != 0) {
         return answered(q, answer);
     }
-    struct asking *a = asking_create(s, q, done, arg);
-    if (a == NULL) {
-        if ((said & LEASE_SEND) != 0) {
-            lease_unsent(s->shared->leases, &call, now_ns);
-        }
-        return WEIR_ENOMEM;
-    }
+    struct asking *a = asking_init(s, q);
     a->looked = one;
     bool complete = said != 0 ? asking_wait(a, said, &call, now_ns) : asking_start(a, now_ns);
-    return begun(a, complete, now_ns, answer);
+    if (!complete) {
+        return REMOTE_PENDING;
+    }
+    e = asking_finish(a, now_ns, answer);
+    return e != 0 ? e : REMOTE_ANSWERED;
 }
 
 /* ---- work that is due without a question ---- */

@@ -149,14 +149,18 @@ const char *store_last_error(const struct store *s); /* client_last_error() */
 /* Destroys a store. Questions that are out are answered by on_failure. */
 void store_destroy(struct store *s, uint64_t now_ns);
 
+/* Returns how much memory a question with n parts needs: remote_ops.bytes. */
+size_t store_question_bytes(size_t n);
+#define STORE_QUESTION_BYTES 512 /* at least what one part needs */
+
 /* Asks a question, as remote_ops.ask. `now_ns` is the time of the client's clock. Returns
  * REMOTE_ANSWERED, REMOTE_PENDING, or WEIR_E... if nothing has happened. */
 int store_ask(struct store *s, const struct remote_question *question, uint64_t now_ns,
-              struct remote_answer *answer, remote_done_fn done, void *arg);
+              struct remote_answer *answer);
 
 /*
  * Answers what can be decided without any thread's store: out of a lease, a synced count, or a
- * remembered denial. May be called from any thread. Returns REMOTE_ANSWERED, REMOTE_PENDING if a
+ * remembered denial; the question needs no memory. May be called from any thread. Returns REMOTE_ANSWERED, REMOTE_PENDING if a
  * store must be asked, or WEIR_E... for a wrong question. A call that a lease still needs is left
  * for the next store_tick() of any store.
  */

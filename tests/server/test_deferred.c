@@ -113,7 +113,7 @@ static void replies_keep_their_order_whatever_the_order_of_the_answers(void **st
     for (unsigned round = 0; round < THREADS_ROUNDS(200, 60, 40); round++) {
         uint64_t kinds[100];
         unsigned n = 1 + (unsigned)(threads_random(&random) % 100);
-        slow_plan(scene, (struct slow_plan){.at_once = (unsigned)(threads_random(&random) % 4)});
+        slow_plan(scene, (struct fake_plan){.at_once = (unsigned)(threads_random(&random) % 4)});
         for (unsigned i = 0; i < n; i++) {
             kinds[i] = threads_random(&random) % 6;
             say_something(&c, kinds[i], i);

@@ -58,7 +58,7 @@ static void verbs_go_to_the_store_and_then_the_key_is_looked_at(void **state)
 
 static void a_blocked_key_is_asked_for_how_long(void **state)
 {
-    slow_plan(scene, (struct slow_plan){.verdict = WEIR_DENY,
+    slow_plan(scene, (struct fake_plan){.verdict = WEIR_DENY,
                                         .flags = WEIR_FLAG_BLOCKED,
                                         .retry_ns = 1500 * WEIR_MICROSECOND});
     slow_forget(scene);
@@ -86,12 +86,12 @@ static void what_only_the_store_can_do_is_unavailable_without_it(void **state)
 {
     struct server_client c;
     server_connect(&c, scene->resp);
-    slow_plan(scene, (struct slow_plan){.error = WEIR_EIO}); /* asked, and no answer */
+    slow_plan(scene, (struct fake_plan){.error = WEIR_EIO}); /* asked, and no answer */
     threads_require(server_say(&c, "WEIR.RESET api alice"));
     slow_await(scene, 1);
     slow_answer(scene, 1);
     assert_int_equal(strncmp(server_reply(&c), "-UNAVAILABLE the store", 22), 0);
-    slow_plan(scene, (struct slow_plan){.refuse = WEIR_EIO}); /* not even asked */
+    slow_plan(scene, (struct fake_plan){.refuse = WEIR_EIO}); /* not even asked */
     assert_int_equal(strncmp(server_ask(&c, "WEIR.RESET api alice"), "-UNAVAILABLE the store", 22),
                      0);
     server_disconnect(&c);
@@ -166,12 +166,12 @@ static void what_may_have_been_given_back_is_not_given_back_again(void **state)
     char id[33];
     server_connect(&c, scene->resp);
     reserve(&c, id);
-    slow_plan(scene, (struct slow_plan){.refuse = WEIR_EIO}); /* nothing has happened: try again */
+    slow_plan(scene, (struct fake_plan){.refuse = WEIR_EIO}); /* nothing has happened: try again */
     assert_int_equal(strncmp(settle_at_once(&c, id), "-UNAVAILABLE", 12), 0);
     assert_int_equal(strncmp(settle_at_once(&c, id), "-UNAVAILABLE", 12), 0);
-    slow_plan(scene, (struct slow_plan){.error = WEIR_EIO}); /* nobody knows: never again */
+    slow_plan(scene, (struct fake_plan){.error = WEIR_EIO}); /* nobody knows: never again */
     assert_int_equal(strncmp(settle(&c, id, 4), "-UNAVAILABLE", 12), 0);
-    slow_plan(scene, (struct slow_plan){0});
+    slow_plan(scene, (struct fake_plan){0});
     assert_int_equal(strncmp(settle_at_once(&c, id), "-NORESERVATION", 14), 0);
     server_disconnect(&c);
 }
@@ -182,7 +182,7 @@ static void what_the_store_has_not_charged_is_not_given_back(void **state)
     char words[128];
     char id[33];
     server_connect(&c, scene->resp);
-    slow_plan(scene, (struct slow_plan){.flags = REMOTE_DEGRADED});
+    slow_plan(scene, (struct fake_plan){.flags = REMOTE_DEGRADED});
     threads_require(server_say(&c, "WEIR.RESERVE api alice COST 10"));
     slow_await(scene, 1);
     slow_answer(scene, 1);

@@ -130,7 +130,7 @@ static void a_gateways_question_waits_too(void **state)
     assert_true(http_receive(fd, &a));
     assert_int_equal(a.status, 200);
     assert_string_equal(a.body, "");
-    slow_plan(scene, (struct slow_plan){.verdict = WEIR_DENY,
+    slow_plan(scene, (struct fake_plan){.verdict = WEIR_DENY,
                                         .flags = REMOTE_DEGRADED | REMOTE_CLOSED,
                                         .retry_ns = WEIR_SECOND});
     http_send(fd, ask, sizeof ask - 1);
@@ -149,7 +149,7 @@ static void answers_without_the_store_say_so(void **state)
     struct server_client c;
     int fd = http_connect(&scene->http);
     server_connect(&c, scene->resp);
-    slow_plan(scene, (struct slow_plan){.flags = REMOTE_DEGRADED});
+    slow_plan(scene, (struct fake_plan){.flags = REMOTE_DEGRADED});
     say_check(&c, 1);
     send_check(fd, 1);
     slow_await(scene, 2);
@@ -165,7 +165,7 @@ static void answers_without_the_store_say_so(void **state)
 static void a_no_by_closed_is_503_and_one_for_want_of_units_is_429(void **state)
 {
     int fd = http_connect(&scene->http);
-    struct slow_plan no = {
+    struct fake_plan no = {
         .verdict = WEIR_DENY, .flags = REMOTE_DEGRADED | REMOTE_CLOSED, .retry_ns = WEIR_SECOND};
     slow_plan(scene, no);
     send_check(fd, 1);
@@ -199,7 +199,7 @@ static void a_shadow_limit_that_a_fleet_decides_denies_nobody(void **state)
 {
     struct server_client c;
     server_connect(&c, scene->resp);
-    slow_plan(scene, (struct slow_plan){.verdict = WEIR_DENY, .retry_ns = WEIR_SECOND});
+    slow_plan(scene, (struct fake_plan){.verdict = WEIR_DENY, .retry_ns = WEIR_SECOND});
     threads_require(server_say(&c, "WEIR.CHECK quiet alice"));
     slow_await(scene, 1);
     slow_answer(scene, 1);
@@ -220,6 +220,8 @@ static void metrics_tell_of_the_store(void **state)
         "weir_breaker_open{endpoint=\"here:1\"} 1\n",
         "weir_store_duration_seconds_count 0\n",
     };
+    fake_find(&scene->fleet, "api")->counts =
+        (struct remote_counts){.denied = 7, .degraded = {1, 2, 3}, .remembered = 4};
     scrape();
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         if (strstr(a.body, lines[i]) == NULL) {

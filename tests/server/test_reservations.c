@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "server/ask/operations.h"
 #include "server/ask/reservations.h"
 #include "support/threads_run.h"
 
@@ -23,15 +24,14 @@ static const char rules_text[] =
     "  - {name: pair, key: [tenant, user], rate: 10/min, tiers: {by: tier, default: free,"
     " free: {}, pro: {rate: 100/min}}}\n";
 
-static struct weir_rules *rules;
-static struct reservations *all;
+static struct server server; /* nothing of it runs */
 
 static void start_with(uint64_t most)
 {
     struct weir_error error = {0};
-    if (weir_rules_open_text(&rules, "test", rules_text, sizeof rules_text - 1, NULL, &error) !=
-            0 ||
-        reservations_create(&all, most, &error) != 0) {
+    if (weir_rules_open_text(&server.rules, "test", rules_text, sizeof rules_text - 1, NULL,
+                             &error) != 0 ||
+        reservations_create(&server.reservations, most, &error) != 0) {
         fail_msg("%s", error.text);
     }
 }
@@ -44,8 +44,8 @@ static int start(void **state)
 
 static int stop(void **state)
 {
-    reservations_destroy(all);
-    weir_rules_close(rules);
+    reservations_destroy(server.reservations);
+    weir_rules_close(server.rules);
     return 0;
 }
 
@@ -61,13 +61,21 @@ struct made {
     char id[RESERVATION_ID];
 };
 
+static struct made make_key(const struct weir_rules_key *key, uint64_t cost, uint64_t ttl_ms,
+                            uint64_t now_ns)
+{
+    struct asker asker = {.server = &server, .now_ns = now_ns};
+    struct made m = {0};
+    m.e = reservation_make(&asker, key, cost, ttl_ms, &m.a, &m.error);
+    memcpy(m.id, m.a.reservation, sizeof m.id);
+    return m;
+}
+
 static struct made make_at(const char *limit, uint64_t cost, uint64_t ttl_ms, uint64_t now_ns)
 {
     struct weir_rules_value alice = value("alice");
     struct weir_rules_key key = {.limit = value(limit), .parts = &alice, .parts_count = 1};
-    struct made m = {0};
-    m.e = reservation_make(all, rules, &key, cost, ttl_ms, now_ns, NULL, &m.a, m.id, &m.error);
-    return m;
+    return make_key(&key, cost, ttl_ms, now_ns);
 }
 
 static struct made make(const char *limit, uint64_t cost)
@@ -78,8 +86,8 @@ static struct made make(const char *limit, uint64_t cost)
 static int settle_at(const char *id, uint64_t actual, uint64_t now_ns, struct answer *a,
                      struct weir_error *error)
 {
-    return reservation_settle(all, rules, (struct text){id, strlen(id)}, actual, now_ns, NULL, a,
-                              error);
+    struct asker asker = {.server = &server, .now_ns = now_ns};
+    return reservation_settle(&asker, (struct text){id, strlen(id)}, actual, a, error);
 }
 
 /* What remains afterwards; fails the test if it cannot be settled. */
@@ -107,19 +115,22 @@ static void expect_none(const char *id, uint64_t now_ns, const char *why)
 static struct reservations_counts counts(void)
 {
     struct reservations_counts c;
-    reservations_count(all, &c);
+    reservations_count(server.reservations, &c);
     return c;
 }
 
 static int64_t remaining(const char *limit)
 {
-    struct weir_rules_value alice = value("alice");
-    struct direct d = {.key = {.limit = value(limit), .parts = &alice, .parts_count = 1},
-                       .cost = 1,
-                       .mode = WEIR_PEEK};
+    struct asker asker = {.server = &server, .by.role = ROLE_CHECK, .now_ns = NOW};
     struct weir_error error = {0};
     struct answer a;
-    assert_int_equal(answer_check(rules, &d, NOW, NULL, &a, &error), 0);
+    struct ask ask;
+    ask_init(&ask);
+    ask.text[ASK_LIMIT] = text_of(limit);
+    ask.parts[ask.parts_count++] = value("alice");
+    ask.number[ASK_COST] = 1;
+    ask.given = ASK_BIT(ASK_LIMIT) | ASK_BIT(ASK_KEY);
+    assert_int_equal(operation_run(&asker, OPERATION_PEEK, &ask, &a, &error), 0);
     return a.remaining;
 }
 
@@ -240,9 +251,8 @@ static void keys_of_several_parts_and_tiers_are_remembered(void **state)
     struct weir_rules_value parts[2] = {value(long_part), {"a\0b", 3}};
     struct weir_rules_key key = {
         .limit = value("pair"), .parts = parts, .parts_count = 2, .tier = value("pro")};
-    struct made m = {0};
-    assert_int_equal(reservation_make(all, rules, &key, 50, 1000, NOW, NULL, &m.a, m.id, &m.error),
-                     0);
+    struct made m = make_key(&key, 50, 1000, NOW);
+    assert_int_equal(m.e, 0);
     assert_int_equal(m.a.remaining, 50);
     memset(long_part, 'y', 2000); /* it has its own copy */
     assert_int_equal(settled(m.id, 1), 99);
@@ -256,8 +266,7 @@ static void what_cannot_be_reserved_says_why(void **state)
     struct made m = make("nowhere", 1);
     assert_int_equal(m.e, WEIR_ENOLIMIT);
     assert_string_equal(m.error.text, "no limit named 'nowhere'");
-    assert_int_equal(reservation_make(all, rules, &key, 1, 1, NOW, NULL, &m.a, m.id, &m.error),
-                     WEIR_EKEY);
+    assert_int_equal(make_key(&key, 1, 1, NOW).e, WEIR_EKEY);
     assert_int_equal(make("pair", 1).e, WEIR_EKEY); /* one part of two */
     assert_int_equal(counts().open, 0);
     assert_int_equal(counts().made, 0);
@@ -304,12 +313,10 @@ static void long_keys_have_a_bound_of_their_own(void **state)
 {
     static char part[4001];
     uint64_t n = 0;
-    struct made m = {0};
     memset(part, 'x', 4000);
     struct weir_rules_value one = {part, 4000};
     struct weir_rules_key key = {.limit = value("day"), .parts = &one, .parts_count = 1};
-    while (n < RESERVATIONS_MAX &&
-           reservation_make(all, rules, &key, 1, 1000, NOW, NULL, &m.a, m.id, &m.error) == 0) {
+    while (n < RESERVATIONS_MAX && make_key(&key, 1, 1000, NOW).e == 0) {
         n++;
     }
     assert_in_range(n, RESERVATIONS_BYTES / 4500, RESERVATIONS_BYTES / 4000);
@@ -322,7 +329,7 @@ static void long_keys_have_a_bound_of_their_own(void **state)
 static void reload(const char *text)
 {
     struct weir_error error = {0};
-    if (weir_rules_reload_text(rules, "test", text, strlen(text), &error) != 0) {
+    if (weir_rules_reload_text(server.rules, "test", text, strlen(text), &error) != 0) {
         fail_msg("%s", error.text);
     }
 }

@@ -47,7 +47,7 @@ static const char other_rules[] =
 static const struct kind {
     const char *ask;
     const char *peek;
-    const char *more; /* behind the key */
+    const char *more; /* after the key */
     const char *peek_more;
     const char *allowed;
     const char *denied;

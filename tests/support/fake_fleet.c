@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "support/threads_run.h"
+
 static struct fake_fleet *fake_from(struct weir_fleet *fleet)
 {
     return (struct fake_fleet *)(void *)fleet;
@@ -39,7 +41,7 @@ static int open_limit(struct weir_fleet *fleet, const struct remote_spec *spec, 
         return e;
     }
     struct fake_limit *l = calloc(1, sizeof *l);
-    assert_non_null(l);
+    threads_require(l != NULL);
     *l = (struct fake_limit){.fleet = f, .references = 1, .spec = *spec};
     (void)snprintf(l->name, sizeof l->name, "%.*s", TEXT_ARGS(spec->name));
     l->spec.name = text_of(l->name);
@@ -105,6 +107,22 @@ static void counts(const void *limit, struct remote_counts *to)
 
 /* ---- questions ---- */
 
+/* What the fake keeps of a pending question, in the question's memory. */
+struct fake_state {
+    void *where;
+    struct fake_plan plan; /* as it was when the question was asked */
+};
+
+static size_t bytes(size_t n)
+{
+    return sizeof(struct fake_state);
+}
+
+static struct fake_state *state_of(const struct remote_question *q)
+{
+    return q->memory;
+}
+
 static uint64_t charge_of(const struct remote_question *q, size_t i)
 {
     return q->verb == REMOTE_CHECK ? q->parts[i].cost : 0;
@@ -145,7 +163,7 @@ static void fill(const struct fake_limit *l, size_t i, int verdict, struct weir_
 
 /* Decides all or nothing, under the lock. Local parts come last, so that they are charged only if
  * everything else fits. */
-static int decide(const struct remote_question *q, struct remote_answer *said)
+static int decide_by_counts(const struct remote_question *q, struct remote_answer *said)
 {
     *said = (struct remote_answer){.answer = {.verdict = WEIR_ALLOW}};
     for (size_t i = 0; i < q->n; i++) {
@@ -176,17 +194,32 @@ static int decide(const struct remote_question *q, struct remote_answer *said)
     return 0;
 }
 
-static struct text own_text(struct text from)
+static void decide_by_plan(const struct fake_plan *p, const struct remote_question *q,
+                           struct remote_answer *said)
 {
-    char *copy = from.at != NULL ? malloc(from.len + 1) : NULL;
-    if (copy != NULL) {
-        memcpy(copy, from.at, from.len);
-        copy[from.len] = 0;
-    }
-    return (struct text){copy, from.len};
+    uint64_t cost = q->parts[0].cost;
+    *said = (struct remote_answer){.answer = {.verdict = p->verdict != 0 ? p->verdict : WEIR_ALLOW,
+                                              .flags = p->flags,
+                                              .quota = 1000000,
+                                              .remaining = cost,
+                                              .granted = cost,
+                                              .retry_after_ns = p->retry_ns},
+                                   .stamp = 12345,
+                                   .found = 1};
 }
 
-static void tell(struct fake_fleet *f, const struct remote_question *q)
+/* Decides under the lock. */
+static int decide(const struct fake_plan *plan, const struct remote_question *q,
+                  struct remote_answer *said)
+{
+    if (!plan->planned) {
+        return decide_by_counts(q, said);
+    }
+    decide_by_plan(plan, q, said);
+    return plan->error;
+}
+
+static void put_in_log(struct fake_fleet *f, const struct remote_question *q)
 {
     f->asked++;
     f->last = *q;
@@ -199,101 +232,115 @@ static void tell(struct fake_fleet *f, const struct remote_question *q)
                        p->shard.at != NULL ? p->shard.at : "", TEXT_ARGS(p->key),
                        (unsigned long long)p->cost);
     }
+    if (f->logged < FAKE_LOG) {
+        f->log[f->logged].verb = q->verb;
+        f->log[f->logged].cost = q->parts[0].cost;
+        f->log[f->logged].time_ns = q->time_ns;
+        (void)snprintf(f->log[f->logged].key, sizeof f->log[0].key, "%.*s",
+                       TEXT_ARGS(q->parts[0].key));
+    }
+    f->logged++;
 }
 
-/* Copies what it needs (R2). */
-static void put_out(struct fake_fleet *f, const struct remote_question *q, void *where,
-                    remote_done_fn done, void *arg)
+static void put_out(struct fake_fleet *f, struct remote_question *q, void *where)
 {
-    struct fake_question *own = calloc(1, sizeof *own);
-    assert_non_null(own);
-    *own = (struct fake_question){.question = *q, .where = where, .done = done, .arg = arg};
-    for (size_t i = 0; i < q->n; i++) {
-        struct fake_limit *l = q->parts[i].limit;
-        own->parts[i] = q->parts[i];
-        own->parts[i].key = own_text(q->parts[i].key);
-        own->parts[i].shard = own_text(q->parts[i].shard);
-        if (l != NULL) {
-            l->references++;
-        }
-    }
-    own->question.parts = own->parts;
-    struct fake_question **at = &f->out;
+    *state_of(q) = (struct fake_state){where, f->plan};
+    struct remote_question **at = &f->out;
     while (*at != NULL) {
         at = &(*at)->next;
     }
-    *at = own;
+    *at = q;
+    q->next = NULL;
+    f->out_count++;
+    f->out_most = f->out_count > f->out_most ? f->out_count : f->out_most;
 }
 
-static int ask(struct weir_fleet *fleet, void *where, const struct remote_question *q,
-               struct remote_answer *answer, remote_done_fn done, void *arg)
+static int ask(struct weir_fleet *fleet, void *where, struct remote_question *q,
+               struct remote_answer *answer)
 {
     struct fake_fleet *f = fake_from(fleet);
     (void)pthread_mutex_lock(&f->lock);
-    int e = f->ask_error;
-    tell(f, q);
-    if (e == 0 && f->at_once) {
-        e = decide(q, answer);
+    int e = f->plan.refuse;
+    put_in_log(f, q);
+    if (e == 0 && f->plan.at_once != 0 && f->asked % f->plan.at_once == 0) {
+        e = decide(&f->plan, q, answer);
         e = e == 0 ? REMOTE_ANSWERED : e;
     } else if (e == 0) {
-        put_out(f, q, where, done, arg);
+        put_out(f, q, where);
         e = REMOTE_PENDING;
     }
     (void)pthread_mutex_unlock(&f->lock);
     return e;
 }
 
-static void destroy(struct fake_question *q)
+/* ---- answers ---- */
+
+/* Takes a question out of the list: the one with that number among those that were asked at `where`
+ * (NULL: anywhere), or the last. */
+static struct remote_question *take(struct fake_fleet *f, const void *where, uint64_t number)
 {
-    for (size_t i = 0; i < q->question.n; i++) {
-        free((char *)(uintptr_t)q->parts[i].key.at);
-        free((char *)(uintptr_t)q->parts[i].shard.at);
-        if (q->parts[i].limit != NULL) {
-            release(q->parts[i].limit);
+    struct remote_question **found = NULL;
+    for (struct remote_question **at = &f->out; *at != NULL; at = &(*at)->next) {
+        if (where == NULL || state_of(*at)->where == where) {
+            found = at;
+            if (number-- == 0) {
+                break;
+            }
         }
     }
-    free(q);
-}
-
-static struct fake_question *take(struct fake_fleet *f, bool newest)
-{
-    struct fake_question **at = &f->out;
-    while (newest && *at != NULL && (*at)->next != NULL) {
-        at = &(*at)->next;
+    struct remote_question *q = found != NULL ? *found : NULL;
+    if (q != NULL) {
+        *found = q->next;
+        f->out_count--;
     }
-    struct fake_question *q = *at;
-    *at = q != NULL ? q->next : NULL;
     return q;
 }
 
-static bool answer_one(struct fake_fleet *f, bool newest, int error)
+static uint64_t count_at(const struct fake_fleet *f, const void *where)
+{
+    uint64_t n = 0;
+    for (const struct remote_question *q = f->out; q != NULL; q = q->next) {
+        n += where == NULL || state_of(q)->where == where;
+    }
+    return n;
+}
+
+/* Answers a question that take() has found. */
+static bool answer(struct fake_fleet *f, const void *where, uint64_t number, int error)
 {
     struct remote_answer said;
     (void)pthread_mutex_lock(&f->lock);
-    struct fake_question *q = take(f, newest);
-    int e = q != NULL && error == 0 ? decide(&q->question, &said) : error;
+    struct remote_question *q = take(f, where, number);
+    int e = q != NULL && error == 0 ? decide(&state_of(q)->plan, q, &said) : error;
     (void)pthread_mutex_unlock(&f->lock);
-    if (q == NULL) {
-        return false;
+    if (q != NULL) {
+        q->done(q->arg, e, e == 0 ? &said : NULL);
     }
-    q->done(q->arg, e, e == 0 ? &said : NULL);
-    destroy(q);
-    return true;
+    return q != NULL;
 }
 
 bool fake_answer(struct fake_fleet *f)
 {
-    return answer_one(f, false, 0);
+    return answer(f, NULL, 0, 0);
 }
 
 bool fake_answer_newest(struct fake_fleet *f)
 {
-    return answer_one(f, true, 0);
+    return answer(f, NULL, UINT64_MAX, 0);
 }
 
 bool fake_fail(struct fake_fleet *f, int error)
 {
-    return answer_one(f, false, error);
+    return answer(f, NULL, 0, error);
+}
+
+bool fake_answer_at(struct fake_fleet *f, const void *where)
+{
+    (void)pthread_mutex_lock(&f->lock);
+    uint64_t n = count_at(f, where);
+    uint64_t which = n > 0 ? threads_random(&f->random) % n : 0;
+    (void)pthread_mutex_unlock(&f->lock);
+    return n > 0 && answer(f, where, which, 0);
 }
 
 /* ---- the whole ---- */
@@ -303,22 +350,31 @@ static const struct remote_ops ops = {.open = open_limit,
                                       .release = release,
                                       .change = change,
                                       .counts = counts,
+                                      .bytes = bytes,
                                       .ask = ask};
 
 void fake_init(struct fake_fleet *f)
 {
     memset(f, 0, sizeof *f);
     f->face.ops = &ops;
+    f->random = 1;
     (void)pthread_mutex_init(&f->lock, NULL);
 }
 
 void fake_finish(struct fake_fleet *f)
 {
-    assert_null(f->out);
+    threads_require(f->out == NULL);
     if (f->limits != NULL) {
-        fail_msg("limit '%s' is still open", f->limits->name);
+        threads_fail(__FILE__, __LINE__, "a limit is still open");
     }
     (void)pthread_mutex_destroy(&f->lock);
+}
+
+void fake_set_plan(struct fake_fleet *f, struct fake_plan plan)
+{
+    (void)pthread_mutex_lock(&f->lock);
+    f->plan = plan;
+    (void)pthread_mutex_unlock(&f->lock);
 }
 
 struct fake_limit *fake_find(struct fake_fleet *f, const char *name)
@@ -332,11 +388,13 @@ struct fake_limit *fake_find(struct fake_fleet *f, const char *name)
 
 unsigned fake_out(struct fake_fleet *f)
 {
-    unsigned n = 0;
     (void)pthread_mutex_lock(&f->lock);
-    for (const struct fake_question *q = f->out; q != NULL; q = q->next) {
-        n++;
-    }
+    unsigned n = (unsigned)f->out_count;
     (void)pthread_mutex_unlock(&f->lock);
     return n;
+}
+
+const void *fake_where(struct fake_fleet *f)
+{
+    return state_of(f->out)->where;
 }

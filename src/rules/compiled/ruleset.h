@@ -245,39 +245,7 @@ size_t shard_compose(const struct rule *rule, const struct request *request, cha
 const struct variant *rule_variant(const struct rule *rule, const struct request *request,
                                    bool *unknown);
 
-/* ---- asking ---- */
-
-/* The counts that one question adds to the statistics. */
-struct tally {
-    unsigned unmatched, allow_listed, block_listed, missing, tier_unknown, shadow_denied,
-        shadow_failed;
-};
-
 /* Returns the rule of a limit by its name, NULL if there is none. */
 const struct rule *ruleset_find(const struct ruleset *set, struct text name);
-
-int ruleset_use(const struct ruleset *set, const struct weir_rules_key *key, weir_rules_use_fn fn,
-                void *arg, struct weir_error *error);
-
-/* The caller that waits for an answer that comes later. */
-struct waiter {
-    struct weir_rules *rules;
-    void *where; /* common/remote.h */
-    weir_rules_done_fn done;
-    void *arg;
-};
-
-/*
- * The question is pending: waiter->done will be called; *answer and *tally are not used any more.
- */
-#define RULESET_OUT 1
-
-/*
- * Answers a question. Returns 0, WEIR_E... or RULESET_OUT. Without a waiter (NULL), limits of a
- * fleet are WEIR_ENOTSUP.
- */
-int ruleset_ask(const struct ruleset *set, const struct weir_rules_question *question,
-                uint64_t now_ns, const struct waiter *waiter, struct weir_rules_answer *answer,
-                struct tally *tally, struct weir_error *error);
 
 #endif

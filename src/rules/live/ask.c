@@ -2,11 +2,13 @@
 #include "rules/live/ask.h"
 
 #include "base/atomic.h"
+#include "base/clock.h"
 #include "base/error.h"
-#include "rules/live/out.h"
+#include "rules/live/ask_shared.h"
 #include "rules/value/quote.h"
 
-void answer_put_name(char *to, struct text name)
+/* Copies the name of a limit or a tier into an array of WEIR_RULES_NAME bytes. */
+static void put_name(char *to, struct text name)
 {
     memcpy(to, name.len > 0 ? name.at : "",
            name.len); /* at most WEIR_RULES_NAME - 1: name_is_good() */
@@ -118,14 +120,31 @@ static __attribute__((noinline)) void tell_denied(const struct asking *a, const 
     }
 }
 
+void answer_put_bound(struct weir_rules_answer *answer, struct text limit, struct text tier,
+                      uint64_t window_ns, unsigned retry_jitter)
+{
+    answer->reason = WEIR_RULES_LIMIT;
+    put_name(answer->limit, limit);
+    put_name(answer->tier, tier);
+    answer->window_ns = window_ns;
+    answer->retry_jitter = retry_jitter;
+}
+
+void answer_put_shadow(struct weir_rules_answer *answer, struct text limit, struct holder *holder,
+                       bool counts)
+{
+    answer->answer.flags |= WEIR_FLAG_SHADOW;
+    count_shared(&holder->shadow_denied, counts);
+    if (answer->shadow_denied++ == 0) {
+        put_name(answer->shadow, limit);
+    }
+}
+
 static void put_bound(const struct asking *a, const struct rule *rule,
                       const struct variant *variant, struct weir_rules_answer *answer)
 {
-    answer->reason = WEIR_RULES_LIMIT;
-    answer_put_name(answer->limit, rule->config->name);
-    answer_put_name(answer->tier, variant->tier);
-    answer->window_ns = variant->window_ns;
-    answer->retry_jitter = rule->config->retry_jitter;
+    answer_put_bound(answer, rule->config->name, variant->tier, variant->window_ns,
+                     rule->config->retry_jitter);
     if (answer->answer.verdict != WEIR_ALLOW && a->set->denied != NULL &&
         a->question->mode == WEIR_CHECK) {
         tell_denied(a, rule, answer->limit);
@@ -184,11 +203,8 @@ static void decide_shadow(const struct asking *a, const struct matches *matches,
             continue; /* an error that only a shadow limit has does not fail the request */
         }
         if (said.verdict != WEIR_ALLOW) {
-            answer->answer.flags |= WEIR_FLAG_SHADOW;
-            count_shared(&variant->holder->shadow_denied, a->question->mode == WEIR_CHECK);
-            if (answer->shadow_denied++ == 0) {
-                answer_put_name(answer->shadow, matches->shadow[i]->config->name);
-            }
+            answer_put_shadow(answer, matches->shadow[i]->config->name, variant->holder,
+                              a->question->mode == WEIR_CHECK);
         }
     }
     a->tally->shadow_failed += matches->shadow_dropped;
@@ -222,7 +238,7 @@ static __attribute__((noinline)) int decide_shared(const struct asking *a,
                     TEXT_ARGS(shared_of(matches)->config->name));
     }
     a->tally->unmatched += matches->enforced_count == 0;
-    return out_ask(a, matches, answer);
+    return ask_shared(a, matches, answer);
 }
 
 static int decide(const struct asking *a, struct weir_rules_answer *answer)
@@ -237,7 +253,7 @@ static int decide(const struct asking *a, struct weir_rules_answer *answer)
     a->tally->missing += matches.missing;
     if (matches.refused != NULL) {
         refuse(answer, WEIR_RULES_MISSING);
-        answer_put_name(answer->limit, matches.refused->config->name);
+        put_name(answer->limit, matches.refused->config->name);
         return 0;
     }
     if (a->set->remote && shared_of(&matches) != NULL) {
@@ -271,9 +287,11 @@ static int check_question(const struct weir_rules_question *question, struct wei
     return 0;
 }
 
-int ruleset_ask(const struct ruleset *set, const struct weir_rules_question *question,
-                uint64_t now_ns, const struct waiter *waiter, struct weir_rules_answer *answer,
-                struct tally *tally, struct weir_error *error)
+/* Returns 0, WEIR_E... or RULES_PENDING. Without a waiter (NULL), limits of a fleet are
+ * WEIR_ENOTSUP. */
+static int ask_set(const struct ruleset *set, const struct weir_rules_question *question,
+                   uint64_t now_ns, const struct waiter *waiter, struct weir_rules_answer *answer,
+                   struct tally *tally, struct weir_error *error)
 {
     struct request request;
     struct asking a = {set, question, &request, now_ns, waiter, tally, error};
@@ -297,4 +315,108 @@ int ruleset_ask(const struct ruleset *set, const struct weir_rules_question *que
         return 0;
     }
     return decide(&a, answer);
+}
+
+/* ---- rules in use: inside the gate, and counted ---- */
+
+/*
+ * Adds to a counter of the slot. The last slot is shared by all threads that have no slot of their
+ * own.
+ */
+static void count(struct weir_rules *rules, struct slot *slot, uint64_t *counter, uint64_t n)
+{
+    if (n == 0) {
+        return;
+    }
+    if (slot == &rules->slots[THREAD_OWN]) {
+        (void)fetch_add(counter, n);
+    } else {
+        count_own(counter, n);
+    }
+}
+
+void rules_count(struct weir_rules *rules, struct slot *slot, const struct tally *tally, bool bad)
+{
+    count(rules, slot, &slot->bad, bad);
+    count(rules, slot, &slot->unmatched, tally->unmatched);
+    count(rules, slot, &slot->allow_listed, tally->allow_listed);
+    count(rules, slot, &slot->block_listed, tally->block_listed);
+    count(rules, slot, &slot->missing, tally->missing);
+    count(rules, slot, &slot->tier_unknown, tally->tier_unknown);
+    count(rules, slot, &slot->shadow_denied, tally->shadow_denied);
+    count(rules, slot, &slot->shadow_failed, tally->shadow_failed);
+}
+
+static int ask(struct weir_rules *rules, const struct weir_rules_question *question,
+               uint64_t now_ns, const struct waiter *waiter, struct weir_rules_answer *answer,
+               struct weir_error *error)
+{
+    struct tally tally = {0};
+    if (rules == NULL || question == NULL || answer == NULL) {
+        return fail(error, WEIR_EINVAL, "the rules, the question or the answer is NULL");
+    }
+    struct slot *slot = gate_enter(rules);
+    int e = ask_set(rules->set, question, now_ns, waiter, answer, &tally, error);
+    count(rules, slot, &slot->asked, 1);
+    rules_count(rules, slot, &tally, e < 0);
+    gate_leave(slot);
+    return e;
+}
+
+int weir_rules_ask_at(struct weir_rules *rules, const struct weir_rules_question *question,
+                      uint64_t now_ns, struct weir_rules_answer *answer, struct weir_error *error)
+{
+    return ask(rules, question, now_ns, NULL, answer, error);
+}
+
+int rules_ask_in(struct weir_rules *rules, void *where, struct arena *memory,
+                 const struct weir_rules_question *question, uint64_t now_ns,
+                 struct weir_rules_answer *answer, weir_rules_done_fn done, void *arg,
+                 struct weir_error *error)
+{
+    struct waiter waiter = {rules, where, memory, done, arg};
+    int e = ask(rules, question, now_ns, &waiter, answer, error);
+    return e == 0 ? 1 : e == RULES_PENDING ? 0 : e;
+}
+
+int weir_rules_ask_async(struct weir_rules *rules, void *where,
+                         const struct weir_rules_question *question, uint64_t now_ns,
+                         struct weir_rules_answer *answer, weir_rules_done_fn done, void *arg,
+                         struct weir_error *error)
+{
+    return done == NULL
+               ? fail(error, WEIR_EINVAL, "there is no function to call with the answer")
+               : rules_ask_in(rules, where, NULL, question, now_ns, answer, done, arg, error);
+}
+
+static uint64_t now(const struct weir_rules *rules)
+{
+    return rules->options.clock != NULL
+               ? rules->options.clock(rules->options.clock_arg)
+               : rules->anchor_unix_ns + (clock_boot_ns() - rules->anchor_boot_ns);
+}
+
+int weir_rules_now(struct weir_rules *rules, uint64_t *now_ns)
+{
+    if (rules == NULL || now_ns == NULL || (rules->options.flags & WEIR_EXPLICIT_TIME) != 0) {
+        return WEIR_EINVAL;
+    }
+    *now_ns = now(rules);
+    return 0;
+}
+
+int weir_rules_ask(struct weir_rules *rules, const struct weir_rules_question *question,
+                   struct weir_rules_answer *answer, struct weir_error *error)
+{
+    if (rules == NULL || (rules->options.flags & WEIR_EXPLICIT_TIME) != 0) {
+        return fail(error, WEIR_EINVAL,
+                    rules == NULL ? "the rules are NULL"
+                                  : "the rules have WEIR_EXPLICIT_TIME: use weir_rules_ask_at()");
+    }
+    return weir_rules_ask_at(rules, question, now(rules), answer, error);
+}
+
+struct weir_fleet *weir_rules_fleet(struct weir_rules *rules)
+{
+    return rules != NULL ? rules->options.fleet : NULL;
 }

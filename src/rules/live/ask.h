@@ -1,8 +1,29 @@
-/* A question while it is answered: what ask.c and out.c share. */
+/* A question while it is answered: what ask.c and ask_shared.c share. */
 #ifndef WEIR_RULES_LIVE_ASK_H
 #define WEIR_RULES_LIVE_ASK_H
 
-#include "rules/compiled/ruleset.h"
+#include "rules/live/live.h"
+
+/* The caller that waits for an answer that comes later. */
+struct waiter {
+    struct weir_rules *rules;
+    void *where;          /* common/remote.h */
+    struct arena *memory; /* for the question until `done` is called; NULL: it makes its own */
+    weir_rules_done_fn done;
+    void *arg;
+};
+
+/* The counts that one question adds to the statistics. */
+struct tally {
+    unsigned unmatched, allow_listed, block_listed, missing, tier_unknown, shadow_denied,
+        shadow_failed;
+};
+
+/* Adds the counts of a question, or of one of its stages, to the statistics. Inside the gate. */
+void rules_count(struct weir_rules *r, struct slot *slot, const struct tally *tally, bool bad);
+
+/* The question is pending: waiter->done will be called; its answer and tally are not used. */
+#define RULES_PENDING 1
 
 struct asking {
     const struct ruleset *set;
@@ -24,7 +45,13 @@ int asking_cost(const struct asking *a, const struct rule *rule, uint64_t *cost)
 int asking_enforced(const struct asking *a, const struct matches *matches,
                     struct weir_rules_answer *answer);
 
-/* Copies the name of a limit or a tier into an array of WEIR_RULES_NAME bytes. */
-void answer_put_name(char *to, struct text name);
+/* Puts the limit that bound into the answer. */
+void answer_put_bound(struct weir_rules_answer *answer, struct text limit, struct text tier,
+                      uint64_t window_ns, unsigned retry_jitter);
+
+/* Puts a shadow limit that would have denied into the answer, and counts it if the question takes
+ * units. */
+void answer_put_shadow(struct weir_rules_answer *answer, struct text limit, struct holder *holder,
+                       bool counts);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/atomic.h"
 #include "base/error.h"
 #include "rules/compiled/holder.h"
+#include "rules/live/live.h"
 
 static int fail_parts(struct weir_error *error, const struct rule *rule, size_t found)
 {
@@ -48,11 +49,34 @@ static int read_tier(const struct ruleset *set, const struct rule *rule,
     return request_put(set, request, rule->tier_attribute, tier, error);
 }
 
-int ruleset_use(const struct ruleset *set, const struct weir_rules_key *key, weir_rules_use_fn fn,
-                void *arg, struct weir_error *error)
+/* Reads the parts and the tier as a request would have given them. */
+static int read_request(const struct ruleset *set, const struct rule *rule,
+                        const struct weir_rules_key *key, struct request *request,
+                        struct weir_error *error)
+{
+    if (key->parts_count != rule->config->key_parts) {
+        return fail_parts(error, rule, key->parts_count);
+    }
+    int e = read_parts(set, rule, key, request, error);
+    if (e == 0) {
+        e = read_tier(set, rule, key, request, error);
+    }
+    if (e == 0) {
+        e = request_derive(set, request, error);
+    }
+    if (e == 0 && !key_is_there(rule, request)) {
+        e = fail(error, WEIR_EKEY, "a part of the key of limit '%.*s' has no value",
+                 TEXT_ARGS(rule->config->name));
+    }
+    return e;
+}
+
+static int use(const struct ruleset *set, const struct weir_rules_key *key, rules_use_fn fn,
+               void *arg, struct weir_error *error)
 {
     struct request request = {.present = 0};
     char bytes[WEIR_KEY_MAX];
+    char shard[WEIR_KEY_MAX];
     size_t len;
     bool unknown = false;
     struct text name = {key->limit.at, key->limit.len};
@@ -61,20 +85,7 @@ int ruleset_use(const struct ruleset *set, const struct weir_rules_key *key, wei
         return fail(error, WEIR_ENOLIMIT, "no limit named '%.*s'",
                     (int)(name.len < WEIR_RULES_NAME ? name.len : WEIR_RULES_NAME), name.at);
     }
-    if (key->parts_count != rule->config->key_parts) {
-        return fail_parts(error, rule, key->parts_count);
-    }
-    int e = read_parts(set, rule, key, &request, error);
-    if (e == 0) {
-        e = read_tier(set, rule, key, &request, error);
-    }
-    if (e == 0) {
-        e = request_derive(set, &request, error);
-    }
-    if (e == 0 && !key_is_there(rule, &request)) {
-        e = fail(error, WEIR_EKEY, "a part of the key of limit '%.*s' has no value",
-                 TEXT_ARGS(rule->config->name));
-    }
+    int e = read_request(set, rule, key, &request, error);
     if (e == 0) {
         e = key_compose(set, rule, &request, bytes, &len, error);
     }
@@ -82,18 +93,65 @@ int ruleset_use(const struct ruleset *set, const struct weir_rules_key *key, wei
         return e;
     }
     const struct variant *variant = rule_variant(rule, &request, &unknown);
-    char shard[WEIR_KEY_MAX];
     size_t shard_len = rule->mode != REMOTE_LOCAL ? shard_compose(rule, &request, shard) : 0;
-    struct weir_rules_found found = {.tier = {variant->tier.at, variant->tier.len},
-                                     .cost = rule->config->cost,
-                                     .shadow = rule->shadow,
-                                     .retry_jitter = rule->config->retry_jitter,
-                                     .window_ns = variant->window_ns,
-                                     .limit = variant->holder,
-                                     .remote = variant->holder->remote,
-                                     .shard = {shard_len > 0 ? shard : NULL, shard_len},
-                                     .consistency = rule->mode};
-    return fn(arg, variant->holder->limiter, bytes, len, &found);
+    struct rules_found found = {.told = {.tier = {variant->tier.at, variant->tier.len},
+                                         .cost = rule->config->cost,
+                                         .shadow = rule->shadow,
+                                         .retry_jitter = rule->config->retry_jitter,
+                                         .window_ns = variant->window_ns,
+                                         .limit = variant->holder,
+                                         .consistency = rule->mode},
+                                .remote = variant->holder->remote,
+                                .shard = {shard_len > 0 ? shard : NULL, shard_len}};
+    return fn(arg, variant->holder->limiter, (struct text){bytes, len}, &found);
+}
+
+int rules_use(struct weir_rules *rules, const struct weir_rules_key *key, rules_use_fn fn,
+              void *arg, struct weir_error *error)
+{
+    struct slot *slot = gate_enter(rules);
+    int e = use(rules->set, key, fn, arg, error);
+    gate_leave(slot);
+    return e;
+}
+
+/* ---- public ---- */
+
+struct user {
+    weir_rules_use_fn fn;
+    void *arg;
+};
+
+static int use_public(void *arg, struct weir *limiter, struct text key,
+                      const struct rules_found *found)
+{
+    const struct user *u = arg;
+    return u->fn(u->arg, limiter, key.at, key.len, &found->told);
+}
+
+int weir_rules_use(struct weir_rules *rules, const struct weir_rules_key *key, weir_rules_use_fn fn,
+                   void *arg, struct weir_error *error)
+{
+    struct user user = {fn, arg};
+    if (rules == NULL || key == NULL || fn == NULL ||
+        (key->limit.at == NULL && key->limit.len > 0) ||
+        (key->tier.at == NULL && key->tier.len > 0) ||
+        (key->parts == NULL && key->parts_count > 0)) {
+        return fail(error, WEIR_EINVAL, "the rules, the key or the function is NULL");
+    }
+    return rules_use(rules, key, use_public, &user, error);
+}
+
+int weir_rules_key_parts(struct weir_rules *rules, const char *limit, size_t limit_len)
+{
+    if (rules == NULL || limit == NULL) {
+        return WEIR_EINVAL;
+    }
+    struct slot *slot = gate_enter(rules);
+    const struct rule *rule = ruleset_find(rules->set, (struct text){limit, limit_len});
+    int parts = rule != NULL ? (int)rule->config->key_parts : WEIR_ENOLIMIT;
+    gate_leave(slot);
+    return parts;
 }
 
 void weir_rules_count_shadow(const struct weir_rules_found *found)

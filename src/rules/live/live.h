@@ -93,8 +93,30 @@ void gate_delist(struct weir_rules *r);
 void rules_keep(struct weir_rules *r);
 void rules_release(struct weir_rules *r);
 
-/* Adds the counts of a question, or of one of its stages, to the statistics. Inside the gate. */
-void rules_count(struct weir_rules *r, struct slot *slot, const struct tally *tally, bool bad);
+/*
+ * weir_rules_ask_async() with memory of the caller, who frees it when `done` is called or a result
+ * other than 0 is returned. memory NULL: the question has its own.
+ */
+int rules_ask_in(struct weir_rules *rules, void *where, struct arena *memory,
+                 const struct weir_rules_question *question, uint64_t now_ns,
+                 struct weir_rules_answer *answer, weir_rules_done_fn done, void *arg,
+                 struct weir_error *error);
+
+/* ---- one limit by its name (by_name.c) ---- */
+
+/* What rules_use() found: what weir_rules_use() tells, and how the fleet is asked. */
+struct rules_found {
+    struct weir_rules_found told;
+    void *remote;      /* as struct remote_part.limit; NULL: decided here */
+    struct text shard; /* as there */
+};
+
+/* As weir_rules_use_fn; there is no limiter if a fleet decides. */
+typedef int (*rules_use_fn)(void *arg, struct weir *limiter, struct text key,
+                            const struct rules_found *found);
+
+int rules_use(struct weir_rules *rules, const struct weir_rules_key *key, rules_use_fn fn,
+              void *arg, struct weir_error *error);
 
 /* ---- the kill switch (mode.c) ---- */
 

@@ -1,4 +1,4 @@
-/* Looks at one key and changes it, by operations that RESP has too. */
+/* Looks at one key. What changes keys are the routes of operations (http_operations.c). */
 #include "base/error.h"
 #include "server/admin/admin.h"
 
@@ -57,21 +57,8 @@ static void run_inspect(struct exchange *x)
     }
 }
 
-static void run_change(struct exchange *x)
-{
-    struct text name = text_after(x->request->path, strlen("/v1/keys/"));
-    enum operation operation = operation_by_name(name);
-    if (operation < OPERATION_REFUND || operation >= OPERATIONS) {
-        http_reply_problem(x, 404, "expected /v1/keys/reset, block, unblock, refund or penalize");
-    } else {
-        http_run_operation(x);
-    }
-}
-
 const struct http_route admin_keys_routes[] = {
     {"GET", "/v1/keys", HTTP_AT, ROLE_CHECK, run_inspect,
      "one key: ?limit=L&key=K[&key=K2][&tier=T]"},
-    {"POST", "/v1/keys", HTTP_BELOW, ROLE_ADMIN, run_change,
-     "/reset, /block, /unblock, /refund, /penalize: changes one key"},
     {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
 };

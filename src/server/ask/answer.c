@@ -2,8 +2,7 @@
 
 #include <weir_fleet.h>
 
-#include "server/admin/top_denied.h"
-#include "server/net/deferred.h"
+#include "server/net/pending.h"
 #include "server/net/worker.h"
 
 #define MS WEIR_MILLISECOND
@@ -72,42 +71,38 @@ static void from_rules(const struct weir_rules_answer *from, struct answer *to)
 
 static void on_rules(void *arg, int error, const struct weir_rules_answer *answer)
 {
-    struct deferred *d = arg;
-    d->error = error;
+    struct pending *p = arg;
+    p->error = error;
     if (error == 0) {
-        from_rules(answer, &d->answer);
+        from_rules(answer, &p->answer);
     }
-    deferred_answered(d);
+    pending_answered(p);
 }
 
 /* Returns 1 if *answer is there, 0 if it comes later, or WEIR_E... */
-static int ask_fleet(struct weir_rules *rules, const struct weir_rules_question *question,
-                     uint64_t now_ns, struct later *later, struct weir_rules_answer *answer,
-                     struct weir_error *error)
+static int ask_rules(struct asker *asker, const struct weir_rules_question *question,
+                     struct weir_rules_answer *answer, struct weir_error *error)
 {
-    struct deferred *d = deferred_spare(later->worker);
-    if (d == NULL) {
-        return WEIR_ENOMEM;
+    struct worker *w = asker->worker;
+    struct weir_rules *rules = asker->server->rules;
+    if (w == NULL || w->where == NULL) {
+        int e = weir_rules_ask_at(rules, question, asker->now_ns, answer, error);
+        return e == 0 ? 1 : e;
     }
-    d->wire.mode = question->mode;
-    later->kept = d;
-    return weir_rules_ask_async(rules, later->worker->where, question, now_ns, answer, on_rules, d,
-                                error);
+    struct pending *p = pending_spare(w);
+    asker->pending = p;
+    return p == NULL ? WEIR_ENOMEM
+                     : rules_ask_in(rules, w->where, &p->memory, question, asker->now_ns, answer,
+                                    on_rules, p, error);
 }
 
-int answer_ask(struct weir_rules *rules, const struct weir_rules_question *question,
-               uint64_t now_ns, struct later *later, struct answer *answer,
-               struct weir_error *error)
+int answer_ask(struct asker *asker, const struct weir_rules_question *question,
+               struct answer *answer, struct weir_error *error)
 {
     struct weir_rules_answer a;
-    bool fleet = later != NULL && later->worker->where != NULL;
-    int e = fleet ? ask_fleet(rules, question, now_ns, later, &a, error)
-                  : weir_rules_ask_at(rules, question, now_ns, &a, error);
-    if (e < 0) {
-        return e;
-    }
-    if (fleet && e == 0) {
-        return ANSWER_LATER;
+    int e = ask_rules(asker, question, &a, error);
+    if (e <= 0) {
+        return e == 0 ? ANSWER_LATER : e;
     }
     from_rules(&a, answer);
     return 0;
@@ -135,85 +130,4 @@ void answer_from_limit(const struct weir_answer *from, struct weir_rules_value l
         to->closed = false;
         to->flags |= ANSWER_SHADOW;
     }
-}
-
-void answer_note(const struct answer *told, const struct weir_answer *from, const void *key,
-                 size_t key_len, const struct weir_rules_found *found)
-{
-    if (told->verdict != WEIR_ALLOW) {
-        top_denied(NULL, told->limit, key, key_len);
-    } else if (from->verdict != WEIR_ALLOW) {
-        weir_rules_count_shadow(found);
-    }
-}
-
-struct checking {
-    const struct direct *direct;
-    uint64_t now_ns;
-    struct later *later;
-    struct answer *answer;
-};
-
-static void on_checked(struct deferred *d, int error, const struct remote_answer *answer)
-{
-    const struct later_question *q = &d->later;
-    d->error = error;
-    if (error == 0) {
-        struct text key = later_key(q);
-        answer_from_limit(&answer->answer, (struct weir_rules_value){q->limit, strlen(q->limit)},
-                          &q->found, &d->answer);
-        if (d->wire.mode != WEIR_PEEK) {
-            answer_note(&d->answer, &answer->answer, key.at, key.len, &q->found);
-        }
-    }
-    deferred_answered(d);
-}
-
-/* Asks the fleet. Returns 0 if the answer is there at once, ANSWER_LATER, or WEIR_E... */
-static int check_remote(const struct checking *c, const struct weir_question *q,
-                        const struct weir_rules_found *found, struct weir_answer *a)
-{
-    struct remote_answer answer;
-    struct later_call call = {.verb = q->mode == WEIR_PEEK ? REMOTE_PEEK : REMOTE_CHECK,
-                              .cost = q->cost,
-                              .time_ns = q->max_wait_ns,
-                              .now_ns = c->now_ns};
-    int e = later_ask(c->later, c->direct->key.limit, q->key, q->key_len, found, &call, on_checked,
-                      &answer);
-    if (e == 0) {
-        *a = answer.answer;
-    } else if (e == ANSWER_LATER) {
-        c->later->kept->wire.mode = q->mode;
-    }
-    return e;
-}
-
-static int check_found(void *arg, struct weir *limiter, const void *key, size_t key_len,
-                       const struct weir_rules_found *found)
-{
-    const struct checking *c = arg;
-    uint64_t own = found->cost != 0 ? found->cost : 1;
-    struct weir_question q = {.key = key,
-                              .key_len = key_len,
-                              .cost = c->direct->cost != 0 ? c->direct->cost : own,
-                              .max_wait_ns = c->direct->max_wait_ns,
-                              .mode = c->direct->mode};
-    struct weir_answer a;
-    int e = found->remote == NULL ? weir_ask_at(limiter, &q, c->now_ns, &a)
-                                  : check_remote(c, &q, found, &a);
-    if (e == 0) {
-        answer_from_limit(&a, c->direct->key.limit, found, c->answer);
-    }
-    if (e == 0 && q.mode != WEIR_PEEK) {
-        answer_note(c->answer, &a, key, key_len, found);
-    }
-    return e;
-}
-
-int answer_check(struct weir_rules *rules, const struct direct *direct, uint64_t now_ns,
-                 struct later *later, struct answer *answer, struct weir_error *error)
-{
-    struct checking c = {direct, now_ns, later, answer};
-    error->text[0] = 0;
-    return weir_rules_use(rules, &direct->key, check_found, &c, error);
 }

@@ -7,6 +7,8 @@
 #define WEIR_SERVER_ASK_ANSWER_H
 
 #include "common/remote.h"
+#include "rules/value/address.h"
+#include "server/net/access.h"
 #include "server/net/server.h"
 
 /* Bits of answer.flags. answer_flag_names has their names, the same in all protocols. */
@@ -35,14 +37,6 @@ struct answer {
     char reservation[33];  /* of a reservation: its id; "": none was made */
 };
 
-/* A question to one limit, given by its name and the parts of its key. */
-struct direct {
-    struct weir_rules_key key;
-    uint64_t cost; /* 0: the limit's own cost, or 1 if it has none */
-    uint64_t max_wait_ns;
-    int mode;
-};
-
 /*
  * Converts the answer of one limit. A shadow limit never denies. A key that is blocked without end
  * gets the verdict NEVER, because there is no time at which a retry could succeed.
@@ -50,39 +44,38 @@ struct direct {
 void answer_from_limit(const struct weir_answer *from, struct weir_rules_value limit,
                        const struct weir_rules_found *found, struct answer *to);
 
-/* Counts the key as denied, or as one that a limit in shadow mode would have denied. `told` is the
- * answer that the client gets, `from` the one that the limit gave. */
-void answer_note(const struct answer *told, const struct weir_answer *from, const void *key,
-                 size_t key_len, const struct weir_rules_found *found);
-
 /* ---- asking ---- */
 
 /*
- * Returned, besides 0 and WEIR_E..., by the functions below and those of key_verbs.h and
- * reservations.h: a fleet's store has been asked, and later->kept will get the answer. The caller
- * must pass it to deferred_keep() at once.
+ * Returned, besides 0 and WEIR_E..., by operations: a fleet's store has been asked, and
+ * asker->pending will get the answer. The caller must pass it to pending_keep() at once.
  */
 #define ANSWER_LATER 100
 
 /* The text for WEIR_EIO. */
-#define ANSWER_NO_STORE "the store does not answer, and nobody else can do this"
+#define ANSWER_NO_STORE "the store does not answer, and only the store can do this"
 
-struct deferred;
+struct pending;
 struct worker;
 
-/* Where an answer from a fleet's store goes. Functions that get NULL instead cannot ask a limit
- * that a fleet decides (WEIR_ENOTSUP). */
-struct later {
-    struct worker *worker; /* the thread that asks */
-    struct deferred *kept; /* set with ANSWER_LATER */
+/* The client that asks, for the audit log. */
+struct actor {
+    const struct address *peer; /* family 0: a unix socket */
+    enum role role;
 };
 
-/* Ask the rules, or one limit. Return 0, ANSWER_LATER, or WEIR_E... with the reason in *error.
- * Times are rounded up to milliseconds, so that a client which waits that long is let in. */
-int answer_ask(struct weir_rules *rules, const struct weir_rules_question *question,
-               uint64_t now_ns, struct later *later, struct answer *answer,
-               struct weir_error *error);
-int answer_check(struct weir_rules *rules, const struct direct *direct, uint64_t now_ns,
-                 struct later *later, struct answer *answer, struct weir_error *error);
+/* Who asks and when, and who gets an answer that comes later. */
+struct asker {
+    struct server *server;
+    struct worker *worker; /* NULL: limits that a fleet decides cannot be asked (WEIR_ENOTSUP) */
+    struct actor by;
+    uint64_t now_ns;
+    struct pending *pending; /* set with ANSWER_LATER */
+};
+
+/* Asks the rules. Returns 0, ANSWER_LATER, or WEIR_E... with the reason in *error. Times are
+ * rounded up to milliseconds, so that a client which waits that long is let in. */
+int answer_ask(struct asker *asker, const struct weir_rules_question *question,
+               struct answer *answer, struct weir_error *error);
 
 #endif

@@ -1,22 +1,45 @@
 #include "server/ask/operations.h"
 
+#include "base/atomic.h"
 #include "base/error.h"
+#include "server/admin/top_denied.h"
+#include "server/ask/audit.h"
+#include "server/ask/key_ask.h"
 #include "server/ask/reservations.h"
 
 #define MS_MAX (INT64_MAX / WEIR_MILLISECOND)
 
 const struct ask_member_row ask_members[ASK_MEMBERS] = {
-    [ASK_LIMIT] = {.name = "limit", .kind = ASK_TEXT},
-    [ASK_KEY] = {.name = "key", .kind = ASK_PARTS},
-    [ASK_TIER] = {.name = "tier", .kind = ASK_TEXT},
-    [ASK_COST] = {"cost", ASK_NUMBER, .least = 1, .most = UINT64_MAX},
-    [ASK_MAX_WAIT] = {"max_wait_ms", ASK_NUMBER, .most = MS_MAX},
-    [ASK_ATTRIBUTES] = {.name = "attributes", .kind = ASK_PAIRS},
-    [ASK_TTL] = {"ttl_ms", ASK_NUMBER, 1, RESERVATION_TTL_MAX_MS, .absent = RESERVATION_TTL_MS},
-    [ASK_RESERVATION] = {.name = "reservation", .kind = ASK_TEXT},
-    [ASK_ACTUAL] = {"actual", ASK_NUMBER, .most = INT64_MAX},
-    [ASK_UNITS] = {"units", ASK_NUMBER, 1, INT64_MAX, .absent = 1},
-    [ASK_FOR] = {"for_ms", ASK_NUMBER, 1, MS_MAX, .absent = ASK_FOREVER, .endless = true},
+    [ASK_LIMIT] = {.name = "limit", .kind = ASK_TEXT, .about = "the name of a limit"},
+    [ASK_KEY] = {.name = "key",
+                 .kind = ASK_PARTS,
+                 .about = "as many parts as the limit's key has; a single part need not be a list"},
+    [ASK_TIER] = {.name = "tier",
+                  .kind = ASK_TEXT,
+                  .about = "for limits with tiers; default: the limit's default tier"},
+    [ASK_COST] = {"cost", ASK_NUMBER, .least = 1, .most = UINT64_MAX,
+                  .about = "units; default: the limit's own cost, or 1"},
+    [ASK_MAX_WAIT] =
+        {"max_wait_ms", ASK_NUMBER, .most = MS_MAX,
+         .about = "allow the request, with a delay_ms, if it has to wait no longer than this"},
+    [ASK_ATTRIBUTES] = {.name = "attributes",
+                        .kind = ASK_PAIRS,
+                        .about = "attributes of the request, which the rules match"},
+    [ASK_TTL] =
+        {"ttl_ms", ASK_NUMBER, 1, RESERVATION_TTL_MAX_MS, .absent = RESERVATION_TTL_MS,
+         .about = "how long the reservation can be settled; after that the estimate stays charged"},
+    [ASK_RESERVATION] = {.name = "reservation",
+                         .kind = ASK_TEXT,
+                         .about = "the id of a reservation"},
+    [ASK_ACTUAL] = {"actual", ASK_NUMBER, .most = INT64_MAX, .about = "units that were used"},
+    [ASK_UNITS] = {"units", ASK_NUMBER, 1, INT64_MAX, .absent = 1, .about = "units"},
+    [ASK_FOR] = {"for_ms", ASK_NUMBER, 1, MS_MAX, .absent = ASK_FOREVER, .endless = true,
+                 .about = "null or absent: until it is unblocked"},
+    [ASK_BURST] = {"burst", ASK_NUMBER, .most = INT64_MAX,
+                   .about = "units beyond the first that may be taken at once"},
+    [ASK_COUNT] = {"count", ASK_NUMBER, 1, INT64_MAX, .absent = 1,
+                   .about = "units that come back each period"},
+    [ASK_PERIOD] = {"period_ms", ASK_NUMBER, 1, MS_MAX, .absent = 1, .about = "the period"},
 };
 
 void ask_init(struct ask *ask)
@@ -56,98 +79,258 @@ static int check_shape(const struct ask *ask, struct weir_error *error)
     return 0;
 }
 
-static int run_check(const struct asker *asker, enum operation operation, const struct ask *ask,
+static int on_checked(struct key_ask *k, int error, const struct remote_answer *said)
+{
+    if (error == 0) {
+        key_answer(k, &said->answer);
+    }
+    if (error == 0 && k->verb != REMOTE_PEEK) {
+        key_note(k, &said->answer);
+    }
+    return error;
+}
+
+struct check {
+    int verb;
+    uint64_t cost; /* 0: the limit's own */
+    uint64_t max_wait_ns;
+};
+
+static int begin_check(struct key_ask *k)
+{
+    const struct check *c = k->data;
+    uint64_t cost = c->cost != 0 ? c->cost : key_own_cost(k);
+    return key_ask(k, c->verb, cost, c->max_wait_ns, on_checked);
+}
+
+static int run_check(struct asker *asker, enum operation operation, const struct ask *ask,
                      struct answer *answer, struct weir_error *error)
 {
-    int mode = operation == OPERATION_PEEK ? WEIR_PEEK : WEIR_CHECK;
-    uint64_t max_wait_ns = ask->number[ASK_MAX_WAIT] * WEIR_MILLISECOND;
+    struct check check = {.verb = operation_rows[operation].verb,
+                          .cost = ask->number[ASK_COST],
+                          .max_wait_ns = ask->number[ASK_MAX_WAIT] * WEIR_MILLISECOND};
     int e = check_shape(ask, error);
     if (e != 0) {
         return e;
     }
     if ((ask->given & ASK_BIT(ASK_LIMIT)) != 0) {
-        struct direct direct = {.key = key_of(ask),
-                                .cost = ask->number[ASK_COST],
-                                .max_wait_ns = max_wait_ns,
-                                .mode = mode};
-        return answer_check(asker->server->rules, &direct, asker->now_ns, asker->later, answer,
-                            error);
+        struct weir_rules_key key = key_of(ask);
+        return key_begin(asker, &key, begin_check, &check, sizeof check, answer, error);
     }
     struct weir_rules_question question = {.attributes = ask->attributes,
                                            .attributes_count = ask->attributes_count,
-                                           .cost = ask->number[ASK_COST],
-                                           .max_wait_ns = max_wait_ns,
-                                           .mode = mode};
-    return answer_ask(asker->server->rules, &question, asker->now_ns, asker->later, answer, error);
+                                           .cost = check.cost,
+                                           .max_wait_ns = check.max_wait_ns,
+                                           .mode =
+                                               check.verb == REMOTE_PEEK ? WEIR_PEEK : WEIR_CHECK};
+    return answer_ask(asker, &question, answer, error);
+}
+
+/* ---- throttle: a rate that comes with the question ---- */
+
+int throttle_ask(struct server *server, const struct throttle *t, uint64_t now_ns,
+                 struct weir_answer *answer, bool *shadow)
+{
+    if (server->adhoc == NULL) {
+        return WEIR_ENOLIMIT;
+    }
+    if (t->interval_ns == 0) {
+        return WEIR_ERATE;
+    }
+    struct weir_question q = {.key = t->key.at,
+                              .key_len = t->key.len,
+                              .hashed = t->hashed,
+                              .cost = t->cost,
+                              .mode = t->cost == 0 ? WEIR_PEEK : WEIR_CHECK};
+    int e = weir_throttle_at(server->adhoc, t->interval_ns, t->burst + 1, &q, now_ns, answer);
+    *shadow = load_relaxed(&server->adhoc_shadow) != 0;
+    if (e == 0 && answer->verdict != WEIR_ALLOW && !*shadow && t->cost != 0) {
+        top_denied(NULL, SERVER_ADHOC, t->key.at, t->key.len);
+    }
+    return e;
+}
+
+static int run_throttle(struct asker *asker, enum operation operation, const struct ask *ask,
+                        struct answer *answer, struct weir_error *error)
+{
+    uint64_t period_ns = ask->number[ASK_PERIOD] * WEIR_MILLISECOND;
+    struct throttle t = {.key = {ask->parts[0].at, ask->parts[0].len},
+                         .interval_ns = period_ns / ask->number[ASK_COUNT],
+                         .burst = ask->number[ASK_BURST],
+                         .cost = ask->number[ASK_COST] != 0 ? ask->number[ASK_COST] : 1};
+    struct weir_answer a;
+    struct weir_rules_found found = {.window_ns = period_ns};
+    bool shadow = false;
+    (void)operation;
+    if (ask->parts_count != 1) {
+        return fail(error, WEIR_EKEY, "found %zu parts of a key, expected 1", ask->parts_count);
+    }
+    int e = throttle_ask(asker->server, &t, asker->now_ns, &a, &shadow);
+    found.shadow = shadow;
+    if (e == 0) {
+        answer_from_limit(&a, (struct weir_rules_value){SERVER_ADHOC, strlen(SERVER_ADHOC)}, &found,
+                          answer);
+    } else if (e == WEIR_ENOLIMIT) {
+        (void)fail(error, e, "the built-in limit is switched off (adhoc: off)");
+    }
+    return e;
 }
 
 /* ---- reservations ---- */
 
-static int run_reserve(const struct asker *asker, enum operation operation, const struct ask *ask,
+static int run_reserve(struct asker *asker, enum operation operation, const struct ask *ask,
                        struct answer *answer, struct weir_error *error)
 {
     struct weir_rules_key key = key_of(ask);
     (void)operation;
-    return reservation_make(asker->server->reservations, asker->server->rules, &key,
-                            ask->number[ASK_COST], ask->number[ASK_TTL], asker->now_ns,
-                            asker->later, answer, answer->reservation, error);
+    return reservation_make(asker, &key, ask->number[ASK_COST], ask->number[ASK_TTL], answer,
+                            error);
 }
 
 /* A reservation that is cancelled has used nothing. */
-static int run_settle(const struct asker *asker, enum operation operation, const struct ask *ask,
+static int run_settle(struct asker *asker, enum operation operation, const struct ask *ask,
                       struct answer *answer, struct weir_error *error)
 {
     uint64_t actual = operation == OPERATION_CANCEL ? 0 : ask->number[ASK_ACTUAL];
-    return reservation_settle(asker->server->reservations, asker->server->rules,
-                              ask->text[ASK_RESERVATION], actual, asker->now_ns, asker->later,
-                              answer, error);
+    return reservation_settle(asker, ask->text[ASK_RESERVATION], actual, answer, error);
 }
 
-/* ---- one key ---- */
+/* ---- one key: inspecting it, and changing it ---- */
 
-static int run_inspect(const struct asker *asker, enum operation operation, const struct ask *ask,
+static int on_block(struct key_ask *k, int error, const struct remote_answer *said)
+{
+    if (error == 0 && (said->answer.flags & WEIR_FLAG_BLOCKED) != 0) {
+        uint64_t ns = said->answer.retry_after_ns;
+        k->answer->blocked_ms =
+            ns == WEIR_FOREVER ? -1
+                               : (int64_t)(ns / WEIR_MILLISECOND + (ns % WEIR_MILLISECOND != 0));
+    }
+    return error;
+}
+
+/* Removes the quota from an answer of the built-in limit: the numbers that its table was opened
+ * with are not those of any caller. */
+static void hide_numbers(const struct weir_answer *from, struct answer *answer)
+{
+    bool blocked = (from->flags & WEIR_FLAG_BLOCKED) != 0;
+    answer->verdict = blocked ? answer->verdict : WEIR_ALLOW;
+    answer->retry_after_ms = blocked ? answer->retry_after_ms : 0;
+    answer->quota = 0;
+    answer->remaining = -1;
+}
+
+/* The answer has the longer of the block and the time until there are units: if the key is blocked,
+ * a peek of 0 units asks for the block alone. */
+static int on_looked(struct key_ask *k, int error, const struct remote_answer *said)
+{
+    if (error != 0) {
+        return error;
+    }
+    key_answer(k, &said->answer);
+    k->answer->blocked_ms = 0;
+    if (k->found.told.limit == NULL) { /* the built-in one */
+        hide_numbers(&said->answer, k->answer);
+    }
+    return (said->answer.flags & WEIR_FLAG_BLOCKED) != 0 ? key_ask(k, REMOTE_PEEK, 0, 0, on_block)
+                                                         : 0;
+}
+
+static int begin_look(struct key_ask *k)
+{
+    return key_ask(k, REMOTE_PEEK, 1, 0, on_looked);
+}
+
+static int run_inspect(struct asker *asker, enum operation operation, const struct ask *ask,
                        struct answer *answer, struct weir_error *error)
 {
     struct weir_rules_key key = key_of(ask);
     (void)operation;
-    return verb_inspect(asker->server, &key, asker->now_ns, asker->later, answer,
-                        &answer->blocked_ms, error);
+    return key_begin_any(asker, &key, begin_look, NULL, 0, answer, error);
 }
 
-static int run_verb(const struct asker *asker, enum operation operation, const struct ask *ask,
-                    struct answer *answer, struct weir_error *error)
+static int on_changed(struct key_ask *k, int error, const struct remote_answer *said)
 {
-    struct verb_call call = {.verb = (enum verb)(operation - OPERATION_REFUND),
-                             .key = key_of(ask),
-                             .units = ask->number[ASK_UNITS],
-                             .for_ms = ask->number[ASK_FOR]};
-    return verb_run(asker->server, &call, &asker->by, asker->now_ns, asker->later, answer, error);
+    (void)said;
+    if (error != 0) {
+        return error;
+    }
+    audit_tell(k->data);
+    return begin_look(k);
+}
+
+static int begin_change(struct key_ask *k)
+{
+    const struct audit *a = k->data;
+    const struct operation_row *row = &operation_rows[a->operation];
+    bool units = (row->members & ASK_BIT(ASK_UNITS)) != 0;
+    uint64_t for_ns =
+        a->for_ms > UINT64_MAX / WEIR_MILLISECOND ? WEIR_FOREVER : a->for_ms * WEIR_MILLISECOND;
+    bool timed = (row->members & ASK_BIT(ASK_FOR)) != 0;
+    return key_ask(k, row->verb, units ? a->units : 0, timed ? for_ns : 0, on_changed);
+}
+
+/* The answer is that of a peek of 1 unit after the change. */
+static int run_change(struct asker *asker, enum operation operation, const struct ask *ask,
+                      struct answer *answer, struct weir_error *error)
+{
+    struct weir_rules_key key = key_of(ask);
+    const struct operation_row *row = &operation_rows[operation];
+    struct audit audit;
+    if ((row->members & ASK_BIT(ASK_UNITS)) != 0 &&
+        server_is_adhoc(asker->server, ask->text[ASK_LIMIT])) {
+        return fail(error, WEIR_ENOTSUP, "%s: each call of '%s' says what a unit is worth",
+                    row->name, SERVER_ADHOC);
+    }
+    audit_init(&audit, operation, ask, &asker->by);
+    return key_begin_any(asker, &key, begin_change, &audit, sizeof audit, answer, error);
 }
 
 /* ---- rows ---- */
 
 #define KEY (ASK_BIT(ASK_LIMIT) | ASK_BIT(ASK_KEY) | ASK_BIT(ASK_TIER))
-#define CHECK (KEY | ASK_BIT(ASK_COST) | ASK_BIT(ASK_MAX_WAIT) | ASK_BIT(ASK_ATTRIBUTES))
-#define RESERVE (KEY | ASK_BIT(ASK_COST) | ASK_BIT(ASK_TTL))
-#define UNITS (KEY | ASK_BIT(ASK_UNITS))
+#define COST (ASK_BIT(ASK_COST) | ASK_BIT(ASK_MAX_WAIT))
+#define RATE (ASK_BIT(ASK_COUNT) | ASK_BIT(ASK_PERIOD))
 #define ID ASK_BIT(ASK_RESERVATION)
 #define NAMED ASK_BIT(ASK_LIMIT)
+#define CLIENTS (BY_COMMAND | BY_CLIENTS)
+#define OPERATORS (BY_COMMAND | BY_OPERATORS)
 
 const struct operation_row operation_rows[OPERATIONS] = {
-    [OPERATION_CHECK] = {"check", CHECK, 0, ROLE_CHECK, EXTRA_NONE, true, run_check},
-    [OPERATION_PEEK] = {"peek", CHECK, 0, ROLE_CHECK, EXTRA_NONE, false, run_check},
-    [OPERATION_RESERVE] = {"reserve", RESERVE, NAMED, ROLE_CHECK, EXTRA_RESERVATION, true,
-                           run_reserve},
-    [OPERATION_SETTLE] = {"settle", ID | ASK_BIT(ASK_ACTUAL), ID | ASK_BIT(ASK_ACTUAL), ROLE_CHECK,
-                          EXTRA_NONE, false, run_settle},
-    [OPERATION_CANCEL] = {"cancel", ID, ID, ROLE_CHECK, EXTRA_NONE, false, run_settle},
-    [OPERATION_INSPECT] = {"inspect", KEY, NAMED, ROLE_CHECK, EXTRA_BLOCKED, false, run_inspect},
-    [OPERATION_REFUND] = {"refund", UNITS, NAMED, ROLE_ADMIN, EXTRA_BLOCKED, false, run_verb},
-    [OPERATION_PENALIZE] = {"penalize", UNITS, NAMED, ROLE_ADMIN, EXTRA_BLOCKED, false, run_verb},
-    [OPERATION_BLOCK] = {"block", KEY | ASK_BIT(ASK_FOR), NAMED, ROLE_ADMIN, EXTRA_BLOCKED, false,
-                         run_verb},
-    [OPERATION_UNBLOCK] = {"unblock", KEY, NAMED, ROLE_ADMIN, EXTRA_BLOCKED, false, run_verb},
-    [OPERATION_RESET] = {"reset", KEY, NAMED, ROLE_ADMIN, EXTRA_BLOCKED, false, run_verb},
+    [OPERATION_CHECK] = {"check", "asks whether this may pass now, and takes units",
+                         KEY | COST | ASK_BIT(ASK_ATTRIBUTES), 0, CLIENTS, ROLE_CHECK, EXTRA_NONE,
+                         true, REMOTE_CHECK, run_check},
+    [OPERATION_PEEK] = {"peek", "tells what a check would say, and takes nothing",
+                        KEY | COST | ASK_BIT(ASK_ATTRIBUTES), 0, CLIENTS, ROLE_CHECK, EXTRA_NONE,
+                        false, REMOTE_PEEK, run_check},
+    [OPERATION_ASK] = {"ask", "checks a request by its attributes, which the rules match",
+                       COST | ASK_BIT(ASK_ATTRIBUTES), ASK_BIT(ASK_ATTRIBUTES), BY_COMMAND,
+                       ROLE_CHECK, EXTRA_NONE, true, REMOTE_CHECK, run_check},
+    [OPERATION_THROTTLE] = {"throttle", "checks a key at a rate that comes with the question",
+                            ASK_BIT(ASK_KEY) | ASK_BIT(ASK_BURST) | RATE | ASK_BIT(ASK_COST),
+                            ASK_BIT(ASK_KEY) | RATE, BY_CLIENTS, ROLE_CHECK, EXTRA_NONE, true,
+                            REMOTE_CHECK, run_throttle},
+    [OPERATION_RESERVE] = {"reserve", "takes units that are settled later",
+                           KEY | ASK_BIT(ASK_COST) | ASK_BIT(ASK_TTL), NAMED, CLIENTS, ROLE_CHECK,
+                           EXTRA_RESERVATION, true, REMOTE_CHECK, run_reserve},
+    [OPERATION_SETTLE] = {"settle", "replaces the units of a reservation by what was used",
+                          ID | ASK_BIT(ASK_ACTUAL), ID | ASK_BIT(ASK_ACTUAL), CLIENTS, ROLE_CHECK,
+                          EXTRA_NONE, false, REMOTE_PEEK, run_settle},
+    [OPERATION_CANCEL] = {"cancel", "gives the units of a reservation back", ID, ID, CLIENTS,
+                          ROLE_CHECK, EXTRA_NONE, false, REMOTE_PEEK, run_settle},
+    [OPERATION_INSPECT] = {"inspect", "tells what a check of 1 unit would say, and the block", KEY,
+                           NAMED, 0, ROLE_CHECK, EXTRA_BLOCKED, false, REMOTE_PEEK, run_inspect},
+    [OPERATION_REFUND] = {"refund", "gives units back", KEY | ASK_BIT(ASK_UNITS), NAMED, OPERATORS,
+                          ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_REFUND, run_change},
+    [OPERATION_PENALIZE] = {"penalize", "takes units, into debt if need be",
+                            KEY | ASK_BIT(ASK_UNITS), NAMED, OPERATORS, ROLE_ADMIN, EXTRA_BLOCKED,
+                            false, REMOTE_PENALIZE, run_change},
+    [OPERATION_BLOCK] = {"block", "denies the key, for a time or until it is unblocked",
+                         KEY | ASK_BIT(ASK_FOR), NAMED, OPERATORS, ROLE_ADMIN, EXTRA_BLOCKED, false,
+                         REMOTE_BLOCK, run_change},
+    [OPERATION_UNBLOCK] = {"unblock", "ends a block", KEY, NAMED, OPERATORS, ROLE_ADMIN,
+                           EXTRA_BLOCKED, false, REMOTE_UNBLOCK, run_change},
+    [OPERATION_RESET] = {"reset", "forgets what the key has used", KEY, NAMED, OPERATORS,
+                         ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_RESET, run_change},
 };
 
 enum operation operation_by_name(struct text name)
@@ -159,9 +342,13 @@ enum operation operation_by_name(struct text name)
     return (enum operation)i;
 }
 
-int operation_run(const struct asker *asker, enum operation operation, const struct ask *ask,
+int operation_run(struct asker *asker, enum operation operation, const struct ask *ask,
                   struct answer *answer, struct weir_error *error)
 {
+    const struct operation_row *row = &operation_rows[operation];
     error->text[0] = 0;
-    return operation_rows[operation].run(asker, operation, ask, answer, error);
+    return asker->by.role < row->role
+               ? fail(error, WEIR_EACCES, "%s: found the role %s, expected %s", row->name,
+                      role_names[asker->by.role], role_names[row->role])
+               : row->run(asker, operation, ask, answer, error);
 }

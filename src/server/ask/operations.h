@@ -7,7 +7,7 @@
 #define WEIR_SERVER_ASK_OPERATIONS_H
 
 #include "rules/file/config.h"
-#include "server/ask/key_verbs.h"
+#include "server/ask/answer.h"
 
 /* ---- one request ---- */
 
@@ -23,13 +23,16 @@ enum ask_member {
     ASK_ACTUAL,
     ASK_UNITS,
     ASK_FOR,
+    ASK_BURST,
+    ASK_COUNT,
+    ASK_PERIOD,
     ASK_MEMBERS
 };
 
 #define ASK_BIT(member) (1u << (member))
 
 /* The value of ASK_FOR that stands for a block without end. */
-#define ASK_FOREVER VERB_FOREVER
+#define ASK_FOREVER UINT64_MAX
 
 enum ask_kind { ASK_TEXT, ASK_NUMBER, ASK_PARTS, ASK_PAIRS };
 
@@ -40,6 +43,7 @@ struct ask_member_row {
     uint64_t most;
     uint64_t absent; /* ... and its value if it is not given */
     bool endless;    /* ASK_FOREVER is allowed too: null, "forever" */
+    const char *about;
 };
 
 extern const struct ask_member_row ask_members[ASK_MEMBERS];
@@ -63,11 +67,13 @@ void ask_init(struct ask *ask);
 enum operation {
     OPERATION_CHECK,
     OPERATION_PEEK,
+    OPERATION_ASK,
+    OPERATION_THROTTLE,
     OPERATION_RESERVE,
     OPERATION_SETTLE,
     OPERATION_CANCEL,
     OPERATION_INSPECT,
-    OPERATION_REFUND, /* from here on in the order of enum verb */
+    OPERATION_REFUND,
     OPERATION_PENALIZE,
     OPERATION_BLOCK,
     OPERATION_UNBLOCK,
@@ -75,25 +81,25 @@ enum operation {
     OPERATIONS
 };
 
+/* How clients reach an operation. */
+#define BY_COMMAND 0x1u   /* as a command of its own, WEIR.NAME */
+#define BY_CLIENTS 0x2u   /* POST /v1/NAME on the listener for clients */
+#define BY_OPERATORS 0x4u /* POST /v1/keys/NAME on the listener for operators */
+
 /* What an answer tells besides its eight members. */
 enum operation_extra { EXTRA_NONE, EXTRA_RESERVATION, EXTRA_BLOCKED };
 
-/* Who asks, when, and who gets an answer that comes later. */
-struct asker {
-    struct server *server;
-    struct actor by;
-    uint64_t now_ns;
-    struct later *later; /* NULL: no limit that a fleet decides can be asked */
-};
-
 struct operation_row {
     const char *name; /* "check" */
+    const char *summary;
     unsigned members; /* ASK_BIT()s that it takes ... */
     unsigned needed;  /* ... and must have */
+    unsigned reach;   /* BY_... */
     enum role role;
     enum operation_extra extra;
     bool decides; /* whether the request may pass is what was asked: a denial is told as one */
-    int (*run)(const struct asker *asker, enum operation operation, const struct ask *ask,
+    int verb;     /* enum remote_verb, for `run` */
+    int (*run)(struct asker *asker, enum operation operation, const struct ask *ask,
                struct answer *answer, struct weir_error *error);
 };
 
@@ -102,11 +108,28 @@ extern const struct operation_row operation_rows[OPERATIONS];
 /* Returns the operation of that name, or OPERATIONS. */
 enum operation operation_by_name(struct text name);
 
+/* A question to the built-in limit: the rate comes with each call. */
+struct throttle {
+    struct text key;
+    const struct weir_key *hashed; /* the key's hash, if it is known already; NULL */
+    uint64_t interval_ns;          /* time in which one unit comes back; 0: a rate of zero */
+    uint64_t burst;                /* units beyond the first */
+    uint64_t cost;                 /* 0: a peek */
+};
+
+/* Asks the built-in limit. Returns 0 or WEIR_E...: WEIR_ENOLIMIT if it is switched off, WEIR_ERATE
+ * for a rate of zero, WEIR_EQUOTA for a burst that takes more than a year to refill. *answer is the
+ * limit's own; a limit in shadow mode only marks it (*shadow). */
+int throttle_ask(struct server *server, const struct throttle *t, uint64_t now_ns,
+                 struct weir_answer *answer, bool *shadow);
+
 /*
- * Runs it. Members outside the row's are ignored, and those that it needs must be there. Returns 0,
+ * Runs it, if the client's role allows it (otherwise WEIR_EACCES; protocols that have an answer of
+ * their own for that check the role first). Members outside the row's are ignored; those that it
+ * needs must be there, and numbers must be within the bounds of their rows. Returns 0,
  * ANSWER_LATER, RESERVATION_FULL, RESERVATION_NONE, or WEIR_E... with the reason in *error.
  */
-int operation_run(const struct asker *asker, enum operation operation, const struct ask *ask,
+int operation_run(struct asker *asker, enum operation operation, const struct ask *ask,
                   struct answer *answer, struct weir_error *error);
 
 #endif

@@ -19,7 +19,7 @@
 #include "base/maths.h"
 #include "rules/file/config.h"
 #include "server/ask/reservations_id.h"
-#include "server/ask/reservations_later.h"
+#include "server/ask/key_ask.h"
 
 #define SHARDS 64
 #define LISTS 256
@@ -30,13 +30,24 @@ struct entry {
     struct weir_reservation handle;
     uint64_t expires_ns;
     size_t size;       /* bytes of the entry, with its key and `held` */
-    bool uncharged;    /* nothing was charged in a way that can be settled (held_is_charged()) */
+    bool uncharged;    /* nothing was charged in a way that can be settled (is_charged()) */
     struct held *held; /* for a limit that a fleet decides; NULL: `handle` is used */
     unsigned short limit_len;
     unsigned short tier_len;
     unsigned short parts_count;
     unsigned short part_len[CONFIG_KEY_PARTS_MAX];
     char bytes[]; /* the limit's name, the tier, the parts */
+};
+
+/* What is needed to settle in a fleet's store: the limit, which is kept, the key and the charge. */
+struct held {
+    struct rules_found found;
+    bool kept; /* the limit is held, and must be let go */
+    uint64_t cost;
+    uint64_t stamp;
+    size_t key_len;
+    size_t shard_len;
+    char bytes[]; /* the shard, then the key */
 };
 
 struct shard {
@@ -52,6 +63,14 @@ struct reservations {
     struct reservations_counts counts;
     struct shard shards[SHARDS];
 };
+
+static void held_destroy(struct held *h)
+{
+    if (h != NULL && h->kept) {
+        weir_rules_limit_let_go(h->found.told.limit);
+    }
+    free(h);
+}
 
 int reservations_create(struct reservations **out, uint64_t most, struct weir_error *error)
 {
@@ -180,16 +199,15 @@ static bool take_room(struct reservations *r, size_t size)
 }
 
 /* Allocates an entry with room for the key, in no list yet. Returns NULL after an error. */
-static struct entry *create(struct reservations *r, const struct weir_rules_key *key,
-                            const struct later *later, uint64_t now_ns, int *e,
-                            struct weir_error *error)
+static struct entry *create(struct reservations *r, const struct weir_rules_key *key, bool shared,
+                            uint64_t now_ns, int *e, struct weir_error *error)
 {
     size_t size = sizeof(struct entry) + key->limit.len + key->tier.len;
     size_t parts = 0;
     for (size_t i = 0; i < key->parts_count; i++) {
         parts += key->parts[i].len;
     }
-    size += parts + (later != NULL ? held_size(parts) : 0);
+    size += parts + (shared ? sizeof(struct held) + 2 * parts : 0); /* an estimate of `held` */
     bool room = take_room(r, size);
     while (!room && clean_some(r, now_ns)) {
         room = take_room(r, size);
@@ -268,46 +286,39 @@ static int check_key(const struct weir_rules_key *key, struct weir_error *error)
 
 /* ---- making one ---- */
 
-struct making {
-    const struct weir_rules_key *key;
-    uint64_t cost;
+/* What a question about a reservation needs when its answer comes. */
+struct reserving {
+    struct reservations *all;
+    struct entry *entry;
+    uint64_t units; /* making: the cost, 0: the limit's own; settling: the units that were used */
     uint64_t ttl_ns;
     uint64_t now_ns;
-    struct reservations *all;
-    struct later *later;
-    struct entry *entry;
-    struct answer *answer;
 };
 
-static int reserve_here(const struct making *m, struct weir *limiter, const void *key,
-                        size_t key_len, uint64_t cost, struct weir_answer *a)
+/* Returns whether there is something to settle. There is not if a shadow limit would have denied,
+ * nor if the answer was given without the store; a charge made without it stays. */
+static bool is_charged(const struct weir_answer *a)
 {
-    return weir_reserve_at(limiter, key, key_len, cost, m->ttl_ns, m->now_ns, &m->entry->handle, a);
+    return a->verdict == WEIR_ALLOW && (a->flags & REMOTE_DEGRADED) == 0;
 }
 
-static int reserve_there(const struct making *m, const void *key, size_t key_len, uint64_t cost,
-                         const struct weir_rules_found *found, struct weir_answer *a)
+static struct held *held_create(const struct key_ask *k, uint64_t cost)
 {
-    struct held_asked asked = {m->all, m->entry, m->now_ns};
-    return held_take(&m->entry->held, &asked, m->key->limit, key, key_len, found, cost, m->later,
-                     a);
-}
-
-static int reserve_found(void *arg, struct weir *limiter, const void *key, size_t key_len,
-                         const struct weir_rules_found *found)
-{
-    const struct making *m = arg;
-    uint64_t own = found->cost != 0 ? found->cost : 1;
-    uint64_t cost = m->cost != 0 ? m->cost : own;
-    struct weir_answer a;
-    int e = found->remote == NULL ? reserve_here(m, limiter, key, key_len, cost, &a)
-                                  : reserve_there(m, key, key_len, cost, found, &a);
-    if (e == 0) {
-        answer_from_limit(&a, m->key->limit, found, m->answer);
-        answer_note(m->answer, &a, key, key_len, found);
-        m->entry->uncharged = !held_is_charged(&a);
+    struct text shard = k->found.shard;
+    struct held *h = calloc(1, sizeof *h + shard.len + k->key.len);
+    if (h == NULL) {
+        return NULL;
     }
-    return e;
+    h->cost = cost;
+    h->key_len = k->key.len;
+    h->shard_len = shard.len;
+    if (shard.len > 0) {
+        memcpy(h->bytes, shard.at, shard.len);
+    }
+    memcpy(h->bytes + shard.len, k->key.at, k->key.len);
+    h->found = k->found;
+    h->found.shard.at = shard.at != NULL ? h->bytes : NULL;
+    return h;
 }
 
 static void put(struct reservations *r, struct entry *e, uint64_t now_ns)
@@ -337,23 +348,51 @@ static void conclude(struct reservations *r, struct entry *e, bool made, uint64_
     (void)fetch_add(&r->counts.made, 1);
 }
 
-void reservation_made(const struct held_asked *asked, bool charged, bool made,
-                      char id[RESERVATION_ID])
+static int on_reserved(struct key_ask *k, int error, const struct remote_answer *said)
 {
-    asked->entry->uncharged = !charged;
-    conclude(asked->all, asked->entry, made, asked->now_ns, id);
+    const struct reserving *m = k->data;
+    struct held *held = m->entry->held;
+    if (error == 0) {
+        key_answer(k, &said->answer);
+        key_note(k, &said->answer);
+        m->entry->uncharged = !is_charged(&said->answer);
+    }
+    if (error == 0 && held != NULL) {
+        held->stamp = said->stamp;
+        held->kept = true;
+        weir_rules_limit_keep(held->found.told.limit);
+    }
+    if (k->waited) {
+        bool made = error == 0 && k->answer->verdict == WEIR_ALLOW;
+        conclude(m->all, m->entry, made, m->now_ns, k->answer->reservation);
+    }
+    return error;
 }
 
-int reservation_make(struct reservations *r, struct weir_rules *rules,
-                     const struct weir_rules_key *key, uint64_t cost, uint64_t ttl_ms,
-                     uint64_t now_ns, struct later *later, struct answer *answer,
-                     char id[RESERVATION_ID], struct weir_error *error)
+static int begin_reserve(struct key_ask *k)
 {
-    struct making m = {key, cost, ttl_ms * WEIR_MILLISECOND, now_ns, r, later, NULL, answer};
-    id[0] = 0;
+    const struct reserving *m = k->data;
+    uint64_t cost = m->units != 0 ? m->units : key_own_cost(k);
+    if (k->pending != NULL) {
+        m->entry->held = held_create(k, cost);
+        return m->entry->held == NULL ? WEIR_ENOMEM
+                                      : key_ask(k, REMOTE_CHECK, cost, 0, on_reserved);
+    }
+    struct remote_answer said;
+    int e = weir_reserve_at(k->limiter, k->key.at, k->key.len, cost, m->ttl_ns, m->now_ns,
+                            &m->entry->handle, &said.answer);
+    return on_reserved(k, e, &said);
+}
+
+int reservation_make(struct asker *asker, const struct weir_rules_key *key, uint64_t cost,
+                     uint64_t ttl_ms, struct answer *answer, struct weir_error *error)
+{
+    struct reservations *r = asker->server->reservations;
+    struct reserving m = {r, NULL, cost, ttl_ms * WEIR_MILLISECOND, asker->now_ns};
+    answer->reservation[0] = 0;
     error->text[0] = 0;
     int e = check_key(key, error);
-    m.entry = e == 0 ? create(r, key, later, now_ns, &e, error) : NULL;
+    m.entry = e == 0 ? create(r, key, asker->worker != NULL, m.now_ns, &e, error) : NULL;
     if (m.entry == NULL) {
         return e;
     }
@@ -362,10 +401,11 @@ int reservation_make(struct reservations *r, struct weir_rules *rules,
         return fail(error, WEIR_EIO, "no random numbers");
     }
     remember(m.entry, key);
-    m.entry->expires_ns = add_sat(now_ns, m.ttl_ns);
-    e = weir_rules_use(rules, key, reserve_found, &m, error);
+    m.entry->expires_ns = add_sat(m.now_ns, m.ttl_ns);
+    e = key_begin(asker, key, begin_reserve, &m, sizeof m, answer, error);
     if (e != ANSWER_LATER) {
-        conclude(r, m.entry, e == 0 && answer->verdict == WEIR_ALLOW, now_ns, id);
+        bool made = e == 0 && answer->verdict == WEIR_ALLOW;
+        conclude(r, m.entry, made, m.now_ns, answer->reservation);
     }
     return e;
 }
@@ -389,30 +429,46 @@ static struct entry *take(struct reservations *r, struct id id)
     return e;
 }
 
-struct settling {
-    const struct weir_rules_key *key;
-    uint64_t actual;
-    uint64_t now_ns;
-    struct entry *entry;
-    struct answer *answer;
-};
-
-static int settle_found(void *arg, struct weir *limiter, const void *key, size_t key_len,
-                        const struct weir_rules_found *found)
+static int on_settled(struct key_ask *k, int error, const struct remote_answer *said)
 {
-    const struct settling *s = arg;
-    struct weir_question peek = {.key = key, .key_len = key_len, .cost = 1, .mode = WEIR_PEEK};
-    struct weir_answer a;
-    if (found->remote != NULL) {
-        return WEIR_ENOLIMIT;
+    const struct reserving *m = k->data;
+    if (error == 0) {
+        key_answer(k, &said->answer);
     }
-    int e = s->entry->uncharged
-                ? weir_ask_at(limiter, &peek, s->now_ns, &a)
-                : weir_settle_at(limiter, &s->entry->handle, s->actual, s->now_ns, &a);
-    if (e == 0) {
-        answer_from_limit(&a, s->key->limit, found, s->answer);
+    if (k->waited) {
+        (void)fetch_add(error == 0 ? &m->all->counts.settled : &m->all->counts.lost, 1);
+        forget(m->all, m->entry);
     }
-    return e;
+    return error;
+}
+
+static int settle_here(struct key_ask *k)
+{
+    const struct reserving *m = k->data;
+    struct remote_answer said;
+    if (k->pending != NULL) {
+        return WEIR_ENOLIMIT; /* it was made while the limit was decided here */
+    }
+    if (m->entry->uncharged) {
+        return key_ask(k, REMOTE_PEEK, 1, 0, on_settled);
+    }
+    int e = weir_settle_at(k->limiter, &m->entry->handle, m->units, m->now_ns, &said.answer);
+    return on_settled(k, e, &said);
+}
+
+/* Corrects the charge in the store: by a refund, a penalty, or a peek if there is nothing to
+ * correct. */
+static int settle_there(struct key_ask *k)
+{
+    const struct reserving *m = k->data;
+    const struct held *h = m->entry->held;
+    if (!m->entry->uncharged && m->units < h->cost) {
+        return key_ask(k, REMOTE_REFUND, h->cost - m->units, h->stamp, on_settled);
+    }
+    if (!m->entry->uncharged && m->units > h->cost) {
+        return key_ask(k, REMOTE_PENALIZE, m->units - h->cost, 0, on_settled);
+    }
+    return key_ask(k, REMOTE_PEEK, 1, 0, on_settled);
 }
 
 /* Ends a failed settle: puts the entry back if the client may try again, otherwise frees it.
@@ -431,47 +487,42 @@ static int fail_settle(struct reservations *r, struct entry *entry, int e, uint6
                                    : "the limit of this reservation is gone or has changed");
 }
 
-void reservation_settled(const struct held_asked *asked, bool good)
-{
-    (void)fetch_add(good ? &asked->all->counts.settled : &asked->all->counts.lost, 1);
-    forget(asked->all, asked->entry);
-}
-
-static int settle(struct reservations *r, struct weir_rules *rules, struct entry *entry,
-                  uint64_t actual, uint64_t now_ns, struct later *later, struct answer *answer,
+static int settle(struct asker *asker, const struct reserving *m, struct answer *answer,
                   struct weir_error *error)
 {
     struct weir_rules_value parts[CONFIG_KEY_PARTS_MAX];
-    struct weir_rules_key key = recall(entry, parts);
-    struct settling s = {&key, actual, now_ns, entry, answer};
-    struct held_asked asked = {r, entry, now_ns};
-    if (entry->expires_ns <= now_ns) {
+    struct weir_rules_key key = recall(m->entry, parts);
+    const struct held *h = m->entry->held;
+    if (m->entry->expires_ns <= m->now_ns) {
         return WEIR_EEXPIRED;
     }
-    return entry->held == NULL ? weir_rules_use(rules, &key, settle_found, &s, error)
-                               : held_settle(entry->held, &asked, key.limit, !entry->uncharged,
-                                             actual, later, answer);
+    if (h == NULL) {
+        return key_begin(asker, &key, settle_here, m, sizeof *m, answer, error);
+    }
+    struct key_memory of = {key.limit, h->found, {h->bytes + h->shard_len, h->key_len}};
+    return key_begin_again(asker, &of, settle_there, m, sizeof *m, answer);
 }
 
-int reservation_settle(struct reservations *r, struct weir_rules *rules, struct text text,
-                       uint64_t actual, uint64_t now_ns, struct later *later, struct answer *answer,
-                       struct weir_error *error)
+int reservation_settle(struct asker *asker, struct text text, uint64_t actual,
+                       struct answer *answer, struct weir_error *error)
 {
+    struct reservations *r = asker->server->reservations;
+    struct reserving m = {.all = r, .units = actual, .now_ns = asker->now_ns};
     struct id id;
     error->text[0] = 0;
-    struct entry *entry = id_parse(text, &id) ? take(r, id) : NULL;
-    if (entry == NULL) {
+    m.entry = id_parse(text, &id) ? take(r, id) : NULL;
+    if (m.entry == NULL) {
         return fail(error, RESERVATION_NONE,
                     "no such reservation: unknown, expired, settled or cancelled");
     }
-    int e = settle(r, rules, entry, actual, now_ns, later, answer, error);
+    int e = settle(asker, &m, answer, error);
     if (e == ANSWER_LATER) {
         return e;
     }
     if (e != 0) {
-        return fail_settle(r, entry, e, now_ns, error);
+        return fail_settle(r, m.entry, e, m.now_ns, error);
     }
     (void)fetch_add(&r->counts.settled, 1);
-    forget(r, entry);
+    forget(r, m.entry);
     return 0;
 }

@@ -33,14 +33,15 @@ void reservations_destroy(struct reservations *r); /* NULL is allowed */
 
 /*
  * Takes `cost` units (0: the limit's own cost, or 1 if it has none). If the verdict is ALLOW,
- * `id` is the id of the reservation; otherwise it is "". Returns 0; ANSWER_LATER, and the id will
- * be in later->kept->answer; or RESERVATION_FULL or WEIR_E... with the reason, and nothing was
- * taken.
+ * answer->reservation is the id of the reservation; otherwise it is "". Returns 0, ANSWER_LATER, or
+ * RESERVATION_FULL or WEIR_E... with the reason, and nothing was taken.
+ *
+ * A limit that a fleet decides is charged in the store; when the reservation is settled, the
+ * difference is refunded or charged there. The reservation keeps the limit and the key, so that a
+ * reload of the rules in between does no harm.
  */
-int reservation_make(struct reservations *r, struct weir_rules *rules,
-                     const struct weir_rules_key *key, uint64_t cost, uint64_t ttl_ms,
-                     uint64_t now_ns, struct later *later, struct answer *answer,
-                     char id[RESERVATION_ID], struct weir_error *error);
+int reservation_make(struct asker *asker, const struct weir_rules_key *key, uint64_t cost,
+                     uint64_t ttl_ms, struct answer *answer, struct weir_error *error);
 
 /*
  * Replaces the estimate by the units that were used (0: cancels). *answer is the answer to a peek
@@ -50,8 +51,7 @@ int reservation_make(struct reservations *r, struct weir_rules *rules,
  * not answer, it is not known whether it has settled: the answer is WEIR_EIO too, but the
  * reservation is gone, so that no units are given back twice.
  */
-int reservation_settle(struct reservations *r, struct weir_rules *rules, struct text id,
-                       uint64_t actual, uint64_t now_ns, struct later *later, struct answer *answer,
+int reservation_settle(struct asker *asker, struct text id, uint64_t actual, struct answer *answer,
                        struct weir_error *error);
 
 /* `open` is the present number, the others count since the start. */

@@ -246,18 +246,18 @@ static void reply(struct exchange *x, int e, const struct answer *a, const struc
     }
 }
 
-static void put_later(struct deferred *d)
+static void put_later(struct pending *p)
 {
     struct http_request request;
-    struct exchange x = http_resume(d, &request);
+    struct exchange x = http_resume(p, &request);
     struct weir_error error = {0};
-    reply(&x, d->error, &d->answer, &error);
+    reply(&x, p->error, &p->answer, &error);
     http_resumed(&x);
 }
 
 static void run_auth(struct exchange *x)
 {
-    struct later later = {.worker = x->connection->worker};
+    struct asker asker = http_asker(x);
     struct asked asked;
     struct answer a;
     struct weir_error error = {0};
@@ -265,10 +265,10 @@ static void run_auth(struct exchange *x)
     if (e == 0) {
         struct weir_rules_question q = {
             .attributes = asked.attributes, .attributes_count = asked.count, .mode = WEIR_CHECK};
-        e = answer_ask(x->server->rules, &q, x->now_ns, &later, &a, &error);
+        e = answer_ask(&asker, &q, &a, &error);
     }
     if (e == ANSWER_LATER) {
-        http_keep(x, &later, put_later);
+        http_keep(x, asker.pending, put_later);
     } else {
         reply(x, e, &a, &error);
     }

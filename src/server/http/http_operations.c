@@ -43,49 +43,27 @@ static void reply(struct exchange *x, enum operation operation, int e, const str
     }
 }
 
-static void put_later(struct deferred *d)
+static void put_later(struct pending *p)
 {
     struct http_request request;
-    struct exchange x = http_resume(d, &request);
+    struct exchange x = http_resume(p, &request);
     struct weir_error error = {0};
-    reply(&x, d->wire.operation, d->error, &d->answer, &error);
+    reply(&x, p->wire.operation, p->error, &p->answer, &error);
     http_resumed(&x);
-}
-
-static int run_ask(struct exchange *x, enum operation operation, const struct ask *ask,
-                   struct later *later, struct answer *a, struct weir_error *error)
-{
-    struct asker asker = {x->server, {&x->connection->peer, x->role}, x->now_ns, later};
-    return operation_run(&asker, operation, ask, a, error);
-}
-
-/* Runs an operation whose members are those of a JSON object. */
-static int run_object(struct exchange *x, enum operation operation, const json_t *object,
-                      struct later *later, struct answer *a, struct weir_error *error)
-{
-    struct ask ask;
-    int e = http_read_ask(object, &operation_rows[operation], &ask, error);
-    return e != 0 ? e : run_ask(x, operation, &ask, later, a, error);
-}
-
-static void finish(struct exchange *x, enum operation operation, int e, const struct later *later,
-                   const struct answer *a, const struct weir_error *error)
-{
-    if (e == ANSWER_LATER) {
-        x->operation = operation;
-        http_keep(x, later, put_later);
-    } else {
-        reply(x, operation, e, a, error);
-    }
 }
 
 void http_run_ask(struct exchange *x, enum operation operation, const struct ask *ask)
 {
-    struct later later = {.worker = x->connection->worker};
+    struct asker asker = http_asker(x);
     struct weir_error error;
     struct answer a;
-    int e = run_ask(x, operation, ask, &later, &a, &error);
-    finish(x, operation, e, &later, &a, &error);
+    int e = operation_run(&asker, operation, ask, &a, &error);
+    if (e == ANSWER_LATER) {
+        x->operation = operation;
+        http_keep(x, asker.pending, put_later);
+    } else {
+        reply(x, operation, e, &a, &error);
+    }
 }
 
 void http_run_operation(struct exchange *x)
@@ -93,15 +71,19 @@ void http_run_operation(struct exchange *x)
     struct text path = x->request->path;
     const char *slash = memrchr(path.at, '/', path.len);
     enum operation operation = operation_by_name(text_after(path, (size_t)(slash + 1 - path.at)));
-    struct later later = {.worker = x->connection->worker};
     struct weir_error error;
-    struct answer a;
+    struct ask ask;
     json_t *body = http_read_json(x);
-    if (body != NULL) {
-        int e = run_object(x, operation, body, &later, &a, &error);
-        finish(x, operation, e, &later, &a, &error);
-        json_decref(body);
+    if (body == NULL) {
+        return;
     }
+    int e = http_read_ask(body, &operation_rows[operation], &ask, &error);
+    if (e != 0) {
+        http_reply_failure(x, e, &error);
+    } else {
+        http_run_ask(x, operation, &ask);
+    }
+    json_decref(body);
 }
 
 /* ---- batches ---- */
@@ -116,8 +98,8 @@ static void put_item(struct buffer *body, int e, const struct answer *a,
     }
 }
 
-/* Behind what the batch has by now. */
-static void put_part_later(struct deferred *part)
+/* Puts the answer after what the batch has by now. */
+static void put_part_later(struct pending *part)
 {
     struct buffer *body = &part->batch->body;
     struct weir_error error = {0};
@@ -125,11 +107,11 @@ static void put_part_later(struct deferred *part)
     buffer_put(body, buffer_text(&part->body));
 }
 
-static void put_batch_later(struct deferred *batch)
+static void put_batch_later(struct pending *batch)
 {
     struct http_request request;
     struct exchange x = http_resume(batch, &request);
-    for (struct deferred *part = batch->parts; part != NULL; part = part->next) {
+    for (struct pending *part = batch->parts; part != NULL; part = part->next) {
         part->put(part);
     }
     buffer_put(&x.body, buffer_text(&batch->body));
@@ -138,19 +120,23 @@ static void put_batch_later(struct deferred *batch)
     http_resumed(&x);
 }
 
-/* The answers that are not there yet, if any, are parts of `batch`. NULL: no fleet decides. */
-static void answer_each(struct exchange *x, const json_t *questions, struct deferred *batch)
+/* Answers each question. The answers that come later are parts of `batch`; NULL: no fleet
+ * decides. */
+static void answer_each(struct exchange *x, const json_t *questions, struct pending *batch)
 {
-    struct later later = {.worker = x->connection->worker};
+    struct asker asker = http_asker(x);
+    asker.worker = batch != NULL ? asker.worker : NULL;
     buffer_put(&x->body, TEXT("{\"results\":["));
     for (size_t i = 0; i < json_array_size(questions); i++) {
+        struct ask ask;
         struct answer a;
         struct weir_error error;
-        int e = run_object(x, OPERATION_CHECK, json_array_get(questions, i),
-                           batch != NULL ? &later : NULL, &a, &error);
+        const json_t *question = json_array_get(questions, i);
+        int e = http_read_ask(question, &operation_rows[OPERATION_CHECK], &ask, &error);
+        e = e != 0 ? e : operation_run(&asker, OPERATION_CHECK, &ask, &a, &error);
         buffer_put(&x->body, i > 0 ? TEXT(",") : TEXT(""));
         if (e == ANSWER_LATER) {
-            deferred_keep_part(later.kept, batch, &x->body, put_part_later);
+            pending_keep_part(asker.pending, batch, &x->body, put_part_later);
         } else {
             put_item(&x->body, e, &a, &error);
         }
@@ -158,25 +144,23 @@ static void answer_each(struct exchange *x, const json_t *questions, struct defe
     buffer_put(&x->body, TEXT("]}"));
 }
 
-/* One after the other, each for itself: not all or nothing. */
+/* Answers the questions one after the other, each by itself: not all or nothing. */
 static void answer_batch(struct exchange *x, const json_t *questions)
 {
-    struct later later = {.worker = x->connection->worker};
-    if (later.worker->where != NULL) {
-        later.kept = deferred_batch(later.worker);
-        if (later.kept == NULL) {
-            http_reply_problem(x, 500, "out of memory");
-            return;
-        }
-    }
-    answer_each(x, questions, later.kept);
-    if (later.kept != NULL && later.kept->parts != NULL) {
-        deferred_end_parts(later.kept, &x->body);
-        http_keep(x, &later, put_batch_later);
+    struct worker *w = x->connection->worker;
+    struct pending *batch = w->where != NULL ? pending_batch(w) : NULL;
+    if (batch == NULL && w->where != NULL) {
+        http_reply_problem(x, 500, "out of memory");
         return;
     }
-    if (later.kept != NULL) {
-        deferred_destroy(later.kept);
+    answer_each(x, questions, batch);
+    if (batch != NULL && batch->parts != NULL) {
+        pending_end_parts(batch, &x->body);
+        http_keep(x, batch, put_batch_later);
+        return;
+    }
+    if (batch != NULL) {
+        pending_destroy(batch);
     }
     http_reply(x, 200, "application/json", NULL);
 }
@@ -198,16 +182,33 @@ static void run_batch(struct exchange *x)
     json_decref(body);
 }
 
-const struct http_route http_operation_routes[] = {
-    {"POST", "/v1/check", HTTP_AT, ROLE_CHECK, http_run_operation,
-     "may this pass now? Takes units"},
-    {"POST", "/v1/peek", HTTP_AT, ROLE_CHECK, http_run_operation,
-     "what /v1/check would say; always 200"},
-    {"POST", "/v1/check/batch", HTTP_AT, ROLE_CHECK, run_batch, "up to 1000 of them; always 200"},
-    {"POST", "/v1/reserve", HTTP_AT, ROLE_CHECK, http_run_operation,
-     "takes units that are settled later"},
-    {"POST", "/v1/settle", HTTP_AT, ROLE_CHECK, http_run_operation,
-     "replaces them by what was used"},
-    {"POST", "/v1/cancel", HTTP_AT, ROLE_CHECK, http_run_operation, "gives them back"},
-    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
-};
+/* ---- routes, as the rows of operations say ---- */
+
+#define PATH_BYTES 32
+
+struct http_route http_operation_routes[OPERATIONS + 2];
+struct http_route http_key_routes[OPERATIONS + 1];
+
+/* Adds the routes of the operations that are reached in this way. Returns where the next goes. */
+static struct http_route *add_routes(unsigned reach, const char *folder, char (*paths)[PATH_BYTES],
+                                     struct http_route *to)
+{
+    for (unsigned i = 0; i < OPERATIONS; i++) {
+        const struct operation_row *row = &operation_rows[i];
+        if ((row->reach & reach) != 0) {
+            (void)snprintf(paths[i], PATH_BYTES, "%s%s", folder, row->name);
+            *to++ = (struct http_route){"POST",    paths[i],           HTTP_AT,
+                                        row->role, http_run_operation, row->summary};
+        }
+    }
+    return to;
+}
+
+void http_make_routes(void)
+{
+    static char paths[OPERATIONS][PATH_BYTES];
+    struct http_route *to = add_routes(BY_CLIENTS, "/v1/", paths, http_operation_routes);
+    *to = (struct http_route){"POST",     "/v1/check/batch", HTTP_AT,
+                              ROLE_CHECK, run_batch,         "asks up to 1000 checks; always 200"};
+    (void)add_routes(BY_OPERATORS, "/v1/keys/", paths, http_key_routes);
+}

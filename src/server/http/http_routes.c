@@ -1,6 +1,8 @@
 /* HTTP: parses requests, finds the route of each, and runs it. */
 #include "server/http/http_routes.h"
 
+#include <pthread.h>
+
 #include "base/atomic.h"
 #include "server/admin/admin.h"
 
@@ -41,11 +43,13 @@ static const struct http_route health_routes[] = {
 static const struct http_route *const routes[PROTOCOLS][TABLES_MAX] = {
     [PROTOCOL_HTTP] = {http_operation_routes, http_auth_routes, health_routes, http_openapi_routes},
     [PROTOCOL_ADMIN] = {admin_status_routes, admin_limits_routes, admin_keys_routes,
-                        admin_settings_routes, health_routes, http_openapi_routes},
+                        http_key_routes, admin_settings_routes, health_routes, http_openapi_routes},
 };
 
 const struct http_route *const *http_routes(enum server_protocol listener)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, http_make_routes);
     return routes[listener];
 }
 
@@ -78,7 +82,7 @@ static bool is_refused(const struct exchange *x, const struct http_route *row)
  * the path does take. */
 static const struct http_route *find(const struct exchange *x, struct buffer *allow)
 {
-    const struct http_route *const *tables = routes[x->connection->protocol->kind];
+    const struct http_route *const *tables = http_routes(x->connection->protocol->kind);
     for (; *tables != NULL; tables++) {
         for (const struct http_route *row = *tables; row->path != NULL; row++) {
             if (!http_leads_to(row, x->request->path)) {
@@ -150,22 +154,22 @@ static bool answer(struct connection *c, const struct http_request *request)
     return x.close;
 }
 
-void http_keep(struct exchange *x, const struct later *later, deferred_put_fn put)
+void http_keep(struct exchange *x, struct pending *p, pending_put_fn put)
 {
-    struct deferred_wire *wire = &later->kept->wire;
+    struct pending_wire *wire = &p->wire;
     wire->operation = x->operation;
     wire->close = x->close;
     wire->old = x->request->old;
     wire->head = text_is(x->request->method, "HEAD");
-    deferred_keep(later->kept, x->connection, put);
+    pending_keep(p, x->connection, put);
 }
 
-struct exchange http_resume(const struct deferred *d, struct http_request *request)
+struct exchange http_resume(const struct pending *p, struct http_request *request)
 {
-    *request = (struct http_request){.keep_alive = !d->wire.close,
-                                     .old = d->wire.old,
-                                     .method = d->wire.head ? TEXT("HEAD") : TEXT("POST")};
-    return begin(d->connection, request);
+    *request = (struct http_request){.keep_alive = !p->wire.close,
+                                     .old = p->wire.old,
+                                     .method = p->wire.head ? TEXT("HEAD") : TEXT("POST")};
+    return begin(p->connection, request);
 }
 
 void http_resumed(struct exchange *x)

@@ -48,8 +48,10 @@ struct http_route {
 bool http_may(struct exchange *x, enum role least); /* http_access.c */
 
 /* Tables of routes; `path` is NULL after the last row. */
-extern const struct http_route http_operation_routes[]; /* http_operations.c: as JSON */
-extern const struct http_route http_auth_routes[];      /* http_auth.c: questions from gateways */
+extern struct http_route http_operation_routes[];  /* http_operations.c: as JSON, for clients ... */
+extern struct http_route http_key_routes[];        /* ... and for operators */
+void http_make_routes(void);                       /* fills these two; called once */
+extern const struct http_route http_auth_routes[]; /* http_auth.c: questions from gateways */
 
 /* Runs the operation that the last part of the path names, with the body's members. */
 void http_run_operation(struct exchange *x);
@@ -72,7 +74,10 @@ const char *http_client_field_name(unsigned field); /* in lower case; NULL after
 /* Finds the client's address: the peer's, or the one that trusted proxies have passed on. */
 void http_find_client(const struct exchange *x, struct address *client);
 
-extern const struct http_route http_openapi_routes[]; /* http_openapi.c: the OpenAPI document */
+/* The OpenAPI document (http_openapi.c). http_openapi() returns its text, as json_dumps() with
+ * these flags makes it; the caller frees it. NULL without memory. */
+extern const struct http_route http_openapi_routes[];
+char *http_openapi(size_t json_flags);
 
 bool http_leads_to(const struct http_route *route, struct text path);
 
@@ -92,11 +97,20 @@ void http_reply_problem(struct exchange *x, int status, const char *detail);
 
 /* ---- answers that come later (http_routes.c) ---- */
 
+/* Returns who asks, for operation_run(). */
+static inline struct asker http_asker(const struct exchange *x)
+{
+    return (struct asker){.server = x->server,
+                          .worker = x->connection->worker,
+                          .by = {&x->connection->peer, x->role},
+                          .now_ns = x->now_ns};
+}
+
 /* Lets `put` reply when the answer has come. `put` must begin with http_resume(). */
-void http_keep(struct exchange *x, const struct later *later, deferred_put_fn put);
+void http_keep(struct exchange *x, struct pending *p, pending_put_fn put);
 
 /* Returns an exchange with what was kept of the request. `put` must end with http_resumed(). */
-struct exchange http_resume(const struct deferred *d, struct http_request *request);
+struct exchange http_resume(const struct pending *p, struct http_request *request);
 void http_resumed(struct exchange *x);
 
 /* Replies with the problem for an error WEIR_E... */

@@ -1,4 +1,4 @@
-/* The text of docs/openapi.json, which the build puts into the program. */
+/* The text of openapi_base.json, which the build puts into the program. */
 #ifndef WEIR_SERVER_HTTP_OPENAPI_H
 #define WEIR_SERVER_HTTP_OPENAPI_H
 

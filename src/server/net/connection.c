@@ -66,7 +66,7 @@ void connection_close(struct connection *c)
     c->worker->unsent -= unsent_of(c); /* these replies will not be sent */
     note_kept(c, 0);
     c->closing = true;
-    deferred_abandon(c);
+    pending_abandon(c);
     if (c->protocol->close != NULL) {
         c->protocol->close(c);
     }
@@ -86,7 +86,7 @@ static void serve(struct connection *c, struct text input, bool kept);
 
 static bool has_room(const struct connection *c)
 {
-    return buffer_len(&c->backlog) < SERVER_OUTPUT_BYTES && deferred_has_room(&c->pending) &&
+    return buffer_len(&c->backlog) < SERVER_OUTPUT_BYTES && pending_has_room(&c->pending) &&
            ((!c->writing && c->pending.held == 0) ||
             c->worker->unsent < SERVER_THREAD_OUTPUT_BYTES);
 }
@@ -227,7 +227,7 @@ static size_t decide(struct connection *c, struct text input)
     c->worker->split = 0;
     int64_t used = consume(c, input);
     if (c->pending.count > 0) {
-        deferred_hold_back(c);
+        pending_hold_back(c);
     }
     if (used == CONNECTION_CLOSE) {
         c->ending = true;
@@ -426,12 +426,12 @@ static void send_answered(struct connection *c)
     bool more = true;
     while (more && !c->closing) {
         empty_replies(w);
-        more = deferred_collect(c, &behind);
+        more = pending_collect(c, &behind);
         flush(c);
         if (behind.len > 0 && !c->closing) {
             send_text(c, behind);
         }
-        deferred_release(c);
+        pending_release(c);
     }
 }
 

@@ -21,7 +21,7 @@
 
 #include "rules/value/address.h"
 #include "server/net/access.h"
-#include "server/net/deferred.h"
+#include "server/net/pending.h"
 #include "server/net/overload.h"
 #include "server/net/server.h"
 
@@ -68,11 +68,11 @@ struct connection {
     size_t kept;       /* bytes of `input` that are counted in worker->kept */
     size_t owed;       /* while stopping: bytes that had arrived before, not yet read */
     struct overload_place place;
-    struct deferred_list pending; /* answers that have not come, and replies that wait for them */
-    struct address peer;          /* family 0: a unix socket */
-    struct access_pass pass;      /* the secret that the client has shown, and its role */
-    unsigned wrong;               /* number of wrong secrets that the client has tried */
-    bool entered;                 /* counted in server->peers */
+    struct pending_list pending; /* answers that have not come, and replies that wait for them */
+    struct address peer;         /* family 0: a unix socket */
+    struct access_pass pass;     /* the secret that the client has shown, and its role */
+    unsigned wrong;              /* number of wrong secrets that the client has tried */
+    bool entered;                /* counted in server->peers */
     bool writing;
     bool reading;
     bool stopping; /* the server ends: only the bytes `owed` are still decided */

@@ -13,7 +13,7 @@
  *   connection.c  bytes in, bytes out, bounds; knows no protocol
  *   overload.c    finds input that is too old to be decided
  *   server_fleet.c  the store that a fleet shares: a place on each loop, numbers, the log
- *   deferred.c    keeps replies in order when an answer comes later
+ *   pending.c     keeps replies in order when an answer comes later
  *   ../resp, ../http   one protocol each: bytes -> questions -> bytes
  *   ../ask        what both protocols share: one form of answer, verbs on keys, reservations
  *   ../admin      the operators' routes; metrics.c serves Prometheus
@@ -61,10 +61,13 @@ enum server_state { SERVER_STARTING, SERVER_READY, SERVER_DRAINING };
 
 enum server_protocol { PROTOCOL_RESP, PROTOCOL_HTTP, PROTOCOL_ADMIN, PROTOCOLS };
 
+struct protocol;
+
 struct server_options {
-    const char *listen[PROTOCOLS]; /* "ADDRESS:PORT", "unix:PATH", "off" */
-    unsigned threads;              /* 0: as many as processors_allowed() says */
-    unsigned connections;          /* most clients of all threads; lowered to fit RLIMIT_NOFILE */
+    const char *listen[PROTOCOLS];            /* "ADDRESS:PORT", "unix:PATH", "off" */
+    const struct protocol *speaks[PROTOCOLS]; /* what is spoken there; NULL: what its name says */
+    unsigned threads;                         /* 0: as many as processors_allowed() says */
+    unsigned connections; /* most clients of all threads; lowered to fit RLIMIT_NOFILE */
     bool inline_commands;
     uint64_t adhoc_keys; /* capacity for CL.THROTTLE; 0: off */
     int adhoc_on_full;   /* enum weir_on_full */
@@ -180,5 +183,11 @@ bool listener_print(const struct sockaddr_storage *bound, char *text, size_t siz
  * or "off", in `text`. */
 const char *server_address(const struct server *server, enum server_protocol protocol, char *text,
                            size_t size);
+
+/* Returns whether this is the name of the built-in limit, which gets its rate with each call. */
+static inline bool server_is_adhoc(const struct server *server, struct text limit)
+{
+    return server->adhoc != NULL && text_is(limit, SERVER_ADHOC);
+}
 
 #endif

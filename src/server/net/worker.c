@@ -20,7 +20,9 @@ static const struct protocol *const protocols[PROTOCOLS] = {
 
 static void accept_one(struct worker *w, unsigned protocol)
 {
-    bool taken = connection_accept(w, &w->listeners[protocol].uv.stream, protocols[protocol]);
+    const struct protocol *speaks = w->server->options.speaks[protocol];
+    bool taken = connection_accept(w, &w->listeners[protocol].uv.stream,
+                                   speaks != NULL ? speaks : protocols[protocol]);
     w->listeners[protocol].stalled = !taken;
     count_own(&w->counts.accepted[protocol], taken);
 }
@@ -118,12 +120,12 @@ static void on_before_poll(uv_prepare_t *prepare)
 
 static void on_after_poll(uv_check_t *check)
 {
-    deferred_flush(check->data);
+    pending_flush(check->data);
 }
 
 static void on_before_sleep(uv_prepare_t *prepare)
 {
-    deferred_flush(prepare->data);
+    pending_flush(prepare->data);
 }
 
 static void on_ping(uv_async_t *async)
@@ -185,7 +187,7 @@ static uint64_t tick_ms(const struct server_options *o)
  * handle is started before the fleet's, so it runs after it and writes the answers. Our prepare
  * handle is started after the fleet's, so it runs before it: questions that arise when replies
  * have been written are sent before the loop sleeps. Answers that come later than that keep the
- * loop awake (deferred.c).
+ * loop awake (pending.c ).
  */
 static int open_fleet(struct worker *w, struct weir_error *error)
 {
@@ -294,6 +296,6 @@ void worker_finish(struct worker *w)
     if (w->made) {
         (void)uv_loop_close(&w->loop);
     }
-    deferred_finish(w);
+    pending_finish(w);
     buffer_finish(&w->replies);
 }

@@ -56,7 +56,7 @@ struct worker {
     struct buffer replies;    /* replies to that batch */
     size_t split;             /* replies from this byte on wait for the last deferred one */
     void *where;              /* the fleet's place on this loop (common/remote.h); NULL: no fleet */
-    struct deferred *spare;   /* for the next question to the fleet; may be NULL */
+    struct pending *spare;    /* for the next question to the fleet; may be NULL */
     struct connection *ready; /* list of connections that have answers to write */
     uv_check_t after_poll;
     uv_prepare_t before_sleep;
@@ -70,7 +70,7 @@ struct worker {
 /* Returns whether one more request may be answered before the present replies are written. */
 static inline bool connection_takes(const struct connection *c)
 {
-    return buffer_len(&c->worker->replies) < SERVER_FLUSH_BYTES && deferred_has_room(&c->pending);
+    return buffer_len(&c->worker->replies) < SERVER_FLUSH_BYTES && pending_has_room(&c->pending);
 }
 
 /* Returns whether the request that begins at this byte has waited for too long. */

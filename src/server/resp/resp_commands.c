@@ -1,6 +1,8 @@
 /* RESP: parses requests, finds the command of each, and runs it. */
 #include "server/resp/resp_commands.h"
 
+#include <pthread.h>
+
 #include "base/atomic.h"
 
 static const struct resp_limits limits = {
@@ -16,14 +18,20 @@ static const struct command_row *find_in(const struct command_row *rows, struct 
     return NULL;
 }
 
-const struct command_row *const resp_commands[] = {resp_limit_commands, resp_connection_commands,
-                                                   resp_key_commands, NULL};
+const struct command_row *const *resp_commands(void)
+{
+    static const struct command_row *const tables[] = {resp_operation_commands,
+                                                       resp_connection_commands, NULL};
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, resp_make_commands);
+    return tables;
+}
 
 const struct command_row *resp_find_command(struct text name)
 {
     const struct command_row *row = NULL;
-    for (size_t i = 0; row == NULL && resp_commands[i] != NULL; i++) {
-        row = find_in(resp_commands[i], name);
+    for (const struct command_row *const *t = resp_commands(); row == NULL && *t != NULL; t++) {
+        row = find_in(*t, name);
     }
     return row;
 }
@@ -91,18 +99,18 @@ static struct command begin(struct connection *connection)
                             .proto = session->proto == 3 ? 3 : 2};
 }
 
-void resp_keep(struct command *c, const struct later *later, deferred_put_fn put)
+void resp_keep(struct command *c, struct pending *p, pending_put_fn put)
 {
-    later->kept->wire.proto = c->proto;
-    later->kept->wire.operation = c->row->operation;
-    deferred_keep(later->kept, c->connection, put);
+    p->wire.proto = c->proto;
+    p->wire.operation = c->row->operation;
+    pending_keep(p, c->connection, put);
 }
 
 /* Uses the protocol version of the time of the request: HELLO may have changed it since. */
-struct command resp_resume(const struct deferred *d)
+struct command resp_resume(const struct pending *p)
 {
-    struct command c = begin(d->connection);
-    c.proto = d->wire.proto;
+    struct command c = begin(p->connection);
+    c.proto = p->wire.proto;
     return c;
 }
 
@@ -123,11 +131,12 @@ static bool answer(struct connection *connection, const struct command_row *row,
 
 /* ---- overload ---- */
 
-/* Returns whether a stale command is refused: those that ask limits are. Others, such as HELLO
- * and PING, are answered however late. */
+/* Returns whether a stale command is refused: those of clients that ask limits are. Others, such as
+ * HELLO and PING, are answered however late. */
 static bool may_refuse(struct text name)
 {
-    return find_in(resp_limit_commands, name) != NULL;
+    const struct command_row *row = find_in(resp_commands()[0], name);
+    return row != NULL && row->role == ROLE_CHECK;
 }
 
 /* Refuses requests that have waited for too long, with as little work as possible.
@@ -142,7 +151,7 @@ static int64_t refuse_stale(struct connection *c, struct text input)
     while (worker_is_stale(w, input.at) && connection_takes(c) &&
            resp_parse(input, &limits, &request, &complaint) == RESP_REQUEST && request.argc > 0 &&
            may_refuse(request.argv[0])) {
-        resp_put_error(&w->replies, TEXT("OVERLOAD it has waited for too long"));
+        resp_put_error(&w->replies, TEXT("OVERLOAD the request has waited for too long"));
         used += (int64_t)request.used;
         input = text_after(input, request.used);
         n++;

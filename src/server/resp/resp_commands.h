@@ -50,19 +50,20 @@ bool resp_refuse(struct command *c, const struct command_row *row);
 /* ---- answers that come later (resp_commands.c) ---- */
 
 /* Lets `put` reply when the answer has come. `put` must begin with resp_resume(). */
-void resp_keep(struct command *c, const struct later *later, deferred_put_fn put);
-struct command resp_resume(const struct deferred *d); /* without arguments */
+void resp_keep(struct command *c, struct pending *p, pending_put_fn put);
+struct command resp_resume(const struct pending *p); /* without arguments */
 
 /* Tables of commands; `name` is NULL after the last row. */
 extern const struct command_row
-    resp_connection_commands[];                        /* resp_connection.c: general commands */
-extern const struct command_row resp_limit_commands[]; /* resp_operations.c: questions to limits */
-extern const struct command_row resp_key_commands[];   /* resp_operations.c: changes to keys */
+    resp_connection_commands[];                      /* resp_connection.c: general commands */
+extern struct command_row resp_operation_commands[]; /* resp_operations.c: operations on limits */
+
+void resp_make_commands(void); /* fills resp_operation_commands; called once */
 
 void resp_run_throttle(struct command *c); /* resp_throttle.c */
 
-/* All these tables; NULL after the last. */
-extern const struct command_row *const resp_commands[];
+/* Returns all these tables; NULL after the last. */
+const struct command_row *const *resp_commands(void);
 
 /* Finds a command by its name, in upper or lower case; NULL if there is none. */
 const struct command_row *resp_find_command(struct text name);

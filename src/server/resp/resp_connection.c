@@ -198,8 +198,8 @@ static void run_client(struct command *c)
 static size_t count_commands(void)
 {
     size_t n = 0;
-    for (size_t i = 0; resp_commands[i] != NULL; i++) {
-        for (const struct command_row *row = resp_commands[i]; row->name != NULL; row++) {
+    for (const struct command_row *const *table = resp_commands(); *table != NULL; table++) {
+        for (const struct command_row *row = *table; row->name != NULL; row++) {
             n++;
         }
     }
@@ -231,8 +231,8 @@ static void put_docs(struct command *c, const struct command_row *row)
 static void put_all(struct command *c,
                     void (*put)(struct command *c, const struct command_row *row))
 {
-    for (size_t i = 0; resp_commands[i] != NULL; i++) {
-        for (const struct command_row *row = resp_commands[i]; row->name != NULL; row++) {
+    for (const struct command_row *const *table = resp_commands(); *table != NULL; table++) {
+        for (const struct command_row *row = *table; row->name != NULL; row++) {
             put(c, row);
         }
     }

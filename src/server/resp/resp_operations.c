@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "server/ask/key_ask.h"
 #include "server/ask/reservations.h"
 #include "server/resp/resp_commands.h"
 
@@ -23,7 +24,7 @@ static struct text flags_text(unsigned flags, char *text)
     return (struct text){text, n};
 }
 
-static void put_name(struct command *c, const char *name)
+static void put_member(struct command *c, const char *name)
 {
     if (c->proto == 3) {
         resp_put_bulk(c->out, text_of(name));
@@ -39,25 +40,25 @@ static void put_answer(struct command *c, const struct answer *a, unsigned more)
     } else {
         resp_put_array(c->out, 8 + more);
     }
-    put_name(c, "verdict");
+    put_member(c, "verdict");
     resp_put_bulk(c->out, text_of(answer_verdict_names[a->verdict]));
-    put_name(c, "limit");
+    put_member(c, "limit");
     if (a->limit[0] != 0) {
         resp_put_bulk(c->out, text_of(a->limit));
     } else {
         resp_put_null(c->out, c->proto);
     }
-    put_name(c, "quota");
+    put_member(c, "quota");
     resp_put_integer(c->out, a->quota > INT64_MAX ? INT64_MAX : (int64_t)a->quota);
-    put_name(c, "remaining");
+    put_member(c, "remaining");
     resp_put_integer(c->out, a->remaining);
-    put_name(c, "retry_after_ms");
+    put_member(c, "retry_after_ms");
     resp_put_integer(c->out, a->retry_after_ms);
-    put_name(c, "reset_after_ms");
+    put_member(c, "reset_after_ms");
     resp_put_integer(c->out, (int64_t)a->reset_after_ms);
-    put_name(c, "delay_ms");
+    put_member(c, "delay_ms");
     resp_put_integer(c->out, (int64_t)a->delay_ms);
-    put_name(c, "flags");
+    put_member(c, "flags");
     resp_put_bulk(c->out, flags_text(a->flags, flags));
 }
 
@@ -97,7 +98,7 @@ static void put_result(struct command *c, enum operation operation, int e, const
     }
     put_answer(c, a, reserved);
     if (reserved) {
-        put_name(c, "reservation");
+        put_member(c, "reservation");
         if (a->reservation[0] != 0) {
             resp_put_bulk(c->out, text_of(a->reservation));
         } else {
@@ -106,11 +107,11 @@ static void put_result(struct command *c, enum operation operation, int e, const
     }
 }
 
-static void put_later(struct deferred *d)
+static void put_later(struct pending *p)
 {
-    struct command c = resp_resume(d);
+    struct command c = resp_resume(p);
     struct weir_error error = {0};
-    put_result(&c, d->wire.operation, d->error, &d->answer, &error);
+    put_result(&c, p->wire.operation, p->error, &p->answer, &error);
 }
 
 /* ---- options after the key ---- */
@@ -127,6 +128,9 @@ static const struct {
 static const enum ask_member listed[] = {ASK_COST,  ASK_MAX_WAIT, ASK_TIER,
                                          ASK_UNITS, ASK_FOR,      ASK_TTL};
 #define LISTED (sizeof listed / sizeof listed[0])
+
+/* Members that have no default as options: a command line with fewer words is likely a mistake. */
+#define NO_DEFAULT (ASK_BIT(ASK_UNITS) | ASK_BIT(ASK_FOR))
 
 static bool read_value(enum ask_member member, struct text value, struct ask *ask)
 {
@@ -209,7 +213,7 @@ static bool read_options(struct command *c, unsigned i, unsigned allowed, struct
 static bool read_key(struct command *c, const struct operation_row *row, struct ask *ask)
 {
     struct text limit = c->argv[1];
-    int n = verb_key_parts(c->server, limit);
+    int n = key_parts(c->server, limit);
     if (n < 0) {
         resp_put_errorf(c->out, "NOLIMIT no limit named '%.*s'",
                         (int)(limit.len > 64 ? 64 : limit.len), limit.at);
@@ -228,18 +232,17 @@ static bool read_key(struct command *c, const struct operation_row *row, struct 
     if (!read_options(c, 2 + (unsigned)n, row->members, ask)) {
         return false;
     }
-    unsigned missing =
-        row->members & ~ask->given & (ASK_BIT(ASK_UNITS) | ASK_BIT(ASK_FOR)); /* no defaults here */
+    unsigned missing = row->members & ~ask->given & NO_DEFAULT;
     if (missing != 0) {
         unsigned member = (unsigned)__builtin_ctz(missing);
-        resp_put_errorf(c->out, "ERR expected %s %s behind the key", options[member].name,
+        resp_put_errorf(c->out, "ERR expected %s %s after the key", options[member].name,
                         options[member].value);
     }
     return missing == 0;
 }
 
 /* Reads "attribute value ..." and options; attributes are lower case, options are not. */
-static bool read_attributes(struct command *c, struct ask *ask)
+static bool read_attributes(struct command *c, const struct operation_row *row, struct ask *ask)
 {
     unsigned i = 1;
     for (; i + 1 < c->argc && !text_is(c->argv[i], "COST") && !text_is(c->argv[i], "MAXWAIT");
@@ -248,7 +251,7 @@ static bool read_attributes(struct command *c, struct ask *ask)
             c->argv[i].at, c->argv[i].len, c->argv[i + 1].at, c->argv[i + 1].len};
     }
     ask->given |= ASK_BIT(ASK_ATTRIBUTES);
-    return read_options(c, i, ASK_BIT(ASK_COST) | ASK_BIT(ASK_MAX_WAIT), ask);
+    return read_options(c, i, row->members, ask);
 }
 
 /* Reads "reservation" and, to settle, "actual". */
@@ -268,79 +271,98 @@ static bool read_reservation(struct command *c, struct ask *ask)
 
 static void run_ask(struct command *c, const struct ask *ask)
 {
-    struct later later = {.worker = c->connection->worker};
     struct asker asker = {
-        c->server,
-        {&c->connection->peer, access_role(c->server->options.access, &c->connection->pass)},
-        c->now_ns,
-        &later};
+        .server = c->server,
+        .worker = c->connection->worker,
+        .by = {&c->connection->peer, access_role(c->server->options.access, &c->connection->pass)},
+        .now_ns = c->now_ns};
     enum operation operation = c->row->operation;
     struct weir_error error;
     struct answer a;
     int e = operation_run(&asker, operation, ask, &a, &error);
     if (e == ANSWER_LATER) {
-        resp_keep(c, &later, put_later);
+        resp_keep(c, asker.pending, put_later);
     } else {
         put_result(c, operation, e, &a, &error);
     }
 }
 
-static void run_by_key(struct command *c)
+static void run_operation(struct command *c)
 {
+    const struct operation_row *row = &operation_rows[c->row->operation];
     struct ask ask;
     ask_init(&ask);
-    if (read_key(c, &operation_rows[c->row->operation], &ask)) {
+    bool good = (row->members & ASK_BIT(ASK_RESERVATION)) != 0 ? read_reservation(c, &ask)
+                : (row->members & ASK_BIT(ASK_LIMIT)) != 0     ? read_key(c, row, &ask)
+                                                               : read_attributes(c, row, &ask);
+    if (good) {
         run_ask(c, &ask);
     }
 }
 
-static void run_by_attributes(struct command *c)
+/* ---- commands, as the rows of operations say ---- */
+
+#define NAME_BYTES 24
+#define SUMMARY_BYTES 192
+
+struct command_row resp_operation_commands[OPERATIONS + 2];
+
+/* Writes "limit key ... UNITS n [TIER t]: gives units back". */
+static void put_summary(const struct operation_row *row, char text[SUMMARY_BYTES])
 {
-    struct ask ask;
-    ask_init(&ask);
-    if (read_attributes(c, &ask)) {
-        run_ask(c, &ask);
+    unsigned m = row->members;
+    const char *operands = (m & ASK_BIT(ASK_ACTUAL)) != 0        ? "reservation actual"
+                           : (m & ASK_BIT(ASK_RESERVATION)) != 0 ? "reservation"
+                           : (m & ASK_BIT(ASK_LIMIT)) != 0       ? "limit key ..."
+                                                                 : "attribute value ...";
+    int n = snprintf(text, SUMMARY_BYTES, "%s", operands);
+    for (size_t i = 0; i < LISTED; i++) {
+        if ((m & ASK_BIT(listed[i])) != 0) {
+            bool needed = (NO_DEFAULT & ASK_BIT(listed[i])) != 0;
+            n += snprintf(text + n, SUMMARY_BYTES - (size_t)n, needed ? " %s %s" : " [%s %s]",
+                          options[listed[i]].name, options[listed[i]].value);
+        }
+    }
+    (void)snprintf(text + n, SUMMARY_BYTES - (size_t)n, ": %s", row->summary);
+}
+
+static void put_name(const struct operation_row *row, char text[NAME_BYTES])
+{
+    (void)snprintf(text, NAME_BYTES, "WEIR.%s", row->name);
+    for (char *at = text; *at != 0; at++) {
+        *at = *at >= 'a' && *at <= 'z' ? (char)(*at - 'a' + 'A') : *at;
     }
 }
 
-static void run_by_reservation(struct command *c)
+/* Returns how many arguments the command has at least, with its name. */
+static unsigned least_arguments(unsigned members)
 {
-    struct ask ask;
-    ask_init(&ask);
-    if (read_reservation(c, &ask)) {
-        run_ask(c, &ask);
-    }
+    unsigned operands = ASK_BIT(ASK_LIMIT) | ASK_BIT(ASK_RESERVATION) | ASK_BIT(ASK_ACTUAL);
+    return 1 + (unsigned)__builtin_popcount(members & operands);
 }
 
-const struct command_row resp_limit_commands[] = {
-    {"CL.THROTTLE", 5, 6, ROLE_CHECK, resp_run_throttle,
-     "key max_burst count period [quantity]: as redis-cell", 0},
-    {"WEIR.CHECK", 2, 0, ROLE_CHECK, run_by_key,
-     "limit key ... [COST n] [TIER t] [MAXWAIT ms]: takes units", OPERATION_CHECK},
-    {"WEIR.PEEK", 2, 0, ROLE_CHECK, run_by_key,
-     "limit key ... [COST n] [TIER t]: what WEIR.CHECK would say", OPERATION_PEEK},
-    {"WEIR.ASK", 1, 0, ROLE_CHECK, run_by_attributes,
-     "attribute value ... [COST n] [MAXWAIT ms]: rules are matched", OPERATION_CHECK},
-    {"WEIR.RESERVE", 2, 0, ROLE_CHECK, run_by_key,
-     "limit key ... [COST n] [TTL ms] [TIER t]: takes units that are settled later",
-     OPERATION_RESERVE},
-    {"WEIR.SETTLE", 3, 3, ROLE_CHECK, run_by_reservation,
-     "reservation actual: replaces its estimate by what was used", OPERATION_SETTLE},
-    {"WEIR.CANCEL", 2, 2, ROLE_CHECK, run_by_reservation, "reservation: gives its units back",
-     OPERATION_CANCEL},
-    {NULL, 0, 0, ROLE_NONE, NULL, NULL, 0},
-};
-
-const struct command_row resp_key_commands[] = {
-    {"WEIR.REFUND", 2, 0, ROLE_ADMIN, run_by_key,
-     "limit key ... UNITS n [TIER t]: gives units back", OPERATION_REFUND},
-    {"WEIR.PENALIZE", 2, 0, ROLE_ADMIN, run_by_key,
-     "limit key ... UNITS n [TIER t]: takes units, into debt", OPERATION_PENALIZE},
-    {"WEIR.BLOCK", 2, 0, ROLE_ADMIN, run_by_key,
-     "limit key ... FOR ms|forever [TIER t]: denies the key", OPERATION_BLOCK},
-    {"WEIR.UNBLOCK", 2, 0, ROLE_ADMIN, run_by_key, "limit key ... [TIER t]: ends a block",
-     OPERATION_UNBLOCK},
-    {"WEIR.RESET", 2, 0, ROLE_ADMIN, run_by_key,
-     "limit key ... [TIER t]: forgets what the key has used", OPERATION_RESET},
-    {NULL, 0, 0, ROLE_NONE, NULL, NULL, 0},
-};
+void resp_make_commands(void)
+{
+    static char names[OPERATIONS][NAME_BYTES];
+    static char summaries[OPERATIONS][SUMMARY_BYTES];
+    struct command_row *to = resp_operation_commands;
+    *to++ = (struct command_row){"CL.THROTTLE",
+                                 5,
+                                 6,
+                                 ROLE_CHECK,
+                                 resp_run_throttle,
+                                 "key max_burst count period [quantity]: as redis-cell",
+                                 OPERATION_THROTTLE};
+    for (unsigned i = 0; i < OPERATIONS; i++) {
+        const struct operation_row *row = &operation_rows[i];
+        if ((row->reach & BY_COMMAND) == 0) {
+            continue;
+        }
+        unsigned least = least_arguments(row->members);
+        bool exact = (row->members & ASK_BIT(ASK_RESERVATION)) != 0;
+        put_name(row, names[i]);
+        put_summary(row, summaries[i]);
+        *to++ = (struct command_row){names[i],      least,        exact ? least : 0, row->role,
+                                     run_operation, summaries[i], (enum operation)i};
+    }
+}

@@ -1,6 +1,4 @@
 /* CL.THROTTLE, as redis-cell has it: the numbers of the limit come with each call. */
-#include "base/atomic.h"
-#include "server/admin/top_denied.h"
 #include "server/resp/resp_commands.h"
 
 /* Rounds up to seconds as redis-cell does: what is left below a millisecond is dropped first. */
@@ -55,6 +53,7 @@ void resp_run_throttle(struct command *c)
     int64_t period;
     int64_t quantity = 1;
     struct weir_answer a;
+    bool shadow = false;
     if (c->server->adhoc == NULL) {
         resp_put_error(c->out, TEXT("NOLIMIT CL.THROTTLE is switched off (adhoc: off)"));
         return;
@@ -68,30 +67,29 @@ void resp_run_throttle(struct command *c)
         return;
     }
     unsigned __int128 interval = cell_interval((uint64_t)count, (uint64_t)period);
-    if (interval == 0) {
+    struct throttle t = {.key = c->argv[1],
+                         .hashed = c->hashed,
+                         .interval_ns = (uint64_t)interval,
+                         .burst = (uint64_t)burst,
+                         .cost = (uint64_t)quantity};
+    int e =
+        interval > UINT64_MAX ? WEIR_EQUOTA : throttle_ask(c->server, &t, c->now_ns, &a, &shadow);
+    switch (e) {
+    case 0:
+        put_cell(c, &a, a.verdict != WEIR_ALLOW && !shadow);
+        break;
+    case WEIR_ERATE:
         cell_error(c, "Zero rates are not supported");
-        return;
-    }
-    struct weir_question q = {.key = c->argv[1].at,
-                              .key_len = c->argv[1].len,
-                              .hashed = c->hashed,
-                              .cost = (uint64_t)quantity,
-                              .mode = quantity == 0 ? WEIR_PEEK : WEIR_CHECK};
-    int e = interval > UINT64_MAX ? WEIR_EQUOTA
-                                  : weir_throttle_at(c->server->adhoc, (uint64_t)interval,
-                                                     (uint64_t)burst + 1, &q, c->now_ns, &a);
-    if (e == WEIR_EQUOTA) {
+        break;
+    case WEIR_EQUOTA:
         cell_error(c, "the burst takes longer than a year to refill");
-    } else if (e == WEIR_EKEY) {
+        break;
+    case WEIR_EKEY:
         resp_put_errorf(c->out, "BADKEY %s", weir_strerror(e));
-    } else if (e != 0) {
+        break;
+    default:
         cell_error(c, weir_strerror(e));
-    } else {
-        bool limited = a.verdict != WEIR_ALLOW && load_relaxed(&c->server->adhoc_shadow) == 0;
-        if (limited && q.mode != WEIR_PEEK) {
-            top_denied(NULL, SERVER_ADHOC, q.key, q.key_len);
-        }
-        put_cell(c, &a, limited);
+        break;
     }
 }
 

@@ -37,7 +37,7 @@ static void note(struct group *g, const struct store_reply *reply, uint64_t now_
     const struct piece *p = &g->asking->pieces[g->piece];
     g->answer.limit = g->piece;
     g->stamp_us = lease_stamp(reply);
-    part_note(p->limit, p->hash, p->cost, true, &g->answer, now_ns);
+    part_note(p->limit, p->hash, p->part->cost, true, &g->answer, now_ns);
 }
 
 static bool end_call(struct leases *leases, const struct lease_call *call, enum client_end end,
@@ -143,7 +143,7 @@ int send_leased(struct group *g, unsigned said, struct lease_call *call, uint64_
 {
     struct store *s = g->asking->store;
     const struct piece *p = &g->asking->pieces[g->piece];
-    lease_question_init(&g->lease, p->limit, p->shard, p->key, p->cost,
+    lease_question_init(&g->lease, p->limit, p->part->shard, p->part->key, p->part->cost,
                         add_sat(now_ns, s->options.deadline_ns), &g->answer);
     if (said == LEASE_WAIT) {
         (void)send_left(s, SHARED_LEFT_MAX, now_ns); /* the call to wait for may be one of these */

@@ -133,6 +133,46 @@ static void a_finished_arena_is_empty_and_can_be_used_again(void **state)
     arena_finish(&arena);
 }
 
+static void a_rewound_arena_has_what_it_had_at_the_mark_and_zeroes_the_rest(void **state)
+{
+    struct arena arena = {.block_bytes = 256};
+    char *kept = arena_take(&arena, 16);
+    memset(kept, 1, 16);
+    struct arena_mark mark = arena_mark(&arena);
+    const size_t sizes[] = {16, 200, 60, 100000}; /* in the block, beyond it, a large one */
+    for (unsigned round = 0; round < 4; round++) {
+        for (unsigned i = 0; i <= round; i++) {
+            char *piece = arena_take(&arena, sizes[i]);
+            assert_non_null(piece);
+            for (size_t k = 0; k < sizes[i]; k++) {
+                assert_int_equal(piece[k], 0);
+            }
+            memset(piece, 2, sizes[i]);
+        }
+        arena_rewind(&arena, mark);
+        assert_ptr_equal(arena.blocks, mark.block);
+        assert_int_equal(arena.left, mark.left);
+        assert_int_equal(kept[15], 1);
+    }
+    assert_null(arena_take(&arena, SIZE_MAX / 2));
+    assert_true(arena.failed);
+    arena_rewind(&arena, mark);
+    assert_false(arena.failed);
+    arena_finish(&arena);
+}
+
+static void a_first_piece_larger_than_a_block_is_a_block(void **state)
+{
+    struct arena arena = {.block_bytes = 64};
+    struct arena_mark mark;
+    assert_non_null(arena_take(&arena, 1000));
+    mark = arena_mark(&arena);
+    assert_int_equal(mark.left, arena.left);
+    assert_non_null(arena_take(&arena, 10));
+    arena_rewind(&arena, mark);
+    arena_finish(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +185,8 @@ int main(void)
         cmocka_unit_test(a_format_is_as_long_as_it_needs),
         cmocka_unit_test(appending_keeps_what_was_there),
         cmocka_unit_test(a_finished_arena_is_empty_and_can_be_used_again),
+        cmocka_unit_test(a_rewound_arena_has_what_it_had_at_the_mark_and_zeroes_the_rest),
+        cmocka_unit_test(a_first_piece_larger_than_a_block_is_a_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 #include <ctype.h>
 #include <jansson.h>
 
 #include "server/http/http_routes.h"
-#include "server/http/openapi.h"
 
 static const struct {
     enum server_protocol listener;
@@ -21,7 +21,9 @@ static json_t *description;
 static int begin(void **state)
 {
     json_error_t error;
-    description = json_loadb(openapi_json, openapi_json_size, JSON_REJECT_DUPLICATES, &error);
+    char *text = http_openapi(JSON_COMPACT);
+    description = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    free(text);
     if (description == NULL) {
         print_error("line %d: %s\n", error.line, error.text);
     }

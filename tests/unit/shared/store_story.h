@@ -96,6 +96,44 @@ static inline struct store_limit *limit(const char *name, uint64_t count, int mo
     return limit_of(WEIR_TOKEN_BUCKET, name, count, mode, on_failure);
 }
 
+/* A question with the memory that it needs. */
+struct asked {
+    struct remote_question question;
+    struct remote_part parts[8];
+    remote_done_fn done;
+    void *arg;
+    _Alignas(16) char memory[8 * STORE_QUESTION_BYTES];
+};
+
+/* Frees the question before it passes the answer on: nothing may use it after `done`. */
+static inline void pass_on(void *arg, int error, const struct remote_answer *answer)
+{
+    struct asked a = *(struct asked *)arg;
+    free(arg);
+    a.done(a.arg, error, answer);
+}
+
+static inline int ask_with(struct remote_question q, uint64_t now_ns, remote_done_fn done,
+                           void *arg)
+{
+    struct asked *a = malloc(sizeof *a);
+    assert_non_null(a);
+    a->question = q;
+    a->question.done = pass_on;
+    a->question.arg = a;
+    a->question.memory = a->memory;
+    a->question.parts = a->parts;
+    assert_true(q.n <= 8);
+    memcpy(a->parts, q.parts, q.n * sizeof a->parts[0]);
+    a->done = done;
+    a->arg = arg;
+    int e = store_ask(t.store, &a->question, now_ns, &t.answer);
+    if (e != REMOTE_PENDING) {
+        free(a);
+    }
+    return e;
+}
+
 static inline void hear(void *arg, int error, const struct remote_answer *answer)
 {
     t.answers++;
@@ -114,7 +152,7 @@ static inline int ask_parts(int verb, const struct remote_part *parts, size_t n,
     struct remote_question q = {
         .verb = verb, .parts = parts, .n = n, .time_ns = time_ns, .now_ns = now_ns};
     t.answers = 0;
-    return store_ask(t.store, &q, now_ns, &t.answer, hear, NULL);
+    return ask_with(q, now_ns, hear, NULL);
 }
 
 static inline int ask(struct store_limit *l, uint64_t cost, uint64_t now_ns)

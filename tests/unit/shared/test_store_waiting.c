@@ -21,16 +21,14 @@ static void hear_in_row(void *arg, int error, const struct remote_answer *answer
         struct remote_question q = {.verb = REMOTE_CHECK, .parts = &p, .n = 1};
         row.again = NULL;
         fake.lease_says = LEASE_WAIT; /* nothing is left for the new question */
-        assert_int_equal(store_ask(t.store, &q, NOW, &t.answer, hear_in_row, (void *)(uintptr_t)7),
-                         REMOTE_PENDING);
+        assert_int_equal(ask_with(q, NOW, hear_in_row, (void *)(uintptr_t)7), REMOTE_PENDING);
     }
 }
 
 static void ask_in_row(unsigned i, const struct remote_part *parts, size_t n)
 {
     struct remote_question q = {.verb = REMOTE_CHECK, .parts = parts, .n = n};
-    assert_int_equal(store_ask(t.store, &q, NOW, &t.answer, hear_in_row, (void *)(uintptr_t)i),
-                     REMOTE_PENDING);
+    assert_int_equal(ask_with(q, NOW, hear_in_row, (void *)(uintptr_t)i), REMOTE_PENDING);
 }
 
 /* Question 0 makes the call, and the other `n` - 1 wait for it. */

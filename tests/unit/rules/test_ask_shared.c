@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "support/out_world.h"
+#include "support/faked_world.h"
 
 static const struct weir_rules_question plain;
 
@@ -17,11 +17,11 @@ static const struct weir_rules_question plain;
 
 static void a_limit_of_the_fleet_is_answered_later_and_once(void **state)
 {
-    struct out_world w;
+    struct faked_world w;
     faked_begin(&w, "limits: [{name: l, key: [user], rate: 2/h, retry_jitter: 5%}]");
     assert_int_equal(faked_ask(&w, "user=u"), 0);
     assert_int_equal(w.done, 0);
-    assert_ptr_equal(w.fleet.out->where, &w);
+    assert_ptr_equal(fake_where(&w.fleet), &w);
     assert_string_equal(w.fleet.told[0], "l  u 1");
     assert_true(fake_answer(&w.fleet));
     assert_int_equal(w.done, 1);
@@ -41,11 +41,11 @@ static void a_limit_of_the_fleet_is_answered_later_and_once(void **state)
 
 static void a_fleet_that_answers_at_once_is_answered_at_once(void **state)
 {
-    struct out_world w;
+    struct faked_world w;
     faked_begin(&w, "limits:\n"
                     "- {name: l, key: [user], rate: 1/h, consistency: leased}\n"
                     "- {name: s, key: [user], rate: 1/h, cost: 2, shadow: true}\n");
-    w.fleet.at_once = true;
+    w.fleet.plan.at_once = 1;
     assert_int_equal(faked_ask(&w, "user=u"), 1);
     assert_string_equal(w.answer.limit, "l");
     assert_string_equal(w.answer.shadow, "s");
@@ -59,7 +59,7 @@ static void a_fleet_that_answers_at_once_is_answered_at_once(void **state)
 
 static void what_no_limit_of_the_fleet_applies_to_is_answered_at_once(void **state)
 {
-    struct out_world w;
+    struct faked_world w;
     faked_begin(&w, "block: [{user: eve}]\n"
                     "limits:\n"
                     "- {name: f, when: {path: /f}, key: [user], rate: 1/h}\n"
@@ -80,7 +80,7 @@ static void what_no_limit_of_the_fleet_applies_to_is_answered_at_once(void **sta
 
 static void who_cannot_wait_is_told_so(void **state)
 {
-    struct out_world w;
+    struct faked_world w;
     struct weir_error error;
     faked_begin(&w, "limits: [{name: l, key: [], rate: 1/h}]");
     assert_int_equal(rules_refusal(w.rules, "user=u", &error), WEIR_ENOTSUP);
@@ -94,7 +94,7 @@ static void who_cannot_wait_is_told_so(void **state)
 
 static void limits_that_apply_are_asked_in_one_question(void **state)
 {
-    struct out_world w;
+    struct faked_world w;
     faked_begin(&w, "limits:\n"
                     "- {name: a, key: [user], rate: 5/h}\n"
                     "- {name: here, key: [user], rate: 2/h, consistency: local}\n"
@@ -115,7 +115,7 @@ static void limits_that_apply_are_asked_in_one_question(void **state)
 
 static void a_limit_that_is_decided_here_may_be_the_one_that_binds(void **state)
 {
-    struct out_world w;
+    struct faked_world w;
     faked_begin(&w, "limits:\n"
                     "- {name: a, key: [user], rate: 5/h}\n"
                     "- {name: here, key: [ip], rate: 1/h, consistency: local}\n");
@@ -134,7 +134,7 @@ static void each_state_has_a_name_of_its_own(void **state)
     assert_true(fd >= 0);
     assert_int_equal(write(fd, "user,rate\nbig,50/min\n", 21), 21);
     (void)close(fd);
-    struct out_world w;
+    struct faked_world w;
     (void)snprintf(yaml, sizeof yaml,
                    "limits:\n"
                    "- name: l\n"
@@ -158,7 +158,7 @@ static void each_state_has_a_name_of_its_own(void **state)
 
 static void what_a_limit_says_of_the_store_reaches_the_fleet(void **state)
 {
-    struct out_world w;
+    struct faked_world w;
     faked_begin(&w,
                 "limits:\n"
                 "- {name: a, key: [], rate: 7/s, burst: 9, consistency: leased, on_store_failure: "
@@ -184,7 +184,7 @@ static void what_a_limit_says_of_the_store_reaches_the_fleet(void **state)
 
 static void limits_that_shard_by_the_same_have_the_same_shard(void **state)
 {
-    struct out_world w;
+    struct faked_world w;
     faked_begin(&w, "limits:\n"
                     "- {name: a, key: [tenant, user], rate: 5/h, shard_by: [tenant]}\n"
                     "- {name: b, key: [tenant], rate: 5/h, shard_by: [tenant]}\n"
@@ -200,7 +200,7 @@ static void limits_that_shard_by_the_same_have_the_same_shard(void **state)
 
 static void costs_are_those_of_the_limit_or_of_the_request(void **state)
 {
-    struct out_world w;
+    struct faked_world w;
     struct weir_error error;
     faked_begin(&w, "limits:\n"
                     "- {name: a, key: [], rate: 100/h, cost: 'attribute:size'}\n"
@@ -218,7 +218,7 @@ static void costs_are_those_of_the_limit_or_of_the_request(void **state)
 
 static void max_wait_goes_along_with_a_single_limit_only(void **state)
 {
-    struct out_world w;
+    struct faked_world w;
     struct weir_error error;
     struct weir_rules_question q = {.max_wait_ns = 5 * WEIR_SECOND};
     faked_begin(&w, "limits:\n"
@@ -235,7 +235,7 @@ static void max_wait_goes_along_with_a_single_limit_only(void **state)
 
 static void a_peek_takes_and_tells_nothing(void **state)
 {
-    struct out_world w;
+    struct faked_world w;
     struct weir_rules_question q = {.mode = WEIR_PEEK};
     faked_begin(&w, "limits:\n"
                     "- {name: l, key: [], rate: 1/h}\n"
@@ -256,14 +256,14 @@ static void a_peek_takes_and_tells_nothing(void **state)
 
 static void an_error_of_the_fleet_is_the_answer(void **state)
 {
-    struct out_world w;
+    struct faked_world w;
     struct weir_error error;
     faked_begin(&w, "limits: [{name: l, key: [], rate: 1/h}]");
-    w.fleet.ask_error = WEIR_ETIME;
+    w.fleet.plan.refuse = WEIR_ETIME;
     assert_int_equal(faked_refusal(&w, "", plain, &error), WEIR_ETIME);
     assert_string_equal(error.text, weir_strerror(WEIR_ETIME));
     assert_int_equal(w.done, 0);
-    w.fleet.ask_error = 0;
+    w.fleet.plan.refuse = 0;
     assert_int_equal(faked_ask(&w, ""), 0);
     assert_true(fake_fail(&w.fleet, WEIR_EIO));
     assert_int_equal(w.done, 1);
@@ -275,7 +275,7 @@ static void an_error_of_the_fleet_is_the_answer(void **state)
 
 static void without_a_function_to_call_nothing_is_asked(void **state)
 {
-    struct out_world w;
+    struct faked_world w;
     struct weir_error error;
     faked_begin(&w, "limits: []");
     assert_int_equal(rules_ask_async(w.rules, NULL, "", plain, &w.answer, NULL, &w, &error),

@@ -10,13 +10,14 @@
 
 #include <cmocka.h>
 
-#include "support/out_world.h"
+#include "rules/live/live.h"
+#include "support/faked_world.h"
 
 /* ---- shadow limits ---- */
 
 static void shadow_limits_are_asked_each_for_itself_when_the_others_allow(void **state)
 {
-    struct out_world w;
+    struct faked_world w;
     faked_begin(&w, "limits:\n"
                     "- {name: l, key: [], rate: 2/h}\n"
                     "- {name: s1, key: [user], rate: 1/h, shadow: true}\n"
@@ -57,7 +58,7 @@ static void shadow_limits_are_asked_each_for_itself_when_the_others_allow(void *
 
 static void a_shadow_limit_of_the_fleet_beside_limits_that_are_decided_here(void **state)
 {
-    struct out_world w;
+    struct faked_world w;
     faked_begin(&w, "limits:\n"
                     "- {name: l, key: [user], rate: 2/h, consistency: local}\n"
                     "- {name: s, when: {user: u}, key: [], rate: 1/h, shadow: true}\n");
@@ -73,7 +74,7 @@ static void a_shadow_limit_of_the_fleet_beside_limits_that_are_decided_here(void
 
 static void a_shadow_limit_alone_never_denies(void **state)
 {
-    struct out_world w;
+    struct faked_world w;
     faked_begin(&w, "limits: [{name: s, key: [], rate: 1/h, shadow: true}]");
     assert_int_equal(faked_settle(&w, "")->reason, WEIR_RULES_NO_LIMIT);
     assert_int_equal(faked_settle(&w, "")->answer.verdict, WEIR_ALLOW);
@@ -85,7 +86,7 @@ static void a_shadow_limit_alone_never_denies(void **state)
 
 static void a_shadow_limit_that_cannot_be_asked_is_counted_and_no_more(void **state)
 {
-    struct out_world w;
+    struct faked_world w;
     faked_begin(&w, "limits:\n"
                     "- {name: l, key: [], rate: 9/h}\n"
                     "- {name: s, key: [], rate: 9/h, shadow: true, cost: 'attribute:size'}\n"
@@ -104,7 +105,7 @@ static void a_shadow_limit_that_cannot_be_asked_is_counted_and_no_more(void **st
 
 static void a_limit_switched_to_shadow_is_asked_as_one(void **state)
 {
-    struct out_world w;
+    struct faked_world w;
     faked_begin(&w, "limits: [{name: l, key: [], rate: 1/h}]");
     assert_int_equal(faked_ask(&w, ""), 0);
     assert_int_equal(weir_rules_shadow_set(w.rules, "l", 1, NULL), 0);
@@ -119,7 +120,7 @@ static void a_limit_switched_to_shadow_is_asked_as_one(void **state)
 
 static void a_refusal_is_told_before_the_answer_with_its_key(void **state)
 {
-    struct out_world w;
+    struct faked_world w;
     faked_begin(&w, "limits: [{name: l, key: [user|ip], rate: 1/h}]");
     (void)faked_settle(&w, "user=alice");
     assert_int_equal(w.denials, 0);
@@ -141,7 +142,7 @@ static int take_limit(void *arg, const struct weir_rules_limit *limit)
 
 static void what_a_limit_has_counted_is_what_the_fleet_has(void **state)
 {
-    struct out_world w;
+    struct faked_world w;
     struct weir_rules_limit found[2];
     faked_begin(&w,
                 "limits:\n"
@@ -166,45 +167,54 @@ static void what_a_limit_has_counted_is_what_the_fleet_has(void **state)
     faked_end(&w);
 }
 
-static int look(void *arg, struct weir *limiter, const void *key, size_t key_len,
-                const struct weir_rules_found *found)
+static int look(void *arg, struct weir *limiter, struct text key, const struct rules_found *found)
 {
-    struct weir_rules_found *to = arg;
+    struct rules_found *to = arg;
     *to = *found;
     assert_int_equal(limiter == NULL, found->remote != NULL);
-    assert_int_equal(key_len, found->remote != NULL ? 9 : 1);
+    assert_int_equal(key.len, found->remote != NULL ? 9 : 1);
     if (found->shard.at != NULL) {
         assert_int_equal(found->shard.len, 2);
         assert_memory_equal(found->shard.at, "t1", 2);
     }
-    weir_rules_limit_keep(found->limit);
-    (void)key;
+    weir_rules_limit_keep(found->told.limit);
     return 5;
+}
+
+/* weir_rules_use_fn */
+static int look_in_public(void *arg, struct weir *limiter, const void *key, size_t key_len,
+                          const struct weir_rules_found *found)
+{
+    assert_int_equal(limiter == NULL, found->consistency != WEIR_RULES_LOCAL);
+    assert_int_equal(key_len, limiter == NULL ? 9 : 1);
+    return 6;
 }
 
 static void a_limit_by_its_name_says_whose_it_is(void **state)
 {
-    struct out_world w;
-    struct weir_rules_found found;
+    struct faked_world w;
+    struct rules_found found;
     struct weir_rules_value parts[] = {{"t1", 2}, {"abc", 3}};
     struct weir_rules_key key = {{"f", 1}, parts, 2, {0}};
     faked_begin(&w, "limits:\n"
                     "- {name: f, key: [tenant, user], rate: 2/h, shard_by: tenant, shadow: true}\n"
                     "- {name: l, key: [user], rate: 9/h, consistency: local}\n");
-    assert_int_equal(weir_rules_use(w.rules, &key, look, &found, NULL), 5);
+    assert_int_equal(weir_rules_use(w.rules, &key, look_in_public, NULL, NULL), 6);
+    assert_int_equal(rules_use(w.rules, &key, look, &found, NULL), 5);
     assert_ptr_equal(found.remote, fake_find(&w.fleet, "f"));
-    assert_int_equal(found.consistency, WEIR_RULES_EXACT);
+    assert_int_equal(found.told.consistency, WEIR_RULES_EXACT);
     assert_int_equal(weir_rules_remove(w.rules, "f", NULL), 0);
-    weir_rules_count_shadow(&found);
+    weir_rules_count_shadow(&found.told);
     assert_non_null(fake_find(&w.fleet, "f"));
-    weir_rules_limit_let_go(found.limit);
+    weir_rules_limit_let_go(found.told.limit);
     assert_null(fake_find(&w.fleet, "f"));
 
     struct weir_rules_key local = {{"l", 1}, &(struct weir_rules_value){"u", 1}, 1, {0}};
-    assert_int_equal(weir_rules_use(w.rules, &local, look, &found, NULL), 5);
+    assert_int_equal(weir_rules_use(w.rules, &local, look_in_public, NULL, NULL), 6);
+    assert_int_equal(rules_use(w.rules, &local, look, &found, NULL), 5);
     assert_null(found.remote);
-    assert_int_equal(found.consistency, WEIR_RULES_LOCAL);
-    weir_rules_limit_let_go(found.limit);
+    assert_int_equal(found.told.consistency, WEIR_RULES_LOCAL);
+    weir_rules_limit_let_go(found.told.limit);
     faked_end(&w);
 }
 
@@ -218,7 +228,7 @@ static void limits_of_the_fleet_take_no_memory_and_no_files(void **state)
     char folder[] = "/tmp/weir-out-XXXXXX";
     char path[100];
     unsigned files = 0;
-    struct out_world w = {0};
+    struct faked_world w = {0};
     assert_non_null(mkdtemp(folder));
     fake_init(&w.fleet);
     struct weir_rules_options o = faked_options(&w);

@@ -1,4 +1,4 @@
-#include "support/out_world.h"
+#include "support/faked_world.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 static void hear_denied(void *arg, const char *limit, const void *key, size_t key_len)
 {
-    struct out_world *w = arg;
+    struct faked_world *w = arg;
     char text[100];
     (void)weir_rules_key_text(key, key_len, text, sizeof text);
     (void)snprintf(w->denied, sizeof w->denied, "%s %s", limit, text);
@@ -18,7 +18,7 @@ static void hear_denied(void *arg, const char *limit, const void *key, size_t ke
     w->done_before_denial = w->done;
 }
 
-struct weir_rules_options faked_options(struct out_world *w)
+struct weir_rules_options faked_options(struct faked_world *w)
 {
     struct weir_rules_options o = WEIR_RULES_OPTIONS_INIT;
     o.flags = WEIR_EXPLICIT_TIME;
@@ -28,7 +28,7 @@ struct weir_rules_options faked_options(struct out_world *w)
     return o;
 }
 
-void faked_begin(struct out_world *w, const char *yaml)
+void faked_begin(struct faked_world *w, const char *yaml)
 {
     struct weir_error error = {0};
     memset(w, 0, sizeof *w);
@@ -39,7 +39,7 @@ void faked_begin(struct out_world *w, const char *yaml)
     }
 }
 
-void faked_end(struct out_world *w)
+void faked_end(struct faked_world *w)
 {
     weir_rules_close(w->rules);
     fake_finish(&w->fleet);
@@ -47,7 +47,7 @@ void faked_end(struct out_world *w)
 
 void faked_hear(void *arg, int error, const struct weir_rules_answer *answer)
 {
-    struct out_world *w = arg;
+    struct faked_world *w = arg;
     w->done++;
     w->error = error;
     memset(&w->answer, 0, sizeof w->answer);
@@ -56,7 +56,7 @@ void faked_hear(void *arg, int error, const struct weir_rules_answer *answer)
     }
 }
 
-int faked_ask_with(struct out_world *w, const char *words, struct weir_rules_question q)
+int faked_ask_with(struct faked_world *w, const char *words, struct weir_rules_question q)
 {
     struct weir_error error = {0};
     struct weir_rules_answer answer = {0};
@@ -70,12 +70,12 @@ int faked_ask_with(struct out_world *w, const char *words, struct weir_rules_que
     return e;
 }
 
-int faked_ask(struct out_world *w, const char *words)
+int faked_ask(struct faked_world *w, const char *words)
 {
     return faked_ask_with(w, words, (struct weir_rules_question){0});
 }
 
-const struct weir_rules_answer *faked_settle(struct out_world *w, const char *words)
+const struct weir_rules_answer *faked_settle(struct faked_world *w, const char *words)
 {
     unsigned before = w->done;
     assert_int_equal(faked_ask(w, words), 0);
@@ -86,14 +86,14 @@ const struct weir_rules_answer *faked_settle(struct out_world *w, const char *wo
     return &w->answer;
 }
 
-struct weir_rules_stats faked_stats(const struct out_world *w)
+struct weir_rules_stats faked_stats(const struct faked_world *w)
 {
     struct weir_rules_stats stats = {.size = sizeof stats};
     assert_int_equal(weir_rules_stats_read(w->rules, &stats), 0);
     return stats;
 }
 
-int faked_refusal(struct out_world *w, const char *words, struct weir_rules_question q,
+int faked_refusal(struct faked_world *w, const char *words, struct weir_rules_question q,
                   struct weir_error *error)
 {
     struct weir_rules_answer answer = {.answer = {.verdict = WEIR_ALLOW}}; /* of an earlier call */
