@@ -236,7 +236,7 @@ static void assert_says(struct weir_fleet *fleet, struct weir_fleet_limit *limit
     fail_msg("'%s' lacks '%s'", error.text, why);
 }
 
-static void why_there_is_no_store_is_told_without_secrets(void **state)
+static void the_reason_for_a_missing_store_is_reported_without_secrets(void **state)
 {
     char path[200];
     struct weir_error error;
@@ -309,7 +309,7 @@ int main(void)
         cmocka_unit_test(options_that_make_no_sense_are_refused_with_what_was_found),
         cmocka_unit_test(limits_that_cannot_be_are_refused_with_what_was_found),
         cmocka_unit_test(a_limit_too_small_for_leases_says_that_it_is_exact),
-        cmocka_unit_test(why_there_is_no_store_is_told_without_secrets),
+        cmocka_unit_test(the_reason_for_a_missing_store_is_reported_without_secrets),
         cmocka_unit_test(a_changed_password_file_is_read_for_the_next_connection),
         cmocka_unit_test(a_password_or_the_first_line_of_its_file_opens_the_store),
     };

@@ -158,7 +158,7 @@ static void expect_refusal(const char *file, const char *text, int code, const c
     assert_null(access);
 }
 
-static void what_is_no_file_of_secrets_is_refused_with_the_reason(void **state)
+static void invalid_files_of_secrets_are_refused_with_the_reason(void **state)
 {
     static char long_one[ACCESS_SECRET_MAX + 3];
     static char too_many[ACCESS_SECRETS_MAX * (ACCESS_SECRET_MAX + 2) + 10];
@@ -354,7 +354,7 @@ int main(void)
         cmocka_unit_test(several_are_valid_at_once_and_nothing_near_them),
         cmocka_unit_test(a_secret_of_both_roles_gives_the_larger_one),
         cmocka_unit_test(a_file_and_a_text_add_up_to_the_bound),
-        cmocka_unit_test(what_is_no_file_of_secrets_is_refused_with_the_reason),
+        cmocka_unit_test(invalid_files_of_secrets_are_refused_with_the_reason),
         cmocka_unit_test(a_file_that_others_can_read_is_warned_of),
         cmocka_unit_test(users_ask_for_roles),
         cmocka_unit_test(a_secret_that_is_gone_loses_its_role_and_one_that_stays_keeps_it),

@@ -450,7 +450,7 @@ static void calls_lost_because_the_client_closed_the_connection_are_no_failures(
     world_stop(v);
 }
 
-static void a_replica_that_was_away_is_no_longer_when_it_says_so(void **state)
+static void a_replica_that_answers_a_probe_has_its_breaker_closed(void **state)
 {
     struct client_world several;
     struct client_world *v = &several;
@@ -509,7 +509,7 @@ int main(void)
         STORY(of_several_hosts_one_that_asks_for_a_password_is_no_master),
         STORY(a_master_that_has_become_a_replica_is_left),
         STORY(calls_lost_because_the_client_closed_the_connection_are_no_failures),
-        STORY(a_replica_that_was_away_is_no_longer_when_it_says_so),
+        STORY(a_replica_that_answers_a_probe_has_its_breaker_closed),
         STORY(without_any_host_calls_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

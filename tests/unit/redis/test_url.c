@@ -93,7 +93,7 @@ static void a_cluster(void **state)
     assert_refused("redis-cluster://a/1", "the database is 1, expected 0");
 }
 
-static void what_is_wrong_is_said(void **state)
+static void errors_in_a_url_are_reported(void **state)
 {
     assert_refused("", "the store's URL is ''");
     assert_refused("localhost:6379", "'localhost:6379', expected redis://");
@@ -115,7 +115,7 @@ static void what_is_wrong_is_said(void **state)
     assert_refused("redis://a/1/2", "the database is '1/2'");
 }
 
-static void hosts_have_a_most(void **state)
+static void the_number_of_hosts_and_their_length_are_bounded(void **state)
 {
     char text[4096] = "redis://h";
     for (int i = 1; i < STORE_HOSTS_MAX; i++) {
@@ -149,10 +149,14 @@ static void a_secret_is_refused_and_never_shown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_host),          cmocka_unit_test(several_hosts),
-        cmocka_unit_test(a_unix_socket),     cmocka_unit_test(sentinels_and_their_master),
-        cmocka_unit_test(a_cluster),         cmocka_unit_test(what_is_wrong_is_said),
-        cmocka_unit_test(hosts_have_a_most), cmocka_unit_test(a_secret_is_refused_and_never_shown),
+        cmocka_unit_test(one_host),
+        cmocka_unit_test(several_hosts),
+        cmocka_unit_test(a_unix_socket),
+        cmocka_unit_test(sentinels_and_their_master),
+        cmocka_unit_test(a_cluster),
+        cmocka_unit_test(errors_in_a_url_are_reported),
+        cmocka_unit_test(the_number_of_hosts_and_their_length_are_bounded),
+        cmocka_unit_test(a_secret_is_refused_and_never_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

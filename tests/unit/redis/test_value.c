@@ -35,7 +35,7 @@ static void a_reply_is_whole_with_its_last_byte(void **state)
     }
 }
 
-static void what_is_none_is_refused(void **state)
+static void invalid_replies_are_refused(void **state)
 {
     static const char *const bad[] = {"x\r\n",
                                       "*x\r\n",
@@ -83,7 +83,7 @@ static void values_are_read_one_after_the_other(void **state)
 
 enum { TIMERS = 500 };
 
-static void what_is_due_comes_in_its_order_whatever_the_lengths(void **state)
+static void timers_are_due_in_order_for_any_lengths(void **state)
 {
     static struct timer timer[TIMERS];
     struct timers t;
@@ -122,9 +122,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_reply_is_whole_with_its_last_byte),
-        cmocka_unit_test(what_is_none_is_refused),
+        cmocka_unit_test(invalid_replies_are_refused),
         cmocka_unit_test(values_are_read_one_after_the_other),
-        cmocka_unit_test(what_is_due_comes_in_its_order_whatever_the_lengths),
+        cmocka_unit_test(timers_are_due_in_order_for_any_lengths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 
 #include "wire/forwarded.h"
 
-/* The hops of a list, the last one first, with '|' behind each. */
+/* The hops of a list, the last one first, with a bar after each. */
 static void assert_hops(bool quotes, const char *list, const char *expected)
 {
     char found[512] = "";
@@ -42,7 +42,7 @@ static void a_comma_in_quotes_is_part_of_a_hop(void **state)
 }
 
 /* What a proxy adds stays a hop of its own, whatever it was told. */
-static void what_stands_before_cannot_reach_the_last_hop(void **state)
+static void earlier_hops_cannot_change_the_last_hop(void **state)
 {
     static const char *const before[] = {"\"",     "for=\"",          "for=\"\\",      "\\",
                                          "\\\"",   "\"\"\"",          "for=\"a, b",    ",",
@@ -138,7 +138,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hops_are_taken_off_the_end),
         cmocka_unit_test(a_comma_in_quotes_is_part_of_a_hop),
-        cmocka_unit_test(what_stands_before_cannot_reach_the_last_hop),
+        cmocka_unit_test(earlier_hops_cannot_change_the_last_hop),
         cmocka_unit_test(a_node_is_the_value_of_for),
         cmocka_unit_test(only_the_node_is_bounded),
     };

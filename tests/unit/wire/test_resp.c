@@ -96,7 +96,7 @@ static void a_request_cut_at_any_byte_waits_for_the_rest(void **state)
     assert_is_throttle();
 }
 
-static void what_stands_behind_a_request_changes_nothing(void **state)
+static void bytes_after_a_request_change_nothing(void **state)
 {
     char bytes[200];
     memcpy(bytes, throttle.at, throttle.len);
@@ -476,7 +476,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_array_of_bulk_strings_is_a_request),
         cmocka_unit_test(a_request_cut_at_any_byte_waits_for_the_rest),
-        cmocka_unit_test(what_stands_behind_a_request_changes_nothing),
+        cmocka_unit_test(bytes_after_a_request_change_nothing),
         cmocka_unit_test(an_argument_may_hold_any_byte_or_none),
         cmocka_unit_test(a_length_may_have_any_number_of_digits),
         cmocka_unit_test(empty_requests_and_empty_lines_are_passed_over),
