@@ -58,6 +58,30 @@ static inline struct text text_after(struct text a, size_t n)
     return (struct text){a.at + n, a.len - n};
 }
 
+/* Returns the text before the first byte c; all of it if there is none. */
+static inline struct text text_before(struct text a, char c)
+{
+    const char *found = a.len > 0 ? memchr(a.at, c, a.len) : NULL;
+    return (struct text){a.at, found != NULL ? (size_t)(found - a.at) : a.len};
+}
+
+/* Takes the text before the first byte c off the front, and that byte; returns the text. */
+static inline struct text text_cut(struct text *rest, char c)
+{
+    struct text part = text_before(*rest, c);
+    *rest = text_after(*rest, part.len + (part.len < rest->len));
+    return part;
+}
+
+/* Returns the value of a hexadecimal digit; 16 if it is none. */
+static inline unsigned text_hex_digit(char c)
+{
+    char lower = (char)(c | 0x20);
+    return c >= '0' && c <= '9'           ? (unsigned)(c - '0')
+           : lower >= 'a' && lower <= 'f' ? (unsigned)(lower - 'a') + 10
+                                          : 16;
+}
+
 /* Returns the text without spaces, tabs and line ends around it. */
 static inline struct text text_trim(struct text a)
 {

@@ -37,7 +37,7 @@ static int check_numbers(const struct weir_fleet_options *o, struct weir_error *
 static int check_options(const struct weir_fleet_options *o, struct weir_error *error)
 {
     if (o == NULL) {
-        return fail(error, WEIR_EINVAL, "the options are NULL");
+        return fail(error, WEIR_EINVAL, "options is NULL, expected struct weir_fleet_options");
     }
     if (o->size != sizeof *o) {
         return fail(error, WEIR_EINVAL,
@@ -45,60 +45,58 @@ static int check_options(const struct weir_fleet_options *o, struct weir_error *
                     o->size, sizeof *o);
     }
     if ((o->flags & ~WEIR_FLEET_CALLERS_LOOP) != 0 || o->reserved != 0) {
-        return fail(error, WEIR_EINVAL, "flags 0x%x, reserved %u: unknown", o->flags, o->reserved);
+        return fail(error, WEIR_EINVAL,
+                    "found flags 0x%x and reserved %u, expected known flags and 0", o->flags,
+                    o->reserved);
     }
     if (o->url == NULL) {
-        return fail(error, WEIR_EINVAL, "there is no url, expected redis://host:port or the like");
+        return fail(error, WEIR_EINVAL, "url is NULL, expected for example redis://host:port");
     }
     int e = check_numbers(o, error);
     return e != 0 ? e : fleet_secrets_check(o, error);
 }
 
-/* Copies a string that may be NULL. Returns false if there is no memory. */
-static bool copy_text(const char *from, const char **to)
+/* The options that are strings. */
+#define STRING(field) offsetof(struct weir_fleet_options, field)
+static const size_t strings[] = {
+    STRING(url),           STRING(user),
+    STRING(password),      STRING(password_file),
+    STRING(sentinel_user), STRING(sentinel_password),
+    STRING(prefix),        STRING(sentinel_password_file),
+};
+
+static char **string_at(struct weir_fleet_options *o, size_t i)
 {
-    *to = from == NULL ? NULL : strdup(from);
-    return from == NULL || *to != NULL;
+    return (char **)(void *)((char *)o + strings[i]);
 }
 
 static int copy_options(struct weir_fleet *f, const struct weir_fleet_options *o,
                         struct weir_error *error)
 {
-    f->options = (struct weir_fleet_options){
-        .size = o->size,
-        .flags = o->flags,
-        .deadline_ns = o->deadline_ns != 0 ? o->deadline_ns : DEADLINE_NS,
-        .fleet_size = o->fleet_size,
-    };
-    bool copied = copy_text(o->url, &f->options.url);
-    copied &= copy_text(o->user, &f->options.user);
-    copied &= copy_text(o->password, &f->options.password);
-    copied &= copy_text(o->password_file, &f->options.password_file);
-    copied &= copy_text(o->sentinel_user, &f->options.sentinel_user);
-    copied &= copy_text(o->sentinel_password, &f->options.sentinel_password);
-    copied &= copy_text(o->sentinel_password_file, &f->options.sentinel_password_file);
-    copied &= copy_text(o->prefix != NULL ? o->prefix : "weir", &f->options.prefix);
+    bool copied = true;
+    f->options = *o;
+    f->options.deadline_ns = o->deadline_ns != 0 ? o->deadline_ns : DEADLINE_NS;
+    f->options.prefix = o->prefix != NULL ? o->prefix : "weir";
+    for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++) {
+        char **string = string_at(&f->options, i);
+        if (*string != NULL) {
+            *string = strdup(*string);
+            copied = copied && *string != NULL;
+        }
+    }
     return copied ? 0 : fail(error, WEIR_ENOMEM, "no memory for a fleet");
 }
 
-static void free_secret(const char *secret)
-{
-    if (secret != NULL) {
-        explicit_bzero((char *)secret, strlen(secret));
-    }
-    free((char *)secret);
-}
-
+/* Frees the strings, and wipes them, because two of them are passwords. */
 static void free_options(struct weir_fleet_options *o)
 {
-    free_secret(o->password);
-    free_secret(o->sentinel_password);
-    free((char *)o->url);
-    free((char *)o->user);
-    free((char *)o->password_file);
-    free((char *)o->sentinel_user);
-    free((char *)o->sentinel_password_file);
-    free((char *)o->prefix);
+    for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++) {
+        char *string = *string_at(o, i);
+        if (string != NULL) {
+            explicit_bzero(string, strlen(string));
+        }
+        free(string);
+    }
 }
 
 /* ---- threads ---- */
@@ -138,7 +136,7 @@ static int make_shared(struct weir_fleet *f, struct weir_error *error)
     struct hash_secret random;
     int e = hash_secret_init(&random);
     if (e != 0) {
-        return fail(error, e, "no random numbers");
+        return fail(error, e, "the kernel gives no random numbers");
     }
     const struct store_shared_options options = {
         .prefix = text_of(f->options.prefix),
@@ -166,7 +164,7 @@ static int look_at_secrets(const struct weir_fleet *f, struct weir_error *error)
     explicit_bzero(room, sizeof room);
     if (e == 0 && secret.len > 0 && f->url.kind != STORE_SENTINEL) {
         e = fail(error, WEIR_EINVAL,
-                 "there is a password of Sentinels, but the URL is not redis-sentinel://");
+                 "found a password for Sentinels, expected a URL with redis-sentinel://");
     }
     return e;
 }
@@ -212,7 +210,7 @@ int weir_fleet_open(struct weir_fleet **fleet, const struct weir_fleet_options *
                     struct weir_error *error)
 {
     if (fleet == NULL) {
-        return fail(error, WEIR_EINVAL, "fleet is NULL, expected where to put it");
+        return fail(error, WEIR_EINVAL, "fleet is NULL, expected the address of a pointer");
     }
     int e = fleet_open_bare(fleet, options, error);
     if (e != 0) {

@@ -26,16 +26,17 @@ static struct secret secret_of(const struct weir_fleet_options *o, bool sentinel
 static int check(const struct secret *s, struct weir_error *error)
 {
     if (s->password != NULL && s->file != NULL) {
-        return fail(error, WEIR_EINVAL, "there is a %spassword and a %spassword_file, expected one",
-                    s->prefix, s->prefix);
-    }
-    if (s->user != NULL && s->password == NULL && s->file == NULL) {
-        return fail(error, WEIR_EINVAL, "there is a %suser, but no %spassword", s->prefix,
+        return fail(error, WEIR_EINVAL,
+                    "found %spassword and %spassword_file, expected one of them", s->prefix,
                     s->prefix);
     }
+    if (s->user != NULL && s->password == NULL && s->file == NULL) {
+        return fail(error, WEIR_EINVAL, "found %suser, but neither %spassword nor a file with it",
+                    s->prefix, s->prefix);
+    }
     if (s->password != NULL && strlen(s->password) >= FLEET_SECRET_BYTES) {
-        return fail(error, WEIR_EINVAL, "the %spassword is longer than %d bytes", s->prefix,
-                    FLEET_SECRET_BYTES - 1);
+        return fail(error, WEIR_EINVAL, "%spassword has %zu bytes, expected at most %d", s->prefix,
+                    strlen(s->password), FLEET_SECRET_BYTES - 1);
     }
     return 0;
 }
@@ -82,14 +83,15 @@ static int first_line(const struct secret *s, char room[FLEET_SECRET_BYTES], str
     const char *end = memchr(room, '\n', (size_t)n);
     if (end == NULL && n == FLEET_SECRET_BYTES) {
         return fail(error, WEIR_EIO,
-                    "%spassword_file %.100s: its first line is longer than %d bytes", s->prefix,
+                    "%spassword_file %.100s: the first line is longer than %d bytes", s->prefix,
                     path, FLEET_SECRET_BYTES - 1);
     }
     size_t len = end != NULL ? (size_t)(end - room) : (size_t)n;
     len -= len > 0 && room[len - 1] == '\r';
     if (len == 0) {
-        return fail(error, WEIR_EIO, "%spassword_file %.100s: its first line is empty", s->prefix,
-                    path);
+        return fail(error, WEIR_EIO,
+                    "%spassword_file %.100s: the first line is empty, expected a password",
+                    s->prefix, path);
     }
     *secret = (struct text){room, len};
     return 0;

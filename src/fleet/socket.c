@@ -449,8 +449,8 @@ uint64_t fleet_sockets_tick(struct fleet_thread *t, uint64_t now_ns)
     uint64_t due;
     struct fleet_socket *s;
     while ((s = overdue(t, now_ns, &due)) != NULL) {
-        note_reason(s,
-                    s->state == RESOLVING ? "its name is not found in time" : "no answer in time");
+        note_reason(s, s->state == RESOLVING ? "its name was not resolved in time"
+                                             : "no connection in time");
         if (s->give_up_ns <= now_ns) {
             end(s, now_ns);
         } else {

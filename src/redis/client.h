@@ -3,15 +3,14 @@
  * A client belongs to one thread. Its driver, which owns the loop, makes connections when asked to,
  * moves bytes, and supplies the time (any monotonic clock, in ns).
  *
- *   client.c    creating and destroying a client, time, metrics
- *   call.c      a call: its place, its deadline, when it may be sent again
- *   link.c      one connection: when it is made, and when it has ended
- *   probe.c     whether an endpoint would answer calls
- *   link_io.c   sending on a connection, and matching replies to requests, in order
- *   greeting.c  how a connection begins: AUTH, SELECT, SCRIPT LOAD
- *   timers.c    timers of calls and links
- *   breaker.c   whether calls should be sent to an endpoint
- *   topology.h  which endpoint serves a slot: a single store, by Sentinel, in a Cluster
+ *   client.c     a client and its calls: their routes, deadlines, when they may be sent again
+ *   link.c       one connection: when it is made, and when it has ended
+ *   link_io.c    sending on a connection, and matching replies to requests, in order
+ *   questions.c  what a client asks on its own account: the greeting, the role, probes
+ *   reply.c      replies as bytes
+ *   timers.c     timers of calls and links
+ *   breaker.c    whether calls should be sent to an endpoint
+ *   topology.h   which endpoint serves a slot: a single store, by Sentinel, in a Cluster
  *
  * C1  A call ends exactly once, by its deadline, whatever the store does: CLIENT_REPLIED,
  *     CLIENT_NOT_RUN (nothing has happened: it was never sent, or it was refused by a reply that
@@ -28,12 +27,13 @@
  *     while replies are pending is closed.
  * C5  There is a breaker for each endpoint and process (struct breakers). It opens after 5 failures
  *     in a row, or when at least half of 20 or more results within a second are failures.
- *     Failures are calls that ended UNKNOWN, connections that could not be made or ended with
- *     replies pending, and the refusals BUSY, LOADING, OOM, CLUSTERDOWN, MASTERDOWN, READONLY,
+ *     Failures are calls that ended UNKNOWN (except because the client itself has closed the
+ *     connection: client_link_drop()), connections that could not be made or ended with replies
+ *     pending, and the refusals BUSY, LOADING, OOM, CLUSTERDOWN, MASTERDOWN, READONLY,
  *     NOREPLICAS, MISCONF; not NOSCRIPT, MOVED, ASK, TRYAGAIN. While it is open, calls are refused
  *     at once. One probe at a time is made in the whole process, after a random part of 100 ms,
  *     200 ms, ... 5 s: a connection if there is none, then PING; after refusals an empty write
- *     (probe.c). A successful probe closes the breaker.
+ *     (questions.c). A successful probe closes the breaker.
  */
 #ifndef WEIR_REDIS_CLIENT_H
 #define WEIR_REDIS_CLIENT_H
@@ -152,6 +152,7 @@ uint64_t client_due(const struct client *c);
  * reason does: log it only if it differs from the one logged last. */
 const char *client_last_error(const struct client *c);
 
+/* Every member is made of uint64_t. */
 struct client_metrics {
     uint64_t calls;
     uint64_t replies;

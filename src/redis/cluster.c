@@ -13,22 +13,18 @@
  * Cluster gives them. A node without slots, such as one that a slot is migrating to (ASK), is kept
  * for two seconds after it was last needed, so that calls that were sent there are answered.
  */
-#include <stdlib.h>
-
 #include "base/maths.h"
+#include "redis/link.h"
 #include "redis/slots.h"
-#include "redis/topology.h"
-#include "redis/value.h"
 
 #define GAP_FIRST (50 * WEIR_MILLISECOND)
 #define GAP_DOUBLINGS 4
 #define STAYS (2 * WEIR_SECOND)
-#define NOBODY UINT16_MAX
+#define NO_NODE UINT16_MAX
 
 struct node {
     struct client_link *link; /* NULL: this entry is free */
     unsigned slots;
-    uint64_t needed_ns; /* when a map or a redirection last named it */
 };
 
 struct topology {
@@ -36,10 +32,9 @@ struct topology {
     struct client_link *asked; /* node that was asked for the map; NULL: no question pending */
     bool known;                /* there is a map */
     bool stale;
-    bool nobody;    /* no node was ready when the map was last needed */
-    unsigned tries; /* answers in a row without a map whose primaries can all be reached */
+    bool none_ready; /* no node was ready when the map was last needed */
+    unsigned tries;  /* answers in a row without a map whose primaries can all be reached */
     uint64_t ask_ns;
-    uint64_t sweep_ns;
     size_t count; /* entries of `nodes` that were ever used */
     struct node nodes[CLIENT_LINKS_MAX];
     uint16_t owner[SLOTS];
@@ -55,7 +50,7 @@ static unsigned free_place(struct topology *t)
             return i;
         }
     }
-    return t->count < CLIENT_LINKS_MAX ? (unsigned)t->count++ : NOBODY;
+    return t->count < CLIENT_LINKS_MAX ? (unsigned)t->count++ : NO_NODE;
 }
 
 static unsigned place_of(const struct topology *t, const struct client_link *link)
@@ -64,71 +59,59 @@ static unsigned place_of(const struct topology *t, const struct client_link *lin
     while (i < t->count && t->nodes[i].link != link) {
         i++;
     }
-    return i < t->count ? i : NOBODY;
+    return i < t->count ? i : NO_NODE;
 }
 
 /* Returns the index of the node at an address, adding it if it is new; an empty host means the host
- * of `by`. Notes that the node is needed now. NOBODY: there is no room, or client_link_open() has
- * failed. */
+ * of `by`. A node without slots stays for two seconds from now on. NO_NODE: there is no room, or
+ * client_link_open() has failed. */
 static unsigned node_at(struct topology *t, struct text host, unsigned port,
                         const struct client_link *by, uint64_t now_ns)
 {
-    struct text name = host.len > 0 ? host : client_link_host(by);
-    struct client_link *link = client_link_open(t->client, name, port, 0);
-    unsigned place = link != NULL ? place_of(t, link) : NOBODY;
-    if (link != NULL && place == NOBODY) {
+    struct text name = host.len == 0 && by != NULL ? text_of(by->host) : host;
+    struct client_link *link = client_link_open(t->client, name, port, false);
+    unsigned place = link != NULL ? place_of(t, link) : NO_NODE;
+    if (link != NULL && place == NO_NODE) {
         place = free_place(t);
-        if (place != NOBODY) {
+        if (place != NO_NODE) {
             t->nodes[place] = (struct node){.link = link};
         }
     }
-    if (place != NOBODY) {
-        t->nodes[place].needed_ns = now_ns;
-        t->sweep_ns = min_u64(t->sweep_ns, now_ns + STAYS);
-        client_tick_by(t->client, t->sweep_ns);
+    if (place != NO_NODE && t->known && t->nodes[place].slots == 0) {
+        client_link_retire(link, now_ns + STAYS, now_ns);
     }
     return place;
 }
 
-/* Closes the nodes without slots that were not needed for 2 s. */
-static void sweep(struct topology *t, uint64_t now_ns)
-{
-    t->sweep_ns = UINT64_MAX;
-    for (size_t i = 0; t->known && i < t->count; i++) {
-        struct node *n = &t->nodes[i];
-        if (n->link == NULL || n->slots > 0) {
-            continue;
-        }
-        uint64_t end_ns = n->needed_ns + STAYS;
-        if (now_ns < end_ns) {
-            t->sweep_ns = min_u64(t->sweep_ns, end_ns);
-            continue;
-        }
-        struct client_link *link = n->link;
-        n->link = NULL;
-        client_link_forget(link, now_ns);
-    }
-}
-
 static void want_seeds(struct topology *t, uint64_t now_ns)
 {
-    const struct store_url *url = client_options_of(t->client)->url;
+    const struct store_url *url = t->client->options->url;
     for (size_t i = 0; i < url->count; i++) {
         const struct store_host *h = &url->hosts[i];
         unsigned place = node_at(t, text_of(h->host), h->port, NULL, now_ns);
-        if (place != NOBODY) {
+        if (place != NO_NODE) {
             client_link_want(t->nodes[place].link, true, now_ns);
         }
     }
 }
 
+/* Wants a node that has slots. One without is closed, but only after a while. */
+static void want_node(const struct topology *t, unsigned place, uint64_t now_ns)
+{
+    struct client_link *link = t->nodes[place].link;
+    bool needed = t->nodes[place].slots > 0;
+    client_link_want(link, needed, now_ns);
+    client_link_retire(link, needed ? UINT64_MAX : min_u64(link->retire_ns, now_ns + STAYS),
+                       now_ns);
+}
+
 static void give_slot(struct topology *t, unsigned slot, unsigned to)
 {
     unsigned from = t->owner[slot];
-    if (from != NOBODY) {
+    if (from != NO_NODE) {
         t->nodes[from].slots--;
     }
-    if (to != NOBODY) {
+    if (to != NO_NODE) {
         t->nodes[to].slots++;
     }
     t->owner[slot] = (uint16_t)to;
@@ -144,15 +127,15 @@ static bool read_map(struct topology *t, const struct client_link *by, struct te
     int e = slots_begin(&reader, reply) ? 1 : -1;
     bool any = false;
     for (size_t i = 0; i < SLOTS; i++) {
-        t->next[i] = NOBODY;
+        t->next[i] = NO_NODE;
     }
     while (e == 1 && (e = slots_next(&reader, &range)) == 1) {
         unsigned place =
-            range.host.at != NULL ? node_at(t, range.host, range.port, by, now_ns) : NOBODY;
+            range.host.at != NULL ? node_at(t, range.host, range.port, by, now_ns) : NO_NODE;
         for (unsigned slot = range.first; slot <= range.last; slot++) {
             t->next[slot] = (uint16_t)place;
         }
-        any = any || place != NOBODY;
+        any = any || place != NO_NODE;
     }
     return e == 0 && any;
 }
@@ -168,9 +151,8 @@ static bool take_map(struct topology *t, uint64_t now_ns)
     }
     t->known = true;
     for (size_t i = 0; i < t->count; i++) {
-        struct node *n = &t->nodes[i];
-        if (n->link != NULL) {
-            client_link_want(n->link, n->slots > 0, now_ns);
+        if (t->nodes[i].link != NULL) {
+            want_node(t, (unsigned)i, now_ns);
         }
     }
     return changed;
@@ -186,12 +168,11 @@ static bool all_can_be_reached(const struct topology *t)
     return true;
 }
 
-/* Sets the time before which the map is not asked for again: after half of the gap, and a random
- * part of the other half. */
+/* Sets the time before which the map is not asked for again. */
 static void set_gap(struct topology *t, uint64_t now_ns)
 {
     uint64_t gap = GAP_FIRST << min_u64(t->tries, GAP_DOUBLINGS);
-    t->ask_ns = now_ns + gap / 2 + client_random(t->client, gap / 2 + 1);
+    t->ask_ns = client_jitter(t->client, now_ns, gap);
     client_tick_by(t->client, t->ask_ns);
 }
 
@@ -201,8 +182,8 @@ static void on_map(void *arg, struct client_link *link, const struct text *reply
     t->asked = NULL;
     bool read = reply != NULL && read_map(t, link, *reply, now_ns);
     if (reply != NULL && !read) {
-        client_complain(t->client, "%s: is no node of a Cluster that has slots",
-                        client_link_name(link));
+        client_complain(t->client, "%s: names no primary with slots, expected a node of a Cluster",
+                        link->name);
     }
     bool changed = read && take_map(t, now_ns);
     bool good = read && all_can_be_reached(t);
@@ -218,12 +199,12 @@ static void on_map(void *arg, struct client_link *link, const struct text *reply
 
 /* Returns a link that is ready, or NULL. The search begins at a random node, so that a node with an
  * old map is not asked every time. */
-static struct client_link *anybody(struct topology *t)
+static struct client_link *any_ready(struct topology *t)
 {
     size_t begin = (size_t)client_random(t->client, t->count);
     for (size_t i = 0; i < t->count; i++) {
         struct client_link *link = t->nodes[(begin + i) % t->count].link;
-        if (link != NULL && client_link_is_ready(link)) {
+        if (link != NULL && link->state == LINK_READY) {
             return link;
         }
     }
@@ -243,10 +224,10 @@ static void refresh(struct topology *t, uint64_t now_ns)
     if (now_ns < t->ask_ns) {
         return;
     }
-    struct client_link *link = anybody(t);
+    struct client_link *link = any_ready(t);
     if (link == NULL) {
         want_seeds(t, now_ns);
-        t->nobody = true;
+        t->none_ready = true;
         t->ask_ns = now_ns + GAP_FIRST;
     } else if (client_ask(link, words, 2, on_map, t) == 0) {
         t->asked = link;
@@ -258,68 +239,36 @@ static void refresh(struct topology *t, uint64_t now_ns)
 
 /* ---- topology_ops ---- */
 
-static int create(struct client *c, uint64_t now_ns, struct topology **out)
+static int create(struct topology *t, struct client *c, uint64_t now_ns)
 {
-    struct topology *t = calloc(1, sizeof *t);
-    if (t == NULL) {
-        return WEIR_ENOMEM;
-    }
     t->client = c;
-    t->sweep_ns = UINT64_MAX;
+    t->stale = true;
+    t->none_ready = true;
     for (size_t i = 0; i < SLOTS; i++) {
-        t->owner[i] = NOBODY;
+        t->owner[i] = NO_NODE;
     }
     want_seeds(t, now_ns);
-    if (t->count == 0) {
-        free(t);
-        return WEIR_ENOMEM;
-    }
-    t->stale = true;
-    t->nobody = true;
-    *out = t;
-    return 0;
-}
-
-static void destroy(struct topology *t)
-{
-    free(t);
-}
-
-static bool somebody_may_answer(const struct topology *t)
-{
-    for (size_t i = 0; i < t->count; i++) {
-        if (t->nodes[i].link != NULL && !client_link_is_hopeless(t->nodes[i].link)) {
-            return true;
-        }
-    }
-    return false;
+    return t->count > 0 ? 0 : WEIR_ENOMEM;
 }
 
 static struct client_link *route(struct topology *t, unsigned slot, uint64_t now_ns, bool *hope)
 {
     unsigned owner = t->owner[slot % SLOTS];
-    if (owner != NOBODY) {
+    if (owner != NO_NODE) {
         return t->nodes[owner].link;
     }
     if (t->known) {
         refresh(t, now_ns);
     }
-    *hope = t->known ? t->asked != NULL : somebody_may_answer(t);
+    *hope = t->known ? t->asked != NULL : !client_is_hopeless(t->client);
     return NULL;
-}
-
-static void greet(struct topology *t, struct client_link *link, uint64_t now_ns)
-{
-    (void)t;
-    (void)link;
-    (void)now_ns;
 }
 
 static void ready(struct topology *t, struct client_link *link, uint64_t now_ns)
 {
     (void)link;
-    if (t->nobody) {
-        t->nobody = false;
+    if (t->none_ready) {
+        t->none_ready = false;
         t->ask_ns = now_ns;
     }
     if (t->stale) {
@@ -330,10 +279,18 @@ static void ready(struct topology *t, struct client_link *link, uint64_t now_ns)
 static void gone(struct topology *t, struct client_link *link, uint64_t now_ns)
 {
     unsigned place = place_of(t, link);
-    if (place != NOBODY && t->nodes[place].slots > 0) {
+    if (place != NO_NODE && t->nodes[place].slots > 0) {
         refresh(t, now_ns);
     }
     client_reroute(t->client, now_ns);
+}
+
+static void forgot(struct topology *t, const struct client_link *link)
+{
+    unsigned place = place_of(t, link);
+    if (place != NO_NODE) {
+        t->nodes[place].link = NULL;
+    }
 }
 
 static enum topology_next moved(struct topology *t, const struct redirect *to, unsigned place,
@@ -341,7 +298,7 @@ static enum topology_next moved(struct topology *t, const struct redirect *to, u
 {
     if (t->owner[to->slot] != place) {
         give_slot(t, to->slot, place);
-        client_link_want(t->nodes[place].link, true, now_ns);
+        want_node(t, place, now_ns);
     }
     refresh(t, now_ns);
     return TOPOLOGY_NOW;
@@ -353,8 +310,8 @@ static enum topology_next redirected(struct topology *t, const struct client_lin
 {
     struct redirect r;
     unsigned place = redirect_read(reply->text, &r) ? node_at(t, r.host, r.port, link, now_ns)
-                                                    : (unsigned)NOBODY;
-    if (place == NOBODY) {
+                                                    : (unsigned)NO_NODE;
+    if (place == NO_NODE) {
         refresh(t, now_ns);
         return TOPOLOGY_PAUSE;
     }
@@ -365,11 +322,10 @@ static enum topology_next redirected(struct topology *t, const struct client_lin
     return TOPOLOGY_ASKING;
 }
 
-static enum topology_next refused(struct topology *t, struct client_link *link, unsigned slot,
+static enum topology_next refused(struct topology *t, struct client_link *link,
                                   const struct store_reply *reply, uint64_t now_ns,
                                   struct client_link **to)
 {
-    (void)slot;
     switch (reply->refusal) {
     case STORE_MOVED:
     case STORE_ASK:
@@ -387,23 +343,19 @@ static enum topology_next refused(struct topology *t, struct client_link *link, 
 
 static uint64_t tick(struct topology *t, uint64_t now_ns)
 {
-    if (now_ns >= t->sweep_ns) {
-        sweep(t, now_ns);
-    }
     if (t->stale && t->asked == NULL && now_ns >= t->ask_ns) {
         refresh(t, now_ns);
     }
-    bool ask = t->stale && t->asked == NULL;
-    return min_u64(ask ? t->ask_ns : UINT64_MAX, t->sweep_ns);
+    return t->stale && t->asked == NULL ? t->ask_ns : UINT64_MAX;
 }
 
 const struct topology_ops topology_cluster = {
+    .size = sizeof(struct topology),
     .create = create,
-    .destroy = destroy,
     .route = route,
-    .greet = greet,
     .ready = ready,
     .gone = gone,
+    .forgot = forgot,
     .refused = refused,
     .tick = tick,
 };

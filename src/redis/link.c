@@ -7,7 +7,6 @@
 
 #include "base/maths.h"
 #include "redis/breaker.h"
-#include "redis/value.h"
 
 #define OUT_MOST ((size_t)4 << 20)
 #define IN_MOST (2 * VALUE_BYTES_MAX)
@@ -23,8 +22,17 @@ static void end(struct client_link *link, bool failure, uint64_t now_ns);
  * Sentinels are not counted. */
 static void count_up(const struct client_link *link, uint64_t n)
 {
-    if ((link->flags & LINK_CONTROL) == 0) {
+    if (!link->sentinel) {
         count_shared(&link->client->options->metrics->up, n);
+    }
+}
+
+/* Clears the client's error if it is about this link, which is no longer needed. */
+static void excuse(const struct client_link *link)
+{
+    if (link->client->blamed == link) {
+        link->client->error[0] = 0;
+        link->client->blamed = NULL;
     }
 }
 
@@ -41,7 +49,7 @@ static void name_it(struct client_link *link)
     }
 }
 
-static struct client_link *create(struct client *c, struct text host, unsigned port, unsigned flags)
+static struct client_link *create(struct client *c, struct text host, unsigned port, bool sentinel)
 {
     struct client_link *link = calloc(1, sizeof *link);
     if (link == NULL) {
@@ -50,16 +58,17 @@ static struct client_link *create(struct client *c, struct text host, unsigned p
     memcpy(link->host, host.at, host.len);
     link->client = c;
     link->port = port;
-    link->flags = flags;
+    link->sentinel = sentinel;
     name_it(link);
     link->breaker = breaker_find(c->options->breakers, link->name);
     if (link->breaker == NULL) {
         free(link);
         return NULL;
     }
-    if ((flags & LINK_CONTROL) == 0) {
+    if (!sentinel) {
         breaker_for_calls(link->breaker);
     }
+    link->retire_ns = UINT64_MAX;
     timer_init(&link->timer, TIMER_LINK);
     buffer_init(&link->out, OUT_MOST);
     buffer_init(&link->in, IN_MOST);
@@ -70,7 +79,7 @@ static struct client_link *create(struct client *c, struct text host, unsigned p
 }
 
 struct client_link *client_link_open(struct client *c, struct text host, unsigned port,
-                                     unsigned flags)
+                                     bool sentinel)
 {
     for (struct list *at = c->links.next; at != &c->links; at = at->next) {
         struct client_link *link = LIST_OF(at, struct client_link, node);
@@ -82,7 +91,7 @@ struct client_link *client_link_open(struct client *c, struct text host, unsigne
      * be found again, because it is compared as a C string. */
     bool fits = host.len > 0 && host.len < sizeof((struct client_link *)0)->host &&
                 memchr(host.at, 0, host.len) == NULL;
-    return fits && c->link_count < CLIENT_LINKS_MAX ? create(c, host, port, flags) : NULL;
+    return fits && c->link_count < CLIENT_LINKS_MAX ? create(c, host, port, sentinel) : NULL;
 }
 
 void link_free(struct client_link *link)
@@ -129,7 +138,7 @@ static uint64_t due_when_ready(const struct client_link *link, uint64_t now_ns)
 {
     uint64_t due = link_waits(link) ? link->quiet_ns + silence(link->client) : UINT64_MAX;
     bool look = !link->probing && breaker_is_open(link->breaker);
-    due = link->complained ? min_u64(due, link->look_ns) : due;
+    due = link->complained ? min_u64(due, link->recheck_ns) : due;
     return look ? min_u64(due, breaker_look(link, now_ns)) : due;
 }
 
@@ -141,7 +150,13 @@ void link_set_timer(struct client_link *link, uint64_t now_ns)
     } else if (link->state == LINK_READY) {
         due = due_when_ready(link, now_ns);
     }
-    timer_set(&link->client->timers, &link->timer, due, now_ns);
+    timer_set(&link->client->timers, &link->timer, min_u64(due, link->retire_ns), now_ns);
+}
+
+void client_link_retire(struct client_link *link, uint64_t until_ns, uint64_t now_ns)
+{
+    link->retire_ns = until_ns;
+    link_set_timer(link, now_ns);
 }
 
 /* ---- probing ---- */
@@ -169,10 +184,15 @@ void link_try_probe(struct client_link *link, uint64_t now_ns)
     }
 }
 
-void link_bad(struct client_link *link, uint64_t now_ns)
+void link_note_successes(struct client_link *link, uint64_t now_ns)
 {
     breaker_good(link->breaker, link->good, now_ns);
     link->good = 0;
+}
+
+void link_note_failure(struct client_link *link, uint64_t now_ns)
+{
+    link_note_successes(link, now_ns);
     breaker_bad(link->breaker, now_ns);
     if (link->state == LINK_READY && breaker_is_open(link->breaker)) {
         link_set_timer(link, now_ns);
@@ -199,20 +219,41 @@ static void tick_idle(struct client_link *link, uint64_t now_ns)
 static void tick_ready(struct client_link *link, uint64_t now_ns)
 {
     if (link_waits(link) && now_ns >= link->quiet_ns + silence(link->client)) {
-        link_fail(link, now_ns, "silent, while calls wait for replies");
+        link_fail(link, now_ns, "silent for %llu ms while replies are pending",
+                  (unsigned long long)(silence(link->client) / WEIR_MILLISECOND));
         return;
     }
     if (breaker_is_open(link->breaker)) {
         link_try_probe(link, now_ns);
     }
     if (link->complained) {
-        link_look(link, now_ns);
+        link_recheck(link, now_ns);
     }
     link_set_timer(link, now_ns);
 }
 
+/* Drops a link whose time is over; the end of client_tick() frees it. */
+static void forget(struct client_link *link, uint64_t now_ns)
+{
+    struct client *c = link->client;
+    link->forgotten = true;
+    link->wanted = false;
+    link->retire_ns = UINT64_MAX;
+    if (c->ops->forgot != NULL) {
+        c->ops->forgot(c->topology, link);
+    }
+    client_link_drop(link, NULL, now_ns);
+    excuse(link);
+    client_link_reroute(link, now_ns);
+    c->reap = true;
+}
+
 void link_tick(struct client_link *link, uint64_t now_ns)
 {
+    if (now_ns >= link->retire_ns) {
+        forget(link, now_ns);
+        return;
+    }
     switch (link->state) {
     case LINK_IDLE:
         tick_idle(link, now_ns);
@@ -245,7 +286,7 @@ void link_ready(struct client_link *link, uint64_t now_ns)
     link->up_ns = now_ns;
     link->quiet_ns = now_ns;
     count_up(link, 1);
-    if ((link->flags & LINK_CONTROL) == 0) {
+    if (!link->sentinel) {
         c->error[0] = 0;
         link->complained = false;
     }
@@ -279,14 +320,17 @@ static void set_retry(struct client_link *link, bool stood, uint64_t now_ns)
     }
 }
 
-static void end_asked(struct client_link *link, uint64_t now_ns)
+static void end_asked(struct client_link *link, bool failure, uint64_t now_ns)
 {
     while (link_waits(link)) {
         struct asked asked = *link_place(link, link->first++);
         if (asked.answer != NULL) {
             asked.answer(asked.arg, link, NULL, now_ns);
         } else if (asked.arg != NULL) {
-            call_lost(asked.arg, now_ns);
+            if (failure) {
+                link_note_failure(link, now_ns);
+            }
+            call_end(link->client, asked.arg, CLIENT_UNKNOWN, now_ns);
         }
     }
 }
@@ -311,7 +355,7 @@ static void tell_breaker(struct client_link *link, bool failure, uint64_t now_ns
         link->probing = false;
         breaker_probed(link->breaker, false, now_ns);
     } else if (failure) {
-        link_bad(link, now_ns);
+        link_note_failure(link, now_ns);
     }
 }
 
@@ -329,28 +373,13 @@ static void end(struct client_link *link, bool failure, uint64_t now_ns)
     set_retry(link, stood, now_ns);
     tell_breaker(link, failure, now_ns);
     forget_bytes(link);
-    end_asked(link, now_ns);
+    end_asked(link, failure, now_ns);
     c->ops->gone(c->topology, link, now_ns);
     if (link->state == LINK_IDLE) {
         link_set_timer(link, now_ns);
     }
     client_link_reroute(link, now_ns);
     client_tell_metrics(c);
-}
-
-static void blame(struct client_link *link, struct text why)
-{
-    client_complain(link->client, "%s: %.*s", link->name, TEXT_ARGS(why));
-    link->client->blamed = link;
-}
-
-/* Clears the client's error if it is about this link, which is no longer needed. */
-static void excuse(const struct client_link *link)
-{
-    if (link->client->blamed == link) {
-        link->client->error[0] = 0;
-        link->client->blamed = NULL;
-    }
 }
 
 void client_down(struct client_link *link, uint64_t now_ns)
@@ -360,7 +389,7 @@ void client_down(struct client_link *link, uint64_t now_ns)
         return;
     }
     if (link->state != LINK_READY) {
-        blame(link, TEXT("no connection"));
+        link_blame(link, TEXT("no connection"));
     }
     end(link, link->state != LINK_READY || link_waits(link), now_ns);
 }
@@ -370,38 +399,6 @@ static void close_it(struct client_link *link)
     link->client->driver.close(link->client->driver.arg, link);
 }
 
-struct text link_said(struct text error)
-{
-    /* The error is cut off where one of these begins. They are followed by the arguments of an
-     * unknown command; by the key that holds something else than a state (lua/common.lua); by the
-     * name of the script, which would turn one reason into many. */
-    static const char *const ends[] = {", with args", " of this limit is in ", " script: "};
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        const char *at = memmem(error.at, error.len, ends[i], strlen(ends[i]));
-        error.len = at != NULL ? (size_t)(at - error.at) : error.len;
-    }
-    return text_trim((struct text){error.at, min_u64(error.len, 120)});
-}
-
-void link_complain(struct client_link *link, struct text error)
-{
-    struct text said = link_said(error);
-    link_look_later(link, link->client->now_ns);
-    blame(link, said);
-    if (link->state == LINK_READY) {
-        link_set_timer(link, link->client->now_ns);
-    }
-}
-
-void link_refuses(struct client_link *link, struct text error, struct text key, uint64_t now_ns)
-{
-    link_complain(link, error);
-    breaker_good(link->breaker, link->good, now_ns);
-    link->good = 0;
-    breaker_doubt(link->breaker, key);
-    link_bad(link, now_ns);
-}
-
 void link_fail(struct client_link *link, uint64_t now_ns, const char *format, ...)
 {
     char why[200];
@@ -409,7 +406,7 @@ void link_fail(struct client_link *link, uint64_t now_ns, const char *format, ..
     va_start(list, format);
     (void)vsnprintf(why, sizeof why, format, list);
     va_end(list);
-    blame(link, text_of(why));
+    link_blame(link, text_of(why));
     close_it(link);
     end(link, true, now_ns);
 }
@@ -420,7 +417,7 @@ void client_link_drop(struct client_link *link, const char *why, uint64_t now_ns
         return;
     }
     if (why != NULL) {
-        blame(link, text_of(why));
+        link_blame(link, text_of(why));
     }
     close_it(link);
     /* A probe that got at least one reply on this connection has succeeded: the endpoint answers,
@@ -430,16 +427,6 @@ void client_link_drop(struct client_link *link, const char *why, uint64_t now_ns
         breaker_probed(link->breaker, true, now_ns);
     }
     end(link, false, now_ns);
-}
-
-void client_link_forget(struct client_link *link, uint64_t now_ns)
-{
-    link->forgotten = true;
-    link->wanted = false;
-    client_link_drop(link, NULL, now_ns);
-    excuse(link);
-    client_link_reroute(link, now_ns);
-    link->client->reap = true;
 }
 
 void link_abandon(struct client_link *link)
@@ -470,30 +457,25 @@ void client_link_want(struct client_link *link, bool wanted, uint64_t now_ns)
     }
 }
 
-bool client_link_is_ready(const struct client_link *link)
-{
-    return link->state == LINK_READY;
-}
-
 bool client_link_is_hopeless(const struct client_link *link)
 {
     return link->forgotten || breaker_is_open(link->breaker) ||
            (link->state == LINK_IDLE && link->tries >= 2);
 }
 
-struct text client_link_host(const struct client_link *link)
+bool client_is_hopeless(const struct client *c)
 {
-    return text_of(link->host);
+    for (const struct list *at = c->links.next; at != &c->links; at = at->next) {
+        if (!client_link_is_hopeless(LIST_OF(at, struct client_link, node))) {
+            return false;
+        }
+    }
+    return true;
 }
 
-unsigned client_link_port(const struct client_link *link)
+bool client_link_is_sentinel(const struct client_link *link)
 {
-    return link->port;
-}
-
-const char *client_link_name(const struct client_link *link)
-{
-    return link->name;
+    return link->sentinel;
 }
 
 void *client_link_data(const struct client_link *link)

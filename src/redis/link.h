@@ -1,6 +1,7 @@
 /*
- * One endpoint of a client, and its connection if it has one. The interface for topologies is in
- * topology.h, that for drivers in client.h.
+ * The structs of a client, its calls and its links, for the files of this folder that implement a
+ * client. A link is one endpoint, and its connection if it has one. The interface for topologies is
+ * in topology.h, that for drivers in client.h.
  *
  * Calls are handled in order. They wait in `waiting`, as arguments, and are put into `out` when the
  * driver asks for bytes; from then on they count as sent, and have a place in `asked`, in the order
@@ -11,8 +12,72 @@
 #define WEIR_REDIS_LINK_H
 
 #include "common/buffer.h"
-#include "redis/call.h"
+#include "redis/list.h"
+#include "redis/timers.h"
 #include "redis/topology.h"
+
+enum { TIMER_CALL, TIMER_LINK };
+
+enum call_state {
+    CALL_WAITING, /* waits for its turn on call.link */
+    CALL_SENT,    /* sent on call.link, at call.place */
+    CALL_PAUSED,  /* refused; its timer says when it goes on */
+    CALL_PARKED   /* waits until the link of its slot is known */
+};
+
+struct call {
+    struct list node; /* in the list of waiting, paused or parked calls */
+    struct timer timer;
+    enum call_state state;
+    enum script_how how;
+    bool asking;
+    unsigned hops;    /* redirections since the last pause */
+    unsigned pauses;  /* pauses so far */
+    unsigned strange; /* NOSCRIPT replies to calls by hash */
+    unsigned slot;
+    unsigned count; /* number of arguments */
+    struct client_link *link;
+    uint64_t place;
+    const struct script *script;
+    uint64_t made_ns;
+    uint64_t deadline_ns;
+    client_done_fn done;
+    void *arg;
+    size_t len;
+    char bytes[]; /* the arguments */
+};
+
+#define CALL_BYTES_MAX 65536
+
+struct client {
+    const struct client_options *options;
+    struct client_driver driver;
+    const struct topology_ops *ops;
+    struct topology *topology;
+    uint64_t topology_due;
+    uint64_t now_ns; /* the latest time that the client was given */
+    bool closing;
+    bool reap; /* a forgotten link must be freed */
+
+    struct list links;
+    size_t link_count;
+
+    struct timers timers;
+    struct list paused;
+    struct list parked;
+    unsigned in_flight;
+    unsigned in_flight_most;
+
+    struct client_metrics counts; /* not yet added to options->metrics */
+    char error[256];
+    const struct client_link *blamed; /* the link that the error is about; NULL: no single one */
+};
+
+/* Returns the bytes of the call that follow its head (script_put_head()). */
+static inline struct text call_arguments(const struct call *call)
+{
+    return (struct text){call->bytes, call->len};
+}
 
 enum link_state { LINK_IDLE, LINK_CONNECTING, LINK_GREETING, LINK_READY };
 
@@ -29,7 +94,7 @@ struct client_link {
     char host[256];
     char name[300];
     unsigned port;
-    unsigned flags;
+    bool sentinel; /* answers questions only: its own AUTH, no SELECT, no scripts, no calls */
     struct breaker *breaker;
 
     enum link_state state;
@@ -37,7 +102,8 @@ struct client_link {
     bool woken;      /* the driver knows that there is something to send */
     bool probing;    /* this link makes the breaker's probe */
     bool complained; /* a call got an error; cleared when calls succeed again */
-    bool looking;    /* a check of link_look() is pending */
+    bool rechecking; /* a check of link_recheck() is pending */
+    bool role_asked; /* ROLE was asked; the answer is pending */
     bool loaded;     /* the scripts were sent on this connection */
     bool forgotten;  /* freed by the next client_tick() */
     /* Number of connections that have ended. A caller compares it before and after a call of
@@ -47,12 +113,13 @@ struct client_link {
     /* Since a connection last lasted for 1 s: 2 for each failed attempt, 1 for each connection that
      * ended sooner (set_retry() in link.c). */
     unsigned tries;
-    uint64_t retry_ns; /* IDLE: no attempt before this time */
+    uint64_t retry_ns;  /* IDLE: no attempt before this time */
+    uint64_t retire_ns; /* client_link_retire(): when it is forgotten */
     uint64_t up_ns;
     uint64_t quiet_ns;      /* start of the present silence, while replies are pending */
     uint64_t probe_ns;      /* when a probe was sent */
     uint64_t complained_ns; /* time of the last such error */
-    uint64_t look_ns;       /* time of the next link_look() */
+    uint64_t recheck_ns;    /* time of the next link_recheck() */
     struct timer timer;
 
     struct buffer out;
@@ -66,12 +133,18 @@ struct client_link {
     uint64_t good;  /* replies that were no failure, not yet told to the breaker */
     bool well;      /* one of them was not an error */
     /* For each script, `last` when its text was last sent again. A call at an earlier place finds
-     * the script loaded if it is sent again (resend_by_text() in call.c). */
+     * the script loaded if it is sent again (resend_by_text() in client.c). */
     uint64_t texts[SCRIPT_COUNT];
 
     struct list waiting;
     size_t waiting_bytes;
 };
+
+/* ---- client.c ---- */
+
+void call_replied(struct call *call, const struct store_reply *reply, uint64_t now_ns);
+void call_end(struct client *c, struct call *call, enum client_end end, uint64_t now_ns);
+void client_tell_metrics(struct client *c);
 
 /* ---- link.c ---- */
 
@@ -80,15 +153,10 @@ void link_free(struct client_link *link); /* must be idle and without calls */
 void link_abandon(struct client_link *link);
 void link_tick(struct client_link *link, uint64_t now_ns); /* its timer is due */
 void link_set_timer(struct client_link *link, uint64_t now_ns);
-void link_bad(struct client_link *link, uint64_t now_ns); /* reports a failure to its breaker */
+/* Report to the breaker of the link: replies that were no failure, and a failure. */
+void link_note_successes(struct client_link *link, uint64_t now_ns);
+void link_note_failure(struct client_link *link, uint64_t now_ns);
 void link_ready(struct client_link *link, uint64_t now_ns);
-/* Records that the link answers calls with this error, for client_last_error(). */
-void link_complain(struct client_link *link, struct text error);
-/* The same, and reports a failure to the breaker, with the key of a refused call. */
-void link_refuses(struct client_link *link, struct text error, struct text key, uint64_t now_ns);
-/* Returns the part of an error that may be shown. It leaves out the arguments of an unknown
- * command, which may contain a password or a key. */
-struct text link_said(struct text error);
 /* Begins a probe of the open breaker, if one is due. */
 void link_try_probe(struct client_link *link, uint64_t now_ns);
 
@@ -96,18 +164,31 @@ void link_try_probe(struct client_link *link, uint64_t now_ns);
 void link_fail(struct client_link *link, uint64_t now_ns, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* ---- probe.c ---- */
+/* ---- questions.c ---- */
 
-/* Both need a link that is READY: link_probe() one whose `probing` is set, link_look() one whose
+void link_greet(struct client_link *link, uint64_t now_ns);
+void link_load_scripts(struct client_link *link);
+/* Both need a link that is READY: link_probe() one whose `probing` is set, link_recheck() one whose
  * `complained` is set. */
 void link_probe(struct client_link *link, uint64_t now_ns);
-void link_look(struct client_link *link, uint64_t now_ns);
-void link_look_later(struct client_link *link, uint64_t now_ns);
-void link_well(struct client_link *link); /* calls succeed again: clears the complaint */
+void link_recheck(struct client_link *link, uint64_t now_ns);
+/* Sets client_last_error() to the reason why this link does not work. */
+void link_blame(struct client_link *link, struct text why);
+/* Records that the link answers calls with this error, for client_last_error(). */
+void link_complain(struct client_link *link, struct text error);
+/* The same, and reports a failure to the breaker, with the key of a refused call. */
+void link_refuses(struct client_link *link, struct text error, struct text key, uint64_t now_ns);
+/* Returns the part of an error that may be shown. It leaves out the arguments of an unknown
+ * command, which may contain a password or a key. */
+struct text link_shown_error(struct text error);
+void link_clear_complaint(struct client_link *link); /* calls succeed again */
 
 /* ---- link_io.c ---- */
 
 void link_wake(struct client_link *link);
+/* A client_answer_fn for replies that do not matter. */
+void link_ignore_reply(void *arg, struct client_link *link, const struct text *reply,
+                       uint64_t now_ns);
 bool link_has_room(const struct client_link *link, size_t bytes); /* for one more call */
 void link_put(struct client_link *link, struct call *call, uint64_t now_ns);
 void link_take(struct client_link *link, struct call *call); /* takes a call out of `waiting` */
@@ -121,10 +202,5 @@ static inline struct asked *link_place(const struct client_link *link, uint64_t 
 {
     return &link->asked[place & (link->asked_size - 1)];
 }
-
-/* ---- greeting.c ---- */
-
-void link_greet(struct client_link *link, uint64_t now_ns);
-void link_load_scripts(struct client_link *link);
 
 #endif

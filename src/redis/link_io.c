@@ -3,7 +3,6 @@
 #include "base/maths.h"
 #include "redis/breaker.h"
 #include "redis/link.h"
-#include "redis/value.h"
 #include "wire/resp.h"
 
 #define OUT_AT_ONCE ((size_t)1 << 20) /* bytes that are put together for one write */
@@ -110,7 +109,8 @@ void link_take(struct client_link *link, struct call *call)
     link->waiting_bytes -= call->len;
 }
 
-static void pass(void *arg, struct client_link *link, const struct text *reply, uint64_t now_ns)
+void link_ignore_reply(void *arg, struct client_link *link, const struct text *reply,
+                       uint64_t now_ns)
 {
     (void)arg;
     (void)link;
@@ -137,7 +137,7 @@ static bool put_call(struct client_link *link, struct call *call)
         return false;
     }
     if (call->asking) {
-        take_place(link, pass, NULL);
+        take_place(link, link_ignore_reply, NULL);
     }
     link_take(link, call);
     call->state = CALL_SENT;
@@ -219,7 +219,7 @@ static bool take_replies(struct client_link *link, struct text *input, uint64_t 
         *input = text_after(*input, used);
     }
     if (e == STORE_BAD) {
-        link_fail(link, now_ns, "what it says is no reply of a Redis");
+        link_fail(link, now_ns, "sent bytes that are not a reply of a Redis");
         return false;
     }
     return true;
@@ -243,7 +243,7 @@ static bool receive(struct client_link *link, struct text bytes, uint64_t now_ns
         buffer_trim(in, KEPT);
     }
     if (in->full) {
-        link_fail(link, now_ns, "a reply is too long, or there is no memory for it");
+        link_fail(link, now_ns, "sent a reply that is too long, or there is no memory for it");
         return false;
     }
     return true;
@@ -258,9 +258,8 @@ bool client_received(struct client_link *link, struct text bytes, uint64_t now_n
     }
     link->quiet_ns = now_ns;
     bool open = receive(link, bytes, now_ns);
-    if (open && link->good != 0) {
-        breaker_good(link->breaker, link->good, now_ns);
-        link->good = 0;
+    if (open) {
+        link_note_successes(link, now_ns);
     }
     if (open && link->well) {
         breaker_well(link->breaker, now_ns);

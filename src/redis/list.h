@@ -43,6 +43,16 @@ static inline void list_take(struct list *node)
     list_init(node);
 }
 
+/* Removes and returns the first node of a list that is not empty. */
+static inline struct list *list_pop(struct list *head)
+{
+    struct list *node = head->next;
+    head->next = node->next;
+    node->next->prev = head;
+    list_init(node);
+    return node;
+}
+
 /* Moves all nodes of `from` to the end of `to`. */
 static inline void list_move(struct list *to, struct list *from)
 {

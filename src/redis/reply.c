@@ -19,8 +19,7 @@ static const struct {
 
 static enum store_refusal refusal_of(struct text error)
 {
-    const char *space = error.len != 0 ? memchr(error.at, ' ', error.len) : NULL;
-    struct text word = {error.at, space != NULL ? (size_t)(space - error.at) : error.len};
+    struct text word = text_before(error, ' ');
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         if (text_is(word, refusals[i].word)) {
             return refusals[i].refusal;
@@ -44,120 +43,186 @@ bool store_is_failure(enum store_refusal refusal)
     return failures[refusal];
 }
 
-/* ---- reading ---- */
+/* ---- one value ---- */
 
-/* A type, a text and its CR. */
-#define REPLY_LINE_MAX (STORE_TEXT_MAX + 2)
+#define LINE_MAX_BYTES (STORE_TEXT_MAX + 2) /* a type, a text and its CR */
 
-struct cursor {
-    struct text input;
-    size_t at;
-};
-
-/* Reads a type and the rest of its line. */
-static int read_line(struct cursor *c, char *type, struct text *line)
+/* Takes a line from the front: its type and the rest of it. */
+static int take_line(struct text *rest, struct store_value *out)
 {
-    struct text rest = text_after(c->input, c->at);
     const char *end =
-        rest.len != 0 ? memchr(rest.at, '\r', min_u64(rest.len, REPLY_LINE_MAX)) : NULL;
+        rest->len != 0 ? memchr(rest->at, '\r', min_u64(rest->len, LINE_MAX_BYTES)) : NULL;
     if (end == NULL) {
-        return rest.len >= REPLY_LINE_MAX ? STORE_BAD : STORE_MORE;
+        return rest->len >= LINE_MAX_BYTES ? STORE_BAD : STORE_MORE;
     }
-    if (end + 1 == rest.at + rest.len) {
+    size_t len = (size_t)(end - rest->at);
+    if (len + 1 == rest->len) {
         return STORE_MORE;
     }
-    size_t len = (size_t)(end - rest.at);
     if (len == 0 || end[1] != '\n') {
         return STORE_BAD;
     }
-    *type = rest.at[0];
-    *line = (struct text){rest.at + 1, len - 1};
-    c->at += len + 2;
+    *out = (struct store_value){.type = rest->at[0], .text = {rest->at + 1, len - 1}};
+    *rest = text_after(*rest, len + 2);
     return STORE_REPLY;
 }
 
-static int read_bulk(struct cursor *c, struct text line, struct store_reply *out)
+/* Takes the bytes of a bulk string, whose length was read, and their line end. */
+static int take_bulk(struct text *rest, struct store_value *out)
 {
-    int64_t len;
-    if (!resp_to_i64(line, &len) || len < -1 || len > STORE_TEXT_MAX) {
+    size_t len = (size_t)out->number;
+    if (len > STORE_TEXT_MAX) {
         return STORE_BAD;
     }
-    if (len < 0) {
-        out->type = '_';
-        return STORE_REPLY;
-    }
-    struct text rest = text_after(c->input, c->at);
-    if (rest.len < (size_t)len + 2) {
+    if (rest->len < len + 2) {
         return STORE_MORE;
     }
-    if (memcmp(rest.at + len, "\r\n", 2) != 0) {
-        return STORE_BAD;
-    }
-    out->text = (struct text){rest.at, (size_t)len};
-    c->at += (size_t)len + 2;
-    return STORE_REPLY;
+    out->text = (struct text){rest->at, len};
+    *rest = text_after(*rest, len + 2);
+    return memcmp(out->text.at + len, "\r\n", 2) == 0 ? STORE_REPLY : STORE_BAD;
 }
 
-static int read_integers(struct cursor *c, struct text line, struct store_reply *out)
+/* Takes an integer, or a value that begins with its length. A length of -1 is a null value. */
+static int take_number(struct text *rest, struct store_value *out)
 {
-    int64_t n;
-    if (!resp_to_i64(line, &n) || n < -1 || n > STORE_INTEGERS_MAX) {
-        return STORE_BAD;
+    bool good = resp_to_i64(out->text, &out->number);
+    out->text = (struct text){"", 0};
+    if (!good || out->type == ':') {
+        return good ? STORE_REPLY : STORE_BAD;
     }
-    out->type = n < 0 ? '_' : ':';
-    out->n = n < 0 ? 0 : (size_t)n;
-    for (size_t i = 0; i < out->n; i++) {
-        char type;
-        struct text number;
-        int e = read_line(c, &type, &number);
-        if (e != STORE_REPLY) {
-            return e;
-        }
-        if (type != ':' || !resp_to_i64(number, &out->integers[i])) {
-            return STORE_BAD;
-        }
+    if (out->number < 0) {
+        out->type = '_';
+        return out->number == -1 ? STORE_REPLY : STORE_BAD;
     }
-    return STORE_REPLY;
+    if (out->type == '*') {
+        return out->number <= (int64_t)VALUE_BYTES_MAX ? STORE_REPLY : STORE_BAD;
+    }
+    return take_bulk(rest, out);
 }
 
-static int read_value(struct cursor *c, char type, struct text line, struct store_reply *out)
+/* Takes one value from the front. For an array that is only its length. */
+static int take(struct text *rest, struct store_value *out)
 {
-    switch (type) {
-    case ':':
-        out->n = 1;
-        return resp_to_i64(line, &out->integers[0]) ? STORE_REPLY : STORE_BAD;
-    case '*':
-        return read_integers(c, line, out);
-    case '$':
-        return read_bulk(c, line, out);
+    int e = take_line(rest, out);
+    if (e != STORE_REPLY) {
+        return e;
+    }
+    switch (out->type) {
     case '+':
-        out->text = line;
+    case '-':
         return STORE_REPLY;
     case '_':
-        return line.len == 0 ? STORE_REPLY : STORE_BAD;
-    case '-':
-        out->text = line;
-        out->refusal = refusal_of(line);
-        return STORE_REPLY;
+        return out->text.len == 0 ? STORE_REPLY : STORE_BAD;
+    case ':':
+    case '*':
+    case '$':
+        return take_number(rest, out);
     default:
         return STORE_BAD;
     }
 }
 
+/* ---- replies of scripts ---- */
+
+static int read_integers(struct text *rest, size_t n, struct store_reply *out)
+{
+    struct store_value v;
+    int e = n <= STORE_INTEGERS_MAX ? STORE_REPLY : STORE_BAD;
+    for (size_t i = 0; e == STORE_REPLY && i < n; i++) {
+        e = take(rest, &v);
+        if (e == STORE_REPLY && v.type != ':') {
+            return STORE_BAD;
+        }
+        out->integers[i] = v.number;
+    }
+    out->type = ':';
+    out->n = n;
+    return e;
+}
+
 int store_reply_read(struct text input, struct store_reply *out)
 {
-    struct cursor c = {input, 0};
-    struct text line;
-    char type;
-    int e = read_line(&c, &type, &line);
+    struct text rest = input;
+    struct store_value v;
+    int e = take(&rest, &v);
     if (e != STORE_REPLY) {
         return e;
     }
-    out->type = type;
-    out->n = 0;
-    out->text = (struct text){"", 0};
-    out->refusal = STORE_REFUSED_NOT;
-    e = read_value(&c, type, line, out);
-    out->used = c.at;
+    out->type = v.type;
+    out->n = v.type == ':';
+    out->integers[0] = v.number;
+    out->text = v.text;
+    out->refusal = v.type == '-' ? refusal_of(v.text) : STORE_REFUSED_NOT;
+    if (v.type == '*') {
+        e = read_integers(&rest, (size_t)v.number, out);
+    }
+    out->used = input.len - rest.len;
     return e;
+}
+
+/* ---- replies of any form ---- */
+
+int value_whole(struct text input, size_t *used)
+{
+    int64_t left[VALUE_DEPTH_MAX + 1] = {1}; /* values that follow, at each depth */
+    size_t depth = 0;
+    struct text rest = input;
+    while (depth > 0 || left[0] > 0) {
+        struct store_value v;
+        if (left[depth] == 0) {
+            depth--;
+            continue;
+        }
+        int e = take(&rest, &v);
+        if (e != STORE_REPLY) {
+            return e == STORE_MORE && input.len > VALUE_BYTES_MAX ? STORE_BAD : e;
+        }
+        left[depth]--;
+        if (v.type == '*') {
+            if (++depth > VALUE_DEPTH_MAX) {
+                return STORE_BAD;
+            }
+            left[depth] = v.number;
+        }
+    }
+    *used = input.len - rest.len;
+    return STORE_REPLY;
+}
+
+bool value_next(struct text *rest, struct store_value *out)
+{
+    return take(rest, out) == STORE_REPLY;
+}
+
+struct text value_text(struct text *rest)
+{
+    struct store_value v;
+    bool is = value_next(rest, &v) && (v.type == '$' || v.type == '+');
+    return is ? v.text : (struct text){"", 0};
+}
+
+static int64_t number_of(struct text *rest, char type)
+{
+    struct store_value v;
+    return value_next(rest, &v) && v.type == type ? v.number : -1;
+}
+
+int64_t value_integer(struct text *rest)
+{
+    return number_of(rest, ':');
+}
+
+int64_t value_array(struct text *rest)
+{
+    return number_of(rest, '*');
+}
+
+void value_pass(struct text *rest)
+{
+    size_t used = 0;
+    if (value_whole(*rest, &used) == STORE_REPLY) {
+        *rest = text_after(*rest, used);
+    } else {
+        rest->len = 0;
+    }
 }

@@ -1,7 +1,8 @@
 /*
- * Reads the reply of a Redis to a script call or to SCRIPT LOAD: an integer, an array of integers,
- * a text, nothing, or an error. The functions work on bytes, without I/O, and keep no state between
- * calls.
+ * Reads the replies of a Redis. Calls of scripts are answered by an integer, an array of integers,
+ * a text, nothing, or an error (store_reply_read()). Other commands (ROLE, CLUSTER SLOTS, SENTINEL)
+ * have replies of any form, which are read as a sequence of values. The functions work on bytes,
+ * without I/O, and keep no state between calls.
  */
 #ifndef WEIR_REDIS_REPLY_H
 #define WEIR_REDIS_REPLY_H
@@ -11,8 +12,10 @@
 
 #include "common/text.h"
 
-#define STORE_INTEGERS_MAX 16
-#define STORE_TEXT_MAX 65536
+#define STORE_INTEGERS_MAX 16             /* integers of an array in the reply of a script */
+#define STORE_TEXT_MAX 65536              /* bytes of a text or an error */
+#define VALUE_BYTES_MAX ((size_t)4 << 20) /* bytes of a whole reply */
+#define VALUE_DEPTH_MAX 8
 
 enum { STORE_REPLY = 1, STORE_MORE = 0, STORE_BAD = -1 };
 
@@ -44,10 +47,9 @@ struct store_reply {
 };
 
 /*
- * Reads one reply from the start of the input. STORE_REPLY: *out is set. STORE_MORE: the input is
- * the beginning of a reply. STORE_BAD: it is not such a reply; nothing after it can be trusted. An
- * array holds at most STORE_INTEGERS_MAX integers and nothing else, a text at most STORE_TEXT_MAX
- * bytes.
+ * Reads one reply of a script from the start of the input. STORE_REPLY: *out is set. STORE_MORE:
+ * the input is the beginning of a reply. STORE_BAD: it is not such a reply; nothing after it can be
+ * trusted. An array holds at most STORE_INTEGERS_MAX integers and nothing else.
  */
 int store_reply_read(struct text input, struct store_reply *out);
 
@@ -57,5 +59,29 @@ bool store_is_failure(enum store_refusal refusal);
 /* Returns true if the refusal proves that the call changed nothing, so that it may be sent
  * again. */
 bool store_did_not_run(enum store_refusal refusal);
+
+/* ---- replies of any form ---- */
+
+struct store_value {
+    char type;        /* '*' array, ':' integer, '$' or '+' text, '-' error, '_' nothing */
+    int64_t number;   /* ':' the integer; '*' how many values follow */
+    struct text text; /* '$', '+', '-' */
+};
+
+/* Sets *used to the number of bytes of the whole reply at the front. Returns STORE_REPLY,
+ * STORE_MORE or STORE_BAD. */
+int value_whole(struct text input, size_t *used);
+
+/* Takes the next value from the front of a whole reply. False: there is none. */
+bool value_next(struct text *rest, struct store_value *out);
+
+/* Take the next value. value_text() returns an empty text if it is not a text; value_integer() and
+ * value_array() (the length) return -1 if it is not an integer or an array. */
+struct text value_text(struct text *rest);
+int64_t value_integer(struct text *rest);
+int64_t value_array(struct text *rest);
+
+/* Passes over one value and all that is in it. */
+void value_pass(struct text *rest);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "common/buffer.h"
 #include "common/text.h"
+#include "wire/resp.h"
 
 enum { SCRIPT_COUNT = 9, SCRIPT_SHA = 40 };
 
@@ -22,14 +23,26 @@ struct scripts {
 enum script_how { SCRIPT_BY_SHA, SCRIPT_BY_TEXT };
 
 /* Puts SCRIPT LOAD into the buffer. As always with a buffer, bytes that do not fit set b->full. */
-void script_put_load(struct buffer *b, const struct script *script);
+static inline void script_put_load(struct buffer *b, const struct script *script)
+{
+    resp_put_array(b, 3);
+    resp_put_bulk(b, TEXT("SCRIPT"));
+    resp_put_bulk(b, TEXT("LOAD"));
+    resp_put_bulk(b, script->text);
+}
 
 /*
  * Puts the head of a call into the buffer: EVALSHA and the script's hash, or EVAL and its text.
  * `count` arguments must follow as bulk strings; they can be kept and sent again after another
  * head.
  */
-void script_put_head(struct buffer *b, const struct script *script, enum script_how how,
-                     unsigned count);
+static inline void script_put_head(struct buffer *b, const struct script *script,
+                                   enum script_how how, unsigned count)
+{
+    bool text = how == SCRIPT_BY_TEXT;
+    resp_put_array(b, 2 + (size_t)count);
+    resp_put_bulk(b, text ? TEXT("EVAL") : TEXT("EVALSHA"));
+    resp_put_bulk(b, text ? script->text : (struct text){script->sha1, SCRIPT_SHA});
+}
 
 #endif

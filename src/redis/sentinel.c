@@ -21,13 +21,9 @@
  * present master is replaced if the other has more votes and, as long as its connection stands,
  * only if more than half of all Sentinels name the other.
  */
-#include <stdlib.h>
-
 #include "base/maths.h"
+#include "redis/link.h"
 #include "redis/slots.h"
-#include "redis/topology.h"
-#include "redis/value.h"
-#include "wire/resp.h"
 
 #define ASK_AGAIN WEIR_SECOND
 #define ASK_IN_DOUBT (100 * WEIR_MILLISECOND)
@@ -45,9 +41,6 @@ struct topology {
     size_t count;
     struct watcher *keeper;     /* the only one that is asked; NULL: in doubt, all are asked */
     struct client_link *master; /* named by the Sentinels; link in any state; NULL: not known */
-    bool role_asked;
-    struct client_link *former; /* previous master: gets no more calls, kept for its replies ... */
-    uint64_t former_ns;         /* ... until this time; UINT64_MAX: there is none */
     uint64_t doubt_ns;          /* the doubt lasts at least until then */
     uint64_t ask_ns;
 };
@@ -62,15 +55,19 @@ static struct watcher *watcher_of(struct topology *t, const struct client_link *
     return NULL;
 }
 
+static bool is_at(const struct store_host *named, const char *host, unsigned port)
+{
+    return named->port == port && strcmp(named->host, host) == 0;
+}
+
 static bool names(const struct watcher *w, const struct client_link *link)
 {
-    return w->named.port != 0 && link != NULL && w->named.port == client_link_port(link) &&
-           text_is(client_link_host(link), w->named.host);
+    return link != NULL && is_at(&w->named, link->host, link->port);
 }
 
 static bool stands(const struct topology *t)
 {
-    return t->master != NULL && client_link_is_ready(t->master);
+    return t->master != NULL && t->master->state == LINK_READY;
 }
 
 /* ---- asking the Sentinels ---- */
@@ -80,15 +77,14 @@ static void on_named(void *arg, struct client_link *link, const struct text *rep
 
 static void ask(struct topology *t, struct watcher *w)
 {
-    struct text master = text_of(client_options_of(t->client)->url->master);
+    struct text master = text_of(t->client->options->url->master);
     struct text words[] = {TEXT("SENTINEL"), TEXT("get-master-addr-by-name"), master};
-    if (!w->asked && client_link_is_ready(w->link)) {
+    if (!w->asked && w->link->state == LINK_READY) {
         w->asked = client_ask(w->link, words, 3, on_named, t) == 0;
     }
 }
 
-/* Asks the keeper, or in doubt all Sentinels, and sets the time of the next question. That time is
- * random, so that the clients of all nodes do not ask at the same time. */
+/* Asks the keeper, or in doubt all Sentinels, and sets the time of the next question. */
 static void ask_all(struct topology *t, uint64_t now_ns)
 {
     uint64_t gap = t->keeper != NULL ? ASK_AGAIN : ASK_IN_DOUBT;
@@ -97,7 +93,7 @@ static void ask_all(struct topology *t, uint64_t now_ns)
             ask(t, &t->watchers[i]);
         }
     }
-    t->ask_ns = now_ns + gap / 2 + client_random(t->client, gap / 2 + 1);
+    t->ask_ns = client_jitter(t->client, now_ns, gap);
     client_tick_by(t->client, t->ask_ns);
 }
 
@@ -134,7 +130,7 @@ static void settle(struct topology *t, uint64_t now_ns)
         return;
     }
     for (size_t i = 0; i < t->count && t->keeper == NULL; i++) {
-        bool sure = client_link_is_ready(t->watchers[i].link) && names(&t->watchers[i], t->master);
+        bool sure = t->watchers[i].link->state == LINK_READY && names(&t->watchers[i], t->master);
         t->keeper = sure ? &t->watchers[i] : NULL;
     }
     for (size_t i = 0; i < t->count && t->keeper != NULL; i++) {
@@ -148,65 +144,40 @@ static void settle(struct topology *t, uint64_t now_ns)
 
 /* ---- following their answers ---- */
 
-static void forget_former(struct topology *t, uint64_t now_ns)
-{
-    struct client_link *link = t->former;
-    t->former = NULL;
-    t->former_ns = UINT64_MAX;
-    if (link != NULL) {
-        client_link_forget(link, now_ns);
-    }
-}
-
 /* Stops sending calls to a former master. Its connection is kept for one deadline more, so that
  * calls that were sent there may still be answered. */
 static void retire(struct topology *t, struct client_link *link, uint64_t now_ns)
 {
-    forget_former(t, now_ns);
-    if (link != NULL) {
-        t->former = link;
-        t->former_ns = add_sat(now_ns, client_options_of(t->client)->deadline_ns);
-        client_tick_by(t->client, t->former_ns);
-        client_link_want(link, false, now_ns);
-        client_link_reroute(link, now_ns);
-    }
+    client_link_retire(link, add_sat(now_ns, t->client->options->deadline_ns), now_ns);
+    client_link_want(link, false, now_ns);
+    client_link_reroute(link, now_ns);
 }
 
 static void follow(struct topology *t, const struct store_host *host, uint64_t now_ns)
 {
-    struct client_link *link = client_link_open(t->client, text_of(host->host), host->port, 0);
+    struct client_link *link = client_link_open(t->client, text_of(host->host), host->port, false);
     struct client_link *before = t->master;
     if (link == NULL || watcher_of(t, link) != NULL) {
-        client_complain(t->client, "the Sentinels name %s:%u, which cannot be a master", host->host,
-                        host->port);
+        client_complain(
+            t->client,
+            "the Sentinels name %s:%u as the master, but it is a Sentinel or not a valid address",
+            host->host, host->port);
         return;
     }
-    if (link == t->former) {
-        t->former = NULL;
-        t->former_ns = UINT64_MAX;
-    }
     t->master = link;
-    t->role_asked = false;
+    client_link_retire(link, UINT64_MAX, now_ns); /* it may be a former master */
     client_link_want(link, true, now_ns);
-    retire(t, before, now_ns);
+    if (before != NULL) {
+        retire(t, before, now_ns);
+    }
     client_reroute(t->client, now_ns);
 }
 
-static size_t votes_for(const struct topology *t, const struct store_host *host)
+static size_t votes_for(const struct topology *t, const char *host, unsigned port)
 {
     size_t votes = 0;
     for (size_t i = 0; i < t->count; i++) {
-        const struct store_host *named = &t->watchers[i].named;
-        votes += named->port == host->port && text_is(text_of(named->host), host->host);
-    }
-    return votes;
-}
-
-static size_t votes_for_master(const struct topology *t)
-{
-    size_t votes = 0;
-    for (size_t i = 0; i < t->count; i++) {
-        votes += names(&t->watchers[i], t->master);
+        votes += is_at(&t->watchers[i].named, host, port);
     }
     return votes;
 }
@@ -217,8 +188,8 @@ static void weigh(struct topology *t, const struct watcher *w, uint64_t now_ns)
     if (w->named.port == 0 || names(w, t->master)) {
         return;
     }
-    size_t votes = votes_for(t, &w->named);
-    bool more = votes > votes_for_master(t);
+    size_t votes = votes_for(t, w->named.host, w->named.port);
+    bool more = t->master == NULL || votes > votes_for(t, t->master->host, t->master->port);
     if (more && (!stands(t) || 2 * votes > t->count)) {
         follow(t, &w->named, now_ns);
     }
@@ -237,29 +208,25 @@ static void weigh_all(struct topology *t, uint64_t now_ns)
 static bool read_address(struct text reply, struct store_host *host)
 {
     struct text rest = reply;
-    uint64_t port;
-    if (value_array(&rest) != 2) {
-        return false;
-    }
+    bool two = value_array(&rest) == 2;
     struct text name = value_text(&rest);
-    if (name.len == 0 || name.len > SLOTS_HOST_MAX || !resp_to_u64(value_text(&rest), &port) ||
-        port == 0 || port > 65535) {
+    if (!two || name.len == 0 || name.len > SLOTS_HOST_MAX ||
+        !store_port_read(value_text(&rest), &host->port)) {
         return false;
     }
     memcpy(host->host, name.at, name.len);
     host->host[name.len] = 0;
-    host->port = (unsigned)port;
     return true;
 }
 
 static void complain(struct topology *t, const struct client_link *link, struct text reply)
 {
     bool error = text_starts(reply, "-");
-    struct text said = error ? text_trim(text_after(reply, 1)) : TEXT("knows no master");
+    struct text said = error ? text_trim(text_after(reply, 1)) : TEXT("knows no master named");
     said.len = min_u64(said.len, 120);
     if (!stands(t)) {
-        client_complain(t->client, "%s: %.*s '%s'", client_link_name(link), TEXT_ARGS(said),
-                        client_options_of(t->client)->url->master);
+        client_complain(t->client, "%s: %.*s '%s'", link->name, TEXT_ARGS(said),
+                        t->client->options->url->master);
     }
 }
 
@@ -287,20 +254,14 @@ static void on_named(void *arg, struct client_link *link, const struct text *rep
 
 /* ---- topology_ops ---- */
 
-static int create(struct client *c, uint64_t now_ns, struct topology **out)
+static int create(struct topology *t, struct client *c, uint64_t now_ns)
 {
-    const struct store_url *url = client_options_of(c)->url;
-    struct topology *t = calloc(1, sizeof *t);
-    if (t == NULL) {
-        return WEIR_ENOMEM;
-    }
+    const struct store_url *url = c->options->url;
     t->client = c;
-    t->former_ns = UINT64_MAX;
     for (size_t i = 0; i < url->count; i++) {
         struct client_link *link =
-            client_link_open(c, text_of(url->hosts[i].host), url->hosts[i].port, LINK_CONTROL);
+            client_link_open(c, text_of(url->hosts[i].host), url->hosts[i].port, true);
         if (link == NULL) {
-            free(t);
             return WEIR_ENOMEM;
         }
         if (watcher_of(t, link) == NULL) {
@@ -308,45 +269,26 @@ static int create(struct client *c, uint64_t now_ns, struct topology **out)
         }
     }
     begin_to_doubt(t, now_ns);
-    *out = t;
     return 0;
-}
-
-static void destroy(struct topology *t)
-{
-    free(t);
 }
 
 static struct client_link *route(struct topology *t, unsigned slot, uint64_t now_ns, bool *hope)
 {
     (void)slot;
     (void)now_ns;
-    *hope = false;
-    for (size_t i = 0; t->master == NULL && i < t->count; i++) {
-        *hope = *hope || !client_link_is_hopeless(t->watchers[i].link);
-    }
+    *hope = !client_is_hopeless(t->client);
     return t->master;
 }
 
-static void on_role(void *arg, struct client_link *link, const struct text *reply, uint64_t now_ns)
+static void ask_role(struct client_link *link)
 {
-    struct topology *t = arg;
-    t->role_asked = false;
-    client_link_judge(link, reply, "not a master, whatever a Sentinel says", now_ns);
+    client_link_ask_role(link, "is not a master, although a Sentinel names it");
 }
 
-static void ask_role(struct topology *t, struct client_link *link)
+static void greet(struct topology *t, struct client_link *link)
 {
-    if (!t->role_asked) {
-        t->role_asked = client_ask(link, &TEXT("ROLE"), 1, on_role, t) == 0;
-    }
-}
-
-static void greet(struct topology *t, struct client_link *link, uint64_t now_ns)
-{
-    (void)now_ns;
     if (link == t->master) {
-        ask_role(t, link);
+        ask_role(link);
     }
 }
 
@@ -374,21 +316,17 @@ static void gone(struct topology *t, struct client_link *link, uint64_t now_ns)
         doubt(t, now_ns);
     }
     if (link == t->master) {
-        t->role_asked = false;
         weigh_all(t, now_ns);
     }
     client_reroute(t->client, now_ns);
 }
 
-static enum topology_next refused(struct topology *t, struct client_link *link, unsigned slot,
+static enum topology_next refused(struct topology *t, struct client_link *link,
                                   const struct store_reply *reply, uint64_t now_ns,
                                   struct client_link **to)
 {
-    (void)slot;
     (void)to;
-    if (reply->refusal == STORE_MOVED || reply->refusal == STORE_ASK) {
-        client_complain(t->client, "%s: is part of a Cluster, expected redis-cluster://",
-                        client_link_name(link));
+    if (client_link_is_of_cluster(link, reply)) {
         return TOPOLOGY_END;
     }
     /* A master without replicas may be cut off from them, together with the one Sentinel that is
@@ -396,7 +334,7 @@ static enum topology_next refused(struct topology *t, struct client_link *link, 
     bool doubtful = reply->refusal == STORE_READONLY || reply->refusal == STORE_NOREPLICAS;
     if (doubtful && link == t->master) {
         t->doubt_ns = now_ns + DOUBT_AFTER_REFUSAL;
-        ask_role(t, link);
+        ask_role(link);
         doubt(t, now_ns);
     }
     return TOPOLOGY_PAUSE;
@@ -404,18 +342,15 @@ static enum topology_next refused(struct topology *t, struct client_link *link, 
 
 static uint64_t tick(struct topology *t, uint64_t now_ns)
 {
-    if (now_ns >= t->former_ns) {
-        forget_former(t, now_ns);
-    }
     if (now_ns >= t->ask_ns) {
         ask_all(t, now_ns);
     }
-    return min_u64(t->ask_ns, t->former_ns);
+    return t->ask_ns;
 }
 
 const struct topology_ops topology_sentinel = {
+    .size = sizeof(struct topology),
     .create = create,
-    .destroy = destroy,
     .route = route,
     .greet = greet,
     .ready = ready,

@@ -2,16 +2,11 @@
 
 #include <string.h>
 
-#include "base/maths.h"
-#include "redis/value.h"
+#include "redis/reply.h"
+#include "redis/url.h"
 #include "wire/resp.h"
 
 #define PORT_MAX 65535
-
-static bool is_port(int64_t number)
-{
-    return number > 0 && number <= PORT_MAX;
-}
 
 /* Returns true if this may be a name or an address; the resolver decides what it is. */
 static bool is_host(struct text host)
@@ -42,15 +37,11 @@ static uint16_t crc16(struct text t)
 
 unsigned cluster_slot(struct text key)
 {
-    const char *open = key.len != 0 ? memchr(key.at, '{', key.len) : NULL;
-    if (open != NULL) {
-        struct text rest = {open + 1, key.len - (size_t)(open + 1 - key.at)};
-        const char *close = rest.len != 0 ? memchr(rest.at, '}', rest.len) : NULL;
-        if (close != NULL && close != rest.at) {
-            key = (struct text){rest.at, (size_t)(close - rest.at)};
-        }
-    }
-    return crc16(key) % SLOTS;
+    struct text rest = key;
+    (void)text_cut(&rest, '{');
+    struct text tag = text_before(rest, '}');
+    bool tagged = tag.len > 0 && tag.len < rest.len;
+    return crc16(tagged ? tag : key) % SLOTS;
 }
 
 /* ---- CLUSTER SLOTS ---- */
@@ -66,7 +57,7 @@ bool slots_begin(struct slots_reader *r, struct text reply)
  * should be known by name; then host->at is NULL. */
 static bool read_host(struct text *rest, struct text *host)
 {
-    struct value v;
+    struct store_value v;
     if (!value_next(rest, &v) || (v.type != '$' && v.type != '+' && v.type != '_')) {
         return false;
     }
@@ -82,7 +73,8 @@ static bool read_node(struct text *rest, struct slots_range *out)
 {
     int64_t fields = value_array(rest);
     int64_t port;
-    if (fields < 2 || !read_host(rest, &out->host) || !is_port(port = value_integer(rest))) {
+    if (fields < 2 || !read_host(rest, &out->host) || (port = value_integer(rest)) <= 0 ||
+        port > PORT_MAX) {
         return false;
     }
     out->port = (unsigned)port;
@@ -114,38 +106,21 @@ int slots_next(struct slots_reader *r, struct slots_range *out)
 
 /* ---- MOVED, ASK ---- */
 
-static struct text next_word(struct text *rest)
-{
-    const char *space = rest->len != 0 ? memchr(rest->at, ' ', rest->len) : NULL;
-    struct text word = {rest->at, space != NULL ? (size_t)(space - rest->at) : rest->len};
-    *rest = text_after(*rest, space != NULL ? word.len + 1 : word.len);
-    return word;
-}
-
-static size_t last_colon(struct text t)
-{
-    size_t i = t.len;
-    while (i > 0 && t.at[i - 1] != ':') {
-        i--;
-    }
-    return i; /* index after the colon; 0: none */
-}
-
 bool redirect_read(struct text error, struct redirect *out)
 {
     struct text rest = error;
     uint64_t slot;
-    uint64_t port;
-    (void)next_word(&rest);
-    if (!resp_to_u64(next_word(&rest), &slot) || slot >= SLOTS) {
+    unsigned port;
+    (void)text_cut(&rest, ' ');
+    if (!resp_to_u64(text_cut(&rest, ' '), &slot) || slot >= SLOTS) {
         return false;
     }
-    struct text address = next_word(&rest);
-    size_t colon = last_colon(address);
-    if (colon == 0 || !resp_to_u64(text_after(address, colon), &port) ||
-        !is_port((int64_t)min_u64(port, PORT_MAX + 1))) {
+    struct text address = text_cut(&rest, ' ');
+    const char *colon = address.len > 0 ? memrchr(address.at, ':', address.len) : NULL;
+    size_t len = colon != NULL ? (size_t)(colon - address.at) : 0;
+    if (colon == NULL || !store_port_read(text_after(address, len + 1), &port)) {
         return false;
     }
-    *out = (struct redirect){(unsigned)slot, {address.at, colon - 1}, (unsigned)port};
+    *out = (struct redirect){(unsigned)slot, {address.at, len}, port};
     return is_host(out->host);
 }

@@ -30,7 +30,7 @@ struct slots_range {
     unsigned port;
 };
 
-/* Begins to read a whole reply (redis/value.h). Returns false if it is not one of CLUSTER SLOTS. */
+/* Begins to read a whole reply (redis/reply.h). Returns false if it is not one of CLUSTER SLOTS. */
 bool slots_begin(struct slots_reader *r, struct text reply);
 
 /* Reads the next range. Returns 1; 0: there is none; -1: the reply is damaged. */

@@ -7,8 +7,7 @@ void timers_init(struct timers *t)
     for (size_t i = 0; i < TIMERS_LISTS; i++) {
         list_init(&t->by_length[i]);
     }
-    t->used[0] = 0;
-    t->used[1] = 0;
+    t->used = 0;
 }
 
 static struct timer *of(struct list *node)
@@ -23,27 +22,25 @@ void timer_set(struct timers *t, struct timer *timer, uint64_t due_ns, uint64_t 
     if (due_ns == UINT64_MAX) {
         return;
     }
-    unsigned bits = bits_for(sub_floor0(due_ns, now_ns));
+    uint64_t bits = min_u64(bits_for(sub_floor0(due_ns, now_ns)), TIMERS_LISTS - 1);
     struct list *head = &t->by_length[bits];
     struct list *before = head->prev;
     while (before != head && of(before)->due_ns > due_ns) {
         before = before->prev;
     }
     list_put(before, &timer->node);
-    t->used[bits / 64] |= UINT64_C(1) << bits % 64;
+    t->used |= UINT64_C(1) << bits;
 }
 
 /* Returns the list whose first timer is due first; NULL if all are empty. */
 static const struct list *soonest(const struct timers *t)
 {
     const struct list *best = NULL;
-    for (unsigned word = 0; word < 2; word++) {
-        for (uint64_t left = t->used[word]; left != 0; left &= left - 1) {
-            const struct list *head = &t->by_length[word * 64 + (unsigned)__builtin_ctzll(left)];
-            if (!list_is_empty(head) &&
-                (best == NULL || of(head->next)->due_ns < of(best->next)->due_ns)) {
-                best = head;
-            }
+    for (uint64_t left = t->used; left != 0; left &= left - 1) {
+        const struct list *head = &t->by_length[__builtin_ctzll(left)];
+        if (!list_is_empty(head) &&
+            (best == NULL || of(head->next)->due_ns < of(best->next)->due_ns)) {
+            best = head;
         }
     }
     return best;
@@ -52,12 +49,10 @@ static const struct list *soonest(const struct timers *t)
 /* Clears the `used` bits of lists that have become empty. */
 static void tidy(struct timers *t)
 {
-    for (unsigned word = 0; word < 2; word++) {
-        for (uint64_t left = t->used[word]; left != 0; left &= left - 1) {
-            unsigned bit = (unsigned)__builtin_ctzll(left);
-            if (list_is_empty(&t->by_length[word * 64 + bit])) {
-                t->used[word] &= ~(UINT64_C(1) << bit);
-            }
+    for (uint64_t left = t->used; left != 0; left &= left - 1) {
+        unsigned bit = (unsigned)__builtin_ctzll(left);
+        if (list_is_empty(&t->by_length[bit])) {
+            t->used &= ~(UINT64_C(1) << bit);
         }
     }
 }

@@ -11,11 +11,11 @@
 
 #include "redis/list.h"
 
-#define TIMERS_LISTS 65
+#define TIMERS_LISTS 64
 
 struct timers {
-    struct list by_length[TIMERS_LISTS]; /* index: number of bits of the length */
-    uint64_t used[2];                    /* a bit for each list that may hold something */
+    struct list by_length[TIMERS_LISTS]; /* index: number of bits of the length, at most 63 */
+    uint64_t used;                       /* a bit for each list that may hold something */
 };
 
 struct timer {

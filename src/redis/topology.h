@@ -31,10 +31,9 @@ enum topology_next {
 };
 
 struct topology_ops {
-    /* Returns 0 or WEIR_ENOMEM. Opens the links that the topology begins with. The client frees all
-     * links before destroy(). */
-    int (*create)(struct client *c, uint64_t now_ns, struct topology **t);
-    void (*destroy)(struct topology *t);
+    size_t size; /* of the topology's own struct; the client allocates it, zeroed, and frees it */
+    /* Returns 0 or WEIR_ENOMEM. Opens the links that the topology begins with. */
+    int (*create)(struct topology *t, struct client *c, uint64_t now_ns);
 
     /*
      * Returns the link that calls of this slot go to, in any state. If it returns NULL, *hope says
@@ -43,8 +42,9 @@ struct topology_ops {
      */
     struct client_link *(*route)(struct topology *t, unsigned slot, uint64_t now_ns, bool *hope);
 
-    /* The connection is made: ask with client_ask() what must be answered before calls. */
-    void (*greet)(struct topology *t, struct client_link *link, uint64_t now_ns);
+    /* The connection is made: ask with client_ask() what must be answered before calls. May be
+     * NULL. */
+    void (*greet)(struct topology *t, struct client_link *link);
     /* The link is ready. Calls that wait for it are sent without further action. */
     void (*ready)(struct topology *t, struct client_link *link, uint64_t now_ns);
     /* The connection could not be made, or has ended; the calls that were sent on it have ended.
@@ -52,15 +52,18 @@ struct topology_ops {
      * client_link_drop(). */
     void (*gone)(struct topology *t, struct client_link *link, uint64_t now_ns);
 
-    /* A call of this slot was refused by the link, but never with NOSCRIPT, which the client
-     * handles. It is also called for a refused probe, which has no slot (0) and ignores the
-     * result. */
-    enum topology_next (*refused)(struct topology *t, struct client_link *link, unsigned slot,
+    /* The link is about to be freed. May be NULL. */
+    void (*forgot)(struct topology *t, const struct client_link *link);
+
+    /* A call was refused by the link, but never with NOSCRIPT, which the client handles. It is also
+     * called for a refused probe; of the result only TOPOLOGY_END matters then. It does not close
+     * the link. */
+    enum topology_next (*refused)(struct topology *t, struct client_link *link,
                                   const struct store_reply *reply, uint64_t now_ns,
                                   struct client_link **to);
 
     /* Handles the topology's own times: asking again, giving up. Returns the next one; UINT64_MAX:
-     * none. */
+     * none. May be NULL. */
     uint64_t (*tick)(struct topology *t, uint64_t now_ns);
 };
 
@@ -70,48 +73,40 @@ extern const struct topology_ops topology_cluster;
 
 /* ---- links ---- */
 
-enum {
-    /* a Sentinel, for questions only: its own AUTH, no SELECT, no scripts, no calls */
-    LINK_CONTROL = 1
-};
-
-/* Returns the link of an endpoint, and opens it if it is new; only then are the flags used. NULL:
+/* Returns the link of an endpoint, and opens it if it is new; only then `sentinel` is used. NULL:
  * no memory, CLIENT_LINKS_MAX links, no breaker left (breaker.h), or not a host name: empty, too
  * long, or with a zero byte. */
 #define CLIENT_LINKS_MAX 1024
 struct client_link *client_link_open(struct client *c, struct text host, unsigned port,
-                                     unsigned flags);
+                                     bool sentinel);
 
 /* Sets whether the link is wanted: wanted links are connected, or are being connected. A link that
  * is not wanted stays until its connection ends or is dropped. */
 void client_link_want(struct client_link *link, bool wanted, uint64_t now_ns);
 
-/* Closes the connection. That is not a failure of the endpoint, which is merely not the right one;
- * but calls that were sent end UNKNOWN, and each of them counts as a failure (client.h C5). Waiting
- * calls are routed again. `why` is for client_last_error() and contains no secret; NULL: there is
- * nothing to report. A link that is wanted is connected again, with a backoff. */
+/* Closes the connection. That is not a failure of the endpoint, which is merely not the right one.
+ * Calls that were sent end UNKNOWN; waiting calls are routed again. `why` is for
+ * client_last_error() and contains no secret; NULL: there is nothing to report. A link that is
+ * wanted is connected again, with a backoff. */
 void client_link_drop(struct client_link *link, const char *why, uint64_t now_ns);
 
-/* Judges a link by its reply to ROLE (greeting.c): drops it with the reason `otherwise` if it is
- * not a master, and also if it asks for a password. A link that may not ask for the role (an error)
- * is taken for a master, until a call is refused with READONLY. */
-void client_link_judge(struct client_link *link, const struct text *reply, const char *otherwise,
-                       uint64_t now_ns);
+/* Asks a link for its role, unless that answer is pending. Drops it with the reason `otherwise` if
+ * it is not a master, and also if it asks for a password. A link that may not ask for the role (an
+ * error) is taken for a master, until a call is refused with READONLY. */
+void client_link_ask_role(struct client_link *link, char *otherwise);
 
-/* Drops a link that is no longer needed; the next client_tick() frees it. */
-void client_link_forget(struct client_link *link, uint64_t now_ns);
+/* Lets the link stay until that time, for replies that are pending. Then it is dropped and, after
+ * forgot(), freed. UINT64_MAX: it stays. */
+void client_link_retire(struct client_link *link, uint64_t until_ns, uint64_t now_ns);
 
-bool client_link_is_ready(const struct client_link *link);
 /* Returns true if calls given to the link now would be refused: it is forgotten, its breaker is
  * open, or it has failed and waits for the next attempt. */
 bool client_link_is_hopeless(const struct client_link *link);
-struct text client_link_host(const struct client_link *link);
-unsigned client_link_port(const struct client_link *link);
-const char *client_link_name(const struct client_link *link); /* host:port, or the path */
+bool client_is_hopeless(const struct client *c); /* all its links are */
 
 /* ---- questions ---- */
 
-/* Receives a whole reply, for redis/value.h or store_reply_read(); NULL: the connection ended
+/* Receives a whole reply, for value_next() or store_reply_read(); NULL: the connection ended
  * without one. It may drop links and ask questions. `arg` must outlive the question. */
 typedef void (*client_answer_fn)(void *arg, struct client_link *link, const struct text *reply,
                                  uint64_t now_ns);
@@ -135,8 +130,14 @@ void client_reroute_all(struct client *c, uint64_t now_ns);
  * time. */
 void client_tick_by(struct client *c, uint64_t due_ns);
 
-const struct client_options *client_options_of(const struct client *c);
 uint64_t client_random(struct client *c, uint64_t below); /* for jitter; 0 if below is 0 */
+/* Returns a time between half of the gap and the whole gap from now, so that the clients of all
+ * nodes do not ask at the same time. */
+uint64_t client_jitter(struct client *c, uint64_t now_ns, uint64_t gap_ns);
+
+/* Returns true, and sets client_last_error(), if the refusal shows that the endpoint is part of a
+ * Cluster, which the URL does not say. */
+bool client_link_is_of_cluster(const struct client_link *link, const struct store_reply *reply);
 
 /* Sets the text of client_last_error(); it must contain no secrets. */
 void client_complain(struct client *c, const char *format, ...)

@@ -18,13 +18,6 @@ static const struct {
     {"redis-cluster://", STORE_CLUSTER, 6379},
 };
 
-/* Returns the text up to the first byte c; all of it if there is none. */
-static struct text up_to(struct text t, char c)
-{
-    const char *end = t.len != 0 ? memchr(t.at, c, t.len) : NULL;
-    return (struct text){t.at, end != NULL ? (size_t)(end - t.at) : t.len};
-}
-
 static bool is_made_of(struct text t, const char *others)
 {
     for (size_t i = 0; i < t.len; i++) {
@@ -50,33 +43,39 @@ static int set_host(struct store_host *h, struct text name, struct weir_error *e
     return 0;
 }
 
-static int read_port(struct text t, unsigned *port, struct weir_error *error)
+bool store_port_read(struct text text, unsigned *port)
 {
     uint64_t number;
+    bool good = resp_to_u64(text, &number) && number > 0 && number <= 65535;
+    *port = good ? (unsigned)number : 0;
+    return good;
+}
+
+static int read_port(struct text t, unsigned *port, struct weir_error *error)
+{
     if (t.len == 0) {
         return 0;
     }
     if (t.at[0] != ':') {
-        return fail(error, WEIR_EINVAL, "'%.*s' behind a host, expected ':' and a port",
+        return fail(error, WEIR_EINVAL, "found '%.*s' after a host, expected ':' and a port",
                     TEXT_ARGS(t));
     }
     t = text_after(t, 1);
-    if (!resp_to_u64(t, &number) || number == 0 || number > 65535) {
-        return fail(error, WEIR_EINVAL, "the port is '%.*s', expected 1 to 65535", TEXT_ARGS(t));
-    }
-    *port = (unsigned)number;
-    return 0;
+    return store_port_read(t, port)
+               ? 0
+               : fail(error, WEIR_EINVAL, "the port is '%.*s', expected 1 to 65535", TEXT_ARGS(t));
 }
 
 static int read_host(struct text t, struct store_host *h, struct weir_error *error)
 {
-    struct text name = up_to(t, ':');
+    struct text name = text_before(t, ':');
     const char *others = ".-_";
     struct text rest;
     if (t.len > 0 && t.at[0] == '[') {
-        name = up_to(text_after(t, 1), ']');
+        name = text_before(text_after(t, 1), ']');
         if (name.len + 2 > t.len) {
-            return fail(error, WEIR_EINVAL, "the host '%.*s' has no ']'", TEXT_ARGS(t));
+            return fail(error, WEIR_EINVAL,
+                        "the host is '%.*s', expected ']' after an IPv6 address", TEXT_ARGS(t));
         }
         rest = text_after(t, name.len + 2);
         others = ".:%-_";
@@ -97,39 +96,36 @@ static int read_socket(struct text t, const struct store_url *url, struct store_
 {
     if (url->kind != STORE_ALONE) {
         return fail(error, WEIR_EINVAL,
-                    "a host is missing before '%.*s'; unix sockets are for redis:// alone",
+                    "found '%.*s', expected a host; only redis:// supports unix sockets",
                     TEXT_ARGS(t));
     }
     if (memchr(t.at, 0, t.len) != NULL) {
-        return fail(error, WEIR_EINVAL, "the path of a unix socket has a zero byte");
+        return fail(error, WEIR_EINVAL, "found a zero byte in the path of a unix socket");
     }
     h->port = 0;
     return set_host(h, t, error);
 }
 
-/* Takes one host from the front; what follows it is a comma, '/', or nothing. */
-static int take_host(struct text *rest, unsigned port, struct store_url *url,
-                     struct weir_error *error)
-{
-    if (url->count == STORE_HOSTS_MAX) {
-        return fail(error, WEIR_EINVAL, "more than %d hosts", STORE_HOSTS_MAX);
-    }
-    struct store_host *h = &url->hosts[url->count++];
-    struct text one = up_to(*rest, ',');
-    bool path = one.len > 0 && one.at[0] == '/';
-    one = path ? one : up_to(one, '/');
-    h->port = port;
-    *rest = text_after(*rest, one.len);
-    return path ? read_socket(one, url, h, error) : read_host(one, h, error);
-}
-
-static int read_hosts(struct text *rest, unsigned port, struct store_url *url,
+/* Takes the hosts and the commas between them from the front. */
+static int take_hosts(struct text *rest, unsigned port, struct store_url *url,
                       struct weir_error *error)
 {
-    int e = take_host(rest, port, url, error);
-    while (e == 0 && rest->len > 0 && rest->at[0] == ',') {
-        *rest = text_after(*rest, 1);
-        e = take_host(rest, port, url, error);
+    bool more = true;
+    int e = 0;
+    while (e == 0 && more) {
+        if (url->count == STORE_HOSTS_MAX) {
+            return fail(error, WEIR_EINVAL, "found more than %d hosts, which is the maximum",
+                        STORE_HOSTS_MAX);
+        }
+        struct store_host *h = &url->hosts[url->count++];
+        struct text one = text_before(*rest, ',');
+        bool path = one.len > 0 && one.at[0] == '/';
+        one = path ? one : text_before(one, '/');
+        *rest = text_after(*rest, one.len);
+        more = rest->len > 0 && rest->at[0] == ',';
+        *rest = text_after(*rest, more);
+        h->port = port;
+        e = path ? read_socket(one, url, h, error) : read_host(one, h, error);
     }
     return e;
 }
@@ -143,7 +139,7 @@ static int read_tail(struct text t, struct store_url *url, struct weir_error *er
         if (t.len >= sizeof url->master || !is_made_of(t, ".-_")) {
             return fail(error, WEIR_EINVAL,
                         "the master's name is '%.*s', expected 1 to %zu letters, digits, '.', '-' "
-                        "and '_' behind the hosts and '/'",
+                        "and '_' after the hosts and '/'",
                         TEXT_ARGS(t), sizeof url->master - 1);
         }
         memcpy(url->master, t.at, t.len);
@@ -154,20 +150,11 @@ static int read_tail(struct text t, struct store_url *url, struct weir_error *er
                     DB_MOST);
     }
     if (url->kind == STORE_CLUSTER && db != 0) {
-        return fail(error, WEIR_EINVAL, "the database is %d, but a Cluster has only 0", (int)db);
+        return fail(error, WEIR_EINVAL, "the database is %d, expected 0, the only one of a Cluster",
+                    (int)db);
     }
     url->db = (unsigned)db;
     return 0;
-}
-
-static int read_rest(struct text rest, unsigned port, struct store_url *url,
-                     struct weir_error *error)
-{
-    int e = read_hosts(&rest, port, url, error);
-    if (e != 0) {
-        return e;
-    }
-    return read_tail(rest.len > 0 ? text_after(rest, 1) : rest, url, error);
 }
 
 int store_url_read(struct text text, struct store_url *url, struct weir_error *error)
@@ -175,18 +162,19 @@ int store_url_read(struct text text, struct store_url *url, struct weir_error *e
     *url = (struct store_url){0};
     /* This check comes first, because no message may show what stands before an '@' or in a
      * query. */
-    if (up_to(text, '@').len < text.len || up_to(text, '?').len < text.len) {
+    if (text_before(text, '@').len < text.len || text_before(text, '?').len < text.len) {
         return fail(error, WEIR_EINVAL,
-                    "the store's URL has an '@' or a '?': users and passwords do not belong there, "
-                    "but into `user` and `password_file`; expected " EXPECTED);
+                    "the store's URL has an '@' or a '?'; set `user` and `password_file` instead, "
+                    "and give the URL as " EXPECTED);
     }
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (text_starts(text, rows[i].scheme)) {
+            struct text rest = text_after(text, strlen(rows[i].scheme));
             url->kind = rows[i].kind;
-            return read_rest(text_after(text, strlen(rows[i].scheme)), rows[i].port, url, error);
+            int e = take_hosts(&rest, rows[i].port, url, error);
+            return e != 0 ? e : read_tail(text_after(rest, rest.len > 0), url, error);
         }
     }
     return fail(error, WEIR_EINVAL, "the store's URL is '%.*s'%s, expected " EXPECTED,
-                TEXT_ARGS(text),
-                text_starts(text, "rediss") ? " (there is no TLS to the store)" : "");
+                TEXT_ARGS(text), text_starts(text, "rediss") ? " (TLS is not supported)" : "");
 }

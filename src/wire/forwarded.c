@@ -2,26 +2,8 @@
 
 /* ---- from the right: one hop ---- */
 
-/* Cuts the last hop off the list, at a comma, or all of the list if there is none. */
-static void cut(struct text *list, const char *comma, struct text *hop)
-{
-    size_t at = comma != NULL ? (size_t)(comma - list->at) : 0;
-    *hop = text_trim(text_after(*list, at + (comma != NULL)));
-    list->len = at;
-}
-
-bool forwarded_last_plain(struct text *list, struct text *hop)
-{
-    if (list->len == 0) {
-        return false;
-    }
-    cut(list, memrchr(list->at, ',', list->len), hop);
-    return true;
-}
-
-/*
- * True if the quote at `i` is part of the text: it follows a backslash that is not escaped itself.
- */
+/* Returns true if the quote at `i` is part of the text: it follows a backslash that is not escaped
+ * itself. */
 static bool is_escaped(struct text list, size_t i)
 {
     size_t slashes = 0;
@@ -45,12 +27,15 @@ static const char *last_comma(struct text list)
     return NULL;
 }
 
-bool forwarded_last(struct text *list, struct text *hop)
+bool forwarded_last(struct text *list, bool quotes, struct text *hop)
 {
     if (list->len == 0) {
         return false;
     }
-    cut(list, last_comma(*list), hop);
+    const char *comma = quotes ? last_comma(*list) : memrchr(list->at, ',', list->len);
+    size_t at = comma != NULL ? (size_t)(comma - list->at) : 0;
+    *hop = text_trim(text_after(*list, at + (comma != NULL)));
+    list->len = at;
     return true;
 }
 

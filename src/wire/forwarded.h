@@ -18,11 +18,10 @@
 
 /*
  * Takes the last hop off the list, without spaces around it; it may be empty. Returns false if
- * there is none. If a quote is never closed, or never opened, the rest is one hop, which
- * forwarded_node() refuses.
+ * there is none. With `quotes`, for Forwarded, a comma within quotes does not end a hop; if a quote
+ * is never closed, or never opened, the rest is one hop, which forwarded_node() refuses.
  */
-bool forwarded_last_plain(struct text *list, struct text *hop); /* X-Forwarded-For */
-bool forwarded_last(struct text *list, struct text *hop);       /* Forwarded */
+bool forwarded_last(struct text *list, bool quotes, struct text *hop);
 
 /*
  * Finds the node that a hop of Forwarded came from: the value of its `for`, without quotes, and

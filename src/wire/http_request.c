@@ -1,6 +1,7 @@
 #include "wire/http_request.h"
 
 #include <llhttp.h> /* defines an HTTP_REQUEST of its own */
+#include <strings.h>
 
 /* ---- checks of the head's lines, before llhttp reads them ---- */
 
@@ -25,27 +26,27 @@ static bool has_two_spaces(struct text line)
 static int check_line(struct http_request *r, struct text line, bool first)
 {
     if (line.len == 0 || line.at[line.len - 1] != '\r') {
-        return bad(r, 400, "a line ends without CR LF");
+        return bad(r, 400, "found a line that does not end with CR LF");
     }
     if (memchr(line.at, '\r', line.len - 1) != NULL || memchr(line.at, 0, line.len) != NULL) {
-        return bad(r, 400, "CR or NUL inside a line");
+        return bad(r, 400, "found CR or NUL inside a line");
     }
     if (first && !has_two_spaces(line)) {
-        return bad(r, 400, "not an HTTP/1.1 request");
+        return bad(r, 400, "expected an HTTP/1.1 request");
     }
     if (!first && (line.at[0] == ' ' || line.at[0] == '\t')) {
-        return bad(r, 400, "a folded line");
+        return bad(r, 400, "found a header field that is folded over two lines");
     }
     if (!first && line.at[0] == ':') { /* llhttp would append its value to the previous field */
-        return bad(r, 400, "a field without a name");
+        return bad(r, 400, "found a header field without a name");
     }
     return HTTP_READ;
 }
 
-/* Checks that the head is complete, and each of its lines good. */
-static int check_lines(struct http_request *r, struct text input)
+/* Checks that the head is complete, and each of its lines good. The head may have `most` bytes. */
+static int check_lines(struct http_request *r, struct text input, size_t most)
 {
-    size_t bound = input.len < HTTP_HEAD_MAX ? input.len : HTTP_HEAD_MAX;
+    size_t bound = input.len < most ? input.len : most;
     size_t at = 0;
     for (unsigned lines = 0;; lines++) {
         const char *end = memchr(input.at + at, '\n', bound - at);
@@ -62,11 +63,11 @@ static int check_lines(struct http_request *r, struct text input)
             return HTTP_READ;
         }
         if (lines > HTTP_FIELDS_MAX) {
-            return bad(r, 431, "more than 64 header fields");
+            return bad(r, 431, "found more than 64 header fields");
         }
     }
-    if (bound == HTTP_HEAD_MAX) {
-        return bad(r, 431, "more than 16384 bytes of header fields");
+    if (bound == most) {
+        return bad(r, 431, "found a head of more than 16384 bytes");
     }
     return HTTP_MORE;
 }
@@ -108,10 +109,10 @@ static int on_field(llhttp_t *llhttp, const char *at, size_t len)
 {
     struct http_request *out = reading_of(llhttp)->out;
     if (reading_of(llhttp)->in_body) {
-        return refuse(llhttp, 400, "fields behind the body");
+        return refuse(llhttp, 400, "found trailer fields after the body, expected none");
     }
     if (out->fields_count == HTTP_FIELDS_MAX) {
-        return refuse(llhttp, 431, "more than 64 header fields");
+        return refuse(llhttp, 431, "found more than 64 header fields");
     }
     out->fields[out->fields_count++] = (struct http_field){{at, len}, {"", 0}};
     return 0;
@@ -142,16 +143,16 @@ static int check_head(llhttp_t *llhttp)
         return refuse(llhttp, 400, "expected HTTP/1.1");
     }
     if (count_fields(r, "host") > 1 || (llhttp->http_minor > 0 && http_field(r, "host") == NULL)) {
-        return refuse(llhttp, 400, "expected one Host");
+        return refuse(llhttp, 400, "expected exactly one Host field");
     }
     if (count_fields(r, "content-length") + count_fields(r, "transfer-encoding") > 1) {
         return refuse(llhttp, 400, "expected one Content-Length or Transfer-Encoding");
     }
     if (coding != NULL && (!text_is_word(coding->value, "CHUNKED") || llhttp->http_minor == 0)) {
-        return refuse(llhttp, 400, "expected no transfer coding but chunked");
+        return refuse(llhttp, 400, "found a transfer coding, expected none or chunked");
     }
     if (llhttp->content_length > HTTP_BODY_MAX) {
-        return refuse(llhttp, 413, "more than 262144 bytes of body");
+        return refuse(llhttp, 413, "found a body of more than 262144 bytes");
     }
     return 0;
 }
@@ -170,10 +171,10 @@ static int on_extension(llhttp_t *llhttp, const char *at, size_t len)
 {
     (void)at;
     (void)len;
-    return refuse(llhttp, 400, "an extension of a chunk");
+    return refuse(llhttp, 400, "found a chunk extension, expected none");
 }
 
-static const char chunked_too_long[] = "more than 65536 bytes of a chunked body";
+static const char chunked_too_long[] = "found a chunked body of more than 65536 bytes";
 
 static int on_chunk(llhttp_t *llhttp)
 {
@@ -221,13 +222,8 @@ static const llhttp_settings_t settings = {.on_url = on_url,
 
 static void split_target(struct http_request *r)
 {
-    const char *mark = r->target.len > 0 ? memchr(r->target.at, '?', r->target.len) : NULL;
-    r->path = r->target;
-    r->query = (struct text){"", 0};
-    if (mark != NULL) {
-        r->path.len = (size_t)(mark - r->target.at);
-        r->query = text_after(r->target, r->path.len + 1);
-    }
+    r->query = r->target;
+    r->path = text_cut(&r->query, '?');
 }
 
 /* Reads a request whose head is complete. */
@@ -246,7 +242,7 @@ static int read_request(struct text input, struct http_request *out)
         return HTTP_BAD;
     }
     if (llhttp_get_errno(&r.llhttp) != HPE_OK || !r.in_body) {
-        return bad(out, 400, "not an HTTP/1.1 request");
+        return bad(out, 400, "expected an HTTP/1.1 request");
     }
     bool chunked = (r.llhttp.flags & F_CHUNKED) != 0;
     out->needed = chunked ? 0 : input.len + (size_t)r.llhttp.content_length;
@@ -268,7 +264,7 @@ int http_parse(struct text input, struct http_request *out)
     clear(out);
     input.len = input.len < HTTP_REQUEST_MAX ? input.len : HTTP_REQUEST_MAX;
     size_t empty = input.len >= 2 && memcmp(input.at, "\r\n", 2) == 0 ? 2 : 0;
-    int got = check_lines(out, text_after(input, empty));
+    int got = check_lines(out, text_after(input, empty), HTTP_HEAD_MAX - empty);
     if (got == HTTP_READ) {
         got = read_request(text_after(input, empty), out);
     }
@@ -284,16 +280,7 @@ int http_parse(struct text input, struct http_request *out)
 
 bool http_same_name(struct text name, const char *lower)
 {
-    if (name.len != strlen(lower)) {
-        return false;
-    }
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.at[i];
-        if ((c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c) != lower[i]) {
-            return false;
-        }
-    }
-    return true;
+    return name.len == strlen(lower) && strncasecmp(name.at, lower, name.len) == 0;
 }
 
 const struct http_field *http_field(const struct http_request *request, const char *lower)
@@ -306,24 +293,15 @@ const struct http_field *http_field(const struct http_request *request, const ch
     return NULL;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Decodes %XX and '+'. A '%' without two digits stands for itself. */
 static struct text decode(struct text from, char *room)
 {
     size_t n = 0;
     for (size_t i = 0; i < from.len; i++) {
         char c = from.at[i];
-        if (c == '%' && from.len - i > 2 && hex_digit(from.at[i + 1]) >= 0 &&
-            hex_digit(from.at[i + 2]) >= 0) {
-            c = (char)(hex_digit(from.at[i + 1]) * 16 + hex_digit(from.at[i + 2]));
+        if (c == '%' && from.len - i > 2 &&
+            (text_hex_digit(from.at[i + 1]) | text_hex_digit(from.at[i + 2])) < 16) {
+            c = (char)(text_hex_digit(from.at[i + 1]) * 16 + text_hex_digit(from.at[i + 2]));
             i += 2;
         } else if (c == '+') {
             c = ' ';
@@ -333,25 +311,16 @@ static struct text decode(struct text from, char *room)
     return (struct text){room, n};
 }
 
-/* Takes the text up to `mark`, and the mark; everything if there is no mark. */
-static struct text cut(struct text *from, char mark)
-{
-    const char *found = from->len > 0 ? memchr(from->at, mark, from->len) : NULL;
-    struct text part = {from->at, found != NULL ? (size_t)(found - from->at) : from->len};
-    *from = text_after(*from, part.len + (found != NULL));
-    return part;
-}
-
 bool http_next_pair(struct text *query, char *room, struct http_pair *pair)
 {
     struct text part = {"", 0};
     while (part.len == 0 && query->len > 0) {
-        part = cut(query, '&');
+        part = text_cut(query, '&');
     }
     if (part.len == 0) {
         return false;
     }
-    struct text name = cut(&part, '=');
+    struct text name = text_cut(&part, '=');
     pair->name = decode(name, room);
     pair->value = decode(part, room + name.len);
     return true;

@@ -18,7 +18,7 @@
 
 #include "common/text.h"
 
-#define HTTP_HEAD_MAX 16384  /* bytes of the request line and the fields */
+#define HTTP_HEAD_MAX 16384  /* bytes up to the body: the request line, the fields, empty lines */
 #define HTTP_FIELDS_MAX 64   /* number of fields */
 #define HTTP_BODY_MAX 262144 /* bytes of a body: a thousand questions */
 #define HTTP_CHUNKED_MAX                                                                           \
@@ -51,12 +51,11 @@ struct http_request {
 };
 
 /*
- * Reads one request from the start of the input; an empty line before it is skipped.
+ * Reads one request from the start of the input. An empty line before it is part of its head.
  *
  * HTTP_READ: *out is set and points into the input (a chunked body: into *out). HTTP_MORE: the
- * input is the beginning of a request; never returned for HTTP_REQUEST_MAX bytes, unless an empty
- * line precedes the largest request. HTTP_BAD: the caller should answer with out->status and close
- * the connection.
+ * input is the beginning of a request; never returned for HTTP_REQUEST_MAX bytes. HTTP_BAD: the
+ * caller should answer with out->status and close the connection.
  */
 int http_parse(struct text input, struct http_request *out);
 

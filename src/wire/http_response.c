@@ -101,12 +101,15 @@ static int bad(struct http_response *out, const char *complaint)
 static int more(const struct reading *r, struct text input, bool ended)
 {
     struct http_response *out = r->out;
-    if (input.len >= HTTP_RESPONSE_MAX || (!r->in_body && input.len >= HTTP_RESPONSE_HEAD_MAX)) {
+    if (!r->in_body && input.len >= HTTP_RESPONSE_HEAD_MAX) {
+        return bad(out, "the head of the answer is longer than 64 KiB");
+    }
+    if (input.len >= HTTP_RESPONSE_MAX) {
         return bad(out, "the answer is longer than 8 MiB");
     }
     if (ended) {
         return bad(out, input.len == 0 ? "the connection ended without an answer"
-                                       : "the connection ended within the answer");
+                                       : "the connection ended in the middle of the answer");
     }
     if (r->in_body && (r->llhttp.flags & F_CONTENT_LENGTH) != 0) {
         out->needed = input.len + (size_t)r->llhttp.content_length;

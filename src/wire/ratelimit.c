@@ -1,5 +1,7 @@
 #include "wire/ratelimit.h"
 
+#include <weir.h>
+
 #include "base/maths.h"
 
 #define INTEGER_MAX UINT64_C(999999999999999) /* the largest Integer of RFC 9651 */
@@ -9,11 +11,6 @@
 static uint64_t seconds(uint64_t ms)
 {
     return ms / 1000 + (ms % 1000 != 0);
-}
-
-static uint64_t seconds_of_ns(uint64_t ns)
-{
-    return ns / 1000000000 + (ns % 1000000000 != 0);
 }
 
 static void put_integer(struct buffer *b, uint64_t number)
@@ -45,7 +42,7 @@ static void put_ietf(struct buffer *b, const struct ratelimit *r)
     put_integer(b, r->quota);
     if (r->window_ns > 0) {
         buffer_put(b, TEXT(";w="));
-        put_integer(b, seconds_of_ns(r->window_ns));
+        put_integer(b, r->window_ns / WEIR_SECOND + (r->window_ns % WEIR_SECOND != 0));
     }
     buffer_put(b, TEXT("\r\nRateLimit: "));
     put_string(b, r->policy);
@@ -69,32 +66,14 @@ static void put_three(struct buffer *b, const struct ratelimit *r, uint64_t rese
     buffer_put(b, TEXT("\r\n"));
 }
 
-static void put_x_epoch(struct buffer *b, const struct ratelimit *r)
-{
-    put_three(b, r, add_sat(r->now_s, seconds(r->reset_after_ms)));
-}
-
-static void put_x_delta(struct buffer *b, const struct ratelimit *r)
-{
-    put_three(b, r, seconds(r->reset_after_ms));
-}
-
-static void put_nothing(struct buffer *b, const struct ratelimit *r)
-{
-    (void)b;
-    (void)r;
-}
-
-static void (*const formats[RATELIMIT_FORMATS])(struct buffer *b, const struct ratelimit *r) = {
-    [RATELIMIT_IETF] = put_ietf,
-    [RATELIMIT_X_EPOCH] = put_x_epoch,
-    [RATELIMIT_X_DELTA] = put_x_delta,
-    [RATELIMIT_OFF] = put_nothing,
-};
-
 void ratelimit_put(struct buffer *b, enum ratelimit_format format, const struct ratelimit *r)
 {
-    formats[format](b, r);
+    uint64_t reset = seconds(r->reset_after_ms);
+    if (format == RATELIMIT_IETF) {
+        put_ietf(b, r);
+    } else if (format != RATELIMIT_OFF) {
+        put_three(b, r, format == RATELIMIT_X_EPOCH ? add_sat(r->now_s, reset) : reset);
+    }
 }
 
 uint64_t ratelimit_jitter(uint64_t ms, unsigned jitter, uint64_t random)

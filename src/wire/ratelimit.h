@@ -1,6 +1,6 @@
 /*
- * Writes the header fields that tell a client how much is left. Formats are rows of a table:
- * several are in use, and the draft that is to replace them changes its form every few revisions.
+ * Writes the header fields that tell a client how much is left. Several formats are in use, and the
+ * draft that is to replace them changes its form every few revisions.
  */
 #ifndef WEIR_WIRE_RATELIMIT_H
 #define WEIR_WIRE_RATELIMIT_H

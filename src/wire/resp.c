@@ -5,10 +5,10 @@
 #define COUNT_MAX 32 /* characters of a count; Redis accepts up to 65536 */
 
 #define TOO_BIG "Protocol error: too big request"
-#define NO_LINE_END "Protocol error: expected CR LF behind a bulk string"
+#define NO_LINE_END "Protocol error: expected CR LF after a bulk string"
 #define TOO_BIG_INLINE "Protocol error: too big inline request"
 #define UNBALANCED "Protocol error: unbalanced quotes in request"
-#define HTTP "Protocol error: this is HTTP, and RESP is spoken here"
+#define HTTP "Protocol error: found an HTTP request, expected RESP"
 
 /* Messages about a wrong count. */
 struct count_words {
@@ -214,21 +214,15 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-static unsigned hex_digit(char c)
-{
-    static const char digits[] = "0123456789abcdef";
-    const char *found = c == 0 ? NULL : strchr(digits, c >= 'A' && c <= 'F' ? c + 'a' - 'A' : c);
-    return found == NULL ? 16 : (unsigned)(found - digits);
-}
-
 /* Takes the characters after a backslash within double quotes, and returns what they stand for. */
 static char unescape(struct text *rest)
 {
     static const char names[] = "nrtba";
     static const char values[] = "\n\r\t\b\a";
     char c = rest->at[0];
-    if (c == 'x' && rest->len > 2 && (hex_digit(rest->at[1]) | hex_digit(rest->at[2])) < 16) {
-        c = (char)(hex_digit(rest->at[1]) * 16 + hex_digit(rest->at[2]));
+    if (c == 'x' && rest->len > 2 &&
+        (text_hex_digit(rest->at[1]) | text_hex_digit(rest->at[2])) < 16) {
+        c = (char)(text_hex_digit(rest->at[1]) * 16 + text_hex_digit(rest->at[2]));
         *rest = text_after(*rest, 3);
         return c;
     }

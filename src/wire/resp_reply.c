@@ -1,9 +1,7 @@
 #include "wire/resp.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define INTEGER_BYTES 23 /* of a reply at most: ':', '-', 19 digits, CR LF */
 
@@ -205,42 +203,4 @@ void resp_put_errorf(struct buffer *b, const char *format, ...)
 void resp_put_null(struct buffer *b, int proto)
 {
     buffer_put(b, proto >= 3 ? TEXT("_\r\n") : TEXT("$-1\r\n"));
-}
-
-void resp_put_bool(struct buffer *b, int proto, bool value)
-{
-    if (proto >= 3) {
-        buffer_put(b, value ? TEXT("#t\r\n") : TEXT("#f\r\n"));
-    } else {
-        resp_put_integer(b, value);
-    }
-}
-
-/* Prints the fewest digits, from 15 on, that read back as the same number. */
-static struct text print_double(double number, char *into, size_t size)
-{
-    if (isnan(number)) {
-        return TEXT("nan");
-    }
-    if (isinf(number)) {
-        return number > 0 ? TEXT("inf") : TEXT("-inf");
-    }
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(into, size, "%.*g", digits, number);
-        if (strtod(into, NULL) == number) {
-            break;
-        }
-    }
-    return text_of(into);
-}
-
-void resp_put_double(struct buffer *b, int proto, double number)
-{
-    char digits[32];
-    struct text text = print_double(number, digits, sizeof digits);
-    if (proto >= 3) {
-        put_line(b, ',', text);
-    } else {
-        resp_put_bulk(b, text);
-    }
 }

@@ -124,7 +124,7 @@ static void the_callers_loop_does_not_wait_for_it_either(void **state)
 }
 
 /* The threads left behind by the two tests above end with the resolver's answers. */
-static void what_waits_for_the_resolver_ends_with_its_answer(void **state)
+static void threads_that_wait_for_the_resolver_end_with_its_answer(void **state)
 {
     uint64_t end = clock_monotonic_ns() + 20 * WEIR_SECOND;
     unsigned before = threads_now();
@@ -156,7 +156,7 @@ int main(void)
         cmocka_unit_test(the_next_address_of_a_name_is_tried),
         cmocka_unit_test(a_resolver_that_hangs_holds_up_neither_answers_nor_the_end),
         cmocka_unit_test(the_callers_loop_does_not_wait_for_it_either),
-        cmocka_unit_test(what_waits_for_the_resolver_ends_with_its_answer),
+        cmocka_unit_test(threads_that_wait_for_the_resolver_end_with_its_answer),
     };
     return cmocka_run_group_tests(tests, start_redis, stop_redis);
 }

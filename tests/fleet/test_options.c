@@ -40,7 +40,7 @@ static void options_that_make_no_sense_are_refused_with_what_was_found(void **st
         const char *why;
     } bad[] = {
         {{.size = 8, .url = good.url}, WEIR_EINVAL, "options.size is 8, expected "},
-        {{.size = sizeof good}, WEIR_EINVAL, "there is no url, expected redis://"},
+        {{.size = sizeof good}, WEIR_EINVAL, "url is NULL, expected for example redis://"},
         {{.size = sizeof good, .url = "http://x"}, WEIR_EINVAL, "http://x"},
         {{.size = sizeof good, .url = good.url, .flags = 6}, WEIR_EINVAL, "flags 0x6"},
         {{.size = sizeof good, .url = good.url, .reserved = 1}, WEIR_EINVAL, "reserved 1"},
@@ -53,29 +53,29 @@ static void options_that_make_no_sense_are_refused_with_what_was_found(void **st
         {{.size = sizeof good, .url = good.url, .fleet_size = 1000001}, WEIR_EINVAL, "fleet_size"},
         {{.size = sizeof good, .url = good.url, .user = "u"},
          WEIR_EINVAL,
-         "a user, but no password"},
+         "user, but neither password nor a file"},
         {{.size = sizeof good, .url = good.url, .password = "p", .password_file = "/f"},
          WEIR_EINVAL,
-         "a password and a password_file"},
+         "password and password_file, expected one"},
         {{.size = sizeof good, .url = good.url, .password = longest},
          WEIR_EINVAL,
-         "longer than 1023 bytes"},
+         "bytes, expected at most 1023"},
         {{.size = sizeof good, .url = good.url, .password_file = "/no/such/file"},
          WEIR_EIO,
          "password_file /no/such/file: No such file"},
         {{.size = sizeof good, .url = good.url, .password_file = "/dev/null"},
          WEIR_EIO,
-         "/dev/null: its first line is empty"},
+         "/dev/null: the first line is empty"},
         {{.size = sizeof good, .url = good.url, .password_file = "/dev/zero"},
          WEIR_EIO,
-         "/dev/zero: its first line is longer than 1023 bytes"},
+         "/dev/zero: the first line is longer than 1023 bytes"},
         {{.size = sizeof good, .url = good.url, .prefix = longest}, WEIR_EINVAL, "prefix"},
         {{.size = sizeof good, .url = good.url, .sentinel_password = "p"},
          WEIR_EINVAL,
-         "a password of Sentinels, but the URL is not redis-sentinel://"},
+         "a password for Sentinels, expected a URL with redis-sentinel://"},
         {{.size = sizeof good, .url = good.url, .sentinel_user = "u"},
          WEIR_EINVAL,
-         "a sentinel_user, but no sentinel_password"},
+         "sentinel_user, but neither sentinel_password nor"},
         {{.size = sizeof good,
           .url = "redis-sentinel://127.0.0.1:1/m",
           .sentinel_password_file = "/no/such/file"},
@@ -85,7 +85,7 @@ static void options_that_make_no_sense_are_refused_with_what_was_found(void **st
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_refused(&bad[i].o, bad[i].code, bad[i].why);
     }
-    assert_refused(NULL, WEIR_EINVAL, "the options are NULL");
+    assert_refused(NULL, WEIR_EINVAL, "options is NULL");
     assert_int_equal(weir_fleet_open(NULL, &good, NULL), WEIR_EINVAL);
     weir_fleet_close(NULL);
     weir_fleet_limit_close(NULL);
@@ -236,7 +236,7 @@ static void assert_says(struct weir_fleet *fleet, struct weir_fleet_limit *limit
     fail_msg("'%s' lacks '%s'", error.text, why);
 }
 
-static void why_there_is_no_store_is_told_without_secrets(void **state)
+static void the_reason_for_a_missing_store_is_reported_without_secrets(void **state)
 {
     char path[200];
     struct weir_error error;
@@ -309,7 +309,7 @@ int main(void)
         cmocka_unit_test(options_that_make_no_sense_are_refused_with_what_was_found),
         cmocka_unit_test(limits_that_cannot_be_are_refused_with_what_was_found),
         cmocka_unit_test(a_limit_too_small_for_leases_says_that_it_is_exact),
-        cmocka_unit_test(why_there_is_no_store_is_told_without_secrets),
+        cmocka_unit_test(the_reason_for_a_missing_store_is_reported_without_secrets),
         cmocka_unit_test(a_changed_password_file_is_read_for_the_next_connection),
         cmocka_unit_test(a_password_or_the_first_line_of_its_file_opens_the_store),
     };

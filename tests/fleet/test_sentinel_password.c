@@ -83,22 +83,23 @@ static void sentinels_with_a_password_are_asked_with_it(void **state)
     (void)unlink(path);
 }
 
-static void without_it_or_with_another_it_is_told_what_they_want(void **state)
+static void without_the_right_sentinel_password_the_error_names_the_option(void **state)
 {
     assert_stays_out((struct weir_fleet_options){.size = 0},
-                     ": the Sentinel wants sentinel_password_file: PING: NOAUTH");
-    assert_stays_out((struct weir_fleet_options){.sentinel_password = "barley"},
-                     ": the Sentinel refuses sentinel_password_file: AUTH: WRONGPASS");
+                     ": the Sentinel requires a password in sentinel_password_file: PING: NOAUTH");
+    assert_stays_out(
+        (struct weir_fleet_options){.sentinel_password = "barley"},
+        ": the Sentinel refuses the password of sentinel_password_file: AUTH: WRONGPASS");
     assert_stays_out(
         (struct weir_fleet_options){.sentinel_user = "watcher", .sentinel_password = "sesame"},
-        ": the Sentinel refuses sentinel_password_file: AUTH: WRONGPASS");
+        ": the Sentinel refuses the password of sentinel_password_file: AUTH: WRONGPASS");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sentinels_with_a_password_are_asked_with_it),
-        cmocka_unit_test(without_it_or_with_another_it_is_told_what_they_want),
+        cmocka_unit_test(without_the_right_sentinel_password_the_error_names_the_option),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

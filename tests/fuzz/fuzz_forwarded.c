@@ -45,12 +45,12 @@ static void prepare(void)
 /* ---- the parser alone ---- */
 
 /* Hops stand in the list, from its end to its beginning; nodes fit. */
-static void check_hops(struct text list, bool (*take)(struct text *list, struct text *hop))
+static void check_hops(struct text list, bool quotes)
 {
     char node_room[FORWARDED_NODE_MAX];
     struct text hop;
     struct text node;
-    for (size_t before = list.len; take(&list, &hop); before = list.len) {
+    for (size_t before = list.len; forwarded_last(&list, quotes, &hop); before = list.len) {
         require(list.len < before);
         require(hop.at >= list.at + list.len && hop.at + hop.len <= list.at + before);
         if (forwarded_node(hop, node_room, &node)) {
@@ -167,8 +167,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0; /* no head has these */
     }
     prepare();
-    check_hops(input, forwarded_last_plain);
-    check_hops(input, forwarded_last);
+    check_hops(input, false);
+    check_hops(input, true);
     for (unsigned kind = 0; kind < HTTP_CLIENT_FIELDS; kind++) {
         check_behind_proxy(input, kind, true);
         check_behind_proxy(input, kind, false);

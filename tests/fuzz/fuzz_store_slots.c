@@ -1,5 +1,5 @@
 /*
- * What a Cluster says about itself: any reply (redis/value.h), read as a map of slots, and as a refusal
+ * What a Cluster says about itself: any reply (redis/reply.h), read as a map of slots, and as a refusal
  * that redirects. No byte beyond the input is read (a copy of the exact size); what is said of some
  * bytes is said with more behind them; a map's ranges lie within the slots, and come to an end.
  */
@@ -7,7 +7,6 @@
 
 #include "redis/reply.h"
 #include "redis/slots.h"
-#include "redis/value.h"
 #include "shared/store_key.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -44,7 +43,7 @@ static void read_map(struct text reply)
 
 static void read_values(struct text reply)
 {
-    struct value v;
+    struct store_value v;
     size_t left = reply.len;
     while (value_next(&reply, &v)) {
         require(reply.len < left && v.text.len <= left);

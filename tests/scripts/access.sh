@@ -128,7 +128,7 @@ printf 'of-file\n' >"$dir/check"
 chmod 644 "$dir/check"
 printf 'server: {check_secrets: check}\nlimits: [{name: api, key: [user], rate: 1000/day}]\n' >"$dir/secret.yaml"
 start --config "$dir/secret.yaml"
-grep -q 'warning a file of secrets can be read by others .*mode=0644' "$dir/err" || die "no warning about mode 0644"
+grep -q 'warning a file of secrets can be read by other users .*mode=0644' "$dir/err" || die "no warning about mode 0644"
 says 'PONG' -a of-file PING
 stop
 WEIR_CHECK_SECRETS='of-environment
@@ -143,9 +143,9 @@ says 'AUTH failed: WRONGPASS' -a of-environment PING
 stop
 
 # Beyond this machine.
-refuses 2 'resp is to listen on 0.0.0.0:.*--check-secrets FILE or WEIR_CHECK_SECRETS.*--insecure' --resp 0.0.0.0:0
-refuses 2 'http is to listen on 0.0.0.0:' --http 0.0.0.0:0
-refuses 2 'admin is to listen on 0.0.0.0:.*--admin-secrets' --admin 0.0.0.0:0 --check-secrets "$dir/check"
+refuses 2 'resp would listen on 0.0.0.0:.*--check-secrets FILE or set WEIR_CHECK_SECRETS.*--insecure' --resp 0.0.0.0:0
+refuses 2 'http would listen on 0.0.0.0:' --http 0.0.0.0:0
+refuses 2 'admin would listen on 0.0.0.0:.*--admin-secrets' --admin 0.0.0.0:0 --check-secrets "$dir/check"
 refuses 1 "$dir/none" --check-secrets "$dir/none"
 : >"$dir/empty"
 refuses 2 'found no secret, expected one on each line' --admin-secrets "$dir/empty"

@@ -64,16 +64,22 @@ static struct access *open_texts(const char *check, const char *admin)
 
 static enum role role_of(struct access *access, const char *secret)
 {
-    return access_role_of(access, text_of(secret));
+    struct access_pass pass = {0};
+    return access_show(access, text_of(secret), ROLE_NONE, &pass) ? pass.role : ROLE_NONE;
+}
+
+/* Returns the role of a client that has shown no secret. */
+static enum role role_open(struct access *access)
+{
+    struct access_pass pass = {0};
+    return access_role(access, &pass);
 }
 
 static void without_secrets_everybody_has_both_roles(void **state)
 {
     struct access *access = open_texts(NULL, NULL);
-    struct access_pass pass = {0};
-    assert_int_equal(access_role_open(NULL), ROLE_ADMIN);
-    assert_int_equal(access_role_open(access), ROLE_ADMIN);
-    assert_int_equal(access_role(access, &pass), ROLE_ADMIN);
+    assert_int_equal(role_open(NULL), ROLE_ADMIN);
+    assert_int_equal(role_open(access), ROLE_ADMIN);
     assert_false(access_has_secrets(access, ROLE_CHECK));
     assert_false(access_has_secrets(NULL, ROLE_ADMIN));
     access_close(access);
@@ -85,11 +91,11 @@ static void a_role_with_secrets_is_closed_and_the_other_is_as_the_table_says(voi
     struct access *admin_only = open_texts(NULL, "a");
     struct access *check_only = open_texts("c", NULL);
     struct access *both = open_texts("c", "a");
-    assert_int_equal(access_role_open(admin_only), ROLE_CHECK);
+    assert_int_equal(role_open(admin_only), ROLE_CHECK);
     assert_int_equal(role_of(admin_only, "a"), ROLE_ADMIN);
-    assert_int_equal(access_role_open(check_only), ROLE_NONE);
+    assert_int_equal(role_open(check_only), ROLE_NONE);
     assert_int_equal(role_of(check_only, "c"), ROLE_CHECK);
-    assert_int_equal(access_role_open(both), ROLE_NONE);
+    assert_int_equal(role_open(both), ROLE_NONE);
     assert_int_equal(role_of(both, "c"), ROLE_CHECK);
     assert_int_equal(role_of(both, "a"), ROLE_ADMIN);
     access_close(admin_only);
@@ -135,7 +141,7 @@ static void a_file_and_a_text_add_up_to_the_bound(void **state)
     assert_int_equal(role_of(access, "t30"), ROLE_CHECK);
     write_file("of-the-file\nanother\n");
     assert_int_equal(access_reload(access, &error), WEIR_EINVAL);
-    assert_string_equal(error.text, "check secrets of the environment:31: found more than 32 "
+    assert_string_equal(error.text, "WEIR_CHECK_SECRETS:31: found more than 32 "
                                     "secrets of the role check");
     access_close(access);
 }
@@ -152,15 +158,15 @@ static void expect_refusal(const char *file, const char *text, int code, const c
     assert_null(access);
 }
 
-static void what_is_no_file_of_secrets_is_refused_with_the_reason(void **state)
+static void invalid_files_of_secrets_are_refused_with_the_reason(void **state)
 {
     static char long_one[ACCESS_SECRET_MAX + 3];
     static char too_many[ACCESS_SECRETS_MAX * (ACCESS_SECRET_MAX + 2) + 10];
     memset(long_one, 'x', ACCESS_SECRET_MAX + 1);
     memset(too_many, '\n', sizeof too_many);
     expect_refusal("/nowhere/secrets", NULL, WEIR_ENOENT, "/nowhere/secrets");
-    expect_refusal(folder, NULL, WEIR_EACCES, "expected a regular file");
-    expect_refusal("/dev/null", NULL, WEIR_EACCES, "expected a regular file");
+    expect_refusal(folder, NULL, WEIR_EACCES, "expected a file");
+    expect_refusal("/dev/null", NULL, WEIR_EACCES, "expected a file");
     expect_refusal(NULL, "", WEIR_EINVAL, "found no secret"); /* else the role would be open */
     expect_refusal(NULL, "\n\r\n", WEIR_EINVAL, "found no secret");
     expect_refusal(NULL, long_one, WEIR_EINVAL, ":1: found a secret of 1025 bytes");
@@ -169,7 +175,7 @@ static void what_is_no_file_of_secrets_is_refused_with_the_reason(void **state)
     write_bytes("a\nb\0c\n", 6, 0600);
     expect_refusal(path, NULL, WEIR_EINVAL, "secrets:2: found a zero byte");
     write_bytes(too_many, sizeof too_many, 0600);
-    expect_refusal(path, NULL, WEIR_EINVAL, "expected at most 32 secrets");
+    expect_refusal(path, NULL, WEIR_EINVAL, "bytes, expected at most 32832");
     long_one[ACCESS_SECRET_MAX] = 0;
     struct access *access = open_texts(NULL, long_one); /* as long as may be */
     assert_int_equal(role_of(access, long_one), ROLE_ADMIN);
@@ -265,7 +271,7 @@ static void a_bad_reload_keeps_the_old_secrets(void **state)
     (void)unlink(path);
     assert_int_equal(access_reload(access, &error), WEIR_ENOENT);
     assert_int_equal(role_of(access, "good"), ROLE_CHECK);
-    assert_int_equal(access_role_open(access), ROLE_NONE);
+    assert_int_equal(role_open(access), ROLE_NONE);
     assert_int_equal(access_reload(NULL, &error), 0);
     access_close(access);
 }
@@ -292,7 +298,7 @@ static void *ask(void *arg)
         wrong += role_of(r->access, "always") != ROLE_CHECK;
         wrong += role_of(r->access, "boss") != ROLE_ADMIN;
         wrong += role_of(r->access, "never") != ROLE_NONE;
-        wrong += access_role_open(r->access) != ROLE_NONE;
+        wrong += role_open(r->access) != ROLE_NONE;
         wrong += access_role(r->access, &pass) != ROLE_CHECK;
         (void)fetch_add(&r->asked, 1);
     } while (load_acquire(&r->end) == 0);
@@ -348,7 +354,7 @@ int main(void)
         cmocka_unit_test(several_are_valid_at_once_and_nothing_near_them),
         cmocka_unit_test(a_secret_of_both_roles_gives_the_larger_one),
         cmocka_unit_test(a_file_and_a_text_add_up_to_the_bound),
-        cmocka_unit_test(what_is_no_file_of_secrets_is_refused_with_the_reason),
+        cmocka_unit_test(invalid_files_of_secrets_are_refused_with_the_reason),
         cmocka_unit_test(a_file_that_others_can_read_is_warned_of),
         cmocka_unit_test(users_ask_for_roles),
         cmocka_unit_test(a_secret_that_is_gone_loses_its_role_and_one_that_stays_keeps_it),

@@ -44,11 +44,11 @@ static void beyond_this_machine_a_secret_is_needed(void **state)
     struct access *check = secrets("c", NULL);
     struct access *admin = secrets(NULL, "a");
     const char *why = try_start(PROTOCOL_RESP, "0.0.0.0:0", NULL, false);
-    assert_true(starts(why, "resp is to listen on 0.0.0.0:"));
-    assert_non_null(strstr(why, "beyond this machine, and there are no check secrets: give "
-                                "--check-secrets FILE or WEIR_CHECK_SECRETS, listen on "
-                                "127.0.0.1, or say --insecure"));
-    assert_true(starts(try_start(PROTOCOL_HTTP, "0.0.0.0:0", admin, false), "http is to listen"));
+    assert_true(starts(why, "resp would listen on 0.0.0.0:"));
+    assert_non_null(strstr(why, "which other machines can reach, without check secrets: give "
+                                "--check-secrets FILE or set WEIR_CHECK_SECRETS, listen on "
+                                "127.0.0.1, or use --insecure"));
+    assert_true(starts(try_start(PROTOCOL_HTTP, "0.0.0.0:0", admin, false), "http would listen"));
     assert_string_equal(try_start(PROTOCOL_RESP, "0.0.0.0:0", check, false), "");
     assert_string_equal(try_start(PROTOCOL_HTTP, "0.0.0.0:0", check, false), "");
     assert_string_equal(try_start(PROTOCOL_HTTP, "0.0.0.0:0", NULL, true), "");
@@ -70,9 +70,9 @@ static void operators_beyond_this_machine_need_secrets_of_both_roles(void **stat
     struct access *admin = secrets(NULL, "a");
     struct access *both = secrets("c", "a");
     const char *why = try_start(PROTOCOL_ADMIN, "0.0.0.0:0", admin, false);
-    assert_non_null(strstr(why, "there are no check secrets: give --check-secrets FILE"));
+    assert_non_null(strstr(why, "without check secrets: give --check-secrets FILE"));
     why = try_start(PROTOCOL_ADMIN, "0.0.0.0:0", check, false);
-    assert_non_null(strstr(why, "there are no admin secrets: give --admin-secrets FILE"));
+    assert_non_null(strstr(why, "without admin secrets: give --admin-secrets FILE"));
     assert_string_equal(try_start(PROTOCOL_ADMIN, "0.0.0.0:0", both, false), "");
     assert_string_equal(try_start(PROTOCOL_ADMIN, "127.0.0.1:0", admin, false), "");
     access_close(check);
@@ -89,7 +89,7 @@ static void the_same_holds_for_ipv6(void **state)
     }
     (void)close(fd);
     assert_true(
-        starts(try_start(PROTOCOL_HTTP, "[::]:0", NULL, false), "http is to listen on [::]:"));
+        starts(try_start(PROTOCOL_HTTP, "[::]:0", NULL, false), "http would listen on [::]:"));
     assert_string_equal(try_start(PROTOCOL_RESP, "[::1]:0", NULL, false), "");
     assert_string_equal(try_start(PROTOCOL_RESP, "[::ffff:127.0.0.1]:0", NULL, false), "");
 }
@@ -108,7 +108,7 @@ static void a_socket_that_was_handed_over_is_judged_by_its_address(void **state)
     assert_int_equal(exposure_check(&o, sockets, &error), 0);
     sockets[PROTOCOL_ADMIN] = fd;
     assert_int_equal(exposure_check(&o, sockets, &error), WEIR_EINVAL);
-    assert_true(starts(error.text, "admin is to listen on 0.0.0.0:"));
+    assert_true(starts(error.text, "admin would listen on 0.0.0.0:"));
     assert_non_null(strstr(error.text, "--admin-secrets FILE"));
     o.access = admin;
     assert_int_equal(exposure_check(&o, sockets, &error), 0);

@@ -315,7 +315,7 @@ static void a_field_that_is_too_long_to_be_a_secret_is_wrong(void **state)
     access_close(o.access);
 }
 
-static void what_is_open_needs_no_secret_and_ignores_a_wrong_one(void **state)
+static void open_routes_need_no_secret_and_ignore_a_wrong_one(void **state)
 {
     static const struct http_row rows[] = {
         {"POST /v1/check", "", 200},
@@ -362,7 +362,7 @@ int main(void)
         cmocka_unit_test(http_takes_bearers_and_passwords),
         cmocka_unit_test(operators_need_the_role_for_what_changes_things),
         cmocka_unit_test(a_field_that_is_too_long_to_be_a_secret_is_wrong),
-        cmocka_unit_test(what_is_open_needs_no_secret_and_ignores_a_wrong_one),
+        cmocka_unit_test(open_routes_need_no_secret_and_ignore_a_wrong_one),
         cmocka_unit_test(ten_wrong_secrets_end_an_http_connection_too),
     };
     return cmocka_run_group_tests(tests, make_file, remove_file);

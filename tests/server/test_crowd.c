@@ -239,7 +239,7 @@ static void requests_that_do_not_go_on_hold_what_they_have_sent(void **state)
     server_world_stop(&w);
 }
 
-static void replies_that_nobody_fetches_are_bounded_for_all_together(void **state)
+static void unread_replies_are_bounded_for_all_connections_of_a_thread(void **state)
 {
     struct server_options o = options();
     struct server_world w;
@@ -265,7 +265,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ten_thousand_that_say_nothing_cost_next_to_nothing),
         cmocka_unit_test(requests_that_do_not_go_on_hold_what_they_have_sent),
-        cmocka_unit_test(replies_that_nobody_fetches_are_bounded_for_all_together),
+        cmocka_unit_test(unread_replies_are_bounded_for_all_connections_of_a_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,7 +161,7 @@ static void the_host_is_the_forwarded_one_or_that_of_the_uri_or_our_own(void **s
 }
 
 /* A proxy passes on the fields that it does not write itself, with what a client put into them. */
-static void two_that_tell_of_different_requests_are_refused(void **state)
+static void fields_that_describe_different_requests_are_refused(void **state)
 {
     static const char *const forged[] = {
         "X-Original-URI: /ip\r\nX-Forwarded-Uri: /free\r\n",
@@ -174,7 +174,7 @@ static void two_that_tell_of_different_requests_are_refused(void **state)
     begin(NULL);
     for (size_t i = 0; i < sizeof forged / sizeof forged[0]; i++) {
         assert_status(auth(forged[i]), 400);
-        assert_non_null(strstr(a.body, "tell of different requests"));
+        assert_non_null(strstr(a.body, "describe different requests"));
     }
     assert_status(ask("GET /v1/auth/ip", "X-Forwarded-Uri: /free\r\n"), 400); /* Envoy */
     assert_status(ask("POST /v1/auth/method", "X-Forwarded-Method: GET\r\n"), 400);
@@ -197,7 +197,7 @@ static void attributes_come_from_fields_and_queries_as_the_rules_say(void **stat
 }
 
 /* Else a client could choose which of two keys it is counted under, or none. */
-static void a_key_given_twice_or_behind_too_many_is_refused(void **state)
+static void a_key_that_is_given_twice_or_after_too_many_parameters_is_refused(void **state)
 {
     char fields[1024] = "X-Original-URI: /key?";
     begin(NULL);
@@ -233,7 +233,7 @@ static void a_yes_has_no_body(void **state)
 }
 
 /* Else it would come again for ever. */
-static void what_can_never_pass_is_not_told_to_come_again(void **state)
+static void a_request_that_can_never_pass_gets_no_retry_time(void **state)
 {
     begin(NULL);
     assert_status(auth("X-Original-URI: /key\r\n"), 403); /* without the key that it needs */
@@ -257,7 +257,7 @@ static void the_status_of_a_denial_can_be_chosen(void **state)
     end();
 }
 
-static void what_cannot_be_understood_is_a_400(void **state)
+static void a_malformed_question_is_answered_with_400(void **state)
 {
     begin(NULL);
     assert_status(auth("X-Original-URI: /a%2Fb/../login\r\n"), 400);
@@ -356,14 +356,14 @@ int main(void)
         cmocka_unit_test(each_gateway_asks_in_its_own_words),
         cmocka_unit_test(the_method_is_that_of_the_client_not_of_the_proxy),
         cmocka_unit_test(the_host_is_the_forwarded_one_or_that_of_the_uri_or_our_own),
-        cmocka_unit_test(two_that_tell_of_different_requests_are_refused),
+        cmocka_unit_test(fields_that_describe_different_requests_are_refused),
         cmocka_unit_test(attributes_come_from_fields_and_queries_as_the_rules_say),
-        cmocka_unit_test(a_key_given_twice_or_behind_too_many_is_refused),
+        cmocka_unit_test(a_key_that_is_given_twice_or_after_too_many_parameters_is_refused),
         cmocka_unit_test(allow_lists_and_block_lists_count_here_too),
         cmocka_unit_test(a_yes_has_no_body),
-        cmocka_unit_test(what_can_never_pass_is_not_told_to_come_again),
+        cmocka_unit_test(a_request_that_can_never_pass_gets_no_retry_time),
         cmocka_unit_test(the_status_of_a_denial_can_be_chosen),
-        cmocka_unit_test(what_cannot_be_understood_is_a_400),
+        cmocka_unit_test(a_malformed_question_is_answered_with_400),
         cmocka_unit_test(the_fields_have_the_format_that_was_chosen),
         cmocka_unit_test(retry_jitter_is_added_to_the_field_alone),
         cmocka_unit_test(a_policy_has_its_window),

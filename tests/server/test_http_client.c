@@ -157,7 +157,7 @@ static void forwarded_of_rfc_7239_is_read_in_the_same_way(void **state)
 }
 
 /* A proxy writes one of them and passes on what clients write into the others. */
-static void fields_that_disagree_are_believed_none_of(void **state)
+static void fields_that_disagree_are_all_ignored(void **state)
 {
     static const struct client_case agreeing[] = {
         {"X-Forwarded-For: 192.0.2.1\r\nForwarded: for=192.0.2.1\r\nX-Real-IP: 192.0.2.1\r\n",
@@ -211,7 +211,7 @@ static void one_field_can_be_named_and_the_others_do_not_count(void **state)
 }
 
 /* Ignored, counted, logged once. */
-static void who_is_not_trusted_cannot_say_who_the_client_is(void **state)
+static void fields_of_an_untrusted_peer_are_ignored(void **state)
 {
     static const char *const fields[] = {
         "X-Forwarded-For: 192.0.2.1\r\n",
@@ -231,7 +231,7 @@ static void who_is_not_trusted_cannot_say_who_the_client_is(void **state)
     http_ask(server, "GET /v1/auth", "", "", &a);
     assert_int_equal(ignored(), sizeof fields / sizeof fields[0]);
     end();
-    assert_int_equal(log_end(log, "no trusted proxy"), 1);
+    assert_int_equal(log_end(log, "not a trusted proxy"), 1);
     cidr_set_destroy(trusted);
 }
 
@@ -274,9 +274,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_client_is_counted_from_the_right_past_trusted_proxies),
         cmocka_unit_test(forwarded_of_rfc_7239_is_read_in_the_same_way),
-        cmocka_unit_test(fields_that_disagree_are_believed_none_of),
+        cmocka_unit_test(fields_that_disagree_are_all_ignored),
         cmocka_unit_test(one_field_can_be_named_and_the_others_do_not_count),
-        cmocka_unit_test(who_is_not_trusted_cannot_say_who_the_client_is),
+        cmocka_unit_test(fields_of_an_untrusted_peer_are_ignored),
         cmocka_unit_test(a_field_of_sixteen_kilobytes_changes_nothing_but_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -236,7 +236,7 @@ static void limits_of_a_changed_rule_set_are_those_that_are_shown(void **state)
 /* Whatever a name holds, it ends where it should. */
 static void hostile_names_are_escaped(void **state)
 {
-    struct limit_numbers limits[2] = {{.name = "a\"} 1\nforged{x=\"\\", .allowed = 7},
+    struct limit_numbers limits[2] = {{.name = "a\"} 1\nforged{x=\"\\", .stats.allowed = 7},
                                       {.name = "plain"}};
     struct numbers n = {.server = &world->server, .limits = limits, .limits_count = 2};
     struct buffer out;

@@ -165,7 +165,7 @@ static void refuse_what_has_waited(const char *words)
     stop(&s);
 }
 
-static void what_has_waited_is_refused_and_what_is_fresh_is_decided(void **state)
+static void stale_requests_are_refused_and_fresh_ones_are_decided(void **state)
 {
     (void)state;
     refuse_what_has_waited("WEIR.CHECK api alice");
@@ -177,7 +177,7 @@ static void reservations_that_have_waited_are_refused_too(void **state)
     refuse_what_has_waited("WEIR.RESERVE api alice");
 }
 
-static void a_handshake_saves_nobody_behind_it(void **state)
+static void a_handshake_does_not_save_the_stale_requests_after_it(void **state)
 {
     struct scene s;
     struct server_client slow[2];
@@ -238,7 +238,7 @@ static void handshakes_and_health_are_answered_however_late(void **state)
     stop(&s);
 }
 
-static void who_waits_behind_its_own_pipeline_is_not_refused(void **state)
+static void a_client_that_waits_only_for_its_own_pipeline_is_not_refused(void **state)
 {
     struct scene s;
     struct server_client c;
@@ -317,11 +317,11 @@ static void one_address_has_a_bound_of_its_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_has_waited_is_refused_and_what_is_fresh_is_decided),
+        cmocka_unit_test(stale_requests_are_refused_and_fresh_ones_are_decided),
         cmocka_unit_test(reservations_that_have_waited_are_refused_too),
-        cmocka_unit_test(a_handshake_saves_nobody_behind_it),
+        cmocka_unit_test(a_handshake_does_not_save_the_stale_requests_after_it),
         cmocka_unit_test(handshakes_and_health_are_answered_however_late),
-        cmocka_unit_test(who_waits_behind_its_own_pipeline_is_not_refused),
+        cmocka_unit_test(a_client_that_waits_only_for_its_own_pipeline_is_not_refused),
         cmocka_unit_test(a_single_pause_is_not_overload),
         cmocka_unit_test(without_a_largest_age_nothing_is_refused),
         cmocka_unit_test(one_address_has_a_bound_of_its_own),

@@ -46,7 +46,7 @@ static const struct {
     {"*1\r\n$9223372036854775808\r\n", "-ERR Protocol error: invalid bulk length"},
     {"*1\r\n:1\r\n", "-ERR Protocol error: expected '$', got ':'"},
     {"*1\r\n*1\r\n$4\r\nPING\r\n", "-ERR Protocol error: expected '$', got '*'"},
-    {"*1\r\n$4\r\nPINGxx", "-ERR Protocol error: expected CR LF behind a bulk string"},
+    {"*1\r\n$4\r\nPINGxx", "-ERR Protocol error: expected CR LF after a bulk string"},
     {"*111111111111111111111111111111111111111", "-ERR Protocol error: too big mbulk count string"},
     {"PING\r\n", "-ERR Protocol error: expected '*', got 'P'; inline commands are off"},
     {"GET / HTTP/1.1\r\nHost: x\r\n\r\n",

@@ -72,11 +72,9 @@ static bool is_form(const struct exchange *x)
 {
     static const char *const types[] = {"APPLICATION/X-WWW-FORM-URLENCODED", "MULTIPART/FORM-DATA",
                                         "TEXT/PLAIN"};
-    struct text type = value_of(x, "content-type");
-    const char *end = type.len > 0 ? memchr(type.at, ';', type.len) : NULL;
-    type.len = end != NULL ? (size_t)(end - type.at) : type.len;
+    struct text type = text_trim(text_before(value_of(x, "content-type"), ';'));
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if (text_is_word(text_trim(type), types[i])) {
+        if (text_is_word(type, types[i])) {
             return true;
         }
     }
@@ -93,17 +91,19 @@ static bool refuse(struct exchange *x, int status, const char *why)
 bool admin_admits(struct exchange *x)
 {
     if (is_foreign(x)) {
-        return refuse(x, 403, "found an Origin that is not this server, expected none");
+        return refuse(x, 403, "found the Origin of another site, expected none or this server");
     }
     if (is_open(x) && !is_own_host(x, host_of(value_of(x, "host")))) {
-        return refuse(x, 403,
-                      "found a name as Host, expected an IP address, localhost or the host that "
-                      "--admin names: without secrets no other name is trusted");
+        return refuse(
+            x, 403,
+            "found another name as Host, expected an IP address, localhost or the host of "
+            "--admin: without secrets for both roles no other name is trusted");
     }
     if (changes(x) && is_form(x)) {
-        return refuse(x, 415,
-                      "found a Content-Type that a form may have, expected application/json or "
-                      "application/yaml");
+        return refuse(
+            x, 415,
+            "found a Content-Type that an HTML form can send, expected application/json or "
+            "application/yaml");
     }
     return true;
 }
@@ -158,7 +158,7 @@ const char *admin_member(struct exchange *x, const json_t *body, const char *nam
     const char *value = json_string_value(json_object_get(body, name));
     if (value == NULL) {
         struct weir_error error;
-        (void)fail(&error, WEIR_EINVAL, "expected an object with \"%s\", a string", name);
+        (void)fail(&error, WEIR_EINVAL, "expected a JSON object with the string \"%s\"", name);
         http_reply_failure(x, WEIR_EINVAL, &error);
     }
     return value;

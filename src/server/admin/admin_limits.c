@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/atomic.h"
 #include "base/error.h"
 #include "rules/file/document.h"
 #include "rules/live/live_show.h"
 #include "server/admin/admin.h"
+#include "server/admin/numbers.h"
 
 #define PREFIX "/v1/limits/"
 
@@ -26,7 +26,7 @@ static bool read_name(struct exchange *x, char *room)
     bool good = http_next_pair(&rest, decoded, &pair) && rest.len == 0 && pair.value.len == 0 &&
                 pair.name.len < WEIR_RULES_NAME && memchr(pair.name.at, 0, pair.name.len) == NULL;
     if (!good) {
-        http_reply_problem(x, 404, "expected the name of a limit behind " PREFIX);
+        http_reply_problem(x, 404, "expected the name of a limit after " PREFIX);
         return false;
     }
     memcpy(room, pair.name.at, pair.name.len);
@@ -76,14 +76,18 @@ static const struct {
     {"full_allowed", offsetof(struct weir_stats, full_allowed), BY(WEIR_RULES_LOCAL)},
 };
 
-static void put_numbers(json_t *item, const struct weir_stats *stats, int consistency)
+static json_t *number_or_null(bool known, uint64_t number)
+{
+    return known ? json_integer((json_int_t)number) : json_null();
+}
+
+static void put_numbers(json_t *item, const struct weir_rules_limit *limit)
 {
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         uint64_t n;
-        memcpy(&n, (const char *)stats + numbers[i].offset, sizeof n);
-        bool known = (numbers[i].known & BY(consistency)) != 0;
-        (void)json_object_set_new(item, numbers[i].name,
-                                  known ? json_integer((json_int_t)n) : json_null());
+        memcpy(&n, (const char *)&limit->stats + numbers[i].offset, sizeof n);
+        bool known = (numbers[i].known & BY(limit->consistency)) != 0;
+        (void)json_object_set_new(item, numbers[i].name, number_or_null(known, n));
     }
 }
 
@@ -91,13 +95,15 @@ static json_t *make_item(const struct weir_rules_limit *limit)
 {
     static const char *const modes[] = {"local", "exact", "leased", "synced"};
     uint64_t degraded = limit->degraded[0] + limit->degraded[1] + limit->degraded[2];
+    bool rated = limit->rate != NULL;
     return json_pack(
-        "{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:b, s:s, s:I, s:I, s:s, s:I}", "name", limit->name,
+        "{s:s, s:s, s:s, s:s?, s:o, s:o, s:o, s:b, s:s, s:I, s:I, s:s, s:I}", "name", limit->name,
         "tier", limit->tier, "algorithm", weir_algorithm_name(limit->algorithm), "rate",
-        limit->rate, "count", (json_int_t)limit->count, "period_ms",
-        (json_int_t)(limit->period_ns / WEIR_MILLISECOND), "burst", (json_int_t)limit->burst,
-        "shadow", limit->shadow, "mode", limit->shadow || limit->switched ? "shadow" : "enforce",
-        "missing", (json_int_t)limit->missing, "shadow_denied", (json_int_t)limit->shadow_denied,
+        limit->rate, "count", number_or_null(rated, limit->count), "period_ms",
+        number_or_null(rated, limit->period_ns / WEIR_MILLISECOND), "burst",
+        number_or_null(rated, limit->burst), "shadow", limit->shadow, "mode",
+        limit->shadow || limit->switched ? "shadow" : "enforce", "missing",
+        (json_int_t)limit->missing, "shadow_denied", (json_int_t)limit->shadow_denied,
         "consistency", modes[limit->consistency & 3], "degraded", (json_int_t)degraded);
 }
 
@@ -111,36 +117,14 @@ static int list_one(void *arg, const struct weir_rules_limit *limit)
     if (item == NULL) {
         return WEIR_ENOMEM;
     }
-    put_numbers(item, &limit->stats, limit->consistency);
-    return json_array_append_new(l->items, item) == 0 ? 0 : WEIR_ENOMEM;
-}
-
-/* Lists the built-in limit. Its rate is null, because it comes with each call. */
-static int list_adhoc(const struct server *server, const struct listing *l)
-{
-    struct weir_stats stats = {.size = sizeof stats};
-    if (server->adhoc == NULL || (l->only != NULL && strcmp(l->only, SERVER_ADHOC) != 0)) {
-        return 0;
-    }
-    json_t *item = json_pack(
-        "{s:s, s:s, s:s, s:n, s:n, s:n, s:n, s:b, s:s, s:I, s:I, s:s, s:I}", "name", SERVER_ADHOC,
-        "tier", "", "algorithm", weir_algorithm_name(WEIR_TOKEN_BUCKET), "rate", "count",
-        "period_ms", "burst", "shadow", 0, "mode",
-        load_relaxed(&server->adhoc_shadow) != 0 ? "shadow" : "enforce", "missing", (json_int_t)0,
-        "shadow_denied", (json_int_t)0, "consistency", "local", "degraded", (json_int_t)0);
-    if (item == NULL) {
-        return WEIR_ENOMEM;
-    }
-    (void)weir_stats_read(server->adhoc, &stats);
-    put_numbers(item, &stats, WEIR_RULES_LOCAL);
+    put_numbers(item, limit);
     return json_array_append_new(l->items, item) == 0 ? 0 : WEIR_ENOMEM;
 }
 
 static void reply_limits(struct exchange *x, const char *only, int status)
 {
     struct listing l = {only, json_array()};
-    int e = weir_rules_limits(x->server->rules, list_one, &l);
-    e = e == 0 ? list_adhoc(x->server, &l) : e;
+    int e = numbers_limits(x->server, list_one, &l);
     if (e == 0) {
         admin_reply_json(x, status, json_pack("{s:O}", "limits", l.items));
     } else {
@@ -242,7 +226,7 @@ static void run_put(struct exchange *x)
     if (names(x->request->body, name)) {
         put_limit(x, name);
     } else {
-        http_reply_problem(x, 400, "expected one limit whose `name` is that of the path");
+        http_reply_problem(x, 400, "expected one limit whose `name` is the name in the path");
     }
 }
 
@@ -264,13 +248,6 @@ static void run_delete(struct exchange *x)
 
 /* ---- all of them ---- */
 
-static uint64_t generation(const struct exchange *x)
-{
-    struct weir_rules_stats stats = {.size = sizeof stats};
-    (void)weir_rules_stats_read(x->server->rules, &stats);
-    return stats.generation;
-}
-
 static void run_reload(struct exchange *x)
 {
     struct weir_error error = {0};
@@ -279,12 +256,12 @@ static void run_reload(struct exchange *x)
     int e = server_reload(x->server, &error);
     json_t *messages = end_listening(&said);
     if (e == 0) {
-        uint64_t now = generation(x);
+        uint64_t now = server_generation(x->server);
         admin_audit(x, "reload", LOG_COUNT("generation", now));
         admin_reply_json(
             x, 200, json_pack("{s:I, s:O}", "generation", (json_int_t)now, "messages", messages));
     } else { /* also if only the secrets failed: then the rules are new */
-        admin_audit(x, "reload refused", LOG_COUNT("generation", generation(x)));
+        admin_audit(x, "reload refused", LOG_COUNT("generation", server_generation(x->server)));
         admin_reply_refused(x, WEIR_ERULES, &error, messages);
     }
     json_decref(messages);

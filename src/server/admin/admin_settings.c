@@ -4,12 +4,23 @@
 #include "base/atomic.h"
 #include "base/error.h"
 #include "server/admin/admin.h"
+#include "server/admin/numbers.h"
 
 /* ---- the log's level ---- */
 
 static void run_get_level(struct exchange *x)
 {
     admin_reply_json(x, 200, json_pack("{s:s}", "level", log_level_names[log_get_level()]));
+}
+
+/* Runs a function on the body as JSON; without one a 400 has been sent. */
+static void with_body(struct exchange *x, void (*set)(struct exchange *x, const json_t *body))
+{
+    json_t *body = http_read_json(x);
+    if (body != NULL) {
+        set(x, body);
+        json_decref(body);
+    }
 }
 
 static void set_level(struct exchange *x, const json_t *body)
@@ -30,11 +41,7 @@ static void set_level(struct exchange *x, const json_t *body)
 
 static void run_set_level(struct exchange *x)
 {
-    json_t *body = http_read_json(x);
-    if (body != NULL) {
-        set_level(x, body);
-        json_decref(body);
-    }
+    with_body(x, set_level);
 }
 
 /* ---- the kill switch ---- */
@@ -50,26 +57,19 @@ struct modes {
 };
 
 /* Adds a limit that was switched to another mode than the general one. */
-static void add_mode(const struct modes *m, const char *limit, int switched)
-{
-    if (switched != m->all) {
-        (void)json_object_set_new(m->limits, limit, json_string(mode_name(switched)));
-    }
-}
-
 static int list_mode(void *arg, const struct weir_rules_limit *limit)
 {
-    add_mode(arg, limit->name, limit->switched);
+    const struct modes *m = arg;
+    if (limit->switched != m->all) {
+        (void)json_object_set_new(m->limits, limit->name, json_string(mode_name(limit->switched)));
+    }
     return 0;
 }
 
 static void run_get_mode(struct exchange *x)
 {
     struct modes m = {weir_rules_shadow_get(x->server->rules, NULL), json_object()};
-    (void)weir_rules_limits(x->server->rules, list_mode, &m);
-    if (x->server->adhoc != NULL) {
-        add_mode(&m, SERVER_ADHOC, load_relaxed(&x->server->adhoc_shadow) != 0);
-    }
+    (void)numbers_limits(x->server, list_mode, &m);
     admin_reply_json(x, 200, json_pack("{s:s, s:o}", "mode", mode_name(m.all), "limits", m.limits));
 }
 
@@ -114,8 +114,8 @@ static void set_mode(struct exchange *x, const json_t *body)
     if (read_mode(mode) < 0 || json_object_size(body) != (named ? 2 : 1) ||
         (named && strlen(json_string_value(limit)) != json_string_length(limit))) {
         http_reply_problem(x, 400,
-                           "expected {\"mode\":\"enforce\"} or {\"mode\":\"shadow\"}, and "
-                           "perhaps \"limit\", its name");
+                           "expected {\"mode\":\"enforce\"} or {\"mode\":\"shadow\"}, "
+                           "optionally with \"limit\" and its name");
         return;
     }
     switch_mode(x, read_mode(mode), json_string_value(limit));
@@ -123,11 +123,7 @@ static void set_mode(struct exchange *x, const json_t *body)
 
 static void run_set_mode(struct exchange *x)
 {
-    json_t *body = http_read_json(x);
-    if (body != NULL) {
-        set_mode(x, body);
-        json_decref(body);
-    }
+    with_body(x, set_mode);
 }
 
 const struct http_route admin_settings_routes[] = {

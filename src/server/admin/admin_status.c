@@ -10,6 +10,7 @@
 #include "server/admin/admin.h"
 #include "server/admin/metrics.h"
 #include "server/admin/top_denied.h"
+#include "wire/resp.h"
 
 /* ---- status ---- */
 
@@ -28,9 +29,9 @@ static json_t *decisions(const struct numbers *n)
     json_int_t deny = 0;
     json_int_t never = 0;
     for (size_t i = 0; i < n->limits_count; i++) {
-        allow += (json_int_t)n->limits[i].allowed;
-        deny += (json_int_t)n->limits[i].denied;
-        never += (json_int_t)n->limits[i].never;
+        allow += (json_int_t)n->limits[i].stats.allowed;
+        deny += (json_int_t)n->limits[i].stats.denied;
+        never += (json_int_t)n->limits[i].stats.never;
     }
     return json_pack("{s:I, s:I, s:I}", "allow", allow, "deny", deny, "never", never);
 }
@@ -87,6 +88,7 @@ static void run_metrics(struct exchange *x)
 /* ---- keys that are denied most ---- */
 
 #define TOP_TOLD 20
+#define TOP_MOST 99999
 #define KEY_TEXT (4 * TOP_KEY_BYTES + 8)
 
 static json_t *make_item(const struct top_item *item)
@@ -108,22 +110,14 @@ static size_t read_many(struct exchange *x)
     char room[64];
     struct text query = x->request->query;
     struct http_pair pair;
-    if (query.len == 0) {
-        return TOP_TOLD;
+    uint64_t n = TOP_TOLD;
+    if (query.len > 0 &&
+        (query.len >= sizeof room || !http_next_pair(&query, room, &pair) || query.len > 0 ||
+         !text_is(pair.name, "n") || !resp_to_u64(pair.value, &n) || n == 0 || n > TOP_MOST)) {
+        http_reply_problem(x, 400, "expected ?n=N, from 1 to 99999");
+        return 0;
     }
-    if (query.len < sizeof room && http_next_pair(&query, room, &pair) && query.len == 0 &&
-        text_is(pair.name, "n") && pair.value.len > 0 && pair.value.len <= 5) {
-        size_t n = 0;
-        for (size_t i = 0; i < pair.value.len; i++) {
-            char c = pair.value.at[i];
-            n = c >= '0' && c <= '9' && n < 100000 ? 10 * n + (size_t)(c - '0') : 100000;
-        }
-        if (n > 0 && n < 100000) {
-            return n;
-        }
-    }
-    http_reply_problem(x, 400, "expected ?n=N, from 1 to 99999");
-    return 0;
+    return n;
 }
 
 static void reply_top(struct exchange *x, size_t most)
@@ -152,7 +146,7 @@ static void run_top(struct exchange *x)
 }
 
 const struct http_route admin_status_routes[] = {
-    {"GET", "/metrics", HTTP_AT, ROLE_CHECK, run_metrics, "numbers for Prometheus"},
+    {"GET", "/metrics", HTTP_AT, ROLE_CHECK, run_metrics, "metrics for Prometheus"},
     {"GET", "/v1/status", HTTP_AT, ROLE_CHECK, run_status, "the program: state, requests, memory"},
     {"GET", "/v1/top", HTTP_AT, ROLE_CHECK, run_top, "keys that are denied most: ?n=20"},
     {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},

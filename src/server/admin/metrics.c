@@ -7,26 +7,22 @@
 enum scope {
     OF_LIMIT,    /* offsets in struct limit_numbers; label limit */
     OF_PROTOCOL, /* offsets of arrays in struct worker_counts; label protocol */
-    OF_TIMES,    /* the array of histograms in struct worker_counts; label protocol */
     OF_ALL,      /* offsets in struct numbers */
+    OF_VERSION,  /* the number 1, with the version as label */
     /* Only with a fleet: */
-    OF_REMOTE,      /* as OF_LIMIT, for limits that the fleet decides */
-    OF_FAILURE,     /* as OF_REMOTE, but only the series of the limit's on_store_failure */
-    OF_STORE,       /* as OF_ALL */
-    OF_STORE_TIMES, /* the store's histogram in struct numbers */
-    OF_ENDPOINT,    /* offsets in struct fleet_endpoint_numbers; label endpoint */
-    /* Always: */
-    OF_VERSION /* the number 1, with the version as label */
+    OF_REMOTE,  /* as OF_LIMIT, for limits that the fleet decides */
+    OF_FAILURE, /* as OF_REMOTE, but only the series of the limit's on_store_failure */
+    OF_STORE,   /* as OF_ALL */
+    OF_ENDPOINT /* offsets in struct fleet_endpoint_numbers; label endpoint */
 };
 
 #define SERIES_MAX 4
 
 struct metric {
+    /* ..._total is a counter, ..._duration_seconds a histogram; ..._seconds... is counted in ns. */
     const char *name;
-    const char *type;
-    const char *help;
     enum scope scope;
-    bool seconds;      /* nanoseconds are printed as seconds */
+    const char *help;
     const char *label; /* distinguishes the series; NULL: one series without it */
     struct {
         const char *value;
@@ -38,208 +34,170 @@ struct metric {
 #define COUNT(field) offsetof(struct worker_counts, field)
 #define ALL(field) offsetof(struct numbers, field)
 #define ENDPOINT(field) offsetof(struct fleet_endpoint_numbers, field)
-#define ONE(offset)                                                                                \
+#define SERIES(name, scope, help, label, ...)                                                      \
     {                                                                                              \
+        name, scope, help, label,                                                                  \
         {                                                                                          \
-            NULL, offset                                                                           \
+            __VA_ARGS__                                                                            \
         }                                                                                          \
     }
+#define ONE(name, scope, offset, help) SERIES(name, scope, help, NULL, {NULL, offset})
 
 static const struct metric metrics[] = {
     /* limits */
-    {"weir_decisions_total",
-     "counter",
-     "Decisions of a limit; its tiers and overrides together. Peeks do not count.",
-     OF_LIMIT,
-     false,
-     "verdict",
-     {{"allow", LIMIT(allowed)}, {"deny", LIMIT(denied)}, {"never", LIMIT(never)}}},
-    {"weir_shadow_denied_total", "counter",
-     "Requests that a limit in shadow mode would have denied.", OF_LIMIT, false, NULL,
-     ONE(LIMIT(shadow_denied))},
-    {"weir_missing_key_total", "counter",
-     "Requests to which a limit applied, but without a value for its key.", OF_LIMIT, false, NULL,
-     ONE(LIMIT(missing))},
-    {"weir_table_keys", "gauge",
-     "Keys and blocks in the tables of a limit; of one that a fleet shares, keys that this node "
-     "holds a lease of, or counts.",
-     OF_LIMIT, false, NULL, ONE(LIMIT(keys))},
-    {"weir_table_capacity", "gauge", "Places in the tables of a limit.", OF_LIMIT, false, NULL,
-     ONE(LIMIT(capacity))},
-    {"weir_table_bytes", "gauge", "Memory of the tables of a limit.", OF_LIMIT, false, NULL,
-     ONE(LIMIT(bytes))},
-    {"weir_blocks", "gauge", "Keys of a limit that are blocked.", OF_LIMIT, false, NULL,
-     ONE(LIMIT(blocks))},
-    {"weir_evictions_total",
-     "counter",
-     "Places that were needed: keys in use forgotten (evicted), keys as good as new forgotten "
-     "(reclaimed), new keys refused or let in unseen because a table was full.",
-     OF_LIMIT,
-     false,
-     "kind",
-     {{"evicted", LIMIT(evicted)},
-      {"reclaimed", LIMIT(reclaimed)},
-      {"full_denied", LIMIT(full_denied)},
-      {"full_allowed", LIMIT(full_allowed)}}},
+    SERIES("weir_decisions_total", OF_LIMIT,
+           "Decisions of a limit, with its tiers and overrides. Peeks are not counted.", "verdict",
+           {"allow", LIMIT(stats.allowed)}, {"deny", LIMIT(stats.denied)},
+           {"never", LIMIT(stats.never)}),
+    ONE("weir_shadow_denied_total", OF_LIMIT, LIMIT(shadow_denied),
+        "Requests that a limit in shadow mode would have denied."),
+    ONE("weir_missing_key_total", OF_LIMIT, LIMIT(missing),
+        "Requests that a limit applied to, but that had no value for its key."),
+    ONE("weir_table_keys", OF_LIMIT, LIMIT(stats.keys),
+        "Keys and blocks in the tables of a limit; for a leased or synced limit, the keys that "
+        "this node holds."),
+    ONE("weir_table_capacity", OF_LIMIT, LIMIT(stats.capacity),
+        "Keys that fit into the tables of a limit."),
+    ONE("weir_table_bytes", OF_LIMIT, LIMIT(stats.bytes),
+        "Memory or files of the tables of a limit, in bytes."),
+    ONE("weir_blocks", OF_LIMIT, LIMIT(stats.blocks), "Keys of a limit that are blocked."),
+    SERIES(
+        "weir_evictions_total", OF_LIMIT,
+        "New keys of a limit that needed the slot of another key, by what happened: a key in use "
+        "was forgotten (evicted), a key as good as new was forgotten (reclaimed), or the table "
+        "was full and the new key was denied (full_denied) or allowed without a charge "
+        "(full_allowed).",
+        "kind", {"evicted", LIMIT(stats.evicted)}, {"reclaimed", LIMIT(stats.reclaimed)},
+        {"full_denied", LIMIT(stats.full_denied)}, {"full_allowed", LIMIT(stats.full_allowed)}),
     /* rules */
-    {"weir_unmatched_total", "counter", "Requests that no limit applied to.", OF_ALL, false, NULL,
-     ONE(ALL(rules.unmatched))},
-    {"weir_listed_total",
-     "counter",
-     "Requests that the allow list or the block list decided.",
-     OF_ALL,
-     false,
-     "list",
-     {{"allow", ALL(rules.allow_listed)}, {"block", ALL(rules.block_listed)}}},
-    {"weir_tier_unknown_total", "counter",
-     "Tiers that a limit does not know: its default one counted.", OF_ALL, false, NULL,
-     ONE(ALL(rules.tier_unknown))},
-    {"weir_config_reloads_total",
-     "counter",
-     "Reloads of the rules, by what came of them.",
-     OF_ALL,
-     false,
-     "result",
-     {{"success", ALL(reloads)}, {"failure", ALL(reloads_failed)}}},
-    {"weir_config_last_success_timestamp_seconds", "gauge",
-     "When rules were loaded or reloaded successfully last.", OF_ALL, true, NULL,
-     ONE(ALL(loaded_ns))},
-    {"weir_state_files_unusable_total", "counter",
-     "Files of a state that could not be used: their limits began anew.", OF_ALL, false, NULL,
-     ONE(ALL(rules.state_unusable))},
-    {"weir_config_generation", "gauge", "Counts every change of the rules.", OF_ALL, false, NULL,
-     ONE(ALL(rules.generation))},
+    ONE("weir_unmatched_total", OF_ALL, ALL(rules.unmatched), "Requests that no limit applied to."),
+    SERIES("weir_listed_total", OF_ALL, "Requests that the allow list or the block list decided.",
+           "list", {"allow", ALL(rules.allow_listed)}, {"block", ALL(rules.block_listed)}),
+    ONE("weir_tier_unknown_total", OF_ALL, ALL(rules.tier_unknown),
+        "Requests whose tier a limit does not have, so that its default tier was used."),
+    SERIES("weir_config_reloads_total", OF_ALL, "Reloads of the rules, by their result.", "result",
+           {"success", ALL(reloads)}, {"failure", ALL(reloads_failed)}),
+    ONE("weir_config_last_success_timestamp_seconds", OF_ALL, ALL(loaded_ns),
+        "Unix time of the last successful load or reload of the rules."),
+    ONE("weir_state_files_unusable_total", OF_ALL, ALL(rules.state_unusable),
+        "Files of the state folder that could not be used: their limits started without keys."),
+    ONE("weir_config_generation", OF_ALL, ALL(rules.generation),
+        "Number of changes of the rules since the start."),
     /* a fleet's store */
-    {"weir_degraded_total",
-     "counter",
-     "Answers of a limit that the store has not given, by what decided instead.",
-     OF_FAILURE,
-     false,
-     "policy",
-     {[REMOTE_FAIL_LOCAL] = {"local", LIMIT(degraded)},
-      [REMOTE_FAIL_OPEN] = {"open", LIMIT(degraded)},
-      [REMOTE_FAIL_CLOSED] = {"closed", LIMIT(degraded)}}},
-    {"weir_denials_remembered_total", "counter",
-     "Denials of a limit that the store was not asked for again.", OF_REMOTE, false, NULL,
-     ONE(LIMIT(remembered))},
-    {"weir_refunds_lost_total", "counter",
-     "Charges of denied requests that could not be given back to the store.", OF_STORE, false, NULL,
-     ONE(ALL(fleet.refunds_lost))},
-    {"weir_synced_keys", "gauge", "Keys of synced limits that this node counts.", OF_STORE, false,
-     NULL, ONE(ALL(fleet.synced.keys))},
-    {"weir_synced_units_dropped_total", "counter",
-     "Units of synced limits that the store was not told of: their window was over.", OF_STORE,
-     false, NULL, ONE(ALL(fleet.synced.dropped))},
-    {"weir_synced_keys_forgotten_total", "counter",
-     "Keys of synced limits that made room for others before they were as good as new.", OF_STORE,
-     false, NULL, ONE(ALL(fleet.synced.forgotten))},
-    {"weir_synced_keys_refused_total", "counter",
-     "Requests whose key of a synced limit found no room: on_store_failure decided.", OF_STORE,
-     false, NULL, ONE(ALL(fleet.synced.full))},
-    {"weir_store_up", "gauge",
-     "1: there is a connection to the store, and an endpoint that is worth asking.", OF_STORE,
-     false, NULL, ONE(ALL(fleet.up))},
-    {"weir_store_connections", "gauge", "Connections to the store that stand.", OF_STORE, false,
-     NULL, ONE(ALL(fleet.links))},
-    {"weir_store_connects_total", "counter", "Attempts to connect to the store.", OF_STORE, false,
-     NULL, ONE(ALL(fleet.connects))},
-    {"weir_breaker_open", "gauge",
-     "1: an endpoint of the store has failed so often that it is not asked.", OF_ENDPOINT, false,
-     NULL, ONE(ENDPOINT(open))},
-    {"weir_store_duration_seconds", "histogram", "Of calls to the store that got a reply.",
-     OF_STORE_TIMES, true, NULL, ONE(ALL(fleet.took))},
-    {"weir_store_calls_total", "counter", "Calls to the store.", OF_STORE, false, NULL,
-     ONE(ALL(fleet.calls))},
-    {"weir_store_ended_total",
-     "counter",
-     "Calls to the store that ended: with a reply, unknown (sent, and no reply in time), or proved "
-     "not to have run.",
-     OF_STORE,
-     false,
-     "result",
-     {{"replied", ALL(fleet.replies)},
-      {"unknown", ALL(fleet.unknown)},
-      {"not_run", ALL(fleet.not_run)}}},
-    {"weir_store_resent_total", "counter",
-     "Calls that were sent again, because the store had proved that they did not run.", OF_STORE,
-     false, NULL, ONE(ALL(fleet.resent))},
-    {"weir_store_late_total", "counter", "Replies of the store behind their deadline.", OF_STORE,
-     false, NULL, ONE(ALL(fleet.late))},
-    {"weir_fleet_nodes", "gauge", "Nodes of the fleet, as seen or as given.", OF_STORE, false, NULL,
-     ONE(ALL(fleet.nodes))},
-    {"weir_deferred_total", "counter", "Requests that waited for the store.", OF_STORE, false, NULL,
-     ONE(ALL(counts.deferred))},
-    {"weir_deferred_abandoned_total", "counter",
-     "Of them those whose client had gone when the answer came.", OF_STORE, false, NULL,
-     ONE(ALL(counts.abandoned))},
+    SERIES("weir_degraded_total", OF_FAILURE,
+           "Answers of a limit that were given without the store, by the on_store_failure policy "
+           "that decided them.",
+           "policy", [REMOTE_FAIL_LOCAL] = {"local", LIMIT(degraded)},
+           [REMOTE_FAIL_OPEN] = {"open", LIMIT(degraded)},
+           [REMOTE_FAIL_CLOSED] = {"closed", LIMIT(degraded)}),
+    ONE("weir_denials_remembered_total", OF_REMOTE, LIMIT(remembered),
+        "Denials of a limit that were answered from memory, without asking the store again."),
+    ONE("weir_refunds_lost_total", OF_STORE, ALL(fleet.refunds_lost),
+        "Charges of denied requests that could not be given back to the store."),
+    ONE("weir_synced_keys", OF_STORE, ALL(fleet.synced.keys),
+        "Keys of synced limits that this node counts."),
+    ONE("weir_synced_units_dropped_total", OF_STORE, ALL(fleet.synced.dropped),
+        "Units of synced limits that were not reported to the store before their window ended."),
+    ONE("weir_synced_keys_forgotten_total", OF_STORE, ALL(fleet.synced.forgotten),
+        "Keys of synced limits that were replaced by other keys while they were still in use."),
+    ONE("weir_synced_keys_refused_total", OF_STORE, ALL(fleet.synced.full),
+        "Requests that on_store_failure decided, because a synced limit had no room for the key."),
+    ONE("weir_store_up", OF_STORE, ALL(fleet.up),
+        "1 if there is a connection to the store and an endpoint whose breaker is closed, "
+        "otherwise 0."),
+    ONE("weir_store_connections", OF_STORE, ALL(fleet.links),
+        "Connections to the store that are ready for calls."),
+    ONE("weir_store_connects_total", OF_STORE, ALL(fleet.connects),
+        "Attempts to connect to the store."),
+    ONE("weir_breaker_open", OF_ENDPOINT, ENDPOINT(open),
+        "1 if the breaker of an endpoint is open, so that no calls are sent to it, otherwise 0."),
+    ONE("weir_store_duration_seconds", OF_STORE, ALL(fleet.took),
+        "Time from a call of the store to its reply."),
+    ONE("weir_store_calls_total", OF_STORE, ALL(fleet.calls), "Calls of the store."),
+    SERIES("weir_store_ended_total", OF_STORE,
+           "Calls of the store that have ended: with a reply (replied), without a reply in time "
+           "after they were sent (unknown), or without having run (not_run).",
+           "result", {"replied", ALL(fleet.replies)}, {"unknown", ALL(fleet.unknown)},
+           {"not_run", ALL(fleet.not_run)}),
+    ONE("weir_store_resent_total", OF_STORE, ALL(fleet.resent),
+        "Calls that were sent again after a reply that proves that they had not run."),
+    ONE("weir_store_late_total", OF_STORE, ALL(fleet.late),
+        "Replies of the store that came after the deadline of their call."),
+    ONE("weir_fleet_nodes", OF_STORE, ALL(fleet.nodes),
+        "Nodes of the fleet, as counted in the store or as given by fleet_size."),
+    ONE("weir_deferred_total", OF_STORE, ALL(counts.deferred),
+        "Requests that waited for an answer of the store."),
+    ONE("weir_deferred_abandoned_total", OF_STORE, ALL(counts.abandoned),
+        "Requests that waited for the store and whose client closed the connection before the "
+        "answer."),
     /* requests */
-    {"weir_decision_duration_seconds", "histogram",
-     "From a request's bytes to its reply's. Requests that arrived together count with the time of "
-     "all of them.",
-     OF_TIMES, true, NULL, ONE(COUNT(took))},
-    {"weir_requests_total", "counter", "Requests.", OF_PROTOCOL, false, NULL, ONE(COUNT(requests))},
-    {"weir_bad_requests_total", "counter", "Requests that could not be understood or answered.",
-     OF_PROTOCOL, false, NULL, ONE(COUNT(bad_requests))},
-    {"weir_overload_total", "counter",
-     "Requests that were refused because they had waited for too long.", OF_PROTOCOL, false, NULL,
-     ONE(COUNT(overloaded))},
-    {"weir_access_refused_total", "counter", "Wrong secrets, and requests that need a role.",
-     OF_ALL, false, NULL, ONE(ALL(counts.refused_access))},
-    {"weir_forwarded_ignored_total", "counter",
-     "Fields about the client from somebody who is no trusted proxy.", OF_ALL, false, NULL,
-     ONE(ALL(counts.forwarded_ignored))},
+    ONE("weir_decision_duration_seconds", OF_PROTOCOL, COUNT(took),
+        "Time from the arrival of a request to the end of its reply. Each of several requests that "
+        "arrive together counts with the time of all of them."),
+    ONE("weir_requests_total", OF_PROTOCOL, COUNT(requests), "Requests that were received."),
+    ONE("weir_bad_requests_total", OF_PROTOCOL, COUNT(bad_requests),
+        "Requests that were malformed or could not be answered."),
+    ONE("weir_overload_total", OF_PROTOCOL, COUNT(overloaded),
+        "Requests that were refused because they had waited for longer than --max-age."),
+    ONE("weir_access_refused_total", OF_ALL, ALL(counts.refused_access),
+        "Requests that were refused because of a wrong secret or a missing role."),
+    ONE("weir_forwarded_ignored_total", OF_ALL, ALL(counts.forwarded_ignored),
+        "Requests whose fields about the client were ignored, because no trusted proxy sent them "
+        "or because they contradicted each other."),
     /* reservations */
-    {"weir_reservations", "gauge", "Reservations that are neither settled nor expired.", OF_ALL,
-     false, NULL, ONE(ALL(reservations.open))},
-    {"weir_reservations_made_total", "counter", "Reservations.", OF_ALL, false, NULL,
-     ONE(ALL(reservations.made))},
-    {"weir_reservations_ended_total",
-     "counter",
-     "Reservations that ended: settled or cancelled, expired, or without their limit by then.",
-     OF_ALL,
-     false,
-     "result",
-     {{"settled", ALL(reservations.settled)},
-      {"expired", ALL(reservations.expired)},
-      {"lost", ALL(reservations.lost)}}},
-    {"weir_reservations_refused_total", "counter", "Reservations that there was no room for.",
-     OF_ALL, false, NULL, ONE(ALL(reservations.refused))},
+    ONE("weir_reservations", OF_ALL, ALL(reservations.open),
+        "Reservations that are neither settled nor cancelled nor expired."),
+    ONE("weir_reservations_made_total", OF_ALL, ALL(reservations.made),
+        "Reservations that were made."),
+    SERIES(
+        "weir_reservations_ended_total", OF_ALL,
+        "Reservations that have ended: settled or cancelled (settled), not in time (expired), or "
+        "when their limit no longer existed (lost).",
+        "result", {"settled", ALL(reservations.settled)}, {"expired", ALL(reservations.expired)},
+        {"lost", ALL(reservations.lost)}),
+    ONE("weir_reservations_refused_total", OF_ALL, ALL(reservations.refused),
+        "Reservations that were refused because there was no room for them."),
     /* connections */
-    {"weir_connections", "gauge", "Connections that are open.", OF_PROTOCOL, false, NULL,
-     ONE(COUNT(open))},
-    {"weir_connections_accepted_total", "counter", "Connections that came.", OF_PROTOCOL, false,
-     NULL, ONE(COUNT(accepted))},
-    {"weir_connections_refused_total",
-     "counter",
-     "Connections that were one too many: of all, or of one address.",
-     OF_ALL,
-     false,
-     "reason",
-     {{"total", ALL(counts.refused)}, {"address", ALL(counts.refused_address)}}},
-    {"weir_connections_timed_out_total", "counter",
-     "Connections that were idle, or slow, for too long.", OF_ALL, false, NULL,
-     ONE(ALL(counts.timed_out))},
+    ONE("weir_connections", OF_PROTOCOL, COUNT(open), "Connections that are open."),
+    ONE("weir_connections_accepted_total", OF_PROTOCOL, COUNT(accepted),
+        "Connections that were accepted."),
+    SERIES("weir_connections_refused_total", OF_ALL,
+           "Connections that were refused because of the bound for all clients (total) or for one "
+           "address (address).",
+           "reason", {"total", ALL(counts.refused)}, {"address", ALL(counts.refused_address)}),
+    ONE("weir_connections_timed_out_total", OF_ALL, ALL(counts.timed_out),
+        "Connections that were closed because they were idle or slow for too long."),
     /* the program */
-    {"weir_build_info", "gauge", "1, with the version.", OF_VERSION, false, NULL, ONE(0)},
-    {"process_cpu_seconds_total", "counter", "Time of processors, user and system.", OF_ALL, true,
-     NULL, ONE(ALL(process.cpu_ns))},
-    {"process_resident_memory_bytes", "gauge", "Resident memory.", OF_ALL, false, NULL,
-     ONE(ALL(process.resident_bytes))},
-    {"process_open_fds", "gauge", "Open files.", OF_ALL, false, NULL, ONE(ALL(process.open_files))},
-    {"process_max_fds", "gauge", "Files that may be open.", OF_ALL, false, NULL,
-     ONE(ALL(process.most_files))},
-    {"process_start_time_seconds", "gauge", "When the server was started.", OF_ALL, true, NULL,
-     ONE(ALL(started_ns))},
+    ONE("weir_build_info", OF_VERSION, 0, "The number 1, with the version as label."),
+    ONE("process_cpu_seconds_total", OF_ALL, ALL(process.cpu_ns),
+        "User and system CPU time that the process has used."),
+    ONE("process_resident_memory_bytes", OF_ALL, ALL(process.resident_bytes),
+        "Resident memory of the process."),
+    ONE("process_open_fds", OF_ALL, ALL(process.open_files), "Open file descriptors."),
+    ONE("process_max_fds", OF_ALL, ALL(process.most_files),
+        "Largest number of open file descriptors."),
+    ONE("process_start_time_seconds", OF_ALL, ALL(started_ns),
+        "Unix time at which the server was started."),
 };
 
 #define METRICS (sizeof metrics / sizeof metrics[0])
+
+static bool is_histogram(const struct metric *m)
+{
+    return strstr(m->name, "_duration_seconds") != NULL;
+}
+
+static const char *type_of(const struct metric *m)
+{
+    return is_histogram(m) ? "histogram" : strstr(m->name, "_total") != NULL ? "counter" : "gauge";
+}
 
 const char *metrics_name(size_t i, const char **type, const char **help)
 {
     if (i >= METRICS) {
         return NULL;
     }
-    *type = metrics[i].type;
+    *type = type_of(&metrics[i]);
     *help = metrics[i].help;
     return metrics[i].name;
 }
@@ -305,131 +263,115 @@ static void put_sample(struct buffer *out, const struct metric *m, const struct 
     put_number(out, s->number, s->seconds);
 }
 
-static uint64_t number_at(const void *base, size_t offset)
+/* Puts one series of a row, whose number is in the struct at `base`. */
+static void put_one(struct buffer *out, const struct metric *m, unsigned i, struct sample s,
+                    const char *base)
 {
-    uint64_t n;
-    memcpy(&n, (const char *)base + offset, sizeof n);
-    return n;
-}
-
-static void put_one(struct buffer *out, const struct metric *m, unsigned i, const char *scope,
-                    const char *of, const void *base)
-{
-    put_sample(out, m,
-               &(struct sample){.scope = scope,
-                                .of = of,
-                                .label = m->label,
-                                .value = m->series[i].value,
-                                .number = number_at(base, m->series[i].offset),
-                                .seconds = m->seconds});
-}
-
-/* Puts all series of a row for one limit, protocol, endpoint or the server. */
-static void put_series(struct buffer *out, const struct metric *m, const char *scope,
-                       const char *of, const void *base)
-{
-    for (unsigned i = 0; i < SERIES_MAX && (i == 0 || m->series[i].value != NULL); i++) {
-        put_one(out, m, i, scope, of, base);
-    }
+    memcpy(&s.number, base + m->series[i].offset, sizeof s.number);
+    s.label = m->label;
+    s.value = m->series[i].value;
+    s.seconds = strstr(m->name, "_seconds") != NULL;
+    put_sample(out, m, &s);
 }
 
 /* Puts a histogram. The last bucket (+Inf) counts the times above all bounds. */
-static void put_times(struct buffer *out, const struct metric *m, const char *protocol,
+static void put_times(struct buffer *out, const struct metric *m, struct sample s,
                       const struct histogram *h)
 {
-    uint64_t sum = 0;
-    const char *scope = protocol != NULL ? "protocol" : NULL;
-    struct sample s = {.suffix = "_bucket", .scope = scope, .of = protocol, .label = "le"};
+    struct sample sum = s;
+    s.suffix = "_bucket";
+    s.label = "le";
     for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
         char bound[32] = "+Inf";
         if (i + 1 < HISTOGRAM_BUCKETS) {
             uint64_t ns = UINT64_C(1) << (HISTOGRAM_FIRST + i);
             (void)snprintf(bound, sizeof bound, "%.10g", (double)ns / 1e9);
         }
-        sum += h->counts[i];
+        s.number += h->counts[i];
         s.value = bound;
-        s.number = sum;
         put_sample(out, m, &s);
     }
-    s = (struct sample){
-        .suffix = "_sum", .scope = scope, .of = protocol, .number = h->sum_ns, .seconds = true};
+    sum.suffix = "_sum";
+    sum.number = h->sum_ns;
+    sum.seconds = true;
+    put_sample(out, m, &sum);
+    s.suffix = "_count";
+    s.label = NULL;
     put_sample(out, m, &s);
-    s = (struct sample){.suffix = "_count", .scope = scope, .of = protocol, .number = sum};
-    put_sample(out, m, &s);
+}
+
+/* Puts all series of a row for one limit, protocol, endpoint or the server. */
+static void put_series(struct buffer *out, const struct metric *m, struct sample s,
+                       const char *base)
+{
+    if (is_histogram(m)) {
+        put_times(out, m, s, (const struct histogram *)(const void *)(base + m->series[0].offset));
+        return;
+    }
+    for (unsigned i = 0; i < SERIES_MAX && (i == 0 || m->series[i].value != NULL); i++) {
+        put_one(out, m, i, s, base);
+    }
 }
 
 static void put_limits(struct buffer *out, const struct metric *m, const struct numbers *n)
 {
     for (size_t i = 0; i < n->limits_count; i++) {
         const struct limit_numbers *limit = &n->limits[i];
+        struct sample s = {.scope = "limit", .of = limit->name};
         if (m->scope == OF_FAILURE && limit->remote) {
-            put_one(out, m, (unsigned)limit->on_store_failure, "limit", limit->name, limit);
+            put_one(out, m, (unsigned)limit->on_store_failure, s, (const char *)limit);
         } else if (m->scope == OF_LIMIT || (m->scope == OF_REMOTE && limit->remote)) {
-            put_series(out, m, "limit", limit->name, limit);
+            put_series(out, m, s, (const char *)limit);
         }
-    }
-}
-
-static void put_store(struct buffer *out, const struct metric *m, const struct numbers *n)
-{
-    if (n->server->fleet.fleet == NULL) {
-        return;
-    }
-    if (m->scope == OF_STORE_TIMES) {
-        put_times(out, m, NULL, &n->fleet.took);
-    } else if (m->scope == OF_STORE) {
-        put_series(out, m, NULL, NULL, n);
-    }
-    for (size_t i = 0; m->scope == OF_ENDPOINT && i < n->fleet.endpoints_count; i++) {
-        put_series(out, m, "endpoint", n->fleet.endpoints[i].name, &n->fleet.endpoints[i]);
     }
 }
 
 static void put_protocols(struct buffer *out, const struct metric *m, const struct numbers *n)
 {
+    size_t each = is_histogram(m) ? sizeof(struct histogram) : sizeof(uint64_t);
     for (unsigned p = 0; p < PROTOCOLS; p++) {
-        const char *base = (const char *)&n->counts;
-        if (m->scope == OF_TIMES) {
-            put_times(out, m, protocol_names[p], &n->counts.took[p]);
-        } else {
-            put_series(out, m, "protocol", protocol_names[p], base + p * sizeof(uint64_t));
-        }
+        struct sample s = {.scope = "protocol", .of = protocol_names[p]};
+        put_series(out, m, s, (const char *)&n->counts + p * each);
+    }
+}
+
+static void put_endpoints(struct buffer *out, const struct metric *m, const struct numbers *n)
+{
+    for (size_t i = 0; i < n->fleet.endpoints_count; i++) {
+        const struct fleet_endpoint_numbers *endpoint = &n->fleet.endpoints[i];
+        struct sample s = {.scope = "endpoint", .of = endpoint->name};
+        put_series(out, m, s, (const char *)endpoint);
     }
 }
 
 static void put_metric(struct buffer *out, const struct metric *m, const struct numbers *n)
 {
-    put_string(out, "# HELP ");
-    put_string(out, m->name);
-    buffer_put_char(out, ' ');
-    put_string(out, m->help);
-    put_string(out, "\n# TYPE ");
-    put_string(out, m->name);
-    buffer_put_char(out, ' ');
-    put_string(out, m->type);
-    buffer_put_char(out, '\n');
+    char head[1024];
+    (void)snprintf(head, sizeof head, "# HELP %s %s\n# TYPE %s %s\n", m->name, m->help, m->name,
+                   type_of(m));
+    put_string(out, head);
     switch (m->scope) {
     case OF_LIMIT:
     case OF_REMOTE:
     case OF_FAILURE:
         put_limits(out, m, n);
         break;
-    case OF_STORE:
-    case OF_STORE_TIMES:
-    case OF_ENDPOINT:
-        put_store(out, m, n);
-        break;
     case OF_PROTOCOL:
-    case OF_TIMES:
         put_protocols(out, m, n);
+        break;
+    case OF_ENDPOINT:
+        put_endpoints(out, m, n);
         break;
     case OF_VERSION:
         put_sample(out, m,
                    &(struct sample){.label = "version", .value = weir_version(), .number = 1});
         break;
     case OF_ALL:
+    case OF_STORE:
     default:
-        put_series(out, m, NULL, NULL, n);
+        if (m->scope == OF_ALL || n->server->fleet.fleet != NULL) {
+            put_series(out, m, (struct sample){0}, (const char *)n);
+        }
         break;
     }
 }

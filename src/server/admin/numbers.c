@@ -10,66 +10,59 @@
 
 const char *const protocol_names[PROTOCOLS] = {"resp", "http", "admin"};
 
-/* ---- threads ---- */
+/* ---- threads and limits ---- */
 
 _Static_assert(sizeof(struct worker_counts) % sizeof(uint64_t) == 0, "counts and nothing else");
 
-static void add_counts(const struct worker_counts *from, struct worker_counts *sum)
+/* Adds the numbers of `from` to those of `sum`, both made of uint64_t. */
+static void add_words(const void *from, void *sum, size_t bytes)
 {
-    const uint64_t *part = (const uint64_t *)(const void *)from;
-    uint64_t *to = (uint64_t *)(void *)sum;
-    for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) {
+    const uint64_t *part = from;
+    uint64_t *to = sum;
+    for (size_t i = 0; i < bytes / sizeof *to; i++) {
         to[i] += load_relaxed(&part[i]);
     }
 }
 
-/* ---- limits ---- */
-
-static void add_stats(const struct weir_stats *from, struct limit_numbers *to)
-{
-    to->allowed += from->allowed;
-    to->denied += from->denied;
-    to->never += from->never;
-    to->keys += from->keys;
-    to->capacity += from->capacity;
-    to->blocks += from->blocks;
-    to->bytes += from->bytes;
-    to->evicted += from->evicted;
-    to->reclaimed += from->reclaimed;
-    to->full_denied += from->full_denied;
-    to->full_allowed += from->full_allowed;
-}
-
-/* Appends a limit; the array grows by doubling. Returns NULL if out of memory. */
+/* Appends a limit. Returns NULL if out of memory. */
 static struct limit_numbers *add_limit(struct numbers *n, const char *name)
 {
-    size_t count = n->limits_count;
-    if (n->limits == NULL || (count & (count - 1)) == 0) {
-        struct limit_numbers *more =
-            realloc(n->limits, (count > 0 ? 2 * count : 1) * sizeof *n->limits);
-        if (more == NULL) {
-            return NULL;
-        }
-        n->limits = more;
+    struct limit_numbers limit = {.missing = 0};
+    (void)snprintf(limit.name, sizeof limit.name, "%s", name);
+    struct limit_numbers *all =
+        arena_append(&n->arena, n->limits, n->limits_count, sizeof limit, &limit);
+    if (all == NULL) {
+        return NULL;
     }
-    struct limit_numbers *limit = &n->limits[n->limits_count++];
-    *limit = (struct limit_numbers){0};
-    (void)snprintf(limit->name, sizeof limit->name, "%s", name);
-    return limit;
+    n->limits = all;
+    return &n->limits[n->limits_count++];
 }
 
-/* Adds the numbers of one limiter to those of its limit. The tiers of a limit follow each other. */
+/* Returns the entry of a limit. The tiers of a limit follow each other; only the built-in limit may
+ * have the name of an earlier one. */
+static struct limit_numbers *find_limit(const struct numbers *n, const char *name)
+{
+    size_t first =
+        strcmp(name, SERVER_ADHOC) == 0 || n->limits_count == 0 ? 0 : n->limits_count - 1;
+    for (size_t i = first; i < n->limits_count; i++) {
+        if (strcmp(n->limits[i].name, name) == 0) {
+            return &n->limits[i];
+        }
+    }
+    return NULL;
+}
+
+/* Adds the numbers of one limiter to those of its limit. */
 static int take_limit(void *arg, const struct weir_rules_limit *from)
 {
     struct numbers *n = arg;
-    struct limit_numbers *limit = n->limits_count > 0 ? &n->limits[n->limits_count - 1] : NULL;
-    if (limit == NULL || strcmp(limit->name, from->name) != 0) {
-        limit = add_limit(n, from->name);
-    }
+    struct limit_numbers *limit = find_limit(n, from->name);
+    limit = limit != NULL ? limit : add_limit(n, from->name);
     if (limit == NULL) {
         return WEIR_ENOMEM;
     }
-    add_stats(&from->stats, limit);
+    add_words(&from->stats.allowed, &limit->stats.allowed,
+              sizeof from->stats - offsetof(struct weir_stats, allowed));
     limit->missing += from->missing;
     limit->shadow_denied += from->shadow_denied;
     limit->remote = limit->remote || from->consistency != WEIR_RULES_LOCAL;
@@ -79,23 +72,22 @@ static int take_limit(void *arg, const struct weir_rules_limit *from)
     return 0;
 }
 
-static int take_adhoc(struct numbers *n)
+int numbers_limits(const struct server *server, weir_rules_limit_fn fn, void *arg)
 {
-    struct weir_stats stats = {.size = sizeof stats};
-    if (n->server->adhoc == NULL || weir_stats_read(n->server->adhoc, &stats) != 0) {
-        return 0;
+    struct weir_rules_limit adhoc = {
+        .name = SERVER_ADHOC,
+        .tier = "",
+        .algorithm = WEIR_TOKEN_BUCKET,
+        .stats = {.size = sizeof adhoc.stats},
+        .switched = load_relaxed(&server->adhoc_shadow) != 0,
+        .consistency = WEIR_RULES_LOCAL,
+    };
+    int e = weir_rules_limits(server->rules, fn, arg);
+    if (e != 0 || server->adhoc == NULL) {
+        return e;
     }
-    struct limit_numbers *limit = NULL;
-    for (size_t i = 0; limit == NULL && i < n->limits_count;
-         i++) { /* the rules may use this name */
-        limit = strcmp(n->limits[i].name, SERVER_ADHOC) == 0 ? &n->limits[i] : NULL;
-    }
-    limit = limit != NULL ? limit : add_limit(n, SERVER_ADHOC);
-    if (limit == NULL) {
-        return WEIR_ENOMEM;
-    }
-    add_stats(&stats, limit);
-    return 0;
+    (void)weir_stats_read(server->adhoc, &adhoc.stats);
+    return fn(arg, &adhoc);
 }
 
 /* ---- the process ---- */
@@ -156,7 +148,7 @@ int numbers_read(const struct server *server, struct numbers *n)
 {
     *n = (struct numbers){.server = server, .rules = {.size = sizeof n->rules}};
     for (unsigned i = 0; i < server->workers_count; i++) {
-        add_counts(&server->workers[i].counts, &n->counts);
+        add_words(&server->workers[i].counts, &n->counts, sizeof n->counts);
     }
     n->reloads = load_relaxed(&server->reloads);
     n->reloads_failed = load_relaxed(&server->reloads_failed);
@@ -168,12 +160,10 @@ int numbers_read(const struct server *server, struct numbers *n)
         server->fleet.read(server->fleet.fleet, &n->fleet);
     }
     int e = weir_rules_stats_read(server->rules, &n->rules);
-    e = e == 0 ? weir_rules_limits(server->rules, take_limit, n) : e;
-    return e == 0 ? take_adhoc(n) : e;
+    return e == 0 ? numbers_limits(server, take_limit, n) : e;
 }
 
 void numbers_finish(struct numbers *n)
 {
-    free(n->limits);
-    n->limits = NULL;
+    arena_finish(&n->arena);
 }

@@ -2,6 +2,7 @@
 #ifndef WEIR_SERVER_ADMIN_NUMBERS_H
 #define WEIR_SERVER_ADMIN_NUMBERS_H
 
+#include "common/arena.h"
 #include "server/ask/reservations.h"
 #include "server/net/server_fleet.h"
 #include "server/net/worker.h"
@@ -9,9 +10,7 @@
 /* The numbers of one limit, its tiers and overrides added up. The built-in limit is one too. */
 struct limit_numbers {
     char name[WEIR_RULES_NAME];
-    uint64_t allowed, denied, never;
-    uint64_t keys, capacity, blocks, bytes;
-    uint64_t evicted, reclaimed, full_denied, full_allowed;
+    struct weir_stats stats;
     uint64_t missing;
     uint64_t shadow_denied;
     bool remote; /* a fleet decides it; the rest is for such limits only */
@@ -35,6 +34,7 @@ struct numbers {
     struct process_numbers process;
     struct reservations_counts reservations;
     struct fleet_numbers fleet;   /* zero without a fleet */
+    struct arena arena;           /* holds the limits */
     struct limit_numbers *limits; /* in the order of the rules, adhoc last */
     size_t limits_count;
     uint64_t reloads;
@@ -48,5 +48,9 @@ extern const char *const protocol_names[PROTOCOLS];
 /* Returns 0 or WEIR_E...; numbers_finish() must be called in either case. */
 int numbers_read(const struct server *server, struct numbers *n);
 void numbers_finish(struct numbers *n);
+
+/* Like weir_rules_limits(), with the built-in limit as the last one. Its `rate` is NULL, because
+ * that comes with each call. */
+int numbers_limits(const struct server *server, weir_rules_limit_fn fn, void *arg);
 
 #endif

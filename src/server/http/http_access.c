@@ -69,13 +69,9 @@ static bool read_basic(struct text coded, struct credentials *c)
     if (!decode(coded, c->room, &pair)) {
         return false;
     }
-    const char *colon = pair.len > 0 ? memchr(pair.at, ':', pair.len) : NULL;
-    if (colon == NULL) {
-        return false;
-    }
-    c->user = (struct text){pair.at, (size_t)(colon - pair.at)};
-    c->secret = text_after(pair, c->user.len + 1);
-    return true;
+    c->secret = pair;
+    c->user = text_cut(&c->secret, ':');
+    return c->user.len < pair.len;
 }
 
 /* Returns false if there are none, or none that could be understood. */
@@ -124,7 +120,8 @@ bool http_may(struct exchange *x, enum role least)
         return true;
     }
     if (!read_credentials(x->request, &given)) {
-        refuse(x, 401, "expected 'Authorization: Bearer SECRET', or Basic with it as the password");
+        refuse(x, 401,
+               "expected 'Authorization: Bearer SECRET', or Basic with the secret as the password");
         return false;
     }
     if (!access_user(given.user, &asked) || !access_show(access, given.secret, asked, &pass)) {
@@ -133,7 +130,7 @@ bool http_may(struct exchange *x, enum role least)
     }
     x->role = pass.role;
     if (x->role < least) {
-        refuse(x, 403, "the secret is valid, but this needs one of the role admin");
+        refuse(x, 403, "the secret is valid, but this request needs one of the role admin");
         return false;
     }
     return true;

@@ -105,16 +105,9 @@ static int take_part(struct asked *a, enum part part, struct text text, const ch
         return 0;
     }
     return fail(error, WEIR_EATTRIBUTE,
-                "%s and %s tell of different requests: found '%.*s' and '%.*s'",
+                "%s and %s describe different requests: found '%.*s' and '%.*s'",
                 a->parts[part].from, from, (int)(before.len < 64 ? before.len : 64), before.at,
                 (int)(text.len < 64 ? text.len : 64), text.at);
-}
-
-/* Returns the text before `mark`, or all of it if there is no mark. */
-static struct text before(struct text text, char mark)
-{
-    const char *found = text.len > 0 ? memchr(text.at, mark, text.len) : NULL;
-    return (struct text){text.at, found != NULL ? (size_t)(found - text.at) : text.len};
 }
 
 /* Takes path and query of "/search?q=cats", and also the host of
@@ -125,38 +118,26 @@ static int take_uri(struct asked *a, struct text uri, const char *from, struct w
     int e = 0;
     if (scheme != NULL) {
         uri = text_after(uri, (size_t)(scheme - uri.at) + 3);
-        struct text host = before(before(uri, '/'), '?');
+        struct text host = text_before(text_before(uri, '/'), '?');
         uri = text_after(uri, host.len);
         e = host.len > 0 ? take_part(a, HOST, host, from, error) : 0;
     }
-    uri = before(uri, '#');
-    struct text path = before(uri, '?');
-    struct text query = text_after(uri, path.len + (path.len < uri.len));
+    struct text query = text_before(uri, '#');
+    struct text path = text_cut(&query, '?');
     e = e != 0 ? e : take_part(a, PATH, path.len > 0 ? path : TEXT("/"), from, error);
     return e != 0 ? e : take_part(a, QUERY, query, from, error);
 }
 
-static int take_method(struct asked *a, struct text text, const char *from,
-                       struct weir_error *error)
-{
-    return take_part(a, METHOD, text, from, error);
-}
-
-static int take_host(struct asked *a, struct text text, const char *from, struct weir_error *error)
-{
-    return take_part(a, HOST, text, from, error);
-}
-
 static const struct auth_source {
     const char *name;
-    int (*take)(struct asked *a, struct text text, const char *from, struct weir_error *error);
+    enum part part; /* PATH: the field holds a URI */
 } sources[] = {
-    {"x-forwarded-method", take_method}, /* Traefik, Caddy */
-    {"x-original-method", take_method},  /* nginx, ingress-nginx */
-    {"x-forwarded-uri", take_uri},       /* Traefik, Caddy */
-    {"x-original-uri", take_uri},        /* nginx */
-    {"x-original-url", take_uri},        /* ingress-nginx: with scheme and host */
-    {"x-forwarded-host", take_host},
+    {"x-forwarded-method", METHOD}, /* Traefik, Caddy */
+    {"x-original-method", METHOD},  /* nginx, ingress-nginx */
+    {"x-forwarded-uri", PATH},      /* Traefik, Caddy */
+    {"x-original-uri", PATH},       /* nginx */
+    {"x-original-url", PATH},       /* ingress-nginx: with scheme and host */
+    {"x-forwarded-host", HOST},
 };
 
 /* Returns the row of a field, or NULL, as for nearly all fields. */
@@ -178,8 +159,10 @@ static int take_fields(struct asked *a, const struct http_request *r, struct wei
     int e = 0;
     for (unsigned i = 0; i < r->fields_count && e == 0; i++) {
         const struct auth_source *source = source_of(r->fields[i].name);
-        if (source != NULL && r->fields[i].value.len > 0) {
-            e = source->take(a, r->fields[i].value, source->name, error);
+        struct text value = r->fields[i].value;
+        if (source != NULL && value.len > 0) {
+            e = source->part == PATH ? take_uri(a, value, source->name, error)
+                                     : take_part(a, source->part, value, source->name, error);
         }
     }
     return e;
@@ -242,38 +225,24 @@ static int read_asked(const struct exchange *x, struct asked *a, struct weir_err
  * may retry after the former: NEVER (422) becomes 403. */
 static int status_for_proxy(const struct exchange *x, const struct answer *a)
 {
-    static const int by_status[][2] = {{200, 200}, {403, 403}, {422, 403}, {503, 503}};
-    unsigned deny = x->server->options.auth_deny_status;
+    int deny = (int)x->server->options.auth_deny_status;
     int status = http_status_of_answer(a);
-    for (size_t i = 0; i < sizeof by_status / sizeof by_status[0]; i++) {
-        if (status == by_status[i][0]) {
-            return by_status[i][1];
-        }
-    }
-    return deny != 0 ? (int)deny : 429;
+    return status == 422 ? 403 : status == 429 && deny != 0 ? deny : status;
 }
 
 /*
  * Replies to a proxy. A 200 has no body: no proxy uses it, and nginx and Caddy do not even read
  * it. With a body they would close the connection, which could be used for the next question.
  */
-static void reply(struct exchange *x, const struct answer *a)
+static void reply(struct exchange *x, int e, const struct answer *a, const struct weir_error *error)
 {
-    int status = status_for_proxy(x, a);
-    if (status == 200) {
+    int status = e == 0 ? status_for_proxy(x, a) : 0;
+    if (e != 0) {
+        http_reply_failure(x, e, error);
+    } else if (status == 200) {
         http_reply(x, status, NULL, a);
     } else {
         http_reply_answer(x, status, a);
-    }
-}
-
-static void reply_asked(struct exchange *x, int e, const struct answer *a,
-                        const struct weir_error *error)
-{
-    if (e != 0) {
-        http_reply_failure(x, e, error);
-    } else {
-        reply(x, a);
     }
 }
 
@@ -282,7 +251,7 @@ static void put_later(struct pending *p)
     struct http_request request;
     struct exchange x = http_resume(p, &request);
     struct weir_error error = {0};
-    reply_asked(&x, p->error, &p->answer, &error);
+    reply(&x, p->error, &p->answer, &error);
     http_resumed(&x);
 }
 
@@ -301,7 +270,7 @@ static void run_auth(struct exchange *x)
     if (e == ANSWER_LATER) {
         http_keep(x, asker.pending, put_later);
     } else {
-        reply_asked(x, e, &a, &error);
+        reply(x, e, &a, &error);
     }
 }
 

@@ -20,27 +20,20 @@
 
 /* ---- one hop ---- */
 
-static bool read_plain(struct text hop, struct address *a)
-{
-    return address_parse(hop, a, NULL) == 0;
-}
-
-static bool read_forwarded(struct text hop, struct address *a)
-{
-    char room[FORWARDED_NODE_MAX];
-    struct text node;
-    return forwarded_node(hop, room, &node) && address_parse(node, a, NULL) == 0;
-}
-
 static const struct client_row {
     const char *name;
-    bool (*take)(struct text *list, struct text *hop);
-    bool (*read)(struct text hop, struct address *a);
+    bool forwarded; /* has the form of RFC 7239 */
 } rows[HTTP_CLIENT_FIELDS] = {
-    [HTTP_CLIENT_X_FORWARDED_FOR] = {"x-forwarded-for", forwarded_last_plain, read_plain},
-    [HTTP_CLIENT_FORWARDED] = {"forwarded", forwarded_last, read_forwarded},
-    [HTTP_CLIENT_X_REAL_IP] = {"x-real-ip", forwarded_last_plain, read_plain},
+    [HTTP_CLIENT_X_FORWARDED_FOR] = {"x-forwarded-for", false},
+    [HTTP_CLIENT_FORWARDED] = {"forwarded", true},
+    [HTTP_CLIENT_X_REAL_IP] = {"x-real-ip", false},
 };
+
+static bool read_hop(const struct client_row *row, struct text hop, struct address *a)
+{
+    char room[FORWARDED_NODE_MAX];
+    return (!row->forwarded || forwarded_node(hop, room, &hop)) && address_parse(hop, a, NULL) == 0;
+}
 
 const char *http_client_field_name(unsigned field)
 {
@@ -104,12 +97,12 @@ static void walk(const struct server *server, const struct client_row *row, stru
                  struct told *told)
 {
     struct text hop;
-    while (!told->final && row->take(&list, &hop)) {
+    while (!told->final && forwarded_last(&list, row->forwarded, &hop)) {
         struct address a;
         if (hop.len == 0) {
             continue;
         }
-        if (!row->read(hop, &a)) {
+        if (!read_hop(row, hop, &a)) {
             told->final = true;
         } else {
             told->client = a;
@@ -174,7 +167,7 @@ void http_find_client(const struct exchange *x, struct address *client)
     }
     if (!is_trusted(x->server, client)) {
         ignore(x, &x->server->told_untrusted,
-               "a forwarded field of somebody who is no trusted proxy was ignored");
+               "a forwarded field was ignored because the peer is not a trusted proxy");
     } else if (!agree(told, client)) {
         ignore(x, &x->server->told_disagreeing,
                "forwarded fields that name different clients were ignored: see --client-field");

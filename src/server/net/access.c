@@ -15,23 +15,21 @@
  */
 #include "server/net/access.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/error.h"
 #include "base/lock.h"
 #include "common/log.h"
+#include "rules/file/files.h"
 
 const char *const role_names[ROLES] = {"none", "check", "admin"};
 
-/* All secrets with their line ends, and one byte more, which shows that a file is too long. */
-#define FILE_MAX (ACCESS_SECRETS_MAX * (ACCESS_SECRET_MAX + 2) + 1)
+/* All secrets of a role with their line ends. */
+#define FILE_BYTES_MAX ((size_t)ACCESS_SECRETS_MAX * (ACCESS_SECRET_MAX + 2))
 
 struct place {
     uint64_t low;
@@ -97,9 +95,7 @@ static int read_text(const struct reading *r, struct text text, struct weir_erro
     unsigned before = r->to->count[r->role];
     int e = 0;
     for (unsigned line = 1; e == 0 && text.len > 0; line++) {
-        const char *end = memchr(text.at, '\n', text.len);
-        struct text one = {text.at, end != NULL ? (size_t)(end - text.at) : text.len};
-        text = text_after(text, one.len + (end != NULL));
+        struct text one = text_cut(&text, '\n');
         one.len -= one.len > 0 && one.at[one.len - 1] == '\r';
         e = one.len > 0 ? add_secret(r, line, one, error) : 0;
     }
@@ -109,71 +105,34 @@ static int read_text(const struct reading *r, struct text text, struct weir_erro
     return e;
 }
 
-static void warn_of_mode(const char *path, const struct stat *st)
+static void warn_of_mode(const char *path)
 {
     char mode[8];
-    if ((st->st_mode & (S_IRGRP | S_IROTH)) != 0) {
-        (void)snprintf(mode, sizeof mode, "%04o", st->st_mode & 07777);
-        LOG(LEVEL_WARNING, "a file of secrets can be read by others", LOG_STRING("file", path),
+    struct stat st;
+    if (stat(path, &st) == 0 && (st.st_mode & (S_IRGRP | S_IROTH)) != 0) {
+        (void)snprintf(mode, sizeof mode, "%04o", st.st_mode & 07777);
+        LOG(LEVEL_WARNING, "a file of secrets can be read by other users", LOG_STRING("file", path),
             LOG_STRING("mode", mode), LOG_STRING("expected", "0600 or 0400"));
     }
 }
 
-static int read_all(int fd, const char *path, char *bytes, size_t *len, struct weir_error *error)
-{
-    for (*len = 0; *len < FILE_MAX;) {
-        ssize_t n = read(fd, bytes + *len, FILE_MAX - *len);
-        if (n < 0 && errno != EINTR) {
-            return fail_errno(error, "cannot be read", path);
-        }
-        if (n == 0) {
-            return 0;
-        }
-        *len += n > 0 ? (size_t)n : 0;
-    }
-    return fail(error, WEIR_EINVAL, "%s: found %d bytes and more, expected at most %d secrets",
-                path, FILE_MAX, ACCESS_SECRETS_MAX);
-}
-
-static int read_open_file(const struct reading *r, int fd, struct weir_error *error)
-{
-    struct stat st;
-    if (fstat(fd, &st) != 0) {
-        return fail_errno(error, "cannot be read", r->name);
-    }
-    if (!S_ISREG(st.st_mode)) { /* access_reload() must be able to read it again */
-        return fail(error, WEIR_EACCES, "%s: expected a regular file of secrets", r->name);
-    }
-    size_t len = 0;
-    char *bytes = malloc(FILE_MAX);
-    if (bytes == NULL) {
-        return fail(error, WEIR_ENOMEM, "%s: out of memory", r->name);
-    }
-    int e = read_all(fd, r->name, bytes, &len, error);
-    e = e != 0 ? e : read_text(r, (struct text){bytes, len}, error);
-    if (e == 0) {
-        warn_of_mode(r->name, &st);
-    }
-    explicit_bzero(bytes, FILE_MAX);
-    free(bytes);
-    return e;
-}
-
 static int read_file(const struct reading *r, struct weir_error *error)
 {
-    int fd = open(r->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a pipe must not block */
-    if (fd < 0) {
-        return fail_errno(error, "cannot be opened", r->name);
+    struct arena arena = ARENA_INIT;
+    struct text text = {"", 0};
+    int e = file_read(&arena, r->name, FILE_BYTES_MAX, &text, error);
+    e = e != 0 ? e : read_text(r, text, error);
+    if (e == 0) {
+        warn_of_mode(r->name);
     }
-    int e = read_open_file(r, fd, error);
-    (void)close(fd);
+    explicit_bzero((char *)text.at, text.len);
+    arena_finish(&arena);
     return e;
 }
 
 static int read_sources(const struct access *access, struct secrets *to, struct weir_error *error)
 {
-    static const char *const texts[ROLES] = {"", "check secrets of the environment",
-                                             "admin secrets of the environment"};
+    static const char *const texts[ROLES] = {"", "WEIR_CHECK_SECRETS", "WEIR_ADMIN_SECRETS"};
     int e = 0;
     for (int role = ROLE_CHECK; role < ROLES; role++) {
         struct reading r = {access, access->file[role], (enum role)role, to};
@@ -234,7 +193,9 @@ int access_open(struct access **out, const struct access_sources *from, struct w
         return fail(error, WEIR_ENOMEM, "out of memory for secrets");
     }
     (void)pthread_mutex_init(&access->writing, NULL);
-    int e = hash_secret_init(&random) == 0 ? 0 : fail(error, WEIR_EIO, "no random numbers");
+    int e = hash_secret_init(&random) == 0
+                ? 0
+                : fail(error, WEIR_EIO, "the kernel gives no random numbers");
     memcpy(access->key, random.sip, sizeof access->key);
     for (int role = ROLE_CHECK; e == 0 && role < ROLES; role++) {
         if (!copy(from->file[role], &access->file[role]) ||
@@ -323,24 +284,6 @@ static enum role role_given(const struct found *f)
     return f->matches[ROLE_ADMIN] != 0   ? ROLE_ADMIN
            : f->matches[ROLE_CHECK] != 0 ? ROLE_CHECK
                                          : ROLE_NONE;
-}
-
-enum role access_role_open(struct access *access)
-{
-    if (access == NULL) {
-        return ROLE_ADMIN;
-    }
-    struct found f = look(access, (struct hash){0, 0});
-    return role_open(&f);
-}
-
-enum role access_role_of(struct access *access, struct text secret)
-{
-    if (access == NULL) {
-        return ROLE_ADMIN;
-    }
-    struct found f = look(access, print_of(access, secret));
-    return role_given(&f);
 }
 
 bool access_user(struct text user, enum role *asked)

@@ -49,11 +49,6 @@ void access_close(struct access *access);
 /* Reads the files again; on an error the old secrets stay. Other threads may ask meanwhile. */
 int access_reload(struct access *access, struct weir_error *error);
 
-/* Return the role of a client that has shown no secret, and of one that has shown this secret
- * (ROLE_NONE if it is not valid). A NULL access means that there are no secrets, here and below. */
-enum role access_role_open(struct access *access);
-enum role access_role_of(struct access *access, struct text secret);
-
 /*
  * Finds the role that a user's name asks for: that of "check" and "admin"; for "" and "default"
  * ROLE_NONE, which means the role that the secret gives. Returns false if there is no such user.
@@ -82,8 +77,8 @@ struct access_pass {
 bool access_show(struct access *access, struct text secret, enum role asked,
                  struct access_pass *pass);
 
-/* Returns the role of this pass according to the present secrets; renews the
- * pass if they changed. */
+/* Returns the role of this pass according to the present secrets; renews the pass if they changed.
+ * A NULL access means that there are no secrets. */
 enum role access_role(struct access *access, struct access_pass *pass);
 
 #endif

@@ -1,6 +1,8 @@
-/* Opens and binds sockets for the addresses to listen on. */
+/* Opens and binds sockets for the addresses to listen on, and checks that a listener which other
+ * machines can reach needs a secret. */
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -9,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "server/net/access.h"
 #include "server/net/worker.h"
 
 #define ADDRESS_MAX_BYTES 256
@@ -30,8 +33,9 @@ static int open_unix(const char *path, int *out, struct weir_error *error)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct stat st;
     if (strlen(path) >= sizeof address.sun_path) {
-        return fail(error, WEIR_EINVAL, "%s: found %zu bytes, expected a socket path below %zu",
-                    path, strlen(path), sizeof address.sun_path);
+        return fail(error, WEIR_EINVAL,
+                    "%s: found %zu bytes, expected a socket path of fewer than %zu", path,
+                    strlen(path), sizeof address.sun_path);
     }
     memcpy(address.sun_path, path, strlen(path) + 1);
     if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && is_left(&address)) {
@@ -137,4 +141,89 @@ int listener_open(const char *address, enum listener_share share, int *fd, struc
         return open_unix(address + 5, fd, error);
     }
     return open_tcp(address, share, fd, error);
+}
+
+bool listener_print(const struct sockaddr_storage *bound, char *text, size_t size)
+{
+    char host[NI_MAXHOST];
+    char port[8];
+    bool six = bound->ss_family == AF_INET6;
+    if ((!six && bound->ss_family != AF_INET) ||
+        getnameinfo((const struct sockaddr *)bound, sizeof *bound, host, sizeof host, port,
+                    sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+        return false;
+    }
+    (void)snprintf(text, size, six ? "[%s]:%s" : "%s:%s", host, port);
+    return true;
+}
+
+/* ---- exposure ---- */
+
+/* The option and the variable that give the secrets of a role, for messages. */
+static const struct {
+    const char *option;
+    const char *variable;
+} secrets[ROLES] = {
+    [ROLE_CHECK] = {"--check-secrets", "WEIR_CHECK_SECRETS"},
+    [ROLE_ADMIN] = {"--admin-secrets", "WEIR_ADMIN_SECRETS"},
+};
+
+/* The roles that use a listener. Without secrets, a role would be open or could not be used. */
+static const struct {
+    const char *name;
+    bool has[ROLES];
+} listeners[PROTOCOLS] = {
+    [PROTOCOL_RESP] = {"resp", {[ROLE_CHECK] = true}},
+    [PROTOCOL_HTTP] = {"http", {[ROLE_CHECK] = true}},
+    [PROTOCOL_ADMIN] = {"admin", {[ROLE_CHECK] = true, [ROLE_ADMIN] = true}}, /* it shows keys */
+};
+
+/* Returns whether only this machine can connect to the socket. Writes its address into `text`. The
+ * address is read from the socket itself, because a host name may mean any address, and a socket
+ * may come from the caller. */
+static bool is_local(int fd, char *text, size_t size)
+{
+    struct sockaddr_storage bound = {.ss_family = AF_UNSPEC};
+    socklen_t length = sizeof bound;
+    (void)snprintf(text, size, "an unknown address");
+    if (getsockname(fd, (struct sockaddr *)&bound, &length) != 0) {
+        return false;
+    }
+    if (!listener_print(&bound, text, size)) {
+        return bound.ss_family == AF_UNIX;
+    }
+    if (bound.ss_family == AF_INET) {
+        return ntohl(((const struct sockaddr_in *)&bound)->sin_addr.s_addr) >> 24 == 127;
+    }
+    const struct in6_addr *six = &((const struct sockaddr_in6 *)&bound)->sin6_addr;
+    return IN6_IS_ADDR_LOOPBACK(six) || (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == 127);
+}
+
+/* Returns a role of the listener that has no secrets; ROLE_NONE if there is none. */
+static enum role missing_of(const struct server_options *o, unsigned protocol)
+{
+    for (enum role role = ROLE_ADMIN; role > ROLE_NONE; role--) {
+        if (listeners[protocol].has[role] && !access_has_secrets(o->access, role)) {
+            return role;
+        }
+    }
+    return ROLE_NONE;
+}
+
+int exposure_check(const struct server_options *o, const int *sockets, struct weir_error *error)
+{
+    char address[SERVER_ADDRESS_MAX];
+    for (unsigned i = 0; i < PROTOCOLS && !o->insecure; i++) {
+        enum role missing = missing_of(o, i);
+        if (sockets[i] >= 0 && missing != ROLE_NONE &&
+            !is_local(sockets[i], address, sizeof address)) {
+            return fail(
+                error, WEIR_EINVAL,
+                "%s would listen on %s, which other machines can reach, without %s secrets: "
+                "give %s FILE or set %s, listen on 127.0.0.1, or use --insecure",
+                listeners[i].name, address, role_names[missing], secrets[missing].option,
+                secrets[missing].variable);
+        }
+    }
+    return 0;
 }

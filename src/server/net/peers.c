@@ -6,12 +6,12 @@
 #include "base/error.h"
 #include "base/hash.h"
 
-#define NOBODY UINT32_MAX
+#define NO_PEER UINT32_MAX
 
 struct peer {
     struct address address;
     uint32_t open;
-    uint32_t next; /* in its bucket, or in the list of free ones; NOBODY: the last */
+    uint32_t next; /* in its bucket, or in the list of free ones; NO_PEER: the last */
 };
 
 struct peers {
@@ -27,25 +27,20 @@ struct peers {
 int peers_create(struct peers **out, unsigned connections, unsigned most, struct weir_error *error)
 {
     struct peers *p = calloc(1, sizeof *p);
-    *out = p;
-    if (p == NULL || (p->buckets = calloc(connections, sizeof *p->buckets)) == NULL ||
-        (p->all = calloc(connections, sizeof *p->all)) == NULL) {
+    bool made = p != NULL && (p->buckets = calloc(connections, sizeof *p->buckets)) != NULL &&
+                (p->all = calloc(connections, sizeof *p->all)) != NULL;
+    int e = made ? hash_secret_init(&p->secret) : WEIR_ENOMEM;
+    *out = e == 0 ? p : NULL;
+    if (e != 0) {
         peers_destroy(p);
-        *out = NULL;
-        return fail(error, WEIR_ENOMEM, "out of memory for %u connections", connections);
+        return fail(error, e, "the table of %u connections: %s", connections, weir_strerror(e));
     }
     (void)pthread_mutex_init(&p->lock, NULL);
     p->most = most;
     p->size = connections;
     for (uint32_t i = 0; i < p->size; i++) {
-        p->buckets[i] = NOBODY;
-        p->all[i].next = i + 1 < p->size ? i + 1 : NOBODY;
-    }
-    int e = hash_secret_init(&p->secret);
-    if (e != 0) {
-        peers_destroy(p);
-        *out = NULL;
-        return fail(error, e, "no random numbers: %s", weir_strerror(e));
+        p->buckets[i] = NO_PEER;
+        p->all[i].next = i + 1 < p->size ? i + 1 : NO_PEER;
     }
     return 0;
 }
@@ -72,11 +67,11 @@ static uint32_t *bucket_of(struct peers *p, const struct address *client)
 }
 
 /* Returns the link that holds the index of the client's peer; the index is
- * NOBODY if there is none. */
+ * NO_PEER if there is none. */
 static uint32_t *find(struct peers *p, const struct address *client)
 {
     uint32_t *at = bucket_of(p, client);
-    while (*at != NOBODY && memcmp(&p->all[*at].address, client, sizeof *client) != 0) {
+    while (*at != NO_PEER && memcmp(&p->all[*at].address, client, sizeof *client) != 0) {
         at = &p->all[*at].next;
     }
     return at;
@@ -85,13 +80,13 @@ static uint32_t *find(struct peers *p, const struct address *client)
 static bool enter(struct peers *p, const struct address *client)
 {
     uint32_t *at = find(p, client);
-    if (*at == NOBODY) {
-        if (p->free == NOBODY) { /* more connections than peers_create() was told */
+    if (*at == NO_PEER) {
+        if (p->free == NO_PEER) { /* more connections than peers_create() was told */
             return false;
         }
         *at = p->free;
         p->free = p->all[*at].next;
-        p->all[*at] = (struct peer){*client, 0, NOBODY};
+        p->all[*at] = (struct peer){*client, 0, NO_PEER};
     }
     if (p->all[*at].open == p->most) {
         return false;
@@ -103,7 +98,7 @@ static bool enter(struct peers *p, const struct address *client)
 static void leave(struct peers *p, const struct address *client)
 {
     uint32_t *at = find(p, client);
-    if (*at != NOBODY && --p->all[*at].open == 0) {
+    if (*at != NO_PEER && --p->all[*at].open == 0) {
         uint32_t gone = *at;
         *at = p->all[gone].next;
         p->all[gone].next = p->free;

@@ -10,9 +10,11 @@
 #define PATH_BYTES 4096
 #define LINE_BYTES 4096
 
-/* Reads the first line of a file; returns false if there is none. */
-static bool read_line(const char *path, char *line, size_t size)
+/* Reads the first line of a file of a group; returns false if there is none. */
+static bool read_line(const char *folder, const char *name, char *line, size_t size)
 {
+    char path[PATH_BYTES + 32];
+    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *in = fopen(path, "re");
     bool got = in != NULL && fgets(line, (int)size, in) != NULL;
     if (in != NULL) {
@@ -33,31 +35,19 @@ static unsigned rounded_up(uint64_t quota, uint64_t period)
     return n > UINT32_MAX ? 0 : (unsigned)n;
 }
 
-/* Reads cpu.max: "150000 100000" or "max 100000". */
-static unsigned quota_v2(const char *folder)
+/* Returns the quota of one group: version 2 has cpu.max, "150000 100000" or "max 100000", and
+ * version 1 has a file for each of the two numbers. */
+static unsigned quota_in(const char *folder)
 {
-    char path[PATH_BYTES + 32];
-    char line[64];
-    (void)snprintf(path, sizeof path, "%s/cpu.max", folder);
-    if (!read_line(path, line, sizeof line)) {
-        return 0;
-    }
-    const char *period = strchr(line, ' ');
-    return rounded_up(number_of(line), period != NULL ? number_of(period + 1) : 0);
-}
-
-static unsigned quota_v1(const char *folder)
-{
-    char path[PATH_BYTES + 32];
     char quota[64];
     char period[64];
-    (void)snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
-    if (!read_line(path, quota, sizeof quota)) {
-        return 0;
+    if (read_line(folder, "cpu.max", quota, sizeof quota)) {
+        const char *space = strchr(quota, ' ');
+        return rounded_up(number_of(quota), space != NULL ? number_of(space + 1) : 0);
     }
-    (void)snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
-    return read_line(path, period, sizeof period) ? rounded_up(number_of(quota), number_of(period))
-                                                  : 0;
+    bool both = read_line(folder, "cpu.cfs_quota_us", quota, sizeof quota) &&
+                read_line(folder, "cpu.cfs_period_us", period, sizeof period);
+    return both ? rounded_up(number_of(quota), number_of(period)) : 0;
 }
 
 static unsigned least(unsigned a, unsigned b)
@@ -66,7 +56,7 @@ static unsigned least(unsigned a, unsigned b)
 }
 
 /* Returns the smallest quota of a group and the groups above it, because all of them apply. */
-static unsigned quota_of(const char *mount, const char *group, unsigned (*quota)(const char *))
+static unsigned quota_of(const char *mount, const char *group)
 {
     char folder[PATH_BYTES];
     unsigned n = 0;
@@ -75,7 +65,7 @@ static unsigned quota_of(const char *mount, const char *group, unsigned (*quota)
         return 0;
     }
     for (;;) {
-        n = least(n, quota(folder));
+        n = least(n, quota_in(folder));
         char *slash = strrchr(folder, '/');
         if (slash == NULL || (size_t)(slash - folder) < strlen(mount)) {
             return n;
@@ -111,15 +101,15 @@ static unsigned quota_by_line(const char *root, char *line)
     group[strcspn(group, "\n")] = '\0';
     if (list[0] == '\0') {
         (void)snprintf(mount, sizeof mount, "%s/sys/fs/cgroup", root);
-        return quota_of(mount, group, quota_v2);
+        return quota_of(mount, group);
     }
     if (!has_word(list, "cpu")) {
         return 0;
     }
     (void)snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/%s", root, list);
-    unsigned n = quota_of(mount, group, quota_v1);
+    unsigned n = quota_of(mount, group);
     (void)snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/cpu", root);
-    return least(n, quota_of(mount, group, quota_v1));
+    return least(n, quota_of(mount, group));
 }
 
 unsigned processors_by_quota(const char *root)

@@ -46,10 +46,10 @@ void server_log_message(void *arg, const struct weir_rules_message *message)
     }
 }
 
-static uint64_t generation_of(struct weir_rules *rules)
+uint64_t server_generation(const struct server *server)
 {
     struct weir_rules_stats stats = {.size = sizeof stats};
-    return weir_rules_stats_read(rules, &stats) == 0 ? stats.generation : 0;
+    return weir_rules_stats_read(server->rules, &stats) == 0 ? stats.generation : 0;
 }
 
 static int reload_rules(struct server *server, struct weir_error *error)
@@ -62,7 +62,7 @@ static int reload_rules(struct server *server, struct weir_error *error)
     }
     (void)fetch_add(&server->reloads, 1);
     store_relaxed(&server->loaded_ns, clock_unix_ns());
-    LOG(LEVEL_INFO, "rules reloaded", LOG_COUNT("generation", generation_of(server->rules)));
+    LOG(LEVEL_INFO, "rules reloaded", LOG_COUNT("generation", server_generation(server)));
     return 0;
 }
 

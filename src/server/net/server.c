@@ -88,20 +88,26 @@ static int bind_socket(struct server *server, unsigned protocol, int *fd, struct
     return e;
 }
 
-/* Opens another thread's share: one more socket on a port, or a duplicate of a unix socket. */
-static int share_socket(const struct server *server, unsigned protocol, int first, int *fd,
+/* Opens another thread's share of a listener of thread 0: one more socket on its port, or a
+ * duplicate of its unix socket. */
+static int share_socket(const struct server *server, unsigned protocol, int *fd,
                         struct weir_error *error)
 {
-    char address[128];
+    char address[SERVER_ADDRESS_MAX];
     const char *given = server->options.listen[protocol];
+    uv_os_fd_t first = -1;
+    if (!server->workers[0].listeners[protocol].open) {
+        return 0;
+    }
     if (listener_is_unix(given)) {
+        (void)uv_fileno(&server->workers[0].listeners[protocol].uv.handle, &first);
         return duplicate(first, given, fd, error);
     }
     given = server_address(server, (enum server_protocol)protocol, address, sizeof address);
     return listener_open(given, LISTENER_MORE, fd, error);
 }
 
-static int open_sockets(struct server *server, unsigned number, const int *first, int *sockets,
+static int open_sockets(struct server *server, unsigned number, int *sockets,
                         struct weir_error *error)
 {
     int e = 0;
@@ -116,8 +122,8 @@ static int open_sockets(struct server *server, unsigned number, const int *first
             e = share_given(server, number, i, &sockets[i], error);
         } else if (opens) {
             e = bind_socket(server, i, &sockets[i], error);
-        } else if (shares && first[i] >= 0) {
-            e = share_socket(server, i, first[i], &sockets[i], error);
+        } else if (shares) {
+            e = share_socket(server, i, &sockets[i], error);
         }
     }
     if (e == 0) {
@@ -134,16 +140,8 @@ static int start_worker(struct server *server, unsigned number, const struct has
                         struct weir_error *error)
 {
     int sockets[PROTOCOLS];
-    int first[PROTOCOLS] = {-1, -1, -1};
     struct worker *w = &server->workers[number];
-    for (unsigned i = 0; number > 0 && i < PROTOCOLS; i++) {
-        uv_os_fd_t fd;
-        struct worker *one = &server->workers[0];
-        if (one->listeners[i].open && uv_fileno(&one->listeners[i].uv.handle, &fd) == 0) {
-            first[i] = fd;
-        }
-    }
-    int e = open_sockets(server, number, first, sockets, error);
+    int e = open_sockets(server, number, sockets, error);
     if (e == 0) {
         server->workers_count = number + 1;
         e = worker_init(w, server, number, sockets, error);
@@ -207,7 +205,7 @@ static int start_workers(struct server *server, unsigned n, struct weir_error *e
     struct hash_secret secret;
     int e = hash_secret_init(&secret);
     if (e != 0) {
-        return fail(error, e, "the kernel gives no random bytes");
+        return fail(error, e, "the kernel gives no random numbers");
     }
     for (unsigned i = 0; e == 0 && i < n; i++) {
         e = start_worker(server, i, &secret, error);
@@ -314,18 +312,11 @@ const char *server_address(const struct server *server, enum server_protocol pro
     const char *given = server->options.listen[protocol];
     struct sockaddr_storage bound;
     int length = sizeof bound;
-    char host[64] = "";
     if (listener_is_unix(given) || strcmp(given, "off") == 0 || !w->listeners[protocol].open ||
         uv_tcp_getsockname(&w->listeners[protocol].uv.tcp, (struct sockaddr *)&bound, &length) !=
-            0) {
+            0 ||
+        !listener_print(&bound, text, size)) {
         (void)snprintf(text, size, "%s", given);
-        return text;
     }
-    bool six = bound.ss_family == AF_INET6;
-    (void)(six ? uv_ip6_name((const struct sockaddr_in6 *)&bound, host, sizeof host)
-               : uv_ip4_name((const struct sockaddr_in *)&bound, host, sizeof host));
-    unsigned port = ntohs(six ? ((const struct sockaddr_in6 *)&bound)->sin6_port
-                              : ((const struct sockaddr_in *)&bound)->sin_port);
-    (void)snprintf(text, size, six ? "[%s]:%u" : "%s:%u", host, port);
     return text;
 }

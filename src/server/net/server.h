@@ -6,7 +6,7 @@
  * The operators' listener has a thread of its own. It answers while the other threads are busy, and
  * it does the slow work, such as reading files.
  *
- *   listener.c    addresses -> listening sockets
+ *   listener.c    addresses -> listening sockets; which of them need secrets
  *   processors.c  how many threads can run at the same time
  *   reload.c      reads the rules and the secrets again
  *   worker.c      a thread, its loop, the timer that checks its connections
@@ -51,6 +51,7 @@
 #define SERVER_RETRY_MS 1000        /* Retry-After of a 503 */
 #define SERVER_FIRST_MS 500         /* server_stop() waits this long for first requests */
 #define SERVER_DRAIN_MS 5000        /* server_stop() closes connections after this */
+#define SERVER_ADDRESS_MAX 128      /* bytes of a listener's address as text */
 #define SERVER_ADMIN_CONNECTIONS 64 /* for operators, in addition to those of clients */
 
 /* The name of the built-in limit, whose calls carry their own rate and burst (CL.THROTTLE). */
@@ -154,6 +155,9 @@ int server_start(struct server *server, struct weir_error *error);
  */
 int server_reload(struct server *server, struct weir_error *error);
 
+/* Returns the number of changes of the rules. */
+uint64_t server_generation(const struct server *server);
+
 /*
  * Logs a message about rules. It is to be weir_rules_options.message of the rules that a server
  * uses. Between server_listen(messages) and server_listen(NULL), messages of the calling thread
@@ -170,6 +174,10 @@ bool server_answered(const struct server *server);
 /* Stops accepting, answers what has arrived, and ends the threads. Connections that are not done
  * after SERVER_DRAIN_MS are closed. */
 void server_stop(struct server *server);
+
+/* Writes the address of a TCP socket, "127.0.0.1:6380" or "[::1]:6380". Returns false for others.
+ */
+bool listener_print(const struct sockaddr_storage *bound, char *text, size_t size);
 
 /* Returns the address that a listener was really bound to ("127.0.0.1:6380"),
  * or "off", in `text`. */

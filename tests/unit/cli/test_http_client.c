@@ -144,7 +144,7 @@ static void what_ends_early_or_is_no_http_is_told(void **state)
 {
     assert_int_equal(call("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{}", false, 20000),
                      WEIR_EIO);
-    assert_complaint("the connection ended within the answer");
+    assert_complaint("the connection ended in the middle of the answer");
     http_result_finish(&result);
     assert_int_equal(call("-ERR unknown command 'PUT'\r\n", true, 20000), WEIR_EIO);
     assert_complaint("the answer is not HTTP/1.1");

@@ -121,7 +121,7 @@ static void there_is_one_probe_at_a_time(void **state)
     assert_true(breaker_may_probe(b, breaker_due(b)));
 }
 
-static void who_dies_while_probing_leaves_it_to_others(void **state)
+static void a_probe_that_never_ends_is_left_to_other_threads(void **state)
 {
     fail_times(5, 0);
     uint64_t due = breaker_due(b);
@@ -155,7 +155,7 @@ static void each_endpoint_has_its_own(void **state)
     assert_int_equal(breakers_count_open(all), 1);
 }
 
-static void those_that_calls_go_to_are_told_apart(void **state)
+static void endpoints_that_take_calls_are_marked(void **state)
 {
     struct breaker_seen seen[2];
     breaker_for_calls(breaker_find(all, "two:2"));
@@ -186,7 +186,7 @@ static void addresses_that_come_and_go_do_not_use_the_places_up(void **state)
     assert_true(breaker_is_open(breaker_find(all, "host3071:1"))); /* what was learnt is kept */
 }
 
-static void endpoints_and_names_have_a_most(void **state)
+static void the_number_of_endpoints_and_the_length_of_names_are_bounded(void **state)
 {
     char name[301];
     for (unsigned i = 1; i < BREAKERS_MAX; i++) {
@@ -247,12 +247,12 @@ int main(void)
         STORY(failures_of_more_than_a_second_ago_are_forgotten),
         STORY(a_probe_comes_after_a_random_part_that_doubles_up_to_five_seconds),
         STORY(there_is_one_probe_at_a_time),
-        STORY(who_dies_while_probing_leaves_it_to_others),
+        STORY(a_probe_that_never_ends_is_left_to_other_threads),
         STORY(only_a_good_probe_closes_it),
         STORY(each_endpoint_has_its_own),
-        STORY(those_that_calls_go_to_are_told_apart),
+        STORY(endpoints_that_take_calls_are_marked),
         STORY(addresses_that_come_and_go_do_not_use_the_places_up),
-        STORY(endpoints_and_names_have_a_most),
+        STORY(the_number_of_endpoints_and_the_length_of_names_are_bounded),
         STORY(threads_never_probe_at_once_and_agree_on_endpoints),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

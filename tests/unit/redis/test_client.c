@@ -89,7 +89,7 @@ static void an_error_of_no_known_kind_is_a_reply(void **state)
 }
 
 /* These errors come from a Redis whose commands were renamed. */
-static void a_refusal_that_quotes_what_was_said_is_told_without_that(void **state)
+static void an_error_that_quotes_the_request_is_reported_without_the_quote(void **state)
 {
     struct world_call a;
     world_greet(w, 0);
@@ -138,7 +138,7 @@ static void replies_may_be_cut_anywhere(void **state)
     }
 }
 
-static void what_is_no_reply_ends_the_connection(void **state)
+static void an_invalid_reply_ends_the_connection(void **state)
 {
     static const char *const bad[] = {"hello\r\n", ":12x\r\n", "*17\r\n", "$-2\r\n", "\r\n"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -154,7 +154,7 @@ static void what_is_no_reply_ends_the_connection(void **state)
     }
 }
 
-static void a_reply_that_nobody_waits_for_ends_the_connection(void **state)
+static void a_reply_without_a_request_ends_the_connection(void **state)
 {
     world_greet(w, 0);
     assert_false(world_say(w, 0, ANSWER));
@@ -207,7 +207,7 @@ static void deadlines_of_any_length_are_kept(void **state)
     }
 }
 
-static void what_was_given_to_the_loop_counts_as_sent(void **state)
+static void bytes_that_were_given_to_the_loop_count_as_sent(void **state)
 {
     struct world_call sent;
     struct world_call never;
@@ -300,7 +300,7 @@ static void of_many_calls_with_an_unknown_script_one_carries_the_text(void **sta
     }
 }
 
-static void what_may_pass_is_asked_again_after_pauses_that_double(void **state)
+static void a_refused_call_is_sent_again_after_pauses_that_double(void **state)
 {
     static const char *const refusals[] = {
         "-CLUSTERDOWN x\r\n", "-LOADING x\r\n",  "-READONLY x\r\n",  "-BUSY x\r\n",
@@ -342,7 +342,7 @@ static void a_call_that_was_sent_is_not_sent_again_on_another_connection(void **
     assert_heard("");
 }
 
-static void a_member_of_a_cluster_is_told_apart(void **state)
+static void a_node_of_a_cluster_is_recognised_by_its_refusal(void **state)
 {
     struct world_call a;
     world_greet(w, 0);
@@ -360,21 +360,21 @@ int main(void)
         STORY(a_new_connection_wakes_the_loop_also_if_the_old_one_ended_awake),
         STORY(calls_wait_for_the_greeting_and_follow_it),
         STORY(an_error_of_no_known_kind_is_a_reply),
-        STORY(a_refusal_that_quotes_what_was_said_is_told_without_that),
+        STORY(an_error_that_quotes_the_request_is_reported_without_the_quote),
         STORY(replies_may_be_cut_anywhere),
-        STORY(what_is_no_reply_ends_the_connection),
-        STORY(a_reply_that_nobody_waits_for_ends_the_connection),
+        STORY(an_invalid_reply_ends_the_connection),
+        STORY(a_reply_without_a_request_ends_the_connection),
         STORY(a_call_without_a_reply_ends_at_its_deadline_unknown),
         STORY(a_call_that_was_never_sent_ends_at_its_deadline_not_run),
         STORY(deadlines_of_any_length_are_kept),
-        STORY(what_was_given_to_the_loop_counts_as_sent),
+        STORY(bytes_that_were_given_to_the_loop_count_as_sent),
         STORY(a_connection_that_cannot_be_made_leaves_calls_not_run_at_once),
         STORY(the_end_of_a_client_ends_its_calls),
         STORY(an_unknown_script_is_sent_as_its_text),
         STORY(of_many_calls_with_an_unknown_script_one_carries_the_text),
-        STORY(what_may_pass_is_asked_again_after_pauses_that_double),
+        STORY(a_refused_call_is_sent_again_after_pauses_that_double),
         STORY(a_call_that_was_sent_is_not_sent_again_on_another_connection),
-        STORY(a_member_of_a_cluster_is_told_apart),
+        STORY(a_node_of_a_cluster_is_recognised_by_its_refusal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static void calls_beyond_the_bound_are_refused_and_nothing_happens(void **state)
 
 /* Outstanding replies take places: a caller that asks too fast waits, and its calls are not
  * sent. */
-static void replies_that_are_owed_are_bounded_too(void **state)
+static void pending_replies_are_bounded_too(void **state)
 {
     struct world_call a[40];
     unsigned unknown = 0;
@@ -43,7 +43,7 @@ static void replies_that_are_owed_are_bounded_too(void **state)
     assert_true(unknown <= 4);
 }
 
-static void a_call_that_waits_for_replies_that_are_owed_goes_out_when_they_come(void **state)
+static void a_call_that_waits_for_a_place_is_sent_when_pending_replies_come(void **state)
 {
     struct world_call late[3];
     struct world_call a;
@@ -69,7 +69,7 @@ static void a_call_that_waits_for_replies_that_are_owed_goes_out_when_they_come(
     assert_ended(&a, CLIENT_REPLIED);
 }
 
-static void arguments_and_bytes_that_wait_have_a_most(void **state)
+static void the_arguments_of_a_call_are_bounded(void **state)
 {
     static char bytes[65537];
     struct world_call a = {.world = w};
@@ -164,9 +164,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STORY(calls_beyond_the_bound_are_refused_and_nothing_happens),
-        STORY(replies_that_are_owed_are_bounded_too),
-        STORY(a_call_that_waits_for_replies_that_are_owed_goes_out_when_they_come),
-        STORY(arguments_and_bytes_that_wait_have_a_most),
+        STORY(pending_replies_are_bounded_too),
+        STORY(a_call_that_waits_for_a_place_is_sent_when_pending_replies_come),
+        STORY(the_arguments_of_a_call_are_bounded),
         STORY(bytes_that_wait_for_a_link_are_bounded),
         STORY(there_is_one_attempt_to_connect_at_a_time),
         STORY(a_late_reply_is_dropped_and_the_connection_goes_on),

@@ -352,7 +352,7 @@ static void of_several_hosts_the_first_that_is_a_master_is_used(void **state)
     world_up(v, 0);
     assert_string_equal(world_heard(v, 0), "ROLE");
     assert_false(world_say(v, 0, REPLICA));
-    assert_non_null(strstr(client_last_error(v->client), "one:11: not a master"));
+    assert_non_null(strstr(client_last_error(v->client), "one:11: is not a master"));
     world_up(v, 1);
     assert_string_equal(world_heard(v, 1), "ROLE");
     world_say(v, 1, MASTER);
@@ -380,7 +380,7 @@ static void of_several_hosts_one_that_asks_for_a_password_is_no_master(void **st
     world_up(v, 0);
     assert_string_equal(world_heard(v, 0), "ROLE");
     assert_false(world_say(v, 0, "-NOAUTH Authentication required.\r\n"));
-    assert_string_equal(client_last_error(v->client), "one:11: it asks for a password");
+    assert_string_equal(client_last_error(v->client), "one:11: requires a password");
     assert_int_equal(v->metrics.up, 0);
     world_stop(v);
 }
@@ -421,7 +421,36 @@ static void a_master_that_has_become_a_replica_is_left(void **state)
     world_stop(v);
 }
 
-static void a_replica_that_was_away_is_no_longer_when_it_says_so(void **state)
+static void calls_lost_because_the_client_closed_the_connection_are_no_failures(void **state)
+{
+    enum { CALLS = 6 };
+    struct client_world several;
+    struct client_world *v = &several;
+    struct breaker *first = breaker_find(breakers, "one:11");
+    world_start(v, "redis://one:11,two:22", breakers);
+    world_up(v, 0);
+    world_say(v, 0, MASTER);
+    world_flush(v, 0);
+    for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
+        world_say(v, 0, "+OK\r\n");
+    }
+    assert_int_equal(world_call(v, &calls[0], "k", 0), 0);
+    world_flush(v, 0);
+    world_say(v, 0, "-READONLY x\r\n");
+    for (unsigned i = 1; i < CALLS; i++) { /* they follow the question ROLE */
+        assert_int_equal(world_call(v, &calls[i], "k", 0), 0);
+    }
+    world_flush(v, 0);
+    assert_false(world_say(v, 0, REPLICA));
+    for (unsigned i = 1; i < CALLS; i++) {
+        assert_int_equal(calls[i].done, 1);
+        assert_int_equal(calls[i].end, CLIENT_UNKNOWN);
+    }
+    assert_false(breaker_is_open(first));
+    world_stop(v);
+}
+
+static void a_replica_that_answers_a_probe_has_its_breaker_closed(void **state)
 {
     struct client_world several;
     struct client_world *v = &several;
@@ -479,7 +508,8 @@ int main(void)
         STORY(of_several_hosts_the_first_that_is_a_master_is_used),
         STORY(of_several_hosts_one_that_asks_for_a_password_is_no_master),
         STORY(a_master_that_has_become_a_replica_is_left),
-        STORY(a_replica_that_was_away_is_no_longer_when_it_says_so),
+        STORY(calls_lost_because_the_client_closed_the_connection_are_no_failures),
+        STORY(a_replica_that_answers_a_probe_has_its_breaker_closed),
         STORY(without_any_host_calls_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

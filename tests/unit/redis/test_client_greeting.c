@@ -46,7 +46,7 @@ static void a_wrong_password_is_a_failure_with_a_reason_and_without_the_secret(v
     assert_true(w->sockets[0].attempts > 1);
 }
 
-static void a_store_that_does_not_know_auth_is_told_without_the_secret(void **state)
+static void a_store_without_auth_is_reported_without_the_secret(void **state)
 {
     finish(NULL);
     breakers = breakers_create(1);
@@ -122,7 +122,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         STORY(a_password_and_a_database_come_first),
         STORY(a_wrong_password_is_a_failure_with_a_reason_and_without_the_secret),
-        STORY(a_store_that_does_not_know_auth_is_told_without_the_secret),
+        STORY(a_store_without_auth_is_reported_without_the_secret),
         STORY(a_missing_password_is_noticed_before_calls),
         STORY(the_reason_is_forgotten_when_the_store_is_there),
         STORY(refusals_of_calls_are_a_reason_until_one_is_answered),

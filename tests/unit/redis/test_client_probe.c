@@ -80,7 +80,7 @@ static void a_store_that_refuses_calls_is_probed_by_what_they_need(void **state)
     assert_string_equal(client_last_error(w->client), "");
 }
 
-static void whichever_thread_probes_knows_what_was_refused(void **state)
+static void the_probe_of_any_thread_uses_the_key_of_a_refused_call(void **state)
 {
     answer_calls(w, 5, "k", "-NOREPLICAS Not enough good replicas\r\n");
     assert_true(breaker_is_open(one));
@@ -90,15 +90,15 @@ static void whichever_thread_probes_knows_what_was_refused(void **state)
     assert_true(breaker_is_open(one));
 }
 
-static void what_a_write_meets_beyond_that_is_good_enough(void **state)
+static void replies_to_a_probe_decide_whether_the_breaker_closes(void **state)
 {
     static const struct {
         const char *said;
         bool opens;
     } rows[] = {
         {"-WRONGTYPE Operation against a key\r\n", false}, /* a log is a sorted set */
-        {"-MOVED 1 two:2\r\n", false},
-        {"-ASK 1 two:2\r\n", false},
+        {"-MOVED 1 two:2\r\n", true}, /* a call would end: the URL is not redis-cluster:// */
+        {"-ASK 1 two:2\r\n", true},
         {":8\r\n", false},
         {"-READONLY x\r\n", true},
         {"-MISCONF x\r\n", true},
@@ -119,7 +119,7 @@ static void what_a_write_meets_beyond_that_is_good_enough(void **state)
     }
 }
 
-static void after_it_took_calls_silence_is_probed_by_ping_again(void **state)
+static void after_answered_calls_a_silent_store_is_probed_by_ping_again(void **state)
 {
     struct world_call calls[5];
     answer_calls(w, 1, "k", "-OOM x\r\n");
@@ -136,7 +136,7 @@ static void after_it_took_calls_silence_is_probed_by_ping_again(void **state)
 
 /* ---- complaints ---- */
 
-static void who_has_no_calls_hears_from_others_that_all_is_well(void **state)
+static void a_client_without_calls_learns_from_other_threads_that_calls_succeed(void **state)
 {
     answer_calls(w, 1, "k", "-OOM x\r\n");
     answer_calls(other, 1, "k", "-NOPERM x\r\n"); /* says nothing about that */
@@ -149,7 +149,7 @@ static void who_has_no_calls_hears_from_others_that_all_is_well(void **state)
     assert_false(w->sockets[0].woken); /* and it does not ask any more */
 }
 
-static void who_has_no_calls_finds_out_itself_if_nobody_has_any(void **state)
+static void a_client_without_calls_checks_the_store_itself(void **state)
 {
     answer_calls(w, 1, "k", "-OOM x\r\n");
     for (unsigned i = 0; i < 3; i++) {
@@ -163,7 +163,7 @@ static void who_has_no_calls_finds_out_itself_if_nobody_has_any(void **state)
     assert_string_equal(client_last_error(w->client), "");
 }
 
-static void a_want_of_rights_is_told_until_a_call_is_answered(void **state)
+static void missing_permissions_are_reported_until_a_call_is_answered(void **state)
 {
     answer_calls(w, 1, "k", "-NOPERM x\r\n");
     world_pass(w, 5000 * WORLD_MS);
@@ -173,7 +173,7 @@ static void a_want_of_rights_is_told_until_a_call_is_answered(void **state)
     assert_string_equal(client_last_error(w->client), "");
 }
 
-static void silence_is_noticed_as_soon_as_ever_while_a_complaint_lasts(void **state)
+static void a_silent_link_is_closed_in_time_while_an_error_is_reported(void **state)
 {
     struct world_call call;
     answer_calls(w, 1, "k", "-OOM x\r\n");
@@ -188,13 +188,13 @@ int main(void)
 #define STORY(name) cmocka_unit_test_setup_teardown(name, begin, finish)
     const struct CMUnitTest tests[] = {
         STORY(a_store_that_refuses_calls_is_probed_by_what_they_need),
-        STORY(whichever_thread_probes_knows_what_was_refused),
-        STORY(what_a_write_meets_beyond_that_is_good_enough),
-        STORY(after_it_took_calls_silence_is_probed_by_ping_again),
-        STORY(who_has_no_calls_hears_from_others_that_all_is_well),
-        STORY(who_has_no_calls_finds_out_itself_if_nobody_has_any),
-        STORY(a_want_of_rights_is_told_until_a_call_is_answered),
-        STORY(silence_is_noticed_as_soon_as_ever_while_a_complaint_lasts),
+        STORY(the_probe_of_any_thread_uses_the_key_of_a_refused_call),
+        STORY(replies_to_a_probe_decide_whether_the_breaker_closes),
+        STORY(after_answered_calls_a_silent_store_is_probed_by_ping_again),
+        STORY(a_client_without_calls_learns_from_other_threads_that_calls_succeed),
+        STORY(a_client_without_calls_checks_the_store_itself),
+        STORY(missing_permissions_are_reported_until_a_call_is_answered),
+        STORY(a_silent_link_is_closed_in_time_while_an_error_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,7 +87,7 @@ static void a_call_follows_a_slot_that_has_moved_and_so_do_others(void **state)
     assert_int_equal(next.end, CLIENT_REPLIED);
 }
 
-static void a_call_is_asked_elsewhere_behind_asking_and_others_are_not(void **state)
+static void a_call_follows_ask_after_asking_and_other_calls_do_not(void **state)
 {
     struct world_call next;
     assert_heard(A, "EVALSHA ");
@@ -103,7 +103,7 @@ static void a_call_is_asked_elsewhere_behind_asking_and_others_are_not(void **st
     assert_int_equal(next.end, CLIENT_REPLIED);
 }
 
-static void a_script_that_is_not_known_there_goes_as_text_behind_asking(void **state)
+static void a_script_that_is_not_loaded_there_is_sent_as_text_after_asking(void **state)
 {
     assert_heard(A, "EVALSHA ");
     world_say(w, A, "-ASK 7629 b:2\r\n");
@@ -115,6 +115,31 @@ static void a_script_that_is_not_known_there_goes_as_text_behind_asking(void **s
     assert_heard(B, "EVAL ");
     world_say(w, B, "+OK\r\n:1\r\n");
     assert_answered();
+}
+
+static void a_probe_that_is_redirected_closes_the_breaker_and_its_slot_follows(void **state)
+{
+    static struct world_call others[5];
+    struct breaker *a = breaker_find(breakers, "a:1");
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(world_call(w, &others[i], "k", w->now + WORLD_MS), 0);
+    }
+    world_flush(w, A);
+    world_pass_over(w, A, 5);
+    for (unsigned i = 0; i < 5; i++) {
+        world_say(w, A, "-OOM x\r\n");
+    }
+    assert_true(breaker_is_open(a));
+    for (const char *line = ""; strcmp(line, "SETRANGE k 0 ") != 0; line = world_heard(w, A)) {
+        assert_string_equal(line, "");
+        world_pass(w, WORLD_MS);
+        world_flush(w, A);
+    }
+    world_say(w, A, "-MOVED 7629 b:2\r\n");
+    assert_false(breaker_is_open(a));
+    greet_b();
+    assert_int_equal(world_call(w, &others[4], "k", 0), 0);
+    assert_heard(B, "EVALSHA ");
 }
 
 /* For several keys of a slot that is moving the node says TRYAGAIN until all have been moved, then
@@ -136,7 +161,7 @@ static void after_many_pauses_a_call_still_follows(void **state)
 }
 
 /* Each node says that the other has the slot: a call must not go back and forth without pauses. */
-static void a_call_that_is_sent_back_and_forth_makes_pauses(void **state)
+static void a_call_that_is_redirected_again_and_again_pauses(void **state)
 {
     unsigned at = A;
     world_say(w, A, "-MOVED 7629 b:2\r\n");
@@ -170,10 +195,11 @@ int main(void)
 #define STORY(name) cmocka_unit_test_setup_teardown(name, begin, finish)
     const struct CMUnitTest tests[] = {
         STORY(a_call_follows_a_slot_that_has_moved_and_so_do_others),
-        STORY(a_call_is_asked_elsewhere_behind_asking_and_others_are_not),
-        STORY(a_script_that_is_not_known_there_goes_as_text_behind_asking),
+        STORY(a_call_follows_ask_after_asking_and_other_calls_do_not),
+        STORY(a_probe_that_is_redirected_closes_the_breaker_and_its_slot_follows),
+        STORY(a_script_that_is_not_loaded_there_is_sent_as_text_after_asking),
         STORY(after_many_pauses_a_call_still_follows),
-        STORY(a_call_that_is_sent_back_and_forth_makes_pauses),
+        STORY(a_call_that_is_redirected_again_and_again_pauses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

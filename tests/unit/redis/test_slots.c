@@ -70,7 +70,7 @@ static int first_of(const char *reply)
     return slots_begin(&r, text_of(reply)) ? slots_next(&r, &range) : -2;
 }
 
-static void what_is_no_map_is_refused(void **state)
+static void invalid_maps_are_refused(void **state)
 {
     assert_int_equal(first_of("-ERR This instance has cluster support disabled\r\n"), -2);
     assert_int_equal(first_of("*0\r\n"), 0);
@@ -106,7 +106,7 @@ static void a_redirection_has_a_slot_a_host_and_a_port(void **state)
     assert_redirect("MOVED 1 fe80::1:6381 and more", 1, "fe80::1", 6381);
 }
 
-static void what_is_no_redirection_is_refused(void **state)
+static void invalid_redirections_are_refused(void **state)
 {
     static const char *const bad[] = {"",
                                       "MOVED",
@@ -147,9 +147,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_range_names_its_primary),
         cmocka_unit_test(a_host_may_be_missing_in_three_ways),
-        cmocka_unit_test(what_is_no_map_is_refused),
+        cmocka_unit_test(invalid_maps_are_refused),
         cmocka_unit_test(a_redirection_has_a_slot_a_host_and_a_port),
-        cmocka_unit_test(what_is_no_redirection_is_refused),
+        cmocka_unit_test(invalid_redirections_are_refused),
         cmocka_unit_test(a_host_is_at_most_255_bytes_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

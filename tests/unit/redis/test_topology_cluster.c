@@ -179,7 +179,7 @@ static void moved_leads_to_a_node_that_was_not_known_and_to_one_question_for_the
     assert_int_equal(asked, 1);
 }
 
-static void ask_is_followed_behind_asking_and_changes_nothing(void **state)
+static void ask_is_followed_after_asking_and_changes_nothing_in_the_map(void **state)
 {
     struct world_call a;
     struct world_call b;
@@ -218,7 +218,7 @@ static void tryagain_and_clusterdown_pause_a_call_within_its_deadline(void **sta
 
 /* Two nodes each name the other as the owner: the call must not go back and forth at the speed of
  * the network. */
-static void nodes_that_send_a_call_to_and_fro_get_pauses(void **state)
+static void a_call_that_two_nodes_redirect_to_each_other_pauses(void **state)
 {
     struct world_call a;
     know_two();
@@ -335,7 +335,7 @@ static void nodes_that_leave_are_closed_when_their_replies_have_had_time(void **
     assert_int_equal(w->sockets[1].attempts, 1);
 }
 
-static void what_is_no_map_changes_nothing_and_is_asked_again(void **state)
+static void an_invalid_map_changes_nothing_and_is_asked_for_again(void **state)
 {
     static const char *const bad[] = {"-ERR This instance has cluster support disabled\r\n",
                                       "*0\r\n", "*1\r\n:1\r\n", "+OK\r\n"};
@@ -344,14 +344,14 @@ static void what_is_no_map_changes_nothing_and_is_asked_again(void **state)
         await_question(0);
         world_say(w, 0, bad[i]);
         assert_string_equal(client_last_error(w->client),
-                            "a:1: is no node of a Cluster that has slots");
+                            "a:1: names no primary with slots, expected a node of a Cluster");
     }
     await_question(0);
     says_map(0, "a", 1, 1);
     assert_int_equal(w->sockets[0].state, WORLD_UP);
 }
 
-static void a_slot_that_nobody_has_is_refused_at_once(void **state)
+static void a_call_for_a_slot_without_a_primary_is_refused_at_once(void **state)
 {
     char reply[128] = "*1\r\n";
     struct world_call a;
@@ -399,14 +399,14 @@ int main(void)
         IN_WORLD(calls_go_to_the_primary_of_their_slot),
         IN_WORLD(an_empty_host_is_the_one_that_was_asked),
         IN_WORLD(moved_leads_to_a_node_that_was_not_known_and_to_one_question_for_the_map),
-        IN_WORLD(ask_is_followed_behind_asking_and_changes_nothing),
+        IN_WORLD(ask_is_followed_after_asking_and_changes_nothing_in_the_map),
         IN_WORLD(tryagain_and_clusterdown_pause_a_call_within_its_deadline),
-        IN_WORLD(nodes_that_send_a_call_to_and_fro_get_pauses),
+        IN_WORLD(a_call_that_two_nodes_redirect_to_each_other_pauses),
         IN_WORLD(a_primary_that_is_lost_is_asked_about_until_another_has_its_slots),
         IN_WORLD(a_primary_without_replicas_is_asked_about_until_another_has_its_slots),
         IN_WORLD(nodes_that_leave_are_closed_when_their_replies_have_had_time),
-        IN_WORLD(what_is_no_map_changes_nothing_and_is_asked_again),
-        IN_WORLD(a_slot_that_nobody_has_is_refused_at_once),
+        IN_WORLD(an_invalid_map_changes_nothing_and_is_asked_for_again),
+        IN_WORLD(a_call_for_a_slot_without_a_primary_is_refused_at_once),
         IN_WORLD(when_no_node_answers_the_hosts_of_the_url_are_asked_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

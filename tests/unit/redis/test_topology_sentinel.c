@@ -112,7 +112,7 @@ static void assert_master_is(unsigned i)
 
 /* ---- */
 
-static void a_sentinel_that_stands_is_no_store(void **state)
+static void a_connected_sentinel_is_not_counted_as_a_connection_to_the_store(void **state)
 {
     settle();
     assert_int_equal(w->metrics.up, 1);
@@ -154,13 +154,13 @@ static void while_all_is_well_one_sentinel_is_asked_about_once_a_second(void **s
     assert_int_equal(w->sockets[2].attempts, 1);
 }
 
-static void whoever_is_named_must_be_a_master(void **state)
+static void a_node_that_a_sentinel_names_must_be_a_master(void **state)
 {
     sentinel_up(0);
     names(0, 1001);
     up_as(FIRST, REPLICA);
     assert_int_equal(w->sockets[FIRST].state, WORLD_CLOSED);
-    assert_non_null(strstr(client_last_error(w->client), "a:1001: not a master"));
+    assert_non_null(strstr(client_last_error(w->client), "a:1001: is not a master"));
     world_pass(w, 100 * WORLD_MS); /* it is tried again, because it may become one */
     up_as(FIRST, MASTER);
     assert_master_is(FIRST);
@@ -351,11 +351,11 @@ static void a_probe_that_is_refused_makes_the_sentinels_be_asked(void **state)
     w = &world;
 }
 
-static void a_name_that_no_sentinel_knows_is_told(void **state)
+static void a_master_name_that_no_sentinel_knows_is_reported(void **state)
 {
     sentinel_up(0);
     names(0, 0);
-    assert_string_equal(client_last_error(w->client), "s:1: knows no master 'm'");
+    assert_string_equal(client_last_error(w->client), "s:1: knows no master named 'm'");
     world_pass(w, 100 * WORLD_MS);
     assert_true(is_asked(0));
     world_say(w, 0, "-NOAUTH Authentication required.\r\n");
@@ -387,7 +387,7 @@ static void a_sentinel_that_has_gone_is_replaced_by_another(void **state)
     assert_true(is_asked(2));
 }
 
-static void calls_are_refused_at_once_while_nobody_knows_a_master(void **state)
+static void calls_are_refused_at_once_while_no_sentinel_can_name_a_master(void **state)
 {
     struct world_call a;
     for (unsigned i = 0; i < 3; i++) {
@@ -401,17 +401,18 @@ static void a_sentinel_that_names_itself_is_not_believed(void **state)
     sentinel_up(0);
     assert_true(is_asked(0));
     world_say(w, 0, "*2\r\n$1\r\ns\r\n$1\r\n2\r\n");
-    assert_non_null(strstr(client_last_error(w->client), "cannot be a master"));
+    assert_non_null(
+        strstr(client_last_error(w->client), "s:2 as the master, but it is a Sentinel"));
 }
 
 int main(void)
 {
 #define IN_WORLD(name) cmocka_unit_test_setup_teardown(name, begin, finish)
     const struct CMUnitTest tests[] = {
-        IN_WORLD(a_sentinel_that_stands_is_no_store),
+        IN_WORLD(a_connected_sentinel_is_not_counted_as_a_connection_to_the_store),
         IN_WORLD(the_first_sentinel_that_answers_is_enough_and_the_others_are_let_go),
         IN_WORLD(while_all_is_well_one_sentinel_is_asked_about_once_a_second),
-        IN_WORLD(whoever_is_named_must_be_a_master),
+        IN_WORLD(a_node_that_a_sentinel_names_must_be_a_master),
         IN_WORLD(a_master_that_has_gone_is_replaced_by_what_any_sentinel_says),
         IN_WORLD(a_master_that_has_gone_is_not_replaced_if_more_sentinels_name_it_than_another),
         IN_WORLD(a_master_that_stands_is_replaced_only_if_most_sentinels_say_so),
@@ -420,10 +421,10 @@ int main(void)
         IN_WORLD(a_master_without_replicas_is_replaced_if_most_sentinels_say_so),
         IN_WORLD(a_master_that_refuses_is_doubted_as_long_as_it_does),
         IN_WORLD(a_probe_that_is_refused_makes_the_sentinels_be_asked),
-        IN_WORLD(a_name_that_no_sentinel_knows_is_told),
+        IN_WORLD(a_master_name_that_no_sentinel_knows_is_reported),
         IN_WORLD(a_sentinel_that_is_away_is_no_trouble_while_another_is_there),
         IN_WORLD(a_sentinel_that_has_gone_is_replaced_by_another),
-        IN_WORLD(calls_are_refused_at_once_while_nobody_knows_a_master),
+        IN_WORLD(calls_are_refused_at_once_while_no_sentinel_can_name_a_master),
         IN_WORLD(a_sentinel_that_names_itself_is_not_believed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

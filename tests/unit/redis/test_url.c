@@ -81,7 +81,7 @@ static void sentinels_and_their_master(void **state)
     assert_refused("redis-sentinel://a,b", "the master's name is ''");
     assert_refused("redis-sentinel://a/", "the master's name is ''");
     assert_refused("redis-sentinel://a/my master", "the master's name is 'my master'");
-    assert_refused("redis-sentinel:///run/x/m", "unix sockets are for redis:// alone");
+    assert_refused("redis-sentinel:///run/x/m", "only redis:// supports unix sockets");
 }
 
 static void a_cluster(void **state)
@@ -90,14 +90,14 @@ static void a_cluster(void **state)
     assert_int_equal(url.kind, STORE_CLUSTER);
     assert_int_equal(url.count, 2);
     read_well("redis-cluster://a/0");
-    assert_refused("redis-cluster://a/1", "a Cluster has only 0");
+    assert_refused("redis-cluster://a/1", "the database is 1, expected 0");
 }
 
-static void what_is_wrong_is_said(void **state)
+static void errors_in_a_url_are_reported(void **state)
 {
     assert_refused("", "the store's URL is ''");
     assert_refused("localhost:6379", "'localhost:6379', expected redis://");
-    assert_refused("rediss://a", "no TLS");
+    assert_refused("rediss://a", "TLS is not supported");
     assert_refused("redis://", "the host is ''");
     assert_refused("redis://a,", "the host is ''");
     assert_refused("redis://,a", "the host is ''");
@@ -107,15 +107,15 @@ static void what_is_wrong_is_said(void **state)
     assert_refused("redis://a:65536", "the port is '65536'");
     assert_refused("redis://a:", "the port is ''");
     assert_refused("redis://a:06", "the port is '06'");
-    assert_refused("redis://[::1", "has no ']'");
-    assert_refused("redis://[::1]x", "'x' behind a host");
+    assert_refused("redis://[::1", "expected ']' after an IPv6 address");
+    assert_refused("redis://[::1]x", "found 'x' after a host");
     assert_refused("redis://[]", "the host is ''");
     assert_refused("redis://a/x", "the database is 'x'");
     assert_refused("redis://a/65536", "the database is '65536'");
     assert_refused("redis://a/1/2", "the database is '1/2'");
 }
 
-static void hosts_have_a_most(void **state)
+static void the_number_of_hosts_and_their_length_are_bounded(void **state)
 {
     char text[4096] = "redis://h";
     for (int i = 1; i < STORE_HOSTS_MAX; i++) {
@@ -149,10 +149,14 @@ static void a_secret_is_refused_and_never_shown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_host),          cmocka_unit_test(several_hosts),
-        cmocka_unit_test(a_unix_socket),     cmocka_unit_test(sentinels_and_their_master),
-        cmocka_unit_test(a_cluster),         cmocka_unit_test(what_is_wrong_is_said),
-        cmocka_unit_test(hosts_have_a_most), cmocka_unit_test(a_secret_is_refused_and_never_shown),
+        cmocka_unit_test(one_host),
+        cmocka_unit_test(several_hosts),
+        cmocka_unit_test(a_unix_socket),
+        cmocka_unit_test(sentinels_and_their_master),
+        cmocka_unit_test(a_cluster),
+        cmocka_unit_test(errors_in_a_url_are_reported),
+        cmocka_unit_test(the_number_of_hosts_and_their_length_are_bounded),
+        cmocka_unit_test(a_secret_is_refused_and_never_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

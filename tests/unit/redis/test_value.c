@@ -10,7 +10,6 @@
 
 #include "redis/reply.h"
 #include "redis/timers.h"
-#include "redis/value.h"
 
 #define SLOTS                                                                                      \
     "*2\r\n*3\r\n:0\r\n:5460\r\n*3\r\n$9\r\n127.0.0.1\r\n:7000\r\n$2\r\nid\r\n"                    \
@@ -36,7 +35,7 @@ static void a_reply_is_whole_with_its_last_byte(void **state)
     }
 }
 
-static void what_is_none_is_refused(void **state)
+static void invalid_replies_are_refused(void **state)
 {
     static const char *const bad[] = {"x\r\n",
                                       "*x\r\n",
@@ -72,7 +71,7 @@ static void values_are_read_one_after_the_other(void **state)
     value_pass(&rest);
     value_pass(&rest);
     assert_int_equal(rest.len, 0);
-    struct value v;
+    struct store_value v;
     assert_false(value_next(&rest, &v));
     assert_int_equal(value_integer(&rest), -1);
     assert_int_equal(value_text(&rest).len, 0);
@@ -84,7 +83,7 @@ static void values_are_read_one_after_the_other(void **state)
 
 enum { TIMERS = 500 };
 
-static void what_is_due_comes_in_its_order_whatever_the_lengths(void **state)
+static void timers_are_due_in_order_for_any_lengths(void **state)
 {
     static struct timer timer[TIMERS];
     struct timers t;
@@ -123,9 +122,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_reply_is_whole_with_its_last_byte),
-        cmocka_unit_test(what_is_none_is_refused),
+        cmocka_unit_test(invalid_replies_are_refused),
         cmocka_unit_test(values_are_read_one_after_the_other),
-        cmocka_unit_test(what_is_due_comes_in_its_order_whatever_the_lengths),
+        cmocka_unit_test(timers_are_due_in_order_for_any_lengths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,7 +111,7 @@ static void require_row(void *arg, const char *path, const char *method, const j
     }
 }
 
-static void whatever_is_described_is_a_row_with_that_role(void **state)
+static void every_described_route_is_a_row_with_that_role(void **state)
 {
     for (size_t i = 0; i < sizeof listeners / sizeof listeners[0]; i++) {
         enum server_protocol listener = listeners[i].listener;
@@ -157,7 +157,7 @@ static void the_description_has_the_programs_version(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whatever_is_described_is_a_row_with_that_role),
+        cmocka_unit_test(every_described_route_is_a_row_with_that_role),
         cmocka_unit_test(every_row_is_described),
         cmocka_unit_test(the_description_has_the_programs_version),
     };

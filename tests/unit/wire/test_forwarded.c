@@ -9,14 +9,13 @@
 
 #include "wire/forwarded.h"
 
-/* The hops of a list, the last one first, with '|' behind each. */
-static void assert_hops(bool (*take)(struct text *list, struct text *hop), const char *list,
-                        const char *expected)
+/* The hops of a list, the last one first, with a bar after each. */
+static void assert_hops(bool quotes, const char *list, const char *expected)
 {
     char found[512] = "";
     struct text rest = text_of(list);
     struct text hop;
-    while (take(&rest, &hop)) {
+    while (forwarded_last(&rest, quotes, &hop)) {
         size_t n = strlen(found);
         (void)snprintf(found + n, sizeof found - n, "%.*s|", TEXT_ARGS(hop));
     }
@@ -27,24 +26,23 @@ static void assert_hops(bool (*take)(struct text *list, struct text *hop), const
 
 static void hops_are_taken_off_the_end(void **state)
 {
-    assert_hops(forwarded_last_plain, "", "");
-    assert_hops(forwarded_last_plain, "a", "a|");
-    assert_hops(forwarded_last_plain, "a, b ,\tc", "c|b|a|");
-    assert_hops(forwarded_last_plain, "a,,b,", "|b||a|");
-    assert_hops(forwarded_last_plain, "\"a,b\"", "b\"|\"a|"); /* it knows no quotes */
-    assert_hops(forwarded_last, "", "");
-    assert_hops(forwarded_last, "for=a, for=b;by=c", "for=b;by=c|for=a|");
+    assert_hops(false, "", "");
+    assert_hops(false, "a", "a|");
+    assert_hops(false, "a, b ,\tc", "c|b|a|");
+    assert_hops(false, "a,,b,", "|b||a|");
+    assert_hops(false, "\"a,b\"", "b\"|\"a|"); /* it knows no quotes */
+    assert_hops(true, "", "");
+    assert_hops(true, "for=a, for=b;by=c", "for=b;by=c|for=a|");
 }
 
 static void a_comma_in_quotes_is_part_of_a_hop(void **state)
 {
-    assert_hops(forwarded_last, "for=a, x=\"b,c\";for=d, for=\"e\"",
-                "for=\"e\"|x=\"b,c\";for=d|for=a|");
-    assert_hops(forwarded_last, "for=a, x=\"\\\",\\\\\", for=e", "for=e|x=\"\\\",\\\\\"|for=a|");
+    assert_hops(true, "for=a, x=\"b,c\";for=d, for=\"e\"", "for=\"e\"|x=\"b,c\";for=d|for=a|");
+    assert_hops(true, "for=a, x=\"\\\",\\\\\", for=e", "for=e|x=\"\\\",\\\\\"|for=a|");
 }
 
 /* What a proxy adds stays a hop of its own, whatever it was told. */
-static void what_stands_before_cannot_reach_the_last_hop(void **state)
+static void earlier_hops_cannot_change_the_last_hop(void **state)
 {
     static const char *const before[] = {"\"",     "for=\"",          "for=\"\\",      "\\",
                                          "\\\"",   "\"\"\"",          "for=\"a, b",    ",",
@@ -57,7 +55,7 @@ static void what_stands_before_cannot_reach_the_last_hop(void **state)
             struct text hop;
             (void)snprintf(list, sizeof list, "%s, %s", before[i], last[j]);
             struct text rest = text_of(list);
-            assert_true(forwarded_last(&rest, &hop));
+            assert_true(forwarded_last(&rest, true, &hop));
             if (!text_is(hop, last[j])) {
                 fail_msg("%s: found %.*s", list, TEXT_ARGS(hop));
             }
@@ -140,7 +138,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hops_are_taken_off_the_end),
         cmocka_unit_test(a_comma_in_quotes_is_part_of_a_hop),
-        cmocka_unit_test(what_stands_before_cannot_reach_the_last_hop),
+        cmocka_unit_test(earlier_hops_cannot_change_the_last_hop),
         cmocka_unit_test(a_node_is_the_value_of_for),
         cmocka_unit_test(only_the_node_is_bounded),
     };

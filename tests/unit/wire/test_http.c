@@ -48,7 +48,7 @@ static void a_request_is_read_as_it_was_written(void **state)
     assert_int_equal(request.used, strlen(text));
 }
 
-static void of_a_pipeline_one_request_is_taken(void **state)
+static void one_request_is_taken_from_a_pipeline(void **state)
 {
     const char *one = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
     char two[128];
@@ -90,7 +90,7 @@ static void chunks_become_one_body(void **state)
     assert_text(request.body, "abcde");
 }
 
-static void who_waits_for_a_100_is_known_once_the_head_is_there(void **state)
+static void a_client_that_waits_for_100_continue_is_recognised_by_the_head(void **state)
 {
     const char *text =
         "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n";
@@ -118,7 +118,7 @@ static void connections_are_kept_or_ended_as_asked(void **state)
 }
 
 /* Each is read in one way by some servers and in another by others. */
-static void what_could_be_read_in_two_ways_is_refused(void **state)
+static void ambiguous_requests_are_refused(void **state)
 {
     static const char *const texts[] = {
         "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: "
@@ -251,6 +251,21 @@ static void chunks_that_never_end_are_refused_within_the_bound(void **state)
     assert_int_equal(request.status, 413);
 }
 
+static void an_empty_line_before_the_largest_request_counts_as_part_of_its_head(void **state)
+{
+    static char text[HTTP_REQUEST_MAX + 2];
+    static const char begin[] = "\r\nPOST / HTTP/1.1\r\nHost: x\r\nContent-Length: 262144\r\na: ";
+    for (size_t spare = 0; spare <= 2; spare++) {
+        size_t head = HTTP_HEAD_MAX + 2 - spare; /* with the empty line */
+        memset(text, 'b', sizeof text);
+        memcpy(text, begin, sizeof begin - 1);
+        memcpy(text + head - 4, "\r\n\r\n", 4);
+        struct text whole = {text, head + HTTP_BODY_MAX};
+        assert_int_equal(http_parse(whole, &request), spare == 2 ? HTTP_READ : HTTP_BAD);
+        assert_int_equal(request.status, spare == 2 ? 0 : 431);
+    }
+}
+
 static void a_query_is_taken_apart_and_decoded(void **state)
 {
     static const char *const expected[][2] = {{"a", "b c"},  {"api_key", "x=y"}, {"empty", ""},
@@ -270,18 +285,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_is_read_as_it_was_written),
-        cmocka_unit_test(of_a_pipeline_one_request_is_taken),
+        cmocka_unit_test(one_request_is_taken_from_a_pipeline),
         cmocka_unit_test(each_beginning_of_a_request_is_waited_for),
         cmocka_unit_test(the_length_of_a_body_tells_how_much_is_needed),
         cmocka_unit_test(chunks_become_one_body),
-        cmocka_unit_test(who_waits_for_a_100_is_known_once_the_head_is_there),
+        cmocka_unit_test(a_client_that_waits_for_100_continue_is_recognised_by_the_head),
         cmocka_unit_test(connections_are_kept_or_ended_as_asked),
-        cmocka_unit_test(what_could_be_read_in_two_ways_is_refused),
+        cmocka_unit_test(ambiguous_requests_are_refused),
         cmocka_unit_test(a_nul_is_refused_wherever_it_stands),
         cmocka_unit_test(a_head_has_64_fields_and_16_kilobytes_and_no_more),
         cmocka_unit_test(a_head_that_never_ends_is_refused_at_16_kilobytes),
         cmocka_unit_test(a_body_that_is_announced_too_large_is_refused_before_it_comes),
         cmocka_unit_test(chunks_that_never_end_are_refused_within_the_bound),
+        cmocka_unit_test(an_empty_line_before_the_largest_request_counts_as_part_of_its_head),
         cmocka_unit_test(a_query_is_taken_apart_and_decoded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,15 +44,16 @@ static void a_response_with_a_length_is_read_as_soon_as_it_is_there(void **state
     assert_text(response.body, "body");
 }
 
-static void every_beginning_is_waited_for_and_an_end_within_it_is_told(void **state)
+static void an_incomplete_response_waits_and_its_end_is_reported(void **state)
 {
     const char *text = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789";
     for (size_t n = 0; n < strlen(text); n++) {
         assert_int_equal(http_response_parse((struct text){text, n}, false, &response), HTTP_MORE);
         assert_true(response.needed == 0 || response.needed == strlen(text));
         assert_int_equal(http_response_parse((struct text){text, n}, true, &response), HTTP_BAD);
-        assert_string_equal(response.complaint, n == 0 ? "the connection ended without an answer"
-                                                       : "the connection ended within the answer");
+        assert_string_equal(response.complaint,
+                            n == 0 ? "the connection ended without an answer"
+                                   : "the connection ended in the middle of the answer");
     }
     assert_int_equal(parse(text, false), HTTP_READ);
 }
@@ -86,7 +87,7 @@ static void no_content_has_no_body(void **state)
     assert_int_equal(response.type.len, 0);
 }
 
-static void what_is_not_http_is_refused_at_once(void **state)
+static void bytes_that_are_not_http_are_refused_at_once(void **state)
 {
     static const char *const texts[] = {"-ERR unknown command 'GET'\r\n", "SSH-2.0-OpenSSH_9.2\r\n",
                                         "HTTP/1.1 2x0 OK\r\n\r\n", "<html>"};
@@ -105,9 +106,11 @@ static void an_answer_without_an_end_is_not_read_for_ever(void **state)
     memcpy(text, "HTTP/1.1 200 OK\r\nA: ", 20);
     struct text head = {text, HTTP_RESPONSE_HEAD_MAX};
     assert_int_equal(http_response_parse(head, false, &response), HTTP_BAD);
+    assert_string_equal(response.complaint, "the head of the answer is longer than 64 KiB");
     memcpy(text, "HTTP/1.1 200 OK\r\n\r\n", 19);
     struct text body = {text, HTTP_RESPONSE_MAX};
     assert_int_equal(http_response_parse(body, false, &response), HTTP_BAD);
+    assert_string_equal(response.complaint, "the answer is longer than 8 MiB");
     memcpy(text, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFF\r\n", 55);
     assert_int_equal(http_response_parse(body, false, &response), HTTP_BAD);
     free(text);
@@ -117,11 +120,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_response_with_a_length_is_read_as_soon_as_it_is_there),
-        cmocka_unit_test(every_beginning_is_waited_for_and_an_end_within_it_is_told),
+        cmocka_unit_test(an_incomplete_response_waits_and_its_end_is_reported),
         cmocka_unit_test(chunks_are_put_together),
         cmocka_unit_test(without_a_length_the_end_of_the_connection_is_the_end),
         cmocka_unit_test(no_content_has_no_body),
-        cmocka_unit_test(what_is_not_http_is_refused_at_once),
+        cmocka_unit_test(bytes_that_are_not_http_are_refused_at_once),
         cmocka_unit_test(an_answer_without_an_end_is_not_read_for_ever),
     };
     return cmocka_run_group_tests(tests, begin, end);

@@ -66,7 +66,7 @@ static void the_time_of_a_denial_is_when_to_come_again(void **state)
                   "RateLimit-Policy: \"api\";q=1000;w=86400\r\nRateLimit: \"api\";r=0;t=2\r\n");
 }
 
-static void what_never_resets_has_no_time(void **state)
+static void a_limit_that_never_resets_has_no_reset_time(void **state)
 {
     struct ratelimit r = allowed;
     r.remaining = 0;
@@ -155,7 +155,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_draft_has_a_policy_and_what_is_left_of_it),
         cmocka_unit_test(the_time_of_a_denial_is_when_to_come_again),
-        cmocka_unit_test(what_never_resets_has_no_time),
+        cmocka_unit_test(a_limit_that_never_resets_has_no_reset_time),
         cmocka_unit_test(the_older_fields_reset_at_a_time_or_after_one),
         cmocka_unit_test(no_name_can_end_the_line_or_the_string),
         cmocka_unit_test(numbers_stay_within_what_the_format_can_say),

@@ -96,7 +96,7 @@ static void a_request_cut_at_any_byte_waits_for_the_rest(void **state)
     assert_is_throttle();
 }
 
-static void what_stands_behind_a_request_changes_nothing(void **state)
+static void bytes_after_a_request_change_nothing(void **state)
 {
     char bytes[200];
     memcpy(bytes, throttle.at, throttle.len);
@@ -251,11 +251,11 @@ static const struct {
     {TEXT("*1\r\n\0"), "Protocol error: expected '$', got '\\x00'"},
     {TEXT("*1\r\n\xff"), "Protocol error: expected '$', got '\\xff'"},
     {TEXT("*2\r\n$4\r\nECHO\r\nx"), "Protocol error: expected '$', got 'x'"},
-    {TEXT("*1\r\n$4\r\nPING$4"), "Protocol error: expected CR LF behind a bulk string"},
-    {TEXT("*1\r\n$4\r\nPINGS\r"), "Protocol error: expected CR LF behind a bulk string"},
-    {TEXT("*1\r\n$4\r\nPING\r\r"), "Protocol error: expected CR LF behind a bulk string"},
-    {TEXT("*1\r\n$4\r\nPING\n\n"), "Protocol error: expected CR LF behind a bulk string"},
-    {TEXT("*1\r\n$5\r\nPING\r\n*"), "Protocol error: expected CR LF behind a bulk string"},
+    {TEXT("*1\r\n$4\r\nPING$4"), "Protocol error: expected CR LF after a bulk string"},
+    {TEXT("*1\r\n$4\r\nPINGS\r"), "Protocol error: expected CR LF after a bulk string"},
+    {TEXT("*1\r\n$4\r\nPING\r\r"), "Protocol error: expected CR LF after a bulk string"},
+    {TEXT("*1\r\n$4\r\nPING\n\n"), "Protocol error: expected CR LF after a bulk string"},
+    {TEXT("*1\r\n$5\r\nPING\r\n*"), "Protocol error: expected CR LF after a bulk string"},
 };
 
 static void a_bomb_is_refused_as_soon_as_its_line_is_there(void **state)
@@ -476,7 +476,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_array_of_bulk_strings_is_a_request),
         cmocka_unit_test(a_request_cut_at_any_byte_waits_for_the_rest),
-        cmocka_unit_test(what_stands_behind_a_request_changes_nothing),
+        cmocka_unit_test(bytes_after_a_request_change_nothing),
         cmocka_unit_test(an_argument_may_hold_any_byte_or_none),
         cmocka_unit_test(a_length_may_have_any_number_of_digits),
         cmocka_unit_test(empty_requests_and_empty_lines_are_passed_over),

@@ -101,7 +101,7 @@ static void quotes_that_do_not_end_a_word_are_refused(void **state)
 
 static void a_browser_is_sent_away(void **state)
 {
-    static const char http[] = "Protocol error: this is HTTP, and RESP is spoken here";
+    static const char http[] = "Protocol error: found an HTTP request, expected RESP";
     assert_bad(TEXT("POST / HTTP/1.1\r\n"), http);
     assert_bad(TEXT("post\n"), http);
     assert_bad(TEXT("Host: localhost:6380\r\n"), http);

@@ -2,8 +2,6 @@
 #include "wire/resp.h"
 #include "support/unit_limiter.h"
 
-#include <float.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -80,7 +78,7 @@ static void a_bulk_string_holds_any_bytes(void **state)
     assert_put(TEXT("$9\r\na\r\n\0\xff:1\r\n\r\n"));
 }
 
-static void each_protocol_has_its_own_null_map_and_bool(void **state)
+static void each_protocol_has_its_own_null_and_map(void **state)
 {
     resp_put_null(&out, 2);
     assert_put(TEXT("$-1\r\n"));
@@ -90,12 +88,6 @@ static void each_protocol_has_its_own_null_map_and_bool(void **state)
     assert_put(TEXT("*16\r\n"));
     resp_put_map(&out, 3, 8);
     assert_put(TEXT("%8\r\n"));
-    resp_put_bool(&out, 2, true);
-    resp_put_bool(&out, 2, false);
-    assert_put(TEXT(":1\r\n:0\r\n"));
-    resp_put_bool(&out, 3, true);
-    resp_put_bool(&out, 3, false);
-    assert_put(TEXT("#t\r\n#f\r\n"));
     resp_put_verbatim(&out, 2, TEXT("# Server\r\n"));
     assert_put(TEXT("$10\r\n# Server\r\n\r\n"));
     resp_put_verbatim(&out, 3, TEXT("# Server\r\n"));
@@ -115,39 +107,6 @@ static void an_array_counts_what_follows(void **state)
     resp_put_array(&out, 0);
     resp_put_integers(&out, NULL, 0);
     assert_put(TEXT("*0\r\n*0\r\n"));
-}
-
-static void doubles_are_written_with_the_digits_they_need(void **state)
-{
-    static const struct {
-        double number;
-        struct text expected;
-    } rows[] = {
-        {0, TEXT("0")},      {-0.0, TEXT("-0")},      {1.5, TEXT("1.5")},
-        {0.1, TEXT("0.1")},  {-3, TEXT("-3")},        {1e300, TEXT("1e+300")},
-        {NAN, TEXT("nan")},  {INFINITY, TEXT("inf")}, {-INFINITY, TEXT("-inf")},
-        {-NAN, TEXT("nan")},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        char expected[64];
-        int n = sprintf(expected, ",%s\r\n", rows[i].expected.at);
-        resp_put_double(&out, 3, rows[i].number);
-        assert_put((struct text){expected, (size_t)n});
-        n = sprintf(expected, "$%zu\r\n%s\r\n", rows[i].expected.len, rows[i].expected.at);
-        resp_put_double(&out, 2, rows[i].number);
-        assert_put((struct text){expected, (size_t)n});
-    }
-}
-
-static void doubles_read_back_as_the_same_number(void **state)
-{
-    double numbers[] = {0.1 + 0.2, 1.0 / 3, DBL_MAX, -DBL_MAX, DBL_MIN, DBL_TRUE_MIN, 4.35, 1e23};
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        resp_put_double(&out, 3, numbers[i]);
-        buffer_put_char(&out, '\0');
-        assert_true(strtod(buffer_text(&out).at + 1, NULL) == numbers[i]);
-        buffer_take(&out, buffer_len(&out));
-    }
 }
 
 static void no_text_can_end_a_line_early(void **state)
@@ -180,7 +139,7 @@ static void an_error_is_formatted_and_bounded(void **state)
     buffer_take(&out, buffer_len(&out));
 }
 
-#define KINDS 9
+#define KINDS 7
 
 static void put_one(struct buffer *b, int which)
 {
@@ -202,12 +161,6 @@ static void put_one(struct buffer *b, int which)
         resp_put_null(b, 2);
         break;
     case 5:
-        resp_put_double(b, 2, 1.5);
-        break;
-    case 6:
-        resp_put_bool(b, 3, true);
-        break;
-    case 7:
         resp_put_integers(b, numbers, 3);
         break;
     default:
@@ -253,10 +206,8 @@ int main(void)
         cmocka_unit_test(integers_are_written_whole),
         cmocka_unit_test(integers_of_every_length_read_back),
         cmocka_unit_test(a_bulk_string_holds_any_bytes),
-        cmocka_unit_test(each_protocol_has_its_own_null_map_and_bool),
+        cmocka_unit_test(each_protocol_has_its_own_null_and_map),
         cmocka_unit_test(an_array_counts_what_follows),
-        cmocka_unit_test(doubles_are_written_with_the_digits_they_need),
-        cmocka_unit_test(doubles_read_back_as_the_same_number),
         cmocka_unit_test(no_text_can_end_a_line_early),
         cmocka_unit_test(an_error_is_formatted_and_bounded),
         cmocka_unit_test(a_reply_is_put_as_a_whole_or_not_at_all),

@@ -1,0 +1,304 @@
+/*
+ * What a client asks an endpoint on its own account (the greeting of a connection, the role of a
+ * node, and whether the endpoint would answer calls), and what it reports as the error of one.
+ *
+ * Passwords are sent to the store and shown nowhere: a message about a refusal contains the reply
+ * of the store, never the request, and link_shown_error() removes the request where the reply
+ * quotes it.
+ *
+ * Whether calls would be answered is asked for the breaker while that is open, and for a link that
+ * has recorded an error and got no call since. Many a store that refuses every call still answers
+ * PING: one without memory (OOM) or disk (MISCONF), without its replicas (NOREPLICAS), made a
+ * replica itself (READONLY), or in a Cluster that is down. A probe by PING would close the breaker,
+ * and the next calls would open it again, over and over. So after refusals a probe is an empty
+ * write, SETRANGE key 0 "", to the key of a call that was refused: it needs all that the call
+ * needs, in the same slot, and changes nothing, whether the key exists or not.
+ */
+#include <stdio.h>
+
+#include "base/maths.h"
+#include "redis/breaker.h"
+#include "redis/link.h"
+
+#define RECHECK_EVERY WEIR_SECOND
+
+/* ---- errors that are reported ---- */
+
+void link_blame(struct client_link *link, struct text why)
+{
+    client_complain(link->client, "%s: %.*s", link->name, TEXT_ARGS(why));
+    link->client->blamed = link;
+}
+
+struct text link_shown_error(struct text error)
+{
+    /* The error is cut off where one of these begins. They are followed by the arguments of an
+     * unknown command; by the key that holds something else than a state (lua/common.lua); by the
+     * name of the script, which would turn one reason into many. */
+    static const char *const ends[] = {", with args", " of this limit is in ", " script: "};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        const char *at = memmem(error.at, error.len, ends[i], strlen(ends[i]));
+        error.len = at != NULL ? (size_t)(at - error.at) : error.len;
+    }
+    return text_trim((struct text){error.at, min_u64(error.len, 120)});
+}
+
+void link_complain(struct client_link *link, struct text error)
+{
+    uint64_t now_ns = link->client->now_ns;
+    link_blame(link, link_shown_error(error));
+    link->complained = true;
+    link->complained_ns = now_ns;
+    link->recheck_ns = now_ns + RECHECK_EVERY;
+    if (link->state == LINK_READY) {
+        link_set_timer(link, now_ns);
+    }
+}
+
+void link_refuses(struct client_link *link, struct text error, struct text key, uint64_t now_ns)
+{
+    link_complain(link, error);
+    link_note_successes(link, now_ns);
+    breaker_doubt(link->breaker, key);
+    link_note_failure(link, now_ns);
+}
+
+void link_clear_complaint(struct client_link *link)
+{
+    if (link->complained) {
+        link->complained = false;
+        link->client->error[0] = 0;
+    }
+}
+
+/* ---- the greeting: AUTH, SELECT, SCRIPT LOAD ---- */
+
+/* Returns the beginning of a message that says which option a Sentinel's refusal is about; "" for a
+ * store, because there the message names the refused command. */
+static const char *advice(const struct client_link *link, struct text said)
+{
+    if (!link->sentinel) {
+        return "";
+    }
+    return text_starts(said, "NOAUTH")
+               ? "the Sentinel requires a password in sentinel_password_file: "
+           : text_starts(said, "WRONGPASS")
+               ? "the Sentinel refuses the password of sentinel_password_file: "
+               : "the Sentinel: ";
+}
+
+/* Handles a reply that must not be an error. `arg` names the command. */
+static void on_welcome(void *arg, struct client_link *link, const struct text *reply,
+                       uint64_t now_ns)
+{
+    if (reply != NULL && text_starts(*reply, "-")) {
+        struct text said = link_shown_error(text_after(*reply, 1));
+        link_fail(link, now_ns, "%s%s: %.*s", advice(link, said), (const char *)arg,
+                  TEXT_ARGS(said));
+    }
+}
+
+static int authenticate(struct client_link *link)
+{
+    const struct client_options *o = link->client->options;
+    bool sentinel = link->sentinel;
+    const struct text *password = sentinel ? o->sentinel_password : o->password;
+    struct text user = sentinel ? o->sentinel_user : o->user;
+    if (password == NULL || password->len == 0) {
+        return 0;
+    }
+    struct text words[] = {TEXT("AUTH"), user, *password};
+    if (user.len == 0) {
+        words[1] = *password;
+    }
+    return client_ask(link, words, user.len == 0 ? 2 : 3, on_welcome, "AUTH");
+}
+
+static int choose_db(struct client_link *link)
+{
+    char digits[12];
+    unsigned db = link->client->options->url->db;
+    if (db == 0) {
+        return 0;
+    }
+    (void)snprintf(digits, sizeof digits, "%u", db);
+    struct text words[] = {TEXT("SELECT"), text_of(digits)};
+    return client_ask(link, words, 2, on_welcome, "SELECT");
+}
+
+void link_greet(struct client_link *link, uint64_t now_ns)
+{
+    struct client *c = link->client;
+    uint64_t life = link->life;
+    int e = authenticate(link);
+    e = e != 0 || link->sentinel ? e : choose_db(link);
+    if (e == 0 && c->ops->greet != NULL) {
+        c->ops->greet(c->topology, link);
+    }
+    if (link->life != life) {
+        return;
+    }
+    /* At least one question must be answered before calls are sent: a store that requires a
+     * password refuses every command. */
+    if (e == 0 && link->greeting == 0) {
+        e = client_ask(link, &TEXT("PING"), 1, on_welcome, "PING");
+    }
+    if (e != 0) {
+        link_fail(link, now_ns, "no memory to send the greeting");
+    }
+}
+
+/* The replies are ignored: a script that could not be loaded is sent as text when it is called. */
+void link_load_scripts(struct client_link *link)
+{
+    const struct scripts *s = link->client->options->scripts;
+    link->loaded = true;
+    for (size_t i = 0; i < SCRIPT_COUNT && !link->sentinel; i++) {
+        struct text words[] = {TEXT("SCRIPT"), TEXT("LOAD"), s->row[i].text};
+        (void)client_ask(link, words, 3, link_ignore_reply, NULL);
+    }
+}
+
+/* ---- the role ---- */
+
+/* Drops a link that is not a master, with the reason `arg`, and one that asks for a password. A
+ * link that may not ask for the role (an error) is taken for a master, until a call is refused with
+ * READONLY. */
+static void on_role(void *arg, struct client_link *link, const struct text *reply, uint64_t now_ns)
+{
+    link->role_asked = false;
+    if (reply != NULL && text_starts(*reply, "-NOAUTH")) {
+        client_link_drop(link, "requires a password", now_ns);
+        return;
+    }
+    if (reply == NULL || text_starts(*reply, "-")) {
+        return;
+    }
+    struct text rest = *reply;
+    if (value_array(&rest) < 1 || !text_is(value_text(&rest), "master")) {
+        client_link_drop(link, arg, now_ns);
+    }
+}
+
+void client_link_ask_role(struct client_link *link, char *otherwise)
+{
+    if (!link->role_asked) {
+        link->role_asked = client_ask(link, &TEXT("ROLE"), 1, on_role, otherwise) == 0;
+    }
+}
+
+/* ---- probes ---- */
+
+/* Sends an empty write to the key. Returns 0; or WEIR_E..., and `answer` is not called. */
+static int write_nothing(struct client_link *link, struct text key, client_answer_fn answer)
+{
+    struct text words[] = {TEXT("SETRANGE"), key, TEXT("0"), TEXT("")};
+    return client_ask(link, words, 4, answer, NULL);
+}
+
+/*
+ * Returns true if the reply to an empty write does not show that the endpoint refuses calls; then
+ * the complaint is over. A refusal is passed to the topology: the endpoint may have been replaced,
+ * and without calls no other reply would show it. The topology also knows whether a call would end
+ * with this refusal (MOVED from a store that should not be in a Cluster) or go elsewhere (MOVED
+ * within a Cluster). WRONGTYPE counts as willing, because the store only replies so after it has
+ * checked that writes are permitted. "CLUSTERDOWN Hash slot not served" also counts, for a Cluster
+ * that serves the slots that it can: it says nothing about other slots, and as long as no call is
+ * sent there, no other key can become the doubted one.
+ */
+static bool is_willing(struct client_link *link, struct text reply, uint64_t now_ns)
+{
+    struct client *c = link->client;
+    struct client_link *to = NULL;
+    struct store_reply r;
+    if (store_reply_read(reply, &r) != STORE_REPLY) {
+        return false;
+    }
+    bool refused = r.refusal > STORE_REFUSED;
+    bool ends = refused && c->ops->refused(c->topology, link, &r, now_ns, &to) == TOPOLOGY_END;
+    if (ends ||
+        (store_is_failure(r.refusal) && !text_starts(r.text, "CLUSTERDOWN Hash slot not served"))) {
+        return false;
+    }
+    link_clear_complaint(link);
+    breaker_well(link->breaker, now_ns);
+    return true;
+}
+
+static void judge(struct client_link *link, bool good, uint64_t now_ns)
+{
+    bool in_time = now_ns - link->probe_ns <= link->client->options->deadline_ns;
+    link->probing = false;
+    breaker_probed(link->breaker, in_time && good, now_ns);
+    if (!link->loaded) {
+        link_load_scripts(link);
+    }
+    link_set_timer(link, now_ns);
+    if (!breaker_is_open(link->breaker)) {
+        client_reroute(link->client, now_ns);
+    }
+}
+
+/* Handles the reply to PING. If there is no reply, or the link is not probing any more, end() has
+ * told the breaker. */
+static void on_pong(void *arg, struct client_link *link, const struct text *reply, uint64_t now_ns)
+{
+    (void)arg;
+    if (reply != NULL && link->probing) {
+        judge(link, text_starts(*reply, "+PONG"), now_ns);
+    }
+}
+
+static void on_written(void *arg, struct client_link *link, const struct text *reply,
+                       uint64_t now_ns)
+{
+    (void)arg;
+    if (reply != NULL && link->probing) {
+        judge(link, is_willing(link, *reply, now_ns), now_ns);
+    }
+}
+
+void link_probe(struct client_link *link, uint64_t now_ns)
+{
+    char key[BREAKER_KEY_MAX];
+    size_t len = breaker_doubted(link->breaker, key);
+    link->probe_ns = now_ns;
+    int e = len > 0 ? write_nothing(link, (struct text){key, len}, on_written)
+                    : client_ask(link, &TEXT("PING"), 1, on_pong, NULL);
+    if (e != 0) {
+        link->probing = false;
+        breaker_probed(link->breaker, false, now_ns);
+    }
+}
+
+/* ---- checks after an error ---- */
+
+static void on_rechecked(void *arg, struct client_link *link, const struct text *reply,
+                         uint64_t now_ns)
+{
+    (void)arg;
+    link->rechecking = false;
+    if (reply != NULL) {
+        (void)is_willing(link, *reply, now_ns);
+    }
+}
+
+/* Checks whether calls would be answered again. A success that another thread has noted since the
+ * error counts too. The empty write only tests refusals of all calls; other errors (missing
+ * permissions, for example) are cleared only by a call. */
+void link_recheck(struct client_link *link, uint64_t now_ns)
+{
+    char key[BREAKER_KEY_MAX];
+    if (breaker_well_ns(link->breaker) > link->complained_ns) {
+        link_clear_complaint(link);
+    }
+    if (!link->complained || now_ns < link->recheck_ns) {
+        return;
+    }
+    link->recheck_ns = now_ns + RECHECK_EVERY;
+    bool idle = !link->rechecking && !link->probing && !breaker_is_open(link->breaker);
+    size_t len = idle ? breaker_doubted(link->breaker, key) : 0;
+    if (len > 0) {
+        link->rechecking = write_nothing(link, (struct text){key, len}, on_rechecked) == 0;
+    }
+}
