@@ -1,7 +1,6 @@
 /* weir-bench rules: arguments, rounds, the table and the JSON object. */
 #include "bench_rules.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -22,24 +21,34 @@
 #define COMPILER "gcc " __VERSION__
 #endif
 
-enum { JSON, ROUNDS_N, QUICK };
+struct asked {
+    bool json;
+    unsigned rounds;
+    uint64_t ops;
+};
+
+#define TO(member) .to = offsetof(struct asked, member)
+
+static int read_quick(const struct cli_value *value, void *to)
+{
+    struct asked *asked = to;
+    (void)value;
+    asked->ops = QUICK_OPS;
+    asked->rounds = BENCH_ROUNDS_MIN;
+    return CLI_OK;
+}
 
 static const struct cli_option options[] = {
-    [JSON] = {"--json", NULL, "one object instead of a table"},
-    [ROUNDS_N] = {"--rounds", "N", "how often each figure is measured: 5 to 99, else 9"},
-    [QUICK] = {"--quick", NULL, "short loops: a smoke test, not a measurement"},
+    {"--json", NULL, "print one JSON object instead of a table", cli_read_switch, TO(json)},
+    {"--rounds", "N", "how often each figure is measured, 5 to 99; default 9", cli_read_unsigned,
+     TO(rounds), BENCH_ROUNDS_MIN, BENCH_ROUNDS_MAX},
+    {"--quick", NULL, "short loops: a smoke test, not a measurement", .read = read_quick},
 };
 
 static int run(int argc, char **argv);
 
 const struct cli_command bench_rules_command = CLI_COMMAND(
     "rules", "", "measure how long it takes to find the limits of a request", options, run);
-
-struct asked {
-    bool json;
-    unsigned rounds;
-    uint64_t ops;
-};
 
 /*
  * One limit in ten is a glob, so ten limits cannot have all kinds of globs: there is one small
@@ -250,50 +259,9 @@ static int bench(const struct asked *asked)
     return e == 0 ? CLI_OK : CLI_FAILED;
 }
 
-static int read_rounds(const struct cli_args *args, struct asked *asked)
-{
-    char *end;
-    errno = 0;
-    unsigned long n = strtoul(args->value, &end, 10);
-    if (args->value[0] < '0' || args->value[0] > '9' || errno != 0 || *end != '\0' ||
-        n < BENCH_ROUNDS_MIN || n > BENCH_ROUNDS_MAX) {
-        return cli_complain(args->command,
-                            "--rounds is '%s', expected a whole number from %d to %d", args->value,
-                            BENCH_ROUNDS_MIN, BENCH_ROUNDS_MAX);
-    }
-    asked->rounds = (unsigned)n;
-    return 0;
-}
-
-static int read_option(const struct cli_args *args, int row, struct asked *asked)
-{
-    switch (row) {
-    case JSON:
-        asked->json = true;
-        return 0;
-    case QUICK:
-        asked->ops = QUICK_OPS;
-        asked->rounds = BENCH_ROUNDS_MIN;
-        return 0;
-    case ROUNDS_N:
-        return read_rounds(args, asked);
-    default:
-        return cli_complain(args->command, "takes no arguments, found '%s'", args->value);
-    }
-}
-
 static int run(int argc, char **argv)
 {
     struct asked asked = {.rounds = ROUNDS, .ops = OPS};
-    struct cli_args args;
-    cli_args_init(&args, &bench_rules_command, argc, argv);
-    for (int row; (row = cli_next(&args)) != CLI_END;) {
-        if (row == CLI_HELP || row == CLI_BAD) {
-            return row == CLI_HELP ? CLI_OK : CLI_USAGE;
-        }
-        if (read_option(&args, row, &asked) != 0) {
-            return CLI_USAGE;
-        }
-    }
-    return bench(&asked);
+    int code = cli_read(&bench_rules_command, argc, argv, &asked, NULL);
+    return code == CLI_END ? bench(&asked) : code;
 }

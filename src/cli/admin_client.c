@@ -4,7 +4,6 @@
 
 #include "cli/grid.h"
 
-#define SAID_MAX 65536 /* bytes of one explanation */
 #define SECRET_FILE_MAX 65536
 #define ADMIN_OUTPUT_MAX (64u << 20)
 
@@ -43,11 +42,11 @@ static int read_secret_file(struct admin_client *c, const char *path)
     static char text[SECRET_FILE_MAX];
     FILE *file = fopen(path, "re");
     if (file == NULL) {
-        return cli_complain(c->command, "--secret-file %s: cannot be read: %m", path);
+        return cli_complain(c->command, "--secret-file: cannot read %s: %m", path);
     }
     size_t n = fread(text, 1, sizeof text, file);
     int code = ferror(file) != 0
-                   ? cli_complain(c->command, "--secret-file %s: cannot be read: %m", path)
+                   ? cli_complain(c->command, "--secret-file: cannot read %s: %m", path)
                    : take_secret(c, (struct text){text, n}, path);
     (void)fclose(file);
     explicit_bzero(text, sizeof text);
@@ -84,17 +83,6 @@ int admin_open(struct admin_client *c, const struct cli_command *command, const 
 static void put(struct buffer *out, const char *text)
 {
     safe_put(out, text_of(text), false);
-}
-
-void admin_explain_error(const struct admin_client *c, const struct weir_error *error,
-                         struct buffer *out)
-{
-    (void)c;
-    put(out, error->text);
-    if (error->code == WEIR_EIO) {
-        put(out, "; does 'weir serve' run, with its admin listener there? --admin ADDR:PORT or "
-                 "WEIR_ADMIN name another");
-    }
 }
 
 void admin_tell_messages(const json_t *messages)
@@ -138,23 +126,23 @@ static bool put_problem(struct buffer *out, struct text body)
 static void put_access(const struct admin_client *c, int status, struct buffer *out)
 {
     if (c->source == NULL) {
-        put(out, "; --secret-file FILE or WEIR_ADMIN_SECRET give a secret");
+        put(out, "; give a secret with --secret-file FILE or WEIR_ADMIN_SECRET");
     } else if (status == 401) {
         put(out, "; the secret is from ");
         put(out, c->source);
     } else {
-        put(out, "; this needs a secret of the role admin, the one given is from ");
+        put(out, "; this needs a secret of the role admin; the given one is from ");
         put(out, c->source);
     }
 }
 
-void admin_explain_status(const struct admin_client *c, const struct http_response *response,
-                          struct buffer *out)
+static void put_status(const struct admin_client *c, const struct http_response *response,
+                       struct buffer *out)
 {
     char status[32];
     if (!put_problem(out, response->body)) {
         put(out, c->peer.address);
-        put(out, " said no");
+        put(out, " refused the request");
     }
     (void)snprintf(status, sizeof status, " (%d)", response->status);
     put(out, status);
@@ -177,48 +165,59 @@ static int code_of_status(int status)
 }
 
 int admin_call(const struct admin_client *c, const struct http_call *call,
-               struct http_result *result)
+               struct http_result *result, struct buffer *why)
 {
     struct weir_error error = {0};
-    struct buffer said;
     int e = http_call(&c->peer, call, result, &error);
     int status = result->response.status;
-    if (e == 0 && status >= 200 && status < 300) {
+    if (e != 0) {
+        put(why, error.text);
+        put(why, e == WEIR_EIO
+                     ? "; is 'weir serve' running, with its admin listener there? Name another "
+                       "address with --admin ADDR:PORT or WEIR_ADMIN"
+                     : "");
+        return e == WEIR_EINVAL ? CLI_USAGE : CLI_FAILED;
+    }
+    if (status >= 200 && status < 300) {
         return CLI_OK;
     }
-    buffer_init(&said, SAID_MAX);
-    if (e != 0) {
-        admin_explain_error(c, &error, &said);
-    } else {
-        tell_refusal(result->response.body);
-        admin_explain_status(c, &result->response, &said);
-    }
-    admin_say(c, &said);
-    buffer_finish(&said);
-    return e == WEIR_EINVAL ? CLI_USAGE : e != 0 ? CLI_FAILED : code_of_status(status);
+    tell_refusal(result->response.body);
+    put_status(c, &result->response, why);
+    return code_of_status(status);
 }
 
-int admin_call_json(const struct admin_client *c, const struct http_call *call, json_t **out)
+int admin_call_json(const struct admin_client *c, const struct http_call *call, json_t **out,
+                    struct buffer *why)
 {
     struct http_result result;
     http_result_init(&result);
     *out = NULL;
-    int code = admin_call(c, call, &result);
+    int code = admin_call(c, call, &result, why);
     struct text body = result.response.body;
     if (code == CLI_OK && body.len > 0) {
         *out = json_loadb(body.at, body.len, JSON_ALLOW_NUL, NULL);
-        if (*out == NULL) {
-            (void)cli_complain(c->command, "%s: the answer to %s %s is not JSON", c->peer.address,
-                               call->method, call->target);
-            code = CLI_FAILED;
-        }
+    }
+    if (code == CLI_OK && body.len > 0 && *out == NULL) {
+        put(why, c->peer.address);
+        put(why, ": found an answer that is not JSON to ");
+        put(why, call->method);
+        put(why, " ");
+        put(why, call->target);
+        code = CLI_FAILED;
     }
     http_result_finish(&result);
     return code;
 }
 
-int admin_get_json(const struct admin_client *c, const char *target, json_t **out)
+/* ---- members of an answer ---- */
+
+const char *json_text(const json_t *object, const char *name)
 {
-    struct http_call call = {.method = "GET", .target = target};
-    return admin_call_json(c, &call, out);
+    const char *text = json_string_value(json_object_get(object, name));
+    return text != NULL ? text : "";
+}
+
+double json_number(const json_t *object, const char *name)
+{
+    return json_number_value(json_object_get(object, name));
 }

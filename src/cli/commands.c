@@ -1,15 +1,11 @@
 /* Lists the commands, and finds and runs the one that the arguments name. */
-#include <stdio.h>
-#include <string.h>
-
 #include "cli/cli.h"
-#include "rules/value/suggest.h"
 
 static int run_help(int argc, char **argv);
 static int run_version(int argc, char **argv);
 
 const struct cli_command cli_help = CLI_PLAIN_COMMAND(
-    "help", "[COMMAND]", "print the list of commands, or the options of one", run_help);
+    "help", "[COMMAND...]", "print the list of commands, or the options of one", run_help);
 const struct cli_command cli_version =
     CLI_PLAIN_COMMAND("version", "", "print the version", run_version);
 
@@ -29,40 +25,29 @@ void cli_list(FILE *out)
     (void)fprintf(out, "\n'%s COMMAND --help' lists the options of one.\n", cli_program);
 }
 
-/* For commands without options and operands. Returns CLI_END, or the exit code. */
-static int only_the_name(const struct cli_command *command, int argc, char **argv)
-{
-    struct cli_args args;
-    cli_args_init(&args, command, argc, argv);
-    int next = cli_next(&args);
-    if (next == CLI_OPERAND) {
-        return cli_complain(command, "takes no arguments, found '%s'", args.value);
-    }
-    return next == CLI_END ? CLI_END : next == CLI_HELP ? CLI_OK : CLI_USAGE;
-}
-
 /* "weir help replay" is "weir replay --help". */
 static int run_help(int argc, char **argv)
 {
     static char help[] = "--help";
-    if (argc < 2 || argv[1][0] == '-') {
-        int code = only_the_name(&cli_help, argc, argv);
-        if (code == CLI_END) {
-            cli_list(stdout);
-            code = CLI_OK;
-        }
+    struct cli_given given;
+    int code = cli_read(&cli_help, argc, argv, NULL, &given);
+    if (code != CLI_END) {
         return code;
     }
-    if (argc > 3) {
-        return cli_complain(&cli_help, "found '%s', expected one command", argv[3]);
+    if (given.count == 0) {
+        cli_list(stdout);
+        return CLI_OK;
     }
-    char *words[] = {argv[1], argc > 2 ? argv[2] : help, help, NULL};
-    return cli_dispatch(argc > 2 ? 3 : 2, words);
+    if (given.count > 2) {
+        return cli_complain(&cli_help, "found '%s', expected one command", given.operands[2]);
+    }
+    char *words[] = {given.operands[0], given.count > 1 ? given.operands[1] : help, help, NULL};
+    return cli_dispatch(given.count + 1, words);
 }
 
 static int run_version(int argc, char **argv)
 {
-    int code = only_the_name(&cli_version, argc, argv);
+    int code = cli_read(&cli_version, argc, argv, NULL, NULL);
     if (code == CLI_END) {
         (void)puts(weir_version());
         code = CLI_OK;
@@ -84,14 +69,18 @@ static int words_of(const struct cli_command *command, int argc, char **argv)
     return argc > 1 && strcmp(second + 1, argv[1]) == 0 ? 2 : 0;
 }
 
+static bool begins_with_word(const char *name, const char *first)
+{
+    size_t length = strlen(first);
+    return strncmp(name, first, length) == 0 && name[length] == ' ';
+}
+
 /* For "weir config --help": lists the commands that begin with this word. Returns their number. */
 static int list_group(const char *first)
 {
-    size_t length = strlen(first);
     int listed = 0;
     for (size_t i = 0; cli_commands[i] != NULL; i++) {
-        const char *name = cli_commands[i]->name;
-        if (strncmp(name, first, length) == 0 && name[length] == ' ') {
+        if (begins_with_word(cli_commands[i]->name, first)) {
             list_one(stdout, cli_commands[i]);
             listed++;
         }
@@ -105,29 +94,24 @@ static int list_group(const char *first)
  */
 static int list_second_words(const char *first, const char *found)
 {
-    size_t length = strlen(first);
+    const char *quote = found != NULL ? "'" : "";
     int listed = 0;
     for (size_t i = 0; cli_commands[i] != NULL; i++) {
         const char *name = cli_commands[i]->name;
-        if (strncmp(name, first, length) == 0 && name[length] == ' ') {
-            if (listed == 0) {
-                (void)fprintf(stderr, "%s %s: expected ", cli_program, first);
-            }
-            (void)fprintf(stderr, "%s'%s %s'", listed > 0 ? " or " : "", cli_program, name);
-            listed++;
+        if (begins_with_word(name, first) && listed++ == 0) {
+            (void)fprintf(stderr, "%s %s: found %s%s%s, expected '%s %s'", cli_program, first,
+                          quote, found != NULL ? found : "nothing", quote, cli_program, name);
+        } else if (begins_with_word(name, first)) {
+            (void)fprintf(stderr, " or '%s %s'", cli_program, name);
         }
     }
-    if (listed > 0) {
-        const char *quote = found != NULL ? "'" : "";
-        (void)fprintf(stderr, ", found %s%s%s\n", quote, found != NULL ? found : "nothing", quote);
-    }
+    (void)fputs(listed > 0 ? "\n" : "", stderr);
     return listed;
 }
 
 static int unknown(int argc, char **argv)
 {
-    const char *nearest = NULL;
-    unsigned best = suggest_limit(text_of(argv[0])) + 1;
+    struct suggestion s = suggest_begin(text_of(argv[0]));
     bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
     if (help && list_group(argv[0]) > 0) {
         return CLI_OK;
@@ -137,22 +121,13 @@ static int unknown(int argc, char **argv)
     }
     for (size_t i = 0; cli_commands[i] != NULL; i++) {
         const char *name = cli_commands[i]->name;
-        struct text first = {name, strcspn(name, " ")};
         char word[32];
-        (void)snprintf(word, sizeof word, "%.*s", TEXT_ARGS(first));
-        unsigned distance = suggest_distance(text_of(argv[0]), word);
-        if (distance < best) {
-            best = distance;
-            nearest = name;
-        }
+        (void)snprintf(word, sizeof word, "%.*s", (int)strcspn(name, " "), name);
+        unsigned distance = s.distance;
+        suggest_offer(&s, word);
+        s.nearest = s.distance < distance ? name : s.nearest;
     }
-    (void)fprintf(stderr, "%s: unknown command '%s'; ", cli_program, argv[0]);
-    if (nearest != NULL) {
-        (void)fprintf(stderr, "did you mean '%s'?\n", nearest);
-    } else {
-        (void)fprintf(stderr, "'%s help' lists them\n", cli_program);
-    }
-    return CLI_USAGE;
+    return cli_unknown(NULL, "command", &s);
 }
 
 int cli_dispatch(int argc, char **argv)
@@ -181,8 +156,7 @@ int cli_main(int argc, char **argv)
     }
     int code = cli_dispatch(argc - 1, argv + 1);
     if (fflush(stdout) != 0 || ferror(stdout) != 0) {
-        (void)fprintf(stderr, "%s: cannot write the output\n", cli_program);
-        return CLI_FAILED;
+        return cli_fail(NULL, "cannot write the output");
     }
     return code;
 }

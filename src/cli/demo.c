@@ -46,8 +46,7 @@ static int run_one(int algorithm)
     o.max_keys = 10;
     o.flags = WEIR_EXPLICIT_TIME;
     if (weir_open(&w, &o, &error) != 0) {
-        (void)fprintf(stderr, "weir demo: %s\n", error.text);
-        return CLI_FAILED;
+        return cli_fail(&cli_demo, "%s", error.text);
     }
     for (unsigned tick = 0; tick < TICKS; tick++) {
         unsigned passed = 0;
@@ -95,14 +94,9 @@ static int run_live(void)
 
 static int run(int argc, char **argv)
 {
-    struct cli_args args;
-    cli_args_init(&args, &cli_demo, argc, argv);
-    int next = cli_next(&args);
-    if (next == CLI_OPERAND) {
-        return cli_complain(&cli_demo, "takes no arguments, found '%s'", args.value);
-    }
-    if (next != CLI_END) {
-        return next == CLI_HELP ? CLI_OK : CLI_USAGE;
+    int code = cli_read(&cli_demo, argc, argv, NULL, NULL);
+    if (code != CLI_END) {
+        return code;
     }
     (void)printf("10 per second for one key; 1.5 s of traffic in ticks of 25 ms; a new window\n"
                  "begins at the bar. # all passed  + some  x none  . nothing offered\n\n"

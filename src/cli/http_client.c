@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 #define HOST_MAX 256
@@ -19,9 +19,7 @@
 
 static uint64_t now_ms(void)
 {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+    return clock_monotonic_ns() / WEIR_MILLISECOND;
 }
 
 /* Waits for a socket. Returns false, with errno, when the time is over. */

@@ -1,32 +1,17 @@
 /* Reads arguments by the rows of a command, and prints its help. */
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "cli/cli.h"
-#include "rules/value/suggest.h"
 
 void cli_args_init(struct cli_args *args, const struct cli_command *command, int argc, char **argv)
 {
     *args = (struct cli_args){.command = command, .argc = argc, .argv = argv, .next = 1};
 }
 
-int cli_complain(const struct cli_command *command, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    (void)fprintf(stderr, "%s %s: ", cli_program, command->name);
-    (void)vfprintf(stderr, format, list);
-    (void)fputc('\n', stderr);
-    va_end(list);
-    return CLI_USAGE;
-}
-
 static void print_words(const struct cli_command *command)
 {
-    const struct cli_word *w = command->word != NULL ? command->word(0) : NULL;
-    for (size_t i = 0; w != NULL; w = command->word(++i)) {
-        (void)printf("%s  %-38s %s\n", i == 0 ? "\n" : "", w->usage, w->help);
+    const char *help;
+    const char *usage = command->word != NULL ? command->word(0, &help) : NULL;
+    for (size_t i = 0; usage != NULL; usage = command->word(++i, &help)) {
+        (void)printf("%s  %-38s %s\n", i == 0 ? "\n" : "", usage, help);
     }
 }
 
@@ -46,22 +31,11 @@ static void print_help(const struct cli_command *command)
 
 static int unknown(const struct cli_args *args, struct text name)
 {
-    const char *nearest = NULL;
-    unsigned best = suggest_limit(name) + 1;
+    struct suggestion s = suggest_begin(name);
     for (size_t i = 0; i < args->command->options_count; i++) {
-        unsigned distance = suggest_distance(name, args->command->options[i].name);
-        if (distance < best) {
-            best = distance;
-            nearest = args->command->options[i].name;
-        }
+        suggest_offer(&s, args->command->options[i].name);
     }
-    if (nearest != NULL) {
-        (void)cli_complain(args->command, "unknown option '%.*s'; did you mean '%s'?",
-                           TEXT_ARGS(name), nearest);
-    } else {
-        (void)cli_complain(args->command, "unknown option '%.*s'; '%s %s --help' lists them",
-                           TEXT_ARGS(name), cli_program, args->command->name);
-    }
+    (void)cli_unknown(args->command, "option", &s);
     return CLI_BAD;
 }
 
@@ -73,7 +47,8 @@ static int found(struct cli_args *args, size_t i, const char *equals)
         return (int)i;
     }
     if (o->argument == NULL) {
-        (void)cli_complain(args->command, "%s takes no value, found '%s'", o->name, equals + 1);
+        (void)cli_complain(args->command, "%s: found the value '%s', expected none", o->name,
+                           equals + 1);
         return CLI_BAD;
     }
     if (equals != NULL) {
@@ -81,7 +56,7 @@ static int found(struct cli_args *args, size_t i, const char *equals)
     } else if (args->next < args->argc) {
         args->value = args->argv[args->next++];
     } else {
-        (void)cli_complain(args->command, "%s needs a value: %s", o->name, o->argument);
+        (void)cli_complain(args->command, "%s: found no value, expected %s", o->name, o->argument);
         return CLI_BAD;
     }
     return (int)i;
@@ -113,4 +88,49 @@ int cli_next(struct cli_args *args)
         }
     }
     return unknown(args, name);
+}
+
+/* Checks the number of operands by what the command's row says. */
+static int check_operands(const struct cli_command *c, const struct cli_given *given)
+{
+    bool several = strstr(c->operands, "...") != NULL;
+    if (c->operands[0] == 0 && given->count > 0) {
+        return cli_complain(c, "found '%s', expected options only", given->operands[0]);
+    }
+    if (given->count > 1 && !several) {
+        const char *name = c->operands + (c->operands[0] == '[');
+        return cli_complain(c, "found '%s' and '%s', expected one %.*s", given->operands[0],
+                            given->operands[1], (int)strcspn(name, "]"), name);
+    }
+    if (given->count == 0 && c->operands[0] != 0 && c->operands[0] != '[') {
+        return cli_complain(c, "found nothing, expected %s; '%s %s --help' describes it",
+                            c->operands, cli_program, c->name);
+    }
+    return CLI_END;
+}
+
+int cli_read(const struct cli_command *command, int argc, char **argv, void *settings,
+             struct cli_given *given)
+{
+    struct cli_given ignored;
+    struct cli_args args;
+    given = given != NULL ? given : &ignored;
+    *given = (struct cli_given){.operands = argv};
+    cli_args_init(&args, command, argc, argv);
+    for (int row; (row = cli_next(&args)) != CLI_END;) {
+        if (row == CLI_HELP || row == CLI_BAD) {
+            return row == CLI_HELP ? CLI_OK : CLI_USAGE;
+        }
+        if (row == CLI_OPERAND) {
+            argv[given->count++] = argv[args.next - 1];
+            continue;
+        }
+        const struct cli_option *o = &command->options[row];
+        struct cli_value value = {command, o, o->name, args.value != NULL ? args.value : ""};
+        given->options |= UINT32_C(1) << row;
+        if (cli_read_value(&value, settings) != CLI_OK) {
+            return CLI_USAGE;
+        }
+    }
+    return check_operands(command, given);
 }

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "common/buffer.h"
 
 #define ENTER "\33[?1049h\33[?25l\33[2J" /* alternate screen, no cursor */
@@ -147,13 +147,6 @@ int terminal_signal(void)
     return ended_by;
 }
 
-uint64_t terminal_now_ms(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static void suspend(void)
 {
     stopped = 0;
@@ -186,7 +179,7 @@ enum terminal_event terminal_wait(uint64_t until_ms, char *key)
     enum terminal_event event;
     struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
     while (!look(&event)) {
-        uint64_t now = terminal_now_ms();
+        uint64_t now = clock_monotonic_ns() / 1000000;
         uint64_t left = now < until_ms ? until_ms - now : 0;
         struct timespec time = {(time_t)(left / 1000), (long)(left % 1000) * 1000000};
         int got = ppoll(&p, 1, &time, &before);

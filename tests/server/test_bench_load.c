@@ -71,7 +71,7 @@ static void the_rate_is_kept(void **state)
     for (int poisson = 0; poisson < 2; poisson++) {
         struct load_plan plan = plan_for(w.address, words, 3);
         plan.rate = 2000;
-        plan.poisson = poisson;
+        plan.arrivals = poisson ? LOAD_POISSON : LOAD_CONSTANT;
         plan.depth = 64;
         plan.threads = 2;
         plan.warmup_ns = 100 * MS;

@@ -19,7 +19,7 @@
 static void step_schedule(struct generator *g)
 {
     double gap = g->gap_ns;
-    if (g->plan->poisson) {
+    if (g->plan->arrivals == LOAD_POISSON) {
         gap *= (double)sim_exponential(sim_random(&g->random)) / 4294967296.0;
     }
     g->due += gap;

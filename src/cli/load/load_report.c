@@ -47,7 +47,7 @@ void load_print_table(const struct load_plan *plan, const struct load_result *re
                  plan->connections == 1 ? "" : "s", plan->depth);
     if (plan->rate > 0) {
         (void)printf("%.0f/s (%s), latency from the intended time\n\n", plan->rate,
-                     plan->poisson ? "poisson" : "constant");
+                     plan->arrivals == LOAD_POISSON ? "poisson" : "constant");
     } else {
         (void)printf("as fast as replies come\n\n");
     }
@@ -86,7 +86,7 @@ void load_print_json(const struct load_plan *plan, const struct load_result *res
                  ", \"order\": \"%s\", \"arrivals\": \"%s\"}\n",
                  plan->connections, plan->depth, plan->threads, plan->keys,
                  load_order_names[plan->order],
-                 plan->rate <= 0 ? "closed"
-                 : plan->poisson ? "poisson"
-                                 : "constant");
+                 plan->rate <= 0                  ? "closed"
+                 : plan->arrivals == LOAD_POISSON ? "poisson"
+                                                  : "constant");
 }

@@ -7,6 +7,7 @@
 
 #include <weir.h>
 
+#include "cli/cli.h"
 #include "cli/replay/replay_engine.h"
 #include "cli/replay/replay_input.h"
 #include "common/text.h"
@@ -14,10 +15,9 @@
 
 /* The command line's settings. */
 struct replay_settings {
-    const char *path;  /* NULL: standard input */
-    const char *rules; /* a rule file; NULL: one limit */
-    int algorithm;     /* enum weir_algorithm; 0: stepped_bucket */
-    bool has_rate;     /* false: the limit is the stream's capacity per window */
+    const char *rules;     /* a rule file; NULL: one limit */
+    int algorithm;         /* enum weir_algorithm; 0: stepped_bucket */
+    const char *rate_text; /* NULL: the limit is the stream's capacity per window */
     struct rate rate;
     uint64_t burst; /* 0: not given */
     uint64_t queue;
@@ -25,6 +25,9 @@ struct replay_settings {
     bool explain;
     bool quiet; /* no summary, no progress */
 };
+
+/* Reads the unit of timestamps, in ns. */
+int replay_read_unit(const struct cli_value *value, void *to);
 
 /* A replay in progress: its input, and its counts so far. */
 struct replay {

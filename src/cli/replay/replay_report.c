@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/maths.h"
-#include "cli/cli.h"
 #include "cli/replay/replay_command.h"
 
 #define REDRAW_NS (100 * WEIR_MILLISECOND)

@@ -8,7 +8,6 @@
 #include <weir_rules.h>
 
 #include "base/error.h"
-#include "cli/cli.h"
 #include "cli/replay/replay_command.h"
 #include "cli/replay/replay_trace.h"
 

@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "cli/cli.h"
 #include "cli/replay/replay_command.h"
 
 /* ---- the limit ---- */
@@ -43,9 +42,9 @@ int replay_limit_make(const struct replay_settings *s, int64_t capacity, int64_t
                                    .queue = s->queue,
                                    .unit_ns = s->unit_ns};
     if (s->algorithm == 0) {
-        return s->has_rate ? stepped_from_rate(s, limit, error) : 0;
+        return s->rate_text != NULL ? stepped_from_rate(s, limit, error) : 0;
     }
-    if (s->has_rate) {
+    if (s->rate_text != NULL) {
         return 0;
     }
     if (capacity == 0 || window == 0) {

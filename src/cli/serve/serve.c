@@ -14,11 +14,6 @@
 
 const char *const serve_protocol_names[PROTOCOLS] = {"resp", "http", "admin"};
 
-static int run(int argc, char **argv);
-
-const struct cli_command cli_serve =
-    CLI_COMMAND("serve", "", "answer over RESP and HTTP", serve_options, run);
-
 struct serve_run {
     struct server server;
     struct notify notify;
@@ -118,7 +113,7 @@ static int start(struct serve_run *run, struct serve_settings *settings)
     return code;
 }
 
-static int run(int argc, char **argv)
+int serve_command(int argc, char **argv)
 {
     struct serve_settings settings = {.server = {.connections = 10000,
                                                  .connections_per_address = 1000,
@@ -126,10 +121,10 @@ static int run(int argc, char **argv)
                                       .log_level = LEVEL_INFO};
     struct serve_run *all = calloc(1, sizeof *all);
     int code = serve_read_options(argc, argv, &settings);
-    if (code == CLI_OK) {
-        code = all != NULL ? start(all, &settings) : CLI_FAILED;
+    if (code == CLI_END) {
+        code = all != NULL ? start(all, &settings) : cli_fail(&cli_serve, "out of memory");
     }
     serve_finish_settings(&settings);
     free(all);
-    return code == CLI_HELP ? CLI_OK : code;
+    return code;
 }

@@ -42,34 +42,11 @@ struct serve_settings {
 };
 
 extern const char *const serve_protocol_names[PROTOCOLS]; /* "resp", "http", "admin" */
-/* The rows of the options. Each is a flag, and a variable WEIR_... of the same name. */
-enum serve_option {
-    SERVE_CONFIG,
-    SERVE_RESP,
-    SERVE_HTTP,
-    SERVE_ADMIN,
-    SERVE_STATE,
-    SERVE_STORE,
-    SERVE_THREADS,
-    SERVE_CONNECTIONS,
-    SERVE_PER_ADDRESS,
-    SERVE_MAX_AGE,
-    SERVE_INLINE,
-    SERVE_DENY_STATUS,
-    SERVE_CLIENT_FIELD,
-    SERVE_CHECK_SECRETS,
-    SERVE_ADMIN_SECRETS,
-    SERVE_INSECURE,
-    SERVE_LOG_FORMAT,
-    SERVE_LOG_LEVEL,
-    SERVE_LOG_KEYS,
-    SERVE_NO_WATCH,
-    SERVE_OPTIONS
-};
 
-extern const struct cli_option serve_options[SERVE_OPTIONS];
+/* Runs the command. */
+int serve_command(int argc, char **argv);
 
-/* Reads flags and the environment. Returns CLI_OK, CLI_HELP, or CLI_USAGE after a message. */
+/* Reads flags and the environment. Returns what cli_read() does. */
 int serve_read_options(int argc, char **argv, struct serve_settings *settings);
 
 /*

@@ -35,7 +35,7 @@ static int take_path(struct serve_settings *s, enum role role, struct text path)
 {
     s->secrets_path[role] = serve_beside_config(s, path);
     if (s->secrets_path[role] == NULL) {
-        return cli_complain(&cli_serve, "out of memory"), CLI_FAILED;
+        return cli_fail(&cli_serve, "out of memory");
     }
     s->secrets.file[role] = s->secrets_path[role];
     return CLI_OK;

@@ -113,8 +113,7 @@ int serve_open_fleet(const struct serve_settings *s, struct weir_fleet **fleet)
     if (s->config != NULL) {
         take_file(s, &w);
     }
-    code = w.failed ? (cli_complain(&cli_serve, "out of memory"), CLI_FAILED)
-                    : open_wanted(s, &w, fleet);
+    code = w.failed ? cli_fail(&cli_serve, "out of memory") : open_wanted(s, &w, fleet);
     finish(&w);
     return code;
 }

@@ -75,9 +75,8 @@ struct sim_traffic {
 
 struct sim_plan;
 
-/* Return the name and the description of the shape in this row; NULL after the last row. */
+/* Returns the name of the shape in this row; NULL after the last row. */
 const char *sim_shape_name(size_t row);
-const char *sim_shape_about(size_t row);
 
 /*
  * Fill *out with the traffic of a shape, or of the plan's trace. Return 0, or WEIR_E... and say
@@ -106,7 +105,7 @@ uint64_t sim_exponential(uint64_t random);
 /* ---- the plan: what the options ask for ---------------------------------- */
 
 struct sim_plan {
-    size_t shapes[SIM_SHAPES_MAX];
+    int shapes[SIM_SHAPES_MAX]; /* rows of simulate_traffic.c */
     size_t shapes_count;
     const char *trace;
     uint64_t unit_ns; /* unit of the trace's times */

@@ -60,7 +60,8 @@ static int make_traffic(const struct report *report, size_t i, struct sim_traffi
 {
     struct weir_error error = {0};
     return report->plan->trace != NULL ||
-                   sim_traffic_make(report->plan, report->plan->shapes[i], traffic, &error) == 0
+                   sim_traffic_make(report->plan, (size_t)report->plan->shapes[i], traffic,
+                                    &error) == 0
                ? CLI_OK
                : cli_complain(&cli_simulate, "%s", error.text);
 }

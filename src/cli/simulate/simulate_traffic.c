@@ -144,11 +144,6 @@ const char *sim_shape_name(size_t row)
     return row < SHAPES ? shapes[row].name : NULL;
 }
 
-const char *sim_shape_about(size_t row)
-{
-    return row < SHAPES ? shapes[row].about : NULL;
-}
-
 static int in_order(const void *a, const void *b)
 {
     const struct sim_request *x = a;

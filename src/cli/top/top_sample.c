@@ -1,5 +1,4 @@
-#include "cli/grid.h"
-#include "cli/terminal.h"
+#include "base/clock.h"
 #include "cli/top/top_command.h"
 
 /* ---- durations ---- */
@@ -39,39 +38,16 @@ void top_sample_read_metrics(struct top_sample *sample, struct text metrics)
 
 /* ---- asking ---- */
 
-static int fetch(const struct admin_client *client, const char *target, struct http_result *result,
-                 struct buffer *why)
-{
-    struct weir_error error = {0};
-    struct http_call call = {.method = "GET", .target = target};
-    int e = http_call(&client->peer, &call, result, &error);
-    if (e != 0) {
-        admin_explain_error(client, &error, why);
-        return e == WEIR_EINVAL ? CLI_USAGE : CLI_FAILED;
-    }
-    if (result->response.status != 200) {
-        admin_explain_status(client, &result->response, why);
-        return CLI_FAILED;
-    }
-    return CLI_OK;
-}
-
 static int fetch_json(const struct admin_client *client, const char *target, json_t **out,
                       struct buffer *why)
 {
-    struct http_result result;
-    http_result_init(&result);
-    int code = fetch(client, target, &result, why);
-    if (code == CLI_OK) {
-        struct text body = result.response.body;
-        *out = json_loadb(body.at, body.len, JSON_ALLOW_NUL, NULL);
-        if (!json_is_object(*out)) {
-            safe_put(why, text_of(target), false);
-            buffer_put(why, TEXT(": the answer is not an object of JSON"));
-            code = CLI_FAILED;
-        }
+    struct http_call call = {.method = "GET", .target = target};
+    int code = admin_call_json(client, &call, out, why);
+    if (code == CLI_OK && !json_is_object(*out)) {
+        buffer_put(why, text_of(target));
+        buffer_put(why, TEXT(": found another answer, expected a JSON object"));
+        code = CLI_FAILED;
     }
-    http_result_finish(&result);
     return code;
 }
 
@@ -89,9 +65,10 @@ static int fetch_list(const struct admin_client *client, const char *target, con
 static int fetch_metrics(const struct admin_client *client, struct top_sample *sample,
                          struct buffer *why)
 {
+    struct http_call call = {.method = "GET", .target = "/metrics"};
     struct http_result result;
     http_result_init(&result);
-    int code = fetch(client, "/metrics", &result, why);
+    int code = admin_call(client, &call, &result, why);
     if (code == CLI_OK) {
         top_sample_read_metrics(sample, result.response.body);
     }
@@ -104,7 +81,7 @@ int top_sample_take(const struct admin_client *client, struct top_sample *sample
 {
     char target[32];
     (void)snprintf(target, sizeof target, "/v1/top?n=%d", TOP_DENIED);
-    *sample = (struct top_sample){.at_ms = terminal_now_ms()};
+    *sample = (struct top_sample){.at_ms = clock_monotonic_ns() / WEIR_MILLISECOND};
     int code = fetch_json(client, "/v1/status", &sample->status, why);
     if (code == CLI_OK) {
         code = fetch_list(client, "/v1/limits", "limits", &sample->limits, why);

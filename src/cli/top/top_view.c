@@ -66,7 +66,7 @@ static void put_seconds(struct buffer *line, const json_t *seconds)
 static void put_title(struct buffer *line, const json_t *report, const char *address)
 {
     char text[QUANTITY_MAX];
-    double uptime = json_number_value(json_object_get(report, "uptime_s"));
+    double uptime = json_number(report, "uptime_s");
     put(line, "weir ");
     put_text(line, report, "version");
     put(line, " at ");
@@ -76,7 +76,7 @@ static void put_title(struct buffer *line, const json_t *report, const char *add
     put(line, ", up ");
     put(line, duration_print((uint64_t)uptime * WEIR_SECOND, text));
     put(line, ", rules ");
-    put_number(line, json_number_value(json_object_get(report, "generation")));
+    put_number(line, json_number(report, "generation"));
     put(line, ", mode ");
     put_text(line, report, "mode");
 }
@@ -115,11 +115,11 @@ static void put_requests(struct buffer *line, const json_t *report, const char *
 static void put_machine(struct buffer *line, const json_t *report, const char *address)
 {
     char text[64];
-    double memory = json_number_value(json_object_get(report, "memory_bytes"));
+    double memory = json_number(report, "memory_bytes");
     (void)address;
     (void)snprintf(text, sizeof text, "cpu          %.1f %%    memory %.1f MB    threads %.0f",
-                   json_number_value(json_object_get(report, "cpu_percent")), memory / 1e6,
-                   json_number_value(json_object_get(report, "threads")));
+                   json_number(report, "cpu_percent"), memory / 1e6,
+                   json_number(report, "threads"));
     put(line, text);
 }
 
@@ -160,7 +160,7 @@ static void put_store(struct buffer *line, const json_t *report, const char *add
     put(line, json_is_true(json_object_get(store, "up")) ? "store        up" : "store        AWAY");
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         put(line, numbers[i].text);
-        put_number(line, json_number_value(json_object_get(store, numbers[i].name)));
+        put_number(line, json_number(store, numbers[i].name));
     }
     put(line, "  p50 ");
     put_seconds(line, json_object_get(latency, "p50"));
@@ -224,13 +224,13 @@ static void put_limit(struct grid *g, const json_t *limit, bool fleet)
         grid_put_member(g, limit, texts[i]);
     }
     for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
-        grid_put_number(g, json_number_value(json_object_get(limit, rates[i])));
+        grid_put_number(g, json_number(limit, rates[i]));
     }
     grid_put_known(g, json_object_get(limit, "keys"));
     grid_put_fill(g, json_object_get(limit, "fill"));
     grid_put_known(g, json_object_get(limit, "evicted"));
     if (fleet) {
-        grid_put_number(g, json_number_value(json_object_get(limit, "degraded")));
+        grid_put_number(g, json_number(limit, "degraded"));
     }
 }
 
@@ -239,7 +239,7 @@ static double traffic(const json_t *limit)
     static const char *const rates[] = {"allow", "deny", "never", "shadow"};
     double sum = 0;
     for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
-        sum += json_number_value(json_object_get(limit, rates[i]));
+        sum += json_number(limit, rates[i]);
     }
     return sum;
 }
@@ -283,7 +283,7 @@ static void fill_denied(struct grid *g, const json_t *denied)
 {
     for (size_t i = 0; i < json_array_size(denied); i++) {
         const json_t *row = json_array_get(denied, i);
-        grid_put_number(g, json_number_value(json_object_get(row, "count")));
+        grid_put_number(g, json_number(row, "count"));
         grid_put_member(g, row, "limit");
         grid_put_member(g, row, "key");
     }

@@ -1,5 +1,6 @@
 /* Arguments by the rows of a command: what is found, and what is said of the rest. */
 #include "cli/cli.h"
+#include "rules/value/quantity.h"
 #include "support/unit_limiter.h"
 
 #include <stdio.h>
@@ -11,14 +12,35 @@ static int run(int argc, char **argv)
     return argc + (argv != NULL);
 }
 
+static struct settings {
+    struct rate rate;
+    uint64_t burst;
+    bool json;
+    unsigned threads;
+    uint64_t wait_ns;
+    int form;
+    const char *name;
+} settings;
+
+#define TO(member) .to = offsetof(struct settings, member)
+
+static const char *const forms[] = {"text", "html", "json", NULL};
+
 enum { RATE, BURST, JSON };
 static const struct cli_option options[] = {
-    {"--rate", "N/PERIOD", "how much"},
-    {"--burst", "N", "how much at once"},
-    {"--json", NULL, "as JSON"},
+    {"--rate", "N/PERIOD", "how much", cli_read_rate, TO(rate)},
+    {"--burst", "N", "how much at once", cli_read_count, TO(burst), 1},
+    {"--json", NULL, "as JSON", cli_read_switch, TO(json)},
+};
+static const struct cli_option more[] = {
+    {"--threads", "N", "threads", cli_read_unsigned, TO(threads), 1, 64},
+    {"--wait", "DURATION", "wait", cli_read_duration, TO(wait_ns), WEIR_MILLISECOND, WEIR_HOUR},
+    {"--form", "FORM", "form", cli_read_choice, TO(form), .choices = forms},
+    {"--name", "NAME", "name", cli_read_text, TO(name)},
 };
 static const struct cli_command command =
     CLI_COMMAND("test this", "[FILE]", "try things", options, run);
+static const struct cli_command values = CLI_COMMAND("values", "WORD...", "read", more, run);
 static const struct cli_command plain = CLI_PLAIN_COMMAND("plain", "", "do nothing", run);
 
 static struct cli_args args;
@@ -150,8 +172,8 @@ static void another_option_is_answered_with_where_they_are_listed(void **state)
 static void a_missing_value_and_one_too_many_are_told(void **state)
 {
     ARGS("--json=yes", "--rate");
-    expect_complaint("weir test this: --json takes no value, found 'yes'\n");
-    expect_complaint("weir test this: --rate needs a value: N/PERIOD\n");
+    expect_complaint("weir test this: --json: found the value 'yes', expected none\n");
+    expect_complaint("weir test this: --rate: found no value, expected N/PERIOD\n");
 }
 
 static void help_lists_every_row(void **state)
@@ -170,6 +192,102 @@ static void help_lists_every_row(void **state)
     char *help = written(STDOUT_FILENO, expect_help);
     assert_string_equal(help, "usage: weir plain\n\ndo nothing.\n");
     free(help);
+}
+
+/* ---- all arguments at once ---- */
+
+static const struct cli_command *of;
+static char **all;
+static int read_code;
+static struct cli_given given;
+
+static void read_all(void)
+{
+    int argc = 0;
+    while (all[argc] != NULL) {
+        argc++;
+    }
+    settings = (struct settings){.threads = 3};
+    read_code = cli_read(of, argc, all, &settings, &given);
+}
+
+/* Reads the arguments of a command, and compares the exit code and the complaint. */
+static void expect_read(const struct cli_command *c, char **argv, int code, const char *complaint)
+{
+    of = c;
+    all = argv;
+    char *said = written(STDERR_FILENO, read_all);
+    assert_string_equal(said, complaint);
+    assert_int_equal(read_code, code);
+    free(said);
+}
+
+#define READ(c, code, complaint, ...)                                                              \
+    expect_read(&(c), (char *[]){"this", __VA_ARGS__, NULL}, code, complaint)
+
+static void every_value_is_read_into_its_member(void **state)
+{
+    READ(command, CLI_END, "", "--rate", "5/min", "a.yaml", "--burst=1k", "--json");
+    assert_true(settings.rate.count == 5 && settings.rate.period_ns == WEIR_MINUTE);
+    assert_true(settings.burst == 1000 && settings.json);
+    assert_int_equal(given.options, 1u << RATE | 1u << BURST | 1u << JSON);
+    assert_int_equal(given.count, 1);
+    assert_string_equal(given.operands[0], "a.yaml");
+    READ(values, CLI_END, "", "one", "--threads=64", "two", "--wait", "1ms", "--form", "html",
+         "--name=", "--", "--three");
+    assert_true(settings.threads == 64 && settings.wait_ns == WEIR_MILLISECOND);
+    assert_true(settings.form == 1 && settings.name[0] == 0);
+    assert_int_equal(given.count, 3);
+    assert_string_equal(given.operands[0], "one");
+    assert_string_equal(given.operands[1], "two");
+    assert_string_equal(given.operands[2], "--three");
+}
+
+static void a_value_that_does_not_fit_is_told_with_what_was_expected(void **state)
+{
+    READ(values, CLI_USAGE,
+         "weir values: --threads: found '65', expected a whole number from 1 to 64\n", "--threads",
+         "65");
+    assert_int_equal(settings.threads, 3);
+    READ(command, CLI_USAGE,
+         "weir test this: --burst: found '0', expected a whole number from 1 up\n", "--burst", "0");
+    READ(values, CLI_USAGE, "weir values: --wait: found '2h', expected a duration from 1ms to 1h\n",
+         "--wait", "2h");
+    READ(values, CLI_USAGE, "weir values: --form: found 'pdf', expected text, html or json\n",
+         "--form", "pdf");
+    READ(command, CLI_USAGE,
+         "weir test this: --rate: found '5', expected a count per period such as 5/min; a slash is "
+         "missing\n",
+         "--rate", "5");
+}
+
+static void operands_are_counted_as_the_row_says(void **state)
+{
+    READ(command, CLI_USAGE, "weir test this: found 'a' and 'b', expected one FILE\n", "a", "b");
+    READ(values, CLI_USAGE,
+         "weir values: found nothing, expected WORD...; 'weir values --help' describes it\n",
+         "--threads", "1");
+    READ(plain, CLI_USAGE, "weir plain: found 'x', expected options only\n", "x");
+    expect_read(&command, (char *[]){"this", NULL}, CLI_END, "");
+}
+
+static void a_variable_says_on_or_off(void **state)
+{
+    static const char *const on[] = {"on", "1", "yes", "true", ""};
+    static const char *const off[] = {"off", "0", "no", "false"};
+    struct cli_value value = {&command, &options[JSON], "WEIR_JSON", ""};
+    for (size_t i = 0; i < 5; i++) {
+        settings.json = false;
+        value.text = on[i];
+        assert_int_equal(cli_read_value(&value, &settings), CLI_OK);
+        assert_true(settings.json);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        settings.json = true;
+        value.text = off[i];
+        assert_int_equal(cli_read_value(&value, &settings), CLI_OK);
+        assert_false(settings.json);
+    }
 }
 
 static void complain(void)
@@ -215,6 +333,10 @@ int main(void)
         cmocka_unit_test(another_option_is_answered_with_where_they_are_listed),
         cmocka_unit_test(a_missing_value_and_one_too_many_are_told),
         cmocka_unit_test(help_lists_every_row),
+        cmocka_unit_test(every_value_is_read_into_its_member),
+        cmocka_unit_test(a_value_that_does_not_fit_is_told_with_what_was_expected),
+        cmocka_unit_test(operands_are_counted_as_the_row_says),
+        cmocka_unit_test(a_variable_says_on_or_off),
         cmocka_unit_test(a_complaint_names_its_command),
         cmocka_unit_test(messages_about_rules_say_where),
     };

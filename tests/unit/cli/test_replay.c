@@ -217,29 +217,29 @@ static void times_that_the_algorithm_cannot_tell_apart_are_bad_lines(void **stat
 
 static void bad_arguments_are_refused(void **state)
 {
-    replay_expect("one two", "", 2, "", "weir replay: takes one FILE, found 'one' and 'two'\n");
+    replay_expect("one two", "", 2, "", "weir replay: found 'one' and 'two', expected one FILE\n");
     replay_expect("--algoritm token_bucket", "", 2, "",
                   "weir replay: unknown option '--algoritm'; did you mean '--algorithm'?\n");
     replay_expect("--algorithm token_buket", "", 2, "",
-                  "weir replay: --algorithm is 'token_buket'; did you mean 'token_bucket'?\n");
-    replay_expect("--algorithm steped_bucket", "", 2, "",
-                  "weir replay: --algorithm is 'steped_bucket'; did you mean 'stepped_bucket'?\n");
+                  "weir replay: unknown algorithm 'token_buket'; did you mean 'token_bucket'?\n");
+    replay_expect(
+        "--algorithm steped_bucket", "", 2, "",
+        "weir replay: unknown algorithm 'steped_bucket'; did you mean 'stepped_bucket'?\n");
     replay_expect("--algorithm gcra", "", 2, "",
-                  "weir replay: --algorithm is 'gcra', expected stepped_bucket, token_bucket, "
-                  "leaky_bucket, fixed_window, sliding_window or sliding_log\n");
+                  "weir replay: unknown algorithm 'gcra'; 'weir replay --help' lists them\n");
     replay_expect("--unit min", "", 2, "",
-                  "weir replay: --unit is 'min', expected s, ms, us or ns\n");
+                  "weir replay: --unit: found 'min', expected s, ms, us or ns\n");
     replay_expect("--burst 5", "", 2, "",
-                  "weir replay: --burst is for --algorithm token_bucket only\n");
+                  "weir replay: found --burst without --algorithm token_bucket, expected both\n");
     replay_expect("--algorithm token_bucket --queue 5", "", 2, "",
-                  "weir replay: --queue is for --algorithm leaky_bucket only\n");
+                  "weir replay: found --queue without --algorithm leaky_bucket, expected both\n");
     replay_expect("--algorithm token_bucket --burst 0", "", 2, "",
-                  "weir replay: --burst is '0', expected at least 1\n");
+                  "weir replay: --burst: found '0', expected a whole number from 1 up\n");
     replay_expect("--rules x.yaml --rate 3/10", "", 2, "",
-                  "weir replay: --rate and --rules exclude each other\n");
-    replay_expect("--rate", "", 2, "", "weir replay: --rate needs a value: N/PERIOD\n");
+                  "weir replay: found --rate and --rules, expected one of them\n");
+    replay_expect("--rate", "", 2, "", "weir replay: --rate: found no value, expected N/PERIOD\n");
     replay_expect("--explain=yes", "", 2, "",
-                  "weir replay: --explain takes no value, found 'yes'\n");
+                  "weir replay: --explain: found the value 'yes', expected none\n");
     replay_expect("--rate 3/1500ms", "1\n1\n0\n", 2, "",
                   "weir replay: --rate has a period of 1500000000 ns, expected whole timestamps of "
                   "1000000000 ns for a stepped bucket: see --unit\n");
