@@ -19,17 +19,18 @@ static void put_text(struct buffer *line, const json_t *object, const char *name
     safe_put(line, (struct text){json_string_value(value), json_string_length(value)}, false);
 }
 
-/* Writes a number as 0.25, 12, 1234 or 1200k: a few significant digits are enough to watch. */
+/* Writes a number as 0.25, 12, 12345, 123k or 1.2M: a few significant digits are enough to watch. */
 static void put_number(struct buffer *line, double n)
 {
     static const char units[] = " kMGT";
     char text[48];
     unsigned unit = 0;
-    for (; n >= 99999.5 && unit < 4; unit++) {
+    for (double most = 99999.5; n >= most && unit < 4; most = 999.5) {
         n /= 1000;
+        unit++;
     }
     bool whole = unit == 0 && n == (double)(uint64_t)n;
-    int decimals = whole ? 0 : n < 9.995 ? 2 : n < 99.95 && unit > 0 ? 1 : 0;
+    int decimals = whole ? 0 : unit > 0 ? n < 99.95 : n < 9.995 ? 2 : 0;
     int length = snprintf(text, sizeof text, "%.*f", decimals, n);
     buffer_put(line, (struct text){text, (size_t)length});
     buffer_put(line, unit > 0 ? (struct text){&units[unit], 1} : TEXT(""));
