@@ -1,18 +1,15 @@
 #include "cli/http_client.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cli/connect_address.h"
 
-#define HOST_MAX 256
 #define READ_BYTES 65536
 
 /* ---- time ---- */
@@ -66,63 +63,19 @@ static int connect_to(const struct sockaddr *address, socklen_t size, uint64_t u
     return fd;
 }
 
-static int connect_unix(const char *path, uint64_t until_ms, int *fd, struct weir_error *error)
+static int connect_any(const char *text, uint64_t until_ms, int *fd, struct weir_error *error)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (path[0] == 0 || strlen(path) >= sizeof address.sun_path) {
-        return fail(error, WEIR_EINVAL, "unix:%s: expected a path of 1 to %zu bytes", path,
-                    sizeof address.sun_path - 1);
-    }
-    memcpy(address.sun_path, path, strlen(path) + 1);
-    *fd = connect_to((const struct sockaddr *)&address, sizeof address, until_ms);
-    return *fd >= 0 ? 0 : fail(error, WEIR_EIO, "unix:%s: %s", path, strerror(errno));
-}
-
-static bool is_port(const char *port)
-{
-    size_t digits = strspn(port, "0123456789");
-    return digits > 0 && digits < 6 && port[digits] == 0 && strtoul(port, NULL, 10) <= 65535;
-}
-
-static bool split(const char *address, char host[HOST_MAX], const char **port)
-{
-    const char *colon = strrchr(address, ':');
-    size_t n = colon != NULL ? (size_t)(colon - address) : 0;
-    size_t brackets = n >= 2 && address[0] == '[' && address[n - 1] == ']';
-    if (n == 2 * brackets || n >= HOST_MAX) {
-        return false;
-    }
-    memcpy(host, address + brackets, n - 2 * brackets);
-    host[n - 2 * brackets] = 0;
-    *port = colon + 1;
-    return is_port(*port);
-}
-
-static int connect_tcp(const char *address, uint64_t until_ms, int *fd, struct weir_error *error)
-{
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
-    struct addrinfo *found;
-    char host[HOST_MAX];
-    const char *port;
-    if (!split(address, host, &port)) {
-        return fail(error, WEIR_EINVAL, "found '%s', expected ADDRESS:PORT or unix:PATH", address);
-    }
-    int e = getaddrinfo(host, port, &hints, &found);
+    struct connect_address address;
+    int e = connect_address_read(&address, text, error);
     if (e != 0) {
-        return fail(error, WEIR_EIO, "%s: %s", address, gai_strerror(e));
+        return e;
     }
-    *fd = -1;
-    for (const struct addrinfo *a = found; *fd < 0 && a != NULL; a = a->ai_next) {
+    for (const struct addrinfo *a = address.found; *fd < 0 && a != NULL; a = a->ai_next) {
         *fd = connect_to(a->ai_addr, a->ai_addrlen, until_ms);
     }
-    e = *fd >= 0 ? 0 : fail(error, WEIR_EIO, "%s: %s", address, strerror(errno));
-    freeaddrinfo(found);
+    e = *fd >= 0 ? 0 : fail(error, WEIR_EIO, "%s: %s", text, strerror(errno));
+    connect_address_finish(&address);
     return e;
-}
-
-static bool is_unix(const char *address)
-{
-    return strncmp(address, "unix:", 5) == 0;
 }
 
 /* ---- the request ---- */
@@ -163,7 +116,7 @@ static void put_request(struct buffer *b, const struct http_peer *peer,
     buffer_put_char(b, ' ');
     buffer_put(b, text_of(call->target));
     buffer_put(b, TEXT(" HTTP/1.1\r\n"));
-    put_field(b, "Host", is_unix(peer->address) ? "localhost" : peer->address);
+    put_field(b, "Host", is_unix_address(peer->address) ? "localhost" : peer->address);
     put_field(b, "Connection", "close");
     if (peer->secret != NULL) {
         buffer_put(b, TEXT("Authorization: Bearer "));
@@ -281,10 +234,7 @@ int http_call(const struct http_peer *peer, const struct http_call *call,
     uint64_t until_ms = now_ms() + peer->timeout_ms;
     int fd = -1;
     int e = peer->secret != NULL ? check_secret(peer->secret, error) : 0;
-    if (e == 0) {
-        e = is_unix(peer->address) ? connect_unix(peer->address + 5, until_ms, &fd, error)
-                                   : connect_tcp(peer->address, until_ms, &fd, error);
-    }
+    e = e == 0 ? connect_any(peer->address, until_ms, &fd, error) : e;
     if (e == 0) {
         e = exchange(fd, peer, call, until_ms, result, error);
         (void)close(fd);

@@ -96,8 +96,8 @@ static int check(const struct load_plan *plan, const struct generator *g, struct
                : fail(error, WEIR_EIO, "%s: %s", plan->address, strerror(g->error));
 }
 
-static int run_all(const struct load_plan *plan, const struct load_target *target,
-                   struct thread *all, const uint32_t *zipf, struct weir_error *error)
+static int run_all(const struct load_plan *plan, const struct addrinfo *target, struct thread *all,
+                   const uint32_t *zipf, struct weir_error *error)
 {
     int e = 0;
     for (unsigned i = 0; i < plan->threads && e == 0; i++) {
@@ -116,9 +116,9 @@ static int run_all(const struct load_plan *plan, const struct load_target *targe
 
 int load_run(const struct load_plan *plan, struct load_result *result, struct weir_error *error)
 {
-    struct load_target target;
+    struct connect_address address;
     *result = (struct load_result){.within = 0};
-    int e = load_target_parse(plan->address, &target, error);
+    int e = connect_address_read(&address, plan->address, error);
     if (e != 0) {
         return e;
     }
@@ -126,7 +126,7 @@ int load_run(const struct load_plan *plan, struct load_result *result, struct we
     uint32_t *zipf =
         all != NULL && plan->order == LOAD_ZIPF ? zipf_list(ZIPF_DRAWS, plan->keys) : NULL;
     bool memory = all != NULL && (plan->order != LOAD_ZIPF || zipf != NULL);
-    e = memory ? run_all(plan, &target, all, zipf, error)
+    e = memory ? run_all(plan, address.found, all, zipf, error)
                : fail(error, WEIR_ENOMEM, "out of memory");
     for (unsigned i = 0; memory && i < plan->threads; i++) {
         add_result(result, &all[i].generator);
@@ -135,5 +135,6 @@ int load_run(const struct load_plan *plan, struct load_result *result, struct we
     }
     free(zipf);
     free(all);
+    connect_address_finish(&address);
     return e;
 }
