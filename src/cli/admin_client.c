@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "cli/buffer_format.h"
 #include "cli/grid.h"
 
 #define SECRET_FILE_MAX 65536
@@ -80,74 +81,47 @@ int admin_open(struct admin_client *c, const struct cli_command *command, const 
 
 /* ---- explaining errors ---- */
 
-static void put(struct buffer *out, const char *text)
-{
-    safe_put(out, text_of(text), false);
-}
-
 void admin_tell_messages(const json_t *messages)
 {
     struct buffer out;
     buffer_init(&out, ADMIN_OUTPUT_MAX);
     for (size_t i = 0; i < json_array_size(messages); i++) {
         const char *text = json_string_value(json_array_get(messages, i));
-        put(&out, text != NULL ? text : "");
+        safe_put(&out, text_of(text != NULL ? text : ""), false);
         buffer_put_char(&out, '\n');
     }
     (void)fwrite(buffer_text(&out).at, 1, buffer_len(&out), stderr);
     buffer_finish(&out);
 }
 
-/* Prints the messages of an answer that refuses rules: they say where the rules are wrong. */
-static void tell_refusal(struct text body)
-{
-    json_t *problem = json_loadb(body.at, body.len, 0, NULL);
-    admin_tell_messages(json_object_get(problem, "messages"));
-    json_decref(problem);
-}
-
 /*
- * Writes the detail of a problem, or its title without one. Returns false if the body is not a
- * problem.
+ * Explains a status: by the detail of a problem, or its title without one. Prints the messages of
+ * an answer that refuses rules: they say where the rules are wrong.
  */
-static bool put_problem(struct buffer *out, struct text body)
+static void put_status(const struct admin_client *c, const struct http_response *response,
+                       struct buffer *out)
 {
-    json_t *problem = json_loadb(body.at, body.len, 0, NULL);
-    const char *detail = json_string_value(json_object_get(problem, "detail"));
-    const char *text =
-        detail != NULL ? detail : json_string_value(json_object_get(problem, "title"));
-    if (text != NULL) {
-        put(out, text);
+    json_t *problem = json_loadb(response->body.at, response->body.len, 0, NULL);
+    const char *detail = json_text(problem, "detail");
+    const char *text = detail[0] != 0 ? detail : json_text(problem, "title");
+    admin_tell_messages(json_object_get(problem, "messages"));
+    if (text[0] != 0) {
+        buffer_format(out, "%s (%d)", text, response->status);
+    } else {
+        buffer_format(out, "%s refused the request (%d)", c->peer.address, response->status);
     }
     json_decref(problem);
-    return text != NULL;
 }
 
 static void put_access(const struct admin_client *c, int status, struct buffer *out)
 {
     if (c->source == NULL) {
-        put(out, "; give a secret with --secret-file FILE or WEIR_ADMIN_SECRET");
-    } else if (status == 401) {
-        put(out, "; the secret is from ");
-        put(out, c->source);
+        buffer_format(out, "; give a secret with --secret-file FILE or WEIR_ADMIN_SECRET");
     } else {
-        put(out, "; this needs a secret of the role admin; the given one is from ");
-        put(out, c->source);
-    }
-}
-
-static void put_status(const struct admin_client *c, const struct http_response *response,
-                       struct buffer *out)
-{
-    char status[32];
-    if (!put_problem(out, response->body)) {
-        put(out, c->peer.address);
-        put(out, " refused the request");
-    }
-    (void)snprintf(status, sizeof status, " (%d)", response->status);
-    put(out, status);
-    if (response->status == 401 || response->status == 403) {
-        put_access(c, response->status, out);
+        buffer_format(out, "; %s from %s",
+                      status == 401 ? "the secret is"
+                                    : "this needs a secret of the role admin; the given one is",
+                      c->source);
     }
 }
 
@@ -158,32 +132,39 @@ void admin_say(const struct admin_client *c, const struct buffer *text)
 
 /* ---- calls ---- */
 
-/* Returns CLI_USAGE for bad input, CLI_FAILED for every other failure. */
-static int code_of_status(int status)
+/* Does what admin_call() does, with a text that is not safe for a terminal. */
+static int call_server(const struct admin_client *c, const struct http_call *call,
+                       struct http_result *result, struct buffer *why)
 {
+    struct weir_error error = {0};
+    int e = http_call(&c->peer, call, result, &error);
+    int status = result->response.status;
+    if (e != 0) {
+        buffer_format(why, "%s%s", error.text,
+                      e == WEIR_EIO ? "; is 'weir serve' running, with its admin listener there? "
+                                      "Name another address with --admin ADDR:PORT or WEIR_ADMIN"
+                                    : "");
+        return e == WEIR_EINVAL ? CLI_USAGE : CLI_FAILED;
+    }
+    if (status >= 200 && status < 300) {
+        return CLI_OK;
+    }
+    put_status(c, &result->response, why);
+    if (status == 401 || status == 403) {
+        put_access(c, status, why);
+    }
     return status == 400 || status == 413 ? CLI_USAGE : CLI_FAILED;
 }
 
 int admin_call(const struct admin_client *c, const struct http_call *call,
                struct http_result *result, struct buffer *why)
 {
-    struct weir_error error = {0};
-    int e = http_call(&c->peer, call, result, &error);
-    int status = result->response.status;
-    if (e != 0) {
-        put(why, error.text);
-        put(why, e == WEIR_EIO
-                     ? "; is 'weir serve' running, with its admin listener there? Name another "
-                       "address with --admin ADDR:PORT or WEIR_ADMIN"
-                     : "");
-        return e == WEIR_EINVAL ? CLI_USAGE : CLI_FAILED;
-    }
-    if (status >= 200 && status < 300) {
-        return CLI_OK;
-    }
-    tell_refusal(result->response.body);
-    put_status(c, &result->response, why);
-    return code_of_status(status);
+    struct buffer text;
+    buffer_init(&text, ADMIN_OUTPUT_MAX);
+    int code = call_server(c, call, result, &text);
+    safe_put(why, buffer_text(&text), false);
+    buffer_finish(&text);
+    return code;
 }
 
 int admin_call_json(const struct admin_client *c, const struct http_call *call, json_t **out,
@@ -196,14 +177,11 @@ int admin_call_json(const struct admin_client *c, const struct http_call *call, 
     struct text body = result.response.body;
     if (code == CLI_OK && body.len > 0) {
         *out = json_loadb(body.at, body.len, JSON_ALLOW_NUL, NULL);
-    }
-    if (code == CLI_OK && body.len > 0 && *out == NULL) {
-        put(why, c->peer.address);
-        put(why, ": found an answer that is not JSON to ");
-        put(why, call->method);
-        put(why, " ");
-        put(why, call->target);
-        code = CLI_FAILED;
+        if (*out == NULL) {
+            buffer_format(why, "%s: found an answer to %s %s that is not JSON", c->peer.address,
+                          call->method, call->target);
+            code = CLI_FAILED;
+        }
     }
     http_result_finish(&result);
     return code;

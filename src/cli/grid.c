@@ -2,19 +2,13 @@
 
 #include <stdio.h>
 
+#include "cli/buffer_format.h"
 #include "common/utf8.h"
 
 #define GRID_BYTES_MAX (16u << 20)
 #define CELL_PLACES_MAX 64 /* a longer cell is cut, except in the last column */
 
 /* ---- safe text ---- */
-
-static void put_escaped(struct buffer *b, char byte)
-{
-    char escaped[8];
-    (void)snprintf(escaped, sizeof escaped, "\\x%02x", (unsigned)(unsigned char)byte);
-    buffer_put(b, (struct text){escaped, 4});
-}
 
 void safe_put(struct buffer *b, struct text text, bool lines)
 {
@@ -28,7 +22,7 @@ void safe_put(struct buffer *b, struct text text, bool lines)
             buffer_put(b, (struct text){text.at, n});
         } else {
             for (size_t i = 0; i < n; i++) {
-                put_escaped(b, text.at[i]);
+                buffer_format(b, "\\x%02x", (unsigned)(unsigned char)text.at[i]);
             }
         }
         text = text_after(text, n);

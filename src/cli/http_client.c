@@ -2,12 +2,12 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cli/buffer_format.h"
 #include "cli/connect_address.h"
 
 #define READ_BYTES 65536
@@ -89,45 +89,29 @@ static int check_secret(const char *secret, struct weir_error *error)
     size_t n = strlen(secret);
     for (size_t i = 0; i < n; i++) {
         if (secret[i] <= ' ' || secret[i] > '~') {
-            return fail(error, WEIR_EINVAL,
-                        "the secret has a character at place %zu that HTTP cannot carry, expected "
-                        "letters, digits and signs of ASCII without blanks",
-                        i + 1);
+            return fail(
+                error, WEIR_EINVAL,
+                "found a byte in the secret, at place %zu, that HTTP cannot carry; expected "
+                "visible ASCII characters without blanks",
+                i + 1);
         }
     }
     return n > 0 && n <= HTTP_CLIENT_SECRET_MAX
                ? 0
-               : fail(error, WEIR_EINVAL, "the secret has %zu bytes, expected 1 to %d", n,
+               : fail(error, WEIR_EINVAL, "found a secret of %zu bytes, expected 1 to %d", n,
                       HTTP_CLIENT_SECRET_MAX);
-}
-
-static void put_field(struct buffer *b, const char *name, const char *value)
-{
-    buffer_put(b, text_of(name));
-    buffer_put(b, TEXT(": "));
-    buffer_put(b, text_of(value));
-    buffer_put(b, TEXT("\r\n"));
 }
 
 static void put_request(struct buffer *b, const struct http_peer *peer,
                         const struct http_call *call)
 {
-    buffer_put(b, text_of(call->method));
-    buffer_put_char(b, ' ');
-    buffer_put(b, text_of(call->target));
-    buffer_put(b, TEXT(" HTTP/1.1\r\n"));
-    put_field(b, "Host", is_unix_address(peer->address) ? "localhost" : peer->address);
-    put_field(b, "Connection", "close");
+    buffer_format(b, "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n", call->method,
+                  call->target, is_unix_address(peer->address) ? "localhost" : peer->address);
     if (peer->secret != NULL) {
-        buffer_put(b, TEXT("Authorization: Bearer "));
-        buffer_put(b, text_of(peer->secret));
-        buffer_put(b, TEXT("\r\n"));
+        buffer_format(b, "Authorization: Bearer %s\r\n", peer->secret);
     }
     if (call->type != NULL) {
-        put_field(b, "Content-Type", call->type);
-        buffer_put(b, TEXT("Content-Length: "));
-        buffer_put_u64(b, call->body.len);
-        buffer_put(b, TEXT("\r\n"));
+        buffer_format(b, "Content-Type: %s\r\nContent-Length: %zu\r\n", call->type, call->body.len);
     }
     buffer_put(b, TEXT("\r\n"));
     buffer_put(b, call->type != NULL ? call->body : TEXT(""));
@@ -244,7 +228,6 @@ int http_call(const struct http_peer *peer, const struct http_call *call,
 
 void http_put_encoded(struct buffer *target, struct text text)
 {
-    static const char digits[] = "0123456789ABCDEF";
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.at[i];
         bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -252,8 +235,7 @@ void http_put_encoded(struct buffer *target, struct text text)
         if (plain) {
             buffer_put_char(target, (char)c);
         } else {
-            char escaped[3] = {'%', digits[c >> 4], digits[c & 15]};
-            buffer_put(target, (struct text){escaped, 3});
+            buffer_format(target, "%%%02X", c);
         }
     }
 }
