@@ -5,6 +5,8 @@
 
 enum { ALGORITHM, RATE, BURST, QUEUE };
 
+#define PROGRESS_LINES 4096 /* between two looks at the progress bar and at errors of writing */
+
 #define TO(member) .to = offsetof(struct replay_settings, member)
 
 int replay_read_unit(const struct cli_value *value, void *to)
@@ -87,6 +89,33 @@ static int read_rate(struct replay_settings *s)
                    rate_parse(text_of(s->rate_text), s->unit_ns, &s->rate, &error) == 0
                ? CLI_OK
                : cli_complain(&cli_replay, "--rate: %s", error.text);
+}
+
+int replay_each_line(struct replay *r, int (*take)(void *arg, int outcome, struct text line),
+                     void *arg)
+{
+    struct replay_input *in = &r->input;
+    struct weir_error error;
+    struct text line;
+    for (;;) {
+        int outcome = replay_input_next(in, &line, &error);
+        if (outcome < 0) {
+            return cli_fail(&cli_replay, "%s", error.text);
+        }
+        if (outcome == REPLAY_MORE) {
+            return 0;
+        }
+        int code = take(arg, outcome, line);
+        if (code != 0) {
+            return code;
+        }
+        if (in->reader.line % PROGRESS_LINES == 0) {
+            if (ferror(stdout) != 0) {
+                return CLI_FAILED; /* main() reports it */
+            }
+            replay_progress(r);
+        }
+    }
 }
 
 static int run(int argc, char **argv)

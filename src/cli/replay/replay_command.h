@@ -35,8 +35,10 @@ struct replay {
     struct replay_input input;
     uint64_t allowed;
     uint64_t denied;
-    uint64_t bad;     /* errors found in the input */
-    uint64_t clients; /* 0: not counted */
+    uint64_t bad;         /* errors found in the input */
+    uint64_t clients;     /* 0: not counted */
+    const uint64_t *done; /* for the progress bar: lines or bytes taken so far, ... */
+    uint64_t total;       /* ... of this many; 0: not known */
     uint64_t begun_ns;
     uint64_t drawn_ns; /* when the progress bar was last drawn; 0: it is not on the screen */
     bool bar;
@@ -53,15 +55,24 @@ int replay_rules(struct replay *r);
 int replay_limit_make(const struct replay_settings *s, int64_t capacity, int64_t window,
                       struct replay_limit *limit, struct weir_error *error);
 
+/*
+ * Takes all lines of the input that are left: an outcome of replay_input_next() and the line, if it
+ * is one. take() returns 0, or an exit code that ends the replay. Draws the progress. Returns 0, or
+ * an exit code after a message.
+ */
+int replay_each_line(struct replay *r, int (*take)(void *arg, int outcome, struct text line),
+                     void *arg);
+
 /* ---- replay_report.c ---- */
 
 /* Prints "weir replay: line 7: text" on standard error, and counts it in r->bad. */
 void replay_complain(struct replay *r, uint64_t line, const char *text);
 
-/* Redraws the progress bar if there is one and it is due; `total` 0: not known. */
-void replay_progress(struct replay *r, uint64_t done, uint64_t total);
+/* Redraws the progress bar if there is one and it is due. */
+void replay_progress(struct replay *r);
 
-void replay_report_begin(struct replay *r);
+/* Begins the bar, which shows *done of `total`. */
+void replay_report_begin(struct replay *r, const uint64_t *done, uint64_t total);
 void replay_report_end(struct replay *r); /* prints the summary, unless quiet */
 
 /* ---- replay_print.c ---- */

@@ -37,10 +37,9 @@ static int open_rules(struct trace *t)
     o.flags = WEIR_EXPLICIT_TIME;
     o.message = cli_tell_rules;
     int e = weir_rules_open(&t->rules, t->r->settings->rules, &o, &error);
-    if (e != 0 && e != WEIR_ERULES) {
-        (void)cli_complain(&cli_replay, "%s", error.text);
-    }
-    return e == 0 ? 0 : e == WEIR_ERULES ? CLI_USAGE : CLI_FAILED;
+    return e == 0             ? 0
+           : e == WEIR_ERULES ? CLI_USAGE /* all errors have been printed */
+                              : cli_fail(&cli_replay, "%s", error.text);
 }
 
 /*
@@ -132,8 +131,9 @@ static int decide_event(struct trace *t, struct weir_error *error)
 }
 
 /* Decides one line. Returns 0, or an exit code if the replay cannot go on. */
-static int take_line(struct trace *t, int outcome, struct text line)
+static int take_line(void *arg, int outcome, struct text line)
 {
+    struct trace *t = arg;
     struct weir_error error;
     if (outcome == REPLAY_LINE && replay_line_is_blank(line)) {
         return 0;
@@ -160,30 +160,6 @@ static void before_read(void *arg)
 {
     (void)arg;
     (void)fflush(stdout);
-}
-
-static int take_lines(struct trace *t)
-{
-    struct replay_input *in = &t->r->input;
-    struct weir_error error;
-    struct text line;
-    for (;;) {
-        int outcome = replay_input_next(in, &line, &error);
-        if (outcome < 0) {
-            (void)cli_complain(&cli_replay, "%s", error.text);
-            return CLI_FAILED;
-        }
-        int code = outcome == REPLAY_MORE ? 0 : take_line(t, outcome, line);
-        if (outcome == REPLAY_MORE || code != 0) {
-            return code;
-        }
-        if (in->reader.line % 4096 == 0) {
-            if (ferror(stdout) != 0) {
-                return CLI_FAILED; /* main() reports it */
-            }
-            replay_progress(t->r, in->taken_bytes, in->size_bytes);
-        }
-    }
 }
 
 /*
@@ -213,8 +189,8 @@ int replay_rules(struct replay *r)
         return code;
     }
     r->input.before_read = before_read;
-    replay_report_begin(r);
-    code = take_lines(&t);
+    replay_report_begin(r, &r->input.taken_bytes, r->input.size_bytes);
+    code = replay_each_line(r, take_line, &t);
     replay_report_end(r);
     if (t.rules != NULL) {
         (void)weir_rules_limits(t.rules, tell_forgotten, NULL);

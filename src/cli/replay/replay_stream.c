@@ -70,8 +70,7 @@ static int read_head_line(struct replay *r, const char *what, int64_t *number)
     struct text line;
     int outcome = replay_input_next(&r->input, &line, &error);
     if (outcome < 0) {
-        (void)cli_complain(&cli_replay, "%s", error.text);
-        return CLI_FAILED;
+        return cli_fail(&cli_replay, "%s", error.text);
     }
     if (outcome == REPLAY_LINE && replay_number_parse(line, what, number, &error) == 0) {
         return 0;
@@ -193,57 +192,34 @@ static void take_request(struct stream *s, struct text line)
     }
 }
 
-static void take_line(struct stream *s, int outcome, struct text line)
+static int take_line(void *arg, int outcome, struct text line)
 {
+    struct stream *s = arg;
     struct weir_error error;
     if (outcome == REPLAY_LINE && replay_line_is_blank(line)) {
         s->blanks++;
-        return;
+        return 0;
     }
     refuse_blanks(s);
     if (!is_expected(s)) {
-        return;
+        return 0;
     }
     if (outcome == REPLAY_LINE) {
         take_request(s, line);
-        return;
+    } else {
+        (void)fail(&error, WEIR_EINVAL,
+                   "found a line of more than %d bytes, expected 'request CLIENT TIMESTAMP'",
+                   REPLAY_LINE_MAX);
+        refuse_line(s, s->r->input.reader.line, error.text);
     }
-    (void)fail(&error, WEIR_EINVAL,
-               "found a line of more than %d bytes, expected 'request CLIENT TIMESTAMP'",
-               REPLAY_LINE_MAX);
-    refuse_line(s, s->r->input.reader.line, error.text);
-}
-
-static int take_lines(struct stream *s)
-{
-    struct weir_error error;
-    struct text line;
-    for (;;) {
-        int outcome = replay_input_next(&s->r->input, &line, &error);
-        if (outcome < 0) {
-            (void)cli_complain(&cli_replay, "%s", error.text);
-            return CLI_FAILED;
-        }
-        if (outcome == REPLAY_MORE) {
-            decide_pending(s);
-            return s->out_of_memory ? CLI_FAILED : 0;
-        }
-        take_line(s, outcome, line);
-        if (s->out_of_memory) {
-            return CLI_FAILED;
-        }
-        if (s->lines % 65536 == 0) {
-            if (ferror(stdout) != 0) {
-                return CLI_FAILED; /* main() reports it */
-            }
-            replay_progress(s->r, s->lines, s->n);
-        }
-    }
+    return s->out_of_memory ? CLI_FAILED : 0;
 }
 
 static int take_all(struct stream *s)
 {
-    int code = take_lines(s);
+    int code = replay_each_line(s->r, take_line, s);
+    decide_pending(s);
+    code = s->out_of_memory ? CLI_FAILED : code;
     s->r->clients = replay_engine_clients(s->engine);
     replay_report_end(s->r);
     if (code == 0 && s->lines != s->n) {
@@ -275,7 +251,7 @@ int replay_stream(struct replay *r)
                        .n = (uint64_t)head[REQUESTS]};
     r->input.before_read = before_read;
     r->input.arg = &s;
-    replay_report_begin(r);
+    replay_report_begin(r, &s.lines, s.n);
     code = take_all(&s);
     replay_engine_destroy(engine);
     return code;

@@ -1,8 +1,9 @@
 #include "cli/serve/serve_sockets.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -32,30 +33,26 @@ static bool print_address(int fd, char *text, size_t size)
 {
     union {
         struct sockaddr any;
-        struct sockaddr_in four;
-        struct sockaddr_in6 six;
         struct sockaddr_un local;
+        struct sockaddr_storage space;
     } from = {.any = {.sa_family = AF_UNSPEC}};
     socklen_t len = sizeof from;
-    char host[INET6_ADDRSTRLEN] = "";
+    char host[INET6_ADDRSTRLEN + IF_NAMESIZE + 1]; /* with "%eth0" */
+    char port[8];
     if (getsockname(fd, &from.any, &len) != 0) {
         return false;
     }
-    switch (from.any.sa_family) {
-    case AF_INET:
-        (void)inet_ntop(AF_INET, &from.four.sin_addr, host, sizeof host);
-        (void)snprintf(text, size, "%s:%u", host, ntohs(from.four.sin_port));
-        return true;
-    case AF_INET6:
-        (void)inet_ntop(AF_INET6, &from.six.sin6_addr, host, sizeof host);
-        (void)snprintf(text, size, "[%s]:%u", host, ntohs(from.six.sin6_port));
-        return true;
-    case AF_UNIX:
+    if (from.any.sa_family == AF_UNIX) {
         print_unix(&from.local, len, text, size);
         return true;
-    default:
+    }
+    if (getnameinfo(&from.any, len, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
         return false;
     }
+    bool six = from.any.sa_family == AF_INET6;
+    (void)snprintf(text, size, six ? "[%s]:%s" : "%s:%s", host, port);
+    return true;
 }
 
 static int take_one(struct socket_given *s, int fd)
