@@ -48,16 +48,12 @@ static int decide_stepped(struct replay_engine *e, const struct replay_ask *ask,
                     "a time; other costs need --algorithm",
                     ask->cost);
     }
-    uint64_t before = e->clients.count;
-    struct replay_client *client = replay_clients_get(&e->clients, ask->client);
-    if (client == NULL) {
-        return fail(error, WEIR_ENOMEM, "out of memory for %" PRIu64 " clients", before + 1);
+    const struct stepped_bucket *bucket = replay_clients_take(&e->clients, ask->client, l->capacity,
+                                                              l->window, ask->time, &answer->allow);
+    if (bucket == NULL) {
+        return fail(error, WEIR_ENOMEM, "out of memory for %" PRIu64 " clients",
+                    e->clients.count + 1);
     }
-    struct stepped_bucket *bucket = &client->state.bucket;
-    if (e->clients.count != before) {
-        *bucket = stepped_bucket_start(l->capacity, ask->time);
-    }
-    answer->allow = stepped_bucket_take(bucket, l->capacity, l->window, ask->time);
     answer->remaining = (uint64_t)bucket->tokens;
     answer->retry = answer->allow ? 0 : wait_for(l, 1, bucket->last, ask->time);
     answer->reset = wait_for(l, (i128)l->capacity - bucket->tokens, bucket->last, ask->time);

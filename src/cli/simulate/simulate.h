@@ -94,6 +94,12 @@ void sim_trace_place(struct sim_traffic *trace, uint64_t period_ns);
 void sim_traffic_sort(struct sim_traffic *traffic); /* by time; equal times keep their order */
 void sim_traffic_finish(struct sim_traffic *traffic);
 
+/*
+ * Returns the array with room for `more` elements after the first `count`: moved if needed, with the
+ * new size in *room. NULL: out of memory, and the array is as before.
+ */
+void *sim_grow(void *array, size_t count, size_t more, size_t *room, size_t element_bytes);
+
 /* Returns the next of a stream of well mixed 64-bit numbers (splitmix64). */
 uint64_t sim_random(uint64_t *state);
 /*

@@ -51,15 +51,13 @@ struct trace {
  */
 static int keep(struct trace *t, struct text text, size_t *at)
 {
-    if (t->names + text.len > t->names_room) {
-        size_t room = t->names_room * 2 + text.len + 4096;
-        char *more = room > NAMES_MAX ? NULL : realloc(t->out->file, room);
-        if (more == NULL) {
-            return WEIR_ENOMEM;
-        }
-        t->out->file = more;
-        t->names_room = room;
+    char *grown = t->names + text.len > NAMES_MAX
+                      ? NULL
+                      : sim_grow(t->out->file, t->names, text.len, &t->names_room, 1);
+    if (grown == NULL) {
+        return WEIR_ENOMEM;
     }
+    t->out->file = grown;
     *at = t->names;
     memcpy(t->out->file + t->names, text.at, text.len);
     t->names += text.len;
@@ -68,15 +66,11 @@ static int keep(struct trace *t, struct text text, size_t *at)
 
 static int add(struct trace *t, const struct line *line)
 {
-    if (t->count == t->room) {
-        size_t room = t->room * 2 + 64;
-        struct line *more = realloc(t->lines, room * sizeof *more);
-        if (more == NULL) {
-            return WEIR_ENOMEM;
-        }
-        t->lines = more;
-        t->room = room;
+    struct line *grown = sim_grow(t->lines, t->count, 1, &t->room, sizeof *grown);
+    if (grown == NULL) {
+        return WEIR_ENOMEM;
     }
+    t->lines = grown;
     t->lines[t->count++] = *line;
     return 0;
 }

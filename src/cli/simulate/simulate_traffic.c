@@ -14,6 +14,17 @@ struct maker {
     int error;
 };
 
+void *sim_grow(void *array, size_t count, size_t more, size_t *room, size_t element_bytes)
+{
+    if (count + more <= *room) {
+        return array;
+    }
+    size_t wanted = *room * 2 + more + 64;
+    void *grown = realloc(array, wanted * element_bytes);
+    *room = grown != NULL ? wanted : *room;
+    return grown;
+}
+
 static void add(struct maker *m, uint64_t time_ns)
 {
     struct sim_traffic *t = m->traffic;
@@ -24,16 +35,12 @@ static void add(struct maker *m, uint64_t time_ns)
         m->error = WEIR_EINVAL;
         return;
     }
-    if (t->count == m->room) {
-        size_t room = m->room * 2 + 64;
-        struct sim_request *more = realloc(t->requests, room * sizeof *more);
-        if (more == NULL) {
-            m->error = WEIR_ENOMEM;
-            return;
-        }
-        t->requests = more;
-        m->room = room;
+    struct sim_request *grown = sim_grow(t->requests, t->count, 1, &m->room, sizeof *grown);
+    if (grown == NULL) {
+        m->error = WEIR_ENOMEM;
+        return;
     }
+    t->requests = grown;
     t->requests[t->count++] =
         (struct sim_request){.time_ns = time_ns, .cost = 1, .client = m->client};
 }
