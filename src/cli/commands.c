@@ -55,68 +55,46 @@ static int run_version(int argc, char **argv)
     return code;
 }
 
-/* Returns how many of the words are the name of this command; 0 if they are not. */
-static int words_of(const struct cli_command *command, int argc, char **argv)
+int cli_words(const char *name, int argc, char **argv)
 {
-    const char *second = strchr(command->name, ' ');
-    size_t first = second != NULL ? (size_t)(second - command->name) : strlen(command->name);
-    if (strlen(argv[0]) != first || strncmp(command->name, argv[0], first) != 0) {
+    const char *second = strchr(name, ' ');
+    struct text first = {name, strcspn(name, " ")};
+    if (argc < (second != NULL ? 2 : 1) || !text_is(first, argv[0])) {
         return 0;
     }
-    if (second == NULL) {
-        return 1;
-    }
-    return argc > 1 && strcmp(second + 1, argv[1]) == 0 ? 2 : 0;
+    return second == NULL ? 1 : strcmp(second + 1, argv[1]) == 0 ? 2 : 0;
 }
 
-static bool begins_with_word(const char *name, const char *first)
+/* Lists the commands that begin with this word, after a heading. Returns false if there are none. */
+static bool list_group(FILE *out, const char *first, const char *heading)
 {
     size_t length = strlen(first);
-    return strncmp(name, first, length) == 0 && name[length] == ' ';
-}
-
-/* For "weir config --help": lists the commands that begin with this word. Returns their number. */
-static int list_group(const char *first)
-{
-    int listed = 0;
-    for (size_t i = 0; cli_commands[i] != NULL; i++) {
-        if (begins_with_word(cli_commands[i]->name, first)) {
-            list_one(stdout, cli_commands[i]);
-            listed++;
-        }
-    }
-    return listed;
-}
-
-/*
- * For "config" alone or with an unknown second word: prints which names begin with it. Returns
- * their number.
- */
-static int list_second_words(const char *first, const char *found)
-{
-    const char *quote = found != NULL ? "'" : "";
-    int listed = 0;
+    bool listed = false;
     for (size_t i = 0; cli_commands[i] != NULL; i++) {
         const char *name = cli_commands[i]->name;
-        if (begins_with_word(name, first) && listed++ == 0) {
-            (void)fprintf(stderr, "%s %s: found %s%s%s, expected '%s %s'", cli_program, first,
-                          quote, found != NULL ? found : "nothing", quote, cli_program, name);
-        } else if (begins_with_word(name, first)) {
-            (void)fprintf(stderr, " or '%s %s'", cli_program, name);
+        if (strncmp(name, first, length) == 0 && name[length] == ' ') {
+            (void)fputs(listed ? "" : heading, out);
+            list_one(out, cli_commands[i]);
+            listed = true;
         }
     }
-    (void)fputs(listed > 0 ? "\n" : "", stderr);
     return listed;
 }
 
+/* For "weir config" alone or with another second word, and for words that no command begins with. */
 static int unknown(int argc, char **argv)
 {
     struct suggestion s = suggest_begin(text_of(argv[0]));
-    bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
-    if (help && list_group(argv[0]) > 0) {
+    const char *found = argc > 1 ? argv[1] : "nothing";
+    const char *quote = argc > 1 ? "'" : "";
+    char heading[256];
+    (void)snprintf(heading, sizeof heading, "%s %s: found %s%s%s, expected one of these:\n",
+                   cli_program, argv[0], quote, found, quote);
+    if ((strcmp(found, "--help") == 0 || strcmp(found, "-h") == 0) &&
+        list_group(stdout, argv[0], "")) {
         return CLI_OK;
     }
-    if (list_second_words(argv[0], argc > 1 ? argv[1] : NULL) > 0) {
+    if (list_group(stderr, argv[0], heading)) {
         return CLI_USAGE;
     }
     for (size_t i = 0; cli_commands[i] != NULL; i++) {
@@ -133,7 +111,7 @@ static int unknown(int argc, char **argv)
 int cli_dispatch(int argc, char **argv)
 {
     for (size_t i = 0; cli_commands[i] != NULL; i++) {
-        int words = words_of(cli_commands[i], argc, argv);
+        int words = cli_words(cli_commands[i]->name, argc, argv);
         if (words > 0) {
             return cli_commands[i]->run(argc - words + 1, argv + words - 1);
         }

@@ -23,9 +23,6 @@ static volatile sig_atomic_t resized;
 static volatile sig_atomic_t stopped;
 static sigset_t before; /* the signal mask before */
 
-static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-static const int fatal[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
-
 /* ---- bytes ---- */
 
 static bool put_all(struct text text)
@@ -68,21 +65,15 @@ static bool take(void)
 
 /* ---- signals ---- */
 
-static void on_end(int number)
+static void on_signal(int number)
 {
-    ended_by = number;
-}
-
-static void on_resize(int number)
-{
-    (void)number;
-    resized = 1;
-}
-
-static void on_stop(int number)
-{
-    (void)number;
-    stopped = 1;
+    if (number == SIGWINCH) {
+        resized = 1;
+    } else if (number == SIGTSTP) {
+        stopped = 1;
+    } else {
+        ended_by = number;
+    }
 }
 
 /* A bug in this program: restores the terminal, then lets the signal end the process as usual. */
@@ -92,28 +83,22 @@ static void on_fatal(int number)
     (void)raise(number); /* SA_RESETHAND: the default action now applies */
 }
 
-static void handle(int number, void (*handler)(int), int flags)
-{
-    struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
-    (void)sigemptyset(&action.sa_mask);
-    (void)sigaction(number, &action, NULL);
-}
-
+/* Handles all signals. Those of on_signal() are delivered only while terminal_wait() waits. */
 static void handle_all(void)
 {
+    static const int awaited[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP};
+    static const int fatal[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
+    struct sigaction wait = {.sa_handler = on_signal};
+    struct sigaction die = {.sa_handler = on_fatal, .sa_flags = (int)SA_RESETHAND};
     sigset_t set;
     (void)sigemptyset(&set);
-    for (size_t i = 0; i < sizeof ending / sizeof ending[0]; i++) {
-        (void)sigaddset(&set, ending[i]);
-        handle(ending[i], on_end, 0);
+    for (size_t i = 0; i < sizeof awaited / sizeof awaited[0]; i++) {
+        (void)sigaddset(&set, awaited[i]);
+        (void)sigaction(awaited[i], &wait, NULL);
     }
     for (size_t i = 0; i < sizeof fatal / sizeof fatal[0]; i++) {
-        handle(fatal[i], on_fatal, (int)SA_RESETHAND);
+        (void)sigaction(fatal[i], &die, NULL);
     }
-    (void)sigaddset(&set, SIGWINCH);
-    (void)sigaddset(&set, SIGTSTP);
-    handle(SIGWINCH, on_resize, 0);
-    handle(SIGTSTP, on_stop, 0);
     (void)sigprocmask(SIG_BLOCK, &set, &before);
 }
 

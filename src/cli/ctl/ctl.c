@@ -47,22 +47,11 @@ static const char *word_at(size_t i, const char **help)
     return row != NULL ? row->usage : NULL;
 }
 
-/* Returns how many of the operands are the name of this row; 0 if they are not. */
-static int words_of(const struct ctl_row *row, const struct ctl *ctl)
-{
-    const char *second = strchr(row->name, ' ');
-    struct text first = {row->name, strcspn(row->name, " ")};
-    if (ctl->count < (second != NULL ? 2 : 1) || !text_is(first, ctl->operands[0])) {
-        return 0;
-    }
-    return second == NULL ? 1 : strcmp(second + 1, ctl->operands[1]) == 0 ? 2 : 0;
-}
-
 static const struct ctl_row *find(struct ctl *ctl)
 {
     const struct ctl_row *row;
     for (size_t i = 0; (row = row_at(i)) != NULL; i++) {
-        int words = words_of(row, ctl);
+        int words = cli_words(row->name, ctl->count, ctl->operands);
         if (words > 0) {
             ctl->operands += words;
             ctl->count -= words;

@@ -250,8 +250,10 @@ const char *sim_circumstances(const struct sim_section *section, char *buffer, s
  * duration if that is shorter; 2, 5, 10, 20, 50 ... periods if there would be more than 8 marks.
  */
 uint64_t sim_axis_step(const struct sim_section *section);
-uint64_t sim_largest(const uint64_t *bins, size_t first, size_t n);
+/* Returns the sum of n parts. */
 uint64_t sim_total(const uint64_t *bins, size_t first, size_t n);
+/* Returns the most units, at least 1, that were offered in n neighbouring parts of any result. */
+uint64_t sim_tallest(const struct sim_section *section, size_t n);
 
 enum sim_style { SIM_ASCII, SIM_BLOCKS, SIM_COLOUR };
 enum sim_style sim_terminal_style(bool ascii, bool terminal);

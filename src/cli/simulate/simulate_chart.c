@@ -156,18 +156,6 @@ static void draw_times(FILE *out, const struct sim_section *s)
     (void)fprintf(out, "  %8s  %.*s\n", "", (int)used, line);
 }
 
-static uint64_t tallest(const struct sim_section *s)
-{
-    uint64_t top = 1;
-    for (size_t i = 0; i < s->results_count; i++) {
-        for (size_t c = 0; c < COLUMNS; c++) {
-            uint64_t all = sim_total(s->results[i].offered_in, c * PER_COLUMN, PER_COLUMN);
-            top = all > top ? all : top;
-        }
-    }
-    return top;
-}
-
 static void draw_one(FILE *out, const struct look *look, const struct sim_section *s,
                      const struct sim_result *r, uint64_t top)
 {
@@ -185,7 +173,7 @@ static void draw_one(FILE *out, const struct look *look, const struct sim_sectio
 void sim_chart(FILE *out, const struct sim_section *section, enum sim_style style)
 {
     const struct look *look = &looks[style];
-    uint64_t top = tallest(section);
+    uint64_t top = sim_tallest(section, PER_COLUMN);
     char each[SIM_TEXT];
     char circumstances[256];
     (void)fprintf(out, "%s: %s\n%s\n\n", section->traffic->name, section->traffic->about,

@@ -253,13 +253,13 @@ static void draw_offered(const struct panel *p)
 static void draw_peak(const struct panel *p)
 {
     const uint64_t *running = p->result->running;
-    uint64_t peak = sim_largest(running, 0, SIM_BINS);
     size_t first = 0;
+    for (size_t i = 1; i < SIM_BINS; i++) {
+        first = running[i] > running[first] ? i : first;
+    }
+    uint64_t peak = running[first];
     if (peak == 0) {
         return;
-    }
-    while (running[first] != peak) {
-        first++;
     }
     size_t end = first;
     while (end < SIM_BINS && running[end] == peak) {
@@ -328,14 +328,10 @@ static int section_height(const struct sim_section *s)
 static void set_scale(struct panel *p)
 {
     const struct sim_section *s = p->section;
-    p->bars_top = 1;
+    p->bars_top = sim_tallest(s, PER_BAR);
     p->curve_top = s->plan->rate.count;
     for (size_t i = 0; i < s->results_count; i++) {
-        const struct sim_result *r = &s->results[i];
-        for (size_t bar = 0; bar < BARS; bar++) {
-            p->bars_top = max_u64(p->bars_top, sim_total(r->offered_in, bar * PER_BAR, PER_BAR));
-        }
-        p->curve_top = max_u64(p->curve_top, r->worst);
+        p->curve_top = max_u64(p->curve_top, s->results[i].worst);
     }
     p->curve_top += p->curve_top / 5 + 1; /* room for a number above the curve */
 }
