@@ -12,7 +12,8 @@
 
 static int run(int argc, char **argv);
 
-const struct cli_command cli_demo = CLI_PLAIN_COMMAND("demo", "", "show limiting in action", run);
+const struct cli_command cli_demo =
+    CLI_PLAIN_COMMAND("demo", "", "show how each algorithm limits the same traffic", run);
 
 #define TICK_NS (25 * WEIR_MILLISECOND)
 #define TICKS 60
@@ -28,7 +29,7 @@ static unsigned offered(unsigned tick)
 
 static void draw(const char *name, const char *row, unsigned allowed, unsigned denied)
 {
-    (void)printf("  %-15s %s  %2u in, %2u held back\n", name, row, allowed, denied);
+    (void)printf("  %-15s %s  %2u admitted, %2u denied\n", name, row, allowed, denied);
 }
 
 static int run_one(int algorithm)
@@ -78,7 +79,7 @@ static int run_live(void)
     if (weir_open(&w, &o, NULL) != 0) {
         return CLI_FAILED;
     }
-    (void)printf("\nA login limited to 5 per minute, asked by the clock:\n\n");
+    (void)printf("\nA login that is limited to 5 per minute, with the real clock:\n\n");
     do {
         if (weir_check(w, "203.0.113.7", 11, 1, &a) != 0) {
             weir_close(w);
@@ -99,7 +100,7 @@ static int run(int argc, char **argv)
         return code;
     }
     (void)printf("10 per second for one key; 1.5 s of traffic in ticks of 25 ms; a new window\n"
-                 "begins at the bar. # all passed  + some  x none  . nothing offered\n\n"
+                 "begins at the bar. # all admitted  + some  x none  . no request\n\n"
                  "  %-15s %40s|\n",
                  "", "");
     for (int algorithm = WEIR_TOKEN_BUCKET; algorithm <= WEIR_SLIDING_LOG; algorithm++) {

@@ -190,7 +190,7 @@ static int exchange(int fd, const struct http_peer *peer, const struct http_call
     buffer_init(&request, HTTP_RESPONSE_MAX);
     put_request(&request, peer, call);
     if (request.full) {
-        (void)fail(error, e, "the request does not fit into memory");
+        (void)fail(error, e, "out of memory for the request");
     } else if (!send_all(fd, buffer_text(&request), until_ms)) {
         e = fail(error, WEIR_EIO, "%s: %s", peer->address, strerror(errno));
     } else {

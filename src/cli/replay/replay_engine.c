@@ -92,7 +92,7 @@ static int off_the_line(const struct replay_engine *e, int64_t time, struct weir
     i128 unit = (i128)e->limit.unit_ns;
     return fail(error, WEIR_ETIME,
                 "found the time %" PRId64 ", expected %" PRId64 " to %" PRId64
-                ": at this rate, times further from the first request cannot be told apart",
+                ": at this rate, times further from the first request do not fit",
                 time, clamp(floor_div(e->epoch_ns + unit - 1, unit)),
                 clamp(floor_div(e->epoch_ns + e->params.max_time, unit)));
 }

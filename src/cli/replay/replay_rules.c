@@ -109,7 +109,7 @@ static int off_the_line(const struct trace *t, struct weir_error *error)
     const char *expected = t->first_ns < CALENDAR_NS ? "from 0 to some years later"
                                                      : "from a day before the first one to some "
                                                        "years later";
-    return fail(error, WEIR_ETIME, "found a \"time\" that a limit cannot tell, expected %s",
+    return fail(error, WEIR_ETIME, "found a \"time\" outside the range of a limit, expected %s",
                 expected);
 }
 
@@ -174,7 +174,7 @@ static int tell_forgotten(void *arg, const struct weir_rules_limit *limit)
     if (forgotten > 0) {
         (void)fprintf(stderr,
                       "weir replay: limit %s%s%s had no room for %" PRIu64
-                      " keys: raise its max_keys for the same decisions each time\n",
+                      " keys, so that the decisions depend on chance; raise its max_keys\n",
                       limit->name, limit->tier[0] != 0 ? " tier " : "", limit->tier, forgotten);
     }
     return 0;

@@ -16,13 +16,14 @@ static int stepped_from_rate(const struct replay_settings *s, struct replay_limi
 {
     if (s->rate.period_ns % s->unit_ns != 0) {
         return fail(error, WEIR_EINVAL,
-                    "--rate has a period of %" PRIu64 " ns, expected whole timestamps of %" PRIu64
-                    " ns for a stepped bucket: see --unit",
+                    "--rate: found a period of %" PRIu64
+                    " ns, expected a multiple of the unit, %" PRIu64
+                    " ns, for stepped_bucket; see --unit",
                     s->rate.period_ns, s->unit_ns);
     }
     if (s->rate.count > INT64_MAX || s->rate.period_ns / s->unit_ns > INT64_MAX) {
         return fail(error, WEIR_EINVAL,
-                    "--rate is %" PRIu64 " per %" PRIu64 " ns, expected numbers below 2^63",
+                    "--rate: found %" PRIu64 " per %" PRIu64 " ns, expected numbers below 2^63",
                     s->rate.count, s->rate.period_ns);
     }
     limit->capacity = (int64_t)s->rate.count;
@@ -48,7 +49,7 @@ int replay_limit_make(const struct replay_settings *s, int64_t capacity, int64_t
         return 0;
     }
     if (capacity == 0 || window == 0) {
-        return fail(error, WEIR_EINVAL, "found a %s of 0, expected at least 1 for %s: see --rate",
+        return fail(error, WEIR_EINVAL, "found a %s of 0, expected at least 1 for %s; see --rate",
                     capacity == 0 ? "capacity" : "window", weir_algorithm_name(s->algorithm));
     }
     limit->count = (uint64_t)capacity;

@@ -53,7 +53,8 @@ static int serve_rules(struct serve_run *run, const struct serve_settings *setti
     serve_announce(&run->server, settings);
     notify_send(&run->notify, "READY=1\nSTATUS=serving");
     serve_loop_run(&loop);
-    notify_send(&run->notify, "STOPPING=1\nSTATUS=answering what has arrived");
+    notify_send(&run->notify,
+                "STOPPING=1\nSTATUS=stopping, answering the requests that have arrived");
     server_stop(&run->server);
     LOG(LEVEL_INFO, "stopped");
     return CLI_OK;

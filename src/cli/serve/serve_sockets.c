@@ -64,10 +64,11 @@ static int take_one(struct socket_given *s, int fd)
     }
     if (!has_option(fd, SO_TYPE, SOCK_STREAM) || !has_option(fd, SO_ACCEPTCONN, 1) ||
         !print_address(fd, s->address, sizeof s->address)) {
-        return cli_complain(&cli_serve,
-                            "LISTEN_FDS: descriptor %d is something else, expected a listening "
-                            "stream socket of IPv4, IPv6 or unix",
-                            fd);
+        return cli_complain(
+            &cli_serve,
+            "LISTEN_FDS: found something else in descriptor %d, expected a listening "
+            "stream socket of IPv4, IPv6 or unix",
+            fd);
     }
     return CLI_OK;
 }
@@ -88,7 +89,8 @@ static int take_all(struct sockets *sockets, const char *fds, const char *names)
     errno = 0;
     long n = strtol(fds, &end, 10);
     if (errno != 0 || *end != '\0' || n < 0 || n > SOCKETS_MAX) {
-        return cli_complain(&cli_serve, "LISTEN_FDS is '%s', expected a number up to %d", fds,
+        return cli_complain(&cli_serve,
+                            "LISTEN_FDS: found '%s', expected a whole number from 0 to %d", fds,
                             SOCKETS_MAX);
     }
     int code = CLI_OK;
@@ -154,8 +156,9 @@ static int give(struct sockets *sockets, const struct socket_given *s, unsigned 
     unsigned most = owner == PROTOCOL_ADMIN ? 1 : SERVER_THREADS_MAX;
     unsigned n = settings->server.given[owner].count;
     if (n == most) {
-        return cli_complain(&cli_serve, "found more sockets for %s than %u, expected fewer",
-                            serve_protocol_names[owner], most);
+        return cli_complain(&cli_serve,
+                            "found more than %u sockets for %s, expected at most that many", most,
+                            serve_protocol_names[owner]);
     }
     sockets->fds[owner][n] = s->fd;
     settings->server.given[owner].fds = sockets->fds[owner];
@@ -171,10 +174,11 @@ int sockets_assign(struct sockets *sockets, struct serve_settings *settings)
         const struct socket_given *s = &sockets->at[i];
         unsigned owner = owner_of(s, listen);
         if (owner == PROTOCOLS) {
-            return cli_complain(&cli_serve,
-                                "a socket at %s is named '%s', expected resp, http or admin, or "
-                                "the port or path of one of them",
-                                s->address, s->name);
+            return cli_complain(
+                &cli_serve,
+                "found a socket at %s with the name '%s', expected resp, http or admin, or "
+                "the port or path of one of them",
+                s->address, s->name);
         }
         int code = give(sockets, s, owner, settings);
         if (code != CLI_OK) {

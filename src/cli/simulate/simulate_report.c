@@ -129,7 +129,7 @@ static int draw(const struct report *report)
         failed |= fclose(f) != 0;
     }
     if (failed) {
-        (void)cli_complain(&cli_simulate, "%s: cannot be written: %s", path, strerror(errno));
+        (void)cli_complain(&cli_simulate, "cannot write %s: %s", path, strerror(errno));
         return CLI_FAILED;
     }
     return CLI_OK;

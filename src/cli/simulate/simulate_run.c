@@ -110,7 +110,7 @@ static int ask(struct run *run, const struct caller *caller, struct weir_error *
     struct weir_answer a;
     if (++run->asked > SIM_REQUESTS_MAX) {
         return fail(error, WEIR_EINVAL,
-                    "more than %u requests, those who come back included: take a shorter "
+                    "found more than %u requests, with those that come back; use a shorter "
                     "--duration, a lower --rate or --load, or fewer --clients",
                     (unsigned)SIM_REQUESTS_MAX);
     }

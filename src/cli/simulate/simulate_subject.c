@@ -33,7 +33,8 @@ static int open_limiter(struct sim_subject *s, int algorithm, uint32_t clients,
     }
     int e = weir_size(&o, &bytes, error);
     if (e == 0 && bytes > SIM_BYTES_MAX) {
-        e = fail(error, WEIR_EQUOTA, "needs %llu MiB for %u clients, expected at most 1024",
+        e = fail(error, WEIR_EQUOTA,
+                 "found a size of %llu MiB for %u clients, expected at most 1024",
                  (unsigned long long)(bytes >> 20), clients);
     }
     return e != 0 ? e : weir_open(&s->limiter, &o, error);
@@ -53,7 +54,9 @@ static int open_rules(struct sim_subject *s, const char *path, struct weir_error
     o.flags = WEIR_EXPLICIT_TIME;
     o.message = tell_error;
     int e = weir_rules_open(&s->rules, path, &o, error);
-    return e != WEIR_ERULES ? e : fail(error, e, "%s has errors", path);
+    return e != WEIR_ERULES
+               ? e
+               : fail(error, e, "%s: found errors in the rules, which are printed above", path);
 }
 
 int sim_subject_open(struct sim_subject *subject, const struct sim_plan *plan, size_t index,
@@ -252,7 +255,7 @@ int sim_rules_rate(const struct sim_plan *plan, const struct sim_traffic *trace,
     e = ask_rules(&(struct rules_ask){&s, trace, &first, WEIR_PEEK}, &a, error);
     if (e == 0 && weir_rules_limits(s.rules, take_rate, &(struct wanted){&a, rate}) != 1) {
         e = fail(error, WEIR_EINVAL,
-                 "%s: no limit applies to the first request: say --rate, or ask for another --path",
+                 "%s: no limit applies to the first request; give --rate, or another --path",
                  s.name);
     }
     weir_rules_close(s.rules);

@@ -84,7 +84,7 @@ static int add_request(struct trace *t, struct line *line, struct text event,
                     line->cost, COST_MAX);
     }
     if (t->count == SIM_REQUESTS_MAX) {
-        return fail(error, WEIR_EINVAL, "found more, expected at most %" PRIu64 " requests",
+        return fail(error, WEIR_EINVAL, "found more requests, expected at most %" PRIu64,
                     SIM_REQUESTS_MAX);
     }
     line->event_len = event.len;
@@ -184,7 +184,7 @@ static int read_line(struct trace *t, uint64_t number, struct text text, struct 
     }
     bool event = text.at[0] == '{';
     if (t->count > 0 && event != (t->lines[0].event_len > 0)) {
-        return fail(error, WEIR_EINVAL, "found %s, expected %s, as before",
+        return fail(error, WEIR_EINVAL, "found %s, expected %s as in the lines before",
                     event ? "a JSON object" : "a line", event ? "a line" : "a JSON object");
     }
     return event ? read_event(t, text, error) : read_request(t, text, error);
@@ -256,7 +256,8 @@ static int take_times(const struct trace *t, struct weir_error *error)
         last = time > last ? time : last;
     }
     if (last - out->first_ns > (__int128)SIM_DURATION_MAX) {
-        return fail(error, WEIR_EINVAL, "%s: expected times within 30 years: is --unit right?",
+        return fail(error, WEIR_EINVAL,
+                    "%s: found times that are more than 30 years apart; is --unit right?",
                     t->plan->trace);
     }
     for (size_t i = 0; i < t->count; i++) {

@@ -140,7 +140,8 @@ static const struct shape {
     {"onoff", "twice the load for one period, silence for the next", on_off, false},
     {"poisson", "independent requests, at random times", poisson, false},
     {"edge", "a crowd just before and one just after a window's end", edge, false},
-    {"herd", "many at one instant; who is denied comes back exactly when told", herd, true},
+    {"herd", "many requests at one instant; denied clients come back exactly when told", herd,
+     true},
 };
 
 #define SHAPES (sizeof shapes / sizeof shapes[0])
@@ -200,7 +201,7 @@ int sim_traffic_make(const struct sim_plan *plan, size_t shape, struct sim_traff
         return m.error == WEIR_ENOMEM
                    ? fail(error, WEIR_ENOMEM, "out of memory")
                    : fail(error, WEIR_EINVAL,
-                          "more than %u requests: take a shorter --duration, a lower --rate "
+                          "found more than %u requests; use a shorter --duration, a lower --rate "
                           "or --load, or fewer --clients",
                           (unsigned)SIM_REQUESTS_MAX);
     }

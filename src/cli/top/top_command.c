@@ -95,7 +95,7 @@ static bool paint(const struct watch *w)
         top_view(w->report, w->client->peer.address, width, rows > said + 1 ? rows - said : 1,
                  &out);
     } else if (said == 0) {
-        buffer_put(&out, TEXT("looking ...\n"));
+        buffer_put(&out, TEXT("waiting for the first sample ...\n"));
     }
     bool good = terminal_paint(safe_lines(buffer_text(&out), rows));
     buffer_finish(&out);

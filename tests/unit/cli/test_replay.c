@@ -129,7 +129,7 @@ static void a_bad_head_ends_the_replay(void **state)
                   "weir replay: line 2: found '-10', expected the window, a whole number below "
                   "2^63\n");
     replay_expect("", "3\n10\n1 2\nrequest a 0\n", 2, "",
-                  "weir replay: line 3: found '2', expected nothing behind the number of "
+                  "weir replay: line 3: found '2', expected nothing after the number of "
                   "requests\n");
     replay_expect("", "\n3\n10\n1\nrequest a 0\n", 2, "",
                   "weir replay: line 1: found the end of the line, expected the capacity, a whole "
@@ -186,10 +186,10 @@ static void the_rate_replaces_capacity_and_window(void **state)
 static void a_limit_that_cannot_be_is_refused(void **state)
 {
     replay_expect("--algorithm token_bucket", "0\n10\n0\n", 2, "",
-                  "weir replay: found a capacity of 0, expected at least 1 for token_bucket: see "
+                  "weir replay: found a capacity of 0, expected at least 1 for token_bucket; see "
                   "--rate\n");
     replay_expect("--algorithm fixed_window", "1\n0\n0\n", 2, "",
-                  "weir replay: found a window of 0, expected at least 1 for fixed_window: see "
+                  "weir replay: found a window of 0, expected at least 1 for fixed_window; see "
                   "--rate\n");
     replay_expect("--algorithm fixed_window", "1\n9223372036854775807\n0\n", 2, "",
                   "weir replay: found a window of 9223372036854775807, expected at most 100 "
@@ -211,8 +211,7 @@ static void times_that_the_algorithm_cannot_tell_apart_are_bad_lines(void **stat
                   "weir replay: line 4: found the time 9223372036854775807, expected one within "
                   "292 years of 0\n"
                   "weir replay: line 7: found the time -1577880000, expected -1577879900 to "
-                  "1577880109: at this rate, times further from the first request cannot be told "
-                  "apart\n");
+                  "1577880109: at this rate, times further from the first request do not fit\n");
 }
 
 static void bad_arguments_are_refused(void **state)
@@ -240,9 +239,10 @@ static void bad_arguments_are_refused(void **state)
     replay_expect("--rate", "", 2, "", "weir replay: --rate: found no value, expected N/PERIOD\n");
     replay_expect("--explain=yes", "", 2, "",
                   "weir replay: --explain: found the value 'yes', expected none\n");
-    replay_expect("--rate 3/1500ms", "1\n1\n0\n", 2, "",
-                  "weir replay: --rate has a period of 1500000000 ns, expected whole timestamps of "
-                  "1000000000 ns for a stepped bucket: see --unit\n");
+    replay_expect(
+        "--rate 3/1500ms", "1\n1\n0\n", 2, "",
+        "weir replay: --rate: found a period of 1500000000 ns, expected a multiple of the unit, "
+        "1000000000 ns, for stepped_bucket; see --unit\n");
 }
 
 static void rates_and_counts_that_are_none_are_refused(void **state)
