@@ -101,37 +101,14 @@ struct cli_given {
 };
 
 /*
- * Reads all arguments: each option into the member of *settings that its row names. `given` may be
+ * Reads all arguments: each option into the member of *settings that its row names. "--x value" and
+ * "--x=value" both work. After "--" every argument is an operand; "-" always is one. `given` may be
  * NULL. Returns CLI_END if the command is to run; otherwise the exit code, after the help or a
  * message.
  */
+#define CLI_END (-1)
 int cli_read(const struct cli_command *command, int argc, char **argv, void *settings,
              struct cli_given *given);
-
-/* Reads the arguments one by one. */
-struct cli_args {
-    const struct cli_command *command;
-    int argc;
-    char **argv;
-    int next;
-    bool plain;        /* "--" has been read: no more options */
-    const char *value; /* value of the option, or the operand itself */
-};
-
-enum {
-    CLI_END = -1,     /* no more arguments */
-    CLI_OPERAND = -2, /* an operand, in args->value ("-" too) */
-    CLI_BAD = -3,     /* an error has been printed: return CLI_USAGE */
-    CLI_HELP = -4     /* the help has been printed: return CLI_OK */
-};
-
-void cli_args_init(struct cli_args *args, const struct cli_command *command, int argc, char **argv);
-
-/*
- * Returns the index of the next option's row, or one of the values above. "--x value" and
- * "--x=value" both work. After "--" every argument is an operand.
- */
-int cli_next(struct cli_args *args);
 
 /* ---- values (option_values.c) ---- */
 
@@ -159,8 +136,7 @@ int cli_complain(const struct cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Does the same for a command that cannot go on. Returns CLI_FAILED. */
-int cli_fail(const struct cli_command *command, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+#define cli_fail(command, ...) ((void)cli_complain((command), __VA_ARGS__), CLI_FAILED)
 
 /* Prints "weir top: --interval: found '1y', expected " and the rest. Returns CLI_USAGE. */
 int cli_expected(const struct cli_value *value, const char *format, ...)

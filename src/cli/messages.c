@@ -3,30 +3,16 @@
 
 #include "cli/cli.h"
 
-static void print(const struct cli_command *command, const char *format, va_list list)
-{
-    (void)fprintf(stderr, "%s%s%s: ", cli_program, command != NULL ? " " : "",
-                  command != NULL ? command->name : "");
-    (void)vfprintf(stderr, format, list);
-    (void)fputc('\n', stderr);
-}
-
 int cli_complain(const struct cli_command *command, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    print(command, format, list);
+    (void)fprintf(stderr, "%s%s%s: ", cli_program, command != NULL ? " " : "",
+                  command != NULL ? command->name : "");
+    (void)vfprintf(stderr, format, list);
+    (void)fputc('\n', stderr);
     va_end(list);
     return CLI_USAGE;
-}
-
-int cli_fail(const struct cli_command *command, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    print(command, format, list);
-    va_end(list);
-    return CLI_FAILED;
 }
 
 int cli_expected(const struct cli_value *value, const char *format, ...)

@@ -1,11 +1,6 @@
 /* Reads arguments by the rows of a command, and prints its help. */
 #include "cli/cli.h"
 
-void cli_args_init(struct cli_args *args, const struct cli_command *command, int argc, char **argv)
-{
-    *args = (struct cli_args){.command = command, .argc = argc, .argv = argv, .next = 1};
-}
-
 static void print_words(const struct cli_command *command)
 {
     const char *help;
@@ -29,65 +24,37 @@ static void print_help(const struct cli_command *command)
     }
 }
 
-static int unknown(const struct cli_args *args, struct text name)
+/*
+ * Reads "--name=value", or "--name" and the next argument, which may be NULL. Sets *took_next if it
+ * used that one.
+ */
+static int read_option(const struct cli_command *command, const char *word, const char *next,
+                       void *settings, struct cli_given *given, bool *took_next)
 {
-    struct suggestion s = suggest_begin(name);
-    for (size_t i = 0; i < args->command->options_count; i++) {
-        suggest_offer(&s, args->command->options[i].name);
-    }
-    (void)cli_unknown(args->command, "option", &s);
-    return CLI_BAD;
-}
-
-static int found(struct cli_args *args, size_t i, const char *equals)
-{
-    const struct cli_option *o = &args->command->options[i];
-    args->value = NULL;
-    if (o->argument == NULL && equals == NULL) {
-        return (int)i;
-    }
-    if (o->argument == NULL) {
-        (void)cli_complain(args->command, "%s: found the value '%s', expected none", o->name,
-                           equals + 1);
-        return CLI_BAD;
-    }
-    if (equals != NULL) {
-        args->value = equals + 1;
-    } else if (args->next < args->argc) {
-        args->value = args->argv[args->next++];
-    } else {
-        (void)cli_complain(args->command, "%s: found no value, expected %s", o->name, o->argument);
-        return CLI_BAD;
-    }
-    return (int)i;
-}
-
-int cli_next(struct cli_args *args)
-{
-    if (args->next >= args->argc) {
-        return CLI_END;
-    }
-    const char *word = args->argv[args->next++];
-    if (strcmp(word, "--") == 0 && !args->plain) {
-        args->plain = true;
-        return cli_next(args);
-    }
-    if (word[0] != '-' || word[1] == 0 || args->plain) {
-        args->value = word;
-        return CLI_OPERAND;
-    }
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-        print_help(args->command);
-        return CLI_HELP;
-    }
     const char *equals = strchr(word, '=');
     struct text name = {word, equals != NULL ? (size_t)(equals - word) : strlen(word)};
-    for (size_t i = 0; i < args->command->options_count; i++) {
-        if (text_is(name, args->command->options[i].name)) {
-            return found(args, i, equals);
-        }
+    struct suggestion s = suggest_begin(name);
+    size_t i = 0;
+    while (i < command->options_count && !text_is(name, command->options[i].name)) {
+        suggest_offer(&s, command->options[i++].name);
     }
-    return unknown(args, name);
+    if (i == command->options_count) {
+        return cli_unknown(command, "option", &s);
+    }
+    const struct cli_option *o = &command->options[i];
+    struct cli_value value = {command, o, o->name, equals != NULL ? equals + 1 : next};
+    *took_next = o->argument != NULL && equals == NULL;
+    given->options |= UINT32_C(1) << i;
+    if (o->argument == NULL && equals != NULL) {
+        return cli_complain(command, "%s: found the value '%s', expected none", o->name,
+                            equals + 1);
+    }
+    if (o->argument == NULL) {
+        value.text = "";
+    } else if (value.text == NULL) {
+        return cli_complain(command, "%s: found no value, expected %s", o->name, o->argument);
+    }
+    return cli_read_value(&value, settings);
 }
 
 /* Checks the number of operands by what the command's row says. */
@@ -113,24 +80,23 @@ int cli_read(const struct cli_command *command, int argc, char **argv, void *set
              struct cli_given *given)
 {
     struct cli_given ignored;
-    struct cli_args args;
+    bool plain = false; /* "--" has been read: no more options */
     given = given != NULL ? given : &ignored;
     *given = (struct cli_given){.operands = argv};
-    cli_args_init(&args, command, argc, argv);
-    for (int row; (row = cli_next(&args)) != CLI_END;) {
-        if (row == CLI_HELP || row == CLI_BAD) {
-            return row == CLI_HELP ? CLI_OK : CLI_USAGE;
-        }
-        if (row == CLI_OPERAND) {
-            argv[given->count++] = argv[args.next - 1];
-            continue;
-        }
-        const struct cli_option *o = &command->options[row];
-        struct cli_value value = {command, o, o->name, args.value != NULL ? args.value : ""};
-        given->options |= UINT32_C(1) << row;
-        if (cli_read_value(&value, settings) != CLI_OK) {
+    for (int i = 1; i < argc; i++) {
+        bool took_next = false;
+        if (plain || argv[i][0] != '-' || argv[i][1] == 0) {
+            argv[given->count++] = argv[i];
+        } else if (strcmp(argv[i], "--") == 0) {
+            plain = true;
+        } else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            print_help(command);
+            return CLI_OK;
+        } else if (read_option(command, argv[i], i + 1 < argc ? argv[i + 1] : NULL, settings, given,
+                               &took_next) != CLI_OK) {
             return CLI_USAGE;
         }
+        i += took_next;
     }
     return check_operands(command, given);
 }

@@ -43,29 +43,6 @@ static const struct cli_command command =
 static const struct cli_command values = CLI_COMMAND("values", "WORD...", "read", more, run);
 static const struct cli_command plain = CLI_PLAIN_COMMAND("plain", "", "do nothing", run);
 
-static struct cli_args args;
-
-#define ARGS(...) start(&command, (char *[]){"this", __VA_ARGS__, NULL})
-
-static void start(const struct cli_command *of, char **argv)
-{
-    int argc = 0;
-    static char *copy[16];
-    for (; argv[argc] != NULL; argc++) {
-        copy[argc] = argv[argc];
-    }
-    cli_args_init(&args, of, argc, copy);
-}
-
-static void expect(int row, const char *value)
-{
-    assert_int_equal(cli_next(&args), row);
-    if (value != NULL) {
-        assert_non_null(args.value);
-        assert_string_equal(args.value, value);
-    }
-}
-
 /* What fn() writes to a stream, to be freed. */
 static char *written(int fd, void (*fn)(void))
 {
@@ -85,116 +62,6 @@ static char *written(int fd, void (*fn)(void))
     (void)unlink(name);
     return text;
 }
-
-static void expect_bad(void)
-{
-    assert_int_equal(cli_next(&args), CLI_BAD);
-}
-
-static void expect_help(void)
-{
-    assert_int_equal(cli_next(&args), CLI_HELP);
-}
-
-static void expect_complaint(const char *complaint)
-{
-    char *said = written(STDERR_FILENO, expect_bad);
-    assert_string_equal(said, complaint);
-    free(said);
-}
-
-static void values_stand_behind_an_option_or_an_equals_sign(void **state)
-{
-    ARGS("--rate", "5/min", "--burst=7", "--json");
-    expect(RATE, "5/min");
-    expect(BURST, "7");
-    expect(JSON, NULL);
-    assert_null(args.value);
-    expect(CLI_END, NULL);
-    expect(CLI_END, NULL);
-}
-
-static void a_value_may_be_empty_or_look_like_an_option(void **state)
-{
-    ARGS("--rate=", "--burst", "--json", "--rate=a=b");
-    expect(RATE, "");
-    expect(BURST, "--json");
-    expect(RATE, "a=b");
-    expect(CLI_END, NULL);
-}
-
-static void what_is_no_option_is_an_operand_also_a_single_dash_and_nothing(void **state)
-{
-    ARGS("file.yaml", "-", "", "--json", "more");
-    expect(CLI_OPERAND, "file.yaml");
-    expect(CLI_OPERAND, "-");
-    expect(CLI_OPERAND, "");
-    expect(JSON, NULL);
-    expect(CLI_OPERAND, "more");
-    expect(CLI_END, NULL);
-}
-
-static void behind_two_dashes_everything_is_an_operand(void **state)
-{
-    ARGS("--json", "--", "-x", "--json", "--");
-    expect(JSON, NULL);
-    expect(CLI_OPERAND, "-x");
-    expect(CLI_OPERAND, "--json");
-    expect(CLI_OPERAND, "--");
-    expect(CLI_END, NULL);
-}
-
-static void no_arguments_are_the_end(void **state)
-{
-    start(&command, (char *[]){"this", NULL});
-    expect(CLI_END, NULL);
-}
-
-static void a_misspelt_option_is_answered_with_a_suggestion(void **state)
-{
-    ARGS("--rat", "--jsonn=1", "-json", "--bursts");
-    expect_complaint("weir test this: unknown option '--rat'; did you mean '--rate'?\n");
-    expect_complaint("weir test this: unknown option '--jsonn'; did you mean '--json'?\n");
-    expect_complaint("weir test this: unknown option '-json'; did you mean '--json'?\n");
-    expect_complaint("weir test this: unknown option '--bursts'; did you mean '--burst'?\n");
-}
-
-static void another_option_is_answered_with_where_they_are_listed(void **state)
-{
-    ARGS("--completely-different", "-x");
-    expect_complaint("weir test this: unknown option '--completely-different'; "
-                     "'weir test this --help' lists them\n");
-    expect_complaint("weir test this: unknown option '-x'; 'weir test this --help' lists them\n");
-    start(&plain, (char *[]){"plain", "--json", NULL});
-    expect_complaint("weir plain: unknown option '--json'; 'weir plain --help' lists them\n");
-}
-
-static void a_missing_value_and_one_too_many_are_told(void **state)
-{
-    ARGS("--json=yes", "--rate");
-    expect_complaint("weir test this: --json: found the value 'yes', expected none\n");
-    expect_complaint("weir test this: --rate: found no value, expected N/PERIOD\n");
-}
-
-static void help_lists_every_row(void **state)
-{
-    static char *const spellings[] = {"--help", "-h"};
-    for (size_t i = 0; i < 2; i++) {
-        ARGS(spellings[i]);
-        char *help = written(STDOUT_FILENO, expect_help);
-        assert_string_equal(help, "usage: weir test this [options] [FILE]\n\ntry things.\n\n"
-                                  "  --rate N/PERIOD            how much\n"
-                                  "  --burst N                  how much at once\n"
-                                  "  --json                     as JSON\n");
-        free(help);
-    }
-    start(&plain, (char *[]){"plain", "--help", NULL});
-    char *help = written(STDOUT_FILENO, expect_help);
-    assert_string_equal(help, "usage: weir plain\n\ndo nothing.\n");
-    free(help);
-}
-
-/* ---- all arguments at once ---- */
 
 static const struct cli_command *of;
 static char **all;
@@ -224,6 +91,106 @@ static void expect_read(const struct cli_command *c, char **argv, int code, cons
 
 #define READ(c, code, complaint, ...)                                                              \
     expect_read(&(c), (char *[]){"this", __VA_ARGS__, NULL}, code, complaint)
+
+static void values_stand_behind_an_option_or_an_equals_sign(void **state)
+{
+    READ(values, CLI_END, "", "--threads", "5", "--name=a=b", "--form", "json", "x");
+    assert_int_equal(settings.threads, 5);
+    assert_string_equal(settings.name, "a=b");
+    assert_int_equal(settings.form, 2);
+}
+
+static void a_value_may_be_empty_or_look_like_an_option(void **state)
+{
+    READ(values, CLI_END, "", "--name=", "x");
+    assert_string_equal(settings.name, "");
+    READ(values, CLI_END, "", "--name", "--threads", "x");
+    assert_string_equal(settings.name, "--threads");
+    assert_int_equal(settings.threads, 3);
+}
+
+static void what_is_no_option_is_an_operand_also_a_single_dash_and_nothing(void **state)
+{
+    READ(values, CLI_END, "", "file.yaml", "-", "", "--threads", "1", "more");
+    assert_int_equal(given.count, 4);
+    assert_string_equal(given.operands[0], "file.yaml");
+    assert_string_equal(given.operands[1], "-");
+    assert_string_equal(given.operands[2], "");
+    assert_string_equal(given.operands[3], "more");
+}
+
+static void behind_two_dashes_everything_is_an_operand(void **state)
+{
+    READ(values, CLI_END, "", "--threads=1", "--", "-x", "--threads", "--");
+    assert_int_equal(given.count, 3);
+    assert_string_equal(given.operands[0], "-x");
+    assert_string_equal(given.operands[1], "--threads");
+    assert_string_equal(given.operands[2], "--");
+}
+
+static void no_arguments_are_the_end(void **state)
+{
+    expect_read(&command, (char *[]){"this", NULL}, CLI_END, "");
+    assert_int_equal(given.options, 0);
+    assert_int_equal(given.count, 0);
+}
+
+static void a_misspelt_option_is_answered_with_a_suggestion(void **state)
+{
+    static char *const words[] = {"--rat", "--jsonn=1", "-json", "--bursts"};
+    static const char *const said[] = {
+        "'--rat'; did you mean '--rate'", "'--jsonn'; did you mean '--json'",
+        "'-json'; did you mean '--json'", "'--bursts'; did you mean '--burst'"};
+    for (size_t i = 0; i < 4; i++) {
+        char complaint[128];
+        (void)snprintf(complaint, sizeof complaint, "weir test this: unknown option %s?\n",
+                       said[i]);
+        READ(command, CLI_USAGE, complaint, words[i]);
+    }
+}
+
+static void another_option_is_answered_with_where_they_are_listed(void **state)
+{
+    READ(command, CLI_USAGE,
+         "weir test this: unknown option '--completely-different'; 'weir test this --help' lists "
+         "them\n",
+         "--completely-different");
+    READ(command, CLI_USAGE,
+         "weir test this: unknown option '-x'; 'weir test this --help' lists them\n", "-x");
+    READ(plain, CLI_USAGE, "weir plain: unknown option '--json'; 'weir plain --help' lists them\n",
+         "--json");
+}
+
+static void a_missing_value_and_one_too_many_are_told(void **state)
+{
+    READ(command, CLI_USAGE, "weir test this: --json: found the value 'yes', expected none\n",
+         "--json=yes");
+    READ(command, CLI_USAGE, "weir test this: --rate: found no value, expected N/PERIOD\n",
+         "--rate");
+}
+
+static void expect_help(const struct cli_command *c, char *spelling, const char *expected)
+{
+    of = c;
+    all = (char *[]){"this", spelling, NULL};
+    char *help = written(STDOUT_FILENO, read_all);
+    assert_string_equal(help, expected);
+    assert_int_equal(read_code, CLI_OK);
+    free(help);
+}
+
+static void help_lists_every_row(void **state)
+{
+    static char *const spellings[] = {"--help", "-h"};
+    for (size_t i = 0; i < 2; i++) {
+        expect_help(&command, spellings[i],
+                    "usage: weir test this [options] [FILE]\n\ntry things.\n\n"
+                    "  --rate N/PERIOD            how much\n"
+                    "  --burst N                  how much at once\n"
+                    "  --json                     as JSON\n");
+    }
+    expect_help(&plain, "--help", "usage: weir plain\n\ndo nothing.\n");
+}
 
 static void every_value_is_read_into_its_member(void **state)
 {
