@@ -125,11 +125,6 @@ static void put_access(const struct admin_client *c, int status, struct buffer *
     }
 }
 
-void admin_say(const struct admin_client *c, const struct buffer *text)
-{
-    (void)cli_complain(c->command, "%.*s", TEXT_ARGS(buffer_text(text)));
-}
-
 /* ---- calls ---- */
 
 /* Does what admin_call() does, with a text that is not safe for a terminal. */
@@ -156,13 +151,28 @@ static int call_server(const struct admin_client *c, const struct http_call *cal
     return status == 400 || status == 413 ? CLI_USAGE : CLI_FAILED;
 }
 
+/* Makes the explanation safe and moves it to `why`, or prints it. */
+static void explain(const struct admin_client *c, struct buffer *text, struct buffer *why)
+{
+    struct buffer safe;
+    struct buffer *to = why != NULL ? why : &safe;
+    buffer_init(&safe, ADMIN_OUTPUT_MAX);
+    safe_put(to, buffer_text(text), false);
+    if (why == NULL) {
+        (void)cli_complain(c->command, "%.*s", TEXT_ARGS(buffer_text(&safe)));
+    }
+    buffer_finish(&safe);
+}
+
 int admin_call(const struct admin_client *c, const struct http_call *call,
                struct http_result *result, struct buffer *why)
 {
     struct buffer text;
     buffer_init(&text, ADMIN_OUTPUT_MAX);
     int code = call_server(c, call, result, &text);
-    safe_put(why, buffer_text(&text), false);
+    if (code != CLI_OK) {
+        explain(c, &text, why);
+    }
     buffer_finish(&text);
     return code;
 }
@@ -171,18 +181,22 @@ int admin_call_json(const struct admin_client *c, const struct http_call *call, 
                     struct buffer *why)
 {
     struct http_result result;
+    struct buffer text;
     http_result_init(&result);
+    buffer_init(&text, ADMIN_OUTPUT_MAX);
     *out = NULL;
     int code = admin_call(c, call, &result, why);
     struct text body = result.response.body;
     if (code == CLI_OK && body.len > 0) {
         *out = json_loadb(body.at, body.len, JSON_ALLOW_NUL, NULL);
         if (*out == NULL) {
-            buffer_format(why, "%s: found an answer to %s %s that is not JSON", c->peer.address,
+            buffer_format(&text, "%s: found an answer to %s %s that is not JSON", c->peer.address,
                           call->method, call->target);
+            explain(c, &text, why);
             code = CLI_FAILED;
         }
     }
+    buffer_finish(&text);
     http_result_finish(&result);
     return code;
 }

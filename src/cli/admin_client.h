@@ -33,7 +33,8 @@ int admin_open(struct admin_client *c, const struct cli_command *command, const 
 
 /*
  * Sends a request. Returns CLI_OK and a result with a status of 2xx; or an exit code, and writes to
- * `why` what went wrong: one line, safe for a terminal, without a line end.
+ * `why` what went wrong: one line, safe for a terminal, without a line end. If `why` is NULL, prints
+ * it as a message of the command.
  */
 int admin_call(const struct admin_client *c, const struct http_call *call,
                struct http_result *result, struct buffer *why);
@@ -51,8 +52,5 @@ double json_number(const json_t *object, const char *name);
 
 /* Prints messages about rules on standard error, each on a line of its own. */
 void admin_tell_messages(const json_t *messages);
-
-/* Prints "weir ctl: ", the text and a line end on standard error. */
-void admin_say(const struct admin_client *c, const struct buffer *text);
 
 #endif

@@ -27,11 +27,6 @@ static unsigned offered(unsigned tick)
     return tick < 12 || tick >= 50 ? tick % 2 : 0;
 }
 
-static void draw(const char *name, const char *row, unsigned allowed, unsigned denied)
-{
-    (void)printf("  %-15s %s  %2u admitted, %2u denied\n", name, row, allowed, denied);
-}
-
 static int run_one(int algorithm)
 {
     struct weir_options o = WEIR_OPTIONS_INIT;
@@ -62,7 +57,8 @@ static int run_one(int algorithm)
         row[tick] = "x+#"[passed == 0 ? 0 : passed == offered(tick) ? 2 : 1];
         row[tick] = offered(tick) == 0 ? '.' : row[tick];
     }
-    draw(weir_algorithm_name(algorithm), row, allowed, denied);
+    (void)printf("  %-15s %s  %2u admitted, %2u denied\n", weir_algorithm_name(algorithm), row,
+                 allowed, denied);
     weir_close(w);
     return CLI_OK;
 }

@@ -46,9 +46,6 @@ extern const struct ctl_row ctl_server_rows[]; /* ctl_server.c */
 
 /* ---- shared functions (ctl_call.c) ---- */
 
-/* Sends a request. Returns CLI_OK and a result with a status of 2xx, or an exit code after a message. */
-int ctl_fetch(const struct ctl *ctl, const struct http_call *call, struct http_result *result);
-
 /*
  * Sends a request and prints the server's answer: as JSON with --json, otherwise with print().
  * Returns the exit code.

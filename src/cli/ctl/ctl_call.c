@@ -5,34 +5,17 @@
 
 /* ---- requests ---- */
 
-int ctl_fetch(const struct ctl *ctl, const struct http_call *call, struct http_result *result)
-{
-    struct buffer why;
-    buffer_init(&why, CTL_TARGET_MAX);
-    int code = admin_call(&ctl->client, call, result, &why);
-    if (code != CLI_OK) {
-        admin_say(&ctl->client, &why);
-    }
-    buffer_finish(&why);
-    return code;
-}
-
 int ctl_call(const struct ctl *ctl, const struct http_call *call, ctl_print_fn print)
 {
-    struct buffer why;
     json_t *said;
-    buffer_init(&why, CTL_TARGET_MAX);
-    int code = admin_call_json(&ctl->client, call, &said, &why);
+    int code = admin_call_json(&ctl->client, call, &said, NULL);
     admin_tell_messages(json_object_get(said, "messages")); /* warnings about rules */
-    if (code != CLI_OK) {
-        admin_say(&ctl->client, &why);
-    } else if (ctl->json) {
+    if (code == CLI_OK && ctl->json) {
         ctl_print_json(said);
-    } else {
+    } else if (code == CLI_OK) {
         print(ctl, said);
     }
     json_decref(said);
-    buffer_finish(&why);
     return code;
 }
 

@@ -97,31 +97,25 @@ static int run_limits(struct ctl *ctl)
 
 /* ---- changing ---- */
 
-/* Reads a whole file, or standard input for "-". Returns false after a message. */
-static bool read_file(const char *path, struct buffer *text)
+/* Reads a whole file, or standard input for "-". Returns CLI_OK, or CLI_USAGE after a message. */
+static int read_file(const char *path, struct buffer *text)
 {
     bool standard = strcmp(path, "-") == 0;
     FILE *file = standard ? stdin : fopen(path, "re");
-    if (file == NULL) {
-        (void)cli_complain(&cli_ctl, "cannot read %s: %m", path);
-        return false;
+    char *room = buffer_room(text, HTTP_BODY_MAX + 1);
+    size_t n = file != NULL && room != NULL ? fread(room, 1, HTTP_BODY_MAX + 1, file) : 0;
+    int code = CLI_OK;
+    if (file == NULL || room == NULL || ferror(file) != 0) {
+        code = cli_complain(&cli_ctl, "cannot read %s: %m", path);
+    } else if (n > HTTP_BODY_MAX) {
+        code = cli_complain(&cli_ctl, "found more than %d bytes in %s, expected one limit",
+                            HTTP_BODY_MAX, path);
     }
-    for (size_t n = 1; n > 0 && !text->full;) {
-        char *room = buffer_room(text, 4096);
-        n = room != NULL ? fread(room, 1, 4096, file) : 0;
-        buffer_add(text, n);
-    }
-    bool failed = ferror(file) != 0;
-    if (failed || text->full) {
-        (void)cli_complain(&cli_ctl,
-                           failed ? "cannot read %s"
-                                  : "found more than 65536 bytes in %s, expected one limit",
-                           path);
-    }
-    if (!standard) {
+    if (file != NULL && !standard) {
         (void)fclose(file);
     }
-    return !failed && !text->full;
+    buffer_add(text, n);
+    return code;
 }
 
 /* Returns the name in the limit's own text; empty after a message. */
@@ -150,7 +144,7 @@ static int send_limit(const struct ctl *ctl, struct text name, struct text body)
     int code = put_target(&target, name);
     struct http_call call = {"PUT", buffer_text(&target).at, "application/yaml", body};
     http_result_init(&result);
-    code = code == CLI_OK ? ctl_fetch(ctl, &call, &result) : code;
+    code = code == CLI_OK ? admin_call(&ctl->client, &call, &result, NULL) : code;
     if (code == CLI_OK && ctl->json) {
         json_t *said = json_loadb(result.response.body.at, result.response.body.len, 0, NULL);
         ctl_print_json(said);
@@ -168,9 +162,9 @@ static int run_put(struct ctl *ctl)
     const char *path = ctl->operands[0];
     struct arena arena = ARENA_INIT;
     struct buffer text;
-    int code = CLI_USAGE;
-    buffer_init(&text, HTTP_BODY_MAX);
-    if (read_file(path, &text)) {
+    buffer_init(&text, HTTP_BODY_MAX + 1);
+    int code = read_file(path, &text);
+    if (code == CLI_OK) {
         struct text name = name_in(&arena, path, buffer_text(&text));
         code = name.len > 0 ? send_limit(ctl, name, buffer_text(&text)) : CLI_USAGE;
     }

@@ -24,7 +24,7 @@ static int run_config(struct ctl *ctl)
     struct http_call call = {.method = "GET", .target = "/v1/config"};
     http_result_init(&result);
     buffer_init(&out, CTL_OUTPUT_MAX);
-    int code = ctl_fetch(ctl, &call, &result);
+    int code = admin_call(&ctl->client, &call, &result, NULL);
     struct text body = result.response.body;
     if (code == CLI_OK && ctl->json) {
         json_t *said = json_pack("{ss%}", "config", body.at, body.len);
@@ -167,7 +167,7 @@ static int run_ready(struct ctl *ctl)
     struct http_result result;
     struct http_call call = {.method = "GET", .target = "/readyz"};
     http_result_init(&result);
-    int code = ctl_fetch(ctl, &call, &result);
+    int code = admin_call(&ctl->client, &call, &result, NULL);
     if (code == CLI_OK) {
         (void)puts(ctl->json ? "{\"ready\": true}" : "ready");
     }

@@ -13,6 +13,8 @@
 #define ROWS 5
 #define EIGHTHS (ROWS * 8)
 
+#define BLOCKS {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, "░", "│", "└", "─", "┴"
+
 static const struct look {
     const char *level[9]; /* for admitted units, by eighths of a cell */
     const char *denied;
@@ -21,17 +23,8 @@ static const struct look {
 } looks[] = {
     [SIM_ASCII] =
         {{" ", "#", "#", "#", "#", "#", "#", "#", "#"}, ".", "|", "+", "-", "+", "", "", ""},
-    [SIM_BLOCKS] =
-        {{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, "░", "│", "└", "─", "┴", "", "", ""},
-    [SIM_COLOUR] = {{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
-                    "░",
-                    "│",
-                    "└",
-                    "─",
-                    "┴",
-                    "\033[36m",
-                    "\033[90m",
-                    "\033[0m"},
+    [SIM_BLOCKS] = {BLOCKS, "", "", ""},
+    [SIM_COLOUR] = {BLOCKS, "\033[36m", "\033[90m", "\033[0m"},
 };
 
 static bool says_utf8(const char *value)

@@ -17,17 +17,13 @@ static bool read_number(struct text text, double *out)
 {
     char copy[NUMBER_MAX];
     char *end;
-    text = text_trim(text);
-    text.len = text.len > 0 && memchr(text.at, ' ', text.len) != NULL /* a timestamp follows */
-                   ? (size_t)((const char *)memchr(text.at, ' ', text.len) - text.at)
-                   : text.len;
     if (text.len == 0 || text.len >= sizeof copy) {
         return false;
     }
     memcpy(copy, text.at, text.len);
     copy[text.len] = 0;
     *out = strtod(copy, &end);
-    return *end == 0 && !isnan(*out);
+    return (*end == 0 || *end == ' ') && !isnan(*out); /* a timestamp may follow */
 }
 
 /* Returns the offset of the '}' that ends the labels; line.len if there is none. */
@@ -59,7 +55,8 @@ static bool read_line(struct text line, struct metric *m)
         m->labels = (struct text){line.at + n + 1, end - n - 1};
         n = end < line.len ? end + 1 : end;
     }
-    return m->name.len > 0 && line.at[0] != '#' && read_number(text_after(line, n), &m->value);
+    return m->name.len > 0 && line.at[0] != '#' &&
+           read_number(text_trim(text_after(line, n)), &m->value);
 }
 
 bool metric_next(struct text *rest, struct metric *metric)
@@ -122,12 +119,10 @@ void metric_histogram_put(struct metric_histogram *h, double bound, double total
 
 void metric_histogram_read(struct metric_histogram *h, const struct metric *metric)
 {
-    struct text bound;
-    char number[NUMBER_MAX];
-    if (metric_label(metric, "le", &bound) && bound.len < sizeof number) {
-        memcpy(number, bound.at, bound.len);
-        number[bound.len] = 0;
-        metric_histogram_put(h, strtod(number, NULL), metric->value);
+    struct text text;
+    double bound;
+    if (metric_label(metric, "le", &text) && read_number(text, &bound)) {
+        metric_histogram_put(h, bound, metric->value);
     }
 }
 

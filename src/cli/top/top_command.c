@@ -64,7 +64,7 @@ static int watch_once(const struct admin_client *client, const struct asked *ask
         print_report(client, report, asked->json);
         json_decref(report);
     } else {
-        admin_say(client, why);
+        (void)cli_complain(&cli_top, "%.*s", TEXT_ARGS(buffer_text(why)));
     }
     top_sample_finish(&second);
     return code;
@@ -191,7 +191,7 @@ static int run(int argc, char **argv)
     buffer_init(&why, TOP_OUTPUT_MAX);
     code = top_sample_take(&client, &first, &why);
     if (code != CLI_OK) {
-        admin_say(&client, &why);
+        (void)cli_complain(&cli_top, "%.*s", TEXT_ARGS(buffer_text(&why)));
     } else if (asked.once || asked.json || !terminal_is_there()) {
         code = watch_once(&client, &asked, &first, &why);
     } else {
