@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/maths.h"
 #include "cli/simulate/simulate.h"
 
 /* Collects the requests, one client after the other. */
@@ -45,19 +46,32 @@ static void add(struct maker *m, uint64_t time_ns)
         (struct sim_request){.time_ns = time_ns, .cost = 1, .client = m->client};
 }
 
-/* Returns the requests of one client in `times` periods, rounded; at least 1. */
-static uint64_t per_period(const struct sim_plan *plan, uint64_t times)
+/* Returns the requests of one client in `periods` periods, rounded; at least 1. */
+static uint64_t requests_in(const struct sim_plan *plan, unsigned periods)
 {
-    unsigned __int128 n = (unsigned __int128)plan->rate.count * plan->load * times + 50;
+    unsigned __int128 n = (unsigned __int128)plan->rate.count * plan->load * periods + 50;
     uint64_t whole = n / 100 > SIM_REQUESTS_MAX ? SIM_REQUESTS_MAX + 1 : (uint64_t)(n / 100);
     return whole > 0 ? whole : 1;
 }
 
-/* Adds n requests, evenly spaced over `width` from `begin` on. */
-static void crowd(struct maker *m, uint64_t begin_ns, uint64_t width_ns, uint64_t n)
+/* Many requests, evenly spaced over a part of a period, again and again. */
+struct crowd {
+    unsigned at;    /* when the first one begins, in percent of a period */
+    unsigned width; /* in percent of a period */
+    unsigned every; /* periods from one crowd to the next */
+    unsigned holds; /* requests, in periods of the load; 0: no crowd */
+};
+
+static void add_crowds(struct maker *m, const struct crowd *c)
 {
-    for (uint64_t i = 0; i < n && m->error == 0; i++) {
-        add(m, begin_ns + (uint64_t)((unsigned __int128)width_ns * i / n));
+    uint64_t period = m->plan->rate.period_ns;
+    uint64_t width = mul_div(period, c->width, 100);
+    uint64_t n = requests_in(m->plan, c->holds);
+    for (uint64_t begin = mul_div(period, c->at, 100);
+         begin < m->plan->duration_ns && m->error == 0; begin += c->every * period) {
+        for (uint64_t i = 0; i < n && m->error == 0; i++) {
+            add(m, begin + mul_div(width, i, n));
+        }
     }
 }
 
@@ -73,22 +87,6 @@ static void steady(struct maker *m)
             break;
         }
         add(m, time_ns);
-    }
-}
-
-static void burst(struct maker *m)
-{
-    uint64_t w = m->plan->rate.period_ns;
-    for (uint64_t begin = 0; begin < m->plan->duration_ns && m->error == 0; begin += w) {
-        crowd(m, begin + w / 2, w / 50, per_period(m->plan, 1));
-    }
-}
-
-static void on_off(struct maker *m)
-{
-    uint64_t w = m->plan->rate.period_ns;
-    for (uint64_t begin = 0; begin < m->plan->duration_ns && m->error == 0; begin += 2 * w) {
-        crowd(m, begin, w, per_period(m->plan, 2));
     }
 }
 
@@ -110,38 +108,23 @@ static void poisson(struct maker *m)
     }
 }
 
-/* Crowds just before and just after the ends of the first window, the third, and so on. */
-static void edge(struct maker *m)
-{
-    uint64_t w = m->plan->rate.period_ns;
-    uint64_t near = w / 10;
-    for (uint64_t end = w; end - near < m->plan->duration_ns && m->error == 0; end += 2 * w) {
-        crowd(m, end - near, near, per_period(m->plan, 1));
-        crowd(m, end, near, per_period(m->plan, 1));
-    }
-}
-
-static void herd(struct maker *m)
-{
-    uint64_t w = m->plan->rate.period_ns;
-    for (uint64_t at = w / 2; at < m->plan->duration_ns && m->error == 0; at += 2 * w) {
-        crowd(m, at, 0, per_period(m->plan, 1));
-    }
-}
+#define CROWDS 2
 
 static const struct shape {
     const char *name;
     const char *about;
-    void (*make)(struct maker *m);
+    void (*make)(struct maker *m); /* NULL: only crowds */
+    struct crowd crowds[CROWDS];
     bool come_back;
 } shapes[] = {
-    {"steady", "evenly spaced requests", steady, false},
-    {"burst", "all requests of a period at once, in its middle", burst, false},
-    {"onoff", "twice the load for one period, silence for the next", on_off, false},
-    {"poisson", "independent requests, at random times", poisson, false},
-    {"edge", "a crowd just before and one just after a window's end", edge, false},
-    {"herd", "many requests at one instant; denied clients come back exactly when told", herd,
-     true},
+    {"steady", "evenly spaced requests", .make = steady},
+    {"burst", "all requests of a period at once, in its middle", .crowds = {{50, 2, 1, 1}}},
+    {"onoff", "twice the load for one period, silence for the next", .crowds = {{0, 100, 2, 2}}},
+    {"poisson", "independent requests, at random times", .make = poisson},
+    {"edge", "a crowd just before and one just after a window's end",
+     .crowds = {{90, 10, 2, 1}, {100, 10, 2, 1}}},
+    {"herd", "many requests at one instant; denied clients come back exactly when told",
+     .crowds = {{50, 0, 2, 1}}, .come_back = true},
 };
 
 #define SHAPES (sizeof shapes / sizeof shapes[0])
@@ -194,7 +177,12 @@ int sim_traffic_make(const struct sim_plan *plan, size_t shape, struct sim_traff
                                 .come_back = shapes[shape].come_back};
     m.error = too_many(plan) ? WEIR_EINVAL : 0;
     for (; m.client < plan->clients && m.error == 0; m.client++) {
-        shapes[shape].make(&m);
+        if (shapes[shape].make != NULL) {
+            shapes[shape].make(&m);
+        }
+        for (size_t i = 0; i < CROWDS && shapes[shape].crowds[i].holds > 0; i++) {
+            add_crowds(&m, &shapes[shape].crowds[i]);
+        }
     }
     if (m.error != 0) {
         sim_traffic_finish(out);
