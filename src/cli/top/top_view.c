@@ -16,7 +16,7 @@ static const char *number(double n, char text[NUMBER_MAX])
 {
     static const char *const units[] = {"", "k", "M", "G", "T"};
     unsigned unit = 0;
-    for (double most = 99999.5; n >= most && unit < 4; most = 999.5) {
+    while (n >= (unit == 0 ? 99999.5 : 999.5) && unit < 4) {
         n /= 1000;
         unit++;
     }
