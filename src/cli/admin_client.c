@@ -10,23 +10,12 @@
 
 /* ---- address and secret ---- */
 
-static struct text first_line(struct text text)
-{
-    while (text.len > 0) {
-        const char *end = memchr(text.at, '\n', text.len);
-        size_t n = end != NULL ? (size_t)(end - text.at) : text.len;
-        struct text line = text_trim((struct text){text.at, n});
-        if (line.len > 0) {
-            return line;
-        }
-        text = text_after(text, n + (end != NULL));
-    }
-    return text;
-}
-
 static int take_secret(struct admin_client *c, struct text from, const char *source)
 {
-    struct text line = first_line(from);
+    struct text line = {"", 0};
+    while (line.len == 0 && from.len > 0) {
+        line = text_trim(take_line(&from));
+    }
     if (line.len == 0 || line.len > HTTP_CLIENT_SECRET_MAX) {
         return cli_complain(c->command, "%s: found a secret of %zu bytes, expected 1 to %d", source,
                             line.len, HTTP_CLIENT_SECRET_MAX);

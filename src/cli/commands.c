@@ -1,14 +1,6 @@
 /* Lists the commands, and finds and runs the one that the arguments name. */
 #include "cli/cli.h"
 
-static int run_help(int argc, char **argv);
-static int run_version(int argc, char **argv);
-
-const struct cli_command cli_help = CLI_PLAIN_COMMAND(
-    "help", "[COMMAND...]", "print the list of commands, or the options of one", run_help);
-const struct cli_command cli_version =
-    CLI_PLAIN_COMMAND("version", "", "print the version", run_version);
-
 static void list_one(FILE *out, const struct cli_command *command)
 {
     char left[64];
@@ -138,3 +130,8 @@ int cli_main(int argc, char **argv)
     }
     return code;
 }
+
+const struct cli_command cli_help = CLI_PLAIN_COMMAND(
+    "help", "[COMMAND...]", "print the list of commands, or the options of one", run_help);
+const struct cli_command cli_version =
+    CLI_PLAIN_COMMAND("version", "", "print the version", run_version);

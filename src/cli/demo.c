@@ -10,11 +10,6 @@
 
 #include "cli/cli.h"
 
-static int run(int argc, char **argv);
-
-const struct cli_command cli_demo =
-    CLI_PLAIN_COMMAND("demo", "", "show how each algorithm limits the same traffic", run);
-
 #define TICK_NS (25 * WEIR_MILLISECOND)
 #define TICKS 60
 
@@ -106,3 +101,6 @@ static int run(int argc, char **argv)
     }
     return run_live();
 }
+
+const struct cli_command cli_demo =
+    CLI_PLAIN_COMMAND("demo", "", "show how each algorithm limits the same traffic", run);

@@ -10,6 +10,14 @@
 
 /* ---- safe text ---- */
 
+struct text take_line(struct text *rest)
+{
+    const char *end = rest->len > 0 ? memchr(rest->at, '\n', rest->len) : NULL;
+    struct text line = {rest->at, end != NULL ? (size_t)(end - rest->at) : rest->len};
+    *rest = text_after(*rest, line.len + (end != NULL));
+    return line;
+}
+
 void safe_put(struct buffer *b, struct text text, bool lines)
 {
     while (text.len > 0) {

@@ -4,15 +4,6 @@
 #include "rules/compiled/ruleset.h"
 #include "rules/file/show.h"
 
-static int run_check(int argc, char **argv);
-static int run_show(int argc, char **argv);
-
-const struct cli_command cli_config_check =
-    CLI_PLAIN_COMMAND("config check", "FILE|DIR", "report all errors of a rule file", run_check);
-const struct cli_command cli_config_show = CLI_PLAIN_COMMAND(
-    "config show", "FILE|DIR",
-    "print a rule file with all defaults filled in, and the memory of its limits", run_show);
-
 /*
  * Compiles the rules without making limiters, and reports everything that weir_rules_open()
  * would refuse. Returns the exit code.
@@ -78,3 +69,9 @@ static int run_show(int argc, char **argv)
 {
     return run(&cli_config_show, argc, argv, print_rules);
 }
+
+const struct cli_command cli_config_check =
+    CLI_PLAIN_COMMAND("config check", "FILE|DIR", "report all errors of a rule file", run_check);
+const struct cli_command cli_config_show = CLI_PLAIN_COMMAND(
+    "config show", "FILE|DIR",
+    "print a rule file with all defaults filled in, and the memory of its limits", run_show);

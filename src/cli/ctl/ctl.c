@@ -2,9 +2,17 @@
 #include "cli/ctl/ctl.h"
 #include "rules/value/quantity.h"
 
-#define TO(member) .to = offsetof(struct ctl, member)
+/* Reads the duration of a block. The server counts it in milliseconds, so it is rounded up to one. */
+static int read_for(const struct cli_value *value, void *to)
+{
+    uint64_t *ns = to;
+    *ns = 0;
+    int code = strcmp(value->text, "forever") == 0 ? CLI_OK : cli_read_duration(value, ns);
+    *ns = (*ns + WEIR_MILLISECOND - 1) / WEIR_MILLISECOND * WEIR_MILLISECOND;
+    return code;
+}
 
-static int read_for(const struct cli_value *value, void *to);
+#define TO(member) .to = offsetof(struct ctl, member)
 
 static const struct cli_option options[CTL_OPTIONS] = {
     [CTL_ADMIN] = {"--admin", "ADDR:PORT", ADMIN_HELP, cli_read_text, TO(admin)},
@@ -18,12 +26,6 @@ static const struct cli_option options[CTL_OPTIONS] = {
     [CTL_UNITS] = {"--units", "N", "how many units to refund or to take; default 1", cli_read_count,
                    TO(units), 1, INT64_MAX},
 };
-
-static int run(int argc, char **argv);
-static const char *word_at(size_t i, const char **help);
-
-const struct cli_command cli_ctl = {
-    "ctl", "COMMAND...", "operate a running server", options, CTL_OPTIONS, run, word_at};
 
 /* ---- rows ---- */
 
@@ -78,15 +80,6 @@ static int unknown(const struct ctl *ctl)
 
 /* ---- arguments ---- */
 
-/* Reads the duration of a block. The server counts it in milliseconds, so it is rounded up to one. */
-static int read_for(const struct cli_value *value, void *to)
-{
-    uint64_t *ns = to;
-    int code = strcmp(value->text, "forever") == 0 ? CLI_OK : cli_read_duration(value, ns);
-    *ns = (*ns + WEIR_MILLISECOND - 1) / WEIR_MILLISECOND * WEIR_MILLISECOND;
-    return code;
-}
-
 static int check_row(const struct ctl *ctl, uint32_t given)
 {
     const struct ctl_row *row = ctl->row;
@@ -121,3 +114,6 @@ static int run(int argc, char **argv)
     }
     return code == CLI_OK ? ctl.row->run(&ctl) : code;
 }
+
+const struct cli_command cli_ctl = {
+    "ctl", "COMMAND...", "operate a running server", options, CTL_OPTIONS, run, word_at};

@@ -15,7 +15,14 @@ struct asked {
 
 static const char *const arrivals[] = {"constant", "poisson", NULL};
 
-static int read_rate(const struct cli_value *value, void *to);
+/* Reads a number of requests per second; 0 stands for "max". */
+static int read_rate(const struct cli_value *value, void *to)
+{
+    uint64_t number = 0;
+    int code = strcmp(value->text, "max") == 0 ? CLI_OK : cli_read_count(value, &number);
+    *(double *)to = (double)number;
+    return code;
+}
 
 static const struct cli_option options[] = {
     {"--resp", "ADDR:PORT", "a server that speaks RESP, at this address or unix:PATH",
@@ -52,12 +59,6 @@ static const struct cli_option options[] = {
     {"--json", NULL, "print one JSON object instead of a table", cli_read_switch, TO(json)},
 };
 
-static int run(int argc, char **argv);
-
-const struct cli_command cli_bench_load =
-    CLI_COMMAND("bench load", "[WORD...]",
-                "send requests on a schedule and measure how long replies take", options, run);
-
 /* The request if no words are given. */
 static const char *const default_resp[] = {"CL.THROTTLE", "{key}", "99", "1000", "60"};
 static const char *const default_http[] = {"GET",
@@ -66,15 +67,6 @@ static const char *const default_http[] = {"GET",
                                            "X-Original-URI: /search",
                                            "X-Forwarded-For: 192.0.2.7",
                                            "X-User-Id: {key}"};
-
-/* Reads a number of requests per second; 0 stands for "max". */
-static int read_rate(const struct cli_value *value, void *to)
-{
-    uint64_t number = 0;
-    int code = strcmp(value->text, "max") == 0 ? CLI_OK : cli_read_count(value, &number);
-    *(double *)to = (double)number;
-    return code;
-}
 
 static int check(struct asked *asked)
 {
@@ -150,3 +142,7 @@ static int run(int argc, char **argv)
     code = check(&asked);
     return code == CLI_OK ? load(&asked, &given) : code;
 }
+
+const struct cli_command cli_bench_load =
+    CLI_COMMAND("bench load", "[WORD...]",
+                "send requests on a schedule and measure how long replies take", options, run);

@@ -54,11 +54,6 @@ static const struct cli_option options[] = {
     {"--quiet", NULL, "print no summary and no progress bar", cli_read_switch, TO(quiet)},
 };
 
-static int run(int argc, char **argv);
-
-const struct cli_command cli_replay =
-    CLI_COMMAND("replay", "[FILE]", "decide a recorded stream of requests again", options, run);
-
 /* Refuses options that do not go together. Returns CLI_OK, or CLI_USAGE after a message. */
 static int check(const struct replay_settings *s, uint32_t given)
 {
@@ -139,3 +134,6 @@ static int run(int argc, char **argv)
     replay_input_close(&r.input);
     return code;
 }
+
+const struct cli_command cli_replay =
+    CLI_COMMAND("replay", "[FILE]", "decide a recorded stream of requests again", options, run);

@@ -82,21 +82,9 @@ static int serve(struct serve_run *run, struct serve_settings *settings)
     return code;
 }
 
-/* Opens the fleet before the rules, because rules name limits of it, and closes it after them. */
-static int serve_with_fleet(struct serve_run *run, struct serve_settings *settings)
-{
-    struct weir_fleet *fleet = NULL;
-    int code = serve_open_fleet(settings, &fleet);
-    if (code == CLI_OK) {
-        run->server.fleet = fleet_serve(fleet);
-        code = serve(run, settings);
-    }
-    weir_fleet_close(fleet);
-    return code;
-}
-
 static int start(struct serve_run *run, struct serve_settings *settings)
 {
+    struct weir_fleet *fleet = NULL;
     log_init(STDERR_FILENO, (enum log_format)settings->log_format,
              (enum log_keys)settings->log_keys);
     log_set_level((enum log_level)settings->log_level);
@@ -107,7 +95,12 @@ static int start(struct serve_run *run, struct serve_settings *settings)
     }
     notify_open(&run->notify);
     int code = sockets_take(&run->sockets);
-    code = code == CLI_OK ? serve_with_fleet(run, settings) : code;
+    code = code == CLI_OK ? serve_open_fleet(settings, &fleet) : code;
+    if (code == CLI_OK) { /* the fleet is opened first and closed last: rules name limits of it */
+        run->server.fleet = fleet_serve(fleet);
+        code = serve(run, settings);
+    }
+    weir_fleet_close(fleet);
     sockets_close(&run->sockets);
     notify_close(&run->notify);
     (void)close(run->signals);

@@ -253,15 +253,6 @@ uint64_t watch_due_ns(const struct watch *w)
     return due < look ? due : look;
 }
 
-/* Reads the files, whose metadata has changed. Returns true if their bytes are new. */
-static bool has_news(struct watch *w)
-{
-    struct hash content = of_files(w, mix_content);
-    bool news = !same(content, w->content);
-    w->content = content;
-    return news;
-}
-
 bool watch_is_new(struct watch *w, uint64_t now_ns)
 {
     bool told = w->first_ns != 0;
@@ -285,7 +276,9 @@ bool watch_is_new(struct watch *w, uint64_t now_ns)
         return false;
     }
     w->looks = looks;
-    return has_news(w);
+    struct hash before = w->content;
+    w->content = of_files(w, mix_content);
+    return !same(w->content, before);
 }
 
 void watch_before(struct watch *w)

@@ -176,11 +176,6 @@ static const struct cli_option rows[OPTIONS] = {
                cli_read_switch, TO(ascii)},
 };
 
-static int run(int argc, char **argv);
-
-const struct cli_command cli_simulate = CLI_COMMAND(
-    "simulate", "", "show what algorithms or rule files do to a shape of traffic", rows, run);
-
 /* Refuses options that need another one which is missing, or that exclude each other. */
 static int check_combination(const struct sim_plan *plan, uint32_t given)
 {
@@ -289,3 +284,6 @@ static int run(int argc, char **argv)
     code = check_combination(&plan, given.options);
     return code == CLI_OK ? sim_report(&plan) : code;
 }
+
+const struct cli_command cli_simulate = CLI_COMMAND(
+    "simulate", "", "show what algorithms or rule files do to a shape of traffic", rows, run);

@@ -3,15 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define NUMBER_MAX 64
+#include "cli/grid.h"
 
-static struct text next_line(struct text *rest)
-{
-    const char *end = memchr(rest->at, '\n', rest->len);
-    struct text line = {rest->at, end != NULL ? (size_t)(end - rest->at) : rest->len};
-    *rest = text_after(*rest, line.len + (end != NULL));
-    return line;
-}
+#define NUMBER_MAX 64
 
 static bool read_number(struct text text, double *out)
 {
@@ -24,49 +18,6 @@ static bool read_number(struct text text, double *out)
     copy[text.len] = 0;
     *out = strtod(copy, &end);
     return (*end == 0 || *end == ' ') && !isnan(*out); /* a timestamp may follow */
-}
-
-/* Returns the offset of the '}' that ends the labels; line.len if there is none. */
-static size_t labels_end(struct text line, size_t at)
-{
-    bool quoted = false;
-    for (; at < line.len; at++) {
-        if (quoted && line.at[at] == '\\') {
-            at++;
-        } else if (line.at[at] == '"') {
-            quoted = !quoted;
-        } else if (line.at[at] == '}' && !quoted) {
-            break;
-        }
-    }
-    return at < line.len ? at : line.len;
-}
-
-static bool read_line(struct text line, struct metric *m)
-{
-    size_t n = 0;
-    while (n < line.len && line.at[n] != '{' && line.at[n] != ' ') {
-        n++;
-    }
-    m->name = (struct text){line.at, n};
-    m->labels = (struct text){"", 0};
-    if (n < line.len && line.at[n] == '{') {
-        size_t end = labels_end(line, n + 1);
-        m->labels = (struct text){line.at + n + 1, end - n - 1};
-        n = end < line.len ? end + 1 : end;
-    }
-    return m->name.len > 0 && line.at[0] != '#' &&
-           read_number(text_trim(text_after(line, n)), &m->value);
-}
-
-bool metric_next(struct text *rest, struct metric *metric)
-{
-    while (rest->len > 0) {
-        if (read_line(next_line(rest), metric)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /*
@@ -92,6 +43,37 @@ static bool next_label(struct text *rest, struct text *name, struct text *value)
     at++;
     *rest = text_after(*rest, at + (at < rest->len && rest->at[at] == ','));
     return true;
+}
+
+static bool read_line(struct text line, struct metric *m)
+{
+    size_t n = 0;
+    while (n < line.len && line.at[n] != '{' && line.at[n] != ' ') {
+        n++;
+    }
+    m->name = (struct text){line.at, n};
+    m->labels = (struct text){"", 0};
+    if (n < line.len && line.at[n] == '{') {
+        struct text rest = text_after(line, n + 1);
+        struct text name;
+        struct text value;
+        while (next_label(&rest, &name, &value)) {
+        }
+        m->labels = (struct text){line.at + n + 1, (size_t)(rest.at - line.at) - n - 1};
+        n = line.len - rest.len + (rest.len > 0); /* after the brace */
+    }
+    return m->name.len > 0 && line.at[0] != '#' &&
+           read_number(text_trim(text_after(line, n)), &m->value);
+}
+
+bool metric_next(struct text *rest, struct metric *metric)
+{
+    while (rest->len > 0) {
+        if (read_line(take_line(rest), metric)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool metric_label(const struct metric *metric, const char *name, struct text *value)

@@ -31,11 +31,6 @@ static const struct cli_option options[] = {
     {"--json", NULL, "print one interval as JSON and end", cli_read_switch, TO(json)},
 };
 
-static int run(int argc, char **argv);
-
-const struct cli_command cli_top =
-    CLI_COMMAND("top", "", "watch a running server; q ends it", options, run);
-
 /* ---- once ---- */
 
 static void print_report(const struct admin_client *client, const json_t *report, bool json)
@@ -202,3 +197,6 @@ static int run(int argc, char **argv)
     end_by_signal();
     return code;
 }
+
+const struct cli_command cli_top =
+    CLI_COMMAND("top", "", "watch a running server; q ends it", options, run);
