@@ -82,14 +82,8 @@ extern const struct cli_command *const cli_commands[];
 /* Does the work of main(): parses the command line and runs the command. Returns the exit code. */
 int cli_main(int argc, char **argv);
 
-/* Prints the list of commands. */
-void cli_list(FILE *out);
-
 /* Returns how many of the words, 1 or 2, are the name; 0 if they are not. */
 int cli_words(const char *name, int argc, char **argv);
-
-/* Runs the command that argv[0], or argv[0] and argv[1], name. Returns its exit code. */
-int cli_dispatch(int argc, char **argv);
 
 /* ---- arguments (options.c) ---- */
 

@@ -8,43 +8,13 @@ static void list_one(FILE *out, const struct cli_command *command)
     (void)fprintf(out, "  %s %-22s %s\n", cli_program, left, command->summary);
 }
 
-void cli_list(FILE *out)
+static void list_all(FILE *out)
 {
     (void)fprintf(out, "%s %s: rate limiting\n\n", cli_program, weir_version());
     for (size_t i = 0; cli_commands[i] != NULL; i++) {
         list_one(out, cli_commands[i]);
     }
     (void)fprintf(out, "\n'%s COMMAND --help' lists the options of one.\n", cli_program);
-}
-
-/* "weir help replay" is "weir replay --help". */
-static int run_help(int argc, char **argv)
-{
-    static char help[] = "--help";
-    struct cli_given given;
-    int code = cli_read(&cli_help, argc, argv, NULL, &given);
-    if (code != CLI_END) {
-        return code;
-    }
-    if (given.count == 0) {
-        cli_list(stdout);
-        return CLI_OK;
-    }
-    if (given.count > 2) {
-        return cli_complain(&cli_help, "found '%s', expected one command", given.operands[2]);
-    }
-    char *words[] = {given.operands[0], given.count > 1 ? given.operands[1] : help, help, NULL};
-    return cli_dispatch(given.count + 1, words);
-}
-
-static int run_version(int argc, char **argv)
-{
-    int code = cli_read(&cli_version, argc, argv, NULL, NULL);
-    if (code == CLI_END) {
-        (void)puts(weir_version());
-        code = CLI_OK;
-    }
-    return code;
 }
 
 int cli_words(const char *name, int argc, char **argv)
@@ -100,7 +70,8 @@ static int unknown(int argc, char **argv)
     return cli_unknown(NULL, "command", &s);
 }
 
-int cli_dispatch(int argc, char **argv)
+/* Runs the command that argv[0], or argv[0] and argv[1], name. Returns its exit code. */
+static int dispatch(int argc, char **argv)
 {
     for (size_t i = 0; cli_commands[i] != NULL; i++) {
         int words = cli_words(cli_commands[i]->name, argc, argv);
@@ -111,12 +82,42 @@ int cli_dispatch(int argc, char **argv)
     return unknown(argc, argv);
 }
 
+/* "weir help replay" is "weir replay --help". */
+static int run_help(int argc, char **argv)
+{
+    static char help[] = "--help";
+    struct cli_given given;
+    int code = cli_read(&cli_help, argc, argv, NULL, &given);
+    if (code != CLI_END) {
+        return code;
+    }
+    if (given.count == 0) {
+        list_all(stdout);
+        return CLI_OK;
+    }
+    if (given.count > 2) {
+        return cli_complain(&cli_help, "found '%s', expected one command", given.operands[2]);
+    }
+    char *words[] = {given.operands[0], given.count > 1 ? given.operands[1] : help, help, NULL};
+    return dispatch(given.count + 1, words);
+}
+
+static int run_version(int argc, char **argv)
+{
+    int code = cli_read(&cli_version, argc, argv, NULL, NULL);
+    if (code == CLI_END) {
+        (void)puts(weir_version());
+        code = CLI_OK;
+    }
+    return code;
+}
+
 int cli_main(int argc, char **argv)
 {
     static char help[] = "help";
     static char version[] = "version";
     if (argc < 2) {
-        cli_list(stderr);
+        list_all(stderr);
         return CLI_USAGE;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
@@ -124,7 +125,7 @@ int cli_main(int argc, char **argv)
     } else if (strcmp(argv[1], "--version") == 0) {
         argv[1] = version;
     }
-    int code = cli_dispatch(argc - 1, argv + 1);
+    int code = dispatch(argc - 1, argv + 1);
     if (fflush(stdout) != 0 || ferror(stdout) != 0) {
         return cli_fail(NULL, "cannot write the output");
     }

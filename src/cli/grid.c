@@ -37,7 +37,8 @@ void safe_put(struct buffer *b, struct text text, bool lines)
     }
 }
 
-size_t safe_width(struct text text)
+/* Returns the columns that a text takes on a terminal, if no character takes two. */
+static size_t width_of(struct text text)
 {
     size_t places = 0;
     for (size_t i = 0; i < text.len; i++) {
@@ -124,7 +125,7 @@ static void measure(const struct grid *g, size_t rows, size_t widths[GRID_COLUMN
         widths[i] = has_titles(g) ? strlen(g->columns[i].title) : 0;
     }
     for (size_t i = 0; i < rows * g->count; i++) {
-        size_t places = safe_width(next_cell(&rest));
+        size_t places = width_of(next_cell(&rest));
         size_t *widest = &widths[i % g->count];
         *widest = places > *widest ? places : *widest;
     }
@@ -132,7 +133,7 @@ static void measure(const struct grid *g, size_t rows, size_t widths[GRID_COLUMN
 
 static void put_cell(struct buffer *line, struct text cell, size_t width, bool right, bool last)
 {
-    size_t places = safe_width(cell);
+    size_t places = width_of(cell);
     for (size_t i = places; right && i < width; i++) {
         buffer_put_char(line, ' ');
     }

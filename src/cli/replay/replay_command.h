@@ -49,13 +49,6 @@ int replay_stream(struct replay *r);
 int replay_rules(struct replay *r);
 
 /*
- * Makes the limit from the settings and the stream's first two lines. Returns 0, or WEIR_EINVAL
- * with a text that says what does not fit together.
- */
-int replay_limit_make(const struct replay_settings *s, int64_t capacity, int64_t window,
-                      struct replay_limit *limit, struct weir_error *error);
-
-/*
  * Takes all lines of the input that are left: an outcome of replay_input_next() and the line, if it
  * is one. take() returns 0, or an exit code that ends the replay. Draws the progress. Returns 0, or
  * an exit code after a message.
@@ -79,12 +72,6 @@ void replay_report_end(struct replay *r); /* prints the summary, unless quiet */
 
 /* The longest line that replay_print_answer() writes. */
 #define REPLAY_PRINT_MAX 192
-
-/*
- * Writes value / scale exactly, without trailing zeros; scale is a power of ten. Returns the
- * end.
- */
-char *replay_print_decimal(char *at, uint64_t value, uint64_t scale);
 
 /*
  * Writes " remaining=2 retry=0 reset=10"; a duration of REPLAY_NEVER is "never". Returns the

@@ -13,7 +13,11 @@ static char *put_number(char *at, uint64_t n)
     return at + (sizeof digits - i);
 }
 
-char *replay_print_decimal(char *at, uint64_t value, uint64_t scale)
+/*
+ * Writes value / scale exactly, without trailing zeros; scale is a power of ten. Returns the
+ * end.
+ */
+static char *put_decimal(char *at, uint64_t value, uint64_t scale)
 {
     uint64_t rest = value % scale;
     at = put_number(at, value / scale);
@@ -30,7 +34,7 @@ char *replay_print_decimal(char *at, uint64_t value, uint64_t scale)
 static char *put_duration(char *at, const char *name, uint64_t value, uint64_t scale)
 {
     at = stpcpy(at, name);
-    return value == REPLAY_NEVER ? stpcpy(at, "never") : replay_print_decimal(at, value, scale);
+    return value == REPLAY_NEVER ? stpcpy(at, "never") : put_decimal(at, value, scale);
 }
 
 char *replay_print_details(char *at, const struct replay_answer *a, uint64_t scale, bool delay)

@@ -31,7 +31,11 @@ static int stepped_from_rate(const struct replay_settings *s, struct replay_limi
     return 0;
 }
 
-int replay_limit_make(const struct replay_settings *s, int64_t capacity, int64_t window,
+/*
+ * Makes the limit from the settings and the stream's first two lines. Returns 0, or WEIR_EINVAL
+ * with a text that says what does not fit together.
+ */
+static int make_limit(const struct replay_settings *s, int64_t capacity, int64_t window,
                       struct replay_limit *limit, struct weir_error *error)
 {
     *limit = (struct replay_limit){.algorithm = s->algorithm,
@@ -242,7 +246,7 @@ int replay_stream(struct replay *r)
     if (code != 0) {
         return code;
     }
-    if (replay_limit_make(r->settings, head[CAPACITY], head[WINDOW], &limit, &error) != 0 ||
+    if (make_limit(r->settings, head[CAPACITY], head[WINDOW], &limit, &error) != 0 ||
         replay_engine_create(&engine, &limit, &error) != 0) {
         return cli_complain(&cli_replay, "%s", error.text);
     }
