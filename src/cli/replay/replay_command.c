@@ -39,14 +39,14 @@ static const struct cli_option options[] = {
     [ALGORITHM] = {"--algorithm", "NAME",
                    "token_bucket, leaky_bucket, fixed_window, sliding_window or sliding_log; "
                    "default stepped_bucket",
-                   read_algorithm, TO(algorithm)},
+                   read_algorithm, TO(limit.algorithm)},
     [RATE] = {"--rate", "N/PERIOD", "in place of the stream's capacity and window: 3/10, 100/min",
               cli_read_text, TO(rate_text)},
     [BURST] = {"--burst", "N", "burst of token_bucket; default the count of the rate",
-               cli_read_count, TO(burst), 1},
-    [QUEUE] = {"--queue", "N", "queue of leaky_bucket; default 0", cli_read_count, TO(queue)},
+               cli_read_count, TO(limit.burst), 1},
+    [QUEUE] = {"--queue", "N", "queue of leaky_bucket; default 0", cli_read_count, TO(limit.queue)},
     {"--unit", "s|ms|us|ns", "unit of timestamps and of a PERIOD that is a bare number; default s",
-     replay_read_unit, TO(unit_ns)},
+     replay_read_unit, TO(limit.unit_ns)},
     {"--explain", NULL, "add remaining, retry and reset, in that unit", cli_read_switch,
      TO(explain)},
     {"--rules", "FILE", "replay JSON lines of attributes through a rule file", cli_read_text,
@@ -63,12 +63,12 @@ static int check(const struct replay_settings *s, uint32_t given)
         }
         int owner = row == BURST   ? WEIR_TOKEN_BUCKET
                     : row == QUEUE ? WEIR_LEAKY_BUCKET
-                                   : s->algorithm;
+                                   : s->limit.algorithm;
         if (s->rules != NULL) {
             return cli_complain(&cli_replay, "found %s and --rules, expected one of them",
                                 options[row].name);
         }
-        if (s->algorithm != owner) {
+        if (s->limit.algorithm != owner) {
             return cli_complain(&cli_replay, "found %s without --algorithm %s, expected both",
                                 options[row].name, weir_algorithm_name(owner));
         }
@@ -81,7 +81,7 @@ static int read_rate(struct replay_settings *s)
 {
     struct weir_error error;
     return s->rate_text == NULL ||
-                   rate_parse(text_of(s->rate_text), s->unit_ns, &s->rate, &error) == 0
+                   rate_parse(text_of(s->rate_text), s->limit.unit_ns, &s->limit.rate, &error) == 0
                ? CLI_OK
                : cli_complain(&cli_replay, "--rate: %s", error.text);
 }
@@ -115,7 +115,7 @@ int replay_each_line(struct replay *r, int (*take)(void *arg, int outcome, struc
 
 static int run(int argc, char **argv)
 {
-    struct replay_settings settings = {.unit_ns = WEIR_SECOND};
+    struct replay_settings settings = {.limit = {.unit_ns = WEIR_SECOND}};
     struct replay r = {.settings = &settings};
     struct weir_error error;
     struct cli_given given;

@@ -11,17 +11,12 @@
 #include "cli/replay/replay_engine.h"
 #include "cli/replay/replay_input.h"
 #include "common/text.h"
-#include "rules/value/quantity.h"
 
 /* The command line's settings. */
 struct replay_settings {
     const char *rules;     /* a rule file; NULL: one limit */
-    int algorithm;         /* enum weir_algorithm; 0: stepped_bucket */
     const char *rate_text; /* NULL: the limit is the stream's capacity per window */
-    struct rate rate;
-    uint64_t burst; /* 0: not given */
-    uint64_t queue;
-    uint64_t unit_ns; /* unit of the timestamps */
+    struct replay_limit limit;
     bool explain;
     bool quiet; /* no summary, no progress */
 };

@@ -82,7 +82,7 @@ static void choose_epoch(struct replay_engine *e, i128 first_ns)
 {
     bool windows =
         e->limit.algorithm == WEIR_FIXED_WINDOW || e->limit.algorithm == WEIR_SLIDING_WINDOW;
-    i128 step = windows ? (i128)e->limit.period_ns : 1;
+    i128 step = windows ? (i128)e->limit.rate.period_ns : 1;
     e->epoch_ns = (floor_div(first_ns, step) - (i128)(e->params.max_time / 2) / step) * step;
     e->has_epoch = true;
 }
@@ -170,8 +170,8 @@ static int plan_limit(struct replay_engine *e, struct weir_error *error)
     struct weir_options filled;
     struct plan plan;
     o.algorithm = e->limit.algorithm;
-    o.count = e->limit.count;
-    o.period_ns = e->limit.period_ns;
+    o.count = e->limit.rate.count;
+    o.period_ns = e->limit.rate.period_ns;
     o.burst = e->limit.burst;
     o.queue = e->limit.queue;
     o.max_keys = 1; /* no table will be made */

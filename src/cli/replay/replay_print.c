@@ -50,7 +50,7 @@ size_t replay_print_answer(char *line, const struct replay_answer *a,
 {
     char *at = stpcpy(line, a->allow ? "allow" : "deny");
     if (s->explain) {
-        at = replay_print_details(at, a, scale, s->algorithm == WEIR_LEAKY_BUCKET);
+        at = replay_print_details(at, a, scale, s->limit.algorithm == WEIR_LEAKY_BUCKET);
     }
     *at++ = '\n';
     return (size_t)(at - line);

@@ -99,7 +99,7 @@ static void print_answer(const struct weir_rules_answer *a, const struct replay_
     (void)fputs(a->answer.verdict == WEIR_ALLOW ? "allow " : "deny ", stdout);
     (void)fputs(decider(a), stdout);
     if (s->explain) {
-        print_details(a, s->unit_ns);
+        print_details(a, s->limit.unit_ns);
     }
     (void)fputc('\n', stdout);
 }
@@ -139,7 +139,7 @@ static int take_line(void *arg, int outcome, struct text line)
         return 0;
     }
     int e = outcome == REPLAY_LINE
-                ? replay_event_parse(&t->event, line, t->r->settings->unit_ns, &error)
+                ? replay_event_parse(&t->event, line, t->r->settings->limit.unit_ns, &error)
                 : fail(&error, WEIR_EINVAL, "found a line of more than %d bytes, expected less",
                        REPLAY_LINE_MAX);
     if (e == 0) {

@@ -8,58 +8,39 @@
 /* ---- the limit ---- */
 
 /*
- * Sets capacity and window from --rate. A stepped bucket counts in whole timestamps, so the
+ * Sets capacity and window from the rate. A stepped bucket counts in whole timestamps, so the
  * period must be a multiple of the unit.
  */
-static int stepped_from_rate(const struct replay_settings *s, struct replay_limit *limit,
-                             struct weir_error *error)
+static int stepped_from_rate(struct replay_limit *l, struct weir_error *error)
 {
-    if (s->rate.period_ns % s->unit_ns != 0) {
+    if (l->rate.period_ns % l->unit_ns != 0) {
         return fail(error, WEIR_EINVAL,
                     "--rate: found a period of %" PRIu64
                     " ns, expected a multiple of the unit, %" PRIu64
                     " ns, for stepped_bucket; see --unit",
-                    s->rate.period_ns, s->unit_ns);
+                    l->rate.period_ns, l->unit_ns);
     }
-    if (s->rate.count > INT64_MAX || s->rate.period_ns / s->unit_ns > INT64_MAX) {
+    if (l->rate.count > INT64_MAX || l->rate.period_ns / l->unit_ns > INT64_MAX) {
         return fail(error, WEIR_EINVAL,
                     "--rate: found %" PRIu64 " per %" PRIu64 " ns, expected numbers below 2^63",
-                    s->rate.count, s->rate.period_ns);
+                    l->rate.count, l->rate.period_ns);
     }
-    limit->capacity = (int64_t)s->rate.count;
-    limit->window = (int64_t)(s->rate.period_ns / s->unit_ns);
+    l->capacity = (int64_t)l->rate.count;
+    l->window = (int64_t)(l->rate.period_ns / l->unit_ns);
     return 0;
 }
 
-/*
- * Makes the limit from the settings and the stream's first two lines. Returns 0, or WEIR_EINVAL
- * with a text that says what does not fit together.
- */
-static int make_limit(const struct replay_settings *s, int64_t capacity, int64_t window,
-                      struct replay_limit *limit, struct weir_error *error)
+/* Sets the rate from the stream's capacity and window. */
+static int rate_from_stream(struct replay_limit *l, struct weir_error *error)
 {
-    *limit = (struct replay_limit){.algorithm = s->algorithm,
-                                   .capacity = capacity,
-                                   .window = window,
-                                   .count = s->rate.count,
-                                   .period_ns = s->rate.period_ns,
-                                   .burst = s->burst,
-                                   .queue = s->queue,
-                                   .unit_ns = s->unit_ns};
-    if (s->algorithm == 0) {
-        return s->rate_text != NULL ? stepped_from_rate(s, limit, error) : 0;
-    }
-    if (s->rate_text != NULL) {
-        return 0;
-    }
-    if (capacity == 0 || window == 0) {
+    if (l->capacity == 0 || l->window == 0) {
         return fail(error, WEIR_EINVAL, "found a %s of 0, expected at least 1 for %s; see --rate",
-                    capacity == 0 ? "capacity" : "window", weir_algorithm_name(s->algorithm));
+                    l->capacity == 0 ? "capacity" : "window", weir_algorithm_name(l->algorithm));
     }
-    limit->count = (uint64_t)capacity;
-    if (__builtin_mul_overflow((uint64_t)window, s->unit_ns, &limit->period_ns)) {
+    l->rate.count = (uint64_t)l->capacity;
+    if (__builtin_mul_overflow((uint64_t)l->window, l->unit_ns, &l->rate.period_ns)) {
         return fail(error, WEIR_EINVAL, "found a window of %" PRId64 ", expected at most 100 years",
-                    window);
+                    l->window);
     }
     return 0;
 }
@@ -239,15 +220,20 @@ static int take_all(struct stream *s)
 int replay_stream(struct replay *r)
 {
     int64_t head[HEAD];
-    struct replay_limit limit;
+    struct replay_limit limit = r->settings->limit;
+    bool has_rate = r->settings->rate_text != NULL;
     struct weir_error error;
     struct replay_engine *engine;
     int code = read_head(r, head);
     if (code != 0) {
         return code;
     }
-    if (make_limit(r->settings, head[CAPACITY], head[WINDOW], &limit, &error) != 0 ||
-        replay_engine_create(&engine, &limit, &error) != 0) {
+    limit.capacity = head[CAPACITY];
+    limit.window = head[WINDOW];
+    int e = limit.algorithm == 0 && has_rate    ? stepped_from_rate(&limit, &error)
+            : limit.algorithm != 0 && !has_rate ? rate_from_stream(&limit, &error)
+                                                : 0;
+    if (e != 0 || replay_engine_create(&engine, &limit, &error) != 0) {
         return cli_complain(&cli_replay, "%s", error.text);
     }
     struct stream s = {.r = r,
