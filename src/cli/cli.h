@@ -63,10 +63,6 @@ struct cli_command {
     {                                                                                              \
         name, operands, summary, rows, sizeof(rows) / sizeof(rows)[0], run, NULL                   \
     }
-#define CLI_PLAIN_COMMAND(name, operands, summary, run)                                            \
-    {                                                                                              \
-        name, operands, summary, NULL, 0, run, NULL                                                \
-    }
 
 /* The row of each subcommand, defined in its file, listed in program.c. */
 extern const struct cli_command cli_bench_load, cli_config_check, cli_config_show, cli_ctl,

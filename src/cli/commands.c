@@ -132,7 +132,6 @@ int cli_main(int argc, char **argv)
     return code;
 }
 
-const struct cli_command cli_help = CLI_PLAIN_COMMAND(
-    "help", "[COMMAND...]", "print the list of commands, or the options of one", run_help);
-const struct cli_command cli_version =
-    CLI_PLAIN_COMMAND("version", "", "print the version", run_version);
+const struct cli_command cli_help = {
+    "help", "[COMMAND...]", "print the list of commands, or the options of one", .run = run_help};
+const struct cli_command cli_version = {"version", "", "print the version", .run = run_version};

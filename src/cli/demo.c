@@ -102,5 +102,5 @@ static int run(int argc, char **argv)
     return run_live();
 }
 
-const struct cli_command cli_demo =
-    CLI_PLAIN_COMMAND("demo", "", "show how each algorithm limits the same traffic", run);
+const struct cli_command cli_demo = {"demo", "", "show how each algorithm limits the same traffic",
+                                     .run = run};

@@ -70,8 +70,8 @@ static int run_show(int argc, char **argv)
     return run(&cli_config_show, argc, argv, print_rules);
 }
 
-const struct cli_command cli_config_check =
-    CLI_PLAIN_COMMAND("config check", "FILE|DIR", "report all errors of a rule file", run_check);
-const struct cli_command cli_config_show = CLI_PLAIN_COMMAND(
+const struct cli_command cli_config_check = {"config check", "FILE|DIR",
+                                             "report all errors of a rule file", .run = run_check};
+const struct cli_command cli_config_show = {
     "config show", "FILE|DIR",
-    "print a rule file with all defaults filled in, and the memory of its limits", run_show);
+    "print a rule file with all defaults filled in, and the memory of its limits", .run = run_show};

@@ -260,9 +260,9 @@ enum sim_style sim_terminal_style(bool ascii, bool terminal);
 void sim_chart(FILE *out, const struct sim_section *section, enum sim_style style);
 void sim_table(FILE *out, const struct sim_section *section);
 
-void sim_svg(FILE *out, const struct sim_section *sections, size_t n);
+/* Draws the sections below each other. Without `style`, the page must contain sim_svg_style. */
+void sim_svg(FILE *out, const struct sim_section *sections, size_t n, bool style);
 void sim_html(FILE *out, const struct sim_section *sections, size_t n);
-void sim_svg_section(FILE *out, const struct sim_section *section); /* without the style sheet */
 extern const char sim_svg_style[];
 /* Writes text that comes from a file's name or a trace, escaped for XML. */
 void sim_xml_text(FILE *out, const char *text);

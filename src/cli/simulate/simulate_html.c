@@ -54,7 +54,7 @@ static void put_bindings(FILE *out, const struct sim_result *r)
 static void put_section(FILE *out, const struct sim_section *s)
 {
     char period[SIM_TEXT];
-    sim_svg_section(out, s);
+    sim_svg(out, s, 1, false);
     (void)fputs("<table>\n<tr><th></th><th>offered</th><th>admitted</th><th>denied</th>"
                 "<th>worst</th><th>longest wait</th></tr>\n",
                 out);

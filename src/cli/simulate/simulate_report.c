@@ -112,8 +112,10 @@ static int draw(const struct report *report)
     const char *path = report->plan->out;
     bool html = path[strlen(path) - 1] == 'l';
     FILE *f = fopen(path, "w");
-    if (f != NULL) {
-        (html ? sim_html : sim_svg)(f, report->sections, report->count);
+    if (f != NULL && html) {
+        sim_html(f, report->sections, report->count);
+    } else if (f != NULL) {
+        sim_svg(f, report->sections, report->count, true);
     }
     bool failed = f == NULL || ferror(f) != 0;
     if (f != NULL) {

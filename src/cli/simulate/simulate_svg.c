@@ -385,20 +385,13 @@ static void open_svg(FILE *out, int width, int height, const struct sim_section 
     (void)fprintf(out, "<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n", width, height);
 }
 
-void sim_svg_section(FILE *out, const struct sim_section *section)
-{
-    open_svg(out, section_width(section), section_height(section), section, false);
-    draw_section(out, section);
-    (void)fputs("</svg>\n", out);
-}
-
-void sim_svg(FILE *out, const struct sim_section *sections, size_t n)
+void sim_svg(FILE *out, const struct sim_section *sections, size_t n, bool style)
 {
     int height = 0;
     for (size_t i = 0; i < n; i++) {
         height += section_height(&sections[i]);
     }
-    open_svg(out, section_width(&sections[0]), height, &sections[0], true);
+    open_svg(out, section_width(&sections[0]), height, &sections[0], style);
     height = 0;
     for (size_t i = 0; i < n; i++) {
         (void)fprintf(out, "<g transform=\"translate(0 %d)\">\n", height);

@@ -41,7 +41,7 @@ static const struct cli_option more[] = {
 static const struct cli_command command =
     CLI_COMMAND("test this", "[FILE]", "try things", options, run);
 static const struct cli_command values = CLI_COMMAND("values", "WORD...", "read", more, run);
-static const struct cli_command plain = CLI_PLAIN_COMMAND("plain", "", "do nothing", run);
+static const struct cli_command plain = {"plain", "", "do nothing", .run = run};
 
 /* What fn() writes to a stream, to be freed. */
 static char *written(int fd, void (*fn)(void))

@@ -35,7 +35,7 @@ typedef void (*show_fn)(FILE *out, const struct sim_section *section);
 
 static void show_svg(FILE *out, const struct sim_section *section)
 {
-    sim_svg(out, section, 1);
+    sim_svg(out, section, 1, true);
 }
 
 static void show_html(FILE *out, const struct sim_section *section)
