@@ -12,8 +12,6 @@
 #include "cli/serve/serve_sockets.h"
 #include "server/net/server_fleet.h"
 
-const char *const serve_protocol_names[PROTOCOLS] = {"resp", "http", "admin"};
-
 struct serve_run {
     struct server server;
     struct notify notify;
@@ -32,7 +30,7 @@ static int complain_start(const struct server *server, const struct serve_settin
     if (server->failed < 0) {
         (void)cli_complain(&cli_serve, "%s", error->text);
     } else {
-        const char *name = serve_protocol_names[server->failed];
+        const char *name = protocol_names[server->failed];
         (void)cli_complain(
             &cli_serve, "%s (from %s)%s%s%s", error->text, settings->listen_from[server->failed],
             e == WEIR_EINVAL ? "" : "; choose another with --", e == WEIR_EINVAL ? "" : name,

@@ -17,6 +17,7 @@
 
 #include "cli/cli.h"
 #include "common/log.h"
+#include "server/admin/numbers.h"
 #include "server/net/access.h"
 #include "server/net/server.h"
 
@@ -40,8 +41,6 @@ struct serve_settings {
     struct cidr_set *trusted;     /* memory of server.trusted */
     char address[PROTOCOLS][256]; /* memory of server.listen[] if the rule file names it */
 };
-
-extern const char *const serve_protocol_names[PROTOCOLS]; /* "resp", "http", "admin" */
 
 /* Runs the command. */
 int serve_command(int argc, char **argv);

@@ -234,8 +234,8 @@ int serve_check_listeners(const struct serve_settings *s)
                 return cli_complain(&cli_serve,
                                     "found %s for both %s (from %s) and %s (from %s), expected an "
                                     "address for each",
-                                    listen[i], serve_protocol_names[j], s->listen_from[j],
-                                    serve_protocol_names[i], s->listen_from[i]);
+                                    listen[i], protocol_names[j], s->listen_from[j],
+                                    protocol_names[i], s->listen_from[i]);
             }
         }
     }

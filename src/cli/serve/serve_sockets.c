@@ -141,7 +141,7 @@ static bool is_at(const struct socket_given *s, const char *listen)
 static unsigned owner_of(const struct socket_given *s, const char *const *listen)
 {
     unsigned i = 0;
-    while (i < PROTOCOLS && strcmp(s->name, serve_protocol_names[i]) != 0) {
+    while (i < PROTOCOLS && strcmp(s->name, protocol_names[i]) != 0) {
         i++;
     }
     for (unsigned j = 0; i == PROTOCOLS && j < PROTOCOLS; j++) {
@@ -158,7 +158,7 @@ static int give(struct sockets *sockets, const struct socket_given *s, unsigned 
     if (n == most) {
         return cli_complain(&cli_serve,
                             "found more than %u sockets for %s, expected at most that many", most,
-                            serve_protocol_names[owner]);
+                            protocol_names[owner]);
     }
     sockets->fds[owner][n] = s->fd;
     settings->server.given[owner].fds = sockets->fds[owner];

@@ -125,17 +125,13 @@ json_t *top_quantile(const struct metric_histogram *before, const struct metric_
 static json_t *report_latency(const struct top_sample *before, const struct top_sample *now)
 {
     json_t *out = json_object();
-    for (unsigned i = 0; i < now->protocols_count; i++) {
-        const struct metric_histogram *then = NULL;
-        for (unsigned j = 0; j < before->protocols_count; j++) {
-            if (strcmp(before->protocols[j].name, now->protocols[i].name) == 0) {
-                then = &before->protocols[j].took;
-            }
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        if (now->took[i].count > 0) {
+            (void)json_object_set_new(
+                out, protocol_names[i],
+                json_pack("{so so}", "p50", top_quantile(&before->took[i], &now->took[i], 0.5),
+                          "p99", top_quantile(&before->took[i], &now->took[i], 0.99)));
         }
-        (void)json_object_set_new(out, now->protocols[i].name,
-                                  json_pack("{so so}", "p50",
-                                            top_quantile(then, &now->protocols[i].took, 0.5), "p99",
-                                            top_quantile(then, &now->protocols[i].took, 0.99)));
     }
     return out;
 }

@@ -3,35 +3,24 @@
 
 /* ---- durations ---- */
 
-static struct metric_histogram *histogram_of(struct top_sample *s, struct text protocol)
+static void read_duration(struct top_sample *sample, const struct metric *m)
 {
-    for (unsigned i = 0; i < s->protocols_count; i++) {
-        if (text_is(protocol, s->protocols[i].name)) {
-            return &s->protocols[i].took;
+    struct text protocol;
+    for (unsigned i = 0; metric_label(m, "protocol", &protocol) && i < PROTOCOLS; i++) {
+        if (text_is(protocol, protocol_names[i])) {
+            metric_histogram_read(&sample->took[i], m);
         }
     }
-    if (s->protocols_count == TOP_PROTOCOLS_MAX || protocol.len >= sizeof s->protocols[0].name) {
-        return NULL;
-    }
-    unsigned i = s->protocols_count++;
-    memcpy(s->protocols[i].name, protocol.at, protocol.len);
-    s->protocols[i].name[protocol.len] = 0;
-    return &s->protocols[i].took;
 }
 
 void top_sample_read_metrics(struct top_sample *sample, struct text metrics)
 {
     struct metric m;
-    struct text protocol;
     while (metric_next(&metrics, &m)) {
-        if (!text_is(m.name, "weir_decision_duration_seconds_bucket")) {
+        if (text_is(m.name, "weir_decision_duration_seconds_bucket")) {
+            read_duration(sample, &m);
+        } else {
             top_store_read(sample, &m);
-            continue;
-        }
-        struct metric_histogram *h =
-            metric_label(&m, "protocol", &protocol) ? histogram_of(sample, protocol) : NULL;
-        if (h != NULL) {
-            metric_histogram_read(h, &m);
         }
     }
 }
