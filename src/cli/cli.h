@@ -1,6 +1,11 @@
 /*
  * The subcommands of the program `weir`: each has a folder or file of its own and a row in
  * program.c. Options are rows too: parsing, --help and the manual page are derived from them.
+ *
+ *   commands.c       finds and runs a command
+ *   options.c        reads the arguments of a command, and prints its help
+ *   option_values.c  reads the value of an option
+ *   messages.c       prints errors
  */
 #ifndef WEIR_CLI_CLI_H
 #define WEIR_CLI_CLI_H
@@ -38,10 +43,9 @@ struct cli_option {
     const char *argument; /* its argument, "N/PERIOD"; NULL for a switch */
     const char *help;     /* one line, without a full stop */
     cli_read_fn read;
-    size_t to; /* offset of the member that gets the value, in the command's settings */
-    uint64_t
-        least; /* for numbers and durations; a reader of the command itself may use it as it likes */
-    uint64_t most;              /* 0: any */
+    size_t to;      /* offset of the member that gets the value, in the command's settings */
+    uint64_t least; /* of numbers and durations; other readers may use it as they like */
+    uint64_t most;  /* 0: any */
     const char *const *choices; /* for cli_read_choice(), with NULL after the last */
 };
 

@@ -40,11 +40,10 @@ int cli_unknown(const struct cli_command *command, const char *what, const struc
 void cli_tell_rules(void *arg, const struct weir_rules_message *message)
 {
     (void)arg;
-    const char *kind = message->severity == WEIR_RULES_WARNING ? "warning: " : "";
+    char place[32] = "";
     if (message->line > 0) {
-        (void)fprintf(stderr, "%s:%u:%u: %s%s\n", message->file, message->line, message->column,
-                      kind, message->text);
-    } else {
-        (void)fprintf(stderr, "%s: %s%s\n", message->file, kind, message->text);
+        (void)snprintf(place, sizeof place, ":%u:%u", message->line, message->column);
     }
+    (void)fprintf(stderr, "%s%s: %s%s\n", message->file, place,
+                  message->severity == WEIR_RULES_WARNING ? "warning: " : "", message->text);
 }

@@ -37,16 +37,15 @@ int cli_read_count(const struct cli_value *value, void *to)
 {
     const struct cli_option *o = value->option;
     struct weir_error error;
+    char most[32];
     uint64_t number;
     if (count_parse(text_of(value->text), &number, &error) != 0) {
         return complain(value, &error);
     }
     if (!is_within(o, number)) {
-        return o->most == 0
-                   ? cli_expected(value, "a whole number from %llu up",
-                                  (unsigned long long)o->least)
-                   : cli_expected(value, "a whole number from %llu to %llu",
-                                  (unsigned long long)o->least, (unsigned long long)o->most);
+        (void)snprintf(most, sizeof most, "to %llu", (unsigned long long)o->most);
+        return cli_expected(value, "a whole number from %llu %s", (unsigned long long)o->least,
+                            o->most == 0 ? "up" : most);
     }
     *(uint64_t *)to = number;
     return CLI_OK;

@@ -1,6 +1,4 @@
 /* weir ctl limits, put, delete: shows, adds, replaces and removes limits. */
-#include <stdlib.h>
-
 #include "cli/ctl/ctl.h"
 #include "rules/file/document.h"
 #include "rules/value/quantity.h"

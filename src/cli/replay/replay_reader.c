@@ -1,6 +1,5 @@
 #include "cli/replay/replay_reader.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/error.h"

@@ -1,6 +1,5 @@
 #include "cli/replay/replay_trace.h"
 
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 

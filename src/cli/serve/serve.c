@@ -1,7 +1,6 @@
 /* weir serve: the server, from the first argument to the exit code. */
 #include "cli/serve/serve.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 

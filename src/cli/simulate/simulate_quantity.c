@@ -1,7 +1,6 @@
 /* Formats the numbers for all charts and tables. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/maths.h"
 #include "cli/simulate/simulate.h"

@@ -1,6 +1,5 @@
 /* The shapes of traffic. Each client asks for `load` percent of the rate, on average. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/maths.h"

@@ -3,7 +3,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/grid.h"
