@@ -33,8 +33,8 @@ int admin_open(struct admin_client *c, const struct cli_command *command, const 
 
 /*
  * Sends a request. Returns CLI_OK and a result with a status of 2xx; or an exit code, and writes to
- * `why` what went wrong: one line, safe for a terminal, without a line end. If `why` is NULL, prints
- * it as a message of the command.
+ * `why` what went wrong: one line, safe for a terminal, without a line end. If `why` is NULL, it
+ * is printed as a message of the command.
  */
 int admin_call(const struct admin_client *c, const struct http_call *call,
                struct http_result *result, struct buffer *why);

@@ -27,7 +27,7 @@ int cli_words(const char *name, int argc, char **argv)
     return second == NULL ? 1 : strcmp(second + 1, argv[1]) == 0 ? 2 : 0;
 }
 
-/* Lists the commands that begin with this word, after a heading. Returns false if there are none. */
+/* Lists the commands that begin with a word, after a heading. Returns false if there are none. */
 static bool list_group(FILE *out, const char *first, const char *heading)
 {
     size_t length = strlen(first);
@@ -43,7 +43,7 @@ static bool list_group(FILE *out, const char *first, const char *heading)
     return listed;
 }
 
-/* For "weir config" alone or with another second word, and for words that no command begins with. */
+/* For "weir config" alone, with another second word, and for words that begin no command. */
 static int unknown(int argc, char **argv)
 {
     struct suggestion s = suggest_begin(text_of(argv[0]));

@@ -2,7 +2,7 @@
 #include "cli/ctl/ctl.h"
 #include "rules/value/quantity.h"
 
-/* Reads the duration of a block. The server counts it in milliseconds, so it is rounded up to one. */
+/* Reads the duration of a block, rounded up to milliseconds, in which the server counts it. */
 static int read_for(const struct cli_value *value, void *to)
 {
     uint64_t *ns = to;

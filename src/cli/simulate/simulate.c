@@ -45,7 +45,7 @@ static const char *algorithm_name(size_t row)
     return weir_algorithm_name((int)row + 1);
 }
 
-/* Reads names separated by commas, or "all", into a list of numbers. name_of(0) has number `first`. */
+/* Reads names separated by commas, or "all", into a list of numbers; name_of(0) has `first`. */
 static int read_list(const struct cli_value *value, const char *what,
                      const char *(*name_of)(size_t), int first, int *list, size_t *count)
 {
@@ -215,9 +215,9 @@ static int check_combination(const struct sim_plan *plan, uint32_t given)
 }
 
 /*
- * Selects the shape edge if none is given, and all algorithms if neither algorithms nor rules are given. fixed_window, which can
- * admit twice the quota around a window's edge, comes first; next to it are the algorithms that
- * avoid this.
+ * Selects the shape edge if none is given, and all algorithms if neither algorithms nor rules are
+ * given. fixed_window, which can admit twice the quota around a window's edge, comes first; next to
+ * it are the algorithms that avoid this.
  */
 static void default_subjects(struct sim_plan *plan)
 {

@@ -95,8 +95,8 @@ void sim_traffic_sort(struct sim_traffic *traffic); /* by time; equal times keep
 void sim_traffic_finish(struct sim_traffic *traffic);
 
 /*
- * Returns the array with room for `more` elements after the first `count`: moved if needed, with the
- * new size in *room. NULL: out of memory, and the array is as before.
+ * Returns the array with room for `more` elements after the first `count`: moved if needed, with
+ * the new size in *room. NULL: out of memory, and the array is as before.
  */
 void *sim_grow(void *array, size_t count, size_t more, size_t *room, size_t element_bytes);
 

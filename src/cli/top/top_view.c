@@ -11,7 +11,7 @@
 
 /* ---- numbers ---- */
 
-/* Formats a number as 0.25, 12, 12345, 123k or 1.2M: a few significant digits are enough to watch. */
+/* Formats a number as 0.25, 12, 12345, 123k or 1.2M: a few digits are enough to watch. */
 static const char *number(double n, char text[NUMBER_MAX])
 {
     static const char *const units[] = {"", "k", "M", "G", "T"};
