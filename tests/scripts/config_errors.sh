@@ -129,8 +129,8 @@ cannot be read
 cannot be looked at
 a folder that cannot be read
 order of the names
-say what is wrong with a rule file, all of it
-print a rule file with its defaults and the memory of its limits
+report all errors of a rule file
+print a rule file with all defaults filled in, and the memory of its limits
 The file as a whole
 One limit
 One tier: a limit of its own, with its own keys
