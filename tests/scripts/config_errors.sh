@@ -37,7 +37,7 @@ run_show() {
         failed=1
     elif [ $rc = 0 ]; then
         cp "$dir/out" "$dir/config/shown"
-        sed -n 's/.* # //p' "$dir/out" >>"$dir/all"
+        cat "$dir/out" >>"$dir/all"
         (cd "$dir/config" && "$weir" config show shown 2>/dev/null) | cmp - "$dir/out" >&2 || failed=1
     elif [ -s "$dir/out" ]; then
         echo "$1: an error, but config show shows something" >&2
@@ -87,11 +87,17 @@ compare usage
 
 # ---- every text of the sources ----
 
-# The string literals of a C file that read like messages, one in a line, neighbours joined: those with a space, without
+# The string literals of a C file that read like messages, one in a line, neighbours joined: those with a space and a
+# letter that is no conversion, without
 # comments and #include, and of a row of fields only what it expects.
 texts() {
     awk '
-        function flush() { if (text != "" && text ~ / /) print text; text = "" }
+        function flush() {
+            words = text
+            gsub(/\\n|%[.*]*[a-z]+/, "", words)
+            if (words ~ / / && words ~ /[a-z]/) print text
+            text = ""
+        }
         /^#include/ { next }
         { file = file $0 "\n" }
         END {
@@ -120,7 +126,7 @@ texts() {
 }
 
 # Those that a rule file cannot bring about: faults of the system, and what root is never refused; what the manual says of
-# a section or, of those whose reader has a better word, of a key.
+# a key whose reader has a better word.
 cat >"$dir/elsewhere" <<'END'
 %s: out of memory
 out of memory for the rules
@@ -131,14 +137,8 @@ a folder that cannot be read
 order of the names
 say what is wrong with a rule file, all of it
 print a rule file with its defaults and the memory of its limits
-The file as a whole
-One limit
-One tier: a limit of its own, with its own keys
-By the value of an attribute, other numbers. Every other key is the name of a tier
-For single values of an attribute, other numbers, from a file
-What `weir serve` listens on and may use
-The Redis or Valkey that a fleet shares
-Where CL.THROTTLE keeps its keys
+{by: ATTRIBUTE, file: PATH}
+a duration such as 90s or 1h30m
 off or a map
 a URL or a map
 a map of names and sources

@@ -6,6 +6,7 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
+#include "rules/file/fields.h"
 
 void holder_release(struct holder *holder)
 {
@@ -24,35 +25,6 @@ void holder_release(struct holder *holder)
 void holder_keep(struct holder *holder)
 {
     (void)fetch_add(&holder->references, 1);
-}
-
-static bool same_texts(const struct texts *a, const struct texts *b)
-{
-    if (a->count != b->count) {
-        return false;
-    }
-    for (size_t i = 0; i < a->count; i++) {
-        if (!text_equal(a->at[i], b->at[i])) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* True if the same client has the same bytes as its key, in a table of the same shape. */
-static bool same_keys(const struct limit_config *a, const struct limit_config *b)
-{
-    if (a->algorithm != b->algorithm || a->on_full != b->on_full || a->align != b->align ||
-        a->max_blocks != b->max_blocks || a->key_parts != b->key_parts ||
-        a->ipv4_prefix != b->ipv4_prefix || a->ipv6_prefix != b->ipv6_prefix) {
-        return false;
-    }
-    for (size_t i = 0; i < a->key_parts; i++) {
-        if (!same_texts(&a->key[i].alternatives, &b->key[i].alternatives)) {
-            return false;
-        }
-    }
-    return true;
 }
 
 static bool same_numbers(const struct setting *a, const struct setting *b)
@@ -92,15 +64,15 @@ static struct holder *find_holder(const struct rule *old, const struct rule *rul
     return NULL;
 }
 
-/* True if the sharing policies are the same. A limit of the fleet cannot change them later. */
-static bool same_sharing(const struct rule *a, const struct rule *b)
+/*
+ * True if the same client has the same bytes as its key, in a table of the same shape, and a limit
+ * of the fleet has the same policies, which it cannot change later.
+ */
+static bool same_keys(const struct rule *a, const struct rule *b)
 {
-    const struct limit_config *x = a->config;
-    const struct limit_config *y = b->config;
-    return a->mode == b->mode &&
+    return a->mode == b->mode && fields_same(&section_limit, CHANGE_KEYS, a->config, b->config) &&
            (a->mode == REMOTE_LOCAL ||
-            (x->on_store_failure == y->on_store_failure && x->deny_cache_ns == y->deny_cache_ns &&
-             x->sync_ns == y->sync_ns));
+            fields_same(&section_limit, CHANGE_SHARING, a->config, b->config));
 }
 
 /*
@@ -299,7 +271,7 @@ int holder_find(struct ruleset *set, const struct weir_rules_options *options,
                 struct problems *problems, struct weir_error *error)
 {
     const struct rule *before = old != NULL ? ruleset_find(old, rule->config->name) : NULL;
-    if (before != NULL && same_keys(before->config, rule->config) && same_sharing(before, rule)) {
+    if (before != NULL && same_keys(before, rule)) {
         struct holder *holder = find_holder(before, rule, variant);
         int taken = holder != NULL ? take_over(set, holder, rule, variant) : 0;
         if (taken != 0) {

@@ -1,8 +1,7 @@
 #include "rules/file/adhoc.h"
 
+#include "rules/file/consistency.h"
 #include "rules/file/limits.h"
-
-#define MAX_KEYS 1000000
 
 /* The period of the limiter whose table CL.THROTTLE uses: a key's state may lie a year ahead. */
 #define SPAN (365 * WEIR_DAY)
@@ -10,27 +9,22 @@
 #define ADHOC(member) offsetof(struct adhoc_config, member)
 
 static const struct field adhoc_fields[] = {
-    {"max_keys", "a count of at least 1, such as 1M", "1M", "keys in use that are never forgotten",
-     field_count, ADHOC(max_keys), NULL},
-    {"on_full", "evict, deny or allow", "evict",
+    {"max_keys", "a count of at least 1, such as 1M", "keys in use that are never forgotten",
+     &type_count, ADHOC(max_keys), .initial = "1M", .least = 1},
+    {"on_full", "evict, deny or allow",
      "what a new key gets when there is no room: another forgotten, a no, or a free pass",
-     field_choice, ADHOC(on_full), limit_on_full_names},
-    {"consistency", "local", "local",
+     &type_choice, ADHOC(on_full), .initial = "evict", .choices = limit_on_full_names},
+    {"consistency", "local",
      "each node counts for itself, with a store too: the limits are those of the callers",
-     field_choice, ADHOC(consistency), limit_consistency_names},
+     &type_consistency, ADHOC(consistency), .unset = "local", .choices = limit_consistency_names},
 };
 
-const struct section section_adhoc = {"adhoc", "Where CL.THROTTLE keeps its keys", adhoc_fields,
-                                      sizeof adhoc_fields / sizeof adhoc_fields[0]};
+const struct section section_adhoc = SECTION("adhoc", NULL, adhoc_fields);
 
-void adhoc_init(struct adhoc_config *adhoc)
+static void read_adhoc(struct reader *r, const struct field *f, const struct node *node,
+                       void *value)
 {
-    *adhoc = (struct adhoc_config){.max_keys = MAX_KEYS, .place = {"rules", 0, 0}};
-}
-
-void adhoc_read(struct reader *r, const struct node *node)
-{
-    struct adhoc_config *adhoc = &r->config->adhoc;
+    struct adhoc_config *adhoc = value;
     struct suggestion s = suggest_begin(node->kind == NODE_SCALAR ? node->scalar : TEXT(""));
     suggest_offer(&s, "off");
     adhoc->place = node->place;
@@ -39,9 +33,25 @@ void adhoc_read(struct reader *r, const struct node *node)
     } else if (node->kind != NODE_MAP) {
         unexpected_word(r, node, "off, or a map of max_keys, on_full and consistency", &s);
     } else {
-        (void)fields_read(r, &section_adhoc, node, adhoc);
+        field_read_map(r, f, node, adhoc);
     }
 }
+
+static void show_adhoc(const struct show *s, const struct field *f, const void *value)
+{
+    const struct adhoc_config *adhoc = value;
+    struct problems quiet = {0};
+    if (adhoc->off) {
+        (void)fputs(" off", s->out);
+        return;
+    }
+    (void)fputs(" {", s->out);
+    fields_show(s, f->section, adhoc, ", ");
+    (void)fputs("} # ", s->out);
+    show_bytes(s->out, adhoc_bytes(adhoc, &quiet));
+}
+
+const struct field_type type_adhoc = {.read = read_adhoc, .show = show_adhoc};
 
 static void check_name(const struct limit_config *limit, struct problems *problems)
 {

@@ -1,6 +1,7 @@
 #include "rules/file/conditions.h"
 
 #include "rules/file/named.h"
+#include "rules/file/yaml_write.h"
 #include "rules/value/normal.h"
 #include "rules/value/pattern.h"
 
@@ -207,8 +208,11 @@ static void read_condition(struct reader *r, const struct node *key, const struc
     }
 }
 
-void conditions_read(struct reader *r, const struct node *node, struct conditions *out)
+static void read_conditions(struct reader *r, const struct field *f, const struct node *node,
+                            void *value)
 {
+    struct conditions *out = value;
+    (void)f;
     if (node->kind != NODE_MAP || node->count == 0) {
         unexpected(r, node, "a map of attributes and values, such as {path: /login}");
         return;
@@ -220,15 +224,28 @@ void conditions_read(struct reader *r, const struct node *node, struct condition
     }
 }
 
-void list_read(struct reader *r, const struct node *node, struct list_config *out)
+static void show_conditions(const struct show *s, const struct field *f, const void *value)
 {
+    const struct conditions *conditions = value;
+    (void)f;
+    for (size_t i = 0; i < conditions->count; i++) {
+        const struct condition *c = &conditions->at[i];
+        (void)fprintf(s->out, "%s%.*s: ", i > 0 ? ", " : " {", TEXT_ARGS(c->attribute));
+        yaml_put_list(s->out, &c->written);
+    }
+    (void)fputc('}', s->out);
+}
+
+static void read_list(struct reader *r, const struct field *f, const struct node *node, void *value)
+{
+    struct list_config *out = value;
     if (node->kind != NODE_LIST) {
         unexpected(r, node, "a list of maps, such as [{ip: 10.0.0.0/8}, {path: /healthz}]");
         return;
     }
     for (size_t i = 0; i < node->count; i++) {
         struct conditions entry = {0};
-        conditions_read(r, node->items[i], &entry);
+        read_conditions(r, f, node->items[i], &entry);
         struct conditions *grown =
             arena_append(&r->source->arena, out->entries, out->count, sizeof entry, &entry);
         if (grown != NULL) {
@@ -237,3 +254,16 @@ void list_read(struct reader *r, const struct node *node, struct list_config *ou
         }
     }
 }
+
+static void show_list(const struct show *s, const struct field *f, const void *value)
+{
+    const struct list_config *list = value;
+    for (size_t i = 0; i < list->count; i++) {
+        (void)fputs("\n  -", s->out);
+        show_conditions(s, f, &list->entries[i]);
+    }
+}
+
+const struct field_type type_conditions = {sizeof(struct conditions), read_conditions,
+                                           show_conditions, NULL, NULL};
+const struct field_type type_list = {sizeof(struct list_config), read_list, show_list, NULL, NULL};

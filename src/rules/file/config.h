@@ -233,7 +233,7 @@ struct config {
     struct limit_config **limits;
     size_t limits_count;
     struct text folder; /* folder of the first file; relative paths start there */
-    bool seen[4];       /* which of server, store, attributes, adhoc were read: each only once */
+    unsigned seen;      /* sections that were read and may be in one file only: bits */
     bool has_limits;
 };
 
@@ -282,6 +282,9 @@ bool config_has_store(const struct config *config);
 
 /* True if a fleet decides the limit: then it needs no table here. */
 bool config_is_shared(const struct config *config, const struct limit_config *limit);
+
+/* Returns the bytes of all tables in this process. Reports sizes that are impossible. */
+uint64_t config_bytes(const struct config *config, struct problems *problems);
 
 /* Reports problems of the rules as a whole; `name` is their path. Returns 0 or WEIR_ERULES. */
 int config_check(const struct config *config, const char *name, struct problems *problems);

@@ -4,15 +4,21 @@
 #include "rules/file/consistency.h"
 #include "rules/file/limits.h"
 
-static void check_memory(const struct config *config, struct problems *problems, struct place place)
+uint64_t config_bytes(const struct config *config, struct problems *problems)
 {
-    char need[QUANTITY_MAX];
-    char have[QUANTITY_MAX];
     uint64_t sum = adhoc_bytes(&config->adhoc, problems);
     for (size_t i = 0; i < config->limits_count; i++) {
         const struct limit_config *limit = config->limits[i];
         sum = config_is_shared(config, limit) ? sum : add_sat(sum, limit_bytes(limit, problems));
     }
+    return sum;
+}
+
+static void check_memory(const struct config *config, struct problems *problems, struct place place)
+{
+    char need[QUANTITY_MAX];
+    char have[QUANTITY_MAX];
+    uint64_t sum = config_bytes(config, problems);
     if (sum > config->server.memory) {
         problem(
             problems, place,

@@ -1,48 +1,66 @@
 #include "rules/file/consistency.h"
 
 #include "rules/file/limits.h"
+#include "rules/file/yaml_write.h"
 #include "rules/value/quote.h"
-
-/*
- * Exchanges that are more frequent would leave a store little time for anything else; with less
- * frequent ones, windows would end before a node hears of them.
- */
-#define SYNC_MIN WEIR_MILLISECOND
-#define SYNC_MAX WEIR_MINUTE
 
 /* ---- fields ---- */
 
-/* Reads the names. That each is a part of the key is checked when all fields have been read. */
-void field_shard(struct reader *r, const struct field *f, const struct node *node, void *target)
+/* Returns the consistency with the default filled in; that of adhoc is always local. */
+static int effective(const struct show *s, int given)
 {
-    struct texts *shard = (struct texts *)(void *)((char *)target + f->offset);
+    return s->limit != NULL ? config_consistency(s->config, given) : CONSISTENCY_LOCAL;
+}
+
+bool limit_is_shared(const struct show *s)
+{
+    return effective(s, s->limit->consistency) != CONSISTENCY_LOCAL;
+}
+
+bool limit_is_synced(const struct show *s)
+{
+    return effective(s, s->limit->consistency) == CONSISTENCY_SYNCED;
+}
+
+static void show_consistency(const struct show *s, const struct field *f, const void *value)
+{
+    char said[SHOW_NOTE_MAX];
+    int consistency = effective(s, *(const int *)value);
+    field_show_choice(s, f, &consistency);
+    if (s->limit != NULL && s->note != NULL && s->note(s->config, s->limit, said)) {
+        (void)fprintf(s->out, " # %s", said);
+    }
+}
+
+static bool same_consistency(const void *a, const void *b)
+{
+    return *(const int *)a == *(const int *)b;
+}
+
+/* Reads the names. That each is a part of the key is checked when all fields have been read. */
+static void read_shard(struct reader *r, const struct field *f, const struct node *node,
+                       void *value)
+{
+    struct texts *shard = value;
     const struct node *const *items;
     size_t n = scalars_of(r, node, f->expects, &items);
-    shard->at = arena_array(&r->source->arena, n, sizeof *shard->at);
+    shard->at = n > 0 ? arena_array(&r->source->arena, n, sizeof *shard->at) : NULL;
     for (size_t i = 0; i < n && shard->at != NULL; i++) {
         shard->at[shard->count++] = items[i]->scalar;
     }
 }
 
-void field_deny_cache(struct reader *r, const struct field *f, const struct node *node,
-                      void *target)
+static void show_shard(const struct show *s, const struct field *f, const void *value)
 {
-    struct text word = node->kind == NODE_SCALAR ? node->scalar : TEXT("");
-    if (text_is(word, "off") || text_is(word, "0")) {
-        *(uint64_t *)(void *)((char *)target + f->offset) = 0;
-    } else {
-        field_duration(r, f, node, target);
-    }
+    (void)f;
+    (void)fputc(' ', s->out);
+    yaml_put_list(s->out, value);
 }
 
-void field_sync(struct reader *r, const struct field *f, const struct node *node, void *target)
-{
-    const uint64_t *ns = (const uint64_t *)(void *)((char *)target + f->offset);
-    field_duration(r, f, node, target);
-    if (*ns < SYNC_MIN || *ns > SYNC_MAX) {
-        unexpected(r, node, f->expects);
-    }
-}
+/* Without a size, because 0, the default, is shown too. */
+const struct field_type type_consistency = {0, field_read_choice, show_consistency,
+                                            same_consistency, NULL};
+const struct field_type type_shard = {sizeof(struct texts), read_shard, show_shard, NULL, NULL};
 
 /* ---- checks ---- */
 

@@ -1,8 +1,7 @@
 #include "rules/file/sections.h"
 
 #include "rules/file/tiers.h"
-
-const char *const section_headers_names[] = {"ietf", "x-epoch", "x-delta", "off", NULL};
+#include "rules/file/yaml_write.h"
 
 /* ---- server ---- */
 
@@ -33,19 +32,19 @@ static bool listener_is_good(struct text text)
 }
 
 static void read_listener(struct reader *r, const struct field *f, const struct node *node,
-                          void *target)
+                          void *value)
 {
     if (node->kind != NODE_SCALAR || !listener_is_good(node->scalar)) {
         unexpected(r, node, f->expects);
         return;
     }
-    field_text(r, f, node, target);
+    *(struct text *)value = node->scalar;
 }
 
 static void read_trusted(struct reader *r, const struct field *f, const struct node *node,
-                         void *target)
+                         void *value)
 {
-    struct server_config *server = target;
+    struct server_config *server = value;
     const struct node *const *items;
     struct weir_error error;
     size_t n =
@@ -62,33 +61,66 @@ static void read_trusted(struct reader *r, const struct field *f, const struct n
     }
 }
 
+static void show_trusted(const struct show *s, const struct field *f, const void *value)
+{
+    const struct server_config *server = value;
+    char text[CIDR_MAX];
+    if (!server->trusted_given) {
+        (void)fprintf(s->out, " %s", f->unset);
+        return;
+    }
+    (void)fputs(" [", s->out);
+    for (size_t i = 0; i < server->trusted_count; i++) {
+        (void)fputs(i > 0 ? ", " : "", s->out);
+        yaml_put(s->out, text_of(cidr_print(&server->trusted[i], text)));
+    }
+    (void)fputc(']', s->out);
+}
+
+static bool same_trusted(const void *left, const void *right)
+{
+    const struct server_config *a = left;
+    const struct server_config *b = right;
+    size_t i = 0;
+    while (i < a->trusted_count && i < b->trusted_count &&
+           memcmp(&a->trusted[i], &b->trusted[i], sizeof a->trusted[i]) == 0) {
+        i++;
+    }
+    return a->trusted_given == b->trusted_given && i == a->trusted_count && i == b->trusted_count;
+}
+
+static const struct field_type type_listener = {sizeof(struct text), read_listener, field_show_text,
+                                                field_same_text, NULL};
+static const struct field_type type_trusted = {
+    .read = read_trusted, .show = show_trusted, .same = same_trusted};
+
+static const char *const headers_names[] = {"ietf", "x-epoch", "x-delta", "off", NULL};
+
 #define SERVER(member) offsetof(struct server_config, member)
 
 static const struct field server_fields[] = {
-    {"http", ADDRESS_EXPECTED, "127.0.0.1:8080", "the HTTP listener", read_listener, SERVER(http),
-     NULL},
-    {"resp", ADDRESS_EXPECTED, "127.0.0.1:6380", "the RESP listener", read_listener, SERVER(resp),
-     NULL},
-    {"admin", ADDRESS_EXPECTED, "127.0.0.1:8082", "the listener for operators", read_listener,
-     SERVER(admin), NULL},
-    {"state", "a folder", "none: in memory only", "where the state is kept over restarts",
-     field_text, SERVER(state), NULL},
-    {"check_secrets", "a file", "none: asking is open",
-     "secrets for asking, one on each line; beside the rule file", field_text,
-     SERVER(check_secrets), NULL},
-    {"admin_secrets", "a file", "none", "secrets for changing things, likewise", field_text,
-     SERVER(admin_secrets), NULL},
-    {"memory", "a size such as 1GB", "1GB", "the most that all limits together may take",
-     field_size, SERVER(memory), NULL},
-    {"trusted_proxies", "networks such as 10.0.0.0/8", "[127.0.0.0/8, '::1/128']",
-     "who may say for whom a request is forwarded", read_trusted, 0, NULL},
-    {"headers", "ietf, x-epoch, x-delta or off", "ietf", "the rate-limit headers of HTTP answers",
-     field_choice, SERVER(headers), section_headers_names},
+    {"http", ADDRESS_EXPECTED, "the HTTP listener", &type_listener, SERVER(http),
+     .initial = "127.0.0.1:8080"},
+    {"resp", ADDRESS_EXPECTED, "the RESP listener", &type_listener, SERVER(resp),
+     .initial = "127.0.0.1:6380"},
+    {"admin", ADDRESS_EXPECTED, "the listener for operators", &type_listener, SERVER(admin),
+     .initial = "127.0.0.1:8082"},
+    {"state", "a folder", "where the state is kept over restarts", &type_text, SERVER(state),
+     .unset = "none: in memory only"},
+    {"check_secrets", "a file", "secrets for asking, one on each line; beside the rule file",
+     &type_text, SERVER(check_secrets), .unset = "none: asking is open"},
+    {"admin_secrets", "a file", "secrets for changing things, likewise", &type_text,
+     SERVER(admin_secrets), .unset = "none"},
+    {"memory", "a size such as 1GB", "the most that all limits together may take", &type_size,
+     SERVER(memory), .initial = "1GB", .change = CHANGE_APPLIED},
+    {"trusted_proxies", "networks such as 10.0.0.0/8",
+     "who may say for whom a request is forwarded", &type_trusted, 0,
+     .unset = "[127.0.0.0/8, '::1/128']"},
+    {"headers", "ietf, x-epoch, x-delta or off", "the rate-limit headers of HTTP answers",
+     &type_choice, SERVER(headers), .initial = "ietf", .choices = headers_names},
 };
 
-const struct section section_server = {"server", "What `weir serve` listens on and may use",
-                                       server_fields,
-                                       sizeof server_fields / sizeof server_fields[0]};
+const struct section section_server = SECTION("server", NULL, server_fields);
 
 /* ---- store ---- */
 
@@ -107,8 +139,9 @@ static void refuse_url(struct reader *r, const struct field *f, const struct nod
     }
 }
 
-static void read_url(struct reader *r, const struct field *f, const struct node *node, void *target)
+static void read_url(struct reader *r, const struct field *f, const struct node *node, void *value)
 {
+    struct store_config *store = value;
     struct text url = node->kind == NODE_SCALAR ? node->scalar : TEXT("");
     bool good = (text_starts(url, "redis://") && url.len > strlen("redis://")) ||
                 (text_starts(url, "redis-sentinel://") && url.len > strlen("redis-sentinel://")) ||
@@ -117,9 +150,50 @@ static void read_url(struct reader *r, const struct field *f, const struct node 
         refuse_url(r, f, node, url);
         return;
     }
-    ((struct store_config *)target)->url_place = node->place;
-    field_text(r, f, node, target);
+    store->url_place = node->place;
+    store->url = url;
 }
+
+/* Returns where the hosts begin: after "//" and after the last '@', if there is one. */
+static size_t hosts_at(struct text url)
+{
+    size_t scheme = 0;
+    while (scheme + 2 <= url.len && memcmp(url.at + scheme, "//", 2) != 0) {
+        scheme++;
+    }
+    size_t at = url.len;
+    while (at > scheme && url.at[at - 1] != '@') {
+        at--;
+    }
+    return at > scheme + 2 ? at : scheme + 2;
+}
+
+/*
+ * Writes the URL without its query, and with three stars for its user and password:
+ * "redis://user:secret@host/0?password=secret" loses both secrets.
+ */
+static void show_url(const struct show *s, const struct field *f, const void *value)
+{
+    struct text url = ((const struct store_config *)value)->url;
+    struct arena arena = ARENA_INIT;
+    size_t hosts = hosts_at(url);
+    size_t scheme = (size_t)((const char *)memchr(url.at, '/', url.len) - url.at) + 2;
+    struct text rest = text_after(url, hosts);
+    const char *query = memchr(rest.at, '?', rest.len);
+    rest.len = query != NULL ? (size_t)(query - rest.at) : rest.len;
+    const char *shown = arena_format(&arena, "%.*s%s%.*s", (int)scheme, url.at,
+                                     hosts > scheme ? "***@" : "", TEXT_ARGS(rest));
+    struct text text = text_of(shown != NULL ? shown : "");
+    field_show_text(s, f, &text);
+    arena_finish(&arena);
+}
+
+static bool same_url(const void *a, const void *b)
+{
+    return text_equal(((const struct store_config *)a)->url, ((const struct store_config *)b)->url);
+}
+
+static const struct field_type type_url = {.read = read_url, .show = show_url, .same = same_url};
 
 /*
  * The same limits as in weir_fleet_open(): no network answers faster, and no client waits longer.
@@ -128,63 +202,48 @@ static void read_url(struct reader *r, const struct field *f, const struct node 
 #define DEADLINE_MAX (10 * WEIR_SECOND)
 #define FLEET_SIZE_MAX 1000000
 
-static void read_deadline(struct reader *r, const struct field *f, const struct node *node,
-                          void *target)
-{
-    const struct store_config *store = target;
-    field_duration(r, f, node, target);
-    if (store->deadline_ns < DEADLINE_MIN || store->deadline_ns > DEADLINE_MAX) {
-        unexpected(r, node, f->expects);
-    }
-}
-
-static void read_fleet_size(struct reader *r, const struct field *f, const struct node *node,
-                            void *target)
-{
-    struct store_config *store = target;
-    bool scalar = node->kind == NODE_SCALAR;
-    if (scalar && text_is(node->scalar, "auto")) {
-        store->fleet_size = 0;
-    } else if (!scalar || count_parse(node->scalar, &store->fleet_size, NULL) != 0 ||
-               store->fleet_size == 0 || store->fleet_size > FLEET_SIZE_MAX) {
-        unexpected(r, node, f->expects);
-    }
-}
-
 #define STORE(member) offsetof(struct store_config, member)
 
 static const struct field store_fields[] = {
-    {"url", "redis://, redis-sentinel:// or redis-cluster:// and hosts", "",
-     "where it is; store: URL alone works too", read_url, STORE(url), NULL},
-    {"password_file", "a path", "none", "a file that holds the password", field_text,
-     STORE(password_file), NULL},
-    {"user", "a name", "none", "who weir is to the store", field_text, STORE(user), NULL},
-    {"sentinel_password_file", "a path", "none",
-     "a file that holds the Sentinels' password, if they have one of their own", field_text,
-     STORE(sentinel_password_file), NULL},
-    {"sentinel_user", "a name", "none", "who weir is to the Sentinels", field_text,
-     STORE(sentinel_user), NULL},
-    {"prefix", NAME_EXPECTED, "weir", "what every key in the store begins with", field_name,
-     STORE(prefix), NULL},
-    {"deadline", "a duration from 100us to 10s, such as 5ms", "5ms",
-     "how long a decision may wait for the store", read_deadline, STORE(deadline_ns), NULL},
-    {"fleet_size", "auto or a count from 1 to 1M", "auto",
-     "nodes that share a limit while the store is away", read_fleet_size, STORE(fleet_size), NULL},
+    {"url", "redis://, redis-sentinel:// or redis-cluster:// and hosts",
+     "where it is; store: URL alone works too", &type_url, 0, .required = true},
+    {"password_file", "a path", "a file that holds the password", &type_text, STORE(password_file),
+     .unset = "none"},
+    {"user", "a name", "who weir is to the store", &type_text, STORE(user), .unset = "none"},
+    {"sentinel_password_file", "a path",
+     "a file that holds the Sentinels' password, if they have one of their own", &type_text,
+     STORE(sentinel_password_file), .unset = "none"},
+    {"sentinel_user", "a name", "who weir is to the Sentinels", &type_text, STORE(sentinel_user),
+     .unset = "none"},
+    {"prefix", NAME_EXPECTED, "what every key in the store begins with", &type_name, STORE(prefix),
+     .initial = "weir"},
+    {"deadline", "a duration from 100us to 10s, such as 5ms",
+     "how long a decision may wait for the store", &type_duration, STORE(deadline_ns),
+     .initial = "5ms", .least = DEADLINE_MIN, .most = DEADLINE_MAX},
+    {"fleet_size", "auto or a count from 1 to 1M",
+     "nodes that share a limit while the store is away", &type_count, STORE(fleet_size),
+     .initial = "auto", .zero = "auto", .least = 1, .most = FLEET_SIZE_MAX},
 };
 
-const struct section section_store = {"store", "The Redis or Valkey that a fleet shares",
-                                      store_fields, sizeof store_fields / sizeof store_fields[0]};
+const struct section section_store = SECTION("store", "a store", store_fields);
 
-void store_read(struct reader *r, const struct node *node)
+static void read_store(struct reader *r, const struct field *f, const struct node *node,
+                       void *value)
 {
+    r->config->store_place = node->place;
     if (node->kind == NODE_SCALAR) {
-        read_url(r, &store_fields[0], node, &r->config->store);
-        return;
-    }
-    if (fields_read(r, &section_store, node, &r->config->store) && node_find(node, "url") == NULL) {
-        problem(r->problems, node->place, "found a store without 'url', expected one");
+        read_url(r, &store_fields[0], node, value);
+    } else {
+        field_read_map(r, f, node, value);
     }
 }
+
+bool store_applies(const struct show *s)
+{
+    return s->config->store.url.len > 0;
+}
+
+const struct field_type type_store = {.read = read_store, .show = field_show_map};
 
 /* ---- attributes ---- */
 
@@ -303,9 +362,11 @@ static void sort_attributes(struct reader *r)
     }
 }
 
-void attributes_read(struct reader *r, const struct node *node)
+static void read_attributes(struct reader *r, const struct field *f, const struct node *node,
+                            void *value)
 {
-    struct config *config = r->config;
+    struct config *config = value;
+    (void)f;
     if (node->kind != NODE_MAP) {
         unexpected(r, node, "a map of attributes and their sources");
         return;
@@ -325,3 +386,25 @@ void attributes_read(struct reader *r, const struct node *node)
     }
     sort_attributes(r);
 }
+
+static void show_attributes(const struct show *s, const struct field *f, const void *value)
+{
+    const struct config *config = value;
+    (void)f;
+    for (size_t i = 0; i < config->attributes_count; i++) {
+        const struct attribute_config *a = &config->attributes[i];
+        (void)fprintf(s->out, "\n  %.*s: [", TEXT_ARGS(a->name));
+        for (size_t j = 0; j < a->count; j++) {
+            (void)fputs(j > 0 ? ", " : "", s->out);
+            yaml_put(s->out, a->sources[j].written);
+        }
+        (void)fputc(']', s->out);
+    }
+}
+
+bool attributes_apply(const struct show *s)
+{
+    return s->config->attributes_count > 0;
+}
+
+const struct field_type type_attributes = {.read = read_attributes, .show = show_attributes};

@@ -4,9 +4,11 @@
 
 #include "rules/file/fields.h"
 
-void store_read(struct reader *r, const struct node *node);
-void attributes_read(struct reader *r, const struct node *node);
+/* A struct store_config, and the attributes of the whole struct config. */
+extern const struct field_type type_store, type_attributes;
 
-extern const char *const section_headers_names[];
+/* True if the rules that are shown have a store, or attributes with sources. */
+bool store_applies(const struct show *s);
+bool attributes_apply(const struct show *s);
 
 #endif

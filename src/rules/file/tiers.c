@@ -1,90 +1,82 @@
 #include "rules/file/tiers.h"
 
-#include <stddef.h>
-
+#include "rules/file/limits.h"
 #include "rules/file/named.h"
 #include "rules/value/csv.h"
 
 /* ---- numbers ---- */
 
-static uint64_t given(uint64_t number, uint64_t otherwise)
+/*
+ * Returns the numbers that a tier or a row of overrides begins with: those of the limit, except for
+ * the rate, and for the burst that may depend on it.
+ */
+static struct setting setting_begin(const struct limit_config *limit)
 {
-    return number != 0 ? number : otherwise;
-}
-
-struct setting setting_of(int algorithm, const struct numbers *numbers, const struct setting *base)
-{
-    bool own_rate = base == NULL || numbers->rate.count != 0;
-    struct setting s = {.rate = own_rate ? numbers->rate : base->rate,
-                        .max_keys = given(numbers->max_keys, base != NULL ? base->max_keys : 0)};
-    if (algorithm == WEIR_TOKEN_BUCKET) { /* a new rate without a burst gets a new burst */
-        s.burst = given(numbers->burst, own_rate ? s.rate.count : base->burst);
-    } else if (algorithm == WEIR_LEAKY_BUCKET) {
-        s.burst = numbers->queue != NO_QUEUE ? numbers->queue : base != NULL ? base->burst : 0;
-    }
+    struct setting s = {.max_keys = limit->base.max_keys};
+    s.burst = limit->algorithm == WEIR_LEAKY_BUCKET ? limit->base.burst : 0;
     return s;
 }
 
-void numbers_check(struct reader *r, const struct node *map, int algorithm)
+void setting_complete(const struct limit_config *limit, struct setting *setting)
 {
-    for (size_t i = 0; i < map->count && algorithm != 0; i++) {
-        const struct node *key = map->keys[i];
-        bool burst = text_is(key->scalar, "burst") && algorithm != WEIR_TOKEN_BUCKET;
-        bool queue = text_is(key->scalar, "queue") && algorithm != WEIR_LEAKY_BUCKET;
-        if (burst || queue) {
-            problem(r->problems, key->place, "found '%s', but %s has none%s",
-                    burst ? "burst" : "queue", weir_algorithm_name(algorithm),
-                    burst && algorithm == WEIR_LEAKY_BUCKET   ? ", expected 'queue'"
-                    : queue && algorithm == WEIR_TOKEN_BUCKET ? ", expected 'burst'"
-                                                              : "");
-        }
+    bool own_rate = setting->rate.count != 0;
+    if (limit->algorithm == WEIR_TOKEN_BUCKET && setting->burst == 0) {
+        setting->burst = own_rate ? setting->rate.count : limit->base.burst;
+    }
+    setting->rate = own_rate ? setting->rate : limit->base.rate;
+}
+
+bool setting_has_keys(const struct show *s)
+{
+    return s->limit->key_parts > 0;
+}
+
+/* Writes the size of the setting's table as a comment, unless the limit is in the store. */
+static void show_table(const struct show *s, const struct setting *setting)
+{
+    struct weir_options options;
+    uint64_t bytes = 0;
+    if (!config_is_shared(s->config, s->limit)) {
+        config_options(s->limit, setting, &options);
+        (void)weir_size(&options, &bytes, NULL);
+        (void)fputs(" # ", s->out);
+        show_bytes(s->out, bytes);
     }
 }
 
 /* ---- tiers ---- */
 
+#define SETTING(member) offsetof(struct setting, member)
+
 static const struct field tier_fields[] = {
-    {"rate", "a rate such as 100/min", "the limit's", "units per period", field_rate,
-     offsetof(struct numbers, rate), NULL},
-    {"burst", "a count of at least 1, such as 150 or 2k",
-     "the count of its own rate, else the limit's burst", "token_bucket: the most at once",
-     field_count, offsetof(struct numbers, burst), NULL},
-    {"queue", "a count such as 20", "the limit's", "leaky_bucket: places that wait", field_whole,
-     offsetof(struct numbers, queue), NULL},
-    {"max_keys", "a count of at least 1, such as 100k", "the limit's",
-     "keys that are never forgotten", field_count, offsetof(struct numbers, max_keys), NULL},
+    {"rate", "a rate such as 100/min", "units per period", &type_rate, SETTING(rate),
+     .unset = "the limit's"},
+    {"burst", "a count of at least 1, such as 150 or 2k", "token_bucket: the most at once",
+     &type_count, SETTING(burst), .unset = "the count of its own rate, or the limit's burst",
+     .least = 1, .algorithm = WEIR_TOKEN_BUCKET},
+    {"queue", "a count such as 20", "leaky_bucket: places that wait", &type_count, SETTING(burst),
+     .unset = "the limit's", .algorithm = WEIR_LEAKY_BUCKET},
+    {"max_keys", "a count of at least 1, such as 100k", "keys that are never forgotten",
+     &type_count, SETTING(max_keys), .unset = "the limit's", .least = 1,
+     .applies = setting_has_keys},
 };
 
-const struct section section_tier = {"tiers.NAME",
-                                     "One tier: a limit of its own, with its own keys", tier_fields,
-                                     sizeof tier_fields / sizeof tier_fields[0]};
+const struct section section_tier = SECTION("tiers.NAME", NULL, tier_fields);
 
 static const struct field tiers_fields[] = {
-    {"by", NAME_EXPECTED, "tier", "the attribute that names the tier", field_name,
-     offsetof(struct limit_config, tier_by), NULL},
-    {"default", "the name of one of the tiers", "the limit's own numbers",
-     "the tier of requests whose tier is missing or unknown", field_name,
-     offsetof(struct limit_config, tier_default), NULL},
+    {"by", NAME_EXPECTED, "the attribute that names the tier", &type_name,
+     offsetof(struct limit_config, tier_by), .initial = "tier"},
+    {"default", "the name of one of the tiers",
+     "the tier of requests whose tier is missing or unknown", &type_name,
+     offsetof(struct limit_config, tier_default), .unset = "the limit's own numbers"},
 };
 
-const struct section section_tiers = {
-    "tiers", "By the value of an attribute, other numbers. Every other key is the name of a tier",
-    tiers_fields, sizeof tiers_fields / sizeof tiers_fields[0]};
-
-static const struct field *tiers_field(struct text name)
-{
-    for (size_t i = 0; i < section_tiers.count; i++) {
-        if (text_is(name, tiers_fields[i].name)) {
-            return &tiers_fields[i];
-        }
-    }
-    return NULL;
-}
+const struct section section_tiers = SECTION("tiers", NULL, tiers_fields);
 
 static void read_tier(struct reader *r, const struct node *key, const struct node *node,
                       struct limit_config *limit)
 {
-    struct numbers numbers = {.queue = NO_QUEUE};
+    struct setting setting = setting_begin(limit);
     if (!name_is_good(key->scalar)) {
         unexpected(r, key, NAME_EXPECTED);
         return;
@@ -98,12 +90,12 @@ static void read_tier(struct reader *r, const struct node *key, const struct nod
         tell_unknown(r, &section_tiers, key);
         return;
     }
-    if (!fields_read(r, &section_tier, node, &numbers)) {
+    if (!fields_read(r, &section_tier, node, &setting)) {
         return;
     }
-    numbers_check(r, node, limit->algorithm);
-    limit->tiers[limit->tiers_count++] =
-        (struct tier){key->scalar, setting_of(limit->algorithm, &numbers, &limit->base)};
+    fields_check_algorithm(r, &section_tier, node, limit->algorithm);
+    setting_complete(limit, &setting);
+    limit->tiers[limit->tiers_count++] = (struct tier){key->scalar, setting};
 }
 
 static void check_default(struct reader *r, const struct node *node, struct limit_config *limit)
@@ -129,15 +121,15 @@ void tiers_read(struct reader *r, const struct node *node, struct limit_config *
         unexpected(r, node, "a map of tiers");
         return;
     }
-    limit->tier_by = TEXT("tier");
+    fields_init(r, &section_tiers, limit);
     limit->tiers = arena_array(&r->source->arena, CONFIG_TIERS_MAX, sizeof(struct tier));
     if (limit->tiers == NULL) {
         return;
     }
     for (size_t i = 0; i < node->count; i++) {
-        const struct field *field = tiers_field(node->keys[i]->scalar);
-        if (field != NULL) {
-            field->read(r, field, node->items[i], limit);
+        const struct field *f = field_find(&section_tiers, node->keys[i]->scalar);
+        if (f != NULL) {
+            f->type->read(r, f, node->items[i], (char *)limit + f->offset);
         } else {
             read_tier(r, node->keys[i], node->items[i], limit);
         }
@@ -147,6 +139,27 @@ void tiers_read(struct reader *r, const struct node *node, struct limit_config *
         problem(r->problems, node->place, "found no tier, expected at least one, such as free: {}");
     }
 }
+
+bool tiers_apply(const struct show *s)
+{
+    return s->limit->tiers_count > 0;
+}
+
+static void show_tiers(const struct show *s, const struct field *f, const void *value)
+{
+    const struct limit_config *limit = value;
+    (void)f;
+    (void)fputs("\n      ", s->out);
+    fields_show(s, &section_tiers, limit, "\n      ");
+    for (size_t i = 0; i < limit->tiers_count; i++) {
+        (void)fprintf(s->out, "\n      %.*s: {", TEXT_ARGS(limit->tiers[i].name));
+        fields_show(s, &section_tier, &limit->tiers[i].setting, ", ");
+        (void)fputc('}', s->out);
+        show_table(s, &limit->tiers[i].setting);
+    }
+}
+
+const struct field_type type_tiers = {.show = show_tiers};
 
 /* ---- tables of values ---- */
 
@@ -257,21 +270,16 @@ static void table_put(struct table *t, unsigned number)
 
 /* ---- overrides ---- */
 
-struct overrides_reading {
-    struct text by;
-    struct text file;
-};
+#define OVERRIDES(member) offsetof(struct overrides, member)
 
 static const struct field overrides_fields[] = {
-    {"by", NAME_EXPECTED, "", "the attribute whose value is looked up", field_name,
-     offsetof(struct overrides_reading, by), NULL},
-    {"file", "the path of a CSV file", "", "rows of value,rate[,burst]", field_text,
-     offsetof(struct overrides_reading, file), NULL},
+    {"by", NAME_EXPECTED, "the attribute whose value is looked up", &type_name, OVERRIDES(by),
+     .required = true},
+    {"file", "the path of a CSV file", "rows of value,rate[,burst]", &type_text, OVERRIDES(file),
+     .required = true},
 };
 
-const struct section section_overrides = {
-    "overrides", "For single values of an attribute, other numbers, from a file", overrides_fields,
-    sizeof overrides_fields / sizeof overrides_fields[0]};
+const struct section section_overrides = SECTION("overrides", "overrides", overrides_fields);
 
 static bool same_setting(const struct setting *a, const struct setting *b)
 {
@@ -302,10 +310,9 @@ static int setting_number(struct table *t, struct overrides *o, const struct set
 static void read_row(struct table *t, struct limit_config *limit, uint64_t *keys)
 {
     struct weir_error error;
-    struct numbers numbers = {.queue = NO_QUEUE};
+    struct setting setting = setting_begin(limit);
     bool bucket = limit->algorithm == WEIR_TOKEN_BUCKET || limit->algorithm == WEIR_LEAKY_BUCKET;
-    uint64_t *third = limit->algorithm == WEIR_LEAKY_BUCKET ? &numbers.queue : &numbers.burst;
-    if (rate_parse(t->csv.field[1].text, 0, &numbers.rate, &error) != 0) {
+    if (rate_parse(t->csv.field[1].text, 0, &setting.rate, &error) != 0) {
         problem(t->r->problems, place_of(t, 1), "%s", error.text);
         return;
     }
@@ -314,15 +321,15 @@ static void read_row(struct table *t, struct limit_config *limit, uint64_t *keys
                 weir_algorithm_name(limit->algorithm));
         return;
     }
-    if (t->csv.fields == 3 && count_parse(t->csv.field[2].text, third, &error) != 0) {
+    if (t->csv.fields == 3 && count_parse(t->csv.field[2].text, &setting.burst, &error) != 0) {
         problem(t->r->problems, place_of(t, 2), "%s", error.text);
         return;
     }
-    if (t->csv.fields == 3 && numbers.burst == 0 && limit->algorithm == WEIR_TOKEN_BUCKET) {
+    if (t->csv.fields == 3 && setting.burst == 0 && limit->algorithm == WEIR_TOKEN_BUCKET) {
         problem(t->r->problems, place_of(t, 2), "found a burst of 0, expected at least 1");
         return;
     }
-    struct setting setting = setting_of(limit->algorithm, &numbers, &limit->base);
+    setting_complete(limit, &setting);
     int number = setting_number(t, &limit->overrides, &setting);
     if (number >= 0) {
         keys[number]++;
@@ -367,28 +374,17 @@ static bool names_columns(const struct table *t)
 void overrides_read(struct reader *r, const struct node *node, struct limit_config *limit)
 {
     static const char what[] = "value,rate or value,rate,burst";
-    struct overrides_reading asked = {0};
     struct overrides *o = &limit->overrides;
-    if (!fields_read(r, &section_overrides, node, &asked)) {
+    if (!fields_read(r, &section_overrides, node, o) || o->by.len == 0 || o->file.len == 0) {
         return;
     }
-    if (node_find(node, "by") == NULL || node_find(node, "file") == NULL) {
-        problem(r->problems, node->place, "found no '%s', expected {by: ATTRIBUTE, file: PATH}",
-                node_find(node, "by") == NULL ? "by" : "file");
-        return;
-    }
-    if (asked.by.len == 0 || asked.file.len == 0) {
-        return; /* already reported */
-    }
-    struct table *t = table_open(r, node_find(node, "file"), asked.file, asked.by);
+    struct table *t = table_open(r, node_find(node, "file"), o->file, o->by);
     uint64_t *keys = arena_array(&r->source->arena, CONFIG_RATES_MAX, sizeof *keys);
     o->settings = arena_array(&r->source->arena, CONFIG_RATES_MAX, sizeof *o->settings);
     if (t == NULL || keys == NULL || o->settings == NULL) {
         return;
     }
     t->limit = limit;
-    o->by = asked.by;
-    o->file = asked.file;
     o->values = t->values;
     while (table_next(t, 2, 3, what)) {
         if (!names_columns(t)) {
@@ -397,6 +393,26 @@ void overrides_read(struct reader *r, const struct node *node, struct limit_conf
     }
     size_tables(limit, keys);
 }
+
+static void show_overrides(const struct show *s, const struct field *f, const void *value)
+{
+    const struct overrides *o = value;
+    struct limit_config only = *s->limit;
+    struct problems quiet = {0};
+    (void)f;
+    (void)fputs(" {", s->out);
+    fields_show(s, &section_overrides, o, ", ");
+    (void)fprintf(s->out, "} # %zu values, %zu different rates", text_map_count(o->values),
+                  o->settings_count);
+    if (!config_is_shared(s->config, s->limit)) {
+        only.tiers_count = 0;
+        only.tier_default = TEXT("-"); /* do not count the limit's own table */
+        (void)fputs(", ", s->out);
+        show_bytes(s->out, limit_bytes(&only, &quiet));
+    }
+}
+
+const struct field_type type_overrides = {.size = sizeof(struct overrides), .show = show_overrides};
 
 /* ---- attributes from a file ---- */
 

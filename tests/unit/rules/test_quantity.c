@@ -183,9 +183,14 @@ static void an_error_text_is_whole_however_long_the_input(void **state)
 
 #define SIZE "expected a size such as 512KB or 1.5GiB; "
 
+static int size(struct text text, uint64_t *out, struct weir_error *error)
+{
+    return quantity_parse(&quantity_size, text, "a size such as 512KB or 1.5GiB", out, error);
+}
+
 static void sizes_tell_1000_from_1024(void **state)
 {
-    EXPECT(size_parse, {"0", 0}, {"64", 64}, {"64B", 64}, {"512KB", 512000}, {"512kB", 512000},
+    EXPECT(size, {"0", 0}, {"64", 64}, {"64B", 64}, {"512KB", 512000}, {"512kB", 512000},
            {"1KiB", 1024}, {"1GB", 1000000000}, {"1.5GiB", 1610612736}, {"1MB", 1000000},
            {"1MiB", 1048576}, {"2TB", 2000000000000}, {"1TiB", UINT64_C(1) << 40}, {"0.5KiB", 512},
            {" 1 GB ", 1000000000}, {"17592186044415.99999904632568359375MiB", TOP},
@@ -195,7 +200,7 @@ static void sizes_tell_1000_from_1024(void **state)
 static void a_size_is_a_whole_number_of_bytes_with_a_clear_unit(void **state)
 {
     const char *why = "found '64M', " SIZE "unknown unit 'M' (KB, KiB, MB, MiB, GB, GiB, TB, TiB)";
-    REFUSE(size_parse, {TEXT("64M"), why},
+    REFUSE(size, {TEXT("64M"), why},
            {TEXT("1.5"), "found '1.5', " SIZE "it is not a whole number of bytes"},
            {TEXT("0.0001KiB"), "found '0.0001KiB', " SIZE "it is not a whole number of bytes"},
            {TEXT("16777216TiB"), "found '16777216TiB', " SIZE "it does not fit 64 bits"},
@@ -306,10 +311,7 @@ static void the_longest_duration_is_584_years(void **state)
 
 static int percent(struct text text, uint64_t *out, struct weir_error *error)
 {
-    uint32_t hundredths = 77;
-    int e = percent_parse(text, &hundredths, error);
-    *out = hundredths;
-    return e;
+    return quantity_parse(&quantity_percent, text, "a percentage such as 25% or 12.5%", out, error);
 }
 
 static void percentages_are_hundredths(void **state)
