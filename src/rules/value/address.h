@@ -33,7 +33,7 @@ int address_parse(struct text text, struct address *out, struct weir_error *erro
 /* Zeroes the bits that follow the prefix of the address's own family. */
 void address_cut(struct address *a, unsigned ipv4_prefix, unsigned ipv6_prefix);
 
-/* Writes "203.0.113.7" or the RFC 5952 form into a buffer of ADDRESS_MAX bytes, and returns it. */
+/* Writes the address as inet_ntop() does into a buffer of ADDRESS_MAX bytes, and returns it. */
 #define ADDRESS_MAX 48
 const char *address_print(const struct address *a, char *buffer);
 
