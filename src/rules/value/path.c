@@ -250,25 +250,3 @@ int path_normalise(struct text in, char *out, size_t *out_len, struct weir_error
     struct cleaner c = {.in = in, .at = slash, .out = out};
     return clean(&c, out_len, error);
 }
-
-static bool is_kept(unsigned char c)
-{
-    return is_letter((char)c) || (c != 0 && strchr("0123456789-._~/!$&'()*+,:=@", c) != NULL);
-}
-
-size_t path_encode(struct text path, char *out)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    size_t n = 0;
-    for (size_t i = 0; i < path.len; i++) {
-        unsigned char c = (unsigned char)path.at[i];
-        if (is_kept(c)) {
-            out[n++] = (char)c;
-            continue;
-        }
-        out[n++] = '%';
-        out[n++] = digits[c >> 4];
-        out[n++] = digits[c & 15];
-    }
-    return n;
-}

@@ -1,3 +1,4 @@
+#include "support/path_encode.h"
 #include "support/policy_slow.h"
 #include "support/unit_limiter.h"
 
