@@ -149,13 +149,10 @@ static int take_over(struct ruleset *set, struct holder *holder, const struct ru
         if (!can_change(set, holder, rule, variant)) {
             return 0;
         }
-        struct change *grown =
-            arena_append(&set->arena, set->changes, set->changes_count, sizeof change, &change);
-        if (grown == NULL) {
+        if (!arena_append(&set->arena, &set->changes, &set->changes_count, sizeof change,
+                          &change)) {
             return WEIR_ENOMEM;
         }
-        set->changes = grown;
-        set->changes_count++;
     }
     holder_keep(holder);
     variant->holder = holder;

@@ -94,13 +94,10 @@ static int add_entries(struct ruleset *set, struct entries *entries, unsigned ru
         if (attribute == NUMBER_PATH && condition->values[i].kind == VALUE_EXACT) {
             entry.pattern = escaped(&set->arena, entry.pattern);
         }
-        struct index_entry *grown =
-            arena_append(&set->arena, entries->at, entries->count, sizeof entry, &entry);
-        if (grown == NULL || entry.pattern.at == NULL) {
+        if (entry.pattern.at == NULL ||
+            !arena_append(&set->arena, &entries->at, &entries->count, sizeof entry, &entry)) {
             return WEIR_ENOMEM;
         }
-        entries->at = grown;
-        entries->count++;
     }
     if (attribute != NUMBER_PATH && attribute < ATTRIBUTES_MAX) {
         set->indexed |= UINT64_C(1) << attribute;

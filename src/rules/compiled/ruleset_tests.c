@@ -37,14 +37,11 @@ static int add_networks(struct ruleset *set, const struct condition *from, struc
     if (cidr_set_create(networks, from->count, &to->networks) != 0) {
         return WEIR_ENOMEM;
     }
-    struct cidr_set **grown = arena_append(&set->arena, set->networks, set->networks_count,
-                                           sizeof to->networks, &to->networks);
-    if (grown == NULL) {
+    if (!arena_append(&set->arena, &set->networks, &set->networks_count, sizeof to->networks,
+                      &to->networks)) {
         cidr_set_destroy(to->networks);
         return WEIR_ENOMEM;
     }
-    set->networks = grown;
-    set->networks_count++;
     return 0;
 }
 
@@ -115,14 +112,8 @@ static int compile_shared(struct ruleset *set, const struct condition *from, str
     }
     int e = compile_test(set, from, to);
     struct shared_test own = {from->values, *to};
-    struct shared_test *grown =
-        arena_append(&set->arena, set->shared, set->shared_count, sizeof own, &own);
-    if (e != 0 || grown == NULL) {
-        return WEIR_ENOMEM;
-    }
-    set->shared = grown;
-    set->shared_count++;
-    return 0;
+    bool kept = arena_append(&set->arena, &set->shared, &set->shared_count, sizeof own, &own);
+    return e == 0 && kept ? 0 : WEIR_ENOMEM;
 }
 
 int ruleset_tests(struct ruleset *set, const struct conditions *from, size_t without,

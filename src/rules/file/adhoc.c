@@ -37,7 +37,7 @@ static void read_adhoc(struct reader *r, const struct field *f, const struct nod
     }
 }
 
-static void show_adhoc(const struct show *s, const struct field *f, const void *value)
+static void show_adhoc(const struct show *s, const void *value)
 {
     const struct adhoc_config *adhoc = value;
     struct problems quiet = {0};
@@ -46,7 +46,7 @@ static void show_adhoc(const struct show *s, const struct field *f, const void *
         return;
     }
     (void)fputs(" {", s->out);
-    fields_show(s, f->section, adhoc, ", ");
+    fields_show(s, s->field->section, adhoc, ", ");
     (void)fputs("} # ", s->out);
     show_bytes(s->out, adhoc_bytes(adhoc, &quiet));
 }

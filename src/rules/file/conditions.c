@@ -24,12 +24,7 @@ static void add(struct reading *c, const struct value *value, struct place place
         }
         return;
     }
-    struct value *grown =
-        arena_append(&c->r->source->arena, c->out->values, c->out->count, sizeof *value, value);
-    if (grown != NULL) {
-        c->out->values = grown;
-        c->out->count++;
-    }
+    (void)arena_append(&c->r->source->arena, &c->out->values, &c->out->count, sizeof *value, value);
 }
 
 static struct text unescaped(struct reading *c, struct text text)
@@ -224,10 +219,9 @@ static void read_conditions(struct reader *r, const struct field *f, const struc
     }
 }
 
-static void show_conditions(const struct show *s, const struct field *f, const void *value)
+static void show_conditions(const struct show *s, const void *value)
 {
     const struct conditions *conditions = value;
-    (void)f;
     for (size_t i = 0; i < conditions->count; i++) {
         const struct condition *c = &conditions->at[i];
         (void)fprintf(s->out, "%s%.*s: ", i > 0 ? ", " : " {", TEXT_ARGS(c->attribute));
@@ -246,21 +240,16 @@ static void read_list(struct reader *r, const struct field *f, const struct node
     for (size_t i = 0; i < node->count; i++) {
         struct conditions entry = {0};
         read_conditions(r, f, node->items[i], &entry);
-        struct conditions *grown =
-            arena_append(&r->source->arena, out->entries, out->count, sizeof entry, &entry);
-        if (grown != NULL) {
-            out->entries = grown;
-            out->count++;
-        }
+        (void)arena_append(&r->source->arena, &out->entries, &out->count, sizeof entry, &entry);
     }
 }
 
-static void show_list(const struct show *s, const struct field *f, const void *value)
+static void show_list(const struct show *s, const void *value)
 {
     const struct list_config *list = value;
     for (size_t i = 0; i < list->count; i++) {
         (void)fputs("\n  -", s->out);
-        show_conditions(s, f, &list->entries[i]);
+        show_conditions(s, &list->entries[i]);
     }
 }
 

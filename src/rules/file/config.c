@@ -147,10 +147,10 @@ static void read_version(struct reader *r, const struct field *f, const struct n
     }
 }
 
-static void show_version(const struct show *s, const struct field *f, const void *value)
+static void show_version(const struct show *s, const void *value)
 {
     (void)value;
-    (void)fprintf(s->out, " %s", f->expects);
+    (void)fprintf(s->out, " %s", s->field->expects);
 }
 
 static const struct field_type type_version = {.read = read_version, .show = show_version};

@@ -22,11 +22,11 @@ bool limit_is_synced(const struct show *s)
     return effective(s, s->limit->consistency) == CONSISTENCY_SYNCED;
 }
 
-static void show_consistency(const struct show *s, const struct field *f, const void *value)
+static void show_consistency(const struct show *s, const void *value)
 {
     char said[SHOW_NOTE_MAX];
     int consistency = effective(s, *(const int *)value);
-    field_show_choice(s, f, &consistency);
+    field_show_choice(s, &consistency);
     if (s->limit != NULL && s->note != NULL && s->note(s->config, s->limit, said)) {
         (void)fprintf(s->out, " # %s", said);
     }
@@ -50,9 +50,8 @@ static void read_shard(struct reader *r, const struct field *f, const struct nod
     }
 }
 
-static void show_shard(const struct show *s, const struct field *f, const void *value)
+static void show_shard(const struct show *s, const void *value)
 {
-    (void)f;
     (void)fputc(' ', s->out);
     yaml_put_list(s->out, value);
 }

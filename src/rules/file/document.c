@@ -122,14 +122,12 @@ static size_t add_anchor(struct reading *r, const yaml_event_t *event)
         return SIZE_MAX;
     }
     struct anchor anchor = {.name = arena_text(r->arena, text_of((const char *)name)).at};
-    struct anchor *grown =
-        arena_append(r->arena, r->anchors, r->anchors_count, sizeof anchor, &anchor);
-    if (anchor.name == NULL || grown == NULL) {
+    if (anchor.name == NULL ||
+        !arena_append(r->arena, &r->anchors, &r->anchors_count, sizeof anchor, &anchor)) {
         r->stopped = true;
         return SIZE_MAX;
     }
-    r->anchors = grown;
-    return r->anchors_count++;
+    return r->anchors_count - 1;
 }
 
 /* ---- nodes ---- */
@@ -165,11 +163,8 @@ static void read_list(struct reading *r, struct node *to, unsigned depth)
     struct node *item;
     to->kind = NODE_LIST;
     while (next_node(r, depth + 1, &item)) {
-        struct node **grown =
-            item != NULL ? arena_append(r->arena, to->items, to->count, sizeof item, &item) : NULL;
-        if (grown != NULL) {
-            to->items = grown;
-            to->count++;
+        if (item != NULL) {
+            (void)arena_append(r->arena, &to->items, &to->count, sizeof item, &item);
         }
     }
 }
@@ -202,12 +197,9 @@ static void add_pair(struct reading *r, struct node *map, struct node *key, stru
         r->stopped = true;
         return;
     }
-    struct node **keys = arena_append(r->arena, map->keys, map->count, sizeof key, &key);
-    struct node **items = arena_append(r->arena, map->items, map->count, sizeof value, &value);
-    if (keys != NULL && items != NULL) {
-        map->keys = keys;
-        map->items = items;
-        map->count++;
+    size_t keys = map->count;
+    if (arena_append(r->arena, &map->keys, &keys, sizeof key, &key)) {
+        (void)arena_append(r->arena, &map->items, &map->count, sizeof value, &value);
     }
 }
 

@@ -188,8 +188,9 @@ static bool is_zero(const unsigned char *bytes, size_t size)
 }
 
 /* True unless the field does not apply to the limit, or is not set and has no default. */
-static bool is_shown(const struct show *s, const struct field *f, const void *value)
+static bool is_shown(const struct show *s, const void *value)
 {
+    const struct field *f = s->field;
     if ((f->applies != NULL && !f->applies(s)) ||
         (f->algorithm != 0 && f->algorithm != s->limit->algorithm)) {
         return false;
@@ -203,11 +204,12 @@ void fields_show(const struct show *s, const struct section *section, const void
 {
     const char *before = "";
     for (size_t i = 0; i < section->count; i++) {
-        const struct field *f = &section->fields[i];
-        const void *value = value_of(f, target);
-        if (is_shown(s, f, value)) {
-            (void)fprintf(s->out, "%s%s:", before, f->name);
-            f->type->show(s, f, value);
+        struct show one = *s;
+        one.field = &section->fields[i];
+        const void *value = value_of(one.field, target);
+        if (is_shown(&one, value)) {
+            (void)fprintf(s->out, "%s%s:", before, one.field->name);
+            one.field->type->show(&one, value);
             before = separator;
         }
     }
@@ -235,10 +237,10 @@ void field_read_map(struct reader *r, const struct field *f, const struct node *
     (void)fields_read(r, f->section, node, value);
 }
 
-void field_show_map(const struct show *s, const struct field *f, const void *value)
+void field_show_map(const struct show *s, const void *value)
 {
     (void)fputs("\n  ", s->out);
-    fields_show(s, f->section, value, "\n  ");
+    fields_show(s, s->field->section, value, "\n  ");
 }
 
 const struct field_type type_map = {.read = field_read_map, .show = field_show_map};
@@ -274,9 +276,8 @@ static void read_name(struct reader *r, const struct field *f, const struct node
     *(struct text *)value = node->scalar;
 }
 
-void field_show_text(const struct show *s, const struct field *f, const void *value)
+void field_show_text(const struct show *s, const void *value)
 {
-    (void)f;
     (void)fputc(' ', s->out);
     yaml_put(s->out, *(const struct text *)value);
 }
@@ -319,8 +320,9 @@ static void read_quantity(struct reader *r, const struct field *f, const struct 
     }
 }
 
-static void show_quantity(const struct show *s, const struct field *f, const void *value)
+static void show_quantity(const struct show *s, const void *value)
 {
+    const struct field *f = s->field;
     char text[QUANTITY_MAX];
     uint64_t number =
         f->type->size == sizeof(uint32_t) ? *(const uint32_t *)value : *(const uint64_t *)value;
@@ -359,10 +361,9 @@ static void read_rate(struct reader *r, const struct field *f, const struct node
     }
 }
 
-static void show_rate(const struct show *s, const struct field *f, const void *value)
+static void show_rate(const struct show *s, const void *value)
 {
     char text[QUANTITY_MAX];
-    (void)f;
     (void)fprintf(s->out, " %s", rate_print(*(const struct rate *)value, text));
 }
 
@@ -399,9 +400,8 @@ static void read_bool(struct reader *r, const struct field *f, const struct node
     }
 }
 
-static void show_bool(const struct show *s, const struct field *f, const void *value)
+static void show_bool(const struct show *s, const void *value)
 {
-    (void)f;
     (void)fprintf(s->out, " %s", bool_words[*(const bool *)value]);
 }
 
@@ -414,9 +414,9 @@ void field_read_choice(struct reader *r, const struct field *f, const struct nod
     }
 }
 
-void field_show_choice(const struct show *s, const struct field *f, const void *value)
+void field_show_choice(const struct show *s, const void *value)
 {
-    (void)fprintf(s->out, " %s", f->choices[*(const int *)value]);
+    (void)fprintf(s->out, " %s", s->field->choices[*(const int *)value]);
 }
 
 const struct field_type type_bool = {sizeof(bool), read_bool, show_bool, NULL, NULL};

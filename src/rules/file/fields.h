@@ -10,6 +10,7 @@
 #include "rules/file/show.h"
 #include "rules/value/suggest.h"
 
+struct field;
 struct named_file;
 
 /* The state of reading one text. */
@@ -25,20 +26,19 @@ struct reader {
 struct show {
     const struct config *config;
     const struct limit_config *limit; /* the limit that is being shown, or NULL */
+    const struct field *field;        /* the field that is being shown */
     show_note_fn note;                /* may be NULL */
     FILE *out;
 };
-
-struct field;
 
 /* How values are read, shown and compared. */
 struct field_type {
     size_t size; /* bytes of a value, all 0 if it is not set; 0: it is shown in any case */
     /* Sets *value, or reports a problem and leaves it. NULL: the section's reader does it. */
     void (*read)(struct reader *r, const struct field *f, const struct node *node, void *value);
-    void (*show)(const struct show *s, const struct field *f, const void *value); /* " value" */
-    bool (*same)(const void *a, const void *b); /* NULL: compares the bytes */
-    const struct quantity *quantity;            /* of the types that are numbers */
+    void (*show)(const struct show *s, const void *value); /* " value" */
+    bool (*same)(const void *a, const void *b);            /* NULL: compares the bytes */
+    const struct quantity *quantity;                       /* of the types that are numbers */
 };
 
 /* What a reload does if a value has changed. */
@@ -148,13 +148,13 @@ extern const struct field_type type_rate, type_bool, type_choice;
 extern const struct field_type type_map;
 
 /* For types that differ from these only in part. */
-void field_show_text(const struct show *s, const struct field *f, const void *value);
+void field_show_text(const struct show *s, const void *value);
 bool field_same_text(const void *a, const void *b);
 void field_read_map(struct reader *r, const struct field *f, const struct node *node, void *value);
-void field_show_map(const struct show *s, const struct field *f, const void *value);
+void field_show_map(const struct show *s, const void *value);
 void field_read_choice(struct reader *r, const struct field *f, const struct node *node,
                        void *value);
-void field_show_choice(const struct show *s, const struct field *f, const void *value);
+void field_show_choice(const struct show *s, const void *value);
 
 /* True for 1 to 63 bytes of letters, digits, '_', '-' and '.'. */
 bool name_is_good(struct text name);

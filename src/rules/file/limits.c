@@ -48,11 +48,11 @@ static void read_cost(struct reader *r, const struct field *f, const struct node
     }
 }
 
-static void show_cost(const struct show *s, const struct field *f, const void *value)
+static void show_cost(const struct show *s, const void *value)
 {
     const struct limit_config *limit = value;
     if (limit->cost > 0) {
-        type_count.show(s, f, &limit->cost);
+        type_count.show(s, &limit->cost);
     } else {
         (void)fprintf(s->out, " 'attribute:%.*s'", TEXT_ARGS(limit->cost_attribute));
     }
@@ -73,13 +73,9 @@ static bool read_alternatives(struct reader *r, const struct node *node, struct 
             return false;
         }
         attribute_suspect(r, name, node->place);
-        struct text *grown =
-            arena_append(&r->source->arena, out->at, out->count, sizeof name, &name);
-        if (grown == NULL) {
+        if (!arena_append(&r->source->arena, &out->at, &out->count, sizeof name, &name)) {
             return false;
         }
-        out->at = grown;
-        out->count++;
     }
     return true;
 }
@@ -105,10 +101,9 @@ static void read_key(struct reader *r, const struct field *f, const struct node 
     }
 }
 
-static void show_key(const struct show *s, const struct field *f, const void *value)
+static void show_key(const struct show *s, const void *value)
 {
     const struct limit_config *limit = value;
-    (void)f;
     (void)fputs(" [", s->out);
     for (size_t i = 0; i < limit->key_parts; i++) {
         const struct texts *alternatives = &limit->key[i].alternatives;
@@ -363,14 +358,13 @@ struct limit_config *limit_read(struct reader *r, const struct node *node)
 
 /* ---- showing ---- */
 
-void limits_show(const struct show *s, const struct field *f, const void *value)
+void limits_show(const struct show *s, const void *value)
 {
     const struct config *config = value;
     struct problems quiet = {0};
-    (void)f;
     (void)fputs(config->limits_count > 0 ? "" : " []", s->out);
     for (size_t i = 0; i < config->limits_count; i++) {
-        struct show one = {config, config->limits[i], s->note, s->out};
+        struct show one = {config, config->limits[i], NULL, s->note, s->out};
         (void)fputs("\n  # ", s->out);
         if (config_is_shared(config, one.limit)) {
             (void)fputs("in the store", s->out);

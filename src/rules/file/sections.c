@@ -61,12 +61,12 @@ static void read_trusted(struct reader *r, const struct field *f, const struct n
     }
 }
 
-static void show_trusted(const struct show *s, const struct field *f, const void *value)
+static void show_trusted(const struct show *s, const void *value)
 {
     const struct server_config *server = value;
     char text[CIDR_MAX];
     if (!server->trusted_given) {
-        (void)fprintf(s->out, " %s", f->unset);
+        (void)fprintf(s->out, " %s", s->field->unset);
         return;
     }
     (void)fputs(" [", s->out);
@@ -172,7 +172,7 @@ static size_t hosts_at(struct text url)
  * Writes the URL without its query, and with three stars for its user and password:
  * "redis://user:secret@host/0?password=secret" loses both secrets.
  */
-static void show_url(const struct show *s, const struct field *f, const void *value)
+static void show_url(const struct show *s, const void *value)
 {
     struct text url = ((const struct store_config *)value)->url;
     struct arena arena = ARENA_INIT;
@@ -184,7 +184,7 @@ static void show_url(const struct show *s, const struct field *f, const void *va
     const char *shown = arena_format(&arena, "%.*s%s%.*s", (int)scheme, url.at,
                                      hosts > scheme ? "***@" : "", TEXT_ARGS(rest));
     struct text text = text_of(shown != NULL ? shown : "");
-    field_show_text(s, f, &text);
+    field_show_text(s, &text);
     arena_finish(&arena);
 }
 
@@ -387,10 +387,9 @@ static void read_attributes(struct reader *r, const struct field *f, const struc
     sort_attributes(r);
 }
 
-static void show_attributes(const struct show *s, const struct field *f, const void *value)
+static void show_attributes(const struct show *s, const void *value)
 {
     const struct config *config = value;
-    (void)f;
     for (size_t i = 0; i < config->attributes_count; i++) {
         const struct attribute_config *a = &config->attributes[i];
         (void)fprintf(s->out, "\n  %.*s: [", TEXT_ARGS(a->name));

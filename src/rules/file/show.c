@@ -22,7 +22,7 @@ void show_bytes(FILE *out, uint64_t bytes)
 
 void config_show(const struct config *config, show_note_fn note, FILE *out)
 {
-    const struct show s = {config, NULL, note, out};
+    const struct show s = {config, NULL, NULL, note, out};
     struct problems quiet = {0};
     fields_show(&s, &section_top, config, "\n");
     (void)fprintf(out, "\n# %zu limit%s%s, ", config->limits_count,

@@ -145,10 +145,9 @@ bool tiers_apply(const struct show *s)
     return s->limit->tiers_count > 0;
 }
 
-static void show_tiers(const struct show *s, const struct field *f, const void *value)
+static void show_tiers(const struct show *s, const void *value)
 {
     const struct limit_config *limit = value;
-    (void)f;
     (void)fputs("\n      ", s->out);
     fields_show(s, &section_tiers, limit, "\n      ");
     for (size_t i = 0; i < limit->tiers_count; i++) {
@@ -394,12 +393,11 @@ void overrides_read(struct reader *r, const struct node *node, struct limit_conf
     size_tables(limit, keys);
 }
 
-static void show_overrides(const struct show *s, const struct field *f, const void *value)
+static void show_overrides(const struct show *s, const void *value)
 {
     const struct overrides *o = value;
     struct limit_config only = *s->limit;
     struct problems quiet = {0};
-    (void)f;
     (void)fputs(" {", s->out);
     fields_show(s, &section_overrides, o, ", ");
     (void)fprintf(s->out, "} # %zu values, %zu different rates", text_map_count(o->values),
@@ -430,11 +428,8 @@ void lookup_read(struct reader *r, const struct node *node, struct text attribut
             continue; /* this first row names the columns */
         }
         struct text answer = arena_text(arena, t->csv.field[1].text);
-        struct text *grown =
-            arena_append(arena, out->answers.at, out->answers.count, sizeof answer, &answer);
-        if (grown != NULL) {
-            out->answers.at = grown;
-            table_put(t, (unsigned)out->answers.count++);
+        if (arena_append(arena, &out->answers.at, &out->answers.count, sizeof answer, &answer)) {
+            table_put(t, (unsigned)out->answers.count - 1);
         }
     }
 }
