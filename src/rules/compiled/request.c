@@ -10,23 +10,18 @@ static int bad(struct weir_error *error, struct text name, const char *what)
                 what);
 }
 
-/* Finds "header:X-User" in lower case, as the names of headers are stored. */
-static int64_t find_header(const struct ruleset *set, struct text name)
+/* Finds the number of a name, -1 if there is none. Names of headers are stored in lower case. */
+static int64_t find_name(const struct ruleset *set, struct text name)
 {
     char lower[NAME_MAX_BYTES];
+    if (!text_starts(name, "header:")) {
+        return text_map_find(set->names, name);
+    }
     if (name.len > sizeof lower) {
         return -1;
     }
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.at[i];
-        lower[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-    }
+    normal_lower(name, lower);
     return text_map_find(set->names, (struct text){lower, name.len});
-}
-
-static int64_t find_name(const struct ruleset *set, struct text name)
-{
-    return text_starts(name, "header:") ? find_header(set, name) : text_map_find(set->names, name);
 }
 
 static void set_value(struct request *request, unsigned number, struct text value)
@@ -35,56 +30,54 @@ static void set_value(struct request *request, unsigned number, struct text valu
     request->present |= UINT64_C(1) << number;
 }
 
-static int set_address(struct request *request, struct text value, struct weir_error *error)
+/* Normalises a value into `to`, which has `most` bytes. A host of nothing but a port is no value. */
+static int set_normal(struct request *request, unsigned number, struct text value, char *to,
+                      size_t most, struct weir_error *error)
 {
-    struct weir_error why;
-    if (address_parse(value, &request->ip, &why) != 0) {
-        return fail(error, WEIR_EATTRIBUTE, "ip: %.200s", why.text);
-    }
-    size_t len = request->ip.family == 4 ? 4 : 16;
-    set_value(request, NUMBER_IP, (struct text){(const char *)request->ip.bytes, len});
-    return 0;
-}
-
-static int set_path(struct request *request, struct text value, struct weir_error *error)
-{
+    static const struct {
+        const char *name;
+        enum attribute_kind kind;
+    } rows[NUMBERS_FIXED] = {[NUMBER_PATH] = {"path", ATTRIBUTE_PATH},
+                             [NUMBER_METHOD] = {"method", ATTRIBUTE_METHOD},
+                             [NUMBER_HOST] = {"host", ATTRIBUTE_HOST},
+                             [NUMBER_IP] = {"ip", ATTRIBUTE_IP}};
     struct weir_error why;
     size_t len;
-    if (path_normalise(value, request->path, &len, &why) != 0) {
-        return fail(error, WEIR_EATTRIBUTE, "path: %.200s", why.text);
+    if (value.len > most) {
+        return fail(error, WEIR_EATTRIBUTE, "%s: found %zu bytes, expected at most %zu",
+                    rows[number].name, value.len, most);
     }
-    set_value(request, NUMBER_PATH, (struct text){request->path, len});
+    if (normal_value(rows[number].kind, value, to, &len, &why) != 0) {
+        return fail(error, WEIR_EATTRIBUTE, "%s: %.200s", rows[number].name, why.text);
+    }
+    if (len > 0) {
+        set_value(request, number, (struct text){to, len});
+    }
     return 0;
 }
 
 int request_put(const struct ruleset *set, struct request *request, unsigned number,
                 struct text value, struct weir_error *error)
 {
+    int e;
     if (value.len > WEIR_RULES_VALUE_MAX) {
         return fail(error, WEIR_EATTRIBUTE, "%.*s: found %zu bytes, expected at most %d",
                     TEXT_ARGS(set->attributes[number]), value.len, WEIR_RULES_VALUE_MAX);
     }
     switch (number) {
     case NUMBER_PATH:
-        return set_path(request, value, error);
-    case NUMBER_IP:
-        return set_address(request, value, error);
+        return set_normal(request, number, value, request->path, WEIR_RULES_VALUE_MAX, error);
     case NUMBER_METHOD:
-        if (value.len > METHOD_MAX) {
-            return bad(error, TEXT("method"), "found more than 64 bytes, expected a method");
-        }
-        normal_method(value, request->method);
-        set_value(request, number, (struct text){request->method, value.len});
-        return 0;
+        return set_normal(request, number, value, request->method, METHOD_MAX, error);
     case NUMBER_HOST:
-        if (value.len > HOST_MAX) {
-            return bad(error, TEXT("host"), "found more than 256 bytes, expected a host");
+        return set_normal(request, number, value, request->host, HOST_MAX, error);
+    case NUMBER_IP:
+        e = set_normal(request, number, value, (char *)request->ip.bytes, WEIR_RULES_VALUE_MAX,
+                       error);
+        if (e == 0) {
+            request->ip.family = request->value[number].len == 4 ? 4 : 6;
         }
-        value.len = normal_host(value, request->host);
-        if (value.len > 0) { /* a host, not only a port */
-            set_value(request, number, (struct text){request->host, value.len});
-        }
-        return 0;
+        return e;
     default:
         set_value(request, number, value);
         return 0;

@@ -107,38 +107,36 @@ static int add_entries(struct ruleset *set, struct entries *entries, unsigned ru
 
 /* ---- rules ---- */
 
+/* Returns the numbers of attributes, then NO_ATTRIBUTE; NULL: out of memory. */
+static unsigned char *numbers_of(struct ruleset *set, const struct texts *names)
+{
+    unsigned char *numbers = arena_take(&set->arena, names->count + 1);
+    for (size_t i = 0; numbers != NULL && i < names->count; i++) {
+        numbers[i] = (unsigned char)ruleset_number(set, names->at[i]);
+    }
+    if (numbers != NULL) {
+        numbers[names->count] = NO_ATTRIBUTE;
+    }
+    return numbers;
+}
+
+/* Returns the number of an attribute that a limit may name; NO_ATTRIBUTE if it does not. */
+static unsigned optional_number(struct ruleset *set, struct text name)
+{
+    return name.len > 0 ? ruleset_number(set, name) : NO_ATTRIBUTE;
+}
+
 static int compile_key(struct ruleset *set, const struct limit_config *limit, struct rule *rule)
 {
     rule->key_parts = (unsigned char)limit->key_parts;
+    rule->shard = numbers_of(set, &limit->shard_by);
     for (size_t i = 0; i < limit->key_parts; i++) {
-        const struct texts *alternatives = &limit->key[i].alternatives;
-        unsigned char *part = arena_take(&set->arena, alternatives->count + 1);
-        if (part == NULL) {
-            return WEIR_ENOMEM;
+        rule->key[i] = numbers_of(set, &limit->key[i].alternatives);
+        for (const unsigned char *n = rule->key[i]; n != NULL && *n < ATTRIBUTES_MAX; n++) {
+            rule->key_bits[i] |= UINT64_C(1) << *n;
         }
-        for (size_t j = 0; j < alternatives->count; j++) {
-            unsigned number = ruleset_number(set, alternatives->at[j]);
-            part[j] = (unsigned char)number;
-            rule->key_bits[i] |= number < ATTRIBUTES_MAX ? UINT64_C(1) << number : 0;
-        }
-        part[alternatives->count] = NO_ATTRIBUTE;
-        rule->key[i] = part;
     }
-    return 0;
-}
-
-static int compile_shard(struct ruleset *set, const struct limit_config *limit, struct rule *rule)
-{
-    const struct texts *names = &limit->shard_by;
-    rule->shard = arena_take(&set->arena, names->count + 1);
-    if (rule->shard == NULL) {
-        return WEIR_ENOMEM;
-    }
-    for (size_t i = 0; i < names->count; i++) {
-        rule->shard[i] = (unsigned char)ruleset_number(set, names->at[i]);
-    }
-    rule->shard[names->count] = NO_ATTRIBUTE;
-    return 0;
+    return set->arena.failed ? WEIR_ENOMEM : 0;
 }
 
 static int compile_variants(struct ruleset *set, const struct limit_config *limit,
@@ -169,9 +167,8 @@ static int compile_variants(struct ruleset *set, const struct limit_config *limi
     for (size_t i = 0; i < n; i++) {
         rule->variants[i].window_ns = limit_window_ns(limit, rule->variants[i].setting);
     }
-    rule->tier_attribute =
-        limit->tier_by.len > 0 ? ruleset_number(set, limit->tier_by) : NO_ATTRIBUTE;
-    rule->override_attribute = o->by.len > 0 ? ruleset_number(set, o->by) : NO_ATTRIBUTE;
+    rule->tier_attribute = optional_number(set, limit->tier_by);
+    rule->override_attribute = optional_number(set, o->by);
     return 0;
 }
 
@@ -209,16 +206,12 @@ static int compile_rule(struct ruleset *set, size_t i, struct entries *entries)
     rule->shadow = limit->shadow;
     rule->deny_missing = limit->on_missing == MISSING_DENY;
     rule->group = group_number(set, limit, i);
-    rule->cost_attribute =
-        limit->cost_attribute.len > 0 ? ruleset_number(set, limit->cost_attribute) : NO_ATTRIBUTE;
+    rule->cost_attribute = optional_number(set, limit->cost_attribute);
     rule->mode = config_is_shared(&set->config, limit)
                      ? remote_mode_of(config_consistency(&set->config, limit->consistency))
                      : REMOTE_LOCAL;
     set->remote |= rule->mode != REMOTE_LOCAL;
     int e = compile_key(set, limit, rule);
-    if (e == 0) {
-        e = compile_shard(set, limit, rule);
-    }
     if (e == 0) {
         e = compile_variants(set, limit, rule);
     }

@@ -56,6 +56,13 @@ struct state_file {
 int state_open(struct state **state, const char *folder, struct weir_error *error);
 void state_close(struct state *state);
 
+/*
+ * Makes a name for one variant of a limit: "LIMIT", "LIMIT", separator and "TIER", or
+ * "LIMIT=COUNT-PERIOD-BURST" of overrides. Returns its length.
+ */
+size_t variant_name(const struct rule *rule, const struct variant *variant, char separator,
+                    char name[STATE_NAME_MAX]);
+
 /* Makes the name of the file of one variant of a limit. */
 void state_name(const struct rule *rule, const struct variant *variant, char name[STATE_NAME_MAX]);
 

@@ -1,6 +1,6 @@
 #include "rules/file/conditions.h"
 
-#include "rules/file/named.h"
+#include "rules/file/files.h"
 #include "rules/file/yaml_write.h"
 #include "rules/value/normal.h"
 #include "rules/value/pattern.h"
@@ -27,12 +27,6 @@ static void add(struct reading *c, const struct value *value, struct place place
     (void)arena_append(&c->r->source->arena, &c->out->values, &c->out->count, sizeof *value, value);
 }
 
-static struct text unescaped(struct reading *c, struct text text)
-{
-    char *to = arena_take(&c->r->source->arena, text.len + 1);
-    return (struct text){to, to != NULL ? pattern_literal(text, to) : 0};
-}
-
 static void add_network(struct reading *c, struct text text, struct place place)
 {
     struct weir_error error;
@@ -44,60 +38,38 @@ static void add_network(struct reading *c, struct text text, struct place place)
     add(c, &value, place);
 }
 
-static void add_path(struct reading *c, struct text text, struct place place)
-{
-    struct weir_error error;
-    struct value value = {.kind = VALUE_PATTERN, .text = text};
-    if (path_pattern_check(text, &error) != 0) {
-        problem(c->r->problems, place, "%s", error.text);
-        return;
-    }
-    if (!pattern_has_wildcard(text)) {
-        value.kind = VALUE_EXACT;
-        value.text = unescaped(c, text);
-    }
-    add(c, &value, place);
-}
-
-/* Adds a value, with methods and hosts normalised as those of requests are. */
-static void add_name(struct reading *c, struct text text, struct place place)
+/* Adds a value or pattern, with methods and hosts normalised as those of requests are. */
+static void add_text(struct reading *c, struct text text, struct place place)
 {
     struct value value = {.kind = VALUE_PATTERN, .text = text};
-    if (!pattern_has_wildcard(text)) {
-        value.kind = VALUE_EXACT;
-        value.text = unescaped(c, text);
-    }
-    char *to = arena_take(&c->r->source->arena, value.text.len + 1);
+    char *to = arena_take(&c->r->source->arena, text.len + 1);
     if (to == NULL) {
         return;
+    }
+    if (!pattern_has_wildcard(text)) {
+        value = (struct value){.kind = VALUE_EXACT, .text = {to, pattern_literal(text, to)}};
     }
     if (c->kind == ATTRIBUTE_METHOD) {
         normal_method(value.text, to);
         value.text.at = to;
     } else if (c->kind == ATTRIBUTE_HOST) {
-        value.text.len = normal_host(value.text, to);
-        value.text.at = to;
+        value.text = (struct text){to, normal_host(value.text, to)};
     }
     add(c, &value, place);
 }
 
 static void add_value(struct reading *c, struct text text, struct place place)
 {
-    switch (c->kind) {
-    case ATTRIBUTE_IP:
+    struct weir_error error;
+    if (c->kind == ATTRIBUTE_IP) {
         add_network(c, text, place);
-        break;
-    case ATTRIBUTE_PATH:
-        add_path(c, text, place);
-        break;
-    default:
-        if (text.len > WEIR_RULES_VALUE_MAX) {
-            problem(c->r->problems, place, "found a value of %zu bytes, expected at most %d",
-                    text.len, WEIR_RULES_VALUE_MAX);
-            return;
-        }
-        add_name(c, text, place);
-        break;
+    } else if (c->kind == ATTRIBUTE_PATH && path_pattern_check(text, &error) != 0) {
+        problem(c->r->problems, place, "%s", error.text);
+    } else if (text.len > WEIR_RULES_VALUE_MAX) {
+        problem(c->r->problems, place, "found a value of %zu bytes, expected at most %d", text.len,
+                WEIR_RULES_VALUE_MAX);
+    } else {
+        add_text(c, text, place);
     }
 }
 
@@ -120,26 +92,42 @@ static void add_lines(struct reading *c, const char *path, struct text content)
     }
 }
 
+/* The values of a list file, read as values of an attribute of one kind. */
+struct file_values {
+    enum attribute_kind kind;
+    struct value *at;
+    size_t count;
+    struct file_values *next;
+};
+
 /*
  * Returns the values of a file, which is read unless another condition has read it; NULL after a
  * problem.
  */
-static const struct named_values *values_of(struct reading *c, const struct node *node)
+static const struct file_values *values_of(struct reading *c, const struct node *node)
 {
     struct text name = text_trim(text_after(node->scalar, strlen("file:")));
     if (name.len == 0) {
         unexpected(c->r, node, "file: and a path");
         return NULL;
     }
-    struct named_file *file = named_file(c->r, node, name);
-    const struct named_values *v = file != NULL ? named_values_find(file, c->kind) : NULL;
+    struct source_file *file = named_file(c->r, node, name);
+    struct file_values *v = file != NULL ? file->values : NULL;
+    while (v != NULL && v->kind != c->kind) {
+        v = v->next;
+    }
     if (file == NULL || v != NULL) {
         return v;
     }
     struct condition all = {0};
     struct reading own = {.r = c->r, .out = &all, .kind = c->kind};
     add_lines(&own, file->path, file->content);
-    return named_values_keep(c->r, file, c->kind, all.values, all.count);
+    v = arena_take(&c->r->source->arena, sizeof *v);
+    if (v != NULL) {
+        *v = (struct file_values){c->kind, all.values, all.count, file->values};
+        file->values = v;
+    }
+    return v;
 }
 
 /*
@@ -148,18 +136,18 @@ static const struct named_values *values_of(struct reading *c, const struct node
  */
 static void add_file(struct reading *c, const struct node *node, bool alone)
 {
-    const struct named_values *v = values_of(c, node);
+    const struct file_values *v = values_of(c, node);
     if (v == NULL) {
         return;
     }
     if (alone) {
-        c->out->values = v->values;
+        c->out->values = v->at;
         c->out->count = v->count;
         c->out->shared = true;
         return;
     }
     for (size_t i = 0; i < v->count; i++) {
-        add(c, &v->values[i], node->place);
+        add(c, &v->at[i], node->place);
     }
 }
 

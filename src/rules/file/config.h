@@ -24,10 +24,16 @@
 #define CONFIG_PATTERNS_MAX 1000 /* values with wildcards in one condition: compared one by one */
 #define CONFIG_FILE_MAX (64u << 20) /* bytes of a file that the rules name */
 
-/* A file that a rule file names. */
+struct file_values;
+
+/*
+ * A file that a rule file names. It is read once, however often it is named, so that a long list
+ * costs its memory once and cannot change between two places.
+ */
 struct source_file {
     const char *path;
-    struct text content; /* what was read; at == NULL: reading failed */
+    struct text content;        /* what was read; at == NULL: reading failed */
+    struct file_values *values; /* of conditions.c */
     struct source_file *next;
 };
 

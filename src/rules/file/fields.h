@@ -11,15 +11,13 @@
 #include "rules/value/suggest.h"
 
 struct field;
-struct named_file;
 
 /* The state of reading one text. */
 struct reader {
     struct config *config;
     struct source *source; /* owns what is read */
     struct problems *problems;
-    struct text folder;       /* relative paths start here; ends with '/', or empty */
-    struct named_file *files; /* those that have been read */
+    struct text folder; /* relative paths start here; ends with '/', or empty */
 };
 
 /* The state of showing rules. */

@@ -2,6 +2,7 @@
 
 #include "rules/file/tiers.h"
 #include "rules/file/yaml_write.h"
+#include "rules/value/normal.h"
 
 /* ---- server ---- */
 
@@ -249,17 +250,6 @@ const struct field_type type_store = {.read = read_store, .show = field_show_map
 
 #define SOURCE_EXPECTED "header:NAME, query:NAME or 'file:PATH by ATTRIBUTE'"
 
-/* Returns the text in lower case: names of headers are the same in any case. */
-static struct text lower(struct reader *r, struct text text)
-{
-    char *to = arena_take(&r->source->arena, text.len + 1);
-    for (size_t i = 0; to != NULL && i < text.len; i++) {
-        char c = text.at[i];
-        to[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-    }
-    return (struct text){to, to != NULL ? text.len : 0};
-}
-
 /* Splits "file:PATH by ATTRIBUTE" into name and by; false if the text has another form. */
 static bool split_lookup(struct text text, struct attribute_source *out)
 {
@@ -281,9 +271,13 @@ static bool read_source(struct reader *r, const struct node *node, struct text a
     struct text text = node->scalar;
     *out = (struct attribute_source){.written = text};
     if (text_starts(text, "header:") && text.len > strlen("header:")) {
+        char *lower = arena_take(&r->source->arena, text.len);
+        if (lower != NULL) {
+            normal_lower(text, lower);
+        }
         out->kind = FROM_HEADER;
-        out->name = lower(r, text);
-        return out->name.at != NULL;
+        out->name = (struct text){lower, text.len};
+        return lower != NULL;
     }
     if (text_starts(text, "query:") && text.len > strlen("query:")) {
         out->kind = FROM_QUERY;

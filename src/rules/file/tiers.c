@@ -1,8 +1,9 @@
 #include "rules/file/tiers.h"
 
+#include "rules/file/files.h"
 #include "rules/file/limits.h"
-#include "rules/file/named.h"
 #include "rules/value/csv.h"
+#include "rules/value/normal.h"
 
 /* ---- numbers ---- */
 
@@ -196,7 +197,7 @@ static struct table *table_open(struct reader *r, const struct node *node, struc
                                 struct text by)
 {
     struct arena *arena = &r->source->arena;
-    const struct named_file *named = named_file(r, node, file);
+    const struct source_file *named = named_file(r, node, file);
     struct table *t = named != NULL ? arena_take(arena, sizeof *t) : NULL;
     if (t == NULL) {
         return NULL;

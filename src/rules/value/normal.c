@@ -29,6 +29,14 @@ void normal_method(struct text from, char *to)
     }
 }
 
+void normal_lower(struct text from, char *to)
+{
+    for (size_t i = 0; i < from.len; i++) {
+        char c = from.at[i];
+        to[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    }
+}
+
 /* Cuts ":443". The colons of an IPv6 address are in brackets, and do not begin a port. */
 static struct text without_port(struct text host)
 {
@@ -60,10 +68,7 @@ size_t normal_host(struct text from, char *to)
         before = from.len;
         from = without_dot(without_port(from));
     } while (from.len != before);
-    for (size_t i = 0; i < from.len; i++) {
-        char c = from.at[i];
-        to[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-    }
+    normal_lower(from, to);
     return from.len;
 }
 

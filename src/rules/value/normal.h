@@ -30,6 +30,9 @@ int normal_value(enum attribute_kind kind, struct text from, char *to, size_t *l
  */
 void normal_method(struct text from, char *to);
 
+/* Writes the text in lower case, as names of headers are stored. `to` has from.len bytes. */
+void normal_lower(struct text from, char *to);
+
 /*
  * Writes a host in lower case, without its port and without the dot of the root; returns its
  * length. `to` has from.len bytes.
