@@ -53,15 +53,6 @@ static void show_adhoc(const struct show *s, const void *value)
 
 const struct field_type type_adhoc = {.read = read_adhoc, .show = show_adhoc};
 
-static void check_name(const struct limit_config *limit, struct problems *problems)
-{
-    if (text_is(limit->name, "adhoc")) {
-        problem(problems, limit->place,
-                "found a limit named 'adhoc', expected another name, or 'adhoc: off' to switch off "
-                "the built-in one");
-    }
-}
-
 void adhoc_check(const struct config *config, struct problems *problems)
 {
     const struct adhoc_config *adhoc = &config->adhoc;
@@ -69,7 +60,11 @@ void adhoc_check(const struct config *config, struct problems *problems)
         return;
     }
     for (size_t i = 0; i < config->limits_count; i++) {
-        check_name(config->limits[i], problems);
+        if (text_is(config->limits[i]->name, "adhoc")) {
+            problem(problems, config->limits[i]->place,
+                    "found a limit named 'adhoc', expected another name, or 'adhoc: off' to switch "
+                    "off the built-in one");
+        }
     }
     if (adhoc->consistency > CONSISTENCY_LOCAL) {
         problem(problems, adhoc->place,

@@ -180,9 +180,8 @@ static void read_condition(struct reader *r, const struct node *key, const struc
         return;
     }
     size_t n = scalars_of(r, node, what, &items);
-    out->written.at = arena_array(&r->source->arena, n, sizeof(struct text));
-    for (size_t i = 0; i < n && out->written.at != NULL; i++) {
-        out->written.at[out->written.count++] = items[i]->scalar;
+    out->written = texts_of(r, items, n);
+    for (size_t i = 0; i < n; i++) {
         if (text_starts(items[i]->scalar, "file:")) {
             add_file(&c, items[i], n == 1);
         } else {
@@ -212,8 +211,8 @@ static void show_conditions(const struct show *s, const void *value)
     const struct conditions *conditions = value;
     for (size_t i = 0; i < conditions->count; i++) {
         const struct condition *c = &conditions->at[i];
-        (void)fprintf(s->out, "%s%.*s: ", i > 0 ? ", " : " {", TEXT_ARGS(c->attribute));
-        yaml_put_list(s->out, &c->written);
+        (void)fprintf(s->out, "%s%.*s:", i > 0 ? ", " : " {", TEXT_ARGS(c->attribute));
+        field_show_texts(s, &c->written);
     }
     (void)fputc('}', s->out);
 }

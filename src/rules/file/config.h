@@ -129,7 +129,8 @@ struct limit_config {
     struct conditions unless;
     struct key_part key[CONFIG_KEY_PARTS_MAX];
     size_t key_parts;
-    int algorithm; /* 0 only while it is read: the name is unknown */
+    struct texts key_written; /* the parts as in the file, for `config show` */
+    int algorithm;            /* 0 only while it is read: the name is unknown */
     struct setting base;
     struct text group; /* len 0: none */
     uint64_t cost;     /* 0: the request's own */
@@ -165,7 +166,6 @@ struct attribute_source {
     struct text by;          /* FROM_FILE: the attribute that is looked up */
     struct text_map *values; /* FROM_FILE: value -> number in answers */
     struct texts answers;
-    struct text written;
 };
 
 struct attribute_config {
@@ -173,6 +173,7 @@ struct attribute_config {
     struct place place;
     struct attribute_source *sources;
     size_t count;
+    struct texts written; /* the sources as in the file, for `config show` */
 };
 
 struct list_config {

@@ -41,25 +41,16 @@ static bool same_consistency(const void *a, const void *b)
 static void read_shard(struct reader *r, const struct field *f, const struct node *node,
                        void *value)
 {
-    struct texts *shard = value;
     const struct node *const *items;
     size_t n = scalars_of(r, node, f->expects, &items);
-    shard->at = n > 0 ? arena_array(&r->source->arena, n, sizeof *shard->at) : NULL;
-    for (size_t i = 0; i < n && shard->at != NULL; i++) {
-        shard->at[shard->count++] = items[i]->scalar;
-    }
-}
-
-static void show_shard(const struct show *s, const void *value)
-{
-    (void)fputc(' ', s->out);
-    yaml_put_list(s->out, value);
+    *(struct texts *)value = texts_of(r, items, n);
 }
 
 /* Without a size, because 0, the default, is shown too. */
 const struct field_type type_consistency = {0, field_read_choice, show_consistency,
                                             same_consistency, NULL};
-const struct field_type type_shard = {sizeof(struct texts), read_shard, show_shard, NULL, NULL};
+const struct field_type type_shard = {sizeof(struct texts), read_shard, field_show_texts, NULL,
+                                      NULL};
 
 /* ---- checks ---- */
 

@@ -49,6 +49,17 @@ size_t scalars_of(struct reader *r, const struct node *node, const char *what,
     return count;
 }
 
+struct texts texts_of(struct reader *r, const struct node *const *items, size_t n)
+{
+    struct texts texts = {0};
+    texts.at = n > 0 ? arena_array(&r->source->arena, n, sizeof *texts.at) : NULL;
+    while (texts.at != NULL && texts.count < n) {
+        texts.at[texts.count] = items[texts.count]->scalar;
+        texts.count++;
+    }
+    return texts;
+}
+
 const char *suggest_field(const struct section *section, struct text name)
 {
     struct suggestion s = suggest_begin(name);
@@ -280,6 +291,12 @@ void field_show_text(const struct show *s, const void *value)
 {
     (void)fputc(' ', s->out);
     yaml_put(s->out, *(const struct text *)value);
+}
+
+void field_show_texts(const struct show *s, const void *value)
+{
+    (void)fputc(' ', s->out);
+    yaml_put_list(s->out, value);
 }
 
 bool field_same_text(const void *a, const void *b)

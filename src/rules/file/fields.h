@@ -134,6 +134,9 @@ const struct node *expect_scalar(struct reader *r, const struct node *node, cons
 size_t scalars_of(struct reader *r, const struct node *node, const char *what,
                   const struct node *const **items);
 
+/* Returns the texts of scalars; none if n is 0 or there is no memory. */
+struct texts texts_of(struct reader *r, const struct node *const *items, size_t n);
+
 /* The value is a struct text; of type_name, a good name. */
 extern const struct field_type type_text, type_name;
 /* A uint64_t. */
@@ -147,6 +150,7 @@ extern const struct field_type type_map;
 
 /* For types that differ from these only in part. */
 void field_show_text(const struct show *s, const void *value);
+void field_show_texts(const struct show *s, const void *value); /* of a struct texts */
 bool field_same_text(const void *a, const void *b);
 void field_read_map(struct reader *r, const struct field *f, const struct node *node, void *value);
 void field_show_map(const struct show *s, const void *value);

@@ -93,6 +93,7 @@ static void read_key(struct reader *r, const struct field *f, const struct node 
                 CONFIG_KEY_PARTS_MAX);
         return;
     }
+    limit->key_written = texts_of(r, items, n);
     for (size_t i = 0; i < n; i++) {
         struct texts alternatives = {0};
         if (read_alternatives(r, items[i], &alternatives)) {
@@ -103,18 +104,7 @@ static void read_key(struct reader *r, const struct field *f, const struct node 
 
 static void show_key(const struct show *s, const void *value)
 {
-    const struct limit_config *limit = value;
-    (void)fputs(" [", s->out);
-    for (size_t i = 0; i < limit->key_parts; i++) {
-        const struct texts *alternatives = &limit->key[i].alternatives;
-        const char *quote = alternatives->count > 1 ? "'" : "";
-        (void)fprintf(s->out, "%s%s", i > 0 ? ", " : "", quote);
-        for (size_t j = 0; j < alternatives->count; j++) {
-            (void)fprintf(s->out, "%s%.*s", j > 0 ? "|" : "", TEXT_ARGS(alternatives->at[j]));
-        }
-        (void)fputs(quote, s->out);
-    }
-    (void)fputc(']', s->out);
+    field_show_texts(s, &((const struct limit_config *)value)->key_written);
 }
 
 static bool same_texts(const struct texts *a, const struct texts *b)

@@ -269,7 +269,7 @@ static bool read_source(struct reader *r, const struct node *node, struct text a
                         struct attribute_source *out)
 {
     struct text text = node->scalar;
-    *out = (struct attribute_source){.written = text};
+    *out = (struct attribute_source){0};
     if (text_starts(text, "header:") && text.len > strlen("header:")) {
         char *lower = arena_take(&r->source->arena, text.len);
         if (lower != NULL) {
@@ -309,6 +309,7 @@ static void read_attribute(struct reader *r, const struct node *key, const struc
                 CONFIG_SOURCES_MAX);
         return;
     }
+    out->written = texts_of(r, items, n);
     out->sources = arena_array(&r->source->arena, n, sizeof *out->sources);
     for (size_t i = 0; i < n && out->sources != NULL; i++) {
         if (read_source(r, items[i], out->name, &out->sources[out->count])) {
@@ -386,12 +387,8 @@ static void show_attributes(const struct show *s, const void *value)
     const struct config *config = value;
     for (size_t i = 0; i < config->attributes_count; i++) {
         const struct attribute_config *a = &config->attributes[i];
-        (void)fprintf(s->out, "\n  %.*s: [", TEXT_ARGS(a->name));
-        for (size_t j = 0; j < a->count; j++) {
-            (void)fputs(j > 0 ? ", " : "", s->out);
-            yaml_put(s->out, a->sources[j].written);
-        }
-        (void)fputc(']', s->out);
+        (void)fprintf(s->out, "\n  %.*s:", TEXT_ARGS(a->name));
+        field_show_texts(s, &a->written);
     }
 }
 

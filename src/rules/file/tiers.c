@@ -173,7 +173,7 @@ static size_t count_lines(struct text content)
     return n;
 }
 
-struct table {
+struct csv_table {
     struct reader *r;
     const char *path;
     struct csv csv;
@@ -184,7 +184,7 @@ struct table {
     char normal[NORMAL_BYTES(CSV_ROW_MAX)];
 };
 
-static struct place place_of(const struct table *t, unsigned field)
+static struct place place_of(const struct csv_table *t, unsigned field)
 {
     return (struct place){t->path, t->csv.field[field].line, t->csv.field[field].column};
 }
@@ -193,12 +193,12 @@ static struct place place_of(const struct table *t, unsigned field)
  * Opens the file as a table, which is large and therefore in the arena. Returns NULL after a
  * problem or out of memory.
  */
-static struct table *table_open(struct reader *r, const struct node *node, struct text file,
-                                struct text by)
+static struct csv_table *table_open(struct reader *r, const struct node *node, struct text file,
+                                    struct text by)
 {
     struct arena *arena = &r->source->arena;
     const struct source_file *named = named_file(r, node, file);
-    struct table *t = named != NULL ? arena_take(arena, sizeof *t) : NULL;
+    struct csv_table *t = named != NULL ? arena_take(arena, sizeof *t) : NULL;
     if (t == NULL) {
         return NULL;
     }
@@ -214,7 +214,7 @@ static struct table *table_open(struct reader *r, const struct node *node, struc
  * Reads the next good row, one with `least` to `most` fields; false at the end of the file. Reports
  * the bad rows before it.
  */
-static bool table_next(struct table *t, unsigned least, unsigned most, const char *what)
+static bool table_next(struct csv_table *t, unsigned least, unsigned most, const char *what)
 {
     struct weir_error error;
     for (;;) {
@@ -236,19 +236,8 @@ static bool table_next(struct table *t, unsigned least, unsigned most, const cha
     }
 }
 
-/* Zeroes the bits of an address that follow its prefix. */
-static void cut_bytes(char *bytes, size_t len, unsigned prefix)
-{
-    for (size_t i = 0; i < len; i++) {
-        unsigned kept = prefix > 8 * i ? prefix - 8 * (unsigned)i : 0;
-        if (kept < 8) {
-            bytes[i] = (char)((unsigned char)bytes[i] & (0xff00u >> kept));
-        }
-    }
-}
-
 /* Adds the row's value, normalised as the values of requests are. */
-static void table_put(struct table *t, unsigned number)
+static void table_put(struct csv_table *t, unsigned number)
 {
     struct weir_error error;
     struct text written = t->csv.field[0].text;
@@ -259,7 +248,8 @@ static void table_put(struct table *t, unsigned number)
         return;
     }
     if (t->kind == ATTRIBUTE_IP && t->limit != NULL) {
-        cut_bytes(t->normal, len, len == 4 ? t->limit->ipv4_prefix : t->limit->ipv6_prefix);
+        address_cut_bytes((uint8_t *)t->normal, len,
+                          len == 4 ? t->limit->ipv4_prefix : t->limit->ipv6_prefix);
     }
     struct text value = arena_text(&t->r->source->arena, (struct text){t->normal, len});
     if (value.at != NULL && text_map_put(t->values, value, number) != -1) {
@@ -291,7 +281,7 @@ static bool same_setting(const struct setting *a, const struct setting *b)
  * Returns the number of this setting among the different ones, adding it if it is new; -1 after a
  * problem.
  */
-static int setting_number(struct table *t, struct overrides *o, const struct setting *setting)
+static int setting_number(struct csv_table *t, struct overrides *o, const struct setting *setting)
 {
     for (size_t i = 0; i < o->settings_count; i++) {
         if (same_setting(&o->settings[i], setting)) {
@@ -307,7 +297,7 @@ static int setting_number(struct table *t, struct overrides *o, const struct set
     return (int)o->settings_count++;
 }
 
-static void read_row(struct table *t, struct limit_config *limit, uint64_t *keys)
+static void read_row(struct csv_table *t, struct limit_config *limit, uint64_t *keys)
 {
     struct weir_error error;
     struct setting setting = setting_begin(limit);
@@ -366,7 +356,7 @@ static void size_tables(struct limit_config *limit, const uint64_t *keys)
 }
 
 /* True for a first row that names the columns: its second field is "rate". */
-static bool names_columns(const struct table *t)
+static bool names_columns(const struct csv_table *t)
 {
     return t->rows == 1 && text_is(t->csv.field[1].text, "rate");
 }
@@ -378,7 +368,7 @@ void overrides_read(struct reader *r, const struct node *node, struct limit_conf
     if (!fields_read(r, &section_overrides, node, o) || o->by.len == 0 || o->file.len == 0) {
         return;
     }
-    struct table *t = table_open(r, node_find(node, "file"), o->file, o->by);
+    struct csv_table *t = table_open(r, node_find(node, "file"), o->file, o->by);
     uint64_t *keys = arena_array(&r->source->arena, CONFIG_RATES_MAX, sizeof *keys);
     o->settings = arena_array(&r->source->arena, CONFIG_RATES_MAX, sizeof *o->settings);
     if (t == NULL || keys == NULL || o->settings == NULL) {
@@ -419,7 +409,7 @@ void lookup_read(struct reader *r, const struct node *node, struct text attribut
                  struct attribute_source *out)
 {
     struct arena *arena = &r->source->arena;
-    struct table *t = table_open(r, node, out->name, out->by);
+    struct csv_table *t = table_open(r, node, out->name, out->by);
     if (t == NULL) {
         return;
     }

@@ -187,16 +187,19 @@ int address_parse(struct text text, struct address *out, struct weir_error *erro
     return 0;
 }
 
+void address_cut_bytes(uint8_t *bytes, size_t len, unsigned prefix)
+{
+    size_t whole = prefix / 8;
+    if (whole < len) {
+        bytes[whole] = (uint8_t)(bytes[whole] & (0xff00u >> prefix % 8));
+        memset(bytes + whole + 1, 0, len - whole - 1);
+    }
+}
+
 void address_cut(struct address *a, unsigned ipv4_prefix, unsigned ipv6_prefix)
 {
-    unsigned prefix = a->family == 4 ? ipv4_prefix : ipv6_prefix;
-    unsigned bytes = a->family == 4 ? 4 : 16;
-    unsigned whole = prefix / 8;
-    if (whole >= bytes) {
-        return;
-    }
-    a->bytes[whole] = (uint8_t)(a->bytes[whole] & (0xff00u >> prefix % 8));
-    memset(a->bytes + whole + 1, 0, bytes - whole - 1);
+    address_cut_bytes(a->bytes, a->family == 4 ? 4 : 16,
+                      a->family == 4 ? ipv4_prefix : ipv6_prefix);
 }
 
 const char *address_print(const struct address *a, char *buffer)
