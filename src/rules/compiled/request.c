@@ -30,54 +30,56 @@ static void set_value(struct request *request, unsigned number, struct text valu
     request->present |= UINT64_C(1) << number;
 }
 
-/* Normalises a value into `to`, which has `most` bytes. A host of nothing but a port is no value. */
-static int set_normal(struct request *request, unsigned number, struct text value, char *to,
-                      size_t most, struct weir_error *error)
+static int set_address(struct request *request, struct text value, struct weir_error *error)
 {
-    static const struct {
-        const char *name;
-        enum attribute_kind kind;
-    } rows[NUMBERS_FIXED] = {[NUMBER_PATH] = {"path", ATTRIBUTE_PATH},
-                             [NUMBER_METHOD] = {"method", ATTRIBUTE_METHOD},
-                             [NUMBER_HOST] = {"host", ATTRIBUTE_HOST},
-                             [NUMBER_IP] = {"ip", ATTRIBUTE_IP}};
+    struct weir_error why;
+    if (address_parse(value, &request->ip, &why) != 0) {
+        return fail(error, WEIR_EATTRIBUTE, "ip: %.200s", why.text);
+    }
+    size_t len = request->ip.family == 4 ? 4 : 16;
+    set_value(request, NUMBER_IP, (struct text){(const char *)request->ip.bytes, len});
+    return 0;
+}
+
+static int set_path(struct request *request, struct text value, struct weir_error *error)
+{
     struct weir_error why;
     size_t len;
-    if (value.len > most) {
-        return fail(error, WEIR_EATTRIBUTE, "%s: found %zu bytes, expected at most %zu",
-                    rows[number].name, value.len, most);
+    if (path_normalise(value, request->path, &len, &why) != 0) {
+        return fail(error, WEIR_EATTRIBUTE, "path: %.200s", why.text);
     }
-    if (normal_value(rows[number].kind, value, to, &len, &why) != 0) {
-        return fail(error, WEIR_EATTRIBUTE, "%s: %.200s", rows[number].name, why.text);
-    }
-    if (len > 0) {
-        set_value(request, number, (struct text){to, len});
-    }
+    set_value(request, NUMBER_PATH, (struct text){request->path, len});
     return 0;
 }
 
 int request_put(const struct ruleset *set, struct request *request, unsigned number,
                 struct text value, struct weir_error *error)
 {
-    int e;
     if (value.len > WEIR_RULES_VALUE_MAX) {
         return fail(error, WEIR_EATTRIBUTE, "%.*s: found %zu bytes, expected at most %d",
                     TEXT_ARGS(set->attributes[number]), value.len, WEIR_RULES_VALUE_MAX);
     }
     switch (number) {
     case NUMBER_PATH:
-        return set_normal(request, number, value, request->path, WEIR_RULES_VALUE_MAX, error);
-    case NUMBER_METHOD:
-        return set_normal(request, number, value, request->method, METHOD_MAX, error);
-    case NUMBER_HOST:
-        return set_normal(request, number, value, request->host, HOST_MAX, error);
+        return set_path(request, value, error);
     case NUMBER_IP:
-        e = set_normal(request, number, value, (char *)request->ip.bytes, WEIR_RULES_VALUE_MAX,
-                       error);
-        if (e == 0) {
-            request->ip.family = request->value[number].len == 4 ? 4 : 6;
+        return set_address(request, value, error);
+    case NUMBER_METHOD:
+        if (value.len > METHOD_MAX) {
+            return bad(error, TEXT("method"), "found more than 64 bytes, expected a method");
         }
-        return e;
+        normal_method(value, request->method);
+        set_value(request, number, (struct text){request->method, value.len});
+        return 0;
+    case NUMBER_HOST:
+        if (value.len > HOST_MAX) {
+            return bad(error, TEXT("host"), "found more than 256 bytes, expected a host");
+        }
+        value.len = normal_host(value, request->host);
+        if (value.len > 0) { /* a host, not only a port */
+            set_value(request, number, (struct text){request->host, value.len});
+        }
+        return 0;
     default:
         set_value(request, number, value);
         return 0;

@@ -38,8 +38,11 @@ static struct text split(struct text text, char c, struct text *rest)
     return (struct text){text.at, len};
 }
 
-/* Written by hand, because inet_pton() takes half as long again, and most addresses are IPv4. */
-static bool read_ipv4(struct text text, uint8_t *bytes)
+/*
+ * Reads an address at the beginning of the text; *rest is what follows it. Written by hand, because
+ * inet_pton() takes half as long again, and most addresses are IPv4.
+ */
+static bool read_ipv4(struct text text, uint8_t *bytes, struct text *rest)
 {
     const char *at = text.at;
     const char *end = text.at + text.len;
@@ -50,11 +53,12 @@ static bool read_ipv4(struct text text, uint8_t *bytes)
             value = value * 10 + (unsigned)(*at++ - '0');
         }
         if (at == first || value > 255 || (*first == '0' && at > first + 1) ||
-            (at == end) != (i == 3) || (i < 3 && *at++ != '.')) {
+            (i < 3 && (at == end || *at++ != '.'))) {
             return false;
         }
         bytes[i] = (uint8_t)value;
     }
+    *rest = text_after(text, (size_t)(at - text.at));
     return true;
 }
 
@@ -84,10 +88,12 @@ static uint8_t family_of(struct text text)
 }
 
 /* Reads an address as it is written, without turning mapped addresses into IPv4. */
-static bool read_plain(struct text text, uint8_t family, struct address *out)
+static bool read_plain(struct text text, struct address *out)
 {
-    *out = (struct address){.family = family};
-    return family == 4 ? read_ipv4(text, out->bytes) : family == 6 && read_ipv6(text, out->bytes);
+    struct text rest = {text.at, 0};
+    *out = (struct address){.family = family_of(text)};
+    return out->family == 4 ? read_ipv4(text, out->bytes, &rest) && rest.len == 0
+                            : out->family == 6 && read_ipv6(text, out->bytes);
 }
 
 /*
@@ -115,16 +121,17 @@ static bool read_any(struct text text, struct address *out)
 {
     struct text zone = {text.at, 0};
     struct text port = {text.at, 0};
-    uint8_t family = family_of(text);
-    if (text.at[0] == '[') {
-        struct text host = split(split(text_after(text, 1), ']', &port), '%', &zone);
-        return port.len > 0 && is_port(text_after(port, 1)) && is_zone(zone) &&
-               read_plain(host, 6, out);
+    *out = (struct address){.family = family_of(text)};
+    if (out->family == 4) {
+        return read_ipv4(text, out->bytes, &port) && is_port(port);
     }
-    if (family == 4) {
-        return read_plain(split(text, ':', &port), 4, out) && is_port(port);
+    if (text.at[0] != '[') {
+        return read_plain(split(text, '%', &zone), out) && is_zone(zone);
     }
-    return read_plain(split(text, '%', &zone), family, out) && is_zone(zone);
+    struct text host = split(split(text_after(text, 1), ']', &port), '%', &zone);
+    out->family = 6;
+    return port.len > 0 && is_port(text_after(port, 1)) && is_zone(zone) &&
+           read_ipv6(host, out->bytes);
 }
 
 /* ---- the IPv4 address inside ---- */
@@ -245,7 +252,7 @@ int cidr_parse(struct text text, struct cidr *out, struct weir_error *error)
     struct cidr c;
     struct text after;
     struct text address = split(text, '/', &after);
-    if (!read_plain(address, family_of(address), &c.network)) {
+    if (!read_plain(address, &c.network)) {
         return refuse_network(text, error);
     }
     int most = c.network.family == 4 ? 32 : 128;
