@@ -147,14 +147,6 @@ static void add_rest(struct index *index, uint32_t node, const struct index_entr
     index->nodes[node].rest = i;
 }
 
-/* Returns the segment at `at`, up to the next slash or the end. */
-static struct text cut_segment(struct text path, size_t at)
-{
-    const char *slash = memchr(path.at + at, '/', path.len - at);
-    size_t end = slash != NULL ? (size_t)(slash - path.at) : path.len;
-    return (struct text){path.at + at, end - at};
-}
-
 /* Returns the node at which a last '**' is noted. Two in a row count as one. */
 static uint32_t node_before_tail(const struct index *index, uint32_t node, uint32_t before_any)
 {
@@ -168,7 +160,7 @@ static void add_pattern(struct index *index, const struct index_entry *e)
     struct text pattern = e->pattern;
     index->has_patterns = true;
     for (size_t at = 1, depth = 0; at < pattern.len; depth++) {
-        struct text segment = cut_segment(pattern, at);
+        struct text segment = path_segment(pattern, at - 1);
         bool any = text_is(segment, "**");
         at += segment.len + 1;
         if (any && at >= pattern.len) {

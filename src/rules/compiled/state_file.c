@@ -36,14 +36,6 @@ static enum fate fate_of(int e)
     return FATE_FAIL;
 }
 
-/* Returns the message of weir_open() without the path that it begins with. */
-static const char *reason(const struct weir_error *error, const char *path)
-{
-    size_t n = strlen(path);
-    bool named = strncmp(error->text, path, n) == 0 && strncmp(error->text + n, ": ", 2) == 0;
-    return named ? error->text + n + 2 : error->text;
-}
-
 /* ---- moving aside ---- */
 
 static bool earlier(const struct timespec *a, const struct timespec *b)
@@ -88,8 +80,8 @@ static int move_aside(struct state *state, const char *path, const struct weir_e
     }
     state->unusable++;
     warning(problems, (struct place){path, 0, 0},
-            "cannot be used: %s; it is called %s now, and its keys start afresh", reason(why, path),
-            strrchr(aside, '/') + 1);
+            "cannot be used: %s; it is called %s now, and its keys start afresh",
+            problem_without_path(why, path), strrchr(aside, '/') + 1);
     return 0;
 }
 
@@ -119,7 +111,7 @@ static int open_old(struct state *state, struct weir_options *o, struct problems
         e = move_aside(state, o->path, &why, problems, error);
     } else if (fate == FATE_REPLACE) {
         warning(problems, (struct place){o->path, 0, 0}, "%s: its keys start afresh",
-                reason(&why, o->path));
+                problem_without_path(&why, o->path));
         file->draft = true;
         e = 0;
     } else {

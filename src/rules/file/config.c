@@ -254,12 +254,7 @@ static int read_file(struct config *config, const char *path, struct problems *p
     if (e == 0) {
         e = read_text(config, path, text, problems);
     } else if (e != WEIR_ENOMEM) {
-        const char *shown = error.text;
-        size_t n = strlen(path);
-        if (strncmp(shown, path, n) == 0 && strncmp(shown + n, ": ", 2) == 0) {
-            shown += n + 2; /* the message will begin with the path */
-        }
-        problem(problems, (struct place){path, 0, 0}, "%s", shown);
+        problem(problems, (struct place){path, 0, 0}, "%s", problem_without_path(&error, path));
         e = 0;
     }
     arena_finish(&arena);

@@ -1,6 +1,7 @@
 #include "rules/file/problems.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -99,6 +100,13 @@ void warning(struct problems *problems, struct place place, const char *format, 
         record(problems, WEIR_RULES_WARNING, place, format, list);
         va_end(list);
     }
+}
+
+const char *problem_without_path(const struct weir_error *error, const char *path)
+{
+    size_t n = strlen(path);
+    bool named = strncmp(error->text, path, n) == 0 && strncmp(error->text + n, ": ", 2) == 0;
+    return named ? error->text + n + 2 : error->text;
 }
 
 static int compare_numbers(unsigned a, unsigned b)

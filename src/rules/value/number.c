@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "rules/value/quote.h"
 
 const char number_too_large[] = "it does not fit 64 bits";
 
@@ -16,28 +17,6 @@ bool number_stop(struct number_reader *r, const char *why, struct text where)
 /* ---- what was found, what was expected ---- */
 
 #define SHOWN_MAX 48
-
-/*
- * Writes the text in quotes, with bytes that are not printable ASCII as \xNN, and cuts a long text.
- * quote() is not used here: a digit of another alphabet must not look like one of ours.
- */
-static const char *shown(struct text t, char *buffer)
-{
-    const size_t longest_end = sizeof "\\xNN...'";
-    size_t n = 0;
-    size_t i = 0;
-    buffer[n++] = '\'';
-    for (; i < t.len && n + longest_end <= SHOWN_MAX; i++) {
-        unsigned char c = (unsigned char)t.at[i];
-        if (c >= ' ' && c <= '~') {
-            buffer[n++] = (char)c;
-        } else {
-            n += (size_t)snprintf(buffer + n, SHOWN_MAX - n, "\\x%02x", c);
-        }
-    }
-    (void)snprintf(buffer + n, SHOWN_MAX - n, i < t.len ? "...'" : "'");
-    return buffer;
-}
 
 #define LIST_MAX 64
 
@@ -67,8 +46,10 @@ int number_refuse(const struct number_reader *r, struct text text, const char *e
     if (text.len == 0) {
         return fail(error, WEIR_EINVAL, "found nothing, expected %s", expected);
     }
-    return fail(error, WEIR_EINVAL, "found %s, expected %s; %s%s%s%s", shown(text, found), expected,
-                r->why, r->where.len > 0 ? " " : "", r->where.len > 0 ? shown(r->where, where) : "",
+    return fail(error, WEIR_EINVAL, "found %s, expected %s; %s%s%s%s",
+                quote_ascii(text, found, sizeof found), expected, r->why,
+                r->where.len > 0 ? " " : "",
+                r->where.len > 0 ? quote_ascii(r->where, where, sizeof where) : "",
                 listed(r->units, units));
 }
 

@@ -80,11 +80,10 @@ bool segment_match(struct text pattern, struct text segment)
     return true;
 }
 
-/* Returns the segment after the slash at `at`. */
-static struct text segment_at(struct text path, size_t at)
+struct text path_segment(struct text path, size_t slash_at)
 {
-    const char *first = path.at + at + 1;
-    size_t rest = path.len - at - 1;
+    const char *first = path.at + slash_at + 1;
+    size_t rest = path.len - slash_at - 1;
     const char *slash = memchr(first, '/', rest);
     return (struct text){first, slash == NULL ? rest : (size_t)(slash - first)};
 }
@@ -107,8 +106,8 @@ bool path_pattern_match(struct text pattern, struct text path)
     size_t retry_p = 0; /* position after the last '**'; 0: there was none */
     size_t retry_s = 0;
     while (s < path.len || p < pattern.len) {
-        struct text want = p < pattern.len ? segment_at(pattern, p) : TEXT("");
-        struct text have = s < path.len ? segment_at(path, s) : TEXT("");
+        struct text want = p < pattern.len ? path_segment(pattern, p) : TEXT("");
+        struct text have = s < path.len ? path_segment(path, s) : TEXT("");
         if (crosses(want)) {
             retry_p = p += 1 + want.len;
             retry_s = s;
@@ -116,7 +115,7 @@ bool path_pattern_match(struct text pattern, struct text path)
             p += 1 + want.len;
             s += 1 + have.len;
         } else if (retry_p > 0 && s < path.len) {
-            retry_s += 1 + segment_at(path, retry_s).len;
+            retry_s += 1 + path_segment(path, retry_s).len;
             p = retry_p;
             s = retry_s;
         } else {
@@ -222,7 +221,7 @@ static const char *fault_of(struct text pattern)
         fault = fault_of_byte(pattern.at[i]);
     }
     for (size_t at = 0; at < pattern.len && !is_root(pattern) && fault == NULL;) {
-        struct text segment = segment_at(pattern, at);
+        struct text segment = path_segment(pattern, at);
         fault = fault_of_segment(segment);
         at += 1 + segment.len;
     }

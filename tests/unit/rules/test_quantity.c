@@ -107,9 +107,9 @@ static void the_largest_count_has_64_bits(void **state)
             "found '340282366920938463463374607431768211456', expected a whole number such as 100 "
             "or 1.5k; it does not fit 64 bits"},
            {TEXT("340282366920938463463374607431768211455T"),
-            "found '340282366920938463463374607431768211455...', expected a whole number such as "
+            "found '340282366920938463463374607431768211455'..., expected a whole number such as "
             "100 or 1.5k; it does not fit 64 bits"},
-           {TEXT(NINES_40), "found '999999999999999999999999999999999999999...', expected a whole "
+           {TEXT(NINES_40), "found '999999999999999999999999999999999999999'..., expected a whole "
                             "number such as 100 or 1.5k; it does not fit 64 bits"});
 }
 
@@ -175,7 +175,7 @@ static void an_error_text_is_whole_however_long_the_input(void **state)
         assert_int_equal(duration_parse((struct text){input, sizeof input}, &out, &error),
                          WEIR_EINVAL);
         assert_in_range(strlen(error.text), 50, sizeof error.text - 2);
-        assert_non_null(strstr(error.text, "...', expected a duration such as 90s or 1h30m; "));
+        assert_non_null(strstr(error.text, "'..., expected a duration such as 90s or 1h30m; "));
     }
 }
 
@@ -207,7 +207,7 @@ static void a_size_is_a_whole_number_of_bytes_with_a_clear_unit(void **state)
            {TEXT("-1KB"), "found '-1KB', " SIZE "a number is missing at '-1KB'"},
            {TEXT(""), "found nothing, expected a size such as 512KB or 1.5GiB"},
            {TEXT("0." ZEROS_40 "1TB"),
-            "found '0.0000000000000000000000000000000000000...', " SIZE "it has too many digits"});
+            "found '0.0000000000000000000000000000000000000'..., " SIZE "it has too many digits"});
 }
 
 /* ---- durations ---- */
@@ -261,9 +261,9 @@ static void a_bad_duration_is_told_what_is_wrong_with_it(void **state)
         {TEXT("0.5ns"), "found '0.5ns', " DURATION "it is finer than 1ns"},
         {TEXT("0.0000000001s"), "found '0.0000000001s', " DURATION "it is finer than 1ns"},
         {TEXT("0.33333333333333333333333333333333333333h"),
-         "found '0.3333333333333333333333333333333333333...', " DURATION "it is finer than 1ns"},
+         "found '0.3333333333333333333333333333333333333'..., " DURATION "it is finer than 1ns"},
         {TEXT("333.33333333333333333333333333333333333w"),
-         "found '333.33333333333333333333333333333333333...', " DURATION "it has too many digits"},
+         "found '333.33333333333333333333333333333333333'..., " DURATION "it has too many digits"},
         {TEXT("1h\0"), "found '1h\\x00', " DURATION "unexpected '\\x00'"});
 }
 
@@ -303,7 +303,7 @@ static void the_longest_duration_is_584_years(void **state)
             "found '18446744073s709551616ns', " DURATION "it does not fit 64 bits"},
            {TEXT("30501w"), "found '30501w', " DURATION "it does not fit 64 bits"},
            {TEXT("340282366920938463463374607431768211455w"),
-            "found '340282366920938463463374607431768211455...', " DURATION
+            "found '340282366920938463463374607431768211455'..., " DURATION
             "it does not fit 64 bits"});
 }
 
@@ -332,7 +332,7 @@ static void a_percentage_ends_at_100_and_at_two_places(void **state)
            {TEXT("101"), "found '101', " PERCENT "it is more than 100%"},
            {TEXT("18446744073709551616"),
             "found '18446744073709551616', " PERCENT "it is more than 100%"},
-           {TEXT(NINES_40), "found '999999999999999999999999999999999999999...', " PERCENT
+           {TEXT(NINES_40), "found '999999999999999999999999999999999999999'..., " PERCENT
                             "it does not fit 64 bits"},
            {TEXT("0.001%"), "found '0.001%', " PERCENT "it is finer than 0.01%"},
            {TEXT("33.3333333333333333333333333333333333"),
