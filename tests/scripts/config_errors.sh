@@ -88,8 +88,7 @@ compare usage
 # ---- every text of the sources ----
 
 # The string literals of a C file that read like messages, one in a line, neighbours joined: those with a space and a
-# letter that is no conversion, without
-# comments and #include, and of a row of fields only what it expects.
+# letter that is no conversion. Comments, #include and rows of fields are left out: unit.rules.fields tries every row.
 texts() {
     awk '
         function flush() {
@@ -105,8 +104,7 @@ texts() {
                 if (match(file, /^"([^"\\]|\\.)*"/)) {
                     piece = substr(file, 2, RLENGTH - 2)
                     file = substr(file, RLENGTH + 1)
-                    if (rows && ++column != 2) continue
-                    text = text piece
+                    if (!rows) text = text piece
                 } else if (match(file, /^\047([^\047\\]|\\.)+\047/) || match(file, /^\/\*([^*]|\*+[^*\/])*\*+\//)) {
                     file = substr(file, RLENGTH + 1)
                 } else if (match(file, /^(static const struct field [a-z_]+\[\] = \{)/)) {
@@ -114,9 +112,7 @@ texts() {
                     file = substr(file, RLENGTH + 1)
                 } else {
                     c = substr(file, 1, 1)
-                    if (rows && c == "{") column = 0
                     if (rows && match(file, /^\n};/)) rows = 0
-                    if (rows && match(file, /^[A-Z]+_EXPECTED/)) column = 2
                     if (c !~ /[ \t\n]/) flush()
                     file = substr(file, 2)
                 }
@@ -125,8 +121,7 @@ texts() {
         }' "$1"
 }
 
-# Those that a rule file cannot bring about: faults of the system, and what root is never refused; what the manual says of
-# a key whose reader has a better word.
+# Those that a rule file cannot cause: faults of the system, what root is never refused, and texts of the command line.
 cat >"$dir/elsewhere" <<'END'
 %s: out of memory
 out of memory for the rules
@@ -137,12 +132,7 @@ a folder that cannot be read
 order of the names
 say what is wrong with a rule file, all of it
 print a rule file with its defaults and the memory of its limits
-{by: ATTRIBUTE, file: PATH}
 a duration such as 90s or 1h30m
-off or a map
-a URL or a map
-a map of names and sources
-a list of conditions
 END
 
 # A format as a basic regular expression.

@@ -287,6 +287,49 @@ static void every_row_of_the_file_says_what_it_is(void **state)
     }
 }
 
+static bool is_plain(const struct field_type *type)
+{
+    static const struct field_type *const plain[] = {
+        &type_text,  &type_name,    &type_count, &type_size, &type_duration,
+        &type_small, &type_percent, &type_rate,  &type_bool, &type_choice};
+    size_t i = 0;
+    while (i < sizeof plain / sizeof plain[0] && plain[i] != type) {
+        i++;
+    }
+    return i < sizeof plain / sizeof plain[0];
+}
+
+/* A new key needs no example of its own among the golden messages. */
+static void every_plain_row_of_the_file_says_what_it_expects(void **state)
+{
+    static const struct section *const sections[] = {
+        &section_server, &section_store, &section_adhoc,    &section_limit,
+        &section_tiers,  &section_tier,  &section_overrides};
+    unsigned tried = 0;
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
+        for (size_t j = 0; j < sections[i]->count; j++) {
+            const struct field *f = &sections[i]->fields[j];
+            if (is_plain(f->type)) {
+                char expected[256];
+                union {
+                    struct text text;
+                    struct rate rate;
+                } value;
+                struct reader r = reader();
+                memset(&told, 0, sizeof told);
+                f->type->read(&r, f, document_read(&source->arena, "f", TEXT("{}"), &problems),
+                              &value);
+                problems_finish(&problems);
+                (void)snprintf(expected, sizeof expected, "1:1: found an empty map, expected %s\n",
+                               f->expects);
+                assert_string_equal(told.told, expected);
+                tried++;
+            }
+        }
+    }
+    assert_true(tried > 30);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -304,6 +347,7 @@ int main(void)
         TEST(a_scalar_is_a_list_of_one),
         TEST(every_item_that_is_no_scalar_is_told),
         TEST(every_row_of_the_file_says_what_it_is),
+        TEST(every_plain_row_of_the_file_says_what_it_expects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
