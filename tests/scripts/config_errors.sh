@@ -127,8 +127,8 @@ cat >"$dir/elsewhere" <<'END'
 out of memory for the rules
 %s for the rules
 cannot be read
-cannot be looked at
-a folder that cannot be read
+cannot be examined
+that cannot be read
 order of the names
 say what is wrong with a rule file, all of it
 print a rule file with its defaults and the memory of its limits

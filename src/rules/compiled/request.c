@@ -92,7 +92,8 @@ static int take(const struct ruleset *set, const struct weir_rules_attribute *fr
     struct text name = {from->name, from->name_len};
     if ((from->name == NULL && from->name_len > 0) ||
         (from->value == NULL && from->value_len > 0)) {
-        return fail(error, WEIR_EINVAL, "an attribute's name or value is NULL");
+        return fail(error, WEIR_EINVAL,
+                    "found NULL as the name or value of an attribute, expected text");
     }
     int64_t number = find_name(set, name);
     if (number < 0 || from->value_len == 0) {

@@ -294,10 +294,10 @@ static bool numbers_suffice(const struct ruleset *set, struct problems *problems
     }
     const struct limit_config *last =
         set->config.limits_count > 0 ? set->config.limits[set->config.limits_count - 1] : NULL;
-    problem(problems, last != NULL ? last->place : (struct place){"rules", 0, 0},
-            "found more than %d different attributes in the rules, sources included, expected "
-            "fewer",
-            ATTRIBUTES_MAX - NUMBERS_FIXED - 1);
+    problem(
+        problems, last != NULL ? last->place : (struct place){"rules", 0, 0},
+        "found too many different attributes in the rules, expected at most %d, including sources",
+        ATTRIBUTES_MAX - NUMBERS_FIXED - 1);
     return false;
 }
 

@@ -36,14 +36,14 @@ static int check_folder(const char *folder, struct weir_error *error)
         return fail_errno(error, "cannot be used as the folder of the state", folder);
     }
     if (!S_ISDIR(st.st_mode)) {
-        return fail(error, WEIR_EACCES, "%s: is no folder, expected one for the state", folder);
+        return fail(error, WEIR_EACCES, "%s: found no folder, expected one for the state", folder);
     }
     if (st.st_uid != geteuid()) {
-        return fail(error, WEIR_EACCES, "%s: belongs to user %u, expected %u", folder,
+        return fail(error, WEIR_EACCES, "%s: found owner %u, expected user %u", folder,
                     (unsigned)st.st_uid, (unsigned)geteuid());
     }
     if ((st.st_mode & 022) != 0) {
-        return fail(error, WEIR_EACCES, "%s: mode is %04o, expected no more than 0755", folder,
+        return fail(error, WEIR_EACCES, "%s: found mode %04o, expected no more than 0755", folder,
                     (unsigned)(st.st_mode & 07777));
     }
     return 0;
@@ -102,7 +102,7 @@ static int lock_folder(struct state *state, struct weir_error *error)
         return fail_errno(error, "cannot be locked", path);
     }
     return fail(error, WEIR_EACCES,
-                "%s: the state there is in use by process %ld, expected a folder of our own",
+                "%s: found a folder in use by process %ld, expected one that no other process uses",
                 state->folder, read_owner(state->lock));
 }
 

@@ -76,11 +76,11 @@ static int move_aside(struct state *state, const char *path, const struct weir_e
 {
     char aside[PATH_MAX];
     if (choose_aside(path, aside) != 0 || rename(path, aside) != 0) {
-        return fail_errno(error, "cannot be used, nor moved aside", path);
+        return fail_errno(error, "cannot be used and cannot be renamed", path);
     }
     state->unusable++;
     warning(problems, (struct place){path, 0, 0},
-            "cannot be used: %s; it is called %s now, and its keys start afresh",
+            "cannot be used: %s; it has been renamed to %s, and its keys start afresh",
             problem_without_path(why, path), strrchr(aside, '/') + 1);
     return 0;
 }
@@ -136,10 +136,10 @@ int state_limiter(struct state *state, struct weir_options *o, bool busy, struct
     file->made = false;
     file->draft = busy;
     if (busy) {
-        warning(problems, (struct place){path, 0, 0},
-                "the limit's algorithm, period, max_keys, max_blocks, on_full or align has "
-                "changed, or its "
-                "count has outgrown it: its keys start afresh");
+        warning(
+            problems, (struct place){path, 0, 0},
+            "the limit's algorithm, period, max_keys, max_blocks, on_full or align has "
+            "changed, or its count has become too large for the old state: its keys start afresh");
     } else if (lstat(path, &st) == 0) {
         return open_old(state, o, problems, file, limiter, error);
     }

@@ -147,12 +147,12 @@ static void remove_file(const struct look *look, const char *name, bool tell)
     }
     struct place place = {path, 0, 0};
     if (unlink(path) != 0 && errno != ENOENT) {
-        warning(look->problems, place, "no longer needed, but cannot be removed: %s",
+        warning(look->problems, place, "is no longer needed, but cannot be removed: %s",
                 strerror(errno));
     } else if (tell) {
         struct text limit = limit_of(text_of(name));
         warning(look->problems, place,
-                "removed: limit '%.*s' counts no such keys any more, because its key, tiers, "
+                "has been removed: limit '%.*s' no longer uses it, because its key, tiers, "
                 "overrides or consistency have changed",
                 TEXT_ARGS(limit));
     }
@@ -179,9 +179,10 @@ static void look_at(struct look *look, const char *entry)
 static void tell_strangers(const struct look *look)
 {
     if (look->strangers > 0) {
-        warning(look->problems, (struct place){look->state->folder, 0, 0},
-                "files of limits that the rules do not have are left alone: %u, such as %s",
-                look->strangers, look->stranger);
+        warning(
+            look->problems, (struct place){look->state->folder, 0, 0},
+            "found files of limits that the rules do not have: %u, such as %s; they are left alone",
+            look->strangers, look->stranger);
     }
 }
 

@@ -9,13 +9,15 @@
 #define ADHOC(member) offsetof(struct adhoc_config, member)
 
 static const struct field adhoc_fields[] = {
-    {"max_keys", "a count of at least 1, such as 1M", "keys in use that are never forgotten",
-     &type_count, ADHOC(max_keys), .initial = "1M", .least = 1},
+    {"max_keys", "a count of at least 1, such as 1M",
+     "the number of keys in use that are never forgotten", &type_count, ADHOC(max_keys),
+     .initial = "1M", .least = 1},
     {"on_full", "evict, deny or allow",
-     "what a new key gets when there is no room: another forgotten, a no, or a free pass",
+     "what happens when there is no room for a new key: another key is forgotten, or the request "
+     "is denied, or it is allowed and not counted",
      &type_choice, ADHOC(on_full), .initial = "evict", .choices = limit_on_full_names},
     {"consistency", "local",
-     "each node counts for itself, with a store too: the limits are those of the callers",
+     "each node counts for itself, even with a store, because the numbers come with each call",
      &type_consistency, ADHOC(consistency), .unset = "local", .choices = limit_consistency_names},
 };
 
@@ -68,7 +70,7 @@ void adhoc_check(const struct config *config, struct problems *problems)
     }
     if (adhoc->consistency > CONSISTENCY_LOCAL) {
         problem(problems, adhoc->place,
-                "adhoc: found consistency %s, expected local: what CL.THROTTLE counts is not "
+                "adhoc: found consistency %s, expected local: the keys of CL.THROTTLE are not "
                 "shared, each node counts for itself",
                 limit_consistency_names[adhoc->consistency]);
     }

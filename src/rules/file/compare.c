@@ -11,11 +11,12 @@ void config_compare(const struct config *old, const struct config *next, const c
             const struct field *f = &map->section->fields[j];
             if (f->change == CHANGE_BY_SECTION &&
                 !field_same(f, (const char *)old + map->offset, (const char *)next + map->offset)) {
-                warning(problems, place, "%s.%s has changed: needs restart", map->name, f->name);
+                warning(problems, place, "%s.%s has changed, which takes effect after a restart",
+                        map->name, f->name);
             }
         }
     }
     if (old->adhoc.off != next->adhoc.off) {
-        warning(problems, place, "adhoc has changed: needs restart");
+        warning(problems, place, "adhoc has changed, which takes effect after a restart");
     }
 }

@@ -18,8 +18,7 @@ static void add(struct reading *c, const struct value *value, struct place place
     c->patterns += value->kind == VALUE_PATTERN;
     if (value->kind == VALUE_PATTERN && c->patterns > CONFIG_PATTERNS_MAX) {
         if (c->patterns == CONFIG_PATTERNS_MAX + 1) {
-            problem(c->r->problems, place,
-                    "found more than %d values with '*', expected fewer, or values without",
+            problem(c->r->problems, place, "found too many values with '*', expected at most %d",
                     CONFIG_PATTERNS_MAX);
         }
         return;
@@ -108,7 +107,7 @@ static const struct file_values *values_of(struct reading *c, const struct node 
 {
     struct text name = text_trim(text_after(node->scalar, strlen("file:")));
     if (name.len == 0) {
-        unexpected(c->r, node, "file: and a path");
+        unexpected(c->r, node, "file:PATH");
         return NULL;
     }
     struct source_file *file = named_file(c->r, node, name);
@@ -166,7 +165,7 @@ void attribute_suspect(struct reader *r, struct text name, struct place place)
 static void read_condition(struct reader *r, const struct node *key, const struct node *node,
                            struct condition *out)
 {
-    static const char what[] = "a value, a list of values, or file: and a path";
+    static const char what[] = "a value, a list of values, or file:PATH";
     struct reading c = {.r = r, .out = out, .kind = attribute_kind_of(key->scalar)};
     const struct node *const *items;
     if (!name_is_good(key->scalar)) {

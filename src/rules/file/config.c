@@ -115,7 +115,7 @@ static void read_limit(struct reader *r, const struct node *node)
                 "found a second limit '%.*s', expected another name; the first is at %s:%u",
                 TEXT_ARGS(limit->name), first->file, first->line);
     } else if (r->config->limits_count == CONFIG_LIMITS_MAX) {
-        problem(r->problems, node->place, "found more than %d limits, expected fewer",
+        problem(r->problems, node->place, "found too many limits, expected at most %d",
                 CONFIG_LIMITS_MAX);
     } else if (add_limit(r->config, limit) != 0) {
         r->source->arena.failed = true;
@@ -168,14 +168,14 @@ static const struct field top_fields[] = {
     {"adhoc", "off or a map", "the built-in limit of CL.THROTTLE", &type_adhoc, CONFIG(adhoc),
      .unset = "see below", .section = &section_adhoc, .once = true},
     {"attributes", "a map of names and sources",
-     "where attributes come from that a request does not carry itself", &type_attributes, 0,
+     "where the values of attributes come from that a request does not carry", &type_attributes, 0,
      .unset = "none", .applies = attributes_apply, .once = true},
-    {"allow", "a list of conditions", "requests that no limit counts", &type_list, CONFIG(allow),
-     .unset = "none"},
-    {"block", "a list of conditions", "requests that are refused; beats allow", &type_list,
-     CONFIG(block), .unset = "none"},
-    {"limits", "a list of limits", "the limits, in the order in which groups choose", &type_limits,
-     0, .required = true},
+    {"allow", "a list of conditions", "requests that are allowed and that no limit counts",
+     &type_list, CONFIG(allow), .unset = "none"},
+    {"block", "a list of conditions", "requests that are denied, even if they are in allow",
+     &type_list, CONFIG(block), .unset = "none"},
+    {"limits", "a list of limits", "the limits; their order matters within groups", &type_limits, 0,
+     .required = true},
 };
 
 /* A folder needs `limits` in one of its files: config_check() reports that it is missing. */
@@ -288,8 +288,9 @@ static int read_folder(struct config *config, const char *path, struct problems 
         return WEIR_ENOMEM;
     }
     if (n <= 0) {
-        problem(problems, (struct place){path, 0, 0}, "found %s, expected a folder of *.yaml",
-                n == 0 ? "no *.yaml in this folder" : "a folder that cannot be read");
+        problem(problems, (struct place){path, 0, 0},
+                "found a folder %s, expected one with *.yaml files",
+                n == 0 ? "without *.yaml files" : "that cannot be read");
     }
     for (int i = 0; i < n; i++) {
         const char *file = arena_format(&names, "%s/%s", path, entries[i]->d_name);
@@ -373,7 +374,7 @@ static int put_limit(const struct config *config, struct source *source, struct 
     size_t at = find_limit(config, limit->name);
     int e = share(config, at, next);
     if (e == 0 && next->limits_count == CONFIG_LIMITS_MAX) {
-        problem(problems, limit->place, "found more than %d limits, expected fewer",
+        problem(problems, limit->place, "found too many limits, expected at most %d",
                 CONFIG_LIMITS_MAX);
         e = WEIR_ERULES;
     }

@@ -85,8 +85,8 @@ void shared_check_fields(struct reader *r, const struct node *node,
         char found[QUOTE_MAX];
         if (!is_part(limit, shard->at[i])) {
             problem(r->problems, place,
-                    "found %s in shard_by, expected an attribute that is a part of the limit's key "
-                    "by itself, not one of several with | between them",
+                    "found %s in shard_by, expected an attribute that is a part of the key without "
+                    "alternatives",
                     quote(shard->at[i], found));
         } else if (is_before(shard, i)) {
             problem(r->problems, place, "found %s twice in shard_by, expected it once",
@@ -113,8 +113,8 @@ void shared_check_limit(const struct config *config, const struct limit_config *
     int mode = limit->consistency;
     if (mode > CONSISTENCY_LOCAL && !config_has_store(config)) {
         problem(problems, limit->consistency_place,
-                "limit '%.*s': found consistency %s, but there is no store, expected one or "
-                "'local'",
+                "limit '%.*s': found consistency %s without a store, expected a store, or "
+                "'consistency: local'",
                 TEXT_ARGS(limit->name), limit_consistency_names[mode]);
     }
     if (!can_share(mode, limit->algorithm)) {

@@ -104,7 +104,7 @@ static size_t add_anchor(struct parsing *r, const yaml_event_t *event)
     }
     if (r->anchors_count == DOCUMENT_ANCHORS_MAX) {
         problem(r->problems, place_of(r, event->start_mark),
-                "found more than %u anchors, expected fewer", DOCUMENT_ANCHORS_MAX);
+                "found too many anchors, expected at most %u", DOCUMENT_ANCHORS_MAX);
         r->stopped = true;
         return SIZE_MAX;
     }
@@ -179,7 +179,7 @@ static bool key_is_good(struct parsing *r, const struct node *key, const struct 
 static void add_pair(struct parsing *r, struct node *map, struct node *key, struct node *value)
 {
     if (map->count == DOCUMENT_KEYS_MAX) {
-        problem(r->problems, key->place, "found more than %u keys in a map, expected fewer",
+        problem(r->problems, key->place, "found too many keys in a map, expected at most %u",
                 DOCUMENT_KEYS_MAX);
         r->stopped = true;
         return;
@@ -209,7 +209,8 @@ static bool count_nodes(struct parsing *r, unsigned n, struct place place)
     if (r->nodes <= DOCUMENT_NODES_MAX) {
         return true;
     }
-    problem(r->problems, place, "found more than %u values, aliases included, expected fewer",
+    problem(r->problems, place,
+            "found too many values, expected at most %u, including those of aliases",
             DOCUMENT_NODES_MAX);
     r->stopped = true;
     return false;
@@ -220,7 +221,7 @@ static struct node *read_alias(struct parsing *r, const yaml_event_t *event)
     struct place place = place_of(r, event->start_mark);
     const struct anchor *anchor = find_anchor(r, (const char *)event->data.alias.anchor);
     if (anchor == NULL || anchor->node == NULL) {
-        problem(r->problems, place, "found an alias %s, expected one of an anchor before it",
+        problem(r->problems, place, "found an alias %s, expected an alias of an earlier anchor",
                 anchor == NULL ? "without anchor" : "within its own anchor");
         return NULL;
     }
@@ -235,7 +236,7 @@ static struct node *read_node(struct parsing *r, const yaml_event_t *event, unsi
         return read_alias(r, event);
     }
     if (depth + (event->type != YAML_SCALAR_EVENT) > DOCUMENT_DEPTH_MAX) {
-        problem(r->problems, place, "found more than %u levels, expected a rule file",
+        problem(r->problems, place, "found too many nested levels, expected at most %u",
                 DOCUMENT_DEPTH_MAX);
         r->stopped = true;
         return NULL;
@@ -274,7 +275,7 @@ static struct node *read_stream(struct parsing *r)
         case YAML_DOCUMENT_START_EVENT:
             if (++documents == 2) {
                 problem(r->problems, place_of(r, event.start_mark),
-                        "found a second document, expected one in a file");
+                        "found a second YAML document, expected one in a file");
                 r->stopped = true;
             }
             break;

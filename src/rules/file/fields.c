@@ -372,7 +372,7 @@ static void read_rate(struct reader *r, const struct field *f, const struct node
     if (rate_parse(node->scalar, 0, &rate, &error) != 0) {
         problem(r->problems, node->place, "%s", error.text);
     } else if (rate.period_ns < PERIOD_MIN_NS || rate.period_ns > PERIOD_MAX_NS) {
-        unexpected(r, node, "a period of 1us to 36525day");
+        unexpected(r, node, "a period from 1us to 36525day");
     } else {
         *(struct rate *)value = rate;
     }

@@ -35,7 +35,7 @@ static int read_open(struct arena *arena, int fd, const char *path, size_t most,
 {
     struct stat st;
     if (fstat(fd, &st) != 0) {
-        return fail_errno(error, "cannot be looked at", path);
+        return fail_errno(error, "cannot be examined", path);
     }
     if (!S_ISREG(st.st_mode)) {
         return fail(error, WEIR_EACCES, "%s: found a %s, expected a file", path,

@@ -135,7 +135,7 @@ void problems_finish(struct problems *problems)
         tell(problems, r->severity, place, r->text);
         if (i + 1 == problems->records_count && problems->errors > PROBLEMS_TOLD) {
             tell(problems, WEIR_RULES_ERROR, (struct place){r->file, 0, 0},
-                 "more errors follow, which are not listed");
+                 "more errors were found, which are not listed");
         }
         free(r->file);
     }

@@ -106,16 +106,18 @@ static const struct field server_fields[] = {
      .initial = "127.0.0.1:6380"},
     {"admin", ADDRESS_EXPECTED, "the listener for operators", &type_listener, SERVER(admin),
      .initial = "127.0.0.1:8082"},
-    {"state", "a folder", "where the state is kept over restarts", &type_text, SERVER(state),
-     .unset = "none: in memory only"},
-    {"check_secrets", "a file", "secrets for asking, one on each line; beside the rule file",
-     &type_text, SERVER(check_secrets), .unset = "none: asking is open"},
-    {"admin_secrets", "a file", "secrets for changing things, likewise", &type_text,
-     SERVER(admin_secrets), .unset = "none"},
-    {"memory", "a size such as 1GB", "the most that all limits together may take", &type_size,
-     SERVER(memory), .initial = "1GB", .change = CHANGE_APPLIED},
+    {"state", "a folder", "the folder that keeps the state over restarts", &type_text,
+     SERVER(state), .unset = "none: the state is in memory only"},
+    {"check_secrets", "a file",
+     "a file with the secrets of clients, one on each line; a relative path begins at the rule "
+     "file",
+     &type_text, SERVER(check_secrets), .unset = "none: clients need no secret"},
+    {"admin_secrets", "a file", "a file with the secrets of operators, in the same form",
+     &type_text, SERVER(admin_secrets), .unset = "none"},
+    {"memory", "a size such as 1GB", "the most memory that all limits together may take",
+     &type_size, SERVER(memory), .initial = "1GB", .change = CHANGE_APPLIED},
     {"trusted_proxies", "networks such as 10.0.0.0/8",
-     "who may say for whom a request is forwarded", &type_trusted, 0,
+     "the proxies whose forwarding headers are believed", &type_trusted, 0,
      .unset = "[127.0.0.0/8, '::1/128']"},
     {"headers", "ietf, x-epoch, x-delta or off", "the rate-limit headers of HTTP answers",
      &type_choice, SERVER(headers), .initial = "ietf", .choices = headers_names},
@@ -129,10 +131,12 @@ const struct section section_server = SECTION("server", NULL, server_fields);
 static void refuse_url(struct reader *r, const struct field *f, const struct node *node,
                        struct text url)
 {
-    const char *found = url.len == 0                 ? "nothing"
-                        : text_starts(url, "rediss") ? "TLS, which there is not to the store"
-                        : memchr(url.at, '@', url.len) != NULL ? "something else with an '@'"
-                                                               : NULL;
+    const char *found = url.len == 0 ? "nothing"
+                        : text_starts(url, "rediss")
+                            ? "rediss:// (TLS to the store is not supported)"
+                        : memchr(url.at, '@', url.len) != NULL
+                            ? "a text with '@' (not shown, because it may hold a password)"
+                            : NULL;
     if (found != NULL) {
         problem(r->problems, node->place, "found %s, expected %s", found, f->expects);
     } else {
@@ -206,24 +210,24 @@ static const struct field_type type_url = {.read = read_url, .show = show_url, .
 #define STORE(member) offsetof(struct store_config, member)
 
 static const struct field store_fields[] = {
-    {"url", "redis://, redis-sentinel:// or redis-cluster:// and hosts",
-     "where it is; store: URL alone works too", &type_url, 0, .required = true},
+    {"url", "redis://, redis-sentinel:// or redis-cluster:// followed by hosts",
+     "where the store is; store: URL is a short form", &type_url, 0, .required = true},
     {"password_file", "a path", "a file that holds the password", &type_text, STORE(password_file),
      .unset = "none"},
-    {"user", "a name", "who weir is to the store", &type_text, STORE(user), .unset = "none"},
+    {"user", "a name", "the user name for the store", &type_text, STORE(user), .unset = "none"},
     {"sentinel_password_file", "a path",
      "a file that holds the Sentinels' password, if they have one of their own", &type_text,
      STORE(sentinel_password_file), .unset = "none"},
-    {"sentinel_user", "a name", "who weir is to the Sentinels", &type_text, STORE(sentinel_user),
+    {"sentinel_user", "a name", "the user name for the Sentinels", &type_text, STORE(sentinel_user),
      .unset = "none"},
-    {"prefix", NAME_EXPECTED, "what every key in the store begins with", &type_name, STORE(prefix),
+    {"prefix", NAME_EXPECTED, "the beginning of every key in the store", &type_name, STORE(prefix),
      .initial = "weir"},
     {"deadline", "a duration from 100us to 10s, such as 5ms",
      "how long a decision may wait for the store", &type_duration, STORE(deadline_ns),
      .initial = "5ms", .least = DEADLINE_MIN, .most = DEADLINE_MAX},
     {"fleet_size", "auto or a count from 1 to 1M",
-     "nodes that share a limit while the store is away", &type_count, STORE(fleet_size),
-     .initial = "auto", .zero = "auto", .least = 1, .most = FLEET_SIZE_MAX},
+     "the number of nodes that share a limit while the store does not answer", &type_count,
+     STORE(fleet_size), .initial = "auto", .zero = "auto", .least = 1, .most = FLEET_SIZE_MAX},
 };
 
 const struct section section_store = SECTION("store", "a store", store_fields);
@@ -346,9 +350,10 @@ static void sort_attributes(struct reader *r)
             next++;
         }
         if (next == config->attributes_count) {
-            problem(r->problems, config->attributes[done].place,
-                    "found '%.*s' looked up by itself, expected another attribute behind 'by'",
-                    TEXT_ARGS(config->attributes[done].name));
+            problem(
+                r->problems, config->attributes[done].place,
+                "found '%.*s', which is looked up by itself, expected another attribute after 'by'",
+                TEXT_ARGS(config->attributes[done].name));
             return;
         }
         struct attribute_config ready = config->attributes[next];

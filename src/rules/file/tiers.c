@@ -50,16 +50,17 @@ static void show_table(const struct show *s, const struct setting *setting)
 #define SETTING(member) offsetof(struct setting, member)
 
 static const struct field tier_fields[] = {
-    {"rate", "a rate such as 100/min", "units per period", &type_rate, SETTING(rate),
-     .unset = "the limit's"},
-    {"burst", "a count of at least 1, such as 150 or 2k", "token_bucket: the most at once",
-     &type_count, SETTING(burst), .unset = "the count of its own rate, or the limit's burst",
-     .least = 1, .algorithm = WEIR_TOKEN_BUCKET},
-    {"queue", "a count such as 20", "leaky_bucket: places that wait", &type_count, SETTING(burst),
-     .unset = "the limit's", .algorithm = WEIR_LEAKY_BUCKET},
-    {"max_keys", "a count of at least 1, such as 100k", "keys that are never forgotten",
-     &type_count, SETTING(max_keys), .unset = "the limit's", .least = 1,
-     .applies = setting_has_keys},
+    {"rate", "a rate such as 100/min", "the units that a key gets in each period", &type_rate,
+     SETTING(rate), .unset = "the limit's"},
+    {"burst", "a count of at least 1, such as 150 or 2k",
+     "token_bucket: the most units that can be taken at once", &type_count, SETTING(burst),
+     .unset = "the count of its own rate, or the limit's burst", .least = 1,
+     .algorithm = WEIR_TOKEN_BUCKET},
+    {"queue", "a count such as 20", "leaky_bucket: the units that may wait in the queue",
+     &type_count, SETTING(burst), .unset = "the limit's", .algorithm = WEIR_LEAKY_BUCKET},
+    {"max_keys", "a count of at least 1, such as 100k",
+     "the number of keys in use that are never forgotten", &type_count, SETTING(max_keys),
+     .unset = "the limit's", .least = 1, .applies = setting_has_keys},
 };
 
 const struct section section_tier = SECTION("tiers.NAME", NULL, tier_fields);
@@ -83,7 +84,7 @@ static void read_tier(struct reader *r, const struct node *key, const struct nod
         return;
     }
     if (limit->tiers_count == CONFIG_TIERS_MAX) {
-        problem(r->problems, key->place, "found more than %d tiers, expected fewer",
+        problem(r->problems, key->place, "found too many tiers, expected at most %d",
                 CONFIG_TIERS_MAX);
         return;
     }
@@ -290,7 +291,7 @@ static int setting_number(struct csv_table *t, struct overrides *o, const struct
     }
     if (o->settings_count == CONFIG_RATES_MAX) {
         problem(t->r->problems, place_of(t, 1),
-                "found more than %d different rates, expected fewer", CONFIG_RATES_MAX);
+                "found too many different rates, expected at most %d", CONFIG_RATES_MAX);
         return -1;
     }
     o->settings[o->settings_count] = *setting;
@@ -307,7 +308,7 @@ static void read_row(struct csv_table *t, struct limit_config *limit, uint64_t *
         return;
     }
     if (t->csv.fields == 3 && !bucket && limit->algorithm != 0) {
-        problem(t->r->problems, place_of(t, 2), "found a burst, but %s has none",
+        problem(t->r->problems, place_of(t, 2), "found a burst with %s, expected value,rate",
                 weir_algorithm_name(limit->algorithm));
         return;
     }

@@ -173,11 +173,12 @@ static int refuse_address(struct text text, struct weir_error *error)
     }
     if (text.len <= TEXT_MAX && family_of(text) == 4 && has_leading_zero(text)) {
         return fail(error, WEIR_EINVAL,
-                    "%s has a leading zero (octal to some), expected four decimal bytes",
+                    "found %s with a leading zero, which some programs read as octal, expected "
+                    "four decimal numbers without",
                     quote(text, found));
     }
     return fail(error, WEIR_EINVAL,
-                "%s is not an IP address, expected one like 203.0.113.7 or 2001:db8::1",
+                "found %s, expected an IP address such as 203.0.113.7 or 2001:db8::1",
                 quote(text, found));
 }
 
@@ -228,7 +229,7 @@ static int refuse_network(struct text text, struct weir_error *error)
     if (text.len <= TEXT_MAX && has_leading_zero(text)) {
         return refuse_address(text, error);
     }
-    return fail(error, WEIR_EINVAL, "%s is not a network, expected one like 10.0.0.0/8 or ::1",
+    return fail(error, WEIR_EINVAL, "found %s, expected a network such as 10.0.0.0/8 or ::1",
                 quote(text, found));
 }
 
@@ -258,7 +259,7 @@ int cidr_parse(struct text text, struct cidr *out, struct weir_error *error)
     int most = c.network.family == 4 ? 32 : 128;
     int prefix = after.len == 0 ? most : read_prefix(text_after(after, 1), most);
     if (prefix < 0) {
-        return fail(error, WEIR_EINVAL, "%s has a bad prefix, expected /0 to /%d",
+        return fail(error, WEIR_EINVAL, "found %s, expected a prefix from /0 to /%d",
                     quote(text, found), most);
     }
     struct address written = c.network;
@@ -267,7 +268,7 @@ int cidr_parse(struct text text, struct cidr *out, struct weir_error *error)
     c.prefix = (uint8_t)prefix;
     settle(&c);
     if (memcmp(&cut, &written, sizeof cut) != 0) {
-        return fail(error, WEIR_EINVAL, "%s has bits set behind its prefix, expected %s",
+        return fail(error, WEIR_EINVAL, "found %s with bits set after its prefix, expected %s",
                     quote(text, found), cidr_print(&c, meant));
     }
     *out = c;

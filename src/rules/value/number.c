@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "rules/value/quote.h"
 
-const char number_too_large[] = "it does not fit 64 bits";
+const char number_too_large[] = "it does not fit into 64 bits";
 
 bool number_stop(struct number_reader *r, const char *why, struct text where)
 {

@@ -186,10 +186,13 @@ static int use_piece(struct cleaner *c, struct weir_error *error)
     c->dots |= dots > 0;
     c->encoded_slash |= c->after == MARK_ENCODED_SLASH;
     if (dots > 0 && parameters) {
-        return refuse(c, error, "has a dot segment with parameters");
+        return refuse(c, error,
+                      "has a dot segment with parameters, which servers read in different ways");
     }
     if (c->dots && c->encoded_slash) {
-        return refuse(c, error, "has dot segments and an encoded slash");
+        return refuse(
+            c, error,
+            "has dot segments and an encoded slash, which servers read in different ways");
     }
     if (dots == 2) {
         drop_last(c);

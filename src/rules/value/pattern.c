@@ -160,7 +160,7 @@ static int refuse_encoded(struct text pattern, struct weir_error *error)
     char found[QUOTE_MAX];
     char expected[QUOTE_MAX];
     return fail(error, WEIR_EINVAL,
-                "path pattern %s is percent-encoded, patterns are written decoded, expected %s",
+                "path pattern %s is percent-encoded, expected its decoded form %s",
                 quote(pattern, found), quote(decoded(pattern, out), expected));
 }
 
@@ -184,7 +184,7 @@ static const char *fault_of_segment(struct text segment)
         return "has an empty segment, expected single slashes and none at the end";
     }
     if (text_is(segment, ".") || text_is(segment, "..")) {
-        return "has a dot segment, which no request has once its path is normalised";
+        return "has a dot segment, which no normalised path has";
     }
     if (!crosses(segment) && has_double_star(segment)) {
         return "has '**' beside other characters, expected it alone between slashes";
@@ -202,7 +202,7 @@ static const char *fault_of_byte(char c)
     case '#':
         return "has a '#', expected a path without fragment";
     case ';':
-        return "has a ';', but parameters are cut from the path of a request";
+        return "has a ';', expected a path without parameters, which are cut from requests";
     default:
         return NULL;
     }
@@ -212,7 +212,7 @@ static const char *fault_of(struct text pattern)
 {
     const char *fault = NULL;
     if (pattern.len == 0 || pattern.at[0] != '/') {
-        return "does not begin with a slash, expected one like /login or /search/**";
+        return "does not begin with a slash, expected a path such as /login or /search/**";
     }
     if (pattern.len > PATH_BYTES_MAX) {
         return "is longer than a path can be";

@@ -27,7 +27,7 @@ static bool read_duration(struct number_reader *r, uint64_t *ns)
             return false;
         }
         if (unit->times >= larger) {
-            return number_stop(r, "larger units come first, each once, not", part);
+            return number_stop(r, "larger units must come first, each once, not", part);
         }
         larger = unit->times;
         if (!add_part(r, f, unit->times, ns)) {
