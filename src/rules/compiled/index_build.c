@@ -86,20 +86,27 @@ static uint32_t child_by_literal(struct index *index, uint32_t node, struct text
     return child_by_slot(index, LITERAL, node, (struct text){literal, len});
 }
 
+/* Adds a text and its number to a list. */
+static void add_link(struct index *index, uint32_t *first, struct text text, uint32_t number)
+{
+    uint32_t i = (uint32_t)++index->used.links;
+    uint32_t at = add_bytes(index, text);
+    index->links[i] = (struct link){at, (uint32_t)text.len, number, *first};
+    *first = i;
+}
+
 static uint32_t child_by_mixed(struct index *index, uint32_t node, struct text segment)
 {
-    for (uint32_t i = index->nodes[node].mixed; i != 0; i = index->mixed[i].next) {
-        if (text_equal(text_at(index, index->mixed[i].at, index->mixed[i].len), segment)) {
-            return index->mixed[i].child;
+    const struct link *l;
+    for (uint32_t i = index->nodes[node].mixed; i != 0; i = l->next) {
+        l = &index->links[i];
+        if (text_equal(text_at(index, l->at, l->len), segment)) {
+            return l->number;
         }
     }
-    uint32_t i = (uint32_t)++index->used.mixed;
-    index->mixed[i].at = add_bytes(index, segment);
-    index->mixed[i].len = (uint32_t)segment.len;
-    index->mixed[i].child = add_node(index);
-    index->mixed[i].next = index->nodes[node].mixed;
-    index->nodes[node].mixed = i;
-    return index->mixed[i].child;
+    uint32_t child = add_node(index);
+    add_link(index, &index->nodes[node].mixed, segment, child);
+    return child;
 }
 
 /* True for '*' followed by an extension, which begins with its only dot. */
@@ -137,16 +144,6 @@ static uint32_t child_of(struct index *index, uint32_t node, struct text segment
     return child_by_mixed(index, node, segment);
 }
 
-static void add_rest(struct index *index, uint32_t node, const struct index_entry *e)
-{
-    uint32_t i = (uint32_t)++index->used.rest;
-    index->rest[i].at = add_bytes(index, e->pattern);
-    index->rest[i].len = (uint32_t)e->pattern.len;
-    index->rest[i].limit = e->limit;
-    index->rest[i].next = index->nodes[node].rest;
-    index->nodes[node].rest = i;
-}
-
 /* Returns the node at which a last '**' is noted. Two in a row count as one. */
 static uint32_t node_before_tail(const struct index *index, uint32_t node, uint32_t before_any)
 {
@@ -169,7 +166,8 @@ static void add_pattern(struct index *index, const struct index_entry *e)
             return;
         }
         if (depth == INDEX_DEPTH || (any && before_any != NONE)) {
-            add_rest(index, before_any != NONE ? before_any : node, e);
+            node = before_any != NONE ? before_any : node;
+            add_link(index, &index->nodes[node].rest, pattern, e->limit);
             return;
         }
         before_any = any ? node : before_any;
@@ -197,7 +195,7 @@ static bool is_pattern(const struct index_entry *e)
 /* Returns how many of each may be used at most. */
 static struct amounts amounts_of(const struct index_entry *entries, size_t n)
 {
-    struct amounts a = {.nodes = 1, .more = 1 + n, .mixed = 1, .rest = 1};
+    struct amounts a = {.nodes = 1, .more = 1 + n, .links = 1};
     for (size_t i = 0; i < n; i++) {
         size_t segments = 1;
         if (is_pattern(&entries[i])) {
@@ -206,8 +204,7 @@ static struct amounts amounts_of(const struct index_entry *entries, size_t n)
             }
             segments = segments < INDEX_DEPTH ? segments : INDEX_DEPTH;
             a.nodes += segments;
-            a.mixed += segments;
-            a.rest++;
+            a.links += segments + 1;
             a.bytes += entries[i].pattern.len; /* for the rest, and ... */
         }
         a.slots += segments;
@@ -233,18 +230,16 @@ static struct index *allocate(struct amounts a)
 {
     unsigned shift = shift_for(a.slots);
     size_t slots = (size_t)GROUP << (64 - shift);
-    struct index *index =
-        calloc(1, sizeof *index + slots * (sizeof(struct slot) + 1) +
-                      a.nodes * sizeof(struct node) + a.more * sizeof(struct list) +
-                      a.mixed * sizeof(struct mixed) + a.rest * sizeof(struct rest) + a.bytes);
+    struct index *index = calloc(
+        1, sizeof *index + slots * (sizeof(struct slot) + 1) + a.nodes * sizeof(struct index_node) +
+               a.more * sizeof(struct list) + a.links * sizeof(struct link) + a.bytes);
     if (index != NULL) {
         index->shift = shift;
         index->slots = (struct slot *)(index + 1);
-        index->nodes = (struct node *)(index->slots + slots);
+        index->nodes = (struct index_node *)(index->slots + slots);
         index->more = (struct list *)(index->nodes + a.nodes);
-        index->mixed = (struct mixed *)(index->more + a.more);
-        index->rest = (struct rest *)(index->mixed + a.mixed);
-        index->tags = (unsigned char *)(index->rest + a.rest);
+        index->links = (struct link *)(index->more + a.more);
+        index->tags = (unsigned char *)(index->links + a.links);
         index->bytes = (char *)(index->tags + slots);
     }
     return index;

@@ -51,7 +51,7 @@ struct slot {
     struct list found; /* LITERAL, EXTENSION: .limit is the child */
 };
 
-struct node {
+struct index_node {
     struct list here;   /* patterns that end with this segment */
     struct list tail;   /* patterns of which only '**' is left */
     uint32_t rest;      /* patterns to be compared as a whole; 0: none */
@@ -62,21 +62,16 @@ struct node {
     uint32_t extension; /* ... and 1 if of this kind */
 };
 
-struct mixed {
-    uint32_t at, len;
-    uint32_t child;
-    uint32_t next;
+/* A pattern in a list of a node. */
+struct link {
+    uint32_t at, len; /* its text, in index.bytes */
+    uint32_t number;  /* of a mixed segment: the child; of a whole pattern: the limit */
+    uint32_t next;    /* 0: no more */
 };
 
-struct rest {
-    uint32_t at, len;
-    uint32_t limit;
-    uint32_t next;
-};
-
-/* How many of each there are, or may become. more, mixed and rest begin at 1: 0 is "none". */
+/* How many of each there are, or may become. more and links begin at 1: 0 is "none". */
 struct amounts {
-    size_t slots, nodes, more, mixed, rest, bytes;
+    size_t slots, nodes, more, links, bytes;
 };
 
 struct index {
@@ -84,10 +79,9 @@ struct index {
     unsigned shift;      /* 64 - log2(groups) */
     unsigned char *tags; /* one for each slot: 0, or 0x80 and some bits of the hash */
     struct slot *slots;
-    struct node *nodes; /* nodes[0] is the root */
+    struct index_node *nodes; /* nodes[0] is the root */
     struct list *more;
-    struct mixed *mixed;
-    struct rest *rest;
+    struct link *links;
     char *bytes;
     struct amounts used;
     bool has_patterns;
