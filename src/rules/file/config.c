@@ -217,10 +217,7 @@ static int read_text(struct config *config, const char *name, struct text text,
         return WEIR_ENOMEM;
     }
     struct text own = arena_text(&source->arena, text_of(name));
-    struct reader r = {.config = config,
-                       .source = source,
-                       .problems = problems,
-                       .folder = folder_of(&source->arena, name)};
+    struct reader r = {config, source, problems, folder_of(&source->arena, name)};
     if (own.at == NULL || r.folder.at == NULL) {
         return WEIR_ENOMEM;
     }
@@ -359,45 +356,32 @@ static void move_last(struct config *config, size_t to)
     config->limits[to] = last;
 }
 
-static int put_limit(const struct config *config, struct source *source, struct text yaml,
-                     struct config *next, struct problems *problems)
-{
-    static const char name[] = "limit";
-    struct reader r = {
-        .config = next, .source = source, .problems = problems, .folder = config->folder};
-    struct node *node = document_read(&source->arena, name, yaml, problems);
-    struct limit_config *limit = node != NULL ? limit_read(&r, node) : NULL;
-    if (limit == NULL || source->arena.failed) {
-        *next = (struct config){0};
-        return source->arena.failed ? WEIR_ENOMEM : WEIR_ERULES;
-    }
-    size_t at = find_limit(config, limit->name);
-    int e = share(config, at, next);
-    if (e == 0 && next->limits_count == CONFIG_LIMITS_MAX) {
-        problem(problems, limit->place, "found too many limits, expected at most %d",
-                CONFIG_LIMITS_MAX);
-        e = WEIR_ERULES;
-    }
-    if (e == 0) {
-        e = add_limit(next, limit);
-    }
-    if (e == 0) {
-        move_last(next, at);
-        e = finish_reading(next, name, problems);
-    }
-    return e;
-}
-
 int config_put(const struct config *config, struct text yaml, struct config *next,
                struct problems *problems)
 {
+    static const char file[] = "limit";
     struct source *source = source_create();
-    *next = *config;
+    *next = (struct config){0};
     if (source == NULL) {
-        *next = (struct config){0};
         return WEIR_ENOMEM;
     }
-    int e = put_limit(config, source, yaml, next, problems);
+    struct reader r = {next, source, problems, config->folder};
+    struct node *node = document_read(&source->arena, file, yaml, problems);
+    const struct node *name = node != NULL ? node_find(node, "name") : NULL;
+    size_t at = find_limit(config, name != NULL ? name->scalar : TEXT(""));
+    int e = share(config, at, next);
+    size_t before = next->limits_count;
+    if (e == 0 && node != NULL) {
+        read_limit(&r, node);
+    }
+    if (e != 0 || source->arena.failed) {
+        e = WEIR_ENOMEM;
+    } else if (next->limits_count == before) {
+        e = WEIR_ERULES;
+    } else {
+        move_last(next, at);
+        e = finish_reading(next, file, problems);
+    }
     source_release(source);
     return e;
 }

@@ -97,7 +97,8 @@ static void read_tier(struct reader *r, const struct node *key, const struct nod
     }
     fields_check_algorithm(r, &section_tier, node, limit->algorithm);
     setting_complete(limit, &setting);
-    limit->tiers[limit->tiers_count++] = (struct tier){key->scalar, setting};
+    struct tier tier = {key->scalar, setting};
+    (void)arena_append(&r->source->arena, &limit->tiers, &limit->tiers_count, sizeof tier, &tier);
 }
 
 static void check_default(struct reader *r, const struct node *node, struct limit_config *limit)
@@ -124,10 +125,6 @@ void tiers_read(struct reader *r, const struct node *node, struct limit_config *
         return;
     }
     fields_init(r, &section_tiers, limit);
-    limit->tiers = arena_array(&r->source->arena, CONFIG_TIERS_MAX, sizeof(struct tier));
-    if (limit->tiers == NULL) {
-        return;
-    }
     for (size_t i = 0; i < node->count; i++) {
         const struct field *f = field_find(&section_tiers, node->keys[i]->scalar);
         if (f != NULL) {
@@ -180,6 +177,7 @@ struct csv_table {
     struct csv csv;
     struct text_map *values;
     enum attribute_kind kind;         /* kind of the values' attribute */
+    struct text heading;              /* second field of a first row that names the columns */
     const struct limit_config *limit; /* overrides: whose prefixes addresses are cut to */
     size_t rows;
     char normal[NORMAL_BYTES(CSV_ROW_MAX)];
@@ -195,7 +193,7 @@ static struct place place_of(const struct csv_table *t, unsigned field)
  * problem or out of memory.
  */
 static struct csv_table *table_open(struct reader *r, const struct node *node, struct text file,
-                                    struct text by)
+                                    struct text by, struct text heading)
 {
     struct arena *arena = &r->source->arena;
     const struct source_file *named = named_file(r, node, file);
@@ -206,14 +204,15 @@ static struct csv_table *table_open(struct reader *r, const struct node *node, s
     t->r = r;
     t->path = named->path;
     t->kind = attribute_kind_of(by);
+    t->heading = heading;
     t->values = text_map_create(arena, count_lines(named->content));
     csv_init(&t->csv, named->content);
     return t->values != NULL ? t : NULL;
 }
 
 /*
- * Reads the next good row, one with `least` to `most` fields; false at the end of the file. Reports
- * the bad rows before it.
+ * Reads the next good row, one with `least` to `most` fields, and skips the heading; false at the
+ * end of the file. Reports the bad rows before it.
  */
 static bool table_next(struct csv_table *t, unsigned least, unsigned most, const char *what)
 {
@@ -231,7 +230,7 @@ static bool table_next(struct csv_table *t, unsigned least, unsigned most, const
                     t->csv.fields == 1 ? "" : "s", what);
         } else if (t->csv.field[0].text.len == 0) {
             problem(t->r->problems, place_of(t, 0), "found an empty value, expected %s", what);
-        } else {
+        } else if (t->rows > 1 || !text_equal(t->csv.field[1].text, t->heading)) {
             return true;
         }
     }
@@ -294,11 +293,12 @@ static int setting_number(struct csv_table *t, struct overrides *o, const struct
                 "found too many different rates, expected at most %d", CONFIG_RATES_MAX);
         return -1;
     }
-    o->settings[o->settings_count] = *setting;
-    return (int)o->settings_count++;
+    bool added = arena_append(&t->r->source->arena, &o->settings, &o->settings_count,
+                              sizeof *setting, setting);
+    return added ? (int)o->settings_count - 1 : -1;
 }
 
-static void read_row(struct csv_table *t, struct limit_config *limit, uint64_t *keys)
+static void read_row(struct csv_table *t, struct limit_config *limit)
 {
     struct weir_error error;
     struct setting setting = setting_begin(limit);
@@ -323,7 +323,7 @@ static void read_row(struct csv_table *t, struct limit_config *limit, uint64_t *
     setting_complete(limit, &setting);
     int number = setting_number(t, &limit->overrides, &setting);
     if (number >= 0) {
-        keys[number]++;
+        limit->overrides.settings[number].rows++;
         table_put(t, (unsigned)number);
     }
 }
@@ -345,21 +345,16 @@ static uint64_t room_for(uint64_t rows)
  * Sets max_keys of each setting. If the key is the very value that is looked up, each row is one
  * key. Otherwise the number of keys is unknown, and the limit's own max_keys is used.
  */
-static void size_tables(struct limit_config *limit, const uint64_t *keys)
+static void size_tables(struct limit_config *limit)
 {
     struct overrides *o = &limit->overrides;
     bool exact = limit->key_parts == 1 && limit->key[0].alternatives.count > 0 &&
                  text_equal(limit->key[0].alternatives.at[0], o->by);
     for (size_t i = 0; i < o->settings_count; i++) {
-        o->settings[i].max_keys = exact ? room_for(keys[i]) : limit->base.max_keys;
-        o->settings[i].rows = exact ? keys[i] : 0;
+        struct setting *s = &o->settings[i];
+        s->max_keys = exact ? room_for(s->rows) : limit->base.max_keys;
+        s->rows = exact ? s->rows : 0;
     }
-}
-
-/* True for a first row that names the columns: its second field is "rate". */
-static bool names_columns(const struct csv_table *t)
-{
-    return t->rows == 1 && text_is(t->csv.field[1].text, "rate");
 }
 
 void overrides_read(struct reader *r, const struct node *node, struct limit_config *limit)
@@ -369,20 +364,16 @@ void overrides_read(struct reader *r, const struct node *node, struct limit_conf
     if (!fields_read(r, &section_overrides, node, o) || o->by.len == 0 || o->file.len == 0) {
         return;
     }
-    struct csv_table *t = table_open(r, node_find(node, "file"), o->file, o->by);
-    uint64_t *keys = arena_array(&r->source->arena, CONFIG_RATES_MAX, sizeof *keys);
-    o->settings = arena_array(&r->source->arena, CONFIG_RATES_MAX, sizeof *o->settings);
-    if (t == NULL || keys == NULL || o->settings == NULL) {
+    struct csv_table *t = table_open(r, node_find(node, "file"), o->file, o->by, TEXT("rate"));
+    if (t == NULL) {
         return;
     }
     t->limit = limit;
     o->values = t->values;
     while (table_next(t, 2, 3, what)) {
-        if (!names_columns(t)) {
-            read_row(t, limit, keys);
-        }
+        read_row(t, limit);
     }
-    size_tables(limit, keys);
+    size_tables(limit);
 }
 
 static void show_overrides(const struct show *s, const void *value)
@@ -410,15 +401,12 @@ void lookup_read(struct reader *r, const struct node *node, struct text attribut
                  struct attribute_source *out)
 {
     struct arena *arena = &r->source->arena;
-    struct csv_table *t = table_open(r, node, out->name, out->by);
+    struct csv_table *t = table_open(r, node, out->name, out->by, attribute);
     if (t == NULL) {
         return;
     }
     out->values = t->values;
     while (table_next(t, 2, 2, "value,answer")) {
-        if (t->rows == 1 && text_equal(t->csv.field[1].text, attribute)) {
-            continue; /* this first row names the columns */
-        }
         struct text answer = arena_text(arena, t->csv.field[1].text);
         if (arena_append(arena, &out->answers.at, &out->answers.count, sizeof answer, &answer)) {
             table_put(t, (unsigned)out->answers.count - 1);
