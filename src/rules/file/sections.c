@@ -243,12 +243,8 @@ static void read_store(struct reader *r, const struct field *f, const struct nod
     }
 }
 
-bool store_applies(const struct show *s)
-{
-    return s->config->store.url.len > 0;
-}
-
-const struct field_type type_store = {.read = read_store, .show = field_show_map};
+/* The size is that of the URL, the first member: a store without URL is not set. */
+const struct field_type type_store = {sizeof(struct text), read_store, field_show_map, NULL, NULL};
 
 /* ---- attributes ---- */
 
@@ -301,8 +297,6 @@ static void read_attribute(struct reader *r, const struct node *key, const struc
                            struct attribute_config *out)
 {
     const struct node *const *items;
-    out->name = key->scalar;
-    out->place = key->place;
     if (!name_is_good(key->scalar)) {
         unexpected(r, key, NAME_EXPECTED);
         return;
@@ -365,8 +359,9 @@ static void sort_attributes(struct reader *r)
 static void read_attributes(struct reader *r, const struct field *f, const struct node *node,
                             void *value)
 {
-    struct config *config = value;
+    struct config *config = r->config;
     (void)f;
+    (void)value;
     if (node->kind != NODE_MAP) {
         unexpected(r, node, "a map of attributes and their sources");
         return;
@@ -376,30 +371,25 @@ static void read_attributes(struct reader *r, const struct field *f, const struc
                 CONFIG_ATTRIBUTES_MAX);
         return;
     }
-    config->attributes = arena_array(&r->source->arena, node->count, sizeof *config->attributes);
-    if (config->attributes == NULL) {
-        return;
-    }
     for (size_t i = 0; i < node->count; i++) {
-        read_attribute(r, node->keys[i], node->items[i], &config->attributes[i]);
-        config->attributes_count++;
+        struct attribute_config attribute = {.name = node->keys[i]->scalar,
+                                             .place = node->keys[i]->place};
+        read_attribute(r, node->keys[i], node->items[i], &attribute);
+        (void)arena_append(&r->source->arena, &config->attributes, &config->attributes_count,
+                           sizeof attribute, &attribute);
     }
     sort_attributes(r);
 }
 
 static void show_attributes(const struct show *s, const void *value)
 {
-    const struct config *config = value;
-    for (size_t i = 0; i < config->attributes_count; i++) {
-        const struct attribute_config *a = &config->attributes[i];
+    const struct attribute_config *const *attributes = value;
+    for (size_t i = 0; i < s->config->attributes_count; i++) {
+        const struct attribute_config *a = &(*attributes)[i];
         (void)fprintf(s->out, "\n  %.*s:", TEXT_ARGS(a->name));
         field_show_texts(s, &a->written);
     }
 }
 
-bool attributes_apply(const struct show *s)
-{
-    return s->config->attributes_count > 0;
-}
-
-const struct field_type type_attributes = {.read = read_attributes, .show = show_attributes};
+const struct field_type type_attributes = {sizeof(struct attribute_config *), read_attributes,
+                                           show_attributes, NULL, NULL};

@@ -139,25 +139,20 @@ void tiers_read(struct reader *r, const struct node *node, struct limit_config *
     }
 }
 
-bool tiers_apply(const struct show *s)
-{
-    return s->limit->tiers_count > 0;
-}
-
 static void show_tiers(const struct show *s, const void *value)
 {
-    const struct limit_config *limit = value;
+    const struct tier *tiers = *(struct tier *const *)value;
     (void)fputs("\n      ", s->out);
-    fields_show(s, &section_tiers, limit, "\n      ");
-    for (size_t i = 0; i < limit->tiers_count; i++) {
-        (void)fprintf(s->out, "\n      %.*s: {", TEXT_ARGS(limit->tiers[i].name));
-        fields_show(s, &section_tier, &limit->tiers[i].setting, ", ");
+    fields_show(s, &section_tiers, s->limit, "\n      ");
+    for (size_t i = 0; i < s->limit->tiers_count; i++) {
+        (void)fprintf(s->out, "\n      %.*s: {", TEXT_ARGS(tiers[i].name));
+        fields_show(s, &section_tier, &tiers[i].setting, ", ");
         (void)fputc('}', s->out);
-        show_table(s, &limit->tiers[i].setting);
+        show_table(s, &tiers[i].setting);
     }
 }
 
-const struct field_type type_tiers = {.show = show_tiers};
+const struct field_type type_tiers = {.size = sizeof(struct tier *), .show = show_tiers};
 
 /* ---- tables of values ---- */
 

@@ -13,9 +13,6 @@ bool setting_has_keys(const struct show *s);
 /* The rows of a limit; the functions below read the values. */
 extern const struct field_type type_tiers, type_overrides;
 
-/* True if the limit that is shown has tiers. */
-bool tiers_apply(const struct show *s);
-
 /* Read tiers and overrides, after the limit's own fields have been read. */
 void tiers_read(struct reader *r, const struct node *node, struct limit_config *limit);
 void overrides_read(struct reader *r, const struct node *node, struct limit_config *limit);
