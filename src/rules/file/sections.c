@@ -8,28 +8,14 @@
 
 #define ADDRESS_EXPECTED "ADDRESS:PORT, unix:PATH or off"
 
-static bool port_is_good(struct text port)
-{
-    unsigned number = 0;
-    for (size_t i = 0; i < port.len; i++) {
-        if (port.at[i] < '0' || port.at[i] > '9' || number > 65535) {
-            return false;
-        }
-        number = number * 10 + (unsigned)(port.at[i] - '0');
-    }
-    return port.len > 0 && number <= 65535;
-}
-
 static bool listener_is_good(struct text text)
 {
     if (text_is(text, "off") || (text_starts(text, "unix:") && text.len > 5)) {
         return true;
     }
-    size_t colon = text.len;
-    while (colon > 0 && text.at[colon - 1] != ':') {
-        colon--;
-    }
-    return colon > 1 && port_is_good(text_after(text, colon));
+    const char *colon = text.len > 0 ? memrchr(text.at, ':', text.len) : NULL;
+    return colon != NULL && colon > text.at &&
+           port_is_good(text_after(text, (size_t)(colon + 1 - text.at)));
 }
 
 static void read_listener(struct reader *r, const struct field *f, const struct node *node,
@@ -159,20 +145,6 @@ static void read_url(struct reader *r, const struct field *f, const struct node 
     store->url = url;
 }
 
-/* Returns where the hosts begin: after "//" and after the last '@', if there is one. */
-static size_t hosts_at(struct text url)
-{
-    size_t scheme = 0;
-    while (scheme + 2 <= url.len && memcmp(url.at + scheme, "//", 2) != 0) {
-        scheme++;
-    }
-    size_t at = url.len;
-    while (at > scheme && url.at[at - 1] != '@') {
-        at--;
-    }
-    return at > scheme + 2 ? at : scheme + 2;
-}
-
 /*
  * Writes the URL without its query, and with three stars for its user and password:
  * "redis://user:secret@host/0?password=secret" loses both secrets.
@@ -181,13 +153,14 @@ static void show_url(const struct show *s, const void *value)
 {
     struct text url = ((const struct store_config *)value)->url;
     struct arena arena = ARENA_INIT;
-    size_t hosts = hosts_at(url);
     size_t scheme = (size_t)((const char *)memchr(url.at, '/', url.len) - url.at) + 2;
-    struct text rest = text_after(url, hosts);
-    const char *query = memchr(rest.at, '?', rest.len);
-    rest.len = query != NULL ? (size_t)(query - rest.at) : rest.len;
+    struct text hosts = text_after(url, scheme);
+    const char *at = memrchr(hosts.at, '@', hosts.len);
+    hosts = text_after(hosts, at != NULL ? (size_t)(at + 1 - hosts.at) : 0);
+    const char *query = memchr(hosts.at, '?', hosts.len);
+    hosts.len = query != NULL ? (size_t)(query - hosts.at) : hosts.len;
     const char *shown = arena_format(&arena, "%.*s%s%.*s", (int)scheme, url.at,
-                                     hosts > scheme ? "***@" : "", TEXT_ARGS(rest));
+                                     at != NULL ? "***@" : "", TEXT_ARGS(hosts));
     struct text text = text_of(shown != NULL ? shown : "");
     field_show_text(s, &text);
     arena_finish(&arena);

@@ -111,10 +111,15 @@ static bool is_zone(struct text text)
     return text.len != 1;
 }
 
+bool port_is_good(struct text text)
+{
+    return read_decimal(text, 5, 65535) >= 0;
+}
+
 /* True for ":443", or nothing. */
 static bool is_port(struct text text)
 {
-    return text.len == 0 || (text.at[0] == ':' && read_decimal(text_after(text, 1), 5, 65535) >= 0);
+    return text.len == 0 || (text.at[0] == ':' && port_is_good(text_after(text, 1)));
 }
 
 static bool read_any(struct text text, struct address *out)

@@ -30,6 +30,9 @@ struct address {
  */
 int address_parse(struct text text, struct address *out, struct weir_error *error);
 
+/* True for a number from 0 to 65535, in up to five digits. */
+bool port_is_good(struct text text);
+
 /* Zeroes the bits that follow the prefix in the 4 or 16 bytes of an address. */
 void address_cut_bytes(uint8_t *bytes, size_t len, unsigned prefix);
 
