@@ -154,7 +154,7 @@ static void add_pattern(struct index *index, const struct index_entry *e)
 {
     uint32_t node = 0;
     uint32_t before_any = NONE; /* the node before the first '**' */
-    struct text pattern = e->pattern;
+    struct text pattern = e->text;
     index->has_patterns = true;
     for (size_t at = 1, depth = 0; at < pattern.len; depth++) {
         struct text segment = path_segment(pattern, at - 1);
@@ -176,39 +176,23 @@ static void add_pattern(struct index *index, const struct index_entry *e)
     add_limit(index, &index->nodes[node].here, e->limit);
 }
 
-/* Adds a path without wildcard, with its escapes removed, or another attribute's value as it is. */
-static void add_value(struct index *index, const struct index_entry *e)
-{
-    struct text value = e->pattern;
-    if (e->attribute == INDEX_PATH) {
-        value.at = index->bytes + index->used.bytes;
-        value.len = pattern_literal(e->pattern, index->bytes + index->used.bytes);
-    }
-    add_limit(index, &add_slot(index, VALUE, e->attribute, value)->found, e->limit);
-}
-
-static bool is_pattern(const struct index_entry *e)
-{
-    return e->attribute == INDEX_PATH && pattern_has_wildcard(e->pattern);
-}
-
 /* Returns how many of each may be used at most. */
 static struct amounts amounts_of(const struct index_entry *entries, size_t n)
 {
     struct amounts a = {.nodes = 1, .more = 1 + n, .links = 1};
     for (size_t i = 0; i < n; i++) {
         size_t segments = 1;
-        if (is_pattern(&entries[i])) {
-            for (size_t k = 1; k < entries[i].pattern.len; k++) {
-                segments += entries[i].pattern.at[k] == '/';
+        if (entries[i].wild) {
+            for (size_t k = 1; k < entries[i].text.len; k++) {
+                segments += entries[i].text.at[k] == '/';
             }
             segments = segments < INDEX_DEPTH ? segments : INDEX_DEPTH;
             a.nodes += segments;
             a.links += segments + 1;
-            a.bytes += entries[i].pattern.len; /* for the rest, and ... */
+            a.bytes += entries[i].text.len; /* for the rest, and ... */
         }
         a.slots += segments;
-        a.bytes += entries[i].pattern.len; /* ... for slots or mixed segments */
+        a.bytes += entries[i].text.len; /* ... for slots or mixed segments */
     }
     return a;
 }
@@ -266,10 +250,11 @@ int index_create(const struct index_entry *entries, size_t n, struct index **out
     index->secret[1] = secret.sip[1] | 1;
     (void)add_node(index);
     for (size_t i = 0; i < n; i++) {
-        if (is_pattern(&entries[i])) {
+        if (entries[i].wild) {
             add_pattern(index, &entries[i]);
         } else {
-            add_value(index, &entries[i]);
+            struct slot *slot = add_slot(index, VALUE, entries[i].attribute, entries[i].text);
+            add_limit(index, &slot->found, entries[i].limit);
         }
     }
     *out = index;

@@ -13,14 +13,11 @@
 
 /* ---- attributes ---- */
 
-static int compile_derived(struct ruleset *set)
+static void compile_derived(struct ruleset *set)
 {
     const struct config *config = &set->config;
     set->derived = arena_array(&set->arena, config->attributes_count, sizeof *set->derived);
-    if (set->derived == NULL) {
-        return WEIR_ENOMEM;
-    }
-    for (size_t i = 0; i < config->attributes_count; i++) {
+    for (size_t i = 0; set->derived != NULL && i < config->attributes_count; i++) {
         const struct attribute_config *from = &config->attributes[i];
         struct derived *to = &set->derived[set->derived_count++];
         to->config = from;
@@ -31,7 +28,6 @@ static int compile_derived(struct ruleset *set)
                 set, source->kind == FROM_FILE ? source->by : source->name);
         }
     }
-    return 0;
 }
 
 /* ---- the index ---- */
@@ -71,38 +67,18 @@ static size_t choose(const struct conditions *when)
     return best;
 }
 
-/* Writes a literal star of a path as \*, because the index holds patterns. */
-static struct text escaped(struct arena *arena, struct text path)
-{
-    char *to = arena_take(arena, 2 * path.len + 1);
-    size_t len = 0;
-    for (size_t i = 0; to != NULL && i < path.len; i++) {
-        if (path.at[i] == '*' || path.at[i] == '\\') {
-            to[len++] = '\\';
-        }
-        to[len++] = path.at[i];
-    }
-    return (struct text){to, len};
-}
-
-static int add_entries(struct ruleset *set, struct entries *entries, unsigned rule,
-                       const struct condition *condition)
+static void add_entries(struct ruleset *set, struct entries *entries, unsigned rule,
+                        const struct condition *condition)
 {
     unsigned attribute = ruleset_number(set, condition->attribute);
     for (size_t i = 0; i < condition->count; i++) {
-        struct index_entry entry = {attribute, rule, condition->values[i].text};
-        if (attribute == NUMBER_PATH && condition->values[i].kind == VALUE_EXACT) {
-            entry.pattern = escaped(&set->arena, entry.pattern);
-        }
-        if (entry.pattern.at == NULL ||
-            !arena_append(&set->arena, &entries->at, &entries->count, sizeof entry, &entry)) {
-            return WEIR_ENOMEM;
-        }
+        const struct value *value = &condition->values[i];
+        struct index_entry entry = {attribute, rule, value->kind == VALUE_PATTERN, value->text};
+        (void)arena_append(&set->arena, &entries->at, &entries->count, sizeof entry, &entry);
     }
     if (attribute != NUMBER_PATH && attribute < ATTRIBUTES_MAX) {
         set->indexed |= UINT64_C(1) << attribute;
     }
-    return 0;
 }
 
 /* ---- rules ---- */
@@ -126,7 +102,7 @@ static unsigned optional_number(struct ruleset *set, struct text name)
     return name.len > 0 ? ruleset_number(set, name) : NO_ATTRIBUTE;
 }
 
-static int compile_key(struct ruleset *set, const struct limit_config *limit, struct rule *rule)
+static void compile_key(struct ruleset *set, const struct limit_config *limit, struct rule *rule)
 {
     rule->key_parts = (unsigned char)limit->key_parts;
     rule->shard = numbers_of(set, &limit->shard_by);
@@ -136,18 +112,17 @@ static int compile_key(struct ruleset *set, const struct limit_config *limit, st
             rule->key_bits[i] |= UINT64_C(1) << *n;
         }
     }
-    return set->arena.failed ? WEIR_ENOMEM : 0;
 }
 
-static int compile_variants(struct ruleset *set, const struct limit_config *limit,
-                            struct rule *rule)
+static void compile_variants(struct ruleset *set, const struct limit_config *limit,
+                             struct rule *rule)
 {
     const struct overrides *o = &limit->overrides;
     size_t n = 1 + limit->tiers_count + o->settings_count;
     rule->variants = arena_array(&set->arena, n, sizeof *rule->variants);
     rule->tiers = text_map_create(&set->arena, limit->tiers_count);
     if (rule->variants == NULL || rule->tiers == NULL) {
-        return WEIR_ENOMEM;
+        return;
     }
     rule->variants[0].setting = &limit->base;
     for (unsigned i = 0; i < limit->tiers_count; i++) {
@@ -169,7 +144,6 @@ static int compile_variants(struct ruleset *set, const struct limit_config *limi
     }
     rule->tier_attribute = optional_number(set, limit->tier_by);
     rule->override_attribute = optional_number(set, o->by);
-    return 0;
 }
 
 /*
@@ -197,7 +171,7 @@ static int remote_mode_of(int consistency)
     return modes[consistency];
 }
 
-static int compile_rule(struct ruleset *set, size_t i, struct entries *entries)
+static void compile_rule(struct ruleset *set, size_t i, struct entries *entries)
 {
     const struct limit_config *limit = set->config.limits[i];
     struct rule *rule = &set->rules[i];
@@ -211,39 +185,27 @@ static int compile_rule(struct ruleset *set, size_t i, struct entries *entries)
                      ? remote_mode_of(config_consistency(&set->config, limit->consistency))
                      : REMOTE_LOCAL;
     set->remote |= rule->mode != REMOTE_LOCAL;
-    int e = compile_key(set, limit, rule);
-    if (e == 0) {
-        e = compile_variants(set, limit, rule);
-    }
-    if (e == 0) {
-        e = ruleset_tests(set, &limit->when, indexed, &rule->when);
-    }
-    if (e == 0) {
-        e = ruleset_tests(set, &limit->unless, SIZE_MAX, &rule->unless);
-    }
-    if (e == 0 && indexed != SIZE_MAX) {
-        e = add_entries(set, entries, (unsigned)i, &limit->when.at[indexed]);
+    compile_key(set, limit, rule);
+    compile_variants(set, limit, rule);
+    ruleset_tests(set, &limit->when, indexed, &rule->when);
+    ruleset_tests(set, &limit->unless, SIZE_MAX, &rule->unless);
+    if (indexed != SIZE_MAX) {
+        add_entries(set, entries, (unsigned)i, &limit->when.at[indexed]);
     } else {
         index_found_set(&set->always, (unsigned)i);
     }
-    return e;
 }
 
-static int compile_rules(struct ruleset *set)
+static void compile_rules(struct ruleset *set, struct entries *entries)
 {
-    struct entries entries = {0};
-    int e = 0;
-    set->rules = arena_array(&set->arena, set->config.limits_count, sizeof *set->rules);
-    set->limits = text_map_create(&set->arena, set->config.limits_count);
-    if (set->rules == NULL || set->limits == NULL) {
-        return WEIR_ENOMEM;
-    }
-    for (size_t i = 0; e == 0 && i < set->config.limits_count; i++) {
+    size_t n = set->config.limits_count;
+    set->rules = arena_array(&set->arena, n, sizeof *set->rules);
+    set->limits = text_map_create(&set->arena, n);
+    for (size_t i = 0; !set->arena.failed && i < n; i++) {
         set->rules_count = i + 1;
         (void)text_map_put(set->limits, set->config.limits[i]->name, (uint32_t)i);
-        e = compile_rule(set, i, &entries);
+        compile_rule(set, i, entries);
     }
-    return e != 0 ? e : index_create(entries.at, entries.count, &set->index);
 }
 
 static int open_limiters(struct ruleset *set, const struct weir_rules_options *options,
@@ -267,8 +229,10 @@ static int open_limiters(struct ruleset *set, const struct weir_rules_options *o
 
 /* ---- the whole ---- */
 
+/* The functions above need no result: the arena remembers that there was no memory. */
 static int compile(struct ruleset *set)
 {
+    struct entries entries = {0};
     /* Room for one more than allowed: ruleset_number() finds out when there are too many. */
     set->names = text_map_create(&set->arena, ATTRIBUTES_MAX + 1);
     set->attributes = arena_array(&set->arena, ATTRIBUTES_MAX, sizeof *set->attributes);
@@ -276,14 +240,11 @@ static int compile(struct ruleset *set)
         return WEIR_ENOMEM;
     }
     set->attributes_count = NUMBERS_FIXED;
-    int e = compile_derived(set);
-    if (e == 0) {
-        e = ruleset_list(set, &set->config.allow, &set->allow, &set->allow_count);
-    }
-    if (e == 0) {
-        e = ruleset_list(set, &set->config.block, &set->block, &set->block_count);
-    }
-    return e == 0 ? compile_rules(set) : e;
+    compile_derived(set);
+    ruleset_list(set, &set->config.allow, &set->allow, &set->allow_count);
+    ruleset_list(set, &set->config.block, &set->block, &set->block_count);
+    compile_rules(set, &entries);
+    return set->arena.failed ? WEIR_ENOMEM : index_create(entries.at, entries.count, &set->index);
 }
 
 /* Reports that the rules use more attributes than there are numbers, and returns false. */
