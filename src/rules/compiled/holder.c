@@ -74,7 +74,7 @@ static bool same_keys(const struct rule *a, const struct rule *b)
 }
 
 /* The variant that a limiter is wanted for, and all that opening one needs. */
-struct opening {
+struct holder_opening {
     struct ruleset *set;
     const struct weir_rules_options *options;
     const struct rule *old; /* of the rules before; NULL: none of this name */
@@ -85,7 +85,7 @@ struct opening {
 };
 
 /* Opens the limit at the fleet, by a name that is the same on all nodes. */
-static int open_at_fleet(const struct opening *o, void **limit, struct weir_error *error)
+static int open_at_fleet(const struct holder_opening *o, void **limit, struct weir_error *error)
 {
     char name[STATE_NAME_MAX];
     const struct limit_config *config = o->rule->config;
@@ -111,7 +111,7 @@ static int open_at_fleet(const struct opening *o, void **limit, struct weir_erro
  * True if the limiter can change to the variant's numbers. A limit of the fleet can if it can be
  * opened with them.
  */
-static bool can_change(const struct opening *o, const struct holder *holder)
+static bool can_change(const struct holder_opening *o, const struct holder *holder)
 {
     void *probe;
     const struct setting *wanted = o->variant->setting;
@@ -129,7 +129,7 @@ static bool can_change(const struct opening *o, const struct holder *holder)
  * Takes over the old limiter for the variant, and lists a change if its numbers differ. Returns 1,
  * 0 if it cannot become what the variant needs, or WEIR_ENOMEM.
  */
-static int take_over(const struct opening *o, struct holder *holder)
+static int take_over(const struct holder_opening *o, struct holder *holder)
 {
     struct ruleset *set = o->set;
     struct change change = {holder, *o->variant->setting, o->rule->config};
@@ -179,7 +179,7 @@ static bool is_busy(const struct rule *old, const char *name)
 }
 
 /* Opens a local limiter: in a file if there is a folder for the state, otherwise in memory. */
-static int open_local(const struct opening *o, struct holder *holder)
+static int open_local(const struct holder_opening *o, struct holder *holder)
 {
     struct state *state = o->set->state;
     struct weir_options options;
@@ -203,7 +203,7 @@ static int open_local(const struct opening *o, struct holder *holder)
  * Opens a limit of the fleet. One that the fleet refuses is a problem of the rule file, which is
  * reported at the place that causes it.
  */
-static int open_remote(const struct opening *o, struct holder *holder)
+static int open_remote(const struct holder_opening *o, struct holder *holder)
 {
     const struct limit_config *limit = o->rule->config;
     struct text tier = o->variant->tier.len > 0 ? o->variant->tier : TEXT("");
@@ -223,7 +223,7 @@ static int open_remote(const struct opening *o, struct holder *holder)
     return WEIR_ERULES;
 }
 
-static int open_new(const struct opening *o)
+static int open_new(const struct holder_opening *o)
 {
     struct holder *holder = calloc(1, sizeof *holder);
     if (holder == NULL) {
@@ -246,7 +246,7 @@ int holder_find(struct ruleset *set, const struct weir_rules_options *options,
                 struct problems *problems, struct weir_error *error)
 {
     const struct rule *before = old != NULL ? ruleset_find(old, rule->config->name) : NULL;
-    struct opening o = {set, options, before, rule, variant, problems, error};
+    struct holder_opening o = {set, options, before, rule, variant, problems, error};
     struct holder *holder =
         before != NULL && same_keys(before, rule) ? find_holder(before, rule, variant) : NULL;
     int taken = holder != NULL ? take_over(&o, holder) : 0;

@@ -4,7 +4,8 @@
 #include "rules/compiled/index_parts.h"
 #include "rules/value/pattern.h"
 
-static inline void set_bits(const struct index *index, struct list list, struct index_found *found)
+static inline void set_bits(const struct index *index, struct limit_list list,
+                            struct index_found *found)
 {
     while (list.limit != NONE) {
         index_found_set(found, list.limit);
@@ -18,7 +19,7 @@ static inline void set_bits(const struct index *index, struct list list, struct 
 static inline void find_value(const struct index *index, unsigned attribute, struct text value,
                               uint64_t hash, struct index_found *found)
 {
-    const struct slot *s = find_slot(index, VALUE, attribute, value, hash);
+    const struct index_slot *s = find_slot(index, VALUE, attribute, value, hash);
     if (s != NULL) {
         set_bits(index, s->found, found);
     }
@@ -137,10 +138,10 @@ static struct text extension_of(struct text segment)
     return text_after(segment, before);
 }
 
-static inline void visit_child(struct walk *w, enum kind kind, uint32_t number, struct text text,
-                               uint64_t hash, struct position next)
+static inline void visit_child(struct walk *w, enum slot_kind kind, uint32_t number,
+                               struct text text, uint64_t hash, struct position next)
 {
-    const struct slot *s = find_slot(w->index, kind, number, text, hash);
+    const struct index_slot *s = find_slot(w->index, kind, number, text, hash);
     if (s != NULL) {
         visit(w, s->found.limit, next);
     }

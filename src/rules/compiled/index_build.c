@@ -7,13 +7,13 @@
 #include "rules/compiled/index_parts.h"
 #include "rules/value/pattern.h"
 
-static void add_limit(struct index *index, struct list *list, uint32_t limit)
+static void add_limit(struct index *index, struct limit_list *list, uint32_t limit)
 {
     if (list->limit == NONE) {
         list->limit = limit;
     } else if (list->limit != limit) {
         uint32_t i = (uint32_t)++index->used.more;
-        index->more[i] = (struct list){limit, list->next};
+        index->more[i] = (struct limit_list){limit, list->next};
         list->next = i;
     }
 }
@@ -35,7 +35,7 @@ static uint32_t add_bytes(struct index *index, struct text t)
 }
 
 /* Takes a free slot; there always is one. */
-static struct slot *free_slot(struct index *index, uint64_t place)
+static struct index_slot *free_slot(struct index *index, uint64_t place)
 {
     size_t group = group_of(index, place);
     for (;; group = next_group(index, group)) {
@@ -49,14 +49,15 @@ static struct slot *free_slot(struct index *index, uint64_t place)
 }
 
 /* Returns the slot of a text; a new one has found.limit == NONE. */
-static struct slot *add_slot(struct index *index, enum kind kind, uint32_t owner, struct text text)
+static struct index_slot *add_slot(struct index *index, enum slot_kind kind, uint32_t owner,
+                                   struct text text)
 {
     uint64_t hash = hash_text(index, text);
-    const struct slot *known = find_slot(index, kind, owner, text, hash);
+    const struct index_slot *known = find_slot(index, kind, owner, text, hash);
     if (known != NULL) {
         return &index->slots[known - index->slots];
     }
-    struct slot *s = free_slot(index, place_of(kind, owner, hash));
+    struct index_slot *s = free_slot(index, place_of(kind, owner, hash));
     s->kind = kind;
     s->owner = owner;
     s->at = add_bytes(index, text);
@@ -65,9 +66,10 @@ static struct slot *add_slot(struct index *index, enum kind kind, uint32_t owner
     return s;
 }
 
-static uint32_t child_by_slot(struct index *index, enum kind kind, uint32_t node, struct text text)
+static uint32_t child_by_slot(struct index *index, enum slot_kind kind, uint32_t node,
+                              struct text text)
 {
-    struct slot *s = add_slot(index, kind, node, text);
+    struct index_slot *s = add_slot(index, kind, node, text);
     if (s->found.limit == NONE) {
         s->found.limit = add_node(index);
     }
@@ -214,14 +216,15 @@ static struct index *allocate(struct amounts a)
 {
     unsigned shift = shift_for(a.slots);
     size_t slots = (size_t)GROUP << (64 - shift);
-    struct index *index = calloc(
-        1, sizeof *index + slots * (sizeof(struct slot) + 1) + a.nodes * sizeof(struct index_node) +
-               a.more * sizeof(struct list) + a.links * sizeof(struct link) + a.bytes);
+    struct index *index =
+        calloc(1, sizeof *index + slots * (sizeof(struct index_slot) + 1) +
+                      a.nodes * sizeof(struct index_node) + a.more * sizeof(struct limit_list) +
+                      a.links * sizeof(struct link) + a.bytes);
     if (index != NULL) {
         index->shift = shift;
-        index->slots = (struct slot *)(index + 1);
+        index->slots = (struct index_slot *)(index + 1);
         index->nodes = (struct index_node *)(index->slots + slots);
-        index->more = (struct list *)(index->nodes + a.nodes);
+        index->more = (struct limit_list *)(index->nodes + a.nodes);
         index->links = (struct link *)(index->more + a.more);
         index->tags = (unsigned char *)(index->links + a.links);
         index->bytes = (char *)(index->tags + slots);
@@ -253,7 +256,7 @@ int index_create(const struct index_entry *entries, size_t n, struct index **out
         if (entries[i].wild) {
             add_pattern(index, &entries[i]);
         } else {
-            struct slot *slot = add_slot(index, VALUE, entries[i].attribute, entries[i].text);
+            struct index_slot *slot = add_slot(index, VALUE, entries[i].attribute, entries[i].text);
             add_limit(index, &slot->found, entries[i].limit);
         }
     }

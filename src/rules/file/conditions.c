@@ -6,14 +6,14 @@
 #include "rules/value/pattern.h"
 
 /* The condition that is being read. */
-struct reading {
+struct condition_reading {
     struct reader *r;
     struct condition *out;
     enum attribute_kind kind;
     unsigned patterns; /* their number so far */
 };
 
-static void add(struct reading *c, const struct value *value, struct place place)
+static void add(struct condition_reading *c, const struct value *value, struct place place)
 {
     c->patterns += value->kind == VALUE_PATTERN;
     if (value->kind == VALUE_PATTERN && c->patterns > CONFIG_PATTERNS_MAX) {
@@ -26,7 +26,7 @@ static void add(struct reading *c, const struct value *value, struct place place
     (void)arena_append(&c->r->source->arena, &c->out->values, &c->out->count, sizeof *value, value);
 }
 
-static void add_network(struct reading *c, struct text text, struct place place)
+static void add_network(struct condition_reading *c, struct text text, struct place place)
 {
     struct weir_error error;
     struct value value = {.kind = VALUE_NETWORK};
@@ -38,7 +38,7 @@ static void add_network(struct reading *c, struct text text, struct place place)
 }
 
 /* Adds a value or pattern, with methods and hosts normalised as those of requests are. */
-static void add_text(struct reading *c, struct text text, struct place place)
+static void add_text(struct condition_reading *c, struct text text, struct place place)
 {
     struct value value = {.kind = VALUE_PATTERN, .text = text};
     char *to = arena_take(&c->r->source->arena, text.len + 1);
@@ -57,7 +57,7 @@ static void add_text(struct reading *c, struct text text, struct place place)
     add(c, &value, place);
 }
 
-static void add_value(struct reading *c, struct text text, struct place place)
+static void add_value(struct condition_reading *c, struct text text, struct place place)
 {
     struct weir_error error;
     if (c->kind == ATTRIBUTE_IP) {
@@ -73,7 +73,7 @@ static void add_value(struct reading *c, struct text text, struct place place)
 }
 
 /* Adds a value for each line; blank lines and lines that begin with # are skipped. */
-static void add_lines(struct reading *c, const char *path, struct text content)
+static void add_lines(struct condition_reading *c, const char *path, struct text content)
 {
     unsigned line = 0;
     if (text_starts(content, "\xef\xbb\xbf")) {
@@ -103,7 +103,7 @@ struct file_values {
  * Returns the values of a file, which is read unless another condition has read it; NULL after a
  * problem.
  */
-static const struct file_values *values_of(struct reading *c, const struct node *node)
+static const struct file_values *values_of(struct condition_reading *c, const struct node *node)
 {
     struct text name = text_trim(text_after(node->scalar, strlen("file:")));
     if (name.len == 0) {
@@ -119,7 +119,7 @@ static const struct file_values *values_of(struct reading *c, const struct node 
         return v;
     }
     struct condition all = {0};
-    struct reading own = {.r = c->r, .out = &all, .kind = c->kind};
+    struct condition_reading own = {.r = c->r, .out = &all, .kind = c->kind};
     add_lines(&own, file->path, file->content);
     v = arena_take(&c->r->source->arena, sizeof *v);
     if (v != NULL) {
@@ -133,7 +133,7 @@ static const struct file_values *values_of(struct reading *c, const struct node 
  * Adds the values of a file. If the condition has no other values (`alone`), it shares those of the
  * file with all such conditions.
  */
-static void add_file(struct reading *c, const struct node *node, bool alone)
+static void add_file(struct condition_reading *c, const struct node *node, bool alone)
 {
     const struct file_values *v = values_of(c, node);
     if (v == NULL) {
@@ -166,7 +166,7 @@ static void read_condition(struct reader *r, const struct node *key, const struc
                            struct condition *out)
 {
     static const char what[] = "a value, a list of values, or file:PATH";
-    struct reading c = {.r = r, .out = out, .kind = attribute_kind_of(key->scalar)};
+    struct condition_reading c = {.r = r, .out = out, .kind = attribute_kind_of(key->scalar)};
     const struct node *const *items;
     if (!name_is_good(key->scalar)) {
         unexpected(r, key, NAME_EXPECTED);

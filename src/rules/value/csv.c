@@ -13,7 +13,7 @@ struct csv_place {
 };
 
 /* A row while it is read. */
-struct row {
+struct csv_row {
     struct csv *csv;
     struct weir_error *error;
     struct csv_place here;
@@ -76,7 +76,8 @@ static void set_place(struct csv_field *field, const struct csv_place *p)
 /* ---- fields ---- */
 
 /* Reports a bad row: stores the place, and continues with the line after it. */
-static int bad(struct row *row, const struct csv_place *at, const char *found, const char *expected)
+static int bad(struct csv_row *row, const struct csv_place *at, const char *found,
+               const char *expected)
 {
     struct csv *csv = row->csv;
     set_place(&csv->field[0], at);
@@ -88,7 +89,7 @@ static int bad(struct row *row, const struct csv_place *at, const char *found, c
 }
 
 /* Reads from the present place to the comma or the line end. */
-static int read_plain(struct row *row, struct csv_field *field)
+static int read_plain(struct csv_row *row, struct csv_field *field)
 {
     struct csv_place *p = &row->here;
     struct text text = {p->rest.at, 0};
@@ -110,7 +111,7 @@ static int read_plain(struct row *row, struct csv_field *field)
  * Copies the text between the quotes, each doubled quote once, into csv->unquoted: after the other
  * fields of the row, so that it fits if the row does.
  */
-static int read_quoted(struct row *row, struct csv_field *field)
+static int read_quoted(struct csv_row *row, struct csv_field *field)
 {
     struct csv_place open = row->here;
     struct csv_place *p = &row->here;
@@ -146,7 +147,7 @@ static int read_quoted(struct row *row, struct csv_field *field)
 
 /* ---- rows ---- */
 
-static int read_field(struct row *row)
+static int read_field(struct csv_row *row)
 {
     struct csv *csv = row->csv;
     skip_blanks(&row->here);
@@ -170,7 +171,7 @@ static int read_field(struct row *row)
     return 0;
 }
 
-static int read_row(struct row *row)
+static int read_row(struct csv_row *row)
 {
     for (;;) {
         int e = read_field(row);
@@ -194,7 +195,7 @@ static bool is_skipped(struct csv_place p)
 
 int csv_next(struct csv *csv, struct weir_error *error)
 {
-    struct row row = {.csv = csv, .error = error, .here = {csv->rest, csv->rest.at, csv->line}};
+    struct csv_row row = {.csv = csv, .error = error, .here = {csv->rest, csv->rest.at, csv->line}};
     csv->fields = 0;
     while (row.here.rest.len > 0 && is_skipped(row.here)) {
         skip_line(&row.here);

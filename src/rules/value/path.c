@@ -6,15 +6,15 @@
 
 /* ---- one scan for paths that need no change ---- */
 
-enum kind { PLAIN, SLASH, END, OTHER };
+enum byte_kind { PLAIN, SLASH, END, OTHER };
 
 static const unsigned char kinds[256] = {
     ['/'] = SLASH, ['?'] = END, ['#'] = END, ['%'] = OTHER, [';'] = OTHER, ['\0'] = OTHER,
 };
 
-static enum kind kind_at(struct text in, size_t i)
+static enum byte_kind kind_at(struct text in, size_t i)
 {
-    return i < in.len ? (enum kind)kinds[(unsigned char)in.at[i]] : END;
+    return i < in.len ? (enum byte_kind)kinds[(unsigned char)in.at[i]] : END;
 }
 
 /* True if a plain segment begins after this slash: not '//', and no dot segment. */
@@ -30,7 +30,7 @@ static bool clean_slash(struct text in, size_t slash)
 /* Returns the length of the path if it only has to lose its query, otherwise 0. */
 static size_t clean_length(struct text in)
 {
-    enum kind kind;
+    enum byte_kind kind;
     size_t i = 0;
     if (in.len == 0 || in.at[0] != '/') {
         return 0;
