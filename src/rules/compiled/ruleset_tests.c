@@ -8,15 +8,11 @@
 unsigned ruleset_number(struct ruleset *set, struct text name)
 {
     enum attribute_kind kind = attribute_kind_of(name);
-    static const unsigned fixed[] = {[ATTRIBUTE_PATH] = NUMBER_PATH,
-                                     [ATTRIBUTE_METHOD] = NUMBER_METHOD,
-                                     [ATTRIBUTE_HOST] = NUMBER_HOST,
-                                     [ATTRIBUTE_IP] = NUMBER_IP};
     int64_t known = text_map_find(set->names, name);
     if (known >= 0) {
         return (unsigned)known;
     }
-    unsigned number = kind != ATTRIBUTE_PLAIN ? fixed[kind] : set->attributes_count;
+    unsigned number = kind != ATTRIBUTE_PLAIN ? kind : set->attributes_count;
     if (number >= ATTRIBUTES_MAX || text_map_put(set->names, name, number) != -1) {
         return NO_ATTRIBUTE;
     }

@@ -86,8 +86,8 @@ void state_discard(const struct state *state, const struct state_file *file);
 void state_settle(struct state *state, struct ruleset *set, const struct ruleset *old,
                   struct problems *problems);
 
-/* Sets path to FOLDER/NAME and the suffix. False: too long. */
-bool state_path(const struct state *state, const char *name, const char *suffix,
+/* Sets path to FOLDER/NAME and the suffix. state_open() has checked that it fits. */
+void state_path(const struct state *state, const char *name, const char *suffix,
                 char path[PATH_MAX]);
 
 #endif

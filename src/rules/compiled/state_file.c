@@ -91,7 +91,7 @@ static int make(struct state *state, struct weir_options *o, struct state_file *
                 struct weir **limiter, struct weir_error *error)
 {
     char path[PATH_MAX];
-    (void)state_path(state, file->name, file->draft ? ".new" : "", path);
+    state_path(state, file->name, file->draft ? ".new" : "", path);
     if (file->draft) {
         (void)unlink(path); /* left by a process that was killed */
     }
@@ -125,10 +125,7 @@ int state_limiter(struct state *state, struct weir_options *o, bool busy, struct
 {
     char path[PATH_MAX];
     struct stat st;
-    if (!state_path(state, file->name, ".new", path)) {
-        return fail(error, WEIR_EINVAL, "the path of the state's folder is too long");
-    }
-    (void)state_path(state, file->name, "", path);
+    state_path(state, file->name, "", path);
     o->memory = WEIR_FILE;
     o->path = path;
     o->flags &= ~(WEIR_PREFAULT | WEIR_HUGE_PAGES);
@@ -150,14 +147,13 @@ void state_keep(const struct state *state, struct state_file *file, struct probl
 {
     char draft[PATH_MAX];
     char path[PATH_MAX];
-    if (file->draft && state_path(state, file->name, ".new", draft) &&
-        state_path(state, file->name, "", path)) {
-        if (rename(draft, path) == 0) {
-            file->draft = false;
-        } else {
-            warning(problems, (struct place){draft, 0, 0},
-                    "cannot be renamed: %s; a restart will forget its keys", strerror(errno));
-        }
+    state_path(state, file->name, ".new", draft);
+    state_path(state, file->name, "", path);
+    if (file->draft && rename(draft, path) == 0) {
+        file->draft = false;
+    } else if (file->draft) {
+        warning(problems, (struct place){draft, 0, 0},
+                "cannot be renamed: %s; a restart will forget its keys", strerror(errno));
     }
     file->made = false;
 }
@@ -165,7 +161,8 @@ void state_keep(const struct state *state, struct state_file *file, struct probl
 void state_discard(const struct state *state, const struct state_file *file)
 {
     char path[PATH_MAX];
-    if (file->made && state_path(state, file->name, file->draft ? ".new" : "", path)) {
+    if (file->made) {
+        state_path(state, file->name, file->draft ? ".new" : "", path);
         (void)unlink(path);
     }
 }

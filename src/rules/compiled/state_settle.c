@@ -142,9 +142,7 @@ static bool has_limit(const struct ruleset *set, struct text limit)
 static void remove_file(const struct look *look, const char *name, bool tell)
 {
     char path[PATH_MAX];
-    if (!state_path(look->state, name, "", path)) {
-        return;
-    }
+    state_path(look->state, name, "", path);
     struct place place = {path, 0, 0};
     if (unlink(path) != 0 && errno != ENOENT) {
         warning(look->problems, place, "is no longer needed, but cannot be removed: %s",

@@ -152,12 +152,11 @@ static void add_file(struct condition_reading *c, const struct node *node, bool 
 
 void attribute_suspect(struct reader *r, struct text name, struct place place)
 {
-    static const char *const known[] = {"path", "method", "host", "ip"};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        unsigned distance = suggest_distance(name, known[i]);
+    for (size_t i = 0; i < ATTRIBUTE_PLAIN; i++) {
+        unsigned distance = suggest_distance(name, attribute_names[i]);
         if (name.len > 2 && distance > 0 && distance <= suggest_limit(name)) {
             warning(r->problems, place, "found the attribute '%.*s'; did you mean '%s'?",
-                    TEXT_ARGS(name), known[i]);
+                    TEXT_ARGS(name), attribute_names[i]);
         }
     }
 }

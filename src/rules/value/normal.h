@@ -6,12 +6,14 @@
 
 /* The kind of an attribute's values, determined by the attribute's name. */
 enum attribute_kind {
-    ATTRIBUTE_PLAIN,
     ATTRIBUTE_PATH,
     ATTRIBUTE_METHOD,
     ATTRIBUTE_HOST,
-    ATTRIBUTE_IP
+    ATTRIBUTE_IP,
+    ATTRIBUTE_PLAIN /* any other name */
 };
+
+extern const char *const attribute_names[ATTRIBUTE_PLAIN];
 
 enum attribute_kind attribute_kind_of(struct text name);
 
