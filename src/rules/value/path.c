@@ -112,19 +112,13 @@ struct cleaner {
 /* Returns the next byte, decoded; sets *encoded if it was percent-encoded. */
 static char next_byte(struct cleaner *c, bool *encoded)
 {
-    const char *p = c->in.at + c->at;
-    *encoded = false;
-    if (*p == '%' && c->in.len - c->at > 2) {
-        int high = hex_value(p[1]);
-        int low = hex_value(p[2]);
-        if (high >= 0 && low >= 0) {
-            *encoded = true;
-            c->at += 3;
-            return (char)(high << 4 | low);
-        }
+    int byte = hex_percent(c->in, c->at);
+    *encoded = byte >= 0;
+    if (byte >= 0) {
+        c->at += 3;
+        return (char)byte;
     }
-    c->at++;
-    return *p;
+    return c->in.at[c->at++];
 }
 
 static int refuse(const struct cleaner *c, struct weir_error *error, const char *why)

@@ -127,12 +127,6 @@ bool path_pattern_match(struct text pattern, struct text path)
 
 /* ---- checking ---- */
 
-static bool is_encoded(struct text pattern, size_t at)
-{
-    return pattern.at[at] == '%' && at + 2 < pattern.len && hex_value(pattern.at[at + 1]) >= 0 &&
-           hex_value(pattern.at[at + 2]) >= 0;
-}
-
 /*
  * Returns the pattern as it should have been written: encoded bytes decoded, and escaped where a
  * pattern needs it.
@@ -141,15 +135,12 @@ static struct text decoded(struct text pattern, char *out)
 {
     size_t n = 0;
     for (size_t at = 0; at < pattern.len; at++) {
-        char c = pattern.at[at];
-        if (is_encoded(pattern, at)) {
-            c = (char)(hex_value(pattern.at[at + 1]) << 4 | hex_value(pattern.at[at + 2]));
-            at += 2;
-            if (c == '*' || c == '\\') {
-                out[n++] = '\\';
-            }
+        int byte = hex_percent(pattern, at);
+        if (byte == '*' || byte == '\\') {
+            out[n++] = '\\';
         }
-        out[n++] = c;
+        out[n++] = byte >= 0 ? (char)byte : pattern.at[at];
+        at += byte >= 0 ? 2 : 0;
     }
     return (struct text){out, n};
 }
@@ -236,7 +227,7 @@ int path_pattern_check(struct text pattern, struct weir_error *error)
         return fail(error, WEIR_EINVAL, "path pattern %s %s", quote(pattern, found), fault);
     }
     for (size_t at = 0; at < pattern.len; at++) {
-        if (is_encoded(pattern, at)) {
+        if (hex_percent(pattern, at) >= 0) {
             return refuse_encoded(pattern, error);
         }
     }
