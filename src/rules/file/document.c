@@ -271,25 +271,14 @@ static struct node *read_stream(struct parsing *r)
     unsigned documents = 0;
     yaml_event_t event;
     while (next_event(r, &event)) {
-        switch (event.type) {
-        case YAML_DOCUMENT_START_EVENT:
-            if (++documents == 2) {
-                problem(r->problems, place_of(r, event.start_mark),
-                        "found a second YAML document, expected one in a file");
-                r->stopped = true;
-            }
-            break;
-        case YAML_STREAM_END_EVENT:
-            r->ended = true;
-            break;
-        case YAML_STREAM_START_EVENT:
-        case YAML_DOCUMENT_END_EVENT:
-        case YAML_NO_EVENT:
-            break;
-        default:
+        if (event.type == YAML_DOCUMENT_START_EVENT && ++documents == 2) {
+            problem(r->problems, place_of(r, event.start_mark),
+                    "found a second YAML document, expected one in a file");
+            r->stopped = true;
+        } else if (event.type >= YAML_ALIAS_EVENT) { /* and all that follow it begin a node here */
             root = read_node(r, &event, 0);
-            break;
         }
+        r->ended = event.type == YAML_STREAM_END_EVENT;
         yaml_event_delete(&event);
     }
     if (documents == 0 && r->ended) {
