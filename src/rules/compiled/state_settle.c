@@ -35,8 +35,8 @@ static void mix_number(struct hash *h, uint64_t number)
 }
 
 /*
- * Returns a hash of what holder.c compares of the keys' composition. It depends on the byte order;
- * files do not move between byte orders.
+ * Returns a hash of all fields of the limit that the bytes of its keys depend on. The hash depends
+ * on the byte order; files do not move between byte orders.
  */
 static uint64_t meaning_of(const struct limit_config *limit)
 {
