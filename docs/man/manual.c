@@ -100,12 +100,12 @@ static void put_fields(const struct section *section)
         (void)fputs("Value: ", stdout);
         put(f->expects);
         (void)fputs(".\n", stdout);
-        if (f->initial[0] != 0) {
-            (void)fputs("Default: ", stdout);
-            put(f->initial);
-            (void)fputs(".\n", stdout);
-        } else {
+        if (f->required) {
             (void)fputs("Must be given.\n", stdout);
+        } else {
+            (void)fputs("Default: ", stdout);
+            put(f->initial != NULL ? f->initial : f->unset);
+            (void)fputs(".\n", stdout);
         }
     }
 }

@@ -106,20 +106,25 @@ const char *arena_format(struct arena *arena, const char *format, ...)
     return text;
 }
 
-void *arena_append(struct arena *arena, void *array, size_t n, size_t size, const void *item)
+bool arena_append(struct arena *arena, void *array, size_t *count, size_t size, const void *item)
 {
-    if ((n & (n - 1)) == 0) { /* 0, 1, 2, 4, ...: the array is full */
-        void *grown = arena_array(arena, n == 0 ? 1 : 2 * n, size);
+    size_t n = *count;
+    char *items;
+    memcpy(&items, array, sizeof items); /* a pointer to any type */
+    if ((n & (n - 1)) == 0) {            /* 0, 1, 2, 4, ...: the array is full */
+        char *grown = arena_array(arena, n == 0 ? 1 : 2 * n, size);
         if (grown == NULL) {
-            return NULL;
+            return false;
         }
         if (n > 0) {
-            memcpy(grown, array, n * size);
+            memcpy(grown, items, n * size);
         }
-        array = grown;
+        items = grown;
+        memcpy(array, &items, sizeof items);
     }
-    memcpy((char *)array + n * size, item, size);
-    return array;
+    memcpy(items + n * size, item, size);
+    *count = n + 1;
+    return true;
 }
 
 /* Frees all blocks but one, which may be NULL. */

@@ -143,7 +143,7 @@ static void a_bad_line_is_reported_and_the_rest_goes_on(void **state)
            "weir replay: line 1: found no JSON object: '}' expected near end of file, at byte 21; "
            "expected one\n"
            "weir replay: line 2: found no \"time\", expected one\n"
-           "weir replay: line 3: ip: 'nowhere' is not an IP address, expected one like "
+           "weir replay: line 3: ip: found 'nowhere', expected an IP address such as "
            "203.0.113.7 or 2001:db8::1\n"
            "weir replay: line 4: tokens: missing, but limit 'chat' needs it as a cost\n"
            "weir replay: line 5: found no JSON object: '[' or '{' expected near 'request', at byte "
