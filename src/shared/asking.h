@@ -25,7 +25,7 @@ struct piece {
     const struct remote_part *part;
     struct store_limit *limit; /* part->limit; NULL: decided here */
     const struct store_numbers *numbers;
-    struct hash hash; /* known_hash() */
+    struct hash hash; /* node_key_hash() */
     bool queue;       /* a leaky_bucket */
     unsigned group;
 };
@@ -92,11 +92,6 @@ bool part_denied(struct store_limit *limit, const struct store_numbers *numbers,
  * used again. */
 void part_note(struct store_limit *limit, struct hash hash, uint64_t cost, bool plain,
                const struct weir_answer *answer, uint64_t now_ns);
-
-/* Asks a synced limit, and returns what sync_ask() returns. If the question is not decided, the
- * units that are known to be left are noted for part_failed(). */
-int part_synced(struct store_limit *limit, const struct remote_part *part, struct hash hash,
-                uint64_t now_ns, struct weir_answer *answer);
 
 void part_count(struct store_limit *limit, int verdict);
 

@@ -5,6 +5,7 @@
 
 #include "base/atomic.h"
 #include "base/maths.h"
+#include "shared/stores.h"
 
 #define RETRY_NS WEIR_SECOND  /* retry if this node cannot decide: the store may be back by then */
 #define OUTAGE_NS WEIR_SECOND /* a longer time without a question means that the store was back */
@@ -15,9 +16,9 @@ struct fallback {
     uint64_t nodes;        /* number of nodes that the limiter is for */
     const struct store_numbers *numbers;
     struct weir_options part; /* options that the limiter was made of */
-    uint64_t round;           /* of known_once(): number of the outage, unique in this process */
-    uint64_t since_ns;        /* when the outage began */
-    uint64_t asked_ns;        /* when the last question came */
+    uint64_t round;    /* of node_keys_once(): number of the outage, unique in this process */
+    uint64_t since_ns; /* when the outage began */
+    uint64_t asked_ns; /* when the last question came */
 };
 
 struct fallback *fallback_create(void)
@@ -154,7 +155,7 @@ static uint64_t come_since(const struct fallback *f, uint64_t now_ns)
 /*
  * Sets a key to what the store last said remained, or to nothing, plus what has refilled since the
  * outage began. The refilled units count because this may be called long after that, also for a key
- * that the table of known keys has forgotten meanwhile: the key must not lose its units.
+ * that this node has forgotten meanwhile: the key must not lose its units.
  */
 static void sow(void *arg, uint64_t remaining)
 {
@@ -162,8 +163,7 @@ static void sow(void *arg, uint64_t remaining)
     struct weir_answer a;
     struct weir_question peek = {
         .key = s->key.at, .key_len = s->key.len, .cost = 1, .mode = WEIR_PEEK};
-    uint64_t wanted = remaining == KNOWN_NOT ? 0 : remaining;
-    wanted = add_sat(wanted, come_since(s->fallback, s->now_ns));
+    uint64_t wanted = add_sat(remaining, come_since(s->fallback, s->now_ns));
     if (weir_ask_at(s->fallback->limiter, &peek, s->now_ns, &a) == 0 && a.remaining > wanted) {
         (void)weir_penalize_at(s->fallback->limiter, s->key.at, s->key.len, a.remaining - wanted,
                                s->now_ns, NULL);
@@ -183,8 +183,8 @@ static int mode_of(int verb)
     return verb == REMOTE_PEEK ? WEIR_PEEK : verb == REMOTE_UP_TO ? WEIR_UP_TO : WEIR_CHECK;
 }
 
-void fallback_ask(struct fallback *f, struct store_limit *limit, struct known *known,
-                  struct hash hash, const struct remote_part *part, int verb, uint64_t now_ns,
+void fallback_ask(struct fallback *f, struct store_limit *limit, struct hash hash,
+                  const struct remote_part *part, int verb, uint64_t now_ns,
                   struct weir_answer *answer)
 {
     const struct store_numbers *numbers = store_limit_numbers(limit);
@@ -201,7 +201,7 @@ void fallback_ask(struct fallback *f, struct store_limit *limit, struct known *k
     struct seed seed = {f, part->key, now_ns};
     int e = WEIR_ENOMEM;
     if (f->limiter != NULL) {
-        known_once(known, hash, f->round, now_ns, sow, &seed);
+        node_keys_once(limit->shared->keys, hash, f->round, now_ns, sow, &seed);
         e = weir_ask_at(f->limiter, &q, now_ns, answer);
     }
     (void)pthread_rwlock_unlock(&f->lock);

@@ -76,11 +76,11 @@ static size_t parts_of(const struct group *g, struct store_part *parts, struct s
 static void forget(const struct piece *p)
 {
     struct store_shared *shared = p->limit->shared;
-    known_forget(shared->known, p->hash);
+    node_keys_forget(shared->keys, p->hash);
     if (p->numbers->params.leased) {
-        lease_forget(shared->leases, p->limit, p->part->shard, p->part->key);
+        lease_forget(shared->keys, p->limit, p->part->shard, p->part->key);
     } else if (store_limit_mode(p->limit) == REMOTE_SYNCED) {
-        sync_hurry(shared->syncs, p->limit, p->part->shard, p->part->key);
+        sync_hurry(shared->keys, p->limit, p->part->shard, p->part->key);
     }
 }
 
@@ -191,11 +191,11 @@ static void on_sync(void *arg, enum client_end end, const struct store_reply *re
                     uint64_t now_ns)
 {
     struct exchange *x = arg;
-    struct syncs *syncs = x->store->shared->syncs;
+    struct node_keys *keys = x->store->shared->keys;
     if (end == CLIENT_REPLIED) {
-        (void)sync_reply(syncs, &x->call, reply, now_ns);
+        (void)sync_reply(keys, &x->call, reply, now_ns);
     } else {
-        sync_lost(syncs, &x->call, now_ns);
+        sync_lost(keys, &x->call, now_ns);
     }
     free(x);
 }
@@ -213,7 +213,7 @@ int send_sync(struct store *s, const struct sync_call *call, uint64_t now_ns)
     }
     if (e != 0) {
         free(x);
-        sync_lost(s->shared->syncs, call, now_ns);
+        sync_lost(s->shared->keys, call, now_ns);
     }
     return e;
 }

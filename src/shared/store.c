@@ -90,7 +90,7 @@ static int check_wait(const struct remote_question *q)
 
 /* Asks a plain question of one limit without sending anything: out of memory, a lease or a synced
  * count. Returns what lease_ask() returns: with LEASE_SEND, *call is to be sent. 0: a store must be
- * asked. *due: an exchange has become due, earlier than sync_due() said before. */
+ * asked. *due: an exchange has become due, earlier than node_keys_due() said before. */
 static unsigned ask_one(const struct remote_question *q, uint64_t now_ns,
                         struct weir_answer *answer, struct lease_call *call, bool only_here,
                         bool *due)
@@ -98,26 +98,25 @@ static unsigned ask_one(const struct remote_question *q, uint64_t now_ns,
     const struct remote_part *p = &q->parts[0];
     struct store_limit *limit = p->limit;
     struct store_shared *shared = limit->shared;
-    struct hash hash = known_hash(shared->known, limit->id, p->key);
     int mode = store_limit_mode(limit);
     *due = false;
-    if (mode != REMOTE_SYNCED &&
-        part_denied(limit, store_limit_numbers(limit), hash, p->cost, now_ns, answer)) {
-        return LEASE_ANSWERED;
-    }
     if (mode == REMOTE_LEASED) {
-        return (only_here ? lease_ask_here : lease_ask)(shared->leases, limit, p->shard, p->key,
-                                                        p->cost, now_ns, answer, call);
+        return lease_ask(shared->keys, limit, p->shard, p->key, p->cost,
+                         only_here ? LEASE_HERE : LEASE_ASK, now_ns, answer, call);
     }
     if (mode == REMOTE_SYNCED) {
-        int said = part_synced(limit, p, hash, now_ns, answer);
+        int said = sync_ask(shared->keys, limit, p->shard, p->key, p->cost, now_ns, answer);
         if ((said & SYNC_ANSWERED) == 0) {
+            struct hash hash = node_key_hash(shared->keys, limit, p->shard, p->key);
             part_failed(limit, p, hash, q->verb, now_ns, answer);
         }
         *due = (said & SYNC_DUE) != 0;
         return LEASE_ANSWERED;
     }
-    return 0;
+    struct hash hash = node_key_hash(shared->keys, limit, p->shard, p->key);
+    return part_denied(limit, store_limit_numbers(limit), hash, p->cost, now_ns, answer)
+               ? LEASE_ANSWERED
+               : 0;
 }
 
 static bool is_one(const struct remote_question *q)
@@ -154,7 +153,7 @@ int store_ask_here(const struct remote_question *q, uint64_t now_ns, struct remo
     if ((said & LEASE_SEND) != 0) {
         due = shared_leave(shared, &call);
         if (!due) {
-            lease_unsent(shared->leases, &call, now_ns); /* a store's tick will make it again */
+            lease_unsent(shared->keys, &call, now_ns); /* a store's tick will make it again */
         }
     }
     if (due && shared->options.wake != NULL) {
@@ -170,8 +169,8 @@ int store_ask_failed(const struct remote_question *q, uint64_t now_ns, struct re
     if (q->n != 1 || limit == NULL || q->verb > REMOTE_UP_TO) {
         return WEIR_EFULL;
     }
-    part_failed(limit, p, known_hash(limit->shared->known, limit->id, p->key), q->verb, now_ns,
-                &answer->answer);
+    part_failed(limit, p, node_key_hash(limit->shared->keys, limit, p->shard, p->key), q->verb,
+                now_ns, &answer->answer);
     return answered(q, answer);
 }
 
@@ -222,10 +221,10 @@ static unsigned send_what_is_due(struct store *s, uint64_t now_ns)
     struct lease_call lease;
     struct sync_call sync;
     unsigned n = send_left(s, SENDS_MAX, now_ns);
-    for (; n < SENDS_MAX && lease_next(shared->leases, now_ns, &lease); n++) {
+    for (; n < SENDS_MAX && lease_next(shared->keys, now_ns, &lease); n++) {
         send_lease(s, &lease, now_ns);
     }
-    for (; n < SENDS_MAX && sync_next(shared->syncs, now_ns, &sync); n++) {
+    for (; n < SENDS_MAX && sync_next(shared->keys, now_ns, &sync); n++) {
         (void)send_sync(s, &sync, now_ns);
     }
     if (members_take_beat(&shared->members, now_ns)) {
@@ -242,8 +241,7 @@ uint64_t store_tick(struct store *s, uint64_t now_ns)
     if (sent == SENDS_MAX) {
         return now_ns;
     }
-    due_ns = min_u64(due_ns, lease_due(s->shared->leases));
+    due_ns = min_u64(due_ns, node_keys_due(s->shared->keys));
     due_ns = min_u64(due_ns, lease_waits_due(&s->waits));
-    due_ns = min_u64(due_ns, sync_due(s->shared->syncs));
     return min_u64(due_ns, members_due(&s->shared->members));
 }

@@ -5,14 +5,15 @@
 #include "base/atomic.h"
 #include "shared/script.h"
 
-static int make_tables(struct store_shared *s)
+static int make_keys(struct store_shared *s)
 {
-    uint64_t known = s->options.known_keys != 0 ? s->options.known_keys : SHARED_KNOWN_KEYS;
+    const uint64_t most[KEY_KINDS] = {
+        [KEY_NOTED] = SHARED_NOTES,
+        [KEY_LEASED] = SHARED_LEASES,
+        [KEY_SYNCED] = SHARED_SYNCS,
+    };
     int e = scripts_init(&s->scripts, s->options.clock);
-    e = e == 0 ? known_create(&s->known, known) : e;
-    e = e == 0 ? leases_create(&s->leases, SHARED_LEASES) : e;
-    e = e == 0 ? syncs_create(&s->syncs, SHARED_SYNCS) : e;
-    return e;
+    return e == 0 ? node_keys_create(&s->keys, most) : e;
 }
 
 int store_shared_create(struct store_shared **out, const struct store_shared_options *options)
@@ -30,7 +31,7 @@ int store_shared_create(struct store_shared **out, const struct store_shared_opt
     members_init(&s->members, s->prefix, options->node);
     (void)pthread_mutex_init(&s->lock, NULL);
     s->left = calloc(SHARED_LEFT_MAX, sizeof s->left[0]);
-    int e = s->left != NULL ? make_tables(s) : WEIR_ENOMEM;
+    int e = s->left != NULL ? make_keys(s) : WEIR_ENOMEM;
     if (e != 0) {
         store_shared_destroy(s);
         return e;
@@ -45,12 +46,10 @@ void store_shared_destroy(struct store_shared *s)
     if (s == NULL) {
         return;
     }
-    while (s->leases != NULL && shared_take(s, &call)) {
-        lease_lost(s->leases, &call, 0);
+    while (s->keys != NULL && shared_take(s, &call)) {
+        lease_lost(s->keys, &call, 0);
     }
-    syncs_destroy(s->syncs);
-    leases_destroy(s->leases);
-    known_destroy(s->known);
+    node_keys_destroy(s->keys);
     scripts_finish(&s->scripts);
     (void)pthread_mutex_destroy(&s->lock);
     free(s->left);
@@ -59,8 +58,7 @@ void store_shared_destroy(struct store_shared *s)
 
 void store_shared_stop(struct store_shared *s)
 {
-    lease_stop(s->leases);
-    sync_stop(s->syncs);
+    node_keys_stop(s->keys);
 }
 
 uint64_t store_fleet_size(const struct store_shared *s)
@@ -80,7 +78,7 @@ uint64_t store_refunds_lost(const struct store_shared *s)
 
 void store_sync_counts(const struct store_shared *s, struct sync_counts *counts)
 {
-    sync_counts(s->syncs, counts);
+    sync_counts(s->keys, counts);
 }
 
 bool shared_leave(struct store_shared *s, const struct lease_call *call)

@@ -4,15 +4,14 @@
 
 #include <pthread.h>
 
-#include "base/hash.h"
 #include "shared/fallback.h"
-#include "shared/known.h"
 #include "shared/leased/lease.h"
 #include "shared/members.h"
+#include "shared/node_keys.h"
 #include "shared/store.h"
 #include "shared/synced/sync.h"
 
-#define SHARED_KNOWN_KEYS 65536
+#define SHARED_NOTES 65536
 #define SHARED_LEASES 65536
 #define SHARED_SYNCS 65536
 #define SHARED_LEFT_MAX 1024
@@ -21,9 +20,7 @@ struct store_shared {
     struct store_shared_options options;
     char prefix[STORE_PREFIX_MAX + 1];
     struct scripts scripts;
-    struct known *known;
-    struct leases *leases;
-    struct syncs *syncs;
+    struct node_keys *keys;
     struct members members;
     uint64_t limits; /* number of limits opened so far: gives their ids */
     pthread_mutex_t lock;

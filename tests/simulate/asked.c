@@ -91,7 +91,7 @@ static int send_lease(void *arg, struct lease_question *q, const struct lease_ca
     struct world *w = home->world;
     bool late = q != NULL && q->deadline_ns <= now;
     if (late || put_on_way(w, home->node, q, call) != 0) {
-        lease_unsent(w->nodes[home->node].leases, call, now);
+        lease_unsent(w->nodes[home->node].keys, call, now);
         return -1;
     }
     return 0;
@@ -101,14 +101,14 @@ void asked_begin(struct world *w, unsigned n)
 {
     struct node *node = &w->nodes[n];
     node->home = (struct home){w, n};
-    lease_waits_init(&node->waits, node->leases, send_lease, &node->home);
+    lease_waits_init(&node->waits, node->keys, send_lease, &node->home);
 }
 
 void asked_next(struct world *w, unsigned n)
 {
     struct node *node = &w->nodes[n];
     struct lease_call call;
-    while (lease_next(node->leases, now_ns(w, n), &call)) {
+    while (lease_next(node->keys, now_ns(w, n), &call)) {
         (void)send_lease(&node->home, NULL, &call, now_ns(w, n));
     }
 }
@@ -142,8 +142,8 @@ void asked_leased(struct world *w, unsigned n, unsigned subject, uint64_t cost, 
     struct weir_answer answer = {0};
     struct lease_call call;
     check_spendable(w, subject, n);
-    unsigned said = lease_ask(node->leases, s->limit, (struct text){NULL, 0}, text_of(s->name),
-                              cost, now_ns(w, n), &answer, &call);
+    unsigned said = lease_ask(node->keys, s->limit, (struct text){NULL, 0}, text_of(s->name), cost,
+                              LEASE_ASK, now_ns(w, n), &answer, &call);
     if ((said & LEASE_ANSWERED) == 0) {
         ask_and_wait(w, n, subject, cost, probe, said, &call);
         return;
@@ -164,8 +164,8 @@ void asked_replied(struct world *w, struct message *m, const struct store_reply 
     uint64_t now = now_ns(w, m->node);
     struct list ended;
     list_init(&ended);
-    if (lease_reply(w->nodes[m->node].leases, &f->call, reply, now,
-                    a != NULL ? &a->answer : NULL) != 0) {
+    if (lease_reply(w->nodes[m->node].keys, &f->call, reply, now, a != NULL ? &a->answer : NULL) !=
+        0) {
         world_fail(w, "node %u cannot read the reply to a lease call", m->node);
     }
     w->result->leases += reply->integers[SCRIPT_ANSWER_COUNT] > 0;
@@ -185,7 +185,7 @@ void asked_lost(struct world *w, struct message *m)
     uint64_t now = now_ns(w, m->node);
     struct list ended;
     list_init(&ended);
-    lease_lost(w->nodes[m->node].leases, &f->call, now);
+    lease_lost(w->nodes[m->node].keys, &f->call, now);
     lease_flight_end(&w->nodes[m->node].waits, f, false, now, &ended);
     if (a != NULL) {
         end(w, a, false, NULL);

@@ -63,7 +63,7 @@ typedef int (*lease_send_fn)(void *arg, struct lease_question *q, const struct l
                              uint64_t now_ns);
 
 struct lease_waits {
-    struct leases *leases;
+    struct node_keys *keys;
     lease_send_fn send;
     void *arg;
     struct timers timers;
@@ -72,7 +72,7 @@ struct lease_waits {
     struct list chains[LEASE_CHAINS];
 };
 
-void lease_waits_init(struct lease_waits *w, struct leases *leases, lease_send_fn send, void *arg);
+void lease_waits_init(struct lease_waits *w, struct node_keys *keys, lease_send_fn send, void *arg);
 
 void lease_question_init(struct lease_question *q, struct store_limit *limit, struct text shard,
                          struct text key, uint64_t cost, uint64_t deadline_ns,
