@@ -128,9 +128,6 @@ void send_lease(struct store *s, const struct lease_call *call, uint64_t now_ns)
  * for another's. Returns 0, or WEIR_E... if there will be no answer. */
 int send_leased(struct group *g, unsigned said, struct lease_call *call, uint64_t now_ns);
 
-/* Sends calls that store_ask_here() has left, at most `most`. Returns how many. */
-unsigned send_left(struct store *s, unsigned most, uint64_t now_ns);
-
 /* Fails the questions that wait for another's call and whose deadline is here. */
 void send_lease_tick(struct store *s, uint64_t now_ns);
 

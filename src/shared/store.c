@@ -89,11 +89,11 @@ static int check_wait(const struct remote_question *q)
 }
 
 /* Asks a plain question of one limit without sending anything: out of memory, a lease or a synced
- * count. Returns what lease_ask() returns: with LEASE_SEND, *call is to be sent. 0: a store must be
- * asked. *due: an exchange has become due, earlier than node_keys_due() said before. */
+ * count. Returns what lease_ask() returns: with LEASE_SEND, *call is to be sent; if `call` is NULL,
+ * no call is made. 0: a store must be asked. *due: a renewal or an exchange has become due, earlier
+ * than node_keys_due() said before. */
 static unsigned ask_one(const struct remote_question *q, uint64_t now_ns,
-                        struct weir_answer *answer, struct lease_call *call, bool only_here,
-                        bool *due)
+                        struct weir_answer *answer, struct lease_call *call, bool *due)
 {
     const struct remote_part *p = &q->parts[0];
     struct store_limit *limit = p->limit;
@@ -101,8 +101,10 @@ static unsigned ask_one(const struct remote_question *q, uint64_t now_ns,
     int mode = store_limit_mode(limit);
     *due = false;
     if (mode == REMOTE_LEASED) {
-        return lease_ask(shared->keys, limit, p->shard, p->key, p->cost,
-                         only_here ? LEASE_HERE : LEASE_ASK, now_ns, answer, call);
+        unsigned said = lease_ask(shared->keys, limit, p->shard, p->key, p->cost,
+                                  call == NULL ? LEASE_HERE : LEASE_ASK, now_ns, answer, call);
+        *due = (said & LEASE_DUE) != 0;
+        return said;
     }
     if (mode == REMOTE_SYNCED) {
         int said = sync_ask(shared->keys, limit, p->shard, p->key, p->cost, now_ns, answer);
@@ -137,7 +139,6 @@ static int answered(const struct remote_question *q, struct remote_answer *answe
 
 int store_ask_here(const struct remote_question *q, uint64_t now_ns, struct remote_answer *answer)
 {
-    struct lease_call call;
     int e = check(q);
     e = e == 0 ? check_wait(q) : e;
     if (e != 0) {
@@ -148,14 +149,7 @@ int store_ask_here(const struct remote_question *q, uint64_t now_ns, struct remo
     }
     struct store_shared *shared = ((struct store_limit *)q->parts[0].limit)->shared;
     bool due;
-    unsigned said = ask_one(q, now_ns, &answer->answer, &call, true, &due);
-    bool done = (said & LEASE_ANSWERED) != 0;
-    if ((said & LEASE_SEND) != 0) {
-        due = shared_leave(shared, &call);
-        if (!due) {
-            lease_unsent(shared->keys, &call, now_ns); /* a store's tick will make it again */
-        }
-    }
+    bool done = (ask_one(q, now_ns, &answer->answer, NULL, &due) & LEASE_ANSWERED) != 0;
     if (due && shared->options.wake != NULL) {
         shared->options.wake(shared->options.wake_arg);
     }
@@ -181,7 +175,7 @@ static unsigned try_one(struct store *s, const struct remote_question *q, uint64
                         struct remote_answer *answer, struct lease_call *call)
 {
     bool due; /* not used: this store's tick follows anyway */
-    unsigned said = ask_one(q, now_ns, &answer->answer, call, false, &due);
+    unsigned said = ask_one(q, now_ns, &answer->answer, call, &due);
     if (said == (LEASE_ANSWERED | LEASE_SEND)) {
         send_lease(s, call, now_ns);
     }
@@ -220,7 +214,7 @@ static unsigned send_what_is_due(struct store *s, uint64_t now_ns)
     struct store_shared *shared = s->shared;
     struct lease_call lease;
     struct sync_call sync;
-    unsigned n = send_left(s, SENDS_MAX, now_ns);
+    unsigned n = 0;
     for (; n < SENDS_MAX && lease_next(shared->keys, now_ns, &lease); n++) {
         send_lease(s, &lease, now_ns);
     }

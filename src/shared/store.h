@@ -96,8 +96,8 @@ struct store_shared_options {
     uint64_t deadline_ns;
     uint64_t node;            /* a random number that identifies this node in the fleet */
     const struct text *clock; /* of the scripts; NULL except in tests: scripts_init() */
-    /* Called when store_ask_here() has left a call to send, or an exchange has become due: some
-     * thread must call store_tick() soon. It may be called from any thread and must not wait. May
+    /* Called when store_ask_here() has made a renewal or an exchange due: some thread must call
+     * store_tick() soon. It may be called from any thread and must not wait. May
      * be NULL. */
     void (*wake)(void *arg);
     void *wake_arg;
@@ -159,9 +159,9 @@ int store_ask(struct store *s, const struct remote_question *question, uint64_t 
 
 /*
  * Answers what can be decided without any thread's store: out of a lease, a synced count, or a
- * remembered denial; the question needs no memory. May be called from any thread. Returns REMOTE_ANSWERED, REMOTE_PENDING if a
- * store must be asked, or WEIR_E... for a wrong question. A call that a lease still needs is left
- * for the next store_tick() of any store.
+ * remembered denial; the question needs no memory. May be called from any thread. Returns
+ * REMOTE_ANSWERED, REMOTE_PENDING if a store must be asked, or WEIR_E... for a wrong question. The
+ * next store_tick() of any store makes the renewals and exchanges that have become due.
  */
 int store_ask_here(const struct remote_question *question, uint64_t now_ns,
                    struct remote_answer *answer);

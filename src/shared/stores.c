@@ -29,9 +29,7 @@ int store_shared_create(struct store_shared **out, const struct store_shared_opt
     }
     s->options.prefix = (struct text){s->prefix, options->prefix.len};
     members_init(&s->members, s->prefix, options->node);
-    (void)pthread_mutex_init(&s->lock, NULL);
-    s->left = calloc(SHARED_LEFT_MAX, sizeof s->left[0]);
-    int e = s->left != NULL ? make_keys(s) : WEIR_ENOMEM;
+    int e = make_keys(s);
     if (e != 0) {
         store_shared_destroy(s);
         return e;
@@ -42,18 +40,11 @@ int store_shared_create(struct store_shared **out, const struct store_shared_opt
 
 void store_shared_destroy(struct store_shared *s)
 {
-    struct lease_call call;
-    if (s == NULL) {
-        return;
+    if (s != NULL) {
+        node_keys_destroy(s->keys);
+        scripts_finish(&s->scripts);
+        free(s);
     }
-    while (s->keys != NULL && shared_take(s, &call)) {
-        lease_lost(s->keys, &call, 0);
-    }
-    node_keys_destroy(s->keys);
-    scripts_finish(&s->scripts);
-    (void)pthread_mutex_destroy(&s->lock);
-    free(s->left);
-    free(s);
 }
 
 void store_shared_stop(struct store_shared *s)
@@ -79,31 +70,4 @@ uint64_t store_refunds_lost(const struct store_shared *s)
 void store_sync_counts(const struct store_shared *s, struct sync_counts *counts)
 {
     sync_counts(s->keys, counts);
-}
-
-bool shared_leave(struct store_shared *s, const struct lease_call *call)
-{
-    (void)pthread_mutex_lock(&s->lock);
-    bool room = s->left_count < SHARED_LEFT_MAX;
-    if (room) {
-        s->left[s->left_count] = *call;
-        store_relaxed(&s->left_count, s->left_count + 1);
-    }
-    (void)pthread_mutex_unlock(&s->lock);
-    return room;
-}
-
-bool shared_take(struct store_shared *s, struct lease_call *call)
-{
-    if (load_relaxed(&s->left_count) == 0) {
-        return false;
-    }
-    (void)pthread_mutex_lock(&s->lock);
-    bool found = s->left_count > 0;
-    if (found) {
-        store_relaxed(&s->left_count, s->left_count - 1);
-        *call = s->left[s->left_count];
-    }
-    (void)pthread_mutex_unlock(&s->lock);
-    return found;
 }

@@ -39,8 +39,24 @@ static struct lease *make(struct key_stripe *s, struct hash hash, struct store_l
 
 /* ---- questions ---- */
 
-static unsigned spend(struct node_keys *keys, struct key_stripe *s, struct lease *e, uint64_t cost,
-                      uint64_t now_ns, struct weir_answer *answer, struct lease_call *call)
+/* Makes the call for a renewal, if one is wanted; or makes it due, if no call may be made. */
+static unsigned renew(struct node_keys *keys, struct key_stripe *s, struct lease *e,
+                      enum lease_how how, uint64_t now_ns, struct lease_call *call)
+{
+    if (!lease_wants_renewal(e, now_ns)) {
+        return 0;
+    }
+    if (how != LEASE_HERE) {
+        return lease_renew(keys, s, e, now_ns, call) ? LEASE_SEND : 0;
+    }
+    if (e->part.due_ns <= now_ns) {
+        return 0; /* as another question has said */
+    }
+    node_key_schedule(s, &e->part, 0);
+    return LEASE_DUE;
+}
+
+static void spend(struct lease *e, uint64_t cost, uint64_t now_ns, struct weir_answer *answer)
 {
     const struct node_key *k = e->part.key;
     e->left -= cost;
@@ -51,8 +67,6 @@ static unsigned spend(struct node_keys *keys, struct key_stripe *s, struct lease
         .granted = cost,
         .reset_after_ns = node_key_until(k->reset_at_ns, now_ns),
     };
-    bool renews = lease_wants_renewal(e, now_ns) && lease_renew(keys, s, e, now_ns, call);
-    return renews ? LEASE_ANSWERED | LEASE_SEND : LEASE_ANSWERED;
 }
 
 /*
@@ -141,7 +155,8 @@ unsigned lease_ask(struct node_keys *keys, struct store_limit *limit, struct tex
         count(e, cost, now_ns);
     }
     if (here) {
-        done = spend(keys, s, e, cost, now_ns, answer, call);
+        spend(e, cost, now_ns, answer);
+        done = LEASE_ANSWERED | renew(keys, s, e, how, now_ns, call);
     } else if (denied) {
         done = LEASE_ANSWERED;
     } else if (e != NULL && how != LEASE_HERE) {

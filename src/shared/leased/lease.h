@@ -79,18 +79,21 @@ struct lease_call {
     bool drop;      /* the returned units may not be spent here, even if the call cannot be sent */
 };
 
-enum { LEASE_ANSWERED = 1, LEASE_SEND = 2, LEASE_WAIT = 4 };
+enum { LEASE_ANSWERED = 1, LEASE_SEND = 2, LEASE_WAIT = 4, LEASE_DUE = 8 };
 
-/* How a question is asked. LEASE_HERE: it must not go to the store, and counts only if it is
- * answered here. LEASE_AGAIN: it has waited, and was counted before. */
+/* How a question is asked. LEASE_HERE: no call is made (`call` may be NULL), and the question counts
+ * only if it is answered here. LEASE_AGAIN: it has waited, and was counted before. */
 enum lease_how { LEASE_ASK, LEASE_HERE, LEASE_AGAIN };
 
 /*
  * Asks for a CHECK of one key. Returns a set of flags. LEASE_ANSWERED: *answer is complete.
  * LEASE_SEND: *call is to be sent; without LEASE_ANSWERED, the question waits for its reply.
  * LEASE_WAIT: another call is out, which *call names by its hash and id (the rest of *call is not
- * set): wait for it and ask with LEASE_AGAIN, or call lease_alone(). 0, only with LEASE_HERE: the
- * store must be asked, and nothing has happened.
+ * set): wait for it and ask with LEASE_AGAIN, or call lease_alone().
+ *
+ * With LEASE_HERE, 0 means that the store must be asked, and nothing has happened. LEASE_DUE, in
+ * addition to LEASE_ANSWERED, means that lease_next() must be called to renew the lease: a thread
+ * that sleeps until node_keys_due() must look again.
  *
  * If there is no room for another lease, questions of new keys go to the store without one.
  */

@@ -121,24 +121,11 @@ void send_lease(struct store *s, const struct lease_call *call, uint64_t now_ns)
     (void)send_for(s, NULL, call, now_ns);
 }
 
-unsigned send_left(struct store *s, unsigned most, uint64_t now_ns)
-{
-    struct lease_call call;
-    unsigned n = 0;
-    for (; n < most && shared_take(s->shared, &call); n++) {
-        send_lease(s, &call, now_ns);
-    }
-    return n;
-}
-
 int send_leased(struct group *g, unsigned said, struct lease_call *call, uint64_t now_ns)
 {
     struct store *s = g->asking->store;
     const struct piece *p = &g->asking->pieces[g->piece];
     lease_question_init(&g->lease, p->limit, p->part->shard, p->part->key, p->part->cost,
                         add_sat(now_ns, s->options.deadline_ns), &g->answer);
-    if (said == LEASE_WAIT) {
-        (void)send_left(s, SHARED_LEFT_MAX, now_ns); /* the call to wait for may be one of these */
-    }
     return lease_waits_take(&s->waits, &g->lease, said, call, now_ns);
 }

@@ -32,7 +32,7 @@ static struct {
     struct weir_answer sync_answer;
     int sync_says;
     unsigned leases_lost, leases_replied, lease_refunds, lease_forgets, sync_refunds, sync_hurries;
-    unsigned lease_due, sync_due; /* calls that become due on their own */
+    struct store_limit *due; /* of a lease that is to be renewed by the next lease_next() */
 } fake;
 
 /* ---- the client ---- */
@@ -120,10 +120,10 @@ unsigned lease_ask(struct node_keys *keys, struct store_limit *limit, struct tex
                    struct text key, uint64_t cost, enum lease_how how, uint64_t now_ns,
                    struct weir_answer *answer, struct lease_call *call)
 {
-    if (how == LEASE_HERE && (fake.lease_says & LEASE_ANSWERED) == 0) {
-        return 0;
-    }
     *answer = fake.lease_answer;
+    if (how == LEASE_HERE) {
+        return (fake.lease_says & LEASE_ANSWERED) != 0 ? fake.lease_says : 0;
+    }
     *call = (struct lease_call){.limit = limit,
                                 .cost = cost,
                                 .id = fake.lease_id,
@@ -189,7 +189,13 @@ uint64_t lease_stamp(const struct store_reply *reply)
 
 bool lease_next(struct node_keys *keys, uint64_t now_ns, struct lease_call *call)
 {
-    return false;
+    if (fake.due == NULL) {
+        return false;
+    }
+    *call = (struct lease_call){.limit = fake.due, .made_ns = now_ns};
+    store_limit_hold(fake.due);
+    fake.due = NULL;
+    return true;
 }
 
 void lease_forget(struct node_keys *keys, const struct store_limit *limit, struct text shard,

@@ -71,7 +71,7 @@ static void a_size_follows_the_demand(void **state)
 
 static void a_question_that_is_tried_here_before_it_goes_to_the_store_counts_once(void **state)
 {
-    assert_int_equal(lease_ask(keys, &limit, NO_SHARD, ALICE, 1, LEASE_HERE, now, &answer, &call),
+    assert_int_equal(lease_ask(keys, &limit, NO_SHARD, ALICE, 1, LEASE_HERE, now, &answer, NULL),
                      0);
     assert_int_equal(ask(1), LEASE_SEND);
     assert_int_equal(call.want, 0); /* a second question may never come */
@@ -303,25 +303,28 @@ static void a_short_denial_stands_until_there_is_something_to_find(void **state)
 
 static unsigned ask_here(void)
 {
-    return lease_ask(keys, &limit, NO_SHARD, ALICE, 1, LEASE_HERE, now, &answer, &call);
+    return lease_ask(keys, &limit, NO_SHARD, ALICE, 1, LEASE_HERE, now, &answer, NULL);
 }
 
-static void a_question_that_is_asked_here_renews_a_lease_but_never_waits_for_the_store(void **state)
+static void questions_that_are_asked_here_make_no_call_and_renewals_become_due_once(void **state)
 {
+    struct lease_call next;
+    unsigned due = 0;
     assert_int_equal(ask_here(), 0);
     have_lease(10);
-    struct lease_call renewal = {.id = 0};
     for (unsigned i = 0; i < 10; i++) {
         unsigned said = ask_here();
-        assert_int_equal(said & LEASE_ANSWERED, LEASE_ANSWERED);
+        assert_int_equal(said & ~LEASE_DUE, LEASE_ANSWERED);
         assert_int_equal(answer.verdict, WEIR_ALLOW);
-        renewal = (said & LEASE_SEND) != 0 ? call : renewal;
+        due += (said & LEASE_DUE) != 0;
     }
+    assert_int_equal(due, 1);
     assert_int_equal(ask_here(), 0);
-    assert_int_not_equal(renewal.id, 0);
-    assert_int_equal(renewal.cost, 0);
-    assert_int_equal(renewal.held, 10);
-    grant(&renewal, 10);
+    assert_int_equal(node_keys_due(keys), 0);
+    assert_true(lease_next(keys, now, &next));
+    assert_int_equal(next.cost, 0);
+    assert_int_equal(next.held, 10);
+    grant(&next, 10);
     assert_int_equal(spendable(), 10);
 }
 
@@ -382,7 +385,7 @@ int main(void)
         TEST(more_than_the_quota_is_asked_without_touching_the_lease),
         TEST(a_denial_stands_for_its_cost_until_its_retry_or_the_cache_ends),
         TEST(a_short_denial_stands_until_there_is_something_to_find),
-        TEST(a_question_that_is_asked_here_renews_a_lease_but_never_waits_for_the_store),
+        TEST(questions_that_are_asked_here_make_no_call_and_renewals_become_due_once),
         TEST(limits_that_are_too_small_are_not_worth_a_lease),
         TEST(a_full_table_forgets_what_is_not_outstanding_and_never_what_is),
     };
