@@ -59,7 +59,7 @@ static void put_piece(struct asking *a, const struct remote_part *part)
     if (p->limit != NULL) {
         p->numbers = store_limit_numbers(p->limit);
         p->queue = p->numbers->params.algorithm == WEIR_LEAKY_BUCKET;
-        p->hash = node_key_hash(a->store->shared->keys, p->limit, part->shard, part->key);
+        p->hash = node_key_hash(a->store->shared->keys, part);
     }
     put_in_group(a, p);
 }
@@ -180,9 +180,8 @@ static void ask_local(struct group *g)
 static void ask_synced(struct group *g, uint64_t now_ns)
 {
     const struct piece *p = &g->asking->pieces[g->piece];
-    if ((sync_ask(p->limit->shared->keys, p->limit, p->part->shard, p->part->key, p->part->cost,
-                  now_ns, &g->answer) &
-         SYNC_ANSWERED) == 0) {
+    int said = sync_ask(p->limit->shared->keys, p->part, now_ns, &g->answer);
+    if ((said & SYNC_ANSWERED) == 0) {
         fail_group(g, now_ns);
         return;
     }
@@ -226,8 +225,8 @@ static void ask_leased(struct group *g, uint64_t now_ns)
 {
     struct lease_call call;
     const struct piece *p = &g->asking->pieces[g->piece];
-    unsigned said = lease_ask(p->limit->shared->keys, p->limit, p->part->shard, p->part->key,
-                              p->part->cost, LEASE_ASK, now_ns, &g->answer, &call);
+    unsigned said =
+        lease_ask(p->limit->shared->keys, p->part, LEASE_ASK, now_ns, &g->answer, &call);
     take_said(g, said, &call, now_ns);
 }
 
@@ -329,11 +328,10 @@ static void give_back(struct group *g, uint64_t now_ns)
                                  charge_ns(g, i, asked_ns), asked_ns, NULL);
             break;
         case GROUP_SYNCED:
-            sync_refund(p->limit->shared->keys, p->limit, of->shard, of->key, of->cost, now_ns);
+            sync_refund(p->limit->shared->keys, of, now_ns);
             break;
         case GROUP_LEASED:
-            if (!lease_refund(p->limit->shared->keys, p->limit, of->shard, of->key, of->cost,
-                              now_ns)) {
+            if (!lease_refund(p->limit->shared->keys, of, now_ns)) {
                 send_undo(a->store, p, undo_ns(g, i), now_ns);
             }
             break;

@@ -104,12 +104,12 @@ void node_keys_destroy(struct node_keys *t)
 
 /* ---- finding ---- */
 
-struct hash node_key_hash(const struct node_keys *t, const struct store_limit *limit,
-                          struct text shard, struct text key)
+struct hash node_key_hash(const struct node_keys *t, const struct remote_part *of)
 {
-    struct hash h = hash_sip(&t->secret, key.at, key.len);
-    if (shard.at != NULL) {
-        struct hash also = hash_sip(&t->secret, shard.at, shard.len);
+    const struct store_limit *limit = of->limit;
+    struct hash h = hash_sip(&t->secret, of->key.at, of->key.len);
+    if (of->shard.at != NULL) {
+        struct hash also = hash_sip(&t->secret, of->shard.at, of->shard.len);
         h.low += 3 * also.high; /* another hash if shard and key are exchanged */
         h.high += 5 * also.low + 1;
     }
@@ -236,11 +236,12 @@ struct node_key *node_key_make(struct key_stripe *s, struct hash hash, uint64_t 
     return k;
 }
 
-void *node_key_begin(struct key_stripe *s, struct hash hash, enum key_kind kind, size_t size,
-                     struct store_limit *limit, struct text shard, struct text key)
+void *node_key_begin(struct key_stripe *s, struct hash hash, const struct remote_part *of,
+                     enum key_kind kind, size_t size)
 {
+    struct store_limit *limit = of->limit;
     struct store_key name;
-    store_key(&limit->head, shard, key, &name);
+    store_key(&limit->head, of->shard, of->key, &name);
     struct text tail = text_after(store_key_text(&name), limit->head.len);
     struct key_part *part = has_room(s, kind) ? calloc(1, size + tail.len) : NULL;
     if (part == NULL) {

@@ -101,10 +101,9 @@ struct node_keys {
 int node_keys_create(struct node_keys **keys, const uint64_t most[KEY_KINDS]);
 void node_keys_destroy(struct node_keys *keys);
 
-/* Returns the hash of a key. The hash has a secret, so that an attacker cannot choose keys that
+/* Returns the hash of a limit's key. The hash has a secret, so that an attacker cannot choose keys that
  * share a place. */
-struct hash node_key_hash(const struct node_keys *keys, const struct store_limit *limit,
-                          struct text shard, struct text key);
+struct hash node_key_hash(const struct node_keys *keys, const struct remote_part *of);
 
 /* Returns the number of entries of the kind. */
 uint64_t node_keys_count(const struct node_keys *keys, enum key_kind kind);
@@ -162,8 +161,8 @@ struct key_part *node_key_least(struct key_stripe *s, enum key_kind kind, key_ma
 
 /* Gives the key a part of `size` zeroed bytes, which begins with its head and is in no heap. Holds
  * the limit, and counts the key for it. Returns NULL if there is no room or no memory. */
-void *node_key_begin(struct key_stripe *s, struct hash hash, enum key_kind kind, size_t size,
-                     struct store_limit *limit, struct text shard, struct text key);
+void *node_key_begin(struct key_stripe *s, struct hash hash, const struct remote_part *of,
+                     enum key_kind kind, size_t size);
 
 /* Ends a part. It may be used until the stripe is unlocked. */
 void node_key_end(struct key_stripe *s, struct key_part *part);

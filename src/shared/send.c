@@ -78,9 +78,9 @@ static void forget(const struct piece *p)
     struct store_shared *shared = p->limit->shared;
     node_keys_forget(shared->keys, p->hash);
     if (p->numbers->params.leased) {
-        lease_forget(shared->keys, p->limit, p->part->shard, p->part->key);
+        lease_forget(shared->keys, p->part);
     } else if (store_limit_mode(p->limit) == REMOTE_SYNCED) {
-        sync_hurry(shared->keys, p->limit, p->part->shard, p->part->key);
+        sync_hurry(shared->keys, p->part);
     }
 }
 

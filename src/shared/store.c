@@ -101,21 +101,21 @@ static unsigned ask_one(const struct remote_question *q, uint64_t now_ns,
     int mode = store_limit_mode(limit);
     *due = false;
     if (mode == REMOTE_LEASED) {
-        unsigned said = lease_ask(shared->keys, limit, p->shard, p->key, p->cost,
-                                  call == NULL ? LEASE_HERE : LEASE_ASK, now_ns, answer, call);
+        unsigned said =
+            lease_ask(shared->keys, p, call == NULL ? LEASE_HERE : LEASE_ASK, now_ns, answer, call);
         *due = (said & LEASE_DUE) != 0;
         return said;
     }
     if (mode == REMOTE_SYNCED) {
-        int said = sync_ask(shared->keys, limit, p->shard, p->key, p->cost, now_ns, answer);
+        int said = sync_ask(shared->keys, p, now_ns, answer);
         if ((said & SYNC_ANSWERED) == 0) {
-            struct hash hash = node_key_hash(shared->keys, limit, p->shard, p->key);
+            struct hash hash = node_key_hash(shared->keys, p);
             part_failed(limit, p, hash, q->verb, now_ns, answer);
         }
         *due = (said & SYNC_DUE) != 0;
         return LEASE_ANSWERED;
     }
-    struct hash hash = node_key_hash(shared->keys, limit, p->shard, p->key);
+    struct hash hash = node_key_hash(shared->keys, p);
     return part_denied(limit, store_limit_numbers(limit), hash, p->cost, now_ns, answer)
                ? LEASE_ANSWERED
                : 0;
@@ -163,8 +163,7 @@ int store_ask_failed(const struct remote_question *q, uint64_t now_ns, struct re
     if (q->n != 1 || limit == NULL || q->verb > REMOTE_UP_TO) {
         return WEIR_EFULL;
     }
-    part_failed(limit, p, node_key_hash(limit->shared->keys, limit, p->shard, p->key), q->verb,
-                now_ns, &answer->answer);
+    part_failed(limit, p, node_key_hash(limit->shared->keys, p), q->verb, now_ns, &answer->answer);
     return answered(q, answer);
 }
 

@@ -63,11 +63,10 @@ static void *ask_much(void *arg)
         struct weir_answer answer;
         uint64_t now_ns = add(&clock_ns, 1000);
         uint64_t cost = 1 + turn % 3;
-        unsigned said = lease_ask(keys, &limit, (struct text){NULL, 0}, text_of(names[turn % 3]),
-                                  cost, LEASE_ASK, now_ns, &answer, &call);
+        unsigned said = lease_ask(keys, PART(&limit, text_of(names[turn % 3]), cost), LEASE_ASK,
+                                  now_ns, &answer, &call);
         if (said == LEASE_WAIT) { /* for another thread's call: as store.c, which does not */
-            lease_alone(&limit, (struct text){NULL, 0}, text_of(names[turn % 3]), cost, now_ns,
-                        &call);
+            lease_alone(PART(&limit, text_of(names[turn % 3]), cost), now_ns, &call);
             said = LEASE_SEND;
         }
         if ((said & LEASE_ANSWERED) != 0 && answer.verdict == WEIR_ALLOW) {
@@ -80,7 +79,7 @@ static void *ask_much(void *arg)
             serve(&call, now_ns, 0);
         }
         if (turn % 4096 == 0) {
-            lease_forget(keys, &limit, (struct text){NULL, 0}, text_of(names[turn % 3]));
+            lease_forget(keys, PART(&limit, text_of(names[turn % 3]), 1));
         }
     }
     return NULL;

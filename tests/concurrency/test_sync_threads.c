@@ -45,7 +45,7 @@ static void *ask(void *arg)
         char key[8];
         struct weir_answer a;
         (void)snprintf(key, sizeof key, "%d", rand_r(&seed) % KEYS);
-        int e = sync_ask(node, &fake.limit, NO_SHARD, text_of(key), 1, now(WEIR_MICROSECOND), &a);
+        int e = sync_ask(node, PART(&fake.limit, text_of(key), 1), now(WEIR_MICROSECOND), &a);
         mine += (e & SYNC_ANSWERED) != 0 && a.verdict == WEIR_ALLOW;
     }
     (void)__atomic_add_fetch(&admitted, mine, __ATOMIC_RELAXED);

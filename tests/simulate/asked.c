@@ -9,6 +9,7 @@
 /* A question, until it is answered. */
 struct asked {
     struct lease_question lease;
+    struct remote_part part;
     struct weir_answer answer;
     unsigned node;
     unsigned subject;
@@ -45,7 +46,7 @@ static void end(struct world *w, struct asked *a, bool decided, const struct mes
     w->open--;
     check_time(w, a);
     if (decided) {
-        answered(w, a->node, a->subject, a->lease.cost, &a->answer, m, a->probe);
+        answered(w, a->node, a->subject, a->part.cost, &a->answer, m, a->probe);
     } else if (a->probe) {
         world_fail(w, "no answer though nothing fails any more");
     }
@@ -127,8 +128,8 @@ static void ask_and_wait(struct world *w, unsigned n, unsigned subject, uint64_t
     a->node = n;
     a->subject = subject;
     a->probe = probe;
-    lease_question_init(&a->lease, s->limit, (struct text){NULL, 0}, text_of(s->name), cost,
-                        now + w->plan.deadline_us * 1000, &a->answer);
+    a->part = *PART(s->limit, text_of(s->name), cost);
+    lease_question_init(&a->lease, &a->part, now + w->plan.deadline_us * 1000, &a->answer);
     w->open++;
     if (lease_waits_take(&w->nodes[n].waits, &a->lease, said, call, now) != 0) {
         end(w, a, false, NULL);
@@ -142,8 +143,8 @@ void asked_leased(struct world *w, unsigned n, unsigned subject, uint64_t cost, 
     struct weir_answer answer = {0};
     struct lease_call call;
     check_spendable(w, subject, n);
-    unsigned said = lease_ask(node->keys, s->limit, (struct text){NULL, 0}, text_of(s->name), cost,
-                              LEASE_ASK, now_ns(w, n), &answer, &call);
+    unsigned said = lease_ask(node->keys, PART(s->limit, text_of(s->name), cost), LEASE_ASK,
+                              now_ns(w, n), &answer, &call);
     if ((said & LEASE_ANSWERED) == 0) {
         ask_and_wait(w, n, subject, cost, probe, said, &call);
         return;

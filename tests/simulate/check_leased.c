@@ -37,7 +37,7 @@ static uint64_t spendable(const struct world *w, unsigned n, const struct subjec
     if (!w->nodes[n].up) {
         return 0;
     }
-    struct hash hash = node_key_hash(keys, s->limit, (struct text){NULL, 0}, text_of(s->name));
+    struct hash hash = node_key_hash(keys, PART(s->limit, text_of(s->name), 1));
     uint64_t unused = now_ns;
     struct key_stripe *stripe = node_keys_lock(keys, hash, &unused);
     const struct lease *e = node_key_part(node_key_find(stripe, hash), KEY_LEASED);

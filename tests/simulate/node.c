@@ -161,8 +161,7 @@ static void ask_synced(struct world *w, unsigned n, unsigned subject, uint64_t c
     struct told *t = &w->nodes[n].told[subject];
     struct weir_answer a = {0};
     bool counts = cost <= s->params->quota; /* otherwise it is denied without any knowledge */
-    if ((sync_ask(w->nodes[n].keys, s->limit, (struct text){NULL, 0}, text_of(s->name), cost,
-                  now_ns(w, n), &a) &
+    if ((sync_ask(w->nodes[n].keys, PART(s->limit, text_of(s->name), cost), now_ns(w, n), &a) &
          SYNC_ANSWERED) == 0) {
         TRACE(w, "node %u: %s is degraded", n, s->name);
         if (probe) {
@@ -222,9 +221,8 @@ void node_verb(struct world *w, unsigned n, unsigned subject, enum store_verb ve
     TRACE(w, "node %u: verb %d of %s", n, (int)verb, s->name);
     if (s->limit->mode == REMOTE_LEASED && verb != STORE_REFUND) {
         struct node_keys *keys = w->nodes[n].keys;
-        struct text no_shard = {NULL, 0};
-        node_keys_forget(keys, node_key_hash(keys, s->limit, no_shard, text_of(s->name)));
-        lease_forget(keys, s->limit, no_shard, text_of(s->name));
+        node_keys_forget(keys, node_key_hash(keys, PART(s->limit, text_of(s->name), 1)));
+        lease_forget(keys, PART(s->limit, text_of(s->name), 1));
     }
     message_send(w, m);
     node_pump(w, n);

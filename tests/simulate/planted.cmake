@@ -34,10 +34,10 @@ weir_plant_fleet(leases_are_spent_after_their_end LEASED
     [[    e->expires_ns = call->made_ns + 4 * life_ns;]])
 
 weir_plant_fleet(who_has_waited_is_served_of_units_that_are_not_there LEASED
-    [[    bool here = e != NULL && lease_to_spend(e, now_ns) >= cost;]]
-    [[    bool here = e != NULL && lease_to_spend(e, now_ns) >= cost;
+    [[    bool here = e != NULL && lease_to_spend(e, now_ns) >= of->cost;]]
+    [[    bool here = e != NULL && lease_to_spend(e, now_ns) >= of->cost;
     if (how == LEASE_AGAIN && !here && lease_to_spend(e, now_ns) > 0) {
-        e->left = cost;
+        e->left = of->cost;
         here = true;
     }]])
 
@@ -48,7 +48,7 @@ weir_plant_fleet(what_serves_one_who_waited_serves_all LEASED
     struct list waiting;]]
     [[        if (!replied || ask_again(w, q, helps, now_ns)) {]]
     [[        if (replied && helps) {
-            *q->answer = (struct weir_answer){.verdict = WEIR_ALLOW, .granted = q->cost};
+            *q->answer = (struct weir_answer){.verdict = WEIR_ALLOW, .granted = q->of->cost};
             q->state = LEASE_DECIDED;
         }
         if (!replied || helps || ask_again(w, q, helps, now_ns)) {]])

@@ -66,7 +66,7 @@ static void offer(struct run *r, struct node *n, uint64_t now_ns)
     for (uint64_t i = 0; i < questions; i++) {
         uint64_t cost = oracle_once_in(&r->random, 4) ? oracle_between(&r->random, 1, most) : 1;
         struct weir_answer a;
-        int e = sync_ask(n->keys, &fake.limit, NO_SHARD, TEXT(KEY), cost, here(n, now_ns), &a);
+        int e = sync_ask(n->keys, PART(&fake.limit, TEXT(KEY), cost), here(n, now_ns), &a);
         n->offered += cost;
         r->degraded += (e & SYNC_DEGRADED) != 0;
         if ((e & SYNC_ANSWERED) != 0 && a.verdict == WEIR_ALLOW) {

@@ -271,7 +271,7 @@ static void what_a_node_of_a_small_burst_tells_is_counted_by_who_knows_a_larger_
     (void)fake_ask(nodes[1].keys, small, KEY, 1, now_ns + ahead_ns);
     (void)exchange(&nodes[1], now_ns);
     assert_int_equal(peek(now_ns).remaining, 620 - 22);
-    sync_refund(nodes[1].keys, small, NO_SHARD, TEXT(KEY), 1, now_ns + 20 * S_NS + ahead_ns);
+    sync_refund(nodes[1].keys, PART(small, TEXT(KEY), 1), now_ns + 20 * S_NS + ahead_ns);
     assert_int_equal(exchange(&nodes[1], now_ns + 20 * S_NS), -1);
     assert_int_equal(peek(now_ns + 20 * S_NS).remaining, 622 - 21);
     stop();

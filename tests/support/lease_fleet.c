@@ -248,10 +248,10 @@ bool fleet_ask(struct fleet *f, unsigned node, uint64_t cost)
     struct weir_answer answer;
     struct lease_call call;
     f->asked += cost;
-    unsigned said = lease_ask(n->keys, &f->limit, NO_SHARD, THE_KEY, cost, LEASE_ASK,
-                              node_now(f, n), &answer, &call);
+    unsigned said = lease_ask(n->keys, PART(&f->limit, THE_KEY, cost), LEASE_ASK, node_now(f, n),
+                              &answer, &call);
     if (said == LEASE_WAIT) { /* requests do not wait here: that call may be lost */
-        lease_alone(&f->limit, NO_SHARD, THE_KEY, cost, node_now(f, n), &call);
+        lease_alone(PART(&f->limit, THE_KEY, cost), node_now(f, n), &call);
         said = LEASE_SEND;
     }
     bool here = (said & LEASE_ANSWERED) != 0;

@@ -4,6 +4,9 @@
 
 #include "shared/node_keys.h"
 
+/* A key of a limit, with a cost. */
+#define PART(l, k, c) (&(struct remote_part){.limit = (l), .key = (k), .cost = (c)})
+
 /* Makes room for `most` keys of the kind, and for as many with notes alone. */
 static inline int node_keys_of(struct node_keys **keys, enum key_kind kind, uint64_t most)
 {
@@ -23,13 +26,13 @@ static inline void node_keys_seed(struct node_keys *keys, uint64_t seed)
 /* Notes `n` denials of different keys, and looks each of them up. Returns how many were found. */
 static inline uint64_t node_keys_deny_many(struct node_keys *keys, uint64_t n, uint64_t now_ns)
 {
-    const struct store_limit exact = {.id = 1000000};
+    struct store_limit exact = {.id = 1000000};
     const struct store_params params = {.algorithm = WEIR_FIXED_WINDOW, .quota = 1};
     struct weir_answer a = {.verdict = WEIR_DENY, .retry_after_ns = WEIR_SECOND};
     uint64_t found = 0;
     for (uint64_t i = 0; i < n; i++) {
         struct text name = {(const char *)&i, sizeof i};
-        struct hash hash = node_key_hash(keys, &exact, (struct text){NULL, 0}, name);
+        struct hash hash = node_key_hash(keys, PART(&exact, name, 1));
         node_keys_note(keys, hash, 1, &a, WEIR_SECOND, now_ns);
         found += node_keys_deny(keys, hash, &params, 1, now_ns, &a);
     }

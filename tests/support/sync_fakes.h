@@ -72,7 +72,7 @@ static inline struct weir_answer fake_ask(struct node_keys *y, struct store_limi
                                           const char *key, uint64_t cost, uint64_t now_ns)
 {
     struct weir_answer a;
-    int e = sync_ask(y, limit, NO_SHARD, text_of(key), cost, now_ns, &a);
+    int e = sync_ask(y, PART(limit, text_of(key), cost), now_ns, &a);
     assert_int_equal(e & ~SYNC_DUE, SYNC_ANSWERED);
     return a;
 }
@@ -84,7 +84,7 @@ static inline uint64_t fake_admit(struct node_keys *y, struct store_limit *limit
     uint64_t admitted = 0;
     for (uint64_t i = 0; i < n; i++) {
         struct weir_answer a;
-        int e = sync_ask(y, limit, NO_SHARD, text_of(key), 1, now_ns, &a);
+        int e = sync_ask(y, PART(limit, text_of(key), 1), now_ns, &a);
         admitted += (e & SYNC_ANSWERED) != 0 && a.verdict == WEIR_ALLOW;
     }
     return admitted;

@@ -21,14 +21,14 @@ static uint64_t matters(struct key_part *part, uint64_t now_ns)
 }
 
 /* Gives the key a lease without units. Returns NULL if there is no room or no memory. */
-static struct lease *make(struct key_stripe *s, struct hash hash, struct store_limit *limit,
-                          struct text shard, struct text key, uint64_t now_ns)
+static struct lease *make(struct key_stripe *s, struct hash hash, const struct remote_part *of,
+                          uint64_t now_ns)
 {
     struct key_part *least = node_key_least(s, KEY_LEASED, matters, now_ns);
     if (least != NULL) {
         node_key_end(s, least);
     }
-    struct lease *e = node_key_begin(s, hash, KEY_LEASED, sizeof *e, limit, shard, key);
+    struct lease *e = node_key_begin(s, hash, of, KEY_LEASED, sizeof *e);
     if (e != NULL) {
         e->since_ns = now_ns;
         e->renew_ns = UINT64_MAX;
@@ -75,12 +75,13 @@ static void spend(struct lease *e, uint64_t cost, uint64_t now_ns, struct weir_a
  * at most LINGER_NS), because otherwise all that come meanwhile would go to the store, too. The key
  * may have no entry (NULL), or no lease.
  */
-static bool deny(struct node_key *k, const struct lease *e, struct store_limit *limit,
-                 uint64_t cost, uint64_t now_ns, struct weir_answer *answer)
+static bool deny(struct node_key *k, const struct lease *e, const struct remote_part *of,
+                 uint64_t now_ns, struct weir_answer *answer)
 {
+    struct store_limit *limit = of->limit;
     const struct store_params *p = &store_limit_numbers(limit)->params;
     uint64_t linger_ns = e != NULL && e->flight != 0 ? LINGER_NS : 0;
-    if (k == NULL || !node_key_denies(k, p, cost, linger_ns, now_ns, answer)) {
+    if (k == NULL || !node_key_denies(k, p, of->cost, linger_ns, now_ns, answer)) {
         return false;
     }
     answer->remaining += lease_to_spend(e, now_ns);
@@ -136,44 +137,42 @@ static unsigned go(struct node_keys *keys, struct key_stripe *s, struct lease *e
     return 0;
 }
 
-unsigned lease_ask(struct node_keys *keys, struct store_limit *limit, struct text shard,
-                   struct text key, uint64_t cost, enum lease_how how, uint64_t now_ns,
-                   struct weir_answer *answer, struct lease_call *call)
+unsigned lease_ask(struct node_keys *keys, const struct remote_part *of, enum lease_how how,
+                   uint64_t now_ns, struct weir_answer *answer, struct lease_call *call)
 {
     unsigned done = 0;
-    struct hash hash = node_key_hash(keys, limit, shard, key);
+    struct hash hash = node_key_hash(keys, of);
     struct key_stripe *s = node_keys_lock(keys, hash, &now_ns);
     struct node_key *k = node_key_find(s, hash);
     struct lease *e = node_key_part(k, KEY_LEASED);
     if (e == NULL && how != LEASE_HERE) {
-        e = make(s, hash, limit, shard, key, now_ns);
+        e = make(s, hash, of, now_ns);
         k = e != NULL ? e->part.key : k;
     }
-    bool here = e != NULL && lease_to_spend(e, now_ns) >= cost;
-    bool denied = !here && deny(k, e, limit, cost, now_ns, answer);
+    bool here = e != NULL && lease_to_spend(e, now_ns) >= of->cost;
+    bool denied = !here && deny(k, e, of, now_ns, answer);
     if (e != NULL && how != LEASE_AGAIN && (here || denied || how != LEASE_HERE)) {
-        count(e, cost, now_ns);
+        count(e, of->cost, now_ns);
     }
     if (here) {
-        spend(e, cost, now_ns, answer);
+        spend(e, of->cost, now_ns, answer);
         done = LEASE_ANSWERED | renew(keys, s, e, how, now_ns, call);
     } else if (denied) {
         done = LEASE_ANSWERED;
     } else if (e != NULL && how != LEASE_HERE) {
-        done = go(keys, s, e, cost, now_ns, call);
+        done = go(keys, s, e, of->cost, now_ns, call);
     }
     node_keys_unlock(s);
     if (done == 0 && how != LEASE_HERE) {
-        lease_call_plain(limit, shard, key, hash, cost, now_ns, call);
+        lease_call_plain(of, hash, now_ns, call);
         done = LEASE_SEND;
     }
     return done;
 }
 
-void lease_alone(struct store_limit *limit, struct text shard, struct text key, uint64_t cost,
-                 uint64_t now_ns, struct lease_call *call)
+void lease_alone(const struct remote_part *of, uint64_t now_ns, struct lease_call *call)
 {
-    lease_call_plain(limit, shard, key, call->hash, cost, now_ns, call);
+    lease_call_plain(of, call->hash, now_ns, call);
 }
 
 /* ---- looking after leases ---- */
@@ -226,10 +225,9 @@ bool lease_next(struct node_keys *keys, uint64_t now_ns, struct lease_call *call
     return node_keys_next(keys, KEY_LEASED, now_ns, look_after, call);
 }
 
-void lease_forget(struct node_keys *keys, const struct store_limit *limit, struct text shard,
-                  struct text key)
+void lease_forget(struct node_keys *keys, const struct remote_part *of)
 {
-    struct hash hash = node_key_hash(keys, limit, shard, key);
+    struct hash hash = node_key_hash(keys, of);
     uint64_t now_ns = 0;
     struct key_stripe *s = node_keys_lock(keys, hash, &now_ns);
     struct lease *e = find(s, hash);
@@ -243,15 +241,15 @@ void lease_forget(struct node_keys *keys, const struct store_limit *limit, struc
     node_keys_unlock(s);
 }
 
-bool lease_refund(struct node_keys *keys, const struct store_limit *limit, struct text shard,
-                  struct text key, uint64_t units, uint64_t now_ns)
+bool lease_refund(struct node_keys *keys, const struct remote_part *of, uint64_t now_ns)
 {
-    struct hash hash = node_key_hash(keys, limit, shard, key);
+    struct hash hash = node_key_hash(keys, of);
     struct key_stripe *s = node_keys_lock(keys, hash, &now_ns);
     struct lease *e = find(s, hash);
-    bool here = e != NULL && e->mark != 0 && now_ns < e->expires_ns && units <= e->held - e->left;
+    bool here =
+        e != NULL && e->mark != 0 && now_ns < e->expires_ns && of->cost <= e->held - e->left;
     if (here) {
-        e->left += units;
+        e->left += of->cost;
     }
     node_keys_unlock(s);
     return here;

@@ -97,19 +97,16 @@ enum lease_how { LEASE_ASK, LEASE_HERE, LEASE_AGAIN };
  *
  * If there is no room for another lease, questions of new keys go to the store without one.
  */
-unsigned lease_ask(struct node_keys *keys, struct store_limit *limit, struct text shard,
-                   struct text key, uint64_t cost, enum lease_how how, uint64_t now_ns,
-                   struct weir_answer *answer, struct lease_call *call);
+unsigned lease_ask(struct node_keys *keys, const struct remote_part *of, enum lease_how how,
+                   uint64_t now_ns, struct weir_answer *answer, struct lease_call *call);
 
 /* Makes the *call that asks the store for this question alone, when a question that got LEASE_WAIT
  * cannot wait. *call is the one that lease_ask() has set. */
-void lease_alone(struct store_limit *limit, struct text shard, struct text key, uint64_t cost,
-                 uint64_t now_ns, struct lease_call *call);
+void lease_alone(const struct remote_part *of, uint64_t now_ns, struct lease_call *call);
 
-/* Gives back units that were taken here and not used (several limits). Returns false if the lease
+/* Gives back the cost, which was taken here and not used (several limits). Returns false if the lease
  * that they came from is gone; an UNDO in the store may then give them back (lease_stamp()). */
-bool lease_refund(struct node_keys *keys, const struct store_limit *limit, struct text shard,
-                  struct text key, uint64_t units, uint64_t now_ns);
+bool lease_refund(struct node_keys *keys, const struct remote_part *of, uint64_t now_ns);
 
 /* The script and the arguments of a call, for client_call(). */
 const struct script *lease_script(const struct scripts *s, const struct lease_call *call);
@@ -134,7 +131,6 @@ bool lease_next(struct node_keys *keys, uint64_t now_ns, struct lease_call *call
 
 /* Returns at once the units that the node holds of a key, because the key was changed through this
  * node (blocked, reset, penalized ...). */
-void lease_forget(struct node_keys *keys, const struct store_limit *limit, struct text shard,
-                  struct text key);
+void lease_forget(struct node_keys *keys, const struct remote_part *of);
 
 #endif

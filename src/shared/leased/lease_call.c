@@ -32,11 +32,11 @@ void lease_call_make(struct key_stripe *s, struct lease *e, uint64_t cost, uint6
     node_key_unschedule(s, &e->part);
 }
 
-void lease_call_plain(struct store_limit *limit, struct text shard, struct text key,
-                      struct hash hash, uint64_t cost, uint64_t now_ns, struct lease_call *call)
+void lease_call_plain(const struct remote_part *of, struct hash hash, uint64_t now_ns,
+                      struct lease_call *call)
 {
-    fill(call, limit, hash, cost, now_ns);
-    store_key(&limit->head, shard, key, &call->key);
+    fill(call, of->limit, hash, of->cost, now_ns);
+    store_key(&call->limit->head, of->shard, of->key, &call->key);
 }
 
 const struct script *lease_script(const struct scripts *s, const struct lease_call *call)

@@ -56,16 +56,10 @@ static void note_took(struct lease_waits *w, const struct lease_flight *f, uint6
 
 /* ---- waiting ---- */
 
-void lease_question_init(struct lease_question *q, struct store_limit *limit, struct text shard,
-                         struct text key, uint64_t cost, uint64_t deadline_ns,
-                         struct weir_answer *answer)
+void lease_question_init(struct lease_question *q, const struct remote_part *of,
+                         uint64_t deadline_ns, struct weir_answer *answer)
 {
-    *q = (struct lease_question){.limit = limit,
-                                 .shard = shard,
-                                 .key = key,
-                                 .cost = cost,
-                                 .deadline_ns = deadline_ns,
-                                 .answer = answer};
+    *q = (struct lease_question){.of = of, .deadline_ns = deadline_ns, .answer = answer};
     list_init(&q->node);
     timer_init(&q->timer, 0);
 }
@@ -99,7 +93,7 @@ static void leave(struct lease_waits *w, struct lease_question *q)
 static int ask_alone(struct lease_waits *w, struct lease_question *q, struct lease_call *call,
                      uint64_t now_ns)
 {
-    lease_alone(q->limit, q->shard, q->key, q->cost, now_ns, call);
+    lease_alone(q->of, now_ns, call);
     return w->send(w->arg, q, call, now_ns);
 }
 
@@ -123,8 +117,7 @@ int lease_waits_take(struct lease_waits *w, struct lease_question *q, unsigned s
 static bool ask_again(struct lease_waits *w, struct lease_question *q, bool helps, uint64_t now_ns)
 {
     struct lease_call call;
-    unsigned said = lease_ask(w->keys, q->limit, q->shard, q->key, q->cost, LEASE_AGAIN, now_ns,
-                              q->answer, &call);
+    unsigned said = lease_ask(w->keys, q->of, LEASE_AGAIN, now_ns, q->answer, &call);
     if ((said & LEASE_ANSWERED) != 0) {
         q->state = LEASE_DECIDED;
         if ((said & LEASE_SEND) != 0) {

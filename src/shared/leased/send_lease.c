@@ -125,7 +125,6 @@ int send_leased(struct group *g, unsigned said, struct lease_call *call, uint64_
 {
     struct store *s = g->asking->store;
     const struct piece *p = &g->asking->pieces[g->piece];
-    lease_question_init(&g->lease, p->limit, p->part->shard, p->part->key, p->part->cost,
-                        add_sat(now_ns, s->options.deadline_ns), &g->answer);
+    lease_question_init(&g->lease, p->part, add_sat(now_ns, s->options.deadline_ns), &g->answer);
     return lease_waits_take(&s->waits, &g->lease, said, call, now_ns);
 }

@@ -90,8 +90,7 @@ static uint64_t matters(struct key_part *part, uint64_t now_ns)
 /* Gives the key a count, if necessary instead of an idle one (Y7). Returns NULL if there is no room
  * or no memory. */
 static struct synced *add(struct node_keys *keys, struct key_stripe *s, struct hash hash,
-                          struct store_limit *limit, struct text shard, struct text key,
-                          uint64_t now_ns)
+                          const struct remote_part *of, uint64_t now_ns)
 {
     struct store_key name;
     struct key_part *least = node_key_least(s, KEY_SYNCED, matters, now_ns);
@@ -99,13 +98,13 @@ static struct synced *add(struct node_keys *keys, struct key_stripe *s, struct h
         count_shared(&keys->syncs.counts.forgotten, matters(least, now_ns) != 0);
         forget(keys, s, (struct synced *)least);
     }
-    struct synced *k = node_key_begin(s, hash, KEY_SYNCED, sizeof *k, limit, shard, key);
+    struct synced *k = node_key_begin(s, hash, of, KEY_SYNCED, sizeof *k);
     if (k == NULL) {
         count_shared(&keys->syncs.counts.full, 1);
         return NULL;
     }
     node_key_name(&k->part, &name);
-    sync_view_init(&k->view, script_offset(params_of(limit), store_key_text(&name)), now_ns);
+    sync_view_init(&k->view, script_offset(params_of(of->limit), store_key_text(&name)), now_ns);
     return k;
 }
 
@@ -166,42 +165,40 @@ static int ask(struct node_keys *keys, struct key_stripe *s, struct synced *k, u
     return SYNC_ANSWERED | due;
 }
 
-int sync_ask(struct node_keys *keys, struct store_limit *limit, struct text shard, struct text key,
-             uint64_t cost, uint64_t now_ns, struct weir_answer *answer)
+int sync_ask(struct node_keys *keys, const struct remote_part *of, uint64_t now_ns,
+             struct weir_answer *answer)
 {
-    const struct store_params *p = params_of(limit);
-    struct hash hash = node_key_hash(keys, limit, shard, key);
+    const struct store_params *p = params_of(of->limit);
+    struct hash hash = node_key_hash(keys, of);
     struct key_stripe *s = node_keys_lock(keys, hash, &now_ns);
     struct synced *k = find(s, hash);
     int said = SYNC_DEGRADED;
-    if (k == NULL && cost > p->quota) {
+    if (k == NULL && of->cost > p->quota) {
         sync_view_never(p, answer); /* no count is begun for such a question */
         said = SYNC_ANSWERED;
-    } else if (k != NULL || (k = add(keys, s, hash, limit, shard, key, now_ns)) != NULL) {
-        said = ask(keys, s, k, cost, now_ns, answer);
+    } else if (k != NULL || (k = add(keys, s, hash, of, now_ns)) != NULL) {
+        said = ask(keys, s, k, of->cost, now_ns, answer);
     }
     node_keys_unlock(s);
     return said;
 }
 
-void sync_refund(struct node_keys *keys, struct store_limit *limit, struct text shard,
-                 struct text key, uint64_t units, uint64_t now_ns)
+void sync_refund(struct node_keys *keys, const struct remote_part *of, uint64_t now_ns)
 {
-    struct hash hash = node_key_hash(keys, limit, shard, key);
+    struct hash hash = node_key_hash(keys, of);
     struct key_stripe *s = node_keys_lock(keys, hash, &now_ns);
     struct synced *k = find(s, hash);
     if (k != NULL) {
         (void)touch(keys, s, k, now_ns);
-        sync_view_refund(&k->view, params_of(limit), units, now_ns);
+        sync_view_refund(&k->view, params_of(of->limit), of->cost, now_ns);
     }
     node_keys_unlock(s);
 }
 
-void sync_hurry(struct node_keys *keys, const struct store_limit *limit, struct text shard,
-                struct text key)
+void sync_hurry(struct node_keys *keys, const struct remote_part *of)
 {
     uint64_t now_ns = 0;
-    struct hash hash = node_key_hash(keys, limit, shard, key);
+    struct hash hash = node_key_hash(keys, of);
     struct key_stripe *s = node_keys_lock(keys, hash, &now_ns);
     struct synced *k = find(s, hash);
     if (k != NULL) {

@@ -95,17 +95,15 @@ enum {
 /* Decides a CHECK of one key without the store: SYNC_ANSWERED. Returns SYNC_DEGRADED if on_failure
  * must decide: the first time after an exchange, what the key has left by that exchange and by what
  * was admitted since is noted for a fallback (node_keys_once()). Either may come with SYNC_DUE. */
-int sync_ask(struct node_keys *keys, struct store_limit *limit, struct text shard, struct text key,
-             uint64_t cost, uint64_t now_ns, struct weir_answer *answer);
+int sync_ask(struct node_keys *keys, const struct remote_part *of, uint64_t now_ns,
+             struct weir_answer *answer);
 
-/* Gives back units that were taken here and not used (several limits). */
-void sync_refund(struct node_keys *keys, struct store_limit *limit, struct text shard,
-                 struct text key, uint64_t units, uint64_t now_ns);
+/* Gives back the cost, which was taken here and not used (several limits). */
+void sync_refund(struct node_keys *keys, const struct remote_part *of, uint64_t now_ns);
 
 /* Makes an exchange of the key due at once, because the key was blocked, reset or otherwise changed
  * through this node. */
-void sync_hurry(struct node_keys *keys, const struct store_limit *limit, struct text shard,
-                struct text key);
+void sync_hurry(struct node_keys *keys, const struct remote_part *of);
 
 /* Makes the next exchange that is due. Returns false if none is due. */
 bool sync_next(struct node_keys *keys, uint64_t now_ns, struct sync_call *call);

@@ -60,7 +60,7 @@ static int teardown(void **state)
 
 __attribute__((unused)) static unsigned ask(uint64_t cost)
 {
-    return lease_ask(keys, &limit, NO_SHARD, ALICE, cost, LEASE_ASK, now, &answer, &call);
+    return lease_ask(keys, PART(&limit, ALICE, cost), LEASE_ASK, now, &answer, &call);
 }
 
 __attribute__((unused)) static struct store_reply reply_of(int verdict, uint64_t remaining,

@@ -116,16 +116,16 @@ bool lease_is_worth(const struct store_params *params, uint64_t nodes)
     return params->quota >= 100;
 }
 
-unsigned lease_ask(struct node_keys *keys, struct store_limit *limit, struct text shard,
-                   struct text key, uint64_t cost, enum lease_how how, uint64_t now_ns,
-                   struct weir_answer *answer, struct lease_call *call)
+unsigned lease_ask(struct node_keys *keys, const struct remote_part *of, enum lease_how how,
+                   uint64_t now_ns, struct weir_answer *answer, struct lease_call *call)
 {
+    struct store_limit *limit = of->limit;
     *answer = fake.lease_answer;
     if (how == LEASE_HERE) {
         return (fake.lease_says & LEASE_ANSWERED) != 0 ? fake.lease_says : 0;
     }
     *call = (struct lease_call){.limit = limit,
-                                .cost = cost,
+                                .cost = of->cost,
                                 .id = fake.lease_id,
                                 .want = fake.lease_id,
                                 .made_ns = now_ns};
@@ -135,17 +135,15 @@ unsigned lease_ask(struct node_keys *keys, struct store_limit *limit, struct tex
     return fake.lease_says;
 }
 
-void lease_alone(struct store_limit *limit, struct text shard, struct text key, uint64_t cost,
-                 uint64_t now_ns, struct lease_call *call)
+void lease_alone(const struct remote_part *of, uint64_t now_ns, struct lease_call *call)
 {
-    *call = (struct lease_call){.limit = limit, .cost = cost};
-    store_limit_hold(limit);
+    *call = (struct lease_call){.limit = of->limit, .cost = of->cost};
+    store_limit_hold(of->limit);
 }
 
-bool lease_refund(struct node_keys *keys, const struct store_limit *limit, struct text shard,
-                  struct text key, uint64_t units, uint64_t now_ns)
+bool lease_refund(struct node_keys *keys, const struct remote_part *of, uint64_t now_ns)
 {
-    fake.lease_refunds += (unsigned)units;
+    fake.lease_refunds += (unsigned)of->cost;
     return true;
 }
 
@@ -198,31 +196,28 @@ bool lease_next(struct node_keys *keys, uint64_t now_ns, struct lease_call *call
     return true;
 }
 
-void lease_forget(struct node_keys *keys, const struct store_limit *limit, struct text shard,
-                  struct text key)
+void lease_forget(struct node_keys *keys, const struct remote_part *of)
 {
     fake.lease_forgets++;
 }
 
 /* ---- exchanges ---- */
 
-int sync_ask(struct node_keys *keys, struct store_limit *limit, struct text shard, struct text key,
-             uint64_t cost, uint64_t now_ns, struct weir_answer *answer)
+int sync_ask(struct node_keys *keys, const struct remote_part *of, uint64_t now_ns,
+             struct weir_answer *answer)
 {
     *answer = fake.sync_answer;
     return fake.sync_says;
 }
 
-void sync_hurry(struct node_keys *keys, const struct store_limit *limit, struct text shard,
-                struct text key)
+void sync_hurry(struct node_keys *keys, const struct remote_part *of)
 {
     fake.sync_hurries++;
 }
 
-void sync_refund(struct node_keys *keys, struct store_limit *limit, struct text shard,
-                 struct text key, uint64_t units, uint64_t now_ns)
+void sync_refund(struct node_keys *keys, const struct remote_part *of, uint64_t now_ns)
 {
-    fake.sync_refunds += (unsigned)units;
+    fake.sync_refunds += (unsigned)of->cost;
 }
 
 bool sync_next(struct node_keys *keys, uint64_t now_ns, struct sync_call *call)

@@ -36,7 +36,7 @@ static void questions_wait_for_the_one_call_that_is_on_its_way_or_ask_alone(void
     assert_int_equal(ask(1), LEASE_WAIT);
     assert_int_equal(call.id, first.id);
     assert_memory_equal(&call.hash, &first.hash, sizeof call.hash);
-    lease_alone(&limit, NO_SHARD, ALICE, 1, now, &call);
+    lease_alone(PART(&limit, ALICE, 1), now, &call);
     assert_int_equal(call.id, 0);
     assert_int_equal(call.want, 0);
     struct store_reply r = reply_of(WEIR_ALLOW, 500, 0, 0, 0, 0, false);
@@ -71,8 +71,7 @@ static void a_size_follows_the_demand(void **state)
 
 static void a_question_that_is_tried_here_before_it_goes_to_the_store_counts_once(void **state)
 {
-    assert_int_equal(lease_ask(keys, &limit, NO_SHARD, ALICE, 1, LEASE_HERE, now, &answer, NULL),
-                     0);
+    assert_int_equal(lease_ask(keys, PART(&limit, ALICE, 1), LEASE_HERE, now, &answer, NULL), 0);
     assert_int_equal(ask(1), LEASE_SEND);
     assert_int_equal(call.want, 0); /* a second question may never come */
     lease_unsent(keys, &call, now);
@@ -153,7 +152,7 @@ static void a_node_that_ends_returns_everything(void **state)
 {
     have_lease(20);
     for (unsigned i = 0; i < 3; i++) { /* another key, whose call is in flight */
-        (void)lease_ask(keys, &limit, NO_SHARD, TEXT("bob"), 1, LEASE_ASK, now, &answer, &call);
+        (void)lease_ask(keys, PART(&limit, TEXT("bob"), 1), LEASE_ASK, now, &answer, &call);
         if (call.want == 0) {
             lease_unsent(keys, &call, now);
         } else {
@@ -182,15 +181,15 @@ static void a_key_that_somebody_changed_returns_its_lease_at_once(void **state)
 {
     have_lease(20);
     struct lease_call next;
-    lease_forget(keys, &limit, NO_SHARD, ALICE);
+    lease_forget(keys, PART(&limit, ALICE, 1));
     assert_int_equal(node_keys_due(keys), 0);
     assert_true(lease_next(keys, now, &next));
     assert_int_equal(next.back, 20);
-    lease_forget(keys, &limit, NO_SHARD, ALICE); /* also drops what is granted meanwhile */
+    lease_forget(keys, PART(&limit, ALICE, 1)); /* also drops what is granted meanwhile */
     struct store_reply r = reply_of(WEIR_ALLOW, 500, 0, 0, 0, 0, true);
     reply(&next, &r);
     assert_int_equal(ask(1), LEASE_SEND);
-    lease_forget(keys, &limit, NO_SHARD, ALICE);
+    lease_forget(keys, PART(&limit, ALICE, 1));
     if (call.want >= 5) {
         grant(&call, 5);
         assert_true(lease_next(keys, now, &next));
@@ -205,7 +204,7 @@ static void a_lease_that_could_not_be_returned_is_not_spent_on_a_changed_key(voi
 {
     have_lease(20);
     struct lease_call next;
-    lease_forget(keys, &limit, NO_SHARD, ALICE);
+    lease_forget(keys, PART(&limit, ALICE, 1));
     assert_true(lease_next(keys, now, &next));
     lease_unsent(keys, &next, now);
     assert_false(lease_next(keys, now, &next)); /* not again at once */
@@ -223,11 +222,11 @@ static void units_that_nobody_used_come_back_to_the_lease(void **state)
 {
     have_lease(10);
     assert_int_equal(ask(4), LEASE_ANSWERED);
-    assert_true(lease_refund(keys, &limit, NO_SHARD, ALICE, 4, now));
-    assert_false(lease_refund(keys, &limit, NO_SHARD, ALICE, 1, now)); /* no unit is spent */
+    assert_true(lease_refund(keys, PART(&limit, ALICE, 4), now));
+    assert_false(lease_refund(keys, PART(&limit, ALICE, 1), now)); /* no unit is spent */
     assert_int_equal(spendable(), 10);
     now += LIFE_US * 1000;
-    assert_false(lease_refund(keys, &limit, NO_SHARD, ALICE, 1, now));
+    assert_false(lease_refund(keys, PART(&limit, ALICE, 1), now));
 }
 
 /* ---- L6 ---- */
@@ -303,7 +302,7 @@ static void a_short_denial_stands_until_there_is_something_to_find(void **state)
 
 static unsigned ask_here(void)
 {
-    return lease_ask(keys, &limit, NO_SHARD, ALICE, 1, LEASE_HERE, now, &answer, NULL);
+    return lease_ask(keys, PART(&limit, ALICE, 1), LEASE_HERE, now, &answer, NULL);
 }
 
 static void questions_that_are_asked_here_make_no_call_and_renewals_become_due_once(void **state)
@@ -352,9 +351,8 @@ static void a_full_table_forgets_what_is_not_outstanding_and_never_what_is(void 
     for (unsigned i = 0; i < 2000; i++) {
         struct text key = {(const char *)&i, sizeof i};
         for (unsigned q = 0; q < 2; q++) {
-            assert_int_equal(
-                lease_ask(small, &limit, NO_SHARD, key, 1, LEASE_ASK, now, &answer, &call),
-                LEASE_SEND);
+            assert_int_equal(lease_ask(small, PART(&limit, key, 1), LEASE_ASK, now, &answer, &call),
+                             LEASE_SEND);
             struct store_reply r = reply_of(WEIR_ALLOW, 500, 0, min_u64(call.want, 9),
                                             call.want != 0 ? MARK : 0, LIFE_US, false);
             leased += call.want != 0;

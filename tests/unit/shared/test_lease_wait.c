@@ -17,6 +17,7 @@ static unsigned refused; /* how many of the next calls cannot be sent */
 
 /* A question, and how it ended. */
 static struct asked {
+    struct remote_part part;
     struct lease_question lease;
     struct weir_answer answer;
     unsigned turn; /* position at which it ended among the others; 0: not yet */
@@ -96,8 +97,9 @@ static struct asked *put_of(struct text key, uint64_t cost)
     struct asked *a = &asked[asked_count++];
     assert_true(asked_count <= MOST);
     *a = (struct asked){0};
-    lease_question_init(&a->lease, &limit, NO_SHARD, key, cost, now + deadline, &a->answer);
-    unsigned said = lease_ask(keys, &limit, NO_SHARD, key, cost, LEASE_ASK, now, &a->answer, &call);
+    a->part = *PART(&limit, key, cost);
+    lease_question_init(&a->lease, &a->part, now + deadline, &a->answer);
+    unsigned said = lease_ask(keys, &a->part, LEASE_ASK, now, &a->answer, &call);
     if ((said & LEASE_ANSWERED) != 0) {
         a->turn = ++turns;
         a->lease.state = LEASE_DECIDED;
@@ -279,7 +281,7 @@ static void nobody_waits_for_what_brings_nothing(void **state)
     (void)put(1);
     (void)put(1001); /* more than the quota: NEVER */
     assert_int_equal(sent, 2);
-    lease_forget(keys, &limit, NO_SHARD, ALICE); /* what the call brings is dropped */
+    lease_forget(keys, PART(&limit, ALICE, 1)); /* what the call brings is dropped */
     (void)put(1);
     assert_int_equal(sent, 3);
     node_keys_stop(keys);
@@ -293,7 +295,7 @@ static void what_is_forgotten_while_they_wait_is_not_spent(void **state)
     (void)put(1);
     (void)put(1);
     (void)put(1);
-    lease_forget(keys, &limit, NO_SHARD, ALICE);
+    lease_forget(keys, PART(&limit, ALICE, 1));
     land_with(0, 30, 500);
     assert_int_equal(asked[1].turn, 0);
     assert_int_equal(asked[2].turn, 0);

@@ -36,7 +36,7 @@ static const struct store_params sliding = {
 
 static struct hash key(const char *name)
 {
-    return node_key_hash(keys, &exact, NO_SHARD, text_of(name));
+    return node_key_hash(keys, PART(&exact, text_of(name), 1));
 }
 
 static void deny(const char *name, uint64_t cost, uint64_t retry_ns, uint64_t keep_ns)
@@ -111,11 +111,13 @@ static void a_denial_ends_when_the_store_has_allowed_its_cost_or_the_key_was_cha
 static void limits_and_shards_do_not_share_keys(void **state)
 {
     struct store_limit other = {.id = 2};
-    struct hash plain = node_key_hash(keys, &exact, NO_SHARD, TEXT("a"));
+    struct remote_part b_of_a = {.limit = &exact, .shard = TEXT("b"), .key = TEXT("a")};
+    struct remote_part a_of_b = {.limit = &exact, .shard = TEXT("a"), .key = TEXT("b")};
+    struct hash plain = node_key_hash(keys, PART(&exact, TEXT("a"), 1));
     struct hash hashes[] = {
-        node_key_hash(keys, &other, NO_SHARD, TEXT("a")),
-        node_key_hash(keys, &exact, TEXT("b"), TEXT("a")),
-        node_key_hash(keys, &exact, TEXT("a"), TEXT("b")),
+        node_key_hash(keys, PART(&other, TEXT("a"), 1)),
+        node_key_hash(keys, &b_of_a),
+        node_key_hash(keys, &a_of_b),
     };
     for (size_t i = 0; i < sizeof hashes / sizeof hashes[0]; i++) {
         assert_true(hashes[i].low != plain.low);
@@ -180,12 +182,12 @@ static void a_part_that_ends_leaves_its_notes_and_its_room(void **state)
     uint64_t now_ns = NOW;
     open_limits();
     struct store_limit *l = &leased_limit.limit;
-    struct hash hash = node_key_hash(keys, l, NO_SHARD, TEXT("a"));
+    struct hash hash = node_key_hash(keys, PART(l, TEXT("a"), 1));
     struct weir_answer said = {.verdict = WEIR_DENY, .remaining = 7, .retry_after_ns = WEIR_SECOND};
     node_keys_note(keys, hash, 9, &said, WEIR_SECOND, NOW);
     struct key_stripe *s = node_keys_lock(keys, hash, &now_ns);
     struct key_part *part =
-        node_key_begin(s, hash, KEY_LEASED, sizeof *part, l, NO_SHARD, TEXT("a"));
+        node_key_begin(s, hash, PART(l, TEXT("a"), 1), KEY_LEASED, sizeof *part);
     assert_ptr_equal(node_key_part(node_key_find(s, hash), KEY_LEASED), part);
     assert_null(node_key_part(node_key_find(s, hash), KEY_SYNCED));
     struct store_key name;
@@ -226,11 +228,11 @@ static void parts_are_due_in_the_order_of_their_times(void **state)
     open_limits();
     for (uint64_t i = 0; i < PARTS; i++) {
         struct text name = {(const char *)&i, sizeof i};
-        struct hash hash = node_key_hash(keys, &synced_limit.limit, NO_SHARD, name);
+        struct hash hash = node_key_hash(keys, PART(&synced_limit.limit, name, 1));
         uint64_t now_ns = NOW;
         struct key_stripe *s = node_keys_lock(keys, hash, &now_ns);
         struct key_part *part =
-            node_key_begin(s, hash, KEY_SYNCED, sizeof *part, &synced_limit.limit, NO_SHARD, name);
+            node_key_begin(s, hash, PART(&synced_limit.limit, name, 1), KEY_SYNCED, sizeof *part);
         node_key_schedule(s, part, NOW); /* it is moved below */
         node_key_schedule(s, part, NOW + i * 7919 % PARTS);
         node_keys_unlock(s);
@@ -251,10 +253,10 @@ static void after_stop_every_part_is_due_at_once(void **state)
     uint64_t due_ns;
     open_limits();
     struct store_limit *l = &leased_limit.limit;
-    struct hash hash = node_key_hash(keys, l, NO_SHARD, TEXT("a"));
+    struct hash hash = node_key_hash(keys, PART(l, TEXT("a"), 1));
     struct key_stripe *s = node_keys_lock(keys, hash, &now_ns);
     struct key_part *part =
-        node_key_begin(s, hash, KEY_LEASED, sizeof *part, l, NO_SHARD, TEXT("a"));
+        node_key_begin(s, hash, PART(l, TEXT("a"), 1), KEY_LEASED, sizeof *part);
     node_key_schedule(s, part, NOW + WEIR_SECOND);
     node_keys_unlock(s);
     assert_false(node_keys_is_stopping(keys));
@@ -275,7 +277,7 @@ static unsigned ask_lease(unsigned i, struct lease_call *call)
 {
     struct weir_answer a;
     struct text name = {(const char *)&i, sizeof i};
-    return lease_ask(keys, &leased_limit.limit, NO_SHARD, name, 1, LEASE_ASK, NOW, &a, call);
+    return lease_ask(keys, PART(&leased_limit.limit, name, 1), LEASE_ASK, NOW, &a, call);
 }
 
 /* Asks until the node wants a lease, and grants it. */

@@ -58,9 +58,9 @@ static void a_full_table_forgets_who_is_idle_and_else_says_so(void **state)
         (void)snprintf(key, sizeof key, "%u", i);
         assert_int_equal(fake_ask(node, l, key, 1, T0).verdict, WEIR_ALLOW);
     }
-    assert_int_equal(sync_ask(node, l, NO_SHARD, TEXT("new"), 1, T0, &a), SYNC_DEGRADED);
+    assert_int_equal(sync_ask(node, PART(l, TEXT("new"), 1), T0, &a), SYNC_DEGRADED);
     struct sync_call c = next(T0);
-    assert_int_equal(sync_ask(node, l, NO_SHARD, TEXT("new"), 1, T0, &a), SYNC_DEGRADED);
+    assert_int_equal(sync_ask(node, PART(l, TEXT("new"), 1), T0, &a), SYNC_DEGRADED);
     assert_int_equal(say(&c, T0, 100000, 0, 0, T0), 0);
     assert_int_equal(fake_ask(node, l, "new", 1, T0).verdict, WEIR_ALLOW);
     sync_counts(node, &n);
@@ -82,10 +82,10 @@ static void a_key_that_was_changed_by_hand_is_exchanged_at_once(void **state)
     struct sync_call c = next(T0);
     assert_int_equal(say(&c, T0, 1000000, 0, 0, T0), 0);
     none(T0 + MS);
-    sync_hurry(node, l, NO_SHARD, TEXT("k"));
-    sync_hurry(node, l, NO_SHARD, TEXT("nobody"));
+    sync_hurry(node, PART(l, TEXT("k"), 1));
+    sync_hurry(node, PART(l, TEXT("nobody"), 1));
     c = next(T0 + MS);
-    sync_hurry(node, l, NO_SHARD, TEXT("k")); /* again, while that call is in flight */
+    sync_hurry(node, PART(l, TEXT("k"), 1)); /* again, while that call is in flight */
     assert_int_equal(say(&c, T0, 1000000, 0, 0, T0 + RTT), 0);
     c = next(T0 + RTT);
     assert_int_equal(say(&c, T0, 0, 0, 0, T0 + 2 * RTT), 0);

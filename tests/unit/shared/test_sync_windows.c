@@ -85,7 +85,7 @@ static void a_round_trip_of_several_windows_makes_a_call_fit_into_each(void **st
         assert_int_equal(fake_admit(node, l, "k", 20, T0 + 35 * MS), 2);
         assert_int_equal(fake_admit(node, l, "k", 20, T0 + 42 * MS), 0);
         /* Units admitted then are reported, as long as their window may not be over. */
-        sync_hurry(node, l, NO_SHARD, TEXT("k"));
+        sync_hurry(node, PART(l, TEXT("k"), 1));
         c = next(T0 + 42 * MS);
         assert_int_equal(c.window, heard + 4);
         assert_int_equal(c.delta + c.extra, 5);
