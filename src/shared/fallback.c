@@ -10,6 +10,9 @@
 #define RETRY_NS WEIR_SECOND  /* retry if this node cannot decide: the store may be back by then */
 #define OUTAGE_NS WEIR_SECOND /* a longer time without a question means that the store was back */
 
+_Static_assert((int)REMOTE_PEEK == (int)WEIR_PEEK && (int)REMOTE_UP_TO == (int)WEIR_UP_TO,
+               "the verbs that a fallback answers are modes of weir_ask_at()");
+
 struct fallback {
     pthread_rwlock_t lock; /* held for writing while `limiter` is changed */
     struct weir *limiter;  /* NULL: none was needed yet, or it could not be made */
@@ -43,10 +46,10 @@ void fallback_destroy(struct fallback *f)
 
 static uint64_t share(uint64_t burst, uint64_t nodes)
 {
-    return burst / nodes > 0 ? burst / nodes : 1;
+    return max_u64(burst / nodes, 1);
 }
 
-static bool set_period(struct weir_options *o, unsigned __int128 period_ns)
+static bool set_period(struct weir_options *o, u128 period_ns)
 {
     o->period_ns = (uint64_t)period_ns;
     return period_ns == o->period_ns;
@@ -58,11 +61,11 @@ static bool divide_window(const struct weir_options *whole, uint64_t nodes, stru
     o->count = share(whole->count, nodes);
     o->offset_ns = 0;
     o->align = 0;
-    unsigned __int128 units = (unsigned __int128)o->count * nodes;
+    u128 units = (u128)o->count * nodes;
     if (units > UINT64_MAX) {
         return false;
     }
-    unsigned __int128 all = units * whole->period_ns;
+    u128 all = units * whole->period_ns;
     return set_period(o, all / whole->count + (all % whole->count != 0));
 }
 
@@ -73,7 +76,7 @@ static bool divide_bucket(const struct weir_options *whole, uint64_t nodes, stru
     } else {
         o->burst = share(whole->burst != 0 ? whole->burst : whole->count, nodes);
     }
-    return set_period(o, (unsigned __int128)whole->period_ns * nodes);
+    return set_period(o, (u128)whole->period_ns * nodes);
 }
 
 bool fallback_options(const struct weir_options *whole, uint64_t nodes, struct weir_options *part)
@@ -148,7 +151,7 @@ static uint64_t come_since(const struct fallback *f, uint64_t now_ns)
 {
     const struct weir_options *o = &f->part;
     bool bucket = o->algorithm == WEIR_TOKEN_BUCKET || o->algorithm == WEIR_LEAKY_BUCKET;
-    uint64_t ns = now_ns > f->since_ns ? now_ns - f->since_ns : 0;
+    uint64_t ns = sub_floor0(now_ns, f->since_ns);
     return bucket ? mul_div(ns, o->count, o->period_ns) : ns >= o->period_ns ? UINT64_MAX : 0;
 }
 
@@ -178,11 +181,6 @@ static void deny(const struct store_params *params, struct weir_answer *answer)
                                    .reset_after_ns = RETRY_NS};
 }
 
-static int mode_of(int verb)
-{
-    return verb == REMOTE_PEEK ? WEIR_PEEK : verb == REMOTE_UP_TO ? WEIR_UP_TO : WEIR_CHECK;
-}
-
 void fallback_ask(struct fallback *f, struct store_limit *limit, struct hash hash,
                   const struct remote_part *part, int verb, uint64_t now_ns,
                   struct weir_answer *answer)
@@ -190,7 +188,7 @@ void fallback_ask(struct fallback *f, struct store_limit *limit, struct hash has
     const struct store_numbers *numbers = store_limit_numbers(limit);
     uint64_t nodes = store_fleet_size(limit->shared);
     struct weir_question q = {
-        .key = part->key.at, .key_len = part->key.len, .cost = part->cost, .mode = mode_of(verb)};
+        .key = part->key.at, .key_len = part->key.len, .cost = part->cost, .mode = verb};
     (void)pthread_rwlock_rdlock(&f->lock);
     while (!fits(f, numbers, nodes) || is_new_outage(f, now_ns)) {
         (void)pthread_rwlock_unlock(&f->lock);

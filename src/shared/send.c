@@ -123,19 +123,19 @@ static void on_group(void *arg, enum client_end end, const struct store_reply *r
     }
 }
 
-/* Puts the debts that the verbs must know of (script_put_beyond()) after the arguments of the n
+/* Puts the debts that the verbs must know of (script_put_numbers()) after the arguments of the n
  * pieces, or nothing if there can be none. Returns how many arguments were put. */
 static unsigned put_beyond(struct buffer *b, const struct piece *pieces, const unsigned *index,
                            size_t n)
 {
-    uint64_t beyond[WEIR_SEVERAL_MAX];
+    int64_t beyond[WEIR_SEVERAL_MAX];
     bool any = false;
     for (size_t i = 0; i < n; i++) {
         const struct piece *p = &pieces[index[i]];
-        beyond[i] = sync_beyond(p->limit, &p->numbers->params);
+        beyond[i] = (int64_t)sync_beyond(p->limit, &p->numbers->params);
         any = any || beyond[i] != 0;
     }
-    return any ? script_put_beyond(b, beyond, n) : 0;
+    return any ? script_put_numbers(b, beyond, n) : 0;
 }
 
 int send_group(struct group *g, uint64_t now_ns)

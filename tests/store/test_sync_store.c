@@ -51,9 +51,9 @@ static struct weir_answer run_verb(enum store_verb verb, uint64_t cost, uint64_t
     buffer_init(&b, 4096);
     store_key(&fake.limit.head, NO_SHARD, TEXT(KEY), &key);
     struct store_part part = {&fake.numbers.params, store_key_text(&key), cost, time_ns};
-    uint64_t beyond = sync_beyond(&fake.limit, part.params);
+    int64_t beyond = (int64_t)sync_beyond(&fake.limit, part.params);
     unsigned count = script_put_arguments(&b, verb, &part, 1);
-    count += script_put_beyond(&b, &beyond, 1);
+    count += script_put_numbers(&b, &beyond, 1);
     store_run_clock(&redis, store_ns(now_ns));
     script_put_head(&redis.out, script_for(&scripts, &part, 1), SCRIPT_BY_SHA, count);
     buffer_put(&redis.out, buffer_text(&b));

@@ -46,8 +46,10 @@ const struct script *lease_script(const struct scripts *s, const struct lease_ca
 
 void lease_put_arguments(const struct lease_call *call, struct buffer *b, unsigned *count)
 {
-    const uint64_t numbers[SCRIPT_LEASE_NUMBERS] = {call->want, call->lease, call->held, call->back,
-                                                    call->keep};
+    const int64_t numbers[SCRIPT_LEASE_NUMBERS] = {
+        (int64_t)call->want, (int64_t)call->lease, (int64_t)call->held,
+        (int64_t)call->back, (int64_t)call->keep,
+    };
     struct store_part part = {
         .params = &store_limit_numbers(call->limit)->params,
         .key = store_key_text(&call->key),
