@@ -147,7 +147,7 @@ unsigned lease_ask(struct node_keys *keys, const struct remote_part *of, enum le
     struct lease *e = node_key_part(k, KEY_LEASED);
     if (e == NULL && how != LEASE_HERE) {
         e = make(s, hash, of, now_ns);
-        k = e != NULL ? e->part.key : k;
+        k = node_key_find(s, hash); /* make() may have removed the old one */
     }
     bool here = e != NULL && lease_to_spend(e, now_ns) >= of->cost;
     bool denied = !here && deny(k, e, of, now_ns, answer);
