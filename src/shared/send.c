@@ -176,7 +176,7 @@ void send_undo(struct store *s, const struct piece *p, uint64_t undo_ns, uint64_
 /* ---- exchanges ---- */
 
 /* An exchange that has not ended. */
-struct exchange {
+struct sync_exchange {
     struct store *store;
     struct sync_call call;
 };
@@ -184,7 +184,7 @@ struct exchange {
 static void on_sync(void *arg, enum client_end end, const struct store_reply *reply,
                     uint64_t now_ns)
 {
-    struct exchange *x = arg;
+    struct sync_exchange *x = arg;
     struct node_keys *keys = x->store->shared->keys;
     if (end == CLIENT_REPLIED) {
         (void)sync_reply(keys, &x->call, reply, now_ns);
@@ -197,10 +197,10 @@ static void on_sync(void *arg, enum client_end end, const struct store_reply *re
 int send_sync(struct store *s, const struct sync_call *call, uint64_t now_ns)
 {
     unsigned count;
-    struct exchange *x = malloc(sizeof *x);
+    struct sync_exchange *x = malloc(sizeof *x);
     int e = WEIR_ENOMEM;
     if (x != NULL) {
-        *x = (struct exchange){.store = s, .call = *call};
+        *x = (struct sync_exchange){.store = s, .call = *call};
         sync_put_arguments(call, send_fresh(s), &count);
         e = send_call(s, send_slot(s, &call->key), sync_script(&s->shared->scripts, call), count,
                       send_unawaited(s, now_ns), now_ns, on_sync, x);
