@@ -134,7 +134,7 @@ static void fail_pieces(struct group *g, uint64_t now_ns)
     {
         const struct piece *p = &a->pieces[i];
         struct weir_answer answer;
-        part_failed(p->limit, p->part, p->hash, a->question->verb, now_ns, &answer);
+        part_failed(p->part, a->question->verb, now_ns, &answer);
         answer.limit = i;
         join(&g->answer, &answer, first);
         first = false;

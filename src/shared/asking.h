@@ -81,8 +81,8 @@ static inline bool asking_is_plain(const struct remote_question *q)
 /* ---- one part (part.c) ---- */
 
 /* Answers by the limit's on_failure, because the store has not answered. */
-void part_failed(struct store_limit *limit, const struct remote_part *part, struct hash hash,
-                 int verb, uint64_t now_ns, struct weir_answer *answer);
+void part_failed(const struct remote_part *part, int verb, uint64_t now_ns,
+                 struct weir_answer *answer);
 
 /* Returns true, with a DENY in *answer, if a remembered denial answers this question. */
 bool part_denied(struct store_limit *limit, const struct store_numbers *numbers, struct hash hash,

@@ -32,14 +32,15 @@ static void answer_never(const struct store_params *params, struct weir_answer *
         .verdict = WEIR_NEVER, .quota = params->quota, .retry_after_ns = WEIR_FOREVER};
 }
 
-void part_failed(struct store_limit *limit, const struct remote_part *part, struct hash hash,
-                 int verb, uint64_t now_ns, struct weir_answer *answer)
+void part_failed(const struct remote_part *part, int verb, uint64_t now_ns,
+                 struct weir_answer *answer)
 {
+    struct store_limit *limit = part->limit;
     const struct store_params *params = &store_limit_numbers(limit)->params;
     if (part->cost > params->quota && verb != REMOTE_UP_TO) {
         answer_never(params, answer); /* the same by every policy */
     } else if (limit->on_failure == REMOTE_FAIL_LOCAL) {
-        fallback_ask(limit->fallback, limit, hash, part, verb, now_ns, answer);
+        fallback_ask(limit->fallback, part, verb, now_ns, answer);
     } else if (limit->on_failure == REMOTE_FAIL_OPEN) {
         answer_open(params, part, answer);
     } else {

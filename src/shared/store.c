@@ -109,8 +109,7 @@ static unsigned ask_one(const struct remote_question *q, uint64_t now_ns,
     if (mode == REMOTE_SYNCED) {
         int said = sync_ask(shared->keys, p, now_ns, answer);
         if ((said & SYNC_ANSWERED) == 0) {
-            struct hash hash = node_key_hash(shared->keys, p);
-            part_failed(limit, p, hash, q->verb, now_ns, answer);
+            part_failed(p, q->verb, now_ns, answer);
         }
         *due = (said & SYNC_DUE) != 0;
         return LEASE_ANSWERED;
@@ -159,11 +158,10 @@ int store_ask_here(const struct remote_question *q, uint64_t now_ns, struct remo
 int store_ask_failed(const struct remote_question *q, uint64_t now_ns, struct remote_answer *answer)
 {
     const struct remote_part *p = &q->parts[0];
-    struct store_limit *limit = p->limit;
-    if (q->n != 1 || limit == NULL || q->verb > REMOTE_UP_TO) {
+    if (q->n != 1 || p->limit == NULL || q->verb > REMOTE_UP_TO) {
         return WEIR_EFULL;
     }
-    part_failed(limit, p, node_key_hash(limit->shared->keys, p), q->verb, now_ns, &answer->answer);
+    part_failed(p, q->verb, now_ns, &answer->answer);
     return answered(q, answer);
 }
 
