@@ -4,9 +4,9 @@
  */
 #include "bench_core.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 static double sample_threads2_speedup(struct bench *b, const struct figure *f);
@@ -82,7 +82,6 @@ const struct figure bench_figures[] = {
 };
 /* clang-format on */
 #define FIGURES (sizeof bench_figures / sizeof bench_figures[0])
-const unsigned bench_figure_count = FIGURES;
 
 /*
  * Compares two threads with one. Each thread has its own keys, and all of them stay in the
@@ -143,20 +142,6 @@ static double sample_threads256(struct bench *b, const struct figure *f)
     return ns;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static struct result summarise(const struct figure *f, double *samples, unsigned n)
-{
-    qsort(samples, n, sizeof *samples, by_value);
-    double median = (samples[(n - 1) / 2] + samples[n / 2]) / 2;
-    return (struct result){f->worst ? samples[n - 1] : median, samples[0], samples[n - 1]};
-}
-
 static void tell(const char *what, unsigned i, unsigned n)
 {
     if (isatty(STDERR_FILENO)) {
@@ -180,16 +165,29 @@ static int run_rounds(struct bench *b, double samples[][BENCH_ROUNDS_MAX])
     return 0;
 }
 
-static void report(struct bench *b, double samples[][BENCH_ROUNDS_MAX])
+static void report(const struct bench *b, double samples[][BENCH_ROUNDS_MAX])
 {
+    const struct bench_options *o = &b->options;
     struct result results[FIGURES];
+    char text[256];
     for (unsigned i = 0; i < FIGURES; i++) {
-        results[i] = summarise(&bench_figures[i], samples[i], b->options.rounds);
+        const struct figure *f = &bench_figures[i];
+        results[i] = (struct result){f->name, f->floor, f->relation, f->bound, 0, 0, 0};
+        bench_summarise(&results[i], samples[i], o->rounds, f->worst);
     }
-    if (b->options.json) {
-        bench_print_json(b, results);
+    if (o->json) {
+        struct machine m;
+        bench_read_machine(&m);
+        (void)snprintf(text, sizeof text,
+                       "  \"keys\": %" PRIu64 ",\n  \"rounds\": %u,\n  \"page_bytes\": %ld,\n"
+                       "  \"disturbed_samples\": %u",
+                       o->keys, o->rounds, m.page_bytes, b->disturbed);
+        bench_print_json(results, FIGURES, text);
     } else {
-        bench_print_table(b, results);
+        (void)snprintf(text, sizeof text,
+                       "%" PRIu64 " keys of 16 bytes, %u rounds, %u samples disturbed", o->keys,
+                       o->rounds, b->disturbed);
+        bench_print_table(results, FIGURES, text);
     }
 }
 

@@ -116,9 +116,13 @@ struct figure {
 };
 
 extern const struct figure bench_figures[];
-extern const unsigned bench_figure_count;
 
+/* The numbers of one figure, and what they are compared with. */
 struct result {
+    const char *name;
+    const char *floor; /* the result that the value is divided by; NULL: none */
+    enum relation relation;
+    double bound;
     double value; /* the median, or the worst round */
     double min;
     double max;
@@ -198,7 +202,13 @@ uint64_t bench_busy_ns(int cpu);
 
 /* ---- bench_report.c ---- */
 
-void bench_print_table(const struct bench *b, const struct result *results);
-void bench_print_json(const struct bench *b, const struct result *results);
+/* Sets value, min and max from the samples of all rounds, which it sorts. */
+void bench_summarise(struct result *result, double *samples, unsigned rounds, bool worst);
+
+/* Prints a table below the line `about`. */
+void bench_print_table(const struct result *results, size_t n, const char *about);
+
+/* Prints an object. `facts` are its last members, as JSON without braces. */
+void bench_print_json(const struct result *results, size_t n, const char *facts);
 
 #endif

@@ -14,107 +14,48 @@
 
 #define RUN_EVERY 256 /* most questions between two runs of the loop */
 
-enum { STORE, CONSISTENCY, IN_FLIGHT, KEYS, RATE, BURST, DEADLINE, DURATION, JSON };
-
-static const struct cli_option options[] = {
-    [STORE] = {"--store", "URL", "where the store is; else redis://127.0.0.1:6379"},
-    [CONSISTENCY] = {"--consistency", "HOW", "exact, leased or synced, else exact"},
-    [IN_FLIGHT] = {"--in-flight", "N", "questions that wait at once: 1 to 4096, else 64"},
-    [KEYS] = {"--keys", "N", "different keys, in turn: up to 100M, else 1"},
-    [RATE] = {"--rate", "N/PERIOD", "of the limit, a token_bucket; else 1000000/s"},
-    [BURST] = {"--burst", "N", "of the limit; else its rate's count"},
-    [DEADLINE] = {"--deadline", "TIME", "of a decision; else 1s: the store is to be measured"},
-    [DURATION] = {"--duration", "TIME", "how long questions are asked; else 3s"},
-    [JSON] = {"--json", NULL, "one object instead of a table"},
-};
-
-static int run(int argc, char **argv);
-
-const struct cli_command bench_fleet_command =
-    CLI_COMMAND("fleet", "", "measure decisions that a store is asked for", options, run);
-
-static const char *const modes[] = {
-    [WEIR_FLEET_EXACT] = "exact", [WEIR_FLEET_LEASED] = "leased", [WEIR_FLEET_SYNCED] = "synced"};
-
 struct asked {
     struct weir_fleet_options fleet;
     struct weir_fleet_limit_options limit;
+    struct rate rate;
+    int consistency; /* index of modes[] */
     uint64_t in_flight;
     uint64_t keys;
     uint64_t duration_ns;
     bool json;
 };
 
-/* ---- arguments ---- */
+#define TO(member) .to = offsetof(struct asked, member)
 
-static int read_count(const struct cli_args *args, int row, uint64_t max, uint64_t *out)
-{
-    if (count_parse(text_of(args->value), out, NULL) != 0 || *out < 1 || *out > max) {
-        return cli_complain(args->command, "%s is '%s', expected a whole number from 1 to %llu",
-                            options[row].name, args->value, (unsigned long long)max);
-    }
-    return CLI_OK;
-}
+static const char *const modes[] = {"exact", "leased", "synced", NULL};
+_Static_assert(WEIR_FLEET_LEASED == WEIR_FLEET_EXACT + 1 &&
+                   WEIR_FLEET_SYNCED == WEIR_FLEET_EXACT + 2,
+               "modes[] begins with EXACT");
 
-static int read_time(const struct cli_args *args, int row, uint64_t *ns)
-{
-    if (duration_parse(text_of(args->value), ns, NULL) != 0 || *ns == 0 || *ns > WEIR_HOUR) {
-        return cli_complain(args->command, "%s is '%s', expected a time such as 3s or 200ms",
-                            options[row].name, args->value);
-    }
-    return CLI_OK;
-}
+static const struct cli_option options[] = {
+    {"--store", "URL", "URL of the store; default redis://127.0.0.1:6379", cli_read_text,
+     TO(fleet.url)},
+    {"--consistency", "HOW", "exact, leased or synced; default exact", cli_read_choice,
+     TO(consistency), .choices = modes},
+    {"--in-flight", "N", "questions that wait at once, 1 to 4096; default 64", cli_read_count,
+     TO(in_flight), 1, 4096},
+    {"--keys", "N", "different keys, asked in turn, up to 100M; default 1", cli_read_count,
+     TO(keys), 1, 100000000},
+    {"--rate", "N/PERIOD", "rate of the limit, a token_bucket; default 1000000/s", cli_read_rate,
+     TO(rate)},
+    {"--burst", "N", "burst of the limit; default the count of its rate", cli_read_count,
+     TO(limit.limit.burst), 1, UINT64_C(1) << 40},
+    {"--deadline", "TIME", "deadline of a decision; default 1s, so that the store is measured",
+     cli_read_duration, TO(fleet.deadline_ns), 1, WEIR_HOUR},
+    {"--duration", "TIME", "how long questions are asked; default 3s", cli_read_duration,
+     TO(duration_ns), 1, WEIR_HOUR},
+    {"--json", NULL, "print one JSON object instead of a table", cli_read_switch, TO(json)},
+};
 
-static int read_rate(const struct cli_args *args, struct weir_options *o)
-{
-    struct rate rate;
-    if (rate_parse(text_of(args->value), 0, &rate, NULL) != 0) {
-        return cli_complain(args->command, "--rate is '%s', expected a rate such as 1000000/s",
-                            args->value);
-    }
-    o->count = rate.count;
-    o->period_ns = rate.period_ns;
-    return CLI_OK;
-}
+static int run(int argc, char **argv);
 
-static int read_mode(const struct cli_args *args, int *mode)
-{
-    for (*mode = WEIR_FLEET_EXACT; *mode <= WEIR_FLEET_SYNCED; (*mode)++) {
-        if (strcmp(args->value, modes[*mode]) == 0) {
-            return CLI_OK;
-        }
-    }
-    return cli_complain(args->command, "--consistency is '%s', expected exact, leased or synced",
-                        args->value);
-}
-
-static int read_option(const struct cli_args *args, int row, struct asked *a)
-{
-    switch (row) {
-    case STORE:
-        a->fleet.url = args->value;
-        return CLI_OK;
-    case CONSISTENCY:
-        return read_mode(args, &a->limit.consistency);
-    case IN_FLIGHT:
-        return read_count(args, row, 4096, &a->in_flight);
-    case KEYS:
-        return read_count(args, row, 100000000, &a->keys);
-    case RATE:
-        return read_rate(args, &a->limit.limit);
-    case BURST:
-        return read_count(args, row, UINT64_C(1) << 40, &a->limit.limit.burst);
-    case DEADLINE:
-        return read_time(args, row, &a->fleet.deadline_ns);
-    case DURATION:
-        return read_time(args, row, &a->duration_ns);
-    case JSON:
-        a->json = true;
-        return CLI_OK;
-    default:
-        return cli_complain(args->command, "takes no arguments, found '%s'", args->value);
-    }
-}
+const struct cli_command bench_fleet_command =
+    CLI_COMMAND("fleet", "", "measure decisions that need a store", options, run);
 
 /* ---- asking ---- */
 
@@ -219,7 +160,7 @@ static void report(const struct asked *asked, const struct asking *a, const stru
                                      "%llu allowed, %llu denied, %llu degraded\n";
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    (void)printf(form, modes[weir_fleet_limit_consistency(a->limit)],
+    (void)printf(form, modes[weir_fleet_limit_consistency(a->limit) - WEIR_FLEET_EXACT],
                  (unsigned long long)asked->in_flight, (unsigned long long)asked->keys,
                  (unsigned long long)a->decisions, n / m->seconds, m->cpu_s * 1e9 / n,
                  (unsigned long long)m->calls, (double)m->calls * 1000 / n,
@@ -254,8 +195,7 @@ static int warm_up(struct asking *a)
         drain(a);
     } while (a->degraded > 0 && a->error == 0 && clock_boot_ns() < until_ns);
     if (a->degraded > 0) {
-        (void)fprintf(stderr, "weir-bench fleet: the store does not answer\n");
-        return CLI_FAILED;
+        return cli_fail(&bench_fleet_command, "the store does not answer");
     }
     return CLI_OK;
 }
@@ -274,8 +214,7 @@ static int measure(const struct asked *asked, struct asking *a)
     ask_until(a, asked->in_flight, began_ns + asked->duration_ns);
     drain(a);
     if (a->error != 0) {
-        (void)fprintf(stderr, "weir-bench fleet: %s\n", weir_strerror(a->error));
-        return CLI_FAILED;
+        return cli_fail(&bench_fleet_command, "%s", weir_strerror(a->error));
     }
     struct measured m = {(double)(clock_boot_ns() - began_ns) / 1e9, cpu_s() - cpu,
                          calls_of(a->fleet) - calls};
@@ -289,12 +228,7 @@ static int run_with(const struct asked *asked)
     struct asking a = {.keys = asked->keys};
     int e = weir_fleet_open(&a.fleet, &asked->fleet, &error);
     e = e == 0 ? weir_fleet_limit_open(&a.limit, a.fleet, &asked->limit, &error) : e;
-    int code = CLI_FAILED;
-    if (e != 0) {
-        (void)fprintf(stderr, "weir-bench fleet: %s\n", error.text);
-    } else {
-        code = measure(asked, &a);
-    }
+    int code = e == 0 ? measure(asked, &a) : cli_fail(&bench_fleet_command, "%s", error.text);
     weir_fleet_limit_close(a.limit);
     weir_fleet_close(a.fleet);
     return code;
@@ -304,27 +238,18 @@ static int run(int argc, char **argv)
 {
     struct asked asked = {.fleet = WEIR_FLEET_OPTIONS_INIT,
                           .limit = WEIR_FLEET_LIMIT_OPTIONS_INIT,
+                          .rate = {1000000, WEIR_SECOND},
                           .in_flight = 64,
                           .keys = 1,
                           .duration_ns = 3 * WEIR_SECOND};
-    struct cli_args args;
     asked.fleet.url = "redis://127.0.0.1:6379";
     asked.fleet.flags = WEIR_FLEET_CALLERS_LOOP;
     asked.fleet.deadline_ns = WEIR_SECOND;
+    int code = cli_read(&bench_fleet_command, argc, argv, &asked, NULL);
     asked.limit.name = "bench";
-    asked.limit.consistency = WEIR_FLEET_EXACT;
+    asked.limit.consistency = WEIR_FLEET_EXACT + asked.consistency;
     asked.limit.limit.algorithm = WEIR_TOKEN_BUCKET;
-    asked.limit.limit.count = 1000000;
-    asked.limit.limit.period_ns = WEIR_SECOND;
-    cli_args_init(&args, &bench_fleet_command, argc, argv);
-    for (int row; (row = cli_next(&args)) != CLI_END;) {
-        if (row == CLI_HELP) {
-            return CLI_OK;
-        }
-        int code = row == CLI_BAD ? CLI_USAGE : read_option(&args, row, &asked);
-        if (code != CLI_OK) {
-            return code;
-        }
-    }
-    return run_with(&asked);
+    asked.limit.limit.count = asked.rate.count;
+    asked.limit.limit.period_ns = asked.rate.period_ns;
+    return code == CLI_END ? run_with(&asked) : code;
 }

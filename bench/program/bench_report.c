@@ -1,6 +1,6 @@
-/* Prints the results as a table or a JSON object. */
-#include <inttypes.h>
+/* Prints results as a table or a JSON object. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench_core.h"
@@ -14,31 +14,42 @@
 static const char *const relation_text[] = {"", "<=", ">=", "="};
 static const char *const relation_key[] = {"", "at_most", "at_least", "exactly"};
 
-static double value_of(const char *name, const struct result *results)
+static int by_value(const void *a, const void *b)
 {
-    for (unsigned i = 0; i < bench_figure_count; i++) {
-        if (strcmp(bench_figures[i].name, name) == 0) {
-            return results[i].value;
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void bench_summarise(struct result *result, double *samples, unsigned rounds, bool worst)
+{
+    qsort(samples, rounds, sizeof *samples, by_value);
+    double median = (samples[(rounds - 1) / 2] + samples[rounds / 2]) / 2;
+    result->value = worst ? samples[rounds - 1] : median;
+    result->min = samples[0];
+    result->max = samples[rounds - 1];
+}
+
+/* Returns the value of result i divided by that of its floor, if it has one. */
+static double ratio_of(const struct result *results, size_t n, size_t i)
+{
+    for (size_t j = 0; results[i].floor != NULL && j < n; j++) {
+        if (strcmp(results[j].name, results[i].floor) == 0) {
+            return results[i].value / results[j].value;
         }
     }
-    return 0;
+    return results[i].value;
 }
 
-static double ratio_of(unsigned i, const struct result *results)
+static bool met(const struct result *r, double ratio)
 {
-    const char *floor = bench_figures[i].floor;
-    return floor == NULL ? results[i].value : results[i].value / value_of(floor, results);
-}
-
-static bool met(const struct figure *f, double ratio)
-{
-    switch (f->relation) {
+    switch (r->relation) {
     case AT_MOST:
-        return ratio <= f->bound;
+        return ratio <= r->bound;
     case AT_LEAST:
-        return ratio >= f->bound;
+        return ratio >= r->bound;
     case EXACTLY:
-        return !(ratio < f->bound) && !(ratio > f->bound);
+        return !(ratio < r->bound) && !(ratio > r->bound);
     case NO_TARGET:
         break;
     }
@@ -47,92 +58,72 @@ static bool met(const struct figure *f, double ratio)
 
 /* ---- table ---- */
 
-static void print_row(unsigned i, const struct result *results)
+static void print_row(const struct result *r, double ratio)
 {
-    const struct figure *f = &bench_figures[i];
-    const struct result *r = &results[i];
-    double ratio = ratio_of(i, results);
     char against[64] = "";
     char target[32] = "";
-    if (f->floor != NULL) {
-        (void)snprintf(against, sizeof against, "%.2f x %s", ratio, f->floor);
+    if (r->floor != NULL) {
+        (void)snprintf(against, sizeof against, "%.2f x %s", ratio, r->floor);
     }
-    if (f->relation != NO_TARGET) {
-        (void)snprintf(target, sizeof target, "%s %g", relation_text[f->relation], f->bound);
+    if (r->relation != NO_TARGET) {
+        (void)snprintf(target, sizeof target, "%s %g", relation_text[r->relation], r->bound);
     }
-    (void)printf("%-32s %9.2f %9.2f %9.2f  %-31s %-8s %s\n", f->name, r->value, r->min, r->max,
+    (void)printf("%-32s %9.2f %9.2f %9.2f  %-31s %-8s %s\n", r->name, r->value, r->min, r->max,
                  against, target,
-                 f->relation == NO_TARGET ? ""
-                 : met(f, ratio)          ? "yes"
+                 r->relation == NO_TARGET ? ""
+                 : met(r, ratio)          ? "yes"
                                           : "NO");
 }
 
-void bench_print_table(const struct bench *b, const struct result *results)
+void bench_print_table(const struct result *results, size_t n, const char *about)
 {
     struct machine m;
     bench_read_machine(&m);
-    (void)printf("weir %s, %s, %d processors, %s %s, pages of %ld bytes\n", weir_version(), m.cpu,
-                 m.cpus, m.system.sysname, m.system.release, m.page_bytes);
-    (void)printf("%" PRIu64 " keys of 16 bytes, %u rounds, %u samples disturbed\n\n",
-                 b->options.keys, b->options.rounds, b->disturbed);
+    (void)printf("weir %s, %s, %d processors, %s %s, pages of %ld bytes\n%s\n\n", weir_version(),
+                 m.cpu, m.cpus, m.system.sysname, m.system.release, m.page_bytes, about);
     (void)printf("%-32s %9s %9s %9s  %-31s %-8s %s\n", "figure", "median", "min", "max", "ratio",
                  "target", "met");
-    for (unsigned i = 0; i < bench_figure_count; i++) {
-        print_row(i, results);
+    for (size_t i = 0; i < n; i++) {
+        print_row(&results[i], ratio_of(results, n, i));
     }
 }
 
 /* ---- JSON ---- */
 
-static void print_targets(const struct result *results)
+static void print_targets(const struct result *results, size_t n)
 {
     const char *comma = "";
     (void)printf("  \"targets\": {");
-    for (unsigned i = 0; i < bench_figure_count; i++) {
-        const struct figure *f = &bench_figures[i];
-        double ratio = ratio_of(i, results);
-        if (f->relation == NO_TARGET) {
+    for (size_t i = 0; i < n; i++) {
+        const struct result *r = &results[i];
+        double ratio = ratio_of(results, n, i);
+        if (r->relation == NO_TARGET) {
             continue;
         }
         (void)printf("%s\n    \"%s%s%s\": {\"value\": %.4f, \"%s\": %g, \"met\": %s}", comma,
-                     f->name, f->floor != NULL ? "/" : "", f->floor != NULL ? f->floor : "", ratio,
-                     relation_key[f->relation], f->bound, met(f, ratio) ? "true" : "false");
+                     r->name, r->floor != NULL ? "/" : "", r->floor != NULL ? r->floor : "", ratio,
+                     relation_key[r->relation], r->bound, met(r, ratio) ? "true" : "false");
         comma = ",";
     }
     (void)printf("\n  },\n");
 }
 
-static void print_spread(const struct result *results)
-{
-    (void)printf("  \"spread\": {\n");
-    for (unsigned i = 0; i < bench_figure_count; i++) {
-        (void)printf("    \"%s\": [%.3f, %.3f]%s\n", bench_figures[i].name, results[i].min,
-                     results[i].max, i + 1 < bench_figure_count ? "," : "");
-    }
-    (void)printf("  },\n");
-}
-
-static void print_machine(const struct bench *b)
+void bench_print_json(const struct result *results, size_t n, const char *facts)
 {
     struct machine m;
     bench_read_machine(&m);
-    (void)printf("  \"machine\": {\"cpu\": \"%s\", \"cpus\": %d, \"kernel\": \"%s %s\", \"arch\": "
-                 "\"%s\", \"compiler\": \"%s\"},\n",
-                 m.cpu, m.cpus, m.system.sysname, m.system.release, m.system.machine, COMPILER);
-    (void)printf("  \"version\": \"%s\",\n  \"keys\": %" PRIu64 ",\n  \"rounds\": %u,\n",
-                 weir_version(), b->options.keys, b->options.rounds);
-    (void)printf("  \"page_bytes\": %ld,\n  \"disturbed_samples\": %u\n", m.page_bytes,
-                 b->disturbed);
-}
-
-void bench_print_json(const struct bench *b, const struct result *results)
-{
     (void)printf("{\n");
-    for (unsigned i = 0; i < bench_figure_count; i++) {
-        (void)printf("  \"%s\": %.3f,\n", bench_figures[i].name, results[i].value);
+    for (size_t i = 0; i < n; i++) {
+        (void)printf("  \"%s\": %.3f,\n", results[i].name, results[i].value);
     }
-    print_targets(results);
-    print_spread(results);
-    print_machine(b);
-    (void)printf("}\n");
+    print_targets(results, n);
+    (void)printf("  \"spread\": {\n");
+    for (size_t i = 0; i < n; i++) {
+        (void)printf("    \"%s\": [%.3f, %.3f]%s\n", results[i].name, results[i].min,
+                     results[i].max, i + 1 < n ? "," : "");
+    }
+    (void)printf("  },\n  \"machine\": {\"cpu\": \"%s\", \"cpus\": %d, \"kernel\": \"%s %s\", "
+                 "\"arch\": \"%s\", \"compiler\": \"%s\"},\n",
+                 m.cpu, m.cpus, m.system.sysname, m.system.release, m.system.machine, COMPILER);
+    (void)printf("  \"version\": \"%s\",\n%s\n}\n", weir_version(), facts);
 }

@@ -1,8 +1,6 @@
 /* weir-bench rules: arguments, rounds, the table and the JSON object. */
 #include "bench_rules.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "bench_core.h"
@@ -14,32 +12,34 @@
 #define WARM_UP 8 /* 1/8 of a sample is run before the clock starts */
 #define SMALL 10
 #define LARGE 1000
-#define TARGET 2.0
+struct asked {
+    bool json;
+    unsigned rounds;
+    uint64_t ops;
+};
 
-#ifdef __clang__
-#define COMPILER __VERSION__
-#else
-#define COMPILER "gcc " __VERSION__
-#endif
+#define TO(member) .to = offsetof(struct asked, member)
 
-enum { JSON, ROUNDS_N, QUICK };
+static int read_quick(const struct cli_value *value, void *to)
+{
+    struct asked *asked = to;
+    (void)value;
+    asked->ops = QUICK_OPS;
+    asked->rounds = BENCH_ROUNDS_MIN;
+    return CLI_OK;
+}
 
 static const struct cli_option options[] = {
-    [JSON] = {"--json", NULL, "one object instead of a table"},
-    [ROUNDS_N] = {"--rounds", "N", "how often each figure is measured: 5 to 99, else 9"},
-    [QUICK] = {"--quick", NULL, "short loops: a smoke test, not a measurement"},
+    {"--json", NULL, "print one JSON object instead of a table", cli_read_switch, TO(json)},
+    {"--rounds", "N", "how often each figure is measured, 5 to 99; default 9", cli_read_unsigned,
+     TO(rounds), BENCH_ROUNDS_MIN, BENCH_ROUNDS_MAX},
+    {"--quick", NULL, "short loops: a smoke test, not a measurement", .read = read_quick},
 };
 
 static int run(int argc, char **argv);
 
 const struct cli_command bench_rules_command = CLI_COMMAND(
     "rules", "", "measure how long it takes to find the limits of a request", options, run);
-
-struct asked {
-    bool json;
-    unsigned rounds;
-    uint64_t ops;
-};
 
 /*
  * One limit in ten is a glob, so ten limits cannot have all kinds of globs: there is one small
@@ -57,16 +57,17 @@ struct rules_figure {
     uint64_t (*lap)(struct bench_world *world, uint64_t n);
     bool large;
     const char *floor; /* the figure that it is divided by; NULL: none */
+    double at_most;    /* of the ratio; 0: no target */
 };
 
 static const struct rules_figure figures[] = {
-    {"match10_ns", bench_match, false, NULL},
-    {"match1000_ns", bench_match, true, "match10_ns"},
-    {"ask10_ns", bench_ask, false, NULL},
-    {"ask1000_ns", bench_ask, true, "ask10_ns"},
-    {"read_ns", bench_read, true, NULL},
-    {"normalise_ns", bench_normalise, true, NULL},
-    {"normalise_odd_ns", bench_normalise_odd, true, NULL},
+    {"match10_ns", bench_match, false, NULL, 0},
+    {"match1000_ns", bench_match, true, "match10_ns", 2},
+    {"ask10_ns", bench_ask, false, NULL, 0},
+    {"ask1000_ns", bench_ask, true, "ask10_ns", 0},
+    {"read_ns", bench_read, true, NULL, 0},
+    {"normalise_ns", bench_normalise, true, NULL, 0},
+    {"normalise_odd_ns", bench_normalise_odd, true, NULL, 0},
 };
 #define FIGURES (sizeof figures / sizeof figures[0])
 
@@ -107,19 +108,6 @@ static double sample(const struct rules_figure *f, struct worlds *worlds, uint64
     return (double)sum_ns / (double)(each * BENCH_RULES_GLOBS);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static struct result summarise(double *samples, unsigned n)
-{
-    qsort(samples, n, sizeof *samples, by_value);
-    return (struct result){(samples[(n - 1) / 2] + samples[n / 2]) / 2, samples[0], samples[n - 1]};
-}
-
 /*
  * Each round measures every figure once, in turn, so that a slow minute affects all of them
  * alike.
@@ -137,80 +125,29 @@ static int measure(const struct asked *asked, struct worlds *worlds, struct resu
         }
     }
     for (size_t i = 0; i < FIGURES; i++) {
-        results[i] = summarise(samples[i], asked->rounds);
+        const struct rules_figure *f = &figures[i];
+        results[i] = (struct result){.name = f->name,
+                                     .floor = f->floor,
+                                     .relation = f->at_most > 0 ? AT_MOST : NO_TARGET,
+                                     .bound = f->at_most};
+        bench_summarise(&results[i], samples[i], asked->rounds, false);
     }
     return 0;
 }
 
-/* ---- the report ---- */
-
-static double ratio_of(size_t i, const struct result *results)
+static void report(const struct asked *asked, const struct result *results)
 {
-    for (size_t j = 0; j < FIGURES; j++) {
-        if (figures[i].floor != NULL && strcmp(figures[j].name, figures[i].floor) == 0) {
-            return results[i].value / results[j].value;
-        }
+    char text[256];
+    if (asked->json) {
+        (void)snprintf(text, sizeof text, "  \"requests\": %d,\n  \"rounds\": %u",
+                       BENCH_RULES_REQUESTS, asked->rounds);
+        bench_print_json(results, FIGURES, text);
+    } else {
+        (void)snprintf(text, sizeof text,
+                       "%d different requests, at most %d limits match each, %u rounds",
+                       BENCH_RULES_REQUESTS, BENCH_RULES_MATCHES, asked->rounds);
+        bench_print_table(results, FIGURES, text);
     }
-    return 0;
-}
-
-/* Only this figure has a target. */
-static bool has_target(size_t i)
-{
-    return strcmp(figures[i].name, "match1000_ns") == 0;
-}
-
-static void print_table(const struct asked *asked, const struct result *results)
-{
-    struct machine m;
-    bench_read_machine(&m);
-    (void)printf("weir %s, %s, %d processors, %s %s\n", weir_version(), m.cpu, m.cpus,
-                 m.system.sysname, m.system.release);
-    (void)printf("%d different requests, at most %d limits match each, %u rounds\n\n",
-                 BENCH_RULES_REQUESTS, BENCH_RULES_MATCHES, asked->rounds);
-    (void)printf("%-28s %9s %9s %9s  %-24s %-8s %s\n", "figure", "median", "min", "max", "ratio",
-                 "target", "met");
-    for (size_t i = 0; i < FIGURES; i++) {
-        char against[64] = "";
-        double ratio = ratio_of(i, results);
-        if (figures[i].floor != NULL) {
-            (void)snprintf(against, sizeof against, "%.2f x %s", ratio, figures[i].floor);
-        }
-        (void)printf("%-28s %9.2f %9.2f %9.2f  %-24s %-8s %s\n", figures[i].name, results[i].value,
-                     results[i].min, results[i].max, against, has_target(i) ? "<= 2" : "",
-                     !has_target(i)    ? ""
-                     : ratio <= TARGET ? "yes"
-                                       : "NO");
-    }
-}
-
-static void print_json(const struct asked *asked, const struct result *results)
-{
-    struct machine m;
-    bench_read_machine(&m);
-    (void)printf("{\n");
-    for (size_t i = 0; i < FIGURES; i++) {
-        (void)printf("  \"%s\": %.3f,\n", figures[i].name, results[i].value);
-    }
-    (void)printf("  \"targets\": {");
-    for (size_t i = 0; i < FIGURES; i++) {
-        double ratio = ratio_of(i, results);
-        if (has_target(i)) {
-            (void)printf("\n    \"%s/%s\": {\"value\": %.4f, \"at_most\": %g, \"met\": %s}",
-                         figures[i].name, figures[i].floor, ratio, TARGET,
-                         ratio <= TARGET ? "true" : "false");
-        }
-    }
-    (void)printf("\n  },\n  \"spread\": {\n");
-    for (size_t i = 0; i < FIGURES; i++) {
-        (void)printf("    \"%s\": [%.3f, %.3f]%s\n", figures[i].name, results[i].min,
-                     results[i].max, i + 1 < FIGURES ? "," : "");
-    }
-    (void)printf("  },\n  \"machine\": {\"cpu\": \"%s\", \"cpus\": %d, \"kernel\": \"%s %s\", "
-                 "\"arch\": \"%s\", \"compiler\": \"%s\"},\n",
-                 m.cpu, m.cpus, m.system.sysname, m.system.release, m.system.machine, COMPILER);
-    (void)printf("  \"version\": \"%s\",\n  \"requests\": %d,\n  \"rounds\": %u\n}\n",
-                 weir_version(), BENCH_RULES_REQUESTS, asked->rounds);
 }
 
 /* ---- the whole run ---- */
@@ -241,59 +178,16 @@ static int bench(const struct asked *asked)
     if (e == 0) {
         e = measure(asked, &worlds, results);
     }
-    if (e == 0 && asked->json) {
-        print_json(asked, results);
-    } else if (e == 0) {
-        print_table(asked, results);
+    if (e == 0) {
+        report(asked, results);
     }
     destroy_worlds(&worlds);
     return e == 0 ? CLI_OK : CLI_FAILED;
 }
 
-static int read_rounds(const struct cli_args *args, struct asked *asked)
-{
-    char *end;
-    errno = 0;
-    unsigned long n = strtoul(args->value, &end, 10);
-    if (args->value[0] < '0' || args->value[0] > '9' || errno != 0 || *end != '\0' ||
-        n < BENCH_ROUNDS_MIN || n > BENCH_ROUNDS_MAX) {
-        return cli_complain(args->command,
-                            "--rounds is '%s', expected a whole number from %d to %d", args->value,
-                            BENCH_ROUNDS_MIN, BENCH_ROUNDS_MAX);
-    }
-    asked->rounds = (unsigned)n;
-    return 0;
-}
-
-static int read_option(const struct cli_args *args, int row, struct asked *asked)
-{
-    switch (row) {
-    case JSON:
-        asked->json = true;
-        return 0;
-    case QUICK:
-        asked->ops = QUICK_OPS;
-        asked->rounds = BENCH_ROUNDS_MIN;
-        return 0;
-    case ROUNDS_N:
-        return read_rounds(args, asked);
-    default:
-        return cli_complain(args->command, "takes no arguments, found '%s'", args->value);
-    }
-}
-
 static int run(int argc, char **argv)
 {
     struct asked asked = {.rounds = ROUNDS, .ops = OPS};
-    struct cli_args args;
-    cli_args_init(&args, &bench_rules_command, argc, argv);
-    for (int row; (row = cli_next(&args)) != CLI_END;) {
-        if (row == CLI_HELP || row == CLI_BAD) {
-            return row == CLI_HELP ? CLI_OK : CLI_USAGE;
-        }
-        if (read_option(&args, row, &asked) != 0) {
-            return CLI_USAGE;
-        }
-    }
-    return bench(&asked);
+    int code = cli_read(&bench_rules_command, argc, argv, &asked, NULL);
+    return code == CLI_END ? bench(&asked) : code;
 }

@@ -176,7 +176,9 @@ static int read_request(struct bench_world *world, const struct bench_question *
     struct text path = request.value[NUMBER_PATH];
     if (!text_equal(path, (struct text){r->texts, r->path_len}) ||
         matches.enforced_count > BENCH_RULES_MATCHES) {
-        (void)fprintf(stderr, "weir-bench: %.*s: not as it should be\n", TEXT_ARGS(path));
+        (void)fprintf(stderr,
+                      "weir-bench: %.*s: found another path, or more than %d matching limits\n",
+                      TEXT_ARGS(path), BENCH_RULES_MATCHES);
         return -1;
     }
     return 0;

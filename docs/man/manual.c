@@ -54,12 +54,13 @@ static void put_sentence(const char *text)
 
 static void put_words(const struct cli_command *c)
 {
-    const struct cli_word *w = c->word != NULL ? c->word(0) : NULL;
-    for (size_t i = 0; w != NULL; w = c->word(++i)) {
+    const char *help;
+    const char *usage = c->word != NULL ? c->word(0, &help) : NULL;
+    for (size_t i = 0; usage != NULL; usage = c->word(++i, &help)) {
         (void)fputs(".TP\n.B ", stdout);
-        put(w->usage);
+        put(usage);
         (void)fputc('\n', stdout);
-        put_sentence(w->help);
+        put_sentence(help);
     }
 }
 
@@ -99,12 +100,12 @@ static void put_fields(const struct section *section)
         (void)fputs("Value: ", stdout);
         put(f->expects);
         (void)fputs(".\n", stdout);
-        if (f->initial[0] != 0) {
-            (void)fputs("Default: ", stdout);
-            put(f->initial);
-            (void)fputs(".\n", stdout);
-        } else {
+        if (f->required) {
             (void)fputs("Must be given.\n", stdout);
+        } else {
+            (void)fputs("Default: ", stdout);
+            put(f->initial != NULL ? f->initial : f->unset);
+            (void)fputs(".\n", stdout);
         }
     }
 }

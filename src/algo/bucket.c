@@ -1,16 +1,13 @@
 #include "algo/bucket.h"
-
-#include <inttypes.h>
-
 #include "base/error.h"
 
 /*
- * A quarter of the word for the lead over now leaves three quarters for time itself; the slack
- * above the reach is below 2^38.
+ * A quarter of the word is for the lead over now, which leaves three quarters for the time. The
+ * slack above the reach is below 2^38.
  */
 #define LEAD_MAX (UINT64_MAX / 4)
 
-/* The smallest shift that keeps the rounding of a step below one in BUCKET_STEP_MIN. */
+/* Returns the smallest shift that keeps the rounding of a step below one in BUCKET_STEP_MIN. */
 static uint32_t choose_shift(const struct limit_spec *spec)
 {
     uint32_t shift = BUCKET_SHIFT_MIN;
@@ -31,7 +28,8 @@ static int check_rate(const struct limit_spec *spec, const struct algo_layout *l
                     spec->count, spec->period_ns);
     }
     if (layout->fixed && layout->shift > BUCKET_SHIFT_MAX) {
-        return fail(error, WEIR_ERATE, "a time unit of 2^-%u ns, expected at most 2^-%u",
+        return fail(error, WEIR_ERATE,
+                    "the file has a time unit of 2^-%u ns, expected at most 2^-%u",
                     (unsigned)layout->shift, BUCKET_SHIFT_MAX);
     }
     if (layout->fixed && choose_shift(spec) > layout->shift) {
@@ -43,10 +41,11 @@ static int check_rate(const struct limit_spec *spec, const struct algo_layout *l
     return 0;
 }
 
-int bucket_compile(const struct limit_spec *spec, uint64_t quota, const char *what,
-                   const struct algo_layout *layout, struct algo_params *p,
-                   struct weir_error *error)
+static int compile(const struct limit_spec *spec, const struct algo_layout *layout,
+                   struct algo_params *p, struct weir_error *error)
 {
+    bool leaky = spec->algorithm == WEIR_LEAKY_BUCKET;
+    uint64_t quota = leaky ? add_sat(spec->queue, 1) : spec->burst;
     int e = check_rate(spec, layout, error);
     if (e != 0) {
         return e;
@@ -59,8 +58,8 @@ int bucket_compile(const struct limit_spec *spec, uint64_t quota, const char *wh
                     "%s %" PRIu64 " plus debt %" PRIu64 " at %" PRIu64 " per %" PRIu64
                     " ns takes longer to refill than a bucket can hold (%" PRIu64
                     " ns), expected at most %" PRIu64 " units",
-                    what, quota, spec->max_debt, spec->count, spec->period_ns, LEAD_MAX >> p->shift,
-                    most);
+                    leaky ? "queue + 1:" : "burst", quota, spec->max_debt, spec->count,
+                    spec->period_ns, LEAD_MAX >> p->shift, most);
     }
     p->quota = quota;
     p->inverse = UINT64_MAX / p->step;
@@ -70,38 +69,82 @@ int bucket_compile(const struct limit_spec *spec, uint64_t quota, const char *wh
     return 0;
 }
 
-uint64_t bucket_room(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                     uint64_t now)
+static uint64_t room(const struct algo_params *p, struct algo_state s, uint64_t now)
 {
-    (void)record;
-    /* Within the clocks' slack the TAT may be past the reach: then nothing more fits. */
-    return sub_floor0(bucket_now(p, now) + p->reach, word) / p->step;
+    /* Within the slack of clocks the TAT may be past the reach. Then nothing more fits. */
+    return sub_floor0(bucket_now(p, now) + p->reach, s.word) / p->step;
 }
 
 /*
- * Moves the TAT back, at most to `now`. If the bucket was full for a while since the charge, part
- * of the charge has refilled, and is returned a second time; the word does not tell a bucket that
- * was full from one that was busy. A refund that must add nothing leaves all that was taken since
- * the charge ahead of `now`: what it returns has not refilled in either case.
+ * Moves the TAT back, at most to `now`. If the bucket was full for a while since the charge, a part
+ * of the charge has refilled and is returned a second time: the word does not tell a bucket that
+ * was full from one that was busy. A refund that must add nothing (charge->word is set) leaves all
+ * that was taken since the charge ahead of `now`, so that it returns no unit that has refilled.
  */
-uint64_t bucket_refund(const struct algo_params *p, uint64_t word, uint64_t *record,
-                       const struct algo_ask *ask, const struct algo_charge *charge)
+static uint64_t refund(const struct algo_params *p, struct algo_state s, const struct algo_ask *ask,
+                       const struct algo_charge *charge)
 {
     bool pulled;
     uint64_t now = bucket_now(p, ask->now);
-    uint64_t base = bucket_as_of(p, word, record, ask->now, &pulled);
+    uint64_t base = bucket_as_of(p, s, ask->now, &pulled);
     uint64_t least = charge->word == 0 ? now : now + sub_floor0(base, charge->word);
     if (base <= least) {
-        return word;
+        return s.word;
     }
-    /* cost * step may not fit, but the quotient does: compare before multiplying. */
+    /* Divides first, because cost * step may not fit in 64 bits. */
     return ask->cost > (base - least) / charge->step ? least : base - ask->cost * charge->step;
 }
 
-void bucket_owes(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t late,
-                 struct debt *debt)
+/* leaky_bucket: returns the end of the queue, which names its last place. */
+static uint64_t queue_end(const struct algo_params *p, struct algo_state s, uint64_t now)
 {
-    (void)record;
-    debt->owed = sub_floor0(word, bucket_now(p, late));
+    (void)now;
+    return shift_up(s.word, p->shift);
+}
+
+/* Only the last place of the queue is given back: later calls have been told their turns. */
+static uint64_t refund_last(const struct algo_params *p, struct algo_state s,
+                            const struct algo_ask *ask, const struct algo_charge *charge)
+{
+    return queue_end(p, s, ask->now) == charge->at ? refund(p, s, ask, charge) : s.word;
+}
+
+static void owes(const struct algo_params *p, struct algo_state s, uint64_t late, struct debt *debt)
+{
+    debt->owed = sub_floor0(s.word, bucket_now(p, late));
     debt->fresh_in = shift_up((uint64_t)debt->owed, p->shift);
 }
+
+static uint64_t stamp_now(const struct algo_params *p, struct algo_state s, uint64_t now)
+{
+    (void)p, (void)s;
+    return now; /* a refund of tokens needs no time */
+}
+
+const struct algo_ops algo_token_bucket = {
+    .id = WEIR_TOKEN_BUCKET,
+    .name = "token_bucket",
+    .waits = true,
+    .compile = compile,
+    .as_of = bucket_as_of,
+    .fits = token_bucket_fits,
+    .describe = token_bucket_describe,
+    .room = room,
+    .refund = refund,
+    .owes = owes,
+    .stamp = stamp_now,
+};
+
+const struct algo_ops algo_leaky_bucket = {
+    .id = WEIR_LEAKY_BUCKET,
+    .name = "leaky_bucket",
+    .waits = true,
+    .compile = compile,
+    .as_of = bucket_as_of,
+    .fits = leaky_bucket_fits,
+    .describe = leaky_bucket_describe,
+    .room = room,
+    .refund = refund_last,
+    .owes = owes,
+    .stamp = queue_end,
+};

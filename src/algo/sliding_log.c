@@ -5,19 +5,16 @@
  * The word is the number of units ever admitted. Unit u is noted in place u mod capacity of the
  * record, as time << 1 | parity of the lap u / capacity. The capacity is one more than the count:
  * notes are written to places that no reader of the present word looks at, and the new word makes
- * them true, so a kill in between changes nothing. A place whose parity is not that of its unit's
- * lap is empty: it was written and never committed, or given back.
+ * them valid, so a kill in between changes nothing. A place whose parity is not that of its unit's
+ * lap is empty: its note was never made valid, or was given back.
  *
- * Times in the log never decrease: a call with an older time is noted under the newest one. Live
- * units are therefore the newest ones, and a binary search counts them.
+ * Times in the log never decrease: a call with an older time is noted under the newest one.
+ * Therefore the live units are the newest ones, and a binary search counts them.
  */
-#include <inttypes.h>
-
 #include "algo/algo.h"
 #include "base/error.h"
-#include "base/maths.h"
 
-/* More would be a record of half a megabyte for each key. */
+/* This count makes a record of half a megabyte for each key. */
 #define COUNT_MAX 65535
 
 static int compile(const struct limit_spec *spec, const struct algo_layout *layout,
@@ -25,8 +22,9 @@ static int compile(const struct limit_spec *spec, const struct algo_layout *layo
 {
     uint64_t most = layout->fixed ? layout->capacity - 1 : COUNT_MAX;
     if (most - 1 >= COUNT_MAX) {
-        return fail(error, WEIR_EQUOTA, "a log of %" PRIu64 " places, expected 2 to %d",
-                    layout->capacity, COUNT_MAX + 1);
+        return fail(error, WEIR_EQUOTA,
+                    "the file has a log of %" PRIu64 " places, expected 2 to %d", layout->capacity,
+                    COUNT_MAX + 1);
     }
     if (spec->count > most) {
         return fail(error, WEIR_EQUOTA,
@@ -35,11 +33,11 @@ static int compile(const struct limit_spec *spec, const struct algo_layout *layo
     }
     if (spec->max_debt != 0) {
         return fail(error, WEIR_EQUOTA,
-                    "max_debt %" PRIu64 ", but a log holds no debt: expected none", spec->max_debt);
+                    "max_debt is %" PRIu64 ", expected none: a log holds no debt", spec->max_debt);
     }
     p->quota = spec->count;
     p->step = 1;
-    p->max_time = INT64_MAX - 2 * ALGO_LIFE_NS; /* a note has 63 bits of time */
+    p->max_time = INT64_MAX - 2 * ALGO_LIFE_NS; /* a note has 63 bits for the time */
     p->capacity = layout->fixed ? layout->capacity : spec->count + 1;
     return 0;
 }
@@ -49,56 +47,52 @@ static uint64_t note_of(const struct algo_params *p, uint64_t unit, uint64_t tim
     return time << 1 | (unit / p->capacity & 1);
 }
 
-/* When unit `word - back` was admitted; false if there is none or its place is empty. */
-static inline bool admitted(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                            uint64_t back, uint64_t *time)
+/* Sets *time to when unit `word - back` was admitted. False if there is no such note. */
+static inline bool admitted(const struct algo_params *p, struct algo_state s, uint64_t back,
+                            uint64_t *time)
 {
-    if (back > word) {
+    if (back > s.word) {
         return false;
     }
-    uint64_t unit = word - back;
-    uint64_t note = record[unit % p->capacity];
+    uint64_t unit = s.word - back;
+    uint64_t note = s.record[unit % p->capacity];
     *time = note >> 1;
     return note == note_of(p, unit, *time);
 }
 
-static bool live(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t back,
-                 uint64_t now)
+static bool live(const struct algo_params *p, struct algo_state s, uint64_t back, uint64_t now)
 {
     uint64_t time;
-    return admitted(p, word, record, back, &time) && time + p->spec.period_ns > now;
+    return admitted(p, s, back, &time) && time + p->spec.period_ns > now;
 }
 
 /*
- * A log whose newest unit lies in a far future is forgotten: its times cannot be pulled down in one
- * store, and forgetting gives at most one extra count.
+ * A log whose newest unit is in a far future is forgotten. Its times cannot be pulled down in one
+ * store, and forgetting them admits at most one extra count.
  */
-static uint64_t as_of(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                      uint64_t now, bool *pulled)
+static uint64_t as_of(const struct algo_params *p, struct algo_state s, uint64_t now, bool *pulled)
 {
     uint64_t newest;
-    *pulled = admitted(p, word, record, 1, &newest) && newest > now + ALGO_SLACK_NS;
-    return *pulled ? 0 : word;
+    *pulled = admitted(p, s, 1, &newest) && newest > now + ALGO_SLACK_NS;
+    return *pulled ? 0 : s.word;
 }
 
-/* The time under which a call at `now` is noted. */
-static uint64_t time_of(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                        uint64_t now)
+/* Returns the time under which a call at `now` is noted. */
+static uint64_t time_of(const struct algo_params *p, struct algo_state s, uint64_t now)
 {
     uint64_t newest;
-    return admitted(p, word, record, 1, &newest) ? max_u64(newest, now) : now;
+    return admitted(p, s, 1, &newest) ? max_u64(newest, now) : now;
 }
 
-/* Live units: the smallest n such that the unit before the newest n is not live. */
-static uint64_t count_live(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                           uint64_t now)
+/* Returns the smallest n such that the unit before the newest n is not live. */
+static uint64_t count_live(const struct algo_params *p, struct algo_state s, uint64_t now)
 {
     uint64_t low = 0;
-    /* All that the ring holds: after a change to a smaller count more than that may be live. */
-    uint64_t high = min_u64(p->capacity - 1, word);
+    /* After a change to a smaller count more units than that may be live: search the whole ring. */
+    uint64_t high = min_u64(p->capacity - 1, s.word);
     while (low < high) {
         uint64_t middle = low + (high - low + 1) / 2;
-        if (live(p, word, record, middle, now)) {
+        if (live(p, s, middle, now)) {
             low = middle;
         } else {
             high = middle - 1;
@@ -107,98 +101,93 @@ static uint64_t count_live(const struct algo_params *p, uint64_t word, const uin
     return low;
 }
 
-/* Taking n leaves the newest count - n of the present units: the one before them must be gone. */
-static bool fits(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                 const struct algo_ask *ask)
+/* After n more units, the newest count - n of the present ones still fit. The next must be over. */
+static bool fits(const struct algo_params *p, struct algo_state s, const struct algo_ask *ask)
 {
-    uint64_t now = time_of(p, word, record, ask->now);
-    return ask->cost == 0 || !live(p, word, record, p->quota - ask->cost + 1, now);
+    uint64_t now = time_of(p, s, ask->now);
+    return ask->cost == 0 || !live(p, s, p->quota - ask->cost + 1, now);
 }
 
-/* A full log takes no penalty: no live unit is pushed out. */
-static uint64_t room(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                     uint64_t now)
+/* A full log takes no penalty, because that would push a live unit out. */
+static uint64_t room(const struct algo_params *p, struct algo_state s, uint64_t now)
 {
-    uint64_t alive = count_live(p, word, record, time_of(p, word, record, now));
+    uint64_t alive = count_live(p, s, time_of(p, s, now));
     return sub_floor0(p->quota, alive);
 }
 
-static void note(const struct algo_params *p, uint64_t word, uint64_t *record, uint64_t now,
-                 uint64_t units)
+static void note(const struct algo_params *p, struct algo_state s, uint64_t now, uint64_t units)
 {
-    uint64_t time = time_of(p, word, record, now);
+    uint64_t time = time_of(p, s, now);
     for (uint64_t i = 0; i < units; i++) {
-        record[(word + i) % p->capacity] = note_of(p, word + i, time);
+        s.record[(s.word + i) % p->capacity] = note_of(p, s.word + i, time);
     }
 }
 
-static void describe(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                     const struct algo_ask *ask, struct weir_answer *answer)
+static void describe(const struct algo_params *p, struct algo_state s, const struct algo_ask *ask,
+                     struct weir_answer *answer)
 {
     uint64_t newest;
     uint64_t time;
-    bool any = admitted(p, word, record, 1, &newest);
+    bool any = admitted(p, s, 1, &newest);
     uint64_t now = any ? max_u64(newest, ask->now) : ask->now;
-    uint64_t alive = any ? count_live(p, word, record, now) : 0;
+    uint64_t alive = any ? count_live(p, s, now) : 0;
     answer->remaining = sub_floor0(p->quota, alive);
     answer->reset_after_ns = alive != 0 ? newest + p->spec.period_ns - ask->now : 0;
     answer->delay_ns = 0;
-    if (answer->verdict == WEIR_DENY &&
-        admitted(p, word, record, p->quota - ask->cost + 1, &time)) {
+    if (answer->verdict == WEIR_DENY && admitted(p, s, p->quota - ask->cost + 1, &time)) {
         answer->retry_after_ns = time + p->spec.period_ns - ask->now;
     }
 }
 
-/* True if the newest `units` were all admitted at `time`: then taking them out undoes it exactly. */
-static bool newest_are(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                       uint64_t units, uint64_t time)
+/* Returns whether the newest `units` were all admitted at `time`, so that a refund is exact. */
+static bool newest_are(const struct algo_params *p, struct algo_state s, uint64_t units,
+                       uint64_t time)
 {
     for (uint64_t back = 1; back <= units; back++) {
         uint64_t t;
-        if (!admitted(p, word, record, back, &t) || t != time) {
+        if (!admitted(p, s, back, &t) || t != time) {
             return false;
         }
     }
     return true;
 }
 
-static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *record,
-                       const struct algo_ask *ask, const struct algo_charge *charge)
+static uint64_t refund(const struct algo_params *p, struct algo_state s, const struct algo_ask *ask,
+                       const struct algo_charge *charge)
 {
     bool pulled;
-    uint64_t now = time_of(p, word, record, ask->now);
-    uint64_t alive = count_live(p, word, record, now);
+    uint64_t now = time_of(p, s, ask->now);
+    uint64_t alive = count_live(p, s, now);
     uint64_t units = min_u64(ask->cost, alive);
-    (void)as_of(p, word, record, ask->now, &pulled);
+    (void)as_of(p, s, ask->now, &pulled);
     if (pulled || charge->at + p->spec.period_ns <= now) {
-        return word;
+        return s.word;
     }
-    if (newest_are(p, word, record, units, charge->at)) {
-        return word - units;
+    if (newest_are(p, s, units, charge->at)) {
+        return s.word - units;
     }
     /*
-     * Removes the oldest live units: each takes the time of the dead unit before it. What remains
-     * is newer than the truth, for slower clocks too, so nothing is admitted too early. Each store
-     * leaves the times in order.
+     * Removes the oldest live units: each gets the time of the dead unit before it. The remaining
+     * times are newer than the true ones, also for slower clocks, so that nothing is admitted too
+     * early. Each store leaves the times in order.
      */
     uint64_t time = 0;
-    bool behind = alive + 1 < p->capacity && admitted(p, word, record, alive + 1, &time);
-    uint64_t oldest = behind ? alive : min_u64(p->capacity, word);
+    bool behind = alive + 1 < p->capacity && admitted(p, s, alive + 1, &time);
+    uint64_t oldest = behind ? alive : min_u64(p->capacity, s.word);
     for (uint64_t back = oldest; back > alive - units; back--) {
-        uint64_t unit = word - back;
-        record[unit % p->capacity] =
+        uint64_t unit = s.word - back;
+        s.record[unit % p->capacity] =
             behind ? note_of(p, unit, time) : note_of(p, unit, 0) ^ 1; /* empty */
     }
-    return word;
+    return s.word;
 }
 
-static void owes(const struct algo_params *p, uint64_t word, const uint64_t *record, uint64_t late,
-                 struct debt *debt)
+static void owes(const struct algo_params *p, struct algo_state s, uint64_t late, struct debt *debt)
 {
     uint64_t newest;
-    bool any = admitted(p, word, record, 1, &newest);
+    bool any = admitted(p, s, 1, &newest);
     debt->fresh_in = any ? sub_floor0(newest + p->spec.period_ns, late) : 0;
-    debt->owed = debt->fresh_in != 0 ? count_live(p, word, record, late) : 0;
+    debt->owed = debt->fresh_in != 0 ? count_live(p, s, late) : 0;
 }
 
 const struct algo_ops algo_sliding_log = {

@@ -1,18 +1,34 @@
 /*
- * The two window algorithms share a word that is made of a window's index and one or two counters.
- * The index takes as many bits as a hundred years of windows need, whatever the quota, so that a
- * changed quota never misreads a word and no stale window is ever taken for the current one. Index
- * 0 is "never": the first window of the time line has index 1.
+ * fixed_window and sliding_window: a word is the index of a window of time and the units that were
+ * admitted in it and, for sliding_window, in the window before it.
+ *
+ * fixed_window admits at most `count` in each aligned period, and exactly that if more is offered.
+ * It is simple, and known for its edge: twice the count can pass in a moment across a boundary.
+ *
+ * sliding_window counts the previous window by the share of it that still lies within a period of
+ * now. With q = count, W = period and e = time since the current window began, a call of n fits if
+ *
+ *     (current + n) * W + previous * (W - e)  <=  q * W
+ *
+ * in integers. Divided by W, that is current + n + ceil(previous * (W - e) / W) <= q. In any
+ * interval of a period's length it admits at most 2q - 1, and if more is offered at least (q-1)/q
+ * of the rate. With previous = 0 the formula is that of fixed_window, whose words have no bits for
+ * the previous count: so both share all but the functions that are called most.
+ *
+ * The index takes as many bits as a hundred years of windows need, whatever the quota. So a changed
+ * quota never misreads a word, and a stale window is never taken for the current one. The first
+ * window of the time line has index 1; index 0 means "never".
  */
 #ifndef WEIR_ALGO_WINDOW_H
 #define WEIR_ALGO_WINDOW_H
 
 #include "algo/algo.h"
-#include "base/maths.h"
 
-/* Fills everything but spec, for words with `counters` counters. */
-int window_compile(const struct limit_spec *spec, unsigned counters, struct algo_params *p,
-                   struct weir_error *error);
+struct windows {
+    uint64_t index;
+    uint64_t current;
+    uint64_t previous;
+};
 
 /*
  * Returns x / W for W = period_ns, rounded down, if that is below 2^61. A time or a counter
@@ -43,16 +59,116 @@ static inline uint64_t window_start(const struct algo_params *p, uint64_t index)
     return (index - 1) * p->spec.period_ns;
 }
 
-/* Is `now` in that window? Asked first, because it takes less than to find the window of `now`. */
-static inline bool window_holds(const struct algo_params *p, uint64_t index, uint64_t now)
+/* `step` is a unit of the current count; the bits below it are the previous one. */
+static inline struct windows window_unpack(const struct algo_params *p, uint64_t word)
 {
-    return now - window_start(p, index) < p->spec.period_ns;
+    return (struct windows){word >> p->index_shift, word >> p->previous_bits & p->count_mask,
+                            word & (p->step - 1)};
 }
 
-/* Does the window begin further after `now` than clocks may differ? */
-static inline bool window_is_far(const struct algo_params *p, uint64_t index, uint64_t now)
+static inline uint64_t window_pack(const struct algo_params *p, struct windows w)
 {
-    return window_start(p, index) > now + ALGO_SLACK_NS;
+    return w.index << p->index_shift | w.current * p->step | w.previous;
+}
+
+/* Returns the state's windows, or those of `index` if the state's current one is over. */
+static inline struct windows window_at_least(const struct algo_params *p, uint64_t word,
+                                             uint64_t index)
+{
+    struct windows w = window_unpack(p, word);
+    if (w.index < index) {
+        bool fades = w.index + 1 == index && p->previous_bits != 0;
+        return (struct windows){index, 0, fades ? w.current : 0};
+    }
+    return w;
+}
+
+/* Returns the word of the windows in which a call at `now` is counted. */
+static inline uint64_t window_as_of(const struct algo_params *p, struct algo_state s, uint64_t now,
+                                    bool *pulled)
+{
+    *pulled = false;
+    /* Most calls are in the window of the s.word. To test that takes less than to find a window. */
+    if (__builtin_expect(now - window_start(p, window_unpack(p, s.word).index) < p->spec.period_ns,
+                         1)) {
+        return s.word;
+    }
+    uint64_t index = window_index(p, now);
+    struct windows w = window_at_least(p, s.word, index);
+    *pulled = window_start(p, w.index) > now + ALGO_SLACK_NS;
+    w.index = *pulled ? index : w.index;
+    return window_pack(p, w);
+}
+
+/*
+ * Returns the previous window's units, each multiplied by how much of that window still counts,
+ * W - e. If the state is ahead of `now`, e is 0.
+ */
+static inline u128 window_fading(const struct algo_params *p, struct windows w, uint64_t now)
+{
+    uint64_t counts = window_start(p, w.index) + p->spec.period_ns - now;
+    return mul_wide(w.previous, min_u64(counts, p->spec.period_ns));
+}
+
+static inline bool fixed_window_fits(const struct algo_params *p, struct algo_state s,
+                                     const struct algo_ask *ask)
+{
+    return (s.word & p->count_mask) + ask->cost <= p->quota;
+}
+
+static inline void fixed_window_describe(const struct algo_params *p, struct algo_state s,
+                                         const struct algo_ask *ask, struct weir_answer *answer)
+{
+    uint64_t count = s.word & p->count_mask;
+    uint64_t ends_after = window_start(p, window_unpack(p, s.word).index + 1) - ask->now;
+    answer->remaining = sub_floor0(p->quota, count);
+    answer->reset_after_ns = count == 0 ? 0 : ends_after;
+    answer->delay_ns = 0;
+    if (answer->verdict == WEIR_DENY) {
+        answer->retry_after_ns = ends_after;
+    }
+}
+
+/* Most calls fit even if all of the previous window counts; they need no products. */
+static inline bool sliding_window_fits(const struct algo_params *p, struct algo_state s,
+                                       const struct algo_ask *ask)
+{
+    struct windows w = window_unpack(p, s.word);
+    uint64_t after = w.current + ask->cost;
+    return __builtin_expect(after + w.previous <= p->quota, 1) ||
+           (after <= p->quota &&
+            window_fading(p, w, ask->now) <= mul_wide(p->quota - after, p->spec.period_ns));
+}
+
+/* Returns how long the windows still count. */
+static inline uint64_t window_empty_after(const struct algo_params *p, struct windows w,
+                                          uint64_t now)
+{
+    if (w.current != 0) {
+        return window_start(p, w.index + (p->previous_bits != 0 ? 2 : 1)) - now;
+    }
+    return w.previous != 0 ? window_start(p, w.index + 1) - now : 0;
+}
+
+/* Returns when a call of `cost` that does not fit now will fit, on the limiter's time line. */
+uint64_t sliding_window_fits_at(const struct algo_params *p, struct windows w, uint64_t cost);
+
+/*
+ * Of the previous window, the units that have faded as a whole do not count:
+ * previous - floor(previous * e / W) is ceil(previous * (W - e) / W).
+ */
+static inline void sliding_window_describe(const struct algo_params *p, struct algo_state s,
+                                           const struct algo_ask *ask, struct weir_answer *answer)
+{
+    struct windows w = window_unpack(p, s.word);
+    uint64_t elapsed = sub_floor0(ask->now, window_start(p, w.index));
+    uint64_t faded = window_periods(p, mul_wide(w.previous, elapsed));
+    answer->remaining = sub_floor0(p->quota, w.current + w.previous - faded);
+    answer->reset_after_ns = window_empty_after(p, w, ask->now);
+    answer->delay_ns = 0;
+    if (answer->verdict == WEIR_DENY) {
+        answer->retry_after_ns = sliding_window_fits_at(p, w, ask->cost) - ask->now;
+    }
 }
 
 #endif

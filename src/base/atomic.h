@@ -1,8 +1,7 @@
 /*
- * Every atomic access of weir, so that the ordering is written on the operation (ThreadSanitizer
- * cannot see fences), and that the explorer (tests/explore) can build the same sources with
- * WEIR_EXPLORE, where each access hands control to a scheduler that may run another thread or kill
- * the caller there.
+ * Every atomic access of weir. The ordering is written on the operation, because ThreadSanitizer
+ * cannot see fences. The explorer (tests/explore) builds the same sources with WEIR_EXPLORE: then
+ * each access calls a scheduler, which may run another thread there or kill the caller.
  */
 #ifndef WEIR_BASE_ATOMIC_H
 #define WEIR_BASE_ATOMIC_H
@@ -55,7 +54,7 @@ static inline uint64_t exchange_u64(uint64_t *p, uint64_t value)
     return __atomic_exchange_n(p, value, __ATOMIC_ACQ_REL);
 }
 
-/* A counter that several write; its value orders nothing. */
+/* Adds to a counter that several threads write. It orders no other access. */
 static inline void count_shared(uint64_t *p, uint64_t n)
 {
     explore_point(p);
@@ -69,8 +68,8 @@ static inline uint64_t fetch_sub(uint64_t *p, uint64_t value)
 }
 
 /*
- * In one order with all others of this kind: for "I say that I am in, then look whether you are" on
- * both sides, where one of two must see the other.
+ * The accesses named _ordered are in one order with each other. With them two threads can each say
+ * that they are in and then look for the other: at least one of them sees the other.
  */
 static inline uint64_t fetch_add_ordered(uint64_t *p, uint64_t value)
 {
@@ -97,8 +96,8 @@ static inline bool cas_u64(uint64_t *p, uint64_t seen, uint64_t next)
 }
 
 /*
- * A counter with one writer and any number of readers: the writer needs no locked instruction, the
- * reader sees a value that was true a moment ago.
+ * Adds to a counter with one writer and any number of readers. The writer needs no locked
+ * instruction; a reader sees a value that was true a moment ago.
  */
 static inline void count_own(uint64_t *p, uint64_t n)
 {

@@ -12,7 +12,7 @@
 #include "base/atomic.h"
 #include "base/counter.h"
 
-static uint64_t use_counter; /* 0 or 1; says nothing about other memory, so relaxed */
+static uint64_t use_counter; /* 0 or 1; relaxed, because it orders no other memory */
 static __thread struct counter_clock own;
 
 static uint64_t read_clock(clockid_t id)
@@ -33,8 +33,8 @@ uint64_t clock_boot_ns(void)
 }
 
 /*
- * Reads a small file of the kernel's as text, "" where it is missing or may not be read. 0, or
- * WEIR_EIO with errno set.
+ * Reads a small file of the kernel as text: "" if it is missing or may not be read. 0, or WEIR_EIO
+ * with errno set.
  */
 static int read_small(const char *path, char *text, size_t bytes)
 {
@@ -92,7 +92,7 @@ static __attribute__((noinline)) uint64_t sync_own(void)
 uint64_t clock_now_ns(void)
 {
     uint64_t now_ns;
-    /* Where there is no window, the counter is not read: perhaps it must not be. */
+    /* Without a window the counter is not read, because this process may not be allowed to. */
     if (own.span_ticks != 0 && counter_read(&own, counter_ticks(), &now_ns)) {
         return now_ns;
     }

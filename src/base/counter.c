@@ -13,8 +13,8 @@
 /*
  * COUNTER_ERROR_NS. A sync takes the time for that of its second reading of the counter, so it is
  * late by at most READING_TICKS, 8 us at 1 GHz. Two syncs are at least BASELINE_NS apart, so the
- * rate between them is wrong by at most 8/500, which makes 16 us in a window. Usual are 30 ns and
- * 60 ns.
+ * rate between them is wrong by at most 8/500, which makes 16 us in a window. 30 and 60 ns are
+ * usual.
  */
 #define READING_TICKS 8192
 #define BASELINE_NS (COUNTER_SPAN_NS / 2)
@@ -22,7 +22,7 @@
 /* Rates agree if they differ by at most 1/128. NTP changes the kernel's by 1/2000 at most. */
 #define AGREE_SHIFT 7
 
-/* No counter is faster than 16 GHz: a rate measured across a jump may say so. */
+/* No counter is faster than 16 GHz, but a rate that is measured across a jump may be. */
 #define SCALE_MIN (UINT64_C(1) << 28)
 
 static bool agree(uint64_t scale, uint64_t other)

@@ -1,18 +1,18 @@
 /*
  * Time by the processor's counter, between readings of the kernel's clock.
  *
- * A reading of the kernel's clock together with the counter is a sync. The rate of the counter is
+ * A sync is a reading of the kernel's clock together with the counter. The rate of the counter is
  * measured between two syncs of one thread. While the last two rates agree, the time after a sync
- * is its time plus the ticks since then, for COUNTER_SPAN_NS worth of ticks: the window. Then the
- * next reading is a sync again. Threads share no state.
+ * is its time plus the ticks since then, for COUNTER_SPAN_NS worth of ticks, which are called the
+ * window. Then the next reading is a sync again. Threads share no state.
  *
  *   C1  A thread's time never goes back, unless the kernel's clock itself goes back by more than
- *       COUNTER_SPAN_NS (a process that enters another time namespace): then it follows.
+ *       COUNTER_SPAN_NS (a process enters another time namespace). Then the time follows.
  *   C2  If the counter runs evenly, the time is within COUNTER_ERROR_NS of the kernel's.
  *   C3  If the counter jumps ahead, the time is early by at most COUNTER_SPAN_NS. A counter beyond
  *       the window, or before its sync, leads to a new sync.
  *   C4  If the counter loses time and is still inside the window (it stood still during a suspend,
- *       or goes back by little), the time is late by the loss until the window ends.
+ *       or went back by little), the time is late by the loss until the window ends.
  */
 #ifndef WEIR_BASE_COUNTER_H
 #define WEIR_BASE_COUNTER_H
@@ -25,14 +25,14 @@
 
 /* One thread's time. All zero is a thread that has read no time yet. */
 struct counter_clock {
-    uint64_t span_ticks; /* the window's length; 0: there is none */
+    uint64_t span_ticks; /* the length of the window; 0 if there is none */
     uint64_t sync_ticks; /* the counter at the last sync */
     uint64_t sync_ns;    /* the kernel's clock at the last sync */
-    uint64_t scale;      /* ns per tick, times 2^32; 0: not measured yet */
+    uint64_t scale;      /* ns per tick, times 2^32; 0 if not measured yet */
     uint64_t last_ns;    /* the time that was returned last */
 };
 
-/* Reads the counter. Only where counter_usable(): elsewhere it may end the process. */
+/* Reads the counter. Without counter_usable(), that may end the process. */
 static inline uint64_t counter_ticks(void)
 {
 #ifdef __x86_64__
@@ -43,8 +43,8 @@ static inline uint64_t counter_ticks(void)
 }
 
 /*
- * Returns whether the counter is invariant, this thread may read it, and the kernel, which names
- * another clock source when it finds the counter unstable, keeps time by it. Only on x86-64.
+ * Returns whether the counter is invariant, this thread may read it, and the kernel uses it as its
+ * clock source, which it stops when it finds the counter unstable. True only on x86-64.
  */
 bool counter_usable(const char *clocksource);
 
@@ -54,7 +54,7 @@ uint64_t counter_forward(struct counter_clock *c, uint64_t now_ns);
 /* Notes that the kernel's clock said now_ns between two readings. Returns the time. */
 uint64_t counter_sync(struct counter_clock *c, uint64_t before, uint64_t now_ns, uint64_t after);
 
-/* Sets *now_ns if the counter is inside the window; false: it is time for a sync. */
+/* Sets *now_ns if the counter is inside the window. Returns false if a sync is due. */
 static inline bool counter_read(struct counter_clock *c, uint64_t ticks, uint64_t *now_ns)
 {
     uint64_t since = ticks - c->sync_ticks;

@@ -52,7 +52,7 @@ static const struct {
     int code;
     const char *name;
     const char *text;
-} rows[] = {{0, "WEIR_E?", "unknown weir error code"}, /* if no other fits */
+} rows[] = {{0, "WEIR_E?", "unknown weir error code"}, /* found if no other row fits */
             {WEIR_OK, "WEIR_OK", "success"},
             WEIR_ERRORS(ROW)};
 

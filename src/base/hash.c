@@ -17,7 +17,8 @@ int hash_secret_init(struct hash_secret *secret)
 {
     ssize_t got;
     do {
-        got = getrandom(secret, sizeof *secret, 0); /* all of it: less than 256 bytes */
+        got =
+            getrandom(secret, sizeof *secret, 0); /* all of it, because it is less than 256 bytes */
     } while (got < 0 && errno == EINTR);
     return got == (ssize_t)sizeof *secret ? 0 : WEIR_EIO;
 }

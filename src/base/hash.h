@@ -1,18 +1,17 @@
 /*
- * The keyed hash that stands for a key. 128 bits: two keys of one limiter are told apart by it
- * alone, so whoever chooses keys must not be able to steer it.
+ * The keyed hash that stands for a key. It has 128 bits, because it alone tells two keys of a
+ * limiter apart; and it is keyed, so that a stranger who chooses keys cannot steer it.
  *
- * SipHash-1-3 with 128 bits of output (Aumasson and Bernstein; one compression and three
- * finalisation rounds, as in several languages' hash maps). Inline: it is half of a decision's
- * time.
+ * It is SipHash-1-3 with 128 bits of output (Aumasson and Bernstein; one compression round and
+ * three finalisation rounds, as in the hash maps of several languages). The functions are inline
+ * because hashing is half of a decision's time.
  */
 #ifndef WEIR_BASE_HASH_H
 #define WEIR_BASE_HASH_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
+
+#include "base/maths.h"
 
 struct hash {
     uint64_t low;
@@ -21,7 +20,7 @@ struct hash {
 
 #define HASH_SECRET_XXH3 192
 
-/* Random, made once for each limiter and kept in its header. */
+/* Random bytes, made once for each limiter and kept in its header. */
 struct hash_secret {
     uint64_t sip[2];
     unsigned char xxh3[HASH_SECRET_XXH3];
@@ -30,10 +29,10 @@ struct hash_secret {
 /* Fills *secret from the kernel's random source. 0 or WEIR_EIO. */
 int hash_secret_init(struct hash_secret *secret);
 
-/* False in a library that was built without xxhash.h: hash_xxh3() must then not be called. */
+/* False in a library that was built without xxhash.h. Then hash_xxh3() must not be called. */
 extern const bool hash_has_xxh3;
 
-/* XXH3-128 with secret->xxh3, for keys that are not chosen by strangers. */
+/* Returns XXH3-128 with secret->xxh3, for keys that strangers do not choose. */
 struct hash hash_xxh3(const struct hash_secret *secret, const void *key, size_t len);
 
 static inline uint64_t load_le64(const unsigned char *p)
@@ -59,7 +58,7 @@ struct sip_state {
     uint64_t v0, v1, v2, v3;
 };
 
-static inline __attribute__((always_inline)) void sip_rounds(struct sip_state *s, int rounds)
+ALWAYS_INLINE void sip_rounds(struct sip_state *s, int rounds)
 {
 #pragma GCC unroll 4
     for (int i = 0; i < rounds; i++) {
@@ -76,8 +75,7 @@ static inline __attribute__((always_inline)) void sip_rounds(struct sip_state *s
     }
 }
 
-static inline __attribute__((always_inline)) void sip_word(struct sip_state *s, uint64_t m,
-                                                           int rounds)
+ALWAYS_INLINE void sip_word(struct sip_state *s, uint64_t m, int rounds)
 {
     s->v3 ^= m;
     sip_rounds(s, rounds);
@@ -85,8 +83,9 @@ static inline __attribute__((always_inline)) void sip_word(struct sip_state *s, 
 }
 
 /*
- * The bytes after the last whole word, which begin at `p`, and the length in the top byte. Loads
- * overlap: with bytes before `p` in a key of more than eight, with each other in a shorter one.
+ * Returns the bytes after the last whole word, which begin at `p`, with the length in the top byte.
+ * The loads overlap: with bytes before `p` in a key of more than eight bytes, otherwise with each
+ * other.
  */
 static inline uint64_t sip_tail(const unsigned char *p, size_t len)
 {
@@ -105,10 +104,9 @@ static inline uint64_t sip_tail(const unsigned char *p, size_t len)
            (uint64_t)p[left - 1] << 8 * (left - 1);
 }
 
-/* SipHash-c-d-128. The rounds are arguments so that the published 2-4 vectors can test it. */
-static inline __attribute__((always_inline)) struct hash siphash128(const uint64_t key[2],
-                                                                    const void *data, size_t len,
-                                                                    int c, int d)
+/* SipHash-c-d-128. The rounds are arguments, so that the published vectors of 2-4 can test it. */
+ALWAYS_INLINE struct hash siphash128(const uint64_t key[2], const void *data, size_t len, int c,
+                                     int d)
 {
     struct sip_state s = {
         key[0] ^ 0x736f6d6570736575ULL,
@@ -130,8 +128,7 @@ static inline __attribute__((always_inline)) struct hash siphash128(const uint64
     return (struct hash){low, s.v0 ^ s.v1 ^ s.v2 ^ s.v3};
 }
 
-static inline __attribute__((always_inline)) struct hash hash_sip(const struct hash_secret *secret,
-                                                                  const void *key, size_t len)
+ALWAYS_INLINE struct hash hash_sip(const struct hash_secret *secret, const void *key, size_t len)
 {
     return siphash128(secret->sip, key, len, 1, 3);
 }

@@ -1,4 +1,4 @@
-/* The protocol of the lock's word. lock.h has the essay. */
+/* The protocol of the lock's word. lock.h explains it. */
 #include "base/lock.h"
 
 #include <pthread.h>
@@ -10,7 +10,7 @@
 
 /* ---- locks of a thread that ends ---- */
 
-/* A key's stripe, a resident's that is being moved, and one to spare. */
+/* A thread holds the stripe of a key and that of a resident that it moves; two are spare. */
 #define HELD_MAX 4
 
 static __thread struct lock *held[HELD_MAX];
@@ -51,7 +51,7 @@ void lock_init(struct lock *lock)
     store_relaxed(&lock->word, 0);
 }
 
-/* True if the word was `seen` and is now `mine`. Pairs with the release of lock_release(). */
+/* Returns whether the word was `seen` and is now `mine`. Pairs with lock_release(). */
 static bool take_word(struct lock *lock, uint64_t seen, uint64_t mine)
 {
     if (!cas_u64(&lock->word, seen, mine)) {
@@ -64,10 +64,10 @@ static bool take_word(struct lock *lock, uint64_t seen, uint64_t mine)
     return true;
 }
 
-/* Says that somebody waits, sleeps once, and looks. True if the lock is now ours. */
+/* Marks the lock as waited for, sleeps once and looks. Returns whether the lock is now ours. */
 static bool wait_once(struct lock *lock, struct lock_owner *owner)
 {
-    /* Others may sleep whom the last owner's release did not wake: ours must wake them. */
+    /* Others may still sleep whom the last release did not wake, so our release must wake them. */
     uint64_t mine = lock_number(owner) << 1 | WAITED;
     uint64_t seen = load_acquire(&lock->word);
     if (seen == 0) {
@@ -88,7 +88,7 @@ bool lock_try(struct lock *lock, struct lock_owner *owner)
 
 bool lock_take_soon(struct lock *lock, struct lock_owner *owner)
 {
-    /* At last once more, because a wake may have been meant for others. */
+    /* The last try is for a lock that was released while we slept. */
     return lock_try(lock, owner) || wait_once(lock, owner) ||
            take_word(lock, 0, lock_number(owner) << 1 | WAITED);
 }

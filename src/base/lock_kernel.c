@@ -1,4 +1,4 @@
-/* What a lock needs of the kernel: sleeping, waking, and whether an owner lives. */
+/* What a lock needs from the kernel: to sleep, to wake, and to know whether an owner lives. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -12,16 +12,16 @@
 #include "base/clock.h"
 #include "base/lock.h"
 
-/* Of the kernel's interface; <linux/futex.h> is not on every compiler's path. */
+/* From the kernel's interface, because <linux/futex.h> is not on every compiler's path. */
 #define FUTEX_WAKE 1
-#define FUTEX_WAIT_BITSET 9 /* waits until a time, not for a while: signals do not begin it anew */
+#define FUTEX_WAIT_BITSET 9 /* waits until a time, so that signals do not prolong it */
 
 long lock_wait_ns = LOCK_WAIT_NS;
 
-/* System calls without a wrapper of libc's: none of these is a point of cancellation. */
+/* Without a wrapper of the C library, so that no system call here is a cancellation point. */
 static long futex(struct lock *lock, int operation, uint32_t value, const struct timespec *until)
 {
-    /* The kernel compares 32 bits: the low half of the word. That is enough to sleep by. */
+    /* The kernel compares the low 32 bits of the word, which is enough to sleep. */
     return syscall(SYS_futex, &lock->word, operation, value, until, NULL, UINT32_MAX);
 }
 
@@ -57,10 +57,10 @@ void lock_pause(unsigned attempt)
 
 struct lock_owner lock_private = {0, 0, NULL, -1};
 
-static struct flock record_of(uint64_t number)
+static struct flock record_of(uint64_t number, short type)
 {
     return (struct flock){
-        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)number, .l_len = 1};
+        .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)number, .l_len = 1};
 }
 
 #define NUMBER_MOST (UINT64_C(1) << 62)
@@ -68,9 +68,8 @@ static struct flock record_of(uint64_t number)
 
 static int set_record(const struct lock_owner *owner, uint64_t number, short type)
 {
-    struct flock record = record_of(number);
+    struct flock record = record_of(number, type);
     int result;
-    record.l_type = type;
     do {
         result = fcntl(owner->fd, F_SETLK, &record);
     } while (result != 0 && errno == EINTR);
@@ -78,8 +77,8 @@ static int set_record(const struct lock_owner *owner, uint64_t number, short typ
 }
 
 /*
- * Takes the record lock of a number first, and the number only if it is still above the last one:
- * no number is given out twice, even if a process dies in between, and a failed call changes
+ * Takes the record lock of a number first, and the number only if it is still above the last one.
+ * So no number is given out twice, even if a process dies in between, and a failed call changes
  * nothing.
  */
 static int take_number(struct lock_owner *owner)
@@ -101,7 +100,7 @@ static int take_number(struct lock_owner *owner)
         }
         number = last + 1;
     }
-    errno = EOVERFLOW; /* somebody else's record lock covers them all, or the file is damaged */
+    errno = EOVERFLOW; /* another program's record lock covers them all, or the file is damaged */
     return WEIR_EIO;
 }
 
@@ -119,8 +118,8 @@ int lock_owner_join(struct lock_owner *owner, uint64_t *last, int fd)
 }
 
 /*
- * A child of fork has its parent's owner in its memory. Its threads come here one after the other:
- * they share record locks, so one could give up a record that another has just taken.
+ * A forked child has a copy of its parent's owner. Its threads come here one after the other,
+ * because they share record locks: one could give up a record that another one has just taken.
  */
 static void join_again(struct lock_owner *owner, uint64_t process)
 {
@@ -132,7 +131,7 @@ static void join_again(struct lock_owner *owner, uint64_t process)
     }
     lock_take(&joining, &lock_private);
     if (load_acquire(&owner->process) != process) {
-        /* The kernel may be short of memory for a moment; a closed descriptor stays closed. */
+        /* Only ENOLCK is tried again: the kernel is short of memory for a moment. */
         for (unsigned i = 0; take_number(owner) != 0 && errno == ENOLCK && i < 1000; i++) {
             lock_pause(i);
         }
@@ -150,12 +149,12 @@ uint64_t lock_number(struct lock_owner *owner)
     return load_relaxed(&owner->number);
 }
 
-/* Asks as the descriptor, not as the process: so the process's own record locks count as well. */
+/* Asks for the descriptor, not for the process, so that the record locks of this process count. */
 bool lock_owner_is_dead(struct lock_owner *owner, uint64_t number)
 {
     if (owner->last == NULL) {
         return number != lock_number(owner);
     }
-    struct flock record = record_of(number);
+    struct flock record = record_of(number, F_WRLCK);
     return fcntl(owner->fd, F_OFD_GETLK, &record) == 0 && record.l_type == F_UNLCK;
 }

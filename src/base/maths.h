@@ -1,9 +1,12 @@
-/* Integer arithmetic that cannot overflow: products go through 128 bits, sums saturate. */
+/* Integer arithmetic that cannot overflow: products have 128 bits, and sums saturate. */
 #ifndef WEIR_BASE_MATHS_H
 #define WEIR_BASE_MATHS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* For the few functions that every decision runs: inlined even if the compiler finds them large. */
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 __extension__ typedef unsigned __int128 u128;
 __extension__ typedef __int128 i128;
@@ -34,34 +37,34 @@ static inline u128 mul_wide(uint64_t a, uint64_t b)
     return (u128)a * b;
 }
 
-/* The high half of a*b: maps a uniform 64-bit x onto [0, n) without a division. */
+/* Returns the high half of a*b. It maps a uniform 64-bit a onto [0, b) without a division. */
 static inline uint64_t mul_high(uint64_t a, uint64_t b)
 {
     return (uint64_t)(mul_wide(a, b) >> 64);
 }
 
-/* floor(a*b/c), saturating; c > 0. */
+/* Returns floor(a*b/c), saturating; c > 0. */
 static inline uint64_t mul_div(uint64_t a, uint64_t b, uint64_t c)
 {
     u128 q = mul_wide(a, b) / c;
     return q > UINT64_MAX ? UINT64_MAX : (uint64_t)q;
 }
 
-/* ceil(a*b/c), saturating; c > 0. */
+/* Returns ceil(a*b/c), saturating; c > 0. */
 static inline uint64_t mul_div_up(uint64_t a, uint64_t b, uint64_t c)
 {
     u128 q = (mul_wide(a, b) + (c - 1)) / c;
     return q > UINT64_MAX ? UINT64_MAX : (uint64_t)q;
 }
 
-/* ceil(x / 2^shift); shift < 64. */
+/* Returns ceil(x / 2^shift); shift < 64. */
 static inline uint64_t shift_up(uint64_t x, unsigned shift)
 {
     uint64_t floor = x >> shift;
     return floor + ((floor << shift) != x);
 }
 
-/* How many bits x needs; 0 for 0. */
+/* Returns how many bits x needs: 0 for 0. */
 static inline unsigned bits_for(uint64_t x)
 {
     return x == 0 ? 0 : 64u - (unsigned)__builtin_clzll(x);

@@ -11,7 +11,7 @@
 bool pair_single_load;
 bool pair_single_swap;
 
-/* Every call stores the same values; relaxed is enough. */
+/* Every call stores the same values, so relaxed is enough. */
 int pair_init(void)
 {
 #ifdef __x86_64__

@@ -3,19 +3,19 @@
  * the processor and chooses:
  *
  *             swap                              load
- *   x86-64    lock cmpxchg16b                   with AVX one vector load, which Intel and AMD say
- *                                               is then atomic; otherwise a swap
+ *   x86-64    lock cmpxchg16b                   with AVX one vector load, which is atomic according
+ *                                               to Intel and AMD; otherwise a swap
  *   aarch64   with LSE CASPAL; otherwise        with LSE2 LDP and DMB ISHLD; otherwise a swap
  *             LDAXP, STLXP, DMB ISH
  *
  * A load by a swap replaces zero by zero, or nothing.
  *
- * ORDER. A swap that succeeds is a full barrier on every machine: no access of its thread passes
- * it, in either direction. A load, and a swap that fails, is an acquire: no later access of its
- * thread comes before it. tests/models checks the table's protocol with these under the Arm model.
+ * ORDER. A swap that succeeds is a full barrier on every machine: no access of its thread passes it
+ * in either direction. A load, and a swap that fails, is an acquire: no later access of its thread
+ * comes before it. tests/models checks the protocol of the table with these under the Arm model.
  *
  * ThreadSanitizer does not see assembly. Its builds use __sync on a 128-bit integer, which its
- * runtime guards by a lock of the process: they are exact among threads, but not among processes.
+ * runtime guards by a lock of the process: exact among threads, but not among processes.
  */
 #ifndef WEIR_BASE_PAIR_H
 #define WEIR_BASE_PAIR_H
@@ -44,14 +44,14 @@ struct pair {
     uint64_t word;
 } __attribute__((aligned(16)));
 
-/* What this processor has. Set by pair_init(). */
+/* What this processor has; pair_init() sets it. */
 extern bool pair_single_load; /* a 16-byte load that does not tear */
 extern bool pair_single_swap; /* aarch64: CASPAL */
 
-/* 0, or WEIR_ECPU without a 16-byte compare-and-swap. Any thread, any number of times. */
+/* 0, or WEIR_ECPU without a 16-byte compare-and-swap. Any thread may call it, again and again. */
 int pair_init(void);
 
-/* Reads one of the above, which another thread in pair_init() may store again. */
+/* Reads one of the above, which another thread may be storing in pair_init(). */
 static inline bool pair_has(const bool *what)
 {
     return __atomic_load_n(what, __ATOMIC_RELAXED);
@@ -59,7 +59,7 @@ static inline bool pair_has(const bool *what)
 
 #if defined(__aarch64__) && !PAIR_UNDER_TSAN
 
-/* CASPAL takes its pairs in consecutive registers, of which the first is even. */
+/* CASPAL takes its pairs in consecutive registers, the first of which is even. */
 static inline struct pair pair_swap_single(struct pair *p, struct pair seen, struct pair next)
 {
     register uint64_t tag __asm__("x0") = seen.tag;
@@ -76,7 +76,7 @@ static inline struct pair pair_swap_single(struct pair *p, struct pair seen, str
 
 /*
  * LDAXP alone may tear. Only a store that succeeds proves that both halves were read at one moment,
- * so a pair that is not `seen` is written back. STLXP lets later loads pass it; the DMB does not.
+ * so a pair that is not `seen` is written back. STLXP lets later loads pass it; the DMB stops them.
  */
 static inline struct pair pair_swap_exclusive(struct pair *p, struct pair seen, struct pair next)
 {
@@ -155,7 +155,7 @@ static inline struct pair pair_load_single(struct pair *p)
 #else
     typedef long long vector __attribute__((vector_size(16)));
     vector v;
-    /* volatile and "memory": one load, here, not merged with another. */
+    /* volatile and "memory" keep this one load here, apart from others. */
     __asm__ volatile("movdqa %1, %0" : "=x"(v) : "m"(*(const vector *)(const void *)p) : "memory");
     return (struct pair){(uint64_t)v[0], (uint64_t)v[1]};
 #endif
@@ -171,14 +171,14 @@ static inline struct pair pair_load(struct pair *p)
                                                             : pair_load_by_swap(p);
 }
 
-/* True if *p is `expected`, both halves at one moment. */
+/* Returns whether *p is `expected`, both halves at one moment. */
 static inline bool pair_is(struct pair *p, struct pair expected)
 {
     struct pair now = pair_load(p);
     return now.tag == expected.tag && now.word == expected.word;
 }
 
-/* True if *p was `seen` and is now `next`. Sequentially consistent. */
+/* Returns whether *p was `seen` and is now `next`. Sequentially consistent. */
 static inline bool pair_cas(struct pair *p, struct pair seen, struct pair next)
 {
     explore_point(p);

@@ -11,10 +11,10 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-static uint64_t in_memory; /* until the page is there, and on kernels before 4.14 */
+static uint64_t in_memory; /* used until the page is mapped, and on kernels before 4.14 */
 uint64_t *process_word = &in_memory;
 
-/* The last number along this line of descent: a child inherits it and takes the next. */
+/* The last number in this line of descent. A child inherits it and takes the next one. */
 static uint64_t last;
 
 uint64_t process_number_take(void)
@@ -27,14 +27,14 @@ uint64_t process_number_take(void)
                : seen;
 }
 
-/* Runs in the forking thread, before the child can have others. A raw clone() does without. */
+/* Runs in the forking thread, before the child can have others. Not after a raw clone(). */
 static void in_child(void)
 {
     __atomic_store_n(process_word, 0, __ATOMIC_RELEASE);
     thread_after_fork();
 }
 
-/* Early among constructors, for the sake of libraries that open limiters in theirs. */
+/* Runs early, because constructors of other libraries may open limiters. */
 static __attribute__((constructor(1000))) void prepare(void)
 {
     void *page = mmap(NULL, sizeof *process_word, PROT_READ | PROT_WRITE,

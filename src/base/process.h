@@ -1,13 +1,13 @@
 /*
  * A number for this process that a forked child does not share, whichever system call made the
- * child. Numbers grow along a line of descent: no ancestor ever had the number of its descendant.
+ * child. Numbers grow along a line of descent: no process has the number of an ancestor.
  */
 #ifndef WEIR_BASE_PROCESS_H
 #define WEIR_BASE_PROCESS_H
 
 #include <stdint.h>
 
-/* The kernel sets this word to 0 in a forked child. Use process_number(). */
+/* The word behind process_number(). The kernel sets it to 0 in a forked child. */
 extern uint64_t *process_word __attribute__((visibility("hidden")));
 
 uint64_t process_number_take(void);

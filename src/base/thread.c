@@ -13,9 +13,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool have_key;
 
 /*
- * A number that is used again continues the counters of its former owner, which has ended. This
- * release pairs with the acquire in take_lowest(), so the new owner sees the last counts of the
- * old.
+ * The next thread with this number goes on with the counters of the one that has ended. This
+ * release pairs with the acquire in take_lowest(), so that it sees the last counts.
  */
 static void free_number(unsigned n)
 {
@@ -68,7 +67,7 @@ unsigned thread_number_take(void)
             n = THREAD_OWN;
         }
     }
-    note_used(n); /* before the first count: readers add up what is below */
+    note_used(n); /* before the first count, because readers add up the numbers below */
     thread_number = n + 1;
     return thread_number;
 }

@@ -2,19 +2,19 @@
 #ifndef WEIR_BASE_THREAD_H
 #define WEIR_BASE_THREAD_H
 
-/* Numbers below THREAD_OWN belong to one living thread each; the rest share THREAD_OWN. */
+/* Each number below THREAD_OWN belongs to one living thread. All other threads share THREAD_OWN. */
 #define THREAD_OWN 511
 #define THREAD_SLOTS (THREAD_OWN + 1)
 
-/* The number plus one; 0 while the thread has none. Use thread_slot(). */
+/* The number plus one, or 0 while the thread has none. Use thread_slot(). */
 extern __thread unsigned thread_number __attribute__((visibility("hidden")));
 
 unsigned thread_number_take(void);
 
-/* All numbers that were ever taken are below this one. */
+/* Returns a bound: all numbers that were ever taken are below it. */
 unsigned thread_slots_used(void);
 
-/* In the child of a fork: the numbers of threads that do not exist here are free again. */
+/* Runs in a forked child: frees the numbers of threads that do not exist there. */
 void thread_after_fork(void);
 
 static inline unsigned thread_slot(void)

@@ -2,31 +2,20 @@
 
 #include <stdlib.h>
 
+#include "cli/buffer_format.h"
 #include "cli/grid.h"
 
-#define SAID_MAX 65536 /* bytes of one explanation */
 #define SECRET_FILE_MAX 65536
 #define ADMIN_OUTPUT_MAX (64u << 20)
 
 /* ---- address and secret ---- */
 
-static struct text first_line(struct text text)
-{
-    while (text.len > 0) {
-        const char *end = memchr(text.at, '\n', text.len);
-        size_t n = end != NULL ? (size_t)(end - text.at) : text.len;
-        struct text line = text_trim((struct text){text.at, n});
-        if (line.len > 0) {
-            return line;
-        }
-        text = text_after(text, n + (end != NULL));
-    }
-    return text;
-}
-
 static int take_secret(struct admin_client *c, struct text from, const char *source)
 {
-    struct text line = first_line(from);
+    struct text line = {"", 0};
+    while (line.len == 0 && from.len > 0) {
+        line = text_trim(take_line(&from));
+    }
     if (line.len == 0 || line.len > HTTP_CLIENT_SECRET_MAX) {
         return cli_complain(c->command, "%s: found a secret of %zu bytes, expected 1 to %d", source,
                             line.len, HTTP_CLIENT_SECRET_MAX);
@@ -43,11 +32,11 @@ static int read_secret_file(struct admin_client *c, const char *path)
     static char text[SECRET_FILE_MAX];
     FILE *file = fopen(path, "re");
     if (file == NULL) {
-        return cli_complain(c->command, "--secret-file %s: cannot be read: %m", path);
+        return cli_complain(c->command, "--secret-file: cannot read %s: %m", path);
     }
     size_t n = fread(text, 1, sizeof text, file);
     int code = ferror(file) != 0
-                   ? cli_complain(c->command, "--secret-file %s: cannot be read: %m", path)
+                   ? cli_complain(c->command, "--secret-file: cannot read %s: %m", path)
                    : take_secret(c, (struct text){text, n}, path);
     (void)fclose(file);
     explicit_bzero(text, sizeof text);
@@ -81,144 +70,135 @@ int admin_open(struct admin_client *c, const struct cli_command *command, const 
 
 /* ---- explaining errors ---- */
 
-static void put(struct buffer *out, const char *text)
-{
-    safe_put(out, text_of(text), false);
-}
-
-void admin_explain_error(const struct admin_client *c, const struct weir_error *error,
-                         struct buffer *out)
-{
-    (void)c;
-    put(out, error->text);
-    if (error->code == WEIR_EIO) {
-        put(out, "; does 'weir serve' run, with its admin listener there? --admin ADDR:PORT or "
-                 "WEIR_ADMIN name another");
-    }
-}
-
 void admin_tell_messages(const json_t *messages)
 {
     struct buffer out;
     buffer_init(&out, ADMIN_OUTPUT_MAX);
     for (size_t i = 0; i < json_array_size(messages); i++) {
         const char *text = json_string_value(json_array_get(messages, i));
-        put(&out, text != NULL ? text : "");
+        safe_put(&out, text_of(text != NULL ? text : ""), false);
         buffer_put_char(&out, '\n');
     }
     (void)fwrite(buffer_text(&out).at, 1, buffer_len(&out), stderr);
     buffer_finish(&out);
 }
 
-/* Prints the messages of an answer that refuses rules: they say where the rules are wrong. */
-static void tell_refusal(struct text body)
-{
-    json_t *problem = json_loadb(body.at, body.len, 0, NULL);
-    admin_tell_messages(json_object_get(problem, "messages"));
-    json_decref(problem);
-}
-
 /*
- * Writes the detail of a problem, or its title without one. Returns false if the body is not a
- * problem.
+ * Explains a status: by the detail of a problem, or its title without one. Prints the messages of
+ * an answer that refuses rules: they say where the rules are wrong.
  */
-static bool put_problem(struct buffer *out, struct text body)
+static void put_status(const struct admin_client *c, const struct http_response *response,
+                       struct buffer *out)
 {
-    json_t *problem = json_loadb(body.at, body.len, 0, NULL);
-    const char *detail = json_string_value(json_object_get(problem, "detail"));
-    const char *text =
-        detail != NULL ? detail : json_string_value(json_object_get(problem, "title"));
-    if (text != NULL) {
-        put(out, text);
+    json_t *problem = json_loadb(response->body.at, response->body.len, 0, NULL);
+    const char *detail = json_text(problem, "detail");
+    const char *text = detail[0] != 0 ? detail : json_text(problem, "title");
+    admin_tell_messages(json_object_get(problem, "messages"));
+    if (text[0] != 0) {
+        buffer_format(out, "%s (%d)", text, response->status);
+    } else {
+        buffer_format(out, "%s refused the request (%d)", c->peer.address, response->status);
     }
     json_decref(problem);
-    return text != NULL;
 }
 
 static void put_access(const struct admin_client *c, int status, struct buffer *out)
 {
     if (c->source == NULL) {
-        put(out, "; --secret-file FILE or WEIR_ADMIN_SECRET give a secret");
-    } else if (status == 401) {
-        put(out, "; the secret is from ");
-        put(out, c->source);
+        buffer_format(out, "; give a secret with --secret-file FILE or WEIR_ADMIN_SECRET");
     } else {
-        put(out, "; this needs a secret of the role admin, the one given is from ");
-        put(out, c->source);
+        buffer_format(out, "; %s from %s",
+                      status == 401 ? "the secret is"
+                                    : "this needs a secret of the role admin; the given one is",
+                      c->source);
     }
-}
-
-void admin_explain_status(const struct admin_client *c, const struct http_response *response,
-                          struct buffer *out)
-{
-    char status[32];
-    if (!put_problem(out, response->body)) {
-        put(out, c->peer.address);
-        put(out, " said no");
-    }
-    (void)snprintf(status, sizeof status, " (%d)", response->status);
-    put(out, status);
-    if (response->status == 401 || response->status == 403) {
-        put_access(c, response->status, out);
-    }
-}
-
-void admin_say(const struct admin_client *c, const struct buffer *text)
-{
-    (void)cli_complain(c->command, "%.*s", TEXT_ARGS(buffer_text(text)));
 }
 
 /* ---- calls ---- */
 
-/* Returns CLI_USAGE for bad input, CLI_FAILED for every other failure. */
-static int code_of_status(int status)
+/* Does what admin_call() does, with a text that is not safe for a terminal. */
+static int call_server(const struct admin_client *c, const struct http_call *call,
+                       struct http_result *result, struct buffer *why)
 {
+    struct weir_error error = {0};
+    int e = http_call(&c->peer, call, result, &error);
+    int status = result->response.status;
+    if (e != 0) {
+        buffer_format(why, "%s%s", error.text,
+                      e == WEIR_EIO ? "; is 'weir serve' running, with its admin listener there? "
+                                      "Name another address with --admin ADDR:PORT or WEIR_ADMIN"
+                                    : "");
+        return e == WEIR_EINVAL ? CLI_USAGE : CLI_FAILED;
+    }
+    if (status >= 200 && status < 300) {
+        return CLI_OK;
+    }
+    put_status(c, &result->response, why);
+    if (status == 401 || status == 403) {
+        put_access(c, status, why);
+    }
     return status == 400 || status == 413 ? CLI_USAGE : CLI_FAILED;
 }
 
-int admin_call(const struct admin_client *c, const struct http_call *call,
-               struct http_result *result)
+/* Makes the explanation safe and moves it to `why`, or prints it. */
+static void explain(const struct admin_client *c, struct buffer *text, struct buffer *why)
 {
-    struct weir_error error = {0};
-    struct buffer said;
-    int e = http_call(&c->peer, call, result, &error);
-    int status = result->response.status;
-    if (e == 0 && status >= 200 && status < 300) {
-        return CLI_OK;
+    struct buffer safe;
+    struct buffer *to = why != NULL ? why : &safe;
+    buffer_init(&safe, ADMIN_OUTPUT_MAX);
+    safe_put(to, buffer_text(text), false);
+    if (why == NULL) {
+        (void)cli_complain(c->command, "%.*s", TEXT_ARGS(buffer_text(&safe)));
     }
-    buffer_init(&said, SAID_MAX);
-    if (e != 0) {
-        admin_explain_error(c, &error, &said);
-    } else {
-        tell_refusal(result->response.body);
-        admin_explain_status(c, &result->response, &said);
-    }
-    admin_say(c, &said);
-    buffer_finish(&said);
-    return e == WEIR_EINVAL ? CLI_USAGE : e != 0 ? CLI_FAILED : code_of_status(status);
+    buffer_finish(&safe);
 }
 
-int admin_call_json(const struct admin_client *c, const struct http_call *call, json_t **out)
+int admin_call(const struct admin_client *c, const struct http_call *call,
+               struct http_result *result, struct buffer *why)
+{
+    struct buffer text;
+    buffer_init(&text, ADMIN_OUTPUT_MAX);
+    int code = call_server(c, call, result, &text);
+    if (code != CLI_OK) {
+        explain(c, &text, why);
+    }
+    buffer_finish(&text);
+    return code;
+}
+
+int admin_call_json(const struct admin_client *c, const struct http_call *call, json_t **out,
+                    struct buffer *why)
 {
     struct http_result result;
+    struct buffer text;
     http_result_init(&result);
+    buffer_init(&text, ADMIN_OUTPUT_MAX);
     *out = NULL;
-    int code = admin_call(c, call, &result);
+    int code = admin_call(c, call, &result, why);
     struct text body = result.response.body;
     if (code == CLI_OK && body.len > 0) {
         *out = json_loadb(body.at, body.len, JSON_ALLOW_NUL, NULL);
         if (*out == NULL) {
-            (void)cli_complain(c->command, "%s: the answer to %s %s is not JSON", c->peer.address,
-                               call->method, call->target);
+            buffer_format(&text, "%s: found an answer to %s %s that is not JSON", c->peer.address,
+                          call->method, call->target);
+            explain(c, &text, why);
             code = CLI_FAILED;
         }
     }
+    buffer_finish(&text);
     http_result_finish(&result);
     return code;
 }
 
-int admin_get_json(const struct admin_client *c, const char *target, json_t **out)
+/* ---- members of an answer ---- */
+
+const char *json_text(const json_t *object, const char *name)
 {
-    struct http_call call = {.method = "GET", .target = target};
-    return admin_call_json(c, &call, out);
+    const char *text = json_string_value(json_object_get(object, name));
+    return text != NULL ? text : "";
+}
+
+double json_number(const json_t *object, const char *name)
+{
+    return json_number_value(json_object_get(object, name));
 }

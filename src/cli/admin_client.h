@@ -10,6 +10,11 @@
 #define ADMIN_ADDRESS "127.0.0.1:8082" /* default of --admin and WEIR_ADMIN */
 #define ADMIN_TIMEOUT_MS 10000
 
+/* The help of --admin and --secret-file. */
+#define ADMIN_HELP "the server's admin listener, or unix:PATH; default WEIR_ADMIN, " ADMIN_ADDRESS
+#define ADMIN_SECRET_HELP                                                                          \
+    "file with a secret of the server in its first line; default WEIR_ADMIN_SECRET"
+
 struct admin_client {
     const struct cli_command *command; /* named in messages */
     struct http_peer peer;
@@ -27,29 +32,25 @@ int admin_open(struct admin_client *c, const struct cli_command *command, const 
                const char *secret_file);
 
 /*
- * Sends a request. Returns CLI_OK and a result with a status of 2xx, or an exit code after a
- * message.
+ * Sends a request. Returns CLI_OK and a result with a status of 2xx; or an exit code, and writes to
+ * `why` what went wrong: one line, safe for a terminal, without a line end. If `why` is NULL, it
+ * is printed as a message of the command.
  */
 int admin_call(const struct admin_client *c, const struct http_call *call,
-               struct http_result *result);
+               struct http_result *result, struct buffer *why);
 
 /*
- * Do the same, and parse the answer as JSON. The caller owns *out, which is NULL for an empty
+ * Does the same, and parses the answer as JSON. The caller owns *out, which is NULL for an empty
  * answer.
  */
-int admin_call_json(const struct admin_client *c, const struct http_call *call, json_t **out);
-int admin_get_json(const struct admin_client *c, const char *target, json_t **out);
+int admin_call_json(const struct admin_client *c, const struct http_call *call, json_t **out,
+                    struct buffer *why);
 
-/* Write why a call did not succeed: one line, safe for a terminal, without a line end. */
-void admin_explain_error(const struct admin_client *c, const struct weir_error *error,
-                         struct buffer *out);
-void admin_explain_status(const struct admin_client *c, const struct http_response *response,
-                          struct buffer *out);
+/* Return a member of an object that is a string, or a number; otherwise "" or 0. */
+const char *json_text(const json_t *object, const char *name);
+double json_number(const json_t *object, const char *name);
 
 /* Prints messages about rules on standard error, each on a line of its own. */
 void admin_tell_messages(const json_t *messages);
-
-/* Prints "weir ctl: ", the text and a line end on standard error. */
-void admin_say(const struct admin_client *c, const struct buffer *text);
 
 #endif

@@ -1,51 +1,71 @@
 /*
  * The subcommands of the program `weir`: each has a folder or file of its own and a row in
  * program.c. Options are rows too: parsing, --help and the manual page are derived from them.
+ *
+ *   commands.c       finds and runs a command
+ *   options.c        reads the arguments of a command, and prints its help
+ *   option_values.c  reads the value of an option
+ *   messages.c       prints errors
  */
 #ifndef WEIR_CLI_CLI_H
 #define WEIR_CLI_CLI_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include <weir_rules.h>
+
+#include "rules/value/suggest.h"
 
 /* Exit codes. */
 #define CLI_OK 0
 #define CLI_FAILED 1 /* it ran but did not succeed */
 #define CLI_USAGE 2  /* bad input; nothing was done */
 
+struct cli_command;
+struct cli_option;
+
+/* The text that an option got, and where it comes from. */
+struct cli_value {
+    const struct cli_command *command;
+    const struct cli_option *option;
+    const char *from; /* "--threads", "WEIR_THREADS" */
+    const char *text; /* "" for a switch */
+};
+
+/* Reads the text into *to. Returns CLI_OK, or CLI_USAGE after a message. */
+typedef int (*cli_read_fn)(const struct cli_value *value, void *to);
+
 struct cli_option {
     const char *name;     /* "--rate" */
     const char *argument; /* its argument, "N/PERIOD"; NULL for a switch */
     const char *help;     /* one line, without a full stop */
-};
-
-/* One subcommand of a command that has subcommands, for its --help. */
-struct cli_word {
-    const char *usage; /* "delete NAME" */
-    const char *help;  /* one line, without a full stop */
+    cli_read_fn read;
+    size_t to;      /* offset of the member that gets the value, in the command's settings */
+    uint64_t least; /* of numbers and durations; other readers may use it as they like */
+    uint64_t most;  /* 0: any */
+    const char *const *choices; /* for cli_read_choice(), with NULL after the last */
 };
 
 struct cli_command {
     const char *name;     /* "config show": one or two words */
-    const char *operands; /* "[FILE]", "" */
+    const char *operands; /* "FILE", "[FILE]", "WORD...", "[WORD...]"; "": it takes none */
     const char *summary;  /* one line, without a full stop */
-    const struct cli_option *options;
+    const struct cli_option *options; /* at most 32 */
     size_t options_count;
     int (*run)(int argc, char **argv); /* argv[0] is the last word of the name */
-    /* Returns its i-th subcommand, NULL after the last. NULL: it has no subcommands. */
-    const struct cli_word *(*word)(size_t i);
+    /*
+     * Returns the usage of its i-th subcommand, NULL after the last, and its help. NULL: it has no
+     * subcommands.
+     */
+    const char *(*word)(size_t i, const char **help);
 };
 
 #define CLI_COMMAND(name, operands, summary, rows, run)                                            \
     {                                                                                              \
         name, operands, summary, rows, sizeof(rows) / sizeof(rows)[0], run, NULL                   \
-    }
-#define CLI_PLAIN_COMMAND(name, operands, summary, run)                                            \
-    {                                                                                              \
-        name, operands, summary, NULL, 0, run, NULL                                                \
     }
 
 /* The row of each subcommand, defined in its file, listed in program.c. */
@@ -62,40 +82,65 @@ extern const struct cli_command *const cli_commands[];
 /* Does the work of main(): parses the command line and runs the command. Returns the exit code. */
 int cli_main(int argc, char **argv);
 
-/* Prints the list of commands. */
-void cli_list(FILE *out);
+/* Returns how many of the words, 1 or 2, are the name; 0 if they are not. */
+int cli_words(const char *name, int argc, char **argv);
 
-/* Runs the command that argv[0], or argv[0] and argv[1], name. Returns its exit code. */
-int cli_dispatch(int argc, char **argv);
+/* ---- arguments (options.c) ---- */
 
-/* Reads the arguments of one command, one by one. */
-struct cli_args {
-    const struct cli_command *command;
-    int argc;
-    char **argv;
-    int next;
-    bool plain;        /* "--" has been read: no more options */
-    const char *value; /* value of the option, or the operand itself */
+/* What the command line has besides the values of the options. */
+struct cli_given {
+    uint32_t options; /* bit i: the option of row i was given */
+    int count;
+    char **operands; /* in the memory of argv */
 };
-
-enum {
-    CLI_END = -1,     /* no more arguments */
-    CLI_OPERAND = -2, /* an operand, in args->value ("-" too) */
-    CLI_BAD = -3,     /* an error has been printed: return CLI_USAGE */
-    CLI_HELP = -4     /* the help has been printed: return CLI_OK */
-};
-
-void cli_args_init(struct cli_args *args, const struct cli_command *command, int argc, char **argv);
 
 /*
- * Returns the index of the next option's row, or one of the values above. "--x value" and
- * "--x=value" both work. After "--" every argument is an operand.
+ * Reads all arguments: each option into the member of *settings that its row names. "--x value" and
+ * "--x=value" both work. After "--" every argument is an operand; "-" always is one. `given` may be
+ * NULL. Returns CLI_END if the command is to run; otherwise the exit code, after the help or a
+ * message.
  */
-int cli_next(struct cli_args *args);
+#define CLI_END (-1)
+int cli_read(const struct cli_command *command, int argc, char **argv, void *settings,
+             struct cli_given *given);
 
-/* Prints "weir replay: ", the message and a line end on standard error. Returns CLI_USAGE. */
+/* ---- values (option_values.c) ---- */
+
+int cli_read_text(const struct cli_value *value, void *to);   /* const char * */
+int cli_read_switch(const struct cli_value *value, void *to); /* bool; a variable says on or off */
+int cli_read_count(const struct cli_value *value, void *to);  /* uint64_t */
+int cli_read_unsigned(const struct cli_value *value, void *to); /* unsigned */
+int cli_read_duration(const struct cli_value *value, void *to); /* uint64_t, in ns */
+int cli_read_rate(const struct cli_value *value, void *to);     /* struct rate */
+int cli_read_choice(const struct cli_value *value, void *to);   /* int: index of the choice */
+
+/* Reads a value into the settings of its command. */
+static inline int cli_read_value(const struct cli_value *value, void *settings)
+{
+    return value->option->read(value, (char *)settings + value->option->to);
+}
+
+/* ---- messages (messages.c) ---- */
+
+/*
+ * Prints "weir replay: ", the message and a line end on standard error; command NULL: "weir: ".
+ * Returns CLI_USAGE.
+ */
 int cli_complain(const struct cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Does the same for a command that cannot go on. Returns CLI_FAILED. */
+#define cli_fail(command, ...) ((void)cli_complain((command), __VA_ARGS__), CLI_FAILED)
+
+/* Prints "weir top: --interval: found '1y', expected " and the rest. Returns CLI_USAGE. */
+int cli_expected(const struct cli_value *value, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/*
+ * Prints "unknown option '--rat'; did you mean '--rate'?" or, if no known word is near, where the
+ * known ones are listed. Returns CLI_USAGE.
+ */
+int cli_unknown(const struct cli_command *command, const char *what, const struct suggestion *s);
 
 /* Prints an error or warning of a rule file on standard error; for weir_rules_options.message. */
 void cli_tell_rules(void *arg, const struct weir_rules_message *message);

@@ -4,15 +4,10 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <weir.h>
 
 #include "cli/cli.h"
-
-static int run(int argc, char **argv);
-
-const struct cli_command cli_demo = CLI_PLAIN_COMMAND("demo", "", "show limiting in action", run);
 
 #define TICK_NS (25 * WEIR_MILLISECOND)
 #define TICKS 60
@@ -24,11 +19,6 @@ static unsigned offered(unsigned tick)
         return 3;
     }
     return tick < 12 || tick >= 50 ? tick % 2 : 0;
-}
-
-static void draw(const char *name, const char *row, unsigned allowed, unsigned denied)
-{
-    (void)printf("  %-15s %s  %2u in, %2u held back\n", name, row, allowed, denied);
 }
 
 static int run_one(int algorithm)
@@ -46,8 +36,7 @@ static int run_one(int algorithm)
     o.max_keys = 10;
     o.flags = WEIR_EXPLICIT_TIME;
     if (weir_open(&w, &o, &error) != 0) {
-        (void)fprintf(stderr, "weir demo: %s\n", error.text);
-        return CLI_FAILED;
+        return cli_fail(&cli_demo, "%s", error.text);
     }
     for (unsigned tick = 0; tick < TICKS; tick++) {
         unsigned passed = 0;
@@ -62,7 +51,8 @@ static int run_one(int algorithm)
         row[tick] = "x+#"[passed == 0 ? 0 : passed == offered(tick) ? 2 : 1];
         row[tick] = offered(tick) == 0 ? '.' : row[tick];
     }
-    draw(weir_algorithm_name(algorithm), row, allowed, denied);
+    (void)printf("  %-15s %s  %2u admitted, %2u denied\n", weir_algorithm_name(algorithm), row,
+                 allowed, denied);
     weir_close(w);
     return CLI_OK;
 }
@@ -79,7 +69,7 @@ static int run_live(void)
     if (weir_open(&w, &o, NULL) != 0) {
         return CLI_FAILED;
     }
-    (void)printf("\nA login limited to 5 per minute, asked by the clock:\n\n");
+    (void)printf("\nA login that is limited to 5 per minute, with the real clock:\n\n");
     do {
         if (weir_check(w, "203.0.113.7", 11, 1, &a) != 0) {
             weir_close(w);
@@ -95,17 +85,12 @@ static int run_live(void)
 
 static int run(int argc, char **argv)
 {
-    struct cli_args args;
-    cli_args_init(&args, &cli_demo, argc, argv);
-    int next = cli_next(&args);
-    if (next == CLI_OPERAND) {
-        return cli_complain(&cli_demo, "takes no arguments, found '%s'", args.value);
-    }
-    if (next != CLI_END) {
-        return next == CLI_HELP ? CLI_OK : CLI_USAGE;
+    int code = cli_read(&cli_demo, argc, argv, NULL, NULL);
+    if (code != CLI_END) {
+        return code;
     }
     (void)printf("10 per second for one key; 1.5 s of traffic in ticks of 25 ms; a new window\n"
-                 "begins at the bar. # all passed  + some  x none  . nothing offered\n\n"
+                 "begins at the bar. # all admitted  + some  x none  . no request\n\n"
                  "  %-15s %40s|\n",
                  "", "");
     for (int algorithm = WEIR_TOKEN_BUCKET; algorithm <= WEIR_SLIDING_LOG; algorithm++) {
@@ -115,3 +100,6 @@ static int run(int argc, char **argv)
     }
     return run_live();
 }
+
+const struct cli_command cli_demo = {"demo", "", "show how each algorithm limits the same traffic",
+                                     .run = run};

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "cli/buffer_format.h"
 #include "common/utf8.h"
 
 #define GRID_BYTES_MAX (16u << 20)
@@ -9,11 +10,12 @@
 
 /* ---- safe text ---- */
 
-static void put_escaped(struct buffer *b, char byte)
+struct text take_line(struct text *rest)
 {
-    char escaped[8];
-    (void)snprintf(escaped, sizeof escaped, "\\x%02x", (unsigned)(unsigned char)byte);
-    buffer_put(b, (struct text){escaped, 4});
+    const char *end = rest->len > 0 ? memchr(rest->at, '\n', rest->len) : NULL;
+    struct text line = {rest->at, end != NULL ? (size_t)(end - rest->at) : rest->len};
+    *rest = text_after(*rest, line.len + (end != NULL));
+    return line;
 }
 
 void safe_put(struct buffer *b, struct text text, bool lines)
@@ -28,14 +30,15 @@ void safe_put(struct buffer *b, struct text text, bool lines)
             buffer_put(b, (struct text){text.at, n});
         } else {
             for (size_t i = 0; i < n; i++) {
-                put_escaped(b, text.at[i]);
+                buffer_format(b, "\\x%02x", (unsigned)(unsigned char)text.at[i]);
             }
         }
         text = text_after(text, n);
     }
 }
 
-size_t safe_width(struct text text)
+/* Returns the columns that a text takes on a terminal, if no character takes two. */
+static size_t width_of(struct text text)
 {
     size_t places = 0;
     for (size_t i = 0; i < text.len; i++) {
@@ -122,7 +125,7 @@ static void measure(const struct grid *g, size_t rows, size_t widths[GRID_COLUMN
         widths[i] = has_titles(g) ? strlen(g->columns[i].title) : 0;
     }
     for (size_t i = 0; i < rows * g->count; i++) {
-        size_t places = safe_width(next_cell(&rest));
+        size_t places = width_of(next_cell(&rest));
         size_t *widest = &widths[i % g->count];
         *widest = places > *widest ? places : *widest;
     }
@@ -130,7 +133,7 @@ static void measure(const struct grid *g, size_t rows, size_t widths[GRID_COLUMN
 
 static void put_cell(struct buffer *line, struct text cell, size_t width, bool right, bool last)
 {
-    size_t places = safe_width(cell);
+    size_t places = width_of(cell);
     for (size_t i = places; right && i < width; i++) {
         buffer_put_char(line, ' ');
     }

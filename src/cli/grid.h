@@ -9,11 +9,11 @@
 
 #include "common/buffer.h"
 
+/* Takes the next line, without its line end, from *rest. */
+struct text take_line(struct text *rest);
+
 /* Appends a text. A byte that is not visible is written as \xNN. With `lines`, LF and tabs stay. */
 void safe_put(struct buffer *b, struct text text, bool lines);
-
-/* Returns the columns that the text takes on a terminal, if no character takes two. */
-size_t safe_width(struct text text);
 
 /* Return the beginning of a safe text: at most this many columns or lines (0: all). */
 struct text safe_cut(struct text text, size_t places);

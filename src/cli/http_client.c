@@ -1,27 +1,22 @@
 #include "cli/http_client.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "cli/buffer_format.h"
+#include "cli/connect_address.h"
 
-#define HOST_MAX 256
 #define READ_BYTES 65536
 
 /* ---- time ---- */
 
 static uint64_t now_ms(void)
 {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+    return clock_monotonic_ns() / WEIR_MILLISECOND;
 }
 
 /* Waits for a socket. Returns false, with errno, when the time is over. */
@@ -68,63 +63,19 @@ static int connect_to(const struct sockaddr *address, socklen_t size, uint64_t u
     return fd;
 }
 
-static int connect_unix(const char *path, uint64_t until_ms, int *fd, struct weir_error *error)
+static int connect_any(const char *text, uint64_t until_ms, int *fd, struct weir_error *error)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (path[0] == 0 || strlen(path) >= sizeof address.sun_path) {
-        return fail(error, WEIR_EINVAL, "unix:%s: expected a path of 1 to %zu bytes", path,
-                    sizeof address.sun_path - 1);
-    }
-    memcpy(address.sun_path, path, strlen(path) + 1);
-    *fd = connect_to((const struct sockaddr *)&address, sizeof address, until_ms);
-    return *fd >= 0 ? 0 : fail(error, WEIR_EIO, "unix:%s: %s", path, strerror(errno));
-}
-
-static bool is_port(const char *port)
-{
-    size_t digits = strspn(port, "0123456789");
-    return digits > 0 && digits < 6 && port[digits] == 0 && strtoul(port, NULL, 10) <= 65535;
-}
-
-static bool split(const char *address, char host[HOST_MAX], const char **port)
-{
-    const char *colon = strrchr(address, ':');
-    size_t n = colon != NULL ? (size_t)(colon - address) : 0;
-    size_t brackets = n >= 2 && address[0] == '[' && address[n - 1] == ']';
-    if (n == 2 * brackets || n >= HOST_MAX) {
-        return false;
-    }
-    memcpy(host, address + brackets, n - 2 * brackets);
-    host[n - 2 * brackets] = 0;
-    *port = colon + 1;
-    return is_port(*port);
-}
-
-static int connect_tcp(const char *address, uint64_t until_ms, int *fd, struct weir_error *error)
-{
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
-    struct addrinfo *found;
-    char host[HOST_MAX];
-    const char *port;
-    if (!split(address, host, &port)) {
-        return fail(error, WEIR_EINVAL, "found '%s', expected ADDRESS:PORT or unix:PATH", address);
-    }
-    int e = getaddrinfo(host, port, &hints, &found);
+    struct connect_address address;
+    int e = connect_address_read(&address, text, error);
     if (e != 0) {
-        return fail(error, WEIR_EIO, "%s: %s", address, gai_strerror(e));
+        return e;
     }
-    *fd = -1;
-    for (const struct addrinfo *a = found; *fd < 0 && a != NULL; a = a->ai_next) {
+    for (const struct addrinfo *a = address.found; *fd < 0 && a != NULL; a = a->ai_next) {
         *fd = connect_to(a->ai_addr, a->ai_addrlen, until_ms);
     }
-    e = *fd >= 0 ? 0 : fail(error, WEIR_EIO, "%s: %s", address, strerror(errno));
-    freeaddrinfo(found);
+    e = *fd >= 0 ? 0 : fail(error, WEIR_EIO, "%s: %s", text, strerror(errno));
+    connect_address_finish(&address);
     return e;
-}
-
-static bool is_unix(const char *address)
-{
-    return strncmp(address, "unix:", 5) == 0;
 }
 
 /* ---- the request ---- */
@@ -138,45 +89,29 @@ static int check_secret(const char *secret, struct weir_error *error)
     size_t n = strlen(secret);
     for (size_t i = 0; i < n; i++) {
         if (secret[i] <= ' ' || secret[i] > '~') {
-            return fail(error, WEIR_EINVAL,
-                        "the secret has a character at place %zu that HTTP cannot carry, expected "
-                        "letters, digits and signs of ASCII without blanks",
-                        i + 1);
+            return fail(
+                error, WEIR_EINVAL,
+                "found a byte in the secret, at place %zu, that HTTP cannot carry; expected "
+                "visible ASCII characters without blanks",
+                i + 1);
         }
     }
     return n > 0 && n <= HTTP_CLIENT_SECRET_MAX
                ? 0
-               : fail(error, WEIR_EINVAL, "the secret has %zu bytes, expected 1 to %d", n,
+               : fail(error, WEIR_EINVAL, "found a secret of %zu bytes, expected 1 to %d", n,
                       HTTP_CLIENT_SECRET_MAX);
-}
-
-static void put_field(struct buffer *b, const char *name, const char *value)
-{
-    buffer_put(b, text_of(name));
-    buffer_put(b, TEXT(": "));
-    buffer_put(b, text_of(value));
-    buffer_put(b, TEXT("\r\n"));
 }
 
 static void put_request(struct buffer *b, const struct http_peer *peer,
                         const struct http_call *call)
 {
-    buffer_put(b, text_of(call->method));
-    buffer_put_char(b, ' ');
-    buffer_put(b, text_of(call->target));
-    buffer_put(b, TEXT(" HTTP/1.1\r\n"));
-    put_field(b, "Host", is_unix(peer->address) ? "localhost" : peer->address);
-    put_field(b, "Connection", "close");
+    buffer_format(b, "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n", call->method,
+                  call->target, is_unix_address(peer->address) ? "localhost" : peer->address);
     if (peer->secret != NULL) {
-        buffer_put(b, TEXT("Authorization: Bearer "));
-        buffer_put(b, text_of(peer->secret));
-        buffer_put(b, TEXT("\r\n"));
+        buffer_format(b, "Authorization: Bearer %s\r\n", peer->secret);
     }
     if (call->type != NULL) {
-        put_field(b, "Content-Type", call->type);
-        buffer_put(b, TEXT("Content-Length: "));
-        buffer_put_u64(b, call->body.len);
-        buffer_put(b, TEXT("\r\n"));
+        buffer_format(b, "Content-Type: %s\r\nContent-Length: %zu\r\n", call->type, call->body.len);
     }
     buffer_put(b, TEXT("\r\n"));
     buffer_put(b, call->type != NULL ? call->body : TEXT(""));
@@ -255,7 +190,7 @@ static int exchange(int fd, const struct http_peer *peer, const struct http_call
     buffer_init(&request, HTTP_RESPONSE_MAX);
     put_request(&request, peer, call);
     if (request.full) {
-        (void)fail(error, e, "the request does not fit into memory");
+        (void)fail(error, e, "out of memory for the request");
     } else if (!send_all(fd, buffer_text(&request), until_ms)) {
         e = fail(error, WEIR_EIO, "%s: %s", peer->address, strerror(errno));
     } else {
@@ -283,10 +218,7 @@ int http_call(const struct http_peer *peer, const struct http_call *call,
     uint64_t until_ms = now_ms() + peer->timeout_ms;
     int fd = -1;
     int e = peer->secret != NULL ? check_secret(peer->secret, error) : 0;
-    if (e == 0) {
-        e = is_unix(peer->address) ? connect_unix(peer->address + 5, until_ms, &fd, error)
-                                   : connect_tcp(peer->address, until_ms, &fd, error);
-    }
+    e = e == 0 ? connect_any(peer->address, until_ms, &fd, error) : e;
     if (e == 0) {
         e = exchange(fd, peer, call, until_ms, result, error);
         (void)close(fd);
@@ -296,7 +228,6 @@ int http_call(const struct http_peer *peer, const struct http_call *call,
 
 void http_put_encoded(struct buffer *target, struct text text)
 {
-    static const char digits[] = "0123456789ABCDEF";
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.at[i];
         bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -304,8 +235,7 @@ void http_put_encoded(struct buffer *target, struct text text)
         if (plain) {
             buffer_put_char(target, (char)c);
         } else {
-            char escaped[3] = {'%', digits[c >> 4], digits[c & 15]};
-            buffer_put(target, (struct text){escaped, 3});
+            buffer_format(target, "%%%02X", c);
         }
     }
 }

@@ -1,32 +1,12 @@
 /* Reads arguments by the rows of a command, and prints its help. */
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "cli/cli.h"
-#include "rules/value/suggest.h"
-
-void cli_args_init(struct cli_args *args, const struct cli_command *command, int argc, char **argv)
-{
-    *args = (struct cli_args){.command = command, .argc = argc, .argv = argv, .next = 1};
-}
-
-int cli_complain(const struct cli_command *command, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    (void)fprintf(stderr, "%s %s: ", cli_program, command->name);
-    (void)vfprintf(stderr, format, list);
-    (void)fputc('\n', stderr);
-    va_end(list);
-    return CLI_USAGE;
-}
 
 static void print_words(const struct cli_command *command)
 {
-    const struct cli_word *w = command->word != NULL ? command->word(0) : NULL;
-    for (size_t i = 0; w != NULL; w = command->word(++i)) {
-        (void)printf("%s  %-38s %s\n", i == 0 ? "\n" : "", w->usage, w->help);
+    const char *help;
+    const char *usage = command->word != NULL ? command->word(0, &help) : NULL;
+    for (size_t i = 0; usage != NULL; usage = command->word(++i, &help)) {
+        (void)printf("%s  %-38s %s\n", i == 0 ? "\n" : "", usage, help);
     }
 }
 
@@ -44,73 +24,79 @@ static void print_help(const struct cli_command *command)
     }
 }
 
-static int unknown(const struct cli_args *args, struct text name)
+/*
+ * Reads "--name=value", or "--name" and the next argument, which may be NULL. Sets *took_next if it
+ * used that one.
+ */
+static int read_option(const struct cli_command *command, const char *word, const char *next,
+                       void *settings, struct cli_given *given, bool *took_next)
 {
-    const char *nearest = NULL;
-    unsigned best = suggest_limit(name) + 1;
-    for (size_t i = 0; i < args->command->options_count; i++) {
-        unsigned distance = suggest_distance(name, args->command->options[i].name);
-        if (distance < best) {
-            best = distance;
-            nearest = args->command->options[i].name;
-        }
-    }
-    if (nearest != NULL) {
-        (void)cli_complain(args->command, "unknown option '%.*s'; did you mean '%s'?",
-                           TEXT_ARGS(name), nearest);
-    } else {
-        (void)cli_complain(args->command, "unknown option '%.*s'; '%s %s --help' lists them",
-                           TEXT_ARGS(name), cli_program, args->command->name);
-    }
-    return CLI_BAD;
-}
-
-static int found(struct cli_args *args, size_t i, const char *equals)
-{
-    const struct cli_option *o = &args->command->options[i];
-    args->value = NULL;
-    if (o->argument == NULL && equals == NULL) {
-        return (int)i;
-    }
-    if (o->argument == NULL) {
-        (void)cli_complain(args->command, "%s takes no value, found '%s'", o->name, equals + 1);
-        return CLI_BAD;
-    }
-    if (equals != NULL) {
-        args->value = equals + 1;
-    } else if (args->next < args->argc) {
-        args->value = args->argv[args->next++];
-    } else {
-        (void)cli_complain(args->command, "%s needs a value: %s", o->name, o->argument);
-        return CLI_BAD;
-    }
-    return (int)i;
-}
-
-int cli_next(struct cli_args *args)
-{
-    if (args->next >= args->argc) {
-        return CLI_END;
-    }
-    const char *word = args->argv[args->next++];
-    if (strcmp(word, "--") == 0 && !args->plain) {
-        args->plain = true;
-        return cli_next(args);
-    }
-    if (word[0] != '-' || word[1] == 0 || args->plain) {
-        args->value = word;
-        return CLI_OPERAND;
-    }
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-        print_help(args->command);
-        return CLI_HELP;
-    }
     const char *equals = strchr(word, '=');
     struct text name = {word, equals != NULL ? (size_t)(equals - word) : strlen(word)};
-    for (size_t i = 0; i < args->command->options_count; i++) {
-        if (text_is(name, args->command->options[i].name)) {
-            return found(args, i, equals);
-        }
+    struct suggestion s = suggest_begin(name);
+    size_t i = 0;
+    while (i < command->options_count && !text_is(name, command->options[i].name)) {
+        suggest_offer(&s, command->options[i++].name);
     }
-    return unknown(args, name);
+    if (i == command->options_count) {
+        return cli_unknown(command, "option", &s);
+    }
+    const struct cli_option *o = &command->options[i];
+    struct cli_value value = {command, o, o->name, equals != NULL ? equals + 1 : next};
+    *took_next = o->argument != NULL && equals == NULL;
+    given->options |= UINT32_C(1) << i;
+    if (o->argument == NULL && equals != NULL) {
+        return cli_complain(command, "%s: found the value '%s', expected none", o->name,
+                            equals + 1);
+    }
+    if (o->argument == NULL) {
+        value.text = "";
+    } else if (value.text == NULL) {
+        return cli_complain(command, "%s: found no value, expected %s", o->name, o->argument);
+    }
+    return cli_read_value(&value, settings);
+}
+
+/* Checks the number of operands by what the command's row says. */
+static int check_operands(const struct cli_command *c, const struct cli_given *given)
+{
+    bool several = strstr(c->operands, "...") != NULL;
+    if (c->operands[0] == 0 && given->count > 0) {
+        return cli_complain(c, "found '%s', expected options only", given->operands[0]);
+    }
+    if (given->count > 1 && !several) {
+        const char *name = c->operands + (c->operands[0] == '[');
+        return cli_complain(c, "found '%s' and '%s', expected one %.*s", given->operands[0],
+                            given->operands[1], (int)strcspn(name, "]"), name);
+    }
+    if (given->count == 0 && c->operands[0] != 0 && c->operands[0] != '[') {
+        return cli_complain(c, "found nothing, expected %s; '%s %s --help' describes it",
+                            c->operands, cli_program, c->name);
+    }
+    return CLI_END;
+}
+
+int cli_read(const struct cli_command *command, int argc, char **argv, void *settings,
+             struct cli_given *given)
+{
+    struct cli_given ignored;
+    bool plain = false; /* "--" has been read: no more options */
+    given = given != NULL ? given : &ignored;
+    *given = (struct cli_given){.operands = argv};
+    for (int i = 1; i < argc; i++) {
+        bool took_next = false;
+        if (plain || argv[i][0] != '-' || argv[i][1] == 0) {
+            argv[given->count++] = argv[i];
+        } else if (strcmp(argv[i], "--") == 0) {
+            plain = true;
+        } else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            print_help(command);
+            return CLI_OK;
+        } else if (read_option(command, argv[i], i + 1 < argc ? argv[i + 1] : NULL, settings, given,
+                               &took_next) != CLI_OK) {
+            return CLI_USAGE;
+        }
+        i += took_next;
+    }
+    return check_operands(command, given);
 }

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "common/buffer.h"
+#include "base/clock.h"
+#include "cli/grid.h"
 
 #define ENTER "\33[?1049h\33[?25l\33[2J" /* alternate screen, no cursor */
 #define LEAVE "\33[?25h\33[?1049l"
@@ -22,9 +22,6 @@ static volatile sig_atomic_t ended_by;
 static volatile sig_atomic_t resized;
 static volatile sig_atomic_t stopped;
 static sigset_t before; /* the signal mask before */
-
-static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-static const int fatal[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
 
 /* ---- bytes ---- */
 
@@ -68,21 +65,15 @@ static bool take(void)
 
 /* ---- signals ---- */
 
-static void on_end(int number)
+static void on_signal(int number)
 {
-    ended_by = number;
-}
-
-static void on_resize(int number)
-{
-    (void)number;
-    resized = 1;
-}
-
-static void on_stop(int number)
-{
-    (void)number;
-    stopped = 1;
+    if (number == SIGWINCH) {
+        resized = 1;
+    } else if (number == SIGTSTP) {
+        stopped = 1;
+    } else {
+        ended_by = number;
+    }
 }
 
 /* A bug in this program: restores the terminal, then lets the signal end the process as usual. */
@@ -92,28 +83,22 @@ static void on_fatal(int number)
     (void)raise(number); /* SA_RESETHAND: the default action now applies */
 }
 
-static void handle(int number, void (*handler)(int), int flags)
-{
-    struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
-    (void)sigemptyset(&action.sa_mask);
-    (void)sigaction(number, &action, NULL);
-}
-
+/* Handles all signals. Those of on_signal() are delivered only while terminal_wait() waits. */
 static void handle_all(void)
 {
+    static const int awaited[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP};
+    static const int fatal[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
+    struct sigaction wait = {.sa_handler = on_signal};
+    struct sigaction die = {.sa_handler = on_fatal, .sa_flags = (int)SA_RESETHAND};
     sigset_t set;
     (void)sigemptyset(&set);
-    for (size_t i = 0; i < sizeof ending / sizeof ending[0]; i++) {
-        (void)sigaddset(&set, ending[i]);
-        handle(ending[i], on_end, 0);
+    for (size_t i = 0; i < sizeof awaited / sizeof awaited[0]; i++) {
+        (void)sigaddset(&set, awaited[i]);
+        (void)sigaction(awaited[i], &wait, NULL);
     }
     for (size_t i = 0; i < sizeof fatal / sizeof fatal[0]; i++) {
-        handle(fatal[i], on_fatal, (int)SA_RESETHAND);
+        (void)sigaction(fatal[i], &die, NULL);
     }
-    (void)sigaddset(&set, SIGWINCH);
-    (void)sigaddset(&set, SIGTSTP);
-    handle(SIGWINCH, on_resize, 0);
-    handle(SIGTSTP, on_stop, 0);
     (void)sigprocmask(SIG_BLOCK, &set, &before);
 }
 
@@ -145,13 +130,6 @@ void terminal_close(void)
 int terminal_signal(void)
 {
     return ended_by;
-}
-
-uint64_t terminal_now_ms(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
 static void suspend(void)
@@ -186,7 +164,7 @@ enum terminal_event terminal_wait(uint64_t until_ms, char *key)
     enum terminal_event event;
     struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
     while (!look(&event)) {
-        uint64_t now = terminal_now_ms();
+        uint64_t now = clock_monotonic_ns() / 1000000;
         uint64_t left = now < until_ms ? until_ms - now : 0;
         struct timespec time = {(time_t)(left / 1000), (long)(left % 1000) * 1000000};
         int got = ppoll(&p, 1, &time, &before);
@@ -218,10 +196,7 @@ bool terminal_paint(struct text lines)
     buffer_init(&out, PAINT_MAX);
     buffer_put(&out, TEXT("\33[H"));
     while (lines.len > 0) {
-        const char *end = memchr(lines.at, '\n', lines.len);
-        size_t n = end != NULL ? (size_t)(end - lines.at) : lines.len;
-        buffer_put(&out, (struct text){lines.at, n});
-        lines = text_after(lines, n + (end != NULL));
+        buffer_put(&out, take_line(&lines));
         buffer_put(&out, lines.len > 0 ? TEXT("\33[K\r\n") : TEXT("\33[K"));
     }
     buffer_put(&out, TEXT("\33[J"));

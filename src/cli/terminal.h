@@ -25,13 +25,10 @@ bool terminal_open(void); /* false, with errno: the terminal cannot be used */
 void terminal_close(void);
 
 /*
- * Waits for an event, at most until until_ms. On Ctrl-Z it suspends the program, and continues
- * after it is resumed.
+ * Waits for an event, at most until until_ms by clock_monotonic_ns(). On Ctrl-Z it suspends the
+ * program, and continues after it is resumed.
  */
 enum terminal_event terminal_wait(uint64_t until_ms, char *key);
-
-/* Returns the time now, on the clock of until_ms. */
-uint64_t terminal_now_ms(void);
 
 void terminal_size(unsigned *columns, unsigned *rows);
 

@@ -16,11 +16,12 @@ struct arena_block {
 
 static struct arena_block *new_block(struct arena *arena, size_t bytes)
 {
-    struct arena_block *block = calloc(1, sizeof *block + bytes);
+    struct arena_block *block = malloc(sizeof *block + bytes);
     if (block == NULL) {
         arena->failed = true;
         return NULL;
     }
+    block->next = NULL;
     block->size = bytes;
     return block;
 }
@@ -37,7 +38,7 @@ static void *take_large(struct arena *arena, size_t bytes)
     return block->bytes;
 }
 
-void *arena_take(struct arena *arena, size_t bytes)
+void *arena_room(struct arena *arena, size_t bytes)
 {
     if (bytes > SIZE_MAX / 4) {
         arena->failed = true;
@@ -62,6 +63,12 @@ void *arena_take(struct arena *arena, size_t bytes)
     return arena->blocks->bytes + (arena->blocks->size - arena->left - bytes);
 }
 
+void *arena_take(struct arena *arena, size_t bytes)
+{
+    void *room = arena_room(arena, bytes);
+    return room != NULL ? memset(room, 0, bytes) : NULL;
+}
+
 void *arena_array(struct arena *arena, size_t n, size_t size)
 {
     size_t bytes;
@@ -74,9 +81,12 @@ void *arena_array(struct arena *arena, size_t n, size_t size)
 
 struct text arena_text(struct arena *arena, struct text text)
 {
-    char *copy = arena_take(arena, text.len + 1);
+    char *copy = arena_room(arena, text.len + 1);
     if (copy != NULL && text.len > 0) {
         memcpy(copy, text.at, text.len);
+    }
+    if (copy != NULL) {
+        copy[text.len] = 0;
     }
     return (struct text){copy, copy != NULL ? text.len : 0};
 }
@@ -96,20 +106,25 @@ const char *arena_format(struct arena *arena, const char *format, ...)
     return text;
 }
 
-void *arena_append(struct arena *arena, void *array, size_t n, size_t size, const void *item)
+bool arena_append(struct arena *arena, void *array, size_t *count, size_t size, const void *item)
 {
-    if ((n & (n - 1)) == 0) { /* 0, 1, 2, 4, ...: the array is full */
-        void *grown = arena_array(arena, n == 0 ? 1 : 2 * n, size);
+    size_t n = *count;
+    char *items;
+    memcpy(&items, array, sizeof items); /* a pointer to any type */
+    if ((n & (n - 1)) == 0) {            /* 0, 1, 2, 4, ...: the array is full */
+        char *grown = arena_array(arena, n == 0 ? 1 : 2 * n, size);
         if (grown == NULL) {
-            return NULL;
+            return false;
         }
         if (n > 0) {
-            memcpy(grown, array, n * size);
+            memcpy(grown, items, n * size);
         }
-        array = grown;
+        items = grown;
+        memcpy(array, &items, sizeof items);
     }
-    memcpy((char *)array + n * size, item, size);
-    return array;
+    memcpy(items + n * size, item, size);
+    *count = n + 1;
+    return true;
 }
 
 /* Frees all blocks but one, which may be NULL. */
@@ -137,13 +152,11 @@ struct arena_mark arena_mark(const struct arena *arena)
 
 void arena_rewind(struct arena *arena, struct arena_mark mark)
 {
-    struct arena_block *block = mark.block;
-    bool newest = arena->blocks == block;
-    size_t used = block->size - (newest ? arena->left : 0);
-    free_but(arena, block);
-    memset(block->bytes + (block->size - mark.left), 0, used - (block->size - mark.left));
-    block->next = NULL;
-    arena->blocks = block;
+    if (arena->blocks != mark.block || mark.block->next != NULL) {
+        free_but(arena, mark.block);
+        mark.block->next = NULL;
+        arena->blocks = mark.block;
+    }
     arena->left = mark.left;
     arena->failed = false;
 }

@@ -25,7 +25,8 @@ struct arena {
         NULL, 0, 0, false                                                                          \
     }
 
-/* Returns zeroed memory, aligned for every type; NULL when out of memory. */
+/* Returns memory that is aligned for every type; NULL when out of memory. arena_take() zeroes it. */
+void *arena_room(struct arena *arena, size_t bytes);
 void *arena_take(struct arena *arena, size_t bytes);
 
 /* Returns room for n elements; NULL also if n * size overflows. */
@@ -39,10 +40,11 @@ const char *arena_format(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /*
- * Appends *item (size bytes) to an array that holds n, growing it by doubling. Returns the array,
- * which may have moved; NULL when out of memory.
+ * Appends *item (size bytes) to an array of *count items, which grows by doubling and may move.
+ * `array` is the address of the pointer to its first item. False when out of memory: the array and
+ * *count are as they were.
  */
-void *arena_append(struct arena *arena, void *array, size_t n, size_t size, const void *item);
+bool arena_append(struct arena *arena, void *array, size_t *count, size_t size, const void *item);
 
 /* Frees everything; the arena is empty again. */
 void arena_finish(struct arena *arena);

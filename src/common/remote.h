@@ -41,7 +41,6 @@ struct remote_spec {
     uint64_t sync_ns;            /* SYNCED: time between two exchanges */
 };
 
-/* In the order of enum store_verb. */
 enum remote_verb {
     REMOTE_CHECK,
     REMOTE_PEEK,
@@ -50,7 +49,8 @@ enum remote_verb {
     REMOTE_PENALIZE,
     REMOTE_BLOCK,
     REMOTE_UNBLOCK,
-    REMOTE_RESET
+    REMOTE_RESET,
+    REMOTE_VERBS
 };
 
 /* One limit of a question, with its key. */

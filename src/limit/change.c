@@ -1,4 +1,4 @@
-/* Versions of the limit, what is computed from them, and changing them while others decide. */
+/* Versions of the limit, the parameters that are computed from them, and live changes. */
 #include <string.h>
 
 #include "base/error.h"
@@ -12,8 +12,8 @@ _Static_assert(sizeof(struct limit_spec) % sizeof(uint64_t) == 0, "a spec is who
 /* ---- versions ---- */
 
 /*
- * Word by word, because a reader may be copying the place that this version takes over; it will
- * notice by the version and copy again.
+ * Writes word by word, because a reader may be copying the version that is overwritten. It notices
+ * that by the version number, and copies again.
  */
 void spec_publish(struct region_header *head, const struct limit_spec *spec)
 {
@@ -22,12 +22,12 @@ void spec_publish(struct region_header *head, const struct limit_spec *spec)
     uint64_t words[WORDS];
     memcpy(words, spec, sizeof words);
     for (size_t i = 0; i < WORDS; i++) {
-        store_release(&place[i], words[i]); /* not before the version that is in force now */
+        store_release(&place[i], words[i]); /* stays after the load of the version */
     }
     store_release(&head->version, next); /* pairs with params_now() and spec_read() */
 }
 
-/* Copies the version in force. Returns its number. */
+/* Copies the version in force and returns its number. */
 static uint64_t spec_read(const struct region_header *head, struct limit_spec *spec)
 {
     uint64_t words[WORDS];
@@ -37,7 +37,7 @@ static uint64_t spec_read(const struct region_header *head, struct limit_spec *s
         const uint64_t *place =
             (const uint64_t *)(const void *)head->spec[version % REGION_VERSIONS].bytes;
         for (size_t i = 0; i < WORDS; i++) {
-            words[i] = load_acquire(&place[i]); /* not after the second look at the version */
+            words[i] = load_acquire(&place[i]); /* stays before the second load of it */
         }
     } while (load_acquire(&head->version) - version >= REGION_VERSIONS - 1);
     memcpy(spec, words, sizeof words);
@@ -46,27 +46,26 @@ static uint64_t spec_read(const struct region_header *head, struct limit_spec *s
 
 uint64_t params_read(const struct weir *w, struct algo_params *params, int *e)
 {
-    const struct region_fixed *f = &w->head->fixed;
-    struct algo_layout layout = {f->shift, f->capacity, true};
+    struct algo_layout layout = layout_of(w);
     struct limit_spec spec;
     uint64_t version = spec_read(w->head, &spec);
     memset(params, 0, sizeof *params);
     params->spec = spec;
-    *e = spec.count == 0 || spec.period_ns != f->period_ns
+    *e = spec.count == 0 || spec.period_ns != w->head->fixed.period_ns
              ? WEIR_ERATE
              : w->ops->compile(&spec, &layout, params, NULL);
-    /* So that a time on the line is Unix time in 63 bits, too. */
+    /* A time on the line must also be a Unix time of 63 bits. */
     params->max_time = min_u64(params->max_time, (uint64_t)INT64_MAX - (uint64_t)w->epoch_ns);
     return version;
 }
 
-const struct algo_params *params_renew(const struct weir *w, struct params_place *place)
+const struct algo_params *params_renew(const struct weir *w, struct algo_params *copy)
 {
     unsigned slot = thread_slot();
-    int e; /* weir_open() has seen it compile, and so has each change since */
+    int e; /* always 0: weir_open() has seen the spec compile, and so has each change since */
     if (slot >= THREAD_OWN) {
-        (void)params_read(w, &place->copy, &e);
-        return &place->copy;
+        (void)params_read(w, copy, &e);
+        return copy;
     }
     struct per_thread *own = &w->threads[slot];
     own->version = params_read(w, &own->params, &e);
@@ -78,8 +77,7 @@ const struct algo_params *params_renew(const struct weir *w, struct params_place
 static int compile_change(const struct weir *w, uint64_t count, uint64_t burst_or_queue,
                           struct algo_params *next, struct weir_error *error)
 {
-    const struct region_fixed *f = &w->head->fixed;
-    struct algo_layout layout = {f->shift, f->capacity, true};
+    struct algo_layout layout = layout_of(w);
     struct limit_spec spec;
     (void)spec_read(w->head, &spec);
     spec.count = count;
@@ -91,9 +89,10 @@ static int compile_change(const struct weir *w, uint64_t count, uint64_t burst_o
     return params_compile(w->ops, &spec, &layout, next, error);
 }
 
-static int check_arguments(const struct weir *w, uint64_t count, uint64_t burst_or_queue,
-                           struct weir_error *error)
+int weir_change_check(struct weir *w, uint64_t count, uint64_t burst_or_queue,
+                      struct weir_error *error)
 {
+    struct algo_params next;
     if (w == NULL) {
         return fail(error, WEIR_EINVAL, "the limiter is NULL");
     }
@@ -104,26 +103,18 @@ static int check_arguments(const struct weir *w, uint64_t count, uint64_t burst_
     if (burst_or_queue != 0 && id != WEIR_TOKEN_BUCKET && id != WEIR_LEAKY_BUCKET) {
         return fail(error, WEIR_EINVAL, "%s has neither burst nor queue, expected 0", w->ops->name);
     }
-    return 0;
-}
-
-int weir_change_check(struct weir *w, uint64_t count, uint64_t burst_or_queue,
-                      struct weir_error *error)
-{
-    struct algo_params next;
-    int e = check_arguments(w, count, burst_or_queue, error);
-    return e != 0 ? e : compile_change(w, count, burst_or_queue, &next, error);
+    return compile_change(w, count, burst_or_queue, &next, error);
 }
 
 int weir_change(struct weir *w, uint64_t count, uint64_t burst_or_queue, struct weir_error *error)
 {
     struct algo_params next;
-    int e = check_arguments(w, count, burst_or_queue, error);
+    int e = weir_change_check(w, count, burst_or_queue, error);
     if (e != 0) {
         return e;
     }
     lock_take(&w->head->change, w->region->owner);
-    e = compile_change(w, count, burst_or_queue, &next, error);
+    e = compile_change(w, count, burst_or_queue, &next, error); /* others may have changed it */
     if (e == 0) {
         spec_publish(w->head, &next.spec);
     }

@@ -1,45 +1,30 @@
 /*
- * The decision, the whole way: any algorithm, any mode, keys that are known, new, blocked or on the
- * move. A known key of a narrow table is decided without a lock; everything else under the key's
- * stripe. shortcut.h has the way that most calls take.
+ * The decision, the whole way: any algorithm, any mode, and keys that are known, new, blocked or
+ * being moved. A known key of a narrow table is decided without a lock, everything else under the
+ * key's stripe. Most calls take the short cut instead (shortcut.h).
  */
 #include "limit/limiter.h"
 
 /* ---- the answer ---- */
 
-/* Fills in the answer, and what a refund must know, from the word after the decision, as of now. */
-static inline void give(const struct weir *w, const struct asked *q, uint64_t word,
-                        const uint64_t *record, int verdict, uint64_t granted)
+/* Fills in the answer, and what a refund must know, from the state after the decision. */
+static inline void give(const struct weir *w, const struct asked *q, struct algo_state s,
+                        int verdict, uint64_t granted)
 {
     const struct algo_params *p = q->params;
     if (q->charge != NULL) {
-        *q->charge =
-            (struct algo_charge){w->ops->stamp(p, word, record, q->ask.now), p->step, word};
+        *q->charge = (struct algo_charge){w->ops->stamp(p, s, q->ask.now), p->step, s.word};
     }
     answer_begin(p, verdict, granted, q->answer);
-    w->ops->describe(p, word, record, &q->ask, q->answer);
+    w->ops->describe(p, s, &q->ask, q->answer);
 }
 
-/* Lays a block over the answer of a peek. */
-static void answer_blocked(uint64_t until, uint64_t now, struct weir_answer *a)
-{
-    uint64_t left = until == UINT64_MAX ? WEIR_FOREVER : until - now;
-    a->flags |= WEIR_FLAG_BLOCKED;
-    a->remaining = 0;
-    a->delay_ns = 0;
-    if (a->verdict != WEIR_NEVER) {
-        a->verdict = WEIR_DENY;
-        a->retry_after_ns = max_u64(left, a->retry_after_ns);
-    }
-    a->reset_after_ns = max_u64(left, a->reset_after_ns);
-}
-
-/* on_full said no: DENY until a candidate becomes fresh, or ALLOW without a charge. */
+/* Answers for a key that found no place: DENY until a candidate is fresh, or an uncharged ALLOW. */
 static void answer_full(const struct weir *w, const struct asked *q, uint64_t base,
                         uint64_t full_for)
 {
     struct weir_answer *a = q->answer;
-    give(w, q, base, NULL, WEIR_ALLOW, 0);
+    give(w, q, (struct algo_state){base, NULL}, WEIR_ALLOW, 0);
     a->flags = WEIR_FLAG_FULL;
     if (q->params->spec.on_full != WEIR_ALLOW_NEW) {
         a->verdict = WEIR_DENY;
@@ -51,98 +36,112 @@ static void answer_full(const struct weir *w, const struct asked *q, uint64_t ba
 
 /* ---- deciding ---- */
 
-struct claim limiter_claim(struct weir *w, const struct asked *q, uint64_t word,
-                           struct patience *patience)
+/*
+ * The patience of a call that needs a place in the table while other threads are in its way. It
+ * ends sooner if they do not move at all, because a process may be stopped for good while it holds
+ * a stripe or marks.
+ */
+struct patience {
+    unsigned left;   /* how often to wait; begins with PATIENCE */
+    uint64_t in_way; /* the tag that was in the way of the last claim */
+};
+
+#define PATIENCE 1000
+#define PATIENCE_STOPPED 100 /* the cost of a wait in vain: ten of them, some 0.1 s, end it */
+
+/* Claims a place as on_full demands, and counts. `contended` only while there is patience left. */
+static struct claim claim_place(struct weir *w, const struct asked *q, uint64_t word,
+                                struct patience *patience)
 {
     bool evict = q->params->spec.on_full == WEIR_EVICT;
     unsigned how = (evict ? CLAIM_EVICT : 0) | (patience->left == 0 ? CLAIM_HASTY : 0);
     struct claim claim = table_claim(&w->table, q->key, word, q->now, how);
-    limiter_count_claim(w, &claim);
+    if ((claim.reclaimed | claim.evicted | claim.moved) != 0) {
+        struct counts *c = limiter_counts(w);
+        count_add(&c->reclaimed, claim.reclaimed);
+        count_add(&c->evicted, claim.evicted);
+        count_add(&c->moved, claim.moved);
+    }
     claim.contended = claim.contended && patience->left != 0;
     patience->in_way = claim.in_way;
     return claim;
 }
 
-/* True if the stripe could be had for a moment. Waiting is also how a dead owner is found out. */
-static bool comes_free(const struct weir *w, struct lock *stripe)
-{
-    bool had = lock_take_soon(stripe, w->table.owner);
-    if (had) {
-        lock_release(stripe);
-    }
-    return had;
-}
-
-void limiter_wait(const struct weir *w, struct patience *patience)
+/* Waits, but not for long, until the thread in the way has left its stripe. Holds no stripe. */
+static void wait_for_room(const struct weir *w, struct patience *patience)
 {
     struct lock *stripe = table_stripe(&w->table, patience->in_way);
     unsigned cost = 1;
     if (patience->in_way == 0) {
         lock_pause(0);
-    } else if (!comes_free(w, stripe)) {
+    } else if (lock_take_soon(stripe, w->table.owner)) { /* waiting also finds a dead owner */
+        lock_release(stripe);
+    } else {
         cost = PATIENCE_STOPPED;
     }
     patience->left -= (unsigned)min_u64(cost, patience->left);
     patience->in_way = 0;
 }
 
-void limiter_pull(struct weir *w, const struct asked *q, struct pair *slot, struct pair seen)
+/* Decides on a state. *units is how much an ALLOW takes. */
+static inline struct algo_step decide_state(const struct weir *w, const struct asked *q,
+                                            struct algo_state s, uint64_t *units)
 {
-    bool pulled;
-    uint64_t word =
-        w->ops->as_of(q->params, seen.word, table_record(&w->table, slot), q->ask.now, &pulled);
-    if (pulled) {
-        (void)pair_cas(slot, seen, (struct pair){seen.tag, word});
-    }
+    *units = q->ask.cost;
+    return q->mode == ASKED_PENALTY ? algo_penalize(w->ops, q->params, s, &q->ask, units)
+                                    : algo_decide(w->ops, q->params, s, &q->ask);
 }
 
 /*
- * Decides on a slot that held the key and `word` a moment ago. False: it has changed, look again.
- * Narrow: with or without the stripe (G1). Wide: under it.
+ * Decides on a slot that held the key and `word` a moment ago. Returns false if it has changed, and
+ * the caller must look again. In wide tables the caller holds the stripe (G1).
  *
- * A state from a far future is pulled down by a swap of its own, whatever the verdict: a retry that
- * was computed from the pulled state comes true only if that state stays. It also keeps a log from
- * noting units in places that the forgotten ones still use.
+ * A state from a far future is pulled down by a swap of its own, whatever the verdict: a retry time
+ * that was computed from the pulled state is right only if that state stays. It also keeps a log
+ * from noting units in places that the forgotten ones still use.
  *
- * The word was read by itself, which is quicker than reading the pair. The swap of the pair checks
- * a call that takes; a call that does not take compares the pair.
+ * The word was read alone, which is quicker than reading the pair. If the call takes units, the
+ * swap of the pair checks the tag; otherwise the pair is compared.
  */
 static bool decide_slot(struct weir *w, const struct asked *q, struct pair *slot, uint64_t word)
 {
-    const struct algo_params *p = q->params;
-    uint64_t *record = table_record(&w->table, slot);
-    struct pair seen = {q->key.tag, word};
-    struct algo_step step = algo_decide(w->ops, p, seen.word, record, &q->ask);
+    struct algo_state s = state_of(w, slot, word);
+    uint64_t units;
+    struct algo_step step = decide_state(w, q, s, &units);
     bool take = step.verdict == WEIR_ALLOW && q->mode != WEIR_PEEK;
-    struct pair next = {seen.tag, take ? step.word : seen.word};
+    struct pair seen = {q->key.tag, word};
     if (step.pulled) {
-        limiter_pull(w, q, slot, seen);
+        (void)pair_cas(slot, seen, (struct pair){seen.tag, step.base});
         return false;
     }
-    if (record != NULL && take) {
-        w->ops->note(p, seen.word, record, q->ask.now, q->ask.cost);
+    if (s.record != NULL && take) {
+        w->ops->note(q->params, s, q->ask.now, units);
     }
-    if (take ? !pair_cas(slot, seen, next) : !pair_is(slot, seen)) {
+    if (take ? !pair_cas(slot, seen, (struct pair){seen.tag, step.word}) : !pair_is(slot, seen)) {
         return false;
     }
-    give(w, q, take ? step.word : step.base, record, step.verdict, take ? q->ask.cost : 0);
+    s.word = take ? step.word : step.base;
+    give(w, q, s, step.verdict, take ? units : 0);
     return true;
 }
 
 /*
  * Decides for a key that is not in the table, under its stripe. A narrow key enters it already
- * charged, by one swap; a wide one enters fresh and is then decided on like any other. False: begin
- * again.
+ * charged, by one swap; a wide one enters fresh and is then decided on like any other. Returns
+ * false if the caller must begin again.
  */
 static bool decide_absent(struct weir *w, const struct asked *q, struct patience *patience)
 {
     bool wide = w->table.record_bytes != 0;
-    struct algo_step step = algo_decide(w->ops, q->params, 0, NULL, &q->ask);
+    struct algo_state s = {0, NULL};
+    uint64_t units;
+    struct algo_step step = decide_state(w, q, s, &units);
+    s.word = step.base;
     if (step.verdict != WEIR_ALLOW || q->mode == WEIR_PEEK) {
-        give(w, q, step.base, NULL, step.verdict, 0);
+        give(w, q, s, step.verdict, 0);
         return true;
     }
-    struct claim claim = limiter_claim(w, q, wide ? 0 : step.word, patience);
+    struct claim claim = claim_place(w, q, wide ? 0 : step.word, patience);
     if (claim.slot == NULL && claim.contended) {
         return false;
     }
@@ -151,23 +150,23 @@ static bool decide_absent(struct weir *w, const struct asked *q, struct patience
     } else if (wide) {
         return decide_slot(w, q, claim.slot, 0);
     } else {
-        give(w, q, step.word, NULL, WEIR_ALLOW, q->ask.cost);
+        s.word = step.word;
+        give(w, q, s, WEIR_ALLOW, units);
     }
     return true;
 }
 
-/* What UP_TO takes of its cost: what there is, or 1 so that the refusal says when. */
-static uint64_t affordable(const struct weir *w, const struct asked *q, uint64_t word,
-                           const uint64_t *record)
+/* Returns how much of its cost UP_TO takes: what remains, or 1 so that a denial has a retry. */
+static uint64_t affordable(const struct weir *w, const struct asked *q, struct algo_state s)
 {
-    struct weir_answer a = {.verdict = WEIR_NEVER}; /* only `remaining` is of interest */
-    algo_describe(w->ops, q->params, word, record, &q->ask, &a);
+    struct weir_answer a = {.verdict = WEIR_NEVER}; /* only `remaining` is used */
+    algo_describe(w->ops, q->params, s, &q->ask, &a);
     return max_u64(1, min_u64(q->ask.cost, a.remaining));
 }
 
 /*
- * Decides under the stripe. False: begin again. Of UP_TO, `granted` is what the caller may use,
- * also where a full table lets the key through without a charge.
+ * Decides under the stripe. Returns false if the caller must begin again. For UP_TO, `granted` is
+ * what the caller may use, also if a full table lets the key through without a charge.
  */
 static bool decide_once(struct weir *w, const struct asked *asked, struct patience *patience)
 {
@@ -175,7 +174,8 @@ static bool decide_once(struct weir *w, const struct asked *asked, struct patien
     struct pair *slot = table_find_locked(&w->table, q.key);
     uint64_t word = slot != NULL ? load_acquire(&slot->word) : 0;
     if (q.mode == WEIR_UP_TO) {
-        q.ask.cost = affordable(w, &q, word, slot != NULL ? table_record(&w->table, slot) : NULL);
+        struct algo_state fresh = {0, NULL};
+        q.ask.cost = affordable(w, &q, slot != NULL ? state_of(w, slot, word) : fresh);
         q.mode = WEIR_CHECK;
     }
     bool done = slot != NULL ? decide_slot(w, &q, slot, word) : decide_absent(w, &q, patience);
@@ -188,7 +188,7 @@ static bool decide_once(struct weir *w, const struct asked *asked, struct patien
 static __attribute__((noinline)) void decide_locked(struct weir *w, const struct asked *q)
 {
     struct lock *stripe = table_stripe(&w->table, q->key.tag);
-    struct patience patience = PATIENCE_INIT;
+    struct patience patience = {PATIENCE, 0};
     for (;;) {
         lock_take(stripe, w->table.owner);
         bool done = decide_once(w, q, &patience);
@@ -196,15 +196,15 @@ static __attribute__((noinline)) void decide_locked(struct weir *w, const struct
         if (done) {
             return;
         }
-        limiter_wait(w, &patience);
+        wait_for_room(w, &patience);
     }
 }
 
-/* Decides for a key that is not blocked, or as if it were not. */
+/* Decides as if the key were not blocked. */
 static void decide(struct weir *w, const struct asked *q, struct pair *slot)
 {
-    /* UP_TO reads before it decides; under the lock that is simple, and it is rare. */
-    if (w->table.record_bytes == 0 && q->mode != WEIR_UP_TO) {
+    /* UP_TO and penalties are rare. They take the lock, because UP_TO reads before it decides. */
+    if (w->table.record_bytes == 0 && q->mode < WEIR_UP_TO) {
         while (slot != NULL) {
             if (decide_slot(w, q, slot, load_acquire(&slot->word))) {
                 return;
@@ -215,15 +215,24 @@ static void decide(struct weir *w, const struct asked *q, struct pair *slot)
     decide_locked(w, q);
 }
 
-/* Answers for a key that is blocked until `until`. */
+/* Answers for a key that is blocked until `until`: as a peek, but denied. */
 static void decide_blocked(struct weir *w, const struct asked *q, struct pair *slot, uint64_t until)
 {
+    struct weir_answer *a = q->answer;
+    uint64_t left = until == UINT64_MAX ? WEIR_FOREVER : until - q->now;
     struct asked peek = *q;
     peek.ask.cost = q->mode == WEIR_UP_TO ? 1 : q->ask.cost; /* UP_TO has no NEVER */
     peek.mode = WEIR_PEEK;
     peek.charge = NULL;
     decide(w, &peek, slot);
-    answer_blocked(until, q->now, q->answer);
+    a->flags |= WEIR_FLAG_BLOCKED;
+    a->remaining = 0;
+    a->delay_ns = 0;
+    a->reset_after_ns = max_u64(left, a->reset_after_ns);
+    if (a->verdict != WEIR_NEVER) {
+        a->verdict = WEIR_DENY;
+        a->retry_after_ns = max_u64(left, a->retry_after_ns);
+    }
 }
 
 uint64_t limiter_blocked_until(const struct weir *w, const struct asked *q)
@@ -240,6 +249,21 @@ void limiter_decide_at(struct weir *w, const struct asked *q, struct pair *slot)
     } else {
         decide(w, q, slot);
     }
+}
+
+int limiter_charge(struct weir *w, const struct asked *q, uint64_t *charged)
+{
+    struct weir_answer answer;
+    struct asked penalty = *q;
+    penalty.mode = ASKED_PENALTY;
+    penalty.answer = &answer;
+    decide(w, &penalty, NULL);
+    *charged = answer.granted;
+    if ((answer.flags & WEIR_FLAG_FULL) != 0) {
+        count_add(&limiter_counts(w)->full_denied, 1);
+        return WEIR_EFULL;
+    }
+    return 0;
 }
 
 void limiter_decide(struct weir *w, const struct asked *q)

@@ -1,5 +1,4 @@
 /* Making, opening and closing limiters. */
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +8,15 @@
 #include "base/error.h"
 #include "limit/plan.h"
 
-/* ---- files of others ---- */
+/* One call of weir_open(). */
+struct opening {
+    struct weir *w;
+    const struct weir_options *options;
+    struct plan plan;
+    struct weir_error *error;
+};
+
+/* ---- comparing a file with the plan ---- */
 
 struct field {
     const char *name;
@@ -28,35 +35,35 @@ static int compare(const struct field *fields, size_t n, struct weir_error *erro
     return 0;
 }
 
-static int compare_fixed(const struct region_fixed *has, const struct region_fixed *want,
-                         unsigned flags, struct weir_error *error)
+static int compare_fixed(const struct opening *o, const struct region_fixed *has)
 {
+    const struct region_fixed *want = &o->plan.fixed;
     if (algo_by_id(has->algorithm) == NULL) {
-        return fail(error, WEIR_EDAMAGED, "the file has algorithm %d, which there is not",
+        return fail(o->error, WEIR_EDAMAGED, "the file has algorithm %d, which does not exist",
                     has->algorithm);
     }
     if (has->algorithm != want->algorithm) {
-        return fail(error, WEIR_EMISMATCH, "the file has algorithm %s, expected %s",
+        return fail(o->error, WEIR_EMISMATCH, "the file has algorithm %s, expected %s",
                     weir_algorithm_name(has->algorithm), weir_algorithm_name(want->algorithm));
     }
     uint64_t keys = has->shape.max_keys;
     uint64_t wanted = want->shape.max_keys;
-    /* A table that has outgrown what is asked for need not be given up. */
-    bool grown = (flags & WEIR_MORE_KEYS) != 0 && keys > wanted && keys / 8 <= wanted;
+    /* With WEIR_MORE_KEYS, a table that is larger than the one that is asked for is kept. */
+    bool more = (o->options->flags & WEIR_MORE_KEYS) != 0 && keys > wanted && keys / 8 <= wanted;
     const struct field fields[] = {
         {"hash", (uint64_t)has->hash, (uint64_t)want->hash},
         {"align", (uint64_t)has->align, (uint64_t)want->align},
         {"explicit time", has->explicit_time, want->explicit_time},
         {"period_ns", has->period_ns, want->period_ns},
         {"offset_ns", has->offset_ns, want->offset_ns},
-        {"max_keys", grown ? wanted : keys, wanted},
+        {"max_keys", more ? wanted : keys, wanted},
         {"max_blocks", min_u64(has->shape.max_blocks, want->shape.max_blocks),
          want->shape.max_blocks},
     };
-    return compare(fields, sizeof fields / sizeof fields[0], error);
+    return compare(fields, sizeof fields / sizeof fields[0], o->error);
 }
 
-/* options.max_debt in words. */
+/* Returns options.max_debt in words. */
 static const char *debt_text(uint64_t debt, char text[24])
 {
     (void)snprintf(text, 24, "%" PRIu64, debt);
@@ -80,107 +87,93 @@ static int compare_spec(const struct limit_spec *has, const struct limit_spec *w
                       debt_text(has->debt_asked, a), debt_text(want->debt_asked, b));
 }
 
-/* ---- time ---- */
+/* ---- time and parameters ---- */
 
-/* Can words computed by *p express the caller's time, which is `own_ns` unless it has a clock of its own? */
-static int check_life(const struct weir *w, const struct weir_options *o,
-                      const struct algo_params *p, uint64_t own_ns, struct weir_error *error)
+/* Checks that words can express the caller's time: that of its clock, or `own_ns` without one. */
+static int check_life(const struct opening *o, const struct algo_params *p, uint64_t own_ns)
 {
-    uint64_t now_ns = o->clock != NULL ? o->clock(o->clock_arg) : own_ns;
-    if ((o->flags & WEIR_EXPLICIT_TIME) != 0 || limiter_knows(w, p, now_ns)) {
+    const struct weir_options *options = o->options;
+    uint64_t now_ns = options->clock != NULL ? options->clock(options->clock_arg) : own_ns;
+    if ((options->flags & WEIR_EXPLICIT_TIME) != 0 || limiter_knows(o->w, p, now_ns)) {
         return 0;
     }
-    return fail(error, WEIR_ETIME,
+    return fail(o->error, WEIR_ETIME,
                 "the time line that began at %" PRId64 " ns has run out, or the clock is wrong; "
                 "make a new limiter, or set the clock",
-                w->epoch_ns);
+                o->w->epoch_ns);
 }
 
-/* ---- parameters ---- */
-
-/* Is what the file holds a limit that can be? */
+/* Reads the parameters of the file. Returns whether they make a limit. */
 static bool is_sound(const struct weir *w, struct algo_params *has)
 {
-    const struct region_fixed *f = &w->head->fixed;
-    struct algo_layout layout = {f->shift, f->capacity, true};
+    struct algo_layout layout = layout_of(w);
     struct algo_params again;
     int e;
     (void)params_read(w, has, &e);
-    return e == 0 && has->spec.algorithm == f->algorithm &&
-           f->shape.record_bytes == algo_record_bytes(has) &&
+    return e == 0 && has->spec.algorithm == w->head->fixed.algorithm &&
+           w->table.record_bytes == algo_record_bytes(has) &&
            params_compile(w->ops, &has->spec, &layout, &again, NULL) == 0 &&
            again.spec.max_debt == has->spec.max_debt;
 }
 
 /*
- * Finds the parameters that the file will have when it is open: its own, or with WEIR_CHANGE the
- * caller's. *same: they are its own. An error if it is damaged or not the caller's. Changes
+ * Finds the parameters that the file will have when it is open: its own (then *same is true), or
+ * with WEIR_CHANGE the caller's. Returns an error if it is damaged or has other ones. Changes
  * nothing.
  */
-static int find_params(const struct weir *w, const struct plan *plan, const struct weir_options *o,
-                       struct algo_params *next, bool *same, struct weir_error *error)
+static int find_params(const struct opening *o, struct algo_params *next, bool *same)
 {
-    const struct region_fixed *f = &w->head->fixed;
-    const struct limit_spec *want = &plan->params.spec;
-    struct algo_layout layout = {f->shift, f->capacity, true};
-    *same = false;
-    if (!is_sound(w, next)) {
-        return fail(error, WEIR_EDAMAGED, "the file's parameters are damaged");
+    const struct limit_spec *want = &o->plan.params.spec;
+    struct algo_layout layout = layout_of(o->w);
+    if (!is_sound(o->w, next)) {
+        return fail(o->error, WEIR_EDAMAGED, "the file's parameters are damaged");
     }
     const struct field on_full = {"on_full", (uint64_t)next->spec.on_full, (uint64_t)want->on_full};
-    int e = compare(&on_full, 1, error);
-    *same = e == 0 && compare_spec(&next->spec, want, NULL) == 0;
+    int e = compare(&on_full, 1, o->error);
+    *same = compare_spec(&next->spec, want, NULL) == 0;
     if (e != 0 || *same) {
         return e;
     }
-    return (o->flags & WEIR_CHANGE) != 0 ? params_compile(w->ops, want, &layout, next, error)
-                                         : compare_spec(&next->spec, want, error);
+    return (o->options->flags & WEIR_CHANGE) != 0
+               ? params_compile(o->w->ops, want, &layout, next, o->error)
+               : compare_spec(&next->spec, want, o->error);
 }
 
-/* Under head->change. Publishes last: a failed call has changed nothing. */
-static int adopt_locked(struct weir *w, const struct plan *plan, const struct weir_options *o,
-                        struct weir_error *error)
+/* Takes over an existing region. Publishes last, so that a failed call has changed nothing. */
+static int adopt(const struct opening *o)
 {
+    struct weir *w = o->w;
     struct algo_params next;
     bool same;
+    lock_take(&w->head->change, w->region->owner);
+    int e = find_params(o, &next, &same);
     /*
      * Not clock_now_ns(), whose branches depend on the time between two instructions: the tests
      * that step through weir_open() need the same instructions each time.
      */
-    uint64_t now_ns = clock_boot_ns() + w->boot_to_unix_ns;
-    int e = find_params(w, plan, o, &next, &same, error);
-    e = e != 0 ? e : check_life(w, o, &next, now_ns, error);
+    e = e != 0 ? e : check_life(o, &next, clock_boot_ns() + w->boot_to_unix_ns);
     if (e == 0 && !same) {
         spec_publish(w->head, &next.spec);
     }
-    return e;
-}
-
-static int adopt(struct weir *w, const struct plan *plan, const struct weir_options *o,
-                 struct weir_error *error)
-{
-    lock_take(&w->head->change, w->region->owner);
-    int e = adopt_locked(w, plan, o, error);
     lock_release(&w->head->change);
     return e;
 }
 
-/* ---- opening ---- */
+/* ---- the region ---- */
 
-/* The parameters that the public call around us began with; it must not see others half-way. */
-static const struct algo_params *params_here(const struct weir *w, struct params_place *place)
-{
-    unsigned slot = thread_slot();
-    return slot < THREAD_OWN ? &w->threads[slot].params : params_renew(w, place);
-}
-
-/* Fills *debt with what a slot's owner owes. */
-static void debt_of(const void *arg, uint64_t tag, uint64_t word, const uint64_t *record,
-                    uint64_t now, struct debt *debt)
+/*
+ * Fills *debt with what the owner of a slot owes. Computes with the parameters with which the
+ * public call began, so that it does not see others halfway.
+ */
+static void debt_of(const void *arg, uint64_t tag, uint64_t word, uint64_t *record, uint64_t now,
+                    struct debt *debt)
 {
     const struct weir *w = arg;
-    struct params_place place;
-    algo_owes(w->ops, params_here(w, &place), word, record, key_time(w, tag, now), debt);
+    struct algo_params copy;
+    unsigned slot = thread_slot();
+    const struct algo_params *p =
+        slot < THREAD_OWN ? &w->threads[slot].params : params_renew(w, &copy);
+    algo_owes(w->ops, p, (struct algo_state){word, record}, key_time(w, tag, now), debt);
 }
 
 static void attach(struct weir *w, struct region *r)
@@ -190,61 +183,57 @@ static void attach(struct weir *w, struct region *r)
     table_attach(&w->table, &r->head->fixed.shape, r->body, &r->head->counts, r->owner, debt_of, w);
 }
 
-/* What the hooks know. */
-struct opening {
-    struct weir *w;
-    const struct plan *plan;
-    const struct weir_options *options;
-};
-
-static int fill(void *arg, struct region *r, struct weir_error *error)
+static int fill(const struct region_opening *r, struct region *region)
 {
-    struct opening *o = arg;
-    attach(o->w, r);
-    spec_publish(r->head, &o->plan->params.spec);
-    /* Where the wall clock has not been set, time begins at the epoch: region_anchor_now(). */
-    uint64_t now_ns = max_u64(clock_unix_ns(), (uint64_t)o->w->epoch_ns);
-    return check_life(o->w, o->options, &o->plan->params, now_ns, error);
+    const struct opening *o = r->arg;
+    attach(o->w, region);
+    spec_publish(region->head, &o->plan.params.spec);
+    /* If the wall clock has not been set, time begins at the epoch; see region_anchor_now(). */
+    return check_life(o, &o->plan.params, max_u64(clock_unix_ns(), (uint64_t)o->w->epoch_ns));
 }
 
-static int examine(void *arg, struct region *r, struct weir_error *error)
+static int examine(const struct region_opening *r, struct region *region)
 {
-    struct opening *o = arg;
+    const struct opening *o = r->arg;
     struct algo_params next;
     bool same;
-    int e = compare_fixed(&r->head->fixed, &o->plan->fixed, o->options->flags, error);
-    attach(o->w, r);
-    e = e != 0 ? e : find_params(o->w, o->plan, o->options, &next, &same, error);
-    /* Of the system's clock the anchor is not known yet. */
-    return e != 0 || o->options->clock == NULL ? e : check_life(o->w, o->options, &next, 0, error);
+    int e = compare_fixed(o, &region->head->fixed);
+    attach(o->w, region);
+    e = e != 0 ? e : find_params(o, &next, &same);
+    /* The time by the system's clock is not known yet: the anchor may change. */
+    return e != 0 || o->options->clock == NULL ? e : check_life(o, &next, 0);
 }
 
-/* A wrong clock must not be anchored: the file would be refused until the next boot. */
-static int recover(void *arg, struct region *r, const struct region_anchor *anchor,
-                   struct weir_error *error)
+static int recover(const struct region_opening *r, struct region *region,
+                   const struct region_anchor *anchor)
 {
-    struct opening *o = arg;
+    const struct opening *o = r->arg;
     struct algo_params has;
-    int e;
-    attach(o->w, r);
-    (void)params_read(o->w, &has, &e); /* examined already */
-    e = check_life(o->w, o->options, &has, anchor->unix_ns, error);
+    int e = 0;
+    attach(o->w, region);
+    if (anchor != NULL) {
+        /* A wrong clock must not be anchored: the file would be refused until the next boot. */
+        (void)params_read(o->w, &has, &e); /* examine() has seen it succeed */
+        e = check_life(o, &has, anchor->unix_ns);
+    }
     if (e == 0) {
         table_init_locks(&o->w->table);
-        lock_init(&r->head->change);
+        lock_init(&region->head->change);
+    }
+    if (e == 0 && anchor != NULL) {
         table_recover(&o->w->table);
     }
     return e;
 }
 
-/* The hooks know no path: says it before what they said. */
-static void name_file(struct weir_error *error, const char *path, int code)
+/* Puts the path before the text of an error. A long path is cut. */
+static void name_file(struct weir_error *error, const char *path)
 {
     char text[sizeof error->text];
-    size_t n = strlen(path);
-    if (error != NULL && code != 0 && strncmp(error->text, path, n) != 0) {
+    if (error != NULL) {
         memcpy(text, error->text, sizeof text);
-        (void)snprintf(error->text, sizeof error->text, "%.120s: %.120s", path, text);
+        int room = (int)(sizeof text - sizeof ": " - strnlen(text, 200));
+        (void)snprintf(error->text, sizeof error->text, "%.*s: %.200s", room, path, text);
     }
 }
 
@@ -256,127 +245,107 @@ void limiter_anchor(struct weir *w)
     store_relaxed(&w->adrift, w->clock == NULL && region_is_adrift(w->region));
 }
 
-static void set_time(struct weir *w, const struct weir_options *o)
+/* Sets what the limiter takes from its region and from its options. */
+static void set_up(struct weir *w, const struct weir_options *o)
 {
-    w->explicit_time = w->head->fixed.explicit_time != 0;
+    const struct region_fixed *f = &w->region->head->fixed;
+    attach(w, w->region);
+    w->explicit_time = f->explicit_time != 0;
     w->clock = o->clock;
     w->clock_arg = o->clock_arg;
     limiter_anchor(w);
     if (!w->explicit_time && w->clock == NULL) {
         clock_choose();
     }
+    w->xxh3 = f->hash == WEIR_XXH3;
+    w->align_key = f->align == WEIR_ALIGN_KEY;
+    w->plain = w->table.record_bytes == 0 && !w->align_key;
+    w->token_bucket = w->ops == &algo_token_bucket;
+    w->generation = f->generation;
+    w->secret = f->secret;
 }
 
-static int open_region(struct weir *w, const struct weir_options *o, const struct plan *plan,
-                       struct weir_error *error)
+static int open_region(struct opening *o)
 {
-    struct opening arg = {w, plan, o};
-    struct region_hooks hooks = {fill, examine, recover, &arg, (o->flags & WEIR_RECOVER) != 0};
-    bool made = true;
-    int e;
-    if (o->memory == WEIR_FILE) {
-        e = region_open_file(&w->region, o->path, &plan->fixed, o->flags, &hooks, &made, error);
-    } else {
-        e = region_make_memory(&w->region, &plan->fixed, o->memory == WEIR_SHARED, o->flags, &hooks,
-                               error);
-    }
+    const struct weir_options *options = o->options;
+    struct region_opening r = {
+        .fixed = &o->plan.fixed,
+        .path = options->path,
+        .shared = options->memory == WEIR_SHARED,
+        .flags = options->flags,
+        .error = o->error,
+        .arg = o,
+        .fill = fill,
+        .examine = examine,
+        .recover = recover,
+    };
+    bool file = options->memory == WEIR_FILE;
+    int e = file ? region_open_file(&r, &o->w->region) : region_make_memory(&r, &o->w->region);
     if (e == 0) {
-        attach(w, w->region);
-        set_time(w, o);
-        e = made ? 0 : adopt(w, plan, o, error);
+        set_up(o->w, options);
+        e = r.made ? 0 : adopt(o);
     }
-    if (o->memory == WEIR_FILE) {
-        name_file(error, o->path, e);
+    if (e != 0 && file) {
+        name_file(o->error, options->path);
     }
     return e;
 }
 
-static int open_parts(struct weir *w, const struct weir_options *o, const struct plan *plan,
-                      struct weir_error *error)
-{
-    int e = open_region(w, o, plan, error);
-    if (e != 0) {
-        return e;
-    }
-    w->xxh3 = w->head->fixed.hash == WEIR_XXH3;
-    w->align_key = w->head->fixed.align == WEIR_ALIGN_KEY;
-    w->plain = w->table.record_bytes == 0 && !w->align_key;
-    w->token_bucket = w->ops == &algo_token_bucket;
-    w->generation = w->head->fixed.generation;
-    w->secret = w->head->fixed.secret;
-    return 0;
-}
+/* ---- public ---- */
 
 #define THREADS_BYTES (THREAD_SLOTS * sizeof(struct per_thread))
 
-/* Of its own mapping, of which only the pages of threads that come are ever touched. */
-static struct per_thread *threads_create(void)
+/* Allocates a limiter. Of the threads' places, only the pages that are used take memory. */
+static struct weir *create(const struct algo_ops *ops)
 {
-    void *p = mmap(NULL, THREADS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return p == MAP_FAILED ? NULL : p;
-}
-
-static void threads_destroy(struct per_thread *threads)
-{
-    if (threads != NULL) {
-        (void)munmap(threads, THREADS_BYTES);
+    struct weir *w = aligned_alloc(64, (sizeof *w + 63) & ~(size_t)63);
+    if (w != NULL) {
+        memset(w, 0, sizeof *w);
+        w->ops = ops;
+        w->threads =
+            mmap(NULL, THREADS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     }
+    return w;
 }
 
 int weir_open(struct weir **out, const struct weir_options *options, struct weir_error *error)
 {
-    struct weir_options o;
-    struct plan plan;
+    struct weir_options copy;
+    struct opening o = {.options = &copy, .error = error};
     if (out == NULL) {
-        return fail(error, WEIR_EINVAL, "the limiter's place is NULL");
+        return fail(error, WEIR_EINVAL, "the pointer for the limiter is NULL");
     }
     *out = NULL;
-    int e = plan_make(options, &o, &plan, error);
+    int e = plan_make(options, &copy, &o.plan, error);
     if (e == 0 && pair_init() != 0) {
         e = fail(error, WEIR_ECPU, "%s", weir_strerror(WEIR_ECPU));
     }
     if (e != 0) {
         return e;
     }
-    struct weir *w = aligned_alloc(64, (sizeof *w + 63) & ~(size_t)63);
-    struct per_thread *threads = threads_create();
-    if (w == NULL || threads == NULL) {
-        free(w);
-        threads_destroy(threads);
-        return fail(error, WEIR_ENOMEM, "out of memory for the limiter itself");
-    }
-    memset(w, 0, sizeof *w);
-    w->threads = threads;
-    w->ops = plan.ops;
-    int state; /* a thread that was cancelled in here would leave a descriptor with its locks */
+    o.w = create(o.plan.ops);
+    int state; /* a thread that is cancelled in here would leave a descriptor with its locks */
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-    e = open_parts(w, &o, &plan, error);
+    e = o.w == NULL || o.w->threads == MAP_FAILED
+            ? fail(error, WEIR_ENOMEM, "out of memory for the limiter itself")
+            : open_region(&o);
     if (e != 0) {
-        weir_close(w);
-        w = NULL;
+        weir_close(o.w);
+        o.w = NULL;
     }
     (void)pthread_setcancelstate(state, NULL);
-    *out = w;
+    *out = o.w;
     return e;
 }
 
 void weir_close(struct weir *w)
 {
-    if (w != NULL) {
-        region_close(w->region);
-        threads_destroy(w->threads);
-        free(w);
+    if (w == NULL) {
+        return;
     }
-}
-
-const char *weir_algorithm_name(int algorithm)
-{
-    const struct algo_ops *ops = algo_by_id(algorithm);
-    return ops != NULL ? ops->name : NULL;
-}
-
-int weir_algorithm_by_name(const char *name)
-{
-    const struct algo_ops *ops = name != NULL ? algo_by_name(name) : NULL;
-    return ops != NULL ? ops->id : 0;
+    region_close(w->region);
+    if (w->threads != MAP_FAILED) {
+        (void)munmap(w->threads, THREADS_BYTES);
+    }
+    free(w);
 }

@@ -1,11 +1,10 @@
 #include "limit/plan.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/error.h"
 
-/* No future version's options are larger; what is, is not a size. */
+/* No future version of the options will be larger: a larger size is an error. */
 #define OPTIONS_SIZE_MOST 4096
 #define MAX_KEYS_DEFAULT 100000
 #define MAX_KEYS_MOST (UINT64_C(1) << 40)
@@ -13,12 +12,12 @@
 #define KEYS_PER_BLOCK 128
 #define MAX_BLOCKS_LEAST 64
 #define PERIOD_LEAST WEIR_MICROSECOND
-/* A limiter begins its time line a little in the past, for callers whose clocks lag. */
+/* The time line of a limiter begins in the past, for callers whose clocks lag. */
 #define EPOCH_LEAD WEIR_DAY
 #define FILE_FLAGS (WEIR_CHANGE | WEIR_MUST_EXIST | WEIR_RECOVER | WEIR_MORE_KEYS)
 #define KNOWN_FLAGS (FILE_FLAGS | WEIR_EXPLICIT_TIME | WEIR_PREFAULT | WEIR_HUGE_PAGES)
 
-/* Copies what the caller's version of the struct has; the rest is zero, the default. */
+/* Copies the fields that the caller's version of the struct has. The rest is 0, the default. */
 static int read_options(const struct weir_options *given, struct weir_options *o,
                         struct weir_error *error)
 {
@@ -38,8 +37,8 @@ static int read_options(const struct weir_options *given, struct weir_options *o
         if (bytes[i] != 0) {
             return fail(
                 error, WEIR_EINVAL,
-                "options.size is %zu and byte %zu is set, but this library knows %zu bytes: "
-                "it is older than its header",
+                "options.size is %zu and byte %zu is set, but this library is older than its "
+                "header and knows %zu bytes",
                 given->size, i, sizeof *o);
         }
     }
@@ -76,7 +75,7 @@ static int check_enums(const struct weir_options *o, struct weir_error *error)
     return 0;
 }
 
-/* What cannot be said together. */
+/* Checks which options exclude each other. */
 static int check_sense(const struct weir_options *o, struct weir_error *error)
 {
     bool file = o->memory == WEIR_FILE;
@@ -136,68 +135,34 @@ static int check_numbers(const struct weir_options *o, struct weir_error *error)
     return 0;
 }
 
-/* In units; what the caller asked for, or as much as the quota. */
-static uint64_t first_debt(const struct limit_spec *spec)
+static int compile(const struct algo_ops *ops, const struct limit_spec *spec,
+                   const struct algo_layout *layout, struct algo_params *params,
+                   struct weir_error *error)
 {
-    if (spec->debt_asked != 0) {
-        return spec->debt_asked == WEIR_NO_DEBT ? 0 : spec->debt_asked;
-    }
-    switch (spec->algorithm) {
-    case WEIR_TOKEN_BUCKET:
-        return spec->burst;
-    case WEIR_LEAKY_BUCKET:
-        return add_sat(spec->queue, 1);
-    case WEIR_SLIDING_LOG:
-        return 0;
-    default:
-        return spec->count;
-    }
+    memset(params, 0, sizeof *params);
+    params->spec = *spec;
+    return ops->compile(spec, layout, params, error);
 }
 
 int params_compile(const struct algo_ops *ops, const struct limit_spec *spec,
                    const struct algo_layout *layout, struct algo_params *params,
                    struct weir_error *error)
 {
-    uint64_t debt = first_debt(spec);
-    struct weir_error why; /* *error stays as it is until the last attempt has failed */
-    for (;;) {
-        memset(params, 0, sizeof *params);
-        params->spec = *spec;
-        params->spec.max_debt = debt;
-        struct limit_spec full = params->spec;
-        int e = ops->compile(&full, layout, params, &why);
-        if (e != WEIR_EQUOTA || spec->debt_asked != 0 || debt == 0) {
-            if (e != 0 && error != NULL) {
-                *error = why;
-            }
-            return e;
-        }
-        debt /= 2;
+    struct limit_spec full = *spec;
+    full.max_debt = spec->debt_asked == WEIR_NO_DEBT ? 0 : spec->debt_asked;
+    int e = compile(ops, &full, layout, params, error);
+    if (e != 0 || spec->debt_asked != 0 || spec->algorithm == WEIR_SLIDING_LOG) {
+        return e;
     }
+    uint64_t debt = params->quota;
+    do {
+        full.max_debt = debt;
+        debt /= 2;
+    } while (compile(ops, &full, layout, params, NULL) != 0); /* 0 has been seen to compile */
+    return 0;
 }
 
-static struct limit_spec spec_of(const struct weir_options *o)
-{
-    bool defaulted = o->algorithm == WEIR_TOKEN_BUCKET && o->burst == 0;
-    return (struct limit_spec){
-        .algorithm = o->algorithm,
-        .on_full = o->on_full,
-        .count = o->count,
-        .period_ns = o->period_ns,
-        .burst = defaulted ? o->count : o->burst,
-        .queue = o->queue,
-        .debt_asked = o->max_debt,
-    };
-}
-
-static int compile_plan(const struct weir_options *o, struct plan *plan, struct weir_error *error)
-{
-    struct limit_spec spec = spec_of(o);
-    struct algo_layout layout = {0, 0, false};
-    return params_compile(plan->ops, &spec, &layout, &plan->params, error);
-}
-
-/* The latest multiple of the period (plus offset) that is not after `start`. */
+/* Windows: returns the latest multiple of the period, plus offset, that is not after `start`. */
 static int64_t align_epoch(const struct weir_options *o, int64_t start)
 {
     if (o->algorithm != WEIR_FIXED_WINDOW && o->algorithm != WEIR_SLIDING_WINDOW) {
@@ -218,18 +183,38 @@ static int64_t choose_epoch(const struct weir_options *o)
     return align_epoch(o, (int64_t)sub_floor0(min_u64(now, INT64_MAX), EPOCH_LEAD));
 }
 
-static int plan_from(const struct weir_options *o, struct plan *plan, struct weir_error *error)
+static int check_options(const struct weir_options *o, struct weir_error *error)
 {
-    memset(plan, 0, sizeof *plan);
-    plan->ops = algo_by_id(o->algorithm);
-    if (plan->ops == NULL) {
+    if (algo_by_id(o->algorithm) == NULL) {
         return fail(error, WEIR_EINVAL, "algorithm is %d, expected one of enum weir_algorithm",
                     o->algorithm);
     }
     int e = check_enums(o, error);
     e = e != 0 ? e : check_sense(o, error);
-    e = e != 0 ? e : check_numbers(o, error);
-    e = e != 0 ? e : compile_plan(o, plan, error);
+    return e != 0 ? e : check_numbers(o, error);
+}
+
+int plan_make(const struct weir_options *options, struct weir_options *o, struct plan *plan,
+              struct weir_error *error)
+{
+    static const struct algo_layout none = {0, 0, false};
+    int e = read_options(options, o, error);
+    e = e != 0 ? e : check_options(o, error);
+    if (e != 0) {
+        return e;
+    }
+    memset(plan, 0, sizeof *plan);
+    plan->ops = algo_by_id(o->algorithm);
+    const struct limit_spec spec = {
+        .algorithm = o->algorithm,
+        .on_full = o->on_full,
+        .count = o->count,
+        .period_ns = o->period_ns,
+        .burst = o->algorithm == WEIR_TOKEN_BUCKET && o->burst == 0 ? o->count : o->burst,
+        .queue = o->queue,
+        .debt_asked = o->max_debt,
+    };
+    e = params_compile(plan->ops, &spec, &none, &plan->params, error);
     if (e != 0) {
         return e;
     }
@@ -250,19 +235,12 @@ static int plan_from(const struct weir_options *o, struct plan *plan, struct wei
     return region_fixed_finish(f, error);
 }
 
-int plan_make(const struct weir_options *options, struct weir_options *o, struct plan *plan,
-              struct weir_error *error)
-{
-    int e = read_options(options, o, error);
-    return e != 0 ? e : plan_from(o, plan, error);
-}
-
 int weir_size(const struct weir_options *options, uint64_t *bytes, struct weir_error *error)
 {
     struct weir_options o;
     struct plan plan;
     if (bytes == NULL) {
-        return fail(error, WEIR_EINVAL, "the place for the size is NULL");
+        return fail(error, WEIR_EINVAL, "the pointer for the size is NULL");
     }
     int e = plan_make(options, &o, &plan, error);
     if (e == 0) {

@@ -1,6 +1,6 @@
 /*
- * From what the caller wrote to what will be made: the options checked, defaults filled in, every
- * number computed, and nothing touched yet.
+ * A plan is what weir_open() will make of its options: they are checked, defaults are filled in and
+ * every number is computed, but nothing has been made yet.
  */
 #ifndef WEIR_LIMIT_PLAN_H
 #define WEIR_LIMIT_PLAN_H
@@ -14,8 +14,8 @@ struct plan {
 };
 
 /*
- * Copies the options that the caller's version of the struct has into *o and makes the plan.
- * WEIR_EINVAL, WEIR_ERATE, WEIR_EQUOTA, WEIR_EIO, with a text.
+ * Copies the options that the caller's version of the struct has into *o, and makes the plan.
+ * Returns WEIR_EINVAL, WEIR_ENOTSUP, WEIR_ERATE, WEIR_EQUOTA or WEIR_EIO with a text.
  */
 int plan_make(const struct weir_options *options, struct weir_options *o, struct plan *plan,
               struct weir_error *error);

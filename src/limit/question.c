@@ -1,17 +1,19 @@
 /*
- * The public questions and their validation. They begin with the short cut (shortcut.h) and go the
- * whole way (decide.c) where that does not serve.
+ * The public questions and their validation. They try the short cut first (shortcut.h), and go the
+ * whole way (decide.c) where it does not serve.
  */
-#include "limit/limiter.h"
 #include "limit/shortcut.h"
 
 /* ---- time ---- */
 
-/* In all that have the region open: who comes first anchors it, the others find it done. */
+/*
+ * Looks whether the wall clock has been set since the region was anchored. Of all limiters that
+ * have the region open, the first one anchors it again; the others find it done.
+ */
 static __attribute__((noinline)) void anchor_again(struct weir *w)
 {
-    struct params_place place;
-    uint64_t last_ns = (uint64_t)w->epoch_ns + params_now(w, &place)->max_time;
+    struct algo_params copy;
+    uint64_t last_ns = (uint64_t)w->epoch_ns + params_now(w, &copy)->max_time;
     uint64_t wall_ns = clock_unix_ns();
     uint64_t line_ns = clock_boot_ns() + load_relaxed(&w->boot_to_unix_ns);
     bool is_set = wall_ns > line_ns && wall_ns <= last_ns;
@@ -25,7 +27,7 @@ static __attribute__((noinline)) void anchor_again(struct weir *w)
 
 int limiter_now(struct weir *w, uint64_t *now_ns)
 {
-    if (w->explicit_time) {
+    if (w == NULL || w->explicit_time) {
         return WEIR_EINVAL;
     }
     if (unlikely(load_relaxed(&w->adrift) != 0)) {
@@ -38,25 +40,13 @@ int limiter_now(struct weir *w, uint64_t *now_ns)
 
 int weir_now(struct weir *w, uint64_t *now_ns)
 {
-    return w == NULL || now_ns == NULL ? WEIR_EINVAL : limiter_now(w, now_ns);
+    return now_ns == NULL ? WEIR_EINVAL : limiter_now(w, now_ns);
 }
 
 /* ---- validation ---- */
 
-int asked_key(const struct weir *w, const void *key, size_t len, uint64_t now_ns, struct asked *q)
-{
-    if (!key_is_valid(key, len)) {
-        return WEIR_EKEY;
-    }
-    if (!limiter_knows(w, q->params, now_ns)) {
-        return WEIR_ETIME;
-    }
-    asked_time(w, now_ns, q);
-    asked_hash(w, limiter_hash(w, key, len), q);
-    return 0;
-}
-
-static int check_mode(const struct weir *w, const struct weir_question *ask)
+int ask_check(const struct weir *w, const struct algo_params *p, const struct weir_question *ask,
+              uint64_t now_ns)
 {
     if (ask->mode < WEIR_CHECK || ask->mode > WEIR_UP_TO || ask->reserved != 0 ||
         (ask->mode == WEIR_UP_TO && ask->max_wait_ns != 0)) {
@@ -65,22 +55,14 @@ static int check_mode(const struct weir *w, const struct weir_question *ask)
     if (ask->cost == 0 && ask->mode != WEIR_PEEK) {
         return WEIR_ECOST;
     }
-    return ask->max_wait_ns != 0 && !w->ops->waits ? WEIR_ENOTSUP : 0;
-}
-
-int ask_check(const struct weir *w, const struct algo_params *p, const struct weir_question *ask,
-              uint64_t now_ns)
-{
-    int e = check_mode(w, ask);
-    if (e != 0) {
-        return e;
+    if (ask->max_wait_ns != 0 && !w->ops->waits) {
+        return WEIR_ENOTSUP;
     }
-    if (ask->hashed != NULL) {
-        if (ask->hashed->word[2] != w->generation) {
-            return WEIR_ESTALE;
-        }
-    } else if (!key_is_valid(ask->key, ask->key_len)) {
+    if (ask->hashed == NULL && !key_is_valid(ask->key, ask->key_len)) {
         return WEIR_EKEY;
+    }
+    if (ask->hashed != NULL && ask->hashed->word[2] != w->generation) {
+        return WEIR_ESTALE;
     }
     return limiter_knows(w, p, now_ns) ? 0 : WEIR_ETIME;
 }
@@ -91,12 +73,30 @@ void asked_from(const struct weir *w, const struct weir_question *ask, uint64_t 
     q->mode = ask->mode;
     q->ask.cost = ask->cost;
     q->ask.wait = ask->max_wait_ns;
-    asked_time(w, now_ns, q);
-    if (ask->hashed != NULL) {
-        asked_hash(w, (struct hash){ask->hashed->word[0], ask->hashed->word[1]}, q);
-    } else {
-        asked_hash(w, limiter_hash(w, ask->key, ask->key_len), q);
+    struct hash hash =
+        ask->hashed != NULL ? key_hash(ask->hashed) : limiter_hash(w, ask->key, ask->key_len);
+    asked_about(w, hash, now_ns, q);
+}
+
+int asked_make(const struct weir *w, const struct weir_question *ask, uint64_t now_ns,
+               struct asked *q)
+{
+    int e = ask_check(w, q->params, ask, now_ns);
+    if (e == 0) {
+        asked_from(w, ask, now_ns, q);
     }
+    return e;
+}
+
+int asked_key(const struct weir *w, const void *key, size_t len, uint64_t units, uint64_t now_ns,
+              struct algo_params *copy, struct asked *q)
+{
+    struct weir_question ask = {.key = key, .key_len = len, .cost = units};
+    if (w == NULL) {
+        return WEIR_EINVAL;
+    }
+    *q = (struct asked){.params = params_now(w, copy)};
+    return asked_make(w, &ask, now_ns, q);
 }
 
 int weir_key_init(const struct weir *w, const void *key, size_t key_len, struct weir_key *out)
@@ -115,23 +115,22 @@ int weir_key_init(const struct weir *w, const void *key, size_t key_len, struct 
 void weir_key_prefetch(const struct weir *w, const struct weir_key *key)
 {
     if (w != NULL && key != NULL && key->word[2] == w->generation) {
-        struct table_key where = table_key(&w->table, (struct hash){key->word[0], key->word[1]});
+        struct table_key where = table_key(&w->table, key_hash(key));
         __builtin_prefetch(&w->table.lines[where.line], 1);
-        __builtin_prefetch(&w->table.lines[table_other_line(&w->table, where.line, where.tag)], 1);
+        __builtin_prefetch(table_second(&w->table, where), 1);
     }
 }
 
 /* ---- public ---- */
 
-/* The whole way: errors, new keys, other modes and tables. */
+/* Asks the whole way: errors, new keys, other modes and tables. */
 static __attribute__((noinline)) int ask_whole(struct weir *w, const struct weir_question *ask,
                                                uint64_t now_ns, struct weir_answer *answer)
 {
-    struct params_place place;
-    struct asked q = {.params = params_now(w, &place), .answer = answer};
-    int e = ask_check(w, q.params, ask, now_ns);
+    struct algo_params copy;
+    struct asked q = {.params = params_now(w, &copy), .answer = answer};
+    int e = asked_make(w, ask, now_ns, &q);
     if (e == 0) {
-        asked_from(w, ask, now_ns, &q);
         shortcut_or_decide(w, &q, table_find(&w->table, q.key));
     }
     return e;
@@ -149,8 +148,7 @@ static bool ask_shortly(const struct weir *w, const struct weir_question *ask, u
     if (k != NULL ? k->word[2] != w->generation : !key_is_valid(ask->key, ask->key_len)) {
         return false;
     }
-    struct hash hash =
-        k != NULL ? (struct hash){k->word[0], k->word[1]} : limiter_hash(w, ask->key, ask->key_len);
+    struct hash hash = k != NULL ? key_hash(k) : limiter_hash(w, ask->key, ask->key_len);
     return shortcut_check(w, own, hash, ask->cost, now_ns, answer);
 }
 
@@ -171,7 +169,7 @@ static __attribute__((noinline)) int check_whole(struct weir *w, const void *key
     return w == NULL || answer == NULL ? WEIR_EINVAL : ask_whole(w, &ask, now_ns, answer);
 }
 
-/* weir_ask_at() with the question in registers. */
+/* Does the same as weir_ask_at(), with the question in registers. */
 int weir_check_at(struct weir *w, const void *key, size_t key_len, uint64_t cost, uint64_t now_ns,
                   struct weir_answer *answer)
 {
@@ -180,27 +178,22 @@ int weir_check_at(struct weir *w, const void *key, size_t key_len, uint64_t cost
         return check_whole(w, key, key_len, cost, now_ns, answer);
     }
     struct per_thread *own = shortcut_begin(w, now_ns);
-    if (unlikely(own == NULL)) {
-        return check_whole(w, key, key_len, cost, now_ns, answer);
-    }
-    struct hash hash = hash_sip(&w->secret, key, key_len);
-    if (unlikely(!shortcut_check(w, own, hash, cost, now_ns, answer))) {
-        return check_whole(w, key, key_len, cost, now_ns, answer);
-    }
-    return 0;
+    bool done = own != NULL &&
+                shortcut_check(w, own, hash_sip(&w->secret, key, key_len), cost, now_ns, answer);
+    return unlikely(!done) ? check_whole(w, key, key_len, cost, now_ns, answer) : 0;
 }
 
 int weir_check(struct weir *w, const void *key, size_t key_len, uint64_t cost,
                struct weir_answer *answer)
 {
     uint64_t now_ns;
-    int e = w == NULL ? WEIR_EINVAL : limiter_now(w, &now_ns);
+    int e = limiter_now(w, &now_ns);
     return e != 0 ? e : weir_check_at(w, key, key_len, cost, now_ns, answer);
 }
 
 int weir_ask(struct weir *w, const struct weir_question *ask, struct weir_answer *answer)
 {
     uint64_t now_ns;
-    int e = w == NULL ? WEIR_EINVAL : limiter_now(w, &now_ns);
+    int e = limiter_now(w, &now_ns);
     return e != 0 ? e : weir_ask_at(w, ask, now_ns, answer);
 }

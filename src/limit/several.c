@@ -1,23 +1,24 @@
 /*
- * Several limits, all or nothing. First every part is read: if one denies, that is the answer and
- * nothing was written. Then they are charged, the scarcest first, because that one is likeliest to
- * have been lost to somebody else; if one was, what has been charged is given back.
+ * Several limits, all or nothing. First every part is read; if one denies, that is the answer and
+ * nothing was written. Then all are charged, the scarcest first, because another call is likeliest
+ * to have taken its last units. If that happened, what has been charged is given back.
  */
 #include "limit/limiter.h"
 
 struct part {
     struct weir *w;
-    struct params_place place;
+    struct algo_params copy;
     struct asked q;
     struct weir_answer answer;
     struct algo_charge charge;
     uint32_t index;
 };
 
-/* One file opened twice is one limiter. */
-static bool same_state(const struct weir *a, const struct weir *b)
+/* Returns whether both parts charge the same key. A file that is opened twice is one limiter. */
+static bool same_state(const struct part *a, const struct part *b)
 {
-    return a->generation == b->generation;
+    return a->w->generation == b->w->generation && a->q.key.tag == b->q.key.tag &&
+           a->q.key.line == b->q.key.line;
 }
 
 static int read_parts(const struct weir_part *parts, size_t n, uint64_t now_ns, struct part *p)
@@ -30,25 +31,21 @@ static int read_parts(const struct weir_part *parts, size_t n, uint64_t now_ns, 
             ask->max_wait_ns != 0) {
             return WEIR_EINVAL;
         }
-        p[i].q.params = params_now(p[i].w, &p[i].place);
+        p[i].q.params = params_now(p[i].w, &p[i].copy);
         p[i].q.answer = &p[i].answer;
         p[i].q.charge = &p[i].charge;
-        int e = ask_check(p[i].w, p[i].q.params, ask, now_ns);
+        int e = asked_make(p[i].w, ask, now_ns, &p[i].q);
+        for (size_t j = 0; j < i && e == 0; j++) {
+            e = same_state(&p[j], &p[i]) ? WEIR_EINVAL : 0; /* their order would decide */
+        }
         if (e != 0) {
             return e;
-        }
-        asked_from(p[i].w, ask, now_ns, &p[i].q);
-        for (size_t j = 0; j < i; j++) {
-            if (same_state(p[j].w, p[i].w) && p[j].q.key.tag == p[i].q.key.tag &&
-                p[j].q.key.line == p[i].q.key.line) {
-                return WEIR_EINVAL; /* the same state twice: their order would decide */
-            }
         }
     }
     return 0;
 }
 
-/* True if a binds more than b. Of equals the earlier binds. */
+/* Returns whether a binds more than b. Of equal ones the earlier binds. */
 static bool binds_more(const struct weir_answer *a, const struct weir_answer *b)
 {
     if (a->verdict != b->verdict) {
@@ -58,7 +55,11 @@ static bool binds_more(const struct weir_answer *a, const struct weir_answer *b)
                                     : a->retry_after_ns > b->retry_after_ns;
 }
 
-static const struct part *binding(const struct part *p, size_t n)
+/*
+ * Gives the answer of the part that binds. To one that allows, adds the longest delay, and whether
+ * a full table let any part through without a charge.
+ */
+static void give_binding(const struct part *p, size_t n, struct weir_answer *answer)
 {
     const struct part *worst = &p[0];
     for (size_t i = 1; i < n; i++) {
@@ -66,27 +67,15 @@ static const struct part *binding(const struct part *p, size_t n)
             worst = &p[i];
         }
     }
-    return worst;
-}
-
-static void give_answer(const struct part *p, struct weir_answer *answer)
-{
-    *answer = p->answer;
-    answer->limit = p->index;
-}
-
-/* Adds to an answer that allows what any part says: the longest delay, and that it was not charged. */
-static void give_all(const struct part *p, size_t n, struct weir_answer *answer)
-{
-    for (size_t i = 0; i < n; i++) {
+    *answer = worst->answer;
+    answer->limit = worst->index;
+    for (size_t i = 0; i < n && answer->verdict == WEIR_ALLOW; i++) {
         answer->flags |= p[i].answer.flags & WEIR_FLAG_FULL;
-        if (p[i].answer.delay_ns > answer->delay_ns) {
-            answer->delay_ns = p[i].answer.delay_ns;
-        }
+        answer->delay_ns = max_u64(answer->delay_ns, p[i].answer.delay_ns);
     }
 }
 
-/* Scarcest first, by insertion: there are few. */
+/* Sorts by what remains, the scarcest part first. By insertion, because there are few parts. */
 static void order(const struct part *p, size_t n, size_t *sorted)
 {
     for (size_t i = 0; i < n; i++) {
@@ -99,16 +88,15 @@ static void order(const struct part *p, size_t n, size_t *sorted)
 }
 
 /*
- * Brings the time of a question up to the limiter's clock, if it has one: the thread may have been
- * stopped since it was charged, and others served meanwhile.
+ * Brings the time of a question up to the limiter's clock, if it has one. The thread may have been
+ * stopped since the charge while others were served.
  */
 static void catch_up(struct part *p)
 {
     uint64_t now_ns;
     if (limiter_now(p->w, &now_ns) == 0 && limiter_knows(p->w, p->q.params, now_ns) &&
         limiter_line(p->w, now_ns) > p->q.now) {
-        asked_time(p->w, now_ns, &p->q);
-        asked_hash(p->w, p->q.hash, &p->q);
+        asked_about(p->w, p->q.hash, now_ns, &p->q);
     }
 }
 
@@ -136,15 +124,15 @@ static void charge(struct part *p, size_t n, struct weir_answer *answer)
                 q->answer.flags |= WEIR_FLAG_SPURIOUS;
             }
             limiter_count(q->w, &q->answer);
-            give_answer(q, answer);
+            *answer = q->answer;
+            answer->limit = q->index;
             return;
         }
     }
     for (size_t i = 0; i < n; i++) {
         limiter_count(p[i].w, &p[i].answer);
     }
-    give_answer(binding(p, n), answer);
-    give_all(p, n, answer);
+    give_binding(p, n, answer);
 }
 
 int weir_check_several_at(const struct weir_part *parts, size_t n, uint64_t now_ns,
@@ -161,17 +149,11 @@ int weir_check_several_at(const struct weir_part *parts, size_t n, uint64_t now_
     for (size_t i = 0; i < n; i++) {
         limiter_peek(p[i].w, &p[i].q, &p[i].answer);
     }
-    const struct part *worst = binding(p, n);
-    if (parts[0].ask.mode == WEIR_PEEK) {
-        give_answer(worst, answer);
-        if (answer->verdict == WEIR_ALLOW) {
-            give_all(p, n, answer);
-        }
-    } else if (worst->answer.verdict != WEIR_ALLOW) {
-        limiter_count(worst->w, &worst->answer);
-        give_answer(worst, answer);
-    } else {
+    give_binding(p, n, answer);
+    if (parts[0].ask.mode == WEIR_CHECK && answer->verdict == WEIR_ALLOW) {
         charge(p, n, answer);
+    } else if (parts[0].ask.mode == WEIR_CHECK) {
+        limiter_count(p[answer->limit].w, answer);
     }
     return 0;
 }
@@ -179,9 +161,6 @@ int weir_check_several_at(const struct weir_part *parts, size_t n, uint64_t now_
 int weir_check_several(const struct weir_part *parts, size_t n, struct weir_answer *answer)
 {
     uint64_t now_ns;
-    if (parts == NULL || n == 0 || parts[0].limiter == NULL) {
-        return WEIR_EINVAL;
-    }
-    int e = limiter_now(parts[0].limiter, &now_ns);
+    int e = parts == NULL || n == 0 ? WEIR_EINVAL : limiter_now(parts[0].limiter, &now_ns);
     return e != 0 ? e : weir_check_several_at(parts, n, now_ns, answer);
 }

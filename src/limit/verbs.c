@@ -1,5 +1,17 @@
-/* Refund, penalize, block, unblock, reset: under the key's stripe, none of them hot. */
+/* Refund, penalize, block, unblock, reset. They are not called often, so they take locks. */
 #include "limit/limiter.h"
+
+/* Gives back on a slot that held the key. Returns false if it has changed. */
+static bool refund_slot(struct weir *w, const struct asked *q, const struct algo_charge *charge,
+                        struct pair *slot)
+{
+    struct pair seen = pair_load(slot);
+    if (seen.tag != q->key.tag) {
+        return false;
+    }
+    uint64_t word = w->ops->refund(q->params, state_of(w, slot, seen.word), &q->ask, charge);
+    return pair_cas(slot, seen, (struct pair){seen.tag, word});
+}
 
 void limiter_refund(struct weir *w, const struct asked *q, const struct algo_charge *charge)
 {
@@ -8,62 +20,9 @@ void limiter_refund(struct weir *w, const struct asked *q, const struct algo_cha
     while (!done) {
         lock_take(stripe, w->table.owner);
         struct pair *slot = table_find_locked(&w->table, q->key);
-        done = slot == NULL; /* a key that is not there is as good as fresh already */
-        if (slot != NULL) {
-            struct pair seen = pair_load(slot);
-            if (seen.tag == q->key.tag) {
-                uint64_t word = w->ops->refund(q->params, seen.word, table_record(&w->table, slot),
-                                               &q->ask, charge);
-                done = pair_cas(slot, seen, (struct pair){seen.tag, word});
-            }
-        }
+        /* A key that is not in the table is as good as fresh already. */
+        done = slot == NULL || refund_slot(w, q, charge, slot);
         lock_release(stripe);
-    }
-}
-
-/* One attempt to charge q->ask.cost on a slot. False: it changed, or was pulled down. */
-static bool charge_slot(struct weir *w, const struct asked *q, struct pair *slot, uint64_t *charged)
-{
-    struct pair seen = pair_load(slot);
-    uint64_t *record = table_record(&w->table, slot);
-    if (seen.tag != q->key.tag) {
-        return false;
-    }
-    struct algo_step step = algo_penalize(w->ops, q->params, seen.word, record, &q->ask, charged);
-    if (step.pulled) { /* first: see decide_slot() */
-        limiter_pull(w, q, slot, seen);
-        return false;
-    }
-    if (record != NULL) {
-        w->ops->note(q->params, seen.word, record, q->ask.now, *charged);
-    }
-    return pair_cas(slot, seen, (struct pair){seen.tag, step.word});
-}
-
-/* The slot of the key, which is put into the table as a fresh one if need be. */
-static struct claim find_or_claim(struct weir *w, const struct asked *q, struct patience *patience)
-{
-    struct claim c = {.slot = table_find_locked(&w->table, q->key)};
-    return c.slot != NULL ? c : limiter_claim(w, q, 0, patience);
-}
-
-int limiter_charge(struct weir *w, const struct asked *q, uint64_t *charged)
-{
-    struct lock *stripe = table_stripe(&w->table, q->key.tag);
-    struct patience patience = PATIENCE_INIT;
-    for (;;) {
-        lock_take(stripe, w->table.owner);
-        struct claim c = find_or_claim(w, q, &patience);
-        bool done = c.slot != NULL && charge_slot(w, q, c.slot, charged);
-        lock_release(stripe);
-        if (done) {
-            return 0;
-        }
-        if (c.slot == NULL && !c.contended) {
-            count_add(&limiter_counts(w)->full_denied, 1);
-            return WEIR_EFULL;
-        }
-        limiter_wait(w, &patience);
     }
 }
 
@@ -78,37 +37,20 @@ void limiter_report(struct weir *w, struct asked *q, uint64_t granted, struct we
 
 /* ---- public ---- */
 
-static int init(const struct weir *w, const void *key, size_t len, uint64_t units, uint64_t now_ns,
-                struct params_place *place, struct asked *q)
-{
-    if (w == NULL) {
-        return WEIR_EINVAL;
-    }
-    if (units == 0) {
-        return WEIR_ECOST;
-    }
-    q->params = params_now(w, place);
-    q->mode = WEIR_CHECK;
-    q->ask.cost = units;
-    q->ask.wait = 0;
-    return asked_key(w, key, len, now_ns, q);
-}
-
 int weir_refund_at(struct weir *w, const void *key, size_t key_len, uint64_t units,
                    uint64_t charged_ns, uint64_t now_ns, struct weir_answer *answer)
 {
-    struct params_place place;
+    struct algo_params copy;
     struct asked q;
-    int e = init(w, key, key_len, units, now_ns, &place, &q);
-    if (e == 0 && !limiter_knows(w, q.params, charged_ns)) {
-        e = WEIR_ETIME;
-    }
+    int e = asked_key(w, key, key_len, units, now_ns, &copy, &q);
     if (e != 0) {
         return e;
     }
-    struct algo_charge charge = {key_time(w, q.key.tag, limiter_line(w, charged_ns)),
-                                 q.params->step, 0};
-    limiter_refund(w, &q, &charge);
+    if (!limiter_knows(w, q.params, charged_ns)) {
+        return WEIR_ETIME;
+    }
+    uint64_t at = key_time(w, q.key.tag, limiter_line(w, charged_ns));
+    limiter_refund(w, &q, &(struct algo_charge){at, q.params->step, 0});
     limiter_report(w, &q, 0, answer);
     return 0;
 }
@@ -117,17 +59,17 @@ int weir_refund(struct weir *w, const void *key, size_t key_len, uint64_t units,
                 struct weir_answer *answer)
 {
     uint64_t now_ns;
-    int e = w == NULL ? WEIR_EINVAL : limiter_now(w, &now_ns);
+    int e = limiter_now(w, &now_ns);
     return e != 0 ? e : weir_refund_at(w, key, key_len, units, now_ns, now_ns, answer);
 }
 
 int weir_penalize_at(struct weir *w, const void *key, size_t key_len, uint64_t units,
                      uint64_t now_ns, struct weir_answer *answer)
 {
-    struct params_place place;
+    struct algo_params copy;
     struct asked q;
     uint64_t charged;
-    int e = init(w, key, key_len, units, now_ns, &place, &q);
+    int e = asked_key(w, key, key_len, units, now_ns, &copy, &q);
     e = e != 0 ? e : limiter_charge(w, &q, &charged);
     if (e == 0) {
         limiter_report(w, &q, charged, answer);
@@ -139,7 +81,7 @@ int weir_penalize(struct weir *w, const void *key, size_t key_len, uint64_t unit
                   struct weir_answer *answer)
 {
     uint64_t now_ns;
-    int e = w == NULL ? WEIR_EINVAL : limiter_now(w, &now_ns);
+    int e = limiter_now(w, &now_ns);
     return e != 0 ? e : weir_penalize_at(w, key, key_len, units, now_ns, answer);
 }
 
@@ -148,14 +90,11 @@ int weir_penalize(struct weir *w, const void *key, size_t key_len, uint64_t unit
 int weir_block_at(struct weir *w, const void *key, size_t key_len, uint64_t until_ns,
                   uint64_t now_ns)
 {
-    struct params_place place;
+    struct algo_params copy;
     struct asked q;
-    int e = init(w, key, key_len, 1, now_ns, &place, &q);
-    if (e != 0) {
-        return e;
-    }
-    if (until_ns <= now_ns) {
-        return WEIR_ETIME;
+    int e = asked_key(w, key, key_len, 1, now_ns, &copy, &q);
+    if (e != 0 || until_ns <= now_ns) {
+        return e != 0 ? e : WEIR_ETIME;
     }
     uint64_t until = until_ns > INT64_MAX ? UINT64_MAX : limiter_line(w, until_ns);
     return blocks_set(&w->table.blocks, table_block_tag(&w->table, q.hash), until, q.now);
@@ -164,27 +103,15 @@ int weir_block_at(struct weir *w, const void *key, size_t key_len, uint64_t unti
 int weir_block(struct weir *w, const void *key, size_t key_len, uint64_t until_ns)
 {
     uint64_t now_ns;
-    int e = w == NULL ? WEIR_EINVAL : limiter_now(w, &now_ns);
+    int e = limiter_now(w, &now_ns);
     return e != 0 ? e : weir_block_at(w, key, key_len, until_ns, now_ns);
-}
-
-static int init_hash(const struct weir *w, const void *key, size_t key_len, struct hash *hash)
-{
-    if (w == NULL) {
-        return WEIR_EINVAL;
-    }
-    if (!key_is_valid(key, key_len)) {
-        return WEIR_EKEY;
-    }
-    *hash = limiter_hash(w, key, key_len);
-    return 0;
 }
 
 int weir_unblock(struct weir *w, const void *key, size_t key_len)
 {
-    struct hash hash;
-    int e = init_hash(w, key, key_len, &hash);
-    return e != 0 ? e : blocks_clear(&w->table.blocks, table_block_tag(&w->table, hash));
+    struct weir_key k;
+    int e = weir_key_init(w, key, key_len, &k);
+    return e != 0 ? e : blocks_clear(&w->table.blocks, table_block_tag(&w->table, key_hash(&k)));
 }
 
 static int remove_key(struct weir *w, struct table_key key)
@@ -207,7 +134,7 @@ static int remove_key(struct weir *w, struct table_key key)
 
 int weir_reset(struct weir *w, const void *key, size_t key_len)
 {
-    struct hash hash;
-    int e = init_hash(w, key, key_len, &hash);
-    return e != 0 ? e : remove_key(w, table_key(&w->table, hash));
+    struct weir_key k;
+    int e = weir_key_init(w, key, key_len, &k);
+    return e != 0 ? e : remove_key(w, table_key(&w->table, key_hash(&k)));
 }

@@ -1,6 +1,5 @@
 #include "replay/clients.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -106,4 +105,20 @@ struct replay_client *replay_clients_get(struct replay_clients *c, struct hash h
     place->hash = h;
     c->count++;
     return place;
+}
+
+const struct stepped_bucket *replay_clients_take(struct replay_clients *c, struct hash h,
+                                                 int64_t capacity, int64_t window, int64_t time,
+                                                 bool *allow)
+{
+    uint64_t before = c->count;
+    struct replay_client *client = replay_clients_get(c, h);
+    if (client == NULL) {
+        return NULL;
+    }
+    if (c->count != before) {
+        client->state.bucket = (struct stepped_bucket){capacity, time};
+    }
+    *allow = stepped_bucket_take(&client->state.bucket, capacity, window, time);
+    return &client->state.bucket;
 }

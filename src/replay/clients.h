@@ -49,4 +49,12 @@ void replay_clients_prefetch(const struct replay_clients *c, struct hash h);
  */
 struct replay_client *replay_clients_get(struct replay_clients *c, struct hash h);
 
+/*
+ * Takes a token from the client's stepped bucket, which is full at the first request. Returns the
+ * bucket as it is afterwards; NULL: out of memory.
+ */
+const struct stepped_bucket *replay_clients_take(struct replay_clients *c, struct hash h,
+                                                 int64_t capacity, int64_t window, int64_t time,
+                                                 bool *allow);
+
 #endif

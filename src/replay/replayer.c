@@ -43,16 +43,11 @@ int weir_replay(struct weir_replayer *r, const void *client, size_t client_len, 
     if (client == NULL || client_len - 1 >= WEIR_KEY_MAX) {
         return WEIR_EKEY;
     }
-    uint64_t before = r->clients.count;
+    bool allow;
     struct hash hash = replay_clients_hash(&r->clients, client, client_len);
-    struct replay_client *c = replay_clients_get(&r->clients, hash);
-    if (c == NULL) {
-        return WEIR_ENOMEM;
-    }
-    if (r->clients.count != before) {
-        c->state.bucket = stepped_bucket_start(r->capacity, time);
-    }
-    return stepped_bucket_take(&c->state.bucket, r->capacity, r->window, time) ? 1 : 0;
+    return replay_clients_take(&r->clients, hash, r->capacity, r->window, time, &allow) == NULL
+               ? WEIR_ENOMEM
+               : allow;
 }
 
 uint64_t weir_replay_clients(const struct weir_replayer *r)

@@ -2,11 +2,6 @@
 
 #include "base/maths.h"
 
-struct stepped_bucket stepped_bucket_start(int64_t capacity, int64_t time)
-{
-    return (struct stepped_bucket){capacity, time};
-}
-
 static void refill(struct stepped_bucket *b, int64_t capacity, int64_t window, int64_t time)
 {
     i128 elapsed = (i128)time - b->last;

@@ -9,13 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* At a client's first request: full, as of the time of that request. */
 struct stepped_bucket {
     int64_t tokens;
     int64_t last;
 };
-
-/* Returns a full bucket, as of the time of the client's first request. */
-struct stepped_bucket stepped_bucket_start(int64_t capacity, int64_t time);
 
 /*
  * Refills as of `time`, then takes one token and returns true if there is one. capacity, window

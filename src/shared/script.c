@@ -130,10 +130,10 @@ const struct script *script_lease(const struct scripts *s, const struct store_pa
 enum { CALL_FIXED = 2, CALL_PART = 8 };
 
 static const char *const verbs[] = {
-    [STORE_CHECK] = "check",     [STORE_PEEK] = "peek",         [STORE_UP_TO] = "upto",
-    [STORE_REFUND] = "refund",   [STORE_PENALIZE] = "penalize", [STORE_BLOCK] = "block",
-    [STORE_UNBLOCK] = "unblock", [STORE_RESET] = "reset",       [STORE_BLOCK_FOR] = "blockfor",
-    [STORE_LEASE] = "lease",     [STORE_UNDO] = "undo",
+    [REMOTE_CHECK] = "check",     [REMOTE_PEEK] = "peek",         [REMOTE_UP_TO] = "upto",
+    [REMOTE_REFUND] = "refund",   [REMOTE_PENALIZE] = "penalize", [SCRIPT_BLOCK_UNTIL] = "block",
+    [REMOTE_UNBLOCK] = "unblock", [REMOTE_RESET] = "reset",       [REMOTE_BLOCK] = "blockfor",
+    [SCRIPT_LEASE] = "lease",     [SCRIPT_UNDO] = "undo",
 };
 
 static void put_number(struct buffer *b, uint64_t number)
@@ -178,8 +178,8 @@ static void put_part(struct buffer *b, const struct store_part *part)
     put_number(b, microseconds(part->time_ns));
 }
 
-unsigned script_put_arguments(struct buffer *b, enum store_verb verb,
-                              const struct store_part *parts, size_t n)
+unsigned script_put_arguments(struct buffer *b, unsigned verb, const struct store_part *parts,
+                              size_t n)
 {
     put_number(b, n);
     for (size_t i = 0; i < n; i++) {
@@ -203,7 +203,7 @@ unsigned script_put_beyond(struct buffer *b, const uint64_t *beyond, size_t n)
 unsigned script_put_lease(struct buffer *b, const struct store_part *part,
                           const uint64_t numbers[SCRIPT_LEASE_NUMBERS])
 {
-    unsigned count = script_put_arguments(b, STORE_LEASE, part, 1);
+    unsigned count = script_put_arguments(b, SCRIPT_LEASE, part, 1);
     for (unsigned i = 0; i < SCRIPT_LEASE_NUMBERS; i++) {
         put_number(b, numbers[i]);
     }
@@ -211,7 +211,7 @@ unsigned script_put_lease(struct buffer *b, const struct store_part *part,
 }
 
 void script_put_call(struct buffer *b, const struct script *script, enum script_how how,
-                     enum store_verb verb, const struct store_part *parts, size_t n)
+                     unsigned verb, const struct store_part *parts, size_t n)
 {
     script_put_head(b, script, how, (unsigned)(CALL_FIXED + CALL_PART * n));
     (void)script_put_arguments(b, verb, parts, n);
@@ -281,13 +281,13 @@ int script_answer(const struct store_reply *reply, const struct store_part *part
     return 0;
 }
 
-int script_done(const struct store_reply *reply, enum store_verb verb)
+int script_done(const struct store_reply *reply, unsigned verb)
 {
     if (reply->type != ':' || reply->n != 1 || (reply->integers[0] & ~INT64_C(1)) != 0) {
         return WEIR_EIO;
     }
     bool yes = reply->integers[0] == 1;
-    if (verb == STORE_BLOCK || verb == STORE_BLOCK_FOR) {
+    if (verb == SCRIPT_BLOCK_UNTIL || verb == REMOTE_BLOCK) {
         return yes ? 0 : WEIR_ETIME;
     }
     return yes;

@@ -6,7 +6,7 @@
  *     scripts_init(&s, NULL);
  *     script_put_load(&b, script);                      // once for each connection
  *     const struct script *script = script_for(&s, &part, 1);
- *     script_put_call(&b, script, SCRIPT_BY_SHA, STORE_CHECK, &part, 1);
+ *     script_put_call(&b, script, SCRIPT_BY_SHA, REMOTE_CHECK, &part, 1);
  *     ... store_reply_read(): STORE_NOSCRIPT -> script_put_call(SCRIPT_BY_TEXT), which loads it too
  *     script_answer(&reply, &part, 1, &answer, &stamp_us);
  *
@@ -25,6 +25,7 @@
 #include "common/buffer.h"
 #include "common/text.h"
 #include "redis/reply.h"
+#include "common/remote.h"
 #include "redis/script_call.h"
 #include "shared/params.h"
 
@@ -37,18 +38,11 @@ enum { SCRIPT_LEASED_BUCKET = 6, SCRIPT_LEASED_WINDOW };
 int scripts_init(struct scripts *s, const struct text *clock);
 void scripts_finish(struct scripts *s);
 
-enum store_verb {
-    STORE_CHECK,
-    STORE_PEEK,
-    STORE_UP_TO,
-    STORE_REFUND,
-    STORE_PENALIZE,
-    STORE_BLOCK,
-    STORE_UNBLOCK,
-    STORE_RESET,
-    STORE_UNDO,      /* a REFUND that returns no unit which has refilled since */
-    STORE_BLOCK_FOR, /* a BLOCK for a time that counts by the store's own clock */
-    STORE_LEASE      /* only for script_put_lease() */
+/* The verbs of scripts: enum remote_verb, and these. */
+enum {
+    SCRIPT_UNDO = REMOTE_VERBS, /* a REFUND that returns no unit which has refilled since */
+    SCRIPT_BLOCK_UNTIL,         /* a BLOCK whose end is a time of the store's clock */
+    SCRIPT_LEASE                /* only for script_put_lease() */
 };
 
 /* One limit and one key of it. */
@@ -77,8 +71,8 @@ uint64_t script_offset(const struct store_params *p, struct text key);
  * Puts the arguments of a call, which follow script_put_head(): number of keys, keys, verb,
  * numbers. Returns how many there are.
  */
-unsigned script_put_arguments(struct buffer *b, enum store_verb verb,
-                              const struct store_part *parts, size_t n);
+unsigned script_put_arguments(struct buffer *b, unsigned verb, const struct store_part *parts,
+                              size_t n);
 
 /*
  * Puts, after these arguments, one number for each of the n parts: the units that a bucket may owe
@@ -90,7 +84,7 @@ unsigned script_put_beyond(struct buffer *b, const uint64_t *beyond, size_t n);
 
 /* Puts a whole call: script_put_head() and script_put_arguments(), without script_put_beyond(). */
 void script_put_call(struct buffer *b, const struct script *script, enum script_how how,
-                     enum store_verb verb, const struct store_part *parts, size_t n);
+                     unsigned verb, const struct store_part *parts, size_t n);
 
 /*
  * For `leased` (shared/leased/lease.h): the script, and the arguments of its verb LEASE, which are
@@ -120,6 +114,6 @@ int script_answer(const struct store_reply *reply, const struct store_part *part
  * its end is not after the store's time; for UNBLOCK and RESET 1 if there was something, 0 if not;
  * WEIR_EIO if it is not such a reply.
  */
-int script_done(const struct store_reply *reply, enum store_verb verb);
+int script_done(const struct store_reply *reply, unsigned verb);
 
 #endif

@@ -36,12 +36,6 @@ struct buffer *send_fresh(struct store *s)
 
 /* ---- a group: one call of a script for all of its parts ---- */
 
-/* Returns the store_verb. BLOCK becomes BLOCK_FOR, so that it ends by the store's clock. */
-static enum store_verb verb_of(int verb)
-{
-    return verb == REMOTE_BLOCK ? STORE_BLOCK_FOR : (enum store_verb)verb;
-}
-
 static uint64_t time_of(const struct remote_question *q)
 {
     return q->verb == REMOTE_REFUND && q->time_ns == 0 ? WEIR_FOREVER : q->time_ns;
@@ -97,7 +91,7 @@ static int read_reply(struct group *g, const struct store_reply *reply, uint64_t
         forget(first);
     }
     if (verb >= REMOTE_BLOCK) {
-        int said = script_done(reply, verb_of(verb));
+        int said = script_done(reply, (unsigned)verb);
         g->found = said > 0;
         g->error = said == WEIR_ETIME ? said : 0;
         return said < 0 && said != WEIR_ETIME ? said : 0;
@@ -146,7 +140,7 @@ int send_group(struct group *g, uint64_t now_ns)
     unsigned index[WEIR_SEVERAL_MAX];
     size_t n = parts_of(g, parts, keys, index);
     unsigned count =
-        script_put_arguments(send_fresh(s), verb_of(g->asking->question->verb), parts, n);
+        script_put_arguments(send_fresh(s), (unsigned)g->asking->question->verb, parts, n);
     count += put_beyond(&s->arguments, g->asking->pieces, index, n);
     return send_call(s, g->slot, script_for(&s->shared->scripts, parts, n), count, 0, now_ns,
                      on_group, g);
@@ -171,7 +165,7 @@ void send_undo(struct store *s, const struct piece *p, uint64_t undo_ns, uint64_
                               .cost = p->part->cost,
                               .time_ns = undo_ns};
     unsigned slot = s->cluster ? cluster_slot(part.key) : 0;
-    unsigned count = script_put_arguments(send_fresh(s), STORE_UNDO, &part, 1);
+    unsigned count = script_put_arguments(send_fresh(s), SCRIPT_UNDO, &part, 1);
     count += put_beyond(&s->arguments, p, &(unsigned){0}, 1);
     if (send_call(s, slot, script_for(&s->shared->scripts, &part, 1), count,
                   send_unawaited(s, now_ns), now_ns, on_undo, s->shared) != 0) {

@@ -1,10 +1,8 @@
 #include "table/blocks.h"
 
-#include <stddef.h>
-
 #include <weir.h>
 
-/* Two of three places, and as many lines as keep equal tags apart. */
+/* Two of three places are used, and there are enough lines to keep equal tags apart. */
 #define BLOCKS_PER_LINE 2
 #define LINES_MIN 32
 
@@ -53,7 +51,7 @@ uint64_t blocks_until(const struct blocks *b, uint64_t tag)
 
 static void write_place(struct pair *place, struct pair next)
 {
-    (void)pair_cas(place, pair_load(place), next); /* nobody else writes: B3 */
+    (void)pair_cas(place, pair_load(place), next); /* no other thread writes (B3) */
 }
 
 static struct pair *place_at(const struct blocks *b, uint64_t i)
@@ -92,7 +90,7 @@ static void cover(const struct blocks *b, uint64_t tag, const struct pair *place
     raise(&b->lines[home].reach, line >= home ? line - home : line + b->line_count - home);
 }
 
-/* Returns a place for a new block, counted and covered (B2); NULL if max_blocks are in force. */
+/* Counts and covers (B2) a place for a new block. Returns NULL if max_blocks are in force. */
 static struct pair *claim_place(const struct blocks *b, uint64_t tag, uint64_t now)
 {
     uint64_t *count = &b->counts->count;
@@ -103,7 +101,7 @@ static struct pair *claim_place(const struct blocks *b, uint64_t tag, uint64_t n
         return NULL;
     }
     struct pair *place = search(b, blocks_home(b, tag), b->line_count - 1, 0);
-    if (place != NULL) { /* always: blocks take two thirds of the places */
+    if (place != NULL) { /* always, because a third of the places is free */
         store_relaxed(count, load_relaxed(count) + 1);
         cover(b, tag, place);
     }
@@ -134,7 +132,7 @@ uint64_t blocks_sweep(const struct blocks *b, uint64_t now)
     return freed;
 }
 
-/* The end of the last block, `most` at the most: the search ends where it is found. */
+/* Returns the end of the last block. The search ends when it has found `most`. */
 static uint64_t find_last_end(const struct blocks *b, uint64_t most)
 {
     uint64_t last = 0;
@@ -163,7 +161,7 @@ int blocks_clear(const struct blocks *b, uint64_t tag)
 
 /* ---- recovery ---- */
 
-/* Pages of a torn copy are of different moments: a place may be half written, a reach too small. */
+/* The pages of a copy may be of different times: a place is half written, a reach is too small. */
 static void repair_place(const struct blocks *b, struct pair *place)
 {
     struct pair seen = pair_load(place);
@@ -186,8 +184,7 @@ void blocks_recover(const struct blocks *b)
     }
     for (uint64_t i = 0; i < places; i++) {
         uint64_t tag = load_relaxed(&place_at(b, i)->tag);
-        if (tag != 0 &&
-            find(b, tag) != place_at(b, i)) { /* of two with one tag, the first counts */
+        if (tag != 0 && find(b, tag) != place_at(b, i)) { /* the first of two equal tags stays */
             write_place(place_at(b, i), (struct pair){0, 0});
         }
     }

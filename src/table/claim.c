@@ -1,12 +1,12 @@
 /*
- * Finding a place for a new key: an empty slot, the slot of a key as good as fresh, room made by
- * moving residents, and at last the policy for full tables.
+ * Finds a place for a new key: an empty slot, the slot of a key that is as good as fresh, room made
+ * by moving residents, or at last what the policy for full tables says.
  */
 #include "table/table.h"
 
-/* Rounds before giving up because others are in the way: the caller lets them run. */
+/* After so many rounds with others in the way, the caller lets them run. */
 #define ROUNDS 8
-/* A search reads up to 170 lines: less than one more line a call. */
+/* A search reads up to 170 lines, so that it costs less than one line for each call. */
 #define SEARCH_PAUSE 256
 
 struct pick {
@@ -17,9 +17,8 @@ struct pick {
 
 static struct pair *take_empty(const struct table *t, struct table_key key, uint64_t word)
 {
-    struct key_lines lines = table_key_lines(t, key);
     for (unsigned i = 0; i < CANDIDATES; i++) {
-        struct pair *slot = key_slot(&lines, i);
+        struct pair *slot = table_candidate(t, key, i);
         if (load_relaxed(&slot->tag) == 0 &&
             pair_cas(slot, (struct pair){0, 0}, (struct pair){key.tag, word})) {
             (void)fetch_add(&t->counts->keys, 1);
@@ -30,8 +29,8 @@ static struct pair *take_empty(const struct table *t, struct table_key key, uint
 }
 
 /*
- * Finds out what the owner owes, and pulls its state down if that is from a far future. False: the
- * state has changed. In wide tables the caller holds the owner's stripe (G6).
+ * Finds out what the owner owes, and pulls its state down if that is from a far future. Returns
+ * false if the state has changed. In wide tables the caller holds the owner's stripe (G6).
  */
 static bool ask_debt(const struct table *t, struct pick *pick, uint64_t now)
 {
@@ -40,7 +39,7 @@ static bool ask_debt(const struct table *t, struct pick *pick, uint64_t now)
     if (pick->debt.word == seen.word) {
         return true;
     }
-    /* A clock was set back. The next search must not be left out: it pulls down all it meets. */
+    /* A clock was set back. The next search must take place, to pull down all states it meets. */
     store_relaxed(&t->counts->search_pause, 0);
     pick->seen.word = pick->debt.word;
     return pair_cas(pick->slot, seen, pick->seen);
@@ -52,9 +51,9 @@ static bool owes_less(const struct debt *a, const struct debt *b)
 }
 
 /*
- * Finds out what the slot's owner owes. False: the slot is empty, its owner has just changed, or
- * another thread is in the way. A marked slot is on the move, unless its mover died: then its
- * stripe can be had.
+ * Finds out what the slot's owner owes. Returns false if the slot is empty, its owner has just
+ * changed, or another thread is in the way. A marked slot is being moved, unless its mover died and
+ * its stripe is free.
  */
 static bool appraise(const struct table *t, struct pair *slot, uint64_t now, uint64_t held_tag,
                      struct pick *pick)
@@ -72,25 +71,24 @@ static bool appraise(const struct table *t, struct pair *slot, uint64_t now, uin
         return false;
     }
     (void)table_find_locked(t, (struct table_key){tag, table_slot_number(t, slot) / LINE_SLOTS});
-    pick->seen = pair_load(slot); /* the owner may have changed before we had its stripe */
+    pick->seen = pair_load(slot); /* it may have changed before we took the stripe */
     bool done = pick->seen.tag == tag && ask_debt(t, pick, now);
     table_leave(t, tag, held_tag);
     return done;
 }
 
-/* Returns the candidate that owes least: a fresh one if there is. Notes when the first will be. */
+/* Returns the candidate that owes least. Notes in *claim when the first will be fresh. */
 static struct pick pick_victim(const struct table *t, struct table_key key, uint64_t now,
                                struct claim *claim)
 {
     struct pick best = {.slot = NULL};
-    struct key_lines lines = table_key_lines(t, key);
     claim->full_for = UINT64_MAX;
     claim->contended = false;
     claim->in_way = 0;
     for (unsigned i = 0; i < CANDIDATES; i++) {
         struct pick p;
-        if (!appraise(t, key_slot(&lines, i), now, key.tag, &p)) {
-            claim->contended = true; /* emptied just now, on the move, or its stripe is taken */
+        if (!appraise(t, table_candidate(t, key, i), now, key.tag, &p)) {
+            claim->contended = true; /* just emptied, being moved, or its stripe is taken */
             claim->in_way = p.seen.tag;
             continue;
         }
@@ -103,10 +101,10 @@ static struct pick pick_victim(const struct table *t, struct table_key key, uint
 }
 
 /*
- * One swap from the old owner to `next`: a kill leaves either the one or the other. A narrow word
- * names its time, so an owner that has come back since it was appraised does not look the same. A
- * log's word is a mere count: there the owner is appraised again under its stripe, and must not owe
- * more.
+ * Replaces the old owner by `next` in one swap, so that a kill leaves either the one or the other.
+ * A narrow word contains a time, so the word of an owner that was used since it was appraised has
+ * changed. The word of a log is a count, which may be the same again: so the owner of a log is
+ * appraised again under its stripe, and must not owe more.
  */
 static bool swap_out(const struct table *t, const struct pick *pick, struct pair next, uint64_t now,
                      uint64_t held_tag)
@@ -130,7 +128,7 @@ bool table_reclaim(const struct table *t, struct pair *slot, uint64_t now, uint6
     if (!appraise(t, slot, now, held_tag, &p) || p.debt.fresh_in != 0) {
         return false;
     }
-    (void)fetch_sub(&t->counts->keys, 1); /* first: see table_remove() */
+    (void)fetch_sub(&t->counts->keys, 1); /* see table_remove() */
     if (!swap_out(t, &p, (struct pair){0, 0}, now, held_tag)) {
         (void)fetch_add(&t->counts->keys, 1);
         return false;
@@ -139,9 +137,9 @@ bool table_reclaim(const struct table *t, struct pair *slot, uint64_t now, uint6
 }
 
 /*
- * A table with max_keys residents may hold keys as good as fresh, so it is searched like any other;
- * but when a search has found nothing, the next ones are left out: a flood against a table full of
- * debtors costs a few line reads a call, not a search.
+ * A table with max_keys residents may hold keys that are as good as fresh, so it is searched like
+ * any other. But after a search has found nothing, the next ones are left out, so that a flood of
+ * new keys costs a few line reads for each call, not a search.
  */
 static bool make_room(const struct table *t, struct table_key key, uint64_t now, struct claim *c)
 {
@@ -168,7 +166,7 @@ struct claim table_claim(const struct table *t, struct table_key key, uint64_t w
         }
         struct pick victim = pick_victim(t, key, now, &c);
         bool fresh = victim.slot != NULL && victim.debt.fresh_in == 0;
-        /* Waiting for those in the way costs time; not waiting may cost a resident its state. */
+        /* To wait for those in the way costs time; not to wait may cost a resident its state. */
         if (!fresh && (make_room(t, key, now, &c) || (c.contended && (how & CLAIM_HASTY) == 0))) {
             continue;
         }
@@ -194,7 +192,7 @@ static bool sweep_slot(const struct table *t, uint64_t i, uint64_t now)
     if ((tag & TAG_MARKS) == 0) {
         return tag != 0 && table_reclaim(t, slot, now, 0);
     }
-    /* A sweep holds no stripe, so it can wait (G4): that is how a mover is found to be dead. */
+    /* A sweep holds no stripe, so it can wait (G4), which finds out whether the mover is dead. */
     if (lock_take_soon(stripe, t->owner)) {
         (void)table_find_locked(t, (struct table_key){tag, i / LINE_SLOTS});
         lock_release(stripe);

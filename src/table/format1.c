@@ -1,7 +1,7 @@
 /*
- * Files of format 1 (weir 0.1), which had mutexes of the C library inside, compiled parameters in
- * the header and blocks among the keys. A conversion makes a file of the present format beside it
- * and renames that into its place, so a kill leaves either the one or the other.
+ * Files of format 1 (weir 0.1). They have mutexes of the C library inside, compiled parameters in
+ * the header, and blocks among the keys. A conversion makes a file of the present format and
+ * renames it over the old one, so a kill leaves either the one or the other.
  */
 #include <stddef.h>
 #include <string.h>
@@ -10,10 +10,10 @@
 #include "base/error.h"
 #include "table/region_file.h"
 
-#define SPEC_BYTES 56 /* of the parameters, which began with what the present format keeps */
+#define SPEC_BYTES 56 /* the parameters begin with the spec that the present format keeps */
 #define TAG_BLOCK UINT64_C(4)
 
-/* The fields were the same, without the two about blocks. */
+/* The fields are the present ones without the two about blocks. */
 #define BLOCKS_AT offsetof(struct region_fixed, shape.max_blocks)
 #define AFTER_BLOCKS offsetof(struct region_fixed, algorithm)
 #define FIXED_BYTES (BLOCKS_AT + sizeof(struct region_fixed) - AFTER_BLOCKS)
@@ -31,7 +31,7 @@ struct header1 {
     unsigned char params[REGION_VERSIONS][192] __attribute__((aligned(64)));
 };
 _Static_assert(offsetof(struct header1, version) == 512 && offsetof(struct header1, params) == 576,
-               "as format 1 laid it out");
+               "the layout of format 1");
 
 uint64_t format1_widen(struct region_fixed *f)
 {
@@ -51,7 +51,7 @@ static uint64_t count_blocks(const struct table *old)
     return blocks;
 }
 
-/* Blocks did not move: their tags have no marks. */
+/* Blocks did not move in format 1, so their tags have no marks. */
 static void copy_slots(const struct table *old, const struct table *t)
 {
     for (uint64_t i = 0; i < t->all * LINE_SLOTS; i++) {
@@ -75,11 +75,11 @@ static void copy_header(const struct header1 *old, struct region *r)
         r, &(struct region_anchor){.boot = a->boot, .unix_ns = a->unix_ns, .boot_ns = a->boot_ns});
 }
 
-/* Makes the same limiter: its keys hash and lie as before, and its handles stay good. */
+/* Makes the same limiter: keys keep their hashes and slots, and handles stay valid. */
 static int build(struct region *r, const struct region_fixed *fixed, unsigned char *old,
-                 const struct file_opening *o)
+                 const struct region_opening *o)
 {
-    static struct table_counts none; /* the old table's are not looked at */
+    static struct table_counts none; /* nothing reads the counts of the old table */
     struct draft d = {.replaces = true};
     struct table from;
     struct table to;
@@ -96,16 +96,16 @@ static int build(struct region *r, const struct region_fixed *fixed, unsigned ch
         table_attach(&to, &next.shape, r->body, &r->head->counts, r->owner, NULL, NULL);
         copy_slots(&from, &to);
         table_recover(&to);
-        e = o->hooks->examine(o->hooks->arg, r, o->error);
+        e = o->examine(o, r);
     }
     return draft_end(&d, r, o, e);
 }
 
-int format1_convert(int fd, const struct region_fixed *old, const struct file_opening *o)
+int format1_convert(int fd, const struct region_fixed *old, const struct region_opening *o)
 {
     void *bytes = mmap(NULL, old->total_bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (bytes == MAP_FAILED) {
-        return fail_errno(o->error, "cannot map", o->path);
+        return fail_errno(o->error, "cannot map", NULL);
     }
     struct region *r = region_create(o->error);
     int e = r == NULL ? WEIR_ENOMEM : build(r, old, bytes, o);

@@ -1,30 +1,31 @@
 /*
- * Making room: moving residents to their other lines, breadth first, at most MOVES_MAX in a row.
- * Two-choice tables of four-slot lines hold 90 % of their slots this way; ours are filled to 78 %.
+ * Makes room by moving residents to their other lines: a breadth-first search for at most MOVES_MAX
+ * moves in a row. Tables of four-slot lines with two choices can be filled to 90 % this way; ours
+ * are filled to 78 %.
  *
- * One move, under the resident's stripe (G2), with the swap that makes each step:
+ * A move, under the resident's stripe (G2), consists of these steps, each but M3 one swap:
  *
  *     M1  from  (r, s)   -> (r*, s)    the fast path no longer finds r
- *     M2  to    (0, 0)   -> (r^, s)    the place is ours; its record may be written
+ *     M2  to    (0, 0)   -> (r^, s)    the place is reserved; its record may be written
  *     M3  record of from -> record of to
  *     M4  to    (r^, s)  -> (r, s)     r is found again, in its new place
  *     M5  from  (r*, s)  -> (0, 0)
  *
- * Killed after M1, M2, M3: repair unmarks r* and clears r^. After M4: clears r*.
+ * After a kill behind M1, M2 or M3, the repair unmarks r* and clears r^; behind M4, it clears r*.
  */
 #include <string.h>
 
 #include "table/table.h"
 
 #define MOVES_MAX 3
-/* 2 lines, their 8 residents' other lines, 32, 128. */
+/* 2 lines, the other lines of their 8 residents, and so on. */
 #define NODES_MAX (2 + 8 + 32 + 128)
 
 struct node {
     uint64_t line;
-    uint64_t tag;  /* the resident that would move into `line` ... */
-    unsigned from; /* ... from the line of this node ... */
-    unsigned slot; /* ... where it has this slot */
+    uint64_t tag;  /* the resident that would move into `line` */
+    unsigned from; /* the node from whose line it would move */
+    unsigned slot; /* its slot in that line */
     unsigned depth;
 };
 
@@ -72,7 +73,7 @@ static bool move(const struct table *t, struct pair *from, uint64_t tag, struct 
     if (!table_enter_try(t, tag, held_tag)) {
         return false;
     }
-    /* First what a dead mover left: a second r* would leave no way to tell which is current. */
+    /* First repairs what a dead mover left: of two r*, nobody could tell which is current. */
     (void)table_find_locked(t, (struct table_key){tag, (uint64_t)(to - t->lines)});
     bool done = move_locked(t, from, tag, to);
     table_leave(t, tag, held_tag);
@@ -87,7 +88,7 @@ static bool follow(const struct table *t, const struct search *s, unsigned end, 
         const struct node *n = &s->node[end];
         struct pair *from = &t->lines[s->node[n->from].line].slot[n->slot];
         if (!move(t, from, n->tag, &t->lines[n->line], held_tag)) {
-            /* Somebody was faster; what has moved is in a proper place all the same. */
+            /* Another thread was faster. The residents that were moved are in valid places. */
             claim->contended = true;
             claim->in_way = n->tag;
             return false;
@@ -98,7 +99,7 @@ static bool follow(const struct table *t, const struct search *s, unsigned end, 
     return true;
 }
 
-/* True if the line has an empty slot, or one that could be emptied. Else queues its residents. */
+/* Returns whether the line has an empty slot, or one was emptied. If not, queues its residents. */
 static bool visit(const struct table *t, struct search *s, unsigned at, uint64_t now,
                   uint64_t held_tag, struct claim *claim)
 {

@@ -1,8 +1,5 @@
-/* Header, anchor and memory. Files are in region_file.c. */
-#include "table/region.h"
-
+/* The header, the anchor, and regions of memory. Files are in region_file.c. */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,16 +10,15 @@
 #include "table/region_file.h"
 
 #ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14; musl 1.2.3 does not know it */
+#define MADV_POPULATE_WRITE 23 /* since Linux 5.14; musl 1.2.3 has no name for it */
 #endif
 
-/* Large pages pay from a few of them on. */
 #define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
 #define PAGE_BYTES 4096
 
 uint64_t region_check(const void *fixed, size_t bytes)
 {
-    /* Not secret: it detects damage, not malice. Who can write the file is trusted. */
+    /* The key is not secret: the check detects damage. A user who can write the file is trusted. */
     static const uint64_t key[2] = {0x7765697220636865, 0x636b73756d000000};
     return siphash128(key, fixed, bytes - sizeof(uint64_t), 1, 3).low;
 }
@@ -52,7 +48,6 @@ const struct region_anchor *region_anchor(const struct region *r)
     return &r->head->anchor[load_acquire(&r->head->anchor_commit) & 1];
 }
 
-/* Ties it to the region's own file. */
 void region_set_anchor(struct region *r, const struct region_anchor *anchor)
 {
     uint64_t next = load_relaxed(&r->head->anchor_commit) + 1;
@@ -62,8 +57,8 @@ void region_set_anchor(struct region *r, const struct region_anchor *anchor)
 }
 
 /*
- * Time goes on from the wall clock, but not before the epoch: a machine that boots in 1970 would
- * otherwise stand still there.
+ * Time goes on from the wall clock, but at least from the epoch. Otherwise a machine whose clock
+ * says 1970 after a boot would have no valid time.
  */
 int region_anchor_now(const struct region_fixed *fixed, struct region_anchor *anchor,
                       struct weir_error *error)
@@ -139,24 +134,23 @@ int region_map(struct region *r, uint64_t bytes, int flags, struct weir_error *e
     return 0;
 }
 
-int region_fill(struct region *r, const struct region_fixed *fixed,
-                const struct region_hooks *hooks, struct weir_error *error)
+int region_fill(struct region *r, const struct region_opening *o)
 {
     struct region_anchor anchor;
-    r->head->fixed = *fixed;
-    int e = hooks->fill(hooks->arg, r, error);
-    e = e != 0 ? e : region_anchor_now(fixed, &anchor, error);
+    r->head->fixed = *o->fixed;
+    int e = o->fill(o, r);
+    e = e != 0 ? e : region_anchor_now(o->fixed, &anchor, o->error);
     if (e == 0) {
         region_set_anchor(r, &anchor);
     }
     return e;
 }
 
-int region_join(struct region *r, const char *path, struct weir_error *error)
+int region_join(struct region *r, const struct region_opening *o)
 {
     r->owner = &r->own;
     if (r->fd < 0 || lock_owner_join(r->owner, &r->head->last_opener, r->fd) != 0) {
-        return fail_errno(error, "cannot take a record lock", path);
+        return fail_errno(o->error, "cannot take a record lock", NULL);
     }
     return 0;
 }
@@ -171,40 +165,39 @@ static int touch_all(struct region *r, struct weir_error *error)
     if (errno != EINVAL) {
         return fail_errno(error, "cannot touch all memory", NULL);
     }
-    volatile unsigned char *p = (unsigned char *)r->head; /* a kernel before 5.14 */
+    volatile unsigned char *p = (unsigned char *)r->head; /* the kernel is older than 5.14 */
     for (uint64_t i = 0; i < r->bytes; i += PAGE_BYTES) {
         p[i] = 0;
     }
     return 0;
 }
 
-static int map_memory(struct region *r, uint64_t bytes, bool shared, unsigned flags,
-                      struct weir_error *error)
+static int map_memory(struct region *r, const struct region_opening *o)
 {
-    int e = region_map(r, bytes, MAP_ANONYMOUS | (shared ? MAP_SHARED : MAP_PRIVATE), error);
-    if (e == 0 && (flags & WEIR_HUGE_PAGES) != 0 && r->bytes >= 2 * HUGE_PAGE_BYTES) {
-        (void)madvise(r->head, r->bytes, MADV_HUGEPAGE); /* a wish; small pages work too */
+    int sharing = o->shared ? MAP_SHARED : MAP_PRIVATE;
+    int e = region_map(r, o->fixed->total_bytes, MAP_ANONYMOUS | sharing, o->error);
+    if (e == 0 && (o->flags & WEIR_HUGE_PAGES) != 0 && r->bytes >= 2 * HUGE_PAGE_BYTES) {
+        (void)madvise(r->head, r->bytes, MADV_HUGEPAGE); /* small pages work too */
     }
-    if (e == 0 && (flags & WEIR_PREFAULT) != 0) {
-        e = touch_all(r, error);
+    if (e == 0 && (o->flags & WEIR_PREFAULT) != 0) {
+        e = touch_all(r, o->error);
     }
-    if (e == 0 && shared) {
-        r->fd = memfd_create("weir", MFD_CLOEXEC); /* empty: only for the record locks */
-        e = region_join(r, NULL, error);
+    if (e == 0 && o->shared) {
+        r->fd = memfd_create("weir", MFD_CLOEXEC); /* stays empty: only for the record locks */
+        e = region_join(r, o);
     }
-    return e;
+    return e != 0 ? e : region_fill(r, o);
 }
 
-int region_make_memory(struct region **out, const struct region_fixed *fixed, bool shared,
-                       unsigned flags, const struct region_hooks *hooks, struct weir_error *error)
+int region_make_memory(struct region_opening *o, struct region **out)
 {
-    struct region *r = region_create(error);
-    int e = r == NULL ? WEIR_ENOMEM : map_memory(r, fixed->total_bytes, shared, flags, error);
-    e = e != 0 || r->head == NULL ? e : region_fill(r, fixed, hooks, error);
+    struct region *r = region_create(o->error);
+    int e = r == NULL ? WEIR_ENOMEM : map_memory(r, o);
     if (e != 0) {
         region_destroy(r);
         return e;
     }
+    o->made = true;
     *out = r;
     return 0;
 }

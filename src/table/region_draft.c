@@ -1,4 +1,4 @@
-/* New files: made aside, complete, and then put into their place. */
+/* New files: made without their name, completed, and then linked to their path. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #define HANDLE_BYTES 128
 
-/* The directory of `path`, which is shorter than PATH_MAX - 2, with "./" at its end. */
+/* Writes the directory of `path`, which is shorter than PATH_MAX - 2, with "./" at its end. */
 static void directory_of(const char *path, char directory[PATH_MAX])
 {
     const char *slash = strrchr(path, '/');
@@ -22,8 +22,8 @@ static void directory_of(const char *path, char directory[PATH_MAX])
 }
 
 /*
- * Without a name if the file system can (O_TMPFILE) and /proc is there to link it by; else with a
- * hidden one beside its place, which a kill at the wrong moment leaves there.
+ * Makes a file without a name, if the file system can (O_TMPFILE) and /proc is there to link it.
+ * Otherwise the file gets a hidden name beside its place, where a kill may leave it.
  */
 static int open_draft(struct draft *d)
 {
@@ -42,21 +42,21 @@ static int open_draft(struct draft *d)
     return fd;
 }
 
-int region_allocate(const struct region *r, const struct file_opening *o)
+int region_allocate(const struct region *r, const struct region_opening *o)
 {
     do {
         errno = posix_fallocate(r->fd, 0, (off_t)r->bytes);
     } while (errno == EINTR);
-    return errno == 0 ? 0 : fail_errno(o->error, "cannot allocate the file's space", o->path);
+    return errno == 0 ? 0 : fail_errno(o->error, "cannot allocate the file's space", NULL);
 }
 
-int draft_begin(struct draft *d, struct region *r, const struct file_opening *o, uint64_t bytes)
+int draft_begin(struct draft *d, struct region *r, const struct region_opening *o, uint64_t bytes)
 {
     struct stat st;
     directory_of(o->path, d->directory);
     r->fd = open_draft(d);
     if (r->fd < 0) {
-        return fail_errno(o->error, "cannot make a file in this directory", o->path);
+        return fail_errno(o->error, "cannot make a file in this directory", NULL);
     }
     int e = region_map(r, bytes, MAP_SHARED, o->error);
     e = e != 0 ? e : region_allocate(r, o);
@@ -76,19 +76,20 @@ static int give_place(const struct draft *d, int fd, const char *path)
     return linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
 }
 
-int draft_end(struct draft *d, const struct region *r, const struct file_opening *o, int e)
+int draft_end(struct draft *d, const struct region *r, const struct region_opening *o, int e)
 {
-    /* Without this sync a power cut may leave the name and lose what it names. */
+    /* Without this sync a power cut may leave the name and lose the contents. */
     if (e == 0 && fsync(r->fd) != 0) {
-        e = fail_errno(o->error, "cannot sync the new file", o->path);
+        e = fail_errno(o->error, "cannot sync the new file", NULL);
     }
     if (e == 0 && give_place(d, r->fd, o->path) != 0) {
         e = errno == EEXIST ? AGAIN
-                            : fail_errno(o->error, "cannot link the new file into place", o->path);
+                            : fail_errno(o->error, "cannot link the new file into place", NULL);
     }
     int directory = e != 0 ? -1 : open(d->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory >= 0) {
-        (void)fsync(directory); /* a file system that cannot do it keeps its own order */
+        (void)fsync(
+            directory); /* it may fail: some file systems cannot, and keep their own order */
         (void)close(directory);
     }
     if (d->name[0] != '\0' && (e != 0 || !d->replaces)) {
@@ -101,7 +102,7 @@ int draft_end(struct draft *d, const struct region *r, const struct file_opening
 
 static uint64_t born_ns(int fd)
 {
-#ifdef STATX_BTIME /* a C library without statx() leaves the handle to tell files apart */
+#ifdef STATX_BTIME /* without statx() in the C library, the handle tells files apart */
     struct statx s;
     if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &s) == 0 && (s.stx_mask & STATX_BTIME) != 0) {
         return (uint64_t)s.stx_btime.tv_sec * WEIR_SECOND + s.stx_btime.tv_nsec;
@@ -127,10 +128,10 @@ static uint64_t handle_of(int fd)
     return siphash128(key, &h, sizeof(struct file_handle) + h.handle.handle_bytes, 1, 3).low;
 }
 
-int region_identify(struct region *r, struct stat *st, const struct file_opening *o)
+int region_identify(struct region *r, struct stat *st, const struct region_opening *o)
 {
     if (fstat(r->fd, st) != 0) {
-        return fail_errno(o->error, "cannot stat", o->path);
+        return fail_errno(o->error, "cannot stat", NULL);
     }
     r->identity = (struct region_identity){(uint64_t)st->st_dev, (uint64_t)st->st_ino,
                                            born_ns(r->fd), handle_of(r->fd)};

@@ -1,9 +1,8 @@
-/* Opening files: checking them, putting them in order, and which ones this process has open. */
+/* Opens files: checks them, puts them in order, and knows which ones this process has open. */
 #include "table/region_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -11,11 +10,11 @@
 
 #include "base/error.h"
 
-/* How often to look again at a file that was made, replaced or removed while we looked ... */
+/* How often to look again at a file that was made, replaced or removed meanwhile. */
 #define ATTEMPTS 16
-/* ... and at one that other processes have open, until we are alone. */
+/* How often to look again at a file that other processes have open, until we are alone. */
 #define ATTEMPTS_ALONE 1000
-/* Where a boot is not known: after so many, the others that have the file open are of ours. */
+/* After so many looks where the boot is not known, assume that the others are of this boot. */
 #define ATTEMPTS_UNKNOWN 100
 
 /* ---- the files of this process ---- */
@@ -54,15 +53,15 @@ void region_close(struct region *r)
 }
 
 /*
- * Gives up a file that was not opened in the end. A child forked meanwhile has the flock too: it
+ * Gives up a file that could not be opened. A child that was forked meanwhile has the flock too; it
  * ends here for both. If this process has the file open under another path, the close drops its
- * record lock, which is taken again.
+ * record lock, which is then taken again.
  */
 static void abandon(struct region *r)
 {
     struct stat st;
     struct region *other = NULL;
-    if (r != NULL && r->fd >= 0) {
+    if (r->fd >= 0) {
         (void)flock(r->fd, LOCK_UN);
         other = fstat(r->fd, &st) == 0 ? find_open(&st) : NULL;
     }
@@ -83,20 +82,20 @@ static int flock_retry(int fd, int operation)
     return result;
 }
 
-static int lock_shared(const struct region *r, const struct file_opening *o)
+static int lock_shared(const struct region *r, const struct region_opening *o)
 {
-    return flock_retry(r->fd, LOCK_SH) == 0 ? 0 : fail_errno(o->error, "cannot lock", o->path);
+    return flock_retry(r->fd, LOCK_SH) == 0 ? 0 : fail_errno(o->error, "cannot lock", NULL);
 }
 
-/* Takes a lock on the file. *alone: no other process has one. */
-static int lock_file(const struct region *r, const struct file_opening *o, bool *alone)
+/* Takes a lock on the file. Sets *alone if no other process has one. */
+static int lock_file(const struct region *r, const struct region_opening *o, bool *alone)
 {
     *alone = flock_retry(r->fd, LOCK_EX | LOCK_NB) == 0;
     return *alone ? 0 : lock_shared(r, o);
 }
 
-/* Gives the lock up for a moment. Others may be waiting to be alone, too: one of us will be. */
-static int lock_again(const struct region *r, const struct file_opening *o, bool *alone)
+/* Gives the lock up for a moment. If others wait to be alone too, one of them will be. */
+static int lock_again(const struct region *r, const struct region_opening *o, bool *alone)
 {
     (void)flock_retry(r->fd, LOCK_UN);
     lock_pause(8);
@@ -105,38 +104,38 @@ static int lock_again(const struct region *r, const struct file_opening *o, bool
 
 /* ---- making ---- */
 
-/* 0; AGAIN if another process was faster; or an error. */
-static int make_file(struct region *r, const struct file_opening *o)
+/* Returns 0, AGAIN if another process was faster, or an error. */
+static int make_file(struct region *r, struct region_opening *o)
 {
     struct draft d = {.replaces = false};
     int e = draft_begin(&d, r, o, o->fixed->total_bytes);
     e = e != 0 ? e : lock_shared(r, o);
-    e = e != 0 ? e : region_fill(r, o->fixed, o->hooks, o->error);
-    e = e != 0 ? e : region_join(r, o->path, o->error);
+    e = e != 0 ? e : region_fill(r, o);
+    e = e != 0 ? e : region_join(r, o);
     e = draft_end(&d, r, o, e);
-    *o->made = e == 0;
+    o->made = e == 0;
     return e;
 }
 
 /* ---- checking ---- */
 
-static int check_file(const struct stat *st, const struct file_opening *o)
+static int check_file(const struct stat *st, const struct region_opening *o)
 {
     if (!S_ISREG(st->st_mode)) {
-        return fail(o->error, WEIR_EACCES, "%s: not a regular file", o->path);
+        return fail(o->error, WEIR_EACCES, "is not a regular file");
     }
     if (st->st_uid != geteuid()) {
-        return fail(o->error, WEIR_EACCES, "%s: belongs to user %u, expected %u", o->path,
-                    (unsigned)st->st_uid, (unsigned)geteuid());
+        return fail(o->error, WEIR_EACCES, "belongs to user %u, expected %u", (unsigned)st->st_uid,
+                    (unsigned)geteuid());
     }
     if ((st->st_mode & 077) != 0) {
-        return fail(o->error, WEIR_EACCES, "%s: mode is %04o, expected no more than 0600", o->path,
+        return fail(o->error, WEIR_EACCES, "mode is %04o, expected no more than 0600",
                     (unsigned)(st->st_mode & 07777));
     }
     return 0;
 }
 
-/* Is the header, of the present format or of format 1, sound in itself? Widens the latter. */
+/* Returns whether the header is sound. Widens a header of format 1. */
 static bool is_sound(struct region_fixed *f)
 {
     bool old = f->version == 1;
@@ -152,35 +151,36 @@ static bool is_sound(struct region_fixed *f)
            f->total_bytes == add_sat(header_bytes, table_bytes(&shape));
 }
 
-static int check_header(int fd, uint64_t size, const struct file_opening *o, struct region_fixed *f)
+static int check_header(int fd, uint64_t size, const struct region_opening *o,
+                        struct region_fixed *f)
 {
     ssize_t got = pread(fd, f, sizeof *f, 0);
     if (got < 0) {
-        return fail_errno(o->error, "cannot read", o->path);
+        return fail_errno(o->error, "cannot read", NULL);
     }
     if ((size_t)got < sizeof f->magic || memcmp(f->magic, REGION_MAGIC, sizeof f->magic) != 0) {
-        return fail(o->error, WEIR_EDAMAGED, "%s: not a weir file", o->path);
+        return fail(o->error, WEIR_EDAMAGED, "is not a weir file");
     }
     if ((size_t)got < sizeof *f) {
-        return fail(o->error, WEIR_EDAMAGED, "%s: cut short, has %zd bytes", o->path, got);
+        return fail(o->error, WEIR_EDAMAGED, "is cut short: it has %zd bytes", got);
     }
     if (f->version != 1 && f->version != REGION_FORMAT) {
-        return fail(o->error, WEIR_EVERSION, "%s: format %u, expected %u", o->path,
-                    (unsigned)f->version, REGION_FORMAT);
+        return fail(o->error, WEIR_EVERSION, "has format %u, expected %u", (unsigned)f->version,
+                    REGION_FORMAT);
     }
     if (!is_sound(f)) {
-        return fail(o->error, WEIR_EDAMAGED, "%s: the header is damaged", o->path);
+        return fail(o->error, WEIR_EDAMAGED, "the header is damaged");
     }
     if (size != f->total_bytes) {
-        return fail(o->error, WEIR_EDAMAGED, "%s: has %" PRIu64 " bytes, expected %" PRIu64,
-                    o->path, size, f->total_bytes);
+        return fail(o->error, WEIR_EDAMAGED, "has %" PRIu64 " bytes, expected %" PRIu64, size,
+                    f->total_bytes);
     }
     return 0;
 }
 
-/* ---- at home, or not ---- */
+/* ---- files of this boot and place, and others ---- */
 
-/* An opener without /proc is not told its boot, and leaves an anchor without one. */
+/* An opener without /proc does not know its boot, and writes an anchor without one. */
 static bool is_known(const struct boot_id *id)
 {
     return (id->word[0] | id->word[1]) != 0;
@@ -192,13 +192,13 @@ static bool same_boot(const struct region_anchor *a, const struct region_anchor 
            a->boot_ns <= now->boot_ns;
 }
 
-/* What one of two openers was not told (a sandbox may hide it) does not make them differ. */
+/* A value that one of two openers does not know (a sandbox may hide it) is no difference. */
 static bool same_or_unknown(uint64_t a, uint64_t b)
 {
     return a == 0 || b == 0 || a == b;
 }
 
-/* Same boot, same file: nothing in it is of another time or place. */
+/* Returns whether the file was used last in this boot and is no copy. */
 static bool at_home(const struct region *r, const struct region_anchor *now)
 {
     const struct region_anchor *anchor = region_anchor(r);
@@ -209,15 +209,15 @@ static bool at_home(const struct region *r, const struct region_anchor *now)
 }
 
 /*
- * Waits until the file is at home, or we are alone and may make it so. Not at home and not alone
- * means that the others are openers too and that the process which was recovering the file has
- * died: one of us will do it.
+ * Waits until the file is at home, or until we are alone and may make it so. If it is not at home
+ * and we are not alone, the others are openers too, and the process that was recovering the file
+ * has died: one of us will do it.
  */
-static int come_home(const struct region *r, const struct file_opening *o, bool *alone,
+static int come_home(const struct region *r, const struct region_opening *o, bool *alone,
                      struct region_anchor *now)
 {
     for (int i = 0; i < ATTEMPTS_ALONE; i++) {
-        /* Read anew: an anchor that was made just now is later than an earlier reading. */
+        /* Read each time: an anchor that was made just now is later than an earlier reading. */
         int e = region_anchor_now(&r->head->fixed, now, o->error);
         if (e != 0 || *alone || at_home(r, now)) {
             return e;
@@ -231,58 +231,53 @@ static int come_home(const struct region *r, const struct file_opening *o, bool 
             return e;
         }
     }
-    return fail(o->error, WEIR_EIO, "%s: in use by a process of another boot or machine", o->path);
+    return fail(o->error, WEIR_EIO, "is in use by a process of another boot or machine");
 }
 
-/* All locks of a file that no other process has open belong to the dead. */
-static int put_in_order(struct region *r, const struct file_opening *o,
+/* Frees all locks, and recovers a file that is not at home. No other process has the file open. */
+static int put_in_order(struct region *r, const struct region_opening *o,
                         const struct region_anchor *now)
 {
-    const struct region_hooks *hooks = o->hooks;
     const struct region_anchor *old = region_anchor(r);
     if (r->head->last_opener >= UINT64_MAX / 4) {
-        r->head->last_opener = 0; /* damaged; with all locks freed, numbers may begin anew */
+        r->head->last_opener = 0; /* damaged; all locks will be free, so numbers may begin again */
     }
-    if (at_home(r, now) && !hooks->always_recover) {
-        struct table t;
-        table_attach(&t, &r->head->fixed.shape, r->body, &r->head->counts, r->owner, NULL, NULL);
-        table_init_locks(&t);
-        lock_init(&r->head->change);
-        return 0;
+    if (at_home(r, now) && (o->flags & WEIR_RECOVER) == 0) {
+        return o->recover(o, r, NULL);
     }
     /* A copy made in this boot keeps its time line; after a boot the wall clock gives a new one. */
     struct region_anchor next = same_boot(old, now) ? *old : *now;
-    /* A copy may be sparse. Here we are alone: on some file systems this writes into the holes. */
+    /* A copy may be sparse. On some file systems this writes into the holes: we must be alone. */
     int e = region_allocate(r, o);
-    e = e != 0 ? e : hooks->recover(hooks->arg, r, &next, o->error);
+    e = e != 0 ? e : o->recover(o, r, &next);
     if (e == 0) {
-        region_set_anchor(r, &next); /* last: until here the next opener does it all again */
+        region_set_anchor(r, &next); /* last: until here the next opener repeats it all */
     }
     return e;
 }
 
 /* ---- opening ---- */
 
-static int settle_in(struct region *r, const struct file_opening *o, bool alone)
+static int settle_in(struct region *r, const struct region_opening *o, bool alone)
 {
     struct region_anchor now;
-    int e = o->hooks->examine(o->hooks->arg, r, o->error);
+    int e = o->examine(o, r);
     e = e != 0 ? e : come_home(r, o, &alone, &now);
     if (e == 0 && alone) {
         e = put_in_order(r, o, &now);
         e = e != 0 ? e : lock_shared(r, o);
     }
-    return e != 0 ? e : region_join(r, o->path, o->error);
+    return e != 0 ? e : region_join(r, o);
 }
 
-/* True if the path still leads to the file that was opened; it may have been replaced since. */
-static bool still_there(const struct file_opening *o, const struct stat *opened)
+/* Returns whether the path still leads to the file that was opened. It may have been replaced. */
+static bool still_there(const struct region_opening *o, const struct stat *opened)
 {
     struct stat st;
     return lstat(o->path, &st) == 0 && st.st_dev == opened->st_dev && st.st_ino == opened->st_ino;
 }
 
-static int convert(const struct region *r, const struct file_opening *o, bool alone,
+static int convert(const struct region *r, const struct region_opening *o, bool alone,
                    const struct stat *st, const struct region_fixed *fixed)
 {
     for (int i = 0; !alone && i < ATTEMPTS_ALONE; i++) {
@@ -293,15 +288,15 @@ static int convert(const struct region *r, const struct file_opening *o, bool al
     }
     if (!alone) {
         return fail(o->error, WEIR_EVERSION,
-                    "%s: format 1, and another process has it open; it is converted to format %u "
-                    "when no process has",
-                    o->path, REGION_FORMAT);
+                    "has format 1 and is open in another process; it can be converted to format "
+                    "%u when no process has it open",
+                    REGION_FORMAT);
     }
     int e = format1_convert(r->fd, fixed, o);
     return e != 0 ? e : AGAIN;
 }
 
-static int attach_file(struct region *r, const struct file_opening *o)
+static int attach_file(struct region *r, const struct region_opening *o)
 {
     struct stat st;
     struct region_fixed fixed;
@@ -323,63 +318,61 @@ static int attach_file(struct region *r, const struct file_opening *o)
     return e != 0 ? e : settle_in(r, o, alone);
 }
 
-/* One look: the file as it is, or else a new one. On 0, *r has it. */
-static int look(struct region *r, const struct file_opening *o)
+/* Looks once for the file and opens it, or makes it. */
+static int look(struct region *r, struct region_opening *o)
 {
     r->fd = open(o->path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (r->fd >= 0) {
         return attach_file(r, o);
     }
     if (errno == ELOOP) {
-        return fail(o->error, WEIR_EACCES, "%s: is a symbolic link", o->path);
+        return fail(o->error, WEIR_EACCES, "is a symbolic link");
     }
     if (errno != ENOENT) {
-        return fail_errno(o->error, "cannot open", o->path);
+        return fail_errno(o->error, "cannot open", NULL);
     }
     if ((o->flags & WEIR_MUST_EXIST) != 0) {
-        return fail(o->error, WEIR_ENOENT, "%s: does not exist", o->path);
+        return fail(o->error, WEIR_ENOENT, "does not exist");
     }
     return make_file(r, o);
 }
 
-static int open_once(struct region **out, const struct file_opening *o)
+static int open_once(struct region_opening *o, struct region **out)
 {
     struct stat st;
     struct region *r = lstat(o->path, &st) == 0 ? find_open(&st) : NULL;
     if (r != NULL) { /* this process has it open already */
-        int e = o->hooks->examine(o->hooks->arg, r, o->error);
-        if (e == 0) {
-            r->users++;
-            *out = r;
-        }
+        int e = o->examine(o, r);
+        r->users += e == 0;
+        *out = e == 0 ? r : NULL;
         return e;
     }
     r = region_create(o->error);
-    int e = r == NULL ? WEIR_ENOMEM : look(r, o);
+    if (r == NULL) {
+        return WEIR_ENOMEM;
+    }
+    int e = look(r, o);
     if (e != 0) {
         abandon(r);
         return e;
     }
     r->next = files;
-    files = r; /* one store, so that a child forked in between has a sound list */
+    files = r; /* in one store, so that a child that is forked now has a sound list */
     *out = r;
     return 0;
 }
 
-int region_open_file(struct region **out, const char *path, const struct region_fixed *fixed,
-                     unsigned flags, const struct region_hooks *hooks, bool *made,
-                     struct weir_error *error)
+int region_open_file(struct region_opening *o, struct region **out)
 {
-    const struct file_opening o = {path, fixed, flags, hooks, made, error};
     int e = AGAIN;
-    if (strlen(path) + 3 > PATH_MAX) {
-        return fail(error, WEIR_EINVAL, "the path is too long");
+    if (strlen(o->path) + 3 > PATH_MAX) {
+        return fail(o->error, WEIR_EINVAL, "the path is too long");
     }
-    *made = false;
+    o->made = false;
     lock_take(&files_lock, &lock_private);
     for (int i = 0; e == AGAIN && i < ATTEMPTS; i++) {
-        e = open_once(out, &o);
+        e = open_once(o, out);
     }
     lock_release(&files_lock);
-    return e != AGAIN ? e : fail(error, WEIR_EIO, "%s: keeps appearing and disappearing", path);
+    return e != AGAIN ? e : fail(o->error, WEIR_EIO, "keeps appearing and disappearing");
 }

@@ -1,14 +1,14 @@
-/* Layout, lookup, recovery. table.h has the essay. */
+/* Layout, lookup and recovery. table.h explains the table. */
 #include "table/table.h"
 
-/* 25/32 of the slots for max_keys keys: 20.48 bytes a key. */
+/* max_keys keys fill 25/32 of the slots: 20.48 bytes for each key. */
 #define FILL_KEYS 25
 #define FILL_SLOTS 32
-/* Small tables need slack for uneven lines, and 2^-64 needs 16 of them. */
+/* Small tables need slack for uneven lines, and a confusion below 2^-64 needs 16 lines. */
 #define LINES_MIN 32
 #define LINES_SPARE 16
 #define STRIPES_MAX 1024
-/* About what a core has to itself. */
+/* About the cache that a core has to itself. */
 #define CACHE_BYTES (UINT64_C(512) << 10)
 
 struct table_shape table_shape(uint64_t max_keys, uint64_t max_blocks, uint64_t record_bytes)
@@ -82,7 +82,7 @@ void table_leave(const struct table *t, uint64_t tag, uint64_t held_tag)
     }
 }
 
-/* Under the stripe lock nobody else touches a marked slot: this swap cannot fail. */
+/* Under the stripe no other thread touches a marked slot, so this swap cannot fail. */
 static void set_marked(struct pair *slot, struct pair next)
 {
     (void)pair_cas(slot, pair_load(slot), next);
@@ -92,9 +92,8 @@ struct pair *table_find_locked(const struct table *t, struct table_key key)
 {
     struct pair *seen[TAG_MARKS + 1] = {NULL}; /* by the marks of its tag */
     key.tag &= ~TAG_MARKS;
-    struct key_lines lines = table_key_lines(t, key);
     for (unsigned i = 0; i < CANDIDATES; i++) {
-        struct pair *slot = key_slot(&lines, i);
+        struct pair *slot = table_candidate(t, key, i);
         uint64_t marks = load_relaxed(&slot->tag) ^ key.tag;
         if (marks <= TAG_MARKS) {
             seen[marks] = slot;
@@ -118,10 +117,7 @@ struct pair *table_find_locked(const struct table *t, struct table_key key)
 
 bool table_remove(const struct table *t, struct pair *slot, struct pair seen)
 {
-    /*
-     * A kill between the two may leave `keys` too low: then a claim searches a full table for room
-     * in vain. table_recover() counts again.
-     */
+    /* A kill in between leaves `keys` too low: then claims search a full table for room in vain. */
     (void)fetch_sub(&t->counts->keys, 1);
     if (!pair_cas(slot, seen, (struct pair){0, 0})) {
         (void)fetch_add(&t->counts->keys, 1);
@@ -136,7 +132,7 @@ uint64_t table_keys(const struct table *t)
     return keys > INT64_MAX ? 0 : keys;
 }
 
-/* No step of a move leaves a word without a tag, or both marks; a damaged file may have them. */
+/* No step of a move leaves a word without a tag, or both marks. A damaged file may have them. */
 static void repair_slot(const struct table *t, uint64_t i)
 {
     struct pair *slot = table_slot(t, i);
@@ -154,17 +150,17 @@ static void repair_slot(const struct table *t, uint64_t i)
 }
 
 /*
- * The pages of a copy, or of an image after a power cut, are of different moments: a resident may
- * be in its old and in its new place. Words only grow by charges, so the larger is the later. True
- * if this slot is the one that stays; if another one does, that one comes later.
+ * The pages of a copy, or of an image after a power cut, are of different times: a resident may be
+ * in its old and in its new place. Words only grow by charges, so the larger one is later. Returns
+ * true if this slot stays.
  */
 static bool keep_slot(const struct table *t, uint64_t i)
 {
     struct pair *slot = table_slot(t, i);
     struct pair seen = pair_load(slot);
-    struct key_lines lines = table_key_lines(t, (struct table_key){seen.tag, i / LINE_SLOTS});
+    struct table_key key = {seen.tag, i / LINE_SLOTS};
     for (unsigned j = 0; j < CANDIDATES && seen.tag != 0; j++) {
-        struct pair *other = key_slot(&lines, j);
+        struct pair *other = table_candidate(t, key, j);
         struct pair twin = pair_load(other);
         if (other != slot && twin.tag == seen.tag) {
             bool later = seen.word < twin.word;

@@ -10,13 +10,18 @@ weir_plant(miss_without_lock
 
 weir_plant(load_and_store_instead_of_cas
     [[two checks of one known key are charged both]] 0 limit/question.c
-    [[    if (unlikely(!shortcut_check(w, own, hash, cost, now_ns, answer))) {
+    [[    bool done = own != NULL &&
+                shortcut_check(w, own, hash_sip(&w->secret, key, key_len), cost, now_ns, answer);
+]] [[    struct algo_ask ask = {limiter_line(w, now_ns), cost, 0};
+    struct hash hash = hash_sip(&w->secret, key, key_len);
+    struct pair *slot = table_find(&w->table, table_key(&w->table, hash));
+    bool done = own != NULL;
+    if (!done) {
         return check_whole(w, key, key_len, cost, now_ns, answer);
     }
-]] [[    struct algo_ask ask = {limiter_line(w, now_ns), cost, 0};
-    struct pair *slot = table_find(&w->table, table_key(&w->table, hash));
     store_release(&slot->word,
-                  algo_decide(w->ops, &own->params, load_acquire(&slot->word), NULL, &ask).word);
+                  algo_decide(w->ops, &own->params,
+                              (struct algo_state){load_acquire(&slot->word), NULL}, &ask).word);
     answer->verdict = WEIR_ALLOW;
 ]])
 

@@ -36,32 +36,30 @@ static void put(const struct algo_params *p, uint64_t *record, const uint64_t *n
 }
 
 /* Every question to the algorithm but a refund and a note begins with this one. */
-static uint64_t as_of(const struct algo_params *p, uint64_t word, const uint64_t *record,
-                      uint64_t now, bool *pulled)
+static uint64_t as_of(const struct algo_params *p, struct algo_state s, uint64_t now, bool *pulled)
 {
-    watch(record);
-    return real->as_of(p, word, record, now, pulled);
+    watch(s.record);
+    return real->as_of(p, s, now, pulled);
 }
 
-static uint64_t refund(const struct algo_params *p, uint64_t word, uint64_t *record,
-                       const struct algo_ask *ask, const struct algo_charge *charge)
+static uint64_t refund(const struct algo_params *p, struct algo_state s, const struct algo_ask *ask,
+                       const struct algo_charge *charge)
 {
     uint64_t next[WORDS_MAX];
-    watch(record);
-    memcpy(next, record, p->capacity * sizeof *next);
-    uint64_t after = real->refund(p, word, next, ask, charge);
-    put(p, record, next);
+    watch(s.record);
+    memcpy(next, s.record, p->capacity * sizeof *next);
+    uint64_t after = real->refund(p, (struct algo_state){s.word, next}, ask, charge);
+    put(p, s.record, next);
     return after;
 }
 
-static void note(const struct algo_params *p, uint64_t word, uint64_t *record, uint64_t now,
-                 uint64_t units)
+static void note(const struct algo_params *p, struct algo_state s, uint64_t now, uint64_t units)
 {
     uint64_t next[WORDS_MAX];
-    watch(record);
-    memcpy(next, record, p->capacity * sizeof *next);
-    real->note(p, word, next, now, units);
-    put(p, record, next);
+    watch(s.record);
+    memcpy(next, s.record, p->capacity * sizeof *next);
+    real->note(p, (struct algo_state){s.word, next}, now, units);
+    put(p, s.record, next);
 }
 
 const struct algo_ops *wide_ops(const struct algo_ops *ops)

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "support/path_encode.h"
 #include "support/policy_slow.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

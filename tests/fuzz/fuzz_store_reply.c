@@ -43,7 +43,7 @@ static void try_as_answer(const struct store_reply *reply)
     if (script_answer(reply, parts, 2, &a, NULL) == 0) {
         require(a.verdict >= WEIR_ALLOW && a.verdict <= WEIR_NEVER && a.limit < 2);
     }
-    int done = script_done(reply, STORE_RESET);
+    int done = script_done(reply, REMOTE_RESET);
     require(done == 0 || done == 1 || done == WEIR_EIO);
 }
 

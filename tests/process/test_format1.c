@@ -116,7 +116,7 @@ static void a_file_of_format_1_that_is_in_use_is_refused_and_untouched(void **st
     assert_non_null(user);
     assert_int_equal(flock(fileno(user), LOCK_SH), 0);
     assert_int_equal(weir_open(&w, &o, &error), WEIR_EVERSION);
-    assert_non_null(strstr(error.text, "another process has it open"));
+    assert_non_null(strstr(error.text, "is open in another process"));
     assert_true(process_same(o.path, before, size));
     (void)fclose(user);
     o.count = 11; /* nor is it converted for a caller who wants something else */

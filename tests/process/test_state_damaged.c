@@ -143,7 +143,7 @@ static void a_file_cut_short_at_any_page_is_moved_aside(void **state)
     assert_aside(w, "expected ");
     remove_bad(path);
     put_bytes(path, good.bytes, 100);
-    assert_aside(w, "cut short, has 100 bytes");
+    assert_aside(w, "cut short: it has 100 bytes");
     image_free(&good);
     free(path);
 }

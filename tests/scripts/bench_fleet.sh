@@ -39,5 +39,5 @@ refused 2 "expected exact, leased or synced" --consistency exactly
 refused 1 "expected" --store redis://:x
 refused 1 "does not answer" --store redis:///nowhere/redis
 refused 2 "expected a whole number" --in-flight 0
-refused 2 "expected a rate" --rate fast
+refused 2 "expected a count per period" --rate fast
 echo ok

@@ -70,7 +70,7 @@ ctl 2 key gte api alice
 complains "did you mean 'key get'?"
 ctl 2
 ctl 2 status now
-complains "expected: weir ctl status"
+complains "found 1 argument for status, expected: weir ctl status"
 ctl 2 limits --units 3
 complains "limits has no --units"
 ctl 2 key block api alice --for soon
@@ -82,9 +82,9 @@ complains "expected error, warning, info or debug"
 ctl 2 mode off
 complains "expected enforce or shadow"
 ctl 2 put "$dir/none.yaml"
-complains "none.yaml: cannot be read"
+complains "cannot read $dir/none.yaml"
 ctl 2 --secret-file "$dir/none" status
-complains "--secret-file $dir/none: cannot be read"
+complains "--secret-file: cannot read $dir/none"
 : >"$dir/empty"
 ctl 2 --secret-file "$dir/empty" status
 complains "expected 1 to 1024"

@@ -139,16 +139,16 @@ def a_flag_counts_before_a_variable_before_the_file_before_the_default():
 
 
 def an_error_says_who_gave_the_value():
-    fails(2, "WEIR_THREADS is 'x', expected a whole number from 1 to 64", *QUIET, env={"WEIR_THREADS": "x"})
-    fails(2, "--threads is '0', expected", *QUIET, "--threads", "0")
-    fails(2, "WEIR_INLINE is 'perhaps', expected on or off", *QUIET, env={"WEIR_INLINE": "perhaps"})
+    fails(2, "WEIR_THREADS: found 'x', expected a whole number", *QUIET, env={"WEIR_THREADS": "x"})
+    fails(2, "--threads: found '0', expected a whole number from 1 to 64", *QUIET, "--threads", "0")
+    fails(2, "WEIR_INLINE: found 'perhaps', expected on or off", *QUIET, env={"WEIR_INLINE": "perhaps"})
     fails(2, "(from WEIR_HTTP)", "--resp", "off", "--admin", "off", env={"WEIR_HTTP": "nonsense"})
     fails(2, "WEIR_STORE: the store's URL is 'redis:/here'", *QUIET, env={"WEIR_STORE": "redis:/here"})
     fails(2, "--store: the port is 'x', expected 1 to 65535", *QUIET, "--store", "redis://h:x",
           env={"WEIR_STORE": "redis:/here"})
     fails(2, "weir.yaml: store.url: the port is '0'", *QUIET, rules='store: {url: "redis://h:0"}\n' + RULES % 1)
-    fails(2, "--log is 'xml', expected text or json", *QUIET, "--log", "xml")
-    fails(2, "--log-level is 'loud', expected error, warning, info or debug", *QUIET, "--log-level", "loud")
+    fails(2, "--log: found 'xml', expected text or json", *QUIET, "--log", "xml")
+    fails(2, "--log-level: found 'loud', expected error, warning, info or debug", *QUIET, "--log-level", "loud")
     fails(2, "found every listener off, expected one of --resp, --http and --admin to listen", "--resp", "off",
           "--http", "off", "--admin", "off")
     fails(2, "found unix:one for both resp (from WEIR_RESP) and admin (from --admin), expected an address for each",
@@ -162,7 +162,7 @@ def an_error_says_who_gave_the_value():
 
 def a_variable_with_a_slip_in_its_name_is_told():
     s = Server(*QUIET, env={"WEIR_CONECTIONS": "5", "WEIR_SOMETHING_ELSE": "1"})
-    assert "a variable that is not read name=WEIR_CONECTIONS meant_perhaps=WEIR_CONNECTIONS" in s.log(), s.log()
+    assert "unknown variable name=WEIR_CONECTIONS meant_perhaps=WEIR_CONNECTIONS" in s.log(), s.log()
     assert "SOMETHING" not in s.log()
     s.stop()
 
@@ -417,7 +417,7 @@ def sockets_that_cannot_be_used_are_refused():
     good = listening(1)[0]
     for bad in datagram, deaf:
         fails(2, "expected a listening stream socket", "--admin", "off", sockets=[bad], names="resp")
-    fails(2, "is named 'other', expected resp, http or admin, or the port", "--admin", "off", sockets=[good],
+    fails(2, "with the name 'other', expected resp, http or admin, or the port", "--admin", "off", sockets=[good],
           names="other")
     close_all([datagram, deaf, good])
 

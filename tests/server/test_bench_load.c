@@ -1,9 +1,11 @@
 /* The load generator against a server: a real one, and one that stops for a moment. */
 #include "cli/load/load.h"
 #include "support/server_client.h"
+#include "support/server_memory.h"
 #include "support/unit_limiter.h"
 
 #include <arpa/inet.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -71,7 +73,7 @@ static void the_rate_is_kept(void **state)
     for (int poisson = 0; poisson < 2; poisson++) {
         struct load_plan plan = plan_for(w.address, words, 3);
         plan.rate = 2000;
-        plan.poisson = poisson;
+        plan.arrivals = poisson ? LOAD_POISSON : LOAD_CONSTANT;
         plan.depth = 64;
         plan.threads = 2;
         plan.warmup_ns = 100 * MS;
@@ -82,6 +84,52 @@ static void the_rate_is_kept(void **state)
         assert_int_equal(result.verdicts[LOAD_ERROR], 0);
     }
     server_world_stop(&w);
+}
+
+/* No address space has room for such a stack, so that no thread can be created. */
+#define NO_STACK (UINT64_C(1) << 50)
+
+static void a_thread_that_cannot_be_started_is_an_error(void **state)
+{
+    static const char *const words[] = {"PING"};
+    struct server_world w;
+    struct server_options o = server_world_options();
+    struct weir_error error = {0};
+    pthread_attr_t before;
+    pthread_attr_t huge;
+    server_world_start(&w, rules, &o);
+    struct load_plan plan = plan_for(w.address, words, 1);
+    plan.threads = 2;
+    plan.requests = 100;
+    assert_int_equal(pthread_getattr_default_np(&before), 0);
+    assert_int_equal(pthread_getattr_default_np(&huge), 0);
+    assert_int_equal(pthread_attr_setstacksize(&huge, NO_STACK), 0);
+    assert_int_equal(pthread_setattr_default_np(&huge), 0);
+    int e = load_run(&plan, &result, &error);
+    assert_int_equal(pthread_setattr_default_np(&before), 0);
+    assert_int_equal(e, WEIR_EIO);
+    assert_non_null(strstr(error.text, "thread 2 of 2"));
+    assert_int_equal(load_replies(&result), 0);
+    load_request_finish(&plan.request);
+    server_world_stop(&w);
+}
+
+static void without_memory_nothing_is_kept(void **state)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip(); /* there, an allocation that is too large ends the process */
+#endif
+    static const char *const words[] = {"PING"};
+    struct weir_error error = {0};
+    struct load_plan plan = plan_for("127.0.0.1:1", words, 1);
+    plan.order = LOAD_ZIPF;
+    plan.threads = UINT_MAX; /* more than there is memory for */
+    size_t before = server_resident_bytes();
+    for (int i = 0; i < 16; i++) {
+        assert_int_equal(load_run(&plan, &result, &error), WEIR_ENOMEM);
+    }
+    server_assert_grown_less(before, 32u << 20); /* a list of skewed keys has 4 MiB */
+    load_request_finish(&plan.request);
 }
 
 static void errors_are_counted_as_errors(void **state)
@@ -225,6 +273,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(yes_and_no_are_counted_exactly),
         cmocka_unit_test(the_rate_is_kept),
+        cmocka_unit_test(a_thread_that_cannot_be_started_is_an_error),
+        cmocka_unit_test(without_memory_nothing_is_kept),
         cmocka_unit_test(errors_are_counted_as_errors),
         cmocka_unit_test(nobody_there_is_an_error),
         cmocka_unit_test(a_stall_shows_in_all_requests_that_were_due_in_it),

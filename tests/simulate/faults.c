@@ -107,16 +107,16 @@ static void step(struct world *w)
 /* Blocks are only checked if the clock is not set and no data is lost. */
 static void verb(struct world *w, unsigned n)
 {
-    static const enum store_verb all[] = {STORE_RESET,   STORE_REFUND, STORE_PENALIZE,
-                                          STORE_UNBLOCK, STORE_BLOCK,  STORE_BLOCK};
+    static const unsigned all[] = {REMOTE_RESET,   REMOTE_REFUND,      REMOTE_PENALIZE,
+                                   REMOTE_UNBLOCK, SCRIPT_BLOCK_UNTIL, SCRIPT_BLOCK_UNTIL};
     bool blocks = w->plan.steps == 0 && w->plan.flushes == 0;
-    enum store_verb v = all[world_between(w, 0, blocks ? 5 : 2)];
+    unsigned v = all[world_between(w, 0, blocks ? 5 : 2)];
     unsigned subject = (unsigned)world_between(w, 0, w->plan.subjects - 1);
     uint64_t now_ns = store_us(w, w->now_us) * 1000;
     uint64_t cost = world_between(w, 1, w->subjects[subject].params->quota);
-    uint64_t time_ns = v == STORE_BLOCK    ? now_ns + world_between(w, 1, BLOCK_MOST_US) * 1000
-                       : v == STORE_REFUND ? now_ns
-                                           : 0;
+    uint64_t time_ns = v == SCRIPT_BLOCK_UNTIL ? now_ns + world_between(w, 1, BLOCK_MOST_US) * 1000
+                       : v == REMOTE_REFUND    ? now_ns
+                                               : 0;
     node_verb(w, n, subject, v, cost, time_ns);
 }
 

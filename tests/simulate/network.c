@@ -154,20 +154,20 @@ static void verb_ran(struct world *w, const struct message *m)
     if (m->kind != MESSAGE_EXACT) {
         return;
     }
-    if (m->verb == STORE_RESET) {
+    if (m->verb == REMOTE_RESET) {
         /* in `synced` as if the reported units were lost */
         bool synced = w->options->mode == REMOTE_SYNCED;
         extra_put(w, m->subject, synced ? EXTRA_LOST : EXTRA_GIVEN, s->params->quota, 0);
-    } else if (m->verb == STORE_REFUND) {
+    } else if (m->verb == REMOTE_REFUND) {
         extra_put(w, m->subject, EXTRA_GIVEN, m->cost, 0);
         level_give(w, m->subject, m->cost);
     }
-    bool ends = m->verb == STORE_BLOCK || m->verb == STORE_UNBLOCK;
+    bool ends = m->verb == SCRIPT_BLOCK_UNTIL || m->verb == REMOTE_UNBLOCK;
     if (ends && s->blocks_n > 0) {
         uint64_t *to_us = &s->blocks[s->blocks_n - 1].to_us;
         *to_us = min_u64(*to_us, w->now_us);
     }
-    if (m->verb == STORE_BLOCK && s->blocks_n < sizeof s->blocks / sizeof s->blocks[0]) {
+    if (m->verb == SCRIPT_BLOCK_UNTIL && s->blocks_n < sizeof s->blocks / sizeof s->blocks[0]) {
         uint64_t to_us = m->time_ns / 1000 - w->epoch_us;
         s->blocks[s->blocks_n++] = (struct blocked){w->now_us, to_us};
     }

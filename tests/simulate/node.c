@@ -144,7 +144,7 @@ void answered(struct world *w, unsigned n, unsigned subject, uint64_t cost,
 void ask_exact(struct world *w, unsigned n, unsigned subject, uint64_t cost, bool probe)
 {
     struct message *m = message_make(w, MESSAGE_EXACT, n, subject);
-    m->verb = STORE_CHECK;
+    m->verb = REMOTE_CHECK;
     m->cost = cost;
     m->asks = true;
     m->probe = probe;
@@ -210,7 +210,7 @@ void node_ask(struct world *w, unsigned n, unsigned subject, uint64_t cost, bool
     node_pump(w, n);
 }
 
-void node_verb(struct world *w, unsigned n, unsigned subject, enum store_verb verb, uint64_t cost,
+void node_verb(struct world *w, unsigned n, unsigned subject, unsigned verb, uint64_t cost,
                uint64_t time_ns)
 {
     const struct subject *s = &w->subjects[subject];
@@ -222,7 +222,7 @@ void node_verb(struct world *w, unsigned n, unsigned subject, enum store_verb ve
     m->cost = cost;
     m->time_ns = time_ns;
     TRACE(w, "node %u: verb %d of %s", n, (int)verb, s->name);
-    if (s->limit->mode == REMOTE_LEASED && verb != STORE_REFUND) {
+    if (s->limit->mode == REMOTE_LEASED && verb != REMOTE_REFUND) {
         lease_forget(w->nodes[n].leases, s->limit, (struct text){NULL, 0}, text_of(s->name));
     }
     message_send(w, m);
@@ -332,7 +332,7 @@ static void replied_exact(struct world *w, struct message *m, const struct store
     const struct subject *s = &w->subjects[m->subject];
     struct store_part part = {.params = s->params};
     struct weir_answer a;
-    if (m->verb != STORE_CHECK) {
+    if (m->verb != REMOTE_CHECK) {
         return;
     }
     if (script_answer(reply, &part, 1, &a, NULL) != 0) {

@@ -271,7 +271,7 @@ static void look_once(struct world *w, unsigned subject)
 {
     unsigned n = (unsigned)world_between(w, 0, w->plan.nodes - 1);
     if (w->options->mode == REMOTE_LEASED) {
-        node_verb(w, n, subject, STORE_CHECK, 1, 0);
+        node_verb(w, n, subject, REMOTE_CHECK, 1, 0);
     } else {
         node_ask(w, n, subject, 1, false);
     }
@@ -284,7 +284,7 @@ static void end_of_demand(struct world *w)
     for (unsigned i = 0; i < w->plan.subjects; i++) {
         uint64_t at_us = w->now_us + new_after_us(w, &w->subjects[i]);
         if (w->plan.verbs > 0) {
-            node_verb(w, (unsigned)world_between(w, 0, w->plan.nodes - 1), i, STORE_UNBLOCK, 1, 0);
+            node_verb(w, (unsigned)world_between(w, 0, w->plan.nodes - 1), i, REMOTE_UNBLOCK, 1, 0);
         }
         if (w->plan.steps > 0) {
             look_once(w, i);

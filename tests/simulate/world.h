@@ -198,7 +198,7 @@ struct message {
     uint64_t others;   /* synced: units of others that the store knew of when it ran */
     struct in_window made;
     struct in_window heard;
-    enum store_verb verb; /* MESSAGE_EXACT */
+    unsigned verb; /* MESSAGE_EXACT */
     uint64_t time_ns;
     union {
         struct lease_flight lease;
@@ -328,7 +328,7 @@ void node_stop(struct world *w, unsigned n); /* the node dies: what it knows is 
 uint64_t node_ns(const struct world *w, unsigned n, uint64_t at_us);
 uint64_t node_us(const struct world *w, unsigned n, uint64_t ns); /* first time at that ns */
 void node_ask(struct world *w, unsigned n, unsigned subject, uint64_t cost, bool probe);
-void node_verb(struct world *w, unsigned n, unsigned subject, enum store_verb verb, uint64_t cost,
+void node_verb(struct world *w, unsigned n, unsigned subject, unsigned verb, uint64_t cost,
                uint64_t time_ns);
 void node_tick(struct world *w, unsigned n);
 void node_replied(struct world *w, struct message *m);

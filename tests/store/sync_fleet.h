@@ -103,7 +103,7 @@ static inline struct weir_answer peek(uint64_t now_ns)
     store_key(&fake.limit.head, NO_SHARD, TEXT(KEY), &key);
     struct store_part part = {&fake.numbers.params, store_key_text(&key), 1, 0};
     store_run_clock(&redis, store_ns(now_ns));
-    script_put_call(&redis.out, script_for(&scripts, &part, 1), SCRIPT_BY_SHA, STORE_PEEK, &part,
+    script_put_call(&redis.out, script_for(&scripts, &part, 1), SCRIPT_BY_SHA, REMOTE_PEEK, &part,
                     1);
     store_redis_send(&redis);
     (void)store_redis_next(&redis);

@@ -46,7 +46,7 @@ static void on_done(void *arg, enum client_end end, const struct store_reply *re
 #define QUOTA 1000000
 static struct store_params params;
 
-static void make(struct buffer *b, enum store_verb verb, uint64_t deadline)
+static void make(struct buffer *b, unsigned verb, uint64_t deadline)
 {
     struct store_part part = {&params, TEXT("weir:1:x:t:{rk}"), 1, 0};
     uint64_t now = loop_now();
@@ -67,7 +67,7 @@ static void make(struct buffer *b, enum store_verb verb, uint64_t deadline)
 
 static void make_call(struct buffer *b, uint64_t deadline)
 {
-    make(b, STORE_CHECK, deadline);
+    make(b, REMOTE_CHECK, deadline);
 }
 
 static bool all_done(void *arg)
@@ -122,7 +122,7 @@ static int finish(void **state)
 /* Returns how many units the store has taken from the bucket. */
 static unsigned charged(struct buffer *b)
 {
-    make(b, STORE_PEEK, PATIENCE);
+    make(b, REMOTE_PEEK, PATIENCE);
     assert_true(loop_until(&loop, all_done, NULL, PATIENCE));
     tally.ends[CLIENT_REPLIED]--;
     return (unsigned)(QUOTA - tally.remaining);

@@ -63,7 +63,7 @@ static struct lease lease(uint64_t cost, uint64_t want, int64_t mark, uint64_t h
 
 static uint64_t room(void)
 {
-    return fleet_verb(&fleet, STORE_PEEK, 1, 0).remaining;
+    return fleet_verb(&fleet, REMOTE_PEEK, 1, 0).remaining;
 }
 
 static int end(void **state)
@@ -166,7 +166,7 @@ static void a_key_stays_small_with_a_thousand_leases(void **state)
     assert_true(marks <= 10);
     assert_true(store_redis_do(&redis, "MEMORY", "USAGE", key.at)->integers[0] <= 320);
     fleet_pass(&fleet, 5000000);
-    (void)fleet_verb(&fleet, STORE_CHECK, 1, 0);
+    (void)fleet_verb(&fleet, REMOTE_CHECK, 1, 0);
     assert_true(store_redis_do(&redis, "MEMORY", "USAGE", key.at)->integers[0] <= 104);
 }
 
@@ -176,16 +176,16 @@ static void no_verb_takes_or_gives_what_is_outstanding(void **state)
 {
     begin(WEIR_TOKEN_BUCKET, 1000, 1000 * WEIR_SECOND, 1);
     struct lease a = lease(0, 250, 0, 0, 0, 0);
-    assert_int_equal(fleet_verb(&fleet, STORE_UP_TO, 5000, 0).granted, 750);
-    assert_int_equal(fleet_verb(&fleet, STORE_CHECK, 1, 0).verdict, WEIR_DENY);
+    assert_int_equal(fleet_verb(&fleet, REMOTE_UP_TO, 5000, 0).granted, 750);
+    assert_int_equal(fleet_verb(&fleet, REMOTE_CHECK, 1, 0).verdict, WEIR_DENY);
     uint64_t now_ns = fleet.now_us * WEIR_MICROSECOND;
-    assert_int_equal(fleet_verb(&fleet, STORE_REFUND, 900, now_ns).remaining, 750);
-    assert_int_equal(fleet_verb(&fleet, STORE_PENALIZE, 700, 0).remaining, 50);
-    assert_int_equal(fleet_act(&fleet, STORE_RESET, 0), 1);
+    assert_int_equal(fleet_verb(&fleet, REMOTE_REFUND, 900, now_ns).remaining, 750);
+    assert_int_equal(fleet_verb(&fleet, REMOTE_PENALIZE, 700, 0).remaining, 50);
+    assert_int_equal(fleet_act(&fleet, REMOTE_RESET, 0), 1);
     assert_int_equal(room(), 750);
     assert_int_equal(lease(0, 0, a.mark, 250, 250, 0).kept, 1);
     assert_int_equal(room(), 1000);
-    assert_int_equal(fleet_act(&fleet, STORE_RESET, 0), 1);
+    assert_int_equal(fleet_act(&fleet, REMOTE_RESET, 0), 1);
     assert_int_equal(store_redis_do(&redis, "DBSIZE")->integers[0], 1); /* the test's clock */
 }
 
@@ -194,13 +194,13 @@ static void a_block_is_heeded_and_leaves_the_leases_alone(void **state)
     for (int algorithm = WEIR_TOKEN_BUCKET; algorithm <= WEIR_FIXED_WINDOW; algorithm += 2) {
         begin(algorithm, 1000, 1000 * WEIR_SECOND, 1);
         struct lease a = lease(0, 100, 0, 0, 0, 0);
-        assert_int_equal(fleet_act(&fleet, STORE_BLOCK, WEIR_FOREVER), 0);
+        assert_int_equal(fleet_act(&fleet, SCRIPT_BLOCK_UNTIL, WEIR_FOREVER), 0);
         struct lease b = lease(1, 100, a.mark, 100, 60, 0);
         assert_int_equal(b.verdict, WEIR_DENY);
         assert_int_equal(b.granted, 0);
         assert_int_equal(b.kept, 1);
         assert_int_equal(lease(0, 100, 0, 0, 0, 0).granted, 0);
-        assert_int_equal(fleet_act(&fleet, STORE_UNBLOCK, 0), 1);
+        assert_int_equal(fleet_act(&fleet, REMOTE_UNBLOCK, 0), 1);
         assert_int_equal(room(), 960);
         end(state);
     }
@@ -213,12 +213,12 @@ static void a_block_ends_a_lease_that_would_be_renewed(void **state)
     for (int algorithm = WEIR_TOKEN_BUCKET; algorithm <= WEIR_FIXED_WINDOW; algorithm += 2) {
         begin(algorithm, 1000, 1000 * WEIR_SECOND, 1);
         struct lease a = lease(0, 100, 0, 0, 0, 0);
-        assert_int_equal(fleet_act(&fleet, STORE_BLOCK, WEIR_FOREVER), 0);
+        assert_int_equal(fleet_act(&fleet, SCRIPT_BLOCK_UNTIL, WEIR_FOREVER), 0);
         struct lease b = lease(0, 100, a.mark, 100, 0, 40);
         assert_int_equal(b.granted, 0);
         assert_int_equal(b.kept, 0);
         assert_int_equal(b.mark, 0);
-        assert_int_equal(fleet_act(&fleet, STORE_UNBLOCK, 0), 1);
+        assert_int_equal(fleet_act(&fleet, REMOTE_UNBLOCK, 0), 1);
         assert_int_equal(room(), 900); /* all of it counts as spent */
         end(state);
     }
@@ -231,8 +231,8 @@ static void who_waits_takes_tokens_that_are_yet_to_come(void **state)
     o.max_debt = 100;
     fleet_start(&fleet, &redis, &o, 1, 1);
     (void)lease(0, 250, 0, 0, 0, 0);
-    assert_int_equal(fleet_verb(&fleet, STORE_CHECK, 750, 0).verdict, WEIR_ALLOW);
-    struct weir_answer a = fleet_verb(&fleet, STORE_CHECK, 50, WEIR_SECOND);
+    assert_int_equal(fleet_verb(&fleet, REMOTE_CHECK, 750, 0).verdict, WEIR_ALLOW);
+    struct weir_answer a = fleet_verb(&fleet, REMOTE_CHECK, 50, WEIR_SECOND);
     assert_int_equal(a.verdict, WEIR_ALLOW);
     assert_int_equal(a.delay_ns, 50 * WEIR_MILLISECOND);
     assert_int_equal(lease(0, 250, 0, 0, 0, 0).granted, 0);
@@ -258,7 +258,7 @@ static void several_limits_heed_it_too(void **state)
             {&log, store_key_text(&keys[1]), 1, 0}};
         struct weir_answer a;
         script_put_call(&redis.out, script_for(&fleet.scripts, parts, 2), SCRIPT_BY_SHA,
-                        STORE_CHECK, parts, 2);
+                        REMOTE_CHECK, parts, 2);
         store_redis_send(&redis);
         assert_int_equal(script_answer(store_redis_next(&redis), parts, 2, &a, NULL), 0);
         assert_int_equal(a.verdict, verdicts[i]);
@@ -284,19 +284,19 @@ static void a_quota_that_is_lowered_below_what_is_outstanding_waits_for_it(void 
 /* Without leases it is a token bucket, with any verb, at any time. */
 static void without_leases_it_decides_as_an_exact_bucket(void **state)
 {
-    static const enum store_verb verbs[] = {STORE_CHECK, STORE_CHECK,  STORE_PEEK,
-                                            STORE_UP_TO, STORE_REFUND, STORE_PENALIZE};
+    static const unsigned verbs[] = {REMOTE_CHECK, REMOTE_CHECK,  REMOTE_PEEK,
+                                     REMOTE_UP_TO, REMOTE_REFUND, REMOTE_PENALIZE};
     struct weir_options o = options(WEIR_TOKEN_BUCKET, 1700, WEIR_SECOND);
     o.max_debt = 300;
     fleet_start(&fleet, &redis, &o, 1, 5);
     struct store_params exact = fleet.numbers.params;
     exact.leased = false;
     for (unsigned i = 0; i < 2000; i++) {
-        enum store_verb v = verbs[fleet_random(&fleet, 6)];
+        unsigned v = verbs[fleet_random(&fleet, 6)];
         uint64_t cost = 1 + fleet_random(&fleet, 400);
-        uint64_t time_ns = v == STORE_REFUND               ? fleet.now_us * WEIR_MICROSECOND
-                           : v <= STORE_PEEK && i % 5 == 0 ? 100 * WEIR_MILLISECOND
-                                                           : 0;
+        uint64_t time_ns = v == REMOTE_REFUND               ? fleet.now_us * WEIR_MICROSECOND
+                           : v <= REMOTE_PEEK && i % 5 == 0 ? 100 * WEIR_MILLISECOND
+                                                            : 0;
         struct weir_answer own = fleet_verb(&fleet, v, cost, time_ns);
         struct fleet other = fleet;
         other.numbers.params = exact;
@@ -337,7 +337,7 @@ static void a_clock_that_is_set_back_holds_leases_no_longer_than_they_live(void 
     begin(WEIR_TOKEN_BUCKET, 1000, WEIR_SECOND, 1);
     (void)lease(0, 250, 0, 0, 0, 0);
     fleet.now_us -= 3600 * UINT64_C(1000000);
-    assert_int_equal(fleet_verb(&fleet, STORE_CHECK, 1, 0).verdict, WEIR_DENY); /* locked out */
+    assert_int_equal(fleet_verb(&fleet, REMOTE_CHECK, 1, 0).verdict, WEIR_DENY); /* locked out */
     fleet_pass(&fleet, 1999000); /* no longer than the time to full, including debt */
     assert_int_equal(room(), 999);
 }
@@ -352,9 +352,9 @@ static void a_clock_that_is_set_back_a_little_loses_no_lease(void **state)
         fleet_pass(&fleet, 125000); /* each lease has its own mark */
     }
     fleet.now_us -= 1350000;
-    assert_int_equal(fleet_act(&fleet, STORE_RESET, 0), 1); /* except what is outstanding */
+    assert_int_equal(fleet_act(&fleet, REMOTE_RESET, 0), 1); /* except what is outstanding */
     assert_int_equal(room(), 950);
-    assert_int_equal(fleet_verb(&fleet, STORE_CHECK, 1, 0).verdict, WEIR_ALLOW);
+    assert_int_equal(fleet_verb(&fleet, REMOTE_CHECK, 1, 0).verdict, WEIR_ALLOW);
     assert_int_equal(room(), 949);
     fleet_pass(&fleet, 100000);
     assert_int_equal(room(), 950);
@@ -369,7 +369,7 @@ static void a_state_of_somebody_else_is_an_error_and_stays(void **state)
     key.at[key.len] = '\0';
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         (void)store_redis_do(&redis, "SET", key.at, values[i]);
-        assert_int_equal(fleet_act(&fleet, STORE_RESET, 0), WEIR_EIO);
+        assert_int_equal(fleet_act(&fleet, REMOTE_RESET, 0), WEIR_EIO);
         assert_true(text_is(store_redis_do(&redis, "GET", key.at)->text, values[i]));
     }
 }

@@ -74,8 +74,8 @@ static void run_local(struct world *w, const struct step *s, struct weir_answer 
 
 static void put(struct world *w, struct step *s)
 {
-    static const enum store_verb verbs[] = {
-        [BLOCK] = STORE_BLOCK, [UNBLOCK] = STORE_UNBLOCK, [RESET] = STORE_RESET};
+    static const unsigned verbs[] = {
+        [BLOCK] = SCRIPT_BLOCK_UNTIL, [UNBLOCK] = REMOTE_UNBLOCK, [RESET] = REMOTE_RESET};
     store_run_call(&w->params, oracle_key_names[s->op.key], &s->op, &s->call);
     if (s->kind != ASK) {
         s->call.verb = verbs[s->kind];

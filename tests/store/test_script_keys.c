@@ -44,7 +44,7 @@ static void key_of(const struct store_params *p, const char *name, struct store_
 }
 
 static const struct store_reply *call(const struct store_params *p, enum script_how how,
-                                      enum store_verb verb, uint64_t cost, uint64_t time_ns)
+                                      unsigned verb, uint64_t cost, uint64_t time_ns)
 {
     struct store_key key;
     key_of(p, "alice", &key);
@@ -54,7 +54,7 @@ static const struct store_reply *call(const struct store_params *p, enum script_
     return store_redis_next(&redis);
 }
 
-static struct weir_answer ask(const struct store_params *p, enum store_verb verb, uint64_t cost,
+static struct weir_answer ask(const struct store_params *p, unsigned verb, uint64_t cost,
                               uint64_t time_ns)
 {
     struct weir_answer a;
@@ -66,7 +66,7 @@ static struct weir_answer ask(const struct store_params *p, enum store_verb verb
     return a;
 }
 
-static int act(const struct store_params *p, enum store_verb verb, uint64_t time_ns)
+static int act(const struct store_params *p, unsigned verb, uint64_t time_ns)
 {
     return script_done(call(p, SCRIPT_BY_SHA, verb, 1, time_ns), verb);
 }
@@ -119,7 +119,7 @@ static void the_time_of_a_decision_is_the_stores(void **state)
     struct weir_answer a;
     uint64_t stamp_us;
     uint64_t before_ns = redis_now_ns();
-    const struct store_reply *r = call(&p, SCRIPT_BY_SHA, STORE_CHECK, 1, 0);
+    const struct store_reply *r = call(&p, SCRIPT_BY_SHA, REMOTE_CHECK, 1, 0);
     assert_int_equal(script_answer(r, &part, 1, &a, &stamp_us), 0);
     uint64_t after_ns = redis_now_ns();
     assert_true(stamp_us * WEIR_MICROSECOND >= before_ns);
@@ -132,15 +132,15 @@ static void a_denied_call_and_a_peek_write_nothing(void **state)
 {
     for (int algorithm = 1; algorithm <= ALGORITHMS; algorithm++) {
         struct store_params p = limit_of(algorithm, QUOTA);
-        assert_int_equal(ask(&p, STORE_CHECK, QUOTA, 0).verdict, WEIR_ALLOW);
+        assert_int_equal(ask(&p, REMOTE_CHECK, QUOTA, 0).verdict, WEIR_ALLOW);
         uint64_t before = info("persistence", "rdb_changes_since_last_save");
-        assert_int_equal(ask(&p, STORE_CHECK, 1, 0).verdict, WEIR_DENY);
-        assert_int_equal(ask(&p, STORE_UP_TO, 1, 0).verdict, WEIR_DENY);
-        assert_int_equal(ask(&p, STORE_PEEK, 1, 0).verdict, WEIR_DENY);
-        assert_int_equal(ask(&p, STORE_CHECK, QUOTA + 1, 0).verdict, WEIR_NEVER);
+        assert_int_equal(ask(&p, REMOTE_CHECK, 1, 0).verdict, WEIR_DENY);
+        assert_int_equal(ask(&p, REMOTE_UP_TO, 1, 0).verdict, WEIR_DENY);
+        assert_int_equal(ask(&p, REMOTE_PEEK, 1, 0).verdict, WEIR_DENY);
+        assert_int_equal(ask(&p, REMOTE_CHECK, QUOTA + 1, 0).verdict, WEIR_NEVER);
         assert_int_equal(info("persistence", "rdb_changes_since_last_save"), before);
         (void)store_redis_do(&redis, "FLUSHALL");
-        assert_int_equal(ask(&p, STORE_PEEK, 1, 0).verdict, WEIR_ALLOW);
+        assert_int_equal(ask(&p, REMOTE_PEEK, 1, 0).verdict, WEIR_ALLOW);
         assert_int_equal(integer(store_redis_do(&redis, "DBSIZE")), 0);
     }
 }
@@ -149,11 +149,12 @@ static void a_denied_call_and_a_peek_write_nothing(void **state)
 static void whatever_is_written_has_an_end_and_not_too_soon(void **state)
 {
     static const struct {
-        enum store_verb verb;
+        unsigned verb;
         uint64_t cost;
-    } steps[] = {{STORE_CHECK, 1},    {STORE_CHECK, 1},  {STORE_REFUND, 1}, {STORE_PENALIZE, 4},
-                 {STORE_UP_TO, 9},    {STORE_REFUND, 2}, {STORE_BLOCK, 1},  {STORE_CHECK, 1},
-                 {STORE_PENALIZE, 1}, {STORE_RESET, 1},  {STORE_REFUND, 1}, {STORE_UNBLOCK, 1}};
+    } steps[] = {{REMOTE_CHECK, 1},       {REMOTE_CHECK, 1},  {REMOTE_REFUND, 1},
+                 {REMOTE_PENALIZE, 4},    {REMOTE_UP_TO, 9},  {REMOTE_REFUND, 2},
+                 {SCRIPT_BLOCK_UNTIL, 1}, {REMOTE_CHECK, 1},  {REMOTE_PENALIZE, 1},
+                 {REMOTE_RESET, 1},       {REMOTE_REFUND, 1}, {REMOTE_UNBLOCK, 1}};
     for (int algorithm = 1; algorithm <= ALGORITHMS; algorithm++) {
         struct store_params p = limit_of(algorithm, QUOTA);
         struct store_key key;
@@ -161,12 +162,12 @@ static void whatever_is_written_has_an_end_and_not_too_soon(void **state)
         char *name = strndup(key.at, key.len);
         for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
             uint64_t now_ns = redis_now_ns();
-            uint64_t time_ns = steps[i].verb == STORE_BLOCK    ? now_ns + 5 * WEIR_HOUR
-                               : steps[i].verb == STORE_REFUND ? now_ns
-                                                               : 0;
+            uint64_t time_ns = steps[i].verb == SCRIPT_BLOCK_UNTIL ? now_ns + 5 * WEIR_HOUR
+                               : steps[i].verb == REMOTE_REFUND    ? now_ns
+                                                                   : 0;
             (void)call(&p, SCRIPT_BY_SHA, steps[i].verb, steps[i].cost, time_ns);
             assert_int_equal(keys_without_an_end(), 0);
-            uint64_t reset_ns = ask(&p, STORE_PEEK, 1, 0).reset_after_ns;
+            uint64_t reset_ns = ask(&p, REMOTE_PEEK, 1, 0).reset_after_ns;
             int64_t left_ms = integer(store_redis_do(&redis, "PTTL", name));
             if (left_ms >= 0) { /* read after the peek, so a part of the spare second has passed */
                 assert_true((uint64_t)left_ms * WEIR_MILLISECOND + WEIR_SECOND / 2 >= reset_ns);
@@ -186,7 +187,7 @@ static void each_charge_moves_the_end(void **state)
         struct store_key key;
         key_of(&p, "alice", &key);
         key.at[key.len] = '\0';
-        static const enum store_verb verbs[] = {STORE_CHECK, STORE_PENALIZE, STORE_UP_TO};
+        static const unsigned verbs[] = {REMOTE_CHECK, REMOTE_PENALIZE, REMOTE_UP_TO};
         for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
             (void)store_redis_do(&redis, "PEXPIRE", key.at, "60000");
             uint64_t reset_ns = ask(&p, verbs[i], 1, 0).reset_after_ns;
@@ -201,8 +202,8 @@ static void an_endless_block_is_kept_for_a_century(void **state)
 {
     for (int algorithm = 1; algorithm <= ALGORITHMS; algorithm++) {
         struct store_params p = limit_of(algorithm, QUOTA);
-        assert_int_equal(act(&p, STORE_BLOCK, WEIR_FOREVER), 0);
-        struct weir_answer a = ask(&p, STORE_CHECK, 1, 0);
+        assert_int_equal(act(&p, SCRIPT_BLOCK_UNTIL, WEIR_FOREVER), 0);
+        struct weir_answer a = ask(&p, REMOTE_CHECK, 1, 0);
         assert_int_equal(a.verdict, WEIR_DENY);
         assert_int_equal(a.flags, WEIR_FLAG_BLOCKED);
         assert_true(a.retry_after_ns == WEIR_FOREVER);
@@ -249,7 +250,7 @@ static void put_check(const struct store_params *p, const char *name)
     struct store_key key;
     key_of(p, name, &key);
     struct store_part part = {p, store_key_text(&key), 1, 0};
-    script_put_call(&redis.out, script_for(&scripts, &part, 1), SCRIPT_BY_SHA, STORE_CHECK, &part,
+    script_put_call(&redis.out, script_for(&scripts, &part, 1), SCRIPT_BY_SHA, REMOTE_CHECK, &part,
                     1);
 }
 
@@ -299,24 +300,24 @@ static void a_block_lasts_whatever_happens_to_the_quota(void **state)
     for (int algorithm = 1; algorithm <= ALGORITHMS; algorithm++) {
         struct store_params p = limit_of(algorithm, QUOTA);
         uint64_t now_ns = redis_now_ns();
-        assert_int_equal(act(&p, STORE_BLOCK, now_ns - WEIR_SECOND), WEIR_ETIME);
-        assert_int_equal(act(&p, STORE_UNBLOCK, 0), 0);
-        assert_int_equal(act(&p, STORE_RESET, 0), 0);
-        assert_int_equal(ask(&p, STORE_CHECK, 1, 0).remaining, QUOTA - 1);
-        assert_int_equal(act(&p, STORE_BLOCK, now_ns + 2 * WEIR_HOUR), 0);
-        struct weir_answer a = ask(&p, STORE_CHECK, 1, 0);
+        assert_int_equal(act(&p, SCRIPT_BLOCK_UNTIL, now_ns - WEIR_SECOND), WEIR_ETIME);
+        assert_int_equal(act(&p, REMOTE_UNBLOCK, 0), 0);
+        assert_int_equal(act(&p, REMOTE_RESET, 0), 0);
+        assert_int_equal(ask(&p, REMOTE_CHECK, 1, 0).remaining, QUOTA - 1);
+        assert_int_equal(act(&p, SCRIPT_BLOCK_UNTIL, now_ns + 2 * WEIR_HOUR), 0);
+        struct weir_answer a = ask(&p, REMOTE_CHECK, 1, 0);
         assert_int_equal(a.verdict, WEIR_DENY);
         assert_int_equal(a.flags, WEIR_FLAG_BLOCKED);
         assert_true(a.retry_after_ns > WEIR_HOUR && a.retry_after_ns <= 2 * WEIR_HOUR);
-        assert_int_equal(ask(&p, STORE_CHECK, QUOTA + 1, 0).verdict, WEIR_NEVER);
-        assert_int_equal(ask(&p, STORE_PENALIZE, 1, 0).flags, WEIR_FLAG_BLOCKED);
-        assert_int_equal(ask(&p, STORE_REFUND, 1, redis_now_ns()).flags, WEIR_FLAG_BLOCKED);
-        assert_int_equal(act(&p, STORE_RESET, 0), 1);
-        assert_int_equal(ask(&p, STORE_UP_TO, 9, 0).flags, WEIR_FLAG_BLOCKED);
-        assert_int_equal(act(&p, STORE_UNBLOCK, 0), 1);
-        assert_int_equal(act(&p, STORE_UNBLOCK, 0), 0);
-        assert_int_equal(ask(&p, STORE_CHECK, QUOTA, 0).verdict, WEIR_ALLOW);
-        assert_int_equal(act(&p, STORE_RESET, 0), 1);
+        assert_int_equal(ask(&p, REMOTE_CHECK, QUOTA + 1, 0).verdict, WEIR_NEVER);
+        assert_int_equal(ask(&p, REMOTE_PENALIZE, 1, 0).flags, WEIR_FLAG_BLOCKED);
+        assert_int_equal(ask(&p, REMOTE_REFUND, 1, redis_now_ns()).flags, WEIR_FLAG_BLOCKED);
+        assert_int_equal(act(&p, REMOTE_RESET, 0), 1);
+        assert_int_equal(ask(&p, REMOTE_UP_TO, 9, 0).flags, WEIR_FLAG_BLOCKED);
+        assert_int_equal(act(&p, REMOTE_UNBLOCK, 0), 1);
+        assert_int_equal(act(&p, REMOTE_UNBLOCK, 0), 0);
+        assert_int_equal(ask(&p, REMOTE_CHECK, QUOTA, 0).verdict, WEIR_ALLOW);
+        assert_int_equal(act(&p, REMOTE_RESET, 0), 1);
         assert_int_equal(integer(store_redis_do(&redis, "DBSIZE")), 0);
     }
 }
@@ -325,11 +326,11 @@ static void an_unblocked_key_still_knows_what_it_took(void **state)
 {
     for (int algorithm = 1; algorithm <= ALGORITHMS; algorithm++) {
         struct store_params p = limit_of(algorithm, QUOTA);
-        assert_int_equal(ask(&p, STORE_CHECK, 2, 0).remaining, QUOTA - 2);
-        assert_int_equal(act(&p, STORE_BLOCK, WEIR_FOREVER), 0);
-        assert_int_equal(act(&p, STORE_BLOCK, redis_now_ns() + WEIR_HOUR), 0);
-        assert_int_equal(act(&p, STORE_UNBLOCK, 0), 1);
-        assert_int_equal(ask(&p, STORE_PEEK, 1, 0).remaining, QUOTA - 2);
+        assert_int_equal(ask(&p, REMOTE_CHECK, 2, 0).remaining, QUOTA - 2);
+        assert_int_equal(act(&p, SCRIPT_BLOCK_UNTIL, WEIR_FOREVER), 0);
+        assert_int_equal(act(&p, SCRIPT_BLOCK_UNTIL, redis_now_ns() + WEIR_HOUR), 0);
+        assert_int_equal(act(&p, REMOTE_UNBLOCK, 0), 1);
+        assert_int_equal(ask(&p, REMOTE_PEEK, 1, 0).remaining, QUOTA - 2);
     }
 }
 
@@ -341,13 +342,13 @@ static void a_larger_quota_keeps_what_was_taken(void **state)
     for (int algorithm = 1; algorithm <= ALGORITHMS; algorithm++) {
         struct store_params p = limit_of(algorithm, QUOTA);
         struct store_params larger = limit_of(algorithm, 2 * QUOTA);
-        assert_int_equal(ask(&p, STORE_CHECK, 2, 0).verdict, WEIR_ALLOW);
-        uint64_t room = ask(&larger, STORE_PEEK, 1, 0).remaining;
+        assert_int_equal(ask(&p, REMOTE_CHECK, 2, 0).verdict, WEIR_ALLOW);
+        uint64_t room = ask(&larger, REMOTE_PEEK, 1, 0).remaining;
         assert_true(algorithm <= WEIR_LEAKY_BUCKET ? room == 2 : room == left[algorithm]);
-        assert_int_equal(ask(&larger, STORE_CHECK, 1, 0).verdict, WEIR_ALLOW);
-        assert_int_equal(ask(&larger, STORE_PEEK, 1, 0).remaining, room - 1);
-        assert_int_equal(ask(&larger, STORE_CHECK, room - 1, 0).verdict, WEIR_ALLOW);
-        assert_int_equal(ask(&larger, STORE_CHECK, 1, 0).verdict, WEIR_DENY);
+        assert_int_equal(ask(&larger, REMOTE_CHECK, 1, 0).verdict, WEIR_ALLOW);
+        assert_int_equal(ask(&larger, REMOTE_PEEK, 1, 0).remaining, room - 1);
+        assert_int_equal(ask(&larger, REMOTE_CHECK, room - 1, 0).verdict, WEIR_ALLOW);
+        assert_int_equal(ask(&larger, REMOTE_CHECK, 1, 0).verdict, WEIR_DENY);
     }
 }
 
@@ -357,15 +358,15 @@ static void a_log_that_has_gone_round_fits_a_larger_one(void **state)
     struct store_params p = limit_of(WEIR_SLIDING_LOG, QUOTA);
     struct store_params larger = limit_of(WEIR_SLIDING_LOG, 2 * QUOTA);
     uint64_t earlier_ns = redis_now_ns() - WEIR_HOUR;
-    assert_int_equal(ask(&p, STORE_CHECK, QUOTA, 0).verdict, WEIR_ALLOW);
+    assert_int_equal(ask(&p, REMOTE_CHECK, QUOTA, 0).verdict, WEIR_ALLOW);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(ask(&p, STORE_REFUND, 2, earlier_ns).remaining, 2);
-        assert_int_equal(ask(&p, STORE_CHECK, 2, 0).remaining, 0);
+        assert_int_equal(ask(&p, REMOTE_REFUND, 2, earlier_ns).remaining, 2);
+        assert_int_equal(ask(&p, REMOTE_CHECK, 2, 0).remaining, 0);
     }
-    assert_int_equal(ask(&larger, STORE_PEEK, 1, 0).remaining, QUOTA);
-    assert_int_equal(ask(&larger, STORE_CHECK, 1, 0).verdict, WEIR_ALLOW);
-    assert_int_equal(ask(&larger, STORE_CHECK, QUOTA - 1, 0).verdict, WEIR_ALLOW);
-    assert_int_equal(ask(&larger, STORE_CHECK, 1, 0).verdict, WEIR_DENY);
+    assert_int_equal(ask(&larger, REMOTE_PEEK, 1, 0).remaining, QUOTA);
+    assert_int_equal(ask(&larger, REMOTE_CHECK, 1, 0).verdict, WEIR_ALLOW);
+    assert_int_equal(ask(&larger, REMOTE_CHECK, QUOTA - 1, 0).verdict, WEIR_ALLOW);
+    assert_int_equal(ask(&larger, REMOTE_CHECK, 1, 0).verdict, WEIR_DENY);
 }
 
 /* ---- the server's side ---- */
@@ -374,18 +375,18 @@ static void a_script_that_was_forgotten_is_sent_as_text_once(void **state)
 {
     struct store_params p = limit_of(WEIR_TOKEN_BUCKET, QUOTA);
     (void)store_redis_do(&redis, "SCRIPT", "FLUSH");
-    const struct store_reply *r = call(&p, SCRIPT_BY_SHA, STORE_CHECK, 1, 0);
+    const struct store_reply *r = call(&p, SCRIPT_BY_SHA, REMOTE_CHECK, 1, 0);
     assert_int_equal(r->refusal, STORE_NOSCRIPT);
     assert_true(store_did_not_run(r->refusal));
-    assert_int_equal(call(&p, SCRIPT_BY_TEXT, STORE_CHECK, 1, 0)->type, ':');
-    assert_int_equal(ask(&p, STORE_CHECK, 1, 0).remaining, QUOTA - 2);
+    assert_int_equal(call(&p, SCRIPT_BY_TEXT, REMOTE_CHECK, 1, 0)->type, ':');
+    assert_int_equal(ask(&p, REMOTE_CHECK, 1, 0).remaining, QUOTA - 2);
 }
 
 /* Requires a refusal by the script itself, not an accidental Lua error. */
 static void check_refused(const struct store_params *p, const char *key, const char *value)
 {
     (void)store_redis_do(&redis, "SET", key, value);
-    const struct store_reply *r = call(p, SCRIPT_BY_SHA, STORE_CHECK, 1, 0);
+    const struct store_reply *r = call(p, SCRIPT_BY_SHA, REMOTE_CHECK, 1, 0);
     assert_int_equal(r->refusal, STORE_REFUSED);
     if (memmem(r->text.at, r->text.len, "attempt to", 10) != NULL) {
         fail_msg("'%s': %.*s", value, TEXT_ARGS(r->text));
@@ -406,7 +407,7 @@ static void a_value_that_is_not_ours_is_an_error_and_stays(void **state)
             check_refused(&p, key.at, values[i]);
         }
         (void)store_redis_do(&redis, "RPUSH", key.at, "a list");
-        assert_int_equal(call(&p, SCRIPT_BY_SHA, STORE_CHECK, 1, 0)->type, '-');
+        assert_int_equal(call(&p, SCRIPT_BY_SHA, REMOTE_CHECK, 1, 0)->type, '-');
         (void)store_redis_do(&redis, "FLUSHALL");
     }
 }
@@ -416,15 +417,15 @@ static void a_store_that_cannot_write_refuses_the_whole_call(void **state)
 {
     struct store_params p = limit_of(WEIR_TOKEN_BUCKET, QUOTA);
     (void)store_redis_do(&redis, "CONFIG", "SET", "min-replicas-to-write", "1");
-    assert_int_equal(call(&p, SCRIPT_BY_SHA, STORE_CHECK, 1, 0)->refusal, STORE_NOREPLICAS);
+    assert_int_equal(call(&p, SCRIPT_BY_SHA, REMOTE_CHECK, 1, 0)->refusal, STORE_NOREPLICAS);
     (void)store_redis_do(&redis, "CONFIG", "SET", "min-replicas-to-write", "0");
     (void)store_redis_do(&redis, "CONFIG", "SET", "maxmemory", "1");
-    assert_int_equal(call(&p, SCRIPT_BY_SHA, STORE_CHECK, 1, 0)->refusal, STORE_OOM);
+    assert_int_equal(call(&p, SCRIPT_BY_SHA, REMOTE_CHECK, 1, 0)->refusal, STORE_OOM);
     (void)store_redis_do(&redis, "CONFIG", "SET", "maxmemory", "0");
     (void)store_redis_do(&redis, "REPLICAOF", "127.0.0.1", "1");
-    assert_int_equal(call(&p, SCRIPT_BY_SHA, STORE_CHECK, 1, 0)->refusal, STORE_READONLY);
+    assert_int_equal(call(&p, SCRIPT_BY_SHA, REMOTE_CHECK, 1, 0)->refusal, STORE_READONLY);
     (void)store_redis_do(&redis, "REPLICAOF", "NO", "ONE");
-    assert_int_equal(ask(&p, STORE_PEEK, 1, 0).remaining, QUOTA);
+    assert_int_equal(ask(&p, REMOTE_PEEK, 1, 0).remaining, QUOTA);
 }
 
 static void slots_are_what_a_cluster_says(void **state)

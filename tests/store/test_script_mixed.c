@@ -66,7 +66,7 @@ static void put(const struct store_params *p, uint64_t cost, uint64_t now_us)
     store_key(&head, (struct text){NULL, 0}, TEXT("alice"), &key);
     struct store_part part = {p, store_key_text(&key), cost, 0};
     store_run_clock(&redis, now_us * WEIR_MICROSECOND);
-    script_put_call(&redis.out, script_for(&scripts, &part, 1), SCRIPT_BY_SHA, STORE_CHECK, &part,
+    script_put_call(&redis.out, script_for(&scripts, &part, 1), SCRIPT_BY_SHA, REMOTE_CHECK, &part,
                     1);
 }
 
@@ -288,7 +288,7 @@ static void a_reset_by_who_knows_a_small_bucket_is_one_of_the_larger(void **stat
     assert_int_equal(store_key_head(TEXT("weir"), TEXT("api"), &small, &head, NULL), 0);
     store_key(&head, (struct text){NULL, 0}, TEXT("alice"), &key);
     struct store_part part = {&small, store_key_text(&key), 0, 0};
-    script_put_call(&redis.out, script_for(&scripts, &part, 1), SCRIPT_BY_SHA, STORE_RESET, &part,
+    script_put_call(&redis.out, script_for(&scripts, &part, 1), SCRIPT_BY_SHA, REMOTE_RESET, &part,
                     1);
     store_redis_send(&redis);
     assert_int_equal(store_redis_next(&redis)->integers[0], 1);

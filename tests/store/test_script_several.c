@@ -80,7 +80,7 @@ static void put_call(const struct call *c)
 {
     store_run_clock(&redis, c->now_ns);
     script_put_call(&redis.out, script_for(&scripts, c->store, c->n), SCRIPT_BY_SHA,
-                    c->peek ? STORE_PEEK : STORE_CHECK, c->store, c->n);
+                    c->peek ? REMOTE_PEEK : REMOTE_CHECK, c->store, c->n);
 }
 
 static void compare_call(const struct call *c, size_t i)

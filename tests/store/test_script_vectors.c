@@ -98,7 +98,7 @@ static void every_script_answers_every_vector_as_written(void **state)
 }
 
 /* Makes one call at a time that the test chooses. */
-static struct weir_answer call_at(const struct store_params *p, enum store_verb verb, uint64_t cost,
+static struct weir_answer call_at(const struct store_params *p, unsigned verb, uint64_t cost,
                                   uint64_t now_ns, uint64_t time_ns, uint64_t *stamp_us)
 {
     struct oracle_op op = {.verb = ORACLE_CHECK, .cost = cost, .wait_ns = time_ns};
@@ -127,11 +127,11 @@ static void what_was_granted_can_be_given_back_under_its_stamp(void **state)
         o.period_ns = 2 * WEIR_SECOND;
         o.queue = algorithm == WEIR_LEAKY_BUCKET ? 2 : 0;
         assert_int_equal(store_params(&o, &p, NULL), 0);
-        (void)call_at(&p, STORE_CHECK, 1, 10 * WEIR_SECOND, 0, NULL);
-        struct weir_answer a = call_at(&p, STORE_CHECK, 1, 95 * WEIR_SECOND / 10, 0, &stamp_us);
+        (void)call_at(&p, REMOTE_CHECK, 1, 10 * WEIR_SECOND, 0, NULL);
+        struct weir_answer a = call_at(&p, REMOTE_CHECK, 1, 95 * WEIR_SECOND / 10, 0, &stamp_us);
         assert_int_equal(a.verdict, WEIR_ALLOW);
         uint64_t place = algorithm == WEIR_LEAKY_BUCKET ? a.reset_after_ns : 0;
-        struct weir_answer b = call_at(&p, STORE_REFUND, 1, 95 * WEIR_SECOND / 10,
+        struct weir_answer b = call_at(&p, REMOTE_REFUND, 1, 95 * WEIR_SECOND / 10,
                                        stamp_us * WEIR_MICROSECOND + place, NULL);
         assert_int_equal(b.remaining, a.remaining + 1);
     }
@@ -151,14 +151,14 @@ static void a_roll_back_returns_no_unit_that_has_refilled(void **state)
     for (uint64_t taken = 0; taken <= 5; taken++) {
         uint64_t stamp_us;
         (void)store_redis_do(&redis, "FLUSHALL");
-        struct weir_answer a = call_at(&p, STORE_CHECK, 10, 10 * WEIR_SECOND, 0, &stamp_us);
+        struct weir_answer a = call_at(&p, REMOTE_CHECK, 10, 10 * WEIR_SECOND, 0, &stamp_us);
         uint64_t full_ns = stamp_us * WEIR_MICROSECOND + a.reset_after_ns;
         if (taken > 0) {
-            (void)call_at(&p, STORE_CHECK, taken, later, 0, NULL);
+            (void)call_at(&p, REMOTE_CHECK, taken, later, 0, NULL);
         }
-        a = call_at(&p, STORE_UNDO, 10, later, full_ns, NULL);
+        a = call_at(&p, SCRIPT_UNDO, 10, later, full_ns, NULL);
         assert_int_equal(a.remaining, 10 - taken);
-        a = call_at(&p, STORE_UNDO, 10, later + WEIR_SECOND, full_ns, NULL);
+        a = call_at(&p, SCRIPT_UNDO, 10, later + WEIR_SECOND, full_ns, NULL);
         assert_int_equal(a.remaining, 10); /* a full bucket stays as it is */
     }
 }

@@ -42,8 +42,7 @@ static void the_store_goes_into_debt_and_nobody_admits_until_it_is_paid(void **s
 }
 
 /* Makes the call like shared/send.c. */
-static struct weir_answer run_verb(enum store_verb verb, uint64_t cost, uint64_t time_ns,
-                                   uint64_t now_ns)
+static struct weir_answer run_verb(unsigned verb, uint64_t cost, uint64_t time_ns, uint64_t now_ns)
 {
     struct store_key key;
     struct weir_answer a;
@@ -75,21 +74,21 @@ static void verbs_forgive_no_debt_but_what_they_give_back(void **state)
         assert_int_equal(exchange(&nodes[i], 0), 10);
     }
     static const struct {
-        enum store_verb verb;
+        unsigned verb;
         uint64_t cost, time_ns, left_ms;
     } steps[] = {
-        {STORE_CHECK, 1, WEIR_SECOND, 6000}, /* it would wait, but is denied */
-        {STORE_UP_TO, 5, 0, 6000},
-        {STORE_PEEK, 1, WEIR_SECOND, 6000},
-        {STORE_PENALIZE, 3, 0, 6000}, /* no room is left */
-        {STORE_REFUND, 3, WEIR_FOREVER, 5700},
-        {STORE_REFUND, 10, WEIR_FOREVER, 4700},
+        {REMOTE_CHECK, 1, WEIR_SECOND, 6000}, /* it would wait, but is denied */
+        {REMOTE_UP_TO, 5, 0, 6000},
+        {REMOTE_PEEK, 1, WEIR_SECOND, 6000},
+        {REMOTE_PENALIZE, 3, 0, 6000}, /* no room is left */
+        {REMOTE_REFUND, 3, WEIR_FOREVER, 5700},
+        {REMOTE_REFUND, 10, WEIR_FOREVER, 4700},
     };
     for (unsigned i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         struct weir_answer a = run_verb(steps[i].verb, steps[i].cost, steps[i].time_ns, 0);
         assert_int_equal(a.reset_after_ns, steps[i].left_ms * MS);
         assert_int_equal(a.granted, 0);
-        a = run_verb(STORE_PEEK, 1, 0, 0); /* the stored state is the same */
+        a = run_verb(REMOTE_PEEK, 1, 0, 0); /* the stored state is the same */
         assert_int_equal(a.reset_after_ns, steps[i].left_ms * MS);
     }
     stop();
@@ -109,7 +108,7 @@ static void verbs_bring_a_bucket_of_another_time_down_as_exchanges_do(void **sta
     for (unsigned i = 0; i < 2; i++) {
         (void)snprintf(full_at, sizeof full_at, "%" PRIu64, STORE_US + leads_ms[i][0] * 1000);
         (void)store_redis_do(&redis, "SET", key.at, full_at);
-        struct weir_answer a = run_verb(STORE_REFUND, 1, WEIR_FOREVER, 0);
+        struct weir_answer a = run_verb(REMOTE_REFUND, 1, WEIR_FOREVER, 0);
         assert_int_equal(a.reset_after_ns, leads_ms[i][1] * MS);
     }
     stop();
@@ -136,22 +135,23 @@ static void verbs_go_straight_to_the_state_and_are_heard_of(void **state)
     uint64_t ahead = nodes[0].ahead_ns;
     store_key(&l->head, NO_SHARD, TEXT(KEY), &key);
     static const struct {
-        enum store_verb verb;
+        unsigned verb;
         uint64_t cost, left;
         unsigned flags;
     } steps[] = {
-        {STORE_PENALIZE, 20, 75, 0},
-        {STORE_REFUND, 10, 84, 0},
-        {STORE_BLOCK, 1, 0, WEIR_FLAG_BLOCKED},
-        {STORE_UNBLOCK, 1, 83, 0},
-        {STORE_RESET, 1, 99, 0},
+        {REMOTE_PENALIZE, 20, 75, 0},
+        {REMOTE_REFUND, 10, 84, 0},
+        {SCRIPT_BLOCK_UNTIL, 1, 0, WEIR_FLAG_BLOCKED},
+        {REMOTE_UNBLOCK, 1, 83, 0},
+        {REMOTE_RESET, 1, 99, 0},
     };
     assert_int_equal(fake_admit(nodes[0].syncs, l, KEY, 4, ahead), 4);
     assert_int_equal(exchange(&nodes[0], 0), 4);
     for (unsigned i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         uint64_t now_ns = (i + 1) * S_NS;
-        struct store_part part = {&fake.numbers.params, store_key_text(&key), steps[i].cost,
-                                  store_ns(steps[i].verb == STORE_BLOCK ? WEIR_HOUR : now_ns)};
+        struct store_part part = {
+            &fake.numbers.params, store_key_text(&key), steps[i].cost,
+            store_ns(steps[i].verb == SCRIPT_BLOCK_UNTIL ? WEIR_HOUR : now_ns)};
         store_run_clock(&redis, store_ns(now_ns));
         script_put_call(&redis.out, script_for(&scripts, &part, 1), SCRIPT_BY_SHA, steps[i].verb,
                         &part, 1);

@@ -171,7 +171,7 @@ int world_call(struct client_world *w, struct world_call *call, const char *key,
     struct client_call c = {
         .slot = cluster_slot(part.key),
         .script = script_for(&w->scripts, &part, 1),
-        .count = script_put_arguments(&b, STORE_CHECK, &part, 1),
+        .count = script_put_arguments(&b, REMOTE_CHECK, &part, 1),
         .deadline_ns = deadline,
     };
     c.arguments = buffer_text(&b);

@@ -276,7 +276,7 @@ void fleet_end_node(struct fleet *f, unsigned node)
 
 /* ---- verbs ---- */
 
-static const struct store_reply *verb(struct fleet *f, enum store_verb v, struct store_part *part)
+static const struct store_reply *verb(struct fleet *f, unsigned v, struct store_part *part)
 {
     put_clock(f);
     script_put_call(&f->redis->out, script_for(&f->scripts, part, 1), SCRIPT_BY_SHA, v, part, 1);
@@ -285,7 +285,7 @@ static const struct store_reply *verb(struct fleet *f, enum store_verb v, struct
     return store_redis_next(f->redis);
 }
 
-struct weir_answer fleet_verb(struct fleet *f, enum store_verb v, uint64_t cost, uint64_t time_ns)
+struct weir_answer fleet_verb(struct fleet *f, unsigned v, uint64_t cost, uint64_t time_ns)
 {
     struct store_key key;
     struct weir_answer answer;
@@ -298,7 +298,7 @@ struct weir_answer fleet_verb(struct fleet *f, enum store_verb v, uint64_t cost,
     return answer;
 }
 
-int fleet_act(struct fleet *f, enum store_verb v, uint64_t time_ns)
+int fleet_act(struct fleet *f, unsigned v, uint64_t time_ns)
 {
     struct store_key key;
     store_key(&f->limit.head, NO_SHARD, THE_KEY, &key);

@@ -83,8 +83,7 @@ void fleet_end_node(struct fleet *f, unsigned node);
 struct store_reply fleet_run(struct fleet *f, const struct lease_call *call);
 
 /* Sends a verb directly to the store. */
-struct weir_answer fleet_verb(struct fleet *f, enum store_verb verb, uint64_t cost,
-                              uint64_t time_ns);
-int fleet_act(struct fleet *f, enum store_verb verb, uint64_t time_ns);
+struct weir_answer fleet_verb(struct fleet *f, unsigned verb, uint64_t cost, uint64_t time_ns);
+int fleet_act(struct fleet *f, unsigned verb, uint64_t time_ns);
 
 #endif

@@ -34,10 +34,10 @@ void store_run_clock(struct store_redis *r, uint64_t now_ns)
 void store_run_call(const struct store_params *params, const char *name, const struct oracle_op *op,
                     struct store_call *call)
 {
-    static const enum store_verb verbs[] = {
-        [ORACLE_CHECK] = STORE_CHECK,       [ORACLE_PEEK] = STORE_PEEK,
-        [ORACLE_UP_TO] = STORE_UP_TO,       [ORACLE_REFUND] = STORE_REFUND,
-        [ORACLE_PENALIZE] = STORE_PENALIZE,
+    static const unsigned verbs[] = {
+        [ORACLE_CHECK] = REMOTE_CHECK,       [ORACLE_PEEK] = REMOTE_PEEK,
+        [ORACLE_UP_TO] = REMOTE_UP_TO,       [ORACLE_REFUND] = REMOTE_REFUND,
+        [ORACLE_PENALIZE] = REMOTE_PENALIZE,
     };
     struct store_key_head head;
     assert_int_equal(store_key_head(TEXT("t"), TEXT("limit"), params, &head, NULL), 0);

@@ -17,7 +17,7 @@ void store_run_clock(struct store_redis *r, uint64_t now_ns);
 
 /* The call for an operation of the oracle; `name` is the key. */
 struct store_call {
-    enum store_verb verb;
+    unsigned verb;
     struct store_part part;
     struct store_key key;
 };

@@ -188,36 +188,39 @@ void linear_by_counter(const struct linear_model *m, struct linear_state *s,
 static void algorithm_take(const struct linear_model *m, struct linear_state *s,
                            const struct algo_ask *ask, bool write, struct weir_answer *told)
 {
-    struct algo_step step = algo_decide(m->ops, m->params, s->word, s->record, ask);
+    struct algo_step step =
+        algo_decide(m->ops, m->params, (struct algo_state){s->word, s->record}, ask);
     told->verdict = step.verdict;
     told->retry_after_ns = step.verdict == WEIR_NEVER ? WEIR_FOREVER : 0;
     if (step.verdict == WEIR_ALLOW && write) {
         if (m->ops->note != NULL) {
-            m->ops->note(m->params, step.word - ask->cost, s->record, ask->now, ask->cost);
+            m->ops->note(m->params, (struct algo_state){step.word - ask->cost, s->record}, ask->now,
+                         ask->cost);
         }
         s->word = step.word;
         s->present = 1;
         told->granted = ask->cost;
     }
-    algo_describe(m->ops, m->params, s->word, s->record, ask, told);
+    algo_describe(m->ops, m->params, (struct algo_state){s->word, s->record}, ask, told);
 }
 
-static uint64_t algorithm_left(const struct linear_model *m, const struct linear_state *s,
+static uint64_t algorithm_left(const struct linear_model *m, struct linear_state *s,
                                const struct algo_ask *ask)
 {
     struct weir_answer a;
     memset(&a, 0, sizeof a);
-    algo_describe(m->ops, m->params, s->word, s->record, ask, &a);
+    algo_describe(m->ops, m->params, (struct algo_state){s->word, s->record}, ask, &a);
     return a.remaining;
 }
 
 static void algorithm_charge(const struct linear_model *m, struct linear_state *s,
                              const struct algo_ask *ask, struct weir_answer *told)
 {
-    struct algo_step step =
-        algo_penalize(m->ops, m->params, s->word, s->record, ask, &told->granted);
+    struct algo_step step = algo_penalize(
+        m->ops, m->params, (struct algo_state){s->word, s->record}, ask, &told->granted);
     if (m->ops->note != NULL) {
-        m->ops->note(m->params, step.word - told->granted, s->record, ask->now, told->granted);
+        m->ops->note(m->params, (struct algo_state){step.word - told->granted, s->record}, ask->now,
+                     told->granted);
     }
     s->word = step.word;
     s->present = 1;
@@ -239,7 +242,8 @@ void linear_by_algorithm(const struct linear_model *m, struct linear_state *s,
     case LINEAR_REFUND:
         if (s->present) {
             struct algo_charge charge = {op->now, m->params->step, 0};
-            s->word = m->ops->refund(m->params, s->word, s->record, &ask, &charge);
+            s->word =
+                m->ops->refund(m->params, (struct algo_state){s->word, s->record}, &ask, &charge);
         }
         break;
     case LINEAR_PENALIZE:

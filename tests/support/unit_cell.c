@@ -28,17 +28,17 @@ struct unit_cell unit_cell(int algorithm, uint64_t quota, uint64_t period_ns, ui
     return c;
 }
 
-struct algo_step unit_cell_decide(const struct unit_cell *c, uint64_t cost, uint64_t now)
+struct algo_step unit_cell_decide(struct unit_cell *c, uint64_t cost, uint64_t now)
 {
     struct algo_ask ask = {now, cost, 0};
-    return algo_decide(c->ops, &c->params, c->word, c->record, &ask);
+    return algo_decide(c->ops, &c->params, (struct algo_state){c->word, c->record}, &ask);
 }
 
 int unit_cell_take(struct unit_cell *c, uint64_t cost, uint64_t now)
 {
     struct algo_step step = unit_cell_decide(c, cost, now);
     if (step.verdict == WEIR_ALLOW && c->ops->note != NULL) {
-        c->ops->note(&c->params, step.word - cost, c->record, now, cost);
+        c->ops->note(&c->params, (struct algo_state){step.word - cost, c->record}, now, cost);
     }
     if (step.verdict == WEIR_ALLOW || step.pulled) {
         c->word = step.word;
@@ -46,13 +46,13 @@ int unit_cell_take(struct unit_cell *c, uint64_t cost, uint64_t now)
     return step.verdict;
 }
 
-struct weir_answer unit_cell_peek(const struct unit_cell *c, uint64_t cost, uint64_t now)
+struct weir_answer unit_cell_peek(struct unit_cell *c, uint64_t cost, uint64_t now)
 {
     struct algo_ask ask = {now, cost, 0};
     struct weir_answer a;
     memset(&a, 0, sizeof a);
     a.verdict = unit_cell_decide(c, cost, now).verdict;
-    algo_describe(c->ops, &c->params, c->word, c->record, &ask, &a);
+    algo_describe(c->ops, &c->params, (struct algo_state){c->word, c->record}, &ask, &a);
     return a;
 }
 
@@ -60,9 +60,10 @@ uint64_t unit_cell_charge(struct unit_cell *c, uint64_t units, uint64_t now)
 {
     struct algo_ask ask = {now, units, 0};
     uint64_t charged;
-    struct algo_step step = algo_penalize(c->ops, &c->params, c->word, c->record, &ask, &charged);
+    struct algo_step step =
+        algo_penalize(c->ops, &c->params, (struct algo_state){c->word, c->record}, &ask, &charged);
     if (c->ops->note != NULL) {
-        c->ops->note(&c->params, step.word - charged, c->record, now, charged);
+        c->ops->note(&c->params, (struct algo_state){step.word - charged, c->record}, now, charged);
     }
     c->word = step.word;
     return charged;
@@ -72,18 +73,19 @@ void unit_cell_refund(struct unit_cell *c, uint64_t units, uint64_t charged_at, 
 {
     struct algo_ask ask = {now, units, 0};
     struct algo_charge charge = {charged_at, c->params.step, 0};
-    c->word = c->ops->refund(&c->params, c->word, c->record, &ask, &charge);
+    c->word = c->ops->refund(&c->params, (struct algo_state){c->word, c->record}, &ask, &charge);
 }
 
-uint64_t unit_cell_fresh_in(const struct unit_cell *c, uint64_t now)
+uint64_t unit_cell_fresh_in(struct unit_cell *c, uint64_t now)
 {
     /* Freshness is judged a second late. */
     struct debt debt;
-    algo_owes(c->ops, &c->params, c->word, c->record, now + ALGO_SLACK_NS, &debt);
+    algo_owes(c->ops, &c->params, (struct algo_state){c->word, c->record}, now + ALGO_SLACK_NS,
+              &debt);
     return debt.fresh_in;
 }
 
-uint64_t unit_cell_stamp(const struct unit_cell *c, uint64_t now)
+uint64_t unit_cell_stamp(struct unit_cell *c, uint64_t now)
 {
-    return c->ops->stamp(&c->params, c->word, c->record, now);
+    return c->ops->stamp(&c->params, (struct algo_state){c->word, c->record}, now);
 }

@@ -24,16 +24,16 @@ struct unit_cell unit_cell(int algorithm, uint64_t quota, uint64_t period_ns, ui
 int unit_cell_take(struct unit_cell *c, uint64_t cost, uint64_t now);
 
 /* Decides without changing anything. */
-struct algo_step unit_cell_decide(const struct unit_cell *c, uint64_t cost, uint64_t now);
+struct algo_step unit_cell_decide(struct unit_cell *c, uint64_t cost, uint64_t now);
 
 /* Returns the answer to a peek for `cost`. */
-struct weir_answer unit_cell_peek(const struct unit_cell *c, uint64_t cost, uint64_t now);
+struct weir_answer unit_cell_peek(struct unit_cell *c, uint64_t cost, uint64_t now);
 
 /* Charges up to `units`. Returns how many were charged. */
 uint64_t unit_cell_charge(struct unit_cell *c, uint64_t units, uint64_t now);
 
 void unit_cell_refund(struct unit_cell *c, uint64_t units, uint64_t charged_at, uint64_t now);
-uint64_t unit_cell_fresh_in(const struct unit_cell *c, uint64_t now);
-uint64_t unit_cell_stamp(const struct unit_cell *c, uint64_t now);
+uint64_t unit_cell_fresh_in(struct unit_cell *c, uint64_t now);
+uint64_t unit_cell_stamp(struct unit_cell *c, uint64_t now);
 
 #endif

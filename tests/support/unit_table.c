@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-static void debt_of(const void *arg, uint64_t tag, uint64_t word, const uint64_t *record,
-                    uint64_t now, struct debt *debt)
+static void debt_of(const void *arg, uint64_t tag, uint64_t word, uint64_t *record, uint64_t now,
+                    struct debt *debt)
 {
     (void)arg;
     (void)tag;

@@ -81,8 +81,8 @@ static void check_adhoc(const struct config *config, struct problems *problems)
 {
     if (!config->adhoc.off && config->adhoc.consistency == CONSISTENCY_DEFAULT) {
         warning(problems, config->store_place,
-                "found a store, but what CL.THROTTLE counts is not shared: 'adhoc: {consistency: "
-                "local}' or 'adhoc: off' says that this is known");
+                "found a store, but what CL.THROTTLE counts is not shared; write 'adhoc: "
+                "{consistency: local}' or 'adhoc: off' to confirm this");
     }
 }
 
@@ -98,7 +98,7 @@ static void check_bound(const struct config *config, const struct limit_config *
     if (sync_is_loose(params, nodes, limit->sync_ns, rtt_ns)) {
         warning(problems, limit->consistency_place,
                 "limit '%.*s'%s%.*s: synced every %s, %llu nodes that are offered %u times the "
-                "rate may let pass %llu where %llu are allowed: expected a longer period or a "
+                "rate may admit %llu where %llu are allowed; expected a longer period or a "
                 "larger burst, a shorter sync, or another consistency",
                 TEXT_ARGS(limit->name), tier.len > 0 ? ", tier " : "", TEXT_ARGS(tier),
                 duration_print(limit->sync_ns, every), (unsigned long long)nodes, SYNC_FLOOD,

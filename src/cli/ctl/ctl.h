@@ -5,28 +5,35 @@
 #include "cli/admin_client.h"
 #include "cli/grid.h"
 
+struct ctl_row;
+
 struct ctl {
     struct admin_client client;
+    const struct ctl_row *row;
+    const char *admin; /* options as given; NULL: not given */
+    const char *secret_file;
+    const char *tier;
     bool json;
-    const char *tier;  /* options as given; NULL: not given */
-    const char *until; /* --for */
-    const char *units;
+    uint64_t block_ns; /* --for; 0: until it is unblocked */
+    uint64_t units;
     char **operands; /* the words after the command's name */
     int count;
 };
 
-/* Options that belong to some of the commands only. */
-#define CTL_TIER 0x1u
-#define CTL_FOR 0x2u
-#define CTL_UNITS 0x4u
+/* The rows of the options in ctl.c. Those from CTL_TIER on belong to some of the commands only. */
+enum { CTL_ADMIN, CTL_SECRET_FILE, CTL_JSON, CTL_TIER, CTL_FOR, CTL_UNITS, CTL_OPTIONS };
+
+#define CTL_TAKES(option) (1u << (option))
 
 struct ctl_row {
-    struct cli_word word; /* "key get LIMIT KEY...": for help and the manual */
-    const char *name;     /* "key get" */
-    int least;            /* fewest operands */
-    int most;             /* most operands; 0: any number; -1: none */
-    unsigned takes;       /* options it takes: CTL_... */
+    const char *usage; /* "key get LIMIT KEY...": for help and the manual */
+    const char *help;
+    const char *name; /* "key get" */
+    int least;        /* fewest operands */
+    int most;         /* most operands */
+    unsigned takes;   /* options of its own: CTL_TAKES() */
     int (*run)(struct ctl *ctl);
+    const char *done; /* for commands that change a key: what was done, in words */
 };
 
 /* Each list ends with a row that has no name. */
@@ -37,27 +44,30 @@ extern const struct ctl_row ctl_server_rows[]; /* ctl_server.c */
 #define CTL_TARGET_MAX 65536 /* bytes of a request's target */
 #define CTL_OUTPUT_MAX (64u << 20)
 
-/* ---- shared functions (ctl.c) ---- */
+/* ---- shared functions (ctl_call.c) ---- */
+
+/*
+ * Sends a request and prints the server's answer: as JSON with --json, otherwise with print().
+ * Returns the exit code.
+ */
+typedef void (*ctl_print_fn)(const struct ctl *ctl, const json_t *said);
+int ctl_call(const struct ctl *ctl, const struct http_call *call, ctl_print_fn print);
+int ctl_get(const struct ctl *ctl, const char *target, ctl_print_fn print);
+
+/* Does the same with a body, and takes ownership of it. A NULL body could not be made. */
+int ctl_send(const struct ctl *ctl, const char *method, const char *target, json_t *body,
+             ctl_print_fn print);
 
 /* Prints the server's answer as JSON in ASCII; prints nothing for NULL. */
 void ctl_print_json(const json_t *value);
 
-/* Prints a text that is already safe for a terminal. */
-void ctl_print(const struct buffer *text);
+/* Prints a grid and frees it. */
+void ctl_print_grid(struct grid *g);
 
 /* Prints a line such as "search: replaced". The name is made safe for a terminal. */
 void ctl_print_line(struct text name, const char *what);
 
-/* Return a member that is a string or a whole number above 0; otherwise "" or 0. */
-const char *ctl_text(const json_t *object, const char *name);
+/* Returns a member that is a whole number above 0; otherwise 0. */
 uint64_t ctl_count(const json_t *object, const char *name);
-
-/*
- * Sends a JSON object, and takes ownership of it. Returns CLI_OK and sets *out to the server's
- * answer (NULL if it is empty), or an exit code after a message. A NULL body means out of
- * memory.
- */
-int ctl_send_json(const struct ctl *ctl, const char *method, const char *target, json_t *body,
-                  json_t **out);
 
 #endif

@@ -1,6 +1,4 @@
 /* weir ctl limits, put, delete: shows, adds, replaces and removes limits. */
-#include <stdlib.h>
-
 #include "cli/ctl/ctl.h"
 #include "rules/file/document.h"
 #include "rules/value/quantity.h"
@@ -19,7 +17,7 @@ static const struct grid_column columns[] = {
 
 static bool is_shared(const json_t *limit)
 {
-    return strcmp(ctl_text(limit, "consistency"), "local") != 0;
+    return strcmp(json_text(limit, "consistency"), "local") != 0;
 }
 
 /* Puts a count, or "-" for null: then only the store knows it. */
@@ -36,100 +34,86 @@ static void put_limit(struct grid *g, const json_t *limit, bool fleet)
 {
     static const char *const counts[] = {"keys",   "capacity", "allowed",
                                          "denied", "never",    "evicted"};
-    const char *tier = ctl_text(limit, "tier");
+    const char *tier = json_text(limit, "tier");
     bool by_call = json_is_null(json_object_get(limit, "rate"));
     char text[QUANTITY_MAX];
-    grid_put(g, text_of(ctl_text(limit, "name")));
+    grid_put(g, text_of(json_text(limit, "name")));
     grid_put(g, text_of(tier[0] != 0 ? tier : "-"));
-    grid_put(g, text_of(by_call ? "by call" : ctl_text(limit, "rate")));
+    grid_put(g, text_of(by_call ? "by call" : json_text(limit, "rate")));
     grid_put(g, text_of(by_call ? "-" : count_print(ctl_count(limit, "burst"), text)));
-    grid_put(g, text_of(ctl_text(limit, "algorithm")));
-    grid_put(g, text_of(ctl_text(limit, "mode")));
+    grid_put(g, text_of(json_text(limit, "algorithm")));
+    grid_put(g, text_of(json_text(limit, "mode")));
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         put_count(g, limit, counts[i]);
     }
     if (fleet) {
         grid_put_count(g, ctl_count(limit, "degraded"));
-        grid_put(g, text_of(is_shared(limit) ? ctl_text(limit, "consistency") : "-"));
+        grid_put(g, text_of(is_shared(limit) ? json_text(limit, "consistency") : "-"));
     }
 }
 
-static void print_limits(const json_t *limits)
+static void print_limits(const struct ctl *ctl, const json_t *said)
 {
+    const json_t *limits = json_object_get(said, "limits");
     struct grid g;
-    struct buffer out;
     bool fleet = false;
+    (void)ctl;
     for (size_t i = 0; i < json_array_size(limits); i++) {
         fleet = fleet || is_shared(json_array_get(limits, i));
     }
     grid_init(&g, columns, fleet ? COLUMNS : COLUMNS - 2);
-    buffer_init(&out, CTL_OUTPUT_MAX);
     for (size_t i = 0; i < json_array_size(limits); i++) {
         put_limit(&g, json_array_get(limits, i), fleet);
     }
-    grid_print(&g, &out, 0, 0);
-    ctl_print(&out);
-    buffer_finish(&out);
-    grid_finish(&g);
+    ctl_print_grid(&g);
 }
 
-/* Returns "/v1/limits/" followed by the encoded name; NULL after a message. */
-static const char *target_of(struct buffer *target, struct text name)
+/* Writes "/v1/limits/" and the encoded name. Returns CLI_OK, or CLI_USAGE after a message. */
+static int put_target(struct buffer *target, struct text name)
 {
     buffer_init(target, CTL_TARGET_MAX);
     buffer_put(target, TEXT("/v1/limits/"));
     http_put_encoded(target, name);
     buffer_put_char(target, 0);
-    if (target->full) {
-        (void)cli_complain(&cli_ctl, "the name of the limit is too long");
-        return NULL;
-    }
-    return buffer_text(target).at;
+    return !target->full
+               ? CLI_OK
+               : cli_complain(&cli_ctl, "found a name of %zu bytes, which is too long for a limit",
+                              name.len);
 }
 
 static int run_limits(struct ctl *ctl)
 {
     struct buffer target;
-    json_t *said = NULL;
-    const char *path = target_of(&target, text_of(ctl->count > 0 ? ctl->operands[0] : ""));
-    int code = path == NULL      ? CLI_USAGE
-               : ctl->count == 0 ? admin_get_json(&ctl->client, "/v1/limits", &said)
-                                 : admin_get_json(&ctl->client, path, &said);
-    if (code == CLI_OK && ctl->json) {
-        ctl_print_json(said);
-    } else if (code == CLI_OK) {
-        print_limits(json_object_get(said, "limits"));
+    if (ctl->count == 0) {
+        return ctl_get(ctl, "/v1/limits", print_limits);
     }
-    json_decref(said);
+    int code = put_target(&target, text_of(ctl->operands[0]));
+    code = code == CLI_OK ? ctl_get(ctl, buffer_text(&target).at, print_limits) : code;
     buffer_finish(&target);
     return code;
 }
 
 /* ---- changing ---- */
 
-/* Reads a whole file, or standard input for "-". Returns false after a message. */
-static bool read_file(const char *path, struct buffer *text)
+/* Reads a whole file, or standard input for "-". Returns CLI_OK, or CLI_USAGE after a message. */
+static int read_file(const char *path, struct buffer *text)
 {
     bool standard = strcmp(path, "-") == 0;
     FILE *file = standard ? stdin : fopen(path, "re");
-    if (file == NULL) {
-        (void)cli_complain(&cli_ctl, "%s: cannot be read: %m", path);
-        return false;
+    char *room = buffer_room(text, HTTP_BODY_MAX + 1);
+    size_t n = file != NULL && room != NULL ? fread(room, 1, HTTP_BODY_MAX + 1, file) : 0;
+    int code = CLI_OK;
+    if (file == NULL || room == NULL || ferror(file) != 0) {
+        code = cli_complain(&cli_ctl, "cannot read %s: %m", path);
+    } else if (n > HTTP_BODY_MAX) {
+        code = cli_complain(&cli_ctl, "found more than %d bytes in %s, expected one limit",
+                            HTTP_BODY_MAX, path);
     }
-    for (size_t n = 1; n > 0 && !text->full;) {
-        char *room = buffer_room(text, 4096);
-        n = room != NULL ? fread(room, 1, 4096, file) : 0;
-        buffer_add(text, n);
-    }
-    bool failed = ferror(file) != 0;
-    if (failed || text->full) {
-        (void)cli_complain(&cli_ctl, "%s: %s", path,
-                           failed ? "cannot be read" : "longer than one limit may be, 65536 bytes");
-    }
-    if (!standard) {
+    if (file != NULL && !standard) {
         (void)fclose(file);
     }
-    return !failed && !text->full;
+    buffer_add(text, n);
+    return code;
 }
 
 /* Returns the name in the limit's own text; empty after a message. */
@@ -144,8 +128,9 @@ static struct text name_in(struct arena *arena, const char *path, struct text te
         return name->scalar;
     }
     if (limit != NULL) {
-        (void)cli_complain(&cli_ctl,
-                           "%s: expected one limit as in a rule file: name: ..., rate: ...", path);
+        (void)cli_complain(
+            &cli_ctl,
+            "%s: found no name, expected one limit as in a rule file: name: ..., rate: ...", path);
     }
     return (struct text){"", 0};
 }
@@ -154,10 +139,10 @@ static int send_limit(const struct ctl *ctl, struct text name, struct text body)
 {
     struct buffer target;
     struct http_result result;
-    const char *path = target_of(&target, name);
-    struct http_call call = {"PUT", path, "application/yaml", body};
+    int code = put_target(&target, name);
+    struct http_call call = {"PUT", buffer_text(&target).at, "application/yaml", body};
     http_result_init(&result);
-    int code = path != NULL ? admin_call(&ctl->client, &call, &result) : CLI_USAGE;
+    code = code == CLI_OK ? admin_call(&ctl->client, &call, &result, NULL) : code;
     if (code == CLI_OK && ctl->json) {
         json_t *said = json_loadb(result.response.body.at, result.response.body.len, 0, NULL);
         ctl_print_json(said);
@@ -175,9 +160,9 @@ static int run_put(struct ctl *ctl)
     const char *path = ctl->operands[0];
     struct arena arena = ARENA_INIT;
     struct buffer text;
-    int code = CLI_USAGE;
-    buffer_init(&text, HTTP_BODY_MAX);
-    if (read_file(path, &text)) {
+    buffer_init(&text, HTTP_BODY_MAX + 1);
+    int code = read_file(path, &text);
+    if (code == CLI_OK) {
         struct text name = name_in(&arena, path, buffer_text(&text));
         code = name.len > 0 ? send_limit(ctl, name, buffer_text(&text)) : CLI_USAGE;
     }
@@ -186,37 +171,27 @@ static int run_put(struct ctl *ctl)
     return code;
 }
 
+static void print_deleted(const struct ctl *ctl, const json_t *said)
+{
+    (void)said;
+    ctl_print_line(text_of(ctl->operands[0]), "deleted");
+}
+
 static int run_delete(struct ctl *ctl)
 {
     struct buffer target;
-    struct text name = text_of(ctl->operands[0]);
-    json_t *said = NULL;
-    const char *path = target_of(&target, name);
-    struct http_call call = {.method = "DELETE", .target = path};
-    int code = path != NULL ? admin_call_json(&ctl->client, &call, &said) : CLI_USAGE;
-    if (code == CLI_OK && ctl->json) {
-        ctl_print_json(said);
-    } else if (code == CLI_OK) {
-        ctl_print_line(name, "deleted");
-    }
-    json_decref(said);
+    int code = put_target(&target, text_of(ctl->operands[0]));
+    struct http_call call = {.method = "DELETE", .target = buffer_text(&target).at};
+    code = code == CLI_OK ? ctl_call(ctl, &call, print_deleted) : code;
     buffer_finish(&target);
     return code;
 }
 
 const struct ctl_row ctl_limit_rows[] = {
-    {{"limits [NAME]", "every limit, or one: numbers, mode, keys, decisions"},
-     "limits",
-     0,
-     1,
-     0,
-     run_limits},
-    {{"put FILE|-", "add or replace one limit, written as in a rule file"},
-     "put",
-     1,
-     1,
-     0,
-     run_put},
-    {{"delete NAME", "remove a limit and its keys"}, "delete", 1, 1, 0, run_delete},
-    {{NULL, NULL}, NULL, 0, 0, 0, NULL},
+    {"limits [NAME]", "print every limit, or one: rate, mode, keys, decisions", "limits", 0, 1, 0,
+     .run = run_limits},
+    {"put FILE|-", "add or replace one limit, written as in a rule file", "put", 1, 1, 0,
+     .run = run_put},
+    {"delete NAME", "remove a limit and its keys", "delete", 1, 1, 0, .run = run_delete},
+    {.name = NULL},
 };

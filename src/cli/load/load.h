@@ -106,7 +106,7 @@ uint64_t load_latency_at(const struct load_latency *l, double share);
 
 enum load_order { LOAD_UNIFORM, LOAD_ZIPF, LOAD_SEQUENTIAL, LOAD_ORDERS };
 
-extern const char *const load_order_names[LOAD_ORDERS];
+extern const char *const load_order_names[LOAD_ORDERS + 1]; /* with NULL after the last */
 
 struct load_keys {
     enum load_order order;
@@ -127,6 +127,8 @@ uint64_t load_next_key(struct load_keys *keys);
 #define LOAD_KEYS_MAX UINT64_C(100000000)
 #define LOAD_GRACE_NS UINT64_C(1000000000) /* time to wait for the last replies */
 
+enum load_arrivals { LOAD_CONSTANT, LOAD_POISSON };
+
 struct load_plan {
     enum load_wire wire;
     const char *address; /* "ADDRESS:PORT", "unix:PATH" */
@@ -135,7 +137,7 @@ struct load_plan {
     unsigned depth;       /* most requests in flight on each connection */
     unsigned threads;
     double rate; /* requests per second of all threads; 0: closed loop */
-    bool poisson;
+    enum load_arrivals arrivals;
     uint64_t keys;
     enum load_order order;
     uint64_t duration_ns; /* after the warm-up */

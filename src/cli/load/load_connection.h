@@ -5,6 +5,7 @@
 #ifndef WEIR_CLI_LOAD_LOAD_CONNECTION_H
 #define WEIR_CLI_LOAD_LOAD_CONNECTION_H
 
+#include "cli/connect_address.h"
 #include "cli/load/load.h"
 
 #define LOAD_INPUT_BYTES 65536 /* largest reply */
@@ -24,18 +25,10 @@ struct load_connection {
     bool touched;     /* is in the generator's list of connections to send on */
 };
 
-/* The address to connect to. */
-struct load_target {
-    int family;
-    unsigned len;
-    _Alignas(8) unsigned char address[128];
-};
-int load_target_parse(const char *text, struct load_target *target, struct weir_error *error);
-
 /* Return 0, or -1 with errno set. load_connection_finish() must be called in both cases. */
 int load_connection_init(struct load_connection *c, const struct load_request *request,
                          unsigned depth);
-int load_connection_open(struct load_connection *c, const struct load_target *target);
+int load_connection_open(struct load_connection *c, const struct addrinfo *target);
 void load_connection_close(struct load_connection *c);
 void load_connection_finish(struct load_connection *c);
 

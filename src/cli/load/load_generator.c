@@ -19,7 +19,7 @@
 static void step_schedule(struct generator *g)
 {
     double gap = g->gap_ns;
-    if (g->plan->poisson) {
+    if (g->plan->arrivals == LOAD_POISSON) {
         gap *= (double)sim_exponential(sim_random(&g->random)) / 4294967296.0;
     }
     g->due += gap;
@@ -308,8 +308,8 @@ static int open_connections(struct generator *g)
     return 0;
 }
 
-int generator_init(struct generator *g, const struct load_plan *plan,
-                   const struct load_target *target, unsigned i)
+int generator_init(struct generator *g, const struct load_plan *plan, const struct addrinfo *target,
+                   unsigned i)
 {
     unsigned n = plan->threads;
     *g = (struct generator){.plan = plan, .target = target, .random = plan->seed + i};

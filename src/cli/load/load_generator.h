@@ -7,7 +7,7 @@
 /* One thread, with its share of the connections and of the rate. */
 struct generator {
     const struct load_plan *plan;
-    const struct load_target *target;
+    const struct addrinfo *target;
     struct load_connection *connections;
     unsigned count;
     unsigned next; /* connection that is checked for room first */
@@ -37,8 +37,8 @@ struct generator {
  * Prepares thread i of plan->threads and opens its connections. Returns 0, or -1 with g->error
  * set. generator_finish() must be called in both cases.
  */
-int generator_init(struct generator *g, const struct load_plan *plan,
-                   const struct load_target *target, unsigned i);
+int generator_init(struct generator *g, const struct load_plan *plan, const struct addrinfo *target,
+                   unsigned i);
 void generator_finish(struct generator *g);
 
 /* Sets the times. All threads begin at the same time and take turns on one common schedule. */

@@ -2,7 +2,7 @@
 #include "cli/load/load.h"
 #include "cli/simulate/simulate.h"
 
-const char *const load_order_names[LOAD_ORDERS] = {"uniform", "zipf", "sequential"};
+const char *const load_order_names[LOAD_ORDERS + 1] = {"uniform", "zipf", "sequential", NULL};
 
 uint64_t load_next_key(struct load_keys *keys)
 {

@@ -3,38 +3,10 @@
  * The generator must be faster than the server that it drives.
  */
 #include "cli/load/load.h"
+#include "redis/reply.h"
+#include "redis/value.h"
 
 /* ---- RESP ---- */
-
-/* One line of a reply: its type, its number, where it ends. */
-struct line {
-    char type;
-    int64_t number; /* value of the digits it begins with */
-    struct text text;
-    size_t end; /* after CR LF */
-};
-
-/* Reads the line that begins at `at`. Returns false if it is incomplete. */
-static bool read_line(struct text input, size_t at, struct line *line)
-{
-    size_t i = at + 1;
-    bool digits = true;
-    int64_t number = 0;
-    bool negative = i < input.len && input.at[i] == '-';
-    for (i += negative; i < input.len && input.at[i] != '\r'; i++) {
-        unsigned digit = (unsigned)(unsigned char)input.at[i] - '0';
-        digits = digits && digit <= 9 && number < INT32_MAX;
-        number = digits ? number * 10 + digit : number;
-    }
-    if (i + 1 >= input.len) {
-        return false;
-    }
-    line->type = input.at[at];
-    line->number = negative ? -number : number;
-    line->text = (struct text){input.at + at + 1, i - at - 1};
-    line->end = i + 2;
-    return true;
-}
 
 static enum load_verdict verdict_of_word(struct text word)
 {
@@ -44,53 +16,32 @@ static enum load_verdict verdict_of_word(struct text word)
 }
 
 /* Returns the verdict of a value. The first value of an array decides: 0 or "allow" allows. */
-static enum load_verdict judge(const struct line *line, struct text value, bool inside)
+static enum load_verdict judge(const struct value *v, bool inside)
 {
-    if (line->type == '-') {
-        return text_starts(line->text, "OVERLOAD") ? LOAD_REFUSED : LOAD_ERROR;
+    if (v->type == '-') {
+        return text_starts(v->text, "OVERLOAD") ? LOAD_REFUSED : LOAD_ERROR;
     }
-    if (!inside) {
-        return LOAD_OTHER;
+    if (inside && v->type == ':') {
+        return v->number == 0 ? LOAD_ALLOWED : LOAD_DENIED;
     }
-    if (line->type == ':') {
-        return line->number == 0 ? LOAD_ALLOWED : LOAD_DENIED;
-    }
-    return line->type == '$' ? verdict_of_word(value) : LOAD_OTHER;
+    return inside && v->type == '$' ? verdict_of_word(v->text) : LOAD_OTHER;
 }
 
 static int64_t read_resp(struct text input, enum load_verdict *verdict)
 {
-    int64_t values = 1; /* values that are still to come */
-    size_t at = 0;
+    struct value v = {.type = '_'};
     bool inside = false;
-    bool judged = false;
-    *verdict = LOAD_OTHER;
-    while (values > 0) {
-        struct line line;
-        if (at >= input.len || !read_line(input, at, &line)) {
-            return 0;
-        }
-        struct text value = {input.at + line.end, 0};
-        values--;
-        at = line.end;
-        if (line.type == '*' || line.type == '%') {
-            values += line.number > 0 ? line.number * (line.type == '%' ? 2 : 1) : 0;
-            inside = true;
-            continue;
-        }
-        if (line.type == '$' && line.number >= 0) {
-            value.len = (size_t)line.number;
-            at += value.len + 2;
-        } else if (strchr("+-:_#,$", line.type) == NULL) {
-            return LOAD_BROKEN;
-        }
-        if (at > input.len) {
-            return 0;
-        }
-        *verdict = judged ? *verdict : judge(&line, value, inside);
-        judged = true;
+    size_t used = 0;
+    int got = value_whole(input, &used);
+    if (got != STORE_REPLY) {
+        return got == STORE_MORE ? 0 : LOAD_BROKEN;
     }
-    return (int64_t)at;
+    input.len = used;
+    while (value_next(&input, &v) && v.type == '*') {
+        inside = true;
+    }
+    *verdict = judge(&v, inside);
+    return (int64_t)used;
 }
 
 /* ---- HTTP ---- */

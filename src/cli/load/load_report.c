@@ -46,8 +46,8 @@ void load_print_table(const struct load_plan *plan, const struct load_result *re
     (void)printf("%s, %u connection%s, %u in flight on each, ", plan->address, plan->connections,
                  plan->connections == 1 ? "" : "s", plan->depth);
     if (plan->rate > 0) {
-        (void)printf("%.0f/s (%s), latency from the intended time\n\n", plan->rate,
-                     plan->poisson ? "poisson" : "constant");
+        (void)printf("%.0f/s (%s), latency from the time at which each request was due\n\n",
+                     plan->rate, plan->arrivals == LOAD_POISSON ? "poisson" : "constant");
     } else {
         (void)printf("as fast as replies come\n\n");
     }
@@ -86,7 +86,7 @@ void load_print_json(const struct load_plan *plan, const struct load_result *res
                  ", \"order\": \"%s\", \"arrivals\": \"%s\"}\n",
                  plan->connections, plan->depth, plan->threads, plan->keys,
                  load_order_names[plan->order],
-                 plan->rate <= 0 ? "closed"
-                 : plan->poisson ? "poisson"
-                                 : "constant");
+                 plan->rate <= 0                  ? "closed"
+                 : plan->arrivals == LOAD_POISSON ? "poisson"
+                                                  : "constant");
 }

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "cli/load/load.h"
-#include "common/buffer.h"
+#include "cli/buffer_format.h"
 
 #define REQUEST_MAX 65536
 #define PLACE "{key}"
@@ -43,13 +43,9 @@ static bool put_resp(struct buffer *b, struct load_request *r, const char *const
                      unsigned count)
 {
     bool good = true;
-    buffer_put_char(b, '*');
-    buffer_put_u64(b, count);
-    buffer_put(b, TEXT("\r\n"));
+    buffer_format(b, "*%u\r\n", count);
     for (unsigned i = 0; i < count; i++) {
-        buffer_put_char(b, '$');
-        buffer_put_u64(b, filled_len(words[i]));
-        buffer_put(b, TEXT("\r\n"));
+        buffer_format(b, "$%zu\r\n", filled_len(words[i]));
         good = good && put_filled(b, r, words[i]);
         buffer_put(b, TEXT("\r\n"));
     }
@@ -59,19 +55,16 @@ static bool put_resp(struct buffer *b, struct load_request *r, const char *const
 static bool put_http(struct buffer *b, struct load_request *r, const char *const *words,
                      unsigned count, const char *body)
 {
-    bool good = true;
-    buffer_put(b, text_of(words[0]));
-    buffer_put_char(b, ' ');
-    good = put_filled(b, r, words[1]);
+    buffer_format(b, "%s ", words[0]);
+    bool good = put_filled(b, r, words[1]);
     buffer_put(b, TEXT(" HTTP/1.1\r\nHost: localhost\r\n"));
     for (unsigned i = 2; i < count; i++) {
         good = good && put_filled(b, r, words[i]);
         buffer_put(b, TEXT("\r\n"));
     }
     if (body != NULL) {
-        buffer_put(b, TEXT("Content-Type: application/json\r\nContent-Length: "));
-        buffer_put_u64(b, filled_len(body));
-        buffer_put(b, TEXT("\r\n"));
+        buffer_format(b, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
+                      filled_len(body));
     }
     buffer_put(b, TEXT("\r\n"));
     return good && (body == NULL || put_filled(b, r, body));
@@ -81,14 +74,17 @@ static int check_words(enum load_wire wire, const char *const *words, unsigned c
                        const char *body, struct weir_error *error)
 {
     if (wire == LOAD_RESP) {
-        return body == NULL ? 0 : fail(error, WEIR_EINVAL, "a body is for HTTP, not for RESP");
+        return body == NULL ? 0
+                            : fail(error, WEIR_EINVAL, "found --body with --resp, expected --http");
     }
     if (count < 2 || words[1][0] != '/') {
-        return fail(error, WEIR_EINVAL, "expected a method and a path, such as GET /v1/auth");
+        return fail(error, WEIR_EINVAL,
+                    "found no path, expected a method and a path, such as GET /v1/auth");
     }
     for (unsigned i = 2; i < count; i++) {
         if (strchr(words[i], ':') == NULL) {
-            return fail(error, WEIR_EINVAL, "'%s': expected a field, such as 'X-User-Id: {key}'",
+            return fail(error, WEIR_EINVAL,
+                        "found '%s', expected a header field, such as 'X-User-Id: {key}'",
                         words[i]);
         }
     }
@@ -109,8 +105,9 @@ int load_request_make(struct load_request *request, enum load_wire wire, const c
                                   : put_http(&b, request, words, words_count, body);
     if (!good || b.full) {
         buffer_finish(&b);
-        return fail(error, WEIR_EINVAL, "expected a request of at most %d bytes and %d keys",
-                    REQUEST_MAX, LOAD_KEY_PLACES);
+        return fail(error, WEIR_EINVAL,
+                    "found a larger request, expected at most %d bytes and %d keys", REQUEST_MAX,
+                    LOAD_KEY_PLACES);
     }
     request->bytes = b.at; /* no bytes were consumed, so the memory begins at b.at */
     request->len = buffer_len(&b);

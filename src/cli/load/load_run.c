@@ -1,5 +1,4 @@
 /* Runs the load: starts the threads and adds up their results. */
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -11,11 +10,62 @@
 
 #define ZIPF_DRAWS (UINT64_C(1) << 20)
 
-static void *run_thread(void *arg)
+/* The threads wait until all of them exist. They run only if none is missing. */
+struct start {
+    pthread_mutex_t closed; /* held until then */
+    bool go;
+};
+
+struct thread {
+    pthread_t id;
+    struct start *start;
+    struct generator generator;
+};
+
+static void run(struct generator *g)
 {
     (void)prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul); /* do not sleep longer than asked */
-    generator_run(arg);
+    generator_run(g);
+}
+
+static void *run_thread(void *arg)
+{
+    struct thread *t = arg;
+    (void)pthread_mutex_lock(&t->start->closed);
+    bool go = t->start->go;
+    (void)pthread_mutex_unlock(&t->start->closed);
+    if (go) {
+        run(&t->generator);
+    }
     return NULL;
+}
+
+/* Runs all generators, the first one on this thread. Returns 0 or WEIR_E... */
+static int start_and_join(struct thread *all, unsigned n, struct weir_error *error)
+{
+    struct start start = {.closed = PTHREAD_MUTEX_INITIALIZER};
+    unsigned started = 1;
+    int why = 0;
+    (void)pthread_mutex_lock(&start.closed);
+    for (; started < n && why == 0; started += why == 0) {
+        all[started].start = &start;
+        why = pthread_create(&all[started].id, NULL, run_thread, &all[started]);
+    }
+    uint64_t begin_ns = clock_boot_ns();
+    for (unsigned i = 0; i < n; i++) {
+        generator_set_times(&all[i].generator, begin_ns, i);
+    }
+    start.go = why == 0;
+    (void)pthread_mutex_unlock(&start.closed);
+    if (start.go) {
+        run(&all[0].generator);
+    }
+    for (unsigned i = 1; i < started; i++) {
+        (void)pthread_join(all[i].id, NULL);
+    }
+    return why == 0 ? 0
+                    : fail(error, WEIR_EIO, "cannot start thread %u of %u: %s", started + 1, n,
+                           strerror(why));
 }
 
 /* ---- the whole run ---- */
@@ -34,70 +84,57 @@ static void add_result(struct load_result *to, const struct generator *g)
     to->elapsed_ns = elapsed_ns > to->elapsed_ns ? elapsed_ns : to->elapsed_ns;
 }
 
-static int explain(const struct load_plan *plan, int why, struct weir_error *error)
+/* Returns WEIR_EIO if a generator has lost all its connections or received something else. */
+static int check(const struct load_plan *plan, const struct generator *g, struct weir_error *error)
 {
-    if (why == -1) {
-        return fail(error, WEIR_EIO, "what %s answers is not a reply of %s", plan->address,
-                    plan->wire == LOAD_RESP ? "RESP" : "HTTP with a Content-Length");
+    if (g->error == -1) {
+        return fail(error, WEIR_EIO, "%s: found bytes that are not a reply, expected %s",
+                    plan->address, plan->wire == LOAD_RESP ? "RESP" : "HTTP with a Content-Length");
     }
-    return fail(error, WEIR_EIO, "%s: %s", plan->address, strerror(why));
+    return g->open > 0 || g->error == 0
+               ? 0
+               : fail(error, WEIR_EIO, "%s: %s", plan->address, strerror(g->error));
 }
 
-static void start_and_join(struct generator *all, unsigned n)
+static int run_all(const struct load_plan *plan, const struct addrinfo *target, struct thread *all,
+                   const uint32_t *zipf, struct weir_error *error)
 {
-    pthread_t threads[LOAD_THREADS_MAX];
-    uint64_t begin_ns = clock_boot_ns();
-    unsigned started = 1;
-    for (unsigned i = 0; i < n; i++) {
-        generator_set_times(&all[i], begin_ns, i);
+    int e = 0;
+    for (unsigned i = 0; i < plan->threads && e == 0; i++) {
+        struct generator *g = &all[i].generator;
+        if (generator_init(g, plan, target, i) != 0) {
+            e = fail(error, WEIR_EIO, "%s: %s", plan->address, strerror(g->error));
+        }
+        if (zipf != NULL) {
+            g->keys.zipf = zipf;
+            g->keys.zipf_n = ZIPF_DRAWS;
+            g->keys.next = ZIPF_DRAWS / plan->threads * i;
+        }
     }
-    while (started < n && pthread_create(&threads[started], NULL, run_thread, &all[started]) == 0) {
-        started++;
-    }
-    (void)run_thread(&all[0]);
-    for (unsigned i = 1; i < started; i++) {
-        (void)pthread_join(threads[i], NULL);
-    }
-    for (unsigned i = started; i < n; i++) {
-        all[i].error = EAGAIN;
-    }
+    return e == 0 ? start_and_join(all, plan->threads, error) : e;
 }
 
 int load_run(const struct load_plan *plan, struct load_result *result, struct weir_error *error)
 {
-    struct load_target target;
+    struct connect_address address;
     *result = (struct load_result){.within = 0};
-    int e = load_target_parse(plan->address, &target, error);
+    int e = connect_address_read(&address, plan->address, error);
     if (e != 0) {
         return e;
     }
-    struct generator *all = calloc(plan->threads, sizeof *all);
-    uint32_t *zipf = NULL;
-    if (plan->order == LOAD_ZIPF) {
-        zipf = zipf_list(ZIPF_DRAWS, plan->keys);
-    }
-    if (all == NULL || (plan->order == LOAD_ZIPF && zipf == NULL)) {
-        free(all);
-        return fail(error, WEIR_ENOMEM, "out of memory");
-    }
-    int why = 0;
-    for (unsigned i = 0; i < plan->threads && why == 0; i++) {
-        why = generator_init(&all[i], plan, &target, i) == 0 ? 0 : all[i].error;
-        all[i].keys.zipf = zipf;
-        all[i].keys.zipf_n = ZIPF_DRAWS;
-        all[i].keys.next =
-            plan->order == LOAD_ZIPF ? ZIPF_DRAWS / plan->threads * i : all[i].keys.next;
-    }
-    if (why == 0) {
-        start_and_join(all, plan->threads);
-    }
-    for (unsigned i = 0; i < plan->threads; i++) {
-        add_result(result, &all[i]);
-        why = why != 0 || all[i].open > 0 ? why : all[i].error;
-        why = all[i].error == -1 ? -1 : why;
-        generator_finish(&all[i]);
+    struct thread *all = calloc(plan->threads, sizeof *all);
+    uint32_t *zipf =
+        all != NULL && plan->order == LOAD_ZIPF ? zipf_list(ZIPF_DRAWS, plan->keys) : NULL;
+    bool memory = all != NULL && (plan->order != LOAD_ZIPF || zipf != NULL);
+    e = memory ? run_all(plan, address.found, all, zipf, error)
+               : fail(error, WEIR_ENOMEM, "out of memory");
+    for (unsigned i = 0; memory && i < plan->threads; i++) {
+        add_result(result, &all[i].generator);
+        e = e != 0 ? e : check(plan, &all[i].generator, error);
+        generator_finish(&all[i].generator);
     }
     free(zipf);
     free(all);
-    return why == 0 ? 0 : explain(plan, why, error);
+    connect_address_finish(&address);
+    return e;
 }

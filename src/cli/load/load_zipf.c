@@ -7,7 +7,10 @@
 #include "base/maths.h"
 #include "cli/load/load_zipf.h"
 
-/* Returns (1 - x)^0.99 for 0 <= x <= 1/2, by its binomial series. */
+/*
+ * Returns (1 - x)^0.99 for 0 <= x <= 1/2, by its binomial series: pow() would be the only function
+ * of libm that the program needs.
+ */
 static double power_099(double x)
 {
     double term = 1;

@@ -1,193 +1,139 @@
 /* weir replay: decides a recorded stream of requests again, deterministically, at its own times. */
 #include "cli/replay/replay_command.h"
 
-#include "cli/cli.h"
-#include "rules/value/suggest.h"
+#include "cli/replay/replay_trace.h"
 
-enum { ALGORITHM, RATE, BURST, QUEUE, UNIT, EXPLAIN, RULES, QUIET };
+enum { ALGORITHM, RATE, BURST, QUEUE };
+
+#define PROGRESS_LINES 4096 /* between two looks at the progress bar and at errors of writing */
+
+#define TO(member) .to = offsetof(struct replay_settings, member)
+
+int replay_read_unit(const struct cli_value *value, void *to)
+{
+    for (size_t i = 0; replay_units[i].name != NULL; i++) {
+        if (strcmp(value->text, replay_units[i].name) == 0) {
+            *(uint64_t *)to = replay_units[i].ns;
+            return CLI_OK;
+        }
+    }
+    return cli_expected(value, "s, ms, us or ns");
+}
+
+static int read_algorithm(const struct cli_value *value, void *to)
+{
+    int *algorithm = to;
+    struct suggestion s = suggest_begin(text_of(value->text));
+    *algorithm = weir_algorithm_by_name(value->text);
+    if (*algorithm != 0 || strcmp(value->text, "stepped_bucket") == 0) {
+        return CLI_OK;
+    }
+    suggest_offer(&s, "stepped_bucket");
+    for (int i = 1; weir_algorithm_name(i) != NULL; i++) {
+        suggest_offer(&s, weir_algorithm_name(i));
+    }
+    return cli_unknown(value->command, "algorithm", &s);
+}
 
 static const struct cli_option options[] = {
     [ALGORITHM] = {"--algorithm", "NAME",
-                   "token_bucket, leaky_bucket, fixed_window, sliding_window or sliding_log; else "
-                   "stepped_bucket"},
-    [RATE] = {"--rate", "N/PERIOD", "instead of the stream's capacity and window: 3/10, 100/min"},
-    [BURST] = {"--burst", "N", "the most at once, for token_bucket; else N of the rate"},
-    [QUEUE] = {"--queue", "N", "places to wait, for leaky_bucket; else 0"},
-    [UNIT] = {"--unit", "s|ms|us|ns", "what a timestamp and a bare PERIOD count; else s"},
-    [EXPLAIN] = {"--explain", NULL, "add remaining, retry and reset, in that unit"},
-    [RULES] = {"--rules", "FILE", "replay JSON lines of attributes through a rule file"},
-    [QUIET] = {"--quiet", NULL, "no summary and no progress bar on standard error"},
+                   "token_bucket, leaky_bucket, fixed_window, sliding_window or sliding_log; "
+                   "default stepped_bucket",
+                   read_algorithm, TO(limit.algorithm)},
+    [RATE] = {"--rate", "N/PERIOD", "in place of the stream's capacity and window: 3/10, 100/min",
+              cli_read_text, TO(rate_text)},
+    [BURST] = {"--burst", "N", "burst of token_bucket; default the count of the rate",
+               cli_read_count, TO(limit.burst), 1},
+    [QUEUE] = {"--queue", "N", "queue of leaky_bucket; default 0", cli_read_count, TO(limit.queue)},
+    {"--unit", "s|ms|us|ns", "unit of timestamps and of a PERIOD that is a bare number; default s",
+     replay_read_unit, TO(limit.unit_ns)},
+    {"--explain", NULL, "add remaining, retry and reset, in that unit", cli_read_switch,
+     TO(explain)},
+    {"--rules", "FILE", "replay JSON lines of attributes through a rule file", cli_read_text,
+     TO(rules)},
+    {"--quiet", NULL, "print no summary and no progress bar", cli_read_switch, TO(quiet)},
 };
 
-static int run(int argc, char **argv);
-
-const struct cli_command cli_replay =
-    CLI_COMMAND("replay", "[FILE]", "decide a recorded stream of requests again", options, run);
-
-/*
- * The options' words, before they are parsed: --unit may come after an option that depends on
- * it.
- */
-struct words {
-    const char *given[sizeof options / sizeof options[0]]; /* NULL: not given */
-    const char *operand;
-};
-
-/* Returns 0, CLI_HELP, or CLI_USAGE after a message. */
-static int read_words(struct words *w, int argc, char **argv)
-{
-    struct cli_args args;
-    cli_args_init(&args, &cli_replay, argc, argv);
-    for (;;) {
-        int row = cli_next(&args);
-        if (row == CLI_END) {
-            return 0;
-        }
-        if (row == CLI_HELP || row == CLI_BAD) {
-            return row == CLI_HELP ? CLI_HELP : CLI_USAGE;
-        }
-        if (row == CLI_OPERAND && w->operand != NULL) {
-            return cli_complain(&cli_replay, "takes one FILE, found '%s' and '%s'", w->operand,
-                                args.value);
-        }
-        if (row == CLI_OPERAND) {
-            w->operand = args.value;
-        } else {
-            w->given[row] = args.value != NULL ? args.value : "";
-        }
-    }
-}
-
-static int read_unit(const char *word, uint64_t *unit_ns)
-{
-    static const struct {
-        const char *name;
-        uint64_t ns;
-    } units[] = {{"s", WEIR_SECOND}, {"ms", WEIR_MILLISECOND}, {"us", WEIR_MICROSECOND}, {"ns", 1}};
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        if (strcmp(word, units[i].name) == 0) {
-            *unit_ns = units[i].ns;
-            return 0;
-        }
-    }
-    return cli_complain(&cli_replay, "--unit is '%s', expected s, ms, us or ns", word);
-}
-
-static int unknown_algorithm(const char *word)
-{
-    struct text name = text_of(word);
-    const char *nearest = "stepped_bucket";
-    unsigned best = suggest_distance(name, nearest);
-    for (int i = 1; weir_algorithm_name(i) != NULL; i++) {
-        unsigned distance = suggest_distance(name, weir_algorithm_name(i));
-        if (distance < best) {
-            best = distance;
-            nearest = weir_algorithm_name(i);
-        }
-    }
-    if (best <= suggest_limit(name)) {
-        return cli_complain(&cli_replay, "--algorithm is '%s'; did you mean '%s'?", word, nearest);
-    }
-    return cli_complain(&cli_replay,
-                        "--algorithm is '%s', expected stepped_bucket, token_bucket, leaky_bucket, "
-                        "fixed_window, sliding_window or sliding_log",
-                        word);
-}
-
-static int read_algorithm(const char *word, int *algorithm)
-{
-    *algorithm = weir_algorithm_by_name(word);
-    return *algorithm != 0 || strcmp(word, "stepped_bucket") == 0 ? 0 : unknown_algorithm(word);
-}
-
-/* Reads a count that only one algorithm takes. */
-static int read_count(const struct words *w, int row, int algorithm, uint64_t least,
-                      const struct replay_settings *s, uint64_t *count)
-{
-    struct weir_error error;
-    if (s->algorithm != algorithm) {
-        return cli_complain(&cli_replay, "%s is for --algorithm %s only", options[row].name,
-                            weir_algorithm_name(algorithm));
-    }
-    if (count_parse(text_of(w->given[row]), count, &error) != 0) {
-        return cli_complain(&cli_replay, "%s: %s", options[row].name, error.text);
-    }
-    if (*count < least) {
-        return cli_complain(&cli_replay, "%s is '%s', expected at least %d", options[row].name,
-                            w->given[row], (int)least);
-    }
-    return 0;
-}
-
-static int read_rate(const char *word, struct replay_settings *s)
-{
-    struct weir_error error;
-    s->has_rate = true;
-    if (rate_parse(text_of(word), s->unit_ns, &s->rate, &error) != 0) {
-        return cli_complain(&cli_replay, "--rate: %s", error.text);
-    }
-    return 0;
-}
-
-/* Refuses options that describe a limit, because the rule file describes the limits. */
-static int check_rules(const struct words *w)
+/* Refuses options that do not go together. Returns CLI_OK, or CLI_USAGE after a message. */
+static int check(const struct replay_settings *s, uint32_t given)
 {
     for (int row = ALGORITHM; row <= QUEUE; row++) {
-        if (w->given[row] != NULL) {
-            return cli_complain(&cli_replay, "%s and --rules exclude each other",
+        if ((given >> row & 1) == 0) {
+            continue;
+        }
+        int owner = row == BURST   ? WEIR_TOKEN_BUCKET
+                    : row == QUEUE ? WEIR_LEAKY_BUCKET
+                                   : s->limit.algorithm;
+        if (s->rules != NULL) {
+            return cli_complain(&cli_replay, "found %s and --rules, expected one of them",
                                 options[row].name);
         }
+        if (s->limit.algorithm != owner) {
+            return cli_complain(&cli_replay, "found %s without --algorithm %s, expected both",
+                                options[row].name, weir_algorithm_name(owner));
+        }
     }
-    return 0;
+    return CLI_OK;
 }
 
-/* Parses the words into settings. Returns 0, or CLI_USAGE after a message. */
-static int understand(const struct words *w, struct replay_settings *s)
+/* Reads --rate once all options are read, because a bare number in it depends on --unit. */
+static int read_rate(struct replay_settings *s)
 {
-    int code = 0;
-    *s = (struct replay_settings){.path = w->operand, .rules = w->given[RULES]};
-    s->unit_ns = WEIR_SECOND;
-    s->explain = w->given[EXPLAIN] != NULL;
-    s->quiet = w->given[QUIET] != NULL;
-    if (s->path != NULL && strcmp(s->path, "-") == 0) {
-        s->path = NULL;
+    struct weir_error error;
+    return s->rate_text == NULL ||
+                   rate_parse(text_of(s->rate_text), s->limit.unit_ns, &s->limit.rate, &error) == 0
+               ? CLI_OK
+               : cli_complain(&cli_replay, "--rate: %s", error.text);
+}
+
+int replay_each_line(struct replay *r, int (*take)(void *arg, int outcome, struct text line),
+                     void *arg)
+{
+    struct replay_input *in = &r->input;
+    struct weir_error error;
+    struct text line;
+    for (;;) {
+        int outcome = replay_input_next(in, &line, &error);
+        if (outcome < 0) {
+            return cli_fail(&cli_replay, "%s", error.text);
+        }
+        if (outcome == REPLAY_MORE) {
+            return 0;
+        }
+        int code = take(arg, outcome, line);
+        if (code != 0) {
+            return code;
+        }
+        if (in->reader.line % PROGRESS_LINES == 0) {
+            if (ferror(stdout) != 0) {
+                return CLI_FAILED; /* main() reports it */
+            }
+            replay_progress(r);
+        }
     }
-    code = s->rules != NULL ? check_rules(w) : 0;
-    if (code == 0 && w->given[UNIT] != NULL) {
-        code = read_unit(w->given[UNIT], &s->unit_ns);
-    }
-    if (code == 0 && w->given[ALGORITHM] != NULL) {
-        code = read_algorithm(w->given[ALGORITHM], &s->algorithm);
-    }
-    if (code == 0 && w->given[RATE] != NULL) {
-        code = read_rate(w->given[RATE], s);
-    }
-    if (code == 0 && w->given[BURST] != NULL) {
-        code = read_count(w, BURST, WEIR_TOKEN_BUCKET, 1, s, &s->burst);
-    }
-    if (code == 0 && w->given[QUEUE] != NULL) {
-        code = read_count(w, QUEUE, WEIR_LEAKY_BUCKET, 0, s, &s->queue);
-    }
-    return code;
 }
 
 static int run(int argc, char **argv)
 {
-    struct words words = {{NULL}, NULL};
-    struct replay_settings settings;
+    struct replay_settings settings = {.limit = {.unit_ns = WEIR_SECOND}};
+    struct replay r = {.settings = &settings};
     struct weir_error error;
-    int code = read_words(&words, argc, argv);
-    if (code == CLI_HELP) {
-        return CLI_OK;
+    struct cli_given given;
+    int code = cli_read(&cli_replay, argc, argv, &settings, &given);
+    if (code != CLI_END) {
+        return code;
     }
-    if (code != 0 || understand(&words, &settings) != 0) {
+    bool standard = given.count == 0 || strcmp(given.operands[0], "-") == 0;
+    if (check(&settings, given.options) != CLI_OK || read_rate(&settings) != CLI_OK) {
         return CLI_USAGE;
     }
-    struct replay r = {.settings = &settings};
-    if (replay_input_open(&r.input, settings.path, &error) != 0) {
+    if (replay_input_open(&r.input, standard ? NULL : given.operands[0], &error) != 0) {
         return cli_complain(&cli_replay, "%s", error.text);
     }
     code = settings.rules != NULL ? replay_rules(&r) : replay_stream(&r);
     replay_input_close(&r.input);
     return code;
 }
+
+const struct cli_command cli_replay =
+    CLI_COMMAND("replay", "[FILE]", "decide a recorded stream of requests again", options, run);

@@ -7,24 +7,22 @@
 
 #include <weir.h>
 
+#include "cli/cli.h"
 #include "cli/replay/replay_engine.h"
 #include "cli/replay/replay_input.h"
 #include "common/text.h"
-#include "rules/value/quantity.h"
 
 /* The command line's settings. */
 struct replay_settings {
-    const char *path;  /* NULL: standard input */
-    const char *rules; /* a rule file; NULL: one limit */
-    int algorithm;     /* enum weir_algorithm; 0: stepped_bucket */
-    bool has_rate;     /* false: the limit is the stream's capacity per window */
-    struct rate rate;
-    uint64_t burst; /* 0: not given */
-    uint64_t queue;
-    uint64_t unit_ns; /* unit of the timestamps */
+    const char *rules;     /* a rule file; NULL: one limit */
+    const char *rate_text; /* NULL: the limit is the stream's capacity per window */
+    struct replay_limit limit;
     bool explain;
     bool quiet; /* no summary, no progress */
 };
+
+/* Reads the unit of timestamps, in ns. */
+int replay_read_unit(const struct cli_value *value, void *to);
 
 /* A replay in progress: its input, and its counts so far. */
 struct replay {
@@ -32,8 +30,10 @@ struct replay {
     struct replay_input input;
     uint64_t allowed;
     uint64_t denied;
-    uint64_t bad;     /* errors found in the input */
-    uint64_t clients; /* 0: not counted */
+    uint64_t bad;         /* errors found in the input */
+    uint64_t clients;     /* 0: not counted */
+    const uint64_t *done; /* for the progress bar: lines or bytes taken so far, ... */
+    uint64_t total;       /* ... of this many; 0: not known */
     uint64_t begun_ns;
     uint64_t drawn_ns; /* when the progress bar was last drawn; 0: it is not on the screen */
     bool bar;
@@ -44,33 +44,29 @@ int replay_stream(struct replay *r);
 int replay_rules(struct replay *r);
 
 /*
- * Makes the limit from the settings and the stream's first two lines. Returns 0, or WEIR_EINVAL
- * with a text that says what does not fit together.
+ * Takes all lines of the input that are left: an outcome of replay_input_next() and the line, if it
+ * is one. take() returns 0, or an exit code that ends the replay. Draws the progress. Returns 0, or
+ * an exit code after a message.
  */
-int replay_limit_make(const struct replay_settings *s, int64_t capacity, int64_t window,
-                      struct replay_limit *limit, struct weir_error *error);
+int replay_each_line(struct replay *r, int (*take)(void *arg, int outcome, struct text line),
+                     void *arg);
 
 /* ---- replay_report.c ---- */
 
 /* Prints "weir replay: line 7: text" on standard error, and counts it in r->bad. */
 void replay_complain(struct replay *r, uint64_t line, const char *text);
 
-/* Redraws the progress bar if there is one and it is due; `total` 0: not known. */
-void replay_progress(struct replay *r, uint64_t done, uint64_t total);
+/* Redraws the progress bar if there is one and it is due. */
+void replay_progress(struct replay *r);
 
-void replay_report_begin(struct replay *r);
+/* Begins the bar, which shows *done of `total`. */
+void replay_report_begin(struct replay *r, const uint64_t *done, uint64_t total);
 void replay_report_end(struct replay *r); /* prints the summary, unless quiet */
 
 /* ---- replay_print.c ---- */
 
 /* The longest line that replay_print_answer() writes. */
 #define REPLAY_PRINT_MAX 192
-
-/*
- * Writes value / scale exactly, without trailing zeros; scale is a power of ten. Returns the
- * end.
- */
-char *replay_print_decimal(char *at, uint64_t value, uint64_t scale);
 
 /*
  * Writes " remaining=2 retry=0 reset=10"; a duration of REPLAY_NEVER is "never". Returns the

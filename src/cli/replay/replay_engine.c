@@ -48,16 +48,12 @@ static int decide_stepped(struct replay_engine *e, const struct replay_ask *ask,
                     "a time; other costs need --algorithm",
                     ask->cost);
     }
-    uint64_t before = e->clients.count;
-    struct replay_client *client = replay_clients_get(&e->clients, ask->client);
-    if (client == NULL) {
-        return fail(error, WEIR_ENOMEM, "out of memory for %" PRIu64 " clients", before + 1);
+    const struct stepped_bucket *bucket = replay_clients_take(&e->clients, ask->client, l->capacity,
+                                                              l->window, ask->time, &answer->allow);
+    if (bucket == NULL) {
+        return fail(error, WEIR_ENOMEM, "out of memory for %" PRIu64 " clients",
+                    e->clients.count + 1);
     }
-    struct stepped_bucket *bucket = &client->state.bucket;
-    if (e->clients.count != before) {
-        *bucket = stepped_bucket_start(l->capacity, ask->time);
-    }
-    answer->allow = stepped_bucket_take(bucket, l->capacity, l->window, ask->time);
     answer->remaining = (uint64_t)bucket->tokens;
     answer->retry = answer->allow ? 0 : wait_for(l, 1, bucket->last, ask->time);
     answer->reset = wait_for(l, (i128)l->capacity - bucket->tokens, bucket->last, ask->time);
@@ -86,7 +82,7 @@ static void choose_epoch(struct replay_engine *e, i128 first_ns)
 {
     bool windows =
         e->limit.algorithm == WEIR_FIXED_WINDOW || e->limit.algorithm == WEIR_SLIDING_WINDOW;
-    i128 step = windows ? (i128)e->limit.period_ns : 1;
+    i128 step = windows ? (i128)e->limit.rate.period_ns : 1;
     e->epoch_ns = (floor_div(first_ns, step) - (i128)(e->params.max_time / 2) / step) * step;
     e->has_epoch = true;
 }
@@ -96,7 +92,7 @@ static int off_the_line(const struct replay_engine *e, int64_t time, struct weir
     i128 unit = (i128)e->limit.unit_ns;
     return fail(error, WEIR_ETIME,
                 "found the time %" PRId64 ", expected %" PRId64 " to %" PRId64
-                ": at this rate, times further from the first request cannot be told apart",
+                ": at this rate, times further from the first request do not fit",
                 time, clamp(floor_div(e->epoch_ns + unit - 1, unit)),
                 clamp(floor_div(e->epoch_ns + e->params.max_time, unit)));
 }
@@ -136,17 +132,17 @@ static void check(const struct replay_engine *e, struct replay_client *client,
     const struct algo_params *p = &e->params;
     uint64_t *word = &client->state.limit.word;
     uint64_t *record = client->state.limit.record;
-    struct algo_step step = algo_decide(e->ops, p, *word, record, ask);
+    struct algo_step step = algo_decide(e->ops, p, (struct algo_state){*word, record}, ask);
     bool allow = step.verdict == WEIR_ALLOW;
     if (allow && record != NULL) {
-        e->ops->note(p, step.word - ask->cost, record, ask->now, ask->cost);
+        e->ops->note(p, (struct algo_state){step.base, record}, ask->now, ask->cost);
     }
     if (allow || step.pulled) {
         *word = step.word;
     }
     *a = (struct weir_answer){.verdict = step.verdict, .granted = allow ? ask->cost : 0};
     a->retry_after_ns = step.verdict == WEIR_NEVER ? WEIR_FOREVER : 0;
-    algo_describe(e->ops, p, *word, record, ask, a);
+    algo_describe(e->ops, p, (struct algo_state){*word, record}, ask, a);
 }
 
 static int decide_limit(struct replay_engine *e, const struct replay_ask *ask,
@@ -174,8 +170,8 @@ static int plan_limit(struct replay_engine *e, struct weir_error *error)
     struct weir_options filled;
     struct plan plan;
     o.algorithm = e->limit.algorithm;
-    o.count = e->limit.count;
-    o.period_ns = e->limit.period_ns;
+    o.count = e->limit.rate.count;
+    o.period_ns = e->limit.rate.period_ns;
     o.burst = e->limit.burst;
     o.queue = e->limit.queue;
     o.max_keys = 1; /* no table will be made */

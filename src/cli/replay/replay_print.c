@@ -1,14 +1,6 @@
 /* Writes decisions as text without printf(), which would take most of a replay's time. */
 #include "cli/replay/replay_command.h"
 
-static char *put(char *at, const char *text)
-{
-    while (*text != 0) {
-        *at++ = *text++;
-    }
-    return at;
-}
-
 static char *put_number(char *at, uint64_t n)
 {
     char digits[20];
@@ -21,7 +13,11 @@ static char *put_number(char *at, uint64_t n)
     return at + (sizeof digits - i);
 }
 
-char *replay_print_decimal(char *at, uint64_t value, uint64_t scale)
+/*
+ * Writes value / scale exactly, without trailing zeros; scale is a power of ten. Returns the
+ * end.
+ */
+static char *put_decimal(char *at, uint64_t value, uint64_t scale)
 {
     uint64_t rest = value % scale;
     at = put_number(at, value / scale);
@@ -37,13 +33,13 @@ char *replay_print_decimal(char *at, uint64_t value, uint64_t scale)
 
 static char *put_duration(char *at, const char *name, uint64_t value, uint64_t scale)
 {
-    at = put(at, name);
-    return value == REPLAY_NEVER ? put(at, "never") : replay_print_decimal(at, value, scale);
+    at = stpcpy(at, name);
+    return value == REPLAY_NEVER ? stpcpy(at, "never") : put_decimal(at, value, scale);
 }
 
 char *replay_print_details(char *at, const struct replay_answer *a, uint64_t scale, bool delay)
 {
-    at = put_number(put(at, " remaining="), a->remaining);
+    at = put_number(stpcpy(at, " remaining="), a->remaining);
     at = put_duration(at, " retry=", a->retry, scale);
     at = put_duration(at, " reset=", a->reset, scale);
     return delay ? put_duration(at, " delay=", a->delay, scale) : at;
@@ -52,9 +48,9 @@ char *replay_print_details(char *at, const struct replay_answer *a, uint64_t sca
 size_t replay_print_answer(char *line, const struct replay_answer *a,
                            const struct replay_settings *s, uint64_t scale)
 {
-    char *at = put(line, a->allow ? "allow" : "deny");
+    char *at = stpcpy(line, a->allow ? "allow" : "deny");
     if (s->explain) {
-        at = replay_print_details(at, a, scale, s->algorithm == WEIR_LEAKY_BUCKET);
+        at = replay_print_details(at, a, scale, s->limit.algorithm == WEIR_LEAKY_BUCKET);
     }
     *at++ = '\n';
     return (size_t)(at - line);

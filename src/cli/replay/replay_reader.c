@@ -1,6 +1,5 @@
 #include "cli/replay/replay_reader.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -110,7 +109,7 @@ int replay_number_parse(struct text line, const char *what, int64_t *out, struct
         return found(error, word, expected);
     }
     if (more.len > 0) {
-        (void)snprintf(expected, sizeof expected, "nothing behind %s", what);
+        (void)snprintf(expected, sizeof expected, "nothing after %s", what);
         return found(error, more, expected);
     }
     return 0;

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/maths.h"
-#include "cli/cli.h"
 #include "cli/replay/replay_command.h"
 
 #define REDRAW_NS (100 * WEIR_MILLISECOND)
@@ -29,35 +28,35 @@ void replay_complain(struct replay *r, uint64_t line, const char *text)
     (void)cli_complain(&cli_replay, "line %" PRIu64 ": %s", line, text);
 }
 
-static void draw(const struct replay *r, uint64_t done, uint64_t total)
+static void draw(const struct replay *r)
 {
-    char bar[BAR_WIDTH + 1];
-    if (total == 0) {
+    char bar[BAR_WIDTH + 1] = "";
+    if (r->total == 0) {
         (void)fprintf(stderr, "\r%" PRIu64 " requests", r->allowed + r->denied);
         return;
     }
-    uint64_t share = mul_div(min_u64(done, total), BAR_WIDTH, total);
-    for (unsigned i = 0; i < BAR_WIDTH; i++) {
-        bar[i] = i < share ? '#' : '.';
-    }
-    bar[BAR_WIDTH] = 0;
-    (void)fprintf(stderr, "\r%s %3" PRIu64 " %%", bar, mul_div(min_u64(done, total), 100, total));
+    uint64_t done = min_u64(*r->done, r->total);
+    memset(bar, '.', BAR_WIDTH);
+    memset(bar, '#', mul_div(done, BAR_WIDTH, r->total));
+    (void)fprintf(stderr, "\r%s %3" PRIu64 " %%", bar, mul_div(done, 100, r->total));
 }
 
-void replay_progress(struct replay *r, uint64_t done, uint64_t total)
+void replay_progress(struct replay *r)
 {
     uint64_t now_ns = r->bar ? clock_boot_ns() : 0;
     if (now_ns >= r->drawn_ns + REDRAW_NS) {
-        draw(r, done, total);
+        draw(r);
         r->drawn_ns = now_ns;
     }
 }
 
-void replay_report_begin(struct replay *r)
+void replay_report_begin(struct replay *r, const uint64_t *done, uint64_t total)
 {
     /* No bar if the decisions go to a terminal too: they would break it up. */
     r->bar = !r->settings->quiet && isatty(STDERR_FILENO) == 1 && isatty(STDOUT_FILENO) == 0;
     r->begun_ns = clock_boot_ns();
+    r->done = done;
+    r->total = total;
 }
 
 void replay_report_end(struct replay *r)

@@ -8,7 +8,6 @@
 #include <weir_rules.h>
 
 #include "base/error.h"
-#include "cli/cli.h"
 #include "cli/replay/replay_command.h"
 #include "cli/replay/replay_trace.h"
 
@@ -38,10 +37,9 @@ static int open_rules(struct trace *t)
     o.flags = WEIR_EXPLICIT_TIME;
     o.message = cli_tell_rules;
     int e = weir_rules_open(&t->rules, t->r->settings->rules, &o, &error);
-    if (e != 0 && e != WEIR_ERULES) {
-        (void)cli_complain(&cli_replay, "%s", error.text);
-    }
-    return e == 0 ? 0 : e == WEIR_ERULES ? CLI_USAGE : CLI_FAILED;
+    return e == 0             ? 0
+           : e == WEIR_ERULES ? CLI_USAGE /* all errors have been printed */
+                              : cli_fail(&cli_replay, "%s", error.text);
 }
 
 /*
@@ -101,7 +99,7 @@ static void print_answer(const struct weir_rules_answer *a, const struct replay_
     (void)fputs(a->answer.verdict == WEIR_ALLOW ? "allow " : "deny ", stdout);
     (void)fputs(decider(a), stdout);
     if (s->explain) {
-        print_details(a, s->unit_ns);
+        print_details(a, s->limit.unit_ns);
     }
     (void)fputc('\n', stdout);
 }
@@ -111,7 +109,7 @@ static int off_the_line(const struct trace *t, struct weir_error *error)
     const char *expected = t->first_ns < CALENDAR_NS ? "from 0 to some years later"
                                                      : "from a day before the first one to some "
                                                        "years later";
-    return fail(error, WEIR_ETIME, "found a \"time\" that a limit cannot tell, expected %s",
+    return fail(error, WEIR_ETIME, "found a \"time\" outside the range of a limit, expected %s",
                 expected);
 }
 
@@ -133,14 +131,15 @@ static int decide_event(struct trace *t, struct weir_error *error)
 }
 
 /* Decides one line. Returns 0, or an exit code if the replay cannot go on. */
-static int take_line(struct trace *t, int outcome, struct text line)
+static int take_line(void *arg, int outcome, struct text line)
 {
+    struct trace *t = arg;
     struct weir_error error;
     if (outcome == REPLAY_LINE && replay_line_is_blank(line)) {
         return 0;
     }
     int e = outcome == REPLAY_LINE
-                ? replay_event_parse(&t->event, line, t->r->settings->unit_ns, &error)
+                ? replay_event_parse(&t->event, line, t->r->settings->limit.unit_ns, &error)
                 : fail(&error, WEIR_EINVAL, "found a line of more than %d bytes, expected less",
                        REPLAY_LINE_MAX);
     if (e == 0) {
@@ -163,30 +162,6 @@ static void before_read(void *arg)
     (void)fflush(stdout);
 }
 
-static int take_lines(struct trace *t)
-{
-    struct replay_input *in = &t->r->input;
-    struct weir_error error;
-    struct text line;
-    for (;;) {
-        int outcome = replay_input_next(in, &line, &error);
-        if (outcome < 0) {
-            (void)cli_complain(&cli_replay, "%s", error.text);
-            return CLI_FAILED;
-        }
-        int code = outcome == REPLAY_MORE ? 0 : take_line(t, outcome, line);
-        if (outcome == REPLAY_MORE || code != 0) {
-            return code;
-        }
-        if (in->reader.line % 4096 == 0) {
-            if (ferror(stdout) != 0) {
-                return CLI_FAILED; /* main() reports it */
-            }
-            replay_progress(t->r, in->taken_bytes, in->size_bytes);
-        }
-    }
-}
-
 /*
  * Warns that a table was too small: which keys it forgot depends on chance, and so do the
  * decisions.
@@ -199,7 +174,7 @@ static int tell_forgotten(void *arg, const struct weir_rules_limit *limit)
     if (forgotten > 0) {
         (void)fprintf(stderr,
                       "weir replay: limit %s%s%s had no room for %" PRIu64
-                      " keys: raise its max_keys for the same decisions each time\n",
+                      " keys, so that the decisions depend on chance; raise its max_keys\n",
                       limit->name, limit->tier[0] != 0 ? " tier " : "", limit->tier, forgotten);
     }
     return 0;
@@ -214,8 +189,8 @@ int replay_rules(struct replay *r)
         return code;
     }
     r->input.before_read = before_read;
-    replay_report_begin(r);
-    code = take_lines(&t);
+    replay_report_begin(r, &r->input.taken_bytes, r->input.size_bytes);
+    code = replay_each_line(r, take_line, &t);
     replay_report_end(r);
     if (t.rules != NULL) {
         (void)weir_rules_limits(t.rules, tell_forgotten, NULL);

@@ -3,59 +3,44 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "cli/cli.h"
 #include "cli/replay/replay_command.h"
 
 /* ---- the limit ---- */
 
 /*
- * Sets capacity and window from --rate. A stepped bucket counts in whole timestamps, so the
+ * Sets capacity and window from the rate. A stepped bucket counts in whole timestamps, so the
  * period must be a multiple of the unit.
  */
-static int stepped_from_rate(const struct replay_settings *s, struct replay_limit *limit,
-                             struct weir_error *error)
+static int stepped_from_rate(struct replay_limit *l, struct weir_error *error)
 {
-    if (s->rate.period_ns % s->unit_ns != 0) {
+    if (l->rate.period_ns % l->unit_ns != 0) {
         return fail(error, WEIR_EINVAL,
-                    "--rate has a period of %" PRIu64 " ns, expected whole timestamps of %" PRIu64
-                    " ns for a stepped bucket: see --unit",
-                    s->rate.period_ns, s->unit_ns);
+                    "--rate: found a period of %" PRIu64
+                    " ns, expected a multiple of the unit, %" PRIu64
+                    " ns, for stepped_bucket; see --unit",
+                    l->rate.period_ns, l->unit_ns);
     }
-    if (s->rate.count > INT64_MAX || s->rate.period_ns / s->unit_ns > INT64_MAX) {
+    if (l->rate.count > INT64_MAX || l->rate.period_ns / l->unit_ns > INT64_MAX) {
         return fail(error, WEIR_EINVAL,
-                    "--rate is %" PRIu64 " per %" PRIu64 " ns, expected numbers below 2^63",
-                    s->rate.count, s->rate.period_ns);
+                    "--rate: found %" PRIu64 " per %" PRIu64 " ns, expected numbers below 2^63",
+                    l->rate.count, l->rate.period_ns);
     }
-    limit->capacity = (int64_t)s->rate.count;
-    limit->window = (int64_t)(s->rate.period_ns / s->unit_ns);
+    l->capacity = (int64_t)l->rate.count;
+    l->window = (int64_t)(l->rate.period_ns / l->unit_ns);
     return 0;
 }
 
-int replay_limit_make(const struct replay_settings *s, int64_t capacity, int64_t window,
-                      struct replay_limit *limit, struct weir_error *error)
+/* Sets the rate from the stream's capacity and window. */
+static int rate_from_stream(struct replay_limit *l, struct weir_error *error)
 {
-    *limit = (struct replay_limit){.algorithm = s->algorithm,
-                                   .capacity = capacity,
-                                   .window = window,
-                                   .count = s->rate.count,
-                                   .period_ns = s->rate.period_ns,
-                                   .burst = s->burst,
-                                   .queue = s->queue,
-                                   .unit_ns = s->unit_ns};
-    if (s->algorithm == 0) {
-        return s->has_rate ? stepped_from_rate(s, limit, error) : 0;
+    if (l->capacity == 0 || l->window == 0) {
+        return fail(error, WEIR_EINVAL, "found a %s of 0, expected at least 1 for %s; see --rate",
+                    l->capacity == 0 ? "capacity" : "window", weir_algorithm_name(l->algorithm));
     }
-    if (s->has_rate) {
-        return 0;
-    }
-    if (capacity == 0 || window == 0) {
-        return fail(error, WEIR_EINVAL, "found a %s of 0, expected at least 1 for %s: see --rate",
-                    capacity == 0 ? "capacity" : "window", weir_algorithm_name(s->algorithm));
-    }
-    limit->count = (uint64_t)capacity;
-    if (__builtin_mul_overflow((uint64_t)window, s->unit_ns, &limit->period_ns)) {
+    l->rate.count = (uint64_t)l->capacity;
+    if (__builtin_mul_overflow((uint64_t)l->window, l->unit_ns, &l->rate.period_ns)) {
         return fail(error, WEIR_EINVAL, "found a window of %" PRId64 ", expected at most 100 years",
-                    window);
+                    l->window);
     }
     return 0;
 }
@@ -71,8 +56,7 @@ static int read_head_line(struct replay *r, const char *what, int64_t *number)
     struct text line;
     int outcome = replay_input_next(&r->input, &line, &error);
     if (outcome < 0) {
-        (void)cli_complain(&cli_replay, "%s", error.text);
-        return CLI_FAILED;
+        return cli_fail(&cli_replay, "%s", error.text);
     }
     if (outcome == REPLAY_LINE && replay_number_parse(line, what, number, &error) == 0) {
         return 0;
@@ -194,57 +178,34 @@ static void take_request(struct stream *s, struct text line)
     }
 }
 
-static void take_line(struct stream *s, int outcome, struct text line)
+static int take_line(void *arg, int outcome, struct text line)
 {
+    struct stream *s = arg;
     struct weir_error error;
     if (outcome == REPLAY_LINE && replay_line_is_blank(line)) {
         s->blanks++;
-        return;
+        return 0;
     }
     refuse_blanks(s);
     if (!is_expected(s)) {
-        return;
+        return 0;
     }
     if (outcome == REPLAY_LINE) {
         take_request(s, line);
-        return;
+    } else {
+        (void)fail(&error, WEIR_EINVAL,
+                   "found a line of more than %d bytes, expected 'request CLIENT TIMESTAMP'",
+                   REPLAY_LINE_MAX);
+        refuse_line(s, s->r->input.reader.line, error.text);
     }
-    (void)fail(&error, WEIR_EINVAL,
-               "found a line of more than %d bytes, expected 'request CLIENT TIMESTAMP'",
-               REPLAY_LINE_MAX);
-    refuse_line(s, s->r->input.reader.line, error.text);
-}
-
-static int take_lines(struct stream *s)
-{
-    struct weir_error error;
-    struct text line;
-    for (;;) {
-        int outcome = replay_input_next(&s->r->input, &line, &error);
-        if (outcome < 0) {
-            (void)cli_complain(&cli_replay, "%s", error.text);
-            return CLI_FAILED;
-        }
-        if (outcome == REPLAY_MORE) {
-            decide_pending(s);
-            return s->out_of_memory ? CLI_FAILED : 0;
-        }
-        take_line(s, outcome, line);
-        if (s->out_of_memory) {
-            return CLI_FAILED;
-        }
-        if (s->lines % 65536 == 0) {
-            if (ferror(stdout) != 0) {
-                return CLI_FAILED; /* main() reports it */
-            }
-            replay_progress(s->r, s->lines, s->n);
-        }
-    }
+    return s->out_of_memory ? CLI_FAILED : 0;
 }
 
 static int take_all(struct stream *s)
 {
-    int code = take_lines(s);
+    int code = replay_each_line(s->r, take_line, s);
+    decide_pending(s);
+    code = s->out_of_memory ? CLI_FAILED : code;
     s->r->clients = replay_engine_clients(s->engine);
     replay_report_end(s->r);
     if (code == 0 && s->lines != s->n) {
@@ -259,15 +220,20 @@ static int take_all(struct stream *s)
 int replay_stream(struct replay *r)
 {
     int64_t head[HEAD];
-    struct replay_limit limit;
+    struct replay_limit limit = r->settings->limit;
+    bool has_rate = r->settings->rate_text != NULL;
     struct weir_error error;
     struct replay_engine *engine;
     int code = read_head(r, head);
     if (code != 0) {
         return code;
     }
-    if (replay_limit_make(r->settings, head[CAPACITY], head[WINDOW], &limit, &error) != 0 ||
-        replay_engine_create(&engine, &limit, &error) != 0) {
+    limit.capacity = head[CAPACITY];
+    limit.window = head[WINDOW];
+    int e = limit.algorithm == 0 && has_rate    ? stepped_from_rate(&limit, &error)
+            : limit.algorithm != 0 && !has_rate ? rate_from_stream(&limit, &error)
+                                                : 0;
+    if (e != 0 || replay_engine_create(&engine, &limit, &error) != 0) {
         return cli_complain(&cli_replay, "%s", error.text);
     }
     struct stream s = {.r = r,
@@ -276,7 +242,7 @@ int replay_stream(struct replay *r)
                        .n = (uint64_t)head[REQUESTS]};
     r->input.before_read = before_read;
     r->input.arg = &s;
-    replay_report_begin(r);
+    replay_report_begin(r, &s.lines, s.n);
     code = take_all(&s);
     replay_engine_destroy(engine);
     return code;

@@ -1,6 +1,5 @@
 #include "cli/replay/replay_trace.h"
 
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -78,12 +77,16 @@ static struct text find_member(struct text line, const char *name)
     return TEXT("");
 }
 
+const struct replay_unit replay_units[] = {
+    {"s", WEIR_SECOND}, {"ms", WEIR_MILLISECOND}, {"us", WEIR_MICROSECOND}, {"ns", 1}, {NULL, 0}};
+
 static const char *unit_name(uint64_t unit_ns)
 {
-    return unit_ns == WEIR_SECOND        ? "s"
-           : unit_ns == WEIR_MILLISECOND ? "ms"
-           : unit_ns == WEIR_MICROSECOND ? "us"
-                                         : "ns";
+    const struct replay_unit *unit = replay_units;
+    while (unit->ns != unit_ns) {
+        unit++;
+    }
+    return unit->name;
 }
 
 static bool is_plain_number(struct text text)

@@ -18,6 +18,12 @@
 
 struct json_t;
 
+/* The units of time that a replay knows; the last row has no name. */
+extern const struct replay_unit {
+    const char *name;
+    uint64_t ns;
+} replay_units[];
+
 struct replay_event {
     uint64_t time_ns;
     uint64_t cost; /* 0: not given */

@@ -1,7 +1,6 @@
 /* weir serve: the server, from the first argument to the exit code. */
 #include "cli/serve/serve.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -11,13 +10,6 @@
 #include "cli/serve/serve_loop.h"
 #include "cli/serve/serve_sockets.h"
 #include "server/net/server_fleet.h"
-
-const char *const serve_protocol_names[PROTOCOLS] = {"resp", "http", "admin"};
-
-static int run(int argc, char **argv);
-
-const struct cli_command cli_serve =
-    CLI_COMMAND("serve", "", "answer over RESP and HTTP", serve_options, run);
 
 struct serve_run {
     struct server server;
@@ -37,7 +29,7 @@ static int complain_start(const struct server *server, const struct serve_settin
     if (server->failed < 0) {
         (void)cli_complain(&cli_serve, "%s", error->text);
     } else {
-        const char *name = serve_protocol_names[server->failed];
+        const char *name = protocol_names[server->failed];
         (void)cli_complain(
             &cli_serve, "%s (from %s)%s%s%s", error->text, settings->listen_from[server->failed],
             e == WEIR_EINVAL ? "" : "; choose another with --", e == WEIR_EINVAL ? "" : name,
@@ -58,7 +50,8 @@ static int serve_rules(struct serve_run *run, const struct serve_settings *setti
     serve_announce(&run->server, settings);
     notify_send(&run->notify, "READY=1\nSTATUS=serving");
     serve_loop_run(&loop);
-    notify_send(&run->notify, "STOPPING=1\nSTATUS=answering what has arrived");
+    notify_send(&run->notify,
+                "STOPPING=1\nSTATUS=stopping, answering the requests that have arrived");
     server_stop(&run->server);
     LOG(LEVEL_INFO, "stopped");
     return CLI_OK;
@@ -86,21 +79,9 @@ static int serve(struct serve_run *run, struct serve_settings *settings)
     return code;
 }
 
-/* Opens the fleet before the rules, because rules name limits of it, and closes it after them. */
-static int serve_with_fleet(struct serve_run *run, struct serve_settings *settings)
-{
-    struct weir_fleet *fleet = NULL;
-    int code = serve_open_fleet(settings, &fleet);
-    if (code == CLI_OK) {
-        run->server.fleet = fleet_serve(fleet);
-        code = serve(run, settings);
-    }
-    weir_fleet_close(fleet);
-    return code;
-}
-
 static int start(struct serve_run *run, struct serve_settings *settings)
 {
+    struct weir_fleet *fleet = NULL;
     log_init(STDERR_FILENO, (enum log_format)settings->log_format,
              (enum log_keys)settings->log_keys);
     log_set_level((enum log_level)settings->log_level);
@@ -111,14 +92,19 @@ static int start(struct serve_run *run, struct serve_settings *settings)
     }
     notify_open(&run->notify);
     int code = sockets_take(&run->sockets);
-    code = code == CLI_OK ? serve_with_fleet(run, settings) : code;
+    code = code == CLI_OK ? serve_open_fleet(settings, &fleet) : code;
+    if (code == CLI_OK) { /* the fleet is opened first and closed last: rules name limits of it */
+        run->server.fleet = fleet_serve(fleet);
+        code = serve(run, settings);
+    }
+    weir_fleet_close(fleet);
     sockets_close(&run->sockets);
     notify_close(&run->notify);
     (void)close(run->signals);
     return code;
 }
 
-static int run(int argc, char **argv)
+int serve_command(int argc, char **argv)
 {
     struct serve_settings settings = {.server = {.connections = 10000,
                                                  .connections_per_address = 1000,
@@ -126,10 +112,10 @@ static int run(int argc, char **argv)
                                       .log_level = LEVEL_INFO};
     struct serve_run *all = calloc(1, sizeof *all);
     int code = serve_read_options(argc, argv, &settings);
-    if (code == CLI_OK) {
-        code = all != NULL ? start(all, &settings) : CLI_FAILED;
+    if (code == CLI_END) {
+        code = all != NULL ? start(all, &settings) : cli_fail(&cli_serve, "out of memory");
     }
     serve_finish_settings(&settings);
     free(all);
-    return code == CLI_HELP ? CLI_OK : code;
+    return code;
 }

@@ -17,6 +17,7 @@
 
 #include "cli/cli.h"
 #include "common/log.h"
+#include "server/admin/numbers.h"
 #include "server/net/access.h"
 #include "server/net/server.h"
 
@@ -41,35 +42,10 @@ struct serve_settings {
     char address[PROTOCOLS][256]; /* memory of server.listen[] if the rule file names it */
 };
 
-extern const char *const serve_protocol_names[PROTOCOLS]; /* "resp", "http", "admin" */
-/* The rows of the options. Each is a flag, and a variable WEIR_... of the same name. */
-enum serve_option {
-    SERVE_CONFIG,
-    SERVE_RESP,
-    SERVE_HTTP,
-    SERVE_ADMIN,
-    SERVE_STATE,
-    SERVE_STORE,
-    SERVE_THREADS,
-    SERVE_CONNECTIONS,
-    SERVE_PER_ADDRESS,
-    SERVE_MAX_AGE,
-    SERVE_INLINE,
-    SERVE_DENY_STATUS,
-    SERVE_CLIENT_FIELD,
-    SERVE_CHECK_SECRETS,
-    SERVE_ADMIN_SECRETS,
-    SERVE_INSECURE,
-    SERVE_LOG_FORMAT,
-    SERVE_LOG_LEVEL,
-    SERVE_LOG_KEYS,
-    SERVE_NO_WATCH,
-    SERVE_OPTIONS
-};
+/* Runs the command. */
+int serve_command(int argc, char **argv);
 
-extern const struct cli_option serve_options[SERVE_OPTIONS];
-
-/* Reads flags and the environment. Returns CLI_OK, CLI_HELP, or CLI_USAGE after a message. */
+/* Reads flags and the environment. Returns what cli_read() does. */
 int serve_read_options(int argc, char **argv, struct serve_settings *settings);
 
 /*

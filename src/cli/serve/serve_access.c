@@ -31,16 +31,6 @@ char *serve_beside_config(const struct serve_settings *s, struct text path)
     return n < 0 ? NULL : joined;
 }
 
-static int take_path(struct serve_settings *s, enum role role, struct text path)
-{
-    s->secrets_path[role] = serve_beside_config(s, path);
-    if (s->secrets_path[role] == NULL) {
-        return cli_complain(&cli_serve, "out of memory"), CLI_FAILED;
-    }
-    s->secrets.file[role] = s->secrets_path[role];
-    return CLI_OK;
-}
-
 /*
  * Chooses the source of a role's secrets: the flag, otherwise the variable, otherwise the rule
  * file.
@@ -49,9 +39,12 @@ static int choose(struct serve_settings *s, enum role role, struct text of_file)
 {
     if (s->secrets.file[role] != NULL) {
         s->secrets.text[role] = NULL;
-        return CLI_OK;
+    } else if (s->secrets.text[role] == NULL && of_file.len > 0) {
+        s->secrets_path[role] = serve_beside_config(s, of_file);
+        s->secrets.file[role] = s->secrets_path[role];
+        return s->secrets.file[role] != NULL ? CLI_OK : cli_fail(&cli_serve, "out of memory");
     }
-    return s->secrets.text[role] == NULL && of_file.len > 0 ? take_path(s, role, of_file) : CLI_OK;
+    return CLI_OK;
 }
 
 int serve_open_access(const struct weir_rules *rules, struct serve_settings *s)

@@ -81,7 +81,7 @@ void serve_announce(const struct server *server, const struct serve_settings *se
                                           : "an example rule set (--config FILE for your own)",
                  n, n == 1 ? "" : "s");
     for (unsigned i = 0; i < PROTOCOLS; i++) {
-        (void)printf("  %-6s %s\n", serve_protocol_names[i], at[i]);
+        (void)printf("  %-6s %s\n", protocol_names[i], at[i]);
     }
     if (server->fleet.fleet != NULL) {
         (void)printf("  %-6s %s\n", "store", store);

@@ -8,60 +8,46 @@
 #include "fleet/fleet.h"
 #include "rules/file/config.h"
 
-/* The fleet's options, in memory of their own. */
-struct wanted {
-    char *url;
-    char *user;
-    char *prefix;
-    char *password_file;
-    char *sentinel_user;
-    char *sentinel_password_file;
-    uint64_t deadline_ns;
-    uint64_t fleet_size;
-    bool failed; /* out of memory */
+/* Texts of the section `store`, and the options of a fleet that get copies of them. */
+static const struct {
+    size_t from; /* in struct store_config */
+    size_t to;   /* in struct weir_fleet_options */
+    bool path;   /* relative to the rule file */
+} rows[] = {
+#define ROW(name, path)                                                                            \
+    {                                                                                              \
+        offsetof(struct store_config, name), offsetof(struct weir_fleet_options, name), path       \
+    }
+    ROW(url, false),           ROW(user, false),         ROW(prefix, false),
+    ROW(sentinel_user, false), ROW(password_file, true), ROW(sentinel_password_file, true),
 };
+#define ROWS (sizeof rows / sizeof rows[0])
 
-/* Returns a copy of the text, or NULL for an empty one. */
-static char *copy(struct wanted *w, struct text text)
+static const char **option_at(struct weir_fleet_options *o, size_t row)
 {
-    char *copied = text.len > 0 ? strndup(text.at, text.len) : NULL;
-    w->failed = w->failed || (text.len > 0 && copied == NULL);
-    return copied;
+    return (const char **)(void *)((char *)o + rows[row].to);
 }
 
-static char *copy_path(const struct serve_settings *s, struct wanted *w, struct text path)
-{
-    char *copied = path.len > 0 ? serve_beside_config(s, path) : NULL;
-    w->failed = w->failed || (path.len > 0 && copied == NULL);
-    return copied;
-}
-
-static void take_file(const struct serve_settings *s, struct wanted *w)
+/* Takes the options from the rule file. Returns false if out of memory. */
+static bool take_file(const struct serve_settings *s, struct weir_fleet_options *o)
 {
     struct problems problems = {0};
     struct config config = {0};
+    bool good = true;
     (void)config_read(&config, s->config, &problems);
-    const struct store_config *from = &config.store;
-    w->url = copy(w, from->url);
-    w->user = copy(w, from->user);
-    w->prefix = copy(w, from->prefix);
-    w->deadline_ns = from->deadline_ns;
-    w->fleet_size = from->fleet_size;
-    w->sentinel_user = copy(w, from->sentinel_user);
-    w->password_file = copy_path(s, w, from->password_file);
-    w->sentinel_password_file = copy_path(s, w, from->sentinel_password_file);
+    for (size_t i = 0; i < ROWS; i++) {
+        struct text from = *(const struct text *)((const char *)&config.store + rows[i].from);
+        if (from.len > 0) {
+            *option_at(o, i) =
+                rows[i].path ? serve_beside_config(s, from) : strndup(from.at, from.len);
+            good = good && *option_at(o, i) != NULL;
+        }
+    }
+    o->deadline_ns = config.store.deadline_ns;
+    o->fleet_size = config.store.fleet_size;
     problems_finish(&problems);
     config_finish(&config);
-}
-
-static void finish(struct wanted *w)
-{
-    free(w->url);
-    free(w->user);
-    free(w->prefix);
-    free(w->password_file);
-    free(w->sentinel_user);
-    free(w->sentinel_password_file);
+    return good;
 }
 
 /*
@@ -79,42 +65,34 @@ static int check_url(const struct serve_settings *s, const char *url)
                             : cli_complain(&cli_serve, "%s: store.url: %s", s->config, error.text);
 }
 
-static int open_wanted(const struct serve_settings *s, const struct wanted *w,
-                       struct weir_fleet **fleet)
+static int open_fleet(const struct serve_settings *s, const struct weir_fleet_options *o,
+                      struct weir_fleet **fleet)
 {
-    struct weir_fleet_options o = WEIR_FLEET_OPTIONS_INIT;
     struct weir_error error = {0};
-    o.url = s->store != NULL ? s->store : w->url;
-    o.user = w->user;
-    o.password_file = w->password_file;
-    o.sentinel_user = w->sentinel_user;
-    o.sentinel_password_file = w->sentinel_password_file;
-    o.prefix = w->prefix;
-    o.deadline_ns = w->deadline_ns;
-    o.fleet_size = w->fleet_size;
-    int code = o.url != NULL ? check_url(s, o.url) : CLI_OK;
-    if (o.url == NULL || code != CLI_OK) {
+    int code = o->url != NULL ? check_url(s, o->url) : CLI_OK;
+    if (o->url == NULL || code != CLI_OK) {
         return code;
     }
-    int e = fleet_open_bare(fleet, &o, &error);
-    return e == 0 ? CLI_OK
-                  : (cli_complain(&cli_serve, "store: %s", error.text),
-                     e == WEIR_EINVAL ? CLI_USAGE : CLI_FAILED);
+    int e = fleet_open_bare(fleet, o, &error);
+    if (e != 0) {
+        (void)cli_complain(&cli_serve, "store: %s", error.text);
+    }
+    return e == 0 ? CLI_OK : e == WEIR_EINVAL ? CLI_USAGE : CLI_FAILED;
 }
 
 int serve_open_fleet(const struct serve_settings *s, struct weir_fleet **fleet)
 {
-    struct wanted w = {.url = NULL};
-    int code = CLI_OK;
+    struct weir_fleet_options of_file = WEIR_FLEET_OPTIONS_INIT;
     *fleet = NULL;
     if (s->store != NULL && strcmp(s->store, "off") == 0) {
         return CLI_OK;
     }
-    if (s->config != NULL) {
-        take_file(s, &w);
+    bool good = s->config == NULL || take_file(s, &of_file);
+    struct weir_fleet_options o = of_file;
+    o.url = s->store != NULL ? s->store : o.url;
+    int code = good ? open_fleet(s, &o, fleet) : cli_fail(&cli_serve, "out of memory");
+    for (size_t i = 0; i < ROWS; i++) {
+        free((void *)(uintptr_t)*option_at(&of_file, i));
     }
-    code = w.failed ? (cli_complain(&cli_serve, "out of memory"), CLI_FAILED)
-                    : open_wanted(s, &w, fleet);
-    finish(&w);
     return code;
 }

@@ -20,7 +20,7 @@ int serve_loop_signals(void)
     (void)signal(SIGPIPE, SIG_IGN);
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (fd < 0) {
-        (void)cli_complain(&cli_serve, "signals cannot be waited for: %s", strerror(errno));
+        (void)cli_complain(&cli_serve, "cannot wait for signals: %s", strerror(errno));
     }
     return fd;
 }

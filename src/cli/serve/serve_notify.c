@@ -48,7 +48,7 @@ void notify_open(struct notify *n)
             n->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
         }
         if (n->fd < 0) {
-            LOG(LEVEL_WARNING, "the service manager cannot be told anything",
+            LOG(LEVEL_WARNING, "cannot send messages to the service manager",
                 LOG_STRING("NOTIFY_SOCKET", name));
         }
     }
@@ -80,7 +80,7 @@ void notify_send(const struct notify *n, const char *format, ...)
     if (len > 0 && sendto(n->fd, text, (size_t)len, MSG_NOSIGNAL, (const struct sockaddr *)&n->to,
                           n->to_len) < 0) {
         static struct log_limit limit;
-        LOG_LIMITED(&limit, LEVEL_WARNING, "the service manager was not told",
+        LOG_LIMITED(&limit, LEVEL_WARNING, "cannot send a message to the service manager",
                     LOG_STRING("why", strerror(errno)));
     }
 }

@@ -75,5 +75,5 @@ int serve_open_rules(const struct serve_settings *settings, struct weir_fleet *f
     if (e == WEIR_ERULES) {
         return CLI_USAGE; /* all errors have been printed */
     }
-    return e == 0 ? CLI_OK : (cli_complain(&cli_serve, "%s", error.text), CLI_FAILED);
+    return e == 0 ? CLI_OK : cli_fail(&cli_serve, "%s", error.text);
 }

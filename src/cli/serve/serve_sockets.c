@@ -1,8 +1,9 @@
 #include "cli/serve/serve_sockets.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -32,30 +33,26 @@ static bool print_address(int fd, char *text, size_t size)
 {
     union {
         struct sockaddr any;
-        struct sockaddr_in four;
-        struct sockaddr_in6 six;
         struct sockaddr_un local;
+        struct sockaddr_storage space;
     } from = {.any = {.sa_family = AF_UNSPEC}};
     socklen_t len = sizeof from;
-    char host[INET6_ADDRSTRLEN] = "";
+    char host[INET6_ADDRSTRLEN + IF_NAMESIZE + 1]; /* with "%eth0" */
+    char port[8];
     if (getsockname(fd, &from.any, &len) != 0) {
         return false;
     }
-    switch (from.any.sa_family) {
-    case AF_INET:
-        (void)inet_ntop(AF_INET, &from.four.sin_addr, host, sizeof host);
-        (void)snprintf(text, size, "%s:%u", host, ntohs(from.four.sin_port));
-        return true;
-    case AF_INET6:
-        (void)inet_ntop(AF_INET6, &from.six.sin6_addr, host, sizeof host);
-        (void)snprintf(text, size, "[%s]:%u", host, ntohs(from.six.sin6_port));
-        return true;
-    case AF_UNIX:
+    if (from.any.sa_family == AF_UNIX) {
         print_unix(&from.local, len, text, size);
         return true;
-    default:
+    }
+    if (getnameinfo(&from.any, len, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
         return false;
     }
+    bool six = from.any.sa_family == AF_INET6;
+    (void)snprintf(text, size, six ? "[%s]:%s" : "%s:%s", host, port);
+    return true;
 }
 
 static int take_one(struct socket_given *s, int fd)
@@ -67,10 +64,11 @@ static int take_one(struct socket_given *s, int fd)
     }
     if (!has_option(fd, SO_TYPE, SOCK_STREAM) || !has_option(fd, SO_ACCEPTCONN, 1) ||
         !print_address(fd, s->address, sizeof s->address)) {
-        return cli_complain(&cli_serve,
-                            "LISTEN_FDS: descriptor %d is something else, expected a listening "
-                            "stream socket of IPv4, IPv6 or unix",
-                            fd);
+        return cli_complain(
+            &cli_serve,
+            "LISTEN_FDS: found something else in descriptor %d, expected a listening "
+            "stream socket of IPv4, IPv6 or unix",
+            fd);
     }
     return CLI_OK;
 }
@@ -91,7 +89,8 @@ static int take_all(struct sockets *sockets, const char *fds, const char *names)
     errno = 0;
     long n = strtol(fds, &end, 10);
     if (errno != 0 || *end != '\0' || n < 0 || n > SOCKETS_MAX) {
-        return cli_complain(&cli_serve, "LISTEN_FDS is '%s', expected a number up to %d", fds,
+        return cli_complain(&cli_serve,
+                            "LISTEN_FDS: found '%s', expected a whole number from 0 to %d", fds,
                             SOCKETS_MAX);
     }
     int code = CLI_OK;
@@ -142,7 +141,7 @@ static bool is_at(const struct socket_given *s, const char *listen)
 static unsigned owner_of(const struct socket_given *s, const char *const *listen)
 {
     unsigned i = 0;
-    while (i < PROTOCOLS && strcmp(s->name, serve_protocol_names[i]) != 0) {
+    while (i < PROTOCOLS && strcmp(s->name, protocol_names[i]) != 0) {
         i++;
     }
     for (unsigned j = 0; i == PROTOCOLS && j < PROTOCOLS; j++) {
@@ -157,8 +156,9 @@ static int give(struct sockets *sockets, const struct socket_given *s, unsigned 
     unsigned most = owner == PROTOCOL_ADMIN ? 1 : SERVER_THREADS_MAX;
     unsigned n = settings->server.given[owner].count;
     if (n == most) {
-        return cli_complain(&cli_serve, "found more sockets for %s than %u, expected fewer",
-                            serve_protocol_names[owner], most);
+        return cli_complain(&cli_serve,
+                            "found more than %u sockets for %s, expected at most that many", most,
+                            protocol_names[owner]);
     }
     sockets->fds[owner][n] = s->fd;
     settings->server.given[owner].fds = sockets->fds[owner];
@@ -174,10 +174,11 @@ int sockets_assign(struct sockets *sockets, struct serve_settings *settings)
         const struct socket_given *s = &sockets->at[i];
         unsigned owner = owner_of(s, listen);
         if (owner == PROTOCOLS) {
-            return cli_complain(&cli_serve,
-                                "a socket at %s is named '%s', expected resp, http or admin, or "
-                                "the port or path of one of them",
-                                s->address, s->name);
+            return cli_complain(
+                &cli_serve,
+                "found a socket at %s with the name '%s', expected resp, http or admin, or "
+                "the port or path of one of them",
+                s->address, s->name);
         }
         int code = give(sockets, s, owner, settings);
         if (code != CLI_OK) {

@@ -21,21 +21,19 @@
 
 /* ---- every file of the rules ---- */
 
-typedef void (*file_fn)(void *arg, const char *path);
-
 static int is_rule_file(const struct dirent *entry)
 {
     return config_is_rule_file(entry->d_name);
 }
 
-static void each_of_folder(const char *folder, file_fn fn, void *arg)
+static void each_of_folder(const char *folder, rules_file_fn fn, void *arg)
 {
     struct dirent **entries;
     int n = scandir(folder, &entries, is_rule_file, alphasort);
     for (int i = 0; i < n; i++) {
         char path[PATH_MAX];
         (void)snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
-        fn(arg, path);
+        fn(arg, &(struct source_file){.path = path});
         free(entries[i]);
     }
     if (n >= 0) {
@@ -43,42 +41,30 @@ static void each_of_folder(const char *folder, file_fn fn, void *arg)
     }
 }
 
-static void each_rule_file(const struct watch *w, file_fn fn, void *arg)
+static void each_rule_file(const struct watch *w, rules_file_fn fn, void *arg)
 {
     struct stat st;
     if (stat(w->config, &st) == 0 && S_ISDIR(st.st_mode)) {
         each_of_folder(w->config, fn, arg);
     } else {
-        fn(arg, w->config);
+        fn(arg, &(struct source_file){.path = w->config});
     }
 }
 
-struct each {
-    file_fn fn;
-    void *arg;
-};
-
-static void each_named(void *arg, const struct source_file *file)
-{
-    const struct each *each = arg;
-    each->fn(each->arg, file->path);
-}
-
-static void each_other(const struct watch *w, file_fn fn, void *arg)
+static void each_other(const struct watch *w, rules_file_fn fn, void *arg)
 {
     for (size_t i = 0; i < sizeof w->also / sizeof w->also[0]; i++) {
         if (w->also[i] != NULL) {
-            fn(arg, w->also[i]);
+            fn(arg, &(struct source_file){.path = w->also[i]});
         }
     }
 }
 
-static void each_file(const struct watch *w, file_fn fn, void *arg)
+static void each_file(const struct watch *w, rules_file_fn fn, void *arg)
 {
-    struct each each = {fn, arg};
     each_rule_file(w, fn, arg);
     if (w->rules != NULL) {
-        rules_files(w->rules, each_named, &each);
+        rules_files(w->rules, fn, arg);
     }
     each_other(w, fn, arg);
 }
@@ -92,10 +78,10 @@ static void mix(struct hash *h, const void *at, size_t len)
     *h = siphash128(key, at, len, 1, 3);
 }
 
-static void mix_looks(void *arg, const char *path)
+static void mix_looks(void *arg, const struct source_file *file)
 {
     struct stat st = {0};
-    bool there = stat(path, &st) == 0;
+    bool there = stat(file->path, &st) == 0;
     int64_t looks[] = {there,
                        (int64_t)st.st_dev,
                        (int64_t)st.st_ino,
@@ -104,7 +90,7 @@ static void mix_looks(void *arg, const char *path)
                        st.st_mtim.tv_nsec,
                        st.st_ctim.tv_sec,
                        st.st_ctim.tv_nsec};
-    mix(arg, path, strlen(path));
+    mix(arg, file->path, strlen(file->path));
     mix(arg, looks, sizeof looks);
 }
 
@@ -115,13 +101,13 @@ static void mix_text(struct hash *h, const char *path, bool there, struct text t
     mix(h, there ? text.at : "", there ? text.len : 0);
 }
 
-static void mix_content(void *arg, const char *path)
+static void mix_content(void *arg, const struct source_file *file)
 {
     struct arena arena = ARENA_INIT;
     struct weir_error error;
     struct text text = {"", 0};
-    bool there = file_read(&arena, path, FILE_BYTES_MAX, &text, &error) == 0;
-    mix_text(arg, path, there, text);
+    bool there = file_read(&arena, file->path, FILE_BYTES_MAX, &text, &error) == 0;
+    mix_text(arg, file->path, there, text);
     arena_finish(&arena);
 }
 
@@ -131,7 +117,7 @@ static void mix_read(void *arg, const struct source_file *file)
     mix_text(arg, file->path, file->content.at != NULL, file->content);
 }
 
-static struct hash of_files(const struct watch *w, file_fn mixing)
+static struct hash of_files(const struct watch *w, rules_file_fn mixing)
 {
     struct hash h = {0, 0};
     each_file(w, mixing, &h);
@@ -148,11 +134,7 @@ static bool same(struct hash a, struct hash b)
 static void watch_folder(struct watch *w, const char *path, size_t len)
 {
     char folder[PATH_MAX];
-    (void)snprintf(folder, sizeof folder, "%.*s", (int)len, len > 0 ? path : ".");
-    if (len == 0) {
-        folder[0] = '.';
-        folder[1] = '\0';
-    }
+    (void)snprintf(folder, sizeof folder, "%.*s", len > 0 ? (int)len : 1, len > 0 ? path : ".");
     if (inotify_add_watch(w->fd, folder, EVENTS) < 0) {
         w->complete = false;
     }
@@ -209,9 +191,9 @@ static void watch_way(struct watch *w, const char *path, int links)
     }
 }
 
-static void watch_file(void *arg, const char *path)
+static void watch_file(void *arg, const struct source_file *file)
 {
-    watch_way(arg, path, 0);
+    watch_way(arg, file->path, 0);
 }
 
 /* Watches all folders anew, because links may lead elsewhere now and rules may name other files. */
@@ -271,15 +253,6 @@ uint64_t watch_due_ns(const struct watch *w)
     return due < look ? due : look;
 }
 
-/* Reads the files, whose metadata has changed. Returns true if their bytes are new. */
-static bool has_news(struct watch *w)
-{
-    struct hash content = of_files(w, mix_content);
-    bool news = !same(content, w->content);
-    w->content = content;
-    return news;
-}
-
 bool watch_is_new(struct watch *w, uint64_t now_ns)
 {
     bool told = w->first_ns != 0;
@@ -303,7 +276,9 @@ bool watch_is_new(struct watch *w, uint64_t now_ns)
         return false;
     }
     w->looks = looks;
-    return has_news(w);
+    struct hash before = w->content;
+    w->content = of_files(w, mix_content);
+    return !same(w->content, before);
 }
 
 void watch_before(struct watch *w)

@@ -75,9 +75,8 @@ struct sim_traffic {
 
 struct sim_plan;
 
-/* Return the name and the description of the shape in this row; NULL after the last row. */
+/* Returns the name of the shape in this row; NULL after the last row. */
 const char *sim_shape_name(size_t row);
-const char *sim_shape_about(size_t row);
 
 /*
  * Fill *out with the traffic of a shape, or of the plan's trace. Return 0, or WEIR_E... and say
@@ -95,6 +94,12 @@ void sim_trace_place(struct sim_traffic *trace, uint64_t period_ns);
 void sim_traffic_sort(struct sim_traffic *traffic); /* by time; equal times keep their order */
 void sim_traffic_finish(struct sim_traffic *traffic);
 
+/*
+ * Returns the array with room for `more` elements after the first `count`: moved if needed, with
+ * the new size in *room. NULL: out of memory, and the array is as before.
+ */
+void *sim_grow(void *array, size_t count, size_t more, size_t *room, size_t element_bytes);
+
 /* Returns the next of a stream of well mixed 64-bit numbers (splitmix64). */
 uint64_t sim_random(uint64_t *state);
 /*
@@ -106,7 +111,7 @@ uint64_t sim_exponential(uint64_t random);
 /* ---- the plan: what the options ask for ---------------------------------- */
 
 struct sim_plan {
-    size_t shapes[SIM_SHAPES_MAX];
+    int shapes[SIM_SHAPES_MAX]; /* rows of simulate_traffic.c */
     size_t shapes_count;
     const char *trace;
     uint64_t unit_ns; /* unit of the trace's times */
@@ -245,17 +250,19 @@ const char *sim_circumstances(const struct sim_section *section, char *buffer, s
  * duration if that is shorter; 2, 5, 10, 20, 50 ... periods if there would be more than 8 marks.
  */
 uint64_t sim_axis_step(const struct sim_section *section);
-uint64_t sim_largest(const uint64_t *bins, size_t first, size_t n);
+/* Returns the sum of n parts. */
 uint64_t sim_total(const uint64_t *bins, size_t first, size_t n);
+/* Returns the most units, at least 1, that were offered in n neighbouring parts of any result. */
+uint64_t sim_tallest(const struct sim_section *section, size_t n);
 
 enum sim_style { SIM_ASCII, SIM_BLOCKS, SIM_COLOUR };
 enum sim_style sim_terminal_style(bool ascii, bool terminal);
 void sim_chart(FILE *out, const struct sim_section *section, enum sim_style style);
 void sim_table(FILE *out, const struct sim_section *section);
 
-void sim_svg(FILE *out, const struct sim_section *sections, size_t n);
+/* Draws the sections below each other. Without `style`, the page must contain sim_svg_style. */
+void sim_svg(FILE *out, const struct sim_section *sections, size_t n, bool style);
 void sim_html(FILE *out, const struct sim_section *sections, size_t n);
-void sim_svg_section(FILE *out, const struct sim_section *section); /* without the style sheet */
 extern const char sim_svg_style[];
 /* Writes text that comes from a file's name or a trace, escaped for XML. */
 void sim_xml_text(FILE *out, const char *text);

@@ -13,6 +13,8 @@
 #define ROWS 5
 #define EIGHTHS (ROWS * 8)
 
+#define BLOCKS {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, "░", "│", "└", "─", "┴"
+
 static const struct look {
     const char *level[9]; /* for admitted units, by eighths of a cell */
     const char *denied;
@@ -21,17 +23,8 @@ static const struct look {
 } looks[] = {
     [SIM_ASCII] =
         {{" ", "#", "#", "#", "#", "#", "#", "#", "#"}, ".", "|", "+", "-", "+", "", "", ""},
-    [SIM_BLOCKS] =
-        {{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, "░", "│", "└", "─", "┴", "", "", ""},
-    [SIM_COLOUR] = {{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
-                    "░",
-                    "│",
-                    "└",
-                    "─",
-                    "┴",
-                    "\033[36m",
-                    "\033[90m",
-                    "\033[0m"},
+    [SIM_BLOCKS] = {BLOCKS, "", "", ""},
+    [SIM_COLOUR] = {BLOCKS, "\033[36m", "\033[90m", "\033[0m"},
 };
 
 static bool says_utf8(const char *value)
@@ -156,18 +149,6 @@ static void draw_times(FILE *out, const struct sim_section *s)
     (void)fprintf(out, "  %8s  %.*s\n", "", (int)used, line);
 }
 
-static uint64_t tallest(const struct sim_section *s)
-{
-    uint64_t top = 1;
-    for (size_t i = 0; i < s->results_count; i++) {
-        for (size_t c = 0; c < COLUMNS; c++) {
-            uint64_t all = sim_total(s->results[i].offered_in, c * PER_COLUMN, PER_COLUMN);
-            top = all > top ? all : top;
-        }
-    }
-    return top;
-}
-
 static void draw_one(FILE *out, const struct look *look, const struct sim_section *s,
                      const struct sim_result *r, uint64_t top)
 {
@@ -185,7 +166,7 @@ static void draw_one(FILE *out, const struct look *look, const struct sim_sectio
 void sim_chart(FILE *out, const struct sim_section *section, enum sim_style style)
 {
     const struct look *look = &looks[style];
-    uint64_t top = tallest(section);
+    uint64_t top = sim_tallest(section, PER_COLUMN);
     char each[SIM_TEXT];
     char circumstances[256];
     (void)fprintf(out, "%s: %s\n%s\n\n", section->traffic->name, section->traffic->about,

@@ -54,7 +54,7 @@ static void put_bindings(FILE *out, const struct sim_result *r)
 static void put_section(FILE *out, const struct sim_section *s)
 {
     char period[SIM_TEXT];
-    sim_svg_section(out, s);
+    sim_svg(out, s, 1, false);
     (void)fputs("<table>\n<tr><th></th><th>offered</th><th>admitted</th><th>denied</th>"
                 "<th>worst</th><th>longest wait</th></tr>\n",
                 out);
@@ -65,13 +65,14 @@ static void put_section(FILE *out, const struct sim_section *s)
     for (size_t i = 0; i < s->results_count; i++) {
         put_bindings(out, &s->results[i]);
     }
-    (void)fprintf(out,
-                  "<p class=\"note\">Worst: the most of one client that was let through in any "
-                  "window of %s, aligned or not, and its ratio to the quota; with a delay, by when "
-                  "it is released. Longest wait: from asking first until it may act, or was told "
-                  "to ask again.%s</p>\n",
-                  sim_time(s->plan->rate.period_ns, period),
-                  s->traffic->costs ? " All in units: a request counts as much as it costs." : "");
+    (void)fprintf(
+        out,
+        "<p class=\"note\">Worst: the most units of one client that were admitted in any "
+        "window of %s, aligned or not, and their ratio to the quota; delayed units count "
+        "when they are released. Longest wait: from the first question until the client may "
+        "act, or may ask again.%s</p>\n",
+        sim_time(s->plan->rate.period_ns, period),
+        s->traffic->costs ? " All numbers are units: a request counts as much as it costs." : "");
 }
 
 void sim_html(FILE *out, const struct sim_section *sections, size_t n)

@@ -1,8 +1,8 @@
 /* Formats the numbers for all charts and tables. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
+#include "base/maths.h"
 #include "cli/simulate/simulate.h"
 
 static const struct {
@@ -107,11 +107,13 @@ uint64_t sim_total(const uint64_t *bins, size_t first, size_t n)
     return total;
 }
 
-uint64_t sim_largest(const uint64_t *bins, size_t first, size_t n)
+uint64_t sim_tallest(const struct sim_section *section, size_t n)
 {
-    uint64_t largest = 0;
-    for (size_t i = first; i < first + n; i++) {
-        largest = bins[i] > largest ? bins[i] : largest;
+    uint64_t tallest = 1;
+    for (size_t i = 0; i < section->results_count; i++) {
+        for (size_t first = 0; first < SIM_BINS; first += n) {
+            tallest = max_u64(tallest, sim_total(section->results[i].offered_in, first, n));
+        }
     }
-    return largest;
+    return tallest;
 }

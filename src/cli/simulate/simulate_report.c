@@ -55,25 +55,17 @@ static int run_section(const struct sim_plan *plan, const struct sim_traffic *tr
     return CLI_OK;
 }
 
-/* Makes the traffic of one section from its shape. A trace has been read before. */
-static int make_traffic(const struct report *report, size_t i, struct sim_traffic *traffic)
-{
-    struct weir_error error = {0};
-    return report->plan->trace != NULL ||
-                   sim_traffic_make(report->plan, report->plan->shapes[i], traffic, &error) == 0
-               ? CLI_OK
-               : cli_complain(&cli_simulate, "%s", error.text);
-}
-
+/* Makes the traffic of each section from its shape, and runs it. A trace has been read before. */
 static int run_all(struct report *report)
 {
     const struct sim_plan *plan = report->plan;
     size_t wanted = plan->trace != NULL ? 1 : plan->shapes_count;
+    struct weir_error error = {0};
     int code = CLI_OK;
     for (size_t i = 0; i < wanted && code == CLI_OK; i++) {
-        code = make_traffic(report, i, &report->traffic[i]);
-        if (code != CLI_OK) {
-            break;
+        if (plan->trace == NULL &&
+            sim_traffic_make(plan, (size_t)plan->shapes[i], &report->traffic[i], &error) != 0) {
+            return cli_complain(&cli_simulate, "%s", error.text);
         }
         report->results[i] = calloc(sim_subjects(plan), sizeof *report->results[i]);
         if (report->results[i] == NULL) {
@@ -120,15 +112,17 @@ static int draw(const struct report *report)
     const char *path = report->plan->out;
     bool html = path[strlen(path) - 1] == 'l';
     FILE *f = fopen(path, "w");
-    if (f != NULL) {
-        (html ? sim_html : sim_svg)(f, report->sections, report->count);
+    if (f != NULL && html) {
+        sim_html(f, report->sections, report->count);
+    } else if (f != NULL) {
+        sim_svg(f, report->sections, report->count, true);
     }
     bool failed = f == NULL || ferror(f) != 0;
     if (f != NULL) {
         failed |= fclose(f) != 0;
     }
     if (failed) {
-        (void)cli_complain(&cli_simulate, "%s: cannot be written: %s", path, strerror(errno));
+        (void)cli_complain(&cli_simulate, "cannot write %s: %s", path, strerror(errno));
         return CLI_FAILED;
     }
     return CLI_OK;

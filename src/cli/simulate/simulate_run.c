@@ -1,7 +1,9 @@
 /* Runs one traffic against one subject. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
+#include "base/maths.h"
 #include "cli/simulate/simulate.h"
 
 /*
@@ -33,30 +35,13 @@ static bool before(const struct caller *a, const struct caller *b)
                                                     : a->turn < b->turn;
 }
 
-/* Makes room for one more element of `size` bytes. Returns 0 or WEIR_ENOMEM. */
-static int reserve(void **array, size_t count, size_t *room, size_t size)
-{
-    if (count < *room) {
-        return 0;
-    }
-    size_t wanted = *room * 2 + 64;
-    void *more = realloc(*array, wanted * size);
-    if (more == NULL) {
-        return WEIR_ENOMEM;
-    }
-    *array = more;
-    *room = wanted;
-    return 0;
-}
-
 static int push(struct run *run, const struct caller *caller)
 {
-    void *array = run->heap;
-    int e = reserve(&array, run->heap_count, &run->heap_room, sizeof *run->heap);
-    run->heap = array;
-    if (e != 0) {
-        return e;
+    struct caller *heap = sim_grow(run->heap, run->heap_count, 1, &run->heap_room, sizeof *heap);
+    if (heap == NULL) {
+        return WEIR_ENOMEM;
     }
+    run->heap = heap;
     size_t i = run->heap_count++;
     for (; i > 0 && before(caller, &run->heap[(i - 1) / 2]); i = (i - 1) / 2) {
         run->heap[i] = run->heap[(i - 1) / 2];
@@ -86,21 +71,20 @@ static struct caller pop(struct run *run)
 
 static int note_release(struct run *run, const struct sim_request *r, uint64_t delay_ns)
 {
-    void *array = run->releases;
-    int e = reserve(&array, run->releases_count, &run->releases_room, sizeof *run->releases);
-    run->releases = array;
-    if (e == 0) {
-        run->releases[run->releases_count++] =
-            (struct sim_release){r->time_ns + delay_ns, r->cost, r->client};
+    struct sim_release *grown =
+        sim_grow(run->releases, run->releases_count, 1, &run->releases_room, sizeof *grown);
+    if (grown == NULL) {
+        return WEIR_ENOMEM;
     }
-    return e;
+    run->releases = grown;
+    run->releases[run->releases_count++] =
+        (struct sim_release){r->time_ns + delay_ns, r->cost, r->client};
+    return 0;
 }
 
 static void note_wait(struct sim_result *result, uint64_t wait_ns)
 {
-    if (wait_ns > result->longest_wait_ns) {
-        result->longest_wait_ns = wait_ns;
-    }
+    result->longest_wait_ns = max_u64(result->longest_wait_ns, wait_ns);
 }
 
 static int note_denied(struct run *run, const struct caller *caller, uint64_t retry_ns)
@@ -126,7 +110,7 @@ static int ask(struct run *run, const struct caller *caller, struct weir_error *
     struct weir_answer a;
     if (++run->asked > SIM_REQUESTS_MAX) {
         return fail(error, WEIR_EINVAL,
-                    "more than %u requests, those who come back included: take a shorter "
+                    "found more than %u requests, with those that come back; use a shorter "
                     "--duration, a lower --rate or --load, or fewer --clients",
                     (unsigned)SIM_REQUESTS_MAX);
     }
@@ -179,9 +163,7 @@ int sim_run(struct sim_subject *subject, const struct sim_traffic *traffic, uint
     if (e == 0) {
         sim_windows(run.releases, run.releases_count, period_ns, traffic->duration_ns, result);
         result->bindings_count = subject->bindings_count;
-        for (size_t i = 0; i < subject->bindings_count; i++) {
-            result->bindings[i] = subject->bindings[i];
-        }
+        memcpy(result->bindings, subject->bindings, sizeof result->bindings);
     }
     free(run.releases);
     free(run.heap);

@@ -33,7 +33,8 @@ static int open_limiter(struct sim_subject *s, int algorithm, uint32_t clients,
     }
     int e = weir_size(&o, &bytes, error);
     if (e == 0 && bytes > SIM_BYTES_MAX) {
-        e = fail(error, WEIR_EQUOTA, "needs %llu MiB for %u clients, expected at most 1024",
+        e = fail(error, WEIR_EQUOTA,
+                 "found a size of %llu MiB for %u clients, expected at most 1024",
                  (unsigned long long)(bytes >> 20), clients);
     }
     return e != 0 ? e : weir_open(&s->limiter, &o, error);
@@ -53,7 +54,9 @@ static int open_rules(struct sim_subject *s, const char *path, struct weir_error
     o.flags = WEIR_EXPLICIT_TIME;
     o.message = tell_error;
     int e = weir_rules_open(&s->rules, path, &o, error);
-    return e != WEIR_ERULES ? e : fail(error, e, "%s has errors", path);
+    return e != WEIR_ERULES
+               ? e
+               : fail(error, e, "%s: found errors in the rules, which are printed above", path);
 }
 
 int sim_subject_open(struct sim_subject *subject, const struct sim_plan *plan, size_t index,
@@ -109,63 +112,70 @@ static size_t put_attribute(struct weir_rules_attribute *with, size_t count,
     return i == count ? count + 1 : count;
 }
 
-static int ask_as_person(struct sim_subject *s, const struct sim_traffic *traffic,
-                         const struct sim_request *r, int mode, struct weir_rules_answer *answer,
+/* Who asks which question of a rule file. */
+struct rules_ask {
+    struct sim_subject *subject;
+    const struct sim_traffic *traffic; /* NULL: no trace and no shape yet */
+    const struct sim_request *request;
+    int mode;
+};
+
+static int ask_with(const struct rules_ask *ask, const struct weir_rules_attribute *with,
+                    size_t count, struct weir_rules_answer *answer, struct weir_error *error)
+{
+    struct weir_rules_question q = {.attributes = with,
+                                    .attributes_count = count,
+                                    .cost = ask->request->cost,
+                                    .mode = ask->mode};
+    uint64_t base_ns = ask->traffic != NULL ? ask->traffic->base_ns : 0;
+    return weir_rules_ask_at(ask->subject->rules, &q, base_ns + ask->request->time_ns, answer,
+                             error);
+}
+
+static int ask_as_person(const struct rules_ask *ask, struct weir_rules_answer *answer,
                          struct weir_error *error)
 {
+    const struct sim_plan *plan = ask->subject->plan;
+    const struct sim_traffic *traffic = ask->traffic;
+    uint32_t client = ask->request->client;
     struct person p;
-    make_person(r->client, &p);
+    make_person(client, &p);
     struct weir_rules_attribute with[PERSON_ATTRIBUTES + SIM_ATTRIBUTES_MAX] = {
-        WEIR_RULES_ATTRIBUTE("path", s->plan->path),
-        WEIR_RULES_ATTRIBUTE("method", s->plan->method),
+        WEIR_RULES_ATTRIBUTE("path", plan->path),
+        WEIR_RULES_ATTRIBUTE("method", plan->method),
         WEIR_RULES_ATTRIBUTE("ip", p.ip),
         WEIR_RULES_ATTRIBUTE("user", p.user),
     };
     if (traffic != NULL && traffic->names != NULL) {
-        with[3].value = traffic->names[r->client].at;
-        with[3].value_len = traffic->names[r->client].len;
+        with[3].value = traffic->names[client].at;
+        with[3].value_len = traffic->names[client].len;
     }
     size_t count = PERSON_ATTRIBUTES;
-    for (size_t i = 0; i < s->plan->attributes_count; i++) {
-        count = put_attribute(with, count, &s->plan->attributes[i]);
+    for (size_t i = 0; i < plan->attributes_count; i++) {
+        count = put_attribute(with, count, &plan->attributes[i]);
     }
-    struct weir_rules_question q = {
-        .attributes = with,
-        .attributes_count = count,
-        .cost = r->cost,
-        .mode = mode,
-    };
-    uint64_t base_ns = traffic != NULL ? traffic->base_ns : 0;
-    return weir_rules_ask_at(s->rules, &q, base_ns + r->time_ns, answer, error);
+    return ask_with(ask, with, count, answer, error);
 }
 
 /* Asks with the attributes of the request's line in the trace, and no others. */
-static int ask_as_event(struct sim_subject *s, const struct sim_traffic *traffic,
-                        const struct sim_request *r, int mode, struct weir_rules_answer *answer,
+static int ask_as_event(const struct rules_ask *ask, struct weir_rules_answer *answer,
                         struct weir_error *error)
 {
     struct replay_event event;
-    int e = replay_event_parse(&event, traffic->events[r->turn], s->plan->unit_ns, error);
-    if (e != 0) {
-        return e;
+    int e = replay_event_parse(&event, ask->traffic->events[ask->request->turn],
+                               ask->subject->plan->unit_ns, error);
+    if (e == 0) {
+        e = ask_with(ask, event.attributes, event.attributes_count, answer, error);
+        replay_event_finish(&event);
     }
-    struct weir_rules_question q = {
-        .attributes = event.attributes,
-        .attributes_count = event.attributes_count,
-        .cost = r->cost,
-        .mode = mode,
-    };
-    e = weir_rules_ask_at(s->rules, &q, traffic->base_ns + r->time_ns, answer, error);
-    replay_event_finish(&event);
     return e;
 }
 
-static int ask_rules(struct sim_subject *s, const struct sim_traffic *traffic,
-                     const struct sim_request *r, int mode, struct weir_rules_answer *answer,
+static int ask_rules(const struct rules_ask *ask, struct weir_rules_answer *answer,
                      struct weir_error *error)
 {
-    bool event = traffic != NULL && traffic->events != NULL;
-    return (event ? ask_as_event : ask_as_person)(s, traffic, r, mode, answer, error);
+    bool event = ask->traffic != NULL && ask->traffic->events != NULL;
+    return (event ? ask_as_event : ask_as_person)(ask, answer, error);
 }
 
 static const char *binding_name(const struct weir_rules_answer *a)
@@ -208,7 +218,8 @@ int sim_subject_ask(struct sim_subject *subject, const struct sim_traffic *traff
         return e == 0 ? 0 : fail(error, e, "%s", weir_strerror(e));
     }
     struct weir_rules_answer a;
-    int e = ask_rules(subject, traffic, request, WEIR_CHECK, &a, error);
+    struct rules_ask ask = {subject, traffic, request, WEIR_CHECK};
+    int e = ask_rules(&ask, &a, error);
     if (e == 0) {
         note_binding(subject, &a, request->cost);
         *answer = a.answer;
@@ -241,10 +252,10 @@ int sim_rules_rate(const struct sim_plan *plan, const struct sim_traffic *trace,
     if (e != 0) {
         return e;
     }
-    e = ask_rules(&s, trace, &first, WEIR_PEEK, &a, error);
+    e = ask_rules(&(struct rules_ask){&s, trace, &first, WEIR_PEEK}, &a, error);
     if (e == 0 && weir_rules_limits(s.rules, take_rate, &(struct wanted){&a, rate}) != 1) {
         e = fail(error, WEIR_EINVAL,
-                 "%s: no limit applies to the first request: say --rate, or ask for another --path",
+                 "%s: no limit applies to the first request; give --rate, or another --path",
                  s.name);
     }
     weir_rules_close(s.rules);

@@ -5,8 +5,10 @@
  * of a pixel, so that the same result gives the same bytes.
  */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <string.h>
 
+#include "base/maths.h"
 #include "cli/simulate/simulate.h"
 #include "common/utf8.h"
 
@@ -66,38 +68,35 @@ const char sim_svg_style[] =
 
 void sim_xml_text(FILE *out, const char *text)
 {
+    static const char special[] = "&<>\"";
+    static const char *const names[] = {"&amp;", "&lt;", "&gt;", "&quot;"};
     struct text rest = text_of(text);
     while (rest.len > 0) {
         uint32_t c;
         size_t n = utf8_next(rest, &c);
         bool good = n > 0 && utf8_visible(c);
-        switch (good ? c : '?') {
-        case '&':
-            (void)fputs("&amp;", out);
-            break;
-        case '<':
-            (void)fputs("&lt;", out);
-            break;
-        case '>':
-            (void)fputs("&gt;", out);
-            break;
-        case '"':
-            (void)fputs("&quot;", out);
-            break;
-        default:
+        const char *at = good && n == 1 ? strchr(special, rest.at[0]) : NULL;
+        if (at != NULL) {
+            (void)fputs(names[at - special], out);
+        } else {
             (void)fwrite(good ? rest.at : "?", good ? n : 1, 1, out);
         }
         rest = text_after(rest, n > 0 ? n : 1);
     }
 }
 
-static void text_at(FILE *out, int x, int y, const char *class, const char *text)
+/* Writes a text as printf() does, at most 511 bytes of it. */
+static void __attribute__((format(printf, 5, 6)))
+text_at(FILE *out, int x, int y, const char *class, const char *format, ...)
 {
-    (void)fprintf(out, "<text x=\"%d\" y=\"%d\"", x, y);
-    if (class[0] != 0) {
-        (void)fprintf(out, " class=\"%s\"", class);
-    }
-    (void)fputs(">", out);
+    char text[512];
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    (void)fprintf(
+        out, class[0] != 0 ? "<text x=\"%d\" y=\"%d\" class=\"%s\">" : "<text x=\"%d\" y=\"%d\"%s>",
+        x, y, class);
     sim_xml_text(out, text);
     (void)fputs("</text>\n", out);
 }
@@ -106,28 +105,21 @@ static void text_at(FILE *out, int x, int y, const char *class, const char *text
 static void draw_name(FILE *out, int x, int y, const char *class, const char *name)
 {
     size_t length = strlen(name);
-    char cut[NAME_MAX_BYTES + 8];
-    if (length <= NAME_MAX_BYTES) {
-        text_at(out, x, y, class, name);
-        return;
-    }
-    const char *tail = name + length - NAME_MAX_BYTES;
+    const char *tail = name + (length > NAME_MAX_BYTES ? length - NAME_MAX_BYTES : 0);
     while ((*tail & 0xc0) == 0x80) { /* do not cut a character in two */
         tail++;
     }
-    (void)snprintf(cut, sizeof cut, "\xe2\x80\xa6%s", tail);
-    text_at(out, x, y, class, cut);
+    text_at(out, x, y, class, "%s%s", tail == name ? "" : "\xe2\x80\xa6", tail);
 }
 
 /* Returns how many bytes of a text to show: whole characters, at most ABOUT_MAX_BYTES. */
-static size_t whole_characters(const char *text)
+static int whole_characters(const char *text)
 {
-    size_t n = strlen(text);
-    if (n > ABOUT_MAX_BYTES) {
-        for (n = ABOUT_MAX_BYTES; (text[n] & 0xc0) == 0x80; n--) {
-        }
+    size_t n = strnlen(text, ABOUT_MAX_BYTES);
+    while ((text[n] & 0xc0) == 0x80) {
+        n--;
     }
-    return n;
+    return (int)n;
 }
 
 /* ---- lines and areas --------------------------------------------------- */
@@ -140,11 +132,6 @@ struct panel {
     int x, y, width;
     uint64_t bars_top;  /* units that reach the full height of the bars */
     uint64_t curve_top; /* units that reach the full height of the curve */
-};
-
-struct scale {
-    uint64_t bars_top;
-    uint64_t curve_top;
 };
 
 static int scaled(uint64_t units, uint64_t top, int height)
@@ -172,6 +159,12 @@ static void line(FILE *out, int x1, int y1, int x2, int y2, const char *class)
     put(out, "L", x2);
     put(out, " ", y2);
     (void)fputs("\"/>\n", out);
+}
+
+/* Draws a line across the panel. */
+static void level(const struct panel *p, int y, const char *class)
+{
+    line(p->out, p->x * TENTHS, y, (p->x + p->width) * TENTHS, y, class);
 }
 
 static void draw_bars(const struct panel *p, const uint64_t *bins, const char *class)
@@ -236,53 +229,46 @@ static void draw_times(const struct panel *p)
         line(p->out, x, (p->y + BARS_TOP) * TENTHS, x, (p->y + BARS_BOTTOM) * TENTHS, "grid");
         line(p->out, x, (p->y + CURVE_TOP) * TENTHS, x, (p->y + CURVE_BOTTOM) * TENTHS, "grid");
         bool last = at + step > p->section->traffic->duration_ns && at > 0;
-        text_at(p->out, x / TENTHS, p->y + CURVE_BOTTOM + 17, last ? "end" : "middle",
+        text_at(p->out, x / TENTHS, p->y + CURVE_BOTTOM + 17, last ? "end" : "middle", "%s",
                 sim_time_like(at, step, label));
     }
 }
 
 static void draw_offered(const struct panel *p)
 {
-    char label[2 * SIM_TEXT];
     char each[SIM_TEXT];
     int bottom = p->y + BARS_BOTTOM;
-    (void)snprintf(label, sizeof label, "offered per %s",
-                   sim_time(p->section->traffic->duration_ns / BARS, each));
-    text_at(p->out, p->x, p->y + BARS_TOP - 6, "", label);
-    (void)snprintf(label, sizeof label, "admitted %" PRIu64 " of %" PRIu64, p->result->admitted,
-                   p->result->offered);
-    text_at(p->out, p->x + p->width, p->y + BARS_TOP - 6, "end", label);
-    (void)snprintf(label, sizeof label, "%" PRIu64, p->bars_top);
-    text_at(p->out, p->x - 6, p->y + BARS_TOP + 9, "end", label);
+    text_at(p->out, p->x, p->y + BARS_TOP - 6, "", "offered per %s",
+            sim_time(p->section->traffic->duration_ns / BARS, each));
+    text_at(p->out, p->x + p->width, p->y + BARS_TOP - 6, "end", "admitted %" PRIu64 " of %" PRIu64,
+            p->result->admitted, p->result->offered);
+    text_at(p->out, p->x - 6, p->y + BARS_TOP + 9, "end", "%" PRIu64, p->bars_top);
     text_at(p->out, p->x - 6, bottom, "end", "0");
     draw_bars(p, p->result->offered_in, "denied");
     draw_bars(p, p->result->admitted_in, "admitted");
-    line(p->out, p->x * TENTHS, bottom * TENTHS, (p->x + p->width) * TENTHS, bottom * TENTHS,
-         "axis");
+    level(p, bottom * TENTHS, "axis");
 }
 
 /* Writes the highest value above the middle of the curve's first highest step. */
 static void draw_peak(const struct panel *p)
 {
     const uint64_t *running = p->result->running;
-    uint64_t peak = sim_largest(running, 0, SIM_BINS);
     size_t first = 0;
-    char label[SIM_TEXT];
+    for (size_t i = 1; i < SIM_BINS; i++) {
+        first = running[i] > running[first] ? i : first;
+    }
+    uint64_t peak = running[first];
     if (peak == 0) {
         return;
-    }
-    while (running[first] != peak) {
-        first++;
     }
     size_t end = first;
     while (end < SIM_BINS && running[end] == peak) {
         end++;
     }
-    (void)snprintf(label, sizeof label, "%" PRIu64, peak);
     int x = (part(p, first, SIM_BINS) + part(p, end, SIM_BINS)) / 2 / TENTHS;
     int y = p->y + CURVE_BOTTOM - scaled(peak, p->curve_top, CURVE_HEIGHT) / TENTHS - 4;
     text_at(p->out, x, y, peak > p->section->plan->rate.count ? "middle strong over" : "middle",
-            label);
+            "%" PRIu64, peak);
 }
 
 static void draw_running(const struct panel *p)
@@ -290,23 +276,18 @@ static void draw_running(const struct panel *p)
     uint64_t quota = p->section->plan->rate.count;
     int bottom = p->y + CURVE_BOTTOM;
     int limit = bottom * TENTHS - scaled(quota, p->curve_top, CURVE_HEIGHT);
-    char label[2 * SIM_TEXT];
     char time[SIM_TEXT];
     bool queue = strcmp(p->result->name, "leaky_bucket") == 0;
-    (void)snprintf(label, sizeof label, "%s in the last %s", queue ? "released" : "admitted",
-                   sim_time(p->section->plan->rate.period_ns, time));
-    text_at(p->out, p->x, p->y + CURVE_TOP - 6, "", label);
-    (void)snprintf(label, sizeof label, "longest wait %s",
-                   sim_time(p->result->longest_wait_ns, time));
-    text_at(p->out, p->x + p->width, p->y + CURVE_TOP - 6, "end", label);
+    text_at(p->out, p->x, p->y + CURVE_TOP - 6, "", "%s in the last %s",
+            queue ? "released" : "admitted", sim_time(p->section->plan->rate.period_ns, time));
+    text_at(p->out, p->x + p->width, p->y + CURVE_TOP - 6, "end", "longest wait %s",
+            sim_time(p->result->longest_wait_ns, time));
     draw_steps(p, 0, true, "area");
     draw_steps(p, quota, true, "excess");
     draw_steps(p, 0, false, "curve");
-    line(p->out, p->x * TENTHS, limit, (p->x + p->width) * TENTHS, limit, "quota");
-    line(p->out, p->x * TENTHS, bottom * TENTHS, (p->x + p->width) * TENTHS, bottom * TENTHS,
-         "axis");
-    (void)snprintf(label, sizeof label, "%" PRIu64, quota);
-    text_at(p->out, p->x - 6, limit / TENTHS + 4, "end limit", label);
+    level(p, limit, "quota");
+    level(p, bottom * TENTHS, "axis");
+    text_at(p->out, p->x - 6, limit / TENTHS + 4, "end limit", "%" PRIu64, quota);
     if (bottom - limit / TENTHS > 14) {
         text_at(p->out, p->x - 6, bottom, "end", "0");
     }
@@ -316,13 +297,11 @@ static void draw_running(const struct panel *p)
 static void draw_panel(const struct panel *p)
 {
     uint64_t quota = p->section->plan->rate.count;
-    char label[SIM_TEXT];
     char multiple[SIM_TEXT];
     draw_name(p->out, p->x, p->y + 12, "name", p->result->name);
-    (void)snprintf(label, sizeof label, "worst %s",
-                   sim_multiple(p->result->worst, quota, multiple));
     text_at(p->out, p->x + p->width, p->y + 12,
-            p->result->worst > quota ? "end strong over" : "end strong", label);
+            p->result->worst > quota ? "end strong over" : "end strong", "worst %s",
+            sim_multiple(p->result->worst, quota, multiple));
     draw_times(p);
     draw_offered(p);
     draw_running(p);
@@ -345,20 +324,16 @@ static int section_height(const struct sim_section *s)
     return HEADING + (int)(s->results_count > 1 ? (s->results_count + 1) / 2 : 1) * PANEL;
 }
 
-/* Returns one scale for all panels, so that heights can be compared. */
-static struct scale scale_of(const struct sim_section *s)
+/* Sets one scale for all panels, so that heights can be compared. */
+static void set_scale(struct panel *p)
 {
-    struct scale scale = {1, s->plan->rate.count};
+    const struct sim_section *s = p->section;
+    p->bars_top = sim_tallest(s, PER_BAR);
+    p->curve_top = s->plan->rate.count;
     for (size_t i = 0; i < s->results_count; i++) {
-        const struct sim_result *r = &s->results[i];
-        for (size_t bar = 0; bar < BARS; bar++) {
-            uint64_t offered = sim_total(r->offered_in, bar * PER_BAR, PER_BAR);
-            scale.bars_top = offered > scale.bars_top ? offered : scale.bars_top;
-        }
-        scale.curve_top = r->worst > scale.curve_top ? r->worst : scale.curve_top;
+        p->curve_top = max_u64(p->curve_top, s->results[i].worst);
     }
-    scale.curve_top += scale.curve_top / 5 + 1; /* room for a number above the curve */
-    return scale;
+    p->curve_top += p->curve_top / 5 + 1; /* room for a number above the curve */
 }
 
 static void draw_legend(FILE *out, int x, int y)
@@ -375,29 +350,24 @@ static void draw_legend(FILE *out, int x, int y)
 
 static void draw_heading(FILE *out, const struct sim_section *s)
 {
-    char text[512];
+    char text[256];
     draw_name(out, LEFT, 24, "title", s->traffic->name);
     draw_legend(out, section_width(s) - RIGHT - LEGEND, 24);
-    (void)snprintf(text, sizeof text, "%.*s", (int)whole_characters(s->traffic->about),
-                   s->traffic->about);
-    text_at(out, LEFT, 44, "", text);
-    text_at(out, LEFT, 61, "", sim_circumstances(s, text, sizeof text));
+    text_at(out, LEFT, 44, "", "%.*s", whole_characters(s->traffic->about), s->traffic->about);
+    text_at(out, LEFT, 61, "", "%s", sim_circumstances(s, text, sizeof text));
 }
 
 static void draw_section(FILE *out, const struct sim_section *s)
 {
-    struct scale scale = scale_of(s);
+    struct panel panel = {.out = out, .section = s, .width = plot_width(s)};
     int column = LEFT + plot_width(s) + RIGHT;
     draw_heading(out, s);
+    set_scale(&panel);
     for (size_t i = 0; i < s->results_count; i++) {
-        draw_panel(&(struct panel){.out = out,
-                                   .section = s,
-                                   .result = &s->results[i],
-                                   .x = LEFT + (int)(i % 2) * column,
-                                   .y = HEADING + (int)(i / 2) * PANEL,
-                                   .width = plot_width(s),
-                                   .bars_top = scale.bars_top,
-                                   .curve_top = scale.curve_top});
+        panel.result = &s->results[i];
+        panel.x = LEFT + (int)(i % 2) * column;
+        panel.y = HEADING + (int)(i / 2) * PANEL;
+        draw_panel(&panel);
     }
 }
 
@@ -415,20 +385,13 @@ static void open_svg(FILE *out, int width, int height, const struct sim_section 
     (void)fprintf(out, "<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n", width, height);
 }
 
-void sim_svg_section(FILE *out, const struct sim_section *section)
-{
-    open_svg(out, section_width(section), section_height(section), section, false);
-    draw_section(out, section);
-    (void)fputs("</svg>\n", out);
-}
-
-void sim_svg(FILE *out, const struct sim_section *sections, size_t n)
+void sim_svg(FILE *out, const struct sim_section *sections, size_t n, bool style)
 {
     int height = 0;
     for (size_t i = 0; i < n; i++) {
         height += section_height(&sections[i]);
     }
-    open_svg(out, section_width(&sections[0]), height, &sections[0], true);
+    open_svg(out, section_width(&sections[0]), height, &sections[0], style);
     height = 0;
     for (size_t i = 0; i < n; i++) {
         (void)fprintf(out, "<g transform=\"translate(0 %d)\">\n", height);

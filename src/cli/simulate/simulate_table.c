@@ -44,12 +44,12 @@ static void explain(FILE *out, const struct sim_section *s)
 {
     char period[SIM_TEXT];
     (void)fprintf(out,
-                  "\n  worst: the most of one client that was let through in any window of %s,\n"
-                  "    aligned or not, and its ratio to the quota; with a delay, when released\n"
-                  "  longest wait: from asking first until it may act, or was told to ask again\n",
+                  "\n  worst: the most units of one client admitted in any window of %s, aligned\n"
+                  "    or not, and their ratio to the quota; delayed units count when released\n"
+                  "  longest wait: from the first question until the client may act or ask again\n",
                   sim_time(s->plan->rate.period_ns, period));
     if (s->traffic->costs) {
-        (void)fprintf(out, "  all in units: a request counts as much as it costs\n");
+        (void)fprintf(out, "  all numbers are units: a request counts as much as it costs\n");
     }
 }
 

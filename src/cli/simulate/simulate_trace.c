@@ -51,15 +51,13 @@ struct trace {
  */
 static int keep(struct trace *t, struct text text, size_t *at)
 {
-    if (t->names + text.len > t->names_room) {
-        size_t room = t->names_room * 2 + text.len + 4096;
-        char *more = room > NAMES_MAX ? NULL : realloc(t->out->file, room);
-        if (more == NULL) {
-            return WEIR_ENOMEM;
-        }
-        t->out->file = more;
-        t->names_room = room;
+    char *grown = t->names + text.len > NAMES_MAX
+                      ? NULL
+                      : sim_grow(t->out->file, t->names, text.len, &t->names_room, 1);
+    if (grown == NULL) {
+        return WEIR_ENOMEM;
     }
+    t->out->file = grown;
     *at = t->names;
     memcpy(t->out->file + t->names, text.at, text.len);
     t->names += text.len;
@@ -68,15 +66,11 @@ static int keep(struct trace *t, struct text text, size_t *at)
 
 static int add(struct trace *t, const struct line *line)
 {
-    if (t->count == t->room) {
-        size_t room = t->room * 2 + 64;
-        struct line *more = realloc(t->lines, room * sizeof *more);
-        if (more == NULL) {
-            return WEIR_ENOMEM;
-        }
-        t->lines = more;
-        t->room = room;
+    struct line *grown = sim_grow(t->lines, t->count, 1, &t->room, sizeof *grown);
+    if (grown == NULL) {
+        return WEIR_ENOMEM;
     }
+    t->lines = grown;
     t->lines[t->count++] = *line;
     return 0;
 }
@@ -90,7 +84,7 @@ static int add_request(struct trace *t, struct line *line, struct text event,
                     line->cost, COST_MAX);
     }
     if (t->count == SIM_REQUESTS_MAX) {
-        return fail(error, WEIR_EINVAL, "found more, expected at most %" PRIu64 " requests",
+        return fail(error, WEIR_EINVAL, "found more requests, expected at most %" PRIu64,
                     SIM_REQUESTS_MAX);
     }
     line->event_len = event.len;
@@ -190,7 +184,7 @@ static int read_line(struct trace *t, uint64_t number, struct text text, struct 
     }
     bool event = text.at[0] == '{';
     if (t->count > 0 && event != (t->lines[0].event_len > 0)) {
-        return fail(error, WEIR_EINVAL, "found %s, expected %s, as before",
+        return fail(error, WEIR_EINVAL, "found %s, expected %s as in the lines before",
                     event ? "a JSON object" : "a line", event ? "a line" : "a JSON object");
     }
     return event ? read_event(t, text, error) : read_request(t, text, error);
@@ -262,7 +256,8 @@ static int take_times(const struct trace *t, struct weir_error *error)
         last = time > last ? time : last;
     }
     if (last - out->first_ns > (__int128)SIM_DURATION_MAX) {
-        return fail(error, WEIR_EINVAL, "%s: expected times within 30 years: is --unit right?",
+        return fail(error, WEIR_EINVAL,
+                    "%s: found times that are more than 30 years apart; is --unit right?",
                     t->plan->trace);
     }
     for (size_t i = 0; i < t->count; i++) {

@@ -1,8 +1,8 @@
 /* The shapes of traffic. Each client asks for `load` percent of the rate, on average. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
+#include "base/maths.h"
 #include "cli/simulate/simulate.h"
 
 /* Collects the requests, one client after the other. */
@@ -14,6 +14,17 @@ struct maker {
     int error;
 };
 
+void *sim_grow(void *array, size_t count, size_t more, size_t *room, size_t element_bytes)
+{
+    if (count + more <= *room) {
+        return array;
+    }
+    size_t wanted = *room * 2 + more + 64;
+    void *grown = realloc(array, wanted * element_bytes);
+    *room = grown != NULL ? wanted : *room;
+    return grown;
+}
+
 static void add(struct maker *m, uint64_t time_ns)
 {
     struct sim_traffic *t = m->traffic;
@@ -24,33 +35,42 @@ static void add(struct maker *m, uint64_t time_ns)
         m->error = WEIR_EINVAL;
         return;
     }
-    if (t->count == m->room) {
-        size_t room = m->room * 2 + 64;
-        struct sim_request *more = realloc(t->requests, room * sizeof *more);
-        if (more == NULL) {
-            m->error = WEIR_ENOMEM;
-            return;
-        }
-        t->requests = more;
-        m->room = room;
+    struct sim_request *grown = sim_grow(t->requests, t->count, 1, &m->room, sizeof *grown);
+    if (grown == NULL) {
+        m->error = WEIR_ENOMEM;
+        return;
     }
+    t->requests = grown;
     t->requests[t->count++] =
         (struct sim_request){.time_ns = time_ns, .cost = 1, .client = m->client};
 }
 
-/* Returns the requests of one client in `times` periods, rounded; at least 1. */
-static uint64_t per_period(const struct sim_plan *plan, uint64_t times)
+/* Returns the requests of one client in `periods` periods, rounded; at least 1. */
+static uint64_t requests_in(const struct sim_plan *plan, unsigned periods)
 {
-    unsigned __int128 n = (unsigned __int128)plan->rate.count * plan->load * times + 50;
+    unsigned __int128 n = (unsigned __int128)plan->rate.count * plan->load * periods + 50;
     uint64_t whole = n / 100 > SIM_REQUESTS_MAX ? SIM_REQUESTS_MAX + 1 : (uint64_t)(n / 100);
     return whole > 0 ? whole : 1;
 }
 
-/* Adds n requests, evenly spaced over `width` from `begin` on. */
-static void crowd(struct maker *m, uint64_t begin_ns, uint64_t width_ns, uint64_t n)
+/* Many requests, evenly spaced over a part of a period, again and again. */
+struct crowd {
+    unsigned at;    /* when the first one begins, in percent of a period */
+    unsigned width; /* in percent of a period */
+    unsigned every; /* periods from one crowd to the next */
+    unsigned holds; /* requests, in periods of the load; 0: no crowd */
+};
+
+static void add_crowds(struct maker *m, const struct crowd *c)
 {
-    for (uint64_t i = 0; i < n && m->error == 0; i++) {
-        add(m, begin_ns + (uint64_t)((unsigned __int128)width_ns * i / n));
+    uint64_t period = m->plan->rate.period_ns;
+    uint64_t width = mul_div(period, c->width, 100);
+    uint64_t n = requests_in(m->plan, c->holds);
+    for (uint64_t begin = mul_div(period, c->at, 100);
+         begin < m->plan->duration_ns && m->error == 0; begin += c->every * period) {
+        for (uint64_t i = 0; i < n && m->error == 0; i++) {
+            add(m, begin + mul_div(width, i, n));
+        }
     }
 }
 
@@ -66,22 +86,6 @@ static void steady(struct maker *m)
             break;
         }
         add(m, time_ns);
-    }
-}
-
-static void burst(struct maker *m)
-{
-    uint64_t w = m->plan->rate.period_ns;
-    for (uint64_t begin = 0; begin < m->plan->duration_ns && m->error == 0; begin += w) {
-        crowd(m, begin + w / 2, w / 50, per_period(m->plan, 1));
-    }
-}
-
-static void on_off(struct maker *m)
-{
-    uint64_t w = m->plan->rate.period_ns;
-    for (uint64_t begin = 0; begin < m->plan->duration_ns && m->error == 0; begin += 2 * w) {
-        crowd(m, begin, w, per_period(m->plan, 2));
     }
 }
 
@@ -103,37 +107,23 @@ static void poisson(struct maker *m)
     }
 }
 
-/* Crowds just before and just after the ends of the first window, the third, and so on. */
-static void edge(struct maker *m)
-{
-    uint64_t w = m->plan->rate.period_ns;
-    uint64_t near = w / 10;
-    for (uint64_t end = w; end - near < m->plan->duration_ns && m->error == 0; end += 2 * w) {
-        crowd(m, end - near, near, per_period(m->plan, 1));
-        crowd(m, end, near, per_period(m->plan, 1));
-    }
-}
-
-static void herd(struct maker *m)
-{
-    uint64_t w = m->plan->rate.period_ns;
-    for (uint64_t at = w / 2; at < m->plan->duration_ns && m->error == 0; at += 2 * w) {
-        crowd(m, at, 0, per_period(m->plan, 1));
-    }
-}
+#define CROWDS 2
 
 static const struct shape {
     const char *name;
     const char *about;
-    void (*make)(struct maker *m);
+    void (*make)(struct maker *m); /* NULL: only crowds */
+    struct crowd crowds[CROWDS];
     bool come_back;
 } shapes[] = {
-    {"steady", "evenly spaced requests", steady, false},
-    {"burst", "all requests of a period at once, in its middle", burst, false},
-    {"onoff", "twice the load for one period, silence for the next", on_off, false},
-    {"poisson", "independent requests, at random times", poisson, false},
-    {"edge", "a crowd just before and one just after a window's end", edge, false},
-    {"herd", "many at one instant; who is denied comes back exactly when told", herd, true},
+    {"steady", "evenly spaced requests", .make = steady},
+    {"burst", "all requests of a period at once, in its middle", .crowds = {{50, 2, 1, 1}}},
+    {"onoff", "twice the load for one period, silence for the next", .crowds = {{0, 100, 2, 2}}},
+    {"poisson", "independent requests, at random times", .make = poisson},
+    {"edge", "a crowd just before and one just after a window's end",
+     .crowds = {{90, 10, 2, 1}, {100, 10, 2, 1}}},
+    {"herd", "many requests at one instant; denied clients come back exactly when told",
+     .crowds = {{50, 0, 2, 1}}, .come_back = true},
 };
 
 #define SHAPES (sizeof shapes / sizeof shapes[0])
@@ -142,11 +132,6 @@ _Static_assert(SHAPES <= SIM_SHAPES_MAX, "room for --shape all");
 const char *sim_shape_name(size_t row)
 {
     return row < SHAPES ? shapes[row].name : NULL;
-}
-
-const char *sim_shape_about(size_t row)
-{
-    return row < SHAPES ? shapes[row].about : NULL;
 }
 
 static int in_order(const void *a, const void *b)
@@ -191,14 +176,19 @@ int sim_traffic_make(const struct sim_plan *plan, size_t shape, struct sim_traff
                                 .come_back = shapes[shape].come_back};
     m.error = too_many(plan) ? WEIR_EINVAL : 0;
     for (; m.client < plan->clients && m.error == 0; m.client++) {
-        shapes[shape].make(&m);
+        if (shapes[shape].make != NULL) {
+            shapes[shape].make(&m);
+        }
+        for (size_t i = 0; i < CROWDS && shapes[shape].crowds[i].holds > 0; i++) {
+            add_crowds(&m, &shapes[shape].crowds[i]);
+        }
     }
     if (m.error != 0) {
         sim_traffic_finish(out);
         return m.error == WEIR_ENOMEM
                    ? fail(error, WEIR_ENOMEM, "out of memory")
                    : fail(error, WEIR_EINVAL,
-                          "more than %u requests: take a shorter --duration, a lower --rate "
+                          "found more than %u requests; use a shorter --duration, a lower --rate "
                           "or --load, or fewer --clients",
                           (unsigned)SIM_REQUESTS_MAX);
     }

@@ -3,73 +3,21 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define NUMBER_MAX 64
+#include "cli/grid.h"
 
-static struct text next_line(struct text *rest)
-{
-    const char *end = memchr(rest->at, '\n', rest->len);
-    struct text line = {rest->at, end != NULL ? (size_t)(end - rest->at) : rest->len};
-    *rest = text_after(*rest, line.len + (end != NULL));
-    return line;
-}
+#define NUMBER_MAX 64
 
 static bool read_number(struct text text, double *out)
 {
     char copy[NUMBER_MAX];
     char *end;
-    text = text_trim(text);
-    text.len = text.len > 0 && memchr(text.at, ' ', text.len) != NULL /* a timestamp follows */
-                   ? (size_t)((const char *)memchr(text.at, ' ', text.len) - text.at)
-                   : text.len;
     if (text.len == 0 || text.len >= sizeof copy) {
         return false;
     }
     memcpy(copy, text.at, text.len);
     copy[text.len] = 0;
     *out = strtod(copy, &end);
-    return *end == 0 && !isnan(*out);
-}
-
-/* Returns the offset of the '}' that ends the labels; line.len if there is none. */
-static size_t labels_end(struct text line, size_t at)
-{
-    bool quoted = false;
-    for (; at < line.len; at++) {
-        if (quoted && line.at[at] == '\\') {
-            at++;
-        } else if (line.at[at] == '"') {
-            quoted = !quoted;
-        } else if (line.at[at] == '}' && !quoted) {
-            break;
-        }
-    }
-    return at < line.len ? at : line.len;
-}
-
-static bool read_line(struct text line, struct metric *m)
-{
-    size_t n = 0;
-    while (n < line.len && line.at[n] != '{' && line.at[n] != ' ') {
-        n++;
-    }
-    m->name = (struct text){line.at, n};
-    m->labels = (struct text){"", 0};
-    if (n < line.len && line.at[n] == '{') {
-        size_t end = labels_end(line, n + 1);
-        m->labels = (struct text){line.at + n + 1, end - n - 1};
-        n = end < line.len ? end + 1 : end;
-    }
-    return m->name.len > 0 && line.at[0] != '#' && read_number(text_after(line, n), &m->value);
-}
-
-bool metric_next(struct text *rest, struct metric *metric)
-{
-    while (rest->len > 0) {
-        if (read_line(next_line(rest), metric)) {
-            return true;
-        }
-    }
-    return false;
+    return (*end == 0 || *end == ' ') && !isnan(*out); /* a timestamp may follow */
 }
 
 /*
@@ -97,6 +45,37 @@ static bool next_label(struct text *rest, struct text *name, struct text *value)
     return true;
 }
 
+static bool read_line(struct text line, struct metric *m)
+{
+    size_t n = 0;
+    while (n < line.len && line.at[n] != '{' && line.at[n] != ' ') {
+        n++;
+    }
+    m->name = (struct text){line.at, n};
+    m->labels = (struct text){"", 0};
+    if (n < line.len && line.at[n] == '{') {
+        struct text rest = text_after(line, n + 1);
+        struct text name;
+        struct text value;
+        while (next_label(&rest, &name, &value)) {
+        }
+        m->labels = (struct text){line.at + n + 1, (size_t)(rest.at - line.at) - n - 1};
+        n = line.len - rest.len + (rest.len > 0); /* after the brace */
+    }
+    return m->name.len > 0 && line.at[0] != '#' &&
+           read_number(text_trim(text_after(line, n)), &m->value);
+}
+
+bool metric_next(struct text *rest, struct metric *metric)
+{
+    while (rest->len > 0) {
+        if (read_line(take_line(rest), metric)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool metric_label(const struct metric *metric, const char *name, struct text *value)
 {
     struct text rest = metric->labels;
@@ -122,12 +101,10 @@ void metric_histogram_put(struct metric_histogram *h, double bound, double total
 
 void metric_histogram_read(struct metric_histogram *h, const struct metric *metric)
 {
-    struct text bound;
-    char number[NUMBER_MAX];
-    if (metric_label(metric, "le", &bound) && bound.len < sizeof number) {
-        memcpy(number, bound.at, bound.len);
-        number[bound.len] = 0;
-        metric_histogram_put(h, strtod(number, NULL), metric->value);
+    struct text text;
+    double bound;
+    if (metric_label(metric, "le", &text) && read_number(text, &bound)) {
+        metric_histogram_put(h, bound, metric->value);
     }
 }
 

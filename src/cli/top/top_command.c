@@ -3,93 +3,32 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/grid.h"
 #include "cli/terminal.h"
-#include "rules/value/quantity.h"
 
-#define INTERVAL_LEAST_MS 100
-#define INTERVAL_MOST_MS 3600000
 #define TOP_TIMEOUT_MS 2000 /* for one request; a pressed key may have to wait for it */
-
-enum { ADMIN, SECRET_FILE, INTERVAL, ONCE, JSON };
-
-static const struct cli_option options[] = {
-    [ADMIN] = {"--admin", "ADDR:PORT",
-               "the server's admin listener, or unix:PATH; default WEIR_ADMIN, " ADMIN_ADDRESS},
-    [SECRET_FILE] = {"--secret-file", "FILE",
-                     "a secret of the server, in its first line; default WEIR_ADMIN_SECRET"},
-    [INTERVAL] = {"--interval", "DURATION", "between two looks, 100ms to 1h; default 1s"},
-    [ONCE] = {"--once", NULL, "print one interval and end, as where there is no terminal"},
-    [JSON] = {"--json", NULL, "print one interval as JSON and end"},
-};
-
-static int run(int argc, char **argv);
-
-const struct cli_command cli_top =
-    CLI_COMMAND("top", "", "watch a running server; q ends it", options, run);
 
 struct asked {
     const char *admin;
     const char *secret_file;
-    uint64_t interval_ms;
+    uint64_t interval_ns;
     bool once;
     bool json;
 };
 
-/* ---- arguments ---- */
+#define TO(member) .to = offsetof(struct asked, member)
 
-static int read_interval(const char *value, uint64_t *ms)
-{
-    struct weir_error error = {0};
-    uint64_t ns;
-    if (duration_parse(text_of(value), &ns, &error) != 0) {
-        return cli_complain(&cli_top, "--interval: %s", error.text);
-    }
-    *ms = ns / WEIR_MILLISECOND;
-    return *ms >= INTERVAL_LEAST_MS && *ms <= INTERVAL_MOST_MS
-               ? CLI_OK
-               : cli_complain(&cli_top, "--interval is '%s', expected 100ms to 1h", value);
-}
-
-static int read_option(int row, const char *value, struct asked *asked)
-{
-    switch (row) {
-    case ADMIN:
-        asked->admin = value;
-        return CLI_OK;
-    case SECRET_FILE:
-        asked->secret_file = value;
-        return CLI_OK;
-    case INTERVAL:
-        return read_interval(value, &asked->interval_ms);
-    case ONCE:
-        asked->once = true;
-        return CLI_OK;
-    case JSON:
-        asked->json = true;
-        return CLI_OK;
-    default:
-        return cli_complain(&cli_top, "takes no arguments, found '%s'", value);
-    }
-}
-
-static int read_arguments(int argc, char **argv, struct asked *asked)
-{
-    struct cli_args args;
-    cli_args_init(&args, &cli_top, argc, argv);
-    for (int row; (row = cli_next(&args)) != CLI_END;) {
-        if (row == CLI_HELP || row == CLI_BAD) {
-            return row == CLI_HELP ? CLI_HELP : CLI_USAGE;
-        }
-        int code = read_option(row, args.value, asked);
-        if (code != CLI_OK) {
-            return code;
-        }
-    }
-    return CLI_OK;
-}
+static const struct cli_option options[] = {
+    {"--admin", "ADDR:PORT", ADMIN_HELP, cli_read_text, TO(admin)},
+    {"--secret-file", "FILE", ADMIN_SECRET_HELP, cli_read_text, TO(secret_file)},
+    {"--interval", "DURATION", "time between two samples, 100ms to 1h; default 1s",
+     cli_read_duration, TO(interval_ns), 100 * WEIR_MILLISECOND, WEIR_HOUR},
+    {"--once", NULL, "print one interval and end; default if there is no terminal", cli_read_switch,
+     TO(once)},
+    {"--json", NULL, "print one interval as JSON and end", cli_read_switch, TO(json)},
+};
 
 /* ---- once ---- */
 
@@ -112,14 +51,14 @@ static int watch_once(const struct admin_client *client, const struct asked *ask
                       const struct top_sample *first, struct buffer *why)
 {
     struct top_sample second;
-    (void)poll(NULL, 0, (int)asked->interval_ms);
+    (void)poll(NULL, 0, (int)(asked->interval_ns / WEIR_MILLISECOND));
     int code = top_sample_take(client, &second, why);
     if (code == CLI_OK) {
         json_t *report = top_report(first, &second);
         print_report(client, report, asked->json);
         json_decref(report);
     } else {
-        admin_say(client, why);
+        (void)cli_complain(&cli_top, "%.*s", TEXT_ARGS(buffer_text(why)));
     }
     top_sample_finish(&second);
     return code;
@@ -150,7 +89,7 @@ static bool paint(const struct watch *w)
         top_view(w->report, w->client->peer.address, width, rows > said + 1 ? rows - said : 1,
                  &out);
     } else if (said == 0) {
-        buffer_put(&out, TEXT("looking ...\n"));
+        buffer_put(&out, TEXT("waiting for the first sample ...\n"));
     }
     bool good = terminal_paint(safe_lines(buffer_text(&out), rows));
     buffer_finish(&out);
@@ -176,7 +115,7 @@ static void look(struct watch *w)
 /* Runs until the user or a signal ends it. */
 static void watch(struct watch *w, uint64_t interval_ms)
 {
-    uint64_t next_ms = terminal_now_ms() + interval_ms;
+    uint64_t next_ms = clock_monotonic_ns() / WEIR_MILLISECOND + interval_ms;
     bool good = paint(w);
     while (good) {
         char key = 0;
@@ -186,7 +125,7 @@ static void watch(struct watch *w, uint64_t interval_ms)
         }
         if (event == TERMINAL_TIME) {
             look(w);
-            next_ms = terminal_now_ms() + interval_ms;
+            next_ms = clock_monotonic_ns() / WEIR_MILLISECOND + interval_ms;
         }
         good = event == TERMINAL_KEY || paint(w);
     }
@@ -202,10 +141,9 @@ static int watch_terminal(const struct admin_client *client, const struct asked 
     /* This report covers the time since the server's start, until there are two samples. */
     w.report = top_report(&none, &w.last);
     if (!terminal_open()) {
-        (void)cli_complain(&cli_top, "the terminal cannot be used: %m");
-        return CLI_FAILED;
+        return cli_fail(&cli_top, "cannot use the terminal: %m");
     }
-    watch(&w, asked->interval_ms);
+    watch(&w, asked->interval_ns / WEIR_MILLISECOND);
     terminal_close();
     top_sample_finish(&w.last);
     json_decref(w.report);
@@ -231,22 +169,23 @@ static void end_by_signal(void)
 
 static int run(int argc, char **argv)
 {
-    struct asked asked = {.interval_ms = 1000};
+    struct asked asked = {.interval_ns = WEIR_SECOND};
     struct admin_client client;
     struct top_sample first;
     struct buffer why;
-    int code = read_arguments(argc, argv, &asked);
-    if (code == CLI_OK) {
-        code = admin_open(&client, &cli_top, asked.admin, asked.secret_file);
+    int code = cli_read(&cli_top, argc, argv, &asked, NULL);
+    if (code != CLI_END) {
+        return code;
     }
+    code = admin_open(&client, &cli_top, asked.admin, asked.secret_file);
     if (code != CLI_OK) {
-        return code == CLI_HELP ? CLI_OK : code;
+        return code;
     }
     client.peer.timeout_ms = TOP_TIMEOUT_MS;
     buffer_init(&why, TOP_OUTPUT_MAX);
     code = top_sample_take(&client, &first, &why);
     if (code != CLI_OK) {
-        admin_say(&client, &why);
+        (void)cli_complain(&cli_top, "%.*s", TEXT_ARGS(buffer_text(&why)));
     } else if (asked.once || asked.json || !terminal_is_there()) {
         code = watch_once(&client, &asked, &first, &why);
     } else {
@@ -257,3 +196,6 @@ static int run(int argc, char **argv)
     end_by_signal();
     return code;
 }
+
+const struct cli_command cli_top =
+    CLI_COMMAND("top", "", "watch a running server; q ends it", options, run);

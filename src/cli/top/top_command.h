@@ -12,22 +12,18 @@
 
 #include "cli/admin_client.h"
 #include "cli/top/metrics_text.h"
+#include "server/admin/numbers.h"
 
-#define TOP_PROTOCOLS_MAX 8
 #define TOP_DENIED 10
 #define TOP_OUTPUT_MAX (1u << 20)
 
 struct top_sample {
-    uint64_t at_ms; /* by this process's clock */
-    json_t *status; /* /v1/status */
-    json_t *limits; /* /v1/limits: the list */
-    json_t *denied; /* /v1/top: the list */
-    struct {
-        char name[32];
-        struct metric_histogram took;
-    } protocols[TOP_PROTOCOLS_MAX]; /* from /metrics */
-    unsigned protocols_count;
-    json_t *store; /* from /metrics; NULL: there is no fleet */
+    uint64_t at_ms;                          /* by this process's clock */
+    json_t *status;                          /* /v1/status */
+    json_t *limits;                          /* /v1/limits: the list */
+    json_t *denied;                          /* /v1/top: the list */
+    struct metric_histogram took[PROTOCOLS]; /* from /metrics */
+    json_t *store;                           /* from /metrics; NULL: there is no fleet */
     struct metric_histogram store_took;
 };
 

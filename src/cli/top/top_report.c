@@ -1,10 +1,5 @@
 #include "cli/top/top_command.h"
 
-static double number_of(const json_t *object, const char *name)
-{
-    return json_number_value(json_object_get(object, name));
-}
-
 double top_rate(double before, double now, double seconds)
 {
     double n = now >= before ? now - before : now;
@@ -18,23 +13,17 @@ static json_t *rates_of(const json_t *before, const json_t *now, double seconds)
     json_t *out = json_object();
     for (void *at = json_object_iter(all); at != NULL; at = json_object_iter_next(all, at)) {
         const char *name = json_object_iter_key(at);
-        double value = top_rate(number_of(before, name), number_of(now, name), seconds);
+        double value = top_rate(json_number(before, name), json_number(now, name), seconds);
         (void)json_object_set_new(out, name, json_real(value));
     }
     return out;
 }
 
-static const char *text_in(const json_t *object, const char *name)
-{
-    const char *text = json_string_value(json_object_get(object, name));
-    return text != NULL ? text : "";
-}
-
 static bool is_same(const json_t *one, const json_t *two)
 {
-    return strcmp(text_in(one, "name"), text_in(two, "name")) == 0 &&
-           strcmp(text_in(one, "tier"), text_in(two, "tier")) == 0 &&
-           strcmp(text_in(one, "rate"), text_in(two, "rate")) == 0;
+    return strcmp(json_text(one, "name"), json_text(two, "name")) == 0 &&
+           strcmp(json_text(one, "tier"), json_text(two, "tier")) == 0 &&
+           strcmp(json_text(one, "rate"), json_text(two, "rate")) == 0;
 }
 
 /*
@@ -56,24 +45,24 @@ static const json_t *find(const json_t *limits, size_t place, const json_t *limi
 
 static const char *rate_in(const json_t *limit)
 {
-    return json_is_null(json_object_get(limit, "rate")) ? "by call" : text_in(limit, "rate");
+    return json_is_null(json_object_get(limit, "rate")) ? "by call" : json_text(limit, "rate");
 }
 
 /* Returns the share of a table that is in use; null: the limit has no table on this server. */
 static json_t *fill_of(const json_t *limit)
 {
-    double capacity = number_of(limit, "capacity");
+    double capacity = json_number(limit, "capacity");
     if (json_is_null(json_object_get(limit, "capacity"))) {
         return json_null();
     }
-    return json_real(capacity > 0 ? number_of(limit, "keys") / capacity : 0.0);
+    return json_real(capacity > 0 ? json_number(limit, "keys") / capacity : 0.0);
 }
 
 static json_t *rate_of(const json_t *before, const json_t *now, const char *name, double seconds)
 {
     return json_is_null(json_object_get(now, name))
                ? json_null()
-               : json_real(top_rate(number_of(before, name), number_of(now, name), seconds));
+               : json_real(top_rate(json_number(before, name), json_number(now, name), seconds));
 }
 
 /*
@@ -82,18 +71,18 @@ static json_t *rate_of(const json_t *before, const json_t *now, const char *name
  */
 static json_t *report_limit(const json_t *before, const json_t *now, double seconds)
 {
-    bool shadow = strcmp(text_in(now, "mode"), "shadow") == 0;
-    double deny = top_rate(number_of(before, "denied"), number_of(now, "denied"), seconds);
-    double never = top_rate(number_of(before, "never"), number_of(now, "never"), seconds);
-    return json_pack("{ss ss ss ss ss sf sf sf sf sO? sO? so so sf}", "name", text_in(now, "name"),
-                     "tier", text_in(now, "tier"), "rate", rate_in(now), "mode",
-                     text_in(now, "mode"), "consistency", text_in(now, "consistency"), "allow",
-                     top_rate(number_of(before, "allowed"), number_of(now, "allowed"), seconds),
-                     "deny", shadow ? 0.0 : deny, "never", shadow ? 0.0 : never, "shadow",
-                     shadow ? deny + never : 0.0, "keys", json_object_get(now, "keys"), "capacity",
-                     json_object_get(now, "capacity"), "fill", fill_of(now), "evicted",
-                     rate_of(before, now, "evicted", seconds), "degraded",
-                     top_rate(number_of(before, "degraded"), number_of(now, "degraded"), seconds));
+    bool shadow = strcmp(json_text(now, "mode"), "shadow") == 0;
+    double deny = top_rate(json_number(before, "denied"), json_number(now, "denied"), seconds);
+    double never = top_rate(json_number(before, "never"), json_number(now, "never"), seconds);
+    return json_pack(
+        "{ss ss ss ss ss sf sf sf sf sO? sO? so so sf}", "name", json_text(now, "name"), "tier",
+        json_text(now, "tier"), "rate", rate_in(now), "mode", json_text(now, "mode"), "consistency",
+        json_text(now, "consistency"), "allow",
+        top_rate(json_number(before, "allowed"), json_number(now, "allowed"), seconds), "deny",
+        shadow ? 0.0 : deny, "never", shadow ? 0.0 : never, "shadow", shadow ? deny + never : 0.0,
+        "keys", json_object_get(now, "keys"), "capacity", json_object_get(now, "capacity"), "fill",
+        fill_of(now), "evicted", rate_of(before, now, "evicted", seconds), "degraded",
+        top_rate(json_number(before, "degraded"), json_number(now, "degraded"), seconds));
 }
 
 static json_t *report_limits(const json_t *before, const json_t *now, double seconds)
@@ -110,7 +99,7 @@ static double sum_of(const json_t *limits, const char *name)
 {
     double sum = 0;
     for (size_t i = 0; i < json_array_size(limits); i++) {
-        sum += number_of(json_array_get(limits, i), name);
+        sum += json_number(json_array_get(limits, i), name);
     }
     return sum;
 }
@@ -136,17 +125,13 @@ json_t *top_quantile(const struct metric_histogram *before, const struct metric_
 static json_t *report_latency(const struct top_sample *before, const struct top_sample *now)
 {
     json_t *out = json_object();
-    for (unsigned i = 0; i < now->protocols_count; i++) {
-        const struct metric_histogram *then = NULL;
-        for (unsigned j = 0; j < before->protocols_count; j++) {
-            if (strcmp(before->protocols[j].name, now->protocols[i].name) == 0) {
-                then = &before->protocols[j].took;
-            }
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        if (now->took[i].count > 0) {
+            (void)json_object_set_new(
+                out, protocol_names[i],
+                json_pack("{so so}", "p50", top_quantile(&before->took[i], &now->took[i], 0.5),
+                          "p99", top_quantile(&before->took[i], &now->took[i], 0.99)));
         }
-        (void)json_object_set_new(out, now->protocols[i].name,
-                                  json_pack("{so so}", "p50",
-                                            top_quantile(then, &now->protocols[i].took, 0.5), "p99",
-                                            top_quantile(then, &now->protocols[i].took, 0.99)));
     }
     return out;
 }
@@ -162,7 +147,7 @@ json_t *top_report(const struct top_sample *before, const struct top_sample *now
     static const char *const kept[] = {"version", "state",       "uptime_s",     "generation",
                                        "mode",    "connections", "memory_bytes", "threads"};
     double seconds = before->status != NULL ? (double)(now->at_ms - before->at_ms) / 1000
-                                            : number_of(now->status, "uptime_s");
+                                            : json_number(now->status, "uptime_s");
     json_t *limits = report_limits(before->limits, now->limits, seconds);
     json_t *out = json_object();
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
@@ -176,8 +161,8 @@ json_t *top_report(const struct top_sample *before, const struct top_sample *now
     (void)json_object_set_new(out, "latency_seconds", report_latency(before, now));
     (void)json_object_set_new(
         out, "cpu_percent",
-        json_real(100 * top_rate(number_of(before->status, "cpu_seconds"),
-                                 number_of(now->status, "cpu_seconds"), seconds)));
+        json_real(100 * top_rate(json_number(before->status, "cpu_seconds"),
+                                 json_number(now->status, "cpu_seconds"), seconds)));
     (void)json_object_set_new(out, "store",
                               top_store_report(before, now, seconds, sum_of(limits, "degraded")));
     (void)json_object_set_new(out, "limits", limits);

@@ -1,77 +1,42 @@
-#include "cli/grid.h"
-#include "cli/terminal.h"
+#include "base/clock.h"
 #include "cli/top/top_command.h"
 
 /* ---- durations ---- */
 
-static struct metric_histogram *histogram_of(struct top_sample *s, struct text protocol)
+static void read_duration(struct top_sample *sample, const struct metric *m)
 {
-    for (unsigned i = 0; i < s->protocols_count; i++) {
-        if (text_is(protocol, s->protocols[i].name)) {
-            return &s->protocols[i].took;
+    struct text protocol;
+    for (unsigned i = 0; metric_label(m, "protocol", &protocol) && i < PROTOCOLS; i++) {
+        if (text_is(protocol, protocol_names[i])) {
+            metric_histogram_read(&sample->took[i], m);
         }
     }
-    if (s->protocols_count == TOP_PROTOCOLS_MAX || protocol.len >= sizeof s->protocols[0].name) {
-        return NULL;
-    }
-    unsigned i = s->protocols_count++;
-    memcpy(s->protocols[i].name, protocol.at, protocol.len);
-    s->protocols[i].name[protocol.len] = 0;
-    return &s->protocols[i].took;
 }
 
 void top_sample_read_metrics(struct top_sample *sample, struct text metrics)
 {
     struct metric m;
-    struct text protocol;
     while (metric_next(&metrics, &m)) {
-        if (!text_is(m.name, "weir_decision_duration_seconds_bucket")) {
+        if (text_is(m.name, "weir_decision_duration_seconds_bucket")) {
+            read_duration(sample, &m);
+        } else {
             top_store_read(sample, &m);
-            continue;
-        }
-        struct metric_histogram *h =
-            metric_label(&m, "protocol", &protocol) ? histogram_of(sample, protocol) : NULL;
-        if (h != NULL) {
-            metric_histogram_read(h, &m);
         }
     }
 }
 
 /* ---- asking ---- */
 
-static int fetch(const struct admin_client *client, const char *target, struct http_result *result,
-                 struct buffer *why)
-{
-    struct weir_error error = {0};
-    struct http_call call = {.method = "GET", .target = target};
-    int e = http_call(&client->peer, &call, result, &error);
-    if (e != 0) {
-        admin_explain_error(client, &error, why);
-        return e == WEIR_EINVAL ? CLI_USAGE : CLI_FAILED;
-    }
-    if (result->response.status != 200) {
-        admin_explain_status(client, &result->response, why);
-        return CLI_FAILED;
-    }
-    return CLI_OK;
-}
-
 static int fetch_json(const struct admin_client *client, const char *target, json_t **out,
                       struct buffer *why)
 {
-    struct http_result result;
-    http_result_init(&result);
-    int code = fetch(client, target, &result, why);
-    if (code == CLI_OK) {
-        struct text body = result.response.body;
-        *out = json_loadb(body.at, body.len, JSON_ALLOW_NUL, NULL);
-        if (!json_is_object(*out)) {
-            safe_put(why, text_of(target), false);
-            buffer_put(why, TEXT(": the answer is not an object of JSON"));
-            code = CLI_FAILED;
-        }
+    struct http_call call = {.method = "GET", .target = target};
+    int code = admin_call_json(client, &call, out, why);
+    if (code == CLI_OK && !json_is_object(*out)) {
+        buffer_put(why, text_of(target));
+        buffer_put(why, TEXT(": found another answer, expected a JSON object"));
+        code = CLI_FAILED;
     }
-    http_result_finish(&result);
     return code;
 }
 
@@ -89,9 +54,10 @@ static int fetch_list(const struct admin_client *client, const char *target, con
 static int fetch_metrics(const struct admin_client *client, struct top_sample *sample,
                          struct buffer *why)
 {
+    struct http_call call = {.method = "GET", .target = "/metrics"};
     struct http_result result;
     http_result_init(&result);
-    int code = fetch(client, "/metrics", &result, why);
+    int code = admin_call(client, &call, &result, why);
     if (code == CLI_OK) {
         top_sample_read_metrics(sample, result.response.body);
     }
@@ -104,7 +70,7 @@ int top_sample_take(const struct admin_client *client, struct top_sample *sample
 {
     char target[32];
     (void)snprintf(target, sizeof target, "/v1/top?n=%d", TOP_DENIED);
-    *sample = (struct top_sample){.at_ms = terminal_now_ms()};
+    *sample = (struct top_sample){.at_ms = clock_monotonic_ns() / WEIR_MILLISECOND};
     int code = fetch_json(client, "/v1/status", &sample->status, why);
     if (code == CLI_OK) {
         code = fetch_list(client, "/v1/limits", "limits", &sample->limits, why);

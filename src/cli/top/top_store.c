@@ -57,11 +57,6 @@ void top_store_read(struct top_sample *sample, const struct metric *m)
 
 /* ---- a report ---- */
 
-static double number_of(const json_t *object, const char *name)
-{
-    return json_number_value(json_object_get(object, name));
-}
-
 json_t *top_store_report(const struct top_sample *before, const struct top_sample *now,
                          double seconds, double degraded)
 {
@@ -71,10 +66,10 @@ json_t *top_store_report(const struct top_sample *before, const struct top_sampl
         return json_null();
     }
     return json_pack(
-        "{s:b, s:I, s:I, s:f, s:f, s:{s:o, s:o}, s:O}", "up", number_of(store, "up") != 0,
-        "connections", (json_int_t)number_of(store, "connections"), "nodes",
-        (json_int_t)number_of(store, "nodes"), "calls_per_second",
-        top_rate(number_of(before->store, "calls"), number_of(store, "calls"), seconds),
+        "{s:b, s:I, s:I, s:f, s:f, s:{s:o, s:o}, s:O}", "up", json_number(store, "up") != 0,
+        "connections", (json_int_t)json_number(store, "connections"), "nodes",
+        (json_int_t)json_number(store, "nodes"), "calls_per_second",
+        top_rate(json_number(before->store, "calls"), json_number(store, "calls"), seconds),
         "degraded_per_second", degraded, "latency_seconds", "p50",
         top_quantile(then, &now->store_took, 0.5), "p99",
         top_quantile(then, &now->store_took, 0.99), "breakers_open",

@@ -1,182 +1,163 @@
 #include <stdlib.h>
 
+#include "cli/buffer_format.h"
 #include "cli/grid.h"
 #include "cli/top/top_command.h"
 #include "rules/value/quantity.h"
 
 #define LINE_MAX_BYTES 4096
 
-/* ---- one line ---- */
+#define NUMBER_MAX 48
 
-static void put(struct buffer *line, const char *text)
-{
-    buffer_put(line, text_of(text));
-}
+/* ---- numbers ---- */
 
-static void put_text(struct buffer *line, const json_t *object, const char *name)
+/* Formats a number as 0.25, 12, 12345, 123k or 1.2M: a few digits are enough to watch. */
+static const char *number(double n, char text[NUMBER_MAX])
 {
-    const json_t *value = json_object_get(object, name);
-    safe_put(line, (struct text){json_string_value(value), json_string_length(value)}, false);
-}
-
-/* Writes a number as 0.25, 12, 1234 or 1200k: a few significant digits are enough to watch. */
-static void put_number(struct buffer *line, double n)
-{
-    static const char units[] = " kMGT";
-    char text[48];
+    static const char *const units[] = {"", "k", "M", "G", "T"};
     unsigned unit = 0;
-    for (; n >= 99999.5 && unit < 4; unit++) {
+    while (n >= (unit == 0 ? 99999.5 : 999.5) && unit < 4) {
         n /= 1000;
+        unit++;
     }
     bool whole = unit == 0 && n == (double)(uint64_t)n;
-    int decimals = whole ? 0 : n < 9.995 ? 2 : n < 99.95 && unit > 0 ? 1 : 0;
-    int length = snprintf(text, sizeof text, "%.*f", decimals, n);
-    buffer_put(line, (struct text){text, (size_t)length});
-    buffer_put(line, unit > 0 ? (struct text){&units[unit], 1} : TEXT(""));
+    int decimals = whole ? 0 : unit > 0 ? n < 99.95 : n < 9.995 ? 2 : 0;
+    (void)snprintf(text, NUMBER_MAX, "%.*f%s", decimals, n, units[unit]);
+    return text;
 }
 
-/* Writes the members of an object of numbers: "  resp 12  http 3". */
-static void put_members(struct buffer *line, const json_t *object)
+static const char *member(const json_t *object, const char *name, char text[NUMBER_MAX])
 {
-    json_t *all = (json_t *)(uintptr_t)object; /* the iterator does not change it */
-    for (void *at = json_object_iter(all); at != NULL; at = json_object_iter_next(all, at)) {
-        put(line, "  ");
-        safe_put(line, text_of(json_object_iter_key(at)), false);
-        put(line, " ");
-        put_number(line, json_number_value(json_object_iter_value(at)));
-    }
+    return number(json_number(object, name), text);
 }
 
-static void put_seconds(struct buffer *line, const json_t *seconds)
+/* Formats a member that is a number of seconds, or "-". */
+static const char *seconds(const json_t *object, const char *name, char text[NUMBER_MAX])
 {
-    double s = json_number_value(seconds);
-    char text[32];
-    if (!json_is_number(seconds)) {
-        put(line, "-");
-        return;
+    double s = json_number(object, name);
+    (void)snprintf(text, NUMBER_MAX, "-");
+    if (json_is_number(json_object_get(object, name))) {
+        (void)snprintf(text, NUMBER_MAX,
+                       s < 1e-3 ? "%.1fus"
+                       : s < 1  ? "%.2fms"
+                                : "%.2fs",
+                       s < 1e-3 ? s * 1e6
+                       : s < 1  ? s * 1e3
+                                : s);
     }
-    int length = s < 1e-3 ? snprintf(text, sizeof text, "%.1fus", s * 1e6)
-                 : s < 1  ? snprintf(text, sizeof text, "%.2fms", s * 1e3)
-                          : snprintf(text, sizeof text, "%.2fs", s);
-    buffer_put(line, (struct text){text, (size_t)length});
+    return text;
 }
 
 /* ---- the lines above the limits ---- */
 
-static void put_title(struct buffer *line, const json_t *report, const char *address)
+/* Writes the members of an object of numbers: "  resp 12  http 3". */
+static void put_members(struct buffer *line, json_t *object)
 {
-    char text[QUANTITY_MAX];
-    double uptime = json_number_value(json_object_get(report, "uptime_s"));
-    put(line, "weir ");
-    put_text(line, report, "version");
-    put(line, " at ");
-    safe_put(line, text_of(address), false);
-    put(line, "  ");
-    put_text(line, report, "state");
-    put(line, ", up ");
-    put(line, duration_print((uint64_t)uptime * WEIR_SECOND, text));
-    put(line, ", rules ");
-    put_number(line, json_number_value(json_object_get(report, "generation")));
-    put(line, ", mode ");
-    put_text(line, report, "mode");
-}
-
-static void put_latency(struct buffer *line, const json_t *report, const char *address)
-{
-    json_t *all = json_object_get(report, "latency_seconds");
-    (void)address;
-    put(line, "latency    ");
-    for (void *at = json_object_iter(all); at != NULL; at = json_object_iter_next(all, at)) {
-        put(line, "  ");
-        safe_put(line, text_of(json_object_iter_key(at)), false);
-        put(line, " p50 ");
-        put_seconds(line, json_object_get(json_object_iter_value(at), "p50"));
-        put(line, " p99 ");
-        put_seconds(line, json_object_get(json_object_iter_value(at), "p99"));
+    char text[NUMBER_MAX];
+    for (void *at = json_object_iter(object); at != NULL; at = json_object_iter_next(object, at)) {
+        const char *name = json_object_iter_key(at);
+        buffer_format(line, "  %s %s", name, member(object, name, text));
     }
 }
 
-static void put_decisions(struct buffer *line, const json_t *report, const char *address)
+static void put_quantiles(struct buffer *line, const json_t *latency)
 {
-    (void)address;
-    put(line, "decisions/s");
-    put_members(line, json_object_get(report, "decisions_per_second"));
+    char half[NUMBER_MAX];
+    char most[NUMBER_MAX];
+    buffer_format(line, " p50 %s p99 %s", seconds(latency, "p50", half),
+                  seconds(latency, "p99", most));
 }
 
-static void put_requests(struct buffer *line, const json_t *report, const char *address)
+static void put_latency(struct buffer *line, json_t *all)
 {
-    (void)address;
-    put(line, "requests/s ");
-    put_members(line, json_object_get(report, "requests_per_second"));
-    put(line, "    connections");
-    put_members(line, json_object_get(report, "connections"));
-}
-
-static void put_machine(struct buffer *line, const json_t *report, const char *address)
-{
-    char text[64];
-    double memory = json_number_value(json_object_get(report, "memory_bytes"));
-    (void)address;
-    (void)snprintf(text, sizeof text, "cpu          %.1f %%    memory %.1f MB    threads %.0f",
-                   json_number_value(json_object_get(report, "cpu_percent")), memory / 1e6,
-                   json_number_value(json_object_get(report, "threads")));
-    put(line, text);
+    for (void *at = json_object_iter(all); at != NULL; at = json_object_iter_next(all, at)) {
+        buffer_format(line, "  %s", json_object_iter_key(at));
+        put_quantiles(line, json_object_iter_value(at));
+    }
 }
 
 /* Writes "breakers open 2 of 6: 10.0.0.5:6379, 10.0.0.6:6379", or nothing if all are closed. */
 static void put_breakers(struct buffer *line, json_t *breakers)
 {
-    char text[64];
+    struct buffer names;
     size_t open = 0;
-    for (void *at = json_object_iter(breakers); at != NULL;
-         at = json_object_iter_next(breakers, at)) {
-        open += json_is_true(json_object_iter_value(at));
-    }
-    (void)snprintf(text, sizeof text, "    breakers open %zu of %zu", open,
-                   json_object_size(breakers));
-    put(line, open > 0 ? text : "");
-    const char *before = ": ";
+    buffer_init(&names, LINE_MAX_BYTES);
     for (void *at = json_object_iter(breakers); at != NULL;
          at = json_object_iter_next(breakers, at)) {
         if (json_is_true(json_object_iter_value(at))) {
-            put(line, before);
-            safe_put(line, text_of(json_object_iter_key(at)), false);
-            before = ", ";
+            buffer_format(&names, "%s%s", open++ == 0 ? ": " : ", ", json_object_iter_key(at));
         }
     }
+    if (open > 0) {
+        buffer_format(line, "    breakers open %zu of %zu", open, json_object_size(breakers));
+        buffer_put(line, buffer_text(&names));
+    }
+    buffer_finish(&names);
 }
 
-static void put_store(struct buffer *line, const json_t *report, const char *address)
+static void put_store(struct buffer *line, const json_t *store)
 {
-    static const struct {
-        const char *text;
-        const char *name;
-    } numbers[] = {{"  nodes ", "nodes"},
-                   {"  calls/s ", "calls_per_second"},
-                   {"  degraded/s ", "degraded_per_second"}};
-    const json_t *store = json_object_get(report, "store");
-    const json_t *latency = json_object_get(store, "latency_seconds");
-    (void)address;
-    put(line, json_is_true(json_object_get(store, "up")) ? "store        up" : "store        AWAY");
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        put(line, numbers[i].text);
-        put_number(line, json_number_value(json_object_get(store, numbers[i].name)));
-    }
-    put(line, "  p50 ");
-    put_seconds(line, json_object_get(latency, "p50"));
-    put(line, " p99 ");
-    put_seconds(line, json_object_get(latency, "p99"));
+    char nodes[NUMBER_MAX];
+    char calls[NUMBER_MAX];
+    char degraded[NUMBER_MAX];
+    buffer_format(line, "store        %s  nodes %s  calls/s %s  degraded/s %s ",
+                  json_is_true(json_object_get(store, "up")) ? "up" : "AWAY",
+                  member(store, "nodes", nodes), member(store, "calls_per_second", calls),
+                  member(store, "degraded_per_second", degraded));
+    put_quantiles(line, json_object_get(store, "latency_seconds"));
     put_breakers(line, json_object_get(store, "breakers_open"));
 }
 
-static void (*const head[])(struct buffer *line, const json_t *report, const char *address) = {
-    put_title, put_decisions, put_requests, put_latency, put_machine, put_store};
-
-/* Returns the number of head lines. The last one, put_store, is shown only if there is a fleet. */
-static size_t head_lines(const json_t *report)
+static bool has_fleet(const json_t *report)
 {
-    bool fleet = json_is_object(json_object_get(report, "store"));
-    return sizeof head / sizeof head[0] - (fleet ? 0 : 1);
+    return json_is_object(json_object_get(report, "store"));
+}
+
+/* Makes the line safe for a terminal, cuts it, moves it to `out` and empties it. */
+static void end_line(struct buffer *line, unsigned width, struct buffer *out)
+{
+    struct buffer safe;
+    buffer_init(&safe, 4 * LINE_MAX_BYTES);
+    safe_put(&safe, buffer_text(line), false);
+    buffer_put(out, safe_cut(buffer_text(&safe), width));
+    buffer_put_char(out, '\n');
+    buffer_finish(&safe);
+    buffer_take(line, buffer_len(line));
+}
+
+#define HEAD_LINES 5 /* and one more if there is a fleet */
+
+static void put_head(const json_t *report, const char *address, unsigned width, struct buffer *out)
+{
+    char text[QUANTITY_MAX];
+    char generation[NUMBER_MAX];
+    struct buffer line;
+    buffer_init(&line, LINE_MAX_BYTES);
+    buffer_format(&line, "weir %s at %s  %s, up %s, rules %s, mode %s",
+                  json_text(report, "version"), address, json_text(report, "state"),
+                  duration_print((uint64_t)json_number(report, "uptime_s") * WEIR_SECOND, text),
+                  member(report, "generation", generation), json_text(report, "mode"));
+    end_line(&line, width, out);
+    buffer_put(&line, TEXT("decisions/s"));
+    put_members(&line, json_object_get(report, "decisions_per_second"));
+    end_line(&line, width, out);
+    buffer_put(&line, TEXT("requests/s "));
+    put_members(&line, json_object_get(report, "requests_per_second"));
+    buffer_put(&line, TEXT("    connections"));
+    put_members(&line, json_object_get(report, "connections"));
+    end_line(&line, width, out);
+    buffer_put(&line, TEXT("latency    "));
+    put_latency(&line, json_object_get(report, "latency_seconds"));
+    end_line(&line, width, out);
+    buffer_format(&line, "cpu          %.1f %%    memory %.1f MB    threads %.0f",
+                  json_number(report, "cpu_percent"), json_number(report, "memory_bytes") / 1e6,
+                  json_number(report, "threads"));
+    end_line(&line, width, out);
+    if (has_fleet(report)) {
+        put_store(&line, json_object_get(report, "store"));
+        end_line(&line, width, out);
+    }
+    buffer_finish(&line);
 }
 
 /* ---- tables ---- */
@@ -188,23 +169,13 @@ static void grid_put_member(struct grid *g, const json_t *object, const char *na
                               json_string_length(value)});
 }
 
-static void grid_put_number(struct grid *g, double number)
+static void grid_put_number(struct grid *g, const json_t *object, const char *name)
 {
-    struct buffer text;
-    buffer_init(&text, LINE_MAX_BYTES);
-    put_number(&text, number);
-    grid_put(g, buffer_text(&text));
-    buffer_finish(&text);
-}
-
-/* Puts a number, or "-" for null: then its value is in the store of a fleet. */
-static void grid_put_known(struct grid *g, const json_t *number)
-{
-    if (json_is_null(number)) {
-        grid_put(g, TEXT("-"));
-    } else {
-        grid_put_number(g, json_number_value(number));
+    char text[NUMBER_MAX] = "-"; /* null: its value is in the store of a fleet */
+    if (!json_is_null(json_object_get(object, name))) {
+        (void)member(object, name, text);
     }
+    grid_put(g, text_of(text));
 }
 
 static void grid_put_fill(struct grid *g, const json_t *fill)
@@ -216,30 +187,30 @@ static void grid_put_fill(struct grid *g, const json_t *fill)
     grid_put(g, text_of(text));
 }
 
+static const char *const rates[] = {"allow", "deny", "never", "shadow"};
+
 static void put_limit(struct grid *g, const json_t *limit, bool fleet)
 {
     static const char *const texts[] = {"name", "tier", "rate", "mode"};
-    static const char *const rates[] = {"allow", "deny", "never", "shadow"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         grid_put_member(g, limit, texts[i]);
     }
     for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
-        grid_put_number(g, json_number_value(json_object_get(limit, rates[i])));
+        grid_put_number(g, limit, rates[i]);
     }
-    grid_put_known(g, json_object_get(limit, "keys"));
+    grid_put_number(g, limit, "keys");
     grid_put_fill(g, json_object_get(limit, "fill"));
-    grid_put_known(g, json_object_get(limit, "evicted"));
+    grid_put_number(g, limit, "evicted");
     if (fleet) {
-        grid_put_number(g, json_number_value(json_object_get(limit, "degraded")));
+        grid_put_number(g, limit, "degraded");
     }
 }
 
 static double traffic(const json_t *limit)
 {
-    static const char *const rates[] = {"allow", "deny", "never", "shadow"};
     double sum = 0;
     for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
-        sum += json_number_value(json_object_get(limit, rates[i]));
+        sum += json_number(limit, rates[i]);
     }
     return sum;
 }
@@ -283,7 +254,7 @@ static void fill_denied(struct grid *g, const json_t *denied)
 {
     for (size_t i = 0; i < json_array_size(denied); i++) {
         const json_t *row = json_array_get(denied, i);
-        grid_put_number(g, json_number_value(json_object_get(row, "count")));
+        grid_put_number(g, row, "count");
         grid_put_member(g, row, "limit");
         grid_put_member(g, row, "key");
     }
@@ -300,27 +271,15 @@ static const struct grid_column denied_columns[] = {
 
 /* ---- the whole view ---- */
 
-static void put_head(const json_t *report, const char *address, unsigned width, struct buffer *out)
-{
-    for (size_t i = 0; i < head_lines(report); i++) {
-        struct buffer line;
-        buffer_init(&line, LINE_MAX_BYTES);
-        head[i](&line, report, address);
-        buffer_put(out, safe_cut(buffer_text(&line), width));
-        buffer_put_char(out, '\n');
-        buffer_finish(&line);
-    }
-}
-
 /* The limits get those rows below the head that the denied keys leave free, and at least half. */
 void top_view(const json_t *report, const char *address, unsigned width, unsigned rows,
               struct buffer *out)
 {
     const json_t *limits = json_object_get(report, "limits");
     const json_t *denied = json_object_get(report, "denied");
-    bool fleet = json_is_object(json_object_get(report, "store"));
+    bool fleet = has_fleet(report);
     size_t some = json_array_size(denied);
-    size_t above = head_lines(report) + 4;
+    size_t above = HEAD_LINES + fleet + 4;
     size_t left = rows > above ? rows - above : rows > 0 ? 1 : SIZE_MAX;
     size_t of_denied = some < left / 2 ? some : left / 2;
     struct grid g;

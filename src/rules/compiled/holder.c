@@ -1,11 +1,10 @@
 #include "rules/compiled/holder.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/atomic.h"
 #include "base/error.h"
+#include "rules/file/fields.h"
 
 void holder_release(struct holder *holder)
 {
@@ -24,35 +23,6 @@ void holder_release(struct holder *holder)
 void holder_keep(struct holder *holder)
 {
     (void)fetch_add(&holder->references, 1);
-}
-
-static bool same_texts(const struct texts *a, const struct texts *b)
-{
-    if (a->count != b->count) {
-        return false;
-    }
-    for (size_t i = 0; i < a->count; i++) {
-        if (!text_equal(a->at[i], b->at[i])) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* True if the same client has the same bytes as its key, in a table of the same shape. */
-static bool same_keys(const struct limit_config *a, const struct limit_config *b)
-{
-    if (a->algorithm != b->algorithm || a->on_full != b->on_full || a->align != b->align ||
-        a->max_blocks != b->max_blocks || a->key_parts != b->key_parts ||
-        a->ipv4_prefix != b->ipv4_prefix || a->ipv6_prefix != b->ipv6_prefix) {
-        return false;
-    }
-    for (size_t i = 0; i < a->key_parts; i++) {
-        if (!same_texts(&a->key[i].alternatives, &b->key[i].alternatives)) {
-            return false;
-        }
-    }
-    return true;
 }
 
 static bool same_numbers(const struct setting *a, const struct setting *b)
@@ -92,45 +62,40 @@ static struct holder *find_holder(const struct rule *old, const struct rule *rul
     return NULL;
 }
 
-/* True if the sharing policies are the same. A limit of the fleet cannot change them later. */
-static bool same_sharing(const struct rule *a, const struct rule *b)
-{
-    const struct limit_config *x = a->config;
-    const struct limit_config *y = b->config;
-    return a->mode == b->mode &&
-           (a->mode == REMOTE_LOCAL ||
-            (x->on_store_failure == y->on_store_failure && x->deny_cache_ns == y->deny_cache_ns &&
-             x->sync_ns == y->sync_ns));
-}
-
 /*
- * Makes the name that nodes share a limit by. Names of limits and tiers do not contain the
- * separators '/' and '='.
+ * True if the same client has the same bytes as its key, in a table of the same shape, and a limit
+ * of the fleet has the same policies, which it cannot change later.
  */
-static struct text remote_name(const struct rule *rule, const struct variant *variant,
-                               char name[STATE_NAME_MAX])
+static bool same_keys(const struct rule *a, const struct rule *b)
 {
-    const struct setting *s = variant->setting;
-    struct text limit = rule->config->name;
-    int n = variant >= &rule->variants[rule->override_first]
-                ? snprintf(name, STATE_NAME_MAX, "%.*s=%" PRIu64 "-%" PRIu64 "-%" PRIu64,
-                           TEXT_ARGS(limit), s->rate.count, s->rate.period_ns, s->burst)
-                : snprintf(name, STATE_NAME_MAX, "%.*s%s%.*s", TEXT_ARGS(limit),
-                           variant->tier.len > 0 ? "/" : "", (int)variant->tier.len,
-                           variant->tier.len > 0 ? variant->tier.at : "");
-    return (struct text){name, (size_t)n};
+    return a->mode == b->mode && fields_same(&section_limit, CHANGE_KEYS, a->config, b->config) &&
+           (a->mode == REMOTE_LOCAL ||
+            fields_same(&section_limit, CHANGE_SHARING, a->config, b->config));
 }
 
-static int open_at_fleet(struct weir_fleet *fleet, const struct rule *rule,
-                         const struct variant *variant, void **limit, struct weir_error *error)
+/* The variant that a limiter is wanted for, and all that opening one needs. */
+struct holder_opening {
+    struct ruleset *set;
+    const struct weir_rules_options *options;
+    const struct rule *old; /* of the rules before; NULL: none of this name */
+    const struct rule *rule;
+    struct variant *variant;
+    struct problems *problems;
+    struct weir_error *error;
+};
+
+/* Opens the limit at the fleet, by a name that is the same on all nodes. */
+static int open_at_fleet(const struct holder_opening *o, void **limit, struct weir_error *error)
 {
     char name[STATE_NAME_MAX];
-    struct remote_spec spec = {.name = remote_name(rule, variant, name),
-                               .mode = rule->mode,
-                               .on_failure = rule->config->on_store_failure,
-                               .deny_cache_ns = rule->config->deny_cache_ns,
-                               .sync_ns = rule->config->sync_ns};
-    config_options(rule->config, variant->setting, &spec.options);
+    const struct limit_config *config = o->rule->config;
+    struct weir_fleet *fleet = o->set->fleet;
+    struct remote_spec spec = {.name = {name, variant_name(o->rule, o->variant, '/', name)},
+                               .mode = o->rule->mode,
+                               .on_failure = config->on_store_failure,
+                               .deny_cache_ns = config->deny_cache_ns,
+                               .sync_ns = config->sync_ns};
+    config_options(config, o->variant->setting, &spec.options);
     return remote_ops(fleet)->open(fleet, &spec, limit, error);
 }
 
@@ -146,18 +111,14 @@ static int open_at_fleet(struct weir_fleet *fleet, const struct rule *rule,
  * True if the limiter can change to the variant's numbers. A limit of the fleet can if it can be
  * opened with them.
  */
-static bool can_change(const struct ruleset *set, const struct holder *holder,
-                       const struct rule *rule, const struct variant *variant)
+static bool can_change(const struct holder_opening *o, const struct holder *holder)
 {
     void *probe;
-    const struct setting *wanted = variant->setting;
+    const struct setting *wanted = o->variant->setting;
     if (holder->remote == NULL) {
         return weir_change_check(holder->limiter, wanted->rate.count, wanted->burst, NULL) == 0;
     }
-    if (holder->changes >= CHANGES_MAX) {
-        return false;
-    }
-    if (open_at_fleet(set->fleet, rule, variant, &probe, NULL) != 0) {
+    if (holder->changes >= CHANGES_MAX || open_at_fleet(o, &probe, NULL) != 0) {
         return false;
     }
     holder->ops->release(probe);
@@ -168,25 +129,21 @@ static bool can_change(const struct ruleset *set, const struct holder *holder,
  * Takes over the old limiter for the variant, and lists a change if its numbers differ. Returns 1,
  * 0 if it cannot become what the variant needs, or WEIR_ENOMEM.
  */
-static int take_over(struct ruleset *set, struct holder *holder, const struct rule *rule,
-                     struct variant *variant)
+static int take_over(const struct holder_opening *o, struct holder *holder)
 {
-    const struct setting *wanted = variant->setting;
-    if (!same_numbers(&holder->setting, wanted)) {
-        struct change change = {holder, *wanted, rule->config};
-        if (!can_change(set, holder, rule, variant)) {
+    struct ruleset *set = o->set;
+    struct change change = {holder, *o->variant->setting, o->rule->config};
+    if (!same_numbers(&holder->setting, &change.setting)) {
+        if (!can_change(o, holder)) {
             return 0;
         }
-        struct change *grown =
-            arena_append(&set->arena, set->changes, set->changes_count, sizeof change, &change);
-        if (grown == NULL) {
-            return WEIR_ENOMEM;
+        if (!arena_append(&set->arena, &set->changes, &set->changes_count, sizeof change,
+                          &change)) {
+            return fail(o->error, WEIR_ENOMEM, "out of memory for the rules");
         }
-        set->changes = grown;
-        set->changes_count++;
     }
     holder_keep(holder);
-    variant->holder = holder;
+    o->variant->holder = holder;
     return 1;
 }
 
@@ -222,75 +179,65 @@ static bool is_busy(const struct rule *old, const char *name)
 }
 
 /* Opens a local limiter: in a file if there is a folder for the state, otherwise in memory. */
-static int open_limiter(struct ruleset *set, const struct rule *old, const struct rule *rule,
-                        const struct variant *variant, struct weir_options *o,
-                        struct problems *problems, struct holder *holder, struct weir_error *error)
+static int open_local(const struct holder_opening *o, struct holder *holder)
 {
-    if (set->state == NULL) {
-        return weir_open(&holder->limiter, o, error);
+    struct state *state = o->set->state;
+    struct weir_options options;
+    config_options(o->rule->config, o->variant->setting, &options);
+    options.flags = o->options->flags & ~WEIR_RULES_SERVER_STATE;
+    options.clock = o->options->clock;
+    options.clock_arg = o->options->clock_arg;
+    if (state == NULL) {
+        return weir_open(&holder->limiter, &options, o->error);
     }
-    holder->state = set->state;
-    state_name(rule, variant, holder->file.name);
-    if (variant->setting->rows > 0) {
-        o->flags |= WEIR_MORE_KEYS; /* as has_room() */
+    holder->state = state;
+    state_name(o->rule, o->variant, holder->file.name);
+    if (o->variant->setting->rows > 0) {
+        options.flags |= WEIR_MORE_KEYS; /* as has_room() */
     }
-    return state_limiter(set->state, o, is_busy(old, holder->file.name), problems, &holder->file,
-                         &holder->limiter, error);
+    return state_limiter(state, &options, is_busy(o->old, holder->file.name), o->problems,
+                         &holder->file, &holder->limiter, o->error);
 }
 
 /*
- * Reports a limit that the fleet refuses as a problem of the rule file, at the place that causes
- * it.
+ * Opens a limit of the fleet. One that the fleet refuses is a problem of the rule file, which is
+ * reported at the place that causes it.
  */
-static int tell_refused(const struct rule *rule, const struct variant *variant, int e,
-                        const struct weir_error *why, struct problems *problems)
+static int open_remote(const struct holder_opening *o, struct holder *holder)
 {
-    const struct limit_config *limit = rule->config;
+    const struct limit_config *limit = o->rule->config;
+    struct text tier = o->variant->tier.len > 0 ? o->variant->tier : TEXT("");
+    struct weir_error why = {0};
+    holder->ops = remote_ops(o->set->fleet);
+    int e = open_at_fleet(o, &holder->remote, &why);
+    if (e == 0) {
+        return 0;
+    }
+    if (e == WEIR_ENOMEM || e == WEIR_EIO) {
+        return fail(o->error, e, "limit '%.*s': %s", TEXT_ARGS(limit->name), why.text);
+    }
     bool numbers = e == WEIR_ERATE || e == WEIR_EQUOTA;
-    bool tier = variant->tier.len > 0;
-    problem(problems, numbers ? limit->rate_place : limit->consistency_place,
-            "limit '%.*s'%s%.*s: %s", TEXT_ARGS(limit->name), tier ? ", tier " : "",
-            (int)variant->tier.len, tier ? variant->tier.at : "", why->text);
+    problem(o->problems, numbers ? limit->rate_place : limit->consistency_place,
+            "limit '%.*s'%s%.*s: %s", TEXT_ARGS(limit->name), tier.len > 0 ? ", tier " : "",
+            TEXT_ARGS(tier), why.text);
     return WEIR_ERULES;
 }
 
-static int open_remote(const struct ruleset *set, const struct rule *rule,
-                       const struct variant *variant, struct problems *problems,
-                       struct holder *holder, struct weir_error *error)
+static int open_new(const struct holder_opening *o)
 {
-    struct weir_error why = {0};
-    holder->ops = remote_ops(set->fleet);
-    int e = open_at_fleet(set->fleet, rule, variant, &holder->remote, &why);
-    if (e == WEIR_ENOMEM || e == WEIR_EIO) {
-        return fail(error, e, "limit '%.*s': %s", TEXT_ARGS(rule->config->name), why.text);
-    }
-    return e == 0 ? 0 : tell_refused(rule, variant, e, &why, problems);
-}
-
-static int open_new(struct ruleset *set, const struct weir_rules_options *options,
-                    const struct rule *old, const struct rule *rule, struct variant *variant,
-                    struct problems *problems, struct weir_error *error)
-{
-    struct weir_options o;
     struct holder *holder = calloc(1, sizeof *holder);
     if (holder == NULL) {
-        return fail(error, WEIR_ENOMEM, "out of memory for limit '%.*s'",
-                    TEXT_ARGS(rule->config->name));
+        return fail(o->error, WEIR_ENOMEM, "out of memory for limit '%.*s'",
+                    TEXT_ARGS(o->rule->config->name));
     }
-    config_options(rule->config, variant->setting, &o);
-    o.flags = options->flags & ~WEIR_RULES_SERVER_STATE;
-    o.clock = options->clock;
-    o.clock_arg = options->clock_arg;
-    int e = rule->mode != REMOTE_LOCAL
-                ? open_remote(set, rule, variant, problems, holder, error)
-                : open_limiter(set, old, rule, variant, &o, problems, holder, error);
+    int e = o->rule->mode != REMOTE_LOCAL ? open_remote(o, holder) : open_local(o, holder);
     if (e != 0) {
         free(holder);
         return e;
     }
-    holder->setting = *variant->setting;
+    holder->setting = *o->variant->setting;
     holder->references = 1;
-    variant->holder = holder;
+    o->variant->holder = holder;
     return 0;
 }
 
@@ -299,12 +246,12 @@ int holder_find(struct ruleset *set, const struct weir_rules_options *options,
                 struct problems *problems, struct weir_error *error)
 {
     const struct rule *before = old != NULL ? ruleset_find(old, rule->config->name) : NULL;
-    if (before != NULL && same_keys(before->config, rule->config) && same_sharing(before, rule)) {
-        struct holder *holder = find_holder(before, rule, variant);
-        int taken = holder != NULL ? take_over(set, holder, rule, variant) : 0;
-        if (taken != 0) {
-            return taken > 0 ? 0 : fail(error, WEIR_ENOMEM, "out of memory for the rules");
-        }
+    struct holder_opening o = {set, options, before, rule, variant, problems, error};
+    struct holder *holder =
+        before != NULL && same_keys(before, rule) ? find_holder(before, rule, variant) : NULL;
+    int taken = holder != NULL ? take_over(&o, holder) : 0;
+    if (taken != 0) {
+        return taken > 0 ? 0 : taken;
     }
-    return open_new(set, options, before, rule, variant, problems, error);
+    return open_new(&o);
 }

@@ -4,7 +4,8 @@
 #include "rules/compiled/index_parts.h"
 #include "rules/value/pattern.h"
 
-static inline void set_bits(const struct index *index, struct list list, struct index_found *found)
+static inline void set_bits(const struct index *index, struct limit_list list,
+                            struct index_found *found)
 {
     while (list.limit != NONE) {
         index_found_set(found, list.limit);
@@ -18,7 +19,7 @@ static inline void set_bits(const struct index *index, struct list list, struct 
 static inline void find_value(const struct index *index, unsigned attribute, struct text value,
                               uint64_t hash, struct index_found *found)
 {
-    const struct slot *s = find_slot(index, VALUE, attribute, value, hash);
+    const struct index_slot *s = find_slot(index, VALUE, attribute, value, hash);
     if (s != NULL) {
         set_bits(index, s->found, found);
     }
@@ -137,10 +138,10 @@ static struct text extension_of(struct text segment)
     return text_after(segment, before);
 }
 
-static inline void visit_child(struct walk *w, enum kind kind, uint32_t number, struct text text,
-                               uint64_t hash, struct position next)
+static inline void visit_child(struct walk *w, enum slot_kind kind, uint32_t number,
+                               struct text text, uint64_t hash, struct position next)
 {
-    const struct slot *s = find_slot(w->index, kind, number, text, hash);
+    const struct index_slot *s = find_slot(w->index, kind, number, text, hash);
     if (s != NULL) {
         visit(w, s->found.limit, next);
     }
@@ -148,10 +149,11 @@ static inline void visit_child(struct walk *w, enum kind kind, uint32_t number, 
 
 static void visit_mixed(struct walk *w, uint32_t first, struct text text, struct position next)
 {
-    for (uint32_t i = first; i != 0; i = w->index->mixed[i].next) {
-        const struct mixed *m = &w->index->mixed[i];
-        if (segment_match(text_at(w->index, m->at, m->len), text)) {
-            visit(w, m->child, next);
+    const struct link *l;
+    for (uint32_t i = first; i != 0; i = l->next) {
+        l = &w->index->links[i];
+        if (segment_match(text_at(w->index, l->at, l->len), text)) {
+            visit(w, l->number, next);
         }
     }
 }
@@ -167,7 +169,7 @@ static void visit_extension(struct walk *w, uint32_t number, struct text text, s
 /* Visits the children of a node that match the segment at p; returns the position after it. */
 static inline struct position step(struct walk *w, uint32_t number, struct position p)
 {
-    const struct node *node = &w->index->nodes[number];
+    const struct index_node *node = &w->index->nodes[number];
     const struct segment *s = segment_at(w, p);
     struct text text = {w->path.at + s->at, s->len};
     struct position next = {p.i + 1, p.at + s->len + 1};
@@ -188,10 +190,11 @@ static inline struct position step(struct walk *w, uint32_t number, struct posit
 
 static void compare_rest(struct walk *w, uint32_t first)
 {
-    for (uint32_t i = first; i != 0; i = w->index->rest[i].next) {
-        const struct rest *r = &w->index->rest[i];
-        if (path_pattern_match(text_at(w->index, r->at, r->len), w->path)) {
-            index_found_set(w->found, r->limit);
+    const struct link *l;
+    for (uint32_t i = first; i != 0; i = l->next) {
+        l = &w->index->links[i];
+        if (path_pattern_match(text_at(w->index, l->at, l->len), w->path)) {
+            index_found_set(w->found, l->number);
         }
     }
 }
@@ -199,7 +202,7 @@ static void compare_rest(struct walk *w, uint32_t first)
 /* Visits a node that the segments before p have led to. */
 static void visit(struct walk *w, uint32_t number, struct position p)
 {
-    const struct node *node = &w->index->nodes[number];
+    const struct index_node *node = &w->index->nodes[number];
     set_bits(w->index, node->tail, w->found);
     if (node->rest != 0) {
         compare_rest(w, node->rest);

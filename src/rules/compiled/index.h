@@ -4,9 +4,9 @@
  * have different segments such as 'a*' in the same place: these are tried one by one.) An index is
  * made once and then only read, by any number of threads.
  *
- * Every entry means: if `attribute` has a value that `pattern` matches, then `limit` is a
- * candidate. A limit may have many entries. Paths may be patterns (rules/value/pattern.h); other
- * attributes are compared byte by byte.
+ * Every entry means: if `attribute` has the value `text`, or one that the pattern `text` matches,
+ * then `limit` is a candidate. A limit may have many entries. Only paths may be patterns
+ * (rules/value/pattern.h).
  */
 #ifndef WEIR_RULES_COMPILED_INDEX_H
 #define WEIR_RULES_COMPILED_INDEX_H
@@ -16,9 +16,10 @@
 #include "common/text.h"
 
 struct index_entry {
-    unsigned attribute;  /* INDEX_PATH or any other number */
-    unsigned limit;      /* below INDEX_LIMITS_MAX */
-    struct text pattern; /* copied; a checked path pattern, or another attribute's value */
+    unsigned attribute; /* INDEX_PATH or any other number */
+    unsigned limit;     /* below INDEX_LIMITS_MAX */
+    bool wild;          /* the text is a checked path pattern with wildcards; otherwise a value */
+    struct text text;   /* copied */
 };
 
 #define INDEX_PATH 0u

@@ -7,13 +7,13 @@
 #include "rules/compiled/index_parts.h"
 #include "rules/value/pattern.h"
 
-static void add_limit(struct index *index, struct list *list, uint32_t limit)
+static void add_limit(struct index *index, struct limit_list *list, uint32_t limit)
 {
     if (list->limit == NONE) {
         list->limit = limit;
     } else if (list->limit != limit) {
         uint32_t i = (uint32_t)++index->used.more;
-        index->more[i] = (struct list){limit, list->next};
+        index->more[i] = (struct limit_list){limit, list->next};
         list->next = i;
     }
 }
@@ -35,7 +35,7 @@ static uint32_t add_bytes(struct index *index, struct text t)
 }
 
 /* Takes a free slot; there always is one. */
-static struct slot *free_slot(struct index *index, uint64_t place)
+static struct index_slot *free_slot(struct index *index, uint64_t place)
 {
     size_t group = group_of(index, place);
     for (;; group = next_group(index, group)) {
@@ -49,14 +49,15 @@ static struct slot *free_slot(struct index *index, uint64_t place)
 }
 
 /* Returns the slot of a text; a new one has found.limit == NONE. */
-static struct slot *add_slot(struct index *index, enum kind kind, uint32_t owner, struct text text)
+static struct index_slot *add_slot(struct index *index, enum slot_kind kind, uint32_t owner,
+                                   struct text text)
 {
     uint64_t hash = hash_text(index, text);
-    const struct slot *known = find_slot(index, kind, owner, text, hash);
+    const struct index_slot *known = find_slot(index, kind, owner, text, hash);
     if (known != NULL) {
         return &index->slots[known - index->slots];
     }
-    struct slot *s = free_slot(index, place_of(kind, owner, hash));
+    struct index_slot *s = free_slot(index, place_of(kind, owner, hash));
     s->kind = kind;
     s->owner = owner;
     s->at = add_bytes(index, text);
@@ -65,9 +66,10 @@ static struct slot *add_slot(struct index *index, enum kind kind, uint32_t owner
     return s;
 }
 
-static uint32_t child_by_slot(struct index *index, enum kind kind, uint32_t node, struct text text)
+static uint32_t child_by_slot(struct index *index, enum slot_kind kind, uint32_t node,
+                              struct text text)
 {
-    struct slot *s = add_slot(index, kind, node, text);
+    struct index_slot *s = add_slot(index, kind, node, text);
     if (s->found.limit == NONE) {
         s->found.limit = add_node(index);
     }
@@ -86,20 +88,27 @@ static uint32_t child_by_literal(struct index *index, uint32_t node, struct text
     return child_by_slot(index, LITERAL, node, (struct text){literal, len});
 }
 
+/* Adds a text and its number to a list. */
+static void add_link(struct index *index, uint32_t *first, struct text text, uint32_t number)
+{
+    uint32_t i = (uint32_t)++index->used.links;
+    uint32_t at = add_bytes(index, text);
+    index->links[i] = (struct link){at, (uint32_t)text.len, number, *first};
+    *first = i;
+}
+
 static uint32_t child_by_mixed(struct index *index, uint32_t node, struct text segment)
 {
-    for (uint32_t i = index->nodes[node].mixed; i != 0; i = index->mixed[i].next) {
-        if (text_equal(text_at(index, index->mixed[i].at, index->mixed[i].len), segment)) {
-            return index->mixed[i].child;
+    const struct link *l;
+    for (uint32_t i = index->nodes[node].mixed; i != 0; i = l->next) {
+        l = &index->links[i];
+        if (text_equal(text_at(index, l->at, l->len), segment)) {
+            return l->number;
         }
     }
-    uint32_t i = (uint32_t)++index->used.mixed;
-    index->mixed[i].at = add_bytes(index, segment);
-    index->mixed[i].len = (uint32_t)segment.len;
-    index->mixed[i].child = add_node(index);
-    index->mixed[i].next = index->nodes[node].mixed;
-    index->nodes[node].mixed = i;
-    return index->mixed[i].child;
+    uint32_t child = add_node(index);
+    add_link(index, &index->nodes[node].mixed, segment, child);
+    return child;
 }
 
 /* True for '*' followed by an extension, which begins with its only dot. */
@@ -137,24 +146,6 @@ static uint32_t child_of(struct index *index, uint32_t node, struct text segment
     return child_by_mixed(index, node, segment);
 }
 
-static void add_rest(struct index *index, uint32_t node, const struct index_entry *e)
-{
-    uint32_t i = (uint32_t)++index->used.rest;
-    index->rest[i].at = add_bytes(index, e->pattern);
-    index->rest[i].len = (uint32_t)e->pattern.len;
-    index->rest[i].limit = e->limit;
-    index->rest[i].next = index->nodes[node].rest;
-    index->nodes[node].rest = i;
-}
-
-/* Returns the segment at `at`, up to the next slash or the end. */
-static struct text cut_segment(struct text path, size_t at)
-{
-    const char *slash = memchr(path.at + at, '/', path.len - at);
-    size_t end = slash != NULL ? (size_t)(slash - path.at) : path.len;
-    return (struct text){path.at + at, end - at};
-}
-
 /* Returns the node at which a last '**' is noted. Two in a row count as one. */
 static uint32_t node_before_tail(const struct index *index, uint32_t node, uint32_t before_any)
 {
@@ -165,10 +156,10 @@ static void add_pattern(struct index *index, const struct index_entry *e)
 {
     uint32_t node = 0;
     uint32_t before_any = NONE; /* the node before the first '**' */
-    struct text pattern = e->pattern;
+    struct text pattern = e->text;
     index->has_patterns = true;
     for (size_t at = 1, depth = 0; at < pattern.len; depth++) {
-        struct text segment = cut_segment(pattern, at);
+        struct text segment = path_segment(pattern, at - 1);
         bool any = text_is(segment, "**");
         at += segment.len + 1;
         if (any && at >= pattern.len) {
@@ -177,7 +168,8 @@ static void add_pattern(struct index *index, const struct index_entry *e)
             return;
         }
         if (depth == INDEX_DEPTH || (any && before_any != NONE)) {
-            add_rest(index, before_any != NONE ? before_any : node, e);
+            node = before_any != NONE ? before_any : node;
+            add_link(index, &index->nodes[node].rest, pattern, e->limit);
             return;
         }
         before_any = any ? node : before_any;
@@ -186,40 +178,23 @@ static void add_pattern(struct index *index, const struct index_entry *e)
     add_limit(index, &index->nodes[node].here, e->limit);
 }
 
-/* Adds a path without wildcard, with its escapes removed, or another attribute's value as it is. */
-static void add_value(struct index *index, const struct index_entry *e)
-{
-    struct text value = e->pattern;
-    if (e->attribute == INDEX_PATH) {
-        value.at = index->bytes + index->used.bytes;
-        value.len = pattern_literal(e->pattern, index->bytes + index->used.bytes);
-    }
-    add_limit(index, &add_slot(index, VALUE, e->attribute, value)->found, e->limit);
-}
-
-static bool is_pattern(const struct index_entry *e)
-{
-    return e->attribute == INDEX_PATH && pattern_has_wildcard(e->pattern);
-}
-
 /* Returns how many of each may be used at most. */
 static struct amounts amounts_of(const struct index_entry *entries, size_t n)
 {
-    struct amounts a = {.nodes = 1, .more = 1 + n, .mixed = 1, .rest = 1};
+    struct amounts a = {.nodes = 1, .more = 1 + n, .links = 1};
     for (size_t i = 0; i < n; i++) {
         size_t segments = 1;
-        if (is_pattern(&entries[i])) {
-            for (size_t k = 1; k < entries[i].pattern.len; k++) {
-                segments += entries[i].pattern.at[k] == '/';
+        if (entries[i].wild) {
+            for (size_t k = 1; k < entries[i].text.len; k++) {
+                segments += entries[i].text.at[k] == '/';
             }
             segments = segments < INDEX_DEPTH ? segments : INDEX_DEPTH;
             a.nodes += segments;
-            a.mixed += segments;
-            a.rest++;
-            a.bytes += entries[i].pattern.len; /* for the rest, and ... */
+            a.links += segments + 1;
+            a.bytes += entries[i].text.len; /* for the rest, and ... */
         }
         a.slots += segments;
-        a.bytes += entries[i].pattern.len; /* ... for slots or mixed segments */
+        a.bytes += entries[i].text.len; /* ... for slots or mixed segments */
     }
     return a;
 }
@@ -242,17 +217,16 @@ static struct index *allocate(struct amounts a)
     unsigned shift = shift_for(a.slots);
     size_t slots = (size_t)GROUP << (64 - shift);
     struct index *index =
-        calloc(1, sizeof *index + slots * (sizeof(struct slot) + 1) +
-                      a.nodes * sizeof(struct node) + a.more * sizeof(struct list) +
-                      a.mixed * sizeof(struct mixed) + a.rest * sizeof(struct rest) + a.bytes);
+        calloc(1, sizeof *index + slots * (sizeof(struct index_slot) + 1) +
+                      a.nodes * sizeof(struct index_node) + a.more * sizeof(struct limit_list) +
+                      a.links * sizeof(struct link) + a.bytes);
     if (index != NULL) {
         index->shift = shift;
-        index->slots = (struct slot *)(index + 1);
-        index->nodes = (struct node *)(index->slots + slots);
-        index->more = (struct list *)(index->nodes + a.nodes);
-        index->mixed = (struct mixed *)(index->more + a.more);
-        index->rest = (struct rest *)(index->mixed + a.mixed);
-        index->tags = (unsigned char *)(index->rest + a.rest);
+        index->slots = (struct index_slot *)(index + 1);
+        index->nodes = (struct index_node *)(index->slots + slots);
+        index->more = (struct limit_list *)(index->nodes + a.nodes);
+        index->links = (struct link *)(index->more + a.more);
+        index->tags = (unsigned char *)(index->links + a.links);
         index->bytes = (char *)(index->tags + slots);
     }
     return index;
@@ -279,10 +253,11 @@ int index_create(const struct index_entry *entries, size_t n, struct index **out
     index->secret[1] = secret.sip[1] | 1;
     (void)add_node(index);
     for (size_t i = 0; i < n; i++) {
-        if (is_pattern(&entries[i])) {
+        if (entries[i].wild) {
             add_pattern(index, &entries[i]);
         } else {
-            add_value(index, &entries[i]);
+            struct index_slot *slot = add_slot(index, VALUE, entries[i].attribute, entries[i].text);
+            add_limit(index, &slot->found, entries[i].limit);
         }
     }
     *out = index;

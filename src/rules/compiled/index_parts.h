@@ -31,63 +31,57 @@
 #define SPREAD UINT64_C(0x9e3779b97f4a7c15) /* 2^64 / golden ratio: spreads neighbouring owners */
 
 /* A list of limits: the first is here, the others in index.more. Nearly all lists have one. */
-struct list {
+struct limit_list {
     uint32_t limit; /* NONE: empty */
     uint32_t next;  /* 0: no more */
 };
 
 /* What a slot of the table holds. */
-enum kind {
+enum slot_kind {
     VALUE,    /* owner is an attribute; found: limits */
     LITERAL,  /* owner is a node; found: its child by this segment */
     EXTENSION /* owner is a node; found: its child by '*' and this text */
 };
 
-struct slot {
+struct index_slot {
     uint32_t kind;
     uint32_t owner;
     uint32_t at; /* offset of the text in index.bytes */
     uint32_t len;
-    struct list found; /* LITERAL, EXTENSION: .limit is the child */
+    struct limit_list found; /* LITERAL, EXTENSION: .limit is the child */
 };
 
-struct node {
-    struct list here;   /* patterns that end with this segment */
-    struct list tail;   /* patterns of which only '**' is left */
-    uint32_t rest;      /* patterns to be compared as a whole; 0: none */
-    uint32_t mixed;     /* children by segments such as 'a*b'; 0: none */
-    uint32_t star;      /* child by '*'; 0: none, as the root is never a child */
-    uint32_t any;       /* child by '**'; 0: none */
-    uint32_t literal;   /* 1 if it has children of this kind in the table ... */
-    uint32_t extension; /* ... and 1 if of this kind */
+struct index_node {
+    struct limit_list here; /* patterns that end with this segment */
+    struct limit_list tail; /* patterns of which only '**' is left */
+    uint32_t rest;          /* patterns to be compared as a whole; 0: none */
+    uint32_t mixed;         /* children by segments such as 'a*b'; 0: none */
+    uint32_t star;          /* child by '*'; 0: none, as the root is never a child */
+    uint32_t any;           /* child by '**'; 0: none */
+    uint32_t literal;       /* 1 if it has children of this kind in the table ... */
+    uint32_t extension;     /* ... and 1 if of this kind */
 };
 
-struct mixed {
-    uint32_t at, len;
-    uint32_t child;
-    uint32_t next;
+/* A pattern in a list of a node. */
+struct link {
+    uint32_t at, len; /* its text, in index.bytes */
+    uint32_t number;  /* of a mixed segment: the child; of a whole pattern: the limit */
+    uint32_t next;    /* 0: no more */
 };
 
-struct rest {
-    uint32_t at, len;
-    uint32_t limit;
-    uint32_t next;
-};
-
-/* How many of each there are, or may become. more, mixed and rest begin at 1: 0 is "none". */
+/* How many of each there are, or may become. more and links begin at 1: 0 is "none". */
 struct amounts {
-    size_t slots, nodes, more, mixed, rest, bytes;
+    size_t slots, nodes, more, links, bytes;
 };
 
 struct index {
     uint64_t secret[2];  /* the second is odd */
     unsigned shift;      /* 64 - log2(groups) */
     unsigned char *tags; /* one for each slot: 0, or 0x80 and some bits of the hash */
-    struct slot *slots;
-    struct node *nodes; /* nodes[0] is the root */
-    struct list *more;
-    struct mixed *mixed;
-    struct rest *rest;
+    struct index_slot *slots;
+    struct index_node *nodes; /* nodes[0] is the root */
+    struct limit_list *more;
+    struct link *links;
     char *bytes;
     struct amounts used;
     bool has_patterns;
@@ -148,7 +142,7 @@ static inline struct text text_at(const struct index *index, uint32_t at, uint32
  * Mixes kind and owner into the hash, because one text may have many owners. The top bits of the
  * result are the group, the low ones the tag.
  */
-static inline uint64_t place_of(enum kind kind, uint32_t owner, uint64_t hash)
+static inline uint64_t place_of(enum slot_kind kind, uint32_t owner, uint64_t hash)
 {
     return hash + ((uint64_t)owner << 2 | kind) * SPREAD;
 }
@@ -175,15 +169,16 @@ static inline uint64_t zero_bytes(uint64_t word)
 }
 
 /* Returns the slot of a text, NULL if there is none. */
-static inline const struct slot *find_slot(const struct index *index, enum kind kind,
-                                           uint32_t owner, struct text text, uint64_t hash)
+static inline const struct index_slot *find_slot(const struct index *index, enum slot_kind kind,
+                                                 uint32_t owner, struct text text, uint64_t hash)
 {
     uint64_t place = place_of(kind, owner, hash);
     for (size_t group = group_of(index, place);; group = next_group(index, group)) {
         uint64_t tags = load_le64(index->tags + group * GROUP);
         uint64_t same = zero_bytes(tags ^ tag_of(place) * EACH_BYTE);
         for (; same != 0; same &= same - 1) {
-            const struct slot *s = &index->slots[group * GROUP + (size_t)__builtin_ctzll(same) / 8];
+            const struct index_slot *s =
+                &index->slots[group * GROUP + (size_t)__builtin_ctzll(same) / 8];
             if (s->owner == owner && s->kind == kind &&
                 text_equal(text_at(index, s->at, s->len), text)) {
                 return s;

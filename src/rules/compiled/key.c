@@ -116,7 +116,8 @@ int key_compose(const struct ruleset *set, const struct rule *rule, const struct
     }
     *len = w.len;
     return w.full ? fail(error, WEIR_EATTRIBUTE,
-                         "the key of limit '%.*s' is longer than %d bytes, lengths included",
+                         "the key of limit '%.*s' is too long, expected at most %d bytes, "
+                         "including the lengths of its parts",
                          TEXT_ARGS(rule->config->name), WEIR_KEY_MAX)
                   : 0;
 }

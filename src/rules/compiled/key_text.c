@@ -3,7 +3,7 @@
 #include "rules/compiled/ruleset.h"
 #include "rules/file/fields.h"
 
-struct part {
+struct shown_part {
     struct text name; /* len 0: the part has no alternatives */
     struct text value;
 };
@@ -28,7 +28,7 @@ static size_t take_length(struct text *rest)
 }
 
 /* Takes "user=5:alice" or "5:alice" from the beginning of *rest. */
-static bool take_part(struct text *rest, struct part *part)
+static bool take_part(struct text *rest, struct shown_part *part)
 {
     const char *end =
         memchr(rest->at, '=', rest->len < WEIR_RULES_NAME ? rest->len : WEIR_RULES_NAME);
@@ -48,7 +48,7 @@ static bool take_part(struct text *rest, struct part *part)
  * Splits a key of several parts and returns their number; 0: the key is one value. (A value may
  * look like a key of parts. Then it is shown as one.)
  */
-static size_t split(struct text key, struct part parts[CONFIG_KEY_PARTS_MAX])
+static size_t split(struct text key, struct shown_part parts[CONFIG_KEY_PARTS_MAX])
 {
     size_t n = 0;
     while (key.len > 0) {
@@ -114,7 +114,7 @@ static void put_value(struct text_writer *w, struct text value)
 
 size_t weir_rules_key_text(const void *key, size_t key_len, char *text, size_t size)
 {
-    struct part parts[CONFIG_KEY_PARTS_MAX];
+    struct shown_part parts[CONFIG_KEY_PARTS_MAX];
     struct text_writer w = {.to = text, .room = size > 0 ? size - 1 : 0};
     if (text == NULL || size == 0) {
         return 0;

@@ -111,7 +111,8 @@ static int consider(const struct rule *rule, const struct request *request, stru
         return 0;
     }
     if (*count == MATCHES_MAX) {
-        return fail(error, WEIR_EINVAL, "more than %d limits apply to this request", MATCHES_MAX);
+        return fail(error, WEIR_EINVAL,
+                    "too many limits apply to this request, expected at most %d", MATCHES_MAX);
     }
     list[(*count)++] = rule;
     return 0;

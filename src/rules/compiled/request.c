@@ -10,23 +10,18 @@ static int bad(struct weir_error *error, struct text name, const char *what)
                 what);
 }
 
-/* Finds "header:X-User" in lower case, as the names of headers are stored. */
-static int64_t find_header(const struct ruleset *set, struct text name)
+/* Finds the number of a name, -1 if there is none. Names of headers are stored in lower case. */
+static int64_t find_name(const struct ruleset *set, struct text name)
 {
     char lower[NAME_MAX_BYTES];
+    if (!text_starts(name, "header:")) {
+        return text_map_find(set->names, name);
+    }
     if (name.len > sizeof lower) {
         return -1;
     }
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.at[i];
-        lower[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-    }
+    normal_lower(name, lower);
     return text_map_find(set->names, (struct text){lower, name.len});
-}
-
-static int64_t find_name(const struct ruleset *set, struct text name)
-{
-    return text_starts(name, "header:") ? find_header(set, name) : text_map_find(set->names, name);
 }
 
 static void set_value(struct request *request, unsigned number, struct text value)
@@ -97,7 +92,8 @@ static int take(const struct ruleset *set, const struct weir_rules_attribute *fr
     struct text name = {from->name, from->name_len};
     if ((from->name == NULL && from->name_len > 0) ||
         (from->value == NULL && from->value_len > 0)) {
-        return fail(error, WEIR_EINVAL, "an attribute's name or value is NULL");
+        return fail(error, WEIR_EINVAL,
+                    "found NULL as the name or value of an attribute, expected text");
     }
     int64_t number = find_name(set, name);
     if (number < 0 || from->value_len == 0) {

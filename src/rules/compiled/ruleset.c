@@ -13,14 +13,11 @@
 
 /* ---- attributes ---- */
 
-static int compile_derived(struct ruleset *set)
+static void compile_derived(struct ruleset *set)
 {
     const struct config *config = &set->config;
     set->derived = arena_array(&set->arena, config->attributes_count, sizeof *set->derived);
-    if (set->derived == NULL) {
-        return WEIR_ENOMEM;
-    }
-    for (size_t i = 0; i < config->attributes_count; i++) {
+    for (size_t i = 0; set->derived != NULL && i < config->attributes_count; i++) {
         const struct attribute_config *from = &config->attributes[i];
         struct derived *to = &set->derived[set->derived_count++];
         to->config = from;
@@ -31,7 +28,6 @@ static int compile_derived(struct ruleset *set)
                 set, source->kind == FROM_FILE ? source->by : source->name);
         }
     }
-    return 0;
 }
 
 /* ---- the index ---- */
@@ -71,88 +67,62 @@ static size_t choose(const struct conditions *when)
     return best;
 }
 
-/* Writes a literal star of a path as \*, because the index holds patterns. */
-static struct text escaped(struct arena *arena, struct text path)
-{
-    char *to = arena_take(arena, 2 * path.len + 1);
-    size_t len = 0;
-    for (size_t i = 0; to != NULL && i < path.len; i++) {
-        if (path.at[i] == '*' || path.at[i] == '\\') {
-            to[len++] = '\\';
-        }
-        to[len++] = path.at[i];
-    }
-    return (struct text){to, len};
-}
-
-static int add_entries(struct ruleset *set, struct entries *entries, unsigned rule,
-                       const struct condition *condition)
+static void add_entries(struct ruleset *set, struct entries *entries, unsigned rule,
+                        const struct condition *condition)
 {
     unsigned attribute = ruleset_number(set, condition->attribute);
     for (size_t i = 0; i < condition->count; i++) {
-        struct index_entry entry = {attribute, rule, condition->values[i].text};
-        if (attribute == NUMBER_PATH && condition->values[i].kind == VALUE_EXACT) {
-            entry.pattern = escaped(&set->arena, entry.pattern);
-        }
-        struct index_entry *grown =
-            arena_append(&set->arena, entries->at, entries->count, sizeof entry, &entry);
-        if (grown == NULL || entry.pattern.at == NULL) {
-            return WEIR_ENOMEM;
-        }
-        entries->at = grown;
-        entries->count++;
+        const struct value *value = &condition->values[i];
+        struct index_entry entry = {attribute, rule, value->kind == VALUE_PATTERN, value->text};
+        (void)arena_append(&set->arena, &entries->at, &entries->count, sizeof entry, &entry);
     }
     if (attribute != NUMBER_PATH && attribute < ATTRIBUTES_MAX) {
         set->indexed |= UINT64_C(1) << attribute;
     }
-    return 0;
 }
 
 /* ---- rules ---- */
 
-static int compile_key(struct ruleset *set, const struct limit_config *limit, struct rule *rule)
+/* Returns the numbers of attributes, then NO_ATTRIBUTE; NULL: out of memory. */
+static unsigned char *numbers_of(struct ruleset *set, const struct texts *names)
+{
+    unsigned char *numbers = arena_take(&set->arena, names->count + 1);
+    for (size_t i = 0; numbers != NULL && i < names->count; i++) {
+        numbers[i] = (unsigned char)ruleset_number(set, names->at[i]);
+    }
+    if (numbers != NULL) {
+        numbers[names->count] = NO_ATTRIBUTE;
+    }
+    return numbers;
+}
+
+/* Returns the number of an attribute that a limit may name; NO_ATTRIBUTE if it does not. */
+static unsigned optional_number(struct ruleset *set, struct text name)
+{
+    return name.len > 0 ? ruleset_number(set, name) : NO_ATTRIBUTE;
+}
+
+static void compile_key(struct ruleset *set, const struct limit_config *limit, struct rule *rule)
 {
     rule->key_parts = (unsigned char)limit->key_parts;
+    rule->shard = numbers_of(set, &limit->shard_by);
     for (size_t i = 0; i < limit->key_parts; i++) {
-        const struct texts *alternatives = &limit->key[i].alternatives;
-        unsigned char *part = arena_take(&set->arena, alternatives->count + 1);
-        if (part == NULL) {
-            return WEIR_ENOMEM;
+        rule->key[i] = numbers_of(set, &limit->key[i].alternatives);
+        for (const unsigned char *n = rule->key[i]; n != NULL && *n < ATTRIBUTES_MAX; n++) {
+            rule->key_bits[i] |= UINT64_C(1) << *n;
         }
-        for (size_t j = 0; j < alternatives->count; j++) {
-            unsigned number = ruleset_number(set, alternatives->at[j]);
-            part[j] = (unsigned char)number;
-            rule->key_bits[i] |= number < ATTRIBUTES_MAX ? UINT64_C(1) << number : 0;
-        }
-        part[alternatives->count] = NO_ATTRIBUTE;
-        rule->key[i] = part;
     }
-    return 0;
 }
 
-static int compile_shard(struct ruleset *set, const struct limit_config *limit, struct rule *rule)
-{
-    const struct texts *names = &limit->shard_by;
-    rule->shard = arena_take(&set->arena, names->count + 1);
-    if (rule->shard == NULL) {
-        return WEIR_ENOMEM;
-    }
-    for (size_t i = 0; i < names->count; i++) {
-        rule->shard[i] = (unsigned char)ruleset_number(set, names->at[i]);
-    }
-    rule->shard[names->count] = NO_ATTRIBUTE;
-    return 0;
-}
-
-static int compile_variants(struct ruleset *set, const struct limit_config *limit,
-                            struct rule *rule)
+static void compile_variants(struct ruleset *set, const struct limit_config *limit,
+                             struct rule *rule)
 {
     const struct overrides *o = &limit->overrides;
     size_t n = 1 + limit->tiers_count + o->settings_count;
     rule->variants = arena_array(&set->arena, n, sizeof *rule->variants);
     rule->tiers = text_map_create(&set->arena, limit->tiers_count);
     if (rule->variants == NULL || rule->tiers == NULL) {
-        return WEIR_ENOMEM;
+        return;
     }
     rule->variants[0].setting = &limit->base;
     for (unsigned i = 0; i < limit->tiers_count; i++) {
@@ -172,10 +142,8 @@ static int compile_variants(struct ruleset *set, const struct limit_config *limi
     for (size_t i = 0; i < n; i++) {
         rule->variants[i].window_ns = limit_window_ns(limit, rule->variants[i].setting);
     }
-    rule->tier_attribute =
-        limit->tier_by.len > 0 ? ruleset_number(set, limit->tier_by) : NO_ATTRIBUTE;
-    rule->override_attribute = o->by.len > 0 ? ruleset_number(set, o->by) : NO_ATTRIBUTE;
-    return 0;
+    rule->tier_attribute = optional_number(set, limit->tier_by);
+    rule->override_attribute = optional_number(set, o->by);
 }
 
 /*
@@ -203,7 +171,7 @@ static int remote_mode_of(int consistency)
     return modes[consistency];
 }
 
-static int compile_rule(struct ruleset *set, size_t i, struct entries *entries)
+static void compile_rule(struct ruleset *set, size_t i, struct entries *entries)
 {
     const struct limit_config *limit = set->config.limits[i];
     struct rule *rule = &set->rules[i];
@@ -212,48 +180,32 @@ static int compile_rule(struct ruleset *set, size_t i, struct entries *entries)
     rule->shadow = limit->shadow;
     rule->deny_missing = limit->on_missing == MISSING_DENY;
     rule->group = group_number(set, limit, i);
-    rule->cost_attribute =
-        limit->cost_attribute.len > 0 ? ruleset_number(set, limit->cost_attribute) : NO_ATTRIBUTE;
+    rule->cost_attribute = optional_number(set, limit->cost_attribute);
     rule->mode = config_is_shared(&set->config, limit)
                      ? remote_mode_of(config_consistency(&set->config, limit->consistency))
                      : REMOTE_LOCAL;
     set->remote |= rule->mode != REMOTE_LOCAL;
-    int e = compile_key(set, limit, rule);
-    if (e == 0) {
-        e = compile_shard(set, limit, rule);
-    }
-    if (e == 0) {
-        e = compile_variants(set, limit, rule);
-    }
-    if (e == 0) {
-        e = ruleset_tests(set, &limit->when, indexed, &rule->when);
-    }
-    if (e == 0) {
-        e = ruleset_tests(set, &limit->unless, SIZE_MAX, &rule->unless);
-    }
-    if (e == 0 && indexed != SIZE_MAX) {
-        e = add_entries(set, entries, (unsigned)i, &limit->when.at[indexed]);
+    compile_key(set, limit, rule);
+    compile_variants(set, limit, rule);
+    ruleset_tests(set, &limit->when, indexed, &rule->when);
+    ruleset_tests(set, &limit->unless, SIZE_MAX, &rule->unless);
+    if (indexed != SIZE_MAX) {
+        add_entries(set, entries, (unsigned)i, &limit->when.at[indexed]);
     } else {
         index_found_set(&set->always, (unsigned)i);
     }
-    return e;
 }
 
-static int compile_rules(struct ruleset *set)
+static void compile_rules(struct ruleset *set, struct entries *entries)
 {
-    struct entries entries = {0};
-    int e = 0;
-    set->rules = arena_array(&set->arena, set->config.limits_count, sizeof *set->rules);
-    set->limits = text_map_create(&set->arena, set->config.limits_count);
-    if (set->rules == NULL || set->limits == NULL) {
-        return WEIR_ENOMEM;
-    }
-    for (size_t i = 0; e == 0 && i < set->config.limits_count; i++) {
+    size_t n = set->config.limits_count;
+    set->rules = arena_array(&set->arena, n, sizeof *set->rules);
+    set->limits = text_map_create(&set->arena, n);
+    for (size_t i = 0; !set->arena.failed && i < n; i++) {
         set->rules_count = i + 1;
         (void)text_map_put(set->limits, set->config.limits[i]->name, (uint32_t)i);
-        e = compile_rule(set, i, &entries);
+        compile_rule(set, i, entries);
     }
-    return e != 0 ? e : index_create(entries.at, entries.count, &set->index);
 }
 
 static int open_limiters(struct ruleset *set, const struct weir_rules_options *options,
@@ -277,8 +229,10 @@ static int open_limiters(struct ruleset *set, const struct weir_rules_options *o
 
 /* ---- the whole ---- */
 
+/* The functions above need no result: the arena remembers that there was no memory. */
 static int compile(struct ruleset *set)
 {
+    struct entries entries = {0};
     /* Room for one more than allowed: ruleset_number() finds out when there are too many. */
     set->names = text_map_create(&set->arena, ATTRIBUTES_MAX + 1);
     set->attributes = arena_array(&set->arena, ATTRIBUTES_MAX, sizeof *set->attributes);
@@ -286,14 +240,11 @@ static int compile(struct ruleset *set)
         return WEIR_ENOMEM;
     }
     set->attributes_count = NUMBERS_FIXED;
-    int e = compile_derived(set);
-    if (e == 0) {
-        e = ruleset_list(set, &set->config.allow, &set->allow, &set->allow_count);
-    }
-    if (e == 0) {
-        e = ruleset_list(set, &set->config.block, &set->block, &set->block_count);
-    }
-    return e == 0 ? compile_rules(set) : e;
+    compile_derived(set);
+    ruleset_list(set, &set->config.allow, &set->allow, &set->allow_count);
+    ruleset_list(set, &set->config.block, &set->block, &set->block_count);
+    compile_rules(set, &entries);
+    return set->arena.failed ? WEIR_ENOMEM : index_create(entries.at, entries.count, &set->index);
 }
 
 /* Reports that the rules use more attributes than there are numbers, and returns false. */
@@ -304,10 +255,10 @@ static bool numbers_suffice(const struct ruleset *set, struct problems *problems
     }
     const struct limit_config *last =
         set->config.limits_count > 0 ? set->config.limits[set->config.limits_count - 1] : NULL;
-    problem(problems, last != NULL ? last->place : (struct place){"rules", 0, 0},
-            "found more than %d different attributes in the rules, sources included, expected "
-            "fewer",
-            ATTRIBUTES_MAX - NUMBERS_FIXED - 1);
+    problem(
+        problems, last != NULL ? last->place : (struct place){"rules", 0, 0},
+        "found too many different attributes in the rules, expected at most %d, including sources",
+        ATTRIBUTES_MAX - NUMBERS_FIXED - 1);
     return false;
 }
 

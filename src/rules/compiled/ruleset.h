@@ -21,6 +21,7 @@
 /* Attributes have numbers; those that a request has are the bits of a word. */
 #define ATTRIBUTES_MAX 64
 #define NO_ATTRIBUTE ATTRIBUTES_MAX
+/* In the order of enum attribute_kind. */
 enum { NUMBER_PATH = INDEX_PATH, NUMBER_METHOD, NUMBER_HOST, NUMBER_IP, NUMBERS_FIXED };
 
 /* A condition: the attribute has one of these values. */

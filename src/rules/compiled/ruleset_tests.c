@@ -8,15 +8,11 @@
 unsigned ruleset_number(struct ruleset *set, struct text name)
 {
     enum attribute_kind kind = attribute_kind_of(name);
-    static const unsigned fixed[] = {[ATTRIBUTE_PATH] = NUMBER_PATH,
-                                     [ATTRIBUTE_METHOD] = NUMBER_METHOD,
-                                     [ATTRIBUTE_HOST] = NUMBER_HOST,
-                                     [ATTRIBUTE_IP] = NUMBER_IP};
     int64_t known = text_map_find(set->names, name);
     if (known >= 0) {
         return (unsigned)known;
     }
-    unsigned number = kind != ATTRIBUTE_PLAIN ? fixed[kind] : set->attributes_count;
+    unsigned number = kind != ATTRIBUTE_PLAIN ? kind : set->attributes_count;
     if (number >= ATTRIBUTES_MAX || text_map_put(set->names, name, number) != -1) {
         return NO_ATTRIBUTE;
     }
@@ -25,27 +21,18 @@ unsigned ruleset_number(struct ruleset *set, struct text name)
     return number;
 }
 
-static int add_networks(struct ruleset *set, const struct condition *from, struct test *to)
+static void add_networks(struct ruleset *set, const struct condition *from, struct test *to)
 {
     struct cidr *networks = arena_array(&set->arena, from->count, sizeof *networks);
-    if (networks == NULL) {
-        return WEIR_ENOMEM;
-    }
-    for (size_t i = 0; i < from->count; i++) {
+    for (size_t i = 0; networks != NULL && i < from->count; i++) {
         networks[i] = from->values[i].network;
     }
-    if (cidr_set_create(networks, from->count, &to->networks) != 0) {
-        return WEIR_ENOMEM;
-    }
-    struct cidr_set **grown = arena_append(&set->arena, set->networks, set->networks_count,
-                                           sizeof to->networks, &to->networks);
-    if (grown == NULL) {
+    if (networks == NULL || cidr_set_create(networks, from->count, &to->networks) != 0) {
+        set->arena.failed = true;
+    } else if (!arena_append(&set->arena, &set->networks, &set->networks_count, sizeof to->networks,
+                             &to->networks)) {
         cidr_set_destroy(to->networks);
-        return WEIR_ENOMEM;
     }
-    set->networks = grown;
-    set->networks_count++;
-    return 0;
 }
 
 /*
@@ -73,13 +60,14 @@ static void add_few(unsigned char **at, struct text value)
     }
 }
 
-static int compile_test(struct ruleset *set, const struct condition *from, struct test *to)
+static void compile_test(struct ruleset *set, const struct condition *from, struct test *to)
 {
     size_t bytes = few_bytes(from);
     unsigned char *few = NULL;
     to->attribute = ruleset_number(set, from->attribute);
     if (to->attribute == NUMBER_IP) {
-        return add_networks(set, from, to);
+        add_networks(set, from, to);
+        return;
     }
     if (bytes <= FEW_BYTES) {
         to->few = few = arena_take(&set->arena, bytes);
@@ -88,7 +76,7 @@ static int compile_test(struct ruleset *set, const struct condition *from, struc
     }
     to->patterns = arena_array(&set->arena, from->count, sizeof *to->patterns);
     if ((few == NULL && to->exact == NULL) || to->patterns == NULL) {
-        return WEIR_ENOMEM;
+        return;
     }
     for (size_t i = 0; i < from->count; i++) {
         if (from->values[i].kind != VALUE_EXACT) {
@@ -99,59 +87,41 @@ static int compile_test(struct ruleset *set, const struct condition *from, struc
             (void)text_map_put(to->exact, from->values[i].text, 0);
         }
     }
-    return 0;
 }
 
 /* Compiles the values of a file once, even if many conditions name the file. */
-static int compile_shared(struct ruleset *set, const struct condition *from, struct test *to)
+static void compile_shared(struct ruleset *set, const struct condition *from, struct test *to)
 {
     for (size_t i = 0; i < set->shared_count; i++) {
         const struct shared_test *s = &set->shared[i];
         if (s->values == from->values &&
             s->test.attribute == ruleset_number(set, from->attribute)) {
             *to = s->test;
-            return 0;
+            return;
         }
     }
-    int e = compile_test(set, from, to);
+    compile_test(set, from, to);
     struct shared_test own = {from->values, *to};
-    struct shared_test *grown =
-        arena_append(&set->arena, set->shared, set->shared_count, sizeof own, &own);
-    if (e != 0 || grown == NULL) {
-        return WEIR_ENOMEM;
-    }
-    set->shared = grown;
-    set->shared_count++;
-    return 0;
+    (void)arena_append(&set->arena, &set->shared, &set->shared_count, sizeof own, &own);
 }
 
-int ruleset_tests(struct ruleset *set, const struct conditions *from, size_t without,
-                  struct tests *to)
+void ruleset_tests(struct ruleset *set, const struct conditions *from, size_t without,
+                   struct tests *to)
 {
     to->at = arena_array(&set->arena, from->count, sizeof *to->at);
-    if (to->at == NULL) {
-        return WEIR_ENOMEM;
-    }
-    int e = 0;
-    for (size_t i = 0; e == 0 && i < from->count; i++) {
+    for (size_t i = 0; to->at != NULL && i < from->count; i++) {
         if (i != without) {
             const struct condition *one = &from->at[i];
-            e = (one->shared ? compile_shared : compile_test)(set, one, &to->at[to->count++]);
+            (one->shared ? compile_shared : compile_test)(set, one, &to->at[to->count++]);
         }
     }
-    return e;
 }
 
-int ruleset_list(struct ruleset *set, const struct list_config *from, struct tests **to,
-                 size_t *count)
+void ruleset_list(struct ruleset *set, const struct list_config *from, struct tests **to,
+                  size_t *count)
 {
     *to = arena_array(&set->arena, from->count, sizeof **to);
-    if (*to == NULL) {
-        return WEIR_ENOMEM;
+    for (size_t i = 0; *to != NULL && i < from->count; i++) {
+        ruleset_tests(set, &from->entries[i], SIZE_MAX, &(*to)[(*count)++]);
     }
-    int e = 0;
-    for (size_t i = 0; e == 0 && i < from->count; i++) {
-        e = ruleset_tests(set, &from->entries[i], SIZE_MAX, &(*to)[(*count)++]);
-    }
-    return e;
 }

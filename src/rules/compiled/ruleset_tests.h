@@ -10,12 +10,13 @@
  */
 unsigned ruleset_number(struct ruleset *set, struct text name);
 
-/* Compiles all conditions except the one at `without` (SIZE_MAX: all). Returns 0 or WEIR_ENOMEM. */
-int ruleset_tests(struct ruleset *set, const struct conditions *from, size_t without,
-                  struct tests *to);
-
-/* Compiles the entries of `allow` or `block`. Returns 0 or WEIR_ENOMEM. */
-int ruleset_list(struct ruleset *set, const struct list_config *from, struct tests **to,
-                 size_t *count);
+/*
+ * Compile all conditions except the one at `without` (SIZE_MAX: all), and the entries of `allow` or
+ * `block`. Out of memory: set->arena.failed.
+ */
+void ruleset_tests(struct ruleset *set, const struct conditions *from, size_t without,
+                   struct tests *to);
+void ruleset_list(struct ruleset *set, const struct list_config *from, struct tests **to,
+                  size_t *count);
 
 #endif

@@ -16,34 +16,38 @@
 #define LOCK_ATTEMPTS 50
 #define LOCK_PAUSE_US 20000
 
-bool state_path(const struct state *state, const char *name, const char *suffix,
+void state_path(const struct state *state, const char *name, const char *suffix,
                 char path[PATH_MAX])
 {
-    int n = snprintf(path, PATH_MAX, "%s/%s%s", state->folder, name, suffix);
-    return n >= 0 && n < PATH_MAX;
+    (void)snprintf(path, PATH_MAX, "%s/%s%s", state->folder, name, suffix);
+}
+
+/* Leaves room for a slash, the name of any file in the folder, and a suffix. */
+static int check_length(const char *folder, struct weir_error *error)
+{
+    size_t most = PATH_MAX - NAME_MAX - sizeof "/.new";
+    return strlen(folder) <= most
+               ? 0
+               : fail(error, WEIR_EINVAL,
+                      "the path of the state's folder has %zu bytes, expected at most %zu",
+                      strlen(folder), most);
 }
 
 static int check_folder(const char *folder, struct weir_error *error)
 {
     struct stat st;
-    size_t most = PATH_MAX - STATE_NAME_MAX;
-    if (strlen(folder) > most) {
-        return fail(error, WEIR_EINVAL,
-                    "the path of the state's folder has %zu bytes, expected at most %zu",
-                    strlen(folder), most);
-    }
     if (stat(folder, &st) != 0) {
         return fail_errno(error, "cannot be used as the folder of the state", folder);
     }
     if (!S_ISDIR(st.st_mode)) {
-        return fail(error, WEIR_EACCES, "%s: is no folder, expected one for the state", folder);
+        return fail(error, WEIR_EACCES, "%s: found no folder, expected one for the state", folder);
     }
     if (st.st_uid != geteuid()) {
-        return fail(error, WEIR_EACCES, "%s: belongs to user %u, expected %u", folder,
+        return fail(error, WEIR_EACCES, "%s: found owner %u, expected user %u", folder,
                     (unsigned)st.st_uid, (unsigned)geteuid());
     }
     if ((st.st_mode & 022) != 0) {
-        return fail(error, WEIR_EACCES, "%s: mode is %04o, expected no more than 0755", folder,
+        return fail(error, WEIR_EACCES, "%s: found mode %04o, expected no more than 0755", folder,
                     (unsigned)(st.st_mode & 07777));
     }
     return 0;
@@ -87,9 +91,7 @@ static void write_owner(int fd)
 static int lock_folder(struct state *state, struct weir_error *error)
 {
     char path[PATH_MAX];
-    if (!state_path(state, ".lock", "", path)) {
-        return fail(error, WEIR_EINVAL, "the path of the state's folder is too long");
-    }
+    state_path(state, ".lock", "", path);
     state->lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
     if (state->lock < 0) {
         return fail_errno(error, "cannot be made", path);
@@ -102,7 +104,7 @@ static int lock_folder(struct state *state, struct weir_error *error)
         return fail_errno(error, "cannot be locked", path);
     }
     return fail(error, WEIR_EACCES,
-                "%s: the state there is in use by process %ld, expected a folder of our own",
+                "%s: found a folder in use by process %ld, expected one that no other process uses",
                 state->folder, read_owner(state->lock));
 }
 
@@ -115,10 +117,12 @@ int state_open(struct state **out, const char *folder, struct weir_error *error)
     }
     state->lock = -1;
     state->process = getpid();
-    int e = check_folder(folder, error);
+    int e = check_length(folder, error);
+    e = e != 0 ? e : check_folder(folder, error);
     if (e == 0 && realpath(folder, path) == NULL) {
         e = fail_errno(error, "cannot be found", folder);
     }
+    e = e != 0 ? e : check_length(path, error);
     if (e == 0 && (state->folder = strdup(path)) == NULL) {
         e = fail(error, WEIR_ENOMEM, "out of memory for the state");
     }

@@ -56,6 +56,13 @@ struct state_file {
 int state_open(struct state **state, const char *folder, struct weir_error *error);
 void state_close(struct state *state);
 
+/*
+ * Makes a name for one variant of a limit: "LIMIT", "LIMIT", separator and "TIER", or
+ * "LIMIT=COUNT-PERIOD-BURST" of overrides. Returns its length.
+ */
+size_t variant_name(const struct rule *rule, const struct variant *variant, char separator,
+                    char name[STATE_NAME_MAX]);
+
 /* Makes the name of the file of one variant of a limit. */
 void state_name(const struct rule *rule, const struct variant *variant, char name[STATE_NAME_MAX]);
 
@@ -79,8 +86,8 @@ void state_discard(const struct state *state, const struct state_file *file);
 void state_settle(struct state *state, struct ruleset *set, const struct ruleset *old,
                   struct problems *problems);
 
-/* Sets path to FOLDER/NAME and the suffix. False: too long. */
-bool state_path(const struct state *state, const char *name, const char *suffix,
+/* Sets path to FOLDER/NAME and the suffix. state_open() has checked that it fits. */
+void state_path(const struct state *state, const char *name, const char *suffix,
                 char path[PATH_MAX]);
 
 #endif

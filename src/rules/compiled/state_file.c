@@ -36,14 +36,6 @@ static enum fate fate_of(int e)
     return FATE_FAIL;
 }
 
-/* Returns the message of weir_open() without the path that it begins with. */
-static const char *reason(const struct weir_error *error, const char *path)
-{
-    size_t n = strlen(path);
-    bool named = strncmp(error->text, path, n) == 0 && strncmp(error->text + n, ": ", 2) == 0;
-    return named ? error->text + n + 2 : error->text;
-}
-
 /* ---- moving aside ---- */
 
 static bool earlier(const struct timespec *a, const struct timespec *b)
@@ -84,12 +76,12 @@ static int move_aside(struct state *state, const char *path, const struct weir_e
 {
     char aside[PATH_MAX];
     if (choose_aside(path, aside) != 0 || rename(path, aside) != 0) {
-        return fail_errno(error, "cannot be used, nor moved aside", path);
+        return fail_errno(error, "cannot be used and cannot be renamed", path);
     }
     state->unusable++;
     warning(problems, (struct place){path, 0, 0},
-            "cannot be used: %s; it is called %s now, and its keys start afresh", reason(why, path),
-            strrchr(aside, '/') + 1);
+            "cannot be used: %s; it has been renamed to %s, and its keys start afresh",
+            problem_without_path(why, path), strrchr(aside, '/') + 1);
     return 0;
 }
 
@@ -99,7 +91,7 @@ static int make(struct state *state, struct weir_options *o, struct state_file *
                 struct weir **limiter, struct weir_error *error)
 {
     char path[PATH_MAX];
-    (void)state_path(state, file->name, file->draft ? ".new" : "", path);
+    state_path(state, file->name, file->draft ? ".new" : "", path);
     if (file->draft) {
         (void)unlink(path); /* left by a process that was killed */
     }
@@ -119,7 +111,7 @@ static int open_old(struct state *state, struct weir_options *o, struct problems
         e = move_aside(state, o->path, &why, problems, error);
     } else if (fate == FATE_REPLACE) {
         warning(problems, (struct place){o->path, 0, 0}, "%s: its keys start afresh",
-                reason(&why, o->path));
+                problem_without_path(&why, o->path));
         file->draft = true;
         e = 0;
     } else {
@@ -133,10 +125,7 @@ int state_limiter(struct state *state, struct weir_options *o, bool busy, struct
 {
     char path[PATH_MAX];
     struct stat st;
-    if (!state_path(state, file->name, ".new", path)) {
-        return fail(error, WEIR_EINVAL, "the path of the state's folder is too long");
-    }
-    (void)state_path(state, file->name, "", path);
+    state_path(state, file->name, "", path);
     o->memory = WEIR_FILE;
     o->path = path;
     o->flags &= ~(WEIR_PREFAULT | WEIR_HUGE_PAGES);
@@ -144,10 +133,10 @@ int state_limiter(struct state *state, struct weir_options *o, bool busy, struct
     file->made = false;
     file->draft = busy;
     if (busy) {
-        warning(problems, (struct place){path, 0, 0},
-                "the limit's algorithm, period, max_keys, max_blocks, on_full or align has "
-                "changed, or its "
-                "count has outgrown it: its keys start afresh");
+        warning(
+            problems, (struct place){path, 0, 0},
+            "the limit's algorithm, period, max_keys, max_blocks, on_full or align has "
+            "changed, or its count has become too large for the old state: its keys start afresh");
     } else if (lstat(path, &st) == 0) {
         return open_old(state, o, problems, file, limiter, error);
     }
@@ -158,14 +147,13 @@ void state_keep(const struct state *state, struct state_file *file, struct probl
 {
     char draft[PATH_MAX];
     char path[PATH_MAX];
-    if (file->draft && state_path(state, file->name, ".new", draft) &&
-        state_path(state, file->name, "", path)) {
-        if (rename(draft, path) == 0) {
-            file->draft = false;
-        } else {
-            warning(problems, (struct place){draft, 0, 0},
-                    "cannot be renamed: %s; a restart will forget its keys", strerror(errno));
-        }
+    state_path(state, file->name, ".new", draft);
+    state_path(state, file->name, "", path);
+    if (file->draft && rename(draft, path) == 0) {
+        file->draft = false;
+    } else if (file->draft) {
+        warning(problems, (struct place){draft, 0, 0},
+                "cannot be renamed: %s; a restart will forget its keys", strerror(errno));
     }
     file->made = false;
 }
@@ -173,7 +161,8 @@ void state_keep(const struct state *state, struct state_file *file, struct probl
 void state_discard(const struct state *state, const struct state_file *file)
 {
     char path[PATH_MAX];
-    if (file->made && state_path(state, file->name, file->draft ? ".new" : "", path)) {
+    if (file->made) {
+        state_path(state, file->name, file->draft ? ".new" : "", path);
         (void)unlink(path);
     }
 }

@@ -35,8 +35,8 @@ static void mix_number(struct hash *h, uint64_t number)
 }
 
 /*
- * Returns a hash of what holder.c compares of the keys' composition. It depends on the byte order;
- * files do not move between byte orders.
+ * Returns a hash of all fields of the limit that the bytes of its keys depend on. The hash depends
+ * on the byte order; files do not move between byte orders.
  */
 static uint64_t meaning_of(const struct limit_config *limit)
 {
@@ -54,21 +54,26 @@ static uint64_t meaning_of(const struct limit_config *limit)
     return h.low;
 }
 
+size_t variant_name(const struct rule *rule, const struct variant *variant, char separator,
+                    char name[STATE_NAME_MAX])
+{
+    const struct setting *s = variant->setting;
+    struct text limit = rule->config->name;
+    int n = snprintf(name, STATE_NAME_MAX, "%.*s", TEXT_ARGS(limit));
+    if (variant >= &rule->variants[rule->override_first]) {
+        n += snprintf(name + n, STATE_NAME_MAX - (size_t)n, "=%" PRIu64 "-%" PRIu64 "-%" PRIu64,
+                      s->rate.count, s->rate.period_ns, s->burst);
+    } else if (variant->tier.len > 0) {
+        n += snprintf(name + n, STATE_NAME_MAX - (size_t)n, "%c%.*s", separator,
+                      TEXT_ARGS(variant->tier));
+    }
+    return (size_t)n;
+}
+
 void state_name(const struct rule *rule, const struct variant *variant, char name[STATE_NAME_MAX])
 {
-    const struct setting *setting = variant->setting;
-    struct text limit = rule->config->name;
-    uint64_t meaning = meaning_of(rule->config);
-    if (variant >= &rule->variants[rule->override_first]) {
-        (void)snprintf(name, STATE_NAME_MAX,
-                       "%.*s=%" PRIu64 "-%" PRIu64 "-%" PRIu64 "~%016" PRIx64 ENDING,
-                       TEXT_ARGS(limit), setting->rate.count, setting->rate.period_ns,
-                       setting->burst, meaning);
-    } else {
-        (void)snprintf(name, STATE_NAME_MAX, "%.*s%s%.*s~%016" PRIx64 ENDING, TEXT_ARGS(limit),
-                       variant->tier.len > 0 ? "@" : "", (int)variant->tier.len,
-                       variant->tier.len > 0 ? variant->tier.at : "", meaning);
-    }
+    size_t n = variant_name(rule, variant, '@', name);
+    (void)snprintf(name + n, STATE_NAME_MAX - n, "~%016" PRIx64 ENDING, meaning_of(rule->config));
 }
 
 static bool ends_with(struct text name, const char *ending)
@@ -89,25 +94,6 @@ static struct text limit_of(struct text name)
 
 /* ---- keeping ---- */
 
-typedef void (*holder_fn)(void *arg, struct holder *holder);
-
-static void each_holder(struct ruleset *set, holder_fn act, void *arg)
-{
-    for (size_t i = 0; i < set->rules_count; i++) {
-        for (size_t j = 0; j < set->rules[i].variants_count; j++) {
-            if (set->rules[i].variants[j].holder != NULL) {
-                act(arg, set->rules[i].variants[j].holder);
-            }
-        }
-    }
-}
-
-static void count_holder(void *arg, struct holder *holder)
-{
-    (void)holder;
-    ++*(size_t *)arg;
-}
-
 /* The state of looking through the folder. */
 struct look {
     struct state *state;
@@ -119,12 +105,30 @@ struct look {
     char stranger[STATE_NAME_MAX];
 };
 
-static void keep_holder(void *arg, struct holder *holder)
+/* Makes the file of a limiter permanent, and notes its name. */
+static void keep(struct look *look, struct holder *holder)
 {
-    struct look *look = arg;
+    if (holder == NULL) {
+        return;
+    }
     state_keep(look->state, &holder->file, look->problems);
     if (look->used != NULL && holder->file.name[0] != 0 && !holder->file.draft) {
         (void)text_map_put(look->used, text_of(holder->file.name), 0);
+    }
+}
+
+/* Without memory for the names look->used is NULL. */
+static void keep_all(struct look *look, struct arena *arena)
+{
+    size_t files = 1;
+    for (size_t i = 0; i < look->set->rules_count; i++) {
+        files += look->set->rules[i].variants_count;
+    }
+    look->used = text_map_create(arena, files);
+    for (size_t i = 0; i < look->set->rules_count; i++) {
+        for (size_t j = 0; j < look->set->rules[i].variants_count; j++) {
+            keep(look, look->set->rules[i].variants[j].holder);
+        }
     }
 }
 
@@ -138,17 +142,15 @@ static bool has_limit(const struct ruleset *set, struct text limit)
 static void remove_file(const struct look *look, const char *name, bool tell)
 {
     char path[PATH_MAX];
-    if (!state_path(look->state, name, "", path)) {
-        return;
-    }
+    state_path(look->state, name, "", path);
     struct place place = {path, 0, 0};
     if (unlink(path) != 0 && errno != ENOENT) {
-        warning(look->problems, place, "no longer needed, but cannot be removed: %s",
+        warning(look->problems, place, "is no longer needed, but cannot be removed: %s",
                 strerror(errno));
     } else if (tell) {
         struct text limit = limit_of(text_of(name));
         warning(look->problems, place,
-                "removed: limit '%.*s' counts no such keys any more, because its key, tiers, "
+                "has been removed: limit '%.*s' no longer uses it, because its key, tiers, "
                 "overrides or consistency have changed",
                 TEXT_ARGS(limit));
     }
@@ -175,9 +177,10 @@ static void look_at(struct look *look, const char *entry)
 static void tell_strangers(const struct look *look)
 {
     if (look->strangers > 0) {
-        warning(look->problems, (struct place){look->state->folder, 0, 0},
-                "files of limits that the rules do not have are left alone: %u, such as %s",
-                look->strangers, look->stranger);
+        warning(
+            look->problems, (struct place){look->state->folder, 0, 0},
+            "found files of limits that the rules do not have: %u, such as %s; they are left alone",
+            look->strangers, look->stranger);
     }
 }
 
@@ -187,10 +190,7 @@ void state_settle(struct state *state, struct ruleset *set, const struct ruleset
 {
     struct look look = {.state = state, .set = set, .old = old, .problems = problems};
     struct arena arena = ARENA_INIT;
-    size_t files = 0;
-    each_holder(set, count_holder, &files);
-    look.used = text_map_create(&arena, files + 1);
-    each_holder(set, keep_holder, &look);
+    keep_all(&look, &arena);
     DIR *folder = look.used != NULL ? folder_open(state->folder) : NULL;
     for (struct dirent *d; folder != NULL && (d = readdir(folder)) != NULL;) {
         look_at(&look, d->d_name);

@@ -1,8 +1,7 @@
 #include "rules/file/adhoc.h"
 
+#include "rules/file/consistency.h"
 #include "rules/file/limits.h"
-
-#define MAX_KEYS 1000000
 
 /* The period of the limiter whose table CL.THROTTLE uses: a key's state may lie a year ahead. */
 #define SPAN (365 * WEIR_DAY)
@@ -10,27 +9,24 @@
 #define ADHOC(member) offsetof(struct adhoc_config, member)
 
 static const struct field adhoc_fields[] = {
-    {"max_keys", "a count of at least 1, such as 1M", "1M", "keys in use that are never forgotten",
-     field_count, ADHOC(max_keys), NULL},
-    {"on_full", "evict, deny or allow", "evict",
-     "what a new key gets when there is no room: another forgotten, a no, or a free pass",
-     field_choice, ADHOC(on_full), limit_on_full_names},
-    {"consistency", "local", "local",
-     "each node counts for itself, with a store too: the limits are those of the callers",
-     field_choice, ADHOC(consistency), limit_consistency_names},
+    {"max_keys", "a count of at least 1, such as 1M",
+     "the number of keys in use that are never forgotten", &type_count, ADHOC(max_keys),
+     .initial = "1M", .least = 1},
+    {"on_full", "evict, deny or allow",
+     "what happens when there is no room for a new key: another key is forgotten, or the request "
+     "is denied, or it is allowed and not counted",
+     &type_choice, ADHOC(on_full), .initial = "evict", .choices = limit_on_full_names},
+    {"consistency", "local",
+     "each node counts for itself, even with a store, because the numbers come with each call",
+     &type_consistency, ADHOC(consistency), .unset = "local", .choices = limit_consistency_names},
 };
 
-const struct section section_adhoc = {"adhoc", "Where CL.THROTTLE keeps its keys", adhoc_fields,
-                                      sizeof adhoc_fields / sizeof adhoc_fields[0]};
+const struct section section_adhoc = SECTION("adhoc", NULL, adhoc_fields);
 
-void adhoc_init(struct adhoc_config *adhoc)
+static void read_adhoc(struct reader *r, const struct field *f, const struct node *node,
+                       void *value)
 {
-    *adhoc = (struct adhoc_config){.max_keys = MAX_KEYS, .place = {"rules", 0, 0}};
-}
-
-void adhoc_read(struct reader *r, const struct node *node)
-{
-    struct adhoc_config *adhoc = &r->config->adhoc;
+    struct adhoc_config *adhoc = value;
     struct suggestion s = suggest_begin(node->kind == NODE_SCALAR ? node->scalar : TEXT(""));
     suggest_offer(&s, "off");
     adhoc->place = node->place;
@@ -39,18 +35,25 @@ void adhoc_read(struct reader *r, const struct node *node)
     } else if (node->kind != NODE_MAP) {
         unexpected_word(r, node, "off, or a map of max_keys, on_full and consistency", &s);
     } else {
-        (void)fields_read(r, &section_adhoc, node, adhoc);
+        field_read_map(r, f, node, adhoc);
     }
 }
 
-static void check_name(const struct limit_config *limit, struct problems *problems)
+static void show_adhoc(const struct show *s, const void *value)
 {
-    if (text_is(limit->name, "adhoc")) {
-        problem(problems, limit->place,
-                "found a limit named 'adhoc', expected another name, or 'adhoc: off' to switch off "
-                "the built-in one");
+    const struct adhoc_config *adhoc = value;
+    struct problems quiet = {0};
+    if (adhoc->off) {
+        (void)fputs(" off", s->out);
+        return;
     }
+    (void)fputs(" {", s->out);
+    fields_show(s, s->field->section, adhoc, ", ");
+    (void)fputs("} # ", s->out);
+    show_bytes(s->out, adhoc_bytes(adhoc, &quiet));
 }
+
+const struct field_type type_adhoc = {.read = read_adhoc, .show = show_adhoc};
 
 void adhoc_check(const struct config *config, struct problems *problems)
 {
@@ -59,11 +62,15 @@ void adhoc_check(const struct config *config, struct problems *problems)
         return;
     }
     for (size_t i = 0; i < config->limits_count; i++) {
-        check_name(config->limits[i], problems);
+        if (text_is(config->limits[i]->name, "adhoc")) {
+            problem(problems, config->limits[i]->place,
+                    "found a limit named 'adhoc', expected another name, or 'adhoc: off' to switch "
+                    "off the built-in one");
+        }
     }
     if (adhoc->consistency > CONSISTENCY_LOCAL) {
         problem(problems, adhoc->place,
-                "adhoc: found consistency %s, expected local: what CL.THROTTLE counts is not "
+                "adhoc: found consistency %s, expected local: the keys of CL.THROTTLE are not "
                 "shared, each node counts for itself",
                 limit_consistency_names[adhoc->consistency]);
     }

@@ -4,10 +4,8 @@
 
 #include "rules/file/fields.h"
 
-void adhoc_init(struct adhoc_config *adhoc);
-
-/* Reads `off` or a map. */
-void adhoc_read(struct reader *r, const struct node *node);
+/* A struct adhoc_config: `off` or a map. */
+extern const struct field_type type_adhoc;
 
 /* Reports a limit of the same name, and a consistency other than local. */
 void adhoc_check(const struct config *config, struct problems *problems);

@@ -1,43 +1,32 @@
 #include "rules/file/conditions.h"
 
-#include "rules/file/named.h"
+#include "rules/file/files.h"
+#include "rules/file/yaml_write.h"
 #include "rules/value/normal.h"
 #include "rules/value/pattern.h"
 
 /* The condition that is being read. */
-struct reading {
+struct condition_reading {
     struct reader *r;
     struct condition *out;
     enum attribute_kind kind;
     unsigned patterns; /* their number so far */
 };
 
-static void add(struct reading *c, const struct value *value, struct place place)
+static void add(struct condition_reading *c, const struct value *value, struct place place)
 {
     c->patterns += value->kind == VALUE_PATTERN;
     if (value->kind == VALUE_PATTERN && c->patterns > CONFIG_PATTERNS_MAX) {
         if (c->patterns == CONFIG_PATTERNS_MAX + 1) {
-            problem(c->r->problems, place,
-                    "found more than %d values with '*', expected fewer, or values without",
+            problem(c->r->problems, place, "found too many values with '*', expected at most %d",
                     CONFIG_PATTERNS_MAX);
         }
         return;
     }
-    struct value *grown =
-        arena_append(&c->r->source->arena, c->out->values, c->out->count, sizeof *value, value);
-    if (grown != NULL) {
-        c->out->values = grown;
-        c->out->count++;
-    }
+    (void)arena_append(&c->r->source->arena, &c->out->values, &c->out->count, sizeof *value, value);
 }
 
-static struct text unescaped(struct reading *c, struct text text)
-{
-    char *to = arena_take(&c->r->source->arena, text.len + 1);
-    return (struct text){to, to != NULL ? pattern_literal(text, to) : 0};
-}
-
-static void add_network(struct reading *c, struct text text, struct place place)
+static void add_network(struct condition_reading *c, struct text text, struct place place)
 {
     struct weir_error error;
     struct value value = {.kind = VALUE_NETWORK};
@@ -48,65 +37,43 @@ static void add_network(struct reading *c, struct text text, struct place place)
     add(c, &value, place);
 }
 
-static void add_path(struct reading *c, struct text text, struct place place)
-{
-    struct weir_error error;
-    struct value value = {.kind = VALUE_PATTERN, .text = text};
-    if (path_pattern_check(text, &error) != 0) {
-        problem(c->r->problems, place, "%s", error.text);
-        return;
-    }
-    if (!pattern_has_wildcard(text)) {
-        value.kind = VALUE_EXACT;
-        value.text = unescaped(c, text);
-    }
-    add(c, &value, place);
-}
-
-/* Adds a value, with methods and hosts normalised as those of requests are. */
-static void add_name(struct reading *c, struct text text, struct place place)
+/* Adds a value or pattern, with methods and hosts normalised as those of requests are. */
+static void add_text(struct condition_reading *c, struct text text, struct place place)
 {
     struct value value = {.kind = VALUE_PATTERN, .text = text};
-    if (!pattern_has_wildcard(text)) {
-        value.kind = VALUE_EXACT;
-        value.text = unescaped(c, text);
-    }
-    char *to = arena_take(&c->r->source->arena, value.text.len + 1);
+    char *to = arena_take(&c->r->source->arena, text.len + 1);
     if (to == NULL) {
         return;
+    }
+    if (!pattern_has_wildcard(text)) {
+        value = (struct value){.kind = VALUE_EXACT, .text = {to, pattern_literal(text, to)}};
     }
     if (c->kind == ATTRIBUTE_METHOD) {
         normal_method(value.text, to);
         value.text.at = to;
     } else if (c->kind == ATTRIBUTE_HOST) {
-        value.text.len = normal_host(value.text, to);
-        value.text.at = to;
+        value.text = (struct text){to, normal_host(value.text, to)};
     }
     add(c, &value, place);
 }
 
-static void add_value(struct reading *c, struct text text, struct place place)
+static void add_value(struct condition_reading *c, struct text text, struct place place)
 {
-    switch (c->kind) {
-    case ATTRIBUTE_IP:
+    struct weir_error error;
+    if (c->kind == ATTRIBUTE_IP) {
         add_network(c, text, place);
-        break;
-    case ATTRIBUTE_PATH:
-        add_path(c, text, place);
-        break;
-    default:
-        if (text.len > WEIR_RULES_VALUE_MAX) {
-            problem(c->r->problems, place, "found a value of %zu bytes, expected at most %d",
-                    text.len, WEIR_RULES_VALUE_MAX);
-            return;
-        }
-        add_name(c, text, place);
-        break;
+    } else if (c->kind == ATTRIBUTE_PATH && path_pattern_check(text, &error) != 0) {
+        problem(c->r->problems, place, "%s", error.text);
+    } else if (text.len > WEIR_RULES_VALUE_MAX) {
+        problem(c->r->problems, place, "found a value of %zu bytes, expected at most %d", text.len,
+                WEIR_RULES_VALUE_MAX);
+    } else {
+        add_text(c, text, place);
     }
 }
 
 /* Adds a value for each line; blank lines and lines that begin with # are skipped. */
-static void add_lines(struct reading *c, const char *path, struct text content)
+static void add_lines(struct condition_reading *c, const char *path, struct text content)
 {
     unsigned line = 0;
     if (text_starts(content, "\xef\xbb\xbf")) {
@@ -124,57 +91,72 @@ static void add_lines(struct reading *c, const char *path, struct text content)
     }
 }
 
+/* The values of a list file, read as values of an attribute of one kind. */
+struct file_values {
+    enum attribute_kind kind;
+    struct value *at;
+    size_t count;
+    struct file_values *next;
+};
+
 /*
  * Returns the values of a file, which is read unless another condition has read it; NULL after a
  * problem.
  */
-static const struct named_values *values_of(struct reading *c, const struct node *node)
+static const struct file_values *values_of(struct condition_reading *c, const struct node *node)
 {
     struct text name = text_trim(text_after(node->scalar, strlen("file:")));
     if (name.len == 0) {
-        unexpected(c->r, node, "file: and a path");
+        unexpected(c->r, node, "file:PATH");
         return NULL;
     }
-    struct named_file *file = named_file(c->r, node, name);
-    const struct named_values *v = file != NULL ? named_values_find(file, c->kind) : NULL;
+    struct source_file *file = named_file(c->r, node, name);
+    struct file_values *v = file != NULL ? file->values : NULL;
+    while (v != NULL && v->kind != c->kind) {
+        v = v->next;
+    }
     if (file == NULL || v != NULL) {
         return v;
     }
     struct condition all = {0};
-    struct reading own = {.r = c->r, .out = &all, .kind = c->kind};
+    struct condition_reading own = {.r = c->r, .out = &all, .kind = c->kind};
     add_lines(&own, file->path, file->content);
-    return named_values_keep(c->r, file, c->kind, all.values, all.count);
+    v = arena_take(&c->r->source->arena, sizeof *v);
+    if (v != NULL) {
+        *v = (struct file_values){c->kind, all.values, all.count, file->values};
+        file->values = v;
+    }
+    return v;
 }
 
 /*
  * Adds the values of a file. If the condition has no other values (`alone`), it shares those of the
  * file with all such conditions.
  */
-static void add_file(struct reading *c, const struct node *node, bool alone)
+static void add_file(struct condition_reading *c, const struct node *node, bool alone)
 {
-    const struct named_values *v = values_of(c, node);
+    const struct file_values *v = values_of(c, node);
     if (v == NULL) {
         return;
     }
     if (alone) {
-        c->out->values = v->values;
+        c->out->values = v->at;
         c->out->count = v->count;
         c->out->shared = true;
         return;
     }
     for (size_t i = 0; i < v->count; i++) {
-        add(c, &v->values[i], node->place);
+        add(c, &v->at[i], node->place);
     }
 }
 
 void attribute_suspect(struct reader *r, struct text name, struct place place)
 {
-    static const char *const known[] = {"path", "method", "host", "ip"};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        unsigned distance = suggest_distance(name, known[i]);
+    for (size_t i = 0; i < ATTRIBUTE_PLAIN; i++) {
+        unsigned distance = suggest_distance(name, attribute_names[i]);
         if (name.len > 2 && distance > 0 && distance <= suggest_limit(name)) {
             warning(r->problems, place, "found the attribute '%.*s'; did you mean '%s'?",
-                    TEXT_ARGS(name), known[i]);
+                    TEXT_ARGS(name), attribute_names[i]);
         }
     }
 }
@@ -182,8 +164,8 @@ void attribute_suspect(struct reader *r, struct text name, struct place place)
 static void read_condition(struct reader *r, const struct node *key, const struct node *node,
                            struct condition *out)
 {
-    static const char what[] = "a value, a list of values, or file: and a path";
-    struct reading c = {.r = r, .out = out, .kind = attribute_kind_of(key->scalar)};
+    static const char what[] = "a value, a list of values, or file:PATH";
+    struct condition_reading c = {.r = r, .out = out, .kind = attribute_kind_of(key->scalar)};
     const struct node *const *items;
     if (!name_is_good(key->scalar)) {
         unexpected(r, key, NAME_EXPECTED);
@@ -196,9 +178,8 @@ static void read_condition(struct reader *r, const struct node *key, const struc
         return;
     }
     size_t n = scalars_of(r, node, what, &items);
-    out->written.at = arena_array(&r->source->arena, n, sizeof(struct text));
-    for (size_t i = 0; i < n && out->written.at != NULL; i++) {
-        out->written.at[out->written.count++] = items[i]->scalar;
+    out->written = texts_of(r, items, n);
+    for (size_t i = 0; i < n; i++) {
         if (text_starts(items[i]->scalar, "file:")) {
             add_file(&c, items[i], n == 1);
         } else {
@@ -207,8 +188,11 @@ static void read_condition(struct reader *r, const struct node *key, const struc
     }
 }
 
-void conditions_read(struct reader *r, const struct node *node, struct conditions *out)
+static void read_conditions(struct reader *r, const struct field *f, const struct node *node,
+                            void *value)
 {
+    struct conditions *out = value;
+    (void)f;
     if (node->kind != NODE_MAP || node->count == 0) {
         unexpected(r, node, "a map of attributes and values, such as {path: /login}");
         return;
@@ -220,20 +204,40 @@ void conditions_read(struct reader *r, const struct node *node, struct condition
     }
 }
 
-void list_read(struct reader *r, const struct node *node, struct list_config *out)
+static void show_conditions(const struct show *s, const void *value)
 {
+    const struct conditions *conditions = value;
+    for (size_t i = 0; i < conditions->count; i++) {
+        const struct condition *c = &conditions->at[i];
+        (void)fprintf(s->out, "%s%.*s:", i > 0 ? ", " : " {", TEXT_ARGS(c->attribute));
+        field_show_texts(s, &c->written);
+    }
+    (void)fputc('}', s->out);
+}
+
+static void read_list(struct reader *r, const struct field *f, const struct node *node, void *value)
+{
+    struct list_config *out = value;
     if (node->kind != NODE_LIST) {
         unexpected(r, node, "a list of maps, such as [{ip: 10.0.0.0/8}, {path: /healthz}]");
         return;
     }
     for (size_t i = 0; i < node->count; i++) {
         struct conditions entry = {0};
-        conditions_read(r, node->items[i], &entry);
-        struct conditions *grown =
-            arena_append(&r->source->arena, out->entries, out->count, sizeof entry, &entry);
-        if (grown != NULL) {
-            out->entries = grown;
-            out->count++;
-        }
+        read_conditions(r, f, node->items[i], &entry);
+        (void)arena_append(&r->source->arena, &out->entries, &out->count, sizeof entry, &entry);
     }
 }
+
+static void show_list(const struct show *s, const void *value)
+{
+    const struct list_config *list = value;
+    for (size_t i = 0; i < list->count; i++) {
+        (void)fputs("\n  -", s->out);
+        show_conditions(s, &list->entries[i]);
+    }
+}
+
+const struct field_type type_conditions = {sizeof(struct conditions), read_conditions,
+                                           show_conditions, NULL, NULL};
+const struct field_type type_list = {sizeof(struct list_config), read_list, show_list, NULL, NULL};

@@ -4,11 +4,11 @@
 
 #include "rules/file/fields.h"
 
-/* Reads {path: [/login, /v1/login], method: POST}: every attribute is allowed as a key. */
-void conditions_read(struct reader *r, const struct node *node, struct conditions *out);
+/* A struct conditions: {path: [/login, /v1/login], method: POST}; any attribute may be a key. */
+extern const struct field_type type_conditions;
 
-/* Reads [{ip: [...]}, {path: ...}] and appends the entries to those already there. */
-void list_read(struct reader *r, const struct node *node, struct list_config *out);
+/* A struct list_config: [{ip: [...]}, {path: ...}]; entries are added to those already there. */
+extern const struct field_type type_list;
 
 /*
  * Warns of a name that is nearly `path`, `method`, `host` or `ip`: attributes may have any name,

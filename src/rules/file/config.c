@@ -13,9 +13,6 @@
 #include "rules/file/limits.h"
 #include "rules/file/sections.h"
 
-#define MEMORY_DEFAULT UINT64_C(1000000000)
-#define DEADLINE_DEFAULT (5 * WEIR_MILLISECOND)
-
 /* ---- sources ---- */
 
 struct source *source_create(void)
@@ -60,18 +57,6 @@ void config_finish(struct config *config)
     }
     free(config->sources);
     *config = (struct config){0};
-}
-
-static void init(struct config *config)
-{
-    *config = (struct config){.fleet = config->fleet};
-    config->server.http = TEXT("127.0.0.1:8080");
-    config->server.resp = TEXT("127.0.0.1:6380");
-    config->server.admin = TEXT("127.0.0.1:8082");
-    config->server.memory = MEMORY_DEFAULT;
-    config->store.deadline_ns = DEADLINE_DEFAULT;
-    config->store.prefix = TEXT("weir");
-    adhoc_init(&config->adhoc);
 }
 
 int config_consistency(const struct config *config, int given)
@@ -130,7 +115,7 @@ static void read_limit(struct reader *r, const struct node *node)
                 "found a second limit '%.*s', expected another name; the first is at %s:%u",
                 TEXT_ARGS(limit->name), first->file, first->line);
     } else if (r->config->limits_count == CONFIG_LIMITS_MAX) {
-        problem(r->problems, node->place, "found more than %d limits, expected fewer",
+        problem(r->problems, node->place, "found too many limits, expected at most %d",
                 CONFIG_LIMITS_MAX);
     } else if (add_limit(r->config, limit) != 0) {
         r->source->arena.failed = true;
@@ -138,9 +123,9 @@ static void read_limit(struct reader *r, const struct node *node)
 }
 
 static void read_limits(struct reader *r, const struct field *f, const struct node *node,
-                        void *target)
+                        void *value)
 {
-    (void)target;
+    (void)value;
     r->config->has_limits = true;
     if (node->kind != NODE_LIST) {
         unexpected(r, node, f->expects);
@@ -154,102 +139,56 @@ static void read_limits(struct reader *r, const struct field *f, const struct no
 /* ---- the top of the file ---- */
 
 static void read_version(struct reader *r, const struct field *f, const struct node *node,
-                         void *target)
+                         void *value)
 {
-    (void)target;
+    (void)value;
     if (node->kind != NODE_SCALAR || !text_is(node->scalar, "1")) {
         unexpected(r, node, f->expects);
     }
 }
 
-static void read_allow(struct reader *r, const struct field *f, const struct node *node,
-                       void *target)
+static void show_version(const struct show *s, const void *value)
 {
-    (void)f;
-    (void)target;
-    list_read(r, node, &r->config->allow);
+    (void)value;
+    (void)fprintf(s->out, " %s", s->field->expects);
 }
 
-static void read_block(struct reader *r, const struct field *f, const struct node *node,
-                       void *target)
-{
-    (void)f;
-    (void)target;
-    list_read(r, node, &r->config->block);
-}
+static const struct field_type type_version = {.read = read_version, .show = show_version};
+static const struct field_type type_limits = {.read = read_limits, .show = limits_show};
 
-/* Reports a section that only one file of a folder may have, and returns false the second time. */
-static bool first_time(struct reader *r, unsigned section, const struct node *node)
-{
-    if (r->config->seen[section]) {
-        problem(r->problems, node->place,
-                "found this section in a second file, expected it in one file of the folder");
-        return false;
-    }
-    r->config->seen[section] = true;
-    return true;
-}
-
-static void read_server(struct reader *r, const struct field *f, const struct node *node,
-                        void *target)
-{
-    (void)f;
-    (void)target;
-    if (first_time(r, 0, node)) {
-        (void)fields_read(r, &section_server, node, &r->config->server);
-    }
-}
-
-static void read_store(struct reader *r, const struct field *f, const struct node *node,
-                       void *target)
-{
-    (void)f;
-    (void)target;
-    if (first_time(r, 1, node)) {
-        r->config->store_place = node->place;
-        store_read(r, node);
-    }
-}
-
-static void read_attributes(struct reader *r, const struct field *f, const struct node *node,
-                            void *target)
-{
-    (void)f;
-    (void)target;
-    if (first_time(r, 2, node)) {
-        attributes_read(r, node);
-    }
-}
-
-static void read_adhoc(struct reader *r, const struct field *f, const struct node *node,
-                       void *target)
-{
-    (void)f;
-    (void)target;
-    if (first_time(r, 3, node)) {
-        adhoc_read(r, node);
-    }
-}
+#define CONFIG(member) offsetof(struct config, member)
 
 static const struct field top_fields[] = {
-    {"version", "1", "1", "the version of this format", read_version, 0, NULL},
-    {"server", "a map", "see below", "where weir serve listens and what it may use", read_server, 0,
-     NULL},
-    {"store", "a URL or a map", "none", "the Redis or Valkey that a fleet shares", read_store, 0,
-     NULL},
-    {"adhoc", "off or a map", "see below", "the built-in limit of CL.THROTTLE", read_adhoc, 0,
-     NULL},
-    {"attributes", "a map of names and sources", "none",
-     "where attributes come from that a request does not carry itself", read_attributes, 0, NULL},
-    {"allow", "a list of conditions", "none", "requests that no limit counts", read_allow, 0, NULL},
-    {"block", "a list of conditions", "none", "requests that are refused; beats allow", read_block,
-     0, NULL},
-    {"limits", "a list of limits", "", "the limits, in the order in which groups choose",
-     read_limits, 0, NULL},
+    {"version", "1", "the version of this format", &type_version, 0, .unset = "1"},
+    {"server", "a map", "where weir serve listens and what it may use", &type_map, CONFIG(server),
+     .unset = "see below", .section = &section_server, .once = true},
+    {"store", "a URL or a map", "the Redis or Valkey that a fleet shares", &type_store,
+     CONFIG(store), .unset = "none", .section = &section_store, .once = true},
+    {"adhoc", "off or a map", "the built-in limit of CL.THROTTLE", &type_adhoc, CONFIG(adhoc),
+     .unset = "see below", .section = &section_adhoc, .once = true},
+    {"attributes", "a map of names and sources",
+     "where the values of attributes come from that a request does not carry", &type_attributes,
+     CONFIG(attributes), .unset = "none", .once = true},
+    {"allow", "a list of conditions", "requests that are allowed and that no limit counts",
+     &type_list, CONFIG(allow), .unset = "none"},
+    {"block", "a list of conditions", "requests that are denied, even if they are in allow",
+     &type_list, CONFIG(block), .unset = "none"},
+    {"limits", "a list of limits", "the limits; their order matters within groups", &type_limits, 0,
+     .required = true},
 };
 
-const struct section section_top = {"the file", "The file as a whole", top_fields,
-                                    sizeof top_fields / sizeof top_fields[0]};
+/* A folder needs `limits` in one of its files: config_check() reports that it is missing. */
+const struct section section_top = SECTION("the file", NULL, top_fields);
+
+static void init(struct config *config, struct problems *problems)
+{
+    struct reader r = {.config = config, .problems = problems};
+    *config = (struct config){.fleet = config->fleet};
+    fields_init(&r, &section_server, &config->server);
+    fields_init(&r, &section_store, &config->store);
+    fields_init(&r, &section_adhoc, &config->adhoc);
+    config->adhoc.place = (struct place){"rules", 0, 0};
+}
 
 /* ---- one text ---- */
 
@@ -277,10 +216,7 @@ static int read_text(struct config *config, const char *name, struct text text,
         return WEIR_ENOMEM;
     }
     struct text own = arena_text(&source->arena, text_of(name));
-    struct reader r = {.config = config,
-                       .source = source,
-                       .problems = problems,
-                       .folder = folder_of(&source->arena, name)};
+    struct reader r = {config, source, problems, folder_of(&source->arena, name)};
     if (own.at == NULL || r.folder.at == NULL) {
         return WEIR_ENOMEM;
     }
@@ -298,7 +234,7 @@ static int read_text(struct config *config, const char *name, struct text text,
 int config_read_text(struct config *config, const char *name, struct text text,
                      struct problems *problems)
 {
-    init(config);
+    init(config, problems);
     int e = read_text(config, name, text, problems);
     return e != 0 ? e : finish_reading(config, name, problems);
 }
@@ -314,12 +250,7 @@ static int read_file(struct config *config, const char *path, struct problems *p
     if (e == 0) {
         e = read_text(config, path, text, problems);
     } else if (e != WEIR_ENOMEM) {
-        const char *shown = error.text;
-        size_t n = strlen(path);
-        if (strncmp(shown, path, n) == 0 && strncmp(shown + n, ": ", 2) == 0) {
-            shown += n + 2; /* the message will begin with the path */
-        }
-        problem(problems, (struct place){path, 0, 0}, "%s", shown);
+        problem(problems, (struct place){path, 0, 0}, "%s", problem_without_path(&error, path));
         e = 0;
     }
     arena_finish(&arena);
@@ -353,8 +284,9 @@ static int read_folder(struct config *config, const char *path, struct problems 
         return WEIR_ENOMEM;
     }
     if (n <= 0) {
-        problem(problems, (struct place){path, 0, 0}, "found %s, expected a folder of *.yaml",
-                n == 0 ? "no *.yaml in this folder" : "a folder that cannot be read");
+        problem(problems, (struct place){path, 0, 0},
+                "found a folder %s, expected one with *.yaml files",
+                n == 0 ? "without *.yaml files" : "that cannot be read");
     }
     for (int i = 0; i < n; i++) {
         const char *file = arena_format(&names, "%s/%s", path, entries[i]->d_name);
@@ -373,7 +305,7 @@ static int read_folder(struct config *config, const char *path, struct problems 
 int config_read(struct config *config, const char *path, struct problems *problems)
 {
     struct stat st;
-    init(config);
+    init(config, problems);
     bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     int e = folder ? read_folder(config, path, problems) : read_file(config, path, problems);
     return e != 0 ? e : finish_reading(config, path, problems);
@@ -423,45 +355,32 @@ static void move_last(struct config *config, size_t to)
     config->limits[to] = last;
 }
 
-static int put_limit(const struct config *config, struct source *source, struct text yaml,
-                     struct config *next, struct problems *problems)
-{
-    static const char name[] = "limit";
-    struct reader r = {
-        .config = next, .source = source, .problems = problems, .folder = config->folder};
-    struct node *node = document_read(&source->arena, name, yaml, problems);
-    struct limit_config *limit = node != NULL ? limit_read(&r, node) : NULL;
-    if (limit == NULL || source->arena.failed) {
-        *next = (struct config){0};
-        return source->arena.failed ? WEIR_ENOMEM : WEIR_ERULES;
-    }
-    size_t at = find_limit(config, limit->name);
-    int e = share(config, at, next);
-    if (e == 0 && next->limits_count == CONFIG_LIMITS_MAX) {
-        problem(problems, limit->place, "found more than %d limits, expected fewer",
-                CONFIG_LIMITS_MAX);
-        e = WEIR_ERULES;
-    }
-    if (e == 0) {
-        e = add_limit(next, limit);
-    }
-    if (e == 0) {
-        move_last(next, at);
-        e = finish_reading(next, name, problems);
-    }
-    return e;
-}
-
 int config_put(const struct config *config, struct text yaml, struct config *next,
                struct problems *problems)
 {
+    static const char file[] = "limit";
     struct source *source = source_create();
-    *next = *config;
+    *next = (struct config){0};
     if (source == NULL) {
-        *next = (struct config){0};
         return WEIR_ENOMEM;
     }
-    int e = put_limit(config, source, yaml, next, problems);
+    struct reader r = {next, source, problems, config->folder};
+    struct node *node = document_read(&source->arena, file, yaml, problems);
+    const struct node *name = node != NULL ? node_find(node, "name") : NULL;
+    size_t at = find_limit(config, name != NULL ? name->scalar : TEXT(""));
+    int e = share(config, at, next);
+    size_t before = next->limits_count;
+    if (e == 0 && node != NULL) {
+        read_limit(&r, node);
+    }
+    if (e != 0 || source->arena.failed) {
+        e = WEIR_ENOMEM;
+    } else if (next->limits_count == before) {
+        e = WEIR_ERULES;
+    } else {
+        move_last(next, at);
+        e = finish_reading(next, file, problems);
+    }
     source_release(source);
     return e;
 }

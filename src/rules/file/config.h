@@ -24,10 +24,16 @@
 #define CONFIG_PATTERNS_MAX 1000 /* values with wildcards in one condition: compared one by one */
 #define CONFIG_FILE_MAX (64u << 20) /* bytes of a file that the rules name */
 
-/* A file that a rule file names. */
+struct file_values;
+
+/*
+ * A file that a rule file names. It is read once, however often it is named, so that a long list
+ * costs its memory once and cannot change between two places.
+ */
 struct source_file {
     const char *path;
-    struct text content; /* what was read; at == NULL: reading failed */
+    struct text content;        /* what was read; at == NULL: reading failed */
+    struct file_values *values; /* of conditions.c */
     struct source_file *next;
 };
 
@@ -123,7 +129,8 @@ struct limit_config {
     struct conditions unless;
     struct key_part key[CONFIG_KEY_PARTS_MAX];
     size_t key_parts;
-    int algorithm; /* 0 only while it is read: the name is unknown */
+    struct texts key_written; /* the parts as in the file, for `config show` */
+    int algorithm;            /* 0 only while it is read: the name is unknown */
     struct setting base;
     struct text group; /* len 0: none */
     uint64_t cost;     /* 0: the request's own */
@@ -159,7 +166,6 @@ struct attribute_source {
     struct text by;          /* FROM_FILE: the attribute that is looked up */
     struct text_map *values; /* FROM_FILE: value -> number in answers */
     struct texts answers;
-    struct text written;
 };
 
 struct attribute_config {
@@ -167,6 +173,7 @@ struct attribute_config {
     struct place place;
     struct attribute_source *sources;
     size_t count;
+    struct texts written; /* the sources as in the file, for `config show` */
 };
 
 struct list_config {
@@ -233,7 +240,7 @@ struct config {
     struct limit_config **limits;
     size_t limits_count;
     struct text folder; /* folder of the first file; relative paths start there */
-    bool seen[4];       /* which of server, store, attributes, adhoc were read: each only once */
+    unsigned seen;      /* sections that were read and may be in one file only: bits */
     bool has_limits;
 };
 
@@ -282,6 +289,9 @@ bool config_has_store(const struct config *config);
 
 /* True if a fleet decides the limit: then it needs no table here. */
 bool config_is_shared(const struct config *config, const struct limit_config *limit);
+
+/* Returns the bytes of all tables in this process. Reports sizes that are impossible. */
+uint64_t config_bytes(const struct config *config, struct problems *problems);
 
 /* Reports problems of the rules as a whole; `name` is their path. Returns 0 or WEIR_ERULES. */
 int config_check(const struct config *config, const char *name, struct problems *problems);

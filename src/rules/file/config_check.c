@@ -4,22 +4,27 @@
 #include "rules/file/consistency.h"
 #include "rules/file/limits.h"
 
-static void check_memory(const struct config *config, struct problems *problems, struct place place)
+uint64_t config_bytes(const struct config *config, struct problems *problems)
 {
-    char need[QUANTITY_MAX];
-    char have[QUANTITY_MAX];
     uint64_t sum = adhoc_bytes(&config->adhoc, problems);
     for (size_t i = 0; i < config->limits_count; i++) {
         const struct limit_config *limit = config->limits[i];
         sum = config_is_shared(config, limit) ? sum : add_sat(sum, limit_bytes(limit, problems));
     }
+    return sum;
+}
+
+static void check_memory(const struct config *config, struct problems *problems, struct place place)
+{
+    char need[QUANTITY_MAX];
+    char have[QUANTITY_MAX];
+    uint64_t sum = config_bytes(config, problems);
     if (sum > config->server.memory) {
-        problem(
-            problems, place,
-            "the limits%s need %s (%llu bytes), but server.memory is %s: expected fewer max_keys, "
-            "or more memory",
-            config->adhoc.off ? "" : " and adhoc", size_print(sum, need), (unsigned long long)sum,
-            size_print(config->server.memory, have));
+        problem(problems, place,
+                "found limits%s that need %s (%llu bytes), expected at most %s: lower max_keys or "
+                "raise server.memory",
+                config->adhoc.off ? "" : " and adhoc", size_print(sum, need),
+                (unsigned long long)sum, size_print(config->server.memory, have));
     }
 }
 
@@ -46,7 +51,7 @@ static void check_always(const struct config *config, struct problems *problems)
         if (!limit->shadow && every && first_of_group(config, i) &&
             ++always == WEIR_SEVERAL_MAX + 1) {
             problem(problems, limit->place,
-                    "found more than %d limits that apply to every request, expected fewer",
+                    "found too many limits that apply to every request, expected at most %d",
                     WEIR_SEVERAL_MAX);
         }
     }
@@ -58,7 +63,7 @@ static void check_presence(const struct config *config, struct place place,
     if (!config->has_limits) {
         problem(problems, place, "found no 'limits', expected a list of limits");
     } else if (config->limits_count == 0) {
-        warning(problems, place, "no limit: every request will be allowed");
+        warning(problems, place, "found no limit: every request will be allowed");
     }
 }
 

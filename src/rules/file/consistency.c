@@ -1,48 +1,56 @@
 #include "rules/file/consistency.h"
 
 #include "rules/file/limits.h"
+#include "rules/file/yaml_write.h"
 #include "rules/value/quote.h"
-
-/*
- * Exchanges that are more frequent would leave a store little time for anything else; with less
- * frequent ones, windows would end before a node hears of them.
- */
-#define SYNC_MIN WEIR_MILLISECOND
-#define SYNC_MAX WEIR_MINUTE
 
 /* ---- fields ---- */
 
-/* Reads the names. That each is a part of the key is checked when all fields have been read. */
-void field_shard(struct reader *r, const struct field *f, const struct node *node, void *target)
+/* Returns the consistency with the default filled in; that of adhoc is always local. */
+static int effective(const struct show *s, int given)
 {
-    struct texts *shard = (struct texts *)(void *)((char *)target + f->offset);
+    return s->limit != NULL ? config_consistency(s->config, given) : CONSISTENCY_LOCAL;
+}
+
+bool limit_is_shared(const struct show *s)
+{
+    return effective(s, s->limit->consistency) != CONSISTENCY_LOCAL;
+}
+
+bool limit_is_synced(const struct show *s)
+{
+    return effective(s, s->limit->consistency) == CONSISTENCY_SYNCED;
+}
+
+static void show_consistency(const struct show *s, const void *value)
+{
+    char said[SHOW_NOTE_MAX];
+    int consistency = effective(s, *(const int *)value);
+    field_show_choice(s, &consistency);
+    if (s->limit != NULL && s->note != NULL && s->note(s->config, s->limit, said)) {
+        (void)fprintf(s->out, " # %s", said);
+    }
+}
+
+static bool same_consistency(const void *a, const void *b)
+{
+    return *(const int *)a == *(const int *)b;
+}
+
+/* Reads the names. That each is a part of the key is checked when all fields have been read. */
+static void read_shard(struct reader *r, const struct field *f, const struct node *node,
+                       void *value)
+{
     const struct node *const *items;
     size_t n = scalars_of(r, node, f->expects, &items);
-    shard->at = arena_array(&r->source->arena, n, sizeof *shard->at);
-    for (size_t i = 0; i < n && shard->at != NULL; i++) {
-        shard->at[shard->count++] = items[i]->scalar;
-    }
+    *(struct texts *)value = texts_of(r, items, n);
 }
 
-void field_deny_cache(struct reader *r, const struct field *f, const struct node *node,
-                      void *target)
-{
-    struct text word = node->kind == NODE_SCALAR ? node->scalar : TEXT("");
-    if (text_is(word, "off") || text_is(word, "0")) {
-        *(uint64_t *)(void *)((char *)target + f->offset) = 0;
-    } else {
-        field_duration(r, f, node, target);
-    }
-}
-
-void field_sync(struct reader *r, const struct field *f, const struct node *node, void *target)
-{
-    const uint64_t *ns = (const uint64_t *)(void *)((char *)target + f->offset);
-    field_duration(r, f, node, target);
-    if (*ns < SYNC_MIN || *ns > SYNC_MAX) {
-        unexpected(r, node, f->expects);
-    }
-}
+/* Without a size, because 0, the default, is shown too. */
+const struct field_type type_consistency = {0, field_read_choice, show_consistency,
+                                            same_consistency, NULL};
+const struct field_type type_shard = {sizeof(struct texts), read_shard, field_show_texts, NULL,
+                                      NULL};
 
 /* ---- checks ---- */
 
@@ -77,8 +85,8 @@ void shared_check_fields(struct reader *r, const struct node *node,
         char found[QUOTE_MAX];
         if (!is_part(limit, shard->at[i])) {
             problem(r->problems, place,
-                    "found %s in shard_by, expected an attribute that is a part of the limit's key "
-                    "by itself, not one of several with | between them",
+                    "found %s in shard_by, expected an attribute that is a part of the key without "
+                    "alternatives",
                     quote(shard->at[i], found));
         } else if (is_before(shard, i)) {
             problem(r->problems, place, "found %s twice in shard_by, expected it once",
@@ -105,8 +113,8 @@ void shared_check_limit(const struct config *config, const struct limit_config *
     int mode = limit->consistency;
     if (mode > CONSISTENCY_LOCAL && !config_has_store(config)) {
         problem(problems, limit->consistency_place,
-                "limit '%.*s': found consistency %s, but there is no store, expected one or "
-                "'local'",
+                "limit '%.*s': found consistency %s without a store, expected a store, or "
+                "'consistency: local'",
                 TEXT_ARGS(limit->name), limit_consistency_names[mode]);
     }
     if (!can_share(mode, limit->algorithm)) {

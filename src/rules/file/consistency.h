@@ -4,14 +4,21 @@
 
 #include "rules/file/fields.h"
 
-#define SHARED_DENY_CACHE WEIR_SECOND
-#define SHARED_SYNC (100 * WEIR_MILLISECOND)
+/*
+ * The range of `sync`. Exchanges that are more frequent would leave a store little time for
+ * anything else; with less frequent ones, windows would end before a node hears of them.
+ */
+#define SYNC_MIN WEIR_MILLISECOND
+#define SYNC_MAX WEIR_MINUTE
 
-/* Readers for rows: field_shard() sets a struct texts, the others a duration in ns. */
-void field_shard(struct reader *r, const struct field *f, const struct node *node, void *target);
-void field_deny_cache(struct reader *r, const struct field *f, const struct node *node,
-                      void *target);
-void field_sync(struct reader *r, const struct field *f, const struct node *node, void *target);
+/* An int: enum consistency. It is shown with the default filled in. */
+extern const struct field_type type_consistency;
+/* A struct texts. */
+extern const struct field_type type_shard;
+
+/* True if the limit that is shown is shared, or synced, in a process that has its store. */
+bool limit_is_shared(const struct show *s);
+bool limit_is_synced(const struct show *s);
 
 /* Checks a limit by itself, after all of its fields have been read. */
 void shared_check_fields(struct reader *r, const struct node *node,

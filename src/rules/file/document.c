@@ -14,7 +14,7 @@ struct anchor {
     unsigned nodes;    /* number of nodes in it, including those of aliases */
 };
 
-struct reading {
+struct parsing {
     yaml_parser_t parser;
     struct arena *arena;
     const char *file;
@@ -27,7 +27,7 @@ struct reading {
     bool stopped; /* after a problem that makes further reading useless */
 };
 
-static struct place place_of(const struct reading *r, yaml_mark_t mark)
+static struct place place_of(const struct parsing *r, yaml_mark_t mark)
 {
     return (struct place){r->file, (unsigned)mark.line + 1, (unsigned)mark.column + 1};
 }
@@ -35,7 +35,7 @@ static struct place place_of(const struct reading *r, yaml_mark_t mark)
 /* ---- events ---- */
 
 /* Turns an offset into line and column, because errors of libyaml's reader only have an offset. */
-static struct place place_of_byte(const struct reading *r, size_t offset)
+static struct place place_of_byte(const struct parsing *r, size_t offset)
 {
     struct place place = {r->file, 1, 1};
     for (size_t i = 0; i < offset && i < r->text.len; i++) {
@@ -46,7 +46,7 @@ static struct place place_of_byte(const struct reading *r, size_t offset)
     return place;
 }
 
-static void tell_syntax(struct reading *r)
+static void tell_syntax(struct parsing *r)
 {
     const yaml_parser_t *parser = &r->parser;
     const char *what = parser->problem != NULL ? parser->problem : "unreadable";
@@ -70,7 +70,7 @@ static void tell_syntax(struct reading *r)
  * Reads the next event, which the caller must delete. Returns false at the end of the stream and
  * after a problem that stops reading.
  */
-static bool next_event(struct reading *r, yaml_event_t *event)
+static bool next_event(struct parsing *r, yaml_event_t *event)
 {
     if (r->ended || r->stopped) {
         return false;
@@ -84,7 +84,7 @@ static bool next_event(struct reading *r, yaml_event_t *event)
 
 /* ---- anchors ---- */
 
-static struct anchor *find_anchor(const struct reading *r, const char *name)
+static struct anchor *find_anchor(const struct parsing *r, const char *name)
 {
     for (size_t i = r->anchors_count; i > 0; i--) { /* the last one of that name is used */
         if (strcmp(r->anchors[i - 1].name, name) == 0) {
@@ -94,50 +94,35 @@ static struct anchor *find_anchor(const struct reading *r, const char *name)
     return NULL;
 }
 
-static const yaml_char_t *anchor_of(const yaml_event_t *event)
-{
-    switch (event->type) {
-    case YAML_SCALAR_EVENT:
-        return event->data.scalar.anchor;
-    case YAML_SEQUENCE_START_EVENT:
-        return event->data.sequence_start.anchor;
-    case YAML_MAPPING_START_EVENT:
-        return event->data.mapping_start.anchor;
-    default:
-        return NULL;
-    }
-}
-
 /* Returns the number of the node's anchor, or SIZE_MAX if it has none or after a problem. */
-static size_t add_anchor(struct reading *r, const yaml_event_t *event)
+static size_t add_anchor(struct parsing *r, const yaml_event_t *event)
 {
-    const yaml_char_t *name = anchor_of(event);
+    const yaml_char_t *name =
+        event->data.scalar.anchor; /* the first member of lists and maps too */
     if (name == NULL) {
         return SIZE_MAX;
     }
     if (r->anchors_count == DOCUMENT_ANCHORS_MAX) {
         problem(r->problems, place_of(r, event->start_mark),
-                "found more than %u anchors, expected fewer", DOCUMENT_ANCHORS_MAX);
+                "found too many anchors, expected at most %u", DOCUMENT_ANCHORS_MAX);
         r->stopped = true;
         return SIZE_MAX;
     }
     struct anchor anchor = {.name = arena_text(r->arena, text_of((const char *)name)).at};
-    struct anchor *grown =
-        arena_append(r->arena, r->anchors, r->anchors_count, sizeof anchor, &anchor);
-    if (anchor.name == NULL || grown == NULL) {
+    if (anchor.name == NULL ||
+        !arena_append(r->arena, &r->anchors, &r->anchors_count, sizeof anchor, &anchor)) {
         r->stopped = true;
         return SIZE_MAX;
     }
-    r->anchors = grown;
-    return r->anchors_count++;
+    return r->anchors_count - 1;
 }
 
 /* ---- nodes ---- */
 
-static struct node *read_node(struct reading *r, const yaml_event_t *event, unsigned depth);
+static struct node *read_node(struct parsing *r, const yaml_event_t *event, unsigned depth);
 
 /* Reads the next node of a list or map into *node, NULL after a problem; false at its end. */
-static bool next_node(struct reading *r, unsigned depth, struct node **node)
+static bool next_node(struct parsing *r, unsigned depth, struct node **node)
 {
     yaml_event_t event;
     if (!next_event(r, &event)) {
@@ -149,7 +134,7 @@ static bool next_node(struct reading *r, unsigned depth, struct node **node)
     return more;
 }
 
-static void read_scalar(struct reading *r, const yaml_event_t *event, struct node *to)
+static void read_scalar(struct parsing *r, const yaml_event_t *event, struct node *to)
 {
     struct text text = {(const char *)event->data.scalar.value, event->data.scalar.length};
     to->kind = NODE_SCALAR;
@@ -160,22 +145,19 @@ static void read_scalar(struct reading *r, const yaml_event_t *event, struct nod
     }
 }
 
-static void read_list(struct reading *r, struct node *to, unsigned depth)
+static void read_list(struct parsing *r, struct node *to, unsigned depth)
 {
     struct node *item;
     to->kind = NODE_LIST;
     while (next_node(r, depth + 1, &item)) {
-        struct node **grown =
-            item != NULL ? arena_append(r->arena, to->items, to->count, sizeof item, &item) : NULL;
-        if (grown != NULL) {
-            to->items = grown;
-            to->count++;
+        if (item != NULL) {
+            (void)arena_append(r->arena, &to->items, &to->count, sizeof item, &item);
         }
     }
 }
 
 /* Reports a key that is no scalar or that the map already has, and returns false. */
-static bool key_is_good(struct reading *r, const struct node *key, const struct node *map)
+static bool key_is_good(struct parsing *r, const struct node *key, const struct node *map)
 {
     char found[NODE_FOUND];
     if (key->kind != NODE_SCALAR) {
@@ -194,24 +176,21 @@ static bool key_is_good(struct reading *r, const struct node *key, const struct 
     return true;
 }
 
-static void add_pair(struct reading *r, struct node *map, struct node *key, struct node *value)
+static void add_pair(struct parsing *r, struct node *map, struct node *key, struct node *value)
 {
     if (map->count == DOCUMENT_KEYS_MAX) {
-        problem(r->problems, key->place, "found more than %u keys in a map, expected fewer",
+        problem(r->problems, key->place, "found too many keys in a map, expected at most %u",
                 DOCUMENT_KEYS_MAX);
         r->stopped = true;
         return;
     }
-    struct node **keys = arena_append(r->arena, map->keys, map->count, sizeof key, &key);
-    struct node **items = arena_append(r->arena, map->items, map->count, sizeof value, &value);
-    if (keys != NULL && items != NULL) {
-        map->keys = keys;
-        map->items = items;
-        map->count++;
+    size_t keys = map->count;
+    if (arena_append(r->arena, &map->keys, &keys, sizeof key, &key)) {
+        (void)arena_append(r->arena, &map->items, &map->count, sizeof value, &value);
     }
 }
 
-static void read_map(struct reading *r, struct node *to, unsigned depth)
+static void read_map(struct parsing *r, struct node *to, unsigned depth)
 {
     struct node *key;
     struct node *value;
@@ -224,24 +203,25 @@ static void read_map(struct reading *r, struct node *to, unsigned depth)
 }
 
 /* Adds n to the number of nodes. Returns false after reporting that there are too many. */
-static bool count_nodes(struct reading *r, unsigned n, struct place place)
+static bool count_nodes(struct parsing *r, unsigned n, struct place place)
 {
     r->nodes += n;
     if (r->nodes <= DOCUMENT_NODES_MAX) {
         return true;
     }
-    problem(r->problems, place, "found more than %u values, aliases included, expected fewer",
+    problem(r->problems, place,
+            "found too many values, expected at most %u, including those of aliases",
             DOCUMENT_NODES_MAX);
     r->stopped = true;
     return false;
 }
 
-static struct node *read_alias(struct reading *r, const yaml_event_t *event)
+static struct node *read_alias(struct parsing *r, const yaml_event_t *event)
 {
     struct place place = place_of(r, event->start_mark);
     const struct anchor *anchor = find_anchor(r, (const char *)event->data.alias.anchor);
     if (anchor == NULL || anchor->node == NULL) {
-        problem(r->problems, place, "found an alias %s, expected one of an anchor before it",
+        problem(r->problems, place, "found an alias %s, expected an alias of an earlier anchor",
                 anchor == NULL ? "without anchor" : "within its own anchor");
         return NULL;
     }
@@ -249,14 +229,14 @@ static struct node *read_alias(struct reading *r, const yaml_event_t *event)
 }
 
 /* Returns NULL after a problem. The event stays the caller's. */
-static struct node *read_node(struct reading *r, const yaml_event_t *event, unsigned depth)
+static struct node *read_node(struct parsing *r, const yaml_event_t *event, unsigned depth)
 {
     struct place place = place_of(r, event->start_mark);
     if (event->type == YAML_ALIAS_EVENT) {
         return read_alias(r, event);
     }
     if (depth + (event->type != YAML_SCALAR_EVENT) > DOCUMENT_DEPTH_MAX) {
-        problem(r->problems, place, "found more than %u levels, expected a rule file",
+        problem(r->problems, place, "found too many nested levels, expected at most %u",
                 DOCUMENT_DEPTH_MAX);
         r->stopped = true;
         return NULL;
@@ -285,31 +265,20 @@ static struct node *read_node(struct reading *r, const yaml_event_t *event, unsi
 
 /* ---- the whole ---- */
 
-static struct node *read_stream(struct reading *r)
+static struct node *read_stream(struct parsing *r)
 {
     struct node *root = NULL;
     unsigned documents = 0;
     yaml_event_t event;
     while (next_event(r, &event)) {
-        switch (event.type) {
-        case YAML_DOCUMENT_START_EVENT:
-            if (++documents == 2) {
-                problem(r->problems, place_of(r, event.start_mark),
-                        "found a second document, expected one in a file");
-                r->stopped = true;
-            }
-            break;
-        case YAML_STREAM_END_EVENT:
-            r->ended = true;
-            break;
-        case YAML_STREAM_START_EVENT:
-        case YAML_DOCUMENT_END_EVENT:
-        case YAML_NO_EVENT:
-            break;
-        default:
+        if (event.type == YAML_DOCUMENT_START_EVENT && ++documents == 2) {
+            problem(r->problems, place_of(r, event.start_mark),
+                    "found a second YAML document, expected one in a file");
+            r->stopped = true;
+        } else if (event.type >= YAML_ALIAS_EVENT) { /* and all that follow it begin a node here */
             root = read_node(r, &event, 0);
-            break;
         }
+        r->ended = event.type == YAML_STREAM_END_EVENT;
         yaml_event_delete(&event);
     }
     if (documents == 0 && r->ended) {
@@ -321,7 +290,7 @@ static struct node *read_stream(struct reading *r)
 struct node *document_read(struct arena *arena, const char *file, struct text text,
                            struct problems *problems)
 {
-    struct reading r = {.arena = arena, .file = file, .text = text, .problems = problems};
+    struct parsing r = {.arena = arena, .file = file, .text = text, .problems = problems};
     const char *input = text.at != NULL ? text.at : ""; /* libyaml does not accept NULL */
     if (text.len > DOCUMENT_BYTES_MAX) {
         problem(problems, (struct place){file, 0, 0}, "found %zu bytes, expected at most %u",

@@ -1,9 +1,10 @@
 #include "rules/file/fields.h"
 
-static void *at(void *target, const struct field *f)
-{
-    return (char *)target + f->offset;
-}
+#include <stdio.h>
+
+#include "rules/file/yaml_write.h"
+
+/* ---- messages ---- */
 
 void unexpected(struct reader *r, const struct node *node, const char *what)
 {
@@ -48,6 +49,17 @@ size_t scalars_of(struct reader *r, const struct node *node, const char *what,
     return count;
 }
 
+struct texts texts_of(struct reader *r, const struct node *const *items, size_t n)
+{
+    struct texts texts = {0};
+    texts.at = n > 0 ? arena_array(&r->source->arena, n, sizeof *texts.at) : NULL;
+    while (texts.at != NULL && texts.count < n) {
+        texts.at[texts.count] = items[texts.count]->scalar;
+        texts.count++;
+    }
+    return texts;
+}
+
 const char *suggest_field(const struct section *section, struct text name)
 {
     struct suggestion s = suggest_begin(name);
@@ -69,14 +81,60 @@ void tell_unknown(struct reader *r, const struct section *section, const struct 
     char names[400] = "";
     size_t used = 0;
     for (size_t i = 0; i < section->count && used < sizeof names - 32; i++) {
-        const char *name = section->fields[i].name;
-        memcpy(names + used, i > 0 ? ", " : "", i > 0 ? 2 : 0);
-        used += i > 0 ? 2 : 0;
-        memcpy(names + used, name, strlen(name) + 1);
-        used += strlen(name);
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
+                                 section->fields[i].name);
     }
     problem(r->problems, key->place, "unknown key %s in %s, expected one of %s",
             node_found(key, found), section->name, names);
+}
+
+/* ---- maps ---- */
+
+static void *value_in(const struct field *f, void *target)
+{
+    return (char *)target + f->offset;
+}
+
+static const void *value_of(const struct field *f, const void *target)
+{
+    return (const char *)target + f->offset;
+}
+
+const struct field *field_find(const struct section *section, struct text name)
+{
+    for (size_t i = 0; i < section->count; i++) {
+        if (text_is(name, section->fields[i].name)) {
+            return &section->fields[i];
+        }
+    }
+    return NULL;
+}
+
+void fields_init(struct reader *r, const struct section *section, void *target)
+{
+    for (size_t i = 0; i < section->count; i++) {
+        const struct field *f = &section->fields[i];
+        if (f->initial != NULL) {
+            struct node node = {.kind = NODE_SCALAR, .scalar = text_of(f->initial)};
+            f->type->read(r, f, &node, value_in(f, target));
+        }
+    }
+}
+
+/* Reports a key that a second file of a folder has, and returns false. */
+static bool may_read(struct reader *r, const struct section *section, const struct field *f,
+                     const struct node *node)
+{
+    unsigned bit = 1u << (f - section->fields);
+    if (f->once && (r->config->seen & bit) != 0) {
+        problem(r->problems, node->place,
+                "found this section in a second file, expected it in one file of the folder");
+        return false;
+    }
+    if (f->once) {
+        r->config->seen |= bit;
+    }
+    return f->type->read != NULL;
 }
 
 bool fields_read(struct reader *r, const struct section *section, const struct node *node,
@@ -87,24 +145,123 @@ bool fields_read(struct reader *r, const struct section *section, const struct n
         return false;
     }
     for (size_t i = 0; i < node->count; i++) {
-        const struct field *field = NULL;
-        for (size_t j = 0; j < section->count && field == NULL; j++) {
-            field = text_is(node->keys[i]->scalar, section->fields[j].name) ? &section->fields[j]
-                                                                            : NULL;
-        }
-        if (field == NULL) {
+        const struct field *f = field_find(section, node->keys[i]->scalar);
+        if (f == NULL) {
             tell_unknown(r, section, node->keys[i]);
-        } else if (field->read != NULL) {
-            field->read(r, field, node->items[i], target);
+        } else if (may_read(r, section, f, node->items[i])) {
+            f->type->read(r, f, node->items[i], value_in(f, target));
+        }
+    }
+    for (size_t i = 0; section->item != NULL && i < section->count; i++) {
+        const struct field *f = &section->fields[i];
+        if (f->required && node_find(node, f->name) == NULL) {
+            problem(r->problems, node->place, "found %s without '%s', expected %s", section->item,
+                    f->name, f->expects);
         }
     }
     return true;
 }
 
-void field_text(struct reader *r, const struct field *f, const struct node *node, void *target)
+/* Reports a key of another algorithm, with the key that this one has for the same value, if any. */
+static void tell_algorithm(struct reader *r, const struct section *section, const struct node *key,
+                           const struct field *f, int algorithm)
+{
+    const char *name = weir_algorithm_name(algorithm);
+    for (size_t i = 0; i < section->count; i++) {
+        const struct field *other = &section->fields[i];
+        if (other->offset == f->offset && other->algorithm == algorithm) {
+            problem(r->problems, key->place, "found '%s' with %s, expected '%s'", f->name, name,
+                    other->name);
+            return;
+        }
+    }
+    problem(r->problems, key->place, "found '%s' with %s, expected it with %s only", f->name, name,
+            weir_algorithm_name(f->algorithm));
+}
+
+void fields_check_algorithm(struct reader *r, const struct section *section, const struct node *map,
+                            int algorithm)
+{
+    for (size_t i = 0; algorithm != 0 && i < map->count; i++) {
+        const struct field *f = field_find(section, map->keys[i]->scalar);
+        if (f != NULL && f->algorithm != 0 && f->algorithm != algorithm) {
+            tell_algorithm(r, section, map->keys[i], f, algorithm);
+        }
+    }
+}
+
+static bool is_zero(const unsigned char *bytes, size_t size)
+{
+    while (size > 0 && bytes[size - 1] == 0) {
+        size--;
+    }
+    return size == 0;
+}
+
+/* True unless the field does not apply to the limit, or is not set and has no default. */
+static bool is_shown(const struct show *s, const void *value)
+{
+    const struct field *f = s->field;
+    if ((f->applies != NULL && !f->applies(s)) ||
+        (f->algorithm != 0 && f->algorithm != s->limit->algorithm)) {
+        return false;
+    }
+    bool optional = !f->required && f->initial == NULL && f->algorithm == 0;
+    return !optional || f->type->size == 0 || !is_zero(value, f->type->size);
+}
+
+void fields_show(const struct show *s, const struct section *section, const void *target,
+                 const char *separator)
+{
+    const char *before = "";
+    for (size_t i = 0; i < section->count; i++) {
+        struct show one = *s;
+        one.field = &section->fields[i];
+        const void *value = value_of(one.field, target);
+        if (is_shown(&one, value)) {
+            (void)fprintf(s->out, "%s%s:", before, one.field->name);
+            one.field->type->show(&one, value);
+            before = separator;
+        }
+    }
+}
+
+bool field_same(const struct field *f, const void *a, const void *b)
+{
+    return f->type->same != NULL ? f->type->same(value_of(f, a), value_of(f, b))
+                                 : memcmp(value_of(f, a), value_of(f, b), f->type->size) == 0;
+}
+
+bool fields_same(const struct section *section, enum field_change change, const void *a,
+                 const void *b)
+{
+    for (size_t i = 0; i < section->count; i++) {
+        if (section->fields[i].change == change && !field_same(&section->fields[i], a, b)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void field_read_map(struct reader *r, const struct field *f, const struct node *node, void *value)
+{
+    (void)fields_read(r, f->section, node, value);
+}
+
+void field_show_map(const struct show *s, const void *value)
+{
+    (void)fputs("\n  ", s->out);
+    fields_show(s, s->field->section, value, "\n  ");
+}
+
+const struct field_type type_map = {.read = field_read_map, .show = field_show_map};
+
+/* ---- texts ---- */
+
+static void read_text(struct reader *r, const struct field *f, const struct node *node, void *value)
 {
     if (expect_scalar(r, node, f->expects) != NULL) {
-        *(struct text *)at(target, f) = node->scalar;
+        *(struct text *)value = node->scalar;
     }
 }
 
@@ -121,98 +278,115 @@ bool name_is_good(struct text name)
     return name.len > 0 && name.len < WEIR_RULES_NAME;
 }
 
-void field_name(struct reader *r, const struct field *f, const struct node *node, void *target)
+static void read_name(struct reader *r, const struct field *f, const struct node *node, void *value)
 {
     if (node->kind != NODE_SCALAR || !name_is_good(node->scalar)) {
         unexpected(r, node, f->expects);
         return;
     }
-    *(struct text *)at(target, f) = node->scalar;
+    *(struct text *)value = node->scalar;
 }
 
-/* Reports the error of a quantity's parser, which says what it expects. True if there was one. */
-static bool quantity_failed(struct reader *r, const struct node *node, int e,
-                            const struct weir_error *error)
+void field_show_text(const struct show *s, const void *value)
 {
-    if (e != 0) {
-        problem(r->problems, node->place, "%s", error->text);
-    }
-    return e != 0;
+    (void)fputc(' ', s->out);
+    yaml_put(s->out, *(const struct text *)value);
 }
 
-void field_whole(struct reader *r, const struct field *f, const struct node *node, void *target)
+void field_show_texts(const struct show *s, const void *value)
+{
+    (void)fputc(' ', s->out);
+    yaml_put_list(s->out, value);
+}
+
+bool field_same_text(const void *a, const void *b)
+{
+    return text_equal(*(const struct text *)a, *(const struct text *)b);
+}
+
+const struct field_type type_text = {sizeof(struct text), read_text, field_show_text,
+                                     field_same_text, NULL};
+const struct field_type type_name = {sizeof(struct text), read_name, field_show_text,
+                                     field_same_text, NULL};
+
+/* ---- quantities ---- */
+
+static void read_quantity(struct reader *r, const struct field *f, const struct node *node,
+                          void *value)
 {
     struct weir_error error;
-    uint64_t count;
-    if (expect_scalar(r, node, f->expects) != NULL &&
-        !quantity_failed(r, node, count_parse(node->scalar, &count, &error), &error)) {
-        *(uint64_t *)at(target, f) = count;
-    }
-}
-
-void field_count(struct reader *r, const struct field *f, const struct node *node, void *target)
-{
-    struct weir_error error;
-    uint64_t count;
-    if (expect_scalar(r, node, f->expects) == NULL ||
-        quantity_failed(r, node, count_parse(node->scalar, &count, &error), &error)) {
+    uint64_t number = 0;
+    bool zero = f->zero != NULL && node->kind == NODE_SCALAR &&
+                (text_is(node->scalar, f->zero) || (f->least == 0 && text_is(node->scalar, "0")));
+    if (!zero && expect_scalar(r, node, f->expects) == NULL) {
         return;
     }
-    if (count == 0) {
+    if (!zero &&
+        quantity_parse(f->type->quantity, node->scalar, f->expects, &number, &error) != 0) {
+        problem(r->problems, node->place, "%s", error.text);
+        return;
+    }
+    if (!zero && (number < f->least || (f->most != 0 && number > f->most))) {
         unexpected(r, node, f->expects);
         return;
     }
-    *(uint64_t *)at(target, f) = count;
-}
-
-void field_size(struct reader *r, const struct field *f, const struct node *node, void *target)
-{
-    struct weir_error error;
-    uint64_t bytes;
-    if (expect_scalar(r, node, f->expects) != NULL &&
-        !quantity_failed(r, node, size_parse(node->scalar, &bytes, &error), &error)) {
-        *(uint64_t *)at(target, f) = bytes;
+    if (f->type->size == sizeof(uint32_t)) {
+        *(uint32_t *)value = (uint32_t)number;
+    } else {
+        *(uint64_t *)value = number;
     }
 }
 
-void field_duration(struct reader *r, const struct field *f, const struct node *node, void *target)
+static void show_quantity(const struct show *s, const void *value)
 {
-    struct weir_error error;
-    uint64_t ns;
-    if (expect_scalar(r, node, f->expects) != NULL &&
-        !quantity_failed(r, node, duration_parse(node->scalar, &ns, &error), &error)) {
-        *(uint64_t *)at(target, f) = ns;
-    }
+    const struct field *f = s->field;
+    char text[QUANTITY_MAX];
+    uint64_t number =
+        f->type->size == sizeof(uint32_t) ? *(const uint32_t *)value : *(const uint64_t *)value;
+    bool zero = number == 0 && f->zero != NULL;
+    (void)fprintf(s->out, " %s", zero ? f->zero : f->type->quantity->print(number, text));
 }
 
-void field_percent(struct reader *r, const struct field *f, const struct node *node, void *target)
-{
-    struct weir_error error;
-    uint32_t hundredths;
-    if (expect_scalar(r, node, f->expects) != NULL &&
-        !quantity_failed(r, node, percent_parse(node->scalar, &hundredths, &error), &error)) {
-        *(uint32_t *)at(target, f) = hundredths;
+#define QUANTITY(type, quantity)                                                                   \
+    {                                                                                              \
+        sizeof(type), read_quantity, show_quantity, NULL, quantity                                 \
     }
-}
+
+const struct field_type type_count = QUANTITY(uint64_t, &quantity_count);
+const struct field_type type_size = QUANTITY(uint64_t, &quantity_size);
+const struct field_type type_duration = QUANTITY(uint64_t, &quantity_duration);
+const struct field_type type_small = QUANTITY(uint32_t, &quantity_count);
+const struct field_type type_percent = QUANTITY(uint32_t, &quantity_percent);
 
 /* The periods that the engine accepts; further limits depend on the algorithm. */
 #define PERIOD_MIN_NS WEIR_MICROSECOND
 #define PERIOD_MAX_NS (36525 * WEIR_DAY)
 
-void field_rate(struct reader *r, const struct field *f, const struct node *node, void *target)
+static void read_rate(struct reader *r, const struct field *f, const struct node *node, void *value)
 {
     struct weir_error error;
     struct rate rate;
-    if (expect_scalar(r, node, f->expects) == NULL ||
-        quantity_failed(r, node, rate_parse(node->scalar, 0, &rate, &error), &error)) {
+    if (expect_scalar(r, node, f->expects) == NULL) {
         return;
     }
-    if (rate.period_ns < PERIOD_MIN_NS || rate.period_ns > PERIOD_MAX_NS) {
-        unexpected(r, node, "a period of 1us to 36525day");
-        return;
+    if (rate_parse(node->scalar, 0, &rate, &error) != 0) {
+        problem(r->problems, node->place, "%s", error.text);
+    } else if (rate.period_ns < PERIOD_MIN_NS || rate.period_ns > PERIOD_MAX_NS) {
+        unexpected(r, node, "a period from 1us to 36525day");
+    } else {
+        *(struct rate *)value = rate;
     }
-    *(struct rate *)at(target, f) = rate;
 }
+
+static void show_rate(const struct show *s, const void *value)
+{
+    char text[QUANTITY_MAX];
+    (void)fprintf(s->out, " %s", rate_print(*(const struct rate *)value, text));
+}
+
+const struct field_type type_rate = {sizeof(struct rate), read_rate, show_rate, NULL, NULL};
+
+/* ---- words ---- */
 
 /*
  * Returns the number of the word that the node is; -1 after a problem. NULL ends the words. An
@@ -233,19 +407,35 @@ static int word_number(struct reader *r, const struct node *node, const char *co
     return -1;
 }
 
-void field_bool(struct reader *r, const struct field *f, const struct node *node, void *target)
+static const char *const bool_words[] = {"false", "true", NULL};
+
+static void read_bool(struct reader *r, const struct field *f, const struct node *node, void *value)
 {
-    static const char *const words[] = {"false", "true", NULL};
-    int yes = word_number(r, node, words, "true or false");
+    int yes = word_number(r, node, bool_words, f->expects);
     if (yes >= 0) {
-        *(bool *)at(target, f) = yes != 0;
+        *(bool *)value = yes != 0;
     }
 }
 
-void field_choice(struct reader *r, const struct field *f, const struct node *node, void *target)
+static void show_bool(const struct show *s, const void *value)
+{
+    (void)fprintf(s->out, " %s", bool_words[*(const bool *)value]);
+}
+
+void field_read_choice(struct reader *r, const struct field *f, const struct node *node,
+                       void *value)
 {
     int number = word_number(r, node, f->choices, f->expects);
     if (number >= 0) {
-        *(int *)at(target, f) = number;
+        *(int *)value = number;
     }
 }
+
+void field_show_choice(const struct show *s, const void *value)
+{
+    (void)fprintf(s->out, " %s", s->field->choices[*(const int *)value]);
+}
+
+const struct field_type type_bool = {sizeof(bool), read_bool, show_bool, NULL, NULL};
+const struct field_type type_choice = {sizeof(int), field_read_choice, field_show_choice, NULL,
+                                       NULL};

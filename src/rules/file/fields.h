@@ -1,50 +1,115 @@
 /*
- * The keys of the rule file as rows of a table. Reading, messages and weir.yaml(5) use the same
- * rows.
+ * The keys of the rule file as rows of a table. The same rows read a key, fill in its default,
+ * check it, describe it in weir.yaml(5), show it (`weir config show`) and compare it in a reload.
  */
 #ifndef WEIR_RULES_FILE_FIELDS_H
 #define WEIR_RULES_FILE_FIELDS_H
 
 #include "rules/file/config.h"
 #include "rules/file/document.h"
+#include "rules/file/show.h"
 #include "rules/value/suggest.h"
 
-struct named_file;
+struct field;
 
 /* The state of reading one text. */
 struct reader {
     struct config *config;
     struct source *source; /* owns what is read */
     struct problems *problems;
-    struct text folder;       /* relative paths start here; ends with '/', or empty */
-    struct named_file *files; /* those that have been read */
+    struct text folder; /* relative paths start here; ends with '/', or empty */
+};
+
+/* The state of showing rules. */
+struct show {
+    const struct config *config;
+    const struct limit_config *limit; /* the limit that is being shown, or NULL */
+    const struct field *field;        /* the field that is being shown */
+    show_note_fn note;                /* may be NULL */
+    FILE *out;
+};
+
+/* How values are read, shown and compared. */
+struct field_type {
+    size_t size; /* bytes of a value, all 0 if it is not set; 0: it is shown in any case */
+    /* Sets *value, or reports a problem and leaves it. NULL: the section's reader does it. */
+    void (*read)(struct reader *r, const struct field *f, const struct node *node, void *value);
+    void (*show)(const struct show *s, const void *value); /* " value" */
+    bool (*same)(const void *a, const void *b);            /* NULL: compares the bytes */
+    const struct quantity *quantity;                       /* of the types that are numbers */
+};
+
+/* What a reload does if a value has changed. */
+enum field_change {
+    CHANGE_BY_SECTION, /* server, store, adhoc: warns that a restart is needed; limits: applies it */
+    CHANGE_APPLIED,
+    CHANGE_KEYS,   /* the keys of the limit start afresh */
+    CHANGE_SHARING /* so do those of a limit that nodes share */
 };
 
 struct field {
     const char *name;
     const char *expects; /* completes "found ..., expected " */
-    const char *initial; /* the default as in a file; "" if the key is required */
     const char *help;    /* one line, without a full stop */
-    void (*read)(struct reader *r, const struct field *field, const struct node *node,
-                 void *target);
-    size_t offset;              /* in target, of the value that read() sets */
-    const char *const *choices; /* field_choice: names, NULL after the last */
+    const struct field_type *type;
+    size_t offset; /* of the value in the struct that the map is read into */
+    bool required;
+    const char *initial;           /* the default as in a file, a scalar; NULL: all bytes 0, ... */
+    const char *unset;             /* ... which means this, for the manual */
+    const struct section *section; /* of a key whose value is a map by rows */
+    const char *const *choices;    /* type_choice: names, NULL after the last */
+    const char *zero;              /* quantities: a word for 0 */
+    uint64_t least;                /* quantities: the range; */
+    uint64_t most;                 /* 0: unlimited */
+    int algorithm;                 /* the only one that has this key; 0: all */
+    bool (*applies)(const struct show *s); /* NULL: always; otherwise not shown if it says false */
+    bool once; /* may be in only one file of a folder; section_top only */
+    enum field_change change;
 };
 
-/* A map of the file with its fields, for reading and for the manual. */
+/* A map of the file with its fields. */
 struct section {
-    const char *name; /* as in "limits[]" */
-    const char *help;
+    const char *name;
+    const char *item; /* "found ITEM without ..."; NULL: required keys are checked elsewhere */
     const struct field *fields;
     size_t count;
 };
 
+#define SECTION(name, item, fields)                                                                \
+    {                                                                                              \
+        name, item, fields, sizeof(fields) / sizeof(fields)[0]                                     \
+    }
+
 extern const struct section section_top, section_server, section_store, section_adhoc,
     section_limit, section_tiers, section_tier, section_overrides;
 
-/* Reads a map by its rows. Reports unknown keys, with a suggestion. False if the node is no map. */
+/* Sets the defaults of all fields that have one. */
+void fields_init(struct reader *r, const struct section *section, void *target);
+
+/*
+ * Reads a map by its rows. Reports unknown keys, with a suggestion, and required keys that are
+ * missing. False if the node is no map.
+ */
 bool fields_read(struct reader *r, const struct section *section, const struct node *node,
                  void *target);
+
+/* Reports keys of the map that the algorithm does not have. 0 is an unknown algorithm: no check. */
+void fields_check_algorithm(struct reader *r, const struct section *section, const struct node *map,
+                            int algorithm);
+
+/* Writes "name: value" for each field that has something to show, with the separator between. */
+void fields_show(const struct show *s, const struct section *section, const void *target,
+                 const char *separator);
+
+/* True if the two values of a field are the same. a and b are what the map was read into. */
+bool field_same(const struct field *f, const void *a, const void *b);
+
+/* True if all fields whose change has this effect are the same. */
+bool fields_same(const struct section *section, enum field_change change, const void *a,
+                 const void *b);
+
+/* Returns the section's field of this name, NULL if there is none. */
+const struct field *field_find(const struct section *section, struct text name);
 
 /* Returns the name of the field that was probably meant, NULL if none is similar. */
 const char *suggest_field(const struct section *section, struct text name);
@@ -69,20 +134,29 @@ const struct node *expect_scalar(struct reader *r, const struct node *node, cons
 size_t scalars_of(struct reader *r, const struct node *node, const char *what,
                   const struct node *const **items);
 
-/*
- * Readers for rows: each sets the field at target + offset. field_count() reads a number of at
- * least 1, field_whole() one of at least 0.
- */
-void field_text(struct reader *r, const struct field *f, const struct node *node, void *target);
-void field_name(struct reader *r, const struct field *f, const struct node *node, void *target);
-void field_count(struct reader *r, const struct field *f, const struct node *node, void *target);
-void field_whole(struct reader *r, const struct field *f, const struct node *node, void *target);
-void field_size(struct reader *r, const struct field *f, const struct node *node, void *target);
-void field_duration(struct reader *r, const struct field *f, const struct node *node, void *target);
-void field_percent(struct reader *r, const struct field *f, const struct node *node, void *target);
-void field_rate(struct reader *r, const struct field *f, const struct node *node, void *target);
-void field_bool(struct reader *r, const struct field *f, const struct node *node, void *target);
-void field_choice(struct reader *r, const struct field *f, const struct node *node, void *target);
+/* Returns the texts of scalars; none if n is 0 or there is no memory. */
+struct texts texts_of(struct reader *r, const struct node *const *items, size_t n);
+
+/* The value is a struct text; of type_name, a good name. */
+extern const struct field_type type_text, type_name;
+/* A uint64_t. */
+extern const struct field_type type_count, type_size, type_duration;
+/* A uint32_t: a small count; hundredths of a percent. */
+extern const struct field_type type_small, type_percent;
+/* A struct rate, a bool, an int that is the number of one of the choices. */
+extern const struct field_type type_rate, type_bool, type_choice;
+/* A struct that field.section describes. */
+extern const struct field_type type_map;
+
+/* For types that differ from these only in part. */
+void field_show_text(const struct show *s, const void *value);
+void field_show_texts(const struct show *s, const void *value); /* of a struct texts */
+bool field_same_text(const void *a, const void *b);
+void field_read_map(struct reader *r, const struct field *f, const struct node *node, void *value);
+void field_show_map(const struct show *s, const void *value);
+void field_read_choice(struct reader *r, const struct field *f, const struct node *node,
+                       void *value);
+void field_show_choice(const struct show *s, const void *value);
 
 /* True for 1 to 63 bytes of letters, digits, '_', '-' and '.'. */
 bool name_is_good(struct text name);

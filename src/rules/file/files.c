@@ -35,7 +35,7 @@ static int read_open(struct arena *arena, int fd, const char *path, size_t most,
 {
     struct stat st;
     if (fstat(fd, &st) != 0) {
-        return fail_errno(error, "cannot be looked at", path);
+        return fail_errno(error, "cannot be examined", path);
     }
     if (!S_ISREG(st.st_mode)) {
         return fail(error, WEIR_EACCES, "%s: found a %s, expected a file", path,
@@ -64,4 +64,37 @@ int file_read(struct arena *arena, const char *path, size_t most, struct text *c
     int e = read_open(arena, fd, path, most, content, error);
     (void)close(fd);
     return e;
+}
+
+/* Returns the source's file of this path, a new one without content if there is none. */
+static struct source_file *file_of(struct source *source, const char *path)
+{
+    struct source_file *file = source->files;
+    while (file != NULL && strcmp(file->path, path) != 0) {
+        file = file->next;
+    }
+    if (file == NULL && (file = arena_take(&source->arena, sizeof *file)) != NULL) {
+        *file = (struct source_file){.path = path, .next = source->files};
+        source->files = file;
+    }
+    return file;
+}
+
+struct source_file *named_file(struct reader *r, const struct node *node, struct text name)
+{
+    struct weir_error error;
+    struct arena *arena = &r->source->arena;
+    bool absolute = name.len > 0 && name.at[0] == '/';
+    const char *path = arena_format(arena, "%.*s%.*s", absolute ? 0 : (int)r->folder.len,
+                                    r->folder.at, TEXT_ARGS(name));
+    struct source_file *file = path != NULL ? file_of(r->source, path) : NULL;
+    if (file == NULL || file->content.at != NULL) {
+        return file;
+    }
+    if (file_read(arena, path, CONFIG_FILE_MAX, &file->content, &error) != 0) {
+        file->content.at = NULL;
+        problem(r->problems, node->place, "%s", error.text);
+        return NULL;
+    }
+    return file;
 }

@@ -4,82 +4,57 @@
 #include "rules/file/conditions.h"
 #include "rules/file/consistency.h"
 #include "rules/file/tiers.h"
+#include "rules/file/yaml_write.h"
 
-#define MAX_KEYS 100000
-
+static const char *const algorithm_names[] = {
+    "", "token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log", NULL};
 const char *const limit_on_full_names[] = {"evict", "deny", "allow", NULL};
-const char *const limit_on_missing_names[] = {"skip", "deny", NULL};
-const char *const limit_failure_names[] = {"local", "open", "closed", NULL};
+static const char *const on_missing_names[] = {"skip", "deny", NULL};
+static const char *const failure_names[] = {"local", "open", "closed", NULL};
 const char *const limit_consistency_names[] = {"", "local", "exact", "leased", "synced", NULL};
-const char *const limit_align_names[] = {"clock", "key", NULL};
+static const char *const align_names[] = {"clock", "key", NULL};
 
+_Static_assert(WEIR_TOKEN_BUCKET == 1 && WEIR_LEAKY_BUCKET == 2 && WEIR_FIXED_WINDOW == 3 &&
+                   WEIR_SLIDING_WINDOW == 4 && WEIR_SLIDING_LOG == 5,
+               "order of the names");
 _Static_assert(WEIR_EVICT == 0 && WEIR_DENY_NEW == 1 && WEIR_ALLOW_NEW == 2, "order of the names");
 _Static_assert(WEIR_ALIGN_CLOCK == 0 && WEIR_ALIGN_KEY == 1, "order of the names");
 
-/* A limit while it is read, and the numbers that become its base setting. */
-struct limit_reading {
-    struct limit_config limit;
-    struct numbers numbers;
-    uint64_t ipv4_prefix;
-    uint64_t ipv6_prefix;
-};
+/* ---- types of single fields ---- */
 
-#define LIMIT(member) offsetof(struct limit_reading, limit.member)
-#define NUMBER(member) offsetof(struct limit_reading, numbers.member)
-
-/* ---- readers of single fields ---- */
-
-static void read_when(struct reader *r, const struct field *f, const struct node *node,
-                      void *target)
-{
-    conditions_read(r, node, (struct conditions *)(void *)((char *)target + f->offset));
-}
-
+/* A wrong name leaves 0, which suppresses checks that depend on the algorithm. */
 static void read_algorithm(struct reader *r, const struct field *f, const struct node *node,
-                           void *target)
+                           void *value)
 {
-    struct limit_reading *l = target;
-    struct text word = node->kind == NODE_SCALAR ? node->scalar : TEXT("");
-    struct suggestion s = suggest_begin(word);
-    const char *name;
-    for (int algorithm = 1; (name = weir_algorithm_name(algorithm)) != NULL; algorithm++) {
-        if (text_is(word, name)) {
-            l->limit.algorithm = algorithm;
-            return;
-        }
-        suggest_offer(&s, name);
-    }
-    unexpected_word(r, node, f->expects, &s);
-    l->limit.algorithm = 0; /* suppresses checks that depend on the algorithm */
+    *(int *)value = 0;
+    field_read_choice(r, f, node, value);
 }
 
-/* Reads a number from 1 to `most`. Anything else is a problem that names what the field expects. */
-static void read_number(struct reader *r, const struct field *f, const struct node *node,
-                        uint64_t most, uint64_t *out)
+static bool has_cost(const struct show *s)
 {
-    uint64_t number = 0;
-    bool good = node->kind == NODE_SCALAR && count_parse(node->scalar, &number, NULL) == 0;
-    if (!good || number == 0 || number > most) {
-        unexpected(r, node, f->expects);
-        return;
-    }
-    *out = number;
+    return s->limit->cost > 0 || s->limit->cost_attribute.len > 0;
 }
 
-static void read_cost(struct reader *r, const struct field *f, const struct node *node,
-                      void *target)
+static void read_cost(struct reader *r, const struct field *f, const struct node *node, void *value)
 {
-    struct limit_reading *l = target;
-    if (expect_scalar(r, node, f->expects) == NULL) {
+    struct limit_config *limit = value;
+    if (node->kind != NODE_SCALAR || !text_starts(node->scalar, "attribute:")) {
+        type_count.read(r, f, node, &limit->cost);
         return;
     }
-    if (!text_starts(node->scalar, "attribute:")) {
-        read_number(r, f, node, UINT64_MAX, &l->limit.cost);
-        return;
-    }
-    l->limit.cost_attribute = text_trim(text_after(node->scalar, strlen("attribute:")));
-    if (!name_is_good(l->limit.cost_attribute)) {
+    limit->cost_attribute = text_trim(text_after(node->scalar, strlen("attribute:")));
+    if (!name_is_good(limit->cost_attribute)) {
         unexpected(r, node, f->expects);
+    }
+}
+
+static void show_cost(const struct show *s, const void *value)
+{
+    const struct limit_config *limit = value;
+    if (limit->cost > 0) {
+        type_count.show(s, &limit->cost);
+    } else {
+        (void)fprintf(s->out, " 'attribute:%.*s'", TEXT_ARGS(limit->cost_attribute));
     }
 }
 
@@ -98,20 +73,16 @@ static bool read_alternatives(struct reader *r, const struct node *node, struct 
             return false;
         }
         attribute_suspect(r, name, node->place);
-        struct text *grown =
-            arena_append(&r->source->arena, out->at, out->count, sizeof name, &name);
-        if (grown == NULL) {
+        if (!arena_append(&r->source->arena, &out->at, &out->count, sizeof name, &name)) {
             return false;
         }
-        out->at = grown;
-        out->count++;
     }
     return true;
 }
 
-static void read_key(struct reader *r, const struct field *f, const struct node *node, void *target)
+static void read_key(struct reader *r, const struct field *f, const struct node *node, void *value)
 {
-    struct limit_config *limit = &((struct limit_reading *)target)->limit;
+    struct limit_config *limit = value;
     const struct node *const *items;
     if (node->kind == NODE_LIST && node->count == 0) {
         return;
@@ -122,6 +93,7 @@ static void read_key(struct reader *r, const struct field *f, const struct node 
                 CONFIG_KEY_PARTS_MAX);
         return;
     }
+    limit->key_written = texts_of(r, items, n);
     for (size_t i = 0; i < n; i++) {
         struct texts alternatives = {0};
         if (read_alternatives(r, items[i], &alternatives)) {
@@ -130,96 +102,120 @@ static void read_key(struct reader *r, const struct field *f, const struct node 
     }
 }
 
-static void read_prefix(struct reader *r, const struct field *f, const struct node *node,
-                        void *target)
+static void show_key(const struct show *s, const void *value)
 {
-    uint64_t most = f->offset == offsetof(struct limit_reading, ipv4_prefix) ? 32 : 128;
-    read_number(r, f, node, most, (uint64_t *)(void *)((char *)target + f->offset));
+    field_show_texts(s, &((const struct limit_config *)value)->key_written);
 }
+
+static bool same_texts(const struct texts *a, const struct texts *b)
+{
+    size_t i = 0;
+    while (i < a->count && i < b->count && text_equal(a->at[i], b->at[i])) {
+        i++;
+    }
+    return i == a->count && i == b->count;
+}
+
+static bool same_key(const void *left, const void *right)
+{
+    const struct limit_config *a = left;
+    const struct limit_config *b = right;
+    size_t i = 0;
+    while (i < a->key_parts && i < b->key_parts &&
+           same_texts(&a->key[i].alternatives, &b->key[i].alternatives)) {
+        i++;
+    }
+    return i == a->key_parts && i == b->key_parts;
+}
+
+static const struct field_type type_algorithm = {sizeof(int), read_algorithm, field_show_choice,
+                                                 NULL, NULL};
+static const struct field_type type_cost = {
+    .read = read_cost, .show = show_cost, .quantity = &quantity_count};
+static const struct field_type type_key = {.read = read_key, .show = show_key, .same = same_key};
+
+#define LIMIT(member) offsetof(struct limit_config, member)
 
 static const struct field limit_fields[] = {
-    {"name", NAME_EXPECTED, "", "what answers and metrics call it; unique", field_name, LIMIT(name),
-     NULL},
-    {"when", "a map of attributes and values", "every request",
-     "the requests that it applies to: all attributes must have one of their values", read_when,
-     LIMIT(when), NULL},
-    {"unless", "a map of attributes and values", "none", "the requests that it does not apply to",
-     read_when, LIMIT(unless), NULL},
-    {"key", "attributes, such as [user|ip]; [] for one count for everybody", "",
-     "what is counted separately; a|b is the first attribute present", read_key, 0, NULL},
-    {"rate", "a rate such as 100/min", "", "units per period", field_rate, NUMBER(rate), NULL},
-    {"burst", "a count of at least 1, such as 150 or 2k", "the count in rate",
-     "token_bucket: the most at once", field_count, NUMBER(burst), NULL},
-    {"queue", "a count such as 20", "0", "leaky_bucket: places that wait", field_whole,
-     NUMBER(queue), NULL},
+    {"name", NAME_EXPECTED, "the name in answers and metrics; must be unique", &type_name,
+     LIMIT(name), .required = true},
+    {"when", "a map of attributes and values",
+     "the requests that the limit applies to: each attribute must have one of its values",
+     &type_conditions, LIMIT(when), .unset = "every request"},
+    {"unless", "a map of attributes and values", "the requests that the limit does not apply to",
+     &type_conditions, LIMIT(unless), .unset = "none"},
+    {"key", "attributes, such as [user|ip], or [] for one count of all requests",
+     "the attributes whose values are counted separately; a|b is the first of them that is present",
+     &type_key, 0, .required = true, .change = CHANGE_KEYS},
     {"algorithm", "token_bucket, leaky_bucket, fixed_window, sliding_window or sliding_log",
-     "token_bucket", "how it counts", read_algorithm, 0, NULL},
-    {"cost", "a count of at least 1, or attribute:NAME", "the request's, else 1",
-     "units that a request takes; attribute:NAME reads them from the request", read_cost,
-     LIMIT(cost), NULL},
-    {"tiers", "a map of tiers", "none", "other numbers by the value of an attribute", NULL, 0,
-     NULL},
-    {"overrides", "{by: ATTRIBUTE, file: PATH}", "none", "other numbers for single values", NULL, 0,
-     NULL},
-    {"group", NAME_EXPECTED, "none",
-     "of the limits of one group only the first that applies counts, in the order of the file",
-     field_name, LIMIT(group), NULL},
-    {"max_keys", "a count of at least 1, such as 100k", "100k",
-     "keys in use that are never forgotten", field_count, NUMBER(max_keys), NULL},
-    {"max_blocks", "a count of at least 1, such as 100k", "max_keys / 128, at least 64",
-     "keys that can be blocked at once", field_count, LIMIT(max_blocks), NULL},
-    {"on_full", "evict, deny or allow", "evict",
-     "what a new key gets when there is no room: another forgotten, a no, or a free pass",
-     field_choice, LIMIT(on_full), limit_on_full_names},
-    {"on_missing", "skip or deny", "skip", "what happens when no attribute of a key part is there",
-     field_choice, LIMIT(on_missing), limit_on_missing_names},
-    {"on_store_failure", "local, open or closed", "local", "what happens when the store is away",
-     field_choice, LIMIT(on_store_failure), limit_failure_names},
-    {"consistency", "local, exact, leased or synced", "exact with a store, else local",
-     "how nodes share it", field_choice, LIMIT(consistency), limit_consistency_names},
-    {"shard_by", "attributes of the key, such as [tenant]", "none: by the whole key",
-     "limits that shard by the same values are asked in one call, also of a Redis Cluster",
-     field_shard, LIMIT(shard_by), NULL},
-    {"deny_cache", "a duration such as 1s, or off", "1s",
-     "how long at most a node remembers that the store has denied a key", field_deny_cache,
-     LIMIT(deny_cache_ns), NULL},
-    {"sync", "a duration from 1ms to 1min, such as 100ms", "100ms",
-     "synced: the time between two exchanges with the store", field_sync, LIMIT(sync_ns), NULL},
-    {"shadow", "true or false", "false", "count and report, but never deny", field_bool,
-     LIMIT(shadow), NULL},
-    {"align", "clock or key", "clock",
-     "fixed_window: windows begin by the clock, or for each key at a time of its own", field_choice,
-     LIMIT(align), limit_align_names},
-    {"retry_jitter", "0 to 100%", "0%", "adds up to this much to the Retry-After header",
-     field_percent, LIMIT(retry_jitter), NULL},
-    {"ipv4_prefix", "1 to 32", "32", "bits of an IPv4 address that count as one client",
-     read_prefix, offsetof(struct limit_reading, ipv4_prefix), NULL},
-    {"ipv6_prefix", "1 to 128", "64", "bits of an IPv6 address that count as one client",
-     read_prefix, offsetof(struct limit_reading, ipv6_prefix), NULL},
+     "how it counts", &type_algorithm, LIMIT(algorithm), .initial = "token_bucket",
+     .choices = algorithm_names, .change = CHANGE_KEYS},
+    {"rate", "a rate such as 100/min", "the units that a key gets in each period", &type_rate,
+     LIMIT(base.rate), .required = true},
+    {"burst", "a count of at least 1, such as 150 or 2k",
+     "token_bucket: the most units that can be taken at once", &type_count, LIMIT(base.burst),
+     .unset = "the count in rate", .least = 1, .algorithm = WEIR_TOKEN_BUCKET},
+    {"queue", "a count such as 20", "leaky_bucket: the units that may wait in the queue",
+     &type_count, LIMIT(base.burst), .unset = "0", .algorithm = WEIR_LEAKY_BUCKET},
+    {"max_keys", "a count of at least 1, such as 100k",
+     "the number of keys in use that are never forgotten", &type_count, LIMIT(base.max_keys),
+     .initial = "100k", .least = 1, .applies = setting_has_keys},
+    {"cost", "a count of at least 1, or attribute:NAME",
+     "units that a request takes; attribute:NAME reads them from the request", &type_cost, 0,
+     .unset = "the cost that the request states, or 1", .least = 1, .applies = has_cost},
+    {"tiers", "a map of tiers", "other numbers for each value of an attribute", &type_tiers,
+     LIMIT(tiers), .unset = "none"},
+    {"overrides", "{by: ATTRIBUTE, file: PATH}",
+     "other numbers for single values of an attribute, from a file", &type_overrides,
+     LIMIT(overrides), .unset = "none"},
+    {"group", NAME_EXPECTED,
+     "only the first limit of a group that applies is used, in the order of the file", &type_name,
+     LIMIT(group), .unset = "none"},
+    {"on_store_failure", "local, open or closed", "what happens while the store does not answer",
+     &type_choice, LIMIT(on_store_failure), .initial = "local", .choices = failure_names,
+     .change = CHANGE_SHARING},
+    {"consistency", "local, exact, leased or synced", "how the nodes of a fleet share the limit",
+     &type_consistency, LIMIT(consistency), .unset = "exact with a store, otherwise local",
+     .choices = limit_consistency_names},
+    {"shard_by", "attributes of the key, such as [tenant]",
+     "limits that shard by the same values are decided in one call, even in a Redis Cluster",
+     &type_shard, LIMIT(shard_by), .unset = "the whole key", .applies = limit_is_shared},
+    {"deny_cache", "a duration such as 1s, or off",
+     "the longest time for which a node remembers that the store has denied a key", &type_duration,
+     LIMIT(deny_cache_ns), .initial = "1s", .zero = "off", .applies = limit_is_shared,
+     .change = CHANGE_SHARING},
+    {"sync", "a duration from 1ms to 1min, such as 100ms",
+     "synced: the time between two exchanges with the store", &type_duration, LIMIT(sync_ns),
+     .initial = "100ms", .least = SYNC_MIN, .most = SYNC_MAX, .applies = limit_is_synced,
+     .change = CHANGE_SHARING},
+    {"max_blocks", "a count of at least 1, such as 100k",
+     "the number of keys that can be blocked at the same time", &type_count, LIMIT(max_blocks),
+     .unset = "max_keys / 128, at least 64", .least = 1, .change = CHANGE_KEYS},
+    {"on_full", "evict, deny or allow",
+     "what happens when there is no room for a new key: another key is forgotten, or the request "
+     "is denied, or it is allowed and not counted",
+     &type_choice, LIMIT(on_full), .initial = "evict", .choices = limit_on_full_names,
+     .change = CHANGE_KEYS},
+    {"on_missing", "skip or deny", "what happens when a request lacks a part of the key",
+     &type_choice, LIMIT(on_missing), .initial = "skip", .choices = on_missing_names},
+    {"align", "clock or key",
+     "fixed_window: windows begin at multiples of the period, or each key has an offset of its own",
+     &type_choice, LIMIT(align), .initial = "clock", .choices = align_names,
+     .algorithm = WEIR_FIXED_WINDOW, .change = CHANGE_KEYS},
+    {"shadow", "true or false", "count and report, but never deny", &type_bool, LIMIT(shadow),
+     .initial = "false"},
+    {"retry_jitter", "a percentage from 0% to 100%, such as 12.5%",
+     "the most that is added to the Retry-After header at random", &type_percent,
+     LIMIT(retry_jitter), .initial = "0%"},
+    {"ipv4_prefix", "1 to 32", "bits of an IPv4 address that count as one client", &type_small,
+     LIMIT(ipv4_prefix), .initial = "32", .least = 1, .most = 32, .change = CHANGE_KEYS},
+    {"ipv6_prefix", "1 to 128", "bits of an IPv6 address that count as one client", &type_small,
+     LIMIT(ipv6_prefix), .initial = "64", .least = 1, .most = 128, .change = CHANGE_KEYS},
 };
 
-const struct section section_limit = {"limits[]", "One limit", limit_fields,
-                                      sizeof limit_fields / sizeof limit_fields[0]};
+const struct section section_limit = SECTION("limits[]", "a limit", limit_fields);
 
 /* ---- checks ---- */
-
-static void require_fields(struct reader *r, const struct node *node)
-{
-    static const struct {
-        const char *name;
-        const char *expected;
-    } rows[] = {
-        {"name", "one, such as 'name: login'"},
-        {"rate", "one, such as 'rate: 5/min'"},
-        {"key", "one, such as 'key: [user|ip]', or 'key: []' for one count for everybody"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (node_find(node, rows[i].name) == NULL) {
-            problem(r->problems, node->place, "found a limit without '%s', expected %s",
-                    rows[i].name, rows[i].expected);
-        }
-    }
-}
 
 /* Returns the most units that a request may take at once. */
 static uint64_t quota_of(const struct limit_config *limit, const struct setting *setting)
@@ -243,20 +239,16 @@ uint64_t limit_window_ns(const struct limit_config *limit, const struct setting 
 static void check_fields(struct reader *r, const struct node *node,
                          const struct limit_config *limit)
 {
-    const struct node *align = node_find(node, "align");
     shared_check_fields(r, node, limit);
     if (limit->algorithm == 0) {
         return;
     }
-    numbers_check(r, node, limit->algorithm);
+    fields_check_algorithm(r, &section_limit, node, limit->algorithm);
     if (limit->cost > 0 && limit->tiers_count == 0 && limit->cost > quota_of(limit, &limit->base)) {
         warning(r->problems, node_find(node, "cost")->place,
-                "found a cost of %llu, but at most %llu fit at once: no request can ever pass",
+                "found a cost of %llu, expected at most %llu, which is all that can be taken at "
+                "once: no request can pass",
                 (unsigned long long)limit->cost, (unsigned long long)quota_of(limit, &limit->base));
-    }
-    if (align != NULL && limit->algorithm != WEIR_FIXED_WINDOW) {
-        problem(r->problems, align->place, "found 'align', but %s has none, only fixed_window",
-                weir_algorithm_name(limit->algorithm));
     }
 }
 
@@ -312,34 +304,6 @@ uint64_t limit_bytes(const struct limit_config *limit, struct problems *problems
 
 /* ---- reading ---- */
 
-static void init(struct reader *r, const struct node *node, struct limit_reading *l)
-{
-    *l = (struct limit_reading){.ipv4_prefix = 32, .ipv6_prefix = 64};
-    l->limit.algorithm = WEIR_TOKEN_BUCKET;
-    l->limit.place = node->place;
-    l->limit.source = r->source;
-    l->numbers.max_keys = MAX_KEYS;
-    l->limit.deny_cache_ns = SHARED_DENY_CACHE;
-    l->limit.sync_ns = SHARED_SYNC;
-    l->numbers.queue = NO_QUEUE;
-}
-
-/* Reads tiers and overrides, which need the limit's own numbers to be complete. */
-static void read_rest(struct reader *r, const struct node *node, struct limit_reading *l)
-{
-    const struct node *tiers = node_find(node, "tiers");
-    const struct node *overrides = node_find(node, "overrides");
-    l->limit.base = setting_of(l->limit.algorithm, &l->numbers, NULL);
-    l->limit.ipv4_prefix = (unsigned)l->ipv4_prefix;
-    l->limit.ipv6_prefix = (unsigned)l->ipv6_prefix;
-    if (tiers != NULL) {
-        tiers_read(r, tiers, &l->limit);
-    }
-    if (overrides != NULL) {
-        overrides_read(r, overrides, &l->limit);
-    }
-}
-
 /* Returns the place of one of the limit's fields, or of the limit if it does not have the field. */
 static struct place place_of(const struct node *limit, const char *field)
 {
@@ -347,28 +311,61 @@ static struct place place_of(const struct node *limit, const char *field)
     return value != NULL ? value->place : limit->place;
 }
 
+/* Reads tiers and overrides, which need the limit's own numbers to be complete. */
+static void read_rest(struct reader *r, const struct node *node, struct limit_config *limit)
+{
+    const struct node *tiers = node_find(node, "tiers");
+    const struct node *overrides = node_find(node, "overrides");
+    setting_complete(limit, &limit->base);
+    if (tiers != NULL) {
+        tiers_read(r, tiers, limit);
+    }
+    if (overrides != NULL) {
+        overrides_read(r, overrides, limit);
+    }
+}
+
 struct limit_config *limit_read(struct reader *r, const struct node *node)
 {
     unsigned before = r->problems->errors;
-    struct limit_reading l;
-    init(r, node, &l);
-    if (!fields_read(r, &section_limit, node, &l)) {
-        return NULL;
-    }
-    l.limit.rate_place = place_of(node, "rate");
-    l.limit.consistency_place = place_of(node, "consistency");
-    l.limit.sync_place =
-        node_find(node, "sync") != NULL ? place_of(node, "sync") : l.limit.sync_place;
-    require_fields(r, node);
-    read_rest(r, node, &l);
-    check_fields(r, node, &l.limit);
-    if (r->problems->errors == before) {
-        (void)limit_bytes(&l.limit, r->problems);
-    }
     struct limit_config *limit = arena_take(&r->source->arena, sizeof *limit);
-    if (limit == NULL || r->problems->errors != before) {
+    if (limit == NULL) {
         return NULL;
     }
-    *limit = l.limit;
-    return limit;
+    fields_init(r, &section_limit, limit);
+    if (!fields_read(r, &section_limit, node, limit)) {
+        return NULL;
+    }
+    limit->place = node->place;
+    limit->source = r->source;
+    limit->rate_place = place_of(node, "rate");
+    limit->consistency_place = place_of(node, "consistency");
+    limit->sync_place =
+        node_find(node, "sync") != NULL ? place_of(node, "sync") : limit->sync_place;
+    read_rest(r, node, limit);
+    check_fields(r, node, limit);
+    if (r->problems->errors == before) {
+        (void)limit_bytes(limit, r->problems);
+    }
+    return r->problems->errors == before ? limit : NULL;
+}
+
+/* ---- showing ---- */
+
+void limits_show(const struct show *s, const void *value)
+{
+    const struct config *config = value;
+    struct problems quiet = {0};
+    (void)fputs(config->limits_count > 0 ? "" : " []", s->out);
+    for (size_t i = 0; i < config->limits_count; i++) {
+        struct show one = {config, config->limits[i], NULL, s->note, s->out};
+        (void)fputs("\n  # ", s->out);
+        if (config_is_shared(config, one.limit)) {
+            (void)fputs("in the store", s->out);
+        } else {
+            show_bytes(s->out, limit_bytes(one.limit, &quiet));
+        }
+        (void)fputs("\n  - ", s->out);
+        fields_show(&one, &section_limit, one.limit, "\n    ");
+    }
 }

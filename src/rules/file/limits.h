@@ -19,11 +19,11 @@ uint64_t limit_window_ns(const struct limit_config *limit, const struct setting 
  */
 uint64_t limit_bytes(const struct limit_config *limit, struct problems *problems);
 
+/* Writes all limits of s->config, for the row of the list. */
+void limits_show(const struct show *s, const void *value);
+
 /* Names of the choices as in the file, in the order of their numbers. */
 extern const char *const limit_on_full_names[];
-extern const char *const limit_on_missing_names[];
-extern const char *const limit_failure_names[];
 extern const char *const limit_consistency_names[];
-extern const char *const limit_align_names[];
 
 #endif

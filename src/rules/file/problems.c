@@ -1,6 +1,7 @@
 #include "rules/file/problems.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,16 +19,21 @@ struct problem_record {
     char text[TEXT_MAX];
 };
 
-static void tell(const struct problems *problems, int severity, struct place place,
-                 const char *text)
+/* Tells the caller, and notes the first error. */
+static void tell(struct problems *problems, int severity, struct place place, const char *text)
 {
+    struct weir_rules_message message = {severity, place.file, place.line, place.column, text};
     if (problems->tell != NULL) {
-        struct weir_rules_message message = {.severity = severity,
-                                             .file = place.file,
-                                             .line = place.line,
-                                             .column = place.column,
-                                             .text = text};
         problems->tell(problems->arg, &message);
+    }
+    if (severity != WEIR_RULES_ERROR || problems->first.text[0] != 0) {
+        return;
+    }
+    if (place.line > 0) {
+        (void)fail(&problems->first, WEIR_ERULES, "%s:%u:%u: %s", place.file, place.line,
+                   place.column, text);
+    } else {
+        (void)fail(&problems->first, WEIR_ERULES, "%s: %s", place.file, text);
     }
 }
 
@@ -41,28 +47,11 @@ static unsigned file_order(const struct problems *problems, const char *file)
     return (unsigned)problems->records_count;
 }
 
-static void note_first(struct problems *problems, struct place place, const char *text)
+/* Makes one line of a text, whatever bytes a file or its name holds. */
+static void make_line(char *text)
 {
-    if (problems->first.text[0] != 0) {
-        return;
-    }
-    if (place.line > 0) {
-        (void)fail(&problems->first, WEIR_ERULES, "%s:%u:%u: %s", place.file, place.line,
-                   place.column, text);
-    } else {
-        (void)fail(&problems->first, WEIR_ERULES, "%s: %s", place.file, text);
-    }
-}
-
-/* Formats a message as one line, whatever bytes a file or its name holds. */
-static void format_line(char *to, size_t size, const char *format, va_list list)
-    __attribute__((format(printf, 3, 0)));
-
-static void format_line(char *to, size_t size, const char *format, va_list list)
-{
-    (void)vsnprintf(to, size, format, list);
-    for (; *to != 0; to++) {
-        *to = (unsigned char)*to < ' ' || *to == 0x7f ? '?' : *to;
+    for (; *text != 0; text++) {
+        *text = (unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text;
     }
 }
 
@@ -73,32 +62,24 @@ static void record(struct problems *problems, int severity, struct place place, 
 static void record(struct problems *problems, int severity, struct place place, const char *format,
                    va_list list)
 {
+    struct problem_record r = {.severity = severity,
+                               .file_order = file_order(problems, place.file),
+                               .order = (unsigned)problems->records_count,
+                               .line = place.line,
+                               .column = place.column,
+                               .file = strdup(place.file)};
+    (void)vsnprintf(r.text, sizeof r.text, format, list);
+    make_line(r.text);
     struct problem_record *grown =
         realloc(problems->records, (problems->records_count + 1) * sizeof *grown);
-    char *file = strdup(place.file);
     problems->records = grown != NULL ? grown : problems->records;
-    if (grown == NULL || file == NULL) {
-        char text[TEXT_MAX];
-        format_line(text, sizeof text, format, list);
-        tell(problems, severity, place, text);
-        if (severity == WEIR_RULES_ERROR) {
-            note_first(problems, place, text);
-        }
-        free(file);
+    if (grown == NULL || r.file == NULL) {
+        tell(problems, severity, place, r.text);
+        free(r.file);
         return;
     }
-    struct problem_record *r = &problems->records[problems->records_count];
-    *r = (struct problem_record){.severity = severity,
-                                 .file_order = file_order(problems, place.file),
-                                 .order = (unsigned)problems->records_count,
-                                 .line = place.line,
-                                 .column = place.column,
-                                 .file = file};
-    format_line(r->text, sizeof r->text, format, list);
-    for (char *c = file; *c != 0; c++) {
-        *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
-    }
-    problems->records_count++;
+    make_line(r.file);
+    problems->records[problems->records_count++] = r;
 }
 
 void problem(struct problems *problems, struct place place, const char *format, ...)
@@ -119,6 +100,13 @@ void warning(struct problems *problems, struct place place, const char *format, 
         record(problems, WEIR_RULES_WARNING, place, format, list);
         va_end(list);
     }
+}
+
+const char *problem_without_path(const struct weir_error *error, const char *path)
+{
+    size_t n = strlen(path);
+    bool named = strncmp(error->text, path, n) == 0 && strncmp(error->text + n, ": ", 2) == 0;
+    return named ? error->text + n + 2 : error->text;
 }
 
 static int compare_numbers(unsigned a, unsigned b)
@@ -145,12 +133,9 @@ void problems_finish(struct problems *problems)
         struct problem_record *r = &problems->records[i];
         struct place place = {r->file, r->line, r->column};
         tell(problems, r->severity, place, r->text);
-        if (r->severity == WEIR_RULES_ERROR) {
-            note_first(problems, place, r->text);
-        }
         if (i + 1 == problems->records_count && problems->errors > PROBLEMS_TOLD) {
             tell(problems, WEIR_RULES_ERROR, (struct place){r->file, 0, 0},
-                 "more errors follow, which are not listed");
+                 "more errors were found, which are not listed");
         }
         free(r->file);
     }

@@ -31,6 +31,9 @@ void problem(struct problems *problems, struct place place, const char *format, 
 void warning(struct problems *problems, struct place place, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Returns an error's text without the path and ": " that it may begin with. */
+const char *problem_without_path(const struct weir_error *error, const char *path);
+
 /*
  * Reports what was collected: files in the order of their first problems, each in the order of its
  * lines. Then frees it; more problems may be added and finished by another call.

@@ -1,51 +1,37 @@
 #include "rules/file/sections.h"
 
 #include "rules/file/tiers.h"
-
-const char *const section_headers_names[] = {"ietf", "x-epoch", "x-delta", "off", NULL};
+#include "rules/file/yaml_write.h"
+#include "rules/value/normal.h"
 
 /* ---- server ---- */
 
 #define ADDRESS_EXPECTED "ADDRESS:PORT, unix:PATH or off"
-
-static bool port_is_good(struct text port)
-{
-    unsigned number = 0;
-    for (size_t i = 0; i < port.len; i++) {
-        if (port.at[i] < '0' || port.at[i] > '9' || number > 65535) {
-            return false;
-        }
-        number = number * 10 + (unsigned)(port.at[i] - '0');
-    }
-    return port.len > 0 && number <= 65535;
-}
 
 static bool listener_is_good(struct text text)
 {
     if (text_is(text, "off") || (text_starts(text, "unix:") && text.len > 5)) {
         return true;
     }
-    size_t colon = text.len;
-    while (colon > 0 && text.at[colon - 1] != ':') {
-        colon--;
-    }
-    return colon > 1 && port_is_good(text_after(text, colon));
+    const char *colon = text.len > 0 ? memrchr(text.at, ':', text.len) : NULL;
+    return colon != NULL && colon > text.at &&
+           port_is_good(text_after(text, (size_t)(colon + 1 - text.at)));
 }
 
 static void read_listener(struct reader *r, const struct field *f, const struct node *node,
-                          void *target)
+                          void *value)
 {
     if (node->kind != NODE_SCALAR || !listener_is_good(node->scalar)) {
         unexpected(r, node, f->expects);
         return;
     }
-    field_text(r, f, node, target);
+    *(struct text *)value = node->scalar;
 }
 
 static void read_trusted(struct reader *r, const struct field *f, const struct node *node,
-                         void *target)
+                         void *value)
 {
-    struct server_config *server = target;
+    struct server_config *server = value;
     const struct node *const *items;
     struct weir_error error;
     size_t n =
@@ -62,33 +48,68 @@ static void read_trusted(struct reader *r, const struct field *f, const struct n
     }
 }
 
+static void show_trusted(const struct show *s, const void *value)
+{
+    const struct server_config *server = value;
+    char text[CIDR_MAX];
+    if (!server->trusted_given) {
+        (void)fprintf(s->out, " %s", s->field->unset);
+        return;
+    }
+    (void)fputs(" [", s->out);
+    for (size_t i = 0; i < server->trusted_count; i++) {
+        (void)fputs(i > 0 ? ", " : "", s->out);
+        yaml_put(s->out, text_of(cidr_print(&server->trusted[i], text)));
+    }
+    (void)fputc(']', s->out);
+}
+
+static bool same_trusted(const void *left, const void *right)
+{
+    const struct server_config *a = left;
+    const struct server_config *b = right;
+    size_t i = 0;
+    while (i < a->trusted_count && i < b->trusted_count &&
+           memcmp(&a->trusted[i], &b->trusted[i], sizeof a->trusted[i]) == 0) {
+        i++;
+    }
+    return a->trusted_given == b->trusted_given && i == a->trusted_count && i == b->trusted_count;
+}
+
+static const struct field_type type_listener = {sizeof(struct text), read_listener, field_show_text,
+                                                field_same_text, NULL};
+static const struct field_type type_trusted = {
+    .read = read_trusted, .show = show_trusted, .same = same_trusted};
+
+static const char *const headers_names[] = {"ietf", "x-epoch", "x-delta", "off", NULL};
+
 #define SERVER(member) offsetof(struct server_config, member)
 
 static const struct field server_fields[] = {
-    {"http", ADDRESS_EXPECTED, "127.0.0.1:8080", "the HTTP listener", read_listener, SERVER(http),
-     NULL},
-    {"resp", ADDRESS_EXPECTED, "127.0.0.1:6380", "the RESP listener", read_listener, SERVER(resp),
-     NULL},
-    {"admin", ADDRESS_EXPECTED, "127.0.0.1:8082", "the listener for operators", read_listener,
-     SERVER(admin), NULL},
-    {"state", "a folder", "none: in memory only", "where the state is kept over restarts",
-     field_text, SERVER(state), NULL},
-    {"check_secrets", "a file", "none: asking is open",
-     "secrets for asking, one on each line; beside the rule file", field_text,
-     SERVER(check_secrets), NULL},
-    {"admin_secrets", "a file", "none", "secrets for changing things, likewise", field_text,
-     SERVER(admin_secrets), NULL},
-    {"memory", "a size such as 1GB", "1GB", "the most that all limits together may take",
-     field_size, SERVER(memory), NULL},
-    {"trusted_proxies", "networks such as 10.0.0.0/8", "[127.0.0.0/8, '::1/128']",
-     "who may say for whom a request is forwarded", read_trusted, 0, NULL},
-    {"headers", "ietf, x-epoch, x-delta or off", "ietf", "the rate-limit headers of HTTP answers",
-     field_choice, SERVER(headers), section_headers_names},
+    {"http", ADDRESS_EXPECTED, "the HTTP listener", &type_listener, SERVER(http),
+     .initial = "127.0.0.1:8080"},
+    {"resp", ADDRESS_EXPECTED, "the RESP listener", &type_listener, SERVER(resp),
+     .initial = "127.0.0.1:6380"},
+    {"admin", ADDRESS_EXPECTED, "the listener for operators", &type_listener, SERVER(admin),
+     .initial = "127.0.0.1:8082"},
+    {"state", "a folder", "the folder that keeps the state over restarts", &type_text,
+     SERVER(state), .unset = "none: the state is in memory only"},
+    {"check_secrets", "a file",
+     "a file with the secrets of clients, one on each line; a relative path begins at the rule "
+     "file",
+     &type_text, SERVER(check_secrets), .unset = "none: clients need no secret"},
+    {"admin_secrets", "a file", "a file with the secrets of operators, in the same form",
+     &type_text, SERVER(admin_secrets), .unset = "none"},
+    {"memory", "a size such as 1GB", "the most memory that all limits together may take",
+     &type_size, SERVER(memory), .initial = "1GB", .change = CHANGE_APPLIED},
+    {"trusted_proxies", "networks such as 10.0.0.0/8",
+     "the proxies whose forwarding headers are believed", &type_trusted, 0,
+     .unset = "[127.0.0.0/8, '::1/128']"},
+    {"headers", "ietf, x-epoch, x-delta or off", "the rate-limit headers of HTTP answers",
+     &type_choice, SERVER(headers), .initial = "ietf", .choices = headers_names},
 };
 
-const struct section section_server = {"server", "What `weir serve` listens on and may use",
-                                       server_fields,
-                                       sizeof server_fields / sizeof server_fields[0]};
+const struct section section_server = SECTION("server", NULL, server_fields);
 
 /* ---- store ---- */
 
@@ -96,10 +117,12 @@ const struct section section_server = {"server", "What `weir serve` listens on a
 static void refuse_url(struct reader *r, const struct field *f, const struct node *node,
                        struct text url)
 {
-    const char *found = url.len == 0                 ? "nothing"
-                        : text_starts(url, "rediss") ? "TLS, which there is not to the store"
-                        : memchr(url.at, '@', url.len) != NULL ? "something else with an '@'"
-                                                               : NULL;
+    const char *found = url.len == 0 ? "nothing"
+                        : text_starts(url, "rediss")
+                            ? "rediss:// (TLS to the store is not supported)"
+                        : memchr(url.at, '@', url.len) != NULL
+                            ? "a text with '@' (not shown, because it may hold a password)"
+                            : NULL;
     if (found != NULL) {
         problem(r->problems, node->place, "found %s, expected %s", found, f->expects);
     } else {
@@ -107,8 +130,9 @@ static void refuse_url(struct reader *r, const struct field *f, const struct nod
     }
 }
 
-static void read_url(struct reader *r, const struct field *f, const struct node *node, void *target)
+static void read_url(struct reader *r, const struct field *f, const struct node *node, void *value)
 {
+    struct store_config *store = value;
     struct text url = node->kind == NODE_SCALAR ? node->scalar : TEXT("");
     bool good = (text_starts(url, "redis://") && url.len > strlen("redis://")) ||
                 (text_starts(url, "redis-sentinel://") && url.len > strlen("redis-sentinel://")) ||
@@ -117,9 +141,37 @@ static void read_url(struct reader *r, const struct field *f, const struct node 
         refuse_url(r, f, node, url);
         return;
     }
-    ((struct store_config *)target)->url_place = node->place;
-    field_text(r, f, node, target);
+    store->url_place = node->place;
+    store->url = url;
 }
+
+/*
+ * Writes the URL without its query, and with three stars for its user and password:
+ * "redis://user:secret@host/0?password=secret" loses both secrets.
+ */
+static void show_url(const struct show *s, const void *value)
+{
+    struct text url = ((const struct store_config *)value)->url;
+    struct arena arena = ARENA_INIT;
+    size_t scheme = (size_t)((const char *)memchr(url.at, '/', url.len) - url.at) + 2;
+    struct text hosts = text_after(url, scheme);
+    const char *at = memrchr(hosts.at, '@', hosts.len);
+    hosts = text_after(hosts, at != NULL ? (size_t)(at + 1 - hosts.at) : 0);
+    const char *query = memchr(hosts.at, '?', hosts.len);
+    hosts.len = query != NULL ? (size_t)(query - hosts.at) : hosts.len;
+    const char *shown = arena_format(&arena, "%.*s%s%.*s", (int)scheme, url.at,
+                                     at != NULL ? "***@" : "", TEXT_ARGS(hosts));
+    struct text text = text_of(shown != NULL ? shown : "");
+    field_show_text(s, &text);
+    arena_finish(&arena);
+}
+
+static bool same_url(const void *a, const void *b)
+{
+    return text_equal(((const struct store_config *)a)->url, ((const struct store_config *)b)->url);
+}
+
+static const struct field_type type_url = {.read = read_url, .show = show_url, .same = same_url};
 
 /*
  * The same limits as in weir_fleet_open(): no network answers faster, and no client waits longer.
@@ -128,78 +180,48 @@ static void read_url(struct reader *r, const struct field *f, const struct node 
 #define DEADLINE_MAX (10 * WEIR_SECOND)
 #define FLEET_SIZE_MAX 1000000
 
-static void read_deadline(struct reader *r, const struct field *f, const struct node *node,
-                          void *target)
-{
-    const struct store_config *store = target;
-    field_duration(r, f, node, target);
-    if (store->deadline_ns < DEADLINE_MIN || store->deadline_ns > DEADLINE_MAX) {
-        unexpected(r, node, f->expects);
-    }
-}
-
-static void read_fleet_size(struct reader *r, const struct field *f, const struct node *node,
-                            void *target)
-{
-    struct store_config *store = target;
-    bool scalar = node->kind == NODE_SCALAR;
-    if (scalar && text_is(node->scalar, "auto")) {
-        store->fleet_size = 0;
-    } else if (!scalar || count_parse(node->scalar, &store->fleet_size, NULL) != 0 ||
-               store->fleet_size == 0 || store->fleet_size > FLEET_SIZE_MAX) {
-        unexpected(r, node, f->expects);
-    }
-}
-
 #define STORE(member) offsetof(struct store_config, member)
 
 static const struct field store_fields[] = {
-    {"url", "redis://, redis-sentinel:// or redis-cluster:// and hosts", "",
-     "where it is; store: URL alone works too", read_url, STORE(url), NULL},
-    {"password_file", "a path", "none", "a file that holds the password", field_text,
-     STORE(password_file), NULL},
-    {"user", "a name", "none", "who weir is to the store", field_text, STORE(user), NULL},
-    {"sentinel_password_file", "a path", "none",
-     "a file that holds the Sentinels' password, if they have one of their own", field_text,
-     STORE(sentinel_password_file), NULL},
-    {"sentinel_user", "a name", "none", "who weir is to the Sentinels", field_text,
-     STORE(sentinel_user), NULL},
-    {"prefix", NAME_EXPECTED, "weir", "what every key in the store begins with", field_name,
-     STORE(prefix), NULL},
-    {"deadline", "a duration from 100us to 10s, such as 5ms", "5ms",
-     "how long a decision may wait for the store", read_deadline, STORE(deadline_ns), NULL},
-    {"fleet_size", "auto or a count from 1 to 1M", "auto",
-     "nodes that share a limit while the store is away", read_fleet_size, STORE(fleet_size), NULL},
+    {"url", "redis://, redis-sentinel:// or redis-cluster:// followed by hosts",
+     "where the store is; store: URL is a short form", &type_url, 0, .required = true},
+    {"password_file", "a path", "a file that holds the password", &type_text, STORE(password_file),
+     .unset = "none"},
+    {"user", "a name", "the user name for the store", &type_text, STORE(user), .unset = "none"},
+    {"sentinel_password_file", "a path",
+     "a file that holds the Sentinels' password, if they have one of their own", &type_text,
+     STORE(sentinel_password_file), .unset = "none"},
+    {"sentinel_user", "a name", "the user name for the Sentinels", &type_text, STORE(sentinel_user),
+     .unset = "none"},
+    {"prefix", NAME_EXPECTED, "the beginning of every key in the store", &type_name, STORE(prefix),
+     .initial = "weir"},
+    {"deadline", "a duration from 100us to 10s, such as 5ms",
+     "how long a decision may wait for the store", &type_duration, STORE(deadline_ns),
+     .initial = "5ms", .least = DEADLINE_MIN, .most = DEADLINE_MAX},
+    {"fleet_size", "auto or a count from 1 to 1M",
+     "the number of nodes that share a limit while the store does not answer", &type_count,
+     STORE(fleet_size), .initial = "auto", .zero = "auto", .least = 1, .most = FLEET_SIZE_MAX},
 };
 
-const struct section section_store = {"store", "The Redis or Valkey that a fleet shares",
-                                      store_fields, sizeof store_fields / sizeof store_fields[0]};
+const struct section section_store = SECTION("store", "a store", store_fields);
 
-void store_read(struct reader *r, const struct node *node)
+static void read_store(struct reader *r, const struct field *f, const struct node *node,
+                       void *value)
 {
+    r->config->store_place = node->place;
     if (node->kind == NODE_SCALAR) {
-        read_url(r, &store_fields[0], node, &r->config->store);
-        return;
-    }
-    if (fields_read(r, &section_store, node, &r->config->store) && node_find(node, "url") == NULL) {
-        problem(r->problems, node->place, "found a store without 'url', expected one");
+        read_url(r, &store_fields[0], node, value);
+    } else {
+        field_read_map(r, f, node, value);
     }
 }
+
+/* The size is that of the URL, the first member: a store without URL is not set. */
+const struct field_type type_store = {sizeof(struct text), read_store, field_show_map, NULL, NULL};
 
 /* ---- attributes ---- */
 
 #define SOURCE_EXPECTED "header:NAME, query:NAME or 'file:PATH by ATTRIBUTE'"
-
-/* Returns the text in lower case: names of headers are the same in any case. */
-static struct text lower(struct reader *r, struct text text)
-{
-    char *to = arena_take(&r->source->arena, text.len + 1);
-    for (size_t i = 0; to != NULL && i < text.len; i++) {
-        char c = text.at[i];
-        to[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-    }
-    return (struct text){to, to != NULL ? text.len : 0};
-}
 
 /* Splits "file:PATH by ATTRIBUTE" into name and by; false if the text has another form. */
 static bool split_lookup(struct text text, struct attribute_source *out)
@@ -220,11 +242,15 @@ static bool read_source(struct reader *r, const struct node *node, struct text a
                         struct attribute_source *out)
 {
     struct text text = node->scalar;
-    *out = (struct attribute_source){.written = text};
+    *out = (struct attribute_source){0};
     if (text_starts(text, "header:") && text.len > strlen("header:")) {
+        char *lower = arena_take(&r->source->arena, text.len);
+        if (lower != NULL) {
+            normal_lower(text, lower);
+        }
         out->kind = FROM_HEADER;
-        out->name = lower(r, text);
-        return out->name.at != NULL;
+        out->name = (struct text){lower, text.len};
+        return lower != NULL;
     }
     if (text_starts(text, "query:") && text.len > strlen("query:")) {
         out->kind = FROM_QUERY;
@@ -244,8 +270,6 @@ static void read_attribute(struct reader *r, const struct node *key, const struc
                            struct attribute_config *out)
 {
     const struct node *const *items;
-    out->name = key->scalar;
-    out->place = key->place;
     if (!name_is_good(key->scalar)) {
         unexpected(r, key, NAME_EXPECTED);
         return;
@@ -256,6 +280,7 @@ static void read_attribute(struct reader *r, const struct node *key, const struc
                 CONFIG_SOURCES_MAX);
         return;
     }
+    out->written = texts_of(r, items, n);
     out->sources = arena_array(&r->source->arena, n, sizeof *out->sources);
     for (size_t i = 0; i < n && out->sources != NULL; i++) {
         if (read_source(r, items[i], out->name, &out->sources[out->count])) {
@@ -292,9 +317,10 @@ static void sort_attributes(struct reader *r)
             next++;
         }
         if (next == config->attributes_count) {
-            problem(r->problems, config->attributes[done].place,
-                    "found '%.*s' looked up by itself, expected another attribute behind 'by'",
-                    TEXT_ARGS(config->attributes[done].name));
+            problem(
+                r->problems, config->attributes[done].place,
+                "found '%.*s', which is looked up by itself, expected another attribute after 'by'",
+                TEXT_ARGS(config->attributes[done].name));
             return;
         }
         struct attribute_config ready = config->attributes[next];
@@ -303,9 +329,12 @@ static void sort_attributes(struct reader *r)
     }
 }
 
-void attributes_read(struct reader *r, const struct node *node)
+static void read_attributes(struct reader *r, const struct field *f, const struct node *node,
+                            void *value)
 {
     struct config *config = r->config;
+    (void)f;
+    (void)value;
     if (node->kind != NODE_MAP) {
         unexpected(r, node, "a map of attributes and their sources");
         return;
@@ -315,13 +344,25 @@ void attributes_read(struct reader *r, const struct node *node)
                 CONFIG_ATTRIBUTES_MAX);
         return;
     }
-    config->attributes = arena_array(&r->source->arena, node->count, sizeof *config->attributes);
-    if (config->attributes == NULL) {
-        return;
-    }
     for (size_t i = 0; i < node->count; i++) {
-        read_attribute(r, node->keys[i], node->items[i], &config->attributes[i]);
-        config->attributes_count++;
+        struct attribute_config attribute = {.name = node->keys[i]->scalar,
+                                             .place = node->keys[i]->place};
+        read_attribute(r, node->keys[i], node->items[i], &attribute);
+        (void)arena_append(&r->source->arena, &config->attributes, &config->attributes_count,
+                           sizeof attribute, &attribute);
     }
     sort_attributes(r);
 }
+
+static void show_attributes(const struct show *s, const void *value)
+{
+    const struct attribute_config *const *attributes = value;
+    for (size_t i = 0; i < s->config->attributes_count; i++) {
+        const struct attribute_config *a = &(*attributes)[i];
+        (void)fprintf(s->out, "\n  %.*s:", TEXT_ARGS(a->name));
+        field_show_texts(s, &a->written);
+    }
+}
+
+const struct field_type type_attributes = {sizeof(struct attribute_config *), read_attributes,
+                                           show_attributes, NULL, NULL};

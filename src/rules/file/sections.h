@@ -4,9 +4,7 @@
 
 #include "rules/file/fields.h"
 
-void store_read(struct reader *r, const struct node *node);
-void attributes_read(struct reader *r, const struct node *node);
-
-extern const char *const section_headers_names[];
+/* The store and the attributes of a struct config. */
+extern const struct field_type type_store, type_attributes;
 
 #endif

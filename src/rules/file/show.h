@@ -20,4 +20,7 @@ typedef bool (*show_note_fn)(const struct config *config, const struct limit_con
  */
 void config_show(const struct config *config, show_note_fn note, FILE *out);
 
+/* Writes the exact number and, for people, the same with three digits and a unit. */
+void show_bytes(FILE *out, uint64_t bytes);
+
 #endif

@@ -4,24 +4,14 @@
 
 #include "rules/file/fields.h"
 
-/* The numbers that a limit or a tier states; 0 for those it does not. A queue may be 0. */
-struct numbers {
-    struct rate rate;
-    uint64_t burst;
-    uint64_t queue; /* or NO_QUEUE */
-    uint64_t max_keys;
-};
+/* Fills in the numbers that a limit, one of its tiers or a row of its overrides does not state. */
+void setting_complete(const struct limit_config *limit, struct setting *setting);
 
-#define NO_QUEUE UINT64_MAX
+/* True if the limit that is shown has a table for more than one key. */
+bool setting_has_keys(const struct show *s);
 
-/* Returns the limit's own setting, complete, if base is NULL; or a tier's, with base as default. */
-struct setting setting_of(int algorithm, const struct numbers *numbers, const struct setting *base);
-
-/*
- * Reports a burst or queue that the algorithm does not have. 0 is an unknown algorithm, which has
- * been reported: no checks.
- */
-void numbers_check(struct reader *r, const struct node *map, int algorithm);
+/* The rows of a limit; the functions below read the values. */
+extern const struct field_type type_tiers, type_overrides;
 
 /* Read tiers and overrides, after the limit's own fields have been read. */
 void tiers_read(struct reader *r, const struct node *node, struct limit_config *limit);

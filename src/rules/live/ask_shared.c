@@ -177,7 +177,7 @@ static int ask_fleet(struct shared_part *from, size_t n, uint64_t time_ns,
                                               .now_ns = s->now_ns,
                                               .done = done,
                                               .arg = arg};
-    from->question.memory = arena_take(s->waiter.memory, ops->bytes(n));
+    from->question.memory = arena_room(s->waiter.memory, ops->bytes(n));
     return from->question.memory != NULL
                ? ops->ask(s->fleet, s->waiter.where, &from->question, said)
                : WEIR_ENOMEM;

@@ -1,9 +1,9 @@
 #include "rules/value/address.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 
 #include "base/error.h"
-#include "rules/value/hex.h"
 #include "rules/value/quote.h"
 
 /* Longer than any address with brackets, zone and port. */
@@ -14,130 +14,63 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* ---- reading: each takes what it can from *at and returns whether that was valid ---- */
+/* ---- reading ---- */
 
-static bool read_byte(const char **at, const char *end, uint8_t *byte)
+/* Reads 1 to `digits` decimal digits; -1 if there is anything else, or the number exceeds `most`. */
+static int read_decimal(struct text text, size_t digits, int most)
 {
-    const char *first = *at;
-    const char *p = first;
-    unsigned value = 0;
-    while (p < end && p < first + 3 && is_digit(*p)) {
-        value = value * 10 + (unsigned)(*p++ - '0');
+    int number = 0;
+    for (size_t i = 0; i < text.len && i <= digits; i++) {
+        if (!is_digit(text.at[i])) {
+            return -1;
+        }
+        number = number * 10 + (text.at[i] - '0');
     }
-    *at = p;
-    *byte = (uint8_t)value;
-    return p > first && value <= 255 && (*first != '0' || p == first + 1);
+    return text.len > 0 && text.len <= digits && number <= most ? number : -1;
 }
 
-static bool read_ipv4(const char **at, const char *end, uint8_t *bytes)
+/* Returns the text before the first `c`, all of it if there is none; *rest begins with the c. */
+static struct text split(struct text text, char c, struct text *rest)
 {
+    const char *found = text.len > 0 ? memchr(text.at, c, text.len) : NULL;
+    size_t len = found != NULL ? (size_t)(found - text.at) : text.len;
+    *rest = text_after(text, len);
+    return (struct text){text.at, len};
+}
+
+/*
+ * Reads an address at the beginning of the text; *rest is what follows it. Written by hand, because
+ * inet_pton() takes half as long again, and most addresses are IPv4.
+ */
+static bool read_ipv4(struct text text, uint8_t *bytes, struct text *rest)
+{
+    const char *at = text.at;
+    const char *end = text.at + text.len;
     for (int i = 0; i < 4; i++) {
-        if (i > 0 && (*at == end || *(*at)++ != '.')) {
+        const char *first = at;
+        unsigned value = 0;
+        while (at < end && at < first + 3 && is_digit(*at)) {
+            value = value * 10 + (unsigned)(*at++ - '0');
+        }
+        if (at == first || value > 255 || (*first == '0' && at > first + 1) ||
+            (i < 3 && (at == end || *at++ != '.'))) {
             return false;
         }
-        if (!read_byte(at, end, &bytes[i])) {
-            return false;
-        }
+        bytes[i] = (uint8_t)value;
     }
+    *rest = text_after(text, (size_t)(at - text.at));
     return true;
 }
 
-/* Reads up to four hexadecimal digits; returns how many there were. */
-static int read_group(const char **at, const char *end, unsigned *group)
+static bool read_ipv6(struct text text, uint8_t *bytes)
 {
-    int digits = 0;
-    *group = 0;
-    for (; digits < 4 && *at < end; digits++, (*at)++) {
-        int value = hex_value(**at);
-        if (value < 0) {
-            break;
-        }
-        *group = *group << 4 | (unsigned)value;
+    char copy[INET6_ADDRSTRLEN];
+    if (text.len >= sizeof copy || memchr(text.at, 0, text.len) != NULL) {
+        return false;
     }
-    return digits;
-}
-
-/*
- * Reads the bytes that are written out and returns their number, or -1 if it is no address. Sets
- * *gap to how many of them come before "::", -1 if there is none.
- */
-static int read_groups(const char **at, const char *end, uint8_t *bytes, int *gap)
-{
-    int n = 0;
-    *gap = -1;
-    if (end - *at >= 2 && (*at)[0] == ':' && (*at)[1] == ':') {
-        *gap = 0;
-        *at += 2;
-    }
-    while (n < 16) {
-        const char *first = *at;
-        unsigned group;
-        if (read_group(at, end, &group) == 0) {
-            return n == *gap ? n : -1; /* nothing has to follow "::" */
-        }
-        if (*at < end && **at == '.') {
-            *at = first;
-            return n <= 12 && read_ipv4(at, end, bytes + n) ? n + 4 : -1;
-        }
-        bytes[n++] = (uint8_t)(group >> 8);
-        bytes[n++] = (uint8_t)group;
-        if (*at == end || **at != ':' || n == 16) {
-            break;
-        }
-        (*at)++;
-        if (*at < end && **at == ':' && *gap < 0) {
-            *gap = n;
-            (*at)++;
-        }
-    }
-    return n;
-}
-
-static bool read_ipv6(const char **at, const char *end, uint8_t *bytes)
-{
-    uint8_t written[16];
-    int gap;
-    int n = read_groups(at, end, written, &gap);
-    if (n < 0 || (gap < 0) != (n == 16)) {
-        return false; /* too few groups, or "::" that stands for no group */
-    }
-    size_t before = (size_t)(gap < 0 ? n : gap);
-    size_t after = (size_t)n - before;
-    memset(bytes, 0, 16);
-    memcpy(bytes, written, before);
-    memcpy(bytes + 16 - after, written + before, after);
-    return true;
-}
-
-/*
- * Skips "%eth0": the name of an interface of the machine that wrote it, which is no part of the
- * client's address.
- */
-static bool skip_zone(const char **at, const char *end)
-{
-    if (*at == end || **at != '%') {
-        return true;
-    }
-    const char *first = ++*at;
-    for (; *at < end && **at != ']'; (*at)++) {
-        if (**at <= ' ' || **at > '~' || **at == '[' || **at == '/') {
-            return false;
-        }
-    }
-    return *at > first;
-}
-
-static bool skip_port(const char **at, const char *end)
-{
-    unsigned port = 0;
-    if (*at == end || **at != ':') {
-        return true;
-    }
-    const char *first = ++*at;
-    while (*at < end && *at < first + 5 && is_digit(**at)) {
-        port = port * 10 + (unsigned)(*(*at)++ - '0');
-    }
-    return *at > first && port <= 65535;
+    memcpy(copy, text.at, text.len);
+    copy[text.len] = 0;
+    return inet_pton(AF_INET6, copy, bytes) == 1;
 }
 
 /* Returns the family by the first '.' or ':'; 0 for neither. */
@@ -157,41 +90,53 @@ static uint8_t family_of(struct text text)
 /* Reads an address as it is written, without turning mapped addresses into IPv4. */
 static bool read_plain(struct text text, struct address *out)
 {
-    const char *at = text.at;
-    const char *end = text.at + text.len;
-    memset(out, 0, sizeof *out);
-    out->family = family_of(text);
-    switch (out->family) {
-    case 4:
-        return read_ipv4(&at, end, out->bytes) && at == end;
-    case 6:
-        return read_ipv6(&at, end, out->bytes) && at == end;
-    default:
-        return false;
-    }
+    struct text rest = {text.at, 0};
+    *out = (struct address){.family = family_of(text)};
+    return out->family == 4 ? read_ipv4(text, out->bytes, &rest) && rest.len == 0
+                            : out->family == 6 && read_ipv6(text, out->bytes);
 }
 
-static bool read_ipv6_in_brackets(const char **at, const char *end, uint8_t *bytes)
+/*
+ * True for "%eth0", or nothing: the name of an interface of the machine that wrote it, which is no
+ * part of the client's address.
+ */
+static bool is_zone(struct text text)
 {
-    (*at)++;
-    return read_ipv6(at, end, bytes) && skip_zone(at, end) && *at < end && *(*at)++ == ']' &&
-           skip_port(at, end);
+    for (size_t i = 1; i < text.len; i++) {
+        char c = text.at[i];
+        if (c <= ' ' || c > '~' || c == '[' || c == ']' || c == '/') {
+            return false;
+        }
+    }
+    return text.len != 1;
+}
+
+bool port_is_good(struct text text)
+{
+    return read_decimal(text, 5, 65535) >= 0;
+}
+
+/* True for ":443", or nothing. */
+static bool is_port(struct text text)
+{
+    return text.len == 0 || (text.at[0] == ':' && port_is_good(text_after(text, 1)));
 }
 
 static bool read_any(struct text text, struct address *out)
 {
-    const char *at = text.at;
-    const char *end = text.at + text.len;
-    memset(out, 0, sizeof *out);
-    out->family = 6;
-    if (*at == '[') {
-        return read_ipv6_in_brackets(&at, end, out->bytes) && at == end;
-    }
-    out->family = family_of(text);
+    struct text zone = {text.at, 0};
+    struct text port = {text.at, 0};
+    *out = (struct address){.family = family_of(text)};
     if (out->family == 4) {
-        return read_ipv4(&at, end, out->bytes) && skip_port(&at, end) && at == end;
+        return read_ipv4(text, out->bytes, &port) && is_port(port);
     }
-    return out->family == 6 && read_ipv6(&at, end, out->bytes) && skip_zone(&at, end) && at == end;
+    if (text.at[0] != '[') {
+        return read_plain(split(text, '%', &zone), out) && is_zone(zone);
+    }
+    struct text host = split(split(text_after(text, 1), ']', &port), '%', &zone);
+    out->family = 6;
+    return port.len > 0 && is_port(text_after(port, 1)) && is_zone(zone) &&
+           read_ipv6(host, out->bytes);
 }
 
 /* ---- the IPv4 address inside ---- */
@@ -233,11 +178,12 @@ static int refuse_address(struct text text, struct weir_error *error)
     }
     if (text.len <= TEXT_MAX && family_of(text) == 4 && has_leading_zero(text)) {
         return fail(error, WEIR_EINVAL,
-                    "%s has a leading zero (octal to some), expected four decimal bytes",
+                    "found %s with a leading zero, which some programs read as octal, expected "
+                    "four decimal numbers without",
                     quote(text, found));
     }
     return fail(error, WEIR_EINVAL,
-                "%s is not an IP address, expected one like 203.0.113.7 or 2001:db8::1",
+                "found %s, expected an IP address such as 203.0.113.7 or 2001:db8::1",
                 quote(text, found));
 }
 
@@ -254,67 +200,24 @@ int address_parse(struct text text, struct address *out, struct weir_error *erro
     return 0;
 }
 
+void address_cut_bytes(uint8_t *bytes, size_t len, unsigned prefix)
+{
+    size_t whole = prefix / 8;
+    if (whole < len) {
+        bytes[whole] = (uint8_t)(bytes[whole] & (0xff00u >> prefix % 8));
+        memset(bytes + whole + 1, 0, len - whole - 1);
+    }
+}
+
 void address_cut(struct address *a, unsigned ipv4_prefix, unsigned ipv6_prefix)
 {
-    unsigned prefix = a->family == 4 ? ipv4_prefix : ipv6_prefix;
-    unsigned bytes = a->family == 4 ? 4 : 16;
-    unsigned whole = prefix / 8;
-    if (whole >= bytes) {
-        return;
-    }
-    a->bytes[whole] = (uint8_t)(a->bytes[whole] & (0xff00u >> prefix % 8));
-    memset(a->bytes + whole + 1, 0, bytes - whole - 1);
-}
-
-static unsigned group_at(const struct address *a, int i)
-{
-    return (unsigned)(a->bytes[2 * i] << 8 | a->bytes[2 * i + 1]);
-}
-
-/*
- * Returns the first of the longest runs of zero groups, if it has at least two (RFC 5952);
- * otherwise -1.
- */
-static int longest_zeros(const struct address *a, int *length)
-{
-    int best = -1;
-    int run = 0;
-    *length = 1;
-    for (int i = 0; i < 8; i++) {
-        run = group_at(a, i) == 0 ? run + 1 : 0;
-        if (run > *length) {
-            *length = run;
-            best = i + 1 - run;
-        }
-    }
-    return best;
-}
-
-static void print_ipv6(const struct address *a, char *buffer)
-{
-    char *at = buffer;
-    int length;
-    int gap = longest_zeros(a, &length);
-    for (int i = 0; i < 8; i++) {
-        if (i == gap) {
-            at += snprintf(at, 3, "::");
-            i += length - 1;
-            continue;
-        }
-        bool colon = at > buffer && at[-1] != ':';
-        at += snprintf(at, 6, "%s%x", colon ? ":" : "", group_at(a, i));
-    }
+    address_cut_bytes(a->bytes, a->family == 4 ? 4 : 16,
+                      a->family == 4 ? ipv4_prefix : ipv6_prefix);
 }
 
 const char *address_print(const struct address *a, char *buffer)
 {
-    if (a->family == 4) {
-        (void)snprintf(buffer, ADDRESS_MAX, "%u.%u.%u.%u", a->bytes[0], a->bytes[1], a->bytes[2],
-                       a->bytes[3]);
-    } else {
-        print_ipv6(a, buffer);
-    }
-    return buffer;
+    return inet_ntop(a->family == 4 ? AF_INET : AF_INET6, a->bytes, buffer, ADDRESS_MAX);
 }
 
 /* ---- networks ---- */
@@ -322,17 +225,7 @@ const char *address_print(const struct address *a, char *buffer)
 /* Reads the number after the slash; -1 if it is no number, or more than `most`. */
 static int read_prefix(struct text text, int most)
 {
-    int prefix = 0;
-    if (text.len == 0 || text.len > 3 || (text.len > 1 && text.at[0] == '0')) {
-        return -1;
-    }
-    for (size_t i = 0; i < text.len; i++) {
-        if (!is_digit(text.at[i])) {
-            return -1;
-        }
-        prefix = prefix * 10 + (text.at[i] - '0');
-    }
-    return prefix <= most ? prefix : -1;
+    return text.len > 1 && text.at[0] == '0' ? -1 : read_decimal(text, 3, most);
 }
 
 static int refuse_network(struct text text, struct weir_error *error)
@@ -341,7 +234,7 @@ static int refuse_network(struct text text, struct weir_error *error)
     if (text.len <= TEXT_MAX && has_leading_zero(text)) {
         return refuse_address(text, error);
     }
-    return fail(error, WEIR_EINVAL, "%s is not a network, expected one like 10.0.0.0/8 or ::1",
+    return fail(error, WEIR_EINVAL, "found %s, expected a network such as 10.0.0.0/8 or ::1",
                 quote(text, found));
 }
 
@@ -363,15 +256,15 @@ int cidr_parse(struct text text, struct cidr *out, struct weir_error *error)
     char found[QUOTE_MAX];
     char meant[CIDR_MAX];
     struct cidr c;
-    const char *slash = text.len == 0 ? NULL : memchr(text.at, '/', text.len);
-    size_t length = slash == NULL ? text.len : (size_t)(slash - text.at);
-    if (length == 0 || !read_plain((struct text){text.at, length}, &c.network)) {
+    struct text after;
+    struct text address = split(text, '/', &after);
+    if (!read_plain(address, &c.network)) {
         return refuse_network(text, error);
     }
     int most = c.network.family == 4 ? 32 : 128;
-    int prefix = slash == NULL ? most : read_prefix(text_after(text, length + 1), most);
+    int prefix = after.len == 0 ? most : read_prefix(text_after(after, 1), most);
     if (prefix < 0) {
-        return fail(error, WEIR_EINVAL, "%s has a bad prefix, expected /0 to /%d",
+        return fail(error, WEIR_EINVAL, "found %s, expected a prefix from /0 to /%d",
                     quote(text, found), most);
     }
     struct address written = c.network;
@@ -380,7 +273,7 @@ int cidr_parse(struct text text, struct cidr *out, struct weir_error *error)
     c.prefix = (uint8_t)prefix;
     settle(&c);
     if (memcmp(&cut, &written, sizeof cut) != 0) {
-        return fail(error, WEIR_EINVAL, "%s has bits set behind its prefix, expected %s",
+        return fail(error, WEIR_EINVAL, "found %s with bits set after its prefix, expected %s",
                     quote(text, found), cidr_print(&c, meant));
     }
     *out = c;

@@ -30,10 +30,16 @@ struct address {
  */
 int address_parse(struct text text, struct address *out, struct weir_error *error);
 
-/* Zeroes the bits that follow the prefix of the address's own family. */
+/* True for a number from 0 to 65535, in up to five digits. */
+bool port_is_good(struct text text);
+
+/* Zeroes the bits that follow the prefix in the 4 or 16 bytes of an address. */
+void address_cut_bytes(uint8_t *bytes, size_t len, unsigned prefix);
+
+/* Does the same with the prefix of the address's own family. */
 void address_cut(struct address *a, unsigned ipv4_prefix, unsigned ipv6_prefix);
 
-/* Writes "203.0.113.7" or the RFC 5952 form into a buffer of ADDRESS_MAX bytes, and returns it. */
+/* Writes the address as inet_ntop() does into a buffer of ADDRESS_MAX bytes, and returns it. */
 #define ADDRESS_MAX 48
 const char *address_print(const struct address *a, char *buffer);
 

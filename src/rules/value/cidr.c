@@ -1,8 +1,9 @@
 /*
  * Sets of networks. A network is a range of numbers. The ranges are sorted, and joined where they
- * overlap or touch, so that they are disjoint: the only range that can hold an address is the last
- * one that begins at or below it. IPv4 and IPv6 are kept apart, so that the common search reads an
- * array of 4-byte numbers, only the beginnings of ranges: 16 to a cache line.
+ * overlap or touch. What is kept are the numbers at which one begins, or the first number after
+ * one, in turn: an address is in the set if the last such number up to it is a beginning. IPv4 and
+ * IPv6 are kept apart, so that the common search reads an array of 4-byte numbers: 16 to a cache
+ * line.
  */
 #include <stdlib.h>
 
@@ -11,16 +12,14 @@
 
 struct range {
     u128 first;
-    u128 last;
+    u128 end; /* the first number after it; 0 after the last IPv6 address */
 };
 
 struct cidr_set {
-    size_t ipv4_ranges;
-    size_t ipv6_ranges;
-    uint32_t *ipv4_first;
-    uint32_t *ipv4_last;
-    u128 *ipv6_first;
-    u128 *ipv6_last;
+    size_t ipv4_count;
+    size_t ipv6_count;
+    uint32_t *ipv4;
+    u128 *ipv6;
 };
 
 static u128 number_of(const struct address *a)
@@ -37,7 +36,7 @@ static struct range range_of(const struct cidr *c)
     unsigned bits = c->network.family == 4 ? 32 : 128;
     u128 host = c->prefix == 0 && bits == 128 ? ~(u128)0 : ((u128)1 << (bits - c->prefix)) - 1;
     u128 first = number_of(&c->network) & ~host;
-    return (struct range){first, first | host};
+    return (struct range){first, (first | host) + 1};
 }
 
 static int compare(const void *left, const void *right)
@@ -54,55 +53,36 @@ static size_t sort_and_join(struct range *ranges, size_t n)
     qsort(ranges, n, sizeof *ranges, compare);
     for (size_t i = 1; i < n; i++) {
         struct range *to = &ranges[kept];
-        if (ranges[i].first <= to->last || ranges[i].first - to->last == 1) {
-            to->last = ranges[i].last > to->last ? ranges[i].last : to->last;
-        } else {
+        if (ranges[i].first > to->end && to->end != 0) {
             ranges[++kept] = ranges[i];
+        } else if (ranges[i].end - 1 > to->end - 1) {
+            to->end = ranges[i].end;
         }
     }
     return n == 0 ? 0 : kept + 1;
 }
 
+/*
+ * Makes the ranges of a family, and returns the number of their beginnings and ends. The end of a
+ * range that has the last address is left out: there is no number for it.
+ */
 static size_t ranges_of_family(const struct cidr *cidrs, size_t n, unsigned family,
                                struct range *out)
 {
+    u128 beyond = family == 4 ? (u128)1 << 32 : 0;
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
         if (cidrs[i].network.family == family) {
             out[found++] = range_of(&cidrs[i]);
         }
     }
-    return sort_and_join(out, found);
+    found = sort_and_join(out, found);
+    return found > 0 && out[found - 1].end == beyond ? 2 * found - 1 : 2 * found;
 }
 
-static int keep_ipv4(struct cidr_set *set, const struct range *ranges, size_t n)
+static u128 bound_at(const struct range *ranges, size_t i)
 {
-    set->ipv4_ranges = n;
-    set->ipv4_first = calloc(n + 1, sizeof *set->ipv4_first);
-    set->ipv4_last = calloc(n + 1, sizeof *set->ipv4_last);
-    if (set->ipv4_first == NULL || set->ipv4_last == NULL) {
-        return WEIR_ENOMEM;
-    }
-    for (size_t i = 0; i < n; i++) {
-        set->ipv4_first[i] = (uint32_t)ranges[i].first;
-        set->ipv4_last[i] = (uint32_t)ranges[i].last;
-    }
-    return 0;
-}
-
-static int keep_ipv6(struct cidr_set *set, const struct range *ranges, size_t n)
-{
-    set->ipv6_ranges = n;
-    set->ipv6_first = calloc(n + 1, sizeof *set->ipv6_first);
-    set->ipv6_last = calloc(n + 1, sizeof *set->ipv6_last);
-    if (set->ipv6_first == NULL || set->ipv6_last == NULL) {
-        return WEIR_ENOMEM;
-    }
-    for (size_t i = 0; i < n; i++) {
-        set->ipv6_first[i] = ranges[i].first;
-        set->ipv6_last[i] = ranges[i].last;
-    }
-    return 0;
+    return i % 2 == 0 ? ranges[i / 2].first : ranges[i / 2].end;
 }
 
 int cidr_set_create(const struct cidr *cidrs, size_t n, struct cidr_set **out)
@@ -113,13 +93,20 @@ int cidr_set_create(const struct cidr *cidrs, size_t n, struct cidr_set **out)
     if (set == NULL || ranges == NULL) {
         goto done;
     }
-    e = keep_ipv4(set, ranges, ranges_of_family(cidrs, n, 4, ranges));
-    if (e == 0) {
-        e = keep_ipv6(set, ranges, ranges_of_family(cidrs, n, 6, ranges));
+    set->ipv4_count = ranges_of_family(cidrs, n, 4, ranges);
+    set->ipv4 = calloc(set->ipv4_count + 1, sizeof *set->ipv4);
+    for (size_t i = 0; set->ipv4 != NULL && i < set->ipv4_count; i++) {
+        set->ipv4[i] = (uint32_t)bound_at(ranges, i);
     }
-    if (e == 0) {
+    set->ipv6_count = ranges_of_family(cidrs, n, 6, ranges);
+    set->ipv6 = calloc(set->ipv6_count + 1, sizeof *set->ipv6);
+    for (size_t i = 0; set->ipv6 != NULL && i < set->ipv6_count; i++) {
+        set->ipv6[i] = bound_at(ranges, i);
+    }
+    if (set->ipv4 != NULL && set->ipv6 != NULL) {
         *out = set;
         set = NULL;
+        e = 0;
     }
 done:
     free(ranges);
@@ -132,19 +119,19 @@ done:
 static bool has_ipv4(const struct cidr_set *set, uint32_t x)
 {
     size_t at = 0;
-    for (size_t n = set->ipv4_ranges; n > 1; n -= n / 2) {
-        at += set->ipv4_first[at + n / 2] <= x ? n / 2 : 0;
+    for (size_t n = set->ipv4_count; n > 1; n -= n / 2) {
+        at += set->ipv4[at + n / 2] <= x ? n / 2 : 0;
     }
-    return set->ipv4_ranges > 0 && set->ipv4_first[at] <= x && x <= set->ipv4_last[at];
+    return set->ipv4_count > 0 && set->ipv4[at] <= x && at % 2 == 0;
 }
 
 static bool has_ipv6(const struct cidr_set *set, u128 x)
 {
     size_t at = 0;
-    for (size_t n = set->ipv6_ranges; n > 1; n -= n / 2) {
-        at += set->ipv6_first[at + n / 2] <= x ? n / 2 : 0;
+    for (size_t n = set->ipv6_count; n > 1; n -= n / 2) {
+        at += set->ipv6[at + n / 2] <= x ? n / 2 : 0;
     }
-    return set->ipv6_ranges > 0 && set->ipv6_first[at] <= x && x <= set->ipv6_last[at];
+    return set->ipv6_count > 0 && set->ipv6[at] <= x && at % 2 == 0;
 }
 
 bool cidr_set_has(const struct cidr_set *set, const struct address *a)
@@ -155,10 +142,8 @@ bool cidr_set_has(const struct cidr_set *set, const struct address *a)
 void cidr_set_destroy(struct cidr_set *set)
 {
     if (set != NULL) {
-        free(set->ipv4_first);
-        free(set->ipv4_last);
-        free(set->ipv6_first);
-        free(set->ipv6_last);
+        free(set->ipv4);
+        free(set->ipv6);
         free(set);
     }
 }

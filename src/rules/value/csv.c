@@ -6,19 +6,18 @@
 #define NUMERAL(number) NUMERAL_(number)
 
 /* A place in the file. */
-struct place {
+struct csv_place {
     struct text rest;       /* from here to the end of the file */
     const char *line_begin; /* of the line that this place is in */
     unsigned line;
 };
 
 /* A row while it is read. */
-struct row {
+struct csv_row {
     struct csv *csv;
     struct weir_error *error;
-    struct place here;
-    size_t bytes;  /* of all its fields so far */
-    size_t copied; /* of csv->unquoted */
+    struct csv_place here;
+    size_t bytes; /* of all its fields so far */
 };
 
 void csv_init(struct csv *csv, struct text file)
@@ -31,12 +30,12 @@ void csv_init(struct csv *csv, struct text file)
 /* ---- places ---- */
 
 /* Returns the next byte, or -1 at the end of the file. */
-static int peek(const struct place *p)
+static int peek(const struct csv_place *p)
 {
     return p->rest.len > 0 ? (unsigned char)p->rest.at[0] : -1;
 }
 
-static void step(struct place *p)
+static void step(struct csv_place *p)
 {
     bool line_end = p->rest.at[0] == '\n';
     p->rest = text_after(p->rest, 1);
@@ -46,14 +45,14 @@ static void step(struct place *p)
     }
 }
 
-static void skip_blanks(struct place *p)
+static void skip_blanks(struct csv_place *p)
 {
     while (peek(p) == ' ' || peek(p) == '\t') {
         step(p);
     }
 }
 
-static void skip_line(struct place *p)
+static void skip_line(struct csv_place *p)
 {
     unsigned line = p->line;
     while (p->rest.len > 0 && p->line == line) {
@@ -62,13 +61,13 @@ static void skip_line(struct place *p)
 }
 
 /* True at LF, CRLF, the end of the file, or a CR that ends the file. */
-static bool at_line_end(const struct place *p)
+static bool at_line_end(const struct csv_place *p)
 {
     bool cr = peek(p) == '\r';
     return p->rest.len == cr || p->rest.at[cr] == '\n';
 }
 
-static void set_place(struct csv_field *field, const struct place *p)
+static void set_place(struct csv_field *field, const struct csv_place *p)
 {
     field->line = p->line;
     field->column = (unsigned)(p->rest.at - p->line_begin) + 1;
@@ -77,7 +76,8 @@ static void set_place(struct csv_field *field, const struct place *p)
 /* ---- fields ---- */
 
 /* Reports a bad row: stores the place, and continues with the line after it. */
-static int bad(struct row *row, const struct place *at, const char *found, const char *expected)
+static int bad(struct csv_row *row, const struct csv_place *at, const char *found,
+               const char *expected)
 {
     struct csv *csv = row->csv;
     set_place(&csv->field[0], at);
@@ -89,9 +89,9 @@ static int bad(struct row *row, const struct place *at, const char *found, const
 }
 
 /* Reads from the present place to the comma or the line end. */
-static int read_plain(struct row *row, struct csv_field *field)
+static int read_plain(struct csv_row *row, struct csv_field *field)
 {
-    struct place *p = &row->here;
+    struct csv_place *p = &row->here;
     struct text text = {p->rest.at, 0};
     for (; peek(p) != ',' && !at_line_end(p); step(p)) {
         if (peek(p) == '"') {
@@ -108,71 +108,46 @@ static int read_plain(struct row *row, struct csv_field *field)
 }
 
 /*
- * Finds the closing quote, starting after the opening one. Sets *len to the bytes between them, and
- * *doubled to the doubled quotes among them.
+ * Copies the text between the quotes, each doubled quote once, into csv->unquoted: after the other
+ * fields of the row, so that it fits if the row does.
  */
-static int find_quote(struct row *row, const struct place *open, size_t *len, size_t *doubled)
+static int read_quoted(struct csv_row *row, struct csv_field *field)
 {
-    struct place *p = &row->here;
-    size_t room = CSV_ROW_MAX - row->bytes;
-    *doubled = 0;
-    for (*len = 0; peek(p) >= 0; step(p)) {
+    struct csv_place open = row->here;
+    struct csv_place *p = &row->here;
+    char *to = row->csv->unquoted + row->bytes;
+    size_t len = 0;
+    bool closed = false;
+    for (step(p); peek(p) >= 0; step(p)) {
         if (peek(p) == '"') {
             step(p);
-            if (peek(p) != '"') {
-                return 0;
-            }
-            ++*len;
-            ++*doubled;
+            closed = peek(p) != '"';
         }
-        ++*len;
-        if (*len - *doubled > room) {
+        if (closed) {
+            break;
+        }
+        if (len == CSV_ROW_MAX - row->bytes) {
             return bad(
-                row, open,
+                row, &open,
                 "a quote that is not closed within the " NUMERAL(CSV_ROW_MAX) " bytes of a row",
                 "a closing quote");
         }
+        to[len++] = (char)peek(p);
     }
-    return bad(row, open, "a quote that is never closed", "a closing quote");
-}
-
-/* Copies the text with each doubled quote once. */
-static struct text unquote(struct row *row, struct text text)
-{
-    char *to = row->csv->unquoted + row->copied;
-    size_t n = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        to[n++] = text.at[i];
-        i += text.at[i] == '"';
+    if (!closed) {
+        return bad(row, &open, "a quote that is never closed", "a closing quote");
     }
-    row->copied += n;
-    return (struct text){to, n};
-}
-
-static int read_quoted(struct row *row, struct csv_field *field)
-{
-    struct place open = row->here;
-    size_t len;
-    size_t doubled;
-    step(&row->here);
-    struct text text = {row->here.rest.at, 0};
-    int e = find_quote(row, &open, &len, &doubled);
-    if (e != 0) {
-        return e;
-    }
-    text.len = len;
-    field->text = doubled > 0 ? unquote(row, text) : text;
-    skip_blanks(&row->here);
-    if (peek(&row->here) != ',' && !at_line_end(&row->here)) {
-        return bad(row, &row->here, "text behind a closing quote",
-                   "a comma or the end of the line");
+    field->text = (struct text){to, len};
+    skip_blanks(p);
+    if (peek(p) != ',' && !at_line_end(p)) {
+        return bad(row, p, "text after a closing quote", "a comma or the end of the line");
     }
     return 0;
 }
 
 /* ---- rows ---- */
 
-static int read_field(struct row *row)
+static int read_field(struct csv_row *row)
 {
     struct csv *csv = row->csv;
     skip_blanks(&row->here);
@@ -181,7 +156,7 @@ static int read_field(struct row *row)
                    "fewer commas, or fields with commas in quotes");
     }
     struct csv_field *field = &csv->field[csv->fields];
-    struct place begin = row->here;
+    struct csv_place begin = row->here;
     set_place(field, &begin);
     int e = peek(&begin) == '"' ? read_quoted(row, field) : read_plain(row, field);
     if (e != 0) {
@@ -196,7 +171,7 @@ static int read_field(struct row *row)
     return 0;
 }
 
-static int read_row(struct row *row)
+static int read_row(struct csv_row *row)
 {
     for (;;) {
         int e = read_field(row);
@@ -212,7 +187,7 @@ static int read_row(struct row *row)
 }
 
 /* True for a blank line or a comment. */
-static bool is_skipped(struct place p)
+static bool is_skipped(struct csv_place p)
 {
     skip_blanks(&p);
     return peek(&p) == '#' || at_line_end(&p);
@@ -220,7 +195,7 @@ static bool is_skipped(struct place p)
 
 int csv_next(struct csv *csv, struct weir_error *error)
 {
-    struct row row = {.csv = csv, .error = error, .here = {csv->rest, csv->rest.at, csv->line}};
+    struct csv_row row = {.csv = csv, .error = error, .here = {csv->rest, csv->rest.at, csv->line}};
     csv->fields = 0;
     while (row.here.rest.len > 0 && is_skipped(row.here)) {
         skip_line(&row.here);

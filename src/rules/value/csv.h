@@ -27,7 +27,7 @@ struct csv {
     unsigned line;    /* of the next byte */
     unsigned fields;  /* 0 after a bad row */
     struct csv_field field[CSV_FIELDS_MAX];
-    char unquoted[CSV_ROW_MAX]; /* holds fields with doubled quotes until the next row */
+    char unquoted[CSV_ROW_MAX]; /* holds fields that were in quotes until the next row */
 };
 
 void csv_init(struct csv *csv, struct text file);

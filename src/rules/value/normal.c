@@ -2,23 +2,15 @@
 
 #include "rules/value/address.h"
 
+const char *const attribute_names[ATTRIBUTE_PLAIN] = {"path", "method", "host", "ip"};
+
 enum attribute_kind attribute_kind_of(struct text name)
 {
-    static const struct {
-        const char *name;
-        enum attribute_kind kind;
-    } rows[] = {
-        {"path", ATTRIBUTE_PATH},
-        {"method", ATTRIBUTE_METHOD},
-        {"host", ATTRIBUTE_HOST},
-        {"ip", ATTRIBUTE_IP},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (text_is(name, rows[i].name)) {
-            return rows[i].kind;
-        }
+    unsigned kind = 0;
+    while (kind < ATTRIBUTE_PLAIN && !text_is(name, attribute_names[kind])) {
+        kind++;
     }
-    return ATTRIBUTE_PLAIN;
+    return (enum attribute_kind)kind;
 }
 
 void normal_method(struct text from, char *to)
@@ -26,6 +18,14 @@ void normal_method(struct text from, char *to)
     for (size_t i = 0; i < from.len; i++) {
         char c = from.at[i];
         to[i] = c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+    }
+}
+
+void normal_lower(struct text from, char *to)
+{
+    for (size_t i = 0; i < from.len; i++) {
+        char c = from.at[i];
+        to[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
     }
 }
 
@@ -60,10 +60,7 @@ size_t normal_host(struct text from, char *to)
         before = from.len;
         from = without_dot(without_port(from));
     } while (from.len != before);
-    for (size_t i = 0; i < from.len; i++) {
-        char c = from.at[i];
-        to[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-    }
+    normal_lower(from, to);
     return from.len;
 }
 

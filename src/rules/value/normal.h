@@ -6,12 +6,14 @@
 
 /* The kind of an attribute's values, determined by the attribute's name. */
 enum attribute_kind {
-    ATTRIBUTE_PLAIN,
     ATTRIBUTE_PATH,
     ATTRIBUTE_METHOD,
     ATTRIBUTE_HOST,
-    ATTRIBUTE_IP
+    ATTRIBUTE_IP,
+    ATTRIBUTE_PLAIN /* any other name */
 };
+
+extern const char *const attribute_names[ATTRIBUTE_PLAIN];
 
 enum attribute_kind attribute_kind_of(struct text name);
 
@@ -29,6 +31,9 @@ int normal_value(enum attribute_kind kind, struct text from, char *to, size_t *l
  * method. `to` has from.len bytes.
  */
 void normal_method(struct text from, char *to);
+
+/* Writes the text in lower case, as names of headers are stored. `to` has from.len bytes. */
+void normal_lower(struct text from, char *to);
 
 /*
  * Writes a host in lower case, without its port and without the dot of the root; returns its

@@ -3,10 +3,11 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "rules/value/quote.h"
 
-const char number_too_large[] = "it does not fit 64 bits";
+const char number_too_large[] = "it does not fit into 64 bits";
 
-bool number_stop(struct reader *r, const char *why, struct text where)
+bool number_stop(struct number_reader *r, const char *why, struct text where)
 {
     r->why = why;
     r->where = where;
@@ -16,28 +17,6 @@ bool number_stop(struct reader *r, const char *why, struct text where)
 /* ---- what was found, what was expected ---- */
 
 #define SHOWN_MAX 48
-
-/*
- * Writes the text in quotes, with bytes that are not printable ASCII as \xNN, and cuts a long text.
- * quote() is not used here: a digit of another alphabet must not look like one of ours.
- */
-static const char *shown(struct text t, char *buffer)
-{
-    const size_t longest_end = sizeof "\\xNN...'";
-    size_t n = 0;
-    size_t i = 0;
-    buffer[n++] = '\'';
-    for (; i < t.len && n + longest_end <= SHOWN_MAX; i++) {
-        unsigned char c = (unsigned char)t.at[i];
-        if (c >= ' ' && c <= '~') {
-            buffer[n++] = (char)c;
-        } else {
-            n += (size_t)snprintf(buffer + n, SHOWN_MAX - n, "\\x%02x", c);
-        }
-    }
-    (void)snprintf(buffer + n, SHOWN_MAX - n, i < t.len ? "...'" : "'");
-    return buffer;
-}
 
 #define LIST_MAX 64
 
@@ -58,7 +37,7 @@ static const char *listed(const struct unit *rows, char *buffer)
     return buffer;
 }
 
-int number_refuse(const struct reader *r, struct text text, const char *expected,
+int number_refuse(const struct number_reader *r, struct text text, const char *expected,
                   struct weir_error *error)
 {
     char found[SHOWN_MAX];
@@ -67,8 +46,10 @@ int number_refuse(const struct reader *r, struct text text, const char *expected
     if (text.len == 0) {
         return fail(error, WEIR_EINVAL, "found nothing, expected %s", expected);
     }
-    return fail(error, WEIR_EINVAL, "found %s, expected %s; %s%s%s%s", shown(text, found), expected,
-                r->why, r->where.len > 0 ? " " : "", r->where.len > 0 ? shown(r->where, where) : "",
+    return fail(error, WEIR_EINVAL, "found %s, expected %s; %s%s%s%s",
+                quote_ascii(text, found, sizeof found), expected, r->why,
+                r->where.len > 0 ? " " : "",
+                r->where.len > 0 ? quote_ascii(r->where, where, sizeof where) : "",
                 listed(r->units, units));
 }
 
@@ -91,7 +72,7 @@ static void reduce(struct fraction *f)
     f->bottom /= common;
 }
 
-bool number_multiply(struct reader *r, struct fraction *f, uint64_t factor)
+bool number_multiply(struct number_reader *r, struct fraction *f, uint64_t factor)
 {
     u128 common = common_divisor(f->bottom, factor);
     f->bottom /= common;
@@ -101,7 +82,8 @@ bool number_multiply(struct reader *r, struct fraction *f, uint64_t factor)
     return number_stop(r, f->bottom == 1 ? number_too_large : "it has too many digits", TEXT(""));
 }
 
-bool number_to_whole(struct reader *r, const struct fraction *f, const char *why, uint64_t *out)
+bool number_to_whole(struct number_reader *r, const struct fraction *f, const char *why,
+                     uint64_t *out)
 {
     if (f->bottom != 1 || f->top > UINT64_MAX) {
         return number_stop(r, f->bottom != 1 ? why : number_too_large, TEXT(""));
@@ -117,7 +99,7 @@ bool number_digit_at(struct text t, size_t i)
     return i < t.len && t.at[i] >= '0' && t.at[i] <= '9';
 }
 
-void number_skip_blanks(struct reader *r)
+void number_skip_blanks(struct number_reader *r)
 {
     while (r->rest.len > 0 && (r->rest.at[0] == ' ' || r->rest.at[0] == '\t')) {
         r->rest = text_after(r->rest, 1);
@@ -125,7 +107,7 @@ void number_skip_blanks(struct reader *r)
 }
 
 /* Takes digits, which may have a single _ between two of them. */
-static struct text take_digits(struct reader *r)
+static struct text take_digits(struct number_reader *r)
 {
     struct text all = r->rest;
     size_t n = 0;
@@ -165,7 +147,7 @@ static struct text without_last_zeros(struct text digits)
     return digits;
 }
 
-bool number_read(struct reader *r, struct fraction *f)
+bool number_read(struct number_reader *r, struct fraction *f)
 {
     *f = (struct fraction){0, 1};
     if (!number_digit_at(r->rest, 0)) {
@@ -196,7 +178,7 @@ bool number_letter_at(struct text t, size_t i)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0x80;
 }
 
-bool number_read_unit(struct reader *r, const struct unit *rows, const struct unit **unit)
+bool number_read_unit(struct number_reader *r, const struct unit *rows, const struct unit **unit)
 {
     number_skip_blanks(r);
     struct text name = {r->rest.at, 0};
@@ -216,7 +198,7 @@ bool number_read_unit(struct reader *r, const struct unit *rows, const struct un
            number_stop(r, "month and year vary in length: use 30day or 365day", TEXT(""));
 }
 
-bool number_read_scaled(struct reader *r, const struct unit *rows, struct fraction *f)
+bool number_read_scaled(struct number_reader *r, const struct unit *rows, struct fraction *f)
 {
     const struct unit *unit;
     if (!number_read(r, f)) {
@@ -227,7 +209,7 @@ bool number_read_scaled(struct reader *r, const struct unit *rows, struct fracti
            (number_read_unit(r, rows, &unit) && number_multiply(r, f, unit->times));
 }
 
-bool number_read_end(struct reader *r)
+bool number_read_end(struct number_reader *r)
 {
     number_skip_blanks(r);
     return r->rest.len == 0 || number_stop(r, "unexpected", r->rest);

@@ -23,7 +23,7 @@ struct fraction {
 };
 
 /* The text that is left to read, and the reason why reading stopped before its end. */
-struct reader {
+struct number_reader {
     struct text rest;
     const char *why;
     struct text where;        /* the bytes that `why` is about; may be empty */
@@ -31,32 +31,33 @@ struct reader {
 };
 
 /* Sets the reason why reading stopped; returns false. */
-bool number_stop(struct reader *r, const char *why, struct text where);
+bool number_stop(struct number_reader *r, const char *why, struct text where);
 
 /* Does the same for the present place: "a unit is missing", or "a unit is missing at 'x'". */
 #define NUMBER_MISSING(r, what)                                                                    \
     number_stop(r, (r)->rest.len > 0 ? what " is missing at" : what " is missing", (r)->rest)
 
 /* Sets the error "found 'text', expected ...; why"; returns WEIR_EINVAL. */
-int number_refuse(const struct reader *r, struct text text, const char *expected,
+int number_refuse(const struct number_reader *r, struct text text, const char *expected,
                   struct weir_error *error);
 
-bool number_digit_at(struct text t, size_t i);  /* '0'..'9', whatever the locale */
-bool number_letter_at(struct text t, size_t i); /* a letter that names of units may have */
-void number_skip_blanks(struct reader *r);      /* spaces and tabs */
+bool number_digit_at(struct text t, size_t i);    /* '0'..'9', whatever the locale */
+bool number_letter_at(struct text t, size_t i);   /* a letter that names of units may have */
+void number_skip_blanks(struct number_reader *r); /* spaces and tabs */
 
 /* Reads a number: "1", "1.5", "1_000"; "007" is 7. */
-bool number_read(struct reader *r, struct fraction *f);
+bool number_read(struct number_reader *r, struct fraction *f);
 /* Reads one of the units, which must be present and have a fixed length; blanks may precede it. */
-bool number_read_unit(struct reader *r, const struct unit *rows, const struct unit **unit);
+bool number_read_unit(struct number_reader *r, const struct unit *rows, const struct unit **unit);
 /* Reads a number and a unit, which may be left out. */
-bool number_read_scaled(struct reader *r, const struct unit *rows, struct fraction *f);
+bool number_read_scaled(struct number_reader *r, const struct unit *rows, struct fraction *f);
 /* True if nothing but blanks is left. */
-bool number_read_end(struct reader *r);
+bool number_read_end(struct number_reader *r);
 
-bool number_multiply(struct reader *r, struct fraction *f, uint64_t factor);
+bool number_multiply(struct number_reader *r, struct fraction *f, uint64_t factor);
 /* Sets *out to the fraction as 64 bits; `why` is the reason if it is not whole. */
-bool number_to_whole(struct reader *r, const struct fraction *f, const char *why, uint64_t *out);
+bool number_to_whole(struct number_reader *r, const struct fraction *f, const char *why,
+                     uint64_t *out);
 
 extern const char number_too_large[]; /* the reason if 64 bits are not enough */
 

@@ -6,15 +6,15 @@
 
 /* ---- one scan for paths that need no change ---- */
 
-enum kind { PLAIN, SLASH, END, OTHER };
+enum byte_kind { PLAIN, SLASH, END, OTHER };
 
 static const unsigned char kinds[256] = {
     ['/'] = SLASH, ['?'] = END, ['#'] = END, ['%'] = OTHER, [';'] = OTHER, ['\0'] = OTHER,
 };
 
-static enum kind kind_at(struct text in, size_t i)
+static enum byte_kind kind_at(struct text in, size_t i)
 {
-    return i < in.len ? (enum kind)kinds[(unsigned char)in.at[i]] : END;
+    return i < in.len ? (enum byte_kind)kinds[(unsigned char)in.at[i]] : END;
 }
 
 /* True if a plain segment begins after this slash: not '//', and no dot segment. */
@@ -30,7 +30,7 @@ static bool clean_slash(struct text in, size_t slash)
 /* Returns the length of the path if it only has to lose its query, otherwise 0. */
 static size_t clean_length(struct text in)
 {
-    enum kind kind;
+    enum byte_kind kind;
     size_t i = 0;
     if (in.len == 0 || in.at[0] != '/') {
         return 0;
@@ -112,19 +112,13 @@ struct cleaner {
 /* Returns the next byte, decoded; sets *encoded if it was percent-encoded. */
 static char next_byte(struct cleaner *c, bool *encoded)
 {
-    const char *p = c->in.at + c->at;
-    *encoded = false;
-    if (*p == '%' && c->in.len - c->at > 2) {
-        int high = hex_value(p[1]);
-        int low = hex_value(p[2]);
-        if (high >= 0 && low >= 0) {
-            *encoded = true;
-            c->at += 3;
-            return (char)(high << 4 | low);
-        }
+    int byte = hex_percent(c->in, c->at);
+    *encoded = byte >= 0;
+    if (byte >= 0) {
+        c->at += 3;
+        return (char)byte;
     }
-    c->at++;
-    return *p;
+    return c->in.at[c->at++];
 }
 
 static int refuse(const struct cleaner *c, struct weir_error *error, const char *why)
@@ -186,10 +180,13 @@ static int use_piece(struct cleaner *c, struct weir_error *error)
     c->dots |= dots > 0;
     c->encoded_slash |= c->after == MARK_ENCODED_SLASH;
     if (dots > 0 && parameters) {
-        return refuse(c, error, "has a dot segment with parameters");
+        return refuse(c, error,
+                      "has a dot segment with parameters, which servers read in different ways");
     }
     if (c->dots && c->encoded_slash) {
-        return refuse(c, error, "has dot segments and an encoded slash");
+        return refuse(
+            c, error,
+            "has dot segments and an encoded slash, which servers read in different ways");
     }
     if (dots == 2) {
         drop_last(c);
@@ -249,26 +246,4 @@ int path_normalise(struct text in, char *out, size_t *out_len, struct weir_error
     }
     struct cleaner c = {.in = in, .at = slash, .out = out};
     return clean(&c, out_len, error);
-}
-
-static bool is_kept(unsigned char c)
-{
-    return is_letter((char)c) || (c != 0 && strchr("0123456789-._~/!$&'()*+,:=@", c) != NULL);
-}
-
-size_t path_encode(struct text path, char *out)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    size_t n = 0;
-    for (size_t i = 0; i < path.len; i++) {
-        unsigned char c = (unsigned char)path.at[i];
-        if (is_kept(c)) {
-            out[n++] = (char)c;
-            continue;
-        }
-        out[n++] = '%';
-        out[n++] = digits[c >> 4];
-        out[n++] = digits[c & 15];
-    }
-    return n;
 }

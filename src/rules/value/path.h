@@ -34,11 +34,4 @@
  */
 int path_normalise(struct text in, char *out, size_t *out_len, struct weir_error *error);
 
-/*
- * Writes the canonical spelling of a normalised path into out (3 * PATH_BYTES_MAX bytes) and
- * returns its length: bytes other than unreserved characters, '/' and !$&'()*+,:=@ are written as
- * %XX. path_normalise() turns it into the same path again, unless it has become too long.
- */
-size_t path_encode(struct text path, char *out);
-
 #endif

@@ -80,11 +80,10 @@ bool segment_match(struct text pattern, struct text segment)
     return true;
 }
 
-/* Returns the segment after the slash at `at`. */
-static struct text segment_at(struct text path, size_t at)
+struct text path_segment(struct text path, size_t slash_at)
 {
-    const char *first = path.at + at + 1;
-    size_t rest = path.len - at - 1;
+    const char *first = path.at + slash_at + 1;
+    size_t rest = path.len - slash_at - 1;
     const char *slash = memchr(first, '/', rest);
     return (struct text){first, slash == NULL ? rest : (size_t)(slash - first)};
 }
@@ -107,8 +106,8 @@ bool path_pattern_match(struct text pattern, struct text path)
     size_t retry_p = 0; /* position after the last '**'; 0: there was none */
     size_t retry_s = 0;
     while (s < path.len || p < pattern.len) {
-        struct text want = p < pattern.len ? segment_at(pattern, p) : TEXT("");
-        struct text have = s < path.len ? segment_at(path, s) : TEXT("");
+        struct text want = p < pattern.len ? path_segment(pattern, p) : TEXT("");
+        struct text have = s < path.len ? path_segment(path, s) : TEXT("");
         if (crosses(want)) {
             retry_p = p += 1 + want.len;
             retry_s = s;
@@ -116,7 +115,7 @@ bool path_pattern_match(struct text pattern, struct text path)
             p += 1 + want.len;
             s += 1 + have.len;
         } else if (retry_p > 0 && s < path.len) {
-            retry_s += 1 + segment_at(path, retry_s).len;
+            retry_s += 1 + path_segment(path, retry_s).len;
             p = retry_p;
             s = retry_s;
         } else {
@@ -128,12 +127,6 @@ bool path_pattern_match(struct text pattern, struct text path)
 
 /* ---- checking ---- */
 
-static bool is_encoded(struct text pattern, size_t at)
-{
-    return pattern.at[at] == '%' && at + 2 < pattern.len && hex_value(pattern.at[at + 1]) >= 0 &&
-           hex_value(pattern.at[at + 2]) >= 0;
-}
-
 /*
  * Returns the pattern as it should have been written: encoded bytes decoded, and escaped where a
  * pattern needs it.
@@ -142,15 +135,12 @@ static struct text decoded(struct text pattern, char *out)
 {
     size_t n = 0;
     for (size_t at = 0; at < pattern.len; at++) {
-        char c = pattern.at[at];
-        if (is_encoded(pattern, at)) {
-            c = (char)(hex_value(pattern.at[at + 1]) << 4 | hex_value(pattern.at[at + 2]));
-            at += 2;
-            if (c == '*' || c == '\\') {
-                out[n++] = '\\';
-            }
+        int byte = hex_percent(pattern, at);
+        if (byte == '*' || byte == '\\') {
+            out[n++] = '\\';
         }
-        out[n++] = c;
+        out[n++] = byte >= 0 ? (char)byte : pattern.at[at];
+        at += byte >= 0 ? 2 : 0;
     }
     return (struct text){out, n};
 }
@@ -161,7 +151,7 @@ static int refuse_encoded(struct text pattern, struct weir_error *error)
     char found[QUOTE_MAX];
     char expected[QUOTE_MAX];
     return fail(error, WEIR_EINVAL,
-                "path pattern %s is percent-encoded, patterns are written decoded, expected %s",
+                "path pattern %s is percent-encoded, expected its decoded form %s",
                 quote(pattern, found), quote(decoded(pattern, out), expected));
 }
 
@@ -185,7 +175,7 @@ static const char *fault_of_segment(struct text segment)
         return "has an empty segment, expected single slashes and none at the end";
     }
     if (text_is(segment, ".") || text_is(segment, "..")) {
-        return "has a dot segment, which no request has once its path is normalised";
+        return "has a dot segment, which no normalised path has";
     }
     if (!crosses(segment) && has_double_star(segment)) {
         return "has '**' beside other characters, expected it alone between slashes";
@@ -203,7 +193,7 @@ static const char *fault_of_byte(char c)
     case '#':
         return "has a '#', expected a path without fragment";
     case ';':
-        return "has a ';', but parameters are cut from the path of a request";
+        return "has a ';', expected a path without parameters, which are cut from requests";
     default:
         return NULL;
     }
@@ -213,7 +203,7 @@ static const char *fault_of(struct text pattern)
 {
     const char *fault = NULL;
     if (pattern.len == 0 || pattern.at[0] != '/') {
-        return "does not begin with a slash, expected one like /login or /search/**";
+        return "does not begin with a slash, expected a path such as /login or /search/**";
     }
     if (pattern.len > PATH_BYTES_MAX) {
         return "is longer than a path can be";
@@ -222,7 +212,7 @@ static const char *fault_of(struct text pattern)
         fault = fault_of_byte(pattern.at[i]);
     }
     for (size_t at = 0; at < pattern.len && !is_root(pattern) && fault == NULL;) {
-        struct text segment = segment_at(pattern, at);
+        struct text segment = path_segment(pattern, at);
         fault = fault_of_segment(segment);
         at += 1 + segment.len;
     }
@@ -237,7 +227,7 @@ int path_pattern_check(struct text pattern, struct weir_error *error)
         return fail(error, WEIR_EINVAL, "path pattern %s %s", quote(pattern, found), fault);
     }
     for (size_t at = 0; at < pattern.len; at++) {
-        if (is_encoded(pattern, at)) {
+        if (hex_percent(pattern, at) >= 0) {
             return refuse_encoded(pattern, error);
         }
     }

@@ -33,6 +33,9 @@ size_t pattern_literal(struct text pattern, char *out);
  */
 int path_pattern_check(struct text pattern, struct weir_error *error);
 
+/* Returns the segment of a path or path pattern that follows the slash at `slash`. */
+struct text path_segment(struct text path, size_t slash);
+
 /* Matches a checked pattern with a normalised path. */
 bool path_pattern_match(struct text pattern, struct text path);
 

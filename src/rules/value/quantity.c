@@ -5,7 +5,7 @@
 /* ---- durations ---- */
 
 /* Adds f * times to *ns. */
-static bool add_part(struct reader *r, struct fraction f, uint64_t times, uint64_t *ns)
+static bool add_part(struct number_reader *r, struct fraction f, uint64_t times, uint64_t *ns)
 {
     uint64_t part;
     if (!number_multiply(r, &f, times) || !number_to_whole(r, &f, "it is finer than 1ns", &part)) {
@@ -15,7 +15,7 @@ static bool add_part(struct reader *r, struct fraction f, uint64_t times, uint64
 }
 
 /* Reads a duration such as "1h30m" up to the end of the text. */
-static bool read_duration(struct reader *r, uint64_t *ns)
+static bool read_duration(struct number_reader *r, uint64_t *ns)
 {
     uint64_t larger = UINT64_MAX;
     *ns = 0;
@@ -27,7 +27,7 @@ static bool read_duration(struct reader *r, uint64_t *ns)
             return false;
         }
         if (unit->times >= larger) {
-            return number_stop(r, "larger units come first, each once, not", part);
+            return number_stop(r, "larger units must come first, each once, not", part);
         }
         larger = unit->times;
         if (!add_part(r, f, unit->times, ns)) {
@@ -38,21 +38,9 @@ static bool read_duration(struct reader *r, uint64_t *ns)
     return number_read_end(r);
 }
 
-int duration_parse(struct text text, uint64_t *ns, struct weir_error *error)
-{
-    struct reader r = {.rest = text};
-    uint64_t sum;
-    number_skip_blanks(&r);
-    if (!read_duration(&r, &sum)) {
-        return number_refuse(&r, text, "a duration such as 90s or 1h30m", error);
-    }
-    *ns = sum;
-    return 0;
-}
-
 /* ---- rates ---- */
 
-static bool read_slash(struct reader *r)
+static bool read_slash(struct number_reader *r)
 {
     number_skip_blanks(r);
     if (r->rest.len == 0 || r->rest.at[0] != '/') {
@@ -64,7 +52,7 @@ static bool read_slash(struct reader *r)
 }
 
 /* Reads a unit alone, which means one of it. */
-static bool read_one(struct reader *r, uint64_t *ns)
+static bool read_one(struct number_reader *r, uint64_t *ns)
 {
     const struct unit *unit;
     if (!number_read_unit(r, units_of_time, &unit) || !number_read_end(r)) {
@@ -75,9 +63,9 @@ static bool read_one(struct reader *r, uint64_t *ns)
 }
 
 /* Reads a number if nothing else is left, and returns true; otherwise reads nothing. */
-static bool read_bare(struct reader *r, struct fraction *f)
+static bool read_bare(struct number_reader *r, struct fraction *f)
 {
-    struct reader ahead = *r;
+    struct number_reader ahead = *r;
     if (!number_read(&ahead, f) || !number_read_end(&ahead)) {
         return false;
     }
@@ -86,7 +74,7 @@ static bool read_bare(struct reader *r, struct fraction *f)
 }
 
 /* Reads the period after the slash. */
-static bool read_period(struct reader *r, uint64_t bare_ns, uint64_t *ns)
+static bool read_period(struct number_reader *r, uint64_t bare_ns, uint64_t *ns)
 {
     struct fraction f;
     *ns = 0;
@@ -103,7 +91,7 @@ static bool read_period(struct reader *r, uint64_t bare_ns, uint64_t *ns)
 }
 
 /* Makes a rate. A count that is not whole is turned into a whole count over more periods. */
-static bool to_rate(struct reader *r, const struct fraction *count, uint64_t period_ns,
+static bool to_rate(struct number_reader *r, const struct fraction *count, uint64_t period_ns,
                     struct rate *rate)
 {
     if (count->top == 0) {
@@ -121,7 +109,7 @@ static bool to_rate(struct reader *r, const struct fraction *count, uint64_t per
 
 int rate_parse(struct text text, uint64_t bare_ns, struct rate *out, struct weir_error *error)
 {
-    struct reader r = {.rest = text};
+    struct number_reader r = {.rest = text};
     struct fraction count;
     uint64_t period_ns;
     number_skip_blanks(&r);
@@ -134,34 +122,26 @@ int rate_parse(struct text text, uint64_t bare_ns, struct rate *out, struct weir
 
 /* ---- counts, sizes, percentages ---- */
 
-static bool read_whole(struct reader *r, const struct unit *rows, const char *why, uint64_t *out)
+static bool read_whole(struct number_reader *r, const struct unit *rows, const char *why,
+                       uint64_t *out)
 {
     struct fraction f;
-    number_skip_blanks(r);
     return number_read_scaled(r, rows, &f) && number_read_end(r) &&
            number_to_whole(r, &f, why, out);
 }
 
-int count_parse(struct text text, uint64_t *count, struct weir_error *error)
+static bool read_count(struct number_reader *r, uint64_t *count)
 {
-    struct reader r = {.rest = text};
-    if (!read_whole(&r, units_of_count, "it is not whole", count)) {
-        return number_refuse(&r, text, "a whole number such as 100 or 1.5k", error);
-    }
-    return 0;
+    return read_whole(r, units_of_count, "it is not whole", count);
 }
 
-int size_parse(struct text text, uint64_t *bytes, struct weir_error *error)
+static bool read_size(struct number_reader *r, uint64_t *bytes)
 {
-    struct reader r = {.rest = text};
-    if (!read_whole(&r, units_of_size, "it is not a whole number of bytes", bytes)) {
-        return number_refuse(&r, text, "a size such as 512KB or 1.5GiB", error);
-    }
-    return 0;
+    return read_whole(r, units_of_size, "it is not a whole number of bytes", bytes);
 }
 
 /* Reads an optional percent sign and the end. */
-static bool read_sign(struct reader *r)
+static bool read_sign(struct number_reader *r)
 {
     number_skip_blanks(r);
     if (r->rest.len > 0 && r->rest.at[0] == '%') {
@@ -170,26 +150,48 @@ static bool read_sign(struct reader *r)
     return number_read_end(r);
 }
 
-static bool to_hundredths(struct reader *r, const struct fraction *f, uint32_t *hundredths)
+static bool read_percent(struct number_reader *r, uint64_t *hundredths)
 {
-    u128 whole = f->top / f->bottom;
-    if (whole > 100 || (whole == 100 && f->bottom > 1)) {
+    struct fraction f;
+    if (!number_read(r, &f) || !read_sign(r)) {
+        return false;
+    }
+    u128 whole = f.top / f.bottom;
+    if (whole > 100 || (whole == 100 && f.bottom > 1)) {
         return number_stop(r, "it is more than 100%", TEXT(""));
     }
-    if (100 % f->bottom != 0) {
+    if (100 % f.bottom != 0) {
         return number_stop(r, "it is finer than 0.01%", TEXT(""));
     }
-    *hundredths = (uint32_t)(f->top * (100 / f->bottom));
+    *hundredths = (uint64_t)(f.top * (100 / f.bottom));
     return true;
 }
 
-int percent_parse(struct text text, uint32_t *hundredths, struct weir_error *error)
+const struct quantity quantity_count = {read_count, count_print};
+const struct quantity quantity_size = {read_size, size_print};
+const struct quantity quantity_duration = {read_duration, duration_print};
+const struct quantity quantity_percent = {read_percent, percent_print};
+
+int quantity_parse(const struct quantity *quantity, struct text text, const char *expected,
+                   uint64_t *number, struct weir_error *error)
 {
-    struct reader r = {.rest = text};
-    struct fraction f;
+    struct number_reader r = {.rest = text};
+    uint64_t read;
     number_skip_blanks(&r);
-    if (!number_read(&r, &f) || !read_sign(&r) || !to_hundredths(&r, &f, hundredths)) {
-        return number_refuse(&r, text, "a percentage such as 25% or 12.5%", error);
+    if (!quantity->read(&r, &read)) {
+        return number_refuse(&r, text, expected, error);
     }
+    *number = read;
     return 0;
+}
+
+int count_parse(struct text text, uint64_t *count, struct weir_error *error)
+{
+    return quantity_parse(&quantity_count, text, "a whole number such as 100 or 1.5k", count,
+                          error);
+}
+
+int duration_parse(struct text text, uint64_t *ns, struct weir_error *error)
+{
+    return quantity_parse(&quantity_duration, text, "a duration such as 90s or 1h30m", ns, error);
 }

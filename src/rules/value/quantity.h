@@ -19,6 +19,8 @@
 
 #include "common/text.h"
 
+struct number_reader;
+
 struct rate {
     uint64_t count;
     uint64_t period_ns;
@@ -49,15 +51,6 @@ int duration_parse(struct text text, uint64_t *ns, struct weir_error *error);
 int count_parse(struct text text, uint64_t *count, struct weir_error *error);
 
 /*
- * Reads "64", "64B", "512KB", "1GB" or "1.5GiB", up to T: KB = 1000, KiB = 1024. The result must be
- * whole bytes.
- */
-int size_parse(struct text text, uint64_t *bytes, struct weir_error *error);
-
-/* Reads "0".."100", "25%" or "12.5%" as hundredths of a percent (0..10000). */
-int percent_parse(struct text text, uint32_t *hundredths, struct weir_error *error);
-
-/*
  * Print a value as text that reads back as the same value, in the unit that takes the fewest
  * digits: 90s, 1.5s, 1day, 64KiB, 5/min, 1M/day. Buffers have QUANTITY_MAX bytes.
  */
@@ -66,5 +59,24 @@ const char *rate_print(struct rate rate, char *buffer);
 const char *duration_print(uint64_t ns, char *buffer);
 const char *count_print(uint64_t count, char *buffer);
 const char *size_print(uint64_t bytes, char *buffer);
+const char *percent_print(uint64_t hundredths, char *buffer);
+
+/*
+ * The quantities that are one number, as rows:
+ *   count, duration   as above
+ *   size              "64", "64B", "512KB", "1GB" or "1.5GiB", up to T: KB = 1000, KiB = 1024; the
+ *                     result must be whole bytes
+ *   percent           "0".."100", "25%" or "12.5%", as hundredths of a percent (0..10000)
+ */
+struct quantity {
+    bool (*read)(struct number_reader *r, uint64_t *number); /* reads the whole text */
+    const char *(*print)(uint64_t number, char *buffer);
+};
+
+extern const struct quantity quantity_count, quantity_duration, quantity_size, quantity_percent;
+
+/* Reads a number; `expected` completes the error "found ..., expected ". */
+int quantity_parse(const struct quantity *quantity, struct text text, const char *expected,
+                   uint64_t *number, struct weir_error *error);
 
 #endif

@@ -76,6 +76,12 @@ const char *duration_print(uint64_t ns, char *buffer)
     return print(ns, units_of_time, buffer);
 }
 
+const char *percent_print(uint64_t hundredths, char *buffer)
+{
+    (void)snprintf(buffer, QUANTITY_MAX, "%g%%", (double)hundredths / 100);
+    return buffer;
+}
+
 /* One of a unit is printed as the unit alone: 5/min. */
 const char *rate_print(struct rate rate, char *buffer)
 {

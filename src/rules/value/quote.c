@@ -1,40 +1,38 @@
 #include "rules/value/quote.h"
 
+#include <stdio.h>
+
 #include "common/utf8.h"
 
-/*
- * After this position there is room for one more character or escape, the quote, "..." and the end.
- */
-#define LAST (QUOTE_MAX - 4 - 5)
+/* The room for one more character or escape, the quote, "..." and the end. */
+#define LAST (4 + 1 + 3 + 1)
 
-static size_t put_escape(char *to, unsigned char c)
-{
-    static const char digits[] = "0123456789abcdef";
-    to[0] = '\\';
-    to[1] = 'x';
-    to[2] = digits[c >> 4];
-    to[3] = digits[c & 15];
-    return 4;
-}
-
-const char *quote(struct text text, char *buffer)
+static const char *write_quoted(struct text text, bool ascii, char *buffer, size_t size)
 {
     size_t n = 0;
     buffer[n++] = '\'';
-    while (text.len > 0 && n < LAST) {
+    while (text.len > 0 && n + LAST <= size) {
         uint32_t c;
         size_t bytes = utf8_next(text, &c);
-        if (bytes > 0 && utf8_visible(c)) {
+        if (bytes > 0 && utf8_visible(c) && (!ascii || bytes == 1)) {
             memcpy(buffer + n, text.at, bytes);
             n += bytes;
         } else {
             bytes = 1;
-            n += put_escape(buffer + n, (unsigned char)text.at[0]);
+            n += (size_t)snprintf(buffer + n, size - n, "\\x%02x", (unsigned char)text.at[0]);
         }
         text = text_after(text, bytes);
     }
-    buffer[n++] = '\'';
-    memcpy(buffer + n, "...", 4);
-    buffer[text.len > 0 ? n + 3 : n] = '\0';
+    (void)snprintf(buffer + n, size - n, text.len > 0 ? "'..." : "'");
     return buffer;
+}
+
+const char *quote(struct text text, char *buffer)
+{
+    return write_quoted(text, false, buffer, QUOTE_MAX);
+}
+
+const char *quote_ascii(struct text text, char *buffer, size_t size)
+{
+    return write_quoted(text, true, buffer, size);
 }

@@ -15,4 +15,10 @@
  */
 const char *quote(struct text text, char *buffer);
 
+/*
+ * Does the same into `size` bytes, at least 16, with all but printable ASCII as \xNN: for texts in
+ * which a digit of another alphabet must not look like one of ours.
+ */
+const char *quote_ascii(struct text text, char *buffer, size_t size);
+
 #endif

@@ -24,9 +24,9 @@ int key_parts(struct server *server, struct text limit)
  */
 static int peek_block(const struct key_ask *k, struct weir_answer *a)
 {
-    struct params_place place;
-    struct asked q = {.params = params_now(k->limiter, &place), .mode = WEIR_PEEK};
-    int e = asked_key(k->limiter, k->key.at, k->key.len, k->now_ns, &q);
+    struct algo_params copy;
+    struct asked q;
+    int e = asked_key(k->limiter, k->key.at, k->key.len, 1, k->now_ns, &copy, &q);
     if (e != 0) {
         return e;
     }
@@ -87,7 +87,7 @@ static int ask_fleet(struct key_ask *k, uint64_t cost, uint64_t time_ns, struct 
     struct weir_fleet *fleet = w->server->fleet.fleet;
     void *memory = k->question.memory;
     if (memory == NULL) {
-        memory = arena_take(&k->pending->memory, remote_ops(fleet)->bytes(1));
+        memory = arena_room(&k->pending->memory, remote_ops(fleet)->bytes(1));
     }
     k->part = (struct remote_part){
         .limit = k->found.remote, .shard = k->found.shard, .key = k->key, .cost = cost};
@@ -133,23 +133,27 @@ static struct key_ask *keep(struct worker *w, const struct key_memory *of, const
     }
     struct text limit = {of->limit.at, of->limit.len};
     limit = arena_text(&p->memory, limit);
-    p->key = (struct key_ask){.limit = {limit.at, limit.len},
-                              .found = of->found,
-                              .key = arena_text(&p->memory, of->key),
-                              .pending = p,
-                              .answer = &p->answer};
-    p->key.found.told.tier = (struct weir_rules_value){NULL, 0};
+    struct key_ask *k = &p->key;
+    k->limit = (struct weir_rules_value){limit.at, limit.len};
+    k->found = of->found;
+    k->found.told.tier = (struct weir_rules_value){NULL, 0};
+    k->limiter = NULL;
+    k->key = arena_text(&p->memory, of->key);
+    k->pending = p;
+    k->waited = false;
+    k->data = NULL;
+    k->question.memory = NULL;
     if (of->found.shard.at != NULL) {
-        p->key.found.shard = arena_text(&p->memory, of->found.shard);
+        k->found.shard = arena_text(&p->memory, of->found.shard);
     }
     if (data_bytes > 0) {
-        void *copy = arena_take(&p->memory, data_bytes);
+        void *copy = arena_room(&p->memory, data_bytes);
         if (copy != NULL) {
             memcpy(copy, data, data_bytes);
         }
-        p->key.data = copy;
+        k->data = copy;
     }
-    return p->memory.failed ? NULL : &p->key;
+    return p->memory.failed ? NULL : k;
 }
 
 int key_begin_again(struct asker *asker, const struct key_memory *of, key_begin_fn begin,
@@ -163,13 +167,13 @@ int key_begin_again(struct asker *asker, const struct key_memory *of, key_begin_
         return WEIR_ENOMEM;
     }
     k->now_ns = asker->now_ns;
+    k->answer = answer;
     int e = begin(k);
-    if (e == ANSWER_LATER) {
+    if (e == ANSWER_LATER) { /* nothing has been answered yet */
+        k->answer = &k->pending->answer;
         weir_rules_limit_keep(of->found.told.limit);
         k->pending->kept = true;
         asker->pending = k->pending;
-    } else if (e == 0) {
-        *answer = k->pending->answer;
     }
     return e;
 }

@@ -9,6 +9,14 @@
 
 #define MS_MAX (INT64_MAX / WEIR_MILLISECOND)
 
+const uint64_t ask_absent[ASK_MEMBERS] = {
+    [ASK_TTL] = RESERVATION_TTL_MS,
+    [ASK_UNITS] = 1,
+    [ASK_FOR] = ASK_FOREVER,
+    [ASK_COUNT] = 1,
+    [ASK_PERIOD] = 1,
+};
+
 const struct ask_member_row ask_members[ASK_MEMBERS] = {
     [ASK_LIMIT] = {.name = "limit", .kind = ASK_TEXT, .about = "the name of a limit"},
     [ASK_KEY] = {.name = "key",
@@ -26,28 +34,26 @@ const struct ask_member_row ask_members[ASK_MEMBERS] = {
                         .kind = ASK_PAIRS,
                         .about = "attributes of the request, which the rules match"},
     [ASK_TTL] =
-        {"ttl_ms", ASK_NUMBER, 1, RESERVATION_TTL_MAX_MS, .absent = RESERVATION_TTL_MS,
+        {"ttl_ms", ASK_NUMBER, 1, RESERVATION_TTL_MAX_MS,
          .about = "how long the reservation can be settled; after that the estimate stays charged"},
     [ASK_RESERVATION] = {.name = "reservation",
                          .kind = ASK_TEXT,
                          .about = "the id of a reservation"},
     [ASK_ACTUAL] = {"actual", ASK_NUMBER, .most = INT64_MAX, .about = "units that were used"},
-    [ASK_UNITS] = {"units", ASK_NUMBER, 1, INT64_MAX, .absent = 1, .about = "units"},
-    [ASK_FOR] = {"for_ms", ASK_NUMBER, 1, MS_MAX, .absent = ASK_FOREVER, .endless = true,
+    [ASK_UNITS] = {"units", ASK_NUMBER, 1, INT64_MAX, .about = "units"},
+    [ASK_FOR] = {"for_ms", ASK_NUMBER, 1, MS_MAX, .endless = true,
                  .about = "null or absent: until it is unblocked"},
     [ASK_BURST] = {"burst", ASK_NUMBER, .most = INT64_MAX,
                    .about = "units beyond the first that may be taken at once"},
-    [ASK_COUNT] = {"count", ASK_NUMBER, 1, INT64_MAX, .absent = 1,
-                   .about = "units that come back each period"},
-    [ASK_PERIOD] = {"period_ms", ASK_NUMBER, 1, MS_MAX, .absent = 1, .about = "the period"},
+    [ASK_COUNT] = {"count", ASK_NUMBER, 1, INT64_MAX, .about = "units that come back each period"},
+    [ASK_PERIOD] = {"period_ms", ASK_NUMBER, 1, MS_MAX, .about = "the period"},
 };
 
 void ask_init(struct ask *ask)
 {
-    for (unsigned i = 0; i < ASK_MEMBERS; i++) {
-        ask->text[i] = (struct text){"", 0};
-        ask->number[i] = ask_members[i].absent;
-    }
+    static const struct text none[ASK_MEMBERS] = {[0 ... ASK_MEMBERS - 1] = {"", 0}};
+    memcpy(ask->text, none, sizeof none);
+    memcpy(ask->number, ask_absent, sizeof ask_absent);
     ask->parts_count = 0;
     ask->attributes_count = 0;
     ask->given = 0;
@@ -128,24 +134,17 @@ static int run_check(struct asker *asker, enum operation operation, const struct
 
 /* ---- throttle: a rate that comes with the question ---- */
 
-int throttle_ask(struct server *server, const struct throttle *t, uint64_t now_ns,
-                 struct weir_answer *answer, bool *shadow)
+int throttle_ask(struct server *server, uint64_t interval_ns, uint64_t burst,
+                 const struct weir_question *q, uint64_t now_ns, struct weir_answer *answer,
+                 bool *shadow)
 {
-    if (server->adhoc == NULL) {
-        return WEIR_ENOLIMIT;
-    }
-    if (t->interval_ns == 0) {
+    if (interval_ns == 0) {
         return WEIR_ERATE;
     }
-    struct weir_question q = {.key = t->key.at,
-                              .key_len = t->key.len,
-                              .hashed = t->hashed,
-                              .cost = t->cost,
-                              .mode = t->cost == 0 ? WEIR_PEEK : WEIR_CHECK};
-    int e = weir_throttle_at(server->adhoc, t->interval_ns, t->burst + 1, &q, now_ns, answer);
+    int e = weir_throttle_at(server->adhoc, interval_ns, burst + 1, q, now_ns, answer);
     *shadow = load_relaxed(&server->adhoc_shadow) != 0;
-    if (e == 0 && answer->verdict != WEIR_ALLOW && !*shadow && t->cost != 0) {
-        top_denied(NULL, SERVER_ADHOC, t->key.at, t->key.len);
+    if (e == 0 && answer->verdict != WEIR_ALLOW && !*shadow && q->mode != WEIR_PEEK) {
+        top_denied(NULL, SERVER_ADHOC, q->key, q->key_len);
     }
     return e;
 }
@@ -153,25 +152,25 @@ int throttle_ask(struct server *server, const struct throttle *t, uint64_t now_n
 static int run_throttle(struct asker *asker, enum operation operation, const struct ask *ask,
                         struct answer *answer, struct weir_error *error)
 {
-    uint64_t period_ns = ask->number[ASK_PERIOD] * WEIR_MILLISECOND;
-    struct throttle t = {.key = {ask->parts[0].at, ask->parts[0].len},
-                         .interval_ns = period_ns / ask->number[ASK_COUNT],
-                         .burst = ask->number[ASK_BURST],
-                         .cost = ask->number[ASK_COST] != 0 ? ask->number[ASK_COST] : 1};
+    struct weir_rules_found found = {.window_ns = ask->number[ASK_PERIOD] * WEIR_MILLISECOND};
+    struct weir_question q = {.key = ask->parts[0].at,
+                              .key_len = ask->parts[0].len,
+                              .cost = ask->number[ASK_COST] != 0 ? ask->number[ASK_COST] : 1};
     struct weir_answer a;
-    struct weir_rules_found found = {.window_ns = period_ns};
     bool shadow = false;
     (void)operation;
+    if (asker->server->adhoc == NULL) {
+        return fail(error, WEIR_ENOLIMIT, "the built-in limit is switched off (adhoc: off)");
+    }
     if (ask->parts_count != 1) {
         return fail(error, WEIR_EKEY, "found %zu parts of a key, expected 1", ask->parts_count);
     }
-    int e = throttle_ask(asker->server, &t, asker->now_ns, &a, &shadow);
+    int e = throttle_ask(asker->server, found.window_ns / ask->number[ASK_COUNT],
+                         ask->number[ASK_BURST], &q, asker->now_ns, &a, &shadow);
     found.shadow = shadow;
     if (e == 0) {
         answer_from_limit(&a, (struct weir_rules_value){SERVER_ADHOC, strlen(SERVER_ADHOC)}, &found,
                           answer);
-    } else if (e == WEIR_ENOLIMIT) {
-        (void)fail(error, e, "the built-in limit is switched off (adhoc: off)");
     }
     return e;
 }

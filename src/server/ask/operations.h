@@ -39,14 +39,14 @@ enum ask_kind { ASK_TEXT, ASK_NUMBER, ASK_PARTS, ASK_PAIRS };
 struct ask_member_row {
     const char *name; /* "max_wait_ms" */
     enum ask_kind kind;
-    uint64_t least; /* of a number ... */
+    uint64_t least; /* of a number */
     uint64_t most;
-    uint64_t absent; /* ... and its value if it is not given */
-    bool endless;    /* ASK_FOREVER is allowed too: null, "forever" */
+    bool endless; /* ASK_FOREVER is allowed too: null, "forever" */
     const char *about;
 };
 
 extern const struct ask_member_row ask_members[ASK_MEMBERS];
+extern const uint64_t ask_absent[ASK_MEMBERS]; /* what a number is if it is not given */
 
 /* Texts belong to the request. */
 struct ask {
@@ -108,20 +108,14 @@ extern const struct operation_row operation_rows[OPERATIONS];
 /* Returns the operation of that name, or OPERATIONS. */
 enum operation operation_by_name(struct text name);
 
-/* A question to the built-in limit: the rate comes with each call. */
-struct throttle {
-    struct text key;
-    const struct weir_key *hashed; /* the key's hash, if it is known already; NULL */
-    uint64_t interval_ns;          /* time in which one unit comes back; 0: a rate of zero */
-    uint64_t burst;                /* units beyond the first */
-    uint64_t cost;                 /* 0: a peek */
-};
-
-/* Asks the built-in limit. Returns 0 or WEIR_E...: WEIR_ENOLIMIT if it is switched off, WEIR_ERATE
- * for a rate of zero, WEIR_EQUOTA for a burst that takes more than a year to refill. *answer is the
- * limit's own; a limit in shadow mode only marks it (*shadow). */
-int throttle_ask(struct server *server, const struct throttle *t, uint64_t now_ns,
-                 struct weir_answer *answer, bool *shadow);
+/*
+ * Asks the built-in limit, whose rate comes with each question: a unit comes back every interval_ns,
+ * and `burst` units beyond the first may be taken at once. Returns as weir_throttle_at(), and
+ * WEIR_ERATE for a rate of zero. *shadow: the kill switch is on, and a denial denies nothing.
+ */
+int throttle_ask(struct server *server, uint64_t interval_ns, uint64_t burst,
+                 const struct weir_question *q, uint64_t now_ns, struct weir_answer *answer,
+                 bool *shadow);
 
 /*
  * Runs it, if the client's role allows it (otherwise WEIR_EACCES; protocols that have an answer of

@@ -11,21 +11,22 @@
 /* ---- what an operation takes ---- */
 
 /* Returns {"type": "integer", ...} for a number. */
-static json_t *number_schema(const struct ask_member_row *row)
+static json_t *number_schema(const struct ask_member_row *row, uint64_t absent)
 {
     json_t *type = row->endless ? json_pack("[s, s]", "integer", "null") : json_string("integer");
     json_t *schema = json_pack("{s: o, s: I}", "type", type, "minimum", (json_int_t)row->least);
     if (row->most < INT64_MAX / WEIR_MILLISECOND) {
         (void)json_object_set_new(schema, "maximum", json_integer((json_int_t)row->most));
     }
-    if (row->absent != 0 && row->absent != ASK_FOREVER) {
-        (void)json_object_set_new(schema, "default", json_integer((json_int_t)row->absent));
+    if (absent != 0 && absent != ASK_FOREVER) {
+        (void)json_object_set_new(schema, "default", json_integer((json_int_t)absent));
     }
     return schema;
 }
 
-static json_t *member_schema(const struct ask_member_row *row)
+static json_t *member_schema(unsigned member, bool needed)
 {
+    const struct ask_member_row *row = &ask_members[member];
     json_t *schema = NULL;
     switch (row->kind) {
     case ASK_TEXT:
@@ -41,7 +42,7 @@ static json_t *member_schema(const struct ask_member_row *row)
                            WEIR_RULES_ATTRIBUTES_MAX, "additionalProperties", "type", "string");
         break;
     default:
-        schema = number_schema(row);
+        schema = number_schema(row, needed ? 0 : ask_absent[member]);
         break;
     }
     (void)json_object_set_new(schema, "description", json_string(row->about));
@@ -55,7 +56,7 @@ static json_t *members_schema(unsigned members, unsigned needed)
     for (unsigned i = 0; i < ASK_MEMBERS; i++) {
         if ((members & ASK_BIT(i)) != 0) {
             (void)json_object_set_new(properties, ask_members[i].name,
-                                      member_schema(&ask_members[i]));
+                                      member_schema(i, (needed & ASK_BIT(i)) != 0));
         }
         if ((needed & ASK_BIT(i)) != 0) {
             (void)json_array_append_new(required, json_string(ask_members[i].name));

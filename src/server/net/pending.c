@@ -12,8 +12,9 @@
 struct pending *pending_batch(struct worker *w)
 {
     struct arena memory = {.block_bytes = PENDING_BYTES};
-    struct pending *p = arena_take(&memory, sizeof *p);
+    struct pending *p = arena_room(&memory, sizeof *p);
     if (p != NULL) {
+        memset(p, 0, offsetof(struct pending, answer));
         p->memory = memory;
         p->empty = arena_mark(&memory);
         p->worker = w;

@@ -67,12 +67,13 @@ struct pending {
     pending_put_fn put;
     uint64_t began_ns;
     int error; /* 0, or WEIR_E... */
-    struct answer answer;
     struct pending_wire wire;
-    struct key_ask key;   /* the question, if it is about one key of one limit ... */
-    bool kept;            /* ... which is held: key.found.told.limit */
+    bool kept;            /* the limit of `key` is held */
     struct buffer behind; /* replies to later requests, which wait for this one */
     struct buffer body;   /* batch: text before its first part; part: text after it */
+    /* Not zeroed: */
+    struct answer answer;
+    struct key_ask key; /* the question, if it is about one key of one limit */
 };
 
 /* The pending replies of one connection. */

@@ -67,13 +67,14 @@ void resp_run_throttle(struct command *c)
         return;
     }
     unsigned __int128 interval = cell_interval((uint64_t)count, (uint64_t)period);
-    struct throttle t = {.key = c->argv[1],
-                         .hashed = c->hashed,
-                         .interval_ns = (uint64_t)interval,
-                         .burst = (uint64_t)burst,
-                         .cost = (uint64_t)quantity};
-    int e =
-        interval > UINT64_MAX ? WEIR_EQUOTA : throttle_ask(c->server, &t, c->now_ns, &a, &shadow);
+    struct weir_question q = {.key = c->argv[1].at,
+                              .key_len = c->argv[1].len,
+                              .hashed = c->hashed,
+                              .cost = (uint64_t)quantity,
+                              .mode = quantity == 0 ? WEIR_PEEK : WEIR_CHECK};
+    int e = interval > UINT64_MAX ? WEIR_EQUOTA
+                                  : throttle_ask(c->server, (uint64_t)interval, (uint64_t)burst, &q,
+                                                 c->now_ns, &a, &shadow);
     switch (e) {
     case 0:
         put_cell(c, &a, a.verdict != WEIR_ALLOW && !shadow);

@@ -8,7 +8,7 @@ static int compile(uint64_t count, uint64_t period, uint64_t quota, uint64_t deb
     struct limit_spec spec = unit_spec(WEIR_TOKEN_BUCKET, quota, period, debt);
     spec.count = count;
     memset(p, 0, sizeof *p);
-    return bucket_compile(&spec, quota, "burst", layout, p, NULL);
+    return algo_token_bucket.compile(&spec, layout, p, NULL);
 }
 
 static const struct algo_layout new_table = {0, 0, false};
@@ -120,7 +120,7 @@ static void a_roll_back_returns_no_unit_that_has_refilled(void **state)
             assert_int_equal(unit_cell_take(&c, taken, later), WEIR_ALLOW);
             assert_int_equal(unit_cell_take(&twin, taken, later), WEIR_ALLOW);
         }
-        c.word = c.ops->refund(&c.params, c.word, c.record, &ask, &charge);
+        c.word = c.ops->refund(&c.params, (struct algo_state){c.word, c.record}, &ask, &charge);
         assert_int_equal(unit_cell_peek(&c, 1, later).remaining, 10 - taken);
         assert_int_equal(unit_cell_fresh_in(&c, later), unit_cell_fresh_in(&twin, later));
     }
@@ -149,7 +149,7 @@ static void a_roll_back_never_makes_a_key_richer_than_if_it_had_not_been_charged
             }
         }
         struct algo_ask ask = {now, units, 0};
-        c.word = c.ops->refund(&c.params, c.word, c.record, &ask, &charge);
+        c.word = c.ops->refund(&c.params, (struct algo_state){c.word, c.record}, &ask, &charge);
         assert_true(unit_cell_fresh_in(&c, now) >= unit_cell_fresh_in(&twin, now));
         exact += unit_cell_fresh_in(&c, now) == unit_cell_fresh_in(&twin, now);
     }

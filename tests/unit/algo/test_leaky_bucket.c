@@ -5,13 +5,14 @@
 static struct weir_answer take(struct unit_cell *c, uint64_t cost, uint64_t wait, uint64_t now)
 {
     struct algo_ask ask = {now, cost, wait};
-    struct algo_step step = algo_decide(c->ops, &c->params, c->word, NULL, &ask);
+    struct algo_step step =
+        algo_decide(c->ops, &c->params, (struct algo_state){c->word, NULL}, &ask);
     struct weir_answer a;
     memset(&a, 0, sizeof a);
     a.verdict = step.verdict;
     a.granted = step.verdict == WEIR_ALLOW ? cost : 0;
     c->word = step.verdict == WEIR_ALLOW ? step.word : c->word;
-    algo_describe(c->ops, &c->params, c->word, NULL, &ask, &a);
+    algo_describe(c->ops, &c->params, (struct algo_state){c->word, NULL}, &ask, &a);
     return a;
 }
 

@@ -56,7 +56,7 @@ static void a_note_without_its_word_is_invisible(void **state)
         uint64_t left = unit_cell_peek(&c, 1, now).remaining;
         if (left > 0) {
             struct weir_answer before = unit_cell_peek(&c, 5, now);
-            c.ops->note(&c.params, c.word, c.record, now, left);
+            c.ops->note(&c.params, (struct algo_state){c.word, c.record}, now, left);
             struct weir_answer after = unit_cell_peek(&c, 5, now);
             assert_memory_equal(&before, &after, sizeof before);
         }
@@ -78,7 +78,7 @@ static void a_log_of_the_far_future_is_forgotten(void **state)
     struct unit_cell c = unit_cell(WEIR_SLIDING_LOG, 2, W, 0);
     (void)unit_cell_take(&c, 2, T + WEIR_DAY);
     bool pulled;
-    assert_int_equal(c.ops->as_of(&c.params, c.word, c.record, T, &pulled), 0);
+    assert_int_equal(c.ops->as_of(&c.params, (struct algo_state){c.word, c.record}, T, &pulled), 0);
     assert_true(pulled);
     assert_int_equal(unit_cell_take(&c, 2, T), WEIR_ALLOW);
     assert_int_equal(unit_cell_take(&c, 1, T), WEIR_DENY);

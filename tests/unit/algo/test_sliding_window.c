@@ -1,4 +1,4 @@
-#include "algo/sliding_window.h"
+#include "algo/window.h"
 #include "support/unit_cell.h"
 
 #define W WEIR_MINUTE
@@ -48,11 +48,11 @@ static void compare_with_formula(struct unit_cell *c, uint64_t *random)
     uint64_t index = 1 + next_random(random) % 3;
     uint64_t e = next_random(random) % period;
     uint64_t now = (index - 1) * period + e;
-    struct sliding_window w = {index, next_random(random) % (c->params.quota + 1),
+    struct windows w = {index, next_random(random) % (c->params.quota + 1),
                                next_random(random) % (c->params.quota + 1)};
     uint64_t taken = w.current + quotient_up((u128)w.previous * (period - e), period);
     uint64_t remaining = sub_floor0(c->params.quota, taken);
-    c->word = sliding_window_pack(&c->params, w);
+    c->word = window_pack(&c->params, w);
     assert_int_equal(unit_cell_peek(c, 1, now).remaining, remaining);
     assert_int_equal(unit_cell_decide(c, max_u64(1, remaining), now).verdict,
                      remaining != 0 ? WEIR_ALLOW : WEIR_DENY);

@@ -41,11 +41,13 @@ static void waiting_borrows_from_the_future_up_to_the_debt(void **state)
     struct unit_cell c = unit_cell(WEIR_TOKEN_BUCKET, 2, 2 * WEIR_SECOND, 3);
     struct algo_ask ask = {T, 1, WEIR_FOREVER};
     for (int i = 0; i < 5; i++) {
-        struct algo_step step = algo_decide(c.ops, &c.params, c.word, NULL, &ask);
+        struct algo_step step =
+            algo_decide(c.ops, &c.params, (struct algo_state){c.word, NULL}, &ask);
         assert_int_equal(step.verdict, WEIR_ALLOW);
         c.word = step.word;
     }
-    assert_int_equal(algo_decide(c.ops, &c.params, c.word, NULL, &ask).verdict, WEIR_DENY);
+    assert_int_equal(algo_decide(c.ops, &c.params, (struct algo_state){c.word, NULL}, &ask).verdict,
+                     WEIR_DENY);
     ask.wait = 0;
     assert_int_equal(unit_cell_peek(&c, 1, T).retry_after_ns, 4 * WEIR_SECOND);
 }

@@ -4,10 +4,12 @@
 static int compile(uint64_t count, uint64_t debt, uint64_t period, unsigned counters,
                    struct algo_params *p)
 {
-    struct limit_spec spec = unit_spec(WEIR_FIXED_WINDOW, count, period, debt);
+    int algorithm = counters == 1 ? WEIR_FIXED_WINDOW : WEIR_SLIDING_WINDOW;
+    struct limit_spec spec = unit_spec(algorithm, count, period, debt);
+    struct algo_layout layout = {0, 0, false};
     memset(p, 0, sizeof *p);
     p->spec = spec;
-    return window_compile(&spec, counters, p, NULL);
+    return algo_by_id(algorithm)->compile(&spec, &layout, p, NULL);
 }
 
 /* A hundred years of windows, two more, and the counters fit into one word. */
@@ -18,8 +20,8 @@ static void the_index_takes_as_many_bits_as_a_century_needs(void **state)
             struct algo_params p;
             assert_int_equal(compile(1, 0, period, counters, &p), 0);
             uint64_t last = window_index(&p, p.max_time + period);
-            assert_true(bits_for(last) + counters * p.count_bits <= 64);
-            assert_true(bits_for(last) + counters * (p.count_bits + 1) > 64);
+            assert_true(bits_for(last) + counters * bits_for(p.count_mask) <= 64);
+            assert_true(bits_for(last) + counters * (bits_for(p.count_mask) + 1) > 64);
         }
     }
 }
@@ -29,7 +31,7 @@ static void count_and_debt_share_the_counter(void **state)
     struct algo_params p;
     for (unsigned counters = 1; counters <= 2; counters++) {
         assert_int_equal(compile(1, 0, WEIR_HOUR, counters, &p), 0);
-        uint64_t most = (UINT64_C(1) << p.count_bits) - 1;
+        uint64_t most = p.count_mask;
         assert_int_equal(compile(most, 0, WEIR_HOUR, counters, &p), 0);
         assert_int_equal(p.max_count, most);
         assert_int_equal(compile(most + 1, 0, WEIR_HOUR, counters, &p), WEIR_EQUOTA);
@@ -96,7 +98,7 @@ static void division_by_the_period_is_exact(void **state)
         uint64_t period = min_u64(periods[i], ALGO_LIFE_NS);
         struct algo_params p;
         assert_int_equal(compile(1, 0, period, 2, &p), 0);
-        uint64_t most = (UINT64_C(1) << p.count_bits) - 1;
+        uint64_t most = p.count_mask;
         quotients_are_exact_at(&p, 0);
         quotients_are_exact_at(&p, p.max_time);
         quotients_are_exact_at(&p, UINT64_MAX - period);

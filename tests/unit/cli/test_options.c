@@ -1,5 +1,6 @@
 /* Arguments by the rows of a command: what is found, and what is said of the rest. */
 #include "cli/cli.h"
+#include "rules/value/quantity.h"
 #include "support/unit_limiter.h"
 
 #include <stdio.h>
@@ -11,38 +12,36 @@ static int run(int argc, char **argv)
     return argc + (argv != NULL);
 }
 
+static struct settings {
+    struct rate rate;
+    uint64_t burst;
+    bool json;
+    unsigned threads;
+    uint64_t wait_ns;
+    int form;
+    const char *name;
+} settings;
+
+#define TO(member) .to = offsetof(struct settings, member)
+
+static const char *const forms[] = {"text", "html", "json", NULL};
+
 enum { RATE, BURST, JSON };
 static const struct cli_option options[] = {
-    {"--rate", "N/PERIOD", "how much"},
-    {"--burst", "N", "how much at once"},
-    {"--json", NULL, "as JSON"},
+    {"--rate", "N/PERIOD", "how much", cli_read_rate, TO(rate)},
+    {"--burst", "N", "how much at once", cli_read_count, TO(burst), 1},
+    {"--json", NULL, "as JSON", cli_read_switch, TO(json)},
+};
+static const struct cli_option more[] = {
+    {"--threads", "N", "threads", cli_read_unsigned, TO(threads), 1, 64},
+    {"--wait", "DURATION", "wait", cli_read_duration, TO(wait_ns), WEIR_MILLISECOND, WEIR_HOUR},
+    {"--form", "FORM", "form", cli_read_choice, TO(form), .choices = forms},
+    {"--name", "NAME", "name", cli_read_text, TO(name)},
 };
 static const struct cli_command command =
     CLI_COMMAND("test this", "[FILE]", "try things", options, run);
-static const struct cli_command plain = CLI_PLAIN_COMMAND("plain", "", "do nothing", run);
-
-static struct cli_args args;
-
-#define ARGS(...) start(&command, (char *[]){"this", __VA_ARGS__, NULL})
-
-static void start(const struct cli_command *of, char **argv)
-{
-    int argc = 0;
-    static char *copy[16];
-    for (; argv[argc] != NULL; argc++) {
-        copy[argc] = argv[argc];
-    }
-    cli_args_init(&args, of, argc, copy);
-}
-
-static void expect(int row, const char *value)
-{
-    assert_int_equal(cli_next(&args), row);
-    if (value != NULL) {
-        assert_non_null(args.value);
-        assert_string_equal(args.value, value);
-    }
-}
+static const struct cli_command values = CLI_COMMAND("values", "WORD...", "read", more, run);
+static const struct cli_command plain = {"plain", "", "do nothing", .run = run};
 
 /* What fn() writes to a stream, to be freed. */
 static char *written(int fd, void (*fn)(void))
@@ -64,112 +63,198 @@ static char *written(int fd, void (*fn)(void))
     return text;
 }
 
-static void expect_bad(void)
+static const struct cli_command *of;
+static char **all;
+static int read_code;
+static struct cli_given given;
+
+static void read_all(void)
 {
-    assert_int_equal(cli_next(&args), CLI_BAD);
+    int argc = 0;
+    while (all[argc] != NULL) {
+        argc++;
+    }
+    settings = (struct settings){.threads = 3};
+    read_code = cli_read(of, argc, all, &settings, &given);
 }
 
-static void expect_help(void)
+/* Reads the arguments of a command, and compares the exit code and the complaint. */
+static void expect_read(const struct cli_command *c, char **argv, int code, const char *complaint)
 {
-    assert_int_equal(cli_next(&args), CLI_HELP);
-}
-
-static void expect_complaint(const char *complaint)
-{
-    char *said = written(STDERR_FILENO, expect_bad);
+    of = c;
+    all = argv;
+    char *said = written(STDERR_FILENO, read_all);
     assert_string_equal(said, complaint);
+    assert_int_equal(read_code, code);
     free(said);
 }
 
+#define READ(c, code, complaint, ...)                                                              \
+    expect_read(&(c), (char *[]){"this", __VA_ARGS__, NULL}, code, complaint)
+
 static void values_stand_behind_an_option_or_an_equals_sign(void **state)
 {
-    ARGS("--rate", "5/min", "--burst=7", "--json");
-    expect(RATE, "5/min");
-    expect(BURST, "7");
-    expect(JSON, NULL);
-    assert_null(args.value);
-    expect(CLI_END, NULL);
-    expect(CLI_END, NULL);
+    READ(values, CLI_END, "", "--threads", "5", "--name=a=b", "--form", "json", "x");
+    assert_int_equal(settings.threads, 5);
+    assert_string_equal(settings.name, "a=b");
+    assert_int_equal(settings.form, 2);
 }
 
 static void a_value_may_be_empty_or_look_like_an_option(void **state)
 {
-    ARGS("--rate=", "--burst", "--json", "--rate=a=b");
-    expect(RATE, "");
-    expect(BURST, "--json");
-    expect(RATE, "a=b");
-    expect(CLI_END, NULL);
+    READ(values, CLI_END, "", "--name=", "x");
+    assert_string_equal(settings.name, "");
+    READ(values, CLI_END, "", "--name", "--threads", "x");
+    assert_string_equal(settings.name, "--threads");
+    assert_int_equal(settings.threads, 3);
 }
 
 static void what_is_no_option_is_an_operand_also_a_single_dash_and_nothing(void **state)
 {
-    ARGS("file.yaml", "-", "", "--json", "more");
-    expect(CLI_OPERAND, "file.yaml");
-    expect(CLI_OPERAND, "-");
-    expect(CLI_OPERAND, "");
-    expect(JSON, NULL);
-    expect(CLI_OPERAND, "more");
-    expect(CLI_END, NULL);
+    READ(values, CLI_END, "", "file.yaml", "-", "", "--threads", "1", "more");
+    assert_int_equal(given.count, 4);
+    assert_string_equal(given.operands[0], "file.yaml");
+    assert_string_equal(given.operands[1], "-");
+    assert_string_equal(given.operands[2], "");
+    assert_string_equal(given.operands[3], "more");
 }
 
 static void behind_two_dashes_everything_is_an_operand(void **state)
 {
-    ARGS("--json", "--", "-x", "--json", "--");
-    expect(JSON, NULL);
-    expect(CLI_OPERAND, "-x");
-    expect(CLI_OPERAND, "--json");
-    expect(CLI_OPERAND, "--");
-    expect(CLI_END, NULL);
+    READ(values, CLI_END, "", "--threads=1", "--", "-x", "--threads", "--");
+    assert_int_equal(given.count, 3);
+    assert_string_equal(given.operands[0], "-x");
+    assert_string_equal(given.operands[1], "--threads");
+    assert_string_equal(given.operands[2], "--");
 }
 
 static void no_arguments_are_the_end(void **state)
 {
-    start(&command, (char *[]){"this", NULL});
-    expect(CLI_END, NULL);
+    expect_read(&command, (char *[]){"this", NULL}, CLI_END, "");
+    assert_int_equal(given.options, 0);
+    assert_int_equal(given.count, 0);
 }
 
 static void a_misspelt_option_is_answered_with_a_suggestion(void **state)
 {
-    ARGS("--rat", "--jsonn=1", "-json", "--bursts");
-    expect_complaint("weir test this: unknown option '--rat'; did you mean '--rate'?\n");
-    expect_complaint("weir test this: unknown option '--jsonn'; did you mean '--json'?\n");
-    expect_complaint("weir test this: unknown option '-json'; did you mean '--json'?\n");
-    expect_complaint("weir test this: unknown option '--bursts'; did you mean '--burst'?\n");
+    static char *const words[] = {"--rat", "--jsonn=1", "-json", "--bursts"};
+    static const char *const said[] = {
+        "'--rat'; did you mean '--rate'", "'--jsonn'; did you mean '--json'",
+        "'-json'; did you mean '--json'", "'--bursts'; did you mean '--burst'"};
+    for (size_t i = 0; i < 4; i++) {
+        char complaint[128];
+        (void)snprintf(complaint, sizeof complaint, "weir test this: unknown option %s?\n",
+                       said[i]);
+        READ(command, CLI_USAGE, complaint, words[i]);
+    }
 }
 
 static void another_option_is_answered_with_where_they_are_listed(void **state)
 {
-    ARGS("--completely-different", "-x");
-    expect_complaint("weir test this: unknown option '--completely-different'; "
-                     "'weir test this --help' lists them\n");
-    expect_complaint("weir test this: unknown option '-x'; 'weir test this --help' lists them\n");
-    start(&plain, (char *[]){"plain", "--json", NULL});
-    expect_complaint("weir plain: unknown option '--json'; 'weir plain --help' lists them\n");
+    READ(command, CLI_USAGE,
+         "weir test this: unknown option '--completely-different'; 'weir test this --help' lists "
+         "them\n",
+         "--completely-different");
+    READ(command, CLI_USAGE,
+         "weir test this: unknown option '-x'; 'weir test this --help' lists them\n", "-x");
+    READ(plain, CLI_USAGE, "weir plain: unknown option '--json'; 'weir plain --help' lists them\n",
+         "--json");
 }
 
 static void a_missing_value_and_one_too_many_are_told(void **state)
 {
-    ARGS("--json=yes", "--rate");
-    expect_complaint("weir test this: --json takes no value, found 'yes'\n");
-    expect_complaint("weir test this: --rate needs a value: N/PERIOD\n");
+    READ(command, CLI_USAGE, "weir test this: --json: found the value 'yes', expected none\n",
+         "--json=yes");
+    READ(command, CLI_USAGE, "weir test this: --rate: found no value, expected N/PERIOD\n",
+         "--rate");
+}
+
+static void expect_help(const struct cli_command *c, char *spelling, const char *expected)
+{
+    of = c;
+    all = (char *[]){"this", spelling, NULL};
+    char *help = written(STDOUT_FILENO, read_all);
+    assert_string_equal(help, expected);
+    assert_int_equal(read_code, CLI_OK);
+    free(help);
 }
 
 static void help_lists_every_row(void **state)
 {
     static char *const spellings[] = {"--help", "-h"};
     for (size_t i = 0; i < 2; i++) {
-        ARGS(spellings[i]);
-        char *help = written(STDOUT_FILENO, expect_help);
-        assert_string_equal(help, "usage: weir test this [options] [FILE]\n\ntry things.\n\n"
-                                  "  --rate N/PERIOD            how much\n"
-                                  "  --burst N                  how much at once\n"
-                                  "  --json                     as JSON\n");
-        free(help);
+        expect_help(&command, spellings[i],
+                    "usage: weir test this [options] [FILE]\n\ntry things.\n\n"
+                    "  --rate N/PERIOD            how much\n"
+                    "  --burst N                  how much at once\n"
+                    "  --json                     as JSON\n");
     }
-    start(&plain, (char *[]){"plain", "--help", NULL});
-    char *help = written(STDOUT_FILENO, expect_help);
-    assert_string_equal(help, "usage: weir plain\n\ndo nothing.\n");
-    free(help);
+    expect_help(&plain, "--help", "usage: weir plain\n\ndo nothing.\n");
+}
+
+static void every_value_is_read_into_its_member(void **state)
+{
+    READ(command, CLI_END, "", "--rate", "5/min", "a.yaml", "--burst=1k", "--json");
+    assert_true(settings.rate.count == 5 && settings.rate.period_ns == WEIR_MINUTE);
+    assert_true(settings.burst == 1000 && settings.json);
+    assert_int_equal(given.options, 1u << RATE | 1u << BURST | 1u << JSON);
+    assert_int_equal(given.count, 1);
+    assert_string_equal(given.operands[0], "a.yaml");
+    READ(values, CLI_END, "", "one", "--threads=64", "two", "--wait", "1ms", "--form", "html",
+         "--name=", "--", "--three");
+    assert_true(settings.threads == 64 && settings.wait_ns == WEIR_MILLISECOND);
+    assert_true(settings.form == 1 && settings.name[0] == 0);
+    assert_int_equal(given.count, 3);
+    assert_string_equal(given.operands[0], "one");
+    assert_string_equal(given.operands[1], "two");
+    assert_string_equal(given.operands[2], "--three");
+}
+
+static void a_value_that_does_not_fit_is_told_with_what_was_expected(void **state)
+{
+    READ(values, CLI_USAGE,
+         "weir values: --threads: found '65', expected a whole number from 1 to 64\n", "--threads",
+         "65");
+    assert_int_equal(settings.threads, 3);
+    READ(command, CLI_USAGE,
+         "weir test this: --burst: found '0', expected a whole number from 1 up\n", "--burst", "0");
+    READ(values, CLI_USAGE, "weir values: --wait: found '2h', expected a duration from 1ms to 1h\n",
+         "--wait", "2h");
+    READ(values, CLI_USAGE, "weir values: --form: found 'pdf', expected text, html or json\n",
+         "--form", "pdf");
+    READ(command, CLI_USAGE,
+         "weir test this: --rate: found '5', expected a count per period such as 5/min; a slash is "
+         "missing\n",
+         "--rate", "5");
+}
+
+static void operands_are_counted_as_the_row_says(void **state)
+{
+    READ(command, CLI_USAGE, "weir test this: found 'a' and 'b', expected one FILE\n", "a", "b");
+    READ(values, CLI_USAGE,
+         "weir values: found nothing, expected WORD...; 'weir values --help' describes it\n",
+         "--threads", "1");
+    READ(plain, CLI_USAGE, "weir plain: found 'x', expected options only\n", "x");
+    expect_read(&command, (char *[]){"this", NULL}, CLI_END, "");
+}
+
+static void a_variable_says_on_or_off(void **state)
+{
+    static const char *const on[] = {"on", "1", "yes", "true", ""};
+    static const char *const off[] = {"off", "0", "no", "false"};
+    struct cli_value value = {&command, &options[JSON], "WEIR_JSON", ""};
+    for (size_t i = 0; i < 5; i++) {
+        settings.json = false;
+        value.text = on[i];
+        assert_int_equal(cli_read_value(&value, &settings), CLI_OK);
+        assert_true(settings.json);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        settings.json = true;
+        value.text = off[i];
+        assert_int_equal(cli_read_value(&value, &settings), CLI_OK);
+        assert_false(settings.json);
+    }
 }
 
 static void complain(void)
@@ -215,6 +300,10 @@ int main(void)
         cmocka_unit_test(another_option_is_answered_with_where_they_are_listed),
         cmocka_unit_test(a_missing_value_and_one_too_many_are_told),
         cmocka_unit_test(help_lists_every_row),
+        cmocka_unit_test(every_value_is_read_into_its_member),
+        cmocka_unit_test(a_value_that_does_not_fit_is_told_with_what_was_expected),
+        cmocka_unit_test(operands_are_counted_as_the_row_says),
+        cmocka_unit_test(a_variable_says_on_or_off),
         cmocka_unit_test(a_complaint_names_its_command),
         cmocka_unit_test(messages_about_rules_say_where),
     };

@@ -129,7 +129,7 @@ static void a_bad_head_ends_the_replay(void **state)
                   "weir replay: line 2: found '-10', expected the window, a whole number below "
                   "2^63\n");
     replay_expect("", "3\n10\n1 2\nrequest a 0\n", 2, "",
-                  "weir replay: line 3: found '2', expected nothing behind the number of "
+                  "weir replay: line 3: found '2', expected nothing after the number of "
                   "requests\n");
     replay_expect("", "\n3\n10\n1\nrequest a 0\n", 2, "",
                   "weir replay: line 1: found the end of the line, expected the capacity, a whole "
@@ -186,10 +186,10 @@ static void the_rate_replaces_capacity_and_window(void **state)
 static void a_limit_that_cannot_be_is_refused(void **state)
 {
     replay_expect("--algorithm token_bucket", "0\n10\n0\n", 2, "",
-                  "weir replay: found a capacity of 0, expected at least 1 for token_bucket: see "
+                  "weir replay: found a capacity of 0, expected at least 1 for token_bucket; see "
                   "--rate\n");
     replay_expect("--algorithm fixed_window", "1\n0\n0\n", 2, "",
-                  "weir replay: found a window of 0, expected at least 1 for fixed_window: see "
+                  "weir replay: found a window of 0, expected at least 1 for fixed_window; see "
                   "--rate\n");
     replay_expect("--algorithm fixed_window", "1\n9223372036854775807\n0\n", 2, "",
                   "weir replay: found a window of 9223372036854775807, expected at most 100 "
@@ -211,38 +211,38 @@ static void times_that_the_algorithm_cannot_tell_apart_are_bad_lines(void **stat
                   "weir replay: line 4: found the time 9223372036854775807, expected one within "
                   "292 years of 0\n"
                   "weir replay: line 7: found the time -1577880000, expected -1577879900 to "
-                  "1577880109: at this rate, times further from the first request cannot be told "
-                  "apart\n");
+                  "1577880109: at this rate, times further from the first request do not fit\n");
 }
 
 static void bad_arguments_are_refused(void **state)
 {
-    replay_expect("one two", "", 2, "", "weir replay: takes one FILE, found 'one' and 'two'\n");
+    replay_expect("one two", "", 2, "", "weir replay: found 'one' and 'two', expected one FILE\n");
     replay_expect("--algoritm token_bucket", "", 2, "",
                   "weir replay: unknown option '--algoritm'; did you mean '--algorithm'?\n");
     replay_expect("--algorithm token_buket", "", 2, "",
-                  "weir replay: --algorithm is 'token_buket'; did you mean 'token_bucket'?\n");
-    replay_expect("--algorithm steped_bucket", "", 2, "",
-                  "weir replay: --algorithm is 'steped_bucket'; did you mean 'stepped_bucket'?\n");
+                  "weir replay: unknown algorithm 'token_buket'; did you mean 'token_bucket'?\n");
+    replay_expect(
+        "--algorithm steped_bucket", "", 2, "",
+        "weir replay: unknown algorithm 'steped_bucket'; did you mean 'stepped_bucket'?\n");
     replay_expect("--algorithm gcra", "", 2, "",
-                  "weir replay: --algorithm is 'gcra', expected stepped_bucket, token_bucket, "
-                  "leaky_bucket, fixed_window, sliding_window or sliding_log\n");
+                  "weir replay: unknown algorithm 'gcra'; 'weir replay --help' lists them\n");
     replay_expect("--unit min", "", 2, "",
-                  "weir replay: --unit is 'min', expected s, ms, us or ns\n");
+                  "weir replay: --unit: found 'min', expected s, ms, us or ns\n");
     replay_expect("--burst 5", "", 2, "",
-                  "weir replay: --burst is for --algorithm token_bucket only\n");
+                  "weir replay: found --burst without --algorithm token_bucket, expected both\n");
     replay_expect("--algorithm token_bucket --queue 5", "", 2, "",
-                  "weir replay: --queue is for --algorithm leaky_bucket only\n");
+                  "weir replay: found --queue without --algorithm leaky_bucket, expected both\n");
     replay_expect("--algorithm token_bucket --burst 0", "", 2, "",
-                  "weir replay: --burst is '0', expected at least 1\n");
+                  "weir replay: --burst: found '0', expected a whole number from 1 up\n");
     replay_expect("--rules x.yaml --rate 3/10", "", 2, "",
-                  "weir replay: --rate and --rules exclude each other\n");
-    replay_expect("--rate", "", 2, "", "weir replay: --rate needs a value: N/PERIOD\n");
+                  "weir replay: found --rate and --rules, expected one of them\n");
+    replay_expect("--rate", "", 2, "", "weir replay: --rate: found no value, expected N/PERIOD\n");
     replay_expect("--explain=yes", "", 2, "",
-                  "weir replay: --explain takes no value, found 'yes'\n");
-    replay_expect("--rate 3/1500ms", "1\n1\n0\n", 2, "",
-                  "weir replay: --rate has a period of 1500000000 ns, expected whole timestamps of "
-                  "1000000000 ns for a stepped bucket: see --unit\n");
+                  "weir replay: --explain: found the value 'yes', expected none\n");
+    replay_expect(
+        "--rate 3/1500ms", "1\n1\n0\n", 2, "",
+        "weir replay: --rate: found a period of 1500000000 ns, expected a multiple of the unit, "
+        "1000000000 ns, for stepped_bucket; see --unit\n");
 }
 
 static void rates_and_counts_that_are_none_are_refused(void **state)

@@ -154,8 +154,7 @@ static struct both open_both(struct oracle_random *g, const struct oracle_rule *
 {
     struct weir_options o = WEIR_OPTIONS_INIT;
     struct replay_limit l = {.algorithm = r->algorithm,
-                             .count = r->count,
-                             .period_ns = r->period_ns,
+                             .rate = {r->count, r->period_ns},
                              .burst = r->burst,
                              .queue = r->queue,
                              .unit_ns = 1};
@@ -253,8 +252,7 @@ static void no_client_is_forgotten_however_many_come(void **state)
     for (int algorithm = WEIR_TOKEN_BUCKET; algorithm <= WEIR_SLIDING_LOG; algorithm++) {
         no_client_is_forgotten(
             &(struct replay_limit){.algorithm = algorithm,
-                                   .count = 2,
-                                   .period_ns = 1000 * WEIR_SECOND,
+                                   .rate = {2, 1000 * WEIR_SECOND},
                                    .queue = algorithm == WEIR_LEAKY_BUCKET ? 1 : 0,
                                    .unit_ns = WEIR_MILLISECOND});
     }

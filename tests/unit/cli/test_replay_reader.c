@@ -236,7 +236,7 @@ static void numbers_of_the_head_are_whole_and_alone(void **state)
     expect_bad_number(
         "9223372036854775808",
         "found '9223372036854775808', expected the window, a whole number below 2^63");
-    expect_bad_number("1 2", "found '2', expected nothing behind the window");
+    expect_bad_number("1 2", "found '2', expected nothing after the window");
 }
 
 int main(void)

@@ -110,22 +110,23 @@ static void delays_and_shadow_limits_are_told(void **state)
 
 static void unix_times_work_for_fast_limits_too(void **state)
 {
-    expect("--explain",
-           "{\"time\":1763230000.000000001,\"path\":\"/fast\",\"ip\":\"::1\",\"cost\":2}\n"
-           "{\"time\":1763230000.000000002,\"path\":\"/fast\",\"ip\":\"::1\"}\n"
-           "{\"time\":1763230000.000000011,\"path\":\"/fast\",\"ip\":\"::1\"}\n"
-           "{\"time\":5,\"path\":\"/fast\",\"ip\":\"::1\"}\n",
-           2,
-           "allow fast remaining=0 retry=0 reset=0.00000002\n"
-           "deny fast remaining=0 retry=0.000000009 reset=0.000000019\n"
-           "allow fast remaining=0 retry=0 reset=0.00000002\n",
-           "weir replay: line 4: found a \"time\" that a limit cannot tell, expected from a day "
-           "before the first one to some years later\n");
+    expect(
+        "--explain",
+        "{\"time\":1763230000.000000001,\"path\":\"/fast\",\"ip\":\"::1\",\"cost\":2}\n"
+        "{\"time\":1763230000.000000002,\"path\":\"/fast\",\"ip\":\"::1\"}\n"
+        "{\"time\":1763230000.000000011,\"path\":\"/fast\",\"ip\":\"::1\"}\n"
+        "{\"time\":5,\"path\":\"/fast\",\"ip\":\"::1\"}\n",
+        2,
+        "allow fast remaining=0 retry=0 reset=0.00000002\n"
+        "deny fast remaining=0 retry=0.000000009 reset=0.000000019\n"
+        "allow fast remaining=0 retry=0 reset=0.00000002\n",
+        "weir replay: line 4: found a \"time\" outside the range of a limit, expected from a day "
+        "before the first one to some years later\n");
     expect("",
            "{\"time\":5,\"path\":\"/fast\",\"ip\":\"::1\"}\n"
            "{\"time\":1763230000,\"path\":\"/fast\",\"ip\":\"::1\"}\n",
            2, "allow fast\n",
-           "weir replay: line 2: found a \"time\" that a limit cannot tell, expected from 0 to "
+           "weir replay: line 2: found a \"time\" outside the range of a limit, expected from 0 to "
            "some years later\n");
 }
 
@@ -142,7 +143,7 @@ static void a_bad_line_is_reported_and_the_rest_goes_on(void **state)
            "weir replay: line 1: found no JSON object: '}' expected near end of file, at byte 21; "
            "expected one\n"
            "weir replay: line 2: found no \"time\", expected one\n"
-           "weir replay: line 3: ip: 'nowhere' is not an IP address, expected one like "
+           "weir replay: line 3: ip: found 'nowhere', expected an IP address such as "
            "203.0.113.7 or 2001:db8::1\n"
            "weir replay: line 4: tokens: missing, but limit 'chat' needs it as a cost\n"
            "weir replay: line 5: found no JSON object: '[' or '{' expected near 'request', at byte "

@@ -35,7 +35,7 @@ typedef void (*show_fn)(FILE *out, const struct sim_section *section);
 
 static void show_svg(FILE *out, const struct sim_section *section)
 {
-    sim_svg(out, section, 1);
+    sim_svg(out, section, 1, true);
 }
 
 static void show_html(FILE *out, const struct sim_section *section)
@@ -117,7 +117,7 @@ static void the_table_has_a_row_for_each_with_all_its_numbers(void **state)
     text = shown(&s.section, sim_table);
     assert_non_null(strstr(text, "fixed_window: of the denied, 7 can never fit\n"));
     assert_non_null(strstr(text, "sliding_window: bound by login: admitted 3, denied 4\n"));
-    assert_non_null(strstr(text, "all in units"));
+    assert_non_null(strstr(text, "all numbers are units"));
     free(text);
     sim_traffic_finish(&s.traffic);
 }

@@ -179,9 +179,9 @@ static void events_are_requests_of_their_user_or_key_or_address(void **state)
 static void a_trace_is_of_lines_or_of_events(void **state)
 {
     expect_complaint("request a 1\n{\"time\": 1}\n",
-                     ":2: found a JSON object, expected a line, as before");
+                     ":2: found a JSON object, expected a line as in the lines before");
     expect_complaint("{\"time\": 1}\nrequest a 1\n",
-                     ":2: found a line, expected a JSON object, as before");
+                     ":2: found a line, expected a JSON object as in the lines before");
     expect_complaint("{\"time\": 1, \"cost\": 1000000001}\n",
                      ":1: found a cost of 1000000001, expected at most 1000000000");
     expect_complaint("{\"tim\": 1}\n", ":1: found no \"time\", expected one");
@@ -236,9 +236,9 @@ static void a_file_without_requests_is_refused(void **state)
 static void times_decades_apart_are_refused_with_a_hint(void **state)
 {
     expect_complaint("request a 0\nrequest a 9223372036854775807\n",
-                     ": expected times within 30 years: is --unit right?");
+                     ": found times that are more than 30 years apart; is --unit right?");
     expect_complaint("request a -9223372036854775808\nrequest a 9223372036854775807\n",
-                     ": expected times within 30 years: is --unit right?");
+                     ": found times that are more than 30 years apart; is --unit right?");
 }
 
 static void a_client_longer_than_a_key_is_refused(void **state)

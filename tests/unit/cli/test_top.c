@@ -252,6 +252,35 @@ static void lines_fit_the_terminal_however_small_it_is(void **state)
     }
 }
 
+static void large_numbers_are_shown_in_the_unit_that_suits_them(void **state)
+{
+    static const struct {
+        double number;
+        const char *shown;
+    } cases[] = {
+        {0, "0"},
+        {0.25, "0.25"},
+        {12.5, "12"},
+        {99999, "99999"},
+        {100000, "100k"},
+        {999499, "999k"},
+        {999500, "1.0M"},
+        {1200000, "1.2M"},
+        {12345678, "12.3M"},
+        {123456789, "123M"},
+        {2.5e9, "2.5G"},
+        {7e12, "7.0T"},
+        {7e15, "7000T"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char expected[64];
+        json_t *r = json_pack("{s:{sf}}", "requests_per_second", "resp", cases[i].number);
+        (void)snprintf(expected, sizeof expected, "\nrequests/s   resp %s    connections\n",
+                       cases[i].shown);
+        assert_non_null(strstr(view_of(r, 0, 0), expected));
+    }
+}
+
 static void samples_without_anything_make_a_report_too(void **state)
 {
     struct top_sample none = {.at_ms = 0};
@@ -277,6 +306,7 @@ int main(void)
         cmocka_unit_test(who_has_a_fleet_sees_its_store_and_who_is_degraded),
         cmocka_unit_test(the_busiest_limit_is_first_and_nothing_drives_the_terminal),
         cmocka_unit_test(lines_fit_the_terminal_however_small_it_is),
+        cmocka_unit_test(large_numbers_are_shown_in_the_unit_that_suits_them),
         cmocka_unit_test(samples_without_anything_make_a_report_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

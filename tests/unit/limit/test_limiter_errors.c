@@ -300,7 +300,7 @@ static void a_log_holds_65535_and_no_debt(void **state)
     assert_largest(&options.count, 65535, "count");
     options.count = 5;
     options.max_debt = 1;
-    assert_refused(&options, WEIR_EQUOTA, "max_debt 1", "a log holds no debt");
+    assert_refused(&options, WEIR_EQUOTA, "max_debt is 1", "a log holds no debt");
     options.max_debt = WEIR_NO_DEBT;
     assert_opens(&options);
 }

@@ -30,7 +30,7 @@ static bool reference_take(struct reference *r, i128 c, i128 w, i128 t)
 
 static void compare(int64_t capacity, int64_t window, int64_t start, uint64_t span, uint64_t *seed)
 {
-    struct stepped_bucket b = stepped_bucket_start(capacity, start);
+    struct stepped_bucket b = {capacity, start};
     struct reference r = {capacity, start};
     for (int i = 0; i < 60; i++) {
         uint64_t jump = span == 0 ? 0 : unit_random(seed) % span;
@@ -64,7 +64,7 @@ static void it_equals_its_definition_for_random_numbers(void **state)
 
 static void the_whole_range_of_time_passes_at_once(void **state)
 {
-    struct stepped_bucket b = stepped_bucket_start(INT64_MAX, INT64_MIN);
+    struct stepped_bucket b = {INT64_MAX, INT64_MIN};
     for (int i = 0; i < 3; i++) {
         assert_true(stepped_bucket_take(&b, INT64_MAX, INT64_MAX, INT64_MIN));
     }

@@ -48,8 +48,8 @@ static void its_table_counts_where_it_is_on(void **state)
     adhoc.off = true;
     assert_int_equal(adhoc_bytes(&adhoc, &problems), 0);
     assert_null(rules_complaint("adhoc: off\nserver: {memory: 10MB}\n" LIMIT));
-    assert_non_null(
-        strstr(rules_complaint("server: {memory: 10MB}\n" LIMIT), "the limits and adhoc need"));
+    assert_non_null(strstr(rules_complaint("server: {memory: 10MB}\n" LIMIT),
+                           "found limits and adhoc that need"));
 }
 
 static void what_is_shown_reads_back(void **state)

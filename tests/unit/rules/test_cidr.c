@@ -71,13 +71,16 @@ static void networks_of_mapped_addresses_are_ipv4(void **state)
 
 static void bits_behind_the_prefix_are_an_error_that_shows_the_network(void **state)
 {
-    assert_error("10.0.0.1/8", "'10.0.0.1/8' has bits set behind its prefix, expected 10.0.0.0/8");
-    assert_error("0.0.0.1/0", "'0.0.0.1/0' has bits set behind its prefix, expected 0.0.0.0/0");
+    assert_error("10.0.0.1/8",
+                 "found '10.0.0.1/8' with bits set after its prefix, expected 10.0.0.0/8");
+    assert_error("0.0.0.1/0",
+                 "found '0.0.0.1/0' with bits set after its prefix, expected 0.0.0.0/0");
     assert_error("2001:db8::1/64",
-                 "'2001:db8::1/64' has bits set behind its prefix, expected 2001:db8::/64");
+                 "found '2001:db8::1/64' with bits set after its prefix, expected 2001:db8::/64");
     assert_error("::ffff:10.0.0.1/104",
-                 "'::ffff:10.0.0.1/104' has bits set behind its prefix, expected 10.0.0.0/8");
-    assert_error("::ffff:0:0/80", "'::ffff:0:0/80' has bits set behind its prefix, expected ::/80");
+                 "found '::ffff:10.0.0.1/104' with bits set after its prefix, expected 10.0.0.0/8");
+    assert_error("::ffff:0:0/80",
+                 "found '::ffff:0:0/80' with bits set after its prefix, expected ::/80");
 }
 
 static void a_bad_prefix_is_an_error_that_shows_the_range(void **state)
@@ -89,11 +92,11 @@ static void a_bad_prefix_is_an_error_that_shows_the_range(void **state)
         char string[40];
         char expected[100];
         (void)snprintf(string, sizeof string, "10.0.0.0%s", texts[i]);
-        (void)snprintf(expected, sizeof expected, "'%s' has a bad prefix, expected /0 to /32",
+        (void)snprintf(expected, sizeof expected, "found '%s', expected a prefix from /0 to /32",
                        string);
         assert_error(string, expected);
     }
-    assert_error("::/129", "'::/129' has a bad prefix, expected /0 to /128");
+    assert_error("::/129", "found '::/129', expected a prefix from /0 to /128");
 }
 
 static void a_network_has_no_port_no_brackets_and_no_zone(void **state)
@@ -104,11 +107,11 @@ static void a_network_has_no_port_no_brackets_and_no_zone(void **state)
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         char expected[120];
         (void)snprintf(expected, sizeof expected,
-                       "'%s' is not a network, expected one like 10.0.0.0/8 or ::1", texts[i]);
+                       "found '%s', expected a network such as 10.0.0.0/8 or ::1", texts[i]);
         assert_error(texts[i], expected);
     }
-    assert_error("010.0.0.0/8", "'010.0.0.0/8' has a leading zero (octal to some), expected four "
-                                "decimal bytes");
+    assert_error("010.0.0.0/8", "found '010.0.0.0/8' with a leading zero, which some programs read "
+                                "as octal, expected four decimal numbers without");
 }
 
 static void a_set_has_what_one_of_its_networks_has(void **state)

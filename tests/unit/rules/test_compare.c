@@ -48,9 +48,9 @@ static void each_key_that_has_changed_is_told(void **state)
          "server.trusted_proxies"},
         {"server: {headers: off}", "server: {headers: ietf}", "server.headers"},
         {"adhoc: off", "adhoc: {}", "adhoc"},
-        {"adhoc: {max_keys: 5}", "adhoc: {max_keys: 6}", "adhoc"},
-        {"adhoc: {on_full: deny}", "", "adhoc"},
-        {"adhoc: {consistency: local}", "adhoc: {}", "adhoc"},
+        {"adhoc: {max_keys: 5}", "adhoc: {max_keys: 6}", "adhoc.max_keys"},
+        {"adhoc: {on_full: deny}", "", "adhoc.on_full"},
+        {"adhoc: {consistency: local}", "adhoc: {}", "adhoc.consistency"},
         {"store: redis://a", "store: redis://b", "store.url"},
         {"store: {url: redis://a, user: a}", "store: {url: redis://a, user: b}", "store.user"},
         {"store: {url: redis://a, prefix: a}", "store: {url: redis://a, prefix: b}",
@@ -67,7 +67,8 @@ static void each_key_that_has_changed_is_told(void **state)
         char expected[256];
         (void)snprintf(from, sizeof from, "%s\n" LIMIT, rows[i].from);
         (void)snprintf(to, sizeof to, "%s\n" LIMIT, rows[i].to);
-        (void)snprintf(expected, sizeof expected, "0:0: warning: %s has changed: needs restart\n",
+        (void)snprintf(expected, sizeof expected,
+                       "0:0: warning: %s has changed, which takes effect after a restart\n",
                        rows[i].key);
         assert_string_equal(told_of_reload(from, to), expected);
         assert_string_equal(told_of_reload(to, from), expected);
@@ -97,7 +98,8 @@ static void no_secret_is_told(void **state)
 {
     const char *told =
         told_of_reload("store: redis://:hunter2@a\n" LIMIT, "store: redis://:hunter3@a\n" LIMIT);
-    assert_string_equal(told, "0:0: warning: store.url has changed: needs restart\n");
+    assert_string_equal(
+        told, "0:0: warning: store.url has changed, which takes effect after a restart\n");
 }
 
 int main(void)

@@ -36,7 +36,8 @@ static struct conditions conditions(const char *yaml)
     struct reader r = {.source = source, .problems = &problems, .folder = text_of(with_slash)};
     struct conditions out = {0};
     memset(&told, 0, sizeof told);
-    conditions_read(&r, document_read(&source->arena, "f", text_of(yaml), &problems), &out);
+    type_conditions.read(&r, NULL, document_read(&source->arena, "f", text_of(yaml), &problems),
+                         &out);
     problems_finish(&problems);
     return out;
 }
@@ -192,11 +193,12 @@ static void entries_of_lists_follow_each_other(void **state)
     problems = (struct problems){.tell = loading_message, .arg = &told};
     struct reader r = {.source = source, .problems = &problems, .folder = TEXT("")};
     struct list_config list = {0};
-    list_read(&r,
-              document_read(&source->arena, "f", TEXT("[{path: /a}, {ip: 10.0.0.1}]"), &problems),
-              &list);
-    list_read(&r, document_read(&source->arena, "g", TEXT("[{user: x, path: /b}]"), &problems),
-              &list);
+    type_list.read(
+        &r, NULL,
+        document_read(&source->arena, "f", TEXT("[{path: /a}, {ip: 10.0.0.1}]"), &problems), &list);
+    type_list.read(&r, NULL,
+                   document_read(&source->arena, "g", TEXT("[{user: x, path: /b}]"), &problems),
+                   &list);
     problems_finish(&problems);
     assert_int_equal(told.errors, 0);
     assert_int_equal(list.count, 3);

@@ -174,14 +174,14 @@ static void places_are_those_of_the_first_byte_or_quote(void **state)
     assert_int_equal(csv.line, 4);
 }
 
-static void only_doubled_quotes_are_copied(void **state)
+static void only_fields_in_quotes_are_copied(void **state)
 {
     struct text file = TEXT("a,\"b\",\"c\"\"\"\n");
     csv_init(&csv, file);
     expect_row(FIELDS("a", "b", "c\""));
     assert_ptr_equal(csv.field[0].text.at, file.at);
-    assert_ptr_equal(csv.field[1].text.at, file.at + 3);
-    assert_ptr_equal(csv.field[2].text.at, csv.unquoted);
+    assert_ptr_equal(csv.field[1].text.at, csv.unquoted + 1);
+    assert_ptr_equal(csv.field[2].text.at, csv.unquoted + 2);
 }
 
 static void a_bad_row_is_reported_and_the_next_line_read(void **state)
@@ -192,7 +192,7 @@ static void a_bad_row_is_reported_and_the_next_line_read(void **state)
                "found a quote inside a field, expected the whole field in quotes, this one "
                "doubled");
     expect_row(FIELDS("good", "1"));
-    expect_bad(3, 4, "found text behind a closing quote, expected a comma or the end of the line");
+    expect_bad(3, 4, "found text after a closing quote, expected a comma or the end of the line");
     expect_row(FIELDS("good", "2"));
     expect_bad(5, 2, "found a carriage return inside a line, expected LF or CRLF at its end");
     expect_row(FIELDS("good", "3"));
@@ -206,7 +206,7 @@ static void a_bad_row_is_reported_and_the_next_line_read(void **state)
 static void a_bad_row_of_several_lines_is_left_behind_its_bad_place(void **state)
 {
     csv_init(&csv, TEXT("\"a\nb\" x,1\ngood\n"));
-    expect_bad(2, 4, "found text behind a closing quote, expected a comma or the end of the line");
+    expect_bad(2, 4, "found text after a closing quote, expected a comma or the end of the line");
     expect_row(FIELDS("good"));
     expect_end();
 }
@@ -386,7 +386,7 @@ int main(void)
         cmocka_unit_test(quoted_fields_may_hold_anything),
         cmocka_unit_test(any_byte_can_be_in_a_field),
         cmocka_unit_test(places_are_those_of_the_first_byte_or_quote),
-        cmocka_unit_test(only_doubled_quotes_are_copied),
+        cmocka_unit_test(only_fields_in_quotes_are_copied),
         cmocka_unit_test(a_bad_row_is_reported_and_the_next_line_read),
         cmocka_unit_test(a_bad_row_of_several_lines_is_left_behind_its_bad_place),
         cmocka_unit_test(a_quote_that_is_never_closed_costs_one_line),

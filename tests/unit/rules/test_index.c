@@ -6,17 +6,33 @@
 #include <stdlib.h>
 
 #include "rules/compiled/index.h"
+#include "common/arena.h"
 #include "rules/value/pattern.h"
 #include "support/unit_limiter.h"
 
 #define USER 1u
 #define METHOD UINT32_MAX
 
-static struct index *index_of(const struct index_entry *entries, size_t n)
+/* As in rules, paths may be written as patterns: those without wildcards become values. */
+static struct index *index_of(const struct index_entry *written, size_t n)
 {
     struct index *index;
+    struct arena arena = ARENA_INIT;
+    struct index_entry *entries = arena_array(&arena, n, sizeof *entries);
+    assert_non_null(entries);
+    for (size_t i = 0; i < n; i++) {
+        entries[i] = written[i];
+        entries[i].wild =
+            written[i].attribute == INDEX_PATH && pattern_has_wildcard(written[i].text);
+        if (written[i].attribute == INDEX_PATH && !entries[i].wild) {
+            char *literal = arena_take(&arena, written[i].text.len + 1);
+            assert_non_null(literal);
+            entries[i].text = (struct text){literal, pattern_literal(written[i].text, literal)};
+        }
+    }
     assert_int_equal(index_create(entries, n, &index), 0);
     assert_non_null(index);
+    arena_finish(&arena);
     return index;
 }
 
@@ -55,7 +71,7 @@ static struct index_found nothing(void)
 static bool finds(const char *pattern, const char *path)
 {
     struct index_found found = nothing();
-    struct index_entry entry = {INDEX_PATH, 5, text_of(pattern)};
+    struct index_entry entry = {INDEX_PATH, 5, false, text_of(pattern)};
     struct index *index = index_of(&entry, 1);
     index_find_path(index, text_of(path), &found);
     index_destroy(index);
@@ -162,8 +178,9 @@ static void an_extension_is_what_follows_the_last_dot(void **state)
 static void one_value_of_two_attributes_is_two_values(void **state)
 {
     struct index_found found = nothing();
-    struct index_entry entries[] = {
-        {USER, 0, TEXT("/a*")}, {METHOD, 1, TEXT("/a*")}, {INDEX_PATH, 2, TEXT("/a*")}};
+    struct index_entry entries[] = {{USER, 0, false, TEXT("/a*")},
+                                    {METHOD, 1, false, TEXT("/a*")},
+                                    {INDEX_PATH, 2, false, TEXT("/a*")}};
     struct index *index = index_of(entries, 3);
     index_find_value(index, USER, TEXT("/a*"), &found);
     assert_int_equal(first_of(&found), 1);
@@ -180,7 +197,7 @@ static void values_may_hold_any_bytes_and_none(void **state)
 {
     struct index_found found = nothing();
     struct index_entry entries[] = {
-        {USER, 0, {"a\0b", 3}}, {USER, 1, {"a\0c", 3}}, {USER, 2, {"", 0}}};
+        {USER, 0, false, {"a\0b", 3}}, {USER, 1, false, {"a\0c", 3}}, {USER, 2, false, {"", 0}}};
     struct index *index = index_of(entries, 3);
     index_find_value(index, USER, (struct text){"a\0c", 3}, &found);
     assert_int_equal(first_of(&found), 2);
@@ -196,7 +213,8 @@ static void patterns_and_values_are_copied(void **state)
     struct index_found found = nothing();
     char path[] = "/a/*";
     char user[] = "alice";
-    struct index_entry entries[] = {{INDEX_PATH, 0, text_of(path)}, {USER, 1, text_of(user)}};
+    struct index_entry entries[] = {{INDEX_PATH, 0, false, text_of(path)},
+                                    {USER, 1, false, text_of(user)}};
     struct index *index = index_of(entries, 2);
     memset(path, 'x', sizeof path - 1);
     memset(user, 'x', sizeof user - 1);
@@ -213,7 +231,7 @@ static void a_limit_has_many_entries_and_a_pattern_many_limits(void **state)
     struct index_entry entries[7 * 64];
     struct index_found found = nothing();
     for (unsigned i = 0; i < 7 * 64; i++) {
-        entries[i] = (struct index_entry){INDEX_PATH, i % 64, text_of(patterns[i / 64])};
+        entries[i] = (struct index_entry){INDEX_PATH, i % 64, false, text_of(patterns[i / 64])};
     }
     struct index *index = index_of(entries, 7 * 64);
     index_find_path(index, TEXT("/"), &found);
@@ -235,7 +253,8 @@ static void four_thousand_limits_are_told_apart(void **state)
     static struct index_entry entries[INDEX_LIMITS_MAX];
     for (unsigned i = 0; i < INDEX_LIMITS_MAX; i++) {
         (void)snprintf(texts[i], sizeof texts[i], "%s%u%s", before[i % 6], i, behind[i % 6]);
-        entries[i] = (struct index_entry){i % 6 == 5 ? USER : INDEX_PATH, i, text_of(texts[i])};
+        entries[i] =
+            (struct index_entry){i % 6 == 5 ? USER : INDEX_PATH, i, false, text_of(texts[i])};
     }
     struct index *index = index_of(entries, INDEX_LIMITS_MAX);
     for (unsigned i = 0; i < INDEX_LIMITS_MAX; i++) {
@@ -271,13 +290,13 @@ static void patterns_and_paths_may_be_as_deep_as_they_like(void **state)
                                        "/**", "/**/b", "/**/b/**", "/**/b/**/c"};
     for (unsigned n = 28; n <= 36; n++) {
         for (unsigned k = 0; k < sizeof ends / sizeof ends[0]; k++) {
-            struct index_entry e = {INDEX_PATH, 0, deep(pattern, n, ends[k])};
+            struct index_entry e = {INDEX_PATH, 0, false, deep(pattern, n, ends[k])};
             struct index *index = index_of(&e, 1);
             for (unsigned m = n - 2; m <= n + 2; m++) {
                 struct index_found found = nothing();
                 struct text asked = deep(path, m, "/b");
                 index_find_path(index, asked, &found);
-                assert_int_equal(first_of(&found), path_pattern_match(e.pattern, asked));
+                assert_int_equal(first_of(&found), path_pattern_match(e.text, asked));
             }
             index_destroy(index);
         }
@@ -308,12 +327,12 @@ static void segments_may_have_any_length(void **state)
             char path[80];
             (void)snprintf(pattern, sizeof pattern, "%s%0*d%s", around[k][0], (int)n, 7,
                            around[k][1]);
-            struct index_entry e = {INDEX_PATH, 0, text_of(pattern)};
+            struct index_entry e = {INDEX_PATH, 0, false, text_of(pattern)};
             struct index *index = index_of(&e, 1);
             for (unsigned m = n > 1 ? n - 1 : 1; m <= n + 1; m++) {
                 (void)snprintf(path, sizeof path, "%s%0*d%s", asked[k][0], (int)m, 7, asked[k][1]);
                 assert_int_equal(finds_exactly(index, path),
-                                 path_pattern_match(e.pattern, text_of(path)));
+                                 path_pattern_match(e.text, text_of(path)));
             }
             index_destroy(index);
         }
@@ -328,7 +347,7 @@ static void thousands_of_segments_are_walked_once(void **state)
     char path[4200];
     struct index_entry entries[6];
     for (unsigned i = 0; i < 6; i++) {
-        entries[i] = (struct index_entry){INDEX_PATH, i, text_of(patterns[i])};
+        entries[i] = (struct index_entry){INDEX_PATH, i, false, text_of(patterns[i])};
     }
     struct index *index = index_of(entries, 6);
     for (unsigned round = 0; round < unit_scale(100); round++) {
@@ -344,7 +363,7 @@ static void thousands_of_segments_are_walked_once(void **state)
 static void more_text_than_32_bits_can_name_is_refused(void **state)
 {
     struct index *index = NULL;
-    struct index_entry entry = {USER, 0, {"", SIZE_MAX / 4}};
+    struct index_entry entry = {USER, 0, false, {"", SIZE_MAX / 4}};
     assert_int_equal(index_create(&entry, 1, &index), WEIR_ENOMEM);
     assert_null(index);
 }
@@ -394,7 +413,7 @@ static void make_round(struct round *r, uint64_t *seed)
     for (size_t i = 0; i < r->n; i++) {
         r->entries[i].attribute = INDEX_PATH;
         r->entries[i].limit = (unsigned)(unit_random(seed) % ROUND_LIMITS);
-        r->entries[i].pattern = random_path(seed, pieces + first, last - first, r->patterns[i]);
+        r->entries[i].text = random_path(seed, pieces + first, last - first, r->patterns[i]);
     }
 }
 
@@ -402,14 +421,14 @@ static void assert_same(const struct round *r, struct text path, const struct in
 {
     struct index_found expected = {0};
     for (size_t i = 0; i < r->n; i++) {
-        if (path_pattern_match(r->entries[i].pattern, path)) {
+        if (path_pattern_match(r->entries[i].text, path)) {
             index_found_set(&expected, r->entries[i].limit);
         }
     }
     for (size_t i = 0; i < r->n; i++) {
         unsigned limit = r->entries[i].limit;
         if (has(found, limit) != has(&expected, limit)) {
-            fail_msg("'%.*s' and '%.*s': expected %s", TEXT_ARGS(r->entries[i].pattern),
+            fail_msg("'%.*s' and '%.*s': expected %s", TEXT_ARGS(r->entries[i].text),
                      TEXT_ARGS(path), has(&expected, limit) ? "a match" : "none");
         }
     }

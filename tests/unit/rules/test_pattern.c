@@ -122,9 +122,9 @@ static void assert_fault(const char *pattern, const char *expected)
 
 static void a_pattern_that_no_path_could_match_is_refused(void **state)
 {
-    const char *begin = "does not begin with a slash, expected one like /login or /search/**";
+    const char *begin = "does not begin with a slash, expected a path such as /login or /search/**";
     const char *empty = "has an empty segment, expected single slashes and none at the end";
-    const char *dots = "has a dot segment, which no request has once its path is normalised";
+    const char *dots = "has a dot segment, which no normalised path has";
     const char *stars = "has '**' beside other characters, expected it alone between slashes";
     assert_fault("", begin);
     assert_fault("login", begin);
@@ -142,14 +142,15 @@ static void a_pattern_that_no_path_could_match_is_refused(void **state)
     assert_fault("/a/\\***", stars);
     assert_fault("/a?", "has a '?', expected a path without query ('*' is the only wildcard)");
     assert_fault("/a#b", "has a '#', expected a path without fragment");
-    assert_fault("/a;b", "has a ';', but parameters are cut from the path of a request");
+    assert_fault("/a;b",
+                 "has a ';', expected a path without parameters, which are cut from requests");
 }
 
 static void a_pattern_is_written_decoded_and_the_error_shows_how(void **state)
 {
-    assert_fault("/a%20b", "is percent-encoded, patterns are written decoded, expected '/a b'");
-    assert_fault("/a%2b", "is percent-encoded, patterns are written decoded, expected '/a+'");
-    assert_fault("/%2a/%5C*", "is percent-encoded, patterns are written decoded, expected "
+    assert_fault("/a%20b", "is percent-encoded, expected its decoded form '/a b'");
+    assert_fault("/a%2b", "is percent-encoded, expected its decoded form '/a+'");
+    assert_fault("/%2a/%5C*", "is percent-encoded, expected its decoded form "
                               "'/\\*/\\\\*'");
     assert_int_equal(path_pattern_check(TEXT("/100%"), NULL), 0);
     assert_int_equal(path_pattern_check(TEXT("/%2*/%zz"), NULL), 0);

@@ -99,18 +99,18 @@ static void the_largest_count_has_64_bits(void **state)
     REFUSE(count_parse,
            {TEXT("18446744073709551616"),
             "found '18446744073709551616', expected a whole number such as 100 or 1.5k; "
-            "it does not fit 64 bits"},
+            "it does not fit into 64 bits"},
            {TEXT("18446744073709551.616k"),
             "found '18446744073709551.616k', expected a whole number such as 100 or 1.5k; "
-            "it does not fit 64 bits"},
+            "it does not fit into 64 bits"},
            {TEXT("340282366920938463463374607431768211456"), /* 2^128 */
             "found '340282366920938463463374607431768211456', expected a whole number such as 100 "
-            "or 1.5k; it does not fit 64 bits"},
+            "or 1.5k; it does not fit into 64 bits"},
            {TEXT("340282366920938463463374607431768211455T"),
-            "found '340282366920938463463374607431768211455...', expected a whole number such as "
-            "100 or 1.5k; it does not fit 64 bits"},
-           {TEXT(NINES_40), "found '999999999999999999999999999999999999999...', expected a whole "
-                            "number such as 100 or 1.5k; it does not fit 64 bits"});
+            "found '340282366920938463463374607431768211455'..., expected a whole number such as "
+            "100 or 1.5k; it does not fit into 64 bits"},
+           {TEXT(NINES_40), "found '999999999999999999999999999999999999999'..., expected a whole "
+                            "number such as 100 or 1.5k; it does not fit into 64 bits"});
 }
 
 #define COUNT "expected a whole number such as 100 or 1.5k; "
@@ -175,7 +175,7 @@ static void an_error_text_is_whole_however_long_the_input(void **state)
         assert_int_equal(duration_parse((struct text){input, sizeof input}, &out, &error),
                          WEIR_EINVAL);
         assert_in_range(strlen(error.text), 50, sizeof error.text - 2);
-        assert_non_null(strstr(error.text, "...', expected a duration such as 90s or 1h30m; "));
+        assert_non_null(strstr(error.text, "'..., expected a duration such as 90s or 1h30m; "));
     }
 }
 
@@ -183,9 +183,14 @@ static void an_error_text_is_whole_however_long_the_input(void **state)
 
 #define SIZE "expected a size such as 512KB or 1.5GiB; "
 
+static int size(struct text text, uint64_t *out, struct weir_error *error)
+{
+    return quantity_parse(&quantity_size, text, "a size such as 512KB or 1.5GiB", out, error);
+}
+
 static void sizes_tell_1000_from_1024(void **state)
 {
-    EXPECT(size_parse, {"0", 0}, {"64", 64}, {"64B", 64}, {"512KB", 512000}, {"512kB", 512000},
+    EXPECT(size, {"0", 0}, {"64", 64}, {"64B", 64}, {"512KB", 512000}, {"512kB", 512000},
            {"1KiB", 1024}, {"1GB", 1000000000}, {"1.5GiB", 1610612736}, {"1MB", 1000000},
            {"1MiB", 1048576}, {"2TB", 2000000000000}, {"1TiB", UINT64_C(1) << 40}, {"0.5KiB", 512},
            {" 1 GB ", 1000000000}, {"17592186044415.99999904632568359375MiB", TOP},
@@ -195,14 +200,14 @@ static void sizes_tell_1000_from_1024(void **state)
 static void a_size_is_a_whole_number_of_bytes_with_a_clear_unit(void **state)
 {
     const char *why = "found '64M', " SIZE "unknown unit 'M' (KB, KiB, MB, MiB, GB, GiB, TB, TiB)";
-    REFUSE(size_parse, {TEXT("64M"), why},
+    REFUSE(size, {TEXT("64M"), why},
            {TEXT("1.5"), "found '1.5', " SIZE "it is not a whole number of bytes"},
            {TEXT("0.0001KiB"), "found '0.0001KiB', " SIZE "it is not a whole number of bytes"},
-           {TEXT("16777216TiB"), "found '16777216TiB', " SIZE "it does not fit 64 bits"},
+           {TEXT("16777216TiB"), "found '16777216TiB', " SIZE "it does not fit into 64 bits"},
            {TEXT("-1KB"), "found '-1KB', " SIZE "a number is missing at '-1KB'"},
            {TEXT(""), "found nothing, expected a size such as 512KB or 1.5GiB"},
            {TEXT("0." ZEROS_40 "1TB"),
-            "found '0.0000000000000000000000000000000000000...', " SIZE "it has too many digits"});
+            "found '0.0000000000000000000000000000000000000'..., " SIZE "it has too many digits"});
 }
 
 /* ---- durations ---- */
@@ -250,15 +255,16 @@ static void a_bad_duration_is_told_what_is_wrong_with_it(void **state)
         {TEXT("5S"), "found '5S', " DURATION "unknown unit 'S'" TIMES},
         {TEXT("5%"), "found '5%', " DURATION "a unit is missing at '%'"},
         {TEXT("5 fortnights"), "found '5 fortnights', " DURATION "unknown unit 'fortnights'" TIMES},
-        {TEXT("30m1h"), "found '30m1h', " DURATION "larger units come first, each once, not '1h'"},
+        {TEXT("30m1h"),
+         "found '30m1h', " DURATION "larger units must come first, each once, not '1h'"},
         {TEXT("1m30min"),
-         "found '1m30min', " DURATION "larger units come first, each once, not '30min'"},
+         "found '1m30min', " DURATION "larger units must come first, each once, not '30min'"},
         {TEXT("0.5ns"), "found '0.5ns', " DURATION "it is finer than 1ns"},
         {TEXT("0.0000000001s"), "found '0.0000000001s', " DURATION "it is finer than 1ns"},
         {TEXT("0.33333333333333333333333333333333333333h"),
-         "found '0.3333333333333333333333333333333333333...', " DURATION "it is finer than 1ns"},
+         "found '0.3333333333333333333333333333333333333'..., " DURATION "it is finer than 1ns"},
         {TEXT("333.33333333333333333333333333333333333w"),
-         "found '333.33333333333333333333333333333333333...', " DURATION "it has too many digits"},
+         "found '333.33333333333333333333333333333333333'..., " DURATION "it has too many digits"},
         {TEXT("1h\0"), "found '1h\\x00', " DURATION "unexpected '\\x00'"});
 }
 
@@ -293,23 +299,20 @@ static void the_longest_duration_is_584_years(void **state)
            {"213503day23h34min33.709551615s", TOP});
     REFUSE(duration_parse,
            {TEXT("18446744073.709551616s"),
-            "found '18446744073.709551616s', " DURATION "it does not fit 64 bits"},
+            "found '18446744073.709551616s', " DURATION "it does not fit into 64 bits"},
            {TEXT("18446744073s709551616ns"),
-            "found '18446744073s709551616ns', " DURATION "it does not fit 64 bits"},
-           {TEXT("30501w"), "found '30501w', " DURATION "it does not fit 64 bits"},
+            "found '18446744073s709551616ns', " DURATION "it does not fit into 64 bits"},
+           {TEXT("30501w"), "found '30501w', " DURATION "it does not fit into 64 bits"},
            {TEXT("340282366920938463463374607431768211455w"),
-            "found '340282366920938463463374607431768211455...', " DURATION
-            "it does not fit 64 bits"});
+            "found '340282366920938463463374607431768211455'..., " DURATION
+            "it does not fit into 64 bits"});
 }
 
 /* ---- percentages ---- */
 
 static int percent(struct text text, uint64_t *out, struct weir_error *error)
 {
-    uint32_t hundredths = 77;
-    int e = percent_parse(text, &hundredths, error);
-    *out = hundredths;
-    return e;
+    return quantity_parse(&quantity_percent, text, "a percentage such as 25% or 12.5%", out, error);
 }
 
 static void percentages_are_hundredths(void **state)
@@ -330,8 +333,8 @@ static void a_percentage_ends_at_100_and_at_two_places(void **state)
            {TEXT("101"), "found '101', " PERCENT "it is more than 100%"},
            {TEXT("18446744073709551616"),
             "found '18446744073709551616', " PERCENT "it is more than 100%"},
-           {TEXT(NINES_40), "found '999999999999999999999999999999999999999...', " PERCENT
-                            "it does not fit 64 bits"},
+           {TEXT(NINES_40), "found '999999999999999999999999999999999999999'..., " PERCENT
+                            "it does not fit into 64 bits"},
            {TEXT("0.001%"), "found '0.001%', " PERCENT "it is finer than 0.01%"},
            {TEXT("33.3333333333333333333333333333333333"),
             "found '33.3333333333333333333333333333333333', " PERCENT "it is finer than 0.01%"},
@@ -450,17 +453,18 @@ static void rates_of_nothing_or_too_much_are_refused(void **state)
            {TEXT("5/0s"), "found '5/0s', " RATE "the period is zero"},
            {TEXT("5/0h0m"), "found '5/0h0m', " RATE "the period is zero"},
            {TEXT("18446744073709551616/s"),
-            "found '18446744073709551616/s', " RATE "it does not fit 64 bits"},
+            "found '18446744073709551616/s', " RATE "it does not fit into 64 bits"},
            {TEXT("1/18446744073709551616ns"),
-            "found '1/18446744073709551616ns', " RATE "it does not fit 64 bits"},
+            "found '1/18446744073709551616ns', " RATE "it does not fit into 64 bits"},
            {TEXT("0.00000000000000000001/ns"),
-            "found '0.00000000000000000001/ns', " RATE "it does not fit 64 bits"},
-           {TEXT("0.5/18446744073s"), "found '0.5/18446744073s', " RATE "it does not fit 64 bits"},
+            "found '0.00000000000000000001/ns', " RATE "it does not fit into 64 bits"},
+           {TEXT("0.5/18446744073s"),
+            "found '0.5/18446744073s', " RATE "it does not fit into 64 bits"},
            {TEXT("1/0.5ns"), "found '1/0.5ns', " RATE "it is finer than 1ns"});
     struct rate rate = {77, 77};
     struct weir_error error;
     assert_int_equal(rate_parse(TEXT("3/2"), TOP, &rate, &error), WEIR_EINVAL);
-    assert_string_equal(error.text, "found '3/2', " RATE "it does not fit 64 bits");
+    assert_string_equal(error.text, "found '3/2', " RATE "it does not fit into 64 bits");
     assert_int_equal(rate_parse(TEXT("3/0.5"), 1, &rate, &error), WEIR_EINVAL);
     assert_string_equal(error.text, "found '3/0.5', " RATE "it is finer than 1ns");
     assert_int_equal(rate_parse(TEXT("3/0"), S, &rate, &error), WEIR_EINVAL);

@@ -397,7 +397,7 @@ static void note_restart(void *arg, const struct weir_rules_message *m)
 {
     char *told = arg;
     size_t used = strlen(told);
-    if (strstr(m->text, "needs restart") != NULL) {
+    if (strstr(m->text, "after a restart") != NULL) {
         assert_int_equal(m->severity, WEIR_RULES_WARNING);
         (void)snprintf(told + used, TOLD_MAX - used, "%s\n", m->text);
     }

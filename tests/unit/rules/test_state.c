@@ -241,7 +241,7 @@ static void files_of_limits_that_nobody_knows_are_told_and_left_alone(void **sta
     state_world_open(w, LIMIT(""));
     take(w, "user=alice", 7);
     state_world_restart(w, "limits: [{name: other, key: [user], rate: 5/min}]");
-    assert_told(w, "files of limits that the rules do not have are left alone: 1, such as api~");
+    assert_told(w, "found files of limits that the rules do not have: 1, such as api~");
     assert_string_equal(state_world_files(w), "api~.weir other~.weir");
     state_world_reload(w, "limits: [{name: other, key: [user], rate: 6/min}]");
     assert_string_equal(w->told, "");
@@ -273,7 +273,7 @@ static void a_load_that_fails_leaves_the_folder_as_it_was(void **state)
     (void)snprintf(before, sizeof before, "%s", state_world_files(w));
     assert_int_equal(weir_rules_reload_text(w->rules, "test", two, strlen(two), &w->error),
                      WEIR_EIO);
-    assert_non_null(strstr(w->error.text, "nor moved aside"));
+    assert_non_null(strstr(w->error.text, "and cannot be renamed"));
     assert_string_equal(state_world_files(w), before);
     assert_int_equal(left(w, "user=alice"), 3);
     state_world_close(w);

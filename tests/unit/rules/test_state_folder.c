@@ -46,7 +46,7 @@ static void a_file_is_no_folder(void **state)
     char *real = w->folder;
     loading_write(real, "file", "");
     w->folder = unit_path(real, "file");
-    assert_refused(w, WEIR_EACCES, "file: is no folder, expected one for the state");
+    assert_refused(w, WEIR_EACCES, "file: found no folder, expected one for the state");
     free(w->folder);
     w->folder = real;
 }
@@ -55,7 +55,7 @@ static void a_folder_that_others_may_write_to_is_refused(void **state)
 {
     struct state_world *w = *state;
     assert_int_equal(chmod(w->folder, 0775), 0);
-    assert_refused(w, WEIR_EACCES, "mode is 0775, expected no more than 0755");
+    assert_refused(w, WEIR_EACCES, "found mode 0775, expected no more than 0755");
     assert_int_equal(chmod(w->folder, 0755), 0);
     state_world_open(w, rules);
 }
@@ -67,7 +67,7 @@ static void a_folder_of_somebody_else_is_refused(void **state)
         skip(); /* nobody else may give a folder away */
     }
     assert_int_equal(chown(w->folder, 65534, 65534), 0);
-    assert_refused(w, WEIR_EACCES, "belongs to user 65534, expected 0");
+    assert_refused(w, WEIR_EACCES, "found owner 65534, expected user 0");
 }
 
 static void one_process_has_the_folder_and_the_next_is_told_which(void **state)
@@ -77,7 +77,7 @@ static void one_process_has_the_folder_and_the_next_is_told_which(void **state)
     state_world_open(w, rules);
     struct weir_rules *first = w->rules;
     w->rules = NULL;
-    (void)snprintf(text, sizeof text, "the state there is in use by process %ld", (long)getpid());
+    (void)snprintf(text, sizeof text, "found a folder in use by process %ld", (long)getpid());
     assert_refused(w, WEIR_EACCES, text);
     weir_rules_close(first);
     state_world_open(w, rules);

@@ -24,7 +24,7 @@ static const char *find(struct text in, const char *what)
 
 /* ---- calls ---- */
 
-static void assert_call(enum store_verb verb, const struct store_part *parts, size_t n,
+static void assert_call(unsigned verb, const struct store_part *parts, size_t n,
                         const char *behind_the_sha)
 {
     struct buffer b;
@@ -44,11 +44,11 @@ static void assert_call(enum store_verb verb, const struct store_part *parts, si
 static void a_call_is_a_verb_and_seven_numbers_for_each_key(void **state)
 {
     struct store_part parts[] = {{&bucket, TEXT("k"), 2, 1500}, {&log_of_5, TEXT("j"), 1, 0}};
-    assert_call(STORE_CHECK, parts, 1,
+    assert_call(REMOTE_CHECK, parts, 1,
                 "$1\r\n1\r\n$1\r\nk\r\n$5\r\ncheck\r\n"
                 "$1\r\n1\r\n$3\r\n150\r\n$3\r\n150\r\n$6\r\n600000\r\n$1\r\n0\r\n$1\r\n2\r\n"
                 "$1\r\n2\r\n");
-    assert_call(STORE_PEEK, parts, 2,
+    assert_call(REMOTE_PEEK, parts, 2,
                 "$1\r\n2\r\n$1\r\nk\r\n$1\r\nj\r\n$4\r\npeek\r\n"
                 "$1\r\n1\r\n$3\r\n150\r\n$3\r\n150\r\n$6\r\n600000\r\n$1\r\n0\r\n$1\r\n2\r\n"
                 "$1\r\n2\r\n"
@@ -59,7 +59,7 @@ static void a_call_is_a_verb_and_seven_numbers_for_each_key(void **state)
 static void numbers_beyond_doubles_become_the_largest_that_is_exact(void **state)
 {
     struct store_part part = {&log_of_5, TEXT("k"), UINT64_MAX, WEIR_FOREVER};
-    assert_call(STORE_BLOCK, &part, 1,
+    assert_call(SCRIPT_BLOCK_UNTIL, &part, 1,
                 "$1\r\n1\r\n$1\r\nk\r\n$5\r\nblock\r\n"
                 "$1\r\n5\r\n$1\r\n5\r\n$1\r\n0\r\n$7\r\n1000000\r\n$1\r\n0\r\n"
                 "$16\r\n9007199254740992\r\n$16\r\n9007199254740992\r\n");
@@ -72,7 +72,7 @@ static void the_text_can_take_the_place_of_the_name(void **state)
     buffer_init(&b, 1 << 20);
     const struct script *script = script_for(&scripts, &part, 1);
     assert_string_equal(script->name, "token_bucket");
-    script_put_call(&b, script, SCRIPT_BY_TEXT, STORE_RESET, &part, 1);
+    script_put_call(&b, script, SCRIPT_BY_TEXT, REMOTE_RESET, &part, 1);
     assert_true(text_starts(buffer_text(&b), "*12\r\n$4\r\nEVAL\r\n$"));
     assert_true(buffer_len(&b) > script->text.len);
     buffer_finish(&b);
@@ -106,7 +106,7 @@ static void each_key_has_windows_of_its_own_that_every_node_agrees_on(void **sta
     struct buffer b[3];
     for (size_t i = 0; i < 3; i++) {
         buffer_init(&b[i], 1 << 20);
-        script_put_call(&b[i], script_for(&scripts, parts, 1), SCRIPT_BY_SHA, STORE_CHECK,
+        script_put_call(&b[i], script_for(&scripts, parts, 1), SCRIPT_BY_SHA, REMOTE_CHECK,
                         &parts[i % 2], 1);
     }
     assert_true(text_equal(buffer_text(&b[0]), buffer_text(&b[2])));
@@ -172,11 +172,11 @@ static void a_verb_is_done_or_not(void **state)
     struct store_reply yes = read_all(":1\r\n");
     struct store_reply no = read_all(":0\r\n");
     struct store_reply odd = read_all(":2\r\n");
-    assert_int_equal(script_done(&yes, STORE_RESET), 1);
-    assert_int_equal(script_done(&no, STORE_UNBLOCK), 0);
-    assert_int_equal(script_done(&yes, STORE_BLOCK), 0);
-    assert_int_equal(script_done(&no, STORE_BLOCK), WEIR_ETIME);
-    assert_int_equal(script_done(&odd, STORE_RESET), WEIR_EIO);
+    assert_int_equal(script_done(&yes, REMOTE_RESET), 1);
+    assert_int_equal(script_done(&no, REMOTE_UNBLOCK), 0);
+    assert_int_equal(script_done(&yes, SCRIPT_BLOCK_UNTIL), 0);
+    assert_int_equal(script_done(&no, SCRIPT_BLOCK_UNTIL), WEIR_ETIME);
+    assert_int_equal(script_done(&odd, REMOTE_RESET), WEIR_EIO);
 }
 
 static void errors_are_known_by_their_first_word(void **state)

@@ -7,12 +7,11 @@
 
 static unsigned filled;
 
-static int fill(void *arg, struct region *r, struct weir_error *error)
+static int fill(const struct region_opening *o, struct region *r)
 {
     (void)r;
-    (void)error;
     filled++;
-    return *(int *)arg;
+    return *(int *)o->arg;
 }
 
 static struct region_fixed some_fixed(void)
@@ -69,10 +68,13 @@ static void regions_of_memory_are_filled_once_and_zero_elsewhere(void **state)
     for (int i = 0; i < 8; i++) {
         struct region_fixed f = some_fixed();
         int result = 0;
-        struct region_hooks hooks = {.fill = fill, .arg = &result};
+        struct region_opening o = {.fixed = &f, .fill = fill, .arg = &result};
         struct region *r = NULL;
         filled = 0;
-        assert_int_equal(region_make_memory(&r, &f, i % 2 != 0, flags[i / 2], &hooks, NULL), 0);
+        o.shared = i % 2 != 0;
+        o.flags = flags[i / 2];
+        assert_int_equal(region_make_memory(&o, &r), 0);
+        assert_true(o.made);
         assert_int_equal(filled, 1);
         assert_int_equal(r->bytes, f.total_bytes);
         assert_true((r->owner == &lock_private) == (i % 2 == 0));
@@ -90,9 +92,10 @@ static void a_failed_fill_leaves_nothing_mapped(void **state)
 {
     struct region_fixed f = some_fixed();
     int result = WEIR_EIO;
-    struct region_hooks hooks = {.fill = fill, .arg = &result};
+    struct region_opening o = {.fixed = &f, .fill = fill, .arg = &result};
     struct region *r = NULL;
-    assert_int_equal(region_make_memory(&r, &f, true, 0, &hooks, NULL), WEIR_EIO);
+    o.shared = true;
+    assert_int_equal(region_make_memory(&o, &r), WEIR_EIO);
     assert_null(r);
 }
 
@@ -100,14 +103,17 @@ static void more_memory_than_there_can_be_is_an_error(void **state)
 {
     struct region_fixed f = some_fixed();
     int result = 0;
-    struct region_hooks hooks = {.fill = fill, .arg = &result};
+    struct region_opening o = {.fixed = &f, .fill = fill, .arg = &result};
     struct region *r = NULL;
     struct weir_error error;
     f.total_bytes = UINT64_MAX;
-    assert_int_equal(region_make_memory(&r, &f, true, 0, &hooks, &error), WEIR_ENOMEM);
+    o.error = &error;
+    o.shared = true;
+    assert_int_equal(region_make_memory(&o, &r), WEIR_ENOMEM);
     assert_non_null(strstr(error.text, "more memory than there can be"));
     f.total_bytes = UINT64_C(1) << 56;
-    assert_int_equal(region_make_memory(&r, &f, false, 0, &hooks, &error), WEIR_ENOMEM);
+    o.shared = false;
+    assert_int_equal(region_make_memory(&o, &r), WEIR_ENOMEM);
     assert_non_null(strstr(error.text, "cannot map"));
     assert_null(r);
 }
@@ -116,9 +122,9 @@ static void the_latest_anchor_is_in_force(void **state)
 {
     struct region_fixed f = some_fixed();
     int result = 0;
-    struct region_hooks hooks = {.fill = fill, .arg = &result};
+    struct region_opening o = {.fixed = &f, .fill = fill, .arg = &result};
     struct region *r = NULL;
-    assert_int_equal(region_make_memory(&r, &f, false, 0, &hooks, NULL), 0);
+    assert_int_equal(region_make_memory(&o, &r), 0);
     for (uint64_t i = 1; i < 10; i++) {
         struct region_anchor a = {{{i, i}}, r->identity, i, i};
         region_set_anchor(r, &a);

@@ -207,7 +207,7 @@ static void what_is_not_a_weir_file_is_refused(void **state)
     unit_write_file(path, REGION_MAGIC, 7);
     assert_refused_untouched(WEIR_EDAMAGED, path, "not a weir file");
     unit_write_file(path, REGION_MAGIC, 8);
-    assert_refused_untouched(WEIR_EDAMAGED, path, "cut short, has 8 bytes");
+    assert_refused_untouched(WEIR_EDAMAGED, path, "cut short: it has 8 bytes");
 }
 
 static void a_file_that_was_cut_or_grown_is_refused(void **state)

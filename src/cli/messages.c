@@ -1,0 +1,49 @@
+/* Prints the messages of all commands on standard error. */
+#include <stdarg.h>
+
+#include "cli/cli.h"
+
+int cli_complain(const struct cli_command *command, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    (void)fprintf(stderr, "%s%s%s: ", cli_program, command != NULL ? " " : "",
+                  command != NULL ? command->name : "");
+    (void)vfprintf(stderr, format, list);
+    (void)fputc('\n', stderr);
+    va_end(list);
+    return CLI_USAGE;
+}
+
+int cli_expected(const struct cli_value *value, const char *format, ...)
+{
+    char expected[256];
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(expected, sizeof expected, format, list);
+    va_end(list);
+    return cli_complain(value->command, "%s: found '%s', expected %s", value->from, value->text,
+                        expected);
+}
+
+int cli_unknown(const struct cli_command *command, const char *what, const struct suggestion *s)
+{
+    if (s->nearest != NULL) {
+        return cli_complain(command, "unknown %s '%.*s'; did you mean '%s'?", what,
+                            TEXT_ARGS(s->word), s->nearest);
+    }
+    return cli_complain(command, "unknown %s '%.*s'; '%s%s%s --help' lists them", what,
+                        TEXT_ARGS(s->word), cli_program, command != NULL ? " " : "",
+                        command != NULL ? command->name : "");
+}
+
+void cli_tell_rules(void *arg, const struct weir_rules_message *message)
+{
+    (void)arg;
+    char place[32] = "";
+    if (message->line > 0) {
+        (void)snprintf(place, sizeof place, ":%u:%u", message->line, message->column);
+    }
+    (void)fprintf(stderr, "%s%s: %s%s\n", message->file, place,
+                  message->severity == WEIR_RULES_WARNING ? "warning: " : "", message->text);
+}

@@ -1,0 +1,77 @@
+#include "rules/file/yaml_write.h"
+
+#include "common/utf8.h"
+
+static bool is_plain(struct text text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.at[i];
+        bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    c == '_' || c == '/' || c == '.' || (i > 0 && c == '-');
+        if (!good) {
+            return false;
+        }
+    }
+    return text.len > 0;
+}
+
+/* True if all characters may appear between single quotes. */
+static bool is_visible(struct text text)
+{
+    while (text.len > 0) {
+        uint32_t c;
+        size_t bytes = utf8_next(text, &c);
+        if (bytes == 0 || !utf8_visible(c)) {
+            return false;
+        }
+        text = text_after(text, bytes);
+    }
+    return true;
+}
+
+/* Writes the text as it must appear between double quotes. Texts of a YAML file are UTF-8. */
+static void put_escaped(FILE *out, struct text text)
+{
+    while (text.len > 0) {
+        uint32_t c = 0xfffd;
+        size_t bytes = utf8_next(text, &c);
+        if (c == '"' || c == '\\') {
+            (void)fprintf(out, "\\%c", (int)c);
+        } else if (utf8_visible(c)) {
+            (void)fwrite(text.at, 1, bytes, out);
+        } else if (c < 0x100) {
+            (void)fprintf(out, "\\x%02x", c);
+        } else {
+            (void)fprintf(out, c < 0x10000 ? "\\u%04x" : "\\U%08x", c);
+        }
+        text = text_after(text, bytes > 0 ? bytes : 1);
+    }
+}
+
+void yaml_put(FILE *out, struct text text)
+{
+    if (is_plain(text)) {
+        (void)fwrite(text.at, 1, text.len, out);
+    } else if (!is_visible(text)) {
+        (void)fputc('"', out);
+        put_escaped(out, text);
+        (void)fputc('"', out);
+    } else {
+        (void)fputc('\'', out);
+        for (size_t i = 0; i < text.len; i++) {
+            (void)fputs(text.at[i] == '\'' ? "'" : "", out);
+            (void)fputc(text.at[i], out);
+        }
+        (void)fputc('\'', out);
+    }
+}
+
+void yaml_put_list(FILE *out, const struct texts *texts)
+{
+    (void)fputc('[', out);
+    for (size_t i = 0; i < texts->count; i++) {
+        (void)fputs(i > 0 ? ", " : "", out);
+        yaml_put(out, texts->at[i]);
+    }
+    (void)fputc(']', out);
+}

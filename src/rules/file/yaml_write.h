@@ -1,0 +1,15 @@
+/* Writes texts as YAML that reads back as the same texts. */
+#ifndef WEIR_RULES_FILE_YAML_WRITE_H
+#define WEIR_RULES_FILE_YAML_WRITE_H
+
+#include <stdio.h>
+
+#include "rules/file/config.h"
+
+/* Writes a scalar, with quotes only if it needs them. */
+void yaml_put(FILE *out, struct text text);
+
+/* Writes "[a, 'b c']". */
+void yaml_put_list(FILE *out, const struct texts *texts);
+
+#endif
