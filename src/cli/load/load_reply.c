@@ -4,7 +4,6 @@
  */
 #include "cli/load/load.h"
 #include "redis/reply.h"
-#include "redis/value.h"
 
 /* ---- RESP ---- */
 
@@ -16,7 +15,7 @@ static enum load_verdict verdict_of_word(struct text word)
 }
 
 /* Returns the verdict of a value. The first value of an array decides: 0 or "allow" allows. */
-static enum load_verdict judge(const struct value *v, bool inside)
+static enum load_verdict judge(const struct store_value *v, bool inside)
 {
     if (v->type == '-') {
         return text_starts(v->text, "OVERLOAD") ? LOAD_REFUSED : LOAD_ERROR;
@@ -29,7 +28,7 @@ static enum load_verdict judge(const struct value *v, bool inside)
 
 static int64_t read_resp(struct text input, enum load_verdict *verdict)
 {
-    struct value v = {.type = '_'};
+    struct store_value v = {.type = '_'};
     bool inside = false;
     size_t used = 0;
     int got = value_whole(input, &used);

@@ -29,13 +29,9 @@ static struct limit_numbers *add_limit(struct numbers *n, const char *name)
 {
     struct limit_numbers limit = {.missing = 0};
     (void)snprintf(limit.name, sizeof limit.name, "%s", name);
-    struct limit_numbers *all =
-        arena_append(&n->arena, n->limits, n->limits_count, sizeof limit, &limit);
-    if (all == NULL) {
-        return NULL;
-    }
-    n->limits = all;
-    return &n->limits[n->limits_count++];
+    return arena_append(&n->arena, &n->limits, &n->limits_count, sizeof limit, &limit)
+               ? &n->limits[n->limits_count - 1]
+               : NULL;
 }
 
 /* Returns the entry of a limit. The tiers of a limit follow each other; only the built-in limit may

@@ -31,7 +31,7 @@ const char *const role_names[ROLES] = {"none", "check", "admin"};
 /* All secrets of a role with their line ends. */
 #define FILE_BYTES_MAX ((size_t)ACCESS_SECRETS_MAX * (ACCESS_SECRET_MAX + 2))
 
-struct place {
+struct secret_place {
     uint64_t low;
     uint64_t high;
     uint64_t used; /* 1 or 0 */
@@ -39,7 +39,7 @@ struct place {
 
 struct access {
     uint64_t generation; /* even, from 2 on; odd while places are written */
-    struct place places[ROLES][ACCESS_SECRETS_MAX];
+    struct secret_place places[ROLES][ACCESS_SECRETS_MAX];
     uint64_t key[2]; /* key of the hash */
     char *file[ROLES];
     char *text[ROLES];
@@ -155,7 +155,7 @@ static void publish(struct access *access, const struct secrets *from)
     store_relaxed(&access->generation, now + 1);
     for (int role = ROLE_CHECK; role < ROLES; role++) {
         for (unsigned i = 0; i < ACCESS_SECRETS_MAX; i++) {
-            struct place *p = &access->places[role][i];
+            struct secret_place *p = &access->places[role][i];
             store_release(&p->low, from->of[role][i].low); /* G1 */
             store_release(&p->high, from->of[role][i].high);
             store_release(&p->used, i < from->count[role]);
@@ -248,7 +248,7 @@ static void look_once(const struct access *access, struct hash print, struct fou
 {
     for (int role = ROLE_CHECK; role < ROLES; role++) {
         for (unsigned i = 0; i < ACCESS_SECRETS_MAX; i++) {
-            const struct place *p = &access->places[role][i];
+            const struct secret_place *p = &access->places[role][i];
             uint64_t used = load_acquire(&p->used);
             uint64_t other = (load_acquire(&p->low) ^ print.low) | /* G1 */
                              (load_acquire(&p->high) ^ print.high);
