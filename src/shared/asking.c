@@ -59,7 +59,7 @@ static void put_piece(struct asking *a, const struct remote_part *part)
     if (p->limit != NULL) {
         p->numbers = store_limit_numbers(p->limit);
         p->queue = p->numbers->params.algorithm == WEIR_LEAKY_BUCKET;
-        p->hash = known_hash(a->store->shared->known, p->limit->id, part->key);
+        p->hash = node_key_hash(a->store->shared->keys, part);
     }
     put_in_group(a, p);
 }
@@ -134,7 +134,7 @@ static void fail_pieces(struct group *g, uint64_t now_ns)
     {
         const struct piece *p = &a->pieces[i];
         struct weir_answer answer;
-        part_failed(p->limit, p->part, p->hash, a->question->verb, now_ns, &answer);
+        part_failed(p->part, a->question->verb, now_ns, &answer);
         answer.limit = i;
         join(&g->answer, &answer, first);
         first = false;
@@ -180,7 +180,8 @@ static void ask_local(struct group *g)
 static void ask_synced(struct group *g, uint64_t now_ns)
 {
     const struct piece *p = &g->asking->pieces[g->piece];
-    if ((part_synced(p->limit, p->part, p->hash, now_ns, &g->answer) & SYNC_ANSWERED) == 0) {
+    int said = sync_ask(p->limit->shared->keys, p->part, now_ns, &g->answer);
+    if ((said & SYNC_ANSWERED) == 0) {
         fail_group(g, now_ns);
         return;
     }
@@ -224,11 +225,8 @@ static void ask_leased(struct group *g, uint64_t now_ns)
 {
     struct lease_call call;
     const struct piece *p = &g->asking->pieces[g->piece];
-    if (remembered(g, now_ns)) {
-        return;
-    }
-    unsigned said = lease_ask(p->limit->shared->leases, p->limit, p->part->shard, p->part->key,
-                              p->part->cost, now_ns, &g->answer, &call);
+    unsigned said =
+        lease_ask(p->limit->shared->keys, p->part, LEASE_ASK, now_ns, &g->answer, &call);
     take_said(g, said, &call, now_ns);
 }
 
@@ -330,11 +328,10 @@ static void give_back(struct group *g, uint64_t now_ns)
                                  charge_ns(g, i, asked_ns), asked_ns, NULL);
             break;
         case GROUP_SYNCED:
-            sync_refund(p->limit->shared->syncs, p->limit, of->shard, of->key, of->cost, now_ns);
+            sync_refund(p->limit->shared->keys, of, now_ns);
             break;
         case GROUP_LEASED:
-            if (!lease_refund(p->limit->shared->leases, p->limit, of->shard, of->key, of->cost,
-                              now_ns)) {
+            if (!lease_refund(p->limit->shared->keys, of, now_ns)) {
                 send_undo(a->store, p, undo_ns(g, i), now_ns);
             }
             break;

@@ -25,7 +25,7 @@ struct piece {
     const struct remote_part *part;
     struct store_limit *limit; /* part->limit; NULL: decided here */
     const struct store_numbers *numbers;
-    struct hash hash; /* known_hash() */
+    struct hash hash; /* node_key_hash() */
     bool queue;       /* a leaky_bucket */
     unsigned group;
 };
@@ -81,8 +81,8 @@ static inline bool asking_is_plain(const struct remote_question *q)
 /* ---- one part (part.c) ---- */
 
 /* Answers by the limit's on_failure, because the store has not answered. */
-void part_failed(struct store_limit *limit, const struct remote_part *part, struct hash hash,
-                 int verb, uint64_t now_ns, struct weir_answer *answer);
+void part_failed(const struct remote_part *part, int verb, uint64_t now_ns,
+                 struct weir_answer *answer);
 
 /* Returns true, with a DENY in *answer, if a remembered denial answers this question. */
 bool part_denied(struct store_limit *limit, const struct store_numbers *numbers, struct hash hash,
@@ -92,11 +92,6 @@ bool part_denied(struct store_limit *limit, const struct store_numbers *numbers,
  * used again. */
 void part_note(struct store_limit *limit, struct hash hash, uint64_t cost, bool plain,
                const struct weir_answer *answer, uint64_t now_ns);
-
-/* Asks a synced limit, and returns what sync_ask() returns. If the question is not decided, the
- * units that are known to be left are noted for part_failed(). */
-int part_synced(struct store_limit *limit, const struct remote_part *part, struct hash hash,
-                uint64_t now_ns, struct weir_answer *answer);
 
 void part_count(struct store_limit *limit, int verdict);
 
@@ -132,9 +127,6 @@ void send_lease(struct store *s, const struct lease_call *call, uint64_t now_ns)
 /* Does what lease_ask() has said for a group that is not answered: sends its call, or lets it wait
  * for another's. Returns 0, or WEIR_E... if there will be no answer. */
 int send_leased(struct group *g, unsigned said, struct lease_call *call, uint64_t now_ns);
-
-/* Sends calls that store_ask_here() has left, at most `most`. Returns how many. */
-unsigned send_left(struct store *s, unsigned most, uint64_t now_ns);
 
 /* Fails the questions that wait for another's call and whose deadline is here. */
 void send_lease_tick(struct store *s, uint64_t now_ns);

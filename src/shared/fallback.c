@@ -5,9 +5,13 @@
 
 #include "base/atomic.h"
 #include "base/maths.h"
+#include "shared/stores.h"
 
 #define RETRY_NS WEIR_SECOND  /* retry if this node cannot decide: the store may be back by then */
 #define OUTAGE_NS WEIR_SECOND /* a longer time without a question means that the store was back */
+
+_Static_assert((int)REMOTE_PEEK == (int)WEIR_PEEK && (int)REMOTE_UP_TO == (int)WEIR_UP_TO,
+               "the verbs that a fallback answers are modes of weir_ask_at()");
 
 struct fallback {
     pthread_rwlock_t lock; /* held for writing while `limiter` is changed */
@@ -15,9 +19,9 @@ struct fallback {
     uint64_t nodes;        /* number of nodes that the limiter is for */
     const struct store_numbers *numbers;
     struct weir_options part; /* options that the limiter was made of */
-    uint64_t round;           /* of known_once(): number of the outage, unique in this process */
-    uint64_t since_ns;        /* when the outage began */
-    uint64_t asked_ns;        /* when the last question came */
+    uint64_t round;    /* of node_keys_once(): number of the outage, unique in this process */
+    uint64_t since_ns; /* when the outage began */
+    uint64_t asked_ns; /* when the last question came */
 };
 
 struct fallback *fallback_create(void)
@@ -42,10 +46,10 @@ void fallback_destroy(struct fallback *f)
 
 static uint64_t share(uint64_t burst, uint64_t nodes)
 {
-    return burst / nodes > 0 ? burst / nodes : 1;
+    return max_u64(burst / nodes, 1);
 }
 
-static bool set_period(struct weir_options *o, unsigned __int128 period_ns)
+static bool set_period(struct weir_options *o, u128 period_ns)
 {
     o->period_ns = (uint64_t)period_ns;
     return period_ns == o->period_ns;
@@ -57,11 +61,11 @@ static bool divide_window(const struct weir_options *whole, uint64_t nodes, stru
     o->count = share(whole->count, nodes);
     o->offset_ns = 0;
     o->align = 0;
-    unsigned __int128 units = (unsigned __int128)o->count * nodes;
+    u128 units = (u128)o->count * nodes;
     if (units > UINT64_MAX) {
         return false;
     }
-    unsigned __int128 all = units * whole->period_ns;
+    u128 all = units * whole->period_ns;
     return set_period(o, all / whole->count + (all % whole->count != 0));
 }
 
@@ -72,7 +76,7 @@ static bool divide_bucket(const struct weir_options *whole, uint64_t nodes, stru
     } else {
         o->burst = share(whole->burst != 0 ? whole->burst : whole->count, nodes);
     }
-    return set_period(o, (unsigned __int128)whole->period_ns * nodes);
+    return set_period(o, (u128)whole->period_ns * nodes);
 }
 
 bool fallback_options(const struct weir_options *whole, uint64_t nodes, struct weir_options *part)
@@ -147,14 +151,14 @@ static uint64_t come_since(const struct fallback *f, uint64_t now_ns)
 {
     const struct weir_options *o = &f->part;
     bool bucket = o->algorithm == WEIR_TOKEN_BUCKET || o->algorithm == WEIR_LEAKY_BUCKET;
-    uint64_t ns = now_ns > f->since_ns ? now_ns - f->since_ns : 0;
+    uint64_t ns = sub_floor0(now_ns, f->since_ns);
     return bucket ? mul_div(ns, o->count, o->period_ns) : ns >= o->period_ns ? UINT64_MAX : 0;
 }
 
 /*
  * Sets a key to what the store last said remained, or to nothing, plus what has refilled since the
  * outage began. The refilled units count because this may be called long after that, also for a key
- * that the table of known keys has forgotten meanwhile: the key must not lose its units.
+ * that this node has forgotten meanwhile: the key must not lose its units.
  */
 static void sow(void *arg, uint64_t remaining)
 {
@@ -162,8 +166,7 @@ static void sow(void *arg, uint64_t remaining)
     struct weir_answer a;
     struct weir_question peek = {
         .key = s->key.at, .key_len = s->key.len, .cost = 1, .mode = WEIR_PEEK};
-    uint64_t wanted = remaining == KNOWN_NOT ? 0 : remaining;
-    wanted = add_sat(wanted, come_since(s->fallback, s->now_ns));
+    uint64_t wanted = add_sat(remaining, come_since(s->fallback, s->now_ns));
     if (weir_ask_at(s->fallback->limiter, &peek, s->now_ns, &a) == 0 && a.remaining > wanted) {
         (void)weir_penalize_at(s->fallback->limiter, s->key.at, s->key.len, a.remaining - wanted,
                                s->now_ns, NULL);
@@ -178,19 +181,15 @@ static void deny(const struct store_params *params, struct weir_answer *answer)
                                    .reset_after_ns = RETRY_NS};
 }
 
-static int mode_of(int verb)
-{
-    return verb == REMOTE_PEEK ? WEIR_PEEK : verb == REMOTE_UP_TO ? WEIR_UP_TO : WEIR_CHECK;
-}
-
-void fallback_ask(struct fallback *f, struct store_limit *limit, struct known *known,
-                  struct hash hash, const struct remote_part *part, int verb, uint64_t now_ns,
+void fallback_ask(struct fallback *f, const struct remote_part *part, int verb, uint64_t now_ns,
                   struct weir_answer *answer)
 {
+    const struct store_limit *limit = part->limit;
+    struct node_keys *keys = limit->shared->keys;
     const struct store_numbers *numbers = store_limit_numbers(limit);
     uint64_t nodes = store_fleet_size(limit->shared);
     struct weir_question q = {
-        .key = part->key.at, .key_len = part->key.len, .cost = part->cost, .mode = mode_of(verb)};
+        .key = part->key.at, .key_len = part->key.len, .cost = part->cost, .mode = verb};
     (void)pthread_rwlock_rdlock(&f->lock);
     while (!fits(f, numbers, nodes) || is_new_outage(f, now_ns)) {
         (void)pthread_rwlock_unlock(&f->lock);
@@ -201,7 +200,7 @@ void fallback_ask(struct fallback *f, struct store_limit *limit, struct known *k
     struct seed seed = {f, part->key, now_ns};
     int e = WEIR_ENOMEM;
     if (f->limiter != NULL) {
-        known_once(known, hash, f->round, now_ns, sow, &seed);
+        node_keys_once(keys, node_key_hash(keys, part), f->round, now_ns, sow, &seed);
         e = weir_ask_at(f->limiter, &q, now_ns, answer);
     }
     (void)pthread_rwlock_unlock(&f->lock);

@@ -1,5 +1,6 @@
 /* One limit and one key: what is remembered of them, and the answer if the store gives none. */
 #include "base/atomic.h"
+#include "base/maths.h"
 #include "shared/asking.h"
 
 #define CLOSED_RETRY_NS WEIR_SECOND
@@ -31,15 +32,15 @@ static void answer_never(const struct store_params *params, struct weir_answer *
         .verdict = WEIR_NEVER, .quota = params->quota, .retry_after_ns = WEIR_FOREVER};
 }
 
-void part_failed(struct store_limit *limit, const struct remote_part *part, struct hash hash,
-                 int verb, uint64_t now_ns, struct weir_answer *answer)
+void part_failed(const struct remote_part *part, int verb, uint64_t now_ns,
+                 struct weir_answer *answer)
 {
+    struct store_limit *limit = part->limit;
     const struct store_params *params = &store_limit_numbers(limit)->params;
     if (part->cost > params->quota && verb != REMOTE_UP_TO) {
         answer_never(params, answer); /* the same by every policy */
     } else if (limit->on_failure == REMOTE_FAIL_LOCAL) {
-        fallback_ask(limit->fallback, limit, limit->shared->known, hash, part, verb, now_ns,
-                     answer);
+        fallback_ask(limit->fallback, part, verb, now_ns, answer);
     } else if (limit->on_failure == REMOTE_FAIL_OPEN) {
         answer_open(params, part, answer);
     } else {
@@ -54,7 +55,7 @@ bool part_denied(struct store_limit *limit, const struct store_numbers *numbers,
                  uint64_t cost, uint64_t now_ns, struct weir_answer *answer)
 {
     if (limit->deny_cache_ns == 0 ||
-        !known_denial(limit->shared->known, hash, &numbers->params, cost, now_ns, answer)) {
+        !node_keys_deny(limit->shared->keys, hash, &numbers->params, cost, now_ns, answer)) {
         return false;
     }
     count_shared(&limit->counts.remembered, 1);
@@ -64,24 +65,12 @@ bool part_denied(struct store_limit *limit, const struct store_numbers *numbers,
 void part_note(struct store_limit *limit, struct hash hash, uint64_t cost, bool plain,
                const struct weir_answer *answer, uint64_t now_ns)
 {
-    struct known *known = limit->shared->known;
-    if (limit->on_failure == REMOTE_FAIL_LOCAL) {
-        known_remaining(known, hash, answer->remaining, now_ns);
+    bool blocked = (answer->flags & WEIR_FLAG_BLOCKED) != 0; /* may be unblocked at any time */
+    bool denied = plain && answer->verdict == WEIR_DENY && !blocked;
+    uint64_t keep_ns = denied ? min_u64(answer->retry_after_ns, limit->deny_cache_ns) : 0;
+    if (keep_ns != 0 || limit->on_failure == REMOTE_FAIL_LOCAL) {
+        node_keys_note(limit->shared->keys, hash, plain ? cost : 0, answer, keep_ns, now_ns);
     }
-    if (plain && answer->verdict == WEIR_DENY) {
-        known_denied(known, hash, cost, answer, limit->deny_cache_ns, now_ns);
-    }
-}
-
-int part_synced(struct store_limit *limit, const struct remote_part *part, struct hash hash,
-                uint64_t now_ns, struct weir_answer *answer)
-{
-    int said =
-        sync_ask(limit->shared->syncs, limit, part->shard, part->key, part->cost, now_ns, answer);
-    if ((said & SYNC_LAST) != 0 && limit->on_failure == REMOTE_FAIL_LOCAL) {
-        known_remaining(limit->shared->known, hash, answer->remaining, now_ns);
-    }
-    return said;
 }
 
 void part_count(struct store_limit *limit, int verdict)

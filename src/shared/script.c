@@ -136,15 +136,15 @@ static const char *const verbs[] = {
     [SCRIPT_LEASE] = "lease",     [SCRIPT_UNDO] = "undo",
 };
 
-static void put_number(struct buffer *b, uint64_t number)
+unsigned script_put_numbers(struct buffer *b, const int64_t *numbers, size_t n)
 {
-    char digits[20];
-    char *at = digits + sizeof digits;
-    do {
-        *--at = (char)('0' + number % 10);
-        number /= 10;
-    } while (number != 0);
-    resp_put_bulk(b, (struct text){at, (size_t)(digits + sizeof digits - at)});
+    for (size_t i = 0; i < n; i++) {
+        char digits[24];
+        struct buffer text = {.at = digits, .size = sizeof digits, .most = sizeof digits};
+        buffer_put_i64(&text, numbers[i]);
+        resp_put_bulk(b, buffer_text(&text));
+    }
+    return (unsigned)n;
 }
 
 /*
@@ -169,19 +169,22 @@ uint64_t script_offset(const struct store_params *p, struct text key)
 static void put_part(struct buffer *b, const struct store_part *part)
 {
     const struct store_params *p = part->params;
-    put_number(b, keeper_of(p));
-    put_number(b, p->quota);
-    put_number(b, p->max_debt);
-    put_number(b, p->a);
-    put_number(b, script_offset(p, part->key));
-    put_number(b, min_u64(part->cost, STORE_MOST));
-    put_number(b, microseconds(part->time_ns));
+    const int64_t numbers[CALL_PART - 1] = {
+        keeper_of(p),
+        (int64_t)p->quota,
+        (int64_t)p->max_debt,
+        (int64_t)p->a,
+        (int64_t)script_offset(p, part->key),
+        (int64_t)min_u64(part->cost, STORE_MOST),
+        (int64_t)microseconds(part->time_ns),
+    };
+    (void)script_put_numbers(b, numbers, CALL_PART - 1);
 }
 
 unsigned script_put_arguments(struct buffer *b, unsigned verb, const struct store_part *parts,
                               size_t n)
 {
-    put_number(b, n);
+    (void)script_put_numbers(b, &(int64_t){(int64_t)n}, 1);
     for (size_t i = 0; i < n; i++) {
         resp_put_bulk(b, parts[i].key);
     }
@@ -192,22 +195,11 @@ unsigned script_put_arguments(struct buffer *b, unsigned verb, const struct stor
     return (unsigned)(CALL_FIXED + CALL_PART * n);
 }
 
-unsigned script_put_beyond(struct buffer *b, const uint64_t *beyond, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        put_number(b, beyond[i]);
-    }
-    return (unsigned)n;
-}
-
 unsigned script_put_lease(struct buffer *b, const struct store_part *part,
-                          const uint64_t numbers[SCRIPT_LEASE_NUMBERS])
+                          const int64_t numbers[SCRIPT_LEASE_NUMBERS])
 {
     unsigned count = script_put_arguments(b, SCRIPT_LEASE, part, 1);
-    for (unsigned i = 0; i < SCRIPT_LEASE_NUMBERS; i++) {
-        put_number(b, numbers[i]);
-    }
-    return count + SCRIPT_LEASE_NUMBERS;
+    return count + script_put_numbers(b, numbers, SCRIPT_LEASE_NUMBERS);
 }
 
 void script_put_call(struct buffer *b, const struct script *script, enum script_how how,

@@ -75,14 +75,15 @@ unsigned script_put_arguments(struct buffer *b, unsigned verb, const struct stor
                               size_t n);
 
 /*
- * Puts, after these arguments, one number for each of the n parts: the units that a bucket may owe
+ * Puts n numbers as further arguments. Returns n, to be added to the number of arguments.
+ *
+ * After the arguments above these may be one number for each part: the units that a bucket may owe
  * besides its quota and max_debt (sync_beyond()). If a bucket leads further than all that, by more
- * than a second, the store's clock is taken to have been set back. Returns n, to be added to the
- * number of arguments.
+ * than a second, the store's clock is taken to have been set back.
  */
-unsigned script_put_beyond(struct buffer *b, const uint64_t *beyond, size_t n);
+unsigned script_put_numbers(struct buffer *b, const int64_t *numbers, size_t n);
 
-/* Puts a whole call: script_put_head() and script_put_arguments(), without script_put_beyond(). */
+/* Puts a whole call: script_put_head() and script_put_arguments(). */
 void script_put_call(struct buffer *b, const struct script *script, enum script_how how,
                      unsigned verb, const struct store_part *parts, size_t n);
 
@@ -99,7 +100,7 @@ enum {
 };
 const struct script *script_lease(const struct scripts *s, const struct store_params *params);
 unsigned script_put_lease(struct buffer *b, const struct store_part *part,
-                          const uint64_t numbers[SCRIPT_LEASE_NUMBERS]);
+                          const int64_t numbers[SCRIPT_LEASE_NUMBERS]);
 
 /*
  * Reads the answer out of the reply to CHECK, PEEK, UP_TO, REFUND or PENALIZE. *stamp_us (may be

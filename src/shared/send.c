@@ -70,11 +70,11 @@ static size_t parts_of(const struct group *g, struct store_part *parts, struct s
 static void forget(const struct piece *p)
 {
     struct store_shared *shared = p->limit->shared;
-    known_forget(shared->known, p->hash);
+    node_keys_forget(shared->keys, p->hash);
     if (p->numbers->params.leased) {
-        lease_forget(shared->leases, p->limit, p->part->shard, p->part->key);
+        lease_forget(shared->keys, p->part);
     } else if (store_limit_mode(p->limit) == REMOTE_SYNCED) {
-        sync_hurry(shared->syncs, p->limit, p->part->shard, p->part->key);
+        sync_hurry(shared->keys, p->part);
     }
 }
 
@@ -117,19 +117,19 @@ static void on_group(void *arg, enum client_end end, const struct store_reply *r
     }
 }
 
-/* Puts the debts that the verbs must know of (script_put_beyond()) after the arguments of the n
+/* Puts the debts that the verbs must know of (script_put_numbers()) after the arguments of the n
  * pieces, or nothing if there can be none. Returns how many arguments were put. */
 static unsigned put_beyond(struct buffer *b, const struct piece *pieces, const unsigned *index,
                            size_t n)
 {
-    uint64_t beyond[WEIR_SEVERAL_MAX];
+    int64_t beyond[WEIR_SEVERAL_MAX];
     bool any = false;
     for (size_t i = 0; i < n; i++) {
         const struct piece *p = &pieces[index[i]];
-        beyond[i] = sync_beyond(p->limit, &p->numbers->params);
+        beyond[i] = (int64_t)sync_beyond(p->limit, &p->numbers->params);
         any = any || beyond[i] != 0;
     }
-    return any ? script_put_beyond(b, beyond, n) : 0;
+    return any ? script_put_numbers(b, beyond, n) : 0;
 }
 
 int send_group(struct group *g, uint64_t now_ns)
@@ -176,7 +176,7 @@ void send_undo(struct store *s, const struct piece *p, uint64_t undo_ns, uint64_
 /* ---- exchanges ---- */
 
 /* An exchange that has not ended. */
-struct exchange {
+struct sync_exchange {
     struct store *store;
     struct sync_call call;
 };
@@ -184,12 +184,12 @@ struct exchange {
 static void on_sync(void *arg, enum client_end end, const struct store_reply *reply,
                     uint64_t now_ns)
 {
-    struct exchange *x = arg;
-    struct syncs *syncs = x->store->shared->syncs;
+    struct sync_exchange *x = arg;
+    struct node_keys *keys = x->store->shared->keys;
     if (end == CLIENT_REPLIED) {
-        (void)sync_reply(syncs, &x->call, reply, now_ns);
+        (void)sync_reply(keys, &x->call, reply, now_ns);
     } else {
-        sync_lost(syncs, &x->call, now_ns);
+        sync_lost(keys, &x->call, now_ns);
     }
     free(x);
 }
@@ -197,17 +197,17 @@ static void on_sync(void *arg, enum client_end end, const struct store_reply *re
 int send_sync(struct store *s, const struct sync_call *call, uint64_t now_ns)
 {
     unsigned count;
-    struct exchange *x = malloc(sizeof *x);
+    struct sync_exchange *x = malloc(sizeof *x);
     int e = WEIR_ENOMEM;
     if (x != NULL) {
-        *x = (struct exchange){.store = s, .call = *call};
+        *x = (struct sync_exchange){.store = s, .call = *call};
         sync_put_arguments(call, send_fresh(s), &count);
         e = send_call(s, send_slot(s, &call->key), sync_script(&s->shared->scripts, call), count,
                       send_unawaited(s, now_ns), now_ns, on_sync, x);
     }
     if (e != 0) {
         free(x);
-        sync_lost(s->shared->syncs, call, now_ns);
+        sync_lost(s->shared->keys, call, now_ns);
     }
     return e;
 }

@@ -89,35 +89,35 @@ static int check_wait(const struct remote_question *q)
 }
 
 /* Asks a plain question of one limit without sending anything: out of memory, a lease or a synced
- * count. Returns what lease_ask() returns: with LEASE_SEND, *call is to be sent. 0: a store must be
- * asked. *due: an exchange has become due, earlier than sync_due() said before. */
+ * count. Returns what lease_ask() returns: with LEASE_SEND, *call is to be sent; if `call` is NULL,
+ * no call is made. 0: a store must be asked. *due: a renewal or an exchange has become due, earlier
+ * than node_keys_due() said before. */
 static unsigned ask_one(const struct remote_question *q, uint64_t now_ns,
-                        struct weir_answer *answer, struct lease_call *call, bool only_here,
-                        bool *due)
+                        struct weir_answer *answer, struct lease_call *call, bool *due)
 {
     const struct remote_part *p = &q->parts[0];
     struct store_limit *limit = p->limit;
     struct store_shared *shared = limit->shared;
-    struct hash hash = known_hash(shared->known, limit->id, p->key);
     int mode = store_limit_mode(limit);
     *due = false;
-    if (mode != REMOTE_SYNCED &&
-        part_denied(limit, store_limit_numbers(limit), hash, p->cost, now_ns, answer)) {
-        return LEASE_ANSWERED;
-    }
     if (mode == REMOTE_LEASED) {
-        return (only_here ? lease_ask_here : lease_ask)(shared->leases, limit, p->shard, p->key,
-                                                        p->cost, now_ns, answer, call);
+        unsigned said =
+            lease_ask(shared->keys, p, call == NULL ? LEASE_HERE : LEASE_ASK, now_ns, answer, call);
+        *due = (said & LEASE_DUE) != 0;
+        return said;
     }
     if (mode == REMOTE_SYNCED) {
-        int said = part_synced(limit, p, hash, now_ns, answer);
+        int said = sync_ask(shared->keys, p, now_ns, answer);
         if ((said & SYNC_ANSWERED) == 0) {
-            part_failed(limit, p, hash, q->verb, now_ns, answer);
+            part_failed(p, q->verb, now_ns, answer);
         }
         *due = (said & SYNC_DUE) != 0;
         return LEASE_ANSWERED;
     }
-    return 0;
+    struct hash hash = node_key_hash(shared->keys, p);
+    return part_denied(limit, store_limit_numbers(limit), hash, p->cost, now_ns, answer)
+               ? LEASE_ANSWERED
+               : 0;
 }
 
 static bool is_one(const struct remote_question *q)
@@ -138,7 +138,6 @@ static int answered(const struct remote_question *q, struct remote_answer *answe
 
 int store_ask_here(const struct remote_question *q, uint64_t now_ns, struct remote_answer *answer)
 {
-    struct lease_call call;
     int e = check(q);
     e = e == 0 ? check_wait(q) : e;
     if (e != 0) {
@@ -149,14 +148,7 @@ int store_ask_here(const struct remote_question *q, uint64_t now_ns, struct remo
     }
     struct store_shared *shared = ((struct store_limit *)q->parts[0].limit)->shared;
     bool due;
-    unsigned said = ask_one(q, now_ns, &answer->answer, &call, true, &due);
-    bool done = (said & LEASE_ANSWERED) != 0;
-    if ((said & LEASE_SEND) != 0) {
-        due = shared_leave(shared, &call);
-        if (!due) {
-            lease_unsent(shared->leases, &call, now_ns); /* a store's tick will make it again */
-        }
-    }
+    bool done = (ask_one(q, now_ns, &answer->answer, NULL, &due) & LEASE_ANSWERED) != 0;
     if (due && shared->options.wake != NULL) {
         shared->options.wake(shared->options.wake_arg);
     }
@@ -166,12 +158,10 @@ int store_ask_here(const struct remote_question *q, uint64_t now_ns, struct remo
 int store_ask_failed(const struct remote_question *q, uint64_t now_ns, struct remote_answer *answer)
 {
     const struct remote_part *p = &q->parts[0];
-    struct store_limit *limit = p->limit;
-    if (q->n != 1 || limit == NULL || q->verb > REMOTE_UP_TO) {
+    if (q->n != 1 || p->limit == NULL || q->verb > REMOTE_UP_TO) {
         return WEIR_EFULL;
     }
-    part_failed(limit, p, known_hash(limit->shared->known, limit->id, p->key), q->verb, now_ns,
-                &answer->answer);
+    part_failed(p, q->verb, now_ns, &answer->answer);
     return answered(q, answer);
 }
 
@@ -182,7 +172,7 @@ static unsigned try_one(struct store *s, const struct remote_question *q, uint64
                         struct remote_answer *answer, struct lease_call *call)
 {
     bool due; /* not used: this store's tick follows anyway */
-    unsigned said = ask_one(q, now_ns, &answer->answer, call, false, &due);
+    unsigned said = ask_one(q, now_ns, &answer->answer, call, &due);
     if (said == (LEASE_ANSWERED | LEASE_SEND)) {
         send_lease(s, call, now_ns);
     }
@@ -221,11 +211,11 @@ static unsigned send_what_is_due(struct store *s, uint64_t now_ns)
     struct store_shared *shared = s->shared;
     struct lease_call lease;
     struct sync_call sync;
-    unsigned n = send_left(s, SENDS_MAX, now_ns);
-    for (; n < SENDS_MAX && lease_next(shared->leases, now_ns, &lease); n++) {
+    unsigned n = 0;
+    for (; n < SENDS_MAX && lease_next(shared->keys, now_ns, &lease); n++) {
         send_lease(s, &lease, now_ns);
     }
-    for (; n < SENDS_MAX && sync_next(shared->syncs, now_ns, &sync); n++) {
+    for (; n < SENDS_MAX && sync_next(shared->keys, now_ns, &sync); n++) {
         (void)send_sync(s, &sync, now_ns);
     }
     if (members_take_beat(&shared->members, now_ns)) {
@@ -242,8 +232,7 @@ uint64_t store_tick(struct store *s, uint64_t now_ns)
     if (sent == SENDS_MAX) {
         return now_ns;
     }
-    due_ns = min_u64(due_ns, lease_due(s->shared->leases));
+    due_ns = min_u64(due_ns, node_keys_due(s->shared->keys));
     due_ns = min_u64(due_ns, lease_waits_due(&s->waits));
-    due_ns = min_u64(due_ns, sync_due(s->shared->syncs));
     return min_u64(due_ns, members_due(&s->shared->members));
 }

@@ -15,7 +15,7 @@
  *   script.h     the calls of `exact`
  *   lease.h      `leased`: units taken in advance and spent here; lease_wait.h: waiting for them
  *   sync.h       `synced`: each node counts, and exchanges its counts with the store regularly
- *   known.h      what the process remembers of keys: denials, and how much remained
+ *   node_keys.h  what this node remembers of keys: leases, counts, denials, how much remained
  *   fallback.h   `on_store_failure: local`
  *   members.h    how many nodes the fleet has
  *   store_key.h, params.h; ../redis/reply.h, value.h, slots.h, url.h   formats that these use
@@ -63,7 +63,7 @@ struct store_shared;
  * One limit, used by all threads. It is reference-counted: the last release destroys it. A limit
  * that a reload has dropped is held by its leases until they are given back, and by its synced keys
  * until they are as good as new. So memory grows with reloads to another period, but only as far as
- * these tables do: SHARED_LEASES and SHARED_SYNCS keys of all limits (measured with 200 keys in
+ * their table does: SHARED_LEASES and SHARED_SYNCS keys of all limits (measured with 200 keys in
  * each of two synced limits: 4.7 MB more after 30 such reloads, 5.0 MB after 300).
  */
 struct store_limit {
@@ -74,7 +74,7 @@ struct store_limit {
     int on_failure; /* enum remote_failure */
     uint64_t deny_cache_ns;
     uint64_t sync_ns;
-    uint64_t id; /* unique in the process: identifies the limit in the tables of keys */
+    uint64_t id; /* unique in the process: identifies the limit in node_key_hash() */
     struct store_key_head head;
     struct fallback *fallback;     /* NULL: on_failure is not local */
     struct store_numbers *numbers; /* the current ones; read by store_limit_numbers() */
@@ -94,11 +94,10 @@ struct store_shared_options {
     struct text prefix;
     uint64_t fleet_size; /* number of nodes; 0: counted by heartbeat */
     uint64_t deadline_ns;
-    uint64_t known_keys;      /* keys that are remembered at once; 0: 65536 */
     uint64_t node;            /* a random number that identifies this node in the fleet */
     const struct text *clock; /* of the scripts; NULL except in tests: scripts_init() */
-    /* Called when store_ask_here() has left a call to send, or an exchange has become due: some
-     * thread must call store_tick() soon. It may be called from any thread and must not wait. May
+    /* Called when store_ask_here() has made a renewal or an exchange due: some thread must call
+     * store_tick() soon. It may be called from any thread and must not wait. May
      * be NULL. */
     void (*wake)(void *arg);
     void *wake_arg;
@@ -160,9 +159,9 @@ int store_ask(struct store *s, const struct remote_question *question, uint64_t 
 
 /*
  * Answers what can be decided without any thread's store: out of a lease, a synced count, or a
- * remembered denial; the question needs no memory. May be called from any thread. Returns REMOTE_ANSWERED, REMOTE_PENDING if a
- * store must be asked, or WEIR_E... for a wrong question. A call that a lease still needs is left
- * for the next store_tick() of any store.
+ * remembered denial; the question needs no memory. May be called from any thread. Returns
+ * REMOTE_ANSWERED, REMOTE_PENDING if a store must be asked, or WEIR_E... for a wrong question. The
+ * next store_tick() of any store makes the renewals and exchanges that have become due.
  */
 int store_ask_here(const struct remote_question *question, uint64_t now_ns,
                    struct remote_answer *answer);

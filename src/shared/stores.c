@@ -5,14 +5,15 @@
 #include "base/atomic.h"
 #include "shared/script.h"
 
-static int make_tables(struct store_shared *s)
+static int make_keys(struct store_shared *s)
 {
-    uint64_t known = s->options.known_keys != 0 ? s->options.known_keys : SHARED_KNOWN_KEYS;
+    const uint64_t most[KEY_KINDS] = {
+        [KEY_NOTED] = SHARED_NOTES,
+        [KEY_LEASED] = SHARED_LEASES,
+        [KEY_SYNCED] = SHARED_SYNCS,
+    };
     int e = scripts_init(&s->scripts, s->options.clock);
-    e = e == 0 ? known_create(&s->known, known) : e;
-    e = e == 0 ? leases_create(&s->leases, SHARED_LEASES) : e;
-    e = e == 0 ? syncs_create(&s->syncs, SHARED_SYNCS) : e;
-    return e;
+    return e == 0 ? node_keys_create(&s->keys, most) : e;
 }
 
 int store_shared_create(struct store_shared **out, const struct store_shared_options *options)
@@ -28,9 +29,7 @@ int store_shared_create(struct store_shared **out, const struct store_shared_opt
     }
     s->options.prefix = (struct text){s->prefix, options->prefix.len};
     members_init(&s->members, s->prefix, options->node);
-    (void)pthread_mutex_init(&s->lock, NULL);
-    s->left = calloc(SHARED_LEFT_MAX, sizeof s->left[0]);
-    int e = s->left != NULL ? make_tables(s) : WEIR_ENOMEM;
+    int e = make_keys(s);
     if (e != 0) {
         store_shared_destroy(s);
         return e;
@@ -41,26 +40,16 @@ int store_shared_create(struct store_shared **out, const struct store_shared_opt
 
 void store_shared_destroy(struct store_shared *s)
 {
-    struct lease_call call;
-    if (s == NULL) {
-        return;
+    if (s != NULL) {
+        node_keys_destroy(s->keys);
+        scripts_finish(&s->scripts);
+        free(s);
     }
-    while (s->leases != NULL && shared_take(s, &call)) {
-        lease_lost(s->leases, &call, 0);
-    }
-    syncs_destroy(s->syncs);
-    leases_destroy(s->leases);
-    known_destroy(s->known);
-    scripts_finish(&s->scripts);
-    (void)pthread_mutex_destroy(&s->lock);
-    free(s->left);
-    free(s);
 }
 
 void store_shared_stop(struct store_shared *s)
 {
-    lease_stop(s->leases);
-    sync_stop(s->syncs);
+    node_keys_stop(s->keys);
 }
 
 uint64_t store_fleet_size(const struct store_shared *s)
@@ -80,32 +69,5 @@ uint64_t store_refunds_lost(const struct store_shared *s)
 
 void store_sync_counts(const struct store_shared *s, struct sync_counts *counts)
 {
-    sync_counts(s->syncs, counts);
-}
-
-bool shared_leave(struct store_shared *s, const struct lease_call *call)
-{
-    (void)pthread_mutex_lock(&s->lock);
-    bool room = s->left_count < SHARED_LEFT_MAX;
-    if (room) {
-        s->left[s->left_count] = *call;
-        store_relaxed(&s->left_count, s->left_count + 1);
-    }
-    (void)pthread_mutex_unlock(&s->lock);
-    return room;
-}
-
-bool shared_take(struct store_shared *s, struct lease_call *call)
-{
-    if (load_relaxed(&s->left_count) == 0) {
-        return false;
-    }
-    (void)pthread_mutex_lock(&s->lock);
-    bool found = s->left_count > 0;
-    if (found) {
-        store_relaxed(&s->left_count, s->left_count - 1);
-        *call = s->left[s->left_count];
-    }
-    (void)pthread_mutex_unlock(&s->lock);
-    return found;
+    sync_counts(s->keys, counts);
 }

@@ -1,6 +1,6 @@
 /*
- * Threads that spend leases of the same keys: every unit that was granted is spent once, or comes
- * back once. The store is a few counters of the test's own.
+ * Threads that spend leases of the same keys, while another remembers denials of many: every unit
+ * that was granted is spent once, or comes back once. The store is a few counters of the test's own.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -15,12 +15,13 @@
 #include "shared/leased/lease.h"
 #include "shared/script.h"
 #include "support/lease_limit.h"
+#include "support/node_keys_of.h"
 
 #define THREADS 4
 #define QUESTIONS 60000
 #define LIFE_US UINT64_C(2000000)
 
-static struct leases *leases;
+static struct node_keys *keys;
 static struct store_limit limit;
 static struct store_numbers numbers;
 static uint64_t granted, spent_settled, lost_with, back_total, here_total, clock_ns;
@@ -34,7 +35,7 @@ static uint64_t add(uint64_t *p, uint64_t n)
 static void serve(const struct lease_call *call, uint64_t now_ns, uint64_t turn)
 {
     if (call->id != 0 && turn % 16 == 3) {
-        lease_unsent(leases, call, now_ns);
+        lease_unsent(keys, call, now_ns);
         return;
     }
     uint64_t units = call->want > call->keep ? min_u64(call->want - call->keep, 200) : 0;
@@ -48,25 +49,24 @@ static void serve(const struct lease_call *call, uint64_t now_ns, uint64_t turn)
                                          holds != 0 ? 777 : 0, holds != 0 ? (int64_t)LIFE_US : 0,
                                          call->lease != 0}};
     struct weir_answer answer;
-    if (lease_reply(leases, call, &r, now_ns, &answer) != 0) {
+    if (lease_reply(keys, call, &r, now_ns, &answer) != 0) {
         add(&lost_with, 1);
     }
 }
 
 static void *ask_much(void *arg)
 {
-    static const char *const keys[] = {"alice", "bob", "carol"};
+    static const char *const names[] = {"alice", "bob", "carol"};
     uint64_t turn = (uint64_t)(uintptr_t)arg;
     for (unsigned i = 0; i < QUESTIONS; i++, turn++) {
         struct lease_call call;
         struct weir_answer answer;
         uint64_t now_ns = add(&clock_ns, 1000);
         uint64_t cost = 1 + turn % 3;
-        unsigned said = lease_ask(leases, &limit, (struct text){NULL, 0}, text_of(keys[turn % 3]),
-                                  cost, now_ns, &answer, &call);
+        unsigned said = lease_ask(keys, PART(&limit, text_of(names[turn % 3]), cost), LEASE_ASK,
+                                  now_ns, &answer, &call);
         if (said == LEASE_WAIT) { /* for another thread's call: as store.c, which does not */
-            lease_alone(&limit, (struct text){NULL, 0}, text_of(keys[turn % 3]), cost, now_ns,
-                        &call);
+            lease_alone(PART(&limit, text_of(names[turn % 3]), cost), now_ns, &call);
             said = LEASE_SEND;
         }
         if ((said & LEASE_ANSWERED) != 0 && answer.verdict == WEIR_ALLOW) {
@@ -75,13 +75,19 @@ static void *ask_much(void *arg)
         if ((said & LEASE_SEND) != 0) {
             serve(&call, now_ns, turn);
         }
-        if (turn % 64 == 0 && lease_due(leases) <= now_ns && lease_next(leases, now_ns, &call)) {
+        if (turn % 64 == 0 && node_keys_due(keys) <= now_ns && lease_next(keys, now_ns, &call)) {
             serve(&call, now_ns, 0);
         }
         if (turn % 4096 == 0) {
-            lease_forget(leases, &limit, (struct text){NULL, 0}, text_of(keys[turn % 3]));
+            lease_forget(keys, PART(&limit, text_of(names[turn % 3]), 1));
         }
     }
+    return NULL;
+}
+
+static void *deny_many(void *arg)
+{
+    (void)node_keys_deny_many(keys, QUESTIONS, WEIR_SECOND);
     return NULL;
 }
 
@@ -96,9 +102,11 @@ static void every_unit_is_spent_once_or_comes_back_once(void **state)
     limit = (struct store_limit){
         .references = 1, .id = 1, .deny_cache_ns = WEIR_SECOND, .numbers = &numbers};
     assert_int_equal(store_key_head(TEXT("t"), TEXT("x"), &numbers.params, &limit.head, NULL), 0);
-    assert_int_equal(leases_create(&leases, 1024), 0);
+    assert_int_equal(node_keys_of(&keys, KEY_LEASED, 1024), 0);
     clock_ns = WEIR_SECOND;
     pthread_t threads[THREADS];
+    pthread_t denies;
+    assert_int_equal(pthread_create(&denies, NULL, deny_many, NULL), 0);
     for (unsigned i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, ask_much, (void *)(uintptr_t)(i * 7)),
                          0);
@@ -106,16 +114,17 @@ static void every_unit_is_spent_once_or_comes_back_once(void **state)
     for (unsigned i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     }
+    assert_int_equal(pthread_join(denies, NULL), 0);
     struct lease_call call;
-    lease_stop(leases);
-    while (lease_next(leases, clock_ns, &call)) {
+    node_keys_stop(keys);
+    while (lease_next(keys, clock_ns, &call)) {
         serve(&call, clock_ns, 0);
     }
     assert_int_equal(lost_with, 0);
     assert_true(here_total > THREADS * QUESTIONS);
     assert_int_equal(here_total, spent_settled);
     assert_int_equal(granted, spent_settled + back_total);
-    leases_destroy(leases);
+    node_keys_destroy(keys);
     assert_int_equal(limit.references, 1);
 }
 

@@ -1,6 +1,7 @@
 /*
- * Threads that ask for the same synced keys while others make the exchanges: what is told is exactly
- * what was admitted, and of each key one exchange is in flight.
+ * Threads that ask for the same synced keys while others make the exchanges, and one remembers
+ * denials of many keys: what is told is exactly what was admitted, and of each key one exchange is
+ * in flight.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@
 #define QUESTIONS 200000
 #endif
 
-static struct syncs *node;
+static struct node_keys *node;
 static struct fake_limit fake;
 static uint64_t clock_ns = WEIR_SECOND;
 static uint64_t admitted;
@@ -44,7 +45,7 @@ static void *ask(void *arg)
         char key[8];
         struct weir_answer a;
         (void)snprintf(key, sizeof key, "%d", rand_r(&seed) % KEYS);
-        int e = sync_ask(node, &fake.limit, NO_SHARD, text_of(key), 1, now(WEIR_MICROSECOND), &a);
+        int e = sync_ask(node, PART(&fake.limit, text_of(key), 1), now(WEIR_MICROSECOND), &a);
         mine += (e & SYNC_ANSWERED) != 0 && a.verdict == WEIR_ALLOW;
     }
     (void)__atomic_add_fetch(&admitted, mine, __ATOMIC_RELAXED);
@@ -90,13 +91,21 @@ static void *drive(void *arg)
     }
 }
 
+static void *deny_many(void *arg)
+{
+    (void)node_keys_deny_many(node, QUESTIONS, WEIR_SECOND);
+    return NULL;
+}
+
 static void whatever_threads_do_what_is_told_is_what_was_admitted(void **state)
 {
     pthread_t threads[ASKERS + DRIVERS];
+    pthread_t denies;
     unsigned seeds[ASKERS + DRIVERS];
     (void)fake_limit(&fake, WEIR_FIXED_WINDOW, 1000000000, 1000 * WEIR_DAY, 0);
     fake.limit.sync_ns = MS;
-    assert_int_equal(syncs_create(&node, ROOM), 0);
+    assert_int_equal(node_keys_of(&node, KEY_SYNCED, ROOM), 0);
+    (void)pthread_create(&denies, NULL, deny_many, NULL);
     for (unsigned i = 0; i < ASKERS + DRIVERS; i++) {
         seeds[i] = i + 1;
         (void)pthread_create(&threads[i], NULL, i < ASKERS ? ask : drive, &seeds[i]);
@@ -104,9 +113,10 @@ static void whatever_threads_do_what_is_told_is_what_was_admitted(void **state)
     for (unsigned i = 0; i < ASKERS + DRIVERS; i++) {
         (void)pthread_join(threads[i], NULL);
     }
+    (void)pthread_join(denies, NULL);
     unsigned seed = 9;
     struct sync_call c;
-    sync_stop(node);
+    node_keys_stop(node);
     while (sync_next(node, now(MS), &c)) {
         run_call(&c, &seed);
     }
@@ -114,7 +124,7 @@ static void whatever_threads_do_what_is_told_is_what_was_admitted(void **state)
     sync_counts(node, &n);
     assert_true(admitted > 0 && n.exchanges > 0 && n.lost > 0);
     assert_int_equal(told, admitted);
-    syncs_destroy(node);
+    node_keys_destroy(node);
     assert_int_equal(fake.limit.references, 0);
 }
 

@@ -9,6 +9,7 @@
 /* A question, until it is answered. */
 struct asked {
     struct lease_question lease;
+    struct remote_part part;
     struct weir_answer answer;
     unsigned node;
     unsigned subject;
@@ -45,7 +46,7 @@ static void end(struct world *w, struct asked *a, bool decided, const struct mes
     w->open--;
     check_time(w, a);
     if (decided) {
-        answered(w, a->node, a->subject, a->lease.cost, &a->answer, m, a->probe);
+        answered(w, a->node, a->subject, a->part.cost, &a->answer, m, a->probe);
     } else if (a->probe) {
         world_fail(w, "no answer though nothing fails any more");
     }
@@ -91,7 +92,7 @@ static int send_lease(void *arg, struct lease_question *q, const struct lease_ca
     struct world *w = home->world;
     bool late = q != NULL && q->deadline_ns <= now;
     if (late || put_on_way(w, home->node, q, call) != 0) {
-        lease_unsent(w->nodes[home->node].leases, call, now);
+        lease_unsent(w->nodes[home->node].keys, call, now);
         return -1;
     }
     return 0;
@@ -101,14 +102,14 @@ void asked_begin(struct world *w, unsigned n)
 {
     struct node *node = &w->nodes[n];
     node->home = (struct home){w, n};
-    lease_waits_init(&node->waits, node->leases, send_lease, &node->home);
+    lease_waits_init(&node->waits, node->keys, send_lease, &node->home);
 }
 
 void asked_next(struct world *w, unsigned n)
 {
     struct node *node = &w->nodes[n];
     struct lease_call call;
-    while (lease_next(node->leases, now_ns(w, n), &call)) {
+    while (lease_next(node->keys, now_ns(w, n), &call)) {
         (void)send_lease(&node->home, NULL, &call, now_ns(w, n));
     }
 }
@@ -127,8 +128,8 @@ static void ask_and_wait(struct world *w, unsigned n, unsigned subject, uint64_t
     a->node = n;
     a->subject = subject;
     a->probe = probe;
-    lease_question_init(&a->lease, s->limit, (struct text){NULL, 0}, text_of(s->name), cost,
-                        now + w->plan.deadline_us * 1000, &a->answer);
+    a->part = *PART(s->limit, text_of(s->name), cost);
+    lease_question_init(&a->lease, &a->part, now + w->plan.deadline_us * 1000, &a->answer);
     w->open++;
     if (lease_waits_take(&w->nodes[n].waits, &a->lease, said, call, now) != 0) {
         end(w, a, false, NULL);
@@ -142,8 +143,8 @@ void asked_leased(struct world *w, unsigned n, unsigned subject, uint64_t cost, 
     struct weir_answer answer = {0};
     struct lease_call call;
     check_spendable(w, subject, n);
-    unsigned said = lease_ask(node->leases, s->limit, (struct text){NULL, 0}, text_of(s->name),
-                              cost, now_ns(w, n), &answer, &call);
+    unsigned said = lease_ask(node->keys, PART(s->limit, text_of(s->name), cost), LEASE_ASK,
+                              now_ns(w, n), &answer, &call);
     if ((said & LEASE_ANSWERED) == 0) {
         ask_and_wait(w, n, subject, cost, probe, said, &call);
         return;
@@ -164,8 +165,8 @@ void asked_replied(struct world *w, struct message *m, const struct store_reply 
     uint64_t now = now_ns(w, m->node);
     struct list ended;
     list_init(&ended);
-    if (lease_reply(w->nodes[m->node].leases, &f->call, reply, now,
-                    a != NULL ? &a->answer : NULL) != 0) {
+    if (lease_reply(w->nodes[m->node].keys, &f->call, reply, now, a != NULL ? &a->answer : NULL) !=
+        0) {
         world_fail(w, "node %u cannot read the reply to a lease call", m->node);
     }
     w->result->leases += reply->integers[SCRIPT_ANSWER_COUNT] > 0;
@@ -185,7 +186,7 @@ void asked_lost(struct world *w, struct message *m)
     uint64_t now = now_ns(w, m->node);
     struct list ended;
     list_init(&ended);
-    lease_lost(w->nodes[m->node].leases, &f->call, now);
+    lease_lost(w->nodes[m->node].keys, &f->call, now);
     lease_flight_end(&w->nodes[m->node].waits, f, false, now, &ended);
     if (a != NULL) {
         end(w, a, false, NULL);

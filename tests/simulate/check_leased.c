@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "shared/leased/lease_table.h"
+#include "shared/leased/lease_part.h"
 #include "shared/script.h"
 #include "simulate/world.h"
 
@@ -32,18 +32,17 @@ static uint64_t read_marks(const char *text, uint64_t now_us)
 /* Returns how much of a lease the node could spend now. */
 static uint64_t spendable(const struct world *w, unsigned n, const struct subject *s)
 {
-    struct leases *l = w->nodes[n].leases;
+    struct node_keys *keys = w->nodes[n].keys;
     uint64_t now_ns = node_ns(w, n, w->now_us);
     if (!w->nodes[n].up) {
         return 0;
     }
-    struct hash h = lease_hash(l, s->limit->id, (struct text){NULL, 0}, text_of(s->name));
-    const uint64_t hash[2] = {h.low, h.high};
+    struct hash hash = node_key_hash(keys, PART(s->limit, text_of(s->name), 1));
     uint64_t unused = now_ns;
-    struct lease_stripe *stripe = lease_lock(l, hash, &unused);
-    const struct lease_entry *e = lease_find(stripe, hash);
+    struct key_stripe *stripe = node_keys_lock(keys, hash, &unused);
+    const struct lease *e = node_key_part(node_key_find(stripe, hash), KEY_LEASED);
     uint64_t units = e != NULL && now_ns < e->expires_ns && !e->drop ? e->left : 0;
-    lease_unlock(stripe);
+    node_keys_unlock(stripe);
     return units;
 }
 

@@ -241,7 +241,7 @@ void check_told(struct world *w, unsigned subject)
         if (!node->up) {
             continue;
         }
-        sync_counts(node->syncs, &counts);
+        sync_counts(node->keys, &counts);
         uint64_t dropped = is_bucket(s->params) ? 0 : counts.dropped;
         if (t->told > t->admitted || t->told + dropped < t->admitted) {
             world_fail(w,

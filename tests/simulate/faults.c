@@ -39,11 +39,7 @@ static void death(struct world *w, unsigned n)
     if (!node->ending && world_once_in(w, 2)) {
         TRACE(w, "node %u: ends in good order", n);
         node->ending = true;
-        if (w->options->mode == REMOTE_LEASED) {
-            lease_stop(node->leases);
-        } else {
-            sync_stop(node->syncs);
-        }
+        node_keys_stop(node->keys);
         node_pump(w, n);
         event_put(w, until(w, SECOND_US / 10), EVENT_DEATH, n, NULL);
         return;

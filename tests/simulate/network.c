@@ -104,8 +104,8 @@ static const struct script *put_arguments(struct world *w, const struct message 
     }
     struct store_part part = {s->params, store_key_text(&s->key), m->cost, m->time_ns};
     *count = script_put_arguments(b, m->verb, &part, 1);
-    uint64_t beyond = sync_beyond(s->limit, s->params); /* as in shared/send.c */
-    *count += beyond != 0 ? script_put_beyond(b, &beyond, 1) : 0;
+    int64_t beyond = (int64_t)sync_beyond(s->limit, s->params); /* as in shared/send.c */
+    *count += beyond != 0 ? script_put_numbers(b, &beyond, 1) : 0;
     return script_for(w->scripts, &part, 1);
 }
 

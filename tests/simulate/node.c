@@ -5,7 +5,7 @@
 #include "shared/script.h"
 #include "simulate/world.h"
 
-#define KEYS 64 /* in each of a node's tables */
+#define KEYS 64 /* of each kind that a node remembers */
 #define MILLION 1000000
 
 /* ---- its clock ---- */
@@ -61,7 +61,7 @@ void node_start(struct world *w, unsigned n)
                            .setting_us = w->step_us};
     }
     bool leased = w->options->mode == REMOTE_LEASED;
-    if ((leased ? leases_create(&node->leases, KEYS) : syncs_create(&node->syncs, KEYS)) != 0) {
+    if (node_keys_of(&node->keys, leased ? KEY_LEASED : KEY_SYNCED, KEYS) != 0) {
         abort();
     }
     if (leased) {
@@ -82,7 +82,7 @@ static void let_go(struct world *w, unsigned n)
         if (m->kind == MESSAGE_LEASE) {
             asked_lost(w, m);
         } else if (m->kind == MESSAGE_SYNC) {
-            sync_lost(w->nodes[n].syncs, &m->call.sync, now_ns(w, n));
+            sync_lost(w->nodes[n].keys, &m->call.sync, now_ns(w, n));
         }
     }
 }
@@ -104,10 +104,8 @@ void node_stop(struct world *w, unsigned n)
             level_give(w, i, t->admitted - t->ran);
         }
     }
-    leases_destroy(node->leases);
-    syncs_destroy(node->syncs);
-    node->leases = NULL;
-    node->syncs = NULL;
+    node_keys_destroy(node->keys);
+    node->keys = NULL;
     node->up = false;
 }
 
@@ -163,8 +161,7 @@ static void ask_synced(struct world *w, unsigned n, unsigned subject, uint64_t c
     struct told *t = &w->nodes[n].told[subject];
     struct weir_answer a = {0};
     bool counts = cost <= s->params->quota; /* otherwise it is denied without any knowledge */
-    if ((sync_ask(w->nodes[n].syncs, s->limit, (struct text){NULL, 0}, text_of(s->name), cost,
-                  now_ns(w, n), &a) &
+    if ((sync_ask(w->nodes[n].keys, PART(s->limit, text_of(s->name), cost), now_ns(w, n), &a) &
          SYNC_ANSWERED) == 0) {
         TRACE(w, "node %u: %s is degraded", n, s->name);
         if (probe) {
@@ -223,7 +220,9 @@ void node_verb(struct world *w, unsigned n, unsigned subject, unsigned verb, uin
     m->time_ns = time_ns;
     TRACE(w, "node %u: verb %d of %s", n, (int)verb, s->name);
     if (s->limit->mode == REMOTE_LEASED && verb != REMOTE_REFUND) {
-        lease_forget(w->nodes[n].leases, s->limit, (struct text){NULL, 0}, text_of(s->name));
+        struct node_keys *keys = w->nodes[n].keys;
+        node_keys_forget(keys, node_key_hash(keys, PART(s->limit, text_of(s->name), 1)));
+        lease_forget(keys, PART(s->limit, text_of(s->name), 1));
     }
     message_send(w, m);
     node_pump(w, n);
@@ -261,8 +260,8 @@ static void schedule(struct world *w, unsigned n)
 {
     struct node *node = &w->nodes[n];
     bool leased = w->options->mode == REMOTE_LEASED;
-    uint64_t due_ns = leased ? min_u64(lease_due(node->leases), lease_waits_due(&node->waits))
-                             : sync_due(node->syncs);
+    uint64_t due_ns = node_keys_due(node->keys);
+    due_ns = leased ? min_u64(due_ns, lease_waits_due(&node->waits)) : due_ns;
     if (due_ns <= now_ns(w, n)) {
         world_fail(w, "node %u has something due now, and nothing to do", n);
         return;
@@ -281,11 +280,11 @@ void node_pump(struct world *w, unsigned n)
 {
     struct node *node = &w->nodes[n];
     struct sync_call sync;
-    if (node->leases != NULL) {
+    if (node->keys != NULL && w->options->mode == REMOTE_LEASED) {
         asked_tick(w, n);
         asked_next(w, n);
     }
-    while (node->syncs != NULL && sync_next(node->syncs, now_ns(w, n), &sync)) {
+    while (node->keys != NULL && sync_next(node->keys, now_ns(w, n), &sync)) {
         send_sync(w, n, &sync);
     }
     schedule(w, n);
@@ -322,7 +321,7 @@ static void replied_sync(struct world *w, struct message *m, const struct store_
     t->told += (uint64_t)(call->delta + (window ? call->extra : 0));
     t->blocked_us = reply->n == 6 ? (uint64_t)reply->integers[4] : 0;
     w->most_way_us = max_u64(w->most_way_us, w->now_us - m->made_us);
-    if (sync_reply(w->nodes[m->node].syncs, &m->call.sync, reply, now_ns(w, m->node)) != 0) {
+    if (sync_reply(w->nodes[m->node].keys, &m->call.sync, reply, now_ns(w, m->node)) != 0) {
         world_fail(w, "node %u cannot read the reply to an exchange", m->node);
     }
 }
@@ -374,7 +373,7 @@ void node_lost(struct world *w, struct message *m)
         const struct sync_call *call = &m->call.sync;
         bool window = !is_bucket(w->subjects[m->subject].params);
         w->nodes[m->node].told[m->subject].again = call->delta != 0 || (window && call->extra != 0);
-        sync_lost(w->nodes[m->node].syncs, call, now_ns(w, m->node));
+        sync_lost(w->nodes[m->node].keys, call, now_ns(w, m->node));
     }
     node_pump(w, m->node);
 }

@@ -17,11 +17,11 @@ weir_plant_fleet(a_lost_call_leaves_its_mark_to_the_next LEASED
 weir_plant_fleet(what_a_lost_call_gave_back_is_spent LEASED
     [[        e->renew_below = e->left / 2;
         e->renew_ns = UINT64_MAX;
-        land(l, s, e);]]
+        land(keys, s, e, now_ns);]]
     [[        e->left += call->back;
         e->renew_below = e->left / 2;
         e->renew_ns = UINT64_MAX;
-        land(l, s, e);]])
+        land(keys, s, e, now_ns);]])
 
 weir_plant_fleet(units_are_kept_that_the_store_does_not_know LEASED
     [[    if (!kept && (call->lease != 0 || granted != 0)) {
@@ -34,12 +34,12 @@ weir_plant_fleet(leases_are_spent_after_their_end LEASED
     [[    e->expires_ns = call->made_ns + 4 * life_ns;]])
 
 weir_plant_fleet(who_has_waited_is_served_of_units_that_are_not_there LEASED
-    [[        bool here = lease_to_spend(e, now_ns) >= cost;]]
-    [[        bool here = lease_to_spend(e, now_ns) >= cost;
-        if (!counts && !here && lease_to_spend(e, now_ns) > 0) {
-            e->left = cost;
-            here = true;
-        }]])
+    [[    bool here = e != NULL && lease_to_spend(e, now_ns) >= of->cost;]]
+    [[    bool here = e != NULL && lease_to_spend(e, now_ns) >= of->cost;
+    if (how == LEASE_AGAIN && !here && lease_to_spend(e, now_ns) > 0) {
+        e->left = of->cost;
+        here = true;
+    }]])
 
 weir_plant_fleet(what_serves_one_who_waited_serves_all LEASED
     [[    bool helps = f->question == NULL;
@@ -48,7 +48,7 @@ weir_plant_fleet(what_serves_one_who_waited_serves_all LEASED
     struct list waiting;]]
     [[        if (!replied || ask_again(w, q, helps, now_ns)) {]]
     [[        if (replied && helps) {
-            *q->answer = (struct weir_answer){.verdict = WEIR_ALLOW, .granted = q->cost};
+            *q->answer = (struct weir_answer){.verdict = WEIR_ALLOW, .granted = q->of->cost};
             q->state = LEASE_DECIDED;
         }
         if (!replied || helps || ask_again(w, q, helps, now_ns)) {]])
@@ -130,12 +130,12 @@ weir_plant_fleet(windows_go_by_the_nodes_clock SYNCED
     if (window > v->window) {]])
 
 weir_plant_fleet(idle_keys_are_forgotten_with_their_debt SYNCED
-    [[    uint64_t new_ns = add_sat(now_ns, sync_view_reset(&k->view, params_of(k->limit), now_ns));]]
+    [[    uint64_t new_ns = add_sat(now_ns, sync_view_reset(&k->view, params_of(k->part.limit), now_ns));]]
     [[    uint64_t new_ns = now_ns;]])
 
 weir_plant_fleet(a_node_without_exchanges_goes_on SYNCED
-    [[    if ((now_ns >= k->degraded_ns || is_silent(y, k, now_ns)) && cost <= p->quota) {]]
-    [[    if (is_silent(y, k, now_ns) && cost <= p->quota && k->degraded_ns == 0) {]])
+    [[    if ((now_ns >= k->degraded_ns || is_silent(keys, k, now_ns)) && cost <= p->quota) {]]
+    [[    if (is_silent(keys, k, now_ns) && cost <= p->quota && k->degraded_ns == 0) {]])
 
 weir_plant_fleet(what_was_heard_counts_for_less SYNCED
     [[    v->full_at = ticks_of(now_ns) + lead + v->next.units * step_of(p);]]

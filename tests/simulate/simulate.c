@@ -74,7 +74,7 @@ int __wrap_hash_secret_init(struct hash_secret *out)
 static void share(void)
 {
     if (shared == NULL) {
-        struct store_shared_options o = {.prefix = TEXT("sim"), .fleet_size = 1, .known_keys = 64};
+        struct store_shared_options o = {.prefix = TEXT("sim"), .fleet_size = 1};
         if (store_shared_create(&shared, &o) != 0) {
             abort();
         }

@@ -6,9 +6,9 @@
 #include "shared/leased/lease_wait.h"
 #include "shared/script.h"
 #include "shared/stores.h"
-#include "shared/synced/sync.h"
 #include "simulate/fake_redis.h"
 #include "simulate/simulate.h"
+#include "support/node_keys_of.h"
 #include "support/oracle_trace.h"
 
 enum { NODES_MAX = 1000, SUBJECTS_MAX = 4, LIMITS_MAX = 2, MESSAGE_REPLY = 512 };
@@ -167,10 +167,9 @@ struct node {
     uint64_t paused_us; /* it is paused until then */
     uint64_t cut_us;    /* it is cut off from the store until then */
     int cut;            /* flags of enum cut */
-    struct leases *leases;
-    struct lease_waits waits;
-    struct home home;
-    struct syncs *syncs;
+    struct node_keys *keys;
+    struct lease_waits waits; /* of `leased` */
+    struct home home;         /* likewise */
     struct told told[SUBJECTS_MAX];
 };
 

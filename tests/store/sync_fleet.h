@@ -23,7 +23,7 @@ static struct scripts scripts;
 /* ---- a fleet ---- */
 
 struct node {
-    struct syncs *syncs;
+    struct node_keys *keys;
     uint64_t ahead_ns; /* offset of its clock */
     int64_t drift_ppm; /* drift of its clock */
     /* A call in flight: when it runs and ends, in true time. */
@@ -54,7 +54,7 @@ static inline void start(unsigned n)
     }
     memset(nodes, 0, sizeof nodes);
     for (unsigned i = 0; i < n; i++) {
-        assert_int_equal(syncs_create(&nodes[i].syncs, 64), 0);
+        assert_int_equal(node_keys_of(&nodes[i].keys, KEY_SYNCED, 64), 0);
         nodes[i].ahead_ns = (i * 977 + 1) * WEIR_SECOND; /* all clocks differ */
     }
 }
@@ -63,9 +63,9 @@ static inline void stop(void)
 {
     for (unsigned i = 0; i < node_count; i++) {
         if (nodes[i].out) {
-            sync_lost(nodes[i].syncs, &nodes[i].call, 0);
+            sync_lost(nodes[i].keys, &nodes[i].call, 0);
         }
-        syncs_destroy(nodes[i].syncs);
+        node_keys_destroy(nodes[i].keys);
     }
     assert_int_equal(fake.limit.references, 0);
 }
@@ -130,11 +130,11 @@ static inline int64_t exchange(struct node *n, uint64_t now_ns)
 {
     struct sync_call call;
     struct store_reply reply;
-    if (!sync_next(n->syncs, now_ns + n->ahead_ns, &call)) {
+    if (!sync_next(n->keys, now_ns + n->ahead_ns, &call)) {
         return 0;
     }
     run_script(&call, now_ns, &reply);
-    assert_int_equal(sync_reply(n->syncs, &call, &reply, now_ns + n->ahead_ns), 0);
+    assert_int_equal(sync_reply(n->keys, &call, &reply, now_ns + n->ahead_ns), 0);
     return units_of(&call);
 }
 

@@ -195,7 +195,9 @@ static const struct store_reply *call_lease(const struct holder *h, uint64_t cos
     store_key(&head, (struct text){NULL, 0}, TEXT("alice"), &key);
     struct store_part part = {&h->params, store_key_text(&key), cost, 0};
     uint64_t back = want == 0 && cost == 0 ? h->left : 0;
-    const uint64_t numbers[SCRIPT_LEASE_NUMBERS] = {want, h->mark, h->held, back, h->left - back};
+    const int64_t numbers[SCRIPT_LEASE_NUMBERS] = {(int64_t)want, (int64_t)h->mark,
+                                                   (int64_t)h->held, (int64_t)back,
+                                                   (int64_t)(h->left - back)};
     store_run_clock(&redis, now_us * WEIR_MICROSECOND);
     unsigned count = script_put_lease(&arguments, &part, numbers);
     script_put_head(&redis.out, script_lease(&scripts, &h->params), SCRIPT_BY_SHA, count);

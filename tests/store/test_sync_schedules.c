@@ -66,7 +66,7 @@ static void offer(struct run *r, struct node *n, uint64_t now_ns)
     for (uint64_t i = 0; i < questions; i++) {
         uint64_t cost = oracle_once_in(&r->random, 4) ? oracle_between(&r->random, 1, most) : 1;
         struct weir_answer a;
-        int e = sync_ask(n->syncs, &fake.limit, NO_SHARD, TEXT(KEY), cost, here(n, now_ns), &a);
+        int e = sync_ask(n->keys, PART(&fake.limit, TEXT(KEY), cost), here(n, now_ns), &a);
         n->offered += cost;
         r->degraded += (e & SYNC_DEGRADED) != 0;
         if ((e & SYNC_ANSWERED) != 0 && a.verdict == WEIR_ALLOW) {
@@ -77,7 +77,7 @@ static void offer(struct run *r, struct node *n, uint64_t now_ns)
 
 static void send(struct run *r, struct node *n, uint64_t now_ns)
 {
-    if (n->out || !sync_next(n->syncs, here(n, now_ns), &n->call)) {
+    if (n->out || !sync_next(n->keys, here(n, now_ns), &n->call)) {
         return;
     }
     n->out = true;
@@ -108,10 +108,10 @@ static void arrive(struct run *r, struct node *n, uint64_t now_ns)
     n->out = false;
     n->again = lost && units_of(&n->call) != 0;
     if (lost) {
-        sync_lost(n->syncs, &n->call, here(n, now_ns));
+        sync_lost(n->keys, &n->call, here(n, now_ns));
         return;
     }
-    assert_int_equal(sync_reply(n->syncs, &n->call, &n->reply, here(n, now_ns)), 0);
+    assert_int_equal(sync_reply(n->keys, &n->call, &n->reply, here(n, now_ns)), 0);
     uint64_t unheard = n->offered - n->offered_at_known;
     n->unheard = unheard > n->unheard ? unheard : n->unheard;
     n->offered_at_known = n->offered_at_call;
@@ -181,7 +181,7 @@ static void make_fleet(struct run *r, uint64_t seed)
                      seed % 3 == 0 ? oracle_between(&r->random, 1, 100) : 0);
     start((unsigned)oracle_between(&r->random, 1, NODES_MAX));
     for (unsigned i = 0; i < node_count; i++) {
-        syncs_seed(nodes[i].syncs, seed);
+        node_keys_seed(nodes[i].keys, seed);
         nodes[i].drift_ppm = (int64_t)oracle_between(&r->random, 0, 8000) - 4000;
     }
     r->length_ns = 4 * WEIR_SECOND;

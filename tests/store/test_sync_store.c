@@ -7,16 +7,16 @@ static void what_two_nodes_tell_is_what_exact_sees(void **state)
     for (unsigned i = 0; i < 3; i++) {
         struct store_limit *l = fake_limit(&fake, algorithms[i], 100, WEIR_MINUTE, 0);
         start(2);
-        assert_int_equal(fake_admit(nodes[0].syncs, l, KEY, 30, nodes[0].ahead_ns), 30);
-        assert_int_equal(fake_admit(nodes[1].syncs, l, KEY, 25, nodes[1].ahead_ns), 25);
+        assert_int_equal(fake_admit(nodes[0].keys, l, KEY, 30, nodes[0].ahead_ns), 30);
+        assert_int_equal(fake_admit(nodes[1].keys, l, KEY, 25, nodes[1].ahead_ns), 25);
         assert_int_equal(exchange(&nodes[0], 0), 30);
         assert_int_equal(peek(0).remaining, 70);
         assert_int_equal(exchange(&nodes[1], 0), 25);
         assert_int_equal(peek(0).remaining, 45);
-        assert_int_equal(fake_ask(nodes[1].syncs, l, KEY, 1, nodes[1].ahead_ns).remaining, 44);
-        assert_int_equal(fake_ask(nodes[0].syncs, l, KEY, 1, nodes[0].ahead_ns).remaining, 69);
+        assert_int_equal(fake_ask(nodes[1].keys, l, KEY, 1, nodes[1].ahead_ns).remaining, 44);
+        assert_int_equal(fake_ask(nodes[0].keys, l, KEY, 1, nodes[0].ahead_ns).remaining, 69);
         assert_int_equal(exchange(&nodes[0], S_NS), 1);
-        uint64_t left = fake_ask(nodes[0].syncs, l, KEY, 1, S_NS + nodes[0].ahead_ns).remaining;
+        uint64_t left = fake_ask(nodes[0].keys, l, KEY, 1, S_NS + nodes[0].ahead_ns).remaining;
         assert_int_equal(left, 43); /* it does not know of the other's last unit */
         stop();
     }
@@ -27,7 +27,7 @@ static void the_store_goes_into_debt_and_nobody_admits_until_it_is_paid(void **s
     struct store_limit *l = fake_limit(&fake, WEIR_TOKEN_BUCKET, 10, WEIR_SECOND, 10);
     start(3);
     for (unsigned i = 0; i < 3; i++) {
-        assert_int_equal(fake_admit(nodes[i].syncs, l, KEY, 20, nodes[i].ahead_ns), 10);
+        assert_int_equal(fake_admit(nodes[i].keys, l, KEY, 20, nodes[i].ahead_ns), 10);
     }
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(exchange(&nodes[i], 0), 10);
@@ -35,7 +35,7 @@ static void the_store_goes_into_debt_and_nobody_admits_until_it_is_paid(void **s
     struct weir_answer a = peek(0);
     assert_int_equal(a.remaining, 0);
     assert_int_equal(a.reset_after_ns, 3 * WEIR_SECOND); /* 30 units, not cut off */
-    a = fake_ask(nodes[2].syncs, l, KEY, 1, nodes[2].ahead_ns);
+    a = fake_ask(nodes[2].keys, l, KEY, 1, nodes[2].ahead_ns);
     assert_int_equal(a.verdict, WEIR_DENY);
     assert_int_equal(a.retry_after_ns, 2100 * MS);
     stop();
@@ -50,9 +50,9 @@ static struct weir_answer run_verb(unsigned verb, uint64_t cost, uint64_t time_n
     buffer_init(&b, 4096);
     store_key(&fake.limit.head, NO_SHARD, TEXT(KEY), &key);
     struct store_part part = {&fake.numbers.params, store_key_text(&key), cost, time_ns};
-    uint64_t beyond = sync_beyond(&fake.limit, part.params);
+    int64_t beyond = (int64_t)sync_beyond(&fake.limit, part.params);
     unsigned count = script_put_arguments(&b, verb, &part, 1);
-    count += script_put_beyond(&b, &beyond, 1);
+    count += script_put_numbers(&b, &beyond, 1);
     store_run_clock(&redis, store_ns(now_ns));
     script_put_head(&redis.out, script_for(&scripts, &part, 1), SCRIPT_BY_SHA, count);
     buffer_put(&redis.out, buffer_text(&b));
@@ -70,7 +70,7 @@ static void verbs_forgive_no_debt_but_what_they_give_back(void **state)
     struct store_limit *l = fake_limit(&fake, WEIR_TOKEN_BUCKET, 10, WEIR_SECOND, 10);
     start(6);
     for (unsigned i = 0; i < 6; i++) {
-        assert_int_equal(fake_admit(nodes[i].syncs, l, KEY, 20, nodes[i].ahead_ns), 10);
+        assert_int_equal(fake_admit(nodes[i].keys, l, KEY, 20, nodes[i].ahead_ns), 10);
         assert_int_equal(exchange(&nodes[i], 0), 10);
     }
     static const struct {
@@ -119,11 +119,11 @@ static void a_windows_debt_stays_in_its_window(void **state)
     struct store_limit *l = fake_limit(&fake, WEIR_FIXED_WINDOW, 10, WEIR_SECOND, 0);
     start(3);
     for (unsigned i = 0; i < 3; i++) {
-        assert_int_equal(fake_admit(nodes[i].syncs, l, KEY, 20, nodes[i].ahead_ns), 10);
+        assert_int_equal(fake_admit(nodes[i].keys, l, KEY, 20, nodes[i].ahead_ns), 10);
         assert_int_equal(exchange(&nodes[i], 0), 10);
     }
-    assert_int_equal(fake_admit(nodes[0].syncs, l, KEY, 5, 990 * MS + nodes[0].ahead_ns), 0);
-    assert_int_equal(fake_admit(nodes[0].syncs, l, KEY, 20, 1010 * MS + nodes[0].ahead_ns), 10);
+    assert_int_equal(fake_admit(nodes[0].keys, l, KEY, 5, 990 * MS + nodes[0].ahead_ns), 0);
+    assert_int_equal(fake_admit(nodes[0].keys, l, KEY, 20, 1010 * MS + nodes[0].ahead_ns), 10);
     stop();
 }
 
@@ -145,7 +145,7 @@ static void verbs_go_straight_to_the_state_and_are_heard_of(void **state)
         {REMOTE_UNBLOCK, 1, 83, 0},
         {REMOTE_RESET, 1, 99, 0},
     };
-    assert_int_equal(fake_admit(nodes[0].syncs, l, KEY, 4, ahead), 4);
+    assert_int_equal(fake_admit(nodes[0].keys, l, KEY, 4, ahead), 4);
     assert_int_equal(exchange(&nodes[0], 0), 4);
     for (unsigned i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         uint64_t now_ns = (i + 1) * S_NS;
@@ -158,9 +158,9 @@ static void verbs_go_straight_to_the_state_and_are_heard_of(void **state)
         store_redis_send(&redis);
         (void)store_redis_next(&redis);
         assert_int_equal(store_redis_next(&redis)->type, ':');
-        (void)fake_ask(nodes[0].syncs, l, KEY, 1, now_ns - 1 + ahead);
+        (void)fake_ask(nodes[0].keys, l, KEY, 1, now_ns - 1 + ahead);
         (void)exchange(&nodes[0], now_ns);
-        struct weir_answer a = fake_ask(nodes[0].syncs, l, KEY, 101, now_ns + ahead);
+        struct weir_answer a = fake_ask(nodes[0].keys, l, KEY, 101, now_ns + ahead);
         assert_int_equal(a.remaining, steps[i].left);
         assert_int_equal(a.flags, steps[i].flags);
     }
@@ -176,11 +176,11 @@ static void a_delta_of_a_window_that_is_over_counts_there_or_is_dropped(void **s
         struct sync_counts n;
         start(1);
         uint64_t ahead = nodes[0].ahead_ns;
-        (void)fake_ask(nodes[0].syncs, l, KEY, 1, 900 * MS + ahead);
+        (void)fake_ask(nodes[0].keys, l, KEY, 1, 900 * MS + ahead);
         (void)exchange(&nodes[0], 900 * MS);
-        assert_int_equal(fake_admit(nodes[0].syncs, l, KEY, 40, 950 * MS + ahead), 40);
+        assert_int_equal(fake_admit(nodes[0].keys, l, KEY, 40, 950 * MS + ahead), 40);
         assert_int_equal(exchange(&nodes[0], 1000 * MS), 40);
-        sync_counts(nodes[0].syncs, &n);
+        sync_counts(nodes[0].keys, &n);
         bool fixed = algorithm == WEIR_FIXED_WINDOW;
         assert_int_equal(n.dropped, fixed ? 40 : 0);
         assert_int_equal(peek(1000 * MS).remaining, fixed ? 100 : 59);
@@ -204,10 +204,10 @@ static void a_store_whose_clock_was_set_back_goes_on(void **state)
             struct store_reply reply;
             uint64_t here_ns = now_ns + nodes[0].ahead_ns;
             back_ns = now_ns > WEIR_HOUR + 10 * WEIR_SECOND ? WEIR_HOUR : 0;
-            admitted += fake_admit(nodes[0].syncs, l, KEY, 1, here_ns);
-            if (sync_next(nodes[0].syncs, here_ns, &call)) {
+            admitted += fake_admit(nodes[0].keys, l, KEY, 1, here_ns);
+            if (sync_next(nodes[0].keys, here_ns, &call)) {
                 run_script(&call, now_ns - back_ns, &reply);
-                assert_int_equal(sync_reply(nodes[0].syncs, &call, &reply, here_ns), 0);
+                assert_int_equal(sync_reply(nodes[0].keys, &call, &reply, here_ns), 0);
             }
         }
         /* At most one burst more; units taken an hour ahead count for one time to full. */
@@ -233,12 +233,12 @@ static void a_clock_that_was_set_back_locks_a_bucket_out_for_one_time_to_full_an
             uint64_t here_ns = begin_ns + t + nodes[0].ahead_ns;
             bool set_back = t >= 2 * WEIR_SECOND;
             uint64_t store_ns = begin_ns + t - (set_back ? seconds[i] * WEIR_SECOND : 0);
-            if (fake_admit(nodes[0].syncs, l, KEY, 1, here_ns) > 0 && set_back && locked_ns == 0) {
+            if (fake_admit(nodes[0].keys, l, KEY, 1, here_ns) > 0 && set_back && locked_ns == 0) {
                 locked_ns = t >= 2200 * MS ? t - 2 * WEIR_SECOND : 0;
             }
-            if (sync_next(nodes[0].syncs, here_ns, &call)) {
+            if (sync_next(nodes[0].keys, here_ns, &call)) {
                 run_script(&call, store_ns, &reply);
-                assert_int_equal(sync_reply(nodes[0].syncs, &call, &reply, here_ns), 0);
+                assert_int_equal(sync_reply(nodes[0].keys, &call, &reply, here_ns), 0);
             }
         }
         assert_in_range(locked_ns, 900 * MS, 2200 * MS);
@@ -255,23 +255,23 @@ static void what_a_node_of_a_small_burst_tells_is_counted_by_who_knows_a_larger_
     struct store_limit *small = fake_limit(&other, WEIR_TOKEN_BUCKET, 1, WEIR_SECOND, 10);
     start(2);
     uint64_t ahead_ns = nodes[1].ahead_ns;
-    assert_int_equal(fake_admit(nodes[0].syncs, large, KEY, 1000, nodes[0].ahead_ns), 1000);
+    assert_int_equal(fake_admit(nodes[0].keys, large, KEY, 1000, nodes[0].ahead_ns), 1000);
     assert_int_equal(exchange(&nodes[0], 0), 1000);
-    assert_int_equal(fake_admit(nodes[1].syncs, small, KEY, 1, ahead_ns), 1);
+    assert_int_equal(fake_admit(nodes[1].keys, small, KEY, 1, ahead_ns), 1);
     assert_int_equal(exchange(&nodes[1], 0), 1);
     uint64_t now_ns = 500 * WEIR_SECOND;
     (void)exchange(&nodes[1], now_ns);
     for (unsigned i = 0; i < 20; i++) {
         now_ns += WEIR_SECOND;
-        assert_int_equal(fake_admit(nodes[1].syncs, small, KEY, 1, now_ns + ahead_ns), 1);
+        assert_int_equal(fake_admit(nodes[1].keys, small, KEY, 1, now_ns + ahead_ns), 1);
         assert_int_equal(exchange(&nodes[1], now_ns + 900 * MS), 1);
     }
     assert_int_equal(peek(now_ns + 900 * MS).remaining, 520 - 21);
     now_ns += 100 * WEIR_SECOND;
-    (void)fake_ask(nodes[1].syncs, small, KEY, 1, now_ns + ahead_ns);
+    (void)fake_ask(nodes[1].keys, small, KEY, 1, now_ns + ahead_ns);
     (void)exchange(&nodes[1], now_ns);
     assert_int_equal(peek(now_ns).remaining, 620 - 22);
-    sync_refund(nodes[1].syncs, small, NO_SHARD, TEXT(KEY), 1, now_ns + 20 * S_NS + ahead_ns);
+    sync_refund(nodes[1].keys, PART(small, TEXT(KEY), 1), now_ns + 20 * S_NS + ahead_ns);
     assert_int_equal(exchange(&nodes[1], now_ns + 20 * S_NS), -1);
     assert_int_equal(peek(now_ns + 20 * S_NS).remaining, 622 - 21);
     stop();
@@ -285,7 +285,7 @@ static void a_small_burst_does_not_cost_its_rate(void **state)
     uint64_t admitted = 0;
     start(1);
     for (uint64_t now_ns = 0; now_ns < 5 * WEIR_SECOND; now_ns += MS / 2) {
-        admitted += fake_admit(nodes[0].syncs, l, KEY, 1, now_ns + nodes[0].ahead_ns);
+        admitted += fake_admit(nodes[0].keys, l, KEY, 1, now_ns + nodes[0].ahead_ns);
         (void)exchange(&nodes[0], now_ns);
     }
     assert_in_range(admitted, 4900, 5002);
@@ -303,13 +303,13 @@ static void a_million_decisions_are_a_dozen_calls(void **state)
     start(1);
     for (uint64_t now_ns = 0; now_ns < WEIR_SECOND; now_ns += MS) {
         (void)clock_gettime(CLOCK_MONOTONIC, &from);
-        admitted += fake_admit(nodes[0].syncs, l, KEY, 1000, now_ns + nodes[0].ahead_ns);
+        admitted += fake_admit(nodes[0].keys, l, KEY, 1000, now_ns + nodes[0].ahead_ns);
         (void)clock_gettime(CLOCK_MONOTONIC, &to);
         spent_ns += (uint64_t)(to.tv_sec - from.tv_sec) * WEIR_SECOND + (uint64_t)to.tv_nsec -
                     (uint64_t)from.tv_nsec;
         (void)exchange(&nodes[0], now_ns);
     }
-    sync_counts(nodes[0].syncs, &n);
+    sync_counts(nodes[0].keys, &n);
     print_message("%" PRIu64 " ns for each decision, %" PRIu64 " calls for %" PRIu64 "\n",
                   spent_ns / admitted, n.exchanges, admitted);
     assert_int_equal(admitted, 1000000);
@@ -322,7 +322,7 @@ static void a_synced_bucket_is_no_larger_than_an_exact_one(void **state)
 {
     struct store_limit *l = fake_limit(&fake, WEIR_TOKEN_BUCKET, 1000, WEIR_SECOND, 100);
     start(1);
-    (void)fake_admit(nodes[0].syncs, l, KEY, 50, 12345 + nodes[0].ahead_ns);
+    (void)fake_admit(nodes[0].keys, l, KEY, 50, 12345 + nodes[0].ahead_ns);
     (void)exchange(&nodes[0], MS + 23456);
     struct text value = state_of_key();
     assert_int_equal(value.len, 16);

@@ -35,7 +35,7 @@ void fleet_start(struct fleet *f, struct store_redis *redis, const struct weir_o
     assert_int_equal(
         store_key_head(TEXT("t"), TEXT("limit"), &f->numbers.params, &f->limit.head, NULL), 0);
     for (unsigned i = 0; i < nodes; i++) {
-        assert_int_equal(leases_create(&f->node[i].leases, 1024), 0);
+        assert_int_equal(node_keys_of(&f->node[i].keys, KEY_LEASED, 1024), 0);
         f->node[i].ahead_ns = fleet_random(f, WEIR_DAY);
     }
     (void)store_redis_do(redis, "FLUSHALL");
@@ -54,7 +54,7 @@ void fleet_stop(struct fleet *f)
         }
     }
     for (unsigned i = 0; i < f->nodes; i++) {
-        leases_destroy(f->node[i].leases);
+        node_keys_destroy(f->node[i].keys);
     }
     assert_int_equal(f->limit.references, 1); /* all other references are released */
     free(f->waiting);
@@ -159,7 +159,7 @@ static void tell(struct fleet *f, unsigned node, const struct lease_call *call,
 {
     struct fleet_node *n = &f->node[node];
     struct weir_answer answer;
-    assert_int_equal(lease_reply(n->leases, call, reply, node_now(f, n), &answer), 0);
+    assert_int_equal(lease_reply(n->keys, call, reply, node_now(f, n), &answer), 0);
 }
 
 static void wait_for(struct fleet *f, unsigned node, const struct lease_call *call,
@@ -184,7 +184,7 @@ static bool send(struct fleet *f, unsigned node, const struct lease_call *call)
     const struct fleet_trouble *t = &f->trouble;
     if (happens(f, t->unsent)) {
         f->unanswered += call->cost;
-        lease_unsent(n->leases, call, node_now(f, n));
+        lease_unsent(n->keys, call, node_now(f, n));
         return false;
     }
     if (happens(f, t->lost)) {
@@ -221,7 +221,7 @@ static void arrive(struct fleet *f, struct fleet_waiting *w)
     if (n->dead) {
         store_limit_release(w->call.limit);
     } else if (w->lost) {
-        lease_lost(n->leases, &w->call, node_now(f, n));
+        lease_lost(n->keys, &w->call, node_now(f, n));
     } else {
         tell(f, w->node, &w->call, &w->reply);
     }
@@ -236,7 +236,7 @@ void fleet_pass(struct fleet *f, uint64_t us)
     }
     for (unsigned i = 0; i < f->nodes; i++) {
         struct fleet_node *n = &f->node[i];
-        while (!n->dead && lease_next(n->leases, node_now(f, n), &call)) {
+        while (!n->dead && lease_next(n->keys, node_now(f, n), &call)) {
             (void)send(f, i, &call);
         }
     }
@@ -248,10 +248,10 @@ bool fleet_ask(struct fleet *f, unsigned node, uint64_t cost)
     struct weir_answer answer;
     struct lease_call call;
     f->asked += cost;
-    unsigned said =
-        lease_ask(n->leases, &f->limit, NO_SHARD, THE_KEY, cost, node_now(f, n), &answer, &call);
+    unsigned said = lease_ask(n->keys, PART(&f->limit, THE_KEY, cost), LEASE_ASK, node_now(f, n),
+                              &answer, &call);
     if (said == LEASE_WAIT) { /* requests do not wait here: that call may be lost */
-        lease_alone(&f->limit, NO_SHARD, THE_KEY, cost, node_now(f, n), &call);
+        lease_alone(PART(&f->limit, THE_KEY, cost), node_now(f, n), &call);
         said = LEASE_SEND;
     }
     bool here = (said & LEASE_ANSWERED) != 0;
@@ -269,7 +269,7 @@ bool fleet_ask(struct fleet *f, unsigned node, uint64_t cost)
 
 void fleet_end_node(struct fleet *f, unsigned node)
 {
-    lease_stop(f->node[node].leases);
+    node_keys_stop(f->node[node].keys);
     fleet_pass(f, 0);
     f->node[node].dead = true;
 }

@@ -9,13 +9,14 @@
 #include "base/maths.h"
 #include "shared/leased/lease.h"
 #include "shared/script.h"
+#include "support/node_keys_of.h"
 #include "support/store_redis.h"
 
 #define FLEET_NODES 16
 #define FLEET_WAITING 256
 
 struct fleet_node {
-    struct leases *leases;
+    struct node_keys *keys;
     uint64_t ahead_ns;   /* offset of its clock */
     int64_t drift_parts; /* drift of its clock, in millionths; positive is faster */
     bool dead;

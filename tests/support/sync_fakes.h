@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "shared/synced/sync.h"
+#include "support/node_keys_of.h"
 
 #define MS (1000 * WEIR_MICROSECOND)
 #define S_NS (100 * MS)
@@ -68,23 +68,23 @@ static inline struct store_limit *fake_limit(struct fake_limit *f, int algorithm
 
 #define NO_SHARD ((struct text){NULL, 0})
 
-static inline struct weir_answer fake_ask(struct syncs *y, struct store_limit *limit,
+static inline struct weir_answer fake_ask(struct node_keys *y, struct store_limit *limit,
                                           const char *key, uint64_t cost, uint64_t now_ns)
 {
     struct weir_answer a;
-    int e = sync_ask(y, limit, NO_SHARD, text_of(key), cost, now_ns, &a);
+    int e = sync_ask(y, PART(limit, text_of(key), cost), now_ns, &a);
     assert_int_equal(e & ~SYNC_DUE, SYNC_ANSWERED);
     return a;
 }
 
 /* Returns how many of `n` requests of cost 1 are admitted. */
-static inline uint64_t fake_admit(struct syncs *y, struct store_limit *limit, const char *key,
+static inline uint64_t fake_admit(struct node_keys *y, struct store_limit *limit, const char *key,
                                   uint64_t n, uint64_t now_ns)
 {
     uint64_t admitted = 0;
     for (uint64_t i = 0; i < n; i++) {
         struct weir_answer a;
-        int e = sync_ask(y, limit, NO_SHARD, text_of(key), 1, now_ns, &a);
+        int e = sync_ask(y, PART(limit, text_of(key), 1), now_ns, &a);
         admitted += (e & SYNC_ANSWERED) != 0 && a.verdict == WEIR_ALLOW;
     }
     return admitted;

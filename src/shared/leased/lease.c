@@ -2,86 +2,104 @@
 
 #include "base/atomic.h"
 #include "base/maths.h"
-#include "shared/leased/lease_call.h"
-#include "shared/leased/lease_size.h"
+#include "shared/leased/lease_part.h"
 
-#define RETRY_LEAST WEIR_MICROSECOND
 #define LINGER_NS (10 * WEIR_MILLISECOND) /* a denial lasts this much longer while a call is out */
 
-static uint64_t until(uint64_t at_ns, uint64_t now_ns)
+/* ---- leases of keys ---- */
+
+static struct lease *find(const struct key_stripe *s, struct hash hash)
 {
-    return at_ns == WEIR_FOREVER ? WEIR_FOREVER : sub_floor0(at_ns, now_ns);
+    return node_key_part(node_key_find(s, hash), KEY_LEASED);
+}
+
+/* key_matters_fn */
+static uint64_t matters(struct key_part *part, uint64_t now_ns)
+{
+    (void)now_ns;
+    return lease_is_out((const struct lease *)part) ? UINT64_MAX : 0;
+}
+
+/* Gives the key a lease without units. Returns NULL if there is no room or no memory. */
+static struct lease *make(struct key_stripe *s, struct hash hash, const struct remote_part *of,
+                          uint64_t now_ns)
+{
+    struct key_part *least = node_key_least(s, KEY_LEASED, matters, now_ns);
+    if (least != NULL) {
+        node_key_end(s, least);
+    }
+    struct lease *e = node_key_begin(s, hash, of, KEY_LEASED, sizeof *e);
+    if (e != NULL) {
+        e->since_ns = now_ns;
+        e->renew_ns = UINT64_MAX;
+        node_key_schedule(s, &e->part, now_ns + LEASE_LOOK_NS);
+    }
+    return e;
 }
 
 /* ---- questions ---- */
 
-static void answer_from_lease(const struct lease_entry *e, uint64_t cost, uint64_t now_ns,
-                              struct weir_answer *answer)
+/* Makes the call for a renewal, if one is wanted; or makes it due, if no call may be made. */
+static unsigned renew(struct node_keys *keys, struct key_stripe *s, struct lease *e,
+                      enum lease_how how, uint64_t now_ns, struct lease_call *call)
 {
+    if (!lease_wants_renewal(e, now_ns)) {
+        return 0;
+    }
+    if (how != LEASE_HERE) {
+        return lease_renew(keys, s, e, now_ns, call) ? LEASE_SEND : 0;
+    }
+    if (e->part.due_ns <= now_ns) {
+        return 0; /* as another question has said */
+    }
+    node_key_schedule(s, &e->part, 0);
+    return LEASE_DUE;
+}
+
+static void spend(struct lease *e, uint64_t cost, uint64_t now_ns, struct weir_answer *answer)
+{
+    const struct node_key *k = e->part.key;
+    e->left -= cost;
     *answer = (struct weir_answer){
         .verdict = WEIR_ALLOW,
-        .quota = e->quota,
-        .remaining = e->left + e->rest,
+        .quota = lease_params(e)->quota,
+        .remaining = e->left + k->remaining,
         .granted = cost,
-        .reset_after_ns = until(e->reset_at_ns, now_ns),
+        .reset_after_ns = node_key_until(k->reset_at_ns, now_ns),
     };
 }
 
 /*
- * Returns whether the store has denied this cost, or a lower one, a moment ago. When that moment is
+ * Answers DENY if the store has denied this cost, or a lower one, a moment ago. When that moment is
  * over, one question goes to the store again; the others are denied until its answer is here (for
- * at most LINGER_NS), because otherwise all that come meanwhile would go to the store, too.
+ * at most LINGER_NS), because otherwise all that come meanwhile would go to the store, too. The key
+ * may have no entry (NULL), or no lease.
  */
-static bool is_denied(const struct lease_entry *e, uint64_t cost, uint64_t now_ns)
+static bool deny(struct node_key *k, const struct lease *e, const struct remote_part *of,
+                 uint64_t now_ns, struct weir_answer *answer)
 {
-    uint64_t linger = e->flight != 0 ? LINGER_NS : 0;
-    return e->denied_cost != 0 && cost >= e->denied_cost && cost <= e->quota &&
-           now_ns < add_sat(e->denied_until_ns, linger);
-}
-
-/* Answers DENY out of memory. The retry is the later of what the store said and when it will be
- * asked again, because no question is allowed here before both. */
-static void answer_from_denial(const struct lease_entry *e, uint64_t now_ns,
-                               struct weir_answer *answer)
-{
-    uint64_t retry_at_ns = max_u64(e->retry_at_ns, e->denied_until_ns);
-    *answer = (struct weir_answer){
-        .verdict = WEIR_DENY,
-        .flags = e->denied_flags,
-        .quota = e->quota,
-        .remaining = lease_to_spend(e, now_ns),
-        .retry_after_ns = max_u64(until(retry_at_ns, now_ns), RETRY_LEAST),
-        .reset_after_ns = until(e->reset_at_ns, now_ns),
-    };
-}
-
-static unsigned spend(struct leases *l, struct lease_stripe *s, struct lease_entry *e,
-                      uint64_t cost, uint64_t now_ns, struct weir_answer *answer,
-                      struct lease_call *call)
-{
-    e->left -= cost;
-    answer_from_lease(e, cost, now_ns, answer);
-    if (!lease_wants_renewal(e, now_ns)) {
-        return LEASE_ANSWERED;
+    struct store_limit *limit = of->limit;
+    const struct store_params *p = &store_limit_numbers(limit)->params;
+    uint64_t linger_ns = e != NULL && e->flight != 0 ? LINGER_NS : 0;
+    if (k == NULL || !node_key_denies(k, p, of->cost, linger_ns, now_ns, answer)) {
+        return false;
     }
-    if (call == NULL) {
-        lease_make_ready(s, e);
-        return LEASE_ANSWERED;
-    }
-    return lease_renew(l, s, e, now_ns, call) ? LEASE_ANSWERED | LEASE_SEND : LEASE_ANSWERED;
+    answer->remaining += lease_to_spend(e, now_ns);
+    count_shared(&limit->counts.remembered, 1);
+    return true;
 }
 
 /* Makes the key's call for a question that goes to the store (L6). Returns false if the question
  * must use another way: a call is out, no lease is to be taken or settled, or the cost is more than
  * the quota, which is never allowed and so no reason to give back the units that are here. */
-static bool ask_store(struct leases *l, struct lease_stripe *s, struct lease_entry *e,
-                      uint64_t cost, uint64_t now_ns, struct lease_call *call)
+static bool ask_store(struct node_keys *keys, struct key_stripe *s, struct lease *e, uint64_t cost,
+                      uint64_t now_ns, struct lease_call *call)
 {
     const struct store_params *p = lease_params(e);
     if (e->flight != 0 || cost > p->quota) {
         return false;
     }
-    uint64_t want = load_relaxed(&l->stopping) != 0 ? 0 : lease_want(e, p, cost, now_ns);
+    uint64_t want = node_keys_is_stopping(keys) ? 0 : lease_want(e, p, cost, now_ns);
     if (want == 0 && e->mark == 0) {
         return false;
     }
@@ -91,82 +109,75 @@ static bool ask_store(struct leases *l, struct lease_stripe *s, struct lease_ent
 
 /* Returns whether the question is to wait for the call that is out (L8). Units that will be dropped
  * when they come are not worth waiting for. */
-static bool is_to_wait(const struct leases *l, const struct lease_entry *e, uint64_t cost)
+static bool is_to_wait(const struct node_keys *keys, const struct lease *e, uint64_t cost)
 {
     return e->flight != 0 && e->brings && !e->drop && cost <= lease_params(e)->quota &&
-           load_relaxed(&l->stopping) == 0;
+           !node_keys_is_stopping(keys);
 }
 
-static unsigned ask(struct leases *l, struct store_limit *limit, struct text shard, struct text key,
-                    uint64_t cost, bool counts, uint64_t now_ns, struct weir_answer *answer,
-                    struct lease_call *call, bool only_here)
+/* Counts a question as demand. */
+static void count(struct lease *e, uint64_t cost, uint64_t now_ns)
 {
-    bool goes = call != NULL && !only_here; /* the question may go to the store */
-    struct hash h = lease_hash(l, limit->id, shard, key);
-    const uint64_t hash[2] = {h.low, h.high};
-    struct lease_stripe *s = lease_lock(l, hash, &now_ns);
-    struct lease_entry *e = lease_find(s, hash);
+    e->asked += cost;
+    e->part.key->used_ns = now_ns;
+}
+
+/* Sends a question that could not be answered here, or lets it wait. Returns 0 if it must ask the
+ * store alone. */
+static unsigned go(struct node_keys *keys, struct key_stripe *s, struct lease *e, uint64_t cost,
+                   uint64_t now_ns, struct lease_call *call)
+{
+    if (ask_store(keys, s, e, cost, now_ns, call)) {
+        return LEASE_SEND;
+    }
+    if (is_to_wait(keys, e, cost)) {
+        *call = (struct lease_call){.hash = e->part.key->hash, .id = e->flight};
+        return LEASE_WAIT;
+    }
+    return 0;
+}
+
+unsigned lease_ask(struct node_keys *keys, const struct remote_part *of, enum lease_how how,
+                   uint64_t now_ns, struct weir_answer *answer, struct lease_call *call)
+{
     unsigned done = 0;
-    if (e == NULL && goes) {
-        e = lease_make(s, hash, limit, shard, key, now_ns);
+    struct hash hash = node_key_hash(keys, of);
+    struct key_stripe *s = node_keys_lock(keys, hash, &now_ns);
+    struct node_key *k = node_key_find(s, hash);
+    struct lease *e = node_key_part(k, KEY_LEASED);
+    if (e == NULL && how != LEASE_HERE) {
+        e = make(s, hash, of, now_ns);
+        k = node_key_find(s, hash); /* make() may have removed the old one */
     }
-    if (e != NULL) {
-        bool here = lease_to_spend(e, now_ns) >= cost;
-        bool denied = !here && is_denied(e, cost, now_ns);
-        if (counts && (here || denied || goes)) {
-            lease_count(e, cost, now_ns);
-        }
-        if (here) {
-            done = spend(l, s, e, cost, now_ns, answer, call);
-        } else if (denied) {
-            answer_from_denial(e, now_ns, answer);
-            done = LEASE_ANSWERED;
-        } else if (goes && ask_store(l, s, e, cost, now_ns, call)) {
-            done = LEASE_SEND;
-        } else if (goes && is_to_wait(l, e, cost)) {
-            *call = (struct lease_call){.hash = {hash[0], hash[1]}, .id = e->flight};
-            done = LEASE_WAIT;
-        }
+    bool here = e != NULL && lease_to_spend(e, now_ns) >= of->cost;
+    bool denied = !here && deny(k, e, of, now_ns, answer);
+    if (e != NULL && how != LEASE_AGAIN && (here || denied || how != LEASE_HERE)) {
+        count(e, of->cost, now_ns);
     }
-    lease_unlock(s);
-    if (done == 0 && goes) {
-        lease_call_plain(limit, shard, key, hash, cost, now_ns, call);
+    if (here) {
+        spend(e, of->cost, now_ns, answer);
+        done = LEASE_ANSWERED | renew(keys, s, e, how, now_ns, call);
+    } else if (denied) {
+        done = LEASE_ANSWERED;
+    } else if (e != NULL && how != LEASE_HERE) {
+        done = go(keys, s, e, of->cost, now_ns, call);
+    }
+    node_keys_unlock(s);
+    if (done == 0 && how != LEASE_HERE) {
+        lease_call_plain(of, hash, now_ns, call);
         done = LEASE_SEND;
     }
     return done;
 }
 
-unsigned lease_ask(struct leases *l, struct store_limit *limit, struct text shard, struct text key,
-                   uint64_t cost, uint64_t now_ns, struct weir_answer *answer,
-                   struct lease_call *call)
+void lease_alone(const struct remote_part *of, uint64_t now_ns, struct lease_call *call)
 {
-    return ask(l, limit, shard, key, cost, true, now_ns, answer, call, false);
-}
-
-unsigned lease_ask_here(struct leases *l, struct store_limit *limit, struct text shard,
-                        struct text key, uint64_t cost, uint64_t now_ns, struct weir_answer *answer,
-                        struct lease_call *call)
-{
-    return ask(l, limit, shard, key, cost, true, now_ns, answer, call, true);
-}
-
-unsigned lease_ask_again(struct leases *l, struct store_limit *limit, struct text shard,
-                         struct text key, uint64_t cost, uint64_t now_ns,
-                         struct weir_answer *answer, struct lease_call *call)
-{
-    return ask(l, limit, shard, key, cost, false, now_ns, answer, call, false);
-}
-
-void lease_alone(struct store_limit *limit, struct text shard, struct text key, uint64_t cost,
-                 uint64_t now_ns, struct lease_call *call)
-{
-    const uint64_t hash[2] = {call->hash[0], call->hash[1]};
-    lease_call_plain(limit, shard, key, hash, cost, now_ns, call);
+    lease_call_plain(of, call->hash, now_ns, call);
 }
 
 /* ---- looking after leases ---- */
 
-static void end_lease(struct lease_entry *e)
+static void end_lease(struct lease *e)
 {
     e->left = 0;
     e->held = 0;
@@ -176,22 +187,21 @@ static void end_lease(struct lease_entry *e)
     e->renew_ns = UINT64_MAX;
 }
 
-/* Looks after an entry (L5). Returns true if *call is to be sent. An entry of which nothing is
- * outstanding is removed if it was not asked for during LEASE_LIFE_NS, or if leases are stopped. */
-static bool look_after(struct leases *l, struct lease_stripe *s, struct lease_entry *e,
-                       uint64_t now_ns, struct lease_call *call)
+/* key_look_fn: looks after a lease (L5). A key of which nothing is outstanding has no lease any more
+ * if it was not asked for during LEASE_LIFE_NS, or if leases are stopped. */
+static bool look_after(struct node_keys *keys, struct key_stripe *s, struct key_part *part,
+                       uint64_t now_ns, void *call)
 {
-    uint64_t idle_ns = sub_floor0(now_ns, e->used_ns);
-    bool stopping = load_relaxed(&l->stopping) != 0;
-    if (e->flight != 0) {
-        return false;
-    }
+    struct lease *e = (struct lease *)part;
+    uint64_t idle_ns = sub_floor0(now_ns, part->key->used_ns);
+    bool stopping = node_keys_is_stopping(keys);
+    node_key_schedule(s, part, now_ns + LEASE_LOOK_NS);
     if (now_ns >= e->over_ns || (e->mark == 0 && now_ns >= e->expires_ns)) {
         end_lease(e);
     }
     if (!lease_is_out(e)) {
         if (idle_ns >= LEASE_LIFE_NS || stopping) {
-            lease_remove(s, e);
+            node_key_end(s, part);
         }
         return false;
     }
@@ -207,95 +217,40 @@ static bool look_after(struct leases *l, struct lease_stripe *s, struct lease_en
         lease_call_make(s, e, 0, 0, false, now_ns, call);
         return true;
     }
-    return lease_wants_renewal(e, now_ns) && lease_renew(l, s, e, now_ns, call);
+    return lease_wants_renewal(e, now_ns) && lease_renew(keys, s, e, now_ns, call);
 }
 
-static bool next_of(struct leases *l, struct lease_stripe *s, uint64_t now_ns,
-                    struct lease_call *call)
+bool lease_next(struct node_keys *keys, uint64_t now_ns, struct lease_call *call)
 {
-    while (!list_is_empty(&s->ready)) {
-        struct lease_entry *e = LIST_OF(s->ready.next, struct lease_entry, ready);
-        list_take(&e->ready);
-        if (look_after(l, s, e, now_ns, call)) {
-            return true;
-        }
-    }
-    while (!list_is_empty(&s->look)) {
-        struct lease_entry *e = LIST_OF(s->look.next, struct lease_entry, look);
-        if (e->look_ns > now_ns) {
-            break;
-        }
-        lease_look_later(s, e, now_ns);
-        if (look_after(l, s, e, now_ns, call)) {
-            return true;
-        }
-    }
-    return false;
+    return node_keys_next(keys, KEY_LEASED, now_ns, look_after, call);
 }
 
-bool lease_next(struct leases *l, uint64_t now_ns, struct lease_call *call)
+void lease_forget(struct node_keys *keys, const struct remote_part *of)
 {
-    uint64_t from = load_relaxed(&l->turn); /* a hint, which any thread may change */
-    for (uint64_t i = 0; i < LEASE_STRIPES; i++) {
-        uint64_t at = (from + i) % LEASE_STRIPES;
-        if (load_relaxed(&l->stripe[at].due_ns) > now_ns) {
-            continue;
-        }
-        uint64_t its_now = now_ns;
-        struct lease_stripe *s = lease_lock(l, (const uint64_t[2]){at << 58, 0}, &its_now);
-        bool found = next_of(l, s, its_now, call);
-        lease_unlock(s);
-        if (found) {
-            store_relaxed(&l->turn, at);
-            return true;
-        }
-    }
-    return false;
-}
-
-void lease_stop(struct leases *l)
-{
-    store_relaxed(&l->stopping, 1);
-    for (uint64_t i = 0; i < LEASE_STRIPES; i++) {
-        uint64_t now_ns = 0;
-        struct lease_stripe *s = lease_lock(l, (const uint64_t[2]){i << 58, 0}, &now_ns);
-        for (struct list *at = s->look.next; at != &s->look; at = at->next) {
-            lease_make_ready(s, LIST_OF(at, struct lease_entry, look));
-        }
-        lease_unlock(s);
-    }
-}
-
-void lease_forget(struct leases *l, const struct store_limit *limit, struct text shard,
-                  struct text key)
-{
-    struct hash h = lease_hash(l, limit->id, shard, key);
-    const uint64_t hash[2] = {h.low, h.high};
+    struct hash hash = node_key_hash(keys, of);
     uint64_t now_ns = 0;
-    struct lease_stripe *s = lease_lock(l, hash, &now_ns);
-    struct lease_entry *e = lease_find(s, hash);
+    struct key_stripe *s = node_keys_lock(keys, hash, &now_ns);
+    struct lease *e = find(s, hash);
     if (e != NULL) {
-        e->denied_cost = 0;
         e->left = e->mark != 0 || e->flight != 0 ? e->left : 0;
-        if (lease_is_out(e)) {
-            e->drop = true;
-            lease_make_ready(s, e);
+        e->drop = e->drop || lease_is_out(e);
+        if (e->drop && e->flight == 0) {
+            node_key_schedule(s, &e->part, 0);
         }
     }
-    lease_unlock(s);
+    node_keys_unlock(s);
 }
 
-bool lease_refund(struct leases *l, const struct store_limit *limit, struct text shard,
-                  struct text key, uint64_t units, uint64_t now_ns)
+bool lease_refund(struct node_keys *keys, const struct remote_part *of, uint64_t now_ns)
 {
-    struct hash h = lease_hash(l, limit->id, shard, key);
-    const uint64_t hash[2] = {h.low, h.high};
-    struct lease_stripe *s = lease_lock(l, hash, &now_ns);
-    struct lease_entry *e = lease_find(s, hash);
-    bool here = e != NULL && e->mark != 0 && now_ns < e->expires_ns && units <= e->held - e->left;
+    struct hash hash = node_key_hash(keys, of);
+    struct key_stripe *s = node_keys_lock(keys, hash, &now_ns);
+    struct lease *e = find(s, hash);
+    bool here =
+        e != NULL && e->mark != 0 && now_ns < e->expires_ns && of->cost <= e->held - e->left;
     if (here) {
-        e->left += units;
+        e->left += of->cost;
     }
-    lease_unlock(s);
+    node_keys_unlock(s);
     return here;
 }

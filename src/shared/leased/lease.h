@@ -1,9 +1,15 @@
 /*
- * `leased`: a node takes units of a key in advance, and spends them without asking the store. One
- * struct leases serves a whole process: any thread may ask, and keys are in stripes, each with a
- * lock that is held for nanoseconds. There is no I/O and no clock here: `now_ns` is any monotonic
- * time that goes on while the machine sleeps, read for this question, and the caller sends the
- * calls (store.c, or the simulator, which runs this very code).
+ * `leased`: a node takes units of a key in advance, and spends them without asking the store. The
+ * leases of a process are parts of its keys (shared/node_keys.h): any thread may ask, and locks are
+ * held for nanoseconds. There is no I/O and no clock here: `now_ns` is any monotonic time that goes
+ * on while the machine sleeps, read for this question, and the caller sends the calls (store.c, or
+ * the simulator, which runs this very code).
+ *
+ *   lease.c        questions, and looking after leases
+ *   lease_reply.c  the end of a call
+ *   lease_size.c   how large a lease should be, and for how long a denial stands
+ *   lease_call.c   makes the calls
+ *   lease_wait.h   questions that wait for a call
  *
  * The store's side (lua/lease.lua, leased_bucket.lua): every grant q of a key is outstanding until
  * it is settled or expires. H is the sum of all that is outstanding, and the key refills only to
@@ -44,16 +50,11 @@
 #ifndef WEIR_SHARED_LEASED_LEASE_H
 #define WEIR_SHARED_LEASED_LEASE_H
 
+#include "base/hash.h"
 #include "common/buffer.h"
 #include "shared/store.h"
 
-struct leases;
-
-/* Creates a table for at most `keys` leases at once (0: 65536). When it is full, a key with nothing
- * outstanding is forgotten; if there is none, questions go to the store without a lease. Returns 0,
- * WEIR_ENOMEM or WEIR_EIO (no random numbers). */
-int leases_create(struct leases **l, uint64_t keys);
-void leases_destroy(struct leases *l);
+struct node_keys;
 
 /*
  * Returns false if `leased` would leave too much unused, so that the limit acts as `exact` (L7):
@@ -66,7 +67,7 @@ bool lease_is_worth(const struct store_params *params, uint64_t nodes);
 struct lease_call {
     struct store_limit *limit; /* held until lease_reply() or lease_lost() */
     struct store_key key;      /* in the store */
-    uint64_t hash[2];          /* of the key in this table */
+    struct hash hash;          /* node_key_hash() of the key */
     uint64_t id;               /* of the key's call; 0: it neither settles nor takes a lease */
     uint64_t made_ns;
     uint64_t cost;  /* of the question that waits for the call; 0: none does */
@@ -78,40 +79,34 @@ struct lease_call {
     bool drop;      /* the returned units may not be spent here, even if the call cannot be sent */
 };
 
-enum { LEASE_ANSWERED = 1, LEASE_SEND = 2, LEASE_WAIT = 4 };
+enum { LEASE_ANSWERED = 1, LEASE_SEND = 2, LEASE_WAIT = 4, LEASE_DUE = 8 };
+
+/* How a question is asked. LEASE_HERE: no call is made (`call` may be NULL), and the question counts
+ * only if it is answered here. LEASE_AGAIN: it has waited, and was counted before. */
+enum lease_how { LEASE_ASK, LEASE_HERE, LEASE_AGAIN };
 
 /*
  * Asks for a CHECK of one key. Returns a set of flags. LEASE_ANSWERED: *answer is complete.
  * LEASE_SEND: *call is to be sent; without LEASE_ANSWERED, the question waits for its reply.
  * LEASE_WAIT: another call is out, which *call names by its hash and id (the rest of *call is not
- * set): wait for it and call lease_ask_again(), or call lease_alone(). If `call` is NULL, nothing
- * is to be sent: 0 means that the store must be asked, and a renewal that is due is left for
- * lease_next().
+ * set): wait for it and ask with LEASE_AGAIN, or call lease_alone().
+ *
+ * With LEASE_HERE, 0 means that the store must be asked, and nothing has happened. LEASE_DUE, in
+ * addition to LEASE_ANSWERED, means that lease_next() must be called to renew the lease: a thread
+ * that sleeps until node_keys_due() must look again.
+ *
+ * If there is no room for another lease, questions of new keys go to the store without one.
  */
-unsigned lease_ask(struct leases *l, struct store_limit *limit, struct text shard, struct text key,
-                   uint64_t cost, uint64_t now_ns, struct weir_answer *answer,
-                   struct lease_call *call);
-
-/* For callers that cannot use the store. Returns LEASE_ANSWERED, possibly with LEASE_SEND; or 0
- * without side effects: the question is then counted by the later lease_ask(). */
-unsigned lease_ask_here(struct leases *l, struct store_limit *limit, struct text shard,
-                        struct text key, uint64_t cost, uint64_t now_ns, struct weir_answer *answer,
-                        struct lease_call *call);
-
-/* Asks the same question again, without counting it as more demand. */
-unsigned lease_ask_again(struct leases *l, struct store_limit *limit, struct text shard,
-                         struct text key, uint64_t cost, uint64_t now_ns,
-                         struct weir_answer *answer, struct lease_call *call);
+unsigned lease_ask(struct node_keys *keys, const struct remote_part *of, enum lease_how how,
+                   uint64_t now_ns, struct weir_answer *answer, struct lease_call *call);
 
 /* Makes the *call that asks the store for this question alone, when a question that got LEASE_WAIT
  * cannot wait. *call is the one that lease_ask() has set. */
-void lease_alone(struct store_limit *limit, struct text shard, struct text key, uint64_t cost,
-                 uint64_t now_ns, struct lease_call *call);
+void lease_alone(const struct remote_part *of, uint64_t now_ns, struct lease_call *call);
 
-/* Gives back units that were taken here and not used (several limits). Returns false if the lease
+/* Gives back the cost, which was taken here and not used (several limits). Returns false if the lease
  * that they came from is gone; an UNDO in the store may then give them back (lease_stamp()). */
-bool lease_refund(struct leases *l, const struct store_limit *limit, struct text shard,
-                  struct text key, uint64_t units, uint64_t now_ns);
+bool lease_refund(struct node_keys *keys, const struct remote_part *of, uint64_t now_ns);
 
 /* The script and the arguments of a call, for client_call(). */
 const struct script *lease_script(const struct scripts *s, const struct lease_call *call);
@@ -121,26 +116,21 @@ void lease_put_arguments(const struct lease_call *call, struct buffer *b, unsign
  * `answer` may be NULL if no question waits; returns 0, or WEIR_EIO if the reply is not that of
  * such a call, which then counts as lost. lease_lost(): there is no reply. lease_unsent(): the call
  * certainly did not run (client.h CLIENT_NOT_RUN). */
-int lease_reply(struct leases *l, const struct lease_call *call, const struct store_reply *reply,
-                uint64_t now_ns, struct weir_answer *answer);
-void lease_lost(struct leases *l, const struct lease_call *call, uint64_t now_ns);
-void lease_unsent(struct leases *l, const struct lease_call *call, uint64_t now_ns);
+int lease_reply(struct node_keys *keys, const struct lease_call *call,
+                const struct store_reply *reply, uint64_t now_ns, struct weir_answer *answer);
+void lease_lost(struct node_keys *keys, const struct lease_call *call, uint64_t now_ns);
+void lease_unsent(struct node_keys *keys, const struct lease_call *call, uint64_t now_ns);
 
 /* Returns the time, in us, to give to a REFUND or UNDO of what the question was granted, out of a
  * reply that lease_reply() has accepted. */
 uint64_t lease_stamp(const struct store_reply *reply);
 
 /* Makes the next call that is due without a question: a renewal or a return. Returns false if there
- * is none. lease_due() returns when there may be one. */
-bool lease_next(struct leases *l, uint64_t now_ns, struct lease_call *call);
-uint64_t lease_due(const struct leases *l);
+ * is none. */
+bool lease_next(struct node_keys *keys, uint64_t now_ns, struct lease_call *call);
 
-/* From now on all units are returned (lease_next()), and no lease is taken. */
-void lease_stop(struct leases *l);
-
-/* Returns at once the units that the node holds of a key, and forgets its denial, because the key
- * was changed through this node (blocked, reset, penalized ...). */
-void lease_forget(struct leases *l, const struct store_limit *limit, struct text shard,
-                  struct text key);
+/* Returns at once the units that the node holds of a key, because the key was changed through this
+ * node (blocked, reset, penalized ...). */
+void lease_forget(struct node_keys *keys, const struct remote_part *of);
 
 #endif

@@ -1,8 +1,6 @@
 /* Ends a lease's call: with a reply, without one, or because it was never sent. */
-#include "base/atomic.h"
 #include "base/maths.h"
-#include "shared/leased/lease_call.h"
-#include "shared/leased/lease_size.h"
+#include "shared/leased/lease_part.h"
 #include "shared/script.h"
 
 #define DRIFT_PART 100u /* clocks may drift apart by 1/DRIFT_PART of a life (L1) */
@@ -43,35 +41,21 @@ static int read_answer(const struct lease_call *call, const struct store_reply *
     return script_answer(&first, &part, 1, answer, NULL);
 }
 
-static void note_denial(struct lease_entry *e, uint64_t cost, uint64_t retry_ns,
-                        const struct weir_answer *a, uint64_t now_ns)
-{
-    e->denied_cost = cost;
-    e->denied_flags = a->flags;
-    e->denied_until_ns =
-        add_sat(now_ns, lease_pause(e->limit, lease_params(e), a->flags, retry_ns));
-    e->retry_at_ns = add_sat(now_ns, retry_ns);
-}
-
 /* Notes what the store has answered. A store that has nothing left would deny the next question, so
  * this is noted like a denial of cost 1. */
-static void note_answer(struct lease_entry *e, const struct lease_call *call,
+static void note_answer(struct node_key *k, const struct lease_call *call,
                         const struct weir_answer *a, uint64_t now_ns)
 {
-    e->quota = a->quota;
-    e->rest = a->remaining;
-    e->reset_at_ns = add_sat(now_ns, a->reset_after_ns);
-    if (a->verdict == WEIR_DENY && call->cost != 0) {
-        note_denial(e, call->cost, a->retry_after_ns, a, now_ns);
-    } else if (a->remaining == 0 && a->verdict != WEIR_NEVER) {
-        note_denial(e, 1, 0, a, now_ns);
-    } else if (max_u64(call->cost, a->remaining) >= e->denied_cost) {
-        e->denied_cost = 0;
-    }
+    const struct store_params *p = &store_limit_numbers(call->limit)->params;
+    bool denied = a->verdict == WEIR_DENY && call->cost != 0;
+    bool empty = a->remaining == 0 && a->verdict != WEIR_NEVER;
+    uint64_t keep_ns =
+        denied || empty ? lease_pause(call->limit, p, a->flags, a->retry_after_ns) : 0;
+    node_key_note(k, empty && !denied ? 1 : call->cost, a, keep_ns, now_ns);
 }
 
 /* Sets the times of a new lease, which count from when the call was made (L1). */
-static void begin(struct lease_entry *e, const struct lease_call *call, uint64_t life_us)
+static void begin(struct lease *e, const struct lease_call *call, uint64_t life_us)
 {
     uint64_t life_ns = life_us * WEIR_MICROSECOND;
     bool ends_with_window = lease_params(e)->algorithm == WEIR_FIXED_WINDOW;
@@ -87,7 +71,7 @@ static void begin(struct lease_entry *e, const struct lease_call *call, uint64_t
  * (L2: their mark is not known), they are given up here, because the lease under which they were
  * taken ends sooner than the new one.
  */
-static void take_lease(struct lease_entry *e, const struct lease_call *call,
+static void take_lease(struct lease *e, const struct lease_call *call,
                        const struct store_reply *reply, const struct weir_answer *a)
 {
     uint64_t granted = (uint64_t)reply->integers[AT_GRANTED];
@@ -107,42 +91,44 @@ static void take_lease(struct lease_entry *e, const struct lease_call *call,
     e->renew_below = granted != 0 && a->remaining != 0 ? e->left / 2 + 1 : 0;
 }
 
-static void land(struct leases *l, struct lease_stripe *s, struct lease_entry *e)
+/* Notes that the lease's call has ended, and schedules when the lease is looked at next. */
+static void land(struct node_keys *keys, struct key_stripe *s, struct lease *e, uint64_t now_ns)
 {
     e->flight = 0;
-    if (lease_is_out(e) && (e->drop || load_relaxed(&l->stopping) != 0)) {
-        lease_make_ready(s, e);
-    }
+    bool at_once = lease_is_out(e) && (e->drop || node_keys_is_stopping(keys));
+    node_key_schedule(s, &e->part, at_once ? 0 : now_ns + LEASE_LOOK_NS);
 }
 
-/* Returns the call's entry if the entry waits for this call (L3), or NULL. No entry waits for a
- * plain call. */
-static struct lease_entry *waiting(const struct lease_stripe *s, const struct lease_call *call)
+/* Returns the key's lease if it waits for this call (L3), or NULL. No lease waits for a plain
+ * call. */
+static struct lease *waiting(const struct key_stripe *s, const struct lease_call *call)
 {
-    struct lease_entry *e = lease_find(s, call->hash);
+    struct lease *e = node_key_part(node_key_find(s, call->hash), KEY_LEASED);
     return e != NULL && call->id != 0 && e->flight == call->id ? e : NULL;
 }
 
-int lease_reply(struct leases *l, const struct lease_call *call, const struct store_reply *reply,
-                uint64_t now_ns, struct weir_answer *answer)
+int lease_reply(struct node_keys *keys, const struct lease_call *call,
+                const struct store_reply *reply, uint64_t now_ns, struct weir_answer *answer)
 {
     struct weir_answer a;
     int bad = read_answer(call, reply, &a);
     if (bad != 0) {
-        lease_lost(l, call, now_ns);
+        lease_lost(keys, call, now_ns);
         return bad;
     }
-    struct lease_stripe *s = lease_lock(l, call->hash, &now_ns);
-    struct lease_entry *e = waiting(s, call);
+    struct key_stripe *s = node_keys_lock(keys, call->hash, &now_ns);
+    struct lease *e = waiting(s, call);
+    struct node_key *k = call->id == 0 ? node_key_make(s, call->hash, now_ns) : NULL;
     if (e != NULL) {
         take_lease(e, call, reply, &a);
-        note_answer(e, call, &a, now_ns);
-        land(l, s, e);
-    } else if (call->id == 0 && (e = lease_find(s, call->hash)) != NULL) {
-        note_answer(e, call, &a, now_ns);
+        land(keys, s, e, now_ns);
+        k = e->part.key;
     }
-    a.remaining = e != NULL ? e->rest + lease_to_spend(e, now_ns) : a.remaining;
-    lease_unlock(s);
+    if (k != NULL) {
+        note_answer(k, call, &a, now_ns);
+        a.remaining += lease_to_spend(node_key_part(k, KEY_LEASED), now_ns);
+    }
+    node_keys_unlock(s);
     store_limit_release(call->limit);
     if (answer != NULL) {
         *answer = a;
@@ -157,34 +143,34 @@ uint64_t lease_stamp(const struct store_reply *reply)
 
 /* The units that the call kept may be spent until the end of the old lease, which is before that of
  * the new one; but they are not settled any more (L2). */
-void lease_lost(struct leases *l, const struct lease_call *call, uint64_t now_ns)
+void lease_lost(struct node_keys *keys, const struct lease_call *call, uint64_t now_ns)
 {
-    struct lease_stripe *s = lease_lock(l, call->hash, &now_ns);
-    struct lease_entry *e = waiting(s, call);
+    struct key_stripe *s = node_keys_lock(keys, call->hash, &now_ns);
+    struct lease *e = waiting(s, call);
     if (e != NULL) {
         e->renew_below = e->left / 2;
         e->renew_ns = UINT64_MAX;
-        land(l, s, e);
+        land(keys, s, e, now_ns);
     }
-    lease_unlock(s);
+    node_keys_unlock(s);
     store_limit_release(call->limit);
 }
 
-void lease_unsent(struct leases *l, const struct lease_call *call, uint64_t now_ns)
+void lease_unsent(struct node_keys *keys, const struct lease_call *call, uint64_t now_ns)
 {
-    struct lease_stripe *s = lease_lock(l, call->hash, &now_ns);
-    struct lease_entry *e = waiting(s, call);
+    struct key_stripe *s = node_keys_lock(keys, call->hash, &now_ns);
+    struct lease *e = waiting(s, call);
     if (e != NULL) {
-        if (call->lease != 0 && load_relaxed(&l->stopping) == 0) {
+        if (call->lease != 0 && !node_keys_is_stopping(keys)) {
             e->mark = call->lease;
             e->held = call->held;
             e->left += call->back;
         }
         e->renew_below = e->left / 2; /* not again at once: the store cannot be reached */
         e->renew_ns = max_u64(e->renew_ns, now_ns + UNSENT_NS);
-        land(l, s, e);
+        land(keys, s, e, now_ns);
         e->drop = e->drop || call->drop; /* the next look tries again */
     }
-    lease_unlock(s);
+    node_keys_unlock(s);
     store_limit_release(call->limit);
 }

@@ -1,6 +1,5 @@
-#include "shared/leased/lease_size.h"
-
 #include "base/maths.h"
+#include "shared/leased/lease_part.h"
 
 enum {
     HORIZON = 4,    /* a lease is for 1/HORIZON of a life */
@@ -36,7 +35,7 @@ bool lease_is_worth(const struct store_params *params, uint64_t nodes)
  * since the last measurement. A rise counts at once, a fall only by half, so that one quiet moment
  * does not end a lease.
  */
-static uint64_t measure(struct lease_entry *e, uint64_t now_ns)
+static uint64_t measure(struct lease *e, uint64_t now_ns)
 {
     uint64_t horizon_ns = (e->life_ns != 0 ? e->life_ns : LEASE_LIFE_NS) / HORIZON;
     uint64_t took_ns = max_u64(sub_floor0(now_ns, e->since_ns), MEASURED_LEAST);
@@ -48,8 +47,7 @@ static uint64_t measure(struct lease_entry *e, uint64_t now_ns)
 }
 
 /* Growth is bounded, so that a few questions in one microsecond do not take all there is. */
-uint64_t lease_want(struct lease_entry *e, const struct store_params *p, uint64_t cost,
-                    uint64_t now_ns)
+uint64_t lease_want(struct lease *e, const struct store_params *p, uint64_t cost, uint64_t now_ns)
 {
     uint64_t each = max_u64(cost, 1);
     bool first = e->asked <= cost && e->demand == 0; /* another question may never come */

@@ -7,9 +7,9 @@
 #define LATE_LEAST (10 * WEIR_MILLISECOND) /* ... but not before this: a process may pause */
 #define ROUNDS 3 /* times took_ns: the call that is out, a call of its own, and a reserve */
 
-void lease_waits_init(struct lease_waits *w, struct leases *leases, lease_send_fn send, void *arg)
+void lease_waits_init(struct lease_waits *w, struct node_keys *keys, lease_send_fn send, void *arg)
 {
-    *w = (struct lease_waits){.leases = leases, .send = send, .arg = arg};
+    *w = (struct lease_waits){.keys = keys, .send = send, .arg = arg};
     timers_init(&w->timers);
     for (unsigned i = 0; i < LEASE_CHAINS; i++) {
         list_init(&w->chains[i]);
@@ -18,9 +18,9 @@ void lease_waits_init(struct lease_waits *w, struct leases *leases, lease_send_f
 
 /* ---- calls that are out ---- */
 
-static struct list *chain_of(struct lease_waits *w, const uint64_t hash[2])
+static struct list *chain_of(struct lease_waits *w, struct hash hash)
 {
-    return &w->chains[hash[1] % LEASE_CHAINS];
+    return &w->chains[hash.high % LEASE_CHAINS];
 }
 
 static struct lease_flight *find(struct lease_waits *w, const struct lease_call *call)
@@ -28,8 +28,8 @@ static struct lease_flight *find(struct lease_waits *w, const struct lease_call 
     struct list *chain = chain_of(w, call->hash);
     for (struct list *at = chain->next; at != chain; at = at->next) {
         struct lease_flight *f = LIST_OF(at, struct lease_flight, node);
-        if (f->call.id == call->id && f->call.hash[0] == call->hash[0] &&
-            f->call.hash[1] == call->hash[1]) {
+        if (f->call.id == call->id && f->call.hash.low == call->hash.low &&
+            f->call.hash.high == call->hash.high) {
             return f;
         }
     }
@@ -56,16 +56,10 @@ static void note_took(struct lease_waits *w, const struct lease_flight *f, uint6
 
 /* ---- waiting ---- */
 
-void lease_question_init(struct lease_question *q, struct store_limit *limit, struct text shard,
-                         struct text key, uint64_t cost, uint64_t deadline_ns,
-                         struct weir_answer *answer)
+void lease_question_init(struct lease_question *q, const struct remote_part *of,
+                         uint64_t deadline_ns, struct weir_answer *answer)
 {
-    *q = (struct lease_question){.limit = limit,
-                                 .shard = shard,
-                                 .key = key,
-                                 .cost = cost,
-                                 .deadline_ns = deadline_ns,
-                                 .answer = answer};
+    *q = (struct lease_question){.of = of, .deadline_ns = deadline_ns, .answer = answer};
     list_init(&q->node);
     timer_init(&q->timer, 0);
 }
@@ -99,7 +93,7 @@ static void leave(struct lease_waits *w, struct lease_question *q)
 static int ask_alone(struct lease_waits *w, struct lease_question *q, struct lease_call *call,
                      uint64_t now_ns)
 {
-    lease_alone(q->limit, q->shard, q->key, q->cost, now_ns, call);
+    lease_alone(q->of, now_ns, call);
     return w->send(w->arg, q, call, now_ns);
 }
 
@@ -123,8 +117,7 @@ int lease_waits_take(struct lease_waits *w, struct lease_question *q, unsigned s
 static bool ask_again(struct lease_waits *w, struct lease_question *q, bool helps, uint64_t now_ns)
 {
     struct lease_call call;
-    unsigned said =
-        lease_ask_again(w->leases, q->limit, q->shard, q->key, q->cost, now_ns, q->answer, &call);
+    unsigned said = lease_ask(w->keys, q->of, LEASE_AGAIN, now_ns, q->answer, &call);
     if ((said & LEASE_ANSWERED) != 0) {
         q->state = LEASE_DECIDED;
         if ((said & LEASE_SEND) != 0) {

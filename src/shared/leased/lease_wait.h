@@ -39,10 +39,7 @@ enum lease_state { LEASE_OPEN, LEASE_DECIDED, LEASE_FAILED };
 struct lease_question {
     struct list node; /* in the list of those that wait for a call, or of those that have ended */
     struct timer timer;
-    struct store_limit *limit; /* held by the caller, who also owns the texts */
-    struct text shard;
-    struct text key;
-    uint64_t cost;
+    const struct remote_part *of; /* the caller's */
     uint64_t deadline_ns;
     struct weir_answer *answer; /* for lease_ask() */
     enum lease_state state;
@@ -63,7 +60,7 @@ typedef int (*lease_send_fn)(void *arg, struct lease_question *q, const struct l
                              uint64_t now_ns);
 
 struct lease_waits {
-    struct leases *leases;
+    struct node_keys *keys;
     lease_send_fn send;
     void *arg;
     struct timers timers;
@@ -72,11 +69,10 @@ struct lease_waits {
     struct list chains[LEASE_CHAINS];
 };
 
-void lease_waits_init(struct lease_waits *w, struct leases *leases, lease_send_fn send, void *arg);
+void lease_waits_init(struct lease_waits *w, struct node_keys *keys, lease_send_fn send, void *arg);
 
-void lease_question_init(struct lease_question *q, struct store_limit *limit, struct text shard,
-                         struct text key, uint64_t cost, uint64_t deadline_ns,
-                         struct weir_answer *answer);
+void lease_question_init(struct lease_question *q, const struct remote_part *of,
+                         uint64_t deadline_ns, struct weir_answer *answer);
 
 /* Does what lease_ask() has said (LEASE_SEND or LEASE_WAIT): sends the question's call, or lets it
  * wait for the call that is out. Returns 0 if the question will end later, or an error if no call

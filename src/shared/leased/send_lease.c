@@ -31,25 +31,16 @@ static void tell(struct list *ended, uint64_t now_ns)
     }
 }
 
-/* Notes what the store has answered to the group that made the call. */
-static void note(struct group *g, const struct store_reply *reply, uint64_t now_ns)
-{
-    const struct piece *p = &g->asking->pieces[g->piece];
-    g->answer.limit = g->piece;
-    g->stamp_us = lease_stamp(reply);
-    part_note(p->limit, p->hash, p->part->cost, true, &g->answer, now_ns);
-}
-
-static bool end_call(struct leases *leases, const struct lease_call *call, enum client_end end,
+static bool end_call(struct node_keys *keys, const struct lease_call *call, enum client_end end,
                      const struct store_reply *reply, uint64_t now_ns, struct weir_answer *answer)
 {
     if (end == CLIENT_REPLIED) {
-        return lease_reply(leases, call, reply, now_ns, answer) == 0;
+        return lease_reply(keys, call, reply, now_ns, answer) == 0;
     }
     if (end == CLIENT_NOT_RUN) {
-        lease_unsent(leases, call, now_ns);
+        lease_unsent(keys, call, now_ns);
     } else {
-        lease_lost(leases, call, now_ns);
+        lease_lost(keys, call, now_ns);
     }
     return false;
 }
@@ -64,12 +55,13 @@ static void on_lease(void *arg, enum client_end end, const struct store_reply *r
     struct group *g = group_of(f->lease.question);
     struct list ended;
     list_init(&ended);
-    bool replied = end_call(s->shared->leases, &f->lease.call, end, reply, now_ns,
+    bool replied = end_call(s->shared->keys, &f->lease.call, end, reply, now_ns,
                             g != NULL ? &g->answer : NULL);
     lease_flight_end(&s->waits, &f->lease, replied, now_ns, &ended);
     free(f);
     if (g != NULL && replied) {
-        note(g, reply, now_ns);
+        g->answer.limit = g->piece;
+        g->stamp_us = lease_stamp(reply);
         group_answered(g, now_ns);
     } else if (g != NULL) {
         group_failed(g, now_ns);
@@ -111,7 +103,7 @@ static int send_for(void *arg, struct lease_question *q, const struct lease_call
     int e = put(s, call, q != NULL ? q->deadline_ns : send_unawaited(s, now_ns), now_ns, f);
     if (e != 0) {
         free(f);
-        lease_unsent(s->shared->leases, call, now_ns);
+        lease_unsent(s->shared->keys, call, now_ns);
         return e;
     }
     f->store = s;
@@ -121,7 +113,7 @@ static int send_for(void *arg, struct lease_question *q, const struct lease_call
 
 void send_lease_init(struct store *s)
 {
-    lease_waits_init(&s->waits, s->shared->leases, send_for, s);
+    lease_waits_init(&s->waits, s->shared->keys, send_for, s);
 }
 
 void send_lease(struct store *s, const struct lease_call *call, uint64_t now_ns)
@@ -129,24 +121,10 @@ void send_lease(struct store *s, const struct lease_call *call, uint64_t now_ns)
     (void)send_for(s, NULL, call, now_ns);
 }
 
-unsigned send_left(struct store *s, unsigned most, uint64_t now_ns)
-{
-    struct lease_call call;
-    unsigned n = 0;
-    for (; n < most && shared_take(s->shared, &call); n++) {
-        send_lease(s, &call, now_ns);
-    }
-    return n;
-}
-
 int send_leased(struct group *g, unsigned said, struct lease_call *call, uint64_t now_ns)
 {
     struct store *s = g->asking->store;
     const struct piece *p = &g->asking->pieces[g->piece];
-    lease_question_init(&g->lease, p->limit, p->part->shard, p->part->key, p->part->cost,
-                        add_sat(now_ns, s->options.deadline_ns), &g->answer);
-    if (said == LEASE_WAIT) {
-        (void)send_left(s, SHARED_LEFT_MAX, now_ns); /* the call to wait for may be one of these */
-    }
+    lease_question_init(&g->lease, p->part, add_sat(now_ns, s->options.deadline_ns), &g->answer);
     return lease_waits_take(&s->waits, &g->lease, said, call, now_ns);
 }

@@ -1,13 +1,12 @@
 /*
  * `synced`: every node counts what it admits. Every S (100 ms) it tells the store what it has added
- * since the last time, and hears the total. One struct syncs serves a whole process, as in lease.h:
- * any thread may ask, keys are in stripes with short locks, and there is no I/O and no clock here.
+ * since the last time, and hears the total. The counts of a process are parts of its keys
+ * (shared/node_keys.h), as in lease.h: any thread may ask, and there is no I/O and no clock here.
  *
  *   sync.c        questions and exchanges of keys: when they are made, and lost replies
  *   sync_call.c   the arguments of an exchange
  *   sync_view.c   what a node knows of one key, and its decisions
  *   sync_rows.h   the algorithms: sync_bucket.c, sync_window.c
- *   sync_table.c  the table of keys, and which key is due next
  *   sync_bound.c  the bound below, and how much a key may owe
  *   lua/sync.lua  the store's side: a verb of the scripts of `exact`, on the same state
  *
@@ -63,27 +62,19 @@
 #ifndef WEIR_SHARED_SYNCED_SYNC_H
 #define WEIR_SHARED_SYNCED_SYNC_H
 
+#include "base/hash.h"
 #include "common/buffer.h"
 #include "shared/store.h"
 
 #define SYNC_DEGRADED_AFTER 5u /* times S */
 #define SYNC_IDLE_AFTER 10u
 
-struct syncs;
-
-/* Creates a table for about `keys` keys at once. Returns 0, WEIR_ENOMEM or WEIR_EIO. No call may be
- * in flight when syncs_destroy() is called. */
-int syncs_create(struct syncs **y, uint64_t keys);
-void syncs_destroy(struct syncs *y);
-
-/* Makes the secret of the hashes from `seed`, so that runs of a test repeat. To be called before
- * the first question. */
-void syncs_seed(struct syncs *y, uint64_t seed);
+struct node_keys;
 
 struct sync_call {
     struct store_limit *limit; /* held until sync_reply() or sync_lost() */
     struct store_key key;
-    uint64_t hash[2];
+    struct hash hash; /* node_key_hash() of the key */
     uint64_t made_ns;
     int64_t delta; /* units; negative: more come back than were taken */
     /* Windows: the window of the delta, -1: the store chooses it. Buckets: how far the units lead
@@ -97,41 +88,34 @@ struct sync_call {
 enum {
     SYNC_ANSWERED = 1,
     SYNC_DEGRADED = 2,
-    SYNC_DUE = 4, /* in addition to these: the key has become due, and a thread that sleeps until
-                     sync_due() must look again */
-    SYNC_LAST = 8 /* with SYNC_DEGRADED, once until an exchange is answered: answer->remaining is
-                     what the key has left by the last exchange and by what was admitted since */
+    SYNC_DUE = 4 /* in addition to these: the key has become due, and a thread that sleeps until
+                    node_keys_due() must look again */
 };
 
 /* Decides a CHECK of one key without the store: SYNC_ANSWERED. Returns SYNC_DEGRADED if on_failure
- * must decide. Either may come with SYNC_DUE. */
-int sync_ask(struct syncs *y, struct store_limit *limit, struct text shard, struct text key,
-             uint64_t cost, uint64_t now_ns, struct weir_answer *answer);
+ * must decide: the first time after an exchange, what the key has left by that exchange and by what
+ * was admitted since is noted for a fallback (node_keys_once()). Either may come with SYNC_DUE. */
+int sync_ask(struct node_keys *keys, const struct remote_part *of, uint64_t now_ns,
+             struct weir_answer *answer);
 
-/* Gives back units that were taken here and not used (several limits). */
-void sync_refund(struct syncs *y, struct store_limit *limit, struct text shard, struct text key,
-                 uint64_t units, uint64_t now_ns);
+/* Gives back the cost, which was taken here and not used (several limits). */
+void sync_refund(struct node_keys *keys, const struct remote_part *of, uint64_t now_ns);
 
 /* Makes an exchange of the key due at once, because the key was blocked, reset or otherwise changed
  * through this node. */
-void sync_hurry(struct syncs *y, const struct store_limit *limit, struct text shard,
-                struct text key);
+void sync_hurry(struct node_keys *keys, const struct remote_part *of);
 
 /* Makes the next exchange that is due. Returns false if none is due. */
-bool sync_next(struct syncs *y, uint64_t now_ns, struct sync_call *call);
-uint64_t sync_due(const struct syncs *y); /* UINT64_MAX: none */
+bool sync_next(struct node_keys *keys, uint64_t now_ns, struct sync_call *call);
 
 const struct script *sync_script(const struct scripts *s, const struct sync_call *call);
 void sync_put_arguments(const struct sync_call *call, struct buffer *b, unsigned *count);
 
 /* Exactly one of these two must be called for each call. sync_reply() returns 0, or WEIR_EIO if the
  * reply is not that of an exchange; the call then counts as lost. */
-int sync_reply(struct syncs *y, const struct sync_call *call, const struct store_reply *reply,
-               uint64_t now_ns);
-void sync_lost(struct syncs *y, const struct sync_call *call, uint64_t now_ns);
-
-/* Makes every delta due at once, from now on. */
-void sync_stop(struct syncs *y);
+int sync_reply(struct node_keys *keys, const struct sync_call *call,
+               const struct store_reply *reply, uint64_t now_ns);
+void sync_lost(struct node_keys *keys, const struct sync_call *call, uint64_t now_ns);
 
 struct sync_counts {
     uint64_t keys;      /* number of keys now */
@@ -143,7 +127,14 @@ struct sync_counts {
     uint64_t degraded;  /* questions that were not decided because no exchange was answered */
 };
 
-void sync_counts(const struct syncs *y, struct sync_counts *counts);
+/* What is kept for all keys together; atomics. */
+struct syncs {
+    uint64_t silent_ns; /* since when exchanges were made and none was answered; 0: one was */
+    uint64_t made_ns;   /* when the last exchange was made */
+    struct sync_counts counts;
+};
+
+void sync_counts(const struct node_keys *keys, struct sync_counts *counts);
 
 /* Returns the units that the state of a key may owe beyond quota and max_debt (Y2). 0 if the limit
  * is not a synced token_bucket. */

@@ -131,7 +131,6 @@ static void bucket_age(struct sync_view *v, const struct store_params *p, uint64
 }
 
 const struct sync_row sync_token_bucket = {
-    .algorithm = WEIR_TOKEN_BUCKET,
     .age = bucket_age,
     .fits = bucket_fits,
     .take = bucket_take,

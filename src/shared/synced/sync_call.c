@@ -9,14 +9,6 @@ const struct script *sync_script(const struct scripts *s, const struct sync_call
     return &s->row[store_limit_numbers(call->limit)->params.algorithm];
 }
 
-static void put_number(struct buffer *b, int64_t number)
-{
-    char digits[24];
-    struct buffer text = {.at = digits, .size = sizeof digits, .most = sizeof digits};
-    buffer_put_i64(&text, number);
-    resp_put_bulk(b, buffer_text(&text));
-}
-
 /* Returns the units that the key may owe beyond quota and max_debt. If the store's clock was set
  * back, these are only the units that the node knew of before: any further lead comes from the
  * clock. */
@@ -39,11 +31,8 @@ void sync_put_arguments(const struct sync_call *call, struct buffer *b, unsigned
         call->window,
         call->set_back ? -1 : call->extra,
     };
-    put_number(b, 1);
+    resp_put_bulk(b, TEXT("1"));
     resp_put_bulk(b, store_key_text(&call->key));
     resp_put_bulk(b, TEXT("sync"));
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        put_number(b, numbers[i]);
-    }
-    *count = 3 + sizeof numbers / sizeof numbers[0];
+    *count = 3 + script_put_numbers(b, numbers, sizeof numbers / sizeof numbers[0]);
 }

@@ -8,7 +8,6 @@
 #include "shared/synced/sync_view.h"
 
 struct sync_row {
-    int algorithm;
     /* Brings the view up to date. */
     void (*age)(struct sync_view *v, const struct store_params *p, uint64_t now_ns);
     bool (*fits)(const struct sync_view *v, const struct store_params *p, uint64_t cost,

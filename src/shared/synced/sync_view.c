@@ -4,21 +4,12 @@
 
 #define SET_BACK_US 1000000u /* lua/common.lua SLACK */
 
+/* By algorithm. */
 static const struct sync_row *const rows[] = {
-    &sync_token_bucket,
-    &sync_fixed_window,
-    &sync_sliding_window,
+    [WEIR_TOKEN_BUCKET] = &sync_token_bucket,
+    [WEIR_FIXED_WINDOW] = &sync_fixed_window,
+    [WEIR_SLIDING_WINDOW] = &sync_sliding_window,
 };
-
-static const struct sync_row *row_of(int algorithm)
-{
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (rows[i]->algorithm == algorithm) {
-            return rows[i];
-        }
-    }
-    return NULL;
-}
 
 void sync_view_init(struct sync_view *v, uint64_t offset_us, uint64_t now_ns)
 {
@@ -32,13 +23,13 @@ void sync_view_init(struct sync_view *v, uint64_t offset_us, uint64_t now_ns)
 
 /* ---- asking ---- */
 
+/* Returns for how long the key is blocked. */
 static uint64_t blocked_ns(const struct sync_view *v, uint64_t now_ns)
 {
-    if (v->block_us >= STORE_MOST) {
-        return WEIR_FOREVER;
+    if (v->block_us == 0 || v->block_us >= STORE_MOST) {
+        return v->block_us == 0 ? 0 : WEIR_FOREVER;
     }
-    uint64_t left = sub_floor0(v->block_us, v->known ? sync_earliest_us(v, now_ns) : 0);
-    return sync_ns_of_us(left);
+    return sync_ns_of_us(sub_floor0(v->block_us, sync_earliest_us(v, now_ns)));
 }
 
 /* Makes the answer that of a blocked key, as decide.lua does: DENY unless it is NEVER; retry and
@@ -67,8 +58,8 @@ void sync_view_never(const struct store_params *p, struct weir_answer *answer)
 void sync_view_ask(struct sync_view *v, const struct store_params *p, uint64_t cost,
                    uint64_t now_ns, struct weir_answer *answer)
 {
-    const struct sync_row *row = row_of(p->algorithm);
-    uint64_t left_ns = v->block_us != 0 ? blocked_ns(v, now_ns) : 0;
+    const struct sync_row *row = rows[p->algorithm];
+    uint64_t left_ns = blocked_ns(v, now_ns);
     row->age(v, p, now_ns);
     sync_view_never(p, answer);
     if (cost <= p->quota) {
@@ -87,31 +78,37 @@ void sync_view_ask(struct sync_view *v, const struct store_params *p, uint64_t c
     }
 }
 
-uint64_t sync_view_reset(struct sync_view *v, const struct store_params *p, uint64_t now_ns)
+/* Returns the remaining units and the time until the key is as good as new. */
+static struct weir_answer state_of(struct sync_view *v, const struct store_params *p,
+                                   uint64_t now_ns)
 {
-    const struct sync_row *row = row_of(p->algorithm);
+    const struct sync_row *row = rows[p->algorithm];
+    uint64_t left_ns = blocked_ns(v, now_ns);
     struct weir_answer a = {.verdict = WEIR_ALLOW};
-    uint64_t left_ns = v->block_us != 0 ? blocked_ns(v, now_ns) : 0;
     row->age(v, p, now_ns);
     row->describe(v, p, 1, now_ns, &a);
-    return max_u64(a.reset_after_ns, left_ns);
+    if (left_ns != 0) {
+        block(left_ns, &a);
+    }
+    return a;
+}
+
+uint64_t sync_view_reset(struct sync_view *v, const struct store_params *p, uint64_t now_ns)
+{
+    return state_of(v, p, now_ns).reset_after_ns;
 }
 
 bool sync_view_left(struct sync_view *v, const struct store_params *p, uint64_t now_ns,
                     uint64_t *remaining)
 {
-    const struct sync_row *row = row_of(p->algorithm);
-    struct weir_answer a = {.verdict = WEIR_ALLOW};
-    row->age(v, p, now_ns);
-    row->describe(v, p, 1, now_ns, &a);
-    *remaining = v->block_us != 0 && blocked_ns(v, now_ns) != 0 ? 0 : a.remaining;
+    *remaining = state_of(v, p, now_ns).remaining;
     return v->known;
 }
 
 void sync_view_refund(struct sync_view *v, const struct store_params *p, uint64_t units,
                       uint64_t now_ns)
 {
-    const struct sync_row *row = row_of(p->algorithm);
+    const struct sync_row *row = rows[p->algorithm];
     row->age(v, p, now_ns);
     v->next.units -= (int64_t)row->refund(v, p, units);
 }
@@ -126,7 +123,7 @@ bool sync_delta_is_empty(const struct sync_delta *delta)
 void sync_view_take(struct sync_view *v, const struct store_params *p, uint64_t now_ns,
                     struct sync_delta *delta)
 {
-    row_of(p->algorithm)->age(v, p, now_ns);
+    rows[p->algorithm]->age(v, p, now_ns);
     *delta = v->next;
     v->next = (struct sync_delta){.window = v->window};
 }
@@ -134,13 +131,13 @@ void sync_view_take(struct sync_view *v, const struct store_params *p, uint64_t 
 void sync_view_tell(const struct store_params *p, const struct sync_delta *delta, uint64_t now_ns,
                     struct sync_told *told)
 {
-    row_of(p->algorithm)->tell(delta, now_ns, told);
+    rows[p->algorithm]->tell(delta, now_ns, told);
 }
 
 void sync_view_hear(struct sync_view *v, const struct store_params *p,
                     const struct sync_heard *heard, uint64_t made_ns, uint64_t now_ns)
 {
-    const struct sync_row *row = row_of(p->algorithm);
+    const struct sync_row *row = rows[p->algorithm];
     uint64_t earliest_us = v->known ? sync_earliest_us(v, made_ns) : 0;
     v->set_back = row->owes != NULL && heard->store_us + SET_BACK_US < earliest_us;
     v->owed = v->set_back ? row->owes(v, p, now_ns) : 0;

@@ -192,7 +192,6 @@ static void fixed_describe(const struct sync_view *v, const struct store_params 
 }
 
 const struct sync_row sync_fixed_window = {
-    .algorithm = WEIR_FIXED_WINDOW,
     .age = window_age,
     .fits = fixed_fits,
     .take = window_take,
@@ -259,7 +258,6 @@ static void sliding_describe(const struct sync_view *v, const struct store_param
 }
 
 const struct sync_row sync_sliding_window = {
-    .algorithm = WEIR_SLIDING_WINDOW,
     .age = window_age,
     .fits = sliding_fits,
     .take = window_take,

@@ -14,6 +14,7 @@
 #include "shared/leased/lease.h"
 #include "shared/script.h"
 #include "support/lease_limit.h"
+#include "support/node_keys_of.h"
 
 #define MS WEIR_MILLISECOND
 #define LIFE_US UINT64_C(2000000)
@@ -21,7 +22,7 @@
 #define NO_SHARD ((struct text){NULL, 0})
 #define ALICE TEXT("alice")
 
-static struct leases *leases;
+static struct node_keys *keys;
 static struct store_limit limit;
 static struct store_numbers numbers;
 static uint64_t now;
@@ -46,12 +47,12 @@ static int setup(void **state)
 {
     limit_of(WEIR_TOKEN_BUCKET, 1000);
     now = 10 * WEIR_SECOND;
-    return leases_create(&leases, 1024);
+    return node_keys_of(&keys, KEY_LEASED, 1024);
 }
 
 static int teardown(void **state)
 {
-    leases_destroy(leases);
+    node_keys_destroy(keys);
     return limit.references == 1 ? 0 : -1; /* all other references are released */
 }
 
@@ -59,7 +60,7 @@ static int teardown(void **state)
 
 __attribute__((unused)) static unsigned ask(uint64_t cost)
 {
-    return lease_ask(leases, &limit, NO_SHARD, ALICE, cost, now, &answer, &call);
+    return lease_ask(keys, PART(&limit, ALICE, cost), LEASE_ASK, now, &answer, &call);
 }
 
 __attribute__((unused)) static struct store_reply reply_of(int verdict, uint64_t remaining,
@@ -76,7 +77,7 @@ __attribute__((unused)) static struct store_reply reply_of(int verdict, uint64_t
 
 __attribute__((unused)) static void reply(const struct lease_call *to, const struct store_reply *r)
 {
-    assert_int_equal(lease_reply(leases, to, r, now, &answer), 0);
+    assert_int_equal(lease_reply(keys, to, r, now, &answer), 0);
 }
 
 __attribute__((unused)) static void grant(const struct lease_call *to, uint64_t units)
@@ -112,7 +113,7 @@ __attribute__((unused)) static uint64_t spendable(void)
     for (;;) {
         unsigned said = ask(1);
         if ((said & LEASE_SEND) != 0) {
-            lease_lost(leases, &call, now);
+            lease_lost(keys, &call, now);
         }
         if ((said & LEASE_ANSWERED) == 0 || answer.verdict != WEIR_ALLOW) {
             return units;

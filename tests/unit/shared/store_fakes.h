@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "shared/leased/lease.h"
-#include "shared/synced/sync.h"
+#include "shared/node_keys.h"
 
 #define FAKE_CALLS_MAX 64
 
@@ -32,7 +32,7 @@ static struct {
     struct weir_answer sync_answer;
     int sync_says;
     unsigned leases_lost, leases_replied, lease_refunds, lease_forgets, sync_refunds, sync_hurries;
-    unsigned lease_due, sync_due; /* calls that become due on their own */
+    struct store_limit *due; /* of a lease that is to be renewed by the next lease_next() */
 } fake;
 
 /* ---- the client ---- */
@@ -111,28 +111,21 @@ __attribute__((unused)) static struct store_reply fake_reply(int verdict, int64_
 
 /* ---- leases ---- */
 
-int leases_create(struct leases **l, uint64_t keys)
-{
-    *l = (struct leases *)(void *)&fake;
-    return 0;
-}
-
-void leases_destroy(struct leases *l)
-{
-}
-
 bool lease_is_worth(const struct store_params *params, uint64_t nodes)
 {
     return params->quota >= 100;
 }
 
-unsigned lease_ask(struct leases *l, struct store_limit *limit, struct text shard, struct text key,
-                   uint64_t cost, uint64_t now_ns, struct weir_answer *answer,
-                   struct lease_call *call)
+unsigned lease_ask(struct node_keys *keys, const struct remote_part *of, enum lease_how how,
+                   uint64_t now_ns, struct weir_answer *answer, struct lease_call *call)
 {
+    struct store_limit *limit = of->limit;
     *answer = fake.lease_answer;
+    if (how == LEASE_HERE) {
+        return (fake.lease_says & LEASE_ANSWERED) != 0 ? fake.lease_says : 0;
+    }
     *call = (struct lease_call){.limit = limit,
-                                .cost = cost,
+                                .cost = of->cost,
                                 .id = fake.lease_id,
                                 .want = fake.lease_id,
                                 .made_ns = now_ns};
@@ -142,32 +135,15 @@ unsigned lease_ask(struct leases *l, struct store_limit *limit, struct text shar
     return fake.lease_says;
 }
 
-unsigned lease_ask_here(struct leases *l, struct store_limit *limit, struct text shard,
-                        struct text key, uint64_t cost, uint64_t now_ns, struct weir_answer *answer,
-                        struct lease_call *call)
+void lease_alone(const struct remote_part *of, uint64_t now_ns, struct lease_call *call)
 {
-    bool answers = (fake.lease_says & LEASE_ANSWERED) != 0;
-    return answers ? lease_ask(l, limit, shard, key, cost, now_ns, answer, call) : 0;
+    *call = (struct lease_call){.limit = of->limit, .cost = of->cost};
+    store_limit_hold(of->limit);
 }
 
-unsigned lease_ask_again(struct leases *l, struct store_limit *limit, struct text shard,
-                         struct text key, uint64_t cost, uint64_t now_ns,
-                         struct weir_answer *answer, struct lease_call *call)
+bool lease_refund(struct node_keys *keys, const struct remote_part *of, uint64_t now_ns)
 {
-    return lease_ask(l, limit, shard, key, cost, now_ns, answer, call);
-}
-
-void lease_alone(struct store_limit *limit, struct text shard, struct text key, uint64_t cost,
-                 uint64_t now_ns, struct lease_call *call)
-{
-    *call = (struct lease_call){.limit = limit, .cost = cost};
-    store_limit_hold(limit);
-}
-
-bool lease_refund(struct leases *l, const struct store_limit *limit, struct text shard,
-                  struct text key, uint64_t units, uint64_t now_ns)
-{
-    fake.lease_refunds += (unsigned)units;
+    fake.lease_refunds += (unsigned)of->cost;
     return true;
 }
 
@@ -182,8 +158,8 @@ void lease_put_arguments(const struct lease_call *call, struct buffer *b, unsign
     *count = 1;
 }
 
-int lease_reply(struct leases *l, const struct lease_call *call, const struct store_reply *reply,
-                uint64_t now_ns, struct weir_answer *answer)
+int lease_reply(struct node_keys *keys, const struct lease_call *call,
+                const struct store_reply *reply, uint64_t now_ns, struct weir_answer *answer)
 {
     fake.leases_replied++;
     if (answer != NULL) {
@@ -193,15 +169,15 @@ int lease_reply(struct leases *l, const struct lease_call *call, const struct st
     return fake.lease_error;
 }
 
-void lease_lost(struct leases *l, const struct lease_call *call, uint64_t now_ns)
+void lease_lost(struct node_keys *keys, const struct lease_call *call, uint64_t now_ns)
 {
     fake.leases_lost++;
     store_limit_release(call->limit);
 }
 
-void lease_unsent(struct leases *l, const struct lease_call *call, uint64_t now_ns)
+void lease_unsent(struct node_keys *keys, const struct lease_call *call, uint64_t now_ns)
 {
-    lease_lost(l, call, now_ns);
+    lease_lost(keys, call, now_ns);
 }
 
 uint64_t lease_stamp(const struct store_reply *reply)
@@ -209,65 +185,44 @@ uint64_t lease_stamp(const struct store_reply *reply)
     return 0;
 }
 
-bool lease_next(struct leases *l, uint64_t now_ns, struct lease_call *call)
+bool lease_next(struct node_keys *keys, uint64_t now_ns, struct lease_call *call)
 {
-    return false;
+    if (fake.due == NULL) {
+        return false;
+    }
+    *call = (struct lease_call){.limit = fake.due, .made_ns = now_ns};
+    store_limit_hold(fake.due);
+    fake.due = NULL;
+    return true;
 }
 
-uint64_t lease_due(const struct leases *l)
-{
-    return UINT64_MAX;
-}
-
-void lease_stop(struct leases *l)
-{
-}
-
-void lease_forget(struct leases *l, const struct store_limit *limit, struct text shard,
-                  struct text key)
+void lease_forget(struct node_keys *keys, const struct remote_part *of)
 {
     fake.lease_forgets++;
 }
 
 /* ---- exchanges ---- */
 
-int syncs_create(struct syncs **y, uint64_t keys)
-{
-    *y = (struct syncs *)(void *)&fake;
-    return 0;
-}
-
-void syncs_destroy(struct syncs *y)
-{
-}
-
-int sync_ask(struct syncs *y, struct store_limit *limit, struct text shard, struct text key,
-             uint64_t cost, uint64_t now_ns, struct weir_answer *answer)
+int sync_ask(struct node_keys *keys, const struct remote_part *of, uint64_t now_ns,
+             struct weir_answer *answer)
 {
     *answer = fake.sync_answer;
     return fake.sync_says;
 }
 
-void sync_hurry(struct syncs *y, const struct store_limit *limit, struct text shard,
-                struct text key)
+void sync_hurry(struct node_keys *keys, const struct remote_part *of)
 {
     fake.sync_hurries++;
 }
 
-void sync_refund(struct syncs *y, struct store_limit *limit, struct text shard, struct text key,
-                 uint64_t units, uint64_t now_ns)
+void sync_refund(struct node_keys *keys, const struct remote_part *of, uint64_t now_ns)
 {
-    fake.sync_refunds += (unsigned)units;
+    fake.sync_refunds += (unsigned)of->cost;
 }
 
-bool sync_next(struct syncs *y, uint64_t now_ns, struct sync_call *call)
+bool sync_next(struct node_keys *keys, uint64_t now_ns, struct sync_call *call)
 {
     return false;
-}
-
-uint64_t sync_due(const struct syncs *y)
-{
-    return UINT64_MAX;
 }
 
 const struct script *sync_script(const struct scripts *s, const struct sync_call *call)
@@ -280,21 +235,17 @@ void sync_put_arguments(const struct sync_call *call, struct buffer *b, unsigned
     *count = 0;
 }
 
-int sync_reply(struct syncs *y, const struct sync_call *call, const struct store_reply *reply,
-               uint64_t now_ns)
+int sync_reply(struct node_keys *keys, const struct sync_call *call,
+               const struct store_reply *reply, uint64_t now_ns)
 {
     return 0;
 }
 
-void sync_lost(struct syncs *y, const struct sync_call *call, uint64_t now_ns)
+void sync_lost(struct node_keys *keys, const struct sync_call *call, uint64_t now_ns)
 {
 }
 
-void sync_stop(struct syncs *y)
-{
-}
-
-void sync_counts(const struct syncs *y, struct sync_counts *counts)
+void sync_counts(const struct node_keys *keys, struct sync_counts *counts)
 {
     *counts = (struct sync_counts){0};
 }

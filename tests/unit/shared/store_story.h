@@ -25,9 +25,15 @@ static struct {
     struct store_limit *limits[4];
     unsigned limits_count;
     unsigned answers;
+    unsigned wakes;
     int error;
     struct remote_answer answer;
 } t;
+
+static inline void count_wake(void *arg)
+{
+    t.wakes++;
+}
 
 static inline int open_with(enum store_kind kind, uint64_t nodes)
 {
@@ -38,7 +44,8 @@ static inline int open_with(enum store_kind kind, uint64_t nodes)
     fake.lease_says = LEASE_ANSWERED;
     fake.sync_says = SYNC_ANSWERED;
     t.url.kind = kind;
-    struct store_shared_options shared = {.prefix = TEXT("weir"), .fleet_size = nodes, .node = 1};
+    struct store_shared_options shared = {
+        .prefix = TEXT("weir"), .fleet_size = nodes, .node = 1, .wake = count_wake};
     struct client_options client = {.url = &t.url, .deadline_ns = 5 * MS};
     struct client_driver driver = {0};
     assert_int_equal(store_shared_create(&t.shared, &shared), 0);

@@ -13,19 +13,19 @@
 #define STORE_US UINT64_C(1700000000000000) /* a whole second; the store's time at T0 */
 #define RTT (2 * MS)
 
-static struct syncs *node;
+static struct node_keys *node;
 static struct fake_limit fake;
 
 static inline int fresh(void **state)
 {
-    assert_int_equal(syncs_create(&node, 64), 0);
-    syncs_seed(node, 1);
+    assert_int_equal(node_keys_of(&node, KEY_SYNCED, 64), 0);
+    node_keys_seed(node, 1);
     return 0;
 }
 
 static inline int done(void **state)
 {
-    syncs_destroy(node);
+    node_keys_destroy(node);
     assert_int_equal(fake.limit.references, 0);
     return 0;
 }

@@ -29,14 +29,14 @@ static void a_lease_is_renewed_before_it_is_dry_by_one_call(void **state)
 static void questions_wait_for_the_one_call_that_is_on_its_way_or_ask_alone(void **state)
 {
     (void)ask(1);
-    lease_unsent(leases, &call, now);
+    lease_unsent(keys, &call, now);
     assert_int_equal(ask(1), LEASE_SEND);
     assert_int_not_equal(call.id, 0);
     struct lease_call first = call;
     assert_int_equal(ask(1), LEASE_WAIT);
     assert_int_equal(call.id, first.id);
-    assert_memory_equal(call.hash, first.hash, sizeof call.hash);
-    lease_alone(&limit, NO_SHARD, ALICE, 1, now, &call);
+    assert_memory_equal(&call.hash, &first.hash, sizeof call.hash);
+    lease_alone(PART(&limit, ALICE, 1), now, &call);
     assert_int_equal(call.id, 0);
     assert_int_equal(call.want, 0);
     struct store_reply r = reply_of(WEIR_ALLOW, 500, 0, 0, 0, 0, false);
@@ -71,10 +71,10 @@ static void a_size_follows_the_demand(void **state)
 
 static void a_question_that_is_tried_here_before_it_goes_to_the_store_counts_once(void **state)
 {
-    assert_int_equal(lease_ask_here(leases, &limit, NO_SHARD, ALICE, 1, now, &answer, &call), 0);
+    assert_int_equal(lease_ask(keys, PART(&limit, ALICE, 1), LEASE_HERE, now, &answer, NULL), 0);
     assert_int_equal(ask(1), LEASE_SEND);
     assert_int_equal(call.want, 0); /* a second question may never come */
-    lease_unsent(leases, &call, now);
+    lease_unsent(keys, &call, now);
 }
 
 static void a_key_that_is_rarely_asked_for_takes_out_no_lease(void **state)
@@ -87,7 +87,7 @@ static void a_key_that_is_rarely_asked_for_takes_out_no_lease(void **state)
         struct store_reply r = reply_of(WEIR_ALLOW, 500, 0, 0, 0, 0, false);
         reply(&call, &r);
         struct lease_call none;
-        assert_false(lease_next(leases, now, &none));
+        assert_false(lease_next(keys, now, &none));
     }
 }
 
@@ -100,19 +100,19 @@ static void units_that_nobody_uses_are_returned_after_half_a_life(void **state)
     uint64_t used = now;
     struct lease_call back;
     while (now < used + LIFE_US * 1000 / 2) {
-        assert_false(lease_next(leases, now, &back));
-        now = lease_due(leases);
+        assert_false(lease_next(keys, now, &back));
+        now = node_keys_due(keys);
         assert_true(now > used);
     }
-    assert_true(lease_next(leases, now, &back));
+    assert_true(lease_next(keys, now, &back));
     assert_true(now <= used + LIFE_US * 1000 / 2 + 130 * MS);
     assert_int_equal(back.back, 15);
     assert_int_equal(back.held, 20);
     assert_int_equal(back.want, 0);
     grant(&back, 0);
     now += 10 * WEIR_SECOND;
-    assert_false(lease_next(leases, now, &back)); /* and then the key is forgotten */
-    assert_int_equal(lease_due(leases), UINT64_MAX);
+    assert_false(lease_next(keys, now, &back)); /* and then the key is forgotten */
+    assert_int_equal(node_keys_due(keys), UINT64_MAX);
 }
 
 static void a_spent_lease_of_a_window_is_no_longer_worth_a_call(void **state)
@@ -123,9 +123,9 @@ static void a_spent_lease_of_a_window_is_no_longer_worth_a_call(void **state)
     struct lease_call next;
     for (unsigned i = 0; i < 100; i++) {
         now += 100 * MS;
-        assert_false(lease_next(leases, now, &next));
+        assert_false(lease_next(keys, now, &next));
     }
-    assert_int_equal(lease_due(leases), UINT64_MAX);
+    assert_int_equal(node_keys_due(keys), UINT64_MAX);
 }
 
 static void a_lease_in_use_is_carried_on_before_it_expires(void **state)
@@ -152,51 +152,51 @@ static void a_node_that_ends_returns_everything(void **state)
 {
     have_lease(20);
     for (unsigned i = 0; i < 3; i++) { /* another key, whose call is in flight */
-        (void)lease_ask(leases, &limit, NO_SHARD, TEXT("bob"), 1, now, &answer, &call);
+        (void)lease_ask(keys, PART(&limit, TEXT("bob"), 1), LEASE_ASK, now, &answer, &call);
         if (call.want == 0) {
-            lease_unsent(leases, &call, now);
+            lease_unsent(keys, &call, now);
         } else {
             break;
         }
     }
     struct lease_call bobs = call;
     struct lease_call next;
-    lease_stop(leases);
-    assert_int_equal(lease_due(leases), 0);
-    assert_true(lease_next(leases, now, &next));
+    node_keys_stop(keys);
+    assert_int_equal(node_keys_due(keys), 0);
+    assert_true(lease_next(keys, now, &next));
     assert_int_equal(next.back, 20);
     grant(&next, 0);
-    assert_false(lease_next(leases, now, &next));
+    assert_false(lease_next(keys, now, &next));
     grant(&bobs, 8);
-    assert_true(lease_next(leases, now, &next));
+    assert_true(lease_next(keys, now, &next));
     assert_int_equal(next.back, 8);
-    lease_unsent(leases, &next, now); /* not sent: it is not tried forever */
-    assert_false(lease_next(leases, now, &next));
+    lease_unsent(keys, &next, now); /* not sent: it is not tried forever */
+    assert_false(lease_next(keys, now, &next));
     assert_int_equal(ask(1), LEASE_SEND);
     assert_int_equal(call.want, 0);
-    lease_unsent(leases, &call, now);
+    lease_unsent(keys, &call, now);
 }
 
 static void a_key_that_somebody_changed_returns_its_lease_at_once(void **state)
 {
     have_lease(20);
     struct lease_call next;
-    lease_forget(leases, &limit, NO_SHARD, ALICE);
-    assert_int_equal(lease_due(leases), 0);
-    assert_true(lease_next(leases, now, &next));
+    lease_forget(keys, PART(&limit, ALICE, 1));
+    assert_int_equal(node_keys_due(keys), 0);
+    assert_true(lease_next(keys, now, &next));
     assert_int_equal(next.back, 20);
-    lease_forget(leases, &limit, NO_SHARD, ALICE); /* also drops what is granted meanwhile */
+    lease_forget(keys, PART(&limit, ALICE, 1)); /* also drops what is granted meanwhile */
     struct store_reply r = reply_of(WEIR_ALLOW, 500, 0, 0, 0, 0, true);
     reply(&next, &r);
     assert_int_equal(ask(1), LEASE_SEND);
-    lease_forget(leases, &limit, NO_SHARD, ALICE);
+    lease_forget(keys, PART(&limit, ALICE, 1));
     if (call.want >= 5) {
         grant(&call, 5);
-        assert_true(lease_next(leases, now, &next));
+        assert_true(lease_next(keys, now, &next));
         assert_int_equal(next.back, 5);
-        lease_lost(leases, &next, now);
+        lease_lost(keys, &next, now);
     } else {
-        lease_unsent(leases, &call, now);
+        lease_unsent(keys, &call, now);
     }
 }
 
@@ -204,15 +204,15 @@ static void a_lease_that_could_not_be_returned_is_not_spent_on_a_changed_key(voi
 {
     have_lease(20);
     struct lease_call next;
-    lease_forget(leases, &limit, NO_SHARD, ALICE);
-    assert_true(lease_next(leases, now, &next));
-    lease_unsent(leases, &next, now);
-    assert_false(lease_next(leases, now, &next)); /* not again at once */
+    lease_forget(keys, PART(&limit, ALICE, 1));
+    assert_true(lease_next(keys, now, &next));
+    lease_unsent(keys, &next, now);
+    assert_false(lease_next(keys, now, &next)); /* not again at once */
     assert_int_equal(ask(1), LEASE_SEND);
     assert_int_equal(call.back, 20);
-    lease_unsent(leases, &call, now);
+    lease_unsent(keys, &call, now);
     now += 125 * MS;
-    assert_true(lease_next(leases, now, &next));
+    assert_true(lease_next(keys, now, &next));
     assert_int_equal(next.back, 20);
     grant(&next, 0);
     assert_int_equal(spendable(), 0);
@@ -222,11 +222,11 @@ static void units_that_nobody_used_come_back_to_the_lease(void **state)
 {
     have_lease(10);
     assert_int_equal(ask(4), LEASE_ANSWERED);
-    assert_true(lease_refund(leases, &limit, NO_SHARD, ALICE, 4, now));
-    assert_false(lease_refund(leases, &limit, NO_SHARD, ALICE, 1, now)); /* no unit is spent */
+    assert_true(lease_refund(keys, PART(&limit, ALICE, 4), now));
+    assert_false(lease_refund(keys, PART(&limit, ALICE, 1), now)); /* no unit is spent */
     assert_int_equal(spendable(), 10);
     now += LIFE_US * 1000;
-    assert_false(lease_refund(leases, &limit, NO_SHARD, ALICE, 1, now));
+    assert_false(lease_refund(keys, PART(&limit, ALICE, 1), now));
 }
 
 /* ---- L6 ---- */
@@ -235,7 +235,7 @@ static void a_dry_lease_asks_and_settles_in_one_call(void **state)
 {
     have_lease(10);
     assert_int_equal(ask(8) & LEASE_ANSWERED, LEASE_ANSWERED);
-    lease_unsent(leases, &call, now);
+    lease_unsent(keys, &call, now);
     assert_int_equal(ask(3), LEASE_SEND);
     assert_int_equal(call.cost, 3);
     assert_int_equal(call.lease, MARK);
@@ -270,7 +270,7 @@ static void a_denial_stands_for_its_cost_until_its_retry_or_the_cache_ends(void 
     assert_int_equal(answer.retry_after_ns, MS);
     assert_int_equal(ask(6), LEASE_ANSWERED);
     assert_int_equal(ask(4), LEASE_SEND); /* a cheaper request may fit */
-    lease_unsent(leases, &call, now);
+    lease_unsent(keys, &call, now);
     now += MS;
     assert_int_equal(ask(5), LEASE_SEND);
     deny(&call, 5000000);
@@ -278,7 +278,7 @@ static void a_denial_stands_for_its_cost_until_its_retry_or_the_cache_ends(void 
     assert_int_equal(ask(5), LEASE_ANSWERED);
     now += 1;
     assert_int_equal(ask(5), LEASE_SEND);
-    lease_unsent(leases, &call, now);
+    lease_unsent(keys, &call, now);
 }
 
 static void a_short_denial_stands_until_there_is_something_to_find(void **state)
@@ -297,22 +297,30 @@ static void a_short_denial_stands_until_there_is_something_to_find(void **state)
     struct store_reply r = reply_of(WEIR_ALLOW, 100, 0, 0, 0, 0, false);
     reply(&first, &r);
     assert_int_equal(ask(1), LEASE_SEND);
-    lease_unsent(leases, &call, now);
+    lease_unsent(keys, &call, now);
 }
 
-static void without_a_call_nothing_is_sent_and_renewals_wait(void **state)
+static unsigned ask_here(void)
+{
+    return lease_ask(keys, PART(&limit, ALICE, 1), LEASE_HERE, now, &answer, NULL);
+}
+
+static void questions_that_are_asked_here_make_no_call_and_renewals_become_due_once(void **state)
 {
     struct lease_call next;
-    assert_int_equal(lease_ask(leases, &limit, NO_SHARD, ALICE, 1, now, &answer, NULL), 0);
+    unsigned due = 0;
+    assert_int_equal(ask_here(), 0);
     have_lease(10);
     for (unsigned i = 0; i < 10; i++) {
-        assert_int_equal(lease_ask(leases, &limit, NO_SHARD, ALICE, 1, now, &answer, NULL),
-                         LEASE_ANSWERED);
+        unsigned said = ask_here();
+        assert_int_equal(said & ~LEASE_DUE, LEASE_ANSWERED);
         assert_int_equal(answer.verdict, WEIR_ALLOW);
+        due += (said & LEASE_DUE) != 0;
     }
-    assert_int_equal(lease_ask(leases, &limit, NO_SHARD, ALICE, 1, now, &answer, NULL), 0);
-    assert_int_equal(lease_due(leases), 0);
-    assert_true(lease_next(leases, now, &next));
+    assert_int_equal(due, 1);
+    assert_int_equal(ask_here(), 0);
+    assert_int_equal(node_keys_due(keys), 0);
+    assert_true(lease_next(keys, now, &next));
     assert_int_equal(next.cost, 0);
     assert_int_equal(next.held, 10);
     grant(&next, 10);
@@ -337,13 +345,13 @@ static void limits_that_are_too_small_are_not_worth_a_lease(void **state)
 
 static void a_full_table_forgets_what_is_not_outstanding_and_never_what_is(void **state)
 {
-    struct leases *small;
-    assert_int_equal(leases_create(&small, 1), 0); /* one for each stripe */
+    struct node_keys *small;
+    assert_int_equal(node_keys_of(&small, KEY_LEASED, 64), 0);
     unsigned leased = 0;
     for (unsigned i = 0; i < 2000; i++) {
         struct text key = {(const char *)&i, sizeof i};
         for (unsigned q = 0; q < 2; q++) {
-            assert_int_equal(lease_ask(small, &limit, NO_SHARD, key, 1, now, &answer, &call),
+            assert_int_equal(lease_ask(small, PART(&limit, key, 1), LEASE_ASK, now, &answer, &call),
                              LEASE_SEND);
             struct store_reply r = reply_of(WEIR_ALLOW, 500, 0, min_u64(call.want, 9),
                                             call.want != 0 ? MARK : 0, LIFE_US, false);
@@ -351,8 +359,8 @@ static void a_full_table_forgets_what_is_not_outstanding_and_never_what_is(void 
             assert_int_equal(lease_reply(small, &call, &r, now, &answer), 0);
         }
     }
-    assert_true(leased > 32 && leased <= 64);
-    leases_destroy(small);
+    assert_int_equal(leased, 64);
+    node_keys_destroy(small);
 }
 
 int main(void)
@@ -375,7 +383,7 @@ int main(void)
         TEST(more_than_the_quota_is_asked_without_touching_the_lease),
         TEST(a_denial_stands_for_its_cost_until_its_retry_or_the_cache_ends),
         TEST(a_short_denial_stands_until_there_is_something_to_find),
-        TEST(without_a_call_nothing_is_sent_and_renewals_wait),
+        TEST(questions_that_are_asked_here_make_no_call_and_renewals_become_due_once),
         TEST(limits_that_are_too_small_are_not_worth_a_lease),
         TEST(a_full_table_forgets_what_is_not_outstanding_and_never_what_is),
     };

@@ -16,12 +16,12 @@ static void a_lease_lives_from_when_its_call_was_made_less_one_in_a_hundred(void
     grant(&call, 20);
     now = made + LIFE_US * 990 - 1;
     assert_int_equal(ask(1) & LEASE_ANSWERED, LEASE_ANSWERED);
-    lease_unsent(leases, &call, now);
+    lease_unsent(keys, &call, now);
     now = made + LIFE_US * 990;
     assert_int_equal(ask(1), LEASE_SEND);
     assert_int_equal(call.lease, MARK); /* but the rest can be given back */
     assert_int_equal(call.back, 19);
-    lease_lost(leases, &call, now);
+    lease_lost(keys, &call, now);
 }
 
 /* ---- L2 ---- */
@@ -31,7 +31,7 @@ static void a_call_without_a_reply_granted_nothing(void **state)
     have_lease(10);
     assert_int_equal(spendable(), 10);
     assert_int_equal(ask(1), LEASE_SEND);
-    lease_lost(leases, &call, now);
+    lease_lost(keys, &call, now);
     assert_int_equal(spendable(), 0);
 }
 
@@ -46,12 +46,12 @@ static void what_a_lost_call_may_have_settled_is_not_settled_again(void **state)
     assert_int_equal(call.held, 10);
     assert_int_equal(call.back, 0);
     assert_int_equal(call.keep, 5);
-    lease_lost(leases, &call, now);
+    lease_lost(keys, &call, now);
     assert_int_equal(spendable(), 5); /* the node owns them, under the old mark or the new one */
     assert_int_equal(ask(1), LEASE_SEND);
     assert_int_equal(call.lease, 0);
     assert_int_equal(call.held, 0);
-    lease_lost(leases, &call, now);
+    lease_lost(keys, &call, now);
 }
 
 static void units_of_an_unknown_mark_end_with_their_old_lease(void **state)
@@ -61,10 +61,10 @@ static void units_of_an_unknown_mark_end_with_their_old_lease(void **state)
     for (int i = 0; i < 6; i++) {
         (void)ask(1);
     }
-    lease_lost(leases, &call, now);
+    lease_lost(keys, &call, now);
     now = made + LIFE_US * 990;
     assert_int_equal(ask(1), LEASE_SEND);
-    lease_lost(leases, &call, now);
+    lease_lost(keys, &call, now);
 }
 
 static void a_call_that_was_not_sent_changes_nothing(void **state)
@@ -73,12 +73,12 @@ static void a_call_that_was_not_sent_changes_nothing(void **state)
     for (int i = 0; i < 6; i++) {
         (void)ask(1);
     }
-    lease_unsent(leases, &call, now);
+    lease_unsent(keys, &call, now);
     assert_int_equal(ask(7), LEASE_SEND); /* more than is left: all of it is given back */
     assert_int_equal(call.lease, MARK);
     assert_int_equal(call.held, 10);
     assert_int_equal(call.back, 4);
-    lease_unsent(leases, &call, now);
+    lease_unsent(keys, &call, now);
     assert_int_equal(ask(2), LEASE_ANSWERED);
     assert_int_equal(answer.granted, 2);
 }
@@ -100,14 +100,14 @@ static void a_reply_that_comes_twice_is_spent_once(void **state)
 static void a_reply_that_comes_after_its_lease_has_expired_is_given_back(void **state)
 {
     (void)ask(1);
-    lease_unsent(leases, &call, now);
+    lease_unsent(keys, &call, now);
     assert_int_equal(ask(1), LEASE_SEND);
     assert_int_not_equal(call.id, 0);
     now += LIFE_US * 995;
     grant(&call, 10);
     assert_int_equal(ask(1), LEASE_SEND);
     assert_int_equal(call.back, 10);
-    lease_lost(leases, &call, now);
+    lease_lost(keys, &call, now);
 }
 
 static void units_that_the_store_does_not_know_are_not_spent(void **state)
@@ -134,9 +134,9 @@ static void what_is_no_lease_is_an_error_and_grants_nothing(void **state)
         r.integers[0] = i == 5 ? WEIR_NEVER + 1 : r.integers[0];
         r.integers[10] = i == 6 ? 0 : r.integers[10]; /* without a mark */
         while (ask(1) == LEASE_SEND && call.want == 0) {
-            lease_lost(leases, &call, now);
+            lease_lost(keys, &call, now);
         }
-        assert_int_equal(lease_reply(leases, &call, &r, now, &answer), WEIR_EIO);
+        assert_int_equal(lease_reply(keys, &call, &r, now, &answer), WEIR_EIO);
         assert_int_equal(spendable(), 0);
     }
 }

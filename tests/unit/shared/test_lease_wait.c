@@ -17,6 +17,7 @@ static unsigned refused; /* how many of the next calls cannot be sent */
 
 /* A question, and how it ended. */
 static struct asked {
+    struct remote_part part;
     struct lease_question lease;
     struct weir_answer answer;
     unsigned turn; /* position at which it ended among the others; 0: not yet */
@@ -28,7 +29,7 @@ static int send_it(void *arg, struct lease_question *q, const struct lease_call 
 {
     if (refused > 0) {
         refused--;
-        lease_unsent(leases, c, at);
+        lease_unsent(keys, c, at);
         return WEIR_EIO;
     }
     assert_true(sent < MOST);
@@ -54,10 +55,9 @@ static void land(unsigned i, const struct store_reply *r)
     struct list ended;
     list_init(&ended);
     if (r != NULL) {
-        assert_int_equal(lease_reply(leases, &f->call, r, now, own != NULL ? &own->answer : NULL),
-                         0);
+        assert_int_equal(lease_reply(keys, &f->call, r, now, own != NULL ? &own->answer : NULL), 0);
     } else {
-        lease_lost(leases, &f->call, now);
+        lease_lost(keys, &f->call, now);
     }
     out[i] = NULL;
     lease_flight_end(&waits, f, r != NULL, now, &ended);
@@ -97,8 +97,9 @@ static struct asked *put_of(struct text key, uint64_t cost)
     struct asked *a = &asked[asked_count++];
     assert_true(asked_count <= MOST);
     *a = (struct asked){0};
-    lease_question_init(&a->lease, &limit, NO_SHARD, key, cost, now + deadline, &a->answer);
-    unsigned said = lease_ask(leases, &limit, NO_SHARD, key, cost, now, &a->answer, &call);
+    a->part = *PART(&limit, key, cost);
+    lease_question_init(&a->lease, &a->part, now + deadline, &a->answer);
+    unsigned said = lease_ask(keys, &a->part, LEASE_ASK, now, &a->answer, &call);
     if ((said & LEASE_ANSWERED) != 0) {
         a->turn = ++turns;
         a->lease.state = LEASE_DECIDED;
@@ -154,7 +155,7 @@ static int begin(void **state)
     refused = 0;
     turns = 0;
     asked_count = 0;
-    lease_waits_init(&waits, leases, send_it, NULL);
+    lease_waits_init(&waits, keys, send_it, NULL);
     be_dry();
     return 0;
 }
@@ -280,10 +281,10 @@ static void nobody_waits_for_what_brings_nothing(void **state)
     (void)put(1);
     (void)put(1001); /* more than the quota: NEVER */
     assert_int_equal(sent, 2);
-    lease_forget(leases, &limit, NO_SHARD, ALICE); /* what the call brings is dropped */
+    lease_forget(keys, PART(&limit, ALICE, 1)); /* what the call brings is dropped */
     (void)put(1);
     assert_int_equal(sent, 3);
-    lease_stop(leases);
+    node_keys_stop(keys);
     (void)put(1);
     assert_int_equal(sent, 4);
     assert_int_equal(waits.count, 0);
@@ -294,7 +295,7 @@ static void what_is_forgotten_while_they_wait_is_not_spent(void **state)
     (void)put(1);
     (void)put(1);
     (void)put(1);
-    lease_forget(leases, &limit, NO_SHARD, ALICE);
+    lease_forget(keys, PART(&limit, ALICE, 1));
     land_with(0, 30, 500);
     assert_int_equal(asked[1].turn, 0);
     assert_int_equal(asked[2].turn, 0);
@@ -305,12 +306,12 @@ static void a_node_that_ends_serves_those_who_wait_of_what_comes(void **state)
 {
     (void)put(1);
     (void)put(1);
-    lease_stop(leases);
+    node_keys_stop(keys);
     land_with(0, 30, 500);
     assert_true(is_allowed(&asked[1]));
-    assert_true(lease_next(leases, now, &call));
+    assert_true(lease_next(keys, now, &call));
     assert_int_equal(call.back, 29);
-    lease_lost(leases, &call, now);
+    lease_lost(keys, &call, now);
 }
 
 /* ---- time ---- */

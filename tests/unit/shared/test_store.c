@@ -194,14 +194,16 @@ static void a_dry_lease_waits_for_the_store_or_its_policy(void **state)
     assert_int_equal(l->counts.degraded[REMOTE_FAIL_CLOSED], 2);
 }
 
-static void another_thread_leaves_what_is_to_be_sent_for_a_tick(void **state)
+static void another_thread_leaves_a_renewal_for_a_tick(void **state)
 {
     struct store_limit *l = limit("api", 1000, REMOTE_LEASED, REMOTE_FAIL_CLOSED);
     struct remote_part p = part(l, "alice", 1);
     struct remote_question q = {.verb = REMOTE_CHECK, .parts = &p, .n = 1};
-    fake.lease_says = LEASE_ANSWERED | LEASE_SEND;
+    fake.lease_says = LEASE_ANSWERED | LEASE_DUE;
+    fake.due = l;
     assert_int_equal(store_ask_here(&q, NOW, &t.answer), REMOTE_ANSWERED);
     assert_int_equal(fake.count, 0);
+    assert_int_equal(t.wakes, 1);
     (void)store_tick(t.store, NOW);
     assert_int_equal(fake.count, 2); /* plus a heartbeat */
     assert_string_equal(fake.calls[0].arguments, "lease ");
@@ -283,7 +285,7 @@ int main(void)
         TEST(numbers_that_come_back_take_no_more_memory),
         TEST(a_lease_answers_at_once_and_renews_behind_the_answer),
         TEST(a_dry_lease_waits_for_the_store_or_its_policy),
-        TEST(another_thread_leaves_what_is_to_be_sent_for_a_tick),
+        TEST(another_thread_leaves_a_renewal_for_a_tick),
         TEST(an_exchange_that_is_overdue_is_a_failure),
         TEST(a_limit_too_small_for_leases_is_exact_and_bad_pairs_are_refused),
     };

@@ -52,7 +52,9 @@ static void keys_limits_and_shards_are_apart(void **state)
     assert_int_equal(fake_admit(node, l, "k", 20, T0), 10);
     assert_int_equal(fake_admit(node, l, "j", 20, T0), 10);
     assert_int_equal(fake_admit(node, m, "k", 20, T0), 10);
-    (void)sync_ask(node, l, TEXT("s"), TEXT("k"), 1, T0, &a);
+    (void)sync_ask(
+        node, &(struct remote_part){.limit = l, .shard = TEXT("s"), .key = TEXT("k"), .cost = 1},
+        T0, &a);
     assert_int_equal(a.remaining, 9);
     for (size_t i = 0; i < 4; i++) {
         struct sync_call c = next(T0);
@@ -61,9 +63,9 @@ static void keys_limits_and_shards_are_apart(void **state)
         sync_lost(node, &c, T0);
     }
     none(T0);
-    syncs_destroy(node);
+    node_keys_destroy(node);
     assert_int_equal(second.limit.references, 0);
-    assert_int_equal(syncs_create(&node, 1), 0);
+    assert_int_equal(node_keys_of(&node, KEY_SYNCED, 1), 0);
 }
 
 /* ---- Y2, Y3 ---- */
@@ -72,13 +74,13 @@ static void one_exchange_is_in_flight_and_the_next_comes_after_s(void **state)
 {
     struct store_limit *l = bucket();
     (void)fake_ask(node, l, "k", 1, T0);
-    assert_int_equal(sync_due(node), T0);
+    assert_int_equal(node_keys_due(node), T0);
     struct sync_call c = next(T0);
     (void)fake_ask(node, l, "k", 1, T0 + MS);
     none(T0 + 2 * S_NS);
-    assert_int_equal(sync_due(node), UINT64_MAX);
+    assert_int_equal(node_keys_due(node), UINT64_MAX);
     assert_int_equal(say(&c, T0, 100000, 0, 0, T0 + RTT), 0);
-    assert_int_equal(sync_due(node), T0 + S_NS);
+    assert_int_equal(node_keys_due(node), T0 + S_NS);
     none(T0 + S_NS - 1);
     c = next(T0 + S_NS);
     assert_int_equal(c.delta, 1);
@@ -135,17 +137,17 @@ static void units_that_come_back_are_told_as_less(void **state)
 {
     struct store_limit *l = bucket();
     assert_int_equal(fake_ask(node, l, "k", 5, T0).remaining, 5);
-    sync_refund(node, l, NO_SHARD, TEXT("k"), 2, T0);
+    sync_refund(node, PART(l, TEXT("k"), 2), T0);
     assert_int_equal(fake_ask(node, l, "k", 1, T0).remaining, 6);
     struct sync_call c = next(T0);
     assert_int_equal(c.delta, 4);
     assert_int_equal(say(&c, T0, 400000, 0, 0, T0), 0);
-    sync_refund(node, l, NO_SHARD, TEXT("k"), 3, T0);
+    sync_refund(node, PART(l, TEXT("k"), 3), T0);
     assert_int_equal(fake_ask(node, l, "k", 1, T0).remaining, 8);
     c = next(T0 + S_NS);
     assert_int_equal(c.delta, -2);
     assert_int_equal(say(&c, T0, 200000, 0, 0, T0 + S_NS), 0);
-    sync_refund(node, l, NO_SHARD, TEXT("nobody"), 3, T0);
+    sync_refund(node, PART(l, TEXT("nobody"), 3), T0);
 }
 
 static void a_lost_refund_is_dropped_because_twice_would_be_too_much(void **state)
@@ -154,7 +156,7 @@ static void a_lost_refund_is_dropped_because_twice_would_be_too_much(void **stat
     (void)fake_ask(node, l, "k", 5, T0);
     struct sync_call c = next(T0);
     assert_int_equal(say(&c, T0, 500000, 0, 0, T0), 0);
-    sync_refund(node, l, NO_SHARD, TEXT("k"), 5, T0);
+    sync_refund(node, PART(l, TEXT("k"), 5), T0);
     c = next(T0 + S_NS);
     assert_int_equal(c.delta, -5);
     sync_lost(node, &c, T0 + S_NS);
@@ -176,10 +178,10 @@ static void five_s_without_an_answer_are_degraded_until_there_is_one(void **stat
         sync_lost(node, &c, T0 + i * S_NS + MS);
     }
     assert_int_equal(fake_ask(node, l, "k", 1, T0 + 5 * S_NS - 1).verdict, WEIR_ALLOW);
-    assert_int_equal(sync_ask(node, l, NO_SHARD, TEXT("k"), 1, T0 + 5 * S_NS, &a), SYNC_DEGRADED);
+    assert_int_equal(sync_ask(node, PART(l, TEXT("k"), 1), T0 + 5 * S_NS, &a), SYNC_DEGRADED);
     struct sync_call c = next(T0 + 50 * S_NS);
     assert_int_equal(c.delta, 1);
-    assert_int_equal(sync_ask(node, l, NO_SHARD, TEXT("k"), 1, T0 + 50 * S_NS, &a), SYNC_DEGRADED);
+    assert_int_equal(sync_ask(node, PART(l, TEXT("k"), 1), T0 + 50 * S_NS, &a), SYNC_DEGRADED);
     assert_int_equal(say(&c, T0 + 50 * S_NS, 100000, 0, 0, T0 + 50 * S_NS), 0);
     assert_int_equal(fake_ask(node, l, "k", 1, T0 + 50 * S_NS).remaining, 7);
     c = next(T0 + 51 * S_NS);
@@ -190,7 +192,21 @@ static void five_s_without_an_answer_are_degraded_until_there_is_one(void **stat
     sync_lost(node, &c, T0 + 51 * S_NS);
 }
 
-static void who_decides_instead_is_told_once_what_a_key_had(void **state)
+static void hear_left(void *arg, uint64_t remaining)
+{
+    *(uint64_t *)arg = remaining;
+}
+
+/* Returns what a fallback would begin the key with; UINT64_MAX if it began it before. */
+static uint64_t left_for_fallback(struct store_limit *l, uint64_t now_ns)
+{
+    uint64_t left = UINT64_MAX;
+    struct hash hash = node_key_hash(node, PART(l, TEXT("k"), 1));
+    node_keys_once(node, hash, 1, now_ns, hear_left, &left);
+    return left;
+}
+
+static void a_fallback_begins_once_with_what_a_degraded_key_had(void **state)
 {
     struct store_limit *l = bucket();
     struct weir_answer a;
@@ -199,17 +215,19 @@ static void who_decides_instead_is_told_once_what_a_key_had(void **state)
     assert_int_equal(say(&c, T0, 400000, 0, 0, T0), 0);
     uint64_t had = fake_ask(node, l, "k", 1, T0).remaining;
     c = next(T0 + S_NS);
-    int e = sync_ask(node, l, NO_SHARD, TEXT("k"), 1, T0 + 5 * S_NS, &a);
-    assert_int_equal(e, SYNC_DEGRADED | SYNC_LAST);
-    assert_int_equal(a.remaining,
-                     had + 4); /* 10 per s for 5 S, a little less for clocks that drift */
-    e = sync_ask(node, l, NO_SHARD, TEXT("k"), 1, T0 + 6 * S_NS, &a);
+    int e = sync_ask(node, PART(l, TEXT("k"), 1), T0 + 5 * S_NS, &a);
     assert_int_equal(e, SYNC_DEGRADED);
+    /* 10 per s for 5 S, a little less for clocks that drift */
+    assert_int_equal(left_for_fallback(l, T0 + 5 * S_NS), had + 4);
+    e = sync_ask(node, PART(l, TEXT("k"), 1), T0 + 6 * S_NS, &a);
+    assert_int_equal(e, SYNC_DEGRADED);
+    assert_true(left_for_fallback(l, T0 + 6 * S_NS) == UINT64_MAX);
     assert_int_equal(say(&c, T0 + 6 * S_NS, 400000, 0, 0, T0 + 6 * S_NS), 0);
     (void)fake_ask(node, l, "k", 1, T0 + 6 * S_NS);
     c = next(T0 + 7 * S_NS);
-    e = sync_ask(node, l, NO_SHARD, TEXT("k"), 1, T0 + 20 * S_NS, &a);
-    assert_int_equal(e, SYNC_DEGRADED | SYNC_LAST);
+    e = sync_ask(node, PART(l, TEXT("k"), 1), T0 + 20 * S_NS, &a);
+    assert_int_equal(e, SYNC_DEGRADED);
+    assert_true(left_for_fallback(l, T0 + 20 * S_NS) <= 10);
     sync_lost(node, &c, T0 + 20 * S_NS);
 }
 
@@ -235,10 +253,10 @@ static void who_sleeps_is_told_once_that_a_key_has_become_due(void **state)
 {
     struct store_limit *l = bucket();
     struct weir_answer a;
-    assert_int_equal(sync_ask(node, l, NO_SHARD, TEXT("k"), 1, T0, &a), SYNC_ANSWERED | SYNC_DUE);
-    assert_int_equal(sync_ask(node, l, NO_SHARD, TEXT("k"), 1, T0, &a), SYNC_ANSWERED);
+    assert_int_equal(sync_ask(node, PART(l, TEXT("k"), 1), T0, &a), SYNC_ANSWERED | SYNC_DUE);
+    assert_int_equal(sync_ask(node, PART(l, TEXT("k"), 1), T0, &a), SYNC_ANSWERED);
     struct sync_call c = next(T0);
-    assert_int_equal(sync_ask(node, l, NO_SHARD, TEXT("k"), 1, T0, &a), SYNC_ANSWERED);
+    assert_int_equal(sync_ask(node, PART(l, TEXT("k"), 1), T0, &a), SYNC_ANSWERED);
     sync_lost(node, &c, T0);
 }
 
@@ -264,11 +282,11 @@ static void whatever_numbers_a_store_says_a_decision_is_one(void **state)
             struct weir_answer a = fake_ask(node, l, "k", 1, now_ns);
             assert_true(a.remaining <= l->numbers->params.quota);
             assert_int_equal(a.granted, a.verdict == WEIR_ALLOW);
-            sync_refund(node, l, NO_SHARD, TEXT("k"), 1, now_ns);
+            sync_refund(node, PART(l, TEXT("k"), 1), now_ns);
             (void)fake_ask(node, l, "k", l->numbers->params.quota, now_ns + S_NS / 2);
         }
-        syncs_destroy(node);
-        assert_int_equal(syncs_create(&node, 4), 0);
+        node_keys_destroy(node);
+        assert_int_equal(node_keys_of(&node, KEY_SYNCED, 4), 0);
     }
 }
 
@@ -281,7 +299,7 @@ static void a_node_that_hears_nothing_is_degraded_also_for_keys_that_are_new(voi
     struct sync_call lost = next(T0);
     sync_lost(node, &lost, T0 + MS);
     assert_int_equal(fake_ask(node, l, "b", 1, T0 + 5 * S_NS - 1).verdict, WEIR_ALLOW);
-    int e = sync_ask(node, l, NO_SHARD, TEXT("c"), 1, T0 + 5 * S_NS, &a);
+    int e = sync_ask(node, PART(l, TEXT("c"), 1), T0 + 5 * S_NS, &a);
     assert_int_equal(e, SYNC_DEGRADED | SYNC_DUE); /* and the key is exchanged at once */
     for (unsigned i = 0; i < 3; i++) {             /* for a, b and c */
         struct sync_call c = next(T0 + 5 * S_NS);
@@ -324,7 +342,7 @@ static void a_key_that_was_idle_is_not_degraded_by_that(void **state)
     struct sync_call c = next(T0);
     assert_int_equal(say(&c, T0, 100000, 0, 0, T0), 0);
     assert_int_equal(fake_ask(node, l, "k", 1, T0 + 7 * S_NS).verdict, WEIR_ALLOW);
-    assert_int_equal(sync_due(node), T0 + 7 * S_NS); /* and the key is exchanged at once */
+    assert_int_equal(node_keys_due(node), T0 + 7 * S_NS); /* and the key is exchanged at once */
 }
 
 /* This holds even if the exchange had nothing to report and the key was not asked for a while. */
@@ -339,7 +357,7 @@ static void a_key_is_degraded_until_an_exchange_is_answered(void **state)
     c = next(T0 + S_NS);
     assert_int_equal(c.delta, 0);
     sync_lost(node, &c, T0 + S_NS + MS);
-    int e = sync_ask(node, l, (struct text){NULL, 0}, TEXT("k"), 1, T0 + 9 * S_NS, &a);
+    int e = sync_ask(node, PART(l, TEXT("k"), 1), T0 + 9 * S_NS, &a);
     assert_int_equal(e & (SYNC_ANSWERED | SYNC_DEGRADED), SYNC_DEGRADED);
     c = next(T0 + 9 * S_NS);
     assert_int_equal(say(&c, T0 + 9 * S_NS, 0, 0, 0, T0 + 9 * S_NS), 0);
@@ -401,7 +419,7 @@ int main(void)
         TEST(units_that_come_back_are_told_as_less),
         TEST(a_lost_refund_is_dropped_because_twice_would_be_too_much),
         TEST(five_s_without_an_answer_are_degraded_until_there_is_one),
-        TEST(who_decides_instead_is_told_once_what_a_key_had),
+        TEST(a_fallback_begins_once_with_what_a_degraded_key_had),
         TEST(a_reply_that_is_none_counts_as_lost),
         TEST(who_sleeps_is_told_once_that_a_key_has_become_due),
         TEST(whatever_numbers_a_store_says_a_decision_is_one),

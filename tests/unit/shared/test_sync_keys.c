@@ -15,7 +15,7 @@ static void a_key_is_exchanged_while_it_is_used_and_then_forgotten(void **state)
     c = next(T0 + S_NS); /* nothing to report, but the key is in use */
     assert_int_equal(c.delta, 0);
     assert_int_equal(say(&c, T0 + S_NS, 800000, 0, 0, T0 + S_NS), 0);
-    assert_int_equal(sync_due(node), T0 + MS + 10 * S_NS);
+    assert_int_equal(node_keys_due(node), T0 + MS + 10 * S_NS);
     none(T0 + MS + 10 * S_NS - 1);
     sync_counts(node, &n);
     assert_int_equal(n.keys, 1);
@@ -23,7 +23,7 @@ static void a_key_is_exchanged_while_it_is_used_and_then_forgotten(void **state)
     sync_counts(node, &n);
     assert_int_equal(n.keys, 0);
     assert_int_equal(l->references, 0);
-    assert_int_equal(sync_due(node), UINT64_MAX);
+    assert_int_equal(node_keys_due(node), UINT64_MAX);
 }
 
 /* Otherwise a caller that asks every 11 S would always find a fresh key. */
@@ -52,15 +52,15 @@ static void a_full_table_forgets_who_is_idle_and_else_says_so(void **state)
     struct weir_answer a;
     struct sync_counts n;
     char key[8];
-    syncs_destroy(node);
-    assert_int_equal(syncs_create(&node, 8), 0);
+    node_keys_destroy(node);
+    assert_int_equal(node_keys_of(&node, KEY_SYNCED, 8), 0);
     for (unsigned i = 0; i < 8; i++) {
         (void)snprintf(key, sizeof key, "%u", i);
         assert_int_equal(fake_ask(node, l, key, 1, T0).verdict, WEIR_ALLOW);
     }
-    assert_int_equal(sync_ask(node, l, NO_SHARD, TEXT("new"), 1, T0, &a), SYNC_DEGRADED);
+    assert_int_equal(sync_ask(node, PART(l, TEXT("new"), 1), T0, &a), SYNC_DEGRADED);
     struct sync_call c = next(T0);
-    assert_int_equal(sync_ask(node, l, NO_SHARD, TEXT("new"), 1, T0, &a), SYNC_DEGRADED);
+    assert_int_equal(sync_ask(node, PART(l, TEXT("new"), 1), T0, &a), SYNC_DEGRADED);
     assert_int_equal(say(&c, T0, 100000, 0, 0, T0), 0);
     assert_int_equal(fake_ask(node, l, "new", 1, T0).verdict, WEIR_ALLOW);
     sync_counts(node, &n);
@@ -75,25 +75,6 @@ static void a_full_table_forgets_who_is_idle_and_else_says_so(void **state)
     assert_int_equal(due, 8);
 }
 
-static void many_keys_are_due_in_the_order_of_their_times(void **state)
-{
-    struct store_limit *l = bucket();
-    char key[16];
-    syncs_destroy(node);
-    assert_int_equal(syncs_create(&node, 4096), 0);
-    for (unsigned i = 0; i < 2000; i++) {
-        (void)snprintf(key, sizeof key, "key %u", i);
-        (void)fake_ask(node, l, key, 1, T0 + i * 7919 % 2000 * MS);
-    }
-    for (unsigned i = 0; i < 2000; i++) {
-        uint64_t now = T0 + i * MS;
-        assert_int_equal(sync_due(node), now);
-        struct sync_call c = next(now);
-        none(now);
-        assert_int_equal(say(&c, now, 0, 0, 0, now), 0);
-    }
-}
-
 static void a_key_that_was_changed_by_hand_is_exchanged_at_once(void **state)
 {
     struct store_limit *l = bucket();
@@ -101,10 +82,10 @@ static void a_key_that_was_changed_by_hand_is_exchanged_at_once(void **state)
     struct sync_call c = next(T0);
     assert_int_equal(say(&c, T0, 1000000, 0, 0, T0), 0);
     none(T0 + MS);
-    sync_hurry(node, l, NO_SHARD, TEXT("k"));
-    sync_hurry(node, l, NO_SHARD, TEXT("nobody"));
+    sync_hurry(node, PART(l, TEXT("k"), 1));
+    sync_hurry(node, PART(l, TEXT("nobody"), 1));
     c = next(T0 + MS);
-    sync_hurry(node, l, NO_SHARD, TEXT("k")); /* again, while that call is in flight */
+    sync_hurry(node, PART(l, TEXT("k"), 1)); /* again, while that call is in flight */
     assert_int_equal(say(&c, T0, 1000000, 0, 0, T0 + RTT), 0);
     c = next(T0 + RTT);
     assert_int_equal(say(&c, T0, 0, 0, 0, T0 + 2 * RTT), 0);
@@ -120,7 +101,7 @@ static void after_stop_every_delta_is_due_at_once(void **state)
     assert_int_equal(say(&c, T0, 100000, 0, 0, T0), 0);
     (void)fake_ask(node, l, "k", 1, T0 + MS);
     none(T0 + MS);
-    sync_stop(node);
+    node_keys_stop(node);
     c = next(T0 + MS);
     assert_int_equal(c.delta, 1);
     assert_int_equal(say(&c, T0, 100000, 0, 0, T0 + MS), 0);
@@ -133,7 +114,6 @@ int main(void)
         TEST(a_key_is_exchanged_while_it_is_used_and_then_forgotten),
         TEST(an_idle_key_is_kept_until_it_is_as_good_as_new),
         TEST(a_full_table_forgets_who_is_idle_and_else_says_so),
-        TEST(many_keys_are_due_in_the_order_of_their_times),
         TEST(a_key_that_was_changed_by_hand_is_exchanged_at_once),
         TEST(after_stop_every_delta_is_due_at_once),
     };

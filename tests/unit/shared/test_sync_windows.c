@@ -26,8 +26,8 @@ static void a_node_that_has_heard_nothing_leaves_the_window_to_the_store(void **
         assert_int_equal(c.delta, 1);
         assert_int_equal(c.window, WINDOW);
         sync_lost(node, &c, T0 + S_NS);
-        syncs_destroy(node);
-        assert_int_equal(syncs_create(&node, 64), 0);
+        node_keys_destroy(node);
+        assert_int_equal(node_keys_of(&node, KEY_SYNCED, 64), 0);
     }
 }
 
@@ -85,7 +85,7 @@ static void a_round_trip_of_several_windows_makes_a_call_fit_into_each(void **st
         assert_int_equal(fake_admit(node, l, "k", 20, T0 + 35 * MS), 2);
         assert_int_equal(fake_admit(node, l, "k", 20, T0 + 42 * MS), 0);
         /* Units admitted then are reported, as long as their window may not be over. */
-        sync_hurry(node, l, NO_SHARD, TEXT("k"));
+        sync_hurry(node, PART(l, TEXT("k"), 1));
         c = next(T0 + 42 * MS);
         assert_int_equal(c.window, heard + 4);
         assert_int_equal(c.delta + c.extra, 5);
@@ -173,6 +173,8 @@ static void what_was_taken_drains_late_rather_than_early(void **state)
     assert_int_equal(fake_ask(node, l, "k", 1, T0 + 50 * MS).retry_after_ns, 100 * MS);
     struct weir_answer a = fake_ask(node, l, "k", 1, T0 + 114 * MS);
     assert_int_equal(a.retry_after_ns, 36 * MS + 64 * MS / 128);
+    node_keys_destroy(node); /* time begins anew */
+    assert_int_equal(node_keys_of(&node, KEY_SYNCED, 1), 0);
     struct fake_limit sliding;
     l = fake_limit(&sliding, WEIR_SLIDING_WINDOW, 10, WEIR_SECOND, 0);
     (void)fake_ask(node, l, "k", 1, T0);
@@ -181,8 +183,8 @@ static void what_was_taken_drains_late_rather_than_early(void **state)
     a = fake_ask(node, l, "k", 5, T0 + 50 * MS);
     assert_int_equal(a.remaining, 4);
     assert_int_equal(a.retry_after_ns, 100 * MS);
-    syncs_destroy(node); /* before the second limit ends */
-    assert_int_equal(syncs_create(&node, 1), 0);
+    node_keys_destroy(node); /* before the second limit ends */
+    assert_int_equal(node_keys_of(&node, KEY_SYNCED, 1), 0);
 }
 
 int main(void)
