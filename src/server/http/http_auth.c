@@ -29,8 +29,8 @@ struct auth_request {
 };
 
 _Static_assert(4 + HTTP_FIELDS_MAX + QUERY_MAX <= WEIR_RULES_ATTRIBUTES_MAX, "too many");
-/* asked.room holds the names of fields, each with "header:"; the decoded query; and the names of
- * its parameters once more, each with "query:". */
+/* `room` holds the names of fields, each with "header:"; the decoded query; and the names of its
+ * parameters once more, each with "query:". */
 _Static_assert(4 * HTTP_HEAD_MAX >= 3 * HTTP_HEAD_MAX + HTTP_FIELDS_MAX * 7 + QUERY_MAX * 6,
                "room");
 
@@ -198,7 +198,7 @@ static void take_rest(struct auth_request *a, const struct http_request *r)
     }
 }
 
-static int read_asked(const struct exchange *x, struct auth_request *a, struct weir_error *error)
+static int read_request(const struct exchange *x, struct auth_request *a, struct weir_error *error)
 {
     const struct http_request *r = x->request;
     struct address client;
@@ -261,13 +261,13 @@ static void put_later(struct pending *p)
 static void run_auth(struct exchange *x)
 {
     struct asker asker = http_asker(x);
-    struct auth_request asked;
+    struct auth_request about;
     struct answer a;
     struct weir_error error = {0};
-    int e = read_asked(x, &asked, &error);
+    int e = read_request(x, &about, &error);
     if (e == 0) {
         struct weir_rules_question q = {
-            .attributes = asked.attributes, .attributes_count = asked.count, .mode = WEIR_CHECK};
+            .attributes = about.attributes, .attributes_count = about.count, .mode = WEIR_CHECK};
         e = answer_ask(&asker, &q, &a, &error);
     }
     if (e == ANSWER_LATER) {
