@@ -20,7 +20,7 @@ static int64_t find_name(const struct ruleset *set, struct text name)
     if (name.len > sizeof lower) {
         return -1;
     }
-    normal_lower(name, lower);
+    normalize_lower(name, lower);
     return text_map_find(set->names, (struct text){lower, name.len});
 }
 
@@ -68,14 +68,14 @@ int request_put(const struct ruleset *set, struct request *request, unsigned num
         if (value.len > METHOD_MAX) {
             return bad(error, TEXT("method"), "found more than 64 bytes, expected a method");
         }
-        normal_method(value, request->method);
+        normalize_method(value, request->method);
         set_value(request, number, (struct text){request->method, value.len});
         return 0;
     case NUMBER_HOST:
         if (value.len > HOST_MAX) {
             return bad(error, TEXT("host"), "found more than 256 bytes, expected a host");
         }
-        value.len = normal_host(value, request->host);
+        value.len = normalize_host(value, request->host);
         if (value.len > 0) { /* a host, not only a port */
             set_value(request, number, (struct text){request->host, value.len});
         }

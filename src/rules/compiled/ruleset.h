@@ -16,7 +16,7 @@
 #include "rules/compiled/index.h"
 #include "rules/compiled/state.h"
 #include "rules/file/config.h"
-#include "rules/value/normal.h"
+#include "rules/value/normalize.h"
 
 /* Attributes have numbers; those that a request has are the bits of a word. */
 #define ATTRIBUTES_MAX 64

@@ -2,7 +2,7 @@
 
 #include "rules/file/files.h"
 #include "rules/file/yaml_write.h"
-#include "rules/value/normal.h"
+#include "rules/value/normalize.h"
 #include "rules/value/pattern.h"
 
 /* The condition that is being read. */
@@ -49,10 +49,10 @@ static void add_text(struct condition_reading *c, struct text text, struct place
         value = (struct value){.kind = VALUE_EXACT, .text = {to, pattern_literal(text, to)}};
     }
     if (c->kind == ATTRIBUTE_METHOD) {
-        normal_method(value.text, to);
+        normalize_method(value.text, to);
         value.text.at = to;
     } else if (c->kind == ATTRIBUTE_HOST) {
-        value.text = (struct text){to, normal_host(value.text, to)};
+        value.text = (struct text){to, normalize_host(value.text, to)};
     }
     add(c, &value, place);
 }

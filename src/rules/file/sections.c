@@ -2,7 +2,7 @@
 
 #include "rules/file/tiers.h"
 #include "rules/file/yaml_write.h"
-#include "rules/value/normal.h"
+#include "rules/value/normalize.h"
 
 /* ---- server ---- */
 
@@ -246,7 +246,7 @@ static bool read_source(struct reader *r, const struct node *node, struct text a
     if (text_starts(text, "header:") && text.len > strlen("header:")) {
         char *lower = arena_take(&r->source->arena, text.len);
         if (lower != NULL) {
-            normal_lower(text, lower);
+            normalize_lower(text, lower);
         }
         out->kind = FROM_HEADER;
         out->name = (struct text){lower, text.len};

@@ -3,7 +3,7 @@
 #include "rules/file/files.h"
 #include "rules/file/limits.h"
 #include "rules/value/csv.h"
-#include "rules/value/normal.h"
+#include "rules/value/normalize.h"
 
 /* ---- numbers ---- */
 
@@ -238,7 +238,7 @@ static void table_put(struct csv_table *t, unsigned number)
     struct text written = t->csv.field[0].text;
     char found[QUOTE_MAX];
     size_t len;
-    if (normal_value(t->kind, written, t->normal, &len, &error) != 0) {
+    if (normalize_value(t->kind, written, t->normal, &len, &error) != 0) {
         problem(t->r->problems, place_of(t, 0), "%s", error.text);
         return;
     }

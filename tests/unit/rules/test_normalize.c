@@ -1,5 +1,5 @@
 /* Attributes that can be written in several ways: each comes to one, and stays there. */
-#include "rules/value/normal.h"
+#include "rules/value/normalize.h"
 #include "support/unit_limiter.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@ static void expect_host(const char *written, const char *host)
 {
     char to[300];
     struct text from = text_of(written);
-    size_t len = normal_host(from, to);
+    size_t len = normalize_host(from, to);
     if (!text_equal((struct text){to, len}, text_of(host))) {
         fail_msg("%s became %.*s, expected %s", written, (int)len, to, host);
     }
@@ -55,8 +55,8 @@ static void a_normal_host_is_normal_again(void **state)
         for (size_t j = 0; j < n; j++) {
             from[j] = letters[unit_random(&seed) % (sizeof letters - 1)];
         }
-        size_t len = normal_host((struct text){from, n}, once);
-        size_t again = normal_host((struct text){once, len}, twice);
+        size_t len = normalize_host((struct text){from, n}, once);
+        size_t again = normalize_host((struct text){once, len}, twice);
         assert_int_equal(again, len);
         assert_memory_equal(once, twice, len);
     }
@@ -65,9 +65,9 @@ static void a_normal_host_is_normal_again(void **state)
 static void a_method_is_in_upper_case(void **state)
 {
     char to[16];
-    normal_method(TEXT("get"), to);
+    normalize_method(TEXT("get"), to);
     assert_memory_equal(to, "GET", 3);
-    normal_method(TEXT("PaTcH-x_1\xe4"), to);
+    normalize_method(TEXT("PaTcH-x_1\xe4"), to);
     assert_memory_equal(to, "PATCH-X_1\xe4", 10);
 }
 
@@ -77,7 +77,7 @@ static void expect_normal(enum attribute_kind kind, struct text from, struct tex
     struct weir_error error;
     size_t len;
     assert_non_null(to);
-    assert_int_equal(normal_value(kind, from, to, &len, &error), 0);
+    assert_int_equal(normalize_value(kind, from, to, &len, &error), 0);
     assert_true(text_equal((struct text){to, len}, value));
     free(to);
 }
@@ -111,10 +111,12 @@ static void what_cannot_be_brought_to_a_form_is_refused(void **state)
     char to[PATH_BYTES_MAX];
     struct weir_error error;
     size_t len;
-    assert_int_equal(normal_value(ATTRIBUTE_IP, TEXT("localhost"), to, &len, &error), WEIR_EINVAL);
+    assert_int_equal(normalize_value(ATTRIBUTE_IP, TEXT("localhost"), to, &len, &error),
+                     WEIR_EINVAL);
     assert_int_equal(error.code, WEIR_EINVAL);
-    assert_int_equal(normal_value(ATTRIBUTE_PATH, TEXT("/a/..;/b"), to, &len, &error), WEIR_EINVAL);
-    assert_int_equal(normal_value(ATTRIBUTE_PATH, TEXT("/\0"), to, &len, NULL), WEIR_EINVAL);
+    assert_int_equal(normalize_value(ATTRIBUTE_PATH, TEXT("/a/..;/b"), to, &len, &error),
+                     WEIR_EINVAL);
+    assert_int_equal(normalize_value(ATTRIBUTE_PATH, TEXT("/\0"), to, &len, NULL), WEIR_EINVAL);
 }
 
 int main(void)

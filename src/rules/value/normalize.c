@@ -1,4 +1,4 @@
-#include "rules/value/normal.h"
+#include "rules/value/normalize.h"
 
 #include "rules/value/address.h"
 
@@ -13,7 +13,7 @@ enum attribute_kind attribute_kind_of(struct text name)
     return (enum attribute_kind)kind;
 }
 
-void normal_method(struct text from, char *to)
+void normalize_method(struct text from, char *to)
 {
     for (size_t i = 0; i < from.len; i++) {
         char c = from.at[i];
@@ -21,7 +21,7 @@ void normal_method(struct text from, char *to)
     }
 }
 
-void normal_lower(struct text from, char *to)
+void normalize_lower(struct text from, char *to)
 {
     for (size_t i = 0; i < from.len; i++) {
         char c = from.at[i];
@@ -53,14 +53,14 @@ static struct text without_dot(struct text host)
     return host;
 }
 
-size_t normal_host(struct text from, char *to)
+size_t normalize_host(struct text from, char *to)
 {
     size_t before;
     do { /* repeated, because "a:80." has one end after the other */
         before = from.len;
         from = without_dot(without_port(from));
     } while (from.len != before);
-    normal_lower(from, to);
+    normalize_lower(from, to);
     return from.len;
 }
 
@@ -71,8 +71,8 @@ static size_t address_bytes(const struct address *a, char *to)
     return len;
 }
 
-int normal_value(enum attribute_kind kind, struct text from, char *to, size_t *len,
-                 struct weir_error *error)
+int normalize_value(enum attribute_kind kind, struct text from, char *to, size_t *len,
+                    struct weir_error *error)
 {
     struct address address;
     int e = 0;
@@ -84,10 +84,10 @@ int normal_value(enum attribute_kind kind, struct text from, char *to, size_t *l
         *len = e == 0 ? address_bytes(&address, to) : 0;
         return e;
     case ATTRIBUTE_HOST:
-        *len = normal_host(from, to);
+        *len = normalize_host(from, to);
         return 0;
     case ATTRIBUTE_METHOD:
-        normal_method(from, to);
+        normalize_method(from, to);
         *len = from.len;
         return 0;
     default:

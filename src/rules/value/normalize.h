@@ -1,6 +1,6 @@
 /* Normalises attributes that can be written in several ways. */
-#ifndef WEIR_RULES_VALUE_NORMAL_H
-#define WEIR_RULES_VALUE_NORMAL_H
+#ifndef WEIR_RULES_VALUE_NORMALIZE_H
+#define WEIR_RULES_VALUE_NORMALIZE_H
 
 #include "rules/value/path.h"
 
@@ -23,22 +23,22 @@ enum attribute_kind attribute_kind_of(struct text name);
  * NORMAL_BYTES(from.len) bytes. Returns 0, or WEIR_EINVAL with what was found.
  */
 #define NORMAL_BYTES(len) ((len) > PATH_BYTES_MAX ? (len) : PATH_BYTES_MAX)
-int normal_value(enum attribute_kind kind, struct text from, char *to, size_t *len,
-                 struct weir_error *error);
+int normalize_value(enum attribute_kind kind, struct text from, char *to, size_t *len,
+                    struct weir_error *error);
 
 /*
  * Writes a method in upper case: some servers take "get" for GET, so it must not count as another
  * method. `to` has from.len bytes.
  */
-void normal_method(struct text from, char *to);
+void normalize_method(struct text from, char *to);
 
 /* Writes the text in lower case, as names of headers are stored. `to` has from.len bytes. */
-void normal_lower(struct text from, char *to);
+void normalize_lower(struct text from, char *to);
 
 /*
  * Writes a host in lower case, without its port and without the dot of the root; returns its
  * length. `to` has from.len bytes.
  */
-size_t normal_host(struct text from, char *to);
+size_t normalize_host(struct text from, char *to);
 
 #endif
