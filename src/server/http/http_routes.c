@@ -258,6 +258,8 @@ static int64_t consume(struct connection *c, struct text input)
 
 const struct protocol protocol_http = {
     .name = "http",
+    .address = "127.0.0.1:8080",
+    .roles = {[ROLE_CHECK] = true},
     .kind = PROTOCOL_HTTP,
     .refusal = REFUSAL,
     .session_bytes = sizeof(struct http_session),
@@ -266,6 +268,8 @@ const struct protocol protocol_http = {
 
 const struct protocol protocol_admin = {
     .name = "admin",
+    .address = "127.0.0.1:8082",
+    .roles = {[ROLE_CHECK] = true, [ROLE_ADMIN] = true}, /* it shows keys */
     .kind = PROTOCOL_ADMIN,
     .refusal = REFUSAL,
     .session_bytes = sizeof(struct http_session),

@@ -28,7 +28,9 @@
 struct connection;
 
 struct protocol {
-    const char *name;
+    const char *name;    /* of the listener, in options, messages and metrics */
+    const char *address; /* where it listens by default */
+    bool roles[ROLES];   /* the roles that use it; without secrets they are open to every client */
     enum server_protocol kind;
     const char *refusal;  /* sent to connections beyond the bound; may be NULL */
     size_t session_bytes; /* size of c->session, which starts zeroed */
@@ -43,10 +45,6 @@ struct protocol {
 };
 
 #define CONNECTION_CLOSE INT64_C(-1)
-
-extern const struct protocol protocol_resp;
-extern const struct protocol protocol_http;
-extern const struct protocol protocol_admin; /* HTTP too, with other routes (http_routes.c) */
 
 struct connection {
     union {

@@ -10,19 +10,13 @@
 
 #define STOP_TICK_MS 20
 
-static const struct protocol *const protocols[PROTOCOLS] = {
-    [PROTOCOL_RESP] = &protocol_resp,
-    [PROTOCOL_HTTP] = &protocol_http,
-    [PROTOCOL_ADMIN] = &protocol_admin,
-};
-
 /* ---- connections ---- */
 
 static void accept_one(struct worker *w, unsigned protocol)
 {
     const struct protocol *speaks = w->server->options.speaks[protocol];
     bool taken = connection_accept(w, &w->listeners[protocol].uv.stream,
-                                   speaks != NULL ? speaks : protocols[protocol]);
+                                   speaks != NULL ? speaks : protocol_of(protocol));
     w->listeners[protocol].stalled = !taken;
     count_own(&w->counts.accepted[protocol], taken);
 }

@@ -265,6 +265,8 @@ static int64_t consume(struct connection *c, struct text input)
 
 const struct protocol protocol_resp = {
     .name = "resp",
+    .address = "127.0.0.1:6380",
+    .roles = {[ROLE_CHECK] = true},
     .kind = PROTOCOL_RESP,
     .refusal = "-ERR max number of clients reached\r\n",
     .session_bytes = sizeof(struct resp_session),
