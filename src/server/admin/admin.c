@@ -168,10 +168,7 @@ const char *admin_member(struct exchange *x, const json_t *body, const char *nam
 
 void admin_audit(const struct exchange *x, const char *what, struct log_field more)
 {
-    char address[ADDRESS_MAX] = "unix";
-    if (x->connection->peer.family != 0) {
-        (void)address_print(&x->connection->peer, address);
-    }
-    LOG(LEVEL_AUDIT, what, LOG_STRING("address", address), LOG_STRING("role", role_names[x->role]),
-        more);
+    char address[ADDRESS_MAX];
+    LOG(LEVEL_AUDIT, what, LOG_STRING("address", peer_print(&x->connection->peer, address)),
+        LOG_STRING("role", role_names[x->role]), more);
 }

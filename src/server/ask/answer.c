@@ -67,6 +67,13 @@ static void from_rules(const struct weir_rules_answer *from, struct answer *to)
     }
 }
 
+const char *answer_words_of_error(int e, const struct weir_error *error)
+{
+    return error->text[0] != 0 ? error->text
+           : e == WEIR_EIO     ? "the store does not answer, and only the store can do this"
+                               : weir_strerror(e);
+}
+
 /* ---- by the rules ---- */
 
 static void on_rules(void *arg, int error, const struct weir_rules_answer *answer)

@@ -1,5 +1,7 @@
 #include "server/ask/audit.h"
 
+#include <stdio.h>
+
 #include "common/log.h"
 
 /* Writes the parts of a key: "alice", "tenant,alice"; cut if they are too long. */
@@ -18,28 +20,17 @@ static void join_parts(const struct ask *ask, struct audit *a)
     a->key_len = n;
 }
 
-static void copy(struct text from, char *to)
-{
-    size_t n = from.len < WEIR_RULES_NAME ? from.len : WEIR_RULES_NAME - 1;
-    if (n > 0) {
-        memcpy(to, from.at, n);
-    }
-    to[n] = 0;
-}
-
 void audit_init(struct audit *a, enum operation operation, const struct ask *ask,
                 const struct actor *by)
 {
     *a = (struct audit){.operation = operation,
                         .role = by->role,
-                        .peer = "unix",
                         .units = ask->number[ASK_UNITS],
                         .for_ms = ask->number[ASK_FOR]};
-    if (by->peer->family != 0) {
-        (void)address_print(by->peer, a->peer);
-    }
-    copy(ask->text[ASK_LIMIT], a->limit);
-    copy(ask->text[ASK_TIER], a->tier);
+    char peer[ADDRESS_MAX];
+    (void)snprintf(a->peer, sizeof a->peer, "%s", peer_print(by->peer, peer));
+    (void)snprintf(a->limit, sizeof a->limit, "%.*s", TEXT_ARGS(ask->text[ASK_LIMIT]));
+    (void)snprintf(a->tier, sizeof a->tier, "%.*s", TEXT_ARGS(ask->text[ASK_TIER]));
     join_parts(ask, a);
 }
 

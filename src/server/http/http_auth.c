@@ -106,8 +106,7 @@ static int take_part(struct asked *a, enum part part, struct text text, const ch
     }
     return fail(error, WEIR_EATTRIBUTE,
                 "%s and %s describe different requests: found '%.*s' and '%.*s'",
-                a->parts[part].from, from, (int)(before.len < 64 ? before.len : 64), before.at,
-                (int)(text.len < 64 ? text.len : 64), text.at);
+                a->parts[part].from, from, TEXT_CUT(before, 64), TEXT_CUT(text, 64));
 }
 
 /* Takes path and query of "/search?q=cats", and also the host of

@@ -94,7 +94,7 @@ static void put_item(struct buffer *body, int e, const struct answer *a,
     if (e == 0) {
         http_put_answer(body, a, (struct text){NULL, 0});
     } else {
-        http_put_problem(body, http_status_of_error(e), http_words_of_error(e, error));
+        http_put_problem(body, http_status_of_error(e), answer_words_of_error(e, error));
     }
 }
 

@@ -333,11 +333,6 @@ int http_status_of_error(int e)
     }
 }
 
-const char *http_words_of_error(int e, const struct weir_error *error)
-{
-    return error->text[0] != 0 ? error->text : e == WEIR_EIO ? ANSWER_NO_STORE : weir_strerror(e);
-}
-
 void http_reply_answer(struct exchange *x, int status, const struct answer *a)
 {
     if (status == 200) {
@@ -359,5 +354,5 @@ void http_reply_problem(struct exchange *x, int status, const char *detail)
 
 void http_reply_failure(struct exchange *x, int e, const struct weir_error *error)
 {
-    http_reply_problem(x, http_status_of_error(e), http_words_of_error(e, error));
+    http_reply_problem(x, http_status_of_error(e), answer_words_of_error(e, error));
 }

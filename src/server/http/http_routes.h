@@ -116,10 +116,9 @@ void http_resumed(struct exchange *x);
 /* Replies with the problem for an error WEIR_E... */
 void http_reply_failure(struct exchange *x, int e, const struct weir_error *error);
 
-/* Return the status for an answer, and the status and text for an error. */
+/* Return the status for an answer, and for an error. */
 int http_status_of_answer(const struct answer *a);
 int http_status_of_error(int e);
-const char *http_words_of_error(int e, const struct weir_error *error);
 
 /*
  * Put {"verdict":"allow",...}, with `more` members at its end (",\"name\":1"; may be none), and

@@ -31,6 +31,12 @@ static void put_member(struct command *c, const char *name)
     }
 }
 
+static void put_name(struct command *c, const char *member, const char *name)
+{
+    put_member(c, member);
+    resp_put_string(c->out, c->proto, name);
+}
+
 /* RESP2: an array of the eight values; RESP3: a map with their names. `more` members follow. */
 static void put_answer(struct command *c, const struct answer *a, unsigned more)
 {
@@ -42,12 +48,7 @@ static void put_answer(struct command *c, const struct answer *a, unsigned more)
     }
     put_member(c, "verdict");
     resp_put_bulk(c->out, text_of(answer_verdict_names[a->verdict]));
-    put_member(c, "limit");
-    if (a->limit[0] != 0) {
-        resp_put_bulk(c->out, text_of(a->limit));
-    } else {
-        resp_put_null(c->out, c->proto);
-    }
+    put_name(c, "limit", a->limit);
     put_member(c, "quota");
     resp_put_integer(c->out, a->quota > INT64_MAX ? INT64_MAX : (int64_t)a->quota);
     put_member(c, "remaining");
@@ -64,28 +65,17 @@ static void put_answer(struct command *c, const struct answer *a, unsigned more)
 
 static void put_failure(struct command *c, int e, const struct weir_error *error)
 {
-    const char *text = error->text[0] != 0 ? error->text : weir_strerror(e);
-    switch (e) {
-    case WEIR_ENOLIMIT:
-        resp_put_errorf(c->out, "NOLIMIT %s", text);
-        break;
-    case WEIR_EKEY:
-    case WEIR_EATTRIBUTE:
-        resp_put_errorf(c->out, "BADKEY %s", text);
-        break;
-    case RESERVATION_NONE:
-        resp_put_errorf(c->out, "NORESERVATION %s", text);
-        break;
-    case RESERVATION_FULL:
-        resp_put_errorf(c->out, "OVERLOAD %s", text);
-        break;
-    case WEIR_EIO:
-        resp_put_errorf(c->out, "UNAVAILABLE %s", error->text[0] != 0 ? text : ANSWER_NO_STORE);
-        break;
-    default:
-        resp_put_errorf(c->out, "ERR %s", text);
-        break;
+    static const struct {
+        int error;
+        const char *code;
+    } codes[] = {{WEIR_ENOLIMIT, "NOLIMIT"},          {WEIR_EKEY, "BADKEY"},
+                 {WEIR_EATTRIBUTE, "BADKEY"},         {WEIR_EIO, "UNAVAILABLE"},
+                 {RESERVATION_NONE, "NORESERVATION"}, {RESERVATION_FULL, "OVERLOAD"}};
+    const char *code = "ERR";
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        code = codes[i].error == e ? codes[i].code : code;
     }
+    resp_put_errorf(c->out, "%s %s", code, answer_words_of_error(e, error));
 }
 
 static void put_result(struct command *c, enum operation operation, int e, const struct answer *a,
@@ -98,12 +88,7 @@ static void put_result(struct command *c, enum operation operation, int e, const
     }
     put_answer(c, a, reserved);
     if (reserved) {
-        put_member(c, "reservation");
-        if (a->reservation[0] != 0) {
-            resp_put_bulk(c->out, text_of(a->reservation));
-        } else {
-            resp_put_null(c->out, c->proto);
-        }
+        put_name(c, "reservation", a->reservation);
     }
 }
 
@@ -171,8 +156,8 @@ static bool complain(struct command *c, struct text found, unsigned allowed)
 {
     char expected[96];
     put_expected(allowed, expected, sizeof expected);
-    resp_put_errorf(c->out, "ERR syntax error at '%.*s', expected %s",
-                    (int)(found.len > 64 ? 64 : found.len), found.at, expected);
+    resp_put_errorf(c->out, "ERR syntax error at '%.*s', expected %s", TEXT_CUT(found, 64),
+                    expected);
     return false;
 }
 
@@ -182,8 +167,8 @@ static bool complain_value(struct command *c, enum ask_member member, struct tex
     const struct ask_member_row *row = &ask_members[member];
     resp_put_errorf(
         c->out, "ERR %s: found '%.*s', expected a whole number from %" PRIu64 " to %" PRIu64 "%s",
-        options[member].name, (int)(found.len > 64 ? 64 : found.len), found.at, row->least,
-        row->most, row->endless ? ", or FOREVER" : "");
+        options[member].name, TEXT_CUT(found, 64), row->least, row->most,
+        row->endless ? ", or FOREVER" : "");
     return false;
 }
 
@@ -215,8 +200,7 @@ static bool read_key(struct command *c, const struct operation_row *row, struct 
     struct text limit = c->argv[1];
     int n = key_parts(c->server, limit);
     if (n < 0) {
-        resp_put_errorf(c->out, "NOLIMIT no limit named '%.*s'",
-                        (int)(limit.len > 64 ? 64 : limit.len), limit.at);
+        resp_put_errorf(c->out, "NOLIMIT no limit named '%.*s'", TEXT_CUT(limit, 64));
         return false;
     }
     if (c->argc < 2 + (unsigned)n) {
@@ -261,7 +245,7 @@ static bool read_reservation(struct command *c, struct ask *ask)
     ask->given |= ASK_BIT(ASK_RESERVATION);
     if (c->argc > 2 && !read_value(ASK_ACTUAL, c->argv[2], ask)) {
         resp_put_errorf(c->out, "ERR found '%.*s', expected how many units were used",
-                        (int)(c->argv[2].len > 64 ? 64 : c->argv[2].len), c->argv[2].at);
+                        TEXT_CUT(c->argv[2], 64));
         return false;
     }
     return true;
@@ -308,7 +292,7 @@ static void run_operation(struct command *c)
 struct command_row resp_operation_commands[OPERATIONS + 2];
 
 /* Writes "limit key ... UNITS n [TIER t]: gives units back". */
-static void put_summary(const struct operation_row *row, char text[SUMMARY_BYTES])
+static void make_summary(const struct operation_row *row, char text[SUMMARY_BYTES])
 {
     unsigned m = row->members;
     const char *operands = (m & ASK_BIT(ASK_ACTUAL)) != 0        ? "reservation actual"
@@ -326,7 +310,7 @@ static void put_summary(const struct operation_row *row, char text[SUMMARY_BYTES
     (void)snprintf(text + n, SUMMARY_BYTES - (size_t)n, ": %s", row->summary);
 }
 
-static void put_name(const struct operation_row *row, char text[NAME_BYTES])
+static void make_name(const struct operation_row *row, char text[NAME_BYTES])
 {
     (void)snprintf(text, NAME_BYTES, "WEIR.%s", row->name);
     for (char *at = text; *at != 0; at++) {
@@ -360,8 +344,8 @@ void resp_make_commands(void)
         }
         unsigned least = least_arguments(row->members);
         bool exact = (row->members & ASK_BIT(ASK_RESERVATION)) != 0;
-        put_name(row, names[i]);
-        put_summary(row, summaries[i]);
+        make_name(row, names[i]);
+        make_summary(row, summaries[i]);
         *to++ = (struct command_row){names[i],      least,        exact ? least : 0, row->role,
                                      run_operation, summaries[i], (enum operation)i};
     }
