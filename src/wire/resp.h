@@ -32,7 +32,6 @@ struct resp_limits {
     size_t bulk_max;    /* bytes of one argument */
     size_t request_max; /* bytes of a request on the wire */
     bool inline_commands;
-    bool unauthenticated; /* changes only the text of a complaint, as in Redis */
 };
 
 struct resp_request {

@@ -251,7 +251,7 @@ static void put_later(struct pending *p)
     struct exchange x = http_resume(p, &request);
     struct weir_error error = {0};
     reply(&x, p->error, &p->answer, &error);
-    http_resumed(&x);
+    buffer_finish(&x.body);
 }
 
 static void run_auth(struct exchange *x)

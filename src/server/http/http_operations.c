@@ -49,7 +49,7 @@ static void put_later(struct pending *p)
     struct exchange x = http_resume(p, &request);
     struct weir_error error = {0};
     reply(&x, p->wire.operation, p->error, &p->answer, &error);
-    http_resumed(&x);
+    buffer_finish(&x.body);
 }
 
 void http_run_ask(struct exchange *x, enum operation operation, const struct ask *ask)
@@ -117,7 +117,7 @@ static void put_batch_later(struct pending *batch)
     buffer_put(&x.body, buffer_text(&batch->body));
     x.body.full = x.body.full || batch->body.full;
     http_reply(&x, 200, "application/json", NULL);
-    http_resumed(&x);
+    buffer_finish(&x.body);
 }
 
 /* Answers each question. The answers that come later are parts of `batch`; NULL: no fleet

@@ -172,11 +172,6 @@ struct exchange http_resume(const struct pending *p, struct http_request *reques
     return begin(p->connection, request);
 }
 
-void http_resumed(struct exchange *x)
-{
-    buffer_finish(&x->body);
-}
-
 static void complain(struct connection *c, const struct http_request *request)
 {
     struct exchange x = begin(c, request);

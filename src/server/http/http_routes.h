@@ -109,9 +109,8 @@ static inline struct asker http_asker(const struct exchange *x)
 /* Lets `put` reply when the answer has come. `put` must begin with http_resume(). */
 void http_keep(struct exchange *x, struct pending *p, pending_put_fn put);
 
-/* Returns an exchange with what was kept of the request. `put` must end with http_resumed(). */
+/* Returns an exchange with what was kept of the request. `put` frees x.body. */
 struct exchange http_resume(const struct pending *p, struct http_request *request);
-void http_resumed(struct exchange *x);
 
 /* Replies with the problem for an error WEIR_E... */
 void http_reply_failure(struct exchange *x, int e, const struct weir_error *error);

@@ -16,6 +16,25 @@ static uint64_t now_ms(const struct connection *c)
     return uv_now(&c->worker->loop);
 }
 
+void connection_tell(const struct connection *c, struct log_limit *limit, enum log_level level,
+                     const char *what, const char *why)
+{
+    char peer[ADDRESS_MAX];
+    LOG_LIMITED(limit, level, what, LOG_STRING("why", why),
+                LOG_STRING("protocol", c->protocol->name),
+                LOG_STRING("address", peer_print(&c->peer, peer)));
+}
+
+bool connection_wrong_secret(struct connection *c)
+{
+    static struct log_limit limit;
+    bool ends = ++c->wrong >= CONNECTION_WRONG_MAX;
+    if (ends) {
+        connection_tell(c, &limit, LEVEL_WARNING, "connection ended", "too many wrong secrets");
+    }
+    return ends;
+}
+
 /* ---- ending ---- */
 
 /* Returns the bytes of replies that the client has not fetched yet, or that wait for the answer
@@ -67,9 +86,6 @@ void connection_close(struct connection *c)
     note_kept(c, 0);
     c->closing = true;
     pending_abandon(c);
-    if (c->protocol->close != NULL) {
-        c->protocol->close(c);
-    }
     uv_close(&c->uv.handle, on_closed);
 }
 
@@ -393,6 +409,18 @@ static void note_progress(struct connection *c, uint64_t now)
     }
 }
 
+/* An idle client has done nothing wrong and is logged at debug level; a slow
+ * one may be an attack. */
+static void tell_late(const struct connection *c)
+{
+    static struct log_limit limits[2];
+    bool idle = !c->writing && buffer_len(&c->input) == 0;
+    connection_tell(c, &limits[idle], idle ? LEVEL_DEBUG : LEVEL_WARNING, "connection cut",
+                    c->writing ? "it does not fetch its replies"
+                    : idle     ? "idle"
+                               : "its request does not end");
+}
+
 void connection_check_time(struct connection *c, uint64_t now)
 {
     const struct server_options *o = &c->worker->server->options;
@@ -410,7 +438,7 @@ void connection_check_time(struct connection *c, uint64_t now)
     if (!c->closing && now - c->since_ms > limit) {
         if (!c->leaving) {
             count_own(&c->worker->counts.timed_out, 1);
-            connection_tell_late(c);
+            tell_late(c);
         }
         connection_close(c);
     }

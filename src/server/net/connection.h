@@ -19,6 +19,7 @@
 #ifndef WEIR_SERVER_NET_CONNECTION_H
 #define WEIR_SERVER_NET_CONNECTION_H
 
+#include "common/log.h"
 #include "rules/value/address.h"
 #include "server/net/access.h"
 #include "server/net/pending.h"
@@ -41,7 +42,6 @@ struct protocol {
      * CONNECTION_CLOSE if the connection is to end once the replies are out.
      */
     int64_t (*consume)(struct connection *c, struct text input);
-    void (*close)(struct connection *c); /* may be NULL */
 };
 
 #define CONNECTION_CLOSE INT64_C(-1)
@@ -112,14 +112,10 @@ void connection_close(struct connection *c);
  * that waited for them. */
 void connection_resume(struct connection *c);
 
-/* Log why a connection was refused, or closed because it was too slow (connection_tell.c). */
-enum connection_refusal {
-    CONNECTION_TOO_MANY,
-    CONNECTION_TOO_MANY_OF_ADDRESS,
-    CONNECTION_REFUSALS
-};
-void connection_tell_refused(const struct connection *c, enum connection_refusal why);
-void connection_tell_late(const struct connection *c);
+/* Logs what has happened to a connection. Clients can cause that at any rate, so each limit lets
+ * one line a second pass, with the number of those left out. */
+void connection_tell(const struct connection *c, struct log_limit *limit, enum log_level level,
+                     const char *what, const char *why);
 
 /* Closes a connection that has been idle, or slow, for too long. Called by the thread's timer. */
 void connection_check_time(struct connection *c, uint64_t now_ms);
