@@ -52,13 +52,6 @@ static void put_with_prefix(struct asked *a, struct text prefix, struct text nam
     put(a, (struct text){at, prefix.len + name.len}, value);
 }
 
-static void put_fields(struct asked *a, const struct http_request *r)
-{
-    for (unsigned i = 0; i < r->fields_count; i++) {
-        put_with_prefix(a, TEXT("header:"), r->fields[i].name, r->fields[i].value);
-    }
-}
-
 /* Puts the parameters of the query. Too many are an error, because a limit's key may need one of
  * those that would be left out. */
 static int put_query(struct asked *a, struct weir_error *error)
@@ -179,34 +172,21 @@ static int take_target(struct asked *a, const struct http_request *r, struct wei
     return e != 0 ? e : take_part(a, METHOD, r->method, "the method", error);
 }
 
-/* Fills in the parts that no field has given. */
-static void take_rest(struct asked *a, const struct http_request *r)
-{
-    const struct http_field *host = http_field(r, "host");
-    if (a->parts[METHOD].from == NULL) {
-        a->parts[METHOD].text = r->method;
-    }
-    if (a->parts[PATH].from == NULL) {
-        a->parts[PATH].text = TEXT("/");
-    }
-    if (a->parts[HOST].from == NULL && host != NULL) {
-        a->parts[HOST].text = host->value;
-    }
-}
-
 static int read_asked(const struct exchange *x, struct asked *a, struct weir_error *error)
 {
     const struct http_request *r = x->request;
     struct address client;
     a->count = 0;
     a->used = 0;
-    memset(a->parts, 0, sizeof a->parts);
+    memset(a->parts, 0, sizeof a->parts); /* then the values if no field gives one */
+    a->parts[METHOD].text = r->method;
+    a->parts[PATH].text = TEXT("/");
+    a->parts[HOST].text = http_value(r, "host");
     int e = take_fields(a, r, error);
     e = e != 0 ? e : take_target(a, r, error);
     if (e != 0) {
         return e;
     }
-    take_rest(a, r);
     http_find_client(x, &client);
     put(a, TEXT("method"), a->parts[METHOD].text);
     put(a, TEXT("path"), a->parts[PATH].text);
@@ -214,7 +194,9 @@ static int read_asked(const struct exchange *x, struct asked *a, struct weir_err
     if (client.family != 0) {
         put(a, TEXT("ip"), text_of(address_print(&client, a->address)));
     }
-    put_fields(a, r);
+    for (unsigned i = 0; i < r->fields_count; i++) {
+        put_with_prefix(a, TEXT("header:"), r->fields[i].name, r->fields[i].value);
+    }
     return put_query(a, error);
 }
 

@@ -130,11 +130,6 @@ static bool read_fields(const struct exchange *x, struct told *told)
     return any;
 }
 
-static bool is_same(const struct address *a, const struct address *b)
-{
-    return a->family == b->family && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
-}
-
 /* Chooses the client and returns true if the fields agree. A field that names only trusted
  * proxies does not contradict one that goes further. */
 static bool agree(const struct told *told, struct address *client)
@@ -147,7 +142,7 @@ static bool agree(const struct told *told, struct address *client)
         }
         if (chosen == NULL || (t->final && !chosen->final)) {
             chosen = t;
-        } else if (t->final && !is_same(&t->client, &chosen->client)) {
+        } else if (t->final && memcmp(&t->client, &chosen->client, sizeof t->client) != 0) {
             return false;
         }
     }

@@ -159,9 +159,7 @@ static void answer_batch(struct exchange *x, const json_t *questions)
         http_keep(x, batch, put_batch_later);
         return;
     }
-    if (batch != NULL) {
-        pending_destroy(batch);
-    }
+    pending_destroy(batch);
     http_reply(x, 200, "application/json", NULL);
 }
 

@@ -47,6 +47,9 @@ struct http_route {
  * 403 has been sent. */
 bool http_may(struct exchange *x, enum role least); /* http_access.c */
 
+/* Counts and sends a refusal for lack of access. Returns false. */
+bool http_refuse(struct exchange *x, int status, const char *detail);
+
 /* Tables of routes; `path` is NULL after the last row. */
 extern struct http_route http_operation_routes[];  /* http_operations.c: as JSON, for clients ... */
 extern struct http_route http_key_routes[];        /* ... and for operators */

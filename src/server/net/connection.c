@@ -95,6 +95,12 @@ static int file_of(const struct connection *c)
     return uv_fileno(&c->uv.handle, &fd) == 0 ? fd : -1;
 }
 
+size_t connection_unread(const struct connection *c)
+{
+    int bytes = 0;
+    return ioctl(file_of(c), FIONREAD, &bytes) == 0 && bytes > 0 ? (size_t)bytes : 0;
+}
+
 /* ---- writing ---- */
 
 static void go_on(struct connection *c);
@@ -385,13 +391,10 @@ static void go_on(struct connection *c)
 
 void connection_stop(struct connection *c)
 {
-    int waiting = 0;
     if (c->closing || c->leaving) {
         return;
     }
-    if (ioctl(file_of(c), FIONREAD, &waiting) == 0 && waiting > 0) {
-        c->owed = (size_t)waiting;
-    }
+    c->owed = connection_unread(c);
     c->stopping = true;
     if (!c->writing) { /* otherwise on_written() calls go_on() */
         go_on(c);

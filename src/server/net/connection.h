@@ -108,6 +108,9 @@ void connection_stop(struct connection *c);
 
 void connection_close(struct connection *c);
 
+/* Returns how many bytes the kernel holds for the connection. */
+size_t connection_unread(const struct connection *c);
+
 /* Called when awaited answers have come: writes the replies and decides input
  * that waited for them. */
 void connection_resume(struct connection *c);
