@@ -2,6 +2,7 @@
 
 #include <weir_fleet.h>
 
+#include "server/ask/reservations.h"
 #include "server/net/pending.h"
 #include "server/net/worker.h"
 
@@ -63,6 +64,27 @@ static void from_rules(const struct weir_rules_answer *from, struct answer *to)
         to->quota = 0;
         to->remaining = -1;
     }
+}
+
+const struct answer_error *answer_error(int e)
+{
+    static const struct answer_error rows[] = {
+        {WEIR_ENOLIMIT, 404, "NOLIMIT"},
+        {WEIR_EINVAL, 400, "ERR"},
+        {WEIR_EKEY, 400, "BADKEY"},
+        {WEIR_EATTRIBUTE, 400, "BADKEY"},
+        {WEIR_ENOTSUP, 400, "ERR"},
+        {WEIR_EFULL, 503, "ERR"},       /* slots become free with time, */
+        {WEIR_EIO, 503, "UNAVAILABLE"}, /* and the store comes back */
+        {RESERVATION_NONE, 404, "NORESERVATION"},
+        {RESERVATION_FULL, 503, "OVERLOAD"},
+        {0, 500, "ERR"}, /* every other error */
+    };
+    const struct answer_error *row = rows;
+    while (row->error != e && row->error != 0) {
+        row++;
+    }
+    return row;
 }
 
 const char *answer_words_of_error(int e, const struct weir_error *error)

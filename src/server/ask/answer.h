@@ -52,6 +52,14 @@ void answer_from_limit(const struct weir_answer *from, struct weir_rules_value l
  */
 #define ANSWER_LATER 100
 
+/* How protocols tell an error. */
+struct answer_error {
+    int error;        /* WEIR_E... or RESERVATION_... */
+    int status;       /* of HTTP */
+    const char *code; /* the first word of an error in RESP */
+};
+const struct answer_error *answer_error(int e);
+
 /* Returns the text for an error: the reason if there is one, otherwise words for `e`. */
 const char *answer_words_of_error(int e, const struct weir_error *error);
 

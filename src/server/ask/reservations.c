@@ -30,7 +30,8 @@ struct entry {
     struct weir_reservation handle;
     uint64_t expires_ns;
     size_t size;       /* bytes of the entry, with its key and `held` */
-    bool uncharged;    /* nothing was charged in a way that can be settled (is_charged()) */
+    bool uncharged;    /* nothing to settle: a shadow limit would have denied, or the answer was
+                        * given without the store; a charge made without it stays */
     struct held *held; /* for a limit that a fleet decides; NULL: `handle` is used */
     struct weir_rules_key key;
     struct weir_rules_value parts[]; /* of `key`; then the bytes of its texts */
@@ -275,13 +276,6 @@ struct reserving {
     uint64_t now_ns;
 };
 
-/* Returns whether there is something to settle. There is not if a shadow limit would have denied,
- * nor if the answer was given without the store; a charge made without it stays. */
-static bool is_charged(const struct weir_answer *a)
-{
-    return a->verdict == WEIR_ALLOW && (a->flags & REMOTE_DEGRADED) == 0;
-}
-
 static struct held *held_create(const struct key_ask *k, uint64_t cost)
 {
     struct text shard = k->found.shard;
@@ -335,7 +329,8 @@ static int on_reserved(struct key_ask *k, int error, const struct remote_answer 
     if (error == 0) {
         key_answer(k, &said->answer);
         key_note(k, &said->answer);
-        m->entry->uncharged = !is_charged(&said->answer);
+        m->entry->uncharged =
+            said->answer.verdict != WEIR_ALLOW || (said->answer.flags & REMOTE_DEGRADED) != 0;
     }
     if (error == 0 && held != NULL) {
         held->stamp = said->stamp;

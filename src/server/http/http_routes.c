@@ -169,7 +169,9 @@ struct exchange http_resume(const struct pending *p, struct http_request *reques
     *request = (struct http_request){.keep_alive = !p->wire.close,
                                      .old = p->wire.old,
                                      .method = p->wire.head ? TEXT("HEAD") : TEXT("POST")};
-    return begin(p->connection, request);
+    struct exchange x = begin(p->connection, request);
+    x.operation = p->wire.operation;
+    return x;
 }
 
 static void complain(struct connection *c, const struct http_request *request)

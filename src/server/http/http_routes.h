@@ -26,10 +26,9 @@ struct exchange {
     uint64_t now_ns;
     enum role role;           /* the client's */
     bool close;               /* end the connection after the reply */
-    enum operation operation; /* which one is answered later */
+    enum operation operation; /* whose answer this is */
     struct text allow;        /* for a 405: the methods that the path takes; len 0 otherwise */
-    struct text more;   /* further members of an answer, ",\"reservation\":null"; may be empty */
-    struct buffer body; /* body of the reply */
+    struct buffer body;       /* body of the reply */
 };
 
 enum http_reach { HTTP_AT, HTTP_AT_OR_BELOW, HTTP_BELOW };
@@ -118,15 +117,12 @@ struct exchange http_resume(const struct pending *p, struct http_request *reques
 /* Replies with the problem for an error WEIR_E... */
 void http_reply_failure(struct exchange *x, int e, const struct weir_error *error);
 
-/* Return the status for an answer, and for an error. */
+/* Returns the status for an answer. */
 int http_status_of_answer(const struct answer *a);
-int http_status_of_error(int e);
 
-/*
- * Put {"verdict":"allow",...}, with `more` members at its end (",\"name\":1"; may be none), and
- * {"title":...,"status":...,"detail":...}.
- */
-void http_put_answer(struct buffer *body, const struct answer *a, struct text more);
+/* Put {"verdict":"allow",...}, with the members of this operation, and
+ * {"title":...,"status":...,"detail":...}. */
+void http_put_answer(struct buffer *body, const struct answer *a, enum operation operation);
 void http_put_problem(struct buffer *body, int status, const char *detail);
 
 #endif

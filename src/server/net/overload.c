@@ -18,11 +18,6 @@ static bool has_input(const struct worker *w)
     return poll(&fd, 1, 0) > 0;
 }
 
-void overload_begin(struct worker *w)
-{
-    w->overload.polled_ms = uv_now(&w->loop);
-}
-
 /* Called when the loop has handled its events. It will now wait, or go on at once
  * if there are more. */
 void overload_before_poll(struct worker *w)

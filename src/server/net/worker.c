@@ -205,7 +205,7 @@ static int open_handles(struct worker *w)
     }
     (void)uv_timer_init(&w->loop, &w->tick); /* these cannot fail */
     (void)uv_prepare_init(&w->loop, &w->before_poll);
-    overload_begin(w);
+    w->overload.polled_ms = uv_now(&w->loop);
     (void)uv_prepare_start(&w->before_poll, on_before_poll);
     uint64_t ms = tick_ms(&w->server->options);
     return uv_timer_start(&w->tick, on_tick, ms, ms);

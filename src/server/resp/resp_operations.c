@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "server/ask/key_ask.h"
-#include "server/ask/reservations.h"
 #include "server/resp/resp_commands.h"
 
 /* ---- one answer ---- */
@@ -63,27 +62,12 @@ static void put_answer(struct command *c, const struct answer *a, unsigned more)
     resp_put_bulk(c->out, flags_text(a->flags, flags));
 }
 
-static void put_failure(struct command *c, int e, const struct weir_error *error)
-{
-    static const struct {
-        int error;
-        const char *code;
-    } codes[] = {{WEIR_ENOLIMIT, "NOLIMIT"},          {WEIR_EKEY, "BADKEY"},
-                 {WEIR_EATTRIBUTE, "BADKEY"},         {WEIR_EIO, "UNAVAILABLE"},
-                 {RESERVATION_NONE, "NORESERVATION"}, {RESERVATION_FULL, "OVERLOAD"}};
-    const char *code = "ERR";
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
-        code = codes[i].error == e ? codes[i].code : code;
-    }
-    resp_put_errorf(c->out, "%s %s", code, answer_words_of_error(e, error));
-}
-
 static void put_result(struct command *c, enum operation operation, int e, const struct answer *a,
                        const struct weir_error *error)
 {
     bool reserved = operation_rows[operation].extra == EXTRA_RESERVATION;
     if (e != 0) {
-        put_failure(c, e, error);
+        resp_put_errorf(c->out, "%s %s", answer_error(e)->code, answer_words_of_error(e, error));
         return;
     }
     put_answer(c, a, reserved);
@@ -101,21 +85,23 @@ static void put_later(struct pending *p)
 
 /* ---- options after the key ---- */
 
-static const struct {
+/* In the order in which errors list them. */
+static const struct option {
+    enum ask_member member;
     const char *name;
     const char *value; /* as errors call it */
-} options[ASK_MEMBERS] = {
-    [ASK_COST] = {"COST", "n"},   [ASK_MAX_WAIT] = {"MAXWAIT", "ms"}, [ASK_TIER] = {"TIER", "t"},
-    [ASK_UNITS] = {"UNITS", "n"}, [ASK_FOR] = {"FOR", "ms|forever"},  [ASK_TTL] = {"TTL", "ms"},
+    bool needed;       /* a command without it is likely a mistake */
+} options[] = {
+    {ASK_COST, "COST", "n", false},       {ASK_MAX_WAIT, "MAXWAIT", "ms", false},
+    {ASK_TIER, "TIER", "t", false},       {ASK_UNITS, "UNITS", "n", true},
+    {ASK_FOR, "FOR", "ms|forever", true}, {ASK_TTL, "TTL", "ms", false},
 };
+#define OPTIONS (sizeof options / sizeof options[0])
 
-/* In the order in which errors list them. */
-static const enum ask_member listed[] = {ASK_COST,  ASK_MAX_WAIT, ASK_TIER,
-                                         ASK_UNITS, ASK_FOR,      ASK_TTL};
-#define LISTED (sizeof listed / sizeof listed[0])
-
-/* Members that have no default as options: a command line with fewer words is likely a mistake. */
-#define NO_DEFAULT (ASK_BIT(ASK_UNITS) | ASK_BIT(ASK_FOR))
+static bool has(unsigned members, const struct option *o)
+{
+    return (members & ASK_BIT(o->member)) != 0;
+}
 
 static bool read_value(enum ask_member member, struct text value, struct ask *ask)
 {
@@ -139,14 +125,14 @@ static void put_expected(unsigned allowed, char *text, size_t size)
     size_t n = 0;
     unsigned left = 0;
     text[0] = 0;
-    for (size_t i = 0; i < LISTED; i++) {
-        left += (allowed & ASK_BIT(listed[i])) != 0;
+    for (size_t i = 0; i < OPTIONS; i++) {
+        left += has(allowed, &options[i]);
     }
-    for (size_t i = 0; i < LISTED && n < size; i++) {
-        if ((allowed & ASK_BIT(listed[i])) != 0) {
+    for (size_t i = 0; i < OPTIONS && n < size; i++) {
+        if (has(allowed, &options[i])) {
             const char *before = n == 0 ? "" : left == 1 ? " or " : ", ";
-            n += (size_t)snprintf(text + n, size - n, "%s%s %s", before, options[listed[i]].name,
-                                  options[listed[i]].value);
+            n += (size_t)snprintf(text + n, size - n, "%s%s %s", before, options[i].name,
+                                  options[i].value);
             left--;
         }
     }
@@ -162,13 +148,12 @@ static bool complain(struct command *c, struct text found, unsigned allowed)
 }
 
 /* Complains of a wrong value of a known option. */
-static bool complain_value(struct command *c, enum ask_member member, struct text found)
+static bool complain_value(struct command *c, const struct option *o, struct text found)
 {
-    const struct ask_member_row *row = &ask_members[member];
+    const struct ask_member_row *row = &ask_members[o->member];
     resp_put_errorf(
         c->out, "ERR %s: found '%.*s', expected a whole number from %" PRIu64 " to %" PRIu64 "%s",
-        options[member].name, TEXT_CUT(found, 64), row->least, row->most,
-        row->endless ? ", or FOREVER" : "");
+        o->name, TEXT_CUT(found, 64), row->least, row->most, row->endless ? ", or FOREVER" : "");
     return false;
 }
 
@@ -176,17 +161,15 @@ static bool complain_value(struct command *c, enum ask_member member, struct tex
 static bool read_options(struct command *c, unsigned i, unsigned allowed, struct ask *ask)
 {
     for (; i < c->argc; i += 2) {
-        unsigned member = 0;
-        while (member < ASK_MEMBERS &&
-               ((allowed & ASK_BIT(member)) == 0 || options[member].name == NULL ||
-                !text_is_word(c->argv[i], options[member].name))) {
-            member++;
+        const struct option *o = options;
+        while (o < options + OPTIONS && !(has(allowed, o) && text_is_word(c->argv[i], o->name))) {
+            o++;
         }
-        if (member == ASK_MEMBERS || i + 1 >= c->argc) {
+        if (o == options + OPTIONS || i + 1 >= c->argc) {
             return complain(c, c->argv[i], allowed);
         }
-        if (!read_value((enum ask_member)member, c->argv[i + 1], ask)) {
-            return complain_value(c, (enum ask_member)member, c->argv[i + 1]);
+        if (!read_value(o->member, c->argv[i + 1], ask)) {
+            return complain_value(c, o, c->argv[i + 1]);
         }
     }
     return true;
@@ -216,13 +199,13 @@ static bool read_key(struct command *c, const struct operation_row *row, struct 
     if (!read_options(c, 2 + (unsigned)n, row->members, ask)) {
         return false;
     }
-    unsigned missing = row->members & ~ask->given & NO_DEFAULT;
-    if (missing != 0) {
-        unsigned member = (unsigned)__builtin_ctz(missing);
-        resp_put_errorf(c->out, "ERR expected %s %s after the key", options[member].name,
-                        options[member].value);
+    for (const struct option *o = options; o < options + OPTIONS; o++) {
+        if (o->needed && has(row->members & ~ask->given, o)) {
+            resp_put_errorf(c->out, "ERR expected %s %s after the key", o->name, o->value);
+            return false;
+        }
     }
-    return missing == 0;
+    return true;
 }
 
 /* Reads "attribute value ..." and options; attributes are lower case, options are not. */
@@ -300,11 +283,10 @@ static void make_summary(const struct operation_row *row, char text[SUMMARY_BYTE
                            : (m & ASK_BIT(ASK_LIMIT)) != 0       ? "limit key ..."
                                                                  : "attribute value ...";
     int n = snprintf(text, SUMMARY_BYTES, "%s", operands);
-    for (size_t i = 0; i < LISTED; i++) {
-        if ((m & ASK_BIT(listed[i])) != 0) {
-            bool needed = (NO_DEFAULT & ASK_BIT(listed[i])) != 0;
-            n += snprintf(text + n, SUMMARY_BYTES - (size_t)n, needed ? " %s %s" : " [%s %s]",
-                          options[listed[i]].name, options[listed[i]].value);
+    for (const struct option *o = options; o < options + OPTIONS; o++) {
+        if (has(m, o)) {
+            n += snprintf(text + n, SUMMARY_BYTES - (size_t)n, o->needed ? " %s %s" : " [%s %s]",
+                          o->name, o->value);
         }
     }
     (void)snprintf(text + n, SUMMARY_BYTES - (size_t)n, ": %s", row->summary);
