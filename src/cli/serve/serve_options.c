@@ -29,7 +29,7 @@ static int read_level(const struct cli_value *value, void *to)
 static int read_client_field(const struct cli_value *value, void *to)
 {
     for (unsigned i = 0; i < HTTP_CLIENT_FIELDS; i++) {
-        if (strcasecmp(value->text, http_client_field_name(i)) == 0) {
+        if (strcasecmp(value->text, http_client_field_names[i]) == 0) {
             *(unsigned *)to = i + 1;
             return CLI_OK;
         }

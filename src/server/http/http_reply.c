@@ -215,12 +215,17 @@ static void put_date(struct buffer *b, uint64_t now_s)
     buffer_put(b, text_of(text));
 }
 
+static void put_field(struct buffer *b, struct text name, struct text value)
+{
+    buffer_put(b, name);
+    buffer_put(b, value);
+    buffer_put(b, TEXT("\r\n"));
+}
+
 static void put_connection(const struct exchange *x)
 {
     if (x->allow.len > 0) {
-        buffer_put(x->out, TEXT("Allow: "));
-        buffer_put(x->out, x->allow);
-        buffer_put(x->out, TEXT("\r\n"));
+        put_field(x->out, TEXT("Allow: "), x->allow);
     }
     if (x->close) {
         buffer_put(x->out, TEXT("Connection: close\r\n"));
@@ -283,9 +288,7 @@ void http_reply(struct exchange *x, int status, const char *type, const struct a
     buffer_put(out, TEXT("\r\n"));
     put_date(out, x->now_ns / WEIR_SECOND);
     if (type != NULL) {
-        buffer_put(out, TEXT("Content-Type: "));
-        buffer_put(out, text_of(type));
-        buffer_put(out, TEXT("\r\n"));
+        put_field(out, TEXT("Content-Type: "), text_of(type));
     }
     if (status != 204) {
         buffer_put(out, TEXT("Content-Length: "));

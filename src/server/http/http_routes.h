@@ -71,7 +71,7 @@ enum http_client_field {
     HTTP_CLIENT_FIELDS
 };
 
-const char *http_client_field_name(unsigned field); /* in lower case; NULL after the last */
+extern const char *const http_client_field_names[HTTP_CLIENT_FIELDS]; /* in lower case */
 
 /* Finds the client's address: the peer's, or the one that trusted proxies have passed on. */
 void http_find_client(const struct exchange *x, struct address *client);

@@ -90,13 +90,14 @@ static const struct option {
     enum ask_member member;
     const char *name;
     const char *value; /* as errors call it */
-    bool needed;       /* a command without it is likely a mistake */
 } options[] = {
-    {ASK_COST, "COST", "n", false},       {ASK_MAX_WAIT, "MAXWAIT", "ms", false},
-    {ASK_TIER, "TIER", "t", false},       {ASK_UNITS, "UNITS", "n", true},
-    {ASK_FOR, "FOR", "ms|forever", true}, {ASK_TTL, "TTL", "ms", false},
+    {ASK_COST, "COST", "n"},   {ASK_MAX_WAIT, "MAXWAIT", "ms"}, {ASK_TIER, "TIER", "t"},
+    {ASK_UNITS, "UNITS", "n"}, {ASK_FOR, "FOR", "ms|forever"},  {ASK_TTL, "TTL", "ms"},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
+
+/* Members that have no default as options: a command without them is likely a mistake. */
+#define NEEDED (ASK_BIT(ASK_UNITS) | ASK_BIT(ASK_FOR))
 
 static bool has(unsigned members, const struct option *o)
 {
@@ -199,8 +200,9 @@ static bool read_key(struct command *c, const struct operation_row *row, struct 
     if (!read_options(c, 2 + (unsigned)n, row->members, ask)) {
         return false;
     }
-    for (const struct option *o = options; o < options + OPTIONS; o++) {
-        if (o->needed && has(row->members & ~ask->given, o)) {
+    unsigned missing = row->members & ~ask->given & NEEDED;
+    for (const struct option *o = options; missing != 0; o++) {
+        if (has(missing, o)) {
             resp_put_errorf(c->out, "ERR expected %s %s after the key", o->name, o->value);
             return false;
         }
@@ -285,8 +287,8 @@ static void make_summary(const struct operation_row *row, char text[SUMMARY_BYTE
     int n = snprintf(text, SUMMARY_BYTES, "%s", operands);
     for (const struct option *o = options; o < options + OPTIONS; o++) {
         if (has(m, o)) {
-            n += snprintf(text + n, SUMMARY_BYTES - (size_t)n, o->needed ? " %s %s" : " [%s %s]",
-                          o->name, o->value);
+            n += snprintf(text + n, SUMMARY_BYTES - (size_t)n,
+                          has(NEEDED, o) ? " %s %s" : " [%s %s]", o->name, o->value);
         }
     }
     (void)snprintf(text + n, SUMMARY_BYTES - (size_t)n, ": %s", row->summary);
