@@ -140,7 +140,7 @@ struct algo_ops {
     /*
      * Returns the time by which a refund names the charge that made `word`. Windows and the log:
      * the time under which the charge was counted, which is `now`, or later if the state was ahead.
-     * leaky_bucket: the end of the charge's place in the queue.
+     * leaky_bucket: the end of the charge's place in the queue. token_bucket needs none: NULL.
      */
     uint64_t (*stamp)(const struct algo_params *p, struct algo_state s, uint64_t now);
 

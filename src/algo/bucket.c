@@ -115,12 +115,6 @@ static void owes(const struct algo_params *p, struct algo_state s, uint64_t late
     debt->fresh_in = shift_up((uint64_t)debt->owed, p->shift);
 }
 
-static uint64_t stamp_now(const struct algo_params *p, struct algo_state s, uint64_t now)
-{
-    (void)p, (void)s;
-    return now; /* a refund of tokens needs no time */
-}
-
 const struct algo_ops algo_token_bucket = {
     .id = WEIR_TOKEN_BUCKET,
     .name = "token_bucket",
@@ -132,7 +126,6 @@ const struct algo_ops algo_token_bucket = {
     .room = room,
     .refund = refund,
     .owes = owes,
-    .stamp = stamp_now,
 };
 
 const struct algo_ops algo_leaky_bucket = {

@@ -5,9 +5,9 @@
 #include "base/maths.h"
 
 /*
- * `owed` grows with the share of the quota that is taken. Its unit is the algorithm's own, because
- * all keys of a limiter have the same quota. For weir_throttle(), where the quota comes with the
- * question, the unit is time, as for every bucket.
+ * `owed` grows with the share of the quota that is taken, in a unit of the algorithm's own: all
+ * keys of a limiter have the same quota. The unit of buckets is time, because weir_throttle()
+ * brings the quota with the question.
  */
 struct debt {
     u128 owed;

@@ -84,7 +84,7 @@ ALWAYS_INLINE void sip_word(struct sip_state *s, uint64_t m, int rounds)
 
 /*
  * Returns the bytes after the last whole word, which begin at `p`, with the length in the top byte.
- * The loads overlap: with bytes before `p` in a key of more than eight bytes, otherwise with each
+ * Loads overlap: in a key of more than eight bytes with bytes before `p`, otherwise with each
  * other.
  */
 static inline uint64_t sip_tail(const unsigned char *p, size_t len)

@@ -8,8 +8,6 @@
 
 #define WAITED UINT64_C(1)
 
-/* ---- locks of a thread that ends ---- */
-
 /* A thread holds the stripe of a key and that of a resident that it moves; two are spare. */
 #define HELD_MAX 4
 
@@ -43,8 +41,6 @@ static void note_held(const struct lock *from, struct lock *to)
         }
     }
 }
-
-/* ---- the word ---- */
 
 void lock_init(struct lock *lock)
 {

@@ -97,7 +97,7 @@ int weir_fleet_limit_consistency(const struct weir_fleet_limit *limit)
 
 /* A question of a public call that the loop has to answer. It holds the limit, which the caller may
  * close meanwhile. */
-struct asked {
+struct fleet_question {
     _Alignas(16) char memory[STORE_QUESTION_BYTES];
     struct remote_question question;
     struct remote_part part;
@@ -106,7 +106,7 @@ struct asked {
     char key[];
 };
 
-static void destroy(struct asked *a)
+static void destroy(struct fleet_question *a)
 {
     store_limit_release(a->part.limit);
     free(a);
@@ -114,7 +114,7 @@ static void destroy(struct asked *a)
 
 static void on_answer(void *arg, int error, const struct remote_answer *answer)
 {
-    struct asked *a = arg;
+    struct fleet_question *a = arg;
     weir_fleet_done_fn done = a->done;
     void *done_arg = a->arg;
     destroy(a);
@@ -123,10 +123,11 @@ static void on_answer(void *arg, int error, const struct remote_answer *answer)
     }
 }
 
-static struct asked *create(const struct remote_question *q, weir_fleet_done_fn done, void *arg)
+static struct fleet_question *create(const struct remote_question *q, weir_fleet_done_fn done,
+                                     void *arg)
 {
     const struct remote_part *part = &q->parts[0];
-    struct asked *a = malloc(sizeof *a + part->key.len);
+    struct fleet_question *a = malloc(sizeof *a + part->key.len);
     if (a != NULL) {
         memcpy(a->key, part->key.at, part->key.len);
         store_limit_hold(part->limit);
@@ -154,7 +155,7 @@ static int ask(struct weir_fleet_limit *limit, const struct remote_question *q,
     if (e != REMOTE_PENDING) {
         return e;
     }
-    struct asked *a = create(q, done, arg);
+    struct fleet_question *a = create(q, done, arg);
     if (a == NULL) {
         return WEIR_ENOMEM;
     }

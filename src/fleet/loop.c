@@ -115,7 +115,7 @@ int fleet_loop_send(struct fleet_loop *l, struct remote_question *q, struct remo
 
 /* ---- waiting ---- */
 
-struct waiter {
+struct loop_waiter {
     struct remote_answer *answer;
     int error;
     uint32_t answered;
@@ -126,7 +126,7 @@ struct waiter {
  * is there by then, its waiter gets a spurious wake-up, which it has to expect anyway. */
 static void on_answer(void *arg, int error, const struct remote_answer *answer)
 {
-    struct waiter *w = arg;
+    struct loop_waiter *w = arg;
     uint32_t *word = &w->answered;
     w->error = error;
     if (error == 0) {
@@ -139,7 +139,7 @@ static void on_answer(void *arg, int error, const struct remote_answer *answer)
 int fleet_loop_wait(struct fleet_loop *l, struct remote_question *q, struct remote_answer *answer)
 {
     _Alignas(16) char memory[STORE_QUESTION_BYTES];
-    struct waiter w = {.answer = answer, .answered = 0};
+    struct loop_waiter w = {.answer = answer, .answered = 0};
     if (is_here(l)) {
         return WEIR_ENOTSUP;
     }

@@ -6,18 +6,12 @@
 
 #define GROUP 32
 
-struct group {
-    struct asked q[GROUP];
-    struct pair *slot[GROUP]; /* where the key was seen; NULL: in its second line, or nowhere */
-};
-
 static void decide_group(struct weir *w, const struct algo_params *p,
                          const struct weir_question *asks, size_t n, uint64_t now_ns,
                          struct weir_answer *answers)
 {
     struct asked q[GROUP];
-    struct pair
-        *slot[GROUP]; /* where the key was seen; NULL: it is in its second line, or absent */
+    struct pair *slot[GROUP]; /* where the key was seen, or NULL */
     for (size_t i = 0; i < n; i++) {
         q[i].params = p;
         q[i].answer = &answers[i];

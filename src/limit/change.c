@@ -1,6 +1,4 @@
 /* Versions of the limit, the parameters that are computed from them, and live changes. */
-#include <string.h>
-
 #include "base/error.h"
 #include "limit/limiter.h"
 
@@ -8,8 +6,6 @@
 
 _Static_assert(sizeof(struct limit_spec) <= REGION_SPEC_MAX, "a spec fits its place");
 _Static_assert(sizeof(struct limit_spec) % sizeof(uint64_t) == 0, "a spec is whole words");
-
-/* ---- versions ---- */
 
 /*
  * Writes word by word, because a reader may be copying the version that is overwritten. It notices
@@ -22,7 +18,7 @@ void spec_publish(struct region_header *head, const struct limit_spec *spec)
     uint64_t words[WORDS];
     memcpy(words, spec, sizeof words);
     for (size_t i = 0; i < WORDS; i++) {
-        store_release(&place[i], words[i]); /* stays after the load of the version */
+        store_release(&place[i], words[i]); /* a reader that sees it sees the present version too */
     }
     store_release(&head->version, next); /* pairs with params_now() and spec_read() */
 }
@@ -37,7 +33,7 @@ static uint64_t spec_read(const struct region_header *head, struct limit_spec *s
         const uint64_t *place =
             (const uint64_t *)(const void *)head->spec[version % REGION_VERSIONS].bytes;
         for (size_t i = 0; i < WORDS; i++) {
-            words[i] = load_acquire(&place[i]); /* stays before the second load of it */
+            words[i] = load_acquire(&place[i]); /* before the second load of the version */
         }
     } while (load_acquire(&head->version) - version >= REGION_VERSIONS - 1);
     memcpy(spec, words, sizeof words);
@@ -71,8 +67,6 @@ const struct algo_params *params_renew(const struct weir *w, struct algo_params 
     own->version = params_read(w, &own->params, &e);
     return &own->params;
 }
-
-/* ---- changing ---- */
 
 static int compile_change(const struct weir *w, uint64_t count, uint64_t burst_or_queue,
                           struct algo_params *next, struct weir_error *error)

@@ -5,15 +5,15 @@
  */
 #include "limit/limiter.h"
 
-/* ---- the answer ---- */
-
 /* Fills in the answer, and what a refund must know, from the state after the decision. */
 static inline void give(const struct weir *w, const struct asked *q, struct algo_state s,
                         int verdict, uint64_t granted)
 {
     const struct algo_params *p = q->params;
     if (q->charge != NULL) {
-        *q->charge = (struct algo_charge){w->ops->stamp(p, s, q->ask.now), p->step, s.word};
+        bool named = w->ops->stamp != NULL;
+        uint64_t at = named ? w->ops->stamp(p, s, q->ask.now) : q->ask.now;
+        *q->charge = (struct algo_charge){at, p->step, s.word};
     }
     answer_begin(p, verdict, granted, q->answer);
     w->ops->describe(p, s, &q->ask, q->answer);
@@ -33,8 +33,6 @@ static void answer_full(const struct weir *w, const struct asked *q, uint64_t ba
         a->retry_after_ns = full_for - 1 >= ALGO_LIFE_NS ? WEIR_SECOND : full_for;
     }
 }
-
-/* ---- deciding ---- */
 
 /*
  * The patience of a call that needs a place in the table while other threads are in its way. It

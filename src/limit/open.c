@@ -209,21 +209,20 @@ static int recover(const struct region_opening *r, struct region *region,
 {
     const struct opening *o = r->arg;
     struct algo_params has;
-    int e = 0;
+    int e;
     attach(o->w, region);
     if (anchor != NULL) {
         /* A wrong clock must not be anchored: the file would be refused until the next boot. */
         (void)params_read(o->w, &has, &e); /* examine() has seen it succeed */
         e = check_life(o, &has, anchor->unix_ns);
-    }
-    if (e == 0) {
-        table_init_locks(&o->w->table);
-        lock_init(&region->head->change);
-    }
-    if (e == 0 && anchor != NULL) {
+        if (e != 0) {
+            return e;
+        }
         table_recover(&o->w->table);
     }
-    return e;
+    table_init_locks(&o->w->table);
+    lock_init(&region->head->change);
+    return 0;
 }
 
 /* Puts the path before the text of an error. A long path is cut. */

@@ -48,6 +48,10 @@ static int read_options(const struct weir_options *given, struct weir_options *o
 
 static int check_enums(const struct weir_options *o, struct weir_error *error)
 {
+    if (algo_by_id(o->algorithm) == NULL) {
+        return fail(error, WEIR_EINVAL, "algorithm is %d, expected one of enum weir_algorithm",
+                    o->algorithm);
+    }
     const struct {
         const char *name;
         int value;
@@ -183,23 +187,14 @@ static int64_t choose_epoch(const struct weir_options *o)
     return align_epoch(o, (int64_t)sub_floor0(min_u64(now, INT64_MAX), EPOCH_LEAD));
 }
 
-static int check_options(const struct weir_options *o, struct weir_error *error)
-{
-    if (algo_by_id(o->algorithm) == NULL) {
-        return fail(error, WEIR_EINVAL, "algorithm is %d, expected one of enum weir_algorithm",
-                    o->algorithm);
-    }
-    int e = check_enums(o, error);
-    e = e != 0 ? e : check_sense(o, error);
-    return e != 0 ? e : check_numbers(o, error);
-}
-
 int plan_make(const struct weir_options *options, struct weir_options *o, struct plan *plan,
               struct weir_error *error)
 {
     static const struct algo_layout none = {0, 0, false};
     int e = read_options(options, o, error);
-    e = e != 0 ? e : check_options(o, error);
+    e = e != 0 ? e : check_enums(o, error);
+    e = e != 0 ? e : check_sense(o, error);
+    e = e != 0 ? e : check_numbers(o, error);
     if (e != 0) {
         return e;
     }

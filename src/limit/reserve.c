@@ -1,6 +1,4 @@
 /* Reserve, settle, cancel. The handle carries everything; the table holds only the charge. */
-#include <string.h>
-
 #include "limit/limiter.h"
 
 /* The contents of struct weir_reservation. A generation of 0 is a handle that is used up. */

@@ -1,24 +1,16 @@
 /* Counts what happens, adds up the counts of all threads, and sweeps the table. */
-#include <stddef.h>
-#include <string.h>
-
 #include "limit/limiter.h"
-
-static void count_flags(struct counts *c, const struct weir_answer *a)
-{
-    count_add(&c->blocked, (a->flags & WEIR_FLAG_BLOCKED) != 0);
-    count_add(&c->spurious, (a->flags & WEIR_FLAG_SPURIOUS) != 0);
-    if ((a->flags & WEIR_FLAG_FULL) != 0) {
-        count_add(a->verdict == WEIR_ALLOW ? &c->full_allowed : &c->full_denied, 1);
-    }
-}
 
 void limiter_count(struct weir *w, const struct weir_answer *answer)
 {
     struct counts *c = limiter_counts(w);
+    unsigned flags = answer->flags;
     count_add(&c->verdict[answer->verdict], 1);
-    if (answer->flags != 0) {
-        count_flags(c, answer);
+    if (flags != 0) {
+        count_add(&c->blocked, (flags & WEIR_FLAG_BLOCKED) != 0);
+        count_add(&c->spurious, (flags & WEIR_FLAG_SPURIOUS) != 0);
+        count_add(answer->verdict == WEIR_ALLOW ? &c->full_allowed : &c->full_denied,
+                  (flags & WEIR_FLAG_FULL) != 0);
     }
 }
 

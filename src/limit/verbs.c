@@ -35,8 +35,6 @@ void limiter_report(struct weir *w, struct asked *q, uint64_t granted, struct we
     }
 }
 
-/* ---- public ---- */
-
 int weir_refund_at(struct weir *w, const void *key, size_t key_len, uint64_t units,
                    uint64_t charged_ns, uint64_t now_ns, struct weir_answer *answer)
 {
@@ -84,8 +82,6 @@ int weir_penalize(struct weir *w, const void *key, size_t key_len, uint64_t unit
     int e = limiter_now(w, &now_ns);
     return e != 0 ? e : weir_penalize_at(w, key, key_len, units, now_ns, answer);
 }
-
-/* ---- blocks ---- */
 
 int weir_block_at(struct weir *w, const void *key, size_t key_len, uint64_t until_ns,
                   uint64_t now_ns)

@@ -399,9 +399,9 @@ static void end_link(struct client_link *link, uint64_t now_ns)
     link_abandon(link);
     calls_end(c, &link->waiting, now_ns);
     for (; link_waits(link); link->first++) {
-        struct asked asked = *link_place(link, link->first);
-        if (asked.answer == NULL && asked.arg != NULL) {
-            call_end(c, asked.arg, CLIENT_UNKNOWN, now_ns);
+        struct reply_place place = *link_place(link, link->first);
+        if (place.answer == NULL && place.arg != NULL) {
+            call_end(c, place.arg, CLIENT_UNKNOWN, now_ns);
         }
     }
     link_free(link);

@@ -102,7 +102,7 @@ void link_free(struct client_link *link)
     breaker_leave(link->breaker);
     buffer_finish(&link->out);
     buffer_finish(&link->in);
-    free(link->asked);
+    free(link->places);
     free(link);
 }
 
@@ -320,17 +320,17 @@ static void set_retry(struct client_link *link, bool stood, uint64_t now_ns)
     }
 }
 
-static void end_asked(struct client_link *link, bool failure, uint64_t now_ns)
+static void end_places(struct client_link *link, bool failure, uint64_t now_ns)
 {
     while (link_waits(link)) {
-        struct asked asked = *link_place(link, link->first++);
-        if (asked.answer != NULL) {
-            asked.answer(asked.arg, link, NULL, now_ns);
-        } else if (asked.arg != NULL) {
+        struct reply_place place = *link_place(link, link->first++);
+        if (place.answer != NULL) {
+            place.answer(place.arg, link, NULL, now_ns);
+        } else if (place.arg != NULL) {
             if (failure) {
                 link_note_failure(link, now_ns);
             }
-            call_end(link->client, asked.arg, CLIENT_UNKNOWN, now_ns);
+            call_end(link->client, place.arg, CLIENT_UNKNOWN, now_ns);
         }
     }
 }
@@ -373,7 +373,7 @@ static void end(struct client_link *link, bool failure, uint64_t now_ns)
     set_retry(link, stood, now_ns);
     tell_breaker(link, failure, now_ns);
     forget_bytes(link);
-    end_asked(link, failure, now_ns);
+    end_places(link, failure, now_ns);
     c->ops->gone(c->topology, link, now_ns);
     if (link->state == LINK_IDLE) {
         link_set_timer(link, now_ns);

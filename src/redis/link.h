@@ -4,9 +4,9 @@
  * in topology.h, that for drivers in client.h.
  *
  * Calls are handled in order. They wait in `waiting`, as arguments, and are put into `out` when the
- * driver asks for bytes; from then on they count as sent, and have a place in `asked`, in the order
- * of the replies. A call that ends while it waits is just taken out; one that ends after it was
- * sent leaves its place empty, and the reply to it is dropped.
+ * driver asks for bytes; from then on they count as sent, and have one of the `places`, which are in
+ * the order of the replies. A call that ends while it waits is just taken out; one that ends after
+ * it was sent leaves its place empty, and the reply to it is dropped.
  */
 #ifndef WEIR_REDIS_LINK_H
 #define WEIR_REDIS_LINK_H
@@ -82,7 +82,7 @@ static inline struct text call_arguments(const struct call *call)
 enum link_state { LINK_IDLE, LINK_CONNECTING, LINK_GREETING, LINK_READY };
 
 /* A place: something was sent, and its reply is pending. */
-struct asked {
+struct reply_place {
     client_answer_fn answer; /* NULL: the reply is for a call */
     void *arg;               /* for a call: the struct call; NULL: it has ended */
 };
@@ -124,10 +124,10 @@ struct client_link {
 
     struct buffer out;
     struct buffer in; /* the beginning of a reply */
-    struct asked *asked;
-    uint64_t asked_size; /* a power of two, or 0 */
-    /* Places that are taken: asked[place % asked_size]. The numbers continue from one connection to
-     * the next. */
+    struct reply_place *places;
+    uint64_t places_size; /* a power of two, or 0 */
+    /* Places that are taken: places[place % places_size]. The numbers continue from one connection
+     * to the next. */
     uint64_t first, last;
     uint64_t began; /* the first place of this connection */
     uint64_t good;  /* replies that were no failure, not yet told to the breaker */
@@ -198,9 +198,9 @@ static inline bool link_waits(const struct client_link *link)
     return link->first != link->last;
 }
 
-static inline struct asked *link_place(const struct client_link *link, uint64_t place)
+static inline struct reply_place *link_place(const struct client_link *link, uint64_t place)
 {
-    return &link->asked[place & (link->asked_size - 1)];
+    return &link->places[place & (link->places_size - 1)];
 }
 
 #endif

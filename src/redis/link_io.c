@@ -15,17 +15,17 @@
 
 static bool grow(struct client_link *link)
 {
-    uint64_t size = link->asked_size != 0 ? link->asked_size * 2 : 64;
-    struct asked *bigger = calloc(size, sizeof *bigger);
+    uint64_t size = link->places_size != 0 ? link->places_size * 2 : 64;
+    struct reply_place *bigger = calloc(size, sizeof *bigger);
     if (bigger == NULL) {
         return false;
     }
     for (uint64_t i = link->first; i != link->last; i++) {
         bigger[i & (size - 1)] = *link_place(link, i);
     }
-    free(link->asked);
-    link->asked = bigger;
-    link->asked_size = size;
+    free(link->places);
+    link->places = bigger;
+    link->places_size = size;
     return true;
 }
 
@@ -35,7 +35,7 @@ static bool has_places(struct client_link *link, uint64_t n, uint64_t most)
     if (taken + n > most) {
         return false;
     }
-    return taken + n <= link->asked_size || grow(link);
+    return taken + n <= link->places_size || grow(link);
 }
 
 static void take_place(struct client_link *link, client_answer_fn answer, void *arg)
@@ -44,7 +44,7 @@ static void take_place(struct client_link *link, client_answer_fn answer, void *
     if (!link_waits(link)) {
         link->quiet_ns = c->now_ns;
     }
-    *link_place(link, link->last++) = (struct asked){answer, arg};
+    *link_place(link, link->last++) = (struct reply_place){answer, arg};
     /* While `complained` is set, the timer is set to the next look, which may be later than the end
      * of the allowed silence. */
     if (link->state == LINK_READY && (link->timer.due_ns == UINT64_MAX || link->complained)) {
@@ -170,17 +170,17 @@ void client_sent(struct client_link *link, size_t bytes)
 
 /* ---- receiving ---- */
 
-static void dispatch(struct client_link *link, struct asked asked, const struct store_reply *reply,
-                     struct text whole, uint64_t now_ns)
+static void dispatch(struct client_link *link, struct reply_place place,
+                     const struct store_reply *reply, struct text whole, uint64_t now_ns)
 {
     uint64_t life = link->life;
     link->first++;
-    if (asked.answer == NULL && asked.arg == NULL) {
+    if (place.answer == NULL && place.arg == NULL) {
         link->client->counts.late++;
-    } else if (asked.answer == NULL) {
-        call_replied(asked.arg, reply, now_ns);
+    } else if (place.answer == NULL) {
+        call_replied(place.arg, reply, now_ns);
     } else {
-        asked.answer(asked.arg, link, &whole, now_ns);
+        place.answer(place.arg, link, &whole, now_ns);
         if (link->life == life && link->state == LINK_GREETING && --link->greeting == 0) {
             link_ready(link, now_ns);
         }
@@ -194,13 +194,13 @@ static int take_reply(struct client_link *link, struct text input, size_t *used,
     if (!link_waits(link)) {
         return STORE_BAD; /* a reply without a request */
     }
-    struct asked asked = *link_place(link, link->first);
-    int e = asked.answer == NULL ? store_reply_read(input, &reply) : value_whole(input, used);
+    struct reply_place place = *link_place(link, link->first);
+    int e = place.answer == NULL ? store_reply_read(input, &reply) : value_whole(input, used);
     if (e != STORE_REPLY) {
         return e;
     }
-    *used = asked.answer == NULL ? reply.used : *used;
-    dispatch(link, asked, &reply, (struct text){input.at, *used}, now_ns);
+    *used = place.answer == NULL ? reply.used : *used;
+    dispatch(link, place, &reply, (struct text){input.at, *used}, now_ns);
     return e;
 }
 

@@ -181,10 +181,11 @@ static void deny(const struct store_params *params, struct weir_answer *answer)
                                    .reset_after_ns = RETRY_NS};
 }
 
-void fallback_ask(struct fallback *f, struct store_limit *limit, struct hash hash,
-                  const struct remote_part *part, int verb, uint64_t now_ns,
+void fallback_ask(struct fallback *f, const struct remote_part *part, int verb, uint64_t now_ns,
                   struct weir_answer *answer)
 {
+    const struct store_limit *limit = part->limit;
+    struct node_keys *keys = limit->shared->keys;
     const struct store_numbers *numbers = store_limit_numbers(limit);
     uint64_t nodes = store_fleet_size(limit->shared);
     struct weir_question q = {
@@ -199,7 +200,7 @@ void fallback_ask(struct fallback *f, struct store_limit *limit, struct hash has
     struct seed seed = {f, part->key, now_ns};
     int e = WEIR_ENOMEM;
     if (f->limiter != NULL) {
-        node_keys_once(limit->shared->keys, hash, f->round, now_ns, sow, &seed);
+        node_keys_once(keys, node_key_hash(keys, part), f->round, now_ns, sow, &seed);
         e = weir_ask_at(f->limiter, &q, now_ns, answer);
     }
     (void)pthread_rwlock_unlock(&f->lock);

@@ -15,7 +15,6 @@
 #ifndef WEIR_SHARED_FALLBACK_H
 #define WEIR_SHARED_FALLBACK_H
 
-#include "base/hash.h"
 #include "shared/store.h"
 
 struct fallback;
@@ -29,11 +28,10 @@ void fallback_destroy(struct fallback *f);
 bool fallback_options(const struct weir_options *whole, uint64_t nodes, struct weir_options *part);
 
 /*
- * Answers CHECK, PEEK or UP_TO. `hash` is node_key_hash() of the key. A cost that this node can never
- * allow, but the fleet can, gets DENY instead of NEVER.
+ * Answers CHECK, PEEK or UP_TO. A cost that this node can never allow, but the fleet can, gets DENY
+ * instead of NEVER.
  */
-void fallback_ask(struct fallback *f, struct store_limit *limit, struct hash hash,
-                  const struct remote_part *part, int verb, uint64_t now_ns,
+void fallback_ask(struct fallback *f, const struct remote_part *part, int verb, uint64_t now_ns,
                   struct weir_answer *answer);
 
 #endif

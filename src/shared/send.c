@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/atomic.h"
-#include "shared/asking.h"
+#include "shared/store_question.h"
 #include "shared/script.h"
 
 #define UNAWAITED_NS (100 * WEIR_MILLISECOND) /* least time for calls that no question waits for */
@@ -46,7 +46,7 @@ static uint64_t time_of(const struct remote_question *q)
 static size_t parts_of(const struct group *g, struct store_part *parts, struct store_key *keys,
                        unsigned *index)
 {
-    const struct asking *a = g->asking;
+    const struct store_question *a = g->of;
     size_t n = 0;
     for (unsigned i = 0; i < a->pieces_count; i++) {
         const struct piece *p = &a->pieces[i];
@@ -60,7 +60,7 @@ static size_t parts_of(const struct group *g, struct store_part *parts, struct s
             (struct store_part){.params = &p->numbers->params,
                                 .key = keys != NULL ? store_key_text(&keys[n]) : p->part->key,
                                 .cost = p->part->cost,
-                                .time_ns = time_of(a->question)};
+                                .time_ns = time_of(a->asked)};
         index[n++] = i;
     }
     return n;
@@ -81,12 +81,12 @@ static void forget(const struct piece *p)
 /* Reads the reply to the group's call. Returns 0, or WEIR_EIO if it is no answer to such a call. */
 static int read_reply(struct group *g, const struct store_reply *reply, uint64_t now_ns)
 {
-    struct asking *a = g->asking;
+    struct store_question *a = g->of;
     struct store_part parts[WEIR_SEVERAL_MAX];
     unsigned index[WEIR_SEVERAL_MAX];
     size_t n = parts_of(g, parts, NULL, index);
     struct piece *first = &a->pieces[index[0]];
-    int verb = a->question->verb;
+    int verb = a->asked->verb;
     if (verb > REMOTE_UP_TO) {
         forget(first);
     }
@@ -100,8 +100,8 @@ static int read_reply(struct group *g, const struct store_reply *reply, uint64_t
     if (e == 0) {
         g->answer.limit = index[g->answer.limit];
         const struct piece *p = &a->pieces[g->answer.limit];
-        part_note(p->limit, p->hash, p->part->cost, asking_is_plain(a->question), &g->answer,
-                  now_ns);
+        store_limit_note(p->limit, p->hash, p->part->cost, store_question_is_plain(a->asked),
+                         &g->answer, now_ns);
     }
     return e;
 }
@@ -134,14 +134,13 @@ static unsigned put_beyond(struct buffer *b, const struct piece *pieces, const u
 
 int send_group(struct group *g, uint64_t now_ns)
 {
-    struct store *s = g->asking->store;
+    struct store *s = g->of->store;
     struct store_part parts[WEIR_SEVERAL_MAX];
     struct store_key keys[WEIR_SEVERAL_MAX];
     unsigned index[WEIR_SEVERAL_MAX];
     size_t n = parts_of(g, parts, keys, index);
-    unsigned count =
-        script_put_arguments(send_fresh(s), (unsigned)g->asking->question->verb, parts, n);
-    count += put_beyond(&s->arguments, g->asking->pieces, index, n);
+    unsigned count = script_put_arguments(send_fresh(s), (unsigned)g->of->asked->verb, parts, n);
+    count += put_beyond(&s->arguments, g->of->pieces, index, n);
     return send_call(s, g->slot, script_for(&s->shared->scripts, parts, n), count, 0, now_ns,
                      on_group, g);
 }
@@ -176,7 +175,7 @@ void send_undo(struct store *s, const struct piece *p, uint64_t undo_ns, uint64_
 /* ---- exchanges ---- */
 
 /* An exchange that has not ended. */
-struct exchange {
+struct sync_exchange {
     struct store *store;
     struct sync_call call;
 };
@@ -184,7 +183,7 @@ struct exchange {
 static void on_sync(void *arg, enum client_end end, const struct store_reply *reply,
                     uint64_t now_ns)
 {
-    struct exchange *x = arg;
+    struct sync_exchange *x = arg;
     struct node_keys *keys = x->store->shared->keys;
     if (end == CLIENT_REPLIED) {
         (void)sync_reply(keys, &x->call, reply, now_ns);
@@ -197,10 +196,10 @@ static void on_sync(void *arg, enum client_end end, const struct store_reply *re
 int send_sync(struct store *s, const struct sync_call *call, uint64_t now_ns)
 {
     unsigned count;
-    struct exchange *x = malloc(sizeof *x);
+    struct sync_exchange *x = malloc(sizeof *x);
     int e = WEIR_ENOMEM;
     if (x != NULL) {
-        *x = (struct exchange){.store = s, .call = *call};
+        *x = (struct sync_exchange){.store = s, .call = *call};
         sync_put_arguments(call, send_fresh(s), &count);
         e = send_call(s, send_slot(s, &call->key), sync_script(&s->shared->scripts, call), count,
                       send_unawaited(s, now_ns), now_ns, on_sync, x);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/maths.h"
-#include "shared/asking.h"
+#include "shared/store_question.h"
 
 #define ARGUMENTS_MAX (1u << 18) /* bytes of one call, which may have WEIR_SEVERAL_MAX keys */
 #define SENDS_MAX 256            /* calls of one tick; the rest is sent by the next */
@@ -109,21 +109,20 @@ static unsigned ask_one(const struct remote_question *q, uint64_t now_ns,
     if (mode == REMOTE_SYNCED) {
         int said = sync_ask(shared->keys, p, now_ns, answer);
         if ((said & SYNC_ANSWERED) == 0) {
-            struct hash hash = node_key_hash(shared->keys, p);
-            part_failed(limit, p, hash, q->verb, now_ns, answer);
+            store_limit_failed(p, q->verb, now_ns, answer);
         }
         *due = (said & SYNC_DUE) != 0;
         return LEASE_ANSWERED;
     }
     struct hash hash = node_key_hash(shared->keys, p);
-    return part_denied(limit, store_limit_numbers(limit), hash, p->cost, now_ns, answer)
+    return store_limit_denies(limit, store_limit_numbers(limit), hash, p->cost, now_ns, answer)
                ? LEASE_ANSWERED
                : 0;
 }
 
 static bool is_one(const struct remote_question *q)
 {
-    return q->n == 1 && q->parts[0].limit != NULL && asking_is_plain(q);
+    return q->n == 1 && q->parts[0].limit != NULL && store_question_is_plain(q);
 }
 
 static int answered(const struct remote_question *q, struct remote_answer *answer)
@@ -132,7 +131,7 @@ static int answered(const struct remote_question *q, struct remote_answer *answe
     answer->stamp = 0;
     answer->found = 0;
     if (q->verb != REMOTE_PEEK) {
-        part_count(q->parts[0].limit, answer->answer.verdict);
+        store_limit_count(q->parts[0].limit, answer->answer.verdict);
     }
     return REMOTE_ANSWERED;
 }
@@ -159,11 +158,10 @@ int store_ask_here(const struct remote_question *q, uint64_t now_ns, struct remo
 int store_ask_failed(const struct remote_question *q, uint64_t now_ns, struct remote_answer *answer)
 {
     const struct remote_part *p = &q->parts[0];
-    struct store_limit *limit = p->limit;
-    if (q->n != 1 || limit == NULL || q->verb > REMOTE_UP_TO) {
+    if (q->n != 1 || p->limit == NULL || q->verb > REMOTE_UP_TO) {
         return WEIR_EFULL;
     }
-    part_failed(limit, p, node_key_hash(limit->shared->keys, p), q->verb, now_ns, &answer->answer);
+    store_limit_failed(p, q->verb, now_ns, &answer->answer);
     return answered(q, answer);
 }
 
@@ -195,13 +193,14 @@ int store_ask(struct store *s, const struct remote_question *q, uint64_t now_ns,
     if ((said & LEASE_ANSWERED) != 0) {
         return answered(q, answer);
     }
-    struct asking *a = asking_init(s, q);
+    struct store_question *a = store_question_init(s, q);
     a->looked = one;
-    bool complete = said != 0 ? asking_wait(a, said, &call, now_ns) : asking_start(a, now_ns);
+    bool complete =
+        said != 0 ? store_question_wait(a, said, &call, now_ns) : store_question_start(a, now_ns);
     if (!complete) {
         return REMOTE_PENDING;
     }
-    e = asking_finish(a, now_ns, answer);
+    e = store_question_finish(a, now_ns, answer);
     return e != 0 ? e : REMOTE_ANSWERED;
 }
 

@@ -6,8 +6,8 @@
  * once, by its deadline. Nothing here waits, opens a socket or reads a clock.
  *
  *   store.c      a question; and the work that is due without one
- *   asking.c     its parts, by the mode of their limits; several limits; giving back what was taken
- *   part.c       one limit and one key: what is remembered, and the answer if the store fails
+ *   store_question.c     its parts, by the mode of their limits; several limits; giving back what was taken
+ *   store_limit.c       one limit and one key: what is remembered, and the answer if the store fails
  *   send.c       sends the calls; send_lease.c: those of leases, and questions that wait for them
  *   limit.c      limits
  *   stores.c     what the stores of a process share

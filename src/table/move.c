@@ -13,8 +13,6 @@
  *
  * After a kill behind M1, M2 or M3, the repair unmarks r* and clears r^; behind M4, it clears r*.
  */
-#include <string.h>
-
 #include "table/table.h"
 
 #define MOVES_MAX 3

@@ -88,8 +88,7 @@ int draft_end(struct draft *d, const struct region *r, const struct region_openi
     }
     int directory = e != 0 ? -1 : open(d->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory >= 0) {
-        (void)fsync(
-            directory); /* it may fail: some file systems cannot, and keep their own order */
+        (void)fsync(directory); /* some file systems cannot, and keep their own order */
         (void)close(directory);
     }
     if (d->name[0] != '\0' && (e != 0 || !d->replaces)) {
@@ -97,8 +96,6 @@ int draft_end(struct draft *d, const struct region *r, const struct region_openi
     }
     return e;
 }
-
-/* ---- identity ---- */
 
 static uint64_t born_ns(int fd)
 {

@@ -87,5 +87,6 @@ uint64_t unit_cell_fresh_in(struct unit_cell *c, uint64_t now)
 
 uint64_t unit_cell_stamp(struct unit_cell *c, uint64_t now)
 {
-    return c->ops->stamp(&c->params, (struct algo_state){c->word, c->record}, now);
+    struct algo_state s = {c->word, c->record};
+    return c->ops->stamp != NULL ? c->ops->stamp(&c->params, s, now) : now;
 }

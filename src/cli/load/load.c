@@ -3,7 +3,7 @@
 
 #include "cli/cli.h"
 
-struct asked {
+struct load_arguments {
     struct load_plan plan;
     const char *resp;
     const char *http;
@@ -11,7 +11,7 @@ struct asked {
     bool json;
 };
 
-#define TO(member) .to = offsetof(struct asked, member)
+#define TO(member) .to = offsetof(struct load_arguments, member)
 
 static const char *const arrivals[] = {"constant", "poisson", NULL};
 
@@ -68,7 +68,7 @@ static const char *const default_http[] = {"GET",
                                            "X-Forwarded-For: 192.0.2.7",
                                            "X-User-Id: {key}"};
 
-static int check(struct asked *asked)
+static int check(struct load_arguments *asked)
 {
     struct load_plan *p = &asked->plan;
     if ((asked->resp == NULL) == (asked->http == NULL)) {
@@ -91,7 +91,7 @@ static int check(struct asked *asked)
 }
 
 /* Makes the request from the words, or from the default ones if there are none. */
-static int make_request(struct asked *asked, const struct cli_given *given,
+static int make_request(struct load_arguments *asked, const struct cli_given *given,
                         struct weir_error *error)
 {
     struct load_plan *p = &asked->plan;
@@ -107,7 +107,7 @@ static int make_request(struct asked *asked, const struct cli_given *given,
     return load_request_make(&p->request, p->wire, words, count, asked->body, error);
 }
 
-static int load(struct asked *asked, const struct cli_given *given)
+static int load(struct load_arguments *asked, const struct cli_given *given)
 {
     static struct load_result result; /* too large for the stack */
     struct load_plan *p = &asked->plan;
@@ -127,13 +127,13 @@ static int load(struct asked *asked, const struct cli_given *given)
 
 static int run(int argc, char **argv)
 {
-    struct asked asked = {.plan = {.connections = 50,
-                                   .depth = 1,
-                                   .threads = 1,
-                                   .rate = 1000,
-                                   .keys = 1000000,
-                                   .within_ns = 100 * WEIR_MILLISECOND,
-                                   .seed = 1}};
+    struct load_arguments asked = {.plan = {.connections = 50,
+                                            .depth = 1,
+                                            .threads = 1,
+                                            .rate = 1000,
+                                            .keys = 1000000,
+                                            .within_ns = 100 * WEIR_MILLISECOND,
+                                            .seed = 1}};
     struct cli_given given;
     int code = cli_read(&cli_bench_load, argc, argv, &asked, &given);
     if (code != CLI_END) {

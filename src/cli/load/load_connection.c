@@ -26,7 +26,7 @@ int load_connection_init(struct load_connection *c, const struct load_request *r
     return 0;
 }
 
-int load_connection_open(struct load_connection *c, const struct addrinfo *target)
+static int open_one(struct load_connection *c, const struct addrinfo *target)
 {
     const int on = 1;
     c->fd = socket(target->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -41,6 +41,15 @@ int load_connection_open(struct load_connection *c, const struct addrinfo *targe
         (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
     return 0;
+}
+
+int load_connection_open(struct load_connection *c, const struct addrinfo *target)
+{
+    int e = -1;
+    for (; e != 0 && target != NULL; target = target->ai_next) {
+        e = open_one(c, target);
+    }
+    return e;
 }
 
 void load_connection_close(struct load_connection *c)

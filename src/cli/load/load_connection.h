@@ -25,7 +25,10 @@ struct load_connection {
     bool touched;     /* is in the generator's list of connections to send on */
 };
 
-/* Return 0, or -1 with errno set. load_connection_finish() must be called in both cases. */
+/*
+ * Return 0, or -1 with errno set. load_connection_finish() must be called in both cases. open()
+ * tries the addresses of the list in turn.
+ */
 int load_connection_init(struct load_connection *c, const struct load_request *request,
                          unsigned depth);
 int load_connection_open(struct load_connection *c, const struct addrinfo *target);

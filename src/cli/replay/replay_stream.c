@@ -88,7 +88,7 @@ static int read_head(struct replay *r, int64_t head[HEAD])
 /* How many requests are read ahead of the one that is decided. */
 #define AHEAD 32
 
-struct pending {
+struct replay_pending {
     struct replay_ask ask;
     uint64_t line;
 };
@@ -102,10 +102,10 @@ struct stream {
     uint64_t blanks; /* empty lines at the end so far; they count only if another line follows */
     bool out_of_memory;
     unsigned pending_count;
-    struct pending pending[AHEAD];
+    struct replay_pending pending[AHEAD];
 };
 
-static void decide(struct stream *s, const struct pending *p)
+static void decide(struct stream *s, const struct replay_pending *p)
 {
     struct weir_error error;
     struct replay_answer answer;
@@ -172,7 +172,7 @@ static void take_request(struct stream *s, struct text line)
         return;
     }
     s->pending[s->pending_count++] =
-        (struct pending){replay_engine_prepare(s->engine, &request), number};
+        (struct replay_pending){replay_engine_prepare(s->engine, &request), number};
     if (s->pending_count == AHEAD) {
         decide_pending(s);
     }

@@ -10,7 +10,7 @@
 
 #define TOP_TIMEOUT_MS 2000 /* for one request; a pressed key may have to wait for it */
 
-struct asked {
+struct top_arguments {
     const char *admin;
     const char *secret_file;
     uint64_t interval_ns;
@@ -18,7 +18,7 @@ struct asked {
     bool json;
 };
 
-#define TO(member) .to = offsetof(struct asked, member)
+#define TO(member) .to = offsetof(struct top_arguments, member)
 
 static const struct cli_option options[] = {
     {"--admin", "ADDR:PORT", ADMIN_HELP, cli_read_text, TO(admin)},
@@ -47,7 +47,7 @@ static void print_report(const struct admin_client *client, const json_t *report
     buffer_finish(&out);
 }
 
-static int watch_once(const struct admin_client *client, const struct asked *asked,
+static int watch_once(const struct admin_client *client, const struct top_arguments *asked,
                       const struct top_sample *first, struct buffer *why)
 {
     struct top_sample second;
@@ -131,7 +131,7 @@ static void watch(struct watch *w, uint64_t interval_ms)
     }
 }
 
-static int watch_terminal(const struct admin_client *client, const struct asked *asked,
+static int watch_terminal(const struct admin_client *client, const struct top_arguments *asked,
                           struct top_sample *first)
 {
     struct watch w = {.client = client, .last = *first};
@@ -169,7 +169,7 @@ static void end_by_signal(void)
 
 static int run(int argc, char **argv)
 {
-    struct asked asked = {.interval_ns = WEIR_SECOND};
+    struct top_arguments asked = {.interval_ns = WEIR_SECOND};
     struct admin_client client;
     struct top_sample first;
     struct buffer why;

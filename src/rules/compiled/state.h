@@ -57,8 +57,8 @@ int state_open(struct state **state, const char *folder, struct weir_error *erro
 void state_close(struct state *state);
 
 /*
- * Makes a name for one variant of a limit: "LIMIT", "LIMIT", separator and "TIER", or
- * "LIMIT=COUNT-PERIOD-BURST" of overrides. Returns its length.
+ * Makes a name for one variant of a limit: LIMIT; LIMIT, the separator and TIER; or
+ * LIMIT=COUNT-PERIOD-BURST for overrides. Returns its length.
  */
 size_t variant_name(const struct rule *rule, const struct variant *variant, char separator,
                     char name[STATE_NAME_MAX]);

@@ -87,7 +87,8 @@ struct setting {
     struct rate rate;
     uint64_t burst; /* leaky_bucket: the queue; 0 for windows */
     uint64_t max_keys;
-    uint64_t rows; /* overrides whose rows are one key each: rows that max_keys must hold; else 0 */
+    uint64_t
+        rows; /* overrides whose rows are one key each: rows that max_keys must hold; otherwise 0 */
 };
 
 struct tier {
@@ -133,7 +134,7 @@ struct limit_config {
     int algorithm;            /* 0 only while it is read: the name is unknown */
     struct setting base;
     struct text group; /* len 0: none */
-    uint64_t cost;     /* 0: the request's own */
+    uint64_t cost;     /* 0: the cost that the request states */
     struct text cost_attribute;
     uint64_t max_blocks; /* 0: derived from max_keys */
     int on_full;
@@ -271,7 +272,7 @@ int config_share_head(const struct config *config, struct config *head);
 /* True if a file of this name in a folder of rules is read: *.yaml, not hidden. */
 bool config_is_rule_file(const char *name);
 
-/* Warns of changes that a reload does not apply: "server.http has changed: needs restart". */
+/* Warns of each key of server, store and adhoc whose change takes effect only after a restart. */
 void config_compare(const struct config *old, const struct config *next, const char *name,
                     struct problems *problems);
 

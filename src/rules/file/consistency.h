@@ -16,7 +16,7 @@ extern const struct field_type type_consistency;
 /* A struct texts. */
 extern const struct field_type type_shard;
 
-/* True if the limit that is shown is shared, or synced, in a process that has its store. */
+/* True if the limit that is shown has a consistency other than local, or is synced. */
 bool limit_is_shared(const struct show *s);
 bool limit_is_synced(const struct show *s);
 

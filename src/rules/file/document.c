@@ -98,7 +98,7 @@ static struct anchor *find_anchor(const struct parsing *r, const char *name)
 static size_t add_anchor(struct parsing *r, const yaml_event_t *event)
 {
     const yaml_char_t *name =
-        event->data.scalar.anchor; /* the first member of lists and maps too */
+        event->data.scalar.anchor; /* lists and maps have it in the same place */
     if (name == NULL) {
         return SIZE_MAX;
     }
@@ -275,7 +275,7 @@ static struct node *read_stream(struct parsing *r)
             problem(r->problems, place_of(r, event.start_mark),
                     "found a second YAML document, expected one in a file");
             r->stopped = true;
-        } else if (event.type >= YAML_ALIAS_EVENT) { /* and all that follow it begin a node here */
+        } else if (event.type >= YAML_ALIAS_EVENT) { /* this and later types begin a node */
             root = read_node(r, &event, 0);
         }
         r->ended = event.type == YAML_STREAM_END_EVENT;

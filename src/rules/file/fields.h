@@ -34,7 +34,7 @@ struct field_type {
     size_t size; /* bytes of a value, all 0 if it is not set; 0: it is shown in any case */
     /* Sets *value, or reports a problem and leaves it. NULL: the section's reader does it. */
     void (*read)(struct reader *r, const struct field *f, const struct node *node, void *value);
-    void (*show)(const struct show *s, const void *value); /* " value" */
+    void (*show)(const struct show *s, const void *value); /* a space and the value */
     bool (*same)(const void *a, const void *b);            /* NULL: compares the bytes */
     const struct quantity *quantity;                       /* of the types that are numbers */
 };
@@ -44,7 +44,7 @@ enum field_change {
     CHANGE_BY_SECTION, /* server, store, adhoc: warns that a restart is needed; limits: applies it */
     CHANGE_APPLIED,
     CHANGE_KEYS,   /* the keys of the limit start afresh */
-    CHANGE_SHARING /* so do those of a limit that nodes share */
+    CHANGE_SHARING /* the same, but only if nodes share the limit */
 };
 
 struct field {
@@ -54,8 +54,8 @@ struct field {
     const struct field_type *type;
     size_t offset; /* of the value in the struct that the map is read into */
     bool required;
-    const char *initial;           /* the default as in a file, a scalar; NULL: all bytes 0, ... */
-    const char *unset;             /* ... which means this, for the manual */
+    const char *initial;           /* the default as in a file, a scalar; NULL: none */
+    const char *unset;             /* without a default: what a missing key means, for the manual */
     const struct section *section; /* of a key whose value is a map by rows */
     const char *const *choices;    /* type_choice: names, NULL after the last */
     const char *zero;              /* quantities: a word for 0 */

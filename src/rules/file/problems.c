@@ -47,7 +47,7 @@ static unsigned file_order(const struct problems *problems, const char *file)
     return (unsigned)problems->records_count;
 }
 
-/* Makes one line of a text, whatever bytes a file or its name holds. */
+/* Replaces control characters, which a file or its name may hold, so that the text is one line. */
 static void make_line(char *text)
 {
     for (; *text != 0; text++) {

@@ -7,8 +7,8 @@
 #include "rules/file/config.h"
 
 /*
- * Writes a remark about a limit's consistency, by a caller that knows the store, into `to`; false:
- * none.
+ * Writes a remark about a limit's consistency into `to`, and returns true; false: there is none.
+ * For callers that know the store.
  */
 #define SHOW_NOTE_MAX 128
 typedef bool (*show_note_fn)(const struct config *config, const struct limit_config *limit,

@@ -10,7 +10,7 @@ void setting_complete(const struct limit_config *limit, struct setting *setting)
 /* True if the limit that is shown has a table for more than one key. */
 bool setting_has_keys(const struct show *s);
 
-/* The rows of a limit; the functions below read the values. */
+/* The types of the two keys. They only show values; the functions below read them. */
 extern const struct field_type type_tiers, type_overrides;
 
 /* Read tiers and overrides, after the limit's own fields have been read. */

@@ -43,7 +43,7 @@ static void refuse(struct weir_rules_answer *answer, int reason)
 }
 
 /* Reads the cost, a whole number of at least 1, from the attribute that the limit names. */
-static int read_cost(const struct asking *a, const struct rule *rule, uint64_t *cost)
+static int read_cost(const struct rules_ask *a, const struct rule *rule, uint64_t *cost)
 {
     struct text name = rule->config->cost_attribute;
     if (!request_has(a->request, rule->cost_attribute)) {
@@ -68,7 +68,7 @@ static int read_cost(const struct asking *a, const struct rule *rule, uint64_t *
     return 0;
 }
 
-int asking_cost(const struct asking *a, const struct rule *rule, uint64_t *cost)
+int asking_cost(const struct rules_ask *a, const struct rule *rule, uint64_t *cost)
 {
     if (rule->cost_attribute != NO_ATTRIBUTE) {
         return read_cost(a, rule, cost);
@@ -81,7 +81,7 @@ int asking_cost(const struct asking *a, const struct rule *rule, uint64_t *cost)
 }
 
 /* Makes the question to the engine for one limit that applies. */
-static int make_part(const struct asking *a, const struct rule *rule, struct weir_part *part,
+static int make_part(const struct rules_ask *a, const struct rule *rule, struct weir_part *part,
                      struct weir_key *key, const struct variant **variant)
 {
     char bytes[WEIR_KEY_MAX];
@@ -101,7 +101,7 @@ static int make_part(const struct asking *a, const struct rule *rule, struct wei
     return e;
 }
 
-static int fail_engine(const struct asking *a, int code)
+static int fail_engine(const struct rules_ask *a, int code)
 {
     return fail(a->error, code, "%s", weir_strerror(code));
 }
@@ -110,8 +110,8 @@ static int fail_engine(const struct asking *a, int code)
  * Reports a denial by the limit that bound. The key is composed again, so that requests that pass
  * need not keep theirs.
  */
-static __attribute__((noinline)) void tell_denied(const struct asking *a, const struct rule *rule,
-                                                  const char *limit)
+static __attribute__((noinline)) void tell_denied(const struct rules_ask *a,
+                                                  const struct rule *rule, const char *limit)
 {
     char bytes[WEIR_KEY_MAX];
     size_t len;
@@ -140,7 +140,7 @@ void answer_put_shadow(struct weir_rules_answer *answer, struct text limit, stru
     }
 }
 
-static void put_bound(const struct asking *a, const struct rule *rule,
+static void put_bound(const struct rules_ask *a, const struct rule *rule,
                       const struct variant *variant, struct weir_rules_answer *answer)
 {
     answer_put_bound(answer, rule->config->name, variant->tier, variant->window_ns,
@@ -151,7 +151,7 @@ static void put_bound(const struct asking *a, const struct rule *rule,
     }
 }
 
-int asking_enforced(const struct asking *a, const struct matches *matches,
+int asking_enforced(const struct rules_ask *a, const struct matches *matches,
                     struct weir_rules_answer *answer)
 {
     struct weir_part parts[MATCHES_MAX];
@@ -184,10 +184,10 @@ int asking_enforced(const struct asking *a, const struct matches *matches,
 }
 
 /* Asks each shadow limit by itself. The request passes whatever they answer. */
-static void decide_shadow(const struct asking *a, const struct matches *matches,
+static void decide_shadow(const struct rules_ask *a, const struct matches *matches,
                           struct weir_rules_answer *answer)
 {
-    struct asking quiet = *a;
+    struct rules_ask quiet = *a;
     quiet.error = NULL;
     for (size_t i = 0; i < matches->shadow_count; i++) {
         struct weir_part part;
@@ -227,7 +227,7 @@ static const struct rule *shared_of(const struct matches *matches)
     return NULL;
 }
 
-static __attribute__((noinline)) int decide_shared(const struct asking *a,
+static __attribute__((noinline)) int decide_shared(const struct rules_ask *a,
                                                    const struct matches *matches,
                                                    struct weir_rules_answer *answer)
 {
@@ -241,7 +241,7 @@ static __attribute__((noinline)) int decide_shared(const struct asking *a,
     return ask_shared(a, matches, answer);
 }
 
-static int decide(const struct asking *a, struct weir_rules_answer *answer)
+static int decide(const struct rules_ask *a, struct weir_rules_answer *answer)
 {
     struct matches matches;
     int e = ruleset_match(a->set, a->request, &matches, a->error);
@@ -290,11 +290,11 @@ static int check_question(const struct weir_rules_question *question, struct wei
 /* Returns 0, WEIR_E... or RULES_PENDING. Without a waiter (NULL), limits of a fleet are
  * WEIR_ENOTSUP. */
 static int ask_set(const struct ruleset *set, const struct weir_rules_question *question,
-                   uint64_t now_ns, const struct waiter *waiter, struct weir_rules_answer *answer,
-                   struct tally *tally, struct weir_error *error)
+                   uint64_t now_ns, const struct rules_waiter *waiter,
+                   struct weir_rules_answer *answer, struct tally *tally, struct weir_error *error)
 {
     struct request request;
-    struct asking a = {set, question, &request, now_ns, waiter, tally, error};
+    struct rules_ask a = {set, question, &request, now_ns, waiter, tally, error};
     answer_init(answer);
     int e = check_question(question, error);
     if (e == 0) {
@@ -348,7 +348,7 @@ void rules_count(struct weir_rules *rules, struct slot *slot, const struct tally
 }
 
 static int ask(struct weir_rules *rules, const struct weir_rules_question *question,
-               uint64_t now_ns, const struct waiter *waiter, struct weir_rules_answer *answer,
+               uint64_t now_ns, const struct rules_waiter *waiter, struct weir_rules_answer *answer,
                struct weir_error *error)
 {
     struct tally tally = {0};
@@ -374,7 +374,7 @@ int rules_ask_in(struct weir_rules *rules, void *where, struct arena *memory,
                  struct weir_rules_answer *answer, weir_rules_done_fn done, void *arg,
                  struct weir_error *error)
 {
-    struct waiter waiter = {rules, where, memory, done, arg};
+    struct rules_waiter waiter = {rules, where, memory, done, arg};
     int e = ask(rules, question, now_ns, &waiter, answer, error);
     return e == 0 ? 1 : e == RULES_PENDING ? 0 : e;
 }

@@ -5,7 +5,7 @@
 #include "rules/live/live.h"
 
 /* The caller that waits for an answer that comes later. */
-struct waiter {
+struct rules_waiter {
     struct weir_rules *rules;
     void *where;          /* common/remote.h */
     struct arena *memory; /* for the question until `done` is called; NULL: it makes its own */
@@ -25,24 +25,24 @@ void rules_count(struct weir_rules *r, struct slot *slot, const struct tally *ta
 /* The question is pending: waiter->done will be called; its answer and tally are not used. */
 #define RULES_PENDING 1
 
-struct asking {
+struct rules_ask {
     const struct ruleset *set;
     const struct weir_rules_question *question;
     const struct request *request;
     uint64_t now_ns;
-    const struct waiter *waiter; /* NULL: the answer is needed at once */
+    const struct rules_waiter *waiter; /* NULL: the answer is needed at once */
     struct tally *tally;
     struct weir_error *error;
 };
 
 /* Sets *cost to the units that the request takes from one limit. Returns 0 or WEIR_EATTRIBUTE. */
-int asking_cost(const struct asking *a, const struct rule *rule, uint64_t *cost);
+int asking_cost(const struct rules_ask *a, const struct rule *rule, uint64_t *cost);
 
 /*
  * Decides all enforced limits, at least one and all of them local. They are charged together; the
  * answer names the one that bound.
  */
-int asking_enforced(const struct asking *a, const struct matches *matches,
+int asking_enforced(const struct rules_ask *a, const struct matches *matches,
                     struct weir_rules_answer *answer);
 
 /* Puts the limit that bound into the answer. */

@@ -23,8 +23,8 @@ struct shared_part {
 };
 
 struct shared_ask {
-    struct waiter waiter; /* waiter.memory is set */
-    struct arena own;     /* the memory of a question that was given none, this struct included */
+    struct rules_waiter waiter; /* waiter.memory is set */
+    struct arena own; /* the memory of a question that was given none, this struct included */
     struct weir_fleet *fleet;
     uint64_t now_ns;
     uint64_t max_wait_ns;
@@ -42,7 +42,7 @@ struct shared_ask {
 
 /* ---- making ---- */
 
-static struct shared_ask *create(const struct asking *a, size_t enforced,
+static struct shared_ask *create(const struct rules_ask *a, size_t enforced,
                                  const struct matches *matches)
 {
     size_t n = enforced + matches->shadow_count;
@@ -68,7 +68,7 @@ static struct shared_ask *create(const struct asking *a, size_t enforced,
     return s;
 }
 
-static int make_part(const struct asking *a, const struct rule *rule, struct shared_ask *s,
+static int make_part(const struct rules_ask *a, const struct rule *rule, struct shared_ask *s,
                      size_t i)
 {
     char bytes[WEIR_KEY_MAX];
@@ -101,9 +101,10 @@ static int make_part(const struct asking *a, const struct rule *rule, struct sha
     return 0;
 }
 
-static int make_parts(const struct asking *a, const struct matches *matches, struct shared_ask *s)
+static int make_parts(const struct rules_ask *a, const struct matches *matches,
+                      struct shared_ask *s)
 {
-    struct asking quiet = *a;
+    struct rules_ask quiet = *a;
     quiet.error = NULL;
     for (size_t i = 0; i < s->enforced; i++) {
         int e = make_part(a, matches->enforced[i], s, i);
@@ -350,7 +351,7 @@ static bool is_shared(const struct rule *const *rules, size_t n)
     return i < n;
 }
 
-static int begin(const struct asking *a, const struct matches *matches, struct shared_ask *s)
+static int begin(const struct rules_ask *a, const struct matches *matches, struct shared_ask *s)
 {
     int e = make_parts(a, matches, s);
     if (e != 0) {
@@ -368,7 +369,7 @@ static int begin(const struct asking *a, const struct matches *matches, struct s
     return e != 0 ? e : begin_shadow(s, a->tally);
 }
 
-int ask_shared(const struct asking *a, const struct matches *matches,
+int ask_shared(const struct rules_ask *a, const struct matches *matches,
                struct weir_rules_answer *answer)
 {
     bool shared = is_shared(matches->enforced, matches->enforced_count);

@@ -24,7 +24,7 @@
 #include "rules/live/ask.h"
 
 /* Returns 0, WEIR_E..., or RULES_PENDING. Inside the gate. */
-int ask_shared(const struct asking *a, const struct matches *matches,
+int ask_shared(const struct rules_ask *a, const struct matches *matches,
                struct weir_rules_answer *answer);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * Sets of networks. A network is a range of numbers. The ranges are sorted, and joined where they
- * overlap or touch. What is kept are the numbers at which one begins, or the first number after
- * one, in turn: an address is in the set if the last such number up to it is a beginning. IPv4 and
- * IPv6 are kept apart, so that the common search reads an array of 4-byte numbers: 16 to a cache
- * line.
+ * overlap or touch. A set keeps two numbers of each range, in order: the first number of the range,
+ * and the first number after it. An address is in the set if the last of these numbers that is not
+ * larger is the first number of a range. IPv4 and IPv6 are kept apart, so that the common search
+ * reads an array of 4-byte numbers: 16 to a cache line.
  */
 #include <stdlib.h>
 

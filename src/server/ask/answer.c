@@ -51,6 +51,7 @@ static void from_engine(const struct weir_answer *from, int reason, struct answe
     to->flags = (from->flags & WEIR_FLAG_FULL) != 0 ? ANSWER_FULL : 0;
     to->flags |= (from->flags & WEIR_FLAG_SHADOW) != 0 ? ANSWER_SHADOW : 0;
     to->flags |= (from->flags & WEIR_FLAG_DEGRADED) != 0 ? ANSWER_DEGRADED : 0;
+    to->reservation[0] = 0;
     to->closed = from->verdict != WEIR_ALLOW && (from->flags & WEIR_FLAG_CLOSED) != 0;
 }
 

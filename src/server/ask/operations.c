@@ -134,19 +134,13 @@ static int run_check(struct asker *asker, enum operation operation, const struct
 
 /* ---- throttle: a rate that comes with the question ---- */
 
-int throttle_ask(struct server *server, uint64_t interval_ns, uint64_t burst,
-                 const struct weir_question *q, uint64_t now_ns, struct weir_answer *answer,
-                 bool *shadow)
+bool throttle_denies(const struct server *server, const struct weir_question *q)
 {
-    if (interval_ns == 0) {
-        return WEIR_ERATE;
-    }
-    int e = weir_throttle_at(server->adhoc, interval_ns, burst + 1, q, now_ns, answer);
-    *shadow = load_relaxed(&server->adhoc_shadow) != 0;
-    if (e == 0 && answer->verdict != WEIR_ALLOW && !*shadow && q->mode != WEIR_PEEK) {
+    bool shadow = load_relaxed(&server->adhoc_shadow) != 0;
+    if (!shadow && q->mode != WEIR_PEEK) {
         top_denied(NULL, SERVER_ADHOC, q->key, q->key_len);
     }
-    return e;
+    return !shadow;
 }
 
 static int run_throttle(struct asker *asker, enum operation operation, const struct ask *ask,
@@ -156,19 +150,21 @@ static int run_throttle(struct asker *asker, enum operation operation, const str
     struct weir_question q = {.key = ask->parts[0].at,
                               .key_len = ask->parts[0].len,
                               .cost = ask->number[ASK_COST] != 0 ? ask->number[ASK_COST] : 1};
+    struct weir *limiter = asker->server->adhoc;
     struct weir_answer a;
-    bool shadow = false;
     (void)operation;
-    if (asker->server->adhoc == NULL) {
+    if (limiter == NULL) {
         return fail(error, WEIR_ENOLIMIT, "the built-in limit is switched off (adhoc: off)");
     }
     if (ask->parts_count != 1) {
         return fail(error, WEIR_EKEY, "found %zu parts of a key, expected 1", ask->parts_count);
     }
-    int e = throttle_ask(asker->server, found.window_ns / ask->number[ASK_COUNT],
-                         ask->number[ASK_BURST], &q, asker->now_ns, &a, &shadow);
-    found.shadow = shadow;
+    uint64_t interval_ns = found.window_ns / ask->number[ASK_COUNT];
+    int e = interval_ns == 0 ? WEIR_ERATE
+                             : weir_throttle_at(limiter, interval_ns, ask->number[ASK_BURST] + 1,
+                                                &q, asker->now_ns, &a);
     if (e == 0) {
+        found.shadow = a.verdict != WEIR_ALLOW && !throttle_denies(asker->server, &q);
         answer_from_limit(&a, (struct weir_rules_value){SERVER_ADHOC, strlen(SERVER_ADHOC)}, &found,
                           answer);
     }

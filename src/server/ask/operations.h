@@ -108,14 +108,9 @@ extern const struct operation_row operation_rows[OPERATIONS];
 /* Returns the operation of that name, or OPERATIONS. */
 enum operation operation_by_name(struct text name);
 
-/*
- * Asks the built-in limit, whose rate comes with each question: a unit comes back every interval_ns,
- * and `burst` units beyond the first may be taken at once. Returns as weir_throttle_at(), and
- * WEIR_ERATE for a rate of zero. *shadow: the kill switch is on, and a denial denies nothing.
- */
-int throttle_ask(struct server *server, uint64_t interval_ns, uint64_t burst,
-                 const struct weir_question *q, uint64_t now_ns, struct weir_answer *answer,
-                 bool *shadow);
+/* Returns whether a denial by the built-in limit is told to the client, and counts its key as denied
+ * if it is. While the kill switch is on, it is not. */
+bool throttle_denies(const struct server *server, const struct weir_question *q);
 
 /*
  * Runs it, if the client's role allows it (otherwise WEIR_EACCES; protocols that have an answer of

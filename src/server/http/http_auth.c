@@ -16,7 +16,7 @@
 
 enum part { METHOD, PATH, QUERY, HOST, PARTS };
 
-struct asked {
+struct auth_request {
     struct weir_rules_attribute attributes[4 + HTTP_FIELDS_MAX + QUERY_MAX];
     size_t count;
     char room[4 * HTTP_HEAD_MAX]; /* names of attributes, decoded queries */
@@ -29,12 +29,12 @@ struct asked {
 };
 
 _Static_assert(4 + HTTP_FIELDS_MAX + QUERY_MAX <= WEIR_RULES_ATTRIBUTES_MAX, "too many");
-/* asked.room holds the names of fields, each with "header:"; the decoded query; and the names of
- * its parameters once more, each with "query:". */
+/* `room` holds the names of fields, each with "header:"; the decoded query; and the names of its
+ * parameters once more, each with "query:". */
 _Static_assert(4 * HTTP_HEAD_MAX >= 3 * HTTP_HEAD_MAX + HTTP_FIELDS_MAX * 7 + QUERY_MAX * 6,
                "room");
 
-static void put(struct asked *a, struct text name, struct text value)
+static void put(struct auth_request *a, struct text name, struct text value)
 {
     if (value.len > 0) {
         a->attributes[a->count++] =
@@ -42,7 +42,7 @@ static void put(struct asked *a, struct text name, struct text value)
     }
 }
 
-static void put_with_prefix(struct asked *a, struct text prefix, struct text name,
+static void put_with_prefix(struct auth_request *a, struct text prefix, struct text name,
                             struct text value)
 {
     char *at = a->room + a->used;
@@ -54,7 +54,7 @@ static void put_with_prefix(struct asked *a, struct text prefix, struct text nam
 
 /* Puts the parameters of the query. Too many are an error, because a limit's key may need one of
  * those that would be left out. */
-static int put_query(struct asked *a, struct weir_error *error)
+static int put_query(struct auth_request *a, struct weir_error *error)
 {
     struct text rest = a->parts[QUERY].text;
     struct http_pair pair;
@@ -85,7 +85,7 @@ static bool is_same_host(struct text a, struct text b)
 
 /* Takes a part of the request from the field `from`. It is an error if another field had
  * a different value. */
-static int take_part(struct asked *a, enum part part, struct text text, const char *from,
+static int take_part(struct auth_request *a, enum part part, struct text text, const char *from,
                      struct weir_error *error)
 {
     struct text before = a->parts[part].text;
@@ -104,7 +104,8 @@ static int take_part(struct asked *a, enum part part, struct text text, const ch
 
 /* Takes path and query of "/search?q=cats", and also the host of
  * "https://shop.example/search?q=cats". */
-static int take_uri(struct asked *a, struct text uri, const char *from, struct weir_error *error)
+static int take_uri(struct auth_request *a, struct text uri, const char *from,
+                    struct weir_error *error)
 {
     const char *scheme = uri.len > 0 && uri.at[0] != '/' ? memmem(uri.at, uri.len, "://", 3) : NULL;
     int e = 0;
@@ -146,7 +147,8 @@ static const struct auth_source *source_of(struct text name)
     return NULL;
 }
 
-static int take_fields(struct asked *a, const struct http_request *r, struct weir_error *error)
+static int take_fields(struct auth_request *a, const struct http_request *r,
+                       struct weir_error *error)
 {
     int e = 0;
     for (unsigned i = 0; i < r->fields_count && e == 0; i++) {
@@ -162,7 +164,8 @@ static int take_fields(struct asked *a, const struct http_request *r, struct wei
 
 /* Takes path and method from the request itself: Envoy asks with the client's method, and appends
  * the client's path to ours. */
-static int take_target(struct asked *a, const struct http_request *r, struct weir_error *error)
+static int take_target(struct auth_request *a, const struct http_request *r,
+                       struct weir_error *error)
 {
     struct text below = text_after(r->target, strlen("/v1/auth"));
     if (below.len == 0 || below.at[0] != '/') {
@@ -172,7 +175,7 @@ static int take_target(struct asked *a, const struct http_request *r, struct wei
     return e != 0 ? e : take_part(a, METHOD, r->method, "the method", error);
 }
 
-static int read_asked(const struct exchange *x, struct asked *a, struct weir_error *error)
+static int read_request(const struct exchange *x, struct auth_request *a, struct weir_error *error)
 {
     const struct http_request *r = x->request;
     struct address client;
@@ -239,13 +242,13 @@ static void put_later(struct pending *p)
 static void run_auth(struct exchange *x)
 {
     struct asker asker = http_asker(x);
-    struct asked asked;
+    struct auth_request about;
     struct answer a;
     struct weir_error error = {0};
-    int e = read_asked(x, &asked, &error);
+    int e = read_request(x, &about, &error);
     if (e == 0) {
         struct weir_rules_question q = {
-            .attributes = asked.attributes, .attributes_count = asked.count, .mode = WEIR_CHECK};
+            .attributes = about.attributes, .attributes_count = about.count, .mode = WEIR_CHECK};
         e = answer_ask(&asker, &q, &a, &error);
     }
     if (e == ANSWER_LATER) {

@@ -307,20 +307,16 @@ bool access_has_secrets(struct access *access, enum role role)
     return access != NULL && look(access, (struct hash){0, 0}).secrets[role] > 0;
 }
 
-static enum role at_most(enum role role, enum role asked)
-{
-    return asked != ROLE_NONE && role > asked ? asked : role;
-}
-
 static void fill_pass(const struct found *f, struct hash print, enum role asked,
                       struct access_pass *pass)
 {
     enum role given = role_given(f);
     enum role open = role_open(f);
+    enum role role = given > open ? given : open;
     *pass = (struct access_pass){.generation = f->generation,
                                  .print = print,
                                  .asked = asked,
-                                 .role = at_most(given > open ? given : open, asked)};
+                                 .role = asked != ROLE_NONE && role > asked ? asked : role};
 }
 
 bool access_show(struct access *access, struct text secret, enum role asked,

@@ -53,7 +53,6 @@ void resp_run_throttle(struct command *c)
     int64_t period;
     int64_t quantity = 1;
     struct weir_answer a;
-    bool shadow = false;
     if (c->server->adhoc == NULL) {
         resp_put_error(c->out, TEXT("NOLIMIT CL.THROTTLE is switched off (adhoc: off)"));
         return;
@@ -72,12 +71,13 @@ void resp_run_throttle(struct command *c)
                               .hashed = c->hashed,
                               .cost = (uint64_t)quantity,
                               .mode = quantity == 0 ? WEIR_PEEK : WEIR_CHECK};
-    int e = interval > UINT64_MAX ? WEIR_EQUOTA
-                                  : throttle_ask(c->server, (uint64_t)interval, (uint64_t)burst, &q,
-                                                 c->now_ns, &a, &shadow);
+    int e = interval == 0           ? WEIR_ERATE
+            : interval > UINT64_MAX ? WEIR_EQUOTA
+                                    : weir_throttle_at(c->server->adhoc, (uint64_t)interval,
+                                                       (uint64_t)burst + 1, &q, c->now_ns, &a);
     switch (e) {
     case 0:
-        put_cell(c, &a, a.verdict != WEIR_ALLOW && !shadow);
+        put_cell(c, &a, a.verdict != WEIR_ALLOW && throttle_denies(c->server, &q));
         break;
     case WEIR_ERATE:
         cell_error(c, "Zero rates are not supported");

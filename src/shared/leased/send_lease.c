@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/maths.h"
-#include "shared/asking.h"
+#include "shared/store_question.h"
 
 /* A call that has not ended. */
 struct flight {
@@ -123,8 +123,8 @@ void send_lease(struct store *s, const struct lease_call *call, uint64_t now_ns)
 
 int send_leased(struct group *g, unsigned said, struct lease_call *call, uint64_t now_ns)
 {
-    struct store *s = g->asking->store;
-    const struct piece *p = &g->asking->pieces[g->piece];
+    struct store *s = g->of->store;
+    const struct piece *p = &g->of->pieces[g->piece];
     lease_question_init(&g->lease, p->part, add_sat(now_ns, s->options.deadline_ns), &g->answer);
     return lease_waits_take(&s->waits, &g->lease, said, call, now_ns);
 }

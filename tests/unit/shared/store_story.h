@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "shared/asking.h"
+#include "shared/store_question.h"
 #include "shared/store.h"
 #include "unit/shared/store_fakes.h"
 

@@ -1,11 +1,12 @@
-#include "shared/asking.h"
+#include "shared/store_question.h"
 
 #include "base/atomic.h"
 #include "base/maths.h"
 
 /* ---- making ---- */
 
-#define BYTES(n) (sizeof(struct asking) + (n) * (sizeof(struct piece) + sizeof(struct group)))
+#define BYTES(n)                                                                                   \
+    (sizeof(struct store_question) + (n) * (sizeof(struct piece) + sizeof(struct group)))
 
 _Static_assert(BYTES(1) <= STORE_QUESTION_BYTES, "the memory of a question with one part");
 
@@ -19,14 +20,14 @@ static enum group_kind kind_of(const struct piece *p, const struct remote_questi
     if (p->limit == NULL) {
         return GROUP_LOCAL;
     }
-    int mode = asking_is_plain(q) ? store_limit_mode(p->limit) : REMOTE_EXACT;
+    int mode = store_question_is_plain(q) ? store_limit_mode(p->limit) : REMOTE_EXACT;
     return mode == REMOTE_LEASED   ? GROUP_LEASED
            : mode == REMOTE_SYNCED ? GROUP_SYNCED
                                    : GROUP_EXACT;
 }
 
 /* Returns the slot of the piece's key; 0 without a Cluster, where all keys are together. */
-static unsigned slot_of(const struct asking *a, const struct piece *p)
+static unsigned slot_of(const struct store_question *a, const struct piece *p)
 {
     struct store_key key;
     if (p->limit == NULL || !a->store->cluster) {
@@ -37,9 +38,9 @@ static unsigned slot_of(const struct asking *a, const struct piece *p)
 }
 
 /* Puts the piece into a group that it may join, or into a new one. */
-static void put_in_group(struct asking *a, struct piece *p)
+static void put_in_group(struct store_question *a, struct piece *p)
 {
-    enum group_kind kind = kind_of(p, a->question);
+    enum group_kind kind = kind_of(p, a->asked);
     unsigned slot = slot_of(a, p);
     bool alone = kind == GROUP_SYNCED || kind == GROUP_LEASED;
     for (p->group = 0; !alone && p->group < a->groups_count; p->group++) {
@@ -49,10 +50,10 @@ static void put_in_group(struct asking *a, struct piece *p)
     }
     p->group = a->groups_count++;
     a->groups[p->group] =
-        (struct group){.asking = a, .kind = kind, .slot = slot, .piece = (unsigned)(p - a->pieces)};
+        (struct group){.of = a, .kind = kind, .slot = slot, .piece = (unsigned)(p - a->pieces)};
 }
 
-static void put_piece(struct asking *a, const struct remote_part *part)
+static void put_piece(struct store_question *a, const struct remote_part *part)
 {
     struct piece *p = &a->pieces[a->pieces_count++];
     *p = (struct piece){.part = part, .limit = part->limit, .queue = part->queue};
@@ -64,10 +65,10 @@ static void put_piece(struct asking *a, const struct remote_part *part)
     put_in_group(a, p);
 }
 
-struct asking *asking_init(struct store *s, const struct remote_question *q)
+struct store_question *store_question_init(struct store *s, const struct remote_question *q)
 {
-    struct asking *a = q->memory;
-    *a = (struct asking){.store = s, .question = q};
+    struct store_question *a = q->memory;
+    *a = (struct store_question){.store = s, .asked = q};
     a->pieces = (struct piece *)(void *)(a + 1);
     a->groups = (struct group *)(void *)(a->pieces + q->n);
     for (size_t i = 0; i < q->n; i++) {
@@ -109,7 +110,7 @@ static void join(struct weir_answer *sum, const struct weir_answer *a, bool firs
 /* Returns the first piece from `i` on that is in the group, or pieces_count if there is none. */
 static unsigned next_piece(const struct group *g, unsigned i)
 {
-    const struct asking *a = g->asking;
+    const struct store_question *a = g->of;
     unsigned number = (unsigned)(g - a->groups);
     while (i < a->pieces_count && a->pieces[i].group != number) {
         i++;
@@ -118,7 +119,7 @@ static unsigned next_piece(const struct group *g, unsigned i)
 }
 
 #define FOR_PIECES(i, g)                                                                           \
-    for (unsigned i = next_piece(g, 0); i < (g)->asking->pieces_count; i = next_piece(g, i + 1))
+    for (unsigned i = next_piece(g, 0); i < (g)->of->pieces_count; i = next_piece(g, i + 1))
 
 static void settle(struct group *g, bool charged)
 {
@@ -128,13 +129,13 @@ static void settle(struct group *g, bool charged)
 
 static void fail_pieces(struct group *g, uint64_t now_ns)
 {
-    struct asking *a = g->asking;
+    struct store_question *a = g->of;
     bool first = true;
     FOR_PIECES(i, g)
     {
         const struct piece *p = &a->pieces[i];
         struct weir_answer answer;
-        part_failed(p->limit, p->part, p->hash, a->question->verb, now_ns, &answer);
+        store_limit_failed(p->part, a->asked->verb, now_ns, &answer);
         answer.limit = i;
         join(&g->answer, &answer, first);
         first = false;
@@ -145,7 +146,7 @@ static void fail_pieces(struct group *g, uint64_t now_ns)
  * back: they are from this node's own part of the limit. */
 static void fail_group(struct group *g, uint64_t now_ns)
 {
-    if (g->asking->question->verb <= REMOTE_UP_TO) {
+    if (g->of->asked->verb <= REMOTE_UP_TO) {
         fail_pieces(g, now_ns);
     } else {
         g->error = WEIR_EIO;
@@ -155,8 +156,8 @@ static void fail_group(struct group *g, uint64_t now_ns)
 
 static void ask_local(struct group *g)
 {
-    const struct asking *a = g->asking;
-    const struct remote_question *q = a->question;
+    const struct store_question *a = g->of;
+    const struct remote_question *q = a->asked;
     struct weir_part parts[WEIR_SEVERAL_MAX];
     unsigned index[WEIR_SEVERAL_MAX] = {0};
     size_t n = 0;
@@ -179,7 +180,7 @@ static void ask_local(struct group *g)
 
 static void ask_synced(struct group *g, uint64_t now_ns)
 {
-    const struct piece *p = &g->asking->pieces[g->piece];
+    const struct piece *p = &g->of->pieces[g->piece];
     int said = sync_ask(p->limit->shared->keys, p->part, now_ns, &g->answer);
     if ((said & SYNC_ANSWERED) == 0) {
         fail_group(g, now_ns);
@@ -191,14 +192,14 @@ static void ask_synced(struct group *g, uint64_t now_ns)
 
 static bool remembered(struct group *g, uint64_t now_ns)
 {
-    const struct asking *a = g->asking;
-    if (a->looked || !asking_is_plain(a->question)) {
+    const struct store_question *a = g->of;
+    if (a->looked || !store_question_is_plain(a->asked)) {
         return false;
     }
     FOR_PIECES(i, g)
     {
         const struct piece *p = &a->pieces[i];
-        if (part_denied(p->limit, p->numbers, p->hash, p->part->cost, now_ns, &g->answer)) {
+        if (store_limit_denies(p->limit, p->numbers, p->hash, p->part->cost, now_ns, &g->answer)) {
             g->answer.limit = i;
             settle(g, false);
             return true;
@@ -215,7 +216,7 @@ static void take_said(struct group *g, unsigned said, struct lease_call *call, u
         settle(g, true);
     }
     if (said == (LEASE_ANSWERED | LEASE_SEND)) {
-        send_lease(g->asking->store, call, now_ns);
+        send_lease(g->of->store, call, now_ns);
     } else if (!g->answered && send_leased(g, said, call, now_ns) != 0) {
         fail_group(g, now_ns);
     }
@@ -224,7 +225,7 @@ static void take_said(struct group *g, unsigned said, struct lease_call *call, u
 static void ask_leased(struct group *g, uint64_t now_ns)
 {
     struct lease_call call;
-    const struct piece *p = &g->asking->pieces[g->piece];
+    const struct piece *p = &g->of->pieces[g->piece];
     unsigned said =
         lease_ask(p->limit->shared->keys, p->part, LEASE_ASK, now_ns, &g->answer, &call);
     take_said(g, said, &call, now_ns);
@@ -253,7 +254,7 @@ static void ask_group(struct group *g, uint64_t now_ns)
         ask_exact(g, now_ns);
         break;
     }
-    g->asking->pending += !g->answered;
+    g->of->pending += !g->answered;
 }
 
 /* Returns whether the group's result decides the question: other groups need not be asked then. */
@@ -263,21 +264,22 @@ static bool is_decided(const struct group *g, int verb)
            (g->error != 0 || (verb == REMOTE_CHECK && g->answer.verdict != WEIR_ALLOW));
 }
 
-bool asking_start(struct asking *a, uint64_t now_ns)
+bool store_question_start(struct store_question *a, uint64_t now_ns)
 {
     bool decided = false;
     for (unsigned kind = 0; kind < GROUP_KINDS; kind++) {
         for (unsigned i = 0; i < a->groups_count && !decided; i++) {
             if (a->groups[i].kind == (enum group_kind)kind) {
                 ask_group(&a->groups[i], now_ns);
-                decided = is_decided(&a->groups[i], a->question->verb);
+                decided = is_decided(&a->groups[i], a->asked->verb);
             }
         }
     }
     return a->pending == 0;
 }
 
-bool asking_wait(struct asking *a, unsigned said, struct lease_call *call, uint64_t now_ns)
+bool store_question_wait(struct store_question *a, unsigned said, struct lease_call *call,
+                         uint64_t now_ns)
 {
     take_said(&a->groups[0], said, call, now_ns);
     a->pending += !a->groups[0].answered;
@@ -293,7 +295,7 @@ bool asking_wait(struct asking *a, unsigned said, struct lease_call *call, uint6
  */
 static uint64_t charge_ns(const struct group *g, unsigned i, uint64_t time_ns)
 {
-    bool place = g->asking->pieces[i].queue && g->answer.limit == i;
+    bool place = g->of->pieces[i].queue && g->answer.limit == i;
     return place ? time_ns + g->answer.reset_after_ns : time_ns;
 }
 
@@ -304,7 +306,7 @@ static uint64_t charge_ns(const struct group *g, unsigned i, uint64_t time_ns)
  */
 static uint64_t undo_ns(const struct group *g, unsigned i)
 {
-    const struct piece *p = &g->asking->pieces[i];
+    const struct piece *p = &g->of->pieces[i];
     uint64_t time_ns = g->stamp_us * WEIR_MICROSECOND;
     if (p->numbers == NULL || p->numbers->params.algorithm != WEIR_TOKEN_BUCKET) {
         return charge_ns(g, i, time_ns);
@@ -316,12 +318,12 @@ static uint64_t undo_ns(const struct group *g, unsigned i)
 
 static void give_back(struct group *g, uint64_t now_ns)
 {
-    const struct asking *a = g->asking;
+    const struct store_question *a = g->of;
     FOR_PIECES(i, g)
     {
         const struct piece *p = &a->pieces[i];
         const struct remote_part *of = p->part;
-        uint64_t asked_ns = a->question->now_ns;
+        uint64_t asked_ns = a->asked->now_ns;
         switch (g->kind) {
         case GROUP_LOCAL:
             (void)weir_refund_at(of->local, of->key.at, of->key.len, of->cost,
@@ -344,20 +346,20 @@ static void give_back(struct group *g, uint64_t now_ns)
 
 /* Counts the verdict: for all limits of an allowed question, but only for the limit that denied a
  * denied one. */
-static void count(const struct asking *a, const struct weir_answer *answer)
+static void count(const struct store_question *a, const struct weir_answer *answer)
 {
-    if (a->question->verb != REMOTE_CHECK && a->question->verb != REMOTE_UP_TO) {
+    if (a->asked->verb != REMOTE_CHECK && a->asked->verb != REMOTE_UP_TO) {
         return;
     }
     for (unsigned i = 0; i < a->pieces_count; i++) {
         struct store_limit *limit = a->pieces[i].limit;
         if (limit != NULL && (answer->verdict == WEIR_ALLOW || answer->limit == i)) {
-            part_count(limit, answer->verdict);
+            store_limit_count(limit, answer->verdict);
         }
     }
 }
 
-int asking_finish(struct asking *a, uint64_t now_ns, struct remote_answer *out)
+int store_question_finish(struct store_question *a, uint64_t now_ns, struct remote_answer *out)
 {
     int error = 0;
     bool first = true;
@@ -386,19 +388,19 @@ int asking_finish(struct asking *a, uint64_t now_ns, struct remote_answer *out)
 
 static void finish_group(struct group *g, uint64_t now_ns)
 {
-    struct asking *a = g->asking;
+    struct store_question *a = g->of;
     if (--a->pending > 0) {
         return;
     }
     struct remote_answer answer;
-    const struct remote_question *q = a->question;
-    int error = asking_finish(a, now_ns, &answer);
+    const struct remote_question *q = a->asked;
+    int error = store_question_finish(a, now_ns, &answer);
     q->done(q->arg, error, &answer); /* the question, and `a` in it, may end by this */
 }
 
 void group_answered(struct group *g, uint64_t now_ns)
 {
-    settle(g, g->asking->question->verb == REMOTE_CHECK);
+    settle(g, g->of->asked->verb == REMOTE_CHECK);
     finish_group(g, now_ns);
 }
 

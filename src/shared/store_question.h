@@ -3,8 +3,8 @@
  * parts that are decided here are a group, all exact parts of one slot are a group, and each leased
  * or synced part is a group of its own.
  */
-#ifndef WEIR_SHARED_ASKING_H
-#define WEIR_SHARED_ASKING_H
+#ifndef WEIR_SHARED_STORE_QUESTION_H
+#define WEIR_SHARED_STORE_QUESTION_H
 
 #include "redis/slots.h"
 #include "shared/leased/lease_wait.h"
@@ -34,7 +34,7 @@ struct piece {
 enum group_kind { GROUP_LOCAL, GROUP_SYNCED, GROUP_LEASED, GROUP_EXACT, GROUP_KINDS };
 
 struct group {
-    struct asking *asking;
+    struct store_question *of;
     enum group_kind kind;
     unsigned slot;
     unsigned piece; /* index of its first piece */
@@ -48,9 +48,9 @@ struct group {
 };
 
 /* The store's part of a pending question, in the question's memory. */
-struct asking {
+struct store_question {
     struct store *store;
-    const struct remote_question *question;
+    const struct remote_question *asked;
     bool looked;      /* the memory of denials was searched and does not deny it */
     unsigned pending; /* number of groups that were asked and are not answered */
     unsigned pieces_count;
@@ -59,41 +59,43 @@ struct asking {
     struct group *groups;
 };
 
-struct asking *asking_init(struct store *s, const struct remote_question *q);
+struct store_question *store_question_init(struct store *s, const struct remote_question *q);
 
 /* Asks groups until one has an error or denies a CHECK. Returns true if no answer is pending. */
-bool asking_start(struct asking *a, uint64_t now_ns);
+bool store_question_start(struct store_question *a, uint64_t now_ns);
 
 /* The same for a question of one part for which lease_ask() has returned `said` and *call. */
-bool asking_wait(struct asking *a, unsigned said, struct lease_call *call, uint64_t now_ns);
+bool store_question_wait(struct store_question *a, unsigned said, struct lease_call *call,
+                         uint64_t now_ns);
 
 /* Makes the question's answer out of those of all groups, and gives back what a denied question was
  * charged. Returns 0, or the error of a group. */
-int asking_finish(struct asking *a, uint64_t now_ns, struct remote_answer *out);
+int store_question_finish(struct store_question *a, uint64_t now_ns, struct remote_answer *out);
 
 /* Returns whether the question is a CHECK without max_wait, which remembered denials, leases and
  * synced counts can answer. */
-static inline bool asking_is_plain(const struct remote_question *q)
+static inline bool store_question_is_plain(const struct remote_question *q)
 {
     return q->verb == REMOTE_CHECK && q->time_ns == 0;
 }
 
-/* ---- one part (part.c) ---- */
+/* ---- one part (store_limit.c) ---- */
 
 /* Answers by the limit's on_failure, because the store has not answered. */
-void part_failed(struct store_limit *limit, const struct remote_part *part, struct hash hash,
-                 int verb, uint64_t now_ns, struct weir_answer *answer);
+void store_limit_failed(const struct remote_part *part, int verb, uint64_t now_ns,
+                        struct weir_answer *answer);
 
 /* Returns true, with a DENY in *answer, if a remembered denial answers this question. */
-bool part_denied(struct store_limit *limit, const struct store_numbers *numbers, struct hash hash,
-                 uint64_t cost, uint64_t now_ns, struct weir_answer *answer);
+bool store_limit_denies(struct store_limit *limit, const struct store_numbers *numbers,
+                        struct hash hash, uint64_t cost, uint64_t now_ns,
+                        struct weir_answer *answer);
 
-/* Remembers what the store has said of a key. `plain`: asking_is_plain(), so that a DENY may be
+/* Remembers what the store has said of a key. `plain`: store_question_is_plain(), so that a DENY may be
  * used again. */
-void part_note(struct store_limit *limit, struct hash hash, uint64_t cost, bool plain,
-               const struct weir_answer *answer, uint64_t now_ns);
+void store_limit_note(struct store_limit *limit, struct hash hash, uint64_t cost, bool plain,
+                      const struct weir_answer *answer, uint64_t now_ns);
 
-void part_count(struct store_limit *limit, int verdict);
+void store_limit_count(struct store_limit *limit, int verdict);
 
 /* ---- calls (send.c) ---- */
 
@@ -131,7 +133,7 @@ int send_leased(struct group *g, unsigned said, struct lease_call *call, uint64_
 /* Fails the questions that wait for another's call and whose deadline is here. */
 void send_lease_tick(struct store *s, uint64_t now_ns);
 
-/* ---- answers of groups (asking.c) ---- */
+/* ---- answers of groups (store_question.c) ---- */
 
 /* Notes that the group has its answer or its error. The last pending group answers the question. */
 void group_answered(struct group *g, uint64_t now_ns);

@@ -1,9 +1,42 @@
-#include "wire/http_request.h"
-
+/* Reads requests and responses with llhttp. */
 #include <llhttp.h> /* defines an HTTP_REQUEST of its own */
 #include <strings.h>
 
-/* ---- checks of the head's lines, before llhttp reads them ---- */
+#include "wire/http_request.h"
+#include "wire/http_response.h"
+
+/* ---- what both have in common ---- */
+
+struct reading {
+    llhttp_t llhttp;
+    struct http_request *request; /* one of the two is read; the other is NULL */
+    struct http_response *response;
+    struct text field; /* response: name of the field being read */
+    size_t body;       /* request: bytes of a chunked body */
+    bool in_body;
+    bool complete;
+};
+
+static struct reading *reading_of(llhttp_t *llhttp)
+{
+    return llhttp->data;
+}
+
+static int on_complete(llhttp_t *llhttp)
+{
+    reading_of(llhttp)->complete = true;
+    return HPE_PAUSED;
+}
+
+static llhttp_errno_t execute(struct reading *r, const llhttp_settings_t *settings,
+                              struct text input)
+{
+    llhttp_init(&r->llhttp, r->request != NULL ? HTTP_REQUEST : HTTP_RESPONSE, settings);
+    r->llhttp.data = r;
+    return llhttp_execute(&r->llhttp, input.at, input.len);
+}
+
+/* ---- requests: checks of the head's lines, before llhttp reads them ---- */
 
 static int bad(struct http_request *r, int status, const char *complaint)
 {
@@ -72,42 +105,29 @@ static int check_lines(struct http_request *r, struct text input, size_t most)
     return HTTP_MORE;
 }
 
-/* ---- callbacks of llhttp ---- */
-
-struct reading {
-    llhttp_t llhttp;
-    struct http_request *out;
-    size_t body;
-    bool in_body;
-    bool complete;
-};
-
-static struct reading *reading_of(llhttp_t *llhttp)
-{
-    return llhttp->data;
-}
+/* ---- requests: callbacks of llhttp ---- */
 
 static int on_url(llhttp_t *llhttp, const char *at, size_t len)
 {
-    reading_of(llhttp)->out->target = (struct text){at, len};
+    reading_of(llhttp)->request->target = (struct text){at, len};
     return 0;
 }
 
 static int on_method(llhttp_t *llhttp, const char *at, size_t len)
 {
-    reading_of(llhttp)->out->method = (struct text){at, len};
+    reading_of(llhttp)->request->method = (struct text){at, len};
     return 0;
 }
 
 static int refuse(llhttp_t *llhttp, int status, const char *complaint)
 {
-    (void)bad(reading_of(llhttp)->out, status, complaint);
+    (void)bad(reading_of(llhttp)->request, status, complaint);
     return -1;
 }
 
 static int on_field(llhttp_t *llhttp, const char *at, size_t len)
 {
-    struct http_request *out = reading_of(llhttp)->out;
+    struct http_request *out = reading_of(llhttp)->request;
     if (reading_of(llhttp)->in_body) {
         return refuse(llhttp, 400, "found trailer fields after the body, expected none");
     }
@@ -120,7 +140,7 @@ static int on_field(llhttp_t *llhttp, const char *at, size_t len)
 
 static int on_value(llhttp_t *llhttp, const char *at, size_t len)
 {
-    struct http_request *out = reading_of(llhttp)->out;
+    struct http_request *out = reading_of(llhttp)->request;
     out->fields[out->fields_count - 1].value = text_trim((struct text){at, len});
     return 0;
 }
@@ -137,7 +157,7 @@ static unsigned count_fields(const struct http_request *r, const char *lower)
 /* Checks the head as a whole. llhttp refuses most of this too; here all of it is in one place. */
 static int check_head(llhttp_t *llhttp)
 {
-    struct http_request *r = reading_of(llhttp)->out;
+    struct http_request *r = reading_of(llhttp)->request;
     struct text coding = http_value(r, "transfer-encoding");
     unsigned hosts = count_fields(r, "host");
     if (llhttp->http_major != 1) {
@@ -160,7 +180,7 @@ static int check_head(llhttp_t *llhttp)
 
 static int on_head(llhttp_t *llhttp)
 {
-    struct http_request *r = reading_of(llhttp)->out;
+    struct http_request *r = reading_of(llhttp)->request;
     reading_of(llhttp)->in_body = true;
     r->old = llhttp->http_minor == 0;
     r->wants_continue = !r->old && text_is_word(http_value(r, "expect"), "100-CONTINUE");
@@ -189,45 +209,37 @@ static int on_body(llhttp_t *llhttp, const char *at, size_t len)
 {
     struct reading *r = reading_of(llhttp);
     if ((llhttp->flags & F_CHUNKED) == 0) {
-        r->out->body = (struct text){at, len};
+        r->request->body = (struct text){at, len};
         return 0;
     }
     if (len > HTTP_CHUNKED_MAX - r->body) {
         return refuse(llhttp, 413, chunked_too_long);
     }
-    memcpy(r->out->chunked + r->body, at, len);
+    memcpy(r->request->chunked + r->body, at, len);
     r->body += len;
-    r->out->body = (struct text){r->out->chunked, r->body};
+    r->request->body = (struct text){r->request->chunked, r->body};
     return 0;
 }
 
-static int on_complete(llhttp_t *llhttp)
-{
-    reading_of(llhttp)->complete = true;
-    reading_of(llhttp)->out->keep_alive = llhttp_should_keep_alive(llhttp) != 0;
-    return HPE_PAUSED;
-}
-
-static const llhttp_settings_t settings = {.on_url = on_url,
-                                           .on_method = on_method,
-                                           .on_header_field = on_field,
-                                           .on_header_value = on_value,
-                                           .on_headers_complete = on_head,
-                                           .on_chunk_extension_name = on_extension,
-                                           .on_chunk_header = on_chunk,
-                                           .on_body = on_body,
-                                           .on_message_complete = on_complete};
+static const llhttp_settings_t request_settings = {.on_url = on_url,
+                                                   .on_method = on_method,
+                                                   .on_header_field = on_field,
+                                                   .on_header_value = on_value,
+                                                   .on_headers_complete = on_head,
+                                                   .on_chunk_extension_name = on_extension,
+                                                   .on_chunk_header = on_chunk,
+                                                   .on_body = on_body,
+                                                   .on_message_complete = on_complete};
 
 /* ---- one request ---- */
 
 /* Reads a request whose head is complete. */
 static int read_request(struct text input, struct http_request *out)
 {
-    struct reading r = {.out = out};
-    llhttp_init(&r.llhttp, HTTP_REQUEST, &settings);
-    r.llhttp.data = &r;
-    (void)llhttp_execute(&r.llhttp, input.at, input.len);
+    struct reading r = {.request = out};
+    (void)execute(&r, &request_settings, input);
     if (r.complete) {
+        out->keep_alive = llhttp_should_keep_alive(&r.llhttp) != 0;
         out->used = (size_t)(llhttp_get_error_pos(&r.llhttp) - input.at);
         out->query = out->target;
         out->path = text_cut(&out->query, '?');
@@ -319,4 +331,123 @@ bool http_next_pair(struct text *query, char *room, struct http_pair *pair)
     pair->name = decode(name, room);
     pair->value = decode(part, room + name.len);
     return true;
+}
+
+/* ---- responses ---- */
+
+static const char response_too_long[] = "the answer is longer than 8 MiB";
+
+/* Returns 0 to go on, or -1 and the complaint if the body is too long. */
+static int bound_response(struct reading *r, bool too_long)
+{
+    r->response->complaint = too_long ? response_too_long : NULL;
+    return too_long ? -1 : 0;
+}
+
+static int on_response_field(llhttp_t *llhttp, const char *at, size_t len)
+{
+    reading_of(llhttp)->field = (struct text){at, len};
+    return 0;
+}
+
+static int on_response_value(llhttp_t *llhttp, const char *at, size_t len)
+{
+    struct reading *r = reading_of(llhttp);
+    if (http_same_name(r->field, "content-type") && !r->in_body) {
+        r->response->type = text_trim((struct text){at, len});
+    }
+    return 0;
+}
+
+static int on_response_head(llhttp_t *llhttp)
+{
+    struct reading *r = reading_of(llhttp);
+    r->in_body = true;
+    r->response->status = llhttp->status_code;
+    return bound_response(r, (llhttp->flags & F_CONTENT_LENGTH) != 0 &&
+                                 llhttp->content_length > HTTP_RESPONSE_BODY_MAX);
+}
+
+static int on_response_body(llhttp_t *llhttp, const char *at, size_t len)
+{
+    struct reading *r = reading_of(llhttp);
+    if ((llhttp->flags & F_CHUNKED) == 0) { /* a body in one piece is not copied */
+        r->response->body = (struct text){at, len};
+        return bound_response(r, len > HTTP_RESPONSE_BODY_MAX);
+    }
+    buffer_put(&r->response->joined, (struct text){at, len});
+    r->response->body = buffer_text(&r->response->joined);
+    return bound_response(r, r->response->joined.full);
+}
+
+static const llhttp_settings_t response_settings = {.on_header_field = on_response_field,
+                                                    .on_header_value = on_response_value,
+                                                    .on_headers_complete = on_response_head,
+                                                    .on_body = on_response_body,
+                                                    .on_message_complete = on_complete};
+
+void http_response_init(struct http_response *r)
+{
+    *r = (struct http_response){.status = 0};
+    buffer_init(&r->joined, HTTP_RESPONSE_BODY_MAX);
+}
+
+void http_response_finish(struct http_response *r)
+{
+    buffer_finish(&r->joined);
+}
+
+static void clear_response(struct http_response *r)
+{
+    struct buffer joined = r->joined;
+    buffer_take(&joined, buffer_len(&joined));
+    joined.full = false;
+    *r = (struct http_response){.type = {"", 0}, .body = {"", 0}, .joined = joined};
+}
+
+static int bad_response(struct http_response *out, const char *complaint)
+{
+    out->complaint = complaint;
+    return HTTP_BAD;
+}
+
+/* Handles an incomplete response. */
+static int more(const struct reading *r, struct text input, bool ended)
+{
+    struct http_response *out = r->response;
+    if (!r->in_body && input.len >= HTTP_RESPONSE_HEAD_MAX) {
+        return bad_response(out, "the head of the answer is longer than 64 KiB");
+    }
+    if (input.len >= HTTP_RESPONSE_MAX) {
+        return bad_response(out, response_too_long);
+    }
+    if (ended) {
+        return bad_response(out, input.len == 0
+                                     ? "the connection ended without an answer"
+                                     : "the connection ended in the middle of the answer");
+    }
+    if (r->in_body && (r->llhttp.flags & F_CONTENT_LENGTH) != 0) {
+        out->needed = input.len + (size_t)r->llhttp.content_length;
+    }
+    return HTTP_MORE;
+}
+
+int http_response_parse(struct text input, bool ended, struct http_response *out)
+{
+    struct reading r = {.response = out};
+    clear_response(out);
+    llhttp_errno_t e = execute(&r, &response_settings, input);
+    if (ended && e == HPE_OK) {
+        (void)llhttp_finish(&r.llhttp); /* a body without a length ends here */
+    }
+    if (r.complete) {
+        return HTTP_READ;
+    }
+    if (out->complaint != NULL) {
+        return HTTP_BAD;
+    }
+    if (e != HPE_OK) {
+        return bad_response(out, "the answer is not HTTP/1.1");
+    }
+    return more(&r, input, ended);
 }
