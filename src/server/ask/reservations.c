@@ -311,7 +311,6 @@ static void put(struct reservations *r, struct entry *e, uint64_t now_ns)
  * otherwise frees the entry. */
 static void conclude(const struct reserving *m, int error, struct answer *answer)
 {
-    answer->reservation[0] = 0;
     if (error != 0 || answer->verdict != WEIR_ALLOW) {
         forget(m->all, m->entry);
         return;
@@ -363,7 +362,6 @@ int reservation_make(struct asker *asker, const struct weir_rules_key *key, uint
 {
     struct reservations *r = asker->server->reservations;
     struct reserving m = {r, NULL, cost, ttl_ms * WEIR_MILLISECOND, asker->now_ns};
-    answer->reservation[0] = 0;
     error->text[0] = 0;
     int e = check_key(key, error);
     m.entry = e == 0 ? create(r, key, asker->worker != NULL, m.now_ns, &e, error) : NULL;

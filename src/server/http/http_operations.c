@@ -109,8 +109,8 @@ static void answer_each(struct exchange *x, const json_t *questions, struct pend
         struct ask ask;
         struct answer a;
         struct weir_error error;
-        const json_t *question = json_array_get(questions, i);
-        int e = http_read_ask(question, &operation_rows[OPERATION_CHECK], &ask, &error);
+        int e = http_read_ask(json_array_get(questions, i), &operation_rows[OPERATION_CHECK], &ask,
+                              &error);
         e = e != 0 ? e : operation_run(&asker, OPERATION_CHECK, &ask, &a, &error);
         buffer_put(&x->body, i > 0 ? TEXT(",") : TEXT(""));
         if (e == ANSWER_LATER) {

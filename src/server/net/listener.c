@@ -159,15 +159,6 @@ bool listener_print(const struct sockaddr_storage *bound, char *text, size_t siz
 
 /* ---- exposure ---- */
 
-/* The option and the variable that give the secrets of a role, for messages. */
-static const struct {
-    const char *option;
-    const char *variable;
-} secrets[ROLES] = {
-    [ROLE_CHECK] = {"--check-secrets", "WEIR_CHECK_SECRETS"},
-    [ROLE_ADMIN] = {"--admin-secrets", "WEIR_ADMIN_SECRETS"},
-};
-
 /* Returns whether only this machine can connect to the socket. Writes its address into `text`. The
  * address is read from the socket itself, because a host name may mean any address, and a socket
  * may come from the caller. */
@@ -210,9 +201,9 @@ int exposure_check(const struct server_options *o, const int *sockets, struct we
             return fail(
                 error, WEIR_EINVAL,
                 "%s would listen on %s, which other machines can reach, without %s secrets: "
-                "give %s FILE or set %s, listen on 127.0.0.1, or use --insecure",
-                protocol_of(i)->name, address, role_names[missing], secrets[missing].option,
-                secrets[missing].variable);
+                "give --%s-secrets FILE or set %s, listen on 127.0.0.1, or use --insecure",
+                protocol_of(i)->name, address, role_names[missing], role_names[missing],
+                role_variables[missing]);
         }
     }
     return 0;
