@@ -9,7 +9,7 @@ static int compile(const struct limit_spec *spec, const struct algo_layout *layo
     unsigned counters = spec->algorithm == WEIR_SLIDING_WINDOW ? 2 : 1;
     (void)layout;
     unsigned count_bits = (64 - index_bits) / counters;
-    uint64_t most = (UINT64_C(1) << count_bits) - 1;
+    uint64_t most = UINT64_MAX >> (64 - count_bits);
     if (spec->count > most || spec->max_debt > most - spec->count) {
         return fail(error, WEIR_EQUOTA,
                     "count %" PRIu64 " plus debt %" PRIu64 " is too large for windows of %" PRIu64

@@ -16,7 +16,9 @@ static inline void give(const struct weir *w, const struct asked *q, struct algo
         *q->charge = (struct algo_charge){at, p->step, s.word};
     }
     answer_begin(p, verdict, granted, q->answer);
-    w->ops->describe(p, s, &q->ask, q->answer);
+    if (q->mode != ASKED_PENALTY) { /* limiter_report() describes the key after a penalty */
+        w->ops->describe(p, s, &q->ask, q->answer);
+    }
 }
 
 /* Answers for a key that found no place: DENY until a candidate is fresh, or an uncharged ALLOW. */
@@ -201,8 +203,8 @@ static __attribute__((noinline)) void decide_locked(struct weir *w, const struct
 /* Decides as if the key were not blocked. */
 static void decide(struct weir *w, const struct asked *q, struct pair *slot)
 {
-    /* UP_TO and penalties are rare. They take the lock, because UP_TO reads before it decides. */
-    if (w->table.record_bytes == 0 && q->mode < WEIR_UP_TO) {
+    /* UP_TO reads before it decides. It is rare, so it takes the lock, which makes that simple. */
+    if (w->table.record_bytes == 0 && q->mode != WEIR_UP_TO) {
         while (slot != NULL) {
             if (decide_slot(w, q, slot, load_acquire(&slot->word))) {
                 return;
@@ -249,13 +251,13 @@ void limiter_decide_at(struct weir *w, const struct asked *q, struct pair *slot)
     }
 }
 
-int limiter_charge(struct weir *w, const struct asked *q, uint64_t *charged)
+int limiter_charge(struct weir *w, struct asked *q, uint64_t *charged)
 {
     struct weir_answer answer;
-    struct asked penalty = *q;
-    penalty.mode = ASKED_PENALTY;
-    penalty.answer = &answer;
-    decide(w, &penalty, NULL);
+    q->mode = ASKED_PENALTY;
+    q->answer = &answer;
+    decide_locked(w, q);
+    q->answer = NULL;
     *charged = answer.granted;
     if ((answer.flags & WEIR_FLAG_FULL) != 0) {
         count_add(&limiter_counts(w)->full_denied, 1);

@@ -195,7 +195,7 @@ void limiter_decide(struct weir *w, const struct asked *q);
 void limiter_decide_at(struct weir *w, const struct asked *q, struct pair *slot);
 
 /* Charges q->ask.cost into debt; *charged is how much fitted. Returns 0 or WEIR_EFULL. */
-int limiter_charge(struct weir *w, const struct asked *q, uint64_t *charged);
+int limiter_charge(struct weir *w, struct asked *q, uint64_t *charged);
 
 /* Fills *answer with what a CHECK would be told. Counts nothing. */
 void limiter_peek(struct weir *w, const struct asked *q, struct weir_answer *answer);

@@ -125,6 +125,7 @@ static int find_params(const struct opening *o, struct algo_params *next, bool *
 {
     const struct limit_spec *want = &o->plan.params.spec;
     struct algo_layout layout = layout_of(o->w);
+    *same = false;
     if (!is_sound(o->w, next)) {
         return fail(o->error, WEIR_EDAMAGED, "the file's parameters are damaged");
     }

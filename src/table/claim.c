@@ -17,8 +17,9 @@ struct pick {
 
 static struct pair *take_empty(const struct table *t, struct table_key key, uint64_t word)
 {
+    struct line *line[2] = {&t->lines[key.line], table_second(t, key)};
     for (unsigned i = 0; i < CANDIDATES; i++) {
-        struct pair *slot = table_candidate(t, key, i);
+        struct pair *slot = &line[i / LINE_SLOTS]->slot[i % LINE_SLOTS];
         if (load_relaxed(&slot->tag) == 0 &&
             pair_cas(slot, (struct pair){0, 0}, (struct pair){key.tag, word})) {
             (void)fetch_add(&t->counts->keys, 1);
@@ -85,9 +86,11 @@ static struct pick pick_victim(const struct table *t, struct table_key key, uint
     claim->full_for = UINT64_MAX;
     claim->contended = false;
     claim->in_way = 0;
+    struct line *line[2] = {&t->lines[key.line], table_second(t, key)};
     for (unsigned i = 0; i < CANDIDATES; i++) {
+        struct pair *slot = &line[i / LINE_SLOTS]->slot[i % LINE_SLOTS];
         struct pick p;
-        if (!appraise(t, table_candidate(t, key, i), now, key.tag, &p)) {
+        if (!appraise(t, slot, now, key.tag, &p)) {
             claim->contended = true; /* just emptied, being moved, or its stripe is taken */
             claim->in_way = p.seen.tag;
             continue;

@@ -186,7 +186,7 @@ static int map_memory(struct region *r, const struct region_opening *o)
         r->fd = memfd_create("weir", MFD_CLOEXEC); /* stays empty: only for the record locks */
         e = region_join(r, o);
     }
-    return e != 0 ? e : region_fill(r, o);
+    return e != 0 || r->head == NULL ? e : region_fill(r, o);
 }
 
 int region_make_memory(struct region_opening *o, struct region **out)

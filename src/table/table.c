@@ -92,8 +92,9 @@ struct pair *table_find_locked(const struct table *t, struct table_key key)
 {
     struct pair *seen[TAG_MARKS + 1] = {NULL}; /* by the marks of its tag */
     key.tag &= ~TAG_MARKS;
+    struct line *line[2] = {&t->lines[key.line], table_second(t, key)};
     for (unsigned i = 0; i < CANDIDATES; i++) {
-        struct pair *slot = table_candidate(t, key, i);
+        struct pair *slot = &line[i / LINE_SLOTS]->slot[i % LINE_SLOTS];
         uint64_t marks = load_relaxed(&slot->tag) ^ key.tag;
         if (marks <= TAG_MARKS) {
             seen[marks] = slot;
@@ -159,8 +160,9 @@ static bool keep_slot(const struct table *t, uint64_t i)
     struct pair *slot = table_slot(t, i);
     struct pair seen = pair_load(slot);
     struct table_key key = {seen.tag, i / LINE_SLOTS};
+    struct line *line[2] = {&t->lines[key.line], table_second(t, key)};
     for (unsigned j = 0; j < CANDIDATES && seen.tag != 0; j++) {
-        struct pair *other = table_candidate(t, key, j);
+        struct pair *other = &line[j / LINE_SLOTS]->slot[j % LINE_SLOTS];
         struct pair twin = pair_load(other);
         if (other != slot && twin.tag == seen.tag) {
             bool later = seen.word < twin.word;

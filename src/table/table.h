@@ -280,13 +280,8 @@ bool table_make_room(const struct table *t, struct table_key key, uint64_t now,
 /* Empties the slot if its owner is as good as fresh. Returns whether it did. */
 bool table_reclaim(const struct table *t, struct pair *slot, uint64_t now, uint64_t held_tag);
 
-/* Returns the i-th of the slots in which a key may be. */
+/* The slots in which a key may be: those of its two lines. */
 #define CANDIDATES (2 * LINE_SLOTS)
-static inline struct pair *table_candidate(const struct table *t, struct table_key key, unsigned i)
-{
-    uint64_t line = i < LINE_SLOTS ? key.line : table_other_line(t, key.line, key.tag);
-    return &t->lines[line].slot[i % LINE_SLOTS];
-}
 
 /* Tries to lock the stripe of `tag`, unless the caller holds it for `held_tag` already. */
 bool table_enter_try(const struct table *t, uint64_t tag, uint64_t held_tag);

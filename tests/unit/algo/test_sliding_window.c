@@ -49,7 +49,7 @@ static void compare_with_formula(struct unit_cell *c, uint64_t *random)
     uint64_t e = next_random(random) % period;
     uint64_t now = (index - 1) * period + e;
     struct windows w = {index, next_random(random) % (c->params.quota + 1),
-                               next_random(random) % (c->params.quota + 1)};
+                        next_random(random) % (c->params.quota + 1)};
     uint64_t taken = w.current + quotient_up((u128)w.previous * (period - e), period);
     uint64_t remaining = sub_floor0(c->params.quota, taken);
     c->word = window_pack(&c->params, w);
