@@ -16,6 +16,9 @@ struct text {
 /* For printf: "%.*s" with TEXT_ARGS(t). */
 #define TEXT_ARGS(t) (int)(t).len, (t).at
 
+/* As TEXT_ARGS(), for a text of a client in a message: at most `most` bytes of it. */
+#define TEXT_CUT(t, most) (int)((t).len > (most) ? (most) : (t).len), (t).at
+
 static inline struct text text_of(const char *string)
 {
     return (struct text){string, strlen(string)};

@@ -158,17 +158,18 @@ static unsigned count_fields(const struct http_request *r, const char *lower)
 static int check_head(llhttp_t *llhttp)
 {
     struct http_request *r = reading_of(llhttp)->request;
-    const struct http_field *coding = http_field(r, "transfer-encoding");
+    struct text coding = http_value(r, "transfer-encoding");
+    unsigned hosts = count_fields(r, "host");
     if (llhttp->http_major != 1) {
         return refuse(llhttp, 400, "expected HTTP/1.1");
     }
-    if (count_fields(r, "host") > 1 || (llhttp->http_minor > 0 && http_field(r, "host") == NULL)) {
+    if (hosts > 1 || (llhttp->http_minor > 0 && hosts == 0)) {
         return refuse(llhttp, 400, "expected exactly one Host field");
     }
     if (count_fields(r, "content-length") + count_fields(r, "transfer-encoding") > 1) {
         return refuse(llhttp, 400, "expected one Content-Length or Transfer-Encoding");
     }
-    if (coding != NULL && (!text_is_word(coding->value, "CHUNKED") || llhttp->http_minor == 0)) {
+    if (coding.at != NULL && (!text_is_word(coding, "CHUNKED") || llhttp->http_minor == 0)) {
         return refuse(llhttp, 400, "found a transfer coding, expected none or chunked");
     }
     if (llhttp->content_length > HTTP_BODY_MAX) {
@@ -180,10 +181,9 @@ static int check_head(llhttp_t *llhttp)
 static int on_head(llhttp_t *llhttp)
 {
     struct http_request *r = reading_of(llhttp)->request;
-    const struct http_field *expect = http_field(r, "expect");
     reading_of(llhttp)->in_body = true;
     r->old = llhttp->http_minor == 0;
-    r->wants_continue = expect != NULL && text_is_word(expect->value, "100-CONTINUE") && !r->old;
+    r->wants_continue = !r->old && text_is_word(http_value(r, "expect"), "100-CONTINUE");
     return check_head(llhttp);
 }
 
@@ -290,14 +290,14 @@ bool http_same_name(struct text name, const char *lower)
     return name.len == strlen(lower) && strncasecmp(name.at, lower, name.len) == 0;
 }
 
-const struct http_field *http_field(const struct http_request *request, const char *lower)
+struct text http_value(const struct http_request *request, const char *lower)
 {
     for (unsigned i = 0; i < request->fields_count; i++) {
         if (http_same_name(request->fields[i].name, lower)) {
-            return &request->fields[i];
+            return request->fields[i].value;
         }
     }
-    return NULL;
+    return (struct text){NULL, 0};
 }
 
 /* Decodes %XX and '+'. A '%' without two digits stands for itself. */

@@ -59,8 +59,9 @@ struct http_request {
  */
 int http_parse(struct text input, struct http_request *out);
 
-/* Returns the first field of that name (given in lower case), or NULL. */
-const struct http_field *http_field(const struct http_request *request, const char *lower);
+/* Returns the value of the first field of that name (given in lower case); `at` is NULL if there
+ * is none. */
+struct text http_value(const struct http_request *request, const char *lower);
 
 /* Compares in upper or lower case; the name itself is given in lower case. */
 bool http_same_name(struct text name, const char *lower);

@@ -13,8 +13,9 @@ static uint64_t seconds(uint64_t ms)
     return ms / 1000 + (ms % 1000 != 0);
 }
 
-static void put_integer(struct buffer *b, uint64_t number)
+static void put_integer(struct buffer *b, struct text before, uint64_t number)
 {
+    buffer_put(b, before);
     buffer_put_u64(b, min_u64(number, INTEGER_MAX));
 }
 
@@ -38,31 +39,24 @@ static void put_ietf(struct buffer *b, const struct ratelimit *r)
     uint64_t wait_ms = r->retry_after_ms > 0 ? r->retry_after_ms : r->reset_after_ms;
     buffer_put(b, TEXT("RateLimit-Policy: "));
     put_string(b, r->policy);
-    buffer_put(b, TEXT(";q="));
-    put_integer(b, r->quota);
+    put_integer(b, TEXT(";q="), r->quota);
     if (r->window_ns > 0) {
-        buffer_put(b, TEXT(";w="));
-        put_integer(b, r->window_ns / WEIR_SECOND + (r->window_ns % WEIR_SECOND != 0));
+        put_integer(b, TEXT(";w="), r->window_ns / WEIR_SECOND + (r->window_ns % WEIR_SECOND != 0));
     }
     buffer_put(b, TEXT("\r\nRateLimit: "));
     put_string(b, r->policy);
-    buffer_put(b, TEXT(";r="));
-    put_integer(b, r->remaining);
+    put_integer(b, TEXT(";r="), r->remaining);
     if (wait_ms < NEVER_MS) {
-        buffer_put(b, TEXT(";t="));
-        put_integer(b, seconds(wait_ms));
+        put_integer(b, TEXT(";t="), seconds(wait_ms));
     }
     buffer_put(b, TEXT("\r\n"));
 }
 
 static void put_three(struct buffer *b, const struct ratelimit *r, uint64_t reset)
 {
-    buffer_put(b, TEXT("X-RateLimit-Limit: "));
-    put_integer(b, r->quota);
-    buffer_put(b, TEXT("\r\nX-RateLimit-Remaining: "));
-    put_integer(b, r->remaining);
-    buffer_put(b, TEXT("\r\nX-RateLimit-Reset: "));
-    put_integer(b, reset);
+    put_integer(b, TEXT("X-RateLimit-Limit: "), r->quota);
+    put_integer(b, TEXT("\r\nX-RateLimit-Remaining: "), r->remaining);
+    put_integer(b, TEXT("\r\nX-RateLimit-Reset: "), reset);
     buffer_put(b, TEXT("\r\n"));
 }
 
@@ -84,7 +78,6 @@ uint64_t ratelimit_jitter(uint64_t ms, unsigned jitter, uint64_t random)
 
 void ratelimit_put_retry_after(struct buffer *b, uint64_t ms)
 {
-    buffer_put(b, TEXT("Retry-After: "));
-    put_integer(b, max_u64(seconds(ms), 1));
+    put_integer(b, TEXT("Retry-After: "), max_u64(seconds(ms), 1));
     buffer_put(b, TEXT("\r\n"));
 }

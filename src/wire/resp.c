@@ -14,19 +14,16 @@
 struct count_words {
     const char *too_long;
     const char *invalid;
-    const char *unauthenticated;
 };
 
 static const struct count_words array_words = {
     "Protocol error: too big mbulk count string",
     "Protocol error: invalid multibulk length",
-    "Protocol error: unauthenticated multibulk length",
 };
 
 static const struct count_words bulk_words = {
     "Protocol error: too big bulk count string",
     "Protocol error: invalid bulk length",
-    "Protocol error: unauthenticated bulk length",
 };
 
 static inline unsigned digit_of(char c)
@@ -98,14 +95,6 @@ bad_byte(char expected, char got, const char *hint, struct resp_request *out,
     return bad(out->scratch, complaint);
 }
 
-static int __attribute__((noinline, cold))
-bad_count(int64_t count, const struct resp_limits *limits, const struct count_words *words,
-          const char **complaint)
-{
-    bool stranger = limits->unauthenticated && count > 0 && count <= INT32_MAX;
-    return bad(stranger ? words->unauthenticated : words->invalid, complaint);
-}
-
 /* Reads any count: also incomplete, negative, long and wrong ones. */
 static int __attribute__((noinline))
 read_rare_count(const char **at, const char *end, const struct count_words *words, int64_t *count,
@@ -175,7 +164,7 @@ static int parse_array(struct text input, const struct resp_limits *limits,
         return e;
     }
     if (argc > args_max) {
-        return bad_count(argc, limits, &array_words, complaint);
+        return bad(array_words.invalid, complaint);
     }
     for (int64_t i = 0; i < argc; i++) {
         if (at == end) {
@@ -191,7 +180,7 @@ static int parse_array(struct text input, const struct resp_limits *limits,
             return e;
         }
         if ((uint64_t)len > limits->bulk_max) {
-            return bad_count(len, limits, &bulk_words, complaint);
+            return bad(bulk_words.invalid, complaint);
         }
         size_t needed = (size_t)len + 2;
         if ((size_t)(end - at) < needed) {

@@ -32,7 +32,6 @@ struct resp_limits {
     size_t bulk_max;    /* bytes of one argument */
     size_t request_max; /* bytes of a request on the wire */
     bool inline_commands;
-    bool unauthenticated; /* changes only the text of a complaint, as in Redis */
 };
 
 struct resp_request {
@@ -79,6 +78,7 @@ void resp_put_errorf(struct buffer *b, const char *format, ...)
 void resp_put_integer(struct buffer *b, int64_t number);
 void resp_put_bulk(struct buffer *b, struct text text);
 void resp_put_null(struct buffer *b, int proto);
+void resp_put_string(struct buffer *b, int proto, const char *string); /* "": as null */
 /* Writes a text for people; a bulk string in RESP2. */
 void resp_put_verbatim(struct buffer *b, int proto, struct text text);
 

@@ -204,3 +204,12 @@ void resp_put_null(struct buffer *b, int proto)
 {
     buffer_put(b, proto >= 3 ? TEXT("_\r\n") : TEXT("$-1\r\n"));
 }
+
+void resp_put_string(struct buffer *b, int proto, const char *string)
+{
+    if (string[0] != 0) {
+        resp_put_bulk(b, text_of(string));
+    } else {
+        resp_put_null(b, proto);
+    }
+}

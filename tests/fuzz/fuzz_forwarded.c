@@ -75,7 +75,7 @@ static const struct {
 static void add_field(unsigned kind, struct text value)
 {
     request.fields[request.fields_count++] =
-        (struct http_field){text_of(http_client_field_name(kind)), value};
+        (struct http_field){text_of(http_client_field_names[kind]), value};
 }
 
 /* What the client wrote. Lines beyond what a head may have are not there. */
@@ -98,7 +98,7 @@ static void replace_all(unsigned kind, struct text value)
 {
     unsigned kept = 0;
     for (unsigned i = 0; i < request.fields_count; i++) {
-        if (!http_same_name(request.fields[i].name, http_client_field_name(kind))) {
+        if (!http_same_name(request.fields[i].name, http_client_field_names[kind])) {
             request.fields[kept++] = request.fields[i];
         }
     }
@@ -110,7 +110,7 @@ static void add_to_last(unsigned kind, struct text hop)
 {
     for (unsigned i = request.fields_count; i-- > 0;) {
         struct http_field *f = &request.fields[i];
-        if (http_same_name(f->name, http_client_field_name(kind))) {
+        if (http_same_name(f->name, http_client_field_names[kind])) {
             int n = snprintf(room, sizeof room, "%.*s, %.*s", TEXT_ARGS(f->value), TEXT_ARGS(hop));
             f->value = (struct text){room, (size_t)n};
             return;

@@ -111,7 +111,7 @@ static void put_request(struct buffer *b, const struct http_request *r)
         buffer_put(b, TEXT("\r\n"));
     }
     buffer_put(b, TEXT("\r\n"));
-    if (http_field(r, "transfer-encoding") == NULL) {
+    if (http_value(r, "transfer-encoding").at == NULL) {
         buffer_put(b, r->body);
         return;
     }

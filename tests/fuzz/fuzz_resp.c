@@ -143,7 +143,6 @@ static struct resp_limits choose(uint8_t bits)
 {
     return (struct resp_limits){
         .inline_commands = bits & 1,
-        .unauthenticated = bits & 2,
         .args_max = bits & 4 ? 3 : RESP_ARGS_MAX,
         .bulk_max = bits & 8 ? 9 : 4096,
         .request_max = bits & 16 ? 40 : 65536,

@@ -417,7 +417,7 @@ def sockets_that_cannot_be_used_are_refused():
     good = listening(1)[0]
     for bad in datagram, deaf:
         fails(2, "expected a listening stream socket", "--admin", "off", sockets=[bad], names="resp")
-    fails(2, "with the name 'other', expected resp, http or admin, or the port", "--admin", "off", sockets=[good],
+    fails(2, "with the name 'other', expected the name of a listener", "--admin", "off", sockets=[good],
           names="other")
     close_all([datagram, deaf, good])
 

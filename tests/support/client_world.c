@@ -246,7 +246,7 @@ void world_flush(struct client_world *w, unsigned i)
 
 static bool next(struct client_world *w, unsigned i, struct resp_request *out)
 {
-    static const struct resp_limits limits = {RESP_ARGS_MAX, 1 << 20, 1 << 22, false, false};
+    static const struct resp_limits limits = {RESP_ARGS_MAX, 1 << 20, 1 << 22, false};
     const char *complaint;
     int e = resp_parse(buffer_text(&w->sockets[i].sent), &limits, out, &complaint);
     assert(e != RESP_BAD);

@@ -29,7 +29,7 @@ static int complain_start(const struct server *server, const struct serve_settin
     if (server->failed < 0) {
         (void)cli_complain(&cli_serve, "%s", error->text);
     } else {
-        const char *name = protocol_names[server->failed];
+        const char *name = protocol_of((unsigned)server->failed)->name;
         (void)cli_complain(
             &cli_serve, "%s (from %s)%s%s%s", error->text, settings->listen_from[server->failed],
             e == WEIR_EINVAL ? "" : "; choose another with --", e == WEIR_EINVAL ? "" : name,

@@ -42,20 +42,38 @@ static void try_http(const char *address)
 
 static void try_admin(const char *address)
 {
-    bool usual = strcmp(address, "127.0.0.1:8082") == 0;
+    bool usual = strcmp(address, protocol_admin.address) == 0;
     (void)printf("  %s ctl%s%s limits\n", program_invocation_name, usual ? "" : " --admin ",
                  usual ? "" : address);
 }
 
 static void suggest(char (*at)[ADDRESS_BYTES])
 {
-    static void (*const tries[PROTOCOLS])(const char *) = {try_resp, try_http, try_admin};
+    static void (*const tries[PROTOCOLS])(const char *) = {
+        [PROTOCOL_RESP] = try_resp, [PROTOCOL_HTTP] = try_http, [PROTOCOL_ADMIN] = try_admin};
     (void)printf("Try, from another terminal:\n");
     for (unsigned i = 0; i < PROTOCOLS; i++) {
-        if (strcmp(at[i], "off") != 0) {
+        if (strcmp(at[i], "off") != 0 && tries[i] != NULL) {
             tries[i](at[i]);
         }
     }
+}
+
+static void log_start(const struct server *server, const struct serve_settings *settings,
+                      char (*at)[ADDRESS_BYTES], const char *store)
+{
+    struct log_field fields[5 + PROTOCOLS] = {
+        LOG_STRING("version", weir_version()),
+        LOG_STRING("config", settings->config != NULL ? settings->config : "example"),
+        LOG_COUNT("threads", server->threads)};
+    size_t n = 3;
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        fields[n++] = LOG_STRING(protocol_of(i)->name, at[i]);
+    }
+    fields[n++] =
+        LOG_STRING("state", server->rules->state != NULL ? server->rules->state->folder : "off");
+    fields[n++] = LOG_STRING("store", store); /* store_url_read() refuses URLs with secrets */
+    log_event(LEVEL_INFO, "started", fields, n);
 }
 
 void serve_announce(const struct server *server, const struct serve_settings *settings)
@@ -66,13 +84,7 @@ void serve_announce(const struct server *server, const struct serve_settings *se
     for (unsigned i = 0; i < PROTOCOLS; i++) {
         (void)server_address(server, (enum server_protocol)i, at[i], ADDRESS_BYTES);
     }
-    LOG(LEVEL_INFO, "started", LOG_STRING("version", weir_version()),
-        LOG_STRING("config", settings->config != NULL ? settings->config : "example"),
-        LOG_COUNT("threads", n), LOG_STRING("resp", at[PROTOCOL_RESP]),
-        LOG_STRING("http", at[PROTOCOL_HTTP]), LOG_STRING("admin", at[PROTOCOL_ADMIN]),
-        LOG_STRING("state", server->rules->state != NULL ? server->rules->state->folder : "off"),
-        /* The URL contains no secrets: store_url_read() refuses them. */
-        LOG_STRING("store", store));
+    log_start(server, settings, at, store);
     if (settings->log_format == LOG_AS_JSON) { /* the log line above says it */
         return;
     }
@@ -81,7 +93,7 @@ void serve_announce(const struct server *server, const struct serve_settings *se
                                           : "an example rule set (--config FILE for your own)",
                  n, n == 1 ? "" : "s");
     for (unsigned i = 0; i < PROTOCOLS; i++) {
-        (void)printf("  %-6s %s\n", protocol_names[i], at[i]);
+        (void)printf("  %-6s %s\n", protocol_of(i)->name, at[i]);
     }
     if (server->fleet.fleet != NULL) {
         (void)printf("  %-6s %s\n", "store", store);

@@ -29,7 +29,7 @@ static int read_level(const struct cli_value *value, void *to)
 static int read_client_field(const struct cli_value *value, void *to)
 {
     for (unsigned i = 0; i < HTTP_CLIENT_FIELDS; i++) {
-        if (strcasecmp(value->text, http_client_field_name(i)) == 0) {
+        if (strcasecmp(value->text, http_client_field_names[i]) == 0) {
             *(unsigned *)to = i + 1;
             return CLI_OK;
         }
@@ -171,23 +171,18 @@ void serve_check_environment(void)
 
 static int take_address(struct serve_settings *s, enum server_protocol protocol, struct text from)
 {
-    static const struct {
-        const char *name;
-        const char *otherwise;
-    } rows[PROTOCOLS] = {{"server.resp", "127.0.0.1:6380"},
-                         {"server.http", "127.0.0.1:8080"},
-                         {"server.admin", "127.0.0.1:8082"}};
+    static const char *const settings[PROTOCOLS] = {"server.resp", "server.http", "server.admin"};
     if (s->listen_from[protocol] != NULL) {
         return CLI_OK;
     }
     if (from.len >= sizeof s->address[protocol]) {
         return cli_complain(&cli_serve, "%s: found %zu bytes, expected fewer than %zu",
-                            rows[protocol].name, from.len, sizeof s->address[protocol]);
+                            settings[protocol], from.len, sizeof s->address[protocol]);
     }
     memcpy(s->address[protocol], from.at, from.len);
     s->server.listen[protocol] = s->address[protocol];
     s->listen_from[protocol] =
-        text_is(from, rows[protocol].otherwise) ? "the default" : rows[protocol].name;
+        text_is(from, protocol_of(protocol)->address) ? "the default" : settings[protocol];
     return CLI_OK;
 }
 
@@ -234,8 +229,8 @@ int serve_check_listeners(const struct serve_settings *s)
                 return cli_complain(&cli_serve,
                                     "found %s for both %s (from %s) and %s (from %s), expected an "
                                     "address for each",
-                                    listen[i], protocol_names[j], s->listen_from[j],
-                                    protocol_names[i], s->listen_from[i]);
+                                    listen[i], protocol_of(j)->name, s->listen_from[j],
+                                    protocol_of(i)->name, s->listen_from[i]);
             }
         }
     }

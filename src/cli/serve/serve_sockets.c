@@ -141,7 +141,7 @@ static bool is_at(const struct socket_given *s, const char *listen)
 static unsigned owner_of(const struct socket_given *s, const char *const *listen)
 {
     unsigned i = 0;
-    while (i < PROTOCOLS && strcmp(s->name, protocol_names[i]) != 0) {
+    while (i < PROTOCOLS && strcmp(s->name, protocol_of(i)->name) != 0) {
         i++;
     }
     for (unsigned j = 0; i == PROTOCOLS && j < PROTOCOLS; j++) {
@@ -158,7 +158,7 @@ static int give(struct sockets *sockets, const struct socket_given *s, unsigned 
     if (n == most) {
         return cli_complain(&cli_serve,
                             "found more than %u sockets for %s, expected at most that many", most,
-                            protocol_names[owner]);
+                            protocol_of(owner)->name);
     }
     sockets->fds[owner][n] = s->fd;
     settings->server.given[owner].fds = sockets->fds[owner];
@@ -176,8 +176,8 @@ int sockets_assign(struct sockets *sockets, struct serve_settings *settings)
         if (owner == PROTOCOLS) {
             return cli_complain(
                 &cli_serve,
-                "found a socket at %s with the name '%s', expected resp, http or admin, or "
-                "the port or path of one of them",
+                "found a socket at %s with the name '%s', expected the name of a listener, such as "
+                "resp, or the port or path of one",
                 s->address, s->name);
         }
         int code = give(sockets, s, owner, settings);

@@ -128,7 +128,7 @@ static json_t *report_latency(const struct top_sample *before, const struct top_
     for (unsigned i = 0; i < PROTOCOLS; i++) {
         if (now->took[i].count > 0) {
             (void)json_object_set_new(
-                out, protocol_names[i],
+                out, protocol_of(i)->name,
                 json_pack("{so so}", "p50", top_quantile(&before->took[i], &now->took[i], 0.5),
                           "p99", top_quantile(&before->took[i], &now->took[i], 0.99)));
         }

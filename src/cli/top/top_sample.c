@@ -7,7 +7,7 @@ static void read_duration(struct top_sample *sample, const struct metric *m)
 {
     struct text protocol;
     for (unsigned i = 0; metric_label(m, "protocol", &protocol) && i < PROTOCOLS; i++) {
-        if (text_is(protocol, protocol_names[i])) {
+        if (text_is(protocol, protocol_of(i)->name)) {
             metric_histogram_read(&sample->took[i], m);
         }
     }

@@ -6,8 +6,7 @@
 
 static int bad(struct weir_error *error, struct text name, const char *what)
 {
-    return fail(error, WEIR_EATTRIBUTE, "%.*s: %s", (int)(name.len > 64 ? 64 : name.len), name.at,
-                what);
+    return fail(error, WEIR_EATTRIBUTE, "%.*s: %s", TEXT_CUT(name, 64), what);
 }
 
 /* Finds the number of a name, -1 if there is none. Names of headers are stored in lower case. */

@@ -14,12 +14,6 @@ static bool changes(const struct exchange *x)
     return !text_is(x->request->method, "GET") && !text_is(x->request->method, "HEAD");
 }
 
-static struct text value_of(const struct exchange *x, const char *name)
-{
-    const struct http_field *field = http_field(x->request, name);
-    return field != NULL ? text_trim(field->value) : (struct text){"", 0};
-}
-
 /* Returns the host of a Host field: "127.0.0.1" of "127.0.0.1:8082", "::1" of "[::1]:8082". */
 static struct text host_of(struct text host)
 {
@@ -53,13 +47,13 @@ static bool is_open(const struct exchange *x)
  * other programs do not. */
 static bool is_foreign(const struct exchange *x)
 {
-    struct text origin = value_of(x, "origin");
-    struct text site = value_of(x, "sec-fetch-site");
-    struct text host = value_of(x, "host");
+    struct text origin = http_value(x->request, "origin");
+    struct text site = http_value(x->request, "sec-fetch-site");
+    struct text host = http_value(x->request, "host");
     if (site.len > 0 && !text_is(site, "same-origin") && !text_is(site, "none")) {
         return true;
     }
-    if (http_field(x->request, "origin") == NULL) {
+    if (origin.at == NULL) {
         return false;
     }
     const char *scheme = memmem(origin.at, origin.len, "://", 3);
@@ -72,7 +66,7 @@ static bool is_form(const struct exchange *x)
 {
     static const char *const types[] = {"APPLICATION/X-WWW-FORM-URLENCODED", "MULTIPART/FORM-DATA",
                                         "TEXT/PLAIN"};
-    struct text type = text_trim(text_before(value_of(x, "content-type"), ';'));
+    struct text type = text_trim(text_before(http_value(x->request, "content-type"), ';'));
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         if (text_is_word(type, types[i])) {
             return true;
@@ -81,26 +75,20 @@ static bool is_form(const struct exchange *x)
     return false;
 }
 
-static bool refuse(struct exchange *x, int status, const char *why)
-{
-    count_own(&x->connection->worker->counts.refused_access, 1);
-    http_reply_problem(x, status, why);
-    return false;
-}
-
 bool admin_admits(struct exchange *x)
 {
     if (is_foreign(x)) {
-        return refuse(x, 403, "found the Origin of another site, expected none or this server");
+        return http_refuse(x, 403,
+                           "found the Origin of another site, expected none or this server");
     }
-    if (is_open(x) && !is_own_host(x, host_of(value_of(x, "host")))) {
-        return refuse(
+    if (is_open(x) && !is_own_host(x, host_of(http_value(x->request, "host")))) {
+        return http_refuse(
             x, 403,
             "found another name as Host, expected an IP address, localhost or the host of "
             "--admin: without secrets for both roles no other name is trusted");
     }
     if (changes(x) && is_form(x)) {
-        return refuse(
+        return http_refuse(
             x, 415,
             "found a Content-Type that an HTML form can send, expected application/json or "
             "application/yaml");
@@ -168,10 +156,7 @@ const char *admin_member(struct exchange *x, const json_t *body, const char *nam
 
 void admin_audit(const struct exchange *x, const char *what, struct log_field more)
 {
-    char address[ADDRESS_MAX] = "unix";
-    if (x->connection->peer.family != 0) {
-        (void)address_print(&x->connection->peer, address);
-    }
-    LOG(LEVEL_AUDIT, what, LOG_STRING("address", address), LOG_STRING("role", role_names[x->role]),
-        more);
+    char address[ADDRESS_MAX];
+    LOG(LEVEL_AUDIT, what, LOG_STRING("address", peer_print(&x->connection->peer, address)),
+        LOG_STRING("role", role_names[x->role]), more);
 }

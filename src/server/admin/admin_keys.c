@@ -16,7 +16,7 @@ static int take_pair(struct ask *ask, const struct http_pair *pair, struct weir_
         ask->text[ASK_TIER] = pair->value;
     } else if (!text_is(pair->name, "key")) {
         return fail(error, WEIR_EINVAL, "found '%.*s', expected limit, key or tier",
-                    (int)(pair->name.len > 64 ? 64 : pair->name.len), pair->name.at);
+                    TEXT_CUT(pair->name, 64));
     } else if (ask->parts_count == CONFIG_KEY_PARTS_MAX) {
         return fail(error, WEIR_EINVAL, "key: expected at most %d parts", CONFIG_KEY_PARTS_MAX);
     } else {

@@ -18,7 +18,7 @@ static json_t *by_protocol(const uint64_t *counts)
 {
     json_t *all = json_object();
     for (unsigned i = 0; i < PROTOCOLS; i++) {
-        (void)json_object_set_new(all, protocol_names[i], json_integer((json_int_t)counts[i]));
+        (void)json_object_set_new(all, protocol_of(i)->name, json_integer((json_int_t)counts[i]));
     }
     return all;
 }

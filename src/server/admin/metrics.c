@@ -330,7 +330,7 @@ static void put_protocols(struct buffer *out, const struct metric *m, const stru
 {
     size_t each = is_histogram(m) ? sizeof(struct histogram) : sizeof(uint64_t);
     for (unsigned p = 0; p < PROTOCOLS; p++) {
-        struct sample s = {.scope = "protocol", .of = protocol_names[p]};
+        struct sample s = {.scope = "protocol", .of = protocol_of(p)->name};
         put_series(out, m, s, (const char *)&n->counts + p * each);
     }
 }

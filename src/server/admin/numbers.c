@@ -8,8 +8,6 @@
 #include "base/atomic.h"
 #include "common/folder.h"
 
-const char *const protocol_names[PROTOCOLS] = {"resp", "http", "admin"};
-
 /* ---- threads and limits ---- */
 
 _Static_assert(sizeof(struct worker_counts) % sizeof(uint64_t) == 0, "counts and nothing else");

@@ -43,8 +43,6 @@ struct numbers {
     uint64_t started_ns;
 };
 
-extern const char *const protocol_names[PROTOCOLS];
-
 /* Returns 0 or WEIR_E...; numbers_finish() must be called in either case. */
 int numbers_read(const struct server *server, struct numbers *n);
 void numbers_finish(struct numbers *n);

@@ -2,6 +2,7 @@
 
 #include <weir_fleet.h>
 
+#include "server/ask/reservations.h"
 #include "server/net/pending.h"
 #include "server/net/worker.h"
 
@@ -36,9 +37,12 @@ static int64_t retry_ms(const struct weir_answer *from)
     return to_signed(ms > 0 ? ms : 1);
 }
 
-static void from_engine(const struct weir_answer *from, struct answer *to)
+/* A key that is blocked without end gets the verdict NEVER. */
+static void from_engine(const struct weir_answer *from, int reason, struct answer *to)
 {
-    to->verdict = from->verdict;
+    bool blocked = from->verdict == WEIR_DENY && from->retry_after_ns == WEIR_FOREVER;
+    to->verdict = blocked ? WEIR_NEVER : from->verdict;
+    to->reason = blocked ? WEIR_RULES_BLOCKED : reason;
     to->quota = from->quota;
     to->remaining = to_signed(from->remaining);
     to->reset_after_ms = to_ms(from->reset_after_ns);
@@ -53,19 +57,42 @@ static void from_engine(const struct weir_answer *from, struct answer *to)
 
 static void from_rules(const struct weir_rules_answer *from, struct answer *to)
 {
-    from_engine(&from->answer, to);
-    to->reason = from->reason;
+    from_engine(&from->answer, from->reason, to);
     to->window_ns = from->window_ns;
     to->retry_jitter = from->retry_jitter;
     memcpy(to->limit, from->limit, sizeof to->limit);
-    if (from->answer.verdict == WEIR_DENY && from->answer.retry_after_ns == WEIR_FOREVER) {
-        to->verdict = WEIR_NEVER;
-        to->reason = WEIR_RULES_BLOCKED;
-    }
     if (from->reason == WEIR_RULES_NO_LIMIT || from->reason == WEIR_RULES_ALLOWED) {
         to->quota = 0;
         to->remaining = -1;
     }
+}
+
+const struct answer_error *answer_error(int e)
+{
+    static const struct answer_error rows[] = {
+        {WEIR_ENOLIMIT, 404, "NOLIMIT"},
+        {WEIR_EINVAL, 400, "ERR"},
+        {WEIR_EKEY, 400, "BADKEY"},
+        {WEIR_EATTRIBUTE, 400, "BADKEY"},
+        {WEIR_ENOTSUP, 400, "ERR"},
+        {WEIR_EFULL, 503, "ERR"},       /* slots become free with time, */
+        {WEIR_EIO, 503, "UNAVAILABLE"}, /* and the store comes back */
+        {RESERVATION_NONE, 404, "NORESERVATION"},
+        {RESERVATION_FULL, 503, "OVERLOAD"},
+        {0, 500, "ERR"}, /* every other error */
+    };
+    const struct answer_error *row = rows;
+    while (row->error != e && row->error != 0) {
+        row++;
+    }
+    return row;
+}
+
+const char *answer_words_of_error(int e, const struct weir_error *error)
+{
+    return error->text[0] != 0 ? error->text
+           : e == WEIR_EIO     ? "the store does not answer, and only the store can do this"
+                               : weir_strerror(e);
 }
 
 /* ---- by the rules ---- */
@@ -114,16 +141,11 @@ int answer_ask(struct asker *asker, const struct weir_rules_question *question,
 void answer_from_limit(const struct weir_answer *from, struct weir_rules_value limit,
                        const struct weir_rules_found *found, struct answer *to)
 {
-    from_engine(from, to);
+    from_engine(from, WEIR_RULES_LIMIT, to);
     to->window_ns = found->window_ns;
     to->retry_jitter = found->retry_jitter;
-    to->reason = WEIR_RULES_LIMIT;
     memcpy(to->limit, limit.at, limit.len); /* the limit exists, so its name fits */
     to->limit[limit.len] = 0;
-    if (from->verdict == WEIR_DENY && from->retry_after_ns == WEIR_FOREVER) {
-        to->verdict = WEIR_NEVER;
-        to->reason = WEIR_RULES_BLOCKED;
-    }
     if (found->shadow && to->verdict != WEIR_ALLOW) {
         to->verdict = WEIR_ALLOW;
         to->reason = WEIR_RULES_LIMIT;

@@ -52,11 +52,25 @@ void answer_from_limit(const struct weir_answer *from, struct weir_rules_value l
  */
 #define ANSWER_LATER 100
 
-/* The text for WEIR_EIO. */
-#define ANSWER_NO_STORE "the store does not answer, and only the store can do this"
+/* How protocols tell an error. */
+struct answer_error {
+    int error;        /* WEIR_E... or RESERVATION_... */
+    int status;       /* of HTTP */
+    const char *code; /* the first word of an error in RESP */
+};
+const struct answer_error *answer_error(int e);
+
+/* Returns the text for an error: the reason if there is one, otherwise words for `e`. */
+const char *answer_words_of_error(int e, const struct weir_error *error);
 
 struct pending;
 struct worker;
+
+/* Returns the client's address for the log, printed into ADDRESS_MAX bytes, or "unix". */
+static inline const char *peer_print(const struct address *peer, char *text)
+{
+    return peer->family != 0 ? address_print(peer, text) : "unix";
+}
 
 /* The client that asks, for the audit log. */
 struct actor {

@@ -30,13 +30,11 @@ struct entry {
     struct weir_reservation handle;
     uint64_t expires_ns;
     size_t size;       /* bytes of the entry, with its key and `held` */
-    bool uncharged;    /* nothing was charged in a way that can be settled (is_charged()) */
+    bool uncharged;    /* nothing to settle: a shadow limit would have denied, or the answer was
+                        * given without the store; a charge made without it stays */
     struct held *held; /* for a limit that a fleet decides; NULL: `handle` is used */
-    unsigned short limit_len;
-    unsigned short tier_len;
-    unsigned short parts_count;
-    unsigned short part_len[CONFIG_KEY_PARTS_MAX];
-    char bytes[]; /* the limit's name, the tier, the parts */
+    struct weir_rules_key key;
+    struct weir_rules_value parts[]; /* of `key`; then the bytes of its texts */
 };
 
 /* What is needed to settle in a fleet's store: the limit, which is kept, the key and the charge. */
@@ -88,22 +86,6 @@ int reservations_create(struct reservations **out, uint64_t most, struct weir_er
     return 0;
 }
 
-void reservations_destroy(struct reservations *r)
-{
-    for (unsigned i = 0; r != NULL && i < SHARDS; i++) {
-        for (unsigned k = 0; k < LISTS; k++) {
-            for (struct entry *e = r->shards[i].lists[k]; e != NULL;) {
-                struct entry *next = e->next;
-                held_destroy(e->held);
-                free(e);
-                e = next;
-            }
-        }
-        (void)pthread_mutex_destroy(&r->shards[i].lock);
-    }
-    free(r);
-}
-
 void reservations_count(struct reservations *r, struct reservations_counts *counts)
 {
     *counts = (struct reservations_counts){.open = load_relaxed(&r->open),
@@ -126,10 +108,15 @@ static struct entry **list_of(struct shard *shard, struct id id)
 
 /* ---- room ---- */
 
+static void give_room(struct reservations *r, size_t size)
+{
+    (void)fetch_sub(&r->bytes, size);
+    (void)fetch_sub(&r->open, 1);
+}
+
 static void forget(struct reservations *r, struct entry *e)
 {
-    (void)fetch_sub(&r->bytes, e->size);
-    (void)fetch_sub(&r->open, 1);
+    give_room(r, e->size);
     held_destroy(e->held);
     free(e);
 }
@@ -151,6 +138,17 @@ static uint64_t clean_list(struct reservations *r, struct entry **at, uint64_t n
         }
     }
     return oldest;
+}
+
+void reservations_destroy(struct reservations *r)
+{
+    for (unsigned i = 0; r != NULL && i < SHARDS; i++) {
+        for (unsigned k = 0; k < LISTS; k++) {
+            (void)clean_list(r, &r->shards[i].lists[k], UINT64_MAX);
+        }
+        (void)pthread_mutex_destroy(&r->shards[i].lock);
+    }
+    free(r);
 }
 
 /* Cleans one shard that may hold expired entries; returns false if there is none. */
@@ -202,12 +200,13 @@ static bool take_room(struct reservations *r, size_t size)
 static struct entry *create(struct reservations *r, const struct weir_rules_key *key, bool shared,
                             uint64_t now_ns, int *e, struct weir_error *error)
 {
-    size_t size = sizeof(struct entry) + key->limit.len + key->tier.len;
     size_t parts = 0;
     for (size_t i = 0; i < key->parts_count; i++) {
         parts += key->parts[i].len;
     }
-    size += parts + (shared ? sizeof(struct held) + 2 * parts : 0); /* an estimate of `held` */
+    size_t size = sizeof(struct entry) + key->parts_count * sizeof key->parts[0] + key->limit.len +
+                  key->tier.len + parts;
+    size += shared ? sizeof(struct held) + 2 * parts : 0; /* an estimate of `held` */
     bool room = take_room(r, size);
     while (!room && clean_some(r, now_ns)) {
         room = take_room(r, size);
@@ -220,8 +219,7 @@ static struct entry *create(struct reservations *r, const struct weir_rules_key 
     }
     struct entry *entry = calloc(1, size);
     if (entry == NULL) {
-        (void)fetch_sub(&r->bytes, size);
-        (void)fetch_sub(&r->open, 1);
+        give_room(r, size);
         *e = fail(error, WEIR_ENOMEM, "out of memory for a reservation");
         return NULL;
     }
@@ -231,47 +229,30 @@ static struct entry *create(struct reservations *r, const struct weir_rules_key 
 
 /* ---- remembering a key ---- */
 
-static char *append(char *to, struct weir_rules_value value)
+/* Copies the bytes of a value to *to, and moves *to to their end. */
+static struct weir_rules_value copy(char **to, struct weir_rules_value value)
 {
+    struct weir_rules_value copied = {*to, value.len};
     if (value.len > 0) {
-        memcpy(to, value.at, value.len);
+        memcpy(*to, value.at, value.len);
     }
-    return to + value.len;
+    *to += value.len;
+    return copied;
 }
 
 static void remember(struct entry *e, const struct weir_rules_key *key)
 {
-    char *to = append(append(e->bytes, key->limit), key->tier);
-    e->limit_len = (unsigned short)key->limit.len;
-    e->tier_len = (unsigned short)key->tier.len;
-    e->parts_count = (unsigned short)key->parts_count;
+    char *to = (char *)&e->parts[key->parts_count];
     for (size_t i = 0; i < key->parts_count; i++) {
-        e->part_len[i] = (unsigned short)key->parts[i].len;
-        to = append(to, key->parts[i]);
+        e->parts[i] = copy(&to, key->parts[i]);
     }
+    e->key = (struct weir_rules_key){.limit = copy(&to, key->limit),
+                                     .parts = e->parts,
+                                     .parts_count = key->parts_count,
+                                     .tier = copy(&to, key->tier)};
 }
 
-static struct weir_rules_value piece(const char **at, size_t len)
-{
-    struct weir_rules_value value = {*at, len};
-    *at += len;
-    return value;
-}
-
-/* Returns the key that remember() has stored; `parts` has room for CONFIG_KEY_PARTS_MAX. */
-static struct weir_rules_key recall(const struct entry *e, struct weir_rules_value *parts)
-{
-    const char *at = e->bytes;
-    struct weir_rules_key key = {.parts = parts, .parts_count = e->parts_count};
-    key.limit = piece(&at, e->limit_len);
-    key.tier = piece(&at, e->tier_len);
-    for (unsigned i = 0; i < e->parts_count; i++) {
-        parts[i] = piece(&at, e->part_len[i]);
-    }
-    return key;
-}
-
-/* Refuses keys longer than any limit takes; their lengths would not fit in an entry either. */
+/* Refuses keys longer than any limit takes. */
 static int check_key(const struct weir_rules_key *key, struct weir_error *error)
 {
     bool good = key->parts_count <= CONFIG_KEY_PARTS_MAX && key->limit.len < WEIR_RULES_NAME &&
@@ -294,13 +275,6 @@ struct reserving {
     uint64_t ttl_ns;
     uint64_t now_ns;
 };
-
-/* Returns whether there is something to settle. There is not if a shadow limit would have denied,
- * nor if the answer was given without the store; a charge made without it stays. */
-static bool is_charged(const struct weir_answer *a)
-{
-    return a->verdict == WEIR_ALLOW && (a->flags & REMOTE_DEGRADED) == 0;
-}
 
 static struct held *held_create(const struct key_ask *k, uint64_t cost)
 {
@@ -335,17 +309,16 @@ static void put(struct reservations *r, struct entry *e, uint64_t now_ns)
 
 /* Ends reservation_make(), or its later part: enters the reservation if it was made,
  * otherwise frees the entry. */
-static void conclude(struct reservations *r, struct entry *e, bool made, uint64_t now_ns,
-                     char id[RESERVATION_ID])
+static void conclude(const struct reserving *m, int error, struct answer *answer)
 {
-    id[0] = 0;
-    if (!made) {
-        forget(r, e);
+    if (error != 0 || answer->verdict != WEIR_ALLOW) {
+        forget(m->all, m->entry);
         return;
     }
-    id_print(e->id, id); /* before put(): from then on another thread may end the entry */
-    put(r, e, now_ns);
-    (void)fetch_add(&r->counts.made, 1);
+    /* Before put(): from then on another thread may end the entry. */
+    id_print(m->entry->id, answer->reservation);
+    put(m->all, m->entry, m->now_ns);
+    (void)fetch_add(&m->all->counts.made, 1);
 }
 
 static int on_reserved(struct key_ask *k, int error, const struct remote_answer *said)
@@ -355,7 +328,8 @@ static int on_reserved(struct key_ask *k, int error, const struct remote_answer 
     if (error == 0) {
         key_answer(k, &said->answer);
         key_note(k, &said->answer);
-        m->entry->uncharged = !is_charged(&said->answer);
+        m->entry->uncharged =
+            said->answer.verdict != WEIR_ALLOW || (said->answer.flags & REMOTE_DEGRADED) != 0;
     }
     if (error == 0 && held != NULL) {
         held->stamp = said->stamp;
@@ -363,8 +337,7 @@ static int on_reserved(struct key_ask *k, int error, const struct remote_answer 
         weir_rules_limit_keep(held->found.told.limit);
     }
     if (k->waited) {
-        bool made = error == 0 && k->answer->verdict == WEIR_ALLOW;
-        conclude(m->all, m->entry, made, m->now_ns, k->answer->reservation);
+        conclude(m, error, k->answer);
     }
     return error;
 }
@@ -389,7 +362,6 @@ int reservation_make(struct asker *asker, const struct weir_rules_key *key, uint
 {
     struct reservations *r = asker->server->reservations;
     struct reserving m = {r, NULL, cost, ttl_ms * WEIR_MILLISECOND, asker->now_ns};
-    answer->reservation[0] = 0;
     error->text[0] = 0;
     int e = check_key(key, error);
     m.entry = e == 0 ? create(r, key, asker->worker != NULL, m.now_ns, &e, error) : NULL;
@@ -404,8 +376,7 @@ int reservation_make(struct asker *asker, const struct weir_rules_key *key, uint
     m.entry->expires_ns = add_sat(m.now_ns, m.ttl_ns);
     e = key_begin(asker, key, begin_reserve, &m, sizeof m, answer, error);
     if (e != ANSWER_LATER) {
-        bool made = e == 0 && answer->verdict == WEIR_ALLOW;
-        conclude(r, m.entry, made, m.now_ns, answer->reservation);
+        conclude(&m, e, answer);
     }
     return e;
 }
@@ -490,16 +461,15 @@ static int fail_settle(struct reservations *r, struct entry *entry, int e, uint6
 static int settle(struct asker *asker, const struct reserving *m, struct answer *answer,
                   struct weir_error *error)
 {
-    struct weir_rules_value parts[CONFIG_KEY_PARTS_MAX];
-    struct weir_rules_key key = recall(m->entry, parts);
+    const struct weir_rules_key *key = &m->entry->key;
     const struct held *h = m->entry->held;
     if (m->entry->expires_ns <= m->now_ns) {
         return WEIR_EEXPIRED;
     }
     if (h == NULL) {
-        return key_begin(asker, &key, settle_here, m, sizeof *m, answer, error);
+        return key_begin(asker, key, settle_here, m, sizeof *m, answer, error);
     }
-    struct key_memory of = {key.limit, h->found, {h->bytes + h->shard_len, h->key_len}};
+    struct key_memory of = {key->limit, h->found, {h->bytes + h->shard_len, h->key_len}};
     return key_begin_again(asker, &of, settle_there, m, sizeof *m, answer);
 }
 

@@ -77,36 +77,21 @@ static bool read_basic(struct text coded, struct credentials *c)
 /* Returns false if there are none, or none that could be understood. */
 static bool read_credentials(const struct http_request *r, struct credentials *c)
 {
-    const struct http_field *own = http_field(r, "weir-secret");
-    const struct http_field *field = http_field(r, "authorization");
-    struct text rest;
+    struct text field = http_value(r, "authorization");
+    struct text coded;
     c->user = (struct text){"", 0};
-    if (own != NULL) {
-        c->secret = own->value;
-        return true;
-    }
-    if (field == NULL) {
-        return false;
-    }
-    if (after_scheme(field->value, "BEARER", &rest)) {
-        c->secret = rest;
-        return true;
-    }
-    return after_scheme(field->value, "BASIC", &rest) && read_basic(rest, c);
+    c->secret = http_value(r, "weir-secret");
+    return c->secret.at != NULL || after_scheme(field, "BEARER", &c->secret) ||
+           (after_scheme(field, "BASIC", &coded) && read_basic(coded, c));
 }
 
 /* ---- the check ---- */
 
-static void refuse(struct exchange *x, int status, const char *detail)
+bool http_refuse(struct exchange *x, int status, const char *detail)
 {
     count_own(&x->connection->worker->counts.refused_access, 1);
     http_reply_problem(x, status, detail);
-}
-
-static void refuse_secret(struct exchange *x)
-{
-    x->close = connection_wrong_secret(x->connection) || x->close;
-    refuse(x, 401, "the secret is not valid, or not for this user");
+    return false;
 }
 
 bool http_may(struct exchange *x, enum role least)
@@ -120,18 +105,15 @@ bool http_may(struct exchange *x, enum role least)
         return true;
     }
     if (!read_credentials(x->request, &given)) {
-        refuse(x, 401,
-               "expected 'Authorization: Bearer SECRET', or Basic with the secret as the password");
-        return false;
+        return http_refuse(
+            x, 401,
+            "expected 'Authorization: Bearer SECRET', or Basic with the secret as the password");
     }
     if (!access_user(given.user, &asked) || !access_show(access, given.secret, asked, &pass)) {
-        refuse_secret(x);
-        return false;
+        x->close = connection_wrong_secret(x->connection) || x->close;
+        return http_refuse(x, 401, "the secret is not valid, or not for this user");
     }
     x->role = pass.role;
-    if (x->role < least) {
-        refuse(x, 403, "the secret is valid, but this request needs one of the role admin");
-        return false;
-    }
-    return true;
+    return x->role >= least ||
+           http_refuse(x, 403, "the secret is valid, but this request needs one of the role admin");
 }

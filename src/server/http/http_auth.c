@@ -52,13 +52,6 @@ static void put_with_prefix(struct auth_request *a, struct text prefix, struct t
     put(a, (struct text){at, prefix.len + name.len}, value);
 }
 
-static void put_fields(struct auth_request *a, const struct http_request *r)
-{
-    for (unsigned i = 0; i < r->fields_count; i++) {
-        put_with_prefix(a, TEXT("header:"), r->fields[i].name, r->fields[i].value);
-    }
-}
-
 /* Puts the parameters of the query. Too many are an error, because a limit's key may need one of
  * those that would be left out. */
 static int put_query(struct auth_request *a, struct weir_error *error)
@@ -106,8 +99,7 @@ static int take_part(struct auth_request *a, enum part part, struct text text, c
     }
     return fail(error, WEIR_EATTRIBUTE,
                 "%s and %s describe different requests: found '%.*s' and '%.*s'",
-                a->parts[part].from, from, (int)(before.len < 64 ? before.len : 64), before.at,
-                (int)(text.len < 64 ? text.len : 64), text.at);
+                a->parts[part].from, from, TEXT_CUT(before, 64), TEXT_CUT(text, 64));
 }
 
 /* Takes path and query of "/search?q=cats", and also the host of
@@ -183,34 +175,21 @@ static int take_target(struct auth_request *a, const struct http_request *r,
     return e != 0 ? e : take_part(a, METHOD, r->method, "the method", error);
 }
 
-/* Fills in the parts that no field has given. */
-static void take_rest(struct auth_request *a, const struct http_request *r)
-{
-    const struct http_field *host = http_field(r, "host");
-    if (a->parts[METHOD].from == NULL) {
-        a->parts[METHOD].text = r->method;
-    }
-    if (a->parts[PATH].from == NULL) {
-        a->parts[PATH].text = TEXT("/");
-    }
-    if (a->parts[HOST].from == NULL && host != NULL) {
-        a->parts[HOST].text = host->value;
-    }
-}
-
 static int read_request(const struct exchange *x, struct auth_request *a, struct weir_error *error)
 {
     const struct http_request *r = x->request;
     struct address client;
     a->count = 0;
     a->used = 0;
-    memset(a->parts, 0, sizeof a->parts);
+    memset(a->parts, 0, sizeof a->parts); /* then the values if no field gives one */
+    a->parts[METHOD].text = r->method;
+    a->parts[PATH].text = TEXT("/");
+    a->parts[HOST].text = http_value(r, "host");
     int e = take_fields(a, r, error);
     e = e != 0 ? e : take_target(a, r, error);
     if (e != 0) {
         return e;
     }
-    take_rest(a, r);
     http_find_client(x, &client);
     put(a, TEXT("method"), a->parts[METHOD].text);
     put(a, TEXT("path"), a->parts[PATH].text);
@@ -218,7 +197,9 @@ static int read_request(const struct exchange *x, struct auth_request *a, struct
     if (client.family != 0) {
         put(a, TEXT("ip"), text_of(address_print(&client, a->address)));
     }
-    put_fields(a, r);
+    for (unsigned i = 0; i < r->fields_count; i++) {
+        put_with_prefix(a, TEXT("header:"), r->fields[i].name, r->fields[i].value);
+    }
     return put_query(a, error);
 }
 
@@ -255,7 +236,7 @@ static void put_later(struct pending *p)
     struct exchange x = http_resume(p, &request);
     struct weir_error error = {0};
     reply(&x, p->error, &p->answer, &error);
-    http_resumed(&x);
+    buffer_finish(&x.body);
 }
 
 static void run_auth(struct exchange *x)

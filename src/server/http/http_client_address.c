@@ -20,33 +20,26 @@
 
 /* ---- one hop ---- */
 
-static const struct client_row {
-    const char *name;
-    bool forwarded; /* has the form of RFC 7239 */
-} rows[HTTP_CLIENT_FIELDS] = {
-    [HTTP_CLIENT_X_FORWARDED_FOR] = {"x-forwarded-for", false},
-    [HTTP_CLIENT_FORWARDED] = {"forwarded", true},
-    [HTTP_CLIENT_X_REAL_IP] = {"x-real-ip", false},
+const char *const http_client_field_names[HTTP_CLIENT_FIELDS] = {
+    [HTTP_CLIENT_X_FORWARDED_FOR] = "x-forwarded-for",
+    [HTTP_CLIENT_FORWARDED] = "forwarded",
+    [HTTP_CLIENT_X_REAL_IP] = "x-real-ip",
 };
 
-static bool read_hop(const struct client_row *row, struct text hop, struct address *a)
+/* Reads a hop, which may have the form of RFC 7239. */
+static bool read_hop(bool forwarded, struct text hop, struct address *a)
 {
     char room[FORWARDED_NODE_MAX];
-    return (!row->forwarded || forwarded_node(hop, room, &hop)) && address_parse(hop, a, NULL) == 0;
+    return (!forwarded || forwarded_node(hop, room, &hop)) && address_parse(hop, a, NULL) == 0;
 }
 
-const char *http_client_field_name(unsigned field)
-{
-    return field < HTTP_CLIENT_FIELDS ? rows[field].name : NULL;
-}
-
-/* Returns the row of a field, or HTTP_CLIENT_FIELDS if there is none. Most fields have none,
- * which their first letter shows. */
-static unsigned row_of(struct text name)
+/* Returns which of these a field is, or HTTP_CLIENT_FIELDS if it is another one, as most are, which
+ * their first letter shows. */
+static unsigned kind_of(struct text name)
 {
     char first = name.len > 0 ? (char)(name.at[0] | 0x20) : 0;
     unsigned i = first == 'x' || first == 'f' ? 0 : HTTP_CLIENT_FIELDS;
-    while (i < HTTP_CLIENT_FIELDS && !http_same_name(name, rows[i].name)) {
+    while (i < HTTP_CLIENT_FIELDS && !http_same_name(name, http_client_field_names[i])) {
         i++;
     }
     return i;
@@ -93,16 +86,15 @@ struct told {
     struct address client;
 };
 
-static void walk(const struct server *server, const struct client_row *row, struct text list,
-                 struct told *told)
+static void walk(const struct server *server, bool forwarded, struct text list, struct told *told)
 {
     struct text hop;
-    while (!told->final && forwarded_last(&list, row->forwarded, &hop)) {
+    while (!told->final && forwarded_last(&list, forwarded, &hop)) {
         struct address a;
         if (hop.len == 0) {
             continue;
         }
-        if (!read_hop(row, hop, &a)) {
+        if (!read_hop(forwarded, hop, &a)) {
             told->final = true;
         } else {
             told->client = a;
@@ -119,20 +111,15 @@ static bool read_fields(const struct exchange *x, struct told *told)
     unsigned only = x->server->options.client_field;
     bool any = false;
     for (unsigned i = r->fields_count; i-- > 0;) {
-        unsigned row = row_of(r->fields[i].name);
-        if (row == HTTP_CLIENT_FIELDS || (only != 0 && only != row + 1)) {
+        unsigned kind = kind_of(r->fields[i].name);
+        if (kind == HTTP_CLIENT_FIELDS || (only != 0 && only != kind + 1)) {
             continue;
         }
         any = true;
-        told[row].given = true;
-        walk(x->server, &rows[row], r->fields[i].value, &told[row]);
+        told[kind].given = true;
+        walk(x->server, kind == HTTP_CLIENT_FORWARDED, r->fields[i].value, &told[kind]);
     }
     return any;
-}
-
-static bool is_same(const struct address *a, const struct address *b)
-{
-    return a->family == b->family && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
 }
 
 /* Chooses the client and returns true if the fields agree. A field that names only trusted
@@ -147,7 +134,7 @@ static bool agree(const struct told *told, struct address *client)
         }
         if (chosen == NULL || (t->final && !chosen->final)) {
             chosen = t;
-        } else if (t->final && !is_same(&t->client, &chosen->client)) {
+        } else if (t->final && memcmp(&t->client, &chosen->client, sizeof t->client) != 0) {
             return false;
         }
     }

@@ -81,13 +81,12 @@ static int read_key(const json_t *value, struct ask *ask, struct weir_error *err
     return e;
 }
 
-static int read_attributes(const json_t *value, struct ask *ask, struct weir_error *error)
+static int read_attributes(json_t *value, struct ask *ask, struct weir_error *error)
 {
-    json_t *all = (json_t *)(uintptr_t)value; /* the iterator only looks */
     if (!json_is_object(value) || json_object_size(value) > WEIR_RULES_ATTRIBUTES_MAX) {
         return bad(error, "attributes", value, "an object with at most 256 members");
     }
-    for (void *at = json_object_iter(all); at != NULL; at = json_object_iter_next(all, at)) {
+    for (void *at = json_object_iter(value); at != NULL; at = json_object_iter_next(value, at)) {
         struct text text = {NULL, 0};
         const char *name = json_object_iter_key(at);
         int e = read_text(json_object_iter_value(at), name, &text, error);
@@ -100,8 +99,7 @@ static int read_attributes(const json_t *value, struct ask *ask, struct weir_err
     return 0;
 }
 
-static int read_value(const json_t *value, unsigned member, struct ask *ask,
-                      struct weir_error *error)
+static int read_value(json_t *value, unsigned member, struct ask *ask, struct weir_error *error)
 {
     const struct ask_member_row *row = &ask_members[member];
     ask->given |= ASK_BIT(member);
@@ -136,7 +134,7 @@ static void list_members(unsigned of, char *text, size_t size)
     }
 }
 
-static int read_member(const char *name, const json_t *value, unsigned allowed, struct ask *ask,
+static int read_member(const char *name, json_t *value, unsigned allowed, struct ask *ask,
                        struct weir_error *error)
 {
     char expected[128] = "";
@@ -149,15 +147,14 @@ static int read_member(const char *name, const json_t *value, unsigned allowed, 
     return fail(error, WEIR_EINVAL, "found '%.64s', expected %s", name, expected);
 }
 
-int http_read_ask(const json_t *object, const struct operation_row *row, struct ask *ask,
+int http_read_ask(json_t *object, const struct operation_row *row, struct ask *ask,
                   struct weir_error *error)
 {
     ask_init(ask);
     if (!json_is_object(object)) {
         return fail(error, WEIR_EINVAL, "expected an object");
     }
-    json_t *all = (json_t *)(uintptr_t)object; /* the iterator only looks */
-    for (void *at = json_object_iter(all); at != NULL; at = json_object_iter_next(all, at)) {
+    for (void *at = json_object_iter(object); at != NULL; at = json_object_iter_next(object, at)) {
         int e = read_member(json_object_iter_key(at), json_object_iter_value(at), row->members, ask,
                             error);
         if (e != 0) {

@@ -14,7 +14,7 @@ json_t *http_read_json(struct exchange *x);
  * Reads the members that the operation takes. Returns 0 or WEIR_EINVAL: not an object, a member that
  * is not allowed, not good, or missing.
  */
-int http_read_ask(const json_t *object, const struct operation_row *row, struct ask *ask,
+int http_read_ask(json_t *object, const struct operation_row *row, struct ask *ask,
                   struct weir_error *error);
 
 #endif

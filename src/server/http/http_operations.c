@@ -1,42 +1,20 @@
 /* Operations as JSON: POST /v1/check and its like, and batches of checks. */
-#include <inttypes.h>
 #include <stdio.h>
 
-#include "server/ask/reservations.h"
 #include "server/http/http_json.h"
 
 #define BATCH_MAX 1000
 
 /* ---- one operation ---- */
 
-/* Puts the members that an operation's answer has at its end into `more`. */
-static struct text extra_members(const struct operation_row *row, const struct answer *a,
-                                 char more[64])
-{
-    more[0] = 0;
-    if (row->extra == EXTRA_BLOCKED) {
-        (void)snprintf(more, 64, ",\"blocked_ms\":%" PRId64, a->blocked_ms);
-    } else if (row->extra == EXTRA_RESERVATION && a->reservation[0] != 0) {
-        (void)snprintf(more, 64, ",\"reservation\":\"%s\"", a->reservation);
-    } else if (row->extra == EXTRA_RESERVATION) {
-        (void)snprintf(more, 64, ",\"reservation\":null");
-    }
-    return text_of(more);
-}
-
 /* Replies to an operation that has ended. An operator's reply has no header fields of a limit. */
-static void reply(struct exchange *x, enum operation operation, int e, const struct answer *a,
-                  const struct weir_error *error)
+static void reply(struct exchange *x, int e, const struct answer *a, const struct weir_error *error)
 {
-    const struct operation_row *row = &operation_rows[operation];
-    char more[64];
+    const struct operation_row *row = &operation_rows[x->operation];
     if (e != 0) {
         http_reply_failure(x, e, error);
-        return;
-    }
-    x->more = extra_members(row, a, more);
-    if (row->extra == EXTRA_BLOCKED) {
-        http_put_answer(&x->body, a, x->more);
+    } else if (row->extra == EXTRA_BLOCKED) {
+        http_put_answer(&x->body, a, x->operation);
         http_reply(x, 200, "application/json", NULL);
     } else {
         http_reply_answer(x, row->decides ? http_status_of_answer(a) : 200, a);
@@ -48,8 +26,8 @@ static void put_later(struct pending *p)
     struct http_request request;
     struct exchange x = http_resume(p, &request);
     struct weir_error error = {0};
-    reply(&x, p->wire.operation, p->error, &p->answer, &error);
-    http_resumed(&x);
+    reply(&x, p->error, &p->answer, &error);
+    buffer_finish(&x.body);
 }
 
 void http_run_ask(struct exchange *x, enum operation operation, const struct ask *ask)
@@ -58,11 +36,11 @@ void http_run_ask(struct exchange *x, enum operation operation, const struct ask
     struct weir_error error;
     struct answer a;
     int e = operation_run(&asker, operation, ask, &a, &error);
+    x->operation = operation;
     if (e == ANSWER_LATER) {
-        x->operation = operation;
         http_keep(x, asker.pending, put_later);
     } else {
-        reply(x, operation, e, &a, &error);
+        reply(x, e, &a, &error);
     }
 }
 
@@ -92,9 +70,9 @@ static void put_item(struct buffer *body, int e, const struct answer *a,
                      const struct weir_error *error)
 {
     if (e == 0) {
-        http_put_answer(body, a, (struct text){NULL, 0});
+        http_put_answer(body, a, OPERATION_CHECK);
     } else {
-        http_put_problem(body, http_status_of_error(e), http_words_of_error(e, error));
+        http_put_problem(body, answer_error(e)->status, answer_words_of_error(e, error));
     }
 }
 
@@ -117,7 +95,7 @@ static void put_batch_later(struct pending *batch)
     buffer_put(&x.body, buffer_text(&batch->body));
     x.body.full = x.body.full || batch->body.full;
     http_reply(&x, 200, "application/json", NULL);
-    http_resumed(&x);
+    buffer_finish(&x.body);
 }
 
 /* Answers each question. The answers that come later are parts of `batch`; NULL: no fleet
@@ -131,8 +109,8 @@ static void answer_each(struct exchange *x, const json_t *questions, struct pend
         struct ask ask;
         struct answer a;
         struct weir_error error;
-        const json_t *question = json_array_get(questions, i);
-        int e = http_read_ask(question, &operation_rows[OPERATION_CHECK], &ask, &error);
+        int e = http_read_ask(json_array_get(questions, i), &operation_rows[OPERATION_CHECK], &ask,
+                              &error);
         e = e != 0 ? e : operation_run(&asker, OPERATION_CHECK, &ask, &a, &error);
         buffer_put(&x->body, i > 0 ? TEXT(",") : TEXT(""));
         if (e == ANSWER_LATER) {
@@ -159,9 +137,7 @@ static void answer_batch(struct exchange *x, const json_t *questions)
         http_keep(x, batch, put_batch_later);
         return;
     }
-    if (batch != NULL) {
-        pending_destroy(batch);
-    }
+    pending_destroy(batch);
     http_reply(x, 200, "application/json", NULL);
 }
 

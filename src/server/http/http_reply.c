@@ -4,7 +4,6 @@
 
 #include "base/atomic.h"
 #include "common/utf8.h"
-#include "server/ask/reservations.h"
 #include "server/http/http_routes.h"
 
 struct status_row {
@@ -109,16 +108,23 @@ static void put_flags(struct buffer *b, unsigned flags)
     buffer_put_char(b, ']');
 }
 
-static void put_members(struct buffer *b, const struct answer *a)
+static void put_name(struct buffer *b, const char *name)
 {
-    buffer_put(b, TEXT("\"verdict\":"));
-    put_string(b, text_of(answer_verdict_names[a->verdict]));
-    buffer_put(b, TEXT(",\"limit\":"));
-    if (a->limit[0] != 0) {
-        put_string(b, text_of(a->limit));
+    if (name[0] != 0) {
+        put_string(b, text_of(name));
     } else {
         buffer_put(b, TEXT("null"));
     }
+}
+
+/* Puts the members of an answer and the end of the object. */
+static void put_members(struct buffer *b, const struct answer *a, enum operation operation)
+{
+    enum operation_extra extra = operation_rows[operation].extra;
+    buffer_put(b, TEXT("\"verdict\":"));
+    put_string(b, text_of(answer_verdict_names[a->verdict]));
+    buffer_put(b, TEXT(",\"limit\":"));
+    put_name(b, a->limit);
     buffer_put(b, TEXT(",\"quota\":"));
     buffer_put_u64(b, a->quota);
     buffer_put(b, TEXT(",\"remaining\":"));
@@ -135,14 +141,20 @@ static void put_members(struct buffer *b, const struct answer *a)
     buffer_put_u64(b, a->delay_ms);
     buffer_put(b, TEXT(",\"flags\":"));
     put_flags(b, a->flags);
+    if (extra == EXTRA_BLOCKED) {
+        buffer_put(b, TEXT(",\"blocked_ms\":"));
+        buffer_put_i64(b, a->blocked_ms);
+    } else if (extra == EXTRA_RESERVATION) {
+        buffer_put(b, TEXT(",\"reservation\":"));
+        put_name(b, a->reservation);
+    }
+    buffer_put_char(b, '}');
 }
 
-void http_put_answer(struct buffer *body, const struct answer *a, struct text more)
+void http_put_answer(struct buffer *body, const struct answer *a, enum operation operation)
 {
     buffer_put_char(body, '{');
-    put_members(body, a);
-    buffer_put(body, more);
-    buffer_put_char(body, '}');
+    put_members(body, a, operation);
 }
 
 /* Puts {"type":...,"title":...,"status":... without the end of the object. */
@@ -165,7 +177,8 @@ void http_put_problem(struct buffer *body, int status, const char *detail)
     buffer_put_char(body, '}');
 }
 
-static void put_denial(struct buffer *b, int status, const struct answer *a, struct text more)
+static void put_denial(struct buffer *b, int status, const struct answer *a,
+                       enum operation operation)
 {
     begin_problem(b, status);
     if (row_of(status)->type != NULL && a->limit[0] != 0) {
@@ -174,9 +187,7 @@ static void put_denial(struct buffer *b, int status, const struct answer *a, str
         buffer_put_char(b, ']');
     }
     buffer_put_char(b, ',');
-    put_members(b, a);
-    buffer_put(b, more);
-    buffer_put_char(b, '}');
+    put_members(b, a, operation);
 }
 
 /* ---- header fields ---- */
@@ -204,12 +215,17 @@ static void put_date(struct buffer *b, uint64_t now_s)
     buffer_put(b, text_of(text));
 }
 
+static void put_field(struct buffer *b, struct text name, struct text value)
+{
+    buffer_put(b, name);
+    buffer_put(b, value);
+    buffer_put(b, TEXT("\r\n"));
+}
+
 static void put_connection(const struct exchange *x)
 {
     if (x->allow.len > 0) {
-        buffer_put(x->out, TEXT("Allow: "));
-        buffer_put(x->out, x->allow);
-        buffer_put(x->out, TEXT("\r\n"));
+        put_field(x->out, TEXT("Allow: "), x->allow);
     }
     if (x->close) {
         buffer_put(x->out, TEXT("Connection: close\r\n"));
@@ -272,9 +288,7 @@ void http_reply(struct exchange *x, int status, const char *type, const struct a
     buffer_put(out, TEXT("\r\n"));
     put_date(out, x->now_ns / WEIR_SECOND);
     if (type != NULL) {
-        buffer_put(out, TEXT("Content-Type: "));
-        buffer_put(out, text_of(type));
-        buffer_put(out, TEXT("\r\n"));
+        put_field(out, TEXT("Content-Type: "), text_of(type));
     }
     if (status != 204) {
         buffer_put(out, TEXT("Content-Length: "));
@@ -313,38 +327,13 @@ int http_status_of_answer(const struct answer *a)
     return by_verdict[a->verdict];
 }
 
-int http_status_of_error(int e)
-{
-    switch (e) {
-    case WEIR_ENOLIMIT:
-    case RESERVATION_NONE:
-        return 404;
-    case WEIR_EINVAL:
-    case WEIR_EKEY:
-    case WEIR_EATTRIBUTE:
-    case WEIR_ENOTSUP:
-        return 400;
-    case WEIR_EFULL: /* slots become free with time, */
-    case RESERVATION_FULL:
-    case WEIR_EIO: /* and the store comes back */
-        return 503;
-    default:
-        return 500;
-    }
-}
-
-const char *http_words_of_error(int e, const struct weir_error *error)
-{
-    return error->text[0] != 0 ? error->text : e == WEIR_EIO ? ANSWER_NO_STORE : weir_strerror(e);
-}
-
 void http_reply_answer(struct exchange *x, int status, const struct answer *a)
 {
     if (status == 200) {
-        http_put_answer(&x->body, a, x->more);
+        http_put_answer(&x->body, a, x->operation);
         http_reply(x, status, "application/json", a);
     } else {
-        put_denial(&x->body, status, a, x->more);
+        put_denial(&x->body, status, a, x->operation);
         http_reply(x, status, "application/problem+json", a);
     }
 }
@@ -359,5 +348,5 @@ void http_reply_problem(struct exchange *x, int status, const char *detail)
 
 void http_reply_failure(struct exchange *x, int e, const struct weir_error *error)
 {
-    http_reply_problem(x, http_status_of_error(e), http_words_of_error(e, error));
+    http_reply_problem(x, answer_error(e)->status, answer_words_of_error(e, error));
 }

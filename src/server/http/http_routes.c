@@ -169,12 +169,9 @@ struct exchange http_resume(const struct pending *p, struct http_request *reques
     *request = (struct http_request){.keep_alive = !p->wire.close,
                                      .old = p->wire.old,
                                      .method = p->wire.head ? TEXT("HEAD") : TEXT("POST")};
-    return begin(p->connection, request);
-}
-
-void http_resumed(struct exchange *x)
-{
-    buffer_finish(&x->body);
+    struct exchange x = begin(p->connection, request);
+    x.operation = p->wire.operation;
+    return x;
 }
 
 static void complain(struct connection *c, const struct http_request *request)
@@ -258,6 +255,8 @@ static int64_t consume(struct connection *c, struct text input)
 
 const struct protocol protocol_http = {
     .name = "http",
+    .address = "127.0.0.1:8080",
+    .roles = {[ROLE_CHECK] = true},
     .kind = PROTOCOL_HTTP,
     .refusal = REFUSAL,
     .session_bytes = sizeof(struct http_session),
@@ -266,6 +265,8 @@ const struct protocol protocol_http = {
 
 const struct protocol protocol_admin = {
     .name = "admin",
+    .address = "127.0.0.1:8082",
+    .roles = {[ROLE_CHECK] = true, [ROLE_ADMIN] = true}, /* it shows keys */
     .kind = PROTOCOL_ADMIN,
     .refusal = REFUSAL,
     .session_bytes = sizeof(struct http_session),

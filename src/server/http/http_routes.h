@@ -26,10 +26,9 @@ struct exchange {
     uint64_t now_ns;
     enum role role;           /* the client's */
     bool close;               /* end the connection after the reply */
-    enum operation operation; /* which one is answered later */
+    enum operation operation; /* whose answer this is */
     struct text allow;        /* for a 405: the methods that the path takes; len 0 otherwise */
-    struct text more;   /* further members of an answer, ",\"reservation\":null"; may be empty */
-    struct buffer body; /* body of the reply */
+    struct buffer body;       /* body of the reply */
 };
 
 enum http_reach { HTTP_AT, HTTP_AT_OR_BELOW, HTTP_BELOW };
@@ -46,6 +45,9 @@ struct http_route {
 /* Sets x->role to the client's role. Returns whether that is `least` or more; if not, a 401 or
  * 403 has been sent. */
 bool http_may(struct exchange *x, enum role least); /* http_access.c */
+
+/* Counts and sends a refusal for lack of access. Returns false. */
+bool http_refuse(struct exchange *x, int status, const char *detail);
 
 /* Tables of routes; `path` is NULL after the last row. */
 extern struct http_route http_operation_routes[];  /* http_operations.c: as JSON, for clients ... */
@@ -69,7 +71,7 @@ enum http_client_field {
     HTTP_CLIENT_FIELDS
 };
 
-const char *http_client_field_name(unsigned field); /* in lower case; NULL after the last */
+extern const char *const http_client_field_names[HTTP_CLIENT_FIELDS]; /* in lower case */
 
 /* Finds the client's address: the peer's, or the one that trusted proxies have passed on. */
 void http_find_client(const struct exchange *x, struct address *client);
@@ -109,23 +111,18 @@ static inline struct asker http_asker(const struct exchange *x)
 /* Lets `put` reply when the answer has come. `put` must begin with http_resume(). */
 void http_keep(struct exchange *x, struct pending *p, pending_put_fn put);
 
-/* Returns an exchange with what was kept of the request. `put` must end with http_resumed(). */
+/* Returns an exchange with what was kept of the request. `put` frees x.body. */
 struct exchange http_resume(const struct pending *p, struct http_request *request);
-void http_resumed(struct exchange *x);
 
 /* Replies with the problem for an error WEIR_E... */
 void http_reply_failure(struct exchange *x, int e, const struct weir_error *error);
 
-/* Return the status for an answer, and the status and text for an error. */
+/* Returns the status for an answer. */
 int http_status_of_answer(const struct answer *a);
-int http_status_of_error(int e);
-const char *http_words_of_error(int e, const struct weir_error *error);
 
-/*
- * Put {"verdict":"allow",...}, with `more` members at its end (",\"name\":1"; may be none), and
- * {"title":...,"status":...,"detail":...}.
- */
-void http_put_answer(struct buffer *body, const struct answer *a, struct text more);
+/* Put {"verdict":"allow",...}, with the members of this operation, and
+ * {"title":...,"status":...,"detail":...}. */
+void http_put_answer(struct buffer *body, const struct answer *a, enum operation operation);
 void http_put_problem(struct buffer *body, int status, const char *detail);
 
 #endif

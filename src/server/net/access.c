@@ -27,6 +27,7 @@
 #include "rules/file/files.h"
 
 const char *const role_names[ROLES] = {"none", "check", "admin"};
+const char *const role_variables[ROLES] = {"", "WEIR_CHECK_SECRETS", "WEIR_ADMIN_SECRETS"};
 
 /* All secrets of a role with their line ends. */
 #define FILE_BYTES_MAX ((size_t)ACCESS_SECRETS_MAX * (ACCESS_SECRET_MAX + 2))
@@ -132,14 +133,13 @@ static int read_file(const struct reading *r, struct weir_error *error)
 
 static int read_sources(const struct access *access, struct secrets *to, struct weir_error *error)
 {
-    static const char *const texts[ROLES] = {"", "WEIR_CHECK_SECRETS", "WEIR_ADMIN_SECRETS"};
     int e = 0;
     for (int role = ROLE_CHECK; role < ROLES; role++) {
         struct reading r = {access, access->file[role], (enum role)role, to};
         if (e == 0 && access->file[role] != NULL) {
             e = read_file(&r, error);
         }
-        r.name = texts[role];
+        r.name = role_variables[role];
         if (e == 0 && access->text[role] != NULL) {
             e = read_text(&r, text_of(access->text[role]), error);
         }

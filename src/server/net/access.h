@@ -24,7 +24,8 @@
 
 enum role { ROLE_NONE, ROLE_CHECK, ROLE_ADMIN, ROLES };
 
-extern const char *const role_names[ROLES]; /* "none", "check", "admin" */
+extern const char *const role_names[ROLES];     /* "none", "check", "admin" */
+extern const char *const role_variables[ROLES]; /* of the environment, with the role's secrets */
 
 #define ACCESS_SECRETS_MAX 32  /* secrets of one role */
 #define ACCESS_SECRET_MAX 1024 /* bytes of one secret */

@@ -16,6 +16,25 @@ static uint64_t now_ms(const struct connection *c)
     return uv_now(&c->worker->loop);
 }
 
+void connection_tell(const struct connection *c, struct log_limit *limit, enum log_level level,
+                     const char *what, const char *why)
+{
+    char peer[ADDRESS_MAX];
+    LOG_LIMITED(limit, level, what, LOG_STRING("why", why),
+                LOG_STRING("protocol", c->protocol->name),
+                LOG_STRING("address", peer_print(&c->peer, peer)));
+}
+
+bool connection_wrong_secret(struct connection *c)
+{
+    static struct log_limit limit;
+    bool ends = ++c->wrong >= CONNECTION_WRONG_MAX;
+    if (ends) {
+        connection_tell(c, &limit, LEVEL_WARNING, "connection ended", "too many wrong secrets");
+    }
+    return ends;
+}
+
 /* ---- ending ---- */
 
 /* Returns the bytes of replies that the client has not fetched yet, or that wait for the answer
@@ -67,9 +86,6 @@ void connection_close(struct connection *c)
     note_kept(c, 0);
     c->closing = true;
     pending_abandon(c);
-    if (c->protocol->close != NULL) {
-        c->protocol->close(c);
-    }
     uv_close(&c->uv.handle, on_closed);
 }
 
@@ -77,6 +93,12 @@ static int file_of(const struct connection *c)
 {
     uv_os_fd_t fd = -1;
     return uv_fileno(&c->uv.handle, &fd) == 0 ? fd : -1;
+}
+
+size_t connection_unread(const struct connection *c)
+{
+    int bytes = 0;
+    return ioctl(file_of(c), FIONREAD, &bytes) == 0 && bytes > 0 ? (size_t)bytes : 0;
 }
 
 /* ---- writing ---- */
@@ -369,13 +391,10 @@ static void go_on(struct connection *c)
 
 void connection_stop(struct connection *c)
 {
-    int waiting = 0;
     if (c->closing || c->leaving) {
         return;
     }
-    if (ioctl(file_of(c), FIONREAD, &waiting) == 0 && waiting > 0) {
-        c->owed = (size_t)waiting;
-    }
+    c->owed = connection_unread(c);
     c->stopping = true;
     if (!c->writing) { /* otherwise on_written() calls go_on() */
         go_on(c);
@@ -391,6 +410,18 @@ static void note_progress(struct connection *c, uint64_t now)
         c->unsent = unsent;
         c->since_ms = now;
     }
+}
+
+/* An idle client has done nothing wrong and is logged at debug level; a slow
+ * one may be an attack. */
+static void tell_late(const struct connection *c)
+{
+    static struct log_limit limits[2];
+    bool idle = !c->writing && buffer_len(&c->input) == 0;
+    connection_tell(c, &limits[idle], idle ? LEVEL_DEBUG : LEVEL_WARNING, "connection cut",
+                    c->writing ? "it does not fetch its replies"
+                    : idle     ? "idle"
+                               : "its request does not end");
 }
 
 void connection_check_time(struct connection *c, uint64_t now)
@@ -410,7 +441,7 @@ void connection_check_time(struct connection *c, uint64_t now)
     if (!c->closing && now - c->since_ms > limit) {
         if (!c->leaving) {
             count_own(&c->worker->counts.timed_out, 1);
-            connection_tell_late(c);
+            tell_late(c);
         }
         connection_close(c);
     }

@@ -19,6 +19,7 @@
 #ifndef WEIR_SERVER_NET_CONNECTION_H
 #define WEIR_SERVER_NET_CONNECTION_H
 
+#include "common/log.h"
 #include "rules/value/address.h"
 #include "server/net/access.h"
 #include "server/net/pending.h"
@@ -28,7 +29,9 @@
 struct connection;
 
 struct protocol {
-    const char *name;
+    const char *name;    /* of the listener, in options, messages and metrics */
+    const char *address; /* where it listens by default */
+    bool roles[ROLES];   /* the roles that use it; without secrets they are open to every client */
     enum server_protocol kind;
     const char *refusal;  /* sent to connections beyond the bound; may be NULL */
     size_t session_bytes; /* size of c->session, which starts zeroed */
@@ -39,14 +42,9 @@ struct protocol {
      * CONNECTION_CLOSE if the connection is to end once the replies are out.
      */
     int64_t (*consume)(struct connection *c, struct text input);
-    void (*close)(struct connection *c); /* may be NULL */
 };
 
 #define CONNECTION_CLOSE INT64_C(-1)
-
-extern const struct protocol protocol_resp;
-extern const struct protocol protocol_http;
-extern const struct protocol protocol_admin; /* HTTP too, with other routes (http_routes.c) */
 
 struct connection {
     union {
@@ -110,18 +108,17 @@ void connection_stop(struct connection *c);
 
 void connection_close(struct connection *c);
 
+/* Returns how many bytes the kernel holds for the connection. */
+size_t connection_unread(const struct connection *c);
+
 /* Called when awaited answers have come: writes the replies and decides input
  * that waited for them. */
 void connection_resume(struct connection *c);
 
-/* Log why a connection was refused, or closed because it was too slow (connection_tell.c). */
-enum connection_refusal {
-    CONNECTION_TOO_MANY,
-    CONNECTION_TOO_MANY_OF_ADDRESS,
-    CONNECTION_REFUSALS
-};
-void connection_tell_refused(const struct connection *c, enum connection_refusal why);
-void connection_tell_late(const struct connection *c);
+/* Logs what has happened to a connection. Clients can cause that at any rate, so each limit lets
+ * one line a second pass, with the number of those left out. */
+void connection_tell(const struct connection *c, struct log_limit *limit, enum log_level level,
+                     const char *what, const char *why);
 
 /* Closes a connection that has been idle, or slow, for too long. Called by the thread's timer. */
 void connection_check_time(struct connection *c, uint64_t now_ms);

@@ -47,7 +47,7 @@ static struct connection *create(struct worker *w, const struct protocol *protoc
     return c;
 }
 
-static void refuse(struct connection *c, uint64_t *count)
+static void refuse(struct connection *c, uint64_t *count, struct log_limit *limit, const char *why)
 {
     const char *words = c->protocol->refusal;
     uv_buf_t buf = {.base = (char *)words, .len = words != NULL ? strlen(words) : 0};
@@ -55,6 +55,7 @@ static void refuse(struct connection *c, uint64_t *count)
         (void)uv_try_write(&c->uv.stream, &buf, 1);
     }
     count_own(count, 1);
+    connection_tell(c, limit, LEVEL_WARNING, "connection refused", why);
     connection_close(c);
 }
 
@@ -76,6 +77,8 @@ static bool is_too_many(const struct worker *w, const struct protocol *protocol,
 
 bool connection_accept(struct worker *w, uv_stream_t *listener, const struct protocol *protocol)
 {
+    static struct log_limit refused;
+    static struct log_limit refused_address;
     bool tcp = listener->type == UV_TCP;
     struct connection *c = create(w, protocol, tcp);
     if (c == NULL) {
@@ -92,11 +95,10 @@ bool connection_accept(struct worker *w, uv_stream_t *listener, const struct pro
         note_peer(c);
     }
     if (is_too_many(w, protocol, open)) {
-        connection_tell_refused(c, CONNECTION_TOO_MANY);
-        refuse(c, &w->counts.refused);
+        refuse(c, &w->counts.refused, &refused, "too many connections");
     } else if (connection_is_client(protocol) && !enter(c)) {
-        connection_tell_refused(c, CONNECTION_TOO_MANY_OF_ADDRESS);
-        refuse(c, &w->counts.refused_address);
+        refuse(c, &w->counts.refused_address, &refused_address,
+               "too many connections of this address");
     } else {
         connection_begin(c);
     }

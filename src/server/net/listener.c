@@ -159,25 +159,6 @@ bool listener_print(const struct sockaddr_storage *bound, char *text, size_t siz
 
 /* ---- exposure ---- */
 
-/* The option and the variable that give the secrets of a role, for messages. */
-static const struct {
-    const char *option;
-    const char *variable;
-} secrets[ROLES] = {
-    [ROLE_CHECK] = {"--check-secrets", "WEIR_CHECK_SECRETS"},
-    [ROLE_ADMIN] = {"--admin-secrets", "WEIR_ADMIN_SECRETS"},
-};
-
-/* The roles that use a listener. Without secrets, a role would be open or could not be used. */
-static const struct {
-    const char *name;
-    bool has[ROLES];
-} listeners[PROTOCOLS] = {
-    [PROTOCOL_RESP] = {"resp", {[ROLE_CHECK] = true}},
-    [PROTOCOL_HTTP] = {"http", {[ROLE_CHECK] = true}},
-    [PROTOCOL_ADMIN] = {"admin", {[ROLE_CHECK] = true, [ROLE_ADMIN] = true}}, /* it shows keys */
-};
-
 /* Returns whether only this machine can connect to the socket. Writes its address into `text`. The
  * address is read from the socket itself, because a host name may mean any address, and a socket
  * may come from the caller. */
@@ -203,7 +184,7 @@ static bool is_local(int fd, char *text, size_t size)
 static enum role missing_of(const struct server_options *o, unsigned protocol)
 {
     for (enum role role = ROLE_ADMIN; role > ROLE_NONE; role--) {
-        if (listeners[protocol].has[role] && !access_has_secrets(o->access, role)) {
+        if (protocol_of(protocol)->roles[role] && !access_has_secrets(o->access, role)) {
             return role;
         }
     }
@@ -220,9 +201,9 @@ int exposure_check(const struct server_options *o, const int *sockets, struct we
             return fail(
                 error, WEIR_EINVAL,
                 "%s would listen on %s, which other machines can reach, without %s secrets: "
-                "give %s FILE or set %s, listen on 127.0.0.1, or use --insecure",
-                listeners[i].name, address, role_names[missing], secrets[missing].option,
-                secrets[missing].variable);
+                "give --%s-secrets FILE or set %s, listen on 127.0.0.1, or use --insecure",
+                protocol_of(i)->name, address, role_names[missing], role_names[missing],
+                role_variables[missing]);
         }
     }
     return 0;

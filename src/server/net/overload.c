@@ -1,7 +1,6 @@
 #include "server/net/overload.h"
 
 #include <poll.h>
-#include <sys/ioctl.h>
 
 #include "server/net/worker.h"
 
@@ -17,11 +16,6 @@ static bool has_input(const struct worker *w)
 {
     struct pollfd fd = {.fd = uv_backend_fd(&w->loop), .events = POLLIN};
     return poll(&fd, 1, 0) > 0;
-}
-
-void overload_begin(struct worker *w)
-{
-    w->overload.polled_ms = uv_now(&w->loop);
 }
 
 /* Called when the loop has handled its events. It will now wait, or go on at once
@@ -93,15 +87,6 @@ static uint64_t age_of_turn(struct connection *c, uint64_t now)
     return alone || now < p->arrived_ms ? 0 : now - p->arrived_ms;
 }
 
-/* Returns how many bytes the kernel holds for the connection. */
-static size_t unread_bytes(const struct connection *c)
-{
-    uv_os_fd_t fd = -1;
-    int bytes = 0;
-    bool known = uv_fileno(&c->uv.handle, &fd) == 0 && ioctl(fd, FIONREAD, &bytes) == 0;
-    return known && bytes > 0 ? (size_t)bytes : 0;
-}
-
 /*
  * Returns how many bytes of the connection are too old, when its turn begins with a read of
  * `bytes`. If input is late once, the machine has paused: it is answered. If it is late again
@@ -119,7 +104,7 @@ static size_t stale_of_turn(struct connection *c, size_t bytes, uint64_t now)
     if (o->late_ms == 0 || now - o->late_ms > SERVER_HICCUP_MS) {
         return 0;
     }
-    return (size_t)((age - most) * (bytes + unread_bytes(c)) / age);
+    return (size_t)((age - most) * (bytes + connection_unread(c)) / age);
 }
 
 size_t overload_stale(struct connection *c, size_t bytes)

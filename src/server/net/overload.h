@@ -28,7 +28,7 @@ struct worker;
 /* What a thread knows about its loop. Times are of the loop's clock, in milliseconds. */
 struct overload {
     uint64_t asleep_ms; /* when the loop began to wait for input; 0 once it has got some */
-    uint64_t polled_ms; /* when it last got some */
+    uint64_t polled_ms; /* when it last got some; at first, when the loop was made */
     uint64_t unread_ms; /* earliest time at which this turn's input can have arrived */
     bool waiting;       /* there was input already when the loop began to wait */
     bool late;          /* in this turn of the loop some input was too old */
@@ -48,9 +48,7 @@ struct overload_place {
     bool behind;         /* its last turn ended with such a read */
 };
 
-/* overload_begin() is called before the first turn, overload_before_poll() each time before the
- * loop waits for input. */
-void overload_begin(struct worker *w);
+/* Called each time before the loop waits for input. */
 void overload_before_poll(struct worker *w);
 
 /* Initialises the place of a new connection. */

@@ -61,16 +61,11 @@ static struct address client_of(const struct address *address)
     return client;
 }
 
-static uint32_t *bucket_of(struct peers *p, const struct address *client)
-{
-    return &p->buckets[hash_sip(&p->secret, client, sizeof *client).low % p->size];
-}
-
 /* Returns the link that holds the index of the client's peer; the index is
  * NO_PEER if there is none. */
 static uint32_t *find(struct peers *p, const struct address *client)
 {
-    uint32_t *at = bucket_of(p, client);
+    uint32_t *at = &p->buckets[hash_sip(&p->secret, client, sizeof *client).low % p->size];
     while (*at != NO_PEER && memcmp(&p->all[*at].address, client, sizeof *client) != 0) {
         at = &p->all[*at].next;
     }
@@ -95,17 +90,6 @@ static bool enter(struct peers *p, const struct address *client)
     return true;
 }
 
-static void leave(struct peers *p, const struct address *client)
-{
-    uint32_t *at = find(p, client);
-    if (*at != NO_PEER && --p->all[*at].open == 0) {
-        uint32_t gone = *at;
-        *at = p->all[gone].next;
-        p->all[gone].next = p->free;
-        p->free = gone;
-    }
-}
-
 bool peers_enter(struct peers *p, const struct address *address)
 {
     struct address client = client_of(address);
@@ -119,6 +103,12 @@ void peers_leave(struct peers *p, const struct address *address)
 {
     struct address client = client_of(address);
     (void)pthread_mutex_lock(&p->lock);
-    leave(p, &client);
+    uint32_t *at = find(p, &client);
+    if (*at != NO_PEER && --p->all[*at].open == 0) {
+        uint32_t gone = *at;
+        *at = p->all[gone].next;
+        p->all[gone].next = p->free;
+        p->free = gone;
+    }
     (void)pthread_mutex_unlock(&p->lock);
 }

@@ -36,6 +36,9 @@ struct pending *pending_spare(struct worker *w)
 
 void pending_destroy(struct pending *p)
 {
+    if (p == NULL) {
+        return;
+    }
     while (p->parts != NULL) {
         struct pending *part = p->parts;
         p->parts = part->next;
@@ -227,10 +230,8 @@ bool pending_collect(struct connection *c, struct text *behind)
 
 void pending_release(struct connection *c)
 {
-    if (c->pending.sent != NULL) {
-        pending_destroy(c->pending.sent);
-        c->pending.sent = NULL;
-    }
+    pending_destroy(c->pending.sent);
+    c->pending.sent = NULL;
 }
 
 /* ---- ending ---- */
@@ -255,8 +256,6 @@ void pending_abandon(struct connection *c)
 
 void pending_finish(struct worker *w)
 {
-    if (w->spare != NULL) {
-        pending_destroy(w->spare);
-        w->spare = NULL;
-    }
+    pending_destroy(w->spare);
+    w->spare = NULL;
 }

@@ -101,7 +101,7 @@ void pending_keep(struct pending *p, struct connection *c, pending_put_fn put);
 
 /* Creates a batch; NULL if out of memory. The caller must keep it, as above, or destroy it. */
 struct pending *pending_batch(struct worker *w);
-void pending_destroy(struct pending *p);
+void pending_destroy(struct pending *p); /* NULL is allowed */
 
 /* Appends a part to a batch. `body` holds what was put since the part before; its bytes are moved
  * out. pending_end_parts() moves the text after the last part. */

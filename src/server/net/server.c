@@ -69,16 +69,6 @@ static int duplicate(int fd, const char *address, int *out, struct weir_error *e
     return *out >= 0 ? 0 : fail_errno(error, "cannot be listened on", address);
 }
 
-/* Gives a thread its share of the sockets that the caller has opened. There are at least as many
- * threads as sockets (threads_of(), up to SERVER_THREADS_MAX), so that each socket has a thread. */
-static int share_given(const struct server *server, unsigned number, unsigned protocol, int *out,
-                       struct weir_error *error)
-{
-    const int *fds = server->options.given[protocol].fds;
-    unsigned n = server->options.given[protocol].count;
-    return duplicate(fds[number % n], server->options.listen[protocol], out, error);
-}
-
 static int bind_socket(struct server *server, unsigned protocol, int *fd, struct weir_error *error)
 {
     const char *given = server->options.listen[protocol];
@@ -107,6 +97,8 @@ static int share_socket(const struct server *server, unsigned protocol, int *fd,
     return listener_open(given, LISTENER_MORE, fd, error);
 }
 
+/* Opens the listeners of a thread. If the caller has opened the sockets, there are at least as many
+ * threads as sockets (threads_of(), up to SERVER_THREADS_MAX), so that each socket has a thread. */
 static int open_sockets(struct server *server, unsigned number, int *sockets,
                         struct weir_error *error)
 {
@@ -118,8 +110,10 @@ static int open_sockets(struct server *server, unsigned number, int *sockets,
         server->failed = (int)i;
         bool opens = number == first_of(server, i);
         bool shares = i != PROTOCOL_ADMIN && number < server->threads;
-        if (server->options.given[i].count > 0 && (opens || shares)) {
-            e = share_given(server, number, i, &sockets[i], error);
+        unsigned given = server->options.given[i].count;
+        if (given > 0 && (opens || shares)) {
+            e = duplicate(server->options.given[i].fds[number % given], server->options.listen[i],
+                          &sockets[i], error);
         } else if (opens) {
             e = bind_socket(server, i, &sockets[i], error);
         } else if (shares) {

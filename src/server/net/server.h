@@ -61,7 +61,21 @@ enum server_state { SERVER_STARTING, SERVER_READY, SERVER_DRAINING };
 
 enum server_protocol { PROTOCOL_RESP, PROTOCOL_HTTP, PROTOCOL_ADMIN, PROTOCOLS };
 
-struct protocol;
+struct protocol; /* connection.h */
+extern const struct protocol protocol_resp;
+extern const struct protocol protocol_http;
+extern const struct protocol protocol_admin; /* HTTP too, with other routes (http_routes.c) */
+
+/* Returns the protocol whose name, default address, roles and functions a listener has. */
+static inline const struct protocol *protocol_of(unsigned listener)
+{
+    static const struct protocol *const protocols[PROTOCOLS] = {
+        [PROTOCOL_RESP] = &protocol_resp,
+        [PROTOCOL_HTTP] = &protocol_http,
+        [PROTOCOL_ADMIN] = &protocol_admin,
+    };
+    return protocols[listener];
+}
 
 struct server_options {
     const char *listen[PROTOCOLS];            /* "ADDRESS:PORT", "unix:PATH", "off" */

@@ -10,26 +10,20 @@
 
 #define STOP_TICK_MS 20
 
-static const struct protocol *const protocols[PROTOCOLS] = {
-    [PROTOCOL_RESP] = &protocol_resp,
-    [PROTOCOL_HTTP] = &protocol_http,
-    [PROTOCOL_ADMIN] = &protocol_admin,
-};
-
 /* ---- connections ---- */
 
 static void accept_one(struct worker *w, unsigned protocol)
 {
     const struct protocol *speaks = w->server->options.speaks[protocol];
     bool taken = connection_accept(w, &w->listeners[protocol].uv.stream,
-                                   speaks != NULL ? speaks : protocols[protocol]);
+                                   speaks != NULL ? speaks : protocol_of(protocol));
     w->listeners[protocol].stalled = !taken;
     count_own(&w->counts.accepted[protocol], taken);
 }
 
 static void on_connection(uv_stream_t *listener, int status)
 {
-    struct worker *w = listener->data;
+    struct worker *w = listener->loop->data;
     for (unsigned i = 0; status == 0 && i < PROTOCOLS; i++) {
         if (listener == &w->listeners[i].uv.stream) {
             accept_one(w, i);
@@ -44,8 +38,12 @@ static void close_handle(uv_handle_t *handle)
     }
 }
 
-static void close_listeners(struct worker *w)
+/* Takes no more connections, and no more orders of other threads. */
+static void close_first(struct worker *w)
 {
+    close_handle((uv_handle_t *)&w->stop);
+    close_handle((uv_handle_t *)&w->ping);
+    close_handle((uv_handle_t *)&w->before_poll);
     for (unsigned i = 0; i < PROTOCOLS; i++) {
         if (w->listeners[i].open) {
             close_handle(&w->listeners[i].uv.handle);
@@ -98,7 +96,7 @@ static bool has_left_fleet(struct worker *w)
 
 static void on_tick(uv_timer_t *timer)
 {
-    struct worker *w = timer->data;
+    struct worker *w = timer->loop->data;
     check_connections(w, uv_now(&w->loop));
     for (unsigned i = 0; i < PROTOCOLS; i++) {
         if (w->listeners[i].stalled) {
@@ -115,38 +113,35 @@ static void on_tick(uv_timer_t *timer)
 
 static void on_before_poll(uv_prepare_t *prepare)
 {
-    overload_before_poll(prepare->data);
+    overload_before_poll(prepare->loop->data);
 }
 
 static void on_after_poll(uv_check_t *check)
 {
-    pending_flush(check->data);
+    pending_flush(check->loop->data);
 }
 
 static void on_before_sleep(uv_prepare_t *prepare)
 {
-    pending_flush(prepare->data);
+    pending_flush(prepare->loop->data);
 }
 
 static void on_ping(uv_async_t *async)
 {
-    struct worker *w = async->data;
+    struct worker *w = async->loop->data;
     store_release(&w->answered, load_relaxed(&w->server->pings));
 }
 
 /* Closes the listeners; the connections end as soon as their replies are out. */
 static void on_stop(uv_async_t *async)
 {
-    struct worker *w = async->data;
+    struct worker *w = async->loop->data;
     w->stopping = true;
     w->stopped_ms = uv_now(&w->loop);
-    close_listeners(w);
+    close_first(w);
     for (struct connection *c = w->connections; c != NULL; c = c->next) {
         connection_stop(c);
     }
-    close_handle((uv_handle_t *)&w->stop);
-    close_handle((uv_handle_t *)&w->ping);
-    close_handle((uv_handle_t *)&w->before_poll);
     (void)uv_timer_start(&w->tick, on_tick, 0, STOP_TICK_MS);
 }
 
@@ -158,14 +153,11 @@ static int listen_on(struct worker *w, unsigned protocol, int fd)
     bool pipe = listener_is_unix(w->server->options.listen[protocol]);
     int e = pipe ? uv_pipe_init(&w->loop, &w->listeners[protocol].uv.pipe, 0)
                  : uv_tcp_init(&w->loop, &w->listeners[protocol].uv.tcp);
-    if (e != 0) {
-        (void)close(fd);
-        return e;
+    w->listeners[protocol].open = e == 0;
+    if (e == 0) {
+        e = pipe ? uv_pipe_open(&w->listeners[protocol].uv.pipe, fd)
+                 : uv_tcp_open(&w->listeners[protocol].uv.tcp, fd);
     }
-    w->listeners[protocol].open = true;
-    w->listeners[protocol].uv.handle.data = w;
-    e = pipe ? uv_pipe_open(&w->listeners[protocol].uv.pipe, fd)
-             : uv_tcp_open(&w->listeners[protocol].uv.tcp, fd);
     if (e != 0) {
         (void)close(fd);
         return e;
@@ -198,8 +190,6 @@ static int open_fleet(struct worker *w, struct weir_error *error)
     (void)uv_check_init(&w->loop, &w->after_poll); /* these cannot fail */
     (void)uv_prepare_init(&w->loop, &w->before_sleep);
     (void)uv_idle_init(&w->loop, &w->awake);
-    w->after_poll.data = w;
-    w->before_sleep.data = w;
     (void)uv_check_start(&w->after_poll, on_after_poll);
     int e = fleet->open(fleet->fleet, &w->loop, &w->where, error);
     (void)uv_prepare_start(&w->before_sleep, on_before_sleep);
@@ -209,25 +199,16 @@ static int open_fleet(struct worker *w, struct weir_error *error)
 static int open_handles(struct worker *w)
 {
     int e = uv_async_init(&w->loop, &w->stop, on_stop);
-    w->stop.data = w;
-    if (e == 0) {
-        e = uv_async_init(&w->loop, &w->ping, on_ping);
-        w->ping.data = w;
+    e = e != 0 ? e : uv_async_init(&w->loop, &w->ping, on_ping);
+    if (e != 0) {
+        return e;
     }
-    if (e == 0) {
-        e = uv_timer_init(&w->loop, &w->tick);
-        w->tick.data = w;
-    }
-    if (e == 0) {
-        e = uv_prepare_init(&w->loop, &w->before_poll);
-        w->before_poll.data = w;
-    }
-    if (e == 0) {
-        overload_begin(w);
-        e = uv_prepare_start(&w->before_poll, on_before_poll);
-    }
+    (void)uv_timer_init(&w->loop, &w->tick); /* these cannot fail */
+    (void)uv_prepare_init(&w->loop, &w->before_poll);
+    w->overload.polled_ms = uv_now(&w->loop);
+    (void)uv_prepare_start(&w->before_poll, on_before_poll);
     uint64_t ms = tick_ms(&w->server->options);
-    return e == 0 ? uv_timer_start(&w->tick, on_tick, ms, ms) : e;
+    return uv_timer_start(&w->tick, on_tick, ms, ms);
 }
 
 int worker_init(struct worker *w, struct server *server, unsigned number, const int *sockets,
@@ -238,6 +219,7 @@ int worker_init(struct worker *w, struct server *server, unsigned number, const 
     buffer_init(&w->replies, /* operators' replies may list thousands of limits */
                 number < server->threads ? SERVER_REPLY_BYTES : SERVER_OUTPUT_BYTES);
     int e = uv_loop_init(&w->loop);
+    w->loop.data = w;
     w->made = e == 0;
     e = e == 0 ? open_handles(w) : e;
     for (unsigned i = 0; i < PROTOCOLS; i++) {
@@ -286,11 +268,8 @@ void worker_finish(struct worker *w)
     if (w->started) {
         (void)uv_thread_join(&w->thread);
     } else if (w->made && uv_loop_alive(&w->loop)) { /* it never ran */
-        close_listeners(w);
+        close_first(w);
         close_last(w);
-        close_handle((uv_handle_t *)&w->stop);
-        close_handle((uv_handle_t *)&w->ping);
-        close_handle((uv_handle_t *)&w->before_poll);
         (void)uv_run(&w->loop, UV_RUN_DEFAULT);
     }
     if (w->made) {

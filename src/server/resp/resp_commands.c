@@ -38,11 +38,11 @@ const struct command_row *resp_find_command(struct text name)
 
 static void tell_unknown(struct command *c)
 {
-    struct text name = c->argv[0];
+    bool more = c->argc > 1;
+    struct text first = more ? c->argv[1] : TEXT("");
     resp_put_errorf(c->out, "ERR unknown command '%.*s', with args beginning with: %s%.*s%s",
-                    (int)(name.len > 128 ? 128 : name.len), name.at, c->argc > 1 ? "'" : "",
-                    c->argc > 1 ? (int)(c->argv[1].len > 64 ? 64 : c->argv[1].len) : 0,
-                    c->argc > 1 ? c->argv[1].at : "", c->argc > 1 ? "' " : "");
+                    TEXT_CUT(c->argv[0], 128), more ? "'" : "", TEXT_CUT(first, 64),
+                    more ? "' " : "");
 }
 
 static void tell_arguments(struct command *c, const struct command_row *row)
@@ -265,6 +265,8 @@ static int64_t consume(struct connection *c, struct text input)
 
 const struct protocol protocol_resp = {
     .name = "resp",
+    .address = "127.0.0.1:6380",
+    .roles = {[ROLE_CHECK] = true},
     .kind = PROTOCOL_RESP,
     .refusal = "-ERR max number of clients reached\r\n",
     .session_bytes = sizeof(struct resp_session),

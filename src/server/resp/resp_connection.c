@@ -82,21 +82,23 @@ static uint64_t session_id(struct command *c)
     return c->session->id;
 }
 
+static void put_pair(struct command *c, struct text name, struct text value)
+{
+    resp_put_bulk(c->out, name);
+    resp_put_bulk(c->out, value);
+}
+
 static void put_greeting(struct command *c)
 {
     resp_put_map(c->out, c->proto, 7);
-    resp_put_bulk(c->out, TEXT("server"));
-    resp_put_bulk(c->out, TEXT("weir"));
-    resp_put_bulk(c->out, TEXT("version"));
-    resp_put_bulk(c->out, text_of(weir_version()));
+    put_pair(c, TEXT("server"), TEXT("weir"));
+    put_pair(c, TEXT("version"), text_of(weir_version()));
     resp_put_bulk(c->out, TEXT("proto"));
     resp_put_integer(c->out, c->proto);
     resp_put_bulk(c->out, TEXT("id"));
     resp_put_integer(c->out, (int64_t)session_id(c));
-    resp_put_bulk(c->out, TEXT("mode"));
-    resp_put_bulk(c->out, TEXT("standalone"));
-    resp_put_bulk(c->out, TEXT("role"));
-    resp_put_bulk(c->out, TEXT("master"));
+    put_pair(c, TEXT("mode"), TEXT("standalone"));
+    put_pair(c, TEXT("role"), TEXT("master"));
     resp_put_bulk(c->out, TEXT("modules"));
     resp_put_array(c->out, 0);
 }
@@ -121,7 +123,7 @@ static bool read_hello(struct command *c, struct hello *h)
             i += 2;
         } else {
             resp_put_errorf(c->out, "ERR Syntax error in HELLO option '%.*s'",
-                            (int)(c->argv[i].len > 64 ? 64 : c->argv[i].len), c->argv[i].at);
+                            TEXT_CUT(c->argv[i], 64));
             return false;
         }
     }
@@ -159,12 +161,9 @@ static void run_hello(struct command *c)
 static void put_client(struct command *c)
 {
     char text[256];
-    char peer[ADDRESS_MAX] = "unix";
-    if (c->connection->peer.family != 0) {
-        (void)address_print(&c->connection->peer, peer);
-    }
+    char peer[ADDRESS_MAX];
     int n = snprintf(text, sizeof text, "id=%" PRIu64 " addr=%s name=%s resp=%d\n", session_id(c),
-                     peer, c->session->name, c->proto);
+                     peer_print(&c->connection->peer, peer), c->session->name, c->proto);
     resp_put_verbatim(c->out, c->proto, (struct text){text, (size_t)n});
 }
 
@@ -174,11 +173,7 @@ static void run_client(struct command *c)
     if (text_is_word(what, "ID")) {
         resp_put_integer(c->out, (int64_t)session_id(c));
     } else if (text_is_word(what, "GETNAME")) {
-        if (c->session->name[0] != 0) {
-            resp_put_bulk(c->out, text_of(c->session->name));
-        } else {
-            resp_put_null(c->out, c->proto);
-        }
+        resp_put_string(c->out, c->proto, c->session->name);
     } else if (text_is_word(what, "SETNAME") && c->argc == 3) {
         if (check_name(c, c->argv[2])) {
             set_name(c, c->argv[2]);
@@ -191,19 +186,8 @@ static void run_client(struct command *c)
         ok(c);
     } else {
         resp_put_errorf(c->out, "ERR unknown subcommand '%.*s'. Try CLIENT INFO.",
-                        (int)(what.len > 64 ? 64 : what.len), what.at);
+                        TEXT_CUT(what, 64));
     }
-}
-
-static size_t count_commands(void)
-{
-    size_t n = 0;
-    for (const struct command_row *const *table = resp_commands(); *table != NULL; table++) {
-        for (const struct command_row *row = *table; row->name != NULL; row++) {
-            n++;
-        }
-    }
-    return n;
 }
 
 static void put_command(struct command *c, const struct command_row *row)
@@ -222,20 +206,24 @@ static void put_docs(struct command *c, const struct command_row *row)
 {
     resp_put_bulk(c->out, text_of(row->name));
     resp_put_map(c->out, c->proto, 2);
-    resp_put_bulk(c->out, TEXT("summary"));
-    resp_put_bulk(c->out, text_of(row->summary));
-    resp_put_bulk(c->out, TEXT("group"));
-    resp_put_bulk(c->out, TEXT("weir"));
+    put_pair(c, TEXT("summary"), text_of(row->summary));
+    put_pair(c, TEXT("group"), TEXT("weir"));
 }
 
-static void put_all(struct command *c,
-                    void (*put)(struct command *c, const struct command_row *row))
+/* Calls `put`, if not NULL, for each command. Returns how many there are. */
+static size_t put_all(struct command *c,
+                      void (*put)(struct command *c, const struct command_row *row))
 {
+    size_t n = 0;
     for (const struct command_row *const *table = resp_commands(); *table != NULL; table++) {
         for (const struct command_row *row = *table; row->name != NULL; row++) {
-            put(c, row);
+            if (put != NULL) {
+                put(c, row);
+            }
+            n++;
         }
     }
+    return n;
 }
 
 /* Answers COMMAND INFO name ... with the rows of these names, and null for unknown ones. */
@@ -254,18 +242,18 @@ static void put_named(struct command *c)
 
 static void run_command(struct command *c)
 {
-    size_t n = count_commands();
+    size_t n = put_all(c, NULL);
     bool info = c->argc > 1 && text_is_word(c->argv[1], "INFO");
     if (c->argc > 1 && text_is_word(c->argv[1], "COUNT")) {
         resp_put_integer(c->out, (int64_t)n);
     } else if (c->argc > 1 && text_is_word(c->argv[1], "DOCS")) {
         resp_put_map(c->out, c->proto, n);
-        put_all(c, put_docs);
+        (void)put_all(c, put_docs);
     } else if (info && c->argc > 2) {
         put_named(c);
     } else if (info || c->argc == 1) {
         resp_put_array(c->out, n);
-        put_all(c, put_command);
+        (void)put_all(c, put_command);
     } else {
         resp_put_error(c->out, TEXT("ERR unknown subcommand. Try COMMAND DOCS."));
     }
@@ -294,8 +282,7 @@ static void run_config(struct command *c)
     }
     resp_put_map(c->out, c->proto, c->argc - 2);
     for (unsigned i = 2; i < c->argc; i++) {
-        resp_put_bulk(c->out, c->argv[i]);
-        resp_put_bulk(c->out, TEXT(""));
+        put_pair(c, c->argv[i], TEXT(""));
     }
 }
 

@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "server/ask/key_ask.h"
-#include "server/ask/reservations.h"
 #include "server/resp/resp_commands.h"
 
 /* ---- one answer ---- */
@@ -31,6 +30,12 @@ static void put_member(struct command *c, const char *name)
     }
 }
 
+static void put_name(struct command *c, const char *member, const char *name)
+{
+    put_member(c, member);
+    resp_put_string(c->out, c->proto, name);
+}
+
 /* RESP2: an array of the eight values; RESP3: a map with their names. `more` members follow. */
 static void put_answer(struct command *c, const struct answer *a, unsigned more)
 {
@@ -42,12 +47,7 @@ static void put_answer(struct command *c, const struct answer *a, unsigned more)
     }
     put_member(c, "verdict");
     resp_put_bulk(c->out, text_of(answer_verdict_names[a->verdict]));
-    put_member(c, "limit");
-    if (a->limit[0] != 0) {
-        resp_put_bulk(c->out, text_of(a->limit));
-    } else {
-        resp_put_null(c->out, c->proto);
-    }
+    put_name(c, "limit", a->limit);
     put_member(c, "quota");
     resp_put_integer(c->out, a->quota > INT64_MAX ? INT64_MAX : (int64_t)a->quota);
     put_member(c, "remaining");
@@ -62,48 +62,17 @@ static void put_answer(struct command *c, const struct answer *a, unsigned more)
     resp_put_bulk(c->out, flags_text(a->flags, flags));
 }
 
-static void put_failure(struct command *c, int e, const struct weir_error *error)
-{
-    const char *text = error->text[0] != 0 ? error->text : weir_strerror(e);
-    switch (e) {
-    case WEIR_ENOLIMIT:
-        resp_put_errorf(c->out, "NOLIMIT %s", text);
-        break;
-    case WEIR_EKEY:
-    case WEIR_EATTRIBUTE:
-        resp_put_errorf(c->out, "BADKEY %s", text);
-        break;
-    case RESERVATION_NONE:
-        resp_put_errorf(c->out, "NORESERVATION %s", text);
-        break;
-    case RESERVATION_FULL:
-        resp_put_errorf(c->out, "OVERLOAD %s", text);
-        break;
-    case WEIR_EIO:
-        resp_put_errorf(c->out, "UNAVAILABLE %s", error->text[0] != 0 ? text : ANSWER_NO_STORE);
-        break;
-    default:
-        resp_put_errorf(c->out, "ERR %s", text);
-        break;
-    }
-}
-
 static void put_result(struct command *c, enum operation operation, int e, const struct answer *a,
                        const struct weir_error *error)
 {
     bool reserved = operation_rows[operation].extra == EXTRA_RESERVATION;
     if (e != 0) {
-        put_failure(c, e, error);
+        resp_put_errorf(c->out, "%s %s", answer_error(e)->code, answer_words_of_error(e, error));
         return;
     }
     put_answer(c, a, reserved);
     if (reserved) {
-        put_member(c, "reservation");
-        if (a->reservation[0] != 0) {
-            resp_put_bulk(c->out, text_of(a->reservation));
-        } else {
-            resp_put_null(c->out, c->proto);
-        }
+        put_name(c, "reservation", a->reservation);
     }
 }
 
@@ -116,21 +85,24 @@ static void put_later(struct pending *p)
 
 /* ---- options after the key ---- */
 
-static const struct {
+/* In the order in which errors list them. */
+static const struct option {
+    enum ask_member member;
     const char *name;
     const char *value; /* as errors call it */
-} options[ASK_MEMBERS] = {
-    [ASK_COST] = {"COST", "n"},   [ASK_MAX_WAIT] = {"MAXWAIT", "ms"}, [ASK_TIER] = {"TIER", "t"},
-    [ASK_UNITS] = {"UNITS", "n"}, [ASK_FOR] = {"FOR", "ms|forever"},  [ASK_TTL] = {"TTL", "ms"},
+} options[] = {
+    {ASK_COST, "COST", "n"},   {ASK_MAX_WAIT, "MAXWAIT", "ms"}, {ASK_TIER, "TIER", "t"},
+    {ASK_UNITS, "UNITS", "n"}, {ASK_FOR, "FOR", "ms|forever"},  {ASK_TTL, "TTL", "ms"},
 };
+#define OPTIONS (sizeof options / sizeof options[0])
 
-/* In the order in which errors list them. */
-static const enum ask_member listed[] = {ASK_COST,  ASK_MAX_WAIT, ASK_TIER,
-                                         ASK_UNITS, ASK_FOR,      ASK_TTL};
-#define LISTED (sizeof listed / sizeof listed[0])
+/* Members that have no default as options: a command without them is likely a mistake. */
+#define NEEDED (ASK_BIT(ASK_UNITS) | ASK_BIT(ASK_FOR))
 
-/* Members that have no default as options: a command line with fewer words is likely a mistake. */
-#define NO_DEFAULT (ASK_BIT(ASK_UNITS) | ASK_BIT(ASK_FOR))
+static bool has(unsigned members, const struct option *o)
+{
+    return (members & ASK_BIT(o->member)) != 0;
+}
 
 static bool read_value(enum ask_member member, struct text value, struct ask *ask)
 {
@@ -154,14 +126,14 @@ static void put_expected(unsigned allowed, char *text, size_t size)
     size_t n = 0;
     unsigned left = 0;
     text[0] = 0;
-    for (size_t i = 0; i < LISTED; i++) {
-        left += (allowed & ASK_BIT(listed[i])) != 0;
+    for (size_t i = 0; i < OPTIONS; i++) {
+        left += has(allowed, &options[i]);
     }
-    for (size_t i = 0; i < LISTED && n < size; i++) {
-        if ((allowed & ASK_BIT(listed[i])) != 0) {
+    for (size_t i = 0; i < OPTIONS && n < size; i++) {
+        if (has(allowed, &options[i])) {
             const char *before = n == 0 ? "" : left == 1 ? " or " : ", ";
-            n += (size_t)snprintf(text + n, size - n, "%s%s %s", before, options[listed[i]].name,
-                                  options[listed[i]].value);
+            n += (size_t)snprintf(text + n, size - n, "%s%s %s", before, options[i].name,
+                                  options[i].value);
             left--;
         }
     }
@@ -171,19 +143,18 @@ static bool complain(struct command *c, struct text found, unsigned allowed)
 {
     char expected[96];
     put_expected(allowed, expected, sizeof expected);
-    resp_put_errorf(c->out, "ERR syntax error at '%.*s', expected %s",
-                    (int)(found.len > 64 ? 64 : found.len), found.at, expected);
+    resp_put_errorf(c->out, "ERR syntax error at '%.*s', expected %s", TEXT_CUT(found, 64),
+                    expected);
     return false;
 }
 
 /* Complains of a wrong value of a known option. */
-static bool complain_value(struct command *c, enum ask_member member, struct text found)
+static bool complain_value(struct command *c, const struct option *o, struct text found)
 {
-    const struct ask_member_row *row = &ask_members[member];
+    const struct ask_member_row *row = &ask_members[o->member];
     resp_put_errorf(
         c->out, "ERR %s: found '%.*s', expected a whole number from %" PRIu64 " to %" PRIu64 "%s",
-        options[member].name, (int)(found.len > 64 ? 64 : found.len), found.at, row->least,
-        row->most, row->endless ? ", or FOREVER" : "");
+        o->name, TEXT_CUT(found, 64), row->least, row->most, row->endless ? ", or FOREVER" : "");
     return false;
 }
 
@@ -191,17 +162,15 @@ static bool complain_value(struct command *c, enum ask_member member, struct tex
 static bool read_options(struct command *c, unsigned i, unsigned allowed, struct ask *ask)
 {
     for (; i < c->argc; i += 2) {
-        unsigned member = 0;
-        while (member < ASK_MEMBERS &&
-               ((allowed & ASK_BIT(member)) == 0 || options[member].name == NULL ||
-                !text_is_word(c->argv[i], options[member].name))) {
-            member++;
+        const struct option *o = options;
+        while (o < options + OPTIONS && !(has(allowed, o) && text_is_word(c->argv[i], o->name))) {
+            o++;
         }
-        if (member == ASK_MEMBERS || i + 1 >= c->argc) {
+        if (o == options + OPTIONS || i + 1 >= c->argc) {
             return complain(c, c->argv[i], allowed);
         }
-        if (!read_value((enum ask_member)member, c->argv[i + 1], ask)) {
-            return complain_value(c, (enum ask_member)member, c->argv[i + 1]);
+        if (!read_value(o->member, c->argv[i + 1], ask)) {
+            return complain_value(c, o, c->argv[i + 1]);
         }
     }
     return true;
@@ -215,8 +184,7 @@ static bool read_key(struct command *c, const struct operation_row *row, struct 
     struct text limit = c->argv[1];
     int n = key_parts(c->server, limit);
     if (n < 0) {
-        resp_put_errorf(c->out, "NOLIMIT no limit named '%.*s'",
-                        (int)(limit.len > 64 ? 64 : limit.len), limit.at);
+        resp_put_errorf(c->out, "NOLIMIT no limit named '%.*s'", TEXT_CUT(limit, 64));
         return false;
     }
     if (c->argc < 2 + (unsigned)n) {
@@ -232,13 +200,14 @@ static bool read_key(struct command *c, const struct operation_row *row, struct 
     if (!read_options(c, 2 + (unsigned)n, row->members, ask)) {
         return false;
     }
-    unsigned missing = row->members & ~ask->given & NO_DEFAULT;
-    if (missing != 0) {
-        unsigned member = (unsigned)__builtin_ctz(missing);
-        resp_put_errorf(c->out, "ERR expected %s %s after the key", options[member].name,
-                        options[member].value);
+    unsigned missing = row->members & ~ask->given & NEEDED;
+    for (const struct option *o = options; missing != 0; o++) {
+        if (has(missing, o)) {
+            resp_put_errorf(c->out, "ERR expected %s %s after the key", o->name, o->value);
+            return false;
+        }
     }
-    return missing == 0;
+    return true;
 }
 
 /* Reads "attribute value ..." and options; attributes are lower case, options are not. */
@@ -261,7 +230,7 @@ static bool read_reservation(struct command *c, struct ask *ask)
     ask->given |= ASK_BIT(ASK_RESERVATION);
     if (c->argc > 2 && !read_value(ASK_ACTUAL, c->argv[2], ask)) {
         resp_put_errorf(c->out, "ERR found '%.*s', expected how many units were used",
-                        (int)(c->argv[2].len > 64 ? 64 : c->argv[2].len), c->argv[2].at);
+                        TEXT_CUT(c->argv[2], 64));
         return false;
     }
     return true;
@@ -308,7 +277,7 @@ static void run_operation(struct command *c)
 struct command_row resp_operation_commands[OPERATIONS + 2];
 
 /* Writes "limit key ... UNITS n [TIER t]: gives units back". */
-static void put_summary(const struct operation_row *row, char text[SUMMARY_BYTES])
+static void make_summary(const struct operation_row *row, char text[SUMMARY_BYTES])
 {
     unsigned m = row->members;
     const char *operands = (m & ASK_BIT(ASK_ACTUAL)) != 0        ? "reservation actual"
@@ -316,17 +285,16 @@ static void put_summary(const struct operation_row *row, char text[SUMMARY_BYTES
                            : (m & ASK_BIT(ASK_LIMIT)) != 0       ? "limit key ..."
                                                                  : "attribute value ...";
     int n = snprintf(text, SUMMARY_BYTES, "%s", operands);
-    for (size_t i = 0; i < LISTED; i++) {
-        if ((m & ASK_BIT(listed[i])) != 0) {
-            bool needed = (NO_DEFAULT & ASK_BIT(listed[i])) != 0;
-            n += snprintf(text + n, SUMMARY_BYTES - (size_t)n, needed ? " %s %s" : " [%s %s]",
-                          options[listed[i]].name, options[listed[i]].value);
+    for (const struct option *o = options; o < options + OPTIONS; o++) {
+        if (has(m, o)) {
+            n += snprintf(text + n, SUMMARY_BYTES - (size_t)n,
+                          has(NEEDED, o) ? " %s %s" : " [%s %s]", o->name, o->value);
         }
     }
     (void)snprintf(text + n, SUMMARY_BYTES - (size_t)n, ": %s", row->summary);
 }
 
-static void put_name(const struct operation_row *row, char text[NAME_BYTES])
+static void make_name(const struct operation_row *row, char text[NAME_BYTES])
 {
     (void)snprintf(text, NAME_BYTES, "WEIR.%s", row->name);
     for (char *at = text; *at != 0; at++) {
@@ -360,8 +328,8 @@ void resp_make_commands(void)
         }
         unsigned least = least_arguments(row->members);
         bool exact = (row->members & ASK_BIT(ASK_RESERVATION)) != 0;
-        put_name(row, names[i]);
-        put_summary(row, summaries[i]);
+        make_name(row, names[i]);
+        make_summary(row, summaries[i]);
         *to++ = (struct command_row){names[i],      least,        exact ? least : 0, row->role,
                                      run_operation, summaries[i], (enum operation)i};
     }

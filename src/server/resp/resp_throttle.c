@@ -16,7 +16,7 @@ static bool cell_number(struct command *c, unsigned i, int64_t *number)
 {
     if (!resp_to_i64(c->argv[i], number)) {
         resp_put_errorf(c->out, "Cell error: Store error: Couldn't parse as integer: %.*s",
-                        (int)(c->argv[i].len > 64 ? 64 : c->argv[i].len), c->argv[i].at);
+                        TEXT_CUT(c->argv[i], 64));
         return false;
     }
     return true;

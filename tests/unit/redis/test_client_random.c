@@ -222,7 +222,7 @@ static void serve(struct peer *p, const struct resp_request *request)
 
 static void serve_whole(struct peer *p)
 {
-    static const struct resp_limits limits = {RESP_ARGS_MAX, 1 << 20, 1 << 22, false, false};
+    static const struct resp_limits limits = {RESP_ARGS_MAX, 1 << 20, 1 << 22, false};
     static struct resp_request request;
     const char *complaint;
     while (buffer_len(&p->in) > 0) {

@@ -342,15 +342,14 @@ static void a_full_buffer_is_never_asked_for_more(void **state)
     }
 }
 
-static void strangers_are_told_to_authenticate(void **state)
+static void counts_beyond_the_limits_are_invalid(void **state)
 {
     struct resp_limits limits = usual;
     limits.args_max = 10;
-    limits.unauthenticated = true;
-    assert_bad(TEXT("*11\r\n"), &limits, "Protocol error: unauthenticated multibulk length");
+    assert_bad(TEXT("*11\r\n"), &limits, "Protocol error: invalid multibulk length");
     assert_bad(TEXT("*2147483648\r\n"), &limits, "Protocol error: invalid multibulk length");
     assert_bad(TEXT("*x\r\n"), &limits, "Protocol error: invalid multibulk length");
-    assert_bad(TEXT("*1\r\n$4097\r\n"), &limits, "Protocol error: unauthenticated bulk length");
+    assert_bad(TEXT("*1\r\n$4097\r\n"), &limits, "Protocol error: invalid bulk length");
     assert_bad(TEXT("*1\r\n$-1\r\n"), &limits, "Protocol error: invalid bulk length");
 }
 
@@ -488,7 +487,7 @@ int main(void)
         cmocka_unit_test(limits_are_exact),
         cmocka_unit_test(the_room_for_arguments_is_a_limit_too),
         cmocka_unit_test(a_full_buffer_is_never_asked_for_more),
-        cmocka_unit_test(strangers_are_told_to_authenticate),
+        cmocka_unit_test(counts_beyond_the_limits_are_invalid),
         cmocka_unit_test(any_request_reads_back_as_it_was_written),
         cmocka_unit_test(numbers_are_read_as_redis_reads_them),
         cmocka_unit_test(numbers_without_sign_reach_to_the_last),
