@@ -4,7 +4,7 @@
  * is called with it. `step` fills the answer, or asks once more.
  *
  *     static int on_checked(struct key_ask *k, int error, const struct remote_answer *said) {
- *         if (error == 0) { key_answer(k, said); }
+ *         if (error == 0) { key_answer(k, &said->answer); }
  *         return error;
  *     }
  *     static int begin(struct key_ask *k) {
@@ -75,8 +75,9 @@ int key_begin_again(struct asker *asker, const struct key_memory *of, key_begin_
  */
 int key_ask(struct key_ask *k, int verb, uint64_t cost, uint64_t time_ns, key_step_fn step);
 
-/* Sets k->answer to what the limit has said; key_note() also counts a denial. */
+/* Sets k->answer to what the limit has said. */
 void key_answer(const struct key_ask *k, const struct weir_answer *said);
+/* After that: counts the key as denied, or as one that a limit in shadow mode would have denied. */
 void key_note(const struct key_ask *k, const struct weir_answer *said);
 
 /* Returns the cost of a question that names none. */

@@ -149,9 +149,6 @@ static int run_throttle(struct asker *asker, enum operation operation, const str
                         struct answer *answer, struct weir_error *error)
 {
     struct weir_rules_found found = {.window_ns = ask->number[ASK_PERIOD] * WEIR_MILLISECOND};
-    struct weir_question q = {.key = ask->parts[0].at,
-                              .key_len = ask->parts[0].len,
-                              .cost = ask->number[ASK_COST] != 0 ? ask->number[ASK_COST] : 1};
     struct weir *limiter = asker->server->adhoc;
     struct weir_answer a;
     (void)operation;
@@ -161,6 +158,9 @@ static int run_throttle(struct asker *asker, enum operation operation, const str
     if (ask->parts_count != 1) {
         return fail(error, WEIR_EKEY, "found %zu parts of a key, expected 1", ask->parts_count);
     }
+    struct weir_question q = {.key = ask->parts[0].at,
+                              .key_len = ask->parts[0].len,
+                              .cost = ask->number[ASK_COST] != 0 ? ask->number[ASK_COST] : 1};
     uint64_t interval_ns = found.window_ns / ask->number[ASK_COUNT];
     int e = interval_ns == 0 ? WEIR_ERATE
                              : weir_throttle_at(limiter, interval_ns, ask->number[ASK_BURST] + 1,
