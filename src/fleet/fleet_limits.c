@@ -106,18 +106,13 @@ struct fleet_question {
     char key[];
 };
 
-static void destroy(struct fleet_question *a)
-{
-    store_limit_release(a->part.limit);
-    free(a);
-}
-
 static void on_answer(void *arg, int error, const struct remote_answer *answer)
 {
     struct fleet_question *a = arg;
     weir_fleet_done_fn done = a->done;
     void *done_arg = a->arg;
-    destroy(a);
+    store_limit_release(a->part.limit);
+    free(a);
     if (done != NULL) {
         done(done_arg, error, error == 0 ? &answer->answer : NULL);
     }
@@ -130,7 +125,6 @@ static struct fleet_question *create(const struct remote_question *q, weir_fleet
     struct fleet_question *a = malloc(sizeof *a + part->key.len);
     if (a != NULL) {
         memcpy(a->key, part->key.at, part->key.len);
-        store_limit_hold(part->limit);
         a->part = *part;
         a->part.key.at = a->key;
         a->done = done;
@@ -144,7 +138,9 @@ static struct fleet_question *create(const struct remote_question *q, weir_fleet
     return a;
 }
 
-/* Asks a question about one key. Returns REMOTE_ANSWERED, REMOTE_PENDING or WEIR_E... */
+/* Asks a question about one key. Returns REMOTE_ANSWERED, REMOTE_PENDING or WEIR_E... The limit is
+ * held before another thread gets the question, but on the loop's own thread only if the answer
+ * comes later: most answers of leases and counts do not. */
 static int ask(struct weir_fleet_limit *limit, const struct remote_question *q,
                struct remote_answer *answer, weir_fleet_done_fn done, void *arg)
 {
@@ -155,14 +151,25 @@ static int ask(struct weir_fleet_limit *limit, const struct remote_question *q,
     if (e != REMOTE_PENDING) {
         return e;
     }
+    bool here = fleet_loop_is_here(limit->fleet->loop);
     struct fleet_question *a = create(q, done, arg);
     if (a == NULL) {
         return WEIR_ENOMEM;
     }
-    e = fleet_loop_send(limit->fleet->loop, &a->question, answer);
-    if (e != REMOTE_PENDING) {
-        destroy(a);
+    if (!here) {
+        store_limit_hold(limit->store);
     }
+    e = fleet_loop_send(limit->fleet->loop, &a->question, answer);
+    if (e == REMOTE_PENDING) {
+        if (here) {
+            store_limit_hold(limit->store);
+        }
+        return e;
+    }
+    if (!here) {
+        store_limit_release(limit->store);
+    }
+    free(a);
     return e;
 }
 

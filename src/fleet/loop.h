@@ -25,6 +25,9 @@ struct fleet_loop;
 int fleet_loop_open(struct fleet_loop **loop, struct weir_fleet *fleet, struct weir_error *error);
 void fleet_loop_close(struct fleet_loop *loop); /* NULL is allowed */
 
+/* Returns whether this thread is the loop's own, so that questions are asked at once. */
+bool fleet_loop_is_here(const struct fleet_loop *loop);
+
 /*
  * remote_ops.ask in two steps, from any thread (for the caller's loop: from the caller's thread).
  * fleet_loop_try() decides what can be decided on the asker's thread; after REMOTE_PENDING,
