@@ -11,7 +11,7 @@
  */
 struct debt {
     u128 owed;
-    uint64_t fresh_in; /* ns until the state is as good as fresh; 0 if it is */
+    uint64_t fresh_in; /* ns until the state is fresh; 0 if it is */
     uint64_t word;     /* the state, pulled down if it was from a far future */
 };
 

@@ -20,7 +20,7 @@ void limiter_refund(struct weir *w, const struct asked *q, const struct algo_cha
     while (!done) {
         lock_take(stripe, w->table.owner);
         struct pair *slot = table_find_locked(&w->table, q->key);
-        /* A key that is not in the table is as good as fresh already. */
+        /* A key that is not in the table is fresh already. */
         done = slot == NULL || refund_slot(w, q, charge, slot);
         lock_release(stripe);
     }

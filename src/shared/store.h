@@ -5,20 +5,19 @@
  * Each question gets an answer: at once where no store is needed, otherwise by a callback, exactly
  * once, by its deadline. Nothing here waits, opens a socket or reads a clock.
  *
- *   store.c      a question; and the work that is due without one
- *   store_question.c     its parts, by the mode of their limits; several limits; giving back what was taken
- *   store_limit.c       one limit and one key: what is remembered, and the answer if the store fails
- *   send.c       sends the calls; send_lease.c: those of leases, and questions that wait for them
- *   limit.c      limits
- *   stores.c     what the stores of a process share
+ *   store.c             a question; and the work that is due without one
+ *   store_question.c    its parts, by the mode of their limits; giving back what was taken
+ *   store_limit.c       limits; what a limit answers without the store
+ *   send.c              sends the calls; send_lease.c: those of leases, and questions that wait
+ *   stores.c            what the stores of a process share
  *   ../redis/client.h   the client that makes the calls (of one thread)
- *   script.h     the calls of `exact`
- *   lease.h      `leased`: units taken in advance and spent here; lease_wait.h: waiting for them
- *   sync.h       `synced`: each node counts, and exchanges its counts with the store regularly
- *   node_keys.h  what this node remembers of keys: leases, counts, denials, how much remained
- *   fallback.h   `on_store_failure: local`
- *   members.h    how many nodes the fleet has
- *   store_key.h, params.h; ../redis/reply.h, value.h, slots.h, url.h   formats that these use
+ *   script.h            the calls of `exact`
+ *   lease.h             `leased`: units taken in advance and spent here; lease_wait.h: waiting
+ *   sync.h              `synced`: each node counts, and exchanges its counts with the store
+ *   node_keys.h         what this node remembers of keys: leases, counts, denials, what remained
+ *   fallback.h          `on_store_failure: local`
+ *   members.h           how many nodes the fleet has
+ *   store_key.h, params.h; ../redis/reply.h, slots.h, url.h   formats that these use
  *
  * A struct store belongs to one thread. A struct store_shared belongs to the process, and so do its
  * limits: all threads use them at once.

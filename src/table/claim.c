@@ -1,5 +1,5 @@
 /*
- * Finds a place for a new key: an empty slot, the slot of a key that is as good as fresh, room made
+ * Finds a place for a new key: an empty slot, the slot of a key that is fresh, room made
  * by moving residents, or at last what the policy for full tables says.
  */
 #include "table/table.h"
@@ -140,7 +140,7 @@ bool table_reclaim(const struct table *t, struct pair *slot, uint64_t now, uint6
 }
 
 /*
- * A table with max_keys residents may hold keys that are as good as fresh, so it is searched like
+ * A table with max_keys residents may hold keys that are fresh, so it is searched like
  * any other. But after a search has found nothing, the next ones are left out, so that a flood of
  * new keys costs a few line reads for each call, not a search.
  */

@@ -242,7 +242,7 @@ struct pair *table_find_locked(const struct table *t, struct table_key key);
 /* What table_claim() did. */
 struct claim {
     struct pair *slot;  /* NULL if there was no place */
-    uint64_t reclaimed; /* slots of keys as good as fresh that were used again */
+    uint64_t reclaimed; /* slots of fresh keys that were used again */
     uint64_t evicted;   /* 1 if a key in use was forgotten */
     uint64_t moved;     /* residents that were moved to make room */
     uint64_t full_for;  /* without a slot: ns until the first of the candidates will be fresh */
@@ -277,7 +277,7 @@ uint64_t table_sweep(const struct table *t, uint64_t lines, uint64_t now);
 bool table_make_room(const struct table *t, struct table_key key, uint64_t now,
                      struct claim *claim);
 
-/* Empties the slot if its owner is as good as fresh. Returns whether it did. */
+/* Empties the slot if its owner is fresh. Returns whether it did. */
 bool table_reclaim(const struct table *t, struct pair *slot, uint64_t now, uint64_t held_tag);
 
 /* The slots in which a key may be: those of its two lines. */

@@ -3,11 +3,11 @@
  * thread asks. Any number of threads read them without a lock, and asking allocates no memory
  * unless a fleet decides. A question goes this way:
  *
- *   request.c   attributes -> values by number, normalised, looked up
- *   match.c     values -> the limits that apply
- *   key.c       a limit and the values -> the key that it counts
- *   ask.c       -> decisions of the engine -> the answer
- *   out.c       -> or of a fleet, which answers later
+ *   request.c      attributes -> values by number, normalised, looked up
+ *   match.c        values -> the limits that apply
+ *   key.c          a limit and the values -> the key that it counts
+ *   ask.c          -> decisions of the engine -> the answer
+ *   ask_shared.c   -> or of a fleet, which answers later
  */
 #ifndef WEIR_RULES_COMPILED_RULESET_H
 #define WEIR_RULES_COMPILED_RULESET_H

@@ -1,4 +1,4 @@
-/* token_bucket of `synced`: as algo/token_bucket.h. Times are in 1/128 ns (STORE_PARTS of them are
+/* token_bucket of `synced`: as in algo/bucket.h. Times are in 1/128 ns (STORE_PARTS of them are
  * a microsecond), in 128 bits. */
 #include "shared/synced/sync_rows.h"
 

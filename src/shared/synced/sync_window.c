@@ -222,7 +222,7 @@ static bool sliding_fits(const struct sync_view *v, const struct store_params *p
 }
 
 /* Returns the time after the beginning of a window, in us, at which `counted` units of the window
- * before weigh at most `spare`, as in algo/sliding_window.c. */
+ * before weigh at most `spare`, as in algo/window.h. */
 static uint64_t room_at_us(const struct store_params *p, uint64_t counted, uint64_t spare)
 {
     return counted <= spare ? 0 : p->a - mul_div(spare, p->a, counted);

@@ -4,7 +4,7 @@
  */
 #include <sys/socket.h>
 
-#include "server/deferred_story.h"
+#include "server/pending_story.h"
 
 /* ---- RESP ---- */
 

@@ -1,5 +1,5 @@
 /* Answers that come later, over HTTP; and what they say, also without the store. */
-#include "server/deferred_story.h"
+#include "server/pending_story.h"
 
 static struct http_answer a;
 

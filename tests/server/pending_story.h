@@ -2,8 +2,8 @@
  * What the tests of answers that come later share: a server whose limits a fleet decides that answers when it is
  * told to (support/server_fleet.h), and the words of a check.
  */
-#ifndef WEIR_TESTS_SERVER_DEFERRED_STORY_H
-#define WEIR_TESTS_SERVER_DEFERRED_STORY_H
+#ifndef WEIR_TESTS_SERVER_PENDING_STORY_H
+#define WEIR_TESTS_SERVER_PENDING_STORY_H
 
 #include <setjmp.h>
 #include <stdarg.h>
