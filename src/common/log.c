@@ -6,15 +6,13 @@
 #include "common/log.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
-#include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "common/digits.h"
 #include "common/utf8.h"
 
 #define TAIL_BYTES 80 /* reserved for the fields that report omissions, and for the line's end */
@@ -109,6 +107,18 @@ static void put_escaped(struct line *line, struct text value, const char *mark, 
     put_string(line, mark);
 }
 
+/* ---- escapes ---- */
+
+/* Writes the beginning, the number in hex, and the end. Returns their length. */
+static int write_hex(const char *begin, uint32_t number, size_t least, const char *end, char *out)
+{
+    size_t n = strlen(begin);
+    memcpy(out, begin, n);
+    n += digits_write(number, 16, least, out + n);
+    memcpy(out + n, end, strlen(end));
+    return (int)(n + strlen(end));
+}
+
 /* Returns the letter of a short escape such as \n; 0: there is none. */
 static char short_escape(uint32_t c)
 {
@@ -119,34 +129,42 @@ static char short_escape(uint32_t c)
                                    : '\0';
 }
 
+static int write_brief(char letter, char out[ESCAPE_BYTES])
+{
+    out[0] = '\\';
+    out[1] = letter;
+    return 2;
+}
+
 static int escape_json(uint32_t c, bool valid, char out[ESCAPE_BYTES])
 {
     char brief = short_escape(c);
     if (!valid) {
-        return snprintf(out, ESCAPE_BYTES, "\\ufffd");
+        return write_hex("\\u", 0xfffd, 4, "", out);
     }
     if (brief != '\0') {
-        return snprintf(out, ESCAPE_BYTES, "\\%c", brief);
+        return write_brief(brief, out);
     }
     if (utf8_visible(c)) {
         return 0;
     }
     if (c < 0x10000) {
-        return snprintf(out, ESCAPE_BYTES, "\\u%04x", c);
+        return write_hex("\\u", c, 4, "", out);
     }
-    return snprintf(out, ESCAPE_BYTES, "\\u%04x\\u%04x", 0xd7c0 + (c >> 10), 0xdc00 + (c & 0x3ff));
+    int n = write_hex("\\u", 0xd7c0 + (c >> 10), 4, "", out);
+    return n + write_hex("\\u", 0xdc00 + (c & 0x3ff), 4, "", out + n);
 }
 
 static int escape_text(uint32_t c, bool valid, char out[ESCAPE_BYTES])
 {
     char brief = short_escape(c);
     if (!valid) {
-        return snprintf(out, ESCAPE_BYTES, "\\x%02x", c);
+        return write_hex("\\x", c, 2, "", out);
     }
     if (brief != '\0') {
-        return snprintf(out, ESCAPE_BYTES, "\\%c", brief);
+        return write_brief(brief, out);
     }
-    return utf8_visible(c) ? 0 : snprintf(out, ESCAPE_BYTES, "\\u{%x}", c);
+    return utf8_visible(c) ? 0 : write_hex("\\u{", c, 1, "}", out);
 }
 
 /* Escapes the program's own words, which may contain quotes. */
@@ -229,9 +247,9 @@ static const struct format formats[] = {
 
 static void put_count(struct line *line, int64_t count)
 {
-    char digits[24];
-    (void)snprintf(digits, sizeof digits, "%" PRId64, count);
-    put_string(line, digits);
+    char digits[DIGITS_MAX];
+    put_string(line, count < 0 ? "-" : "");
+    put(line, digits, digits_write(count < 0 ? -(uint64_t)count : (uint64_t)count, 10, 1, digits));
 }
 
 /* Writes the beginning of a key, in whole characters. */
@@ -252,12 +270,13 @@ static void put_cut_key(struct line *line, const struct format *format, struct t
  */
 static void put_hashed_key(struct line *line, const struct format *format, struct text key)
 {
-    char digits[24] = "?";
+    char digits[DIGITS_MAX] = "?";
+    size_t n = 1;
     if (log_state.secret_made) {
-        struct hash h = hash_sip(&log_state.secret, key.at, key.len);
-        (void)snprintf(digits, sizeof digits, "#%016" PRIx64, h.low);
+        digits[0] = '#';
+        n += digits_write(hash_sip(&log_state.secret, key.at, key.len).low, 16, 16, digits + 1);
     }
-    format->value(line, text_of(digits), "");
+    format->value(line, (struct text){digits, n}, "");
 }
 
 static void put_field(struct line *line, const struct format *format, const struct log_field *field)
@@ -301,16 +320,6 @@ static void put_missing(struct line *line, const struct format *format, const ch
         format->name(line, name);
         put_count(line, count);
     }
-}
-
-static void write_time(uint64_t unix_ns, char *text, size_t size)
-{
-    struct tm tm;
-    time_t seconds = (time_t)(unix_ns / 1000000000);
-    char day[32];
-    (void)gmtime_r(&seconds, &tm);
-    (void)strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
-    (void)snprintf(text, size, "%s.%03uZ", day, (unsigned)(unix_ns / 1000000 % 1000));
 }
 
 /*
@@ -379,8 +388,8 @@ void log_event(enum log_level level, const char *message, const struct log_field
     const struct format *format = &formats[log_state.format];
     uint64_t lost = load_relaxed(&log_state.lost);
     struct line line = {.most = LOG_LINE_BYTES - TAIL_BYTES};
-    char time[48];
-    write_time(clock_unix_ns(), time, sizeof time);
+    char time[DIGITS_TIME_MAX];
+    digits_time(clock_unix_ns(), time);
     format->begin(&line, time, log_level_names[level], message);
     int64_t left_out = put_fields(&line, format, fields, count);
     line.most = LOG_LINE_BYTES;
