@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "cli/serve/serve_loop.h"
+#include "cli/serve/serve_signals.h"
 #include "cli/serve/serve_sockets.h"
 #include "server/net/server_fleet.h"
 
@@ -86,7 +87,7 @@ static int start(struct serve_run *run, struct serve_settings *settings)
              (enum log_keys)settings->log_keys);
     log_set_level((enum log_level)settings->log_level);
     serve_check_environment();
-    run->signals = serve_loop_signals();
+    run->signals = serve_signals_open();
     if (run->signals < 0) {
         return CLI_FAILED;
     }

@@ -11,6 +11,7 @@
  *   serve_notify.c   sends messages to the service manager
  *   serve_watch.c    notices when the files of the rules have changed
  *   serve_loop.c     the first thread: signals, changed files, watchdog messages
+ *   serve_signals.c  handlers of signals: the end in time, a state file that fails
  */
 #ifndef WEIR_CLI_SERVE_SERVE_H
 #define WEIR_CLI_SERVE_SERVE_H

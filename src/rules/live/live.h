@@ -152,5 +152,6 @@ void live_follow_clock(struct weir_rules *r, struct weir *limiter, struct proble
  */
 int live_open_beside(struct weir_rules *r, const char *name, struct weir_options *o,
                      struct weir **limiter, struct weir_error *error);
+void live_close_beside(struct weir *limiter); /* NULL is allowed */
 
 #endif

@@ -50,7 +50,7 @@
 #define SERVER_HICCUP_MS 1000       /* input late twice within this time is overload */
 #define SERVER_RETRY_MS 1000        /* Retry-After of a 503 */
 #define SERVER_FIRST_MS 500         /* server_stop() waits this long for first requests */
-#define SERVER_DRAIN_MS 5000        /* server_stop() closes connections after this */
+#define SERVER_DRAIN_MS 4000        /* server_stop() closes connections after this */
 #define SERVER_ADDRESS_MAX 128      /* bytes of a listener's address as text */
 #define SERVER_ADMIN_CONNECTIONS 64 /* for operators, in addition to those of clients */
 
