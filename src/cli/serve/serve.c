@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "cli/serve/serve_loop.h"
+#include "cli/serve/serve_seccomp.h"
 #include "cli/serve/serve_signals.h"
 #include "cli/serve/serve_sockets.h"
 #include "server/net/server_fleet.h"
@@ -91,6 +92,7 @@ static int start(struct serve_run *run, struct serve_settings *settings)
     if (run->signals < 0) {
         return CLI_FAILED;
     }
+    serve_seccomp(settings->seccomp);
     notify_open(&run->notify);
     int code = sockets_take(&run->sockets);
     code = code == CLI_OK ? serve_open_fleet(settings, &fleet) : code;

@@ -8,11 +8,14 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "cli/serve/serve_seccomp.h"
 #include "rules/live/live.h"
 #include "server/http/http_routes.h"
 
 static const char *const formats[] = {[LOG_AS_TEXT] = "text", [LOG_AS_JSON] = "json", NULL};
 static const char *const keys[] = {[LOG_KEYS_CUT] = "cut", [LOG_KEYS_HASHED] = "hashed", NULL};
+
+static const char *const seccomp[] = {[SECCOMP_ON] = "on", [SECCOMP_OFF] = "off", NULL};
 
 /* ---- values ---- */
 
@@ -106,6 +109,8 @@ static const struct cli_option options[] = {
      TO(log_keys), .choices = keys},
     {"--no-watch", NULL, "reload on SIGHUP only, not when a file changes", cli_read_switch,
      TO(no_watch)},
+    {"--seccomp", "on|off", "give up system calls that no server needs; default on",
+     cli_read_choice, TO(seccomp), .choices = seccomp},
 };
 
 #define OPTIONS (sizeof options / sizeof options[0])
