@@ -193,8 +193,8 @@ static int take_address(struct serve_settings *s, enum server_protocol protocol,
 
 static int take_trusted(struct serve_settings *s, const struct server_config *from)
 {
-    if (from->trusted_given &&
-        cidr_set_create(from->trusted, from->trusted_count, &s->trusted) != 0) {
+    if (from->trusted.given &&
+        cidr_set_create(from->trusted.at, from->trusted.count, &s->trusted) != 0) {
         return cli_fail(&cli_serve, "out of memory for trusted_proxies");
     }
     s->server.trusted = s->trusted;

@@ -184,6 +184,12 @@ struct list_config {
 
 enum headers { HEADERS_IETF, HEADERS_X_EPOCH, HEADERS_X_DELTA, HEADERS_OFF };
 
+struct networks {
+    bool given; /* may be given and empty */
+    struct cidr *at;
+    size_t count;
+};
+
 struct server_config {
     struct text http; /* "off" or an address */
     struct text resp;
@@ -192,9 +198,7 @@ struct server_config {
     struct text check_secrets; /* path of a file; len 0: none */
     struct text admin_secrets;
     uint64_t memory;
-    struct cidr *trusted;
-    size_t trusted_count;
-    bool trusted_given; /* false: loopback only */
+    struct networks trusted; /* not given: loopback only */
     int headers;
 };
 
@@ -208,6 +212,7 @@ struct store_config {
     struct text prefix;
     uint64_t deadline_ns;
     uint64_t fleet_size; /* 0: auto */
+    struct networks networks;
 };
 
 /* The built-in limit of CL.THROTTLE. */

@@ -147,9 +147,11 @@ struct server {
     bool store_told;           /* these three: what was logged about the store (server_fleet.c) */
     bool store_up;
     struct weir_error store_why;
-    unsigned store_quiet; /* calls of fleet_watch() until a refusal may be logged again */
-    uint64_t pings;       /* number of server_ping() calls */
-    uint64_t reloads;     /* successful reloads of the rules */
+    unsigned store_quiet;   /* calls of fleet_watch() until a refusal may be logged again */
+    unsigned targets_quiet; /* the same for refused addresses, ... */
+    uint64_t targets_told;  /* ... and how many of them have been logged */
+    uint64_t pings;         /* number of server_ping() calls */
+    uint64_t reloads;       /* successful reloads of the rules */
     uint64_t reloads_failed;
     uint64_t loaded_ns; /* Unix time at which the present rules were read */
     int failed;         /* after server_start(): the listener that could not be opened, or -1 */
