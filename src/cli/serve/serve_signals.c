@@ -63,19 +63,28 @@ static void on_bus(int number, siginfo_t *info, void *context)
     }
 }
 
+/* Lets the signal in, which the program that started us may have blocked. */
+static bool unblock(int number)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, number);
+    return sigprocmask(SIG_UNBLOCK, &set, NULL) == 0;
+}
+
 static bool handle(int number, void (*handler)(int))
 {
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
     (void)sigfillset(&action.sa_mask);
     (void)sigdelset(&action.sa_mask, SIGBUS);
-    return sigaction(number, &action, NULL) == 0;
+    return sigaction(number, &action, NULL) == 0 && unblock(number);
 }
 
 static bool handle_bus(void)
 {
     struct sigaction action = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO};
     (void)sigemptyset(&action.sa_mask);
-    return sigaction(SIGBUS, &action, &bus_before) == 0;
+    return sigaction(SIGBUS, &action, &bus_before) == 0 && unblock(SIGBUS);
 }
 
 int serve_signals_open(void)

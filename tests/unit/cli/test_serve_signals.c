@@ -48,6 +48,9 @@ static int run(void (*act)(void))
         (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
         (void)alarm(60);
         (void)signal(SIGBUS, SIG_DFL); /* cmocka has a handler of its own */
+        sigset_t all;                  /* a parent may block what it likes */
+        (void)sigfillset(&all);
+        (void)sigprocmask(SIG_BLOCK, &all, NULL);
         log_init(log_ends[1], LOG_AS_JSON, LOG_KEYS_CUT);
         if (serve_signals_open() >= 0) {
             act();
