@@ -24,7 +24,6 @@
 
 static struct server_program program;
 static struct fake_store *store;
-static unsigned port; /* of the store */
 
 static bool is(const struct resp_request *command, const char *upper)
 {
@@ -33,7 +32,8 @@ static bool is(const struct resp_request *command, const char *upper)
 
 /* ---- stores ---- */
 
-static void refuse_auth(const struct resp_request *command, struct buffer *out)
+static void refuse_auth(const struct fake_store *s, const struct resp_request *command,
+                        struct buffer *out)
 {
     resp_put_error(
         out, is(command, "AUTH")
@@ -42,7 +42,8 @@ static void refuse_auth(const struct resp_request *command, struct buffer *out)
 }
 
 /* The password begins where the message is cut. */
-static void refuse_auth_at_length(const struct resp_request *command, struct buffer *out)
+static void refuse_auth_at_length(const struct fake_store *s, const struct resp_request *command,
+                                  struct buffer *out)
 {
     char text[400];
     memset(text, '.', sizeof text);
@@ -52,7 +53,8 @@ static void refuse_auth_at_length(const struct resp_request *command, struct buf
     resp_put_error(out, (struct text){text, sizeof text});
 }
 
-static void refuse_calls(const struct resp_request *command, struct buffer *out)
+static void refuse_calls(const struct fake_store *s, const struct resp_request *command,
+                         struct buffer *out)
 {
     if (is(command, "AUTH")) {
         resp_put_simple(out, TEXT("OK"));
@@ -77,11 +79,12 @@ static void put_slots(struct buffer *out, unsigned first, unsigned last, struct 
     put_node(out, host, at);
 }
 
-static void name_nodes_like_the_password(const struct resp_request *command, struct buffer *out)
+static void name_nodes_like_the_password(const struct fake_store *s,
+                                         const struct resp_request *command, struct buffer *out)
 {
     if (is(command, "CLUSTER")) {
         resp_put_array(out, 2);
-        put_slots(out, 0, 8191, TEXT("127.0.0.1"), port);
+        put_slots(out, 0, 8191, TEXT("127.0.0.1"), fake_store_port(s));
         put_slots(out, 8192, 16383, TEXT("S3CR3T@pass%2Fword.example"), 7000);
     } else if (is(command, "EVALSHA") || is(command, "EVAL")) {
         resp_put_error(out, TEXT("MOVED 1 x." ENCODED ":7000"));
@@ -90,7 +93,8 @@ static void name_nodes_like_the_password(const struct resp_request *command, str
     }
 }
 
-static void name_masters_like_the_password(const struct resp_request *command, struct buffer *out)
+static void name_masters_like_the_password(const struct fake_store *s,
+                                           const struct resp_request *command, struct buffer *out)
 {
     if (is(command, "SENTINEL")) {
         resp_put_array(out, 2);
@@ -112,12 +116,11 @@ static void begin(fake_store_fn reply, const char *scheme, const char *after, co
     FILE *f = fopen(path, "w");
     threads_require(f != NULL && fputs(PASSWORD "\n", f) >= 0 && fclose(f) == 0);
     store = fake_store_start(reply);
-    port = fake_store_port(store);
     (void)snprintf(rules, sizeof rules,
                    "adhoc: off\n"
                    "store: {url: '%s127.0.0.1:%u%s', password_file: password%s}\n"
                    "limits: [{name: api, key: [user], rate: 1000/week, on_store_failure: open}]\n",
-                   scheme, port, after, more);
+                   scheme, fake_store_port(store), after, more);
     server_program_write_rules(&program, rules);
     threads_require(server_program_start(&program));
 }
@@ -198,7 +201,8 @@ static void a_master_named_like_the_password_is_not_used(void **state)
 
 static struct fake_store *elsewhere;
 
-static void be_elsewhere(const struct resp_request *command, struct buffer *out)
+static void be_elsewhere(const struct fake_store *s, const struct resp_request *command,
+                         struct buffer *out)
 {
     (void)command;
     resp_put_simple(out, TEXT("OK"));
@@ -206,12 +210,13 @@ static void be_elsewhere(const struct resp_request *command, struct buffer *out)
 
 /* Half of the slots, and every call, belong to a node outside; once by its address, once by a name
  * that leads there. */
-static void name_nodes_elsewhere(const struct resp_request *command, struct buffer *out)
+static void name_nodes_elsewhere(const struct fake_store *s, const struct resp_request *command,
+                                 struct buffer *out)
 {
     char moved[64];
     if (is(command, "CLUSTER")) {
         resp_put_array(out, 3);
-        put_slots(out, 0, 8191, TEXT("127.0.0.1"), port);
+        put_slots(out, 0, 8191, TEXT("127.0.0.1"), fake_store_port(s));
         put_slots(out, 8192, 12287, TEXT("127.0.0.1"), fake_store_port(elsewhere));
         put_slots(out, 12288, 16383, TEXT("localhost"), fake_store_port(elsewhere));
     } else if (is(command, "EVALSHA") || is(command, "EVAL")) {
@@ -224,7 +229,8 @@ static void name_nodes_elsewhere(const struct resp_request *command, struct buff
     }
 }
 
-static void name_a_master_elsewhere(const struct resp_request *command, struct buffer *out)
+static void name_a_master_elsewhere(const struct fake_store *s, const struct resp_request *command,
+                                    struct buffer *out)
 {
     char digits[16];
     (void)snprintf(digits, sizeof digits, "%u", fake_store_port(elsewhere));

@@ -60,7 +60,7 @@ static bool answer(const struct fake_store *s, struct fake_connection *c)
     int e;
     buffer_init(&out, BYTES);
     while ((e = resp_parse(buffer_text(&c->in), &limits, &command, &complaint)) == RESP_REQUEST) {
-        s->reply(&command, &out);
+        s->reply(s, &command, &out);
         buffer_take(&c->in, command.used);
     }
     size_t len = buffer_len(&out);

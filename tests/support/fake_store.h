@@ -8,10 +8,11 @@
 #include "common/buffer.h"
 #include "wire/resp.h"
 
-/* Appends the reply to a command to *out. Called on the store's thread. */
-typedef void (*fake_store_fn)(const struct resp_request *command, struct buffer *out);
-
 struct fake_store;
+
+/* Appends the reply to a command to *out. Called on the store's thread. */
+typedef void (*fake_store_fn)(const struct fake_store *s, const struct resp_request *command,
+                              struct buffer *out);
 
 struct fake_store *fake_store_start(fake_store_fn reply);
 void fake_store_stop(struct fake_store *s);
