@@ -44,7 +44,7 @@ static uint64_t sum_of(const char *at, size_t len)
 
 int redact_init(struct redact *r)
 {
-    *r = (struct redact){.count = 0};
+    *r = (struct redact){.lock = PTHREAD_MUTEX_INITIALIZER};
     return hash_secret_init(&r->key);
 }
 
@@ -52,14 +52,14 @@ static void learn_one(struct redact *r, const char *at, size_t len)
 {
     struct redacted_secret s = {len, sum_of(at, len), hash_sip(&r->key, at, len)};
     bool known = len == 0;
-    lock_take(&r->lock, &lock_private);
+    (void)pthread_mutex_lock(&r->lock);
     for (size_t i = 0; i < REDACT_SECRETS && !known; i++) {
         known = memcmp(&r->secrets[i], &s, sizeof s) == 0;
     }
     if (!known) {
         r->secrets[r->count++ % REDACT_SECRETS] = s;
     }
-    lock_release(&r->lock);
+    (void)pthread_mutex_unlock(&r->lock);
 }
 
 void redact_learn(struct redact *r, struct text secret)
@@ -127,7 +127,7 @@ static size_t mark_all(struct redact *r, struct text text, bool *marked)
     if (r == NULL) {
         return 0;
     }
-    lock_take(&r->lock, &lock_private);
+    (void)pthread_mutex_lock(&r->lock);
     for (size_t way = 0; way < sizeof ways; way++) {
         view_decoded(text, ways[way], &v);
         for (size_t i = 0; i < REDACT_SECRETS; i++) {
@@ -135,7 +135,7 @@ static size_t mark_all(struct redact *r, struct text text, bool *marked)
             longest = r->secrets[i].len > longest ? r->secrets[i].len : longest;
         }
     }
-    lock_release(&r->lock);
+    (void)pthread_mutex_unlock(&r->lock);
     return longest;
 }
 

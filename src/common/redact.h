@@ -4,15 +4,16 @@
  *
  * A secret is not kept: struct redact has a keyed hash of it, its length, and the sum of its bytes,
  * so that few places of a text have to be hashed. It knows the last REDACT_SECRETS that it was told,
- * because an error may quote a password that has been replaced meanwhile. A secret is found as it
- * is; percent-encoded, in whole or in part; and as what it is percent-decoded. Whatever a URL has
- * between "://" and '@' is taken out too, because another password may be there.
+ * because an error may quote a password that has been replaced meanwhile. A secret is found in
+ * three forms: as it is; percent-encoded, in whole or in part; and percent-decoded. All that a URL
+ * has between "://" and '@' is taken out too, because another password may be there.
  */
 #ifndef WEIR_COMMON_REDACT_H
 #define WEIR_COMMON_REDACT_H
 
+#include <pthread.h>
+
 #include "base/hash.h"
-#include "base/lock.h"
 #include "common/text.h"
 
 #define REDACT_SECRETS 8
@@ -20,9 +21,9 @@
 #define REDACT_MARK "***"
 
 struct redact {
-    struct lock lock; /* guards what follows; held briefly */
     struct hash_secret key;
-    size_t count; /* how many were ever told */
+    pthread_mutex_t lock; /* guards what follows; held briefly */
+    size_t count;         /* how many were ever told */
     struct redacted_secret {
         size_t len; /* 0: none */
         uint64_t sum;

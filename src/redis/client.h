@@ -64,7 +64,8 @@ struct client_options {
     const struct text *password;
     struct text sentinel_user; /* the same for Sentinels */
     const struct text *sentinel_password;
-    /* Is told the passwords, and takes them out of what the store says. NULL: nothing is. */
+    /* Learns the passwords, and takes them out of what the store says. NULL: they are not taken
+     * out. */
     struct redact *redact;
     /* Says whether calls may go to a host that the URL does not name, because a Sentinel or a node
      * has announced it. Asked for addresses and for names. NULL: they may go to any. */

@@ -12,7 +12,7 @@
 static int to_loop = -1; /* the end of a pipe to which handlers write the number of a signal */
 static struct sigaction bus_before;
 
-/* Hands the signal to the loop. A pipe that is full has enough of them. */
+/* Hands the signal to the loop. If the pipe is full, the loop has signals to read already. */
 static void pass_on(int number)
 {
     int before = errno;
@@ -42,8 +42,8 @@ static void on_late(int number)
 }
 
 /*
- * The access is repeated after this function, or the signal was sent again: if no state file is
- * the reason, the action is that of before.
+ * If the reason is not a state file, restores the action of before. The access is then repeated
+ * when this function returns; a signal that a process has sent is sent again.
  */
 static void on_bus(int number, siginfo_t *info, void *context)
 {
