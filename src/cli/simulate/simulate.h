@@ -100,8 +100,6 @@ void sim_traffic_finish(struct sim_traffic *traffic);
  */
 void *sim_grow(void *array, size_t count, size_t more, size_t *room, size_t element_bytes);
 
-/* Returns the next of a stream of well mixed 64-bit numbers (splitmix64). */
-uint64_t sim_random(uint64_t *state);
 /*
  * Returns -ln(u) for u = (random + 1) / 2^64, in units of 2^-32: exponentially distributed with
  * mean 1.

@@ -95,11 +95,11 @@ static void poisson(struct maker *m)
     unsigned __int128 step = (unsigned __int128)p->rate.period_ns * 100;
     unsigned __int128 divisor = (unsigned __int128)p->rate.count * p->load << 32;
     uint64_t who = p->seed + m->client * UINT64_C(0xd1342543de82ef95);
-    uint64_t state = sim_random(&who); /* mixed, so that neighbouring seeds and clients differ */
+    uint64_t state = splitmix_next(&who); /* mixed, so that neighbouring seeds and clients differ */
     /* The time in units of 1 / divisor, so that rounding errors do not add up. */
     unsigned __int128 exact = 0;
     while (m->error == 0) {
-        exact += step * sim_exponential(sim_random(&state));
+        exact += step * sim_exponential(splitmix_next(&state));
         if (exact / divisor >= p->duration_ns) {
             break;
         }
