@@ -85,6 +85,20 @@ static inline unsigned text_hex_digit(char c)
                                           : 16;
 }
 
+/* Returns the byte that the two hexadecimal digits at this place stand for; -1: there are none. */
+static inline int text_hex_byte(struct text a, size_t at)
+{
+    unsigned high = a.len > at + 1 ? text_hex_digit(a.at[at]) : 16;
+    unsigned low = high < 16 ? text_hex_digit(a.at[at + 1]) : 16;
+    return low < 16 ? (int)(high << 4 | low) : -1;
+}
+
+/* Returns the byte that "%XX" at this place stands for; -1: there is none. */
+static inline int text_percent_byte(struct text a, size_t at)
+{
+    return a.at[at] == '%' ? text_hex_byte(a, at + 1) : -1;
+}
+
 /* Returns the text without spaces, tabs and line ends around it. */
 static inline struct text text_trim(struct text a)
 {

@@ -305,15 +305,9 @@ static struct text decode(struct text from, char *room)
 {
     size_t n = 0;
     for (size_t i = 0; i < from.len; i++) {
-        char c = from.at[i];
-        if (c == '%' && from.len - i > 2 &&
-            (text_hex_digit(from.at[i + 1]) | text_hex_digit(from.at[i + 2])) < 16) {
-            c = (char)(text_hex_digit(from.at[i + 1]) * 16 + text_hex_digit(from.at[i + 2]));
-            i += 2;
-        } else if (c == '+') {
-            c = ' ';
-        }
-        room[n++] = c;
+        int byte = text_percent_byte(from, i);
+        room[n++] = (char)(byte >= 0 ? byte : from.at[i] == '+' ? ' ' : from.at[i]);
+        i += byte >= 0 ? 2 : 0;
     }
     return (struct text){room, n};
 }

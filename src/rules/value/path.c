@@ -1,7 +1,6 @@
 #include "rules/value/path.h"
 
 #include "base/error.h"
-#include "rules/value/hex.h"
 #include "rules/value/quote.h"
 
 /* ---- one scan for paths that need no change ---- */
@@ -112,7 +111,7 @@ struct cleaner {
 /* Returns the next byte, decoded; sets *encoded if it was percent-encoded. */
 static char next_byte(struct cleaner *c, bool *encoded)
 {
-    int byte = hex_percent(c->in, c->at);
+    int byte = text_percent_byte(c->in, c->at);
     *encoded = byte >= 0;
     if (byte >= 0) {
         c->at += 3;
