@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 struct text {
@@ -74,6 +75,34 @@ static inline struct text text_cut(struct text *rest, char c)
     struct text part = text_before(*rest, c);
     *rest = text_after(*rest, part.len + (part.len < rest->len));
     return part;
+}
+
+/* Reads a number of decimal digits. False: there is anything else, or it needs more than 64 bits. */
+static inline bool text_to_u64(struct text a, uint64_t *number)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < a.len; i++) {
+        unsigned digit = (unsigned)(unsigned char)a.at[i] - '0';
+        if (digit > 9 || __builtin_mul_overflow(n, 10, &n) ||
+            __builtin_add_overflow(n, digit, &n)) {
+            return false;
+        }
+    }
+    *number = n;
+    return a.len > 0;
+}
+
+/* Writes a number in decimal digits, at most 20, and returns the end. */
+static inline char *text_put_u64(char *to, uint64_t number)
+{
+    char digits[20];
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    memcpy(to, digits + at, sizeof digits - at);
+    return to + sizeof digits - at;
 }
 
 /* Returns the value of a hexadecimal digit; 16 if it is none. */

@@ -51,20 +51,13 @@ static int read_cost(const struct rules_ask *a, const struct rule *rule, uint64_
                     TEXT_ARGS(name), TEXT_ARGS(rule->config->name));
     }
     struct text text = a->request->value[rule->cost_attribute];
-    uint64_t number = 0;
-    bool good = text.len > 0 && text.len < 20;
-    for (size_t i = 0; good && i < text.len; i++) {
-        good = text.at[i] >= '0' && text.at[i] <= '9';
-        number = number * 10 + (uint64_t)(text.at[i] - '0');
-    }
-    if (!good || number == 0) {
+    if (text.len >= 20 || !text_to_u64(text, cost) || *cost == 0) {
         char found[QUOTE_MAX];
         return fail(a->error, WEIR_EATTRIBUTE,
                     "%.*s: found %s, expected a whole number from 1 to 9999999999999999999, the "
                     "cost for limit '%.*s'",
                     TEXT_ARGS(name), quote(text, found), TEXT_ARGS(rule->config->name));
     }
-    *cost = number;
     return 0;
 }
 

@@ -19,14 +19,10 @@ static bool is_digit(char c)
 /* Reads 1 to `digits` decimal digits; -1 if there is anything else, or the number exceeds `most`. */
 static int read_decimal(struct text text, size_t digits, int most)
 {
-    int number = 0;
-    for (size_t i = 0; i < text.len && i <= digits; i++) {
-        if (!is_digit(text.at[i])) {
-            return -1;
-        }
-        number = number * 10 + (text.at[i] - '0');
-    }
-    return text.len > 0 && text.len <= digits && number <= most ? number : -1;
+    uint64_t number;
+    return text.len <= digits && text_to_u64(text, &number) && number <= (uint64_t)most
+               ? (int)number
+               : -1;
 }
 
 /* Returns the text before the first `c`, all of it if there is none; *rest begins with the c. */
