@@ -14,7 +14,7 @@ static int take_secret(struct admin_client *c, struct text from, const char *sou
 {
     struct text line = {"", 0};
     while (line.len == 0 && from.len > 0) {
-        line = text_trim(take_line(&from));
+        line = text_trim(text_cut(&from, '\n'));
     }
     if (line.len == 0 || line.len > HTTP_CLIENT_SECRET_MAX) {
         return cli_complain(c->command, "%s: found a secret of %zu bytes, expected 1 to %d", source,

@@ -10,14 +10,6 @@
 
 /* ---- safe text ---- */
 
-struct text take_line(struct text *rest)
-{
-    const char *end = rest->len > 0 ? memchr(rest->at, '\n', rest->len) : NULL;
-    struct text line = {rest->at, end != NULL ? (size_t)(end - rest->at) : rest->len};
-    *rest = text_after(*rest, line.len + (end != NULL));
-    return line;
-}
-
 void safe_put(struct buffer *b, struct text text, bool lines)
 {
     while (text.len > 0) {
@@ -105,14 +97,6 @@ void grid_put_count(struct grid *g, uint64_t number)
     grid_put(g, text_of(text));
 }
 
-/* Takes the next cell from *rest. */
-static struct text next_cell(struct text *rest)
-{
-    struct text cell = {rest->at, strnlen(rest->at, rest->len)};
-    *rest = text_after(*rest, cell.len + (cell.len < rest->len));
-    return cell;
-}
-
 static bool has_titles(const struct grid *g)
 {
     return g->columns[0].title != NULL;
@@ -125,7 +109,7 @@ static void measure(const struct grid *g, size_t rows, size_t widths[GRID_COLUMN
         widths[i] = has_titles(g) ? strlen(g->columns[i].title) : 0;
     }
     for (size_t i = 0; i < rows * g->count; i++) {
-        size_t places = width_of(next_cell(&rest));
+        size_t places = width_of(text_cut(&rest, 0));
         size_t *widest = &widths[i % g->count];
         *widest = places > *widest ? places : *widest;
     }
@@ -163,7 +147,7 @@ void grid_print(const struct grid *g, struct buffer *out, size_t width, size_t r
     buffer_init(&line, GRID_BYTES_MAX);
     for (size_t row = has_titles(g) ? 0 : 1; row <= rows; row++) {
         for (unsigned i = 0; i < g->count; i++) {
-            struct text cell = row == 0 ? text_of(g->columns[i].title) : next_cell(&rest);
+            struct text cell = row == 0 ? text_of(g->columns[i].title) : text_cut(&rest, 0);
             put_cell(&line, cell, widths[i], g->columns[i].right, i + 1 == g->count);
         }
         end_line(&line, out, width);

@@ -9,9 +9,6 @@
 
 #include "common/buffer.h"
 
-/* Takes the next line, without its line end, from *rest. */
-struct text take_line(struct text *rest);
-
 /* Appends a text. A byte that is not visible is written as \xNN. With `lines`, LF and tabs stay. */
 void safe_put(struct buffer *b, struct text text, bool lines);
 

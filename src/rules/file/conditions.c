@@ -80,14 +80,12 @@ static void add_lines(struct condition_reading *c, const char *path, struct text
         content = text_after(content, 3);
     }
     while (content.len > 0) {
-        const char *end = memchr(content.at, '\n', content.len);
-        size_t len = end != NULL ? (size_t)(end - content.at) : content.len;
-        struct text value = text_trim((struct text){content.at, len});
-        struct place place = {path, ++line, (unsigned)(value.at - content.at) + 1};
+        struct text written = text_cut(&content, '\n');
+        struct text value = text_trim(written);
+        struct place place = {path, ++line, (unsigned)(value.at - written.at) + 1};
         if (value.len > 0 && value.at[0] != '#') {
             add_value(c, value, place);
         }
-        content = text_after(content, end != NULL ? len + 1 : len);
     }
 }
 

@@ -25,15 +25,6 @@ static int read_decimal(struct text text, size_t digits, int most)
                : -1;
 }
 
-/* Returns the text before the first `c`, all of it if there is none; *rest begins with the c. */
-static struct text split(struct text text, char c, struct text *rest)
-{
-    const char *found = text.len > 0 ? memchr(text.at, c, text.len) : NULL;
-    size_t len = found != NULL ? (size_t)(found - text.at) : text.len;
-    *rest = text_after(text, len);
-    return (struct text){text.at, len};
-}
-
 /*
  * Reads an address at the beginning of the text; *rest is what follows it. Written by hand, because
  * inet_pton() takes half as long again, and most addresses are IPv4.
@@ -120,19 +111,23 @@ static bool is_port(struct text text)
 
 static bool read_any(struct text text, struct address *out)
 {
-    struct text zone = {text.at, 0};
     struct text port = {text.at, 0};
     *out = (struct address){.family = family_of(text)};
     if (out->family == 4) {
         return read_ipv4(text, out->bytes, &port) && is_port(port);
     }
-    if (text.at[0] != '[') {
-        return read_plain(split(text, '%', &zone), out) && is_zone(zone);
+    bool brackets = text.at[0] == '[';
+    struct text inside = brackets ? text_before(text_after(text, 1), ']') : text;
+    struct text host = text_before(inside, '%');
+    if (!is_zone(text_after(inside, host.len))) {
+        return false;
     }
-    struct text host = split(split(text_after(text, 1), ']', &port), '%', &zone);
+    if (!brackets) {
+        return read_plain(host, out);
+    }
+    port = text_after(text, 1 + inside.len);
     out->family = 6;
-    return port.len > 0 && is_port(text_after(port, 1)) && is_zone(zone) &&
-           read_ipv6(host, out->bytes);
+    return port.len > 0 && is_port(text_after(port, 1)) && read_ipv6(host, out->bytes);
 }
 
 /* ---- the IPv4 address inside ---- */
@@ -252,8 +247,8 @@ int cidr_parse(struct text text, struct cidr *out, struct weir_error *error)
     char found[QUOTE_MAX];
     char meant[CIDR_MAX];
     struct cidr c;
-    struct text after;
-    struct text address = split(text, '/', &after);
+    struct text address = text_before(text, '/');
+    struct text after = text_after(text, address.len);
     if (!read_plain(address, &c.network)) {
         return refuse_network(text, error);
     }

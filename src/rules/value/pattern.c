@@ -81,10 +81,7 @@ bool segment_match(struct text pattern, struct text segment)
 
 struct text path_segment(struct text path, size_t slash_at)
 {
-    const char *first = path.at + slash_at + 1;
-    size_t rest = path.len - slash_at - 1;
-    const char *slash = memchr(first, '/', rest);
-    return (struct text){first, slash == NULL ? rest : (size_t)(slash - first)};
+    return text_before(text_after(path, slash_at + 1), '/');
 }
 
 /* "/" has no segments; every other path has one after each slash. */
