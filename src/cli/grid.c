@@ -13,19 +13,13 @@
 void safe_put(struct buffer *b, struct text text, bool lines)
 {
     while (text.len > 0) {
-        uint32_t number = 0;
-        size_t n = utf8_next(text, &number);
-        bool kept =
-            n > 0 && (utf8_visible(number) || (lines && (number == '\n' || number == '\t')));
-        n = n > 0 ? n : 1;
-        if (kept) {
-            buffer_put(b, (struct text){text.at, n});
-        } else {
-            for (size_t i = 0; i < n; i++) {
-                buffer_format(b, "\\x%02x", (unsigned)(unsigned char)text.at[i]);
-            }
+        bool visible;
+        struct text c = utf8_take(&text, &visible);
+        bool kept = visible || (lines && (c.at[0] == '\n' || c.at[0] == '\t'));
+        buffer_put(b, kept ? c : TEXT(""));
+        for (size_t i = 0; !kept && i < c.len; i++) {
+            buffer_format(b, "\\x%02x", (unsigned)(unsigned char)c.at[i]);
         }
-        text = text_after(text, n);
     }
 }
 

@@ -72,16 +72,14 @@ void sim_xml_text(FILE *out, const char *text)
     static const char *const names[] = {"&amp;", "&lt;", "&gt;", "&quot;"};
     struct text rest = text_of(text);
     while (rest.len > 0) {
-        uint32_t c;
-        size_t n = utf8_next(rest, &c);
-        bool good = n > 0 && utf8_visible(c);
-        const char *at = good && n == 1 ? strchr(special, rest.at[0]) : NULL;
+        bool visible;
+        struct text c = utf8_take(&rest, &visible);
+        const char *at = visible && c.len == 1 ? strchr(special, c.at[0]) : NULL;
         if (at != NULL) {
             (void)fputs(names[at - special], out);
         } else {
-            (void)fwrite(good ? rest.at : "?", good ? n : 1, 1, out);
+            (void)fwrite(visible ? c.at : "?", visible ? c.len : 1, 1, out);
         }
-        rest = text_after(rest, n > 0 ? n : 1);
     }
 }
 

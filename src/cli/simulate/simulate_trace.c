@@ -153,15 +153,12 @@ static int take_title(struct trace *t, struct text title, struct weir_error *err
         return fail(error, WEIR_ENOMEM, "out of memory");
     }
     t->out->about = t->out->title;
-    char *at = t->out->title;
-    while (*at != 0) {
-        uint32_t c;
-        size_t n = utf8_next(text_of(at), &c);
-        bool good = n > 0 && utf8_visible(c);
-        for (size_t i = 0; !good && i < (n > 0 ? n : 1); i++) {
-            at[i] = '?';
-        }
-        at += n > 0 ? n : 1;
+    struct text rest = text_of(t->out->title);
+    for (char *at = t->out->title; rest.len > 0;) {
+        bool visible;
+        size_t n = utf8_take(&rest, &visible).len;
+        memset(at, '?', visible ? 0 : n);
+        at += n;
     }
     return 0;
 }

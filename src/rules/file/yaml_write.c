@@ -18,15 +18,11 @@ static bool is_plain(struct text text)
 /* True if all characters may appear between single quotes. */
 static bool is_visible(struct text text)
 {
-    while (text.len > 0) {
-        uint32_t c;
-        size_t bytes = utf8_next(text, &c);
-        if (bytes == 0 || !utf8_visible(c)) {
-            return false;
-        }
-        text = text_after(text, bytes);
+    bool visible = true;
+    while (visible && text.len > 0) {
+        (void)utf8_take(&text, &visible);
     }
-    return true;
+    return visible;
 }
 
 /* Writes the text as it must appear between double quotes. Texts of a YAML file are UTF-8. */
