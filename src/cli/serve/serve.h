@@ -42,6 +42,10 @@ struct serve_settings {
     char address[PROTOCOLS][256]; /* memory of server.listen[] if the rule file names it */
 };
 
+/* The rules of `weir serve` without a rule file: enough to try it. Embedded by the build. */
+extern const char serve_example[];
+extern const size_t serve_example_size;
+
 /* Runs the command. */
 int serve_command(int argc, char **argv);
 

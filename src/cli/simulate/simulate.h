@@ -10,7 +10,8 @@
  *   simulate_run.c      runs one traffic against one subject
  *   simulate_window.c   the most that was admitted in any window
  *   simulate_quantity.c formats times and multiples for display
- *   simulate_table.c, simulate_chart.c, simulate_svg.c, simulate_html.c  show the result
+ *   simulate_table.c, simulate_chart.c, simulate_svg.c, simulate_html.c  show the result, the last
+ *                       two with a style sheet of the same name
  *
  * It reads no clock and uses no floating point: the same arguments give the same bytes on every
  * machine.
@@ -261,7 +262,9 @@ void sim_table(FILE *out, const struct sim_section *section);
 /* Draws the sections below each other. Without `style`, the page must contain sim_svg_style. */
 void sim_svg(FILE *out, const struct sim_section *sections, size_t n, bool style);
 void sim_html(FILE *out, const struct sim_section *sections, size_t n);
-extern const char sim_svg_style[];
+/* The style sheets, embedded by the build. Each ends with a NUL, which the size does not count. */
+extern const char sim_svg_style[], sim_html_style[];
+extern const size_t sim_svg_style_size, sim_html_style_size;
 /* Writes text that comes from a file's name or a trace, escaped for XML. */
 void sim_xml_text(FILE *out, const char *text);
 
