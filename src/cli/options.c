@@ -79,10 +79,8 @@ static int check_operands(const struct cli_command *c, const struct cli_given *g
 int cli_read(const struct cli_command *command, int argc, char **argv, void *settings,
              struct cli_given *given)
 {
-    struct cli_given ignored;
     bool plain = false; /* "--" has been read: no more options */
-    given = given != NULL ? given : &ignored;
-    *given = (struct cli_given){.operands = argv};
+    *given = (struct cli_given){.command = command, .operands = argv};
     for (int i = 1; i < argc; i++) {
         bool took_next = false;
         if (plain || argv[i][0] != '-' || argv[i][1] == 0) {

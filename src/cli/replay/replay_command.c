@@ -113,27 +113,24 @@ int replay_each_line(struct replay *r, int (*take)(void *arg, int outcome, struc
     }
 }
 
-static int run(int argc, char **argv)
+static int run(const struct cli_given *given, void *settings)
 {
-    struct replay_settings settings = {.limit = {.unit_ns = WEIR_SECOND}};
-    struct replay r = {.settings = &settings};
+    struct replay_settings *s = settings;
+    struct replay r = {.settings = s};
     struct weir_error error;
-    struct cli_given given;
-    int code = cli_read(&cli_replay, argc, argv, &settings, &given);
-    if (code != CLI_END) {
-        return code;
-    }
-    bool standard = given.count == 0 || strcmp(given.operands[0], "-") == 0;
-    if (check(&settings, given.options) != CLI_OK || read_rate(&settings) != CLI_OK) {
+    bool standard = given->count == 0 || strcmp(given->operands[0], "-") == 0;
+    if (check(s, given->options) != CLI_OK || read_rate(s) != CLI_OK) {
         return CLI_USAGE;
     }
-    if (replay_input_open(&r.input, standard ? NULL : given.operands[0], &error) != 0) {
+    if (replay_input_open(&r.input, standard ? NULL : given->operands[0], &error) != 0) {
         return cli_complain(&cli_replay, "%s", error.text);
     }
-    code = settings.rules != NULL ? replay_rules(&r) : replay_stream(&r);
+    int code = s->rules != NULL ? replay_rules(&r) : replay_stream(&r);
     replay_input_close(&r.input);
     return code;
 }
 
-const struct cli_command cli_replay =
-    CLI_COMMAND("replay", "[FILE]", "decide a recorded stream of requests again", options, run);
+static const struct replay_settings defaults = {.limit = {.unit_ns = WEIR_SECOND}};
+
+const struct cli_command cli_replay = CLI_COMMAND(
+    "replay", "[FILE]", "decide a recorded stream of requests again", options, defaults, run);

@@ -47,10 +47,10 @@ extern const char serve_example[];
 extern const size_t serve_example_size;
 
 /* Runs the command. */
-int serve_command(int argc, char **argv);
+int serve_command(const struct cli_given *given, void *settings);
 
-/* Reads flags and the environment. Returns what cli_read() does. */
-int serve_read_options(int argc, char **argv, struct serve_settings *settings);
+/* Reads the variables of options that were not given. Returns CLI_OK, or CLI_USAGE. */
+int serve_read_variables(const struct cli_given *given, struct serve_settings *settings);
 
 /*
  * Takes from the rule file the settings that neither a flag nor a variable gives. Returns

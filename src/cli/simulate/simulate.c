@@ -263,27 +263,19 @@ int sim_plan_settle(struct sim_plan *plan, const struct sim_traffic *trace)
     return CLI_OK;
 }
 
-static int run(int argc, char **argv)
+static int run(const struct cli_given *given, void *settings)
 {
-    struct sim_plan plan = {
-        .unit_ns = WEIR_SECOND,
-        .path = "/",
-        .method = "GET",
-        .clients = 1,
-        .load = 150,
-        .seed = 1,
-    };
-    struct cli_given given;
-    int code = cli_read(&cli_simulate, argc, argv, &plan, &given);
-    if (code != CLI_END) {
-        return code;
-    }
-    plan.algorithms_given = (given.options >> ALGORITHM & 1) != 0;
-    plan.queue_given = (given.options >> QUEUE & 1) != 0;
-    default_subjects(&plan);
-    code = check_combination(&plan, given.options);
-    return code == CLI_OK ? sim_report(&plan) : code;
+    struct sim_plan *plan = settings;
+    plan->algorithms_given = (given->options >> ALGORITHM & 1) != 0;
+    plan->queue_given = (given->options >> QUEUE & 1) != 0;
+    default_subjects(plan);
+    int code = check_combination(plan, given->options);
+    return code == CLI_OK ? sim_report(plan) : code;
 }
 
-const struct cli_command cli_simulate = CLI_COMMAND(
-    "simulate", "", "show what algorithms or rule files do to a shape of traffic", rows, run);
+static const struct sim_plan defaults = {
+    .unit_ns = WEIR_SECOND, .path = "/", .method = "GET", .clients = 1, .load = 150, .seed = 1};
+
+const struct cli_command cli_simulate =
+    CLI_COMMAND("simulate", "", "show what algorithms or rule files do to a shape of traffic", rows,
+                defaults, run);

@@ -167,17 +167,14 @@ static void end_by_signal(void)
 
 /* ---- the command ---- */
 
-static int run(int argc, char **argv)
+static int run(const struct cli_given *given, void *settings)
 {
-    struct top_arguments asked = {.interval_ns = WEIR_SECOND};
+    const struct top_arguments *asked = settings;
     struct admin_client client;
     struct top_sample first;
     struct buffer why;
-    int code = cli_read(&cli_top, argc, argv, &asked, NULL);
-    if (code != CLI_END) {
-        return code;
-    }
-    code = admin_open(&client, &cli_top, asked.admin, asked.secret_file);
+    (void)given;
+    int code = admin_open(&client, &cli_top, asked->admin, asked->secret_file);
     if (code != CLI_OK) {
         return code;
     }
@@ -186,10 +183,10 @@ static int run(int argc, char **argv)
     code = top_sample_take(&client, &first, &why);
     if (code != CLI_OK) {
         (void)cli_complain(&cli_top, "%.*s", TEXT_ARGS(buffer_text(&why)));
-    } else if (asked.once || asked.json || !terminal_is_there()) {
-        code = watch_once(&client, &asked, &first, &why);
+    } else if (asked->once || asked->json || !terminal_is_there()) {
+        code = watch_once(&client, asked, &first, &why);
     } else {
-        code = watch_terminal(&client, &asked, &first);
+        code = watch_terminal(&client, asked, &first);
     }
     top_sample_finish(&first);
     buffer_finish(&why);
@@ -197,5 +194,7 @@ static int run(int argc, char **argv)
     return code;
 }
 
+static const struct top_arguments defaults = {.interval_ns = WEIR_SECOND};
+
 const struct cli_command cli_top =
-    CLI_COMMAND("top", "", "watch a running server; q ends it", options, run);
+    CLI_COMMAND("top", "", "watch a running server; q ends it", options, defaults, run);
