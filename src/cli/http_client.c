@@ -229,13 +229,11 @@ int http_call(const struct http_peer *peer, const struct http_call *call,
 void http_put_encoded(struct buffer *target, struct text text)
 {
     for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.at[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                     (c != 0 && strchr("-._~", c) != NULL);
-        if (plain) {
-            buffer_put_char(target, (char)c);
+        char c = text.at[i];
+        if (text_is_plain(c, "-._~")) {
+            buffer_put_char(target, c);
         } else {
-            buffer_format(target, "%%%02X", c);
+            buffer_format(target, "%%%02X", (unsigned)(unsigned char)c);
         }
     }
 }

@@ -56,6 +56,24 @@ static inline bool text_is_word(struct text a, const char *upper)
     return true;
 }
 
+/* True for an ASCII letter, a digit, or one of the others. */
+static inline bool text_is_plain(char c, const char *others)
+{
+    char lower = (char)(c | 0x20);
+    return (lower >= 'a' && lower <= 'z') || (c >= '0' && c <= '9') ||
+           (c != 0 && strchr(others, c) != NULL);
+}
+
+/* True if the text has nothing but ASCII letters, digits and the others; false if it is empty. */
+static inline bool text_is_made_of(struct text a, const char *others)
+{
+    size_t i = 0;
+    while (i < a.len && text_is_plain(a.at[i], others)) {
+        i++;
+    }
+    return a.len > 0 && i == a.len;
+}
+
 /* Returns the text without its first n bytes. */
 static inline struct text text_after(struct text a, size_t n)
 {

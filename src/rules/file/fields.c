@@ -267,15 +267,7 @@ static void read_text(struct reader *r, const struct field *f, const struct node
 
 bool name_is_good(struct text name)
 {
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.at[i];
-        bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                    c == '_' || c == '-' || c == '.';
-        if (!good) {
-            return false;
-        }
-    }
-    return name.len > 0 && name.len < WEIR_RULES_NAME;
+    return name.len < WEIR_RULES_NAME && text_is_made_of(name, "_-.");
 }
 
 static void read_name(struct reader *r, const struct field *f, const struct node *node, void *value)

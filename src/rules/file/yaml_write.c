@@ -4,15 +4,7 @@
 
 static bool is_plain(struct text text)
 {
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.at[i];
-        bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                    c == '_' || c == '/' || c == '.' || (i > 0 && c == '-');
-        if (!good) {
-            return false;
-        }
-    }
-    return text.len > 0;
+    return text_is_made_of(text, "_/.-") && text.at[0] != '-';
 }
 
 /* True if all characters may appear between single quotes. */

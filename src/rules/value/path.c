@@ -55,16 +55,11 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static bool is_in_scheme(char c)
-{
-    return is_letter(c) || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
-}
-
 /* Returns what follows "scheme://host"; all of it if there is no scheme. */
 static struct text without_host(struct text in)
 {
     size_t i = 0;
-    while (i < in.len && is_in_scheme(in.at[i])) {
+    while (i < in.len && text_is_plain(in.at[i], "+-.")) {
         i++;
     }
     if (!is_letter(in.at[0]) || !text_starts(text_after(in, i), "://")) {
