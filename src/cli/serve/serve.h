@@ -87,10 +87,4 @@ int serve_open_fleet(const struct serve_settings *settings, struct weir_fleet **
 int serve_open_rules(const struct serve_settings *settings, struct weir_fleet *fleet,
                      struct weir_rules **rules);
 
-/*
- * Returns the path of a file that the rule file names, relative to the rule file's folder. The
- * caller frees it. NULL: out of memory. Defined in serve_access.c.
- */
-char *serve_beside_config(const struct serve_settings *settings, struct text path);
-
 #endif

@@ -1,10 +1,7 @@
 #include "cli/serve/serve_watch.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,34 +18,21 @@
 
 /* ---- every file of the rules ---- */
 
-static int is_rule_file(const struct dirent *entry)
-{
-    return config_is_rule_file(entry->d_name);
-}
+struct visitor {
+    rules_file_fn fn;
+    void *arg;
+};
 
-static void each_of_folder(const char *folder, rules_file_fn fn, void *arg)
+static int visit(void *arg, const char *path)
 {
-    struct dirent **entries;
-    int n = scandir(folder, &entries, is_rule_file, alphasort);
-    for (int i = 0; i < n; i++) {
-        char path[PATH_MAX];
-        (void)snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
-        fn(arg, &(struct source_file){.path = path});
-        free(entries[i]);
-    }
-    if (n >= 0) {
-        free(entries);
-    }
+    const struct visitor *v = arg;
+    v->fn(v->arg, &(struct source_file){.path = path});
+    return 0;
 }
 
 static void each_rule_file(const struct watch *w, rules_file_fn fn, void *arg)
 {
-    struct stat st;
-    if (stat(w->config, &st) == 0 && S_ISDIR(st.st_mode)) {
-        each_of_folder(w->config, fn, arg);
-    } else {
-        fn(arg, &(struct source_file){.path = w->config});
-    }
+    (void)config_each_file(w->config, visit, &(struct visitor){fn, arg});
 }
 
 static void each_other(const struct watch *w, rules_file_fn fn, void *arg)

@@ -269,8 +269,20 @@ int config_remove(const struct config *config, struct text name, struct config *
  */
 int config_share_head(const struct config *config, struct config *head);
 
-/* True if a file of this name in a folder of rules is read: *.yaml, not hidden. */
-bool config_is_rule_file(const char *name);
+/*
+ * Calls fn with each file that `path` stands for: the file itself or, if it is a folder, its *.yaml
+ * files that are not hidden, sorted by the bytes of their names. Stops if fn does not return 0.
+ * Returns the last result of fn; for a folder WEIR_ENOENT if it has no such file, WEIR_EACCES if it
+ * cannot be read, or WEIR_ENOMEM.
+ */
+typedef int (*config_file_fn)(void *arg, const char *path);
+int config_each_file(const char *path, config_file_fn fn, void *arg);
+
+/*
+ * Returns the path of a file that the rules name: relative ones begin in the folder of the first
+ * rule file. The caller frees it. NULL: out of memory.
+ */
+char *config_beside(const struct config *config, struct text path);
 
 /* Warns of each key of server, store and adhoc whose change takes effect only after a restart. */
 void config_compare(const struct config *old, const struct config *next, const char *name,

@@ -3,37 +3,28 @@
  * that are not of the rules.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "rules/live/live.h"
 
-/*
- * Sets path to the folder that the rule file names; relative paths start beside the rule file, as
- * for every file that it names. False: too long.
- */
-static bool folder_of_file(const struct config *config, char path[PATH_MAX])
-{
-    struct text name = config->server.state;
-    struct text folder = name.at[0] == '/' ? (struct text){"", 0} : config->folder;
-    int n = snprintf(path, PATH_MAX, "%.*s%.*s", TEXT_ARGS(folder), TEXT_ARGS(name));
-    return n >= 0 && n < PATH_MAX;
-}
-
 int live_open_state(struct weir_rules *r, const struct config *config, struct weir_error *error)
 {
-    char path[PATH_MAX];
     bool named = (r->options.flags & WEIR_RULES_SERVER_STATE) != 0 && config->server.state.len > 0;
-    const char *folder = r->options.state;
-    if (folder == NULL && !named) {
+    const char *given = r->options.state;
+    if (given == NULL && !named) {
         return 0;
     }
-    if (folder == NULL && !folder_of_file(config, path)) {
-        return fail(error, WEIR_EINVAL, "the path of server.state is too long");
+    char *path = given == NULL ? config_beside(config, config->server.state) : NULL;
+    if (given == NULL && path == NULL) {
+        return fail(error, WEIR_ENOMEM, "out of memory for the state");
     }
     r->options.state = NULL; /* owned by the caller, who may free it */
-    return state_open(&r->state, folder != NULL ? folder : path, error);
+    int e = state_open(&r->state, given != NULL ? given : path, error);
+    free(path);
+    return e;
 }
 
 int live_check_process(const struct weir_rules *r, struct weir_error *error)
