@@ -103,6 +103,20 @@ bool port_is_good(struct text text)
     return read_decimal(text, 5, 65535) >= 0;
 }
 
+bool host_split(const char *text, char *host, size_t size, const char **port)
+{
+    const char *colon = strrchr(text, ':');
+    size_t n = colon != NULL ? (size_t)(colon - text) : 0;
+    size_t brackets = n >= 2 && text[0] == '[' && text[n - 1] == ']';
+    if (n == 2 * brackets || n >= size || !port_is_good(text_of(colon + 1))) {
+        return false;
+    }
+    memcpy(host, text + brackets, n - 2 * brackets);
+    host[n - 2 * brackets] = 0;
+    *port = colon + 1;
+    return true;
+}
+
 /* True for ":443", or nothing. */
 static bool is_port(struct text text)
 {
