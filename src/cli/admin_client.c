@@ -72,15 +72,11 @@ int admin_open(struct admin_client *c, const struct cli_command *command, const 
 
 void admin_tell_messages(const json_t *messages)
 {
-    struct buffer out;
-    buffer_init(&out, ADMIN_OUTPUT_MAX);
     for (size_t i = 0; i < json_array_size(messages); i++) {
         const char *text = json_string_value(json_array_get(messages, i));
-        safe_put(&out, text_of(text != NULL ? text : ""), false);
-        buffer_put_char(&out, '\n');
+        safe_print(stderr, text_of(text != NULL ? text : ""), false);
+        (void)fputc('\n', stderr);
     }
-    (void)fwrite(buffer_text(&out).at, 1, buffer_len(&out), stderr);
-    buffer_finish(&out);
 }
 
 /*

@@ -1,10 +1,9 @@
 #include "cli/grid.h"
 
-#include <stdio.h>
-
 #include "cli/buffer_format.h"
 #include "common/utf8.h"
 
+#define SAFE_BYTES_MAX (64u << 20)
 #define GRID_BYTES_MAX (16u << 20)
 #define CELL_PLACES_MAX 64 /* a longer cell is cut, except in the last column */
 
@@ -21,6 +20,15 @@ void safe_put(struct buffer *b, struct text text, bool lines)
             buffer_format(b, "\\x%02x", (unsigned)(unsigned char)c.at[i]);
         }
     }
+}
+
+void safe_print(FILE *out, struct text text, bool lines)
+{
+    struct buffer safe;
+    buffer_init(&safe, SAFE_BYTES_MAX);
+    safe_put(&safe, text, lines);
+    (void)fwrite(buffer_text(&safe).at, 1, buffer_len(&safe), out);
+    buffer_finish(&safe);
 }
 
 /* Returns the columns that a text takes on a terminal, if no character takes two. */

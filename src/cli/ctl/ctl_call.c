@@ -61,11 +61,8 @@ void ctl_print_grid(struct grid *g)
 
 void ctl_print_line(struct text name, const char *what)
 {
-    struct buffer line;
-    buffer_init(&line, CTL_TARGET_MAX);
-    safe_put(&line, name, false);
-    (void)printf("%.*s: %s\n", TEXT_ARGS(buffer_text(&line)), what);
-    buffer_finish(&line);
+    safe_print(stdout, name, false);
+    (void)printf(": %s\n", what);
 }
 
 uint64_t ctl_count(const json_t *object, const char *name)

@@ -20,10 +20,8 @@ static int run_reload(struct ctl *ctl)
 static int run_config(struct ctl *ctl)
 {
     struct http_result result;
-    struct buffer out;
     struct http_call call = {.method = "GET", .target = "/v1/config"};
     http_result_init(&result);
-    buffer_init(&out, CTL_OUTPUT_MAX);
     int code = admin_call(&ctl->client, &call, &result, NULL);
     struct text body = result.response.body;
     if (code == CLI_OK && ctl->json) {
@@ -31,10 +29,8 @@ static int run_config(struct ctl *ctl)
         ctl_print_json(said);
         json_decref(said);
     } else if (code == CLI_OK) {
-        safe_put(&out, body, true);
-        (void)fwrite(buffer_text(&out).at, 1, buffer_len(&out), stdout);
+        safe_print(stdout, body, true);
     }
-    buffer_finish(&out);
     http_result_finish(&result);
     return code;
 }
