@@ -49,7 +49,7 @@ static void print_flags(const json_t *flags)
 {
     for (size_t i = 0; i < json_array_size(flags); i++) {
         const char *flag = json_string_value(json_array_get(flags, i));
-        (void)printf(i == 0 ? "%-10s " : " ", "flags");
+        (void)fputs(i == 0 ? "flags      " : " ", stdout);
         safe_print(stdout, text_of(flag != NULL ? flag : "?"), false);
     }
     (void)fputs(json_array_size(flags) > 0 ? "\n" : "", stdout);
