@@ -110,10 +110,9 @@ struct key_part {
 };
 
 enum on_missing { MISSING_SKIP, MISSING_DENY };
-enum store_failure { FAILURE_LOCAL, FAILURE_OPEN, FAILURE_CLOSED };
 enum consistency {
     CONSISTENCY_DEFAULT,
-    CONSISTENCY_LOCAL,
+    CONSISTENCY_LOCAL, /* from here on in the order of enum remote_mode */
     CONSISTENCY_EXACT,
     CONSISTENCY_LEASED,
     CONSISTENCY_SYNCED
@@ -139,7 +138,7 @@ struct limit_config {
     uint64_t max_blocks; /* 0: derived from max_keys */
     int on_full;
     int on_missing;
-    int on_store_failure;
+    int on_store_failure; /* enum remote_failure */
     int consistency;
     struct texts shard_by;  /* attributes of the key */
     uint64_t deny_cache_ns; /* 0: off */
@@ -182,8 +181,6 @@ struct list_config {
     size_t count;
 };
 
-enum headers { HEADERS_IETF, HEADERS_X_EPOCH, HEADERS_X_DELTA, HEADERS_OFF };
-
 struct server_config {
     struct text http; /* "off" or an address */
     struct text resp;
@@ -195,7 +192,7 @@ struct server_config {
     struct cidr *trusted;
     size_t trusted_count;
     bool trusted_given; /* false: loopback only */
-    int headers;
+    int headers;        /* enum ratelimit_format */
 };
 
 struct store_config {

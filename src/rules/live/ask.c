@@ -204,20 +204,20 @@ static void decide_shadow(const struct rules_ask *a, const struct matches *match
     a->tally->shadow_denied += answer->shadow_denied > 0;
 }
 
-/* Returns a limit that a fleet decides, NULL if all of them are decided here. */
-static const struct rule *shared_of(const struct matches *matches)
+const struct rule *asking_shared(const struct rule *const *rules, size_t n)
 {
-    for (size_t i = 0; i < matches->enforced_count; i++) {
-        if (matches->enforced[i]->mode != REMOTE_LOCAL) {
-            return matches->enforced[i];
-        }
-    }
-    for (size_t i = 0; i < matches->shadow_count; i++) {
-        if (matches->shadow[i]->mode != REMOTE_LOCAL) {
-            return matches->shadow[i];
+    for (size_t i = 0; i < n; i++) {
+        if (rules[i]->mode != REMOTE_LOCAL) {
+            return rules[i];
         }
     }
     return NULL;
+}
+
+static const struct rule *shared_of(const struct matches *matches)
+{
+    const struct rule *enforced = asking_shared(matches->enforced, matches->enforced_count);
+    return enforced != NULL ? enforced : asking_shared(matches->shadow, matches->shadow_count);
 }
 
 static __attribute__((noinline)) int decide_shared(const struct rules_ask *a,
