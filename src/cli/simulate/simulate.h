@@ -26,6 +26,7 @@
 #include <weir.h>
 #include <weir_rules.h>
 
+#include "common/arena.h"
 #include "rules/value/quantity.h"
 
 /* The largest number of requests in one run, retries included. */
@@ -70,8 +71,8 @@ struct sim_traffic {
     struct text *names; /* names of a trace's clients; NULL: clients are numbered */
     /* JSON lines, indexed by the requests' turns; NULL: the trace has no attributes. */
     struct text *events;
-    char *file;  /* memory that names and events point into */
-    char *title; /* memory that `about` points to, if the trace has a title */
+    struct arena memory; /* of names and events, as the trace has them */
+    char *title;         /* memory that `about` points to, if the trace has a title */
 };
 
 struct sim_plan;
@@ -96,10 +97,11 @@ void sim_traffic_sort(struct sim_traffic *traffic); /* by time; equal times keep
 void sim_traffic_finish(struct sim_traffic *traffic);
 
 /*
- * Returns the array with room for `more` elements after the first `count`: moved if needed, with
- * the new size in *room. NULL: out of memory, and the array is as before.
+ * Appends *item (size bytes) to an array of *count items with room for *room, which may move.
+ * `array` is the address of the pointer to its first item. False: out of memory, and the array is
+ * as before.
  */
-void *sim_grow(void *array, size_t count, size_t more, size_t *room, size_t element_bytes);
+bool sim_append(void *array, size_t *count, size_t *room, size_t size, const void *item);
 
 /*
  * Returns -ln(u) for u = (random + 1) / 2^64, in units of 2^-32: exponentially distributed with

@@ -37,12 +37,10 @@ static bool before(const struct caller *a, const struct caller *b)
 
 static int push(struct run *run, const struct caller *caller)
 {
-    struct caller *heap = sim_grow(run->heap, run->heap_count, 1, &run->heap_room, sizeof *heap);
-    if (heap == NULL) {
+    if (!sim_append(&run->heap, &run->heap_count, &run->heap_room, sizeof *caller, caller)) {
         return WEIR_ENOMEM;
     }
-    run->heap = heap;
-    size_t i = run->heap_count++;
+    size_t i = run->heap_count - 1;
     for (; i > 0 && before(caller, &run->heap[(i - 1) / 2]); i = (i - 1) / 2) {
         run->heap[i] = run->heap[(i - 1) / 2];
     }
@@ -71,15 +69,11 @@ static struct caller pop(struct run *run)
 
 static int note_release(struct run *run, const struct sim_request *r, uint64_t delay_ns)
 {
-    struct sim_release *grown =
-        sim_grow(run->releases, run->releases_count, 1, &run->releases_room, sizeof *grown);
-    if (grown == NULL) {
-        return WEIR_ENOMEM;
-    }
-    run->releases = grown;
-    run->releases[run->releases_count++] =
-        (struct sim_release){r->time_ns + delay_ns, r->cost, r->client};
-    return 0;
+    struct sim_release release = {r->time_ns + delay_ns, r->cost, r->client};
+    return sim_append(&run->releases, &run->releases_count, &run->releases_room, sizeof release,
+                      &release)
+               ? 0
+               : WEIR_ENOMEM;
 }
 
 static void note_wait(struct sim_result *result, uint64_t wait_ns)

@@ -1,5 +1,6 @@
 /* The shapes of traffic. Each client asks for `load` percent of the rate, on average. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/maths.h"
@@ -14,15 +15,20 @@ struct maker {
     int error;
 };
 
-void *sim_grow(void *array, size_t count, size_t more, size_t *room, size_t element_bytes)
+bool sim_append(void *array, size_t *count, size_t *room, size_t size, const void *item)
 {
-    if (count + more <= *room) {
-        return array;
+    char *items;
+    memcpy(&items, array, sizeof items); /* a pointer to any type */
+    if (*count == *room) {
+        items = realloc(items, (*room * 2 + 64) * size);
+        if (items == NULL) {
+            return false;
+        }
+        *room = *room * 2 + 64;
+        memcpy(array, &items, sizeof items);
     }
-    size_t wanted = *room * 2 + more + 64;
-    void *grown = realloc(array, wanted * element_bytes);
-    *room = grown != NULL ? wanted : *room;
-    return grown;
+    memcpy(items + (*count)++ * size, item, size);
+    return true;
 }
 
 static void add(struct maker *m, uint64_t time_ns)
@@ -31,18 +37,12 @@ static void add(struct maker *m, uint64_t time_ns)
     if (m->error != 0 || time_ns >= t->duration_ns) {
         return;
     }
+    struct sim_request request = {.time_ns = time_ns, .cost = 1, .client = m->client};
     if (t->count == SIM_REQUESTS_MAX) {
         m->error = WEIR_EINVAL;
-        return;
-    }
-    struct sim_request *grown = sim_grow(t->requests, t->count, 1, &m->room, sizeof *grown);
-    if (grown == NULL) {
+    } else if (!sim_append(&t->requests, &t->count, &m->room, sizeof request, &request)) {
         m->error = WEIR_ENOMEM;
-        return;
     }
-    t->requests = grown;
-    t->requests[t->count++] =
-        (struct sim_request){.time_ns = time_ns, .cost = 1, .client = m->client};
 }
 
 /* Returns the requests of one client in `periods` periods, rounded; at least 1. */
@@ -201,7 +201,7 @@ void sim_traffic_finish(struct sim_traffic *traffic)
     free(traffic->requests);
     free(traffic->names);
     free(traffic->events);
-    free(traffic->file);
+    arena_finish(&traffic->memory);
     free(traffic->title);
     *traffic = (struct sim_traffic){0};
 }
