@@ -1,7 +1,6 @@
 #include "rules/file/conditions.h"
 
 #include "rules/file/files.h"
-#include "rules/file/yaml_write.h"
 #include "rules/value/normalize.h"
 #include "rules/value/pattern.h"
 
@@ -236,6 +235,7 @@ static void show_list(const struct show *s, const void *value)
     }
 }
 
-const struct field_type type_conditions = {sizeof(struct conditions), read_conditions,
-                                           show_conditions, NULL, NULL};
-const struct field_type type_list = {sizeof(struct list_config), read_list, show_list, NULL, NULL};
+const struct field_type type_conditions = {
+    .size = sizeof(struct conditions), .read = read_conditions, .show = show_conditions};
+const struct field_type type_list = {
+    .size = sizeof(struct list_config), .read = read_list, .show = show_list};

@@ -127,8 +127,8 @@ static bool same_key(const void *left, const void *right)
     return i == a->key_parts && i == b->key_parts;
 }
 
-static const struct field_type type_algorithm = {sizeof(int), read_algorithm, field_show_choice,
-                                                 NULL, NULL};
+static const struct field_type type_algorithm = {
+    .size = sizeof(int), .read = read_algorithm, .show = field_show_choice};
 static const struct field_type type_cost = {
     .read = read_cost, .show = show_cost, .quantity = &quantity_count};
 static const struct field_type type_key = {.read = read_key, .show = show_key, .same = same_key};
