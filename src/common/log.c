@@ -179,8 +179,8 @@ static bool is_plain(struct text value)
 
 static const struct format formats[] = {
     [LOG_AS_TEXT] = {"", " ", " ", "", " ", "=", "\n", escape_message, escape_text, false},
-    [LOG_AS_JSON] = {"{\"time\":\"", "\",\"level\":\"", "\",\"message\":\"", "\"", ",\"", "\":",
-                     "}\n", escape_json, escape_json, true},
+    [LOG_AS_JSON] = {"{\"time\":\"", "\",\"level\":\"", "\",\"message\":\"", "\"", ",\"",
+                     "\":", "}\n", escape_json, escape_json, true},
 };
 
 static void put_begin(struct line *line, const struct format *format, const char *time,

@@ -112,6 +112,6 @@ static int run(const struct cli_given *given, void *settings)
 
 static const struct ctl defaults = {.units = 1};
 
-const struct cli_command cli_ctl = {
-    "ctl",       "COMMAND...",    "operate a running server", options, CTL_OPTIONS,
-    &defaults, sizeof defaults, run,                        word_at};
+const struct cli_command cli_ctl = {"ctl",           "COMMAND...", "operate a running server",
+                                    options,         CTL_OPTIONS,  &defaults,
+                                    sizeof defaults, run,          word_at};

@@ -317,8 +317,8 @@ char *config_beside(const struct config *config, struct text path)
 {
     char *joined = NULL;
     bool absolute = path.len > 0 && path.at[0] == '/';
-    int n = asprintf(&joined, "%.*s%.*s", absolute ? 0 : (int)config->folder.len,
-                     config->folder.at, TEXT_ARGS(path));
+    int n = asprintf(&joined, "%.*s%.*s", absolute ? 0 : (int)config->folder.len, config->folder.at,
+                     TEXT_ARGS(path));
     return n < 0 ? NULL : joined;
 }
 
