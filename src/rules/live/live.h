@@ -20,6 +20,7 @@
 #define WEIR_RULES_LIVE_LIVE_H
 
 #include <pthread.h>
+#include <sys/queue.h>
 
 #include "base/thread.h"
 #include "rules/compiled/ruleset.h"
@@ -51,11 +52,10 @@ struct weir_rules {
     uint64_t anchor_unix_ns;
     uint64_t anchor_boot_ns;
     uint64_t generation;
-    uint64_t references;     /* the owner's, and one for each pending question */
-    bool ended;              /* set by weir_rules_close(); changes as `set` does */
-    bool shadow_all;         /* new limits are switched to shadow too; protected by `reload` */
-    struct weir_rules *next; /* list of all open rules, for fork() */
-    struct weir_rules *previous;
+    uint64_t references; /* the owner's, and one for each pending question */
+    bool ended;          /* set by weir_rules_close(); changes as `set` does */
+    bool shadow_all;     /* new limits are switched to shadow too; protected by `reload` */
+    LIST_ENTRY(weir_rules) others; /* list of all open rules, for fork() */
 };
 
 /*
