@@ -97,13 +97,6 @@ void sim_traffic_sort(struct sim_traffic *traffic); /* by time; equal times keep
 void sim_traffic_finish(struct sim_traffic *traffic);
 
 /*
- * Appends *item (size bytes) to an array of *count items with room for *room, which may move.
- * `array` is the address of the pointer to its first item. False: out of memory, and the array is
- * as before.
- */
-bool sim_append(void *array, size_t *count, size_t *room, size_t size, const void *item);
-
-/*
  * Returns -ln(u) for u = (random + 1) / 2^64, in units of 2^-32: exponentially distributed with
  * mean 1.
  */

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/maths.h"
 #include "cli/simulate/simulate.h"
+#include "common/array.h"
 
 /*
  * A client that asks, for the first time or again. Denied ones wait in a heap, ordered by the
@@ -22,10 +23,8 @@ struct run {
     struct sim_result *result;
     struct caller *heap;
     size_t heap_count;
-    size_t heap_room;
     struct sim_release *releases;
     size_t releases_count;
-    size_t releases_room;
     uint64_t asked;
 };
 
@@ -37,7 +36,7 @@ static bool before(const struct caller *a, const struct caller *b)
 
 static int push(struct run *run, const struct caller *caller)
 {
-    if (!sim_append(&run->heap, &run->heap_count, &run->heap_room, sizeof *caller, caller)) {
+    if (!array_append(&run->heap, &run->heap_count, sizeof *caller, caller)) {
         return WEIR_ENOMEM;
     }
     size_t i = run->heap_count - 1;
@@ -70,8 +69,7 @@ static struct caller pop(struct run *run)
 static int note_release(struct run *run, const struct sim_request *r, uint64_t delay_ns)
 {
     struct sim_release release = {r->time_ns + delay_ns, r->cost, r->client};
-    return sim_append(&run->releases, &run->releases_count, &run->releases_room, sizeof release,
-                      &release)
+    return array_append(&run->releases, &run->releases_count, sizeof release, &release)
                ? 0
                : WEIR_ENOMEM;
 }

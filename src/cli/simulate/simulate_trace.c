@@ -20,6 +20,7 @@
 #include "cli/replay/replay_input.h"
 #include "cli/replay/replay_trace.h"
 #include "cli/simulate/simulate.h"
+#include "common/array.h"
 #include "common/utf8.h"
 
 #define BYTES_MAX (UINT64_C(256) << 20) /* of all names and events */
@@ -38,7 +39,6 @@ struct trace {
     struct sim_traffic *out;
     struct line *lines;
     size_t count;
-    size_t room;
     uint64_t bytes; /* of all names and events */
     unsigned numbers_seen;
 };
@@ -60,7 +60,7 @@ static int add_request(struct trace *t, struct line *line, struct text event,
     line->name = arena_text(memory, line->name);
     line->event = event.len > 0 ? arena_text(memory, event) : event;
     if (t->bytes > BYTES_MAX || memory->failed ||
-        !sim_append(&t->lines, &t->count, &t->room, sizeof *line, line)) {
+        !array_append(&t->lines, &t->count, sizeof *line, line)) {
         return fail(error, WEIR_ENOMEM, "out of memory");
     }
     return 0;

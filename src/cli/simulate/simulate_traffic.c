@@ -1,35 +1,18 @@
 /* The shapes of traffic. Each client asks for `load` percent of the rate, on average. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/maths.h"
 #include "cli/simulate/simulate.h"
+#include "common/array.h"
 
 /* Collects the requests, one client after the other. */
 struct maker {
     const struct sim_plan *plan;
     struct sim_traffic *traffic;
-    size_t room;
     uint32_t client;
     int error;
 };
-
-bool sim_append(void *array, size_t *count, size_t *room, size_t size, const void *item)
-{
-    char *items;
-    memcpy(&items, array, sizeof items); /* a pointer to any type */
-    if (*count == *room) {
-        items = realloc(items, (*room * 2 + 64) * size);
-        if (items == NULL) {
-            return false;
-        }
-        *room = *room * 2 + 64;
-        memcpy(array, &items, sizeof items);
-    }
-    memcpy(items + (*count)++ * size, item, size);
-    return true;
-}
 
 static void add(struct maker *m, uint64_t time_ns)
 {
@@ -40,7 +23,7 @@ static void add(struct maker *m, uint64_t time_ns)
     struct sim_request request = {.time_ns = time_ns, .cost = 1, .client = m->client};
     if (t->count == SIM_REQUESTS_MAX) {
         m->error = WEIR_EINVAL;
-    } else if (!sim_append(&t->requests, &t->count, &m->room, sizeof request, &request)) {
+    } else if (!array_append(&t->requests, &t->count, sizeof request, &request)) {
         m->error = WEIR_ENOMEM;
     }
 }

@@ -162,7 +162,7 @@ static unsigned group_number(const struct ruleset *set, const struct limit_confi
     return limit->group.len > 0 ? (unsigned)rule + 1 : 0;
 }
 
-_Static_assert(REMOTE_SYNCED == CONSISTENCY_SYNCED - CONSISTENCY_LOCAL, "the same order");
+_Static_assert(REMOTE_SYNCED == CONSISTENCY_SYNCED - CONSISTENCY_LOCAL, "order of the names");
 
 static void compile_rule(struct ruleset *set, size_t i, struct entries *entries)
 {

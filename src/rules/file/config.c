@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/error.h"
+#include "common/array.h"
 #include "rules/file/adhoc.h"
 #include "rules/file/conditions.h"
 #include "rules/file/files.h"
@@ -37,15 +37,11 @@ void source_release(struct source *source)
 /* Takes over the caller's reference, also if it fails. */
 static int keep_source(struct config *config, struct source *source)
 {
-    struct source **grown =
-        realloc(config->sources, (config->sources_count + 1) * sizeof(struct source *));
-    if (grown == NULL) {
-        source_release(source);
-        return WEIR_ENOMEM;
+    if (array_append(&config->sources, &config->sources_count, sizeof source, &source)) {
+        return 0;
     }
-    config->sources = grown;
-    config->sources[config->sources_count++] = source;
-    return 0;
+    source_release(source);
+    return WEIR_ENOMEM;
 }
 
 void config_finish(struct config *config)
@@ -93,13 +89,9 @@ static size_t find_limit(const struct config *config, struct text name)
 
 static int add_limit(struct config *config, struct limit_config *limit)
 {
-    struct limit_config **grown =
-        realloc(config->limits, (config->limits_count + 1) * sizeof(struct limit_config *));
-    if (grown == NULL) {
+    if (!array_append(&config->limits, &config->limits_count, sizeof limit, &limit)) {
         return WEIR_ENOMEM;
     }
-    config->limits = grown;
-    config->limits[config->limits_count++] = limit;
     limit->source->references++;
     return 0;
 }
