@@ -112,6 +112,9 @@ struct cli_given {
 int cli_read(const struct cli_command *command, int argc, char **argv, void *settings,
              struct cli_given *given);
 
+/* True if the option of this name was given. */
+bool cli_is_given(const struct cli_given *given, const char *name);
+
 /* ---- values (option_values.c) ---- */
 
 int cli_read_text(const struct cli_value *value, void *to);   /* const char * */
