@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "common/arena.h"
-#include "common/log.h"
 #include "rules/file/files.h"
 
 #define LINKS_MAX 16 /* longest chain of links */
@@ -55,13 +54,6 @@ static void each_file(const struct watch *w, rules_file_fn fn, void *arg)
 
 /* ---- metadata and content of the files ---- */
 
-/* Adds bytes to the hash. They do not come from an attacker, so any fixed key is good enough. */
-static void mix(struct hash *h, const void *at, size_t len)
-{
-    const uint64_t key[2] = {h->low, h->high};
-    *h = siphash128(key, at, len, 1, 3);
-}
-
 static void mix_looks(void *arg, const struct source_file *file)
 {
     struct stat st = {0};
@@ -74,15 +66,15 @@ static void mix_looks(void *arg, const struct source_file *file)
                        st.st_mtim.tv_nsec,
                        st.st_ctim.tv_sec,
                        st.st_ctim.tv_nsec};
-    mix(arg, file->path, strlen(file->path));
-    mix(arg, looks, sizeof looks);
+    hash_mix(arg, file->path, strlen(file->path));
+    hash_mix(arg, looks, sizeof looks);
 }
 
 static void mix_text(struct hash *h, const char *path, bool there, struct text text)
 {
-    mix(h, path, strlen(path));
-    mix(h, &there, sizeof there);
-    mix(h, there ? text.at : "", there ? text.len : 0);
+    hash_mix(h, path, strlen(path));
+    hash_mix(h, &there, sizeof there);
+    hash_mix(h, there ? text.at : "", there ? text.len : 0);
 }
 
 static void mix_content(void *arg, const struct source_file *file)
@@ -106,11 +98,6 @@ static struct hash of_files(const struct watch *w, rules_file_fn mixing)
     struct hash h = {0, 0};
     each_file(w, mixing, &h);
     return h;
-}
-
-static bool same(struct hash a, struct hash b)
-{
-    return a.low == b.low && a.high == b.high;
 }
 
 /* ---- folders ---- */
@@ -247,7 +234,7 @@ bool watch_is_new(struct watch *w, uint64_t now_ns)
     w->look_ns = now_ns + WATCH_LOOK_NS;
     watch_again(w); /* first, so that later changes cause an event */
     struct hash looks = of_files(w, mix_looks);
-    if (same(looks, w->looks)) {
+    if (hash_same(looks, w->looks)) {
         return false;
     }
     /*
@@ -262,7 +249,7 @@ bool watch_is_new(struct watch *w, uint64_t now_ns)
     w->looks = looks;
     struct hash before = w->content;
     w->content = of_files(w, mix_content);
-    return !same(w->content, before);
+    return !hash_same(w->content, before);
 }
 
 void watch_before(struct watch *w)
@@ -285,7 +272,7 @@ void watch_after(struct watch *w, struct weir_rules *rules, uint64_t now_ns)
     w->content = w->before; /* the rule files' bytes before they were read */
     rules_files(rules, mix_read, &w->content);
     each_other(w, mix_content, &w->content);
-    bool known = same(of_files(w, mix_content), w->content);
+    bool known = hash_same(of_files(w, mix_content), w->content);
     w->first_ns = 0;
     if (!known) { /* a file was written in the meantime */
         w->looks = (struct hash){0, 0};

@@ -23,15 +23,9 @@
 
 /* ---- names ---- */
 
-static void mix(struct hash *h, const void *bytes, size_t len)
-{
-    uint64_t key[2] = {h->low, h->high ^ len};
-    *h = siphash128(key, bytes, len, 1, 3);
-}
-
 static void mix_number(struct hash *h, uint64_t number)
 {
-    mix(h, &number, sizeof number);
+    hash_mix(h, &number, sizeof number);
 }
 
 /*
@@ -48,7 +42,7 @@ static uint64_t meaning_of(const struct limit_config *limit)
         const struct texts *names = &limit->key[i].alternatives;
         mix_number(&h, names->count);
         for (size_t j = 0; j < names->count; j++) {
-            mix(&h, names->at[j].at, names->at[j].len);
+            hash_mix(&h, names->at[j].at, names->at[j].len);
         }
     }
     return h.low;
