@@ -107,7 +107,11 @@ static int run(const struct cli_given *given, void *settings)
     if (code == CLI_OK) {
         code = admin_open(&ctl->client, &cli_ctl, ctl->admin, ctl->secret_file);
     }
-    return code == CLI_OK ? ctl->row->run(ctl) : code;
+    if (code != CLI_OK) {
+        return code;
+    }
+    return ctl->row->run != NULL ? ctl->row->run(ctl)
+                                 : ctl_call(ctl, &ctl->row->call, ctl->row->print);
 }
 
 static const struct ctl defaults = {.units = 1};

@@ -28,12 +28,14 @@ enum { CTL_ADMIN, CTL_SECRET_FILE, CTL_JSON, CTL_TIER, CTL_FOR, CTL_UNITS, CTL_O
 struct ctl_row {
     const char *usage; /* "key get LIMIT KEY...": for help and the manual */
     const char *help;
-    const char *name; /* "key get" */
-    int least;        /* fewest operands */
-    int most;         /* most operands */
-    unsigned takes;   /* options of its own: CTL_TAKES() */
-    int (*run)(struct ctl *ctl);
-    const char *done; /* for commands that change a key: what was done, in words */
+    const char *name;            /* "key get" */
+    int least;                   /* fewest operands */
+    int most;                    /* most operands */
+    unsigned takes;              /* options of its own: CTL_TAKES() */
+    int (*run)(struct ctl *ctl); /* NULL: sends `call`, and prints the answer with print() */
+    const char *done;            /* for commands that change a key: what was done, in words */
+    struct http_call call;
+    void (*print)(const struct ctl *ctl, const json_t *said);
 };
 
 /* Each list ends with a row that has no name. */
