@@ -120,14 +120,10 @@ static void measure(const struct grid *g, size_t rows, size_t widths[GRID_COLUMN
 static void put_cell(struct buffer *line, struct text cell, size_t width, bool right, bool last)
 {
     size_t places = width_of(cell);
-    for (size_t i = places; right && i < width; i++) {
-        buffer_put_char(line, ' ');
-    }
+    int blanks = places < width ? (int)(width - places) : 0;
+    buffer_format(line, "%*s", right ? blanks : 0, "");
     buffer_put(line, cell);
-    for (size_t i = places; !right && !last && i < width; i++) {
-        buffer_put_char(line, ' ');
-    }
-    buffer_put(line, last ? TEXT("") : TEXT("  "));
+    buffer_format(line, "%*s", last ? 0 : right ? 2 : blanks + 2, "");
 }
 
 static void end_line(struct buffer *line, struct buffer *out, size_t width)
