@@ -7,7 +7,6 @@
 #define WEIR_WIRE_HTTP_RESPONSE_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "common/buffer.h"
 #include "wire/http_request.h"

@@ -141,12 +141,6 @@ int live_check_process(const struct weir_rules *r, struct weir_error *error);
 void live_settle_state(struct weir_rules *r, struct ruleset *set, struct problems *problems);
 
 /*
- * Sets the rules' clock forward if it is before the limiter's time line. Called before any
- * question.
- */
-void live_follow_clock(struct weir_rules *r, struct weir *limiter, struct problems *problems);
-
-/*
  * Opens a limiter that is not of the rules, in the file `name`.weir of their folder if they have
  * one.
  */

@@ -47,11 +47,12 @@ static bool is_beyond(struct weir *limiter, uint64_t now_ns)
 }
 
 /*
- * If the machine's clock was set back by more than a day, or the machine boots in 1970, our time
- * would be before that of the file, and every question would be an error. The file's time is
- * better.
+ * Sets the rules' clock forward if it is before the limiter's time line; called before any
+ * question. If the machine's clock was set back by more than a day, or the machine boots in 1970,
+ * our time would be before that of the file, and every question would be an error. The file's time
+ * is better.
  */
-void live_follow_clock(struct weir_rules *r, struct weir *limiter, struct problems *problems)
+static void follow_clock(struct weir_rules *r, struct weir *limiter, struct problems *problems)
 {
     uint64_t theirs;
     uint64_t since = clock_boot_ns() - r->anchor_boot_ns;
@@ -76,7 +77,7 @@ void live_settle_state(struct weir_rules *r, struct ruleset *set, struct problem
         for (size_t j = 0; r->set == set && j < set->rules[i].variants_count; j++) {
             const struct holder *holder = set->rules[i].variants[j].holder;
             if (holder != NULL && holder->remote == NULL) {
-                live_follow_clock(r, holder->limiter, problems);
+                follow_clock(r, holder->limiter, problems);
             }
         }
     }
@@ -98,7 +99,7 @@ int live_open_beside(struct weir_rules *r, const char *name, struct weir_options
     e = e != 0 ? e : state_limiter(r->state, o, false, &problems, &file, limiter, error);
     if (e == 0) {
         state_keep(r->state, &file, &problems);
-        live_follow_clock(r, *limiter, &problems);
+        follow_clock(r, *limiter, &problems);
     }
     (void)pthread_mutex_unlock(&r->reload);
     problems_finish(&problems);
