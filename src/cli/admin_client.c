@@ -163,15 +163,17 @@ int admin_call(const struct admin_client *c, const struct http_call *call,
 }
 
 int admin_call_json(const struct admin_client *c, const struct http_call *call, json_t **out,
-                    struct buffer *why)
+                    int *status, struct buffer *why)
 {
     struct http_result result;
     struct buffer text;
-    http_result_init(&result);
     buffer_init(&text, ADMIN_OUTPUT_MAX);
     *out = NULL;
     int code = admin_call(c, call, &result, why);
     struct text body = result.response.body;
+    if (status != NULL) {
+        *status = result.response.status;
+    }
     if (code == CLI_OK && body.len > 0) {
         *out = json_loadb(body.at, body.len, JSON_ALLOW_NUL, NULL);
         if (*out == NULL) {

@@ -200,12 +200,6 @@ static int exchange(int fd, const struct http_peer *peer, const struct http_call
     return e;
 }
 
-void http_result_init(struct http_result *r)
-{
-    http_response_init(&r->response);
-    buffer_init(&r->input, HTTP_RESPONSE_MAX + READ_BYTES);
-}
-
 void http_result_finish(struct http_result *r)
 {
     http_response_finish(&r->response);
@@ -217,6 +211,8 @@ int http_call(const struct http_peer *peer, const struct http_call *call,
 {
     uint64_t until_ms = now_ms() + peer->timeout_ms;
     int fd = -1;
+    http_response_init(&result->response);
+    buffer_init(&result->input, HTTP_RESPONSE_MAX + READ_BYTES);
     int e = peer->secret != NULL ? check_secret(peer->secret, error) : 0;
     e = e == 0 ? connect_any(peer->address, until_ms, &fd, error) : e;
     if (e == 0) {

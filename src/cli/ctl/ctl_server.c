@@ -15,7 +15,6 @@ static int run_config(struct ctl *ctl)
 {
     struct http_result result;
     struct http_call call = {.method = "GET", .target = "/v1/config"};
-    http_result_init(&result);
     int code = admin_call(&ctl->client, &call, &result, NULL);
     struct text body = result.response.body;
     if (code == CLI_OK && ctl->json) {
@@ -151,7 +150,6 @@ static int run_ready(struct ctl *ctl)
 {
     struct http_result result;
     struct http_call call = {.method = "GET", .target = "/readyz"};
-    http_result_init(&result);
     int code = admin_call(&ctl->client, &call, &result, NULL);
     if (code == CLI_OK) {
         (void)puts(ctl->json ? "{\"ready\": true}" : "ready");
