@@ -136,17 +136,17 @@ static int call_server(const struct admin_client *c, const struct http_call *cal
     return status == 400 || status == 413 ? CLI_USAGE : CLI_FAILED;
 }
 
-/* Makes the explanation safe and moves it to `why`, or prints it. */
-static void explain(const struct admin_client *c, struct buffer *text, struct buffer *why)
+int admin_fail(const struct admin_client *c, struct text text, struct buffer *why)
 {
     struct buffer safe;
     struct buffer *to = why != NULL ? why : &safe;
     buffer_init(&safe, ADMIN_OUTPUT_MAX);
-    safe_put(to, buffer_text(text), false);
+    safe_put(to, text, false);
     if (why == NULL) {
         (void)cli_complain(c->command, "%.*s", TEXT_ARGS(buffer_text(&safe)));
     }
     buffer_finish(&safe);
+    return CLI_FAILED;
 }
 
 int admin_call(const struct admin_client *c, const struct http_call *call,
@@ -156,7 +156,7 @@ int admin_call(const struct admin_client *c, const struct http_call *call,
     buffer_init(&text, ADMIN_OUTPUT_MAX);
     int code = call_server(c, call, result, &text);
     if (code != CLI_OK) {
-        explain(c, &text, why);
+        (void)admin_fail(c, buffer_text(&text), why);
     }
     buffer_finish(&text);
     return code;
@@ -179,8 +179,7 @@ int admin_call_json(const struct admin_client *c, const struct http_call *call, 
         if (*out == NULL) {
             buffer_format(&text, "%s: found an answer to %s %s that is not JSON", c->peer.address,
                           call->method, call->target);
-            explain(c, &text, why);
-            code = CLI_FAILED;
+            code = admin_fail(c, buffer_text(&text), why);
         }
     }
     buffer_finish(&text);

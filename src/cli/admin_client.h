@@ -46,6 +46,9 @@ int admin_call(const struct admin_client *c, const struct http_call *call,
 int admin_call_json(const struct admin_client *c, const struct http_call *call, json_t **out,
                     int *status, struct buffer *why);
 
+/* Makes a text safe for a terminal, and writes it to `why` or prints it. Returns CLI_FAILED. */
+int admin_fail(const struct admin_client *c, struct text text, struct buffer *why);
+
 /* Return a member of an object that is a string, or a number; otherwise "" or 0. */
 const char *json_text(const json_t *object, const char *name);
 double json_number(const json_t *object, const char *name);

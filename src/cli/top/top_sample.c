@@ -32,12 +32,9 @@ static int fetch_json(const struct admin_client *client, const char *target, jso
 {
     struct http_call call = {.method = "GET", .target = target};
     int code = admin_call_json(client, &call, out, NULL, why);
-    if (code == CLI_OK && !json_is_object(*out)) {
-        buffer_put(why, text_of(target));
-        buffer_put(why, TEXT(": found another answer, expected a JSON object"));
-        code = CLI_FAILED;
-    }
-    return code;
+    char text[128];
+    (void)snprintf(text, sizeof text, "%s: found another answer, expected a JSON object", target);
+    return code == CLI_OK && !json_is_object(*out) ? admin_fail(client, text_of(text), why) : code;
 }
 
 /* Fetches the list that is a member of the server's answer. */
