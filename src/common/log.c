@@ -21,7 +21,7 @@
 #define PATIENCE_MS 100
 #define CUT_MARK "\xe2\x80\xa6"
 
-const char *const log_level_names[LEVELS] = {"audit", "error", "warning", "info", "debug"};
+const char *const log_level_names[] = {"audit", "error", "warning", "info", "debug", NULL};
 
 struct line {
     size_t len;

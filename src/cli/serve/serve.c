@@ -84,7 +84,7 @@ static int start(struct serve_run *run, struct serve_settings *settings)
     struct weir_fleet *fleet = NULL;
     log_init(STDERR_FILENO, (enum log_format)settings->log_format,
              (enum log_keys)settings->log_keys);
-    log_set_level((enum log_level)settings->log_level);
+    log_set_level((enum log_level)(LEVEL_ERROR + settings->log_level));
     serve_check_environment();
     run->signals = serve_loop_signals();
     if (run->signals < 0) {

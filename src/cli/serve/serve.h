@@ -28,7 +28,7 @@ struct serve_settings {
     struct server_options server;
     int log_format; /* enum log_format */
     int log_keys;
-    int log_level;
+    int log_level; /* counted from LEVEL_ERROR */
     bool no_watch;
     /*
      * The source of each address, for errors: "--http", "WEIR_HTTP", "server.http", "the

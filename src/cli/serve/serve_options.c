@@ -16,16 +16,6 @@ static const char *const keys[] = {[LOG_KEYS_CUT] = "cut", [LOG_KEYS_HASHED] = "
 
 /* ---- values ---- */
 
-static int read_level(const struct cli_value *value, void *to)
-{
-    enum log_level level;
-    if (!log_level_parse(text_of(value->text), &level)) {
-        return cli_expected(value, "error, warning, info or debug");
-    }
-    *(int *)to = (int)level;
-    return CLI_OK;
-}
-
 static int read_client_field(const struct cli_value *value, void *to)
 {
     for (unsigned i = 0; i < HTTP_CLIENT_FIELDS; i++) {
@@ -101,7 +91,8 @@ static const struct cli_option options[] = {
      TO(server.insecure)},
     {"--log", "text|json", "format of the log; default text", cli_read_choice, TO(log_format),
      .choices = formats},
-    {"--log-level", "LEVEL", "error, warning, info (default) or debug", read_level, TO(log_level)},
+    {"--log-level", "LEVEL", "error, warning, info (default) or debug", cli_read_choice,
+     TO(log_level), .choices = log_level_names + LEVEL_ERROR},
     {"--log-keys", "cut|hashed", "how keys of clients are logged; default cut", cli_read_choice,
      TO(log_keys), .choices = keys},
     {"--no-watch", NULL, "reload on SIGHUP only, not when a file changes", cli_read_switch,
@@ -112,7 +103,7 @@ static const struct cli_option options[] = {
 
 static const struct serve_settings defaults = {
     .server = {.connections = 10000, .connections_per_address = 1000, .max_age_ms = SERVER_AGE_MS},
-    .log_level = LEVEL_INFO};
+    .log_level = LEVEL_INFO - LEVEL_ERROR};
 
 const struct cli_command cli_serve =
     CLI_COMMAND("serve", "", "answer over RESP and HTTP", options, defaults, serve_command);
