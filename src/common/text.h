@@ -56,6 +56,13 @@ static inline bool text_is_word(struct text a, const char *upper)
     return true;
 }
 
+/* True if the text ends with the suffix, and is longer. */
+static inline bool text_ends(struct text a, const char *suffix)
+{
+    size_t n = strlen(suffix);
+    return a.len > n && memcmp(a.at + a.len - n, suffix, n) == 0;
+}
+
 /* True for an ASCII letter, a digit, or one of the others. */
 static inline bool text_is_plain(char c, const char *others)
 {

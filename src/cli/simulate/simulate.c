@@ -98,15 +98,10 @@ static int read_attribute(const struct cli_value *value, void *to)
     return CLI_OK;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text);
-    return n > strlen(end) && strcmp(text + n - strlen(end), end) == 0;
-}
-
 static int read_out(const struct cli_value *value, void *to)
 {
-    return ends_with(value->text, ".svg") || ends_with(value->text, ".html")
+    struct text path = text_of(value->text);
+    return text_ends(path, ".svg") || text_ends(path, ".html")
                ? cli_read_text(value, to)
                : cli_expected(value, "FILE.svg or FILE.html");
 }

@@ -70,12 +70,6 @@ void state_name(const struct rule *rule, const struct variant *variant, char nam
     (void)snprintf(name + n, STATE_NAME_MAX - n, "~%016" PRIx64 ENDING, meaning_of(rule->config));
 }
 
-static bool ends_with(struct text name, const char *ending)
-{
-    size_t n = strlen(ending);
-    return name.len > n && memcmp(name.at + name.len - n, ending, n) == 0;
-}
-
 /* Returns the name of the limit that a file belongs to; len 0: none. */
 static struct text limit_of(struct text name)
 {
@@ -155,9 +149,9 @@ static void look_at(struct look *look, const char *entry)
     struct text name = text_of(entry);
     struct text limit = limit_of(name);
     bool leftover = name.len == LEFTOVER_LEN && text_starts(name, LEFTOVER);
-    if (leftover || ends_with(name, ENDING_DRAFT)) {
+    if (leftover || text_ends(name, ENDING_DRAFT)) {
         remove_file(look, entry, false);
-    } else if (!ends_with(name, ENDING) || limit.len == 0 || text_map_find(look->used, name) >= 0) {
+    } else if (!text_ends(name, ENDING) || limit.len == 0 || text_map_find(look->used, name) >= 0) {
         return;
     } else if (has_limit(look->set, limit)) {
         remove_file(look, entry, look->old == NULL);

@@ -259,8 +259,7 @@ static int read_file(void *arg, const char *path)
 
 static int is_rule_file(const struct dirent *entry)
 {
-    size_t n = strlen(entry->d_name);
-    return entry->d_name[0] != '.' && n > 5 && strcmp(entry->d_name + n - 5, ".yaml") == 0;
+    return entry->d_name[0] != '.' && text_ends(text_of(entry->d_name), ".yaml");
 }
 
 /* Compares bytes, because the order of limits must not depend on the locale. */
