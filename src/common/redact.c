@@ -20,12 +20,10 @@ static void view_decoded(struct text text, bool decode, struct view *v)
 {
     size_t n = 0;
     for (size_t i = 0; i < text.len && n < READ_MAX; n++) {
-        unsigned high = i + 2 < text.len ? text_hex_digit(text.at[i + 1]) : 16;
-        unsigned low = i + 2 < text.len ? text_hex_digit(text.at[i + 2]) : 16;
-        bool encoded = decode && text.at[i] == '%' && high < 16 && low < 16;
-        v->at[n] = encoded ? (char)(high << 4 | low) : text.at[i];
+        int byte = decode ? text_percent_byte(text, i) : -1;
+        v->at[n] = byte >= 0 ? (char)byte : text.at[i];
         v->begin[n] = (uint16_t)i;
-        i += encoded ? ENCODED_BYTE : 1;
+        i += byte >= 0 ? ENCODED_BYTE : 1;
     }
     v->len = n;
     v->begin[n] = (uint16_t)text.len;

@@ -19,10 +19,7 @@ static bool has_secret(const char *text, size_t len)
         size_t at = begin;
         size_t n = 0;
         for (; n < strlen(SECRET) && at < len; n++) {
-            unsigned high = at + 2 < len ? text_hex_digit(text[at + 1]) : 16;
-            unsigned low = at + 2 < len ? text_hex_digit(text[at + 2]) : 16;
-            bool encoded = text[at] == '%' && high < 16 && low < 16;
-            if (encoded && (char)(high << 4 | low) == SECRET[n]) {
+            if (text_percent_byte((struct text){text, len}, at) == SECRET[n]) {
                 at += 3;
             } else if (text[at] == SECRET[n]) {
                 at++;

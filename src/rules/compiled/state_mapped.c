@@ -2,9 +2,9 @@
  * Which file of the state is mapped where, for the handler of a signal that reports an access to a
  * file that another program has truncated (SIGBUS).
  *
- * The handler takes no lock. So an entry that was linked stays linked: one whose limiter is closed
- * is used again for the next one, and there are never more of them than limiters at one time. An
- * entry in use does not change, and the limiter of the interrupted code is in use.
+ * The handler takes no lock. So an entry stays linked as long as any state file is mapped: one whose
+ * limiter is closed is used again for the next one. An entry in use does not change, and the limiter
+ * of the interrupted code is in use.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +58,6 @@ void state_mapped(const struct state *state, const char *name, const struct weir
     lock_take(&changing, &lock_private);
     struct mapped *m = take_entry();
     if (m != NULL) {
-        free(m->path);
         m->path = strdup(path);
         m->bytes = bytes;
     }
@@ -66,6 +65,23 @@ void state_mapped(const struct state *state, const char *name, const struct weir
         store_release(&m->begin, (uint64_t)(uintptr_t)begin); /* pairs with state_file_at() */
     }
     lock_release(&changing);
+}
+
+/* Frees all entries if none is in use. */
+static void free_unused(void)
+{
+    for (struct mapped *m = first_entry(); m != NULL; m = m->next) {
+        if (load_relaxed(&m->begin) != 0) {
+            return;
+        }
+    }
+    struct mapped *m = first_entry();
+    store_release(&first, 0);
+    while (m != NULL) {
+        struct mapped *next = m->next;
+        free(m);
+        m = next;
+    }
 }
 
 void state_unmapped(const struct weir *limiter)
@@ -76,6 +92,9 @@ void state_unmapped(const struct weir *limiter)
     struct mapped *m = begin != NULL ? find((uint64_t)(uintptr_t)begin) : NULL;
     if (m != NULL) {
         store_release(&m->begin, 0);
+        free(m->path);
+        m->path = NULL;
+        free_unused();
     }
     lock_release(&changing);
 }
