@@ -94,8 +94,8 @@ void state_unmapped(const struct weir *limiter)
         store_release(&m->begin, 0);
         free(m->path);
         m->path = NULL;
-        free_unused();
     }
+    free_unused();
     lock_release(&changing);
 }
 
