@@ -113,13 +113,12 @@ static void put_escaped(struct line *line, struct text value, const char *mark, 
 /* ---- escapes ---- */
 
 /* Writes the beginning, the number in hex, and the end. Returns their length. */
-static int write_hex(const char *begin, uint32_t number, size_t least, const char *end, char *out)
+static int write_hex(struct text begin, uint32_t number, size_t least, struct text end, char *out)
 {
-    size_t n = strlen(begin);
-    memcpy(out, begin, n);
-    n += digits_write(number, 16, least, out + n);
-    memcpy(out + n, end, strlen(end));
-    return (int)(n + strlen(end));
+    memcpy(out, begin.at, begin.len);
+    size_t n = begin.len + digits_write(number, 16, least, out + begin.len);
+    memcpy(out + n, end.at, end.len);
+    return (int)(n + end.len);
 }
 
 /* Returns the letter of a short escape such as \n; 0: there is none. */
@@ -143,7 +142,7 @@ static int escape_json(uint32_t c, bool valid, char out[ESCAPE_BYTES])
 {
     char brief = short_escape(c);
     if (!valid) {
-        return write_hex("\\u", 0xfffd, 4, "", out);
+        return write_hex(TEXT("\\u"), 0xfffd, 4, TEXT(""), out);
     }
     if (brief != '\0') {
         return write_brief(brief, out);
@@ -152,22 +151,22 @@ static int escape_json(uint32_t c, bool valid, char out[ESCAPE_BYTES])
         return 0;
     }
     if (c < 0x10000) {
-        return write_hex("\\u", c, 4, "", out);
+        return write_hex(TEXT("\\u"), c, 4, TEXT(""), out);
     }
-    int n = write_hex("\\u", 0xd7c0 + (c >> 10), 4, "", out);
-    return n + write_hex("\\u", 0xdc00 + (c & 0x3ff), 4, "", out + n);
+    int n = write_hex(TEXT("\\u"), 0xd7c0 + (c >> 10), 4, TEXT(""), out);
+    return n + write_hex(TEXT("\\u"), 0xdc00 + (c & 0x3ff), 4, TEXT(""), out + n);
 }
 
 static int escape_text(uint32_t c, bool valid, char out[ESCAPE_BYTES])
 {
     char brief = short_escape(c);
     if (!valid) {
-        return write_hex("\\x", c, 2, "", out);
+        return write_hex(TEXT("\\x"), c, 2, TEXT(""), out);
     }
     if (brief != '\0') {
         return write_brief(brief, out);
     }
-    return utf8_visible(c) ? 0 : write_hex("\\u{", c, 1, "}", out);
+    return utf8_visible(c) ? 0 : write_hex(TEXT("\\u{"), c, 1, TEXT("}"), out);
 }
 
 /* Escapes the program's own words, which may contain quotes. */

@@ -104,8 +104,7 @@ static void mark_url(struct text text, bool *marked)
             continue;
         }
         size_t last = 0;
-        for (size_t k = i + 3; k < text.len && memchr(" \t\r\n\"'`<>", text.at[k], 9) == NULL;
-             k++) {
+        for (size_t k = i + 3; k < text.len && strchr(" \t\r\n\"'`<>", text.at[k]) == NULL; k++) {
             last = text.at[k] == '@' ? k : last;
         }
         if (last > i + 3) {
