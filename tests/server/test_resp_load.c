@@ -186,7 +186,7 @@ static void send_or_read(unsigned index, void *arg)
     struct scene *s = arg;
     if (index == 0) {
         server_connect(&c, s->world.address);
-        threads_require(strncmp(server_ask(&c, "COMMAND DOCS"), "['CL", 4) == 0);
+        threads_require(strncmp(server_ask(&c, "COMMAND DOCS"), "['cl", 4) == 0);
         (void)threads_add(&bytes, c.begin);
         for (unsigned i = 0; i < BEYOND; i++, (void)threads_add(&s->asked, 1)) {
             threads_require(server_say(&c, "COMMAND DOCS"));

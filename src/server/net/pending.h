@@ -41,8 +41,8 @@ struct connection;
 struct pending;
 struct worker;
 
-/* Puts the reply, made from p->answer or p->error, into the thread's replies; a
- * part's, into its batch. */
+/* Puts the reply, made from p->answer or p->error, into the thread's replies; that of a part, where
+ * the `put` of its batch expects it. */
 typedef void (*pending_put_fn)(struct pending *p);
 
 /* What a reply needs to know about its request. */
