@@ -152,6 +152,7 @@ extern const struct field_type type_map;
 void field_show_text(const struct show *s, const void *value);
 void field_show_texts(const struct show *s, const void *value); /* of a struct texts */
 bool field_same_text(const void *a, const void *b);
+bool field_same_texts(const void *a, const void *b);
 void field_read_map(struct reader *r, const struct field *f, const struct node *node, void *value);
 void field_show_map(const struct show *s, const void *value);
 void field_read_choice(struct reader *r, const struct field *f, const struct node *node,
