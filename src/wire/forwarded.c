@@ -1,5 +1,7 @@
 #include "wire/forwarded.h"
 
+#include "wire/http_request.h"
+
 /* ---- from the right: one hop ---- */
 
 /* Returns true if the quote at `i` is part of the text: it follows a backslash that is not escaped
@@ -41,15 +43,9 @@ bool forwarded_last(struct text *list, bool quotes, struct text *hop)
 
 /* ---- from the left: the parts of a hop ---- */
 
-static bool is_token(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c != 0 && strchr("!#$%&'*+-.^_`|~", c) != NULL);
-}
-
 static bool is_bare(char c)
 {
-    return is_token(c) || c == ':' || c == '[' || c == ']';
+    return http_is_token(c) || c == ':' || c == '[' || c == ']';
 }
 
 /* Takes the characters that fit from the beginning. */
@@ -101,7 +97,7 @@ static bool take_character(struct text *from, char c)
 /* Takes "for=192.0.2.1", which must end the hop or be followed by a semicolon. */
 static bool take_pair(struct text *hop, struct text *name, struct text *value)
 {
-    *name = take_while(hop, is_token);
+    *name = take_while(hop, http_is_token);
     return name->len > 0 && take_character(hop, '=') && take_value(hop, value) &&
            (take_character(hop, ';') || hop->len == 0);
 }
