@@ -252,7 +252,8 @@ void server_program_await(const struct server_program *p, const char *text, unsi
 
 double server_program_metric(const struct server_program *p, const char *name)
 {
-    static const char ask[] = "GET /metrics HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
+    static const char ask[] =
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     char address[512];
     char line[256];
     size_t size = 1 << 20;

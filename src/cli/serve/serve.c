@@ -67,6 +67,7 @@ static int serve(struct serve_run *run, struct serve_settings *settings)
     code = serve_take_file(run->server.rules, settings);
     code = code != CLI_OK ? code : sockets_assign(&run->sockets, settings);
     code = code != CLI_OK ? code : serve_check_listeners(settings);
+    code = code != CLI_OK ? code : serve_check_client(run->server.rules, settings);
     code = code != CLI_OK ? code : serve_open_access(run->server.rules, settings);
     memcpy(run->watch.also, settings->secrets.file, sizeof run->watch.also);
     watch_after(&run->watch, run->server.rules, clock_monotonic_ns());
@@ -108,7 +109,8 @@ int serve_command(int argc, char **argv)
 {
     struct serve_settings settings = {.server = {.connections = 10000,
                                                  .connections_per_address = 1000,
-                                                 .max_age_ms = SERVER_AGE_MS},
+                                                 .max_age_ms = SERVER_AGE_MS,
+                                                 .client_field = -1}, /* the rule file's */
                                       .log_level = LEVEL_INFO};
     struct serve_run *all = calloc(1, sizeof *all);
     int code = serve_read_options(argc, argv, &settings);

@@ -295,7 +295,7 @@ void http_reply(struct exchange *x, int status, const char *type, const struct a
         buffer_put_u64(out, buffer_len(&x->body));
         buffer_put(out, TEXT("\r\n"));
     }
-    buffer_put(out, TEXT("Cache-Control: no-store\r\n"));
+    buffer_put(out, TEXT("Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"));
     if (a != NULL) {
         put_limit(x, status, a);
     } else if (status == 503) {
