@@ -199,12 +199,11 @@ static const llhttp_settings_t request_settings = {.on_url = on_url,
 
 /* ---- one request ---- */
 
-/* Returns whether llhttp reads requests with this method, which is followed by a space, as it reads
- * a POST. It refuses methods that it does not know, and reads some others in their own ways. */
+/* Returns whether llhttp reads requests with this method in the usual way. It refuses methods that it
+ * does not know, and reads some others in their own ways. */
 static bool is_usual(struct text method)
 {
-    static const char *const usual[] = {"POST",   "GET",   "HEAD",    "PUT",
-                                        "DELETE", "PATCH", "OPTIONS", "CONNECT"};
+    static const char *const usual[] = {"POST", "GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"};
     for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
         if (text_is(method, usual[i])) {
             return true;
@@ -228,6 +227,8 @@ static void read_with(struct reading *r, struct text input)
     struct text method = text_before(input, ' ');
     if (is_usual(method)) {
         (void)execute(r, &request_settings, input);
+    } else if (text_is(method, "CONNECT") && input.at[method.len + 1] != '/') {
+        (void)http_bad(r->request, 501, "CONNECT is not supported");
     } else if (is_token(method)) {
         (void)execute(r, &request_settings, TEXT("POST"));
         (void)llhttp_execute(&r->llhttp, input.at + method.len, input.len - method.len);

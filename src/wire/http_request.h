@@ -48,7 +48,7 @@ struct http_request {
     size_t used;         /* bytes of the input that the request took */
     size_t needed;       /* HTTP_MORE: the request has at least this many bytes; 0: not known yet */
     size_t body_at;      /* where the body begins; HTTP_MORE: 0 if the head is incomplete */
-    int status;          /* HTTP_BAD: 400, 413 or 431 */
+    int status;          /* HTTP_BAD: 400, 413, 431 or 501 */
     const char *complaint;          /* HTTP_BAD */
     char chunked[HTTP_CHUNKED_MAX]; /* the body, joined from its chunks */
 };

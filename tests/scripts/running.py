@@ -73,7 +73,7 @@ class Server:
         if address.startswith("unix:"):
             s = socket.socket(socket.AF_UNIX)
             s.settimeout(PATIENCE)
-            s.connect(address[5:])
+            s.connect(os.path.join(self.folder, address[5:]))
             return s
         host, port = address.rsplit(":", 1)
         return socket.create_connection((host, int(port)), timeout=PATIENCE)
@@ -166,6 +166,18 @@ def an_error_says_who_gave_the_value():
         fails(1, address + ": cannot be listened on: Address already in use (from server.http); choose another with "
               "--http ADDR:PORT, or off", "--resp", "off", "--admin", "off",
               rules="server: {http: '%s'}\n" % address + RULES % 5)
+
+
+def rules_that_need_an_address_are_told_of_when_a_socket_cannot_show_one():
+    s = Server("--resp", "off", "--admin", "off", "--http", "unix:gateway")
+    s.write("limits: [{name: login, key: [ip], rate: 5/min}]\n")
+    s.signal(signal.SIGHUP)
+    until("the new rules are told of", lambda: "gateways are refused until a restart with --client-field" in s.log())
+    with s.connect("http") as c:
+        c.sendall(b"GET /v1/auth HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert c.recv(4096).startswith(b"HTTP/1.1 400 "), s.log()
+    until("it is in the log", lambda: "request refused because its client is unclear" in s.log())
+    s.stop()
 
 
 def a_variable_with_a_slip_in_its_name_is_told():

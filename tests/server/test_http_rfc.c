@@ -110,6 +110,9 @@ static void a_method_that_is_not_known_is_no_other_protocol(void **state)
         "BREW /v1/auth/deep/a HTTP/1.1\r\nHost: shop.example\r\nX-Real-IP: 192.0.2.1\r\n\r\n", 200);
     assert_answer(
         "BREW /v1/auth/deep/a HTTP/1.1\r\nHost: shop.example\r\nX-Real-IP: 192.0.2.1\r\n\r\n", 429);
+    assert_answer("CONNECT shop.example:443 HTTP/1.1\r\nHost: shop.example:443\r\n\r\n", 501);
+    assert_true(http_has_line(&a, "Connection: close"));
+    assert_answer("CONNECT /v1/check" HEAD "\r\n", 405);
     assert_answer("BREW(1) /v1/check" HEAD "\r\n", 400);
 }
 

@@ -30,6 +30,7 @@ static const struct status_row statuses[] = {
     {429, "Too Many Requests", PROBLEM("quota-exceeded"), "Quota Exceeded"},
     {431, "Request Header Fields Too Large", NULL, NULL},
     {500, "Internal Server Error", NULL, NULL},
+    {501, "Not Implemented", NULL, NULL},
     {503, "Service Unavailable", PROBLEM("temporary-reduced-capacity"),
      "Temporary Reduced Capacity"},
 };
