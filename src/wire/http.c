@@ -135,34 +135,62 @@ static int on_value(llhttp_t *llhttp, const char *at, size_t len)
     return 0;
 }
 
-static unsigned count_fields(const struct http_request *r, const char *lower)
+/* The fields that say where the request goes and where it ends. */
+struct framing {
+    unsigned hosts;
+    unsigned lengths; /* both kinds: Content-Length and Transfer-Encoding */
+    struct text coding;
+    struct text expect;
+};
+
+/* Finds these fields in one pass; r->host is the last Host. */
+static void find_framing(struct http_request *r, struct framing *f)
 {
-    unsigned n = 0;
+    *f = (struct framing){.hosts = 0};
     for (unsigned i = 0; i < r->fields_count; i++) {
-        n += http_same_name(r->fields[i].name, lower);
+        const struct http_field *field = &r->fields[i];
+        switch (field->name.len) {
+        case 4:
+            if (http_same_name(field->name, "host")) {
+                r->host = field->value;
+                f->hosts++;
+            }
+            break;
+        case 6:
+            f->expect = http_same_name(field->name, "expect") ? field->value : f->expect;
+            break;
+        case 14:
+            f->lengths += http_same_name(field->name, "content-length");
+            break;
+        case 17:
+            if (http_same_name(field->name, "transfer-encoding")) {
+                f->coding = field->value;
+                f->lengths++;
+            }
+            break;
+        default:
+            break;
+        }
     }
-    return n;
 }
 
 /* Checks the head as a whole. llhttp refuses most of this too; here all of it is in one place. */
-static int check_head(llhttp_t *llhttp)
+static int check_head(llhttp_t *llhttp, const struct framing *f)
 {
     struct http_request *r = reading_of(llhttp)->request;
-    struct text coding = http_value(r, "transfer-encoding");
-    unsigned hosts = count_fields(r, "host");
     if (llhttp->http_major != 1) {
         return refuse(llhttp, 400, "expected HTTP/1.1");
     }
-    if (hosts > 1 || (llhttp->http_minor > 0 && hosts == 0)) {
+    if (f->hosts > 1 || (llhttp->http_minor > 0 && f->hosts == 0)) {
         return refuse(llhttp, 400, "expected exactly one Host field");
     }
     if (!http_read_target(r)) {
         return refuse(llhttp, 400, "found a Host that is no host name or address");
     }
-    if (count_fields(r, "content-length") + count_fields(r, "transfer-encoding") > 1) {
+    if (f->lengths > 1) {
         return refuse(llhttp, 400, "expected one Content-Length or Transfer-Encoding");
     }
-    if (coding.at != NULL && (!text_is_word(coding, "CHUNKED") || llhttp->http_minor == 0)) {
+    if (f->coding.at != NULL && (!text_is_word(f->coding, "CHUNKED") || llhttp->http_minor == 0)) {
         return refuse(llhttp, 400, "found a transfer coding, expected none or chunked");
     }
     if (llhttp->content_length > HTTP_BODY_MAX) {
@@ -174,10 +202,12 @@ static int check_head(llhttp_t *llhttp)
 static int on_head(llhttp_t *llhttp)
 {
     struct http_request *r = reading_of(llhttp)->request;
+    struct framing framing;
     reading_of(llhttp)->in_body = true;
+    find_framing(r, &framing);
     r->old = llhttp->http_minor == 0;
-    r->wants_continue = !r->old && text_is_word(http_value(r, "expect"), "100-CONTINUE");
-    int e = check_head(llhttp);
+    r->wants_continue = !r->old && text_is_word(framing.expect, "100-CONTINUE");
+    int e = check_head(llhttp, &framing);
     return e == 0 && (llhttp->flags & F_CHUNKED) != 0 ? HPE_PAUSED : e; /* http_read_chunks() */
 }
 
@@ -201,15 +231,12 @@ static const llhttp_settings_t request_settings = {.on_url = on_url,
 
 /* Returns whether llhttp reads requests with this method in the usual way. It refuses methods that it
  * does not know, and reads some others in their own ways. */
-static bool is_usual(struct text method)
+static bool is_usual(struct text input)
 {
-    static const char *const usual[] = {"POST", "GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"};
-    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
-        if (text_is(method, usual[i])) {
-            return true;
-        }
-    }
-    return false;
+    return text_starts(input, "POST ") || text_starts(input, "GET ") ||
+           text_starts(input, "HEAD ") || text_starts(input, "PUT ") ||
+           text_starts(input, "DELETE ") || text_starts(input, "PATCH ") ||
+           text_starts(input, "OPTIONS ");
 }
 
 static bool is_token(struct text text)
@@ -224,10 +251,12 @@ static bool is_token(struct text text)
 /* Lets llhttp read the input, with POST in place of a method that is not usual. */
 static void read_with(struct reading *r, struct text input)
 {
-    struct text method = text_before(input, ' ');
-    if (is_usual(method)) {
+    if (is_usual(input)) {
         (void)execute(r, &request_settings, input);
-    } else if (text_is(method, "CONNECT") && input.at[method.len + 1] != '/') {
+        return;
+    }
+    struct text method = text_before(input, ' ');
+    if (text_is(method, "CONNECT") && input.at[method.len + 1] != '/') {
         (void)http_bad(r->request, 501, "CONNECT is not supported");
     } else if (is_token(method)) {
         (void)execute(r, &request_settings, TEXT("POST"));
@@ -262,7 +291,8 @@ static int read_request(struct text input, struct http_request *out)
 
 static void clear(struct http_request *r)
 {
-    r->method = r->target = r->path = r->query = r->host = r->body = (struct text){"", 0};
+    r->method = r->target = r->path = r->query = r->host = r->host_name = r->body =
+        (struct text){"", 0};
     r->fields_count = 0;
     r->keep_alive = r->old = r->wants_continue = false;
     r->used = r->needed = r->body_at = 0;

@@ -35,10 +35,11 @@ struct http_field {
 
 struct http_request {
     struct text method;
-    struct text target; /* "/v1/check?a=b", without the "http://host" that may precede it */
-    struct text path;   /* target up to the '?' */
-    struct text query;  /* target after the '?' */
-    struct text host;   /* of the target, otherwise the Host field; at NULL: none */
+    struct text target;    /* "/v1/check?a=b", without the "http://host" that may precede it */
+    struct text path;      /* target up to the '?' */
+    struct text query;     /* target after the '?' */
+    struct text host;      /* of the target, otherwise the Host field; empty: none */
+    struct text host_name; /* host without brackets and port */
     struct http_field fields[HTTP_FIELDS_MAX];
     unsigned fields_count;
     struct text body;
@@ -89,9 +90,9 @@ bool http_is_token(char c); /* http_target.c */
 bool http_read_host(struct text host, struct text *name); /* http_target.c */
 
 /*
- * Sets host, target, path and query of a request whose fields are known. A target with a host, such
- * as "http://shop.example/a", replaces the Host field (RFC 9112, 3.2.2). Returns false if the host is
- * none.
+ * Sets host_name, target, path and query of a request whose fields are known and whose host is that
+ * of the Host field. A target with a host, such as "http://shop.example/a", replaces both (RFC 9112,
+ * 3.2.2). Returns false if the host is none.
  */
 bool http_read_target(struct http_request *request); /* http_target.c */
 

@@ -5,9 +5,8 @@
 
 static bool is_of(char c, const char *others)
 {
-    char lower = (char)(c | 0x20);
-    return (lower >= 'a' && lower <= 'z') || (c >= '0' && c <= '9') ||
-           (c != 0 && strchr(others, c) != NULL);
+    unsigned letter = (unsigned)(c | 0x20) - 'a';
+    return letter < 26 || (unsigned)c - '0' < 10 || (c != 0 && strchr(others, c) != NULL);
 }
 
 bool http_is_token(char c)
@@ -72,17 +71,15 @@ static void replace_host(struct http_request *r)
 
 bool http_read_target(struct http_request *r)
 {
-    struct text name;
-    bool absolute = take_authority(&r->target, &r->host);
+    bool absolute =
+        r->target.len > 0 && r->target.at[0] != '/' && take_authority(&r->target, &r->host);
     if (absolute) {
         replace_host(r);
-    } else {
-        r->host = http_value(r, "host");
     }
     r->query = r->target;
     r->path = text_cut(&r->query, '?');
     r->path = absolute && r->path.len == 0 ? TEXT("/") : r->path;
-    return http_read_host(r->host, &name) && (!absolute || name.len > 0);
+    return http_read_host(r->host, &r->host_name) && (!absolute || r->host_name.len > 0);
 }
 
 /* ---- the query ---- */

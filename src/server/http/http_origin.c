@@ -23,22 +23,18 @@ static bool is_same_name(struct text a, struct text b)
     return a.len == b.len && strncasecmp(a.at, b.at, a.len) == 0;
 }
 
-/* Returns whether no other site can own this host name. */
-static bool is_own_name(const struct exchange *x, struct text host)
+/* Returns whether no other site can own the host name of the request. It has none only in HTTP/1.0,
+ * which no browser speaks. */
+static bool is_own_name(const struct exchange *x)
 {
     struct address address;
-    struct text name;
     struct text own;
+    struct text name = x->request->host_name;
     const struct texts *hosts = x->server->options.hosts;
     const char *listen = x->server->options.listen[x->connection->protocol->kind];
-    if (host.len == 0) { /* HTTP/1.0: no browser omits it */
-        return true;
-    }
-    if (!http_read_host(host, &name)) {
-        return false;
-    }
-    if (is_same_name(name, TEXT("localhost")) || address_parse(name, &address, NULL) == 0 ||
-        (http_read_host(text_of(listen), &own) && own.len > 0 && is_same_name(name, own))) {
+    if (name.len == 0 || text_is(name, "localhost") || is_same_name(name, TEXT("localhost")) ||
+        address_parse(name, &address, NULL) == 0 ||
+        (http_read_host(text_of(listen), &own) && is_same_name(name, own))) {
         return true;
     }
     for (size_t i = 0; hosts != NULL && i < hosts->count; i++) {
@@ -61,20 +57,29 @@ static bool is_open(const struct exchange *x)
                : c->worker->listeners[c->protocol->kind].loopback && !check;
 }
 
+/* Returns whether the value of Origin, "http://weir.example:8080", is that of another site. */
+static bool is_other_origin(struct text origin, struct text host)
+{
+    const char *scheme = memmem(origin.at, origin.len, "://", 3);
+    return scheme == NULL ||
+           !text_equal(text_after(origin, (size_t)(scheme - origin.at) + 3), host);
+}
+
 /* Returns whether a page of another origin made the request. */
 static bool is_foreign(const struct http_request *r)
 {
-    struct text origin = http_value(r, "origin");
-    struct text site = http_value(r, "sec-fetch-site");
-    if (site.len > 0 && !text_is(site, "same-origin") && !text_is(site, "none")) {
-        return true;
+    bool foreign = false;
+    for (unsigned i = 0; i < r->fields_count; i++) {
+        struct text name = r->fields[i].name;
+        struct text value = r->fields[i].value;
+        if (name.len == strlen("origin") && http_same_name(name, "origin")) {
+            foreign = foreign || is_other_origin(value, r->host);
+        } else if (name.len == strlen("sec-fetch-site") && http_same_name(name, "sec-fetch-site")) {
+            foreign = foreign ||
+                      !(value.len == 0 || text_is(value, "same-origin") || text_is(value, "none"));
+        }
     }
-    if (origin.at == NULL) {
-        return false;
-    }
-    const char *scheme = memmem(origin.at, origin.len, "://", 3);
-    return scheme == NULL ||
-           !text_equal(text_after(origin, (size_t)(scheme - origin.at) + 3), r->host);
+    return foreign;
 }
 
 static bool is_of_gateway(const struct exchange *x)
@@ -86,7 +91,7 @@ static bool is_of_gateway(const struct exchange *x)
 bool http_is_ours(struct exchange *x)
 {
     bool foreign = is_foreign(x->request);
-    if (!foreign && (is_own_name(x, x->request->host) || !is_open(x))) {
+    if (!foreign && (is_own_name(x) || !is_open(x))) {
         return true;
     }
     if (is_of_gateway(x)) {
