@@ -99,7 +99,8 @@ bool http_is_ours(struct exchange *x)
     }
     return http_refuse(
         x, 403,
-        foreign ? "found the Origin of another site, expected none or this server"
+        foreign ? "found the Origin or Sec-Fetch-Site of another site, expected none or this "
+                  "server's own"
                 : "found an unknown name as Host, expected an IP address, localhost, the "
                   "host of the listener or one of server.hosts");
 }
