@@ -43,9 +43,14 @@ bool forwarded_last(struct text *list, bool quotes, struct text *hop)
 
 /* ---- from the left: the parts of a hop ---- */
 
+static bool is_token(char c)
+{
+    return text_is_plain(c, HTTP_TOKEN);
+}
+
 static bool is_bare(char c)
 {
-    return http_is_token(c) || c == ':' || c == '[' || c == ']';
+    return is_token(c) || c == ':' || c == '[' || c == ']';
 }
 
 /* Takes the characters that fit from the beginning. */
@@ -97,7 +102,7 @@ static bool take_character(struct text *from, char c)
 /* Takes "for=192.0.2.1", which must end the hop or be followed by a semicolon. */
 static bool take_pair(struct text *hop, struct text *name, struct text *value)
 {
-    *name = take_while(hop, http_is_token);
+    *name = take_while(hop, is_token);
     return name->len > 0 && take_character(hop, '=') && take_value(hop, value) &&
            (take_character(hop, ';') || hop->len == 0);
 }

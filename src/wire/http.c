@@ -11,7 +11,6 @@ struct reading {
     llhttp_t llhttp;
     struct http_request *request; /* one of the two is read; the other is NULL */
     struct http_response *response;
-    struct text field; /* response: name of the field being read */
     bool in_body;
     bool complete;
 };
@@ -239,15 +238,6 @@ static bool is_usual(struct text input)
            text_starts(input, "OPTIONS ");
 }
 
-static bool is_token(struct text text)
-{
-    size_t n = 0;
-    while (n < text.len && http_is_token(text.at[n])) {
-        n++;
-    }
-    return n == text.len && n > 0;
-}
-
 /* Lets llhttp read the input, with POST in place of a method that is not usual. */
 static void read_with(struct reading *r, struct text input)
 {
@@ -258,7 +248,7 @@ static void read_with(struct reading *r, struct text input)
     struct text method = text_before(input, ' ');
     if (text_is(method, "CONNECT") && input.at[method.len + 1] != '/') {
         (void)http_bad(r->request, 501, "CONNECT is not supported");
-    } else if (is_token(method)) {
+    } else if (text_is_made_of(method, HTTP_TOKEN)) {
         (void)execute(r, &request_settings, TEXT("POST"));
         (void)llhttp_execute(&r->llhttp, input.at + method.len, input.len - method.len);
         r->request->method = method;
@@ -350,21 +340,6 @@ static int bound_response(struct reading *r, bool too_long)
     return too_long ? -1 : 0;
 }
 
-static int on_response_field(llhttp_t *llhttp, const char *at, size_t len)
-{
-    reading_of(llhttp)->field = (struct text){at, len};
-    return 0;
-}
-
-static int on_response_value(llhttp_t *llhttp, const char *at, size_t len)
-{
-    struct reading *r = reading_of(llhttp);
-    if (http_same_name(r->field, "content-type") && !r->in_body) {
-        r->response->type = text_trim((struct text){at, len});
-    }
-    return 0;
-}
-
 static int on_response_head(llhttp_t *llhttp)
 {
     struct reading *r = reading_of(llhttp);
@@ -386,9 +361,7 @@ static int on_response_body(llhttp_t *llhttp, const char *at, size_t len)
     return bound_response(r, r->response->joined.full);
 }
 
-static const llhttp_settings_t response_settings = {.on_header_field = on_response_field,
-                                                    .on_header_value = on_response_value,
-                                                    .on_headers_complete = on_response_head,
+static const llhttp_settings_t response_settings = {.on_headers_complete = on_response_head,
                                                     .on_body = on_response_body,
                                                     .on_message_complete = on_complete};
 
@@ -408,7 +381,7 @@ static void clear_response(struct http_response *r)
     struct buffer joined = r->joined;
     buffer_take(&joined, buffer_len(&joined));
     joined.full = false;
-    *r = (struct http_response){.type = {"", 0}, .body = {"", 0}, .joined = joined};
+    *r = (struct http_response){.body = {"", 0}, .joined = joined};
 }
 
 static int bad_response(struct http_response *out, const char *complaint)

@@ -14,7 +14,6 @@
 #define WEIR_WIRE_HTTP_REQUEST_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "common/text.h"
 
@@ -80,8 +79,8 @@ int http_read_chunks(struct text input, struct http_request *request,
 
 extern const char http_chunked_too_long[];
 
-/* Returns whether the character may be in a method or the name of a field. */
-bool http_is_token(char c); /* http_target.c */
+/* What methods and names of fields may have besides letters and digits. */
+#define HTTP_TOKEN "!#$%&'*+-.^_`|~"
 
 /*
  * Reads "shop.example", "127.0.0.1:80" or "[::1]:80". *name is without brackets and port. Returns

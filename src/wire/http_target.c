@@ -3,26 +3,6 @@
 
 #include "wire/http_request.h"
 
-static bool is_of(char c, const char *others)
-{
-    unsigned letter = (unsigned)(c | 0x20) - 'a';
-    return letter < 26 || (unsigned)c - '0' < 10 || (c != 0 && strchr(others, c) != NULL);
-}
-
-bool http_is_token(char c)
-{
-    return is_of(c, "!#$%&'*+-.^_`|~");
-}
-
-static bool consists_of(struct text text, const char *others)
-{
-    size_t n = 0;
-    while (n < text.len && is_of(text.at[n], others)) {
-        n++;
-    }
-    return n == text.len;
-}
-
 static bool is_port(struct text text)
 {
     size_t n = text.len > 0 && text.at[0] == ':' ? 1 : 0;
@@ -37,11 +17,11 @@ bool http_read_host(struct text host, struct text *name)
     if (host.len > 0 && host.at[0] == '[') {
         struct text rest = text_after(host, 1);
         *name = text_cut(&rest, ']');
-        return name->len + 2 <= host.len && name->len > 0 && consists_of(*name, ":.") &&
-               is_port(rest);
+        return name->len + 2 <= host.len && text_is_made_of(*name, ":.") && is_port(rest);
     }
     *name = text_before(host, ':');
-    return consists_of(*name, "-._~%!$&'()*+,;=") && is_port(text_after(host, name->len));
+    return (name->len == 0 || text_is_made_of(*name, "-._~%!$&'()*+,;=")) &&
+           is_port(text_after(host, name->len));
 }
 
 /* Takes "http://host" off the front of a target. Returns false if it has no such beginning. */
@@ -89,15 +69,9 @@ static struct text decode(struct text from, char *room)
 {
     size_t n = 0;
     for (size_t i = 0; i < from.len; i++) {
-        char c = from.at[i];
-        if (c == '%' && from.len - i > 2 &&
-            (text_hex_digit(from.at[i + 1]) | text_hex_digit(from.at[i + 2])) < 16) {
-            c = (char)(text_hex_digit(from.at[i + 1]) * 16 + text_hex_digit(from.at[i + 2]));
-            i += 2;
-        } else if (c == '+') {
-            c = ' ';
-        }
-        room[n++] = c;
+        int byte = text_percent_byte(from, i);
+        room[n++] = (char)(byte >= 0 ? byte : from.at[i] == '+' ? ' ' : from.at[i]);
+        i += byte >= 0 ? 2 : 0;
     }
     return (struct text){room, n};
 }

@@ -147,8 +147,8 @@ static void show_attributes(const struct show *s, const void *value)
     }
 }
 
-const struct field_type type_attributes = {sizeof(struct attribute_config *), read_attributes,
-                                           show_attributes, NULL, NULL};
+const struct field_type type_attributes = {
+    .size = sizeof(struct attribute_config *), .read = read_attributes, .show = show_attributes};
 
 /* ---- keys that clients write ---- */
 

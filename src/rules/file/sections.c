@@ -13,19 +13,9 @@ static bool listener_is_good(struct text text)
     if (text_is(text, "off") || (text_starts(text, "unix:") && text.len > 5)) {
         return true;
     }
-    const char *colon = text.len > 0 ? memrchr(text.at, ':', text.len) : NULL;
+    const char *colon = memrchr(text.at, ':', text.len);
     return colon != NULL && colon > text.at &&
            port_is_good(text_after(text, (size_t)(colon + 1 - text.at)));
-}
-
-static void read_listener(struct reader *r, const struct field *f, const struct node *node,
-                          void *value)
-{
-    if (node->kind != NODE_SCALAR || !listener_is_good(node->scalar)) {
-        unexpected(r, node, f->expects);
-        return;
-    }
-    *(struct text *)value = node->scalar;
 }
 
 static void read_trusted(struct reader *r, const struct field *f, const struct node *node,
@@ -78,34 +68,24 @@ static bool same_trusted(const void *left, const void *right)
 
 #define HOST_EXPECTED "a host name such as weir.example, without a port"
 
-static bool host_is_good(struct text name)
-{
-    bool good = name.len > 0 && name.len < 256;
-    for (size_t i = 0; good && i < name.len; i++) {
-        char lower = (char)(name.at[i] | 0x20);
-        good = (lower >= 'a' && lower <= 'z') || (name.at[i] >= '0' && name.at[i] <= '9') ||
-               name.at[i] == '-' || name.at[i] == '.' || name.at[i] == '_';
-    }
-    return good;
-}
-
 static void read_hosts(struct reader *r, const struct field *f, const struct node *node,
                        void *value)
 {
     const struct node *const *items;
     size_t n = scalars_of(r, node, f->expects, &items);
     for (size_t i = 0; i < n; i++) {
-        if (!host_is_good(items[i]->scalar)) {
+        if (items[i]->scalar.len > 255 || !text_is_made_of(items[i]->scalar, "-._")) {
             unexpected(r, items[i], HOST_EXPECTED);
         }
     }
     *(struct texts *)value = texts_of(r, items, n);
 }
 
-static const struct field_type type_hosts = {sizeof(struct texts), read_hosts, field_show_texts,
-                                             field_same_texts, NULL};
-static const struct field_type type_listener = {sizeof(struct text), read_listener, field_show_text,
-                                                field_same_text, NULL};
+static const struct field_type type_hosts = {.size = sizeof(struct texts),
+                                             .read = read_hosts,
+                                             .show = field_show_texts,
+                                             .same = field_same_texts};
+static const struct field_type type_listener = FIELD_TYPE_TEXT(listener_is_good);
 static const struct field_type type_trusted = {
     .read = read_trusted, .show = show_trusted, .same = same_trusted};
 
@@ -268,4 +248,5 @@ static void read_store(struct reader *r, const struct field *f, const struct nod
 }
 
 /* The size is that of the URL, the first member: a store without URL is not set. */
-const struct field_type type_store = {sizeof(struct text), read_store, field_show_map, NULL, NULL};
+const struct field_type type_store = {
+    .size = sizeof(struct text), .read = read_store, .show = field_show_map};
