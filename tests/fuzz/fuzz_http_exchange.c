@@ -76,7 +76,9 @@ static void prepare(void)
     require(worker->top != NULL);
     server.workers = worker;
     server.workers_count = 1;
+    server.options.listen[PROTOCOL_HTTP] = "127.0.0.1:8080";
     server.options.listen[PROTOCOL_ADMIN] = "127.0.0.1:8082";
+    worker->listeners[PROTOCOL_HTTP].loopback = true;
     buffer_init(&worker->replies, SERVER_OUTPUT_BYTES);
 }
 
@@ -85,9 +87,17 @@ static void prepare(void)
 /* A line of the head: one of those that we write. */
 static void require_known_line(struct text line)
 {
-    static const char *const names[] = {
-        "HTTP/1.1 ", "Date: ",        "Content-Type: ",     "Content-Length: ", "Cache-Control: ",
-        "Allow: ",   "Retry-After: ", "RateLimit-Policy: ", "RateLimit: ",      "Connection: "};
+    static const char *const names[] = {"HTTP/1.1 ",
+                                        "Date: ",
+                                        "Content-Type: ",
+                                        "Content-Length: ",
+                                        "Cache-Control: ",
+                                        "Allow: ",
+                                        "Retry-After: ",
+                                        "RateLimit-Policy: ",
+                                        "RateLimit: ",
+                                        "Connection: ",
+                                        "X-Content-Type-Options: nosniff"};
     bool known = false;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         known = known || text_starts(line, names[i]);

@@ -68,9 +68,9 @@ static void stay_silent(int fd, bool http)
 
 static void begin_and_stop(int fd, bool http)
 {
-    const char *words = http
-                            ? "POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n{"
-                            : "*128\r\n$16384\r\nWEIR.";
+    const char *words =
+        http ? "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000\r\n\r\n{"
+             : "*128\r\n$16384\r\nWEIR.";
     (void)!send(fd, words, strlen(words), MSG_NOSIGNAL);
 }
 
@@ -78,8 +78,8 @@ static void begin_and_stop(int fd, bool http)
 static void flood(int fd, bool http)
 {
     static char many[1 << 16];
-    const char *one =
-        http ? "GET /v1/none HTTP/1.1\r\nHost: x\r\n\r\n" : "*2\r\n$7\r\nCOMMAND\r\n$4\r\nDOCS\r\n";
+    const char *one = http ? "GET /v1/none HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                           : "*2\r\n$7\r\nCOMMAND\r\n$4\r\nDOCS\r\n";
     size_t n = strlen(one);
     size_t len = 0;
     for (; len + n <= sizeof many; len += n) {

@@ -14,7 +14,8 @@ static void a_pipeline_is_answered_in_its_order(void **state)
     for (int cost = 1; cost <= 200; cost++) {
         char body[64];
         int n = sprintf(body, "{\"limit\":\"api\",\"key\":\"pipeline\",\"cost\":%d}", 1 + cost % 3);
-        n = sprintf(text, "POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", n,
+        n = sprintf(text,
+                    "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", n,
                     body);
         http_send(fd, text, (size_t)n);
     }
@@ -33,8 +34,8 @@ static void a_pipeline_is_answered_in_its_order(void **state)
 static void large_bodies_may_be_pipelined(void **state)
 {
     static char text[HTTP_REQUEST_MAX];
-    int n = sprintf(
-        text, "POST /v1/peek HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nA: ", HTTP_BODY_MAX);
+    int n = sprintf(text, "POST /v1/peek HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nA: ",
+                    HTTP_BODY_MAX);
     size_t head = HTTP_HEAD_MAX;
     memset(text + n, 'a', head - 4 - (size_t)n);
     memcpy(text + head - 4, "\r\n\r\n", 4);
@@ -55,7 +56,7 @@ static void large_bodies_may_be_pipelined(void **state)
 static void a_chunked_body_in_too_many_pieces_ends(void **state)
 {
     static const char head[] =
-        "POST /v1/peek HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+        "POST /v1/peek HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
     int fd = http_connect(server);
     struct pollfd answered = {.fd = fd, .events = POLLIN};
     int one = 1;
@@ -74,9 +75,9 @@ static void a_chunked_body_in_too_many_pieces_ends(void **state)
 static void a_request_may_come_byte_by_byte(void **state)
 {
     static const char *const texts[] = {
-        "POST /v1/peek HTTP/1.1\r\nHost: x\r\nContent-Length: "
+        "POST /v1/peek HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
         "27\r\n\r\n{\"limit\":\"api\",\"key\":\"pp\"}\n",
-        "POST /v1/peek HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "POST /v1/peek HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
         "10\r\n{\"limit\":\"api\",\"\r\na\r\nkey\":\"pp\"}\r\n0\r\n\r\n"};
     int fd = http_connect(server);
     for (size_t i = 0; i < 2; i++) {
@@ -91,7 +92,7 @@ static void a_request_may_come_byte_by_byte(void **state)
 
 static void who_expects_a_100_gets_one_and_then_the_answer(void **state)
 {
-    const char *head = "POST /v1/peek HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+    const char *head = "POST /v1/peek HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
                        "Content-Length: 26\r\n\r\n";
     int fd = http_connect(server);
     for (int i = 0; i < 2; i++) {
@@ -129,7 +130,7 @@ static void a_bad_request_gets_its_status_and_the_connection_ends(void **state)
         {"GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n", 400},
         {"GET / HTTP/1.1\nHost: x\n\n", 400},
         {"*1\r\n$4\r\nPING\r\n", 400},
-        {"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 262145\r\n\r\n", 413},
+        {"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: 262145\r\n\r\n", 413},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int fd = http_connect(server);

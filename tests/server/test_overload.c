@@ -250,9 +250,10 @@ static void handshakes_and_health_are_answered_however_late(void **state)
     struct server_client slow[2];
     struct server_client c;
     struct server_client h;
-    static const char http[] = "POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 32\r\n\r\n"
-                               "{\"limit\":\"api\",\"key\":\"alice\"}   "
-                               "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+    static const char http[] =
+        "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: 32\r\n\r\n"
+        "{\"limit\":\"api\",\"key\":\"alice\"}   "
+        "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
     (void)state;
     start(&s, 50);
     connect_slow(&s, slow);

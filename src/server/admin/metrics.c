@@ -145,8 +145,11 @@ static const struct metric metrics[] = {
     ONE("weir_access_refused_total", OF_ALL, ALL(counts.refused_access),
         "Requests that were refused because of a wrong secret or a missing role."),
     ONE("weir_forwarded_ignored_total", OF_ALL, ALL(counts.forwarded_ignored),
-        "Requests whose fields about the client were ignored, because no trusted proxy sent them "
-        "or because they contradicted each other."),
+        "Requests whose fields about the client were ignored, because no trusted proxy sent "
+        "them."),
+    ONE("weir_forwarded_refused_total", OF_ALL, ALL(counts.forwarded_refused),
+        "Requests that were refused because their fields named different clients, or no client "
+        "although the rules use its address."),
     /* reservations */
     ONE("weir_reservations", OF_ALL, ALL(reservations.open),
         "Reservations that are neither settled nor cancelled nor expired."),

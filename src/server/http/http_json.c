@@ -1,6 +1,7 @@
 #include "server/http/http_json.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -40,10 +41,24 @@ static int read_text(const json_t *value, const char *name, struct text *out,
     return 0;
 }
 
+/* Doubles hold all whole numbers up to this one. */
+#define REAL_WHOLE_MAX ((double)(UINT64_C(1) << 53))
+
+/* Returns a whole number, which JSON may also write as 1.0 or 1e3; -1 if it is none. */
+static json_int_t whole_of(const json_t *value)
+{
+    if (json_is_integer(value)) {
+        return json_integer_value(value);
+    }
+    double real = json_is_real(value) ? json_real_value(value) : -1;
+    bool whole = real >= 0 && real <= REAL_WHOLE_MAX && floor(real) >= real;
+    return whole ? (json_int_t)real : -1;
+}
+
 static int read_count(const json_t *value, const struct ask_member_row *row, uint64_t *out,
                       struct weir_error *error)
 {
-    json_int_t number = json_is_integer(value) ? json_integer_value(value) : -1;
+    json_int_t number = whole_of(value);
     uint64_t most = row->most < INT64_MAX ? row->most : INT64_MAX; /* what JSON can say here */
     if (number < 0 || (uint64_t)number < row->least || (uint64_t)number > most) {
         char expected[80];

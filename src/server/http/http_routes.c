@@ -93,6 +93,7 @@ static const struct http_route *find(const struct exchange *x, struct buffer *al
             }
             buffer_put(allow, buffer_len(allow) > 0 ? TEXT(", ") : TEXT(""));
             buffer_put(allow, text_of(row->method));
+            buffer_put(allow, strcmp(row->method, "GET") == 0 ? TEXT(", HEAD") : TEXT(""));
         }
     }
     return NULL;
@@ -101,12 +102,13 @@ static const struct http_route *find(const struct exchange *x, struct buffer *al
 /* Returns whether the request may run; replies if not. */
 static bool admits(struct exchange *x, const struct http_route *row)
 {
-    if (x->connection->protocol->kind == PROTOCOL_ADMIN) { /* never refused as stale */
-        return (row->role == ROLE_NONE || admin_admits(x)) && http_may(x, row->role);
-    }
-    if (is_refused(x, row)) {
+    bool admin = x->connection->protocol->kind == PROTOCOL_ADMIN;
+    if (!admin && is_refused(x, row)) { /* operators are never refused as stale */
         count_own(&x->connection->worker->counts.overloaded[PROTOCOL_HTTP], 1);
         http_reply_problem(x, 503, "the request has waited for too long");
+        return false;
+    }
+    if (row->role != ROLE_NONE && (!http_is_ours(x) || (admin && !admin_admits(x)))) {
         return false;
     }
     return http_may(x, row->role);
@@ -225,11 +227,24 @@ static bool note_more(struct connection *c, struct http_session *s, struct text 
     return true;
 }
 
+/* Returns how many bytes of empty lines the input begins with. They are no request, so that a client
+ * which ends its requests with one may be silent afterwards. */
+static size_t count_empty_lines(const struct http_session *s, struct text input)
+{
+    size_t n = 0;
+    while (s->seen == 0 && input.len - n >= 2 && memcmp(input.at + n, "\r\n", 2) == 0) {
+        n += 2;
+    }
+    return n;
+}
+
 static int64_t consume(struct connection *c, struct text input)
 {
     struct http_session *s = (struct http_session *)(void *)c->session;
     struct http_request request;
-    int64_t used = 0;
+    size_t empty = count_empty_lines(s, input);
+    int64_t used = (int64_t)empty;
+    input = text_after(input, empty);
     while (input.len > 0 && connection_takes(c) && worth_reading(s, input)) {
         int got = http_parse(input, &request);
         if (got == HTTP_MORE && note_more(c, s, input, &request)) {
@@ -251,7 +266,7 @@ static int64_t consume(struct connection *c, struct text input)
 
 #define REFUSAL                                                                                    \
     "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n"                  \
-    "Connection: close\r\n\r\n"
+    "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
 
 const struct protocol protocol_http = {
     .name = "http",

@@ -91,7 +91,8 @@ struct server_options {
     int headers;                    /* enum ratelimit_format, for HTTP replies */
     unsigned auth_deny_status;      /* status of a denial at /v1/auth; 0: 429 */
     const struct cidr_set *trusted; /* proxies whose client fields are believed; NULL: loopback */
-    unsigned client_field;          /* enum http_client_field + 1, the only one read; 0: any */
+    int client_field;               /* enum client_field */
+    const struct texts *hosts;      /* further names of this server; NULL: none */
     struct access *access;          /* secrets and roles; NULL: every client may do everything */
     bool insecure;                  /* allows listening beyond loopback without secrets */
     struct {
@@ -141,10 +142,9 @@ struct server {
     uint64_t state;            /* enum server_state */
     uint64_t connections;      /* open connections of clients */
     uint64_t started_ns;
-    uint64_t told_untrusted;   /* 1: it was logged that fields of untrusted peers are ignored */
-    uint64_t told_disagreeing; /* 1: it was logged that fields which disagree are ignored */
-    uint64_t drained;          /* clients' threads that have answered everything and end */
-    bool store_told;           /* these three: what was logged about the store (server_fleet.c) */
+    uint64_t told_untrusted; /* 1: it was logged that fields of untrusted peers are ignored */
+    uint64_t drained;        /* clients' threads that have answered everything and end */
+    bool store_told;         /* these three: what was logged about the store (server_fleet.c) */
     bool store_up;
     struct weir_error store_why;
     unsigned store_quiet;   /* calls of fleet_watch() until a refusal may be logged again */

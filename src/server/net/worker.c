@@ -151,6 +151,7 @@ static void on_stop(uv_async_t *async)
 static int listen_on(struct worker *w, unsigned protocol, int fd)
 {
     bool pipe = listener_is_unix(w->server->options.listen[protocol]);
+    w->listeners[protocol].loopback = listener_is_loopback(fd);
     int e = pipe ? uv_pipe_init(&w->loop, &w->listeners[protocol].uv.pipe, 0)
                  : uv_tcp_init(&w->loop, &w->listeners[protocol].uv.tcp);
     w->listeners[protocol].open = e == 0;

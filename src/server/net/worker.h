@@ -17,6 +17,7 @@ struct worker_counts {
     uint64_t refused_address;         /* connections beyond the bound of one address */
     uint64_t refused_access;          /* wrong secrets, and requests without the role */
     uint64_t forwarded_ignored;       /* requests whose fields about the client were not believed */
+    uint64_t forwarded_refused;       /* requests whose fields leave the client's address unclear */
     struct histogram took[PROTOCOLS]; /* from reading a request to composing its reply */
     uint64_t open[PROTOCOLS];         /* connections that are open now */
     uint64_t deferred;                /* requests whose answer came, or will come, later */
@@ -43,7 +44,8 @@ struct worker {
             uv_pipe_t pipe;
         } uv;
         bool open;
-        bool stalled; /* a new connection waits until there is memory for it */
+        bool loopback; /* it is bound to an IP address that only this machine can reach */
+        bool stalled;  /* a new connection waits until there is memory for it */
     } listeners[PROTOCOLS];
     struct connection *connections;
     bool stopping;
@@ -101,6 +103,9 @@ bool listener_is_unix(const char *address);
 /* Opens and binds a socket; *fd is -1 if the address is "off". Returns 0 or WEIR_E... */
 int listener_open(const char *address, enum listener_share share, int *fd,
                   struct weir_error *error);
+
+/* Returns whether the socket is bound to an IP address that only this machine can reach. */
+bool listener_is_loopback(int fd);
 
 /*
  * Checks that no socket (by protocol, -1: none) accepts connections from other machines without a
