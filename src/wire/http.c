@@ -93,6 +93,7 @@ static int check_lines(struct http_request *r, struct text input, size_t most)
         }
         at += line.len + 1;
         if (line.len == 1) {
+            r->body_at = at;
             return HTTP_READ;
         }
         if (lines > HTTP_FIELDS_MAX) {
@@ -183,6 +184,8 @@ static int on_head(llhttp_t *llhttp)
     struct http_request *r = reading_of(llhttp)->request;
     reading_of(llhttp)->in_body = true;
     r->old = llhttp->http_minor == 0;
+    r->query = r->target;
+    r->path = text_cut(&r->query, '?');
     r->wants_continue = !r->old && text_is_word(http_value(r, "expect"), "100-CONTINUE");
     return check_head(llhttp);
 }
@@ -241,8 +244,6 @@ static int read_request(struct text input, struct http_request *out)
     if (r.complete) {
         out->keep_alive = llhttp_should_keep_alive(&r.llhttp) != 0;
         out->used = (size_t)(llhttp_get_error_pos(&r.llhttp) - input.at);
-        out->query = out->target;
-        out->path = text_cut(&out->query, '?');
         return HTTP_READ;
     }
     if (out->status != 0) {
@@ -261,7 +262,7 @@ static void clear(struct http_request *r)
     r->method = r->target = r->path = r->query = r->body = (struct text){"", 0};
     r->fields_count = 0;
     r->keep_alive = r->old = r->wants_continue = false;
-    r->used = r->needed = 0;
+    r->used = r->needed = r->body_at = 0;
     r->status = 0;
     r->complaint = NULL;
 }
@@ -280,6 +281,7 @@ int http_parse(struct text input, struct http_request *out)
     }
     out->used += got == HTTP_READ ? empty : 0;
     out->needed += out->needed > 0 ? empty : 0;
+    out->body_at += out->body_at > 0 ? empty : 0;
     return got;
 }
 

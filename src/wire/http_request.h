@@ -2,7 +2,8 @@
  * Reads HTTP/1.1 requests from bytes, without I/O, with llhttp.
  *
  * Nothing is remembered between calls, as with RESP: the caller keeps the bytes of an incomplete
- * request and calls again. request->needed is the number of bytes from which on that is useful.
+ * request and calls again. request->needed is the number of bytes from which on that is useful; for a
+ * chunked body, http_skip_chunks() says when it is.
  *
  * Input that two parsers could read in different ways is refused, because the other parser may be a
  * proxy in front of us: both Content-Length and Transfer-Encoding, or one of them twice; a line
@@ -18,11 +19,10 @@
 
 #include "common/text.h"
 
-#define HTTP_HEAD_MAX 16384  /* bytes up to the body: the request line, the fields, empty lines */
-#define HTTP_FIELDS_MAX 64   /* number of fields */
-#define HTTP_BODY_MAX 262144 /* bytes of a body: a thousand questions */
-#define HTTP_CHUNKED_MAX                                                                           \
-    65536 /* bytes of a chunked body with its framing, which is read several times */
+#define HTTP_HEAD_MAX 16384    /* bytes up to the body: the request line, the fields, empty lines */
+#define HTTP_FIELDS_MAX 64     /* number of fields */
+#define HTTP_BODY_MAX 262144   /* bytes of a body: a thousand questions */
+#define HTTP_CHUNKED_MAX 65536 /* bytes of a chunked body with its framing, which is copied */
 #define HTTP_REQUEST_MAX (HTTP_HEAD_MAX + HTTP_BODY_MAX)
 
 enum { HTTP_READ = 1, HTTP_MORE = 0, HTTP_BAD = -1 };
@@ -45,6 +45,7 @@ struct http_request {
     bool wants_continue; /* HTTP_MORE: the head is good, and the client waits for a 100 */
     size_t used;         /* bytes of the input that the request took */
     size_t needed;       /* HTTP_MORE: the request has at least this many bytes; 0: not known yet */
+    size_t body_at;      /* where the body begins; HTTP_MORE: 0 if the head is incomplete */
     int status;          /* HTTP_BAD: 400, 413 or 431 */
     const char *complaint;          /* HTTP_BAD */
     char chunked[HTTP_CHUNKED_MAX]; /* the body, joined from its chunks */
@@ -54,10 +55,18 @@ struct http_request {
  * Reads one request from the start of the input. An empty line before it is part of its head.
  *
  * HTTP_READ: *out is set and points into the input (a chunked body: into *out). HTTP_MORE: the
- * input is the beginning of a request; never returned for HTTP_REQUEST_MAX bytes. HTTP_BAD: the
- * caller should answer with out->status and close the connection.
+ * input is the beginning of a request; never returned for HTTP_REQUEST_MAX bytes. If out->body_at is
+ * not 0, all of *out but the body is set. HTTP_BAD: the caller should answer with out->status and
+ * close the connection.
  */
 int http_parse(struct text input, struct http_request *out);
+
+/*
+ * Skips the chunks at *at, the beginning of a chunked body or where an earlier call has stopped, by
+ * their announced sizes. Returns HTTP_MORE if the last chunk has not come, so that http_parse() would
+ * find no end either. HTTP_READ or HTTP_BAD: http_parse() must decide.
+ */
+int http_skip_chunks(struct text input, size_t *at);
 
 /* Returns the value of the first field of that name (given in lower case); `at` is NULL if there
  * is none. */

@@ -201,6 +201,7 @@ int serve_take_file(const struct weir_rules *rules, struct serve_settings *s)
     const struct server_config *from = &rules->started.server;
     const struct adhoc_config *adhoc = &rules->started.adhoc;
     s->server.headers = from->headers;
+    s->server.reservation_ttl_ms = from->reservation_ttl_ns / WEIR_MILLISECOND;
     s->server.adhoc_keys = adhoc->off ? 0 : adhoc->max_keys;
     s->server.adhoc_on_full = adhoc->on_full;
     const struct text listen[PROTOCOLS] = {from->resp, from->http, from->admin};

@@ -196,6 +196,7 @@ struct server_config {
     size_t trusted_count;
     bool trusted_given; /* false: loopback only */
     int headers;
+    uint64_t reservation_ttl_ns;
 };
 
 struct store_config {

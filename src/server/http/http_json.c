@@ -167,11 +167,41 @@ int http_read_ask(json_t *object, const struct operation_row *row, struct ask *a
                                ask_members[__builtin_ctz(missing)].name);
 }
 
+/*
+ * Returns whether a text has more than `most` values and names of members, if it is JSON. Each of
+ * them, except the first, follows one of "[{,:". The text is not read if it is too short for so many.
+ */
+static bool has_more_values(struct text text, size_t most)
+{
+    size_t n = 1;
+    if (text.len / 2 < most) {
+        return false;
+    }
+    for (size_t i = 0; i < text.len && n <= most; i++) {
+        char c = text.at[i];
+        if (c == '"') { /* to the end of the string */
+            for (i++; i < text.len && text.at[i] != '"'; i++) {
+                i += text.at[i] == '\\';
+            }
+        } else {
+            n += c == ',' || c == ':' || c == '[' || c == '{';
+        }
+    }
+    return n > most;
+}
+
 /* Bytes of a key may be any, so "\u0000" is allowed. */
-json_t *http_read_json(struct exchange *x)
+json_t *http_read_json(struct exchange *x, size_t values_most)
 {
     struct text body = x->request->body;
     json_error_t why;
+    if (has_more_values(body, values_most)) {
+        struct weir_error error;
+        (void)fail(&error, WEIR_EINVAL,
+                   "found JSON with more than %zu values and names, expected fewer", values_most);
+        http_reply_failure(x, WEIR_EINVAL, &error);
+        return NULL;
+    }
     json_t *json = json_loadb(body.at, body.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
     if (json == NULL) {
         struct weir_error error;

@@ -7,8 +7,12 @@
 #include "server/ask/operations.h"
 #include "server/http/http_routes.h"
 
-/* Returns the body as JSON, to be freed by json_decref(); NULL after a 400. */
-json_t *http_read_json(struct exchange *x);
+/* Values and names of members in one object that is sent; the largest question has half as many. */
+#define HTTP_JSON_VALUES 1024
+
+/* Returns the body as JSON, to be freed by json_decref(); NULL after a 400, also if it has more than
+ * values_most values and names. */
+json_t *http_read_json(struct exchange *x, size_t values_most);
 
 /*
  * Reads the members that the operation takes. Returns 0 or WEIR_EINVAL: not an object, a member that

@@ -4,6 +4,7 @@
 #include "server/http/http_json.h"
 
 #define BATCH_MAX 1000
+#define BATCH_VALUES 32 /* values and names of a question, on average */
 
 /* ---- one operation ---- */
 
@@ -51,7 +52,7 @@ void http_run_operation(struct exchange *x)
     enum operation operation = operation_by_name(text_after(path, (size_t)(slash + 1 - path.at)));
     struct weir_error error;
     struct ask ask;
-    json_t *body = http_read_json(x);
+    json_t *body = http_read_json(x, HTTP_JSON_VALUES);
     if (body == NULL) {
         return;
     }
@@ -143,7 +144,7 @@ static void answer_batch(struct exchange *x, const json_t *questions)
 
 static void run_batch(struct exchange *x)
 {
-    json_t *body = http_read_json(x);
+    json_t *body = http_read_json(x, BATCH_MAX * BATCH_VALUES);
     if (body == NULL) {
         return;
     }
