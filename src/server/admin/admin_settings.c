@@ -16,7 +16,7 @@ static void run_get_level(struct exchange *x)
 /* Runs a function on the body as JSON; without one a 400 has been sent. */
 static void with_body(struct exchange *x, void (*set)(struct exchange *x, const json_t *body))
 {
-    json_t *body = http_read_json(x, HTTP_JSON_VALUES);
+    json_t *body = http_read_json(x);
     if (body != NULL) {
         set(x, body);
         json_decref(body);
