@@ -33,13 +33,13 @@ static void a_pipeline_is_answered_in_its_order(void **state)
 static void large_bodies_may_be_pipelined(void **state)
 {
     static char text[HTTP_REQUEST_MAX];
-    int n = sprintf(
-        text, "POST /v1/peek HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nA: ", HTTP_BODY_MAX);
+    int n = sprintf(text, "POST /v1/check/batch HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nA: ",
+                    HTTP_BODY_MAX);
     size_t head = HTTP_HEAD_MAX;
     memset(text + n, 'a', head - 4 - (size_t)n);
     memcpy(text + head - 4, "\r\n\r\n", 4);
     memset(text + head, ' ', HTTP_BODY_MAX);
-    memcpy(text + head, "{\"limit\":\"api\",\"key\":\"large\"}", 29);
+    memcpy(text + head, "{\"requests\":[]}", 15);
     int fd = http_connect(server);
     for (int i = 0; i < 10; i++) {
         http_send(fd, text, sizeof text);
@@ -143,7 +143,8 @@ static void a_bad_request_gets_its_status_and_the_connection_ends(void **state)
         {"GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n", 400},
         {"GET / HTTP/1.1\nHost: x\n\n", 400},
         {"*1\r\n$4\r\nPING\r\n", 400},
-        {"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 262145\r\n\r\n", 413},
+        {"POST /v1/check/batch HTTP/1.1\r\nHost: x\r\nContent-Length: 262145\r\n\r\n", 413},
+        {"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 65537\r\n\r\n", 413},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int fd = http_connect(server);

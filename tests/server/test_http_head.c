@@ -87,7 +87,7 @@ static void a_bad_head_is_refused_before_its_body(void **state)
         }
     }
     int fd = connect_now();
-    say(fd, CHECK_HEAD "Content-Length: 262145\r\nExpect: 100-continue\r\n\r\n");
+    say(fd, CHECK_HEAD "Content-Length: 65537\r\nExpect: 100-continue\r\n\r\n");
     assert_refused(fd, 413);
     (void)close(fd);
 }

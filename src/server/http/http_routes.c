@@ -97,6 +97,18 @@ static const struct http_route *find(const struct exchange *x, struct buffer *al
     return NULL;
 }
 
+/* Returns whether the body has no more bytes than the route takes; replies if not. */
+static bool fits(struct exchange *x, const struct http_route *row)
+{
+    const struct http_request *r = x->request;
+    size_t len = r->needed > 0 ? r->needed - r->body_at : r->body.len;
+    if (row->run == http_run_operation && len > HTTP_QUESTION_MAX) {
+        http_reply_problem(x, 413, "found a body of more than 65536 bytes, expected one question");
+        return false;
+    }
+    return true;
+}
+
 /* Returns whether the request may run; replies if not. */
 static bool admits(struct exchange *x, const struct http_route *row)
 {
@@ -124,7 +136,7 @@ static const struct http_route *route(struct exchange *x)
     buffer_init(&allow, 256);
     const struct http_route *row = find(x, &allow);
     if (row != NULL) {
-        row = admits(x, row) ? row : NULL;
+        row = admits(x, row) && fits(x, row) ? row : NULL;
     } else if (buffer_len(&allow) > 0) {
         x->allow = buffer_text(&allow);
         http_reply_problem(x, 405, "another method is expected here");

@@ -57,8 +57,10 @@ extern struct http_route http_key_routes[];        /* ... and for operators */
 void http_make_routes(void);                       /* fills these two; called once */
 extern const struct http_route http_auth_routes[]; /* http_auth.c: questions from gateways */
 
-/* Runs the operation that the last part of the path names, with the body's members. */
+/* Runs the operation that the last part of the path names, with the body's members. Such a body has
+ * at most HTTP_QUESTION_MAX bytes. */
 void http_run_operation(struct exchange *x);
+#define HTTP_QUESTION_MAX 65536
 
 /* Runs an operation on a request that was read already. */
 void http_run_ask(struct exchange *x, enum operation operation, const struct ask *ask);
