@@ -60,12 +60,12 @@ static size_t escape_of(const char *at, const char *end, uint32_t *number)
 {
     static const char letters[] = "\"\\/bfnrt";
     static const char meant[] = "\"\\/\b\f\n\r\t";
-    const char *letter = end - at > 1 && at[1] != 0 ? strchr(letters, at[1]) : NULL;
-    if (letter != NULL) {
-        *number = (unsigned char)meant[letter - letters];
-        return 2;
+    if (end - at < 2 || at[1] != 'u') {
+        const char *letter = end - at > 1 && at[1] != 0 ? strchr(letters, at[1]) : NULL;
+        *number = letter != NULL ? (unsigned char)meant[letter - letters] : 0;
+        return letter != NULL ? 2 : 0;
     }
-    *number = end - at > 1 && at[1] == 'u' ? hex_of(at + 2, end) : UINT32_MAX;
+    *number = hex_of(at + 2, end);
     if (*number >= 0xdc00 && *number < 0xe000) { /* the second half of a pair */
         return 0;
     }
