@@ -205,6 +205,7 @@ int serve_take_file(const struct weir_rules *rules, struct serve_settings *s)
     s->server.client_field =
         s->server.client_field >= 0 ? s->server.client_field : from->client_field;
     s->server.hosts = &from->hosts;
+    s->server.reservation_ttl_ms = from->reservation_ttl_ns / WEIR_MILLISECOND;
     s->server.adhoc_keys = adhoc->off ? 0 : adhoc->max_keys;
     s->server.adhoc_on_full = adhoc->on_full;
     const struct text listen[PROTOCOLS] = {from->resp, from->http, from->admin};

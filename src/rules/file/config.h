@@ -210,6 +210,7 @@ struct server_config {
     int client_field;        /* enum client_field */
     struct texts hosts;      /* further names of this server */
     int headers;             /* enum ratelimit_format */
+    uint64_t reservation_ttl_ns;
 };
 
 struct store_config {

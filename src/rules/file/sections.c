@@ -133,6 +133,9 @@ static const struct field server_fields[] = {
      SERVER(hosts), .unset = "IP addresses and localhost only"},
     {"headers", "ietf, x-epoch, x-delta or off", "the rate-limit headers of HTTP answers",
      &type_choice, SERVER(headers), .initial = "ietf", .choices = headers_names},
+    {"reservation_ttl", "a duration from 1ms to 1d, such as 10m",
+     "the longest time to live that a client can give a reservation", &type_duration,
+     SERVER(reservation_ttl_ns), .initial = "10m", .least = WEIR_MILLISECOND, .most = WEIR_DAY},
 };
 
 const struct section section_server = SECTION("server", NULL, server_fields);
