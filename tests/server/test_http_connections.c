@@ -56,7 +56,7 @@ static void large_bodies_may_be_pipelined(void **state)
 static void a_chunked_body_may_come_in_many_pieces(void **state)
 {
     static const char head[] =
-        "POST /v1/peek HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "POST /v1/peek HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
         "1a\r\n{\"limit\":\"api\",\"key\":\"pp\"}\r\n";
     int fd = http_connect(server);
     int one = 1;
