@@ -2,7 +2,8 @@
  * HTTP requests. No byte beyond the input is read (copies of the exact size); what is said of some
  * bytes is said with more behind them; of HTTP_REQUEST_MAX bytes more are never wanted, and never
  * fewer than `needed`; the parts of a request lie where they should; written again from its parts,
- * without the host of its target, empty lines and extensions of chunks, a request reads the same.
+ * without the host of its target, empty lines and extensions of chunks, a request reads the same; the
+ * end of a chunked body is found without parsing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +50,16 @@ static void require_within(const struct outcome *o)
     }
 }
 
+/* The caller does not parse a chunked body before http_skip_chunks() finds its end. */
+static void require_end_is_found(const struct outcome *o)
+{
+    size_t at = o->request.body_at;
+    require(at > 0 && at <= o->request.used);
+    if (http_value(&o->request, "transfer-encoding").at != NULL) {
+        require(http_skip_chunks((struct text){o->copy, o->request.used}, &at) != HTTP_MORE);
+    }
+}
+
 static void parse(struct text input, struct outcome *o)
 {
     o->copy = malloc(input.len > 0 ? input.len : 1);
@@ -64,6 +75,7 @@ static void parse(struct text input, struct outcome *o)
     require(o->request.needed == 0 || (o->result == HTTP_MORE && o->request.needed > input.len));
     if (o->result == HTTP_READ) {
         require_within(o);
+        require_end_is_found(o);
     }
 }
 

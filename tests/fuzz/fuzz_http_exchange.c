@@ -2,7 +2,8 @@
  * What arrives on an HTTP connection, answered: bodies of JSON, fields of gateways, routes. The first
  * byte chooses how the bytes are cut into pieces. Each reply is one whole HTTP answer, its body is
  * what its type says, no byte of a request has become a line of a head. How the bytes are cut changes
- * nothing about how many replies there are, except that what is cut may be refused later.
+ * nothing about how many replies there are, except that what is cut may be refused later, and that a
+ * request which is refused before its body has come is the last.
  *
  * fuzz_admin_exchange.c does the same on the operators' listener.
  */
@@ -196,6 +197,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct protocol *protocol = &FUZZED_PROTOCOL;
     unsigned whole = feed(protocol, input, input.len);
     unsigned pieces = feed(protocol, input, 1 + data[0]);
-    require(pieces == whole || pieces + 1 == whole || waits);
+    require((pieces <= whole && (pieces > 0 || whole <= 1)) || waits);
     return 0;
 }

@@ -181,6 +181,12 @@ struct list_config {
     size_t count;
 };
 
+struct networks {
+    bool given; /* may be given and empty */
+    struct cidr *at;
+    size_t count;
+};
+
 /* The header field in which proxies name the client. */
 enum client_field {
     CLIENT_FIELD_ANY, /* those that are present must name the same client */
@@ -200,12 +206,11 @@ struct server_config {
     struct text check_secrets; /* path of a file; len 0: none */
     struct text admin_secrets;
     uint64_t memory;
-    struct cidr *trusted;
-    size_t trusted_count;
-    bool trusted_given; /* false: loopback only */
-    int client_field;   /* enum client_field */
-    struct texts hosts; /* further names of this server */
-    int headers;        /* enum ratelimit_format */
+    struct networks trusted; /* not given: loopback only */
+    int client_field;        /* enum client_field */
+    struct texts hosts;      /* further names of this server */
+    int headers;             /* enum ratelimit_format */
+    uint64_t reservation_ttl_ns;
 };
 
 struct store_config {
@@ -218,6 +223,7 @@ struct store_config {
     struct text prefix;
     uint64_t deadline_ns;
     uint64_t fleet_size; /* 0: auto */
+    struct networks networks;
 };
 
 /* The built-in limit of CL.THROTTLE. */

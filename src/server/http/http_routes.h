@@ -8,12 +8,14 @@
 #include "wire/http_request.h"
 #include "wire/ratelimit.h"
 
-#define HTTP_LOOKS_MAX 256 /* most times that one request is parsed while it arrives in pieces */
+#define HTTP_LOOKS_MAX 8 /* most times that one request is parsed while it arrives in pieces */
 
 struct http_session {
     size_t seen;    /* bytes of an incomplete request that have been looked at; 0: none */
     size_t needed;  /* the request has at least so many bytes; 0: not known */
+    size_t chunk;   /* where its next chunk begins; 0: it has none, or its head is incomplete */
     unsigned looks; /* how often it has been parsed */
+    bool admitted;  /* its head is complete, and the client may make the request */
     bool continued; /* 100 Continue has been sent */
 };
 
@@ -64,8 +66,10 @@ extern struct http_route http_key_routes[];        /* ... and for operators */
 void http_make_routes(void);                       /* fills these two; called once */
 extern const struct http_route http_auth_routes[]; /* http_auth.c: questions from gateways */
 
-/* Runs the operation that the last part of the path names, with the body's members. */
+/* Runs the operation that the last part of the path names, with the body's members. Such a body has
+ * at most HTTP_QUESTION_MAX bytes. */
 void http_run_operation(struct exchange *x);
+#define HTTP_QUESTION_MAX 65536
 
 /* Runs an operation on a request that was read already. */
 void http_run_ask(struct exchange *x, enum operation operation, const struct ask *ask);
