@@ -154,11 +154,18 @@ static void on_stop(uv_async_t *async)
 
 /* ---- making ---- */
 
+static bool is_loopback(int fd)
+{
+    struct sockaddr_storage bound = {.ss_family = AF_UNSPEC};
+    socklen_t length = sizeof bound;
+    return getsockname(fd, (struct sockaddr *)&bound, &length) == 0 && listener_is_loopback(&bound);
+}
+
 /* Listens on a socket and takes it over, also on error. */
 static int listen_on(struct worker *w, unsigned protocol, int fd)
 {
     bool pipe = listener_is_unix(w->server->options.listen[protocol]);
-    w->listeners[protocol].loopback = listener_is_loopback(fd);
+    w->listeners[protocol].loopback = is_loopback(fd);
     int e = pipe ? uv_pipe_init(&w->loop, &w->listeners[protocol].uv.pipe, 0)
                  : uv_tcp_init(&w->loop, &w->listeners[protocol].uv.tcp);
     w->listeners[protocol].open = e == 0;

@@ -115,9 +115,6 @@ bool listener_is_unix(const char *address);
 int listener_open(const char *address, enum listener_share share, int *fd,
                   struct weir_error *error);
 
-/* Returns whether the socket is bound to an IP address that only this machine can reach. */
-bool listener_is_loopback(int fd);
-
 /*
  * Checks that no socket (by protocol, -1: none) accepts connections from other machines without a
  * secret, unless options.insecure allows it. Returns 0 or WEIR_EINVAL.
