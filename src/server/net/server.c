@@ -300,7 +300,7 @@ void server_stop(struct server *server)
         top_destroy(server->workers[i].top);
     }
     free(server->workers);
-    weir_close(server->adhoc);
+    live_close_beside(server->adhoc);
     tally_destroy(server->clients);
     tally_destroy(server->operators);
     reservations_destroy(server->reservations);
