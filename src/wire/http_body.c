@@ -76,8 +76,11 @@ int http_read_chunks(struct text input, struct http_request *r, size_t *used)
     size_t at = 0;
     size_t size = 1;
     r->body = (struct text){r->chunked, 0};
-    while (at < input.len) {
+    for (unsigned chunks = 0; at < input.len; chunks++) {
         size_t line = 0;
+        if (chunks > HTTP_CHUNKS_MAX) {
+            return http_bad(r, 413, "found a body of more than 2048 chunks");
+        }
         int got = read_line(r, text_after(input, at), &size, &line);
         if (got != HTTP_READ) {
             return got;

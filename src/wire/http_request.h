@@ -22,6 +22,7 @@
 #define HTTP_FIELDS_MAX 64     /* number of fields */
 #define HTTP_BODY_MAX 262144   /* bytes of a body: a thousand questions */
 #define HTTP_CHUNKED_MAX 65536 /* bytes of a chunked body with its framing, which is copied */
+#define HTTP_CHUNKS_MAX 2048   /* number of chunks, the last one not counted */
 #define HTTP_CHUNK_LINE_MAX 256 /* bytes of a chunk's size and extensions, with the line end */
 #define HTTP_REQUEST_MAX (HTTP_HEAD_MAX + HTTP_BODY_MAX)
 
