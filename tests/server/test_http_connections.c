@@ -34,7 +34,8 @@ static void a_pipeline_is_answered_in_its_order(void **state)
 static void large_bodies_may_be_pipelined(void **state)
 {
     static char text[HTTP_REQUEST_MAX];
-    int n = sprintf(text, "POST /v1/check/batch HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nA: ",
+    int n = sprintf(text,
+                    "POST /v1/check/batch HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nA: ",
                     HTTP_BODY_MAX);
     size_t head = HTTP_HEAD_MAX;
     memset(text + n, 'a', head - 4 - (size_t)n);
