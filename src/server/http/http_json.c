@@ -19,7 +19,8 @@ static const char *describe(const json_t *value, char *room, size_t size)
         (void)snprintf(room, size, "%.6g", json_real_value(value));
         return room;
     }
-    return kinds[json_typeof(value)];
+    bool empty = json_is_string(value) && json_string_length(value) == 0;
+    return empty ? "an empty string" : kinds[json_typeof(value)];
 }
 
 static int bad(struct weir_error *error, const char *name, const json_t *value,
@@ -30,21 +31,26 @@ static int bad(struct weir_error *error, const char *name, const json_t *value,
                 describe(value, room, sizeof room), expected);
 }
 
-static int read_text(const json_t *value, const char *name, struct text *out,
+static int read_text(const json_t *value, const char *name, uint64_t least, struct text *out,
                      struct weir_error *error)
 {
-    if (!json_is_string(value)) {
+    if (!json_is_string(value) || json_string_length(value) < least) {
         return bad(error, name, value, "a string");
     }
     *out = (struct text){json_string_value(value), json_string_length(value)};
     return 0;
 }
 
+uint64_t http_number_most(const struct ask_member_row *row)
+{
+    return row->most < INT64_MAX ? row->most : INT64_MAX;
+}
+
 static int read_count(const json_t *value, const struct ask_member_row *row, uint64_t *out,
                       struct weir_error *error)
 {
     json_int_t number = json_is_integer(value) ? json_integer_value(value) : -1;
-    uint64_t most = row->most < INT64_MAX ? row->most : INT64_MAX; /* what JSON can say here */
+    uint64_t most = http_number_most(row);
     if (number < 0 || (uint64_t)number < row->least || (uint64_t)number > most) {
         char expected[80];
         (void)snprintf(expected, sizeof expected, "a whole number from %" PRIu64 " to %" PRIu64,
@@ -58,7 +64,7 @@ static int read_count(const json_t *value, const struct ask_member_row *row, uin
 static int read_part(const json_t *value, struct ask *ask, struct weir_error *error)
 {
     struct text part = {NULL, 0};
-    int e = read_text(value, "key", &part, error);
+    int e = read_text(value, "key", ask_members[ASK_KEY].least, &part, error);
     if (e == 0) {
         ask->parts[ask->parts_count++] = (struct weir_rules_value){part.at, part.len};
     }
@@ -89,7 +95,7 @@ static int read_attributes(json_t *value, struct ask *ask, struct weir_error *er
     for (void *at = json_object_iter(value); at != NULL; at = json_object_iter_next(value, at)) {
         struct text text = {NULL, 0};
         const char *name = json_object_iter_key(at);
-        int e = read_text(json_object_iter_value(at), name, &text, error);
+        int e = read_text(json_object_iter_value(at), name, 0, &text, error);
         if (e != 0) {
             return e;
         }
@@ -105,7 +111,7 @@ static int read_value(json_t *value, unsigned member, struct ask *ask, struct we
     ask->given |= ASK_BIT(member);
     switch (row->kind) {
     case ASK_TEXT:
-        return read_text(value, row->name, &ask->text[member], error);
+        return read_text(value, row->name, row->least, &ask->text[member], error);
     case ASK_PARTS:
         return read_key(value, ask, error);
     case ASK_PAIRS:
