@@ -188,13 +188,10 @@ bool breaker_is_open(const struct breaker *b)
     return load_acquire(&b->state) != 0;
 }
 
-/* SplitMix64. */
+/* Does what splitmix_next() does, for any number of threads. */
 uint64_t breakers_random(struct breakers *b)
 {
-    uint64_t x = fetch_add(&b->random, UINT64_C(0x9e3779b97f4a7c15));
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
+    return splitmix_finish(fetch_add(&b->random, SPLITMIX_STEP));
 }
 
 /* Returns a random delay for the next probe after `failed` probes have failed: at most 100 ms,

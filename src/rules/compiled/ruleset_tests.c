@@ -1,7 +1,5 @@
 #include "rules/compiled/ruleset_tests.h"
 
-#include "base/error.h"
-
 /* Exact values of a condition that take no more bytes are compared one by one, not looked up. */
 #define FEW_BYTES 64
 
