@@ -17,7 +17,7 @@ def narrow(schema):
         members["limit"] = {"enum": sys.argv[2:]}
         members.pop("tier", None)
     if "key" in members:
-        one = {"type": "string", "minLength": 1, "maxLength": 100}
+        one = {"type": "string", "minLength": 1}
         members["key"] = {"oneOf": [one, {"type": "array", "minItems": 1, "maxItems": 1, "items": one}]}
         schema["required"] = sorted({*schema["required"], "key"})
 
