@@ -67,13 +67,17 @@ target_link_libraries(weir_wire PUBLIC weir_common weir_internal m PRIVATE weir_
 # Who decides if not this process: the scripts of a shared store.
 file(GLOB_RECURSE WEIR_STORE_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/redis/*.c"
     "${PROJECT_SOURCE_DIR}/src/shared/*.c")
-file(GLOB WEIR_LUA RELATIVE "${PROJECT_SOURCE_DIR}" CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/shared/lua/*.lua")
-foreach(source IN LISTS WEIR_LUA)
-    get_filename_component(name "${source}" NAME_WE)
-    weir_embed("lua_${name}" "${source}" shared/lua.h)
-    list(APPEND WEIR_STORE_SOURCES "lua_${name}.c")
-endforeach()
-add_library(weir_store_objects OBJECT ${WEIR_STORE_SOURCES})
+file(GLOB WEIR_LUA CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/shared/lua/*.lua")
+# Makes the C file `to` with the scripts as `name`; pieces that are also in the folder `instead` are taken from there.
+function(weir_embed_scripts to instead name)
+    file(GLOB others CONFIGURE_DEPENDS "${instead}/*.lua")
+    add_custom_command(OUTPUT "${to}"
+        COMMAND "${CMAKE_COMMAND}" -D "FROM=${PROJECT_SOURCE_DIR}/src/shared/lua" -D "INSTEAD=${instead}" -D "NAME=${name}"
+            -D "TO=${to}" -P "${PROJECT_SOURCE_DIR}/cmake/scripts.cmake"
+        DEPENDS ${WEIR_LUA} ${others} "${PROJECT_SOURCE_DIR}/cmake/scripts.cmake" COMMENT "Embedding ${name}" VERBATIM)
+endfunction()
+weir_embed_scripts(scripts.c "" store_scripts)
+add_library(weir_store_objects OBJECT ${WEIR_STORE_SOURCES} scripts.c)
 target_include_directories(weir_store_objects PUBLIC include src)
 add_library(weir_store STATIC $<TARGET_OBJECTS:weir_store_objects>)
 target_include_directories(weir_store PUBLIC include src)

@@ -1,5 +1,5 @@
 /* Asks `weir serve` through hiredis: a transaction in a pipeline, its errors, EVAL and DEL. Built and
- * started by redis_clients.sh, with the port as its argument. */
+ * started by redis_clients.sh, with the port and the operators' secret as its arguments. */
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,9 +84,12 @@ static void script(redisContext *c)
 int main(int argc, char **argv)
 {
     struct timeval patience = {.tv_sec = 30};
-    require(argc == 2);
+    require(argc == 3);
     redisContext *c = redisConnectWithTimeout("127.0.0.1", atoi(argv[1]), patience);
     require(c != NULL && c->err == 0 && redisSetTimeout(c, patience) == REDIS_OK);
+    redisReply *r = redisCommand(c, "AUTH %s", argv[2]); /* for DEL */
+    require(r != NULL && r->type == REDIS_REPLY_STATUS);
+    freeReplyObject(r);
     transaction(c);
     aborted_transaction(c);
     script(c);

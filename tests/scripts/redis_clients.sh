@@ -13,6 +13,9 @@ trap 'if [ -n "$pid" ]; then kill -KILL "$pid" 2>/dev/null || true; fi; rm -rf "
 weir=$WEIR_BUILD_DIR/weir
 die() { echo "$*" >&2; [ ! -f "$dir/err" ] || cat "$dir/out" "$dir/err" >&2; exit 1; }
 
+secret=a-secret-of-the-operator
+export WEIR_ADMIN_SECRETS=$secret # clients may check without a secret
+
 . "$WEIR_SOURCE_DIR/tests/support/until_true.sh"
 
 # start FILES OPTION...: a server that may open so many files
@@ -104,7 +107,8 @@ CL.THROTTLE multi 0 1 60
 CL.THROTTLE multi 0 1 60
 EXEC
 END
-says 1 DEL multi
+ask DEL multi | grep -q '^NOPERM ' || die "DEL without the role admin"
+says 1 --no-auth-warning -a "$secret" DEL multi
 says '0 5 4 -1 10' EVAL "return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], ARGV[3])" 1 eval 4 6 60
 [ "$(ask COMMAND COUNT)" = "$(ask COMMAND LIST | wc -l)" ] || die "COMMAND LIST"
 
@@ -114,7 +118,7 @@ for p in python3 /usr/bin/python3; do
     if "$p" -c 'import redis' 2>/dev/null; then python=$p; fi
 done
 if [ -n "$python" ]; then
-    timeout 60 "$python" - "$port" <<'END' || die "python3-redis"
+    timeout 60 "$python" - "$port" "$secret" <<'END' || die "python3-redis"
 import sys, threading, redis
 r = redis.Redis(host='127.0.0.1', port=int(sys.argv[1]), decode_responses=True, client_name="test")
 assert r.ping() is True and r.echo("x") == "x" and r.client_getname() == "test"
@@ -149,7 +153,8 @@ p = r.pipeline()
 for i in range(1024):
     p.execute_command("WEIR.PEEK", "api", "tx")
 assert [a[3] for a in p.execute()] == [999] * 1024
-assert r.delete("tx", "none") == 1
+admin = redis.Redis(host='127.0.0.1', port=int(sys.argv[1]), username="admin", password=sys.argv[2])
+assert admin.delete("tx", "none") == 1
 script = "return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], ARGV[3])"
 assert r.eval(script, 1, "ev", 4, 6, 60) == [0, 5, 4, -1, 10]
 try:
@@ -179,7 +184,7 @@ fi
 # hiredis
 if printf '#include <hiredis/hiredis.h>\n' | ${CC:-cc} -E - >/dev/null 2>&1; then
     ${CC:-cc} -o "$dir/hiredis" "$WEIR_SOURCE_DIR/tests/scripts/hiredis_client.c" -lhiredis || die "hiredis_client.c does not compile"
-    timeout 60 "$dir/hiredis" "$port" || die "hiredis"
+    timeout 60 "$dir/hiredis" "$port" "$secret" || die "hiredis"
 else
     echo "libhiredis-dev is missing: left out"
 fi

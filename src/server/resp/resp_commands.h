@@ -55,7 +55,7 @@ struct command_row {
     const char *summary;
     enum operation operation; /* of those in resp_operations.c */
     struct command_keys keys;
-    bool checks;  /* `run` obeys c->checking; others have no arguments that can be wrong */
+    bool checks;  /* `run` obeys c->checking; of others only the number of arguments is checked */
     bool at_once; /* is not queued after MULTI */
 };
 

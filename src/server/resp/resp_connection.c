@@ -264,7 +264,10 @@ const struct command_row resp_connection_commands[] = {
      .summary = "[2|3 [AUTH user secret] [SETNAME name]]: chooses the protocol"},
     {"AUTH", 2, 3, ROLE_NONE, resp_run_auth, .summary = "[user] secret: says who one is"},
     {"SELECT", 2, 2, ROLE_CHECK, run_select, .summary = "There is database 0 only"},
-    {"CLIENT", 2, 0, ROLE_CHECK, run_client, .summary = "About this connection"},
+    {"CLIENT", 2, 0, ROLE_CHECK, run_client,
+     .summary =
+         "[ID | GETNAME | SETNAME name | INFO | LIST | TRACKING ON|OFF | ...]: tells about this "
+         "connection; accepts settings of clients that have no meaning here"},
     {"COMMAND", 1, 0, ROLE_CHECK, resp_run_command_list,
      .summary = "[COUNT | LIST | INFO [name ...] | DOCS [name ...] | GETKEYS command ...]: lists "
                 "the commands"},
@@ -279,7 +282,7 @@ const struct command_row resp_connection_commands[] = {
     {"DISCARD", 1, 1, ROLE_CHECK, resp_run_discard, .at_once = true,
      .summary = "Forgets the queued commands"},
     {"WATCH", 2, 0, ROLE_CHECK, resp_run_watch, .at_once = true,
-     .summary = "Is refused: EXEC does not depend on other changes"},
+     .summary = "key [key ...]: is refused, because EXEC does not depend on other changes"},
     {"UNWATCH", 1, 1, ROLE_CHECK, ok, .summary = "Answers OK"},
     {"QUIT", 1, 0, ROLE_NONE, run_quit, .at_once = true, .summary = "Ends the connection"},
     {"RESET", 1, 1, ROLE_NONE, run_reset, .at_once = true, .summary = "Begins the connection anew"},

@@ -140,7 +140,7 @@ void resp_run_watch(struct command *c)
 /* A queue that is being decided. */
 struct exec {
     struct command *c;
-    struct pending *batch; /* gets answers that come later; NULL: no fleet decides */
+    struct pending *batch; /* gets answers that come later */
     struct buffer *out;    /* replies since the last one that comes later */
     size_t bytes;          /* of all replies */
 };
@@ -189,8 +189,8 @@ static void put_later(struct pending *batch)
     }
 }
 
-/* As decide_all(), where answers may come later: then the whole reply does. */
-static void decide_with_fleet(struct command *c, const struct resp_queue *q)
+/* Decides the queue. If any answer comes later, the whole reply does. */
+static void decide(struct command *c, const struct resp_queue *q)
 {
     struct buffer text;
     struct exec x = {c, pending_batch(c->connection->worker), &text, 0};
@@ -221,12 +221,8 @@ void resp_run_exec(struct command *c)
     if (q->failed) {
         resp_put_error(c->out, TEXT("EXECABORT Transaction discarded because of previous errors."));
     } else {
-        c->session->queue = NULL; /* commands are run again, not queued */
-        if (c->connection->worker->where == NULL) {
-            decide_all(&(struct exec){c, NULL, c->out, 0}, q);
-        } else {
-            decide_with_fleet(c, q);
-        }
+        c->session->queue = NULL; /* commands are run now, not queued */
+        decide(c, q);
         c->session->queue = q;
     }
     resp_drop_queue(c->connection);
