@@ -8,6 +8,8 @@
 
 #include "base/clock.h"
 #include "cli/serve/serve_loop.h"
+#include "cli/serve/serve_seccomp.h"
+#include "cli/serve/serve_signals.h"
 #include "cli/serve/serve_sockets.h"
 #include "server/net/server_fleet.h"
 
@@ -86,10 +88,11 @@ static int start(struct serve_run *run, struct serve_settings *settings)
              (enum log_keys)settings->log_keys);
     log_set_level((enum log_level)(LEVEL_ERROR + settings->log_level));
     serve_check_environment();
-    run->signals = serve_loop_signals();
+    run->signals = serve_signals_open();
     if (run->signals < 0) {
         return CLI_FAILED;
     }
+    serve_seccomp(settings->seccomp);
     notify_open(&run->notify);
     int code = sockets_take(&run->sockets);
     code = code == CLI_OK ? serve_open_fleet(settings, &fleet) : code;

@@ -8,11 +8,14 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "cli/serve/serve_seccomp.h"
 #include "rules/live/live.h"
 #include "server/http/http_routes.h"
 
 static const char *const formats[] = {[LOG_AS_TEXT] = "text", [LOG_AS_JSON] = "json", NULL};
 static const char *const keys[] = {[LOG_KEYS_CUT] = "cut", [LOG_KEYS_HASHED] = "hashed", NULL};
+
+static const char *const seccomp[] = {[SECCOMP_ON] = "on", [SECCOMP_OFF] = "off", NULL};
 
 /* ---- values ---- */
 
@@ -97,6 +100,8 @@ static const struct cli_option options[] = {
      TO(log_keys), .choices = keys},
     {"--no-watch", NULL, "reload on SIGHUP only, not when a file changes", cli_read_switch,
      TO(no_watch)},
+    {"--seccomp", "on|off", "give up system calls that no server needs; default on",
+     cli_read_choice, TO(seccomp), .choices = seccomp},
 };
 
 #define OPTIONS (sizeof options / sizeof options[0])
@@ -181,8 +186,8 @@ static int take_address(struct serve_settings *s, enum server_protocol protocol,
 
 static int take_trusted(struct serve_settings *s, const struct server_config *from)
 {
-    if (from->trusted_given &&
-        cidr_set_create(from->trusted, from->trusted_count, &s->trusted) != 0) {
+    if (from->trusted.given &&
+        cidr_set_create(from->trusted.at, from->trusted.count, &s->trusted) != 0) {
         return cli_fail(&cli_serve, "out of memory for trusted_proxies");
     }
     s->server.trusted = s->trusted;

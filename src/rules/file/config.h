@@ -181,6 +181,12 @@ struct list_config {
     size_t count;
 };
 
+struct networks {
+    bool given; /* may be given and empty */
+    struct cidr *at;
+    size_t count;
+};
+
 struct server_config {
     struct text http; /* "off" or an address */
     struct text resp;
@@ -189,10 +195,8 @@ struct server_config {
     struct text check_secrets; /* path of a file; len 0: none */
     struct text admin_secrets;
     uint64_t memory;
-    struct cidr *trusted;
-    size_t trusted_count;
-    bool trusted_given; /* false: loopback only */
-    int headers;        /* enum ratelimit_format */
+    struct networks trusted; /* not given: loopback only */
+    int headers;             /* enum ratelimit_format */
 };
 
 struct store_config {
@@ -205,6 +209,7 @@ struct store_config {
     struct text prefix;
     uint64_t deadline_ns;
     uint64_t fleet_size; /* 0: auto */
+    struct networks networks;
 };
 
 /* The built-in limit of CL.THROTTLE. */

@@ -18,57 +18,61 @@ static bool listener_is_good(struct text text)
            port_is_good(text_after(text, (size_t)(colon + 1 - text.at)));
 }
 
-static void read_trusted(struct reader *r, const struct field *f, const struct node *node,
-                         void *value)
+static void read_networks(struct reader *r, const struct field *f, const struct node *node,
+                          void *value)
 {
-    struct server_config *server = value;
+    struct networks *networks = value;
     const struct node *const *items;
     struct weir_error error;
     size_t n =
         node->kind == NODE_LIST && node->count == 0 ? 0 : scalars_of(r, node, f->expects, &items);
-    server->trusted_given = true;
-    server->trusted = arena_array(&r->source->arena, n, sizeof *server->trusted);
-    server->trusted_count = 0;
-    for (size_t i = 0; i < n && server->trusted != NULL; i++) {
-        if (cidr_parse(items[i]->scalar, &server->trusted[server->trusted_count], &error) != 0) {
+    networks->given = true;
+    networks->at = arena_array(&r->source->arena, n, sizeof *networks->at);
+    networks->count = 0;
+    for (size_t i = 0; i < n && networks->at != NULL; i++) {
+        if (cidr_parse(items[i]->scalar, &networks->at[networks->count], &error) != 0) {
             problem(r->problems, items[i]->place, "%s", error.text);
         } else {
-            server->trusted_count++;
+            networks->count++;
         }
     }
 }
 
-static void show_trusted(const struct show *s, const void *value)
+static void show_networks(const struct show *s, const void *value)
 {
-    const struct server_config *server = value;
+    const struct networks *networks = value;
     char text[CIDR_MAX];
-    if (!server->trusted_given) {
+    if (!networks->given) {
         (void)fprintf(s->out, " %s", s->field->unset);
         return;
     }
     (void)fputs(" [", s->out);
-    for (size_t i = 0; i < server->trusted_count; i++) {
+    for (size_t i = 0; i < networks->count; i++) {
         (void)fputs(i > 0 ? ", " : "", s->out);
-        yaml_put(s->out, text_of(cidr_print(&server->trusted[i], text)));
+        yaml_put(s->out, text_of(cidr_print(&networks->at[i], text)));
     }
     (void)fputc(']', s->out);
 }
 
-static bool same_trusted(const void *left, const void *right)
+static bool same_networks(const void *left, const void *right)
 {
-    const struct server_config *a = left;
-    const struct server_config *b = right;
+    const struct networks *a = left;
+    const struct networks *b = right;
     size_t i = 0;
-    while (i < a->trusted_count && i < b->trusted_count &&
-           memcmp(&a->trusted[i], &b->trusted[i], sizeof a->trusted[i]) == 0) {
+    while (i < a->count && i < b->count && memcmp(&a->at[i], &b->at[i], sizeof a->at[i]) == 0) {
         i++;
     }
-    return a->trusted_given == b->trusted_given && i == a->trusted_count && i == b->trusted_count;
+    return a->given == b->given && i == a->count && i == b->count;
 }
 
 static const struct field_type type_listener = FIELD_TYPE_TEXT(listener_is_good);
+/* Shown only if it is given; and one that is always shown, as its `unset` if it is not given. */
+static const struct field_type type_networks = {.size = sizeof(struct networks),
+                                                .read = read_networks,
+                                                .show = show_networks,
+                                                .same = same_networks};
 static const struct field_type type_trusted = {
-    .read = read_trusted, .show = show_trusted, .same = same_trusted};
+    .read = read_networks, .show = show_networks, .same = same_networks};
 
 static const char *const headers_names[] = {"ietf", "x-epoch", "x-delta", "off", NULL};
 
@@ -92,7 +96,7 @@ static const struct field server_fields[] = {
     {"memory", "a size such as 1GB", "the most memory that all limits together may take",
      &type_size, SERVER(memory), .initial = "1GB", .change = CHANGE_APPLIED},
     {"trusted_proxies", "networks such as 10.0.0.0/8",
-     "the proxies whose forwarding headers are believed", &type_trusted, 0,
+     "the proxies whose forwarding headers are believed", &type_trusted, SERVER(trusted),
      .unset = "[127.0.0.0/8, '::1/128']"},
     {"headers", "ietf, x-epoch, x-delta or off", "the rate-limit headers of HTTP answers",
      &type_choice, SERVER(headers), .initial = "ietf", .choices = headers_names},
@@ -190,6 +194,11 @@ static const struct field store_fields[] = {
     {"fleet_size", "auto or a count from 1 to 1M",
      "the number of nodes that share a limit while the store does not answer", &type_count,
      STORE(fleet_size), .initial = "auto", .zero = "auto", .least = 1, .most = FLEET_SIZE_MAX},
+    {"networks", "networks such as 10.0.0.0/8",
+     "where the store may be: a master that Sentinels name, or a node that a Cluster names, is "
+     "used "
+     "only if its address is in one of these networks or in the URL",
+     &type_networks, STORE(networks), .unset = "none: they may name any address"},
 };
 
 const struct section section_store = SECTION("store", "a store", store_fields);

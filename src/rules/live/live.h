@@ -146,5 +146,6 @@ void live_settle_state(struct weir_rules *r, struct ruleset *set, struct problem
  */
 int live_open_beside(struct weir_rules *r, const char *name, struct weir_options *o,
                      struct weir **limiter, struct weir_error *error);
+void live_close_beside(struct weir *limiter); /* NULL is allowed */
 
 #endif

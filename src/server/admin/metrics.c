@@ -109,6 +109,9 @@ static const struct metric metrics[] = {
         "Connections to the store that are ready for calls."),
     ONE("weir_store_connects_total", OF_STORE, ALL(fleet.connects),
         "Attempts to connect to the store."),
+    ONE("weir_store_targets_refused_total", OF_STORE, ALL(fleet.targets_refused),
+        "Addresses that a Sentinel or a node announced and that are not used, because they are "
+        "outside of store.networks."),
     ONE("weir_breaker_open", OF_ENDPOINT, ENDPOINT(open),
         "1 if the breaker of an endpoint is open, so that no calls are sent to it, otherwise 0."),
     ONE("weir_store_duration_seconds", OF_STORE, ALL(fleet.took),

@@ -289,7 +289,7 @@ void server_stop(struct server *server)
         top_destroy(server->workers[i].top);
     }
     free(server->workers);
-    weir_close(server->adhoc);
+    live_close_beside(server->adhoc);
     peers_destroy(server->peers);
     reservations_destroy(server->reservations);
     server->reservations = NULL;

@@ -50,7 +50,7 @@
 #define SERVER_HICCUP_MS 1000       /* input late twice within this time is overload */
 #define SERVER_RETRY_MS 1000        /* Retry-After of a 503 */
 #define SERVER_FIRST_MS 500         /* server_stop() waits this long for first requests */
-#define SERVER_DRAIN_MS 5000        /* server_stop() closes connections after this */
+#define SERVER_DRAIN_MS 4000        /* server_stop() closes connections after this */
 #define SERVER_ADDRESS_MAX 128      /* bytes of a listener's address as text */
 #define SERVER_ADMIN_CONNECTIONS 64 /* for operators, in addition to those of clients */
 
@@ -147,9 +147,11 @@ struct server {
     bool store_told;           /* these three: what was logged about the store (server_fleet.c) */
     bool store_up;
     struct weir_error store_why;
-    unsigned store_quiet; /* calls of fleet_watch() until a refusal may be logged again */
-    uint64_t pings;       /* number of server_ping() calls */
-    uint64_t reloads;     /* successful reloads of the rules */
+    unsigned store_quiet;   /* calls of fleet_watch() until a refusal may be logged again */
+    unsigned targets_quiet; /* the same for refused addresses, ... */
+    uint64_t targets_told;  /* ... and how many of them have been logged */
+    uint64_t pings;         /* number of server_ping() calls */
+    uint64_t reloads;       /* successful reloads of the rules */
     uint64_t reloads_failed;
     uint64_t loaded_ns; /* Unix time at which the present rules were read */
     int failed;         /* after server_start(): the listener that could not be opened, or -1 */

@@ -237,6 +237,7 @@ static void run(void *arg)
     struct worker *w = arg;
     sigset_t all; /* other threads handle signals; instead of SIGPIPE a write returns an error */
     (void)sigfillset(&all);
+    (void)sigdelset(&all, SIGBUS); /* of a state file; if it were blocked, no handler would run */
     (void)pthread_sigmask(SIG_BLOCK, &all, NULL);
     top_use(w->top);
     (void)uv_run(&w->loop, UV_RUN_DEFAULT); /* until on_stop() and on_tick() have closed all */
