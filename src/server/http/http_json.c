@@ -35,7 +35,8 @@ static int read_text(const json_t *value, const char *name, uint64_t least, stru
                      struct weir_error *error)
 {
     if (!json_is_string(value) || json_string_length(value) < least) {
-        return bad(error, name, value, "a string");
+        return bad(error, name, value,
+                   json_is_string(value) ? "at least one character" : "a string");
     }
     *out = (struct text){json_string_value(value), json_string_length(value)};
     return 0;
