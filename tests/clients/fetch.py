@@ -1,6 +1,7 @@
 """Fetches and builds the drivers of clients in a folder: {client: (command, environment)}."""
 import glob
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,13 +22,19 @@ class Broken(Exception):
 
 
 def run(words, folder, problem, env=None):
-    """Runs a command and returns what it prints; if that fails, raises `problem` with the end of it."""
+    """Runs a command and returns its output; if it fails, raises `problem` with the end of that."""
     if shutil.which(words[0]) is None:
         raise Missing(f"{words[0]} is missing")
-    done = subprocess.run(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, timeout=1800, env={**os.environ, **(env or {})})
+    what = " ".join(words[:3])
+    try:
+        done = subprocess.run(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, timeout=1800, env={**os.environ, **(env or {})})
+    except subprocess.TimeoutExpired as error:
+        raise problem(f"{what}: not done after {error.timeout:.0f} s") from error
+    if re.search("rustc [0-9.]+ is not supported|requires rustc", done.stdout):
+        raise Missing(f"{what}: a newer rustc is missing")
     if done.returncode != 0:
-        raise problem(" ".join(words[:3]) + ": " + done.stdout.strip()[-1500:])
+        raise problem(f"{what}: {done.stdout.strip()[-1500:]}")
     return done.stdout
 
 
@@ -90,6 +97,8 @@ def newest_c(folder):
 
 
 def newest_node(folder):
+    if int(run(["node", "-p", "process.versions.node"], folder, Missing).split(".")[0]) < 20:
+        raise Missing("node 20 is missing")
     run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", "redis", "ioredis"], folder,
         Missing)
     env = {"NODE_PATH": os.path.join(folder, "node_modules")}
