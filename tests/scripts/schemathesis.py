@@ -16,6 +16,8 @@ def narrow(schema):
     if "limit" in members:
         members["limit"] = {"enum": sys.argv[2:]}
         members.pop("tier", None)
+    if "ttl_ms" in members:
+        members["ttl_ms"]["maximum"] = 600000  # server.reservation_ttl is ten minutes
     if "key" in members:
         one = {"type": "string", "minLength": 1}
         members["key"] = {"oneOf": [one, {"type": "array", "minItems": 1, "maxItems": 1, "items": one}]}

@@ -154,6 +154,22 @@ static void fill(int fd, size_t begin, size_t end, uint64_t word)
     }
 }
 
+/* Waits until a thread waits for one of the locks: it has marked the lock's word (base/lock.h). */
+static void await_waiter(int fd, size_t begin, size_t end, uint64_t held)
+{
+    for (unsigned tries = 0; tries < 6000; tries++) {
+        for (size_t at = begin; at < end; at += sizeof held) {
+            uint64_t word = 0;
+            threads_require(pread(fd, &word, sizeof word, (off_t)at) == sizeof word);
+            if (word == (held | 1)) {
+                return;
+            }
+        }
+        (void)usleep(10000);
+    }
+    threads_fail(__FILE__, __LINE__, "no thread waits for a lock");
+}
+
 /* Returns the open file of the limit, and the word of a lock that the server holds. */
 static int open_file(uint64_t *held)
 {
@@ -171,7 +187,8 @@ static void a_server_whose_threads_wait_for_ever_ends_when_told(void **state)
     int fd = open_file(&held);
     threads_require(fstat(fd, &st) == 0);
     fill(fd, REGION_HEADER_BYTES, (size_t)st.st_size, held);
-    ask("WEIR.CHECK api nobody-yet"); /* a request that has arrived is answered before the end */
+    ask("WEIR.CHECK api nobody-yet");
+    await_waiter(fd, REGION_HEADER_BYTES, (size_t)st.st_size, held);
     assert_int_equal(kill(program.pid, SIGTERM), 0);
     assert_ended_by_force();
     (void)close(fd);
@@ -181,11 +198,11 @@ static void a_server_that_waits_for_ever_in_a_reload_ends_when_told(void **state
 {
     uint64_t held;
     int fd = open_file(&held);
-    fill(fd, offsetof(struct region_header, change),
-         offsetof(struct region_header, change) + sizeof held, held);
+    size_t change = offsetof(struct region_header, change);
+    fill(fd, change, change + sizeof held, held);
     server_program_write_rules(&program, other_rules);
     server_program_signal(&program, SIGHUP);
-    server_program_await(&program, "reloading", 0);
+    await_waiter(fd, change, change + sizeof held, held);
     assert_int_equal(kill(program.pid, SIGTERM), 0);
     assert_ended_by_force();
     (void)close(fd);

@@ -69,6 +69,7 @@ static int serve(struct serve_run *run, struct serve_settings *settings)
     code = serve_take_file(run->server.rules, settings);
     code = code != CLI_OK ? code : sockets_assign(&run->sockets, settings);
     code = code != CLI_OK ? code : serve_check_listeners(settings);
+    code = code != CLI_OK ? code : serve_check_client(run->server.rules, settings);
     code = code != CLI_OK ? code : serve_open_access(run->server.rules, settings);
     memcpy(run->watch.also, settings->secrets.file, sizeof run->watch.also);
     watch_after(&run->watch, run->server.rules, clock_monotonic_ns());

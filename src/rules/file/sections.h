@@ -4,7 +4,7 @@
 
 #include "rules/file/fields.h"
 
-/* The store and the attributes of a struct config. */
-extern const struct field_type type_store, type_attributes;
+/* The server, the store and the attributes (attributes.c) of a struct config. */
+extern const struct field_type type_server, type_store, type_attributes;
 
 #endif

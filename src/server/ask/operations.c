@@ -37,7 +37,9 @@ const struct ask_member_row ask_members[ASK_MEMBERS] = {
                         .about = "attributes of the request, which the rules match"},
     [ASK_TTL] =
         {"ttl_ms", ASK_NUMBER, 1, RESERVATION_TTL_MAX_MS,
-         .about = "how long the reservation can be settled; after that the estimate stays charged"},
+         .about =
+             "how long the reservation can be settled; after that the estimate stays charged; at "
+             "most server.reservation_ttl of the rule file, by default ten minutes"},
     [ASK_RESERVATION] = {"reservation", ASK_TEXT, .least = 1, .about = "the id of a reservation"},
     [ASK_ACTUAL] = {"actual", ASK_NUMBER, .most = INT64_MAX, .about = "units that were used"},
     [ASK_UNITS] = {"units", ASK_NUMBER, 1, INT64_MAX, .about = "units"},
@@ -182,9 +184,10 @@ static int run_reserve(struct asker *asker, enum operation operation, const stru
                        struct answer *answer, struct weir_error *error)
 {
     struct weir_rules_key key = key_of(ask);
+    bool timed = (ask->given & ASK_BIT(ASK_TTL)) != 0;
     (void)operation;
-    return reservation_make(asker, &key, ask->number[ASK_COST], ask->number[ASK_TTL], answer,
-                            error);
+    return reservation_make(asker, &key, ask->number[ASK_COST], timed ? ask->number[ASK_TTL] : 0,
+                            answer, error);
 }
 
 /* A reservation that is cancelled has used nothing. */

@@ -46,9 +46,8 @@ static json_t *member_schema(unsigned member, bool needed)
                            "array", "maxItems", CONFIG_KEY_PARTS_MAX, "items", text_schema(row));
         break;
     case ASK_PAIRS:
-        schema = json_pack("{s: s, s: i, s: {s: s}, s: {s: s}}", "type", "object", "maxProperties",
-                           WEIR_RULES_ATTRIBUTES_MAX, "propertyNames", "pattern", "^[^\\u0000]*$",
-                           "additionalProperties", "type", "string");
+        schema = json_pack("{s: s, s: i, s: {s: s}}", "type", "object", "maxProperties",
+                           WEIR_RULES_ATTRIBUTES_MAX, "additionalProperties", "type", "string");
         break;
     default:
         schema = number_schema(row, needed ? 0 : ask_absent[member]);
@@ -98,9 +97,10 @@ static void refer(json_t *responses, const char *status, const char *name)
 
 static json_t *responses_of(const struct operation_row *row, bool operators)
 {
-    static const char *const every[][2] = {
-        {"400", "BadRequest"}, {"401", "Unauthorized"},   {"404", "NotFound"},  {"413", "TooLarge"},
-        {"500", "Failed"},     {"431", "FieldsTooLarge"}, {"503", "Overloaded"}};
+    static const char *const every[][2] = {{"400", "BadRequest"},     {"401", "Unauthorized"},
+                                           {"403", "Forbidden"},      {"404", "NotFound"},
+                                           {"413", "TooLarge"},       {"500", "Failed"},
+                                           {"431", "FieldsTooLarge"}, {"503", "Overloaded"}};
     static const char *const denials[][2] = {
         {"403", "Blocked"}, {"422", "Never"}, {"429", "Denied"}};
     json_t *responses = json_object();
@@ -116,7 +116,6 @@ static json_t *responses_of(const struct operation_row *row, bool operators)
         refer(responses, denials[i][0], denials[i][1]);
     }
     if (operators) {
-        refer(responses, "403", "Forbidden");
         refer(responses, "415", "BadType");
     }
     return responses;

@@ -137,6 +137,16 @@ bool listener_print(const struct sockaddr_storage *bound, char *text, size_t siz
 
 /* ---- exposure ---- */
 
+bool listener_is_loopback(const struct sockaddr_storage *bound)
+{
+    if (bound->ss_family == AF_INET) {
+        return ntohl(((const struct sockaddr_in *)bound)->sin_addr.s_addr) >> 24 == 127;
+    }
+    const struct in6_addr *six = &((const struct sockaddr_in6 *)bound)->sin6_addr;
+    return bound->ss_family == AF_INET6 &&
+           (IN6_IS_ADDR_LOOPBACK(six) || (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == 127));
+}
+
 /* Returns whether only this machine can connect to the socket. Writes its address into `text`. The
  * address is read from the socket itself, because a host name may mean any address, and a socket
  * may come from the caller. */
@@ -151,11 +161,7 @@ static bool is_local(int fd, char *text, size_t size)
     if (!listener_print(&bound, text, size)) {
         return bound.ss_family == AF_UNIX;
     }
-    if (bound.ss_family == AF_INET) {
-        return ntohl(((const struct sockaddr_in *)&bound)->sin_addr.s_addr) >> 24 == 127;
-    }
-    const struct in6_addr *six = &((const struct sockaddr_in6 *)&bound)->sin6_addr;
-    return IN6_IS_ADDR_LOOPBACK(six) || (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == 127);
+    return listener_is_loopback(&bound);
 }
 
 /* Returns a role of the listener that has no secrets; ROLE_NONE if there is none. */

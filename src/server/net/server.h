@@ -11,6 +11,8 @@
  *   reload.c      reads the rules and the secrets again
  *   worker.c      a thread, its loop, the timer that checks its connections
  *   connection.c  bytes in, bytes out, bounds; knows no protocol
+ *   connection_accept.c, connection_time.c  when connections begin, and when they have lasted too long
+ *   crowd.c, tally.c  which connection makes room for another; counts by address
  *   overload.c    finds input that is too old to be decided
  *   server_fleet.c  the store that a fleet shares: a place on each loop, numbers, the log
  *   pending.c     keeps replies in order when an answer comes later
@@ -42,8 +44,10 @@
     (64u << 20) /* the same for a thread; beyond twice this the connection with most is closed */
 /* Incomplete requests of a thread; beyond this the connection with most is closed. */
 #define SERVER_THREAD_INPUT_BYTES (64u << 20)
-#define SERVER_IDLE_MS 300000       /* default: a connection may be silent this long */
-#define SERVER_REQUEST_MS 10000     /* default: a request must end this soon */
+#define SERVER_IDLE_MS 300000 /* default: a connection may be silent this long */
+#define SERVER_REQUEST_MS                                                                          \
+    10000                           /* default: a request must end this soon; the first one after
+                                     * the connection was accepted */
 #define SERVER_WRITE_MS 10000       /* default: a client may fetch no replies this long */
 #define SERVER_LINGER_MS 1000       /* from the last reply until the client closes */
 #define SERVER_AGE_MS 50            /* age at which input is refused under overload */
@@ -53,6 +57,9 @@
 #define SERVER_DRAIN_MS 4000        /* server_stop() closes connections after this */
 #define SERVER_ADDRESS_MAX 128      /* bytes of a listener's address as text */
 #define SERVER_ADMIN_CONNECTIONS 64 /* for operators, in addition to those of clients */
+#define SERVER_ADMIN_PER_ADDRESS 32 /* of these, for one address */
+#define SERVER_RESERVE 16      /* beyond each of the two bounds, half of it for health checks */
+#define SERVER_RESERVE_MS 1000 /* the first request on those must end this soon */
 
 /* The name of the built-in limit, whose calls carry their own rate and burst (CL.THROTTLE). */
 #define SERVER_ADHOC "adhoc"
@@ -91,19 +98,21 @@ struct server_options {
     int headers;                    /* enum ratelimit_format, for HTTP replies */
     unsigned auth_deny_status;      /* status of a denial at /v1/auth; 0: 429 */
     const struct cidr_set *trusted; /* proxies whose client fields are believed; NULL: loopback */
-    unsigned client_field;          /* enum http_client_field + 1, the only one read; 0: any */
+    int client_field;               /* enum client_field */
+    const struct texts *hosts;      /* further names of this server; NULL: none */
     struct access *access;          /* secrets and roles; NULL: every client may do everything */
     bool insecure;                  /* allows listening beyond loopback without secrets */
     struct {
         const int *fds; /* sockets of the caller, already bound; listen[] is only shown then */
         unsigned count;
     } given[PROTOCOLS];
-    unsigned connections_per_address; /* 0: no bound for one address */
+    unsigned connections_per_address; /* 0: no bound for one address; unix sockets have none */
     uint64_t max_age_ms;              /* under overload, older input is refused; 0: never */
+    uint64_t reservation_ttl_ms;      /* longest time to live of a reservation; 0: the default */
 };
 
 struct worker;
-struct peers;
+struct tally;
 struct reservations;
 struct fleet_numbers;
 
@@ -133,7 +142,8 @@ struct server {
     struct weir *adhoc;    /* NULL: off */
     uint64_t adhoc_shadow; /* 1: `adhoc` denies nothing, because of the kill switch */
     struct reservations *reservations;
-    struct peers *peers; /* NULL: no bound for one address */
+    struct tally *clients;   /* connections of each address, and ... */
+    struct tally *operators; /* ... those of the operators' listener */
     struct worker *workers;
     unsigned workers_count;    /* including the operators' thread */
     unsigned threads;          /* workers that answer clients: the first ones of the array */
@@ -141,10 +151,9 @@ struct server {
     uint64_t state;            /* enum server_state */
     uint64_t connections;      /* open connections of clients */
     uint64_t started_ns;
-    uint64_t told_untrusted;   /* 1: it was logged that fields of untrusted peers are ignored */
-    uint64_t told_disagreeing; /* 1: it was logged that fields which disagree are ignored */
-    uint64_t drained;          /* clients' threads that have answered everything and end */
-    bool store_told;           /* these three: what was logged about the store (server_fleet.c) */
+    uint64_t told_untrusted; /* 1: it was logged that fields of untrusted peers are ignored */
+    uint64_t drained;        /* clients' threads that have answered everything and end */
+    bool store_told;         /* these three: what was logged about the store (server_fleet.c) */
     bool store_up;
     struct weir_error store_why;
     unsigned store_quiet;   /* calls of fleet_watch() until a refusal may be logged again */
@@ -194,6 +203,9 @@ void server_stop(struct server *server);
 /* Writes the address of a TCP socket, "127.0.0.1:6380" or "[::1]:6380". Returns false for others.
  */
 bool listener_print(const struct sockaddr_storage *bound, char *text, size_t size);
+
+/* Returns whether it is an IP address of this machine alone: 127.0.0.0/8, ::1. */
+bool listener_is_loopback(const struct sockaddr_storage *bound);
 
 /* Returns the address that a listener was really bound to ("127.0.0.1:6380"),
  * or "off", in `text`. */
