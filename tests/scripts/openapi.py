@@ -66,8 +66,21 @@ def check_document():
             check_operation(path, method, operation)
 
 
+def check_bounds(schema, where):
+    """Every number that a request can have is bounded, and every name must have a character."""
+    for part in walk(schema):
+        for name, member in part.get("properties", {}).items():
+            types = member.get("type", [])
+            if "integer" in types and not {"minimum", "maximum"} <= set(member):
+                fail(f"{where}: {name} has no bounds")
+            if name in part.get("required", []) and types == "string" and member.get("minLength") != 1:
+                fail(f"{where}: {name} may be empty")
+
+
 def check_operation(path, method, operation):
     where = f"{method.upper()} {path}"
+    for body in operation.get("requestBody", {}).get("content", {}).values():
+        check_bounds(resolve(body["schema"]), where)
     names = {p["name"] for p in operation.get("parameters", []) if p["in"] == "path"}
     if names != set(re.findall(r"{(\w+)}", path)):
         fail(f"{where}: parameters of the path")
@@ -229,7 +242,8 @@ def check_questions(server):
         shadow = ask(server, "http", "POST", "/v1/check", {"limit": "seen", "key": "x"}, status=200)
     expect(shadow, verdict="allow", flags=["shadow"])
     for bad in ({}, [], {"limit": "api", "key": 1}, {"limit": "api", "cost": 0}, {"lmit": "api"},
-                {"limit": "api", "attributes": {}}, {"attributes": {}, "tier": "free"}):
+                {"limit": "api", "attributes": {}}, {"attributes": {}, "tier": "free"}, {"limit": "", "key": "x"},
+                {"limit": "api", "key": ""}, {"limit": "api", "key": ["a", ""]}, {"limit": "api", "cost": 2**63}):
         ask(server, "http", "POST", "/v1/check", bad, status=400)
         ask(server, "http", "POST", "/v1/peek", bad, status=400)
     ask(server, "http", "POST", "/v1/check", {"limit": "pairs", "key": "one"}, status=400, fits=True)

@@ -237,6 +237,8 @@ static void http_says_what_is_wrong(void **state)
          "actual: found -1, expected a whole number from 0"},
         {"/v1/settle", "{\"reservation\":1,\"actual\":1}", 400,
          "reservation: found 1, expected a string"},
+        {"/v1/settle", "{\"reservation\":\"\",\"actual\":1}", 400,
+         "reservation: found an empty string, expected at least one character"},
         {"/v1/settle", "{\"reservation\":\"x\",\"actual\":1}", 404, "no such reservation"},
         {"/v1/cancel", "{\"reservation\":\"x\",\"actual\":1}", 400,
          "found 'actual', expected reservation"},

@@ -21,9 +21,8 @@ const uint64_t ask_absent[ASK_MEMBERS] = {
 };
 
 const struct ask_member_row ask_members[ASK_MEMBERS] = {
-    [ASK_LIMIT] = {.name = "limit", .kind = ASK_TEXT, .about = "the name of a limit"},
-    [ASK_KEY] = {.name = "key",
-                 .kind = ASK_PARTS,
+    [ASK_LIMIT] = {"limit", ASK_TEXT, .least = 1, .about = "the name of a limit"},
+    [ASK_KEY] = {"key", ASK_PARTS, .least = 1,
                  .about = "as many parts as the limit's key has; a single part need not be a list"},
     [ASK_TIER] = {.name = "tier",
                   .kind = ASK_TEXT,
@@ -41,9 +40,7 @@ const struct ask_member_row ask_members[ASK_MEMBERS] = {
          .about =
              "how long the reservation can be settled; after that the estimate stays charged; at "
              "most server.reservation_ttl of the rule file, by default ten minutes"},
-    [ASK_RESERVATION] = {.name = "reservation",
-                         .kind = ASK_TEXT,
-                         .about = "the id of a reservation"},
+    [ASK_RESERVATION] = {"reservation", ASK_TEXT, .least = 1, .about = "the id of a reservation"},
     [ASK_ACTUAL] = {"actual", ASK_NUMBER, .most = INT64_MAX, .about = "units that were used"},
     [ASK_UNITS] = {"units", ASK_NUMBER, 1, INT64_MAX, .about = "units"},
     [ASK_FOR] = {"for_ms", ASK_NUMBER, 1, MS_MAX, .endless = true,

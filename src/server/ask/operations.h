@@ -39,9 +39,9 @@ enum ask_kind { ASK_TEXT, ASK_NUMBER, ASK_PARTS, ASK_PAIRS };
 struct ask_member_row {
     const char *name; /* "max_wait_ms" */
     enum ask_kind kind;
-    uint64_t least; /* of a number */
-    uint64_t most;
-    bool endless; /* ASK_FOREVER is allowed too: null, "forever" */
+    uint64_t least; /* of a number; of a text, or of each part, its length */
+    uint64_t most;  /* of a number */
+    bool endless;   /* ASK_FOREVER is allowed too: null, "forever" */
     const char *about;
 };
 

@@ -19,7 +19,7 @@ static struct text describe(struct text value)
     case '[':
         return TEXT("a list");
     case '"':
-        return TEXT("a string");
+        return value.len > 2 ? TEXT("a string") : TEXT("an empty string");
     default: /* true, false, null, or a number */
         return (struct text){value.at, value.len < 32 ? value.len : 32};
     }
@@ -38,20 +38,28 @@ static struct text bytes_of(struct text string, struct arena *arena)
     return arena->failed ? (struct text){NULL, 0} : jsontext_bytes(string, room);
 }
 
-static int read_text(struct text value, struct text name, struct text *out, struct arena *arena,
-                     struct weir_error *error)
+static int read_text(struct text value, struct text name, uint64_t least, struct text *out,
+                     struct arena *arena, struct weir_error *error)
 {
     if (!jsontext_is(value, '"')) {
         return bad(error, name, value, "a string");
     }
     *out = bytes_of(value, arena);
-    return out->at != NULL ? 0 : WEIR_ENOMEM;
+    if (out->at == NULL) {
+        return WEIR_ENOMEM;
+    }
+    return out->len >= least ? 0 : bad(error, name, value, "at least one character");
+}
+
+uint64_t http_number_most(const struct ask_member_row *row)
+{
+    return row->most < INT64_MAX ? row->most : INT64_MAX;
 }
 
 static int read_count(struct text value, const struct ask_member_row *row, uint64_t *out,
                       struct weir_error *error)
 {
-    uint64_t most = row->most < INT64_MAX ? row->most : INT64_MAX; /* what JSON can say here */
+    uint64_t most = http_number_most(row);
     uint64_t number;
     if (!jsontext_whole(value, &number) || number < row->least || number > most) {
         char expected[80];
@@ -67,7 +75,7 @@ static int read_part(struct text value, struct ask *ask, struct arena *arena,
                      struct weir_error *error)
 {
     struct text part = {NULL, 0};
-    int e = read_text(value, TEXT("key"), &part, arena, error);
+    int e = read_text(value, TEXT("key"), ask_members[ASK_KEY].least, &part, arena, error);
     if (e == 0) {
         ask->parts[ask->parts_count++] = (struct weir_rules_value){part.at, part.len};
     }
@@ -124,7 +132,7 @@ static int read_attribute(struct text name, struct text value, struct ask *ask, 
 {
     struct text text = {NULL, 0};
     name = bytes_of(name, arena);
-    int e = name.at == NULL ? WEIR_ENOMEM : read_text(value, name, &text, arena, error);
+    int e = name.at == NULL ? WEIR_ENOMEM : read_text(value, name, 0, &text, arena, error);
     if (e != 0) {
         return e;
     }
@@ -166,7 +174,7 @@ static int read_value(struct text value, unsigned member, struct ask *ask, struc
     ask->given |= ASK_BIT(member);
     switch (row->kind) {
     case ASK_TEXT:
-        return read_text(value, text_of(row->name), &ask->text[member], arena, error);
+        return read_text(value, text_of(row->name), row->least, &ask->text[member], arena, error);
     case ASK_PARTS:
         return read_key(value, ask, arena, error);
     case ASK_PAIRS:

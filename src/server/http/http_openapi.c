@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "server/http/http_json.h"
 #include "server/http/http_routes.h"
 #include "server/http/openapi.h"
 
@@ -14,12 +15,20 @@
 static json_t *number_schema(const struct ask_member_row *row, uint64_t absent)
 {
     json_t *type = row->endless ? json_pack("[s, s]", "integer", "null") : json_string("integer");
-    json_t *schema = json_pack("{s: o, s: I}", "type", type, "minimum", (json_int_t)row->least);
-    if (row->most < INT64_MAX / WEIR_MILLISECOND) {
-        (void)json_object_set_new(schema, "maximum", json_integer((json_int_t)row->most));
-    }
+    json_t *schema =
+        json_pack("{s: o, s: I, s: I}", "type", type, "minimum", (json_int_t)row->least, "maximum",
+                  (json_int_t)http_number_most(row));
     if (absent != 0 && absent != ASK_FOREVER) {
         (void)json_object_set_new(schema, "default", json_integer((json_int_t)absent));
+    }
+    return schema;
+}
+
+static json_t *text_schema(const struct ask_member_row *row)
+{
+    json_t *schema = json_pack("{s: s}", "type", "string");
+    if (row->least > 0) {
+        (void)json_object_set_new(schema, "minLength", json_integer((json_int_t)row->least));
     }
     return schema;
 }
@@ -30,12 +39,11 @@ static json_t *member_schema(unsigned member, bool needed)
     json_t *schema = NULL;
     switch (row->kind) {
     case ASK_TEXT:
-        schema = json_pack("{s: s}", "type", "string");
+        schema = text_schema(row);
         break;
     case ASK_PARTS:
-        schema =
-            json_pack("{s: [{s: s}, {s: s, s: i, s: {s: s}}]}", "oneOf", "type", "string", "type",
-                      "array", "maxItems", CONFIG_KEY_PARTS_MAX, "items", "type", "string");
+        schema = json_pack("{s: [o, {s: s, s: i, s: o}]}", "oneOf", text_schema(row), "type",
+                           "array", "maxItems", CONFIG_KEY_PARTS_MAX, "items", text_schema(row));
         break;
     case ASK_PAIRS:
         schema = json_pack("{s: s, s: i, s: {s: s}}", "type", "object", "maxProperties",
