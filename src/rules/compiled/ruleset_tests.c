@@ -1,5 +1,7 @@
 #include "rules/compiled/ruleset_tests.h"
 
+#include <stdlib.h>
+
 #include "base/error.h"
 
 /* Exact values of a condition that take no more bytes are compared one by one, not looked up. */
@@ -23,7 +25,7 @@ unsigned ruleset_number(struct ruleset *set, struct text name)
 
 static void add_networks(struct ruleset *set, const struct condition *from, struct test *to)
 {
-    struct cidr *networks = arena_array(&set->arena, from->count, sizeof *networks);
+    struct cidr *networks = calloc(from->count + 1, sizeof *networks);
     for (size_t i = 0; networks != NULL && i < from->count; i++) {
         networks[i] = from->values[i].network;
     }
@@ -33,6 +35,7 @@ static void add_networks(struct ruleset *set, const struct condition *from, stru
                              &to->networks)) {
         cidr_set_destroy(to->networks);
     }
+    free(networks);
 }
 
 /*
