@@ -1,5 +1,6 @@
 /* weir config check, weir config show: read a rule file as the server would. */
 #include "cli/cli.h"
+#include "cli/config/config_secrets.h"
 #include "cli/config/config_store.h"
 #include "rules/compiled/ruleset.h"
 #include "rules/file/show.h"
@@ -19,6 +20,9 @@ static int read_rules(const struct cli_command *command, const char *path, struc
     }
     if (e == 0) {
         e = config_check_store(&(*set)->config, &problems);
+    }
+    if (e == 0) {
+        config_check_secrets(&(*set)->config, path, &problems);
     }
     problems_finish(&problems);
     config_finish(&config);

@@ -196,6 +196,8 @@ struct server_config {
     struct text state;
     struct text check_secrets; /* path of a file; len 0: none */
     struct text admin_secrets;
+    unsigned socket_mode;
+    struct text socket_group; /* len 0: that of the process */
     uint64_t memory;
     struct cidr *trusted;
     size_t trusted_count;

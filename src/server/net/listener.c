@@ -1,6 +1,8 @@
 /* Opens and binds sockets for the addresses to listen on, and checks that a listener which other
  * machines can reach needs a secret. */
 #include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -126,6 +128,45 @@ static int open_tcp(const char *address, enum listener_share share, int *out,
     return e;
 }
 
+/* Finds a group by its name or number. */
+static bool find_group(const char *name, gid_t *gid)
+{
+    char room[4096];
+    struct group entry;
+    struct group *found = NULL;
+    char *end;
+    unsigned long number = strtoul(name, &end, 10);
+    if (getgrnam_r(name, &entry, room, sizeof room, &found) == 0 && found != NULL) {
+        *gid = found->gr_gid;
+        return true;
+    }
+    *gid = (gid_t)number;
+    return name[0] >= '0' && name[0] <= '9' && *end == 0 && number < UINT32_MAX;
+}
+
+int listener_permit(const char *address, const struct server_options *o, struct weir_error *error)
+{
+    const char *path = address + 5;
+    mode_t mode = o->socket_mode != 0 ? o->socket_mode : SERVER_SOCKET_MODE;
+    gid_t gid;
+    struct stat st;
+    if (lstat(path, &st) != 0) {
+        return fail_errno(error, "cannot be examined", path);
+    }
+    if (o->socket_group == NULL) {
+        gid = st.st_gid;
+    } else if (!find_group(o->socket_group, &gid)) {
+        return fail(error, WEIR_EINVAL, "socket_group: found '%s', expected a group of this system",
+                    o->socket_group);
+    }
+    if (gid != st.st_gid && lchown(path, (uid_t)-1, gid) != 0) {
+        return fail_errno(error, "cannot be given to that group", path);
+    }
+    return fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW) == 0
+               ? 0
+               : fail_errno(error, "cannot be given its mode", path);
+}
+
 bool listener_is_unix(const char *address)
 {
     return strncmp(address, "unix:", 5) == 0;
@@ -159,6 +200,16 @@ bool listener_print(const struct sockaddr_storage *bound, char *text, size_t siz
 
 /* ---- exposure ---- */
 
+bool listener_is_loopback(const struct sockaddr_storage *bound)
+{
+    if (bound->ss_family == AF_INET) {
+        return ntohl(((const struct sockaddr_in *)bound)->sin_addr.s_addr) >> 24 == 127;
+    }
+    const struct in6_addr *six = &((const struct sockaddr_in6 *)bound)->sin6_addr;
+    return bound->ss_family == AF_INET6 &&
+           (IN6_IS_ADDR_LOOPBACK(six) || (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == 127));
+}
+
 /* Returns whether only this machine can connect to the socket. Writes its address into `text`. The
  * address is read from the socket itself, because a host name may mean any address, and a socket
  * may come from the caller. */
@@ -173,18 +224,16 @@ static bool is_local(int fd, char *text, size_t size)
     if (!listener_print(&bound, text, size)) {
         return bound.ss_family == AF_UNIX;
     }
-    if (bound.ss_family == AF_INET) {
-        return ntohl(((const struct sockaddr_in *)&bound)->sin_addr.s_addr) >> 24 == 127;
-    }
-    const struct in6_addr *six = &((const struct sockaddr_in6 *)&bound)->sin6_addr;
-    return IN6_IS_ADDR_LOOPBACK(six) || (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == 127);
+    return listener_is_loopback(&bound);
 }
 
-/* Returns a role of the listener that has no secrets; ROLE_NONE if there is none. */
+/* Returns a role of the listener that has no secrets; ROLE_NONE if there is none. A secret that was
+ * made is known on this machine only: other machines would have none. */
 static enum role missing_of(const struct server_options *o, unsigned protocol)
 {
     for (enum role role = ROLE_ADMIN; role > ROLE_NONE; role--) {
-        if (protocol_of(protocol)->roles[role] && !access_has_secrets(o->access, role)) {
+        bool given = access_has_secrets(o->access, role) && !(role == ROLE_ADMIN && o->secret_made);
+        if (protocol_of(protocol)->roles[role] && !given) {
             return role;
         }
     }

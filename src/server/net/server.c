@@ -14,6 +14,7 @@
 #include "server/admin/top_denied.h"
 #include "server/ask/reservations.h"
 #include "server/net/peers.h"
+#include "server/net/penalty.h"
 #include "server/net/processors.h"
 #include "server/net/worker.h"
 
@@ -75,7 +76,7 @@ static int bind_socket(struct server *server, unsigned protocol, int *fd, struct
     enum listener_share share = protocol == PROTOCOL_ADMIN ? LISTENER_ALONE : LISTENER_FIRST;
     int e = listener_open(given, share, fd, error);
     server->made_file[protocol] = e == 0 && listener_is_unix(given);
-    return e;
+    return server->made_file[protocol] ? listener_permit(given, &server->options, error) : e;
 }
 
 /* Opens another thread's share of a listener of thread 0: one more socket on its port, or a
@@ -241,6 +242,7 @@ int server_start(struct server *server, struct weir_error *error)
         e = peers_create(&server->peers, server->options.connections,
                          server->options.connections_per_address, error);
     }
+    e = e == 0 ? penalties_create(&server->penalties, error) : e;
     e = e == 0 ? start_workers(server, n, error) : e;
     if (e != 0) {
         server_stop(server);
@@ -291,9 +293,11 @@ void server_stop(struct server *server)
     free(server->workers);
     weir_close(server->adhoc);
     peers_destroy(server->peers);
+    penalties_destroy(server->penalties);
     reservations_destroy(server->reservations);
     server->reservations = NULL;
     server->peers = NULL;
+    server->penalties = NULL;
     server->workers = NULL;
     server->workers_count = 0;
     server->adhoc = NULL;

@@ -12,6 +12,7 @@
  *   worker.c      a thread, its loop, the timer that checks its connections
  *   connection.c  bytes in, bytes out, bounds; knows no protocol
  *   overload.c    finds input that is too old to be decided
+ *   penalty.c     delays the refusal of wrong secrets
  *   server_fleet.c  the store that a fleet shares: a place on each loop, numbers, the log
  *   pending.c     keeps replies in order when an answer comes later
  *   ../resp, ../http   one protocol each: bytes -> questions -> bytes
@@ -52,6 +53,7 @@
 #define SERVER_FIRST_MS 500         /* server_stop() waits this long for first requests */
 #define SERVER_DRAIN_MS 5000        /* server_stop() closes connections after this */
 #define SERVER_ADDRESS_MAX 128      /* bytes of a listener's address as text */
+#define SERVER_SOCKET_MODE 0660     /* default: of the files of unix sockets */
 #define SERVER_ADMIN_CONNECTIONS 64 /* for operators, in addition to those of clients */
 
 /* The name of the built-in limit, whose calls carry their own rate and burst (CL.THROTTLE). */
@@ -93,7 +95,10 @@ struct server_options {
     const struct cidr_set *trusted; /* proxies whose client fields are believed; NULL: loopback */
     unsigned client_field;          /* enum http_client_field + 1, the only one read; 0: any */
     struct access *access;          /* secrets and roles; NULL: every client may do everything */
+    bool secret_made;               /* the only admin secret is one that was made at the start */
     bool insecure;                  /* allows listening beyond loopback without secrets */
+    unsigned socket_mode;           /* of unix sockets; 0: SERVER_SOCKET_MODE */
+    const char *socket_group; /* of unix sockets: a name or number; NULL: that of the process */
     struct {
         const int *fds; /* sockets of the caller, already bound; listen[] is only shown then */
         unsigned count;
@@ -104,6 +109,7 @@ struct server_options {
 
 struct worker;
 struct peers;
+struct penalties;
 struct reservations;
 struct fleet_numbers;
 
@@ -134,6 +140,7 @@ struct server {
     uint64_t adhoc_shadow; /* 1: `adhoc` denies nothing, because of the kill switch */
     struct reservations *reservations;
     struct peers *peers; /* NULL: no bound for one address */
+    struct penalties *penalties;
     struct worker *workers;
     unsigned workers_count;    /* including the operators' thread */
     unsigned threads;          /* workers that answer clients: the first ones of the array */
@@ -192,6 +199,9 @@ void server_stop(struct server *server);
 /* Writes the address of a TCP socket, "127.0.0.1:6380" or "[::1]:6380". Returns false for others.
  */
 bool listener_print(const struct sockaddr_storage *bound, char *text, size_t size);
+
+/* Returns whether it is an IP address of this machine alone: 127.0.0.0/8, ::1. */
+bool listener_is_loopback(const struct sockaddr_storage *bound);
 
 /* Returns the address that a listener was really bound to ("127.0.0.1:6380"),
  * or "off", in `text`. */

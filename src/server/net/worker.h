@@ -60,7 +60,9 @@ struct worker {
     struct connection *ready; /* list of connections that have answers to write */
     uv_check_t after_poll;
     uv_prepare_t before_sleep;
-    uv_idle_t awake;   /* active while there are answers to write: the loop must not sleep */
+    struct delayed *delayed; /* refusals of wrong secrets that wait (penalty.c) */
+    uv_timer_t penalty;      /* until the first of them is due */
+    uv_idle_t awake;         /* active while there are answers to write: the loop must not sleep */
     uint64_t leave_ms; /* while stopping: until when the fleet may give back; 0: not asked yet */
     struct worker_counts counts;
     struct top *top; /* keys it denies most (top_denied.h); server_stop() frees it */
@@ -101,6 +103,9 @@ bool listener_is_unix(const char *address);
 /* Opens and binds a socket; *fd is -1 if the address is "off". Returns 0 or WEIR_E... */
 int listener_open(const char *address, enum listener_share share, int *fd,
                   struct weir_error *error);
+
+/* Gives the file of a unix socket its mode and group. Returns 0 or WEIR_E... */
+int listener_permit(const char *address, const struct server_options *o, struct weir_error *error);
 
 /*
  * Checks that no socket (by protocol, -1: none) accepts connections from other machines without a

@@ -66,7 +66,8 @@ static void run(struct command *c, const struct command_row *row)
     } else if (c->argc < row->args_min || (row->args_max != 0 && c->argc > row->args_max)) {
         count_own(&counts->bad_requests[PROTOCOL_RESP], 1);
         tell_arguments(c, row);
-    } else if (c->server->options.access == NULL || !resp_refuse(c, row)) {
+    } else if (access_allows(c->server->options.access, &c->connection->pass, row->role) ||
+               !resp_refuse(c, row)) {
         c->row = row;
         row->run(c);
     }
