@@ -69,6 +69,12 @@ static struct penalty_place *find(struct penalties *p, const struct address *cli
     return least;
 }
 
+static uint64_t delay_of(unsigned step)
+{
+    uint64_t delay = (uint64_t)PENALTY_FIRST_MS << step;
+    return delay < PENALTY_MOST_MS ? delay : PENALTY_MOST_MS;
+}
+
 uint64_t penalty_note(struct penalties *p, const struct address *peer, uint64_t now_ms)
 {
     struct address client = *peer;
@@ -79,11 +85,11 @@ uint64_t penalty_note(struct penalties *p, const struct address *peer, uint64_t 
     place->last_ms = now_ms;
     uint32_t wrong = place->wrong;
     (void)pthread_mutex_unlock(&p->lock);
-    uint64_t delay = 0;
-    for (uint32_t i = PENALTY_FREE; i < wrong && delay < PENALTY_MOST_MS; i++) {
-        delay = delay == 0 ? PENALTY_FIRST_MS : 2 * delay;
+    if (wrong <= PENALTY_FREE) {
+        return 0;
     }
-    return delay < PENALTY_MOST_MS ? delay : PENALTY_MOST_MS;
+    uint32_t step = wrong - PENALTY_FREE - 1;
+    return delay_of(step < PENALTY_STEPS ? step : PENALTY_STEPS - 1);
 }
 
 /* ---- delays ---- */
@@ -95,23 +101,33 @@ struct delayed {
     struct delayed *next;
 };
 
-static void set_timer(struct worker *w);
-
 /* Sends the refusals that are due. */
 static void send_due(struct worker *w, uint64_t now_ms)
 {
-    struct delayed **at = &w->delayed;
-    while (*at != NULL) {
-        struct delayed *d = *at;
-        if (d->due_ms > now_ms) {
-            at = &d->next;
-            continue;
+    for (unsigned step = 0; step < PENALTY_STEPS; step++) {
+        struct delayed *d;
+        while ((d = w->delayed[step].first) != NULL && d->due_ms <= now_ms) {
+            w->delayed[step].first = d->next;
+            d->pending->began_ns = clock_boot_ns(); /* the server took none of the delay */
+            pending_answered(d->pending);           /* frees it if its connection has closed */
         }
-        *at = d->next;
-        d->pending->began_ns = clock_boot_ns(); /* the delay is no time that the server took */
-        pending_answered(d->pending);           /* frees it if its connection has closed */
     }
     pending_flush(w);
+}
+
+static void on_timer(uv_timer_t *timer);
+
+static void set_timer(struct worker *w)
+{
+    uint64_t next = UINT64_MAX;
+    for (unsigned step = 0; step < PENALTY_STEPS; step++) {
+        const struct delayed *d = w->delayed[step].first;
+        next = d != NULL && d->due_ms < next ? d->due_ms : next;
+    }
+    if (next != UINT64_MAX) {
+        uint64_t now = uv_now(&w->loop);
+        (void)uv_timer_start(&w->penalty, on_timer, next > now ? next - now : 0, 0);
+    }
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -121,16 +137,20 @@ static void on_timer(uv_timer_t *timer)
     set_timer(w);
 }
 
-static void set_timer(struct worker *w)
+/* Appends to the queue of this delay, whose refusals all wait for the same time. */
+static void enqueue(struct worker *w, struct delayed *d, uint64_t delay)
 {
-    uint64_t next = UINT64_MAX;
-    for (const struct delayed *d = w->delayed; d != NULL; d = d->next) {
-        next = d->due_ms < next ? d->due_ms : next;
+    unsigned step = 0;
+    while (delay_of(step) < delay) {
+        step++;
     }
-    if (next != UINT64_MAX) {
-        uint64_t now = uv_now(&w->loop);
-        (void)uv_timer_start(&w->penalty, on_timer, next > now ? next - now : 0, 0);
+    struct penalty_queue *q = &w->delayed[step];
+    if (q->first == NULL) {
+        q->first = d;
+    } else {
+        q->last->next = d;
     }
+    q->last = d;
 }
 
 struct pending *penalty_begin(struct connection *c)
@@ -144,8 +164,8 @@ struct pending *penalty_begin(struct connection *c)
         pending_destroy(p);
         return NULL;
     }
-    *d = (struct delayed){p, now + delay, w->delayed};
-    w->delayed = d;
+    *d = (struct delayed){p, now + delay, NULL};
+    enqueue(w, d, delay);
     set_timer(w);
     return p;
 }

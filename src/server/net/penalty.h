@@ -21,15 +21,23 @@
 #define PENALTY_FREE 9          /* wrong secrets of an address that are refused at once */
 #define PENALTY_FIRST_MS 10     /* delay of the next one */
 #define PENALTY_MOST_MS 1000    /* longest delay */
+#define PENALTY_STEPS 8         /* different delays: 10, 20, ..., 640, 1000 ms */
 #define PENALTY_FORGET_MS 60000 /* time without a wrong secret until an address begins anew */
 
 struct connection;
+struct delayed;
 struct penalties;
 struct pending;
 struct worker;
 
 int penalties_create(struct penalties **penalties, struct weir_error *error);
 void penalties_destroy(struct penalties *penalties); /* NULL is allowed */
+
+/* Refusals of a thread that wait for the same time, in the order in which they are due. */
+struct penalty_queue {
+    struct delayed *first;
+    struct delayed *last;
+};
 
 /* Counts a wrong secret of this address; now_ms is any steady clock. Returns by how many
  * milliseconds its refusal is to be delayed. */

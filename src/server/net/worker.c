@@ -6,7 +6,6 @@
 #include "base/atomic.h"
 #include "base/error.h"
 #include "server/admin/top_denied.h"
-#include "server/net/penalty.h"
 #include "server/net/server_fleet.h"
 
 #define STOP_TICK_MS 20

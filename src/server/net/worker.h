@@ -5,6 +5,7 @@
 #include "common/histogram.h"
 #include "server/net/connection.h"
 #include "server/net/overload.h"
+#include "server/net/penalty.h"
 
 /* Counters that one thread writes and the metrics read. Every member is made of uint64_t. */
 struct worker_counts {
@@ -60,9 +61,9 @@ struct worker {
     struct connection *ready; /* list of connections that have answers to write */
     uv_check_t after_poll;
     uv_prepare_t before_sleep;
-    struct delayed *delayed; /* refusals of wrong secrets that wait (penalty.c) */
-    uv_timer_t penalty;      /* until the first of them is due */
-    uv_idle_t awake;         /* active while there are answers to write: the loop must not sleep */
+    struct penalty_queue delayed[PENALTY_STEPS]; /* refusals of wrong secrets that wait */
+    uv_timer_t penalty;                          /* until the first of them is due */
+    uv_idle_t awake;   /* active while there are answers to write: the loop must not sleep */
     uint64_t leave_ms; /* while stopping: until when the fleet may give back; 0: not asked yet */
     struct worker_counts counts;
     struct top *top; /* keys it denies most (top_denied.h); server_stop() frees it */
