@@ -127,6 +127,14 @@ static void a_wrong_secret_waits_and_the_replies_after_it_too(void **state)
     began = now_ms();
     assert_true(starts(server_ask(&c, "HELLO 3 AUTH default wrong"), "-WRONGPASS"));
     assert_true(now_ms() - began >= PENALTY_MOST_MS - 10);
+    uint64_t delayed = 0;
+    uint64_t deferred = 0;
+    for (unsigned i = 0; i < w.server.workers_count; i++) {
+        delayed += load_relaxed(&w.server.workers[i].counts.delayed);
+        deferred += load_relaxed(&w.server.workers[i].counts.deferred); /* by the store */
+    }
+    assert_int_equal(delayed, 2);
+    assert_int_equal(deferred, 0);
     server_disconnect(&c);
     stop(&w);
 }

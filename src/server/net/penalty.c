@@ -164,6 +164,7 @@ struct pending *penalty_begin(struct connection *c)
         pending_destroy(p);
         return NULL;
     }
+    p->delayed = true;
     *d = (struct delayed){p, now + delay, NULL};
     enqueue(w, d, delay);
     set_timer(w);

@@ -22,6 +22,7 @@ struct worker_counts {
     uint64_t open[PROTOCOLS];         /* connections that are open now */
     uint64_t deferred;                /* requests whose answer came, or will come, later */
     uint64_t abandoned;               /* deferred requests whose client closed before the answer */
+    uint64_t delayed;                 /* refusals of wrong secrets that were delayed */
 };
 
 struct worker {
