@@ -172,14 +172,13 @@ enum weir_memory {
 };
 
 /*
- * What happens to a new key when its eight places in the table are all taken by keys in use. A key
- * that is as good as new is always replaced silently.
+ * What happens to a new key when its eight places in the table are all taken by keys in use. A
+ * fresh key (one that answers as a new one would) is always replaced silently.
  */
 enum weir_on_full {
     WEIR_EVICT = 0,    /* the new key enters. Of the eight, the one that has taken the smallest
                           share of its quota is forgotten, and counted. Of equal shares, the one
-                          that will be as good as new first. With weir_throttle() time alone
-                          counts */
+                          that will be fresh first. With weir_throttle() time alone counts */
     WEIR_DENY_NEW = 1, /* DENY with WEIR_FLAG_FULL; no key is forgotten */
     WEIR_ALLOW_NEW = 2 /* ALLOW with WEIR_FLAG_FULL, not charged; no key is forgotten */
 };
@@ -345,7 +344,7 @@ struct weir_answer {
     uint64_t granted;        /* units charged by this call. UP_TO: units that may be used. With
                                 WEIR_FLAG_FULL none of them was charged, so refund none */
     uint64_t retry_after_ns; /* ALLOW: 0. DENY: at least 1. NEVER, endless block: WEIR_FOREVER */
-    uint64_t reset_after_ns; /* until the key is as good as new */
+    uint64_t reset_after_ns; /* until the key is fresh */
     uint64_t delay_ns;       /* ALLOW: wait this long before you act (leaky_bucket, max_wait) */
     uint32_t limit;          /* weir_check_several(): index of the limit that bound */
     uint32_t reserved;
@@ -572,7 +571,7 @@ struct weir_stats {
     uint64_t never;
     uint64_t blocked;      /* denied because of a block */
     uint64_t spurious;     /* several limits: denied and rolled back after a race */
-    uint64_t reclaimed;    /* slots that a new key took from a key that was as good as new */
+    uint64_t reclaimed;    /* slots that a new key took from a key that was fresh */
     uint64_t evicted;      /* keys in use that were forgotten (on_full evict) */
     uint64_t full_denied;  /* new keys refused (on_full deny), including penalties */
     uint64_t full_allowed; /* new keys let through without a charge (on_full allow) */
@@ -588,9 +587,9 @@ WEIR_API int weir_stats_read(struct weir *w, struct weir_stats *stats);
 
 /*
  * Visits up to `lines` lines of four slots (the whole table has stats.capacity / 4), frees slots
- * whose key is as good as new, and pulls down states from a far future (see TIME). It is never
- * needed for correctness, because new keys reuse such slots anyway. Call it now and then if
- * stats.keys should follow the keys in use. Returns the number of slots freed, or a WEIR_E...
+ * whose key is fresh, and pulls down states from a far future (see TIME). It is never needed for
+ * correctness, because new keys reuse such slots anyway. Call it now and then if stats.keys should
+ * follow the keys in use. Returns the number of slots freed, or a WEIR_E...
  */
 WEIR_API int64_t weir_sweep(struct weir *w, uint64_t lines);
 WEIR_API int64_t weir_sweep_at(struct weir *w, uint64_t lines, uint64_t now_ns);

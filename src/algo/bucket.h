@@ -42,7 +42,9 @@ static inline uint64_t bucket_as_of(const struct algo_params *p, struct algo_sta
                                     bool *pulled)
 {
     uint64_t furthest = bucket_now(p, now) + p->reach;
-    *pulled = __builtin_expect(s.word > furthest + (ALGO_SLACK_NS << p->shift), 0);
+    bool is_far = s.word > furthest + (ALGO_SLACK_NS << p->shift);
+    /* A branch that is never taken costs less than a conditional move before the swap. */
+    *pulled = __builtin_expect_with_probability(is_far, 0, 1.0);
     return *pulled ? furthest : max_u64(s.word, bucket_now(p, now));
 }
 

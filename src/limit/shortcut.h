@@ -39,15 +39,12 @@ static const struct algo_ops narrow_ops[] = {
 ALWAYS_INLINE bool shortcut_decide(const struct asked *q, struct pair *slot, int algorithm)
 {
     const struct algo_params *p = q->params;
-    if (unlikely(q->ask.cost > p->quota)) {
-        return false;
-    }
     struct pair seen = {q->key.tag, load_acquire(&slot->word)};
     struct algo_state s = {seen.word, NULL};
     struct algo_step step = algo_decide(&narrow_ops[algorithm], p, s, &q->ask);
     bool allow = step.verdict == WEIR_ALLOW;
     if (allow ? !pair_cas(slot, seen, (struct pair){seen.tag, step.word})
-              : step.pulled || !pair_is(slot, seen)) {
+              : step.pulled || step.verdict == WEIR_NEVER || !pair_is(slot, seen)) {
         return false;
     }
     s.word = step.word;

@@ -1,7 +1,7 @@
 /*
  * The clients of a replay and the state of each: a map that grows with them and forgets none. A
  * limiter's own table is not suitable. It is made for a fixed number of keys, and replaces a key
- * that is as good as new by a new key. If the times of a stream go back, the replaced key may be
+ * that is fresh by a new key. If the times of a stream go back, the replaced key may be
  * needed again, and whether it is still there would depend on the table's random hash.
  */
 #ifndef WEIR_REPLAY_CLIENTS_H

@@ -1,5 +1,5 @@
 /*
- * Keys that have become as good as new are taken out by sweeps and by new keys
+ * Keys that have become fresh are taken out by sweeps and by new keys
  * at the very moment at which somebody asks for them again. Whoever asks must
  * not be forgotten with the state that he just made.
  */

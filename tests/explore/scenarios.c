@@ -260,13 +260,13 @@ const struct scenario scenarios[] = {
         .torn = true,
     },
     {
-        .name = "a sweep takes only what is as good as fresh, also from under an insertion",
+        .name = "a sweep takes only what is fresh, also from under an insertion",
         .world = ONE_PLACE(WEIR_TOKEN_BUCKET, WEIR_DENY_NEW, {RESET, 0, 0}, {CHECK_OLD, 9, 5}),
         .users = 2,
         .script = {{{CHECK, 7, 1}, {CHECK, 9, 2}}, {{SWEEP, 0, 2}}},
     },
     {
-        .name = "a key as good as fresh that is reclaimed while it is checked is not lost",
+        .name = "a fresh key that is reclaimed while it is checked is not lost",
         .world = ONE_PLACE(WEIR_TOKEN_BUCKET, WEIR_DENY_NEW, {CHECK_OLD, 9, 5}),
         .users = 2,
         .script = {{{CHECK, 7, 1}}, {{CHECK, 9, 2}}},

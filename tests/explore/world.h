@@ -46,7 +46,7 @@ enum op_kind {
     RESET,
     CHANGE,
     SWEEP,
-    SWEEP_LATE, /* by a clock that is far ahead: everybody is as good as fresh */
+    SWEEP_LATE, /* by a clock that is far ahead: everybody is fresh */
     LEFTOVER,   /* to prepare only: what somebody leaves who dies while moving the key */
     CHECK_LATE  /* to prepare only: by that clock; to the others the state is of a far future */
 };

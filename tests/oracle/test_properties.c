@@ -1,7 +1,7 @@
 /*
  * What every algorithm promises of its answers, asked of the library alone, on
  * random traces: P3 exact retry, P4 a denied or peeked call changes nothing, P5
- * isolation, P7 forgetting what is as good as new, and what `remaining`, `reset`
+ * isolation, P7 forgetting what is fresh, and what `remaining`, `reset`
  * and settling mean.
  */
 #include <inttypes.h>

@@ -133,7 +133,7 @@ void answered(struct world *w, unsigned n, unsigned subject, uint64_t cost,
     }
     if (probe && a->verdict != WEIR_ALLOW) {
         world_fail(w,
-                   "%s is not as good as new after the end of all: cost %" PRIu64
+                   "%s is not fresh after the end of all: cost %" PRIu64
                    " gets verdict %d, remaining %" PRIu64 ", retry after %" PRIu64 " ns",
                    s->name, cost, a->verdict, a->remaining, a->retry_after_ns);
     }

@@ -6,7 +6,7 @@
  * trace's title.
  *
  * Requests are asked in the order of their times. The table of a limit may have forgotten a key
- * that is as good as new, and the answer to a request from the past would depend on that. Times
+ * that is fresh, and the answer to a request from the past would depend on that. Times
  * keep their place within the window: a whole number of periods is subtracted from all of them,
  * so that the run begins in the window that starts at 0. The limits see times that differ from
  * the trace's own by a whole number of weeks, so that days of the week and hours are kept too

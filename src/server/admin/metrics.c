@@ -64,7 +64,7 @@ static const struct metric metrics[] = {
     SERIES(
         "weir_evictions_total", OF_LIMIT,
         "New keys of a limit that needed the slot of another key, by what happened: a key in use "
-        "was forgotten (evicted), a key as good as new was forgotten (reclaimed), or the table "
+        "was forgotten (evicted), a fresh key was forgotten (reclaimed), or the table "
         "was full and the new key was denied (full_denied) or allowed without a charge "
         "(full_allowed).",
         "kind", {"evicted", LIMIT(stats.evicted)}, {"reclaimed", LIMIT(stats.reclaimed)},

@@ -240,7 +240,7 @@ static void no_client_is_forgotten(const struct replay_limit *l)
             snprintf(name, sizeof name, "client-%d", i);
             assert_int_equal(decide(e, name, 1000, 1).allow, round < 2);
         }
-        decide(e, "late", 1000000000, 1); /* to whom all of them look as good as new */
+        decide(e, "late", 1000000000, 1); /* to whom all of them look fresh */
     }
     assert_int_equal(replay_engine_clients(e), MANY + 1);
     replay_engine_destroy(e);

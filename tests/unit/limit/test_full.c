@@ -1,6 +1,6 @@
 /*
  * P7: memory is fixed when a limiter is made. A key is dropped freely only if
- * it is as good as new; else on_full decides, and each kind is counted.
+ * it is fresh; else on_full decides, and each kind is counted.
  */
 #include "support/unit_limiter.h"
 
@@ -209,7 +209,7 @@ static void evict_forgets_the_least_indebted(void **state)
     }
 }
 
-/* Slots of keys that are as good as new are used again, and only those. */
+/* Slots of keys that are fresh are used again, and only those. */
 static void what_is_as_good_as_new_is_replaced_silently(void **state)
 {
     for (int on_full = WEIR_EVICT; on_full <= WEIR_ALLOW_NEW; on_full++) {

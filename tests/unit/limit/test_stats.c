@@ -1,4 +1,4 @@
-/* Statistics count each call once; a sweep frees only what is as good as new. */
+/* Statistics count each call once; a sweep frees only what is fresh. */
 #include "support/unit_limiter.h"
 
 #include <stdio.h>
