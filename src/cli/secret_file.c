@@ -91,10 +91,11 @@ static int open_folder(const char *folder)
 /* Makes $XDG_RUNTIME_DIR/weir, unless other users can write to $XDG_RUNTIME_DIR, as to /tmp. */
 static void make_user_folder(void)
 {
-    int parent = open_folder(getenv("XDG_RUNTIME_DIR"));
-    if (parent >= 0) {
-        (void)mkdirat(parent, "weir", 0700);
-        (void)close(parent);
+    const char *parent = getenv("XDG_RUNTIME_DIR");
+    int fd = parent != NULL ? open_folder(parent) : -1;
+    if (fd >= 0) {
+        (void)mkdirat(fd, "weir", 0700);
+        (void)close(fd);
     }
 }
 
