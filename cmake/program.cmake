@@ -27,6 +27,14 @@ if(NOT WEIR_LLHTTP_DIR OR NOT WEIR_LLHTTP_SOURCE)
     message(FATAL_ERROR "llhttp is missing: run scripts/setup build")
 endif()
 
+# Makes NAME.c, which defines NAME and NAME_size as HEADER declares them, from the bytes of a file.
+function(weir_embed name source header)
+    add_custom_command(OUTPUT "${name}.c"
+        COMMAND "${CMAKE_COMMAND}" -D "FROM=${PROJECT_SOURCE_DIR}/${source}" -D "TO=${name}.c" -D "NAME=${name}"
+            -D "HEADER=${header}" -P "${PROJECT_SOURCE_DIR}/cmake/embed.cmake"
+        DEPENDS "${source}" cmake/embed.cmake COMMENT "Embedding ${source}" VERBATIM)
+endfunction()
+
 # What the layers above libweir share. Like src/base, a copy in each library: what one hides stays hidden from the others.
 file(GLOB WEIR_COMMON_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/common/*.c")
 add_library(weir_common_objects OBJECT ${WEIR_COMMON_SOURCES})
@@ -60,15 +68,16 @@ target_link_libraries(weir_wire PUBLIC weir_common weir_internal m PRIVATE weir_
 file(GLOB_RECURSE WEIR_STORE_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/redis/*.c"
     "${PROJECT_SOURCE_DIR}/src/shared/*.c")
 file(GLOB WEIR_LUA CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/shared/lua/*.lua")
-foreach(source IN LISTS WEIR_LUA)
-    get_filename_component(name "${source}" NAME_WE)
-    add_custom_command(OUTPUT "lua_${name}.c"
-        COMMAND "${CMAKE_COMMAND}" -D "FROM=${source}" -D "TO=lua_${name}.c" -D "NAME=lua_${name}"
-            -D HEADER=shared/lua.h -P "${PROJECT_SOURCE_DIR}/cmake/embed.cmake"
-        DEPENDS "${source}" cmake/embed.cmake COMMENT "Embedding ${name}.lua" VERBATIM)
-    list(APPEND WEIR_STORE_SOURCES "lua_${name}.c")
-endforeach()
-add_library(weir_store_objects OBJECT ${WEIR_STORE_SOURCES})
+# Makes the C file `to` with the scripts as `name`; pieces that are also in the folder `instead` are taken from there.
+function(weir_embed_scripts to instead name)
+    file(GLOB others CONFIGURE_DEPENDS "${instead}/*.lua")
+    add_custom_command(OUTPUT "${to}"
+        COMMAND "${CMAKE_COMMAND}" -D "FROM=${PROJECT_SOURCE_DIR}/src/shared/lua" -D "INSTEAD=${instead}" -D "NAME=${name}"
+            -D "TO=${to}" -P "${PROJECT_SOURCE_DIR}/cmake/scripts.cmake"
+        DEPENDS ${WEIR_LUA} ${others} "${PROJECT_SOURCE_DIR}/cmake/scripts.cmake" COMMENT "Embedding ${name}" VERBATIM)
+endfunction()
+weir_embed_scripts(scripts.c "" store_scripts)
+add_library(weir_store_objects OBJECT ${WEIR_STORE_SOURCES} scripts.c)
 target_include_directories(weir_store_objects PUBLIC include src)
 add_library(weir_store STATIC $<TARGET_OBJECTS:weir_store_objects>)
 target_include_directories(weir_store PUBLIC include src)
@@ -113,18 +122,18 @@ set_target_properties(libweir_redis_static PROPERTIES EXPORT_NAME redis_static)
 
 # The server: loops and listeners around the codecs. Part of the program only.
 file(GLOB_RECURSE WEIR_SERVER_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/server/*.c")
-add_custom_command(OUTPUT openapi.c
-    COMMAND "${CMAKE_COMMAND}" -D "FROM=${PROJECT_SOURCE_DIR}/src/server/http/openapi_base.json" -D TO=openapi.c -D NAME=openapi_json
-        -D HEADER=server/http/openapi.h -P "${PROJECT_SOURCE_DIR}/cmake/embed.cmake"
-    DEPENDS src/server/http/openapi_base.json cmake/embed.cmake COMMENT "Embedding openapi_base.json" VERBATIM)
-add_library(weir_server STATIC ${WEIR_SERVER_SOURCES} openapi.c)
+weir_embed(openapi_json src/server/http/openapi_base.json server/http/openapi.h)
+add_library(weir_server STATIC ${WEIR_SERVER_SOURCES} openapi_json.c)
 target_include_directories(weir_server PUBLIC include src ${WEIR_UV_DIR} PRIVATE ${WEIR_JANSSON_DIR})
 target_link_libraries(weir_server PUBLIC weir_wire weir_rules_internal ${WEIR_UV} ${WEIR_JANSSON})
 
 # The program.
 file(GLOB_RECURSE WEIR_CLI_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/*.c")
 list(FILTER WEIR_CLI_SOURCES EXCLUDE REGEX "/main\\.c$")
-add_library(weir_cli STATIC ${WEIR_CLI_SOURCES})
+weir_embed(serve_example src/cli/serve/serve_example.yaml cli/serve/serve.h)
+weir_embed(sim_svg_style src/cli/simulate/simulate_svg.css cli/simulate/simulate.h)
+weir_embed(sim_html_style src/cli/simulate/simulate_html.css cli/simulate/simulate.h)
+add_library(weir_cli STATIC ${WEIR_CLI_SOURCES} serve_example.c sim_svg_style.c sim_html_style.c)
 target_include_directories(weir_cli PUBLIC include src PRIVATE ${WEIR_JANSSON_DIR})
 target_link_libraries(weir_cli PUBLIC weir_server weir_fleet weir_store weir_wire weir_rules_internal weir_internal ${WEIR_JANSSON} m)
 add_executable(weir src/cli/main.c)

@@ -36,14 +36,13 @@ static const struct cli_option options[] = {
     {"--quick", NULL, "few keys, short loops: a smoke test, not a measurement", .read = read_quick},
 };
 
-static int run(int argc, char **argv);
+static int run(const struct cli_given *given, void *settings)
+{
+    (void)given;
+    return bench_core(settings) == 0 ? CLI_OK : CLI_FAILED;
+}
+
+static const struct bench_options defaults = {.keys = KEYS, .rounds = ROUNDS, .ease = 1};
 
 const struct cli_command bench_core_command =
-    CLI_COMMAND("core", "", "measure the engine next to its floors", options, run);
-
-static int run(int argc, char **argv)
-{
-    struct bench_options asked = {.keys = KEYS, .rounds = ROUNDS, .ease = 1};
-    int code = cli_read(&bench_core_command, argc, argv, &asked, NULL);
-    return code != CLI_END ? code : bench_core(&asked) == 0 ? CLI_OK : CLI_FAILED;
-}
+    CLI_COMMAND("core", "", "measure the engine next to its floors", options, defaults, run);

@@ -52,10 +52,20 @@ static const struct cli_option options[] = {
     {"--json", NULL, "print one JSON object instead of a table", cli_read_switch, TO(json)},
 };
 
-static int run(int argc, char **argv);
+static int run(const struct cli_given *given, void *settings);
+
+static const struct asked defaults = {.fleet = {.size = sizeof(struct weir_fleet_options),
+                                                .flags = WEIR_FLEET_CALLERS_LOOP,
+                                                .url = "redis://127.0.0.1:6379",
+                                                .deadline_ns = WEIR_SECOND},
+                                      .limit = WEIR_FLEET_LIMIT_OPTIONS_INIT,
+                                      .rate = {1000000, WEIR_SECOND},
+                                      .in_flight = 64,
+                                      .keys = 1,
+                                      .duration_ns = 3 * WEIR_SECOND};
 
 const struct cli_command bench_fleet_command =
-    CLI_COMMAND("fleet", "", "measure decisions that need a store", options, run);
+    CLI_COMMAND("fleet", "", "measure decisions that need a store", options, defaults, run);
 
 /* ---- asking ---- */
 
@@ -234,22 +244,14 @@ static int run_with(const struct asked *asked)
     return code;
 }
 
-static int run(int argc, char **argv)
+static int run(const struct cli_given *given, void *settings)
 {
-    struct asked asked = {.fleet = WEIR_FLEET_OPTIONS_INIT,
-                          .limit = WEIR_FLEET_LIMIT_OPTIONS_INIT,
-                          .rate = {1000000, WEIR_SECOND},
-                          .in_flight = 64,
-                          .keys = 1,
-                          .duration_ns = 3 * WEIR_SECOND};
-    asked.fleet.url = "redis://127.0.0.1:6379";
-    asked.fleet.flags = WEIR_FLEET_CALLERS_LOOP;
-    asked.fleet.deadline_ns = WEIR_SECOND;
-    int code = cli_read(&bench_fleet_command, argc, argv, &asked, NULL);
-    asked.limit.name = "bench";
-    asked.limit.consistency = WEIR_FLEET_EXACT + asked.consistency;
-    asked.limit.limit.algorithm = WEIR_TOKEN_BUCKET;
-    asked.limit.limit.count = asked.rate.count;
-    asked.limit.limit.period_ns = asked.rate.period_ns;
-    return code == CLI_END ? run_with(&asked) : code;
+    struct asked *asked = settings;
+    (void)given;
+    asked->limit.name = "bench";
+    asked->limit.consistency = WEIR_FLEET_EXACT + asked->consistency;
+    asked->limit.limit.algorithm = WEIR_TOKEN_BUCKET;
+    asked->limit.limit.count = asked->rate.count;
+    asked->limit.limit.period_ns = asked->rate.period_ns;
+    return run_with(asked);
 }

@@ -36,10 +36,13 @@ static const struct cli_option options[] = {
     {"--quick", NULL, "short loops: a smoke test, not a measurement", .read = read_quick},
 };
 
-static int run(int argc, char **argv);
+static int run(const struct cli_given *given, void *settings);
 
-const struct cli_command bench_rules_command = CLI_COMMAND(
-    "rules", "", "measure how long it takes to find the limits of a request", options, run);
+static const struct asked defaults = {.rounds = ROUNDS, .ops = OPS};
+
+const struct cli_command bench_rules_command =
+    CLI_COMMAND("rules", "", "measure how long it takes to find the limits of a request", options,
+                defaults, run);
 
 /*
  * One limit in ten is a glob, so ten limits cannot have all kinds of globs: there is one small
@@ -185,9 +188,8 @@ static int bench(const struct asked *asked)
     return e == 0 ? CLI_OK : CLI_FAILED;
 }
 
-static int run(int argc, char **argv)
+static int run(const struct cli_given *given, void *settings)
 {
-    struct asked asked = {.rounds = ROUNDS, .ops = OPS};
-    int code = cli_read(&bench_rules_command, argc, argv, &asked, NULL);
-    return code == CLI_END ? bench(&asked) : code;
+    (void)given;
+    return bench(settings);
 }

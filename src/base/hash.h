@@ -133,4 +133,16 @@ ALWAYS_INLINE struct hash hash_sip(const struct hash_secret *secret, const void 
     return siphash128(secret->sip, key, len, 1, 3);
 }
 
+/* Adds bytes to a hash that has no secret, and depends on the order and lengths of what is added. */
+static inline void hash_mix(struct hash *h, const void *bytes, size_t len)
+{
+    const uint64_t key[2] = {h->low, h->high ^ len};
+    *h = siphash128(key, bytes, len, 1, 3);
+}
+
+static inline bool hash_same(struct hash a, struct hash b)
+{
+    return a.low == b.low && a.high == b.high;
+}
+
 #endif

@@ -64,6 +64,22 @@ static inline uint64_t shift_up(uint64_t x, unsigned shift)
     return floor + ((floor << shift) != x);
 }
 
+#define SPLITMIX_STEP UINT64_C(0x9e3779b97f4a7c15)
+
+/* Returns x with every bit spread over all bits: the finish of splitmix64. */
+static inline uint64_t splitmix_finish(uint64_t x)
+{
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+/* Returns the next of a stream of random numbers (splitmix64), which any state begins. */
+static inline uint64_t splitmix_next(uint64_t *state)
+{
+    return splitmix_finish(*state += SPLITMIX_STEP);
+}
+
 /* Returns how many bits x needs: 0 for 0. */
 static inline unsigned bits_for(uint64_t x)
 {

@@ -14,7 +14,7 @@ static int take_secret(struct admin_client *c, struct text from, const char *sou
 {
     struct text line = {"", 0};
     while (line.len == 0 && from.len > 0) {
-        line = text_trim(take_line(&from));
+        line = text_trim(text_cut(&from, '\n'));
     }
     if (line.len == 0 || line.len > HTTP_CLIENT_SECRET_MAX) {
         return cli_complain(c->command, "%s: found a secret of %zu bytes, expected 1 to %d", source,
@@ -83,15 +83,11 @@ int admin_open(struct admin_client *c, const struct cli_command *command, const 
 
 void admin_tell_messages(const json_t *messages)
 {
-    struct buffer out;
-    buffer_init(&out, ADMIN_OUTPUT_MAX);
     for (size_t i = 0; i < json_array_size(messages); i++) {
         const char *text = json_string_value(json_array_get(messages, i));
-        safe_put(&out, text_of(text != NULL ? text : ""), false);
-        buffer_put_char(&out, '\n');
+        safe_print(stderr, text_of(text != NULL ? text : ""), false);
+        (void)fputc('\n', stderr);
     }
-    (void)fwrite(buffer_text(&out).at, 1, buffer_len(&out), stderr);
-    buffer_finish(&out);
 }
 
 /*
@@ -153,17 +149,17 @@ static int call_server(const struct admin_client *c, const struct http_call *cal
     return status == 400 || status == 413 ? CLI_USAGE : CLI_FAILED;
 }
 
-/* Makes the explanation safe and moves it to `why`, or prints it. */
-static void explain(const struct admin_client *c, struct buffer *text, struct buffer *why)
+int admin_fail(const struct admin_client *c, struct text text, struct buffer *why)
 {
     struct buffer safe;
     struct buffer *to = why != NULL ? why : &safe;
     buffer_init(&safe, ADMIN_OUTPUT_MAX);
-    safe_put(to, buffer_text(text), false);
+    safe_put(to, text, false);
     if (why == NULL) {
         (void)cli_complain(c->command, "%.*s", TEXT_ARGS(buffer_text(&safe)));
     }
     buffer_finish(&safe);
+    return CLI_FAILED;
 }
 
 int admin_call(const struct admin_client *c, const struct http_call *call,
@@ -173,29 +169,30 @@ int admin_call(const struct admin_client *c, const struct http_call *call,
     buffer_init(&text, ADMIN_OUTPUT_MAX);
     int code = call_server(c, call, result, &text);
     if (code != CLI_OK) {
-        explain(c, &text, why);
+        (void)admin_fail(c, buffer_text(&text), why);
     }
     buffer_finish(&text);
     return code;
 }
 
 int admin_call_json(const struct admin_client *c, const struct http_call *call, json_t **out,
-                    struct buffer *why)
+                    int *status, struct buffer *why)
 {
     struct http_result result;
     struct buffer text;
-    http_result_init(&result);
     buffer_init(&text, ADMIN_OUTPUT_MAX);
     *out = NULL;
     int code = admin_call(c, call, &result, why);
     struct text body = result.response.body;
+    if (status != NULL) {
+        *status = result.response.status;
+    }
     if (code == CLI_OK && body.len > 0) {
         *out = json_loadb(body.at, body.len, JSON_ALLOW_NUL, NULL);
         if (*out == NULL) {
             buffer_format(&text, "%s: found an answer to %s %s that is not JSON", c->peer.address,
                           call->method, call->target);
-            explain(c, &text, why);
-            code = CLI_FAILED;
+            code = admin_fail(c, buffer_text(&text), why);
         }
     }
     buffer_finish(&text);

@@ -45,17 +45,20 @@ void admin_renew_secret(struct admin_client *c);
 /*
  * Sends a request. Returns CLI_OK and a result with a status of 2xx; or an exit code, and writes to
  * `why` what went wrong: one line, safe for a terminal, without a line end. If `why` is NULL, it
- * is printed as a message of the command.
+ * is printed as a message of the command. The caller finishes the result in both cases.
  */
 int admin_call(const struct admin_client *c, const struct http_call *call,
                struct http_result *result, struct buffer *why);
 
 /*
  * Does the same, and parses the answer as JSON. The caller owns *out, which is NULL for an empty
- * answer.
+ * answer. *status, if it is not NULL, is set to the status.
  */
 int admin_call_json(const struct admin_client *c, const struct http_call *call, json_t **out,
-                    struct buffer *why);
+                    int *status, struct buffer *why);
+
+/* Makes a text safe for a terminal, and writes it to `why` or prints it. Returns CLI_FAILED. */
+int admin_fail(const struct admin_client *c, struct text text, struct buffer *why);
 
 /* Return a member of an object that is a string, or a number; otherwise "" or 0. */
 const char *json_text(const json_t *object, const char *name);

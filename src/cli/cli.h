@@ -25,6 +25,7 @@
 #define CLI_USAGE 2  /* bad input; nothing was done */
 
 struct cli_command;
+struct cli_given;
 struct cli_option;
 
 /* The text that an option got, and where it comes from. */
@@ -55,7 +56,10 @@ struct cli_command {
     const char *summary;  /* one line, without a full stop */
     const struct cli_option *options; /* at most 32 */
     size_t options_count;
-    int (*run)(int argc, char **argv); /* argv[0] is the last word of the name */
+    const void *defaults; /* the settings if no option is given; NULL: it has none */
+    size_t settings_bytes;
+    /* Runs it with what was given. The settings are its own. Returns the exit code. */
+    int (*run)(const struct cli_given *given, void *settings);
     /*
      * Returns the usage of its i-th subcommand, NULL after the last, and its help. NULL: it has no
      * subcommands.
@@ -63,9 +67,10 @@ struct cli_command {
     const char *(*word)(size_t i, const char **help);
 };
 
-#define CLI_COMMAND(name, operands, summary, rows, run)                                            \
+#define CLI_COMMAND(name, operands, summary, rows, defaults, run)                                  \
     {                                                                                              \
-        name, operands, summary, rows, sizeof(rows) / sizeof(rows)[0], run, NULL                   \
+        name, operands, summary, rows, sizeof(rows) / sizeof(rows)[0], &(defaults),                \
+            sizeof(defaults), run, NULL                                                            \
     }
 
 /* The row of each subcommand, defined in its file, listed in program.c. */
@@ -82,6 +87,9 @@ extern const struct cli_command *const cli_commands[];
 /* Does the work of main(): parses the command line and runs the command. Returns the exit code. */
 int cli_main(int argc, char **argv);
 
+/* Reads the arguments of a command, and runs it. argv[0] is the last word of its name. */
+int cli_run(const struct cli_command *command, int argc, char **argv);
+
 /* Returns how many of the words, 1 or 2, are the name; 0 if they are not. */
 int cli_words(const char *name, int argc, char **argv);
 
@@ -89,6 +97,7 @@ int cli_words(const char *name, int argc, char **argv);
 
 /* What the command line has besides the values of the options. */
 struct cli_given {
+    const struct cli_command *command;
     uint32_t options; /* bit i: the option of row i was given */
     int count;
     char **operands; /* in the memory of argv */
@@ -96,13 +105,15 @@ struct cli_given {
 
 /*
  * Reads all arguments: each option into the member of *settings that its row names. "--x value" and
- * "--x=value" both work. After "--" every argument is an operand; "-" always is one. `given` may be
- * NULL. Returns CLI_END if the command is to run; otherwise the exit code, after the help or a
- * message.
+ * "--x=value" both work. After "--" every argument is an operand; "-" always is one. Returns
+ * CLI_END if the command is to run; otherwise the exit code, after the help or a message.
  */
 #define CLI_END (-1)
 int cli_read(const struct cli_command *command, int argc, char **argv, void *settings,
              struct cli_given *given);
+
+/* True if the option of this name was given. */
+bool cli_is_given(const struct cli_given *given, const char *name);
 
 /* ---- values (option_values.c) ---- */
 

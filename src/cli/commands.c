@@ -1,4 +1,6 @@
 /* Lists the commands, and finds and runs the one that the arguments name. */
+#include <stdlib.h>
+
 #include "cli/cli.h"
 
 static void list_one(FILE *out, const struct cli_command *command)
@@ -70,46 +72,56 @@ static int unknown(int argc, char **argv)
     return cli_unknown(NULL, "command", &s);
 }
 
+int cli_run(const struct cli_command *command, int argc, char **argv)
+{
+    struct cli_given given;
+    void *settings = calloc(1, command->settings_bytes + 1);
+    if (settings == NULL) {
+        return cli_fail(command, "out of memory");
+    }
+    if (command->defaults != NULL) {
+        memcpy(settings, command->defaults, command->settings_bytes);
+    }
+    int code = cli_read(command, argc, argv, settings, &given);
+    code = code == CLI_END ? command->run(&given, settings) : code;
+    free(settings);
+    return code;
+}
+
 /* Runs the command that argv[0], or argv[0] and argv[1], name. Returns its exit code. */
 static int dispatch(int argc, char **argv)
 {
     for (size_t i = 0; cli_commands[i] != NULL; i++) {
         int words = cli_words(cli_commands[i]->name, argc, argv);
         if (words > 0) {
-            return cli_commands[i]->run(argc - words + 1, argv + words - 1);
+            return cli_run(cli_commands[i], argc - words + 1, argv + words - 1);
         }
     }
     return unknown(argc, argv);
 }
 
 /* "weir help replay" is "weir replay --help". */
-static int run_help(int argc, char **argv)
+static int run_help(const struct cli_given *given, void *settings)
 {
     static char help[] = "--help";
-    struct cli_given given;
-    int code = cli_read(&cli_help, argc, argv, NULL, &given);
-    if (code != CLI_END) {
-        return code;
-    }
-    if (given.count == 0) {
+    (void)settings;
+    if (given->count == 0) {
         list_all(stdout);
         return CLI_OK;
     }
-    if (given.count > 2) {
-        return cli_complain(&cli_help, "found '%s', expected one command", given.operands[2]);
+    if (given->count > 2) {
+        return cli_complain(&cli_help, "found '%s', expected one command", given->operands[2]);
     }
-    char *words[] = {given.operands[0], given.count > 1 ? given.operands[1] : help, help, NULL};
-    return dispatch(given.count + 1, words);
+    char *words[] = {given->operands[0], given->count > 1 ? given->operands[1] : help, help, NULL};
+    return dispatch(given->count + 1, words);
 }
 
-static int run_version(int argc, char **argv)
+static int run_version(const struct cli_given *given, void *settings)
 {
-    int code = cli_read(&cli_version, argc, argv, NULL, NULL);
-    if (code == CLI_END) {
-        (void)puts(weir_version());
-        code = CLI_OK;
-    }
-    return code;
+    (void)given;
+    (void)settings;
+    (void)puts(weir_version());
+    return CLI_OK;
 }
 
 int cli_main(int argc, char **argv)

@@ -1,8 +1,7 @@
 #include "cli/connect_address.h"
 
-#include <stdlib.h>
-
 #include "base/error.h"
+#include "rules/value/address.h"
 
 #define HOST_MAX 256
 
@@ -21,26 +20,6 @@ static int read_unix(struct connect_address *a, const char *path, struct weir_er
     return 0;
 }
 
-static bool is_port(const char *port)
-{
-    size_t digits = strspn(port, "0123456789");
-    return digits > 0 && digits < 6 && port[digits] == 0 && strtoul(port, NULL, 10) <= 65535;
-}
-
-static bool split(const char *text, char host[HOST_MAX], const char **port)
-{
-    const char *colon = strrchr(text, ':');
-    size_t n = colon != NULL ? (size_t)(colon - text) : 0;
-    size_t brackets = n >= 2 && text[0] == '[' && text[n - 1] == ']';
-    if (n == 2 * brackets || n >= HOST_MAX) {
-        return false;
-    }
-    memcpy(host, text + brackets, n - 2 * brackets);
-    host[n - 2 * brackets] = 0;
-    *port = colon + 1;
-    return is_port(*port);
-}
-
 int connect_address_read(struct connect_address *a, const char *text, struct weir_error *error)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
@@ -49,7 +28,7 @@ int connect_address_read(struct connect_address *a, const char *text, struct wei
     if (is_unix_address(text)) {
         return read_unix(a, text + 5, error);
     }
-    if (!split(text, host, &port)) {
+    if (!host_split(text, host, sizeof host, &port)) {
         return fail(error, WEIR_EINVAL, "found '%s', expected ADDRESS:PORT or unix:PATH", text);
     }
     int e = getaddrinfo(host, port, &hints, &a->found);

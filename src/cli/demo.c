@@ -83,12 +83,10 @@ static int run_live(void)
     return CLI_OK;
 }
 
-static int run(int argc, char **argv)
+static int run(const struct cli_given *given, void *settings)
 {
-    int code = cli_read(&cli_demo, argc, argv, NULL, NULL);
-    if (code != CLI_END) {
-        return code;
-    }
+    (void)given;
+    (void)settings;
     (void)printf("10 per second for one key; 1.5 s of traffic in ticks of 25 ms; a new window\n"
                  "begins at the bar. # all admitted  + some  x none  . no request\n\n"
                  "  %-15s %40s|\n",

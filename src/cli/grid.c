@@ -1,40 +1,34 @@
 #include "cli/grid.h"
 
-#include <stdio.h>
-
 #include "cli/buffer_format.h"
 #include "common/utf8.h"
 
+#define SAFE_BYTES_MAX (64u << 20)
 #define GRID_BYTES_MAX (16u << 20)
 #define CELL_PLACES_MAX 64 /* a longer cell is cut, except in the last column */
 
 /* ---- safe text ---- */
 
-struct text take_line(struct text *rest)
-{
-    const char *end = rest->len > 0 ? memchr(rest->at, '\n', rest->len) : NULL;
-    struct text line = {rest->at, end != NULL ? (size_t)(end - rest->at) : rest->len};
-    *rest = text_after(*rest, line.len + (end != NULL));
-    return line;
-}
-
 void safe_put(struct buffer *b, struct text text, bool lines)
 {
     while (text.len > 0) {
-        uint32_t number = 0;
-        size_t n = utf8_next(text, &number);
-        bool kept =
-            n > 0 && (utf8_visible(number) || (lines && (number == '\n' || number == '\t')));
-        n = n > 0 ? n : 1;
-        if (kept) {
-            buffer_put(b, (struct text){text.at, n});
-        } else {
-            for (size_t i = 0; i < n; i++) {
-                buffer_format(b, "\\x%02x", (unsigned)(unsigned char)text.at[i]);
-            }
+        bool visible;
+        struct text c = utf8_take(&text, &visible);
+        bool kept = visible || (lines && (c.at[0] == '\n' || c.at[0] == '\t'));
+        buffer_put(b, kept ? c : TEXT(""));
+        for (size_t i = 0; !kept && i < c.len; i++) {
+            buffer_format(b, "\\x%02x", (unsigned)(unsigned char)c.at[i]);
         }
-        text = text_after(text, n);
     }
+}
+
+void safe_print(FILE *out, struct text text, bool lines)
+{
+    struct buffer safe;
+    buffer_init(&safe, SAFE_BYTES_MAX);
+    safe_put(&safe, text, lines);
+    (void)fwrite(buffer_text(&safe).at, 1, buffer_len(&safe), out);
+    buffer_finish(&safe);
 }
 
 /* Returns the columns that a text takes on a terminal, if no character takes two. */
@@ -105,14 +99,6 @@ void grid_put_count(struct grid *g, uint64_t number)
     grid_put(g, text_of(text));
 }
 
-/* Takes the next cell from *rest. */
-static struct text next_cell(struct text *rest)
-{
-    struct text cell = {rest->at, strnlen(rest->at, rest->len)};
-    *rest = text_after(*rest, cell.len + (cell.len < rest->len));
-    return cell;
-}
-
 static bool has_titles(const struct grid *g)
 {
     return g->columns[0].title != NULL;
@@ -125,7 +111,7 @@ static void measure(const struct grid *g, size_t rows, size_t widths[GRID_COLUMN
         widths[i] = has_titles(g) ? strlen(g->columns[i].title) : 0;
     }
     for (size_t i = 0; i < rows * g->count; i++) {
-        size_t places = width_of(next_cell(&rest));
+        size_t places = width_of(text_cut(&rest, 0));
         size_t *widest = &widths[i % g->count];
         *widest = places > *widest ? places : *widest;
     }
@@ -134,14 +120,10 @@ static void measure(const struct grid *g, size_t rows, size_t widths[GRID_COLUMN
 static void put_cell(struct buffer *line, struct text cell, size_t width, bool right, bool last)
 {
     size_t places = width_of(cell);
-    for (size_t i = places; right && i < width; i++) {
-        buffer_put_char(line, ' ');
-    }
+    int blanks = places < width ? (int)(width - places) : 0;
+    buffer_format(line, "%*s", right ? blanks : 0, "");
     buffer_put(line, cell);
-    for (size_t i = places; !right && !last && i < width; i++) {
-        buffer_put_char(line, ' ');
-    }
-    buffer_put(line, last ? TEXT("") : TEXT("  "));
+    buffer_format(line, "%*s", last ? 0 : right ? 2 : blanks + 2, "");
 }
 
 static void end_line(struct buffer *line, struct buffer *out, size_t width)
@@ -163,7 +145,7 @@ void grid_print(const struct grid *g, struct buffer *out, size_t width, size_t r
     buffer_init(&line, GRID_BYTES_MAX);
     for (size_t row = has_titles(g) ? 0 : 1; row <= rows; row++) {
         for (unsigned i = 0; i < g->count; i++) {
-            struct text cell = row == 0 ? text_of(g->columns[i].title) : next_cell(&rest);
+            struct text cell = row == 0 ? text_of(g->columns[i].title) : text_cut(&rest, 0);
             put_cell(&line, cell, widths[i], g->columns[i].right, i + 1 == g->count);
         }
         end_line(&line, out, width);

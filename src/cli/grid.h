@@ -6,14 +6,15 @@
 #define WEIR_CLI_GRID_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "common/buffer.h"
 
-/* Takes the next line, without its line end, from *rest. */
-struct text take_line(struct text *rest);
-
 /* Appends a text. A byte that is not visible is written as \xNN. With `lines`, LF and tabs stay. */
 void safe_put(struct buffer *b, struct text text, bool lines);
+
+/* Prints a text in the same way. */
+void safe_print(FILE *out, struct text text, bool lines);
 
 /* Return the beginning of a safe text: at most this many columns or lines (0: all). */
 struct text safe_cut(struct text text, size_t places);

@@ -200,12 +200,6 @@ static int exchange(int fd, const struct http_peer *peer, const struct http_call
     return e;
 }
 
-void http_result_init(struct http_result *r)
-{
-    http_response_init(&r->response);
-    buffer_init(&r->input, HTTP_RESPONSE_MAX + READ_BYTES);
-}
-
 void http_result_finish(struct http_result *r)
 {
     http_response_finish(&r->response);
@@ -217,6 +211,8 @@ int http_call(const struct http_peer *peer, const struct http_call *call,
 {
     uint64_t until_ms = now_ms() + peer->timeout_ms;
     int fd = -1;
+    http_response_init(&result->response);
+    buffer_init(&result->input, HTTP_RESPONSE_MAX + READ_BYTES);
     int e = peer->secret != NULL ? check_secret(peer->secret, error) : 0;
     e = e == 0 ? connect_any(peer->address, until_ms, &fd, error) : e;
     if (e == 0) {
@@ -229,13 +225,11 @@ int http_call(const struct http_peer *peer, const struct http_call *call,
 void http_put_encoded(struct buffer *target, struct text text)
 {
     for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.at[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                     (c != 0 && strchr("-._~", c) != NULL);
-        if (plain) {
-            buffer_put_char(target, (char)c);
+        char c = text.at[i];
+        if (text_is_plain(c, "-._~")) {
+            buffer_put_char(target, c);
         } else {
-            buffer_format(target, "%%%02X", c);
+            buffer_format(target, "%%%02X", (unsigned)(unsigned char)c);
         }
     }
 }

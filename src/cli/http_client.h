@@ -32,11 +32,11 @@ struct http_result {
     struct buffer input; /* bytes that the response points into */
 };
 
-void http_result_init(struct http_result *r);
 void http_result_finish(struct http_result *r);
 
 /*
- * Sends a request and reads the response. Returns 0, whatever the response's status;
+ * Sends a request and reads the response into *result, which the caller finishes, also after an
+ * error. Returns 0, whatever the response's status;
  * WEIR_EINVAL: an address or a secret that is not valid; WEIR_EIO: no connection, no complete
  * answer in time, or an answer that is not HTTP.
  */

@@ -57,6 +57,16 @@ static int read_option(const struct cli_command *command, const char *word, cons
     return cli_read_value(&value, settings);
 }
 
+bool cli_is_given(const struct cli_given *given, const char *name)
+{
+    size_t i = 0;
+    while (i < given->command->options_count &&
+           strcmp(given->command->options[i].name, name) != 0) {
+        i++;
+    }
+    return (given->options >> i & 1) != 0;
+}
+
 /* Checks the number of operands by what the command's row says. */
 static int check_operands(const struct cli_command *c, const struct cli_given *given)
 {
@@ -79,10 +89,8 @@ static int check_operands(const struct cli_command *c, const struct cli_given *g
 int cli_read(const struct cli_command *command, int argc, char **argv, void *settings,
              struct cli_given *given)
 {
-    struct cli_given ignored;
     bool plain = false; /* "--" has been read: no more options */
-    given = given != NULL ? given : &ignored;
-    *given = (struct cli_given){.operands = argv};
+    *given = (struct cli_given){.command = command, .operands = argv};
     for (int i = 1; i < argc; i++) {
         bool took_next = false;
         if (plain || argv[i][0] != '-' || argv[i][1] == 0) {

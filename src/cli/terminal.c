@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/grid.h"
+#include "common/buffer.h"
 
 #define ENTER "\33[?1049h\33[?25l\33[2J" /* alternate screen, no cursor */
 #define LEAVE "\33[?25h\33[?1049l"
@@ -196,7 +196,7 @@ bool terminal_paint(struct text lines)
     buffer_init(&out, PAINT_MAX);
     buffer_put(&out, TEXT("\33[H"));
     while (lines.len > 0) {
-        buffer_put(&out, take_line(&lines));
+        buffer_put(&out, text_cut(&lines, '\n'));
         buffer_put(&out, lines.len > 0 ? TEXT("\33[K\r\n") : TEXT("\33[K"));
     }
     buffer_put(&out, TEXT("\33[J"));

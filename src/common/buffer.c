@@ -61,28 +61,19 @@ void buffer_put(struct buffer *b, struct text text)
     }
 }
 
-static void put_number(struct buffer *b, bool negative, uint64_t number)
-{
-    char digits[21];
-    size_t at = sizeof digits;
-    do {
-        digits[--at] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    if (negative) {
-        digits[--at] = '-';
-    }
-    buffer_put(b, (struct text){digits + at, sizeof digits - at});
-}
-
 void buffer_put_u64(struct buffer *b, uint64_t number)
 {
-    put_number(b, false, number);
+    char digits[20];
+    buffer_put(b, (struct text){digits, (size_t)(text_put_u64(digits, number) - digits)});
 }
 
 void buffer_put_i64(struct buffer *b, int64_t number)
 {
-    put_number(b, number < 0, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+    char digits[21] = "-";
+    bool negative = number < 0;
+    uint64_t size = negative ? 0 - (uint64_t)number : (uint64_t)number;
+    const char *end = text_put_u64(digits + negative, size);
+    buffer_put(b, (struct text){digits, (size_t)(end - digits)});
 }
 
 void buffer_trim(struct buffer *b, size_t keep)

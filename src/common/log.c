@@ -21,7 +21,7 @@
 #define PATIENCE_MS 100
 #define CUT_MARK "\xe2\x80\xa6"
 
-const char *const log_level_names[LEVELS] = {"audit", "error", "warning", "info", "debug"};
+const char *const log_level_names[] = {"audit", "error", "warning", "info", "debug", NULL};
 
 struct line {
     size_t len;
@@ -38,11 +38,14 @@ struct line {
  */
 typedef int (*escape_fn)(uint32_t c, bool valid, char out[ESCAPE_BYTES]);
 
+/* What a line has around its parts. */
 struct format {
-    void (*begin)(struct line *line, const char *time, const char *level, const char *message);
-    void (*name)(struct line *line, const char *name);
-    void (*value)(struct line *line, struct text value, const char *mark);
+    const char *time, *level, *message, *fields; /* before each of these */
+    const char *name, *value;                    /* before those of a field */
     const char *end;
+    escape_fn escape_message;
+    escape_fn escape_value;
+    bool quotes; /* around every text; otherwise only where they are needed */
 };
 
 static struct {
@@ -174,64 +177,31 @@ static bool is_plain(struct text value)
     return value.len > 0;
 }
 
-static void text_value(struct line *line, struct text value, const char *mark)
-{
-    const char *quote = is_plain(value) ? "" : "\"";
-    put_string(line, quote);
-    put_escaped(line, value, mark, escape_text);
-    put_string(line, quote);
-}
-
-static void text_begin(struct line *line, const char *time, const char *level, const char *message)
-{
-    put_string(line, time);
-    put_string(line, " ");
-    put_string(line, level);
-    put_string(line, " ");
-    put_escaped(line, text_of(message), "", escape_message);
-}
-
-static void text_name(struct line *line, const char *name)
-{
-    put_string(line, " ");
-    put_string(line, name);
-    put_string(line, "=");
-}
-
-static void json_value(struct line *line, struct text value, const char *mark)
-{
-    put_string(line, "\"");
-    put_escaped(line, value, mark, escape_json);
-    put_string(line, "\"");
-}
-
-static void json_begin(struct line *line, const char *time, const char *level, const char *message)
-{
-    put_string(line, "{\"time\":\"");
-    put_string(line, time);
-    put_string(line, "\",\"level\":\"");
-    put_string(line, level);
-    put_string(line, "\",\"message\":");
-    json_value(line, text_of(message), "");
-}
-
-static void json_name(struct line *line, const char *name)
-{
-    put_string(line, ",");
-    json_value(line, text_of(name), "");
-    put_string(line, ":");
-}
-
 static const struct format formats[] = {
-    [LOG_AS_TEXT] = {text_begin, text_name, text_value, "\n"},
-    [LOG_AS_JSON] = {json_begin, json_name, json_value, "}\n"},
+    [LOG_AS_TEXT] = {"", " ", " ", "", " ", "=", "\n", escape_message, escape_text, false},
+    [LOG_AS_JSON] = {"{\"time\":\"", "\",\"level\":\"", "\",\"message\":\"", "\"", ",\"",
+                     "\":", "}\n", escape_json, escape_json, true},
 };
 
-static void put_count(struct line *line, int64_t count)
+static void put_begin(struct line *line, const struct format *format, const char *time,
+                      const char *level, const char *message)
 {
-    char digits[24];
-    (void)snprintf(digits, sizeof digits, "%" PRId64, count);
-    put_string(line, digits);
+    put_string(line, format->time);
+    put_string(line, time);
+    put_string(line, format->level);
+    put_string(line, level);
+    put_string(line, format->message);
+    put_escaped(line, text_of(message), "", format->escape_message);
+    put_string(line, format->fields);
+}
+
+static void put_value(struct line *line, const struct format *format, struct text value,
+                      const char *mark)
+{
+    const char *quote = format->quotes || !is_plain(value) ? "\"" : "";
+    put_string(line, quote);
+    put_escaped(line, value, mark, format->escape_value);
+    put_string(line, quote);
 }
 
 /* Writes the beginning of a key, in whole characters. */
@@ -243,7 +213,7 @@ static void put_cut_key(struct line *line, const struct format *format, struct t
             n--;
         }
     }
-    format->value(line, (struct text){key.at, n}, n < key.len ? CUT_MARK : "");
+    put_value(line, format, (struct text){key.at, n}, n < key.len ? CUT_MARK : "");
 }
 
 /*
@@ -257,18 +227,22 @@ static void put_hashed_key(struct line *line, const struct format *format, struc
         struct hash h = hash_sip(&log_state.secret, key.at, key.len);
         (void)snprintf(digits, sizeof digits, "#%016" PRIx64, h.low);
     }
-    format->value(line, text_of(digits), "");
+    put_value(line, format, text_of(digits), "");
 }
 
 static void put_field(struct line *line, const struct format *format, const struct log_field *field)
 {
-    format->name(line, field->name);
+    char digits[24];
+    put_string(line, format->name);
+    put_string(line, field->name);
+    put_string(line, format->value);
     switch (field->kind) {
     case LOG_FIELD_TEXT:
-        format->value(line, field->text, "");
+        put_value(line, format, field->text, "");
         break;
     case LOG_FIELD_COUNT:
-        put_count(line, field->count);
+        (void)snprintf(digits, sizeof digits, "%" PRId64, field->count);
+        put_string(line, digits);
         break;
     case LOG_FIELD_KEY:
         (log_state.keys == LOG_KEYS_HASHED ? put_hashed_key : put_cut_key)(line, format,
@@ -292,15 +266,6 @@ static int64_t put_fields(struct line *line, const struct format *format,
         }
     }
     return left_out;
-}
-
-static void put_missing(struct line *line, const struct format *format, const char *name,
-                        int64_t count)
-{
-    if (count > 0) {
-        format->name(line, name);
-        put_count(line, count);
-    }
 }
 
 static void write_time(uint64_t unix_ns, char *text, size_t size)
@@ -381,11 +346,15 @@ void log_event(enum log_level level, const char *message, const struct log_field
     struct line line = {.most = LOG_LINE_BYTES - TAIL_BYTES};
     char time[48];
     write_time(clock_unix_ns(), time, sizeof time);
-    format->begin(&line, time, log_level_names[level], message);
+    put_begin(&line, format, time, log_level_names[level], message);
     int64_t left_out = put_fields(&line, format, fields, count);
     line.most = LOG_LINE_BYTES;
-    put_missing(&line, format, "fields_left_out", left_out);
-    put_missing(&line, format, "lines_lost", (int64_t)lost);
+    if (left_out > 0) {
+        put_field(&line, format, &LOG_COUNT("fields_left_out", left_out));
+    }
+    if (lost > 0) {
+        put_field(&line, format, &LOG_COUNT("lines_lost", lost));
+    }
     put_string(&line, format->end);
     if (is_read(lost > 0) && write_line(&line)) {
         (void)fetch_sub(&log_state.lost, lost);

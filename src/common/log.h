@@ -26,7 +26,8 @@ enum log_level { LEVEL_AUDIT, LEVEL_ERROR, LEVEL_WARNING, LEVEL_INFO, LEVEL_DEBU
 enum log_format { LOG_AS_TEXT, LOG_AS_JSON };
 enum log_keys { LOG_KEYS_CUT, LOG_KEYS_HASHED };
 
-extern const char *const log_level_names[LEVELS]; /* "audit", "error", "warning", "info", "debug" */
+/* "audit", "error", "warning", "info", "debug", NULL. */
+extern const char *const log_level_names[LEVELS + 1];
 
 struct log_field {
     const char *name;

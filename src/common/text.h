@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 struct text {
@@ -55,6 +56,31 @@ static inline bool text_is_word(struct text a, const char *upper)
     return true;
 }
 
+/* True if the text ends with the suffix, and is longer. */
+static inline bool text_ends(struct text a, const char *suffix)
+{
+    size_t n = strlen(suffix);
+    return a.len > n && memcmp(a.at + a.len - n, suffix, n) == 0;
+}
+
+/* True for an ASCII letter, a digit, or one of the others. */
+static inline bool text_is_plain(char c, const char *others)
+{
+    char lower = (char)(c | 0x20);
+    return (lower >= 'a' && lower <= 'z') || (c >= '0' && c <= '9') ||
+           (c != 0 && strchr(others, c) != NULL);
+}
+
+/* True if the text has nothing but ASCII letters, digits and the others; false if it is empty. */
+static inline bool text_is_made_of(struct text a, const char *others)
+{
+    size_t i = 0;
+    while (i < a.len && text_is_plain(a.at[i], others)) {
+        i++;
+    }
+    return a.len > 0 && i == a.len;
+}
+
 /* Returns the text without its first n bytes. */
 static inline struct text text_after(struct text a, size_t n)
 {
@@ -76,6 +102,34 @@ static inline struct text text_cut(struct text *rest, char c)
     return part;
 }
 
+/* Reads a number of decimal digits. False: there is anything else, or it needs more than 64 bits. */
+static inline bool text_to_u64(struct text a, uint64_t *number)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < a.len; i++) {
+        unsigned digit = (unsigned)(unsigned char)a.at[i] - '0';
+        if (digit > 9 || __builtin_mul_overflow(n, 10, &n) ||
+            __builtin_add_overflow(n, digit, &n)) {
+            return false;
+        }
+    }
+    *number = n;
+    return a.len > 0;
+}
+
+/* Writes a number in decimal digits, at most 20, and returns the end. */
+static inline char *text_put_u64(char *to, uint64_t number)
+{
+    char digits[20];
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    memcpy(to, digits + at, sizeof digits - at);
+    return to + sizeof digits - at;
+}
+
 /* Returns the value of a hexadecimal digit; 16 if it is none. */
 static inline unsigned text_hex_digit(char c)
 {
@@ -83,6 +137,20 @@ static inline unsigned text_hex_digit(char c)
     return c >= '0' && c <= '9'           ? (unsigned)(c - '0')
            : lower >= 'a' && lower <= 'f' ? (unsigned)(lower - 'a') + 10
                                           : 16;
+}
+
+/* Returns the byte that the two hexadecimal digits at this place stand for; -1: there are none. */
+static inline int text_hex_byte(struct text a, size_t at)
+{
+    unsigned high = a.len > at + 1 ? text_hex_digit(a.at[at]) : 16;
+    unsigned low = high < 16 ? text_hex_digit(a.at[at + 1]) : 16;
+    return low < 16 ? (int)(high << 4 | low) : -1;
+}
+
+/* Returns the byte that "%XX" at this place stands for; -1: there is none. */
+static inline int text_percent_byte(struct text a, size_t at)
+{
+    return a.at[at] == '%' ? text_hex_byte(a, at + 1) : -1;
 }
 
 /* Returns the text without spaces, tabs and line ends around it. */

@@ -41,4 +41,18 @@ static inline bool utf8_visible(uint32_t c)
            c < 0xe0000 && (c & 0xfffe) != 0xfffe;
 }
 
+/*
+ * Takes the next character off the front of the text, which is not empty. A byte that belongs to no
+ * character is taken by itself, and is not visible.
+ */
+static inline struct text utf8_take(struct text *rest, bool *visible)
+{
+    uint32_t c = 0;
+    size_t n = utf8_next(*rest, &c);
+    struct text taken = {rest->at, n > 0 ? n : 1};
+    *visible = n > 0 && utf8_visible(c);
+    *rest = text_after(*rest, taken.len);
+    return taken;
+}
+
 #endif

@@ -21,6 +21,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/maths.h"
 
 #define SLOT_BITS 17
 #define SLOTS (1u << SLOT_BITS)
@@ -42,14 +43,11 @@ struct bidder {
     uint64_t hash;
 };
 
-/* Returns the bid of a node for a slot: the finish of splitmix64, in which every bit of the slot
- * and the node reaches every bit of the bid. */
+/* Returns the bid of a node for a slot: every bit of the slot and the node reaches every bit of the
+ * bid. */
 static uint64_t bid(uint64_t node, uint64_t slot)
 {
-    uint64_t x = node + slot * 0x9e3779b97f4a7c15ULL;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
-    return x ^ x >> 31;
+    return splitmix_finish(node + slot * SPLITMIX_STEP);
 }
 
 static int by_name(const void *a, const void *b)

@@ -22,7 +22,7 @@
 #include "base/atomic.h"
 #include "base/maths.h"
 
-enum { IN_A_ROW = 5, AT_LEAST = 20, PARTS = 8, DOUBLINGS = 6 };
+enum { IN_A_ROW = 5, AT_LEAST = 20, PARTS = BREAKER_PARTS, DOUBLINGS = 6 };
 
 #define PART_NS (WEIR_SECOND / PARTS)
 #define PROBE_FIRST (100 * WEIR_MILLISECOND)
@@ -37,20 +37,6 @@ enum { IN_A_ROW = 5, AT_LEAST = 20, PARTS = 8, DOUBLINGS = 6 };
 #define COUNT_BITS 20
 #define COUNT_MOST ((UINT64_C(1) << COUNT_BITS) - 1)
 #define STAMP_MASK ((UINT64_C(1) << 24) - 1)
-
-struct breaker {
-    uint64_t state;
-    uint64_t bad_in_a_row;
-    uint64_t probe_ns;
-    uint64_t parts[PARTS];
-    struct breakers *all;
-    uint64_t calls;   /* 1: the endpoint takes calls; 0: it is a Sentinel */
-    uint64_t well_ns; /* time of the last breaker_well() */
-    uint64_t doubted; /* length of `doubt`; `doubt` is written and read under the lock */
-    char doubt[BREAKER_KEY_MAX];
-    unsigned users; /* links that use it; guarded by the lock, as is the name */
-    char name[BREAKER_NAME_MAX];
-};
 
 struct breakers {
     uint64_t random;
@@ -183,18 +169,10 @@ uint64_t breakers_count_open(struct breakers *b)
 
 /* ---- opening ---- */
 
-bool breaker_is_open(const struct breaker *b)
-{
-    return load_acquire(&b->state) != 0;
-}
-
-/* SplitMix64. */
+/* Does what splitmix_next() does, for any number of threads. */
 uint64_t breakers_random(struct breakers *b)
 {
-    uint64_t x = fetch_add(&b->random, UINT64_C(0x9e3779b97f4a7c15));
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
+    return splitmix_finish(fetch_add(&b->random, SPLITMIX_STEP));
 }
 
 /* Returns a random delay for the next probe after `failed` probes have failed: at most 100 ms,

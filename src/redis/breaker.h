@@ -10,14 +10,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "common/text.h"
 
 #define BREAKERS_MAX 1024 /* endpoints that a process uses at the same time */
 #define BREAKER_NAME_MAX 300
 #define BREAKER_KEY_MAX 512
+#define BREAKER_PARTS 8
 
 struct breakers;
-struct breaker;
+
+/* Only breaker.c uses its fields, apart from breaker_is_open(). */
+struct breaker {
+    uint64_t state; /* 0: closed */
+    uint64_t bad_in_a_row;
+    uint64_t probe_ns;
+    uint64_t parts[BREAKER_PARTS];
+    struct breakers *all;
+    uint64_t calls;   /* 1: the endpoint takes calls; 0: it is a Sentinel */
+    uint64_t well_ns; /* time of the last breaker_well() */
+    uint64_t doubted; /* length of `doubt`; `doubt` is written and read under the lock */
+    char doubt[BREAKER_KEY_MAX];
+    unsigned users; /* links that use it; guarded by the lock, as is the name */
+    char name[BREAKER_NAME_MAX];
+};
 
 struct breakers *breakers_create(uint64_t seed); /* seed: for the jitter; NULL: no memory */
 void breakers_destroy(struct breakers *b);
@@ -38,7 +54,10 @@ void breaker_leave(struct breaker *b);
 /* Notes that the endpoint takes calls. Other endpoints (Sentinels) only answer questions. */
 void breaker_for_calls(struct breaker *b);
 
-bool breaker_is_open(const struct breaker *b);
+static inline bool breaker_is_open(const struct breaker *b)
+{
+    return load_acquire(&b->state) != 0;
+}
 
 /*
  * Returns true if the breaker is open, a probe is due, and no other thread makes one; then

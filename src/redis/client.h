@@ -3,9 +3,10 @@
  * A client belongs to one thread. Its driver, which owns the loop, makes connections when asked to,
  * moves bytes, and supplies the time (any monotonic clock, in ns).
  *
- *   client.c     a client and its calls: their routes, deadlines, when they may be sent again
+ *   client.c     a client: its time, its beginning and its end
+ *   call.c       its calls: made, sent on a link, matched to their replies in order, ended
+ *   resend.c     calls that are routed again
  *   link.c       one connection: when it is made, and when it has ended
- *   link_io.c    sending on a connection, and matching replies to requests, in order
  *   questions.c  what a client asks on its own account: the greeting, the role, probes
  *   reply.c      replies as bytes
  *   timers.c     timers of calls and links

@@ -176,11 +176,12 @@ static void set_gap(struct topology *t, uint64_t now_ns)
     client_tick_by(t->client, t->ask_ns);
 }
 
-static void on_map(void *arg, struct client_link *link, const struct text *reply, uint64_t now_ns)
+static void on_map(void *arg, struct client_link *link, const struct store_reply *reply,
+                   uint64_t now_ns)
 {
     struct topology *t = arg;
     t->asked = NULL;
-    bool read = reply != NULL && read_map(t, link, *reply, now_ns);
+    bool read = reply != NULL && read_map(t, link, reply->whole, now_ns);
     if (reply != NULL && !read) {
         client_complain(t->client, "%s: names no primary with slots, expected a node of a Cluster",
                         link->name);

@@ -457,12 +457,6 @@ void client_link_want(struct client_link *link, bool wanted, uint64_t now_ns)
     }
 }
 
-bool client_link_is_hopeless(const struct client_link *link)
-{
-    return link->forgotten || breaker_is_open(link->breaker) ||
-           (link->state == LINK_IDLE && link->tries >= 2);
-}
-
 bool client_is_hopeless(const struct client *c)
 {
     for (const struct list *at = c->links.next; at != &c->links; at = at->next) {

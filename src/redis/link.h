@@ -54,6 +54,7 @@ struct client {
     struct client_driver driver;
     const struct topology_ops *ops;
     struct topology *topology;
+    struct client_link *master; /* serves all slots, link in any state; NULL: topology_ops.route */
     uint64_t topology_due;
     uint64_t now_ns; /* the latest time that the client was given */
     bool closing;
@@ -133,7 +134,7 @@ struct client_link {
     uint64_t good;  /* replies that were no failure, not yet told to the breaker */
     bool well;      /* one of them was not an error */
     /* For each script, `last` when its text was last sent again. A call at an earlier place finds
-     * the script loaded if it is sent again (resend_by_text() in client.c). */
+     * the script loaded if it is sent again (resend_by_text() in resend.c). */
     uint64_t texts[SCRIPT_COUNT];
 
     struct list waiting;
@@ -142,9 +143,44 @@ struct client_link {
 
 /* ---- client.c ---- */
 
-void call_replied(struct call *call, const struct store_reply *reply, uint64_t now_ns);
-void call_end(struct client *c, struct call *call, enum client_end end, uint64_t now_ns);
 void client_tell_metrics(struct client *c);
+
+/* ---- call.c ---- */
+
+/* Ends a call that is in no list and has no place. C1: this is the only function that calls
+ * `done`. */
+void call_finish(struct client *c, struct call *call, enum client_end end,
+                 const struct store_reply *reply, uint64_t now_ns);
+/* Ends a call in any state, without a reply. */
+void call_end(struct client *c, struct call *call, enum client_end end, uint64_t now_ns);
+/* Its timer is due: it goes on after a pause, or ends (C1). */
+void call_tick(struct client *c, struct call *call, uint64_t now_ns);
+
+/* Returns the link that calls of this slot go to, in any state. If it returns NULL, *hope says
+ * whether the link may be known soon. */
+struct client_link *call_route(struct client *c, unsigned slot, uint64_t now_ns, bool *hope);
+/* Keeps a call until its link is known: client_reroute(). */
+void call_park(struct client *c, struct call *call);
+/* link_put() gives a call to the link, which must have room for it. */
+bool link_has_room(const struct client_link *link, size_t bytes);
+void link_put(struct client_link *link, struct call *call, uint64_t now_ns);
+
+void link_wake(struct client_link *link);
+/* link_has_places() returns whether n more replies may be pending, `most` in all.
+ * link_take_place() takes the place of the next reply. */
+bool link_has_places(struct client_link *link, uint64_t n, uint64_t most);
+void link_take_place(struct client_link *link, client_answer_fn answer, void *arg);
+
+/* ---- resend.c ---- */
+
+/* Gives the call to the link of its slot, parks it if that link will be known soon, or ends it
+ * NOT_RUN with `refusal`. The call must be in no list. Sets its timer to its deadline. */
+void call_resend(struct client *c, struct call *call, const struct store_reply *refusal,
+                 uint64_t now_ns);
+/* Handles a reply that proves that the call did not run: sends it again or ends it (C2). */
+void call_refused(struct client *c, struct call *call, const struct store_reply *reply,
+                  uint64_t now_ns);
+struct text call_key(const struct call *call); /* its first key */
 
 /* ---- link.c ---- */
 
@@ -183,15 +219,9 @@ void link_refuses(struct client_link *link, struct text error, struct text key, 
 struct text link_shown_error(struct text error);
 void link_clear_complaint(struct client_link *link); /* calls succeed again */
 
-/* ---- link_io.c ---- */
-
-void link_wake(struct client_link *link);
 /* A client_answer_fn for replies that do not matter. */
-void link_ignore_reply(void *arg, struct client_link *link, const struct text *reply,
+void link_ignore_reply(void *arg, struct client_link *link, const struct store_reply *reply,
                        uint64_t now_ns);
-bool link_has_room(const struct client_link *link, size_t bytes); /* for one more call */
-void link_put(struct client_link *link, struct call *call, uint64_t now_ns);
-void link_take(struct client_link *link, struct call *call); /* takes a call out of `waiting` */
 
 static inline bool link_waits(const struct client_link *link)
 {

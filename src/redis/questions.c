@@ -19,8 +19,35 @@
 #include "base/maths.h"
 #include "redis/breaker.h"
 #include "redis/link.h"
+#include "wire/resp.h"
 
 #define RECHECK_EVERY WEIR_SECOND
+#define QUESTIONS 64 /* places for questions, in addition to those for calls */
+
+/* ---- asking ---- */
+
+int client_ask(struct client_link *link, const struct text *words, size_t n,
+               client_answer_fn answer, void *arg)
+{
+    if (link->state < LINK_GREETING) {
+        return WEIR_EIO;
+    }
+    size_t before = buffer_len(&link->out);
+    resp_put_array(&link->out, n);
+    for (size_t i = 0; i < n; i++) {
+        resp_put_bulk(&link->out, words[i]);
+    }
+    if (link->out.full ||
+        !link_has_places(link, 1, link->client->in_flight_most + (uint64_t)QUESTIONS)) {
+        link->out.end = link->out.begin + before;
+        link->out.full = false;
+        return WEIR_EFULL;
+    }
+    link_take_place(link, answer, arg);
+    link->greeting += link->state == LINK_GREETING;
+    link_wake(link);
+    return 0;
+}
 
 /* ---- errors that are reported ---- */
 
@@ -88,11 +115,11 @@ static const char *advice(const struct client_link *link, struct text said)
 }
 
 /* Handles a reply that must not be an error. `arg` names the command. */
-static void on_welcome(void *arg, struct client_link *link, const struct text *reply,
+static void on_welcome(void *arg, struct client_link *link, const struct store_reply *reply,
                        uint64_t now_ns)
 {
-    if (reply != NULL && text_starts(*reply, "-")) {
-        struct text said = link_shown_error(text_after(*reply, 1));
+    if (reply != NULL && reply->type == '-') {
+        struct text said = link_shown_error(reply->text);
         link_fail(link, now_ns, "%s%s: %.*s", advice(link, said), (const char *)arg,
                   TEXT_ARGS(said));
     }
@@ -148,6 +175,15 @@ void link_greet(struct client_link *link, uint64_t now_ns)
     }
 }
 
+void link_ignore_reply(void *arg, struct client_link *link, const struct store_reply *reply,
+                       uint64_t now_ns)
+{
+    (void)arg;
+    (void)link;
+    (void)reply;
+    (void)now_ns;
+}
+
 /* The replies are ignored: a script that could not be loaded is sent as text when it is called. */
 void link_load_scripts(struct client_link *link)
 {
@@ -164,17 +200,17 @@ void link_load_scripts(struct client_link *link)
 /* Drops a link that is not a master, with the reason `arg`, and one that asks for a password. A
  * link that may not ask for the role (an error) is taken for a master, until a call is refused with
  * READONLY. */
-static void on_role(void *arg, struct client_link *link, const struct text *reply, uint64_t now_ns)
+static void on_role(void *arg, struct client_link *link, const struct store_reply *reply,
+                    uint64_t now_ns)
 {
     link->role_asked = false;
-    if (reply != NULL && text_starts(*reply, "-NOAUTH")) {
-        client_link_drop(link, "requires a password", now_ns);
+    if (reply == NULL || reply->type == '-') {
+        if (reply != NULL && text_starts(reply->text, "NOAUTH")) {
+            client_link_drop(link, "requires a password", now_ns);
+        }
         return;
     }
-    if (reply == NULL || text_starts(*reply, "-")) {
-        return;
-    }
-    struct text rest = *reply;
+    struct text rest = reply->whole;
     if (value_array(&rest) < 1 || !text_is(value_text(&rest), "master")) {
         client_link_drop(link, arg, now_ns);
     }
@@ -206,18 +242,14 @@ static int write_nothing(struct client_link *link, struct text key, client_answe
  * that serves the slots that it can: it says nothing about other slots, and as long as no call is
  * sent there, no other key can become the doubted one.
  */
-static bool is_willing(struct client_link *link, struct text reply, uint64_t now_ns)
+static bool is_willing(struct client_link *link, const struct store_reply *reply, uint64_t now_ns)
 {
     struct client *c = link->client;
     struct client_link *to = NULL;
-    struct store_reply r;
-    if (store_reply_read(reply, &r) != STORE_REPLY) {
-        return false;
-    }
-    bool refused = r.refusal > STORE_REFUSED;
-    bool ends = refused && c->ops->refused(c->topology, link, &r, now_ns, &to) == TOPOLOGY_END;
-    if (ends ||
-        (store_is_failure(r.refusal) && !text_starts(r.text, "CLUSTERDOWN Hash slot not served"))) {
+    bool refused = reply->refusal > STORE_REFUSED;
+    bool ends = refused && c->ops->refused(c->topology, link, reply, now_ns, &to) == TOPOLOGY_END;
+    bool other = text_starts(reply->text, "CLUSTERDOWN Hash slot not served");
+    if (ends || (store_is_failure(reply->refusal) && !other)) {
         return false;
     }
     link_clear_complaint(link);
@@ -241,20 +273,21 @@ static void judge(struct client_link *link, bool good, uint64_t now_ns)
 
 /* Handles the reply to PING. If there is no reply, or the link is not probing any more, end() has
  * told the breaker. */
-static void on_pong(void *arg, struct client_link *link, const struct text *reply, uint64_t now_ns)
+static void on_pong(void *arg, struct client_link *link, const struct store_reply *reply,
+                    uint64_t now_ns)
 {
     (void)arg;
     if (reply != NULL && link->probing) {
-        judge(link, text_starts(*reply, "+PONG"), now_ns);
+        judge(link, text_is(reply->text, "PONG"), now_ns);
     }
 }
 
-static void on_written(void *arg, struct client_link *link, const struct text *reply,
+static void on_written(void *arg, struct client_link *link, const struct store_reply *reply,
                        uint64_t now_ns)
 {
     (void)arg;
     if (reply != NULL && link->probing) {
-        judge(link, is_willing(link, *reply, now_ns), now_ns);
+        judge(link, is_willing(link, reply, now_ns), now_ns);
     }
 }
 
@@ -273,13 +306,13 @@ void link_probe(struct client_link *link, uint64_t now_ns)
 
 /* ---- checks after an error ---- */
 
-static void on_rechecked(void *arg, struct client_link *link, const struct text *reply,
+static void on_rechecked(void *arg, struct client_link *link, const struct store_reply *reply,
                          uint64_t now_ns)
 {
     (void)arg;
     link->rechecking = false;
     if (reply != NULL) {
-        (void)is_willing(link, *reply, now_ns);
+        (void)is_willing(link, reply, now_ns);
     }
 }
 

@@ -122,7 +122,7 @@ static int take(struct text *rest, struct store_value *out)
     }
 }
 
-/* ---- replies of scripts ---- */
+/* ---- whole replies ---- */
 
 #define SHORT_DIGITS 18 /* any number of so many digits fits in 64 bits */
 
@@ -146,22 +146,28 @@ static bool take_short(struct text *rest, int64_t *number)
     return true;
 }
 
-static int read_integers(struct text *rest, size_t n, struct store_reply *out)
+/* Takes n values, and all that is in them, from the front. If all are integers, and there is room
+ * for them, they are set in out->integers, and out->type becomes ':'. */
+static int take_values(struct text *rest, int64_t n, unsigned depth, struct store_reply *out)
 {
-    struct store_value v;
-    int e = n <= STORE_INTEGERS_MAX ? STORE_REPLY : STORE_BAD;
-    for (size_t i = 0; e == STORE_REPLY && i < n; i++) {
-        if (take_short(rest, &out->integers[i])) {
+    struct store_value v = {.type = ':'};
+    bool integers = n <= STORE_INTEGERS_MAX;
+    int e = depth <= VALUE_DEPTH_MAX ? STORE_REPLY : STORE_BAD;
+    for (int64_t i = 0; e == STORE_REPLY && i < n; i++) {
+        if (integers && take_short(rest, &out->integers[i])) {
             continue;
         }
         e = take(rest, &v);
-        if (e == STORE_REPLY && v.type != ':') {
-            return STORE_BAD;
+        integers = integers && v.type == ':';
+        if (integers) {
+            out->integers[i] = v.number;
+        } else if (e == STORE_REPLY && v.type == '*') {
+            struct store_reply inner;
+            e = take_values(rest, v.number, depth + 1, &inner);
         }
-        out->integers[i] = v.number;
     }
-    out->type = ':';
-    out->n = n;
+    out->type = integers ? ':' : '*';
+    out->n = integers ? (size_t)n : 0;
     return e;
 }
 
@@ -170,49 +176,21 @@ int store_reply_read(struct text input, struct store_reply *out)
     struct text rest = input;
     struct store_value v;
     int e = take(&rest, &v);
-    if (e != STORE_REPLY) {
-        return e;
-    }
-    out->type = v.type;
-    out->n = v.type == ':';
-    out->integers[0] = v.number;
-    out->text = v.text;
-    out->refusal = v.type == '-' ? refusal_of(v.text) : STORE_REFUSED_NOT;
-    if (v.type == '*') {
-        e = read_integers(&rest, (size_t)v.number, out);
-    }
-    out->used = input.len - rest.len;
-    return e;
-}
-
-/* ---- replies of any form ---- */
-
-int value_whole(struct text input, size_t *used)
-{
-    int64_t left[VALUE_DEPTH_MAX + 1] = {1}; /* values that follow, at each depth */
-    size_t depth = 0;
-    struct text rest = input;
-    while (depth > 0 || left[0] > 0) {
-        struct store_value v;
-        if (left[depth] == 0) {
-            depth--;
-            continue;
-        }
-        int e = take(&rest, &v);
-        if (e != STORE_REPLY) {
-            return e == STORE_MORE && input.len > VALUE_BYTES_MAX ? STORE_BAD : e;
-        }
-        left[depth]--;
+    if (e == STORE_REPLY) {
+        out->type = v.type;
+        out->n = v.type == ':';
+        out->integers[0] = v.number;
+        out->text = v.text;
+        out->refusal = v.type == '-' ? refusal_of(v.text) : STORE_REFUSED_NOT;
         if (v.type == '*') {
-            if (++depth > VALUE_DEPTH_MAX) {
-                return STORE_BAD;
-            }
-            left[depth] = v.number;
+            e = take_values(&rest, v.number, 1, out);
         }
+        out->whole = (struct text){input.at, input.len - rest.len};
     }
-    *used = input.len - rest.len;
-    return STORE_REPLY;
+    return e == STORE_MORE && input.len > VALUE_BYTES_MAX ? STORE_BAD : e;
 }
+
+/* ---- the values of a whole reply ---- */
 
 bool value_next(struct text *rest, struct store_value *out)
 {
@@ -244,10 +222,7 @@ int64_t value_array(struct text *rest)
 
 void value_pass(struct text *rest)
 {
-    size_t used = 0;
-    if (value_whole(*rest, &used) == STORE_REPLY) {
-        *rest = text_after(*rest, used);
-    } else {
-        rest->len = 0;
-    }
+    struct store_reply one;
+    *rest =
+        text_after(*rest, store_reply_read(*rest, &one) == STORE_REPLY ? one.whole.len : rest->len);
 }

@@ -1,8 +1,8 @@
 /*
  * Reads the replies of a Redis. Calls of scripts are answered by an integer, an array of integers,
- * a text, nothing, or an error (store_reply_read()). Other commands (ROLE, CLUSTER SLOTS, SENTINEL)
- * have replies of any form, which are read as a sequence of values. The functions work on bytes,
- * without I/O, and keep no state between calls.
+ * a text, nothing, or an error. Other commands (ROLE, CLUSTER SLOTS, SENTINEL) have replies of any
+ * form, whose values are taken one by one from the bytes of the whole reply (value_next()). The
+ * functions work on bytes, without I/O, and keep no state between calls.
  */
 #ifndef WEIR_REDIS_REPLY_H
 #define WEIR_REDIS_REPLY_H
@@ -12,7 +12,7 @@
 
 #include "common/text.h"
 
-#define STORE_INTEGERS_MAX 16             /* integers of an array in the reply of a script */
+#define STORE_INTEGERS_MAX 16             /* most integers that are read at once */
 #define STORE_TEXT_MAX 65536              /* bytes of a text or an error */
 #define VALUE_BYTES_MAX ((size_t)4 << 20) /* bytes of a whole reply */
 #define VALUE_DEPTH_MAX 8
@@ -38,18 +38,20 @@ enum store_refusal {
 };
 
 struct store_reply {
-    size_t used; /* bytes of the input */
-    char type;   /* ':' integers (one or an array), '$' or '+' text, '_' nothing, '-' error */
-    size_t n;    /* ':' how many integers */
+    struct text whole; /* its bytes in the input */
+    /* ':' integers (one, or an array of at most STORE_INTEGERS_MAX), '*' any other array, '$' or
+     * '+' text, '_' nothing, '-' error */
+    char type;
+    size_t n; /* ':' how many integers */
     int64_t integers[STORE_INTEGERS_MAX];
     struct text text; /* points into the input; the whole line of an error */
     enum store_refusal refusal;
 };
 
 /*
- * Reads one reply of a script from the start of the input. STORE_REPLY: *out is set. STORE_MORE:
- * the input is the beginning of a reply. STORE_BAD: it is not such a reply; nothing after it can be
- * trusted. An array holds at most STORE_INTEGERS_MAX integers and nothing else.
+ * Reads one reply from the start of the input. STORE_REPLY: *out is set. STORE_MORE: the input is
+ * the beginning of a reply. STORE_BAD: it is no reply, or one of more than VALUE_BYTES_MAX bytes or
+ * VALUE_DEPTH_MAX nested arrays; nothing after it can be trusted.
  */
 int store_reply_read(struct text input, struct store_reply *out);
 
@@ -60,17 +62,13 @@ bool store_is_failure(enum store_refusal refusal);
  * again. */
 bool store_did_not_run(enum store_refusal refusal);
 
-/* ---- replies of any form ---- */
+/* ---- the values of a whole reply ---- */
 
 struct store_value {
     char type;        /* '*' array, ':' integer, '$' or '+' text, '-' error, '_' nothing */
     int64_t number;   /* ':' the integer; '*' how many values follow */
     struct text text; /* '$', '+', '-' */
 };
-
-/* Sets *used to the number of bytes of the whole reply at the front. Returns STORE_REPLY,
- * STORE_MORE or STORE_BAD. */
-int value_whole(struct text input, size_t *used);
 
 /* Takes the next value from the front of a whole reply. False: there is none. */
 bool value_next(struct text *rest, struct store_value *out);

@@ -17,23 +17,13 @@ struct script {
 /* All scripts that a client calls. */
 struct scripts {
     struct script row[SCRIPT_COUNT];
-    char *memory;
 };
 
 enum script_how { SCRIPT_BY_SHA, SCRIPT_BY_TEXT };
 
-/* Puts SCRIPT LOAD into the buffer. As always with a buffer, bytes that do not fit set b->full. */
-static inline void script_put_load(struct buffer *b, const struct script *script)
-{
-    resp_put_array(b, 3);
-    resp_put_bulk(b, TEXT("SCRIPT"));
-    resp_put_bulk(b, TEXT("LOAD"));
-    resp_put_bulk(b, script->text);
-}
-
 /*
  * Puts the head of a call into the buffer: EVALSHA and the script's hash, or EVAL and its text.
- * `count` arguments must follow as bulk strings; they can be kept and sent again after another
+ * As always with a buffer, bytes that do not fit set b->full. `count` arguments must follow as bulk strings; they can be kept and sent again after another
  * head.
  */
 static inline void script_put_head(struct buffer *b, const struct script *script,

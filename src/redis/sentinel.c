@@ -39,9 +39,8 @@ struct topology {
     struct client *client;
     struct watcher watchers[STORE_HOSTS_MAX];
     size_t count;
-    struct watcher *keeper;     /* the only one that is asked; NULL: in doubt, all are asked */
-    struct client_link *master; /* named by the Sentinels; link in any state; NULL: not known */
-    uint64_t doubt_ns;          /* the doubt lasts at least until then */
+    struct watcher *keeper; /* the only one that is asked; NULL: in doubt, all are asked */
+    uint64_t doubt_ns;      /* the doubt lasts at least until then */
     uint64_t ask_ns;
 };
 
@@ -67,12 +66,12 @@ static bool names(const struct watcher *w, const struct client_link *link)
 
 static bool stands(const struct topology *t)
 {
-    return t->master != NULL && t->master->state == LINK_READY;
+    return t->client->master != NULL && t->client->master->state == LINK_READY;
 }
 
 /* ---- asking the Sentinels ---- */
 
-static void on_named(void *arg, struct client_link *link, const struct text *reply,
+static void on_named(void *arg, struct client_link *link, const struct store_reply *reply,
                      uint64_t now_ns);
 
 static void ask(struct topology *t, struct watcher *w)
@@ -125,12 +124,13 @@ static void doubt(struct topology *t, uint64_t now_ns)
  * alone is asked from now on. */
 static void settle(struct topology *t, uint64_t now_ns)
 {
-    bool good = stands(t) && !client_link_is_hopeless(t->master);
+    bool good = stands(t) && !client_link_is_hopeless(t->client->master);
     if (t->keeper != NULL || !good || now_ns < t->doubt_ns) {
         return;
     }
     for (size_t i = 0; i < t->count && t->keeper == NULL; i++) {
-        bool sure = t->watchers[i].link->state == LINK_READY && names(&t->watchers[i], t->master);
+        bool sure =
+            t->watchers[i].link->state == LINK_READY && names(&t->watchers[i], t->client->master);
         t->keeper = sure ? &t->watchers[i] : NULL;
     }
     for (size_t i = 0; i < t->count && t->keeper != NULL; i++) {
@@ -156,7 +156,7 @@ static void retire(struct topology *t, struct client_link *link, uint64_t now_ns
 static void follow(struct topology *t, const struct store_host *host, uint64_t now_ns)
 {
     struct client_link *link = client_link_open(t->client, text_of(host->host), host->port, false);
-    struct client_link *before = t->master;
+    struct client_link *before = t->client->master;
     if (link == NULL || watcher_of(t, link) != NULL) {
         client_complain(
             t->client,
@@ -164,7 +164,7 @@ static void follow(struct topology *t, const struct store_host *host, uint64_t n
             host->host, host->port);
         return;
     }
-    t->master = link;
+    t->client->master = link;
     client_link_retire(link, UINT64_MAX, now_ns); /* it may be a former master */
     client_link_want(link, true, now_ns);
     if (before != NULL) {
@@ -185,11 +185,12 @@ static size_t votes_for(const struct topology *t, const char *host, unsigned por
 /* Replaces the master by the one that this Sentinel names, if the votes are enough. */
 static void weigh(struct topology *t, const struct watcher *w, uint64_t now_ns)
 {
-    if (w->named.port == 0 || names(w, t->master)) {
+    if (w->named.port == 0 || names(w, t->client->master)) {
         return;
     }
     size_t votes = votes_for(t, w->named.host, w->named.port);
-    bool more = t->master == NULL || votes > votes_for(t, t->master->host, t->master->port);
+    bool more = t->client->master == NULL ||
+                votes > votes_for(t, t->client->master->host, t->client->master->port);
     if (more && (!stands(t) || 2 * votes > t->count)) {
         follow(t, &w->named, now_ns);
     }
@@ -219,10 +220,10 @@ static bool read_address(struct text reply, struct store_host *host)
     return true;
 }
 
-static void complain(struct topology *t, const struct client_link *link, struct text reply)
+static void complain(struct topology *t, const struct client_link *link,
+                     const struct store_reply *reply)
 {
-    bool error = text_starts(reply, "-");
-    struct text said = error ? text_trim(text_after(reply, 1)) : TEXT("knows no master named");
+    struct text said = reply->type == '-' ? text_trim(reply->text) : TEXT("knows no master named");
     said.len = min_u64(said.len, 120);
     if (!stands(t)) {
         client_complain(t->client, "%s: %.*s '%s'", link->name, TEXT_ARGS(said),
@@ -230,7 +231,8 @@ static void complain(struct topology *t, const struct client_link *link, struct 
     }
 }
 
-static void on_named(void *arg, struct client_link *link, const struct text *reply, uint64_t now_ns)
+static void on_named(void *arg, struct client_link *link, const struct store_reply *reply,
+                     uint64_t now_ns)
 {
     struct topology *t = arg;
     struct watcher *w = watcher_of(t, link);
@@ -239,12 +241,12 @@ static void on_named(void *arg, struct client_link *link, const struct text *rep
     if (reply == NULL) {
         return;
     }
-    if (!read_address(*reply, &named)) {
-        complain(t, link, *reply);
+    if (!read_address(reply->whole, &named)) {
+        complain(t, link, reply);
         named.port = 0;
     }
     w->named = named;
-    if (!names(w, t->master) && t->keeper != NULL) {
+    if (!names(w, t->client->master) && t->keeper != NULL) {
         doubt(t, now_ns);
         w->named = named;
     }
@@ -272,14 +274,6 @@ static int create(struct topology *t, struct client *c, uint64_t now_ns)
     return 0;
 }
 
-static struct client_link *route(struct topology *t, unsigned slot, uint64_t now_ns, bool *hope)
-{
-    (void)slot;
-    (void)now_ns;
-    *hope = !client_is_hopeless(t->client);
-    return t->master;
-}
-
 static void ask_role(struct client_link *link)
 {
     client_link_ask_role(link, "is not a master, although a Sentinel names it");
@@ -287,7 +281,7 @@ static void ask_role(struct client_link *link)
 
 static void greet(struct topology *t, struct client_link *link)
 {
-    if (link == t->master) {
+    if (link == t->client->master) {
         ask_role(link);
     }
 }
@@ -297,7 +291,7 @@ static void ready(struct topology *t, struct client_link *link, uint64_t now_ns)
     struct watcher *w = watcher_of(t, link);
     if (w != NULL) {
         ask(t, w);
-    } else if (link == t->master) {
+    } else if (link == t->client->master) {
         if (t->keeper == NULL) {
             ask_all(t, now_ns); /* the master may have been replaced while it was greeted */
         }
@@ -312,10 +306,10 @@ static void gone(struct topology *t, struct client_link *link, uint64_t now_ns)
     if (w != NULL) {
         w->named.port = 0;
     }
-    if (link == t->master || (w != NULL && w == t->keeper)) {
+    if (link == t->client->master || (w != NULL && w == t->keeper)) {
         doubt(t, now_ns);
     }
-    if (link == t->master) {
+    if (link == t->client->master) {
         weigh_all(t, now_ns);
     }
     client_reroute(t->client, now_ns);
@@ -332,7 +326,7 @@ static enum topology_next refused(struct topology *t, struct client_link *link,
     /* A master without replicas may be cut off from them, together with the one Sentinel that is
      * asked. */
     bool doubtful = reply->refusal == STORE_READONLY || reply->refusal == STORE_NOREPLICAS;
-    if (doubtful && link == t->master) {
+    if (doubtful && link == t->client->master) {
         t->doubt_ns = now_ns + DOUBT_AFTER_REFUSAL;
         ask_role(link);
         doubt(t, now_ns);
@@ -351,7 +345,6 @@ static uint64_t tick(struct topology *t, uint64_t now_ns)
 const struct topology_ops topology_sentinel = {
     .size = sizeof(struct topology),
     .create = create,
-    .route = route,
     .greet = greet,
     .ready = ready,
     .gone = gone,

@@ -9,7 +9,6 @@ struct topology {
     struct client *client;
     struct client_link *links[STORE_HOSTS_MAX];
     size_t count;
-    struct client_link *master; /* NULL: not known */
 };
 
 static void want_all(struct topology *t, uint64_t now_ns)
@@ -43,17 +42,9 @@ static int create(struct topology *t, struct client *c, uint64_t now_ns)
             return WEIR_ENOMEM;
         }
     }
-    t->master = t->count == 1 ? t->links[0] : NULL;
+    t->client->master = t->count == 1 ? t->links[0] : NULL;
     want_all(t, now_ns);
     return 0;
-}
-
-static struct client_link *route(struct topology *t, unsigned slot, uint64_t now_ns, bool *hope)
-{
-    (void)slot;
-    (void)now_ns;
-    *hope = !client_is_hopeless(t->client);
-    return t->master;
 }
 
 /* ---- finding the master ---- */
@@ -67,11 +58,11 @@ static void greet(struct topology *t, struct client_link *link)
 
 static void ready(struct topology *t, struct client_link *link, uint64_t now_ns)
 {
-    if (t->count > 1 && t->master != NULL) {
+    if (t->count > 1 && t->client->master != NULL) {
         client_link_drop(link, NULL, now_ns);
         return;
     }
-    t->master = link;
+    t->client->master = link;
     for (size_t i = 0; i < t->count; i++) {
         if (t->links[i] != link) {
             client_link_want(t->links[i], false, now_ns);
@@ -83,8 +74,8 @@ static void ready(struct topology *t, struct client_link *link, uint64_t now_ns)
 
 static void gone(struct topology *t, struct client_link *link, uint64_t now_ns)
 {
-    if (t->count > 1 && t->master == link) {
-        t->master = NULL;
+    if (t->count > 1 && t->client->master == link) {
+        t->client->master = NULL;
         want_all(t, now_ns);
     }
     client_reroute(t->client, now_ns);
@@ -99,7 +90,7 @@ static enum topology_next refused(struct topology *t, struct client_link *link,
     if (client_link_is_of_cluster(link, reply)) {
         return TOPOLOGY_END;
     }
-    if (reply->refusal == STORE_READONLY && t->count > 1 && t->master == link) {
+    if (reply->refusal == STORE_READONLY && t->count > 1 && t->client->master == link) {
         /* The question follows the calls that were sent, so they are answered before its answer
          * can close the connection. */
         client_link_ask_role(link, "is not a master");
@@ -110,7 +101,6 @@ static enum topology_next refused(struct topology *t, struct client_link *link,
 const struct topology_ops topology_alone = {
     .size = sizeof(struct topology),
     .create = create,
-    .route = route,
     .greet = greet,
     .ready = ready,
     .gone = gone,

@@ -1,35 +1,11 @@
 #include "redis/timers.h"
 
-#include "base/maths.h"
-
 void timers_init(struct timers *t)
 {
     for (size_t i = 0; i < TIMERS_LISTS; i++) {
         list_init(&t->by_length[i]);
     }
     t->used = 0;
-}
-
-static struct timer *of(struct list *node)
-{
-    return LIST_OF(node, struct timer, node);
-}
-
-void timer_set(struct timers *t, struct timer *timer, uint64_t due_ns, uint64_t now_ns)
-{
-    list_take(&timer->node);
-    timer->due_ns = due_ns;
-    if (due_ns == UINT64_MAX) {
-        return;
-    }
-    uint64_t bits = min_u64(bits_for(sub_floor0(due_ns, now_ns)), TIMERS_LISTS - 1);
-    struct list *head = &t->by_length[bits];
-    struct list *before = head->prev;
-    while (before != head && of(before)->due_ns > due_ns) {
-        before = before->prev;
-    }
-    list_put(before, &timer->node);
-    t->used |= UINT64_C(1) << bits;
 }
 
 /* Returns the list whose first timer is due first; NULL if all are empty. */
@@ -39,7 +15,7 @@ static const struct list *soonest(const struct timers *t)
     for (uint64_t left = t->used; left != 0; left &= left - 1) {
         const struct list *head = &t->by_length[__builtin_ctzll(left)];
         if (!list_is_empty(head) &&
-            (best == NULL || of(head->next)->due_ns < of(best->next)->due_ns)) {
+            (best == NULL || timer_at(head->next)->due_ns < timer_at(best->next)->due_ns)) {
             best = head;
         }
     }
@@ -60,17 +36,17 @@ static void tidy(struct timers *t)
 uint64_t timers_due(const struct timers *t)
 {
     const struct list *head = soonest(t);
-    return head != NULL ? of(head->next)->due_ns : UINT64_MAX;
+    return head != NULL ? timer_at(head->next)->due_ns : UINT64_MAX;
 }
 
 struct timer *timers_pop(struct timers *t, uint64_t now_ns)
 {
     const struct list *head = soonest(t);
-    if (head == NULL || of(head->next)->due_ns > now_ns) {
+    if (head == NULL || timer_at(head->next)->due_ns > now_ns) {
         tidy(t);
         return NULL;
     }
-    struct timer *timer = of(head->next);
+    struct timer *timer = timer_at(head->next);
     timer_clear(timer);
     return timer;
 }

@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "base/maths.h"
 #include "redis/list.h"
 
 #define TIMERS_LISTS 64
@@ -33,8 +34,29 @@ static inline void timer_init(struct timer *timer, int kind)
     timer->kind = kind;
 }
 
+static inline struct timer *timer_at(struct list *node)
+{
+    return LIST_OF(node, struct timer, node);
+}
+
 /* Sets a timer, whether it was set before or not. UINT64_MAX clears it. */
-void timer_set(struct timers *t, struct timer *timer, uint64_t due_ns, uint64_t now_ns);
+static inline void timer_set(struct timers *t, struct timer *timer, uint64_t due_ns,
+                             uint64_t now_ns)
+{
+    list_take(&timer->node);
+    timer->due_ns = due_ns;
+    if (due_ns == UINT64_MAX) {
+        return;
+    }
+    uint64_t bits = min_u64(bits_for(sub_floor0(due_ns, now_ns)), TIMERS_LISTS - 1);
+    struct list *head = &t->by_length[bits];
+    struct list *before = head->prev;
+    while (before != head && timer_at(before)->due_ns > due_ns) {
+        before = before->prev;
+    }
+    list_put(before, &timer->node);
+    t->used |= UINT64_C(1) << bits;
+}
 
 static inline void timer_clear(struct timer *timer)
 {

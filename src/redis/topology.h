@@ -38,7 +38,8 @@ struct topology_ops {
     /*
      * Returns the link that calls of this slot go to, in any state. If it returns NULL, *hope says
      * whether the link may be known soon: then the call is kept, up to its deadline, for
-     * client_reroute(); without hope it is refused.
+     * client_reroute(); without hope it is refused. NULL: all slots are served by client.master,
+     * for which there is hope as long as one of the links has not failed.
      */
     struct client_link *(*route)(struct topology *t, unsigned slot, uint64_t now_ns, bool *hope);
 
@@ -106,10 +107,10 @@ bool client_is_hopeless(const struct client *c); /* all its links are */
 
 /* ---- questions ---- */
 
-/* Receives a whole reply, for value_next() or store_reply_read(); NULL: the connection ended
- * without one. It may drop links and ask questions. `arg` must outlive the question. */
-typedef void (*client_answer_fn)(void *arg, struct client_link *link, const struct text *reply,
-                                 uint64_t now_ns);
+/* Receives a reply; NULL: the connection ended without one. It may drop links and ask questions.
+ * `arg` must outlive the question. */
+typedef void (*client_answer_fn)(void *arg, struct client_link *link,
+                                 const struct store_reply *reply, uint64_t now_ns);
 
 /* Sends a question. Returns 0; or, without calling `answer`, WEIR_EIO (the link is neither READY
  * nor GREETING) or WEIR_EFULL. A question has no deadline of its own; a link that is silent for

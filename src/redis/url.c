@@ -18,18 +18,6 @@ static const struct {
     {"redis-cluster://", STORE_CLUSTER, 6379},
 };
 
-static bool is_made_of(struct text t, const char *others)
-{
-    for (size_t i = 0; i < t.len; i++) {
-        char c = t.at[i];
-        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (!word && (c == 0 || strchr(others, c) == NULL)) {
-            return false;
-        }
-    }
-    return t.len > 0;
-}
-
 /* ---- hosts ---- */
 
 static int set_host(struct store_host *h, struct text name, struct weir_error *error)
@@ -82,7 +70,7 @@ static int read_host(struct text t, struct store_host *h, struct weir_error *err
     } else {
         rest = text_after(t, name.len);
     }
-    if (!is_made_of(name, others)) {
+    if (!text_is_made_of(name, others)) {
         return fail(error, WEIR_EINVAL,
                     "the host is '%.*s', expected a name, an IPv4 address or [an IPv6 address]",
                     TEXT_ARGS(name));
@@ -136,7 +124,7 @@ static int read_tail(struct text t, struct store_url *url, struct weir_error *er
 {
     uint64_t db = 0;
     if (url->kind == STORE_SENTINEL) {
-        if (t.len >= sizeof url->master || !is_made_of(t, ".-_")) {
+        if (t.len >= sizeof url->master || !text_is_made_of(t, ".-_")) {
             return fail(error, WEIR_EINVAL,
                         "the master's name is '%.*s', expected 1 to %zu letters, digits, '.', '-' "
                         "and '_' after the hosts and '/'",

@@ -53,8 +53,7 @@ static bool is_empty(const struct replay_client *place)
 static struct replay_client *find(struct replay_client *places, uint64_t mask, struct hash h)
 {
     uint64_t i = h.low & mask;
-    while (!is_empty(&places[i]) &&
-           (places[i].hash.low != h.low || places[i].hash.high != h.high)) {
+    while (!is_empty(&places[i]) && !hash_same(places[i].hash, h)) {
         i = (i + 1) & mask;
     }
     return &places[i];

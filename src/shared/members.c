@@ -5,7 +5,7 @@
 #include <weir.h>
 
 #include "base/atomic.h"
-#include "shared/store_key.h"
+#include "shared/script.h"
 #include "wire/resp.h"
 
 void members_init(struct members *m, const char *prefix, uint64_t node)

@@ -8,7 +8,7 @@
 #define STRIPE_KEYS 64u /* fewer keys of each kind than this are not worth a stripe */
 #define LOOKS 32u       /* entries that K2 examines */
 #define GOLDEN UINT64_C(0x9e3779b97f4a7c15) /* 2^64 / 1.618...: its multiples are spread evenly */
-#define NOWHERE SIZE_MAX
+#define RETRY_LEAST WEIR_MICROSECOND
 
 /* ---- creating and destroying ---- */
 
@@ -256,7 +256,8 @@ void *node_key_begin(struct key_stripe *s, struct hash hash, const struct remote
     k->part = part;
     char *copy = (char *)part + size;
     memcpy(copy, tail.at, tail.len);
-    *part = (struct key_part){.key = k, .limit = limit, .place = NOWHERE, .tail = {copy, tail.len}};
+    *part =
+        (struct key_part){.key = k, .limit = limit, .place = KEY_NOWHERE, .tail = {copy, tail.len}};
     store_limit_keep_key(limit);
     return part;
 }
@@ -283,127 +284,109 @@ void node_key_name(const struct key_part *part, struct store_key *name)
     memcpy(name->at + head->len, part->tail.at, part->tail.len);
 }
 
-/* ---- the heaps ---- */
+/* ---- notes: what the store last said of a key ---- */
 
-static void put_at(struct key_heap *h, size_t place, struct key_part *part)
+/* Sets *ns to how much later a cost that is higher by `more` would be allowed. Returns false if
+ * that is not known. */
+static bool later(const struct store_params *p, uint64_t more, uint64_t *ns)
 {
-    h->at[place] = part;
-    part->place = place;
-}
-
-static void rise(struct key_heap *h, size_t place, struct key_part *part)
-{
-    while (place > 0 && h->at[(place - 1) / 2]->due_ns > part->due_ns) {
-        put_at(h, place, h->at[(place - 1) / 2]);
-        place = (place - 1) / 2;
+    *ns = 0;
+    if (more == 0 || p->algorithm == WEIR_FIXED_WINDOW) {
+        return true;
     }
-    put_at(h, place, part);
-}
-
-static void sink(struct key_heap *h, size_t place, struct key_part *part)
-{
-    for (;;) {
-        size_t child = 2 * place + 1;
-        if (child + 1 < h->count && h->at[child + 1]->due_ns < h->at[child]->due_ns) {
-            child++;
-        }
-        if (child >= h->count || h->at[child]->due_ns >= part->due_ns) {
-            break;
-        }
-        put_at(h, place, h->at[child]);
-        place = child;
+    if (p->algorithm != WEIR_TOKEN_BUCKET && p->algorithm != WEIR_LEAKY_BUCKET) {
+        return false;
     }
-    put_at(h, place, part);
+    u128 parts = ((u128)p->a * STORE_PARTS + p->b) * more;
+    u128 us = parts / STORE_PARTS + (parts % STORE_PARTS != 0);
+    *ns = us > STORE_MOST / WEIR_MICROSECOND ? STORE_MOST : (uint64_t)us * WEIR_MICROSECOND;
+    return true;
 }
 
-/* Moves a part up or down from `place` to where its due time belongs. */
-static void settle(struct key_heap *h, size_t place, struct key_part *part)
+bool node_key_denies(struct node_key *k, const struct store_params *params, uint64_t cost,
+                     uint64_t linger_ns, uint64_t now_ns, struct weir_answer *answer)
 {
-    rise(h, place, part);
-    sink(h, part->place, part);
-}
-
-static void publish(struct key_heap *h)
-{
-    store_relaxed(&h->due_ns, h->count > 0 ? h->at[0]->due_ns : UINT64_MAX);
-}
-
-void node_key_schedule(struct key_stripe *s, struct key_part *part, uint64_t due_ns)
-{
-    struct key_heap *h = &s->heap[part->key->kind];
-    part->due_ns = due_ns;
-    settle(h, part->place == NOWHERE ? h->count++ : part->place, part);
-    publish(h);
-}
-
-void node_key_unschedule(struct key_stripe *s, struct key_part *part)
-{
-    struct key_heap *h = &s->heap[part->key->kind];
-    if (part->place == NOWHERE) {
-        return;
+    uint64_t more_ns;
+    if (k->denied_cost == 0 || now_ns >= add_sat(k->denied_until_ns, linger_ns) ||
+        cost < k->denied_cost || cost > params->quota ||
+        !later(params, cost - k->denied_cost, &more_ns)) {
+        return false;
     }
-    struct key_part *last = h->at[--h->count];
-    if (last != part) {
-        settle(h, part->place, last);
-    }
-    part->place = NOWHERE;
-    publish(h);
+    *answer = (struct weir_answer){
+        .verdict = WEIR_DENY,
+        .flags = k->denied_flags,
+        .quota = params->quota,
+        .remaining = k->remaining,
+        .retry_after_ns =
+            add_sat(max_u64(node_key_until(k->retry_at_ns, now_ns), RETRY_LEAST), more_ns),
+        .reset_after_ns = node_key_until(k->reset_at_ns, now_ns),
+    };
+    return true;
 }
 
-/* Returns a hash that belongs to the stripe. */
-static struct hash of_stripe(uint64_t i)
+void node_key_note(struct node_key *k, uint64_t cost, const struct weir_answer *answer,
+                   uint64_t keep_ns, uint64_t now_ns)
 {
-    return (struct hash){.low = i << 32};
+    k->remaining = answer->remaining;
+    k->reset_at_ns = add_sat(now_ns, answer->reset_after_ns);
+    k->round = 0; /* the store's number replaces that of a fallback used in between */
+    if (keep_ns != 0) {
+        k->denied_cost = cost;
+        k->denied_flags = (uint16_t)answer->flags;
+        k->denied_until_ns = add_sat(now_ns, keep_ns);
+        k->retry_at_ns = add_sat(now_ns, max_u64(answer->retry_after_ns, keep_ns));
+    } else if (max_u64(cost, answer->remaining) >= k->denied_cost) {
+        k->denied_cost = 0;
+    }
 }
 
-bool node_keys_next(struct node_keys *t, enum key_kind kind, uint64_t now_ns, key_look_fn look,
-                    void *call)
+bool node_keys_deny(struct node_keys *t, struct hash hash, const struct store_params *params,
+                    uint64_t cost, uint64_t now_ns, struct weir_answer *answer)
 {
-    uint64_t from = load_relaxed(&t->turn[kind]); /* a hint, which any thread may change */
-    for (uint64_t i = 0; i < t->stripes; i++) {
-        uint64_t at = (from + i) & (t->stripes - 1);
-        struct key_heap *h = &t->stripe[at].heap[kind];
-        if (load_relaxed(&h->due_ns) > now_ns) {
-            continue;
-        }
-        uint64_t its_now = now_ns;
-        bool found = false;
-        struct key_stripe *s = node_keys_lock(t, of_stripe(at), &its_now);
-        while (!found && h->due_ns <= its_now) {
-            found = look(t, s, h->at[0], its_now, call);
-        }
-        node_keys_unlock(s);
-        if (found) {
-            store_relaxed(&t->turn[kind], at + 1);
-            return true;
-        }
+    struct key_stripe *s = node_keys_lock(t, hash, &now_ns);
+    struct node_key *k = node_key_find(s, hash);
+    bool denied = k != NULL && node_key_denies(k, params, cost, 0, now_ns, answer);
+    if (denied) {
+        k->used_ns = now_ns;
     }
-    return false;
+    node_keys_unlock(s);
+    return denied;
 }
 
-uint64_t node_keys_due(const struct node_keys *t)
+void node_keys_note(struct node_keys *t, struct hash hash, uint64_t cost,
+                    const struct weir_answer *answer, uint64_t keep_ns, uint64_t now_ns)
 {
-    uint64_t due_ns = UINT64_MAX;
-    for (uint64_t i = 0; i < t->stripes; i++) {
-        const struct key_heap *h = t->stripe[i].heap;
-        due_ns = min_u64(due_ns, load_relaxed(&h[KEY_LEASED].due_ns));
-        due_ns = min_u64(due_ns, load_relaxed(&h[KEY_SYNCED].due_ns));
+    struct key_stripe *s = node_keys_lock(t, hash, &now_ns);
+    struct node_key *k = node_key_make(s, hash, now_ns);
+    if (k != NULL) {
+        node_key_note(k, cost, answer, keep_ns, now_ns);
     }
-    return due_ns;
+    node_keys_unlock(s);
 }
 
-void node_keys_stop(struct node_keys *t)
+void node_keys_forget(struct node_keys *t, struct hash hash)
 {
-    store_relaxed(&t->stopping, 1);
-    for (uint64_t i = 0; i < t->stripes; i++) {
-        uint64_t now_ns = 0;
-        struct key_stripe *s = node_keys_lock(t, of_stripe(i), &now_ns);
-        for (unsigned kind = KEY_LEASED; kind < KEY_KINDS; kind++) {
-            for (size_t p = 0; p < s->heap[kind].count; p++) {
-                s->heap[kind].at[p]->due_ns = 0;
-            }
-            publish(&s->heap[kind]);
-        }
-        node_keys_unlock(s);
+    uint64_t now_ns = 0;
+    struct key_stripe *s = node_keys_lock(t, hash, &now_ns);
+    struct node_key *k = node_key_find(s, hash);
+    if (k != NULL) {
+        k->denied_cost = 0;
+        k->remaining = 0;
+        k->round = 0;
     }
+    node_keys_unlock(s);
+}
+
+void node_keys_once(struct node_keys *t, struct hash hash, uint64_t round, uint64_t now_ns,
+                    void (*fn)(void *arg, uint64_t remaining), void *arg)
+{
+    struct key_stripe *s = node_keys_lock(t, hash, &now_ns);
+    struct node_key *k = node_key_make(s, hash, now_ns);
+    if (k == NULL || k->round != round) {
+        fn(arg, k != NULL ? k->remaining : 0);
+    }
+    if (k != NULL) {
+        k->round = round;
+    }
+    node_keys_unlock(s);
 }

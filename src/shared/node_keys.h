@@ -34,6 +34,7 @@
 enum key_kind { KEY_FREE, KEY_NOTED, KEY_LEASED, KEY_SYNCED, KEY_KINDS };
 
 enum { KEY_STRIPES_MAX = 64 };
+#define KEY_NOWHERE SIZE_MAX
 
 /* An entry. Fields are guarded by the lock of its stripe. */
 struct node_key {
@@ -56,7 +57,7 @@ struct key_part {
     struct node_key *key;
     struct store_limit *limit; /* held */
     uint64_t due_ns;           /* when it must be looked at, if it is in the heap */
-    size_t place;              /* index in the heap */
+    size_t place;              /* index in the heap; KEY_NOWHERE: it is in none */
     struct key_part *gone;     /* next of those that node_keys_unlock() frees */
     struct text tail;          /* of the store's key: the bytes after the limit's head */
 };
@@ -170,7 +171,7 @@ void node_key_end(struct key_stripe *s, struct key_part *part);
 /* Sets *name to the key's name in the store. */
 void node_key_name(const struct key_part *part, struct store_key *name);
 
-/* ---- parts that are due ---- */
+/* ---- parts that are due (node_keys_due.c) ---- */
 
 /* node_key_schedule() puts a part into the heap, or moves it there by its new due time.
  * node_key_unschedule() takes it out. The caller has locked the stripe. */

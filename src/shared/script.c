@@ -1,106 +1,21 @@
 #include "shared/script.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
+#include <inttypes.h>
+#include <stdio.h>
 
+#include "base/error.h"
 #include "base/hash.h"
 #include "base/maths.h"
-#include "shared/lua.h"
-#include "shared/sha.h"
+#include "redis/breaker.h"
+#include "shared/sha256.h"
 #include "wire/resp.h"
 
 /* ---- the scripts ---- */
 
-enum {
-#define PIECE(name) PIECE_##name,
-    LUA_PIECES(PIECE)
-#undef PIECE
-        PIECES
-};
-
-#define PIECE(name) (1u << PIECE_##name)
-#define EVERYWHERE (PIECE(common) | PIECE(decide))
-#define BUCKETS (EVERYWHERE | PIECE(bucket))
-
-/* The first script is for several algorithms. The next are in the order of enum weir_algorithm,
- * then the leased ones, known by SCRIPT_LEASED_... The last does not decide. */
-static const struct {
-    const char *name;
-    unsigned pieces; /* besides the clock */
-} rows[SCRIPT_COUNT] = {
-    {"several", (1u << PIECES) - 1 - PIECE(members)},
-    {"token_bucket", BUCKETS | PIECE(token_bucket) | PIECE(sync)},
-    {"leaky_bucket", BUCKETS | PIECE(leaky_bucket)},
-    {"fixed_window", EVERYWHERE | PIECE(fixed_window) | PIECE(sync)},
-    {"sliding_window", EVERYWHERE | PIECE(sliding_window) | PIECE(sync)},
-    {"sliding_log", EVERYWHERE | PIECE(sliding_log)},
-    {"leased_bucket", BUCKETS | PIECE(token_bucket) | PIECE(lease) | PIECE(leased_bucket)},
-    {"leased_window", EVERYWHERE | PIECE(fixed_window) | PIECE(lease) | PIECE(leased_window)},
-    {"members", PIECE(members)},
-};
-#undef PIECE
-
-_Static_assert(WEIR_TOKEN_BUCKET == 1 && WEIR_SLIDING_LOG == 5, "rows are by algorithm");
-
-static void name_pieces(const struct text *clock, struct text piece[PIECES])
-{
-#define PIECE(name) piece[PIECE_##name] = (struct text){lua_##name, lua_##name##_size};
-    LUA_PIECES(PIECE)
-#undef PIECE
-    if (clock != NULL) {
-        piece[PIECE_clock] = *clock;
-    }
-}
-
-static char *put_together(const struct text piece[PIECES], size_t row, char *at, struct script *out)
-{
-    unsigned char hash[SHA1_SIZE];
-    out->name = rows[row].name;
-    out->text = (struct text){at, 0};
-    for (unsigned i = 0; i < PIECES; i++) {
-        if (i == PIECE_clock || (rows[row].pieces >> i & 1) != 0) {
-            memcpy(at, piece[i].at, piece[i].len);
-            at += piece[i].len;
-        }
-    }
-    out->text.len = (size_t)(at - out->text.at);
-    sha1(out->text, hash);
-    hex_digits(hash, sizeof hash, out->sha1);
-    return at;
-}
-
-int scripts_init(struct scripts *s, const struct text *clock)
-{
-    struct text piece[PIECES];
-    size_t size = 0;
-    name_pieces(clock, piece);
-    for (size_t i = 0; i < PIECES; i++) {
-        size += piece[i].len;
-    }
-    s->memory = malloc(size * SCRIPT_COUNT);
-    if (s->memory == NULL) {
-        return WEIR_ENOMEM;
-    }
-    char *at = s->memory;
-    for (size_t i = 0; i < SCRIPT_COUNT; i++) {
-        at = put_together(piece, i, at, &s->row[i]);
-    }
-    return 0;
-}
-
-void scripts_finish(struct scripts *s)
-{
-    free(s->memory);
-    s->memory = NULL;
-}
-
-const struct script *script_members(const struct scripts *s)
-{
-    return &s->row[SCRIPT_COUNT - 1];
-}
+_Static_assert(WEIR_TOKEN_BUCKET == 1 && WEIR_SLIDING_LOG == 5, "scripts are by algorithm");
 
 /* Returns the number of the operations that read and write a state: it names them in the scripts,
- * and is the index of their script in rows[]. */
+ * and is the index of their script. */
 static unsigned keeper_of(const struct store_params *p)
 {
     bool own = p->leased && p->algorithm == WEIR_TOKEN_BUCKET;
@@ -118,10 +33,80 @@ const struct script *script_for(const struct scripts *s, const struct store_part
     return &s->row[keeper];
 }
 
-const struct script *script_lease(const struct scripts *s, const struct store_params *params)
+/* ---- keys ---- */
+
+_Static_assert(STORE_KEY_MAX <= BREAKER_KEY_MAX, "a breaker can remember any key");
+
+static bool has_brace(struct text t)
 {
-    bool bucket = params->algorithm == WEIR_TOKEN_BUCKET;
-    return &s->row[bucket ? SCRIPT_LEASED_BUCKET : SCRIPT_LEASED_WINDOW];
+    return t.len != 0 && (memchr(t.at, '{', t.len) != NULL || memchr(t.at, '}', t.len) != NULL);
+}
+
+static int check_name(const char *what, struct text t, size_t most, struct weir_error *error)
+{
+    if (t.len > most) {
+        return fail(error, WEIR_EINVAL, "the %s has %zu bytes, expected at most %zu", what, t.len,
+                    most);
+    }
+    if (has_brace(t)) {
+        return fail(error, WEIR_EINVAL,
+                    "the %s '%.*s' has a brace, which would say where a key lies: expected none",
+                    what, TEXT_ARGS(t));
+    }
+    return 0;
+}
+
+int store_key_head(struct text prefix, struct text limit, const struct store_params *params,
+                   struct store_key_head *head, struct weir_error *error)
+{
+    int e = check_name("prefix", prefix, STORE_PREFIX_MAX, error);
+    e = e != 0 ? e : check_name("name of the limit", limit, STORE_LIMIT_MAX, error);
+    if (e == 0 && limit.len == 0) {
+        e = fail(error, WEIR_EINVAL, "the name of the limit is empty");
+    }
+    if (e != 0) {
+        return e;
+    }
+    head->len = (size_t)snprintf(head->at, sizeof head->at, "%.*s:" STORE_VERSION ":%.*s:%s:{",
+                                 TEXT_ARGS(prefix), TEXT_ARGS(limit), params->kind);
+    return 0;
+}
+
+static void add(struct store_key *out, struct text t)
+{
+    memcpy(out->at + out->len, t.at, t.len);
+    out->len += t.len;
+}
+
+static void add_subject(struct store_key *out, struct text subject)
+{
+    if (subject.len <= STORE_RAW_MAX &&
+        (subject.len == 0 || memchr(subject.at, '}', subject.len) == NULL)) {
+        add(out, TEXT("r"));
+        if (subject.len != 0) {
+            add(out, subject);
+        }
+        return;
+    }
+    unsigned char hash[SHA256_SIZE];
+    sha256(subject, hash);
+    out->at[out->len++] = 'h';
+    for (size_t i = 0; i < 16; i++) {
+        out->at[out->len++] = "0123456789abcdef"[hash[i] >> 4];
+        out->at[out->len++] = "0123456789abcdef"[hash[i] & 15];
+    }
+}
+
+void store_key(const struct store_key_head *head, struct text shard, struct text key,
+               struct store_key *out)
+{
+    out->len = 0;
+    add(out, (struct text){head->at, head->len});
+    add_subject(out, shard.at != NULL ? shard : key);
+    add(out, TEXT("}"));
+    if (shard.at != NULL) {
+        add_subject(out, key);
+    }
 }
 
 /* ---- calls ---- */
@@ -200,20 +185,6 @@ unsigned script_put_arguments(struct buffer *b, unsigned verb, const struct stor
         put_part(b, &parts[i]);
     }
     return (unsigned)(CALL_FIXED + CALL_PART * n);
-}
-
-unsigned script_put_lease(struct buffer *b, const struct store_part *part,
-                          const int64_t numbers[SCRIPT_LEASE_NUMBERS])
-{
-    unsigned count = script_put_arguments(b, SCRIPT_LEASE, part, 1);
-    return count + script_put_numbers(b, numbers, SCRIPT_LEASE_NUMBERS);
-}
-
-void script_put_call(struct buffer *b, const struct script *script, enum script_how how,
-                     unsigned verb, const struct store_part *parts, size_t n)
-{
-    script_put_head(b, script, how, (unsigned)(CALL_FIXED + CALL_PART * n));
-    (void)script_put_arguments(b, verb, parts, n);
 }
 
 /* ---- answers ---- */

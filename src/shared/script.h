@@ -1,19 +1,18 @@
 /*
- * The scripts by which a store decides, and their calls as bytes. There is no I/O, no state and no
- * clock here: a decision is made at the store's own time, which no argument carries.
+ * The scripts by which a store decides, the names of its keys, and calls and their replies as
+ * bytes. There is no I/O, no state and no clock here: a decision is made at the store's own time,
+ * which no argument carries.
  *
- *     struct scripts s;
- *     scripts_init(&s, NULL);
- *     script_put_load(&b, script);                      // once for each connection
- *     const struct script *script = script_for(&s, &part, 1);
- *     script_put_call(&b, script, SCRIPT_BY_SHA, REMOTE_CHECK, &part, 1);
- *     ... store_reply_read(): STORE_NOSCRIPT -> script_put_call(SCRIPT_BY_TEXT), which loads it too
+ *     const struct script *script = script_for(&store_scripts, &part, 1);
+ *     unsigned count = script_put_arguments(&arguments, REMOTE_CHECK, &part, 1);
+ *     script_put_head(&b, script, SCRIPT_BY_SHA, count);          // then the arguments
+ *     ... store_reply_read(): STORE_NOSCRIPT -> the same with SCRIPT_BY_TEXT, which loads it too
  *     script_answer(&reply, &part, 1, &answer, &stamp_us);
  *
- * A script is put together from pieces (src/shared/lua/): the clock, the common part, its
- * algorithms, and the decision. Several limits of one algorithm are asked by one call of its
- * script; limits of several algorithms by one call of the script that has all algorithms. The keys
- * of a call must be in one slot (shared/store_key.h), and differ.
+ * The build puts each script together from pieces (src/shared/lua/, cmake/scripts.cmake): the
+ * clock, the common part, its algorithms, and the decision. Several limits of one algorithm are
+ * asked by one call of its script; limits of several algorithms by one call of the script that has
+ * all algorithms. The keys of a call must be in one slot (store_key()), and differ.
  */
 #ifndef WEIR_SHARED_SCRIPT_H
 #define WEIR_SHARED_SCRIPT_H
@@ -29,20 +28,69 @@
 #include "redis/script_call.h"
 #include "shared/params.h"
 
-enum { SCRIPT_LEASED_BUCKET = 6, SCRIPT_LEASED_WINDOW };
+/* Scripts besides that for several algorithms (0) and those of enum weir_algorithm. MEMBERS is the
+ * heartbeat of a node: shared/members.h. */
+enum { SCRIPT_LEASED_BUCKET = 6, SCRIPT_LEASED_WINDOW, SCRIPT_MEMBERS };
+
+extern const struct scripts store_scripts;
+
+/* ---- keys ---- */
 
 /*
- * Puts the scripts together. `clock` is NULL; only a test, which must set the time, gives another
- * first piece than lua/clock.lua. Returns 0 or WEIR_ENOMEM. scripts_finish() frees the scripts.
+ * The name of a key's state in the store:
+ *
+ *     <prefix>:1:<limit>:<kind>:{<subject>}[<subject>]
+ *
+ * 1 is the version of this format and of the states; the kind says what a state means
+ * (shared/params.h). The subject in braces alone decides the slot in a Redis Cluster. It is the
+ * limit's key; or, with `shard`, it is that text, and the key follows after the braces. So all
+ * limits that are sharded by the same thing share a slot, and can be asked in one call.
+ *
+ * A subject is 'r' and the bytes themselves, if these are at most 64 and have no '}', which would
+ * end the hash tag; otherwise it is 'h' and the first 128 bits of their SHA-256 in hexadecimal. So
+ * a subject is never empty, whatever its bytes are, and the two forms are never equal. Prefix and
+ * limit have no braces, so the first '{' is the one before the subject.
  */
-int scripts_init(struct scripts *s, const struct text *clock);
-void scripts_finish(struct scripts *s);
+#define STORE_VERSION "1"
+#define STORE_PREFIX_MAX 64
+#define STORE_LIMIT_MAX 256 /* the name of a limit and of its tier */
+#define STORE_RAW_MAX 64
+#define STORE_KEY_MAX                                                                              \
+    (STORE_PREFIX_MAX + STORE_LIMIT_MAX + sizeof((struct store_params *)0)->kind +                 \
+     2 * (size_t)(STORE_RAW_MAX + 1) + 9)
+
+struct store_key {
+    size_t len;
+    char at[STORE_KEY_MAX];
+};
+
+/* The part that is the same for all keys of a limit: "<prefix>:1:<limit>:<kind>:{". */
+struct store_key_head {
+    size_t len;
+    char at[STORE_KEY_MAX];
+};
+
+/* Makes the head. Returns 0, or WEIR_EINVAL if the prefix or the limit's name is too long or has
+ * braces, or if the name is empty (the prefix may be empty). */
+int store_key_head(struct text prefix, struct text limit, const struct store_params *params,
+                   struct store_key_head *head, struct weir_error *error);
+
+/* Makes the store's key. If shard.at is NULL, the limit's key decides the slot. */
+void store_key(const struct store_key_head *head, struct text shard, struct text key,
+               struct store_key *out);
+
+static inline struct text store_key_text(const struct store_key *key)
+{
+    return (struct text){key->at, key->len};
+}
+
+/* ---- calls ---- */
 
 /* The verbs of scripts: enum remote_verb, and these. */
 enum {
     SCRIPT_UNDO = REMOTE_VERBS, /* a REFUND that returns no unit which has refilled since */
     SCRIPT_BLOCK_UNTIL,         /* a BLOCK whose end is a time of the store's clock */
-    SCRIPT_LEASE                /* only for script_put_lease() */
+    SCRIPT_LEASE                /* only for lease_put_arguments() */
 };
 
 /* One limit and one key of it. */
@@ -55,9 +103,6 @@ struct store_part {
                          UNDO: the same; token_bucket: when it would be full after the charge.
                          BLOCK: its end. BLOCK_FOR: its length. Other verbs: 0 */
 };
-
-/* Returns the script of a node's heartbeat: shared/members.h. */
-const struct script *script_members(const struct scripts *s);
 
 /* Returns the script for a call with these parts. n is at least 1; it is more than 1 only for CHECK
  * and PEEK, and at most WEIR_SEVERAL_MAX. */
@@ -83,14 +128,10 @@ unsigned script_put_arguments(struct buffer *b, unsigned verb, const struct stor
  */
 unsigned script_put_numbers(struct buffer *b, const int64_t *numbers, size_t n);
 
-/* Puts a whole call: script_put_head() and script_put_arguments(). */
-void script_put_call(struct buffer *b, const struct script *script, enum script_how how,
-                     unsigned verb, const struct store_part *parts, size_t n);
-
 /*
- * For `leased` (shared/leased/lease.h): the script, and the arguments of its verb LEASE, which are
- * those of a CHECK followed by the five numbers that lua/lease.lua names. Its answer is that of a
- * CHECK followed by four numbers.
+ * For `leased` (shared/leased/lease.h): the arguments of the verb LEASE are those of a CHECK
+ * followed by the five numbers that lua/lease.lua names. Its answer is that of a CHECK followed by
+ * four numbers.
  */
 enum {
     SCRIPT_LEASE_NUMBERS = 5,
@@ -98,9 +139,8 @@ enum {
     SCRIPT_ANSWER_COUNT = 9,
     SCRIPT_LEASE_COUNT = 13
 };
-const struct script *script_lease(const struct scripts *s, const struct store_params *params);
-unsigned script_put_lease(struct buffer *b, const struct store_part *part,
-                          const int64_t numbers[SCRIPT_LEASE_NUMBERS]);
+
+/* ---- replies ---- */
 
 /*
  * Reads the answer out of the reply to CHECK, PEEK, UP_TO, REFUND or PENALIZE. *stamp_us (may be

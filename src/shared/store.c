@@ -1,12 +1,79 @@
+/* A store, what the stores of a process share, and the calls that no question waits for. */
 #include "shared/store.h"
 
 #include <stdlib.h>
 
+#include "base/atomic.h"
 #include "base/maths.h"
+#include "shared/script.h"
 #include "shared/store_question.h"
 
 #define ARGUMENTS_MAX (1u << 18) /* bytes of one call, which may have WEIR_SEVERAL_MAX keys */
 #define SENDS_MAX 256            /* calls of one tick; the rest is sent by the next */
+
+/* ---- what the stores of a process share ---- */
+
+int store_shared_create(struct store_shared **out, const struct store_shared_options *options)
+{
+    const uint64_t most[KEY_KINDS] = {
+        [KEY_NOTED] = SHARED_NOTES,
+        [KEY_LEASED] = SHARED_LEASES,
+        [KEY_SYNCED] = SHARED_SYNCS,
+    };
+    struct store_shared *s = calloc(1, sizeof *s);
+    if (s == NULL || options->prefix.len > STORE_PREFIX_MAX) {
+        free(s);
+        return s == NULL ? WEIR_ENOMEM : WEIR_EINVAL;
+    }
+    s->options = *options;
+    if (options->prefix.len > 0) {
+        memcpy(s->prefix, options->prefix.at, options->prefix.len);
+    }
+    s->options.prefix = (struct text){s->prefix, options->prefix.len};
+    members_init(&s->members, s->prefix, options->node);
+    int e = node_keys_create(&s->keys, most);
+    if (e != 0) {
+        store_shared_destroy(s);
+        return e;
+    }
+    *out = s;
+    return 0;
+}
+
+void store_shared_destroy(struct store_shared *s)
+{
+    if (s != NULL) {
+        node_keys_destroy(s->keys);
+        free(s);
+    }
+}
+
+void store_shared_stop(struct store_shared *s)
+{
+    node_keys_stop(s->keys);
+}
+
+uint64_t store_fleet_size(const struct store_shared *s)
+{
+    return s->options.fleet_size != 0 ? s->options.fleet_size : members_count(&s->members);
+}
+
+uint64_t store_degraded(const struct store_shared *s)
+{
+    return load_relaxed(&s->degraded);
+}
+
+uint64_t store_refunds_lost(const struct store_shared *s)
+{
+    return load_relaxed(&s->refunds_lost);
+}
+
+void store_sync_counts(const struct store_shared *s, struct sync_counts *counts)
+{
+    sync_counts(s->keys, counts);
+}
+
+/* ---- a store ---- */
 
 int store_create(struct store **out, struct store_shared *shared,
                  const struct client_options *options, const struct client_driver *driver,
@@ -17,7 +84,7 @@ int store_create(struct store **out, struct store_shared *shared,
         return WEIR_ENOMEM;
     }
     s->options = *options;
-    s->options.scripts = &shared->scripts;
+    s->options.scripts = &store_scripts;
     s->shared = shared;
     s->cluster = options->url->kind == STORE_CLUSTER;
     buffer_init(&s->arguments, ARGUMENTS_MAX);
@@ -51,157 +118,64 @@ void store_destroy(struct store *s, uint64_t now_ns)
     }
 }
 
-/* ---- asking ---- */
+/* ---- exchanges ---- */
 
-static int check(const struct remote_question *q)
+/* An exchange that has not ended. */
+struct sync_exchange {
+    struct store *store;
+    struct sync_call call;
+};
+
+static void on_sync(void *arg, enum client_end end, const struct store_reply *reply,
+                    uint64_t now_ns)
 {
-    bool many = q->verb == REMOTE_CHECK || q->verb == REMOTE_PEEK;
-    bool units = q->verb <= REMOTE_PENALIZE && q->verb != REMOTE_PEEK;
-    if (q->n == 0 || q->n > WEIR_SEVERAL_MAX || (q->n > 1 && (!many || q->time_ns != 0))) {
-        return WEIR_EINVAL;
+    struct sync_exchange *x = arg;
+    struct node_keys *keys = x->store->shared->keys;
+    if (end == CLIENT_REPLIED) {
+        (void)sync_reply(keys, &x->call, reply, now_ns);
+    } else {
+        sync_lost(keys, &x->call, now_ns);
     }
-    for (size_t i = 0; i < q->n; i++) {
-        const struct remote_part *p = &q->parts[i];
-        if (p->key.len == 0 || p->key.len > WEIR_KEY_MAX) {
-            return WEIR_EKEY;
-        }
-        if (units && p->cost == 0) {
-            return WEIR_ECOST;
-        }
-        if (p->limit == NULL && (p->local == NULL || q->verb > REMOTE_UP_TO)) {
-            return WEIR_EINVAL;
-        }
-    }
-    return 0;
+    free(x);
 }
 
-/* Checks max_wait, which only buckets support. */
-static int check_wait(const struct remote_question *q)
+static void send_sync(struct store *s, const struct sync_call *call, uint64_t now_ns)
 {
-    const struct store_limit *limit = q->parts[0].limit;
-    if (q->time_ns == 0 || q->verb > REMOTE_UP_TO || limit == NULL) {
-        return 0;
+    unsigned count;
+    struct sync_exchange *x = malloc(sizeof *x);
+    int e = WEIR_ENOMEM;
+    if (x != NULL) {
+        *x = (struct sync_exchange){.store = s, .call = *call};
+        sync_put_arguments(call, send_fresh(s), &count);
+        e = send_call(s, send_slot(s, &call->key), sync_script(&store_scripts, call), count,
+                      send_unawaited(s, now_ns), now_ns, on_sync, x);
     }
-    int algorithm = store_limit_numbers(limit)->params.algorithm;
-    return q->verb == REMOTE_UP_TO                                            ? WEIR_EINVAL
-           : algorithm == WEIR_TOKEN_BUCKET || algorithm == WEIR_LEAKY_BUCKET ? 0
-                                                                              : WEIR_ENOTSUP;
-}
-
-/* Asks a plain question of one limit without sending anything: out of memory, a lease or a synced
- * count. Returns what lease_ask() returns: with LEASE_SEND, *call is to be sent; if `call` is NULL,
- * no call is made. 0: a store must be asked. *due: a renewal or an exchange has become due, earlier
- * than node_keys_due() said before. */
-static unsigned ask_one(const struct remote_question *q, uint64_t now_ns,
-                        struct weir_answer *answer, struct lease_call *call, bool *due)
-{
-    const struct remote_part *p = &q->parts[0];
-    struct store_limit *limit = p->limit;
-    struct store_shared *shared = limit->shared;
-    int mode = store_limit_mode(limit);
-    *due = false;
-    if (mode == REMOTE_LEASED) {
-        unsigned said =
-            lease_ask(shared->keys, p, call == NULL ? LEASE_HERE : LEASE_ASK, now_ns, answer, call);
-        *due = (said & LEASE_DUE) != 0;
-        return said;
-    }
-    if (mode == REMOTE_SYNCED) {
-        int said = sync_ask(shared->keys, p, now_ns, answer);
-        if ((said & SYNC_ANSWERED) == 0) {
-            store_limit_failed(p, q->verb, now_ns, answer);
-        }
-        *due = (said & SYNC_DUE) != 0;
-        return LEASE_ANSWERED;
-    }
-    struct hash hash = node_key_hash(shared->keys, p);
-    return store_limit_denies(limit, store_limit_numbers(limit), hash, p->cost, now_ns, answer)
-               ? LEASE_ANSWERED
-               : 0;
-}
-
-static bool is_one(const struct remote_question *q)
-{
-    return q->n == 1 && q->parts[0].limit != NULL && store_question_is_plain(q);
-}
-
-static int answered(const struct remote_question *q, struct remote_answer *answer)
-{
-    answer->answer.limit = 0;
-    answer->stamp = 0;
-    answer->found = 0;
-    if (q->verb != REMOTE_PEEK) {
-        store_limit_count(q->parts[0].limit, answer->answer.verdict);
-    }
-    return REMOTE_ANSWERED;
-}
-
-int store_ask_here(const struct remote_question *q, uint64_t now_ns, struct remote_answer *answer)
-{
-    int e = check(q);
-    e = e == 0 ? check_wait(q) : e;
     if (e != 0) {
-        return e;
+        free(x);
+        sync_lost(s->shared->keys, call, now_ns);
     }
-    if (!is_one(q)) {
-        return REMOTE_PENDING;
-    }
-    struct store_shared *shared = ((struct store_limit *)q->parts[0].limit)->shared;
-    bool due;
-    bool done = (ask_one(q, now_ns, &answer->answer, NULL, &due) & LEASE_ANSWERED) != 0;
-    if (due && shared->options.wake != NULL) {
-        shared->options.wake(shared->options.wake_arg);
-    }
-    return done ? answered(q, answer) : REMOTE_PENDING;
 }
 
-int store_ask_failed(const struct remote_question *q, uint64_t now_ns, struct remote_answer *answer)
+/* ---- the heartbeat ---- */
+
+static void on_beat(void *arg, enum client_end end, const struct store_reply *reply,
+                    uint64_t now_ns)
 {
-    const struct remote_part *p = &q->parts[0];
-    if (q->n != 1 || p->limit == NULL || q->verb > REMOTE_UP_TO) {
-        return WEIR_EFULL;
+    struct members *m = arg;
+    (void)now_ns;
+    if (end == CLIENT_REPLIED) {
+        members_heard(m, reply);
     }
-    store_limit_failed(p, q->verb, now_ns, &answer->answer);
-    return answered(q, answer);
 }
 
-/* Asks a plain question of one limit, and sends the renewal that comes with an answer. Returns what
- * ask_one() returns: without LEASE_ANSWERED, *call is the call to send (LEASE_SEND) or to wait for
- * (LEASE_WAIT), or there is none (0). */
-static unsigned try_one(struct store *s, const struct remote_question *q, uint64_t now_ns,
-                        struct remote_answer *answer, struct lease_call *call)
+static void send_beat(struct store *s, uint64_t now_ns)
 {
-    bool due; /* not used: this store's tick follows anyway */
-    unsigned said = ask_one(q, now_ns, &answer->answer, call, &due);
-    if (said == (LEASE_ANSWERED | LEASE_SEND)) {
-        send_lease(s, call, now_ns);
-    }
-    return said;
-}
-
-int store_ask(struct store *s, const struct remote_question *q, uint64_t now_ns,
-              struct remote_answer *answer)
-{
-    struct lease_call call;
-    bool one = is_one(q);
-    int e = check(q);
-    e = e == 0 ? check_wait(q) : e;
-    if (e != 0) {
-        return e;
-    }
-    unsigned said = one ? try_one(s, q, now_ns, answer, &call) : 0;
-    if ((said & LEASE_ANSWERED) != 0) {
-        return answered(q, answer);
-    }
-    struct store_question *a = store_question_init(s, q);
-    a->looked = one;
-    bool complete =
-        said != 0 ? store_question_wait(a, said, &call, now_ns) : store_question_start(a, now_ns);
-    if (!complete) {
-        return REMOTE_PENDING;
-    }
-    e = store_question_finish(a, now_ns, answer);
-    return e != 0 ? e : REMOTE_ANSWERED;
+    struct members *m = &s->shared->members;
+    unsigned slot = s->cluster ? cluster_slot(text_of(m->key)) : 0;
+    unsigned count;
+    members_put_arguments(m, send_fresh(s), &count);
+    (void)send_call(s, slot, &store_scripts.row[SCRIPT_MEMBERS], count, send_unawaited(s, now_ns),
+                    now_ns, on_beat, m);
 }
 
 /* ---- work that is due without a question ---- */
@@ -217,7 +191,7 @@ static unsigned send_what_is_due(struct store *s, uint64_t now_ns)
         send_lease(s, &lease, now_ns);
     }
     for (; n < SENDS_MAX && sync_next(shared->keys, now_ns, &sync); n++) {
-        (void)send_sync(s, &sync, now_ns);
+        send_sync(s, &sync, now_ns);
     }
     if (members_take_beat(&shared->members, now_ns)) {
         send_beat(s, now_ns);

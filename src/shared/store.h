@@ -5,19 +5,20 @@
  * Each question gets an answer: at once where no store is needed, otherwise by a callback, exactly
  * once, by its deadline. Nothing here waits, opens a socket or reads a clock.
  *
- *   store.c             a question; and the work that is due without one
- *   store_question.c    its parts, by the mode of their limits; giving back what was taken
- *   store_limit.c       limits; what a limit answers without the store
- *   send.c              sends the calls; send_lease.c: those of leases, and questions that wait
- *   stores.c            what the stores of a process share
+ *   store.c             a store, what the stores of a process share, and the work that is due
+ *                       without a question
+ *   store_question.c    a question: answered here, or divided into groups
+ *   store_group.c       a group: how it is asked by the mode of its limits, the call and its reply
+ *   send_lease.c        the calls of leases, and questions that wait for them
+ *   store_limit.c       limits; what a limit answers when the store fails
  *   ../redis/client.h   the client that makes the calls (of one thread)
- *   script.h            the calls of `exact`
+ *   script.h            the names of keys, and the calls of `exact`
  *   lease.h             `leased`: units taken in advance and spent here; lease_wait.h: waiting
  *   sync.h              `synced`: each node counts, and exchanges its counts with the store
  *   node_keys.h         what this node remembers of keys: leases, counts, denials, what remained
  *   fallback.h          `on_store_failure: local`
  *   members.h           how many nodes the fleet has
- *   store_key.h, params.h; ../redis/reply.h, slots.h, url.h   formats that these use
+ *   params.h; ../redis/reply.h, slots.h, url.h   formats that these use
  *
  * A struct store belongs to one thread. A struct store_shared belongs to the process, and so do its
  * limits: all threads use them at once.
@@ -52,8 +53,7 @@
 #include "base/atomic.h"
 #include "common/remote.h"
 #include "redis/client.h"
-#include "shared/params.h"
-#include "shared/store_key.h"
+#include "shared/script.h"
 
 struct store;
 struct store_shared;
@@ -93,8 +93,7 @@ struct store_shared_options {
     struct text prefix;
     uint64_t fleet_size; /* number of nodes; 0: counted by heartbeat */
     uint64_t deadline_ns;
-    uint64_t node;            /* a random number that identifies this node in the fleet */
-    const struct text *clock; /* of the scripts; NULL except in tests: scripts_init() */
+    uint64_t node; /* a random number that identifies this node in the fleet */
     /* Called when store_ask_here() has made a renewal or an exchange due: some thread must call
      * store_tick() soon. It may be called from any thread and must not wait. May
      * be NULL. */
@@ -128,7 +127,10 @@ static inline void store_limit_drop_key(struct store_limit *limit)
     store_limit_release(limit);
 }
 
-const struct store_numbers *store_limit_numbers(const struct store_limit *limit);
+static inline const struct store_numbers *store_limit_numbers(const struct store_limit *limit)
+{
+    return __atomic_load_n(&limit->numbers, __ATOMIC_ACQUIRE);
+}
 
 static inline int store_limit_mode(const struct store_limit *limit)
 {

@@ -161,11 +161,6 @@ int store_limit_change(struct store_limit *limit, const struct weir_options *opt
     return 0;
 }
 
-const struct store_numbers *store_limit_numbers(const struct store_limit *limit)
-{
-    return __atomic_load_n(&limit->numbers, __ATOMIC_ACQUIRE);
-}
-
 void store_limit_hold(struct store_limit *limit)
 {
     (void)fetch_add(&limit->references, 1);
@@ -226,35 +221,4 @@ void store_limit_failed(const struct remote_part *part, int verb, uint64_t now_n
     answer->flags |= REMOTE_DEGRADED;
     count_shared(&limit->counts.degraded[limit->on_failure], verb != REMOTE_PEEK);
     count_shared(&limit->shared->degraded, verb != REMOTE_PEEK);
-}
-
-bool store_limit_denies(struct store_limit *limit, const struct store_numbers *numbers,
-                        struct hash hash, uint64_t cost, uint64_t now_ns,
-                        struct weir_answer *answer)
-{
-    if (limit->deny_cache_ns == 0 ||
-        !node_keys_deny(limit->shared->keys, hash, &numbers->params, cost, now_ns, answer)) {
-        return false;
-    }
-    count_shared(&limit->counts.remembered, 1);
-    return true;
-}
-
-void store_limit_note(struct store_limit *limit, struct hash hash, uint64_t cost, bool plain,
-                      const struct weir_answer *answer, uint64_t now_ns)
-{
-    bool blocked = (answer->flags & WEIR_FLAG_BLOCKED) != 0; /* may be unblocked at any time */
-    bool denied = plain && answer->verdict == WEIR_DENY && !blocked;
-    uint64_t keep_ns = denied ? min_u64(answer->retry_after_ns, limit->deny_cache_ns) : 0;
-    if (keep_ns != 0 || limit->on_failure == REMOTE_FAIL_LOCAL) {
-        node_keys_note(limit->shared->keys, hash, plain ? cost : 0, answer, keep_ns, now_ns);
-    }
-}
-
-void store_limit_count(struct store_limit *limit, int verdict)
-{
-    struct remote_counts *c = &limit->counts;
-    uint64_t *const counters[] = {
-        [WEIR_ALLOW] = &c->allowed, [WEIR_DENY] = &c->denied, [WEIR_NEVER] = &c->never};
-    count_shared(counters[verdict], 1);
 }

@@ -30,12 +30,9 @@ struct piece {
     unsigned group;
 };
 
-/* The kinds of groups, in the order in which they are asked: those that need no call first. */
-enum group_kind { GROUP_LOCAL, GROUP_SYNCED, GROUP_LEASED, GROUP_EXACT, GROUP_KINDS };
-
 struct group {
     struct store_question *of;
-    enum group_kind kind;
+    int mode; /* enum remote_mode in which it is asked */
     unsigned slot;
     unsigned piece; /* index of its first piece */
     bool answered;
@@ -44,7 +41,7 @@ struct group {
     struct weir_answer answer; /* .limit: the piece that binds */
     uint64_t stamp_us;
     int found;                   /* remote_answer.found */
-    struct lease_question lease; /* of a GROUP_LEASED that is not answered */
+    struct lease_question lease; /* of a REMOTE_LEASED one that is not answered */
 };
 
 /* The store's part of a pending question, in the question's memory. */
@@ -59,19 +56,6 @@ struct store_question {
     struct group *groups;
 };
 
-struct store_question *store_question_init(struct store *s, const struct remote_question *q);
-
-/* Asks groups until one has an error or denies a CHECK. Returns true if no answer is pending. */
-bool store_question_start(struct store_question *a, uint64_t now_ns);
-
-/* The same for a question of one part for which lease_ask() has returned `said` and *call. */
-bool store_question_wait(struct store_question *a, unsigned said, struct lease_call *call,
-                         uint64_t now_ns);
-
-/* Makes the question's answer out of those of all groups, and gives back what a denied question was
- * charged. Returns 0, or the error of a group. */
-int store_question_finish(struct store_question *a, uint64_t now_ns, struct remote_answer *out);
-
 /* Returns whether the question is a CHECK without max_wait, which remembered denials, leases and
  * synced counts can answer. */
 static inline bool store_question_is_plain(const struct remote_question *q)
@@ -85,26 +69,49 @@ static inline bool store_question_is_plain(const struct remote_question *q)
 void store_limit_failed(const struct remote_part *part, int verb, uint64_t now_ns,
                         struct weir_answer *answer);
 
-/* Returns true, with a DENY in *answer, if a remembered denial answers this question. */
-bool store_limit_denies(struct store_limit *limit, const struct store_numbers *numbers,
-                        struct hash hash, uint64_t cost, uint64_t now_ns,
-                        struct weir_answer *answer);
+/* ---- groups (store_group.c) ---- */
 
-/* Remembers what the store has said of a key. `plain`: store_question_is_plain(), so that a DENY may be
- * used again. */
-void store_limit_note(struct store_limit *limit, struct hash hash, uint64_t cost, bool plain,
-                      const struct weir_answer *answer, uint64_t now_ns);
+/*
+ * Asks a plain question of one part in this mode without sending anything: out of memory, a lease
+ * or a synced count. Returns what lease_ask() returns: with LEASE_SEND or LEASE_WAIT, *call is to
+ * be sent or waited for. 0: the store must be asked. If `call` is NULL, no call is made. LEASE_DUE
+ * is also returned for an exchange.
+ */
+unsigned part_ask(const struct remote_part *part, int mode, uint64_t now_ns,
+                  struct weir_answer *answer, struct lease_call *call);
 
-void store_limit_count(struct store_limit *limit, int verdict);
+/* Asks the group. If its answer will come later, it is counted in `pending`. */
+void group_ask(struct group *g, uint64_t now_ns);
+/* Does what part_ask() has said of the group's only piece: takes the answer, sends the call, or
+ * waits. */
+void group_take(struct group *g, unsigned said, struct lease_call *call, uint64_t now_ns);
 
-/* ---- calls (send.c) ---- */
+/* Note that a pending group has its answer or its error, or that the store has not answered it:
+ * then on_failure of each part decides. */
+void group_answered(struct group *g, uint64_t now_ns);
+void group_failed(struct group *g, uint64_t now_ns);
 
-/* Send the call of a group, of an exchange, of the heartbeat, and of an UNDO. The first two return
- * 0, or WEIR_E... if the call will not be made. */
-int send_group(struct group *g, uint64_t now_ns);
-int send_sync(struct store *s, const struct sync_call *call, uint64_t now_ns);
-void send_beat(struct store *s, uint64_t now_ns);
-void send_undo(struct store *s, const struct piece *piece, uint64_t undo_ns, uint64_t now_ns);
+/* Gives back what the group was charged. */
+void group_give_back(struct group *g, uint64_t now_ns);
+
+/*
+ * Returns the time by which a refund knows the charge of piece i, made at `time_ns`. For a
+ * leaky_bucket that is the end of its place. The reply says it only of the piece that binds; places
+ * of other pieces are not given back.
+ */
+uint64_t group_charge_ns(const struct group *g, unsigned i, uint64_t time_ns);
+
+/* ---- the end of a question (store_question.c) ---- */
+
+/* Joins `a` to the answers so far (`first`: there is none). As in weir_check_several(), an ALLOW
+ * has the longest delay of all parts, and WEIR_FLAG_FULL if a full table let a part through
+ * uncharged. */
+void answer_join(struct weir_answer *sum, const struct weir_answer *a, bool first);
+
+/* Counts an answered group. The last one that was pending answers the question. */
+void group_finish(struct group *g, uint64_t now_ns);
+
+/* ---- calls (store_group.c) ---- */
 
 /* Make a call: send_fresh() returns the emptied buffer for its arguments, and send_call() makes the
  * call when `count` arguments are in the buffer. */
@@ -132,13 +139,5 @@ int send_leased(struct group *g, unsigned said, struct lease_call *call, uint64_
 
 /* Fails the questions that wait for another's call and whose deadline is here. */
 void send_lease_tick(struct store *s, uint64_t now_ns);
-
-/* ---- answers of groups (store_question.c) ---- */
-
-/* Notes that the group has its answer or its error. The last pending group answers the question. */
-void group_answered(struct group *g, uint64_t now_ns);
-
-/* The same for a group that has no answer from the store: on_failure of each part decides. */
-void group_failed(struct group *g, uint64_t now_ns);
 
 #endif

@@ -16,7 +16,6 @@
 struct store_shared {
     struct store_shared_options options;
     char prefix[STORE_PREFIX_MAX + 1];
-    struct scripts scripts;
     struct node_keys *keys;
     struct members members;
     uint64_t limits;       /* number of limits opened so far: gives their ids */

@@ -43,8 +43,7 @@ bool forwarded_last(struct text *list, bool quotes, struct text *hop)
 
 static bool is_token(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c != 0 && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+    return text_is_plain(c, "!#$%&'*+-.^_`|~");
 }
 
 static bool is_bare(char c)

@@ -11,8 +11,7 @@ struct reading {
     llhttp_t llhttp;
     struct http_request *request; /* one of the two is read; the other is NULL */
     struct http_response *response;
-    struct text field; /* response: name of the field being read */
-    size_t body;       /* request: bytes of a chunked body */
+    size_t body; /* request: bytes of a chunked body */
     bool in_body;
     bool complete;
 };
@@ -305,15 +304,9 @@ static struct text decode(struct text from, char *room)
 {
     size_t n = 0;
     for (size_t i = 0; i < from.len; i++) {
-        char c = from.at[i];
-        if (c == '%' && from.len - i > 2 &&
-            (text_hex_digit(from.at[i + 1]) | text_hex_digit(from.at[i + 2])) < 16) {
-            c = (char)(text_hex_digit(from.at[i + 1]) * 16 + text_hex_digit(from.at[i + 2]));
-            i += 2;
-        } else if (c == '+') {
-            c = ' ';
-        }
-        room[n++] = c;
+        int byte = text_percent_byte(from, i);
+        room[n++] = (char)(byte >= 0 ? byte : from.at[i] == '+' ? ' ' : from.at[i]);
+        i += byte >= 0 ? 2 : 0;
     }
     return (struct text){room, n};
 }
@@ -344,21 +337,6 @@ static int bound_response(struct reading *r, bool too_long)
     return too_long ? -1 : 0;
 }
 
-static int on_response_field(llhttp_t *llhttp, const char *at, size_t len)
-{
-    reading_of(llhttp)->field = (struct text){at, len};
-    return 0;
-}
-
-static int on_response_value(llhttp_t *llhttp, const char *at, size_t len)
-{
-    struct reading *r = reading_of(llhttp);
-    if (http_same_name(r->field, "content-type") && !r->in_body) {
-        r->response->type = text_trim((struct text){at, len});
-    }
-    return 0;
-}
-
 static int on_response_head(llhttp_t *llhttp)
 {
     struct reading *r = reading_of(llhttp);
@@ -380,9 +358,7 @@ static int on_response_body(llhttp_t *llhttp, const char *at, size_t len)
     return bound_response(r, r->response->joined.full);
 }
 
-static const llhttp_settings_t response_settings = {.on_header_field = on_response_field,
-                                                    .on_header_value = on_response_value,
-                                                    .on_headers_complete = on_response_head,
+static const llhttp_settings_t response_settings = {.on_headers_complete = on_response_head,
                                                     .on_body = on_response_body,
                                                     .on_message_complete = on_complete};
 
@@ -402,7 +378,7 @@ static void clear_response(struct http_response *r)
     struct buffer joined = r->joined;
     buffer_take(&joined, buffer_len(&joined));
     joined.full = false;
-    *r = (struct http_response){.type = {"", 0}, .body = {"", 0}, .joined = joined};
+    *r = (struct http_response){.body = {"", 0}, .joined = joined};
 }
 
 static int bad_response(struct http_response *out, const char *complaint)

@@ -14,7 +14,6 @@
 #define WEIR_WIRE_HTTP_REQUEST_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "common/text.h"
 

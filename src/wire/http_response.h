@@ -7,7 +7,6 @@
 #define WEIR_WIRE_HTTP_RESPONSE_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "common/buffer.h"
 #include "wire/http_request.h"
@@ -21,7 +20,6 @@
 
 struct http_response {
     int status;
-    struct text type; /* Content-Type; empty: none */
     struct text body;
     size_t needed;         /* HTTP_MORE: the response has at least this many bytes; 0: not known */
     const char *complaint; /* HTTP_BAD */

@@ -209,11 +209,10 @@ static char unescape(struct text *rest)
     static const char names[] = "nrtba";
     static const char values[] = "\n\r\t\b\a";
     char c = rest->at[0];
-    if (c == 'x' && rest->len > 2 &&
-        (text_hex_digit(rest->at[1]) | text_hex_digit(rest->at[2])) < 16) {
-        c = (char)(text_hex_digit(rest->at[1]) * 16 + text_hex_digit(rest->at[2]));
+    int byte = c == 'x' ? text_hex_byte(*rest, 1) : -1;
+    if (byte >= 0) {
         *rest = text_after(*rest, 3);
-        return c;
+        return (char)byte;
     }
     *rest = text_after(*rest, 1);
     const char *found = c == 0 ? NULL : strchr(names, c);

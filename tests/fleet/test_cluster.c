@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "redis/slots.h"
-#include "shared/store_key.h"
+#include "shared/script.h"
 #include "support/failover_lag.h"
 #include "support/failover_ledger.h"
 #include "support/fleet_crowd.h"

@@ -170,17 +170,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const char *const urls[] = {"redis://a", "redis://a,b", "redis-cluster://a,b",
                                        "redis-sentinel://a,b/m"};
     static const struct client_driver driver = {NULL, on_connect, on_wake, on_close};
-    static struct scripts scripts;
     struct store_url url;
     struct client_metrics metrics = {0};
-    if (scripts.memory == NULL) {
-        require(scripts_init(&scripts, NULL) == 0);
-    }
     if (size == 0 || store_url_read(text_of(urls[data[0] & 3]), &url, NULL) != 0) {
         return 0;
     }
     struct client_options options = {.url = &url,
-                                     .scripts = &scripts,
+                                     .scripts = &store_scripts,
                                      .deadline_ns = 5000000,
                                      .in_flight = 16,
                                      .breakers = breakers_create(data[0]),
@@ -190,7 +186,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(options.breakers != NULL);
     require(client_create(&f.client, &options, &driver, f.now) == 0);
     for (size_t at = 1; at < size;) {
-        at += step(&scripts, data + at, size - at);
+        at += step(&store_scripts, data + at, size - at);
     }
     client_destroy(f.client, f.now);
     for (unsigned i = 0; i < f.calls; i++) {

@@ -25,10 +25,10 @@ static int read_copy(const uint8_t *data, size_t size, struct store_reply *out)
     }
     int result = store_reply_read((struct text){copy, size}, out);
     if (result == STORE_REPLY) {
-        require(out->used > 0 && out->used <= size && out->n <= STORE_INTEGERS_MAX);
+        require(out->whole.len > 0 && out->whole.len <= size && out->n <= STORE_INTEGERS_MAX);
         require(out->text.len <= STORE_TEXT_MAX);
         require(out->text.len == 0 ||
-                (out->text.at >= copy && out->text.at + out->text.len <= copy + out->used));
+                (out->text.at >= copy && out->text.at + out->text.len <= copy + out->whole.len));
         require((out->type == '-') == (out->refusal != STORE_REFUSED_NOT));
     }
     free(copy);
@@ -58,6 +58,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t shorter = size / 2;
     int before = read_copy(data, shorter, &part);
     require(before == STORE_MORE || before == result);
-    require(before != STORE_REPLY || part.used == whole.used);
+    require(before != STORE_REPLY || part.whole.len == whole.whole.len);
     return 0;
 }

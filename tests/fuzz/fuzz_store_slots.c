@@ -7,7 +7,7 @@
 
 #include "redis/reply.h"
 #include "redis/slots.h"
-#include "shared/store_key.h"
+#include "shared/script.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -63,8 +63,10 @@ static int read_copy(const uint8_t *data, size_t size, size_t *used)
         require(to.slot < SLOTS);
         require_host(to.host, to.port);
     }
-    int result = value_whole((struct text){copy, size}, used);
+    struct store_reply reply;
+    int result = store_reply_read((struct text){copy, size}, &reply);
     if (result == STORE_REPLY) {
+        *used = reply.whole.len;
         require(*used > 0 && *used <= size);
         read_map((struct text){copy, *used});
         read_values((struct text){copy, *used});

@@ -50,6 +50,13 @@ void fake_lua_stop(struct fake_redis *r);
 void fake_script(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b);
 void fake_eval(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b);
 
+/* ---- fake_sha1.c ---- */
+
+enum { FAKE_SHA_DIGITS = 40 };
+
+/* Writes the SHA-1 of the text in hexadecimal digits. */
+void fake_sha1(struct text text, char digits[FAKE_SHA_DIGITS + 1]);
+
 /* ---- fake_struct.c ---- */
 
 void fake_struct_open(struct lua_State *lua);

@@ -7,11 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "shared/sha.h"
 #include "simulate/fake_inside.h"
 #include "wire/resp.h"
-
-#define SHA_DIGITS ((size_t)2 * SHA1_SIZE)
 
 static char address; /* its address is the key of the fake in Lua's registry */
 
@@ -287,10 +284,8 @@ static bool push_script(lua_State *lua, struct text sha)
 /* Compiles a text and stores it under its SHA-1. Returns false if it does not compile. */
 static bool load(struct fake_redis *r, struct text text, char sha[], struct buffer *b)
 {
-    unsigned char hash[SHA1_SIZE];
-    sha1(text, hash);
-    hex_digits(hash, sizeof hash, sha);
-    if (push_script(r->lua, (struct text){sha, SHA_DIGITS})) {
+    fake_sha1(text, sha);
+    if (push_script(r->lua, (struct text){sha, FAKE_SHA_DIGITS})) {
         lua_pop(r->lua, 1);
         return true;
     }
@@ -306,7 +301,7 @@ static bool load(struct fake_redis *r, struct text text, char sha[], struct buff
 
 void fake_script(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b)
 {
-    char sha[SHA_DIGITS + 1];
+    char sha[FAKE_SHA_DIGITS + 1];
     if (text_is_word(argv[1], "FLUSH")) {
         fake_lua_stop(r);
         fake_lua_start(r);
@@ -421,7 +416,7 @@ static void run(struct fake_redis *r, const char *sha, struct buffer *b)
 
 void fake_eval(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b)
 {
-    char sha[SHA_DIGITS + 1];
+    char sha[FAKE_SHA_DIGITS + 1];
     int64_t keys;
     if (!resp_to_i64(argv[2], &keys)) {
         resp_put_error(b, TEXT("ERR value is not an integer or out of range"));

@@ -145,7 +145,7 @@ static void make_world(struct world *w)
     share();
     shared->options.fleet_size = w->plan.nodes;
     secret = w->options->seed;
-    w->scripts = &shared->scripts;
+    w->scripts = &store_scripts;
     w->epoch_us = UINT64_C(1800000000000000) + world_between(w, 0, 3600 * SECOND_US);
     w->redis = fake_redis_create();
     fake_redis_only_declared(w->redis, true);

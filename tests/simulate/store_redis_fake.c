@@ -69,6 +69,6 @@ const struct store_reply *store_redis_next(struct store_redis *r)
         (void)fprintf(stderr, "the fake has not replied, or wrongly\n");
         exit(1);
     }
-    r->used = r->reply.used;
+    r->used = r->reply.whole.len;
     return &r->reply;
 }

@@ -18,7 +18,6 @@
 #define KEY "alice"
 
 static struct store_redis redis;
-static struct scripts scripts;
 
 /* ---- a fleet ---- */
 
@@ -48,7 +47,7 @@ static inline void start(unsigned n)
     fleet_size = n;
     (void)store_redis_do(&redis, "FLUSHALL");
     for (size_t i = 0; i < SCRIPT_COUNT; i++) {
-        script_put_load(&redis.out, &scripts.row[i]);
+        script_put_load(&redis.out, &clocked_scripts.row[i]);
         store_redis_send(&redis);
         (void)store_redis_next(&redis);
     }
@@ -84,7 +83,7 @@ static inline void run_script(const struct sync_call *call, uint64_t now_ns,
     buffer_init(&arguments, 4096);
     sync_put_arguments(call, &arguments, &count);
     store_run_clock(&redis, store_ns(now_ns));
-    script_put_head(&redis.out, sync_script(&scripts, call), SCRIPT_BY_SHA, count);
+    script_put_head(&redis.out, sync_script(&clocked_scripts, call), SCRIPT_BY_SHA, count);
     buffer_put(&redis.out, buffer_text(&arguments));
     store_redis_send(&redis);
     assert_int_equal(store_redis_next(&redis)->type, '+');
@@ -103,8 +102,8 @@ static inline struct weir_answer peek(uint64_t now_ns)
     store_key(&fake.limit.head, NO_SHARD, TEXT(KEY), &key);
     struct store_part part = {&fake.numbers.params, store_key_text(&key), 1, 0};
     store_run_clock(&redis, store_ns(now_ns));
-    script_put_call(&redis.out, script_for(&scripts, &part, 1), SCRIPT_BY_SHA, REMOTE_PEEK, &part,
-                    1);
+    script_put_call(&redis.out, script_for(&clocked_scripts, &part, 1), SCRIPT_BY_SHA, REMOTE_PEEK,
+                    &part, 1);
     store_redis_send(&redis);
     (void)store_redis_next(&redis);
     assert_int_equal(script_answer(store_redis_next(&redis), &part, 1, &a, NULL), 0);
@@ -141,13 +140,11 @@ static inline int64_t exchange(struct node *n, uint64_t now_ns)
 static inline int start_store(void **state)
 {
     store_redis_start(&redis, NULL);
-    store_run_scripts(&scripts);
     return 0;
 }
 
 static inline int stop_store(void **state)
 {
-    scripts_finish(&scripts);
     store_redis_stop(&redis);
     return 0;
 }

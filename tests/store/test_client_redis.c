@@ -13,7 +13,6 @@
 
 #include "redis/slots.h"
 #include "shared/script.h"
-#include "shared/store_key.h"
 #include "support/client_loop.h"
 #include "support/redis_world.h"
 
@@ -53,7 +52,7 @@ static void make(struct buffer *b, unsigned verb, uint64_t deadline)
     buffer_take(b, buffer_len(b));
     struct client_call call = {
         .slot = cluster_slot(part.key),
-        .script = script_for(&loop.scripts, &part, 1),
+        .script = script_for(&store_scripts, &part, 1),
         .count = script_put_arguments(b, verb, &part, 1),
         .deadline_ns = deadline != 0 ? now + deadline : 0,
     };

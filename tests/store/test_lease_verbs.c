@@ -257,7 +257,7 @@ static void several_limits_heed_it_too(void **state)
             {&fleet.numbers.params, store_key_text(&keys[0]), costs[i], 0},
             {&log, store_key_text(&keys[1]), 1, 0}};
         struct weir_answer a;
-        script_put_call(&redis.out, script_for(&fleet.scripts, parts, 2), SCRIPT_BY_SHA,
+        script_put_call(&redis.out, script_for(&clocked_scripts, parts, 2), SCRIPT_BY_SHA,
                         REMOTE_CHECK, parts, 2);
         store_redis_send(&redis);
         assert_int_equal(script_answer(store_redis_next(&redis), parts, 2, &a, NULL), 0);

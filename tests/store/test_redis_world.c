@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "redis/slots.h"
-#include "shared/store_key.h"
+#include "shared/script.h"
 #include "support/redis_world.h"
 
 static struct redis_world world;

@@ -26,7 +26,6 @@
 #endif
 
 static struct store_redis redis;
-static struct scripts scripts;
 static uint64_t seed = 20261115;
 
 static uint64_t whole(uint64_t ns)
@@ -81,7 +80,7 @@ static void put(struct world *w, struct step *s)
         s->call.verb = verbs[s->kind];
         s->call.part.time_ns = s->until_ns;
     }
-    store_run_put(&redis, &scripts.row[w->params.algorithm], &s->call, s->op.time_ns);
+    store_run_put(&redis, &clocked_scripts.row[w->params.algorithm], &s->call, s->op.time_ns);
 }
 
 static void compare(struct world *w, size_t i, uint64_t of)
@@ -345,7 +344,7 @@ static void a_unit_that_has_nearly_come_has_not_come(void **state)
 static int start(void **state)
 {
     store_redis_start(&redis, NULL);
-    store_run_load(&redis, &scripts);
+    store_run_load(&redis, &clocked_scripts);
     return 0;
 }
 
@@ -365,8 +364,6 @@ int main(void)
     };
     const char *given = getenv("WEIR_SEED");
     seed = given != NULL ? strtoull(given, NULL, 10) : seed;
-    store_run_scripts(&scripts);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    scripts_finish(&scripts);
     return failed;
 }

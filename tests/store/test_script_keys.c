@@ -19,7 +19,6 @@
 #define QUOTA 3
 
 static struct store_redis redis;
-static struct scripts scripts;
 
 /* ---- asking ---- */
 
@@ -49,7 +48,7 @@ static const struct store_reply *call(const struct store_params *p, enum script_
     struct store_key key;
     key_of(p, "alice", &key);
     struct store_part part = {p, store_key_text(&key), cost, time_ns};
-    script_put_call(&redis.out, script_for(&scripts, &part, 1), how, verb, &part, 1);
+    script_put_call(&redis.out, script_for(&store_scripts, &part, 1), how, verb, &part, 1);
     store_redis_send(&redis);
     return store_redis_next(&redis);
 }
@@ -106,7 +105,7 @@ static int64_t keys_without_an_end(void)
 static int fresh(void **state)
 {
     (void)store_redis_do(&redis, "FLUSHALL");
-    store_run_load(&redis, &scripts);
+    store_run_load(&redis, &store_scripts);
     return 0;
 }
 
@@ -250,8 +249,8 @@ static void put_check(const struct store_params *p, const char *name)
     struct store_key key;
     key_of(p, name, &key);
     struct store_part part = {p, store_key_text(&key), 1, 0};
-    script_put_call(&redis.out, script_for(&scripts, &part, 1), SCRIPT_BY_SHA, REMOTE_CHECK, &part,
-                    1);
+    script_put_call(&redis.out, script_for(&store_scripts, &part, 1), SCRIPT_BY_SHA, REMOTE_CHECK,
+                    &part, 1);
 }
 
 /* Writes the usual alternative: a short string with a time to live, under a key of the same
@@ -470,9 +469,7 @@ int main(void)
         cmocka_unit_test_setup(slots_are_what_a_cluster_says, fresh),
     };
     store_redis_start(&redis, NULL);
-    assert_int_equal(scripts_init(&scripts, NULL), 0);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    scripts_finish(&scripts);
     store_redis_stop(&redis);
     return failed;
 }

@@ -20,7 +20,6 @@
 #define LARGEST 1000 /* quota */
 
 static struct store_redis redis;
-static struct scripts scripts;
 
 /* ---- asking ---- */
 
@@ -66,8 +65,8 @@ static void put(const struct store_params *p, uint64_t cost, uint64_t now_us)
     store_key(&head, (struct text){NULL, 0}, TEXT("alice"), &key);
     struct store_part part = {p, store_key_text(&key), cost, 0};
     store_run_clock(&redis, now_us * WEIR_MICROSECOND);
-    script_put_call(&redis.out, script_for(&scripts, &part, 1), SCRIPT_BY_SHA, REMOTE_CHECK, &part,
-                    1);
+    script_put_call(&redis.out, script_for(&clocked_scripts, &part, 1), SCRIPT_BY_SHA, REMOTE_CHECK,
+                    &part, 1);
 }
 
 static struct weir_answer next_answer(const struct store_params *p)
@@ -199,8 +198,12 @@ static const struct store_reply *call_lease(const struct holder *h, uint64_t cos
                                                    (int64_t)h->held, (int64_t)back,
                                                    (int64_t)(h->left - back)};
     store_run_clock(&redis, now_us * WEIR_MICROSECOND);
-    unsigned count = script_put_lease(&arguments, &part, numbers);
-    script_put_head(&redis.out, script_lease(&scripts, &h->params), SCRIPT_BY_SHA, count);
+    unsigned count = script_put_arguments(&arguments, SCRIPT_LEASE, &part, 1);
+    count += script_put_numbers(&arguments, numbers, SCRIPT_LEASE_NUMBERS);
+    bool bucket = h->params.algorithm == WEIR_TOKEN_BUCKET;
+    const struct script *script =
+        &clocked_scripts.row[bucket ? SCRIPT_LEASED_BUCKET : SCRIPT_LEASED_WINDOW];
+    script_put_head(&redis.out, script, SCRIPT_BY_SHA, count);
     buffer_put(&redis.out, buffer_text(&arguments));
     buffer_finish(&arguments);
     store_redis_send(&redis);
@@ -290,8 +293,8 @@ static void a_reset_by_who_knows_a_small_bucket_is_one_of_the_larger(void **stat
     assert_int_equal(store_key_head(TEXT("weir"), TEXT("api"), &small, &head, NULL), 0);
     store_key(&head, (struct text){NULL, 0}, TEXT("alice"), &key);
     struct store_part part = {&small, store_key_text(&key), 0, 0};
-    script_put_call(&redis.out, script_for(&scripts, &part, 1), SCRIPT_BY_SHA, REMOTE_RESET, &part,
-                    1);
+    script_put_call(&redis.out, script_for(&clocked_scripts, &part, 1), SCRIPT_BY_SHA, REMOTE_RESET,
+                    &part, 1);
     store_redis_send(&redis);
     assert_int_equal(store_redis_next(&redis)->integers[0], 1);
     assert_true(large.held > 0);
@@ -365,7 +368,7 @@ static void a_state_is_met_once(void **state)
 static int fresh(void **state)
 {
     (void)store_redis_do(&redis, "FLUSHALL");
-    store_run_load(&redis, &scripts);
+    store_run_load(&redis, &clocked_scripts);
     return 0;
 }
 
@@ -384,9 +387,7 @@ int main(void)
         cmocka_unit_test_setup(a_state_is_met_once, fresh),
     };
     store_redis_start(&redis, NULL);
-    store_run_scripts(&scripts);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    scripts_finish(&scripts);
     store_redis_stop(&redis);
     return failed;
 }

@@ -18,7 +18,6 @@
 #define CALLS 3000
 
 static struct store_redis redis;
-static struct scripts scripts;
 
 struct limit {
     struct weir *local;
@@ -79,7 +78,7 @@ static void make_call(struct oracle_random *g, struct limit *limits, uint64_t no
 static void put_call(const struct call *c)
 {
     store_run_clock(&redis, c->now_ns);
-    script_put_call(&redis.out, script_for(&scripts, c->store, c->n), SCRIPT_BY_SHA,
+    script_put_call(&redis.out, script_for(&clocked_scripts, c->store, c->n), SCRIPT_BY_SHA,
                     c->peek ? REMOTE_PEEK : REMOTE_CHECK, c->store, c->n);
 }
 
@@ -140,7 +139,7 @@ static void the_limits_of_one_tenant_share_a_slot(void **state)
 
 static int load(void **state)
 {
-    store_run_load(&redis, &scripts);
+    store_run_load(&redis, &clocked_scripts);
     return 0;
 }
 
@@ -151,9 +150,7 @@ int main(void)
         cmocka_unit_test(the_limits_of_one_tenant_share_a_slot),
     };
     store_redis_start(&redis, NULL);
-    store_run_scripts(&scripts);
     int failed = cmocka_run_group_tests(tests, load, NULL);
-    scripts_finish(&scripts);
     store_redis_stop(&redis);
     return failed;
 }

@@ -16,7 +16,6 @@
 #define LINES_MAX 2000 /* of one section: they are sent at once */
 
 static struct store_redis redis;
-static struct scripts scripts;
 
 static void read_answers(const char *name, const struct oracle_vector *v,
                          const struct store_call *calls)
@@ -72,8 +71,8 @@ static void replay_file(const char *name, size_t *lines)
             fail_msg("%s: %s", name, error.text);
         }
         if (!v.stepped) {
-            replay(name, &v, &scripts.row[params.algorithm], &params);
-            replay(name, &v, &scripts.row[0], &params);
+            replay(name, &v, &clocked_scripts.row[params.algorithm], &params);
+            replay(name, &v, &clocked_scripts.row[0], &params);
             *lines += v.trace.n;
         }
         oracle_vector_finish(&v);
@@ -106,7 +105,7 @@ static struct weir_answer call_at(const struct store_params *p, unsigned verb, u
     struct weir_answer a;
     store_run_call(p, "alice", &op, &call);
     call.verb = verb;
-    store_run_put(&redis, &scripts.row[0], &call, now_ns);
+    store_run_put(&redis, &clocked_scripts.row[0], &call, now_ns);
     store_redis_send(&redis);
     (void)store_redis_next(&redis);
     assert_int_equal(script_answer(store_redis_next(&redis), &call.part, 1, &a, stamp_us), 0);
@@ -171,9 +170,7 @@ int main(void)
         cmocka_unit_test(a_roll_back_returns_no_unit_that_has_refilled),
     };
     store_redis_start(&redis, NULL);
-    store_run_scripts(&scripts);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    scripts_finish(&scripts);
     store_redis_stop(&redis);
     return failed;
 }

@@ -41,7 +41,7 @@ static void the_store_goes_into_debt_and_nobody_admits_until_it_is_paid(void **s
     stop();
 }
 
-/* Makes the call like shared/send.c. */
+/* Makes the call like shared/store_group.c. */
 static struct weir_answer run_verb(unsigned verb, uint64_t cost, uint64_t time_ns, uint64_t now_ns)
 {
     struct store_key key;
@@ -54,7 +54,7 @@ static struct weir_answer run_verb(unsigned verb, uint64_t cost, uint64_t time_n
     unsigned count = script_put_arguments(&b, verb, &part, 1);
     count += script_put_numbers(&b, &beyond, 1);
     store_run_clock(&redis, store_ns(now_ns));
-    script_put_head(&redis.out, script_for(&scripts, &part, 1), SCRIPT_BY_SHA, count);
+    script_put_head(&redis.out, script_for(&clocked_scripts, &part, 1), SCRIPT_BY_SHA, count);
     buffer_put(&redis.out, buffer_text(&b));
     store_redis_send(&redis);
     (void)store_redis_next(&redis);
@@ -153,8 +153,8 @@ static void verbs_go_straight_to_the_state_and_are_heard_of(void **state)
             &fake.numbers.params, store_key_text(&key), steps[i].cost,
             store_ns(steps[i].verb == SCRIPT_BLOCK_UNTIL ? WEIR_HOUR : now_ns)};
         store_run_clock(&redis, store_ns(now_ns));
-        script_put_call(&redis.out, script_for(&scripts, &part, 1), SCRIPT_BY_SHA, steps[i].verb,
-                        &part, 1);
+        script_put_call(&redis.out, script_for(&clocked_scripts, &part, 1), SCRIPT_BY_SHA,
+                        steps[i].verb, &part, 1);
         store_redis_send(&redis);
         (void)store_redis_next(&redis);
         assert_int_equal(store_redis_next(&redis)->type, ':');

@@ -99,14 +99,13 @@ void loop_start(struct client_loop *l, const char *url, uint64_t deadline_ns,
     struct weir_error error;
     const struct client_driver driver = {l, on_connect, on_wake, on_close};
     *l = (struct client_loop){0};
-    if (store_url_read(text_of(url), &l->url, &error) != 0 ||
-        scripts_init(&l->scripts, NULL) != 0) {
+    if (store_url_read(text_of(url), &l->url, &error) != 0) {
         (void)fprintf(stderr, "%s: %s\n", url, error.text);
         abort();
     }
     l->options = (struct client_options){
         .url = &l->url,
-        .scripts = &l->scripts,
+        .scripts = &store_scripts,
         .password = &l->password,
         .deadline_ns = deadline_ns != 0 ? deadline_ns : 5 * WEIR_MILLISECOND,
         .breakers = breakers,
@@ -123,7 +122,6 @@ void loop_stop(struct client_loop *l)
     for (size_t i = 0; i < LOOP_LINKS; i++) {
         assert(l->links[i].link == NULL);
     }
-    scripts_finish(&l->scripts);
 }
 
 /* ---- turns ---- */

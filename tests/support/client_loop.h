@@ -22,7 +22,6 @@ struct client_loop {
     struct client *client;
     struct client_options options;
     struct store_url url;
-    struct scripts scripts;
     struct client_metrics metrics;
     struct text password;
     struct loop_link links[LOOP_LINKS];

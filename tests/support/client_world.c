@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "redis/slots.h"
-#include "shared/store_key.h"
 
 /* ---- the driver ---- */
 
@@ -83,12 +82,9 @@ void world_prepare(struct client_world *w, const char *url, struct breakers *bre
         (void)fprintf(stderr, "%s\n", error.text);
         abort();
     }
-    if (scripts_init(&w->scripts, NULL) != 0) {
-        abort();
-    }
     w->options = (struct client_options){
         .url = &w->url,
-        .scripts = &w->scripts,
+        .scripts = &store_scripts,
         .password = &w->password,
         .deadline_ns = WORLD_DEADLINE,
         .breakers = breakers,
@@ -120,7 +116,6 @@ void world_stop(struct client_world *w)
     }
     assert(w->metrics.up == 0);
     assert(w->metrics.calls == w->metrics.replies + w->metrics.not_run + w->metrics.unknown);
-    scripts_finish(&w->scripts);
 }
 
 /* ---- time ---- */
@@ -170,7 +165,7 @@ int world_call(struct client_world *w, struct world_call *call, const char *key,
     buffer_init(&b, 1 << 20);
     struct client_call c = {
         .slot = cluster_slot(part.key),
-        .script = script_for(&w->scripts, &part, 1),
+        .script = script_for(&store_scripts, &part, 1),
         .count = script_put_arguments(&b, REMOTE_CHECK, &part, 1),
         .deadline_ns = deadline,
     };

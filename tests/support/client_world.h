@@ -8,6 +8,7 @@
 #include "common/buffer.h"
 #include "redis/breaker.h"
 #include "redis/client.h"
+#include "shared/script.h"
 #include "wire/resp.h"
 
 #define WORLD_SOCKETS 8
@@ -34,7 +35,6 @@ struct client_world {
     struct client *client;
     struct client_options options;
     struct store_url url;
-    struct scripts scripts;
     struct client_metrics metrics;
     struct text password;
     uint64_t now;

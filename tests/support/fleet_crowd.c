@@ -8,7 +8,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "redis/slots.h"
-#include "shared/store_key.h"
+#include "shared/script.h"
 #include "support/fleet_open.h"
 
 #define PATIENCE_NS (60 * WEIR_SECOND)

@@ -22,7 +22,6 @@ void fleet_start(struct fleet *f, struct store_redis *redis, const struct weir_o
 {
     *f = (struct fleet){.redis = redis, .nodes = nodes, .random = seed, .now_us = BEGIN_US};
     f->waiting = calloc(FLEET_WAITING, sizeof f->waiting[0]);
-    store_run_scripts(&f->scripts);
     assert_int_equal(store_params(options, &f->numbers.params, NULL), 0);
     store_params_lease(&f->numbers.params);
     f->limit = (struct store_limit){
@@ -40,7 +39,7 @@ void fleet_start(struct fleet *f, struct store_redis *redis, const struct weir_o
     }
     (void)store_redis_do(redis, "FLUSHALL");
     for (size_t i = 0; i < SCRIPT_COUNT; i++) {
-        script_put_load(&redis->out, &f->scripts.row[i]);
+        script_put_load(&redis->out, &clocked_scripts.row[i]);
         store_redis_send(redis);
         (void)store_redis_next(redis);
     }
@@ -58,7 +57,6 @@ void fleet_stop(struct fleet *f)
     }
     assert_int_equal(f->limit.references, 1); /* all other references are released */
     free(f->waiting);
-    scripts_finish(&f->scripts);
 }
 
 uint64_t fleet_random(struct fleet *f, uint64_t below)
@@ -127,7 +125,7 @@ struct store_reply fleet_run(struct fleet *f, const struct lease_call *call)
     buffer_init(&arguments, 65536);
     lease_put_arguments(call, &arguments, &count);
     put_clock(f);
-    script_put_head(&f->redis->out, lease_script(&f->scripts, call), SCRIPT_BY_SHA, count);
+    script_put_head(&f->redis->out, lease_script(&clocked_scripts, call), SCRIPT_BY_SHA, count);
     buffer_put(&f->redis->out, buffer_text(&arguments));
     buffer_finish(&arguments);
     store_redis_send(f->redis);
@@ -279,7 +277,8 @@ void fleet_end_node(struct fleet *f, unsigned node)
 static const struct store_reply *verb(struct fleet *f, unsigned v, struct store_part *part)
 {
     put_clock(f);
-    script_put_call(&f->redis->out, script_for(&f->scripts, part, 1), SCRIPT_BY_SHA, v, part, 1);
+    script_put_call(&f->redis->out, script_for(&clocked_scripts, part, 1), SCRIPT_BY_SHA, v, part,
+                    1);
     store_redis_send(f->redis);
     (void)store_redis_next(f->redis);
     return store_redis_next(f->redis);

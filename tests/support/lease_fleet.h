@@ -43,7 +43,6 @@ struct fleet_trouble {
 
 struct fleet {
     struct store_redis *redis;
-    struct scripts scripts;
     struct store_limit limit;
     struct store_numbers numbers;
     struct fleet_node node[FLEET_NODES];

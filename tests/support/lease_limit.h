@@ -17,9 +17,4 @@ void store_limit_release(struct store_limit *limit)
     __atomic_fetch_sub(&limit->references, 1, __ATOMIC_RELAXED);
 }
 
-const struct store_numbers *store_limit_numbers(const struct store_limit *limit)
-{
-    return limit->numbers;
-}
-
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "redis/slots.h"
-#include "shared/store_key.h"
+#include "shared/script.h"
 #include "support/redis_world.h"
 
 #define OWNER_MS 60000

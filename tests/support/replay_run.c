@@ -49,7 +49,7 @@ static int run(const char *words)
         argv[argc++] = word;
     }
     argv[argc] = NULL;
-    return cli_replay.run(argc, argv);
+    return cli_run(&cli_replay, argc, argv);
 }
 
 struct replay_result replay_run(const char *words, const char *input, size_t input_len)

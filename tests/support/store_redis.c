@@ -171,7 +171,7 @@ const struct store_reply *store_redis_next(struct store_redis *r)
     for (;;) {
         int e = store_reply_read(buffer_text(&r->in), &r->reply);
         if (e == STORE_REPLY) {
-            r->used = r->reply.used;
+            r->used = r->reply.whole.len;
             return &r->reply;
         }
         char *room = buffer_room(&r->in, 65536);

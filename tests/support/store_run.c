@@ -7,14 +7,6 @@
 
 #include <cmocka.h>
 
-void store_run_scripts(struct scripts *s)
-{
-    /* The script's time stands still while real time passes: keys must not expire meanwhile. */
-    static const struct text clock = TEXT("local now = tonumber(redis.call('GET', 'now'))\n"
-                                          "local KEEP_MS = 3600000\n");
-    assert_int_equal(scripts_init(s, &clock), 0);
-}
-
 void store_run_load(struct store_redis *r, const struct scripts *s)
 {
     for (size_t i = 0; i < SCRIPT_COUNT; i++) {

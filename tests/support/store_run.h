@@ -6,12 +6,12 @@
 #define WEIR_TESTS_SUPPORT_STORE_RUN_H
 
 #include "shared/script.h"
-#include "shared/store_key.h"
 #include "support/oracle_vector.h"
+#include "support/script_put.h"
 #include "support/store_redis.h"
 
-/* Makes the scripts with a clock that the test sets: SET now <us>. */
-void store_run_scripts(struct scripts *s);
+/* The scripts with a clock that the test sets: SET now <us>. */
+extern const struct scripts clocked_scripts;
 void store_run_load(struct store_redis *r, const struct scripts *s);
 void store_run_clock(struct store_redis *r, uint64_t now_ns);
 

@@ -35,11 +35,6 @@ void store_limit_release(struct store_limit *limit)
     (void)__atomic_sub_fetch(&limit->references, 1, __ATOMIC_RELAXED);
 }
 
-const struct store_numbers *store_limit_numbers(const struct store_limit *limit)
-{
-    return limit->numbers;
-}
-
 struct fake_limit {
     struct store_limit limit;
     struct store_numbers numbers;

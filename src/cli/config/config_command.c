@@ -36,46 +36,24 @@ static int read_rules(const struct cli_command *command, const char *path, struc
     return CLI_USAGE;
 }
 
-static int run(const struct cli_command *command, int argc, char **argv,
-               void (*print)(const char *path, const struct ruleset *set))
+static int run(const struct cli_given *given, void *settings)
 {
-    struct cli_given given;
+    const char *path = given->operands[0];
     struct ruleset *set = NULL;
-    int code = cli_read(command, argc, argv, NULL, &given);
-    if (code != CLI_END) {
-        return code;
-    }
-    code = read_rules(command, given.operands[0], &set);
-    if (code == CLI_OK) {
-        print(given.operands[0], set);
+    (void)settings;
+    int code = read_rules(given->command, path, &set);
+    if (code == CLI_OK && given->command == &cli_config_show) {
+        config_show(&set->config, config_note_store, stdout);
+    } else if (code == CLI_OK) {
+        (void)printf("%s: ok, %zu limit%s\n", path, set->rules_count,
+                     set->rules_count == 1 ? "" : "s");
     }
     ruleset_destroy(set);
     return code;
 }
 
-static void print_ok(const char *path, const struct ruleset *set)
-{
-    (void)printf("%s: ok, %zu limit%s\n", path, set->rules_count, set->rules_count == 1 ? "" : "s");
-}
-
-static int run_check(int argc, char **argv)
-{
-    return run(&cli_config_check, argc, argv, print_ok);
-}
-
-static void print_rules(const char *path, const struct ruleset *set)
-{
-    (void)path;
-    config_show(&set->config, config_note_store, stdout);
-}
-
-static int run_show(int argc, char **argv)
-{
-    return run(&cli_config_show, argc, argv, print_rules);
-}
-
 const struct cli_command cli_config_check = {"config check", "FILE|DIR",
-                                             "report all errors of a rule file", .run = run_check};
+                                             "report all errors of a rule file", .run = run};
 const struct cli_command cli_config_show = {
     "config show", "FILE|DIR",
-    "print a rule file with all defaults filled in, and the memory of its limits", .run = run_show};
+    "print a rule file with all defaults filled in, and the memory of its limits", .run = run};

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "cli/serve/serve.h"
+#include "server/net/access.h"
 
 static void warn(void *arg, const struct access_warning *w)
 {
@@ -20,7 +20,7 @@ void config_check_secrets(const struct config *config, const char *path, struct 
     struct weir_error error;
     char *file[ROLES] = {NULL};
     for (int role = ROLE_CHECK; role < ROLES; role++) {
-        file[role] = named[role].len > 0 ? serve_beside_config(path, named[role]) : NULL;
+        file[role] = named[role].len > 0 ? config_beside(config, named[role]) : NULL;
         from.file[role] = file[role];
     }
     if ((from.file[ROLE_CHECK] != NULL || from.file[ROLE_ADMIN] != NULL) &&

@@ -94,26 +94,28 @@ static int check_row(const struct ctl *ctl, uint32_t given)
                               ctl->count, ctl->count == 1 ? "" : "s", row->name, row->usage);
 }
 
-static int run(int argc, char **argv)
+static int run(const struct cli_given *given, void *settings)
 {
-    struct ctl ctl = {.units = 1};
-    struct cli_given given;
-    int code = cli_read(&cli_ctl, argc, argv, &ctl, &given);
-    if (code != CLI_END) {
+    struct ctl *ctl = settings;
+    ctl->operands = given->operands;
+    ctl->count = given->count;
+    ctl->row = find(ctl);
+    if (ctl->row == NULL) {
+        return unknown(ctl);
+    }
+    int code = check_row(ctl, given->options);
+    if (code == CLI_OK) {
+        code = admin_open(&ctl->client, &cli_ctl, ctl->admin, ctl->secret_file);
+    }
+    if (code != CLI_OK) {
         return code;
     }
-    ctl.operands = given.operands;
-    ctl.count = given.count;
-    ctl.row = find(&ctl);
-    if (ctl.row == NULL) {
-        return unknown(&ctl);
-    }
-    code = check_row(&ctl, given.options);
-    if (code == CLI_OK) {
-        code = admin_open(&ctl.client, &cli_ctl, ctl.admin, ctl.secret_file);
-    }
-    return code == CLI_OK ? ctl.row->run(&ctl) : code;
+    return ctl->row->run != NULL ? ctl->row->run(ctl)
+                                 : ctl_call(ctl, &ctl->row->call, ctl->row->print);
 }
 
-const struct cli_command cli_ctl = {
-    "ctl", "COMMAND...", "operate a running server", options, CTL_OPTIONS, run, word_at};
+static const struct ctl defaults = {.units = 1};
+
+const struct cli_command cli_ctl = {"ctl",           "COMMAND...", "operate a running server",
+                                    options,         CTL_OPTIONS,  &defaults,
+                                    sizeof defaults, run,          word_at};

@@ -18,6 +18,7 @@ struct ctl {
     uint64_t units;
     char **operands; /* the words after the command's name */
     int count;
+    int status; /* of the server's last answer */
 };
 
 /* The rows of the options in ctl.c. Those from CTL_TIER on belong to some of the commands only. */
@@ -28,12 +29,14 @@ enum { CTL_ADMIN, CTL_SECRET_FILE, CTL_JSON, CTL_TIER, CTL_FOR, CTL_UNITS, CTL_O
 struct ctl_row {
     const char *usage; /* "key get LIMIT KEY...": for help and the manual */
     const char *help;
-    const char *name; /* "key get" */
-    int least;        /* fewest operands */
-    int most;         /* most operands */
-    unsigned takes;   /* options of its own: CTL_TAKES() */
-    int (*run)(struct ctl *ctl);
-    const char *done; /* for commands that change a key: what was done, in words */
+    const char *name;            /* "key get" */
+    int least;                   /* fewest operands */
+    int most;                    /* most operands */
+    unsigned takes;              /* options of its own: CTL_TAKES() */
+    int (*run)(struct ctl *ctl); /* NULL: sends `call`, and prints the answer with print() */
+    const char *done;            /* for commands that change a key: what was done, in words */
+    struct http_call call;
+    void (*print)(const struct ctl *ctl, const json_t *said);
 };
 
 /* Each list ends with a row that has no name. */
@@ -51,11 +54,11 @@ extern const struct ctl_row ctl_server_rows[]; /* ctl_server.c */
  * Returns the exit code.
  */
 typedef void (*ctl_print_fn)(const struct ctl *ctl, const json_t *said);
-int ctl_call(const struct ctl *ctl, const struct http_call *call, ctl_print_fn print);
-int ctl_get(const struct ctl *ctl, const char *target, ctl_print_fn print);
+int ctl_call(struct ctl *ctl, const struct http_call *call, ctl_print_fn print);
+int ctl_get(struct ctl *ctl, const char *target, ctl_print_fn print);
 
 /* Does the same with a body, and takes ownership of it. A NULL body could not be made. */
-int ctl_send(const struct ctl *ctl, const char *method, const char *target, json_t *body,
+int ctl_send(struct ctl *ctl, const char *method, const char *target, json_t *body,
              ctl_print_fn print);
 
 /* Prints the server's answer as JSON in ASCII; prints nothing for NULL. */

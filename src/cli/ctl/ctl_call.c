@@ -5,10 +5,10 @@
 
 /* ---- requests ---- */
 
-int ctl_call(const struct ctl *ctl, const struct http_call *call, ctl_print_fn print)
+int ctl_call(struct ctl *ctl, const struct http_call *call, ctl_print_fn print)
 {
     json_t *said;
-    int code = admin_call_json(&ctl->client, call, &said, NULL);
+    int code = admin_call_json(&ctl->client, call, &said, &ctl->status, NULL);
     admin_tell_messages(json_object_get(said, "messages")); /* warnings about rules */
     if (code == CLI_OK && ctl->json) {
         ctl_print_json(said);
@@ -19,13 +19,13 @@ int ctl_call(const struct ctl *ctl, const struct http_call *call, ctl_print_fn p
     return code;
 }
 
-int ctl_get(const struct ctl *ctl, const char *target, ctl_print_fn print)
+int ctl_get(struct ctl *ctl, const char *target, ctl_print_fn print)
 {
     struct http_call call = {.method = "GET", .target = target};
     return ctl_call(ctl, &call, print);
 }
 
-int ctl_send(const struct ctl *ctl, const char *method, const char *target, json_t *body,
+int ctl_send(struct ctl *ctl, const char *method, const char *target, json_t *body,
              ctl_print_fn print)
 {
     char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
@@ -61,11 +61,8 @@ void ctl_print_grid(struct grid *g)
 
 void ctl_print_line(struct text name, const char *what)
 {
-    struct buffer line;
-    buffer_init(&line, CTL_TARGET_MAX);
-    safe_put(&line, name, false);
-    (void)printf("%.*s: %s\n", TEXT_ARGS(buffer_text(&line)), what);
-    buffer_finish(&line);
+    safe_print(stdout, name, false);
+    (void)printf(": %s\n", what);
 }
 
 uint64_t ctl_count(const json_t *object, const char *name)

@@ -40,26 +40,19 @@ static void print_duration(const char *what, uint64_t ms)
 
 static void print_text(const char *what, const char *text)
 {
-    struct buffer safe;
-    buffer_init(&safe, CTL_TARGET_MAX);
-    safe_put(&safe, text_of(text), false);
-    (void)printf("%-10s %.*s\n", what, TEXT_ARGS(buffer_text(&safe)));
-    buffer_finish(&safe);
+    (void)printf("%-10s ", what);
+    safe_print(stdout, text_of(text), false);
+    (void)putchar('\n');
 }
 
 static void print_flags(const json_t *flags)
 {
-    struct buffer line;
-    buffer_init(&line, CTL_TARGET_MAX);
     for (size_t i = 0; i < json_array_size(flags); i++) {
         const char *flag = json_string_value(json_array_get(flags, i));
-        buffer_put(&line, TEXT(" "));
-        safe_put(&line, text_of(flag != NULL ? flag : "?"), false);
+        (void)fputs(i == 0 ? "flags      " : " ", stdout);
+        safe_print(stdout, text_of(flag != NULL ? flag : "?"), false);
     }
-    if (buffer_len(&line) > 0) {
-        (void)printf("%-10s%.*s\n", "flags", TEXT_ARGS(buffer_text(&line)));
-    }
-    buffer_finish(&line);
+    (void)fputs(json_array_size(flags) > 0 ? "\n" : "", stdout);
 }
 
 static void print_key(const struct ctl *ctl, const json_t *said)
@@ -123,25 +116,20 @@ static json_t *question_of(const struct ctl *ctl)
 /* Prints a line such as "search alice: not blocked". */
 static void print_done(const struct ctl *ctl, const json_t *said)
 {
-    char done[QUANTITY_MAX + 32];
     char text[QUANTITY_MAX];
-    struct buffer name;
     (void)said;
-    buffer_init(&name, CTL_TARGET_MAX);
     for (int i = 0; i < ctl->count; i++) {
-        buffer_put(&name, i > 0 ? TEXT(" ") : TEXT(""));
-        buffer_put(&name, text_of(ctl->operands[i]));
+        (void)fputs(i > 0 ? " " : "", stdout);
+        safe_print(stdout, text_of(ctl->operands[i]), false);
     }
     if (ctl->block_ns > 0) {
-        (void)snprintf(done, sizeof done, "blocked for %s", duration_print(ctl->block_ns, text));
+        (void)printf(": blocked for %s\n", duration_print(ctl->block_ns, text));
     } else if ((ctl->row->takes & CTL_TAKES(CTL_UNITS)) != 0) {
-        (void)snprintf(done, sizeof done, "%llu unit%s %s", (unsigned long long)ctl->units,
-                       ctl->units == 1 ? "" : "s", ctl->row->done);
+        (void)printf(": %llu unit%s %s\n", (unsigned long long)ctl->units,
+                     ctl->units == 1 ? "" : "s", ctl->row->done);
     } else {
-        (void)snprintf(done, sizeof done, "%s", ctl->row->done);
+        (void)printf(": %s\n", ctl->row->done);
     }
-    ctl_print_line(buffer_text(&name), done);
-    buffer_finish(&name);
 }
 
 /* "key block" is POST /v1/keys/block, and so on. */
@@ -168,14 +156,15 @@ const struct ctl_row ctl_key_rows[] = {
     {"key get LIMIT KEY...", "print what a check would answer, and blocks; takes nothing",
      "key get", 1, INT_MAX, TIER, .run = run_get},
     {"key reset LIMIT KEY...", "forget what the key has used", "key reset", 1, INT_MAX, TIER,
-     run_change, "as if it had never been used"},
+     .run = run_change, .done = "as if it had never been used"},
     {"key block LIMIT KEY... [--for D]", "deny the key, for a time or until it is unblocked",
-     "key block", 1, INT_MAX, TIER | FOR, run_change, "blocked until it is unblocked"},
-    {"key unblock LIMIT KEY...", "end a block", "key unblock", 1, INT_MAX, TIER, run_change,
-     "not blocked"},
+     "key block", 1, INT_MAX, TIER | FOR, .run = run_change,
+     .done = "blocked until it is unblocked"},
+    {"key unblock LIMIT KEY...", "end a block", "key unblock", 1, INT_MAX, TIER, .run = run_change,
+     .done = "not blocked"},
     {"key refund LIMIT KEY... [--units N]", "give units back", "key refund", 1, INT_MAX,
-     TIER | UNITS, run_change, "given back"},
+     TIER | UNITS, .run = run_change, .done = "given back"},
     {"key penalize LIMIT KEY... [--units N]", "take units, into debt if need be", "key penalize", 1,
-     INT_MAX, TIER | UNITS, run_change, "taken"},
+     INT_MAX, TIER | UNITS, .run = run_change, .done = "taken"},
     {.name = NULL},
 };

@@ -68,29 +68,29 @@ static void print_limits(const struct ctl *ctl, const json_t *said)
     ctl_print_grid(&g);
 }
 
-/* Writes "/v1/limits/" and the encoded name. Returns CLI_OK, or CLI_USAGE after a message. */
-static int put_target(struct buffer *target, struct text name)
+/* Sends a request about one limit: to "/v1/limits/" and the encoded name. */
+static int call_limit(struct ctl *ctl, struct text name, struct http_call call, ctl_print_fn print)
 {
-    buffer_init(target, CTL_TARGET_MAX);
-    buffer_put(target, TEXT("/v1/limits/"));
-    http_put_encoded(target, name);
-    buffer_put_char(target, 0);
-    return !target->full
-               ? CLI_OK
-               : cli_complain(&cli_ctl, "found a name of %zu bytes, which is too long for a limit",
-                              name.len);
+    struct buffer target;
+    buffer_init(&target, CTL_TARGET_MAX);
+    buffer_put(&target, TEXT("/v1/limits/"));
+    http_put_encoded(&target, name);
+    buffer_put_char(&target, 0);
+    call.target = buffer_text(&target).at;
+    int code = !target.full ? ctl_call(ctl, &call, print)
+                            : cli_complain(&cli_ctl,
+                                           "found a name of %zu bytes, which is too long for a "
+                                           "limit",
+                                           name.len);
+    buffer_finish(&target);
+    return code;
 }
 
 static int run_limits(struct ctl *ctl)
 {
-    struct buffer target;
-    if (ctl->count == 0) {
-        return ctl_get(ctl, "/v1/limits", print_limits);
-    }
-    int code = put_target(&target, text_of(ctl->operands[0]));
-    code = code == CLI_OK ? ctl_get(ctl, buffer_text(&target).at, print_limits) : code;
-    buffer_finish(&target);
-    return code;
+    return ctl->count == 0 ? ctl_get(ctl, "/v1/limits", print_limits)
+                           : call_limit(ctl, text_of(ctl->operands[0]),
+                                        (struct http_call){.method = "GET"}, print_limits);
 }
 
 /* ---- changing ---- */
@@ -135,24 +135,10 @@ static struct text name_in(struct arena *arena, const char *path, struct text te
     return (struct text){"", 0};
 }
 
-static int send_limit(const struct ctl *ctl, struct text name, struct text body)
+static void print_put(const struct ctl *ctl, const json_t *said)
 {
-    struct buffer target;
-    struct http_result result;
-    int code = put_target(&target, name);
-    struct http_call call = {"PUT", buffer_text(&target).at, "application/yaml", body};
-    http_result_init(&result);
-    code = code == CLI_OK ? admin_call(&ctl->client, &call, &result, NULL) : code;
-    if (code == CLI_OK && ctl->json) {
-        json_t *said = json_loadb(result.response.body.at, result.response.body.len, 0, NULL);
-        ctl_print_json(said);
-        json_decref(said);
-    } else if (code == CLI_OK) {
-        ctl_print_line(name, result.response.status == 201 ? "added" : "replaced");
-    }
-    http_result_finish(&result);
-    buffer_finish(&target);
-    return code;
+    const json_t *limit = json_array_get(json_object_get(said, "limits"), 0);
+    ctl_print_line(text_of(json_text(limit, "name")), ctl->status == 201 ? "added" : "replaced");
 }
 
 static int run_put(struct ctl *ctl)
@@ -164,7 +150,8 @@ static int run_put(struct ctl *ctl)
     int code = read_file(path, &text);
     if (code == CLI_OK) {
         struct text name = name_in(&arena, path, buffer_text(&text));
-        code = name.len > 0 ? send_limit(ctl, name, buffer_text(&text)) : CLI_USAGE;
+        struct http_call call = {"PUT", NULL, "application/yaml", buffer_text(&text)};
+        code = name.len > 0 ? call_limit(ctl, name, call, print_put) : CLI_USAGE;
     }
     arena_finish(&arena);
     buffer_finish(&text);
@@ -179,12 +166,8 @@ static void print_deleted(const struct ctl *ctl, const json_t *said)
 
 static int run_delete(struct ctl *ctl)
 {
-    struct buffer target;
-    int code = put_target(&target, text_of(ctl->operands[0]));
-    struct http_call call = {.method = "DELETE", .target = buffer_text(&target).at};
-    code = code == CLI_OK ? ctl_call(ctl, &call, print_deleted) : code;
-    buffer_finish(&target);
-    return code;
+    return call_limit(ctl, text_of(ctl->operands[0]), (struct http_call){.method = "DELETE"},
+                      print_deleted);
 }
 
 const struct ctl_row ctl_limit_rows[] = {

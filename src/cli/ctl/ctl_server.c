@@ -11,19 +11,10 @@ static void print_reload(const struct ctl *ctl, const json_t *said)
     (void)printf("reloaded: generation %llu\n", (unsigned long long)ctl_count(said, "generation"));
 }
 
-static int run_reload(struct ctl *ctl)
-{
-    struct http_call call = {.method = "POST", .target = "/v1/reload"};
-    return ctl_call(ctl, &call, print_reload);
-}
-
 static int run_config(struct ctl *ctl)
 {
     struct http_result result;
-    struct buffer out;
     struct http_call call = {.method = "GET", .target = "/v1/config"};
-    http_result_init(&result);
-    buffer_init(&out, CTL_OUTPUT_MAX);
     int code = admin_call(&ctl->client, &call, &result, NULL);
     struct text body = result.response.body;
     if (code == CLI_OK && ctl->json) {
@@ -31,10 +22,8 @@ static int run_config(struct ctl *ctl)
         ctl_print_json(said);
         json_decref(said);
     } else if (code == CLI_OK) {
-        safe_put(&out, body, true);
-        (void)fwrite(buffer_text(&out).at, 1, buffer_len(&out), stdout);
+        safe_print(stdout, body, true);
     }
-    buffer_finish(&out);
     http_result_finish(&result);
     return code;
 }
@@ -153,11 +142,6 @@ static void print_status(const struct ctl *ctl, const json_t *said)
     ctl_print_grid(&g);
 }
 
-static int run_status(struct ctl *ctl)
-{
-    return ctl_get(ctl, "/v1/status", print_status);
-}
-
 /*
  * For programs that start and supervise servers. It needs no secret, whatever the server's
  * settings.
@@ -166,7 +150,6 @@ static int run_ready(struct ctl *ctl)
 {
     struct http_result result;
     struct http_call call = {.method = "GET", .target = "/readyz"};
-    http_result_init(&result);
     int code = admin_call(&ctl->client, &call, &result, NULL);
     if (code == CLI_OK) {
         (void)puts(ctl->json ? "{\"ready\": true}" : "ready");
@@ -249,7 +232,7 @@ static int run_top_denied(struct ctl *ctl)
 
 const struct ctl_row ctl_server_rows[] = {
     {"reload", "read the rule file again; exit status 1 if the old rules stay", "reload", 0, 0, 0,
-     .run = run_reload},
+     .call = {"POST", "/v1/reload", NULL, {"", 0}}, .print = print_reload},
     {"config", "print the rules in effect, with their defaults", "config", 0, 0, 0,
      .run = run_config},
     {"log-level [LEVEL]", "print or set what is logged: error, warning, info, debug", "log-level",
@@ -258,7 +241,7 @@ const struct ctl_row ctl_server_rows[] = {
      "print or set the kill switch: shadow counts and denies nothing, enforce follows the rules",
      "mode", 0, 2, 0, .run = run_mode},
     {"status", "print version, state, uptime, requests, connections, memory", "status", 0, 0, 0,
-     .run = run_status},
+     .call = {"GET", "/v1/status", NULL, {"", 0}}, .print = print_status},
     {"ready", "exit with status 0 if the server takes requests; needs no secret", "ready", 0, 0, 0,
      .run = run_ready},
     {"top-denied [N]", "print the keys that were denied most", "top-denied", 0, 1, 0,

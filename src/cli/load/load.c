@@ -125,24 +125,20 @@ static int load(struct load_arguments *asked, const struct cli_given *given)
     return CLI_OK;
 }
 
-static int run(int argc, char **argv)
+static int run(const struct cli_given *given, void *settings)
 {
-    struct load_arguments asked = {.plan = {.connections = 50,
-                                            .depth = 1,
-                                            .threads = 1,
-                                            .rate = 1000,
-                                            .keys = 1000000,
-                                            .within_ns = 100 * WEIR_MILLISECOND,
-                                            .seed = 1}};
-    struct cli_given given;
-    int code = cli_read(&cli_bench_load, argc, argv, &asked, &given);
-    if (code != CLI_END) {
-        return code;
-    }
-    code = check(&asked);
-    return code == CLI_OK ? load(&asked, &given) : code;
+    int code = check(settings);
+    return code == CLI_OK ? load(settings, given) : code;
 }
 
-const struct cli_command cli_bench_load =
-    CLI_COMMAND("bench load", "[WORD...]",
-                "send requests on a schedule and measure how long replies take", options, run);
+static const struct load_arguments defaults = {.plan = {.connections = 50,
+                                                        .depth = 1,
+                                                        .threads = 1,
+                                                        .rate = 1000,
+                                                        .keys = 1000000,
+                                                        .within_ns = 100 * WEIR_MILLISECOND,
+                                                        .seed = 1}};
+
+const struct cli_command cli_bench_load = CLI_COMMAND(
+    "bench load", "[WORD...]", "send requests on a schedule and measure how long replies take",
+    options, defaults, run);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/maths.h"
 #include "cli/simulate/simulate.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -20,7 +21,7 @@ static void step_schedule(struct generator *g)
 {
     double gap = g->gap_ns;
     if (g->plan->arrivals == LOAD_POISSON) {
-        gap *= (double)sim_exponential(sim_random(&g->random)) / 4294967296.0;
+        gap *= (double)sim_exponential(splitmix_next(&g->random)) / 4294967296.0;
     }
     g->due += gap;
     g->due_ns = g->begin_ns + (uint64_t)g->due;

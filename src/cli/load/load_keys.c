@@ -1,6 +1,5 @@
 #include "base/maths.h"
 #include "cli/load/load.h"
-#include "cli/simulate/simulate.h"
 
 const char *const load_order_names[LOAD_ORDERS + 1] = {"uniform", "zipf", "sequential", NULL};
 
@@ -12,6 +11,6 @@ uint64_t load_next_key(struct load_keys *keys)
     case LOAD_ZIPF:
         return keys->zipf[keys->next++ & (keys->zipf_n - 1)];
     default:
-        return mul_high(sim_random(&keys->random), keys->count);
+        return mul_high(splitmix_next(&keys->random), keys->count);
     }
 }

@@ -29,18 +29,18 @@ static enum load_verdict judge(const struct store_value *v, bool inside)
 static int64_t read_resp(struct text input, enum load_verdict *verdict)
 {
     struct store_value v = {.type = '_'};
+    struct store_reply reply;
     bool inside = false;
-    size_t used = 0;
-    int got = value_whole(input, &used);
+    int got = store_reply_read(input, &reply);
     if (got != STORE_REPLY) {
         return got == STORE_MORE ? 0 : LOAD_BROKEN;
     }
-    input.len = used;
+    input = reply.whole;
     while (value_next(&input, &v) && v.type == '*') {
         inside = true;
     }
     *verdict = judge(&v, inside);
-    return (int64_t)used;
+    return (int64_t)reply.whole.len;
 }
 
 /* ---- HTTP ---- */

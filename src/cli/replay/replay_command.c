@@ -3,8 +3,6 @@
 
 #include "cli/replay/replay_trace.h"
 
-enum { ALGORITHM, RATE, BURST, QUEUE };
-
 #define PROGRESS_LINES 4096 /* between two looks at the progress bar and at errors of writing */
 
 #define TO(member) .to = offsetof(struct replay_settings, member)
@@ -36,15 +34,15 @@ static int read_algorithm(const struct cli_value *value, void *to)
 }
 
 static const struct cli_option options[] = {
-    [ALGORITHM] = {"--algorithm", "NAME",
-                   "token_bucket, leaky_bucket, fixed_window, sliding_window or sliding_log; "
-                   "default stepped_bucket",
-                   read_algorithm, TO(limit.algorithm)},
-    [RATE] = {"--rate", "N/PERIOD", "in place of the stream's capacity and window: 3/10, 100/min",
-              cli_read_text, TO(rate_text)},
-    [BURST] = {"--burst", "N", "burst of token_bucket; default the count of the rate",
-               cli_read_count, TO(limit.burst), 1},
-    [QUEUE] = {"--queue", "N", "queue of leaky_bucket; default 0", cli_read_count, TO(limit.queue)},
+    {"--algorithm", "NAME",
+     "token_bucket, leaky_bucket, fixed_window, sliding_window or sliding_log; "
+     "default stepped_bucket",
+     read_algorithm, TO(limit.algorithm)},
+    {"--rate", "N/PERIOD", "in place of the stream's capacity and window: 3/10, 100/min",
+     cli_read_text, TO(rate_text)},
+    {"--burst", "N", "burst of token_bucket; default the count of the rate", cli_read_count,
+     TO(limit.burst), 1},
+    {"--queue", "N", "queue of leaky_bucket; default 0", cli_read_count, TO(limit.queue)},
     {"--unit", "s|ms|us|ns", "unit of timestamps and of a PERIOD that is a bare number; default s",
      replay_read_unit, TO(limit.unit_ns)},
     {"--explain", NULL, "add remaining, retry and reset, in that unit", cli_read_switch,
@@ -55,22 +53,24 @@ static const struct cli_option options[] = {
 };
 
 /* Refuses options that do not go together. Returns CLI_OK, or CLI_USAGE after a message. */
-static int check(const struct replay_settings *s, uint32_t given)
+static int check(const struct replay_settings *s, const struct cli_given *given)
 {
-    for (int row = ALGORITHM; row <= QUEUE; row++) {
-        if ((given >> row & 1) == 0) {
-            continue;
-        }
-        int owner = row == BURST   ? WEIR_TOKEN_BUCKET
-                    : row == QUEUE ? WEIR_LEAKY_BUCKET
-                                   : s->limit.algorithm;
-        if (s->rules != NULL) {
+    static const struct {
+        const char *option;
+        int algorithm; /* the only one that has this option; 0: all */
+    } limit[] = {{"--algorithm", 0},
+                 {"--rate", 0},
+                 {"--burst", WEIR_TOKEN_BUCKET},
+                 {"--queue", WEIR_LEAKY_BUCKET}};
+    for (size_t i = 0; i < sizeof limit / sizeof limit[0]; i++) {
+        int owner = limit[i].algorithm;
+        if (cli_is_given(given, limit[i].option) && s->rules != NULL) {
             return cli_complain(&cli_replay, "found %s and --rules, expected one of them",
-                                options[row].name);
+                                limit[i].option);
         }
-        if (s->limit.algorithm != owner) {
+        if (cli_is_given(given, limit[i].option) && owner != 0 && owner != s->limit.algorithm) {
             return cli_complain(&cli_replay, "found %s without --algorithm %s, expected both",
-                                options[row].name, weir_algorithm_name(owner));
+                                limit[i].option, weir_algorithm_name(owner));
         }
     }
     return CLI_OK;
@@ -113,27 +113,24 @@ int replay_each_line(struct replay *r, int (*take)(void *arg, int outcome, struc
     }
 }
 
-static int run(int argc, char **argv)
+static int run(const struct cli_given *given, void *settings)
 {
-    struct replay_settings settings = {.limit = {.unit_ns = WEIR_SECOND}};
-    struct replay r = {.settings = &settings};
+    struct replay_settings *s = settings;
+    struct replay r = {.settings = s};
     struct weir_error error;
-    struct cli_given given;
-    int code = cli_read(&cli_replay, argc, argv, &settings, &given);
-    if (code != CLI_END) {
-        return code;
-    }
-    bool standard = given.count == 0 || strcmp(given.operands[0], "-") == 0;
-    if (check(&settings, given.options) != CLI_OK || read_rate(&settings) != CLI_OK) {
+    bool standard = given->count == 0 || strcmp(given->operands[0], "-") == 0;
+    if (check(s, given) != CLI_OK || read_rate(s) != CLI_OK) {
         return CLI_USAGE;
     }
-    if (replay_input_open(&r.input, standard ? NULL : given.operands[0], &error) != 0) {
+    if (replay_input_open(&r.input, standard ? NULL : given->operands[0], &error) != 0) {
         return cli_complain(&cli_replay, "%s", error.text);
     }
-    code = settings.rules != NULL ? replay_rules(&r) : replay_stream(&r);
+    int code = s->rules != NULL ? replay_rules(&r) : replay_stream(&r);
     replay_input_close(&r.input);
     return code;
 }
 
-const struct cli_command cli_replay =
-    CLI_COMMAND("replay", "[FILE]", "decide a recorded stream of requests again", options, run);
+static const struct replay_settings defaults = {.limit = {.unit_ns = WEIR_SECOND}};
+
+const struct cli_command cli_replay = CLI_COMMAND(
+    "replay", "[FILE]", "decide a recorded stream of requests again", options, defaults, run);

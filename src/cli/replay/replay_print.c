@@ -1,18 +1,6 @@
 /* Writes decisions as text without printf(), which would take most of a replay's time. */
 #include "cli/replay/replay_command.h"
 
-static char *put_number(char *at, uint64_t n)
-{
-    char digits[20];
-    size_t i = sizeof digits;
-    do {
-        digits[--i] = (char)('0' + n % 10);
-        n /= 10;
-    } while (n > 0);
-    memcpy(at, digits + i, sizeof digits - i);
-    return at + (sizeof digits - i);
-}
-
 /*
  * Writes value / scale exactly, without trailing zeros; scale is a power of ten. Returns the
  * end.
@@ -20,7 +8,7 @@ static char *put_number(char *at, uint64_t n)
 static char *put_decimal(char *at, uint64_t value, uint64_t scale)
 {
     uint64_t rest = value % scale;
-    at = put_number(at, value / scale);
+    at = text_put_u64(at, value / scale);
     if (rest > 0) {
         *at++ = '.';
     }
@@ -39,7 +27,7 @@ static char *put_duration(char *at, const char *name, uint64_t value, uint64_t s
 
 char *replay_print_details(char *at, const struct replay_answer *a, uint64_t scale, bool delay)
 {
-    at = put_number(stpcpy(at, " remaining="), a->remaining);
+    at = text_put_u64(stpcpy(at, " remaining="), a->remaining);
     at = put_duration(at, " retry=", a->retry, scale);
     at = put_duration(at, " reset=", a->reset, scale);
     return delay ? put_duration(at, " delay=", a->delay, scale) : at;

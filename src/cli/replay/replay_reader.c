@@ -58,27 +58,12 @@ bool replay_line_is_blank(struct text line)
     return next_word(&line).len == 0;
 }
 
-/* Returns true if the whole word is a decimal number below 2^64. */
-static inline bool parse_digits(struct text word, uint64_t *out)
-{
-    uint64_t n = 0;
-    for (size_t i = 0; i < word.len; i++) {
-        unsigned digit = (unsigned)(unsigned char)word.at[i] - '0';
-        if (digit > 9 || __builtin_mul_overflow(n, 10, &n) ||
-            __builtin_add_overflow(n, digit, &n)) {
-            return false;
-        }
-    }
-    *out = n;
-    return word.len > 0;
-}
-
 /* Returns true if the whole word is a decimal number that fits in an int64_t. */
 static inline bool parse_integer(struct text word, int64_t *out)
 {
     bool negative = word.len > 0 && word.at[0] == '-';
     uint64_t n;
-    if (!parse_digits(negative ? text_after(word, 1) : word, &n) ||
+    if (!text_to_u64(negative ? text_after(word, 1) : word, &n) ||
         n > (uint64_t)INT64_MAX + negative) {
         return false;
     }
@@ -135,7 +120,7 @@ int replay_request_parse(struct text line, struct replay_request *out, struct we
     }
     struct text cost = next_word(&line);
     out->cost = 1;
-    if (cost.len > 0 && (!parse_digits(cost, &out->cost) || out->cost == 0)) {
+    if (cost.len > 0 && (!text_to_u64(cost, &out->cost) || out->cost == 0)) {
         return found(error, cost, "a cost, a whole number from 1 up");
     }
     struct text more = next_word(&line);

@@ -86,7 +86,7 @@ static int start(struct serve_run *run, struct serve_settings *settings)
     struct weir_fleet *fleet = NULL;
     log_init(STDERR_FILENO, (enum log_format)settings->log_format,
              (enum log_keys)settings->log_keys);
-    log_set_level((enum log_level)settings->log_level);
+    log_set_level((enum log_level)(LEVEL_ERROR + settings->log_level));
     serve_check_environment();
     run->signals = serve_loop_signals();
     if (run->signals < 0) {
@@ -106,18 +106,14 @@ static int start(struct serve_run *run, struct serve_settings *settings)
     return code;
 }
 
-int serve_command(int argc, char **argv)
+int serve_command(const struct cli_given *given, void *settings)
 {
-    struct serve_settings settings = {.server = {.connections = 10000,
-                                                 .connections_per_address = 1000,
-                                                 .max_age_ms = SERVER_AGE_MS},
-                                      .log_level = LEVEL_INFO};
     struct serve_run *all = calloc(1, sizeof *all);
-    int code = serve_read_options(argc, argv, &settings);
-    if (code == CLI_END) {
-        code = all != NULL ? start(all, &settings) : cli_fail(&cli_serve, "out of memory");
+    int code = serve_read_variables(given, settings);
+    if (code == CLI_OK) {
+        code = all != NULL ? start(all, settings) : cli_fail(&cli_serve, "out of memory");
     }
-    serve_finish_settings(&settings);
+    serve_finish_settings(settings);
     free(all);
     return code;
 }

@@ -29,7 +29,7 @@ struct serve_settings {
     struct server_options server;
     int log_format; /* enum log_format */
     int log_keys;
-    int log_level;
+    int log_level; /* counted from LEVEL_ERROR */
     bool no_watch;
     /*
      * The source of each address, for errors: "--http", "WEIR_HTTP", "server.http", "the
@@ -45,11 +45,15 @@ struct serve_settings {
     char address[PROTOCOLS][256];     /* memory of server.listen[] if the rule file names it */
 };
 
-/* Runs the command. */
-int serve_command(int argc, char **argv);
+/* The rules of `weir serve` without a rule file: enough to try it. Embedded by the build. */
+extern const char serve_example[];
+extern const size_t serve_example_size;
 
-/* Reads flags and the environment. Returns what cli_read() does. */
-int serve_read_options(int argc, char **argv, struct serve_settings *settings);
+/* Runs the command. */
+int serve_command(const struct cli_given *given, void *settings);
+
+/* Reads the variables of options that were not given. Returns CLI_OK, or CLI_USAGE. */
+int serve_read_variables(const struct cli_given *given, struct serve_settings *settings);
 
 /*
  * Takes from the rule file the settings that neither a flag nor a variable gives. Returns
@@ -93,11 +97,5 @@ int serve_open_fleet(const struct serve_settings *settings, struct weir_fleet **
 /* Opens the rules. Returns CLI_OK, or an exit code after all errors have been printed. */
 int serve_open_rules(const struct serve_settings *settings, struct weir_fleet *fleet,
                      struct weir_rules **rules);
-
-/*
- * Returns the path of a file that the rules at `config` name, relative to their folder. The caller
- * frees it. NULL: out of memory. Defined in serve_access.c.
- */
-char *serve_beside_config(const char *config, struct text path);
 
 #endif

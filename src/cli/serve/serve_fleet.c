@@ -39,7 +39,7 @@ static bool take_file(const struct serve_settings *s, struct weir_fleet_options 
         struct text from = *(const struct text *)((const char *)&config.store + rows[i].from);
         if (from.len > 0) {
             *option_at(o, i) =
-                rows[i].path ? serve_beside_config(s->config, from) : strndup(from.at, from.len);
+                rows[i].path ? config_beside(&config, from) : strndup(from.at, from.len);
             good = good && *option_at(o, i) != NULL;
         }
     }

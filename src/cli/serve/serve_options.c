@@ -17,16 +17,6 @@ static const char *const keys[] = {[LOG_KEYS_CUT] = "cut", [LOG_KEYS_HASHED] = "
 
 /* ---- values ---- */
 
-static int read_level(const struct cli_value *value, void *to)
-{
-    enum log_level level;
-    if (!log_level_parse(text_of(value->text), &level)) {
-        return cli_expected(value, "error, warning, info or debug");
-    }
-    *(int *)to = (int)level;
-    return CLI_OK;
-}
-
 static int read_client_field(const struct cli_value *value, void *to)
 {
     for (unsigned i = 0; i < HTTP_CLIENT_FIELDS; i++) {
@@ -111,7 +101,8 @@ static const struct cli_option options[] = {
      TO(server.insecure)},
     {"--log", "text|json", "format of the log; default text", cli_read_choice, TO(log_format),
      .choices = formats},
-    {"--log-level", "LEVEL", "error, warning, info (default) or debug", read_level, TO(log_level)},
+    {"--log-level", "LEVEL", "error, warning, info (default) or debug", cli_read_choice,
+     TO(log_level), .choices = log_level_names + LEVEL_ERROR},
     {"--log-keys", "cut|hashed", "how keys of clients are logged; default cut", cli_read_choice,
      TO(log_keys), .choices = keys},
     {"--no-watch", NULL, "reload on SIGHUP only, not when a file changes", cli_read_switch,
@@ -120,8 +111,12 @@ static const struct cli_option options[] = {
 
 #define OPTIONS (sizeof options / sizeof options[0])
 
+static const struct serve_settings defaults = {
+    .server = {.connections = 10000, .connections_per_address = 1000, .max_age_ms = SERVER_AGE_MS},
+    .log_level = LEVEL_INFO - LEVEL_ERROR};
+
 const struct cli_command cli_serve =
-    CLI_COMMAND("serve", "", "answer over RESP and HTTP", options, serve_command);
+    CLI_COMMAND("serve", "", "answer over RESP and HTTP", options, defaults, serve_command);
 
 /* ---- flags and variables ---- */
 
@@ -139,16 +134,14 @@ static const char *variable_of(size_t row)
 }
 
 /* An empty variable counts as not set: this is how a container file unsets one. */
-int serve_read_options(int argc, char **argv, struct serve_settings *settings)
+int serve_read_variables(const struct cli_given *given, struct serve_settings *settings)
 {
-    struct cli_given given;
-    int code = cli_read(&cli_serve, argc, argv, settings, &given);
-    for (size_t row = 0; code == CLI_END && row < OPTIONS; row++) {
+    int code = CLI_OK;
+    for (size_t row = 0; code == CLI_OK && row < OPTIONS; row++) {
         const char *text = getenv(variable_of(row));
         struct cli_value value = {&cli_serve, &options[row], variable_of(row), text};
-        if ((given.options >> row & 1) == 0 && text != NULL && text[0] != '\0' &&
-            cli_read_value(&value, settings) != CLI_OK) {
-            code = CLI_USAGE;
+        if ((given->options >> row & 1) == 0 && text != NULL && text[0] != '\0') {
+            code = cli_read_value(&value, settings);
         }
     }
     return code;

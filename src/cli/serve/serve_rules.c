@@ -5,20 +5,6 @@
 
 #include "server/admin/top_denied.h"
 
-/* The rules of `weir serve` without a rule file: enough to try it. */
-static const char example_rules[] =
-    "limits:\n"
-    "  - {name: login, when: {method: POST, path: /login}, key: [ip], rate: 5/min, group: "
-    "endpoint}\n"
-    "  - name: search\n"
-    "    when: {path: /search/**}\n"
-    "    key: [user|ip]\n"
-    "    rate: 100/min\n"
-    "    tiers: {by: tier, default: free, free: {}, pro: {rate: 1k/min, burst: 2k}}\n"
-    "    group: endpoint\n"
-    "  - {name: api, when: {path: /**}, key: [user|ip], rate: 1000/day, group: endpoint}\n"
-    "  - {name: everyone, key: [], rate: 50k/s}\n";
-
 /*
  * True at the start with a text log: messages are then printed as `weir config check` prints
  * them, for a person at a terminal. Otherwise they go to the log.
@@ -69,8 +55,8 @@ int serve_open_rules(const struct serve_settings *settings, struct weir_fleet *f
     o.fleet = fleet;
     for_people = settings->log_format == LOG_AS_TEXT;
     int e = settings->config != NULL ? weir_rules_open(rules, settings->config, &o, &error)
-                                     : weir_rules_open_text(rules, "example", example_rules,
-                                                            sizeof example_rules - 1, &o, &error);
+                                     : weir_rules_open_text(rules, "example", serve_example,
+                                                            serve_example_size, &o, &error);
     for_people = false;
     if (e == WEIR_ERULES) {
         return CLI_USAGE; /* all errors have been printed */

@@ -2,9 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <net/if.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -31,28 +28,16 @@ static void print_unix(const struct sockaddr_un *from, socklen_t len, char *text
 
 static bool print_address(int fd, char *text, size_t size)
 {
-    union {
-        struct sockaddr any;
-        struct sockaddr_un local;
-        struct sockaddr_storage space;
-    } from = {.any = {.sa_family = AF_UNSPEC}};
+    struct sockaddr_storage from = {.ss_family = AF_UNSPEC};
     socklen_t len = sizeof from;
-    char host[INET6_ADDRSTRLEN + IF_NAMESIZE + 1]; /* with "%eth0" */
-    char port[8];
-    if (getsockname(fd, &from.any, &len) != 0) {
+    if (getsockname(fd, (struct sockaddr *)&from, &len) != 0) {
         return false;
     }
-    if (from.any.sa_family == AF_UNIX) {
-        print_unix(&from.local, len, text, size);
+    if (from.ss_family == AF_UNIX) {
+        print_unix((const struct sockaddr_un *)&from, len, text, size);
         return true;
     }
-    if (getnameinfo(&from.any, len, host, sizeof host, port, sizeof port,
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-        return false;
-    }
-    bool six = from.any.sa_family == AF_INET6;
-    (void)snprintf(text, size, six ? "[%s]:%s" : "%s:%s", host, port);
-    return true;
+    return listener_print(&from, text, size);
 }
 
 static int take_one(struct socket_given *s, int fd)

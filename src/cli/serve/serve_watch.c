@@ -1,16 +1,12 @@
 #include "cli/serve/serve_watch.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/arena.h"
-#include "common/log.h"
 #include "rules/file/files.h"
 
 #define LINKS_MAX 16 /* longest chain of links */
@@ -21,34 +17,21 @@
 
 /* ---- every file of the rules ---- */
 
-static int is_rule_file(const struct dirent *entry)
-{
-    return config_is_rule_file(entry->d_name);
-}
+struct visitor {
+    rules_file_fn fn;
+    void *arg;
+};
 
-static void each_of_folder(const char *folder, rules_file_fn fn, void *arg)
+static int visit(void *arg, const char *path)
 {
-    struct dirent **entries;
-    int n = scandir(folder, &entries, is_rule_file, alphasort);
-    for (int i = 0; i < n; i++) {
-        char path[PATH_MAX];
-        (void)snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
-        fn(arg, &(struct source_file){.path = path});
-        free(entries[i]);
-    }
-    if (n >= 0) {
-        free(entries);
-    }
+    const struct visitor *v = arg;
+    v->fn(v->arg, &(struct source_file){.path = path});
+    return 0;
 }
 
 static void each_rule_file(const struct watch *w, rules_file_fn fn, void *arg)
 {
-    struct stat st;
-    if (stat(w->config, &st) == 0 && S_ISDIR(st.st_mode)) {
-        each_of_folder(w->config, fn, arg);
-    } else {
-        fn(arg, &(struct source_file){.path = w->config});
-    }
+    (void)config_each_file(w->config, visit, &(struct visitor){fn, arg});
 }
 
 static void each_other(const struct watch *w, rules_file_fn fn, void *arg)
@@ -71,13 +54,6 @@ static void each_file(const struct watch *w, rules_file_fn fn, void *arg)
 
 /* ---- metadata and content of the files ---- */
 
-/* Adds bytes to the hash. They do not come from an attacker, so any fixed key is good enough. */
-static void mix(struct hash *h, const void *at, size_t len)
-{
-    const uint64_t key[2] = {h->low, h->high};
-    *h = siphash128(key, at, len, 1, 3);
-}
-
 static void mix_looks(void *arg, const struct source_file *file)
 {
     struct stat st = {0};
@@ -90,15 +66,15 @@ static void mix_looks(void *arg, const struct source_file *file)
                        st.st_mtim.tv_nsec,
                        st.st_ctim.tv_sec,
                        st.st_ctim.tv_nsec};
-    mix(arg, file->path, strlen(file->path));
-    mix(arg, looks, sizeof looks);
+    hash_mix(arg, file->path, strlen(file->path));
+    hash_mix(arg, looks, sizeof looks);
 }
 
 static void mix_text(struct hash *h, const char *path, bool there, struct text text)
 {
-    mix(h, path, strlen(path));
-    mix(h, &there, sizeof there);
-    mix(h, there ? text.at : "", there ? text.len : 0);
+    hash_mix(h, path, strlen(path));
+    hash_mix(h, &there, sizeof there);
+    hash_mix(h, there ? text.at : "", there ? text.len : 0);
 }
 
 static void mix_content(void *arg, const struct source_file *file)
@@ -122,11 +98,6 @@ static struct hash of_files(const struct watch *w, rules_file_fn mixing)
     struct hash h = {0, 0};
     each_file(w, mixing, &h);
     return h;
-}
-
-static bool same(struct hash a, struct hash b)
-{
-    return a.low == b.low && a.high == b.high;
 }
 
 /* ---- folders ---- */
@@ -263,7 +234,7 @@ bool watch_is_new(struct watch *w, uint64_t now_ns)
     w->look_ns = now_ns + WATCH_LOOK_NS;
     watch_again(w); /* first, so that later changes cause an event */
     struct hash looks = of_files(w, mix_looks);
-    if (same(looks, w->looks)) {
+    if (hash_same(looks, w->looks)) {
         return false;
     }
     /*
@@ -278,7 +249,7 @@ bool watch_is_new(struct watch *w, uint64_t now_ns)
     w->looks = looks;
     struct hash before = w->content;
     w->content = of_files(w, mix_content);
-    return !same(w->content, before);
+    return !hash_same(w->content, before);
 }
 
 void watch_before(struct watch *w)
@@ -301,7 +272,7 @@ void watch_after(struct watch *w, struct weir_rules *rules, uint64_t now_ns)
     w->content = w->before; /* the rule files' bytes before they were read */
     rules_files(rules, mix_read, &w->content);
     each_other(w, mix_content, &w->content);
-    bool known = same(of_files(w, mix_content), w->content);
+    bool known = hash_same(of_files(w, mix_content), w->content);
     w->first_ns = 0;
     if (!known) { /* a file was written in the meantime */
         w->looks = (struct hash){0, 0};

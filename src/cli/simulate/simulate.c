@@ -6,27 +6,6 @@
 
 #define TO(member) .to = offsetof(struct sim_plan, member)
 
-enum option {
-    SHAPE,
-    TRACE,
-    UNIT,
-    RATE,
-    BURST,
-    QUEUE,
-    ALGORITHM,
-    RULES,
-    PATH,
-    METHOD,
-    ATTRIBUTE,
-    CLIENTS,
-    LOAD,
-    DURATION,
-    SEED,
-    OUT,
-    ASCII,
-    OPTIONS
-};
-
 /* ---- values: these readers get the whole plan ---- */
 
 /* Appends a number to a list, unless it is there already. */
@@ -119,84 +98,75 @@ static int read_attribute(const struct cli_value *value, void *to)
     return CLI_OK;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text);
-    return n > strlen(end) && strcmp(text + n - strlen(end), end) == 0;
-}
-
 static int read_out(const struct cli_value *value, void *to)
 {
-    return ends_with(value->text, ".svg") || ends_with(value->text, ".html")
+    struct text path = text_of(value->text);
+    return text_ends(path, ".svg") || text_ends(path, ".html")
                ? cli_read_text(value, to)
                : cli_expected(value, "FILE.svg or FILE.html");
 }
 
 /* ---- the command ---- */
 
-static const struct cli_option rows[OPTIONS] = {
-    [SHAPE] = {"--shape", "NAME,...",
-               "steady, burst, onoff, poisson, edge, herd or all; default edge",
-               .read = read_shapes},
-    [TRACE] = {"--trace", "FILE", "instead of a shape: lines as 'weir replay' reads them",
-               cli_read_text, TO(trace)},
-    [UNIT] = {"--unit", "s|ms|us|ns", "unit of the trace's times; default s", replay_read_unit,
-              TO(unit_ns)},
-    [RATE] = {"--rate", "N/PERIOD",
-              "rate of each client; default 100/min, with --rules that of the limit that applies",
-              cli_read_rate, TO(rate)},
-    [BURST] = {"--burst", "N", "burst of token_bucket; default the count of --rate", cli_read_count,
-               TO(burst), 1},
-    [QUEUE] = {"--queue", "N", "queue of leaky_bucket; default one less than the count of --rate",
-               cli_read_count, TO(queue)},
-    [ALGORITHM] =
-        {"--algorithm", "NAME,...",
-         "token_bucket, leaky_bucket, fixed_window, sliding_window, sliding_log; default all",
-         .read = read_algorithms},
-    [RULES] = {"--rules", "FILE", "a rule file to compare; may be repeated", .read = read_rules},
-    [PATH] = {"--path", "PATH", "with --rules: path of the requests; default /", cli_read_text,
-              TO(path)},
-    [METHOD] = {"--method", "NAME", "with --rules: method of the requests; default GET",
-                cli_read_text, TO(method)},
-    [ATTRIBUTE] =
-        {"--attribute", "NAME=VALUE",
-         "with --rules: one more attribute, or a value in place of user=uN or ip; may be repeated",
-         .read = read_attribute},
-    [CLIENTS] = {"--clients", "N", "number of clients, each with a quota of its own; default 1",
-                 cli_read_unsigned, TO(clients), 1, SIM_CLIENTS_MAX},
-    [LOAD] = {"--load", "PERCENT", "share of its quota that each client asks for; default 150",
-              read_load, TO(load), 1, 100000},
-    [DURATION] = {"--duration", "TIME", "simulated time; default four periods of the rate",
-                  cli_read_duration, TO(duration_ns), WEIR_MICROSECOND, SIM_DURATION_MAX},
-    [SEED] = {"--seed", "N", "seed of the random times of poisson; default 1", cli_read_count,
-              TO(seed)},
-    [OUT] = {"--out", "FILE", "also draw the result: FILE.svg or FILE.html, self-contained",
-             read_out, TO(out)},
-    [ASCII] = {"--ascii", NULL, "no block characters; default if the locale is not UTF-8",
-               cli_read_switch, TO(ascii)},
+static const struct cli_option rows[] = {
+    {"--shape", "NAME,...", "steady, burst, onoff, poisson, edge, herd or all; default edge",
+     .read = read_shapes},
+    {"--trace", "FILE", "instead of a shape: lines as 'weir replay' reads them", cli_read_text,
+     TO(trace)},
+    {"--unit", "s|ms|us|ns", "unit of the trace's times; default s", replay_read_unit, TO(unit_ns)},
+    {"--rate", "N/PERIOD",
+     "rate of each client; default 100/min, with --rules that of the limit that applies",
+     cli_read_rate, TO(rate)},
+    {"--burst", "N", "burst of token_bucket; default the count of --rate", cli_read_count,
+     TO(burst), 1},
+    {"--queue", "N", "queue of leaky_bucket; default one less than the count of --rate",
+     cli_read_count, TO(queue)},
+    {"--algorithm", "NAME,...",
+     "token_bucket, leaky_bucket, fixed_window, sliding_window, sliding_log; default all",
+     .read = read_algorithms},
+    {"--rules", "FILE", "a rule file to compare; may be repeated", .read = read_rules},
+    {"--path", "PATH", "with --rules: path of the requests; default /", cli_read_text, TO(path)},
+    {"--method", "NAME", "with --rules: method of the requests; default GET", cli_read_text,
+     TO(method)},
+    {"--attribute", "NAME=VALUE",
+     "with --rules: one more attribute, or a value in place of user=uN or ip; may be repeated",
+     .read = read_attribute},
+    {"--clients", "N", "number of clients, each with a quota of its own; default 1",
+     cli_read_unsigned, TO(clients), 1, SIM_CLIENTS_MAX},
+    {"--load", "PERCENT", "share of its quota that each client asks for; default 150", read_load,
+     TO(load), 1, 100000},
+    {"--duration", "TIME", "simulated time; default four periods of the rate", cli_read_duration,
+     TO(duration_ns), WEIR_MICROSECOND, SIM_DURATION_MAX},
+    {"--seed", "N", "seed of the random times of poisson; default 1", cli_read_count, TO(seed)},
+    {"--out", "FILE", "also draw the result: FILE.svg or FILE.html, self-contained", read_out,
+     TO(out)},
+    {"--ascii", NULL, "no block characters; default if the locale is not UTF-8", cli_read_switch,
+     TO(ascii)},
 };
 
 /* Refuses options that need another one which is missing, or that exclude each other. */
-static int check_combination(const struct sim_plan *plan, uint32_t given)
+static int check_combination(const struct sim_plan *plan, const struct cli_given *given)
 {
     static const struct {
-        enum option option, other;
+        const char *option, *other;
         bool needs; /* false: excludes */
     } pairs[] = {
-        {TRACE, SHAPE, false},    {TRACE, CLIENTS, false}, {TRACE, LOAD, false},
-        {TRACE, DURATION, false}, {TRACE, SEED, false},    {UNIT, TRACE, true},
-        {PATH, RULES, true},      {METHOD, RULES, true},   {ATTRIBUTE, RULES, true},
+        {"--trace", "--shape", false},    {"--trace", "--clients", false},
+        {"--trace", "--load", false},     {"--trace", "--duration", false},
+        {"--trace", "--seed", false},     {"--unit", "--trace", true},
+        {"--path", "--rules", true},      {"--method", "--rules", true},
+        {"--attribute", "--rules", true},
     };
     static const struct {
-        enum option option;
+        const char *option;
         int algorithm;
-    } owners[] = {{BURST, WEIR_TOKEN_BUCKET}, {QUEUE, WEIR_LEAKY_BUCKET}};
+    } owners[] = {{"--burst", WEIR_TOKEN_BUCKET}, {"--queue", WEIR_LEAKY_BUCKET}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
-        bool other = given >> pairs[i].other & 1;
-        if ((given >> pairs[i].option & 1) != 0 && other != pairs[i].needs) {
-            return cli_complain(&cli_simulate, "found %s %s %s, expected %s",
-                                rows[pairs[i].option].name, pairs[i].needs ? "without" : "and",
-                                rows[pairs[i].other].name, pairs[i].needs ? "both" : "one of them");
+        bool needs = pairs[i].needs;
+        if (cli_is_given(given, pairs[i].option) && cli_is_given(given, pairs[i].other) != needs) {
+            return cli_complain(&cli_simulate, "found %s %s %s, expected %s", pairs[i].option,
+                                needs ? "without" : "and", pairs[i].other,
+                                needs ? "both" : "one of them");
         }
     }
     for (size_t i = 0; i < sizeof owners / sizeof owners[0]; i++) {
@@ -204,11 +174,11 @@ static int check_combination(const struct sim_plan *plan, uint32_t given)
         for (size_t j = 0; j < plan->algorithms_count; j++) {
             compared |= plan->algorithms[j] == owners[i].algorithm;
         }
-        if ((given >> owners[i].option & 1) != 0 && !compared) {
+        if (cli_is_given(given, owners[i].option) && !compared) {
             return cli_complain(
                 &cli_simulate,
                 "found %s, which is for %s only, expected that algorithm to be compared",
-                rows[owners[i].option].name, weir_algorithm_name(owners[i].algorithm));
+                owners[i].option, weir_algorithm_name(owners[i].algorithm));
         }
     }
     return CLI_OK;
@@ -263,27 +233,19 @@ int sim_plan_settle(struct sim_plan *plan, const struct sim_traffic *trace)
     return CLI_OK;
 }
 
-static int run(int argc, char **argv)
+static int run(const struct cli_given *given, void *settings)
 {
-    struct sim_plan plan = {
-        .unit_ns = WEIR_SECOND,
-        .path = "/",
-        .method = "GET",
-        .clients = 1,
-        .load = 150,
-        .seed = 1,
-    };
-    struct cli_given given;
-    int code = cli_read(&cli_simulate, argc, argv, &plan, &given);
-    if (code != CLI_END) {
-        return code;
-    }
-    plan.algorithms_given = (given.options >> ALGORITHM & 1) != 0;
-    plan.queue_given = (given.options >> QUEUE & 1) != 0;
-    default_subjects(&plan);
-    code = check_combination(&plan, given.options);
-    return code == CLI_OK ? sim_report(&plan) : code;
+    struct sim_plan *plan = settings;
+    plan->algorithms_given = cli_is_given(given, "--algorithm");
+    plan->queue_given = cli_is_given(given, "--queue");
+    default_subjects(plan);
+    int code = check_combination(plan, given);
+    return code == CLI_OK ? sim_report(plan) : code;
 }
 
-const struct cli_command cli_simulate = CLI_COMMAND(
-    "simulate", "", "show what algorithms or rule files do to a shape of traffic", rows, run);
+static const struct sim_plan defaults = {
+    .unit_ns = WEIR_SECOND, .path = "/", .method = "GET", .clients = 1, .load = 150, .seed = 1};
+
+const struct cli_command cli_simulate =
+    CLI_COMMAND("simulate", "", "show what algorithms or rule files do to a shape of traffic", rows,
+                defaults, run);

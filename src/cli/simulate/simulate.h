@@ -10,7 +10,8 @@
  *   simulate_run.c      runs one traffic against one subject
  *   simulate_window.c   the most that was admitted in any window
  *   simulate_quantity.c formats times and multiples for display
- *   simulate_table.c, simulate_chart.c, simulate_svg.c, simulate_html.c  show the result
+ *   simulate_table.c, simulate_chart.c, simulate_svg.c, simulate_html.c  show the result, the last
+ *                       two with a style sheet of the same name
  *
  * It reads no clock and uses no floating point: the same arguments give the same bytes on every
  * machine.
@@ -25,6 +26,7 @@
 #include <weir.h>
 #include <weir_rules.h>
 
+#include "common/arena.h"
 #include "rules/value/quantity.h"
 
 /* The largest number of requests in one run, retries included. */
@@ -69,8 +71,8 @@ struct sim_traffic {
     struct text *names; /* names of a trace's clients; NULL: clients are numbered */
     /* JSON lines, indexed by the requests' turns; NULL: the trace has no attributes. */
     struct text *events;
-    char *file;  /* memory that names and events point into */
-    char *title; /* memory that `about` points to, if the trace has a title */
+    struct arena memory; /* of names and events, as the trace has them */
+    char *title;         /* memory that `about` points to, if the trace has a title */
 };
 
 struct sim_plan;
@@ -94,14 +96,6 @@ void sim_trace_place(struct sim_traffic *trace, uint64_t period_ns);
 void sim_traffic_sort(struct sim_traffic *traffic); /* by time; equal times keep their order */
 void sim_traffic_finish(struct sim_traffic *traffic);
 
-/*
- * Returns the array with room for `more` elements after the first `count`: moved if needed, with
- * the new size in *room. NULL: out of memory, and the array is as before.
- */
-void *sim_grow(void *array, size_t count, size_t more, size_t *room, size_t element_bytes);
-
-/* Returns the next of a stream of well mixed 64-bit numbers (splitmix64). */
-uint64_t sim_random(uint64_t *state);
 /*
  * Returns -ln(u) for u = (random + 1) / 2^64, in units of 2^-32: exponentially distributed with
  * mean 1.
@@ -263,7 +257,9 @@ void sim_table(FILE *out, const struct sim_section *section);
 /* Draws the sections below each other. Without `style`, the page must contain sim_svg_style. */
 void sim_svg(FILE *out, const struct sim_section *sections, size_t n, bool style);
 void sim_html(FILE *out, const struct sim_section *sections, size_t n);
-extern const char sim_svg_style[];
+/* The style sheets, embedded by the build. Each ends with a NUL, which the size does not count. */
+extern const char sim_svg_style[], sim_html_style[];
+extern const size_t sim_svg_style_size, sim_html_style_size;
 /* Writes text that comes from a file's name or a trace, escaped for XML. */
 void sim_xml_text(FILE *out, const char *text);
 

@@ -6,24 +6,6 @@
 
 #include "cli/simulate/simulate.h"
 
-static const char page_style[] =
-    ":root{color-scheme:light dark}\n"
-    "body{font:15px/1.5 system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;"
-    "max-width:888px;margin:2em auto;padding:0 1em;color:#1f2328;background:#ffffff}\n"
-    "svg{max-width:100%;height:auto}\n"
-    "table{border-collapse:collapse;margin:1em 0;width:100%}\n"
-    "th,td{padding:.3em .8em;text-align:right;border-bottom:1px solid #d1d9e0;"
-    "font-variant-numeric:tabular-nums}\n"
-    "th:first-child,td:first-child{text-align:left}\n"
-    ".over{color:#cf222e;font-weight:600}\n"
-    ".note{color:#59636e;font-size:13px}\n"
-    "@media (prefers-color-scheme:dark){\n"
-    "body{color:#f0f6fc;background:#0d1117}\n"
-    "th,td{border-color:#30363d}\n"
-    ".over{color:#ff7b72}\n"
-    ".note{color:#9198a1}\n"
-    "}\n";
-
 static void put_row(FILE *out, const struct sim_section *s, const struct sim_result *r)
 {
     char multiple[SIM_TEXT];
@@ -83,7 +65,7 @@ void sim_html(FILE *out, const struct sim_section *sections, size_t n)
                 "<title>weir simulate, ",
                 out);
     sim_xml_text(out, sections[0].traffic->name);
-    (void)fprintf(out, "</title>\n<style>\n%s%s</style>\n</head>\n<body>\n", page_style,
+    (void)fprintf(out, "</title>\n<style>\n%s%s</style>\n</head>\n<body>\n", sim_html_style,
                   sim_svg_style);
     for (size_t i = 0; i < n; i++) {
         put_section(out, &sections[i]);

@@ -4,14 +4,6 @@
  */
 #include "cli/simulate/simulate.h"
 
-uint64_t sim_random(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
 /*
  * Returns the logarithm to base 2 of x / 2^63, for x in [2^63, 2^64), in units of 2^-32.
  * Squaring doubles the logarithm, so each square yields one more binary digit.

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/maths.h"
 #include "cli/simulate/simulate.h"
+#include "common/array.h"
 
 /*
  * A client that asks, for the first time or again. Denied ones wait in a heap, ordered by the
@@ -22,10 +23,8 @@ struct run {
     struct sim_result *result;
     struct caller *heap;
     size_t heap_count;
-    size_t heap_room;
     struct sim_release *releases;
     size_t releases_count;
-    size_t releases_room;
     uint64_t asked;
 };
 
@@ -37,12 +36,10 @@ static bool before(const struct caller *a, const struct caller *b)
 
 static int push(struct run *run, const struct caller *caller)
 {
-    struct caller *heap = sim_grow(run->heap, run->heap_count, 1, &run->heap_room, sizeof *heap);
-    if (heap == NULL) {
+    if (!array_append(&run->heap, &run->heap_count, sizeof *caller, caller)) {
         return WEIR_ENOMEM;
     }
-    run->heap = heap;
-    size_t i = run->heap_count++;
+    size_t i = run->heap_count - 1;
     for (; i > 0 && before(caller, &run->heap[(i - 1) / 2]); i = (i - 1) / 2) {
         run->heap[i] = run->heap[(i - 1) / 2];
     }
@@ -71,15 +68,10 @@ static struct caller pop(struct run *run)
 
 static int note_release(struct run *run, const struct sim_request *r, uint64_t delay_ns)
 {
-    struct sim_release *grown =
-        sim_grow(run->releases, run->releases_count, 1, &run->releases_room, sizeof *grown);
-    if (grown == NULL) {
-        return WEIR_ENOMEM;
-    }
-    run->releases = grown;
-    run->releases[run->releases_count++] =
-        (struct sim_release){r->time_ns + delay_ns, r->cost, r->client};
-    return 0;
+    struct sim_release release = {r->time_ns + delay_ns, r->cost, r->client};
+    return array_append(&run->releases, &run->releases_count, sizeof release, &release)
+               ? 0
+               : WEIR_ENOMEM;
 }
 
 static void note_wait(struct sim_result *result, uint64_t wait_ns)

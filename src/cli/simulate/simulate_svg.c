@@ -31,39 +31,6 @@
 #define ABOUT_MAX_BYTES 100
 #define LEGEND 254 /* its width */
 
-const char sim_svg_style[] =
-    ".weir text{font:12px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;"
-    "fill:#59636e}\n"
-    ".weir text.title{font-size:15px;font-weight:600;fill:#1f2328}\n"
-    ".weir text.name{font-size:13px;font-weight:600;fill:#1f2328}\n"
-    ".weir text.over,.weir text.limit{fill:#cf222e}\n"
-    ".weir .strong{font-weight:600}\n"
-    ".weir .end{text-anchor:end}\n"
-    ".weir .middle{text-anchor:middle}\n"
-    ".weir .paper{fill:#ffffff}\n"
-    ".weir .denied{fill:#c3ccd5}\n"
-    ".weir .admitted{fill:#0969da}\n"
-    ".weir .area{fill:#0969da;fill-opacity:.14}\n"
-    ".weir .excess{fill:#cf222e;fill-opacity:.32}\n"
-    ".weir .curve{fill:none;stroke:#0969da;stroke-width:1.6}\n"
-    ".weir .quota{stroke:#cf222e;stroke-dasharray:5 3}\n"
-    ".weir .axis{stroke:#818b98}\n"
-    ".weir .grid{stroke:#d1d9e0;stroke-dasharray:2 3}\n"
-    "@media (prefers-color-scheme:dark){\n"
-    ".weir text{fill:#9198a1}\n"
-    ".weir text.title,.weir text.name{fill:#f0f6fc}\n"
-    ".weir text.over,.weir text.limit{fill:#ff7b72}\n"
-    ".weir .paper{fill:#0d1117}\n"
-    ".weir .denied{fill:#4b545f}\n"
-    ".weir .admitted{fill:#4493f8}\n"
-    ".weir .area{fill:#4493f8;fill-opacity:.2}\n"
-    ".weir .excess{fill:#f85149;fill-opacity:.4}\n"
-    ".weir .curve{stroke:#4493f8}\n"
-    ".weir .quota{stroke:#f85149}\n"
-    ".weir .axis{stroke:#656c76}\n"
-    ".weir .grid{stroke:#30363d}\n"
-    "}\n";
-
 /* ---- text -------------------------------------------------------------- */
 
 void sim_xml_text(FILE *out, const char *text)
@@ -72,16 +39,14 @@ void sim_xml_text(FILE *out, const char *text)
     static const char *const names[] = {"&amp;", "&lt;", "&gt;", "&quot;"};
     struct text rest = text_of(text);
     while (rest.len > 0) {
-        uint32_t c;
-        size_t n = utf8_next(rest, &c);
-        bool good = n > 0 && utf8_visible(c);
-        const char *at = good && n == 1 ? strchr(special, rest.at[0]) : NULL;
+        bool visible;
+        struct text c = utf8_take(&rest, &visible);
+        const char *at = visible && c.len == 1 ? strchr(special, c.at[0]) : NULL;
         if (at != NULL) {
             (void)fputs(names[at - special], out);
         } else {
-            (void)fwrite(good ? rest.at : "?", good ? n : 1, 1, out);
+            (void)fwrite(visible ? c.at : "?", visible ? c.len : 1, 1, out);
         }
-        rest = text_after(rest, n > 0 ? n : 1);
     }
 }
 

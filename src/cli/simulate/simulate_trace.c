@@ -20,16 +20,16 @@
 #include "cli/replay/replay_input.h"
 #include "cli/replay/replay_trace.h"
 #include "cli/simulate/simulate.h"
+#include "common/array.h"
 #include "common/utf8.h"
 
-#define NAMES_MAX (UINT64_C(256) << 20)
+#define BYTES_MAX (UINT64_C(256) << 20) /* of all names and events */
+#define BLOCK_BYTES (1u << 20)
 #define COST_MAX UINT64_C(1000000000)
 
 struct line {
-    size_t name_at; /* offset in the traffic's `file` */
-    size_t event_at;
-    size_t event_len; /* 0: a request without attributes */
-    struct text name; /* points into `file` once all lines are read */
+    struct text name;
+    struct text event; /* len 0: a request without attributes */
     __int128 time_ns;
     uint64_t cost;
 };
@@ -39,41 +39,9 @@ struct trace {
     struct sim_traffic *out;
     struct line *lines;
     size_t count;
-    size_t room;
-    size_t names; /* bytes used in out->file */
-    size_t names_room;
+    uint64_t bytes; /* of all names and events */
     unsigned numbers_seen;
 };
-
-/*
- * Copies the bytes to the end of out->file and sets *at to their offset. Returns 0 or
- * WEIR_ENOMEM.
- */
-static int keep(struct trace *t, struct text text, size_t *at)
-{
-    char *grown = t->names + text.len > NAMES_MAX
-                      ? NULL
-                      : sim_grow(t->out->file, t->names, text.len, &t->names_room, 1);
-    if (grown == NULL) {
-        return WEIR_ENOMEM;
-    }
-    t->out->file = grown;
-    *at = t->names;
-    memcpy(t->out->file + t->names, text.at, text.len);
-    t->names += text.len;
-    return 0;
-}
-
-static int add(struct trace *t, const struct line *line)
-{
-    struct line *grown = sim_grow(t->lines, t->count, 1, &t->room, sizeof *grown);
-    if (grown == NULL) {
-        return WEIR_ENOMEM;
-    }
-    t->lines = grown;
-    t->lines[t->count++] = *line;
-    return 0;
-}
 
 /* Adds a request that was read. event: the line that has the attributes, or empty. */
 static int add_request(struct trace *t, struct line *line, struct text event,
@@ -87,9 +55,12 @@ static int add_request(struct trace *t, struct line *line, struct text event,
         return fail(error, WEIR_EINVAL, "found more requests, expected at most %" PRIu64,
                     SIM_REQUESTS_MAX);
     }
-    line->event_len = event.len;
-    if (keep(t, line->name, &line->name_at) != 0 || keep(t, event, &line->event_at) != 0 ||
-        add(t, line) != 0) {
+    struct arena *memory = &t->out->memory;
+    t->bytes += line->name.len + event.len;
+    line->name = arena_text(memory, line->name);
+    line->event = event.len > 0 ? arena_text(memory, event) : event;
+    if (t->bytes > BYTES_MAX || memory->failed ||
+        !array_append(&t->lines, &t->count, sizeof *line, line)) {
         return fail(error, WEIR_ENOMEM, "out of memory");
     }
     return 0;
@@ -153,15 +124,12 @@ static int take_title(struct trace *t, struct text title, struct weir_error *err
         return fail(error, WEIR_ENOMEM, "out of memory");
     }
     t->out->about = t->out->title;
-    char *at = t->out->title;
-    while (*at != 0) {
-        uint32_t c;
-        size_t n = utf8_next(text_of(at), &c);
-        bool good = n > 0 && utf8_visible(c);
-        for (size_t i = 0; !good && i < (n > 0 ? n : 1); i++) {
-            at[i] = '?';
-        }
-        at += n > 0 ? n : 1;
+    struct text rest = text_of(t->out->title);
+    for (char *at = t->out->title; rest.len > 0;) {
+        bool visible;
+        size_t n = utf8_take(&rest, &visible).len;
+        memset(at, '?', visible ? 0 : n);
+        at += n;
     }
     return 0;
 }
@@ -183,7 +151,7 @@ static int read_line(struct trace *t, uint64_t number, struct text text, struct 
         return 0;
     }
     bool event = text.at[0] == '{';
-    if (t->count > 0 && event != (t->lines[0].event_len > 0)) {
+    if (t->count > 0 && event != (t->lines[0].event.len > 0)) {
         return fail(error, WEIR_EINVAL, "found %s, expected %s as in the lines before",
                     event ? "a JSON object" : "a line", event ? "a line" : "a JSON object");
     }
@@ -229,8 +197,6 @@ static int number_clients(const struct trace *t)
         return WEIR_ENOMEM;
     }
     for (size_t i = 0; i < t->count; i++) {
-        /* From here on the file's memory does not move. */
-        t->lines[i].name.at = out->file + t->lines[i].name_at;
         sorted[i] = &t->lines[i];
     }
     qsort((void *)sorted, t->count, sizeof *sorted, by_name);
@@ -275,7 +241,7 @@ static int take_events(const struct trace *t)
         return WEIR_ENOMEM;
     }
     for (size_t i = 0; i < t->count; i++) {
-        events[i] = (struct text){t->out->file + t->lines[i].event_at, t->lines[i].event_len};
+        events[i] = t->lines[i].event;
     }
     t->out->events = events;
     return 0;
@@ -291,7 +257,7 @@ static int fill(struct trace *t, struct weir_error *error)
     t->out->count = t->count;
     t->out->requests = calloc(t->count, sizeof *t->out->requests);
     if (t->out->requests == NULL || number_clients(t) != 0 ||
-        (t->lines[0].event_len > 0 && take_events(t) != 0)) {
+        (t->lines[0].event.len > 0 && take_events(t) != 0)) {
         return fail(error, WEIR_ENOMEM, "out of memory");
     }
     int e = take_times(t, error);
@@ -332,7 +298,8 @@ int sim_trace_read(const struct sim_plan *plan, struct sim_traffic *out, struct 
     struct replay_input in;
     bool standard = strcmp(plan->trace, "-") == 0;
     *out = (struct sim_traffic){.name = standard ? "trace" : last_part(plan->trace),
-                                .about = "requests from a file"};
+                                .about = "requests from a file",
+                                .memory = {.block_bytes = BLOCK_BYTES}};
     int e = replay_input_open(&in, standard ? NULL : plan->trace, error);
     if (e != 0) {
         return e;

@@ -4,26 +4,15 @@
 #include "base/error.h"
 #include "base/maths.h"
 #include "cli/simulate/simulate.h"
+#include "common/array.h"
 
 /* Collects the requests, one client after the other. */
 struct maker {
     const struct sim_plan *plan;
     struct sim_traffic *traffic;
-    size_t room;
     uint32_t client;
     int error;
 };
-
-void *sim_grow(void *array, size_t count, size_t more, size_t *room, size_t element_bytes)
-{
-    if (count + more <= *room) {
-        return array;
-    }
-    size_t wanted = *room * 2 + more + 64;
-    void *grown = realloc(array, wanted * element_bytes);
-    *room = grown != NULL ? wanted : *room;
-    return grown;
-}
 
 static void add(struct maker *m, uint64_t time_ns)
 {
@@ -31,18 +20,12 @@ static void add(struct maker *m, uint64_t time_ns)
     if (m->error != 0 || time_ns >= t->duration_ns) {
         return;
     }
+    struct sim_request request = {.time_ns = time_ns, .cost = 1, .client = m->client};
     if (t->count == SIM_REQUESTS_MAX) {
         m->error = WEIR_EINVAL;
-        return;
-    }
-    struct sim_request *grown = sim_grow(t->requests, t->count, 1, &m->room, sizeof *grown);
-    if (grown == NULL) {
+    } else if (!array_append(&t->requests, &t->count, sizeof request, &request)) {
         m->error = WEIR_ENOMEM;
-        return;
     }
-    t->requests = grown;
-    t->requests[t->count++] =
-        (struct sim_request){.time_ns = time_ns, .cost = 1, .client = m->client};
 }
 
 /* Returns the requests of one client in `periods` periods, rounded; at least 1. */
@@ -95,11 +78,11 @@ static void poisson(struct maker *m)
     unsigned __int128 step = (unsigned __int128)p->rate.period_ns * 100;
     unsigned __int128 divisor = (unsigned __int128)p->rate.count * p->load << 32;
     uint64_t who = p->seed + m->client * UINT64_C(0xd1342543de82ef95);
-    uint64_t state = sim_random(&who); /* mixed, so that neighbouring seeds and clients differ */
+    uint64_t state = splitmix_next(&who); /* mixed, so that neighbouring seeds and clients differ */
     /* The time in units of 1 / divisor, so that rounding errors do not add up. */
     unsigned __int128 exact = 0;
     while (m->error == 0) {
-        exact += step * sim_exponential(sim_random(&state));
+        exact += step * sim_exponential(splitmix_next(&state));
         if (exact / divisor >= p->duration_ns) {
             break;
         }
@@ -201,7 +184,7 @@ void sim_traffic_finish(struct sim_traffic *traffic)
     free(traffic->requests);
     free(traffic->names);
     free(traffic->events);
-    free(traffic->file);
+    arena_finish(&traffic->memory);
     free(traffic->title);
     *traffic = (struct sim_traffic){0};
 }

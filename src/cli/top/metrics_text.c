@@ -3,8 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "cli/grid.h"
-
 #define NUMBER_MAX 64
 
 static bool read_number(struct text text, double *out)
@@ -26,50 +24,43 @@ static bool read_number(struct text text, double *out)
  */
 static bool next_label(struct text *rest, struct text *name, struct text *value)
 {
-    const char *equals = rest->len > 0 ? memchr(rest->at, '=', rest->len) : NULL;
-    size_t n = equals != NULL ? (size_t)(equals - rest->at) : 0;
-    if (equals == NULL || rest->len < n + 3 || equals[1] != '"') {
+    struct text quoted = *rest;
+    *name = text_trim(text_cut(&quoted, '='));
+    size_t n = 1;
+    while (n < quoted.len && quoted.at[n] != '"') {
+        n += quoted.at[n] == '\\' ? 2 : 1;
+    }
+    if (n >= quoted.len || quoted.at[0] != '"') {
         return false;
     }
-    *name = text_trim((struct text){rest->at, n});
-    size_t at = n + 2;
-    while (at < rest->len && rest->at[at] != '"') {
-        at += rest->at[at] == '\\' ? 2 : 1;
-    }
-    if (at >= rest->len) {
-        return false;
-    }
-    *value = (struct text){rest->at + n + 2, at - n - 2};
-    at++;
-    *rest = text_after(*rest, at + (at < rest->len && rest->at[at] == ','));
+    *value = (struct text){quoted.at + 1, n - 1};
+    *rest = text_after(quoted, n + 1);
+    *rest = text_after(*rest, text_starts(*rest, ","));
     return true;
 }
 
 static bool read_line(struct text line, struct metric *m)
 {
-    size_t n = 0;
-    while (n < line.len && line.at[n] != '{' && line.at[n] != ' ') {
-        n++;
-    }
-    m->name = (struct text){line.at, n};
+    m->name = text_before(text_before(line, '{'), ' ');
     m->labels = (struct text){"", 0};
-    if (n < line.len && line.at[n] == '{') {
-        struct text rest = text_after(line, n + 1);
+    struct text rest = text_after(line, m->name.len);
+    if (text_starts(rest, "{")) {
         struct text name;
         struct text value;
+        rest = text_after(rest, 1);
+        m->labels.at = rest.at;
         while (next_label(&rest, &name, &value)) {
         }
-        m->labels = (struct text){line.at + n + 1, (size_t)(rest.at - line.at) - n - 1};
-        n = line.len - rest.len + (rest.len > 0); /* after the brace */
+        m->labels.len = (size_t)(rest.at - m->labels.at);
+        rest = text_after(rest, rest.len > 0); /* the brace */
     }
-    return m->name.len > 0 && line.at[0] != '#' &&
-           read_number(text_trim(text_after(line, n)), &m->value);
+    return m->name.len > 0 && line.at[0] != '#' && read_number(text_trim(rest), &m->value);
 }
 
 bool metric_next(struct text *rest, struct metric *metric)
 {
     while (rest->len > 0) {
-        if (read_line(take_line(rest), metric)) {
+        if (read_line(text_cut(rest, '\n'), metric)) {
             return true;
         }
     }

@@ -3,7 +3,6 @@
 #define WEIR_CLI_TOP_METRICS_TEXT_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "common/text.h"
 

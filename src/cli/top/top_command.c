@@ -48,17 +48,15 @@ static void print_report(const struct admin_client *client, const json_t *report
 }
 
 static int watch_once(const struct admin_client *client, const struct top_arguments *asked,
-                      const struct top_sample *first, struct buffer *why)
+                      const struct top_sample *first)
 {
     struct top_sample second;
     (void)poll(NULL, 0, (int)(asked->interval_ns / WEIR_MILLISECOND));
-    int code = top_sample_take(client, &second, why);
+    int code = top_sample_take(client, &second, NULL);
     if (code == CLI_OK) {
         json_t *report = top_report(first, &second);
         print_report(client, report, asked->json);
         json_decref(report);
-    } else {
-        (void)cli_complain(&cli_top, "%.*s", TEXT_ARGS(buffer_text(why)));
     }
     top_sample_finish(&second);
     return code;
@@ -168,35 +166,29 @@ static void end_by_signal(void)
 
 /* ---- the command ---- */
 
-static int run(int argc, char **argv)
+static int run(const struct cli_given *given, void *settings)
 {
-    struct top_arguments asked = {.interval_ns = WEIR_SECOND};
+    const struct top_arguments *asked = settings;
     struct admin_client client;
     struct top_sample first;
-    struct buffer why;
-    int code = cli_read(&cli_top, argc, argv, &asked, NULL);
-    if (code != CLI_END) {
-        return code;
-    }
-    code = admin_open(&client, &cli_top, asked.admin, asked.secret_file);
+    (void)given;
+    int code = admin_open(&client, &cli_top, asked->admin, asked->secret_file);
     if (code != CLI_OK) {
         return code;
     }
     client.peer.timeout_ms = TOP_TIMEOUT_MS;
-    buffer_init(&why, TOP_OUTPUT_MAX);
-    code = top_sample_take(&client, &first, &why);
-    if (code != CLI_OK) {
-        (void)cli_complain(&cli_top, "%.*s", TEXT_ARGS(buffer_text(&why)));
-    } else if (asked.once || asked.json || !terminal_is_there()) {
-        code = watch_once(&client, &asked, &first, &why);
-    } else {
-        code = watch_terminal(&client, &asked, &first);
+    code = top_sample_take(&client, &first, NULL);
+    if (code == CLI_OK && (asked->once || asked->json || !terminal_is_there())) {
+        code = watch_once(&client, asked, &first);
+    } else if (code == CLI_OK) {
+        code = watch_terminal(&client, asked, &first);
     }
     top_sample_finish(&first);
-    buffer_finish(&why);
     end_by_signal();
     return code;
 }
 
+static const struct top_arguments defaults = {.interval_ns = WEIR_SECOND};
+
 const struct cli_command cli_top =
-    CLI_COMMAND("top", "", "watch a running server; q ends it", options, run);
+    CLI_COMMAND("top", "", "watch a running server; q ends it", options, defaults, run);

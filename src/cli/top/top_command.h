@@ -28,8 +28,8 @@ struct top_sample {
 };
 
 /*
- * Takes a sample of the server. Returns CLI_OK, or an exit code; then *sample is empty and `why`
- * says what went wrong. Call top_sample_finish() in both cases.
+ * Takes a sample of the server. Returns CLI_OK, or an exit code; then *sample is empty, and `why`
+ * says what went wrong, or a message if it is NULL. Call top_sample_finish() in both cases.
  */
 int top_sample_take(const struct admin_client *client, struct top_sample *sample,
                     struct buffer *why);

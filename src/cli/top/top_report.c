@@ -6,6 +6,12 @@ double top_rate(double before, double now, double seconds)
     return seconds > 0 ? n / seconds : 0;
 }
 
+/* Returns the increase per second of a member that is a count. */
+static double rate(const json_t *before, const json_t *now, const char *name, double seconds)
+{
+    return top_rate(json_number(before, name), json_number(now, name), seconds);
+}
+
 /* Returns {"resp": 12.5, ...}: the rate of each member of an object of counts. */
 static json_t *rates_of(const json_t *before, const json_t *now, double seconds)
 {
@@ -13,8 +19,7 @@ static json_t *rates_of(const json_t *before, const json_t *now, double seconds)
     json_t *out = json_object();
     for (void *at = json_object_iter(all); at != NULL; at = json_object_iter_next(all, at)) {
         const char *name = json_object_iter_key(at);
-        double value = top_rate(json_number(before, name), json_number(now, name), seconds);
-        (void)json_object_set_new(out, name, json_real(value));
+        (void)json_object_set_new(out, name, json_real(rate(before, now, name, seconds)));
     }
     return out;
 }
@@ -58,13 +63,6 @@ static json_t *fill_of(const json_t *limit)
     return json_real(capacity > 0 ? json_number(limit, "keys") / capacity : 0.0);
 }
 
-static json_t *rate_of(const json_t *before, const json_t *now, const char *name, double seconds)
-{
-    return json_is_null(json_object_get(now, name))
-               ? json_null()
-               : json_real(top_rate(json_number(before, name), json_number(now, name), seconds));
-}
-
 /*
  * Reports one limit. A member is null if its value is in the store of a fleet. What a shadow
  * limit would have denied is reported as "shadow", because the limit denied nothing.
@@ -72,17 +70,18 @@ static json_t *rate_of(const json_t *before, const json_t *now, const char *name
 static json_t *report_limit(const json_t *before, const json_t *now, double seconds)
 {
     bool shadow = strcmp(json_text(now, "mode"), "shadow") == 0;
-    double deny = top_rate(json_number(before, "denied"), json_number(now, "denied"), seconds);
-    double never = top_rate(json_number(before, "never"), json_number(now, "never"), seconds);
+    double deny = rate(before, now, "denied", seconds);
+    double never = rate(before, now, "never", seconds);
+    json_t *evicted = json_is_null(json_object_get(now, "evicted"))
+                          ? json_null()
+                          : json_real(rate(before, now, "evicted", seconds));
     return json_pack(
         "{ss ss ss ss ss sf sf sf sf sO? sO? so so sf}", "name", json_text(now, "name"), "tier",
         json_text(now, "tier"), "rate", rate_in(now), "mode", json_text(now, "mode"), "consistency",
-        json_text(now, "consistency"), "allow",
-        top_rate(json_number(before, "allowed"), json_number(now, "allowed"), seconds), "deny",
+        json_text(now, "consistency"), "allow", rate(before, now, "allowed", seconds), "deny",
         shadow ? 0.0 : deny, "never", shadow ? 0.0 : never, "shadow", shadow ? deny + never : 0.0,
         "keys", json_object_get(now, "keys"), "capacity", json_object_get(now, "capacity"), "fill",
-        fill_of(now), "evicted", rate_of(before, now, "evicted", seconds), "degraded",
-        top_rate(json_number(before, "degraded"), json_number(now, "degraded"), seconds));
+        fill_of(now), "evicted", evicted, "degraded", rate(before, now, "degraded", seconds));
 }
 
 static json_t *report_limits(const json_t *before, const json_t *now, double seconds)
@@ -159,10 +158,8 @@ json_t *top_report(const struct top_sample *before, const struct top_sample *now
                               rates_of(json_object_get(before->status, "requests"),
                                        json_object_get(now->status, "requests"), seconds));
     (void)json_object_set_new(out, "latency_seconds", report_latency(before, now));
-    (void)json_object_set_new(
-        out, "cpu_percent",
-        json_real(100 * top_rate(json_number(before->status, "cpu_seconds"),
-                                 json_number(now->status, "cpu_seconds"), seconds)));
+    double cpu = rate(before->status, now->status, "cpu_seconds", seconds);
+    (void)json_object_set_new(out, "cpu_percent", json_real(100 * cpu));
     (void)json_object_set_new(out, "store",
                               top_store_report(before, now, seconds, sum_of(limits, "degraded")));
     (void)json_object_set_new(out, "limits", limits);

@@ -31,13 +31,10 @@ static int fetch_json(const struct admin_client *client, const char *target, jso
                       struct buffer *why)
 {
     struct http_call call = {.method = "GET", .target = target};
-    int code = admin_call_json(client, &call, out, why);
-    if (code == CLI_OK && !json_is_object(*out)) {
-        buffer_put(why, text_of(target));
-        buffer_put(why, TEXT(": found another answer, expected a JSON object"));
-        code = CLI_FAILED;
-    }
-    return code;
+    int code = admin_call_json(client, &call, out, NULL, why);
+    char text[128];
+    (void)snprintf(text, sizeof text, "%s: found another answer, expected a JSON object", target);
+    return code == CLI_OK && !json_is_object(*out) ? admin_fail(client, text_of(text), why) : code;
 }
 
 /* Fetches the list that is a member of the server's answer. */
@@ -56,7 +53,6 @@ static int fetch_metrics(const struct admin_client *client, struct top_sample *s
 {
     struct http_call call = {.method = "GET", .target = "/metrics"};
     struct http_result result;
-    http_result_init(&result);
     int code = admin_call(client, &call, &result, why);
     if (code == CLI_OK) {
         top_sample_read_metrics(sample, result.response.body);

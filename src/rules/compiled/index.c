@@ -88,10 +88,9 @@ static inline size_t slash_in(uint64_t word)
 
 static void cut_long(const struct walk *w, struct segment *s)
 {
-    struct text rest = text_after(w->path, s->at);
-    const char *slash = memchr(rest.at, '/', rest.len);
-    s->len = slash != NULL ? (uint32_t)(slash - rest.at) : (uint32_t)rest.len;
-    s->hash = hash_text(w->index, (struct text){rest.at, s->len});
+    struct text segment = text_before(text_after(w->path, s->at), '/');
+    s->len = (uint32_t)segment.len;
+    s->hash = hash_text(w->index, segment);
 }
 
 static inline void cut(const struct walk *w, struct segment *s)

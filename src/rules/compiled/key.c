@@ -45,15 +45,14 @@ static void write_bytes(struct writer *w, const void *from, size_t len)
     w->len += len;
 }
 
-static void write_number(struct writer *w, size_t number)
+/* Writes the length and the bytes of a value: "5:alice". */
+static void write_value(struct writer *w, struct text value)
 {
-    char digits[20];
-    size_t at = sizeof digits;
-    do {
-        digits[--at] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    write_bytes(w, digits + at, sizeof digits - at);
+    char head[21];
+    char *end = text_put_u64(head, value.len);
+    *end++ = ':';
+    write_bytes(w, head, (size_t)(end - head));
+    write_bytes(w, value.at, value.len);
 }
 
 /* Returns the value that is counted: for an address, only the bits that identify the client. */
@@ -93,9 +92,7 @@ static void write_part(struct writer *w, const struct ruleset *set, const struct
         write_bytes(w, set->attributes[attribute].at, set->attributes[attribute].len);
         write_bytes(w, "=", 1);
     }
-    write_number(w, value.len);
-    write_bytes(w, ":", 1);
-    write_bytes(w, value.at, value.len);
+    write_value(w, value);
 }
 
 int key_compose(const struct ruleset *set, const struct rule *rule, const struct request *request,
@@ -133,11 +130,11 @@ size_t shard_compose(const struct rule *rule, const struct request *request, cha
     bool one = rule->shard[0] != NO_ATTRIBUTE && rule->shard[1] == NO_ATTRIBUTE;
     for (const unsigned char *a = rule->shard; *a != NO_ATTRIBUTE; a++) {
         struct text value = key_value(rule, request, *a, room);
-        if (!one) {
-            write_number(&w, value.len);
-            write_bytes(&w, ":", 1);
+        if (one) {
+            write_bytes(&w, value.at, value.len);
+        } else {
+            write_value(&w, value);
         }
-        write_bytes(&w, value.at, value.len);
     }
     return w.len;
 }

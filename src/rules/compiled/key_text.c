@@ -14,16 +14,14 @@ struct shown_part {
  */
 static size_t take_length(struct text *rest)
 {
-    size_t length = 0;
-    size_t i = 0;
-    for (; i < rest->len && i < 5 && rest->at[i] >= '0' && rest->at[i] <= '9'; i++) {
-        length = length * 10 + (size_t)(rest->at[i] - '0');
-    }
-    if (i == 0 || i == rest->len || rest->at[0] == '0' || rest->at[i] != ':' ||
-        length > rest->len - i - 1) {
+    uint64_t length;
+    struct text after = *rest;
+    struct text digits = text_cut(&after, ':');
+    if (digits.len == rest->len || digits.len > 5 || !text_to_u64(digits, &length) ||
+        digits.at[0] == '0' || length > after.len) {
         return 0;
     }
-    *rest = text_after(*rest, i + 1);
+    *rest = after;
     return length;
 }
 

@@ -36,7 +36,7 @@ static bool test_holds(const struct test *test, const struct request *request)
     return false;
 }
 
-bool tests_hold(const struct tests *tests, const struct request *request)
+static bool tests_hold(const struct tests *tests, const struct request *request)
 {
     for (size_t i = 0; i < tests->count; i++) {
         if (!test_holds(&tests->at[i], request)) {

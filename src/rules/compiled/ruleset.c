@@ -162,14 +162,7 @@ static unsigned group_number(const struct ruleset *set, const struct limit_confi
     return limit->group.len > 0 ? (unsigned)rule + 1 : 0;
 }
 
-static int remote_mode_of(int consistency)
-{
-    static const int modes[] = {[CONSISTENCY_LOCAL] = REMOTE_LOCAL,
-                                [CONSISTENCY_EXACT] = REMOTE_EXACT,
-                                [CONSISTENCY_LEASED] = REMOTE_LEASED,
-                                [CONSISTENCY_SYNCED] = REMOTE_SYNCED};
-    return modes[consistency];
-}
+_Static_assert(REMOTE_SYNCED == CONSISTENCY_SYNCED - CONSISTENCY_LOCAL, "order of the names");
 
 static void compile_rule(struct ruleset *set, size_t i, struct entries *entries)
 {
@@ -182,7 +175,7 @@ static void compile_rule(struct ruleset *set, size_t i, struct entries *entries)
     rule->group = group_number(set, limit, i);
     rule->cost_attribute = optional_number(set, limit->cost_attribute);
     rule->mode = config_is_shared(&set->config, limit)
-                     ? remote_mode_of(config_consistency(&set->config, limit->consistency))
+                     ? config_consistency(&set->config, limit->consistency) - CONSISTENCY_LOCAL
                      : REMOTE_LOCAL;
     set->remote |= rule->mode != REMOTE_LOCAL;
     compile_key(set, limit, rule);

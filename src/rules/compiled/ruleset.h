@@ -210,8 +210,6 @@ struct matches {
     unsigned shadow_dropped;    /* shadow limits beyond MATCHES_MAX */
 };
 
-bool tests_hold(const struct tests *tests, const struct request *request);
-
 /* True if at least one of the entries of a list holds. */
 bool list_holds(const struct tests *entries, size_t n, const struct request *request);
 

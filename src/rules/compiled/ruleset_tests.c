@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-#include "base/error.h"
-
 /* Exact values of a condition that take no more bytes are compared one by one, not looked up. */
 #define FEW_BYTES 64
 

@@ -23,15 +23,9 @@
 
 /* ---- names ---- */
 
-static void mix(struct hash *h, const void *bytes, size_t len)
-{
-    uint64_t key[2] = {h->low, h->high ^ len};
-    *h = siphash128(key, bytes, len, 1, 3);
-}
-
 static void mix_number(struct hash *h, uint64_t number)
 {
-    mix(h, &number, sizeof number);
+    hash_mix(h, &number, sizeof number);
 }
 
 /*
@@ -48,7 +42,7 @@ static uint64_t meaning_of(const struct limit_config *limit)
         const struct texts *names = &limit->key[i].alternatives;
         mix_number(&h, names->count);
         for (size_t j = 0; j < names->count; j++) {
-            mix(&h, names->at[j].at, names->at[j].len);
+            hash_mix(&h, names->at[j].at, names->at[j].len);
         }
     }
     return h.low;
@@ -74,12 +68,6 @@ void state_name(const struct rule *rule, const struct variant *variant, char nam
 {
     size_t n = variant_name(rule, variant, '@', name);
     (void)snprintf(name + n, STATE_NAME_MAX - n, "~%016" PRIx64 ENDING, meaning_of(rule->config));
-}
-
-static bool ends_with(struct text name, const char *ending)
-{
-    size_t n = strlen(ending);
-    return name.len > n && memcmp(name.at + name.len - n, ending, n) == 0;
 }
 
 /* Returns the name of the limit that a file belongs to; len 0: none. */
@@ -161,9 +149,9 @@ static void look_at(struct look *look, const char *entry)
     struct text name = text_of(entry);
     struct text limit = limit_of(name);
     bool leftover = name.len == LEFTOVER_LEN && text_starts(name, LEFTOVER);
-    if (leftover || ends_with(name, ENDING_DRAFT)) {
+    if (leftover || text_ends(name, ENDING_DRAFT)) {
         remove_file(look, entry, false);
-    } else if (!ends_with(name, ENDING) || limit.len == 0 || text_map_find(look->used, name) >= 0) {
+    } else if (!text_ends(name, ENDING) || limit.len == 0 || text_map_find(look->used, name) >= 0) {
         return;
     } else if (has_limit(look->set, limit)) {
         remove_file(look, entry, look->old == NULL);

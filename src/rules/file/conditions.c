@@ -1,7 +1,6 @@
 #include "rules/file/conditions.h"
 
 #include "rules/file/files.h"
-#include "rules/file/yaml_write.h"
 #include "rules/value/normalize.h"
 #include "rules/value/pattern.h"
 
@@ -107,17 +106,15 @@ static void add_lines(struct condition_reading *c, const struct file_use *use)
         content = text_after(content, 3);
     }
     while (content.len > 0) {
-        const char *end = memchr(content.at, '\n', content.len);
-        size_t len = end != NULL ? (size_t)(end - content.at) : content.len;
-        struct text value = text_trim((struct text){content.at, len});
-        struct place place = {path, ++line, (unsigned)(value.at - content.at) + 1};
+        struct text written = text_cut(&content, '\n');
+        struct text value = text_trim(written);
+        struct place place = {path, ++line, (unsigned)(value.at - written.at) + 1};
         if (value.len > 0 && value.at[0] != '#') {
             if (!file_use_fits(use, c->out->count * COMPILED_BYTES)) {
                 return;
             }
             add_value(c, value, place);
         }
-        content = text_after(content, end != NULL ? len + 1 : len);
     }
 }
 
@@ -290,6 +287,7 @@ static void show_list(const struct show *s, const void *value)
     }
 }
 
-const struct field_type type_conditions = {sizeof(struct conditions), read_conditions,
-                                           show_conditions, NULL, NULL};
-const struct field_type type_list = {sizeof(struct list_config), read_list, show_list, NULL, NULL};
+const struct field_type type_conditions = {
+    .size = sizeof(struct conditions), .read = read_conditions, .show = show_conditions};
+const struct field_type type_list = {
+    .size = sizeof(struct list_config), .read = read_list, .show = show_list};

@@ -3,10 +3,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/error.h"
+#include "common/array.h"
 #include "rules/file/adhoc.h"
 #include "rules/file/conditions.h"
 #include "rules/file/files.h"
@@ -35,15 +37,11 @@ void source_release(struct source *source)
 /* Takes over the caller's reference, also if it fails. */
 static int keep_source(struct config *config, struct source *source)
 {
-    struct source **grown =
-        realloc(config->sources, (config->sources_count + 1) * sizeof(struct source *));
-    if (grown == NULL) {
-        source_release(source);
-        return WEIR_ENOMEM;
+    if (array_append(&config->sources, &config->sources_count, sizeof source, &source)) {
+        return 0;
     }
-    config->sources = grown;
-    config->sources[config->sources_count++] = source;
-    return 0;
+    source_release(source);
+    return WEIR_ENOMEM;
 }
 
 void config_finish(struct config *config)
@@ -91,13 +89,9 @@ static size_t find_limit(const struct config *config, struct text name)
 
 static int add_limit(struct config *config, struct limit_config *limit)
 {
-    struct limit_config **grown =
-        realloc(config->limits, (config->limits_count + 1) * sizeof(struct limit_config *));
-    if (grown == NULL) {
+    if (!array_append(&config->limits, &config->limits_count, sizeof limit, &limit)) {
         return WEIR_ENOMEM;
     }
-    config->limits = grown;
-    config->limits[config->limits_count++] = limit;
     limit->source->references++;
     return 0;
 }
@@ -271,31 +265,31 @@ int config_read_text(struct config *config, const char *name, struct text text,
 
 /* ---- files and folders ---- */
 
-static int parse_file(struct config *config, const char *path, struct problems *problems)
+struct file_reading {
+    struct config *config;
+    struct problems *problems;
+};
+
+static int parse_file(void *arg, const char *path)
 {
+    const struct file_reading *r = arg;
     struct arena arena = ARENA_INIT;
     struct weir_error error;
     struct text text;
     int e = file_read(&arena, path, DOCUMENT_BYTES_MAX, &text, &error);
     if (e == 0) {
-        e = parse_text(config, path, text, problems);
+        e = parse_text(r->config, path, text, r->problems);
     } else if (e != WEIR_ENOMEM) {
-        problem(problems, (struct place){path, 0, 0}, "%s", problem_without_path(&error, path));
+        problem(r->problems, (struct place){path, 0, 0}, "%s", problem_without_path(&error, path));
         e = 0;
     }
     arena_finish(&arena);
     return e;
 }
 
-bool config_is_rule_file(const char *name)
-{
-    size_t n = strlen(name);
-    return name[0] != '.' && n > 5 && strcmp(name + n - 5, ".yaml") == 0;
-}
-
 static int is_rule_file(const struct dirent *entry)
 {
-    return config_is_rule_file(entry->d_name);
+    return entry->d_name[0] != '.' && text_ends(text_of(entry->d_name), ".yaml");
 }
 
 /* Compares bytes, because the order of limits must not depend on the locale. */
@@ -304,41 +298,49 @@ static int by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static int parse_folder(struct config *config, const char *path, struct problems *problems)
+int config_each_file(const char *path, config_file_fn fn, void *arg)
 {
     struct dirent **entries;
-    struct arena names = ARENA_INIT;
+    struct stat st;
+    char file[PATH_MAX];
+    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) {
+        return fn(arg, path);
+    }
     int n = scandir(path, &entries, is_rule_file, by_name);
-    int e = 0;
-    if (n < 0 && errno == ENOMEM) {
-        return WEIR_ENOMEM;
+    if (n < 0) {
+        return errno == ENOMEM ? WEIR_ENOMEM : WEIR_EACCES;
     }
-    if (n <= 0) {
-        problem(problems, (struct place){path, 0, 0},
-                "found a folder %s, expected one with *.yaml files",
-                n == 0 ? "without *.yaml files" : "that cannot be read");
-    }
+    int e = n == 0 ? WEIR_ENOENT : 0;
     for (int i = 0; i < n; i++) {
-        const char *file = arena_format(&names, "%s/%s", path, entries[i]->d_name);
-        if (e == 0) {
-            e = file == NULL ? WEIR_ENOMEM : parse_file(config, file, problems);
-        }
+        (void)snprintf(file, sizeof file, "%s/%s", path, entries[i]->d_name);
+        e = e == 0 ? fn(arg, file) : e;
         free(entries[i]);
     }
-    if (n >= 0) {
-        free(entries);
-    }
-    arena_finish(&names);
+    free(entries);
     return e;
 }
 
 int config_read(struct config *config, const char *path, struct problems *problems)
 {
-    struct stat st;
+    struct file_reading r = {config, problems};
     init(config, problems);
-    bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-    int e = folder ? parse_folder(config, path, problems) : parse_file(config, path, problems);
+    int e = config_each_file(path, parse_file, &r);
+    if (e == WEIR_ENOENT || e == WEIR_EACCES) {
+        problem(problems, (struct place){path, 0, 0},
+                "found a folder %s, expected one with *.yaml files",
+                e == WEIR_ENOENT ? "without *.yaml files" : "that cannot be read");
+        e = 0;
+    }
     return e != 0 ? e : read_texts(config, path, problems);
+}
+
+char *config_beside(const struct config *config, struct text path)
+{
+    char *joined = NULL;
+    bool absolute = path.len > 0 && path.at[0] == '/';
+    int n = asprintf(&joined, "%.*s%.*s", absolute ? 0 : (int)config->folder.len, config->folder.at,
+                     TEXT_ARGS(path));
+    return n < 0 ? NULL : joined;
 }
 
 /* ---- one limit more or less ---- */

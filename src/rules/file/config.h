@@ -115,10 +115,9 @@ struct key_part {
 };
 
 enum on_missing { MISSING_SKIP, MISSING_DENY };
-enum store_failure { FAILURE_LOCAL, FAILURE_OPEN, FAILURE_CLOSED };
 enum consistency {
     CONSISTENCY_DEFAULT,
-    CONSISTENCY_LOCAL,
+    CONSISTENCY_LOCAL, /* from here on in the order of enum remote_mode */
     CONSISTENCY_EXACT,
     CONSISTENCY_LEASED,
     CONSISTENCY_SYNCED
@@ -144,7 +143,7 @@ struct limit_config {
     uint64_t max_blocks; /* 0: derived from max_keys */
     int on_full;
     int on_missing;
-    int on_store_failure;
+    int on_store_failure; /* enum remote_failure */
     int consistency;
     struct texts shard_by;  /* attributes of the key */
     uint64_t deny_cache_ns; /* 0: off */
@@ -187,8 +186,6 @@ struct list_config {
     size_t count;
 };
 
-enum headers { HEADERS_IETF, HEADERS_X_EPOCH, HEADERS_X_DELTA, HEADERS_OFF };
-
 struct server_config {
     struct text http; /* "off" or an address */
     struct text resp;
@@ -202,7 +199,7 @@ struct server_config {
     struct cidr *trusted;
     size_t trusted_count;
     bool trusted_given; /* false: loopback only */
-    int headers;
+    int headers;        /* enum ratelimit_format */
 };
 
 struct store_config {
@@ -278,8 +275,20 @@ int config_remove(const struct config *config, struct text name, struct config *
  */
 int config_share_head(const struct config *config, struct config *head);
 
-/* True if a file of this name in a folder of rules is read: *.yaml, not hidden. */
-bool config_is_rule_file(const char *name);
+/*
+ * Calls fn with each file that `path` stands for: the file itself or, if it is a folder, its *.yaml
+ * files that are not hidden, sorted by the bytes of their names. Stops if fn does not return 0.
+ * Returns the last result of fn; for a folder WEIR_ENOENT if it has no such file, WEIR_EACCES if it
+ * cannot be read, or WEIR_ENOMEM.
+ */
+typedef int (*config_file_fn)(void *arg, const char *path);
+int config_each_file(const char *path, config_file_fn fn, void *arg);
+
+/*
+ * Returns the path of a file that the rules name: relative ones begin in the folder of the first
+ * rule file. The caller frees it. NULL: out of memory.
+ */
+char *config_beside(const struct config *config, struct text path);
 
 /* Warns of each key of server, store and adhoc whose change takes effect only after a restart. */
 void config_compare(const struct config *old, const struct config *next, const char *name,

@@ -258,33 +258,20 @@ const struct field_type type_map = {.read = field_read_map, .show = field_show_m
 
 /* ---- texts ---- */
 
-static void read_text(struct reader *r, const struct field *f, const struct node *node, void *value)
+void field_read_text(struct reader *r, const struct field *f, const struct node *node, void *value)
 {
-    if (expect_scalar(r, node, f->expects) != NULL) {
-        *(struct text *)value = node->scalar;
-    }
-}
-
-bool name_is_good(struct text name)
-{
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.at[i];
-        bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                    c == '_' || c == '-' || c == '.';
-        if (!good) {
-            return false;
-        }
-    }
-    return name.len > 0 && name.len < WEIR_RULES_NAME;
-}
-
-static void read_name(struct reader *r, const struct field *f, const struct node *node, void *value)
-{
-    if (node->kind != NODE_SCALAR || !name_is_good(node->scalar)) {
+    bool (*good)(struct text) = f->type->good;
+    if (node->kind != NODE_SCALAR || node->scalar.len == 0 ||
+        (good != NULL && !good(node->scalar))) {
         unexpected(r, node, f->expects);
         return;
     }
     *(struct text *)value = node->scalar;
+}
+
+bool name_is_good(struct text name)
+{
+    return name.len < WEIR_RULES_NAME && text_is_made_of(name, "_-.");
 }
 
 void field_show_text(const struct show *s, const void *value)
@@ -304,10 +291,8 @@ bool field_same_text(const void *a, const void *b)
     return text_equal(*(const struct text *)a, *(const struct text *)b);
 }
 
-const struct field_type type_text = {sizeof(struct text), read_text, field_show_text,
-                                     field_same_text, NULL};
-const struct field_type type_name = {sizeof(struct text), read_name, field_show_text,
-                                     field_same_text, NULL};
+const struct field_type type_text = FIELD_TYPE_TEXT(NULL);
+const struct field_type type_name = FIELD_TYPE_TEXT(name_is_good);
 
 /* ---- quantities ---- */
 
@@ -349,7 +334,7 @@ static void show_quantity(const struct show *s, const void *value)
 
 #define QUANTITY(type, quantity)                                                                   \
     {                                                                                              \
-        sizeof(type), read_quantity, show_quantity, NULL, quantity                                 \
+        sizeof(type), read_quantity, show_quantity, NULL, quantity, NULL                           \
     }
 
 const struct field_type type_count = QUANTITY(uint64_t, &quantity_count);
@@ -384,7 +369,8 @@ static void show_rate(const struct show *s, const void *value)
     (void)fprintf(s->out, " %s", rate_print(*(const struct rate *)value, text));
 }
 
-const struct field_type type_rate = {sizeof(struct rate), read_rate, show_rate, NULL, NULL};
+const struct field_type type_rate = {
+    .size = sizeof(struct rate), .read = read_rate, .show = show_rate};
 
 /* ---- words ---- */
 
@@ -436,6 +422,6 @@ void field_show_choice(const struct show *s, const void *value)
     (void)fprintf(s->out, " %s", s->field->choices[*(const int *)value]);
 }
 
-const struct field_type type_bool = {sizeof(bool), read_bool, show_bool, NULL, NULL};
-const struct field_type type_choice = {sizeof(int), field_read_choice, field_show_choice, NULL,
-                                       NULL};
+const struct field_type type_bool = {.size = sizeof(bool), .read = read_bool, .show = show_bool};
+const struct field_type type_choice = {
+    .size = sizeof(int), .read = field_read_choice, .show = field_show_choice};

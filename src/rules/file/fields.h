@@ -38,6 +38,7 @@ struct field_type {
     void (*show)(const struct show *s, const void *value); /* a space and the value */
     bool (*same)(const void *a, const void *b);            /* NULL: compares the bytes */
     const struct quantity *quantity;                       /* of the types that are numbers */
+    bool (*good)(struct text text); /* of texts; NULL: any that is not empty */
 };
 
 /* What a reload does if a value has changed. */
@@ -150,9 +151,14 @@ extern const struct field_type type_rate, type_bool, type_choice;
 extern const struct field_type type_map;
 
 /* For types that differ from these only in part. */
+void field_read_text(struct reader *r, const struct field *f, const struct node *node, void *value);
 void field_show_text(const struct show *s, const void *value);
 void field_show_texts(const struct show *s, const void *value); /* of a struct texts */
 bool field_same_text(const void *a, const void *b);
+#define FIELD_TYPE_TEXT(good)                                                                      \
+    {                                                                                              \
+        sizeof(struct text), field_read_text, field_show_text, field_same_text, NULL, good         \
+    }
 void field_read_map(struct reader *r, const struct field *f, const struct node *node, void *value);
 void field_show_map(const struct show *s, const void *value);
 void field_read_choice(struct reader *r, const struct field *f, const struct node *node,

@@ -63,11 +63,10 @@ static bool read_alternatives(struct reader *r, const struct node *node, struct 
 {
     struct text rest = node->scalar;
     for (bool more = true; more;) {
-        const char *bar = memchr(rest.at, '|', rest.len);
-        struct text name = {rest.at, bar != NULL ? (size_t)(bar - rest.at) : rest.len};
-        more = bar != NULL;
-        rest = text_after(rest, more ? name.len + 1 : name.len);
-        name = text_trim(name);
+        struct text before = text_before(rest, '|');
+        struct text name = text_trim(before);
+        more = before.len < rest.len;
+        rest = text_after(rest, before.len + more);
         if (!name_is_good(name)) {
             unexpected(r, node, "an attribute, or several with | between them");
             return false;
@@ -128,8 +127,8 @@ static bool same_key(const void *left, const void *right)
     return i == a->key_parts && i == b->key_parts;
 }
 
-static const struct field_type type_algorithm = {sizeof(int), read_algorithm, field_show_choice,
-                                                 NULL, NULL};
+static const struct field_type type_algorithm = {
+    .size = sizeof(int), .read = read_algorithm, .show = field_show_choice};
 static const struct field_type type_cost = {
     .read = read_cost, .show = show_cost, .quantity = &quantity_count};
 static const struct field_type type_key = {.read = read_key, .show = show_key, .same = same_key};

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "common/array.h"
 
 #define TEXT_MAX 512
 
@@ -70,16 +71,14 @@ static void record(struct problems *problems, int severity, struct place place, 
                                .file = strdup(place.file)};
     (void)vsnprintf(r.text, sizeof r.text, format, list);
     make_line(r.text);
-    struct problem_record *grown =
-        realloc(problems->records, (problems->records_count + 1) * sizeof *grown);
-    problems->records = grown != NULL ? grown : problems->records;
-    if (grown == NULL || r.file == NULL) {
+    if (r.file != NULL) {
+        make_line(r.file);
+    }
+    if (r.file == NULL ||
+        !array_append(&problems->records, &problems->records_count, sizeof r, &r)) {
         tell(problems, severity, place, r.text);
         free(r.file);
-        return;
     }
-    make_line(r.file);
-    problems->records[problems->records_count++] = r;
 }
 
 void problem(struct problems *problems, struct place place, const char *format, ...)

@@ -13,19 +13,9 @@ static bool listener_is_good(struct text text)
     if (text_is(text, "off") || (text_starts(text, "unix:") && text.len > 5)) {
         return true;
     }
-    const char *colon = text.len > 0 ? memrchr(text.at, ':', text.len) : NULL;
+    const char *colon = memrchr(text.at, ':', text.len);
     return colon != NULL && colon > text.at &&
            port_is_good(text_after(text, (size_t)(colon + 1 - text.at)));
-}
-
-static void read_listener(struct reader *r, const struct field *f, const struct node *node,
-                          void *value)
-{
-    if (node->kind != NODE_SCALAR || !listener_is_good(node->scalar)) {
-        unexpected(r, node, f->expects);
-        return;
-    }
-    *(struct text *)value = node->scalar;
 }
 
 bool mode_parse(struct text text, unsigned *mode)
@@ -104,9 +94,9 @@ static bool same_trusted(const void *left, const void *right)
     return a->trusted_given == b->trusted_given && i == a->trusted_count && i == b->trusted_count;
 }
 
-static const struct field_type type_listener = {sizeof(struct text), read_listener, field_show_text,
-                                                field_same_text, NULL};
-static const struct field_type type_mode = {sizeof(unsigned), read_mode, show_mode, NULL, NULL};
+static const struct field_type type_listener = FIELD_TYPE_TEXT(listener_is_good);
+static const struct field_type type_mode = {
+    .size = sizeof(unsigned), .read = read_mode, .show = show_mode};
 static const struct field_type type_trusted = {
     .read = read_trusted, .show = show_trusted, .same = same_trusted};
 
@@ -251,7 +241,8 @@ static void read_store(struct reader *r, const struct field *f, const struct nod
 }
 
 /* The size is that of the URL, the first member: a store without URL is not set. */
-const struct field_type type_store = {sizeof(struct text), read_store, field_show_map, NULL, NULL};
+const struct field_type type_store = {
+    .size = sizeof(struct text), .read = read_store, .show = field_show_map};
 
 /* ---- attributes ---- */
 
@@ -398,5 +389,5 @@ static void show_attributes(const struct show *s, const void *value)
     }
 }
 
-const struct field_type type_attributes = {sizeof(struct attribute_config *), read_attributes,
-                                           show_attributes, NULL, NULL};
+const struct field_type type_attributes = {
+    .size = sizeof(struct attribute_config *), .read = read_attributes, .show = show_attributes};

@@ -4,29 +4,17 @@
 
 static bool is_plain(struct text text)
 {
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.at[i];
-        bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                    c == '_' || c == '/' || c == '.' || (i > 0 && c == '-');
-        if (!good) {
-            return false;
-        }
-    }
-    return text.len > 0;
+    return text_is_made_of(text, "_/.-") && text.at[0] != '-';
 }
 
 /* True if all characters may appear between single quotes. */
 static bool is_visible(struct text text)
 {
-    while (text.len > 0) {
-        uint32_t c;
-        size_t bytes = utf8_next(text, &c);
-        if (bytes == 0 || !utf8_visible(c)) {
-            return false;
-        }
-        text = text_after(text, bytes);
+    bool visible = true;
+    while (visible && text.len > 0) {
+        (void)utf8_take(&text, &visible);
     }
-    return true;
+    return visible;
 }
 
 /* Writes the text as it must appear between double quotes. Texts of a YAML file are UTF-8. */

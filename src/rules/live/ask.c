@@ -51,20 +51,13 @@ static int read_cost(const struct rules_ask *a, const struct rule *rule, uint64_
                     TEXT_ARGS(name), TEXT_ARGS(rule->config->name));
     }
     struct text text = a->request->value[rule->cost_attribute];
-    uint64_t number = 0;
-    bool good = text.len > 0 && text.len < 20;
-    for (size_t i = 0; good && i < text.len; i++) {
-        good = text.at[i] >= '0' && text.at[i] <= '9';
-        number = number * 10 + (uint64_t)(text.at[i] - '0');
-    }
-    if (!good || number == 0) {
+    if (text.len >= 20 || !text_to_u64(text, cost) || *cost == 0) {
         char found[QUOTE_MAX];
         return fail(a->error, WEIR_EATTRIBUTE,
                     "%.*s: found %s, expected a whole number from 1 to 9999999999999999999, the "
                     "cost for limit '%.*s'",
                     TEXT_ARGS(name), quote(text, found), TEXT_ARGS(rule->config->name));
     }
-    *cost = number;
     return 0;
 }
 
@@ -211,20 +204,20 @@ static void decide_shadow(const struct rules_ask *a, const struct matches *match
     a->tally->shadow_denied += answer->shadow_denied > 0;
 }
 
-/* Returns a limit that a fleet decides, NULL if all of them are decided here. */
-static const struct rule *shared_of(const struct matches *matches)
+const struct rule *asking_shared(const struct rule *const *rules, size_t n)
 {
-    for (size_t i = 0; i < matches->enforced_count; i++) {
-        if (matches->enforced[i]->mode != REMOTE_LOCAL) {
-            return matches->enforced[i];
-        }
-    }
-    for (size_t i = 0; i < matches->shadow_count; i++) {
-        if (matches->shadow[i]->mode != REMOTE_LOCAL) {
-            return matches->shadow[i];
+    for (size_t i = 0; i < n; i++) {
+        if (rules[i]->mode != REMOTE_LOCAL) {
+            return rules[i];
         }
     }
     return NULL;
+}
+
+static const struct rule *shared_of(const struct matches *matches)
+{
+    const struct rule *enforced = asking_shared(matches->enforced, matches->enforced_count);
+    return enforced != NULL ? enforced : asking_shared(matches->shadow, matches->shadow_count);
 }
 
 static __attribute__((noinline)) int decide_shared(const struct rules_ask *a,

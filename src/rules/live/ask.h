@@ -35,6 +35,9 @@ struct rules_ask {
     struct weir_error *error;
 };
 
+/* Returns a limit that a fleet decides, NULL if all of them are decided here. */
+const struct rule *asking_shared(const struct rule *const *rules, size_t n);
+
 /* Sets *cost to the units that the request takes from one limit. Returns 0 or WEIR_EATTRIBUTE. */
 int asking_cost(const struct rules_ask *a, const struct rule *rule, uint64_t *cost);
 

@@ -342,15 +342,6 @@ static void resume(struct shared_ask *s, int (*go_on)(struct shared_ask *s, stru
     }
 }
 
-static bool is_shared(const struct rule *const *rules, size_t n)
-{
-    size_t i = 0;
-    while (i < n && rules[i]->mode == REMOTE_LOCAL) {
-        i++;
-    }
-    return i < n;
-}
-
 static int begin(const struct rules_ask *a, const struct matches *matches, struct shared_ask *s)
 {
     int e = make_parts(a, matches, s);
@@ -372,7 +363,7 @@ static int begin(const struct rules_ask *a, const struct matches *matches, struc
 int ask_shared(const struct rules_ask *a, const struct matches *matches,
                struct weir_rules_answer *answer)
 {
-    bool shared = is_shared(matches->enforced, matches->enforced_count);
+    bool shared = asking_shared(matches->enforced, matches->enforced_count) != NULL;
     bool many = load_relaxed(&a->waiter->rules->references) > WEIR_RULES_PENDING_MAX;
     struct shared_ask *s = many ? NULL : create(a, shared ? matches->enforced_count : 0, matches);
     if (s == NULL) {

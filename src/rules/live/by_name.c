@@ -7,12 +7,6 @@
 #include "rules/compiled/holder.h"
 #include "rules/live/live.h"
 
-static int fail_parts(struct weir_error *error, const struct rule *rule, size_t found)
-{
-    return fail(error, WEIR_EKEY, "found %zu parts of a key, expected %zu for limit '%.*s'", found,
-                rule->config->key_parts, TEXT_ARGS(rule->config->name));
-}
-
 /* Sets each part of the key as the value of the part's first alternative. */
 static int read_parts(const struct ruleset *set, const struct rule *rule,
                       const struct weir_rules_key *key, struct request *request,
@@ -55,7 +49,8 @@ static int read_request(const struct ruleset *set, const struct rule *rule,
                         struct weir_error *error)
 {
     if (key->parts_count != rule->config->key_parts) {
-        return fail_parts(error, rule, key->parts_count);
+        return fail(error, WEIR_EKEY, "found %zu parts of a key, expected %zu for limit '%.*s'",
+                    key->parts_count, rule->config->key_parts, TEXT_ARGS(rule->config->name));
     }
     int e = read_parts(set, rule, key, request, error);
     if (e == 0) {

@@ -61,19 +61,23 @@ void gate_switch(struct weir_rules *r, struct ruleset *set)
  * the child clears `inside`.
  */
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct weir_rules *all;
+static LIST_HEAD(, weir_rules) all = LIST_HEAD_INITIALIZER(all);
 
 static void before_fork(void)
 {
+    struct weir_rules *r;
     (void)pthread_mutex_lock(&all_lock);
-    for (struct weir_rules *r = all; r != NULL; r = r->next) {
+    LIST_FOREACH(r, &all, others)
+    {
         (void)pthread_mutex_lock(&r->reload);
     }
 }
 
 static void after_fork(void)
 {
-    for (struct weir_rules *r = all; r != NULL; r = r->next) {
+    struct weir_rules *r;
+    LIST_FOREACH(r, &all, others)
+    {
         (void)pthread_mutex_unlock(&r->reload);
     }
     (void)pthread_mutex_unlock(&all_lock);
@@ -81,7 +85,9 @@ static void after_fork(void)
 
 static void after_fork_in_child(void)
 {
-    for (struct weir_rules *r = all; r != NULL; r = r->next) {
+    struct weir_rules *r;
+    LIST_FOREACH(r, &all, others)
+    {
         for (unsigned i = 0; i < THREAD_SLOTS; i++) {
             store_relaxed(&r->slots[i].inside, 0);
         }
@@ -102,24 +108,13 @@ static __attribute__((constructor)) void watch_fork(void)
 void gate_enlist(struct weir_rules *r)
 {
     (void)pthread_mutex_lock(&all_lock);
-    r->next = all;
-    if (all != NULL) {
-        all->previous = r;
-    }
-    all = r;
+    LIST_INSERT_HEAD(&all, r, others);
     (void)pthread_mutex_unlock(&all_lock);
 }
 
 void gate_delist(struct weir_rules *r)
 {
     (void)pthread_mutex_lock(&all_lock);
-    if (r->previous != NULL) {
-        r->previous->next = r->next;
-    } else {
-        all = r->next;
-    }
-    if (r->next != NULL) {
-        r->next->previous = r->previous;
-    }
+    LIST_REMOVE(r, others);
     (void)pthread_mutex_unlock(&all_lock);
 }

@@ -20,6 +20,7 @@
 #define WEIR_RULES_LIVE_LIVE_H
 
 #include <pthread.h>
+#include <sys/queue.h>
 
 #include "base/thread.h"
 #include "rules/compiled/ruleset.h"
@@ -51,11 +52,10 @@ struct weir_rules {
     uint64_t anchor_unix_ns;
     uint64_t anchor_boot_ns;
     uint64_t generation;
-    uint64_t references;     /* the owner's, and one for each pending question */
-    bool ended;              /* set by weir_rules_close(); changes as `set` does */
-    bool shadow_all;         /* new limits are switched to shadow too; protected by `reload` */
-    struct weir_rules *next; /* list of all open rules, for fork() */
-    struct weir_rules *previous;
+    uint64_t references; /* the owner's, and one for each pending question */
+    bool ended;          /* set by weir_rules_close(); changes as `set` does */
+    bool shadow_all;     /* new limits are switched to shadow too; protected by `reload` */
+    LIST_ENTRY(weir_rules) others; /* list of all open rules, for fork() */
 };
 
 /*
@@ -139,12 +139,6 @@ int live_check_process(const struct weir_rules *r, struct weir_error *error);
 
 /* Settles the files of *set, which is about to be switched to, or is r->set, the first. */
 void live_settle_state(struct weir_rules *r, struct ruleset *set, struct problems *problems);
-
-/*
- * Sets the rules' clock forward if it is before the limiter's time line. Called before any
- * question.
- */
-void live_follow_clock(struct weir_rules *r, struct weir *limiter, struct problems *problems);
 
 /*
  * Opens a limiter that is not of the rules, in the file `name`.weir of their folder if they have

@@ -3,37 +3,28 @@
  * that are not of the rules.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "rules/live/live.h"
 
-/*
- * Sets path to the folder that the rule file names; relative paths start beside the rule file, as
- * for every file that it names. False: too long.
- */
-static bool folder_of_file(const struct config *config, char path[PATH_MAX])
-{
-    struct text name = config->server.state;
-    struct text folder = name.at[0] == '/' ? (struct text){"", 0} : config->folder;
-    int n = snprintf(path, PATH_MAX, "%.*s%.*s", TEXT_ARGS(folder), TEXT_ARGS(name));
-    return n >= 0 && n < PATH_MAX;
-}
-
 int live_open_state(struct weir_rules *r, const struct config *config, struct weir_error *error)
 {
-    char path[PATH_MAX];
     bool named = (r->options.flags & WEIR_RULES_SERVER_STATE) != 0 && config->server.state.len > 0;
-    const char *folder = r->options.state;
-    if (folder == NULL && !named) {
+    const char *given = r->options.state;
+    if (given == NULL && !named) {
         return 0;
     }
-    if (folder == NULL && !folder_of_file(config, path)) {
-        return fail(error, WEIR_EINVAL, "the path of server.state is too long");
+    char *path = given == NULL ? config_beside(config, config->server.state) : NULL;
+    if (given == NULL && path == NULL) {
+        return fail(error, WEIR_ENOMEM, "out of memory for the state");
     }
     r->options.state = NULL; /* owned by the caller, who may free it */
-    return state_open(&r->state, folder != NULL ? folder : path, error);
+    int e = state_open(&r->state, given != NULL ? given : path, error);
+    free(path);
+    return e;
 }
 
 int live_check_process(const struct weir_rules *r, struct weir_error *error)
@@ -56,11 +47,12 @@ static bool is_beyond(struct weir *limiter, uint64_t now_ns)
 }
 
 /*
- * If the machine's clock was set back by more than a day, or the machine boots in 1970, our time
- * would be before that of the file, and every question would be an error. The file's time is
- * better.
+ * Sets the rules' clock forward if it is before the limiter's time line; called before any
+ * question. If the machine's clock was set back by more than a day, or the machine boots in 1970,
+ * our time would be before that of the file, and every question would be an error. The file's time
+ * is better.
  */
-void live_follow_clock(struct weir_rules *r, struct weir *limiter, struct problems *problems)
+static void follow_clock(struct weir_rules *r, struct weir *limiter, struct problems *problems)
 {
     uint64_t theirs;
     uint64_t since = clock_boot_ns() - r->anchor_boot_ns;
@@ -85,7 +77,7 @@ void live_settle_state(struct weir_rules *r, struct ruleset *set, struct problem
         for (size_t j = 0; r->set == set && j < set->rules[i].variants_count; j++) {
             const struct holder *holder = set->rules[i].variants[j].holder;
             if (holder != NULL && holder->remote == NULL) {
-                live_follow_clock(r, holder->limiter, problems);
+                follow_clock(r, holder->limiter, problems);
             }
         }
     }
@@ -107,7 +99,7 @@ int live_open_beside(struct weir_rules *r, const char *name, struct weir_options
     e = e != 0 ? e : state_limiter(r->state, o, false, &problems, &file, limiter, error);
     if (e == 0) {
         state_keep(r->state, &file, &problems);
-        live_follow_clock(r, *limiter, &problems);
+        follow_clock(r, *limiter, &problems);
     }
     (void)pthread_mutex_unlock(&r->reload);
     problems_finish(&problems);

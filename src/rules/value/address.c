@@ -19,23 +19,10 @@ static bool is_digit(char c)
 /* Reads 1 to `digits` decimal digits; -1 if there is anything else, or the number exceeds `most`. */
 static int read_decimal(struct text text, size_t digits, int most)
 {
-    int number = 0;
-    for (size_t i = 0; i < text.len && i <= digits; i++) {
-        if (!is_digit(text.at[i])) {
-            return -1;
-        }
-        number = number * 10 + (text.at[i] - '0');
-    }
-    return text.len > 0 && text.len <= digits && number <= most ? number : -1;
-}
-
-/* Returns the text before the first `c`, all of it if there is none; *rest begins with the c. */
-static struct text split(struct text text, char c, struct text *rest)
-{
-    const char *found = text.len > 0 ? memchr(text.at, c, text.len) : NULL;
-    size_t len = found != NULL ? (size_t)(found - text.at) : text.len;
-    *rest = text_after(text, len);
-    return (struct text){text.at, len};
+    uint64_t number;
+    return text.len <= digits && text_to_u64(text, &number) && number <= (uint64_t)most
+               ? (int)number
+               : -1;
 }
 
 /*
@@ -116,6 +103,20 @@ bool port_is_good(struct text text)
     return read_decimal(text, 5, 65535) >= 0;
 }
 
+bool host_split(const char *text, char *host, size_t size, const char **port)
+{
+    const char *colon = strrchr(text, ':');
+    size_t n = colon != NULL ? (size_t)(colon - text) : 0;
+    size_t brackets = n >= 2 && text[0] == '[' && text[n - 1] == ']';
+    if (n == 2 * brackets || n >= size || !port_is_good(text_of(colon + 1))) {
+        return false;
+    }
+    memcpy(host, text + brackets, n - 2 * brackets);
+    host[n - 2 * brackets] = 0;
+    *port = colon + 1;
+    return true;
+}
+
 /* True for ":443", or nothing. */
 static bool is_port(struct text text)
 {
@@ -124,19 +125,23 @@ static bool is_port(struct text text)
 
 static bool read_any(struct text text, struct address *out)
 {
-    struct text zone = {text.at, 0};
     struct text port = {text.at, 0};
     *out = (struct address){.family = family_of(text)};
     if (out->family == 4) {
         return read_ipv4(text, out->bytes, &port) && is_port(port);
     }
-    if (text.at[0] != '[') {
-        return read_plain(split(text, '%', &zone), out) && is_zone(zone);
+    bool brackets = text.at[0] == '[';
+    struct text inside = brackets ? text_before(text_after(text, 1), ']') : text;
+    struct text host = text_before(inside, '%');
+    if (!is_zone(text_after(inside, host.len))) {
+        return false;
     }
-    struct text host = split(split(text_after(text, 1), ']', &port), '%', &zone);
+    if (!brackets) {
+        return read_plain(host, out);
+    }
+    port = text_after(text, 1 + inside.len);
     out->family = 6;
-    return port.len > 0 && is_port(text_after(port, 1)) && is_zone(zone) &&
-           read_ipv6(host, out->bytes);
+    return port.len > 0 && is_port(text_after(port, 1)) && read_ipv6(host, out->bytes);
 }
 
 /* ---- the IPv4 address inside ---- */
@@ -256,8 +261,8 @@ int cidr_parse(struct text text, struct cidr *out, struct weir_error *error)
     char found[QUOTE_MAX];
     char meant[CIDR_MAX];
     struct cidr c;
-    struct text after;
-    struct text address = split(text, '/', &after);
+    struct text address = text_before(text, '/');
+    struct text after = text_after(text, address.len);
     if (!read_plain(address, &c.network)) {
         return refuse_network(text, error);
     }

@@ -33,6 +33,13 @@ int address_parse(struct text text, struct address *out, struct weir_error *erro
 /* True for a number from 0 to 65535, in up to five digits. */
 bool port_is_good(struct text text);
 
+/*
+ * Splits "127.0.0.1:6380", "[::1]:6380" or "localhost:6380" into the host, without brackets, in a
+ * buffer of `size` bytes, and the port. False if the text has another form or the host does not
+ * fit.
+ */
+bool host_split(const char *text, char *host, size_t size, const char **port);
+
 /* Zeroes the bits that follow the prefix in the 4 or 16 bytes of an address. */
 void address_cut_bytes(uint8_t *bytes, size_t len, unsigned prefix);
 

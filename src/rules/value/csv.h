@@ -7,8 +7,6 @@
 #ifndef WEIR_RULES_VALUE_CSV_H
 #define WEIR_RULES_VALUE_CSV_H
 
-#include <stdint.h>
-
 #include <weir.h>
 
 #include "common/text.h"

@@ -1,7 +1,6 @@
 #include "rules/value/path.h"
 
 #include "base/error.h"
-#include "rules/value/hex.h"
 #include "rules/value/quote.h"
 
 /* ---- one scan for paths that need no change ---- */
@@ -56,16 +55,11 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static bool is_in_scheme(char c)
-{
-    return is_letter(c) || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
-}
-
 /* Returns what follows "scheme://host"; all of it if there is no scheme. */
 static struct text without_host(struct text in)
 {
     size_t i = 0;
-    while (i < in.len && is_in_scheme(in.at[i])) {
+    while (i < in.len && text_is_plain(in.at[i], "+-.")) {
         i++;
     }
     if (!is_letter(in.at[0]) || !text_starts(text_after(in, i), "://")) {
@@ -112,7 +106,7 @@ struct cleaner {
 /* Returns the next byte, decoded; sets *encoded if it was percent-encoded. */
 static char next_byte(struct cleaner *c, bool *encoded)
 {
-    int byte = hex_percent(c->in, c->at);
+    int byte = text_percent_byte(c->in, c->at);
     *encoded = byte >= 0;
     if (byte >= 0) {
         c->at += 3;

@@ -1,7 +1,6 @@
 #include "rules/value/pattern.h"
 
 #include "base/error.h"
-#include "rules/value/hex.h"
 #include "rules/value/path.h"
 #include "rules/value/quote.h"
 
@@ -82,10 +81,7 @@ bool segment_match(struct text pattern, struct text segment)
 
 struct text path_segment(struct text path, size_t slash_at)
 {
-    const char *first = path.at + slash_at + 1;
-    size_t rest = path.len - slash_at - 1;
-    const char *slash = memchr(first, '/', rest);
-    return (struct text){first, slash == NULL ? rest : (size_t)(slash - first)};
+    return text_before(text_after(path, slash_at + 1), '/');
 }
 
 /* "/" has no segments; every other path has one after each slash. */
@@ -135,7 +131,7 @@ static struct text decoded(struct text pattern, char *out)
 {
     size_t n = 0;
     for (size_t at = 0; at < pattern.len; at++) {
-        int byte = hex_percent(pattern, at);
+        int byte = text_percent_byte(pattern, at);
         if (byte == '*' || byte == '\\') {
             out[n++] = '\\';
         }
@@ -227,7 +223,7 @@ int path_pattern_check(struct text pattern, struct weir_error *error)
         return fail(error, WEIR_EINVAL, "path pattern %s %s", quote(pattern, found), fault);
     }
     for (size_t at = 0; at < pattern.len; at++) {
-        if (hex_percent(pattern, at) >= 0) {
+        if (text_percent_byte(pattern, at) >= 0) {
             return refuse_encoded(pattern, error);
         }
     }

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "base/atomic.h"
+#include "base/maths.h"
 #include "common/utf8.h"
 #include "server/http/http_routes.h"
 
@@ -234,18 +235,14 @@ static void put_connection(const struct exchange *x)
     }
 }
 
-/* Returns a random number (splitmix64, one state per thread): cheap, and good enough
- * to spread clients. */
+/* Returns a random number from one state per thread: cheap, and good enough to spread clients. */
 static uint64_t random_number(uint64_t now_ns)
 {
     static __thread uint64_t state;
     if (state == 0) {
         state = now_ns ^ (uint64_t)(uintptr_t)&state;
     }
-    uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
+    return splitmix_next(&state);
 }
 
 /* Puts Retry-After. With jitter it may be later than the exact time, which the body has. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "rules/value/address.h"
 #include "server/net/access.h"
 #include "server/net/worker.h"
 
@@ -81,36 +82,14 @@ static int bind_tcp(const struct addrinfo *info, enum listener_share share)
     return fd;
 }
 
-static bool is_port(const char *port)
-{
-    return port[0] != 0 && strspn(port, "0123456789") == strlen(port) &&
-           strtoul(port, NULL, 10) <= 65535;
-}
-
-/* "127.0.0.1:6380", "[::1]:6380", "localhost:6380" into host and port; false if
- * it has another form. */
-static bool split(const char *address, char *host, char *port)
-{
-    const char *colon = strrchr(address, ':');
-    size_t n = colon != NULL ? (size_t)(colon - address) : 0;
-    if (colon == NULL || n >= ADDRESS_MAX_BYTES || strlen(colon + 1) >= 8) {
-        return false;
-    }
-    bool brackets = n >= 2 && address[0] == '[' && address[n - 1] == ']';
-    memcpy(host, address + brackets, n - 2 * (size_t)brackets);
-    host[n - 2 * (size_t)brackets] = 0;
-    memcpy(port, colon + 1, strlen(colon + 1) + 1);
-    return host[0] != 0 && is_port(port);
-}
-
 static int open_tcp(const char *address, enum listener_share share, int *out,
                     struct weir_error *error)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *found;
     char host[ADDRESS_MAX_BYTES];
-    char port[8];
-    if (!split(address, host, port)) {
+    const char *port;
+    if (!host_split(address, host, sizeof host, &port)) {
         return fail(error, WEIR_EINVAL, "found '%s', expected ADDRESS:PORT, unix:PATH or off",
                     address);
     }

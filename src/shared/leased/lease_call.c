@@ -41,7 +41,8 @@ void lease_call_plain(const struct remote_part *of, struct hash hash, uint64_t n
 
 const struct script *lease_script(const struct scripts *s, const struct lease_call *call)
 {
-    return script_lease(s, &store_limit_numbers(call->limit)->params);
+    bool bucket = store_limit_numbers(call->limit)->params.algorithm == WEIR_TOKEN_BUCKET;
+    return &s->row[bucket ? SCRIPT_LEASED_BUCKET : SCRIPT_LEASED_WINDOW];
 }
 
 void lease_put_arguments(const struct lease_call *call, struct buffer *b, unsigned *count)
@@ -55,7 +56,8 @@ void lease_put_arguments(const struct lease_call *call, struct buffer *b, unsign
         .key = store_key_text(&call->key),
         .cost = call->cost,
     };
-    *count = script_put_lease(b, &part, numbers);
+    *count = script_put_arguments(b, SCRIPT_LEASE, &part, 1);
+    *count += script_put_numbers(b, numbers, SCRIPT_LEASE_NUMBERS);
 }
 
 bool lease_wants_renewal(const struct lease *e, uint64_t now_ns)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/maths.h"
+#include "shared/script.h"
 #include "shared/store_question.h"
 
 /* A call that has not ended. */
@@ -90,7 +91,7 @@ static int put(struct store *s, const struct lease_call *call, uint64_t deadline
         return WEIR_EIO; /* the question has waited too long */
     }
     lease_put_arguments(call, send_fresh(s), &count);
-    return send_call(s, send_slot(s, &call->key), lease_script(&s->shared->scripts, call), count,
+    return send_call(s, send_slot(s, &call->key), lease_script(&store_scripts, call), count,
                      deadline_ns, now_ns, on_lease, f);
 }
 

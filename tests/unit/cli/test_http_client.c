@@ -79,7 +79,6 @@ static int call_to(const char *address, const char *secret, uint64_t timeout_ms)
 {
     struct http_peer peer = {address, secret, timeout_ms};
     struct http_call call = {"PUT", "/v1/mode", "application/json", TEXT("{\"mode\":\"shadow\"}")};
-    http_result_init(&result);
     error = (struct weir_error){0};
     return http_call(&peer, &call, &result, &error);
 }

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static int run(int argc, char **argv)
+static int run(const struct cli_given *with, void *to)
 {
-    return argc + (argv != NULL);
+    return with->count + (to != NULL);
 }
 
 static struct settings {
@@ -39,8 +39,9 @@ static const struct cli_option more[] = {
     {"--name", "NAME", "name", cli_read_text, TO(name)},
 };
 static const struct cli_command command =
-    CLI_COMMAND("test this", "[FILE]", "try things", options, run);
-static const struct cli_command values = CLI_COMMAND("values", "WORD...", "read", more, run);
+    CLI_COMMAND("test this", "[FILE]", "try things", options, settings, run);
+static const struct cli_command values =
+    CLI_COMMAND("values", "WORD...", "read", more, settings, run);
 static const struct cli_command plain = {"plain", "", "do nothing", .run = run};
 
 /* What fn() writes to a stream, to be freed. */

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/maths.h"
 #include "unit/cli/simulate_plan.h"
 
 /* Under a sanitizer the same, less often. */
@@ -284,17 +285,17 @@ static void the_worst_window_is_that_of_a_slow_count(void **state)
     uint64_t seed = 5;
     for (int round = 0; round < ROUNDS; round++) {
         struct sim_release r[60];
-        size_t n = 1 + sim_random(&seed) % 60;
-        uint64_t period = 1 + sim_random(&seed) % 60;
+        size_t n = 1 + splitmix_next(&seed) % 60;
+        uint64_t period = 1 + splitmix_next(&seed) % 60;
         uint64_t duration = 480;
         for (size_t i = 0; i < n; i++) { /* some at the same moment, some after the end */
-            r[i] = (struct sim_release){sim_random(&seed) % 500, 1 + sim_random(&seed) % 3,
-                                        (uint32_t)(sim_random(&seed) % 3)};
+            r[i] = (struct sim_release){splitmix_next(&seed) % 500, 1 + splitmix_next(&seed) % 3,
+                                        (uint32_t)(splitmix_next(&seed) % 3)};
         }
         struct sim_result result = {0};
         sim_windows(r, n, period, duration, &result);
         assert_true(result.worst == slow_worst(r, n, period));
-        for (size_t bin = 0; bin < SIM_BINS; bin += 1 + sim_random(&seed) % 20) {
+        for (size_t bin = 0; bin < SIM_BINS; bin += 1 + splitmix_next(&seed) % 20) {
             assert_true(result.running[bin] == slow_running(r, n, bin, duration, period));
         }
     }

@@ -140,7 +140,7 @@ static void replies_may_be_cut_anywhere(void **state)
 
 static void an_invalid_reply_ends_the_connection(void **state)
 {
-    static const char *const bad[] = {"hello\r\n", ":12x\r\n", "*17\r\n", "$-2\r\n", "\r\n"};
+    static const char *const bad[] = {"hello\r\n", ":12x\r\n", "*-2\r\n", "$-2\r\n", "\r\n"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct world_call a;
         finish(NULL);

@@ -73,7 +73,7 @@ static void the_arguments_of_a_call_are_bounded(void **state)
 {
     static char bytes[65537];
     struct world_call a = {.world = w};
-    struct client_call call = {.script = &w->scripts.row[1], .arguments = {bytes, 65537}};
+    struct client_call call = {.script = &store_scripts.row[1], .arguments = {bytes, 65537}};
     assert_int_equal(client_call(w->client, &call, w->now, NULL, &a), WEIR_EFULL);
 }
 
@@ -89,7 +89,7 @@ static void count_done(void *arg, enum client_end end, const struct store_reply 
 static void bytes_that_wait_for_a_link_are_bounded(void **state)
 {
     static char bytes[65536];
-    struct client_call call = {.script = &w->scripts.row[1], .arguments = {bytes, 65536}};
+    struct client_call call = {.script = &store_scripts.row[1], .arguments = {bytes, 65536}};
     unsigned n = 0;
     many_done = 0;
     while (n < 10000 && client_call(w->client, &call, w->now, count_done, NULL) == 0) {

@@ -16,7 +16,6 @@
 
 #include "redis/slots.h"
 #include "shared/script.h"
-#include "shared/store_key.h"
 #include "support/client_world.h"
 #include "support/threads_run.h"
 
@@ -114,7 +113,7 @@ static void make_call(void)
     struct buffer b;
     buffer_init(&b, 1 << 16);
     struct client_call call = {.slot = cluster_slot(part.key),
-                               .script = &w->scripts.row[1 + below(SCRIPT_COUNT - 1)],
+                               .script = &store_scripts.row[1 + below(SCRIPT_COUNT - 1)],
                                .count = script_put_arguments(&b, REMOTE_CHECK, &part, 1)};
     call.arguments = buffer_text(&b);
     call.deadline_ns = one_in(3) ? w->now + 1 + below(30 * WORLD_MS) : 0;

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "redis/slots.h"
-#include "shared/store_key.h"
+#include "shared/script.h"
 #include "support/client_world.h"
 
 #define ANSWER ":7\r\n"

@@ -23,15 +23,15 @@ static void a_reply_is_whole_with_its_last_byte(void **state)
         "+\r\n"};
     for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++) {
         size_t len = strlen(whole[i]);
-        size_t used = 0;
+        struct store_reply r;
         for (size_t n = 0; n < len; n++) {
             char *copy = malloc(n > 0 ? n : 1);
             memcpy(copy, whole[i], n);
-            assert_int_equal(value_whole((struct text){copy, n}, &used), STORE_MORE);
+            assert_int_equal(store_reply_read((struct text){copy, n}, &r), STORE_MORE);
             free(copy);
         }
-        assert_int_equal(value_whole((struct text){whole[i], len}, &used), STORE_REPLY);
-        assert_int_equal(used, len);
+        assert_int_equal(store_reply_read((struct text){whole[i], len}, &r), STORE_REPLY);
+        assert_int_equal(r.whole.len, len);
     }
 }
 
@@ -50,9 +50,9 @@ static void invalid_replies_are_refused(void **state)
                                       "*99999999\r\n",
                                       "_x\r\n",
                                       "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n"};
-    size_t used;
+    struct store_reply r;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        if (value_whole(text_of(bad[i]), &used) != STORE_BAD) {
+        if (store_reply_read(text_of(bad[i]), &r) != STORE_BAD) {
             fail_msg("%s", bad[i]);
         }
     }

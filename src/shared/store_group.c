@@ -1,0 +1,413 @@
+/* The groups of a question: how each is asked, what the store replies, and how its units are given
+ * back. */
+#include "shared/store_question.h"
+
+#include "base/atomic.h"
+#include "base/maths.h"
+#include "shared/script.h"
+
+#define UNAWAITED_NS (100 * WEIR_MILLISECOND) /* least time for calls that no question waits for */
+
+/* ---- calls ---- */
+
+uint64_t send_unawaited(const struct store *s, uint64_t now_ns)
+{
+    uint64_t own_ns = s->shared->options.deadline_ns;
+    return now_ns + (own_ns > UNAWAITED_NS ? own_ns : UNAWAITED_NS);
+}
+
+int send_call(struct store *s, unsigned slot, const struct script *script, unsigned count,
+              uint64_t deadline_ns, uint64_t now_ns, client_done_fn done, void *arg)
+{
+    struct client_call call = {.slot = slot,
+                               .script = script,
+                               .arguments = buffer_text(&s->arguments),
+                               .count = count,
+                               .deadline_ns = deadline_ns};
+    if (s->closing || s->arguments.full) {
+        return WEIR_EIO;
+    }
+    return client_call(s->client, &call, now_ns, done, arg);
+}
+
+struct buffer *send_fresh(struct store *s)
+{
+    buffer_take(&s->arguments, buffer_len(&s->arguments));
+    s->arguments.full = false;
+    return &s->arguments;
+}
+
+/* ---- the end of a group ---- */
+
+/* Returns the first piece from `i` on that is in the group, or pieces_count if there is none. */
+static unsigned next_piece(const struct group *g, unsigned i)
+{
+    const struct store_question *a = g->of;
+    unsigned number = (unsigned)(g - a->groups);
+    while (i < a->pieces_count && a->pieces[i].group != number) {
+        i++;
+    }
+    return i;
+}
+
+#define FOR_PIECES(i, g)                                                                           \
+    for (unsigned i = next_piece(g, 0); i < (g)->of->pieces_count; i = next_piece(g, i + 1))
+
+/* Notes that the group has its answer or its error. Units of an answer that the store has not given
+ * are from this node's own part of the limit, and are not given back; where a full table charged
+ * nothing, a refund would return units that other questions were charged. */
+static void settle(struct group *g)
+{
+    g->answered = true;
+    g->charged = g->of->asked->verb == REMOTE_CHECK && g->error == 0 &&
+                 g->answer.verdict == WEIR_ALLOW &&
+                 (g->answer.flags & (REMOTE_DEGRADED | WEIR_FLAG_FULL)) == 0;
+}
+
+static void fail_pieces(struct group *g, uint64_t now_ns)
+{
+    struct store_question *a = g->of;
+    bool first = true;
+    FOR_PIECES(i, g)
+    {
+        const struct piece *p = &a->pieces[i];
+        struct weir_answer answer;
+        store_limit_failed(p->part, a->asked->verb, now_ns, &answer);
+        answer.limit = i;
+        answer_join(&g->answer, &answer, first);
+        first = false;
+    }
+}
+
+/* Answers the group by on_failure, or with WEIR_EIO. */
+static void fail_group(struct group *g, uint64_t now_ns)
+{
+    if (g->of->asked->verb <= REMOTE_UP_TO) {
+        fail_pieces(g, now_ns);
+    } else {
+        g->error = WEIR_EIO;
+    }
+    settle(g);
+}
+
+void group_answered(struct group *g, uint64_t now_ns)
+{
+    settle(g);
+    group_finish(g, now_ns);
+}
+
+void group_failed(struct group *g, uint64_t now_ns)
+{
+    fail_group(g, now_ns);
+    group_finish(g, now_ns);
+}
+
+/* ---- answers without a call ---- */
+
+/* Returns true, with a DENY in *answer, if a remembered denial answers this question. */
+static bool denies(struct store_limit *limit, const struct store_numbers *numbers, struct hash hash,
+                   uint64_t cost, uint64_t now_ns, struct weir_answer *answer)
+{
+    if (limit->deny_cache_ns == 0 ||
+        !node_keys_deny(limit->shared->keys, hash, &numbers->params, cost, now_ns, answer)) {
+        return false;
+    }
+    count_shared(&limit->counts.remembered, 1);
+    return true;
+}
+
+unsigned part_ask(const struct remote_part *part, int mode, uint64_t now_ns,
+                  struct weir_answer *answer, struct lease_call *call)
+{
+    struct store_limit *limit = part->limit;
+    struct node_keys *keys = limit->shared->keys;
+    if (mode == REMOTE_LEASED) {
+        return lease_ask(keys, part, call == NULL ? LEASE_HERE : LEASE_ASK, now_ns, answer, call);
+    }
+    if (mode == REMOTE_SYNCED) {
+        int said = sync_ask(keys, part, now_ns, answer);
+        if ((said & SYNC_ANSWERED) == 0) {
+            store_limit_failed(part, REMOTE_CHECK, now_ns, answer);
+        }
+        return LEASE_ANSWERED | ((said & SYNC_DUE) != 0 ? LEASE_DUE : 0);
+    }
+    struct hash hash = node_key_hash(keys, part);
+    return denies(limit, store_limit_numbers(limit), hash, part->cost, now_ns, answer)
+               ? LEASE_ANSWERED
+               : 0;
+}
+
+static bool remembered(struct group *g, uint64_t now_ns)
+{
+    const struct store_question *a = g->of;
+    if (a->looked || !store_question_is_plain(a->asked)) {
+        return false;
+    }
+    FOR_PIECES(i, g)
+    {
+        const struct piece *p = &a->pieces[i];
+        if (denies(p->limit, p->numbers, p->hash, p->part->cost, now_ns, &g->answer)) {
+            g->answer.limit = i;
+            settle(g);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void ask_local(struct group *g)
+{
+    const struct store_question *a = g->of;
+    const struct remote_question *q = a->asked;
+    struct weir_part parts[WEIR_SEVERAL_MAX];
+    unsigned index[WEIR_SEVERAL_MAX] = {0};
+    size_t n = 0;
+    FOR_PIECES(i, g)
+    {
+        const struct remote_part *p = a->pieces[i].part;
+        index[n] = i;
+        parts[n++] = (struct weir_part){
+            .limiter = p->local,
+            .ask = {.key = p->key.at, .key_len = p->key.len, .cost = p->cost, .mode = q->verb}};
+    }
+    parts[0].ask.max_wait_ns = q->time_ns;
+    g->error = n == 1 ? weir_ask_at(parts[0].limiter, &parts[0].ask, q->now_ns, &g->answer)
+                      : weir_check_several_at(parts, n, q->now_ns, &g->answer);
+    g->answer.limit = index[n == 1 || g->error != 0 ? 0 : g->answer.limit];
+    settle(g);
+}
+
+/* ---- one call of a script for all parts of a group ---- */
+
+static uint64_t time_of(const struct remote_question *q)
+{
+    return q->verb == REMOTE_REFUND && q->time_ns == 0 ? WEIR_FOREVER : q->time_ns;
+}
+
+/* Sets parts[] to the group's parts and index[] to the pieces that they are. Returns how many there
+ * are. If `keys` is NULL, the parts have the limit's keys instead of the store's. */
+static size_t parts_of(const struct group *g, struct store_part *parts, struct store_key *keys,
+                       unsigned *index)
+{
+    const struct store_question *a = g->of;
+    size_t n = 0;
+    for (unsigned i = 0; i < a->pieces_count; i++) {
+        const struct piece *p = &a->pieces[i];
+        if (&a->groups[p->group] != g) {
+            continue;
+        }
+        if (keys != NULL) {
+            store_key(&p->limit->head, p->part->shard, p->part->key, &keys[n]);
+        }
+        parts[n] =
+            (struct store_part){.params = &p->numbers->params,
+                                .key = keys != NULL ? store_key_text(&keys[n]) : p->part->key,
+                                .cost = p->part->cost,
+                                .time_ns = time_of(a->asked)};
+        index[n++] = i;
+    }
+    return n;
+}
+
+/* Forgets what is known of the key, because a verb such as BLOCK or REFUND has changed it. */
+static void forget(const struct piece *p)
+{
+    struct store_shared *shared = p->limit->shared;
+    node_keys_forget(shared->keys, p->hash);
+    if (p->numbers->params.leased) {
+        lease_forget(shared->keys, p->part);
+    } else if (store_limit_mode(p->limit) == REMOTE_SYNCED) {
+        sync_hurry(shared->keys, p->part);
+    }
+}
+
+/* Remembers what the store has said of a key. The DENY of a plain question may be used again. */
+static void note(const struct piece *p, bool plain, const struct weir_answer *answer,
+                 uint64_t now_ns)
+{
+    const struct store_limit *limit = p->limit;
+    bool blocked = (answer->flags & WEIR_FLAG_BLOCKED) != 0; /* may be unblocked at any time */
+    bool denied = plain && answer->verdict == WEIR_DENY && !blocked;
+    uint64_t keep_ns = denied ? min_u64(answer->retry_after_ns, limit->deny_cache_ns) : 0;
+    if (keep_ns != 0 || limit->on_failure == REMOTE_FAIL_LOCAL) {
+        node_keys_note(limit->shared->keys, p->hash, plain ? p->part->cost : 0, answer, keep_ns,
+                       now_ns);
+    }
+}
+
+/* Reads the reply to the group's call. Returns 0, or WEIR_EIO if it is no answer to such a call. */
+static int read_reply(struct group *g, const struct store_reply *reply, uint64_t now_ns)
+{
+    struct store_question *a = g->of;
+    struct store_part parts[WEIR_SEVERAL_MAX];
+    unsigned index[WEIR_SEVERAL_MAX];
+    size_t n = parts_of(g, parts, NULL, index);
+    struct piece *first = &a->pieces[index[0]];
+    int verb = a->asked->verb;
+    if (verb > REMOTE_UP_TO) {
+        forget(first);
+    }
+    if (verb >= REMOTE_BLOCK) {
+        int said = script_done(reply, (unsigned)verb);
+        g->found = said > 0;
+        g->error = said == WEIR_ETIME ? said : 0;
+        return said < 0 && said != WEIR_ETIME ? said : 0;
+    }
+    int e = script_answer(reply, parts, n, &g->answer, &g->stamp_us);
+    if (e == 0) {
+        g->answer.limit = index[g->answer.limit];
+        const struct piece *p = &a->pieces[g->answer.limit];
+        note(p, store_question_is_plain(a->asked), &g->answer, now_ns);
+    }
+    return e;
+}
+
+static void on_group(void *arg, enum client_end end, const struct store_reply *reply,
+                     uint64_t now_ns)
+{
+    struct group *g = arg;
+    if (end == CLIENT_REPLIED && read_reply(g, reply, now_ns) == 0) {
+        group_answered(g, now_ns);
+    } else {
+        group_failed(g, now_ns);
+    }
+}
+
+/* Puts the debts that the verbs must know of (script_put_numbers()) after the arguments of the n
+ * pieces, or nothing if there can be none. Returns how many arguments were put. */
+static unsigned put_beyond(struct buffer *b, const struct piece *pieces, const unsigned *index,
+                           size_t n)
+{
+    int64_t beyond[WEIR_SEVERAL_MAX];
+    bool any = false;
+    for (size_t i = 0; i < n; i++) {
+        const struct piece *p = &pieces[index[i]];
+        bool synced = store_limit_mode(p->limit) == REMOTE_SYNCED;
+        beyond[i] = synced ? (int64_t)sync_beyond(p->limit, &p->numbers->params) : 0;
+        any = any || beyond[i] != 0;
+    }
+    return any ? script_put_numbers(b, beyond, n) : 0;
+}
+
+static int send_group(struct group *g, uint64_t now_ns)
+{
+    struct store *s = g->of->store;
+    struct store_part parts[WEIR_SEVERAL_MAX];
+    struct store_key keys[WEIR_SEVERAL_MAX];
+    unsigned index[WEIR_SEVERAL_MAX];
+    size_t n = parts_of(g, parts, keys, index);
+    unsigned count = script_put_arguments(send_fresh(s), (unsigned)g->of->asked->verb, parts, n);
+    count += put_beyond(&s->arguments, g->of->pieces, index, n);
+    return send_call(s, g->slot, script_for(&store_scripts, parts, n), count, 0, now_ns, on_group,
+                     g);
+}
+
+/* ---- asking ---- */
+
+void group_take(struct group *g, unsigned said, struct lease_call *call, uint64_t now_ns)
+{
+    if ((said & LEASE_ANSWERED) != 0) {
+        g->answer.limit = g->piece;
+        settle(g);
+    }
+    if (said == (LEASE_ANSWERED | LEASE_SEND)) {
+        send_lease(g->of->store, call, now_ns);
+    } else if (!g->answered && send_leased(g, said, call, now_ns) != 0) {
+        fail_group(g, now_ns);
+    }
+    g->of->pending += !g->answered;
+}
+
+void group_ask(struct group *g, uint64_t now_ns)
+{
+    struct lease_call call;
+    const struct remote_part *part = g->of->pieces[g->piece].part;
+    if (g->mode == REMOTE_LOCAL) {
+        ask_local(g);
+    } else if (g->mode != REMOTE_EXACT) {
+        group_take(g, part_ask(part, g->mode, now_ns, &g->answer, &call), &call, now_ns);
+    } else if (!remembered(g, now_ns)) {
+        if (send_group(g, now_ns) != 0) {
+            fail_group(g, now_ns);
+        }
+        g->of->pending += !g->answered;
+    }
+}
+
+/* ---- giving back ---- */
+
+uint64_t group_charge_ns(const struct group *g, unsigned i, uint64_t time_ns)
+{
+    bool place = g->of->pieces[i].queue && g->answer.limit == i;
+    return place ? time_ns + g->answer.reset_after_ns : time_ns;
+}
+
+/*
+ * Returns the time by which an UNDO knows the charge of piece i. For a token bucket
+ * that is when the bucket would have been full after the charge. The reply says it
+ * only of the piece that binds; for others it is the earliest that this can be.
+ */
+static uint64_t undo_ns(const struct group *g, unsigned i)
+{
+    const struct piece *p = &g->of->pieces[i];
+    uint64_t time_ns = g->stamp_us * WEIR_MICROSECOND;
+    if (p->numbers == NULL || p->numbers->params.algorithm != WEIR_TOKEN_BUCKET) {
+        return group_charge_ns(g, i, time_ns);
+    }
+    return time_ns + (g->answer.limit == i
+                          ? g->answer.reset_after_ns
+                          : p->part->cost * p->numbers->params.a * WEIR_MICROSECOND);
+}
+
+static void on_undo(void *arg, enum client_end end, const struct store_reply *reply,
+                    uint64_t now_ns)
+{
+    struct store_shared *shared = arg;
+    (void)now_ns;
+    count_shared(&shared->refunds_lost, end != CLIENT_REPLIED || reply->type == '-');
+}
+
+static void send_undo(struct store *s, const struct piece *p, uint64_t time_ns, uint64_t now_ns)
+{
+    struct store_key key;
+    store_key(&p->limit->head, p->part->shard, p->part->key, &key);
+    struct store_part part = {.params = &p->numbers->params,
+                              .key = store_key_text(&key),
+                              .cost = p->part->cost,
+                              .time_ns = time_ns};
+    unsigned slot = s->cluster ? cluster_slot(part.key) : 0;
+    unsigned count = script_put_arguments(send_fresh(s), SCRIPT_UNDO, &part, 1);
+    count += put_beyond(&s->arguments, p, &(unsigned){0}, 1);
+    if (send_call(s, slot, script_for(&store_scripts, &part, 1), count, send_unawaited(s, now_ns),
+                  now_ns, on_undo, s->shared) != 0) {
+        count_shared(&s->shared->refunds_lost, 1);
+    }
+}
+
+void group_give_back(struct group *g, uint64_t now_ns)
+{
+    const struct store_question *a = g->of;
+    FOR_PIECES(i, g)
+    {
+        const struct piece *p = &a->pieces[i];
+        const struct remote_part *of = p->part;
+        uint64_t asked_ns = a->asked->now_ns;
+        switch (g->mode) {
+        case REMOTE_LOCAL:
+            (void)weir_refund_at(of->local, of->key.at, of->key.len, of->cost,
+                                 group_charge_ns(g, i, asked_ns), asked_ns, NULL);
+            break;
+        case REMOTE_SYNCED:
+            sync_refund(p->limit->shared->keys, of, now_ns);
+            break;
+        case REMOTE_LEASED:
+            if (!lease_refund(p->limit->shared->keys, of, now_ns)) {
+                send_undo(a->store, p, undo_ns(g, i), now_ns);
+            }
+            break;
+        default:
+            send_undo(a->store, p, undo_ns(g, i), now_ns);
+            break;
+        }
+    }
+}
