@@ -302,9 +302,29 @@ static int parse_inline(struct text input, const struct resp_limits *limits,
     return RESP_REQUEST;
 }
 
+/* Returns RESP_REQUEST if the line begins with a word that is always accepted, RESP_MORE if it may
+ * begin with one, otherwise RESP_BAD. */
+static int find_greeting(struct text input)
+{
+    static const char *const words[] = {"HELLO", "PING"};
+    int found = RESP_BAD;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        size_t n = 0;
+        while (words[i][n] != 0 && n < input.len && (input.at[n] & ~0x20) == words[i][n]) {
+            n++;
+        }
+        if (n == input.len) {
+            found = RESP_MORE;
+        } else if (words[i][n] == 0 && (is_blank(input.at[n]) || input.at[n] == '\n')) {
+            return RESP_REQUEST;
+        }
+    }
+    return found;
+}
+
 /*
- * Parses input that does not begin with '*'. An empty line is accepted even if inline commands are
- * off.
+ * Parses input that does not begin with '*'. An empty line, HELLO and PING are accepted even if
+ * inline commands are off.
  */
 static int parse_line(struct text input, const struct resp_limits *limits, struct resp_request *out,
                       const char **complaint)
@@ -317,10 +337,12 @@ static int parse_line(struct text input, const struct resp_limits *limits, struc
         out->used = cr + 1;
         return RESP_REQUEST;
     }
-    if (!limits->inline_commands) {
-        return bad_byte('*', input.at[0], "; inline commands are off", out, complaint);
+    int e = limits->inline_commands ? RESP_REQUEST : find_greeting(input);
+    if (e == RESP_BAD) {
+        return bad_byte('*', input.at[0], "; inline commands other than HELLO and PING are off",
+                        out, complaint);
     }
-    return parse_inline(input, limits, out, complaint);
+    return e == RESP_MORE ? e : parse_inline(input, limits, out, complaint);
 }
 
 int resp_parse(struct text input, const struct resp_limits *limits, struct resp_request *out,

@@ -28,10 +28,10 @@
 enum { RESP_REQUEST = 1, RESP_MORE = 0, RESP_BAD = -1 };
 
 struct resp_limits {
-    unsigned args_max;  /* including the command's name; at most RESP_ARGS_MAX */
-    size_t bulk_max;    /* bytes of one argument */
-    size_t request_max; /* bytes of a request on the wire */
-    bool inline_commands;
+    unsigned args_max;    /* including the command's name; at most RESP_ARGS_MAX */
+    size_t bulk_max;      /* bytes of one argument */
+    size_t request_max;   /* bytes of a request on the wire */
+    bool inline_commands; /* all of them; HELLO and PING are always accepted */
 };
 
 struct resp_request {
@@ -91,5 +91,7 @@ void resp_put_integers(struct buffer *b, const int64_t *numbers, size_t n);
  * n.
  */
 void resp_put_map(struct buffer *b, int proto, size_t n);
+/* Writes the beginning of a set; n values follow. In RESP2 it is an array. */
+void resp_put_set(struct buffer *b, int proto, size_t n);
 
 #endif

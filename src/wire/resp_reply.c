@@ -76,6 +76,11 @@ void resp_put_map(struct buffer *b, int proto, size_t n)
     put_head(b, proto >= 3 ? '%' : '*', proto >= 3 ? n : 2 * n);
 }
 
+void resp_put_set(struct buffer *b, int proto, size_t n)
+{
+    put_head(b, proto >= 3 ? '~' : '*', n);
+}
+
 static inline uint64_t size_of(int64_t number)
 {
     return number < 0 ? 0 - (uint64_t)number : (uint64_t)number;

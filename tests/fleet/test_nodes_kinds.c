@@ -1,6 +1,7 @@
 /*
  * Tests nodes of `weir serve` with every kind of store: a single Redis, one with Sentinels, a
- * Cluster. With one limit and with two at once, exactly the limit passes.
+ * Cluster. With one limit and with two at once, in a pipeline and in a transaction, exactly the limit
+ * passes.
  */
 // test-timeout: 300
 #include <setjmp.h>
@@ -33,32 +34,57 @@ static struct weir_nodes nodes;
 
 struct crowd {
     const char *words;
+    bool multi;
     uint64_t allowed;
     uint64_t denied;
 };
 
+/* Returns how often the reply has the text. */
+static unsigned count(const char *reply, const char *text)
+{
+    unsigned n = 0;
+    while ((reply = strstr(reply, text)) != NULL) {
+        reply++;
+        n++;
+    }
+    return n;
+}
+
+/* Counts the plain answers of a reply: one, or those of EXEC. */
+static void note(struct crowd *all, const char *reply)
+{
+    unsigned answers = count(reply, "['");
+    if (answers == count(reply, " '']")) {
+        (void)threads_add(&all->allowed, count(reply, "['allow'"));
+        (void)threads_add(&all->denied, count(reply, "['deny'"));
+    }
+}
+
+static void ask_many(struct crowd *all, struct server_client *c)
+{
+    threads_require(!all->multi || server_say(c, "MULTI"));
+    for (unsigned k = 0; k < DEPTH; k++) {
+        threads_require(server_say(c, all->words));
+    }
+    threads_require(!all->multi || server_say(c, "EXEC"));
+    for (unsigned k = 0; k < DEPTH + (all->multi ? 2 : 0); k++) {
+        note(all, server_reply(c));
+    }
+}
+
 static void ask(unsigned index, void *arg)
 {
-    struct crowd *all = arg;
     struct server_client c;
     weir_nodes_connect(&nodes, index % NODES, &c);
     for (unsigned i = 0; i < EACH; i += DEPTH) {
-        for (unsigned k = 0; k < DEPTH; k++) {
-            threads_require(server_say(&c, all->words));
-        }
-        for (unsigned k = 0; k < DEPTH; k++) {
-            const char *reply = server_reply(&c);
-            bool plain = strstr(reply, " '']") != NULL;
-            (void)threads_add(&all->allowed, plain && strncmp(reply, "['allow'", 8) == 0);
-            (void)threads_add(&all->denied, plain && strncmp(reply, "['deny'", 7) == 0);
-        }
+        ask_many(arg, &c);
     }
     server_disconnect(&c);
 }
 
-static void assert_passes(const char *words, uint64_t allowed)
+static void assert_passes(const char *words, bool multi, uint64_t allowed)
 {
-    struct crowd all = {.words = words};
+    struct crowd all = {.words = words, .multi = multi};
     threads_run(NODES * CONNECTIONS, ask, &all);
     assert_int_equal(all.allowed + all.denied, NODES * CONNECTIONS * EACH);
     assert_int_equal(all.allowed, allowed);
@@ -67,8 +93,10 @@ static void assert_passes(const char *words, uint64_t allowed)
 static void as_many_pass_as_should(void)
 {
     weir_nodes_start(&nodes, NODES, rules, world.url);
-    assert_passes("WEIR.ASK path /one user alice", 700);
-    assert_passes("WEIR.ASK path /two tenant t user bob", 500);
+    assert_passes("WEIR.ASK path /one user alice", false, 700);
+    assert_passes("WEIR.ASK path /two tenant t user bob", false, 500);
+    assert_passes("WEIR.CHECK one carol", true, 700);
+    assert_passes("WEIR.ASK path /two tenant u user dave", true, 500);
     weir_nodes_finish(&nodes);
     redis_world_stop(&world);
 }

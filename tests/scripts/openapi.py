@@ -257,6 +257,9 @@ def check_throttle(server):
     for bad in ({}, {"key": "t"}, {**rate, "count": 0}, {**rate, "burst": -1}, {**rate, "limit": "api"}):
         ask(server, "http", "POST", "/v1/throttle", bad, status=400)
     ask(server, "http", "POST", "/v1/throttle", {**rate, "key": ["a", "b"]}, status=400, fits=True)
+    ask(server, "http", "POST", "/v1/throttle", {**rate, "burst": 999, "count": 1, "period_ms": 86400000}, status=200)
+    ask(server, "http", "POST", "/v1/throttle", {**rate, "burst": 13140, "count": 1, "period_ms": 86400000}, status=400, fits=True)
+    ask(server, "http", "POST", "/v1/throttle", {**rate, "count": 10**10, "period_ms": 1}, status=400, fits=True)
 
 
 def check_batches(server):

@@ -1,5 +1,6 @@
 #!/bin/sh
-# `weir serve` as operators start it, asked by the clients that people have: redis-cli, redis-benchmark, python3-redis.
+# `weir serve` as operators start it, asked by the clients that people have: redis-cli, redis-benchmark, python3-redis,
+# hiredis.
 # test-timeout: 120
 set -eu
 export LC_ALL=C
@@ -11,6 +12,9 @@ pid=
 trap 'if [ -n "$pid" ]; then kill -KILL "$pid" 2>/dev/null || true; fi; rm -rf "$dir"' EXIT
 weir=$WEIR_BUILD_DIR/weir
 die() { echo "$*" >&2; [ ! -f "$dir/err" ] || cat "$dir/out" "$dir/err" >&2; exit 1; }
+
+secret=a-secret-of-the-operator
+export WEIR_ADMIN_SECRETS=$secret # clients may check without a secret
 
 . "$WEIR_SOURCE_DIR/tests/support/until_true.sh"
 
@@ -90,6 +94,23 @@ for how in "" "-3" "-P 64" "-3 -P 64"; do
     if grep -qi error "$dir/bench"; then die "redis-benchmark $how: $(cat "$dir/bench")"; fi
 done
 timeout 60 redis-benchmark -p "$port" -q -n 5000 -t ping_mbulk >"$dir/bench" 2>&1 || die "redis-benchmark -t ping_mbulk"
+# Without arguments it sends PING as a line, PING, and then SET, which there is not.
+timeout 60 redis-benchmark -p "$port" -q -n 5000 -t ping >"$dir/bench" 2>&1 || die "redis-benchmark -t ping: $(cat "$dir/bench")"
+timeout 60 redis-benchmark -p "$port" -q -n 100 >"$dir/bench" 2>&1 || true
+tr '\r' '\n' <"$dir/bench" | grep -q 'PING_INLINE: .* requests per second' || die "redis-benchmark: $(cat "$dir/bench")"
+grep -q "unknown command 'SET'" "$dir/bench" || die "redis-benchmark: $(cat "$dir/bench")"
+
+# What redis-cli says of transactions and commands.
+says 'OK QUEUED QUEUED 0 1 0 -1 60 1 1 0 60 60' <<'END'
+MULTI
+CL.THROTTLE multi 0 1 60
+CL.THROTTLE multi 0 1 60
+EXEC
+END
+ask DEL multi | grep -q '^NOPERM ' || die "DEL without the role admin"
+says 1 --no-auth-warning -a "$secret" DEL multi
+says '0 5 4 -1 10' EVAL "return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], ARGV[3])" 1 eval 4 6 60
+[ "$(ask COMMAND COUNT)" = "$(ask COMMAND LIST | wc -l)" ] || die "COMMAND LIST"
 
 # python3-redis
 python=
@@ -97,7 +118,7 @@ for p in python3 /usr/bin/python3; do
     if "$p" -c 'import redis' 2>/dev/null; then python=$p; fi
 done
 if [ -n "$python" ]; then
-    timeout 60 "$python" - "$port" <<'END' || die "python3-redis"
+    timeout 60 "$python" - "$port" "$secret" <<'END' || die "python3-redis"
 import sys, threading, redis
 r = redis.Redis(host='127.0.0.1', port=int(sys.argv[1]), decode_responses=True, client_name="test")
 assert r.ping() is True and r.echo("x") == "x" and r.client_getname() == "test"
@@ -109,6 +130,41 @@ try:
     raise SystemExit("no error")
 except redis.ResponseError as e:
     assert str(e) == "NOLIMIT no limit named 'nope'", e
+# pipeline() sends MULTI and EXEC unless it is told not to.
+p = r.pipeline()
+for i in range(3):
+    p.execute_command("CL.THROTTLE", "tx", 1, 1, 60)
+p.execute_command("WEIR.CHECK", "api", "tx").ping()
+assert p.execute() == [[0, 2, 1, -1, 60], [0, 2, 0, -1, 120], [1, 2, 0, 60, 120],
+                       ["allow", "api", 1000, 999, 0, 86400, 0, ""], True]
+p = r.pipeline()
+p.execute_command("WEIR.CHECK", "api", "tx").execute_command("WEIR.CHECK", "nope", "x")
+try:
+    p.execute()
+    raise SystemExit("no error")
+except redis.ResponseError as e:
+    assert "NOLIMIT no limit named 'nope'" in str(e), e
+assert r.execute_command("WEIR.PEEK", "api", "tx")[3] == 999  # nothing was charged
+p = r.pipeline()
+p.execute_command("SELECT", 7).ping()
+told = p.execute(raise_on_error=False)
+assert isinstance(told[0], redis.ResponseError) and told[1] is True, told
+p = r.pipeline()
+for i in range(1024):
+    p.execute_command("WEIR.PEEK", "api", "tx")
+assert [a[3] for a in p.execute()] == [999] * 1024
+admin = redis.Redis(host='127.0.0.1', port=int(sys.argv[1]), username="admin", password=sys.argv[2])
+assert admin.delete("tx", "none") == 1
+script = "return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], ARGV[3])"
+assert r.eval(script, 1, "ev", 4, 6, 60) == [0, 5, 4, -1, 10]
+try:
+    r.evalsha("0" * 40, 1, "ev")
+    raise SystemExit("no error")
+except redis.exceptions.NoScriptError:
+    pass
+info = r.command()["cl.throttle"]
+assert info["arity"] == -5 and info["first_key_pos"] == 1 and "write" in info["flags"], info
+assert r.module_list() == [] and r.command_count() == len(r.command())
 p = r.pipeline(transaction=False)
 for i in range(20000):
     p.execute_command("WEIR.PEEK", "api", "late")
@@ -123,6 +179,14 @@ assert told.count("allow") == 1000 and told.count("deny") == 600, (told.count("a
 END
 else
     echo "python3-redis is missing: left out"
+fi
+
+# hiredis
+if printf '#include <hiredis/hiredis.h>\n' | ${CC:-cc} -E - >/dev/null 2>&1; then
+    ${CC:-cc} -o "$dir/hiredis" "$WEIR_SOURCE_DIR/tests/scripts/hiredis_client.c" -lhiredis || die "hiredis_client.c does not compile"
+    timeout 60 "$dir/hiredis" "$port" "$secret" || die "hiredis"
+else
+    echo "libhiredis-dev is missing: left out"
 fi
 
 # SIGHUP: new rules, old counts; bad rules change nothing.

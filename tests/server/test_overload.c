@@ -205,6 +205,45 @@ static void a_handshake_does_not_save_the_stale_requests_after_it(void **state)
     stop(&s);
 }
 
+/* It is refused as a whole: a part of it is never decided. */
+static void a_stale_transaction_is_refused_by_its_exec(void **state)
+{
+    struct scene s;
+    struct server_client slow[2];
+    struct server_client c;
+    char bytes[256];
+    unsigned refused = 0;
+    size_t len = server_pack("MULTI", bytes, sizeof bytes);
+    (void)state;
+    len += server_pack("WEIR.CHECK api alice", bytes + len, sizeof bytes - len);
+    len += server_pack("WEIR.CHECK api alice", bytes + len, sizeof bytes - len);
+    len += server_pack("EXEC", bytes + len, sizeof bytes - len);
+    start(&s, 50);
+    connect_slow(&s, slow);
+    server_connect(&c, s.resp);
+    assert_string_equal(server_ask(&c, "PING"), "+PONG");
+    overload(&s, slow);
+    for (unsigned i = 0; i < 50; i++) {
+        assert_true(server_send(&c, bytes, len));
+    }
+    for (unsigned i = 0; i < 50; i++) {
+        assert_string_equal(server_reply(&c), "+OK");
+        assert_string_equal(server_reply(&c), "+QUEUED");
+        assert_string_equal(server_reply(&c), "+QUEUED");
+        const char *reply = server_reply(&c);
+        bool over = strncmp(reply, "-OVERLOAD ", 10) == 0;
+        assert_true(over || strncmp(reply, "[['allow' ", 10) == 0);
+        refused += over;
+    }
+    assert_true(refused >= 25);
+    char left[64];
+    (void)snprintf(left, sizeof left, "['allow' 'api' 1000000 %u ", 1000000 - 2 * (50 - refused));
+    assert_int_equal(strncmp(server_ask(&c, "WEIR.PEEK api alice"), left, strlen(left)), 0);
+    server_disconnect(&c);
+    disconnect_slow(slow);
+    stop(&s);
+}
+
 static void handshakes_and_health_are_answered_however_late(void **state)
 {
     struct scene s;
@@ -320,6 +359,7 @@ int main(void)
         cmocka_unit_test(stale_requests_are_refused_and_fresh_ones_are_decided),
         cmocka_unit_test(reservations_that_have_waited_are_refused_too),
         cmocka_unit_test(a_handshake_does_not_save_the_stale_requests_after_it),
+        cmocka_unit_test(a_stale_transaction_is_refused_by_its_exec),
         cmocka_unit_test(handshakes_and_health_are_answered_however_late),
         cmocka_unit_test(a_client_that_waits_only_for_its_own_pipeline_is_not_refused),
         cmocka_unit_test(a_single_pause_is_not_overload),

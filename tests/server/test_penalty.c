@@ -139,6 +139,29 @@ static void a_wrong_secret_waits_and_the_replies_after_it_too(void **state)
     stop(&w);
 }
 
+static void in_a_transaction_the_whole_reply_waits(void **state)
+{
+    struct server_world w;
+    struct server_client c;
+    start(&w);
+    server_connect(&c, w.address);
+    assert_string_equal(server_ask(&c, "AUTH check-1"), "+OK");
+    assert_string_equal(server_ask(&c, "MULTI"), "+OK");
+    assert_string_equal(server_ask(&c, "PING"), "+QUEUED");
+    assert_string_equal(server_ask(&c, "AUTH wrong"), "+QUEUED");
+    assert_string_equal(server_ask(&c, "WEIR.PEEK api a"), "+QUEUED");
+    uint64_t began = now_ms();
+    const char *reply = server_ask(&c, "EXEC");
+    assert_true(now_ms() - began >= PENALTY_MOST_MS - 10);
+    assert_true(starts(reply, "[+PONG -WRONGPASS"));
+    assert_non_null(strstr(reply, "['allow' 'api' 1000 1000"));
+    assert_string_equal(server_ask(&c, "MULTI"), "+OK");
+    assert_string_equal(server_ask(&c, "AUTH wrong"), "+QUEUED");
+    assert_true(server_say(&c, "EXEC"));
+    server_disconnect(&c); /* before the reply */
+    stop(&w);
+}
+
 /* Returns whether the right secret was answered while the wrong one waited. */
 static bool right_is_first(const char *address)
 {
@@ -213,6 +236,7 @@ int main(void)
         cmocka_unit_test(a_64_of_ipv6_is_one_address),
         cmocka_unit_test(a_flood_of_addresses_does_not_hide_the_one_with_most),
         cmocka_unit_test(a_wrong_secret_waits_and_the_replies_after_it_too),
+        cmocka_unit_test(in_a_transaction_the_whole_reply_waits),
         cmocka_unit_test(a_right_secret_of_the_same_address_is_answered_at_once),
         cmocka_unit_test(ten_wrong_secrets_end_the_connection_when_the_last_refusal_is_out),
         cmocka_unit_test(over_http_it_is_the_same),

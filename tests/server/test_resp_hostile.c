@@ -33,6 +33,8 @@ static uint64_t timed_out(const struct server_world *w)
 
 /* ---- bombs ---- */
 
+#define OFF "; inline commands other than HELLO and PING are off"
+
 static const struct {
     const char *bytes;
     const char *reply; /* behind it the connection ends */
@@ -48,10 +50,10 @@ static const struct {
     {"*1\r\n*1\r\n$4\r\nPING\r\n", "-ERR Protocol error: expected '$', got '*'"},
     {"*1\r\n$4\r\nPINGxx", "-ERR Protocol error: expected CR LF after a bulk string"},
     {"*111111111111111111111111111111111111111", "-ERR Protocol error: too big mbulk count string"},
-    {"PING\r\n", "-ERR Protocol error: expected '*', got 'P'; inline commands are off"},
-    {"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-     "-ERR Protocol error: expected '*', got 'G'; inline commands are off"},
-    {"\x16\x03\x01\x02", "-ERR Protocol error: expected '*', got '\\x16'; inline commands are off"},
+    {"ECHO x\r\n", "-ERR Protocol error: expected '*', got 'E'" OFF},
+    {"POST / HTTP/1.1\r\nHost: x\r\n\r\n", "-ERR Protocol error: expected '*', got 'P'" OFF},
+    {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "-ERR Protocol error: expected '*', got 'G'" OFF},
+    {"\x16\x03\x01\x02", "-ERR Protocol error: expected '*', got '\\x16'" OFF},
 };
 
 static void a_bomb_is_told_what_it_is_and_ends(void **state)

@@ -169,7 +169,7 @@ static void large_replies_to_small_requests_do_not_end_a_good_client(void **stat
     assert_true(server_send(&c, many, MANY * len));
     assert_int_equal(shutdown(c.fd, SHUT_WR), 0);
     for (unsigned i = 0; i < MANY; i++) {
-        assert_memory_equal(server_reply(&c), "['CL.THROTTLE' ", 15);
+        assert_memory_equal(server_reply(&c), "['cl.throttle' ", 15);
     }
     assert_string_equal(server_reply(&c), "end");
     server_disconnect(&c);
@@ -186,7 +186,7 @@ static void send_or_read(unsigned index, void *arg)
     struct scene *s = arg;
     if (index == 0) {
         server_connect(&c, s->world.address);
-        threads_require(strncmp(server_ask(&c, "COMMAND DOCS"), "['CL", 4) == 0);
+        threads_require(strncmp(server_ask(&c, "COMMAND DOCS"), "['cl", 4) == 0);
         (void)threads_add(&bytes, c.begin);
         for (unsigned i = 0; i < BEYOND; i++, (void)threads_add(&s->asked, 1)) {
             threads_require(server_say(&c, "COMMAND DOCS"));
@@ -198,7 +198,7 @@ static void send_or_read(unsigned index, void *arg)
         threads_pause();
     }
     for (unsigned i = 0; i < BEYOND; i++) {
-        threads_require(strncmp(server_reply(&c), "['CL.THROTTLE' ", 15) == 0);
+        threads_require(strncmp(server_reply(&c), "['cl.throttle' ", 15) == 0);
     }
     threads_require(strcmp(server_ask(&c, "PING"), "+PONG") == 0);
     server_disconnect(&c);
@@ -234,7 +234,7 @@ static void what_waits_for_room_is_answered_without_another_word(void **state)
     o.listen[PROTOCOL_RESP] = path;
     server_world_start(&w, rules, &o);
     server_connect(&c, w.address);
-    assert_memory_equal(server_ask(&c, "COMMAND DOCS"), "['CL.THROTTLE' ", 15);
+    assert_memory_equal(server_ask(&c, "COMMAND DOCS"), "['cl.throttle' ", 15);
     size_t n = SERVER_OUTPUT_BYTES / c.begin + 800; /* c.begin: the bytes of one reply */
     assert_true(n * len <= sizeof many);
     for (size_t i = 0; i < n; i++) {
@@ -242,7 +242,7 @@ static void what_waits_for_room_is_answered_without_another_word(void **state)
     }
     assert_true(server_send(&c, many, n * len));
     for (size_t i = 0; i < n; i++) {
-        assert_memory_equal(server_reply(&c), "['CL.THROTTLE' ", 15);
+        assert_memory_equal(server_reply(&c), "['cl.throttle' ", 15);
     }
     server_disconnect(&c);
     server_world_stop(&w);

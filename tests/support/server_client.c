@@ -14,6 +14,7 @@
 
 #include "common/folder.h"
 #include "support/threads_run.h"
+#include "wire/resp.h"
 
 #define PATIENCE_S 120 /* a server that does not answer for this long has failed */
 
@@ -255,6 +256,7 @@ static bool print_value(struct print *p)
     p->at = cr + 2;
     switch (*line) {
     case '*':
+    case '~':
     case '%':
         return print_values(p, n, *line == '%');
     case '$':
@@ -296,4 +298,38 @@ const char *server_reply(struct server_client *c)
 const char *server_ask(struct server_client *c, const char *words)
 {
     return server_say(c, words) ? server_reply(c) : "reset";
+}
+
+const char *server_ask_array(struct server_client *c, const char *const *argv)
+{
+    struct buffer bytes;
+    size_t n = 0;
+    while (argv[n] != NULL) {
+        n++;
+    }
+    buffer_init(&bytes, SIZE_MAX / 4);
+    resp_put_array(&bytes, n);
+    for (size_t i = 0; i < n; i++) {
+        resp_put_bulk(&bytes, text_of(argv[i]));
+    }
+    struct text text = buffer_text(&bytes);
+    bool sent = server_send(c, text.at, text.len);
+    buffer_finish(&bytes);
+    return sent ? server_reply(c) : "reset";
+}
+
+void server_talk(struct server_client *c, const struct server_line *lines, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *hear = lines[i].hear;
+        const char *heard = server_ask(c, lines[i].say);
+        size_t len = strlen(hear);
+        bool cut = len >= 3 && strcmp(hear + len - 3, "...") == 0;
+        if (cut ? strncmp(heard, hear, len - 3) != 0 : strcmp(heard, hear) != 0) {
+            char why[2 * sizeof c->reply];
+            (void)snprintf(why, sizeof why, "%s\n  got      %s\n  expected %s", lines[i].say, heard,
+                           hear);
+            threads_fail(__FILE__, __LINE__, why);
+        }
+    }
 }

@@ -58,5 +58,18 @@ const char *server_reply(struct server_client *c);
 
 /* Sends the words and returns the reply. */
 const char *server_ask(struct server_client *c, const char *words);
+/* The same for arguments that may have spaces in them; NULL after the last. */
+const char *server_ask_array(struct server_client *c, const char *const *argv);
+#define SERVER_ASK(client, ...) server_ask_array(client, (const char *const[]){__VA_ARGS__, NULL})
+
+/* Sends each line and compares the reply; "..." at its end stands for any text. */
+struct server_line {
+    const char *say;
+    const char *hear;
+};
+void server_talk(struct server_client *c, const struct server_line *lines, size_t n);
+#define SERVER_TALK(client, ...)                                                                   \
+    server_talk((client), (const struct server_line[]){__VA_ARGS__},                               \
+                sizeof((const struct server_line[]){__VA_ARGS__}) / sizeof(struct server_line))
 
 #endif

@@ -3,9 +3,6 @@
 #include "rules/file/consistency.h"
 #include "rules/file/limits.h"
 
-/* The period of the limiter whose table CL.THROTTLE uses: a key's state may lie a year ahead. */
-#define SPAN (365 * WEIR_DAY)
-
 #define ADHOC(member) offsetof(struct adhoc_config, member)
 
 static const struct field adhoc_fields[] = {
@@ -81,7 +78,8 @@ void adhoc_options(uint64_t max_keys, int on_full, struct weir_options *options)
     *options = (struct weir_options)WEIR_OPTIONS_INIT;
     options->algorithm = WEIR_TOKEN_BUCKET;
     options->count = 1;
-    options->period_ns = SPAN;
+    options->period_ns = 365 * WEIR_DAY;
+    options->burst = ADHOC_YEARS;
     options->max_keys = max_keys;
     options->on_full = on_full;
 }

@@ -4,6 +4,11 @@
 
 #include "rules/file/fields.h"
 
+/* The longest time in which a burst of CL.THROTTLE may refill: the most years of 365 days that the
+ * word of a bucket can hold. It is the burst of the limiter whose table CL.THROTTLE uses; a file of
+ * an older version, with another burst and the same period, keeps its keys. */
+#define ADHOC_YEARS 36
+
 /* A struct adhoc_config: `off` or a map. */
 extern const struct field_type type_adhoc;
 

@@ -34,6 +34,7 @@ struct answer {
     uint64_t window_ns;    /* these two are for header fields only, as in weir_rules_answer */
     unsigned retry_jitter; /* hundredths of a percent */
     int64_t blocked_ms;    /* of operations on one key: how long it is blocked; -1: without end */
+    bool removed;          /* of a reset that is decided here: the key had a state */
     char reservation[33];  /* of a reservation: its id; "": none was made */
 };
 

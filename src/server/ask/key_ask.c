@@ -38,7 +38,7 @@ static int peek_block(const struct key_ask *k, struct weir_answer *a)
     return 0;
 }
 
-static int ask_here(const struct key_ask *k, uint64_t cost, uint64_t time_ns, struct weir_answer *a)
+static int ask_here(struct key_ask *k, uint64_t cost, uint64_t time_ns, struct weir_answer *a)
 {
     struct weir *limiter = k->limiter;
     const char *key = k->key.at;
@@ -53,8 +53,11 @@ static int ask_here(const struct key_ask *k, uint64_t cost, uint64_t time_ns, st
         return weir_block_at(limiter, key, len, add_sat(now, time_ns), now);
     case REMOTE_UNBLOCK:
         return weir_unblock(limiter, key, len);
-    case REMOTE_RESET:
-        return weir_reset(limiter, key, len);
+    case REMOTE_RESET: {
+        int e = weir_reset(limiter, key, len);
+        k->removed = e > 0;
+        return e;
+    }
     default:
         break;
     }

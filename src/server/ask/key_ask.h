@@ -39,7 +39,8 @@ struct key_ask {
     bool waited;             /* an answer has come later */
     const void *data;        /* of the operation */
     struct answer *answer;
-    int verb; /* of the last question */
+    int verb;     /* of the last question */
+    bool removed; /* set by a reset that is decided here: the key had a state */
     key_step_fn step;
     struct remote_part part; /* of the last question to a fleet */
     struct remote_question question;

@@ -5,6 +5,7 @@
 #include "base/atomic.h"
 #include "base/error.h"
 #include "common/log.h"
+#include "rules/file/adhoc.h"
 #include "server/admin/top_denied.h"
 #include "server/ask/key_ask.h"
 #include "server/ask/reservations.h"
@@ -170,7 +171,12 @@ static int run_throttle(struct asker *asker, enum operation operation, const str
         answer_from_limit(&a, (struct weir_rules_value){SERVER_ADHOC, strlen(SERVER_ADHOC)}, &found,
                           answer);
     }
-    return e;
+    return e == WEIR_ERATE ? fail(error, WEIR_EINVAL,
+                                  "count: found more than one unit per nanosecond of period_ms")
+           : e == WEIR_EQUOTA
+               ? fail(error, WEIR_EINVAL, "found a burst that takes longer than %d years to refill",
+                      ADHOC_YEARS)
+               : e;
 }
 
 /* ---- reservations ---- */
@@ -321,7 +327,11 @@ static int on_changed(struct key_ask *k, int error, const struct remote_answer *
         return error;
     }
     audit_tell(k->data);
-    return begin_look(k);
+    int e = begin_look(k);
+    if (e == 0) {
+        k->answer->removed = k->removed;
+    }
+    return e;
 }
 
 static int begin_change(struct key_ask *k)
@@ -332,6 +342,7 @@ static int begin_change(struct key_ask *k)
     uint64_t for_ns =
         a->for_ms > UINT64_MAX / WEIR_MILLISECOND ? WEIR_FOREVER : a->for_ms * WEIR_MILLISECOND;
     bool timed = (row->members & ASK_BIT(ASK_FOR)) != 0;
+    k->removed = false;
     return key_ask(k, row->verb, units ? a->units : 0, timed ? for_ns : 0, on_changed);
 }
 

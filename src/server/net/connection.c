@@ -70,11 +70,20 @@ static void on_closed(uv_handle_t *handle)
     free(c);
 }
 
-/* Notes how many bytes of incomplete requests the connection keeps. */
+/* Notes how many bytes of requests the connection keeps. */
 static void note_kept(struct connection *c, size_t bytes)
 {
     c->worker->kept += bytes - c->kept;
     c->kept = bytes;
+}
+
+/* Frees requests that the protocol keeps with the session. */
+static void finish_session(struct connection *c)
+{
+    if (c->protocol->finish != NULL) {
+        c->protocol->finish(c);
+    }
+    note_kept(c, 0);
 }
 
 void connection_close(struct connection *c)
@@ -83,7 +92,7 @@ void connection_close(struct connection *c)
         return;
     }
     c->worker->unsent -= unsent_of(c); /* these replies will not be sent */
-    note_kept(c, 0);
+    finish_session(c);
     c->closing = true;
     pending_abandon(c);
     uv_close(&c->uv.handle, on_closed);
@@ -262,7 +271,7 @@ static size_t decide(struct connection *c, struct text input)
 
 static void keep_input(struct connection *c)
 {
-    note_kept(c, c->closing ? 0 : buffer_len(&c->input));
+    note_kept(c, c->closing ? 0 : buffer_len(&c->input) + c->session_kept);
     if (c->worker->kept > SERVER_THREAD_INPUT_BYTES) {
         make_room(c->worker, kept_of);
     }
@@ -355,7 +364,7 @@ static void leave(struct connection *c)
     c->leaving = true;
     c->since_ms = now_ms(c);
     buffer_finish(&c->input);
-    note_kept(c, 0);
+    finish_session(c);
     if (shutdown(file_of(c), SHUT_WR) != 0) {
         connection_close(c);
         return;

@@ -42,6 +42,9 @@ struct protocol {
      * CONNECTION_CLOSE if the connection is to end once the replies are out.
      */
     int64_t (*consume)(struct connection *c, struct text input);
+    /* Frees memory that c->session refers to, and sets c->session_kept to 0. Called when no more
+     * requests are taken; NULL: there is no such memory. */
+    void (*finish)(struct connection *c);
 };
 
 #define CONNECTION_CLOSE INT64_C(-1)
@@ -61,10 +64,11 @@ struct connection {
     struct buffer output;  /* being written */
     struct buffer backlog; /* to be written next */
     uv_write_t write;
-    uint64_t since_ms; /* when the present silence, request or write began (loop time) */
-    size_t unsent;     /* bytes of `output` not written at that time */
-    size_t kept;       /* bytes of `input` that are counted in worker->kept */
-    size_t owed;       /* while stopping: bytes that had arrived before, not yet read */
+    uint64_t since_ms;   /* when the present silence, request or write began (loop time) */
+    size_t unsent;       /* bytes of `output` not written at that time */
+    size_t kept;         /* bytes of `input` and session_kept that are counted in worker->kept */
+    size_t session_kept; /* bytes that the session keeps of requests; the protocol sets it */
+    size_t owed;         /* while stopping: bytes that had arrived before, not yet read */
     struct overload_place place;
     struct pending_list pending; /* answers that have not come, and replies that wait for them */
     struct address peer;         /* family 0: a unix socket */

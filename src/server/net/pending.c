@@ -81,11 +81,26 @@ void pending_hold_back(struct connection *c)
     w->unsent += n;
 }
 
+/* Returns the bytes of a batch's text. */
+static size_t body_of(const struct pending *p)
+{
+    size_t n = buffer_len(&p->body);
+    for (const struct pending *part = p->parts; part != NULL; part = part->next) {
+        n += buffer_len(&part->body);
+    }
+    return n;
+}
+
 void pending_keep(struct pending *p, struct connection *c, pending_put_fn put)
 {
     struct pending_list *list = &c->pending;
     take(p, put);
     p->connection = c;
+    if (p->parts != NULL) {
+        p->body_bytes = body_of(p);
+        list->held += p->body_bytes;
+        c->worker->unsent += p->body_bytes;
+    }
     if (list->last == NULL) {
         c->worker->split = buffer_len(&c->worker->replies); /* earlier replies need not wait */
         list->first = p;
@@ -202,8 +217,8 @@ static bool put_one(struct connection *c, struct pending *p, uint64_t now_ns)
     size_t n = buffer_len(&p->behind);
     p->put(p);
     histogram_add(&w->counts.took[c->protocol->kind], now_ns - p->began_ns, 1);
-    c->pending.held -= n;
-    w->unsent -= n;
+    c->pending.held -= n + p->body_bytes;
+    w->unsent -= n + p->body_bytes;
     if (n > SERVER_FLUSH_BYTES) {
         return false;
     }

@@ -8,7 +8,8 @@
  * The replies of a connection leave in the order of its requests. A request whose answer has not
  * come yet keeps its place by its struct pending in the connection's list, and the replies to later
  * requests wait in its `behind`. Meanwhile the connection goes on reading and deciding, so that the
- * questions of a pipeline are at the store together: up to SERVER_PENDING questions, or until
+ * questions of a pipeline are at the store together: up to SERVER_PENDING questions (a batch may
+ * go beyond that, because it is decided as a whole), or until
  * SERVER_OUTPUT_BYTES of replies wait.
  *
  *     struct asker asker = {.worker = w, ...};
@@ -24,8 +25,9 @@
  * D2  A struct pending is freed when its reply has been put, or, if its connection has closed by
  *     then, when its answer comes. Every pending question is answered exactly once (R2).
  * D3  Answers that come in one turn of the loop are written together, before the loop sleeps.
- * D4  A batch is one struct pending, and each of its parts is a question of its own. The batch is
- *     answered when all its parts are.
+ * D4  A batch (of HTTP, or an EXEC) is one struct pending, and each of its parts is a question of
+ *     its own. The batch is answered when all its parts are. Text between the answers of its parts
+ *     waits with it and is counted as a reply that waits.
  */
 #ifndef WEIR_SERVER_NET_PENDING_H
 #define WEIR_SERVER_NET_PENDING_H
@@ -39,8 +41,8 @@ struct connection;
 struct pending;
 struct worker;
 
-/* Puts the reply, made from p->answer or p->error, into the thread's replies; a
- * part's, into its batch. */
+/* Puts the reply, made from p->answer or p->error, into the thread's replies; that of a part, where
+ * the `put` of its batch expects it. */
 typedef void (*pending_put_fn)(struct pending *p);
 
 /* What a reply needs to know about its request. */
@@ -72,6 +74,7 @@ struct pending {
     bool kept;            /* the limit of `key` is held */
     struct buffer behind; /* replies to later requests, which wait for this one */
     struct buffer body;   /* batch: text before its first part; part: text after it */
+    size_t body_bytes;    /* batch: of its `body` and those of its parts */
     /* Not zeroed: */
     struct answer answer;
     struct key_ask key; /* the question, if it is about one key of one limit */
@@ -83,7 +86,7 @@ struct pending_list {
     struct pending *last;
     struct pending *sent;         /* its `behind` is being written */
     unsigned count;               /* entries, and the parts of batches */
-    size_t held;                  /* bytes of all `behind` */
+    size_t held;                  /* bytes of all `behind` and, of batches, of all `body` */
     struct connection *next;      /* in worker->ready, the list of those with answers to write */
     struct connection **previous; /* link that points here; NULL: not in worker->ready */
 };

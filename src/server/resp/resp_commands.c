@@ -5,7 +5,7 @@
 
 #include "base/atomic.h"
 
-static const struct resp_limits limits = {
+const struct resp_limits resp_limits = {
     .args_max = RESP_ARGS_MAX, .bulk_max = 16384, .request_max = 81920};
 
 static const struct command_row *find_in(const struct command_row *rows, struct text name)
@@ -45,32 +45,72 @@ static void tell_unknown(struct command *c)
                     more ? "' " : "");
 }
 
-static void tell_arguments(struct command *c, const struct command_row *row)
+struct text resp_lower_name(const struct command_row *row, char name[COMMAND_NAME_BYTES])
 {
-    char name[32];
     size_t n = 0;
-    for (; row->name[n] != 0 && n + 1 < sizeof name; n++) {
+    for (; row->name[n] != 0 && n + 1 < COMMAND_NAME_BYTES; n++) {
         char u = row->name[n];
         name[n] = u >= 'A' && u <= 'Z' ? (char)(u - 'A' + 'a') : u;
     }
     name[n] = 0;
+    return (struct text){name, n};
+}
+
+static void tell_arguments(struct command *c, const struct command_row *row)
+{
+    char name[COMMAND_NAME_BYTES];
+    (void)resp_lower_name(row, name);
     resp_put_errorf(c->out, "ERR wrong number of arguments for '%s' command", name);
 }
 
-static void run(struct command *c, const struct command_row *row)
+bool resp_takes(const struct command_row *row, unsigned argc)
+{
+    return argc >= row->args_min && (row->args_max == 0 || argc <= row->args_max);
+}
+
+/* Returns false after an error reply. */
+static inline bool may_run(struct command *c, const struct command_row *row)
 {
     struct worker_counts *counts = &c->connection->worker->counts;
     if (row == NULL) {
         count_own(&counts->bad_requests[PROTOCOL_RESP], 1);
         tell_unknown(c);
-    } else if (c->argc < row->args_min || (row->args_max != 0 && c->argc > row->args_max)) {
+        return false;
+    }
+    if (!resp_takes(row, c->argc)) {
         count_own(&counts->bad_requests[PROTOCOL_RESP], 1);
         tell_arguments(c, row);
-    } else if (access_allows(c->server->options.access, &c->connection->pass, row->role) ||
-               !resp_refuse(c, row)) {
+        return false;
+    }
+    return access_allows(c->server->options.access, &c->connection->pass, row->role) ||
+           !resp_refuse(c, row);
+}
+
+bool resp_check(struct command *c, const struct command_row *row)
+{
+    size_t before = buffer_len(c->out);
+    if (may_run(c, row) && row->checks) {
+        c->row = row;
+        c->checking = true;
+        row->run(c);
+        c->checking = false;
+    }
+    return buffer_len(c->out) == before;
+}
+
+static inline void run(struct command *c, const struct command_row *row)
+{
+    if (__builtin_expect(c->session->queue != NULL, 0)) {
+        resp_queue_command(c, row);
+    } else if (may_run(c, row)) {
         c->row = row;
         row->run(c);
     }
+}
+
+void resp_run(struct command *c, const struct command_row *row)
+{
+    run(c, row);
 }
 
 /* ---- pipelines ---- */
@@ -88,10 +128,10 @@ struct planned {
     struct weir_key key;
 };
 
-static struct command begin(struct connection *connection)
+static inline struct command begin(struct connection *connection)
 {
     struct worker *w = connection->worker;
-    struct resp_session *session = (struct resp_session *)(void *)connection->session;
+    struct resp_session *session = resp_session_of(connection);
     return (struct command){.connection = connection,
                             .session = session,
                             .server = w->server,
@@ -100,17 +140,26 @@ static struct command begin(struct connection *connection)
                             .proto = session->proto == 3 ? 3 : 2};
 }
 
+struct command resp_begin(struct connection *connection)
+{
+    return begin(connection);
+}
+
 void resp_keep(struct command *c, struct pending *p, pending_put_fn put)
 {
     p->wire.proto = c->proto;
     p->wire.operation = c->row->operation;
-    pending_keep(p, c->connection, put);
+    if (c->batch != NULL) {
+        pending_keep_part(p, c->batch, c->out, put);
+    } else {
+        pending_keep(p, c->connection, put);
+    }
 }
 
 /* Uses the protocol version of the time of the request: HELLO may have changed it since. */
 struct command resp_resume(const struct pending *p)
 {
-    struct command c = begin(p->connection);
+    struct command c = resp_begin(p->batch != NULL ? p->batch->connection : p->connection);
     c.proto = p->wire.proto;
     return c;
 }
@@ -132,10 +181,15 @@ static bool answer(struct connection *connection, const struct command_row *row,
 
 /* ---- overload ---- */
 
-/* Returns whether a stale command is refused: those of clients that ask limits are. Others, such as
- * HELLO and PING, are answered however late. */
-static bool may_refuse(struct text name)
+/*
+ * Returns whether a stale command is refused: those of clients that ask limits are. Others, such as
+ * HELLO and PING, are answered however late. After MULTI it is EXEC that asks.
+ */
+static bool may_refuse(struct connection *c, struct text name)
 {
+    if (resp_session_of(c)->queue != NULL) {
+        return text_is_word(name, "EXEC");
+    }
     const struct command_row *row = find_in(resp_commands()[0], name);
     return row != NULL && row->role == ROLE_CHECK;
 }
@@ -150,8 +204,9 @@ static int64_t refuse_stale(struct connection *c, struct text input)
     int64_t used = 0;
     uint64_t n = 0;
     while (worker_is_stale(w, input.at) && connection_takes(c) &&
-           resp_parse(input, &limits, &request, &complaint) == RESP_REQUEST && request.argc > 0 &&
-           may_refuse(request.argv[0])) {
+           resp_parse(input, &resp_limits, &request, &complaint) == RESP_REQUEST &&
+           request.argc > 0 && may_refuse(c, request.argv[0])) {
+        resp_drop_queue(c);
         resp_put_error(&w->replies, TEXT("OVERLOAD the request has waited for too long"));
         used += (int64_t)request.used;
         input = text_after(input, request.used);
@@ -188,7 +243,7 @@ static void plan(const struct server *server, const struct resp_request *request
 static unsigned read_ahead(const struct worker *w, struct text input, struct resp_request *request,
                            struct planned *plans, int *got, const char **complaint)
 {
-    struct resp_limits bounds = limits;
+    struct resp_limits bounds = resp_limits;
     unsigned n = 0;
     bounds.inline_commands = w->server->options.inline_commands;
     for (; n < AHEAD && input.len > 0; n++) {
@@ -272,4 +327,5 @@ const struct protocol protocol_resp = {
     .refusal = "-ERR max number of clients reached\r\n",
     .session_bytes = sizeof(struct resp_session),
     .consume = consume,
+    .finish = resp_drop_queue,
 };

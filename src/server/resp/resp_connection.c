@@ -34,6 +34,7 @@ static void run_quit(struct command *c)
 
 static void run_reset(struct command *c)
 {
+    resp_drop_queue(c->connection);
     c->session->proto = 2;
     c->session->name[0] = 0;
     c->connection->pass = (struct access_pass){0};
@@ -167,6 +168,29 @@ static void put_client(struct command *c)
     resp_put_verbatim(c->out, c->proto, (struct text){text, (size_t)n});
 }
 
+/* Runs CLIENT TRACKING ON|OFF [options]. No key is ever cached by a client, so there is nothing to
+ * invalidate, and the options change nothing. */
+static void run_tracking(struct command *c)
+{
+    if (c->argc > 2 && (text_is_word(c->argv[2], "ON") || text_is_word(c->argv[2], "OFF"))) {
+        ok(c);
+    } else {
+        resp_put_error(c->out, TEXT("ERR CLIENT TRACKING: expected ON or OFF"));
+    }
+}
+
+/* Settings that client libraries make when they connect, and that mean nothing here. */
+static bool is_accepted(struct text what)
+{
+    static const char *const names[] = {"SETINFO", "NO-EVICT", "NO-TOUCH", "CACHING", "CAPA"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (text_is_word(what, names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void run_client(struct command *c)
 {
     struct text what = c->argv[1];
@@ -181,81 +205,13 @@ static void run_client(struct command *c)
         }
     } else if (text_is_word(what, "INFO") || text_is_word(what, "LIST")) {
         put_client(c);
-    } else if (text_is_word(what, "SETINFO") || text_is_word(what, "NO-EVICT") ||
-               text_is_word(what, "NO-TOUCH")) {
+    } else if (text_is_word(what, "TRACKING")) {
+        run_tracking(c);
+    } else if (is_accepted(what)) {
         ok(c);
     } else {
         resp_put_errorf(c->out, "ERR unknown subcommand '%.*s'. Try CLIENT INFO.",
                         TEXT_CUT(what, 64));
-    }
-}
-
-static void put_command(struct command *c, const struct command_row *row)
-{
-    resp_put_array(c->out, 6);
-    resp_put_bulk(c->out, text_of(row->name));
-    resp_put_integer(c->out, row->args_max == row->args_min ? (int64_t)row->args_min
-                                                            : -(int64_t)row->args_min);
-    resp_put_array(c->out, 0);
-    resp_put_integer(c->out, 0);
-    resp_put_integer(c->out, 0);
-    resp_put_integer(c->out, 0);
-}
-
-static void put_docs(struct command *c, const struct command_row *row)
-{
-    resp_put_bulk(c->out, text_of(row->name));
-    resp_put_map(c->out, c->proto, 2);
-    put_pair(c, TEXT("summary"), text_of(row->summary));
-    put_pair(c, TEXT("group"), TEXT("weir"));
-}
-
-/* Calls `put`, if not NULL, for each command. Returns how many there are. */
-static size_t put_all(struct command *c,
-                      void (*put)(struct command *c, const struct command_row *row))
-{
-    size_t n = 0;
-    for (const struct command_row *const *table = resp_commands(); *table != NULL; table++) {
-        for (const struct command_row *row = *table; row->name != NULL; row++) {
-            if (put != NULL) {
-                put(c, row);
-            }
-            n++;
-        }
-    }
-    return n;
-}
-
-/* Answers COMMAND INFO name ... with the rows of these names, and null for unknown ones. */
-static void put_named(struct command *c)
-{
-    resp_put_array(c->out, c->argc - 2);
-    for (unsigned i = 2; i < c->argc; i++) {
-        const struct command_row *row = resp_find_command(c->argv[i]);
-        if (row != NULL) {
-            put_command(c, row);
-        } else {
-            resp_put_null(c->out, c->proto);
-        }
-    }
-}
-
-static void run_command(struct command *c)
-{
-    size_t n = put_all(c, NULL);
-    bool info = c->argc > 1 && text_is_word(c->argv[1], "INFO");
-    if (c->argc > 1 && text_is_word(c->argv[1], "COUNT")) {
-        resp_put_integer(c->out, (int64_t)n);
-    } else if (c->argc > 1 && text_is_word(c->argv[1], "DOCS")) {
-        resp_put_map(c->out, c->proto, n);
-        (void)put_all(c, put_docs);
-    } else if (info && c->argc > 2) {
-        put_named(c);
-    } else if (info || c->argc == 1) {
-        resp_put_array(c->out, n);
-        (void)put_all(c, put_command);
-    } else {
-        resp_put_error(c->out, TEXT("ERR unknown subcommand. Try COMMAND DOCS."));
     }
 }
 
@@ -291,19 +247,44 @@ static void run_cluster(struct command *c)
     resp_put_error(c->out, TEXT("ERR This instance has cluster support disabled"));
 }
 
+/* Answers MODULE LIST: there are none. Tools ask for them. */
+static void run_module(struct command *c)
+{
+    if (text_is_word(c->argv[1], "LIST")) {
+        resp_put_array(c->out, 0);
+    } else {
+        resp_put_error(c->out, TEXT("ERR unknown subcommand. Try MODULE LIST."));
+    }
+}
+
 const struct command_row resp_connection_commands[] = {
-    {"PING", 1, 2, ROLE_CHECK, run_ping, "Answers PONG", 0},
-    {"ECHO", 2, 2, ROLE_CHECK, run_echo, "Answers its argument", 0},
+    {"PING", 1, 2, ROLE_CHECK, run_ping, .summary = "Answers PONG"},
+    {"ECHO", 2, 2, ROLE_CHECK, run_echo, .summary = "Answers its argument"},
     {"HELLO", 1, 0, ROLE_NONE, run_hello,
-     "[2|3 [AUTH user secret] [SETNAME name]]: chooses the protocol", 0},
-    {"AUTH", 2, 3, ROLE_NONE, resp_run_auth, "[user] secret: says who one is", 0},
-    {"SELECT", 2, 2, ROLE_CHECK, run_select, "There is database 0 only", 0},
-    {"CLIENT", 2, 0, ROLE_CHECK, run_client, "About this connection", 0},
-    {"COMMAND", 1, 0, ROLE_CHECK, run_command, "Lists the commands", 0},
-    {"INFO", 1, 0, ROLE_CHECK, run_info, "About the server", 0},
-    {"CONFIG", 2, 0, ROLE_CHECK, run_config, "Answers CONFIG GET for tools", 0},
-    {"CLUSTER", 2, 0, ROLE_CHECK, run_cluster, "There is no cluster", 0},
-    {"QUIT", 1, 0, ROLE_NONE, run_quit, "Ends the connection", 0},
-    {"RESET", 1, 1, ROLE_NONE, run_reset, "Begins the connection anew", 0},
-    {NULL, 0, 0, ROLE_NONE, NULL, NULL, 0},
+     .summary = "[2|3 [AUTH user secret] [SETNAME name]]: chooses the protocol"},
+    {"AUTH", 2, 3, ROLE_NONE, resp_run_auth, .summary = "[user] secret: says who one is"},
+    {"SELECT", 2, 2, ROLE_CHECK, run_select, .summary = "There is database 0 only"},
+    {"CLIENT", 2, 0, ROLE_CHECK, run_client,
+     .summary =
+         "[ID | GETNAME | SETNAME name | INFO | LIST | TRACKING ON|OFF | ...]: tells about this "
+         "connection; accepts settings of clients that have no meaning here"},
+    {"COMMAND", 1, 0, ROLE_CHECK, resp_run_command_list,
+     .summary = "[COUNT | LIST | INFO [name ...] | DOCS [name ...] | GETKEYS command ...]: lists "
+                "the commands"},
+    {"INFO", 1, 0, ROLE_CHECK, run_info, .summary = "About the server"},
+    {"CONFIG", 2, 0, ROLE_CHECK, run_config, .summary = "Answers CONFIG GET for tools"},
+    {"MODULE", 2, 0, ROLE_CHECK, run_module, .summary = "LIST: there are no modules"},
+    {"CLUSTER", 2, 0, ROLE_CHECK, run_cluster, .summary = "There is no cluster"},
+    {"MULTI", 1, 1, ROLE_CHECK, resp_run_multi, .at_once = true,
+     .summary = "Queues the commands that follow, at most 1,024 of them and 1 MB"},
+    {"EXEC", 1, 1, ROLE_CHECK, resp_run_exec, .at_once = true,
+     .summary = "Decides the queued commands in order, each on its own"},
+    {"DISCARD", 1, 1, ROLE_CHECK, resp_run_discard, .at_once = true,
+     .summary = "Forgets the queued commands"},
+    {"WATCH", 2, 0, ROLE_CHECK, resp_run_watch, .at_once = true,
+     .summary = "key [key ...]: is refused, because EXEC does not depend on other changes"},
+    {"UNWATCH", 1, 1, ROLE_CHECK, ok, .summary = "Answers OK"},
+    {"QUIT", 1, 0, ROLE_NONE, run_quit, .at_once = true, .summary = "Ends the connection"},
+    {"RESET", 1, 1, ROLE_NONE, run_reset, .at_once = true, .summary = "Begins the connection anew"},
+    {.name = NULL},
 };

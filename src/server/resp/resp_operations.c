@@ -240,11 +240,7 @@ static bool read_reservation(struct command *c, struct ask *ask)
 
 static void run_ask(struct command *c, const struct ask *ask)
 {
-    struct asker asker = {
-        .server = c->server,
-        .worker = c->connection->worker,
-        .by = {&c->connection->peer, access_role(c->server->options.access, &c->connection->pass)},
-        .now_ns = c->now_ns};
+    struct asker asker = resp_asker(c);
     enum operation operation = c->row->operation;
     struct weir_error error;
     struct answer a;
@@ -264,17 +260,34 @@ static void run_operation(struct command *c)
     bool good = (row->members & ASK_BIT(ASK_RESERVATION)) != 0 ? read_reservation(c, &ask)
                 : (row->members & ASK_BIT(ASK_LIMIT)) != 0     ? read_key(c, row, &ask)
                                                                : read_attributes(c, row, &ask);
-    if (good) {
+    if (good && !c->checking) {
         run_ask(c, &ask);
     }
 }
 
 /* ---- commands, as the rows of operations say ---- */
 
-#define NAME_BYTES 24
 #define SUMMARY_BYTES 192
 
-struct command_row resp_operation_commands[OPERATIONS + 2];
+/* The commands that users of redis-cell know. */
+static const struct command_row cell_commands[] = {
+    {"CL.THROTTLE", 5, 6, ROLE_CHECK, resp_run_throttle,
+     "key max_burst count period [quantity]: as redis-cell", OPERATION_THROTTLE,
+     .keys = {.first = 1, .written = true}, .checks = true},
+    {"EVAL", 3, 0, ROLE_CHECK, resp_run_eval,
+     "script numkeys [key ...] [arg ...]: understands one script, return "
+     "redis.call('CL.THROTTLE', ...) with literals, KEYS[n] or ARGV[n]",
+     OPERATION_THROTTLE, .keys = {.first = 2, .counted = true, .written = true}, .checks = true},
+    {"EVALSHA", 3, 0, ROLE_CHECK, resp_run_evalsha,
+     "sha numkeys [key ...] [arg ...]: answers NOSCRIPT, after which clients send EVAL",
+     OPERATION_THROTTLE, .keys = {.first = 2, .counted = true, .written = true}},
+    {"DEL", 2, 0, ROLE_ADMIN, resp_run_delete,
+     "key [key ...]: forgets what keys of CL.THROTTLE have used, and tells how many there were",
+     OPERATION_RESET, .keys = {.first = 1, .to_end = true, .written = true}, .checks = true},
+};
+#define CELL_COMMANDS (sizeof cell_commands / sizeof cell_commands[0])
+
+struct command_row resp_operation_commands[OPERATIONS + CELL_COMMANDS + 1];
 
 /* Writes "limit key ... UNITS n [TIER t]: gives units back". */
 static void make_summary(const struct operation_row *row, char text[SUMMARY_BYTES])
@@ -294,9 +307,9 @@ static void make_summary(const struct operation_row *row, char text[SUMMARY_BYTE
     (void)snprintf(text + n, SUMMARY_BYTES - (size_t)n, ": %s", row->summary);
 }
 
-static void make_name(const struct operation_row *row, char text[NAME_BYTES])
+static void make_name(const struct operation_row *row, char text[COMMAND_NAME_BYTES])
 {
-    (void)snprintf(text, NAME_BYTES, "WEIR.%s", row->name);
+    (void)snprintf(text, COMMAND_NAME_BYTES, "WEIR.%s", row->name);
     for (char *at = text; *at != 0; at++) {
         *at = *at >= 'a' && *at <= 'z' ? (char)(*at - 'a' + 'A') : *at;
     }
@@ -309,18 +322,19 @@ static unsigned least_arguments(unsigned members)
     return 1 + (unsigned)__builtin_popcount(members & operands);
 }
 
+/* An operation on a limit has its name before the key. */
+static struct command_keys keys_of(const struct operation_row *row)
+{
+    return (struct command_keys){.first = (row->members & ASK_BIT(ASK_LIMIT)) != 0 ? 2 : 0,
+                                 .written = row->verb != REMOTE_PEEK};
+}
+
 void resp_make_commands(void)
 {
-    static char names[OPERATIONS][NAME_BYTES];
+    static char names[OPERATIONS][COMMAND_NAME_BYTES];
     static char summaries[OPERATIONS][SUMMARY_BYTES];
     struct command_row *to = resp_operation_commands;
-    *to++ = (struct command_row){"CL.THROTTLE",
-                                 5,
-                                 6,
-                                 ROLE_CHECK,
-                                 resp_run_throttle,
-                                 "key max_burst count period [quantity]: as redis-cell",
-                                 OPERATION_THROTTLE};
+    *to++ = cell_commands[0]; /* the most frequent ones are found first */
     for (unsigned i = 0; i < OPERATIONS; i++) {
         const struct operation_row *row = &operation_rows[i];
         if ((row->reach & BY_COMMAND) == 0) {
@@ -330,7 +344,15 @@ void resp_make_commands(void)
         bool exact = (row->members & ASK_BIT(ASK_RESERVATION)) != 0;
         make_name(row, names[i]);
         make_summary(row, summaries[i]);
-        *to++ = (struct command_row){names[i],      least,        exact ? least : 0, row->role,
-                                     run_operation, summaries[i], (enum operation)i};
+        *to++ = (struct command_row){.name = names[i],
+                                     .args_min = least,
+                                     .args_max = exact ? least : 0,
+                                     .role = row->role,
+                                     .run = run_operation,
+                                     .summary = summaries[i],
+                                     .operation = (enum operation)i,
+                                     .keys = keys_of(row),
+                                     .checks = true};
     }
+    memcpy(to, cell_commands + 1, sizeof cell_commands - sizeof cell_commands[0]);
 }

@@ -1,4 +1,6 @@
-/* CL.THROTTLE, as redis-cell has it: the numbers of the limit come with each call. */
+/* CL.THROTTLE, as redis-cell has it: the numbers of the limit come with each call; and DEL, by which
+ * its users reset a key. */
+#include "rules/file/adhoc.h"
 #include "server/resp/resp_commands.h"
 
 /* Rounds up to seconds as redis-cell does: what is left below a millisecond is dropped first. */
@@ -45,6 +47,27 @@ static unsigned __int128 cell_interval(uint64_t count, uint64_t period)
                                               : (unsigned __int128)period * WEIR_SECOND / count;
 }
 
+/* Replies to an error of weir_throttle_at(). */
+static void put_failure(struct command *c, int e)
+{
+    switch (e) {
+    case WEIR_ERATE:
+        cell_error(c, "Zero rates are not supported");
+        break;
+    case WEIR_EQUOTA:
+        resp_put_errorf(c->out,
+                        "Cell error: Store error: the burst takes longer than %d years to refill",
+                        ADHOC_YEARS);
+        break;
+    case WEIR_EKEY:
+        resp_put_errorf(c->out, "BADKEY %s", weir_strerror(e));
+        break;
+    default:
+        cell_error(c, weir_strerror(e));
+        break;
+    }
+}
+
 /* CL.THROTTLE key max_burst count period [quantity] */
 void resp_run_throttle(struct command *c)
 {
@@ -70,28 +93,61 @@ void resp_run_throttle(struct command *c)
                               .key_len = c->argv[1].len,
                               .hashed = c->hashed,
                               .cost = (uint64_t)quantity,
-                              .mode = quantity == 0 ? WEIR_PEEK : WEIR_CHECK};
+                              .mode = quantity == 0 || c->checking ? WEIR_PEEK : WEIR_CHECK};
     int e = interval == 0           ? WEIR_ERATE
             : interval > UINT64_MAX ? WEIR_EQUOTA
                                     : weir_throttle_at(c->server->adhoc, (uint64_t)interval,
                                                        (uint64_t)burst + 1, &q, c->now_ns, &a);
-    switch (e) {
-    case 0:
+    if (e != 0) {
+        put_failure(c, e);
+    } else if (!c->checking) {
         put_cell(c, &a, a.verdict != WEIR_ALLOW && throttle_denies(c->server, &q));
-        break;
-    case WEIR_ERATE:
-        cell_error(c, "Zero rates are not supported");
-        break;
-    case WEIR_EQUOTA:
-        cell_error(c, "the burst takes longer than a year to refill");
-        break;
-    case WEIR_EKEY:
-        resp_put_errorf(c->out, "BADKEY %s", weir_strerror(e));
-        break;
-    default:
-        cell_error(c, weir_strerror(e));
-        break;
     }
+}
+
+/* ---- DEL ---- */
+
+/* Returns false after an error reply. */
+static bool check_keys(struct command *c)
+{
+    struct weir_key key;
+    if (c->server->adhoc == NULL) {
+        resp_put_error(c->out, TEXT("NOLIMIT DEL is for keys of CL.THROTTLE, which is switched off "
+                                    "(adhoc: off)"));
+        return false;
+    }
+    for (unsigned i = 1; i < c->argc; i++) {
+        int e = weir_key_init(c->server->adhoc, c->argv[i].at, c->argv[i].len, &key);
+        if (e != 0) {
+            resp_put_errorf(c->out, "BADKEY key %u: %s", i, weir_strerror(e));
+            return false;
+        }
+    }
+    return true;
+}
+
+/* DEL key [key ...]: resets keys of the built-in limit. It is decided here even if a fleet shares
+ * other limits, so the answers come at once. */
+void resp_run_delete(struct command *c)
+{
+    int64_t removed = 0;
+    struct asker asker = resp_asker(c);
+    if (!check_keys(c) || c->checking) {
+        return;
+    }
+    for (unsigned i = 1; i < c->argc; i++) {
+        struct ask ask;
+        struct answer answer;
+        struct weir_error error;
+        ask_init(&ask);
+        ask.text[ASK_LIMIT] = TEXT(SERVER_ADHOC);
+        ask.parts[0] = (struct weir_rules_value){c->argv[i].at, c->argv[i].len};
+        ask.parts_count = 1;
+        ask.given = ASK_BIT(ASK_LIMIT) | ASK_BIT(ASK_KEY);
+        removed +=
+            operation_run(&asker, OPERATION_RESET, &ask, &answer, &error) == 0 && answer.removed;
+    }
+    resp_put_integer(c->out, removed);
 }
 
 bool resp_look_ahead(const struct server *server, const struct command_row *row, unsigned argc,

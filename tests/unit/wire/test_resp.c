@@ -279,21 +279,42 @@ static void a_refused_request_stays_refused_whatever_follows(void **state)
     }
 }
 
+#define OFF "; inline commands other than HELLO and PING are off"
+
 static void without_inline_commands_a_request_begins_with_a_star(void **state)
 {
-    assert_bad(TEXT("P"), &usual, "Protocol error: expected '*', got 'P'; inline commands are off");
-    assert_bad(TEXT("GET / HTTP/1.1\r\n"), &usual,
-               "Protocol error: expected '*', got 'G'; inline commands are off");
-    assert_bad(TEXT("\x16\x03\x01"), &usual,
-               "Protocol error: expected '*', got '\\x16'; inline commands are off");
-    assert_bad(TEXT(" \r\n"), &usual,
-               "Protocol error: expected '*', got ' '; inline commands are off");
-    assert_bad(TEXT("\rPING"), &usual,
-               "Protocol error: expected '*', got '\\x0d'; inline commands are off");
+    assert_bad(TEXT("PO"), &usual, "Protocol error: expected '*', got 'P'" OFF);
+    assert_bad(TEXT("GET / HTTP/1.1\r\n"), &usual, "Protocol error: expected '*', got 'G'" OFF);
+    assert_bad(TEXT("\x16\x03\x01"), &usual, "Protocol error: expected '*', got '\\x16'" OFF);
+    assert_bad(TEXT(" \r\n"), &usual, "Protocol error: expected '*', got ' '" OFF);
+    assert_bad(TEXT("\rPING"), &usual, "Protocol error: expected '*', got '\\x0d'" OFF);
     for (int c = 0; c < 256; c++) {
         char byte = (char)c;
-        bool fine = byte == '*' || byte == '\r' || byte == '\n';
+        bool fine = c != 0 && strchr("*\r\nHhPp", c) != NULL;
         assert_int_equal(parse((struct text){&byte, 1}, &usual) == RESP_BAD, !fine);
+    }
+}
+
+static void hello_and_ping_are_always_accepted_as_lines(void **state)
+{
+    static const struct {
+        struct text line;
+        unsigned argc;
+    } greetings[] = {
+        {TEXT("PING\r\n"), 1},  {TEXT("ping\n"), 1},      {TEXT("PING hello\r\n"), 2},
+        {TEXT("HELLO\r\n"), 1}, {TEXT("hello 3\r\n"), 2}, {TEXT("Hello\t3 SETNAME 'a b'\r\n"), 4},
+    };
+    static const struct text others[] = {TEXT("PINGS\r\n"),    TEXT("PIN\r\n"),
+                                         TEXT("HELL\r\n"),     TEXT("HELLO3\r\n"),
+                                         TEXT("\"PING\"\r\n"), TEXT("p0ng\r\n")};
+    for (size_t i = 0; i < sizeof greetings / sizeof greetings[0]; i++) {
+        assert_more_until_all_is_there(greetings[i].line, &usual);
+        assert_int_equal(parse(greetings[i].line, &usual), RESP_REQUEST);
+        assert_int_equal(request.argc, greetings[i].argc);
+        assert_int_equal(request.used, greetings[i].line.len);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        assert_int_equal(parse(others[i], &usual), RESP_BAD);
     }
 }
 
@@ -484,6 +505,7 @@ int main(void)
         cmocka_unit_test(a_bomb_is_refused_as_soon_as_its_line_is_there),
         cmocka_unit_test(a_refused_request_stays_refused_whatever_follows),
         cmocka_unit_test(without_inline_commands_a_request_begins_with_a_star),
+        cmocka_unit_test(hello_and_ping_are_always_accepted_as_lines),
         cmocka_unit_test(limits_are_exact),
         cmocka_unit_test(the_room_for_arguments_is_a_limit_too),
         cmocka_unit_test(a_full_buffer_is_never_asked_for_more),
