@@ -89,7 +89,7 @@ add_library(weir_fleet_objects OBJECT ${WEIR_FLEET_SOURCES})
 target_include_directories(weir_fleet_objects PUBLIC include src ${WEIR_UV_DIR})
 add_library(weir_fleet STATIC $<TARGET_OBJECTS:weir_fleet_objects>)
 target_include_directories(weir_fleet PUBLIC include src ${WEIR_UV_DIR})
-target_link_libraries(weir_fleet PUBLIC weir_store ${WEIR_UV})
+target_link_libraries(weir_fleet PUBLIC weir_store weir_rules_internal ${WEIR_UV})
 
 file(GLOB base_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/base/*.c")
 add_library(weir_base_objects OBJECT ${base_sources})
@@ -100,9 +100,11 @@ target_link_libraries(libweir_rules_shared PUBLIC libweir_shared PRIVATE ${WEIR_
 weir_static(libweir_rules_static weir-rules "weir_rules_*" ${rules_objects})
 target_link_libraries(libweir_rules_static INTERFACE libweir_static yaml)
 
-# A fleet's library likewise, with what it takes to check a limit's numbers (src/limit/plan.c) and to speak RESP.
+# A fleet's library likewise, with what it takes to check a limit's numbers (src/limit/plan.c), to speak RESP, and to
+# compare addresses with networks.
 file(GLOB plan_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/algo/*.c" "${PROJECT_SOURCE_DIR}/src/table/*.c")
-add_library(weir_plan_objects OBJECT ${plan_sources} src/limit/plan.c src/wire/resp.c src/wire/resp_reply.c)
+add_library(weir_plan_objects OBJECT ${plan_sources} src/limit/plan.c src/wire/resp.c src/wire/resp_reply.c
+    src/rules/value/address.c src/rules/value/cidr.c src/rules/value/quote.c)
 target_include_directories(weir_plan_objects PUBLIC include src)
 set(redis_objects weir_fleet_objects weir_store_objects weir_plan_objects weir_common_objects weir_base_objects)
 weir_shared(libweir_redis_shared weir-redis libweir-redis.map ${redis_objects})

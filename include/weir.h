@@ -586,6 +586,13 @@ struct weir_stats {
 WEIR_API int weir_stats_read(struct weir *w, struct weir_stats *stats);
 
 /*
+ * Returns where the limiter's memory, or its mapped file, begins, and sets *bytes to its size. An
+ * access to a file that another program has truncated raises SIGBUS: a program that handles this
+ * signal can tell by the address which limiter it was. NULL: an argument is NULL.
+ */
+WEIR_API const void *weir_memory(const struct weir *w, size_t *bytes);
+
+/*
  * Visits up to `lines` lines of four slots (the whole table has stats.capacity / 4), frees slots
  * whose key is fresh, and pulls down states from a far future (see TIME). It is never needed for
  * correctness, because new keys reuse such slots anyway. Call it now and then if stats.keys should

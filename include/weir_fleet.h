@@ -70,11 +70,15 @@ struct weir_fleet_options {
     const char *sentinel_user;
     const char *sentinel_password;
     const char *sentinel_password_file;
+    /* "10.0.0.0/8,fd00::/8": a node or master that the store or a Sentinel announces is used only if
+     * its address is in one of these networks. Hosts of the URL are always used. "": no others are.
+     * NULL: any may be announced. */
+    const char *networks;
 };
 
 #define WEIR_FLEET_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(struct weir_fleet_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                      \
+        sizeof(struct weir_fleet_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                   \
     }
 
 /* Opens a fleet. Does not wait for the store, and succeeds if it is unavailable. Returns 0, WEIR_EINVAL
@@ -184,6 +188,7 @@ struct weir_fleet_stats {
     uint64_t resent;
     uint64_t degraded; /* answers that did not come from the store */
     uint64_t breakers_open;
+    uint64_t targets_refused; /* announced addresses that were outside of options.networks */
 };
 
 WEIR_API int weir_fleet_stats_read(struct weir_fleet *fleet, struct weir_fleet_stats *stats);

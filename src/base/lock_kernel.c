@@ -149,11 +149,17 @@ uint64_t lock_number(struct lock_owner *owner)
     return load_relaxed(&owner->number);
 }
 
-/* Asks for the descriptor, not for the process, so that the record locks of this process count. */
+/*
+ * Asks for the descriptor, not for the process, so that the record locks of this process count. A
+ * number that is never given out is that of no process: the word is damaged.
+ */
 bool lock_owner_is_dead(struct lock_owner *owner, uint64_t number)
 {
     if (owner->last == NULL) {
         return number != lock_number(owner);
+    }
+    if (number > NUMBER_MOST) {
+        return true;
     }
     struct flock record = record_of(number, F_WRLCK);
     return fcntl(owner->fd, F_OFD_GETLK, &record) == 0 && record.l_type == F_UNLCK;

@@ -23,6 +23,7 @@
 #define CLI_OK 0
 #define CLI_FAILED 1 /* it ran but did not succeed */
 #define CLI_USAGE 2  /* bad input; nothing was done */
+#define CLI_STATE 3  /* weir serve: a state file failed while it was in use */
 
 struct cli_command;
 struct cli_given;

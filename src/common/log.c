@@ -6,15 +6,13 @@
 #include "common/log.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
-#include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "common/digits.h"
 #include "common/utf8.h"
 
 #define TAIL_BYTES 80 /* reserved for the fields that report omissions, and for the line's end */
@@ -112,6 +110,17 @@ static void put_escaped(struct line *line, struct text value, const char *mark, 
     put_string(line, mark);
 }
 
+/* ---- escapes ---- */
+
+/* Writes the beginning, the number in hex, and the end. Returns their length. */
+static int write_hex(struct text begin, uint32_t number, size_t least, struct text end, char *out)
+{
+    memcpy(out, begin.at, begin.len);
+    size_t n = begin.len + digits_write(number, 16, least, out + begin.len);
+    memcpy(out + n, end.at, end.len);
+    return (int)(n + end.len);
+}
+
 /* Returns the letter of a short escape such as \n; 0: there is none. */
 static char short_escape(uint32_t c)
 {
@@ -122,34 +131,42 @@ static char short_escape(uint32_t c)
                                    : '\0';
 }
 
+static int write_brief(char letter, char out[ESCAPE_BYTES])
+{
+    out[0] = '\\';
+    out[1] = letter;
+    return 2;
+}
+
 static int escape_json(uint32_t c, bool valid, char out[ESCAPE_BYTES])
 {
     char brief = short_escape(c);
     if (!valid) {
-        return snprintf(out, ESCAPE_BYTES, "\\ufffd");
+        return write_hex(TEXT("\\u"), 0xfffd, 4, TEXT(""), out);
     }
     if (brief != '\0') {
-        return snprintf(out, ESCAPE_BYTES, "\\%c", brief);
+        return write_brief(brief, out);
     }
     if (utf8_visible(c)) {
         return 0;
     }
     if (c < 0x10000) {
-        return snprintf(out, ESCAPE_BYTES, "\\u%04x", c);
+        return write_hex(TEXT("\\u"), c, 4, TEXT(""), out);
     }
-    return snprintf(out, ESCAPE_BYTES, "\\u%04x\\u%04x", 0xd7c0 + (c >> 10), 0xdc00 + (c & 0x3ff));
+    int n = write_hex(TEXT("\\u"), 0xd7c0 + (c >> 10), 4, TEXT(""), out);
+    return n + write_hex(TEXT("\\u"), 0xdc00 + (c & 0x3ff), 4, TEXT(""), out + n);
 }
 
 static int escape_text(uint32_t c, bool valid, char out[ESCAPE_BYTES])
 {
     char brief = short_escape(c);
     if (!valid) {
-        return snprintf(out, ESCAPE_BYTES, "\\x%02x", c);
+        return write_hex(TEXT("\\x"), c, 2, TEXT(""), out);
     }
     if (brief != '\0') {
-        return snprintf(out, ESCAPE_BYTES, "\\%c", brief);
+        return write_brief(brief, out);
     }
-    return utf8_visible(c) ? 0 : snprintf(out, ESCAPE_BYTES, "\\u{%x}", c);
+    return utf8_visible(c) ? 0 : write_hex(TEXT("\\u{"), c, 1, TEXT("}"), out);
 }
 
 /* Escapes the program's own words, which may contain quotes. */
@@ -204,6 +221,13 @@ static void put_value(struct line *line, const struct format *format, struct tex
     put_string(line, quote);
 }
 
+static void put_count(struct line *line, int64_t count)
+{
+    char digits[DIGITS_MAX];
+    put_string(line, count < 0 ? "-" : "");
+    put(line, digits, digits_write(count < 0 ? -(uint64_t)count : (uint64_t)count, 10, 1, digits));
+}
+
 /* Writes the beginning of a key, in whole characters. */
 static void put_cut_key(struct line *line, const struct format *format, struct text key)
 {
@@ -222,17 +246,17 @@ static void put_cut_key(struct line *line, const struct format *format, struct t
  */
 static void put_hashed_key(struct line *line, const struct format *format, struct text key)
 {
-    char digits[24] = "?";
+    char digits[DIGITS_MAX] = "?";
+    size_t n = 1;
     if (log_state.secret_made) {
-        struct hash h = hash_sip(&log_state.secret, key.at, key.len);
-        (void)snprintf(digits, sizeof digits, "#%016" PRIx64, h.low);
+        digits[0] = '#';
+        n += digits_write(hash_sip(&log_state.secret, key.at, key.len).low, 16, 16, digits + 1);
     }
-    put_value(line, format, text_of(digits), "");
+    put_value(line, format, (struct text){digits, n}, "");
 }
 
 static void put_field(struct line *line, const struct format *format, const struct log_field *field)
 {
-    char digits[24];
     put_string(line, format->name);
     put_string(line, field->name);
     put_string(line, format->value);
@@ -241,8 +265,7 @@ static void put_field(struct line *line, const struct format *format, const stru
         put_value(line, format, field->text, "");
         break;
     case LOG_FIELD_COUNT:
-        (void)snprintf(digits, sizeof digits, "%" PRId64, field->count);
-        put_string(line, digits);
+        put_count(line, field->count);
         break;
     case LOG_FIELD_KEY:
         (log_state.keys == LOG_KEYS_HASHED ? put_hashed_key : put_cut_key)(line, format,
@@ -266,16 +289,6 @@ static int64_t put_fields(struct line *line, const struct format *format,
         }
     }
     return left_out;
-}
-
-static void write_time(uint64_t unix_ns, char *text, size_t size)
-{
-    struct tm tm;
-    time_t seconds = (time_t)(unix_ns / 1000000000);
-    char day[32];
-    (void)gmtime_r(&seconds, &tm);
-    (void)strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
-    (void)snprintf(text, size, "%s.%03uZ", day, (unsigned)(unix_ns / 1000000 % 1000));
 }
 
 /*
@@ -344,8 +357,8 @@ void log_event(enum log_level level, const char *message, const struct log_field
     const struct format *format = &formats[log_state.format];
     uint64_t lost = load_relaxed(&log_state.lost);
     struct line line = {.most = LOG_LINE_BYTES - TAIL_BYTES};
-    char time[48];
-    write_time(clock_unix_ns(), time, sizeof time);
+    char time[DIGITS_TIME_MAX];
+    digits_time(clock_unix_ns(), time);
     put_begin(&line, format, time, log_level_names[level], message);
     int64_t left_out = put_fields(&line, format, fields, count);
     line.most = LOG_LINE_BYTES;

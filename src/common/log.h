@@ -52,7 +52,8 @@ bool log_level_parse(struct text text, enum log_level *level); /* error to debug
 
 /*
  * Writes a line in one write(2). A line that could not be written, or for which the descriptor was
- * not ready in time, is counted as lost, and the next line says so.
+ * not ready in time, is counted as lost, and the next line says so. May be called in a signal
+ * handler: it takes no lock and calls only functions that are safe there.
  */
 void log_event(enum log_level level, const char *message, const struct log_field *fields,
                size_t count);

@@ -63,6 +63,7 @@ static const size_t strings[] = {
     STRING(password),      STRING(password_file),
     STRING(sentinel_user), STRING(sentinel_password),
     STRING(prefix),        STRING(sentinel_password_file),
+    STRING(networks),
 };
 
 static char **string_at(struct weir_fleet_options *o, size_t i)
@@ -153,14 +154,21 @@ static int make_shared(struct weir_fleet *f, struct weir_error *error)
                          weir_strerror(e));
 }
 
-/* Reads the secrets once when the fleet is opened, so that a wrong path is reported at once, and
- * checks that a Sentinel password is only given with redis-sentinel://. */
-static int look_at_secrets(const struct weir_fleet *f, struct weir_error *error)
+/* Reads the secrets once when the fleet is opened, so that a wrong path is reported at once, and so
+ * that they are known to `redact` before the first connection. Checks that a Sentinel password is
+ * only given with redis-sentinel://. */
+static int look_at_secrets(struct weir_fleet *f, struct weir_error *error)
 {
     char room[FLEET_SECRET_BYTES];
     struct text secret;
-    int e = fleet_secret_read(f, false, room, &secret, error);
-    e = e == 0 ? fleet_secret_read(f, true, room, &secret, error) : e;
+    int e = redact_init(&f->redact);
+    if (e != 0) {
+        return fail(error, e, "the kernel gives no random numbers");
+    }
+    for (int sentinel = 0; e == 0 && sentinel < 2; sentinel++) {
+        e = fleet_secret_read(f, sentinel == 1, room, &secret, error);
+        redact_learn(&f->redact, e == 0 ? secret : TEXT(""));
+    }
     explicit_bzero(room, sizeof room);
     if (e == 0 && secret.len > 0 && f->url.kind != STORE_SENTINEL) {
         e = fail(error, WEIR_EINVAL,
@@ -173,6 +181,7 @@ static void free_fleet(struct weir_fleet *f)
 {
     store_shared_destroy(f->shared);
     breakers_destroy(f->breakers);
+    cidr_set_destroy(f->networks);
     free_options(&f->options);
     (void)pthread_mutex_destroy(&f->lock);
     free(f);
@@ -196,6 +205,7 @@ int fleet_open_bare(struct weir_fleet **out, const struct weir_fleet_options *op
     f->process = getpid();
     e = copy_options(f, options, error);
     e = e == 0 ? store_url_read(text_of(options->url), &f->url, error) : e;
+    e = e == 0 ? fleet_networks_read(f, error) : e;
     e = e == 0 ? look_at_secrets(f, error) : e;
     e = e == 0 ? make_shared(f, error) : e;
     if (e != 0) {
@@ -252,6 +262,7 @@ int weir_fleet_stats_read(struct weir_fleet *fleet, struct weir_fleet_stats *sta
         .resent = load_relaxed(&m->resent),
         .degraded = store_degraded(fleet->shared),
         .breakers_open = breakers_count_open(fleet->breakers),
+        .targets_refused = load_relaxed(&fleet->targets_refused),
     };
     return 0;
 }

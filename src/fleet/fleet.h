@@ -22,8 +22,10 @@
 
 #include <weir_fleet.h>
 
+#include "common/redact.h"
 #include "common/remote.h"
 #include "redis/breaker.h"
+#include "rules/value/address.h"
 #include "shared/store.h"
 
 struct fleet_thread;
@@ -35,6 +37,10 @@ struct weir_fleet {
     struct breakers *breakers;
     struct client_metrics metrics;
     struct weir_fleet_options options; /* with copies of its texts */
+    struct redact redact;              /* takes the passwords out of messages */
+    struct cidr_set *networks;         /* options.networks; NULL: any */
+    uint64_t targets_refused;          /* announced addresses that were not in `networks` */
+    char last_refused[300];            /* the last one; guarded by `lock` */
     struct fleet_loop *loop;           /* the fleet's own or the caller's; NULL: a server's fleet */
     pthread_mutex_t lock;              /* guards `threads` and their `trouble`; held briefly */
     struct fleet_thread *threads;
@@ -63,5 +69,8 @@ int fleet_thread_ask(struct fleet_thread *t, const struct remote_question *quest
 
 /* See breakers_see(). */
 size_t fleet_endpoints(const struct weir_fleet *fleet, struct breaker_seen *seen, size_t most);
+
+/* Returns how many announced addresses were refused, and copies the last one; "": none was. */
+uint64_t fleet_targets_refused(const struct weir_fleet *fleet, char *last, size_t size);
 
 #endif

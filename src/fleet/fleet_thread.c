@@ -242,6 +242,9 @@ static int open_store(struct fleet_thread *t)
         .sentinel_user =
             f->options.sentinel_user == NULL ? TEXT("") : text_of(f->options.sentinel_user),
         .sentinel_password = &t->sentinel_secret,
+        .redact = &f->redact,
+        .permits = f->networks != NULL ? fleet_permits : NULL,
+        .permits_arg = f,
         .deadline_ns = f->options.deadline_ns,
         .breakers = f->breakers,
         .metrics = &f->metrics,

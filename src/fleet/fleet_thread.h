@@ -94,6 +94,15 @@ void fleet_sockets_work(struct fleet_thread *t, uint64_t now_ns);
 uint64_t fleet_sockets_tick(struct fleet_thread *t, uint64_t now_ns);
 void fleet_sockets_sweep(struct fleet_thread *t); /* frees closed ones */
 
+/* ---- networks.c ---- */
+
+/* Reads options.networks. Returns 0, WEIR_EINVAL or WEIR_ENOMEM. */
+int fleet_networks_read(struct weir_fleet *fleet, struct weir_error *error);
+/* For client_options.permits: refuses addresses that are not in the networks, and counts them.
+ * Names are permitted: fleet_permits_address() is asked about each of their addresses. */
+bool fleet_permits(void *fleet, struct text host, unsigned port);
+bool fleet_permits_address(struct weir_fleet *fleet, const struct sockaddr *address);
+
 /* ---- secret.c ---- */
 
 /* Sets *secret to the password of the Sentinels or of the store, as the fleet's options say; empty

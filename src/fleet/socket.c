@@ -231,6 +231,11 @@ static bool connect_to(struct fleet_socket *s, const struct sockaddr *address, s
                        uint64_t now_ns)
 {
     int one = 1;
+    if (client_link_is_announced(s->link) && address->sa_family != AF_UNIX &&
+        !fleet_permits_address(s->thread->fleet, address)) {
+        note_reason(s, "its address is not in the store's networks");
+        return false;
+    }
     s->fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s->fd < 0) {
         note_reason(s, strerror(errno));

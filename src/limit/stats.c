@@ -41,6 +41,15 @@ int weir_stats_read(struct weir *w, struct weir_stats *stats)
     return 0;
 }
 
+const void *weir_memory(const struct weir *w, size_t *bytes)
+{
+    if (w == NULL || bytes == NULL) {
+        return NULL;
+    }
+    *bytes = (size_t)w->region->bytes;
+    return w->head;
+}
+
 int64_t weir_sweep_at(struct weir *w, uint64_t lines, uint64_t now_ns)
 {
     struct algo_params copy;

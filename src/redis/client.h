@@ -45,6 +45,7 @@
 #include <weir.h>
 
 #include "common/histogram.h"
+#include "common/redact.h"
 #include "common/text.h"
 #include "redis/reply.h"
 #include "redis/script_call.h"
@@ -64,6 +65,13 @@ struct client_options {
     const struct text *password;
     struct text sentinel_user; /* the same for Sentinels */
     const struct text *sentinel_password;
+    /* Learns the passwords, and takes them out of what the store says. NULL: they are not taken
+     * out. */
+    struct redact *redact;
+    /* Says whether calls may go to a host that the URL does not name, because a Sentinel or a node
+     * has announced it. Asked for addresses and for names. NULL: they may go to any. */
+    bool (*permits)(void *arg, struct text host, unsigned port);
+    void *permits_arg;
     uint64_t deadline_ns; /* default for calls without a deadline */
     unsigned in_flight;   /* most calls; 0: 16384 */
     struct breakers *breakers;
@@ -126,6 +134,8 @@ void *client_link_data(const struct client_link *link);
 void client_link_set_data(struct client_link *link, void *data);
 /* Returns true for a link to a Sentinel, which has its own password. */
 bool client_link_is_sentinel(const struct client_link *link);
+/* Returns true if the URL does not name the link's endpoint (client_options.permits). */
+bool client_link_is_announced(const struct client_link *link);
 
 /* client_outgoing() returns the bytes that the link has to send, empty if there are none; they
  * count as sent, and are valid until the next call of any function of the client. client_sent()

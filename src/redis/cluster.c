@@ -183,8 +183,9 @@ static void on_map(void *arg, struct client_link *link, const struct store_reply
     t->asked = NULL;
     bool read = reply != NULL && read_map(t, link, reply->whole, now_ns);
     if (reply != NULL && !read) {
-        client_complain(t->client, "%s: names no primary with slots, expected a node of a Cluster",
-                        link->name);
+        client_complain(
+            t->client, "%s: names no primary with slots%s, expected a node of a Cluster",
+            link->name, t->client->options->permits != NULL ? " in the store's networks" : "");
     }
     bool changed = read && take_map(t, now_ns);
     bool good = read && all_can_be_reached(t);

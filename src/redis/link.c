@@ -49,6 +49,23 @@ static void name_it(struct client_link *link)
     }
 }
 
+static bool is_in_url(const struct store_url *url, struct text host, unsigned port)
+{
+    size_t i = 0;
+    while (i < url->count && (url->hosts[i].port != port || !text_is(host, url->hosts[i].host))) {
+        i++;
+    }
+    return i < url->count;
+}
+
+/* Returns true if calls may go to an endpoint that was announced. Its name will be shown, so it must
+ * not contain a password. */
+static bool may_follow(const struct client_options *o, struct text host, unsigned port)
+{
+    return !redact_finds(o->redact, host) &&
+           (o->permits == NULL || o->permits(o->permits_arg, host, port));
+}
+
 static struct client_link *create(struct client *c, struct text host, unsigned port, bool sentinel)
 {
     struct client_link *link = calloc(1, sizeof *link);
@@ -91,7 +108,16 @@ struct client_link *client_link_open(struct client *c, struct text host, unsigne
      * be found again, because it is compared as a C string. */
     bool fits = host.len > 0 && host.len < sizeof((struct client_link *)0)->host &&
                 memchr(host.at, 0, host.len) == NULL;
-    return fits && c->link_count < CLIENT_LINKS_MAX ? create(c, host, port, sentinel) : NULL;
+    bool announced = !is_in_url(c->options->url, host, port);
+    if (!fits || c->link_count >= CLIENT_LINKS_MAX ||
+        (announced && !may_follow(c->options, host, port))) {
+        return NULL;
+    }
+    struct client_link *link = create(c, host, port, sentinel);
+    if (link != NULL) {
+        link->announced = announced;
+    }
+    return link;
 }
 
 void link_free(struct client_link *link)
@@ -470,6 +496,11 @@ bool client_is_hopeless(const struct client *c)
 bool client_link_is_sentinel(const struct client_link *link)
 {
     return link->sentinel;
+}
+
+bool client_link_is_announced(const struct client_link *link)
+{
+    return link->announced;
 }
 
 void *client_link_data(const struct client_link *link)

@@ -95,7 +95,8 @@ struct client_link {
     char host[256];
     char name[300];
     unsigned port;
-    bool sentinel; /* answers questions only: its own AUTH, no SELECT, no scripts, no calls */
+    bool sentinel;  /* answers questions only: its own AUTH, no SELECT, no scripts, no calls */
+    bool announced; /* not in the URL: a Sentinel or a node has named it */
     struct breaker *breaker;
 
     enum link_state state;
@@ -214,9 +215,11 @@ void link_blame(struct client_link *link, struct text why);
 void link_complain(struct client_link *link, struct text error);
 /* The same, and reports a failure to the breaker, with the key of a refused call. */
 void link_refuses(struct client_link *link, struct text error, struct text key, uint64_t now_ns);
-/* Returns the part of an error that may be shown. It leaves out the arguments of an unknown
- * command, which may contain a password or a key. */
-struct text link_shown_error(struct text error);
+/* Writes the part of an error that may be shown into `room`, and returns it. It leaves out passwords,
+ * and the arguments of an unknown command, which may contain a key. */
+#define LINK_SHOWN_MAX 120
+struct text link_shown_error(const struct client_link *link, struct text error,
+                             char room[LINK_SHOWN_MAX]);
 void link_clear_complaint(struct client_link *link); /* calls succeed again */
 
 /* A client_answer_fn for replies that do not matter. */

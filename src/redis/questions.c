@@ -3,8 +3,8 @@
  * node, and whether the endpoint would answer calls), and what it reports as the error of one.
  *
  * Passwords are sent to the store and shown nowhere: a message about a refusal contains the reply
- * of the store, never the request, and link_shown_error() removes the request where the reply
- * quotes it.
+ * of the store, never the request, and link_shown_error() removes passwords where the reply quotes
+ * them.
  *
  * Whether calls would be answered is asked for the breaker while that is open, and for a link that
  * has recorded an error and got no call since. Many a store that refuses every call still answers
@@ -57,7 +57,8 @@ void link_blame(struct client_link *link, struct text why)
     link->client->blamed = link;
 }
 
-struct text link_shown_error(struct text error)
+struct text link_shown_error(const struct client_link *link, struct text error,
+                             char room[LINK_SHOWN_MAX])
 {
     /* The error is cut off where one of these begins. They are followed by the arguments of an
      * unknown command; by the key that holds something else than a state (lua/common.lua); by the
@@ -67,13 +68,15 @@ struct text link_shown_error(struct text error)
         const char *at = memmem(error.at, error.len, ends[i], strlen(ends[i]));
         error.len = at != NULL ? (size_t)(at - error.at) : error.len;
     }
-    return text_trim((struct text){error.at, min_u64(error.len, 120)});
+    error = text_trim(error);
+    return text_trim(redact_write(link->client->options->redact, error, room, LINK_SHOWN_MAX));
 }
 
 void link_complain(struct client_link *link, struct text error)
 {
     uint64_t now_ns = link->client->now_ns;
-    link_blame(link, link_shown_error(error));
+    char room[LINK_SHOWN_MAX];
+    link_blame(link, link_shown_error(link, error, room));
     link->complained = true;
     link->complained_ns = now_ns;
     link->recheck_ns = now_ns + RECHECK_EVERY;
@@ -119,7 +122,8 @@ static void on_welcome(void *arg, struct client_link *link, const struct store_r
                        uint64_t now_ns)
 {
     if (reply != NULL && reply->type == '-') {
-        struct text said = link_shown_error(reply->text);
+        char room[LINK_SHOWN_MAX];
+        struct text said = link_shown_error(link, reply->text, room);
         link_fail(link, now_ns, "%s%s: %.*s", advice(link, said), (const char *)arg,
                   TEXT_ARGS(said));
     }
@@ -133,6 +137,9 @@ static int authenticate(struct client_link *link)
     struct text user = sentinel ? o->sentinel_user : o->user;
     if (password == NULL || password->len == 0) {
         return 0;
+    }
+    if (o->redact != NULL) {
+        redact_learn(o->redact, *password);
     }
     struct text words[] = {TEXT("AUTH"), user, *password};
     if (user.len == 0) {

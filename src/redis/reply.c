@@ -134,11 +134,10 @@ static bool take_short(struct text *rest, int64_t *number)
     size_t first = 1 + negative;
     size_t i = first;
     int64_t n = 0;
-    for (; i < rest->len && i - first <= SHORT_DIGITS && at[i] >= '0' && at[i] <= '9'; i++) {
+    for (; i < rest->len && i - first < SHORT_DIGITS && at[i] >= '0' && at[i] <= '9'; i++) {
         n = n * 10 + (at[i] - '0');
     }
-    if (i + 1 >= rest->len || i == first || i - first > SHORT_DIGITS || at[0] != ':' ||
-        at[i] != '\r' || at[i + 1] != '\n') {
+    if (i + 1 >= rest->len || i == first || at[0] != ':' || at[i] != '\r' || at[i + 1] != '\n') {
         return false;
     }
     *number = negative ? -n : n;

@@ -158,10 +158,13 @@ static void follow(struct topology *t, const struct store_host *host, uint64_t n
     struct client_link *link = client_link_open(t->client, text_of(host->host), host->port, false);
     struct client_link *before = t->client->master;
     if (link == NULL || watcher_of(t, link) != NULL) {
-        client_complain(
-            t->client,
-            "the Sentinels name %s:%u as the master, but it is a Sentinel or not a valid address",
-            host->host, host->port);
+        char room[LINK_SHOWN_MAX];
+        struct text named =
+            redact_write(t->client->options->redact, text_of(host->host), room, sizeof room);
+        client_complain(t->client,
+                        "the Sentinels name %.*s:%u as the master, but it is a Sentinel, not a "
+                        "valid address, or outside of the store's networks",
+                        TEXT_ARGS(named), host->port);
         return;
     }
     t->client->master = link;
@@ -211,7 +214,7 @@ static bool read_address(struct text reply, struct store_host *host)
     struct text rest = reply;
     bool two = value_array(&rest) == 2;
     struct text name = value_text(&rest);
-    if (!two || name.len == 0 || name.len > SLOTS_HOST_MAX ||
+    if (!two || name.len == 0 || !slots_is_host(name) ||
         !store_port_read(value_text(&rest), &host->port)) {
         return false;
     }
@@ -223,8 +226,9 @@ static bool read_address(struct text reply, struct store_host *host)
 static void complain(struct topology *t, const struct client_link *link,
                      const struct store_reply *reply)
 {
-    struct text said = reply->type == '-' ? text_trim(reply->text) : TEXT("knows no master named");
-    said.len = min_u64(said.len, 120);
+    char room[LINK_SHOWN_MAX];
+    struct text said = reply->type == '-' ? link_shown_error(link, reply->text, room)
+                                          : TEXT("knows no master named");
     if (!stands(t)) {
         client_complain(t->client, "%s: %.*s '%s'", link->name, TEXT_ARGS(said),
                         t->client->options->url->master);

@@ -8,8 +8,7 @@
 
 #define PORT_MAX 65535
 
-/* Returns true if this may be a name or an address; the resolver decides what it is. */
-static bool is_host(struct text host)
+bool slots_is_host(struct text host)
 {
     for (size_t i = 0; i < host.len; i++) {
         if (host.at[i] <= ' ' || host.at[i] > '~' || host.at[i] == '/') {
@@ -65,7 +64,7 @@ static bool read_host(struct text *rest, struct text *host)
     if (text_is(*host, "?")) {
         *host = (struct text){NULL, 0};
     }
-    return is_host(*host);
+    return slots_is_host(*host);
 }
 
 /* Reads a node: its host and its port; skips its other fields. */
@@ -122,5 +121,5 @@ bool redirect_read(struct text error, struct redirect *out)
         return false;
     }
     *out = (struct redirect){(unsigned)slot, {address.at, len}, port};
-    return is_host(out->host);
+    return slots_is_host(out->host);
 }

@@ -75,8 +75,9 @@ extern const struct topology_ops topology_cluster;
 /* ---- links ---- */
 
 /* Returns the link of an endpoint, and opens it if it is new; only then `sentinel` is used. NULL:
- * no memory, CLIENT_LINKS_MAX links, no breaker left (breaker.h), or not a host name: empty, too
- * long, or with a zero byte. */
+ * no memory, CLIENT_LINKS_MAX links, no breaker left (breaker.h), not a host name (empty, too long,
+ * or with a zero byte), or a host that was announced and must not be followed: one outside of
+ * client_options.permits, or with a password in it. */
 #define CLIENT_LINKS_MAX 1024
 struct client_link *client_link_open(struct client *c, struct text host, unsigned port,
                                      bool sentinel);

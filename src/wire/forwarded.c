@@ -1,5 +1,7 @@
 #include "wire/forwarded.h"
 
+#include "wire/http_request.h"
+
 /* ---- from the right: one hop ---- */
 
 /* Returns true if the quote at `i` is part of the text: it follows a backslash that is not escaped
@@ -43,7 +45,7 @@ bool forwarded_last(struct text *list, bool quotes, struct text *hop)
 
 static bool is_token(char c)
 {
-    return text_is_plain(c, "!#$%&'*+-.^_`|~");
+    return text_is_plain(c, HTTP_TOKEN);
 }
 
 static bool is_bare(char c)

@@ -11,7 +11,6 @@ struct reading {
     llhttp_t llhttp;
     struct http_request *request; /* one of the two is read; the other is NULL */
     struct http_response *response;
-    size_t body; /* request: bytes of a chunked body */
     bool in_body;
     bool complete;
 };
@@ -37,13 +36,6 @@ static llhttp_errno_t execute(struct reading *r, const llhttp_settings_t *settin
 
 /* ---- requests: checks of the head's lines, before llhttp reads them ---- */
 
-static int bad(struct http_request *r, int status, const char *complaint)
-{
-    r->status = status;
-    r->complaint = complaint;
-    return HTTP_BAD;
-}
-
 /* True if a line like "GET / HTTP/1.1" has exactly two blanks; llhttp accepts more. */
 static bool has_two_spaces(struct text line)
 {
@@ -58,19 +50,19 @@ static bool has_two_spaces(struct text line)
 static int check_line(struct http_request *r, struct text line, bool first)
 {
     if (line.len == 0 || line.at[line.len - 1] != '\r') {
-        return bad(r, 400, "found a line that does not end with CR LF");
+        return http_bad(r, 400, "found a line that does not end with CR LF");
     }
     if (memchr(line.at, '\r', line.len - 1) != NULL || memchr(line.at, 0, line.len) != NULL) {
-        return bad(r, 400, "found CR or NUL inside a line");
+        return http_bad(r, 400, "found CR or NUL inside a line");
     }
     if (first && !has_two_spaces(line)) {
-        return bad(r, 400, "expected an HTTP/1.1 request");
+        return http_bad(r, 400, "expected an HTTP/1.1 request");
     }
     if (!first && (line.at[0] == ' ' || line.at[0] == '\t')) {
-        return bad(r, 400, "found a header field that is folded over two lines");
+        return http_bad(r, 400, "found a header field that is folded over two lines");
     }
     if (!first && line.at[0] == ':') { /* llhttp would append its value to the previous field */
-        return bad(r, 400, "found a header field without a name");
+        return http_bad(r, 400, "found a header field without a name");
     }
     return HTTP_READ;
 }
@@ -92,14 +84,15 @@ static int check_lines(struct http_request *r, struct text input, size_t most)
         }
         at += line.len + 1;
         if (line.len == 1) {
+            r->body_at = at;
             return HTTP_READ;
         }
         if (lines > HTTP_FIELDS_MAX) {
-            return bad(r, 431, "found more than 64 header fields");
+            return http_bad(r, 431, "found more than 64 header fields");
         }
     }
     if (bound == most) {
-        return bad(r, 431, "found a head of more than 16384 bytes");
+        return http_bad(r, 431, "found a head of more than 16384 bytes");
     }
     return HTTP_MORE;
 }
@@ -120,16 +113,13 @@ static int on_method(llhttp_t *llhttp, const char *at, size_t len)
 
 static int refuse(llhttp_t *llhttp, int status, const char *complaint)
 {
-    (void)bad(reading_of(llhttp)->request, status, complaint);
+    (void)http_bad(reading_of(llhttp)->request, status, complaint);
     return -1;
 }
 
 static int on_field(llhttp_t *llhttp, const char *at, size_t len)
 {
     struct http_request *out = reading_of(llhttp)->request;
-    if (reading_of(llhttp)->in_body) {
-        return refuse(llhttp, 400, "found trailer fields after the body, expected none");
-    }
     if (out->fields_count == HTTP_FIELDS_MAX) {
         return refuse(llhttp, 431, "found more than 64 header fields");
     }
@@ -144,31 +134,62 @@ static int on_value(llhttp_t *llhttp, const char *at, size_t len)
     return 0;
 }
 
-static unsigned count_fields(const struct http_request *r, const char *lower)
+/* The fields that say where the request goes and where it ends. */
+struct framing {
+    unsigned hosts;
+    unsigned lengths; /* both kinds: Content-Length and Transfer-Encoding */
+    struct text coding;
+    struct text expect;
+};
+
+/* Finds these fields in one pass; r->host is the last Host. */
+static void find_framing(struct http_request *r, struct framing *f)
 {
-    unsigned n = 0;
+    *f = (struct framing){.hosts = 0};
     for (unsigned i = 0; i < r->fields_count; i++) {
-        n += http_same_name(r->fields[i].name, lower);
+        const struct http_field *field = &r->fields[i];
+        switch (field->name.len) {
+        case 4:
+            if (http_same_name(field->name, "host")) {
+                r->host = field->value;
+                f->hosts++;
+            }
+            break;
+        case 6:
+            f->expect = http_same_name(field->name, "expect") ? field->value : f->expect;
+            break;
+        case 14:
+            f->lengths += http_same_name(field->name, "content-length");
+            break;
+        case 17:
+            if (http_same_name(field->name, "transfer-encoding")) {
+                f->coding = field->value;
+                f->lengths++;
+            }
+            break;
+        default:
+            break;
+        }
     }
-    return n;
 }
 
 /* Checks the head as a whole. llhttp refuses most of this too; here all of it is in one place. */
-static int check_head(llhttp_t *llhttp)
+static int check_head(llhttp_t *llhttp, const struct framing *f)
 {
     struct http_request *r = reading_of(llhttp)->request;
-    struct text coding = http_value(r, "transfer-encoding");
-    unsigned hosts = count_fields(r, "host");
     if (llhttp->http_major != 1) {
         return refuse(llhttp, 400, "expected HTTP/1.1");
     }
-    if (hosts > 1 || (llhttp->http_minor > 0 && hosts == 0)) {
+    if (f->hosts > 1 || (llhttp->http_minor > 0 && f->hosts == 0)) {
         return refuse(llhttp, 400, "expected exactly one Host field");
     }
-    if (count_fields(r, "content-length") + count_fields(r, "transfer-encoding") > 1) {
+    if (!http_read_target(r)) {
+        return refuse(llhttp, 400, "found a Host that is no host name or address");
+    }
+    if (f->lengths > 1) {
         return refuse(llhttp, 400, "expected one Content-Length or Transfer-Encoding");
     }
-    if (coding.at != NULL && (!text_is_word(coding, "CHUNKED") || llhttp->http_minor == 0)) {
+    if (f->coding.at != NULL && (!text_is_word(f->coding, "CHUNKED") || llhttp->http_minor == 0)) {
         return refuse(llhttp, 400, "found a transfer coding, expected none or chunked");
     }
     if (llhttp->content_length > HTTP_BODY_MAX) {
@@ -180,43 +201,20 @@ static int check_head(llhttp_t *llhttp)
 static int on_head(llhttp_t *llhttp)
 {
     struct http_request *r = reading_of(llhttp)->request;
+    struct framing framing;
     reading_of(llhttp)->in_body = true;
+    find_framing(r, &framing);
     r->old = llhttp->http_minor == 0;
-    r->wants_continue = !r->old && text_is_word(http_value(r, "expect"), "100-CONTINUE");
-    return check_head(llhttp);
+    r->wants_continue = !r->old && text_is_word(framing.expect, "100-CONTINUE");
+    int e = check_head(llhttp, &framing);
+    return e == 0 && (llhttp->flags & F_CHUNKED) != 0 ? HPE_PAUSED : e; /* http_read_chunks() */
 }
 
-static int on_extension(llhttp_t *llhttp, const char *at, size_t len)
-{
-    (void)at;
-    (void)len;
-    return refuse(llhttp, 400, "found a chunk extension, expected none");
-}
+const char http_chunked_too_long[] = "found a chunked body of more than 65536 bytes";
 
-static const char chunked_too_long[] = "found a chunked body of more than 65536 bytes";
-
-static int on_chunk(llhttp_t *llhttp)
-{
-    struct reading *r = reading_of(llhttp);
-    return llhttp->content_length > HTTP_CHUNKED_MAX - r->body
-               ? refuse(llhttp, 413, chunked_too_long)
-               : 0;
-}
-
-/* A body in one piece is not copied. */
 static int on_body(llhttp_t *llhttp, const char *at, size_t len)
 {
-    struct reading *r = reading_of(llhttp);
-    if ((llhttp->flags & F_CHUNKED) == 0) {
-        r->request->body = (struct text){at, len};
-        return 0;
-    }
-    if (len > HTTP_CHUNKED_MAX - r->body) {
-        return refuse(llhttp, 413, chunked_too_long);
-    }
-    memcpy(r->request->chunked + r->body, at, len);
-    r->body += len;
-    r->request->body = (struct text){r->request->chunked, r->body};
+    reading_of(llhttp)->request->body = (struct text){at, len};
     return 0;
 }
 
@@ -225,42 +223,69 @@ static const llhttp_settings_t request_settings = {.on_url = on_url,
                                                    .on_header_field = on_field,
                                                    .on_header_value = on_value,
                                                    .on_headers_complete = on_head,
-                                                   .on_chunk_extension_name = on_extension,
-                                                   .on_chunk_header = on_chunk,
                                                    .on_body = on_body,
                                                    .on_message_complete = on_complete};
 
 /* ---- one request ---- */
 
+/* Returns whether llhttp reads requests with this method in the usual way. It refuses methods that it
+ * does not know, and reads some others in their own ways. */
+static bool is_usual(struct text input)
+{
+    return text_starts(input, "POST ") || text_starts(input, "GET ") ||
+           text_starts(input, "HEAD ") || text_starts(input, "PUT ") ||
+           text_starts(input, "DELETE ") || text_starts(input, "PATCH ") ||
+           text_starts(input, "OPTIONS ");
+}
+
+/* Lets llhttp read the input, with POST in place of a method that is not usual. */
+static void read_with(struct reading *r, struct text input)
+{
+    if (is_usual(input)) {
+        (void)execute(r, &request_settings, input);
+        return;
+    }
+    struct text method = text_before(input, ' ');
+    if (text_is(method, "CONNECT") && input.at[method.len + 1] != '/') {
+        (void)http_bad(r->request, 501, "CONNECT is not supported");
+    } else if (text_is_made_of(method, HTTP_TOKEN)) {
+        (void)execute(r, &request_settings, TEXT("POST"));
+        (void)llhttp_execute(&r->llhttp, input.at + method.len, input.len - method.len);
+        r->request->method = method;
+    }
+}
+
 /* Reads a request whose head is complete. */
 static int read_request(struct text input, struct http_request *out)
 {
     struct reading r = {.request = out};
-    (void)execute(&r, &request_settings, input);
-    if (r.complete) {
-        out->keep_alive = llhttp_should_keep_alive(&r.llhttp) != 0;
-        out->used = (size_t)(llhttp_get_error_pos(&r.llhttp) - input.at);
-        out->query = out->target;
-        out->path = text_cut(&out->query, '?');
-        return HTTP_READ;
-    }
+    read_with(&r, input);
     if (out->status != 0) {
         return HTTP_BAD;
     }
-    if (llhttp_get_errno(&r.llhttp) != HPE_OK || !r.in_body) {
-        return bad(out, 400, "expected an HTTP/1.1 request");
-    }
     bool chunked = (r.llhttp.flags & F_CHUNKED) != 0;
-    out->needed = chunked ? 0 : input.len + (size_t)r.llhttp.content_length;
-    return HTTP_MORE;
+    int e = (int)llhttp_get_errno(&r.llhttp);
+    if (!r.in_body || (e != HPE_OK && e != HPE_PAUSED && !r.complete)) {
+        return http_bad(out, 400, "expected an HTTP/1.1 request");
+    }
+    out->keep_alive = llhttp_should_keep_alive(&r.llhttp) != 0;
+    if (chunked) {
+        int got = http_read_chunks(text_after(input, out->body_at), out, &out->used);
+        out->used = got == HTTP_READ ? out->body_at + out->used : 0;
+        return got;
+    }
+    out->used = r.complete ? (size_t)(llhttp_get_error_pos(&r.llhttp) - input.at) : 0;
+    out->needed = r.complete ? 0 : input.len + (size_t)r.llhttp.content_length;
+    return r.complete ? HTTP_READ : HTTP_MORE;
 }
 
 static void clear(struct http_request *r)
 {
-    r->method = r->target = r->path = r->query = r->body = (struct text){"", 0};
+    r->method = r->target = r->path = r->query = r->host = r->host_name = r->body =
+        (struct text){"", 0};
     r->fields_count = 0;
     r->keep_alive = r->old = r->wants_continue = false;
-    r->used = r->needed = 0;
+    r->used = r->needed = r->body_at = 0;
     r->status = 0;
     r->complaint = NULL;
 }
@@ -269,20 +294,25 @@ int http_parse(struct text input, struct http_request *out)
 {
     clear(out);
     input.len = input.len < HTTP_REQUEST_MAX ? input.len : HTTP_REQUEST_MAX;
-    size_t empty = input.len >= 2 && memcmp(input.at, "\r\n", 2) == 0 ? 2 : 0;
+    size_t empty = 0;
+    while (empty + 2 <= HTTP_HEAD_MAX && input.len - empty >= 2 &&
+           memcmp(input.at + empty, "\r\n", 2) == 0) {
+        empty += 2;
+    }
     int got = check_lines(out, text_after(input, empty), HTTP_HEAD_MAX - empty);
     if (got == HTTP_READ) {
         got = read_request(text_after(input, empty), out);
     }
     if (got == HTTP_MORE && out->needed == 0 && input.len >= HTTP_HEAD_MAX + HTTP_CHUNKED_MAX) {
-        return bad(out, 413, chunked_too_long);
+        return http_bad(out, 413, http_chunked_too_long);
     }
     out->used += got == HTTP_READ ? empty : 0;
+    out->body_at += out->body_at > 0 ? empty : 0;
     out->needed += out->needed > 0 ? empty : 0;
     return got;
 }
 
-/* ---- fields and queries ---- */
+/* ---- fields ---- */
 
 bool http_same_name(struct text name, const char *lower)
 {
@@ -297,33 +327,6 @@ struct text http_value(const struct http_request *request, const char *lower)
         }
     }
     return (struct text){NULL, 0};
-}
-
-/* Decodes %XX and '+'. A '%' without two digits stands for itself. */
-static struct text decode(struct text from, char *room)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < from.len; i++) {
-        int byte = text_percent_byte(from, i);
-        room[n++] = (char)(byte >= 0 ? byte : from.at[i] == '+' ? ' ' : from.at[i]);
-        i += byte >= 0 ? 2 : 0;
-    }
-    return (struct text){room, n};
-}
-
-bool http_next_pair(struct text *query, char *room, struct http_pair *pair)
-{
-    struct text part = {"", 0};
-    while (part.len == 0 && query->len > 0) {
-        part = text_cut(query, '&');
-    }
-    if (part.len == 0) {
-        return false;
-    }
-    struct text name = text_cut(&part, '=');
-    pair->name = decode(name, room);
-    pair->value = decode(part, room + name.len);
-    return true;
 }
 
 /* ---- responses ---- */

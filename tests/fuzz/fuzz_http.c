@@ -2,7 +2,8 @@
  * HTTP requests. No byte beyond the input is read (copies of the exact size); what is said of some
  * bytes is said with more behind them; of HTTP_REQUEST_MAX bytes more are never wanted, and never
  * fewer than `needed`; the parts of a request lie where they should; written again from its parts,
- * a request reads the same.
+ * without the host of its target, empty lines and extensions of chunks, a request reads the same; the
+ * end of a chunked body is found without parsing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,12 +39,24 @@ static void require_within(const struct outcome *o)
     require(r->used > 0 && r->used <= o->len && r->used <= HTTP_REQUEST_MAX);
     require(r->fields_count <= HTTP_FIELDS_MAX && r->body.len <= HTTP_BODY_MAX);
     require(lies_in(r->method, o->copy, r->used) && lies_in(r->target, o->copy, r->used));
+    require(lies_in(r->host, o->copy, r->used) && lies_in(r->query, o->copy, r->used));
+    require(lies_in(r->path, o->copy, r->used) || text_is(r->path, "/"));
     require(lies_in(r->body, o->copy, r->used) || lies_in(r->body, r->chunked, HTTP_CHUNKED_MAX));
     for (unsigned i = 0; i < r->fields_count; i++) {
         require(r->fields[i].name.len > 0 && lies_in(r->fields[i].name, o->copy, r->used));
         require(lies_in(r->fields[i].value, o->copy, r->used));
         require(memchr(r->fields[i].value.at, '\n', r->fields[i].value.len) == NULL);
         require(memchr(r->fields[i].value.at, 0, r->fields[i].value.len) == NULL);
+    }
+}
+
+/* The caller does not parse a chunked body before http_skip_chunks() finds its end. */
+static void require_end_is_found(const struct outcome *o)
+{
+    size_t at = o->request.body_at;
+    require(at > 0 && at <= o->request.used);
+    if (http_value(&o->request, "transfer-encoding").at != NULL) {
+        require(http_skip_chunks((struct text){o->copy, o->request.used}, &at) != HTTP_MORE);
     }
 }
 
@@ -62,12 +75,15 @@ static void parse(struct text input, struct outcome *o)
     require(o->request.needed == 0 || (o->result == HTTP_MORE && o->request.needed > input.len));
     if (o->result == HTTP_READ) {
         require_within(o);
+        require_end_is_found(o);
     }
 }
 
 static void require_same(const struct http_request *a, const struct http_request *b)
 {
-    require(text_equal(a->method, b->method) && text_equal(a->target, b->target));
+    require(text_equal(a->method, b->method) && text_equal(a->path, b->path));
+    require(text_equal(a->query, b->query));
+    require(text_equal(a->host, b->host) || a->old); /* HTTP/1.0 needs no Host field */
     require(text_equal(a->body, b->body) && a->keep_alive == b->keep_alive);
     require(a->fields_count == b->fields_count);
     for (unsigned i = 0; i < a->fields_count; i++) {
@@ -102,7 +118,9 @@ static void put_request(struct buffer *b, const struct http_request *r)
 {
     buffer_put(b, r->method);
     buffer_put_char(b, ' ');
-    buffer_put(b, r->target);
+    buffer_put(b, r->path);
+    buffer_put(b, r->query.len > 0 ? TEXT("?") : TEXT(""));
+    buffer_put(b, r->query);
     buffer_put(b, r->old ? TEXT(" HTTP/1.0\r\n") : TEXT(" HTTP/1.1\r\n"));
     for (unsigned i = 0; i < r->fields_count; i++) {
         buffer_put(b, r->fields[i].name);

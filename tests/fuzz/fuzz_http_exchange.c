@@ -2,7 +2,8 @@
  * What arrives on an HTTP connection, answered: bodies of JSON, fields of gateways, routes. The first
  * byte chooses how the bytes are cut into pieces. Each reply is one whole HTTP answer, its body is
  * what its type says, no byte of a request has become a line of a head. How the bytes are cut changes
- * nothing about how many replies there are, except that what is cut may be refused later.
+ * nothing about how many replies there are, except that what is cut may be refused later, and that a
+ * request which is refused before its body has come is the last.
  *
  * fuzz_admin_exchange.c does the same on the operators' listener.
  */
@@ -76,7 +77,9 @@ static void prepare(void)
     require(worker->top != NULL);
     server.workers = worker;
     server.workers_count = 1;
+    server.options.listen[PROTOCOL_HTTP] = "127.0.0.1:8080";
     server.options.listen[PROTOCOL_ADMIN] = "127.0.0.1:8082";
+    worker->listeners[PROTOCOL_HTTP].loopback = true;
     buffer_init(&worker->replies, SERVER_OUTPUT_BYTES);
 }
 
@@ -85,9 +88,17 @@ static void prepare(void)
 /* A line of the head: one of those that we write. */
 static void require_known_line(struct text line)
 {
-    static const char *const names[] = {
-        "HTTP/1.1 ", "Date: ",        "Content-Type: ",     "Content-Length: ", "Cache-Control: ",
-        "Allow: ",   "Retry-After: ", "RateLimit-Policy: ", "RateLimit: ",      "Connection: "};
+    static const char *const names[] = {"HTTP/1.1 ",
+                                        "Date: ",
+                                        "Content-Type: ",
+                                        "Content-Length: ",
+                                        "Cache-Control: ",
+                                        "Allow: ",
+                                        "Retry-After: ",
+                                        "RateLimit-Policy: ",
+                                        "RateLimit: ",
+                                        "Connection: ",
+                                        "X-Content-Type-Options: nosniff"};
     bool known = false;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         known = known || text_starts(line, names[i]);
@@ -186,6 +197,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct protocol *protocol = &FUZZED_PROTOCOL;
     unsigned whole = feed(protocol, input, input.len);
     unsigned pieces = feed(protocol, input, 1 + data[0]);
-    require(pieces == whole || pieces + 1 == whole || waits);
+    require((pieces <= whole && (pieces > 0 || whole <= 1)) || waits);
     return 0;
 }

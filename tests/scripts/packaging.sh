@@ -28,6 +28,11 @@ for option in $arguments; do
     "$WEIR_BUILD_DIR/weir" serve --help | grep -q "^  $option " || die "the unit passes $option, which there is not"
 done
 
+# What bounds the damage if all else fails.
+for line in LimitCORE=0 MemoryMax=3G NoNewPrivileges=yes; do
+    grep -qx "$line" "$unit" || die "the unit does not say $line"
+done
+
 # systemd's own opinion.
 if command -v systemd-analyze >/dev/null; then
     systemd-analyze security --offline=true "$unit" >"$dir/security" 2>&1 || [ -s "$dir/security" ] ||

@@ -20,7 +20,8 @@ stop_haproxy() {
 
 recipe haproxy.md lua | sed "s/abns@weir/abns@weir-$$/" >"$dir/weir.whole"
 recipe haproxy.md haproxy >"$dir/haproxy.cfg"
-sed -i "s|/etc/haproxy/weir.lua|$dir/weir.lua|; s/bind :80/bind $site/; s/abns@weir/abns@weir-$$/" "$dir/haproxy.cfg"
+recipe haproxy.md haproxy-map >"$dir/users.map"
+sed -i "s|/etc/haproxy/weir.lua|$dir/weir.lua|; s|/etc/haproxy/users.map|$dir/users.map|; s/bind :80/bind $site/; s/abns@weir/abns@weir-$$/" "$dir/haproxy.cfg"
 grep -q "bind $site" "$dir/haproxy.cfg" || die "the recipe does not listen"
 
 cp "$dir/weir.whole" "$dir/weir.lua"

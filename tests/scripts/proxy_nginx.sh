@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC2154  # dir, host, site, pid are set in proxy.sh
+# shellcheck disable=SC2034,SC2154  # weir_pid is used in proxy.sh, and dir, host, site, pid are set there
 # docs/integrations/nginx.md against nginx: what the document says is what a client sees.
 # test-timeout: 300
 . "$WEIR_SOURCE_DIR/tests/support/proxy.sh"
@@ -77,3 +77,42 @@ start_weir --client-field x-forwarded-for
 start_nginx
 check_limits fields
 check_keep_alive
+stop_nginx
+stop_weir
+
+# nginx passes on the client's fields to a weir on a unix socket. What a client writes into Forwarded neither lifts a limit
+# nor a block, and weir does not start without the name of nginx's own field.
+sed "s|server $host:8080;|server unix:$dir/weir.sock;|; /proxy_pass_request_headers off/d" "$dir/site.whole" >"$dir/site.conf"
+grep -q "unix:$dir/weir.sock" "$dir/site.conf" || die "no upstream"
+sed "s/^block: .*/block: [{ip: 127.0.0.6}]/" "$dir/weir.yaml" >"$dir/socket.yaml"
+socket_options="serve --config $dir/socket.yaml --http unix:$dir/weir.sock --resp off --admin off --threads 1 --max-age 0
+    --no-watch --auth-deny-status 403"
+rc=0
+# shellcheck disable=SC2086  # words on purpose
+timeout 20 "$weir" $socket_options </dev/null >"$dir/out" 2>"$dir/refused.err" || rc=$?
+{ [ "$rc" = 2 ] && grep -q 'expected --client-field NAME' "$dir/refused.err"; } || die "started without the name of the field: $rc"
+# shellcheck disable=SC2086
+run weir "$weir" $socket_options --client-field x-forwarded-for
+weir_pid=$pid
+until_true curl -sf --unix-socket "$dir/weir.sock" -o "$dir/body" http://localhost/healthz
+start_nginx
+let_in=0
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    ask 127.0.0.2 /page -H 'Forwarded: for=1.2.3.4'
+    case $status in 200) let_in=$((let_in + 1)) ;; 429) ;; *) die "got $status" ;; esac
+done
+[ "$let_in" = 3 ] || die "$let_in of 20 were let in, expected 3"
+expect 403 127.0.0.6 /page
+expect 403 127.0.0.6 /page -H 'Forwarded: for=1.2.3.4'
+stop_nginx
+stop_weir
+
+# Over TCP without the name: a request whose fields name different clients is refused, and counts as nobody's.
+sed '/proxy_pass_request_headers off/d' "$dir/site.whole" >"$dir/site.conf"
+start_weir --auth-deny-status 403
+start_nginx
+expect 200 127.0.0.2 /page
+expect 500 127.0.0.2 /page -H 'Forwarded: for=1.2.3.4' # nginx makes this of weir's 400
+expect 500 127.0.0.3 /page -H 'X-Real-IP: 192.0.2.66'
+grep -q 'why="x-forwarded-for and forwarded name different clients' "$dir/weir.err" || die "not in the log"
+grep -q -e '--client-field' "$dir/weir.err" || die "the log does not name the option"

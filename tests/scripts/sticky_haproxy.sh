@@ -11,6 +11,7 @@ need haproxy curl python3
 # The recipe of haproxy.md with the other way to weir; fails closed, so that every answer is a node's.
 recipe haproxy.md lua | sed "s/abns@weir/abns@weir-$$/; s/fail_open = true/fail_open = false/" >"$dir/weir.lua"
 recipe haproxy.md haproxy >"$dir/whole"
+recipe haproxy.md haproxy-map >"$dir/users.map"
 recipe sticky.md haproxy-sticky | places >"$dir/listen"
 recipe sticky.md haproxy-sticky-uri | places | sed "s/listen weir/listen uri/; s/127\\.0\\.0\\.1:8070/$host:8070/" >"$dir/uri"
 awk -v other="$dir/listen" -v uri="$dir/uri" '
@@ -18,7 +19,7 @@ awk -v other="$dir/listen" -v uri="$dir/uri" '
     skip && /^ / { next }
     { print }
     END { print ""; while ((getline line <uri) > 0) print line; exit seen != 1 }' "$dir/whole" |
-    sed "s|/etc/haproxy/weir.lua|$dir/weir.lua|; s/bind :80/bind $site/; s/abns@weir/abns@weir-$$/" >"$dir/haproxy.cfg"
+    sed "s|/etc/haproxy/weir.lua|$dir/weir.lua|; s|/etc/haproxy/users.map|$dir/users.map|; s/bind :80/bind $site/; s/abns@weir/abns@weir-$$/" >"$dir/haproxy.cfg"
 [ "$(grep -c "$host:8083" "$dir/haproxy.cfg")" = 2 ] || die "the nodes are not in the configuration"
 
 start_origin

@@ -361,7 +361,8 @@ static void open_routes_need_no_secret_and_ignore_a_wrong_one(void **state)
 
 static void ten_wrong_secrets_end_an_http_connection_too(void **state)
 {
-    static const char wrong[] = "GET /v1/auth HTTP/1.1\r\nHost: x\r\nWeir-Secret: no\r\n\r\n";
+    static const char wrong[] =
+        "GET /v1/auth HTTP/1.1\r\nHost: localhost\r\nWeir-Secret: no\r\n\r\n";
     static struct http_answer a;
     struct http_server s;
     struct server_options o = {.access = secrets("check-1", NULL)};

@@ -119,6 +119,49 @@ static void a_limit_is_added_replaced_and_removed_while_it_runs(void **state)
     assert_int_equal(check("new", "ann", 1), 404);
 }
 
+/* YAML has no surrogate pairs, takes null for a word, and folds U+2028. */
+static void a_limit_in_json_is_read_as_json(void **state)
+{
+    static const struct {
+        const char *type, *user;
+    } cases[] = {
+        {"application/json", "\"\\ud83d\\ude00\\/\\u00e9\\t\""},
+        {"application/json; charset=utf-8", "\"\xf0\x9f\x98\x80/\xc3\xa9\\t\""},
+        {"application/yaml", "\"\\ud83d\\ude00\\/\\u00e9\\t\""}, /* it is JSON all the same */
+        {"application/json", "\"\\ud83d\\ude00/\xe2\x80\xa8\x7f\xc2\x85 x\""},
+    };
+    static const char *const keys[] = {"\xf0\x9f\x98\x80/\xc3\xa9\t", "\xf0\x9f\x98\x80/\xc3\xa9\t",
+                                       "\xf0\x9f\x98\x80/\xc3\xa9\t",
+                                       "\xf0\x9f\x98\x80/\xe2\x80\xa8\x7f\xc2\x85 x"};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char body[256];
+        char fields[64];
+        struct weir_rules_answer answer;
+        (void)snprintf(fields, sizeof fields, "Content-Type: %s\r\n", cases[i].type);
+        (void)snprintf(
+            body, sizeof body,
+            "{\"name\":\"new\",\t\"when\":{\"user\":%s},\r\n\"key\":[],\"rate\":\"1/day\"}",
+            cases[i].user);
+        admin_ask(world, "PUT /v1/limits/new", fields, body, &a);
+        assert_status(i == 0 ? 201 : 200);
+        struct weir_rules_attribute user = {"user", 4, keys[i], strlen(keys[i])};
+        struct weir_rules_question q = {
+            .attributes = &user, .attributes_count = 1, .mode = WEIR_PEEK};
+        assert_int_equal(weir_rules_ask(world->server.rules, &q, &answer, NULL), 0);
+        assert_string_equal(answer.limit, "new");
+    }
+    admin_ask(world, "PUT /v1/limits/new", "Content-Type: application/json\r\n",
+              "name: new\nkey: []\nrate: 1/day\n", &a);
+    assert_status(400);
+    assert_non_null(strstr(a.body, "the body is not JSON"));
+    ask("PUT /v1/limits/new", "{\"name\":\"new\",\n\"group\":null,\"key\":[],\"rate\":\"1/day\"}");
+    assert_status(422);
+    assert_non_null(strstr(a.body, "limit:2:"));
+    ask("PUT /v1/limits/new",
+        "{\"name\":\"new\",\"key\":[],\"rate\":\"1/day\",\"group\":\"\\ud83d\"}");
+    assert_status(400); /* half a pair */
+}
+
 static void a_bad_limit_changes_nothing_and_says_all_that_is_wrong(void **state)
 {
     ask("PUT /v1/limits/api", "{\"name\":\"api\",\"key\":[\"user\"],\"rat\":\"1/day\"}");
@@ -443,13 +486,13 @@ static void the_method_that_is_right_is_told(void **state)
 {
     ask("PATCH /v1/limits/api", "{}");
     assert_status(405);
-    assert_true(http_has_line(&a, "Allow: GET, PUT, DELETE"));
+    assert_true(http_has_line(&a, "Allow: GET, HEAD, PUT, DELETE"));
     ask("DELETE /v1/limits", ""); /* all of them? */
     assert_status(405);
-    assert_true(http_has_line(&a, "Allow: GET"));
+    assert_true(http_has_line(&a, "Allow: GET, HEAD"));
     ask("POST /v1/keys", "{}");
     assert_status(405);
-    assert_true(http_has_line(&a, "Allow: GET"));
+    assert_true(http_has_line(&a, "Allow: GET, HEAD"));
     ask("GET /v1/reload", "");
     assert_status(405);
     assert_true(http_has_line(&a, "Allow: POST"));
@@ -486,6 +529,8 @@ static void a_page_of_a_stranger_is_refused(void **state)
         {"GET /v1/status", "Host: evil.example\r\n", 403},
         {"GET /v1/status", "Host: localhost.evil.example:8082\r\n", 403},
         {"GET /v1/status", "Host: 127.0.0.1.evil.example\r\n", 403},
+        {"GET /v1/status", "Host: [::1]evil.example\r\n", 400},
+        {"GET /metrics", "Host: evil.example\r\n", 403},
         {"GET /v1/status", "Host: evil.example\r\nOrigin: http://evil.example\r\n", 403},
         {"PUT /v1/mode", "Content-Type: text/plain\r\n", 415},
         {"PUT /v1/mode", "Content-Type: text/plain;charset=UTF-8\r\n", 415},
@@ -522,6 +567,7 @@ int main(void)
         TEST(every_tier_is_an_item_of_the_list),
         TEST(a_limit_that_is_not_there_is_not_found),
         TEST(a_limit_is_added_replaced_and_removed_while_it_runs),
+        TEST(a_limit_in_json_is_read_as_json),
         TEST(a_bad_limit_changes_nothing_and_says_all_that_is_wrong),
         TEST(a_limit_that_names_a_file_is_refused_without_a_word_of_the_file),
         TEST(a_body_that_names_another_limit_changes_neither),

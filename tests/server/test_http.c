@@ -232,8 +232,9 @@ static uint64_t admitted;
 
 static void *hammer(void *arg)
 {
-    static const char text[] = "POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 34\r\n\r\n"
-                               "{\"limit\":\"hundred\",\"key\":\"shared\"}";
+    static const char text[] =
+        "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: 34\r\n\r\n"
+        "{\"limit\":\"hundred\",\"key\":\"shared\"}";
     struct http_answer *answer = malloc(sizeof *answer);
     int fd = *(const int *)arg;
     for (int i = 0; i < 100; i++) {

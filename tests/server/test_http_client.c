@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -43,14 +44,18 @@ static struct cidr_set *networks(const char *text)
     return set;
 }
 
-static uint64_t ignored(void)
-{
-    uint64_t n = 0;
-    for (unsigned i = 0; i < server->server.workers_count; i++) {
-        n += load_relaxed(&server->server.workers[i].counts.forwarded_ignored);
+#define COUNT_OF(member)                                                                           \
+    static uint64_t member(void)                                                                   \
+    {                                                                                              \
+        uint64_t n = 0;                                                                            \
+        for (unsigned i = 0; i < server->server.workers_count; i++) {                              \
+            n += load_relaxed(&server->server.workers[i].counts.forwarded_##member);               \
+        }                                                                                          \
+        return n;                                                                                  \
     }
-    return n;
-}
+
+COUNT_OF(ignored)
+COUNT_OF(refused)
 
 /* The log goes into this file until log_end(). */
 static int log_begin(void)
@@ -157,7 +162,7 @@ static void forwarded_of_rfc_7239_is_read_in_the_same_way(void **state)
 }
 
 /* A proxy writes one of them and passes on what clients write into the others. */
-static void fields_that_disagree_are_all_ignored(void **state)
+static void fields_that_name_different_clients_are_refused(void **state)
 {
     static const struct client_case agreeing[] = {
         {"X-Forwarded-For: 192.0.2.1\r\nForwarded: for=192.0.2.1\r\nX-Real-IP: 192.0.2.1\r\n",
@@ -173,42 +178,140 @@ static void fields_that_disagree_are_all_ignored(void **state)
         "X-Forwarded-For: 6.6.6.6\r\nForwarded: for=_hidden\r\n",
         "X-Forwarded-For: 192.0.2.9\r\nForwarded: for=6.6.6.6\r\n",
     };
+    static const char *const ips[] = {"127.0.0.1", "192.0.2.9", "6.6.6.6"};
     int log = log_begin();
+    time_t began = time(NULL); /* a line a second */
     begin(NULL);
     CHECK_CASES(agreeing);
-    assert_int_equal(ignored(), 0);
+    assert_int_equal(refused(), 0);
     for (size_t i = 0; i < sizeof disagreeing / sizeof disagreeing[0]; i++) {
         http_ask(server, "GET /v1/auth", disagreeing[i], "", &a);
-        assert_int_equal(a.status, i == 0 ? 200 : 429);
+        assert_int_equal(a.status, 400);
+        assert_non_null(strstr(a.body, "name different clients"));
+        assert_int_equal(refused(), i + 1);
     }
-    assert_string_equal(verdict_of("127.0.0.1"), "deny");
-    assert_string_equal(verdict_of("192.0.2.9"), "allow");
-    assert_string_equal(verdict_of("6.6.6.6"), "allow");
-    assert_int_equal(ignored(), sizeof disagreeing / sizeof disagreeing[0]);
+    for (size_t i = 0; i < sizeof ips / sizeof ips[0]; i++) {
+        assert_string_equal(verdict_of(ips[i]), "allow");
+    }
     end();
-    assert_int_equal(log_end(log, "name different clients"), 1);
+    assert_in_range(log_end(log, "--client-field"), 1, 1 + (unsigned)(time(NULL) - began));
 }
 
 static void one_field_can_be_named_and_the_others_do_not_count(void **state)
 {
     static const struct {
-        unsigned field;
+        int field;
         const char *ip;
-    } cases[] = {{HTTP_CLIENT_X_FORWARDED_FOR, "192.0.2.1"},
-                 {HTTP_CLIENT_FORWARDED, "192.0.2.2"},
-                 {HTTP_CLIENT_X_REAL_IP, "192.0.2.3"}};
-    for (size_t i = 0; i < HTTP_CLIENT_FIELDS; i++) {
-        begin(&(struct server_options){.client_field = cases[i].field + 1});
+    } cases[] = {{CLIENT_FIELD_X_FORWARDED_FOR, "192.0.2.1"},
+                 {CLIENT_FIELD_FORWARDED, "192.0.2.2"},
+                 {CLIENT_FIELD_X_REAL_IP, "192.0.2.3"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        begin(&(struct server_options){.client_field = cases[i].field});
         http_ask(server, "GET /v1/auth",
                  "X-Forwarded-For: 192.0.2.1\r\nForwarded: for=192.0.2.2\r\n"
                  "X-Real-IP: 192.0.2.3\r\n",
                  "", &a);
         assert_int_equal(a.status, 200);
         assert_string_equal(verdict_of(cases[i].ip), "deny");
-        assert_int_equal(ignored(), 0);
+        assert_int_equal(ignored() + refused(), 0);
         end();
     }
 }
+
+/* ---- a unix socket, which shows no address ---- */
+
+static char socket_folder[] = "/tmp/weir-client-XXXXXX";
+static char socket_address[64];
+
+static int make_socket_folder(void **state)
+{
+    if (mkdtemp(socket_folder) == NULL) {
+        return -1;
+    }
+    (void)snprintf(socket_address, sizeof socket_address, "unix:%s/http", socket_folder);
+    return 0;
+}
+
+static int remove_socket_folder(void **state)
+{
+    return rmdir(socket_folder);
+}
+
+static void begin_on_socket(const char *text, int field)
+{
+    server = calloc(1, sizeof *server);
+    assert_non_null(server);
+    http_server_start(server, text,
+                      &(struct server_options){.listen = {[PROTOCOL_HTTP] = socket_address},
+                                               .client_field = field});
+}
+
+static int auth(const char *fields)
+{
+    http_ask(server, "GET /v1/auth", fields, "", &a);
+    return a.status;
+}
+
+/* Behind nginx, `Forwarded: for=1.2.3.4` lifted limits by address, and a block by address. */
+static void a_forged_field_lifts_no_limit_and_no_block_on_a_unix_socket(void **state)
+{
+    static const char blocking[] = "block: [{ip: [192.0.2.66]}]\n"
+                                   "limits:\n"
+                                   "  - {name: ips, key: [ip], rate: 1/day}\n";
+    begin_on_socket(blocking, CLIENT_FIELD_X_FORWARDED_FOR);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(auth("X-Forwarded-For: 192.0.2.1\r\nForwarded: for=1.2.3.4\r\n"),
+                         i == 0 ? 200 : 429);
+    }
+    assert_int_equal(auth("X-Forwarded-For: 192.0.2.66\r\nForwarded: for=1.2.3.4\r\n"), 403);
+    end();
+    begin_on_socket(blocking, CLIENT_FIELD_ANY); /* `weir serve` would not start so */
+    assert_int_equal(auth("X-Forwarded-For: 192.0.2.1\r\nForwarded: for=1.2.3.4\r\n"), 400);
+    assert_int_equal(auth("X-Forwarded-For: 192.0.2.66\r\nForwarded: for=1.2.3.4\r\n"), 400);
+    end();
+}
+
+static void a_limit_is_not_skipped_because_the_address_is_missing(void **state)
+{
+    static const char *const texts[] = {
+        "limits: [{name: ips, key: [ip], rate: 1/day}]\n",
+        "limits: [{name: either, key: [user|ip], rate: 1/day}]\n",
+        "limits: [{name: some, when: {ip: 10.0.0.0/8}, key: [], rate: 1/day}]\n",
+        "block: [{ip: 10.0.0.0/8}]\nlimits: [{name: all, key: [], rate: 1/day}]\n",
+    };
+    static const char *const missing[] = {"", "X-Forwarded-For: unknown\r\n",
+                                          "X-Real-IP: 10.0.0.1\r\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        int log = log_begin();
+        begin_on_socket(texts[i], CLIENT_FIELD_X_FORWARDED_FOR);
+        for (size_t j = 0; j < sizeof missing / sizeof missing[0]; j++) {
+            assert_int_equal(auth(missing[j]), 400);
+            assert_non_null(strstr(a.body, "expected it in x-forwarded-for"));
+            assert_int_equal(refused(), j + 1);
+        }
+        end();
+        (void)log_end(log, "found no address"); /* at most one a second */
+    }
+}
+
+static void rules_without_ip_and_rules_with_a_source_for_it_need_no_field(void **state)
+{
+    begin_on_socket("limits: [{name: all, key: [], rate: 1/day}]\n", CLIENT_FIELD_ANY);
+    assert_int_equal(auth(""), 200);
+    assert_int_equal(auth(""), 429);
+    assert_int_equal(refused(), 0);
+    end();
+    begin_on_socket("attributes: {ip: 'header:CF-Connecting-IP'}\n"
+                    "limits: [{name: ips, key: [ip], rate: 1/day, on_missing: deny}]\n",
+                    CLIENT_FIELD_ANY);
+    assert_int_equal(auth("CF-Connecting-IP: 192.0.2.1\r\n"), 200);
+    assert_int_equal(auth("CF-Connecting-IP: 192.0.2.1\r\n"), 429);
+    assert_int_equal(auth("CF-Connecting-IP: 192.0.2.2\r\n"), 200);
+    assert_int_equal(auth(""), 403);
+    end();
+}
+
+/* ---- a peer that is not trusted ---- */
 
 /* Ignored, counted, logged once. */
 static void fields_of_an_untrusted_peer_are_ignored(void **state)
@@ -274,10 +377,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_client_is_counted_from_the_right_past_trusted_proxies),
         cmocka_unit_test(forwarded_of_rfc_7239_is_read_in_the_same_way),
-        cmocka_unit_test(fields_that_disagree_are_all_ignored),
+        cmocka_unit_test(fields_that_name_different_clients_are_refused),
         cmocka_unit_test(one_field_can_be_named_and_the_others_do_not_count),
+        cmocka_unit_test(a_forged_field_lifts_no_limit_and_no_block_on_a_unix_socket),
+        cmocka_unit_test(a_limit_is_not_skipped_because_the_address_is_missing),
+        cmocka_unit_test(rules_without_ip_and_rules_with_a_source_for_it_need_no_field),
         cmocka_unit_test(fields_of_an_untrusted_peer_are_ignored),
         cmocka_unit_test(a_field_of_sixteen_kilobytes_changes_nothing_but_itself),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_socket_folder, remove_socket_folder);
 }

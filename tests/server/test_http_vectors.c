@@ -25,7 +25,7 @@ static void ask(int fd, const char *route, const char *body)
 {
     char text[512];
     int n = snprintf(text, sizeof text,
-                     "POST %s HTTP/1.1\r\nHost: weir\r\nContent-Length: %zu\r\n\r\n%s", route,
+                     "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%s", route,
                      strlen(body), body);
     http_send(fd, text, (size_t)n);
     assert_true(http_receive(fd, &answer));

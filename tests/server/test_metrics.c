@@ -208,7 +208,7 @@ static void reservations_are_counted_by_how_they_end(void **state)
     assert_value("weir_reservations_made_total", 3);
     assert_value("weir_reservations", 2);
     assert_value("weir_reservations_ended_total{result=\"settled\"}", 1);
-    assert_value("weir_reservations_refused_total", 0);
+    assert_value("weir_reservations_refused_total{reason=\"client\"}", 0);
 }
 
 static void keys_make_no_series(void **state)

@@ -24,11 +24,20 @@ static const char rules_text[] =
     "  - {name: pair, key: [tenant, user], rate: 10/min, tiers: {by: tier, default: free,"
     " free: {}, pro: {rate: 100/min}}}\n";
 
-static struct server server; /* nothing of it runs */
+static struct server server;  /* nothing of it runs */
+static struct address client; /* who makes the reservations */
+
+static void be_client(unsigned number)
+{
+    client =
+        (struct address){.bytes = {10, 0, (uint8_t)(number >> 8), (uint8_t)number}, .family = 4};
+}
 
 static void start_with(uint64_t most)
 {
     struct weir_error error = {0};
+    be_client(1);
+    server.options.reservation_ttl_ms = 0;
     if (weir_rules_open_text(&server.rules, "test", rules_text, sizeof rules_text - 1, NULL,
                              &error) != 0 ||
         reservations_create(&server.reservations, most, &error) != 0) {
@@ -64,7 +73,7 @@ struct made {
 static struct made make_key(const struct weir_rules_key *key, uint64_t cost, uint64_t ttl_ms,
                             uint64_t now_ns)
 {
-    struct asker asker = {.server = &server, .now_ns = now_ns};
+    struct asker asker = {.server = &server, .by.peer = &client, .now_ns = now_ns};
     struct made m = {0};
     m.e = reservation_make(&asker, key, cost, ttl_ms, &m.a, &m.error);
     memcpy(m.id, m.a.reservation, sizeof m.id);
@@ -276,16 +285,18 @@ static void what_cannot_be_reserved_says_why(void **state)
 
 static void a_full_table_refuses_and_takes_nothing_until_something_is_old(void **state)
 {
-    start_with(3);
+    start_with(6); /* three for one client */
     struct made first = make_at("day", 1, 500, NOW);
     (void)make_at("day", 1, 1000, NOW);
     (void)make_at("day", 1, 2000, NOW);
     struct made m = make("day", 1);
     assert_int_equal(m.e, RESERVATION_FULL);
-    assert_string_equal(m.error.text, "there are 3 reservations open and no room for more");
+    assert_string_equal(m.error.text,
+                        "the reservations of this client take 3 places of 6; more than half are "
+                        "taken, so one client may have 1: settle or cancel some");
     assert_string_equal(m.id, "");
     assert_int_equal(remaining("day"), 1000000 - 3);
-    assert_int_equal(counts().refused, 1);
+    assert_int_equal(counts().refused[ROOM_NOT_OF_CLIENT], 1);
     assert_int_equal(make_at("day", 1, 1000, NOW + 500 * MS - 1).e, RESERVATION_FULL);
     assert_int_equal(make_at("day", 1, 9000, NOW + 500 * MS).e, 0); /* for the first one */
     assert_int_equal(make_at("day", 1, 1000, NOW + 500 * MS).e, RESERVATION_FULL);
@@ -295,7 +306,7 @@ static void a_full_table_refuses_and_takes_nothing_until_something_is_old(void *
     assert_int_equal(make_at("day", 1, 9000, NOW + 2000 * MS).e, RESERVATION_FULL);
     assert_int_equal(counts().open, 3);
     assert_int_equal(counts().expired, 3);
-    assert_int_equal(counts().refused, 4);
+    assert_int_equal(counts().refused[ROOM_NOT_OF_CLIENT], 4);
 }
 
 static void settling_makes_room(void **state)
@@ -309,7 +320,7 @@ static void settling_makes_room(void **state)
     }
 }
 
-static void long_keys_have_a_bound_of_their_own(void **state)
+static void long_keys_take_several_places(void **state)
 {
     static char part[4001];
     uint64_t n = 0;
@@ -319,9 +330,96 @@ static void long_keys_have_a_bound_of_their_own(void **state)
     while (n < RESERVATIONS_MAX && make_key(&key, 1, 1000, NOW).e == 0) {
         n++;
     }
-    assert_in_range(n, RESERVATIONS_BYTES / 4500, RESERVATIONS_BYTES / 4000);
-    assert_int_equal(counts().refused, 1);
+    assert_in_range(n, RESERVATIONS_MAX / 2 / 5, RESERVATIONS_MAX / 2 / 5 + 1); /* 5 places each */
+    assert_int_equal(counts().refused[ROOM_NOT_OF_CLIENT], 1);
     assert_int_equal(counts().open, n);
+}
+
+/* ---- room for others ---- */
+
+/* Makes as many as it gets; returns how many. */
+static unsigned make_all(const char *limit)
+{
+    unsigned n = 0;
+    while (make(limit, 1).e == 0) {
+        n++;
+    }
+    return n;
+}
+
+static void one_client_gets_half_and_the_next_one_a_share(void **state)
+{
+    start_with(1024);
+    assert_int_equal(make_all("day"), 512);
+    be_client(2);
+    assert_in_range(make_all("day"), 10, 16); /* of 256 that are free for the limit */
+    be_client(3);
+    assert_in_range(make_all("quiet"), 20, 32); /* of 500 */
+    be_client(1);
+    assert_int_equal(make("quiet", 1).e, RESERVATION_FULL);
+    assert_true(counts().refused[ROOM_NOT_OF_CLIENT] >= 3);
+    assert_int_equal(counts().refused[ROOM_NOT_OF_ALL], 0);
+}
+
+static void a_hundred_greedy_clients_leave_room_for_the_next(void **state)
+{
+    start_with(RESERVATIONS_MAX);
+    for (unsigned i = 0; i < 100; i++) {
+        be_client(10 + i);
+        assert_true(make_all("day") > 0);
+    }
+    be_client(1);
+    assert_int_equal(make("day", 1).e, 0);
+    assert_true(make_all("quiet") > 100); /* another limit has places of its own */
+}
+
+static void one_limit_leaves_a_quarter_to_the_others(void **state)
+{
+    unsigned n = 0;
+    start_with(64);
+    for (be_client(n); make("day", 1).e == 0; be_client(n)) { /* each client makes one */
+        n++;
+    }
+    assert_int_equal(n, 48);
+    assert_string_equal(make("day", 1).error.text,
+                        "the reservations of this limit take 48 places, and may take 48 of all 64");
+    assert_int_equal(counts().refused[ROOM_NOT_OF_LIMIT], 2);
+    assert_int_equal(make("quiet", 1).e, 0);
+    n = 100;
+    for (be_client(n); make("quiet", 1).e == 0; be_client(n)) {
+        n++;
+    }
+    assert_int_equal(counts().open, 64);
+    assert_int_equal(counts().refused[ROOM_NOT_OF_ALL], 1);
+    assert_string_equal(make("quiet", 1).error.text,
+                        "the reservations of all clients take 64 places of 64");
+}
+
+static void clients_of_one_ipv6_network_are_one(void **state)
+{
+    start_with(64);
+    client = (struct address){.bytes = {0x20, 1, 0xd, 0xb8, 0, 0, 0, 1, 1}, .family = 6};
+    assert_int_equal(make_all("day"), 32);
+    client.bytes[8] = 2;
+    assert_int_equal(make("day", 1).e, RESERVATION_FULL);
+    client.bytes[7] = 2;
+    assert_int_equal(make("day", 1).e, 0);
+}
+
+static void the_time_to_live_has_a_bound(void **state)
+{
+    struct made m = make_at("day", 1, 600001, NOW);
+    assert_int_equal(m.e, WEIR_EINVAL);
+    assert_string_equal(m.error.text, "ttl_ms: found 600001, expected at most 600000 "
+                                      "(server.reservation_ttl in the rule file)");
+    assert_int_equal(make_at("day", 1, 600000, NOW).e, 0);
+    m = make_at("api", 1, 0, NOW); /* a minute */
+    expect_none(m.id, NOW + 60000 * MS, "the reservation has expired");
+    server.options.reservation_ttl_ms = 5000;
+    assert_int_equal(make_at("day", 1, 5001, NOW).e, WEIR_EINVAL);
+    m = make_at("api", 1, 0, NOW);
+    expect_none(m.id, NOW + 5000 * MS, "the reservation has expired");
+    assert_int_equal(remaining("day"), 1000000 - 1);
 }
 
 /* ---- other rules ---- */
@@ -424,10 +522,12 @@ static void make_and_settle(unsigned index, void *arg)
 static void a_small_table_is_never_over_its_bound_and_loses_nothing(void **state)
 {
     struct race race = {.made = 0};
-    start_with(2);
+    start_with(4); /* two for one client */
     threads_run(THREADS, make_and_settle, &race);
     assert_int_equal(race.made + race.denied, THREADS * MANY);
-    assert_int_equal(counts().refused, race.denied);
+    assert_int_equal(counts().refused[ROOM_NOT_OF_ALL] + counts().refused[ROOM_NOT_OF_CLIENT] +
+                         counts().refused[ROOM_NOT_OF_LIMIT],
+                     race.denied);
     assert_int_equal(counts().made, race.made);
     assert_int_equal(counts().settled, race.made);
     assert_int_equal(counts().open, 0);
@@ -456,7 +556,12 @@ int main(void)
         cmocka_unit_test_teardown(a_full_table_refuses_and_takes_nothing_until_something_is_old,
                                   stop),
         cmocka_unit_test_teardown(settling_makes_room, stop),
-        cmocka_unit_test_setup_teardown(long_keys_have_a_bound_of_their_own, start, stop),
+        cmocka_unit_test_setup_teardown(long_keys_take_several_places, start, stop),
+        cmocka_unit_test_teardown(one_client_gets_half_and_the_next_one_a_share, stop),
+        cmocka_unit_test_teardown(a_hundred_greedy_clients_leave_room_for_the_next, stop),
+        cmocka_unit_test_teardown(one_limit_leaves_a_quarter_to_the_others, stop),
+        cmocka_unit_test_teardown(clients_of_one_ipv6_network_are_one, stop),
+        cmocka_unit_test_setup_teardown(the_time_to_live_has_a_bound, start, stop),
         cmocka_unit_test_setup_teardown(a_kept_limit_settles_over_a_reload, start, stop),
         cmocka_unit_test_setup_teardown(a_limit_that_is_gone_or_another_one_is_told, start, stop),
         cmocka_unit_test_setup_teardown(of_all_who_try_one_settles, start, stop),

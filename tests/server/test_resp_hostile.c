@@ -304,36 +304,6 @@ static void who_hangs_up_before_the_answer_harms_nobody(void **state)
     unit_folder_remove(folder);
 }
 
-/* ---- how many ---- */
-
-static void beyond_the_bound_connections_are_refused_until_one_ends(void **state)
-{
-    struct server_options o = server_world_options();
-    struct server_world w;
-    struct server_client c[4];
-    o.connections = 3;
-    server_world_start(&w, rules, &o);
-    for (unsigned i = 0; i < 3; i++) {
-        server_connect(&c[i], w.address);
-        assert_string_equal(server_ask(&c[i], "PING"), "+PONG");
-    }
-    server_connect(&c[3], w.address);
-    assert_string_equal(server_reply(&c[3]), "-ERR max number of clients reached");
-    assert_string_equal(server_reply(&c[3]), "end");
-    server_disconnect(&c[3]);
-    assert_string_equal(server_ask(&c[0], "QUIT"), "+OK");
-    server_disconnect(&c[0]);
-    for (bool in = false; !in; server_disconnect(&c[3])) {
-        server_connect(&c[3], w.address);
-        in = strcmp(server_ask(&c[3], "PING"), "+PONG") == 0;
-    }
-    for (unsigned i = 1; i < 3; i++) {
-        assert_string_equal(server_ask(&c[i], "PING"), "+PONG");
-        server_disconnect(&c[i]);
-    }
-    server_world_stop(&w);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -347,7 +317,6 @@ int main(void)
         cmocka_unit_test(silence_ends_after_its_time),
         cmocka_unit_test(who_fetches_no_replies_is_cut_off_and_bounded),
         cmocka_unit_test(who_hangs_up_before_the_answer_harms_nobody),
-        cmocka_unit_test(beyond_the_bound_connections_are_refused_until_one_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,16 +127,22 @@ check_limits() {
     done
     check_denied
     expect 200 127.0.0.3 /page
-    expect 403 127.0.0.3 /page -H 'X-User-Id: mallory'
+    expect 403 127.0.0.3 /page -H 'X-Api-Key: key-of-mallory'
+    expect 403 127.0.0.3 /page -H 'X-Api-Key: key-of-mallory' -H 'X-User-Id: alice'
+    expect 200 127.0.0.3 /page -H 'X-User-Id: mallory' # a client cannot say who it is
     expect 200 127.0.0.2 /free
     expect 403 127.0.0.3 /forbidden # the application's own
     grep -q '^origin GET /forbidden' "$dir/body" || die "the application's 403 was replaced"
     for user in alice bob; do
-        expect 200 127.0.0.2 /post -H "X-User-Id: $user" -H 'Host: shop.example' -d "hello $user"
+        expect 200 127.0.0.2 /post -H "X-Api-Key: key-of-$user" -H 'Host: shop.example' -d "hello $user"
         grep -qx "origin POST /post hello $user" "$dir/body" || die "the body did not arrive"
-        expect 429 127.0.0.2 /post -H "X-User-Id: $user" -H 'Host: shop.example' -d "hello $user"
+        expect 429 127.0.0.2 /post -H "X-Api-Key: key-of-$user" -H 'Host: shop.example' -d "hello $user"
     done
-    [ "$(origin_count)" = $((before + 8)) ] || die "the origin was asked $(($(origin_count) - before)) times"
+    for user in carol dave; do # names that a client makes up have no quota of their own
+        expect 429 127.0.0.2 /post -H "X-User-Id: $user" -H 'Host: shop.example' -d "hello $user"
+        expect 429 127.0.0.2 /post -H "X-Api-Key: made-up" -H "X-User-Id: $user" -H 'Host: shop.example' -d "hello $user"
+    done
+    [ "$(origin_count)" = $((before + 9)) ] || die "the origin was asked $(($(origin_count) - before)) times"
 }
 
 # 127.0.0.2 has nothing left, and nothing that it says changes that.

@@ -83,14 +83,16 @@ static int connect_unix(const char *path)
     return fd;
 }
 
-static int connect_tcp(const char *address)
+static int connect_tcp(const char *address, unsigned from)
 {
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr = {htonl(0x7f000000u + from)}};
     struct sockaddr_in to = {.sin_family = AF_INET};
     const char *colon = strrchr(address, ':');
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     to.sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int one = 1; /* the pieces of a request are sent separately */
+    threads_require(fd >= 0 && bind(fd, (const struct sockaddr *)&here, sizeof here) == 0);
     threads_require(fd >= 0 && connect(fd, (const struct sockaddr *)&to, sizeof to) == 0);
     threads_require(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) == 0);
     return fd;
@@ -98,9 +100,15 @@ static int connect_tcp(const char *address)
 
 void server_connect(struct server_client *c, const char *address)
 {
+    server_connect_from(c, address, 1);
+}
+
+void server_connect_from(struct server_client *c, const char *address, unsigned from)
+{
     struct timeval patience = {.tv_sec = PATIENCE_S};
-    *c = (struct server_client){.fd = strncmp(address, "unix:", 5) == 0 ? connect_unix(address + 5)
-                                                                        : connect_tcp(address)};
+    *c = (struct server_client){.fd = strncmp(address, "unix:", 5) == 0
+                                          ? connect_unix(address + 5)
+                                          : connect_tcp(address, from)};
     threads_require(setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0);
     threads_require(setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0);
 }

@@ -40,6 +40,9 @@ struct server_client {
 
 /* "ADDRESS:PORT" or "unix:PATH". */
 void server_connect(struct server_client *c, const char *address);
+
+/* Does the same as another client: from 127.0.0.`from`. */
+void server_connect_from(struct server_client *c, const char *address, unsigned from);
 void server_disconnect(struct server_client *c);
 
 /* Sends raw bytes. Returns false if the server has closed the connection. */

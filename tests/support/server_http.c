@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -23,7 +24,9 @@ void http_server_start(struct http_server *s, const char *rules,
         s->server.options = *options;
     }
     s->server.options.listen[PROTOCOL_RESP] = "off";
-    s->server.options.listen[PROTOCOL_HTTP] = "127.0.0.1:0";
+    if (s->server.options.listen[PROTOCOL_HTTP] == NULL) {
+        s->server.options.listen[PROTOCOL_HTTP] = "127.0.0.1:0";
+    }
     s->server.options.listen[PROTOCOL_ADMIN] = "off";
     s->server.options.threads = 2;
     s->server.options.connections = 100;
@@ -40,17 +43,28 @@ void http_server_stop(struct http_server *s)
     weir_rules_close(s->server.rules);
 }
 
+static int connect_to(int family, const struct sockaddr *to, socklen_t size)
+{
+    struct timeval patience = {.tv_sec = 30};
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+    assert_int_equal(connect(fd, to, size), 0);
+    return fd;
+}
+
 int http_connect(const struct http_server *s)
 {
     const char *port = strrchr(s->address, ':');
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port + 1))};
-    struct timeval patience = {.tv_sec = 30};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    assert_true(fd >= 0);
-    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
-    assert_int_equal(connect(fd, (const struct sockaddr *)&to, sizeof to), 0);
-    return fd;
+    struct sockaddr_in tcp = {.sin_family = AF_INET,
+                              .sin_addr = {htonl(INADDR_LOOPBACK)},
+                              .sin_port = htons((uint16_t)atoi(port + 1))};
+    struct sockaddr_un local = {.sun_family = AF_UNIX};
+    if (strncmp(s->address, "unix:", 5) != 0) {
+        return connect_to(AF_INET, (const struct sockaddr *)&tcp, sizeof tcp);
+    }
+    (void)snprintf(local.sun_path, sizeof local.sun_path, "%s", s->address + 5);
+    return connect_to(AF_UNIX, (const struct sockaddr *)&local, sizeof local);
 }
 
 void http_send(int fd, const char *text, size_t len)
@@ -100,9 +114,9 @@ void http_ask(const struct http_server *s, const char *line, const char *fields,
               struct http_answer *a)
 {
     static char text[1 << 18];
-    int n =
-        snprintf(text, sizeof text, "%s HTTP/1.1\r\nHost: weir\r\n%sContent-Length: %zu\r\n\r\n%s",
-                 line, fields, strlen(body), body);
+    int n = snprintf(text, sizeof text,
+                     "%s HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %zu\r\n\r\n%s", line,
+                     fields, strlen(body), body);
     int fd = http_connect(s);
     assert_in_range(n, 1, sizeof text - 1);
     http_send(fd, text, (size_t)n);

@@ -9,7 +9,8 @@ struct http_server {
     char address[128];
 };
 
-/* Starts it on a free port with these rules; `options` may be NULL. */
+/* Starts it with these rules, on a free port unless the options, which may be NULL, name an address
+ * for HTTP. */
 void http_server_start(struct http_server *s, const char *rules,
                        const struct server_options *options);
 void http_server_stop(struct http_server *s);

@@ -194,14 +194,20 @@ static int await_end(const struct server_program *p)
     return status;
 }
 
+int server_program_end(struct server_program *p)
+{
+    int status = await_end(p);
+    running = running == p->pid ? 0 : running;
+    p->pid = 0;
+    return status;
+}
+
 bool server_program_start(struct server_program *p)
 {
     if (read_address(p, server_program_spawn(p))) {
         return true;
     }
-    (void)await_end(p);
-    running = running == p->pid ? 0 : running;
-    p->pid = 0;
+    (void)server_program_end(p);
     return false;
 }
 
@@ -209,10 +215,8 @@ void server_program_signal(struct server_program *p, int number)
 {
     threads_require(p->pid > 0 && kill(p->pid, number) == 0);
     if (number == SIGKILL || number == SIGTERM) {
-        int status = await_end(p);
+        int status = server_program_end(p);
         threads_require(number == SIGKILL || status == 0);
-        running = running == p->pid ? 0 : running;
-        p->pid = 0;
     }
 }
 
@@ -250,22 +254,30 @@ void server_program_await(const struct server_program *p, const char *text, unsi
     }
 }
 
-double server_program_metric(const struct server_program *p, const char *name)
+char *server_program_page(const struct server_program *p, const char *path)
 {
-    static const char ask[] = "GET /metrics HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
     char address[512];
-    char line[256];
+    char ask[256];
     size_t size = 1 << 20;
     size_t len = 0;
     char *text = calloc(1, size);
     struct server_client c;
     (void)snprintf(address, sizeof address, "unix:%s/admin", p->folder);
+    (void)snprintf(ask, sizeof ask,
+                   "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path);
     server_connect(&c, address);
-    threads_require(text != NULL && server_send(&c, ask, sizeof ask - 1));
+    threads_require(text != NULL && server_send(&c, ask, strlen(ask)));
     for (ssize_t n; (n = read(c.fd, text + len, size - 1 - len)) > 0;) {
         len += (size_t)n;
     }
     server_disconnect(&c);
+    return text;
+}
+
+double server_program_metric(const struct server_program *p, const char *name)
+{
+    char line[256];
+    char *text = server_program_page(p, "/metrics");
     (void)snprintf(line, sizeof line, "\n%s ", name);
     const char *at = strstr(text, line);
     threads_require(at != NULL);

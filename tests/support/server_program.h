@@ -31,6 +31,9 @@ int server_program_spawn(struct server_program *p);
  * be 0. */
 void server_program_signal(struct server_program *p, int number);
 
+/* Waits until it has ended by itself. Returns its status, as waitpid() has it. */
+int server_program_end(struct server_program *p);
+
 /* Returns everything that it wrote to stderr since the beginning; to be freed. */
 char *server_program_log(const struct server_program *p);
 
@@ -42,6 +45,9 @@ unsigned server_program_logged(const struct server_program *p, const char *text)
  * state of the program and the end of its log. */
 void server_program_await_count(const struct server_program *p, const uint64_t *count,
                                 uint64_t until);
+
+/* Returns the reply to GET of a path of the admin listener, with its head; to be freed. */
+char *server_program_page(const struct server_program *p, const char *path);
 
 /* Returns the value of a metric without labels. */
 double server_program_metric(const struct server_program *p, const char *name);

@@ -6,6 +6,22 @@
 #include "rules/file/show.h"
 
 /*
+ * Reports a unix socket for HTTP whose gateway's field is not named although the rules use the
+ * client's address. `weir serve` refuses it too, unless --client-field names the field.
+ */
+static void check_client(const struct ruleset *set, struct problems *problems)
+{
+    const struct server_config *server = &set->config.server;
+    if (text_starts(server->http, "unix:") && server->client_field == CLIENT_FIELD_ANY &&
+        ruleset_needs_ip(set)) {
+        problem(problems, set->config.server_place,
+                "found a unix socket for http and rules that use 'ip', expected 'client_field': a "
+                "unix socket does not show the client's address, so name the header field in which "
+                "your gateway writes it, such as 'client_field: x-forwarded-for'");
+    }
+}
+
+/*
  * Compiles the rules without making limiters, and reports everything that weir_rules_open()
  * would refuse. Returns the exit code.
  */
@@ -19,7 +35,10 @@ static int read_rules(const struct cli_command *command, const char *path, struc
         e = ruleset_create(&config, NULL, NULL, NULL, &problems, set, &error);
     }
     if (e == 0) {
-        e = config_check_store(&(*set)->config, &problems);
+        check_client(*set, &problems);
+        config_warn_written(&(*set)->config, &problems);
+        (void)config_check_store(&(*set)->config, &problems);
+        e = problems.errors == 0 ? 0 : WEIR_ERULES;
     }
     if (e == 0) {
         config_check_secrets(&(*set)->config, path, &problems);

@@ -71,6 +71,11 @@ static void check_url(const struct config *config, struct problems *problems)
                 "found 'sentinel_password_file' for a URL without Sentinels, expected "
                 "redis-sentinel://");
     }
+    if (store->networks.given && text_starts(store->url, "redis://")) {
+        warning(problems, config->store_place,
+                "found 'networks' for a URL with redis://, where they have no effect: they confine "
+                "what Sentinels or a Cluster announce, not the hosts of the URL");
+    }
 }
 
 /*

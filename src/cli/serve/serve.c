@@ -8,6 +8,8 @@
 
 #include "base/clock.h"
 #include "cli/serve/serve_loop.h"
+#include "cli/serve/serve_seccomp.h"
+#include "cli/serve/serve_signals.h"
 #include "cli/serve/serve_sockets.h"
 #include "server/net/server_fleet.h"
 
@@ -69,6 +71,7 @@ static int serve(struct serve_run *run, struct serve_settings *settings)
     code = serve_take_file(run->server.rules, settings);
     code = code != CLI_OK ? code : sockets_assign(&run->sockets, settings);
     code = code != CLI_OK ? code : serve_check_listeners(settings);
+    code = code != CLI_OK ? code : serve_check_client(run->server.rules, settings);
     code = code != CLI_OK ? code : serve_open_access(run->server.rules, settings);
     memcpy(run->watch.also, settings->secrets.file, sizeof run->watch.also);
     watch_after(&run->watch, run->server.rules, clock_monotonic_ns());
@@ -88,10 +91,11 @@ static int start(struct serve_run *run, struct serve_settings *settings)
              (enum log_keys)settings->log_keys);
     log_set_level((enum log_level)(LEVEL_ERROR + settings->log_level));
     serve_check_environment();
-    run->signals = serve_loop_signals();
+    run->signals = serve_signals_open();
     if (run->signals < 0) {
         return CLI_FAILED;
     }
+    serve_seccomp(settings->seccomp);
     notify_open(&run->notify);
     int code = sockets_take(&run->sockets);
     code = code == CLI_OK ? serve_open_fleet(settings, &fleet) : code;

@@ -11,6 +11,8 @@
  *   serve_notify.c   sends messages to the service manager
  *   serve_watch.c    notices when the files of the rules have changed
  *   serve_loop.c     the first thread: signals, changed files, watchdog messages
+ *   serve_signals.c  handlers of signals: the end in time, a state file that fails
+ *   serve_seccomp.c  gives up system calls that a server does not need
  */
 #ifndef WEIR_CLI_SERVE_SERVE_H
 #define WEIR_CLI_SERVE_SERVE_H
@@ -31,6 +33,7 @@ struct serve_settings {
     int log_keys;
     int log_level; /* counted from LEVEL_ERROR */
     bool no_watch;
+    int seccomp; /* enum seccomp_choice */
     /*
      * The source of each address, for errors: "--http", "WEIR_HTTP", "server.http", "the
      * default".
@@ -66,6 +69,12 @@ int serve_take_file(const struct weir_rules *rules, struct serve_settings *setti
  * only some of the connections. Returns CLI_OK, or an exit code after a message.
  */
 int serve_check_listeners(const struct serve_settings *settings);
+
+/*
+ * Checks that the HTTP listener can know the client's address if the rules use it. Returns CLI_OK,
+ * or an exit code after a message.
+ */
+int serve_check_client(struct weir_rules *rules, const struct serve_settings *settings);
 
 /*
  * Reads the secrets that flags, environment or rule file name into server.access. If there are none

@@ -28,6 +28,19 @@ static const char **option_at(struct weir_fleet_options *o, size_t row)
     return (const char **)(void *)((char *)o + rows[row].to);
 }
 
+/* Returns the networks as weir_fleet_options has them; to be freed. NULL: out of memory. */
+static char *join_networks(const struct networks *networks)
+{
+    char *list = calloc(networks->count + 1, CIDR_MAX + 1);
+    char text[CIDR_MAX];
+    size_t len = 0;
+    for (size_t i = 0; list != NULL && i < networks->count; i++) {
+        len += (size_t)snprintf(list + len, CIDR_MAX + 1, "%s%s", i > 0 ? "," : "",
+                                cidr_print(&networks->at[i], text));
+    }
+    return list;
+}
+
 /* Takes the options from the rule file. Returns false if out of memory. */
 static bool take_file(const struct serve_settings *s, struct weir_fleet_options *o)
 {
@@ -42,6 +55,10 @@ static bool take_file(const struct serve_settings *s, struct weir_fleet_options 
                 rows[i].path ? config_beside(&config, from) : strndup(from.at, from.len);
             good = good && *option_at(o, i) != NULL;
         }
+    }
+    if (config.store.networks.given) {
+        o->networks = join_networks(&config.store.networks);
+        good = good && o->networks != NULL;
     }
     o->deadline_ns = config.store.deadline_ns;
     o->fleet_size = config.store.fleet_size;
@@ -94,5 +111,6 @@ int serve_open_fleet(const struct serve_settings *s, struct weir_fleet **fleet)
     for (size_t i = 0; i < ROWS; i++) {
         free((void *)(uintptr_t)*option_at(&of_file, i));
     }
+    free((void *)(uintptr_t)of_file.networks);
     return code;
 }

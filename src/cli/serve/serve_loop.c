@@ -1,29 +1,11 @@
 #include "cli/serve/serve_loop.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
+#include <signal.h>
 
 #include "base/clock.h"
-#include "cli/serve/serve.h"
+#include "cli/serve/serve_signals.h"
 #include "common/log.h"
-
-int serve_loop_signals(void)
-{
-    sigset_t set;
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGHUP);
-    (void)sigaddset(&set, SIGTERM);
-    (void)sigaddset(&set, SIGINT);
-    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
-    (void)signal(SIGPIPE, SIG_IGN);
-    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (fd < 0) {
-        (void)cli_complain(&cli_serve, "cannot wait for signals: %s", strerror(errno));
-    }
-    return fd;
-}
 
 /* ---- reload ---- */
 
@@ -46,17 +28,14 @@ static void reload(struct serve_loop *l, const char *why)
 /* Handles the pending signals. Returns true if the server is to stop. */
 static bool take_signal(struct serve_loop *l)
 {
-    struct signalfd_siginfo info;
-    while (read(l->signals, &info, sizeof info) == (ssize_t)sizeof info) {
-        if (info.ssi_signo == SIGHUP) {
-            reload(l, "SIGHUP");
-        } else {
-            LOG(LEVEL_INFO, "stopping",
-                LOG_STRING("why", info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT"));
-            return true;
-        }
+    int number;
+    while ((number = serve_signals_take(l->signals)) == SIGHUP) {
+        reload(l, "SIGHUP");
     }
-    return false;
+    if (number != 0) {
+        LOG(LEVEL_INFO, "stopping", LOG_STRING("why", number == SIGTERM ? "SIGTERM" : "SIGINT"));
+    }
+    return number != 0;
 }
 
 /* ---- watchdog ---- */

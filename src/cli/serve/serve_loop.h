@@ -2,8 +2,6 @@
 #ifndef WEIR_CLI_SERVE_SERVE_LOOP_H
 #define WEIR_CLI_SERVE_SERVE_LOOP_H
 
-#include <signal.h>
-
 #include "cli/serve/serve_notify.h"
 #include "cli/serve/serve_watch.h"
 #include "server/net/server.h"
@@ -12,15 +10,9 @@ struct serve_loop {
     struct server *server;
     struct notify *notify;
     struct watch *watch;
-    int signals;      /* a signalfd */
+    int signals;      /* of serve_signals_open() */
     uint64_t sign_ns; /* when the service manager is due the next watchdog message */
 };
-
-/*
- * Blocks the signals that the loop waits for. Call it before any thread starts, because threads
- * inherit the mask. Returns the signalfd, or -1 after a message.
- */
-int serve_loop_signals(void);
 
 /* Runs until the server is to stop. */
 void serve_loop_run(struct serve_loop *loop);

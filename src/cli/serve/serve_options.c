@@ -8,6 +8,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "cli/serve/serve_seccomp.h"
 #include "rules/file/sections.h"
 #include "rules/live/live.h"
 #include "server/http/http_routes.h"
@@ -15,17 +16,19 @@
 static const char *const formats[] = {[LOG_AS_TEXT] = "text", [LOG_AS_JSON] = "json", NULL};
 static const char *const keys[] = {[LOG_KEYS_CUT] = "cut", [LOG_KEYS_HASHED] = "hashed", NULL};
 
+static const char *const seccomp[] = {[SECCOMP_ON] = "on", [SECCOMP_OFF] = "off", NULL};
+
 /* ---- values ---- */
 
 static int read_client_field(const struct cli_value *value, void *to)
 {
-    for (unsigned i = 0; i < HTTP_CLIENT_FIELDS; i++) {
-        if (strcasecmp(value->text, http_client_field_names[i]) == 0) {
-            *(unsigned *)to = i + 1;
+    for (int i = 0; i < CLIENT_FIELDS; i++) {
+        if (strcasecmp(value->text, client_field_names[i]) == 0) {
+            *(int *)to = i;
             return CLI_OK;
         }
     }
-    return cli_expected(value, "x-forwarded-for, forwarded or x-real-ip");
+    return cli_expected(value, "x-forwarded-for, forwarded, x-real-ip or any");
 }
 
 /* Reads the source of secrets: a flag names a file, a variable contains the secrets themselves. */
@@ -107,12 +110,17 @@ static const struct cli_option options[] = {
      TO(log_keys), .choices = keys},
     {"--no-watch", NULL, "reload on SIGHUP only, not when a file changes", cli_read_switch,
      TO(no_watch)},
+    {"--seccomp", "on|off", "give up system calls that no server needs; default on",
+     cli_read_choice, TO(seccomp), .choices = seccomp},
 };
 
 #define OPTIONS (sizeof options / sizeof options[0])
 
 static const struct serve_settings defaults = {
-    .server = {.connections = 10000, .connections_per_address = 1000, .max_age_ms = SERVER_AGE_MS},
+    .server = {.connections = 10000,
+               .connections_per_address = 1000,
+               .max_age_ms = SERVER_AGE_MS,
+               .client_field = -1}, /* -1: the rule file's */
     .log_level = LEVEL_INFO - LEVEL_ERROR};
 
 const struct cli_command cli_serve =
@@ -191,8 +199,8 @@ static int take_address(struct serve_settings *s, enum server_protocol protocol,
 
 static int take_trusted(struct serve_settings *s, const struct server_config *from)
 {
-    if (from->trusted_given &&
-        cidr_set_create(from->trusted, from->trusted_count, &s->trusted) != 0) {
+    if (from->trusted.given &&
+        cidr_set_create(from->trusted.at, from->trusted.count, &s->trusted) != 0) {
         return cli_fail(&cli_serve, "out of memory for trusted_proxies");
     }
     s->server.trusted = s->trusted;
@@ -204,6 +212,10 @@ int serve_take_file(const struct weir_rules *rules, struct serve_settings *s)
     const struct server_config *from = &rules->started.server;
     const struct adhoc_config *adhoc = &rules->started.adhoc;
     s->server.headers = from->headers;
+    s->server.client_field =
+        s->server.client_field >= 0 ? s->server.client_field : from->client_field;
+    s->server.hosts = &from->hosts;
+    s->server.reservation_ttl_ms = from->reservation_ttl_ns / WEIR_MILLISECOND;
     s->server.adhoc_keys = adhoc->off ? 0 : adhoc->max_keys;
     s->server.adhoc_on_full = adhoc->on_full;
     s->server.socket_mode = s->server.socket_mode != 0 ? s->server.socket_mode : from->socket_mode;
@@ -244,6 +256,19 @@ int serve_check_listeners(const struct serve_settings *s)
     return off < PROTOCOLS ? CLI_OK
                            : cli_complain(&cli_serve, "found every listener off, expected one of "
                                                       "--resp, --http and --admin to listen");
+}
+
+int serve_check_client(struct weir_rules *rules, const struct serve_settings *s)
+{
+    if (!http_lacks_client(&s->server, rules)) {
+        return CLI_OK;
+    }
+    return cli_complain(&cli_serve,
+                        "found %s for http (from %s) and rules that use 'ip', expected "
+                        "--client-field NAME or server.client_field: a unix socket does not show "
+                        "the client's address, so name the header field in which your gateway "
+                        "writes it, such as x-forwarded-for",
+                        s->server.listen[PROTOCOL_HTTP], s->listen_from[PROTOCOL_HTTP]);
 }
 
 void serve_finish_settings(struct serve_settings *settings)

@@ -9,7 +9,7 @@
 void holder_release(struct holder *holder)
 {
     if (holder != NULL && fetch_sub(&holder->references, 1) == 1) {
-        weir_close(holder->limiter);
+        state_limiter_close(holder->limiter);
         if (holder->file.made) { /* by a load that failed; the folder is still open */
             state_discard(holder->state, &holder->file);
         }

@@ -292,6 +292,16 @@ const struct rule *ruleset_find(const struct ruleset *set, struct text name)
     return number >= 0 ? &set->rules[number] : NULL;
 }
 
+bool ruleset_needs_ip(const struct ruleset *set)
+{
+    for (size_t i = 0; i < set->derived_count; i++) {
+        if (set->derived[i].attribute == NUMBER_IP) {
+            return false;
+        }
+    }
+    return text_map_find(set->names, text_of(attribute_names[ATTRIBUTE_IP])) >= 0;
+}
+
 void ruleset_change(struct ruleset *set)
 {
     for (size_t i = 0; i < set->changes_count; i++) {

@@ -160,6 +160,12 @@ void ruleset_change(struct ruleset *set);
 
 void ruleset_destroy(struct ruleset *set);
 
+/*
+ * Returns whether the rules use the client's address (`ip`) and have no source for it under
+ * `attributes`, so that the listener must know it.
+ */
+bool ruleset_needs_ip(const struct ruleset *set);
+
 /* ---- a request ---- */
 
 #define METHOD_MAX 64

@@ -74,6 +74,9 @@ void state_name(const struct rule *rule, const struct variant *variant, char nam
 int state_limiter(struct state *state, struct weir_options *o, bool busy, struct problems *problems,
                   struct state_file *file, struct weir **limiter, struct weir_error *error);
 
+/* Closes the limiter, which state_limiter() or weir_open() has opened. NULL is allowed. */
+void state_limiter_close(struct weir *limiter);
+
 /* state_keep() makes a file permanent; state_discard() removes one that a failed load has made. */
 void state_keep(const struct state *state, struct state_file *file, struct problems *problems);
 void state_discard(const struct state *state, const struct state_file *file);
@@ -89,5 +92,17 @@ void state_settle(struct state *state, struct ruleset *set, const struct ruleset
 /* Sets path to FOLDER/NAME and the suffix. state_open() has checked that it fits. */
 void state_path(const struct state *state, const char *name, const char *suffix,
                 char path[PATH_MAX]);
+
+/* ---- mapped files (state_mapped.c) ---- */
+
+/*
+ * Returns the path of the state file that this process has mapped at the address; NULL if there is
+ * none. May be called in a signal handler, about an address that the interrupted code has used.
+ */
+const char *state_file_at(const void *address);
+
+/* Enters the limiter of the file FOLDER/NAME; removes a limiter, which need not have been entered. */
+void state_mapped(const struct state *state, const char *name, const struct weir *limiter);
+void state_unmapped(const struct weir *limiter);
 
 #endif

@@ -120,8 +120,9 @@ static int open_old(struct state *state, struct weir_options *o, struct problems
     return e != 0 ? e : make(state, o, file, limiter, error);
 }
 
-int state_limiter(struct state *state, struct weir_options *o, bool busy, struct problems *problems,
-                  struct state_file *file, struct weir **limiter, struct weir_error *error)
+static int open_file(struct state *state, struct weir_options *o, bool busy,
+                     struct problems *problems, struct state_file *file, struct weir **limiter,
+                     struct weir_error *error)
 {
     char path[PATH_MAX];
     struct stat st;
@@ -141,6 +142,22 @@ int state_limiter(struct state *state, struct weir_options *o, bool busy, struct
         return open_old(state, o, problems, file, limiter, error);
     }
     return make(state, o, file, limiter, error);
+}
+
+int state_limiter(struct state *state, struct weir_options *o, bool busy, struct problems *problems,
+                  struct state_file *file, struct weir **limiter, struct weir_error *error)
+{
+    int e = open_file(state, o, busy, problems, file, limiter, error);
+    if (e == 0) {
+        state_mapped(state, file->name, *limiter);
+    }
+    return e;
+}
+
+void state_limiter_close(struct weir *limiter)
+{
+    state_unmapped(limiter);
+    weir_close(limiter);
 }
 
 void state_keep(const struct state *state, struct state_file *file, struct problems *problems)

@@ -154,8 +154,8 @@ static const struct field_type type_limits = {.read = read_limits, .show = limit
 
 static const struct field top_fields[] = {
     {"version", "1", "the version of this format", &type_version, 0, .unset = "1"},
-    {"server", "a map", "where weir serve listens and what it may use", &type_map, CONFIG(server),
-     .unset = "see below", .section = &section_server, .once = true},
+    {"server", "a map", "where weir serve listens and what it may use", &type_server,
+     CONFIG(server), .unset = "see below", .section = &section_server, .once = true},
     {"store", "a URL or a map", "the Redis or Valkey that a fleet shares", &type_store,
      CONFIG(store), .unset = "none", .section = &section_store, .once = true},
     {"adhoc", "off or a map", "the built-in limit of CL.THROTTLE", &type_adhoc, CONFIG(adhoc),

@@ -186,6 +186,23 @@ struct list_config {
     size_t count;
 };
 
+struct networks {
+    bool given; /* may be given and empty */
+    struct cidr *at;
+    size_t count;
+};
+
+/* The header field in which proxies name the client. */
+enum client_field {
+    CLIENT_FIELD_ANY, /* those that are present must name the same client */
+    CLIENT_FIELD_X_FORWARDED_FOR,
+    CLIENT_FIELD_FORWARDED, /* RFC 7239 */
+    CLIENT_FIELD_X_REAL_IP,
+    CLIENT_FIELDS
+};
+
+extern const char *const client_field_names[CLIENT_FIELDS + 1]; /* lower case; the last is NULL */
+
 struct server_config {
     struct text http; /* "off" or an address */
     struct text resp;
@@ -196,10 +213,11 @@ struct server_config {
     unsigned socket_mode;
     struct text socket_group; /* len 0: that of the process */
     uint64_t memory;
-    struct cidr *trusted;
-    size_t trusted_count;
-    bool trusted_given; /* false: loopback only */
-    int headers;        /* enum ratelimit_format */
+    struct networks trusted; /* not given: loopback only */
+    int client_field;        /* enum client_field */
+    struct texts hosts;      /* further names of this server */
+    int headers;             /* enum ratelimit_format */
+    uint64_t reservation_ttl_ns;
 };
 
 struct store_config {
@@ -212,6 +230,7 @@ struct store_config {
     struct text prefix;
     uint64_t deadline_ns;
     uint64_t fleet_size; /* 0: auto */
+    struct networks networks;
 };
 
 /* The built-in limit of CL.THROTTLE. */
@@ -235,6 +254,7 @@ struct config {
     struct source **sources; /* each holds a reference */
     size_t sources_count;
     struct server_config server;
+    struct place server_place;
     struct store_config store;
     struct place store_place;
     struct adhoc_config adhoc;
@@ -293,6 +313,13 @@ char *config_beside(const struct config *config, struct text path);
 /* Warns of each key of server, store and adhoc whose change takes effect only after a restart. */
 void config_compare(const struct config *old, const struct config *next, const char *name,
                     struct problems *problems);
+
+/*
+ * Warns of each limit whose whole key is written by clients, in a header or the query, so that a
+ * client can make up a new key for each request. Only an operator can know whether a gateway
+ * prevents that.
+ */
+void config_warn_written(const struct config *config, struct problems *problems);
 
 void config_finish(struct config *config);
 

@@ -291,6 +291,17 @@ bool field_same_text(const void *a, const void *b)
     return text_equal(*(const struct text *)a, *(const struct text *)b);
 }
 
+bool field_same_texts(const void *left, const void *right)
+{
+    const struct texts *a = left;
+    const struct texts *b = right;
+    size_t i = 0;
+    while (i < a->count && i < b->count && text_equal(a->at[i], b->at[i])) {
+        i++;
+    }
+    return i == a->count && i == b->count;
+}
+
 const struct field_type type_text = FIELD_TYPE_TEXT(NULL);
 const struct field_type type_name = FIELD_TYPE_TEXT(name_is_good);
 

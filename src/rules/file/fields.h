@@ -155,6 +155,7 @@ void field_read_text(struct reader *r, const struct field *f, const struct node 
 void field_show_text(const struct show *s, const void *value);
 void field_show_texts(const struct show *s, const void *value); /* of a struct texts */
 bool field_same_text(const void *a, const void *b);
+bool field_same_texts(const void *a, const void *b);
 #define FIELD_TYPE_TEXT(good)                                                                      \
     {                                                                                              \
         sizeof(struct text), field_read_text, field_show_text, field_same_text, NULL, good         \

@@ -106,22 +106,13 @@ static void show_key(const struct show *s, const void *value)
     field_show_texts(s, &((const struct limit_config *)value)->key_written);
 }
 
-static bool same_texts(const struct texts *a, const struct texts *b)
-{
-    size_t i = 0;
-    while (i < a->count && i < b->count && text_equal(a->at[i], b->at[i])) {
-        i++;
-    }
-    return i == a->count && i == b->count;
-}
-
 static bool same_key(const void *left, const void *right)
 {
     const struct limit_config *a = left;
     const struct limit_config *b = right;
     size_t i = 0;
     while (i < a->key_parts && i < b->key_parts &&
-           same_texts(&a->key[i].alternatives, &b->key[i].alternatives)) {
+           field_same_texts(&a->key[i].alternatives, &b->key[i].alternatives)) {
         i++;
     }
     return i == a->key_parts && i == b->key_parts;

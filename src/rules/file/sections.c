@@ -46,59 +46,89 @@ static void show_mode(const struct show *s, const void *value)
     (void)fprintf(s->out, " %04o", *(const unsigned *)value);
 }
 
-static void read_trusted(struct reader *r, const struct field *f, const struct node *node,
-                         void *value)
+static void read_networks(struct reader *r, const struct field *f, const struct node *node,
+                          void *value)
 {
-    struct server_config *server = value;
+    struct networks *networks = value;
     const struct node *const *items;
     struct weir_error error;
     size_t n =
         node->kind == NODE_LIST && node->count == 0 ? 0 : scalars_of(r, node, f->expects, &items);
-    server->trusted_given = true;
-    server->trusted = arena_array(&r->source->arena, n, sizeof *server->trusted);
-    server->trusted_count = 0;
-    for (size_t i = 0; i < n && server->trusted != NULL; i++) {
-        if (cidr_parse(items[i]->scalar, &server->trusted[server->trusted_count], &error) != 0) {
+    networks->given = true;
+    networks->at = arena_array(&r->source->arena, n, sizeof *networks->at);
+    networks->count = 0;
+    for (size_t i = 0; i < n && networks->at != NULL; i++) {
+        if (cidr_parse(items[i]->scalar, &networks->at[networks->count], &error) != 0) {
             problem(r->problems, items[i]->place, "%s", error.text);
         } else {
-            server->trusted_count++;
+            networks->count++;
         }
     }
 }
 
-static void show_trusted(const struct show *s, const void *value)
+static void show_networks(const struct show *s, const void *value)
 {
-    const struct server_config *server = value;
+    const struct networks *networks = value;
     char text[CIDR_MAX];
-    if (!server->trusted_given) {
+    if (!networks->given) {
         (void)fprintf(s->out, " %s", s->field->unset);
         return;
     }
     (void)fputs(" [", s->out);
-    for (size_t i = 0; i < server->trusted_count; i++) {
+    for (size_t i = 0; i < networks->count; i++) {
         (void)fputs(i > 0 ? ", " : "", s->out);
-        yaml_put(s->out, text_of(cidr_print(&server->trusted[i], text)));
+        yaml_put(s->out, text_of(cidr_print(&networks->at[i], text)));
     }
     (void)fputc(']', s->out);
 }
 
-static bool same_trusted(const void *left, const void *right)
+static bool same_networks(const void *left, const void *right)
 {
-    const struct server_config *a = left;
-    const struct server_config *b = right;
+    const struct networks *a = left;
+    const struct networks *b = right;
     size_t i = 0;
-    while (i < a->trusted_count && i < b->trusted_count &&
-           memcmp(&a->trusted[i], &b->trusted[i], sizeof a->trusted[i]) == 0) {
+    while (i < a->count && i < b->count && memcmp(&a->at[i], &b->at[i], sizeof a->at[i]) == 0) {
         i++;
     }
-    return a->trusted_given == b->trusted_given && i == a->trusted_count && i == b->trusted_count;
+    return a->given == b->given && i == a->count && i == b->count;
 }
 
+#define HOST_EXPECTED "a host name such as weir.example, without a port"
+
+static void read_hosts(struct reader *r, const struct field *f, const struct node *node,
+                       void *value)
+{
+    const struct node *const *items;
+    size_t n = scalars_of(r, node, f->expects, &items);
+    for (size_t i = 0; i < n; i++) {
+        if (items[i]->scalar.len > 255 || !text_is_made_of(items[i]->scalar, "-._")) {
+            unexpected(r, items[i], HOST_EXPECTED);
+        }
+    }
+    *(struct texts *)value = texts_of(r, items, n);
+}
+
+static const struct field_type type_hosts = {.size = sizeof(struct texts),
+                                             .read = read_hosts,
+                                             .show = field_show_texts,
+                                             .same = field_same_texts};
 static const struct field_type type_listener = FIELD_TYPE_TEXT(listener_is_good);
 static const struct field_type type_mode = {
     .size = sizeof(unsigned), .read = read_mode, .show = show_mode};
+/* Shown only if it is given; and one that is always shown, as its `unset` if it is not given. */
+static const struct field_type type_networks = {.size = sizeof(struct networks),
+                                                .read = read_networks,
+                                                .show = show_networks,
+                                                .same = same_networks};
 static const struct field_type type_trusted = {
-    .read = read_trusted, .show = show_trusted, .same = same_trusted};
+    .read = read_networks, .show = show_networks, .same = same_networks};
+
+const char *const client_field_names[CLIENT_FIELDS + 1] = {
+    [CLIENT_FIELD_ANY] = "any",
+    [CLIENT_FIELD_X_FORWARDED_FOR] = "x-forwarded-for",
+    [CLIENT_FIELD_FORWARDED] = "forwarded",
+    [CLIENT_FIELD_X_REAL_IP] = "x-real-ip",
+};
 
 static const char *const headers_names[] = {"ietf", "x-epoch", "x-delta", "off", NULL};
 
@@ -127,13 +157,32 @@ static const struct field server_fields[] = {
      "the most memory that all limits together may take, with the files that the rules name",
      &type_size, SERVER(memory), .initial = "1GB", .change = CHANGE_APPLIED},
     {"trusted_proxies", "networks such as 10.0.0.0/8",
-     "the proxies whose forwarding headers are believed", &type_trusted, 0,
+     "the proxies whose forwarding headers are believed", &type_trusted, SERVER(trusted),
      .unset = "[127.0.0.0/8, '::1/128']"},
+    {"client_field", "x-forwarded-for, forwarded, x-real-ip or any",
+     "the only header field in which proxies name the client; any: all three, and a request in "
+     "which they name different clients is refused",
+     &type_choice, SERVER(client_field), .initial = "any", .choices = client_field_names},
+    {"hosts", "host names such as weir.example",
+     "further names of this server, which requests on loopback may have as Host", &type_hosts,
+     SERVER(hosts), .unset = "IP addresses and localhost only"},
     {"headers", "ietf, x-epoch, x-delta or off", "the rate-limit headers of HTTP answers",
      &type_choice, SERVER(headers), .initial = "ietf", .choices = headers_names},
+    {"reservation_ttl", "a duration from 1ms to 1d, such as 10m",
+     "the longest time to live that a client can give a reservation", &type_duration,
+     SERVER(reservation_ttl_ns), .initial = "10m", .least = WEIR_MILLISECOND, .most = WEIR_DAY},
 };
 
 const struct section section_server = SECTION("server", NULL, server_fields);
+
+static void read_server(struct reader *r, const struct field *f, const struct node *node,
+                        void *value)
+{
+    r->config->server_place = node->place;
+    field_read_map(r, f, node, value);
+}
+
+const struct field_type type_server = {.read = read_server, .show = field_show_map};
 
 /* ---- store ---- */
 
@@ -225,6 +274,11 @@ static const struct field store_fields[] = {
     {"fleet_size", "auto or a count from 1 to 1M",
      "the number of nodes that share a limit while the store does not answer", &type_count,
      STORE(fleet_size), .initial = "auto", .zero = "auto", .least = 1, .most = FLEET_SIZE_MAX},
+    {"networks", "networks such as 10.0.0.0/8",
+     "where the store may be: a master that Sentinels name, or a node that a Cluster names, is "
+     "used "
+     "only if its address is in one of these networks or in the URL",
+     &type_networks, STORE(networks), .unset = "none: they may name any address"},
 };
 
 const struct section section_store = SECTION("store", "a store", store_fields);
@@ -243,151 +297,3 @@ static void read_store(struct reader *r, const struct field *f, const struct nod
 /* The size is that of the URL, the first member: a store without URL is not set. */
 const struct field_type type_store = {
     .size = sizeof(struct text), .read = read_store, .show = field_show_map};
-
-/* ---- attributes ---- */
-
-#define SOURCE_EXPECTED "header:NAME, query:NAME or 'file:PATH by ATTRIBUTE'"
-
-/* Splits "file:PATH by ATTRIBUTE" into name and by; false if the text has another form. */
-static bool split_lookup(struct text text, struct attribute_source *out)
-{
-    struct text rest = text_after(text, strlen("file:"));
-    for (size_t i = rest.len; i >= 5; i--) {
-        if (memcmp(rest.at + i - 4, " by ", 4) == 0) {
-            out->name = text_trim((struct text){rest.at, i - 4});
-            out->by = text_trim(text_after(rest, i));
-            return out->name.len > 0 && name_is_good(out->by);
-        }
-    }
-    return false;
-}
-
-/* Reads one source of an attribute; false after a problem. */
-static bool read_source(struct reader *r, const struct node *node, struct text attribute,
-                        struct attribute_source *out)
-{
-    struct text text = node->scalar;
-    *out = (struct attribute_source){0};
-    if (text_starts(text, "header:") && text.len > strlen("header:")) {
-        char *lower = arena_take(&r->source->arena, text.len);
-        if (lower != NULL) {
-            normalize_lower(text, lower);
-        }
-        out->kind = FROM_HEADER;
-        out->name = (struct text){lower, text.len};
-        return lower != NULL;
-    }
-    if (text_starts(text, "query:") && text.len > strlen("query:")) {
-        out->kind = FROM_QUERY;
-        out->name = text;
-        return true;
-    }
-    if (text_starts(text, "file:") && split_lookup(text, out)) {
-        out->kind = FROM_FILE;
-        lookup_read(r, node, attribute, out);
-        return out->values != NULL;
-    }
-    unexpected(r, node, SOURCE_EXPECTED);
-    return false;
-}
-
-static void read_attribute(struct reader *r, const struct node *key, const struct node *node,
-                           struct attribute_config *out)
-{
-    const struct node *const *items;
-    if (!name_is_good(key->scalar)) {
-        unexpected(r, key, NAME_EXPECTED);
-        return;
-    }
-    size_t n = scalars_of(r, node, SOURCE_EXPECTED, &items);
-    if (n > CONFIG_SOURCES_MAX) {
-        problem(r->problems, node->place, "found %zu sources, expected at most %d", n,
-                CONFIG_SOURCES_MAX);
-        return;
-    }
-    out->written = texts_of(r, items, n);
-    out->sources = arena_array(&r->source->arena, n, sizeof *out->sources);
-    for (size_t i = 0; i < n && out->sources != NULL; i++) {
-        if (read_source(r, items[i], out->name, &out->sources[out->count])) {
-            out->count++;
-        }
-    }
-}
-
-/*
- * True if no attribute from `done` on is needed to look this one up. The attributes before `done`
- * are known, and requests give the others.
- */
-static bool is_ready(const struct config *config, size_t done, const struct attribute_config *a)
-{
-    for (size_t i = 0; i < a->count; i++) {
-        for (size_t j = done; a->sources[i].kind == FROM_FILE && j < config->attributes_count;
-             j++) {
-            if (text_equal(a->sources[i].by, config->attributes[j].name)) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-/* Sorts the attributes so that each is looked up only by those before it. */
-static void sort_attributes(struct reader *r)
-{
-    struct config *config = r->config;
-    for (size_t done = 0; done < config->attributes_count; done++) {
-        size_t next = done;
-        while (next < config->attributes_count &&
-               !is_ready(config, done, &config->attributes[next])) {
-            next++;
-        }
-        if (next == config->attributes_count) {
-            problem(
-                r->problems, config->attributes[done].place,
-                "found '%.*s', which is looked up by itself, expected another attribute after 'by'",
-                TEXT_ARGS(config->attributes[done].name));
-            return;
-        }
-        struct attribute_config ready = config->attributes[next];
-        config->attributes[next] = config->attributes[done];
-        config->attributes[done] = ready;
-    }
-}
-
-static void read_attributes(struct reader *r, const struct field *f, const struct node *node,
-                            void *value)
-{
-    struct config *config = r->config;
-    (void)f;
-    (void)value;
-    if (node->kind != NODE_MAP) {
-        unexpected(r, node, "a map of attributes and their sources");
-        return;
-    }
-    if (node->count > CONFIG_ATTRIBUTES_MAX) {
-        problem(r->problems, node->place, "found %zu attributes, expected at most %d", node->count,
-                CONFIG_ATTRIBUTES_MAX);
-        return;
-    }
-    for (size_t i = 0; i < node->count; i++) {
-        struct attribute_config attribute = {.name = node->keys[i]->scalar,
-                                             .place = node->keys[i]->place};
-        read_attribute(r, node->keys[i], node->items[i], &attribute);
-        (void)arena_append(&r->source->arena, &config->attributes, &config->attributes_count,
-                           sizeof attribute, &attribute);
-    }
-    sort_attributes(r);
-}
-
-static void show_attributes(const struct show *s, const void *value)
-{
-    const struct attribute_config *const *attributes = value;
-    for (size_t i = 0; i < s->config->attributes_count; i++) {
-        const struct attribute_config *a = &(*attributes)[i];
-        (void)fprintf(s->out, "\n  %.*s:", TEXT_ARGS(a->name));
-        field_show_texts(s, &a->written);
-    }
-}
-
-const struct field_type type_attributes = {
-    .size = sizeof(struct attribute_config *), .read = read_attributes, .show = show_attributes};

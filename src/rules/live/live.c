@@ -360,3 +360,11 @@ int weir_rules_remove(struct weir_rules *rules, const char *name, struct weir_er
     (void)pthread_mutex_unlock(&rules->reload);
     return report(e, &problems, error);
 }
+
+bool rules_need_ip(struct weir_rules *rules)
+{
+    struct slot *slot = gate_enter(rules);
+    bool needs = ruleset_needs_ip(rules->set);
+    gate_leave(slot);
+    return needs;
+}

@@ -102,6 +102,9 @@ int rules_ask_in(struct weir_rules *rules, void *where, struct arena *memory,
                  struct weir_rules_answer *answer, weir_rules_done_fn done, void *arg,
                  struct weir_error *error);
 
+/* ruleset_needs_ip() of the rules in force. */
+bool rules_need_ip(struct weir_rules *rules);
+
 /* ---- one limit by its name (by_name.c) ---- */
 
 /* What rules_use() found: what weir_rules_use() tells, and how the fleet is asked. */
@@ -146,5 +149,6 @@ void live_settle_state(struct weir_rules *r, struct ruleset *set, struct problem
  */
 int live_open_beside(struct weir_rules *r, const char *name, struct weir_options *o,
                      struct weir **limiter, struct weir_error *error);
+void live_close_beside(struct weir *limiter); /* NULL is allowed */
 
 #endif

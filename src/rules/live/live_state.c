@@ -105,3 +105,8 @@ int live_open_beside(struct weir_rules *r, const char *name, struct weir_options
     problems_finish(&problems);
     return e;
 }
+
+void live_close_beside(struct weir *limiter)
+{
+    state_limiter_close(limiter);
+}

@@ -1,4 +1,4 @@
-/* What the operators' routes have in common: protection from web pages, replies, the audit log. */
+/* What the operators' routes have in common: protection from forms, replies, the audit log. */
 #include "server/admin/admin.h"
 
 #include <jansson.h>
@@ -7,58 +7,11 @@
 #include "base/atomic.h"
 #include "base/error.h"
 
-/* ---- foreign web pages ---- */
+/* ---- forms of foreign web pages ---- */
 
 static bool changes(const struct exchange *x)
 {
     return !text_is(x->request->method, "GET") && !text_is(x->request->method, "HEAD");
-}
-
-/* Returns the host of a Host field: "127.0.0.1" of "127.0.0.1:8082", "::1" of "[::1]:8082". */
-static struct text host_of(struct text host)
-{
-    const char *end = host.len > 0 && host.at[0] == '[' ? memchr(host.at, ']', host.len) : NULL;
-    if (end != NULL) {
-        return (struct text){host.at + 1, (size_t)(end - host.at) - 1};
-    }
-    const char *colon = host.len > 0 ? memrchr(host.at, ':', host.len) : NULL;
-    host.len = colon != NULL ? (size_t)(colon - host.at) : host.len;
-    return host;
-}
-
-/* Returns whether an attacker cannot have made this host name point here. */
-static bool is_own_host(const struct exchange *x, struct text host)
-{
-    struct address address;
-    struct text own = host_of(text_of(x->server->options.listen[PROTOCOL_ADMIN]));
-    return text_is_word(host, "LOCALHOST") || address_parse(host, &address, NULL) == 0 ||
-           (host.len > 0 && text_equal(host, own));
-}
-
-/* Returns whether some role needs no secret, on a socket that a browser can connect to. */
-static bool is_open(const struct exchange *x)
-{
-    struct access *access = x->server->options.access;
-    return x->connection->peer.family != 0 &&
-           !(access_has_secrets(access, ROLE_CHECK) && access_has_secrets(access, ROLE_ADMIN));
-}
-
-/* Returns whether a page of another origin made the request. Browsers send these fields,
- * other programs do not. */
-static bool is_foreign(const struct exchange *x)
-{
-    struct text origin = http_value(x->request, "origin");
-    struct text site = http_value(x->request, "sec-fetch-site");
-    struct text host = http_value(x->request, "host");
-    if (site.len > 0 && !text_is(site, "same-origin") && !text_is(site, "none")) {
-        return true;
-    }
-    if (origin.at == NULL) {
-        return false;
-    }
-    const char *scheme = memmem(origin.at, origin.len, "://", 3);
-    return scheme == NULL ||
-           !text_equal(text_after(origin, (size_t)(scheme - origin.at) + 3), host);
 }
 
 /* Returns whether the body has a type that a form can send without a CORS preflight. */
@@ -77,23 +30,11 @@ static bool is_form(const struct exchange *x)
 
 bool admin_admits(struct exchange *x)
 {
-    if (is_foreign(x)) {
-        return http_refuse(x, 403,
-                           "found the Origin of another site, expected none or this server");
-    }
-    if (is_open(x) && !is_own_host(x, host_of(http_value(x->request, "host")))) {
-        return http_refuse(
-            x, 403,
-            "found another name as Host, expected an IP address, localhost or the host of "
-            "--admin: without secrets for both roles no other name is trusted");
-    }
-    if (changes(x) && is_form(x)) {
-        return http_refuse(
-            x, 415,
-            "found a Content-Type that an HTML form can send, expected application/json or "
-            "application/yaml");
-    }
-    return true;
+    return !changes(x) || !is_form(x) ||
+           http_refuse(
+               x, 415,
+               "found a Content-Type that an HTML form can send, expected application/json or "
+               "application/yaml");
 }
 
 /* ---- replies ---- */

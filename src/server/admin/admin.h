@@ -40,11 +40,10 @@
  * Errors are problem+json as on the other listener. If rules were refused (422), the problem has
  * "messages", each as the program prints it ("weir.yaml:3:5: found ...").
  *
- * A page in a browser must not be able to use an operator's access. Requests with an Origin that
- * is not this server's own are refused (403), and so are changes whose body has a type that a
- * form could have sent (415; application/json and application/yaml are accepted). Where no
- * secrets are needed, a page could also make its own host name point here. Therefore Host must
- * then be an IP address, localhost or the host that --admin names (403 otherwise).
+ * A page in a browser must not be able to use an operator's access. http_origin.c refuses requests
+ * of other origins and to other host names (403), on both listeners. Here, changes whose body has a
+ * type that a form could have sent are refused too (415; application/json and application/yaml are
+ * accepted).
  */
 #ifndef WEIR_SERVER_ADMIN_ADMIN_H
 #define WEIR_SERVER_ADMIN_ADMIN_H
@@ -58,8 +57,7 @@ extern const struct http_route admin_limits_routes[];   /* limits, and the rules
 extern const struct http_route admin_keys_routes[];     /* keys */
 extern const struct http_route admin_settings_routes[]; /* the log's level, the kill switch */
 
-/* Returns false, after a reply, if a foreign web page in an operator's browser may
- * have sent the request. */
+/* Returns false, after a reply, if a form in an operator's browser may have sent the request. */
 bool admin_admits(struct exchange *x);
 
 /* Returns whether `name` is that of the built-in limit, and the server has one. */
@@ -74,6 +72,12 @@ void admin_reply_refused(struct exchange *x, int e, const struct weir_error *err
 
 /* Returns a member of the body that must be a string; NULL after a 400. */
 const char *admin_member(struct exchange *x, const struct json_t *body, const char *name);
+
+/*
+ * Sets *yaml to the body, which is YAML or JSON; JSON is rewritten into `room`. Returns false, after
+ * a 400, if the body is said to be JSON and is not.
+ */
+bool admin_read_limit(struct exchange *x, struct buffer *room, struct text *yaml);
 
 /* Logs a change, with one more field about it. */
 void admin_audit(const struct exchange *x, const char *what, struct log_field more);

@@ -200,13 +200,13 @@ static bool names(struct text body, const char *name)
     return !other; /* if it is not a map at all, the rules give a better message */
 }
 
-static void put_limit(struct exchange *x, const char *name)
+static void put_limit(struct exchange *x, const char *name, struct text yaml)
 {
     struct weir_error error = {0};
     struct buffer said;
     bool there = is_there(x, name);
     begin_listening(&said);
-    int e = weir_rules_put(x->server->rules, x->request->body.at, x->request->body.len, &error);
+    int e = weir_rules_put(x->server->rules, yaml.at, yaml.len, &error);
     json_t *messages = end_listening(&said);
     if (e == 0) {
         admin_audit(x, there ? "limit replaced" : "limit added", LOG_STRING("limit", name));
@@ -220,14 +220,22 @@ static void put_limit(struct exchange *x, const char *name)
 static void run_put(struct exchange *x)
 {
     char name[WEIR_RULES_NAME];
+    struct buffer room;
+    struct text yaml;
     if (!read_name(x, name)) {
         return;
     }
-    if (names(x->request->body, name)) {
-        put_limit(x, name);
+    buffer_init(&room, 10 * HTTP_BODY_MAX); /* a byte becomes at most an escape of ten */
+    if (!admin_read_limit(x, &room, &yaml)) {
+        /* it has replied */
+    } else if (room.full) {
+        http_reply_problem(x, 500, "out of memory");
+    } else if (names(yaml, name)) {
+        put_limit(x, name, yaml);
     } else {
         http_reply_problem(x, 400, "expected one limit whose `name` is the name in the path");
     }
+    buffer_finish(&room);
 }
 
 static void run_delete(struct exchange *x)

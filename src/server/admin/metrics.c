@@ -109,6 +109,9 @@ static const struct metric metrics[] = {
         "Connections to the store that are ready for calls."),
     ONE("weir_store_connects_total", OF_STORE, ALL(fleet.connects),
         "Attempts to connect to the store."),
+    ONE("weir_store_targets_refused_total", OF_STORE, ALL(fleet.targets_refused),
+        "Addresses that a Sentinel or a node announced and that are not used, because they are "
+        "outside of store.networks."),
     ONE("weir_breaker_open", OF_ENDPOINT, ENDPOINT(open),
         "1 if the breaker of an endpoint is open, so that no calls are sent to it, otherwise 0."),
     ONE("weir_store_duration_seconds", OF_STORE, ALL(fleet.took),
@@ -144,8 +147,11 @@ static const struct metric metrics[] = {
     ONE("weir_access_delayed_total", OF_ALL, ALL(counts.delayed),
         "Refusals of wrong secrets that were delayed, because their address had sent many."),
     ONE("weir_forwarded_ignored_total", OF_ALL, ALL(counts.forwarded_ignored),
-        "Requests whose fields about the client were ignored, because no trusted proxy sent them "
-        "or because they contradicted each other."),
+        "Requests whose fields about the client were ignored, because no trusted proxy sent "
+        "them."),
+    ONE("weir_forwarded_refused_total", OF_ALL, ALL(counts.forwarded_refused),
+        "Requests that were refused because their fields named different clients, or no client "
+        "although the rules use its address."),
     /* reservations */
     ONE("weir_reservations", OF_ALL, ALL(reservations.open),
         "Reservations that are neither settled nor cancelled nor expired."),
@@ -157,8 +163,12 @@ static const struct metric metrics[] = {
         "when their limit no longer existed (lost).",
         "result", {"settled", ALL(reservations.settled)}, {"expired", ALL(reservations.expired)},
         {"lost", ALL(reservations.lost)}),
-    ONE("weir_reservations_refused_total", OF_ALL, ALL(reservations.refused),
-        "Reservations that were refused because there was no room for them."),
+    SERIES("weir_reservations_refused_total", OF_ALL,
+           "Reservations that were refused because there was no room for them: for any client "
+           "(total), for this limit (limit), or for this client (client).",
+           "reason", {"total", ALL(reservations.refused[ROOM_NOT_OF_ALL])},
+           {"limit", ALL(reservations.refused[ROOM_NOT_OF_LIMIT])},
+           {"client", ALL(reservations.refused[ROOM_NOT_OF_CLIENT])}),
     /* connections */
     ONE("weir_connections", OF_PROTOCOL, COUNT(open), "Connections that are open."),
     ONE("weir_connections_accepted_total", OF_PROTOCOL, COUNT(accepted),
@@ -167,6 +177,11 @@ static const struct metric metrics[] = {
            "Connections that were refused because of the bound for all clients (total) or for one "
            "address (address).",
            "reason", {"total", ALL(counts.refused)}, {"address", ALL(counts.refused_address)}),
+    SERIES(
+        "weir_connections_replaced_total", OF_ALL,
+        "Idle connections that were closed to make room for others, because of the bound for all "
+        "clients (total) or for one address (address).",
+        "reason", {"total", ALL(counts.replaced)}, {"address", ALL(counts.replaced_address)}),
     ONE("weir_connections_timed_out_total", OF_ALL, ALL(counts.timed_out),
         "Connections that were closed because they were idle or slow for too long."),
     /* the program */

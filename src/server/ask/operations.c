@@ -38,7 +38,9 @@ const struct ask_member_row ask_members[ASK_MEMBERS] = {
                         .about = "attributes of the request, which the rules match"},
     [ASK_TTL] =
         {"ttl_ms", ASK_NUMBER, 1, RESERVATION_TTL_MAX_MS,
-         .about = "how long the reservation can be settled; after that the estimate stays charged"},
+         .about =
+             "how long the reservation can be settled; after that the estimate stays charged; at "
+             "most server.reservation_ttl of the rule file, by default ten minutes"},
     [ASK_RESERVATION] = {.name = "reservation",
                          .kind = ASK_TEXT,
                          .about = "the id of a reservation"},
@@ -185,9 +187,10 @@ static int run_reserve(struct asker *asker, enum operation operation, const stru
                        struct answer *answer, struct weir_error *error)
 {
     struct weir_rules_key key = key_of(ask);
+    bool timed = (ask->given & ASK_BIT(ASK_TTL)) != 0;
     (void)operation;
-    return reservation_make(asker, &key, ask->number[ASK_COST], ask->number[ASK_TTL], answer,
-                            error);
+    return reservation_make(asker, &key, ask->number[ASK_COST], timed ? ask->number[ASK_TTL] : 0,
+                            answer, error);
 }
 
 /* A reservation that is cancelled has used nothing. */

@@ -4,18 +4,19 @@
  *
  * The client holds an id of 128 random bits; any client that knows the id may settle. The server
  * remembers the reservation until it is settled, cancelled or expired; if it expires, the estimate
- * stays charged. The number of reservations and their memory are bounded. They do not survive a
- * restart of the server.
+ * stays charged. The number of reservations, their memory and their time are bounded. They do not
+ * survive a restart of the server.
  */
 #ifndef WEIR_SERVER_ASK_RESERVATIONS_H
 #define WEIR_SERVER_ASK_RESERVATIONS_H
 
 #include "server/ask/answer.h"
+#include "server/ask/reservations_room.h"
 
-#define RESERVATIONS_MAX 65536
-#define RESERVATIONS_BYTES (64u << 20) /* memory of all reservations, with their keys */
+#define RESERVATIONS_MAX 65536 /* places for all of them (reservations_room.h) */
 #define RESERVATION_TTL_MS UINT64_C(60000)
-#define RESERVATION_TTL_MAX_MS UINT64_C(86400000)
+#define RESERVATION_TTL_LONGEST_MS UINT64_C(600000) /* default of options.reservation_ttl_ms, */
+#define RESERVATION_TTL_MAX_MS UINT64_C(86400000)   /* and the most that it can be */
 
 #define RESERVATION_ID 33 /* 32 hex digits and a NUL */
 
@@ -27,14 +28,15 @@ enum {
 
 struct reservations;
 
-/* For at most `most` reservations. Returns 0 or WEIR_ENOMEM. */
+/* With this many places, of which nearly every reservation takes one. Returns 0 or WEIR_E... */
 int reservations_create(struct reservations **out, uint64_t most, struct weir_error *error);
 void reservations_destroy(struct reservations *r); /* NULL is allowed */
 
 /*
- * Takes `cost` units (0: the limit's own cost, or 1 if it has none). If the verdict is ALLOW,
- * answer->reservation is the id of the reservation; otherwise it is "". Returns 0, ANSWER_LATER, or
- * RESERVATION_FULL or WEIR_E... with the reason, and nothing was taken.
+ * Takes `cost` units (0: the limit's own cost, or 1 if it has none), for `ttl_ms` (0: a minute, or
+ * the longest time if that is shorter). If the verdict is ALLOW, answer->reservation is the id of
+ * the reservation; otherwise it is "". Returns 0, ANSWER_LATER, or RESERVATION_FULL or WEIR_E...
+ * with the reason, and nothing was taken.
  *
  * A limit that a fleet decides is charged in the store; when the reservation is settled, the
  * difference is refunded or charged there. The reservation keeps the limit and the key, so that a
@@ -60,8 +62,8 @@ struct reservations_counts {
     uint64_t made;
     uint64_t settled; /* settled or cancelled */
     uint64_t expired;
-    uint64_t lost;    /* not settled: the limit was gone or changed, or the store did not answer */
-    uint64_t refused; /* not made, because there was no room */
+    uint64_t lost; /* not settled: the limit was gone or changed, or the store did not answer */
+    uint64_t refused[ROOM_RESULTS]; /* not made, because there was no room; by the bound */
 };
 
 void reservations_count(struct reservations *r, struct reservations_counts *counts);

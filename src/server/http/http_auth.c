@@ -2,7 +2,8 @@
  * Questions from gateways: a proxy asks about a request that it holds back, and describes that
  * request in header fields. Each kind of proxy has its own fields, and many pass on what a client
  * has written into the fields of other proxies. If two fields describe different requests, one of
- * them is forged, and the question is refused. http_client_address.c finds the client's address.
+ * them is forged, and the question is refused. http_client_address.c does the same for the client's
+ * address.
  */
 #include <strings.h>
 
@@ -147,6 +148,16 @@ static const struct auth_source *source_of(struct text name)
     return NULL;
 }
 
+bool http_is_forwarded(const struct http_request *r)
+{
+    unsigned i = 0;
+    while (i < r->fields_count && source_of(r->fields[i].name) == NULL &&
+           !http_names_client(r->fields[i].name)) {
+        i++;
+    }
+    return i < r->fields_count;
+}
+
 static int take_fields(struct auth_request *a, const struct http_request *r,
                        struct weir_error *error)
 {
@@ -184,13 +195,13 @@ static int read_request(const struct exchange *x, struct auth_request *a, struct
     memset(a->parts, 0, sizeof a->parts); /* then the values if no field gives one */
     a->parts[METHOD].text = r->method;
     a->parts[PATH].text = TEXT("/");
-    a->parts[HOST].text = http_value(r, "host");
+    a->parts[HOST].text = r->host;
     int e = take_fields(a, r, error);
     e = e != 0 ? e : take_target(a, r, error);
+    e = e != 0 ? e : http_find_client(x, &client, error);
     if (e != 0) {
         return e;
     }
-    http_find_client(x, &client);
     put(a, TEXT("method"), a->parts[METHOD].text);
     put(a, TEXT("path"), a->parts[PATH].text);
     put(a, TEXT("host"), a->parts[HOST].text);

@@ -1,117 +1,178 @@
 #include "server/http/http_json.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/hash.h"
+#include "wire/jsontext.h"
 
-/* What a value is, for a message; numbers as they are. */
-static const char *describe(const json_t *value, char *room, size_t size)
+/* ---- values ---- */
+
+/* Returns what a value is, for a message; numbers as they are. */
+static struct text describe(struct text value)
 {
-    static const char *const kinds[] = {
-        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list", [JSON_STRING] = "a string",
-        [JSON_TRUE] = "true",        [JSON_FALSE] = "false",  [JSON_NULL] = "null"};
-    if (json_is_integer(value)) {
-        (void)snprintf(room, size, "%" PRId64, (int64_t)json_integer_value(value));
-        return room;
+    switch (value.at[0]) {
+    case '{':
+        return TEXT("an object");
+    case '[':
+        return TEXT("a list");
+    case '"':
+        return TEXT("a string");
+    default: /* true, false, null, or a number */
+        return (struct text){value.at, value.len < 32 ? value.len : 32};
     }
-    if (json_is_real(value)) {
-        (void)snprintf(room, size, "%.6g", json_real_value(value));
-        return room;
-    }
-    return kinds[json_typeof(value)];
 }
 
-static int bad(struct weir_error *error, const char *name, const json_t *value,
-               const char *expected)
+static int bad(struct weir_error *error, struct text name, struct text value, const char *expected)
 {
-    char room[32];
-    return fail(error, WEIR_EINVAL, "%.64s: found %s, expected %s", name,
-                describe(value, room, sizeof room), expected);
+    return fail(error, WEIR_EINVAL, "%.*s: found %.*s, expected %s", TEXT_CUT(name, 64),
+                TEXT_ARGS(describe(value)), expected);
 }
 
-static int read_text(const json_t *value, const char *name, struct text *out,
+/* Returns the bytes of a string or name; `at` is NULL if there was no memory to decode them. */
+static struct text bytes_of(struct text string, struct arena *arena)
+{
+    char *room = jsontext_has_escapes(string) ? arena_room(arena, string.len) : NULL;
+    return arena->failed ? (struct text){NULL, 0} : jsontext_bytes(string, room);
+}
+
+static int read_text(struct text value, struct text name, struct text *out, struct arena *arena,
                      struct weir_error *error)
 {
-    if (!json_is_string(value)) {
+    if (!jsontext_is(value, '"')) {
         return bad(error, name, value, "a string");
     }
-    *out = (struct text){json_string_value(value), json_string_length(value)};
-    return 0;
+    *out = bytes_of(value, arena);
+    return out->at != NULL ? 0 : WEIR_ENOMEM;
 }
 
-static int read_count(const json_t *value, const struct ask_member_row *row, uint64_t *out,
+static int read_count(struct text value, const struct ask_member_row *row, uint64_t *out,
                       struct weir_error *error)
 {
-    json_int_t number = json_is_integer(value) ? json_integer_value(value) : -1;
     uint64_t most = row->most < INT64_MAX ? row->most : INT64_MAX; /* what JSON can say here */
-    if (number < 0 || (uint64_t)number < row->least || (uint64_t)number > most) {
+    uint64_t number;
+    if (!jsontext_whole(value, &number) || number < row->least || number > most) {
         char expected[80];
         (void)snprintf(expected, sizeof expected, "a whole number from %" PRIu64 " to %" PRIu64,
                        row->least, most);
-        return bad(error, row->name, value, expected);
+        return bad(error, text_of(row->name), value, expected);
     }
-    *out = (uint64_t)number;
+    *out = number;
     return 0;
 }
 
-static int read_part(const json_t *value, struct ask *ask, struct weir_error *error)
+static int read_part(struct text value, struct ask *ask, struct arena *arena,
+                     struct weir_error *error)
 {
     struct text part = {NULL, 0};
-    int e = read_text(value, "key", &part, error);
+    int e = read_text(value, TEXT("key"), &part, arena, error);
     if (e == 0) {
         ask->parts[ask->parts_count++] = (struct weir_rules_value){part.at, part.len};
     }
     return e;
 }
 
-static int read_key(const json_t *value, struct ask *ask, struct weir_error *error)
+static int read_key(struct text value, struct ask *ask, struct arena *arena,
+                    struct weir_error *error)
 {
-    if (!json_is_array(value)) {
-        return read_part(value, ask, error);
-    }
-    if (json_array_size(value) > CONFIG_KEY_PARTS_MAX) {
-        return fail(error, WEIR_EINVAL, "key: found %zu parts, expected at most 8",
-                    json_array_size(value));
-    }
+    struct text part;
     int e = 0;
-    for (size_t i = 0; e == 0 && i < json_array_size(value); i++) {
-        e = read_part(json_array_get(value, i), ask, error);
+    if (!jsontext_is(value, '[')) {
+        return read_part(value, ask, arena, error);
+    }
+    while (e == 0 && jsontext_next_item(&value, &part)) {
+        e = ask->parts_count < CONFIG_KEY_PARTS_MAX
+                ? read_part(part, ask, arena, error)
+                : fail(error, WEIR_EINVAL, "key: found more than 8 parts, expected at most 8");
     }
     return e;
 }
 
-static int read_attributes(json_t *value, struct ask *ask, struct weir_error *error)
+/* ---- attributes ---- */
+
+/* A set of names, by a keyed hash: clients choose the names, and must not choose where they meet. */
+#define SLOTS (2 * WEIR_RULES_ATTRIBUTES_MAX)
+
+static struct hash_secret secret;
+
+static void make_secret(void)
 {
-    if (!json_is_object(value) || json_object_size(value) > WEIR_RULES_ATTRIBUTES_MAX) {
-        return bad(error, "attributes", value, "an object with at most 256 members");
-    }
-    for (void *at = json_object_iter(value); at != NULL; at = json_object_iter_next(value, at)) {
-        struct text text = {NULL, 0};
-        const char *name = json_object_iter_key(at);
-        int e = read_text(json_object_iter_value(at), name, &text, error);
-        if (e != 0) {
-            return e;
-        }
-        ask->attributes[ask->attributes_count++] =
-            (struct weir_rules_attribute){name, strlen(name), text.at, text.len};
-    }
-    return 0;
+    (void)hash_secret_init(&secret); /* without random numbers the server would not have started */
 }
 
-static int read_value(json_t *value, unsigned member, struct ask *ask, struct weir_error *error)
+/* Enters the last attribute into the set; false if there is one of that name. A slot holds the number
+ * of an attribute plus one, or 0. */
+static bool enter(const struct ask *ask, uint16_t *slots)
+{
+    const struct weir_rules_attribute *last = &ask->attributes[ask->attributes_count - 1];
+    size_t at = hash_sip(&secret, last->name, last->name_len).low % SLOTS;
+    for (; slots[at] != 0; at = (at + 1) % SLOTS) {
+        const struct weir_rules_attribute *other = &ask->attributes[slots[at] - 1];
+        if (other->name_len == last->name_len &&
+            memcmp(other->name, last->name, last->name_len) == 0) {
+            return false;
+        }
+    }
+    slots[at] = (uint16_t)ask->attributes_count;
+    return true;
+}
+
+static int read_attribute(struct text name, struct text value, struct ask *ask, uint16_t *slots,
+                          struct arena *arena, struct weir_error *error)
+{
+    struct text text = {NULL, 0};
+    name = bytes_of(name, arena);
+    int e = name.at == NULL ? WEIR_ENOMEM : read_text(value, name, &text, arena, error);
+    if (e != 0) {
+        return e;
+    }
+    ask->attributes[ask->attributes_count++] =
+        (struct weir_rules_attribute){name.at, name.len, text.at, text.len};
+    return enter(ask, slots)
+               ? 0
+               : fail(error, WEIR_EINVAL, "attributes: found '%.*s' twice", TEXT_CUT(name, 64));
+}
+
+static int read_attributes(struct text value, struct ask *ask, struct arena *arena,
+                           struct weir_error *error)
+{
+    static const char expected[] = "an object with at most 256 members";
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    uint16_t slots[SLOTS] = {0};
+    struct text rest = value;
+    struct text name;
+    struct text member;
+    int e = jsontext_is(value, '{') ? 0 : bad(error, TEXT("attributes"), value, expected);
+    (void)pthread_once(&once, make_secret);
+    while (e == 0 && jsontext_next_member(&rest, &name, &member)) {
+        e = ask->attributes_count < WEIR_RULES_ATTRIBUTES_MAX
+                ? read_attribute(name, member, ask, slots, arena, error)
+                : bad(error, TEXT("attributes"), value, expected);
+    }
+    return e;
+}
+
+/* ---- members ---- */
+
+static int read_value(struct text value, unsigned member, struct ask *ask, struct arena *arena,
+                      struct weir_error *error)
 {
     const struct ask_member_row *row = &ask_members[member];
+    if ((ask->given & ASK_BIT(member)) != 0) {
+        return fail(error, WEIR_EINVAL, "found '%s' twice", row->name);
+    }
     ask->given |= ASK_BIT(member);
     switch (row->kind) {
     case ASK_TEXT:
-        return read_text(value, row->name, &ask->text[member], error);
+        return read_text(value, text_of(row->name), &ask->text[member], arena, error);
     case ASK_PARTS:
-        return read_key(value, ask, error);
+        return read_key(value, ask, arena, error);
     case ASK_PAIRS:
-        return read_attributes(value, ask, error);
+        return read_attributes(value, ask, arena, error);
     default:
-        if (row->endless && json_is_null(value)) {
+        if (row->endless && jsontext_is(value, 'n')) {
             ask->number[member] = ASK_FOREVER;
             return 0;
         }
@@ -134,45 +195,70 @@ static void list_members(unsigned of, char *text, size_t size)
     }
 }
 
-static int read_member(const char *name, json_t *value, unsigned allowed, struct ask *ask,
-                       struct weir_error *error)
+static int read_member(struct text name, struct text value, unsigned allowed, struct ask *ask,
+                       struct arena *arena, struct weir_error *error)
 {
     char expected[128] = "";
+    name = bytes_of(name, arena);
+    if (name.at == NULL) {
+        return WEIR_ENOMEM;
+    }
     for (unsigned i = 0; i < ASK_MEMBERS; i++) {
-        if ((allowed & ASK_BIT(i)) != 0 && strcmp(ask_members[i].name, name) == 0) {
-            return read_value(value, i, ask, error);
+        if ((allowed & ASK_BIT(i)) != 0 && text_is(name, ask_members[i].name)) {
+            return read_value(value, i, ask, arena, error);
         }
     }
     list_members(allowed, expected, sizeof expected);
-    return fail(error, WEIR_EINVAL, "found '%.64s', expected %s", name, expected);
+    return fail(error, WEIR_EINVAL, "found '%.*s', expected %s", TEXT_CUT(name, 64), expected);
 }
 
-int http_read_ask(json_t *object, const struct operation_row *row, struct ask *ask,
-                  struct weir_error *error)
+int http_read_ask(struct text object, const struct operation_row *row, struct ask *ask,
+                  struct arena *arena, struct weir_error *error)
 {
+    struct text name;
+    struct text value;
+    int e = 0;
     ask_init(ask);
-    if (!json_is_object(object)) {
+    error->text[0] = 0;
+    if (!jsontext_is(object, '{')) {
         return fail(error, WEIR_EINVAL, "expected an object");
     }
-    for (void *at = json_object_iter(object); at != NULL; at = json_object_iter_next(object, at)) {
-        int e = read_member(json_object_iter_key(at), json_object_iter_value(at), row->members, ask,
-                            error);
-        if (e != 0) {
-            return e;
-        }
+    while (e == 0 && jsontext_next_member(&object, &name, &value)) {
+        e = read_member(name, value, row->members, ask, arena, error);
     }
     unsigned missing = row->needed & ~ask->given;
-    return missing == 0 ? 0
-                        : fail(error, WEIR_EINVAL, "expected the member %s",
-                               ask_members[__builtin_ctz(missing)].name);
+    return e != 0 || missing == 0 ? e
+                                  : fail(error, WEIR_EINVAL, "expected the member %s",
+                                         ask_members[__builtin_ctz(missing)].name);
+}
+
+/* ---- bodies ---- */
+
+bool http_check_json(struct exchange *x, size_t values_most, struct text *value)
+{
+    struct jsontext_flaw flaw;
+    struct weir_error error;
+    *value = x->request->body;
+    if (jsontext_check(value, values_most, &flaw)) {
+        return true;
+    }
+    (void)fail(&error, WEIR_EINVAL,
+               "the body is not JSON with at most %zu values and names: line %u, column %u: %s",
+               values_most, flaw.line, flaw.column, flaw.words);
+    http_reply_failure(x, WEIR_EINVAL, &error);
+    return false;
 }
 
 /* Bytes of a key may be any, so "\u0000" is allowed. */
 json_t *http_read_json(struct exchange *x)
 {
-    struct text body = x->request->body;
+    struct text body;
     json_error_t why;
-    json_t *json = json_loadb(body.at, body.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+    if (!http_check_json(x, HTTP_JSON_VALUES, &body)) {
+        return NULL;
+    }
+    json_t *json = json_loadb(body.at, body.len,
+                              JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &why);
     if (json == NULL) {
         struct weir_error error;
         (void)fail(&error, WEIR_EINVAL, "the body is not JSON: line %d, column %d: %s", why.line,

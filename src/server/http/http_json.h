@@ -4,17 +4,26 @@
 
 #include <jansson.h>
 
+#include "common/arena.h"
 #include "server/ask/operations.h"
 #include "server/http/http_routes.h"
+
+/* Values and names of members in one object that is sent; the largest question has half as many. */
+#define HTTP_JSON_VALUES 1024
+
+/* Checks that the body is JSON with at most values_most values and names. Returns false after a 400;
+ * otherwise *value is what jsontext.h takes apart. */
+bool http_check_json(struct exchange *x, size_t values_most, struct text *value);
 
 /* Returns the body as JSON, to be freed by json_decref(); NULL after a 400. */
 json_t *http_read_json(struct exchange *x);
 
 /*
- * Reads the members that the operation takes. Returns 0 or WEIR_EINVAL: not an object, a member that
- * is not allowed, not good, or missing.
+ * Reads the members that the operation takes. Strings with escapes are decoded into the arena; the
+ * others stay where they are. Returns 0 or WEIR_EINVAL: not an object, a member that is not allowed,
+ * not good, given twice, or missing; or WEIR_ENOMEM.
  */
-int http_read_ask(json_t *object, const struct operation_row *row, struct ask *ask,
-                  struct weir_error *error);
+int http_read_ask(struct text object, const struct operation_row *row, struct ask *ask,
+                  struct arena *arena, struct weir_error *error);
 
 #endif

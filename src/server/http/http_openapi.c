@@ -89,9 +89,10 @@ static void refer(json_t *responses, const char *status, const char *name)
 
 static json_t *responses_of(const struct operation_row *row, bool operators)
 {
-    static const char *const every[][2] = {
-        {"400", "BadRequest"}, {"401", "Unauthorized"},   {"404", "NotFound"},  {"413", "TooLarge"},
-        {"500", "Failed"},     {"431", "FieldsTooLarge"}, {"503", "Overloaded"}};
+    static const char *const every[][2] = {{"400", "BadRequest"},     {"401", "Unauthorized"},
+                                           {"403", "Forbidden"},      {"404", "NotFound"},
+                                           {"413", "TooLarge"},       {"500", "Failed"},
+                                           {"431", "FieldsTooLarge"}, {"503", "Overloaded"}};
     static const char *const denials[][2] = {
         {"403", "Blocked"}, {"422", "Never"}, {"429", "Denied"}};
     json_t *responses = json_object();
@@ -107,7 +108,6 @@ static json_t *responses_of(const struct operation_row *row, bool operators)
         refer(responses, denials[i][0], denials[i][1]);
     }
     if (operators) {
-        refer(responses, "403", "Forbidden");
         refer(responses, "415", "BadType");
     }
     return responses;

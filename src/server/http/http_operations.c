@@ -2,8 +2,10 @@
 #include <stdio.h>
 
 #include "server/http/http_json.h"
+#include "wire/jsontext.h"
 
 #define BATCH_MAX 1000
+#define BATCH_VALUES 32 /* values and names of a question, on average */
 
 /* ---- one operation ---- */
 
@@ -49,19 +51,20 @@ void http_run_operation(struct exchange *x)
     struct text path = x->request->path;
     const char *slash = memrchr(path.at, '/', path.len);
     enum operation operation = operation_by_name(text_after(path, (size_t)(slash + 1 - path.at)));
+    struct arena arena = ARENA_INIT;
     struct weir_error error;
+    struct text body;
     struct ask ask;
-    json_t *body = http_read_json(x);
-    if (body == NULL) {
+    if (!http_check_json(x, HTTP_JSON_VALUES, &body)) {
         return;
     }
-    int e = http_read_ask(body, &operation_rows[operation], &ask, &error);
+    int e = http_read_ask(body, &operation_rows[operation], &ask, &arena, &error);
     if (e != 0) {
         http_reply_failure(x, e, &error);
     } else {
         http_run_ask(x, operation, &ask);
     }
-    json_decref(body);
+    arena_finish(&arena);
 }
 
 /* ---- batches ---- */
@@ -100,18 +103,20 @@ static void put_batch_later(struct pending *batch)
 
 /* Answers each question. The answers that come later are parts of `batch`; NULL: no fleet
  * decides. */
-static void answer_each(struct exchange *x, const json_t *questions, struct pending *batch)
+static void answer_each(struct exchange *x, struct text questions, struct pending *batch)
 {
     struct asker asker = http_asker(x);
+    struct text question;
     asker.worker = batch != NULL ? asker.worker : NULL;
     buffer_put(&x->body, TEXT("{\"results\":["));
-    for (size_t i = 0; i < json_array_size(questions); i++) {
+    for (size_t i = 0; jsontext_next_item(&questions, &question); i++) {
+        struct arena arena = ARENA_INIT;
         struct ask ask;
         struct answer a;
         struct weir_error error;
-        int e = http_read_ask(json_array_get(questions, i), &operation_rows[OPERATION_CHECK], &ask,
-                              &error);
+        int e = http_read_ask(question, &operation_rows[OPERATION_CHECK], &ask, &arena, &error);
         e = e != 0 ? e : operation_run(&asker, OPERATION_CHECK, &ask, &a, &error);
+        arena_finish(&arena);
         buffer_put(&x->body, i > 0 ? TEXT(",") : TEXT(""));
         if (e == ANSWER_LATER) {
             pending_keep_part(asker.pending, batch, &x->body, put_part_later);
@@ -123,7 +128,7 @@ static void answer_each(struct exchange *x, const json_t *questions, struct pend
 }
 
 /* Answers the questions one after the other, each by itself: not all or nothing. */
-static void answer_batch(struct exchange *x, const json_t *questions)
+static void answer_batch(struct exchange *x, struct text questions)
 {
     struct worker *w = x->connection->worker;
     struct pending *batch = w->where != NULL ? pending_batch(w) : NULL;
@@ -141,21 +146,41 @@ static void answer_batch(struct exchange *x, const json_t *questions)
     http_reply(x, 200, "application/json", NULL);
 }
 
+/* Finds the list in {"requests":[...]}; false if there is anything else. */
+static bool find_questions(struct text body, struct text *questions)
+{
+    struct text name;
+    struct text more;
+    return jsontext_is(body, '{') && jsontext_next_member(&body, &name, questions) &&
+           text_is(name, "\"requests\"") && jsontext_is(*questions, '[') &&
+           !jsontext_next_member(&body, &name, &more);
+}
+
+/* Returns how many items a list has, or BATCH_MAX + 1 if it has more than that. */
+static size_t count_questions(struct text questions)
+{
+    struct text question;
+    size_t n = 0;
+    while (n <= BATCH_MAX && jsontext_next_item(&questions, &question)) {
+        n++;
+    }
+    return n;
+}
+
 static void run_batch(struct exchange *x)
 {
-    json_t *body = http_read_json(x);
-    if (body == NULL) {
+    struct text body;
+    struct text questions;
+    if (!http_check_json(x, BATCH_MAX * BATCH_VALUES, &body)) {
         return;
     }
-    const json_t *questions = json_object_get(body, "requests");
-    if (!json_is_array(questions) || json_object_size(body) != 1) {
+    if (!find_questions(body, &questions)) {
         http_reply_problem(x, 400, "expected {\"requests\":[...]} and nothing else");
-    } else if (json_array_size(questions) > BATCH_MAX) {
+    } else if (count_questions(questions) > BATCH_MAX) {
         http_reply_problem(x, 400, "expected at most 1000 requests");
     } else {
         answer_batch(x, questions);
     }
-    json_decref(body);
 }
 
 /* ---- routes, as the rows of operations say ---- */

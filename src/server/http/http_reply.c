@@ -31,6 +31,7 @@ static const struct status_row statuses[] = {
     {429, "Too Many Requests", PROBLEM("quota-exceeded"), "Quota Exceeded"},
     {431, "Request Header Fields Too Large", NULL, NULL},
     {500, "Internal Server Error", NULL, NULL},
+    {501, "Not Implemented", NULL, NULL},
     {503, "Service Unavailable", PROBLEM("temporary-reduced-capacity"),
      "Temporary Reduced Capacity"},
 };
@@ -292,7 +293,7 @@ void http_reply(struct exchange *x, int status, const char *type, const struct a
         buffer_put_u64(out, buffer_len(&x->body));
         buffer_put(out, TEXT("\r\n"));
     }
-    buffer_put(out, TEXT("Cache-Control: no-store\r\n"));
+    buffer_put(out, TEXT("Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"));
     if (a != NULL) {
         put_limit(x, status, a);
     } else if (status == 503) {

@@ -69,13 +69,12 @@ static bool takes(const struct http_route *route, struct text method)
            (text_is(method, "HEAD") && strcmp(route->method, "GET") == 0);
 }
 
-/* Returns whether to refuse a request because it has waited for too long. Health checks
- * are always answered. */
-static bool is_refused(const struct exchange *x, const struct http_route *row)
+/* Health checks are answered even if the request has waited for too long, or there are too many
+ * connections. */
+static bool is_health(const struct http_route *row)
 {
-    size_t health = sizeof health_routes / sizeof health_routes[0];
-    return worker_is_stale(x->connection->worker, x->request->method.at) &&
-           !(row >= health_routes && row < health_routes + health);
+    return row >= health_routes &&
+           row < health_routes + sizeof health_routes / sizeof health_routes[0];
 }
 
 /* Returns the row for the request, or NULL; then `allow` has the methods that
@@ -93,34 +92,55 @@ static const struct http_route *find(const struct exchange *x, struct buffer *al
             }
             buffer_put(allow, buffer_len(allow) > 0 ? TEXT(", ") : TEXT(""));
             buffer_put(allow, text_of(row->method));
+            buffer_put(allow, strcmp(row->method, "GET") == 0 ? TEXT(", HEAD") : TEXT(""));
         }
     }
     return NULL;
 }
 
+/* Returns whether the body has no more bytes than the route takes; replies if not. */
+static bool fits(struct exchange *x, const struct http_route *row)
+{
+    const struct http_request *r = x->request;
+    size_t len = r->needed > 0 ? r->needed - r->body_at : r->body.len;
+    if (row->run == http_run_operation && len > HTTP_QUESTION_MAX) {
+        http_reply_problem(x, 413, "found a body of more than 65536 bytes, expected one question");
+        return false;
+    }
+    return true;
+}
+
 /* Returns whether the request may run; replies if not. */
 static bool admits(struct exchange *x, const struct http_route *row)
 {
-    if (x->connection->protocol->kind == PROTOCOL_ADMIN) { /* never refused as stale */
-        return (row->role == ROLE_NONE || admin_admits(x)) && http_may(x, row->role);
+    bool admin = x->connection->protocol->kind == PROTOCOL_ADMIN;
+    if (!admin && x->connection->beyond && !is_health(row)) {
+        count_own(&x->connection->worker->counts.refused, 1);
+        http_reply_problem(x, 503, "there are too many connections");
+        return false;
     }
-    if (is_refused(x, row)) {
+    /* Operators are never refused as stale. */
+    if (!admin && worker_is_stale(x->connection->worker, x->request->method.at) &&
+        !is_health(row)) {
         count_own(&x->connection->worker->counts.overloaded[PROTOCOL_HTTP], 1);
         http_reply_problem(x, 503, "the request has waited for too long");
+        return false;
+    }
+    if (row->role != ROLE_NONE && (!http_is_ours(x) || (admin && !admin_admits(x)))) {
         return false;
     }
     return http_may(x, row->role);
 }
 
-static void route(struct exchange *x)
+/* Returns the row that answers the request. NULL after a reply, if there is none or the client may
+ * not use it. Needs no body. */
+static const struct http_route *route(struct exchange *x)
 {
     struct buffer allow;
     buffer_init(&allow, 256);
     const struct http_route *row = find(x, &allow);
     if (row != NULL) {
-        if (admits(x, row)) {
-            row->run(x);
-        }
+        row = admits(x, row) && fits(x, row) ? row : NULL;
     } else if (buffer_len(&allow) > 0) {
         x->allow = buffer_text(&allow);
         http_reply_problem(x, 405, "another method is expected here");
@@ -128,6 +148,7 @@ static void route(struct exchange *x)
         http_reply_problem(x, 404, "there is nothing at this path");
     }
     buffer_finish(&allow);
+    return row;
 }
 
 /* ---- requests ---- */
@@ -139,7 +160,7 @@ static struct exchange begin(struct connection *c, const struct http_request *re
                          .request = request,
                          .out = &c->worker->replies,
                          .now_ns = c->worker->now_ns,
-                         .close = !request->keep_alive};
+                         .close = !request->keep_alive || c->beyond};
     buffer_init(&x.body, SERVER_OUTPUT_BYTES);
     return x;
 }
@@ -149,9 +170,27 @@ static bool answer(struct connection *c, const struct http_request *request)
 {
     struct exchange x = begin(c, request);
     count_own(&c->worker->counts.requests[c->protocol->kind], 1);
-    route(&x);
+    const struct http_route *row = route(&x);
+    if (row != NULL) {
+        row->run(&x);
+    }
     buffer_finish(&x.body);
     return x.close;
+}
+
+/* Refuses a request at the end of its head if it leads nowhere or the client may not make it, before
+ * memory and time are spent on its body. Returns true after the reply: the connection is to end,
+ * because the body may follow. */
+static bool refuse_head(struct connection *c, const struct http_request *request)
+{
+    struct exchange x = begin(c, request);
+    x.close = true;
+    bool refused = route(&x) == NULL;
+    if (refused) {
+        count_own(&c->worker->counts.requests[c->protocol->kind], 1);
+    }
+    buffer_finish(&x.body);
+    return refused;
 }
 
 void http_keep(struct exchange *x, struct pending *p, pending_put_fn put)
@@ -184,10 +223,9 @@ static void complain(struct connection *c, const struct http_request *request)
 
 /*
  * Returns whether to parse the input. An incomplete request is parsed from its beginning each
- * time, so a client that sends single bytes must not cause that for each of them. It is parsed
- * when a blank line has come (every head and every chunked body ends with one), when as many
- * bytes have come as the head has announced, or when there are more bytes than allowed. A chunked
- * body may contain many blank lines; note_more() bounds how often it is parsed.
+ * time, so a client that sends single bytes must not cause that for each of them. A head is parsed
+ * when a blank line has come, or when there are more bytes than allowed; a body, when as many bytes
+ * have come as the head has announced, or when its last chunk has come.
  */
 static bool worth_reading(struct http_session *s, struct text input)
 {
@@ -196,6 +234,10 @@ static bool worth_reading(struct http_session *s, struct text input)
     }
     if (s->needed > 0) {
         return input.len >= s->needed;
+    }
+    if (s->chunk > 0) {
+        return input.len >= HTTP_HEAD_MAX + HTTP_CHUNKED_MAX ||
+               http_skip_chunks(input, &s->chunk) != HTTP_MORE;
     }
     if (s->seen < HTTP_HEAD_MAX && input.len >= HTTP_HEAD_MAX) {
         return true;
@@ -206,18 +248,19 @@ static bool worth_reading(struct http_session *s, struct text input)
            memmem(news.at, news.len, "\n\n", 2) != NULL;
 }
 
-/* Notes that the request is incomplete. Returns false, with an error in *request, if it has
- * been parsed too often. */
+/* Notes that the request is incomplete. Returns false, with an error in *request, if it has been
+ * parsed too often: its chunks are framed in a way that the parser does not see as an end. */
 static bool note_more(struct connection *c, struct http_session *s, struct text input,
                       struct http_request *request)
 {
     if (++s->looks > HTTP_LOOKS_MAX) {
         request->status = 400;
-        request->complaint = "a chunked body in too many pieces";
+        request->complaint = "found a chunked body whose end is not clear";
         return false;
     }
     s->seen = input.len;
     s->needed = request->needed;
+    s->chunk = request->needed == 0 ? request->body_at : 0;
     if (request->wants_continue && !s->continued) {
         buffer_put(&c->worker->replies, TEXT("HTTP/1.1 100 Continue\r\n\r\n"));
         s->continued = true;
@@ -225,22 +268,53 @@ static bool note_more(struct connection *c, struct http_session *s, struct text 
     return true;
 }
 
+/* Returns how many bytes of empty lines the input begins with. They are no request, so that a client
+ * which ends its requests with one may be silent afterwards. */
+static size_t count_empty_lines(const struct http_session *s, struct text input)
+{
+    size_t n = 0;
+    while (s->seen == 0 && input.len - n >= 2 && memcmp(input.at + n, "\r\n", 2) == 0) {
+        n += 2;
+    }
+    return n;
+}
+
+/* Parses a request at the beginning of the input. HTTP_BAD: it was answered, and the connection is
+ * to end. */
+static int read_one(struct connection *c, struct text input, struct http_request *request)
+{
+    struct http_session *s = (struct http_session *)(void *)c->session;
+    int got = http_parse(input, request);
+    if (got == HTTP_MORE && request->body_at > 0 && !s->admitted) {
+        s->admitted = !refuse_head(c, request);
+        if (!s->admitted) {
+            return HTTP_BAD;
+        }
+    }
+    if (got == HTTP_MORE && note_more(c, s, input, request)) {
+        return HTTP_MORE;
+    }
+    *s = (struct http_session){0};
+    if (got != HTTP_READ) {
+        complain(c, request);
+        return HTTP_BAD;
+    }
+    return HTTP_READ;
+}
+
 static int64_t consume(struct connection *c, struct text input)
 {
     struct http_session *s = (struct http_session *)(void *)c->session;
     struct http_request request;
-    int64_t used = 0;
+    size_t empty = count_empty_lines(s, input);
+    int64_t used = (int64_t)empty;
+    input = text_after(input, empty);
     while (input.len > 0 && connection_takes(c) && worth_reading(s, input)) {
-        int got = http_parse(input, &request);
-        if (got == HTTP_MORE && note_more(c, s, input, &request)) {
+        int got = read_one(c, input, &request);
+        if (got == HTTP_MORE) {
             break;
         }
-        *s = (struct http_session){0};
-        if (got != HTTP_READ) {
-            complain(c, &request);
-            return CONNECTION_CLOSE;
-        }
-        if (answer(c, &request)) {
+        if (got == HTTP_BAD || answer(c, &request)) {
             return CONNECTION_CLOSE;
         }
         used += (int64_t)request.used;
@@ -251,7 +325,7 @@ static int64_t consume(struct connection *c, struct text input)
 
 #define REFUSAL                                                                                    \
     "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n"                  \
-    "Connection: close\r\n\r\n"
+    "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
 
 const struct protocol protocol_http = {
     .name = "http",
@@ -259,6 +333,7 @@ const struct protocol protocol_http = {
     .roles = {[ROLE_CHECK] = true},
     .kind = PROTOCOL_HTTP,
     .refusal = REFUSAL,
+    .reserve = true,
     .session_bytes = sizeof(struct http_session),
     .consume = consume,
 };
@@ -269,6 +344,7 @@ const struct protocol protocol_admin = {
     .roles = {[ROLE_CHECK] = true, [ROLE_ADMIN] = true}, /* it shows keys */
     .kind = PROTOCOL_ADMIN,
     .refusal = REFUSAL,
+    .reserve = true,
     .session_bytes = sizeof(struct http_session),
     .consume = consume,
 };

@@ -8,12 +8,14 @@
 #include "wire/http_request.h"
 #include "wire/ratelimit.h"
 
-#define HTTP_LOOKS_MAX 256 /* most times that one request is parsed while it arrives in pieces */
+#define HTTP_LOOKS_MAX 8 /* most times that one request is parsed while it arrives in pieces */
 
 struct http_session {
     size_t seen;    /* bytes of an incomplete request that have been looked at; 0: none */
     size_t needed;  /* the request has at least so many bytes; 0: not known */
+    size_t chunk;   /* where its next chunk begins; 0: it has none, or its head is incomplete */
     unsigned looks; /* how often it has been parsed */
+    bool admitted;  /* its head is complete, and the client may make the request */
     bool continued; /* 100 Continue has been sent */
 };
 
@@ -49,32 +51,46 @@ bool http_may(struct exchange *x, enum role least); /* http_access.c */
 /* Counts and sends a refusal for lack of access. Returns false. */
 bool http_refuse(struct exchange *x, int status, const char *detail);
 
+/*
+ * Returns false, after a 403, if a web page of another site may have sent the request: it would act
+ * with the access of the person whose browser shows it.
+ */
+bool http_is_ours(struct exchange *x); /* http_origin.c */
+
+/* Returns whether the request has a field in which gateways describe their client's request. */
+bool http_is_forwarded(const struct http_request *r); /* http_auth.c */
+
 /* Tables of routes; `path` is NULL after the last row. */
 extern struct http_route http_operation_routes[];  /* http_operations.c: as JSON, for clients ... */
 extern struct http_route http_key_routes[];        /* ... and for operators */
 void http_make_routes(void);                       /* fills these two; called once */
 extern const struct http_route http_auth_routes[]; /* http_auth.c: questions from gateways */
 
-/* Runs the operation that the last part of the path names, with the body's members. */
+/* Runs the operation that the last part of the path names, with the body's members. Such a body has
+ * at most HTTP_QUESTION_MAX bytes. */
 void http_run_operation(struct exchange *x);
+#define HTTP_QUESTION_MAX 65536
 
 /* Runs an operation on a request that was read already. */
 void http_run_ask(struct exchange *x, enum operation operation, const struct ask *ask);
 
 /* ---- the client behind a proxy (http_client_address.c) ---- */
 
-/* Fields in which proxies pass on the client's address; options.client_field is one of them + 1. */
-enum http_client_field {
-    HTTP_CLIENT_X_FORWARDED_FOR,
-    HTTP_CLIENT_FORWARDED, /* RFC 7239 */
-    HTTP_CLIENT_X_REAL_IP,
-    HTTP_CLIENT_FIELDS
-};
+/* Returns whether the field is one in which proxies name the client. */
+bool http_names_client(struct text name);
 
-extern const char *const http_client_field_names[HTTP_CLIENT_FIELDS]; /* in lower case */
+/*
+ * Finds the client's address: the peer's, or the one that trusted proxies have passed on. Its
+ * family is 0 if it is unknown and the rules do not use it. Returns 0; or WEIR_EATTRIBUTE, counted
+ * and logged, if the fields name different clients or if the rules use an unknown address.
+ */
+int http_find_client(const struct exchange *x, struct address *client, struct weir_error *error);
 
-/* Finds the client's address: the peer's, or the one that trusted proxies have passed on. */
-void http_find_client(const struct exchange *x, struct address *client);
+/*
+ * Returns whether no request of a gateway could be answered: the HTTP listener is a unix socket,
+ * whose peers have no address, the rules use the address, and no field is named for it.
+ */
+bool http_lacks_client(const struct server_options *options, struct weir_rules *rules);
 
 /* The OpenAPI document (http_openapi.c). http_openapi() returns its text, as json_dumps() with
  * these flags makes it; the caller frees it. NULL without memory. */

@@ -6,7 +6,6 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
-#include "server/net/peers.h"
 #include "server/net/worker.h"
 
 #define KEEP_BYTES 4096 /* larger buffers of a connection are freed when they are empty */
@@ -56,14 +55,7 @@ static void on_closed(uv_handle_t *handle)
     if (c->next != NULL) {
         c->next->previous = c->previous;
     }
-    if (connection_is_client(c->protocol)) {
-        (void)fetch_sub(&w->server->connections, 1);
-    }
-    if (c->entered) {
-        peers_leave(w->server->peers, &c->peer);
-    }
     overload_leave(c);
-    count_own(&w->counts.open[c->protocol->kind], UINT64_MAX);
     buffer_finish(&c->output);
     buffer_finish(&c->backlog);
     buffer_finish(&c->input);
@@ -94,6 +86,7 @@ void connection_close(struct connection *c)
     c->worker->unsent -= unsent_of(c); /* these replies will not be sent */
     finish_session(c);
     c->closing = true;
+    connection_uncount(c);
     pending_abandon(c);
     uv_close(&c->uv.handle, on_closed);
 }
@@ -112,7 +105,6 @@ size_t connection_unread(const struct connection *c)
 
 /* ---- writing ---- */
 
-static void go_on(struct connection *c);
 static void serve(struct connection *c, struct text input, bool kept);
 
 static bool has_room(const struct connection *c)
@@ -160,7 +152,7 @@ static void on_written(uv_write_t *write, int status)
     if (buffer_len(&c->input) > 0 && !c->ending && !c->closing) {
         serve(c, buffer_text(&c->input), true);
     } else {
-        go_on(c);
+        connection_go_on(c);
     }
 }
 
@@ -251,12 +243,25 @@ static int64_t consume(struct connection *c, struct text input)
     return used;
 }
 
+/* Returns whether there is still no room for a connection that was accepted beyond the bound. */
+static bool is_beyond(struct connection *c)
+{
+    uint64_t most;
+    c->beyond = c->beyond && connection_count(c, &most) > most;
+    return c->beyond;
+}
+
 /* Decides requests at the front of `input` and answers them. Returns the bytes used. */
 static size_t decide(struct connection *c, struct text input)
 {
     empty_replies(c->worker);
     c->worker->split = 0;
-    int64_t used = consume(c, input);
+    int64_t used = CONNECTION_CLOSE;
+    if (c->beyond && is_beyond(c) && !c->protocol->reserve) {
+        connection_refuse(c);
+    } else {
+        used = consume(c, input);
+    }
     if (c->pending.count > 0) {
         pending_hold_back(c);
     }
@@ -297,7 +302,7 @@ static void serve(struct connection *c, struct text input, bool kept)
     }
     buffer_trim(&c->input, KEEP_BYTES);
     keep_input(c);
-    go_on(c);
+    connection_go_on(c);
 }
 
 static void on_alloc(uv_handle_t *handle, size_t size, uv_buf_t *buf)
@@ -382,8 +387,7 @@ static bool is_awaited(const struct connection *c)
     return !c->asked && now_ms(c) - c->worker->stopped_ms < SERVER_FIRST_MS;
 }
 
-/* Decides what comes next: read more, pause reading, or end the connection. */
-static void go_on(struct connection *c)
+void connection_go_on(struct connection *c)
 {
     if (c->closing || c->leaving) {
         return;
@@ -405,54 +409,8 @@ void connection_stop(struct connection *c)
     }
     c->owed = connection_unread(c);
     c->stopping = true;
-    if (!c->writing) { /* otherwise on_written() calls go_on() */
-        go_on(c);
-    }
-}
-
-/* Restarts the time for writing when the client has fetched another SERVER_FLUSH_BYTES. A client
- * that fetches less than that in write_ms is too slow. */
-static void note_progress(struct connection *c, uint64_t now)
-{
-    size_t unsent = uv_stream_get_write_queue_size(&c->uv.stream);
-    if (c->writing && unsent + SERVER_FLUSH_BYTES <= c->unsent) {
-        c->unsent = unsent;
-        c->since_ms = now;
-    }
-}
-
-/* An idle client has done nothing wrong and is logged at debug level; a slow
- * one may be an attack. */
-static void tell_late(const struct connection *c)
-{
-    static struct log_limit limits[2];
-    bool idle = !c->writing && buffer_len(&c->input) == 0;
-    connection_tell(c, &limits[idle], idle ? LEVEL_DEBUG : LEVEL_WARNING, "connection cut",
-                    c->writing ? "it does not fetch its replies"
-                    : idle     ? "idle"
-                               : "its request does not end");
-}
-
-void connection_check_time(struct connection *c, uint64_t now)
-{
-    const struct server_options *o = &c->worker->server->options;
-    note_progress(c, now);
-    if (c->pending.count > 0 && !c->writing) { /* answers have their own deadlines */
-        c->since_ms = now;
-    }
-    if (c->stopping && !c->writing) { /* waiting for a first request has an end */
-        go_on(c);
-    }
-    uint64_t limit = c->leaving                  ? SERVER_LINGER_MS
-                     : c->writing                ? o->write_ms
-                     : buffer_len(&c->input) > 0 ? o->request_ms
-                                                 : o->idle_ms;
-    if (!c->closing && now - c->since_ms > limit) {
-        if (!c->leaving) {
-            count_own(&c->worker->counts.timed_out, 1);
-            tell_late(c);
-        }
-        connection_close(c);
+    if (!c->writing) { /* otherwise on_written() calls connection_go_on() */
+        connection_go_on(c);
     }
 }
 
@@ -482,7 +440,7 @@ void connection_resume(struct connection *c)
     if (!c->reading && buffer_len(&c->input) > 0 && !c->ending && !c->closing) {
         serve(c, buffer_text(&c->input), true);
     } else {
-        go_on(c);
+        connection_go_on(c);
     }
 }
 

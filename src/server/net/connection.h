@@ -22,6 +22,7 @@
 #include "common/log.h"
 #include "rules/value/address.h"
 #include "server/net/access.h"
+#include "server/net/crowd.h"
 #include "server/net/pending.h"
 #include "server/net/overload.h"
 #include "server/net/server.h"
@@ -34,6 +35,7 @@ struct protocol {
     bool roles[ROLES];   /* the roles that use it; without secrets they are open to every client */
     enum server_protocol kind;
     const char *refusal;  /* sent to connections beyond the bound; may be NULL */
+    bool reserve;         /* answers some requests on those (c->beyond) */
     size_t session_bytes; /* size of c->session, which starts zeroed */
     /*
      * Consumes complete requests from the front of `input` and puts replies into
@@ -64,17 +66,20 @@ struct connection {
     struct buffer output;  /* being written */
     struct buffer backlog; /* to be written next */
     uv_write_t write;
-    uint64_t since_ms;   /* when the present silence, request or write began (loop time) */
-    size_t unsent;       /* bytes of `output` not written at that time */
-    size_t kept;         /* bytes of `input` and session_kept that are counted in worker->kept */
-    size_t session_kept; /* bytes that the session keeps of requests; the protocol sets it */
-    size_t owed;         /* while stopping: bytes that had arrived before, not yet read */
+    uint64_t accepted_ms; /* times are of the loop */
+    uint64_t since_ms;    /* when the present silence, request or write began */
+    size_t unsent;        /* bytes of `output` not written at that time */
+    size_t kept;          /* bytes of `input` and session_kept that are counted in worker->kept */
+    size_t session_kept;  /* bytes that the session keeps of requests; the protocol sets it */
+    size_t owed;          /* while stopping: bytes that had arrived before, not yet read */
     struct overload_place place;
     struct pending_list pending; /* answers that have not come, and replies that wait for them */
     struct address peer;         /* family 0: a unix socket */
     struct access_pass pass;     /* the secret that the client has shown, and its role */
     unsigned wrong;              /* number of wrong secrets that the client has tried */
-    bool entered;                /* counted in server->peers */
+    struct crowd_place place_in_crowd;
+    bool beyond; /* accepted beyond the bound. Unless there is room when its first request has come,
+                  * it gets only what the protocol keeps a reserve for, and ends */
     bool writing;
     bool reading;
     bool stopping; /* the server ends: only the bytes `owed` are still decided */
@@ -99,7 +104,20 @@ static inline bool connection_is_client(const struct protocol *protocol)
     return protocol->kind != PROTOCOL_ADMIN;
 }
 
+/* Returns how many connections there are for whom the bound of this one applies, and the bound. */
+uint64_t connection_count(const struct connection *c, uint64_t *most);
+
+/* Closes up to `n` idle connections of clients, while there are too many. Called by a thread that
+ * another one has asked for room. */
+void connection_make_room(struct worker *worker, uint64_t n);
+
+/* Puts the protocol's refusal into the thread's replies, and counts it. */
+void connection_refuse(struct connection *c);
+
 void connection_begin(struct connection *c); /* starts reading */
+
+/* Ends the counting of a connection that closes (connection_accept.c). */
+void connection_uncount(struct connection *c);
 
 #define CONNECTION_WRONG_MAX 10
 
@@ -124,7 +142,11 @@ void connection_resume(struct connection *c);
 void connection_tell(const struct connection *c, struct log_limit *limit, enum log_level level,
                      const char *what, const char *why);
 
-/* Closes a connection that has been idle, or slow, for too long. Called by the thread's timer. */
+/* Decides what comes next: read more, pause reading, or end the connection. */
+void connection_go_on(struct connection *c);
+
+/* Closes a connection that has been idle, or slow, for too long. Called by the thread's timer
+ * (connection_time.c). */
 void connection_check_time(struct connection *c, uint64_t now_ms);
 
 #endif

@@ -1,8 +1,7 @@
-/* Accepts or refuses new connections. */
+/* Accepts or refuses new connections, and counts them. */
 #include <stdlib.h>
 
 #include "base/atomic.h"
-#include "server/net/peers.h"
 #include "server/net/worker.h"
 
 static void note_peer(struct connection *c)
@@ -34,7 +33,8 @@ static struct connection *create(struct worker *w, const struct protocol *protoc
     c->uv.handle.data = c;
     c->worker = w;
     c->protocol = protocol;
-    c->since_ms = uv_now(&w->loop);
+    c->accepted_ms = c->since_ms = uv_now(&w->loop);
+    c->place_in_crowd.row = TALLY_NONE;
     overload_enter(c);
     buffer_init(&c->input, SERVER_REQUEST_BYTES + SERVER_READ_BYTES);
     buffer_init(&c->output, 2 * SERVER_OUTPUT_BYTES);
@@ -47,45 +47,176 @@ static struct connection *create(struct worker *w, const struct protocol *protoc
     return c;
 }
 
-static void refuse(struct connection *c, uint64_t *count, struct log_limit *limit, const char *why)
+/* ---- counting ---- */
+
+uint64_t connection_count(const struct connection *c, uint64_t *most)
+{
+    const struct worker *w = c->worker;
+    bool client = connection_is_client(c->protocol);
+    *most = client ? w->server->options.connections : SERVER_ADMIN_CONNECTIONS;
+    return client ? load_relaxed(&w->server->connections) : w->counts.open[PROTOCOL_ADMIN];
+}
+
+static struct tally *tally_of(const struct connection *c)
+{
+    struct server *server = c->worker->server;
+    return connection_is_client(c->protocol) ? server->clients : server->operators;
+}
+
+void connection_uncount(struct connection *c)
+{
+    struct worker *w = c->worker;
+    uint32_t row = c->place_in_crowd.row;
+    if (row != TALLY_NONE) {
+        crowd_leave(c);
+        tally_subtract(tally_of(c), row, 1);
+    }
+    if (connection_is_client(c->protocol)) {
+        (void)fetch_sub(&w->server->connections, 1);
+    }
+    count_own(&w->counts.open[c->protocol->kind], UINT64_MAX);
+}
+
+/* ---- room ---- */
+
+/* Closes the oldest idle connection of an address, or with TALLY_NONE of the address that has most
+ * on this thread. Returns false if there is none. */
+static bool replace(struct worker *w, uint32_t row, uint64_t *count, const char *why)
+{
+    static struct log_limit limit;
+    struct connection *old = crowd_oldest(w, row);
+    if (old != NULL) {
+        count_own(count, 1);
+        connection_tell(old, &limit, LEVEL_WARNING, "idle connection closed", why);
+        connection_close(old);
+    }
+    return old != NULL;
+}
+
+static bool replace_any(struct worker *w)
+{
+    return replace(w, TALLY_NONE, &w->counts.replaced,
+                   "it made room for another: its address has the most connections");
+}
+
+/* Asks the thread that has the most clients, besides this one, to close one of them. Returns false if
+ * no other thread has any. */
+static bool ask_for_room(const struct worker *w)
+{
+    const struct server *server = w->server;
+    struct worker *asked = NULL;
+    uint64_t most = 0;
+    for (unsigned i = 0; i < server->threads; i++) {
+        struct worker *other = &server->workers[i];
+        uint64_t open = load_relaxed(&other->counts.open[PROTOCOL_RESP]) +
+                        load_relaxed(&other->counts.open[PROTOCOL_HTTP]);
+        if (other != w && open > most) {
+            asked = other;
+            most = open;
+        }
+    }
+    if (asked != NULL) {
+        worker_ask_for_room(asked);
+    }
+    return asked != NULL;
+}
+
+void connection_make_room(struct worker *w, uint64_t n)
+{
+    while (n > 0 && load_relaxed(&w->server->connections) > w->server->options.connections &&
+           replace_any(w)) {
+        n--;
+    }
+}
+
+/*
+ * Finds room for a connection that was counted. If this thread has no idle connection, but another
+ * one may have, the client need not wait for that: half of the reserve is for such clients, the rest
+ * is for health checks. Returns false if there is no room and no reserve.
+ */
+static bool find_room(struct connection *c)
+{
+    uint64_t most;
+    uint64_t open = connection_count(c, &most);
+    while (open > most && replace_any(c->worker)) {
+        open = connection_count(c, &most);
+    }
+    if (open <= most) {
+        return true;
+    }
+    bool asked = connection_is_client(c->protocol) && ask_for_room(c->worker);
+    c->beyond = !asked || open > most + SERVER_RESERVE / 2;
+    return open <= most + SERVER_RESERVE;
+}
+
+/* Counts the connection for its address. If the address has as many as it may, its oldest idle one
+ * makes room. Returns false if it has none. */
+static bool enter(struct connection *c)
+{
+    struct worker *w = c->worker;
+    struct address room;
+    struct text key = tally_client(&c->peer, &room);
+    struct tally *tally = tally_of(c);
+    uint64_t most = connection_is_client(c->protocol) ? w->server->options.connections_per_address
+                                                      : SERVER_ADMIN_PER_ADDRESS;
+    most = most != 0 && c->peer.family != 0 ? most : UINT64_MAX;
+    uint64_t count;
+    uint32_t row = tally_add(tally, key, 1, most, &count);
+    if (row == TALLY_NONE && count >= most &&
+        replace(w, tally_row(tally, key), &w->counts.replaced_address,
+                "it made room for another of its address")) {
+        row = tally_add(tally, key, 1, most, &count);
+    }
+    if (row != TALLY_NONE) {
+        crowd_enter(c, row);
+    }
+    return row != TALLY_NONE;
+}
+
+/* ---- accepting ---- */
+
+static void tell_refused(struct connection *c, uint64_t *count, const char *why)
+{
+    static struct log_limit limit;
+    count_own(count, 1);
+    connection_tell(c, &limit, LEVEL_WARNING, "connection refused", why);
+}
+
+void connection_refuse(struct connection *c)
+{
+    const char *words = c->protocol->refusal;
+    buffer_put(&c->worker->replies, text_of(words != NULL ? words : ""));
+    tell_refused(c, &c->worker->counts.refused, "too many connections");
+}
+
+/* Refuses a connection before anything was read. */
+static void turn_away(struct connection *c, uint64_t *count, const char *why)
 {
     const char *words = c->protocol->refusal;
     uv_buf_t buf = {.base = (char *)words, .len = words != NULL ? strlen(words) : 0};
     if (words != NULL) {
         (void)uv_try_write(&c->uv.stream, &buf, 1);
     }
-    count_own(count, 1);
-    connection_tell(c, limit, LEVEL_WARNING, "connection refused", why);
+    tell_refused(c, count, why);
     connection_close(c);
 }
 
-/* Counts the connection for its address. Returns false if that has as many
- * connections as it may. */
-static bool enter(struct connection *c)
+static void count_in(struct connection *c)
 {
-    struct peers *peers = c->worker->server->peers;
-    c->entered = peers != NULL && c->peer.family != 0 && peers_enter(peers, &c->peer);
-    return c->entered || peers == NULL || c->peer.family == 0;
-}
-
-static bool is_too_many(const struct worker *w, const struct protocol *protocol, uint64_t open)
-{
-    return connection_is_client(protocol)
-               ? open >= w->server->options.connections
-               : w->counts.open[PROTOCOL_ADMIN] > SERVER_ADMIN_CONNECTIONS;
+    if (connection_is_client(c->protocol)) {
+        (void)fetch_add(&c->worker->server->connections, 1);
+    }
+    count_own(&c->worker->counts.open[c->protocol->kind], 1);
 }
 
 bool connection_accept(struct worker *w, uv_stream_t *listener, const struct protocol *protocol)
 {
-    static struct log_limit refused;
-    static struct log_limit refused_address;
     bool tcp = listener->type == UV_TCP;
     struct connection *c = create(w, protocol, tcp);
     if (c == NULL) {
         return false;
     }
-    uint64_t open = connection_is_client(protocol) ? fetch_add(&w->server->connections, 1) : 0;
-    count_own(&w->counts.open[protocol->kind], 1);
+    count_in(c);
     if (uv_accept(listener, &c->uv.stream) != 0) {
         connection_close(c);
         return true;
@@ -94,11 +225,10 @@ bool connection_accept(struct worker *w, uv_stream_t *listener, const struct pro
         (void)uv_tcp_nodelay(&c->uv.tcp, 1);
         note_peer(c);
     }
-    if (is_too_many(w, protocol, open)) {
-        refuse(c, &w->counts.refused, &refused, "too many connections");
-    } else if (connection_is_client(protocol) && !enter(c)) {
-        refuse(c, &w->counts.refused_address, &refused_address,
-               "too many connections of this address");
+    if (!find_room(c)) {
+        turn_away(c, &w->counts.refused, "too many connections");
+    } else if (!enter(c)) {
+        turn_away(c, &w->counts.refused_address, "too many connections of this address");
     } else {
         connection_begin(c);
     }

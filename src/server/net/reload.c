@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "common/log.h"
 #include "rules/live/live.h"
+#include "server/http/http_routes.h"
 #include "server/net/access.h"
 #include "server/net/server.h"
 
@@ -63,6 +64,11 @@ static int reload_rules(struct server *server, struct weir_error *error)
     (void)fetch_add(&server->reloads, 1);
     store_relaxed(&server->loaded_ns, clock_unix_ns());
     LOG(LEVEL_INFO, "rules reloaded", LOG_COUNT("generation", server_generation(server)));
+    if (http_lacks_client(&server->options, server->rules)) {
+        LOG(LEVEL_WARNING,
+            "the new rules use 'ip', which a unix socket does not show: gateways are refused until "
+            "a restart with --client-field or server.client_field");
+    }
     return 0;
 }
 

@@ -13,9 +13,9 @@
 #include "rules/live/live.h"
 #include "server/admin/top_denied.h"
 #include "server/ask/reservations.h"
-#include "server/net/peers.h"
 #include "server/net/penalty.h"
 #include "server/net/processors.h"
+#include "server/net/tally.h"
 #include "server/net/worker.h"
 
 /* File descriptors besides the clients' connections: of the process (standard streams,
@@ -131,6 +131,14 @@ static int open_sockets(struct server *server, unsigned number, int *sockets,
     return e;
 }
 
+/* Returns the most connections that may be open at once on the listeners of a thread, and so the most
+ * addresses that have some. */
+static uint32_t rows_of(const struct server *server, unsigned thread)
+{
+    return SERVER_RESERVE +
+           (thread < server->threads ? server->options.connections : SERVER_ADMIN_CONNECTIONS);
+}
+
 static int start_worker(struct server *server, unsigned number, const struct hash_secret *secret,
                         struct weir_error *error)
 {
@@ -141,6 +149,7 @@ static int start_worker(struct server *server, unsigned number, const struct has
         server->workers_count = number + 1;
         e = worker_init(w, server, number, sockets, error);
     }
+    e = e != 0 ? e : crowd_init(&w->crowd, rows_of(server, number), error);
     if (e == 0) {
         w->top = top_create(secret);
         e = w->top != NULL ? 0 : fail(error, WEIR_ENOMEM, "out of memory for thread %u", number);
@@ -180,7 +189,8 @@ static void fit_files(struct server_options *o, unsigned threads, bool fleet, un
 {
     struct rlimit files;
     rlim_t each = FILES_OF_THREAD + (fleet ? FILES_OF_FLEET : 0);
-    rlim_t others = FILES_OF_PROCESS + SERVER_ADMIN_CONNECTIONS + threads * each + limiters;
+    rlim_t others = FILES_OF_PROCESS + SERVER_ADMIN_CONNECTIONS + 2 * SERVER_RESERVE +
+                    threads * each + limiters;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
         return;
     }
@@ -238,11 +248,9 @@ int server_start(struct server *server, struct weir_error *error)
     }
     int e = open_adhoc(server, error);
     e = e != 0 ? e : reservations_create(&server->reservations, RESERVATIONS_MAX, error);
-    if (e == 0 && server->options.connections_per_address != 0) {
-        e = peers_create(&server->peers, server->options.connections,
-                         server->options.connections_per_address, error);
-    }
     e = e == 0 ? penalties_create(&server->penalties, error) : e;
+    e = e != 0 ? e : tally_create(&server->clients, rows_of(server, 0), error);
+    e = e != 0 ? e : tally_create(&server->operators, rows_of(server, server->threads), error);
     e = e == 0 ? start_workers(server, n, error) : e;
     if (e != 0) {
         server_stop(server);
@@ -275,6 +283,9 @@ static void stop_workers(struct worker *workers, unsigned count)
         worker_stop(&workers[i]);
     }
     for (unsigned i = 0; i < count; i++) {
+        worker_join(&workers[i]);
+    }
+    for (unsigned i = 0; i < count; i++) { /* until here they may ask each other for room */
         worker_finish(&workers[i]);
     }
 }
@@ -291,12 +302,14 @@ void server_stop(struct server *server)
         top_destroy(server->workers[i].top);
     }
     free(server->workers);
-    weir_close(server->adhoc);
-    peers_destroy(server->peers);
-    penalties_destroy(server->penalties);
+    live_close_beside(server->adhoc);
+    tally_destroy(server->clients);
+    tally_destroy(server->operators);
     reservations_destroy(server->reservations);
     server->reservations = NULL;
-    server->peers = NULL;
+    server->clients = NULL;
+    server->operators = NULL;
+    penalties_destroy(server->penalties);
     server->penalties = NULL;
     server->workers = NULL;
     server->workers_count = 0;

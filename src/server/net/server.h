@@ -11,6 +11,8 @@
  *   reload.c      reads the rules and the secrets again
  *   worker.c      a thread, its loop, the timer that checks its connections
  *   connection.c  bytes in, bytes out, bounds; knows no protocol
+ *   connection_accept.c, connection_time.c  when connections begin, and when they have lasted too long
+ *   crowd.c, tally.c  which connection makes room for another; counts by address
  *   overload.c    finds input that is too old to be decided
  *   penalty.c     delays the refusal of wrong secrets
  *   server_fleet.c  the store that a fleet shares: a place on each loop, numbers, the log
@@ -43,18 +45,23 @@
     (64u << 20) /* the same for a thread; beyond twice this the connection with most is closed */
 /* Incomplete requests of a thread; beyond this the connection with most is closed. */
 #define SERVER_THREAD_INPUT_BYTES (64u << 20)
-#define SERVER_IDLE_MS 300000       /* default: a connection may be silent this long */
-#define SERVER_REQUEST_MS 10000     /* default: a request must end this soon */
+#define SERVER_IDLE_MS 300000 /* default: a connection may be silent this long */
+#define SERVER_REQUEST_MS                                                                          \
+    10000                           /* default: a request must end this soon; the first one after
+                                     * the connection was accepted */
 #define SERVER_WRITE_MS 10000       /* default: a client may fetch no replies this long */
 #define SERVER_LINGER_MS 1000       /* from the last reply until the client closes */
 #define SERVER_AGE_MS 50            /* age at which input is refused under overload */
 #define SERVER_HICCUP_MS 1000       /* input late twice within this time is overload */
 #define SERVER_RETRY_MS 1000        /* Retry-After of a 503 */
 #define SERVER_FIRST_MS 500         /* server_stop() waits this long for first requests */
-#define SERVER_DRAIN_MS 5000        /* server_stop() closes connections after this */
+#define SERVER_DRAIN_MS 4000        /* server_stop() closes connections after this */
 #define SERVER_ADDRESS_MAX 128      /* bytes of a listener's address as text */
 #define SERVER_SOCKET_MODE 0660     /* default: of the files of unix sockets */
 #define SERVER_ADMIN_CONNECTIONS 64 /* for operators, in addition to those of clients */
+#define SERVER_ADMIN_PER_ADDRESS 32 /* of these, for one address */
+#define SERVER_RESERVE 16      /* beyond each of the two bounds, half of it for health checks */
+#define SERVER_RESERVE_MS 1000 /* the first request on those must end this soon */
 
 /* The name of the built-in limit, whose calls carry their own rate and burst (CL.THROTTLE). */
 #define SERVER_ADHOC "adhoc"
@@ -93,7 +100,8 @@ struct server_options {
     int headers;                    /* enum ratelimit_format, for HTTP replies */
     unsigned auth_deny_status;      /* status of a denial at /v1/auth; 0: 429 */
     const struct cidr_set *trusted; /* proxies whose client fields are believed; NULL: loopback */
-    unsigned client_field;          /* enum http_client_field + 1, the only one read; 0: any */
+    int client_field;               /* enum client_field */
+    const struct texts *hosts;      /* further names of this server; NULL: none */
     struct access *access;          /* secrets and roles; NULL: every client may do everything */
     bool secret_made;               /* the only admin secret is one that was made at the start */
     bool insecure;                  /* allows listening beyond loopback without secrets */
@@ -103,13 +111,14 @@ struct server_options {
         const int *fds; /* sockets of the caller, already bound; listen[] is only shown then */
         unsigned count;
     } given[PROTOCOLS];
-    unsigned connections_per_address; /* 0: no bound for one address */
+    unsigned connections_per_address; /* 0: no bound for one address; unix sockets have none */
     uint64_t max_age_ms;              /* under overload, older input is refused; 0: never */
+    uint64_t reservation_ttl_ms;      /* longest time to live of a reservation; 0: the default */
 };
 
 struct worker;
-struct peers;
 struct penalties;
+struct tally;
 struct reservations;
 struct fleet_numbers;
 
@@ -139,7 +148,8 @@ struct server {
     struct weir *adhoc;    /* NULL: off */
     uint64_t adhoc_shadow; /* 1: `adhoc` denies nothing, because of the kill switch */
     struct reservations *reservations;
-    struct peers *peers; /* NULL: no bound for one address */
+    struct tally *clients;   /* connections of each address, and ... */
+    struct tally *operators; /* ... those of the operators' listener */
     struct penalties *penalties;
     struct worker *workers;
     unsigned workers_count;    /* including the operators' thread */
@@ -148,15 +158,16 @@ struct server {
     uint64_t state;            /* enum server_state */
     uint64_t connections;      /* open connections of clients */
     uint64_t started_ns;
-    uint64_t told_untrusted;   /* 1: it was logged that fields of untrusted peers are ignored */
-    uint64_t told_disagreeing; /* 1: it was logged that fields which disagree are ignored */
-    uint64_t drained;          /* clients' threads that have answered everything and end */
-    bool store_told;           /* these three: what was logged about the store (server_fleet.c) */
+    uint64_t told_untrusted; /* 1: it was logged that fields of untrusted peers are ignored */
+    uint64_t drained;        /* clients' threads that have answered everything and end */
+    bool store_told;         /* these three: what was logged about the store (server_fleet.c) */
     bool store_up;
     struct weir_error store_why;
-    unsigned store_quiet; /* calls of fleet_watch() until a refusal may be logged again */
-    uint64_t pings;       /* number of server_ping() calls */
-    uint64_t reloads;     /* successful reloads of the rules */
+    unsigned store_quiet;   /* calls of fleet_watch() until a refusal may be logged again */
+    unsigned targets_quiet; /* the same for refused addresses, ... */
+    uint64_t targets_told;  /* ... and how many of them have been logged */
+    uint64_t pings;         /* number of server_ping() calls */
+    uint64_t reloads;       /* successful reloads of the rules */
     uint64_t reloads_failed;
     uint64_t loaded_ns; /* Unix time at which the present rules were read */
     int failed;         /* after server_start(): the listener that could not be opened, or -1 */

@@ -71,6 +71,7 @@ static void read_numbers(const struct weir_fleet *fleet, struct fleet_numbers *n
     n->late = load_relaxed(&m->late);
     n->connects = load_relaxed(&m->connects);
     n->refunds_lost = store_refunds_lost(fleet->shared);
+    n->targets_refused = fleet_targets_refused(fleet, n->last_refused, sizeof n->last_refused);
     store_sync_counts(fleet->shared, &n->synced);
     read_histogram(&m->took, &n->took);
     bool worth = read_endpoints(fleet, n);
@@ -126,6 +127,20 @@ static void tell_refusals(struct server *server, const struct fleet_numbers *n)
     }
 }
 
+/* Warns that the store has announced addresses outside of its networks, as rarely as above. */
+static void tell_targets(struct server *server, const struct fleet_numbers *n)
+{
+    if (server->targets_quiet > 0) {
+        server->targets_quiet--;
+    } else if (n->targets_refused > server->targets_told) {
+        LOG(LEVEL_WARNING, "the store announced an address outside of store.networks: not used",
+            LOG_STRING("address", n->last_refused),
+            LOG_COUNT("times", n->targets_refused - server->targets_told));
+        server->targets_quiet = LOOKS_APART;
+        server->targets_told = n->targets_refused;
+    }
+}
+
 void fleet_watch(struct server *server)
 {
     static struct fleet_numbers n; /* large; used by one thread only */
@@ -142,4 +157,5 @@ void fleet_watch(struct server *server)
         tell(&n);
     }
     tell_refusals(server, &n);
+    tell_targets(server, &n);
 }

@@ -20,6 +20,8 @@ struct fleet_numbers {
     uint64_t calls, replies, unknown, not_run, resent, late;
     uint64_t connects;
     uint64_t refunds_lost;
+    uint64_t targets_refused;
+    char last_refused[128]; /* "": none */
     struct sync_counts synced;
     struct weir_error why; /* what is wrong with the store; text "": no known trouble */
     struct histogram took;

@@ -43,6 +43,7 @@ static void close_first(struct worker *w)
 {
     close_handle((uv_handle_t *)&w->stop);
     close_handle((uv_handle_t *)&w->ping);
+    close_handle((uv_handle_t *)&w->room);
     close_handle((uv_handle_t *)&w->before_poll);
     for (unsigned i = 0; i < PROTOCOLS; i++) {
         if (w->listeners[i].open) {
@@ -133,6 +134,12 @@ static void on_ping(uv_async_t *async)
     store_release(&w->answered, load_relaxed(&w->server->pings));
 }
 
+static void on_room(uv_async_t *async)
+{
+    struct worker *w = async->loop->data;
+    connection_make_room(w, exchange_u64(&w->room_wanted, 0));
+}
+
 /* Closes the listeners; the connections end as soon as their replies are out. */
 static void on_stop(uv_async_t *async)
 {
@@ -148,10 +155,18 @@ static void on_stop(uv_async_t *async)
 
 /* ---- making ---- */
 
+static bool is_loopback(int fd)
+{
+    struct sockaddr_storage bound = {.ss_family = AF_UNSPEC};
+    socklen_t length = sizeof bound;
+    return getsockname(fd, (struct sockaddr *)&bound, &length) == 0 && listener_is_loopback(&bound);
+}
+
 /* Listens on a socket and takes it over, also on error. */
 static int listen_on(struct worker *w, unsigned protocol, int fd)
 {
     bool pipe = listener_is_unix(w->server->options.listen[protocol]);
+    w->listeners[protocol].loopback = is_loopback(fd);
     int e = pipe ? uv_pipe_init(&w->loop, &w->listeners[protocol].uv.pipe, 0)
                  : uv_tcp_init(&w->loop, &w->listeners[protocol].uv.tcp);
     w->listeners[protocol].open = e == 0;
@@ -201,6 +216,7 @@ static int open_handles(struct worker *w)
     int e = uv_async_init(&w->loop, &w->stop, on_stop);
     e = e != 0 ? e : uv_async_init(&w->loop, &w->ping, on_ping);
     e = e != 0 ? e : penalty_open(w);
+    e = e != 0 ? e : uv_async_init(&w->loop, &w->room, on_room);
     if (e != 0) {
         return e;
     }
@@ -238,6 +254,7 @@ static void run(void *arg)
     struct worker *w = arg;
     sigset_t all; /* other threads handle signals; instead of SIGPIPE a write returns an error */
     (void)sigfillset(&all);
+    (void)sigdelset(&all, SIGBUS); /* of a state file; if it were blocked, no handler would run */
     (void)pthread_sigmask(SIG_BLOCK, &all, NULL);
     top_use(w->top);
     (void)uv_run(&w->loop, UV_RUN_DEFAULT); /* until on_stop() and on_tick() have closed all */
@@ -264,11 +281,22 @@ void worker_stop(struct worker *w)
     }
 }
 
-void worker_finish(struct worker *w)
+void worker_ask_for_room(struct worker *w)
+{
+    (void)fetch_add(&w->room_wanted, 1);
+    (void)uv_async_send(&w->room);
+}
+
+void worker_join(struct worker *w)
 {
     if (w->started) {
         (void)uv_thread_join(&w->thread);
-    } else if (w->made && uv_loop_alive(&w->loop)) { /* it never ran */
+    }
+}
+
+void worker_finish(struct worker *w)
+{
+    if (!w->started && w->made && uv_loop_alive(&w->loop)) { /* it never ran */
         close_first(w);
         close_last(w);
         (void)uv_run(&w->loop, UV_RUN_DEFAULT);
@@ -277,5 +305,6 @@ void worker_finish(struct worker *w)
         (void)uv_loop_close(&w->loop);
     }
     pending_finish(w);
+    crowd_finish(&w->crowd);
     buffer_finish(&w->replies);
 }

@@ -16,8 +16,11 @@ struct worker_counts {
     uint64_t bad_requests[PROTOCOLS];
     uint64_t overloaded[PROTOCOLS];   /* requests refused because their input was too old */
     uint64_t refused_address;         /* connections beyond the bound of one address */
+    uint64_t replaced;                /* idle ones, closed because of the bound of the server */
+    uint64_t replaced_address;        /* the same because of the bound of their address */
     uint64_t refused_access;          /* wrong secrets, and requests without the role */
     uint64_t forwarded_ignored;       /* requests whose fields about the client were not believed */
+    uint64_t forwarded_refused;       /* requests whose fields leave the client's address unclear */
     struct histogram took[PROTOCOLS]; /* from reading a request to composing its reply */
     uint64_t open[PROTOCOLS];         /* connections that are open now */
     uint64_t deferred;                /* requests whose answer came, or will come, later */
@@ -35,6 +38,8 @@ struct worker {
     uv_async_t stop;
     uv_async_t ping;
     uint64_t answered; /* the last of server->pings that the loop has seen */
+    uv_async_t room;
+    uint64_t room_wanted; /* how many connections other threads want to be closed */
     uv_timer_t tick;
     uv_prepare_t before_poll;
     struct {
@@ -45,9 +50,11 @@ struct worker {
             uv_pipe_t pipe;
         } uv;
         bool open;
-        bool stalled; /* a new connection waits until there is memory for it */
+        bool loopback; /* it is bound to an IP address that only this machine can reach */
+        bool stalled;  /* a new connection waits until there is memory for it */
     } listeners[PROTOCOLS];
     struct connection *connections;
+    struct crowd crowd;
     bool stopping;
     uint64_t stopped_ms; /* when `stopping` was set */
     size_t unsent;       /* bytes of replies of all connections that are not out yet */
@@ -88,9 +95,15 @@ static inline bool worker_is_stale(const struct worker *worker, const char *requ
 int worker_init(struct worker *worker, struct server *server, unsigned number, const int *sockets,
                 struct weir_error *error);
 int worker_start(struct worker *worker, struct weir_error *error);
-void worker_ping(struct worker *worker);   /* asks for a sign of life; call from another thread */
-void worker_stop(struct worker *worker);   /* asks the thread to end; call from another thread */
-void worker_finish(struct worker *worker); /* waits until it has ended, then frees its memory */
+void worker_ping(struct worker *worker); /* asks for a sign of life; call from another thread */
+void worker_stop(struct worker *worker); /* asks the thread to end; call from another thread */
+void worker_join(struct worker *worker); /* waits until it has ended */
+
+/* Frees what a thread that has ended, or never ran, used. No thread may ask it for room any more. */
+void worker_finish(struct worker *worker);
+
+/* Asks the thread to close an idle connection; called by other threads. */
+void worker_ask_for_room(struct worker *worker);
 
 /*
  * How a port is bound: by one socket (ALONE), or by one for each thread (FIRST, then MORE).

@@ -188,6 +188,16 @@ static void a_process_that_is_stopped_keeps_the_lock(void **state)
     lock_release(&shared->lock);
 }
 
+static void a_damaged_word_names_no_living_process(void **state)
+{
+    static const uint64_t damaged[] = {UINT64_MAX, UINT64_MAX - 1, UINT64_C(1) << 63, 123456789};
+    for (size_t i = 0; i < sizeof damaged / sizeof damaged[0]; i++) {
+        shared->lock.word = damaged[i];
+        lock_take(&shared->lock, &owner);
+        lock_release(&shared->lock);
+    }
+}
+
 /* The master dies inside; a worker that never locks has inherited its descriptor and lives on. */
 static void fork_idle_and_die(void)
 {
@@ -360,6 +370,7 @@ int main(void)
         cmocka_unit_test(a_thread_that_ends_inside_leaves_the_lock_to_the_next),
         SHARED(a_process_that_is_killed_inside_leaves_the_lock_to_the_next),
         SHARED(a_process_that_is_stopped_keeps_the_lock),
+        SHARED(a_damaged_word_names_no_living_process),
         SHARED(a_living_child_does_not_keep_its_dead_parents_lock),
         SHARED(a_raw_child_is_a_process_of_its_own),
         SHARED(a_child_without_descriptors_left_can_lock_and_die),

@@ -59,6 +59,34 @@ static void a_store_without_auth_is_reported_without_the_secret(void **state)
     assert_string_equal(client_last_error(w->client), "one:1: AUTH: ERR unknown command `AUTH`");
 }
 
+static void a_password_in_an_error_is_replaced(void **state)
+{
+    struct redact redact;
+    struct world_call a;
+    finish(NULL);
+    breakers = breakers_create(1);
+    world_prepare(w, "redis://one:1", breakers);
+    assert_int_equal(redact_init(&redact), 0);
+    w->options.redact = &redact;
+    w->password = TEXT("se/cret");
+    world_create(w);
+    world_up(w, 0);
+    assert_false(world_say(w, 0, "-WRONGPASS se/cret, se%2fcret and redis://u:x@h\r\n"));
+    assert_string_equal(client_last_error(w->client),
+                        "one:1: AUTH: WRONGPASS ***, *** and redis://***@h");
+    world_pass(w, 2000 * WORLD_MS);
+    w->password = TEXT("changed");
+    world_up(w, 0);
+    assert_true(world_say(w, 0, "+OK\r\n"));
+    world_flush(w, 0);
+    for (size_t k = 0; k < SCRIPT_COUNT; k++) {
+        (void)world_say(w, 0, "$3\r\nsha\r\n");
+    }
+    send_call(&a, "alice");
+    world_say(w, 0, "-ERR changed from se/cret\r\n");
+    assert_string_equal(client_last_error(w->client), "one:1: ERR *** from ***");
+}
+
 static void a_missing_password_is_noticed_before_calls(void **state)
 {
     struct world_call a;
@@ -123,6 +151,7 @@ int main(void)
         STORY(a_password_and_a_database_come_first),
         STORY(a_wrong_password_is_a_failure_with_a_reason_and_without_the_secret),
         STORY(a_store_without_auth_is_reported_without_the_secret),
+        STORY(a_password_in_an_error_is_replaced),
         STORY(a_missing_password_is_noticed_before_calls),
         STORY(the_reason_is_forgotten_when_the_store_is_there),
         STORY(refusals_of_calls_are_a_reason_until_one_is_answered),

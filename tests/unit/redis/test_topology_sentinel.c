@@ -405,6 +405,39 @@ static void a_sentinel_that_names_itself_is_not_believed(void **state)
         strstr(client_last_error(w->client), "s:2 as the master, but it is a Sentinel"));
 }
 
+static void a_sentinel_that_names_a_unix_socket_is_not_believed(void **state)
+{
+    sentinel_up(0);
+    assert_true(is_asked(0));
+    world_say(w, 0, "*2\r\n$11\r\n/run/a.sock\r\n$4\r\n6379\r\n");
+    assert_int_equal(w->count, FIRST); /* no connection but those to the Sentinels */
+}
+
+static bool permits_port_1001(void *arg, struct text host, unsigned port)
+{
+    ++*(unsigned *)arg;
+    return text_is(host, "a") && port == 1001;
+}
+
+static void a_master_outside_of_the_networks_does_not_replace_the_one_inside(void **state)
+{
+    unsigned asked = 0;
+    w->options.permits = permits_port_1001;
+    w->options.permits_arg = &asked;
+    settle();
+    assert_int_equal(asked, 1); /* the Sentinels are those of the URL */
+    world_pass(w, 1000 * WORLD_MS);
+    names(0, 1002);
+    for (unsigned i = 1; i < 3; i++) {
+        sentinel_up(i);
+        names(i, 1002);
+    }
+    assert_true(asked > 1);
+    assert_non_null(strstr(client_last_error(w->client), "outside of the store's networks"));
+    assert_int_equal(w->count, FIRST + 1);
+    assert_master_is(FIRST);
+}
+
 int main(void)
 {
 #define IN_WORLD(name) cmocka_unit_test_setup_teardown(name, begin, finish)
@@ -426,6 +459,8 @@ int main(void)
         IN_WORLD(a_sentinel_that_has_gone_is_replaced_by_another),
         IN_WORLD(calls_are_refused_at_once_while_no_sentinel_can_name_a_master),
         IN_WORLD(a_sentinel_that_names_itself_is_not_believed),
+        IN_WORLD(a_sentinel_that_names_a_unix_socket_is_not_believed),
+        IN_WORLD(a_master_outside_of_the_networks_does_not_replace_the_one_inside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,6 +150,9 @@ static void the_rules_of_a_whole_file_read_back(void **state)
         "y, "
         "x: {rate: 9/min}, y: {max_keys: 5}}}\n");
     expect_round_trip("limits: []");
+    expect_round_trip("store: {url: redis-cluster://h, networks: []}\nlimits: []");
+    expect_round_trip(
+        "store: {url: redis-cluster://h, networks: [10.0.0.0/8, 'fd00::/8']}\nlimits: []");
     expect_round_trip(
         "server: {trusted_proxies: ['::ffff:10.0.0.0/104', '2001:db8::/32']}\nlimits: []");
 }

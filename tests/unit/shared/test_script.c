@@ -146,15 +146,16 @@ static void an_answer_is_nine_numbers(void **state)
 
 static void numbers_that_no_script_answers_are_no_answer(void **state)
 {
+    static const char too_many[] = "*17\r\n:1\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n"
+                                   ":0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n";
     static const char *const bad[] = {
         ":1\r\n",
+        too_many,
         "$2\r\nOK\r\n",
         "*0\r\n",
         "*2\r\n+a\r\n:1\r\n",
         "*2\r\n:1\r\n*1\r\n:2\r\n",
         "*9\r\n:1\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n+0\r\n",
-        "*17\r\n:1\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n" /* too many */
-        ":0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n",
         "*8\r\n:1\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n",
         "*9\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n",  /* no verdict */
         "*9\r\n:4\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n",  /* no such verdict */

@@ -90,6 +90,123 @@ static void chunks_become_one_body(void **state)
     assert_text(request.body, "abcde");
 }
 
+/* RFC 9112, 7.1.1: a recipient ignores extensions that it does not know. */
+static void extensions_of_chunks_are_ignored(void **state)
+{
+    static const char *const bodies[] = {
+        "3;a=b\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
+        "3;a\r\nabc\r\n2;b=\"c d; \\\" e\"\r\nde\r\n0;last\r\n\r\n",
+        "3;a=b;c=d\r\nabc\r\n2;e\r\nde\r\n0\r\n\r\n",
+    };
+    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
+        char text[256];
+        (void)snprintf(text, sizeof text,
+                       "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%s",
+                       bodies[i]);
+        assert_int_equal(parse(text), HTTP_READ);
+        assert_text(request.body, "abcde");
+        assert_int_equal(request.used, strlen(text));
+        for (size_t n = 0; n < strlen(text); n++) {
+            assert_int_equal(http_parse((struct text){text, n}, &request), HTTP_MORE);
+        }
+    }
+}
+
+/* RFC 9112, 3.2.2: a server must accept it, and use its host in place of the Host field. */
+static void a_target_may_have_a_host(void **state)
+{
+    static const struct {
+        const char *target, *path, *query, *host;
+    } cases[] = {
+        {"http://shop.example/v1/auth?a=b", "/v1/auth", "a=b", "shop.example"},
+        {"HTTPS://shop.example:8443/", "/", "", "shop.example:8443"},
+        {"http://[::1]:80/a", "/a", "", "[::1]:80"},
+        {"http://shop.example", "/", "", "shop.example"},
+        {"http://shop.example?a=b", "/", "a=b", "shop.example"},
+        {"/http://a/b", "/http://a/b", "", "other"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[256];
+        (void)snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: other\r\n\r\n",
+                       cases[i].target);
+        assert_int_equal(parse(text), HTTP_READ);
+        assert_text(request.path, cases[i].path);
+        assert_text(request.query, cases[i].query);
+        assert_text(request.host, cases[i].host);
+        assert_text(http_value(&request, "host"), cases[i].host);
+    }
+}
+
+static void a_method_that_is_not_known_is_read_too(void **state)
+{
+    static const char *const methods[] = {
+        "NONSENSE", "get", "BREW", "ANNOUNCE", "M-SEARCH", "PRI", "X!#$%&'*+-.^_`|~"};
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+        char text[256];
+        (void)snprintf(text, sizeof text,
+                       "%s /a HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbodyGET", methods[i]);
+        assert_int_equal(parse(text), HTTP_READ);
+        assert_text(request.method, methods[i]);
+        assert_text(request.path, "/a");
+        assert_text(request.body, "body");
+        assert_int_equal(request.used, strlen(text) - 3);
+        assert_true(request.keep_alive);
+    }
+}
+
+static void empty_lines_before_a_request_are_skipped(void **state)
+{
+    const char *text = "\r\n\r\nGET /a HTTP/1.1\r\nHost: x\r\n\r\n";
+    assert_int_equal(parse(text), HTTP_READ);
+    assert_text(request.path, "/a");
+    assert_int_equal(request.used, strlen(text));
+    for (size_t n = 0; n < strlen(text); n++) {
+        assert_int_equal(http_parse((struct text){text, n}, &request), HTTP_MORE);
+    }
+}
+
+static void a_host_is_a_name_or_an_address_with_or_without_a_port(void **state)
+{
+    static const struct {
+        const char *host, *name; /* NULL: it is none */
+    } cases[] = {
+        {"a.example", "a.example"},
+        {"a_b-c.example:80", "a_b-c.example"},
+        {"127.0.0.1:", "127.0.0.1"},
+        {"[::1]", "::1"},
+        {"[::1]:8080", "::1"},
+        {"", ""},
+        {"[::1]evil.example", NULL},
+        {"[::1]:80evil", NULL},
+        {"[::1", NULL},
+        {"[]", NULL},
+        {"[a b]", NULL},
+        {"a b", NULL},
+        {"a@b", NULL},
+        {"a/b", NULL},
+        {"a:b", NULL},
+        {"::1", NULL},
+        {"a:80:90", NULL},
+        {"a?b", NULL},
+        {"a#b", NULL},
+        {"a\\b", NULL},
+        {"b\xc3\xbc", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct text name;
+        char text[256];
+        assert_int_equal(http_read_host(text_of(cases[i].host), &name), cases[i].name != NULL);
+        (void)snprintf(text, sizeof text, "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", cases[i].host);
+        if (cases[i].name != NULL) {
+            assert_text(name, cases[i].name);
+            assert_int_equal(parse(text), HTTP_READ);
+            assert_text(request.host, cases[i].host);
+        } else {
+            assert_bad(text, 400);
+        }
+    }
+}
+
 static void a_client_that_waits_for_100_continue_is_recognised_by_the_head(void **state)
 {
     const char *text =
@@ -137,7 +254,18 @@ static void ambiguous_requests_are_refused(void **state)
         "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: \vchunked\r\n\r\n0\r\n\r\n",
         "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\nGET",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0;a\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3;a\nabc\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+        "chunked\r\n\r\n3;a\rb\r\nabc\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+        "chunked\r\n\r\n3;a=\"\nb\"\r\nabc\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n;a\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3 \r\nabc\r\n0\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\nabc\r\n0\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n",
@@ -159,9 +287,14 @@ static void ambiguous_requests_are_refused(void **state)
         "GET / HTTP/2.0\r\nHost: x\r\n\r\n",
         "GET / HTTP/9.9\r\nHost: x\r\n\r\n",
         "GET /\r\n\r\n",
-        "NONSENSE / HTTP/1.1\r\nHost: x\r\n\r\n",
+        "NON(SENSE / HTTP/1.1\r\nHost: x\r\n\r\n",
+        " / HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET http:/// HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET http://user@x/ HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET http://x:y/ HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET http://x/ HTTP/1.1\r\n\r\n",
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        "\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        "\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
         "*1\r\n$4\r\nPING\r\n\r\n",
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -289,6 +422,11 @@ int main(void)
         cmocka_unit_test(each_beginning_of_a_request_is_waited_for),
         cmocka_unit_test(the_length_of_a_body_tells_how_much_is_needed),
         cmocka_unit_test(chunks_become_one_body),
+        cmocka_unit_test(extensions_of_chunks_are_ignored),
+        cmocka_unit_test(a_target_may_have_a_host),
+        cmocka_unit_test(a_method_that_is_not_known_is_read_too),
+        cmocka_unit_test(empty_lines_before_a_request_are_skipped),
+        cmocka_unit_test(a_host_is_a_name_or_an_address_with_or_without_a_port),
         cmocka_unit_test(a_client_that_waits_for_100_continue_is_recognised_by_the_head),
         cmocka_unit_test(connections_are_kept_or_ended_as_asked),
         cmocka_unit_test(ambiguous_requests_are_refused),

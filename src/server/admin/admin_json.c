@@ -1,0 +1,115 @@
+/*
+ * Reads a limit that is written as JSON. The rules read YAML, which is nearly the same, but not in
+ * all: YAML has no surrogate pairs, takes `null` for a word, and folds some characters in texts. So
+ * JSON is checked as JSON and then rewritten. Nearly all lines and columns stay the same, so that
+ * messages name the right places.
+ */
+#include <stdio.h>
+
+#include "common/utf8.h"
+#include "server/admin/admin.h"
+
+static bool is_json_type(const struct exchange *x)
+{
+    struct text type = text_trim(text_before(http_value(x->request, "content-type"), ';'));
+    return text_is_word(type, "APPLICATION/JSON");
+}
+
+static void put_escape(struct buffer *out, uint32_t character)
+{
+    char text[16];
+    int n = snprintf(text, sizeof text, "\\U%08x", character);
+    buffer_put(out, (struct text){text, (size_t)n});
+}
+
+static uint32_t read_hex(const char *at)
+{
+    uint32_t number = 0;
+    for (int i = 0; i < 4; i++) {
+        number = number * 16 + text_hex_digit(at[i]);
+    }
+    return number;
+}
+
+/* Puts an escape of JSON, which begins with a backslash; returns its length. */
+static size_t rewrite_escape(struct buffer *out, struct text from)
+{
+    if (from.at[1] == '/') {
+        buffer_put_char(out, '/');
+        return 2;
+    }
+    if (from.at[1] != 'u') {
+        buffer_put(out, (struct text){from.at, 2});
+        return 2;
+    }
+    uint32_t number = read_hex(from.at + 2);
+    bool pair = number >= 0xd800 && number < 0xdc00; /* the second half follows: it is JSON */
+    put_escape(out, pair ? 0x10000 + ((number - 0xd800) << 10) + (read_hex(from.at + 8) - 0xdc00)
+                         : number);
+    return pair ? 12 : 6;
+}
+
+/* Puts a text with its quotes; returns its length in the JSON. */
+static size_t rewrite_string(struct buffer *out, struct text from)
+{
+    size_t i = 1;
+    buffer_put_char(out, '"');
+    while (from.at[i] != '"') {
+        struct text rest = text_after(from, i);
+        uint32_t number = 0;
+        if (rest.at[0] == '\\') {
+            i += rewrite_escape(out, rest);
+        } else if (rest.at[0] > 0 && rest.at[0] < 0x7f) {
+            buffer_put_char(out, rest.at[0]);
+            i++;
+        } else {
+            size_t n = utf8_next(rest, &number); /* never 0: it is JSON */
+            if (utf8_visible(number)) {
+                buffer_put(out, (struct text){rest.at, n});
+            } else {
+                put_escape(out, number);
+            }
+            i += n > 0 ? n : 1;
+        }
+    }
+    buffer_put_char(out, '"');
+    return i + 1;
+}
+
+/* Puts YAML that means the same. `json` has been read as JSON before. */
+static void rewrite(struct buffer *out, struct text json)
+{
+    for (size_t i = 0; i < json.len;) {
+        char c = json.at[i];
+        if (c == '"') {
+            i += rewrite_string(out, text_after(json, i));
+        } else if (c == 'n') { /* null: nothing */
+            buffer_put(out, TEXT("    "));
+            i += 4;
+        } else {
+            buffer_put_char(out, c == '\t' || c == '\r' ? ' ' : c);
+            i++;
+        }
+    }
+}
+
+bool admin_read_limit(struct exchange *x, struct buffer *room, struct text *yaml)
+{
+    struct text body = x->request->body;
+    struct text begin = text_trim(body);
+    bool declared = is_json_type(x);
+    json_t *json = NULL;
+    *yaml = body;
+    if (declared) {
+        json = http_read_json(x);
+    } else if (begin.len > 0 && begin.at[0] == '{') {
+        json = json_loadb(body.at, body.len, JSON_REJECT_DUPLICATES, NULL);
+    }
+    if (json == NULL) {
+        return !declared;
+    }
+    json_decref(json);
+    rewrite(room, body);
+    *yaml = buffer_text(room);
+    return true;
+}

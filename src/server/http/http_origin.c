@@ -1,0 +1,106 @@
+/*
+ * Protection from web pages. A page of another site can make a visitor's browser send requests to
+ * this machine, where no secret may be needed: it could spend the visitor's quota. Three signs show
+ * such a page:
+ *
+ *   Origin          browsers add it to requests of scripts and forms; it must be this server's own
+ *   Sec-Fetch-Site  browsers add it to every request; it must be same-origin or none
+ *   Host            a page can let its own host name point to 127.0.0.1, and is then of the same
+ *                   origin; so where no secret is needed, only names that no other site can own are
+ *                   accepted: IP addresses, localhost, the listener's own, and server.hosts
+ *
+ * Programs send neither Origin nor Sec-Fetch-Site. A gateway passes on those of its client and its
+ * client's Host, so requests to /v1/auth with a field of a gateway are exempt: a page of another
+ * site cannot add such a field without asking first (CORS), and that question is refused.
+ */
+#include <strings.h>
+
+#include "rules/file/config.h"
+#include "server/http/http_routes.h"
+
+static bool is_same_name(struct text a, struct text b)
+{
+    return a.len == b.len && strncasecmp(a.at, b.at, a.len) == 0;
+}
+
+/* Returns whether no other site can own the host name of the request. It has none only in HTTP/1.0,
+ * which no browser speaks. */
+static bool is_own_name(const struct exchange *x)
+{
+    struct address address;
+    struct text own;
+    struct text name = x->request->host_name;
+    const struct texts *hosts = x->server->options.hosts;
+    const char *listen = x->server->options.listen[x->connection->protocol->kind];
+    if (name.len == 0 || text_is(name, "localhost") || is_same_name(name, TEXT("localhost")) ||
+        address_parse(name, &address, NULL) == 0 ||
+        (http_read_host(text_of(listen), &own) && is_same_name(name, own))) {
+        return true;
+    }
+    for (size_t i = 0; hosts != NULL && i < hosts->count; i++) {
+        if (is_same_name(name, hosts->at[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Returns whether a browser can connect to the listener, and a role of it needs no secret. Clients'
+ * listeners that other machines can reach have names that the server does not know. */
+static bool is_open(const struct exchange *x)
+{
+    const struct connection *c = x->connection;
+    struct access *access = x->server->options.access;
+    bool check = access_has_secrets(access, ROLE_CHECK);
+    return c->protocol->kind == PROTOCOL_ADMIN
+               ? c->peer.family != 0 && !(check && access_has_secrets(access, ROLE_ADMIN))
+               : c->worker->listeners[c->protocol->kind].loopback && !check;
+}
+
+/* Returns whether the value of Origin, "http://weir.example:8080", is that of another site. */
+static bool is_other_origin(struct text origin, struct text host)
+{
+    const char *scheme = memmem(origin.at, origin.len, "://", 3);
+    return scheme == NULL ||
+           !text_equal(text_after(origin, (size_t)(scheme - origin.at) + 3), host);
+}
+
+/* Returns whether a page of another origin made the request. */
+static bool is_foreign(const struct http_request *r)
+{
+    bool foreign = false;
+    for (unsigned i = 0; i < r->fields_count; i++) {
+        struct text name = r->fields[i].name;
+        struct text value = r->fields[i].value;
+        if (name.len == strlen("origin") && http_same_name(name, "origin")) {
+            foreign = foreign || is_other_origin(value, r->host);
+        } else if (name.len == strlen("sec-fetch-site") && http_same_name(name, "sec-fetch-site")) {
+            foreign = foreign ||
+                      !(value.len == 0 || text_is(value, "same-origin") || text_is(value, "none"));
+        }
+    }
+    return foreign;
+}
+
+static bool is_of_gateway(const struct exchange *x)
+{
+    return x->connection->protocol->kind == PROTOCOL_HTTP &&
+           http_leads_to(&http_auth_routes[0], x->request->path) && http_is_forwarded(x->request);
+}
+
+bool http_is_ours(struct exchange *x)
+{
+    bool foreign = is_foreign(x->request);
+    if (!foreign && (is_own_name(x) || !is_open(x))) {
+        return true;
+    }
+    if (is_of_gateway(x)) {
+        return true;
+    }
+    return http_refuse(
+        x, 403,
+        foreign ? "found the Origin or Sec-Fetch-Site of another site, expected none or this "
+                  "server's own"
+                : "found an unknown name as Host, expected an IP address, localhost, the "
+                  "host of the listener or one of server.hosts");
+}

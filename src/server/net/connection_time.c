@@ -1,0 +1,62 @@
+/* Ends connections that are idle, or slow, for too long. */
+#include "base/atomic.h"
+#include "server/net/worker.h"
+
+/* Restarts the time for writing when the client has fetched another SERVER_FLUSH_BYTES. A client
+ * that fetches less than that in write_ms is too slow. */
+static void note_progress(struct connection *c, uint64_t now)
+{
+    size_t unsent = uv_stream_get_write_queue_size(&c->uv.stream);
+    if (c->writing && unsent + SERVER_FLUSH_BYTES <= c->unsent) {
+        c->unsent = unsent;
+        c->since_ms = now;
+    }
+}
+
+/* An idle client has done nothing wrong and is logged at debug level; a slow
+ * one may be an attack. */
+static void tell_late(const struct connection *c)
+{
+    static struct log_limit limits[2];
+    bool idle = !c->writing && buffer_len(&c->input) == 0;
+    connection_tell(c, &limits[idle], idle ? LEVEL_DEBUG : LEVEL_WARNING, "connection cut",
+                    c->writing          ? "it does not fetch its replies"
+                    : idle && !c->asked ? "it has sent no request"
+                    : idle              ? "idle"
+                                        : "its request does not end");
+}
+
+/* Returns how long the present state of a connection may last, and since when it does. */
+static uint64_t time_for(const struct connection *c, uint64_t *since_ms)
+{
+    const struct server_options *o = &c->worker->server->options;
+    *since_ms = c->since_ms;
+    if (c->leaving || c->writing) {
+        return c->leaving ? SERVER_LINGER_MS : o->write_ms;
+    }
+    if (!c->asked) { /* a client that sends its first request byte by byte gets no more time */
+        *since_ms = c->accepted_ms;
+        return c->beyond ? SERVER_RESERVE_MS : o->request_ms;
+    }
+    return buffer_len(&c->input) > 0 ? o->request_ms : o->idle_ms;
+}
+
+void connection_check_time(struct connection *c, uint64_t now)
+{
+    uint64_t since_ms;
+    note_progress(c, now);
+    if (c->pending.count > 0 && !c->writing) { /* answers have their own deadlines */
+        c->since_ms = now;
+    }
+    if (c->stopping && !c->writing) { /* waiting for a first request has an end */
+        connection_go_on(c);
+    }
+    uint64_t limit = time_for(c, &since_ms);
+    if (!c->closing && now - since_ms > limit) {
+        if (!c->leaving) {
+            count_own(&c->worker->counts.timed_out, 1);
+            tell_late(c);
+        }
+        connection_close(c);
+    }
+}

@@ -1,0 +1,433 @@
+#include "wire/jsontext.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/hash.h" /* load_le64() */
+#include "common/utf8.h"
+
+/* ---- checking ---- */
+
+struct checker {
+    const char *at;
+    const char *end;
+    size_t left; /* values and names that may still come */
+    const char *flaw;
+    unsigned depth;
+    uint64_t objects; /* bit n: the container at depth n is an object, not a list */
+};
+
+static bool refuse(struct checker *c, const char *flaw)
+{
+    c->flaw = flaw;
+    return false;
+}
+
+static const char *skip_blanks(const char *at, const char *end)
+{
+    while (at < end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t')) {
+        at++;
+    }
+    return at;
+}
+
+/* Moves over one character; false if it is another one. */
+static bool take(struct checker *c, char expected)
+{
+    bool there = c->at < c->end && *c->at == expected;
+    c->at += there;
+    return there;
+}
+
+/* Reads four hex digits at `at`; UINT32_MAX if they are not there. */
+static uint32_t hex_of(const char *at, const char *end)
+{
+    uint32_t number = 0;
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned digit = at + i < end ? text_hex_digit(at[i]) : 16;
+        if (digit > 15) {
+            return UINT32_MAX;
+        }
+        number = number << 4 | digit;
+    }
+    return number;
+}
+
+/* Reads the escape after a backslash, which `at` points to. Returns its length with the backslash,
+ * and the character; 0 if it is none. */
+static size_t escape_of(const char *at, const char *end, uint32_t *number)
+{
+    static const char letters[] = "\"\\/bfnrt";
+    static const char meant[] = "\"\\/\b\f\n\r\t";
+    if (end - at < 2 || at[1] != 'u') {
+        const char *letter = end - at > 1 && at[1] != 0 ? strchr(letters, at[1]) : NULL;
+        *number = letter != NULL ? (unsigned char)meant[letter - letters] : 0;
+        return letter != NULL ? 2 : 0;
+    }
+    *number = hex_of(at + 2, end);
+    if (*number >= 0xdc00 && *number < 0xe000) { /* the second half of a pair */
+        return 0;
+    }
+    if (*number < 0xd800 || (*number >= 0xe000 && *number < 0x10000)) {
+        return 6;
+    }
+    bool pair = *number != UINT32_MAX && end - at >= 12 && at[6] == '\\' && at[7] == 'u';
+    uint32_t low = pair ? hex_of(at + 8, end) : 0;
+    if (low < 0xdc00 || low >= 0xe000) {
+        return 0;
+    }
+    *number = 0x10000 + ((*number - 0xd800) << 10) + (low - 0xdc00);
+    return 12;
+}
+
+/* Returns whether a byte of a string stands for itself, as nearly all do. */
+static inline bool is_plain(char c)
+{
+    return (unsigned char)c >= ' ' && (unsigned char)c < 0x80 && c != '"' && c != '\\';
+}
+
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/*
+ * Returns the first byte that is not plain. Eight are tested at once: the highest bit of one of them
+ * is set if it is 0x80 or more, below ' ', or equal to '"' or '\\'. A borrow from a lower byte can set
+ * it too, but only if that byte is not plain.
+ */
+static const char *skip_plain(const char *at, const char *end)
+{
+    while (end - at >= 8) {
+        uint64_t x = load_le64((const unsigned char *)at);
+        uint64_t special =
+            x | (x - EACH(' ')) | ((x ^ EACH('"')) - EACH(1)) | ((x ^ EACH('\\')) - EACH(1));
+        if ((special & EACH(0x80)) != 0) {
+            break;
+        }
+        at += 8;
+    }
+    while (at < end && is_plain(*at)) {
+        at++;
+    }
+    return at;
+}
+
+static bool check_string(struct checker *c)
+{
+    uint32_t number;
+    c->at++;
+    for (;;) {
+        c->at = skip_plain(c->at, c->end);
+        if (c->at == c->end) {
+            return refuse(c, "expected the end of a string");
+        }
+        if (take(c, '"')) {
+            return true;
+        }
+        size_t n = *c->at == '\\' ? escape_of(c->at, c->end, &number)
+                   : (unsigned char)*c->at >= 0x80
+                       ? utf8_next((struct text){c->at, (size_t)(c->end - c->at)}, &number)
+                       : 0;
+        if (n == 0) {
+            return refuse(c, *c->at == '\\' ? "found an escape that is not valid"
+                             : (unsigned char)*c->at < ' '
+                                 ? "found a control character in a string, expected an escape"
+                                 : "found bytes that are not UTF-8");
+        }
+        c->at += n;
+    }
+}
+
+static bool check_digits(struct checker *c)
+{
+    const char *first = c->at;
+    while (c->at < c->end && *c->at >= '0' && *c->at <= '9') {
+        c->at++;
+    }
+    return c->at > first;
+}
+
+static bool check_number(struct checker *c)
+{
+    (void)take(c, '-');
+    if (!take(c, '0') && !check_digits(c)) {
+        return refuse(c, "expected a value");
+    }
+    if (take(c, '.') && !check_digits(c)) {
+        return refuse(c, "expected a digit");
+    }
+    if (take(c, 'e') || take(c, 'E')) {
+        (void)(take(c, '+') || take(c, '-'));
+        return check_digits(c) || refuse(c, "expected a digit");
+    }
+    return true;
+}
+
+static bool check_word(struct checker *c, const char *word)
+{
+    size_t n = strlen(word);
+    if ((size_t)(c->end - c->at) < n || memcmp(c->at, word, n) != 0) {
+        return refuse(c, "expected a value");
+    }
+    c->at += n;
+    return true;
+}
+
+static bool count(struct checker *c)
+{
+    return c->left-- > 0 || refuse(c, "found too many values and names");
+}
+
+/* Checks the name of a member and the colon after it. */
+static bool check_name(struct checker *c)
+{
+    c->at = skip_blanks(c->at, c->end);
+    if (c->at == c->end || *c->at != '"') {
+        return refuse(c, "expected the name of a member");
+    }
+    if (!count(c) || !check_string(c)) {
+        return false;
+    }
+    c->at = skip_blanks(c->at, c->end);
+    return take(c, ':') || refuse(c, "expected ':'");
+}
+
+static bool is_in_object(const struct checker *c)
+{
+    return (c->objects >> (c->depth - 1) & 1) != 0;
+}
+
+/* Begins a list or object. Sets *ended if it has no content. */
+static bool open(struct checker *c, bool *ended)
+{
+    bool object = *c->at++ == '{';
+    if (c->depth == JSONTEXT_DEPTH_MAX) {
+        return refuse(c, "found too many lists and objects inside of each other");
+    }
+    c->objects = (c->objects & ~(UINT64_C(1) << c->depth)) | (uint64_t)object << c->depth;
+    c->depth++;
+    c->at = skip_blanks(c->at, c->end);
+    *ended = take(c, object ? '}' : ']');
+    c->depth -= *ended;
+    return *ended || !object || check_name(c);
+}
+
+/* Checks a value up to its end, or up to the first value in it; then *ended is false. */
+static bool check_value(struct checker *c, bool *ended)
+{
+    c->at = skip_blanks(c->at, c->end);
+    *ended = true;
+    if (c->at == c->end) {
+        return refuse(c, "expected a value");
+    }
+    if (!count(c)) {
+        return false;
+    }
+    switch (*c->at) {
+    case '{':
+    case '[':
+        return open(c, ended);
+    case '"':
+        return check_string(c);
+    case 't':
+        return check_word(c, "true");
+    case 'f':
+        return check_word(c, "false");
+    case 'n':
+        return check_word(c, "null");
+    default:
+        return check_number(c);
+    }
+}
+
+/* Checks what follows a value: the ends of containers, or a comma and a name. False at the end of the
+ * text, or after a flaw. */
+static bool check_after(struct checker *c)
+{
+    while (c->depth > 0) {
+        bool object = is_in_object(c);
+        c->at = skip_blanks(c->at, c->end);
+        if (take(c, ',')) {
+            return !object || check_name(c);
+        }
+        if (!take(c, object ? '}' : ']')) {
+            return refuse(c, object ? "expected ',' or '}'" : "expected ',' or ']'");
+        }
+        c->depth--;
+    }
+    return false;
+}
+
+static void find_place(const char *first, const char *at, struct jsontext_flaw *flaw)
+{
+    flaw->line = flaw->column = 1;
+    for (; first < at; first++) {
+        flaw->line += *first == '\n';
+        flaw->column = *first == '\n' ? 1 : flaw->column + 1;
+    }
+}
+
+bool jsontext_check(struct text *text, size_t most, struct jsontext_flaw *flaw)
+{
+    struct checker c = {.at = text->at, .end = text->at + text->len, .left = most};
+    bool ended = false;
+    const char *first = skip_blanks(c.at, c.end);
+    while (check_value(&c, &ended) && (!ended || check_after(&c))) {
+    }
+    const char *last = c.at;
+    if (c.flaw == NULL) {
+        c.at = skip_blanks(c.at, c.end);
+        c.flaw = c.at == c.end ? NULL : "expected the end of the text";
+    }
+    if (c.flaw != NULL) {
+        flaw->words = c.flaw;
+        find_place(text->at, c.at, flaw);
+        return false;
+    }
+    *text = (struct text){first, (size_t)(last - first)};
+    return true;
+}
+
+/* ---- values of a checked text ---- */
+
+/* Returns the byte after the string that begins here. */
+static const char *end_of_string(const char *at, const char *end)
+{
+    for (at++; *at != '"'; at++) {
+        at = skip_plain(at, end);
+        if (*at == '"') {
+            break;
+        }
+        at += *at == '\\';
+    }
+    return at + 1;
+}
+
+/* Returns the byte after the list or object that begins here. */
+static const char *end_of_container(const char *at, const char *end)
+{
+    unsigned depth = 0;
+    do {
+        if (*at == '"') {
+            at = end_of_string(at, end);
+            continue;
+        }
+        depth += *at == '{' || *at == '[';
+        depth -= *at == '}' || *at == ']';
+        at++;
+    } while (depth > 0);
+    return at;
+}
+
+/* Returns the byte after the value that begins here. */
+static const char *end_of(const char *at, const char *end)
+{
+    if (*at == '"') {
+        return end_of_string(at, end);
+    }
+    if (*at == '{' || *at == '[') {
+        return end_of_container(at, end);
+    }
+    while (at < end && *at != ',' && *at != ']' && *at != '}' && skip_blanks(at, end) == at) {
+        at++;
+    }
+    return at;
+}
+
+/* The rest begins with the container's first byte, or with what follows a value. */
+bool jsontext_next_item(struct text *rest, struct text *item)
+{
+    const char *end = rest->at + rest->len;
+    const char *at = skip_blanks(rest->at, end);
+    at = *at != ']' && *at != '}' ? skip_blanks(at + 1, end) : at;
+    if (*at == ']' || *at == '}') {
+        return false;
+    }
+    const char *last = end_of(at, end);
+    *item = (struct text){at, (size_t)(last - at)};
+    *rest = (struct text){last, (size_t)(end - last)};
+    return true;
+}
+
+bool jsontext_next_member(struct text *rest, struct text *name, struct text *value)
+{
+    return jsontext_next_item(rest, name) && jsontext_next_item(rest, value);
+}
+
+bool jsontext_has_escapes(struct text string)
+{
+    return memchr(string.at, '\\', string.len) != NULL;
+}
+
+/* Writes a character as UTF-8. Returns the byte after it. */
+static char *put_utf8(char *to, uint32_t c)
+{
+    static const unsigned char first[] = {0, 0xc0, 0xe0, 0xf0};
+    if (c < 0x80) {
+        *to++ = (char)c;
+        return to;
+    }
+    unsigned more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    *to++ = (char)(first[more] | c >> 6 * more);
+    while (more-- > 0) {
+        *to++ = (char)(0x80 | (c >> 6 * more & 0x3f));
+    }
+    return to;
+}
+
+struct text jsontext_bytes(struct text string, char *room)
+{
+    struct text inner = {string.at + 1, string.len - 2};
+    if (!jsontext_has_escapes(inner)) {
+        return inner;
+    }
+    char *to = room;
+    const char *end = inner.at + inner.len;
+    for (const char *at = inner.at; at < end;) {
+        uint32_t number;
+        if (*at == '\\') {
+            at += escape_of(at, end, &number);
+            to = put_utf8(to, number);
+        } else {
+            *to++ = *at++;
+        }
+    }
+    return (struct text){room, (size_t)(to - room)};
+}
+
+/* Doubles hold all whole numbers up to this one. */
+#define REAL_WHOLE_MAX ((double)(UINT64_C(1) << 53))
+
+/* Reads a number with a fraction or an exponent. */
+static bool whole_of_real(struct text number, uint64_t *out)
+{
+    char copy[64];
+    if (number.len >= sizeof copy) {
+        return false;
+    }
+    memcpy(copy, number.at, number.len);
+    copy[number.len] = 0;
+    double real = strtod(copy, NULL);
+    if (!(real >= 0 && real <= REAL_WHOLE_MAX && floor(real) >= real)) {
+        return false;
+    }
+    *out = (uint64_t)real;
+    return true;
+}
+
+bool jsontext_whole(struct text number, uint64_t *out)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < number.len; i++) {
+        unsigned digit = (unsigned)(unsigned char)number.at[i] - '0';
+        if (digit > 9) {
+            return i > 0 && (number.at[i] == '.' || number.at[i] == 'e' || number.at[i] == 'E') &&
+                   whole_of_real(number, out);
+        }
+        if (n > ((uint64_t)INT64_MAX - digit) / 10) {
+            return false;
+        }
+        n = n * 10 + digit;
+    }
+    *out = n;
+    return number.len > 0;
+}

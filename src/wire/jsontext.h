@@ -1,0 +1,58 @@
+/*
+ * Reads JSON (RFC 8259) from bytes, without memory of its own.
+ *
+ * jsontext_check() reads the whole text once and says whether it is JSON; it costs about the same
+ * for each byte, whatever the text holds. After that the other functions take the text apart. A
+ * value is the text of its bytes, from its first to its last.
+ */
+#ifndef WEIR_WIRE_JSONTEXT_H
+#define WEIR_WIRE_JSONTEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/text.h"
+
+#define JSONTEXT_DEPTH_MAX 64 /* lists and objects inside of each other */
+
+/* What is wrong with a text, and where. `most` is how many values and names it may have. */
+struct jsontext_flaw {
+    const char *words;
+    unsigned line;
+    unsigned column; /* in bytes; both count from 1 */
+};
+
+/*
+ * Checks that the text is one JSON value with at most `most` values and names of members, and cuts
+ * blanks off both ends of it. Strings must be UTF-8, and may hold NUL as "\u0000". Returns false with
+ * the flaw.
+ */
+bool jsontext_check(struct text *text, size_t most, struct jsontext_flaw *flaw);
+
+/* ---- values of a checked text ---- */
+
+/* The first byte tells the kind: '{' '[' '"' 't' 'f' 'n', a digit or '-'. */
+static inline bool jsontext_is(struct text value, char first)
+{
+    return value.at[0] == first;
+}
+
+/*
+ * Takes the next item off a list, or the next member off an object; false at the end. The first time
+ * *rest is the value itself; afterwards it is what is left.
+ */
+bool jsontext_next_item(struct text *rest, struct text *item);
+bool jsontext_next_member(struct text *rest, struct text *name, struct text *value);
+
+/* Returns whether a string or name has escapes, so that its bytes must be decoded. */
+bool jsontext_has_escapes(struct text string);
+
+/* Returns the bytes of a string or name. With escapes they are decoded into `room`, which must hold
+ * string.len bytes. */
+struct text jsontext_bytes(struct text string, char *room);
+
+/* Reads a whole number from 0 to INT64_MAX, also as 1.0 or 1e3; false for all else. */
+bool jsontext_whole(struct text number, uint64_t *out);
+
+#endif

@@ -1,0 +1,194 @@
+/* A web page cannot ask in the name of the person whose browser shows it; programs and gateways can. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "rules/file/config.h"
+#include "server/net/access.h"
+#include "support/server_http.h"
+
+static const char rules[] = "limits: [{name: api, key: [user], rate: 3/day}]\n";
+
+static struct http_server *server;
+static struct http_answer a;
+
+static void begin(const struct server_options *options)
+{
+    server = calloc(1, sizeof *server);
+    assert_non_null(server);
+    http_server_start(server, rules, options);
+}
+
+static void end(void)
+{
+    http_server_stop(server);
+    free(server);
+}
+
+/* Sends a request line with these fields, Host among them, and a body. */
+static int ask(const char *line, const char *fields, const char *body)
+{
+    char text[1024];
+    int n = snprintf(text, sizeof text, "%s HTTP/1.1\r\n%sContent-Length: %zu\r\n\r\n%s", line,
+                     fields, strlen(body), body);
+    int fd = http_connect(server);
+    http_send(fd, text, (size_t)n);
+    assert_true(http_receive(fd, &a));
+    (void)close(fd);
+    return a.status;
+}
+
+static void check(const char *fields, int status)
+{
+    static const char body[] = "{\"limit\":\"api\",\"key\":\"visitor\"}";
+    if (ask("POST /v1/peek", fields, body) != status) {
+        fail_msg("%s: expected %d, found %s", fields, status, a.text);
+    }
+}
+
+static const char visitor[] = "{\"limit\":\"api\",\"key\":\"visitor\"}";
+
+static void a_page_of_another_site_cannot_spend_a_visitors_quota(void **state)
+{
+    static const char *const foreign[] = {
+        "Host: 127.0.0.1:8080\r\nOrigin: https://evil.example\r\nContent-Type: text/plain\r\n",
+        "Host: 127.0.0.1:8080\r\nOrigin: null\r\n",
+        "Host: 127.0.0.1:8080\r\nOrigin:\r\n",
+        "Host: localhost\r\nOrigin: http://localhost:3000\r\n",
+        "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n",
+        "Host: localhost\r\nSec-Fetch-Site: same-site\r\n",
+        /* a host name of the page that points here: of the same origin */
+        "Host: evil.example\r\nOrigin: http://evil.example\r\n",
+        "Host: evil.example:8080\r\n",
+        "Host: localhost.evil.example\r\n",
+        "Host: 127.0.0.1.evil.example\r\n",
+    };
+    begin(NULL);
+    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
+        for (int j = 0; j < 3; j++) {
+            assert_int_equal(ask("POST /v1/check", foreign[i], visitor), 403);
+        }
+        assert_int_equal(ask("POST /v1/check/batch", foreign[i], "{}"), 403);
+        assert_int_equal(ask("GET /v1/auth", foreign[i], ""), 403);
+        assert_int_equal(ask("OPTIONS /v1/auth", foreign[i], ""), 403); /* the question of CORS */
+    }
+    assert_int_equal(ask("POST /v1/peek", "Host: localhost\r\n", visitor), 200);
+    assert_non_null(strstr(a.body, "\"remaining\":3"));
+    end();
+}
+
+static void a_host_with_something_after_its_brackets_is_no_address(void **state)
+{
+    begin(NULL);
+    check("Host: [::1]evil.example\r\n", 400);
+    check("Host: [::1]:8080\r\n", 200);
+    end();
+}
+
+static void programs_and_pages_of_the_server_itself_are_answered(void **state)
+{
+    static const char *const own[] = {
+        "Host: localhost:8080\r\n",
+        "Host: LOCALHOST\r\n",
+        "Host: 127.0.0.1\r\nContent-Type: application/x-www-form-urlencoded\r\n", /* curl -d */
+        "Host: [::1]:8080\r\nContent-Type: text/plain\r\n",
+        "Host: 192.0.2.1\r\n",
+        "Host: localhost:80\r\nOrigin: http://localhost:80\r\nSec-Fetch-Site: same-origin\r\n",
+        "Host: localhost\r\nSec-Fetch-Site: none\r\n",
+        "Host:\r\n",
+    };
+    begin(NULL);
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        check(own[i], 200);
+    }
+    assert_int_equal(
+        ask("GET /healthz", "Host: evil.example\r\nOrigin: http://evil.example\r\n", ""), 200);
+    end();
+}
+
+static void server_hosts_adds_names(void **state)
+{
+    struct text names[] = {TEXT("weir.example"), TEXT("Gate")};
+    struct texts hosts = {names, 2};
+    begin(&(struct server_options){.hosts = &hosts});
+    check("Host: weir.example:8080\r\n", 200);
+    check("Host: WEIR.example\r\n", 200);
+    check("Host: gate\r\nOrigin: http://gate\r\n", 200);
+    check("Host: gate\r\nOrigin: http://weir.example\r\n", 403);
+    check("Host: a.weir.example\r\n", 403);
+    end();
+}
+
+/* Gateways pass on what their clients send; browsers do not send these fields unasked. */
+static void a_gateway_may_pass_on_the_origin_and_host_of_its_client(void **state)
+{
+    static const char *const fields[] = {
+        "X-Forwarded-For: 192.0.2.1\r\n", "Forwarded: for=192.0.2.1\r\n",
+        "X-Real-IP: 192.0.2.1\r\n",       "X-Original-URI: /a\r\n",
+        "X-Forwarded-Uri: /a\r\n",        "X-Forwarded-Host: shop.example\r\n"};
+    begin(NULL);
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        char text[256];
+        (void)snprintf(text, sizeof text,
+                       "Host: shop.example\r\nOrigin: https://other.example\r\n"
+                       "Sec-Fetch-Site: cross-site\r\n%s",
+                       fields[i]);
+        assert_int_equal(ask("GET /v1/auth", text, ""), 200);
+        assert_int_equal(ask("POST /v1/auth/a", text, ""), 200);
+        assert_int_equal(ask("POST /v1/check", text, visitor), 403);
+    }
+    end();
+}
+
+/* Nobody but the operator knows the names of a server that has secrets or that others can reach. */
+static void a_server_with_secrets_has_any_name(void **state)
+{
+    struct access_sources sources = {.text = {[ROLE_CHECK] = "a-secret-of-clients"}};
+    struct access *access = NULL;
+    assert_int_equal(access_open(&access, &sources, NULL), 0);
+    begin(&(struct server_options){.access = access});
+    check("Host: weir.example\r\nAuthorization: Bearer a-secret-of-clients\r\n", 200);
+    check("Host: weir.example\r\nOrigin: http://evil.example\r\n"
+          "Authorization: Bearer a-secret-of-clients\r\n",
+          403);
+    end();
+    access_close(access);
+    begin(&(struct server_options){.listen = {[PROTOCOL_HTTP] = "0.0.0.0:0"}, .insecure = true});
+    check("Host: weir.example\r\n", 200);
+    check("Host: weir.example\r\nOrigin: http://evil.example\r\n", 403);
+    end();
+}
+
+static void no_reply_is_sniffed(void **state)
+{
+    static const char *const lines[] = {"GET /healthz", "POST /v1/check",    "GET /v1/auth",
+                                        "GET /none",    "GET /openapi.json", "GET /v1/check"};
+    begin(NULL);
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        (void)ask(lines[i], "Host: localhost\r\n", "");
+        assert_true(http_has_line(&a, "X-Content-Type-Options: nosniff"));
+        (void)ask(lines[i], "Host: localhost\r\nHost: localhost\r\n", ""); /* 400 */
+        assert_true(http_has_line(&a, "X-Content-Type-Options: nosniff"));
+    }
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_page_of_another_site_cannot_spend_a_visitors_quota),
+        cmocka_unit_test(a_host_with_something_after_its_brackets_is_no_address),
+        cmocka_unit_test(programs_and_pages_of_the_server_itself_are_answered),
+        cmocka_unit_test(server_hosts_adds_names),
+        cmocka_unit_test(a_gateway_may_pass_on_the_origin_and_host_of_its_client),
+        cmocka_unit_test(a_server_with_secrets_has_any_name),
+        cmocka_unit_test(no_reply_is_sniffed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
