@@ -177,7 +177,8 @@ WEIR_API int weir_rules_reload_text(struct weir_rules *rules, const char *name, 
 
 /*
  * Adds one limit at the end, or replaces the limit of the same name in its place:
- * YAML as one item under `limits`. State is kept as in a reload. Returns the errors of
+ * YAML as one item under `limits`, which must not name files (overrides, file:PATH): the text may
+ * come from someone who cannot read them. State is kept as in a reload. Returns the errors of
  * weir_rules_open().
  */
 WEIR_API int weir_rules_put(struct weir_rules *rules, const char *yaml, size_t yaml_len,

@@ -43,6 +43,16 @@ static int read_secret_file(struct admin_client *c, const char *path)
     return code;
 }
 
+void admin_renew_secret(struct admin_client *c)
+{
+    if (c->source == NULL || c->source == c->found.path) {
+        secret_file_find(c->peer.address, &c->found);
+        if (c->found.secret[0] != 0) {
+            (void)take_secret(c, text_of(c->found.secret), c->found.path);
+        }
+    }
+}
+
 static int read_secret(struct admin_client *c, const char *file)
 {
     static const char *const names[] = {"WEIR_ADMIN_SECRET", "WEIR_ADMIN_SECRETS"};
@@ -55,6 +65,7 @@ static int read_secret(struct admin_client *c, const char *file)
             return take_secret(c, text_of(value), names[i]);
         }
     }
+    admin_renew_secret(c);
     return CLI_OK;
 }
 
@@ -100,7 +111,9 @@ static void put_status(const struct admin_client *c, const struct http_response 
 
 static void put_access(const struct admin_client *c, int status, struct buffer *out)
 {
-    if (c->source == NULL) {
+    if (c->source == NULL && c->found.path[0] != 0) {
+        buffer_format(out, "; %s %s", c->found.path, c->found.refused);
+    } else if (c->source == NULL) {
         buffer_format(out, "; give a secret with --secret-file FILE or WEIR_ADMIN_SECRET");
     } else {
         buffer_format(out, "; %s from %s",

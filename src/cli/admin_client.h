@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/http_client.h"
+#include "cli/secret_file.h"
 
 #define ADMIN_ADDRESS "127.0.0.1:8082" /* default of --admin and WEIR_ADMIN */
 #define ADMIN_TIMEOUT_MS 10000
@@ -13,23 +14,33 @@
 /* The help of --admin and --secret-file. */
 #define ADMIN_HELP "the server's admin listener, or unix:PATH; default WEIR_ADMIN, " ADMIN_ADDRESS
 #define ADMIN_SECRET_HELP                                                                          \
-    "file with a secret of the server in its first line; default WEIR_ADMIN_SECRET"
+    "file with a secret of the server in its first line; default WEIR_ADMIN_SECRET, or the one "   \
+    "that the server has made"
+
+/* A link to the admin listener with a secret in the part that browsers do not send: printf(3). */
+#define ADMIN_LINK "http://%s/#secret=%s"
 
 struct admin_client {
     const struct cli_command *command; /* named in messages */
     struct http_peer peer;
     const char *source; /* source of the secret; NULL: no secret */
     char secret[HTTP_CLIENT_SECRET_MAX + 1];
+    struct secret_found found; /* the secret that the server has made, if no other is given */
 };
 
 /*
  * Takes the address from --admin, otherwise from WEIR_ADMIN, otherwise ADMIN_ADDRESS. Takes the
  * secret from --secret-file, otherwise from WEIR_ADMIN_SECRET, otherwise from
- * WEIR_ADMIN_SECRETS: the first line that is not empty. Both arguments may be NULL. Returns
- * CLI_OK, or the exit code after a message.
+ * WEIR_ADMIN_SECRETS: the first line that is not empty; otherwise the one that the server has made,
+ * if it is on this machine. Both arguments may be NULL. Returns CLI_OK, or the exit code after a
+ * message.
  */
 int admin_open(struct admin_client *c, const struct cli_command *command, const char *address,
                const char *secret_file);
+
+/* Reads the secret that the server has made again, unless another is given: a server that was
+ * started anew has a new one. */
+void admin_renew_secret(struct admin_client *c);
 
 /*
  * Sends a request. Returns CLI_OK and a result with a status of 2xx; or an exit code, and writes to

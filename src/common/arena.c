@@ -23,6 +23,7 @@ static struct arena_block *new_block(struct arena *arena, size_t bytes)
     }
     block->next = NULL;
     block->size = bytes;
+    arena->bytes += bytes;
     return block;
 }
 
@@ -156,6 +157,7 @@ void arena_rewind(struct arena *arena, struct arena_mark mark)
         free_but(arena, mark.block);
         mark.block->next = NULL;
         arena->blocks = mark.block;
+        arena->bytes = mark.block->size;
     }
     arena->left = mark.left;
     arena->failed = false;

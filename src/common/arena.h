@@ -18,11 +18,12 @@ struct arena {
     size_t left;        /* bytes left in the newest block */
     size_t block_bytes; /* size of a block, without its head; 0: 16384 */
     bool failed;        /* some call returned NULL */
+    size_t bytes;       /* size of all blocks */
 };
 
 #define ARENA_INIT                                                                                 \
     {                                                                                              \
-        NULL, 0, 0, false                                                                          \
+        NULL, 0, 0, false, 0                                                                       \
     }
 
 /* Returns memory that is aligned for every type; NULL when out of memory. arena_take() zeroes it. */

@@ -126,8 +126,9 @@ static void reload_all(struct crowd *all)
 {
     char command[400];
     (void)snprintf(command, sizeof command,
-                   "\"%s/weir\" ctl --admin \"unix:%s/admin.1\" reload >/dev/null", WEIR_BUILD_DIR,
-                   nodes.folder);
+                   "XDG_RUNTIME_DIR=\"%s\" \"%s/weir\" ctl --admin \"unix:%s/admin.1\" reload "
+                   ">/dev/null",
+                   nodes.folder, WEIR_BUILD_DIR, nodes.folder);
     for (unsigned i = 1; i <= RELOADS; i++) {
         for (unsigned node = 0; node < NODES; node++) {
             await_metric(node, "weir_deferred_total",

@@ -302,9 +302,8 @@ static void check_reloaded(struct weir_rules *rules)
 static int put(struct weir_rules *rules, const struct scene *scene, struct weir_error *error)
 {
     static const char limit[] =
-        "{name: added, when: {plan: [d, e, 'file:names.txt', 'g*']}, unless: {user: [x, y, z]}, "
-        "key: "
-        "[user, plan], rate: 2/min, max_keys: 64, overrides: {by: user, file: overrides.csv}}";
+        "{name: added, when: {plan: [d, e, eve, 'g*']}, unless: {user: [x, y, z]}, key: "
+        "[user, plan], rate: 2/min, max_keys: 64, tiers: {by: user, olga: {rate: 7/min}}}";
     (void)scene;
     return weir_rules_put(rules, limit, strlen(limit), error);
 }

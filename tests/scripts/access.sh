@@ -128,7 +128,7 @@ printf 'of-file\n' >"$dir/check"
 chmod 644 "$dir/check"
 printf 'server: {check_secrets: check}\nlimits: [{name: api, key: [user], rate: 1000/day}]\n' >"$dir/secret.yaml"
 start --config "$dir/secret.yaml"
-grep -q 'warning a file of secrets can be read by other users .*mode=0644' "$dir/err" || die "no warning about mode 0644"
+grep -q 'warning a file of secrets can be read by other users .*found=0644' "$dir/err" || die "no warning about mode 0644"
 says 'PONG' -a of-file PING
 stop
 WEIR_CHECK_SECRETS='of-environment

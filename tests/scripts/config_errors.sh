@@ -121,7 +121,8 @@ texts() {
         }' "$1"
 }
 
-# Those that a rule file cannot cause: faults of the system, what root is never refused, and texts of the command line.
+# Those that a rule file cannot cause: faults of the system, what root is never refused, texts of the command line and
+# of the admin listener, and values of requests.
 cat >"$dir/elsewhere" <<'END'
 %s: out of memory
 out of memory for the rules
@@ -133,12 +134,17 @@ order of the names
 report all errors of a rule file
 print a rule file with all defaults filled in, and the memory of its limits
 a duration such as 90s or 1h30m
+a whole number such as 100 or 1.5k
+has a dot segment with parameters, which servers read in different ways
+has dot segments and an encoded slash, which servers read in different ways
+path has %zu bytes, expected at most %d
+found a file, expected values: only the rule file may name files
 END
 
 # A format as a basic regular expression.
 pattern() {
     sed -e 's/\\n$//' -e 's/\\"/"/g' -e 's/\\\\/\\/g' -e 's/%%/%/g' -e 's/[][\\.*^$]/\\&/g' \
-        -e 's/%[-+ #0]*[0-9]*\(\\\.[0-9\\*]*\)*[hlz]*[diuxXscg]/.*/g'
+        -e 's/%[-+ #0]*[0-9]*\(\\\.[0-9\\*]*\)*[hlz]*[diouxXscg]/.*/g'
 }
 
 missing=0

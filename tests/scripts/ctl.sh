@@ -2,8 +2,9 @@
 # `weir ctl` and `weir top` against a real server: what they print, what they exit with, what they do to a terminal.
 set -eu
 export LC_ALL=C.UTF-8
-unset WEIR_ADMIN WEIR_ADMIN_SECRET WEIR_ADMIN_SECRETS 2>/dev/null || true
+unset WEIR_ADMIN WEIR_ADMIN_SECRET WEIR_ADMIN_SECRETS RUNTIME_DIRECTORY 2>/dev/null || true
 dir=$(mktemp -d)
+export XDG_RUNTIME_DIR="$dir" # for the secret that the server makes
 pid=
 trap 'if [ -n "$pid" ]; then kill -KILL "$pid" 2>/dev/null || true; fi; rm -rf "$dir"' EXIT
 weir=$WEIR_BUILD_DIR/weir
@@ -260,6 +261,8 @@ echo wrong >"$dir/wrong"
 ctl 1 --secret-file "$dir/wrong" status
 complains "(401); the secret is from $dir/wrong"
 ctl 0 --secret-file "$dir/check" status
+ctl 1 --secret-file "$dir/check" limits
+complains "(403)"
 ctl 1 --secret-file "$dir/check" reload
 complains "(403)"
 complains "role admin"
@@ -269,5 +272,5 @@ WEIR_ADMIN_SECRETS='one-admin
 other' WEIR_ADMIN=$admin timeout 60 "$weir" ctl reload >"$dir/said" 2>"$dir/complaint" </dev/null || die "WEIR_ADMIN_SECRETS"
 rc=0; WEIR_ADMIN_SECRET='a b' timeout 60 "$weir" ctl --admin "$admin" status >"$dir/said" 2>"$dir/complaint" </dev/null || rc=$?
 [ "$rc" = 2 ] || die "a secret with a blank: exit $rc"
-timeout 60 "$weir" top --admin "$admin" --secret-file "$dir/check" --interval 100ms >"$dir/said" 2>"$dir/complaint" </dev/null || die "top with a secret"
+timeout 60 "$weir" top --admin "$admin" --secret-file "$dir/admin" --interval 100ms >"$dir/said" 2>"$dir/complaint" </dev/null || die "top with a secret"
 stop

@@ -15,6 +15,8 @@ dir=$(mktemp -d)
 pid=
 trap 'if [ -n "$pid" ]; then kill -KILL "$pid" 2>/dev/null || true; fi; rm -rf "$dir"' EXIT
 die() { echo "$*" >&2; cat "$dir/out" "$dir/err" >&2; exit 1; }
+export XDG_RUNTIME_DIR="$dir" # for the secret that the server makes
+unset RUNTIME_DIRECTORY
 
 cat >"$dir/rules.yaml" <<'END'
 limits:
@@ -37,7 +39,8 @@ for _ in 1 2 3 4 5; do
     curl -s -m 20 -o "$dir/reply" -d '{"limit":"api","key":"alice"}' "http://$http/v1/check"
 done
 curl -s -m 20 -f "http://$admin/readyz" | grep -q ready || die "not ready"
-curl -s -m 20 -f -X POST "http://$admin/v1/reload" >"$dir/reply" || die "no reload"
+curl -s -m 20 -f -X POST -H "Authorization: Bearer $(cat "$dir/weir/admin-$admin.secret")" "http://$admin/v1/reload" \
+    >"$dir/reply" || die "no reload"
 curl -s -m 20 -f "http://$admin/metrics" >"$dir/metrics" || die "no metrics"
 
 "$python" - "$dir/metrics" <<'END' || die "the client library does not agree"

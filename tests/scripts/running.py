@@ -23,6 +23,8 @@ class Server:
         if rules is not None:
             self.write(rules)
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("WEIR_", "LISTEN_", "NOTIFY_", "WATCHDOG_"))}
+        clean.pop("RUNTIME_DIRECTORY", None)
+        clean["XDG_RUNTIME_DIR"] = self.folder  # for the secret that it makes
         clean.update(env or {})
         words = [WEIR, "serve", "--max-age", "0"] + list(options)  # a busy machine is no overload here
         if rules is not None and "--config" not in options and "WEIR_CONFIG" not in clean:
@@ -117,6 +119,12 @@ class Server:
 QUIET = ("--resp", "127.0.0.1:0", "--http", "off", "--admin", "off")
 
 
+def run(s, command):
+    """A command of a person who works with this server."""
+    return subprocess.run(command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE,
+                          env={**os.environ, "XDG_RUNTIME_DIR": s.folder})
+
+
 def fails(code, words, *options, **more):
     s = Server(*options, wait=False, **more)
     got = s.ended()
@@ -208,7 +216,7 @@ def without_rules_it_prints_commands_that_work():
     assert [c.split()[0].rsplit("/", 1)[-1] for c in commands] == ["redis-cli", "curl", "weir"], commands
     for command in commands:
         if shutil.which(command.split()[0]):
-            done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE)
+            done = run(s, command)
             assert done.returncode == 0 and done.stdout, (command, done)
             expected = {"redis-cli": b"0\n16\n15\n-1\n2\n", "curl": b'"limit":"search"'}.get(command.split()[0], b"login")
             assert expected in done.stdout, (command, done.stdout)
@@ -235,7 +243,7 @@ def what_the_readme_says_to_type_works():
             command = command.replace("localhost", "127.0.0.1")
             if not command.startswith(("redis-cli ", "curl ", WEIR + " ctl")) or not shutil.which(command.split()[0]):
                 continue
-            done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE)
+            done = run(s, command)
             assert done.returncode == 0 and b"ERR" not in done.stdout, (line, done)
             typed += 1
     assert typed >= 1, typed

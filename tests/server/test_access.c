@@ -75,11 +75,11 @@ static enum role role_open(struct access *access)
     return access_role(access, &pass);
 }
 
-static void without_secrets_everybody_has_both_roles(void **state)
+static void without_secrets_everybody_may_check_and_nobody_is_admin(void **state)
 {
     struct access *access = open_texts(NULL, NULL);
-    assert_int_equal(role_open(NULL), ROLE_ADMIN);
-    assert_int_equal(role_open(access), ROLE_ADMIN);
+    assert_int_equal(role_open(NULL), ROLE_ADMIN); /* a server of one's own, without this */
+    assert_int_equal(role_open(access), ROLE_CHECK);
     assert_false(access_has_secrets(access, ROLE_CHECK));
     assert_false(access_has_secrets(NULL, ROLE_ADMIN));
     access_close(access);
@@ -196,18 +196,52 @@ static void a_file_that_others_can_read_is_warned_of(void **state)
         struct weir_error error = {0};
         assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
         log_init(ends[1], LOG_AS_TEXT, LOG_KEYS_CUT);
-        write_bytes("secret\n", 7, rows[i].mode);
+        write_bytes("a-secret-that-is-long\n", 22, rows[i].mode);
         assert_int_equal(access_open(&access, &from, &error), 0);
         access_close(access);
         ssize_t n = read(ends[0], text, sizeof text - 1);
         assert_int_equal(n > 0, rows[i].warned);
         assert_int_equal(strstr(text, path) != NULL && strstr(text, " warning ") != NULL,
                          rows[i].warned);
-        assert_null(strstr(text, "=secret"));
+        assert_null(strstr(text, "a-secret-that"));
         (void)close(ends[0]);
         (void)close(ends[1]);
     }
     log_init(2, LOG_AS_TEXT, LOG_KEYS_CUT);
+}
+
+struct warned {
+    unsigned count;
+    char text[4][256];
+};
+
+static void note_warning(void *arg, const struct access_warning *w)
+{
+    struct warned *all = arg;
+    assert_true(all->count < 4);
+    (void)snprintf(all->text[all->count++], sizeof all->text[0], "%s:%u: %s: %s, expected %s",
+                   w->where, w->line, w->what, w->found, w->expected);
+}
+
+static void short_secrets_and_those_of_both_roles_are_warned_of(void **state)
+{
+    struct warned all = {0};
+    struct access_sources from = {.text = {[ROLE_CHECK] = "of-sixteen-bytes\nboth-of-the-roles\n",
+                                           [ROLE_ADMIN] = "\nfifteen-bytes-x\nboth-of-the-roles\n"},
+                                  .warn = note_warning,
+                                  .warn_arg = &all};
+    struct access *access = NULL;
+    struct weir_error error = {0};
+    assert_int_equal(access_open(&access, &from, &error), 0);
+    assert_int_equal(all.count, 2);
+    assert_string_equal(all.text[0],
+                        "WEIR_ADMIN_SECRETS:2: a secret is short enough to be guessed: 15 bytes, "
+                        "expected at least 16 bytes");
+    assert_string_equal(all.text[1], "WEIR_CHECK_SECRETS:0: a secret is valid for both roles: "
+                                     "WEIR_ADMIN_SECRETS, expected different secrets");
+    assert_int_equal(access_reload(access, &error), 0); /* and again, when they are read again */
+    assert_int_equal(all.count, 4);
+    access_close(access);
 }
 
 /* ---- passes ---- */
@@ -349,13 +383,14 @@ static void readers_see_whole_states_while_secrets_change(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_secrets_everybody_has_both_roles),
+        cmocka_unit_test(without_secrets_everybody_may_check_and_nobody_is_admin),
         cmocka_unit_test(a_role_with_secrets_is_closed_and_the_other_is_as_the_table_says),
         cmocka_unit_test(several_are_valid_at_once_and_nothing_near_them),
         cmocka_unit_test(a_secret_of_both_roles_gives_the_larger_one),
         cmocka_unit_test(a_file_and_a_text_add_up_to_the_bound),
         cmocka_unit_test(invalid_files_of_secrets_are_refused_with_the_reason),
         cmocka_unit_test(a_file_that_others_can_read_is_warned_of),
+        cmocka_unit_test(short_secrets_and_those_of_both_roles_are_warned_of),
         cmocka_unit_test(users_ask_for_roles),
         cmocka_unit_test(a_secret_that_is_gone_loses_its_role_and_one_that_stays_keeps_it),
         cmocka_unit_test(a_bad_reload_keeps_the_old_secrets),

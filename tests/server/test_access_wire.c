@@ -153,6 +153,34 @@ static void without_secrets_auth_is_answered_as_by_redis(void **state)
     stop(&w);
 }
 
+static void what_changes_keys_needs_the_admin_secret_where_clients_need_none(void **state)
+{
+    static const char *const changes[] = {"WEIR.BLOCK api a", "WEIR.UNBLOCK api a",
+                                          "WEIR.RESET api a", "WEIR.REFUND api a",
+                                          "WEIR.PENALIZE api a"};
+    struct access *none = secrets(NULL, NULL);
+    struct access *admin = secrets(NULL, "admin-1");
+    struct server_world w;
+    struct server_client c;
+    for (unsigned given = 0; given < 2; given++) {
+        start(&w, given == 1 ? admin : none);
+        server_connect(&c, w.address);
+        assert_true(starts(server_ask(&c, "WEIR.CHECK api a"), "['allow'"));
+        for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+            assert_true(starts(server_ask(&c, changes[i]), "-NOPERM this user has no permissions"));
+        }
+        assert_true(starts(server_ask(&c, "WEIR.PEEK api a"), "['allow' 'api' 1000 999"));
+        assert_string_equal(server_ask(&c, "AUTH admin-1"),
+                            given == 1 ? "+OK"
+                                       : "-WRONGPASS invalid username-password pair or user is "
+                                         "disabled.");
+        assert_true(
+            starts(server_ask(&c, "WEIR.RESET api a"), given == 1 ? "['allow'" : "-NOPERM"));
+        server_disconnect(&c);
+        stop(&w);
+    }
+}
+
 static void ten_wrong_secrets_end_the_connection(void **state)
 {
     char line[64];
@@ -275,7 +303,8 @@ static void operators_need_the_role_for_what_changes_things(void **state)
         int status;
     } cases[] = {
         {"GET /v1/log-level", "", 401},
-        {"GET /v1/log-level", "Authorization: Bearer check-1\r\n", 200},
+        {"GET /v1/log-level", "Authorization: Bearer check-1\r\n", 403},
+        {"GET /v1/status", "Authorization: Bearer check-1\r\n", 200},
         {"PUT /v1/log-level", "", 401},
         {"PUT /v1/log-level", "Authorization: Bearer check-1\r\n", 403},
         {"PUT /v1/log-level", "Authorization: Basic Y2hlY2s6YWRtaW4tMQ==\r\n", 403}, /* check: */
@@ -295,7 +324,7 @@ static void operators_need_the_role_for_what_changes_things(void **state)
         http_ask(&s, cases[i].line, cases[i].fields, body, &a);
         assert_int_equal(a.status, cases[i].status);
     }
-    assert_int_equal(refused(&w.server), 4);
+    assert_int_equal(refused(&w.server), 5);
     stop(&w);
 }
 
@@ -358,6 +387,7 @@ int main(void)
         cmocka_unit_test(users_and_secrets_are_taken_as_redis_takes_them),
         cmocka_unit_test(hello_with_auth_is_all_or_nothing),
         cmocka_unit_test(without_secrets_auth_is_answered_as_by_redis),
+        cmocka_unit_test(what_changes_keys_needs_the_admin_secret_where_clients_need_none),
         cmocka_unit_test(ten_wrong_secrets_end_the_connection),
         cmocka_unit_test(a_secret_that_is_taken_away_ends_the_role_of_open_connections),
         cmocka_unit_test(http_takes_bearers_and_passwords),

@@ -172,6 +172,29 @@ static void a_bad_limit_changes_nothing_and_says_all_that_is_wrong(void **state)
     assert_body_has("\"rate\":\"3/day\"");
 }
 
+/* The sender of a limit need not be able to read files of the server. */
+static void a_limit_that_names_a_file_is_refused_without_a_word_of_the_file(void **state)
+{
+    static const char *const parts[][2] = {
+        {"\"overrides\":{\"by\":\"user\",\"file\":\"", "\"}"},
+        {"\"when\":{\"ip\":\"file:", "\"}"},
+        {"\"unless\":{\"user\":[\"x\",\"file:", "\"]}"},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        char body[512];
+        (void)snprintf(body, sizeof body,
+                       "{\"name\":\"new\",\"key\":[\"user\"],\"rate\":\"1/day\",%s%s%s}",
+                       parts[i][0], world->file, parts[i][1]);
+        ask("PUT /v1/limits/new", body);
+        assert_status(422);
+        assert_body_has("found a file, expected values: only the rule file may name files");
+        assert_null(strstr(a.body, "limits:")); /* the first word of the file */
+        assert_null(strstr(a.body, "No such file"));
+    }
+    ask("GET /v1/limits/new", "");
+    assert_status(404);
+}
+
 static void a_body_that_names_another_limit_changes_neither(void **state)
 {
     static const char *const bodies[] = {
@@ -546,6 +569,7 @@ int main(void)
         TEST(a_limit_is_added_replaced_and_removed_while_it_runs),
         TEST(a_limit_in_json_is_read_as_json),
         TEST(a_bad_limit_changes_nothing_and_says_all_that_is_wrong),
+        TEST(a_limit_that_names_a_file_is_refused_without_a_word_of_the_file),
         TEST(a_body_that_names_another_limit_changes_neither),
         TEST(hostile_bodies_are_refused),
         TEST(a_reload_takes_over_the_file_and_keeps_the_keys),

@@ -311,13 +311,19 @@ static void roles_open_what_they_should(void **state)
         {"GET /metrics", "", 401},
         {"GET /metrics", "Authorization: Bearer wrong\r\n", 401},
         {"GET /metrics", "Authorization: Bearer looking\r\n", 200},
-        {"GET /v1/limits", "Authorization: Bearer looking\r\n", 200},
+        {"GET /v1/status", "Authorization: Bearer looking\r\n", 200},
+        {"GET /v1/limits", "Authorization: Bearer looking\r\n", 403},
+        {"GET /v1/keys?limit=kept&key=x", "Authorization: Bearer looking\r\n", 403},
+        {"GET /v1/top", "Authorization: Bearer looking\r\n", 403},
+        {"GET /v1/config", "Authorization: Bearer looking\r\n", 403},
+        {"GET /v1/mode", "Authorization: Bearer looking\r\n", 403},
+        {"GET /v1/log-level", "Authorization: Bearer looking\r\n", 403},
         {"POST /v1/reload", "Authorization: Bearer looking\r\n", 403},
         {"DELETE /v1/limits/other", "Authorization: Bearer looking\r\n", 403},
         {"POST /v1/reload", "", 401},
         {"POST /v1/reload", "Authorization: Bearer changing\r\n", 200},
         {"GET /v1/limits", "Authorization: Bearer changing\r\n", 200},
-        {"GET /v1/limits", "Authorization: Bearer looking\r\nHost: weir.example\r\n", 200},
+        {"GET /v1/limits", "Authorization: Bearer changing\r\nHost: weir.example\r\n", 200},
         {"POST /v1/reload", "Authorization: Bearer changing\r\nOrigin: http://evil.example\r\n",
          403},
     };
@@ -340,6 +346,49 @@ static void roles_open_what_they_should(void **state)
     admin_world_start(world, rules, NULL);
 }
 
+/* Health, metrics and counts need no secret; keys, rules, settings and changes do. */
+static void without_check_secrets_counts_are_open_and_the_rest_is_for_admins(void **state)
+{
+    static const struct {
+        const char *line;
+        int open; /* status without a secret */
+    } rows[] = {
+        {"GET /healthz", 200},        {"GET /readyz", 200},
+        {"GET /openapi.json", 200},   {"GET /metrics", 200},
+        {"GET /v1/status", 200},      {"GET /v1/limits", 401},
+        {"GET /v1/limits/kept", 401}, {"GET /v1/keys?limit=kept&key=x", 401},
+        {"GET /v1/top", 401},         {"GET /v1/config", 401},
+        {"GET /v1/log-level", 401},   {"GET /v1/mode", 401},
+        {"POST /v1/reload", 401},     {"DELETE /v1/limits/kept", 401},
+    };
+    struct access *access = NULL;
+    struct weir_error error = {0};
+    struct access_sources from = {.text = {[ROLE_ADMIN] = "changing"}};
+    assert_int_equal(access_open(&access, &from, &error), 0);
+    struct server_options o = {.access = access};
+    admin_world_stop(world);
+    admin_world_start(world, rules, &o);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        admin_ask(world, rows[i].line, "", "", &a);
+        if (a.status != rows[i].open) {
+            fail_msg("%s: expected %d, found %s", rows[i].line, rows[i].open, a.text);
+        }
+        admin_ask(world, rows[i].line, "Authorization: Bearer changing\r\n", "", &a);
+        if (a.status != 200 && a.status != 204) {
+            fail_msg("%s with the secret: found %s", rows[i].line, a.text);
+        }
+    }
+    admin_ask(world, "GET /v1/status", "", "", &a);
+    assert_non_null(strstr(a.body, "\"config\":null"));
+    admin_ask(world, "GET /v1/status", "Authorization: Bearer changing\r\n", "", &a);
+    assert_non_null(strstr(a.body, world->file));
+    admin_ask(world, "GET /v1/status", "Authorization: Bearer wrong\r\n", "", &a);
+    assert_int_equal(a.status, 401);
+    admin_world_stop(world);
+    access_close(access);
+    admin_world_start(world, rules, NULL);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 int main(void)
@@ -354,6 +403,7 @@ int main(void)
         TEST(while_the_server_drains_it_is_alive_and_not_ready),
         TEST(a_server_that_cannot_start_leaves_the_sockets_of_another_alone),
         TEST(roles_open_what_they_should),
+        TEST(without_check_secrets_counts_are_open_and_the_rest_is_for_admins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

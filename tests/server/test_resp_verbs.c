@@ -24,11 +24,17 @@ static const char rules[] = "limits:\n"
 
 static struct server_world world;
 static struct server_client client;
+/* Both secrets are short. */
+static void ignore_warning(void *arg, const struct access_warning *warning)
+{
+}
+
 static int log_ends[2];
 
 static int set_up(void **state)
 {
-    struct access_sources from = {.text = {[ROLE_CHECK] = "c", [ROLE_ADMIN] = "a"}};
+    struct access_sources from = {.text = {[ROLE_CHECK] = "c", [ROLE_ADMIN] = "a"},
+                                  .warn = ignore_warning};
     struct server_options o = server_world_options();
     struct weir_error error = {0};
     assert_int_equal(pipe2(log_ends, O_NONBLOCK | O_CLOEXEC), 0);

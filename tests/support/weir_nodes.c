@@ -45,6 +45,7 @@ _Noreturn static void become(const struct weir_nodes *n, unsigned node, const ch
     char admin[160];
     char path[128];
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)setenv("XDG_RUNTIME_DIR", n->folder, 1); /* for the secret that it makes */
     int out = open(path_of(n, "log", node, log), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     int in = open("/dev/null", O_RDONLY);
     if (out < 0 || in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0) {

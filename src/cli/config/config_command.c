@@ -1,5 +1,6 @@
 /* weir config check, weir config show: read a rule file as the server would. */
 #include "cli/cli.h"
+#include "cli/config/config_secrets.h"
 #include "cli/config/config_store.h"
 #include "rules/compiled/ruleset.h"
 #include "rules/file/show.h"
@@ -38,6 +39,9 @@ static int read_rules(const struct cli_command *command, const char *path, struc
         config_warn_written(&(*set)->config, &problems);
         (void)config_check_store(&(*set)->config, &problems);
         e = problems.errors == 0 ? 0 : WEIR_ERULES;
+    }
+    if (e == 0) {
+        config_check_secrets(&(*set)->config, path, &problems);
     }
     problems_finish(&problems);
     config_finish(&config);

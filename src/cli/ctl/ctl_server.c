@@ -1,4 +1,4 @@
-/* weir ctl reload, config, log-level, mode, status, ready, top-denied. */
+/* weir ctl reload, config, log-level, mode, status, ready, top-denied, link. */
 #include "cli/ctl/ctl.h"
 #include "common/log.h"
 #include "rules/value/quantity.h"
@@ -158,6 +158,42 @@ static int run_ready(struct ctl *ctl)
     return code;
 }
 
+/* ---- a link for a browser ---- */
+
+/* Prints a link with the secret. It asks no server: the secret may be for a page that is opened
+ * later. */
+static int run_link(struct ctl *ctl)
+{
+    const struct http_peer *peer = &ctl->client.peer;
+    struct buffer secret;
+    if (peer->secret == NULL) {
+        return cli_fail(&cli_ctl,
+                        "found no secret for %s; give one with --secret-file FILE or "
+                        "WEIR_ADMIN_SECRET",
+                        peer->address);
+    }
+    if (strncmp(peer->address, "unix:", 5) == 0) {
+        return cli_complain(&cli_ctl,
+                            "found %s, expected ADDRESS:PORT: browsers cannot open unix "
+                            "sockets",
+                            peer->address);
+    }
+    buffer_init(&secret, CTL_TARGET_MAX);
+    http_put_encoded(&secret, text_of(peer->secret));
+    buffer_put_char(&secret, 0);
+    if (ctl->json) {
+        json_t *said = json_object();
+        (void)json_object_set_new(said, "link",
+                                  json_sprintf(ADMIN_LINK, peer->address, buffer_text(&secret).at));
+        ctl_print_json(said);
+        json_decref(said);
+    } else {
+        (void)printf(ADMIN_LINK "\n", peer->address, buffer_text(&secret).at);
+    }
+    buffer_finish(&secret);
+    return CLI_OK;
+}
+
 static void print_denied(const struct ctl *ctl, const json_t *said)
 {
     static const struct grid_column columns[] = {
@@ -210,5 +246,6 @@ const struct ctl_row ctl_server_rows[] = {
      .run = run_ready},
     {"top-denied [N]", "print the keys that were denied most", "top-denied", 0, 1, 0,
      .run = run_top_denied},
+    {"link", "print a link for a browser, with the secret in it", "link", 0, 0, 0, .run = run_link},
     {.name = NULL},
 };

@@ -41,7 +41,7 @@ static int complain_start(const struct server *server, const struct serve_settin
 }
 
 /* Starts the server, runs the loop, and stops the server. Returns the exit code. */
-static int serve_rules(struct serve_run *run, const struct serve_settings *settings)
+static int serve_rules(struct serve_run *run, struct serve_settings *settings)
 {
     struct weir_error error;
     struct serve_loop loop = {&run->server, &run->notify, &run->watch, run->signals, 0};
@@ -49,11 +49,13 @@ static int serve_rules(struct serve_run *run, const struct serve_settings *setti
     if (e != 0) {
         return complain_start(&run->server, settings, e, &error);
     }
+    serve_write_secret(&run->server, settings);
     serve_announce(&run->server, settings);
     notify_send(&run->notify, "READY=1\nSTATUS=serving");
     serve_loop_run(&loop);
     notify_send(&run->notify,
                 "STOPPING=1\nSTATUS=stopping, answering the requests that have arrived");
+    serve_remove_secret(settings);
     server_stop(&run->server);
     LOG(LEVEL_INFO, "stopped");
     return CLI_OK;

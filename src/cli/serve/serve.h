@@ -5,7 +5,7 @@
  *   serve_options.c  reads the settings: flags, then WEIR_... variables, then the rule file
  *   serve_fleet.c    opens the store that a fleet shares
  *   serve_rules.c    opens the rules, or an example
- *   serve_access.c   reads the secrets
+ *   serve_access.c   reads the secrets, or makes one for operators
  *   serve_announce.c prints where it listens, and what to try
  *   serve_sockets.c  takes sockets that the service manager has opened
  *   serve_notify.c   sends messages to the service manager
@@ -18,6 +18,7 @@
 #define WEIR_CLI_SERVE_SERVE_H
 
 #include "cli/cli.h"
+#include "cli/secret_file.h"
 #include "common/log.h"
 #include "server/admin/numbers.h"
 #include "server/net/access.h"
@@ -40,9 +41,11 @@ struct serve_settings {
     const char *listen_from[PROTOCOLS];
     const char *store_from; /* "--store" or "WEIR_STORE"; NULL: the rule file */
     struct access_sources secrets;
-    char *secrets_path[ROLES];    /* memory of secrets.file[] if the rule file names it */
-    struct cidr_set *trusted;     /* memory of server.trusted */
-    char address[PROTOCOLS][256]; /* memory of server.listen[] if the rule file names it */
+    char made_secret[SECRET_HEX + 1]; /* the admin secret that was made; "": one is given */
+    char secret_path[PATH_MAX];       /* its file; "": none */
+    char *secrets_path[ROLES];        /* memory of secrets.file[] if the rule file names it */
+    struct cidr_set *trusted;         /* memory of server.trusted */
+    char address[PROTOCOLS][256];     /* memory of server.listen[] if the rule file names it */
 };
 
 /* The rules of `weir serve` without a rule file: enough to try it. Embedded by the build. */
@@ -74,10 +77,18 @@ int serve_check_listeners(const struct serve_settings *settings);
 int serve_check_client(struct weir_rules *rules, const struct serve_settings *settings);
 
 /*
- * Reads the secrets that flags, environment or rule file name into server.access. Returns
- * CLI_OK, or an exit code after a message.
+ * Reads the secrets that flags, environment or rule file name into server.access. If there are none
+ * for operators, it makes one. Returns CLI_OK, or an exit code after a message.
  */
 int serve_open_access(const struct weir_rules *rules, struct serve_settings *settings);
+
+/*
+ * Writes the secret that was made to a file, once the server listens; without a usable folder the
+ * log says what to do. serve_remove_secret() removes the file; call it while the server still has
+ * its addresses, because after that the file may be that of another server.
+ */
+void serve_write_secret(const struct server *server, struct serve_settings *settings);
+void serve_remove_secret(struct serve_settings *settings);
 
 void serve_finish_settings(struct serve_settings *settings);
 

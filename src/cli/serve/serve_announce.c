@@ -1,7 +1,9 @@
 /* Prints where weir serve listens once it is ready and, with the example rules, what to try. */
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
+#include "cli/admin_client.h"
 #include "cli/serve/serve.h"
 #include "fleet/fleet.h"
 #include "rules/live/live.h"
@@ -40,29 +42,42 @@ static void try_http(const char *address)
     }
 }
 
-static void try_admin(const char *address)
+/* Without a file of the secret, `ctl` can show what needs none. */
+static void try_admin(const char *address, bool secret)
 {
     bool usual = strcmp(address, protocol_admin.address) == 0;
-    (void)printf("  %s ctl%s%s limits\n", program_invocation_name, usual ? "" : " --admin ",
-                 usual ? "" : address);
+    (void)printf("  %s ctl%s%s %s\n", program_invocation_name, usual ? "" : " --admin ",
+                 usual ? "" : address, secret ? "limits" : "status");
 }
 
-static void suggest(char (*at)[ADDRESS_BYTES])
+static void suggest(char (*at)[ADDRESS_BYTES], bool secret)
 {
-    static void (*const tries[PROTOCOLS])(const char *) = {
-        [PROTOCOL_RESP] = try_resp, [PROTOCOL_HTTP] = try_http, [PROTOCOL_ADMIN] = try_admin};
     (void)printf("Try, from another terminal:\n");
-    for (unsigned i = 0; i < PROTOCOLS; i++) {
-        if (strcmp(at[i], "off") != 0 && tries[i] != NULL) {
-            tries[i](at[i]);
-        }
+    if (strcmp(at[PROTOCOL_RESP], "off") != 0) {
+        try_resp(at[PROTOCOL_RESP]);
+    }
+    if (strcmp(at[PROTOCOL_HTTP], "off") != 0) {
+        try_http(at[PROTOCOL_HTTP]);
+    }
+    if (strcmp(at[PROTOCOL_ADMIN], "off") != 0) {
+        try_admin(at[PROTOCOL_ADMIN], secret);
+    }
+}
+
+/* Prints a link with the secret that was made, for a person at this terminal: a file or a pipe
+ * would keep it. */
+static void print_link(const struct serve_settings *settings, const char *address)
+{
+    if (settings->made_secret[0] != 0 && isatty(STDOUT_FILENO) && strcmp(address, "off") != 0 &&
+        path_of(address) == NULL) {
+        (void)printf("  %-6s " ADMIN_LINK "\n", "link", address, settings->made_secret);
     }
 }
 
 static void log_start(const struct server *server, const struct serve_settings *settings,
                       char (*at)[ADDRESS_BYTES], const char *store)
 {
-    struct log_field fields[5 + PROTOCOLS] = {
+    struct log_field fields[6 + PROTOCOLS] = {
         LOG_STRING("version", weir_version()),
         LOG_STRING("config", settings->config != NULL ? settings->config : "example"),
         LOG_COUNT("threads", server->threads)};
@@ -73,6 +88,9 @@ static void log_start(const struct server *server, const struct serve_settings *
     fields[n++] =
         LOG_STRING("state", server->rules->state != NULL ? server->rules->state->folder : "off");
     fields[n++] = LOG_STRING("store", store); /* store_url_read() refuses URLs with secrets */
+    if (settings->secret_path[0] != 0) {
+        fields[n++] = LOG_STRING("admin_secret", settings->secret_path);
+    }
     log_event(LEVEL_INFO, "started", fields, n);
 }
 
@@ -98,8 +116,9 @@ void serve_announce(const struct server *server, const struct serve_settings *se
     if (server->fleet.fleet != NULL) {
         (void)printf("  %-6s %s\n", "store", store);
     }
+    print_link(settings, at[PROTOCOL_ADMIN]);
     if (settings->config == NULL) {
-        suggest(at);
+        suggest(at, settings->secret_path[0] != 0);
     }
     (void)fflush(stdout);
 }

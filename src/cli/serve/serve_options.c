@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/serve/serve_seccomp.h"
+#include "rules/file/sections.h"
 #include "rules/live/live.h"
 #include "server/http/http_routes.h"
 
@@ -38,6 +39,11 @@ static int read_secrets(const struct cli_value *value, void *to)
     bool flag = value->from[0] == '-';
     *(flag ? &secrets->file[role] : &secrets->text[role]) = value->text;
     return CLI_OK;
+}
+
+static int read_mode(const struct cli_value *value, void *to)
+{
+    return mode_parse(text_of(value->text), to) ? CLI_OK : cli_expected(value, "%s", MODE_EXPECTED);
 }
 
 static int read_listen(const struct cli_value *value, void *to)
@@ -88,8 +94,12 @@ static const struct cli_option options[] = {
      read_client_field, TO(server.client_field)},
     {"--check-secrets", "FILE", "clients need one of these secrets, one on each line", read_secrets,
      TO(secrets), ROLE_CHECK},
-    {"--admin-secrets", "FILE", "operators need one of these secrets", read_secrets, TO(secrets),
-     ROLE_ADMIN},
+    {"--admin-secrets", "FILE", "operators need one of these secrets; default one that is made",
+     read_secrets, TO(secrets), ROLE_ADMIN},
+    {"--socket-mode", "MODE", "mode of unix sockets, in octal; default 0660", read_mode,
+     TO(server.socket_mode)},
+    {"--socket-group", "GROUP", "group of unix sockets; default that of the process", cli_read_text,
+     TO(server.socket_group)},
     {"--insecure", NULL, "listen beyond this machine without secrets", cli_read_switch,
      TO(server.insecure)},
     {"--log", "text|json", "format of the log; default text", cli_read_choice, TO(log_format),
@@ -208,6 +218,10 @@ int serve_take_file(const struct weir_rules *rules, struct serve_settings *s)
     s->server.reservation_ttl_ms = from->reservation_ttl_ns / WEIR_MILLISECOND;
     s->server.adhoc_keys = adhoc->off ? 0 : adhoc->max_keys;
     s->server.adhoc_on_full = adhoc->on_full;
+    s->server.socket_mode = s->server.socket_mode != 0 ? s->server.socket_mode : from->socket_mode;
+    if (s->server.socket_group == NULL && from->socket_group.len > 0) {
+        s->server.socket_group = from->socket_group.at; /* followed by a NUL byte */
+    }
     const struct text listen[PROTOCOLS] = {from->resp, from->http, from->admin};
     int code = take_trusted(s, from);
     for (int i = 0; code == CLI_OK && i < PROTOCOLS; i++) {
@@ -261,6 +275,7 @@ void serve_finish_settings(struct serve_settings *settings)
 {
     cidr_set_destroy(settings->trusted);
     access_close(settings->server.access);
+    explicit_bzero(settings->made_secret, sizeof settings->made_secret);
     for (int role = 0; role < ROLES; role++) {
         free(settings->secrets_path[role]);
     }

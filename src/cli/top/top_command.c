@@ -65,7 +65,7 @@ static int watch_once(const struct admin_client *client, const struct top_argume
 /* ---- on a terminal ---- */
 
 struct watch {
-    const struct admin_client *client;
+    struct admin_client *client;
     struct top_sample last;
     json_t *report;    /* NULL: none yet */
     struct buffer why; /* why the last sample failed; empty: it did not */
@@ -102,6 +102,7 @@ static void look(struct watch *w)
 {
     struct top_sample now;
     buffer_take(&w->why, buffer_len(&w->why));
+    admin_renew_secret(w->client);
     if (top_sample_take(w->client, &now, &w->why) == CLI_OK) {
         json_decref(w->report);
         w->report = top_report(&w->last, &now);
@@ -129,7 +130,7 @@ static void watch(struct watch *w, uint64_t interval_ms)
     }
 }
 
-static int watch_terminal(const struct admin_client *client, const struct top_arguments *asked,
+static int watch_terminal(struct admin_client *client, const struct top_arguments *asked,
                           struct top_sample *first)
 {
     struct watch w = {.client = client, .last = *first};

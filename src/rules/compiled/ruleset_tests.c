@@ -1,5 +1,7 @@
 #include "rules/compiled/ruleset_tests.h"
 
+#include <stdlib.h>
+
 /* Exact values of a condition that take no more bytes are compared one by one, not looked up. */
 #define FEW_BYTES 64
 
@@ -21,7 +23,7 @@ unsigned ruleset_number(struct ruleset *set, struct text name)
 
 static void add_networks(struct ruleset *set, const struct condition *from, struct test *to)
 {
-    struct cidr *networks = arena_array(&set->arena, from->count, sizeof *networks);
+    struct cidr *networks = calloc(from->count + 1, sizeof *networks);
     for (size_t i = 0; networks != NULL && i < from->count; i++) {
         networks[i] = from->values[i].network;
     }
@@ -31,6 +33,7 @@ static void add_networks(struct ruleset *set, const struct condition *from, stru
                              &to->networks)) {
         cidr_set_destroy(to->networks);
     }
+    free(networks);
 }
 
 /*

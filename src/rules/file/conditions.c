@@ -10,7 +10,12 @@ struct condition_reading {
     struct condition *out;
     enum attribute_kind kind;
     unsigned patterns; /* their number so far */
+    size_t room;       /* values of a file, which are not shown: their most; otherwise 0 */
 };
+
+/* What a value takes once it is compiled: a place in a map and a pattern, or a network and its
+ * range. */
+#define COMPILED_BYTES 64
 
 static void add(struct condition_reading *c, const struct value *value, struct place place)
 {
@@ -22,7 +27,23 @@ static void add(struct condition_reading *c, const struct value *value, struct p
         }
         return;
     }
-    (void)arena_append(&c->r->source->arena, &c->out->values, &c->out->count, sizeof *value, value);
+    if (c->room > 0) {
+        c->out->values[c->out->count++] = *value;
+    } else {
+        (void)arena_append(&c->r->source->arena, &c->out->values, &c->out->count, sizeof *value,
+                           value);
+    }
+}
+
+/* Reports a value that cannot be read. */
+static void refuse(struct condition_reading *c, struct place place, const char *expected,
+                   const struct weir_error *error)
+{
+    if (c->room > 0) {
+        file_problem(c->r, place, expected);
+    } else {
+        problem(c->r->problems, place, "%s", error->text);
+    }
 }
 
 static void add_network(struct condition_reading *c, struct text text, struct place place)
@@ -30,7 +51,8 @@ static void add_network(struct condition_reading *c, struct text text, struct pl
     struct weir_error error;
     struct value value = {.kind = VALUE_NETWORK};
     if (cidr_parse(text, &value.network, &error) != 0) {
-        problem(c->r->problems, place, "%s", error.text);
+        refuse(c, place, "a network such as 10.0.0.0/8 or ::1, with no bits after its prefix",
+               &error);
         return;
     }
     add(c, &value, place);
@@ -62,7 +84,7 @@ static void add_value(struct condition_reading *c, struct text text, struct plac
     if (c->kind == ATTRIBUTE_IP) {
         add_network(c, text, place);
     } else if (c->kind == ATTRIBUTE_PATH && path_pattern_check(text, &error) != 0) {
-        problem(c->r->problems, place, "%s", error.text);
+        refuse(c, place, "a path pattern such as /search/**", &error);
     } else if (text.len > WEIR_RULES_VALUE_MAX) {
         problem(c->r->problems, place, "found a value of %zu bytes, expected at most %d", text.len,
                 WEIR_RULES_VALUE_MAX);
@@ -71,9 +93,14 @@ static void add_value(struct condition_reading *c, struct text text, struct plac
     }
 }
 
-/* Adds a value for each line; blank lines and lines that begin with # are skipped. */
-static void add_lines(struct condition_reading *c, const char *path, struct text content)
+/*
+ * Adds a value for each line, as long as there is memory for them; blank lines and lines that begin
+ * with # are skipped.
+ */
+static void add_lines(struct condition_reading *c, const struct file_use *use)
 {
+    const char *path = use->file->path;
+    struct text content = use->file->content;
     unsigned line = 0;
     if (text_starts(content, "\xef\xbb\xbf")) {
         content = text_after(content, 3);
@@ -83,6 +110,9 @@ static void add_lines(struct condition_reading *c, const char *path, struct text
         struct text value = text_trim(written);
         struct place place = {path, ++line, (unsigned)(value.at - written.at) + 1};
         if (value.len > 0 && value.at[0] != '#') {
+            if (!file_use_fits(use, c->out->count * COMPILED_BYTES)) {
+                return;
+            }
             add_value(c, value, place);
         }
     }
@@ -96,11 +126,36 @@ struct file_values {
     struct file_values *next;
 };
 
+/* Reads the values of a file. Returns NULL after a problem. */
+static const struct file_values *read_values(const struct condition_reading *c,
+                                             const struct node *node, struct source_file *file)
+{
+    struct arena *arena = &c->r->source->arena;
+    struct condition all = {0};
+    struct condition_reading own = {
+        .r = c->r, .out = &all, .kind = c->kind, .room = file_lines(file)};
+    struct file_use use;
+    struct file_values *v = NULL;
+    file_use_begin(&use, c->r, node, file);
+    if (file_use_fits(&use, own.room * sizeof *all.values)) {
+        all.values = arena_array(arena, own.room, sizeof *all.values);
+        v = arena_take(arena, sizeof *v);
+    }
+    if (v != NULL && all.values != NULL) {
+        add_lines(&own, &use);
+        *v = (struct file_values){c->kind, all.values, all.count, file->values};
+        file->values = v;
+    }
+    file_use_end(&use, all.count * COMPILED_BYTES);
+    return v;
+}
+
 /*
  * Returns the values of a file, which is read unless another condition has read it; NULL after a
  * problem.
  */
-static const struct file_values *values_of(struct condition_reading *c, const struct node *node)
+static const struct file_values *values_of(struct condition_reading *c, const struct node *node,
+                                           struct source_file **of)
 {
     struct text name = text_trim(text_after(node->scalar, strlen("file:")));
     if (name.len == 0) {
@@ -108,6 +163,7 @@ static const struct file_values *values_of(struct condition_reading *c, const st
         return NULL;
     }
     struct source_file *file = named_file(c->r, node, name);
+    *of = file;
     struct file_values *v = file != NULL ? file->values : NULL;
     while (v != NULL && v->kind != c->kind) {
         v = v->next;
@@ -115,15 +171,7 @@ static const struct file_values *values_of(struct condition_reading *c, const st
     if (file == NULL || v != NULL) {
         return v;
     }
-    struct condition all = {0};
-    struct condition_reading own = {.r = c->r, .out = &all, .kind = c->kind};
-    add_lines(&own, file->path, file->content);
-    v = arena_take(&c->r->source->arena, sizeof *v);
-    if (v != NULL) {
-        *v = (struct file_values){c->kind, all.values, all.count, file->values};
-        file->values = v;
-    }
-    return v;
+    return read_values(c, node, file);
 }
 
 /*
@@ -132,7 +180,8 @@ static const struct file_values *values_of(struct condition_reading *c, const st
  */
 static void add_file(struct condition_reading *c, const struct node *node, bool alone)
 {
-    const struct file_values *v = values_of(c, node);
+    struct source_file *file;
+    const struct file_values *v = values_of(c, node, &file);
     if (v == NULL) {
         return;
     }
@@ -142,9 +191,12 @@ static void add_file(struct condition_reading *c, const struct node *node, bool 
         c->out->shared = true;
         return;
     }
-    for (size_t i = 0; i < v->count; i++) {
+    struct file_use use;
+    file_use_begin(&use, c->r, node, file);
+    for (size_t i = 0; i < v->count && file_use_fits(&use, c->out->count * COMPILED_BYTES); i++) {
         add(c, &v->at[i], node->place);
     }
+    file_use_end(&use, v->count * COMPILED_BYTES);
 }
 
 void attribute_suspect(struct reader *r, struct text name, struct place place)

@@ -182,6 +182,7 @@ static void init(struct config *config, struct problems *problems)
     fields_init(&r, &section_store, &config->store);
     fields_init(&r, &section_adhoc, &config->adhoc);
     config->adhoc.place = (struct place){"rules", 0, 0};
+    config->files_most = config->server.memory;
 }
 
 /* ---- one text ---- */
@@ -201,36 +202,65 @@ static struct text folder_of(struct arena *arena, const char *path)
     return arena_text(arena, (struct text){path, slash != NULL ? (size_t)(slash - path) + 1 : 0});
 }
 
-/* Reads one text into the config. The name is copied, because messages and limits refer to it. */
-static int read_text(struct config *config, const char *name, struct text text,
-                     struct problems *problems)
+/*
+ * Takes server.memory from a text, because it bounds the files that are named before it. If it is
+ * wrong, that is reported when the section is read.
+ */
+static void look_for_memory(struct config *config, const struct node *root)
+{
+    const struct node *server = root->kind == NODE_MAP ? node_find(root, "server") : NULL;
+    const struct node *memory =
+        server != NULL && server->kind == NODE_MAP ? node_find(server, "memory") : NULL;
+    struct weir_error error;
+    uint64_t bytes;
+    if (memory != NULL && memory->kind == NODE_SCALAR &&
+        quantity_parse(&quantity_size, memory->scalar, "", &bytes, &error) == 0) {
+        config->files_most = bytes;
+    }
+}
+
+/* Parses one text. The name is copied, because messages and limits refer to it. */
+static int parse_text(struct config *config, const char *name, struct text text,
+                      struct problems *problems)
 {
     struct source *source = source_create();
     if (source == NULL || keep_source(config, source) != 0) {
         return WEIR_ENOMEM;
     }
     struct text own = arena_text(&source->arena, text_of(name));
-    struct reader r = {config, source, problems, folder_of(&source->arena, name)};
-    if (own.at == NULL || r.folder.at == NULL) {
+    source->folder = folder_of(&source->arena, name);
+    if (own.at == NULL || source->folder.at == NULL) {
         return WEIR_ENOMEM;
     }
     if (config->folder.at == NULL) {
-        config->folder = r.folder;
+        config->folder = source->folder;
     }
-    struct node *root = document_read(&source->arena, own.at, text, problems);
-    if (root == NULL) {
-        return source->arena.failed ? WEIR_ENOMEM : 0;
+    source->root = document_read(&source->arena, own.at, text, problems);
+    if (source->root != NULL) {
+        look_for_memory(config, source->root);
     }
-    (void)fields_read(&r, &section_top, root, config);
-    return 0;
+    return source->arena.failed ? WEIR_ENOMEM : 0;
+}
+
+/* Reads the sections of all texts, when they have been parsed. */
+static int read_texts(struct config *config, const char *name, struct problems *problems)
+{
+    for (size_t i = 0; i < config->sources_count; i++) {
+        struct source *source = config->sources[i];
+        struct reader r = {config, source, problems, .folder = source->folder};
+        if (source->root != NULL) {
+            (void)fields_read(&r, &section_top, source->root, config);
+        }
+    }
+    return finish_reading(config, name, problems);
 }
 
 int config_read_text(struct config *config, const char *name, struct text text,
                      struct problems *problems)
 {
     init(config, problems);
-    int e = read_text(config, name, text, problems);
-    return e != 0 ? e : finish_reading(config, name, problems);
+    int e = parse_text(config, name, text, problems);
+    return e != 0 ? e : read_texts(config, name, problems);
 }
 
 /* ---- files and folders ---- */
@@ -240,7 +270,7 @@ struct file_reading {
     struct problems *problems;
 };
 
-static int read_file(void *arg, const char *path)
+static int parse_file(void *arg, const char *path)
 {
     const struct file_reading *r = arg;
     struct arena arena = ARENA_INIT;
@@ -248,7 +278,7 @@ static int read_file(void *arg, const char *path)
     struct text text;
     int e = file_read(&arena, path, DOCUMENT_BYTES_MAX, &text, &error);
     if (e == 0) {
-        e = read_text(r->config, path, text, r->problems);
+        e = parse_text(r->config, path, text, r->problems);
     } else if (e != WEIR_ENOMEM) {
         problem(r->problems, (struct place){path, 0, 0}, "%s", problem_without_path(&error, path));
         e = 0;
@@ -294,14 +324,14 @@ int config_read(struct config *config, const char *path, struct problems *proble
 {
     struct file_reading r = {config, problems};
     init(config, problems);
-    int e = config_each_file(path, read_file, &r);
+    int e = config_each_file(path, parse_file, &r);
     if (e == WEIR_ENOENT || e == WEIR_EACCES) {
         problem(problems, (struct place){path, 0, 0},
                 "found a folder %s, expected one with *.yaml files",
                 e == WEIR_ENOENT ? "without *.yaml files" : "that cannot be read");
         e = 0;
     }
-    return e != 0 ? e : finish_reading(config, path, problems);
+    return e != 0 ? e : read_texts(config, path, problems);
 }
 
 char *config_beside(const struct config *config, struct text path)
@@ -366,7 +396,7 @@ int config_put(const struct config *config, struct text yaml, struct config *nex
     if (source == NULL) {
         return WEIR_ENOMEM;
     }
-    struct reader r = {next, source, problems, config->folder};
+    struct reader r = {next, source, problems, config->folder, .no_files = true};
     struct node *node = document_read(&source->arena, file, yaml, problems);
     const struct node *name = node != NULL ? node_find(node, "name") : NULL;
     size_t at = find_limit(config, name != NULL ? name->scalar : TEXT(""));

@@ -34,12 +34,17 @@ struct source_file {
     const char *path;
     struct text content;        /* what was read; at == NULL: reading failed */
     struct file_values *values; /* of conditions.c */
+    uint64_t bytes;             /* memory that it takes, with the values that were read from it */
     struct source_file *next;
 };
+
+struct node;
 
 struct source {
     struct arena arena;
     struct source_file *files;
+    const struct node *root; /* the text, parsed; NULL: it could not be, or is one limit */
+    struct text folder;      /* where relative paths of the text start */
     unsigned references;
 };
 
@@ -205,6 +210,8 @@ struct server_config {
     struct text state;
     struct text check_secrets; /* path of a file; len 0: none */
     struct text admin_secrets;
+    unsigned socket_mode;
+    struct text socket_group; /* len 0: that of the process */
     uint64_t memory;
     struct networks trusted; /* not given: loopback only */
     int client_field;        /* enum client_field */
@@ -257,8 +264,10 @@ struct config {
     struct list_config block;
     struct limit_config **limits;
     size_t limits_count;
-    struct text folder; /* folder of the first file; relative paths start there */
-    unsigned seen;      /* sections that were read and may be in one file only: bits */
+    struct text folder;   /* folder of the first file; relative paths start there */
+    uint64_t files_bytes; /* memory of the files that the rules name ... */
+    uint64_t files_most;  /* ... and the most that it may be: server.memory */
+    unsigned seen;        /* sections that were read and may be in one file only: bits */
     bool has_limits;
 };
 

@@ -14,12 +14,32 @@ uint64_t config_bytes(const struct config *config, struct problems *problems)
     return sum;
 }
 
+/* Returns the file that takes the most memory of those that the rules name; NULL without files. */
+static const struct source_file *largest_file(const struct config *config)
+{
+    const struct source_file *largest = NULL;
+    for (size_t i = 0; i < config->sources_count; i++) {
+        for (const struct source_file *f = config->sources[i]->files; f != NULL; f = f->next) {
+            largest = largest == NULL || f->bytes > largest->bytes ? f : largest;
+        }
+    }
+    return largest;
+}
+
 static void check_memory(const struct config *config, struct problems *problems, struct place place)
 {
     char need[QUANTITY_MAX];
     char have[QUANTITY_MAX];
+    char files[QUANTITY_MAX];
     uint64_t sum = config_bytes(config, problems);
-    if (sum > config->server.memory) {
+    const struct source_file *largest = largest_file(config);
+    if (largest != NULL && add_sat(sum, config->files_bytes) > config->server.memory) {
+        problem(problems, place,
+                "found limits that need %s and files that need %s, mostly %s, expected at most %s "
+                "together: shorten the files, lower max_keys or raise server.memory",
+                size_print(sum, need), size_print(config->files_bytes, files), largest->path,
+                size_print(config->server.memory, have));
+    } else if (sum > config->server.memory) {
         problem(problems, place,
                 "found limits%s that need %s (%llu bytes), expected at most %s: lower max_keys or "
                 "raise server.memory",

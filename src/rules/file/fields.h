@@ -18,6 +18,7 @@ struct reader {
     struct source *source; /* owns what is read */
     struct problems *problems;
     struct text folder; /* relative paths start here; ends with '/', or empty */
+    bool no_files;      /* the text must not name files: its sender may not be able to read them */
 };
 
 /* The state of showing rules. */

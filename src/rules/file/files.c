@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/maths.h"
 
 /* Reads up to `size` bytes: the file's size may have changed since fstat(). */
 static int read_all(int fd, const char *path, char *to, size_t size, size_t *got,
@@ -80,9 +81,83 @@ static struct source_file *file_of(struct source *source, const char *path)
     return file;
 }
 
-struct source_file *named_file(struct reader *r, const struct node *node, struct text name)
+/* ---- what the values of a file take ---- */
+
+size_t file_lines(const struct source_file *file)
+{
+    size_t n = 1;
+    for (size_t i = 0; i < file->content.len; i++) {
+        n += file->content.at[i] == '\n';
+    }
+    return n;
+}
+
+void file_problem(struct reader *r, struct place place, const char *expected)
+{
+    problem(r->problems, place, "found a value that is not shown here, expected %s", expected);
+}
+
+void file_use_begin(struct file_use *use, struct reader *r, const struct node *node,
+                    struct source_file *file)
+{
+    *use = (struct file_use){r, node, file, r->source->arena.bytes};
+}
+
+static uint64_t bytes_of(const struct file_use *use)
+{
+    return use->r->source->arena.bytes - use->before;
+}
+
+bool file_use_fits(const struct file_use *use, uint64_t more)
+{
+    char have[QUANTITY_MAX];
+    const struct config *config = use->r->config;
+    if (add_sat(config->files_bytes + bytes_of(use), more) <= config->files_most) {
+        return true;
+    }
+    problem(use->r->problems, use->node->place,
+            "%s: found more than fits into the %s of server.memory, expected a shorter file; or "
+            "raise server.memory",
+            use->file->path, size_print(config->files_most, have));
+    return false;
+}
+
+void file_use_end(const struct file_use *use, uint64_t compiled)
+{
+    uint64_t bytes = bytes_of(use) + compiled;
+    use->file->bytes += bytes;
+    use->r->config->files_bytes += bytes;
+}
+
+/* ---- files by name ---- */
+
+/* Reads the content, if there is room for it. */
+static bool read_content(struct reader *r, const struct node *node, struct source_file *file)
 {
     struct weir_error error;
+    struct file_use use;
+    const struct config *config = r->config;
+    uint64_t room =
+        config->files_most > config->files_bytes ? config->files_most - config->files_bytes : 0;
+    size_t most = room < CONFIG_FILE_MAX ? (size_t)room : CONFIG_FILE_MAX;
+    file_use_begin(&use, r, node, file);
+    int e = file_read(&r->source->arena, file->path, most, &file->content, &error);
+    if (e != 0) {
+        file->content.at = NULL;
+        problem(r->problems, node->place, "%s%s", error.text,
+                e == WEIR_EINVAL && most < CONFIG_FILE_MAX ? "; or raise server.memory" : "");
+    }
+    file_use_end(&use, 0);
+    return e == 0;
+}
+
+struct source_file *named_file(struct reader *r, const struct node *node, struct text name)
+{
+    if (r->no_files) {
+        problem(r->problems, node->place,
+                "found a file, expected values: only the rule file may name files");
+        return NULL;
+    }
     struct arena *arena = &r->source->arena;
     bool absolute = name.len > 0 && name.at[0] == '/';
     const char *path = arena_format(arena, "%.*s%.*s", absolute ? 0 : (int)r->folder.len,
@@ -91,10 +166,5 @@ struct source_file *named_file(struct reader *r, const struct node *node, struct
     if (file == NULL || file->content.at != NULL) {
         return file;
     }
-    if (file_read(arena, path, CONFIG_FILE_MAX, &file->content, &error) != 0) {
-        file->content.at = NULL;
-        problem(r->problems, node->place, "%s", error.text);
-        return NULL;
-    }
-    return file;
+    return read_content(r, node, file) ? file : NULL;
 }

@@ -18,6 +18,34 @@ static bool listener_is_good(struct text text)
            port_is_good(text_after(text, (size_t)(colon + 1 - text.at)));
 }
 
+bool mode_parse(struct text text, unsigned *mode)
+{
+    unsigned number = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.at[i] < '0' || text.at[i] > '7' || number > 0777) {
+            return false;
+        }
+        number = number * 8 + (unsigned)(text.at[i] - '0');
+    }
+    *mode = number;
+    return number > 0 && number <= 0777;
+}
+
+static void read_mode(struct reader *r, const struct field *f, const struct node *node, void *value)
+{
+    unsigned mode;
+    if (node->kind != NODE_SCALAR || !mode_parse(node->scalar, &mode)) {
+        unexpected(r, node, f->expects);
+        return;
+    }
+    *(unsigned *)value = mode;
+}
+
+static void show_mode(const struct show *s, const void *value)
+{
+    (void)fprintf(s->out, " %04o", *(const unsigned *)value);
+}
+
 static void read_networks(struct reader *r, const struct field *f, const struct node *node,
                           void *value)
 {
@@ -85,6 +113,8 @@ static const struct field_type type_hosts = {.size = sizeof(struct texts),
                                              .show = field_show_texts,
                                              .same = field_same_texts};
 static const struct field_type type_listener = FIELD_TYPE_TEXT(listener_is_good);
+static const struct field_type type_mode = {
+    .size = sizeof(unsigned), .read = read_mode, .show = show_mode};
 /* Shown only if it is given; and one that is always shown, as its `unset` if it is not given. */
 static const struct field_type type_networks = {.size = sizeof(struct networks),
                                                 .read = read_networks,
@@ -118,8 +148,13 @@ static const struct field server_fields[] = {
      "file",
      &type_text, SERVER(check_secrets), .unset = "none: clients need no secret"},
     {"admin_secrets", "a file", "a file with the secrets of operators, in the same form",
-     &type_text, SERVER(admin_secrets), .unset = "none"},
-    {"memory", "a size such as 1GB", "the most memory that all limits together may take",
+     &type_text, SERVER(admin_secrets), .unset = "none: one is made at the start"},
+    {"socket_mode", MODE_EXPECTED, "the mode of unix sockets, in octal", &type_mode,
+     SERVER(socket_mode), .initial = "0660"},
+    {"socket_group", "the name or number of a group", "the group of unix sockets", &type_text,
+     SERVER(socket_group), .unset = "that of the process"},
+    {"memory", "a size such as 1GB",
+     "the most memory that all limits together may take, with the files that the rules name",
      &type_size, SERVER(memory), .initial = "1GB", .change = CHANGE_APPLIED},
     {"trusted_proxies", "networks such as 10.0.0.0/8",
      "the proxies whose forwarding headers are believed", &type_trusted, SERVER(trusted),

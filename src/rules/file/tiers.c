@@ -156,19 +156,9 @@ const struct field_type type_tiers = {.size = sizeof(struct tier *), .show = sho
 
 /* ---- tables of values ---- */
 
-/* Returns an upper bound of the number of rows: the number of line ends plus one. */
-static size_t count_lines(struct text content)
-{
-    size_t n = 1;
-    for (size_t i = 0; i < content.len; i++) {
-        n += content.at[i] == '\n';
-    }
-    return n;
-}
-
 struct csv_table {
     struct reader *r;
-    const char *path;
+    struct file_use use;
     struct csv csv;
     struct text_map *values;
     enum attribute_kind kind;         /* kind of the values' attribute */
@@ -180,7 +170,7 @@ struct csv_table {
 
 static struct place place_of(const struct csv_table *t, unsigned field)
 {
-    return (struct place){t->path, t->csv.field[field].line, t->csv.field[field].column};
+    return (struct place){t->use.file->path, t->csv.field[field].line, t->csv.field[field].column};
 }
 
 /*
@@ -191,30 +181,34 @@ static struct csv_table *table_open(struct reader *r, const struct node *node, s
                                     struct text by, struct text heading)
 {
     struct arena *arena = &r->source->arena;
-    const struct source_file *named = named_file(r, node, file);
+    struct source_file *named = named_file(r, node, file);
     struct csv_table *t = named != NULL ? arena_take(arena, sizeof *t) : NULL;
     if (t == NULL) {
         return NULL;
     }
+    size_t rows = file_lines(named);
     t->r = r;
-    t->path = named->path;
     t->kind = attribute_kind_of(by);
     t->heading = heading;
-    t->values = text_map_create(arena, count_lines(named->content));
+    file_use_begin(&t->use, r, node, named);
+    if (file_use_fits(&t->use, text_map_bytes(rows))) {
+        t->values = text_map_create(arena, rows);
+    }
     csv_init(&t->csv, named->content);
     return t->values != NULL ? t : NULL;
 }
 
 /*
  * Reads the next good row, one with `least` to `most` fields, and skips the heading; false at the
- * end of the file. Reports the bad rows before it.
+ * end of the file, or when its rows take too much memory. Reports the bad rows before it.
  */
 static bool table_next(struct csv_table *t, unsigned least, unsigned most, const char *what)
 {
     struct weir_error error;
     for (;;) {
         int got = csv_next(&t->csv, &error);
-        if (got == 0) {
+        if (got == 0 || !file_use_fits(&t->use, 0)) {
+            file_use_end(&t->use, 0);
             return false;
         }
         t->rows++;
@@ -235,11 +229,11 @@ static bool table_next(struct csv_table *t, unsigned least, unsigned most, const
 static void table_put(struct csv_table *t, unsigned number)
 {
     struct weir_error error;
-    struct text written = t->csv.field[0].text;
-    char found[QUOTE_MAX];
     size_t len;
-    if (normalize_value(t->kind, written, t->normal, &len, &error) != 0) {
-        problem(t->r->problems, place_of(t, 0), "%s", error.text);
+    if (normalize_value(t->kind, t->csv.field[0].text, t->normal, &len, &error) != 0) {
+        file_problem(t->r, place_of(t, 0),
+                     t->kind == ATTRIBUTE_IP ? "an IP address such as 203.0.113.7 or 2001:db8::1"
+                                             : "a path such as /search");
         return;
     }
     if (t->kind == ATTRIBUTE_IP && t->limit != NULL) {
@@ -248,8 +242,7 @@ static void table_put(struct csv_table *t, unsigned number)
     }
     struct text value = arena_text(&t->r->source->arena, (struct text){t->normal, len});
     if (value.at != NULL && text_map_put(t->values, value, number) != -1) {
-        problem(t->r->problems, place_of(t, 0), "found %s a second time, expected it once",
-                quote(written, found));
+        problem(t->r->problems, place_of(t, 0), "found a value a second time, expected it once");
     }
 }
 
@@ -299,7 +292,7 @@ static void read_row(struct csv_table *t, struct limit_config *limit)
     struct setting setting = setting_begin(limit);
     bool bucket = limit->algorithm == WEIR_TOKEN_BUCKET || limit->algorithm == WEIR_LEAKY_BUCKET;
     if (rate_parse(t->csv.field[1].text, 0, &setting.rate, &error) != 0) {
-        problem(t->r->problems, place_of(t, 1), "%s", error.text);
+        file_problem(t->r, place_of(t, 1), "a rate such as 100/min");
         return;
     }
     if (t->csv.fields == 3 && !bucket && limit->algorithm != 0) {
@@ -308,7 +301,7 @@ static void read_row(struct csv_table *t, struct limit_config *limit)
         return;
     }
     if (t->csv.fields == 3 && count_parse(t->csv.field[2].text, &setting.burst, &error) != 0) {
-        problem(t->r->problems, place_of(t, 2), "%s", error.text);
+        file_problem(t->r, place_of(t, 2), "a count such as 150 or 2k");
         return;
     }
     if (t->csv.fields == 3 && setting.burst == 0 && limit->algorithm == WEIR_TOKEN_BUCKET) {

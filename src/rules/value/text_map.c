@@ -16,13 +16,24 @@ struct text_map {
     size_t most;
 };
 
-struct text_map *text_map_create(struct arena *arena, size_t n)
+static uint64_t places_for(size_t n)
 {
-    struct text_map *map = arena_take(arena, sizeof *map);
     uint64_t places = 4;
     while (places < n + n / 2 + 1) {
         places *= 2;
     }
+    return places;
+}
+
+uint64_t text_map_bytes(size_t n)
+{
+    return sizeof(struct text_map) + places_for(n) * sizeof(struct place_taken);
+}
+
+struct text_map *text_map_create(struct arena *arena, size_t n)
+{
+    struct text_map *map = arena_take(arena, sizeof *map);
+    uint64_t places = places_for(n);
     if (map == NULL || hash_secret_init(&map->secret) != 0) {
         arena->failed = true;
         return NULL;

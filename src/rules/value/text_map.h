@@ -17,6 +17,9 @@ struct text_map;
  */
 struct text_map *text_map_create(struct arena *arena, size_t n);
 
+/* Returns the most memory that a map with room for n texts takes, without the texts. */
+uint64_t text_map_bytes(size_t n);
+
 /*
  * Adds a text, whose bytes must stay where they are. Returns -1; the number of the same text if it
  * is already there (nothing changes); or -2 if there are n texts already.

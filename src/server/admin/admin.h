@@ -5,20 +5,20 @@
  *   anybody  GET    /healthz, /readyz
  *   check    GET    /metrics                Prometheus text 0.0.4 (metrics.c)
  *   check    GET    /v1/status              version, uptime, state, requests, connections, memory
- *   check    GET    /v1/limits[/NAME]       live view: numbers, mode, keys, decisions
+ *   admin    GET    /v1/limits[/NAME]       live view: numbers, mode, keys, decisions
  *   admin    PUT    /v1/limits/NAME         one limit, JSON or YAML: added (201) or replaced (200)
  *   admin    DELETE /v1/limits/NAME         204
- *   check    GET    /v1/keys?limit=L&key=K[&key=K2][&tier=T]    one key: its answer, its block
+ *   admin    GET    /v1/keys?limit=L&key=K[&key=K2][&tier=T]    one key: its answer, its block
  *   admin    POST   /v1/keys/reset|block|unblock|refund|penalize
  *                   {"limit":L,"key":K|[K,K2],"tier":T,"for_ms":N (block),"units":N}
- *   check    GET    /v1/top[?n=20]
+ *   admin    GET    /v1/top[?n=20]
  *                   {"denied":[{"limit":L,"key":K,"count":N,"error":N},...]}
  *   admin    POST   /v1/reload              {"generation":N,"messages":[...]}; 422 if
  *                                           something stays as it was (rules or secrets)
- *   check    GET    /v1/config              the effective rules, application/yaml
- *   check    GET    /v1/log-level           {"level":"info"}
+ *   admin    GET    /v1/config              the effective rules, application/yaml
+ *   admin    GET    /v1/log-level           {"level":"info"}
  *   admin    PUT    /v1/log-level           {"level":"debug"}
- *   check    GET    /v1/mode                {"mode":"enforce","limits":{"search":"shadow"}}
+ *   admin    GET    /v1/mode                {"mode":"enforce","limits":{"search":"shadow"}}
  *   admin    PUT    /v1/mode                {"mode":"shadow"[,"limit":L]}: the kill switch;
  *                                           "enforce" returns to what the rules say
  *   anybody  GET    /openapi.json           the description of all of this
@@ -31,7 +31,8 @@
  * last item; its rate, count, period_ms and burst are null, because they come with each call.
  * /v1/keys gives the eight members of an answer (a peek of 1 unit), and "blocked_ms" (0: not
  * blocked, -1: without end). /v1/status gives {"version","state" (starting, ready,
- * draining),"uptime_s","pid","threads","generation","config" (path or null),"mode",
+ * draining),"uptime_s","pid","threads","generation","config" (path; null: none, or not for the role
+ * check),"mode",
  * "connections":{"resp":N,...},"requests":{"resp":N,...},"decisions":{"allow","deny","never"},
  * "memory_bytes","cpu_seconds"}.
  *

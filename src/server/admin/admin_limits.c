@@ -289,12 +289,12 @@ static void run_config(struct exchange *x)
 }
 
 const struct http_route admin_limits_routes[] = {
-    {"GET", "/v1/limits", HTTP_AT_OR_BELOW, ROLE_CHECK, run_list,
+    {"GET", "/v1/limits", HTTP_AT_OR_BELOW, ROLE_ADMIN, run_list,
      "limits, live: all, or one by its name"},
     {"PUT", "/v1/limits", HTTP_BELOW, ROLE_ADMIN, run_put,
      "adds or replaces one limit: JSON or YAML"},
     {"DELETE", "/v1/limits", HTTP_BELOW, ROLE_ADMIN, run_delete, "removes one limit and its keys"},
     {"POST", "/v1/reload", HTTP_AT, ROLE_ADMIN, run_reload, "reads the rules again"},
-    {"GET", "/v1/config", HTTP_AT, ROLE_CHECK, run_config, "the rules in use, as a file"},
+    {"GET", "/v1/config", HTTP_AT, ROLE_ADMIN, run_config, "the rules in use, as a file"},
     {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
 };

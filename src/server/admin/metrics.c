@@ -144,6 +144,8 @@ static const struct metric metrics[] = {
         "Requests that were refused because they had waited for longer than --max-age."),
     ONE("weir_access_refused_total", OF_ALL, ALL(counts.refused_access),
         "Requests that were refused because of a wrong secret or a missing role."),
+    ONE("weir_access_delayed_total", OF_ALL, ALL(counts.delayed),
+        "Refusals of wrong secrets that were delayed, because their address had sent many."),
     ONE("weir_forwarded_ignored_total", OF_ALL, ALL(counts.forwarded_ignored),
         "Requests whose fields about the client were ignored, because no trusted proxy sent "
         "them."),

@@ -395,7 +395,7 @@ const struct operation_row operation_rows[OPERATIONS] = {
     [OPERATION_CANCEL] = {"cancel", "gives the units of a reservation back", ID, ID, CLIENTS,
                           ROLE_CHECK, EXTRA_NONE, false, REMOTE_PEEK, run_settle},
     [OPERATION_INSPECT] = {"inspect", "tells what a check of 1 unit would say, and the block", KEY,
-                           NAMED, 0, ROLE_CHECK, EXTRA_BLOCKED, false, REMOTE_PEEK, run_inspect},
+                           NAMED, 0, ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_PEEK, run_inspect},
     [OPERATION_REFUND] = {"refund", "gives units back", KEY | ASK_BIT(ASK_UNITS), NAMED, OPERATORS,
                           ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_REFUND, run_change},
     [OPERATION_PENALIZE] = {"penalize", "takes units, into debt if need be",

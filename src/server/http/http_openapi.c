@@ -129,13 +129,17 @@ static void describe(const struct operation_row *row, json_t *paths, json_t *sch
     char path[64];
     (void)snprintf(path, sizeof path, "/v1/%s%s", operators ? "keys/" : "", row->name);
     (void)json_object_set_new(schemas, row->name, question_schema(row));
-    (void)json_object_set_new(
-        paths, path,
-        json_pack("{s: {s: [s], s: s, s: s, s: {s: b, s: {s: {s: {s: s+}}}}, s: o}}", "post",
-                  "tags", operators ? "admin" : "http", "summary", row->summary, "x-role",
-                  role_names[row->role], "requestBody", "required", 1, "content",
-                  "application/json", "schema", "$ref", "#/components/schemas/", row->name,
-                  "responses", responses_of(row, operators)));
+    json_t *post = json_pack("{s: [s], s: s, s: s, s: {s: b, s: {s: {s: {s: s+}}}}, s: o}", "tags",
+                             operators ? "admin" : "http", "summary", row->summary, "x-role",
+                             role_names[row->role], "requestBody", "required", 1, "content",
+                             "application/json", "schema", "$ref", "#/components/schemas/",
+                             row->name, "responses", responses_of(row, operators));
+    if (row->role == ROLE_ADMIN) { /* the others need a secret only if check secrets are given */
+        (void)json_object_set_new(
+            post, "security",
+            json_pack("[{s: []}, {s: []}, {s: []}]", "bearer", "basic", "secret"));
+    }
+    (void)json_object_set_new(paths, path, json_pack("{s: o}", "post", post));
 }
 
 char *http_openapi(size_t json_flags)

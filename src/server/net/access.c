@@ -39,11 +39,10 @@ struct secret_place {
 };
 
 struct access {
-    uint64_t generation; /* even, from 2 on; odd while places are written */
+    struct access_head head;
     struct secret_place places[ROLES][ACCESS_SECRETS_MAX];
-    uint64_t key[2]; /* key of the hash */
-    char *file[ROLES];
-    char *text[ROLES];
+    uint64_t key[2];            /* key of the hash */
+    struct access_sources from; /* its texts and names are copies */
     pthread_mutex_t writing;
 };
 
@@ -59,6 +58,40 @@ static struct hash print_of(const struct access *access, struct text secret)
     struct hash h = siphash128(access->key, secret.at, secret.len, 2, 4);
     h.low |= h.low == 0 && h.high == 0;
     return h;
+}
+
+/* ---- warnings ---- */
+
+static void warn(const struct access *access, const struct access_warning *w)
+{
+    if (access->from.warn != NULL) {
+        access->from.warn(access->from.warn_arg, w);
+    } else {
+        LOG(LEVEL_WARNING, w->what, LOG_STRING("in", w->where), LOG_COUNT("line", w->line),
+            LOG_STRING("found", w->found), LOG_STRING("expected", w->expected));
+    }
+}
+
+static void warn_of_mode(const struct access *access, const char *path)
+{
+    char mode[8];
+    struct stat st;
+    if (stat(path, &st) == 0 && (st.st_mode & (S_IRGRP | S_IROTH)) != 0) {
+        (void)snprintf(mode, sizeof mode, "%04o", st.st_mode & 07777);
+        warn(access, &(struct access_warning){"a file of secrets can be read by other users", path,
+                                              0, mode, "0600 or 0400"});
+    }
+}
+
+static void warn_of_length(const struct access *access, const char *where, unsigned line,
+                           size_t len)
+{
+    char found[32];
+    if (len < ACCESS_SECRET_LEAST) {
+        (void)snprintf(found, sizeof found, "%zu bytes", len);
+        warn(access, &(struct access_warning){"a secret is short enough to be guessed", where, line,
+                                              found, "at least 16 bytes"});
+    }
 }
 
 /* ---- reading ---- */
@@ -86,6 +119,7 @@ static int add_secret(const struct reading *r, unsigned line, struct text secret
                     line, ACCESS_SECRETS_MAX, role_names[r->role]);
     }
     r->to->of[r->role][(*count)++] = print_of(r->access, secret);
+    warn_of_length(r->access, r->name, line, secret.len);
     return 0;
 }
 
@@ -106,17 +140,6 @@ static int read_text(const struct reading *r, struct text text, struct weir_erro
     return e;
 }
 
-static void warn_of_mode(const char *path)
-{
-    char mode[8];
-    struct stat st;
-    if (stat(path, &st) == 0 && (st.st_mode & (S_IRGRP | S_IROTH)) != 0) {
-        (void)snprintf(mode, sizeof mode, "%04o", st.st_mode & 07777);
-        LOG(LEVEL_WARNING, "a file of secrets can be read by other users", LOG_STRING("file", path),
-            LOG_STRING("mode", mode), LOG_STRING("expected", "0600 or 0400"));
-    }
-}
-
 static int read_file(const struct reading *r, struct weir_error *error)
 {
     struct arena arena = ARENA_INIT;
@@ -124,7 +147,7 @@ static int read_file(const struct reading *r, struct weir_error *error)
     int e = file_read(&arena, r->name, FILE_BYTES_MAX, &text, error);
     e = e != 0 ? e : read_text(r, text, error);
     if (e == 0) {
-        warn_of_mode(r->name);
+        warn_of_mode(r->access, r->name);
     }
     explicit_bzero((char *)text.at, text.len);
     arena_finish(&arena);
@@ -135,24 +158,47 @@ static int read_sources(const struct access *access, struct secrets *to, struct 
 {
     int e = 0;
     for (int role = ROLE_CHECK; role < ROLES; role++) {
-        struct reading r = {access, access->file[role], (enum role)role, to};
-        if (e == 0 && access->file[role] != NULL) {
+        struct reading r = {access, access->from.file[role], (enum role)role, to};
+        if (e == 0 && access->from.file[role] != NULL) {
             e = read_file(&r, error);
         }
         r.name = role_variables[role];
-        if (e == 0 && access->text[role] != NULL) {
-            e = read_text(&r, text_of(access->text[role]), error);
+        if (e == 0 && access->from.text[role] != NULL) {
+            e = read_text(&r, text_of(access->from.text[role]), error);
         }
     }
     return e;
+}
+
+/* Returns the name of the role's source that was read first. */
+static const char *source_of(const struct access *access, enum role role)
+{
+    return access->from.file[role] != NULL ? access->from.file[role] : role_variables[role];
+}
+
+/* Warns of secrets of both roles: clients that only check could change things with them. */
+static void warn_of_sharing(const struct access *access, const struct secrets *secrets)
+{
+    bool both = false;
+    for (unsigned i = 0; i < secrets->count[ROLE_CHECK]; i++) {
+        for (unsigned j = 0; j < secrets->count[ROLE_ADMIN]; j++) {
+            both = both || memcmp(&secrets->of[ROLE_CHECK][i], &secrets->of[ROLE_ADMIN][j],
+                                  sizeof secrets->of[ROLE_CHECK][i]) == 0;
+        }
+    }
+    if (both) {
+        warn(access, &(struct access_warning){"a secret is valid for both roles",
+                                              source_of(access, ROLE_CHECK), 0,
+                                              source_of(access, ROLE_ADMIN), "different secrets"});
+    }
 }
 
 /* ---- publishing ---- */
 
 static void publish(struct access *access, const struct secrets *from)
 {
-    uint64_t now = load_relaxed(&access->generation);
-    store_relaxed(&access->generation, now + 1);
+    uint64_t now = load_relaxed(&access->head.generation);
+    store_relaxed(&access->head.generation, now + 1);
     for (int role = ROLE_CHECK; role < ROLES; role++) {
         for (unsigned i = 0; i < ACCESS_SECRETS_MAX; i++) {
             struct secret_place *p = &access->places[role][i];
@@ -161,7 +207,7 @@ static void publish(struct access *access, const struct secrets *from)
             store_release(&p->used, i < from->count[role]);
         }
     }
-    store_release(&access->generation, now + 2); /* G2 */
+    store_release(&access->head.generation, now + 2); /* G2 */
 }
 
 int access_reload(struct access *access, struct weir_error *error)
@@ -173,13 +219,14 @@ int access_reload(struct access *access, struct weir_error *error)
     (void)pthread_mutex_lock(&access->writing);
     int e = read_sources(access, &secrets, error);
     if (e == 0) {
+        warn_of_sharing(access, &secrets);
         publish(access, &secrets);
     }
     (void)pthread_mutex_unlock(&access->writing);
     return e;
 }
 
-static bool copy(const char *from, char **to)
+static bool copy(const char *from, const char **to)
 {
     *to = from != NULL ? strdup(from) : NULL;
     return from == NULL || *to != NULL;
@@ -197,9 +244,10 @@ int access_open(struct access **out, const struct access_sources *from, struct w
                 ? 0
                 : fail(error, WEIR_EIO, "the kernel gives no random numbers");
     memcpy(access->key, random.sip, sizeof access->key);
+    access->from = (struct access_sources){.warn = from->warn, .warn_arg = from->warn_arg};
     for (int role = ROLE_CHECK; e == 0 && role < ROLES; role++) {
-        if (!copy(from->file[role], &access->file[role]) ||
-            !copy(from->text[role], &access->text[role])) {
+        if (!copy(from->file[role], &access->from.file[role]) ||
+            !copy(from->text[role], &access->from.text[role])) {
             e = fail(error, WEIR_ENOMEM, "out of memory for secrets");
         }
     }
@@ -218,11 +266,12 @@ void access_close(struct access *access)
         return;
     }
     for (int role = ROLE_CHECK; role < ROLES; role++) {
-        free(access->file[role]);
-        if (access->text[role] != NULL) {
-            explicit_bzero(access->text[role], strlen(access->text[role]));
+        char *text = (char *)(uintptr_t)access->from.text[role]; /* a copy of ours */
+        free((char *)(uintptr_t)access->from.file[role]);
+        if (text != NULL) {
+            explicit_bzero(text, strlen(text));
         }
-        free(access->text[role]);
+        free(text);
     }
     (void)pthread_mutex_destroy(&access->writing);
     explicit_bzero(access, sizeof *access);
@@ -261,10 +310,10 @@ static void look_once(const struct access *access, struct hash print, struct fou
 static struct found look(const struct access *access, struct hash print)
 {
     for (unsigned attempt = 0;; lock_pause(attempt++)) {
-        struct found f = {.generation = load_acquire(&access->generation)}; /* G2 */
+        struct found f = {.generation = load_acquire(&access->head.generation)}; /* G2 */
         if ((f.generation & 1) == 0) {
             look_once(access, print, &f);
-            if (load_relaxed(&access->generation) == f.generation) {
+            if (load_relaxed(&access->head.generation) == f.generation) {
                 return f;
             }
         }
@@ -274,9 +323,7 @@ static struct found look(const struct access *access, struct hash print)
 /* Returns the role without a secret, by the table at the top of access.h. */
 static enum role role_open(const struct found *f)
 {
-    bool check = f->secrets[ROLE_CHECK] == 0;
-    bool admin = check && f->secrets[ROLE_ADMIN] == 0;
-    return admin ? ROLE_ADMIN : check ? ROLE_CHECK : ROLE_NONE;
+    return f->secrets[ROLE_CHECK] == 0 ? ROLE_CHECK : ROLE_NONE;
 }
 
 static enum role role_given(const struct found *f)
@@ -305,6 +352,12 @@ bool access_user(struct text user, enum role *asked)
 bool access_has_secrets(struct access *access, enum role role)
 {
     return access != NULL && look(access, (struct hash){0, 0}).secrets[role] > 0;
+}
+
+bool access_has_files(const struct access *access)
+{
+    return access != NULL &&
+           (access->from.file[ROLE_CHECK] != NULL || access->from.file[ROLE_ADMIN] != NULL);
 }
 
 static void fill_pass(const struct found *f, struct hash print, enum role asked,
@@ -337,7 +390,7 @@ enum role access_role(struct access *access, struct access_pass *pass)
     if (access == NULL) {
         return ROLE_ADMIN;
     }
-    if (load_acquire(&access->generation) != pass->generation) {
+    if (load_acquire(&access->head.generation) != pass->generation) {
         struct found f = look(access, pass->print);
         fill_pass(&f, pass->print, pass->asked, pass);
     }

@@ -1,12 +1,12 @@
 /*
- * Access by secrets. There are two roles: `check` may ask and take units, `admin` may also
- * change things. A secret gives a role. Several secrets are valid at once, so that one can
- * be replaced without an outage. A role without secrets is open:
+ * Access by secrets. There are two roles: `check` may ask, take units and read counts; `admin` may
+ * also change things, and see keys, rules and settings. A secret gives a role. Several secrets are
+ * valid at once, so that one can be replaced without an outage.
  *
- *   no secrets at all    everybody has both roles
- *   admin secrets only   everybody may check; admin needs its secret
- *   check secrets only   check needs its secret; nobody is admin
- *   both                 each needs its own; an admin may check too
+ *   no check secrets    every client may check
+ *   check secrets       check needs one of them, or an admin secret
+ *   admin secrets       admin needs one of them
+ *   no admin secrets    no client is admin
  *
  * RESP clients send AUTH, HTTP clients a bearer token or a Basic password. Secrets are compared in
  * constant time: how long an answer takes says nothing about how much of a guess was right.
@@ -19,6 +19,7 @@
 
 #include <weir_rules.h>
 
+#include "base/atomic.h"
 #include "base/hash.h"
 #include "common/text.h"
 
@@ -33,12 +34,28 @@ extern const char *const role_variables[ROLES]; /* of the environment, with the 
 struct access;
 
 /*
+ * What is wrong with a secret that is valid nevertheless. `where` is a file or a variable of the
+ * environment; line 0: all of it.
+ */
+struct access_warning {
+    const char *what;
+    const char *where;
+    unsigned line;
+    const char *found;
+    const char *expected;
+};
+
+#define ACCESS_SECRET_LEAST 16 /* a shorter secret draws a warning */
+
+/*
  * Where secrets come from: a file with one secret on each line (empty lines are
  * ignored), and a text of the same form from the environment; either may be NULL.
  */
 struct access_sources {
     const char *file[ROLES];
     const char *text[ROLES];
+    void (*warn)(void *arg, const struct access_warning *warning); /* NULL: it is logged */
+    void *warn_arg;
 };
 
 /* Reads the secrets. Returns 0 or WEIR_E... with the reason. The sources are copied
@@ -57,6 +74,9 @@ int access_reload(struct access *access, struct weir_error *error);
 bool access_user(struct text user, enum role *asked);
 
 bool access_has_secrets(struct access *access, enum role role);
+
+/* Returns whether secrets come from a file, so that a reload may change them. */
+bool access_has_files(const struct access *access);
 
 /*
  * What a connection keeps about the secret that it has shown; all zero if there is
@@ -79,7 +99,22 @@ bool access_show(struct access *access, struct text secret, enum role asked,
                  struct access_pass *pass);
 
 /* Returns the role of this pass according to the present secrets; renews the pass if they changed.
- * A NULL access means that there are no secrets. */
+ * A NULL access means that every client may do everything. */
 enum role access_role(struct access *access, struct access_pass *pass);
+
+/* The first member of struct access, so that access_allows() can be inlined. */
+struct access_head {
+    uint64_t generation; /* of the secrets: even, from 2 on; odd while they are written */
+};
+
+/* Returns whether the pass gives the role. It is the same as a comparison with access_role(), and
+ * fast if the secrets have not changed since. */
+static inline bool access_allows(struct access *access, struct access_pass *pass, enum role role)
+{
+    const struct access_head *head = (const struct access_head *)(const void *)access;
+    return access == NULL ||
+           (pass->role >= role && load_acquire(&head->generation) == pass->generation) ||
+           access_role(access, pass) >= role;
+}
 
 #endif

@@ -1,9 +1,12 @@
 /* Opens and binds sockets for the addresses to listen on, and checks that a listener which other
  * machines can reach needs a secret. */
 #include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -104,6 +107,45 @@ static int open_tcp(const char *address, enum listener_share share, int *out,
     return e;
 }
 
+/* Finds a group by its name or number. */
+static bool find_group(const char *name, gid_t *gid)
+{
+    char room[4096];
+    struct group entry;
+    struct group *found = NULL;
+    char *end;
+    unsigned long number = strtoul(name, &end, 10);
+    if (getgrnam_r(name, &entry, room, sizeof room, &found) == 0 && found != NULL) {
+        *gid = found->gr_gid;
+        return true;
+    }
+    *gid = (gid_t)number;
+    return name[0] >= '0' && name[0] <= '9' && *end == 0 && number < UINT32_MAX;
+}
+
+int listener_permit(const char *address, const struct server_options *o, struct weir_error *error)
+{
+    const char *path = address + 5;
+    mode_t mode = o->socket_mode != 0 ? o->socket_mode : SERVER_SOCKET_MODE;
+    gid_t gid;
+    struct stat st;
+    if (lstat(path, &st) != 0) {
+        return fail_errno(error, "cannot be examined", path);
+    }
+    if (o->socket_group == NULL) {
+        gid = st.st_gid;
+    } else if (!find_group(o->socket_group, &gid)) {
+        return fail(error, WEIR_EINVAL, "socket_group: found '%s', expected a group of this system",
+                    o->socket_group);
+    }
+    if (gid != st.st_gid && lchown(path, (uid_t)-1, gid) != 0) {
+        return fail_errno(error, "cannot be given to that group", path);
+    }
+    return fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW) == 0
+               ? 0
+               : fail_errno(error, "cannot be given its mode", path);
+}
+
 bool listener_is_unix(const char *address)
 {
     return strncmp(address, "unix:", 5) == 0;
@@ -164,11 +206,13 @@ static bool is_local(int fd, char *text, size_t size)
     return listener_is_loopback(&bound);
 }
 
-/* Returns a role of the listener that has no secrets; ROLE_NONE if there is none. */
+/* Returns a role of the listener that has no secrets; ROLE_NONE if there is none. A secret that was
+ * made is known on this machine only: other machines would have none. */
 static enum role missing_of(const struct server_options *o, unsigned protocol)
 {
     for (enum role role = ROLE_ADMIN; role > ROLE_NONE; role--) {
-        if (protocol_of(protocol)->roles[role] && !access_has_secrets(o->access, role)) {
+        bool given = access_has_secrets(o->access, role) && !(role == ROLE_ADMIN && o->secret_made);
+        if (protocol_of(protocol)->roles[role] && !given) {
             return role;
         }
     }

@@ -110,7 +110,8 @@ void pending_keep(struct pending *p, struct connection *c, pending_put_fn put)
     }
     list->last = p;
     list->count += 1 + p->parts_count;
-    count_own(&c->worker->counts.deferred, 1);
+    struct worker_counts *counts = &c->worker->counts;
+    count_own(p->delayed ? &counts->delayed : &counts->deferred, 1);
 }
 
 void pending_keep_part(struct pending *p, struct pending *batch, struct buffer *body,
@@ -259,7 +260,7 @@ void pending_abandon(struct connection *c)
     delist(c);
     while (list->first != NULL) {
         struct pending *p = pop(list);
-        count_own(&c->worker->counts.abandoned, 1);
+        count_own(&c->worker->counts.abandoned, !p->delayed);
         p->connection = NULL;
         p->next = NULL;
         if (p->answered) {

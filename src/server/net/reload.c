@@ -77,7 +77,7 @@ static int reload_secrets(struct server *server, struct weir_error *error)
     int e = access_reload(server->options.access, error);
     if (e != 0) {
         LOG(LEVEL_ERROR, "the old secrets stay", LOG_STRING("why", error->text));
-    } else if (server->options.access != NULL) {
+    } else if (access_has_files(server->options.access)) {
         LOG(LEVEL_INFO, "secrets reloaded");
     }
     return e;

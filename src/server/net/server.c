@@ -13,6 +13,7 @@
 #include "rules/live/live.h"
 #include "server/admin/top_denied.h"
 #include "server/ask/reservations.h"
+#include "server/net/penalty.h"
 #include "server/net/processors.h"
 #include "server/net/tally.h"
 #include "server/net/worker.h"
@@ -75,7 +76,7 @@ static int bind_socket(struct server *server, unsigned protocol, int *fd, struct
     enum listener_share share = protocol == PROTOCOL_ADMIN ? LISTENER_ALONE : LISTENER_FIRST;
     int e = listener_open(given, share, fd, error);
     server->made_file[protocol] = e == 0 && listener_is_unix(given);
-    return e;
+    return server->made_file[protocol] ? listener_permit(given, &server->options, error) : e;
 }
 
 /* Opens another thread's share of a listener of thread 0: one more socket on its port, or a
@@ -247,6 +248,7 @@ int server_start(struct server *server, struct weir_error *error)
     }
     int e = open_adhoc(server, error);
     e = e != 0 ? e : reservations_create(&server->reservations, RESERVATIONS_MAX, error);
+    e = e == 0 ? penalties_create(&server->penalties, error) : e;
     e = e != 0 ? e : tally_create(&server->clients, rows_of(server, 0), error);
     e = e != 0 ? e : tally_create(&server->operators, rows_of(server, server->threads), error);
     e = e == 0 ? start_workers(server, n, error) : e;
@@ -307,6 +309,8 @@ void server_stop(struct server *server)
     server->reservations = NULL;
     server->clients = NULL;
     server->operators = NULL;
+    penalties_destroy(server->penalties);
+    server->penalties = NULL;
     server->workers = NULL;
     server->workers_count = 0;
     server->adhoc = NULL;

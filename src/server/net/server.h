@@ -14,6 +14,7 @@
  *   connection_accept.c, connection_time.c  when connections begin, and when they have lasted too long
  *   crowd.c, tally.c  which connection makes room for another; counts by address
  *   overload.c    finds input that is too old to be decided
+ *   penalty.c     delays the refusal of wrong secrets
  *   server_fleet.c  the store that a fleet shares: a place on each loop, numbers, the log
  *   pending.c     keeps replies in order when an answer comes later
  *   ../resp, ../http   one protocol each: bytes -> questions -> bytes
@@ -56,6 +57,7 @@
 #define SERVER_FIRST_MS 500         /* server_stop() waits this long for first requests */
 #define SERVER_DRAIN_MS 4000        /* server_stop() closes connections after this */
 #define SERVER_ADDRESS_MAX 128      /* bytes of a listener's address as text */
+#define SERVER_SOCKET_MODE 0660     /* default: of the files of unix sockets */
 #define SERVER_ADMIN_CONNECTIONS 64 /* for operators, in addition to those of clients */
 #define SERVER_ADMIN_PER_ADDRESS 32 /* of these, for one address */
 #define SERVER_RESERVE 16      /* beyond each of the two bounds, half of it for health checks */
@@ -101,7 +103,10 @@ struct server_options {
     int client_field;               /* enum client_field */
     const struct texts *hosts;      /* further names of this server; NULL: none */
     struct access *access;          /* secrets and roles; NULL: every client may do everything */
+    bool secret_made;               /* the only admin secret is one that was made at the start */
     bool insecure;                  /* allows listening beyond loopback without secrets */
+    unsigned socket_mode;           /* of unix sockets; 0: SERVER_SOCKET_MODE */
+    const char *socket_group; /* of unix sockets: a name or number; NULL: that of the process */
     struct {
         const int *fds; /* sockets of the caller, already bound; listen[] is only shown then */
         unsigned count;
@@ -112,6 +117,7 @@ struct server_options {
 };
 
 struct worker;
+struct penalties;
 struct tally;
 struct reservations;
 struct fleet_numbers;
@@ -144,6 +150,7 @@ struct server {
     struct reservations *reservations;
     struct tally *clients;   /* connections of each address, and ... */
     struct tally *operators; /* ... those of the operators' listener */
+    struct penalties *penalties;
     struct worker *workers;
     unsigned workers_count;    /* including the operators' thread */
     unsigned threads;          /* workers that answer clients: the first ones of the array */

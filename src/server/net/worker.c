@@ -70,6 +70,7 @@ static void check_connections(struct worker *w, uint64_t now_ms)
 static void close_last(struct worker *w)
 {
     close_handle((uv_handle_t *)&w->tick);
+    penalty_close(w);
     close_handle((uv_handle_t *)&w->after_poll);
     close_handle((uv_handle_t *)&w->before_sleep);
     close_handle((uv_handle_t *)&w->awake);
@@ -204,7 +205,6 @@ static int open_fleet(struct worker *w, struct weir_error *error)
     }
     (void)uv_check_init(&w->loop, &w->after_poll); /* these cannot fail */
     (void)uv_prepare_init(&w->loop, &w->before_sleep);
-    (void)uv_idle_init(&w->loop, &w->awake);
     (void)uv_check_start(&w->after_poll, on_after_poll);
     int e = fleet->open(fleet->fleet, &w->loop, &w->where, error);
     (void)uv_prepare_start(&w->before_sleep, on_before_sleep);
@@ -215,6 +215,7 @@ static int open_handles(struct worker *w)
 {
     int e = uv_async_init(&w->loop, &w->stop, on_stop);
     e = e != 0 ? e : uv_async_init(&w->loop, &w->ping, on_ping);
+    e = e != 0 ? e : penalty_open(w);
     e = e != 0 ? e : uv_async_init(&w->loop, &w->room, on_room);
     if (e != 0) {
         return e;

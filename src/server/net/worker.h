@@ -5,6 +5,7 @@
 #include "common/histogram.h"
 #include "server/net/connection.h"
 #include "server/net/overload.h"
+#include "server/net/penalty.h"
 
 /* Counters that one thread writes and the metrics read. Every member is made of uint64_t. */
 struct worker_counts {
@@ -24,6 +25,7 @@ struct worker_counts {
     uint64_t open[PROTOCOLS];         /* connections that are open now */
     uint64_t deferred;                /* requests whose answer came, or will come, later */
     uint64_t abandoned;               /* deferred requests whose client closed before the answer */
+    uint64_t delayed;                 /* refusals of wrong secrets that were delayed */
 };
 
 struct worker {
@@ -67,6 +69,8 @@ struct worker {
     struct connection *ready; /* list of connections that have answers to write */
     uv_check_t after_poll;
     uv_prepare_t before_sleep;
+    struct penalty_queue delayed[PENALTY_STEPS]; /* refusals of wrong secrets that wait */
+    uv_timer_t penalty;                          /* until the first of them is due */
     uv_idle_t awake;   /* active while there are answers to write: the loop must not sleep */
     uint64_t leave_ms; /* while stopping: until when the fleet may give back; 0: not asked yet */
     struct worker_counts counts;
@@ -114,6 +118,9 @@ bool listener_is_unix(const char *address);
 /* Opens and binds a socket; *fd is -1 if the address is "off". Returns 0 or WEIR_E... */
 int listener_open(const char *address, enum listener_share share, int *fd,
                   struct weir_error *error);
+
+/* Gives the file of a unix socket its mode and group. Returns 0 or WEIR_E... */
+int listener_permit(const char *address, const struct server_options *o, struct weir_error *error);
 
 /*
  * Checks that no socket (by protocol, -1: none) accepts connections from other machines without a

@@ -1,6 +1,7 @@
 /* Access over RESP: AUTH, and HELLO with AUTH. Errors have the texts of Redis,
  * which clients know. */
 #include "base/atomic.h"
+#include "server/net/penalty.h"
 #include "server/resp/resp_commands.h"
 
 #define NO_PASSWORD                                                                                \
@@ -12,11 +13,27 @@ static void count_refusal(struct command *c)
     count_own(&c->connection->worker->counts.refused_access, 1);
 }
 
+static void put_wrong(struct buffer *out)
+{
+    resp_put_error(out, TEXT("WRONGPASS invalid username-password pair or user is disabled."));
+}
+
+static void put_late(struct pending *p)
+{
+    struct command c = resp_resume(p);
+    put_wrong(c.out);
+}
+
 static bool refuse_secret(struct command *c)
 {
+    struct pending *p = penalty_begin(c->connection);
     count_refusal(c);
-    resp_put_error(c->out, TEXT("WRONGPASS invalid username-password pair or user is disabled."));
     c->close = connection_wrong_secret(c->connection);
+    if (p != NULL) {
+        resp_keep(c, p, put_late);
+    } else {
+        put_wrong(c->out);
+    }
     return false;
 }
 

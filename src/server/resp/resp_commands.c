@@ -82,7 +82,8 @@ static inline bool may_run(struct command *c, const struct command_row *row)
         tell_arguments(c, row);
         return false;
     }
-    return c->server->options.access == NULL || !resp_refuse(c, row);
+    return access_allows(c->server->options.access, &c->connection->pass, row->role) ||
+           !resp_refuse(c, row);
 }
 
 bool resp_check(struct command *c, const struct command_row *row)

@@ -33,7 +33,9 @@ static struct conditions conditions(const char *yaml)
 {
     problems = (struct problems){.tell = loading_message, .arg = &told};
     const char *with_slash = arena_format(&source->arena, "%s/", folder);
-    struct reader r = {.source = source, .problems = &problems, .folder = text_of(with_slash)};
+    struct config config = {.files_most = 1000000};
+    struct reader r = {
+        .config = &config, .source = source, .problems = &problems, .folder = text_of(with_slash)};
     struct conditions out = {0};
     memset(&told, 0, sizeof told);
     type_conditions.read(&r, NULL, document_read(&source->arena, "f", text_of(yaml), &problems),
@@ -191,7 +193,9 @@ static void all_problems_of_a_list_are_told_at_their_places(void **state)
 static void entries_of_lists_follow_each_other(void **state)
 {
     problems = (struct problems){.tell = loading_message, .arg = &told};
-    struct reader r = {.source = source, .problems = &problems, .folder = TEXT("")};
+    struct config config = {.files_most = 0};
+    struct reader r = {
+        .config = &config, .source = source, .problems = &problems, .folder = TEXT("")};
     struct list_config list = {0};
     type_list.read(
         &r, NULL,

@@ -227,19 +227,43 @@ static void files_are_looked_for_beside_the_rule_file(void **state)
     free(sub);
 }
 
-static void a_limit_that_is_put_finds_its_files_beside_the_rules_too(void **state)
+/* Its sender may be someone who cannot read them. */
+static void a_limit_that_is_put_names_no_files(void **state)
 {
-    static const char limit[] =
-        "{name: b, key: [user], rate: 5/min, overrides: {by: user, file: o.csv}}";
+    static const char *const limits[] = {
+        "{name: b, key: [user], rate: 5/min, overrides: {by: user, file: o.csv}}",
+        "{name: b, key: [user], rate: 5/min, when: {user: 'file:o.csv'}}",
+        "{name: b, key: [user], rate: 5/min, unless: {ip: [10.0.0.1, 'file:/etc/passwd']}}",
+    };
     struct weir_rules *rules;
     struct weir_error error = {0};
     loading_write(folder, "o.csv", "alice,9/min\n");
     loading_write(folder, "r.yaml", GOOD);
     assert_int_equal(weir_rules_open(&rules, in_folder("r.yaml"), NULL, &error), 0);
-    if (weir_rules_put(rules, limit, strlen(limit), &error) != 0) {
-        fail_msg("%s", error.text);
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        assert_int_equal(weir_rules_put(rules, limits[i], strlen(limits[i]), &error), WEIR_ERULES);
+        assert_non_null(strstr(error.text, "found a file, expected values"));
     }
     weir_rules_close(rules);
+}
+
+/* server.memory bounds the files of all texts, wherever it is written. */
+static void files_count_against_the_memory_that_another_file_of_the_folder_states(void **state)
+{
+    char *list = calloc(5000, 20);
+    size_t n = 0;
+    for (unsigned i = 0; i < 5000; i++) {
+        n += (size_t)sprintf(list + n, "10.0.%u.%u\n", i / 250, i % 250);
+    }
+    loading_write(folder, "long.txt", list);
+    loading_write(folder, "a.yaml", "block: [{ip: 'file:long.txt'}]\nadhoc: off\n");
+    loading_write(folder, "b.yaml", "limits: [{name: z, key: [], rate: 1/s}]\n");
+    assert_string_equal(loading_told_file(folder), "");
+    loading_write(folder, "c.yaml", "server: {memory: 200kB}\n");
+    const char *told = loading_told_file(folder);
+    assert_non_null(strstr(told, "1:14: "));
+    assert_non_null(strstr(told, "long.txt: found more than fits into the 200KB of server.memory"));
+    free(list);
 }
 
 /* As a deployment does: the name leads to another file, which is seen whole or not at all. */
@@ -373,7 +397,8 @@ int main(void)
         TEST(a_socket_is_no_rule_file),
         TEST(without_permission_a_file_or_folder_is_told),
         TEST(files_are_looked_for_beside_the_rule_file),
-        TEST(a_limit_that_is_put_finds_its_files_beside_the_rules_too),
+        TEST(a_limit_that_is_put_names_no_files),
+        TEST(files_count_against_the_memory_that_another_file_of_the_folder_states),
         TEST(a_link_that_is_swapped_is_read_anew),
         TEST(the_first_error_is_handed_back_with_its_place),
         TEST(a_text_of_nothing_is_no_rules),
