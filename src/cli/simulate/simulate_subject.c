@@ -210,11 +210,11 @@ static int ask_rules(const struct rules_ask *ask, struct weir_rules_answer *answ
 
 static const char *binding_name(const struct weir_rules_answer *a)
 {
-    static const char *const names[] = {[WEIR_RULES_NO_LIMIT] = "(no limit)",
-                                        [WEIR_RULES_ALLOWED] = "(allow list)",
-                                        [WEIR_RULES_BLOCKED] = "(block list)",
-                                        [WEIR_RULES_MISSING] = "(missing attribute)"};
-    return a->reason == WEIR_RULES_LIMIT ? a->limit : names[a->reason];
+    return a->reason == WEIR_REASON_MISSING      ? "(missing attribute)"
+           : a->limit[0] != 0                    ? a->limit
+           : a->reason == WEIR_REASON_ALLOW_LIST ? "(allow list)"
+           : a->reason == WEIR_REASON_BLOCK_LIST ? "(block list)"
+                                                 : "(no limit)";
 }
 
 /*
