@@ -413,7 +413,7 @@ WEIR_API int weir_ask_batch_at(struct weir *w, const struct weir_question *asks,
 
 struct weir_part {
     struct weir *limiter;
-    struct weir_question ask; /* mode CHECK or PEEK, the same in all parts; max_wait_ns is 0 */
+    struct weir_question ask; /* mode CHECK or PEEK, the same in all parts */
 };
 
 /*
@@ -428,7 +428,9 @@ struct weir_part {
  * too much. A process that is killed inside may leave charges that nobody used. The short form
  * reads the clock of the first part's limiter.
  *
- * Errors as weir_ask(), and WEIR_EINVAL: no parts or too many, different modes, a max_wait, or the
+ * A part with a max_wait may be allowed with a delay; the delay of the answer is the longest.
+ *
+ * Errors as weir_ask(), and WEIR_EINVAL: no parts or too many, different modes, or the
  * same key of the same limiter twice.
  */
 WEIR_API int weir_check_several(const struct weir_part *parts, size_t n,

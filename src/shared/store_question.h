@@ -60,7 +60,17 @@ struct store_question {
  * synced counts can answer. */
 static inline bool store_question_is_plain(const struct remote_question *q)
 {
-    return q->verb == REMOTE_CHECK && q->time_ns == 0;
+    bool plain = q->verb == REMOTE_CHECK && q->time_ns == 0;
+    for (size_t i = 0; plain && i < q->n; i++) {
+        plain = q->parts[i].wait_ns == 0;
+    }
+    return plain;
+}
+
+/* Returns the max_wait of a part. */
+static inline uint64_t store_wait_of(const struct remote_question *q, const struct remote_part *p)
+{
+    return q->time_ns != 0 ? q->time_ns : p->wait_ns;
 }
 
 /* ---- one part (store_limit.c) ---- */

@@ -266,6 +266,14 @@ uint64_t limit_window_ns(const struct limit_config *limit, const struct setting 
     return mul_div_up(quota_of(limit, setting), setting->rate.period_ns, setting->rate.count);
 }
 
+uint64_t limit_wait_ns(const struct limit_config *limit, const struct setting *setting,
+                       uint64_t delay_ns)
+{
+    uint64_t queue_ns = mul_div_up(setting->burst, setting->rate.period_ns, setting->rate.count);
+    bool delays = limit->algorithm == WEIR_LEAKY_BUCKET && queue_ns > delay_ns;
+    return delays ? max_u64(delay_ns, 1) : 0; /* a max_wait of 0 is the queue's own */
+}
+
 static void check_fields(struct reader *r, const struct node *node,
                          const struct limit_config *limit)
 {

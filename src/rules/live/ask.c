@@ -86,7 +86,9 @@ static int make_part(const struct rules_ask *a, const struct rule *rule, struct 
     *variant = rule_variant(rule, a->request, &unknown);
     a->tally->tier_unknown += unknown;
     part->limiter = (*variant)->holder->limiter;
-    part->ask = (struct weir_question){.hashed = key, .mode = a->question->mode};
+    part->ask = (struct weir_question){.hashed = key,
+                                       .mode = a->question->mode,
+                                       .max_wait_ns = asking_wait(a->question, *variant)};
     int e = key_compose(a->set, rule, a->request, bytes, &len, a->error);
     if (e == 0) {
         e = asking_cost(a, rule, &part->ask.cost);
@@ -216,7 +218,9 @@ int asking_enforced(const struct rules_ask *a, const struct matches *matches,
         return fail(a->error, WEIR_ENOTSUP, "%zu limits apply: max_wait needs a single one", n);
     }
     if (n == 1) {
-        parts[0].ask.max_wait_ns = a->question->max_wait_ns;
+        if (a->question->max_wait_ns != 0) {
+            parts[0].ask.max_wait_ns = a->question->max_wait_ns;
+        }
         e = weir_ask_at(parts[0].limiter, &parts[0].ask, a->now_ns, &answer->answer);
         answer->answer.limit = 0;
     } else {
@@ -330,10 +334,10 @@ static int check_question(const struct weir_rules_question *question, struct wei
         return fail(error, WEIR_EINVAL, "mode is %d, expected WEIR_CHECK or WEIR_PEEK",
                     question->mode);
     }
-    if ((question->flags & ~WEIR_RULES_SHOW) != 0) {
-        return fail(error, WEIR_EINVAL,
-                    "flags has unknown bits: found 0x%x, expected WEIR_RULES_SHOW",
-                    question->flags);
+    const unsigned known = WEIR_RULES_SHOW | WEIR_RULES_HOLD | WEIR_RULES_NO_DELAY;
+    if ((question->flags & ~known) != 0) {
+        return fail(error, WEIR_EINVAL, "flags has unknown bits: found 0x%x, expected of 0x%x",
+                    question->flags, known);
     }
     if (question->attributes == NULL && question->attributes_count > 0) {
         return fail(error, WEIR_EINVAL, "attributes is NULL, but attributes_count is not 0");

@@ -41,6 +41,15 @@ const struct rule *asking_shared(const struct rule *const *rules, size_t n);
 /* Sets *cost to the units that the request takes from one limit. Returns 0 or WEIR_EATTRIBUTE. */
 int asking_cost(const struct rules_ask *a, const struct rule *rule, uint64_t *cost);
 
+/* Returns the max_wait_ns that keeps the delay of one limit within what the question allows. */
+static inline uint64_t asking_wait(const struct weir_rules_question *question,
+                                   const struct variant *variant)
+{
+    return (question->flags & WEIR_RULES_NO_DELAY) != 0 ? variant->no_delay_ns
+           : (question->flags & WEIR_RULES_HOLD) != 0   ? variant->hold_ns
+                                                        : 0;
+}
+
 /*
  * Decides all enforced limits, at least one and all of them local. They are charged together; the
  * answer names the one that bound.

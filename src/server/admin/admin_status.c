@@ -51,15 +51,16 @@ static json_t *make_status(const struct exchange *x, const struct numbers *n)
     uint64_t now = clock_unix_ns();
     uint64_t up_ns = now > n->started_ns ? now - n->started_ns : 0;
     bool shadow = weir_rules_shadow_get(x->server->rules, NULL) == 1;
-    return json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:s, s:o, s:o, s:o, s:I, s:f}", "version",
-        weir_version(), "state", states[load_acquire(&x->server->state)], "uptime_s",
-        (json_int_t)(up_ns / WEIR_SECOND), "pid", (json_int_t)getpid(), "threads",
-        (json_int_t)x->server->threads, "generation", (json_int_t)n->rules.generation, "config",
-        x->role >= ROLE_ADMIN ? config_of(x->server->rules) : json_null(), "mode",
-        shadow ? "shadow" : "enforce", "connections", by_protocol(n->counts.open), "requests",
-        by_protocol(n->counts.requests), "decisions", decisions(n), "memory_bytes",
-        (json_int_t)n->process.resident_bytes, "cpu_seconds", (double)n->process.cpu_ns / 1e9);
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:s, s:o, s:o, s:o, s:I, s:f, s:I}",
+                     "version", weir_version(), "state", states[load_acquire(&x->server->state)],
+                     "uptime_s", (json_int_t)(up_ns / WEIR_SECOND), "pid", (json_int_t)getpid(),
+                     "threads", (json_int_t)x->server->threads, "generation",
+                     (json_int_t)n->rules.generation, "config",
+                     x->role >= ROLE_ADMIN ? config_of(x->server->rules) : json_null(), "mode",
+                     shadow ? "shadow" : "enforce", "connections", by_protocol(n->counts.open),
+                     "requests", by_protocol(n->counts.requests), "decisions", decisions(n),
+                     "memory_bytes", (json_int_t)n->process.resident_bytes, "cpu_seconds",
+                     (double)n->process.cpu_ns / 1e9, "held", (json_int_t)n->counts.holding);
 }
 
 static void run_status(struct exchange *x)

@@ -233,10 +233,10 @@ static int64_t consume(struct connection *c, struct text input)
 {
     struct worker_counts *counts = &c->worker->counts;
     unsigned kind = c->protocol->kind;
-    uint64_t before = counts->requests[kind] - counts->deferred;
+    uint64_t before = counts->requests[kind] - counts->later;
     c->worker->began_ns = clock_boot_ns();
     int64_t used = c->protocol->consume(c, input);
-    uint64_t answered = counts->requests[kind] - counts->deferred - before;
+    uint64_t answered = counts->requests[kind] - counts->later - before;
     if (answered > 0) {
         histogram_add(&counts->took[kind], clock_boot_ns() - c->worker->began_ns, answered);
     }
@@ -335,7 +335,8 @@ static void take(struct connection *c, struct text text)
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct connection *c = stream->data;
-    if (n == UV_EOF && (c->writing || c->pending.count > 0)) { /* the client may still read */
+    bool gone = pending_is_held(&c->pending); /* a gateway that no longer waits closes */
+    if (n == UV_EOF && !gone && (c->writing || c->pending.count > 0)) { /* it may still read */
         (void)uv_read_stop(stream);
         c->reading = false;
         c->ending = true;

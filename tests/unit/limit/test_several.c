@@ -45,8 +45,6 @@ static void bad_arguments_are_refused_and_charge_nothing(void **state)
     assert_int_equal(weir_check_several_at(p, 2, START, &a), WEIR_EINVAL);
     p[0] = part(w, "a", 1);
     p[1] = part(w, "b", 1);
-    p[1].ask.max_wait_ns = 1;
-    assert_int_equal(weir_check_several_at(p, 2, START, &a), WEIR_EINVAL);
     p[1] = part(w, "a", 1); /* the same state twice */
     assert_int_equal(weir_check_several_at(p, 2, START, &a), WEIR_EINVAL);
     assert_int_equal(unit_stats(w).keys + unit_stats(w).allowed, 0);
