@@ -375,8 +375,12 @@ struct weir_question {
                              token_bucket does not wait, and leaky_bucket waits as long as its
                              queue; otherwise this replaces the length of the queue */
     int mode;             /* enum weir_mode */
-    unsigned reserved;    /* 0 */
+    unsigned flags;       /* 0 or WEIR_SHADOW */
 };
+
+/* struct weir_question.flags: the caller lets the request pass whatever the answer is. A denial is
+ * counted in stats.shadow_denied instead of `denied` and `never`; nothing else differs. */
+#define WEIR_SHADOW 0x1u
 
 /*
  * Takes `cost` units from the key, if it has them. A denied call changes nothing, except a state
@@ -391,7 +395,7 @@ WEIR_API int weir_check_at(struct weir *w, const void *key, size_t key_len, uint
 
 /*
  * Does the same with all that a question can carry: peek, up-to, max_wait, a hashed key. Also
- * WEIR_EINVAL (an unknown mode, reserved is set, UP_TO with max_wait), WEIR_ENOTSUP, WEIR_ESTALE.
+ * WEIR_EINVAL (an unknown mode or flag, UP_TO with max_wait), WEIR_ENOTSUP, WEIR_ESTALE.
  */
 WEIR_API int weir_ask(struct weir *w, const struct weir_question *ask, struct weir_answer *answer);
 WEIR_API int weir_ask_at(struct weir *w, const struct weir_question *ask, uint64_t now_ns,
@@ -569,17 +573,18 @@ struct weir_stats {
     uint64_t allowed;
     uint64_t denied; /* including blocked and full_denied */
     uint64_t never;
-    uint64_t blocked;      /* denied because of a block */
-    uint64_t spurious;     /* several limits: denied and rolled back after a race */
-    uint64_t reclaimed;    /* slots that a new key took from a key that was fresh */
-    uint64_t evicted;      /* keys in use that were forgotten (on_full evict) */
-    uint64_t full_denied;  /* new keys refused (on_full deny), including penalties */
-    uint64_t full_allowed; /* new keys let through without a charge (on_full allow) */
-    uint64_t moved;        /* keys moved to make room */
-    uint64_t keys;         /* resident keys; may be one too low per killed process */
-    uint64_t capacity;     /* slots */
-    uint64_t blocks;       /* blocks, including those that are over and not yet replaced */
-    uint64_t bytes;        /* of memory or file, without the memory of threads */
+    uint64_t blocked;       /* denied because of a block */
+    uint64_t spurious;      /* several limits: denied and rolled back after a race */
+    uint64_t reclaimed;     /* slots that a new key took from a key that was fresh */
+    uint64_t evicted;       /* keys in use that were forgotten (on_full evict) */
+    uint64_t full_denied;   /* new keys refused (on_full deny), including penalties */
+    uint64_t full_allowed;  /* new keys let through without a charge (on_full allow) */
+    uint64_t moved;         /* keys moved to make room */
+    uint64_t keys;          /* resident keys; may be one too low per killed process */
+    uint64_t capacity;      /* slots */
+    uint64_t blocks;        /* blocks, including those that are over and not yet replaced */
+    uint64_t bytes;         /* of memory or file, without the memory of threads */
+    uint64_t shadow_denied; /* denials of questions with WEIR_SHADOW */
 };
 
 /* Fills *stats. WEIR_EINVAL: NULL, or `size` is below one field or above what the library knows. */

@@ -123,14 +123,14 @@ static void charge(struct part *p, size_t n, struct weir_answer *answer)
             if ((q->answer.flags & (WEIR_FLAG_FULL | WEIR_FLAG_BLOCKED)) == 0) {
                 q->answer.flags |= WEIR_FLAG_SPURIOUS;
             }
-            limiter_count(q->w, &q->answer);
+            limiter_count(q->w, &q->answer, q->q.shadow);
             *answer = q->answer;
             answer->limit = q->index;
             return;
         }
     }
     for (size_t i = 0; i < n; i++) {
-        limiter_count(p[i].w, &p[i].answer);
+        limiter_count(p[i].w, &p[i].answer, false);
     }
     give_binding(p, n, answer);
 }
@@ -153,7 +153,7 @@ int weir_check_several_at(const struct weir_part *parts, size_t n, uint64_t now_
     if (parts[0].ask.mode == WEIR_CHECK && answer->verdict == WEIR_ALLOW) {
         charge(p, n, answer);
     } else if (parts[0].ask.mode == WEIR_CHECK) {
-        limiter_count(p[answer->limit].w, answer);
+        limiter_count(p[answer->limit].w, answer, p[answer->limit].q.shadow);
     }
     return 0;
 }

@@ -81,7 +81,7 @@ static inline void shortcut_or_decide(struct weir *w, const struct asked *q, str
         limiter_decide_at(w, q, slot);
     }
     if (q->mode != WEIR_PEEK) {
-        limiter_count(w, q->answer);
+        limiter_count(w, q->answer, q->shadow);
     }
 }
 

@@ -104,12 +104,12 @@ void answer_join(struct weir_answer *sum, const struct weir_answer *a, bool firs
 
 /* ---- the end ---- */
 
-static void count_one(struct store_limit *limit, int verdict)
+static void count_one(struct store_limit *limit, int verdict, bool shadow)
 {
     struct remote_counts *c = &limit->counts;
     uint64_t *const counters[] = {
         [WEIR_ALLOW] = &c->allowed, [WEIR_DENY] = &c->denied, [WEIR_NEVER] = &c->never};
-    count_shared(counters[verdict], 1);
+    count_shared(shadow && verdict != WEIR_ALLOW ? &c->shadow_denied : counters[verdict], 1);
 }
 
 /* Counts the verdict: for all limits of an allowed question, but only for the limit that denied a
@@ -122,7 +122,7 @@ static void count(const struct store_question *a, const struct weir_answer *answ
     for (unsigned i = 0; i < a->pieces_count; i++) {
         struct store_limit *limit = a->pieces[i].limit;
         if (limit != NULL && (answer->verdict == WEIR_ALLOW || answer->limit == i)) {
-            count_one(limit, answer->verdict);
+            count_one(limit, answer->verdict, a->asked->shadow);
         }
     }
 }
@@ -215,7 +215,7 @@ static int answered(const struct remote_question *q, struct remote_answer *answe
     answer->stamp = 0;
     answer->found = 0;
     if (q->verb != REMOTE_PEEK) {
-        count_one(q->parts[0].limit, answer->answer.verdict);
+        count_one(q->parts[0].limit, answer->answer.verdict, q->shadow);
     }
     return REMOTE_ANSWERED;
 }

@@ -106,6 +106,11 @@ void admin_check(const struct admin_world *w, const char *body, struct http_answ
     ask(w->address[PROTOCOL_HTTP], "POST /v1/check", "", body, a);
 }
 
+void admin_check_batch(const struct admin_world *w, const char *body, struct http_answer *a)
+{
+    ask(w->address[PROTOCOL_HTTP], "POST /v1/check/batch", "", body, a);
+}
+
 long long admin_number(const struct http_answer *a, const char *name)
 {
     char quoted[128];

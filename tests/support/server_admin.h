@@ -26,6 +26,7 @@ void admin_ask(const struct admin_world *w, const char *line, const char *fields
 
 /* The same to the listener for clients. */
 void admin_check(const struct admin_world *w, const char *body, struct http_answer *a);
+void admin_check_batch(const struct admin_world *w, const char *body, struct http_answer *a);
 
 /* Returns the whole number after "name": in the body. The test fails if there is none. */
 long long admin_number(const struct http_answer *a, const char *name);

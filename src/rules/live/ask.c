@@ -123,11 +123,9 @@ void answer_put_bound(struct weir_rules_answer *answer, struct text limit, struc
     answer->retry_jitter = retry_jitter;
 }
 
-void answer_put_shadow(struct weir_rules_answer *answer, struct text limit, struct holder *holder,
-                       bool counts)
+void answer_put_shadow(struct weir_rules_answer *answer, struct text limit)
 {
     answer->answer.flags |= WEIR_FLAG_SHADOW;
-    count_shared(&holder->shadow_denied, counts);
     if (answer->shadow_denied++ == 0) {
         put_name(answer->shadow, limit);
     }
@@ -189,6 +187,7 @@ static void decide_shadow(const struct rules_ask *a, const struct matches *match
         const struct variant *variant;
         int e = make_part(&quiet, matches->shadow[i], &part, &key, &variant);
         if (e == 0) {
+            part.ask.flags = WEIR_SHADOW;
             e = weir_ask_at(part.limiter, &part.ask, a->now_ns, &said);
         }
         if (e != 0) {
@@ -196,8 +195,7 @@ static void decide_shadow(const struct rules_ask *a, const struct matches *match
             continue; /* an error that only a shadow limit has does not fail the request */
         }
         if (said.verdict != WEIR_ALLOW) {
-            answer_put_shadow(answer, matches->shadow[i]->config->name, variant->holder,
-                              a->question->mode == WEIR_CHECK);
+            answer_put_shadow(answer, matches->shadow[i]->config->name);
         }
     }
     a->tally->shadow_failed += matches->shadow_dropped;

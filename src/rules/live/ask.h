@@ -52,9 +52,7 @@ int asking_enforced(const struct rules_ask *a, const struct matches *matches,
 void answer_put_bound(struct weir_rules_answer *answer, struct text limit, struct text tier,
                       uint64_t window_ns, unsigned retry_jitter);
 
-/* Puts a shadow limit that would have denied into the answer, and counts it if the question takes
- * units. */
-void answer_put_shadow(struct weir_rules_answer *answer, struct text limit, struct holder *holder,
-                       bool counts);
+/* Puts a shadow limit that would have denied into the answer. */
+void answer_put_shadow(struct weir_rules_answer *answer, struct text limit);
 
 #endif

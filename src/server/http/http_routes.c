@@ -122,7 +122,7 @@ static bool admits(struct exchange *x, const struct http_route *row)
     /* Operators are never refused as stale. */
     if (!admin && worker_is_stale(x->connection->worker, x->request->method.at) &&
         !is_health(row)) {
-        count_own(&x->connection->worker->counts.overloaded[PROTOCOL_HTTP], 1);
+        x->result = REQUEST_OVERLOAD;
         http_reply_problem(x, 503, "the request has waited for too long");
         return false;
     }
@@ -169,7 +169,6 @@ static struct exchange begin(struct connection *c, const struct http_request *re
 static bool answer(struct connection *c, const struct http_request *request)
 {
     struct exchange x = begin(c, request);
-    count_own(&c->worker->counts.requests[c->protocol->kind], 1);
     const struct http_route *row = route(&x);
     if (row != NULL) {
         row->run(&x);
@@ -186,9 +185,6 @@ static bool refuse_head(struct connection *c, const struct http_request *request
     struct exchange x = begin(c, request);
     x.close = true;
     bool refused = route(&x) == NULL;
-    if (refused) {
-        count_own(&c->worker->counts.requests[c->protocol->kind], 1);
-    }
     buffer_finish(&x.body);
     return refused;
 }

@@ -29,6 +29,7 @@ struct exchange {
     enum role role;           /* the client's */
     bool close;               /* end the connection after the reply */
     enum operation operation; /* whose answer this is */
+    enum request_result result; /* how the request counts; REQUEST_OTHER: as the reply says */
     struct text allow;        /* for a 405: the methods that the path takes; len 0 otherwise */
     struct buffer body;       /* body of the reply */
 };

@@ -70,6 +70,17 @@ enum server_state { SERVER_STARTING, SERVER_READY, SERVER_DRAINING };
 
 enum server_protocol { PROTOCOL_RESP, PROTOCOL_HTTP, PROTOCOL_ADMIN, PROTOCOLS };
 
+/* What the reply to a request said. */
+enum request_result {
+    REQUEST_OTHER,    /* it asked for no decision: PING, a peek, a page */
+    REQUEST_ALLOW,    /* it may pass */
+    REQUEST_DENY,     /* it may not pass, now or ever */
+    REQUEST_ERROR,    /* it was malformed, or refused, or could not be answered */
+    REQUEST_OVERLOAD, /* it was refused because it had waited for too long */
+    REQUEST_RESULTS,
+    REQUEST_UNTOLD = REQUEST_RESULTS /* it is counted later, or its parts are: not here */
+};
+
 struct protocol; /* connection.h */
 extern const struct protocol protocol_resp;
 extern const struct protocol protocol_http;

@@ -66,6 +66,7 @@ static void put_result(struct command *c, enum operation operation, int e, const
                        const struct weir_error *error)
 {
     bool reserved = operation_rows[operation].extra == EXTRA_RESERVATION;
+    c->result = operation_result(operation, e, a);
     if (e != 0) {
         resp_put_errorf(c->out, "%s %s", answer_error(e)->code, answer_words_of_error(e, error));
         return;
@@ -80,7 +81,9 @@ static void put_later(struct pending *p)
 {
     struct command c = resp_resume(p);
     struct weir_error error = {0};
+    size_t before = buffer_len(c.out);
     put_result(&c, p->wire.operation, p->error, &p->answer, &error);
+    resp_count(&c, before);
 }
 
 /* ---- options after the key ---- */
