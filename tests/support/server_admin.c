@@ -101,6 +101,11 @@ void admin_ask(const struct admin_world *w, const char *line, const char *fields
     ask(w->address[PROTOCOL_ADMIN], line, fields, body, a);
 }
 
+void metrics_ask(const struct admin_world *w, const char *line, struct http_answer *a)
+{
+    ask(w->address[PROTOCOL_METRICS], line, "", "", a);
+}
+
 void admin_check(const struct admin_world *w, const char *body, struct http_answer *a)
 {
     ask(w->address[PROTOCOL_HTTP], "POST /v1/check", "", body, a);

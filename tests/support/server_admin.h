@@ -24,7 +24,8 @@ void admin_world_write(const struct admin_world *w, const char *rules);
 void admin_ask(const struct admin_world *w, const char *line, const char *fields, const char *body,
                struct http_answer *a);
 
-/* The same to the listener for clients. */
+/* The same to the listener for metrics, and to that for clients. */
+void metrics_ask(const struct admin_world *w, const char *line, struct http_answer *a);
 void admin_check(const struct admin_world *w, const char *body, struct http_answer *a);
 void admin_check_batch(const struct admin_world *w, const char *body, struct http_answer *a);
 

@@ -207,6 +207,7 @@ struct server_config {
     struct text http; /* "off" or an address */
     struct text resp;
     struct text admin;
+    struct text metrics;
     struct text state;
     struct text check_secrets; /* path of a file; len 0: none */
     struct text admin_secrets;

@@ -54,6 +54,7 @@
 
 /* Tables of routes; `path` is NULL after the last row. */
 extern const struct http_route admin_status_routes[];   /* state, metrics, keys denied most */
+extern const struct http_route admin_metrics_routes[];  /* of the listener for metrics */
 extern const struct http_route admin_limits_routes[];   /* limits, and the rules as a whole */
 extern const struct http_route admin_keys_routes[];     /* keys */
 extern const struct http_route admin_settings_routes[]; /* the log's level, the kill switch */

@@ -180,3 +180,9 @@ const struct http_route admin_status_routes[] = {
     {"GET", "/v1/top", HTTP_AT, ROLE_ADMIN, run_top, "keys that are denied most: ?n=20"},
     {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
 };
+
+/* On the listener for metrics alone. */
+const struct http_route admin_metrics_routes[] = {
+    {"GET", "/metrics", HTTP_AT, ROLE_NONE, run_metrics, "metrics for Prometheus"},
+    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+};
