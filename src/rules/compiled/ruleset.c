@@ -276,6 +276,8 @@ int ruleset_create(struct config *config, const struct weir_rules_options *optio
         set->fleet = options->fleet;
         set->denied = options->denied;
         set->denied_arg = options->denied_arg;
+        set->listed = options->listed;
+        set->listed_arg = options->listed_arg;
         e = open_limiters(set, options, old, problems, error);
     }
     if (e != 0) {

@@ -246,6 +246,7 @@ static void read_conditions(struct reader *r, const struct field *f, const struc
         unexpected(r, node, "a map of attributes and values, such as {path: /login}");
         return;
     }
+    out->place = node->place;
     out->at = arena_array(&r->source->arena, node->count, sizeof *out->at);
     for (size_t i = 0; i < node->count && out->at != NULL; i++) {
         read_condition(r, node->keys[i], node->items[i], &out->at[out->count]);

@@ -83,6 +83,7 @@ struct condition {
 struct conditions {
     struct condition *at;
     size_t count;
+    struct place place; /* of the map */
 };
 
 /* ---- limits ---- */
