@@ -220,11 +220,7 @@ static int end_shadow(struct shared_ask *s, struct tally *tally)
         if (part->error != 0) {
             tally->shadow_failed++;
         } else if (part->verdict != WEIR_ALLOW) {
-<<<<<<< HEAD
-            answer_put_shadow(&s->answer, part->name);
-=======
-            answer_put_shadow(&s->answer, part->bound.limit, part->holder, s->verb == REMOTE_CHECK);
->>>>>>> main
+            answer_put_shadow(&s->answer, part->bound.limit);
         }
     }
     tally->shadow_failed += s->shadow_dropped;
