@@ -27,7 +27,9 @@ void http_server_start(struct http_server *s, const char *rules,
     if (s->server.options.listen[PROTOCOL_HTTP] == NULL) {
         s->server.options.listen[PROTOCOL_HTTP] = "127.0.0.1:0";
     }
-    s->server.options.listen[PROTOCOL_ADMIN] = "off";
+    if (s->server.options.listen[PROTOCOL_ADMIN] == NULL) {
+        s->server.options.listen[PROTOCOL_ADMIN] = "off";
+    }
     s->server.options.threads = 2;
     s->server.options.connections = 100;
     if (weir_rules_open_text(&s->server.rules, "test", rules, strlen(rules), NULL, &error) != 0 ||
