@@ -25,7 +25,8 @@
  * value counts as missing. Names that no rule uses are ignored. The sources in
  * the file's `attributes` section may be passed as attributes themselves
  * ("header:X-User-Id", "query:api_key"; header names in any case): the rules
- * then derive the attribute.
+ * then derive the attribute. A file with that section must declare there every
+ * other attribute that its rules use (`NAME: request` if callers send it).
  *
  * THE ORDER: the block list, then the allow list, then the limits. All enforced
  * limits that apply are charged together or not at all (weir_check_several()).

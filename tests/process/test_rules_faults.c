@@ -23,7 +23,8 @@
 #define T0 (UINT64_C(1767225600) * WEIR_SECOND)
 
 static const char rules_text[] =
-    "attributes: {tier: ['header:X-Tier', 'file:tiers.csv by user']}\n"
+    "attributes: {tier: ['header:X-Tier', 'file:tiers.csv by user'], user: request, plan: "
+    "request}\n"
     "allow: [{ip: [10.0.0.0/8, 'file:allow.cidr']}]\n"
     "block: [{user: [mallory, 'file:names.txt']}, {ip: 192.0.2.66}]\n"
     "limits:\n"

@@ -19,6 +19,9 @@ static void compile_derived(struct ruleset *set)
     set->derived = arena_array(&set->arena, config->attributes_count, sizeof *set->derived);
     for (size_t i = 0; set->derived != NULL && i < config->attributes_count; i++) {
         const struct attribute_config *from = &config->attributes[i];
+        if (from->count == 0) { /* callers send it */
+            continue;
+        }
         struct derived *to = &set->derived[set->derived_count++];
         to->config = from;
         to->attribute = ruleset_number(set, from->name);

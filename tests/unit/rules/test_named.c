@@ -125,7 +125,7 @@ static void overrides_and_lookups_read_the_same_file_each_in_their_way(void **st
 {
     loading_write(folder, "rows.csv", "alice,5/min\nbob,6/min\n");
     char *path =
-        write_rules("attributes: {plan: 'file:rows.csv by user'}\n"
+        write_rules("attributes: {plan: 'file:rows.csv by user', user: request}\n"
                     "limits:\n"
                     "- {name: a, key: [user], rate: 1/h, overrides: {by: user, file: rows.csv}}\n"
                     "- {name: b, key: [user], rate: 1/h, overrides: {by: user, file: rows.csv}}\n");

@@ -27,6 +27,7 @@ static const char example[] =
     "  user: ['header:X-User-Id']\n"
     "  api_key: ['header:X-Api-Key', 'query:api_key']\n"
     "  tier: ['header:X-Tier', 'file:@/tiers.csv by user']\n"
+    "  tokens: request\n"
     "allow: [{ip: [10.0.0.0/8, 'file:@/allow.cidr']}, {path: /healthz}]\n"
     "block: [{api_key: ['file:@/revoked.txt']}]\n"
     "limits:\n"
