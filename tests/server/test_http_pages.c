@@ -11,7 +11,7 @@
 
 #include "rules/file/config.h"
 #include "server/net/access.h"
-#include "support/server_http.h"
+#include "support/server/server_http.h"
 
 static const char rules[] = "limits: [{name: api, key: [user], rate: 3/day}]\n";
 

@@ -18,10 +18,10 @@
 #include <cmocka.h>
 
 #include "server/net/worker.h"
-#include "support/server_admin.h"
-#include "support/server_client.h"
-#include "support/server_fleet.h"
-#include "support/threads_run.h"
+#include "support/server/server_admin.h"
+#include "support/server/server_client.h"
+#include "support/server/server_fleet.h"
+#include "support/engine/threads_run.h"
 
 #define MANY 200
 #define PATIENCE_MS 60000

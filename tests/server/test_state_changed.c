@@ -20,8 +20,8 @@
 
 #include <cmocka.h>
 
-#include "support/server_program.h"
-#include "support/threads_run.h"
+#include "support/server/server_program.h"
+#include "support/engine/threads_run.h"
 #include "table/region.h"
 
 static struct server_program program;
