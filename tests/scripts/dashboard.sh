@@ -12,7 +12,7 @@ dir=$(mktemp -d)
 pids=
 trap 'kill -KILL $pids 2>/dev/null || true; rm -rf "$dir"' EXIT
 die() { echo "$*" >&2; cat "$dir/out" "$dir/err" "$dir/prometheus.log" >&2; exit 1; }
-. "$WEIR_SOURCE_DIR/tests/support/until_true.sh"
+. "$WEIR_SOURCE_DIR/tests/support/scripts/until_true.sh"
 export XDG_RUNTIME_DIR="$dir"
 unset RUNTIME_DIRECTORY
 
