@@ -34,8 +34,9 @@
  * could be now; a log is forgotten. Such a call is a check or peek of the key, a new key that looks
  * for a place, or a sweep.
  *
- * A limiter's time line begins a day before it was made (with WEIR_EXPLICIT_TIME, at 0) and lasts
- * decades, or at least 3.4 years for buckets above 400,000 per second. Times outside are
+ * A limiter's time line begins a day before it was made (with WEIR_EXPLICIT_TIME, at 0; with
+ * WEIR_MONTH, at offset_ns after 1970) and lasts decades (WEIR_MONTH: to the year 2170), or at
+ * least 3.4 years for buckets above 400,000 per second. Times outside are
  * WEIR_ETIME. On x86-64, if the kernel itself keeps time by the processor's counter, the limiter's
  * own clock reads that counter too, and CLOCK_BOOTTIME once in a millisecond. It is within 25 us of
  * CLOCK_BOOTTIME (1 ms if the counter jumps) and never goes back within a thread.
@@ -100,6 +101,9 @@ extern "C" {
 #define WEIR_HOUR (60 * WEIR_MINUTE)
 #define WEIR_DAY (24 * WEIR_HOUR)
 
+/* As the period of a fixed_window: a calendar month in UTC. The value is the mean length of one. */
+#define WEIR_MONTH (UINT64_C(2629746) * WEIR_SECOND)
+
 /* No time at all: retry_after_ns of NEVER, or the end of a block that does not end. */
 #define WEIR_FOREVER UINT64_MAX
 
@@ -159,7 +163,7 @@ WEIR_API const char *weir_version(void);
 enum weir_algorithm {
     WEIR_TOKEN_BUCKET = 1,   /* at most burst + rate*t in any interval t */
     WEIR_LEAKY_BUCKET = 2,   /* a queue that is served at the rate; answers carry a delay */
-    WEIR_FIXED_WINDOW = 3,   /* count per UTC-aligned period */
+    WEIR_FIXED_WINDOW = 3,   /* count per UTC-aligned period, or calendar month */
     WEIR_SLIDING_WINDOW = 4, /* two counters; at most 2*count - 1 in any period */
     WEIR_SLIDING_LOG = 5     /* at most count (to 65,535) in any period, exactly */
 };
@@ -189,9 +193,13 @@ enum weir_hash {
                          that was built without xxhash.h does not have it */
 };
 
-/* Where the windows of fixed_window begin. */
+/*
+ * Where the windows of fixed_window begin. Windows of a week or several weeks begin on a Monday,
+ * 00:00 UTC, those of WEIR_MONTH on the first of the month; others at multiples of the period since
+ * 1970 UTC. options.offset_ns moves all of them.
+ */
 enum weir_align {
-    WEIR_ALIGN_CLOCK = 0, /* at multiples of the period since 1970 UTC, plus offset_ns */
+    WEIR_ALIGN_CLOCK = 0, /* as above */
     WEIR_ALIGN_KEY = 1    /* each key has its own offset, so that keys do not all reset at once */
 };
 
@@ -222,7 +230,8 @@ struct weir_options {
     int algorithm;       /* enum weir_algorithm; required */
     int memory;          /* enum weir_memory */
     uint64_t count;      /* units per period; required, at least 1 */
-    uint64_t period_ns;  /* required: 1 us to 100 years. Buckets: count/period is at most 1e9 per
+    uint64_t period_ns;  /* required: 1 us to 100 years, or for fixed_window WEIR_MONTH.
+                            Buckets: count/period is at most 1e9 per
                             s (above 1.28e7 up to 0.8 % too strict), and burst + max_debt must
                             refill within 36 years (above 400,000 per s fewer, down to 1.1).
                             Windows: count + max_debt must fit in the bits of 64 that the index
@@ -240,7 +249,7 @@ struct weir_options {
     int hash;            /* enum weir_hash */
     int align;           /* enum weir_align; fixed_window only */
     unsigned flags;      /* WEIR_CHANGE, ... */
-    uint64_t offset_ns;  /* windows begin this much after multiples of the period; less than the
+    uint64_t offset_ns;  /* windows begin this much later (see enum weir_align); less than the
                             period. Window algorithms only */
     const char *path;    /* of the file, for WEIR_FILE. It is copied */
     weir_clock_fn clock; /* the clock of the short forms; NULL means the system's */

@@ -73,7 +73,7 @@ static uint64_t next_time(struct oracle_random *g, const struct oracle_rule *r, 
         by = last->verdict == WEIR_DENY ? last->retry_after_ns : 0;
         break;
     case 6:
-        by = r->period_ns - 1 - (now - r->offset_ns) % r->period_ns; /* a window's last moment */
+        by = (uint64_t)(oracle_window_end(r, now) - 1 - now); /* a window's last moment */
         break;
     default:
         break;
@@ -176,9 +176,9 @@ static void a_leaky_bucket_releases_at_the_rate(void **state)
 static void quota_in_each_window(const struct oracle_rule *r, const struct admitted *a)
 {
     for (size_t i = 0; i < a->n; i++) {
-        uint64_t window = (a->at_ns[i] - r->offset_ns) / r->period_ns;
+        oracle_int end = oracle_window_end(r, a->at_ns[i]);
         uint64_t sum = 0;
-        for (size_t j = i; j < a->n && (a->at_ns[j] - r->offset_ns) / r->period_ns == window; j++) {
+        for (size_t j = i; j < a->n && a->at_ns[j] < end; j++) {
             sum += a->units[j];
         }
         assert_true(sum <= r->quota);
@@ -323,6 +323,13 @@ static void a_fixed_window_admits_exactly_its_quota_when_more_is_offered(void **
     }
 }
 
+static void calendar_months_admit_exactly_their_quota_when_more_is_offered(void **state)
+{
+    struct oracle_rule r = {.algorithm = WEIR_FIXED_WINDOW, .count = 3, .period_ns = WEIR_MONTH};
+    oracle_rule_init(&r);
+    assert_int_equal(insist(&r, 12 * 140), 12 * 140 * 3); /* with 2100, which is no leap year */
+}
+
 static void a_sliding_log_admits_exactly_its_quota_when_more_is_offered(void **state)
 {
     for (uint64_t quota = 1; quota <= QUOTAS; quota++) {
@@ -357,6 +364,7 @@ int main(void)
         cmocka_unit_test(the_measures_tell_the_algorithms_apart),
         cmocka_unit_test(buckets_admit_9999_of_10000_when_more_is_offered),
         cmocka_unit_test(a_fixed_window_admits_exactly_its_quota_when_more_is_offered),
+        cmocka_unit_test(calendar_months_admit_exactly_their_quota_when_more_is_offered),
         cmocka_unit_test(a_sliding_log_admits_exactly_its_quota_when_more_is_offered),
         cmocka_unit_test(a_sliding_window_admits_all_but_one_of_its_quota_when_more_is_offered),
     };

@@ -21,8 +21,12 @@ struct oracle_expected oracle_expect(const struct weir_answer *a, enum oracle_un
 
 static void print_rule(FILE *out, const struct oracle_rule *r, enum oracle_unit unit)
 {
-    fprintf(out, "limit %s count=%" PRIu64 " period=%" PRIu64, weir_algorithm_name(r->algorithm),
-            r->count, r->period_ns / unit);
+    fprintf(out, "limit %s count=%" PRIu64, weir_algorithm_name(r->algorithm), r->count);
+    if (r->period_ns == WEIR_MONTH) {
+        fprintf(out, " period=month");
+    } else {
+        fprintf(out, " period=%" PRIu64, r->period_ns / unit);
+    }
     if (r->algorithm == WEIR_TOKEN_BUCKET) {
         fprintf(out, " burst=%" PRIu64, r->burst);
     }
@@ -163,7 +167,9 @@ static bool parse_limit(char *line, struct oracle_vector *v)
     r->algorithm = word != NULL ? weir_algorithm_by_name(word) : 0;
     while ((word = strtok_r(NULL, " \n", &rest)) != NULL) {
         bool unit = strncmp(word, "unit=", 5) == 0;
-        if (!unit && !set(settings, sizeof settings / sizeof settings[0], word)) {
+        if (strcmp(word, "period=month") == 0) {
+            r->period_ns = WEIR_MONTH;
+        } else if (!unit && !set(settings, sizeof settings / sizeof settings[0], word)) {
             return false;
         }
     }
