@@ -162,7 +162,8 @@ WEIR_API const char *weir_version(void);
  */
 enum weir_algorithm {
     WEIR_TOKEN_BUCKET = 1,   /* at most burst + rate*t in any interval t */
-    WEIR_LEAKY_BUCKET = 2,   /* a queue that is served at the rate; answers carry a delay */
+    WEIR_LEAKY_BUCKET = 2,   /* a queue that is served at the rate; answers carry a delay. At most
+                                1 + undelayed + rate*t are released in any interval t */
     WEIR_FIXED_WINDOW = 3,   /* count per UTC-aligned period, or calendar month */
     WEIR_SLIDING_WINDOW = 4, /* two counters; at most 2*count - 1 in any period */
     WEIR_SLIDING_LOG = 5     /* at most count (to 65,535) in any period, exactly */
@@ -204,7 +205,7 @@ enum weir_align {
 };
 
 /* options.flags, each with the kinds of memory that it is for. */
-#define WEIR_CHANGE 0x1u        /* file: if count, burst, queue or max_debt differ, change them */
+#define WEIR_CHANGE 0x1u        /* file: if count, burst, queue, undelayed or max_debt differ, change */
 #define WEIR_MUST_EXIST 0x2u    /* file: open it, never make it */
 #define WEIR_EXPLICIT_TIME 0x4u /* all: the caller gives all times, from 0 on; no short forms */
 #define WEIR_PREFAULT 0x8u      /* private, shared: touch all memory now rather than on first use */
@@ -256,11 +257,14 @@ struct weir_options {
     void *clock_arg;
     uint64_t max_blocks; /* keys that can be blocked at once, 32 bytes each. 0 means max_keys / 128,
                             at least 64 */
+    uint64_t undelayed;  /* leaky_bucket only: units of the queue that need not wait, at most queue.
+                            The delay is shorter by their time: at most 1 + undelayed + rate*t are
+                            released in any interval t */
 };
 
 #define WEIR_OPTIONS_INIT                                                                          \
     {                                                                                              \
-        sizeof(struct weir_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0    \
+        sizeof(struct weir_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0 \
     }
 
 /* A limiter: one limit and the state of its keys. */

@@ -35,6 +35,7 @@ struct limit_spec {
     uint64_t queue;
     uint64_t max_debt;   /* in units; 0 means none */
     uint64_t debt_asked; /* as in the options; 0 is the default, which follows the quota */
+    uint64_t undelayed;
 };
 
 /*
@@ -52,7 +53,10 @@ struct algo_params {
         uint64_t unit; /* windows: indexes count in this many ns; the period, or a day */
     };
     uint64_t reach;         /* buckets: (quota + max_debt) * step, the furthest lead over now */
-    uint64_t count_mask;    /* windows: the bits of a counter */
+    union {
+        uint64_t count_mask; /* windows: the bits of a counter */
+        uint64_t head_start; /* leaky_bucket: undelayed * step, by which its delays are shorter */
+    };
     uint64_t max_time;      /* the last time, in ns since the epoch, that words can express */
     uint64_t capacity;      /* sliding_log: places in the ring */
     uint32_t shift;         /* buckets: words count in 2^-shift ns */

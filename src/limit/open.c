@@ -79,6 +79,7 @@ static int compare_spec(const struct limit_spec *has, const struct limit_spec *w
         {"count", has->count, want->count},
         {"burst", has->burst, want->burst},
         {"queue", has->queue, want->queue},
+        {"undelayed", has->undelayed, want->undelayed},
     };
     int e = compare(fields, sizeof fields / sizeof fields[0], error);
     return e != 0 || has->debt_asked == want->debt_asked

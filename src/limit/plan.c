@@ -104,6 +104,7 @@ static int check_sense(const struct weir_options *o, struct weir_error *error)
          "WEIR_EXPLICIT_TIME and a clock exclude each other"},
         {o->burst != 0 && o->algorithm != WEIR_TOKEN_BUCKET, "burst is for token_bucket only"},
         {o->queue != 0 && o->algorithm != WEIR_LEAKY_BUCKET, "queue is for leaky_bucket only"},
+        {o->undelayed > o->queue, "undelayed is more than queue, expected at most as much"},
         {o->align != WEIR_ALIGN_CLOCK && !fixed, "align is for fixed_window only"},
         {o->period_ns == WEIR_MONTH && (!fixed || o->align != WEIR_ALIGN_CLOCK),
          "a calendar month (WEIR_MONTH) needs the algorithm fixed_window, with align clock"},
@@ -222,6 +223,7 @@ int plan_make(const struct weir_options *options, struct weir_options *o, struct
         .period_ns = o->period_ns,
         .burst = o->algorithm == WEIR_TOKEN_BUCKET && o->burst == 0 ? o->count : o->burst,
         .queue = o->queue,
+        .undelayed = o->undelayed,
         .debt_asked = o->max_debt,
     };
     e = params_compile(plan->ops, &spec, &none, &plan->params, error);

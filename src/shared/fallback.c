@@ -76,6 +76,7 @@ static bool divide_bucket(const struct weir_options *whole, uint64_t nodes, stru
 {
     if (whole->algorithm == WEIR_LEAKY_BUCKET) {
         o->queue = share(whole->queue + 1, nodes) - 1;
+        o->undelayed = min_u64(whole->undelayed / nodes, o->queue);
     } else {
         o->burst = share(whole->burst != 0 ? whole->burst : whole->count, nodes);
     }

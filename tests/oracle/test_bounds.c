@@ -156,19 +156,20 @@ static void a_leaky_bucket_takes_at_most_its_queue_and_rate_in_any_interval(void
     under_random_rules(WEIR_LEAKY_BUCKET, true, within_burst_and_rate);
 }
 
-/* At most 1 + rate * t in any t; a nanosecond more, as release times are whole ones. */
+/* At most 1 + undelayed + rate * t in any t; a nanosecond more, as release times are whole ones. */
 static void released_at_the_rate(const struct oracle_rule *r, const struct admitted *a)
 {
     for (size_t i = 0; i < a->n; i++) {
         oracle_int first = (oracle_int)a->at_ns[i] + a->delay_ns[i];
         for (size_t j = i + 1; j < a->n; j++) {
             oracle_int t = (oracle_int)a->at_ns[j] + a->delay_ns[j] - first;
-            assert_true((oracle_int)(j - i) * r->period_ns <= (t + 1) * r->count);
+            oracle_int paced = (oracle_int)(j - i) - r->undelayed;
+            assert_true(t >= 0 && paced * r->period_ns <= (t + 1) * r->count);
         }
     }
 }
 
-static void a_leaky_bucket_releases_at_the_rate(void **state)
+static void a_leaky_bucket_releases_at_the_rate_and_what_is_undelayed(void **state)
 {
     under_random_rules(WEIR_LEAKY_BUCKET, false, released_at_the_rate);
 }
@@ -208,6 +209,25 @@ static void quota_in_any_interval(const struct oracle_rule *r, const struct admi
 static void a_sliding_log_admits_at_most_its_quota_in_any_interval(void **state)
 {
     under_random_rules(WEIR_SLIDING_LOG, true, quota_in_any_interval);
+}
+
+/* The bound is reached: a flood is released as 1 + undelayed at once, then one in each step. */
+static void a_flood_uses_all_that_is_undelayed(void **state)
+{
+    struct oracle_rule r = {.algorithm = WEIR_LEAKY_BUCKET,
+                            .count = 10,
+                            .period_ns = WEIR_SECOND,
+                            .queue = 20,
+                            .undelayed = 8};
+    oracle_rule_init(&r);
+    struct weir *w = open_rule(&r);
+    for (uint64_t i = 0; i <= 20; i++) {
+        struct weir_answer a = check(w, 1, WEIR_SECOND);
+        assert_int_equal(a.verdict, WEIR_ALLOW);
+        assert_int_equal(a.delay_ns, i <= 8 ? 0 : (i - 8) * WEIR_SECOND / 10);
+    }
+    assert_int_equal(check(w, 1, WEIR_SECOND).verdict, WEIR_DENY);
+    weir_close(w);
 }
 
 /*
@@ -357,7 +377,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_token_bucket_admits_at_most_burst_and_rate_in_any_interval),
         cmocka_unit_test(a_leaky_bucket_takes_at_most_its_queue_and_rate_in_any_interval),
-        cmocka_unit_test(a_leaky_bucket_releases_at_the_rate),
+        cmocka_unit_test(a_leaky_bucket_releases_at_the_rate_and_what_is_undelayed),
+        cmocka_unit_test(a_flood_uses_all_that_is_undelayed),
         cmocka_unit_test(a_fixed_window_admits_at_most_its_quota_in_each_window),
         cmocka_unit_test(a_sliding_window_admits_at_most_twice_its_quota_less_one_in_any_interval),
         cmocka_unit_test(a_sliding_log_admits_at_most_its_quota_in_any_interval),

@@ -194,9 +194,18 @@ static void leaky_bucket(FILE *out)
     SECTION(out, "One a day.", RULE(.algorithm = a, .count = 1, .period_ns = DAY, .queue = 1),
             CHECK(0, ALICE, 1), CHECK(0, ALICE, 1), CHECK(0, ALICE, 1), CHECK(DAY - 1, ALICE, 1),
             CHECK(DAY, ALICE, 1));
+    SECTION(out, "One is served, two of the queue need not wait, two wait.",
+            RULE(.algorithm = a, .count = 2, .period_ns = SECOND, .queue = 4, .undelayed = 2),
+            CHECK(0, ALICE, 1), CHECK(0, ALICE, 1), CHECK(0, ALICE, 1), PEEK(0, ALICE, 1),
+            CHECK(0, ALICE, 1), CHECK(0, ALICE, 1), CHECK(0, ALICE, 1), CHECK(499999, ALICE, 1),
+            CHECK(500000, ALICE, 1), CHECK(1700000, ALICE, 2), CHECK(0, BOB, 5));
     wander(out, "A hundred per minute.",
            (struct oracle_rule){.algorithm = a, .count = 100, .period_ns = MINUTE, .queue = 7}, 3,
            120);
+    wander(out, "A hundred per minute; three need not wait.",
+           (struct oracle_rule){
+               .algorithm = a, .count = 100, .period_ns = MINUTE, .queue = 7, .undelayed = 3},
+           4, 120);
 }
 
 /* ---- the windows and the log: the same calls, so that they can be compared ---- */
@@ -445,6 +454,9 @@ static void verbs(FILE *out)
     verbs_of(out, leaky);
     waits_of(out, leaky);
     places_of(out, leaky);
+    leaky.undelayed = 1;
+    verbs_of(out, leaky);
+    waits_of(out, leaky);
     for (int a = WEIR_FIXED_WINDOW; a <= WEIR_SLIDING_LOG; a++) {
         struct oracle_rule rule = {.algorithm = a,
                                    .count = 3,

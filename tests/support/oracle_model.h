@@ -29,6 +29,7 @@ struct oracle_rule {
     uint64_t period_ns; /* or WEIR_MONTH */
     uint64_t burst;     /* token_bucket */
     uint64_t queue;     /* leaky_bucket */
+    uint64_t undelayed; /* leaky_bucket */
     uint64_t max_debt;
     uint64_t offset_ns; /* the windows */
 

@@ -107,6 +107,7 @@ static struct oracle_rule propose_bucket(struct oracle_random *g, int algorithm)
     uint64_t quota = random_amount(g, most != 0 ? most : 1);
     r.burst = algorithm == WEIR_TOKEN_BUCKET ? quota : 0;
     r.queue = algorithm == WEIR_LEAKY_BUCKET ? quota - 1 : 0;
+    r.undelayed = oracle_once_in(g, 2) ? oracle_between(g, 0, r.queue) : 0;
     r.max_debt = random_debt(g, most > quota ? most - quota : 0);
     return r;
 }

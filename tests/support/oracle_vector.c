@@ -33,6 +33,9 @@ static void print_rule(FILE *out, const struct oracle_rule *r, enum oracle_unit 
     if (r->algorithm == WEIR_LEAKY_BUCKET) {
         fprintf(out, " queue=%" PRIu64, r->queue);
     }
+    if (r->undelayed != 0) {
+        fprintf(out, " undelayed=%" PRIu64, r->undelayed);
+    }
     if (r->max_debt != 0) {
         fprintf(out, " max_debt=%" PRIu64, r->max_debt);
     }
@@ -159,6 +162,7 @@ static bool parse_limit(char *line, struct oracle_vector *v)
         {"burst", &r->burst, 1},       {"queue", &r->queue, 1},
         {"max_debt", &r->max_debt, 1}, {"offset", &r->offset_ns, v->unit},
         {"capacity", &capacity, 1},    {"window", &window, 1},
+        {"undelayed", &r->undelayed, 1},
     };
     char *rest;
     (void)strtok_r(line, " \n", &rest);

@@ -141,6 +141,7 @@ struct limit_config {
     uint64_t cost;     /* 0: the cost that the request states */
     struct text cost_attribute;
     uint64_t max_blocks; /* 0: derived from max_keys */
+    uint64_t undelayed;  /* leaky_bucket; a tier's queue may be shorter */
     int on_full;
     int on_missing;
     int on_store_failure; /* enum remote_failure */

@@ -54,6 +54,9 @@ static void a_queue_keeps_at_least_who_is_being_served(void **state)
     assert_rate(&o, &part, 3);
     assert_int_equal(part.queue, 2);
     assert_int_equal(divide(&o, 100).queue, 0);
+    o.undelayed = 8;
+    assert_int_equal(divide(&o, 3).undelayed, 2);
+    assert_int_equal(divide(&o, 100).undelayed, 0);
 }
 
 static void a_window_that_does_not_divide_is_shorter(void **state)
