@@ -426,7 +426,7 @@ WEIR_API int weir_ask_batch_at(struct weir *w, const struct weir_question *asks,
 
 struct weir_part {
     struct weir *limiter;
-    struct weir_question ask; /* mode CHECK or PEEK, the same in all parts; max_wait_ns is 0 */
+    struct weir_question ask; /* mode CHECK or PEEK, the same in all parts */
 };
 
 /*
@@ -436,13 +436,18 @@ struct weir_part {
  * remaining; of equal ones, the first. On allow, delay_ns is the longest of any part, and
  * WEIR_FLAG_FULL says that a full table let some part through without a charge.
  *
+ * max_wait_ns of a part says how long that limit may make the call wait: the call is allowed if
+ * each part has its units in time, and waits for the slowest. All parts are charged now. So where a
+ * call waits for another part, a limit may release in an interval t what it admits in t + the
+ * longest wait.
+ *
  * Two parts may name the same limiter with different keys. In a race, another caller's call may be
  * denied although it would have fitted (WEIR_FLAG_SPURIOUS, counted), but nothing is ever admitted
  * too much. A process that is killed inside may leave charges that nobody used. The short form
  * reads the clock of the first part's limiter.
  *
- * Errors as weir_ask(), and WEIR_EINVAL: no parts or too many, different modes, a max_wait, or the
- * same key of the same limiter twice.
+ * Errors as weir_ask(), and WEIR_EINVAL: no parts or too many, different modes, or the same key
+ * of the same limiter twice.
  */
 WEIR_API int weir_check_several(const struct weir_part *parts, size_t n,
                                 struct weir_answer *answer);

@@ -161,6 +161,12 @@ struct limit_config {
     struct overrides overrides;
 };
 
+/* Returns whether the limit can make a request wait (max_wait): whether it is a bucket. */
+static inline bool limit_can_wait(const struct limit_config *limit)
+{
+    return limit->algorithm == WEIR_TOKEN_BUCKET || limit->algorithm == WEIR_LEAKY_BUCKET;
+}
+
 /* ---- the rest of the file ---- */
 
 enum source_kind { FROM_HEADER, FROM_QUERY, FROM_FILE };

@@ -144,6 +144,18 @@ static void put_bound(const struct rules_ask *a, const struct rule *rule,
     }
 }
 
+int asking_waits(const struct rules_ask *a, const struct matches *matches)
+{
+    bool any = a->question->max_wait_ns == 0;
+    for (size_t i = 0; i < matches->enforced_count; i++) {
+        any = any || limit_can_wait(matches->enforced[i]->config);
+    }
+    return any ? 0
+               : fail(a->error, WEIR_ENOTSUP,
+                      "found max_wait, but no limit that applies is a token_bucket or leaky_bucket: "
+                      "others cannot wait");
+}
+
 int asking_enforced(const struct rules_ask *a, const struct matches *matches,
                     struct weir_rules_answer *answer)
 {
@@ -151,18 +163,16 @@ int asking_enforced(const struct rules_ask *a, const struct matches *matches,
     struct weir_key keys[MATCHES_MAX];
     const struct variant *variants[MATCHES_MAX];
     size_t n = matches->enforced_count;
-    int e = 0;
+    int e = asking_waits(a, matches);
     for (size_t i = 0; e == 0 && i < n; i++) {
         e = make_part(a, matches->enforced[i], &parts[i], &keys[i], &variants[i]);
+        bool waits = limit_can_wait(matches->enforced[i]->config);
+        parts[i].ask.max_wait_ns = waits ? a->question->max_wait_ns : 0;
     }
     if (e != 0) {
         return e;
     }
-    if (n > 1 && a->question->max_wait_ns != 0) {
-        return fail(a->error, WEIR_ENOTSUP, "%zu limits apply: max_wait needs a single one", n);
-    }
     if (n == 1) {
-        parts[0].ask.max_wait_ns = a->question->max_wait_ns;
         e = weir_ask_at(parts[0].limiter, &parts[0].ask, a->now_ns, &answer->answer);
         answer->answer.limit = 0;
     } else {
