@@ -205,7 +205,7 @@ enum weir_align {
 };
 
 /* options.flags, each with the kinds of memory that it is for. */
-#define WEIR_CHANGE 0x1u        /* file: if count, burst, queue, undelayed or max_debt differ, change */
+#define WEIR_CHANGE 0x1u /* file: if count, burst, queue, undelayed or max_debt differ, change */
 #define WEIR_MUST_EXIST 0x2u    /* file: open it, never make it */
 #define WEIR_EXPLICIT_TIME 0x4u /* all: the caller gives all times, from 0 on; no short forms */
 #define WEIR_PREFAULT 0x8u      /* private, shared: touch all memory now rather than on first use */

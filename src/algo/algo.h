@@ -52,7 +52,7 @@ struct algo_params {
         uint64_t span; /* buckets: quota * step */
         uint64_t unit; /* windows: indexes count in this many ns; the period, or a day */
     };
-    uint64_t reach;         /* buckets: (quota + max_debt) * step, the furthest lead over now */
+    uint64_t reach; /* buckets: (quota + max_debt) * step, the furthest lead over now */
     union {
         uint64_t count_mask; /* windows: the bits of a counter */
         uint64_t head_start; /* leaky_bucket: undelayed * step, by which its delays are shorter */

@@ -166,13 +166,12 @@ static void ask_local(struct group *g)
     {
         const struct remote_part *p = a->pieces[i].part;
         index[n] = i;
-        parts[n++] = (struct weir_part){
-            .limiter = p->local,
-            .ask = {.key = p->key.at,
-                    .key_len = p->key.len,
-                    .cost = p->cost,
-                    .max_wait_ns = a->pieces[i].waits ? q->time_ns : 0,
-                    .mode = q->verb}};
+        parts[n++] = (struct weir_part){.limiter = p->local,
+                                        .ask = {.key = p->key.at,
+                                                .key_len = p->key.len,
+                                                .cost = p->cost,
+                                                .max_wait_ns = a->pieces[i].waits ? q->time_ns : 0,
+                                                .mode = q->verb}};
     }
     g->error = n == 1 ? weir_ask_at(parts[0].limiter, &parts[0].ask, q->now_ns, &g->answer)
                       : weir_check_several_at(parts, n, q->now_ns, &g->answer);

@@ -57,8 +57,8 @@ static void put_in_group(struct store_question *a, struct piece *p)
 /* Returns whether the limit can make a call wait. */
 static bool can_wait(const struct remote_part *p)
 {
-    int algorithm = p->limit != NULL ? store_limit_numbers(p->limit)->params.algorithm
-                                     : p->local->ops->id;
+    int algorithm =
+        p->limit != NULL ? store_limit_numbers(p->limit)->params.algorithm : p->local->ops->id;
     return algo_by_id(algorithm)->waits;
 }
 

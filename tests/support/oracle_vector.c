@@ -158,10 +158,10 @@ static bool parse_limit(char *line, struct oracle_vector *v)
     uint64_t window = 0;
     v->unit = unit_of(line);
     const struct setting settings[] = {
-        {"count", &r->count, 1},       {"period", &r->period_ns, v->unit},
-        {"burst", &r->burst, 1},       {"queue", &r->queue, 1},
-        {"max_debt", &r->max_debt, 1}, {"offset", &r->offset_ns, v->unit},
-        {"capacity", &capacity, 1},    {"window", &window, 1},
+        {"count", &r->count, 1},         {"period", &r->period_ns, v->unit},
+        {"burst", &r->burst, 1},         {"queue", &r->queue, 1},
+        {"max_debt", &r->max_debt, 1},   {"offset", &r->offset_ns, v->unit},
+        {"capacity", &capacity, 1},      {"window", &window, 1},
         {"undelayed", &r->undelayed, 1},
     };
     char *rest;

@@ -152,9 +152,10 @@ int asking_waits(const struct rules_ask *a, const struct matches *matches)
         any = any || limit_can_wait(matches->enforced[i]->config);
     }
     return any ? 0
-               : fail(a->error, WEIR_ENOTSUP,
-                      "found max_wait, but no limit that applies is a token_bucket or leaky_bucket: "
-                      "others cannot wait");
+               : fail(
+                     a->error, WEIR_ENOTSUP,
+                     "found max_wait, but no limit that applies is a token_bucket or leaky_bucket: "
+                     "others cannot wait");
 }
 
 int asking_enforced(const struct rules_ask *a, const struct matches *matches,

@@ -234,8 +234,9 @@ static void max_wait_goes_along_if_a_limit_can_wait(void **state)
         assert_true(fake_answer(&w.fleet));
     }
     assert_int_equal(faked_refusal(&w, "path=/window", q, &error), WEIR_ENOTSUP);
-    assert_string_equal(error.text, "found max_wait, but no limit that applies is a token_bucket or "
-                                    "leaky_bucket: others cannot wait");
+    assert_string_equal(error.text,
+                        "found max_wait, but no limit that applies is a token_bucket or "
+                        "leaky_bucket: others cannot wait");
     faked_end(&w);
 }
 
