@@ -130,7 +130,10 @@ static inline void leaky_bucket_describe(const struct algo_params *p, struct alg
         /* The turn of the granted units begins where the queue ended before them. */
         uint64_t lead = s.word - bucket_now(p, ask->now);
         uint64_t turn = lead - answer->granted * p->step;
-        answer->delay_ns = shift_up(sub_floor0(turn, p->head_start), p->shift);
+        if (__builtin_expect(p->head_start != 0, 0)) {
+            turn = sub_floor0(turn, p->head_start);
+        }
+        answer->delay_ns = shift_up(turn, p->shift);
     }
 }
 
